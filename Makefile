@@ -1,0 +1,69 @@
+# Bireme. `make` prints what there is to do.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Static everywhere, and no C compiler needed on a bare machine.
+export CGO_ENABLED := 0
+
+# A tag names a release; between releases it is VERSION plus the commit.
+VERSION := $(shell git describe --tags --dirty 2>/dev/null || \
+	{ cat VERSION 2>/dev/null || echo dev; git rev-parse --short HEAD 2>/dev/null | sed 's/^/+g/'; } | tr -d '\n')
+LDFLAGS := -s -w -X main.version=$(VERSION)
+MAINS := $(sort $(dir $(wildcard cmd/*/*.go)))
+
+DIR ?= bin/links
+SEED ?=
+
+.PHONY: help
+help: ## print this list
+	@echo "Bireme $(VERSION). Targets:"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build every program into bin/ (static, no cgo)
+	@mkdir -p bin
+	@$(if $(MAINS),$(GO) build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./,$(MAINS:/=)) && \
+		echo "built into bin/: $(notdir $(MAINS:/=)) ($(VERSION))",echo "nothing under cmd/ to build yet")
+
+.PHONY: demo
+demo: build ## start a one-node cluster, run a Slurm script and a YAML task, clean up
+	@scripts/demo.sh
+
+.PHONY: links
+links: build ## make the Slurm command names as links in DIR (default bin/links)
+	@mkdir -p '$(DIR)'
+	@bin/bireme links '$(DIR)'
+
+.PHONY: test
+test: build ## vet and every test, with PostgreSQL and, as root, real processes and cgroups
+	@scripts/prereqs.sh
+	@scripts/with-postgres.sh scripts/test.sh
+
+.PHONY: check
+check: ## format, vet, import graph, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+		if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet -tags e2e ./...
+	$(GO) test -count=1 ./internal/arch
+	$(GO) tool -modfile=tools/go.mod staticcheck -tags e2e ./...
+
+.PHONY: bench
+bench: build ## print one table of figures, each beside this machine's own limit
+	@BIREME_BIN='$(CURDIR)/bin' $(GO) run ./bench $(ARGS)
+
+.PHONY: bench-slurm
+bench-slurm: build ## the same work on Debian's Slurm in the same run, with ratios
+	@BIREME_BIN='$(CURDIR)/bin' $(GO) run ./bench -slurm $(ARGS)
+
+.PHONY: soak
+soak: build ## the long fault run; SEED=n repeats one
+	@scripts/prereqs.sh
+	@BIREME_BIN='$(CURDIR)/bin' BIREME_SOAK=1 BIREME_SEED='$(SEED)' scripts/with-postgres.sh \
+		$(GO) test -tags e2e -count=1 -timeout 4h -v ./test/faults/...
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf bin dist

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
+# run the store against, and two ordinary users to run jobs as. Running it again
+# changes nothing. Without root it only says what will be missing.
+set -euo pipefail
+
+say() { echo "prereqs: $*"; }
+
+# Debian keeps the server programs out of PATH.
+have_postgres() {
+	command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
+}
+
+packages=()
+have_postgres || packages+=(postgresql)
+command -v setpriv >/dev/null || packages+=(util-linux)
+command -v useradd >/dev/null || packages+=(passwd)
+
+if [ "$(id -u)" -ne 0 ]; then
+	[ ${#packages[@]} -eq 0 ] || say "not root, so not installed: ${packages[*]}"
+	exit 0
+fi
+
+if [ ${#packages[@]} -gt 0 ]; then
+	if ! command -v apt-get >/dev/null; then
+		say "please install: ${packages[*]} (only apt-get is known here)" >&2
+		exit 1
+	fi
+	say "installing ${packages[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	# RUNLEVEL=1: the tests start a private cluster, so the packaged one need
+	# not be started by the installation where there is no systemd.
+	log=$(mktemp)
+	if ! {
+		apt-get -qq -o DPkg::Lock::Timeout=120 update &&
+			RUNLEVEL=1 apt-get -qq -y -o DPkg::Lock::Timeout=120 install --no-install-recommends "${packages[@]}"
+	} >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		rm -f "$log"
+		say "apt-get could not install ${packages[*]}" >&2
+		exit 1
+	fi
+	rm -f "$log"
+fi
+
+# bireme-t1 is also in bireme-t, so that supplementary groups can be tested.
+getent group bireme-t >/dev/null || groupadd bireme-t
+for user in bireme-t1 bireme-t2; do
+	getent passwd "$user" >/dev/null && continue
+	say "adding user $user"
+	useradd --create-home --shell /bin/bash "$user"
+done
+id -nG bireme-t1 | tr ' ' '\n' | grep -qx bireme-t || usermod -aG bireme-t bireme-t1
