@@ -43,7 +43,14 @@ stop() {
 }
 trap stop EXIT
 # Pass a request to end on to the command, then clean up behind it.
-trap '[ -z "$child" ] || kill -TERM "$child" 2>/dev/null || true' INT TERM HUP
+ended=0
+end() {
+	ended=$1
+	[ -n "$child" ] || exit "$ended"
+	kill -TERM "$child" 2>/dev/null || true
+}
+trap 'end 130' INT
+trap 'end 143' TERM HUP
 
 if ! (
 	cd /
@@ -67,12 +74,11 @@ fi
 export TEST_POSTGRES_URL="postgres:///bireme?host=$dir&user=postgres&sslmode=disable"
 "$@" <&0 &
 child=$!
-# wait returns early when a trapped signal arrives; the command's own status
-# comes from the wait after it has really ended.
+# A trapped signal interrupts wait, so wait until the command has really ended.
 status=0
 wait "$child" || status=$?
 while kill -0 "$child" 2>/dev/null; do
-	status=0
 	wait "$child" || status=$?
 done
+[ "$ended" -eq 0 ] || status=$ended
 exit "$status"
