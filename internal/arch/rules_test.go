@@ -1,0 +1,242 @@
+package arch
+
+import (
+	"path"
+	"strings"
+)
+
+const modulePath = "bireme.dev/bireme"
+
+// A room is a folder with everything below it that is not a room of its own.
+type room struct {
+	why  string            // its one job, printed when someone enters without leave
+	may  map[string]string // room it may import -> the reason
+	pure bool              // no I/O, no goroutines, no wall clock, no unseeded randomness
+	free bool              // wiring or tests: may import anything
+}
+
+// Reasons that several arrows share.
+const (
+	words    = "core holds the words every room speaks"
+	wiring   = "wiring: it joins the rooms and nothing imports it"
+	evidence = "it exercises the whole and nothing imports it"
+)
+
+// rooms is docs/architecture.md §4 as data. Arrows to core are written out: that
+// a room may speak the common words is a decision too.
+var rooms = map[string]room{
+	"cmd":   {why: "mains: flags and wiring only", free: true},
+	"test":  {why: "end-to-end and fault tests", free: true},
+	"bench": {why: "measurements", free: true},
+	"web":   {why: "the page's built assets, embedded", may: map[string]string{}},
+
+	"internal/arch": {why: "this test", may: map[string]string{}},
+	"internal/core": {why: "the words and their pure rules; imports nothing of ours", pure: true, may: map[string]string{}},
+	"internal/policy": {why: "priority, fair tree, limits, QOS", pure: true, may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/sched": {why: "placement and plans", pure: true, may: map[string]string{
+		"internal/core":   words,
+		"internal/policy": "the order of the queue comes from policy",
+	}},
+	"internal/engine/state": {why: "every rule of a job's life, as a function of state, inputs and now", pure: true, may: map[string]string{
+		"internal/core":   words,
+		"internal/policy": "admission checks limits",
+		"internal/sched":  "a plan is checked again before it is applied",
+	}},
+	"internal/sim": {why: "traces and faults against a virtual clock", pure: true, may: map[string]string{
+		"internal/core":         words,
+		"internal/policy":       "it runs the production policy",
+		"internal/sched":        "it runs the production scheduler",
+		"internal/engine/state": "it drives the production rules, never a copy of them",
+	}},
+	"internal/store": {why: "durable state: one interface, two databases", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/engine": {why: "the one writer around engine/state", may: map[string]string{
+		"internal/core":         words,
+		"internal/engine/state": "it is the goroutine around these rules",
+		"internal/sched":        "it runs the Planner beside the writer and hands its plan to the rules",
+		"internal/store":        "it commits each batch before anyone acts on it",
+	}},
+	"internal/config": {why: "the settings as one struct", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/wire": {why: "messages between server, agent and step", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/client": {why: "the services every command is written against", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/server": {why: "HTTP, identity, agent hub, lease, logs, proxy", may: map[string]string{
+		"internal/core":         words,
+		"internal/engine":       "handlers send it commands and read its snapshot",
+		"internal/engine/state": "the snapshot's type lives there",
+		"internal/store":        "history is asked of the tables",
+		"internal/wire":         "it is the server's end of the agents' streams",
+		"internal/config":       "it is configured",
+		"internal/client":       "it offers the same services in process",
+		"internal/backend":      "it asks backends for nodes",
+		"internal/slurm":        "it serves this tongue's HTTP API",
+		"internal/dstack":       "it serves this tongue's HTTP API",
+		"web":                   "it serves the page",
+	}},
+	"internal/agent": {why: "the node's daemon", may: map[string]string{
+		"internal/core":        words,
+		"internal/wire":        "it is the node's end of both contracts",
+		"internal/config":      "it is configured",
+		"internal/step/cgroup": "it clears the cgroups of a keeper that died",
+	}},
+	"internal/step": {why: "the keeper of the users' processes", may: map[string]string{
+		"internal/core":        words,
+		"internal/wire":        "it is the step's end of the agent's contract",
+		"internal/step/cgroup": "it contains processes",
+	}},
+	"internal/step/cgroup": {why: "control groups, v1 and v2", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/initd": {why: "inside a container: commands, logs, SSH server", may: map[string]string{
+		"internal/core": words,
+		"internal/wire": "it is the container's end of the agent's contract",
+	}},
+	"internal/backend": {why: "where nodes come from", may: map[string]string{
+		"internal/core": words,
+	}},
+	"internal/slurm": {why: "the Slurm tongue", may: map[string]string{
+		"internal/core":   words,
+		"internal/client": "its commands and its HTTP API call the same services",
+		"internal/config": "slurm.conf is read into the one settings struct",
+	}},
+	"internal/dstack": {why: "the dstack tongue", may: map[string]string{
+		"internal/core":   words,
+		"internal/client": "its commands and its HTTP API call the same services",
+	}},
+	"internal/cli": {why: "the native commands of bireme", may: map[string]string{
+		"internal/core":   words,
+		"internal/client": "every command is written against the services",
+		"internal/slurm":  "the same program answers to Slurm's names",
+		"internal/dstack": "apply reads this tongue's YAML",
+		"internal/sim":    "the simulator is a command",
+	}},
+}
+
+// ignored are folders that are no part of the product's graph.
+var ignored = map[string]bool{
+	"internal/deps": true, // pins modules in go.mod until their users exist
+	"tools":         true, // a module of its own
+}
+
+// roomOf gives the room a package folder belongs to: the longest room name that
+// is the folder or one of its parents, or "" for none.
+func roomOf(dir string) string {
+	for d := dir; d != "."; d = path.Dir(d) {
+		if _, ok := rooms[d]; ok {
+			return d
+		}
+	}
+	return ""
+}
+
+// impureStd are standard packages a pure room may not import. A name stands for
+// what lies below it too, except what pureStd lists.
+var impureStd = map[string]string{
+	"C":             "binaries are static and built without cgo",
+	"context":       "nothing in a pure room blocks, so there is nothing to cancel",
+	"crypto/rand":   "randomness comes in as a seed",
+	"database/sql":  "pure rooms do no I/O",
+	"log":           "pure rooms return reasons instead of logging",
+	"net":           "pure rooms do no I/O",
+	"os":            "pure rooms do no I/O",
+	"runtime/pprof": "measuring is the caller's",
+	"sync":          "pure rooms have no goroutines, so nothing to lock",
+	"syscall":       "pure rooms do no I/O",
+}
+
+var pureStd = map[string]bool{"net/netip": true, "net/url": true}
+
+// impureCalls are functions of otherwise pure packages.
+var impureCalls = map[string]map[string]string{
+	"time": {
+		"Now": nowIsArgument, "Since": nowIsArgument, "Until": nowIsArgument,
+		"Sleep": waitsOutside, "After": waitsOutside, "AfterFunc": waitsOutside,
+		"NewTimer": waitsOutside, "NewTicker": waitsOutside, "Tick": waitsOutside,
+	},
+	"fmt": {
+		"Print": "pure rooms do no I/O", "Printf": "pure rooms do no I/O", "Println": "pure rooms do no I/O",
+		"Scan": "pure rooms do no I/O", "Scanf": "pure rooms do no I/O", "Scanln": "pure rooms do no I/O",
+	},
+}
+
+const (
+	nowIsArgument = "now is an argument in pure rooms, so that the same input gives the same output"
+	waitsOutside  = "pure rooms do not wait; they return the time to be woken at"
+)
+
+// seeded are the functions of math/rand and math/rand/v2 that need a seed or a
+// source; all others draw from the global, unseeded one.
+var seeded = map[string]bool{
+	"New": true, "NewSource": true, "NewZipf": true, "NewPCG": true, "NewChaCha8": true,
+	"Rand": true, "Source": true, "Source64": true, "Zipf": true, "PCG": true, "ChaCha8": true,
+}
+
+// confined are modules that may be imported only below the named folders.
+var confined = []struct {
+	modules []string
+	below   []string
+	why     string
+}{
+	{sqlDrivers, []string{"internal/store"}, "one room knows which database there is"},
+	{dockerClients, []string{"internal/agent"}, "only the node's daemon starts containers"},
+	{cloudSDKs, []string{"internal/backend/"}, "each vendor's SDK stays in its backend's folder, so that it can be left out"},
+}
+
+var (
+	sqlDrivers = []string{
+		"modernc.org/sqlite", "github.com/ncruces/go-sqlite3", "github.com/mattn/go-sqlite3",
+		"github.com/jackc/pgx", "github.com/lib/pq",
+	}
+	dockerClients = []string{"github.com/moby/moby", "github.com/docker/docker", "github.com/containerd/containerd"}
+	cloudSDKs     = []string{
+		"github.com/aws/aws-sdk-go-v2", "cloud.google.com/go", "github.com/Azure/azure-sdk-for-go",
+		"github.com/hetznercloud/hcloud-go", "github.com/oracle/oci-go-sdk", "k8s.io/client-go",
+	}
+)
+
+// unlinked says what a program must not link, directly or through others.
+var unlinked = map[string][]struct {
+	paths []string
+	why   string
+}{
+	"cmd/bireme": {
+		{sqlDrivers, "the user's tool starts in milliseconds and knows no database"},
+		{dockerClients, "the user's tool starts in milliseconds and starts no containers"},
+		{cloudSDKs, "the user's tool starts in milliseconds and talks to the server only"},
+		{[]string{"github.com/danielgtaylor/huma", "github.com/prometheus/client_golang"}, "only the server serves an API and metrics; linking them costs start-up time"},
+	},
+	"cmd/bireme-step": {
+		{[]string{"net/http", "crypto/tls"}, "the keeper is exec'd on nodes for every special step: HTTP and TLS cost milliseconds and megabytes"},
+		{[]string{"database/sql"}, "the keeper knows no database"},
+		{sqlDrivers, "the keeper knows no database"},
+	},
+	"cmd/bireme-init": {
+		{[]string{"net/http", "database/sql"}, "it is mounted into every container and stays small"},
+		{sqlDrivers, "it is mounted into every container and stays small"},
+	},
+}
+
+// vague names say nothing about what a package does.
+var vague = map[string]bool{
+	"util": true, "utils": true, "common": true, "helper": true, "helpers": true,
+	"type": true, "types": true, "model": true, "models": true,
+}
+
+// within reports whether an import path or folder is one of the given or lies
+// below it. An entry that ends in a slash means strictly below.
+func within(p string, prefixes []string) bool {
+	for _, pre := range prefixes {
+		if p == pre || strings.HasPrefix(p, strings.TrimSuffix(pre, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
