@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// The agent's control stream: one TLS connection, upgraded from HTTP/1.1 (`Upgrade: bireme-agent`), then frames both
+// ways. Launch, Kill, Signal, Suspend, SetLimit, Finish, Started, Exited and JobDone are the keeper's own messages (see
+// keeper.go): the agent adds what only the node knows and passes them on.
+
+// AgentProtocol is the version of the stream. A server speaks this one and the one before.
+const AgentProtocol = 1
+
+// Paths of the streams on the server.
+const (
+	PathAgent  = "/agent/v1/connect"
+	PathStream = "/agent/v1/streams/" // + key: a step's end of an srun stream, on a connection of its own
+)
+
+// Frame types of the control stream that are not the keeper's. The keeper's are below 64.
+const (
+	TypeAgentHello byte = 64 + iota // agent → server, first
+	TypeWelcome                     // server → agent, answer to Hello
+	TypeHeartbeat                   // agent → server, every Welcome.Heartbeat; the server answers with TypePong
+	TypePong                        // server → agent: it is alive (silence is counted from the last one)
+	TypeAckExit                     // server → agent: these ends are durable, forget them
+	TypeLogChunk                    // agent → server: payload is the bytes
+	TypeLogAck                      // server → agent: have up to Offset
+	TypeOpenStream                  // server → agent: dial PathStream+Key and join it to a step's stdio
+	TypeProblem                     // agent → server: something an operator should know; may drain
+	TypeBye                         // server → agent: going away, reconnect; agent → server: stopping
+	TypeStatReq                     // server → agent: usage of a job now
+	TypeStat                        // agent → server
+)
+
+// AgentHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
+type AgentHello struct {
+	Protocol int           `json:"protocol"`
+	Version  string        `json:"version"`
+	Node     core.NodeName `json:"node"`
+	Hardware core.Hardware `json:"hardware"`
+	Host     core.Host     `json:"host"`
+	Features []string      `json:"features,omitempty"`
+	Fleet    string        `json:"fleet,omitempty"`
+	Running  []Key         `json:"running"`
+	Ended    []Exited      `json:"ended"`
+	Now      core.Time     `json:"now"` // the node's clock, to measure skew; nothing else uses it
+}
+
+// Welcome gives the agent its settings.
+type Welcome struct {
+	Protocol  int           `json:"protocol"`
+	Version   string        `json:"version"`
+	Cluster   string        `json:"cluster"`
+	Heartbeat time.Duration `json:"heartbeat"`
+	Fence     time.Duration `json:"fence,omitempty"` // kill what runs after this much silence; 0: never
+	Fences    []JobFence    `json:"fences,omitempty"`
+	Servers   []string      `json:"servers"` // all replicas
+	Kill      []Key         `json:"kill,omitempty"`
+	// Logs tells how far the log store has each streamed log, so that the agent goes on from there.
+	Logs     []LogAck     `json:"logs,omitempty"`
+	Settings NodeSettings `json:"settings"`
+}
+
+// JobFence is a job's own fence.
+type JobFence struct {
+	Job   core.JobID    `json:"job"`
+	Fence time.Duration `json:"fence"`
+}
+
+// NodeSettings are the cluster's settings that nodes act on.
+type NodeSettings struct {
+	Prolog           []string      `json:"prolog,omitempty"` // programs run as root before a job's first step on the node
+	Epilog           []string      `json:"epilog,omitempty"`
+	PrologTimeout    time.Duration `json:"prolog_timeout,omitempty"`
+	KillWait         time.Duration `json:"kill_wait"` // TERM to KILL
+	UnkillableAfter  time.Duration `json:"unkillable_after"`
+	ConstrainCPUs    bool          `json:"constrain_cpus"`
+	ConstrainMem     bool          `json:"constrain_mem"`
+	ConstrainDevices bool          `json:"constrain_devices"`
+	MaxPids          int64         `json:"max_pids,omitempty"`
+	TmpDir           string        `json:"tmpdir,omitempty"` // base of per-job temp dirs; empty: the agent's own
+	LogTail          int64         `json:"log_tail"`         // bytes of batch output kept in the log store; negative: all
+}
+
+// Heartbeat carries what changes by the second.
+type Heartbeat struct {
+	Load    float64    `json:"load"`
+	FreeMem core.Bytes `json:"free_mem"`
+	Now     core.Time  `json:"now"`
+}
+
+// Pong answers a Heartbeat.
+type Pong struct {
+	Seq int64 `json:"seq"`
+}
+
+// AckExit lists ends that are durable.
+type AckExit struct {
+	Keys []Key `json:"keys"`
+}
+
+// LogChunk is a piece of a step's streamed log, or (Tail) the kept end of a batch output file.
+type LogChunk struct {
+	Key    Key   `json:"key"`
+	Offset int64 `json:"offset"`
+	Tail   bool  `json:"tail,omitempty"`
+	End    bool  `json:"end,omitempty"` // nothing follows
+}
+
+// LogAck says that the log store has everything below Offset.
+type LogAck struct {
+	Key    Key   `json:"key"`
+	Offset int64 `json:"offset"`
+}
+
+// OpenStream asks the agent to dial the server (PathStream+Token) and carry the step's stdio there.
+type OpenStream struct {
+	Key   Key    `json:"key"`
+	Token string `json:"token"`
+}
+
+// Problem is something an operator should know about a node.
+type Problem struct {
+	Drain  bool   `json:"drain,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Stat asks for, and carries, the present usage of a job's steps on the node.
+type Stat struct {
+	Job     core.JobID `json:"job"`
+	Request int64      `json:"request"`
+	Usage   core.Usage `json:"usage,omitzero"`
+	Pids    int32      `json:"pids,omitempty"`
+}
+
+// Frames on an srun stream (both the step's and srun's end; the server only joins the two).
+const (
+	TypeIO byte = 128 + iota // payload is the bytes; an empty payload is end of file
+	TypeTaskExit
+	TypeStepExit // the last frame of a node
+	TypeInput    // srun → step
+	TypeStepSignal
+	TypeWindow // srun → step: terminal size
+	TypeTaskStart
+)
+
+// IOHeader says whose bytes they are.
+type IOHeader struct {
+	Rank int32 `json:"rank"` // global; -1 on input: all
+	FD   int8  `json:"fd"`   // 1 or 2; 0 on input
+}
+
+// TaskExit is the end of one task.
+type TaskExit struct {
+	Rank    int32         `json:"rank"`
+	Node    core.NodeName `json:"node"`
+	Exit    core.Exit     `json:"exit"`
+	Cause   string        `json:"cause,omitempty"`
+	Message string        `json:"message,omitempty"`
+}
+
+// StepSignal asks for a signal to all tasks.
+type StepSignal struct {
+	Signal int32 `json:"signal"`
+}
+
+// Window is a terminal's size.
+type Window struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}

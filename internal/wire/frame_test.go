@@ -1,0 +1,218 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFramesRoundTrip(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	w := NewWriter(&buf)
+	big := bytes.Repeat([]byte{0, 255, '"', '\n'}, 1<<20)
+	if err := w.Send(TypeAckExit, AckExit{Keys: []Key{{Job: 7, Step: "0"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Send(TypeData, Data{FD: 1, Offset: 9}, []byte("a"), big); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Send(TypeShutdown, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(&buf)
+	f := next(t, r)
+	var ack AckExit
+	if err := f.Decode(&ack); err != nil {
+		t.Fatal(err)
+	}
+	if f.Type != TypeAckExit || ack.Keys[0] != (Key{Job: 7, Step: "0"}) || len(f.Payload) != 0 {
+		t.Fatalf("got %d %+v", f.Type, ack)
+	}
+	f = next(t, r)
+	var d Data
+	if err := f.Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	if want := append([]byte("a"), big...); d.Offset != 9 || !bytes.Equal(f.Payload, want) {
+		t.Fatalf("payload of %d bytes, header %+v", len(f.Payload), d)
+	}
+	if f = next(t, r); f.Type != TypeShutdown || string(f.Header) != "{}" {
+		t.Fatalf("got %d %q", f.Type, f.Header)
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Fatalf("at the end: %v", err)
+	}
+}
+
+func next(t *testing.T, r *Reader) Frame {
+	t.Helper()
+	f, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestLaunchRoundTrip(t *testing.T) {
+	t.Parallel()
+	umask := uint32(0o27)
+	want := &Launch{
+		Key:      Key{Job: 12, Attempt: 1, Step: BatchStep, Node: "c01"},
+		Identity: Identity{UID: 5, GID: 60, Name: "games"},
+		Program:  Program{Argv: []string{"a b", "c"}, WorkDir: "/tmp", Umask: &umask},
+		Script:   []byte("#!/bin/sh\necho \"\x00\xff\"\n"),
+		Env:      JoinEnv([]string{"A=1", "B=x\ny", "EMPTY="}),
+	}
+	var buf bytes.Buffer
+	if err := NewWriter(&buf).SendLaunch(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeLaunch(next(t, NewReader(&buf)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	if diff := cmp.Diff([]string{"A=1", "B=x\ny", "EMPTY="}, got.Environ()); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestReaderRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		in   []byte
+		want error
+	}{
+		"too long":         {[]byte{255, 255, 255, 255, 1, 0, 0, 0, 0}, ErrFrame},
+		"too short":        {[]byte{0, 0, 0, 4, 1, 0, 0, 0, 0}, ErrFrame},
+		"header past end":  {[]byte{0, 0, 0, 6, 1, 0, 0, 0, 9, 'x'}, ErrFrame},
+		"cut in length":    {[]byte{0, 0}, io.ErrUnexpectedEOF},
+		"cut in body":      {[]byte{0, 0, 0, 9, 1, 0, 0, 0, 2, '{'}, io.ErrUnexpectedEOF},
+		"announced 60 MiB": {[]byte{3, 192, 0, 0, 1, 0, 0, 0, 2, '{'}, io.ErrUnexpectedEOF},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := NewReader(bytes.NewReader(tc.in)).Next(); !errors.Is(err, tc.want) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestWriterRefusesOversizedFrameAndGoesOn(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	w := NewWriter(&buf)
+	if err := w.Send(TypeData, nil, make([]byte, MaxFrame)); !errors.Is(err, ErrFrame) {
+		t.Fatalf("got %v", err)
+	}
+	if err := w.Send(TypeShutdown, nil); err != nil {
+		t.Fatal(err)
+	}
+	if f := next(t, NewReader(&buf)); f.Type != TypeShutdown {
+		t.Fatalf("got %d", f.Type)
+	}
+}
+
+func TestWriterKeepsEachSendersOrder(t *testing.T) {
+	t.Parallel()
+	a, b := net.Pipe()
+	w, r := NewWriter(a), NewReader(b)
+	const senders, each = 8, 500
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for i := range each {
+				if err := w.Send(TypeData, Data{Task: s, Offset: int64(i)}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	seen := make([]int64, senders)
+	for range senders * each {
+		var d Data
+		if err := next(t, r).Decode(&d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Offset != seen[d.Task] {
+			t.Fatalf("sender %d: got %d, want %d", d.Task, d.Offset, seen[d.Task])
+		}
+		seen[d.Task]++
+	}
+	wg.Wait()
+	a.Close()
+}
+
+func TestWriterReportsBrokenStream(t *testing.T) {
+	t.Parallel()
+	a, b := net.Pipe()
+	b.Close()
+	w := NewWriter(a)
+	if err := w.Send(TypeShutdown, nil); err == nil {
+		t.Fatal("no error from a closed pipe")
+	}
+	if err := w.Send(TypeShutdown, nil); err == nil {
+		t.Fatal("a broken stream accepts frames")
+	}
+}
+
+func BenchmarkLaunchFrame(b *testing.B) {
+	l := &Launch{Key: Key{Job: 1, Step: BatchStep, Node: "n"}, Script: make([]byte, 2<<10), Env: make([]byte, 6<<10)}
+	l.Stdio.Stdout = "slurm-%j.out"
+	l.Program.WorkDir = "/home/someone/somewhere"
+	var buf bytes.Buffer
+	w := NewWriter(&buf)
+	b.ReportAllocs()
+	for i := range b.N {
+		buf.Reset()
+		l.Key.Job = int64(i)
+		if err := w.SendLaunch(l); err != nil {
+			b.Fatal(err)
+		}
+		f, err := NewReader(&buf).Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := DecodeLaunch(f); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	seed, _ := AppendFrame(nil, TypeData, Data{FD: 1}, []byte("x"))
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := NewReader(bytes.NewReader(in))
+		for {
+			fr, err := r.Next()
+			if err != nil {
+				return
+			}
+			out, err := AppendFrame(nil, fr.Type, rawHeader(fr.Header), fr.Payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := NewReader(bytes.NewReader(out)).Next()
+			if err != nil || again.Type != fr.Type || !bytes.Equal(again.Payload, fr.Payload) || !bytes.Equal(again.Header, fr.Header) {
+				t.Fatal(fmt.Sprint("frame changed on its way: ", err))
+			}
+		}
+	})
+}
+
+type rawHeader []byte
+
+func (h rawHeader) AppendJSON(b []byte) []byte { return append(b, h...) }

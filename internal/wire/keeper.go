@@ -1,0 +1,333 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+)
+
+// KeeperVersion is the version of the agent ↔ keeper contract. A keeper outlives its agent's upgrades, so an agent must
+// speak with a keeper one version older; new fields are added, never renamed.
+const KeeperVersion = 1
+
+// Frames from the agent to the keeper.
+const (
+	TypeHello      Type = 1 + iota // AgentHello; the keeper answers with KeeperHello
+	TypeLaunch                     // Launch; payload: script, then environment as NUL-terminated KEY=VALUE
+	TypeSignal                     // Signal, answered with Reply
+	TypeKill                       // Kill, answered with Reply
+	TypeSetLimit                   // SetLimit, answered with Reply
+	TypeSuspend                    // Suspend, answered with Reply
+	TypeFinish                     // Finish, answered with JobDone when the job is gone from the node
+	TypeAckExit                    // AckExit
+	TypeList                       // List, answered with KeeperHello
+	TypeStat                       // Stat, answered with Usage
+	TypeReadLog                    // ReadLog, answered with Log
+	TypeStreamDrop                 // StreamDrop: nobody wants a step's streams any more
+	TypeResize                     // Resize of a step's terminal
+	TypeShutdown                   // no header; the keeper kills everything, cleans and exits
+	TypeUpgrade                    // Upgrade: the keeper replaces its own program, children stay
+)
+
+// Frames from the keeper to the agent.
+const (
+	TypeKeeperHello Type = 32 + iota // KeeperHello
+	TypeStarted                      // Started
+	TypeTaskExited                   // TaskExited
+	TypeExited                       // Exited; payload: the end of the output, when it is short
+	TypeJobDone                      // JobDone
+	TypeReply                        // Reply
+	TypeUsage                        // Usage
+	TypeLog                          // Log; payload: the bytes
+)
+
+// Frames in both directions.
+const (
+	TypeData    Type = 48 + iota // Data; payload: bytes of a stream
+	TypeDataAck                  // DataAck
+)
+
+// Key names a launch: the same key is never run twice.
+type Key struct {
+	Job     int64  `json:"job"`
+	Attempt int32  `json:"attempt"`
+	Step    string `json:"step"` // "batch", "0", "1", …
+	Node    string `json:"node,omitempty"`
+}
+
+// BatchStep is the step that runs a job's script.
+const BatchStep = "batch"
+
+// String is the form used in logs and in the BIREME_LAUNCH variable: "12.0.batch".
+func (k Key) String() string {
+	b := make([]byte, 0, 40)
+	b = strconv.AppendInt(b, k.Job, 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(k.Attempt), 10)
+	b = append(b, '.')
+	return string(append(b, k.Step...))
+}
+
+// Containment says how surely the keeper holds a job's processes together.
+type Containment string
+
+// Levels of containment, the surest first.
+const (
+	CgroupV2 Containment = "cgroup-v2"
+	CgroupV1 Containment = "cgroup-v1"
+	PIDNS    Containment = "pidns"
+	Weak     Containment = "weak" // child subreaper and a mark in the environment: a hostile job can escape
+)
+
+// Cause says why a step ended otherwise than by its own exit.
+type Cause string
+
+// Causes of an end.
+const (
+	CauseNone         Cause = ""
+	CauseOOM          Cause = "oom"
+	CauseTimeout      Cause = "timeout"
+	CauseCancelled    Cause = "cancelled"     // Kill; its Reason is in Message
+	CauseLaunchFailed Cause = "launch_failed" // not run at all: output file, cgroup, user… Signal is 53, as Slurm's 0:53
+	CauseExecFailed   Cause = "exec_failed"   // the program could not be executed: ExitCode is the errno
+	CauseEnvFailed    Cause = "env_failed"    // the login environment could not be had
+	CausePrologFailed Cause = "prolog_failed"
+	CauseUnkillable   Cause = "unkillable"  // processes remain: the node must be drained
+	CauseKeeperLost   Cause = "keeper_lost" // the keeper died; what was left has been killed by its successor
+)
+
+// LaunchFailedSignal is the signal that stands for "could not be launched", as Slurm's exit code 0:53.
+const LaunchFailedSignal = 53
+
+// AgentHello opens a connection.
+type AgentHello struct {
+	Version int `json:"version"`
+}
+
+// KeeperHello tells who the keeper is and everything it knows, so that the agent can reconcile.
+type KeeperHello struct {
+	Ref         uint64      `json:"ref,omitempty"` // of the List it answers
+	Version     int         `json:"version"`
+	Program     string      `json:"program,omitempty"` // version of the keeper's binary
+	PID         int         `json:"pid"`
+	BootID      string      `json:"boot_id"`
+	Instance    string      `json:"instance"` // new with each keeper process, the same after Upgrade
+	Containment Containment `json:"containment"`
+	// Enforces lists what cgroups of this node can hold: "memory", "cpuset", "pids", "devices", "freeze".
+	Enforces []string  `json:"enforces,omitempty"`
+	Running  []Running `json:"running,omitempty"`
+	Ended    []Exited  `json:"ended,omitempty"` // not yet acknowledged
+	Jobs     []JobRef  `json:"jobs,omitempty"`  // jobs that still hold a tmpdir or cgroup here; Finish ends them
+}
+
+// JobRef names an attempt of a job.
+type JobRef struct {
+	Job     int64 `json:"job"`
+	Attempt int32 `json:"attempt"`
+}
+
+// Running is a step under way.
+type Running struct {
+	Key       Key           `json:"key"`
+	PID       int           `json:"pid,omitempty"` // zero while it is being launched
+	Elapsed   time.Duration `json:"elapsed,omitempty"`
+	Suspended bool          `json:"suspended,omitempty"`
+}
+
+// Signal sends a signal to the processes of a job.
+type Signal struct {
+	Ref     uint64 `json:"ref,omitempty"`
+	Job     int64  `json:"job"`
+	Attempt int32  `json:"attempt"`
+	Step    string `json:"step,omitempty"` // empty: every step
+	Number  int    `json:"number"`
+	// As scancel: by default every step gets it but the batch step; Batch: the batch script's shell alone;
+	// Full: the batch step too, children included.
+	Batch bool `json:"batch,omitempty"`
+	Full  bool `json:"full,omitempty"`
+}
+
+// Kill ends a job or a step: SIGCONT and SIGTERM, after Grace SIGKILL.
+type Kill struct {
+	Ref     uint64        `json:"ref,omitempty"`
+	Job     int64         `json:"job"`
+	Attempt int32         `json:"attempt"`
+	Step    string        `json:"step,omitempty"`  // empty: every step
+	Grace   time.Duration `json:"grace,omitempty"` // zero: the step's own; negative: at once
+	Cause   Cause         `json:"cause,omitempty"` // empty: cancelled
+	Reason  string        `json:"reason,omitempty"`
+	// Notice is what is written after "CANCELLED AT <time>" into the step's error output: "", "DUE TO PREEMPTION"…
+	Notice string `json:"notice,omitempty"`
+}
+
+// SetLimit changes the time limit of all steps of a job, counted from each step's start.
+type SetLimit struct {
+	Ref     uint64        `json:"ref,omitempty"`
+	Job     int64         `json:"job"`
+	Attempt int32         `json:"attempt"`
+	Limit   time.Duration `json:"limit"` // zero: none
+}
+
+// Suspend stops or continues all processes of a job. Suspended time does not count against its limit.
+type Suspend struct {
+	Ref     uint64 `json:"ref,omitempty"`
+	Job     int64  `json:"job"`
+	Attempt int32  `json:"attempt"`
+	Resume  bool   `json:"resume,omitempty"`
+}
+
+// Finish ends a job on this node: kill all steps, epilog, remove tmpdir and cgroup. Finishing a job that is not there is
+// answered at once.
+type Finish struct {
+	Ref     uint64 `json:"ref,omitempty"`
+	Job     int64  `json:"job"`
+	Attempt int32  `json:"attempt"`
+}
+
+// AckExit tells that these ends are recorded elsewhere; the keeper forgets them.
+type AckExit struct {
+	Keys []Key `json:"keys"`
+}
+
+// List asks for a KeeperHello.
+type List struct {
+	Ref uint64 `json:"ref,omitempty"`
+}
+
+// Stat asks for the present usage of a job, or of one of its steps.
+type Stat struct {
+	Ref     uint64 `json:"ref,omitempty"`
+	Job     int64  `json:"job"`
+	Attempt int32  `json:"attempt"`
+	Step    string `json:"step,omitempty"`
+}
+
+// ReadLog asks for output of a step from an offset. Max zero means 256 KiB. With Wait the answer is held back until there
+// is something, the step ended, or the wait is over.
+type ReadLog struct {
+	Ref    uint64        `json:"ref,omitempty"`
+	Key    Key           `json:"key"`
+	Offset int64         `json:"offset"`
+	Max    int           `json:"max,omitempty"`
+	Wait   time.Duration `json:"wait,omitempty"`
+	Stderr bool          `json:"stderr,omitempty"` // the error file, where it is not the same
+}
+
+// StreamDrop lets a step with stdio over the connection run on, or end, without a reader.
+type StreamDrop struct {
+	Key Key `json:"key"`
+}
+
+// Resize sets the size of a step's terminal.
+type Resize struct {
+	Key  Key    `json:"key"`
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
+
+// Upgrade replaces the keeper's program. Empty Path: the file it was started from.
+type Upgrade struct {
+	Ref  uint64 `json:"ref,omitempty"`
+	Path string `json:"path,omitempty"`
+}
+
+// Started tells that all tasks of a step have been executed.
+type Started struct {
+	Key Key `json:"key"`
+	PID int `json:"pid"` // of the first task
+	// Took is the time from receiving the launch to this moment; the server stamps times, nodes tell durations.
+	Took time.Duration `json:"took"`
+	PIDs []int         `json:"pids,omitempty"` // of all tasks, where there are several
+}
+
+// TaskExited tells the end of one task of a step with several tasks or with streams.
+type TaskExited struct {
+	Key      Key `json:"key"`
+	Task     int `json:"task"` // index in Launch.Tasks
+	ExitCode int `json:"exit_code"`
+	Signal   int `json:"signal,omitempty"`
+}
+
+// Exited tells the end of a step. It is repeated in KeeperHello until it is acknowledged.
+type Exited struct {
+	Key      Key    `json:"key"`
+	ExitCode int    `json:"exit_code"`
+	Signal   int    `json:"signal,omitempty"`
+	CoreDump bool   `json:"core_dump,omitempty"`
+	Cause    Cause  `json:"cause,omitempty"`
+	Message  string `json:"message,omitempty"` // names path and cause: "/x/y.out: permission denied"
+	Started  bool   `json:"started,omitempty"` // the program was executed
+	// Elapsed counts from the start of the program (from the launch, if it was not started), Suspended within it.
+	Elapsed   time.Duration `json:"elapsed"`
+	Suspended time.Duration `json:"suspended,omitempty"`
+	Usage     Used          `json:"usage"`
+	// LogSize is how many bytes the output has. When the part worth keeping is short it is this frame's payload,
+	// otherwise it is to be had with ReadLog until the exit is acknowledged.
+	LogSize int64 `json:"log_size,omitempty"`
+	LogFrom int64 `json:"log_from,omitempty"` // where the part worth keeping begins
+	JobDone bool  `json:"job_done,omitempty"` // nothing of the job is left on this node: epilog run, tmpdir and cgroup gone
+	// EpilogFailed drains the node, as Slurm does.
+	EpilogFailed string `json:"epilog_failed,omitempty"`
+}
+
+// Used is what a step consumed, children included.
+type Used struct {
+	UserCPU int64 `json:"user_us"` // microseconds
+	SysCPU  int64 `json:"sys_us"`
+	MaxRSS  int64 `json:"max_rss"` // bytes, most at one moment
+}
+
+// JobDone tells that nothing of a job is left on the node.
+type JobDone struct {
+	Ref          uint64 `json:"ref,omitempty"`
+	Job          int64  `json:"job"`
+	Attempt      int32  `json:"attempt"`
+	EpilogFailed string `json:"epilog_failed,omitempty"`
+	Unkillable   string `json:"unkillable,omitempty"`
+}
+
+// Reply answers a request that has no answer of its own.
+type Reply struct {
+	Ref   uint64 `json:"ref"`
+	Code  string `json:"code,omitempty"` // a core.Code; empty: done
+	Error string `json:"error,omitempty"`
+}
+
+// Usage answers Stat.
+type Usage struct {
+	Ref   uint64 `json:"ref,omitempty"`
+	Found bool   `json:"found"`
+	Used  Used   `json:"used"`
+	RSS   int64  `json:"rss"` // bytes now
+	PIDs  []int  `json:"pids,omitempty"`
+}
+
+// Log answers ReadLog. The bytes are the payload.
+type Log struct {
+	Ref    uint64 `json:"ref,omitempty"`
+	Key    Key    `json:"key"`
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"` // of the whole output now
+	Ended  bool   `json:"ended,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Data carries bytes of a stream. Offset counts from the stream's beginning: after a reconnect the sender repeats what was
+// not acknowledged and the receiver drops what it has.
+type Data struct {
+	Key    Key   `json:"key"`
+	Task   int   `json:"task"` // for FD 0, -1 means every task
+	FD     int   `json:"fd"`
+	Offset int64 `json:"offset"`
+	EOF    bool  `json:"eof,omitempty"`
+}
+
+// DataAck tells up to which offset a stream has been consumed, and so how much more may be sent: StreamWindow beyond it.
+type DataAck struct {
+	Key    Key   `json:"key"`
+	Task   int   `json:"task"`
+	FD     int   `json:"fd"`
+	Offset int64 `json:"offset"`
+}
+
+// StreamWindow is how many unacknowledged bytes a stream may have.
+const StreamWindow = 256 << 10
