@@ -1,0 +1,252 @@
+package client
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Paths of the native API.
+const (
+	PathSubmit = "/api/v1/jobs"
+)
+
+// Submit is the body of POST /api/v1/jobs. Script and Env are plain text in JSON; the server hashes and stores them.
+type Submit struct {
+	Spec   core.Spec `json:"spec"`
+	Script string    `json:"script,omitempty"`
+	Env    []string  `json:"env,omitempty"` // KEY=VALUE
+	Key    string    `json:"key,omitempty"` // client-made; sending again under the same key gives the same job
+	Strict bool      `json:"strict,omitempty"`
+	Retry  bool      `json:"retry,omitempty"` // it was sent before and the answer was lost: look further back for the key
+	// Run makes the job a run of a YAML configuration.
+	Run    string `json:"run,omitempty"`
+	Config string `json:"config,omitempty"`
+}
+
+// Submitted answers Submit.
+type Submitted struct {
+	ID        core.JobID `json:"id"`
+	Duplicate bool       `json:"duplicate,omitempty"`
+	Run       string     `json:"run,omitempty"`
+	Warning   string     `json:"warning,omitempty"` // it was accepted but cannot start as things are
+}
+
+// Job is a job as the API shows it: GET /api/v1/jobs/{id}. Array records and tasks come as one list.
+type Job struct {
+	core.Job
+	Waiting  core.Reason `json:"waiting,omitempty"`        // why it is pending, in Slurm's words
+	Why      string      `json:"why,omitempty"`            // the same in a sentence
+	Expected core.Time   `json:"expected_start,omitempty"` // from the plan
+	Estimate bool        `json:"estimate,omitempty"`       // Expected is a forecast, not a reservation
+}
+
+// Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of them.
+type Brief struct {
+	ID        core.JobID         `json:"id"`
+	Base      core.JobID         `json:"base,omitempty"`  // array: its base id
+	Task      int32              `json:"task,omitempty"`  // array: this task's index
+	Tasks     string             `json:"tasks,omitempty"` // array: the indices the record stands for, with %limit
+	Name      string             `json:"name"`
+	User      core.UserName      `json:"user"`
+	UID       uint32             `json:"uid,omitempty"`
+	Project   core.ProjectName   `json:"project,omitempty"`
+	Partition core.PartitionName `json:"part"`
+	QOS       core.QOSName       `json:"qos,omitempty"`
+	State     core.JobState      `json:"state"`
+	Flags     core.JobFlag       `json:"flags,omitempty"`
+	Reason    core.Reason        `json:"reason,omitempty"`
+	Priority  uint32             `json:"prio,omitempty"`
+	Submit    core.Time          `json:"submit"`
+	Start     core.Time          `json:"start,omitempty"`
+	End       core.Time          `json:"end,omitempty"`
+	Elapsed   core.Seconds       `json:"elapsed,omitempty"`
+	Limit     core.Seconds       `json:"limit,omitempty"`
+	Nodes     int32              `json:"nodes"`
+	CPUs      int32              `json:"cpus"`
+	NodeList  string             `json:"nodelist,omitempty"`
+	Run       string             `json:"run,omitempty"`
+}
+
+// JobsQuery selects jobs for listings. Zero fields do not restrict. History asks the store as well as memory.
+type JobsQuery struct {
+	IDs        []string // "12", "12_3"
+	Users      []string
+	Projects   []string
+	Partitions []string
+	States     []string
+	Names      []string
+	Nodes      []string
+	Runs       []string
+	History    bool
+	Since      time.Time
+	Until      time.Time
+	Limit      int
+}
+
+// Node is a node as the API shows it.
+type Node struct {
+	core.Node
+	State      string               `json:"state"` // one word in Slurm's spelling, with flags joined by '+': IDLE, MIXED, ALLOCATED, DOWN, IDLE+DRAIN
+	Connected  bool                 `json:"connected"`
+	LastHeard  core.Time            `json:"last_heard,omitempty"`
+	Load       float64              `json:"load"`
+	FreeMem    core.Bytes           `json:"free_mem,omitempty"`
+	AllocCPUs  int32                `json:"alloc_cpus"`
+	AllocMem   core.Bytes           `json:"alloc_mem"`
+	AllocGres  []core.Gres          `json:"alloc_gres,omitempty"`
+	Jobs       []core.JobID         `json:"jobs,omitempty"`
+	Partitions []core.PartitionName `json:"partitions,omitempty"`
+	Skew       core.Seconds         `json:"skew,omitempty"`
+	Warning    string               `json:"warning,omitempty"` // weak containment, clock skew
+}
+
+// Cluster answers GET /api/v1/cluster.
+type Cluster struct {
+	Name         string            `json:"name"`
+	Version      string            `json:"version"`
+	SlurmVersion string            `json:"slurm_version"` // the Slurm version imitated
+	Server       string            `json:"server"`        // host name
+	Started      core.Time         `json:"started"`
+	Now          core.Time         `json:"now"`
+	Seq          int64             `json:"seq"`
+	Epoch        int64             `json:"epoch"`
+	Store        string            `json:"store"`               // "sqlite", "postgres"
+	ReadOnly     string            `json:"read_only,omitempty"` // why nothing can be written now
+	Partitions   []core.Partition  `json:"partitions"`
+	Settings     map[string]string `json:"settings"` // what scontrol show config prints, and defaults that commands need
+	Jobs         map[string]int    `json:"jobs"`     // live jobs by state
+}
+
+// Whoami answers GET /api/v1/whoami.
+type Whoami struct {
+	User    core.UserName    `json:"user"`
+	UID     uint32           `json:"uid"`
+	Admin   bool             `json:"admin"`
+	Project core.ProjectName `json:"project"`
+}
+
+// Cancel is the body of POST /api/v1/jobs/cancel: all that match. Signal sends a signal instead of ending them.
+type Cancel struct {
+	IDs        []string `json:"ids,omitempty"` // "12", "12_3", "12_[1-5]", or run names with Runs
+	Runs       []string `json:"runs,omitempty"`
+	Users      []string `json:"users,omitempty"`
+	Names      []string `json:"names,omitempty"`
+	Partitions []string `json:"partitions,omitempty"`
+	States     []string `json:"states,omitempty"`
+	Projects   []string `json:"projects,omitempty"`
+	QOS        []string `json:"qos,omitempty"`
+	Nodes      []string `json:"nodes,omitempty"`
+	Signal     int32    `json:"signal,omitempty"` // 0: end them
+	Batch      bool     `json:"batch,omitempty"`  // signal the batch shell only
+	Full       bool     `json:"full,omitempty"`   // batch shell and all its children, and the steps
+	Step       string   `json:"step,omitempty"`
+}
+
+// Cancelled answers Cancel, one entry a job it concerned.
+type Cancelled struct {
+	Results []CancelResult `json:"results"`
+}
+
+// CancelResult is what became of one job. Error is nil when it was done.
+type CancelResult struct {
+	ID    string      `json:"id"`
+	Error *core.Error `json:"error,omitempty"`
+}
+
+// Update is the body of PATCH /api/v1/jobs/{id}. Nil fields stay.
+type Update struct {
+	Hold      *bool               `json:"hold,omitempty"`
+	TimeLimit *core.Seconds       `json:"time_limit,omitempty"`
+	Priority  *uint32             `json:"priority,omitempty"`
+	Nice      *int32              `json:"nice,omitempty"`
+	Name      *string             `json:"name,omitempty"`
+	Partition *core.PartitionName `json:"partition,omitempty"`
+	Comment   *string             `json:"comment,omitempty"`
+	Requeue   bool                `json:"requeue,omitempty"`
+	Suspend   *bool               `json:"suspend,omitempty"` // true: suspend, false: resume
+}
+
+// UpdateNode is the body of PATCH /api/v1/nodes/{name}.
+type UpdateNode struct {
+	State  string `json:"state,omitempty"` // drain, resume, down
+	Reason string `json:"reason,omitempty"`
+}
+
+// NewStep is the body of POST /api/v1/jobs/{id}/steps: srun inside an allocation.
+type NewStep struct {
+	Name         string       `json:"name"`
+	Argv         []string     `json:"argv"`
+	Env          []string     `json:"env"`
+	WorkDir      string       `json:"workdir"`
+	Nodes        int32        `json:"nodes,omitempty"` // 0: as many as fit Tasks
+	NodeList     string       `json:"nodelist,omitempty"`
+	Tasks        int32        `json:"tasks,omitempty"`
+	TasksPerNode int32        `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int32        `json:"cpus_per_task,omitempty"`
+	Stdin        string       `json:"stdin,omitempty"`  // "all", "none", "0".. rank
+	Stdout       string       `json:"stdout,omitempty"` // file pattern written on the node; empty: streamed to the caller
+	Stderr       string       `json:"stderr,omitempty"`
+	TimeLimit    core.Seconds `json:"time_limit,omitempty"`
+	Umask        string       `json:"umask,omitempty"`
+	Label        bool         `json:"label,omitempty"`
+	Pty          bool         `json:"pty,omitempty"`
+}
+
+// StepMade answers NewStep. The caller then opens the stream (see Client.Stream) under Key.
+type StepMade struct {
+	Step  core.Step `json:"step"`
+	Key   string    `json:"key"`   // one-time key of the step's stream
+	Ranks [][]int32 `json:"ranks"` // global task ranks on each node of Step.Nodes
+}
+
+// LogChunk is a piece of a job's log.
+type LogChunk struct {
+	Offset int64  `json:"offset"`
+	Data   []byte `json:"data"`
+}
+
+// Run is a run as the API shows it.
+type Run struct {
+	core.Run
+	State  string  `json:"state"` // submitted, provisioning, running, terminating, terminated, failed, done
+	Reason string  `json:"reason,omitempty"`
+	Views  []Brief `json:"job_views"`
+}
+
+// NewToken is the body of POST /api/v1/tokens; NewTokenMade its answer, the only time the secret is shown.
+type NewToken struct {
+	Kind      string        `json:"kind"` // "user", "join"
+	User      core.UserName `json:"user,omitempty"`
+	Node      core.NodeName `json:"node,omitempty"`
+	Roles     core.NodeRole `json:"roles,omitempty"`
+	TrustRoot bool          `json:"trust_root,omitempty"`
+	Note      string        `json:"note,omitempty"`
+	TTL       core.Seconds  `json:"ttl,omitempty"`
+}
+
+// NewTokenMade answers NewToken.
+type NewTokenMade struct {
+	Token  core.Token `json:"token"`
+	Secret string     `json:"secret"`
+	CA     string     `json:"ca,omitempty"` // PEM of the cluster's CA, for join tokens
+}
+
+// Join is the body of POST /api/v1/join: a node trades a one-time token for a certificate.
+type Join struct {
+	Token string        `json:"token"`
+	Node  core.NodeName `json:"node"`
+	CSR   string        `json:"csr"` // PEM
+}
+
+// Joined answers Join.
+type Joined struct {
+	Cert    string   `json:"cert"` // PEM
+	CA      string   `json:"ca"`   // PEM
+	Servers []string `json:"servers"`
+}
+
+// ErrorBody is the body of every answer that is not 2xx.
+type ErrorBody struct {
+	Error core.Error `json:"error"`
+}

@@ -1,0 +1,151 @@
+package core
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core/taskset"
+)
+
+// Job is one all-or-nothing request for resources and what became of it; or, while Array.Tasks is not empty, the one
+// record standing for all tasks of an array that have not started.
+type Job struct {
+	ID     JobID     `json:"id"`
+	Spec   *Spec     `json:"spec,omitempty"`  // the store keeps it apart, under SpecID
+	SpecID JobID     `json:"spec_id"`         // the id the spec was stored under: its own, or its array's
+	Array  *ArrayRef `json:"array,omitempty"` // nil for a job that is no array
+
+	State    JobState `json:"state"`
+	Flags    JobFlag  `json:"flags,omitempty"`
+	Reason   Reason   `json:"reason,omitempty"`  // durable reasons only (ends, holds); waiting reasons come from the plan
+	Message  string   `json:"message,omitempty"` // a sentence for people: what failed, with path and cause
+	Priority uint32   `json:"priority,omitempty"`
+	Attempt  int32    `json:"attempt"` // 0 before the first start; each start adds one
+
+	Submit    Time          `json:"submit"`
+	Eligible  Time          `json:"eligible,omitempty"`
+	Start     Time          `json:"start,omitempty"`
+	End       Time          `json:"end,omitempty"`
+	Paused    Time          `json:"paused,omitempty"`     // when it was suspended, 0 if it is not
+	PausedFor time.Duration `json:"paused_for,omitempty"` // sum of suspensions that ended
+
+	Alloc *Alloc `json:"alloc,omitempty"`
+	Exit  Exit   `json:"exit,omitzero"`
+	Usage Usage  `json:"usage,omitzero"` // of the batch step, all nodes
+	Stop  *Stop  `json:"stop,omitempty"`
+	Steps int32  `json:"steps,omitempty"` // numbered steps made so far
+}
+
+// ArrayRef ties a job to its array.
+type ArrayRef struct {
+	Base JobID `json:"base"`
+	Task int32 `json:"task"` // its index; meaningless while Tasks is not empty
+	// Tasks are the indices this record stands for. A started task has none.
+	Tasks taskset.Set `json:"tasks,omitzero"`
+	// Of the whole array, for SLURM_ARRAY_TASK_*.
+	Count int32 `json:"count"`
+	Min   int32 `json:"min"`
+	Max   int32 `json:"max"`
+	Step  int32 `json:"step"`
+}
+
+// Alloc is what a job holds. Nodes are in the job's own order: the first runs the batch script.
+type Alloc struct {
+	Partition PartitionName `json:"partition"`
+	Nodes     []NodeAlloc   `json:"nodes"`
+}
+
+// NodeAlloc is a job's part of one node.
+type NodeAlloc struct {
+	Node  NodeName    `json:"node"`
+	CPUs  int32       `json:"cpus"`
+	Cores []int32     `json:"cores,omitempty"` // indices of the CPUs given
+	Mem   Bytes       `json:"mem,omitempty"`
+	Gres  []GresAlloc `json:"gres,omitempty"`
+	Tasks int32       `json:"tasks"`
+	Done  bool        `json:"done,omitempty"` // the node has reported the job clean
+}
+
+// GresAlloc is which units of a generic resource a job has on a node.
+type GresAlloc struct {
+	Name  string  `json:"name"`
+	Type  string  `json:"type,omitempty"`
+	Units []int32 `json:"units"`
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	Code   int32 `json:"code,omitempty"`
+	Signal int32 `json:"signal,omitempty"`
+}
+
+// Usage is what a step used, measured on its nodes.
+type Usage struct {
+	User   time.Duration `json:"user,omitempty"`
+	Sys    time.Duration `json:"sys,omitempty"`
+	MaxRSS Bytes         `json:"max_rss,omitempty"`
+}
+
+// Stop is somebody's wish that a job should end.
+type Stop struct {
+	By    UserName `json:"by"`
+	UID   uint32   `json:"uid"`
+	At    Time     `json:"at"`
+	As    JobState `json:"as"` // the state it will have
+	Grace Seconds  `json:"grace,omitempty"`
+}
+
+// Step is something that runs inside a job's allocation: numbered steps made by srun. The batch step is the job's own
+// Exit and Usage and has no record.
+type Step struct {
+	Job     JobID      `json:"job"`
+	ID      int32      `json:"id"`
+	Name    string     `json:"name"`
+	State   JobState   `json:"state"`
+	Nodes   []NodeName `json:"nodes"`
+	Tasks   []int32    `json:"tasks"` // on each node
+	CPUs    int32      `json:"cpus"`
+	Start   Time       `json:"start"`
+	End     Time       `json:"end,omitempty"`
+	Exit    Exit       `json:"exit,omitzero"`
+	Usage   Usage      `json:"usage,omitzero"`
+	Message string     `json:"message,omitempty"`
+	Left    int32      `json:"left,omitempty"` // nodes that have not reported its end
+	Attempt int32      `json:"attempt"`
+}
+
+// IsArray tells whether the record stands for tasks that have not started.
+func (j *Job) IsArray() bool { return j.Array != nil && j.Array.Tasks.Len() > 0 }
+
+// Live tells whether the job is in memory: not ended, or ended and not yet clean.
+func (j *Job) Live() bool { return !j.State.Final() || j.Flags.Any(Completing|Requeueing) }
+
+// Elapsed is how long the job has run at now, without suspensions.
+func (j *Job) Elapsed(now Time) time.Duration {
+	if j.Start == 0 {
+		return 0
+	}
+	end := now
+	if j.End != 0 {
+		end = j.End
+	}
+	paused := j.PausedFor
+	if j.Paused != 0 && end > j.Paused {
+		paused += end.Sub(j.Paused)
+	}
+	return max(0, end.Sub(j.Start)-paused)
+}
+
+// Count is how many jobs the record stands for.
+func (j *Job) Count() int {
+	if n := j.taskCount(); n > 0 {
+		return n
+	}
+	return 1
+}
+
+func (j *Job) taskCount() int {
+	if j.Array == nil {
+		return 0
+	}
+	return j.Array.Tasks.Len()
+}

@@ -1,0 +1,100 @@
+package core
+
+// Node is a machine that runs steps. What changes by the second (load, free memory, when it was last heard) is not
+// here: the hub knows it and never bothers the engine with it.
+type Node struct {
+	ID          int64    `json:"id"`
+	Name        NodeName `json:"name"`
+	Fleet       string   `json:"fleet,omitempty"`
+	Roles       NodeRole `json:"roles"`
+	TrustRoot   bool     `json:"trust_root,omitempty"` // uid 0 of this node is an administrator
+	Hardware    Hardware `json:"hardware"`
+	Host        Host     `json:"host"`
+	Flags       NodeFlag `json:"flags,omitempty"`
+	Reason      string   `json:"reason,omitempty"` // of a drain or down
+	ReasonBy    UserName `json:"reason_by,omitempty"`
+	ReasonAt    Time     `json:"reason_at,omitempty"`
+	Joined      Time     `json:"joined,omitempty"`
+	Weight      int32    `json:"weight,omitempty"`
+	Features    []string `json:"features,omitempty"`
+	SilentSince Time     `json:"silent_since,omitempty"`
+	LastBusy    Time     `json:"last_busy,omitempty"`
+}
+
+// Hardware is what a node has to give.
+type Hardware struct {
+	CPUs    int32  `json:"cpus"`
+	Sockets int32  `json:"sockets,omitempty"`
+	Cores   int32  `json:"cores,omitempty"`   // a socket
+	Threads int32  `json:"threads,omitempty"` // a core
+	Memory  Bytes  `json:"memory"`
+	TmpDisk Bytes  `json:"tmp_disk,omitempty"`
+	Gres    []Gres `json:"gres,omitempty"`
+}
+
+// Host is what an agent tells of the machine under it.
+type Host struct {
+	Hostname    string `json:"hostname,omitempty"`
+	Addr        string `json:"addr,omitempty"`
+	OS          string `json:"os,omitempty"`
+	Arch        string `json:"arch,omitempty"`
+	Version     string `json:"version,omitempty"` // of the agent
+	BootID      string `json:"boot_id,omitempty"`
+	Boot        Time   `json:"boot,omitempty"`
+	AgentStart  Time   `json:"agent_start,omitempty"`
+	Containment string `json:"containment,omitempty"` // "cgroup-v1", "cgroup-v2", "pidns", "weak"
+	Root        bool   `json:"root,omitempty"`        // the agent may run jobs of any user
+	UID         uint32 `json:"uid,omitempty"`         // the agent's own, when it may not
+	Emulated    bool   `json:"emulated,omitempty"`
+}
+
+// NodeRole says what a node joined for.
+type NodeRole uint8
+
+// The roles.
+const (
+	Compute NodeRole = 1 << iota // runs steps
+	Login                        // passes its users' calls on
+)
+
+// NodeFlag is a bit of a node's state. A node without any is up.
+type NodeFlag uint16
+
+// The flags.
+const (
+	NodeUnknown  NodeFlag = 1 << iota // configured, never heard of
+	NodeDown                          // an administrator said so, or its return is not trusted
+	NodeDrain                         // no new jobs
+	NodeSilent                        // its agent is not connected; its jobs stay
+	NodeFailFlag                      // sick
+	NodeMaint
+	NodeFuture
+)
+
+// Has tells whether all bits of g are set.
+func (f NodeFlag) Has(g NodeFlag) bool { return f&g == g }
+
+// Any tells whether some bit of g is set.
+func (f NodeFlag) Any(g NodeFlag) bool { return f&g != 0 }
+
+// Usable tells whether new jobs may start on the node.
+func (n *Node) Usable() bool {
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture)
+}
+
+// Partition is a named view of nodes with limits. It comes from the config file.
+type Partition struct {
+	Name           PartitionName `json:"name"`
+	Nodes          string        `json:"nodes"` // hostlist, or ALL
+	Default        bool          `json:"default,omitempty"`
+	State          string        `json:"state,omitempty"`        // UP (empty), DOWN, DRAIN, INACTIVE
+	MaxTime        Seconds       `json:"max_time,omitempty"`     // 0: no limit
+	DefaultTime    Seconds       `json:"default_time,omitempty"` // 0: MaxTime
+	MaxNodes       int32         `json:"max_nodes,omitempty"`
+	MinNodes       int32         `json:"min_nodes,omitempty"`
+	DefMemPerCPU   Bytes         `json:"def_mem_per_cpu,omitempty"`
+	MaxMemPerNode  Bytes         `json:"max_mem_per_node,omitempty"`
+	PriorityTier   int32         `json:"priority_tier,omitempty"`
+	PriorityFactor int32         `json:"priority_factor,omitempty"`
+	OverSubscribe  string        `json:"oversubscribe,omitempty"`
+}

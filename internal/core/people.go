@@ -1,0 +1,86 @@
+package core
+
+// User is a person or a program that acts. UnixName is who its processes run as; a user without one runs containers only.
+type User struct {
+	Name     UserName    `json:"name"`
+	UnixName string      `json:"unix_name,omitempty"`
+	UID      *uint32     `json:"uid,omitempty"` // learnt from the kernel at first use
+	Role     Role        `json:"role"`          // across the whole cluster
+	Default  ProjectName `json:"default_project,omitempty"`
+	Created  Time        `json:"created,omitempty"`
+	Disabled bool        `json:"disabled,omitempty"`
+}
+
+// Project is who pays and who may: a node in the account tree.
+type Project struct {
+	Name    ProjectName `json:"name"`
+	Parent  ProjectName `json:"parent,omitempty"`
+	Created Time        `json:"created,omitempty"`
+	Members []Member    `json:"members,omitempty"` // sorted by user
+}
+
+// Member is a user's part in a project.
+type Member struct {
+	User UserName `json:"user"`
+	Role Role     `json:"role"`
+}
+
+// Role is what somebody may do; each includes those below it.
+type Role string
+
+// The roles. RoleAdmin on a user is the cluster's administrator, on a member the project's.
+const (
+	RoleNone    Role = ""
+	RoleUser    Role = "user"
+	RoleManager Role = "manager" // sees and steers all jobs of the project, adds members
+	RoleAdmin   Role = "admin"
+)
+
+// Rank orders roles.
+func (r Role) Rank() int {
+	switch r {
+	case RoleUser:
+		return 1
+	case RoleManager:
+		return 2
+	case RoleAdmin:
+		return 3
+	}
+	return 0
+}
+
+// Token lets its bearer act as a user, or lets one node join. Only the SHA-256 of its secret is kept.
+type Token struct {
+	ID        string   `json:"id"`
+	Hash      Hash     `json:"-"`
+	Kind      string   `json:"kind"` // "user", "join"
+	User      UserName `json:"user,omitempty"`
+	Node      NodeName `json:"node,omitempty"` // join: the name it is good for; empty: any
+	Roles     NodeRole `json:"roles,omitempty"`
+	TrustRoot bool     `json:"trust_root,omitempty"`
+	Note      string   `json:"note,omitempty"`
+	Created   Time     `json:"created"`
+	Expires   Time     `json:"expires,omitempty"`
+	Used      Time     `json:"used,omitempty"` // join tokens work once
+	Revoked   bool     `json:"revoked,omitempty"`
+}
+
+// Identity is who makes a call, as established by a token or by the kernel.
+type Identity struct {
+	User  UserName
+	UID   uint32
+	Admin bool
+	Node  NodeName // the node the call came through, if any
+}
+
+// Run is what a YAML configuration made: a name over one Job (or, for services, several).
+type Run struct {
+	Project ProjectName `json:"project"`
+	Name    string      `json:"name"`
+	ID      string      `json:"id"`
+	User    UserName    `json:"user"`
+	Jobs    []JobID     `json:"jobs"`
+	Created Time        `json:"created"`
+	Config  Hash        `json:"config,omitzero"` // blob: the YAML as applied
+	Ended   Time        `json:"ended,omitempty"`
+}

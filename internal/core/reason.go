@@ -1,0 +1,45 @@
+package core
+
+// Reason is why a job waits or how it ended, in Slurm's words. Clients match on them.
+type Reason string
+
+// Reasons the engine and the scheduler give. The empty Reason prints as "None".
+const (
+	ReasonNone              Reason = ""
+	ReasonPriority          Reason = "Priority"
+	ReasonResources         Reason = "Resources"
+	ReasonDependency        Reason = "Dependency"
+	ReasonDependencyNever   Reason = "DependencyNeverSatisfied"
+	ReasonBeginTime         Reason = "BeginTime"
+	ReasonHeldUser          Reason = "JobHeldUser"
+	ReasonHeldAdmin         Reason = "JobHeldAdmin"
+	ReasonHoldMaxRequeue    Reason = "JobHoldMaxRequeue"
+	ReasonArrayTaskLimit    Reason = "JobArrayTaskLimit"
+	ReasonReqNodeNotAvail   Reason = "ReqNodeNotAvail"
+	ReasonPartitionDown     Reason = "PartitionDown"
+	ReasonPartitionNodes    Reason = "PartitionNodeLimit"
+	ReasonPartitionTime     Reason = "PartitionTimeLimit"
+	ReasonPartitionConfig   Reason = "PartitionConfig"
+	ReasonBadConstraints    Reason = "BadConstraints"
+	ReasonCleaning          Reason = "Cleaning"
+	ReasonNodeDown          Reason = "NodeDown"
+	ReasonLaunchFailure     Reason = "JobLaunchFailure"
+	ReasonNonZeroExit       Reason = "NonZeroExitCode"
+	ReasonRaisedSignal      Reason = "RaisedSignal"
+	ReasonTimeLimit         Reason = "TimeLimit"
+	ReasonOutOfMemory       Reason = "OutOfMemory"
+	ReasonDeadline          Reason = "DeadLine"
+	ReasonProlog            Reason = "Prolog"
+	ReasonSystemFailure     Reason = "SystemFailure"
+	ReasonInvalidAccount    Reason = "InvalidAccount"
+	ReasonInvalidQOS        Reason = "InvalidQOS"
+	ReasonAccountNotAllowed Reason = "AccountNotAllowed"
+)
+
+// String prints the empty reason as Slurm does.
+func (r Reason) String() string {
+	if r == "" {
+		return "None"
+	}
+	return string(r)
+}

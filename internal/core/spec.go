@@ -1,0 +1,147 @@
+package core
+
+// JobKind tells how a job is driven.
+type JobKind uint8
+
+// The kinds. Numbers are stored.
+const (
+	Batch       JobKind = iota // a script runs on the first node; the job ends with it
+	Interactive                // an allocation that its creator fills with steps and gives back (srun, salloc)
+)
+
+// Spec is what was asked for. A front end makes it, admission completes it with defaults, and from then on it is
+// immutable: an update makes a new one. The tasks of an array share theirs. Rarely used wishes live in Extra, so that a
+// pending job stays small.
+type Spec struct {
+	Name      string        `json:"name"`
+	User      UserName      `json:"user"`
+	UID       uint32        `json:"uid"`
+	GID       uint32        `json:"gid"`
+	Project   ProjectName   `json:"project,omitempty"`
+	Partition PartitionName `json:"partition,omitempty"` // one name, or several separated by commas: the first that can start
+	QOS       QOSName       `json:"qos,omitempty"`
+	Kind      JobKind       `json:"kind,omitempty"`
+	Runtime   string        `json:"runtime,omitempty"` // "process"; fixed at submit, never by the node it lands on
+	Run       string        `json:"run,omitempty"`     // the run it belongs to, for YAML configurations
+
+	Script Hash     `json:"script,omitzero"` // blob: what to execute
+	Env    Hash     `json:"env,omitzero"`    // blob: NUL-separated KEY=VALUE
+	Args   []string `json:"args,omitempty"`
+
+	Shape     Shape   `json:"shape"`
+	TimeLimit Seconds `json:"time_limit,omitempty"` // 0: the partition's default, filled in by admission
+	IO        IO      `json:"io"`
+	From      Origin  `json:"from"`
+	Array     string  `json:"array,omitempty"`       // index expression, "0-15:4"
+	Throttle  int32   `json:"array_limit,omitempty"` // tasks of the array that may run at once; 0: all
+	Begin     Time    `json:"begin,omitempty"`
+	Nice      int32   `json:"nice,omitempty"`
+	Hold      bool    `json:"hold,omitempty"`
+	Requeue   bool    `json:"requeue,omitempty"`
+	Extra     *Extra  `json:"extra,omitempty"`
+}
+
+// Shape is the resources of a job: how many nodes, and what on each.
+type Shape struct {
+	NodesMin     int32      `json:"nodes_min,omitempty"`
+	NodesMax     int32      `json:"nodes_max,omitempty"`
+	Tasks        int32      `json:"tasks,omitempty"`
+	TasksPerNode int32      `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int32      `json:"cpus_per_task,omitempty"`
+	MinCPUs      int32      `json:"min_cpus,omitempty"` // --mincpus: CPUs on each node
+	MemPerNode   Bytes      `json:"mem_per_node,omitempty"`
+	MemPerCPU    Bytes      `json:"mem_per_cpu,omitempty"`
+	Gres         []Gres     `json:"gres,omitempty"` // on each node
+	Exclusive    bool       `json:"exclusive,omitempty"`
+	Given        ShapeGiven `json:"given,omitempty"` // which of these the user wrote; environment variables depend on it
+}
+
+// ShapeGiven is the set of shape fields a user wrote, as against those filled in.
+type ShapeGiven uint16
+
+// The bits of ShapeGiven.
+const (
+	GivenTasks ShapeGiven = 1 << iota
+	GivenNodes
+	GivenTasksPerNode
+	GivenCPUsPerTask
+	GivenMemPerNode
+	GivenMemPerCPU
+	GivenGres
+	GivenTimeLimit
+	GivenExclusive
+)
+
+// Gres is a count of a generic resource, e.g. {gpu a100 4}. An empty Type asks for any.
+type Gres struct {
+	Name  string `json:"name"`
+	Type  string `json:"type,omitempty"`
+	Count int64  `json:"count"`
+}
+
+// IO is where a job's files are. Paths hold Slurm's % patterns until the step expands them on its node.
+type IO struct {
+	WorkDir string `json:"workdir,omitempty"`
+	Stdin   string `json:"stdin,omitempty"`
+	Stdout  string `json:"stdout,omitempty"`
+	Stderr  string `json:"stderr,omitempty"`
+	Append  bool   `json:"append,omitempty"`
+	// Stream sends output to the log store instead of files (YAML runs).
+	Stream bool `json:"stream,omitempty"`
+}
+
+// Origin is where a job came from, for SLURM_SUBMIT_* and for scontrol's Command=.
+type Origin struct {
+	Host    string `json:"host,omitempty"`
+	Dir     string `json:"dir,omitempty"`
+	Command string `json:"command,omitempty"` // path of the script
+	Line    string `json:"line,omitempty"`    // the submit line
+	Sid     int32  `json:"sid,omitempty"`     // session id of the submitter
+}
+
+// Extra holds what few jobs ask for.
+type Extra struct {
+	NodeList     string            `json:"nodelist,omitempty"` // hostlist of nodes that must be used
+	Exclude      string            `json:"exclude,omitempty"`
+	Constraint   string            `json:"constraint,omitempty"`
+	Dependency   string            `json:"dependency,omitempty"`
+	Licenses     string            `json:"licenses,omitempty"`
+	Reservation  string            `json:"reservation,omitempty"`
+	Comment      string            `json:"comment,omitempty"`
+	Deadline     Time              `json:"deadline,omitempty"`
+	TimeMin      Seconds           `json:"time_min,omitempty"`
+	Signal       *WarnSignal       `json:"signal,omitempty"`
+	MailTypes    string            `json:"mail_types,omitempty"`
+	MailUser     string            `json:"mail_user,omitempty"`
+	Priority     *uint32           `json:"priority,omitempty"` // asked for by an administrator
+	Distribution string            `json:"distribution,omitempty"`
+	WCKey        string            `json:"wckey,omitempty"`
+	Switches     string            `json:"switches,omitempty"`
+	Contiguous   bool              `json:"contiguous,omitempty"`
+	LoginEnv     bool              `json:"login_env,omitempty"` // load the user's login environment on the node
+	Export       string            `json:"export,omitempty"`    // literal value of --export
+	Umask        string            `json:"umask,omitempty"`
+	Prio         int32             `json:"prio_process,omitempty"`
+	Rlimits      map[string]uint64 `json:"rlimits,omitempty"`
+	Fence        Seconds           `json:"fence,omitempty"` // overrides the cluster's setting for this job
+	KillGrace    Seconds           `json:"kill_grace,omitempty"`
+	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
+	Options      map[string]string `json:"options,omitempty"` // options that are kept and shown, with no effect of their own yet
+}
+
+// WarnSignal is a signal to send some time before the limit.
+type WarnSignal struct {
+	Signal int32   `json:"signal"`
+	Before Seconds `json:"before"`
+	Batch  bool    `json:"batch,omitempty"` // to the batch shell alone
+}
+
+// More returns s.Extra, or an empty one; it is for reading only.
+func (s *Spec) More() *Extra {
+	if s.Extra == nil {
+		return &noExtra
+	}
+	return s.Extra
+}
+
+var noExtra Extra

@@ -1,0 +1,226 @@
+package state
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Input is a command to the state. Inputs say what happened or what somebody wants; only Apply decides what follows.
+type Input interface{ input() }
+
+// Submit asks for a job or an array. Reply: *Submitted.
+type Submit struct {
+	By     core.Identity
+	Spec   *core.Spec // taken over: the caller must not touch it afterwards
+	Script []byte     // its hash is in Spec.Script
+	Env    []byte     // its hash is in Spec.Env
+	Key    string     // client-made; the same key gives the same job
+	Run    *core.Run  // set by YAML fronts: the run this job makes; Jobs is filled in
+	Config []byte     // blob of Run.Config
+	Strict bool       // refuse what can never start instead of letting it wait
+}
+
+// Submitted is the reply to Submit.
+type Submitted struct {
+	ID        core.JobID
+	Duplicate bool // the key had been used: nothing new was made
+}
+
+// Start is the planner's wish to start a job (or one task of an array) somewhere; it is checked again. Reply: *Started.
+type Start struct {
+	Job   core.JobID
+	Task  int32 // of an array record
+	Alloc *core.Alloc
+}
+
+// Started is the reply to Start.
+type Started struct{ ID core.JobID }
+
+// Cancel asks for the end of a job, an array (Task < 0) or tasks of it. Reply: nil.
+type Cancel struct {
+	By     core.Identity
+	Job    core.JobID
+	Tasks  []int32         // of array Job; nil: the whole job or array
+	States []core.JobState // only if in one of these; nil: any
+}
+
+// Exited reports the end of a step on a node, from its agent. Reply: nil. It may come twice.
+type Exited struct {
+	Node    core.NodeName
+	Job     core.JobID
+	Attempt int32
+	Step    string // "batch", "0", …
+	Exit    core.Exit
+	Cause   ExitCause
+	Message string
+	Usage   core.Usage
+	Elapsed time.Duration
+	JobDone bool // the node holds nothing of the job any more
+}
+
+// ExitCause is why a step ended, when its exit status does not say.
+type ExitCause string
+
+// The causes.
+const (
+	CauseExit       ExitCause = ""
+	CauseOOM        ExitCause = "oom"
+	CauseTimeout    ExitCause = "timeout"
+	CauseCancelled  ExitCause = "cancelled"
+	CauseLaunch     ExitCause = "launch_failed"
+	CauseProlog     ExitCause = "prolog_failed"
+	CauseLost       ExitCause = "keeper_lost" // its keeper died: how it ended is not known
+	CauseFenced     ExitCause = "fenced"      // its agent killed it after too long a silence
+	CauseUnkillable ExitCause = "unkillable"
+)
+
+// NodeDone reports that a node holds nothing of a job any more. Reply: nil.
+type NodeDone struct {
+	Node    core.NodeName
+	Job     core.JobID
+	Attempt int32
+}
+
+// AllocDone says that the creator of an interactive job gives it back. Reply: nil.
+type AllocDone struct {
+	By   core.Identity
+	Job  core.JobID
+	Exit core.Exit
+}
+
+// CreateStep makes a numbered step. Reply: *core.Step.
+type CreateStep struct {
+	By   core.Identity
+	Step *core.Step // Job, Name, Nodes, Tasks, CPUs set; the rest is filled in
+}
+
+// Register is an agent's account of its node at connect. Reply: *Reconciled.
+type Register struct {
+	Node      core.NodeName
+	Hardware  core.Hardware
+	Host      core.Host
+	Roles     core.NodeRole
+	TrustRoot bool
+	Fleet     string
+	Features  []string
+	Running   []StepRef
+	// Ended steps are sent as Exited before Register.
+}
+
+// StepRef names a step of an attempt.
+type StepRef struct {
+	Job     core.JobID
+	Attempt int32
+	Step    string
+}
+
+// Reconciled is the reply to Register: what the agent should kill because nobody wants it any more.
+type Reconciled struct {
+	Kill []StepRef
+	Node *core.Node
+}
+
+// NodeSilence says that a node's agent has not been heard for too long, or (Back) that it is back. Reply: nil.
+type NodeSilence struct {
+	Node core.NodeName
+	Back bool
+}
+
+// Fenced says that a node has been silent for longer than its fence and the margin: what ran there is dead. Reply: nil.
+type Fenced struct{ Node core.NodeName }
+
+// UpdateNode changes a node's administrative state. Reply: nil.
+type UpdateNode struct {
+	By     core.Identity
+	Node   core.NodeName
+	State  string // "drain", "resume", "down", "undrain", "" for none
+	Reason string
+	System bool // by Bireme itself (unkillable step, failed prolog), not a person
+}
+
+// UpdateJob changes a job. Nil fields stay. Reply: nil.
+type UpdateJob struct {
+	By        core.Identity
+	Job       core.JobID
+	Hold      *bool
+	AdminHold bool // with Hold: as an administrator
+	TimeLimit *core.Seconds
+	Priority  *uint32
+	Nice      *int32
+	Name      *string
+	Partition *core.PartitionName
+	Comment   *string
+}
+
+// Requeue sends a job back to the queue. Reply: nil.
+type Requeue struct {
+	By   core.Identity
+	Job  core.JobID
+	Hold bool
+}
+
+// Suspend stops a running job, or resumes it. Reply: nil.
+type Suspend struct {
+	By     core.Identity
+	Job    core.JobID
+	Resume bool
+}
+
+// EnsureUser finds or makes the user of a uid seen by the kernel. Reply: *core.User.
+type EnsureUser struct {
+	UID      uint32
+	UnixName string
+}
+
+// PutUser, PutProject and PutToken create or replace. Reply: nil.
+type (
+	PutUser struct {
+		By   core.Identity
+		User *core.User
+		New  bool // refuse if it is there
+	}
+	PutProject struct {
+		By      core.Identity
+		Project *core.Project
+		New     bool
+	}
+	PutToken struct {
+		By    core.Identity
+		Token *core.Token
+	}
+	// UseToken spends a join token; the second use is refused. Reply: *core.Token.
+	UseToken struct {
+		ID   string
+		Node core.NodeName
+	}
+	// PutNode makes a node known before it joins (from the config file). Reply: *core.Node.
+	PutNode struct {
+		Node *core.Node
+	}
+)
+
+// Tick lets time pass: begin times, retention edges. Reply: nil.
+type Tick struct{}
+
+func (*Submit) input()      {}
+func (*Start) input()       {}
+func (*Cancel) input()      {}
+func (*Exited) input()      {}
+func (*NodeDone) input()    {}
+func (*AllocDone) input()   {}
+func (*CreateStep) input()  {}
+func (*Register) input()    {}
+func (*NodeSilence) input() {}
+func (*Fenced) input()      {}
+func (*UpdateNode) input()  {}
+func (*UpdateJob) input()   {}
+func (*Requeue) input()     {}
+func (*Suspend) input()     {}
+func (*EnsureUser) input()  {}
+func (*PutUser) input()     {}
+func (*PutProject) input()  {}
+func (*PutToken) input()    {}
+func (*UseToken) input()    {}
+func (*PutNode) input()     {}
+func (*Tick) input()        {}
