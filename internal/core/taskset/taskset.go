@@ -1,0 +1,369 @@
+package taskset
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+)
+
+// MaxIndex is the greatest task index there is (Slurm's hard limit for MaxArraySize, less one).
+const MaxIndex = 4_000_000
+
+// maxWork bounds the indices visited when ranges interleave, so that a long list of overlapping
+// ranges cannot keep the caller busy.
+const maxWork = 1 << 24
+
+// Range is the indices First, First+Step … Last.
+type Range struct {
+	First, Last, Step int32
+}
+
+func (r Range) len() int { return int(r.Last-r.First)/int(r.Step) + 1 }
+
+func (r Range) contains(i int32) bool {
+	return r.First <= i && i <= r.Last && (i-r.First)%r.Step == 0
+}
+
+// Set is an immutable set of task indices. The zero Set is empty.
+type Set struct {
+	ranges []Range
+	n      int32
+}
+
+// New makes the set of all indices in ranges, which may overlap in any way. A Step of zero means 1;
+// a Last that the steps do not hit is lowered to the one they do.
+func New(ranges ...Range) (Set, error) {
+	rs := make([]Range, 0, len(ranges))
+	for _, r := range ranges {
+		if r.Step == 0 {
+			r.Step = 1
+		}
+		switch {
+		case r.First < 0 || r.Last > MaxIndex:
+			return Set{}, fmt.Errorf("task index out of range: want 0 to %d", MaxIndex)
+		case r.Last < r.First:
+			return Set{}, fmt.Errorf("range %d-%d runs backwards", r.First, r.Last)
+		case r.Step < 1:
+			return Set{}, fmt.Errorf("step %d is not positive", r.Step)
+		}
+		r.Last -= (r.Last - r.First) % r.Step
+		if r.First == r.Last {
+			r.Step = 1
+		}
+		rs = append(rs, r)
+	}
+	slices.SortFunc(rs, func(a, b Range) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Step, b.Step))
+	})
+	rs = slices.Compact(rs)
+	interleaved, work := false, 0
+	for k, r := range rs {
+		interleaved = interleaved || k > 0 && r.First <= rs[k-1].Last
+		work += r.len()
+	}
+	if interleaved {
+		if work > maxWork {
+			return Set{}, fmt.Errorf("ranges overlap too much: more than %d indices named", maxWork)
+		}
+		return fromOverlapping(rs), nil
+	}
+	s := Set{n: int32(work)}
+	for _, r := range rs {
+		s.ranges = appendJoined(s.ranges, r)
+	}
+	return s, nil
+}
+
+// Of makes the set of the given indices; it panics on one that is out of range.
+func Of(indices ...int) Set {
+	rs := make([]Range, len(indices))
+	for k, i := range indices {
+		if i < 0 || i > MaxIndex {
+			panic(fmt.Sprintf("taskset: index %d out of range", i))
+		}
+		rs[k] = Range{First: int32(i), Last: int32(i), Step: 1}
+	}
+	s, err := New(rs...)
+	if err != nil {
+		panic(err)
+	}
+	return collect(s.All())
+}
+
+func fromOverlapping(rs []Range) Set {
+	last := int32(0)
+	for _, r := range rs {
+		last = max(last, r.Last)
+	}
+	seen := make([]bool, last+1)
+	for _, r := range rs {
+		for i := r.First; i <= r.Last; i += r.Step {
+			seen[i] = true
+		}
+	}
+	return collect(func(yield func(int) bool) {
+		for i, in := range seen {
+			if in && !yield(i) {
+				return
+			}
+		}
+	})
+}
+
+// collect makes a set of ascending indices with as few ranges as one look ahead finds.
+func collect(indices iter.Seq[int]) Set {
+	var s Set
+	var cur Range // s.n == 0: none yet
+	for index := range indices {
+		i := int32(index)
+		s.n++
+		switch {
+		case s.n == 1:
+			cur = Range{i, i, 1}
+		case cur.First == cur.Last: // one index: any second one makes a step
+			cur.Last, cur.Step = i, i-cur.First
+		case i == cur.Last+cur.Step:
+			cur.Last = i
+		case cur.Step > 1 && cur.Last == cur.First+cur.Step:
+			// Only two, and far apart: the second may begin a better run with i.
+			s.ranges = append(s.ranges, Range{cur.First, cur.First, 1})
+			cur = Range{cur.Last, i, i - cur.Last}
+		default:
+			s.ranges = append(s.ranges, cur)
+			cur = Range{i, i, 1}
+		}
+	}
+	if s.n > 0 {
+		s.ranges = append(s.ranges, cur)
+	}
+	return s
+}
+
+// appendJoined appends r, or lengthens the last range when r goes on in its steps.
+func appendJoined(rs []Range, r Range) []Range {
+	if len(rs) == 0 {
+		return append(rs, r)
+	}
+	p := &rs[len(rs)-1]
+	gap := r.First - p.Last
+	single := r.First == r.Last
+	switch {
+	case gap == 1 && (p.Step == 1 || p.First == p.Last) && (r.Step == 1 || single):
+		p.Last, p.Step = r.Last, 1
+	case p.First != p.Last && p.Step == gap && (single || r.Step == gap):
+		p.Last = r.Last
+	default:
+		return append(rs, r)
+	}
+	return rs
+}
+
+// Len returns the number of indices.
+func (s Set) Len() int { return int(s.n) }
+
+// Empty tells whether there are none.
+func (s Set) Empty() bool { return s.n == 0 }
+
+// First returns the lowest index, and whether there is one.
+func (s Set) First() (int, bool) {
+	if s.n == 0 {
+		return 0, false
+	}
+	return int(s.ranges[0].First), true
+}
+
+// Min returns the lowest index, 0 for the empty set.
+func (s Set) Min() int { i, _ := s.First(); return i }
+
+// Max returns the highest index, 0 for the empty set.
+func (s Set) Max() int {
+	if s.n == 0 {
+		return 0
+	}
+	return int(s.ranges[len(s.ranges)-1].Last)
+}
+
+// Step returns the distance between neighbours when it is the same all through, else 1.
+func (s Set) Step() int {
+	if s.n < 2 {
+		return 1
+	}
+	step, prev := 0, -1
+	for _, r := range s.ranges {
+		if prev >= 0 {
+			gap := int(r.First) - prev
+			if step != 0 && gap != step {
+				return 1
+			}
+			step = gap
+		}
+		if r.First != r.Last {
+			if step != 0 && int(r.Step) != step {
+				return 1
+			}
+			step = int(r.Step)
+		}
+		prev = int(r.Last)
+	}
+	return step
+}
+
+// Ranges returns the ranges, ascending. The slice must not be changed.
+func (s Set) Ranges() []Range { return s.ranges }
+
+// find returns the range that would hold i.
+func (s Set) find(i int) (k int, ok bool) {
+	if i < 0 || i > MaxIndex {
+		return 0, false
+	}
+	k, _ = slices.BinarySearchFunc(s.ranges, int32(i), func(r Range, i int32) int { return cmp.Compare(r.Last, i) })
+	return k, k < len(s.ranges) && s.ranges[k].contains(int32(i))
+}
+
+// Contains tells whether i is in the set.
+func (s Set) Contains(i int) bool { _, ok := s.find(i); return ok }
+
+// Remove returns the set without i.
+func (s Set) Remove(i int) Set {
+	k, ok := s.find(i)
+	if !ok {
+		return s
+	}
+	r, at := s.ranges[k], int32(i)
+	if r.First == r.Last && k == 0 {
+		return Set{ranges: s.ranges[1:], n: s.n - 1} // shared: nobody changes it
+	}
+	rs := make([]Range, 0, len(s.ranges)+1)
+	rs = append(rs, s.ranges[:k]...)
+	if at > r.First {
+		rs = appendLeft(rs, trim(r.First, at-r.Step, r.Step))
+	}
+	if at < r.Last {
+		rs = append(rs, trim(at+r.Step, r.Last, r.Step))
+	}
+	rs = append(rs, s.ranges[k+1:]...)
+	return Set{ranges: rs, n: s.n - 1}
+}
+
+// appendLeft is appendJoined that also pairs two single indices: removing every other index in
+// turn then lengthens one range instead of leaving thousands behind.
+func appendLeft(rs []Range, r Range) []Range {
+	if k := len(rs) - 1; k >= 0 && r.First == r.Last && rs[k].First == rs[k].Last {
+		rs[k].Last, rs[k].Step = r.Last, r.First-rs[k].First
+		return rs
+	}
+	return appendJoined(rs, r)
+}
+
+func trim(first, last, step int32) Range {
+	if first == last {
+		step = 1
+	}
+	return Range{first, last, step}
+}
+
+// Minus returns the indices of s that are not in o.
+func (s Set) Minus(o Set) Set {
+	return s.filter(func(i int) bool { return !o.Contains(i) })
+}
+
+// Intersect returns the indices that are in both.
+func (s Set) Intersect(o Set) Set {
+	return s.filter(o.Contains)
+}
+
+func (s Set) filter(keep func(int) bool) Set {
+	return collect(func(yield func(int) bool) {
+		for i := range s.All() {
+			if keep(i) && !yield(i) {
+				return
+			}
+		}
+	})
+}
+
+// Equal tells whether both hold the same indices, however they are kept.
+func (s Set) Equal(o Set) bool {
+	if s.n != o.n {
+		return false
+	}
+	next, stop := iter.Pull(o.All())
+	defer stop()
+	for i := range s.All() {
+		if j, ok := next(); !ok || i != j {
+			return false
+		}
+	}
+	return true
+}
+
+// All yields the indices in ascending order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, r := range s.ranges {
+			for i := r.First; i <= r.Last; i += r.Step {
+				if !yield(int(i)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// String writes the set so that Parse reads it back: 1-20, 1,3,5 and 1-7:2. How squeue shows a
+// set is another matter; see grammar.FormatArray.
+func (s Set) String() string {
+	var b []byte
+	for k, r := range s.ranges {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = r.append(b)
+	}
+	return string(b)
+}
+
+func (r Range) append(b []byte) []byte {
+	n := r.len()
+	if n < 3 || n == 3 && r.Step > 1 {
+		if n == 2 && r.Step == 1 {
+			b = strconv.AppendInt(b, int64(r.First), 10)
+			b = append(b, '-')
+			return strconv.AppendInt(b, int64(r.Last), 10)
+		}
+		for i := r.First; i <= r.Last; i += r.Step {
+			if i > r.First {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, int64(i), 10)
+		}
+		return b
+	}
+	b = strconv.AppendInt(b, int64(r.First), 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(r.Last), 10)
+	if r.Step > 1 {
+		b = append(b, ':')
+		b = strconv.AppendInt(b, int64(r.Step), 10)
+	}
+	return b
+}
+
+// MarshalText is String.
+func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is Parse; the empty text is the empty set.
+func (s *Set) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*s = Set{}
+		return nil
+	}
+	got, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*s = got
+	return nil
+}
