@@ -1,0 +1,201 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// maxNames bounds a hostlist of the file, so that n[1-99999999] is a fault and not an out-of-memory.
+const maxNames = 1 << 20
+
+var clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+
+// Check finds what is wrong with c as a whole. Load has already called it; it is for configurations made in code.
+func (c *Config) Check() error {
+	d := &decoder{lines: map[string]int{}}
+	d.check(c)
+	if len(d.faults) == 0 {
+		return nil
+	}
+	e := core.Errorf(core.Invalid, "the settings: %s", plural(len(d.faults), "fault"))
+	e.Faults = d.faults
+	return e
+}
+
+func (d *decoder) at(path, format string, args ...any) {
+	line := d.lines[path]
+	for p := path; line == 0 && p != ""; { // the nearest group that has a line
+		if i := strings.LastIndexAny(p, ".["); i >= 0 {
+			p = p[:i]
+		} else {
+			p = ""
+		}
+		line = d.lines[p]
+	}
+	d.fault(path, line, format, args...)
+}
+
+func (d *decoder) check(c *Config) {
+	if !clusterName.MatchString(c.Cluster) {
+		d.at("cluster", "%q: a cluster's name has lower-case letters, digits, - and _", c.Cluster)
+	}
+	if !filepath.IsAbs(c.Dir) {
+		d.at("dir", "%q is not an absolute path", c.Dir)
+	}
+	d.checkServer(c)
+	d.checkPartitions(c)
+	d.checkNodes(c)
+	d.checkTimers(c)
+	if c.Accounting.DefaultProject == "" {
+		d.at("accounting.default_project", "may not be empty")
+	}
+	if c.Jobs.MaxScript <= 0 || c.Jobs.MaxEnv <= 0 {
+		d.at("jobs.max_script", "max_script and max_env must be more than 0")
+	}
+	if int64(c.Jobs.MaxScript)+int64(c.Jobs.MaxEnv) > int64(48*core.MiB) {
+		d.at("jobs.max_script", "max_script and max_env together may not exceed 48M: a launch is one message")
+	}
+	if c.Jobs.MaxArray < 1 || c.Jobs.MaxArray > 4_000_001 {
+		d.at("jobs.max_array_size", "%d is not between 1 and 4000001", c.Jobs.MaxArray)
+	}
+}
+
+func (d *decoder) checkServer(c *Config) {
+	for _, l := range [][2]string{{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}} {
+		path, addr := l[0], l[1]
+		if addr == "" {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(addr); err != nil {
+			d.at(path, "%q is not HOST:PORT", addr)
+		} else if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+			d.at(path, "%q is not a port", port)
+		}
+	}
+	if s := c.Store(); !strings.HasPrefix(s, "sqlite:") && !strings.HasPrefix(s, "postgres://") && !strings.HasPrefix(s, "postgresql://") {
+		d.at("server.store", "%q is neither sqlite:PATH nor postgres://…", s)
+	}
+	if c.Server.Inbox < 16 {
+		d.at("server.inbox", "%d is too small; 16 is the least", c.Server.Inbox)
+	}
+	if p := c.Socket(); len(p) > 107 {
+		d.at("server.socket", "%q is longer than the 107 bytes a unix socket's path may have", p)
+	}
+}
+
+func (d *decoder) checkPartitions(c *Config) {
+	if len(c.Partitions) == 0 {
+		d.at("partitions", "at least one partition is needed")
+	}
+	seen, def := map[string]int{}, -1
+	for i, p := range c.Partitions {
+		path := fmt.Sprintf("partitions[%d]", i)
+		if p.Name == "" || strings.ContainsAny(p.Name, ", \t") {
+			d.at(path+".name", "%q is not a name", p.Name)
+		}
+		if first, twice := seen[p.Name]; twice {
+			d.at(path+".name", "%q is already the name of partitions[%d]", p.Name, first)
+		}
+		seen[p.Name] = i
+		if p.Default {
+			if def >= 0 {
+				d.at(path+".default", "partitions[%d] is the default already", def)
+			}
+			def = i
+		}
+		if !strings.EqualFold(p.Nodes, "ALL") {
+			if _, err := hostlist.Expand(p.Nodes, maxNames); err != nil {
+				d.at(path+".nodes", "%v", err)
+			}
+		}
+		switch strings.ToUpper(p.State) {
+		case "", "UP", "DOWN", "DRAIN", "INACTIVE":
+		default:
+			d.at(path+".state", "%q is not one of UP, DOWN, DRAIN, INACTIVE", p.State)
+		}
+		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
+			d.at(path+".default_time", "%s is more than max_time %s", p.DefaultTime, p.MaxTime)
+		}
+	}
+}
+
+func (d *decoder) checkNodes(c *Config) {
+	seen := map[string]int{}
+	for i, n := range c.Nodes {
+		path := fmt.Sprintf("nodes[%d]", i)
+		names, err := hostlist.Expand(n.Names, maxNames)
+		if err != nil || len(names) == 0 {
+			d.at(path+".names", "%q is not a list of host names (%v)", n.Names, err)
+		}
+		for _, name := range names {
+			if first, twice := seen[name]; twice {
+				d.at(path+".names", "%s is already in nodes[%d]", name, first)
+				break
+			}
+			seen[name] = i
+		}
+		for k, g := range n.Gres {
+			if _, err := ParseGres(g); err != nil {
+				d.at(fmt.Sprintf("%s.gres[%d]", path, k), "%v", err)
+			}
+		}
+		if n.CPUs < 0 || n.Memory < 0 {
+			d.at(path, "cpus and memory may not be negative")
+		}
+	}
+}
+
+func (d *decoder) checkTimers(c *Config) {
+	t := c.Timers
+	if t.Heartbeat <= 0 {
+		d.at("timers.heartbeat", "must be more than 0")
+	}
+	if t.SilentAfter < 2*t.Heartbeat {
+		d.at("timers.silent_after", "%s is less than two heartbeats of %s: a late one would silence a node", t.SilentAfter, t.Heartbeat)
+	}
+	if t.Fence > 0 && t.Fence < t.SilentAfter {
+		d.at("timers.fence", "%s is less than silent_after %s", t.Fence, t.SilentAfter)
+	}
+	if t.Fence > 0 && t.FenceMargin <= 0 {
+		d.at("timers.fence_margin", "must be more than 0 with a fence: clocks of nodes are not ours")
+	}
+	if t.Lease <= 0 {
+		d.at("timers.lease", "must be more than 0")
+	}
+}
+
+// ParseGres reads name:count or name:type:count.
+func ParseGres(text string) (core.Gres, error) {
+	parts := strings.Split(text, ":")
+	g := core.Gres{Name: parts[0], Count: 1}
+	bad := fmt.Errorf("%q is not name[:type]:count", text)
+	switch len(parts) {
+	case 1:
+	case 2:
+		n, err := strconv.ParseInt(parts[1], 10, 32)
+		if err != nil {
+			g.Type = parts[1]
+		} else {
+			g.Count = n
+		}
+	case 3:
+		n, err := strconv.ParseInt(parts[2], 10, 32)
+		if err != nil {
+			return g, bad
+		}
+		g.Type, g.Count = parts[1], n
+	default:
+		return g, bad
+	}
+	if g.Name == "" || g.Count < 0 || (len(parts) == 3 && g.Type == "") {
+		return g, bad
+	}
+	return g, nil
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Config is every setting. Default gives the usable zero point; the file and overrides are laid over it.
+type Config struct {
+	Cluster      string      `yaml:"cluster"`
+	Dir          string      `yaml:"dir"` // everything the server keeps lies under it unless a setting says otherwise
+	SlurmVersion string      `yaml:"slurm_version"`
+	Admins       []string    `yaml:"admins"` // unix names that are administrators of the cluster
+	Server       Server      `yaml:"server"`
+	Partitions   []Partition `yaml:"partitions"`
+	Nodes        []Node      `yaml:"nodes"`
+	Jobs         Jobs        `yaml:"jobs"`
+	Timers       Timers      `yaml:"timers"`
+	Step         Step        `yaml:"step"`
+	Accounting   Accounting  `yaml:"accounting"`
+	Retention    Retention   `yaml:"retention"`
+
+	origins map[string]string // path -> where its value came from; what is not in it is a default
+}
+
+// Server says where the server is reached and what it stands on. Paths that are empty lie under Dir.
+type Server struct {
+	Store       string   `yaml:"store"`        // "sqlite:PATH" or "postgres://…"; empty: sqlite under Dir
+	Listen      string   `yaml:"listen"`       // HTTP API; plain on loopback, TLS elsewhere; empty: unix socket only
+	AgentListen string   `yaml:"agent_listen"` // agents, TLS with client certificates
+	Socket      string   `yaml:"socket"`       // unix socket for local callers; empty: DIR/bireme.sock
+	Names       []string `yaml:"names"`        // host names and addresses in the server's certificate, beside its own
+	Advertise   []string `yaml:"advertise"`    // HOST:PORT told to agents; empty: AgentListen
+	Inbox       int      `yaml:"inbox"`        // commands that may wait for the engine
+	SealKey     string   `yaml:"seal_key"`     // file of the key that seals the CA in the store; empty: DIR/seal.key
+	ID          string   `yaml:"id"`           // of this replica, for leadership; empty: host name and process
+}
+
+// Partition is a named view of nodes.
+type Partition struct {
+	Name           string    `yaml:"name"`
+	Nodes          string    `yaml:"nodes"` // hostlist, or ALL
+	Default        bool      `yaml:"default"`
+	State          string    `yaml:"state"`
+	MaxTime        TimeLimit `yaml:"max_time"`
+	DefaultTime    TimeLimit `yaml:"default_time"`
+	MaxNodes       int32     `yaml:"max_nodes"`
+	MinNodes       int32     `yaml:"min_nodes"`
+	DefMemPerCPU   Size      `yaml:"default_mem_per_cpu"`
+	MaxMemPerNode  Size      `yaml:"max_mem_per_node"`
+	PriorityTier   int32     `yaml:"priority_tier"`
+	PriorityFactor int32     `yaml:"priority_factor"`
+	OverSubscribe  string    `yaml:"oversubscribe"`
+}
+
+// Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
+type Node struct {
+	Names    string   `yaml:"names"` // hostlist
+	CPUs     int32    `yaml:"cpus"`
+	Sockets  int32    `yaml:"sockets"`
+	Cores    int32    `yaml:"cores"`   // a socket
+	Threads  int32    `yaml:"threads"` // a core
+	Memory   Size     `yaml:"memory"`
+	TmpDisk  Size     `yaml:"tmp_disk"`
+	Gres     []string `yaml:"gres"` // name[:type]:count
+	Features []string `yaml:"features"`
+	Weight   int32    `yaml:"weight"`
+	Addr     string   `yaml:"addr"`
+}
+
+// Jobs holds defaults and limits of submissions.
+type Jobs struct {
+	DefMemPerCPU Size      `yaml:"default_mem_per_cpu"` // 0: the node's whole memory, as Slurm without DefMemPerCPU
+	DefaultTime  TimeLimit `yaml:"default_time"`        // where the partition says nothing
+	MaxTime      TimeLimit `yaml:"max_time"`
+	MaxScript    Size      `yaml:"max_script"`
+	MaxEnv       Size      `yaml:"max_env"`
+	MaxArray     int64     `yaml:"max_array_size"` // one more than the highest index, as Slurm's MaxArraySize
+	MaxJobs      int64     `yaml:"max_jobs"`       // live jobs
+	StrictSubmit bool      `yaml:"strict_submit"`  // refuse what can never start, in every tongue
+	MaxRequeues  int32     `yaml:"max_requeues"`
+}
+
+// Timers are all lengths of time the control plane waits for something.
+type Timers struct {
+	Heartbeat       Duration `yaml:"heartbeat"`
+	SilentAfter     Duration `yaml:"silent_after"` // a node not heard for so long is silent
+	Fence           Duration `yaml:"fence"`        // agents kill what runs after so much silence; 0: never
+	FenceMargin     Duration `yaml:"fence_margin"` // and the server requeues so much later
+	KillWait        Duration `yaml:"kill_wait"`    // TERM to KILL
+	UnkillableAfter Duration `yaml:"unkillable_after"`
+	RequeueDelay    Duration `yaml:"requeue_delay"`
+	Lease           Duration `yaml:"lease"` // leadership without renewal
+	Grace           Duration `yaml:"grace"` // for what is under way when the server stops
+}
+
+// Step holds what nodes do around and to a job.
+type Step struct {
+	Prolog           []string `yaml:"prolog"`
+	Epilog           []string `yaml:"epilog"`
+	PrologTimeout    Duration `yaml:"prolog_timeout"`
+	ConstrainCPUs    bool     `yaml:"constrain_cpus"`
+	ConstrainMem     bool     `yaml:"constrain_mem"`
+	ConstrainDevices bool     `yaml:"constrain_devices"`
+	MaxPids          int64    `yaml:"max_pids"`
+	TmpDir           string   `yaml:"tmpdir"`
+	LogTail          Size     `yaml:"log_tail"` // batch output kept in the log store; negative: all
+}
+
+// Accounting says who may use the cluster.
+type Accounting struct {
+	Enforce        bool   `yaml:"enforce"` // unknown users are refused instead of made
+	DefaultProject string `yaml:"default_project"`
+}
+
+// Retention says how long things stay. Zero: for ever.
+type Retention struct {
+	Events    Duration `yaml:"events"`
+	MaxEvents int64    `yaml:"max_events"`
+	Jobs      Duration `yaml:"jobs"`
+	Keys      Duration `yaml:"keys"` // submit keys
+	Logs      Duration `yaml:"logs"`
+}
+
+// Default gives the settings of a site that wrote none.
+func Default() *Config {
+	return &Config{
+		Cluster:      "bireme",
+		Dir:          "/var/lib/bireme",
+		SlurmVersion: "22.05.8",
+		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384},
+		Partitions:   []Partition{{Name: "main", Nodes: "ALL", Default: true}},
+		Jobs: Jobs{
+			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
+			MaxArray: 4_000_001, MaxJobs: 2_000_000, MaxRequeues: 5,
+		},
+		Timers: Timers{
+			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),
+			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
+			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
+		},
+		Step: Step{
+			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true,
+			LogTail: Size(core.MiB),
+		},
+		Accounting: Accounting{DefaultProject: "default"},
+		Retention: Retention{
+			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
+			Keys: Duration(7 * 24 * time.Hour), Logs: Duration(30 * 24 * time.Hour),
+		},
+	}
+}
+
+// Derived places.
+
+// Socket is the local socket's path.
+func (c *Config) Socket() string { return c.under(c.Server.Socket, "bireme.sock") }
+
+// SealKey is the path of the sealing key.
+func (c *Config) SealKey() string { return c.under(c.Server.SealKey, "seal.key") }
+
+// Store is the store's URL.
+func (c *Config) Store() string {
+	if c.Server.Store == "" {
+		return "sqlite:" + filepath.Join(c.Dir, "db", "bireme.db")
+	}
+	return c.Server.Store
+}
+
+// Logs is the folder of the log store.
+func (c *Config) Logs() string { return filepath.Join(c.Dir, "logs") }
+
+// CAFile is where the CA's certificate is written for clients.
+func (c *Config) CAFile() string { return filepath.Join(c.Dir, "ca.pem") }
+
+func (c *Config) under(path, name string) string {
+	if path == "" {
+		return filepath.Join(c.Dir, name)
+	}
+	return path
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+func TestDefaultsAreSound(t *testing.T) {
+	t.Parallel()
+	if err := Default().Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryFaultAtOnceWithItsLine(t *testing.T) {
+	t.Parallel()
+	text := `cluster: Big Cluster
+timers:
+  heartbeat: 10 parsecs
+  fense: 5m
+  silent_after: 1s
+partitions:
+  - name: a
+    nodes: n[1-
+  - name: a
+    nodes: ALL
+    default: maybe
+server:
+  inbox: lots
+  listen: nowhere
+`
+	_, err := Parse("site.yml", []byte(text))
+	var e *core.Error
+	if !errors.As(err, &e) || e.Code != core.Invalid {
+		t.Fatalf("got %v", err)
+	}
+	var got []string
+	for _, f := range e.Faults {
+		got = append(got, f.Path)
+	}
+	want := []string{
+		"line 3: timers.heartbeat", "line 4: timers.fense", "line 11: partitions[1].default", "line 13: server.inbox",
+		"line 1: cluster", "line 14: server.listen", "line 8: partitions[0].nodes", "line 9: partitions[1].name",
+		"line 5: timers.silent_after",
+	}
+	if d := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b })); d != "" {
+		t.Errorf("faults (-want +got):\n%s\n%+v", d, e.Faults)
+	}
+	if !strings.Contains(e.Faults[1].Message, "did you mean fence?") {
+		t.Errorf("no suggestion: %q", e.Faults[1].Message)
+	}
+}
+
+func TestSyntaxErrorNamesTheLine(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("x.yml", []byte("cluster: a\n  b: c\n"))
+	var e *core.Error
+	if !errors.As(err, &e) || len(e.Faults) != 1 || !strings.Contains(e.Faults[0].Message, "line 2") {
+		t.Fatalf("got %+v", err)
+	}
+}
+
+func TestShowReadsBackAndTellsOrigins(t *testing.T) {
+	t.Parallel()
+	text := `
+cluster: c1
+dir: /srv/x
+server: {store: "postgres://u@h/db?x=1", names: [a.example, b.example]}
+partitions:
+  - {name: cpu, nodes: "n[1-4]", default: yes, max_time: 7d, default_time: 1h}
+  - {name: gpu, nodes: "g1", max_time: unlimited}
+nodes:
+  - {names: "n[1-4]", cpus: 8, memory: 16G, gres: ["gpu:a100:8"]}
+timers: {fence: 5m}
+`
+	c, err := Parse("site.yml", []byte(text), "timers.heartbeat=200ms", "timers.silent_after=1s", "admins=ann,bob")
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	var b strings.Builder
+	if err := c.Show(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# override", "# default", "# site.yml:10", "heartbeat: 200ms", "fence: 5m"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("show lacks %q:\n%s", want, b.String())
+		}
+	}
+	again, err := Parse("again.yml", []byte(b.String()))
+	if err != nil {
+		t.Fatalf("show is not readable: %+v\n%s", err, b.String())
+	}
+	if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("show changed the settings (-was +is):\n%s", d)
+	}
+	if c.Timers.Heartbeat.D() != 200*time.Millisecond {
+		t.Errorf("override lost: %v", c.Timers.Heartbeat)
+	}
+	if n := c.CoreNodes(); len(n) != 4 || n[3].Name != "n4" || n[0].Hardware.Gres[0] != (core.Gres{Name: "gpu", Type: "a100", Count: 8}) {
+		t.Errorf("nodes: %+v", n)
+	}
+	if p := c.CorePartitions(); p[0].MaxTime != 7*86400 || p[1].MaxTime != 0 {
+		t.Errorf("partitions: %+v", p)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "200ms": 200 * time.Millisecond, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0": 0} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); err != nil || d.D() != want {
+			t.Errorf("%s: %v, %v", text, d, err)
+		}
+	}
+	for text, want := range map[string]int64{"512": 512, "4K": 4096, "4KiB": 4096, "16M": 16 << 20, "2G": 2 << 30, "1T": 1 << 40, "-1": -1} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || int64(s) != want {
+			t.Errorf("%s: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"x", "99999999999T", "", "1Q"} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was taken as the size %d", text, s)
+		}
+	}
+}

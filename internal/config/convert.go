@@ -1,0 +1,60 @@
+package config
+
+import (
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// CorePartitions gives the partitions in core's words, cluster-wide defaults filled in.
+func (c *Config) CorePartitions() []core.Partition {
+	list := make([]core.Partition, 0, len(c.Partitions))
+	for _, p := range c.Partitions {
+		q := core.Partition{
+			Name: core.PartitionName(p.Name), Nodes: p.Nodes, Default: p.Default, State: strings.ToUpper(p.State),
+			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes, MinNodes: p.MinNodes,
+			DefMemPerCPU: core.Bytes(p.DefMemPerCPU), MaxMemPerNode: core.Bytes(p.MaxMemPerNode),
+			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, OverSubscribe: p.OverSubscribe,
+		}
+		if q.MaxTime == 0 {
+			q.MaxTime = core.Seconds(c.Jobs.MaxTime)
+		}
+		if q.DefaultTime == 0 {
+			q.DefaultTime = core.Seconds(c.Jobs.DefaultTime)
+		}
+		if q.DefMemPerCPU == 0 {
+			q.DefMemPerCPU = core.Bytes(c.Jobs.DefMemPerCPU)
+		}
+		if q.MaxTime >= core.Forever {
+			q.MaxTime = 0
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// CoreNodes gives the static nodes in core's words, in the order of the file. The Config has been checked.
+func (c *Config) CoreNodes() []*core.Node {
+	var list []*core.Node
+	for _, n := range c.Nodes {
+		names, err := hostlist.Expand(n.Names, maxNames)
+		if err != nil {
+			continue // Check refuses it
+		}
+		hw := core.Hardware{CPUs: n.CPUs, Sockets: n.Sockets, Cores: n.Cores, Threads: n.Threads,
+			Memory: core.Bytes(n.Memory), TmpDisk: core.Bytes(n.TmpDisk)}
+		for _, g := range n.Gres {
+			if parsed, err := ParseGres(g); err == nil {
+				hw.Gres = append(hw.Gres, parsed)
+			}
+		}
+		for _, name := range names {
+			list = append(list, &core.Node{
+				Name: core.NodeName(name), Roles: core.Compute, Hardware: hw, Host: core.Host{Hostname: name, Addr: n.Addr},
+				Weight: n.Weight, Features: n.Features, Flags: core.NodeUnknown,
+			})
+		}
+	}
+	return list
+}
