@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// endpoint is one place where a server listens.
+type endpoint struct {
+	text string // as the user wrote it
+	base string // scheme and host for requests
+	http *http.Client
+}
+
+func newEndpoint(text, ca string) (*endpoint, error) {
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	t := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 32, DisableCompression: true}
+	e := &endpoint{text: text, http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		e.base = "http://bireme"
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
+		return e, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("server %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", text)
+	}
+	e.base = strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/")
+	if u.Scheme == "https" {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		if ca != "" {
+			pem, err := os.ReadFile(ca)
+			if err != nil {
+				return nil, fmt.Errorf("read the CA to trust: %w", err)
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("%s holds no certificate in PEM", ca)
+			}
+			t.TLSClientConfig.RootCAs = pool
+		}
+	}
+	return e, nil
+}
+
+func isCertError(err error) bool {
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var verify *tls.CertificateVerificationError
+	return errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid) || errors.As(err, &verify)
+}

@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// TokenList, UserList, ProjectList and RunList answer the listings of their names.
+type (
+	TokenList struct {
+		Tokens []core.Token `json:"tokens"`
+	}
+	UserList struct {
+		Users []core.User `json:"users"`
+	}
+	ProjectList struct {
+		Projects []core.Project `json:"projects"`
+	}
+	RunList struct {
+		Runs []Run `json:"runs"`
+	}
+)
+
+// Tokens lists tokens: the caller's own, or all for an administrator.
+func (c *Client) Tokens(ctx context.Context) (*TokenList, error) {
+	return get[TokenList](ctx, c, api+"/tokens", nil)
+}
+
+// NewToken makes a token. It is not sent again once received: a second secret would be lost and valid.
+func (c *Client) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, error) {
+	out := new(NewTokenMade)
+	if err := c.do(ctx, call{method: "POST", path: api + "/tokens", body: t}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RevokeToken ends a token.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.do(ctx, call{method: "DELETE", path: api + "/tokens/" + url.PathEscape(id), again: always}, nil)
+}
+
+// Users lists users.
+func (c *Client) Users(ctx context.Context) (*UserList, error) {
+	return get[UserList](ctx, c, api+"/users", nil)
+}
+
+// User gives one user.
+func (c *Client) User(ctx context.Context, name core.UserName) (*core.User, error) {
+	return get[core.User](ctx, c, api+"/users/"+url.PathEscape(string(name)), nil)
+}
+
+// Projects lists projects.
+func (c *Client) Projects(ctx context.Context) (*ProjectList, error) {
+	return get[ProjectList](ctx, c, api+"/projects", nil)
+}
+
+// Runs lists runs; empty arguments do not restrict.
+func (c *Client) Runs(ctx context.Context, project, name string) (*RunList, error) {
+	v := url.Values{}
+	if project != "" {
+		v.Set("project", project)
+	}
+	if name != "" {
+		v.Set("name", name)
+	}
+	return get[RunList](ctx, c, api+"/runs", v)
+}
+
+// StopRun ends a run.
+func (c *Client) StopRun(ctx context.Context, project, name string) error {
+	v := url.Values{}
+	if project != "" {
+		v.Set("project", project)
+	}
+	return c.do(ctx, call{method: "POST", path: api + "/runs/" + url.PathEscape(name) + "/stop", query: v, again: always}, nil)
+}
+
+// Join trades a one-time token for a node's certificate.
+func (c *Client) Join(ctx context.Context, j *Join) (*Joined, error) {
+	out := new(Joined)
+	if err := c.do(ctx, call{method: "POST", path: api + "/join", body: j}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

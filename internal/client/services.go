@@ -1,0 +1,217 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+const api = "/api/v1"
+
+// JobList answers job listings and GET /api/v1/jobs/{id}.
+type JobList struct {
+	Jobs  []Job       `json:"jobs"`
+	Steps []core.Step `json:"steps,omitempty"` // with history or for a single job
+	Seq   int64       `json:"seq,omitempty"`
+	Now   core.Time   `json:"now,omitempty"` // the server's clock; elapsed times are counted against it
+}
+
+// NodeList answers GET /api/v1/nodes.
+type NodeList struct {
+	Nodes []Node    `json:"nodes"`
+	Now   core.Time `json:"now,omitempty"`
+}
+
+// StepList answers GET /api/v1/jobs/{id}/steps.
+type StepList struct {
+	Steps []core.Step `json:"steps"`
+	Now   core.Time   `json:"now,omitempty"`
+}
+
+// Release is the body of POST /api/v1/jobs/{id}/release.
+type Release struct {
+	Exit core.Exit `json:"exit"`
+}
+
+// Why answers GET /api/v1/jobs/{id}/why.
+type Why struct {
+	ID       core.JobID    `json:"id"`
+	State    core.JobState `json:"state"`
+	Reason   core.Reason   `json:"reason,omitempty"`
+	Why      string        `json:"why"`
+	Expected core.Time     `json:"expected_start,omitempty"`
+	Estimate bool          `json:"estimate,omitempty"`
+}
+
+// Ping asks whether the server is there. It does not try again.
+func (c *Client) Ping(ctx context.Context) error {
+	return c.once().do(ctx, call{method: "GET", path: api + "/ping"}, nil)
+}
+
+// once is c without second tries.
+func (c *Client) once() *Client {
+	n := &Client{set: c.set, ends: c.ends, sleep: c.sleep}
+	n.set.Timeout = 0
+	return n
+}
+
+// Cluster tells what the cluster is.
+func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
+	return get[Cluster](ctx, c, api+"/cluster", nil)
+}
+
+// Whoami tells who the server takes the caller for.
+func (c *Client) Whoami(ctx context.Context) (*Whoami, error) {
+	return get[Whoami](ctx, c, api+"/whoami", nil)
+}
+
+// Submit hands in a job. It makes s.Key when there is none; under it the job is made once, however often it is sent.
+func (c *Client) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
+	if s.Key == "" {
+		s.Key = NewKey()
+	}
+	out := new(Submitted)
+	err := c.do(ctx, call{method: "POST", path: PathSubmit, body: s, again: always, resend: func() { s.Retry = true }}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Jobs lists jobs in full.
+func (c *Client) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
+	v := q.values()
+	v.Set("view", "full")
+	return get[JobList](ctx, c, api+"/jobs", v)
+}
+
+// Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them.
+func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
+	v := q.values()
+	v.Set("view", "brief")
+	var data []byte
+	if err := c.do(ctx, call{method: "GET", path: api + "/jobs", query: v, again: always}, &data); err != nil {
+		return nil, err
+	}
+	return DecodeBriefs(data)
+}
+
+// Job gives one job, or an array's record and its started tasks; id is "12" or "12_3".
+func (c *Client) Job(ctx context.Context, id string) (*JobList, error) {
+	return get[JobList](ctx, c, jobPath(id, ""), nil)
+}
+
+// UpdateJob changes a job.
+func (c *Client) UpdateJob(ctx context.Context, id string, u *Update) error {
+	return c.do(ctx, call{method: "PATCH", path: jobPath(id, ""), body: u, again: always}, nil)
+}
+
+// Cancel ends or signals jobs.
+func (c *Client) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
+	out := new(Cancelled)
+	tries := always
+	if b.Signal != 0 {
+		tries = never // a handler that counts signals would count twice
+	}
+	if err := c.do(ctx, call{method: "POST", path: api + "/jobs/cancel", body: b, again: tries}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Script gives a job's script.
+func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
+	var data []byte
+	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/script"), again: always}, &data)
+	return data, err
+}
+
+// Env gives a job's environment as it was submitted, NUL-separated.
+func (c *Client) Env(ctx context.Context, id string) ([]byte, error) {
+	var data []byte
+	err := c.do(ctx, call{method: "GET", path: jobPath(id, "/env"), again: always}, &data)
+	return data, err
+}
+
+// Why tells why a job is as it is.
+func (c *Client) Why(ctx context.Context, id string) (*Why, error) {
+	return get[Why](ctx, c, jobPath(id, "/why"), nil)
+}
+
+// NewStep makes a step in a job. It is sent again only when it surely was not received: a step must not run twice.
+func (c *Client) NewStep(ctx context.Context, id string, s *NewStep) (*StepMade, error) {
+	out := new(StepMade)
+	if err := c.do(ctx, call{method: "POST", path: jobPath(id, "/steps"), body: s}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Steps lists a job's steps.
+func (c *Client) Steps(ctx context.Context, id string) (*StepList, error) {
+	return get[StepList](ctx, c, jobPath(id, "/steps"), nil)
+}
+
+// Release gives an interactive allocation back.
+func (c *Client) Release(ctx context.Context, id string, exit core.Exit) error {
+	return c.do(ctx, call{method: "POST", path: jobPath(id, "/release"), body: Release{Exit: exit}, again: always}, nil)
+}
+
+// Nodes lists the nodes.
+func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
+	return get[NodeList](ctx, c, api+"/nodes", nil)
+}
+
+// Node gives one node.
+func (c *Client) Node(ctx context.Context, name core.NodeName) (*Node, error) {
+	return get[Node](ctx, c, api+"/nodes/"+url.PathEscape(string(name)), nil)
+}
+
+// UpdateNode drains, resumes or downs a node.
+func (c *Client) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNode) error {
+	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always}, nil)
+}
+
+func get[T any](ctx context.Context, c *Client, path string, q url.Values) (*T, error) {
+	out := new(T)
+	if err := c.do(ctx, call{method: "GET", path: path, query: q, again: always}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func jobPath(id, rest string) string { return api + "/jobs/" + url.PathEscape(id) + rest }
+
+// values writes the query as the API reads it.
+func (q JobsQuery) values() url.Values {
+	v := url.Values{}
+	add := func(key string, list []string) {
+		if len(list) > 0 {
+			v[key] = list
+		}
+	}
+	add("id", q.IDs)
+	add("user", q.Users)
+	add("project", q.Projects)
+	add("partition", q.Partitions)
+	add("state", q.States)
+	add("name", q.Names)
+	add("node", q.Nodes)
+	add("run", q.Runs)
+	if q.History {
+		v.Set("history", "1")
+	}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if !q.Until.IsZero() {
+		v.Set("until", q.Until.Format(time.RFC3339Nano))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
+}

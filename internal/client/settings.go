@@ -1,0 +1,165 @@
+package client
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultSocket is where the server, or a node's agent, listens for local callers.
+const DefaultSocket = "/run/bireme/bireme.sock"
+
+// DefaultTimeout bounds how long a call is tried again.
+const DefaultTimeout = 30 * time.Second
+
+// Settings say which cluster to call and as whom.
+type Settings struct {
+	Servers []string // "unix:PATH", "http://…", "https://…"; tried in turn
+	CA      string   // PEM file to trust; empty: the system's
+	Token   string
+	Project string // project of new runs, if the user names none
+	Timeout time.Duration
+}
+
+// SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what they
+// leave open from the user's config file. A server given by the environment never gets the token of the file: the file's
+// token belongs to the file's server.
+func SettingsFromEnv() (Settings, error) {
+	s := Settings{
+		Servers: splitServers(os.Getenv("BIREME_SERVER")),
+		CA:      os.Getenv("BIREME_CA"),
+		Token:   os.Getenv("BIREME_TOKEN"),
+		Project: os.Getenv("BIREME_PROJECT"),
+		Timeout: DefaultTimeout,
+	}
+	if text := os.Getenv("BIREME_TIMEOUT"); text != "" {
+		d, err := parseTimeout(text)
+		if err != nil {
+			return s, err
+		}
+		s.Timeout = d
+	}
+	if len(s.Servers) == 0 || s.Project == "" {
+		if err := s.fromFile(ConfigPath()); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// ConfigPath is the user's config file: BIREME_CONFIG, or config.yml in the user's config folder.
+func ConfigPath() string {
+	if p := os.Getenv("BIREME_CONFIG"); p != "" {
+		return p
+	}
+	dir := os.Getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := os.Getenv("HOME")
+		if home == "" {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "bireme", "config.yml")
+}
+
+func parseTimeout(text string) (time.Duration, error) {
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		return time.Duration(n) * time.Second, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("BIREME_TIMEOUT=%q: want seconds, or a duration such as 500ms", text)
+	}
+	return d, nil
+}
+
+func splitServers(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+}
+
+// fromFile reads the few flat keys of the config file. It is a hand-made reader of that subset of YAML (key: value, and a
+// list of servers), because a YAML library would double what a command costs to start.
+func (s *Settings) fromFile(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	defer f.Close()
+	var file Settings
+	list := false
+	sc := bufio.NewScanner(f)
+	for n := 1; sc.Scan(); n++ {
+		line := strings.TrimRight(sc.Text(), " \t\r")
+		text := strings.TrimSpace(line)
+		if text == "" || text[0] == '#' || text == "---" {
+			continue
+		}
+		if item, ok := strings.CutPrefix(text, "- "); ok && list {
+			file.Servers = append(file.Servers, splitServers(scalar(item))...)
+			continue
+		}
+		list = false
+		key, value, ok := strings.Cut(text, ":")
+		if !ok {
+			return fmt.Errorf("%s: line %d: want key: value", path, n)
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			continue // below a key that is not ours
+		}
+		value = scalar(value)
+		switch strings.TrimSpace(key) {
+		case "server", "servers":
+			value = strings.Trim(value, "[]")
+			file.Servers, list = splitServers(value), value == ""
+		case "ca":
+			file.CA = value
+		case "token":
+			file.Token = value
+		case "project":
+			file.Project = value
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(s.Servers) == 0 {
+		s.Servers = file.Servers
+		if s.CA == "" {
+			s.CA = file.CA
+		}
+		if s.Token == "" {
+			s.Token = file.Token
+		}
+	}
+	if s.Project == "" {
+		s.Project = file.Project
+	}
+	return nil
+}
+
+// scalar strips blanks, quotes and a trailing comment.
+func scalar(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) >= 2 && (text[0] == '"' || text[0] == '\'') {
+		if end := strings.IndexByte(text[1:], text[0]); end >= 0 {
+			return text[1 : 1+end]
+		}
+	}
+	if i := strings.Index(text, " #"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,88 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Watch calls f for every event after the given sequence number, until f gives an error, ctx ends or the stream breaks.
+// A watcher goes on after the last Seq it saw; a Gone error says that this is too long ago and it must look afresh.
+func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) error) error {
+	resp, err := c.roundTrip(ctx, call{
+		method: "GET", path: api + "/watch", query: url.Values{"after": {strconv.FormatInt(after, 10)}},
+		header: http.Header{"Accept": {"text/event-stream"}}, again: always,
+	})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReaderSize(resp.Body, 64<<10)
+	var data []byte
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.away(c.end(), err)
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case len(line) == 0:
+			if len(data) > 0 {
+				ev := new(core.Event)
+				if err := json.Unmarshal(data, ev); err != nil {
+					return &core.Error{Code: core.Internal, Message: "the event stream cannot be read", Err: err}
+				}
+				data = data[:0]
+				if err := f(ev); err != nil {
+					return err
+				}
+			}
+		case bytes.HasPrefix(line, []byte("data:")):
+			data = append(data, bytes.TrimPrefix(line[5:], []byte(" "))...)
+		}
+	}
+}
+
+// Logs opens a job's log at an offset. The second result is the offset of the first byte that is really there: older ones
+// may have been dropped. With follow the reader ends when the job does.
+func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool) (io.ReadCloser, int64, error) {
+	v := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
+	if follow {
+		v.Set("follow", "1")
+	}
+	resp, err := c.roundTrip(ctx, call{method: "GET", path: jobPath(id, "/logs"), query: v, again: always})
+	if err != nil {
+		return nil, 0, err
+	}
+	if n, err := strconv.ParseInt(resp.Header.Get("Bireme-Log-Offset"), 10, 64); err == nil {
+		offset = n
+	}
+	return resp.Body, offset, nil
+}
+
+// Stream opens the caller's end of a step's stream: frames of package wire in both directions.
+func (c *Client) Stream(ctx context.Context, key string) (io.ReadWriteCloser, error) {
+	resp, err := c.roundTrip(ctx, call{
+		method: "GET", path: api + "/streams/" + url.PathEscape(key),
+		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"bireme-stream"}}, again: always,
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := resp.Body.(io.ReadWriteCloser)
+	if resp.StatusCode != http.StatusSwitchingProtocols || !ok {
+		resp.Body.Close()
+		return nil, core.Errorf(core.Internal, "the server did not open the step's stream: %s", resp.Status)
+	}
+	return conn, nil
+}
