@@ -1,0 +1,234 @@
+package dstack
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+var resourceKeys = map[string]readKey{
+	"cpu":      (*reader).cpu,
+	"memory":   (*reader).memory,
+	"gpu":      (*reader).gpu,
+	"disk":     (*reader).disk,
+	"shm_size": refused("shared memory of its own needs a container; " + withContainers + "; processes use the node's /dev/shm"),
+}
+
+func (r *reader) resources(n *yaml.Node, path string) {
+	if n.Kind != yaml.MappingNode {
+		r.add(n, path, "must be a mapping, not %s", kindOf(n))
+		return
+	}
+	r.mapping(n, path, resourceKeys)
+}
+
+func (r *reader) cpu(n *yaml.Node, path string) {
+	const noArch = "choosing the architecture is planned for 0.4"
+	count, countPath := n, path
+	switch {
+	case n.Kind == yaml.MappingNode:
+		if isRangeMap(n) {
+			break
+		}
+		count = nil
+		for _, e := range r.entries(n, path) {
+			switch p := join(path, e.key.Value); e.key.Value {
+			case "count":
+				count, countPath = e.value, p
+			case "arch":
+				if !isNull(e.value) {
+					r.add(e.value, p, "%s", noArch)
+				}
+			default:
+				r.unknown(e.key, p, []string{"arch", "count"})
+			}
+		}
+		if count == nil {
+			return
+		}
+	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, ":"), n.Kind == yaml.ScalarNode && n.Value != "" && isLetter(n.Value[0]):
+		c, err := parseCPU(n.Value)
+		switch {
+		case err != nil:
+			r.add(n, path, "%s", err.Error())
+		case c.arch != "":
+			r.add(n, path, "%s", noArch)
+		default:
+			r.setCPUs(c.count)
+		}
+		return
+	}
+	if sp, ok := r.counts(count, countPath); ok {
+		r.setCPUs(sp)
+	}
+}
+
+func (r *reader) setCPUs(sp span[int64]) {
+	if sp.hasMin {
+		r.task.CPUs = int32(sp.min)
+	}
+}
+
+// isRangeMap tells whether a mapping is {min, max}.
+func isRangeMap(n *yaml.Node) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i].Value; k == "min" || k == "max" {
+			return true
+		}
+	}
+	return false
+}
+
+// rangeText turns n, whether scalar or {min, max}, into the short form "a..b".
+func (r *reader) rangeText(n *yaml.Node, path string) (string, bool) {
+	if n.Kind == yaml.ScalarNode && !isNull(n) && !plainBoolean(n) {
+		return n.Value, true
+	}
+	if n.Kind != yaml.MappingNode {
+		r.add(n, path, "must be a number, a range such as 2..8, or {min, max}, not %s", kindOf(n))
+		return "", false
+	}
+	ends := map[string]string{}
+	good := true
+	for _, e := range r.entries(n, path) {
+		p := join(path, e.key.Value)
+		switch {
+		case e.key.Value != "min" && e.key.Value != "max":
+			r.unknown(e.key, p, []string{"min", "max"})
+			good = false
+		case isNull(e.value):
+		case e.value.Kind != yaml.ScalarNode:
+			r.add(e.value, p, "must be a number, not %s", kindOf(e.value))
+			good = false
+		default:
+			ends[e.key.Value] = e.value.Value
+		}
+	}
+	return ends["min"] + ".." + ends["max"], good
+}
+
+func (r *reader) counts(n *yaml.Node, path string) (span[int64], bool) {
+	s, ok := r.rangeText(n, path)
+	if !ok {
+		return span[int64]{}, false
+	}
+	sp, err := parseSpan(s, parseCount, lessInt)
+	if err != nil {
+		r.add(n, path, "%s", err.Error())
+	}
+	return sp, err == nil
+}
+
+func (r *reader) sizes(n *yaml.Node, path string) (span[core.Bytes], bool) {
+	s, ok := r.rangeText(n, path)
+	if !ok {
+		return span[core.Bytes]{}, false
+	}
+	sp, err := parseSizes(s)
+	if err != nil {
+		r.add(n, path, "%s", err.Error())
+	}
+	return sp, err == nil
+}
+
+func (r *reader) memory(n *yaml.Node, path string) {
+	if sp, ok := r.sizes(n, path); ok && sp.hasMin {
+		r.task.Memory = sp.min
+	}
+}
+
+func (r *reader) disk(n *yaml.Node, path string) {
+	if isNull(n) {
+		return
+	}
+	if n.Kind == yaml.MappingNode && !isRangeMap(n) {
+		for _, e := range r.entries(n, path) {
+			if p := join(path, e.key.Value); e.key.Value == "size" {
+				r.disk(e.value, p)
+			} else {
+				r.unknown(e.key, p, []string{"size"})
+			}
+		}
+		return
+	}
+	if sp, ok := r.sizes(n, path); ok && sp.hasMin {
+		r.task.Disk = sp.min
+	}
+}
+
+func (r *reader) gpu(n *yaml.Node, path string) {
+	if isNull(n) {
+		return
+	}
+	var g gpuSpec
+	switch n.Kind {
+	case yaml.ScalarNode:
+		var err error
+		if g, err = parseGPU(n.Value); err != nil {
+			r.add(n, path, "%s", err.Error())
+			return
+		}
+	case yaml.MappingNode:
+		var ok bool
+		if g, ok = r.gpuMap(n, path); !ok {
+			return
+		}
+	default:
+		r.add(n, path, "must be a number, text such as A100:2, or a mapping, not %s", kindOf(n))
+		return
+	}
+	switch {
+	case g.vendor != "":
+		r.add(n, path, "choosing by vendor is planned for 0.4; name the GPU as `bireme nodes` shows it")
+	case g.memory != "":
+		r.add(n, path, "choosing by GPU memory is planned for 0.4; name the GPU as `bireme nodes` shows it")
+	case len(g.names) > 1:
+		r.add(n, path, "several alternatives are planned for 0.4; name one GPU")
+	default:
+		count := int64(1) // written without a count: one or more
+		if g.given {
+			count = g.count.min
+		}
+		r.task.GPUs = core.Gres{Name: "gpu", Count: count}
+		if len(g.names) == 1 {
+			// GRES types are lower case by custom, dstack's GPU names upper case.
+			r.task.GPUs.Type = strings.ToLower(g.names[0])
+		}
+	}
+}
+
+func (r *reader) gpuMap(n *yaml.Node, path string) (gpuSpec, bool) {
+	var g gpuSpec
+	before := len(r.list)
+	for _, e := range r.entries(n, path) {
+		p := join(path, e.key.Value)
+		switch {
+		case isNull(e.value):
+		case e.key.Value == "name":
+			names := []*yaml.Node{e.value}
+			if e.value.Kind == yaml.SequenceNode {
+				names, _ = r.items(e.value, p)
+			}
+			for _, item := range names {
+				if s, ok := r.text(item, p); ok {
+					g.names = append(g.names, strings.TrimSpace(s))
+				}
+			}
+		case e.key.Value == "count":
+			if sp, ok := r.counts(e.value, p); ok {
+				g.count, g.given = sp, true
+			}
+		case e.key.Value == "vendor":
+			g.vendor = e.value.Value
+		case e.key.Value == "memory":
+			g.memory = e.value.Value
+		case e.key.Value == "total_memory", e.key.Value == "compute_capability":
+			r.add(e.value, p, "choosing by it is planned for 0.4; name the GPU as `bireme nodes` shows it")
+		default:
+			r.unknown(e.key, p, []string{"vendor", "name", "count", "memory", "total_memory", "compute_capability"})
+		}
+	}
+	return g, len(r.list) == before
+}

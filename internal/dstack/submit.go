@@ -1,0 +1,109 @@
+package dstack
+
+import (
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// Options are what the caller adds to a configuration.
+type Options struct {
+	Name    string // of the run; wins over the file's
+	Project core.ProjectName
+	Env     []string // NAME=VALUE or NAME; wins over the file's
+	Lookup  func(name string) (value string, ok bool)
+	Args    []string // what ${{ run.args }} stands for
+	From    core.Origin
+}
+
+// Submit turns the task into a submission. What the file leaves to the caller (the name, bare variables, arguments) must
+// be there now; all faults come in one error.
+func (t *Task) Submit(o Options) (*client.Submit, error) {
+	f := &faults{file: t.File}
+	name := o.Name
+	if name == "" {
+		name = t.Name
+	}
+	if err := CheckName(name); err != nil {
+		f.add(nil, "name", "%s", err.Error())
+	}
+	script := t.script(f, map[string]string{"run.args": shellJoin(o.Args)})
+	env := t.environment(f, o.Env, o.Lookup)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	spec := core.Spec{
+		Name:      name,
+		Project:   o.Project,
+		Runtime:   "process",
+		Run:       name,
+		Shape:     t.shape(),
+		TimeLimit: t.MaxDuration,
+		IO:        core.IO{WorkDir: t.WorkDir, Stream: true},
+		From:      o.From,
+		Nice:      -t.Priority,
+		Requeue:   t.Requeue,
+		Extra:     t.extra(),
+	}
+	return &client.Submit{
+		Spec: spec, Script: script, Env: env, Run: name, Config: string(t.source),
+		// What can never start is refused, unless the file says that it should wait for capacity to come.
+		Strict: !t.Wait,
+	}, nil
+}
+
+// shape asks for the task's part on each node: one task a node, as dstack runs one container a node.
+func (t *Task) shape() core.Shape {
+	s := core.Shape{
+		NodesMin: t.Nodes, NodesMax: t.Nodes, Tasks: t.Nodes, TasksPerNode: 1, CPUsPerTask: 1,
+		Given: core.GivenNodes | core.GivenTasks | core.GivenTasksPerNode,
+	}
+	if t.CPUs > 0 {
+		s.CPUsPerTask, s.Given = t.CPUs, s.Given|core.GivenCPUsPerTask
+	}
+	if t.Memory > 0 {
+		s.MemPerNode, s.Given = t.Memory, s.Given|core.GivenMemPerNode
+	}
+	if t.GPUs.Count > 0 {
+		s.Gres, s.Given = []core.Gres{t.GPUs}, s.Given|core.GivenGres
+	}
+	if t.MaxDuration != 0 {
+		s.Given |= core.GivenTimeLimit
+	}
+	return s
+}
+
+// extra gives the rare wishes, nil when there are none.
+func (t *Task) extra() *core.Extra {
+	if t.Disk == 0 && t.StopDuration == 0 {
+		return nil
+	}
+	return &core.Extra{TmpDisk: t.Disk, KillGrace: t.StopDuration}
+}
+
+// script joins the commands so that each runs only if the one before it succeeded, in one shell: what a command exports
+// or where it goes holds for the next. Each stands on lines of its own inside braces, so that a comment at its end, a
+// trailing & or a here-document means what it says; the colon makes a command of nothing but comments legal.
+func (t *Task) script(f *faults, vars map[string]string) string {
+	var b strings.Builder
+	for i, c := range t.Commands {
+		text, err := interpolate(c.text, vars)
+		if err != nil {
+			f.add(c.node, index("commands", i), "%s", err.Error())
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(" && ")
+		}
+		b.WriteString("{ :\n" + strings.TrimRight(text, " \t\r\n") + "\n}")
+	}
+	body := b.String() + "\n"
+	head := "#!" + t.Shell + "\n"
+	if t.Nodes == 1 {
+		return head + body
+	}
+	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
+	return head + "exec srun --ntasks-per-node=1 --kill-on-bad-exit=1 " + shellQuote(t.Shell) + " -c " +
+		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+body) + "\n"
+}
