@@ -7,8 +7,9 @@ import (
 )
 
 // The agent's control stream: one TLS connection, upgraded from HTTP/1.1 (`Upgrade: bireme-agent`), then frames both
-// ways. Launch, Kill, Signal, Suspend, SetLimit, Finish, Started, Exited and JobDone are the keeper's own messages (see
-// keeper.go): the agent adds what only the node knows and passes them on.
+// ways. Launch, Kill, Signal, Suspend, SetLimit, Finish, AckExit, Stat, Started, Exited, JobDone, Usage and Reply are the
+// keeper's own messages (see keeper.go): the agent adds what only the node knows and passes them on. AckExit from the
+// server means that these ends are durable.
 
 // AgentProtocol is the version of the stream. A server speaks this one and the one before.
 const AgentProtocol = 1
@@ -21,22 +22,19 @@ const (
 
 // Frame types of the control stream that are not the keeper's. The keeper's are below 64.
 const (
-	TypeAgentHello byte = 64 + iota // agent → server, first
+	TypeNodeHello  Type = 64 + iota // agent → server, first
 	TypeWelcome                     // server → agent, answer to Hello
 	TypeHeartbeat                   // agent → server, every Welcome.Heartbeat; the server answers with TypePong
 	TypePong                        // server → agent: it is alive (silence is counted from the last one)
-	TypeAckExit                     // server → agent: these ends are durable, forget them
 	TypeLogChunk                    // agent → server: payload is the bytes
 	TypeLogAck                      // server → agent: have up to Offset
 	TypeOpenStream                  // server → agent: dial PathStream+Key and join it to a step's stdio
 	TypeProblem                     // agent → server: something an operator should know; may drain
 	TypeBye                         // server → agent: going away, reconnect; agent → server: stopping
-	TypeStatReq                     // server → agent: usage of a job now
-	TypeStat                        // agent → server
 )
 
-// AgentHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
-type AgentHello struct {
+// NodeHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
+type NodeHello struct {
 	Protocol int           `json:"protocol"`
 	Version  string        `json:"version"`
 	Node     core.NodeName `json:"node"`
@@ -97,11 +95,6 @@ type Pong struct {
 	Seq int64 `json:"seq"`
 }
 
-// AckExit lists ends that are durable.
-type AckExit struct {
-	Keys []Key `json:"keys"`
-}
-
 // LogChunk is a piece of a step's streamed log, or (Tail) the kept end of a batch output file.
 type LogChunk struct {
 	Key    Key   `json:"key"`
@@ -128,17 +121,9 @@ type Problem struct {
 	Reason string `json:"reason"`
 }
 
-// Stat asks for, and carries, the present usage of a job's steps on the node.
-type Stat struct {
-	Job     core.JobID `json:"job"`
-	Request int64      `json:"request"`
-	Usage   core.Usage `json:"usage,omitzero"`
-	Pids    int32      `json:"pids,omitempty"`
-}
-
 // Frames on an srun stream (both the step's and srun's end; the server only joins the two).
 const (
-	TypeIO byte = 128 + iota // payload is the bytes; an empty payload is end of file
+	TypeIO Type = 128 + iota // payload is the bytes; an empty payload is end of file
 	TypeTaskExit
 	TypeStepExit // the last frame of a node
 	TypeInput    // srun → step
