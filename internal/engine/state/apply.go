@@ -1,0 +1,73 @@
+package state
+
+import (
+	"fmt"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Apply carries out one input at the time set by Advance. It returns the reply the input's comment names, or an error
+// after which nothing has changed.
+func (s *State) Apply(in Input) (any, error) {
+	switch in := in.(type) {
+	case *Submit:
+		return reply(s.submit(in))
+	case *Start:
+		return reply(s.start(in))
+	case *Cancel:
+		return nil, s.cancel(in)
+	case *Exited:
+		return nil, s.exited(in)
+	case *NodeDone:
+		return nil, s.nodeDone(in)
+	case *AllocDone:
+		return nil, s.allocDone(in)
+	case *CreateStep:
+		return reply(s.createStep(in))
+	case *Register:
+		return reply(s.register(in))
+	case *NodeSilence:
+		return nil, s.nodeSilence(in)
+	case *Fenced:
+		return nil, s.fenced(in)
+	case *UpdateNode:
+		return nil, s.updateNode(in)
+	case *UpdateJob:
+		return nil, s.updateJob(in)
+	case *Requeue:
+		return nil, s.requeue(in)
+	case *Suspend:
+		return nil, s.suspend(in)
+	case *EnsureUser:
+		return reply(s.ensureUser(in))
+	case *PutUser:
+		return nil, s.putUser(in)
+	case *PutProject:
+		return nil, s.putProject(in)
+	case *PutToken:
+		return nil, s.putToken(in)
+	case *UseToken:
+		return reply(s.useToken(in))
+	case *PutNode:
+		return reply(s.declareNode(in))
+	case *Tick:
+		return nil, s.tick()
+	}
+	panic(fmt.Sprintf("bireme: unknown input %T", in))
+}
+
+// reply keeps a typed nil out of the interface.
+func reply[T any](v *T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// may tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
+func (s *State) may(by core.Identity, j *core.Job) error {
+	if by.Admin || by.User == j.Spec.User || s.view.Role(by.User, j.Spec.Project).Rank() >= core.RoleManager.Rank() {
+		return nil
+	}
+	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+}

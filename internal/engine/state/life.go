@@ -1,0 +1,364 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/taskset"
+)
+
+// start applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
+func (s *State) start(in *Start) (*Started, error) {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return nil, err
+	}
+	if j.State != core.Pending || j.Flags.Held() || j.Flags.Has(core.Requeueing) || j.Eligible > s.view.now {
+		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
+	}
+	if j.IsArray() && !j.Array.Tasks.Contains(int(in.Task)) {
+		return nil, core.Errorf(core.Conflict, "task %d of array %d does not wait", in.Task, j.ID)
+	}
+	if !s.free(j, in.Alloc) {
+		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
+	}
+	run := *j
+	if j.IsArray() {
+		run.Array = &core.ArrayRef{Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min, Max: j.Array.Max, Step: j.Array.Step}
+		if j.Array.Tasks.Len() > 1 { // the last task takes the array's own id
+			rest := *j
+			ref := *j.Array
+			ref.Tasks = ref.Tasks.Remove(int(in.Task))
+			rest.Array = &ref
+			s.putJob(&rest)
+			run.ID = s.view.nextJob
+			s.view.nextJob++
+		}
+	}
+	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
+	run.Attempt++
+	s.putJob(&run)
+	s.event(core.JobStarted, core.Event{Job: run.ID, User: run.Spec.User, Data: startData(&run)})
+	return &Started{ID: run.ID}, nil
+}
+
+// free checks that nodes are usable and that nothing of the placement is taken.
+func (s *State) free(j *core.Job, al *core.Alloc) bool {
+	for i := range al.Nodes {
+		n, ok := s.view.Node(al.Nodes[i].Node)
+		if !ok || !n.Usable() {
+			return false
+		}
+	}
+	ex := j.Spec.Shape.Exclusive
+	for i := range al.Nodes {
+		if !s.ledger.Take(&al.Nodes[i], ex) {
+			for k := range i {
+				s.ledger.Give(&al.Nodes[k], ex)
+			}
+			return false
+		}
+	}
+	for i := range al.Nodes { // putJob books it for good
+		s.ledger.Give(&al.Nodes[i], ex)
+	}
+	return true
+}
+
+func startData(j *core.Job) json.RawMessage {
+	b := append(make([]byte, 0, 96), `{"attempt":`...)
+	b = strconv.AppendInt(b, int64(j.Attempt), 10)
+	b = append(b, `,"nodes":`...)
+	b = appendJSON(b, NodeList(j.Alloc))
+	if j.Array != nil {
+		b = append(b, fmt.Sprintf(`,"array":%d,"task":%d`, j.Array.Base, j.Array.Task)...)
+	}
+	return append(b, '}')
+}
+
+// NodeList folds the nodes of an allocation.
+func NodeList(al *core.Alloc) string {
+	if al == nil || len(al.Nodes) == 0 {
+		return ""
+	}
+	if len(al.Nodes) == 1 {
+		return string(al.Nodes[0].Node)
+	}
+	names := make([]string, len(al.Nodes))
+	for i := range al.Nodes {
+		names[i] = string(al.Nodes[i].Node)
+	}
+	return hostlist.Fold(names)
+}
+
+// exited takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
+func (s *State) exited(in *Exited) error {
+	j, ok := s.view.jobs.Get(int64(in.Job))
+	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
+		return nil // over and recorded, or never ours: the agent may forget it
+	}
+	if in.Step != "batch" {
+		s.stepExited(j, in)
+		if in.JobDone {
+			if j, ok = s.view.jobs.Get(int64(in.Job)); ok {
+				s.markDone(clone(j), in.Node)
+			}
+		}
+		return nil
+	}
+	next := clone(j)
+	if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
+		next.Exit, next.Usage = in.Exit, in.Usage
+	}
+	if in.Cause == CauseUnkillable {
+		s.drain(in.Node, "Kill task failed")
+		in.JobDone = true
+	}
+	if !j.State.Final() {
+		s.judge(next, in)
+	}
+	if in.JobDone {
+		s.markDone(next, in.Node)
+		return nil
+	}
+	s.putJob(next)
+	return nil
+}
+
+// judge gives a job that runs its final state (or sends it back) by how its batch step ended.
+func (s *State) judge(next *core.Job, in *Exited) {
+	switch in.Cause {
+	case CauseLost, CauseFenced:
+		s.failNode(next, in.Message)
+		return
+	case CauseProlog:
+		s.drain(in.Node, "Prolog error")
+		next.Message = in.Message
+		s.back(next, true, "launch failed requeued held")
+		return
+	case CauseLaunch:
+		next.Exit = core.Exit{Signal: 53} // as Slurm: launch setup error
+		s.end(next, core.Failed, core.ReasonLaunchFailure, in.Message)
+	case CauseTimeout:
+		s.end(next, core.Timeout, core.ReasonTimeLimit, in.Message)
+	case CauseOOM:
+		s.end(next, core.OutOfMemory, core.ReasonOutOfMemory, in.Message)
+	case CauseCancelled:
+		s.end(next, core.Cancelled, "", in.Message)
+	default:
+		switch {
+		case in.Exit.Signal != 0:
+			s.end(next, core.Failed, core.ReasonRaisedSignal, in.Message)
+		case in.Exit.Code != 0:
+			s.end(next, core.Failed, core.ReasonNonZeroExit, in.Message)
+		default:
+			s.end(next, core.Completed, "", in.Message)
+		}
+	}
+}
+
+// end gives a job its final state; it holds its nodes until they report it clean.
+func (s *State) end(next *core.Job, st core.JobState, why core.Reason, message string) {
+	if next.Stop != nil && !next.State.Final() {
+		st = next.Stop.As
+	}
+	if next.State == core.Suspended && next.Paused != 0 {
+		next.PausedFor += s.view.now.Sub(next.Paused)
+		next.Paused = 0
+	}
+	next.State, next.Reason, next.End = st, why, s.view.now
+	if message != "" {
+		next.Message = message
+	}
+	if next.Alloc != nil {
+		next.Flags |= core.Completing
+	}
+	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stopper(next), Data: endData(next)})
+}
+
+func stopper(j *core.Job) core.UserName {
+	if j.Stop != nil {
+		return j.Stop.By
+	}
+	return ""
+}
+
+func endData(j *core.Job) json.RawMessage {
+	b := append(make([]byte, 0, 96), `{"state":"`...)
+	b = append(b, j.State.String()...)
+	b = append(b, `","code":`...)
+	b = strconv.AppendInt(b, int64(j.Exit.Code), 10)
+	b = append(b, `,"signal":`...)
+	b = strconv.AppendInt(b, int64(j.Exit.Signal), 10)
+	if j.Message != "" {
+		b = append(b, `,"message":`...)
+		b = appendJSON(b, j.Message)
+	}
+	return append(b, '}')
+}
+
+// markDone notes that a node is clean of a job; the last one closes it. next must be ours to change.
+func (s *State) markDone(next *core.Job, node core.NodeName) {
+	left := 0
+	al := *next.Alloc
+	al.Nodes = slices.Clone(al.Nodes)
+	for i := range al.Nodes {
+		if al.Nodes[i].Node == node {
+			al.Nodes[i].Done = true
+		}
+		if !al.Nodes[i].Done {
+			left++
+		}
+	}
+	next.Alloc = &al
+	if left == 0 {
+		s.close(next)
+		return
+	}
+	s.putJob(next)
+}
+
+// close frees what is left of a job: it leaves memory, or goes back to the queue.
+func (s *State) close(next *core.Job) {
+	if next.Flags.Has(core.Requeueing) {
+		s.again(next)
+		return
+	}
+	next.Flags &^= core.Completing | core.CancelAsked
+	s.putJob(next)
+	s.endRun(next)
+	if len(next.Alloc.Nodes) > 1 || next.Stop != nil {
+		s.event(core.JobCleaned, core.Event{Job: next.ID, User: next.Spec.User})
+	}
+}
+
+// endRun closes the run of a job that has ended.
+func (s *State) endRun(j *core.Job) {
+	if j.Spec.Run == "" {
+		return
+	}
+	if r, ok := s.view.runs[runKey{j.Spec.Project, j.Spec.Run}]; ok && slices.Contains(r.Jobs, j.ID) {
+		done := *r
+		done.Ended = s.view.now
+		s.putRun(&done)
+	}
+}
+
+// back sends a job to the queue again, when its nodes are clean; held if so asked.
+func (s *State) back(next *core.Job, hold bool, why string) {
+	next.Flags |= core.Requeueing
+	if hold {
+		next.Flags |= core.RequeueHold
+	}
+	if why != "" {
+		next.Message = why
+	}
+	if !next.State.Final() {
+		next.End = s.view.now
+	}
+}
+
+// again puts a job that was on its way back into the queue.
+func (s *State) again(next *core.Job) {
+	hold := next.Flags.Has(core.RequeueHold)
+	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked
+	next.State, next.Alloc, next.Stop = core.Pending, nil, nil
+	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
+	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
+	next.Submit, next.Eligible = s.view.now, s.view.now
+	if hold || next.Attempt > s.cfg.MaxRequeues+1 {
+		next.Flags |= core.HeldRequeues
+		next.Reason = core.ReasonHoldMaxRequeue
+	}
+	s.putJob(next)
+	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: endData(next)})
+}
+
+// failNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs on
+// its other nodes is ended by the hub, which sees a job that is over with nodes not clean.
+func (s *State) failNode(next *core.Job, message string) {
+	if next.State.Final() || next.Flags.Has(core.Requeueing) {
+		return
+	}
+	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch {
+		s.back(next, false, message)
+		return
+	}
+	s.end(next, core.NodeFail, core.ReasonNodeDown, message)
+}
+
+// nodeDone takes an agent's word that a node is clean of a job.
+func (s *State) nodeDone(in *NodeDone) error {
+	j, ok := s.view.jobs.Get(int64(in.Job))
+	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
+		return nil
+	}
+	if !j.State.Final() && !j.Flags.Has(core.Requeueing) {
+		return nil // a job that goes on is not done, whatever a late message says
+	}
+	s.markDone(clone(j), in.Node)
+	return nil
+}
+
+// allocDone ends an interactive job that its creator gives back.
+func (s *State) allocDone(in *AllocDone) error {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.may(in.By, j); err != nil {
+		return err
+	}
+	if j.Spec.Kind != core.Interactive {
+		return core.Errorf(core.Invalid, "job %d is a batch job; it ends with its script", j.ID)
+	}
+	if j.State.Final() {
+		return nil
+	}
+	next := clone(j)
+	next.Exit = in.Exit
+	st := core.Completed
+	why := core.ReasonNone
+	if in.Exit != (core.Exit{}) {
+		st, why = core.Failed, core.ReasonNonZeroExit
+	}
+	if j.State == core.Pending {
+		st = core.Cancelled
+	}
+	s.end(next, st, why, "")
+	s.putJob(next)
+	return nil
+}
+
+// tick ends interactive jobs whose time is up.
+func (s *State) tick() error {
+	var due []core.JobID
+	for id, at := range s.timed {
+		if at <= s.view.now {
+			due = append(due, id)
+		}
+	}
+	slices.Sort(due)
+	for _, id := range due {
+		j, _ := s.view.jobs.Get(int64(id))
+		next := clone(j)
+		s.end(next, core.Timeout, core.ReasonTimeLimit, "")
+		s.putJob(next)
+	}
+	return nil
+}
+
+func clone(j *core.Job) *core.Job { c := *j; return &c }
+
+// taskSetOf makes a set of indices.
+func taskSetOf(ids []int32) taskset.Set {
+	v := make([]int, len(ids))
+	for i, t := range ids {
+		v[i] = int(t)
+	}
+	return taskset.Of(v...)
+}

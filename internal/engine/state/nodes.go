@@ -1,0 +1,196 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// register takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
+// agent runs and nobody wants is to be killed.
+func (s *State) register(in *Register) (*Reconciled, error) {
+	old, known := s.view.Node(in.Node)
+	n := &core.Node{Name: in.Node, Joined: s.view.now, Weight: 1}
+	if known {
+		c := *old
+		n = &c
+	} else {
+		n.ID = s.view.nextNode
+		s.view.nextNode++
+	}
+	rebooted := known && old.Host.BootID != "" && old.Host.BootID != in.Host.BootID
+	n.Hardware, n.Host, n.Roles, n.TrustRoot = in.Hardware, in.Host, in.Roles, in.TrustRoot
+	if in.Fleet != "" {
+		n.Fleet = in.Fleet
+	}
+	if in.Features != nil {
+		n.Features = in.Features
+	}
+	n.Flags &^= core.NodeUnknown | core.NodeSilent
+	n.SilentSince = 0
+	if !known || !same(old, n) {
+		s.putNode(n)
+		kind := core.NodeChanged
+		if !known {
+			kind = core.NodeJoined
+		}
+		s.event(kind, core.Event{Node: n.Name, Data: nodeData(n)})
+	}
+	if rebooted {
+		s.loseJobs(in.Node, fmt.Sprintf("node %s was restarted", in.Node))
+	}
+	return &Reconciled{Kill: s.unwanted(in), Node: n}, nil
+}
+
+// same tells whether a registration says nothing new.
+func same(a, b *core.Node) bool {
+	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet &&
+		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
+		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
+		slices.Equal(a.Hardware.Gres, b.Hardware.Gres) && slices.Equal(a.Features, b.Features)
+}
+
+// unwanted lists what runs on a node and should not.
+func (s *State) unwanted(in *Register) []StepRef {
+	var kill []StepRef
+	for _, r := range in.Running {
+		j, ok := s.view.jobs.Get(int64(r.Job))
+		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil || !holds(j, in.Node) {
+			kill = append(kill, r)
+		}
+	}
+	return kill
+}
+
+func nodeData(n *core.Node) []byte {
+	b := append(make([]byte, 0, 64), `{"flags":`...)
+	b = append(b, fmt.Sprint(uint16(n.Flags))...)
+	if n.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b = appendJSON(b, n.Reason)
+	}
+	return append(b, '}')
+}
+
+// loseJobs ends the attempts that ran on a node that is known to have lost them.
+func (s *State) loseJobs(node core.NodeName, message string) {
+	for _, id := range s.onNodeSorted(node) {
+		j, _ := s.view.jobs.Get(int64(id))
+		next := clone(j)
+		s.failNode(next, message)
+		s.markDone(next, node)
+		for _, st := range s.view.Steps(id) {
+			if !st.State.Final() && slices.Contains(st.Nodes, node) {
+				end := *st
+				end.State, end.End, end.Left, end.Message = core.NodeFail, s.view.now, 0, message
+				s.putStepIfLive(&end)
+			}
+		}
+	}
+}
+
+// putStepIfLive stores a step's end even when its job has just left memory.
+func (s *State) putStepIfLive(st *core.Step) {
+	if _, live := s.view.jobs.Get(int64(st.Job)); live {
+		s.putStep(st)
+		return
+	}
+	s.out.Steps = append(s.out.Steps, st)
+}
+
+// nodeSilence notes that a node is not heard, or is again. Its jobs stay either way.
+func (s *State) nodeSilence(in *NodeSilence) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back {
+		return nil
+	}
+	next := *n
+	if in.Back {
+		next.Flags &^= core.NodeSilent
+		next.SilentSince = 0
+	} else {
+		next.Flags |= core.NodeSilent
+		next.SilentSince = s.view.now
+	}
+	s.putNode(&next)
+	s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+	return nil
+}
+
+// fenced ends the attempts on a node whose agent has killed them by now.
+func (s *State) fenced(in *Fenced) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok || !n.Flags.Has(core.NodeSilent) {
+		return nil // it came back in the meantime
+	}
+	s.loseJobs(in.Node, fmt.Sprintf("node %s was silent for longer than its fence", in.Node))
+	return nil
+}
+
+// drain takes a node out of service by our own decision.
+func (s *State) drain(name core.NodeName, reason string) {
+	_ = s.updateNode(&UpdateNode{Node: name, State: "drain", Reason: reason, System: true})
+}
+
+func (s *State) updateNode(in *UpdateNode) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok {
+		return core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
+	}
+	if !in.By.Admin && !in.System {
+		return core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
+	}
+	next := *n
+	switch in.State {
+	case "drain", "down":
+		if in.Reason == "" && n.Reason == "" {
+			return core.Errorf(core.Invalid, "a node is taken out of service with a reason").Because("reason_required")
+		}
+		next.Flags |= core.NodeDrain
+		if in.State == "down" {
+			next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
+		}
+	case "resume", "undrain":
+		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
+		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
+	case "":
+	default:
+		return core.Errorf(core.Invalid, "node state %q: there are drain, resume, undrain and down", in.State).Because("invalid_node_state")
+	}
+	if in.Reason != "" {
+		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
+		if in.System {
+			next.ReasonBy = "bireme"
+		}
+	}
+	if next.Flags == n.Flags && next.Reason == n.Reason {
+		return nil
+	}
+	s.putNode(&next)
+	s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
+	if in.State == "down" {
+		s.loseJobs(in.Node, fmt.Sprintf("node %s was set down: %s", in.Node, next.Reason))
+	}
+	return nil
+}
+
+// declareNode makes a node of the config file known before its agent is heard.
+func (s *State) declareNode(in *PutNode) (*core.Node, error) {
+	n := *in.Node
+	if old, ok := s.view.Node(n.Name); ok {
+		c := *old
+		c.Weight, c.Features = n.Weight, n.Features
+		if c.Weight != old.Weight || !slices.Equal(c.Features, old.Features) {
+			s.putNode(&c)
+			s.event(core.NodeChanged, core.Event{Node: c.Name, Data: nodeData(&c)})
+		}
+		return &c, nil
+	}
+	n.ID = s.view.nextNode
+	s.view.nextNode++
+	n.Flags |= core.NodeUnknown
+	s.putNode(&n)
+	s.event(core.NodeJoined, core.Event{Node: n.Name, Data: nodeData(&n)})
+	return &n, nil
+}

@@ -1,0 +1,216 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// ensureUser finds the user of a uid, or makes one in the default project: with accounting enforcement off anybody the
+// kernel knows may work.
+func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
+	if u, ok := s.view.uids[in.UID]; ok {
+		return u, nil
+	}
+	name := core.UserName(in.UnixName)
+	if name == "" {
+		name = core.UserName(fmt.Sprintf("uid%d", in.UID))
+	}
+	uid := in.UID
+	if u, ok := s.view.users[name]; ok {
+		if u.UnixName == in.UnixName && u.UID == nil { // made by an administrator; now we know its uid
+			c := *u
+			c.UID = &uid
+			s.storeUser(&c)
+			return &c, nil
+		}
+		if u.UnixName != in.UnixName || *u.UID != in.UID {
+			name = core.UserName(fmt.Sprintf("%s.%d", name, in.UID))
+		}
+	}
+	if s.cfg.EnforceAccounts {
+		return nil, core.Errorf(core.Unknown, "nobody here has uid %d; an administrator must add %s", in.UID, name).Because("invalid_account")
+	}
+	u := &core.User{Name: name, UnixName: in.UnixName, UID: &uid, Role: core.RoleUser, Default: s.cfg.DefaultProject, Created: s.view.now}
+	if uid == 0 {
+		u.Role = core.RoleAdmin // only on the server's own host does anybody come in as uid 0
+	}
+	s.storeUser(u)
+	s.join(s.cfg.DefaultProject, u.Name, core.RoleUser)
+	return u, nil
+}
+
+func (s *State) storeUser(u *core.User) {
+	s.view.users, s.view.uids = maps.Clone(s.view.users), maps.Clone(s.view.uids)
+	if old, ok := s.view.users[u.Name]; ok && old.UID != nil {
+		delete(s.view.uids, *old.UID)
+	}
+	s.view.users[u.Name] = u
+	if u.UID != nil {
+		s.view.uids[*u.UID] = u
+	}
+	s.out.Users = append(slices.DeleteFunc(s.out.Users, func(o *core.User) bool { return o.Name == u.Name }), u)
+	s.event(core.UserChanged, core.Event{User: u.Name})
+}
+
+// join makes a user a member of a project, which is made if need be.
+func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) {
+	p := core.Project{Name: name, Created: s.view.now}
+	if old, ok := s.view.projects[name]; ok {
+		p = *old
+	}
+	p.Members = slices.Clone(p.Members)
+	i, found := slices.BinarySearchFunc(p.Members, user, func(m core.Member, u core.UserName) int {
+		switch {
+		case m.User < u:
+			return -1
+		case m.User > u:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		p.Members[i].Role = role
+	} else {
+		p.Members = slices.Insert(p.Members, i, core.Member{User: user, Role: role})
+	}
+	s.storeProject(&p)
+}
+
+func (s *State) storeProject(p *core.Project) {
+	s.view.projects = maps.Clone(s.view.projects)
+	s.view.projects[p.Name] = p
+	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
+	s.event(core.ProjectChanged, core.Event{Data: []byte(fmt.Sprintf(`{"project":%q}`, string(p.Name)))})
+}
+
+func adminOnly(by core.Identity, what string) error {
+	if by.Admin {
+		return nil
+	}
+	return core.Errorf(core.Denied, "only an administrator %s", what).Because("access_denied")
+}
+
+func (s *State) putUser(in *PutUser) error {
+	if err := adminOnly(in.By, "adds or changes users"); err != nil {
+		return err
+	}
+	if in.User.Name == "" {
+		return core.Errorf(core.Invalid, "a user has a name")
+	}
+	old, ok := s.view.users[in.User.Name]
+	if ok && in.New {
+		return core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
+	}
+	u := *in.User
+	if ok {
+		u.Created = old.Created
+	} else {
+		u.Created = s.view.now
+	}
+	if u.Role == "" {
+		u.Role = core.RoleUser
+	}
+	if u.UID != nil {
+		if other, taken := s.view.uids[*u.UID]; taken && other.Name != u.Name {
+			return core.Errorf(core.Conflict, "uid %d belongs to %s", *u.UID, other.Name).Because("user_exists")
+		}
+	}
+	if u.Default == "" {
+		u.Default = s.cfg.DefaultProject
+	}
+	s.storeUser(&u)
+	if !ok {
+		s.join(u.Default, u.Name, core.RoleUser)
+	}
+	return nil
+}
+
+func (s *State) putProject(in *PutProject) error {
+	old, ok := s.view.projects[in.Project.Name]
+	manager := ok && s.view.Role(in.By.User, in.Project.Name).Rank() >= core.RoleManager.Rank()
+	if !in.By.Admin && !manager {
+		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
+	}
+	if in.Project.Name == "" {
+		return core.Errorf(core.Invalid, "a project has a name")
+	}
+	if ok && in.New {
+		return core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
+	}
+	p := *in.Project
+	p.Created = s.view.now
+	if ok {
+		p.Created = old.Created
+	}
+	if p.Parent != "" {
+		if _, there := s.view.projects[p.Parent]; !there {
+			return core.Errorf(core.Invalid, "there is no project %q to be its parent", p.Parent)
+		}
+	}
+	for _, m := range p.Members {
+		if _, there := s.view.users[m.User]; !there {
+			return core.Errorf(core.Invalid, "there is no user %q", m.User).Because("invalid_user")
+		}
+		if m.Role.Rank() == 0 {
+			return core.Errorf(core.Invalid, "role %q: there are user, manager and admin", m.Role)
+		}
+		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
+			return core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
+		}
+	}
+	p.Members = slices.Clone(p.Members)
+	slices.SortFunc(p.Members, func(a, b core.Member) int {
+		if a.User < b.User {
+			return -1
+		}
+		return 1
+	})
+	s.storeProject(&p)
+	return nil
+}
+
+// putToken stores a token's hash, or revokes it. People make and revoke their own; join tokens are for administrators.
+func (s *State) putToken(in *PutToken) error {
+	t := in.Token
+	if t.Kind == "join" || t.User != in.By.User {
+		if err := adminOnly(in.By, "makes or revokes such tokens"); err != nil {
+			return err
+		}
+	}
+	if t.Kind == "user" {
+		if _, ok := s.view.users[t.User]; !ok {
+			return core.Errorf(core.NotFound, "there is no user %q", t.User).Because("invalid_user")
+		}
+	}
+	s.storeToken(t)
+	return nil
+}
+
+func (s *State) storeToken(t *core.Token) {
+	s.view.tokens, s.view.hashes = maps.Clone(s.view.tokens), maps.Clone(s.view.hashes)
+	s.view.tokens[t.ID], s.view.hashes[t.Hash] = t, t
+	s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
+	s.event(core.TokenChanged, core.Event{User: t.User, Data: []byte(fmt.Sprintf(`{"token":%q}`, t.ID))})
+}
+
+// useToken spends a join token.
+func (s *State) useToken(in *UseToken) (*core.Token, error) {
+	t, ok := s.view.tokens[in.ID]
+	switch {
+	case !ok || t.Kind != "join" || t.Revoked:
+		return nil, core.Errorf(core.Unknown, "this join token is not known").Because("bad_token")
+	case t.Used != 0:
+		return nil, core.Errorf(core.Conflict, "this join token was used already, for node %s", t.Node).Because("bad_token")
+	case t.Expires != 0 && t.Expires < s.view.now:
+		return nil, core.Errorf(core.Unknown, "this join token expired at %s", t.Expires.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("bad_token")
+	case t.Node != "" && t.Node != in.Node:
+		return nil, core.Errorf(core.Denied, "this join token is for node %s", t.Node).Because("bad_token")
+	}
+	used := *t
+	used.Used, used.Node = s.view.now, in.Node
+	s.storeToken(&used)
+	return &used, nil
+}

@@ -1,0 +1,246 @@
+package state
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/trie"
+)
+
+// Snapshot is the live state at one moment. It is immutable: any number of readers may keep it.
+type Snapshot struct {
+	seq      int64
+	now      core.Time
+	nextJob  core.JobID
+	nextNode int64
+
+	jobs  trie.Map[*core.Job]
+	steps trie.Map[[]*core.Step] // by job
+	nodes trie.Map[*core.Node]
+	names map[core.NodeName]int64
+
+	users    map[core.UserName]*core.User
+	uids     map[uint32]*core.User
+	projects map[core.ProjectName]*core.Project
+	tokens   map[string]*core.Token
+	hashes   map[core.Hash]*core.Token
+	runs     map[runKey]*core.Run
+
+	partitions []core.Partition
+}
+
+// Seq is the number of the last event in the snapshot.
+func (v *Snapshot) Seq() int64 { return v.seq }
+
+// Now is the time of the last batch.
+func (v *Snapshot) Now() core.Time { return v.now }
+
+// Job finds a live job.
+func (v *Snapshot) Job(id core.JobID) (*core.Job, bool) { return v.jobs.Get(int64(id)) }
+
+// Jobs goes through live jobs by ascending id.
+func (v *Snapshot) Jobs() iter.Seq[*core.Job] {
+	return func(yield func(*core.Job) bool) {
+		for _, j := range v.jobs.All() {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// NumJobs counts live records.
+func (v *Snapshot) NumJobs() int { return v.jobs.Len() }
+
+// Tasks finds the live started tasks of an array, by id. It reads all live jobs.
+func (v *Snapshot) Tasks(base core.JobID) []*core.Job {
+	var out []*core.Job
+	for _, j := range v.jobs.All() {
+		if j.Array != nil && j.Array.Base == base && !j.IsArray() {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// OnNode finds the live jobs that hold something on a node. It reads all live jobs.
+func (v *Snapshot) OnNode(name core.NodeName) []*core.Job {
+	var out []*core.Job
+	for _, j := range v.jobs.All() {
+		if j.Alloc == nil {
+			continue
+		}
+		for i := range j.Alloc.Nodes {
+			if na := &j.Alloc.Nodes[i]; na.Node == name && !na.Done {
+				out = append(out, j)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Use is what jobs hold on a node.
+type Use struct {
+	CPUs int32
+	Mem  core.Bytes
+	Gres []core.Gres
+	Jobs []core.JobID
+}
+
+// Uses works out what jobs hold on every node, in one reading of the live jobs.
+func (v *Snapshot) Uses() map[core.NodeName]*Use {
+	out := make(map[core.NodeName]*Use, v.nodes.Len())
+	for _, j := range v.jobs.All() {
+		if j.Alloc == nil {
+			continue
+		}
+		for i := range j.Alloc.Nodes {
+			na := &j.Alloc.Nodes[i]
+			if na.Done {
+				continue
+			}
+			u := out[na.Node]
+			if u == nil {
+				u = &Use{}
+				out[na.Node] = u
+			}
+			u.CPUs += na.CPUs
+			u.Mem += na.Mem
+			u.Jobs = append(u.Jobs, j.ID)
+			for _, g := range na.Gres {
+				u.addGres(g)
+			}
+		}
+	}
+	return out
+}
+
+func (u *Use) addGres(g core.GresAlloc) {
+	for i := range u.Gres {
+		if u.Gres[i].Name == g.Name && u.Gres[i].Type == g.Type {
+			u.Gres[i].Count += int64(len(g.Units))
+			return
+		}
+	}
+	u.Gres = append(u.Gres, core.Gres{Name: g.Name, Type: g.Type, Count: int64(len(g.Units))})
+}
+
+// Steps lists a live job's numbered steps.
+func (v *Snapshot) Steps(id core.JobID) []*core.Step {
+	s, _ := v.steps.Get(int64(id))
+	return s
+}
+
+// Step finds one.
+func (v *Snapshot) Step(id core.JobID, step int32) (*core.Step, bool) {
+	for _, s := range v.Steps(id) {
+		if s.ID == step {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+func (v *Snapshot) addStep(st *core.Step) {
+	list, _ := v.steps.Get(int64(st.Job))
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i].ID == st.ID {
+			list[i] = st
+			v.steps.Set(int64(st.Job), list)
+			return
+		}
+	}
+	v.steps.Set(int64(st.Job), append(list, st))
+}
+
+// Node finds a node.
+func (v *Snapshot) Node(name core.NodeName) (*core.Node, bool) {
+	id, ok := v.names[name]
+	if !ok {
+		return nil, false
+	}
+	return v.nodes.Get(id)
+}
+
+// Nodes goes through all nodes in the order they joined.
+func (v *Snapshot) Nodes() iter.Seq[*core.Node] {
+	return func(yield func(*core.Node) bool) {
+		for _, n := range v.nodes.All() {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// User finds a user by name.
+func (v *Snapshot) User(name core.UserName) (*core.User, bool) { u, ok := v.users[name]; return u, ok }
+
+// UserByUID finds the user a uid belongs to.
+func (v *Snapshot) UserByUID(uid uint32) (*core.User, bool) { u, ok := v.uids[uid]; return u, ok }
+
+// Users lists all, by name.
+func (v *Snapshot) Users() []*core.User { return sorted(v.users) }
+
+// Project finds a project.
+func (v *Snapshot) Project(name core.ProjectName) (*core.Project, bool) {
+	p, ok := v.projects[name]
+	return p, ok
+}
+
+// Projects lists all, by name.
+func (v *Snapshot) Projects() []*core.Project { return sorted(v.projects) }
+
+// Role is what a user may do in a project.
+func (v *Snapshot) Role(user core.UserName, project core.ProjectName) core.Role {
+	p, ok := v.projects[project]
+	if !ok {
+		return core.RoleNone
+	}
+	for _, m := range p.Members {
+		if m.User == user {
+			return m.Role
+		}
+	}
+	return core.RoleNone
+}
+
+// TokenByHash finds a token by the hash of its secret.
+func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) { t, ok := v.hashes[h]; return t, ok }
+
+// Tokens lists all, by id.
+func (v *Snapshot) Tokens() []*core.Token { return sorted(v.tokens) }
+
+// Run finds an open run.
+func (v *Snapshot) Run(project core.ProjectName, name string) (*core.Run, bool) {
+	r, ok := v.runs[runKey{project, name}]
+	return r, ok
+}
+
+// Runs lists open runs by creation.
+func (v *Snapshot) Runs() []*core.Run {
+	return slices.SortedFunc(maps.Values(v.runs), func(a, b *core.Run) int {
+		if a.Created != b.Created {
+			return int(min(1, max(-1, a.Created-b.Created)))
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+}
+
+// Partitions lists partitions in config order.
+func (v *Snapshot) Partitions() []core.Partition { return v.partitions }
+
+func sorted[K interface{ ~string }, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[k])
+	}
+	return out
+}

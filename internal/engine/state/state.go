@@ -1,0 +1,369 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// Config is what admission and the life cycle go by. It comes from the config file.
+type Config struct {
+	Partitions      []core.Partition
+	DefaultProject  core.ProjectName
+	DefMemPerCPU    core.Bytes // 0: jobs that ask for none get none counted
+	EnforceAccounts bool       // users need an association (a membership) to submit
+	StrictSubmit    bool
+	MaxArraySize    int32 // largest array index + 1
+	MaxJobs         int   // live jobs, array tasks counted one by one
+	KeyWindow       int   // submit keys remembered in memory
+	MaxRequeues     int32
+}
+
+func (c *Config) defaults() {
+	if c.DefaultProject == "" {
+		c.DefaultProject = "default"
+	}
+	if c.MaxArraySize == 0 {
+		c.MaxArraySize = 4_000_001
+	}
+	if c.MaxJobs == 0 {
+		c.MaxJobs = 5_000_000
+	}
+	if c.KeyWindow == 0 {
+		c.KeyWindow = 200_000
+	}
+	if c.MaxRequeues == 0 {
+		c.MaxRequeues = 5
+	}
+	if len(c.Partitions) == 0 {
+		c.Partitions = []core.Partition{{Name: "main", Nodes: "ALL", Default: true}}
+	}
+}
+
+// Image is a state to begin with: what a store loaded.
+type Image struct {
+	Seq      int64
+	NextJob  core.JobID
+	NextNode int64
+	Now      core.Time
+	Jobs     []*core.Job
+	Steps    []*core.Step
+	Nodes    []*core.Node
+	Users    []*core.User
+	Projects []*core.Project
+	Tokens   []*core.Token
+	Runs     []*core.Run
+	Keys     []core.SubmitKey
+}
+
+// State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
+type State struct {
+	cfg    Config
+	view   Snapshot // the present; its tries are edited in place between snapshots
+	ledger *sched.Ledger
+
+	parts   map[core.PartitionName]*partInfo
+	names   nameCache
+	live    int                                 // jobs, array tasks counted one by one
+	arrays  map[core.JobID]map[int32]core.JobID // live started tasks, by array
+	keys    map[string]core.JobID
+	keyRing []string                 // oldest first, to forget
+	timed   map[core.JobID]core.Time // interactive jobs: when their limit is reached
+	onNode  map[core.NodeName]map[core.JobID]struct{}
+
+	out     *core.Changes
+	dirty   map[core.JobID]int // index into out.Jobs
+	touched sched.Changes      // for the planner
+}
+
+type partInfo struct {
+	core.Partition
+	nodes map[core.NodeName]bool
+	// big is the verdict cache of shapes that were asked about; it is dropped when nodes change.
+	verdict map[shapeKey]*sched.Fault
+}
+
+// nameCache expands hostlists; the few that are in use come again and again.
+type nameCache map[string]map[core.NodeName]bool
+
+func (c nameCache) expand(list string) map[core.NodeName]bool {
+	if list == "" {
+		return nil
+	}
+	if set, ok := c[list]; ok {
+		return set
+	}
+	set := map[core.NodeName]bool{}
+	if names, err := hostlist.Expand(list, 1<<20); err == nil {
+		for _, n := range names {
+			set[core.NodeName(n)] = true
+		}
+	}
+	if len(c) > 1000 {
+		clear(c)
+	}
+	c[list] = set
+	return set
+}
+
+// NewNames returns an expander of hostlists with a cache of its own, for a planner.
+func NewNames() sched.Names { return nameCache{}.expand }
+
+// New builds the state from an image.
+func New(cfg Config, img *Image) *State {
+	cfg.defaults()
+	s := &State{
+		cfg: cfg, ledger: sched.NewLedger(), parts: map[core.PartitionName]*partInfo{}, names: nameCache{},
+		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]core.JobID{}, timed: map[core.JobID]core.Time{},
+		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
+	}
+	for _, p := range cfg.Partitions {
+		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[shapeKey]*sched.Fault{}}
+	}
+	v := &s.view
+	v.partitions = cfg.Partitions
+	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
+	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
+	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
+	for _, u := range img.Users {
+		v.users[u.Name] = u
+		if u.UID != nil {
+			v.uids[*u.UID] = u
+		}
+	}
+	for _, p := range img.Projects {
+		v.projects[p.Name] = p
+	}
+	for _, t := range img.Tokens {
+		v.tokens[t.ID], v.hashes[t.Hash] = t, t
+	}
+	for _, r := range img.Runs {
+		v.runs[runKey{r.Project, r.Name}] = r
+	}
+	for _, n := range img.Nodes {
+		v.nodes.Set(n.ID, n)
+		v.names[n.Name] = n.ID
+		s.ledger.SetNode(n)
+	}
+	for _, j := range img.Jobs {
+		s.index(nil, j)
+		v.jobs.Set(int64(j.ID), j)
+	}
+	for _, st := range img.Steps {
+		v.addStep(st)
+	}
+	for _, k := range img.Keys {
+		s.remember(k.Key, k.Job)
+	}
+	s.begin()
+	return s
+}
+
+// begin starts a new set of changes.
+func (s *State) begin() {
+	s.out = &core.Changes{}
+	clear(s.dirty)
+	s.touched = sched.Changes{}
+}
+
+// Batch is what a run of inputs changed.
+type Batch struct {
+	Changes *core.Changes
+	Touched sched.Changes // for the planner
+}
+
+// Flush ends a batch: it returns all changes since the last Flush.
+func (s *State) Flush() Batch {
+	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
+	b := Batch{Changes: s.out, Touched: s.touched}
+	for _, j := range s.out.Jobs {
+		b.Touched.Jobs = append(b.Touched.Jobs, j)
+	}
+	s.begin()
+	return b
+}
+
+// All returns the whole live state as planner changes, to build a planner cold.
+func (s *State) All() sched.Changes {
+	var c sched.Changes
+	for _, n := range s.view.nodes.All() {
+		c.Nodes = append(c.Nodes, n)
+	}
+	for _, j := range s.view.jobs.All() {
+		c.Jobs = append(c.Jobs, j)
+	}
+	return c
+}
+
+// Snapshot publishes the present: an immutable view that costs what changed since the last one.
+func (s *State) Snapshot() *Snapshot {
+	v := s.view // maps in it are replaced, never edited: see own*
+	v.jobs, v.nodes, v.steps = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot()
+	return &v
+}
+
+// Advance sets the time of the inputs that follow. It never goes back.
+func (s *State) Advance(now core.Time) core.Time {
+	s.view.now = max(s.view.now, now)
+	return s.view.now
+}
+
+// NextWake is when time alone ends something (an interactive job's limit); 0: never.
+func (s *State) NextWake() core.Time {
+	var at core.Time
+	for _, t := range s.timed {
+		if at == 0 || t < at {
+			at = t
+		}
+	}
+	return at
+}
+
+// putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
+func (s *State) putJob(j *core.Job) {
+	old, _ := s.view.jobs.Get(int64(j.ID))
+	s.index(old, j)
+	if j.Live() {
+		s.view.jobs.Set(int64(j.ID), j)
+	} else {
+		s.view.jobs.Delete(int64(j.ID))
+		s.view.steps.Delete(int64(j.ID))
+	}
+	if i, ok := s.dirty[j.ID]; ok {
+		s.out.Jobs[i] = j
+		return
+	}
+	s.dirty[j.ID] = len(s.out.Jobs)
+	s.out.Jobs = append(s.out.Jobs, j)
+}
+
+// index keeps what is derived from jobs: counts, arrays, nodes, the ledger.
+func (s *State) index(old, j *core.Job) {
+	if old != nil {
+		s.live -= old.Count()
+		if old.Alloc != nil && old.Live() {
+			for i := range old.Alloc.Nodes {
+				if na := &old.Alloc.Nodes[i]; !na.Done {
+					s.ledger.Give(na, old.Spec.Shape.Exclusive)
+					delete(s.onNode[na.Node], old.ID)
+				}
+			}
+		}
+		delete(s.timed, old.ID)
+	}
+	if j.Array != nil && !j.IsArray() {
+		tasks := s.arrays[j.Array.Base]
+		if j.Live() {
+			if tasks == nil {
+				tasks = map[int32]core.JobID{}
+				s.arrays[j.Array.Base] = tasks
+			}
+			tasks[j.Array.Task] = j.ID
+		} else if delete(tasks, j.Array.Task); len(tasks) == 0 {
+			delete(s.arrays, j.Array.Base)
+		}
+	}
+	if !j.Live() {
+		return
+	}
+	s.live += j.Count()
+	if j.Alloc != nil {
+		for i := range j.Alloc.Nodes {
+			if na := &j.Alloc.Nodes[i]; !na.Done {
+				s.ledger.Force(na, j.Spec.Shape.Exclusive)
+				on := s.onNode[na.Node]
+				if on == nil {
+					on = map[core.JobID]struct{}{}
+					s.onNode[na.Node] = on
+				}
+				on[j.ID] = struct{}{}
+			}
+		}
+	}
+	if j.State == core.Running && j.Spec.Kind == core.Interactive && j.Spec.TimeLimit > 0 && j.Spec.TimeLimit != core.Forever {
+		s.timed[j.ID] = j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
+	}
+}
+
+func (s *State) putNode(n *core.Node) {
+	if old, ok := s.view.nodes.Get(n.ID); ok && sched.Resized(old, n) {
+		s.ledger.SetNode(n)
+		for id := range s.onNode[n.Name] {
+			j, _ := s.view.jobs.Get(int64(id))
+			for i := range j.Alloc.Nodes {
+				if na := &j.Alloc.Nodes[i]; na.Node == n.Name && !na.Done {
+					s.ledger.Force(na, j.Spec.Shape.Exclusive)
+				}
+			}
+		}
+	} else {
+		s.ledger.SetNode(n)
+	}
+	if _, known := s.view.names[n.Name]; !known {
+		names := maps.Clone(s.view.names)
+		names[n.Name] = n.ID
+		s.view.names = names
+	}
+	s.view.nodes.Set(n.ID, n)
+	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
+	s.touched.Nodes = append(s.touched.Nodes, n)
+	for _, p := range s.parts {
+		clear(p.verdict)
+	}
+}
+
+// event notes what happened, under the next number.
+func (s *State) event(kind core.EventKind, e core.Event) {
+	s.view.seq++
+	e.Seq, e.At, e.Kind = s.view.seq, s.view.now, kind
+	s.out.Events = append(s.out.Events, e)
+}
+
+func (s *State) remember(key string, id core.JobID) {
+	if key == "" {
+		return
+	}
+	s.keys[key] = id
+	s.keyRing = append(s.keyRing, key)
+	if len(s.keyRing) > s.cfg.KeyWindow {
+		delete(s.keys, s.keyRing[0])
+		s.keyRing = s.keyRing[1:]
+	}
+}
+
+// job finds a live job.
+func (s *State) job(id core.JobID) (*core.Job, error) {
+	j, ok := s.view.jobs.Get(int64(id))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
+	}
+	return j, nil
+}
+
+// onNodeSorted lists live jobs that hold something on a node, ascending.
+func (s *State) onNodeSorted(n core.NodeName) []core.JobID {
+	ids := make([]core.JobID, 0, len(s.onNode[n]))
+	for id := range s.onNode[n] {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// splitPartitions lists the partitions a spec names.
+func splitPartitions(p core.PartitionName) []core.PartitionName {
+	var out []core.PartitionName
+	for _, n := range strings.Split(string(p), ",") {
+		out = append(out, core.PartitionName(n))
+	}
+	return out
+}
+
+type runKey struct {
+	project core.ProjectName
+	name    string
+}

@@ -1,0 +1,301 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to it.
+func (s *State) cancel(in *Cancel) error {
+	j, live := s.view.jobs.Get(int64(in.Job))
+	started := s.arrays[in.Job]
+	if !live && len(started) == 0 {
+		return core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
+	}
+	if in.Tasks != nil {
+		return s.cancelTasks(in, j, started)
+	}
+	// An array's id stands for its record and every started task; a task's own id for itself.
+	targets := []core.JobID{}
+	if live {
+		targets = append(targets, in.Job)
+	}
+	if !live || j.Array != nil && j.Array.Base == in.Job {
+		for _, id := range started {
+			if id != in.Job {
+				targets = append(targets, id)
+			}
+		}
+	}
+	return s.cancelAll(in, targets)
+}
+
+func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
+	var targets []core.JobID
+	var waiting []int32
+	for _, t := range in.Tasks {
+		switch id, ok := started[t]; {
+		case ok:
+			targets = append(targets, id)
+		case j != nil && j.IsArray() && j.Array.Tasks.Contains(int(t)):
+			waiting = append(waiting, t)
+		default:
+			return core.Errorf(core.NotFound, "there is no live task %d_%d", in.Job, t).Because("invalid_job_id")
+		}
+	}
+	if err := s.mayAll(in.By, targets); err != nil {
+		return err
+	}
+	if len(waiting) > 0 {
+		if err := s.may(in.By, j); err != nil {
+			return err
+		}
+		if stateIn(in.States, core.Pending) {
+			s.cancelWaiting(in, j, waiting)
+		}
+	}
+	return s.cancelAll(in, targets)
+}
+
+// cancelWaiting splits tasks that have not started off an array, as one record that has ended.
+func (s *State) cancelWaiting(in *Cancel, j *core.Job, tasks []int32) {
+	gone := taskSetOf(tasks)
+	rest := j.Array.Tasks.Minus(gone)
+	ended := clone(j)
+	if rest.Len() > 0 {
+		left := clone(j)
+		ref := *j.Array
+		ref.Tasks = rest
+		left.Array = &ref
+		s.putJob(left)
+		ended.ID = s.view.nextJob
+		s.view.nextJob++
+	}
+	ref := *j.Array
+	ref.Tasks = gone
+	if gone.Len() == 1 {
+		ref.Task = tasks[0]
+	}
+	ended.Array = &ref
+	s.finishWaiting(in.By, ended)
+}
+
+// finishWaiting ends a job that never started.
+func (s *State) finishWaiting(by core.Identity, next *core.Job) {
+	next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+	next.Start = s.view.now // as Slurm: a job cancelled while it waits shows start = end
+	s.end(next, core.Cancelled, "", "")
+	s.putJob(next)
+	s.endRun(next)
+}
+
+func (s *State) mayAll(by core.Identity, ids []core.JobID) error {
+	for _, id := range ids {
+		if j, ok := s.view.jobs.Get(int64(id)); ok {
+			if err := s.may(by, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
+	slices.Sort(ids)
+	if err := s.mayAll(in.By, ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j, ok := s.view.jobs.Get(int64(id))
+		if !ok || !stateIn(in.States, j.State) {
+			continue
+		}
+		s.cancelOne(in.By, j)
+	}
+	return nil
+}
+
+func stateIn(list []core.JobState, st core.JobState) bool {
+	return list == nil || slices.Contains(list, st)
+}
+
+func (s *State) cancelOne(by core.Identity, j *core.Job) {
+	next := clone(j)
+	switch {
+	case j.State.Final():
+		return
+	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
+		next.Flags &^= core.Requeueing | core.RequeueHold
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		s.end(next, core.Cancelled, "", "")
+		s.putJob(next)
+	case j.State == core.Pending:
+		s.finishWaiting(by, next)
+	default:
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		next.Flags |= core.CancelAsked
+		s.end(next, core.Cancelled, "", "")
+		s.putJob(next)
+	}
+}
+
+// updateJob changes what may be changed after submission.
+func (s *State) updateJob(in *UpdateJob) error {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.may(in.By, j); err != nil {
+		return err
+	}
+	if j.State.Final() {
+		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
+	}
+	next := clone(j)
+	if err := s.hold(in, next); err != nil {
+		return err
+	}
+	if in.Priority != nil {
+		if !in.By.Admin && *in.Priority > j.Priority {
+			return core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
+		}
+		next.Priority = *in.Priority
+	}
+	if err := s.newSpec(in, next); err != nil {
+		return err
+	}
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
+	return nil
+}
+
+// newSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
+func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
+	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil {
+		return nil
+	}
+	spec := *next.Spec
+	if in.TimeLimit != nil {
+		if next.State == core.Running && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
+			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
+		}
+		if *in.TimeLimit <= 0 {
+			return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
+		}
+		spec.TimeLimit = *in.TimeLimit
+	}
+	if in.Nice != nil {
+		if *in.Nice < spec.Nice && !in.By.Admin {
+			return core.Errorf(core.Denied, "only an administrator lowers nice").Because("access_denied")
+		}
+		spec.Nice = *in.Nice
+		if next.Priority != 0 && in.Priority == nil {
+			next.Priority = priority(&spec)
+		}
+	}
+	if in.Name != nil {
+		spec.Name = *in.Name
+	}
+	if in.Comment != nil {
+		x := *spec.More()
+		x.Comment = *in.Comment
+		spec.Extra = &x
+	}
+	if in.Partition != nil {
+		if next.State != core.Pending {
+			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+		}
+		spec.Partition = *in.Partition
+		if err := s.admitShape(&Submit{By: in.By}, &spec); err != nil {
+			return err
+		}
+	}
+	next.Spec = &spec
+	next.SpecID = nextSpecID(next)
+	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	return nil
+}
+
+// nextSpecID numbers the revisions of a job's spec below zero, where no job id is.
+func nextSpecID(j *core.Job) core.JobID {
+	const revisions = 1 << 12
+	if j.SpecID < 0 && -j.SpecID/revisions == j.ID && -j.SpecID%revisions < revisions-1 {
+		return j.SpecID - 1
+	}
+	return -j.ID * revisions
+}
+
+func (s *State) hold(in *UpdateJob, next *core.Job) error {
+	if in.Hold == nil {
+		return nil
+	}
+	if next.State != core.Pending {
+		return core.Errorf(core.Conflict, "job %d is not pending", next.ID).Because("job_not_pending")
+	}
+	if *in.Hold {
+		if in.AdminHold && in.By.Admin {
+			next.Flags |= core.HeldAdmin
+		} else {
+			next.Flags |= core.HeldUser
+		}
+		next.Priority = 0
+		return nil
+	}
+	if next.Flags.Has(core.HeldAdmin) && !in.By.Admin {
+		return core.Errorf(core.Denied, "an administrator holds job %d", next.ID).Because("access_denied")
+	}
+	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
+	next.Reason, next.Message = "", ""
+	if next.Priority == 0 {
+		next.Priority = priority(next.Spec)
+	}
+	return nil
+}
+
+// requeue sends a job that runs back to the queue; its attempt is ended first.
+func (s *State) requeue(in *Requeue) error {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.may(in.By, j); err != nil {
+		return err
+	}
+	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
+		return core.Errorf(core.Conflict, "job %d is %s and cannot be requeued", j.ID, j.State).Because("job_pending")
+	}
+	if !j.Spec.Requeue {
+		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
+	}
+	next := clone(j)
+	s.back(next, in.Hold, "")
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
+	return nil
+}
+
+func (s *State) suspend(in *Suspend) error {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return err
+	}
+	if !in.By.Admin {
+		return core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
+	}
+	next := clone(j)
+	switch {
+	case !in.Resume && j.State == core.Running:
+		next.State, next.Paused = core.Suspended, s.view.now
+	case in.Resume && j.State == core.Suspended:
+		next.State = core.Running
+		next.PausedFor += s.view.now.Sub(j.Paused)
+		next.Paused = 0
+	default:
+		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_state")
+	}
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: []byte(fmt.Sprintf(`{"state":%q}`, next.State))})
+	return nil
+}

@@ -1,0 +1,103 @@
+package state
+
+import (
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// createStep makes a numbered step in a job that runs.
+func (s *State) createStep(in *CreateStep) (*core.Step, error) {
+	j, err := s.job(in.Step.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.may(in.By, j); err != nil {
+		return nil, err
+	}
+	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
+		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
+	}
+	for _, n := range in.Step.Nodes {
+		if !holds(j, n) {
+			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
+		}
+	}
+	st := *in.Step
+	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt, int32(len(in.Step.Nodes))
+	next := clone(j)
+	next.Steps++
+	s.putJob(next)
+	s.putStep(&st)
+	s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+	return &st, nil
+}
+
+func stepData(id int32) []byte {
+	return append(strconv.AppendInt([]byte(`{"step":`), int64(id), 10), '}')
+}
+
+func holds(j *core.Job, n core.NodeName) bool {
+	for i := range j.Alloc.Nodes {
+		if j.Alloc.Nodes[i].Node == n {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *State) putStep(st *core.Step) {
+	s.view.addStep(st)
+	for i, o := range s.out.Steps {
+		if o.Job == st.Job && o.ID == st.ID {
+			s.out.Steps[i] = st
+			return
+		}
+	}
+	s.out.Steps = append(s.out.Steps, st)
+}
+
+// stepExited takes the end of a numbered step on one node; the last node ends it.
+func (s *State) stepExited(j *core.Job, in *Exited) {
+	id, err := strconv.ParseInt(in.Step, 10, 32)
+	if err != nil {
+		return
+	}
+	old, ok := s.view.Step(j.ID, int32(id))
+	if !ok || old.State.Final() || old.Attempt != in.Attempt || old.Left == 0 {
+		return
+	}
+	st := *old
+	st.Left--
+	if in.Exit.Code > st.Exit.Code {
+		st.Exit.Code = in.Exit.Code
+	}
+	if in.Exit.Signal > st.Exit.Signal {
+		st.Exit.Signal = in.Exit.Signal
+	}
+	st.Usage.User += in.Usage.User
+	st.Usage.Sys += in.Usage.Sys
+	st.Usage.MaxRSS = max(st.Usage.MaxRSS, in.Usage.MaxRSS)
+	if in.Message != "" {
+		st.Message = in.Message
+	}
+	if st.Left == 0 {
+		st.End = s.view.now
+		switch {
+		case in.Cause == CauseOOM:
+			st.State = core.OutOfMemory
+		case in.Cause == CauseTimeout:
+			st.State = core.Timeout
+		case in.Cause == CauseCancelled || j.State == core.Cancelled:
+			st.State = core.Cancelled
+		case in.Cause == CauseLost || in.Cause == CauseFenced:
+			st.State = core.NodeFail
+		case st.Exit != core.Exit{} || in.Cause == CauseLaunch:
+			st.State = core.Failed
+		default:
+			st.State = core.Completed
+		}
+		s.event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+	}
+	s.putStep(&st)
+}

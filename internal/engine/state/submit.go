@@ -1,0 +1,380 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// basePriority is every job's priority before nice; policy will have more to say.
+const basePriority = 10_000
+
+// submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
+func (s *State) submit(in *Submit) (*Submitted, error) {
+	if id, ok := s.keys[in.Key]; ok && in.Key != "" {
+		return &Submitted{ID: id, Duplicate: true}, nil
+	}
+	spec := in.Spec
+	if err := s.admit(in, spec); err != nil {
+		return nil, err
+	}
+	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin), Priority: priority(spec)}
+	if spec.Array != "" {
+		ref, err := s.arrayOf(spec)
+		if err != nil {
+			return nil, err
+		}
+		j.Array = ref
+	}
+	if n := j.Count(); s.live+n > s.cfg.MaxJobs {
+		return nil, core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d", s.live, s.cfg.MaxJobs).Because("max_jobs")
+	}
+	if err := s.admitRun(in); err != nil {
+		return nil, err
+	}
+	if spec.Hold {
+		j.Flags |= core.HeldUser
+		j.Priority = 0
+	}
+
+	j.ID = s.view.nextJob
+	s.view.nextJob++
+	j.SpecID = j.ID
+	if j.Array != nil {
+		j.Array.Base = j.ID
+	}
+	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
+	s.blob(spec.Script, in.Script)
+	s.blob(spec.Env, in.Env)
+	if in.Run != nil {
+		s.makeRun(in, j.ID)
+	}
+	s.putJob(j)
+	if in.Key != "" {
+		s.remember(in.Key, j.ID)
+		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
+	}
+	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: submitted(spec)})
+	return &Submitted{ID: j.ID}, nil
+}
+
+func submitted(spec *core.Spec) json.RawMessage {
+	b := append(make([]byte, 0, 96), `{"name":`...)
+	b = appendJSON(b, spec.Name)
+	b = append(b, `,"partition":`...)
+	b = appendJSON(b, string(spec.Partition))
+	if spec.Array != "" {
+		b = append(b, `,"array":`...)
+		b = appendJSON(b, spec.Array)
+	}
+	return append(b, '}')
+}
+
+// appendJSON writes a JSON string; most names need no escaping.
+func appendJSON(b []byte, t string) []byte {
+	for i := 0; i < len(t); i++ {
+		if c := t[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			enc, _ := json.Marshal(t)
+			return append(b, enc...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, t...)
+	return append(b, '"')
+}
+
+func (s *State) blob(h core.Hash, data []byte) {
+	if !h.IsZero() && data != nil {
+		s.out.Blobs = append(s.out.Blobs, core.Blob{Hash: h, Data: data})
+	}
+}
+
+func priority(spec *core.Spec) uint32 {
+	if p := spec.More().Priority; p != nil {
+		return *p
+	}
+	return uint32(min(max(int64(basePriority)-int64(spec.Nice), 1), 1<<32-2))
+}
+
+// admit completes the spec with defaults and checks it.
+func (s *State) admit(in *Submit, spec *core.Spec) error {
+	user, ok := s.view.users[spec.User]
+	if !ok || user.Disabled {
+		return core.Errorf(core.Unknown, "there is no user %q", spec.User).Because("invalid_user")
+	}
+	if spec.Project == "" {
+		spec.Project = user.Default
+	}
+	if spec.Project == "" {
+		spec.Project = s.cfg.DefaultProject
+	}
+	if s.cfg.EnforceAccounts && s.view.Role(spec.User, spec.Project) == core.RoleNone {
+		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
+	}
+	if spec.Partition == "" {
+		spec.Partition = s.defaultPartition()
+		if spec.Partition == "" {
+			return core.Errorf(core.Invalid, "no partition was named and none is the default").Because("no_default_partition")
+		}
+	}
+	if spec.Runtime == "" {
+		spec.Runtime = "process"
+	}
+	if spec.Runtime != "process" {
+		return core.Errorf(core.Invalid, "runtime %q is not known here; there is: process", spec.Runtime).Because("invalid_runtime")
+	}
+	if p := spec.More().Priority; p != nil && !in.By.Admin {
+		return core.Errorf(core.Denied, "only an administrator sets a priority").Because("access_denied")
+	}
+	if spec.Nice < 0 && !in.By.Admin {
+		spec.Nice = 0 // as Slurm: only administrators may go up
+	}
+	return s.admitShape(in, spec)
+}
+
+func (s *State) defaultPartition() core.PartitionName {
+	for _, p := range s.cfg.Partitions {
+		if p.Default {
+			return p.Name
+		}
+	}
+	if len(s.cfg.Partitions) == 1 {
+		return s.cfg.Partitions[0].Name
+	}
+	return ""
+}
+
+// admitShape checks the request against the partitions it names.
+func (s *State) admitShape(in *Submit, spec *core.Spec) error {
+	if x := spec.Extra; x != nil {
+		if err := s.admitExtra(x); err != nil {
+			return err
+		}
+	}
+	var last error
+	for i, name := range splitPartitions(spec.Partition) {
+		part, ok := s.parts[name]
+		if !ok {
+			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
+		}
+		if i == 0 {
+			s.fill(spec, part)
+		}
+		if err := s.admitPartition(in, spec, part); err != nil {
+			last = err
+			continue
+		}
+		return s.admitUsers(spec)
+	}
+	return last
+}
+
+// fill puts the partition's defaults where the user said nothing.
+func (s *State) fill(spec *core.Spec, part *partInfo) {
+	sh := &spec.Shape
+	if spec.TimeLimit == 0 {
+		if spec.TimeLimit = part.DefaultTime; spec.TimeLimit == 0 {
+			spec.TimeLimit = part.MaxTime
+		}
+		if spec.TimeLimit == 0 {
+			spec.TimeLimit = core.Forever
+		}
+	}
+	if sh.MemPerNode == 0 && sh.MemPerCPU == 0 {
+		if sh.MemPerCPU = part.DefMemPerCPU; sh.MemPerCPU == 0 {
+			sh.MemPerCPU = s.cfg.DefMemPerCPU
+		}
+	}
+	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
+	if sh.Tasks == 0 {
+		sh.Tasks = max(1, sh.NodesMin)
+		if sh.TasksPerNode > 0 {
+			sh.Tasks = sh.TasksPerNode * max(1, sh.NodesMin)
+		}
+	}
+}
+
+func (s *State) admitExtra(x *core.Extra) error {
+	for _, list := range []string{x.NodeList, x.Exclude} {
+		if list == "" {
+			continue
+		}
+		names, err := hostlist.Expand(list, 1<<20)
+		if err != nil {
+			return core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
+		}
+		for _, n := range names {
+			if _, ok := s.view.names[core.NodeName(n)]; !ok {
+				return core.Errorf(core.Invalid, "there is no node %q", n).Because("invalid_node")
+			}
+		}
+	}
+	if !sched.SimpleConstraint(x.Constraint) {
+		return core.Errorf(core.Invalid, "constraint %q: only features joined by & or , are understood", x.Constraint).Because("invalid_feature")
+	}
+	switch {
+	case x.Dependency != "":
+		return core.Errorf(core.Invalid, "dependencies are not understood yet: %q", x.Dependency).Because("invalid_dependency")
+	case x.Licenses != "":
+		return core.Errorf(core.Invalid, "there is no licence %q", x.Licenses).Because("invalid_license")
+	case x.Reservation != "":
+		return core.Errorf(core.Invalid, "there is no reservation %q", x.Reservation).Because("invalid_reservation")
+	}
+	return nil
+}
+
+// shapeKey names a request for the verdict cache; gres and node lists are rare and rendered as text.
+type shapeKey struct {
+	nodesMin, nodesMax, tasks, perNode, perTask, minCPUs int32
+	memNode, memCPU                                      core.Bytes
+	exclusive                                            bool
+	rest                                                 string
+}
+
+func keyOf(spec *core.Spec) shapeKey {
+	sh := &spec.Shape
+	k := shapeKey{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
+	for _, g := range sh.Gres {
+		k.rest += g.Name + ":" + g.Type + ":" + strconv.FormatInt(g.Count, 10) + ","
+	}
+	if x := spec.Extra; x != nil && (x.NodeList != "" || x.Exclude != "" || x.Constraint != "") {
+		k.rest += "|" + x.NodeList + "|" + x.Exclude + "|" + x.Constraint
+	}
+	return k
+}
+
+// admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, a node count
+// or time over the partition's limit waits with its reason, unless submission is strict.
+func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) error {
+	strict := in.Strict || s.cfg.StrictSubmit
+	if part.State == "INACTIVE" {
+		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
+	}
+	nodes := s.view.nodes.Len()
+	if part.nodes != nil {
+		nodes = len(part.nodes)
+	}
+	over := ""
+	switch sh := &spec.Shape; {
+	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime:
+		over = fmt.Sprintf("it asks for %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name, part.MaxTime.Duration())
+		if strict {
+			return core.Errorf(core.Invalid, "%s", over).Because("time_limit")
+		}
+	case part.MaxNodes > 0 && sh.NodesMin > part.MaxNodes:
+		over = fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", sh.NodesMin, part.Name, part.MaxNodes)
+	case int(sh.NodesMin) > nodes:
+		over = fmt.Sprintf("it asks for %d nodes; partition %s has %d", sh.NodesMin, part.Name, nodes)
+	}
+	if over != "" {
+		if strict {
+			return core.Errorf(core.Invalid, "%s", over).Because("too_many_nodes")
+		}
+		return nil
+	}
+	key := keyOf(spec)
+	fault, seen := part.verdict[key]
+	if !seen {
+		if fault = s.gresKnown(spec); fault == nil {
+			fault = s.ledger.CanEver(spec, part.nodes, s.names.expand)
+		}
+		if len(part.verdict) > 10_000 {
+			clear(part.verdict)
+		}
+		part.verdict[key] = fault
+	}
+	if fault != nil {
+		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
+	}
+	return nil
+}
+
+// gresKnown refuses resources no node has any of.
+func (s *State) gresKnown(spec *core.Spec) *sched.Fault {
+	for _, want := range spec.Shape.Gres {
+		found := false
+		for _, n := range s.view.nodes.All() {
+			for _, g := range n.Hardware.Gres {
+				found = found || g.Name == want.Name
+			}
+		}
+		if !found {
+			return &sched.Fault{Reason: "invalid_gres", Text: fmt.Sprintf("no node has %q", want.Name)}
+		}
+	}
+	return nil
+}
+
+// admitUsers refuses what no node may run: without root an agent runs its own user's jobs only.
+func (s *State) admitUsers(spec *core.Spec) error {
+	any := s.view.nodes.Len() == 0
+	for _, n := range s.view.nodes.All() {
+		if n.Host.Root || n.Host.UID == spec.UID || n.Flags.Has(core.NodeUnknown) {
+			any = true
+			break
+		}
+	}
+	if any {
+		return nil
+	}
+	return core.Errorf(core.Denied, "the nodes' agents do not run as root and run only their own user's jobs, not those of %s (uid %d)", spec.User, spec.UID).Because("access_denied")
+}
+
+func (s *State) arrayOf(spec *core.Spec) (*core.ArrayRef, error) {
+	set, err := taskset.Parse(spec.Array)
+	if err != nil || set.Len() == 0 {
+		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
+	}
+	if spec.Kind != core.Batch {
+		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")
+	}
+	if int64(set.Max()) >= int64(s.cfg.MaxArraySize) {
+		return nil, core.Errorf(core.Invalid, "array index %d is over the limit of %d", set.Max(), s.cfg.MaxArraySize-1).Because("invalid_array")
+	}
+	return &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()), Step: int32(set.Step())}, nil
+}
+
+// admitRun checks a run's name: one open run a name and project.
+func (s *State) admitRun(in *Submit) error {
+	if in.Run == nil {
+		return nil
+	}
+	in.Run.Project = in.Spec.Project
+	if r, ok := s.view.runs[runKey{in.Run.Project, in.Run.Name}]; ok {
+		return core.Errorf(core.Conflict, "run %s is there already (job %d); stop it first, or take another name", r.Name, r.Jobs[0]).Because("run_exists")
+	}
+	return nil
+}
+
+func (s *State) makeRun(in *Submit, id core.JobID) {
+	r := in.Run
+	r.Jobs, r.Created, r.User = []core.JobID{id}, s.view.now, in.Spec.User
+	in.Spec.Run = r.Name
+	s.blob(r.Config, in.Config)
+	s.putRun(r)
+}
+
+func (s *State) putRun(r *core.Run) {
+	runs := maps.Clone(s.view.runs)
+	if r.Ended != 0 {
+		delete(runs, runKey{r.Project, r.Name})
+	} else {
+		runs[runKey{r.Project, r.Name}] = r
+	}
+	s.view.runs = runs
+	s.out.Runs = append(s.out.Runs, r)
+	s.event(core.RunChanged, core.Event{User: r.User, Job: r.Jobs[0], Data: runData(r)})
+}
+
+func runData(r *core.Run) json.RawMessage {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"project":%q,"run":%q,"ended":%t}`, string(r.Project), r.Name, r.Ended != 0)
+	return b.Bytes()
+}

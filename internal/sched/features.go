@@ -1,0 +1,39 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// splitFeatures reads a constraint that asks for several features at once: "fast&ib" or "fast,ib".
+func splitFeatures(c string) []string {
+	return strings.FieldsFunc(c, func(r rune) bool { return r == '&' || r == ',' })
+}
+
+// SimpleConstraint tells whether a constraint is a list of features that must all be there, the form placement knows.
+func SimpleConstraint(c string) bool { return !strings.ContainsAny(c, "|[]*()!") }
+
+func hasFeatures(n *core.Node, want []string) bool {
+	for _, f := range want {
+		if !slices.Contains(n.Features, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// stableByRoom puts nodes that must be used first, then those with most room, keeping the order of equals.
+func stableByRoom(picks []pick, must map[core.NodeName]bool) {
+	slices.SortStableFunc(picks, func(x, y pick) int {
+		mx, my := must[x.a.node.Name], must[y.a.node.Name]
+		switch {
+		case mx != my && mx:
+			return -1
+		case mx != my:
+			return 1
+		}
+		return int(y.room) - int(x.room)
+	})
+}

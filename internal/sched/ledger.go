@@ -1,0 +1,241 @@
+package sched
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Ledger knows what every node has free. The planner plans on one, the state checks each start against its own: no
+// resource is ever given twice.
+type Ledger struct {
+	nodes map[core.NodeName]*account
+	order []*account // by weight, then name order of joining: the order placement tries
+}
+
+// account is one node's balance.
+type account struct {
+	node  *core.Node
+	free  bitset // CPUs
+	cpus  int32  // number of bits set in free
+	mem   core.Bytes
+	gres  []gresAccount
+	held  int // allocations on it
+	whole int // of those, exclusive ones
+}
+
+type gresAccount struct {
+	name, typ string
+	free      bitset
+	count     int64
+}
+
+// bitset is a set of small integers.
+type bitset []uint64
+
+func newBitset(n int32) bitset {
+	b := make(bitset, (n+63)/64)
+	for i := range n {
+		b.set(i)
+	}
+	return b
+}
+
+func (b bitset) set(i int32)      { b[i/64] |= 1 << (i % 64) }
+func (b bitset) clear(i int32)    { b[i/64] &^= 1 << (i % 64) }
+func (b bitset) has(i int32) bool { return int(i/64) < len(b) && b[i/64]&(1<<(i%64)) != 0 }
+
+// first returns the n lowest members.
+func (b bitset) first(n int32) []int32 {
+	out := make([]int32, 0, n)
+	for w, word := range b {
+		for word != 0 && int32(len(out)) < n {
+			i := bits.TrailingZeros64(word)
+			out = append(out, int32(w*64+i))
+			word &= word - 1
+		}
+	}
+	return out
+}
+
+// NewLedger makes an empty ledger.
+func NewLedger() *Ledger { return &Ledger{nodes: map[core.NodeName]*account{}} }
+
+// SetNode makes a node known or replaces what is known of it. Its allocations stay: they are taken again from the new
+// hardware by the caller, who knows them, if the hardware changed (see Resized).
+func (l *Ledger) SetNode(n *core.Node) {
+	if a := l.nodes[n.Name]; a != nil {
+		if !Resized(a.node, n) {
+			reorder := a.node.Weight != n.Weight
+			a.node = n
+			if reorder {
+				l.sort()
+			}
+			return
+		}
+		l.drop(a)
+	}
+	a := &account{node: n, free: newBitset(n.Hardware.CPUs), cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
+	for _, g := range n.Hardware.Gres {
+		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), count: g.Count})
+	}
+	l.nodes[n.Name] = a
+	l.order = append(l.order, a)
+	l.sort()
+}
+
+// Resized tells whether a node's hardware differs, so that its balance must be worked out anew.
+func Resized(old, new *core.Node) bool {
+	a, b := old.Hardware, new.Hardware
+	return a.CPUs != b.CPUs || a.Memory != b.Memory || !slices.Equal(a.Gres, b.Gres)
+}
+
+// DropNode forgets a node.
+func (l *Ledger) DropNode(name core.NodeName) {
+	if a := l.nodes[name]; a != nil {
+		l.drop(a)
+		delete(l.nodes, name)
+	}
+}
+
+func (l *Ledger) drop(a *account) {
+	l.order = slices.DeleteFunc(l.order, func(b *account) bool { return a == b })
+}
+
+func (l *Ledger) sort() {
+	slices.SortFunc(l.order, func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.node.Weight, b.node.Weight), cmp.Compare(a.node.ID, b.node.ID), cmp.Compare(a.node.Name, b.node.Name))
+	})
+}
+
+// Take gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is not
+// known any more has nothing to take from and nothing to check.
+func (l *Ledger) Take(na *core.NodeAlloc, exclusive bool) bool {
+	a := l.nodes[na.Node]
+	if a == nil {
+		return true
+	}
+	if !a.fits(na, exclusive) {
+		return false
+	}
+	for _, c := range na.Cores {
+		a.free.clear(c)
+	}
+	a.cpus -= na.CPUs
+	a.mem -= na.Mem
+	for _, g := range na.Gres {
+		ga := a.gresFor(g.Name, g.Type)
+		for _, u := range g.Units {
+			ga.free.clear(u)
+		}
+		ga.count -= int64(len(g.Units))
+	}
+	a.held++
+	if exclusive {
+		a.whole++
+	}
+	return true
+}
+
+func (a *account) fits(na *core.NodeAlloc, exclusive bool) bool {
+	if a.whole > 0 || exclusive && a.held > 0 || a.cpus < na.CPUs || a.mem < na.Mem {
+		return false
+	}
+	for _, c := range na.Cores {
+		if !a.free.has(c) {
+			return false
+		}
+	}
+	for _, g := range na.Gres {
+		ga := a.gresFor(g.Name, g.Type)
+		if ga == nil {
+			return false
+		}
+		for _, u := range g.Units {
+			if !ga.free.has(u) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Force books an allocation that is there whatever the books say: after a restart, or when a node came back smaller.
+func (l *Ledger) Force(na *core.NodeAlloc, exclusive bool) {
+	a := l.nodes[na.Node]
+	if a == nil {
+		return
+	}
+	for _, c := range na.Cores {
+		if a.free.has(c) {
+			a.free.clear(c)
+		}
+	}
+	a.cpus -= na.CPUs
+	a.mem -= na.Mem
+	for _, g := range na.Gres {
+		if ga := a.gresFor(g.Name, g.Type); ga != nil {
+			for _, u := range g.Units {
+				if ga.free.has(u) {
+					ga.free.clear(u)
+				}
+			}
+			ga.count -= int64(len(g.Units))
+		}
+	}
+	a.held++
+	if exclusive {
+		a.whole++
+	}
+}
+
+// Give takes a job's part of a node back.
+func (l *Ledger) Give(na *core.NodeAlloc, exclusive bool) {
+	a := l.nodes[na.Node]
+	if a == nil {
+		return
+	}
+	for _, c := range na.Cores {
+		if c < a.node.Hardware.CPUs {
+			a.free.set(c)
+		}
+	}
+	a.cpus += na.CPUs
+	a.mem += na.Mem
+	for _, g := range na.Gres {
+		if ga := a.gresFor(g.Name, g.Type); ga != nil {
+			for _, u := range g.Units {
+				if int(u/64) < len(ga.free) {
+					ga.free.set(u)
+				}
+			}
+			ga.count += int64(len(g.Units))
+		}
+	}
+	a.held--
+	if exclusive {
+		a.whole--
+	}
+}
+
+func (a *account) gresFor(name, typ string) *gresAccount {
+	for i := range a.gres {
+		if a.gres[i].name == name && a.gres[i].typ == typ {
+			return &a.gres[i]
+		}
+	}
+	return nil
+}
+
+// gresFree counts free units of a request; an empty type asks for any.
+func (a *account) gresFree(name, typ string) int64 {
+	var n int64
+	for i := range a.gres {
+		if a.gres[i].name == name && (typ == "" || a.gres[i].typ == typ) {
+			n += a.gres[i].count
+		}
+	}
+	return n
+}
