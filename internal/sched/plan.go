@@ -36,11 +36,11 @@ type Why struct {
 
 // Why tells why a pending job waits: from the job itself where that is enough, else from the pass.
 func (p *Plan) Why(j *core.Job) Why {
+	if p == nil {
+		p = &Plan{}
+	}
 	if w, ok := Held(j, p.Now); ok {
 		return w
-	}
-	if p == nil {
-		return Why{Text: "it has not been looked at yet"}
 	}
 	if w, ok := p.aside[j.ID]; ok {
 		return w

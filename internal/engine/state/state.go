@@ -367,3 +367,9 @@ type runKey struct {
 	project core.ProjectName
 	name    string
 }
+
+// Partitions gives the partitions of a config with defaults filled in.
+func Partitions(cfg Config) []core.Partition {
+	cfg.defaults()
+	return cfg.Partitions
+}

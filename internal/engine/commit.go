@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bireme.dev/bireme/internal/store"
+)
+
+// commit writes batches in order. It returns nil when commits is closed, errReload when a commit failed or its fate is
+// not known, store.ErrStale when somebody else leads.
+func (e *Engine) commit(commits <-chan *batch, idle chan<- struct{}) error {
+	for b := range commits {
+		var err error
+		if !b.changes.Empty() {
+			// Not under the engine's context: what was begun is finished, so that a stop never leaves a fate unknown.
+			err = e.store.Commit(context.Background(), e.epoch.Load(), b.changes)
+		}
+		if err != nil {
+			e.log.Error("commit", "inputs", len(b.waiting), "err", err)
+			for _, r := range b.waiting {
+				r.reply, r.err = nil, unavailable("the last write failed")
+				close(r.done)
+			}
+			if errors.Is(err, store.ErrStale) {
+				return err
+			}
+			return fmt.Errorf("%w: %w", errReload, err)
+		}
+		e.snap.Store(b.snap)
+		e.mu.Lock()
+		e.stats.Batches++
+		e.stats.Inputs += int64(len(b.waiting))
+		e.mu.Unlock()
+		for _, r := range b.waiting {
+			close(r.done)
+		}
+		if !b.changes.Empty() {
+			e.publish(&Published{Changes: b.changes, Snapshot: b.snap})
+		}
+		idle <- struct{}{}
+	}
+	return nil
+}

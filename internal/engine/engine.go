@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/store"
+)
+
+// Config of an engine. Zero values are usable.
+type Config struct {
+	State      state.Config
+	Holder     string        // who we are to the lease; the same holder takes over at once
+	Lease      time.Duration // 0: leadership does not expire (embedded store)
+	Inbox      int           // commands that may wait; 0: 4096
+	MaxBatch   int           // commands in one transaction; 0: 512
+	Retention  store.Retention
+	PurgeEvery time.Duration    // 0: a minute
+	Probe      time.Duration    // between attempts while the store cannot be written; 0: 250 ms
+	Now        func() time.Time // nil: time.Now
+}
+
+func (c *Config) defaults() {
+	if c.Inbox == 0 {
+		c.Inbox = 4096
+	}
+	if c.MaxBatch == 0 {
+		c.MaxBatch = 512
+	}
+	if c.PurgeEvery == 0 {
+		c.PurgeEvery = time.Minute
+	}
+	if c.Probe == 0 {
+		c.Probe = 250 * time.Millisecond
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Holder == "" {
+		c.Holder = "bireme"
+	}
+}
+
+// Published is what subscribers get after each commit, in order.
+type Published struct {
+	Changes  *core.Changes
+	Snapshot *state.Snapshot
+	Reloaded bool // the state was loaded anew: look at the whole snapshot
+}
+
+// Engine is the one writer. Make it with New, then Run it.
+type Engine struct {
+	cfg   Config
+	store store.Store
+	log   *slog.Logger
+
+	inbox  chan *request
+	urgent chan *request
+	starts chan *startBatch
+
+	snap     atomic.Pointer[state.Snapshot]
+	plan     atomic.Pointer[sched.Plan]
+	epoch    atomic.Int64
+	readOnly atomic.Pointer[string]
+	leading  chan struct{} // closed when the first snapshot is there
+	stopped  chan struct{}
+
+	mu    sync.Mutex
+	subs  []*subscriber
+	held  map[core.UserName]int // commands of each user in the inbox
+	stats Stats
+}
+
+type subscriber struct{ f func(*Published) }
+
+// Stats counts what the engine did.
+type Stats struct {
+	Batches, Inputs, Refused, Reloads int64
+}
+
+// request is a command and the caller waiting for its answer.
+type request struct {
+	in    state.Input
+	user  core.UserName
+	reply any
+	err   error
+	done  chan struct{}
+}
+
+// New makes an engine over a store.
+func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
+	cfg.defaults()
+	return &Engine{
+		cfg: cfg, store: st, log: log,
+		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
+		leading: make(chan struct{}), stopped: make(chan struct{}), held: map[core.UserName]int{},
+	}
+}
+
+// Snapshot is the last committed state; nil before the engine leads.
+func (e *Engine) Snapshot() *state.Snapshot { return e.snap.Load() }
+
+// Plan is the last plan; it may be nil.
+func (e *Engine) Plan() *sched.Plan { return e.plan.Load() }
+
+// Epoch is the number this engine leads under; 0 before it does.
+func (e *Engine) Epoch() int64 { return e.epoch.Load() }
+
+// Leading is closed once the engine leads and has loaded.
+func (e *Engine) Leading() <-chan struct{} { return e.leading }
+
+// ReadOnly tells why nothing can be written now, or "".
+func (e *Engine) ReadOnly() string {
+	if s := e.readOnly.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
+}
+
+// Subscribe calls f after each commit, in order, from the committing goroutine: f must be quick. It returns a function
+// that ends it.
+func (e *Engine) Subscribe(f func(*Published)) (cancel func()) {
+	s := &subscriber{f: f}
+	e.mu.Lock()
+	e.subs = append(slices.Clone(e.subs), s)
+	e.mu.Unlock()
+	return func() {
+		e.mu.Lock()
+		e.subs = slices.DeleteFunc(slices.Clone(e.subs), func(o *subscriber) bool { return o == s })
+		e.mu.Unlock()
+	}
+}
+
+func (e *Engine) publish(p *Published) {
+	e.mu.Lock()
+	subs := e.subs
+	e.mu.Unlock()
+	for _, s := range subs {
+		s.f(p)
+	}
+}
+
+// Do carries out a command and returns when it is durable. A full inbox, or a user with more than a quarter of it, gives
+// `exhausted`; a store that cannot be written gives `unavailable`: send it again, a submission under the same key.
+func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
+	if why := e.ReadOnly(); why != "" {
+		return nil, unavailable(why)
+	}
+	r := &request{in: in, user: userOf(in), done: make(chan struct{})}
+	if !e.admit(r.user) {
+		return nil, core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", r.user)
+	}
+	select {
+	case e.inbox <- r:
+	default:
+		e.leave(r.user)
+		e.mu.Lock()
+		e.stats.Refused++
+		e.mu.Unlock()
+		return nil, core.Errorf(core.Exhausted, "the server is busy; try again")
+	}
+	return e.wait(ctx, r)
+}
+
+// Urgent is Do for exits and cancels: they have a lane of their own and are never refused for lack of room.
+func (e *Engine) Urgent(ctx context.Context, in state.Input) (any, error) {
+	r := &request{in: in, done: make(chan struct{})}
+	select {
+	case e.urgent <- r:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-e.stopped:
+		return nil, unavailable("the server is stopping")
+	}
+	return e.wait(ctx, r)
+}
+
+// Pending is the answer to come of a command that was sent with Send.
+type Pending struct{ r *request }
+
+// Send is Urgent without waiting: many exits of one agent go into one transaction.
+func (e *Engine) Send(ctx context.Context, in state.Input) (*Pending, error) {
+	r := &request{in: in, done: make(chan struct{})}
+	select {
+	case e.urgent <- r:
+		return &Pending{r}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-e.stopped:
+		return nil, unavailable("the server is stopping")
+	}
+}
+
+// Wait waits for the answer to a command sent with Send.
+func (e *Engine) Wait(ctx context.Context, p *Pending) (any, error) { return e.wait(ctx, p.r) }
+
+func (e *Engine) wait(ctx context.Context, r *request) (any, error) {
+	select {
+	case <-r.done:
+		return r.reply, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-e.stopped:
+		select {
+		case <-r.done:
+			return r.reply, r.err
+		default:
+			return nil, unavailable("the server is stopping")
+		}
+	}
+}
+
+func unavailable(why string) error {
+	return core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
+}
+
+func (e *Engine) admit(user core.UserName) bool {
+	if user == "" {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.held[user] >= max(1, e.cfg.Inbox/4) {
+		e.stats.Refused++
+		return false
+	}
+	e.held[user]++
+	return true
+}
+
+func (e *Engine) leave(user core.UserName) {
+	if user == "" {
+		return
+	}
+	e.mu.Lock()
+	if e.held[user]--; e.held[user] <= 0 {
+		delete(e.held, user)
+	}
+	e.mu.Unlock()
+}
+
+// userOf finds whose share of the inbox a command takes.
+func userOf(in state.Input) core.UserName {
+	switch in := in.(type) {
+	case *state.Submit:
+		return in.By.User
+	case *state.UpdateJob:
+		return in.By.User
+	case *state.CreateStep:
+		return in.By.User
+	}
+	return ""
+}
+
+// Run leads until ctx ends, the lease is lost or the store says that somebody else leads. It returns nil only for ctx.
+func (e *Engine) Run(ctx context.Context) error {
+	defer close(e.stopped)
+	if err := e.lead(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	if e.cfg.Lease > 0 {
+		wg.Go(func() { e.renew(ctx, cancel) })
+	}
+	wg.Go(func() { e.purge(ctx) })
+	err := e.write(ctx)
+	cancel(err)
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// lead waits for its turn.
+func (e *Engine) lead(ctx context.Context) error {
+	for {
+		epoch, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, 0, core.At(e.cfg.Now()))
+		if err == nil {
+			e.epoch.Store(epoch)
+			e.log.Info("leading", "epoch", epoch)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, store.ErrHeld) {
+			e.log.Warn("cannot take the lead yet", "err", err)
+		}
+		if !pause(ctx, max(e.cfg.Lease/5, 20*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// renew extends the lease; when it cannot, leadership ends with it.
+func (e *Engine) renew(ctx context.Context, cancel context.CancelCauseFunc) {
+	until := e.cfg.Now().Add(e.cfg.Lease)
+	for pause(ctx, e.cfg.Lease/3) {
+		now := e.cfg.Now()
+		_, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), core.At(now))
+		switch {
+		case err == nil:
+			until = now.Add(e.cfg.Lease)
+		case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrHeld):
+			cancel(fmt.Errorf("leadership lost: %w", err))
+			return
+		case e.cfg.Now().After(until) && ctx.Err() == nil:
+			e.log.Warn("the lease ran out; another server may lead", "err", err)
+		}
+	}
+}
+
+// purge removes what is past its time, a bounded batch at a time.
+func (e *Engine) purge(ctx context.Context) {
+	for pause(ctx, e.cfg.PurgeEvery) {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			var n int
+			n, more, err = e.store.Purge(ctx, e.epoch.Load(), e.cfg.Retention, core.At(e.cfg.Now()))
+			if err != nil {
+				if ctx.Err() == nil {
+					e.log.Warn("purge", "err", err)
+				}
+				break
+			}
+			if n > 0 {
+				e.log.Debug("purged", "rows", n)
+			}
+		}
+	}
+}
+
+// pause waits for d and tells whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// feed carries changes from the writer to the planner; what has not been taken yet is merged.
+type feed struct {
+	mu   sync.Mutex
+	c    sched.Changes
+	wake chan struct{}
+}
+
+func newFeed(all sched.Changes) *feed {
+	f := &feed{c: all, wake: make(chan struct{}, 1)}
+	f.wake <- struct{}{}
+	return f
+}
+
+func (f *feed) add(c sched.Changes) {
+	if len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes) == 0 {
+		return
+	}
+	f.mu.Lock()
+	f.c.Jobs = append(f.c.Jobs, c.Jobs...)
+	f.c.Nodes = append(f.c.Nodes, c.Nodes...)
+	f.c.GoneNodes = append(f.c.GoneNodes, c.GoneNodes...)
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) take() sched.Changes {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.c
+	f.c = sched.Changes{}
+	return c
+}
+
+// planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
+// waits until they are applied, so that the next pass sees them; it does not wait for their commit.
+func (e *Engine) planLoop(ctx context.Context, f *feed) {
+	cfg := e.cfg.State
+	p := sched.New(sched.Config{Partitions: state.Partitions(cfg), Names: state.NewNames()})
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		p.Apply(f.take())
+		now := core.At(e.cfg.Now())
+		plan := p.Pass(now)
+		e.plan.Store(plan)
+		wait := time.Hour
+		if plan.WakeAt != 0 {
+			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))
+		}
+		timer.Reset(wait)
+		if len(plan.Starts) == 0 {
+			continue
+		}
+		s := &startBatch{starts: plan.Starts, applied: make(chan struct{})}
+		select {
+		case e.starts <- s:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-s.applied:
+		case <-ctx.Done():
+			return
+		}
+		if s.refused > 0 { // the world moved on; look again soon, with what the writer has told us by then
+			timer.Reset(10 * time.Millisecond)
+		}
+	}
+}

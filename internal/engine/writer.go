@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/store"
+)
+
+// batch is a run of commands that commit together.
+type batch struct {
+	waiting []*request
+	starts  []*startBatch
+	changes *core.Changes
+	snap    *state.Snapshot
+}
+
+// startBatch is a plan's starts and the planner waiting for them to be applied (not committed).
+type startBatch struct {
+	starts  []sched.Start
+	refused int
+	applied chan struct{}
+}
+
+// errReload says that the private state is of no use any more.
+var errReload = errors.New("engine: commit failed")
+
+// write loads and runs the writer, again and again while commits fail.
+func (e *Engine) write(ctx context.Context) error {
+	reloaded := false
+	for {
+		st, err := e.load(ctx)
+		if err != nil {
+			return err
+		}
+		err = e.serve(ctx, st, reloaded)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errReload):
+			reloaded = true
+			e.mu.Lock()
+			e.stats.Reloads++
+			e.mu.Unlock()
+		default:
+			return err
+		}
+	}
+}
+
+// load reads the live part, waiting for a store that is away or full. Callers get `unavailable` meanwhile.
+func (e *Engine) load(ctx context.Context) (*state.State, error) {
+	for {
+		began := time.Now()
+		err := e.store.Probe(ctx, e.epoch.Load())
+		if err == nil {
+			var img *store.Image
+			if img, err = e.store.Load(ctx); err == nil {
+				st := state.New(e.cfg.State, (*state.Image)(img))
+				e.readOnly.Store(nil)
+				e.log.Info("loaded", "jobs", len(img.Jobs), "nodes", len(img.Nodes), "seq", img.Seq, "took", time.Since(began))
+				return st, nil
+			}
+		}
+		if errors.Is(err, store.ErrStale) {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		why := "the store cannot be written: " + err.Error()
+		if e.ReadOnly() == "" {
+			e.log.Error("read-only", "err", err)
+		}
+		e.readOnly.Store(&why)
+		if !e.refuse(ctx, e.cfg.Probe, why) {
+			return nil, nil
+		}
+	}
+}
+
+// refuse answers what waits with `unavailable` for d. Exits and cancels stay in their lane, where their senders wait.
+func (e *Engine) refuse(ctx context.Context, d time.Duration, why string) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case r := <-e.inbox:
+			e.leave(r.user)
+			r.err = unavailable(why)
+			close(r.done)
+		case <-t.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// serve runs writer, committer and planner over one loaded state until ctx ends or a commit fails.
+func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) error {
+	if st == nil {
+		return nil
+	}
+	snap := st.Snapshot()
+	e.snap.Store(snap)
+	select {
+	case <-e.leading:
+	default:
+		close(e.leading)
+	}
+	if reloaded {
+		e.publish(&Published{Changes: &core.Changes{}, Snapshot: snap, Reloaded: true})
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	commits := make(chan *batch, 1)
+	idle := make(chan struct{}, 1) // holds a token while the committer has nothing to do
+	idle <- struct{}{}
+	committed := make(chan error, 1)
+	go func() { committed <- e.commit(commits, idle) }()
+	feed := newFeed(st.All())
+	planned := make(chan struct{})
+	go func() { defer close(planned); e.planLoop(ctx, feed) }()
+
+	w := &writer{e: e, st: st, feed: feed}
+	err := w.loop(ctx, commits, idle, committed)
+	cancel()
+	close(commits)
+	if err == nil {
+		err = <-committed
+	}
+	w.drop(err)
+	<-planned
+	return err
+}
+
+// writer owns the private state.
+type writer struct {
+	e    *Engine
+	st   *state.State
+	feed *feed
+	open batch
+	n    int // inputs in the open batch
+}
+
+// loop takes commands until ctx ends (what was applied is still handed over) or the committer gives up.
+func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan struct{}, committed <-chan error) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		var free <-chan struct{}
+		inbox, urgent, starts := w.e.inbox, w.e.urgent, w.e.starts
+		if w.n > 0 {
+			free = idle
+		}
+		if w.n >= w.e.cfg.MaxBatch {
+			inbox, urgent, starts = nil, nil, nil
+		}
+		w.arm(timer)
+		select {
+		case r := <-urgent:
+			w.apply(r)
+			w.drain()
+		case r := <-inbox:
+			w.apply(r)
+			w.drain()
+		case s := <-starts:
+			w.start(s)
+			w.drain()
+		case <-free:
+			commits <- w.seal()
+		case <-timer.C:
+			w.tick()
+		case err := <-committed:
+			return err
+		case <-ctx.Done():
+			if w.n == 0 {
+				return nil
+			}
+			select {
+			case <-idle:
+				commits <- w.seal()
+				return nil
+			case err := <-committed:
+				return err
+			}
+		}
+	}
+}
+
+// drain takes what else waits, exits first, up to a full batch.
+func (w *writer) drain() {
+	for w.n < w.e.cfg.MaxBatch {
+		select {
+		case r := <-w.e.urgent:
+			w.apply(r)
+			continue
+		default:
+		}
+		select {
+		case r := <-w.e.urgent:
+			w.apply(r)
+		case r := <-w.e.inbox:
+			w.apply(r)
+		case s := <-w.e.starts:
+			w.start(s)
+		default:
+			return
+		}
+	}
+}
+
+func (w *writer) apply(r *request) {
+	w.e.leave(r.user)
+	w.st.Advance(core.At(w.e.cfg.Now()))
+	r.reply, r.err = w.st.Apply(r.in)
+	w.open.waiting = append(w.open.waiting, r)
+	w.n++
+}
+
+func (w *writer) start(s *startBatch) {
+	w.st.Advance(core.At(w.e.cfg.Now()))
+	for _, x := range s.starts {
+		if _, err := w.st.Apply(&state.Start{Job: x.Job, Task: x.Task, Alloc: x.Alloc}); err != nil {
+			s.refused++
+			w.e.log.Debug("start refused", "job", x.Job, "err", err)
+		}
+	}
+	w.open.starts = append(w.open.starts, s)
+	w.n++
+}
+
+func (w *writer) tick() {
+	w.st.Advance(core.At(w.e.cfg.Now()))
+	_, _ = w.st.Apply(&state.Tick{})
+	w.n++
+}
+
+// arm sets the timer to the next moment at which time alone changes something.
+func (w *writer) arm(t *time.Timer) {
+	d := time.Hour
+	if at := w.st.NextWake(); at != 0 {
+		d = min(d, max(0, at.Sub(core.At(w.e.cfg.Now()))))
+	}
+	t.Reset(d)
+}
+
+// seal closes the open batch: its changes are fixed, the planner is told, the next batch begins.
+func (w *writer) seal() *batch {
+	b := w.open
+	flushed := w.st.Flush()
+	b.changes, b.snap = flushed.Changes, w.st.Snapshot()
+	w.feed.add(flushed.Touched)
+	for _, s := range b.starts {
+		close(s.applied)
+	}
+	w.open, w.n = batch{}, 0
+	return &b
+}
+
+// drop answers everybody whose command was applied to a state that is gone.
+func (w *writer) drop(err error) {
+	for _, r := range w.open.waiting {
+		r.reply, r.err = nil, unavailable(reasonOf(err))
+		close(r.done)
+	}
+	for _, s := range w.open.starts {
+		close(s.applied)
+	}
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return "the server is stopping"
+	}
+	return "the last write failed"
+}
