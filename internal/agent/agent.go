@@ -1,0 +1,322 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Options are what an agent is told at its start.
+type Options struct {
+	Dir      string   // certificate, fence, sockets: everything it keeps
+	Servers  []string // HOST:PORT or https://HOST:PORT
+	Socket   string   // the node's local socket; empty: Dir/agent.sock
+	TmpBase  string   // base of jobs' temporary directories, unless the cluster says another; empty: Dir/tmp
+	Version  string
+	Features []string
+	Fleet    string
+	Addr     string
+	BootID   string // of an emulated node; empty: the machine's
+	Emulated bool
+	Override Override
+	Keeper   KeeperSpec
+	// StopJobs ends the keeper and all it holds when the agent ends.
+	StopJobs bool
+}
+
+// Agent is the daemon of one node.
+type Agent struct {
+	opt     Options
+	log     *slog.Logger
+	id      *identity
+	up      *uplink
+	root    fs.FS
+	host    core.Host
+	machine machine
+	ledger  *ledger
+	socket  *localSocket
+	env     []byte          // what every step gets: KEY=VALUE NUL
+	life    context.Context // of Run, for streams that outlive a session
+	work    sync.WaitGroup
+
+	mu       sync.Mutex
+	settings wire.NodeSettings
+	beat     time.Duration
+	last     time.Duration // boottime of the server's last word; 0: none since the boot
+	fences   fences
+	problems []wire.Problem
+	refence  chan struct{} // fences have changed
+}
+
+// New makes an agent from what Join left in its folder.
+func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	if opt.Socket == "" {
+		opt.Socket = filepath.Join(opt.Dir, "agent.sock")
+	}
+	if opt.TmpBase == "" {
+		opt.TmpBase = filepath.Join(opt.Dir, "tmp")
+	}
+	// Users' temporary directories are made here, each for its owner alone.
+	if err := os.MkdirAll(opt.TmpBase, 0o755); err != nil {
+		return nil, err
+	}
+	if len(opt.Servers) == 0 {
+		return nil, core.Errorf(core.Invalid, "an agent needs a server: --server HOST:PORT")
+	}
+	id, err := loadIdentity(opt.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, core.Errorf(core.Denied, "this node has not joined: give --token and --ca once")
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1)}
+	a.up = &uplink{id: id}
+	a.up.learn(opt.Servers)
+	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
+		return nil, err
+	}
+	a.host = host(a.root)
+	a.host.Version, a.host.Addr, a.host.Emulated = opt.Version, opt.Addr, opt.Emulated
+	a.host.AgentStart = core.At(time.Now())
+	if opt.BootID != "" {
+		a.host.BootID = opt.BootID
+	}
+	if opt.Emulated {
+		a.host.Hostname = string(id.name)
+	}
+	a.ledger = newLedger(a.log)
+	a.socket = newLocalSocket(opt.Socket, a.up, a.log)
+	a.env = []byte("BIREME_SERVER=unix:" + opt.Socket + "\x00")
+	a.recallFence()
+	return a, nil
+}
+
+// Run is the agent's life. It ends with ctx; the keeper and what it holds go on, unless Options say otherwise.
+func (a *Agent) Run(ctx context.Context) error {
+	a.life = ctx
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.socket.Run(ctx) })
+	g.Go(func() error { return a.keepKeeper(ctx) })
+	g.Go(func() error { return a.keepServer(ctx) })
+	g.Go(func() error { return a.watchFences(ctx) })
+	err := g.Wait()
+	a.work.Wait()
+	if a.opt.StopJobs {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+		defer cancel()
+		err = errors.Join(err, a.opt.Keeper.Shutdown(ctx))
+	}
+	return err
+}
+
+// keepServer holds a session with a server. Until the first keeper has told what runs, there is nothing to say.
+func (a *Agent) keepServer(ctx context.Context) error {
+	select {
+	case <-a.ledger.known:
+	case <-ctx.Done():
+		return nil
+	}
+	back := backoff{least: 50 * time.Millisecond, most: 5 * time.Second}
+	quiet := false
+	for {
+		welcomed, err := a.connect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if welcomed {
+			back.reset()
+			quiet = false
+			a.log.Info("disconnected", "err", err)
+		} else if !quiet {
+			a.log.Warn("no server", "err", err)
+			quiet = true // one line for an hour's absence
+		}
+		if !back.wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// settle takes the cluster's settings.
+func (a *Agent) settle(w *wire.Welcome) {
+	a.mu.Lock()
+	a.settings = w.Settings
+	if w.Heartbeat > 0 {
+		a.beat = w.Heartbeat
+	}
+	a.fences.set(w.Fence, w.Fences)
+	a.mu.Unlock()
+	a.heard()
+	a.rememberFence()
+	poke(a.refence)
+}
+
+func (a *Agent) heartbeat() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.beat
+}
+
+// heard notes a word from the server.
+func (a *Agent) heard() {
+	a.mu.Lock()
+	a.last = bootTime()
+	a.mu.Unlock()
+}
+
+// silence is how long the server has said nothing.
+func (a *Agent) silence() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return bootTime() - a.last
+}
+
+// localize adds to a launch what only the node knows.
+func (a *Agent) localize(l *wire.Launch) {
+	a.mu.Lock()
+	s := a.settings
+	a.mu.Unlock()
+	if s.ConstrainCPUs && l.Limits.CPUs != "" {
+		l.Limits.CPUs = a.machine.cpuset(l.Limits.CPUs)
+	} else {
+		l.Limits.CPUs = ""
+	}
+	if !s.ConstrainMem {
+		l.Limits.Memory, l.Limits.Swap = 0, 0
+	}
+	if !s.ConstrainDevices {
+		l.Limits.Devices = nil
+	}
+	if l.Limits.PIDs == 0 {
+		l.Limits.PIDs = s.MaxPids
+	}
+	if l.Time.KillGrace == 0 {
+		l.Time.KillGrace = s.KillWait
+	}
+	if l.Time.Unkillable == 0 {
+		l.Time.Unkillable = s.UnkillableAfter
+	}
+	if l.Stdio.KeepTail == 0 {
+		l.Stdio.KeepTail = s.LogTail
+	}
+	if len(s.Prolog) > 0 && l.Hooks.Prolog == nil {
+		l.Hooks.Prolog = programs(s.Prolog)
+	}
+	if len(s.Epilog) > 0 && l.Hooks.Epilog == nil {
+		l.Hooks.Epilog = programs(s.Epilog)
+	}
+	if l.Hooks.Timeout == 0 {
+		l.Hooks.Timeout = s.PrologTimeout
+	}
+	if l.TmpBase == "" {
+		l.TmpBase = a.opt.TmpBase
+		if s.TmpDir != "" {
+			l.TmpBase = s.TmpDir
+		}
+	}
+	l.Env = append(dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA"), a.env...)
+}
+
+func programs(list []string) [][]string {
+	out := make([][]string, len(list))
+	for i, p := range list {
+		out[i] = []string{p}
+	}
+	return out
+}
+
+// dropEnv removes variables from NUL-separated KEY=VALUE: what the submitter's shell said about how to reach the cluster
+// does not hold on another machine.
+func dropEnv(env []byte, keys ...string) []byte {
+	for _, key := range keys {
+		k := []byte(key + "=")
+		for from := 0; ; {
+			i := bytes.Index(env[from:], k)
+			if i < 0 {
+				break
+			}
+			i += from
+			if i > 0 && env[i-1] != 0 {
+				from = i + 1 // the end of a longer name, or of a value
+				continue
+			}
+			n := bytes.IndexByte(env[i:], 0)
+			if n < 0 {
+				env = env[:i]
+				break
+			}
+			env = append(env[:i:i], env[i+n+1:]...)
+			from = i
+		}
+	}
+	if len(env) > 0 && env[len(env)-1] != 0 {
+		env = append(env[:len(env):len(env)], 0)
+	}
+	return env
+}
+
+// problem tells the server something an operator should know, now or when it is back.
+func (a *Agent) problem(drain bool, reason string) {
+	p := wire.Problem{Drain: drain, Reason: reason}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, have := range a.problems {
+		if have == p {
+			return
+		}
+	}
+	if len(a.problems) < 16 {
+		a.problems = append(a.problems, p)
+	}
+	a.ledger.mu.Lock()
+	s := a.ledger.up
+	a.ledger.mu.Unlock()
+	if s != nil {
+		s.begin(func() { a.flushProblems(s) })
+	}
+}
+
+func (a *Agent) flushProblems(s *session) {
+	a.mu.Lock()
+	list := a.problems
+	a.problems = nil
+	a.mu.Unlock()
+	for _, p := range list {
+		s.send(wire.TypeProblem, p)
+	}
+}
+
+func (a *Agent) streamOf(k wire.Key) *stepStream {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	return a.ledger.streams[nameOf(k)]
+}
+
+func (a *Agent) streams() []*stepStream {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	var list []*stepStream
+	for _, st := range a.ledger.streams {
+		list = append(list, st)
+	}
+	return list
+}
+
+// rawHeader passes a header on as it came.
+func rawHeader(f wire.Frame) json.RawMessage { return f.Header }

@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// uplink dials the servers: all replicas are tried in turn, the one that answered last first.
+type uplink struct {
+	id *identity
+
+	mu      sync.Mutex
+	servers []string
+	good    int // index of the one that answered last
+}
+
+// learn takes the list of replicas a server told, behind those given by hand.
+func (u *uplink) learn(servers []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range servers {
+		s = serverURL(s)
+		known := false
+		for _, have := range u.servers {
+			known = known || have == s
+		}
+		if !known {
+			u.servers = append(u.servers, s)
+		}
+	}
+}
+
+// serverURL accepts HOST:PORT for https://HOST:PORT.
+func serverURL(s string) string {
+	if !strings.Contains(s, "://") {
+		s = "https://" + s
+	}
+	return strings.TrimSuffix(s, "/")
+}
+
+// order gives the servers, the one that answered last first.
+func (u *uplink) order() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := make([]string, 0, len(u.servers))
+	list = append(list, u.servers[u.good:]...)
+	return append(list, u.servers[:u.good]...)
+}
+
+func (u *uplink) answered(server string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, s := range u.servers {
+		if s == server {
+			u.good = i
+		}
+	}
+}
+
+// dial connects to any server.
+func (u *uplink) dial(ctx context.Context) (net.Conn, string, error) {
+	var last error
+	for _, server := range u.order() {
+		c, err := u.dialOne(ctx, server)
+		if err == nil {
+			return c, server, nil
+		}
+		last = err
+	}
+	return nil, "", last
+}
+
+func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
+	at, err := url.Parse(server)
+	if err != nil || at.Scheme != "https" || at.Host == "" {
+		return nil, core.Errorf(core.Invalid, "%s: agents speak to https://HOST:PORT", server)
+	}
+	addr := at.Host
+	if at.Port() == "" {
+		addr = net.JoinHostPort(at.Hostname(), "443")
+	}
+	conf := u.id.tls()
+	conf.ServerName = at.Hostname()
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}, Config: conf}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &core.Error{Code: core.Unavailable, Message: "server " + server, Err: err}
+	}
+	u.answered(server)
+	return c, nil
+}
+
+// upgrade dials a server and turns the connection into a stream of the given protocol.
+func (u *uplink) upgrade(ctx context.Context, path, protocol string) (net.Conn, error) {
+	c, server, err := u.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	up, err := handshake(c, server, path, protocol)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return up, nil
+}
+
+func handshake(c net.Conn, server, path, protocol string) (net.Conn, error) {
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return nil, err
+	}
+	host := strings.TrimPrefix(server, "https://")
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, host, protocol); err != nil {
+		return nil, err
+	}
+	br := bufio.NewReader(c)
+	resp, err := http.ReadResponse(br, nil)
+	if err != nil {
+		return nil, fmt.Errorf("upgrade at %s: %w", server, err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer resp.Body.Close()
+		return nil, fmt.Errorf("upgrade at %s: %w", server, refusal(resp))
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if n := br.Buffered(); n > 0 {
+		early, err := br.Peek(n)
+		if err != nil {
+			return nil, err
+		}
+		return &prefixed{Conn: c, r: io.MultiReader(strings.NewReader(string(early)), c)}, nil
+	}
+	return c, nil
+}
+
+// prefixed is a connection whose first bytes came with the answer to the upgrade.
+type prefixed struct {
+	net.Conn
+	r io.Reader
+}
+
+func (p *prefixed) Read(b []byte) (int, error) { return p.r.Read(b) }

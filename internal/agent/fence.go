@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// fences say after how much silence jobs are killed. They hold through a restart of the agent: the server counts on them
+// when it starts a job again elsewhere.
+type fences struct {
+	All  time.Duration                `json:"all,omitempty"`
+	Jobs map[core.JobID]time.Duration `json:"jobs,omitempty"`
+}
+
+func (f *fences) set(all time.Duration, jobs []wire.JobFence) {
+	f.All, f.Jobs = all, nil
+	for _, j := range jobs {
+		if f.Jobs == nil {
+			f.Jobs = map[core.JobID]time.Duration{}
+		}
+		f.Jobs[j.Job] = j.Fence
+	}
+}
+
+// of is a job's fence; 0: none.
+func (f fences) of(job core.JobID) time.Duration {
+	if d, own := f.Jobs[job]; own {
+		return d
+	}
+	return f.All
+}
+
+func (f fences) any() bool { return f.All > 0 || len(f.Jobs) > 0 }
+
+// least is the shortest fence, or 0.
+func (f fences) least() time.Duration {
+	d := f.All
+	for _, j := range f.Jobs {
+		if j > 0 && (d == 0 || j < d) {
+			d = j
+		}
+	}
+	return d
+}
+
+// fenceRecord is what the agent keeps on disk while a fence is set.
+type fenceRecord struct {
+	Boot   string        `json:"boot"` // the clock below is of this boot
+	Heard  time.Duration `json:"heard"`
+	Fences fences        `json:"fences"`
+}
+
+func (a *Agent) fenceFile() string { return filepath.Join(a.opt.Dir, "fence.json") }
+
+// rememberFence writes when the server was last heard. Without a fence nothing is kept.
+func (a *Agent) rememberFence() {
+	a.mu.Lock()
+	rec := fenceRecord{Boot: hostBootID(a.root), Heard: a.last, Fences: a.fences}
+	a.mu.Unlock()
+	if !rec.Fences.any() {
+		_ = os.Remove(a.fenceFile()) // mostly not there
+		return
+	}
+	b, err := json.Marshal(rec)
+	if err == nil {
+		// Not synced: it must outlive the agent, not the machine.
+		tmp := a.fenceFile() + ".new"
+		if err = os.WriteFile(tmp, b, 0o600); err == nil {
+			err = os.Rename(tmp, a.fenceFile())
+		}
+	}
+	if err != nil {
+		a.log.Warn("a restart of this agent would forget the fence", "err", err)
+	}
+}
+
+// recallFence takes up what an agent before this one knew.
+func (a *Agent) recallFence() {
+	a.last = bootTime()
+	b, err := os.ReadFile(a.fenceFile())
+	if err != nil {
+		return
+	}
+	var rec fenceRecord
+	if json.Unmarshal(b, &rec) != nil || rec.Boot != hostBootID(a.root) {
+		return
+	}
+	a.fences, a.last = rec.Fences, min(rec.Heard, a.last)
+}
+
+// watchFences kills what runs behind a fence after too long a silence.
+func (a *Agent) watchFences(ctx context.Context) error {
+	select {
+	case <-a.ledger.known: // before that nobody knows what runs
+	case <-ctx.Done():
+		return nil
+	}
+	var noted time.Duration // beginning of the silence that was written down
+	for {
+		a.mu.Lock()
+		f, last := a.fences, a.last
+		a.mu.Unlock()
+		wait := time.Hour // without a fence there is nothing to watch
+		if least := f.least(); least > 0 {
+			wait = max(min(time.Second, least/4), 5*time.Millisecond)
+			if last != noted {
+				a.rememberFence()
+				noted = last
+			}
+			if silence := bootTime() - last; silence > least {
+				a.ledger.fence(silence, func(job int64) bool { d := f.of(core.JobID(job)); return d > 0 && silence > d })
+			}
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-a.refence:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}

@@ -1,0 +1,306 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Override replaces what was found on the machine. Zero fields do not.
+type Override struct {
+	CPUs     int32
+	Sockets  int32
+	Cores    int32 // a socket
+	Threads  int32 // a core
+	Memory   core.Bytes
+	TmpDisk  core.Bytes
+	Gres     []core.Gres // units without devices
+	NoDetect bool        // do not look for GPUs
+}
+
+// machine is what the agent found: the hardware it offers, and which CPUs of the machine stand behind it.
+type machine struct {
+	core.Hardware
+	cpus []int // CPU numbers of the kernel this process may use, ascending
+}
+
+// detect looks at the machine below root ("/" outside tests).
+func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, error) {
+	m := machine{cpus: allowedCPUs()}
+	if len(m.cpus) == 0 {
+		return m, fmt.Errorf("this process may use no CPU")
+	}
+	m.CPUs = int32(len(m.cpus))
+	m.Sockets, m.Cores, m.Threads = topology(root, m.cpus)
+	mem, err := meminfo(root, "MemTotal")
+	if err != nil {
+		return m, err
+	}
+	m.Memory = mem
+	m.TmpDisk = diskSize(tmp)
+	if !o.NoDetect && o.Gres == nil {
+		m.Gres = nvidia(ctx)
+	}
+	o.apply(&m.Hardware)
+	return m, nil
+}
+
+// apply lays the override over h. A shape that does not give the number of CPUs is replaced by single cores.
+func (o Override) apply(h *core.Hardware) {
+	if o.Sockets|o.Cores|o.Threads != 0 {
+		h.Sockets, h.Cores, h.Threads = max(1, o.Sockets), max(1, o.Cores), max(1, o.Threads)
+		h.CPUs = h.Sockets * h.Cores * h.Threads
+	}
+	if o.CPUs != 0 {
+		h.CPUs = o.CPUs
+	}
+	if h.Sockets*h.Cores*h.Threads != h.CPUs {
+		h.Sockets, h.Cores, h.Threads = 1, h.CPUs, 1
+	}
+	if o.Memory != 0 {
+		h.Memory = o.Memory
+	}
+	if o.TmpDisk != 0 {
+		h.TmpDisk = o.TmpDisk
+	}
+	if o.Gres != nil {
+		h.Gres = o.Gres
+	}
+}
+
+// cpuset translates CPU indices of an allocation ("0-1,3") into the kernel's numbers, or gives "" when they are more than
+// the machine has: emulated CPUs cannot be bound.
+func (m machine) cpuset(list string) string {
+	idx, err := parseList(list)
+	if err != nil || int(m.CPUs) > len(m.cpus) {
+		return ""
+	}
+	out := make([]int, 0, len(idx))
+	for _, i := range idx {
+		if i >= len(m.cpus) {
+			return ""
+		}
+		out = append(out, m.cpus[i])
+	}
+	return foldList(out)
+}
+
+func allowedCPUs() []int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	var cpus []int
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	return cpus
+}
+
+// topology counts sockets, cores a socket and threads a core of the given CPUs; where they are not the same everywhere it
+// counts single cores.
+func topology(root fs.FS, cpus []int) (sockets, cores, threads int32) {
+	n := int32(len(cpus))
+	type core struct{ socket, core string }
+	bySocket, byCore := map[string]bool{}, map[core]bool{}
+	for _, c := range cpus {
+		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology", c)
+		s, err1 := fs.ReadFile(root, path.Join(dir, "physical_package_id"))
+		k, err2 := fs.ReadFile(root, path.Join(dir, "core_id"))
+		if err1 != nil || err2 != nil {
+			return 1, n, 1
+		}
+		at := core{strings.TrimSpace(string(s)), strings.TrimSpace(string(k))}
+		bySocket[at.socket], byCore[at] = true, true
+	}
+	sockets = int32(len(bySocket))
+	cores = int32(len(byCore)) / sockets
+	threads = n / int32(len(byCore))
+	if sockets*cores*threads != n {
+		return 1, n, 1
+	}
+	return sockets, cores, threads
+}
+
+// meminfo reads one line of /proc/meminfo.
+func meminfo(root fs.FS, key string) (core.Bytes, error) {
+	b, err := fs.ReadFile(root, "proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if name != key {
+			continue
+		}
+		f := strings.Fields(rest)
+		if len(f) == 0 {
+			break
+		}
+		kib, err := strconv.ParseInt(f[0], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/meminfo: %s: %w", key, err)
+		}
+		return core.Bytes(kib) * core.KiB, nil
+	}
+	return 0, fmt.Errorf("/proc/meminfo has no %s", key)
+}
+
+func diskSize(dir string) core.Bytes {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0
+	}
+	return core.Bytes(int64(st.Blocks) * st.Bsize)
+}
+
+// nvidia asks nvidia-smi, where there is one, and counts GPUs by model.
+func nvidia(ctx context.Context) []core.Gres {
+	prog, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, prog, "--query-gpu=index,name", "--format=csv,noheader").Output()
+	if err != nil {
+		return nil
+	}
+	return parseNvidia(string(out))
+}
+
+func parseNvidia(csv string) []core.Gres {
+	var list []core.Gres
+	for line := range strings.Lines(csv) {
+		_, name, ok := strings.Cut(strings.TrimSpace(line), ",")
+		if !ok {
+			continue
+		}
+		model := gpuModel(name)
+		if i := slices.IndexFunc(list, func(g core.Gres) bool { return g.Type == model }); i >= 0 {
+			list[i].Count++
+		} else {
+			list = append(list, core.Gres{Name: "gpu", Type: model, Count: 1})
+		}
+	}
+	return list
+}
+
+// gpuModel shortens a product name to the word people ask for: "NVIDIA A100-SXM4-80GB" is "a100", "NVIDIA GeForce RTX
+// 4090" is "rtx4090".
+func gpuModel(name string) string {
+	f := strings.Fields(strings.ToLower(name))
+	for len(f) > 1 && slices.Contains([]string{"nvidia", "geforce", "tesla", "quadro", "graphics", "device"}, f[0]) {
+		f = f[1:]
+	}
+	if len(f) == 0 {
+		return ""
+	}
+	word, _, _ := strings.Cut(f[0], "-")
+	if (word == "rtx" || word == "gtx" || word == "titan") && len(f) > 1 {
+		next, _, _ := strings.Cut(f[1], "-")
+		word += next
+	}
+	return word
+}
+
+// loadAvg is the one-minute load.
+func loadAvg(root fs.FS) float64 {
+	b, err := fs.ReadFile(root, "proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	word, _, _ := strings.Cut(string(b), " ")
+	v, _ := strconv.ParseFloat(word, 64) // 0 when the kernel says nothing we know
+	return v
+}
+
+// host tells about the machine under the agent.
+func host(root fs.FS) core.Host {
+	h := core.Host{}
+	h.Hostname, _ = os.Hostname() // an empty name is shown as such
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		sys, rel, ver := unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:])
+		h.OS = sys + " " + rel + " " + ver // as Slurm 22.05: scontrol show node, OS=
+		h.Arch = unix.ByteSliceToString(u.Machine[:])
+	}
+	h.BootID = hostBootID(root)
+	if up := bootTime(); up > 0 {
+		h.Boot = core.At(time.Now().Add(-up).Round(time.Second))
+	}
+	h.UID = uint32(os.Getuid())
+	h.Root = os.Geteuid() == 0
+	return h
+}
+
+func hostBootID(root fs.FS) string {
+	b, err := fs.ReadFile(root, "proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// bootTime is the time since the machine started, suspension included: the clock of fences.
+func bootTime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// parseList reads the kernel's list form, "0-3,8".
+func parseList(s string) ([]int, error) {
+	var out []int
+	for part := range strings.SplitSeq(s, ",") {
+		lo, hi, isRange := strings.Cut(part, "-")
+		if !isRange {
+			hi = lo
+		}
+		a, err1 := strconv.Atoi(lo)
+		b, err2 := strconv.Atoi(hi)
+		if err1 != nil || err2 != nil || a < 0 || b < a || b > 1<<16 {
+			return nil, fmt.Errorf("%q is no list of numbers", s)
+		}
+		for i := a; i <= b; i++ {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+func foldList(n []int) string {
+	slices.Sort(n)
+	var b strings.Builder
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(n[i]))
+		if j > i {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(n[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Files of an agent's identity in its folder.
+const (
+	keyFile  = "node.key"
+	certFile = "node.crt"
+	caFile   = "ca.pem"
+)
+
+// identity is the node's certificate and the CA it trusts.
+type identity struct {
+	name core.NodeName
+	cert tls.Certificate
+	ca   *x509.CertPool
+}
+
+// tls gives the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered.
+func (id *identity) tls() *tls.Config {
+	return &tls.Config{
+		RootCAs: id.ca, Certificates: []tls.Certificate{id.cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+	}
+}
+
+// loadIdentity reads what an earlier join left in dir; os.ErrNotExist when there was none.
+func loadIdentity(dir string) (*identity, error) {
+	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+	if err != nil {
+		return nil, fmt.Errorf("the node's certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, certFile), err)
+	}
+	if time.Now().After(leaf.NotAfter) {
+		return nil, core.Errorf(core.Denied, "the node's certificate ended %s: join again with a new token", leaf.NotAfter.Format(time.DateTime))
+	}
+	ca, err := loadCA(filepath.Join(dir, caFile))
+	if err != nil {
+		return nil, err
+	}
+	return &identity{name: core.NodeName(leaf.Subject.CommonName), cert: cert, ca: ca}, nil
+}
+
+func loadCA(file string) (*x509.CertPool, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(b) {
+		return nil, core.Errorf(core.Invalid, "%s holds no certificate in PEM form", file)
+	}
+	return pool, nil
+}
+
+// Join trades a one-time token for the node's certificate and keeps it in dir. ca is the file with the cluster's CA.
+func Join(ctx context.Context, dir string, servers []string, name core.NodeName, token, ca string) error {
+	pool, err := loadCA(ca)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(name)}}, key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]string{
+		"token": token, "node": string(name), "csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})),
+	})
+	if err != nil {
+		return err
+	}
+	client := &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true},
+	}
+	var joined struct{ Cert, CA string }
+	var errs []error
+	for _, server := range servers {
+		err := postJoin(ctx, client, server, body, &joined)
+		if err == nil {
+			return errors.Join(
+				writeFile(filepath.Join(dir, caFile), []byte(joined.CA), 0o644),
+				writeFile(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
+				writeFile(filepath.Join(dir, certFile), []byte(joined.Cert), 0o600), // last: it makes the join count
+			)
+		}
+		errs = append(errs, fmt.Errorf("join at %s: %w", server, err))
+	}
+	return errors.Join(errs...)
+}
+
+func postJoin(ctx context.Context, client *http.Client, server string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(server, "/")+"/api/v1/join", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return &core.Error{Code: core.Unavailable, Message: "the server does not answer", Err: err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(into); err != nil {
+		return fmt.Errorf("answer to join: %w", err)
+	}
+	return nil
+}
+
+// refusal reads the error out of an answer that is not what was hoped for.
+func refusal(resp *http.Response) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	var body struct{ Error *core.Error }
+	if err == nil && json.Unmarshal(b, &body) == nil && body.Error != nil && body.Error.Code != "" {
+		return body.Error
+	}
+	return core.Errorf(core.Unavailable, "the server answered %s", resp.Status)
+}
+
+// writeFile replaces a file at once, so that a reader sees the old text or the new.
+func writeFile(name string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone after the rename
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,267 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// keeperStart is how long a new keeper may take: it cleans up after its predecessor before it listens.
+const keeperStart = 90 * time.Second
+
+// KeeperSpec says where a node's keeper lives.
+type KeeperSpec struct {
+	Program string // bireme-step
+	Dir     string
+	Socket  string
+	Cgroup  string // parent of its cgroups
+	Log     string // file for what it has to say
+}
+
+// keepKeeper holds the connection to the node's keeper, and starts one when there is none. A keeper outlives the agent: it
+// is found again by its socket.
+func (a *Agent) keepKeeper(ctx context.Context) error {
+	back := backoff{least: 20 * time.Millisecond, most: 5 * time.Second}
+	for {
+		c, err := a.opt.Keeper.connect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			a.log.Error("no keeper", "err", err)
+			a.problem(true, "no step keeper: "+err.Error())
+		} else {
+			back.reset()
+			err = a.listenToKeeper(ctx, c)
+			if ctx.Err() != nil {
+				return nil
+			}
+			a.log.Warn("the keeper's connection broke", "err", err)
+		}
+		if !back.wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// connect gives a connection to the keeper that runs, or to a new one.
+func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
+	c, err := net.Dial("unix", k.Socket)
+	if err == nil {
+		return c, nil
+	}
+	gone, err := k.start()
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(keeperStart)
+	back := backoff{least: time.Millisecond, most: 50 * time.Millisecond}
+	for {
+		if c, err = net.Dial("unix", k.Socket); err == nil {
+			return c, nil
+		}
+		select {
+		case <-gone:
+			return nil, fmt.Errorf("%s ended at once: see %s", k.Program, k.Log)
+		default:
+		}
+		if time.Now().After(deadline) || !back.wait(ctx) {
+			return nil, &core.Error{Code: core.Unavailable, Message: "the keeper does not listen", Err: err}
+		}
+	}
+}
+
+// start runs a keeper in a session of its own. The channel is closed when it ends; the agent is its parent while it lives,
+// so somebody must collect it.
+func (k KeeperSpec) start() (<-chan struct{}, error) {
+	if len(k.Socket) > maxSocketPath {
+		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
+			k.Socket, len(k.Socket), maxSocketPath)
+	}
+	out, err := os.OpenFile(k.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(k.Program, k.args()...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	gone := make(chan struct{})
+	go func() { // lives as long as the keeper, which may be longer than we do
+		_ = cmd.Wait() // how it ended is in its log
+		close(gone)
+	}()
+	return gone, nil
+}
+
+func (k KeeperSpec) args() []string {
+	args := []string{"--dir", k.Dir, "--socket", k.Socket}
+	if k.Cgroup != "" {
+		args = append(args, "--cgroup", k.Cgroup)
+	}
+	return args
+}
+
+// FindKeeper looks for bireme-step beside this program, then in PATH.
+func FindKeeper() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), "bireme-step")
+		if st, err := os.Stat(beside); err == nil && !st.IsDir() {
+			return beside, nil
+		}
+	}
+	p, err := exec.LookPath("bireme-step")
+	if err != nil {
+		return "", core.Errorf(core.NotFound, "bireme-step is neither beside %s nor in PATH", self)
+	}
+	return filepath.Abs(p)
+}
+
+// listenToKeeper says hello and takes the keeper's news until the connection breaks.
+func (a *Agent) listenToKeeper(ctx context.Context, c net.Conn) error {
+	conn := wire.NewConn(c)
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
+		return err
+	}
+	defer a.ledger.disconnected(conn)
+	for {
+		f, err := conn.Next()
+		if err != nil {
+			return err
+		}
+		if err := a.fromKeeper(conn, f); err != nil {
+			return err
+		}
+	}
+}
+
+// fromKeeper acts on a frame from the keeper. It must not wait for the server.
+func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
+	l := a.ledger
+	switch f.Type {
+	case wire.TypeKeeperHello:
+		var h wire.KeeperHello
+		if err := f.Decode(&h); err != nil {
+			return err
+		}
+		a.log.Info("keeper", "pid", h.PID, "instance", h.Instance, "containment", h.Containment, "running", len(h.Running), "ended", len(h.Ended))
+		l.connected(conn, h)
+		for _, st := range a.streams() {
+			st.again()
+		}
+	case wire.TypeStarted:
+		var s wire.Started
+		if err := f.Decode(&s); err != nil {
+			return err
+		}
+		l.started(s.Key)
+		if st := a.streamOf(s.Key); st != nil {
+			st.started(s)
+		}
+		l.tell(f.Type, rawHeader(f))
+	case wire.TypeExited:
+		var x wire.Exited
+		if err := f.Decode(&x); err != nil {
+			return err
+		}
+		l.exited(x, f)
+	case wire.TypeTaskExited:
+		var x wire.TaskExited
+		if err := f.Decode(&x); err != nil {
+			return err
+		}
+		if st := a.streamOf(x.Key); st != nil {
+			st.taskExited(x)
+		}
+	case wire.TypeJobDone:
+		var d wire.JobDone
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		l.tell(f.Type, rawHeader(f))
+		switch {
+		case d.Unkillable != "":
+			a.problem(true, "Kill task failed")
+		case d.EpilogFailed != "":
+			a.problem(true, "Epilog error")
+		}
+	case wire.TypeLog, wire.TypeUsage, wire.TypeReply:
+		var r struct {
+			Ref  uint64 `json:"ref"`
+			Code string `json:"code"`
+		}
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		if !l.answer(r.Ref, f) && r.Ref != 0 {
+			l.tell(f.Type, rawHeader(f), f.Payload)
+		}
+	case wire.TypeData:
+		var d wire.Data
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		a.stream(d.Key).data(d, f.Payload)
+	case wire.TypeDataAck:
+		var d wire.DataAck
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		if st := a.streamOf(d.Key); st != nil {
+			st.acked(d)
+		}
+	default:
+		a.log.Debug("frame of an unknown type from the keeper", "type", int(f.Type))
+	}
+	return nil
+}
+
+// Shutdown ends a keeper and everything it holds, and returns when it is gone.
+func (k KeeperSpec) Shutdown(ctx context.Context) error {
+	c, err := net.Dial("unix", k.Socket)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return shutdownOn(ctx, c)
+}
+
+func shutdownOn(ctx context.Context, c net.Conn) error {
+	conn := wire.NewConn(c)
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
+		return err
+	}
+	if err := conn.Send(wire.TypeShutdown, nil); err != nil {
+		return err
+	}
+	for {
+		if _, err := conn.Next(); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return nil // it closes the connection when it ends
+		}
+	}
+}

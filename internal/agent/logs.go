@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Bounds of log traffic.
+const (
+	logPiece  = 128 << 10        // read at once
+	logWindow = 1 << 20          // sent and not yet acknowledged, for each log
+	logWait   = 20 * time.Second // how long a keeper holds back the answer while there is nothing
+	shortTail = 1 << 20          // output that is sent before the end it belongs to
+)
+
+// follower sends one streamed log into the log store: from where the store has it, without gap or repeat.
+type follower struct {
+	key   wire.Key
+	acked int64
+	more  chan struct{} // something was acknowledged
+
+	mu sync.Mutex
+}
+
+// follow begins to send a log from an offset, unless that is under way.
+func (s *session) follow(k wire.Key, from int64) {
+	s.mu.Lock()
+	n := nameOf(k)
+	if s.logs[n] != nil {
+		s.mu.Unlock()
+		return
+	}
+	w := &follower{key: k, acked: from, more: make(chan struct{}, 1)}
+	s.logs[n] = w
+	s.mu.Unlock()
+	s.a.ledger.markStream(k)
+	s.begin(func() { s.run(w) })
+}
+
+// logAck notes how far the store has a log.
+func (s *session) logAck(ack wire.LogAck) {
+	s.mu.Lock()
+	w := s.logs[nameOf(ack.Key)]
+	s.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	w.acked = max(w.acked, ack.Offset)
+	w.mu.Unlock()
+	poke(w.more)
+}
+
+func (w *follower) have() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.acked
+}
+
+// run reads from the keeper and sends to the server until the log is complete or the session ends.
+func (s *session) run(w *follower) {
+	at := w.have()
+	for {
+		for at-w.have() > logWindow {
+			if !s.wait(w.more) {
+				return
+			}
+		}
+		l, data, err := s.readLog(w.key, at, logWait)
+		if errors.Is(err, errNoKeeper) {
+			if !s.pause(200 * time.Millisecond) { // another keeper is on its way
+				return
+			}
+			continue
+		}
+		if err != nil {
+			return
+		}
+		if l.Error != "" && s.a.ledger.isRunning(w.key) {
+			if !s.pause(200 * time.Millisecond) {
+				return
+			}
+			continue
+		}
+		gone := l.Error != "" // the keeper has forgotten it: nothing more to send
+		last := gone || l.Ended && at+int64(len(data)) >= l.Size
+		if len(data) > 0 || last {
+			s.send(wire.TypeLogChunk, wire.LogChunk{Key: w.key, Offset: at, End: last}, data)
+			at += int64(len(data))
+		}
+		if last {
+			if gone {
+				s.a.log.Warn("a log ends early", "job", w.key.Job, "step", w.key.Step, "offset", at, "err", l.Error)
+			}
+			break
+		}
+	}
+	for w.have() < at {
+		if !s.wait(w.more) {
+			return
+		}
+	}
+	s.a.ledger.logged(w.key)
+	s.mu.Lock()
+	delete(s.logs, nameOf(w.key))
+	s.mu.Unlock()
+}
+
+// output sends the kept end of an ended step's output, unless it is streamed.
+func (s *session) output(x wire.Exited) {
+	if s.a.ledger.isStream(x.Key) {
+		return // its follower does it
+	}
+	for at := x.LogFrom; at < x.LogSize; {
+		l, data, err := s.readLog(x.Key, at, 0)
+		if err != nil {
+			return // the next session tries again: the end stays with the keeper
+		}
+		if l.Error != "" || len(data) == 0 {
+			s.a.log.Debug("output not kept", "job", x.Key.Job, "step", x.Key.Step, "err", l.Error)
+			break // the user removed the file
+		}
+		at += int64(len(data))
+		s.send(wire.TypeLogChunk, wire.LogChunk{Key: x.Key, Offset: at - int64(len(data)), Tail: true, End: at >= x.LogSize}, data)
+	}
+	s.a.ledger.logged(x.Key)
+}
+
+func (s *session) readLog(k wire.Key, at int64, wait time.Duration) (wire.Log, []byte, error) {
+	var l wire.Log
+	f, err := s.a.ledger.call(s.done, wire.TypeReadLog, func(ref uint64) any {
+		return wire.ReadLog{Ref: ref, Key: k, Offset: at, Max: logPiece, Wait: wait}
+	})
+	if err != nil {
+		return l, nil, err
+	}
+	return l, f.Payload, f.Decode(&l)
+}
+
+func (s *session) wait(on <-chan struct{}) bool {
+	select {
+	case <-on:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+func (s *session) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// markStream notes that a launch's output is streamed.
+func (l *ledger) markStream(k wire.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.running[nameOf(k)]; r != nil {
+		r.stream = true
+	}
+	if e := l.ended[nameOf(k)]; e != nil {
+		e.stream = true
+	}
+}
+
+func (l *ledger) isStream(k wire.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.ended[nameOf(k)]
+	return e != nil && e.stream
+}
+
+// streamed lists the launches known to be streamed.
+func (l *ledger) streamed() []wire.Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var keys []wire.Key
+	for _, r := range l.running {
+		if r.stream {
+			keys = append(keys, r.key)
+		}
+	}
+	for _, e := range l.ended {
+		if e.stream {
+			keys = append(keys, e.exited.Key)
+		}
+	}
+	return keys
+}
+
+func (l *ledger) isRunning(k wire.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running[nameOf(k)] != nil
+}

@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// PeerHeader carries the kernel's word for who calls. The server believes it from a node's certificate only, and the
+// socket below sets it itself: what a caller sends is dropped.
+const PeerHeader = "Bireme-Peer"
+
+// maxSocketPath is the kernel's limit on the name of a unix socket.
+const maxSocketPath = 107
+
+// localSocket passes calls of the node's users on to the server.
+type localSocket struct {
+	path  string
+	proxy *httputil.ReverseProxy
+	log   *slog.Logger
+	names names
+}
+
+func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
+	s := &localSocket{path: path, log: log}
+	transport := &http.Transport{
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, _, err := up.dial(ctx)
+			return c, err
+		},
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     30 * time.Second,
+		// Commands of Slurm's users send compressed bodies as they are; nothing is unpacked on the way.
+		DisableCompression: true,
+	}
+	target := &url.URL{Scheme: "https", Host: "bireme"} // a name for the pool of connections: DialTLSContext chooses
+	s.proxy = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = "bireme"
+			r.Out.Header.Del(PeerHeader)
+			if peer, ok := r.In.Context().Value(peerKey{}).(*unix.Ucred); ok {
+				r.Out.Header.Set(PeerHeader, fmt.Sprintf("%d:%d:%s", peer.Uid, peer.Gid, s.names.of(peer.Uid)))
+			}
+		},
+		Transport:     transport,
+		FlushInterval: -1, // logs and events are passed on as they come
+		ErrorHandler:  s.away,
+	}
+	return s
+}
+
+// away answers for a server that does not.
+func (s *localSocket) away(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the caller left
+	}
+	s.log.Debug("call not passed on", "path", r.URL.Path, "err", err)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	body := struct {
+		Error *core.Error `json:"error"`
+	}{core.Errorf(core.Unavailable, "this node's agent cannot reach the server")}
+	_ = json.NewEncoder(w).Encode(body) // the caller may have left
+}
+
+type peerKey struct{}
+
+// Run serves the socket until ctx ends.
+func (s *localSocket) Run(ctx context.Context) error {
+	l, err := listenUnix(s.path, 0o666)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{
+		Handler:           s.proxy,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if peer, err := peerOf(c); err == nil {
+				return context.WithValue(ctx, peerKey{}, peer)
+			}
+			return ctx // without the header the server knows nobody
+		},
+	}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// listenUnix takes over a socket path; one that somebody listens on is refused.
+func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
+			path, len(path), maxSocketPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if c, err := net.Dial("unix", path); err == nil {
+		c.Close()
+		return nil, core.Errorf(core.Conflict, "%s: somebody listens there", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func peerOf(c net.Conn) (*unix.Ucred, error) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("not a unix socket")
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return nil, err
+	}
+	return cred, credErr
+}
+
+// names remembers the names of uids for a minute: a command makes several calls.
+type names struct {
+	mu    sync.Mutex
+	known map[uint32]named
+}
+
+type named struct {
+	name string
+	at   time.Time
+}
+
+func (n *names) of(uid uint32) string {
+	n.mu.Lock()
+	got, ok := n.known[uid]
+	n.mu.Unlock()
+	if ok && time.Since(got.at) < time.Minute {
+		return got.name
+	}
+	name := ""
+	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && !strings.ContainsAny(u.Username, ":\r\n") {
+		name = u.Username
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil || len(n.known) > 4096 {
+		n.known = map[uint32]named{}
+	}
+	n.known[uid] = named{name, time.Now()}
+	return name
+}

@@ -1,0 +1,369 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// streamPatience is how long a broken stream of a running step is dialled again before its reader counts as gone.
+const streamPatience = time.Minute
+
+// lane is one stream of one task.
+type lane struct{ task, fd int }
+
+// item is a frame on its way to srun.
+type item struct {
+	t       wire.Type
+	header  any
+	payload []byte
+	ack     *wire.DataAck // to the keeper, once it is sent
+}
+
+// stepStream carries the stdio of a step between its keeper and the server, which joins it to the waiting srun. What the
+// keeper sends waits here, at most a window a stream, until the connection is there.
+type stepStream struct {
+	a   *Agent
+	key wire.Key
+
+	mu     sync.Mutex
+	ranks  []int32
+	got    map[lane]int64 // bytes received from the keeper
+	queue  []item
+	wake   chan struct{} // something is in the queue
+	room   chan struct{} // some input was acknowledged
+	token  string
+	open   bool          // somebody dials or copies
+	over   bool          // the last frame is in the queue
+	gone   chan struct{} // closed when the step is forgotten
+	input  map[int]*inputLane
+	closed bool
+}
+
+// inputLane is standard input on its way to a task (-1: all of them).
+type inputLane struct {
+	sent, acked int64
+	unacked     []byte // sent from acked on, for a keeper that comes back
+	eof         bool
+}
+
+func (a *Agent) stream(k wire.Key) *stepStream {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	n := nameOf(k)
+	st := a.ledger.streams[n]
+	if st == nil {
+		st = &stepStream{a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+			gone: make(chan struct{}), input: map[int]*inputLane{}}
+		if r := a.ledger.running[n]; r != nil {
+			st.ranks, st.key = r.ranks, r.key
+		}
+		a.ledger.streams[n] = st
+	}
+	return st
+}
+
+func (st *stepStream) setRanks(r []int32) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.ranks = r
+}
+
+func (st *stepStream) rank(task int) int32 {
+	if task >= 0 && task < len(st.ranks) {
+		return st.ranks[task]
+	}
+	return int32(task)
+}
+
+func (st *stepStream) task(rank int32) int {
+	for i, r := range st.ranks {
+		if r == rank {
+			return i
+		}
+	}
+	if rank < 0 || len(st.ranks) > 0 {
+		return -1
+	}
+	return int(rank)
+}
+
+func (st *stepStream) push(i item) {
+	st.queue = append(st.queue, i)
+	poke(st.wake)
+}
+
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// data takes output from the keeper; what was had before is dropped.
+func (st *stepStream) data(d wire.Data, payload []byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	at := lane{d.Task, d.FD}
+	have, known := st.got[at]
+	if !known {
+		have = d.Offset // an agent that came later takes up what was not acknowledged
+	}
+	if d.Offset > have {
+		st.a.log.Error("a gap in a step's output", "job", st.key.Job, "step", st.key.Step, "offset", d.Offset, "have", have)
+		have = d.Offset
+	}
+	if skip := have - d.Offset; skip > 0 {
+		payload = payload[min(skip, int64(len(payload))):]
+	}
+	have += int64(len(payload))
+	st.got[at] = have
+	header := wire.IOHeader{Rank: st.rank(d.Task), FD: int8(d.FD)}
+	ack := &wire.DataAck{Key: st.key, Task: d.Task, FD: d.FD, Offset: have}
+	if len(payload) > 0 {
+		st.push(item{t: wire.TypeIO, header: header, payload: payload, ack: ack})
+	}
+	if d.EOF {
+		st.push(item{t: wire.TypeIO, header: header, ack: ack})
+	}
+}
+
+func (st *stepStream) taskExited(x wire.TaskExited) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.push(item{t: wire.TypeTaskExit, header: wire.TaskExit{Rank: st.rank(x.Task), Node: st.a.id.name,
+		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}}})
+}
+
+func (st *stepStream) started(s wire.Started) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i := range max(1, len(st.ranks)) {
+		st.push(item{t: wire.TypeTaskStart, header: wire.TaskExit{Rank: st.rank(i), Node: st.a.id.name}})
+	}
+}
+
+// exited queues the last frame.
+func (st *stepStream) exited(x wire.Exited) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.over {
+		return
+	}
+	st.push(item{t: wire.TypeStepExit, header: wire.TaskExit{Rank: -1, Node: st.a.id.name,
+		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}, Cause: string(x.Cause), Message: x.Message}})
+	st.over = true
+}
+
+// forgotten lets go when the server has the step's end: what srun has not taken within a while is dropped.
+func (st *stepStream) forgotten() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.closed {
+		st.closed = true
+		close(st.gone)
+	}
+}
+
+// acked takes the keeper's word how far input was consumed.
+func (st *stepStream) acked(d wire.DataAck) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	in := st.input[d.Task]
+	if in == nil {
+		in = &inputLane{sent: d.Offset, acked: d.Offset} // of an agent before us
+		st.input[d.Task] = in
+		return
+	}
+	if n := d.Offset - in.acked; n > 0 && n <= int64(len(in.unacked)) {
+		in.unacked = in.unacked[n:]
+		in.acked = d.Offset
+	}
+	poke(st.room)
+}
+
+// again sends a new keeper's connection the input it may not have.
+func (st *stepStream) again() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for task, in := range st.input {
+		if len(in.unacked) > 0 || in.eof {
+			_ = st.a.ledger.send(wire.TypeData, wire.Data{Key: st.key, Task: task, Offset: in.acked, EOF: in.eof}, in.unacked)
+		}
+	}
+}
+
+// openStream begins to carry a step's stdio to the server under a token.
+func (a *Agent) openStream(o wire.OpenStream) {
+	st := a.stream(o.Key)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.token = o.Token
+	if st.open {
+		return
+	}
+	st.open = true
+	a.work.Go(func() { st.run(a.life) })
+}
+
+// run dials and copies until the step's last frame is sent, nobody wants it, or the agent ends.
+func (st *stepStream) run(ctx context.Context) {
+	defer func() {
+		st.mu.Lock()
+		st.open = false
+		st.mu.Unlock()
+	}()
+	broke := time.Now()
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		st.mu.Lock()
+		token := st.token
+		st.mu.Unlock()
+		c, err := st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
+		if err == nil {
+			began := time.Now()
+			if err = st.copy(ctx, wire.NewConn(&impatient{Conn: c})); err == nil {
+				return
+			}
+			if time.Since(began) > time.Second {
+				broke, wait = time.Now(), 20*time.Millisecond
+			}
+		}
+		code := core.CodeOf(err)
+		refused := code == core.NotFound || code == core.Gone || code == core.Denied || code == core.Conflict
+		if ctx.Err() != nil {
+			return
+		}
+		if refused || time.Since(broke) > streamPatience {
+			st.a.log.Info("nobody reads a step's streams any more", "job", st.key.Job, "step", st.key.Step, "err", err)
+			_ = st.a.ledger.send(wire.TypeStreamDrop, wire.StreamDrop{Key: st.key}) // without a keeper there is nothing to drop
+			return
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// copy carries frames both ways. A nil error means that all has been sent.
+func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	broken := make(chan error, 1)
+	go func() { broken <- st.read(ctx, c) }() // ends with c, which copy closes
+	defer func() {
+		c.Close()
+		<-broken
+	}()
+	for {
+		st.mu.Lock()
+		var next item
+		some := len(st.queue) > 0
+		if some {
+			next = st.queue[0]
+		}
+		st.mu.Unlock()
+		if !some {
+			select {
+			case <-st.wake:
+				continue
+			case err := <-broken:
+				broken <- err
+				return err
+			case <-st.gone:
+				return nil
+			}
+		}
+		if err := c.Send(next.t, next.header, next.payload); err != nil {
+			return err
+		}
+		st.mu.Lock()
+		st.queue = st.queue[1:]
+		st.mu.Unlock()
+		if next.ack != nil {
+			_ = st.a.ledger.send(wire.TypeDataAck, *next.ack) // a keeper that did not hear it repeats, and we drop
+		}
+		if next.t == wire.TypeStepExit {
+			return nil
+		}
+	}
+}
+
+// read takes srun's frames.
+func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
+	for {
+		f, err := c.Next()
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case wire.TypeInput:
+			var h wire.IOHeader
+			if err := f.Decode(&h); err != nil {
+				return err
+			}
+			if err := st.feed(ctx, h.Rank, f.Payload); err != nil {
+				return err
+			}
+		case wire.TypeStepSignal:
+			var s wire.StepSignal
+			if err := f.Decode(&s); err != nil {
+				return err
+			}
+			err = st.a.ledger.send(wire.TypeSignal, wire.Signal{Job: st.key.Job, Attempt: st.key.Attempt, Step: st.key.Step, Number: int(s.Signal)})
+		case wire.TypeWindow:
+			var w wire.Window
+			if err := f.Decode(&w); err != nil {
+				return err
+			}
+			err = st.a.ledger.send(wire.TypeResize, wire.Resize{Key: st.key, Rows: w.Rows, Cols: w.Cols})
+		default:
+			return fmt.Errorf("srun sent a frame of type %d", f.Type)
+		}
+		if err != nil {
+			st.a.log.Debug("order of srun not passed on", "job", st.key.Job, "step", st.key.Step, "err", err)
+		}
+	}
+}
+
+// feed passes input on, and waits while the task has not taken what it was sent. Empty input is its end.
+func (st *stepStream) feed(ctx context.Context, rank int32, data []byte) error {
+	eof := len(data) == 0
+	for {
+		st.mu.Lock()
+		task := st.task(rank)
+		in := st.input[task]
+		if in == nil {
+			in = &inputLane{}
+			st.input[task] = in
+		}
+		if in.eof || st.over {
+			st.mu.Unlock()
+			return nil
+		}
+		if len(in.unacked) < wire.StreamWindow {
+			d := wire.Data{Key: st.key, Task: task, Offset: in.sent, EOF: eof}
+			in.sent += int64(len(data))
+			in.unacked = append(in.unacked[:len(in.unacked):len(in.unacked)], data...)
+			in.eof = eof
+			st.mu.Unlock()
+			_ = st.a.ledger.send(wire.TypeData, d, data) // a keeper that comes back gets it from unacked
+			return nil
+		}
+		st.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-st.gone:
+			return nil
+		case <-st.room:
+		}
+	}
+}
