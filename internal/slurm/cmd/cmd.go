@@ -1,0 +1,166 @@
+// Package cmd holds what the Slurm commands share: the world they run in, and how they complain.
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+// Version is the Slurm version that the commands answer to; --version prints it.
+const Version = "22.05.8"
+
+// World is what a command sees of the world, so that tests can give it another one.
+type World struct {
+	Name    string // how the command was called
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Environ []string
+	Dir     string // current directory
+	Host    string
+	Now     func() time.Time
+	// Client opens the cluster; it is called once arguments are known to be good.
+	Client func() (*client.Client, error)
+}
+
+// Func is a command: it gets its arguments without its name and returns its exit code.
+type Func func(ctx context.Context, w *World, args []string) int
+
+// Real is the world of this process.
+func Real(name string) *World {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	host, _ := os.Hostname()
+	return &World{
+		Name: name, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir, Host: host,
+		Now: time.Now, Client: func() (*client.Client, error) { return client.FromEnv() },
+	}
+}
+
+// Lookup finds a variable; of two with one name the last counts.
+func (w *World) Lookup(name string) (string, bool) {
+	for i := len(w.Environ) - 1; i >= 0; i-- {
+		if key, value, ok := strings.Cut(w.Environ[i], "="); ok && key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Getenv is Lookup without the second answer.
+func (w *World) Getenv(name string) string { v, _ := w.Lookup(name); return v }
+
+// Errorf prints "NAME: error: …".
+func (w *World) Errorf(format string, args ...any) {
+	fmt.Fprintf(w.Err, "%s: error: %s\n", w.Name, fmt.Sprintf(format, args...))
+}
+
+// Infof prints "NAME: …".
+func (w *World) Infof(format string, args ...any) {
+	fmt.Fprintf(w.Err, "%s: %s\n", w.Name, fmt.Sprintf(format, args...))
+}
+
+// Complain prints err and returns the exit code: a Complaint speaks for itself, anything else is an error.
+func (w *World) Complain(err error) int {
+	var c *slurm.Complaint
+	if errors.As(err, &c) {
+		for _, line := range c.Lines {
+			fmt.Fprintln(w.Err, line)
+		}
+		return c.Exit
+	}
+	w.Errorf("%s", slurm.ErrorText(err))
+	return slurm.ExitError
+}
+
+// LoadFailed prints a failed reading of records in the manner of the listing commands ("slurm_load_jobs error: …").
+func (w *World) LoadFailed(what string, err error) int {
+	fmt.Fprintf(w.Err, "%s: %s\n", what, slurm.ErrorText(err))
+	return slurm.ExitError
+}
+
+// Flags is a parsed command line of the commands that have a small option table of their own.
+type Flags struct {
+	Values   []getopt.Value
+	Operands []string
+}
+
+// Parse reads args by a table. When it cannot, it complains and ok is false.
+func (w *World) Parse(p *getopt.Parser, args []string) (f Flags, ok bool) {
+	values, operands, err := p.Parse(args)
+	if err != nil {
+		fmt.Fprintf(w.Err, "%s: %v\nTry \"%s --help\" for more information\n", w.Name, err, w.Name)
+		return Flags{}, false
+	}
+	return Flags{values, operands}, true
+}
+
+// Has tells whether an option was given.
+func (f Flags) Has(key string) bool {
+	for _, v := range f.Values {
+		if v.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Count is how often an option was given.
+func (f Flags) Count(key string) (n int) {
+	for _, v := range f.Values {
+		if v.Key == key {
+			n++
+		}
+	}
+	return n
+}
+
+// Get is the last value of an option.
+func (f Flags) Get(key string) string {
+	for i := len(f.Values) - 1; i >= 0; i-- {
+		if f.Values[i].Key == key {
+			return f.Values[i].Value
+		}
+	}
+	return ""
+}
+
+// List is the last value of an option as a comma list without empty words.
+func (f Flags) List(key string) []string { return SplitList(f.Get(key)) }
+
+// SplitList splits at commas outside of brackets.
+func SplitList(text string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i == len(text) || text[i] == ',' && depth == 0:
+			if word := strings.TrimSpace(text[start:i]); word != "" {
+				out = append(out, word)
+			}
+			start = i + 1
+		case text[i] == '[':
+			depth++
+		case text[i] == ']':
+			depth--
+		}
+	}
+	return out
+}
+
+// PrintVersion answers --version.
+func (w *World) PrintVersion() int {
+	fmt.Fprintf(w.Out, "slurm %s\n", Version)
+	return 0
+}

@@ -1,0 +1,225 @@
+// Package sbatch is the command that submits a batch script.
+package sbatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+)
+
+const usage = "[OPTIONS...] script [args...]"
+
+// maxScript is the greatest script that is read; the server has a setting of its own.
+const maxScript = 4 << 20
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	r, script, err := prepare(w, args)
+	if err != nil {
+		return w.Complain(err)
+	}
+	switch {
+	case r.Ask.Version:
+		return w.PrintVersion()
+	case r.Ask.Help, r.Ask.Usage:
+		fmt.Fprint(w.Out, slurm.Help(slurm.Sbatch, usage))
+		return 0
+	case r.Ask.TestOnly:
+		w.Errorf("--test-only is not supported")
+		return slurm.ExitError
+	}
+	warnings, err := r.Finish()
+	if err != nil {
+		return w.Complain(err)
+	}
+	for _, line := range warnings {
+		fmt.Fprintln(w.Err, line)
+	}
+	env := r.JobEnviron(w.Environ, cmd.ThisProcess())
+	c, err := w.Client()
+	if err != nil {
+		w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	out, err := c.Submit(ctx, &client.Submit{Spec: r.Spec, Script: string(script), Env: env})
+	if err != nil {
+		return refused(w, err, &r.Spec)
+	}
+	if out.Warning != "" && !r.Ask.Quiet {
+		w.Infof("%s", out.Warning)
+	}
+	switch {
+	case r.Ask.Parsable:
+		fmt.Fprintln(w.Out, out.ID)
+	case !r.Ask.Quiet:
+		fmt.Fprintf(w.Out, "Submitted batch job %d\n", out.ID)
+	}
+	if r.Ask.Wait {
+		return wait(ctx, w, c, out.ID)
+	}
+	return 0
+}
+
+// refused prints why the server would not take the job.
+func refused(w *cmd.World, err error, s *core.Spec) int {
+	if core.ReasonOf(err) == slurm.ReasonInvalidGres {
+		w.Errorf("%s", slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	for _, line := range slurm.ErrorPreface(err, s) {
+		w.Errorf("%s", line)
+	}
+	w.Errorf("Batch job submission failed: %s", slurm.ErrorText(err))
+	return slurm.ExitError
+}
+
+// prepare reads options and script. The command line is read first to find the script, then all sources in the order of
+// their strength.
+func prepare(w *cmd.World, args []string) (*slurm.Request, []byte, error) {
+	probe := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
+	probe.ReadFile = os.ReadFile
+	rest, err := probe.Args(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if probe.Ask.Version || probe.Ask.Help || probe.Ask.Usage {
+		return probe, nil, nil
+	}
+	if i := indexColon(rest); i == 0 {
+		return nil, nil, probe.Fail(slurm.ExitError, "heterogeneous jobs are not supported")
+	}
+	name, path, script, err := findScript(w, probe, rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if bad := slurm.CheckScript(script); bad != nil {
+		c := &slurm.Complaint{Exit: slurm.ExitError}
+		for _, line := range bad {
+			c.Lines = append(c.Lines, w.Name+": error: "+line)
+		}
+		return nil, nil, c
+	}
+	r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
+	r.ReadFile = os.ReadFile
+	if probe.Ask.Wrap == nil {
+		if err := r.Script(name, script); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := r.Environ(w.Lookup); err != nil {
+		return nil, nil, err
+	}
+	if _, err := r.Args(args); err != nil {
+		return nil, nil, err
+	}
+	complete(w, r, name, path, args)
+	if len(rest) > 1 {
+		r.Spec.Args = rest[1:]
+	}
+	return r, script, nil
+}
+
+func indexColon(words []string) int {
+	for i, w := range words {
+		if w == ":" {
+			return i
+		}
+	}
+	return -1
+}
+
+// complete fills in what the script's name and the command's place decide.
+func complete(w *cmd.World, r *slurm.Request, name, path string, args []string) {
+	s := &r.Spec
+	s.Kind = core.Batch
+	if s.Name == "" {
+		s.Name = name
+	}
+	s.From = core.Origin{Host: w.Host, Dir: w.Dir, Command: path, Line: line(w.Name, args), Sid: cmd.Session()}
+	if s.IO.Stdout == "" {
+		s.IO.Stdout = "slurm-%j.out"
+		if s.Array != "" {
+			s.IO.Stdout = "slurm-%A_%a.out"
+		}
+	}
+}
+
+// line is the submit line as sacct shows it.
+func line(name string, args []string) string {
+	text := name + " " + strings.Join(args, " ")
+	return text[:min(len(text), 1<<20)]
+}
+
+// findScript gives the script's name for the job, its path for listings ("" for none) and its text.
+func findScript(w *cmd.World, r *slurm.Request, rest []string) (name, path string, script []byte, err error) {
+	if r.Ask.Wrap != nil {
+		if len(rest) > 0 {
+			return "", "", nil, r.Fail(slurm.ExitError, "Script arguments not permitted with --wrap option")
+		}
+		return "wrap", "", slurm.WrapScript(*r.Ask.Wrap), nil
+	}
+	if len(rest) == 0 {
+		script, err = readLimited(w.In)
+		if err != nil {
+			return "", "", nil, r.Fail(slurm.ExitError, "Unable to read the script from standard input: %v", err)
+		}
+		return "sbatch", "", script, nil
+	}
+	path = searchScript(rest[0], r.WorkDir(), w.Dir, w.Getenv("PATH"))
+	f, err := os.Open(path)
+	if err != nil {
+		return "", "", nil, r.Fail(slurm.ExitError, "Unable to open file %s", rest[0])
+	}
+	defer f.Close()
+	if script, err = readLimited(f); err != nil {
+		return "", "", nil, r.Fail(slurm.ExitError, "Unable to read file %s: %v", rest[0], cause(err))
+	}
+	return filepath.Base(rest[0]), path, script, nil
+}
+
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+func readLimited(r io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.LimitReader(r, maxScript+1)); err != nil {
+		return nil, err
+	}
+	if b.Len() > maxScript {
+		return nil, fmt.Errorf("it has more than %d bytes", maxScript)
+	}
+	return b.Bytes(), nil
+}
+
+// searchScript finds the script as Slurm does: a path as it is, a name in the working directory, else in PATH.
+func searchScript(name, workDir, dir, path string) string {
+	switch {
+	case filepath.IsAbs(name):
+		return name
+	case strings.HasPrefix(name, "."):
+		return filepath.Join(dir, name)
+	}
+	for _, d := range append([]string{workDir, dir}, filepath.SplitList(path)...) {
+		p := filepath.Join(d, name)
+		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() {
+			return p
+		}
+	}
+	return filepath.Join(dir, name)
+}

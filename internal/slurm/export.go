@@ -1,0 +1,164 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RlimitNames are the limits --propagate knows, in the order Slurm handles them.
+var RlimitNames = []string{"CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS"}
+
+// Process is what a job's processes inherit from the submitting one besides its variables.
+type Process struct {
+	Umask  uint32
+	Nice   int
+	Limits map[string]uint64 // soft limits by name
+}
+
+// JobEnviron makes the environment that a job is submitted with: what --export lets through of the caller's, and the
+// process's umask, nice value and limits as variables, as Slurm sends them (SplitProcess takes them out again). It also
+// settles whether the node must load the user's login environment.
+func (r *Request) JobEnviron(environ []string, p Process) []string {
+	out, login := exported(r.export, environ)
+	if login {
+		r.extra.LoginEnv = true
+		if r.Spec.Extra == nil {
+			e := r.extra
+			r.Spec.Extra = &e
+		}
+		r.Spec.Extra.LoginEnv = true
+	}
+	if r.export != "" {
+		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+r.export)
+	}
+	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
+	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
+	for _, name := range RlimitNames {
+		value, ok := p.Limits[name]
+		if !ok || !r.propagates(name) {
+			continue
+		}
+		out = append(out, "SLURM_RLIMIT_"+name+"="+strconv.FormatUint(value, 10))
+	}
+	return out
+}
+
+func octal(mask uint32) string {
+	text := strconv.FormatUint(uint64(mask), 8)
+	return strings.Repeat("0", max(0, 4-len(text))) + text
+}
+
+func (r *Request) propagates(name string) bool {
+	if r.limits == "" {
+		return true
+	}
+	for _, w := range strings.Split(r.limits, ",") {
+		switch strings.TrimPrefix(w, "RLIMIT_") {
+		case "ALL", name:
+			return true
+		}
+	}
+	return false
+}
+
+// exported applies --export to a batch job's environment. An explicit value wins over the caller's.
+func exported(value string, environ []string) (out []string, login bool) {
+	switch {
+	case value == "", strings.EqualFold(value, "ALL"):
+		return slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, "SLURM_JWT=") }), false
+	case strings.EqualFold(value, "NONE"):
+		return onlySlurm(environ), true
+	case strings.EqualFold(value, "NIL"):
+		return onlySlurm(environ), false
+	}
+	words := strings.Split(value, ",")
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "ALL") }); i >= 0 {
+		words = slices.Delete(words, i, i+1)
+		out, _ = exported("", environ)
+	} else {
+		out, login = onlySlurm(environ), true
+	}
+	for _, w := range words {
+		name, text, assigned := strings.Cut(w, "=")
+		if !assigned {
+			var ok bool
+			if text, ok = lookup(environ, name); !ok {
+				continue
+			}
+		}
+		if name != "" {
+			out = append(dropVar(out, name), name+"="+text)
+		}
+	}
+	return out, login
+}
+
+func onlySlurm(environ []string) []string {
+	var out []string
+	for _, e := range environ {
+		if (strings.HasPrefix(e, "SLURM_") && !strings.HasPrefix(e, "SLURM_JWT=")) || strings.HasPrefix(e, "SPANK_") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func lookup(environ []string, name string) (string, bool) {
+	for i := len(environ) - 1; i >= 0; i-- {
+		if key, value, _ := strings.Cut(environ[i], "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func dropVar(environ []string, name string) []string {
+	return slices.DeleteFunc(environ, func(e string) bool { return strings.HasPrefix(e, name) && len(e) > len(name) && e[len(name)] == '=' })
+}
+
+// SplitProcess takes the limits out of a submitted environment and reads umask and nice value, which stay in it: jobs see
+// SLURM_UMASK and SLURM_PRIO_PROCESS.
+func SplitProcess(environ []string) (rest []string, p Process) {
+	p.Umask = 0o022
+	rest = make([]string, 0, len(environ))
+	for _, e := range environ {
+		key, value, _ := strings.Cut(e, "=")
+		switch {
+		case strings.HasPrefix(key, "SLURM_RLIMIT_"):
+			if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+				if p.Limits == nil {
+					p.Limits = map[string]uint64{}
+				}
+				p.Limits[key[len("SLURM_RLIMIT_"):]] = n
+			}
+			continue
+		case key == "SLURM_UMASK":
+			if n, err := strconv.ParseUint(value, 8, 32); err == nil {
+				p.Umask = uint32(n)
+			}
+		case key == "SLURM_PRIO_PROCESS":
+			p.Nice, _ = strconv.Atoi(value)
+		}
+		rest = append(rest, e)
+	}
+	return rest, p
+}
+
+// MergeEnv lays over upon base: one entry a name, in base's order, then what is new.
+func MergeEnv(base, over []string) []string {
+	at := make(map[string]int, len(base)+len(over))
+	out := make([]string, 0, len(base)+len(over))
+	for _, list := range [2][]string{base, over} {
+		for _, e := range list {
+			key, _, _ := strings.Cut(e, "=")
+			if i, ok := at[key]; ok {
+				out[i] = e
+				continue
+			}
+			at[key] = len(out)
+			out = append(out, e)
+		}
+	}
+	return out
+}

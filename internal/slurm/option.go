@@ -1,0 +1,139 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+// Tool is a set of the commands that ask for resources.
+type Tool uint8
+
+// The commands.
+const (
+	Sbatch Tool = 1 << iota
+	Salloc
+	Srun
+	allTools = Sbatch | Salloc | Srun
+)
+
+// String is the command's name.
+func (t Tool) String() string {
+	switch t {
+	case Sbatch:
+		return "sbatch"
+	case Salloc:
+		return "salloc"
+	case Srun:
+		return "srun"
+	}
+	return "slurm"
+}
+
+// Option is a row of the one table of options that sbatch, salloc and srun share.
+type Option struct {
+	Long  string
+	Short byte
+	Arg   getopt.Arg
+	Tools Tool
+	// Env is the input variable without its prefix (SBATCH_, SALLOC_, SLURM_); empty: none.
+	Env string
+	// Vars are the whole names of srun's variables where they are not SLURM_+Env, the strongest first.
+	Vars  []string
+	Value string // how help names the value
+	Help  string
+	set   func(r *Request, value string) error
+}
+
+// Complaint is a refusal in Slurm's own words: lines for standard error, and the exit code.
+type Complaint struct {
+	Lines []string
+	Exit  int
+}
+
+// Error joins the lines.
+func (c *Complaint) Error() string { return strings.Join(c.Lines, "\n") }
+
+// Exit codes of the commands for bad options and for everything else.
+const (
+	ExitUsage = 255
+	ExitError = 1
+)
+
+// parsers hold the table cut for each tool; they are made at first use.
+var parsers [allTools + 1]*getopt.Parser
+
+func parserFor(t Tool) *getopt.Parser {
+	if parsers[t] == nil {
+		p := &getopt.Parser{}
+		for i := range options {
+			if o := &options[i]; o.Tools&t != 0 {
+				p.Options = append(p.Options, getopt.Option{Long: o.Long, Short: o.Short, Arg: o.Arg})
+			}
+		}
+		parsers[t] = p
+	}
+	return parsers[t]
+}
+
+func optionOf(t Tool, long string) *Option {
+	for i := range options {
+		if o := &options[i]; o.Tools&t != 0 && o.Long == long {
+			return o
+		}
+	}
+	return nil
+}
+
+// variables are the input variables of o for a tool, the strongest first.
+func (o *Option) variables(t Tool) []string {
+	switch {
+	case t == Srun && o.Vars != nil:
+		return o.Vars
+	case o.Env == "":
+		return nil
+	case t == Sbatch:
+		return []string{"SBATCH_" + o.Env}
+	case t == Salloc:
+		return []string{"SALLOC_" + o.Env}
+	}
+	return []string{"SLURM_" + o.Env}
+}
+
+// flagOn tells whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.
+func flagOn(value string) bool {
+	if value == "" || strings.EqualFold(value, "yes") {
+		return true
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	return err == nil && n != 0
+}
+
+// Help lists the options of a tool, one line each, in the manner of --help.
+func Help(t Tool, usage string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s %s\n\nOptions:\n", t, usage)
+	for i := range options {
+		o := &options[i]
+		if o.Tools&t == 0 {
+			continue
+		}
+		left := "      "
+		if o.Short != 0 {
+			left = fmt.Sprintf("  -%c, ", o.Short)
+		}
+		left += "--" + o.Long
+		switch o.Arg {
+		case getopt.RequiredArg:
+			left += "=" + o.Value
+		case getopt.OptionalArg:
+			left += "[=" + o.Value + "]"
+		}
+		fmt.Fprintf(&b, "%-29s %s\n", left, o.Help)
+	}
+	b.WriteString("\nHelp options:\n  -h, --help                  show this help message\n      --usage                 display brief usage message\n" +
+		"\nOther options:\n  -V, --version               output version information and exit\n")
+	return b.String()
+}

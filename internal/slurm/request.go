@@ -1,0 +1,296 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+// Request is what a command line, its variables and its script ask for. Make it with NewRequest, feed it in the order
+// Script, Environ, Args (later beats earlier), then call Finish.
+type Request struct {
+	Spec core.Spec
+	Ask  Ask
+	Step StepWish
+
+	// ReadFile opens files that options name (--nodelist=./hosts); nil: there are none.
+	ReadFile func(path string) ([]byte, error)
+
+	tool   Tool
+	now    time.Time
+	dir    string
+	extra  core.Extra
+	export string // literal --export, "" if it was not given
+	limits string // literal --propagate
+	level  level
+	given  map[string]level // at which level an option was last given
+	gpu    map[string][]grammar.GRES
+	gres   []grammar.GRES
+	perGPU struct{ cpus, memMiB int64 }
+}
+
+// Ask is what the command itself should do.
+type Ask struct {
+	Parsable, Wait, TestOnly, Quiet bool
+	Help, Usage, Version            bool
+	Verbose                         int
+	Wrap                            *string
+	Immediate                       *time.Duration // give up when it has not started by then
+}
+
+// StepWish is what only srun asks for.
+type StepWish struct {
+	Job                                           string // --jobid, or the job it runs in
+	Label, Unbuffered, Pty, Exact, Overlap        bool
+	NoStatus, QuitOnInterrupt, KillOnBadExit      bool
+	KillGiven                                     bool
+	Wait                                          time.Duration // after the first task ended
+	Relative                                      int
+	MPI                                           string
+	Stdin, Stdout, Stderr, NodeList, Distribution string
+}
+
+// level is where an option was given; a higher one wins over its rivals of lower ones.
+type level uint8
+
+const (
+	fromNowhere level = iota
+	fromScript
+	fromEnv
+	fromArgs
+)
+
+// NewRequest starts a request of a tool, made now in directory dir.
+func NewRequest(t Tool, now time.Time, dir string) *Request {
+	return &Request{tool: t, now: now, dir: dir, given: map[string]level{}, gpu: map[string][]grammar.GRES{}}
+}
+
+// Fail makes the complaint "TOOL: error: …" with an exit code.
+func (r *Request) Fail(exit int, format string, args ...any) *Complaint {
+	return &Complaint{Lines: []string{r.tool.String() + ": error: " + fmt.Sprintf(format, args...)}, Exit: exit}
+}
+
+// Args reads the command line and returns what follows the options.
+func (r *Request) Args(args []string) ([]string, error) {
+	r.level = fromArgs
+	return r.parse(args)
+}
+
+// Environ reads the tool's input variables.
+func (r *Request) Environ(lookup func(string) (string, bool)) error {
+	r.level = fromEnv
+	for i := range options {
+		o := &options[i]
+		if o.Tools&r.tool == 0 {
+			continue
+		}
+		for _, name := range o.variables(r.tool) {
+			value, ok := lookup(name)
+			if !ok {
+				continue
+			}
+			if o.Arg == getopt.NoArg && !flagOn(value) {
+				break
+			}
+			if err := r.apply(o, value); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}
+
+func (r *Request) parse(args []string) ([]string, error) {
+	values, operands, err := parserFor(r.tool).Parse(args)
+	for _, v := range values {
+		if err := r.apply(optionOf(r.tool, v.Key), v.Value); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, &Complaint{Lines: []string{
+			r.tool.String() + ": " + err.Error(),
+			fmt.Sprintf("Try \"%s --help\" for more information", r.tool),
+		}, Exit: ExitUsage}
+	}
+	return operands, nil
+}
+
+func (r *Request) apply(o *Option, value string) error {
+	if err := o.set(r, value); err != nil {
+		return err
+	}
+	r.given[o.Long] = r.level
+	return nil
+}
+
+// rivals finds which of several options that exclude each other is in force: the one given at the highest level. Two at
+// the same level are an error.
+func (r *Request) rivals(text string, names ...string) (string, error) {
+	best, count := "", 0
+	for _, n := range names {
+		switch l := r.given[n]; {
+		case l == fromNowhere:
+		case best == "" || l > r.given[best]:
+			best, count = n, 1
+		case l == r.given[best]:
+			count++
+		}
+	}
+	if count > 1 {
+		return "", &Complaint{Lines: []string{r.tool.String() + ": fatal: " + text}, Exit: ExitError}
+	}
+	return best, nil
+}
+
+// Finish completes the spec and gives warnings to print. The defaults are those of Slurm: one task, one CPU each, as many
+// nodes as that needs; ntasks-per-node times nodes when only these are given.
+func (r *Request) Finish() (warnings []string, err error) {
+	if err := r.finishMemory(); err != nil {
+		return nil, err
+	}
+	s := &r.Spec.Shape
+	if s.Given&core.GivenTasks == 0 {
+		s.Tasks = max(1, s.NodesMin) * max(1, s.TasksPerNode)
+	} else if s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
+		warnings = append(warnings, fmt.Sprintf("%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d", r.tool, s.Tasks, s.NodesMin, s.Tasks))
+		s.NodesMin, s.NodesMax = s.Tasks, s.Tasks
+	}
+	if err := r.finishGres(); err != nil {
+		return nil, err
+	}
+	s.CPUsPerTask = max(1, s.CPUsPerTask)
+	if r.extra.Signal != nil || !isZero(&r.extra) {
+		e := r.extra
+		r.Spec.Extra = &e
+	}
+	if r.Spec.IO.WorkDir == "" {
+		r.Spec.IO.WorkDir = r.dir
+	}
+	if r.given["requeue"] == fromNowhere && r.given["no-requeue"] == fromNowhere {
+		r.Spec.Requeue = true // as Slurm's JobRequeue=1
+	}
+	return warnings, nil
+}
+
+func (r *Request) finishMemory() error {
+	which, err := r.rivals("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", "mem", "mem-per-cpu", "mem-per-gpu")
+	if err != nil {
+		return err
+	}
+	s := &r.Spec.Shape
+	if which != "mem" {
+		s.MemPerNode = 0
+		s.Given &^= core.GivenMemPerNode
+	}
+	if which != "mem-per-cpu" {
+		s.MemPerCPU = 0
+		s.Given &^= core.GivenMemPerCPU
+	}
+	if which != "mem-per-gpu" {
+		r.perGPU.memMiB = 0
+	}
+	if which, err = r.rivals("--cpus-per-gpu and --cpus-per-task are mutually exclusive", "cpus-per-gpu", "cpus-per-task"); err != nil {
+		return err
+	}
+	if which != "cpus-per-gpu" {
+		r.perGPU.cpus = 0
+	} else if which != "cpus-per-task" {
+		s.CPUsPerTask = 0
+		s.Given &^= core.GivenCPUsPerTask
+	}
+	return nil
+}
+
+// finishGres turns the several ways to ask for GPUs into what one node must have: core knows resources of a node only.
+func (r *Request) finishGres() error {
+	s := &r.Spec.Shape
+	nodes := max(1, s.NodesMin)
+	list := r.gres
+	add := func(option string, perNode func(count int64) int64) {
+		for _, g := range r.gpu[option] {
+			g.Count = perNode(g.Count)
+			list = append(list, g)
+			r.keepOption(option, grammar.FormatGRES(r.gpu[option]))
+		}
+	}
+	add("gpus-per-node", func(n int64) int64 { return n })
+	if r.given["gpus-per-task"] != fromNowhere {
+		perNode := int64((s.Tasks + nodes - 1) / nodes)
+		add("gpus-per-task", func(n int64) int64 { return n * perNode })
+	} else {
+		add("gpus", func(n int64) int64 { return (n + int64(nodes) - 1) / int64(nodes) })
+	}
+	var gpuCount int64
+	for _, g := range list {
+		if g.Count > 0 {
+			s.Gres = append(s.Gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count})
+		}
+		if g.Name == "gpu" {
+			gpuCount += g.Count
+		}
+	}
+	if len(list) > 0 {
+		s.Given |= core.GivenGres
+	}
+	if r.perGPU.cpus > 0 && gpuCount > 0 {
+		perNode := (s.Tasks + nodes - 1) / nodes
+		s.CPUsPerTask = int32((r.perGPU.cpus*gpuCount + int64(perNode) - 1) / int64(perNode))
+	}
+	if r.perGPU.memMiB > 0 && gpuCount > 0 {
+		s.MemPerNode = core.Bytes(r.perGPU.memMiB*gpuCount) * core.MiB
+		s.Given |= core.GivenMemPerNode
+	}
+	return nil
+}
+
+// Path makes a path of the request absolute, against its working directory.
+func (r *Request) Path(p string) string {
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(r.dir, p)
+}
+
+// WorkDir is --chdir, or where the command was given.
+func (r *Request) WorkDir() string {
+	if r.Spec.IO.WorkDir != "" {
+		return r.Spec.IO.WorkDir
+	}
+	return r.dir
+}
+
+// Given tells whether an option was given anywhere.
+func (r *Request) Given(long string) bool { return r.given[long] != fromNowhere }
+
+func (r *Request) keepOption(name, value string) {
+	if r.extra.Options == nil {
+		r.extra.Options = map[string]string{}
+	}
+	r.extra.Options[name] = value
+}
+
+// invalid is the complaint about a value that does not fit.
+func (r *Request) invalid(option string) error {
+	return r.Fail(ExitUsage, "Invalid --%s specification", option)
+}
+
+// moment reads a time; Slurm prints the parser's complaint first, without the command's name.
+func (r *Request) moment(option, text string) (core.Time, error) {
+	t, err := grammar.ParseMoment(text, r.now, grammar.Upcoming)
+	if err != nil {
+		c := r.Fail(ExitUsage, "Invalid --%s specification", option)
+		var ge *grammar.Error
+		if errors.As(err, &ge) {
+			c.Lines = append([]string{fmt.Sprintf("Invalid time specification (pos=%d): %s", ge.Pos, text)}, c.Lines...)
+		}
+		return 0, c
+	}
+	return core.At(t), nil
+}
