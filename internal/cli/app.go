@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+)
+
+// App is what the commands touch of the world.
+type App struct {
+	Version  string
+	In       io.Reader
+	Out, Err io.Writer
+	Terminal bool // In is a terminal: questions can be asked
+	Connect  func() (*client.Client, error)
+	Now      func() time.Time
+	Lookup   func(name string) (string, bool) // the caller's environment
+	Links    []string                         // names of the commands that links are made for
+	Exe      func() (string, error)           // path of this program
+
+	began bool // a command has taken over: what goes wrong from here on is not the command line's fault
+}
+
+// Run runs one command line (without the program's name) and gives the exit status.
+func (a *App) Run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.began {
+		err = usagef("%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
+	}
+	var status *statusError
+	if err != nil && !errors.As(err, &status) {
+		fmt.Fprintln(a.Err, message(err))
+	}
+	return exitCode(err)
+}
+
+func (a *App) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "bireme",
+		Short:         "run jobs on a Bireme cluster",
+		Long:          "bireme runs and steers jobs on a Bireme cluster.\n\nUnder the name of a Slurm command (see `bireme links`) it is that command.",
+		Version:       a.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.began = true
+		},
+	}
+	root.SetVersionTemplate("bireme {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: "run", Title: "Runs and jobs:"}, &cobra.Group{ID: "cluster", Title: "The cluster:"},
+		&cobra.Group{ID: "self", Title: "You and this tool:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("run", a.applyCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(), a.whyCommand(), a.eventsCommand())
+	add("cluster", a.nodesCommand(), a.nodeStateCommand("drain"), a.nodeStateCommand("resume"), a.nodeStateCommand("down"),
+		a.usersCommand(), a.projectsCommand(), a.tokenCommand())
+	add("self", a.loginCommand(), a.whoamiCommand(), a.linksCommand(), a.versionCommand())
+	return root
+}
+
+func (a *App) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) { fmt.Fprintln(a.Out, "bireme", a.Version) },
+	}
+}
+
+// project gives the project to act in: the flag's, or that of the settings.
+func project(c *client.Client, flag string) string {
+	if flag != "" {
+		return flag
+	}
+	return c.Settings().Project
+}
+
+// printJSON writes v for programs.
+func (a *App) printJSON(v any) error {
+	enc := json.NewEncoder(a.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// note tells the user something that is not the result.
+func (a *App) note(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
+
+// confirm asks a question. Without a terminal there is nobody to ask, and whoever typed the command meant it.
+func (a *App) confirm(yes bool, format string, args ...any) bool {
+	if yes || !a.Terminal {
+		return true
+	}
+	return a.ask(format, args...)
+}
+
+// ask asks on the terminal; anything but y or yes means no.
+func (a *App) ask(format string, args ...any) bool {
+	fmt.Fprintf(a.Err, format+" [y/N] ", args...)
+	line, _ := bufio.NewReader(a.In).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}
+
+// wait blocks for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

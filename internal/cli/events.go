@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type eventsOptions struct {
+	app    *App
+	follow bool
+	after  int64
+	json   bool
+}
+
+func (a *App) eventsCommand() *cobra.Command {
+	o := &eventsOptions{app: a}
+	c := &cobra.Command{
+		Use: "events", Short: "show what happened", Args: cobra.NoArgs,
+		Long: `Show what happened, oldest first: the last 20 events, or all after a number. You
+see what concerns you; administrators see everything. JSON is one object a line.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags().Changed("after")) },
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now on")
+	f.Int64Var(&o.after, "after", 0, "begin behind event `N`")
+	f.BoolVar(&o.json, "json", false, "print JSON, an event a line")
+	return c
+}
+
+// quiet is how long no event must come before a listing without -f ends. The last event may be one that the caller does
+// not get to see, so its number alone cannot tell.
+const quiet = time.Second
+
+func (o *eventsOptions) run(ctx context.Context, given bool) error {
+	if o.after < 0 {
+		return usagef("--after %d: want a number from 0 on", o.after)
+	}
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	after := o.after
+	if !given {
+		after = max(0, info.Seq-20)
+	}
+	if o.follow {
+		return o.watch(ctx, c, after)
+	}
+	if after >= info.Seq {
+		return nil
+	}
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	idle := time.AfterFunc(10*quiet, stop) // the first may have to be fetched from the tables
+	defer idle.Stop()
+	err = c.Watch(inner, after, func(e *core.Event) error {
+		idle.Reset(quiet)
+		if e.Seq > info.Seq {
+			return errStop
+		}
+		if err := o.print(e); err != nil {
+			return err
+		}
+		if e.Seq == info.Seq {
+			return errStop
+		}
+		return nil
+	})
+	if errors.Is(err, errStop) || inner.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// watch follows events and takes the stream up again where it broke.
+func (o *eventsOptions) watch(ctx context.Context, c *client.Client, after int64) error {
+	for {
+		err := c.Watch(ctx, after, func(e *core.Event) error {
+			after = e.Seq
+			if err := o.print(e); err != nil {
+				return &sinkError{err}
+			}
+			return nil
+		})
+		var sink *sinkError
+		switch {
+		case errors.As(err, &sink):
+			return sink.error
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case core.CodeOf(err) != core.Unavailable:
+			return err
+		}
+		if err := wait(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (o *eventsOptions) print(e *core.Event) error {
+	if o.json {
+		return json.NewEncoder(o.app.Out).Encode(e)
+	}
+	text := fmt.Sprintf("%d  %s  %s", e.Seq, clock(e.At), e.Kind)
+	if e.Job != 0 {
+		text += fmt.Sprintf("  job %d", e.Job)
+	}
+	if e.Node != "" {
+		text += "  node " + cell(string(e.Node))
+	}
+	if e.User != "" {
+		text += "  of " + cell(string(e.User))
+	}
+	if e.By != "" {
+		text += "  by " + cell(string(e.By))
+	}
+	if len(e.Data) > 0 {
+		text += "  " + cell(string(e.Data))
+	}
+	_, err := fmt.Fprintln(o.app.Out, text)
+	return err
+}

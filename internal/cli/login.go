@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type loginOptions struct {
+	app                        *App
+	server, token, ca, project string
+}
+
+func (a *App) loginCommand() *cobra.Command {
+	o := &loginOptions{app: a}
+	c := &cobra.Command{
+		Use: "login --server URL --token TOKEN", Short: "remember a cluster and a token", Args: cobra.NoArgs,
+		Long: "Check that the server takes the token, and remember both in " + "your config file (readable by you only).",
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.server, "server", "", "`URL` of the server, or unix:PATH; several separated by commas")
+	f.StringVar(&o.token, "token", "", "your `TOKEN`; - reads it from standard input")
+	f.StringVar(&o.ca, "ca", "", "PEM `FILE` with the cluster's CA")
+	f.StringVar(&o.project, "project", "", "`PROJECT` to run in by default")
+	return c
+}
+
+func (o *loginOptions) run(ctx context.Context) error {
+	if o.server == "" {
+		return usagef("login: name the server with --server URL")
+	}
+	if o.token == "-" {
+		line, err := bufio.NewReader(o.app.In).ReadString('\n')
+		if line == "" && err != nil {
+			return usagef("login: --token -: standard input holds no token")
+		}
+		o.token = strings.TrimSpace(line)
+	}
+	if strings.ContainsAny(o.token, " \t\r\n\"'#") {
+		return usagef("login: --token: a token is one word")
+	}
+	if o.ca != "" {
+		abs, err := filepath.Abs(o.ca)
+		if err != nil {
+			return err
+		}
+		o.ca = abs
+	}
+	set := client.Settings{
+		Servers: strings.FieldsFunc(o.server, func(r rune) bool { return r == ',' || r == ' ' }),
+		Token:   o.token, CA: o.ca, Project: o.project, Timeout: client.DefaultTimeout,
+	}
+	c, err := client.New(set, client.WithTimeout(0))
+	if err != nil {
+		return usagef("login: %s", err.Error())
+	}
+	me, err := c.Whoami(ctx)
+	if err != nil {
+		return err
+	}
+	if o.project != "" {
+		if err := o.checkProject(ctx, c); err != nil {
+			return err
+		}
+	}
+	path := client.ConfigPath()
+	if path == "" {
+		return core.Errorf(core.Invalid, "login: there is no home folder to write to; set BIREME_CONFIG")
+	}
+	if err := writeConfig(path, set); err != nil {
+		return err
+	}
+	o.app.note("logged in as %s; written to %s", me.User, path)
+	return nil
+}
+
+func (o *loginOptions) checkProject(ctx context.Context, c *client.Client) error {
+	list, err := c.Projects(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list.Projects {
+		if string(list.Projects[i].Name) == o.project {
+			return nil
+		}
+	}
+	return core.Errorf(core.NotFound, "login: --project: there is no project %s, or you do not see it", o.project)
+}
+
+// writeConfig replaces the config file in one step; it holds a token, so nobody else may read it.
+func writeConfig(path string, s client.Settings) error {
+	var b strings.Builder
+	b.WriteString("# written by bireme login\n")
+	line := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: '%s'\n", key, value)
+		}
+	}
+	for _, v := range append([]string{s.CA, s.Project}, s.Servers...) {
+		if strings.ContainsAny(v, "'\n") {
+			return usagef("login: %q cannot be written to the config file", v)
+		}
+	}
+	line("server", strings.Join(s.Servers, ","))
+	line("ca", s.CA)
+	line("token", s.Token)
+	line("project", s.Project)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".config-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone after the rename
+	if _, err := f.WriteString(b.String()); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

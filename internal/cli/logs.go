@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+type logsOptions struct {
+	app     *App
+	follow  bool
+	offset  int64
+	project string
+	ref     string
+}
+
+func (a *App) logsCommand() *cobra.Command {
+	o := &logsOptions{app: a}
+	c := &cobra.Command{
+		Use: "logs [-f] RUN|JOB", Short: "print what a run or job wrote", Args: cobra.ExactArgs(1),
+		Long: `Print what a run or job wrote. Of a YAML run that is all of it; of a batch job,
+whose output goes to its own files, the part that the cluster keeps.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ref = args[0]
+			return o.run(cmd.Context())
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until it ends")
+	f.Int64Var(&o.offset, "since-offset", 0, "begin at byte `N`")
+	f.StringVar(&o.project, "project", "", "`PROJECT` of the run")
+	return c
+}
+
+func (o *logsOptions) run(ctx context.Context) error {
+	if o.offset < 0 {
+		return usagef("--since-offset %d: want a number from 0 on", o.offset)
+	}
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	job, err := findJob(ctx, c, project(c, o.project), o.ref)
+	if err != nil {
+		return err
+	}
+	if o.follow {
+		if _, err := oneJob(ctx, c, job); err != nil {
+			return err
+		}
+		return followLogs(ctx, c, o.app.Out, job, o.offset)
+	}
+	_, err = copyLogs(ctx, c, o.app.Out, job, o.offset, false)
+	var sink *sinkError
+	if errors.As(err, &sink) {
+		return sink.error
+	}
+	if core.CodeOf(err) == core.NotFound {
+		// A job that has written nothing has no log; a job that is not there is an error.
+		_, err = oneJob(ctx, c, job)
+	}
+	return err
+}

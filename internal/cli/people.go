@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+func (a *App) whoamiCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "whoami", Short: "tell who the cluster takes you for", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			me, err := cl.Whoami(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(me)
+			}
+			role := ""
+			if me.Admin {
+				role = ", administrator"
+			}
+			_, err = fmt.Fprintf(a.Out, "%s (uid %d), project %s%s\n", cell(string(me.User)), me.UID, cell(string(me.Project)), role)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *App) usersCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "users", Short: "list, add and change users", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(a.userAdd(), a.userSet())
+	return c
+}
+
+func (a *App) users(ctx context.Context, asJSON bool) error {
+	c, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	list, err := c.Users(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if list.Users == nil {
+			list.Users = []core.User{}
+		}
+		return a.printJSON(list)
+	}
+	t := table{{"USER", "UNIX NAME", "UID", "ROLE", "PROJECT", "STATE"}}
+	for _, u := range list.Users {
+		uid, state := "", "active"
+		if u.UID != nil {
+			uid = fmt.Sprint(*u.UID)
+		}
+		if u.Disabled {
+			state = "disabled"
+		}
+		t.row(string(u.Name), u.UnixName, uid, string(u.Role), string(u.Default), state)
+	}
+	return t.write(a.Out)
+}
+
+func (a *App) userAdd() *cobra.Command {
+	var u core.User
+	var role string
+	c := &cobra.Command{
+		Use: "add NAME", Short: "add a user", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u.Name, u.Role = core.UserName(args[0]), core.Role(role)
+			if err := checkRole(role); err != nil {
+				return err
+			}
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			return cl.NewUser(cmd.Context(), &u)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&u.UnixName, "unix-name", "", "the `ACCOUNT` that processes run as")
+	f.StringVar(&role, "role", "user", "user, manager or admin, across the cluster")
+	f.StringVar((*string)(&u.Default), "project", "", "default `PROJECT`")
+	return c
+}
+
+func (a *App) userSet() *cobra.Command {
+	var unixName, role, proj string
+	var disable, enable bool
+	c := &cobra.Command{
+		Use: "set NAME", Short: "change a user", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var p client.UpdateUser
+			f := cmd.Flags()
+			if f.Changed("unix-name") {
+				p.UnixName = &unixName
+			}
+			if f.Changed("role") {
+				if err := checkRole(role); err != nil {
+					return err
+				}
+				r := core.Role(role)
+				p.Role = &r
+			}
+			if f.Changed("project") {
+				d := core.ProjectName(proj)
+				p.Default = &d
+			}
+			if disable || enable {
+				p.Disabled = &disable
+			}
+			if p == (client.UpdateUser{}) {
+				return usagef("users set %s: say what to change; see --help", args[0])
+			}
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			return cl.UpdateUser(cmd.Context(), core.UserName(args[0]), &p)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&unixName, "unix-name", "", "the `ACCOUNT` that processes run as")
+	f.StringVar(&role, "role", "", "user, manager or admin, across the cluster")
+	f.StringVar(&proj, "project", "", "default `PROJECT`")
+	f.BoolVar(&disable, "disable", false, "refuse the user from now on")
+	f.BoolVar(&enable, "enable", false, "accept the user again")
+	c.MarkFlagsMutuallyExclusive("disable", "enable")
+	return c
+}
+
+func checkRole(role string) error {
+	switch core.Role(role) {
+	case core.RoleUser, core.RoleManager, core.RoleAdmin:
+		return nil
+	case core.RoleNone:
+	}
+	return usagef("%q is not a role; want user, manager or admin", role)
+}
+
+func (a *App) projectsCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "projects", Short: "list and add projects and their members", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(a.projectAdd(), a.projectMember())
+	return c
+}
+
+func (a *App) projects(ctx context.Context, asJSON bool) error {
+	c, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	list, err := c.Projects(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if list.Projects == nil {
+			list.Projects = []core.Project{}
+		}
+		return a.printJSON(list)
+	}
+	t := table{{"PROJECT", "PARENT", "MEMBERS"}}
+	for _, p := range list.Projects {
+		members := make([]string, len(p.Members))
+		for i, m := range p.Members {
+			members[i] = string(m.User)
+			if m.Role != core.RoleUser {
+				members[i] += " (" + string(m.Role) + ")"
+			}
+		}
+		t.row(string(p.Name), string(p.Parent), strings.Join(members, ", "))
+	}
+	return t.write(a.Out)
+}
+
+func (a *App) projectAdd() *cobra.Command {
+	var parent string
+	c := &cobra.Command{
+		Use: "add NAME", Short: "add a project", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			return cl.NewProject(cmd.Context(), &core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent)})
+		},
+	}
+	c.Flags().StringVar(&parent, "parent", "", "the `PROJECT` above it")
+	return c
+}
+
+func (a *App) projectMember() *cobra.Command {
+	var role string
+	var remove bool
+	c := &cobra.Command{
+		Use: "member PROJECT USER", Short: "add a member, or change the role of one", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkRole(role); err != nil {
+				return err
+			}
+			r := core.Role(role)
+			if remove {
+				r = core.RoleNone
+			}
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			return cl.PutMember(cmd.Context(), core.ProjectName(args[0]), core.UserName(args[1]), r)
+		},
+	}
+	c.Flags().StringVar(&role, "role", "user", "user, manager or admin, in the project")
+	c.Flags().BoolVar(&remove, "remove", false, "take the user out of the project")
+	c.MarkFlagsMutuallyExclusive("role", "remove")
+	return c
+}

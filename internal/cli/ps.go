@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type psOptions struct {
+	app     *App
+	all     bool
+	last    int
+	json    bool
+	watch   bool
+	project string
+	mine    bool
+}
+
+func (a *App) psCommand() *cobra.Command {
+	o := &psOptions{app: a}
+	c := &cobra.Command{
+		Use: "ps", Short: "list runs and jobs", Args: cobra.NoArgs,
+		Long: "List the jobs that have not ended, of both tongues; with -a also those that have, newest last.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.all, "all", "a", false, "also jobs that have ended")
+	f.IntVarP(&o.last, "last", "n", 0, "the last `N` jobs, ended or not")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.BoolVarP(&o.watch, "watch", "w", false, "print again whenever something changes, until interrupted")
+	f.StringVar(&o.project, "project", "", "only jobs of `PROJECT`")
+	f.BoolVar(&o.mine, "me", false, "only your own jobs")
+	return c
+}
+
+func (o *psOptions) run(ctx context.Context) error {
+	if o.last < 0 {
+		return usagef("-n %d: want a number from 1 on", o.last)
+	}
+	if o.watch && o.json {
+		return usagef("-w shows a table; for a program there is `bireme events -f --json`")
+	}
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	q := client.JobsQuery{History: o.all || o.last > 0, Limit: o.last}
+	if o.project != "" {
+		q.Projects = []string{o.project}
+	}
+	if o.mine {
+		me, err := c.Whoami(ctx)
+		if err != nil {
+			return err
+		}
+		q.Users = []string{string(me.User)}
+	}
+	if !o.watch {
+		_, err := o.print(ctx, c, q)
+		return err
+	}
+	return o.follow(ctx, c, q)
+}
+
+// follow prints a fresh table on a clear screen after each change; changes that come together make one.
+func (o *psOptions) follow(ctx context.Context, c *client.Client, q client.JobsQuery) error {
+	for {
+		fmt.Fprint(o.app.Out, "\x1b[H\x1b[2J")
+		seq, err := o.print(ctx, c, q)
+		if err != nil {
+			return err
+		}
+		if err := nextChange(ctx, c, seq); err != nil {
+			return err
+		}
+		if err := wait(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// nextChange waits for an event after seq. An end of the stream or a purge is a reason to look again, no more.
+func nextChange(ctx context.Context, c *client.Client, seq int64) error {
+	err := c.Watch(ctx, seq, func(*core.Event) error { return errStop })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch core.CodeOf(err) {
+	case core.Denied, core.Unknown:
+		return err
+	}
+	return nil
+}
+
+func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQuery) (int64, error) {
+	list, err := listJobs(ctx, c, q)
+	if err != nil {
+		return 0, err
+	}
+	if o.json {
+		return list.Seq, o.app.printJSON(list)
+	}
+	t := table{{"JOB", "NAME", "USER", "PROJECT", "STATE", "SUBMITTED", "RUNTIME", "NODES", "CPUS", "WHERE"}}
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		t.row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j), fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j))
+	}
+	return list.Seq, t.write(o.app.Out)
+}
+
+// listJobs asks for live jobs in short, or with history in full and shortens here.
+func listJobs(ctx context.Context, c *client.Client, q client.JobsQuery) (*client.BriefList, error) {
+	if !q.History {
+		list, err := c.Briefs(ctx, q)
+		if err == nil && list.Jobs == nil {
+			list.Jobs = []client.Brief{}
+		}
+		return list, err
+	}
+	full, err := c.Jobs(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.BriefList{Seq: full.Seq, Now: full.Now, Jobs: []client.Brief{}}
+	for i := range full.Jobs {
+		if full.Jobs[i].Spec != nil {
+			out.Jobs = append(out.Jobs, client.BriefOf(&full.Jobs[i], full.Now))
+		}
+	}
+	return out, nil
+}
+
+func jobName(j *client.Brief) string {
+	switch {
+	case j.Tasks != "":
+		return fmt.Sprintf("%d_[%s]", j.Base, j.Tasks)
+	case j.Base != 0:
+		return fmt.Sprintf("%d_%d", j.Base, j.Task)
+	}
+	return fmt.Sprint(int64(j.ID))
+}
+
+// jobState is the state's name in small letters: native listings are not Slurm's.
+func jobState(j *client.Brief) string {
+	if j.Flags.Has(core.Completing) {
+		return lower(j.State) + " (cleaning up)"
+	}
+	return lower(j.State)
+}
+
+func runtime(j *client.Brief) string {
+	if j.State == core.Pending {
+		return ""
+	}
+	return span(j.Elapsed.Duration())
+}
+
+// where is the nodes of a job that has some, and otherwise why it has none.
+func where(j *client.Brief) string {
+	switch {
+	case j.NodeList != "":
+		return j.NodeList
+	case j.State == core.Pending:
+		return "(" + j.Reason.String() + ")"
+	}
+	return ""
+}
+
+func ago(now, t core.Time) string {
+	if t == 0 || now == 0 {
+		return ""
+	}
+	return span(max(0, now.Sub(t))) + " ago"
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// errStop ends a watch that has seen enough.
+var errStop = errors.New("stop")
+
+func lower(s core.JobState) string { return strings.ToLower(s.String()) }
+
+// isJobID tells "12" and "12_3" from a run's name, which starts with a letter.
+func isJobID(ref string) bool {
+	base, task, isTask := strings.Cut(ref, "_")
+	_, err := strconv.ParseUint(base, 10, 63)
+	if err == nil && isTask {
+		_, err = strconv.ParseUint(task, 10, 31)
+	}
+	return err == nil
+}
+
+// findJob gives the job that ref means: a job id, or the newest run of that name and of it the last job.
+func findJob(ctx context.Context, c *client.Client, project, ref string) (string, error) {
+	if isJobID(ref) {
+		return ref, nil
+	}
+	run, err := findRun(ctx, c, project, ref)
+	if err != nil {
+		return "", err
+	}
+	if len(run.Jobs) == 0 {
+		return "", core.Errorf(core.NotFound, "run %s has no job", ref)
+	}
+	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
+}
+
+// findRun gives the newest run of a name.
+func findRun(ctx context.Context, c *client.Client, project, name string) (*client.Run, error) {
+	list, err := c.Runs(ctx, project, name)
+	if err != nil {
+		return nil, err
+	}
+	var newest *client.Run
+	for i := range list.Runs {
+		if r := &list.Runs[i]; r.Name == name && (newest == nil || r.Created > newest.Created) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists what there is", name, inProject(project))
+	}
+	return newest, nil
+}
+
+func inProject(p string) string {
+	if p == "" {
+		return ""
+	}
+	return " in project " + p
+}
+
+// oneJob gives a single job by id, its record for an array.
+func oneJob(ctx context.Context, c *client.Client, id string) (*client.Job, error) {
+	list, err := c.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Jobs) == 0 {
+		return nil, core.Errorf(core.NotFound, "there is no job %s", id)
+	}
+	return &list.Jobs[0], nil
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type whyOptions struct {
+	app     *App
+	json    bool
+	project string
+	ref     string
+}
+
+func (a *App) whyCommand() *cobra.Command {
+	o := &whyOptions{app: a}
+	c := &cobra.Command{
+		Use: "why RUN|JOB", Short: "tell why a job waits, or how it ended", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ref = args[0]
+			return o.run(cmd.Context())
+		},
+	}
+	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	c.Flags().StringVar(&o.project, "project", "", "`PROJECT` of the run")
+	return c
+}
+
+func (o *whyOptions) run(ctx context.Context) error {
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	id, err := findJob(ctx, c, project(c, o.project), o.ref)
+	if err != nil {
+		return err
+	}
+	w, err := c.Why(ctx, id)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.app.printJSON(w)
+	}
+	j, err := oneJob(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "job %s", id)
+	if j.Spec != nil && j.Spec.Name != "" {
+		fmt.Fprintf(&b, " (%s)", cell(j.Spec.Name))
+	}
+	fmt.Fprintf(&b, " is %s", lower(w.State))
+	if w.Reason != "" {
+		fmt.Fprintf(&b, ": %s", w.Reason)
+	}
+	b.WriteByte('\n')
+	if w.Why != "" {
+		fmt.Fprintf(&b, "  %s\n", cell(w.Why))
+	}
+	if w.State == core.Pending {
+		if err := o.waiting(ctx, c, &b, w, j); err != nil {
+			return err
+		}
+	}
+	_, err = o.app.Out.Write([]byte(b.String()))
+	return err
+}
+
+// waiting adds when a job may start, and what it asks for beside what there is.
+func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job) error {
+	if w.Expected != 0 {
+		kind := "reserved"
+		if w.Estimate {
+			kind = "an estimate"
+		}
+		fmt.Fprintf(b, "  expected start: %s, in %s (%s)\n", clock(w.Expected), span(max(0, w.Expected.Sub(core.At(o.app.Now())))), kind)
+	} else {
+		b.WriteString("  expected start: not known\n")
+	}
+	if j.Spec == nil {
+		return nil
+	}
+	fmt.Fprintf(b, "  it asks for:    %s\n", asked(&j.Spec.Shape))
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "  there is:       %s\n", available(list.Nodes, partitionOf(j)))
+	return nil
+}
+
+func partitionOf(j *client.Job) []string {
+	if j.Spec.Partition == "" {
+		return nil
+	}
+	return strings.Split(string(j.Spec.Partition), ",")
+}
+
+// available words what the nodes of the given partitions (nil: all) have, and what of it is free.
+func available(nodes []client.Node, partitions []string) string {
+	var total, usable, freeCPUs, cpus int32
+	var freeMem, mem core.Bytes
+	free := map[string]int64{}
+	var kinds []string
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Roles&core.Compute == 0 || !inPartitions(n, partitions) {
+			continue
+		}
+		total++
+		cpus, mem = max(cpus, n.Hardware.CPUs), max(mem, n.Hardware.Memory)
+		if !n.Usable() {
+			continue
+		}
+		usable++
+		freeCPUs = max(freeCPUs, n.Hardware.CPUs-n.AllocCPUs)
+		freeMem = max(freeMem, n.Hardware.Memory-n.AllocMem)
+		for _, g := range n.Hardware.Gres {
+			name := g.Name
+			if g.Type != "" {
+				name += ":" + g.Type
+			}
+			if _, seen := free[name]; !seen {
+				kinds = append(kinds, name)
+			}
+			left := g.Count
+			for _, u := range n.AllocGres {
+				if u.Name == g.Name && u.Type == g.Type {
+					left -= u.Count
+				}
+			}
+			free[name] = max(free[name], left)
+		}
+	}
+	text := fmt.Sprintf("%s, %d in use or idle; the largest has %s and %s of memory; free on one node: at most %s, %s",
+		plural(total, "node"), usable, plural(cpus, "CPU"), size(mem), plural(freeCPUs, "CPU"), size(freeMem))
+	for _, k := range kinds {
+		text += fmt.Sprintf(", %s:%d", k, free[k])
+	}
+	return text
+}
+
+func inPartitions(n *client.Node, want []string) bool {
+	if len(want) == 0 || len(n.Partitions) == 0 {
+		return true
+	}
+	for _, w := range want {
+		for _, p := range n.Partitions {
+			if string(p) == w {
+				return true
+			}
+		}
+	}
+	return false
+}

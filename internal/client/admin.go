@@ -1,0 +1,42 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// UpdateUser is the body of PATCH /api/v1/users/{name}. Nil fields stay.
+type UpdateUser struct {
+	UnixName *string           `json:"unix_name,omitempty"`
+	Role     *core.Role        `json:"role,omitempty"`
+	Default  *core.ProjectName `json:"default_project,omitempty"`
+	Disabled *bool             `json:"disabled,omitempty"`
+}
+
+// PutMember is the body of PUT /api/v1/projects/{project}/members/{user}; the empty role takes the user out.
+type PutMember struct {
+	Role core.Role `json:"role"`
+}
+
+// NewUser adds a user.
+func (c *Client) NewUser(ctx context.Context, u *core.User) error {
+	return c.do(ctx, call{method: "POST", path: api + "/users", body: u}, nil)
+}
+
+// UpdateUser changes a user.
+func (c *Client) UpdateUser(ctx context.Context, name core.UserName, u *UpdateUser) error {
+	return c.do(ctx, call{method: "PATCH", path: api + "/users/" + url.PathEscape(string(name)), body: u, again: always}, nil)
+}
+
+// NewProject adds a project.
+func (c *Client) NewProject(ctx context.Context, p *core.Project) error {
+	return c.do(ctx, call{method: "POST", path: api + "/projects", body: p}, nil)
+}
+
+// PutMember gives a user a role in a project; the empty role takes the user out.
+func (c *Client) PutMember(ctx context.Context, project core.ProjectName, user core.UserName, role core.Role) error {
+	path := api + "/projects/" + url.PathEscape(string(project)) + "/members/" + url.PathEscape(string(user))
+	return c.do(ctx, call{method: "PUT", path: path, body: PutMember{Role: role}, again: always}, nil)
+}
