@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+)
+
+// cluster is a running standalone cluster in a folder of its own.
+type cluster struct {
+	bin, dir, links string
+	env             []string
+	args            []string
+	wrap            []string // put before biremed, e.g. strace
+	c               *client.Client
+	cmd             *exec.Cmd
+}
+
+// up starts a cluster and waits until it is ready.
+func (s *suite) up(ctx context.Context, wrap []string, args ...string) (*cluster, error) {
+	dir, err := os.MkdirTemp("", "bireme-bench-")
+	if err != nil {
+		return nil, err
+	}
+	bin, err := filepath.Abs(s.bin)
+	if err != nil {
+		return nil, err
+	}
+	cl := &cluster{bin: bin, dir: dir, links: filepath.Join(dir, "links"), args: args, wrap: wrap}
+	if err := cl.start(ctx); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	if out, err := exec.Command(filepath.Join(bin, "bireme"), "links", cl.links).CombinedOutput(); err != nil {
+		cl.down()
+		return nil, fmt.Errorf("bireme links: %w: %s", err, out)
+	}
+	return cl, nil
+}
+
+// start runs standalone detached, or in the foreground under wrap, and reads what it exports.
+func (cl *cluster) start(ctx context.Context) error {
+	state := filepath.Join(cl.dir, "state")
+	args := append([]string{"standalone", "--dir", state}, cl.args...)
+	if len(cl.wrap) == 0 {
+		cmd := exec.CommandContext(ctx, filepath.Join(cl.bin, "biremed"), append(args, "--detach")...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("biremed standalone: %w: %s", err, stderr.String())
+		}
+		return cl.exports(string(out))
+	}
+	argv := append(append(append([]string{}, cl.wrap...), filepath.Join(cl.bin, "biremed")), args...)
+	cl.cmd = exec.Command(argv[0], argv[1:]...)
+	cl.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pipe, err := cl.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cl.cmd.Start(); err != nil {
+		return err
+	}
+	var text []byte
+	buf := make([]byte, 4096)
+	for !bytes.Contains(text, []byte("BIREME_CA=")) || !bytes.HasSuffix(text, []byte("\n")) {
+		n, err := pipe.Read(buf)
+		text = append(text, buf[:n]...)
+		if err != nil {
+			return fmt.Errorf("standalone under %s ended: %w: %s", cl.wrap[0], err, text)
+		}
+	}
+	return cl.exports(string(text))
+}
+
+// exports reads `export NAME=VALUE` lines.
+func (cl *cluster) exports(text string) error {
+	cl.env = nil
+	for line := range strings.Lines(text) {
+		kv := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export "))
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			cl.env = append(cl.env, name+"="+strings.Trim(value, `'";`))
+		}
+	}
+	var set client.Settings
+	for _, kv := range cl.env {
+		if v, ok := strings.CutPrefix(kv, "BIREME_SERVER="); ok {
+			set.Servers = strings.Fields(strings.ReplaceAll(v, ",", " "))
+		}
+	}
+	if len(set.Servers) == 0 {
+		return fmt.Errorf("standalone exported no BIREME_SERVER: %q", text)
+	}
+	set.Timeout = time.Minute
+	var err error
+	cl.c, err = client.New(set)
+	return err
+}
+
+func (cl *cluster) socket() string {
+	for _, kv := range cl.env {
+		if v, ok := strings.CutPrefix(kv, "BIREME_SERVER=unix:"); ok {
+			v, _, _ = strings.Cut(v, ",")
+			return v
+		}
+	}
+	return ""
+}
+
+// stop ends the cluster and leaves its state.
+func (cl *cluster) stop() error {
+	out, err := exec.Command(filepath.Join(cl.bin, "biremed"), "stop", "--dir", filepath.Join(cl.dir, "state")).CombinedOutput()
+	if cl.cmd != nil {
+		cl.cmd.Wait()
+		cl.cmd = nil
+	}
+	if err != nil {
+		return fmt.Errorf("biremed stop: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (cl *cluster) down() {
+	if err := cl.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	os.RemoveAll(cl.dir)
+}
+
+// command prepares one of the Slurm-named commands.
+func (cl *cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(cl.links, name), args...)
+	cmd.Env = append(append(envOf(1), "PATH="+cl.links+":"+os.Getenv("PATH")), cl.env...)
+	cmd.Dir = cl.dir
+	return cmd
+}
+
+// serverPID reads the pid file of the server.
+func (cl *cluster) serverPID() (int, error) {
+	b, err := os.ReadFile(filepath.Join(cl.dir, "state", "server.pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// procs lists the processes whose command line names the cluster's folder.
+func (cl *cluster) procs() []int {
+	var pids []int
+	dirs, _ := os.ReadDir("/proc")
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline"))
+		if err == nil && bytes.Contains(b, []byte(cl.dir)) && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// cpu is the CPU time of the cluster's processes so far, children that ended included.
+func (cl *cluster) cpu() time.Duration {
+	var d time.Duration
+	for _, pid := range cl.procs() {
+		d += procCPU(pid)
+	}
+	return d
+}
+
+func procCPU(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	var ticks int64
+	for _, i := range []int{11, 12, 13, 14} {
+		n, _ := strconv.ParseInt(f[i], 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// rss is a process's resident memory.
+func rss(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b))
+	n, _ := strconv.ParseInt(f[1], 10, 64)
+	return n * int64(os.Getpagesize())
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table.
+type row struct {
+	what   string
+	value  string
+	limit  string // what this machine allows, or a peer does
+	ratio  string
+	budget string
+}
+
+// suite carries the options and collects the table.
+type suite struct {
+	bin   string
+	jobs  int
+	many  int // jobs for restart and memory
+	queue int // jobs for squeue
+	rows  []row
+	lim   limits
+	keep  string
+	only  []string
+}
+
+func main() {
+	var s suite
+	var slurm bool
+	var only string
+	flag.StringVar(&s.bin, "bin", envOr("BIREME_BIN", "bin"), "folder of the built binaries")
+	flag.IntVar(&s.jobs, "jobs", 5000, "jobs of `true` in the end-to-end rows")
+	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
+	flag.IntVar(&s.queue, "queue", 50_000, "pending jobs for the squeue row")
+	flag.BoolVar(&slurm, "slurm", false, "do the same work on the installed Slurm as well, in the same run")
+	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array")
+	flag.Parse()
+	if only != "" {
+		s.only = strings.Split(only, ",")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := s.run(ctx, slurm); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func envOr(name, or string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return or
+}
+
+func (s *suite) wants(name string) bool { return len(s.only) == 0 || slices.Contains(s.only, name) }
+
+func (s *suite) run(ctx context.Context, slurm bool) error {
+	progress("measuring what this machine allows")
+	var err error
+	if s.lim, err = measureLimits(ctx); err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		f    func(context.Context) error
+	}{
+		{"submit", s.submissions}, {"fsync", s.slowDisk}, {"sbatch", s.sbatch}, {"start", s.startLatency}, {"array", s.bigArray},
+		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle},
+	}
+	for _, st := range steps {
+		if !s.wants(st.name) {
+			continue
+		}
+		progress("%s", st.name)
+		if err := st.f(ctx); err != nil {
+			return fmt.Errorf("%s: %w", st.name, err)
+		}
+	}
+	if slurm {
+		progress("the same on Slurm")
+		if err := s.slurm(ctx); err != nil {
+			return fmt.Errorf("slurm: %w", err)
+		}
+	}
+	s.print()
+	return nil
+}
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+func (s *suite) add(r row) {
+	s.rows = append(s.rows, r)
+	progress("  %-58s %s  (limit %s, ratio %s)", r.what, r.value, r.limit, r.ratio)
+}
+
+func (s *suite) print() {
+	w := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "WHAT\tMEASURED\tLIMIT OR PEER\tRATIO\tFLOOR")
+	for _, r := range s.rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.what, r.value, r.limit, r.ratio, r.budget)
+	}
+	w.Flush()
+}
