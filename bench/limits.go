@@ -133,7 +133,10 @@ func forkLimit(dir string, n int) (perSecond float64, cpu time.Duration, err err
 
 func forkOne(dir string, i int64) error {
 	path := filepath.Join(dir, fmt.Sprintf("job%d.sh", i))
-	if err := os.WriteFile(path, []byte(scriptOf("bench", i)), 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child forked meanwhile would hold the script open for writing: text file busy
+	err := os.WriteFile(path, []byte(scriptOf("bench", i)), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		return err
 	}
 	defer os.Remove(path)
