@@ -54,7 +54,8 @@ type Agent struct {
 	mu       sync.Mutex
 	settings wire.NodeSettings
 	beat     time.Duration
-	last     time.Duration // boottime of the server's last word; 0: none since the boot
+	last     time.Duration // boottime of the server's last word
+	lease    time.Duration // boottime of our last word that the server is known to have heard: fences count from it
 	fences   fences
 	problems []wire.Problem
 	refence  chan struct{} // fences have changed
@@ -163,8 +164,6 @@ func (a *Agent) settle(w *wire.Welcome) {
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
 	a.heard()
-	a.rememberFence()
-	poke(a.refence)
 }
 
 func (a *Agent) heartbeat() time.Duration {

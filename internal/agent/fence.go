@@ -61,7 +61,7 @@ func (a *Agent) fenceFile() string { return filepath.Join(a.opt.Dir, "fence.json
 // rememberFence writes when the server was last heard. Without a fence nothing is kept.
 func (a *Agent) rememberFence() {
 	a.mu.Lock()
-	rec := fenceRecord{Boot: hostBootID(a.root), Heard: a.last, Fences: a.fences}
+	rec := fenceRecord{Boot: hostBootID(a.root), Heard: a.lease, Fences: a.fences}
 	a.mu.Unlock()
 	if !rec.Fences.any() {
 		_ = os.Remove(a.fenceFile()) // mostly not there
@@ -83,6 +83,7 @@ func (a *Agent) rememberFence() {
 // recallFence takes up what an agent before this one knew.
 func (a *Agent) recallFence() {
 	a.last = bootTime()
+	a.lease = a.last
 	b, err := os.ReadFile(a.fenceFile())
 	if err != nil {
 		return
@@ -91,7 +92,15 @@ func (a *Agent) recallFence() {
 	if json.Unmarshal(b, &rec) != nil || rec.Boot != hostBootID(a.root) {
 		return
 	}
-	a.fences, a.last = rec.Fences, min(rec.Heard, a.last)
+	a.fences, a.lease = rec.Fences, min(rec.Heard, a.lease)
+}
+
+// renewFence counts silence from a moment.
+func (a *Agent) renewFence(sent time.Duration) {
+	a.mu.Lock()
+	a.lease = max(a.lease, sent)
+	a.mu.Unlock()
+	poke(a.refence)
 }
 
 // watchFences kills what runs behind a fence after too long a silence.
@@ -104,7 +113,7 @@ func (a *Agent) watchFences(ctx context.Context) error {
 	var noted time.Duration // beginning of the silence that was written down
 	for {
 		a.mu.Lock()
-		f, last := a.fences, a.last
+		f, last := a.fences, a.lease
 		a.mu.Unlock()
 		wait := time.Hour // without a fence there is nothing to watch
 		if least := f.least(); least > 0 {

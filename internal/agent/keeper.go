@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -191,17 +194,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 			st.taskExited(x)
 		}
 	case wire.TypeJobDone:
-		var d wire.JobDone
-		if err := f.Decode(&d); err != nil {
-			return err
-		}
 		l.tell(f.Type, rawHeader(f))
-		switch {
-		case d.Unkillable != "":
-			a.problem(true, "Kill task failed")
-		case d.EpilogFailed != "":
-			a.problem(true, "Epilog error")
-		}
 	case wire.TypeLog, wire.TypeUsage, wire.TypeReply:
 		var r struct {
 			Ref  uint64 `json:"ref"`
@@ -245,23 +238,62 @@ func (k KeeperSpec) Shutdown(ctx context.Context) error {
 	return shutdownOn(ctx, c)
 }
 
+// Recover runs a keeper only to clean up after one that died: it kills what is left, notes the ends as lost, and ends.
+func (k KeeperSpec) Recover(ctx context.Context) error {
+	c, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return shutdownOn(ctx, c)
+}
+
 func shutdownOn(ctx context.Context, c net.Conn) error {
 	conn := wire.NewConn(c)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+	peer, err := peerOf(c)
+	if err != nil {
+		return err
+	}
+	p, err := process.Open(int(peer.Pid))
+	if err != nil || p == nil {
+		return err
+	}
+	defer p.Close()
 	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
 		return err
 	}
 	if err := conn.Send(wire.TypeShutdown, nil); err != nil {
 		return err
 	}
-	for {
-		if _, err := conn.Next(); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return nil // it closes the connection when it ends
-		}
+	for err == nil { // it may have something to say until it closes
+		_, err = conn.Next()
 	}
+	return p.Wait(ctx)
+}
+
+// Kill kills a keeper alone, and returns when it is gone. What it held runs on until another keeper or its cgroups' end.
+func (k KeeperSpec) Kill(ctx context.Context) error {
+	c, err := net.Dial("unix", k.Socket)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	peer, err := peerOf(c)
+	if err != nil {
+		return err
+	}
+	p, err := process.Open(int(peer.Pid))
+	if err != nil || p == nil {
+		return err
+	}
+	defer p.Close()
+	if err := p.Signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	return p.Wait(ctx)
 }

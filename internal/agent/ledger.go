@@ -32,12 +32,13 @@ func nameOf(k wire.Key) name { return name{k.Job, k.Attempt, k.Step} }
 
 // running is a launch that has not ended.
 type running struct {
-	key    wire.Key
-	stream bool         // its output is streamed into the log store
-	logged bool         // and is there, all of it
-	fenced bool         // killed after too long a silence
-	ranks  []int32      // of its tasks, when its stdio goes to srun
-	redo   []wire.Frame // until it is known to have started: the launch and the orders after it, for a keeper's successor
+	key     wire.Key
+	stream  bool         // its output is streamed into the log store
+	logged  bool         // and is there, all of it
+	fenced  bool         // killed after too long a silence
+	ranks   []int32      // of its tasks, when its stdio goes to srun
+	readers int          // tasks that have an input
+	redo    []wire.Frame // until it is known to have started: the launch and the orders after it, for a keeper's successor
 }
 
 // end is a launch that ended and whose end the server has not yet made durable.
@@ -127,6 +128,10 @@ func (l *ledger) launch(w *wire.Launch) error {
 		for _, t := range w.Program.Tasks {
 			r.ranks = append(r.ranks, int32(t.Rank))
 		}
+		r.readers = max(1, len(r.ranks))
+		if w.Stdio.PTY {
+			r.readers = 1
+		}
 	}
 	l.order.Lock()
 	defer l.order.Unlock()
@@ -142,7 +147,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 	}
 	l.running[n] = r
 	if st := l.streams[n]; st != nil {
-		st.setRanks(r.ranks)
+		st.launched(r)
 	}
 	down := l.down
 	up := l.up

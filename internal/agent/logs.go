@@ -69,6 +69,7 @@ func (s *session) run(w *follower) {
 				return
 			}
 		}
+		at = max(at, w.have()) // the store had more than we knew
 		l, data, err := s.readLog(w.key, at, logWait)
 		if errors.Is(err, errNoKeeper) {
 			if !s.pause(200 * time.Millisecond) { // another keeper is on its way

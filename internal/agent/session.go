@@ -26,6 +26,9 @@ type session struct {
 	mu   sync.Mutex
 	logs map[name]*follower
 	over bool // done is closed, no more work begins
+	// beats are the times the hello (0) and the heartbeats (from 1) were sent; those answered are cut off, first counts them.
+	beats []time.Duration
+	first int64
 }
 
 // connect dials and runs one session. welcomed tells whether it came so far that the server was found good.
@@ -42,6 +45,7 @@ func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
 	defer stop()
 	defer s.close()
 	run, ended := a.ledger.attach(s)
+	s.beats = append(s.beats, bootTime())
 	if err := s.conn.Send(wire.TypeNodeHello, a.hello(run, ended)); err != nil {
 		return false, err
 	}
@@ -120,6 +124,7 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 	a := s.a
 	a.up.learn(w.Servers)
 	a.settle(&w)
+	s.renew(0)
 	a.log.Info("connected", "cluster", w.Cluster, "server_version", w.Version, "ended", len(ended))
 	for _, k := range w.Kill {
 		s.a.log.Info("killing what the server does not want", "job", k.Job, "attempt", k.Attempt, "step", k.Step)
@@ -194,6 +199,11 @@ func (s *session) take(f wire.Frame) error {
 	case wire.TypeBye:
 		return errBye
 	case wire.TypePong:
+		var p wire.Pong
+		if err := f.Decode(&p); err != nil {
+			return err
+		}
+		s.renew(p.Seq)
 	default:
 		a.log.Debug("frame of an unknown type", "type", int(f.Type)) // a newer server: what matters has a version
 	}
@@ -210,8 +220,7 @@ func (s *session) ended(e *end, payload []byte) {
 	case e.stream:
 		s.send(wire.TypeExited, e.header)
 	case len(payload) > 0:
-		s.send(wire.TypeLogChunk, wire.LogChunk{Key: x.Key, Offset: x.LogFrom, Tail: true, End: true}, payload)
-		s.send(wire.TypeExited, e.header)
+		s.send(wire.TypeExited, e.header, payload)
 		s.a.ledger.logged(x.Key)
 	case x.LogSize <= x.LogFrom:
 		s.send(wire.TypeExited, e.header)
@@ -230,8 +239,6 @@ func (s *session) ended(e *end, payload []byte) {
 		s.a.problem(true, "Kill task failed") // as Slurm 22.05 words it
 	case x.Cause == wire.CausePrologFailed:
 		s.a.problem(true, "Prolog error")
-	case x.EpilogFailed != "":
-		s.a.problem(true, "Epilog error")
 	}
 }
 
@@ -253,8 +260,26 @@ func (s *session) beat() {
 			return
 		}
 		free, _ := meminfo(a.root, "MemAvailable") // 0 where the kernel does not say
+		s.mu.Lock()
+		s.beats = append(s.beats, bootTime())
+		s.mu.Unlock()
 		s.send(wire.TypeHeartbeat, wire.Heartbeat{Load: loadAvg(a.root), FreeMem: free, Now: core.At(time.Now())})
 	}
+}
+
+// renew notes that the server has heard the hello or a heartbeat. Fences count from when that was sent, not from when the
+// answer came: the server counts from in between.
+func (s *session) renew(seq int64) {
+	s.mu.Lock()
+	i := seq - s.first
+	if i < 0 || i >= int64(len(s.beats)) {
+		s.mu.Unlock()
+		return
+	}
+	sent := s.beats[i]
+	s.beats, s.first = s.beats[i+1:], seq+1
+	s.mu.Unlock()
+	s.a.renewFence(sent)
 }
 
 // impatient is a connection that gives up on a peer that takes nothing for a while, so that no sender waits for ever.

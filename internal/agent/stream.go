@@ -30,18 +30,21 @@ type stepStream struct {
 	a   *Agent
 	key wire.Key
 
-	mu     sync.Mutex
-	ranks  []int32
-	got    map[lane]int64 // bytes received from the keeper
-	queue  []item
-	wake   chan struct{} // something is in the queue
-	room   chan struct{} // some input was acknowledged
-	token  string
-	open   bool          // somebody dials or copies
-	over   bool          // the last frame is in the queue
-	gone   chan struct{} // closed when the step is forgotten
-	input  map[int]*inputLane
-	closed bool
+	mu    sync.Mutex
+	ranks []int32
+	got   map[lane]int64 // bytes received from the keeper
+	queue []item
+	wake  chan struct{} // something is in the queue
+	room  chan struct{} // some input was acknowledged
+	token string
+	open  bool          // somebody dials or copies
+	over  bool          // the last frame is in the queue
+	gone  chan struct{} // closed when the step is forgotten
+	input map[int]*inputLane
+	eaten map[int]int64 // input consumed by each task
+	// readers is how many tasks have an input: all, or the one that has the terminal.
+	readers int
+	closed  bool
 }
 
 // inputLane is standard input on its way to a task (-1: all of them).
@@ -51,6 +54,13 @@ type inputLane struct {
 	eof         bool
 }
 
+// take notes that all tasks of the lane have consumed their input up to an offset.
+func (in *inputLane) take(offset int64) {
+	if n := offset - in.acked; n > 0 && n <= int64(len(in.unacked)) {
+		in.unacked, in.acked = in.unacked[n:], offset
+	}
+}
+
 func (a *Agent) stream(k wire.Key) *stepStream {
 	a.ledger.mu.Lock()
 	defer a.ledger.mu.Unlock()
@@ -58,19 +68,19 @@ func (a *Agent) stream(k wire.Key) *stepStream {
 	st := a.ledger.streams[n]
 	if st == nil {
 		st = &stepStream{a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-			gone: make(chan struct{}), input: map[int]*inputLane{}}
+			gone: make(chan struct{}), input: map[int]*inputLane{}, eaten: map[int]int64{}}
 		if r := a.ledger.running[n]; r != nil {
-			st.ranks, st.key = r.ranks, r.key
+			st.ranks, st.readers, st.key = r.ranks, r.readers, r.key
 		}
 		a.ledger.streams[n] = st
 	}
 	return st
 }
 
-func (st *stepStream) setRanks(r []int32) {
+func (st *stepStream) launched(r *running) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.ranks = r
+	st.ranks, st.readers = r.ranks, r.readers
 }
 
 func (st *stepStream) rank(task int) int32 {
@@ -169,21 +179,38 @@ func (st *stepStream) forgotten() {
 	}
 }
 
-// acked takes the keeper's word how far input was consumed.
+// acked takes the keeper's word how far a task has consumed its input. What goes to all counts by the slowest.
 func (st *stepStream) acked(d wire.DataAck) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	in := st.input[d.Task]
-	if in == nil {
-		in = &inputLane{sent: d.Offset, acked: d.Offset} // of an agent before us
-		st.input[d.Task] = in
-		return
+	st.eaten[d.Task] = d.Offset
+	if in := st.input[d.Task]; in != nil {
+		in.take(d.Offset)
 	}
-	if n := d.Offset - in.acked; n > 0 && n <= int64(len(in.unacked)) {
-		in.unacked = in.unacked[n:]
-		in.acked = d.Offset
+	if in := st.input[-1]; in != nil && len(st.eaten) >= st.readers {
+		least := d.Offset
+		for _, at := range st.eaten {
+			least = min(least, at)
+		}
+		in.take(least)
 	}
 	poke(st.room)
+}
+
+// lane gives the input of a task (-1: all); one that an agent before us fed goes on where that was.
+func (st *stepStream) lane(task int) *inputLane {
+	in := st.input[task]
+	if in == nil {
+		in = &inputLane{}
+		for t, at := range st.eaten {
+			if t == task || task < 0 {
+				in.sent = max(in.sent, at)
+			}
+		}
+		in.acked = in.sent
+		st.input[task] = in
+	}
+	return in
 }
 
 // again sends a new keeper's connection the input it may not have.
@@ -339,11 +366,7 @@ func (st *stepStream) feed(ctx context.Context, rank int32, data []byte) error {
 	for {
 		st.mu.Lock()
 		task := st.task(rank)
-		in := st.input[task]
-		if in == nil {
-			in = &inputLane{}
-			st.input[task] = in
-		}
+		in := st.lane(task)
 		if in.eof || st.over {
 			st.mu.Unlock()
 			return nil
