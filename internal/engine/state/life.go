@@ -140,6 +140,9 @@ func (s *State) judge(next *core.Job, in *Exited) {
 		next.Message = in.Message
 		s.back(next, true, "launch failed requeued held")
 		return
+	case CauseEnv:
+		s.back(next, true, "user env retrieval failed requeued held")
+		return
 	case CauseLaunch:
 		next.Exit = core.Exit{Signal: 53} // as Slurm: launch setup error
 		s.end(next, core.Failed, core.ReasonLaunchFailure, in.Message)
