@@ -1,0 +1,388 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Bounds of a connection.
+const (
+	helloPatience = 10 * time.Second
+	maxReports    = 1024    // reports to the engine under way; the reader waits beyond
+	flushAt       = 1 << 20 // a batch of frames is written when it has grown to this
+)
+
+// conn is one agent's stream.
+type conn struct {
+	h    *Hub
+	who  ca.Node
+	c    net.Conn
+	r    *wire.Reader
+	ctx  context.Context
+	stop context.CancelCauseFunc
+
+	reports chan report // to settle, in the order they were sent to the engine
+	beats   int64       // heartbeats received; the reader's
+
+	mu      sync.Mutex
+	orders  []order
+	acks    []wire.Key
+	leaving bool
+	wake    chan struct{} // capacity 1: something is queued
+}
+
+// Serve runs one agent's stream on c until it breaks, ctx ends or the hub is shut down. The certificate has been verified;
+// who is what it says.
+func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return errors.Join(errors.New("the server stops"), c.Close())
+	}
+	h.conns.Add(1)
+	h.mu.Unlock()
+	defer h.conns.Done()
+
+	k := &conn{h: h, who: who, c: c, r: wire.NewReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1)}
+	k.ctx, k.stop = context.WithCancelCause(ctx)
+	// Closing the connection is what ends reader and writer, whoever wants it.
+	unhook := context.AfterFunc(k.ctx, func() { _ = c.Close() })
+	defer unhook()
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		k.settle()
+	}()
+	err := k.run()
+	k.cut(err)
+	h.detach(k)
+	<-settled
+	_ = c.Close() // it may be closed already
+	return err
+}
+
+func (k *conn) run() error {
+	hello, err := k.hello()
+	if err != nil {
+		return err
+	}
+	k.h.attach(k, hello)
+	welcome, err := k.register(hello)
+	if err != nil {
+		return err
+	}
+	if err := k.write(func(b []byte) ([]byte, error) { return wire.AppendFrame(b, wire.TypeWelcome, welcome) }); err != nil {
+		return err
+	}
+	k.reconcile(hello)
+	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended), "version", hello.Version)
+	writer := make(chan struct{})
+	go func() {
+		defer close(writer)
+		k.cut(k.writeLoop())
+	}()
+	err = k.readLoop()
+	k.cut(err)
+	<-writer
+	if cause := context.Cause(k.ctx); cause != nil {
+		err = cause
+	}
+	return err
+}
+
+// cut ends the connection; the first cause stays.
+func (k *conn) cut(err error) {
+	if err == nil {
+		err = net.ErrClosed
+	}
+	k.stop(err)
+}
+
+func (k *conn) hello() (*wire.NodeHello, error) {
+	if err := k.c.SetDeadline(time.Now().Add(helloPatience)); err != nil {
+		return nil, err
+	}
+	f, err := k.r.Next()
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the agent's hello: %w", err)
+	}
+	if f.Type != wire.TypeNodeHello {
+		return nil, fmt.Errorf("the agent began with a frame of type %d", f.Type)
+	}
+	hello := new(wire.NodeHello)
+	if err := f.Decode(hello); err != nil {
+		return nil, err
+	}
+	if hello.Node != k.who.Name {
+		return nil, fmt.Errorf("the certificate is %s's, the hello %s's", k.who.Name, hello.Node)
+	}
+	if hello.Protocol != wire.AgentProtocol {
+		return nil, fmt.Errorf("agent speaks version %d of the protocol, this server %d", hello.Protocol, wire.AgentProtocol)
+	}
+	return hello, k.c.SetDeadline(time.Time{})
+}
+
+// attach makes k the node's connection; an older one is half-open and cut. From here on orders are queued for k.
+func (h *Hub) attach(k *conn, hello *wire.NodeHello) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.node(k.who.Name)
+	if n.conn != nil {
+		n.conn.cut(errors.New("the agent connected again"))
+	}
+	n.conn, n.heard, n.fenced = k, time.Now(), false
+	if hello.Now != 0 {
+		n.skew = hello.Now.Go().Sub(n.heard)
+	}
+	if h.closed {
+		k.queue(order{typ: wire.TypeBye})
+		k.leave()
+	}
+}
+
+func (h *Hub) detach(k *conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := h.nodes[k.who.Name]; n != nil && n.conn == k {
+		n.conn = nil
+		h.log.Info("node disconnected", "node", k.who.Name, "err", context.Cause(k.ctx))
+	}
+}
+
+// register makes the ends the agent brings durable, then the node itself, and gives the welcome.
+func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
+	for i := range hello.Ended {
+		k.exited(&hello.Ended[i])
+	}
+	in := &state.Register{
+		Node: hello.Node, Hardware: hello.Hardware, Host: hello.Host, Roles: k.who.Roles, TrustRoot: k.who.TrustRoot,
+		Fleet: hello.Fleet, Features: hello.Features,
+	}
+	for _, r := range hello.Running {
+		in.Running = append(in.Running, state.StepRef{Job: core.JobID(r.Job), Attempt: r.Attempt, Step: r.Step})
+	}
+	// The ends go first into the same lane, so that when this is answered they are committed, and no launch is derived for
+	// what has ended.
+	reply, err := k.h.engine.Urgent(k.ctx, in)
+	if err != nil {
+		return nil, fmt.Errorf("register: %w", err)
+	}
+	w := &wire.Welcome{
+		Protocol: wire.AgentProtocol, Version: k.h.cfg.Version, Cluster: k.h.cfg.Cluster, Heartbeat: k.h.cfg.Heartbeat,
+		Fence: k.h.cfg.Fence, Servers: k.h.cfg.Servers, Settings: k.h.cfg.Settings,
+	}
+	for _, r := range reply.(*state.Reconciled).Kill {
+		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})
+	}
+	snap := k.h.engine.Snapshot()
+	for _, r := range hello.Running {
+		j, ok := snap.Job(core.JobID(r.Job))
+		if !ok || r.Step != wire.BatchStep || j.Attempt != r.Attempt {
+			continue
+		}
+		if f := j.Spec.More().Fence; f > 0 {
+			w.Fences = append(w.Fences, wire.JobFence{Job: j.ID, Fence: f.Duration()})
+		}
+		if j.Spec.IO.Stream {
+			_, end, err := k.h.logs.Range(logstore.Key{Job: j.ID, Attempt: r.Attempt})
+			if err != nil {
+				k.h.log.Warn("log store", "job", j.ID, "err", err)
+				continue
+			}
+			w.Logs = append(w.Logs, wire.LogAck{Key: r, Offset: end})
+		}
+	}
+	return w, nil
+}
+
+// reconcile queues what follows from the difference between what the node has and what it should have.
+func (k *conn) reconcile(hello *wire.NodeHello) {
+	type attempt struct {
+		job     int64
+		attempt int32
+	}
+	runs, knows := map[attempt]bool{}, map[wire.Key]bool{}
+	for _, r := range hello.Running {
+		runs[attempt{r.Job, r.Attempt}] = true
+		knows[wire.Key{Job: r.Job, Attempt: r.Attempt, Step: r.Step}] = true
+	}
+	for i := range hello.Ended {
+		e := hello.Ended[i].Key
+		knows[wire.Key{Job: e.Job, Attempt: e.Attempt, Step: e.Step}] = true
+	}
+	var lost []*core.Step
+	snap := k.h.engine.Snapshot()
+	k.h.mu.Lock()
+	for id := range k.h.node(k.who.Name).jobs {
+		j := k.h.jobs[id].job
+		rejoin(j, k.who.Name, runs[attempt{int64(j.ID), j.Attempt}], func(step string) bool {
+			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
+		}, k.queue)
+		for _, st := range snap.Steps(id) {
+			// A step on this node alone that the node does not know never reached it: nobody has its command any more.
+			if !st.State.Final() && st.Attempt == j.Attempt && len(st.Nodes) == 1 && st.Nodes[0] == k.who.Name &&
+				!knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: fmt.Sprint(st.ID)}] {
+				lost = append(lost, st)
+			}
+		}
+	}
+	k.h.mu.Unlock()
+	for _, st := range lost {
+		k.report(&state.Exited{Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
+			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name)}, nil)
+	}
+}
+
+// queue adds an order. An agent that does not drain its queue is cut: after its return everything is derived again.
+func (k *conn) queue(o order) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.orders) >= maxQueue {
+		k.cut(errors.New("the agent does not take its orders"))
+		return
+	}
+	k.orders = append(k.orders, o)
+	k.poke()
+}
+
+func (k *conn) ack(key wire.Key) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.acks = append(k.acks, key)
+	k.poke()
+}
+
+// leave lets the writer end the connection when its queue is empty.
+func (k *conn) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leaving = true
+	k.poke()
+}
+
+func (k *conn) poke() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeLoop writes what is queued; what is queued during a write leaves together in the next.
+func (k *conn) writeLoop() error {
+	for {
+		select {
+		case <-k.wake:
+		case <-k.ctx.Done():
+			return context.Cause(k.ctx)
+		}
+		k.mu.Lock()
+		orders, acks, leaving := k.orders, k.acks, k.leaving
+		k.orders, k.acks = nil, nil
+		k.mu.Unlock()
+		if err := k.writeAll(orders, acks); err != nil {
+			return err
+		}
+		if leaving {
+			return errors.New("the server stops")
+		}
+	}
+}
+
+func (k *conn) writeAll(orders []order, acks []wire.Key) error {
+	return k.write(func(b []byte) (_ []byte, err error) {
+		if len(acks) > 0 {
+			if b, err = wire.AppendFrame(b, wire.TypeAckExit, wire.AckExit{Keys: acks}); err != nil {
+				return b, err
+			}
+		}
+		for i := range orders {
+			if b, err = k.append(b, &orders[i]); err != nil {
+				return b, err
+			}
+			if len(b) >= flushAt {
+				if err := k.flush(b); err != nil {
+					return b, err
+				}
+				b = b[:0]
+			}
+		}
+		return b, nil
+	})
+}
+
+// append encodes an order. A launch whose blobs are gone ends the job; one whose blobs cannot be had now ends the
+// connection, and is derived again after it.
+func (k *conn) append(b []byte, o *order) ([]byte, error) {
+	if o.launch == nil {
+		return wire.AppendFrame(b, o.typ, o.header, o.payload...)
+	}
+	l, err := k.h.batchLaunch(k.ctx, o.launch)
+	switch {
+	case err == nil:
+		l.ScriptLen = len(l.Script)
+		return wire.AppendFrame(b, wire.TypeLaunch, l, l.Script, l.Env)
+	case errors.Is(err, store.ErrNotFound):
+		j := o.launch
+		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)
+		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: wire.BatchStep, Cause: state.CauseLaunch,
+			Message: "its script or environment is not in the store any more", JobDone: true}, nil)
+		return b, nil
+	}
+	return b, err
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// write lets fill make a batch of frames and writes it.
+func (k *conn) write(fill func([]byte) ([]byte, error)) error {
+	p := buffers.Get().(*[]byte)
+	b, err := fill((*p)[:0])
+	if err == nil && len(b) > 0 {
+		err = k.flush(b)
+	}
+	if cap(b) <= 2*flushAt {
+		*p = b
+		buffers.Put(p)
+	}
+	return err
+}
+
+func (k *conn) flush(b []byte) error {
+	if err := k.c.SetWriteDeadline(time.Now().Add(k.h.patience())); err != nil {
+		return err
+	}
+	_, err := k.c.Write(b)
+	return err
+}
+
+// patience is how long a peer may take nothing and say nothing.
+func (h *Hub) patience() time.Duration { return max(h.cfg.SilentAfter, time.Second) }
+
+// readLoop takes the agent's frames. A connection that is silent for too long is half-open.
+func (k *conn) readLoop() error {
+	for {
+		if k.r.Buffered() == 0 {
+			if err := k.c.SetReadDeadline(time.Now().Add(k.h.patience())); err != nil {
+				return err
+			}
+		}
+		f, err := k.r.Next()
+		if err != nil {
+			return err
+		}
+		if err := k.take(f); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// order is something to tell an agent: a job's batch launch, whose frame is made by the writer because its blobs may have
+// to be fetched, or a frame.
+type order struct {
+	launch  *core.Job
+	typ     wire.Type
+	header  any
+	payload [][]byte
+}
+
+// told is how far the end of a job has been ordered.
+type told uint8
+
+const (
+	toldNothing told = iota
+	toldKill         // its processes were asked to end
+	toldFinish       // its nodes were asked to be clean
+)
+
+// over tells whether nothing of the job should go on: it has ended, or goes back to the queue when its nodes are clean.
+func over(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
+
+// derive gives the orders that follow from a job's change from old (nil: not known before) to j, and how far its end has
+// been ordered with them. busy tells whether steps of it may still run.
+func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)) told {
+	if j.Alloc == nil || !j.Live() {
+		return toldNothing
+	}
+	if old != nil && (old.Alloc == nil || old.Attempt != j.Attempt) {
+		old, t = nil, toldNothing
+	}
+	if over(j) {
+		switch {
+		case !busy && t != toldFinish:
+			each(j, emit, finish(j))
+			return toldFinish
+		case busy && t == toldNothing:
+			each(j, emit, kill(j))
+			return toldKill
+		}
+		return t
+	}
+	if old == nil && j.Spec.Kind == core.Batch {
+		emit(j.Alloc.Nodes[0].Node, order{launch: j})
+	}
+	if j.State == core.Suspended && (old == nil || old.State != core.Suspended) {
+		each(j, emit, suspend(j, false))
+	} else if old != nil && old.State == core.Suspended && j.State == core.Running {
+		each(j, emit, suspend(j, true))
+	}
+	if old != nil && old.Spec.TimeLimit != j.Spec.TimeLimit {
+		each(j, emit, setLimit(j))
+	}
+	return toldNothing
+}
+
+// busy tells whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it), its
+// numbered steps until they have ended.
+func busy(j *core.Job, steps []*core.Step) bool {
+	if j.Alloc == nil {
+		return false
+	}
+	if j.Spec.Kind == core.Batch && !j.Alloc.Nodes[0].Done {
+		return true
+	}
+	for _, s := range steps {
+		if !s.State.Final() && s.Attempt == j.Attempt {
+			return true
+		}
+	}
+	return false
+}
+
+// rejoin gives the orders for one node that has just told what it has: runs and knows tell about steps of the job.
+func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) bool, emit func(order)) {
+	switch {
+	case over(j) && runs:
+		emit(kill(j))
+	case over(j):
+		emit(finish(j))
+	case j.Spec.Kind == core.Batch && j.Alloc.Nodes[0].Node == node && !knows(wire.BatchStep):
+		emit(order{launch: j})
+		if j.State == core.Suspended {
+			emit(suspend(j, false))
+		}
+	case runs: // what may have changed while the node was away
+		emit(setLimit(j))
+		emit(suspend(j, j.State != core.Suspended))
+	}
+}
+
+// each emits o for every node that is not clean of the job.
+func each(j *core.Job, emit func(core.NodeName, order), o order) {
+	for i := range j.Alloc.Nodes {
+		if na := &j.Alloc.Nodes[i]; !na.Done {
+			emit(na.Node, o)
+		}
+	}
+}
+
+func finish(j *core.Job) order {
+	return order{typ: wire.TypeFinish, header: wire.Finish{Job: int64(j.ID), Attempt: j.Attempt}}
+}
+
+func suspend(j *core.Job, resume bool) order {
+	return order{typ: wire.TypeSuspend, header: wire.Suspend{Job: int64(j.ID), Attempt: j.Attempt, Resume: resume}}
+}
+
+func setLimit(j *core.Job) order {
+	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt, Limit: limit(j.Spec.TimeLimit)}}
+}
+
+// kill asks for the end of a job's processes. Its Ref is the job, so that the answer "there is none" is understood.
+func kill(j *core.Job) order {
+	k := wire.Kill{Ref: uint64(j.ID), Job: int64(j.ID), Attempt: j.Attempt, Cause: wire.CauseCancelled}
+	if j.Stop != nil {
+		k.Grace = j.Stop.Grace.Duration()
+	}
+	switch {
+	case j.State == core.Timeout:
+		k.Cause, k.Notice = wire.CauseTimeout, "DUE TO TIME LIMIT"
+	case j.State == core.Preempted:
+		k.Notice = "DUE TO PREEMPTION"
+	case j.Flags.Has(core.Requeueing):
+		k.Notice = "DUE TO JOB REQUEUE"
+	case j.State == core.NodeFail:
+		k.Notice = "DUE TO NODE FAILURE"
+	}
+	return order{typ: wire.TypeKill, header: k}
+}
+
+// limit is a time limit as keepers count it: zero means none.
+func limit(s core.Seconds) time.Duration {
+	if s <= 0 || s >= core.Forever {
+		return 0
+	}
+	return s.Duration()
+}

@@ -1,0 +1,306 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Config is what the hub goes by.
+type Config struct {
+	Cluster     string
+	Version     string
+	Servers     []string // told to agents
+	Heartbeat   time.Duration
+	SilentAfter time.Duration
+	Fence       time.Duration
+	FenceMargin time.Duration
+	Settings    wire.NodeSettings
+	Env         EnvFunc
+	StepEnv     StepEnvFunc
+	BlobRoom    int // bytes of scripts and environments kept in memory; 0: 16 MiB
+}
+
+// maxQueue bounds the orders that wait for one agent.
+const maxQueue = 1 << 16
+
+// Hub holds the agents' connections. New makes one; Run watches over silence; Publish feeds it.
+type Hub struct {
+	cfg    Config
+	engine *engine.Engine
+	logs   *logstore.Store
+	log    *slog.Logger
+	blobs  *blobs
+	began  time.Time
+
+	conns sync.WaitGroup // Serve calls
+
+	mu     sync.Mutex
+	closed bool
+	loaded bool
+	nodes  map[core.NodeName]*node
+	jobs   map[core.JobID]*tracked
+}
+
+// tracked is a live job that holds nodes.
+type tracked struct {
+	job  *core.Job
+	told told
+}
+
+// node is what the hub knows of a node beside its record.
+type node struct {
+	name  core.NodeName
+	conn  *conn // nil: not connected
+	jobs  map[core.JobID]struct{}
+	heard time.Time // the last frame of its agent
+	beat  wire.Heartbeat
+	skew  time.Duration
+	// Silence that the engine has been told of in this life of the hub.
+	silent, fenced bool
+}
+
+// New makes a hub. Load, or the first Publish, gives it the live jobs.
+func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log *slog.Logger) *Hub {
+	if cfg.BlobRoom == 0 {
+		cfg.BlobRoom = 16 << 20
+	}
+	return &Hub{
+		cfg: cfg, engine: e, logs: logs, log: log, blobs: newBlobs(cfg.BlobRoom, fetch), began: time.Now(),
+		nodes: map[core.NodeName]*node{}, jobs: map[core.JobID]*tracked{},
+	}
+}
+
+// Keep remembers a blob that was just submitted, so that the launch need not fetch it.
+func (h *Hub) Keep(hash core.Hash, data []byte) { h.blobs.put(hash, data) }
+
+// Load takes up the live jobs, once. Nobody is connected yet: what is to be done on a node is derived when it connects.
+func (h *Hub) Load(snap *state.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.loaded {
+		return
+	}
+	h.loaded = true
+	for j := range snap.Jobs() {
+		h.track(j, toldNothing)
+	}
+}
+
+// track notes which nodes a job touches. h.mu is held.
+func (h *Hub) track(j *core.Job, t told) {
+	if old := h.jobs[j.ID]; old != nil {
+		h.untrack(old.job)
+	}
+	if j.Alloc == nil || !j.Live() {
+		return
+	}
+	h.jobs[j.ID] = &tracked{job: j, told: t}
+	for i := range j.Alloc.Nodes {
+		if na := &j.Alloc.Nodes[i]; !na.Done {
+			h.node(na.Node).jobs[j.ID] = struct{}{}
+		}
+	}
+}
+
+// untrack forgets a job. h.mu is held.
+func (h *Hub) untrack(j *core.Job) {
+	for i := range j.Alloc.Nodes {
+		delete(h.node(j.Alloc.Nodes[i].Node).jobs, j.ID)
+	}
+	delete(h.jobs, j.ID)
+}
+
+// node finds or makes the entry of a node. h.mu is held.
+func (h *Hub) node(name core.NodeName) *node {
+	n := h.nodes[name]
+	if n == nil {
+		n = &node{name: name, jobs: map[core.JobID]struct{}{}, heard: h.began}
+		h.nodes[name] = n
+	}
+	return n
+}
+
+// Publish takes what a commit changed and queues the orders that follow. It is called in the order of commits and does
+// not block.
+func (h *Hub) Publish(p *engine.Published) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := p.Changes
+	if p.Reloaded || !h.loaded {
+		h.reload(p.Snapshot)
+		return
+	}
+	for _, j := range c.Jobs {
+		h.change(j, p.Snapshot)
+	}
+	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
+		if k := h.jobs[s.Job]; k != nil && over(k.job) {
+			h.change(k.job, p.Snapshot)
+		}
+	}
+}
+
+// change follows one job's change. h.mu is held.
+func (h *Hub) change(j *core.Job, snap *state.Snapshot) {
+	var old *core.Job
+	t := toldNothing
+	if k := h.jobs[j.ID]; k != nil {
+		old, t = k.job, k.told
+	}
+	if old == nil && j.Alloc == nil {
+		return // most changes: something waits
+	}
+	t = derive(old, j, t, busy(j, snap.Steps(j.ID)), func(name core.NodeName, o order) {
+		if n := h.nodes[name]; n != nil && n.conn != nil {
+			n.conn.queue(o)
+		}
+	})
+	h.track(j, t)
+}
+
+// reload follows a state that was loaded anew: what was committed stands, what was not is gone. h.mu is held.
+func (h *Hub) reload(snap *state.Snapshot) {
+	h.loaded = true
+	for id, k := range h.jobs {
+		if _, live := snap.Job(id); !live {
+			h.untrack(k.job)
+		}
+	}
+	for j := range snap.Jobs() {
+		h.change(j, snap)
+	}
+}
+
+// Live is what only the hub knows of a node.
+type Live struct {
+	Connected bool
+	Heard     time.Time // zero: never in this life of the server
+	Load      float64
+	FreeMem   core.Bytes
+	Skew      time.Duration
+}
+
+// Live tells about one node.
+func (h *Hub) Live(name core.NodeName) Live {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.nodes[name]
+	if n == nil {
+		return Live{}
+	}
+	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew}
+	if n.heard != h.began {
+		l.Heard = n.heard
+	}
+	return l
+}
+
+// Connected counts connected agents.
+func (h *Hub) Connected() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	count := 0
+	for _, n := range h.nodes {
+		if n.conn != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// Signal sends a signal to a job's processes on all its nodes, or to one of its steps. Nobody is told whether they took
+// it; a node that is not connected is.
+func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
+	s.Job, s.Attempt = int64(j.ID), j.Attempt
+	return h.toNodes(j, order{typ: wire.TypeSignal, header: s})
+}
+
+// KillStep ends one step of a job.
+func (h *Hub) KillStep(j *core.Job, step string) error {
+	return h.toNodes(j, order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Cause: wire.CauseCancelled}})
+}
+
+func (h *Hub) toNodes(j *core.Job, o order) error {
+	if j.Alloc == nil {
+		return core.Errorf(core.Conflict, "job %d does not run", j.ID).Because("job_not_running")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var away []core.NodeName
+	each(j, func(name core.NodeName, o order) {
+		if n := h.nodes[name]; n != nil && n.conn != nil {
+			n.conn.queue(o)
+		} else {
+			away = append(away, name)
+		}
+	}, o)
+	if len(away) > 0 {
+		return core.Errorf(core.Unavailable, "node %s is not connected", away[0]).Because("node_silent")
+	}
+	return nil
+}
+
+// LaunchStep sends a step that the engine has made to its nodes and asks them to open its stream under token. It gives the
+// nodes that could not be told.
+func (h *Hub) LaunchStep(j *core.Job, st *core.Step, ask *client.NewStep, ranks [][]int32, token string) (away []core.NodeName, err error) {
+	now := h.engine.Snapshot().Now()
+	launches := make([]*wire.Launch, len(st.Nodes))
+	for i := range st.Nodes {
+		if launches[i], err = h.stepLaunch(j, st, ask, i, ranks[i], now); err != nil {
+			return st.Nodes, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, name := range st.Nodes {
+		n := h.nodes[name]
+		if n == nil || n.conn == nil {
+			away = append(away, name)
+			continue
+		}
+		l := launches[i]
+		l.ScriptLen = len(l.Script)
+		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: [][]byte{l.Script, l.Env}})
+		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token}})
+	}
+	return away, nil
+}
+
+// Shutdown says goodbye to all agents, waits until their connections have ended (at most until ctx is over, then they are
+// cut) and lets no new ones in.
+func (h *Hub) Shutdown(ctx context.Context) {
+	h.mu.Lock()
+	h.closed = true
+	for _, n := range h.nodes {
+		if n.conn != nil {
+			n.conn.queue(order{typ: wire.TypeBye})
+			n.conn.leave()
+		}
+	}
+	h.mu.Unlock()
+	done := make(chan struct{})
+	go func() { h.conns.Wait(); close(done) }() // ends when the cut connections below have
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	for _, n := range h.nodes {
+		if n.conn != nil {
+			n.conn.cut(errors.New("the server stops"))
+		}
+	}
+	h.mu.Unlock()
+	<-done
+}

@@ -1,0 +1,186 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// EnvFunc gives the variables a tongue promises to a job's batch script.
+type EnvFunc func(j *core.Job, cluster string) []string
+
+// StepEnvFunc gives the variables of a numbered step: those all tasks on a node share, and each task's own.
+type StepEnvFunc func(j *core.Job, st *core.Step, cluster string, node int, ranks []int32) (shared []string, tasks [][]string)
+
+// batchLaunch makes the launch of a job's script on its first node.
+func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error) {
+	spec, x, na := j.Spec, j.Spec.More(), &j.Alloc.Nodes[0]
+	script, err := h.blobs.get(ctx, spec.Script)
+	if err != nil {
+		return nil, fmt.Errorf("script of job %d: %w", j.ID, err)
+	}
+	env, err := h.blobs.get(ctx, spec.Env)
+	if err != nil {
+		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
+	}
+	l := &wire.Launch{
+		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
+		Identity: h.identity(spec),
+		Program:  wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv, Nice: int(x.Prio)},
+		Stdio: wire.Stdio{
+			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
+			Names: filenames(j, wire.BatchStep, 0), KeepTail: h.cfg.Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
+		},
+		Time:    h.timing(j),
+		Limits:  h.limits(j, na),
+		EndsJob: true,
+		Script:  script,
+	}
+	if spec.IO.Stream {
+		l.Stdio.Mode, l.Stdio.NoticePrefix = wire.StdioLog, ""
+	}
+	if w := x.Signal; w != nil {
+		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
+	}
+	own := wire.JoinEnv(h.cfg.Env(j, h.cfg.Cluster))
+	l.Env = append(append(make([]byte, 0, len(env)+len(own)), env...), own...) // later ones win
+	return l, nil
+}
+
+// stepLaunch makes the launch of a numbered step on its node at index at.
+func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int, ranks []int32, now core.Time) (*wire.Launch, error) {
+	node := st.Nodes[at]
+	na := allocOn(j, node)
+	if na == nil {
+		return nil, core.Errorf(core.Internal, "job %d holds nothing on %s", j.ID, node)
+	}
+	step := strconv.Itoa(int(st.ID))
+	l := &wire.Launch{
+		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Node: string(node)},
+		Identity: h.identity(j.Spec),
+		Program:  wire.Program{Argv: ask.Argv, WorkDir: ask.WorkDir, Umask: umask(ask.Umask)},
+		Stdio: wire.Stdio{
+			Mode: wire.StdioStream, PTY: ask.Pty, Stdout: ask.Stdout, Stderr: ask.Stderr,
+			Names: filenames(j, step, at), NoticePrefix: "slurmstepd: error: ",
+		},
+		Time:   h.timing(j),
+		Limits: h.limits(j, na),
+	}
+	if ask.Stdout != "" || ask.Stderr != "" {
+		l.Stdio.Mode = wire.StdioFiles
+	}
+	if l.Time.Limit > 0 { // the job's clock runs already
+		l.Time.Limit = max(1, l.Time.Limit-j.Elapsed(now))
+	}
+	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
+		l.Time.Limit = t
+	}
+	shared, tasks := h.cfg.StepEnv(j, st, h.cfg.Cluster, at, ranks)
+	l.Env = append(wire.JoinEnv(ask.Env), wire.JoinEnv(shared)...)
+	for i, r := range ranks {
+		l.Program.Tasks = append(l.Program.Tasks, wire.Task{Rank: int(r), Env: tasks[i]})
+	}
+	return l, nil
+}
+
+func (h *Hub) identity(spec *core.Spec) wire.Identity {
+	id := wire.Identity{UID: spec.UID, GID: spec.GID, Name: string(spec.User)}
+	if u, ok := h.engine.Snapshot().User(spec.User); ok && u.UnixName != "" {
+		id.Name = u.UnixName
+	}
+	return id
+}
+
+func (h *Hub) timing(j *core.Job) wire.Timing {
+	t := wire.Timing{Limit: limit(j.Spec.TimeLimit), KillGrace: h.cfg.Settings.KillWait, Unkillable: h.cfg.Settings.UnkillableAfter}
+	if g := j.Spec.More().KillGrace; g > 0 {
+		t.KillGrace = g.Duration()
+	}
+	return t
+}
+
+func (h *Hub) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
+	var l wire.Limits
+	if h.cfg.Settings.ConstrainCPUs {
+		l.CPUs = cpuList(na.Cores)
+	}
+	if h.cfg.Settings.ConstrainMem {
+		l.Memory = int64(na.Mem)
+	}
+	l.PIDs = h.cfg.Settings.MaxPids
+	if r := j.Spec.More().Rlimits; len(r) > 0 {
+		l.RLimits = make(map[string]wire.RLimit, len(r))
+		for name, v := range r {
+			soft := int64(-1)
+			if v < 1<<63-1 {
+				soft = int64(v)
+			}
+			l.RLimits[strings.ToLower(name)] = wire.RLimit{Soft: soft, Hard: -1}
+		}
+	}
+	return l
+}
+
+func filenames(j *core.Job, step string, node int) core.FilenameNames {
+	n := core.FilenameNames{
+		Job: j.ID, Step: step, Node: j.Alloc.Nodes[0].Node, NodeIndex: node, User: j.Spec.User, JobName: j.Spec.Name,
+		Restarts: int(max(0, j.Attempt-1)),
+	}
+	if step != wire.BatchStep && node < len(j.Alloc.Nodes) {
+		n.Node = j.Alloc.Nodes[node].Node
+	}
+	if j.Array != nil {
+		n.ArrayJob, n.ArrayTask = j.Array.Base, int64(j.Array.Task)
+	}
+	return n
+}
+
+func allocOn(j *core.Job, node core.NodeName) *core.NodeAlloc {
+	if j.Alloc == nil {
+		return nil
+	}
+	for i := range j.Alloc.Nodes {
+		if j.Alloc.Nodes[i].Node == node {
+			return &j.Alloc.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// umask reads an octal mask; nil keeps the keeper's default.
+func umask(text string) *uint32 {
+	if text == "" {
+		return nil
+	}
+	v, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return nil
+	}
+	m := uint32(v)
+	return &m
+}
+
+// cpuList writes CPU numbers as a cpuset list: "0-3,8". They come ascending.
+func cpuList(cpus []int32) string {
+	var b []byte
+	for i := 0; i < len(cpus); {
+		k := i
+		for k+1 < len(cpus) && cpus[k+1] == cpus[k]+1 {
+			k++
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(cpus[i]), 10)
+		if k > i {
+			b = strconv.AppendInt(append(b, '-'), int64(cpus[k]), 10)
+		}
+		i = k + 1
+	}
+	return string(b)
+}

@@ -1,0 +1,228 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// take acts on a frame of the agent.
+func (k *conn) take(f wire.Frame) error {
+	switch f.Type {
+	case wire.TypeHeartbeat:
+		var b wire.Heartbeat
+		if err := f.Decode(&b); err != nil {
+			return err
+		}
+		k.heard(b)
+	case wire.TypeExited:
+		x := new(wire.Exited)
+		if err := f.Decode(x); err != nil {
+			return err
+		}
+		if len(f.Payload) > 0 {
+			k.store(wire.LogChunk{Key: x.Key, Offset: x.LogFrom, Tail: true, End: true}, f.Payload)
+		}
+		k.exited(x)
+	case wire.TypeJobDone:
+		var d wire.JobDone
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		k.jobDone(d)
+	case wire.TypeLogChunk:
+		var c wire.LogChunk
+		if err := f.Decode(&c); err != nil {
+			return err
+		}
+		have := k.store(c, f.Payload)
+		k.queue(order{typ: wire.TypeLogAck, header: wire.LogAck{Key: c.Key, Offset: have}})
+	case wire.TypeProblem:
+		var p wire.Problem
+		if err := f.Decode(&p); err != nil {
+			return err
+		}
+		k.problem(p)
+	case wire.TypeReply:
+		var r wire.Reply
+		if err := f.Decode(&r); err != nil {
+			return err
+		}
+		k.replied(r)
+	case wire.TypeBye:
+		return errors.New("the agent stops")
+	case wire.TypeStarted, wire.TypeUsage, wire.TypeTaskExited:
+	default:
+		k.h.log.Debug("frame of an unknown type", "node", k.who.Name, "type", int(f.Type)) // a newer agent
+	}
+	return nil
+}
+
+func (k *conn) heard(b wire.Heartbeat) {
+	k.beats++
+	now := time.Now()
+	h := k.h
+	h.mu.Lock()
+	n := h.node(k.who.Name)
+	back := false
+	if n.conn == k {
+		back, n.silent = n.silent, false
+		n.heard, n.beat, n.fenced = now, b, false
+		if b.Now != 0 {
+			n.skew = b.Now.Go().Sub(now)
+		}
+	}
+	h.mu.Unlock()
+	k.queue(order{typ: wire.TypePong, header: wire.Pong{Seq: k.beats}})
+	if back {
+		k.report(&state.NodeSilence{Node: k.who.Name, Back: true}, nil)
+	}
+}
+
+// store puts a piece of output into the log store and gives how far that has it.
+func (k *conn) store(c wire.LogChunk, data []byte) int64 {
+	key := logstore.Key{Job: core.JobID(c.Key.Job), Attempt: c.Key.Attempt}
+	if c.Key.Step != wire.BatchStep {
+		return c.Offset + int64(len(data)) // only batch output is kept
+	}
+	have, err := k.h.logs.Append(key, c.Offset, data, c.Tail)
+	if err != nil {
+		k.h.log.Warn("output not kept", "job", c.Key.Job, "node", k.who.Name, "err", err)
+		return c.Offset + int64(len(data)) // output is not worth stopping a job for
+	}
+	if c.End && have >= c.Offset+int64(len(data)) {
+		k.h.logs.End(key)
+	}
+	return have
+}
+
+func (k *conn) exited(x *wire.Exited) {
+	in := &state.Exited{
+		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
+		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
+		Cause: causeOf(x.Cause), Message: x.Message,
+		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond, Sys: time.Duration(x.Usage.SysCPU) * time.Microsecond,
+			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
+		Elapsed: x.Elapsed, JobDone: x.JobDone,
+	}
+	key := x.Key
+	k.report(in, func() { k.ack(key) })
+	if x.EpilogFailed != "" {
+		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
+	}
+}
+
+// causeOf translates the keeper's word into the engine's.
+func causeOf(c wire.Cause) state.ExitCause {
+	switch c {
+	case wire.CauseNone, wire.CauseExecFailed: // a program that cannot be executed ends with its errno, as in Slurm
+		return state.CauseExit
+	case wire.CauseLaunchFailed, wire.CauseEnvFailed:
+		return state.CauseLaunch
+	}
+	return state.ExitCause(c) // the others are spelt alike
+}
+
+func (k *conn) jobDone(d wire.JobDone) {
+	if d.Unkillable != "" {
+		k.problem(wire.Problem{Drain: true, Reason: "Kill task failed"})
+	}
+	if d.EpilogFailed != "" {
+		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
+	}
+	id := core.JobID(d.Job)
+	k.report(&state.NodeDone{Node: k.who.Name, Job: id, Attempt: d.Attempt}, nil)
+}
+
+func (k *conn) problem(p wire.Problem) {
+	k.h.log.Warn("node reports a problem", "node", k.who.Name, "reason", p.Reason, "drain", p.Drain)
+	if p.Drain {
+		k.report(&state.UpdateNode{Node: k.who.Name, State: "drain", Reason: p.Reason, System: true}, nil)
+	}
+}
+
+// replied takes the answer to a kill: a job that is not there has nothing to end, only to be cleaned.
+func (k *conn) replied(r wire.Reply) {
+	if r.Code == "" || r.Ref == 0 {
+		return
+	}
+	k.h.log.Debug("order refused", "node", k.who.Name, "job", r.Ref, "err", r.Error)
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	if t := k.h.jobs[core.JobID(r.Ref)]; t != nil && over(t.job) && core.Code(r.Code) == core.NotFound {
+		k.queue(finish(t.job))
+	}
+}
+
+// report is an input under way to the engine.
+type report struct {
+	in   state.Input
+	sent *engine.Pending // nil: it could not be sent
+	done func()
+}
+
+// report gives the engine an input; done is called after its commit. Reports are applied in the order they came, and many
+// of them in one commit.
+func (k *conn) report(in state.Input, done func()) {
+	p, err := k.h.engine.Send(k.ctx, in)
+	if err != nil {
+		p = nil // the waiter tries again
+	}
+	select {
+	case k.reports <- report{in, p, done}:
+	case <-k.ctx.Done():
+	}
+}
+
+// settle waits for the engine's answers until the connection ends or reports is closed. What fails for want of a store is
+// tried again as long as the connection lives, and is in the next hello otherwise.
+func (k *conn) settle() {
+	for {
+		select {
+		case r, open := <-k.reports:
+			if !open {
+				return
+			}
+			if k.commit(r) && r.done != nil {
+				r.done()
+			}
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// commit waits until the engine has taken a report or refused it for good.
+func (k *conn) commit(r report) bool {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		var err error
+		if r.sent != nil {
+			_, err = k.h.engine.Wait(k.ctx, r.sent)
+			r.sent = nil
+		} else {
+			_, err = k.h.engine.Urgent(k.ctx, r.in)
+		}
+		switch {
+		case err == nil:
+			return true
+		case k.ctx.Err() != nil:
+			return false
+		case core.CodeOf(err) != core.Unavailable && core.CodeOf(err) != core.Exhausted:
+			k.h.log.Warn("report refused", "node", k.who.Name, "input", fmt.Sprintf("%+v", r.in), "err", err)
+			return true
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-k.ctx.Done():
+			t.Stop()
+			return false
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// Run watches for nodes that fall silent until ctx ends. A silent node is unreachable, not dead: its jobs stay, unless a
+// fence is set; then its agent has ended them after the fence, and the engine is told one margin later.
+func (h *Hub) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(h.cfg.SilentAfter/8, 5*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			h.watch(ctx)
+		}
+	}
+}
+
+// watch tells the engine about silences that began or grew too long since the last look.
+func (h *Hub) watch(ctx context.Context) {
+	var tell []state.Input
+	now := time.Now()
+	snap := h.engine.Snapshot()
+	h.mu.Lock()
+	for rec := range snap.Nodes() {
+		if rec.Flags.Any(core.NodeUnknown | core.NodeFuture) {
+			continue
+		}
+		n := h.node(rec.Name)
+		quiet := now.Sub(n.heard)
+		if quiet < h.cfg.SilentAfter {
+			continue
+		}
+		if !n.silent || !rec.Flags.Has(core.NodeSilent) {
+			n.silent = true
+			if !rec.Flags.Has(core.NodeSilent) {
+				h.log.Warn("node is silent", "node", rec.Name, "quiet", quiet)
+				tell = append(tell, &state.NodeSilence{Node: rec.Name})
+			}
+		}
+		if h.cfg.Fence > 0 && quiet >= h.cfg.Fence+h.cfg.FenceMargin && !n.fenced {
+			n.fenced = true
+			h.log.Warn("node is fenced", "node", rec.Name, "quiet", quiet)
+			tell = append(tell, &state.Fenced{Node: rec.Name})
+		}
+	}
+	h.mu.Unlock()
+	for _, in := range tell {
+		if _, err := h.engine.Urgent(ctx, in); err != nil && ctx.Err() == nil {
+			h.log.Warn("silence not recorded", "err", err)
+			h.forget(in)
+		}
+	}
+}
+
+// forget lets the next look try again.
+func (h *Hub) forget(in state.Input) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch in := in.(type) {
+	case *state.NodeSilence:
+		h.node(in.Node).silent = false
+	case *state.Fenced:
+		h.node(in.Node).fenced = false
+	}
+}

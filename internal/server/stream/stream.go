@@ -1,0 +1,378 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Patience is how long one end waits for the others, and how long after a step's end its last frames may take.
+type Patience struct {
+	Meet  time.Duration // 0: 1 minute
+	Trail time.Duration // 0: 5 s
+}
+
+// Exchange holds the sessions of all steps with a waiting srun.
+type Exchange struct {
+	patience Patience
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	byStep   map[stepID]*session
+	ends     sync.WaitGroup
+	closed   bool
+}
+
+type stepID struct {
+	job  core.JobID
+	step int32
+}
+
+// session is one step's streams.
+type session struct {
+	x     *Exchange
+	token string
+	step  stepID
+	owner core.UserName
+	lost  func() // srun is gone while the step runs
+
+	mu     sync.Mutex
+	srun   *wire.Conn
+	nodes  map[core.NodeName]*nodeEnd
+	left   int           // nodes whose last frame has not passed
+	change chan struct{} // closed and replaced whenever somebody arrives or leaves
+	over   chan struct{} // closed at the end
+	err    error         // why, once over
+	timer  *time.Timer
+}
+
+type nodeEnd struct {
+	conn *wire.Conn
+	done bool // its last frame has passed
+}
+
+// New makes an exchange.
+func New(p Patience) *Exchange {
+	if p.Meet == 0 {
+		p.Meet = time.Minute
+	}
+	if p.Trail == 0 {
+		p.Trail = 5 * time.Second
+	}
+	return &Exchange{patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}}
+}
+
+var errOver = errors.New("the step's streams are over")
+
+// Expect makes a session for a step under its one-time token. lost is called, once, when srun leaves before the step has
+// ended, or never comes.
+func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost func()) {
+	s := &session{
+		x: x, token: token, step: stepID{st.Job, st.ID}, owner: owner, lost: lost,
+		nodes: map[core.NodeName]*nodeEnd{}, left: len(st.Nodes), change: make(chan struct{}), over: make(chan struct{}),
+	}
+	for _, n := range st.Nodes {
+		s.nodes[n] = &nodeEnd{}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.sessions[token], x.byStep[s.step] = s, s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(x.patience.Meet, s.missed)
+}
+
+// missed ends a session whose srun did not come.
+func (s *session) missed() {
+	s.mu.Lock()
+	came := s.srun != nil
+	s.mu.Unlock()
+	if !came {
+		s.end(errors.New("srun did not open the step's stream"), true)
+	}
+}
+
+func (x *Exchange) find(token string) (*session, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.sessions[token]
+	if s == nil || x.closed {
+		return nil, core.Errorf(core.Gone, "there is no step with this key, or its streams are over")
+	}
+	x.ends.Add(1)
+	return s, nil
+}
+
+// Srun joins srun's end. accept is called when the key is good and gives the connection; the call returns when the stream
+// is over.
+func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn, error)) error {
+	s, err := x.find(token)
+	if err != nil {
+		return err
+	}
+	defer x.ends.Done()
+	if who.User != s.owner && !who.Admin {
+		return core.Errorf(core.Denied, "the step is %s's", s.owner)
+	}
+	s.mu.Lock()
+	taken := s.srun != nil
+	s.mu.Unlock()
+	if taken {
+		return core.Errorf(core.Conflict, "the step has its srun already")
+	}
+	raw, err := accept()
+	if err != nil {
+		return err
+	}
+	c := wire.NewConn(raw)
+	defer c.Close()
+	s.mu.Lock()
+	s.srun = c
+	s.announce()
+	s.mu.Unlock()
+	unhook := s.closeAtEnd(c)
+	defer unhook()
+	err = s.fromSrun(c)
+	s.end(err, true)
+	return nil
+}
+
+// fromSrun passes srun's frames to all nodes.
+func (s *session) fromSrun(c *wire.Conn) error {
+	for {
+		f, err := c.Next()
+		if err != nil {
+			return err
+		}
+		for name := range s.nodes { // the set of keys never changes
+			if err := s.toNode(name, f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// toNode sends a frame to a node, waiting for one that has not come yet. A connection that breaks loses the frame: what it
+// carried of the input cannot be told from what was read.
+func (s *session) toNode(name core.NodeName, f wire.Frame) error {
+	for {
+		s.mu.Lock()
+		n, change := s.nodes[name], s.change
+		conn, done := n.conn, n.done
+		s.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case conn != nil:
+			_ = conn.Send(f.Type, json.RawMessage(f.Header), f.Payload) // the node's reader sees the break
+			return nil
+		}
+		select {
+		case <-change:
+		case <-s.over:
+			return errOver
+		}
+	}
+}
+
+// Step joins a node's end.
+func (x *Exchange) Step(token string, node core.NodeName, accept func() (net.Conn, error)) error {
+	s, err := x.find(token)
+	if err != nil {
+		return err
+	}
+	defer x.ends.Done()
+	n := s.nodes[node]
+	if n == nil {
+		return core.Errorf(core.Denied, "the step is not on %s", node)
+	}
+	raw, err := accept()
+	if err != nil {
+		return err
+	}
+	c := wire.NewConn(raw)
+	defer c.Close()
+	s.mu.Lock()
+	old := n.conn
+	n.conn = c
+	s.announce()
+	s.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // half-open
+	}
+	unhook := s.closeAtEnd(c)
+	defer unhook()
+	err = s.fromNode(c, n)
+	s.mu.Lock()
+	if n.conn == c {
+		n.conn = nil
+	}
+	s.announce()
+	s.mu.Unlock()
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// fromNode passes a node's frames to srun, until its last one.
+func (s *session) fromNode(c *wire.Conn, n *nodeEnd) error {
+	srun, err := s.waitSrun()
+	if err != nil {
+		return err
+	}
+	for {
+		f, err := c.Next()
+		if err != nil {
+			return err
+		}
+		if err := srun.Send(f.Type, json.RawMessage(f.Header), f.Payload); err != nil {
+			return err
+		}
+		if f.Type == wire.TypeStepExit {
+			s.passed(n)
+			return nil
+		}
+	}
+}
+
+func (s *session) waitSrun() (*wire.Conn, error) {
+	for {
+		s.mu.Lock()
+		srun, change := s.srun, s.change
+		s.mu.Unlock()
+		if srun != nil {
+			return srun, nil
+		}
+		select {
+		case <-change:
+		case <-s.over:
+			return nil, errOver
+		}
+	}
+}
+
+// passed notes that a node's last frame has gone to srun. After the last node's srun hangs up by itself when it has read
+// all; one that does not is hung up on.
+func (s *session) passed(n *nodeEnd) {
+	s.mu.Lock()
+	if !n.done {
+		n.done = true
+		s.left--
+		s.announce()
+	}
+	if s.left == 0 {
+		s.rearm(func() { s.end(nil, false) })
+	}
+	s.mu.Unlock()
+}
+
+// rearm replaces what the timer does, one trail from now. s.mu is held.
+func (s *session) rearm(f func()) {
+	s.timer.Stop()
+	s.timer = time.AfterFunc(s.x.patience.Trail, f)
+}
+
+// announce wakes all who wait for somebody. s.mu is held.
+func (s *session) announce() {
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// closeAtEnd closes c when the session is over.
+func (s *session) closeAtEnd(c *wire.Conn) (unhook func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with the session or with unhook
+		select {
+		case <-s.over:
+			_ = c.Close()
+		case <-ctx.Done():
+		}
+	}()
+	return cancel
+}
+
+// end closes the session once. With broken, a step that still runs has lost its srun.
+func (s *session) end(err error, broken bool) {
+	s.x.mu.Lock()
+	if s.x.sessions[s.token] != s {
+		s.x.mu.Unlock()
+		return
+	}
+	delete(s.x.sessions, s.token)
+	delete(s.x.byStep, s.step)
+	closed := s.x.closed
+	s.x.mu.Unlock()
+	s.mu.Lock()
+	s.timer.Stop()
+	left := s.left
+	s.err = err
+	s.mu.Unlock()
+	close(s.over)
+	if broken && left > 0 && !closed {
+		s.lost()
+	}
+}
+
+// Ended says that the engine has a step's end. Nodes that have not sent their last frame within the trail never will: srun
+// is told so in their place.
+func (x *Exchange) Ended(st *core.Step) {
+	x.mu.Lock()
+	s := x.byStep[stepID{st.Job, st.ID}]
+	x.mu.Unlock()
+	if s == nil {
+		return
+	}
+	exit, message := st.Exit, st.Message
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left > 0 {
+		s.rearm(func() { s.speakFor(exit, message) })
+	}
+}
+
+// speakFor sends the last frames of nodes that did not, and ends the session.
+func (s *session) speakFor(exit core.Exit, message string) {
+	s.mu.Lock()
+	srun := s.srun
+	var missing []core.NodeName
+	for name, n := range s.nodes {
+		if !n.done {
+			missing = append(missing, name)
+		}
+	}
+	s.mu.Unlock()
+	if srun != nil {
+		if exit == (core.Exit{}) {
+			exit.Signal = 9
+		}
+		for _, name := range missing {
+			_ = srun.Send(wire.TypeStepExit, wire.TaskExit{Rank: -1, Node: name, Exit: exit, Cause: "lost", Message: message})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rearm(func() { s.end(nil, false) }) // srun hangs up when it has read that
+}
+
+// Close ends all sessions and waits for their connections.
+func (x *Exchange) Close() {
+	x.mu.Lock()
+	x.closed = true
+	all := make([]*session, 0, len(x.sessions))
+	for _, s := range x.sessions {
+		all = append(all, s)
+	}
+	x.mu.Unlock()
+	for _, s := range all {
+		s.end(errors.New("the server stops"), true)
+	}
+	x.ends.Wait()
+}
