@@ -56,7 +56,7 @@ func (a *App) root() *cobra.Command {
 		Version:       a.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(*cobra.Command, []string) {
 			a.began = true
@@ -64,6 +64,7 @@ func (a *App) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("bireme {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Runs and jobs:"}, &cobra.Group{ID: "cluster", Title: "The cluster:"},
 		&cobra.Group{ID: "self", Title: "You and this tool:"})
 	add := func(group string, commands ...*cobra.Command) {
@@ -77,6 +78,26 @@ func (a *App) root() *cobra.Command {
 		a.usersCommand(), a.projectsCommand(), a.tokenCommand())
 	add("self", a.loginCommand(), a.whoamiCommand(), a.linksCommand(), a.versionCommand())
 	return root
+}
+
+// noSuchCommand is the Args of commands that only hold others.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "; see `" + cmd.CommandPath() + " --help`"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("there is no command %q%s", cmd.CommandPath()+" "+args[0], hint)
+}
+
+// oneFlag refuses two flags that contradict each other.
+func oneFlag(cmd *cobra.Command, a, b string) error {
+	if cmd.Flags().Changed(a) && cmd.Flags().Changed(b) {
+		return usagef("%s: --%s and --%s exclude each other", strings.TrimPrefix(cmd.CommandPath(), "bireme "), a, b)
+	}
+	return nil
 }
 
 func (a *App) versionCommand() *cobra.Command {

@@ -42,7 +42,7 @@ func (a *App) whoamiCommand() *cobra.Command {
 func (a *App) usersCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "users", Short: "list, add and change users", Args: cobra.NoArgs,
+		Use: "users", Short: "list, add and change users", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.users(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -109,6 +109,9 @@ func (a *App) userSet() *cobra.Command {
 	c := &cobra.Command{
 		Use: "set NAME", Short: "change a user", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneFlag(cmd, "disable", "enable"); err != nil {
+				return err
+			}
 			var p client.UpdateUser
 			f := cmd.Flags()
 			if f.Changed("unix-name") {
@@ -144,7 +147,6 @@ func (a *App) userSet() *cobra.Command {
 	f.StringVar(&proj, "project", "", "default `PROJECT`")
 	f.BoolVar(&disable, "disable", false, "refuse the user from now on")
 	f.BoolVar(&enable, "enable", false, "accept the user again")
-	c.MarkFlagsMutuallyExclusive("disable", "enable")
 	return c
 }
 
@@ -160,7 +162,7 @@ func checkRole(role string) error {
 func (a *App) projectsCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "projects", Short: "list and add projects and their members", Args: cobra.NoArgs,
+		Use: "projects", Short: "list and add projects and their members", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -219,6 +221,9 @@ func (a *App) projectMember() *cobra.Command {
 	c := &cobra.Command{
 		Use: "member PROJECT USER", Short: "add a member, or change the role of one", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneFlag(cmd, "role", "remove"); err != nil {
+				return err
+			}
 			if err := checkRole(role); err != nil {
 				return err
 			}
@@ -235,6 +240,5 @@ func (a *App) projectMember() *cobra.Command {
 	}
 	c.Flags().StringVar(&role, "role", "user", "user, manager or admin, in the project")
 	c.Flags().BoolVar(&remove, "remove", false, "take the user out of the project")
-	c.MarkFlagsMutuallyExclusive("role", "remove")
 	return c
 }

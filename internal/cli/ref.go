@@ -67,12 +67,18 @@ func inProject(p string) string {
 
 // oneJob gives a single job by id, its record for an array.
 func oneJob(ctx context.Context, c *client.Client, id string) (*client.Job, error) {
+	j, _, err := jobNow(ctx, c, id)
+	return j, err
+}
+
+// jobNow is oneJob with the server's time.
+func jobNow(ctx context.Context, c *client.Client, id string) (*client.Job, core.Time, error) {
 	list, err := c.Job(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(list.Jobs) == 0 {
-		return nil, core.Errorf(core.NotFound, "there is no job %s", id)
+		return nil, 0, core.Errorf(core.NotFound, "there is no job %s", id)
 	}
-	return &list.Jobs[0], nil
+	return &list.Jobs[0], list.Now, nil
 }

@@ -13,7 +13,7 @@ import (
 
 func (a *App) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "make, list and revoke tokens", Args: cobra.NoArgs,
+		Use: "token", Short: "make, list and revoke tokens", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.tokenCreate(), a.tokenJoin(), a.tokenList(), a.tokenRevoke())
@@ -49,6 +49,9 @@ func (a *App) tokenJoin() *cobra.Command {
 		Use: "join", Short: "make a token with which one node joins", Args: cobra.NoArgs,
 		Long: "Make a token with which one node joins the cluster, once: biremed agent --join TOKEN.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneFlag(cmd, "login", "login-and-compute"); err != nil {
+				return err
+			}
 			o.new.Roles = core.Compute
 			switch {
 			case o.both:
@@ -64,7 +67,6 @@ func (a *App) tokenJoin() *cobra.Command {
 	f.BoolVar(&o.login, "login", false, "a login node: it passes its users' calls on and runs no jobs")
 	f.BoolVar(&o.both, "login-and-compute", false, "both login and compute node")
 	f.BoolVar(&o.new.TrustRoot, "trust-root", false, "root of that node is an administrator")
-	c.MarkFlagsMutuallyExclusive("login", "login-and-compute")
 	o.common(c)
 	return c
 }

@@ -48,7 +48,7 @@ func (o *whyOptions) run(ctx context.Context) error {
 	if o.json {
 		return o.app.printJSON(w)
 	}
-	j, err := oneJob(ctx, c, id)
+	j, now, err := jobNow(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (o *whyOptions) run(ctx context.Context) error {
 		fmt.Fprintf(&b, "  %s\n", cell(w.Why))
 	}
 	if w.State == core.Pending {
-		if err := o.waiting(ctx, c, &b, w, j); err != nil {
+		if err := o.waiting(ctx, c, &b, w, j, now); err != nil {
 			return err
 		}
 	}
@@ -75,13 +75,16 @@ func (o *whyOptions) run(ctx context.Context) error {
 }
 
 // waiting adds when a job may start, and what it asks for beside what there is.
-func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job) error {
+func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job, now core.Time) error {
 	if w.Expected != 0 {
+		if now == 0 {
+			now = core.At(o.app.Now())
+		}
 		kind := "reserved"
 		if w.Estimate {
 			kind = "an estimate"
 		}
-		fmt.Fprintf(b, "  expected start: %s, in %s (%s)\n", clock(w.Expected), span(max(0, w.Expected.Sub(core.At(o.app.Now())))), kind)
+		fmt.Fprintf(b, "  expected start: %s, in %s (%s)\n", clock(w.Expected), span(max(0, w.Expected.Sub(now))), kind)
 	} else {
 		b.WriteString("  expected start: not known\n")
 	}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"bireme": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
+			code := Real("1.2.3", []string{"sbatch", "squeue"}).Run(ctx, os.Args[1:])
+			stop()
+			os.Exit(code)
+		},
+	})
+}
+
+// TestScripts runs each script of testdata/script against a server of its own that answers from the script's files.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			s := &canned{dir: e.WorkDir, count: map[string]int{}}
+			h := httptest.NewServer(s)
+			e.Defer(h.Close)
+			e.Setenv("BIREME_SERVER", h.URL)
+			e.Setenv("BIREME_TIMEOUT", "300ms")
+			e.Setenv("TZ", "UTC")
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("URL", h.URL)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// status N COMMAND…: the command ends with exit status N.
+			"status": func(ts *testscript.TestScript, _ bool, args []string) {
+				err := ts.Exec(args[1], args[2:]...)
+				code := 0
+				var exit interface{ ExitCode() int }
+				if errors.As(err, &exit) {
+					code = exit.ExitCode()
+				} else if err != nil {
+					ts.Fatalf("%v", err)
+				}
+				if fmt.Sprint(code) != args[0] {
+					ts.Fatalf("exit status %d, want %s", code, args[0])
+				}
+			},
+		},
+	})
+}
+
+// canned is a server whose answers are files: api/GET_jobs_12 answers GET /api/v1/jobs/12; with api/GET_jobs_12.1, .2, …
+// the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status. What was asked is
+// written to the file requests. What has no file is not found.
+type canned struct {
+	dir   string
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (s *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	path := strings.Trim(strings.TrimPrefix(r.URL.Path, "/api/v1"), "/")
+	line := strings.TrimSpace(fmt.Sprintf("%s /%s %s %s", r.Method, path, r.URL.RawQuery, bytes.TrimSpace(body)))
+	if f, err := os.OpenFile(filepath.Join(s.dir, "requests"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+		fmt.Fprintln(f, line)
+		f.Close()
+	}
+	if auth := r.Header.Get("Authorization"); auth == "Bearer bad" {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"error":{"code":"unknown_user","message":"the token is not known"}}`)
+		return
+	}
+	name := filepath.Join(s.dir, "api", r.Method+"_"+strings.ReplaceAll(path, "/", "_"))
+	data, err := os.ReadFile(name)
+	for ; err != nil && s.count[name] >= 0; s.count[name]-- { // the n-th, or the last there is
+		if data, err = os.ReadFile(fmt.Sprintf("%s.%d", name, s.count[name]+1)); err == nil {
+			break
+		}
+	}
+	s.count[name]++
+	if err != nil {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, `{"error":{"code":"not_found","message":"there is no /%s"}}`, path)
+		return
+	}
+	if first, rest, ok := bytes.Cut(data, []byte("\n")); ok && bytes.HasPrefix(first, []byte("HTTP ")) {
+		var status int
+		fmt.Sscanf(string(first), "HTTP %d", &status)
+		w.WriteHeader(status)
+		data = rest
+	}
+	w.Write(data)
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[core.Code]int{
+		core.Invalid: 2, core.TooLarge: 2, core.NotFound: 3, core.Gone: 3, core.Denied: 4, core.Unknown: 4,
+		core.Unavailable: 5, core.Exhausted: 5, core.Conflict: 6, core.Internal: 1,
+	} {
+		if got := exitCode(fmt.Errorf("doing: %w", core.Errorf(code, "x"))); got != want {
+			t.Errorf("%s: exit status %d, want %d", code, got, want)
+		}
+	}
+	if got := exitCode(errors.Join(core.Errorf(core.NotFound, "a"), core.Errorf(core.Denied, "b"))); got != ExitNotFound {
+		t.Errorf("two errors: exit status %d, want that of the first", got)
+	}
+}
+
+func TestJobExit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job  core.Job
+		want int
+	}{
+		"done":      {core.Job{State: core.Completed}, 0},
+		"failed":    {core.Job{State: core.Failed, Exit: core.Exit{Code: 3}}, 3},
+		"signal":    {core.Job{State: core.Failed, Exit: core.Exit{Signal: 9}}, 137},
+		"timeout":   {core.Job{State: core.Timeout}, 1},
+		"node lost": {core.Job{State: core.NodeFail}, 1},
+	} {
+		if got := jobExit(&client.Job{Job: tc.job}); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestCellIsSafeForTerminals(t *testing.T) {
+	t.Parallel()
+	if got := cell("a\x1b[2Jb\nc\u009bd"); got != "a?[2Jb?c?d" {
+		t.Errorf("%q", got)
+	}
+}

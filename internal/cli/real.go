@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/client"
+)
+
+// Real is the App of this process.
+func Real(version string, links []string) *App {
+	return &App{
+		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
+		Connect: func() (*client.Client, error) {
+			c, err := client.FromEnv()
+			if err != nil {
+				return nil, usagef("%s", err.Error()) // a setting is wrong: BIREME_SERVER, the config file, …
+			}
+			return c, nil
+		},
+		Now: time.Now, Lookup: os.LookupEnv, Links: links, Exe: os.Executable,
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), termios)
+	return err == nil
+}
