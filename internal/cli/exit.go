@@ -48,6 +48,10 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
+	switch core.ReasonOf(err) {
+	case "node_config_unavailable", "too_many_nodes": // the request is sound; the cluster is too small for it
+		return ExitConflict
+	}
 	switch core.CodeOf(err) {
 	case core.Invalid, core.TooLarge:
 		return ExitUsage

@@ -134,14 +134,13 @@ func TestRunEnv(t *testing.T) {
 		return []core.GresAlloc{{Name: "gpu", Type: "a100", Units: units}}
 	}
 	job := &core.Job{
-		ID: 7, Spec: &core.Spec{Run: "train", IO: core.IO{WorkDir: "/data"}},
+		ID: 7, Spec: &core.Spec{Run: "train"},
 		Alloc: &core.Alloc{Nodes: []core.NodeAlloc{{Node: "n2", Gres: gpu(0, 1)}, {Node: "n1", Gres: gpu(3)}}},
 	}
 	addr := func(n core.NodeName) string { return map[core.NodeName]string{"n1": "127.0.1.1", "n2": "127.0.1.2"}[n] }
 	want := []string{
 		"DSTACK_RUN_NAME=train", "DSTACK_RUN_ID=id-1", "DSTACK_JOB_ID=7", "DSTACK_NODES_NUM=2", "DSTACK_NODE_RANK=1",
 		"DSTACK_NODES_IPS=127.0.1.2\n127.0.1.1", "DSTACK_MASTER_NODE_IP=127.0.1.2", "DSTACK_GPUS_PER_NODE=1", "DSTACK_GPUS_NUM=3",
-		"DSTACK_WORKING_DIR=/data",
 	}
 	if diff := cmp.Diff(want, RunEnv(job, "id-1", 1, addr)); diff != "" {
 		t.Error(diff)

@@ -8,7 +8,8 @@ import (
 )
 
 // RunEnv gives the variables that commands of a run find in their environment, for the node that is rank-th in the job's
-// order. addr gives a node's address. The user's own variables come after these and win, as in dstack. It gives nil for a
+// order. addr gives a node's address. The script itself sets
+// DSTACK_WORKING_DIR, because only it finds the home. It gives nil for a
 // job that belongs to no run.
 func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) string) []string {
 	if job == nil || job.Spec == nil || job.Spec.Run == "" || job.Alloc == nil || rank < 0 || rank >= len(job.Alloc.Nodes) {
@@ -21,7 +22,7 @@ func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) stri
 		ips[i] = addr(nodes[i].Node)
 		total += gpus(&nodes[i])
 	}
-	env := []string{
+	return []string{
 		"DSTACK_RUN_NAME=" + job.Spec.Run,
 		"DSTACK_RUN_ID=" + runID,
 		"DSTACK_JOB_ID=" + strconv.FormatInt(int64(job.ID), 10),
@@ -32,10 +33,6 @@ func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) stri
 		"DSTACK_GPUS_PER_NODE=" + strconv.Itoa(gpus(&nodes[rank])),
 		"DSTACK_GPUS_NUM=" + strconv.Itoa(total),
 	}
-	if job.Spec.IO.WorkDir != "" {
-		env = append(env, "DSTACK_WORKING_DIR="+job.Spec.IO.WorkDir)
-	}
-	return env
 }
 
 func gpus(n *core.NodeAlloc) int {

@@ -40,7 +40,7 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 		Run:       name,
 		Shape:     t.shape(),
 		TimeLimit: t.MaxDuration,
-		IO:        core.IO{WorkDir: t.WorkDir, Stream: true},
+		IO:        core.IO{WorkDir: t.absoluteDir(), Stream: true},
 		From:      o.From,
 		Nice:      -t.Priority,
 		Requeue:   t.Requeue,
@@ -74,12 +74,18 @@ func (t *Task) shape() core.Shape {
 	return s
 }
 
-// extra gives the rare wishes, nil when there are none.
+// extra gives the rare wishes. The commands start from the environment of a login on the node, because the caller's may
+// be that of a laptop.
 func (t *Task) extra() *core.Extra {
-	if t.Disk == 0 && t.StopDuration == 0 {
-		return nil
+	return &core.Extra{LoginEnv: true, TmpDisk: t.Disk, KillGrace: t.StopDuration}
+}
+
+// absoluteDir is the working directory as far as it is known before the node is: homes differ, and are found there.
+func (t *Task) absoluteDir() string {
+	if strings.HasPrefix(t.WorkDir, "~") || t.WorkDir == "" {
+		return "/"
 	}
-	return &core.Extra{TmpDisk: t.Disk, KillGrace: t.StopDuration}
+	return t.WorkDir
 }
 
 // script joins the commands so that each runs only if the one before it succeeded, in one shell: what a command exports
@@ -87,13 +93,14 @@ func (t *Task) extra() *core.Extra {
 // trailing & or a here-document means what it says; the colon makes a command of nothing but comments legal.
 func (t *Task) script(f *faults, vars map[string]string) string {
 	var b strings.Builder
+	b.WriteString(t.chdir())
 	for i, c := range t.Commands {
 		text, err := interpolate(c.text, vars)
 		if err != nil {
 			f.add(c.node, index("commands", i), "%s", err.Error())
 			continue
 		}
-		if b.Len() > 0 {
+		if i > 0 {
 			b.WriteString(" && ")
 		}
 		b.WriteString("{ :\n" + strings.TrimRight(text, " \t\r\n") + "\n}")
@@ -106,4 +113,18 @@ func (t *Task) script(f *faults, vars map[string]string) string {
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
 	return head + "exec srun --ntasks-per-node=1 --kill-on-bad-exit=1 " + shellQuote(t.Shell) + " -c " +
 		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+body) + "\n"
+}
+
+// chdir goes to the working directory. One that was asked for must be there; a home may be missing.
+func (t *Task) chdir() string {
+	to := `cd ~ 2>/dev/null || cd "${TMPDIR:-/tmp}"`
+	switch rest, home := strings.CutPrefix(t.WorkDir, "~/"); {
+	case home:
+		to = "cd ~/" + shellQuote(rest)
+	case t.WorkDir == "~":
+		to = "cd ~"
+	case t.WorkDir != "":
+		to = "cd " + shellQuote(t.WorkDir)
+	}
+	return to + " || exit\nexport DSTACK_WORKING_DIR=\"$PWD\"\n"
 }
