@@ -14,6 +14,7 @@ done
 
 # A short path: the kernel takes 107 characters for a socket's.
 dir=$(mktemp -d /tmp/bireme-demo.XXXXXX)
+export BIREME_DEMO=$dir # marks whatever is started from here on
 running=
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
@@ -22,16 +23,17 @@ show() { # show COMMAND...: print it as typed, then run it
 	"$@"
 }
 
-# left_behind lists processes that were started in or for this cluster.
+# left_behind lists processes that were started in or for this cluster. The list
+# of candidates is taken first, so that the tools below are not on it.
 left_behind() {
-	local p
-	for p in /proc/[0-9]*; do
-		[ "$p" != "/proc/$$" ] || continue
+	local p all=(/proc/[0-9]*)
+	for p in "${all[@]}"; do
+		[ "$p" != "/proc/$$" ] && [ "$p" != "/proc/$BASHPID" ] || continue
 		if tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qF "$dir" ||
-			tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qF "BIREME_DEMO=$dir"; then
+			tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qxF "BIREME_DEMO=$dir"; then
 			echo "${p#/proc/} $(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)"
 		fi
-	done | grep -v "^$BASHPID " || true
+	done
 }
 
 clean_up() {
