@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,6 +56,8 @@ type Cluster struct {
 	Env   []string
 	opt   Options
 	bin   string
+
+	mu    sync.Mutex
 	trees map[string]bool // cgroup directories its keepers have had
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ func (c *Cluster) Left() []string {
 	for _, p := range c.processes() {
 		left = append(left, fmt.Sprintf("process %d %q (%s)", p.pid, strings.Join(cmdline(p.pid), " "), p.why))
 	}
-	for dir := range c.trees {
+	for _, dir := range c.noteTrees() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				left = append(left, "cgroup "+path)
@@ -43,9 +44,8 @@ func (c *Cluster) Left() []string {
 // JobsLeft lists what ended jobs left on the nodes of a cluster that may go on: processes in its cgroups, temporary
 // folders, scripts.
 func (c *Cluster) JobsLeft() []string {
-	c.noteTrees()
 	var left []string
-	for dir := range c.trees {
+	for _, dir := range c.noteTrees() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return nil // a cgroup may go while we look
@@ -78,8 +78,10 @@ func (c *Cluster) WaitClean() {
 	})
 }
 
-// noteTrees remembers the cgroups that the keepers write down while they have some.
-func (c *Cluster) noteTrees() {
+// noteTrees gives the cgroups that the keepers write down while they have some, and those noted before.
+func (c *Cluster) noteTrees() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	names, _ := filepath.Glob(filepath.Join(c.Dir, "nodes", "*", "keeper", "cgroups")) // the pattern is good
 	for _, name := range names {
 		b, err := os.ReadFile(name)
@@ -94,6 +96,7 @@ func (c *Cluster) noteTrees() {
 			c.trees[d] = true
 		}
 	}
+	return slices.Sorted(maps.Keys(c.trees))
 }
 
 // processes finds what belongs to the cluster: by its command line, by its environment, which every job inherits, or by
