@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -50,6 +51,22 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// waitfor FILE TEXT: blocks until the file holds the text.
+			"waitfor": func(ts *testscript.TestScript, _ bool, args []string) {
+				deadline := time.After(10 * time.Second)
+				tick := time.NewTicker(5 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					if data, _ := os.ReadFile(ts.MkAbs(args[0])); strings.Contains(string(data), args[1]) {
+						return
+					}
+					select {
+					case <-deadline:
+						ts.Fatalf("%s never held %q", args[0], args[1])
+					case <-tick.C:
+					}
+				}
+			},
 			// status N COMMAND…: the command ends with exit status N.
 			"status": func(ts *testscript.TestScript, _ bool, args []string) {
 				err := ts.Exec(args[1], args[2:]...)
@@ -69,8 +86,8 @@ func TestScripts(t *testing.T) {
 }
 
 // canned is a server whose answers are files: api/GET_jobs_12 answers GET /api/v1/jobs/12; with api/GET_jobs_12.1, .2, …
-// the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status. What was asked is
-// written to the file requests. What has no file is not found.
+// the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status, "HANG" keeps the
+// answer open until the caller leaves. What was asked is written to the file requests. What has no file is not found.
 type canned struct {
 	dir   string
 	mu    sync.Mutex
@@ -111,7 +128,14 @@ func (s *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		data = rest
 	}
-	w.Write(data)
+	rest, hang := bytes.CutPrefix(data, []byte("HANG\n"))
+	w.Write(rest)
+	if hang {
+		s.mu.Unlock()
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		s.mu.Lock()
+	}
 }
 
 func TestExitCodes(t *testing.T) {
