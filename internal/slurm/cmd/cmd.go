@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
@@ -164,3 +165,9 @@ func (w *World) PrintVersion() int {
 	fmt.Fprintf(w.Out, "slurm %s\n", Version)
 	return 0
 }
+
+// maxHosts bounds the hosts one expression may name.
+const maxHosts = 1 << 18
+
+// Hosts expands a hostlist expression.
+func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHosts) }

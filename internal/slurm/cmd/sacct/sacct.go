@@ -1,0 +1,359 @@
+// Package sacct is the command that shows jobs from the accounting records.
+package sacct
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+const usage = "Usage: sacct [options]\n\tUse --help for help\n"
+
+var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
+	{Long: "allusers", Short: 'a'},
+	{Key: "accounts", Long: "accounts", Short: 'A', Arg: getopt.RequiredArg}, {Key: "accounts", Long: "account", Arg: getopt.RequiredArg},
+	{Long: "array"}, {Long: "brief", Short: 'b'}, {Long: "batch-script", Short: 'B'}, {Long: "completion", Short: 'c'},
+	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "allclusters", Short: 'L'}, {Long: "local"}, {Long: "federation"},
+	{Long: "constraints", Short: 'C', Arg: getopt.RequiredArg},
+	{Long: "delimiter", Arg: getopt.RequiredArg}, {Long: "duplicates", Short: 'D'},
+	{Long: "endtime", Short: 'E', Arg: getopt.RequiredArg}, {Long: "starttime", Short: 'S', Arg: getopt.RequiredArg},
+	{Long: "env-vars"}, {Long: "file", Short: 'f', Arg: getopt.RequiredArg}, {Long: "flags", Short: 'F', Arg: getopt.RequiredArg},
+	{Long: "format", Short: 'o', Arg: getopt.RequiredArg},
+	{Key: "gid", Long: "gid", Short: 'g', Arg: getopt.RequiredArg}, {Key: "gid", Long: "group", Arg: getopt.RequiredArg},
+	{Long: "help", Short: 'h'}, {Long: "helpformat", Short: 'e'}, {Long: "usage"},
+	{Long: "jobs", Short: 'j', Arg: getopt.RequiredArg}, {Key: "jobs", Long: "job", Arg: getopt.RequiredArg},
+	{Long: "json", Arg: getopt.OptionalArg}, {Long: "yaml", Arg: getopt.OptionalArg},
+	{Long: "timelimit-min", Short: 'k', Arg: getopt.RequiredArg}, {Long: "timelimit-max", Short: 'K', Arg: getopt.RequiredArg},
+	{Long: "long", Short: 'l'}, {Long: "name", Arg: getopt.RequiredArg},
+	{Long: "ncpus", Short: 'I', Arg: getopt.RequiredArg}, {Long: "nnodes", Short: 'i', Arg: getopt.RequiredArg},
+	{Long: "nodelist", Short: 'N', Arg: getopt.RequiredArg}, {Long: "noheader", Short: 'n'}, {Long: "noconvert"},
+	{Long: "parsable", Short: 'p'}, {Long: "parsable2", Short: 'P'},
+	{Long: "partition", Short: 'r', Arg: getopt.RequiredArg}, {Long: "qos", Short: 'q', Arg: getopt.RequiredArg},
+	{Long: "reason", Short: 'R', Arg: getopt.RequiredArg}, {Key: "state", Long: "state", Short: 's', Arg: getopt.RequiredArg},
+	{Long: "truncate", Short: 'T'}, {Long: "units", Arg: getopt.RequiredArg},
+	{Key: "user", Long: "uid", Short: 'u', Arg: getopt.RequiredArg}, {Key: "user", Long: "user", Arg: getopt.RequiredArg},
+	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "wckeys", Short: 'W', Arg: getopt.RequiredArg}, {Long: "whole-hetjob", Arg: getopt.OptionalArg},
+	{Long: "associations", Short: 'x', Arg: getopt.RequiredArg}, {Long: "allocations", Short: 'X'},
+}}
+
+// query is what the user wants to see.
+type query struct {
+	q       client.JobsQuery
+	states  *slurm.StateFilter
+	stepIDs map[string][]string // steps asked for by job; a job without is shown whole
+	qos     []string
+	cols    []slurm.AcctColumn
+	cluster string
+}
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	f, ok := w.Parse(parser, args)
+	if !ok {
+		return slurm.ExitError
+	}
+	switch {
+	case f.Has("version"):
+		return w.PrintVersion()
+	case f.Has("helpformat"):
+		listFields(w)
+		return 0
+	case f.Has("help"), f.Has("usage"):
+		fmt.Fprint(w.Out, usage)
+		return 0
+	}
+	q, err := newQuery(w, f)
+	if err != nil {
+		return w.Complain(err)
+	}
+	c, err := w.Client()
+	if err != nil {
+		w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	if f.Has("batch-script") || f.Has("env-vars") {
+		return showBlobs(ctx, w, c, q, f.Has("env-vars"))
+	}
+	rows, err := q.load(ctx, w, c, f)
+	if err != nil {
+		w.Errorf("%s", slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	out := bufio.NewWriter(w.Out)
+	defer out.Flush()
+	if f.Has("json") {
+		return cmd.PrintJSON(out, "jobs", slurm.AcctToJSON(rows))
+	}
+	print(out, q.cols, rows, f)
+	return 0
+}
+
+func listFields(w *cmd.World) {
+	for i := 0; i < slurm.NumListedFields; i++ {
+		end := " "
+		if i%4 == 3 || i == slurm.NumListedFields-1 {
+			end = "\n"
+		}
+		fmt.Fprintf(w.Out, "%-19s%s", slurm.AcctFields[i].Name, end)
+	}
+}
+
+func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
+	q := &query{stepIDs: map[string][]string{}, qos: f.List("qos")}
+	format := cmp.Or(f.Get("format"), w.Getenv("SACCT_FORMAT"))
+	switch {
+	case f.Has("format"), format != "" && !f.Has("brief") && !f.Has("long"):
+	case f.Has("brief"):
+		format = slurm.AcctBriefFormat
+	case f.Has("long"):
+		format = slurm.AcctLongFormat
+	default:
+		format = slurm.AcctFormat
+	}
+	var bad string
+	if q.cols, bad = slurm.ParseAcctFormat(format); bad != "" {
+		return nil, fail(w, "Invalid field requested: %q", bad)
+	}
+	q.q = client.JobsQuery{
+		History: true, Projects: f.List("accounts"), Partitions: f.List("partition"), Names: f.List("name"), Users: f.List("user"),
+	}
+	if f.Has("nodelist") {
+		names, err := cmd.Hosts(f.Get("nodelist"))
+		if err != nil {
+			return nil, fail(w, "Invalid node name %s", f.Get("nodelist"))
+		}
+		q.q.Nodes = names
+	}
+	for _, id := range f.List("jobs") {
+		job, step, hasStep := strings.Cut(id, ".")
+		if job == "" || job[0] < '0' || job[0] > '9' {
+			return nil, fail(w, "Invalid job id: %s", id)
+		}
+		if hasStep {
+			q.stepIDs[job] = append(q.stepIDs[job], step)
+		}
+		if !slices.Contains(q.q.IDs, job) {
+			q.q.IDs = append(q.q.IDs, job)
+		}
+	}
+	if words := f.List("state"); len(words) > 0 {
+		states, bad := slurm.ParseStates(words)
+		if bad != "" {
+			return nil, fail(w, "Invalid state: %q", bad)
+		}
+		q.states = &states
+	}
+	return q, q.setWindow(w, f)
+}
+
+// setWindow gives the time that is looked at: with -j all of it, with -s this moment, else today.
+func (q *query) setWindow(w *cmd.World, f cmd.Flags) error {
+	now := w.Now()
+	moment := func(option string) (time.Time, error) {
+		t, err := grammar.ParseMoment(f.Get(option), now, grammar.Recent)
+		if err != nil {
+			return t, fail(w, "Invalid time specification: %s", f.Get(option))
+		}
+		return t, nil
+	}
+	var err error
+	switch {
+	case f.Has("starttime"):
+		if q.q.Since, err = moment("starttime"); err != nil {
+			return err
+		}
+	case len(q.q.IDs) > 0:
+	case q.states != nil:
+		q.q.Since = now
+	default:
+		q.q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	}
+	switch {
+	case f.Has("endtime"):
+		q.q.Until, err = moment("endtime")
+	case q.states != nil && f.Has("starttime"):
+		q.q.Until = q.q.Since // as Slurm: what was in that state at that moment
+	}
+	return err
+}
+
+func fail(w *cmd.World, format string, args ...any) error {
+	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
+}
+
+// load fetches the rows: jobs by submission, each followed by its steps.
+func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) ([]slurm.AcctRow, error) {
+	for i, u := range q.q.Users {
+		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
+			if found, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
+				q.q.Users[i] = found.Username
+			}
+		}
+	}
+	if len(q.q.Users) == 0 && len(q.q.IDs) == 0 && !f.Has("allusers") {
+		who, err := c.Whoami(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !who.Admin {
+			q.q.Users = []string{string(who.User)}
+		}
+	}
+	list, err := c.Jobs(ctx, q.q)
+	if core.CodeOf(err) == core.NotFound {
+		list, err = &client.JobList{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	cluster := ""
+	if slices.ContainsFunc(q.cols, func(c slurm.AcctColumn) bool { return c.Name == "Cluster" }) || f.Has("json") {
+		info, err := c.Cluster(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cluster = info.Name
+	}
+	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
+		return j.Spec == nil || q.states != nil && !q.states.Match(j.State, 0) || len(q.qos) > 0 && !slices.Contains(q.qos, string(j.Spec.QOS))
+	})
+	slices.SortStableFunc(list.Jobs, func(a, b client.Job) int {
+		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(base(&a), base(&b)), cmp.Compare(task(&a), task(&b)), cmp.Compare(a.ID, b.ID))
+	})
+	steps, err := cmd.Steps(ctx, c, list)
+	if err != nil {
+		return nil, err
+	}
+	byJob := map[core.JobID][]slurm.StepRow{}
+	for _, s := range steps {
+		byJob[s.Job.ID] = append(byJob[s.Job.ID], s)
+	}
+	var rows []slurm.AcctRow
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		row := slurm.AcctRow{Job: j, Cluster: cluster, Now: list.Now, Derived: derived(byJob[j.ID])}
+		only := q.stepIDs[strconv.FormatInt(int64(j.ID), 10)]
+		if only == nil {
+			rows = append(rows, row)
+		}
+		if f.Has("allocations") {
+			continue
+		}
+		for k := range byJob[j.ID] {
+			s := &byJob[j.ID][k]
+			if only == nil || slices.Contains(only, s.Name()) {
+				rows = append(rows, slurm.AcctRow{Job: j, Step: s, Cluster: cluster, Now: list.Now})
+			}
+		}
+	}
+	return rows, nil
+}
+
+func base(j *client.Job) core.JobID {
+	if j.Array != nil {
+		return j.Array.Base
+	}
+	return j.ID
+}
+
+// task orders the tasks of an array; the record of those not started comes last.
+func task(j *client.Job) int64 {
+	switch {
+	case j.Array == nil:
+		return 0
+	case j.Array.Tasks.Len() > 0:
+		return 1 << 40
+	}
+	return int64(j.Array.Task)
+}
+
+// derived is the highest exit of the numbered steps.
+func derived(steps []slurm.StepRow) core.Exit {
+	var best core.Exit
+	for i := range steps {
+		if s := steps[i].Step; s != nil && (s.Exit.Signal > best.Signal || s.Exit.Signal == best.Signal && s.Exit.Code > best.Code) {
+			best = s.Exit
+		}
+	}
+	return best
+}
+
+// print writes the table. In the padded form every column is followed by a blank, the last one too, as in Slurm.
+func print(out *bufio.Writer, cols []slurm.AcctColumn, rows []slurm.AcctRow, f cmd.Flags) {
+	delimiter := "|"
+	if f.Has("delimiter") {
+		delimiter = f.Get("delimiter")
+	}
+	line := func(value func(c *slurm.AcctColumn) string) {
+		for i := range cols {
+			v := value(&cols[i])
+			switch {
+			case f.Has("parsable2"):
+				if i > 0 {
+					out.WriteString(delimiter)
+				}
+				out.WriteString(v)
+			case f.Has("parsable"):
+				out.WriteString(v + delimiter)
+			default:
+				out.WriteString(cols[i].Pad(v) + " ")
+			}
+		}
+		out.WriteByte('\n')
+	}
+	plain := f.Has("parsable") || f.Has("parsable2")
+	if !f.Has("noheader") {
+		line(func(c *slurm.AcctColumn) string { return c.Name })
+		if !plain {
+			line(func(c *slurm.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
+		}
+	}
+	for i := range rows {
+		line(func(c *slurm.AcctColumn) string { return c.Value(&rows[i]) })
+	}
+}
+
+// showBlobs answers -B and --env-vars.
+func showBlobs(ctx context.Context, w *cmd.World, c *client.Client, q *query, env bool) int {
+	if len(q.q.IDs) == 0 {
+		w.Errorf("You need to specify a job id with this option.")
+		return slurm.ExitError
+	}
+	title, get := "Batch Script for", c.Script
+	if env {
+		title, get = "Environment used for", c.Env
+	}
+	for _, id := range q.q.IDs {
+		fmt.Fprintf(w.Out, "%s %s\n%s\n", title, id, strings.Repeat("-", 80))
+		data, err := get(ctx, id)
+		text := string(data)
+		switch {
+		case core.CodeOf(err) == core.NotFound || err == nil && text == "":
+			text = "NONE\n"
+		case err != nil:
+			w.Errorf("%s", slurm.ErrorText(err))
+			return slurm.ExitError
+		case env:
+			text = strings.ReplaceAll(text, "\x00", "\n")
+		}
+		fmt.Fprint(w.Out, text)
+		if !strings.HasSuffix(text, "\n") || text == "NONE\n" {
+			fmt.Fprintln(w.Out)
+		}
+	}
+	return 0
+}

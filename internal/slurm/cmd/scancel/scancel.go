@@ -1,0 +1,263 @@
+// Package scancel is the command that ends or signals jobs.
+package scancel
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+const usage = "Usage: scancel [-A account] [--batch] [--full] [--interactive] [-n job_name]\n" +
+	"               [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]\n" +
+	"               [-t PENDING | RUNNING | SUSPENDED] [--usage] [-u user_name]\n" +
+	"               [--hurry] [-V] [-v] [-w hosts...] [--wckey=wckey]\n" +
+	"               [job_id[_array_id][.step_id]]\n"
+
+// exitDenied is what scancel leaves with when it may not: the low byte of Slurm's error number 2002.
+const exitDenied = 2002 & 0xff
+
+var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
+	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
+	{Long: "batch", Short: 'b'}, {Long: "ctld"}, {Long: "cron"}, {Long: "full", Short: 'f'}, {Long: "hurry", Short: 'H'},
+	{Long: "interactive", Short: 'i'}, {Long: "me"},
+	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
+	{Key: "name", Long: "name", Short: 'n', Arg: getopt.RequiredArg}, {Key: "name", Long: "jobname", Arg: getopt.RequiredArg},
+	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg},
+	{Long: "qos", Short: 'q', Arg: getopt.RequiredArg},
+	{Long: "quiet", Short: 'Q'},
+	{Long: "reservation", Short: 'R', Arg: getopt.RequiredArg},
+	{Long: "sibling", Arg: getopt.RequiredArg},
+	{Long: "signal", Short: 's', Arg: getopt.RequiredArg},
+	{Key: "state", Long: "state", Short: 't', Arg: getopt.RequiredArg}, {Key: "state", Long: "states", Arg: getopt.RequiredArg},
+	{Long: "user", Short: 'u', Arg: getopt.RequiredArg},
+	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
+	{Long: "wckey", Arg: getopt.RequiredArg},
+	{Long: "help"}, {Long: "usage"},
+}}
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	f, ok := w.Parse(parser, args)
+	if !ok {
+		return slurm.ExitError
+	}
+	switch {
+	case f.Has("version"):
+		return w.PrintVersion()
+	case f.Has("help"), f.Has("usage"):
+		fmt.Fprint(w.Out, usage)
+		return 0
+	}
+	calls, err := requests(w, f)
+	if err != nil {
+		return w.Complain(err)
+	}
+	c, err := w.Client()
+	if err != nil {
+		w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	if f.Has("me") {
+		who, err := c.Whoami(ctx)
+		if err != nil {
+			return w.Complain(err)
+		}
+		for i := range calls {
+			calls[i].Users = []string{string(who.User)}
+		}
+	}
+	if f.Has("interactive") {
+		if calls, err = confirm(ctx, w, c, calls); err != nil {
+			return w.LoadFailed("slurm_load_jobs error", err)
+		}
+	}
+	code := 0
+	for i := range calls {
+		code = max(code, send(ctx, w, c, &calls[i], f))
+	}
+	return code
+}
+
+func fail(w *cmd.World, format string, args ...any) error {
+	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
+}
+
+// requests turns the command line into calls: one for all jobs, and one for each step named.
+func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
+	all := client.Cancel{
+		Users: f.List("user"), Names: f.List("name"), Partitions: f.List("partition"), Projects: f.List("account"), QOS: f.List("qos"),
+		Batch: f.Has("batch"), Full: f.Has("full"),
+	}
+	for i, u := range all.Users {
+		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
+			if found, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
+				all.Users[i] = found.Username
+			}
+		}
+	}
+	if f.Has("reservation") || f.Has("wckey") || f.Has("cron") || f.Has("sibling") {
+		return nil, fail(w, "--reservation, --wckey, --cron and --sibling are not supported")
+	}
+	if f.Has("nodelist") {
+		names, err := cmd.Hosts(f.Get("nodelist"))
+		if err != nil {
+			return nil, fail(w, "Invalid node name %s", f.Get("nodelist"))
+		}
+		all.Nodes = names
+	}
+	if f.Has("signal") {
+		n, err := grammar.ParseSignal(f.Get("signal"))
+		if err != nil {
+			return nil, fail(w, "Unknown job signal: %s", f.Get("signal"))
+		}
+		all.Signal = int32(n)
+	}
+	if f.Has("state") {
+		for _, word := range f.List("state") {
+			s, ok := core.ParseJobState(word)
+			if !ok || s.Final() {
+				return nil, fail(w, "Invalid job state: %s", word)
+			}
+			all.States = append(all.States, s.String())
+		}
+	}
+	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+len(all.Nodes)+len(all.States) > 0
+	if len(f.Operands) == 0 {
+		if !filtered {
+			return nil, fail(w, "No job identification provided")
+		}
+		return []client.Cancel{all}, nil
+	}
+	var calls []client.Cancel
+	jobs := all
+	for _, word := range f.Operands {
+		for _, id := range cmd.SplitList(word) {
+			job, step, hasStep := strings.Cut(id, ".")
+			if !validID(job) {
+				return nil, fail(w, "Invalid job id %s", id)
+			}
+			if !hasStep {
+				jobs.IDs = append(jobs.IDs, job)
+				continue
+			}
+			one := all
+			one.IDs, one.Step = []string{job}, step
+			calls = append(calls, one)
+		}
+	}
+	if len(jobs.IDs) > 0 {
+		calls = append([]client.Cancel{jobs}, calls...)
+	}
+	return calls, nil
+}
+
+func validID(id string) bool {
+	base, task, isTask := strings.Cut(id, "_")
+	if n, err := strconv.ParseInt(base, 10, 64); err != nil || n <= 0 {
+		return false
+	}
+	if !isTask || task == "*" {
+		return true
+	}
+	_, err := grammar.ParseArray(strings.Trim(task, "[]"))
+	return err == nil
+}
+
+// send makes one call and reports. What is unknown or has ended already is passed over in silence, as Slurm 22.05 does.
+func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel, f cmd.Flags) int {
+	if f.Has("verbose") {
+		for _, id := range b.IDs {
+			switch {
+			case b.Step != "":
+				w.Infof("Signal %d to step %s.%s", signalOf(b), id, b.Step)
+			case b.Signal != 0:
+				w.Infof("Signal %d to job %s", b.Signal, id)
+			default:
+				w.Infof("Terminating job %s", id)
+			}
+		}
+	}
+	out, err := c.Cancel(ctx, b)
+	if err != nil {
+		if quietly(err) {
+			return 0
+		}
+		if client.Unreachable(err) {
+			return w.LoadFailed("slurm_load_jobs error", err)
+		}
+		w.Errorf("Kill job error on job id %s: %s", strings.Join(b.IDs, ","), slurm.ErrorText(err))
+		return exitOf(err)
+	}
+	code := 0
+	for _, r := range out.Results {
+		if r.Error == nil {
+			if f.Has("verbose") && len(b.IDs) == 0 {
+				w.Infof("Terminating job %s", r.ID)
+			}
+			continue
+		}
+		if quietly(r.Error) {
+			continue
+		}
+		if !f.Has("quiet") {
+			w.Errorf("Kill job error on job id %s: %s", r.ID, slurm.ErrorText(r.Error))
+		}
+		code = max(code, exitOf(r.Error))
+	}
+	return code
+}
+
+func signalOf(b *client.Cancel) int32 {
+	if b.Signal == 0 {
+		return 9
+	}
+	return b.Signal
+}
+
+func quietly(err error) bool {
+	return core.CodeOf(err) == core.NotFound || core.ReasonOf(err) == slurm.ReasonJobFinished || core.ReasonOf(err) == slurm.ReasonInvalidJobID
+}
+
+func exitOf(err error) int {
+	if core.CodeOf(err) == core.Denied {
+		return exitDenied
+	}
+	return slurm.ExitError
+}
+
+// confirm asks about each job that matches, and keeps those that are said yes to.
+func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client.Cancel) ([]client.Cancel, error) {
+	in := bufio.NewReader(w.In)
+	var out []client.Cancel
+	for _, b := range calls {
+		list, err := c.Briefs(ctx, client.JobsQuery{
+			IDs: b.IDs, Users: b.Users, Projects: b.Projects, Partitions: b.Partitions, States: b.States, Names: b.Names, Nodes: b.Nodes,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Jobs {
+			j := &list.Jobs[i]
+			name := slurm.JobName(j.ID, j.Base, j.Task, j.Tasks, 0)
+			fmt.Fprintf(w.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", name, j.Name, j.Partition)
+			answer, _ := in.ReadString('\n')
+			if a := strings.TrimSpace(answer); a == "y" || a == "Y" {
+				one := b
+				one.IDs = []string{name}
+				out = append(out, one)
+			}
+		}
+	}
+	return out, nil
+}

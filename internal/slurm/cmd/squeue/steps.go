@@ -1,0 +1,61 @@
+package squeue
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+)
+
+// showSteps prints the steps of running jobs.
+func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer) int {
+	list, err := c.Jobs(ctx, q.q)
+	if err != nil {
+		return w.LoadFailed("slurm_load_jobs error", err)
+	}
+	rows, err := cmd.Steps(ctx, c, list)
+	if err != nil {
+		return w.LoadFailed("slurm_get_job_steps error", err)
+	}
+	rows = slices.DeleteFunc(rows, func(r slurm.StepRow) bool {
+		ended := r.Step != nil && r.Step.State.Final() || r.Step == nil && r.Job.State.Final()
+		return ended || len(q.stepIDs) > 0 && !slices.Contains(q.stepIDs, r.ID()) && !slices.Contains(q.stepIDs, jobOf(r.ID()))
+	})
+	slices.SortStableFunc(rows, func(a, b slurm.StepRow) int {
+		return cmp.Or(cmp.Compare(a.Job.Spec.Partition, b.Job.Spec.Partition), cmp.Compare(a.Job.ID, b.Job.ID))
+	})
+	cols, bad := slurm.ParseFormat(slurm.QueueStepFields, q.stepFormat)
+	for _, letter := range bad {
+		w.Errorf("Invalid job step format specification: %s", letter)
+	}
+	var line []byte
+	if !q.noHeader {
+		out.Write(slurm.AppendHeader(line, cols))
+	}
+	for i := range rows {
+		line = slurm.AppendRow(line[:0], cols, &rows[i])
+		out.Write(line)
+	}
+	return 0
+}
+
+func jobOf(stepID string) string { id, _, _ := strings.Cut(stepID, "."); return id }
+
+// showJSON prints the listing in the shape of Slurm's own JSON.
+func showJSON(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer, rows []slurm.QueueRow) int {
+	slices.SortFunc(rows, func(a, b slurm.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
+	cluster, err := c.Cluster(ctx)
+	if err != nil {
+		return w.LoadFailed("slurm_load_jobs error", err)
+	}
+	jobs := make([]slurm.JobJSON, 0, len(rows))
+	for i := range rows {
+		jobs = append(jobs, slurm.JobToJSON(rows[i].Job, cluster.Name))
+	}
+	return cmd.PrintJSON(out, "jobs", jobs)
+}

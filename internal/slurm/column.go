@@ -1,0 +1,189 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Field is a thing a listing can show of a record R.
+type Field[R any] struct {
+	Letter byte   // for %-formats; 0: none
+	Name   string // for --Format, any case; "": none
+	Title  string
+	Full   bool // it needs the whole record, not the short one
+	Value  func(r *R) string
+	// Compare orders records by this field; nil: by Value as text.
+	Compare func(a, b *R) int
+}
+
+// Column is a field as a format asks for it. A column without a field is text as it stands.
+type Column[R any] struct {
+	Field *Field[R]
+	Width int // 0: as wide as the value
+	Right bool
+	Auto  bool   // as wide as the widest value (sinfo's %#)
+	Text  string // literal text that follows the column, or stands alone
+}
+
+// ParseFormat reads a format of %[[.]width]letter fields with text between them. bad lists the letters that are no field;
+// they stay in the output as they were typed.
+func ParseFormat[R any](fields []Field[R], format string) (cols []Column[R], bad []string) {
+	literal := func(text string) {
+		if len(cols) == 0 {
+			cols = append(cols, Column[R]{})
+		}
+		cols[len(cols)-1].Text += text
+	}
+	for i := 0; i < len(format); {
+		if format[i] != '%' {
+			next := strings.IndexByte(format[i:], '%')
+			if next < 0 {
+				next = len(format) - i
+			}
+			literal(format[i : i+next])
+			i += next
+			continue
+		}
+		start := i
+		i++
+		var c Column[R]
+		for ; i < len(format) && (format[i] == '.' || format[i] == '#'); i++ {
+			c.Right = c.Right || format[i] == '.'
+			c.Auto = c.Auto || format[i] == '#'
+		}
+		digits := i
+		for i < len(format) && '0' <= format[i] && format[i] <= '9' {
+			i++
+		}
+		c.Width, _ = strconv.Atoi(format[digits:i])
+		if i == len(format) {
+			literal(format[start:])
+			break
+		}
+		if c.Field = byLetter(fields, format[i]); c.Field == nil {
+			bad = append(bad, format[i:i+1])
+			literal(format[start : i+1])
+			i++
+			continue
+		}
+		i++
+		cols = append(cols, c)
+	}
+	return cols, bad
+}
+
+func byLetter[R any](fields []Field[R], c byte) *Field[R] {
+	for i := range fields {
+		if fields[i].Letter == c {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// ParseLongFormat reads --Format: name[:[.]width][,…], 20 wide by default.
+func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R], err error) {
+	for _, word := range strings.Split(format, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		name, spec, _ := strings.Cut(word, ":")
+		c := Column[R]{Width: 20}
+		if rest, ok := strings.CutPrefix(spec, "."); ok {
+			c.Right, spec = true, rest
+		}
+		digits := len(spec)
+		for i := range len(spec) {
+			if spec[i] < '0' || spec[i] > '9' {
+				digits = i
+				break
+			}
+		}
+		if digits > 0 {
+			c.Width, _ = strconv.Atoi(spec[:digits])
+		}
+		c.Text = spec[digits:]
+		for i := range fields {
+			if f := &fields[i]; f.Name != "" && strings.EqualFold(f.Name, name) {
+				c.Field = f
+				break
+			}
+		}
+		if c.Field == nil {
+			return nil, fmt.Errorf("Invalid job format specification: %s", name) //nolint:staticcheck // Slurm's own text
+		}
+		cols = append(cols, c)
+	}
+	return cols, nil
+}
+
+// NeedsFull tells whether some column wants the whole record.
+func NeedsFull[R any](cols []Column[R]) bool {
+	for _, c := range cols {
+		if c.Field != nil && c.Field.Full {
+			return true
+		}
+	}
+	return false
+}
+
+// FitColumns sets the widths of columns that are as wide as their widest value.
+func FitColumns[R any](cols []Column[R], rows []R) {
+	for i := range cols {
+		c := &cols[i]
+		if !c.Auto || c.Field == nil {
+			continue
+		}
+		c.Width = len(c.Field.Title)
+		for k := range rows {
+			c.Width = max(c.Width, len(c.Field.Value(&rows[k])))
+		}
+	}
+}
+
+// AppendHeader appends the line of titles.
+func AppendHeader[R any](dst []byte, cols []Column[R]) []byte {
+	for i := range cols {
+		if cols[i].Field != nil {
+			dst = cols[i].pad(dst, cols[i].Field.Title)
+		}
+		dst = append(dst, cols[i].Text...)
+	}
+	return append(dst, '\n')
+}
+
+// AppendRow appends the line of one record.
+func AppendRow[R any](dst []byte, cols []Column[R], r *R) []byte {
+	for i := range cols {
+		if cols[i].Field != nil {
+			dst = cols[i].pad(dst, cols[i].Field.Value(r))
+		}
+		dst = append(dst, cols[i].Text...)
+	}
+	return append(dst, '\n')
+}
+
+// pad puts a value into its column: cut when it is too long, as Slurm does.
+func (c *Column[R]) pad(dst []byte, v string) []byte {
+	if c.Width == 0 {
+		return append(dst, v...)
+	}
+	if len(v) > c.Width {
+		v = v[:c.Width]
+	}
+	const blanks = "                                                                "
+	fill := func() {
+		for n := c.Width - len(v); n > 0; n -= len(blanks) {
+			dst = append(dst, blanks[:min(n, len(blanks))]...)
+		}
+	}
+	if c.Right {
+		fill()
+	}
+	dst = append(dst, v...)
+	if !c.Right {
+		fill()
+	}
+	return dst
+}

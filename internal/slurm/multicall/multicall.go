@@ -1,0 +1,49 @@
+// Package multicall gathers the Slurm commands under the names they answer to.
+package multicall
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/cmd/sacct"
+	"bireme.dev/bireme/internal/slurm/cmd/sbatch"
+	"bireme.dev/bireme/internal/slurm/cmd/scancel"
+	"bireme.dev/bireme/internal/slurm/cmd/squeue"
+)
+
+// Lookup finds the command of a name.
+func Lookup(name string) (cmd.Func, bool) {
+	switch name {
+	case "sbatch":
+		return sbatch.Run, true
+	case "squeue":
+		return squeue.Run, true
+	case "sacct":
+		return sacct.Run, true
+	case "scancel":
+		return scancel.Run, true
+	}
+	return nil, false
+}
+
+// Names are all names that Lookup knows, for links.
+func Names() []string { return []string{"sacct", "sbatch", "scancel", "squeue"} }
+
+// Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no
+// such command.
+func Main(name string, args []string) (code int, ok bool) {
+	run, ok := Lookup(name)
+	if !ok {
+		return 0, false
+	}
+	ctx := context.Background()
+	if name != "srun" && name != "salloc" { // these two have their own ways with signals
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
+	return run(ctx, cmd.Real(name), args), true
+}

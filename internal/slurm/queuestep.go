@@ -1,0 +1,114 @@
+package slurm
+
+import (
+	"cmp"
+	"strconv"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// StepRow is a step in squeue -s and sacct: a numbered one, or with Step nil the job's batch step.
+type StepRow struct {
+	Job  *client.Job
+	Step *core.Step
+	Now  core.Time
+}
+
+// Name is the step's last name: "batch" or its number.
+func (r *StepRow) Name() string {
+	if r.Step == nil {
+		return "batch"
+	}
+	return strconv.Itoa(int(r.Step.ID))
+}
+
+// ID is JOB.STEP, with the array form of the job.
+func (r *StepRow) ID() string {
+	return jobRecordName(&r.Job.Job) + "." + r.Name()
+}
+
+// Title is the name of what runs.
+func (r *StepRow) Title() string {
+	if r.Step == nil {
+		return "batch"
+	}
+	return r.Step.Name
+}
+
+// NodeList are the nodes it runs on; a batch script runs on the first.
+func (r *StepRow) NodeList() string {
+	if r.Step == nil {
+		if r.Job.Alloc == nil || len(r.Job.Alloc.Nodes) == 0 {
+			return ""
+		}
+		return string(r.Job.Alloc.Nodes[0].Node)
+	}
+	names := make([]string, len(r.Step.Nodes))
+	for i, n := range r.Step.Nodes {
+		names[i] = string(n)
+	}
+	return hostlist.FoldSorted(names)
+}
+
+// Elapsed is how long it has run, in seconds.
+func (r *StepRow) Elapsed() int64 {
+	if r.Step == nil {
+		return seconds(r.Job.Elapsed(r.Now))
+	}
+	return max(0, seconds(cmp.Or(r.Step.End, r.Now).Sub(r.Step.Start)))
+}
+
+// Tasks is how many processes it has.
+func (r *StepRow) Tasks() int32 {
+	if r.Step == nil {
+		return 1
+	}
+	var n int32
+	for _, t := range r.Step.Tasks {
+		n += t
+	}
+	return n
+}
+
+func (r *StepRow) start() core.Time {
+	if r.Step == nil {
+		return r.Job.Start
+	}
+	return r.Step.Start
+}
+
+// QueueStepFields is all that squeue -s can show.
+var QueueStepFields = []Field[StepRow]{
+	{Letter: 'i', Name: "StepID", Title: "STEPID", Value: (*StepRow).ID},
+	{Letter: 'j', Name: "StepName", Title: "NAME", Value: (*StepRow).Title},
+	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: func(r *StepRow) string { return partitionOf(&r.Job.Job) }},
+	{Letter: 'u', Name: "UserName", Title: "USER", Value: func(r *StepRow) string { return string(r.Job.Spec.User) }},
+	{Letter: 'U', Name: "UserID", Title: "UID", Value: func(r *StepRow) string { return num(r.Job.Spec.UID) }},
+	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *StepRow) string { return grammar.FormatElapsed(r.Elapsed()) }},
+	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(*StepRow) string { return "UNLIMITED" }},
+	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: (*StepRow).NodeList},
+	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *StepRow) string { return TimeText(r.start(), "N/A") }},
+	{Letter: 'A', Name: "NumTasks", Title: "TASKS", Value: func(r *StepRow) string { return num(r.Tasks()) }},
+}
+
+// jobRecordName is JobName of a whole record.
+func jobRecordName(j *core.Job) string {
+	if j.Array == nil {
+		return num(j.ID)
+	}
+	tasks := ""
+	if j.Array.Tasks.Len() > 0 {
+		tasks = client.ArrayTasks(j.Array, j.Spec.Throttle)
+	}
+	return JobName(j.ID, j.Array.Base, j.Array.Task, tasks, grammar.ArrayText)
+}
+
+func partitionOf(j *core.Job) string {
+	if j.Alloc != nil {
+		return string(j.Alloc.Partition)
+	}
+	return string(j.Spec.Partition)
+}
