@@ -6,21 +6,33 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"bireme.dev/bireme/internal/cli"
+	"bireme.dev/bireme/internal/slurm/multicall"
 )
 
 var version = "dev" // set by the linker
 
 func main() { os.Exit(run(os.Args)) }
 
+// run decides which command this is before anything is set up: a link's name, then `bireme NAME` for machines without
+// links, then the native commands.
 func run(argv []string) int {
-	if len(argv) == 2 && argv[1] == "--version" { // asked for often by other programs: nothing else is set up for it
-		fmt.Println("bireme", version)
-		return 0
+	if code, ok := multicall.Main(filepath.Base(argv[0]), argv[1:]); ok {
+		return code
+	}
+	if len(argv) > 1 {
+		if argv[1] == "--version" {
+			fmt.Println("bireme", version)
+			return 0
+		}
+		if code, ok := multicall.Main(argv[1], argv[2:]); ok {
+			return code
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return cli.Real(version, nil).Run(ctx, argv[1:])
+	return cli.Real(version, multicall.Names()).Run(ctx, argv[1:])
 }
