@@ -22,7 +22,7 @@ func (o *applyOptions) attach(ctx context.Context, c *client.Client, id core.Job
 	explain, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { o.explainWait(explain, c, job) })
-	err := followLogs(ctx, c, o.app.Out, job, 0)
+	err := followLogs(ctx, c, o.app.Out, job, 1, 0)
 	stop()
 	wg.Wait()
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -72,8 +72,8 @@ func (o *applyOptions) interrupted(c *client.Client) error {
 
 // followLogs copies a job's output to w from an offset until the job has ended and all of it has been written. A stream
 // that breaks is taken up where it broke, so nothing is lost or printed twice; it gives up after a minute without an
-// answer.
-func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64) error {
+// answer. Each attempt of a job has a log of its own: when a job is requeued, the next is followed from its beginning.
+func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, attempt int32, offset int64) error {
 	const giveUp = time.Minute
 	var silent time.Duration
 	pause := 50 * time.Millisecond
@@ -92,6 +92,10 @@ func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, 
 			return err
 		}
 		j, jobErr := oneJob(ctx, c, job)
+		if jobErr == nil && j.Attempt > attempt {
+			attempt, offset = j.Attempt, 0
+			continue
+		}
 		switch {
 		case jobErr == nil && j.State.Final() && !j.Flags.Has(core.Requeueing) && err == nil && n == 0:
 			return nil // ended, and a stream opened afterwards or at its end had nothing more

@@ -48,10 +48,11 @@ func (o *logsOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.follow {
-		if _, err := oneJob(ctx, c, job); err != nil {
+		j, err := oneJob(ctx, c, job)
+		if err != nil {
 			return err
 		}
-		return followLogs(ctx, c, o.app.Out, job, o.offset)
+		return followLogs(ctx, c, o.app.Out, job, max(1, j.Attempt), o.offset)
 	}
 	_, err = copyLogs(ctx, c, o.app.Out, job, o.offset, false)
 	var sink *sinkError
