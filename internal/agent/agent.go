@@ -104,6 +104,9 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	a.ledger = newLedger(a.log)
 	a.socket = newLocalSocket(opt.Socket, a.up, a.log)
 	a.env = []byte("BIREME_SERVER=unix:" + opt.Socket + "\x00")
+	if tool := findTool(); tool != "" { // scripts made from YAML make steps with it, whatever their PATH
+		a.env = append(a.env, "BIREME_EXE="+tool+"\x00"...)
+	}
 	a.recallFence()
 	return a, nil
 }
@@ -229,7 +232,7 @@ func (a *Agent) localize(l *wire.Launch) {
 			l.TmpBase = s.TmpDir
 		}
 	}
-	l.Env = append(dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA"), a.env...)
+	l.Env = append(dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE"), a.env...)
 }
 
 func programs(list []string) [][]string {

@@ -134,6 +134,19 @@ func FindKeeper() (string, error) {
 	return filepath.Abs(p)
 }
 
+// findTool gives the user's tool beside this program, or "".
+func findTool() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	beside := filepath.Join(filepath.Dir(self), "bireme")
+	if st, err := os.Stat(beside); err != nil || st.IsDir() {
+		return ""
+	}
+	return beside
+}
+
 // listenToKeeper says hello and takes the keeper's news until the connection breaks.
 func (a *Agent) listenToKeeper(ctx context.Context, c net.Conn) error {
 	conn := wire.NewConn(c)
