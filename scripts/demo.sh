@@ -14,6 +14,7 @@ done
 
 # A short path: the kernel takes 107 characters for a socket's.
 dir=$(mktemp -d /tmp/bireme-demo.XXXXXX)
+chmod 755 "$dir" # jobs of other users, when root runs this, pass through it
 export BIREME_DEMO=$dir # marks whatever is started from here on
 running=
 

@@ -111,7 +111,7 @@ func (t *Task) script(f *faults, vars map[string]string) string {
 		return head + body
 	}
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
-	return head + "exec srun --ntasks-per-node=1 --kill-on-bad-exit=1 " + shellQuote(t.Shell) + " -c " +
+	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + shellQuote(t.Shell) + " -c " +
 		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+body) + "\n"
 }
 
