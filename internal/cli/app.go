@@ -107,12 +107,19 @@ func (a *App) versionCommand() *cobra.Command {
 	}
 }
 
-// project gives the project to act in: the flag's, or that of the settings.
-func project(c *client.Client, flag string) string {
+// project gives the project to act in: the flag's, that of the settings, or the one the server takes for the caller's.
+func project(ctx context.Context, c *client.Client, flag string) (string, error) {
 	if flag != "" {
-		return flag
+		return flag, nil
 	}
-	return c.Settings().Project
+	if p := c.Settings().Project; p != "" {
+		return p, nil
+	}
+	me, err := c.Whoami(ctx)
+	if err != nil {
+		return "", err
+	}
+	return string(me.Project), nil
 }
 
 // printJSON writes v for programs.

@@ -86,7 +86,9 @@ func (o *applyOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	o.project = project(c, o.project)
+	if o.project, err = project(ctx, c, o.project); err != nil {
+		return err
+	}
 	sub.Spec.Project = core.ProjectName(o.project)
 	if generated {
 		if err := o.freeName(ctx, c, sub); err != nil {

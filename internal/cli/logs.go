@@ -43,7 +43,7 @@ func (o *logsOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job, err := findJob(ctx, c, project(c, o.project), o.ref)
+	job, err := findJob(ctx, c, o.project, o.ref)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,15 @@ func isJobID(ref string) bool {
 }
 
 // findJob gives the job that ref means: a job id, or the newest run of that name and of it the last job.
-func findJob(ctx context.Context, c *client.Client, project, ref string) (string, error) {
+func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, error) {
 	if isJobID(ref) {
 		return ref, nil
 	}
-	run, err := findRun(ctx, c, project, ref)
+	in, err := project(ctx, c, flag)
+	if err != nil {
+		return "", err
+	}
+	run, err := findRun(ctx, c, in, ref)
 	if err != nil {
 		return "", err
 	}

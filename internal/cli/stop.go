@@ -43,13 +43,12 @@ func (o *stopOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in := project(c, o.project)
 	var faults []error
 	for _, ref := range o.refs {
 		if !o.app.confirm(o.yes, "Stop %s?", ref) {
 			continue
 		}
-		if err := o.one(ctx, c, in, ref); err != nil {
+		if err := o.one(ctx, c, ref); err != nil {
 			faults = append(faults, err)
 			continue
 		}
@@ -58,17 +57,21 @@ func (o *stopOptions) run(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-func (o *stopOptions) one(ctx context.Context, c *client.Client, project, ref string) error {
+func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) error {
 	ids := []string{ref}
 	if !isJobID(ref) {
-		run, err := findRun(ctx, c, project, ref)
+		in, err := project(ctx, c, o.project)
+		if err != nil {
+			return err
+		}
+		run, err := findRun(ctx, c, in, ref)
 		if err != nil {
 			return err
 		}
 		if run.Ended != 0 {
 			return core.Errorf(core.Conflict, "run %s has ended (%s)", ref, run.State)
 		}
-		if err := c.StopRun(ctx, project, ref); err != nil {
+		if err := c.StopRun(ctx, in, ref); err != nil {
 			return err
 		}
 		ids = ids[:0]

@@ -37,7 +37,7 @@ func (o *whyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := findJob(ctx, c, project(c, o.project), o.ref)
+	id, err := findJob(ctx, c, o.project, o.ref)
 	if err != nil {
 		return err
 	}
