@@ -262,3 +262,6 @@ func (c *Cluster) Logs() string {
 	}
 	return b.String()
 }
+
+// Set adds settings for the next start.
+func (c *Cluster) Set(kv ...string) { c.opt.Set = append(slices.Clone(c.opt.Set), kv...) }

@@ -117,8 +117,8 @@ func send(ctx context.Context, c *cluster.Cluster, orders []*order, clients int,
 	var wg sync.WaitGroup
 	faults := make(chan error, len(orders)+clients)
 	for part := range slices.Chunk(orders, (len(orders)+clients-1)/clients) {
+		cl := c.Client(90 * time.Second)
 		wg.Go(func() {
-			cl := c.Client(90 * time.Second)
 			var cancels sync.WaitGroup
 			defer cancels.Wait()
 			for _, o := range part {
