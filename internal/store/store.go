@@ -18,28 +18,37 @@ var (
 	ErrHeld = errors.New("store: lease held by another")
 	// ErrNotFound: no such row.
 	ErrNotFound = errors.New("store: not found")
+	// ErrFull: there is no room to write. Reads work; Probe tells when writes do.
+	ErrFull = errors.New("store: no room left")
 )
 
 // Store is the whole of what must survive. Its meaning is stated by storetest.Run.
 type Store interface {
 	// Lead takes or extends leadership for ttl. The epoch grows by one each time the holder changes or takes it anew
 	// (renew == 0); with renew == the current epoch it only extends the lease. ErrHeld if another's lease has not ended,
-	// ErrStale if renew is no longer the epoch.
+	// ErrStale if renew is no longer the epoch. With now == 0 the database's clock counts, so that replicas need not agree
+	// on the time. Renewing for a ttl of 0 gives the lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
-	// Load reads the live part: every job that is live with its spec, nodes, users, projects, tokens, open runs, recent
-	// submit keys, counters.
+	// Load reads the live part: every job that is live with its spec, nodes, users, projects, tokens, open runs, submit
+	// keys that were not purged, counters. All of it is as of one moment, Image.Seq.
 	Load(ctx context.Context) (*Image, error)
 
-	// Commit writes c in one transaction under epoch and is durable when it returns. Any error but ErrStale leaves the
-	// outcome unknown: the caller must Load again.
+	// Commit writes c in one transaction under epoch and is durable when it returns. Its events must follow the last one
+	// committed without a gap. Any error but ErrStale leaves the outcome unknown: the caller must Load again. Text that is
+	// not UTF-8 or holds NUL is stored with U+FFFD in place of it.
 	Commit(ctx context.Context, epoch int64, c *core.Changes) error
 
-	// Probe tells whether a write would work now (disk full, database away), without changing anything that is read.
+	// Probe tells whether a write would work now (disk full, database away, stale epoch), without changing anything that
+	// is read. It writes, so call it now and then.
 	Probe(ctx context.Context, epoch int64) error
 
 	Blob(ctx context.Context, h core.Hash) ([]byte, error)
-	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id; specs attached.
+	// Blobs finds blobs that the spec stored under id refers to, nil for a zero hash. Knowing the spec makes it faster
+	// than Blob: use it to launch.
+	Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([][]byte, error)
+	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id; specs attached. A caller
+	// that joins them with live jobs takes the engine's snapshot first and lets the store's record win: so none is missed.
 	Jobs(ctx context.Context, q JobQuery) ([]*core.Job, error)
 	Steps(ctx context.Context, jobs []core.JobID) ([]*core.Step, error)
 	// Events after seq, at most limit; ErrGone if some of them were purged.
@@ -84,6 +93,7 @@ type JobQuery struct {
 	Nodes      []core.NodeName
 	// A job overlaps [Since, Until) if it was submitted before Until and had not ended at Since.
 	Since, Until core.Time
+	Live         bool       // also jobs that have not left memory, for a process that does not lead
 	After        core.JobID // page: ids above this
 	Limit        int        // 0: 10,000
 }

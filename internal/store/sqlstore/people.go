@@ -1,0 +1,72 @@
+package sqlstore
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/store/doc"
+)
+
+var (
+	insertNode    = newInsert("nodes", "name", "name", "id", "doc")
+	insertUser    = newInsert("users", "name", "name", "doc")
+	insertProject = newInsert("projects", "name", "name", "doc")
+	insertToken   = newInsert("tokens", "id", "id", "hash", "doc")
+)
+
+func addNode(b *Batch, n *core.Node) {
+	b.row(insertNode)
+	b.text(string(n.Name))
+	b.int(n.ID)
+	nodeDocs.add(b, n)
+}
+
+var deleteNode = &Insert{Cols: []string{"name"}, One: `DELETE FROM nodes WHERE name = $1`}
+
+func goneNode(b *Batch, name core.NodeName) {
+	b.row(deleteNode)
+	b.text(string(name))
+}
+
+func addUser(b *Batch, u *core.User) {
+	b.row(insertUser)
+	b.text(string(u.Name))
+	userDocs.add(b, u)
+}
+
+func addProject(b *Batch, p *core.Project) {
+	b.row(insertProject)
+	b.text(string(p.Name))
+	projectDocs.add(b, p)
+}
+
+func addToken(b *Batch, t *core.Token) {
+	b.row(insertToken)
+	b.text(t.ID)
+	b.bytes(t.Hash[:])
+	tokenDocs.add(b, t)
+}
+
+func readNodes(tx Tx) ([]*core.Node, error) {
+	var name string
+	var id int64
+	return readDocs(tx, nodeDocs, &doc.Decoder{}, `SELECT name, id, doc FROM nodes ORDER BY name`, nil, []any{&name, &id},
+		func(n *core.Node) { n.Name, n.ID = core.NodeName(name), id })
+}
+
+func readUsers(tx Tx) ([]*core.User, error) {
+	var name string
+	return readDocs(tx, userDocs, &doc.Decoder{}, `SELECT name, doc FROM users ORDER BY name`, nil, []any{&name},
+		func(u *core.User) { u.Name = core.UserName(name) })
+}
+
+func readProjects(tx Tx) ([]*core.Project, error) {
+	var name string
+	return readDocs(tx, projectDocs, &doc.Decoder{}, `SELECT name, doc FROM projects ORDER BY name`, nil, []any{&name},
+		func(p *core.Project) { p.Name = core.ProjectName(name) })
+}
+
+func readTokens(tx Tx) ([]*core.Token, error) {
+	var id string
+	var hash []byte
+	return readDocs(tx, tokenDocs, &doc.Decoder{}, `SELECT id, hash, doc FROM tokens ORDER BY id`, nil, []any{&id, &hash},
+		func(t *core.Token) { t.ID = id; copy(t.Hash[:], hash) })
+}

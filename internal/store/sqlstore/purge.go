@@ -1,0 +1,182 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/store"
+)
+
+// A purge holds the writer, so it takes little at a time.
+const (
+	purgeRows    = 1000 // events and keys
+	purgeJobs    = 200
+	purgeShelves = 8 // each is up to shelfJobs specs to look at
+)
+
+// Purge removes a bounded batch.
+func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now core.Time) (removed int, more bool, err error) {
+	err = db.engine.Write(ctx, func(tx Tx) error {
+		removed, more = 0, false
+		if err := fence(tx, epoch); err != nil {
+			return err
+		}
+		for _, part := range []func(Tx, store.Retention, core.Time) (int, bool, error){purgeEvents, purgeKeys, purgeEnded, purgeRuns} {
+			n, left, err := part(tx, keep, now)
+			if err != nil {
+				return err
+			}
+			removed, more = removed+n, more || left
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return removed, more, nil
+}
+
+// purgeEvents removes from the oldest on. Times grow with numbers, so the first one that is young enough ends it.
+func purgeEvents(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
+	if keep.Events == 0 && keep.MaxEvents == 0 {
+		return 0, false, nil
+	}
+	first, err := firstEvent(tx)
+	if err != nil {
+		return 0, false, err
+	}
+	var last int64
+	if err := queryRow(tx, `SELECT seq FROM leader`, nil, &last); err != nil {
+		return 0, false, err
+	}
+	upTo := first - 1 // the last to go
+	if keep.MaxEvents > 0 {
+		upTo = max(upTo, last-keep.MaxEvents)
+	}
+	if keep.Events > 0 {
+		var young int64
+		err := queryRow(tx, `SELECT COALESCE(MIN(seq), $1) FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $2) AS oldest WHERE at >= $3`,
+			[]any{min(last, first+purgeRows) + 1, int64(purgeRows + 1), int64(now.Add(-keep.Events))}, &young)
+		if err != nil {
+			return 0, false, err
+		}
+		upTo = max(upTo, young-1)
+	}
+	more := upTo >= first+purgeRows
+	n, err := tx.Exec(`DELETE FROM events WHERE seq <= $1`, min(upTo, first+purgeRows-1))
+	return int(n), more, err
+}
+
+func purgeKeys(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
+	if keep.Keys == 0 {
+		return 0, false, nil
+	}
+	var shelf int64
+	if err := queryRow(tx, `SELECT COALESCE(MIN(shelf), -1) FROM submit_keys`, nil, &shelf); err != nil {
+		return 0, false, err
+	}
+	n, err := tx.Exec(`DELETE FROM submit_keys WHERE shelf >= $1 AND shelf <= $2 AND at < $3`,
+		shelf, shelf+1, int64(now.Add(-keep.Keys)))
+	return int(n), n > 0, err
+}
+
+// purgeEnded removes jobs that ended long ago, with their steps, and the specs and blobs nobody else needs.
+func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
+	if keep.Jobs == 0 {
+		return 0, false, nil
+	}
+	var id, spec int64
+	var jobs, specs []int64
+	shelves := map[int64]bool{}
+	more := false
+	err := tx.Query(`SELECT id, spec_id FROM jobs WHERE NOT live AND end_at < $1 ORDER BY end_at LIMIT $2`,
+		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &spec}, func() error {
+			at := shelfOf(core.JobID(spec))
+			if !shelves[at] && len(shelves) == purgeShelves {
+				more = true
+				return nil
+			}
+			shelves[at] = true
+			jobs, specs = append(jobs, id), append(specs, spec)
+			return nil
+		})
+	if err != nil || len(jobs) == 0 {
+		return 0, false, err
+	}
+	more = more || len(jobs) == purgeJobs
+	if err := deleteIn(tx, "steps", "job", jobs); err != nil {
+		return 0, false, err
+	}
+	if err := deleteIn(tx, "jobs", "id", jobs); err != nil {
+		return 0, false, err
+	}
+	slices.Sort(specs)
+	return len(jobs), more, purgeSpecs(tx, slices.Compact(specs))
+}
+
+// purgeSpecs removes those specs whose job and whose array's tasks are all gone, and their blobs.
+func purgeSpecs(tx Tx, specs []int64) error {
+	var w where
+	var id int64
+	var script, env []byte
+	var unused []int64
+	gone := map[int64][][]byte{} // by shelf
+	text := `SELECT s.id, s.script, s.env FROM specs s WHERE ` + in(&w, "s.id", specs, intArg) + `
+ AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = s.id)
+ AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.array_id = s.id)`
+	err := tx.Query(text, w.args, []any{&id, &script, &env}, func() error {
+		unused = append(unused, id)
+		at := shelfOf(core.JobID(id))
+		gone[at] = append(gone[at], slices.Clone(script), slices.Clone(env))
+		return nil
+	})
+	if err != nil || len(unused) == 0 {
+		return err
+	}
+	if err := deleteIn(tx, "specs", "id", unused); err != nil {
+		return err
+	}
+	for shelf, hashes := range gone {
+		if err := sweep(tx, shelf, hashes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func purgeRuns(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
+	if keep.Jobs == 0 {
+		return 0, false, nil
+	}
+	var id string
+	var config []byte
+	var ids []any
+	var configs [][]byte
+	err := tx.Query(`SELECT id, config FROM runs WHERE end_at > 0 AND end_at < $1 ORDER BY created_at LIMIT $2`,
+		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &config}, func() error {
+			ids, configs = append(ids, id), append(configs, slices.Clone(config))
+			return nil
+		})
+	if err != nil {
+		return 0, false, err
+	}
+	for i := range ids {
+		if _, err := tx.Exec(`DELETE FROM runs WHERE id = $1`, ids[i]); err != nil {
+			return 0, false, err
+		}
+		_, err := tx.Exec(`DELETE FROM blobs WHERE shelf = $1 AND hash = $2 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = $2)`,
+			int64(loose), configs[i])
+		if err != nil {
+			return 0, false, err
+		}
+	}
+	return len(ids), len(ids) == purgeJobs, nil
+}
+
+func deleteIn(tx Tx, table, column string, ids []int64) error {
+	var w where
+	cond := in(&w, column, ids, intArg)
+	_, err := tx.Exec(`DELETE FROM `+table+` WHERE `+cond, w.args...)
+	return err
+}
