@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/store/postgres"
 	"bireme.dev/bireme/internal/store/sqlite"
 )
 
@@ -19,6 +20,8 @@ func Store(ctx context.Context, url string) (store.Store, error) {
 	switch {
 	case ok && scheme == "sqlite" && rest != "":
 		return sqlite.Open(ctx, strings.TrimPrefix(rest, "//"))
+	case scheme == "postgres" || scheme == "postgresql":
+		return postgres.Open(ctx, url)
 	default:
 		return nil, fmt.Errorf("store: %q names no store: want sqlite:PATH or postgres://…", scheme)
 	}
