@@ -32,3 +32,18 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Database { return database(filepath.Join(t.TempDir(), "bireme.db")) })
 }
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) store.Store {
+		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "bireme.db"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+		return s
+	})
+}
