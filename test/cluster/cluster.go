@@ -56,9 +56,20 @@ type Cluster struct {
 	Env   []string
 	opt   Options
 	bin   string
+	trees *trees
+}
 
-	mu    sync.Mutex
-	trees map[string]bool // cgroup directories its keepers have had
+// trees are the cgroup directories that the keepers of a cluster have had.
+type trees struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// For gives the same cluster to a subtest. Settings and starts stay with the test that made it.
+func (c *Cluster) For(t T) *Cluster {
+	d := *c
+	d.T = t
+	return &d
 }
 
 // Bin is the folder with the built programs.
@@ -92,7 +103,7 @@ func New(t T, opt Options) *Cluster {
 	}
 	c := &Cluster{
 		T: t, Base: base, Dir: filepath.Join(base, "d"), Links: filepath.Join(base, "links"), Work: filepath.Join(base, "work"),
-		opt: opt, bin: bin, trees: map[string]bool{},
+		opt: opt, bin: bin, trees: &trees{seen: map[string]bool{}},
 	}
 	err = errors.Join(os.Chmod(base, 0o755), os.Mkdir(c.Work, 0o777), os.Chmod(c.Work, 0o777|os.ModeSticky))
 	if err != nil {

@@ -80,8 +80,8 @@ func (c *Cluster) WaitClean() {
 
 // noteTrees gives the cgroups that the keepers write down while they have some, and those noted before.
 func (c *Cluster) noteTrees() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.trees.mu.Lock()
+	defer c.trees.mu.Unlock()
 	names, _ := filepath.Glob(filepath.Join(c.Dir, "nodes", "*", "keeper", "cgroups")) // the pattern is good
 	for _, name := range names {
 		b, err := os.ReadFile(name)
@@ -93,10 +93,10 @@ func (c *Cluster) noteTrees() []string {
 			continue // being written
 		}
 		for _, d := range dirs {
-			c.trees[d] = true
+			c.trees.seen[d] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(c.trees))
+	return slices.Sorted(maps.Keys(c.trees.seen))
 }
 
 // processes finds what belongs to the cluster: by its command line, by its environment, which every job inherits, or by

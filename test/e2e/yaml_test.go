@@ -1,0 +1,128 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/test/cluster"
+)
+
+// TestYAML is the dstack tongue: apply, ps, logs, stop.
+func TestYAML(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "1G"})
+	t.Run("attached", func(t *testing.T) { attached(t, c.For(t)) })
+	t.Run("detached", func(t *testing.T) { detached(t, c.For(t)) })
+	t.Run("nodes", func(t *testing.T) { twoNodes(t, c.For(t)) })
+	c.WaitClean()
+}
+
+func attached(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	file := write(t, filepath.Join(c.Work, "task.dstack.yml"), `type: task
+name: hello
+env: [GREETING=Hello]
+resources: {cpu: 1.., memory: 64MB..}
+commands:
+  - echo "$GREETING from $DSTACK_RUN_NAME, $(id -un) in $PWD"
+  - exit 7
+  - echo never
+`)
+	r := p.Try("bireme", "apply", "-y", "-f", file)
+	if r.Code != 7 || r.Out != fmt.Sprintf("Hello from hello, %s in %s\n", alice, p.Home) {
+		t.Errorf("an attached run: %v", r)
+	}
+	wants(t, "stderr", r.Err, "run hello, job ")
+	wants(t, "logs", p.Run("bireme", "logs", "hello"), "Hello from hello")
+	var list client.BriefList
+	if err := json.Unmarshal([]byte(p.Run("bireme", "ps", "-a", "--json")), &list); err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != core.Failed {
+		t.Errorf("ps -a --json: %v %+v", err, list)
+	}
+	wants(t, "sacct", p.Run("sacct", "-X", "-n", "-P", "-o", "JobName,State,ExitCode"), "hello|FAILED|7:0")
+	refused(t, c.As(bob).Try("bireme", "logs", fmt.Sprint(list.Jobs[0].ID)), 4)
+}
+
+func detached(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	gate := filepath.Join(c.Work, "gate")
+	file := write(t, filepath.Join(c.Work, "long.dstack.yml"), fmt.Sprintf(`type: task
+name: long
+stop_duration: 1s
+commands:
+  - for i in $(seq 1 2000); do echo "line $i"; done
+  - while [ ! -e %s ]; do sleep 0.02; done
+  - echo opened
+  - sleep 600
+`, gate))
+	wants(t, "apply -d", p.Run("bireme", "apply", "-y", "-d", "-f", file), "run long, job ")
+	refused(t, p.Try("bireme", "apply", "-f", file), 6, "long")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	follow := p.Command(ctx, "bireme", "logs", "-f", "long")
+	var out, errs bytes.Buffer
+	follow.Stdout, follow.Stderr = &out, &errs
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.Eventually("the log has come so far", func() (bool, string) {
+		got := p.Run("bireme", "logs", "long")
+		return strings.Contains(got, "line 2000\n"), fmt.Sprint(len(got), " bytes")
+	})
+	wants(t, "ps", p.Run("bireme", "ps"), "long", "running")
+	write(t, gate, "")
+	c.Eventually("the log goes on", func() (bool, string) {
+		got := p.Run("bireme", "logs", "long")
+		return strings.HasSuffix(got, "opened\n"), fmt.Sprint(len(got), " bytes")
+	})
+	p.Run("bireme", "stop", "-y", "long")
+	err := follow.Wait()
+	var want strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&want, "line %d\n", i+1)
+	}
+	want.WriteString("opened\n")
+	if err != nil || out.String() != want.String() {
+		t.Errorf("logs -f ended with %v and %d bytes, want %d; it ends in %q; stderr %s", err, out.Len(), want.Len(), tail(out.String()), errs.String())
+	}
+	c.Eventually("the run has ended", func() (bool, string) {
+		runs, err := c.Client(time.Second).Runs(t.Context(), "", "long")
+		if err != nil || len(runs.Runs) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		return runs.Runs[0].Ended != 0, runs.Runs[0].State
+	})
+	refused(t, p.Try("bireme", "stop", "-y", "long"), 6, "ended")
+}
+
+func tail(s string) string {
+	if len(s) > 200 {
+		return s[len(s)-200:]
+	}
+	return s
+}
+
+func twoNodes(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	file := write(t, filepath.Join(c.Work, "two.dstack.yml"), `type: task
+name: two
+nodes: 2
+commands:
+  - echo "rank $DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname)"
+`)
+	r := p.Try("bireme", "apply", "-y", "-f", file)
+	if r.Code != 0 {
+		t.Errorf("a run on two nodes: %v", r)
+	}
+	wants(t, "its output", r.Out, "rank 0 of 2 on n1", "rank 1 of 2 on n2")
+}
