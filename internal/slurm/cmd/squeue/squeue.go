@@ -147,7 +147,14 @@ func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) 
 	q.q.Partitions = cmd.SplitList(get("partition", "SQUEUE_PARTITION"))
 	q.q.Names = cmd.SplitList(get("name", "SQUEUE_NAMES"))
 	q.q.IDs = f.List("jobs")
-	if len(f.Operands) > 0 {
+	// -j and -s take their value with a blank as well, though it is optional; so the operands are theirs.
+	switch words := cmd.SplitList(strings.Join(f.Operands, ",")); {
+	case len(words) == 0:
+	case f.Has("jobs") && len(q.q.IDs) == 0:
+		q.q.IDs = words
+	case f.Has("steps") && len(q.stepIDs) == 0:
+		q.stepIDs = words
+	default:
 		return nil, complaint(w, "Unrecognized option: %s", f.Operands[0])
 	}
 	for _, id := range q.q.IDs {

@@ -1,0 +1,115 @@
+package sacct
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
+)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // the recordings were made in UTC
+	os.Exit(m.Run())
+}
+
+// history is the end of the lab's day.
+func history() *slurmtest.Cluster {
+	on := slurmtest.On("n001", 1)
+	task := func(id core.JobID, index int32) client.Job {
+		return slurmtest.Job(id, "aenv.sh", "01:14:34", slurmtest.Running("01:14:36", on), slurmtest.Ended("01:14:37", core.Completed, core.Exit{}),
+			func(j *client.Job) {
+				j.Array = &core.ArrayRef{Base: 73, Task: index, Count: 3, Min: 2, Max: 10, Step: 4}
+			})
+	}
+	c := slurmtest.Lab()
+	c.Now = slurmtest.Day("01:20:00").Go().UTC()
+	c.Jobs = append(c.Jobs,
+		slurmtest.Job(78, "fail.sh", "01:14:59", slurmtest.Running("01:14:59", on), slurmtest.Ended("01:15:00", core.Failed, core.Exit{Code: 3})),
+		slurmtest.Job(82, "wrap", "01:15:04", slurmtest.Running("01:15:05", on), slurmtest.Ended("01:15:10", core.Completed, core.Exit{}),
+			func(j *client.Job) { j.Steps, j.Spec.TimeLimit = 2, 3600 }),
+		slurmtest.Job(81, "wrap", "01:15:04", slurmtest.Running("01:15:05", on), slurmtest.Ended("01:15:18", core.Cancelled, core.Exit{Signal: 15}),
+			func(j *client.Job) { j.Stop = &core.Stop{By: "root", As: core.Cancelled} }),
+		slurmtest.Job(84, "never", "01:15:05", slurmtest.Ended("01:15:18", core.Cancelled, core.Exit{}),
+			func(j *client.Job) { j.Stop = &core.Stop{By: "games", UID: 5, As: core.Cancelled} }),
+		task(73, 10), task(74, 2), task(75, 6))
+	c.Steps = []core.Step{
+		{Job: 82, ID: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10")},
+		{Job: 82, ID: 0, Name: "false", State: core.Failed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
+	}
+	return c
+}
+
+func TestAgainstRecordings(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string]string{
+		"sacct-failed":      "-j 78",
+		"sacct-steps":       "-j 82",
+		"sacct-parsable2":   "-P -j 82",
+		"sacct-brief":       "-b -j 82",
+		"sacct-running":     "-j 1",
+		"sacct-array":       "-X -j 73",
+		"sacct-bad-job":     "-j 999999",
+		"sacct-bad-format":  "--format=Nope",
+		"sacct-format-list": "-e",
+		"timeout-sacct":     "-j 81",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, code := slurmtest.Golden(t, name)
+			got := history().Start(t).Run(t, "sacct", Run, strings.Fields(args))
+			if d := cmp.Diff(want, got.Err+got.Out); d != "" || got.Code != code {
+				t.Errorf("code %d, want %d (-want +got)\n%s", got.Code, code, d)
+			}
+		})
+	}
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	c := history().Start(t)
+	for _, tc := range []struct{ args, want string }{
+		{"-X -n -P -j 82 -o jobidraw,user,elapsed,timelimit,nnodes,reqmem,reqtres,alloctres,nodelist,derived,start,end,cluster",
+			"82|root|00:00:05|01:00:00|1|10M|billing=1,cpu=1,mem=10M,node=1|billing=1,cpu=1,mem=10M,node=1|n001|1:0|2026-11-15T01:15:05|2026-11-15T01:15:10|anchor\n"},
+		{"-X -n -P -j 84 -o jobid,state,start,end,nodelist,alloctres,ncpus,elapsed", "84|CANCELLED by 5|None|2026-11-15T01:15:18|None assigned||1|00:00:00\n"},
+		{"-X -n -P -j 13 -o jobid,state,start,nodelist,nnodes", "13|PENDING|Unknown|None assigned|8\n"},
+		{"-n -p -j 82.0 -o jobid,jobname,ntasks,cputimeraw", "82.0|false|1|1|\n"},
+		{"-X -n -j 82 -o jobname%3,jobname%-6,jobid%2", "wr+ wrap   82 \n"},
+	} {
+		got := c.Run(t, "sacct", Run, strings.Fields(tc.args))
+		if d := cmp.Diff(tc.want, got.Out); d != "" || got.Code != 0 {
+			t.Errorf("%s: %s(-want +got)\n%s", tc.args, got.Err, d)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	got := history().Start(t).Run(t, "sacct", Run, []string{"--json", "-j", "82"})
+	var answer struct {
+		Jobs []struct {
+			JobID int64 `json:"job_id"`
+			State struct{ Current string }
+			Steps []struct {
+				State string
+				Step  struct{ ID string }
+				Exit  struct {
+					Code int `json:"return_code"`
+				} `json:"exit_code"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(got.Out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Jobs) != 1 || answer.Jobs[0].State.Current != "COMPLETED" || len(answer.Jobs[0].Steps) != 3 ||
+		answer.Jobs[0].Steps[1].Step.ID != "0" || answer.Jobs[0].Steps[1].Exit.Code != 1 {
+		t.Errorf("got %+v", answer)
+	}
+}

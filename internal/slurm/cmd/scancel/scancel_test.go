@@ -1,0 +1,87 @@
+package scancel
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
+)
+
+func TestAgainstRecordings(t *testing.T) {
+	t.Parallel()
+	denied := func(w http.ResponseWriter, r *http.Request) bool {
+		json.NewEncoder(w).Encode(client.Cancelled{Results: []client.CancelResult{{ID: "1", Error: core.Errorf(core.Denied, "not yours")}}})
+		return true
+	}
+	for name, tc := range map[string]struct {
+		args   string
+		handle func(w http.ResponseWriter, r *http.Request) bool
+	}{
+		"scancel-bad":     {args: "999999"},
+		"scancel-denied":  {args: "1", handle: denied},
+		"scancel-nothing": {},
+		"scancel-v":       {args: "-v 5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, code := slurmtest.Golden(t, name)
+			c := slurmtest.Lab()
+			c.Handle = tc.handle
+			got := c.Start(t).Run(t, "scancel", Run, strings.Fields(tc.args))
+			if d := cmp.Diff(want, got.Err+got.Out); d != "" || got.Code != code {
+				t.Errorf("code %d, want %d (-want +got)\n%s", got.Code, code, d)
+			}
+		})
+	}
+}
+
+func TestWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args string
+		want []client.Cancel
+	}{
+		{"1 4_3 4_[10-12]", []client.Cancel{{IDs: []string{"1", "4_3", "4_[10-12]"}}}},
+		{"1,2 3.0", []client.Cancel{{IDs: []string{"1", "2"}}, {IDs: []string{"3"}, Step: "0"}}},
+		{"-t PD -n dep2", []client.Cancel{{Names: []string{"dep2"}, States: []string{"PENDING"}}}},
+		{"-s USR1 -b 1", []client.Cancel{{IDs: []string{"1"}, Signal: 10, Batch: true}}},
+		{"--me -p a,b -w n[1-2]", []client.Cancel{{Users: []string{"root"}, Partitions: []string{"a", "b"}, Nodes: []string{"n1", "n2"}}}},
+	} {
+		c := slurmtest.Lab().Start(t)
+		got := c.Run(t, "scancel", Run, strings.Fields(tc.args))
+		if d := cmp.Diff(tc.want, c.Cancels); d != "" || got.Code != 0 {
+			t.Errorf("%s: %+v (-want +got)\n%s", tc.args, got, d)
+		}
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"abc":       "scancel: error: Invalid job id abc\n",
+		"1 -s NOPE": "scancel: error: Unknown job signal: NOPE\n",
+		"-t CD":     "scancel: error: Invalid job state: CD\n",
+	} {
+		c := slurmtest.Lab().Start(t)
+		if got := c.Run(t, "scancel", Run, strings.Fields(args)); got.Err != want || got.Code != 1 || len(c.Cancels) > 0 {
+			t.Errorf("%s: got %+v, %d calls", args, got, len(c.Cancels))
+		}
+	}
+}
+
+func TestInteractiveAsksForEach(t *testing.T) {
+	t.Parallel()
+	c := slurmtest.Lab().Start(t)
+	got := c.Run(t, "scancel", Run, []string{"-i", "1", "2"}, func(w *cmd.World) { w.In = strings.NewReader("n\ny\n") })
+	want := "Cancel job_id=1 name=sleeper partition=main [y/n]? Cancel job_id=2 name=par partition=main [y/n]? "
+	if got.Out != want || len(c.Cancels) != 1 || c.Cancels[0].IDs[0] != "2" {
+		t.Errorf("got %+v, %+v", got, c.Cancels)
+	}
+}
