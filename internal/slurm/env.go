@@ -1,0 +1,301 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// ClusterInfo is what the environment of a job says of its cluster.
+type ClusterInfo struct {
+	Name string // SLURM_CLUSTER_NAME
+	Conf string // SLURM_CONF; empty: not set
+}
+
+// vars collects KEY=VALUE.
+type vars []string
+
+func (v *vars) set(key, value string)   { *v = append(*v, key+"="+value) }
+func (v *vars) num(key string, n int64) { v.set(key, strconv.FormatInt(n, 10)) }
+func (v *vars) some(key, value string)  { v.when(value != "", key, value) }
+func (v *vars) when(b bool, key, val string) {
+	if b {
+		v.set(key, val)
+	}
+}
+
+// BatchEnv is what Slurm puts into the environment of a batch script, as 22.05 with what came until 25.05. It is laid over
+// the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add.
+func BatchEnv(j *core.Job, info ClusterInfo) []string {
+	v := jobVars(j, info)
+	v.set("ENVIRONMENT", "BATCH")
+	v.set("SLURM_NODEID", "0")
+	v.set("SLURM_PROCID", "0")
+	v.set("SLURM_LOCALID", "0")
+	v.set("SLURM_GTIDS", "0")
+	if a := j.Alloc; a != nil && len(a.Nodes) > 0 {
+		v.set("HOSTNAME", string(a.Nodes[0].Node))
+		v.nodeVars(&a.Nodes[0])
+		units := gpuUnits(&a.Nodes[0])
+		v.some("SLURM_JOB_GPUS", units)
+		v.gpuVars(units)
+	}
+	return v
+}
+
+// AllocEnv is what salloc and srun export of a job into their own environment: nothing of a node.
+func AllocEnv(j *core.Job, info ClusterInfo) []string { return jobVars(j, info) }
+
+// jobVars is the part that is the same on all nodes.
+func jobVars(j *core.Job, info ClusterInfo) vars {
+	s, sh, more := j.Spec, &j.Spec.Shape, j.Spec.More()
+	v := make(vars, 0, 64)
+	id := strconv.FormatInt(int64(j.ID), 10)
+	v.set("SLURM_JOB_ID", id)
+	v.set("SLURM_JOBID", id)
+	v.set("SLURM_JOB_NAME", s.Name)
+	v.some("SLURM_CLUSTER_NAME", info.Name)
+	v.some("SLURM_CONF", info.Conf)
+	v.some("SLURM_JOB_ACCOUNT", string(s.Project))
+	v.some("SLURM_JOB_QOS", string(s.QOS))
+	v.some("SLURM_JOB_RESERVATION", more.Reservation)
+	v.set("SLURM_JOB_USER", string(s.User))
+	v.num("SLURM_JOB_UID", int64(s.UID))
+	v.num("SLURM_JOB_GID", int64(s.GID))
+	v.some("SLURM_SUBMIT_DIR", s.From.Dir)
+	v.some("SLURM_SUBMIT_HOST", s.From.Host)
+	if a := j.Alloc; a != nil {
+		v.set("SLURM_JOB_PARTITION", string(a.Partition))
+		v.allocVars(a)
+	}
+	if sh.Given&(core.GivenTasks|core.GivenTasksPerNode) != 0 {
+		v.num("SLURM_NTASKS", int64(tasksOf(s)))
+		v.num("SLURM_NPROCS", int64(tasksOf(s)))
+	}
+	if sh.Given&core.GivenTasksPerNode != 0 {
+		v.num("SLURM_NTASKS_PER_NODE", int64(sh.TasksPerNode))
+	}
+	if sh.Given&core.GivenCPUsPerTask != 0 {
+		v.num("SLURM_CPUS_PER_TASK", int64(sh.CPUsPerTask))
+	}
+	switch {
+	case sh.MemPerCPU > 0:
+		v.num("SLURM_MEM_PER_CPU", mib(sh.MemPerCPU))
+	case sh.MemPerNode > 0 || sh.Given&core.GivenMemPerNode != 0:
+		v.num("SLURM_MEM_PER_NODE", mib(sh.MemPerNode))
+	}
+	if j.Start != 0 {
+		v.num("SLURM_JOB_START_TIME", j.Start.Unix())
+		if s.TimeLimit > 0 && s.TimeLimit < core.Forever {
+			v.num("SLURM_JOB_END_TIME", j.Start.Add(s.TimeLimit.Duration()).Unix())
+		}
+	}
+	if n := restarts(j); n > 0 {
+		v.num("SLURM_RESTART_COUNT", int64(n))
+	}
+	v.some("SLURM_JOB_DEPENDENCY", more.Dependency)
+	v.some("SLURM_JOB_LICENSES", more.Licenses)
+	v.some("SLURM_DISTRIBUTION", more.Distribution)
+	for _, o := range optionVars {
+		v.some(o.name, more.Options[o.option])
+	}
+	if a := j.Array; a != nil {
+		v.num("SLURM_ARRAY_JOB_ID", int64(a.Base))
+		v.num("SLURM_ARRAY_TASK_ID", int64(a.Task))
+		v.num("SLURM_ARRAY_TASK_COUNT", int64(a.Count))
+		v.num("SLURM_ARRAY_TASK_MIN", int64(a.Min))
+		v.num("SLURM_ARRAY_TASK_MAX", int64(a.Max))
+		v.num("SLURM_ARRAY_TASK_STEP", int64(a.Step))
+	}
+	return v
+}
+
+// optionVars carry options that are kept as they were given into the job.
+var optionVars = []struct{ option, name string }{
+	{"gpus", "SLURM_GPUS"}, {"gpus-per-node", "SLURM_GPUS_PER_NODE"}, {"gpus-per-task", "SLURM_GPUS_PER_TASK"},
+	{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"}, {"mem-per-gpu", "SLURM_MEM_PER_GPU"}, {"gpu-bind", "SLURM_GPU_BIND"},
+	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"}, {"profile", "SLURM_PROFILE"},
+	{"network", "SLURM_NETWORK"}, {"threads-per-core", "SLURM_THREADS_PER_CORE"}, {"tres-per-task", "SLURM_TRES_PER_TASK"},
+	{"ntasks-per-core", "SLURM_NTASKS_PER_CORE"}, {"ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET"},
+	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"}, {"segment", "SLURM_JOB_SEGMENT_SIZE"},
+	{"mem-bind", "SBATCH_MEM_BIND"},
+}
+
+func (v *vars) allocVars(a *core.Alloc) {
+	list := client.AllocList(a)
+	v.set("SLURM_JOB_NODELIST", list)
+	v.set("SLURM_NODELIST", list)
+	v.num("SLURM_JOB_NUM_NODES", int64(len(a.Nodes)))
+	v.num("SLURM_NNODES", int64(len(a.Nodes)))
+	cpus, tasks := make([]int32, len(a.Nodes)), make([]int32, len(a.Nodes))
+	for i := range a.Nodes {
+		cpus[i], tasks[i] = a.Nodes[i].CPUs, a.Nodes[i].Tasks
+	}
+	v.set("SLURM_JOB_CPUS_PER_NODE", runs(cpus))
+	v.set("SLURM_TASKS_PER_NODE", runs(tasks))
+}
+
+// nodeVars is what differs from node to node.
+func (v *vars) nodeVars(n *core.NodeAlloc) {
+	v.set("SLURMD_NODENAME", string(n.Node))
+	v.num("SLURM_CPUS_ON_NODE", int64(n.CPUs))
+	v.set("SLURM_TOPOLOGY_ADDR", string(n.Node))
+	v.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node")
+	gpus := 0
+	for _, g := range n.Gres {
+		if g.Name == "gpu" {
+			gpus += len(g.Units)
+		}
+	}
+	if gpus > 0 {
+		v.num("SLURM_GPUS_ON_NODE", int64(gpus))
+	}
+}
+
+func (v *vars) gpuVars(units string) {
+	v.some("CUDA_VISIBLE_DEVICES", units)
+	v.some("ROCR_VISIBLE_DEVICES", units)
+	v.some("GPU_DEVICE_ORDINAL", units)
+}
+
+// gpuUnits are the indices of a job's GPUs on a node.
+func gpuUnits(n *core.NodeAlloc) string {
+	var all []int32
+	for _, g := range n.Gres {
+		if g.Name == "gpu" {
+			all = append(all, g.Units...)
+		}
+	}
+	slices.Sort(all)
+	return joinInts(all)
+}
+
+func joinInts(list []int32) string {
+	var b strings.Builder
+	for i, n := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(int(n)))
+	}
+	return b.String()
+}
+
+// runs writes counts as Slurm does: 72(x2),36.
+func runs(list []int32) string {
+	var b strings.Builder
+	for i := 0; i < len(list); {
+		k := i
+		for k < len(list) && list[k] == list[i] {
+			k++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(int(list[i])))
+		if k-i > 1 {
+			b.WriteString("(x" + strconv.Itoa(k-i) + ")")
+		}
+		i = k
+	}
+	return b.String()
+}
+
+// StepEnv is what all tasks of a step get over the environment srun sent: the job's variables, with task and node counts
+// of the step. Counts named after the job stay the job's.
+func StepEnv(j *core.Job, step *core.Step, info ClusterInfo) []string {
+	v := jobVars(j, info)
+	names := make([]string, len(step.Nodes))
+	for i, n := range step.Nodes {
+		names[i] = string(n)
+	}
+	var total int64
+	for _, n := range step.Tasks {
+		total += int64(n)
+	}
+	over := vars{}
+	id := strconv.Itoa(int(step.ID))
+	over.set("SLURM_STEP_ID", id)
+	over.set("SLURM_STEPID", id)
+	over.set("SLURM_STEP_NODELIST", hostlist.FoldSorted(names))
+	over.num("SLURM_STEP_NUM_NODES", int64(len(step.Nodes)))
+	over.num("SLURM_STEP_NUM_TASKS", total)
+	over.set("SLURM_STEP_TASKS_PER_NODE", runs(step.Tasks))
+	over.num("SLURM_NTASKS", total)
+	over.num("SLURM_NPROCS", total)
+	over.num("SLURM_NNODES", int64(len(step.Nodes)))
+	over.set("SLURM_TASKS_PER_NODE", runs(step.Tasks))
+	if j.Spec.Kind == core.Batch && j.Spec.More().Distribution == "" {
+		how := "cyclic"
+		if total > int64(len(step.Nodes)) {
+			how = "block"
+		}
+		over.set("SLURM_DISTRIBUTION", how)
+	}
+	return MergeEnv(v, over)
+}
+
+// TaskEnv is what one task gets over StepEnv: node is the index of its node in the step, local its number on that node,
+// ranks the global ranks on each node of the step.
+func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int) []string {
+	v := make(vars, 0, 16)
+	v.num("SLURM_PROCID", int64(ranks[node][local]))
+	v.num("SLURM_LOCALID", int64(local))
+	v.num("SLURM_NODEID", int64(node))
+	v.set("SLURM_GTIDS", joinInts(ranks[node]))
+	if j.Alloc == nil {
+		return v
+	}
+	for i := range j.Alloc.Nodes {
+		if n := &j.Alloc.Nodes[i]; n.Node == step.Nodes[node] {
+			v.nodeVars(n)
+			units := gpuUnits(n)
+			v.some("SLURM_STEP_GPUS", units)
+			v.gpuVars(units)
+		}
+	}
+	return v
+}
+
+// Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks to
+// a node, cyclic deals them out, plane=N deals blocks of N.
+func Distribute(counts []int32, how string) [][]int32 {
+	ranks := make([][]int32, len(counts))
+	how, _, _ = strings.Cut(how, ",")
+	how, _, _ = strings.Cut(how, ":")
+	kind, size, _ := strings.Cut(strings.ToLower(how), "=")
+	chunk := int32(1)
+	switch kind {
+	case "cyclic":
+	case "plane":
+		if n, err := strconv.Atoi(size); err == nil && n > 0 {
+			chunk = int32(n)
+		}
+	default:
+		var next int32
+		for i, n := range counts {
+			for range n {
+				ranks[i] = append(ranks[i], next)
+				next++
+			}
+		}
+		return ranks
+	}
+	var total, next int32
+	for _, n := range counts {
+		total += n
+	}
+	for next < total {
+		for i, n := range counts {
+			for k := int32(0); k < chunk && int32(len(ranks[i])) < n; k++ {
+				ranks[i] = append(ranks[i], next)
+				next++
+			}
+		}
+	}
+	return ranks
+}
