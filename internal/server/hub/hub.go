@@ -304,3 +304,12 @@ func (h *Hub) Shutdown(ctx context.Context) {
 	h.mu.Unlock()
 	<-done
 }
+
+// Drop cuts a node's connection, if it has one.
+func (h *Hub) Drop(name core.NodeName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := h.nodes[name]; n != nil && n.conn != nil {
+		n.conn.cut(errors.New("the node's certificate was revoked"))
+	}
+}

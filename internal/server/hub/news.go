@@ -112,10 +112,24 @@ func (k *conn) exited(x *wire.Exited) {
 		Elapsed: x.Elapsed, JobDone: x.JobDone,
 	}
 	key := x.Key
+	if key.Step == wire.BatchStep {
+		k.logEnd(x)
+	}
 	k.report(in, func() { k.ack(key) })
 	if x.EpilogFailed != "" {
 		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
 	}
+}
+
+// logEnd tells followers of a job's output that nothing follows, when the store has it to its end.
+func (k *conn) logEnd(x *wire.Exited) {
+	key := logstore.Key{Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt}
+	if x.LogSize > x.LogFrom {
+		if _, end, err := k.h.logs.Range(key); err != nil || end < x.LogSize {
+			return
+		}
+	}
+	k.h.logs.End(key)
 }
 
 // causeOf translates the keeper's word into the engine's.

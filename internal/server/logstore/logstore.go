@@ -32,7 +32,13 @@ type Store struct {
 	mu   sync.Mutex
 	logs map[Key]*entry
 	idle *list.List // open entries nobody uses at the moment, oldest first
+	// Logs that ended lately, so that who follows one after its end does not wait for it.
+	ended map[Key]struct{}
+	ring  []Key
 }
+
+// maxEnded is how many ended logs are remembered.
+const maxEnded = 1 << 16
 
 // entry is a log in use. Its lock is held for one write or one look, never while waiting.
 type entry struct {
@@ -51,7 +57,7 @@ type entry struct {
 
 // New uses dir, which need not exist yet.
 func New(dir string) *Store {
-	return &Store{dir: dir, logs: map[Key]*entry{}, idle: list.New()}
+	return &Store{dir: dir, logs: map[Key]*entry{}, idle: list.New(), ended: map[Key]struct{}{}}
 }
 
 // Path is where the log of k is, or will be.
@@ -66,6 +72,7 @@ func (s *Store) take(k Key) *entry {
 	e := s.logs[k]
 	if e == nil {
 		e = &entry{key: k}
+		_, e.ended = s.ended[k]
 		s.logs[k] = e
 	}
 	e.refs++
@@ -195,7 +202,27 @@ func (s *Store) Append(k Key, offset int64, data []byte, tail bool) (have int64,
 
 // End tells followers that nothing follows.
 func (s *Store) End(k Key) {
-	e := s.take(k)
+	s.mu.Lock()
+	if _, twice := s.ended[k]; !twice {
+		if len(s.ring) >= maxEnded {
+			delete(s.ended, s.ring[0])
+			s.ring = s.ring[1:]
+		}
+		s.ended[k] = struct{}{}
+		s.ring = append(s.ring, k)
+	}
+	e := s.logs[k]
+	if e != nil {
+		e.refs++
+		if e.elem != nil {
+			s.idle.Remove(e.elem)
+			e.elem = nil
+		}
+	}
+	s.mu.Unlock()
+	if e == nil {
+		return // nobody has it open
+	}
 	defer s.put(e)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server"
+)
+
+// defaultConfig is where the settings are looked for when no file is named.
+const defaultConfig = "/etc/bireme/config.yml"
+
+// configFlags name the settings.
+type configFlags struct {
+	file string
+	dir  string
+	set  []string
+}
+
+func (f *configFlags) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.file, "config", "c", "", "config `file` (default "+defaultConfig+", if it is there)")
+	c.Flags().StringVar(&f.dir, "dir", "", "`folder` of what the server keeps")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "override a setting: `KEY=VALUE`, e.g. timers.fence=5m")
+}
+
+func (f *configFlags) load() (*config.Config, error) {
+	file := f.file
+	if file == "" {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			file = defaultConfig
+		}
+	}
+	set := f.set
+	if f.dir != "" {
+		set = append([]string{"dir=" + f.dir}, set...)
+	}
+	return config.Load(file, set...)
+}
+
+func newServerCommand() *cobra.Command {
+	var f configFlags
+	var listen, agents, level string
+	c := &cobra.Command{
+		Use:   "server [--config FILE] [--set KEY=VALUE]...",
+		Short: "run the control plane",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("listen") {
+				f.set = append(f.set, "server.listen="+listen)
+			}
+			if c.Flags().Changed("agent-listen") {
+				f.set = append(f.set, "server.agent_listen="+agents)
+			}
+			cfg, err := f.load()
+			if err != nil {
+				return err
+			}
+			var lv slog.Level
+			if err := lv.UnmarshalText([]byte(level)); err != nil {
+				return core.Errorf(core.Invalid, "--log-level: %q is none of debug, info, warn, error", level)
+			}
+			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: lv}))
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return server.Run(ctx, server.Options{
+				Config: cfg, Version: version, Log: log,
+				Ready: func(i server.Info) {
+					log.Info("ready", "version", version, "api", i.API, "agents", i.Agents, "socket", i.Socket, "ca", i.CAFile)
+				},
+			})
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&listen, "listen", "", "`HOST:PORT` of the HTTP API: plain on loopback, TLS elsewhere")
+	c.Flags().StringVar(&agents, "agent-listen", "", "`HOST:PORT` agents dial, with TLS")
+	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	return c
+}
+
+func newConfigCommand() *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "check and show the settings"}
+	var check, show configFlags
+	checkCmd := &cobra.Command{
+		Use: "check", Short: "tell every fault of the settings, with its line", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, err := check.load(); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.OutOrStdout(), "ok")
+			return nil
+		},
+	}
+	showCmd := &cobra.Command{
+		Use: "show", Short: "show the effective settings and where each came from", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := show.load()
+			if err != nil {
+				return err
+			}
+			return cfg.Show(c.OutOrStdout())
+		},
+	}
+	check.add(checkCmd)
+	show.add(showCmd)
+	c.AddCommand(checkCmd, showCmd)
+	return c
+}

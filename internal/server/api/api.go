@@ -1,0 +1,149 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/store"
+)
+
+// Deps are the parts the API stands on.
+type Deps struct {
+	Config    *config.Config
+	Version   string
+	Engine    *engine.Engine
+	Store     store.Store
+	Hub       *hub.Hub
+	Streams   *stream.Exchange
+	Logs      *logstore.Store
+	Authority *ca.Authority
+	Servers   []string // told to nodes that join
+	Log       *slog.Logger
+}
+
+// API answers HTTP. Make it with New.
+type API struct {
+	Deps
+	host    string
+	started core.Time
+	mux     *http.ServeMux
+	routes  []route
+	names   *names
+	metrics *metrics
+	watch   *watchers
+	revoked atomic.Pointer[map[core.NodeName]bool]
+	cancel  func() // ends the subscription
+}
+
+// New makes the API and subscribes it to the engine.
+func New(d Deps) *API {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	a := &API{Deps: d, host: host, started: core.At(time.Now()), names: newNames(), watch: newWatchers()}
+	a.metrics = newMetrics(a)
+	a.routes = a.table()
+	a.mux = a.newMux()
+	a.cancel = d.Engine.Subscribe(a.published)
+	return a
+}
+
+// Close ends watchers and the subscription.
+func (a *API) Close() {
+	a.cancel()
+	a.watch.close()
+}
+
+// published follows a commit; it must be quick.
+func (a *API) published(p *engine.Published) {
+	a.watch.publish(p)
+	for _, s := range p.Changes.Steps {
+		if s.State.Final() {
+			a.Streams.Ended(s)
+		}
+	}
+	if len(p.Changes.Tokens) > 0 || p.Reloaded {
+		a.learnRevoked(p.Snapshot)
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// snapshot is the present state, or an error while this server does not lead.
+func (a *API) snapshot() (*state.Snapshot, error) {
+	if s := a.Engine.Snapshot(); s != nil {
+		return s, nil
+	}
+	return nil, core.Errorf(core.Unavailable, "this server does not lead yet; try again")
+}
+
+// status is the one table from code to HTTP.
+var status = map[core.Code]int{
+	core.Invalid: http.StatusBadRequest, core.Unknown: http.StatusUnauthorized, core.Denied: http.StatusForbidden,
+	core.NotFound: http.StatusNotFound, core.Conflict: http.StatusConflict, core.Gone: http.StatusGone,
+	core.TooLarge: http.StatusRequestEntityTooLarge, core.Exhausted: http.StatusTooManyRequests,
+	core.Unavailable: http.StatusServiceUnavailable, core.Internal: http.StatusInternalServerError,
+}
+
+// fail answers with an error. What is nobody's business but the operator's is logged, not sent.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var e *core.Error
+	if !errors.As(err, &e) {
+		if r.Context().Err() != nil {
+			return // the caller left
+		}
+		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "err", err)
+		e = core.Errorf(core.Internal, "something went wrong here; the server's log has the details")
+	} else if e.Code == core.Internal {
+		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	code, ok := status[e.Code]
+	if !ok {
+		code = http.StatusInternalServerError
+	}
+	if e.Code == core.Exhausted || e.Code == core.Unavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if e.Code == core.Unknown {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeJSON(w, code, client.ErrorBody{Error: *e})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil { // our own types: a broken invariant
+		panic(err)
+	}
+	writeRaw(w, code, append(data, '\n'))
+}
+
+func writeRaw(w http.ResponseWriter, code int, data []byte) {
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(data))}
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // the caller may have left
+}
+
+var jsonType = []string{"application/json"}
+
+// ok is the answer of calls that have nothing to say.
+type okBody struct{}

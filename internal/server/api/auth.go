@@ -1,0 +1,299 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
+)
+
+// PeerHeader is a node's word for who called through its local socket: UID:GID:NAME.
+const PeerHeader = "Bireme-Peer"
+
+const tokenPrefix = "bm_"
+
+// caller is who makes a call.
+type caller struct {
+	core.Identity
+	user   *core.User
+	gid    uint32
+	hasGID bool
+}
+
+// peerKey is where ConnContext leaves the kernel's word.
+type peerKey struct{}
+
+// ConnContext notes who is at the other end of a unix socket. It is for http.Server.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return ctx
+	}
+	var cred *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || credErr != nil {
+		return ctx // without it the caller is nobody
+	}
+	return context.WithValue(ctx, peerKey{}, cred)
+}
+
+// identify finds out who calls.
+func (a *API) identify(r *http.Request) (*caller, error) {
+	if text := r.Header.Get("Authorization"); text != "" {
+		return a.byToken(text)
+	}
+	if cred, ok := r.Context().Value(peerKey{}).(*unix.Ucred); ok {
+		admin := cred.Uid == 0 || int(cred.Uid) == os.Geteuid()
+		return a.byUID(r.Context(), cred.Uid, cred.Gid, func() string { return a.names.user(cred.Uid) }, "", admin)
+	}
+	if n, ok, err := a.nodeOf(r); err != nil {
+		return nil, err
+	} else if ok {
+		return a.byNode(r, n)
+	}
+	return nil, core.Errorf(core.Unknown, "who are you? Send a token (bireme login), or call through a local socket").Because("no_identity")
+}
+
+// nodeOf gives the node whose certificate the connection has, refusing those that are unknown or revoked.
+func (a *API) nodeOf(r *http.Request) (ca.Node, bool, error) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return ca.Node{}, false, nil
+	}
+	n, ok := ca.NodeOf(r.TLS.VerifiedChains[0][0])
+	if !ok {
+		return n, false, nil
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return n, false, err
+	}
+	if _, known := snap.Node(n.Name); !known {
+		return n, false, core.Errorf(core.Denied, "node %s is not known here: join again", n.Name).Because("unknown_node")
+	}
+	if m := a.revoked.Load(); m == nil {
+		a.learnRevoked(snap)
+	}
+	if (*a.revoked.Load())[n.Name] {
+		return n, false, core.Errorf(core.Denied, "the certificate of node %s was revoked", n.Name).Because("revoked_node")
+	}
+	return n, true, nil
+}
+
+// learnRevoked works out which nodes may not come any more: those whose last join token was revoked.
+func (a *API) learnRevoked(snap *state.Snapshot) {
+	last := map[core.NodeName]*core.Token{}
+	for _, t := range snap.Tokens() {
+		if t.Kind != "join" || t.Used == 0 {
+			continue
+		}
+		if old := last[t.Node]; old == nil || old.Used < t.Used {
+			last[t.Node] = t
+		}
+	}
+	out := map[core.NodeName]bool{}
+	for name, t := range last {
+		if t.Revoked {
+			out[name] = true
+		}
+	}
+	a.revoked.Store(&out)
+}
+
+// byNode takes a node's word for a uid. Root of a node that is not trusted with it acts as nobody, as on an NFS server
+// that squashes root: it could otherwise run jobs as root everywhere.
+func (a *API) byNode(r *http.Request, n ca.Node) (*caller, error) {
+	parts := strings.SplitN(r.Header.Get(PeerHeader), ":", 3)
+	if len(parts) != 3 {
+		return nil, core.Errorf(core.Unknown, "node %s did not say who calls", n.Name).Because("no_identity")
+	}
+	uid, err1 := strconv.ParseUint(parts[0], 10, 32)
+	gid, err2 := strconv.ParseUint(parts[1], 10, 32)
+	if err1 != nil || err2 != nil {
+		return nil, core.Errorf(core.Invalid, "%s: %q is not UID:GID:NAME", PeerHeader, r.Header.Get(PeerHeader))
+	}
+	name := parts[2]
+	if uid == 0 && !n.TrustRoot {
+		uid, gid, name = nobody, nobody, "nobody"
+	}
+	return a.byUID(r.Context(), uint32(uid), uint32(gid), func() string { return name }, n.Name, uid == 0)
+}
+
+const nobody = 65534
+
+// byUID finds the user of a uid, making one at first use where that is allowed.
+func (a *API) byUID(ctx context.Context, uid, gid uint32, name func() string, node core.NodeName, admin bool) (*caller, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	u, ok := snap.UserByUID(uid)
+	if !ok {
+		reply, err := a.Engine.Do(ctx, &state.EnsureUser{UID: uid, UnixName: name()})
+		if admin && core.CodeOf(err) == core.Unknown {
+			return a.firstAdmin(ctx, uid, gid, name())
+		}
+		if err != nil {
+			return nil, err
+		}
+		u = reply.(*core.User)
+	}
+	return a.callerOf(u, uid, gid, true, node, admin)
+}
+
+// firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
+func (a *API) firstAdmin(ctx context.Context, uid, gid uint32, name string) (*caller, error) {
+	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
+	_, err := a.Engine.Do(ctx, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
+	if err != nil {
+		return nil, err
+	}
+	return a.callerOf(u, uid, gid, true, "", true)
+}
+
+func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool, node core.NodeName, admin bool) (*caller, error) {
+	if u.Disabled {
+		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
+	}
+	admin = admin || u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.Config.Admins, u.UnixName)
+	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: admin, Node: node}, user: u, gid: gid, hasGID: hasGID}, nil
+}
+
+// byToken finds the user a token speaks for.
+func (a *API) byToken(header string) (*caller, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	scheme, secret, _ := strings.Cut(header, " ")
+	bad := core.Errorf(core.Unknown, "this token is not known, or was revoked").Because("bad_token")
+	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(secret, tokenPrefix) {
+		return nil, bad
+	}
+	t, ok := snap.TokenByHash(hashToken(secret))
+	if !ok || t.Kind != "user" || t.Revoked {
+		return nil, bad
+	}
+	if t.Expires != 0 && t.Expires.Go().Before(time.Now()) {
+		return nil, core.Errorf(core.Unknown, "this token expired at %s", t.Expires.Go().Format(time.RFC3339)).Because("token_expired")
+	}
+	u, ok := snap.User(t.User)
+	if !ok {
+		return nil, bad
+	}
+	uid, gid, hasGID := a.account(u)
+	return a.callerOf(u, uid, gid, hasGID, "", false)
+}
+
+// account finds the uid and gid a user's processes have.
+func (a *API) account(u *core.User) (uid, gid uint32, ok bool) {
+	name := u.UnixName
+	if name == "" && u.UID == nil {
+		return nobody, nobody, false
+	}
+	acc, err := a.names.account(name, u.UID)
+	if err != nil {
+		if u.UID != nil {
+			return *u.UID, nobody, false
+		}
+		return nobody, nobody, false
+	}
+	return acc.uid, acc.gid, true
+}
+
+// newSecret makes a token's secret.
+func newSecret() (secret string, hash core.Hash) {
+	var b [32]byte
+	_, err := rand.Read(b[:])
+	core.Assert(err == nil, "the system's random source fails: %v", err)
+	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+	return secret, hashToken(secret)
+}
+
+func hashToken(secret string) core.Hash { return sha256.Sum256([]byte(secret)) }
+
+// newID makes a short random name.
+func newID() string {
+	var b [8]byte
+	_, err := rand.Read(b[:])
+	core.Assert(err == nil, "the system's random source fails: %v", err)
+	return hex.EncodeToString(b[:])
+}
+
+// names remembers accounts of this host for a minute: a command makes several calls.
+type names struct {
+	mu    sync.Mutex
+	users map[string]account
+}
+
+type account struct {
+	name     string
+	uid, gid uint32
+	err      error
+	at       time.Time
+}
+
+func newNames() *names { return &names{users: map[string]account{}} }
+
+// user gives the name of a uid, or "".
+func (n *names) user(uid uint32) string {
+	acc, err := n.account("", &uid)
+	if err != nil {
+		return ""
+	}
+	return acc.name
+}
+
+// account looks a name up, or a uid where there is no name.
+func (n *names) account(name string, uid *uint32) (account, error) {
+	key := name
+	if name == "" {
+		key = "#" + strconv.FormatUint(uint64(*uid), 10)
+	}
+	n.mu.Lock()
+	acc, ok := n.users[key]
+	n.mu.Unlock()
+	if ok && time.Since(acc.at) < time.Minute {
+		return acc, acc.err
+	}
+	var u *user.User
+	var err error
+	if name != "" {
+		u, err = user.Lookup(name)
+	} else {
+		u, err = user.LookupId(key[1:])
+	}
+	acc = account{err: err, at: time.Now()}
+	if err == nil {
+		id, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		acc.name, acc.uid, acc.gid, acc.err = u.Username, uint32(id), uint32(gid), errors.Join(err1, err2)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.users) > 4096 {
+		clear(n.users)
+	}
+	n.users[key] = acc
+	return acc, acc.err
+}

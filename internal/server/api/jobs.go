@@ -1,0 +1,359 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/store"
+)
+
+// jobs lists jobs: live ones from the snapshot, and with history those of the store.
+func (a *API) jobs(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	sel, err := parseSelection(r)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	list := a.selectLive(snap, sel)
+	if sel.history {
+		if list, err = a.withHistory(r.Context(), sel, list); err != nil {
+			return nil, err
+		}
+	}
+	if sel.limit > 0 && len(list) > sel.limit {
+		list = list[:sel.limit]
+	}
+	if sel.brief {
+		a.writeBriefs(w, snap, list)
+		return nil, nil
+	}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap)}
+	for i, j := range list {
+		a.describe(&out.Jobs[i], j)
+	}
+	if sel.history {
+		out.Steps, err = a.stepsOf(r.Context(), snap, list)
+	}
+	return out, err
+}
+
+// now is the time elapsed times are counted to: the engine's own may lie behind when nothing happens.
+func (a *API) now(snap *state.Snapshot) core.Time { return max(snap.Now(), core.At(time.Now())) }
+
+// selectLive gives the live jobs that match, by ascending id. A few plain ids are looked up, not searched for.
+func (a *API) selectLive(snap *state.Snapshot, sel *selection) []*core.Job {
+	var out []*core.Job
+	if n := len(sel.refs); n > 0 && n <= 64 && !slices.ContainsFunc(sel.refs, func(f jobRef) bool { return mayBeArray(snap, f) }) {
+		for _, f := range sel.refs {
+			if j, ok := snap.Job(f.id); ok && sel.match(j) && !slices.Contains(out, j) {
+				out = append(out, j)
+			}
+		}
+		slices.SortFunc(out, func(x, y *core.Job) int { return int(x.ID - y.ID) })
+		return out
+	}
+	for j := range snap.Jobs() {
+		if sel.match(j) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// mayBeArray tells whether more than the job under the id itself may be meant: the array's record may be gone while tasks
+// of it live on.
+func mayBeArray(snap *state.Snapshot, f jobRef) bool {
+	j, ok := snap.Job(f.id)
+	return f.tasks != nil || !ok || j.Array != nil
+}
+
+// withHistory adds the store's jobs to the live ones.
+func (a *API) withHistory(ctx context.Context, sel *selection, live []*core.Job) ([]*core.Job, error) {
+	q := store.JobQuery{
+		Users: names2users(a, sel.users), Projects: sel.projects, Partitions: sel.partitions, Names: sel.names, Nodes: sel.nodes,
+		Since: sel.since, Until: sel.until,
+	}
+	if !sel.completing {
+		q.States = sel.states
+	}
+	for _, f := range sel.refs {
+		q.IDs = append(q.IDs, f.id)
+	}
+	byID := make(map[core.JobID]*core.Job, len(live))
+	for _, j := range live {
+		byID[j.ID] = j
+	}
+	const page = 10_000
+	q.Limit = page
+	snap := a.Engine.Snapshot()
+	for {
+		list, err := a.Store.Jobs(ctx, q)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		for _, j := range list {
+			if _, isLive := snap.Job(j.ID); !isLive && sel.match(j) { // memory knows better about what is live
+				byID[j.ID] = j
+			}
+		}
+		if len(list) < page || sel.limit > 0 && len(byID) >= sel.limit {
+			break
+		}
+		q.After = list[len(list)-1].ID
+	}
+	out := make([]*core.Job, 0, len(byID))
+	for _, j := range byID {
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(x, y *core.Job) int { return int(x.ID - y.ID) })
+	return out, nil
+}
+
+// names2users turns numbers among the users into names, which is what the store has.
+func names2users(a *API, list []core.UserName) []core.UserName {
+	snap := a.Engine.Snapshot()
+	out := slices.Clone(list)
+	for _, u := range list {
+		if n, err := strconv.ParseUint(string(u), 10, 32); err == nil {
+			if rec, ok := snap.UserByUID(uint32(n)); ok {
+				out = append(out, rec.Name)
+			}
+		}
+	}
+	return out
+}
+
+// stepsOf finds the steps of jobs: live ones from memory, the others from the store.
+func (a *API) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Job) ([]core.Step, error) {
+	out := []core.Step{}
+	var ended []core.JobID
+	for _, j := range list {
+		if _, live := snap.Job(j.ID); !live {
+			if j.Steps > 0 {
+				ended = append(ended, j.ID)
+			}
+			continue
+		}
+		for _, s := range snap.Steps(j.ID) {
+			out = append(out, *s)
+		}
+	}
+	for chunk := range slices.Chunk(ended, 500) {
+		steps, err := a.Store.Steps(ctx, chunk)
+		if err != nil {
+			return nil, storeError(err)
+		}
+		for _, s := range steps {
+			out = append(out, *s)
+		}
+	}
+	return out, nil
+}
+
+// describe fills in what only a live server knows.
+func (a *API) describe(out *client.Job, j *core.Job) {
+	out.Job = *j
+	if j.State != core.Pending {
+		return
+	}
+	if plan := a.Engine.Plan(); plan != nil {
+		y := plan.Why(j)
+		out.Waiting, out.Why, out.Expected, out.Estimate = y.Reason, y.Text, y.Expected, y.Estimate
+	}
+}
+
+// writeBriefs streams a brief listing.
+func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*core.Job) {
+	const chunk = 64 << 10
+	w.Header()["Content-Type"] = jsonType
+	buf := bodies.Get().(*bytes.Buffer)
+	defer putBody(buf)
+	buf.Reset()
+	buf.Grow(chunk + 4096)
+	now := a.now(snap)
+	b := append(buf.AvailableBuffer(), `{"seq":`...)
+	b = strconv.AppendInt(b, snap.Seq(), 10)
+	b = append(b, `,"now":`...)
+	b = strconv.AppendInt(b, int64(now), 10)
+	b = append(b, `,"jobs":[`...)
+	var view client.Job
+	for i, j := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		a.describe(&view, j)
+		brief := client.BriefOf(&view, now)
+		b = client.AppendBrief(b, &brief)
+		view = client.Job{}
+		if len(b) >= chunk {
+			if _, err := w.Write(b); err != nil {
+				return // the caller left
+			}
+			b = b[:0]
+		}
+	}
+	_, _ = w.Write(append(b, "]}\n"...)) // as above
+}
+
+// job shows one job, or an array's record and its tasks.
+func (a *API) job(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	list, snap, err := a.find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap)}
+	for i, j := range list {
+		a.describe(&out.Jobs[i], j)
+	}
+	out.Steps, err = a.stepsOf(r.Context(), snap, list)
+	return out, err
+}
+
+// find gives the records a reference names, live or ended; at least one, or an error.
+func (a *API) find(ctx context.Context, text string) ([]*core.Job, *state.Snapshot, error) {
+	ref, err := parseRef(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, nil, err
+	}
+	sel := &selection{refs: []jobRef{ref}}
+	list := a.selectLive(snap, sel)
+	if len(list) == 0 || list[0].Array != nil {
+		if list, err = a.withHistory(ctx, sel, list); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil, core.Errorf(core.NotFound, "there is no job %s", text).Because("invalid_job_id")
+	}
+	return list, snap, nil
+}
+
+// one is find for calls that mean a single job: of an array and its tasks, the record that bears the id.
+func (a *API) one(ctx context.Context, text string) (*core.Job, error) {
+	list, _, err := a.find(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := parseRef(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range list {
+		if j.ID == ref.id && ref.tasks == nil {
+			return j, nil
+		}
+	}
+	return list[0], nil
+}
+
+// may tells whether somebody may see and steer what is private to a job.
+func (a *API) may(who *caller, j *core.Job) error {
+	if who.Admin || who.User == j.Spec.User {
+		return nil
+	}
+	if a.Engine.Snapshot().Role(who.User, j.Spec.Project).Rank() >= core.RoleManager.Rank() {
+		return nil
+	}
+	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+}
+
+func (a *API) script(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	return nil, a.blob(w, r, who, func(s *core.Spec) core.Hash { return s.Script })
+}
+
+func (a *API) env(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	return nil, a.blob(w, r, who, func(s *core.Spec) core.Hash { return s.Env })
+}
+
+// blob writes a script or an environment; only its owner and administrators may read it, managers may not: environments
+// hold secrets.
+func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick func(*core.Spec) core.Hash) error {
+	j, err := a.one(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if !who.Admin && who.User != j.Spec.User {
+		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+	}
+	h := pick(j.Spec)
+	if h.IsZero() {
+		return core.Errorf(core.NotFound, "job %d has none", j.ID).Because("no_script")
+	}
+	data, err := a.Store.Blob(r.Context(), h)
+	if err != nil {
+		return storeError(err)
+	}
+	w.Header().Set("Content-Type", octets)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	_, _ = w.Write(data) // the caller may have left
+	return nil
+}
+
+// why tells in a sentence why a job waits, or how it ended.
+func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	j, err := a.one(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var view client.Job
+	a.describe(&view, j)
+	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: j.Message, Expected: view.Expected, Estimate: view.Estimate}
+	switch {
+	case j.State == core.Pending:
+		if view.Waiting != "" {
+			out.Reason = view.Waiting
+		}
+		if view.Why != "" {
+			out.Why = view.Why
+		}
+		if out.Why == "" {
+			out.Why = "it has not been looked at yet"
+		}
+	case out.Why == "":
+		out.Why = ending(j)
+	}
+	return out, nil
+}
+
+// ending words how a job stands when nothing more particular is known.
+func ending(j *core.Job) string {
+	switch j.State {
+	case core.Running:
+		return "it runs on " + client.AllocList(j.Alloc)
+	case core.Suspended:
+		return "an administrator suspended it"
+	case core.Completed:
+		return "it ended well"
+	case core.Cancelled:
+		if j.Stop != nil && j.Stop.By != "" {
+			return "it was cancelled by " + string(j.Stop.By)
+		}
+		return "it was cancelled"
+	case core.Timeout:
+		return "it reached its time limit of " + j.Spec.TimeLimit.Duration().String()
+	case core.OutOfMemory:
+		return "it used more memory than it asked for"
+	case core.NodeFail:
+		return "a node of it failed"
+	case core.Failed:
+		if j.Exit.Signal != 0 {
+			return "it was ended by signal " + strconv.Itoa(int(j.Exit.Signal))
+		}
+		return "its script ended with exit code " + strconv.Itoa(int(j.Exit.Code))
+	}
+	return "it is " + j.State.String()
+}

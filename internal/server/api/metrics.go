@@ -1,0 +1,116 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// metrics are the server's numbers. Labels are routes, codes and states; never users or jobs.
+type metrics struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	submitted prometheus.Counter
+	handler   http.Handler
+}
+
+func newMetrics(a *API) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bireme_http_requests_total", Help: "Calls answered, by route and outcome.",
+		}, []string{"method", "route", "code"}),
+		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
+	}
+	m.registry.MustRegister(m.requests, m.submitted, &collector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// routeCount counts one route's calls; those that succeed cost one addition.
+type routeCount struct {
+	m  *metrics
+	rt *route
+	ok prometheus.Counter
+}
+
+func (m *metrics) route(rt *route) *routeCount {
+	return &routeCount{m: m, rt: rt, ok: m.requests.WithLabelValues(rt.method, rt.path, "ok")}
+}
+
+func (c *routeCount) add(err error) {
+	if err == nil {
+		c.ok.Inc()
+		return
+	}
+	c.m.requests.WithLabelValues(c.rt.method, c.rt.path, string(core.CodeOf(err))).Inc()
+}
+
+func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	a.metrics.handler.ServeHTTP(w, r)
+	return nil, nil
+}
+
+// collector reads what others count when it is asked.
+type collector struct{ a *API }
+
+var (
+	descJobs    = prometheus.NewDesc("bireme_jobs", "Live jobs by state; array tasks counted one by one.", []string{"state"}, nil)
+	descNodes   = prometheus.NewDesc("bireme_nodes", "Known nodes.", nil, nil)
+	descAgents  = prometheus.NewDesc("bireme_agents_connected", "Connected agents.", nil, nil)
+	descSeq     = prometheus.NewDesc("bireme_event_seq", "Number of the last event.", nil, nil)
+	descBatches = prometheus.NewDesc("bireme_commits_total", "Transactions committed.", nil, nil)
+	descInputs  = prometheus.NewDesc("bireme_inputs_total", "Commands applied.", nil, nil)
+	descRefused = prometheus.NewDesc("bireme_inputs_refused_total", "Commands refused for want of room.", nil, nil)
+	descReloads = prometheus.NewDesc("bireme_reloads_total", "Times the state was loaded anew after a failed commit.", nil, nil)
+	descLeading = prometheus.NewDesc("bireme_leading", "1 while this server leads and can write.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descLeading} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v int64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	snap := c.a.Engine.Snapshot()
+	leading := 0.0
+	if snap != nil && c.a.Engine.ReadOnly() == "" {
+		leading = 1
+	}
+	gauge(descLeading, leading)
+	gauge(descAgents, float64(c.a.Hub.Connected()))
+	s := c.a.Engine.Stats()
+	count(descBatches, s.Batches)
+	count(descInputs, s.Inputs)
+	count(descRefused, s.Refused)
+	count(descReloads, s.Reloads)
+	if snap == nil {
+		return
+	}
+	gauge(descSeq, float64(snap.Seq()))
+	nodes := 0
+	for range snap.Nodes() {
+		nodes++
+	}
+	gauge(descNodes, float64(nodes))
+	states := map[core.JobState]int{}
+	for j := range snap.Jobs() {
+		states[j.State] += j.Count()
+	}
+	for st, n := range states {
+		gauge(descJobs, float64(n), st.String())
+	}
+}

@@ -1,0 +1,157 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// maxSkew is how far a node's clock may be off before a warning says so.
+const maxSkew = 5 * time.Second
+
+func (a *API) nodes(http.ResponseWriter, *http.Request, *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	v := a.nodeView(snap)
+	out := &client.NodeList{Nodes: []client.Node{}, Now: a.now(snap)}
+	for n := range snap.Nodes() {
+		out.Nodes = append(out.Nodes, v.show(n))
+	}
+	return out, nil
+}
+
+func (a *API) node(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	n, ok := snap.Node(core.NodeName(r.PathValue("name")))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no node %q", r.PathValue("name")).Because("invalid_node")
+	}
+	out := a.nodeView(snap).show(n)
+	return &out, nil
+}
+
+func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.UpdateNode
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	_, err := a.Engine.Do(r.Context(), &state.UpdateNode{
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Reason: in.Reason,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}
+
+// nodeView is what showing nodes needs, worked out once.
+type nodeView struct {
+	a          *API
+	snap       *state.Snapshot
+	uses       map[core.NodeName]*state.Use
+	completing map[core.NodeName]bool
+	parts      []partView
+}
+
+type partView struct {
+	name core.PartitionName
+	all  bool
+	has  map[core.NodeName]bool
+}
+
+func (a *API) nodeView(snap *state.Snapshot) *nodeView {
+	v := &nodeView{a: a, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}}
+	for _, p := range snap.Partitions() {
+		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
+		if !pv.all {
+			names, err := hostlist.Expand(p.Nodes, 1<<20)
+			core.Assert(err == nil, "partition %s was checked: %v", p.Name, err)
+			for _, n := range names {
+				pv.has[core.NodeName(n)] = true
+			}
+		}
+		v.parts = append(v.parts, pv)
+	}
+	for _, u := range v.uses {
+		for _, id := range u.Jobs {
+			if j, ok := snap.Job(id); ok && j.Flags.Has(core.Completing) {
+				for i := range j.Alloc.Nodes {
+					if !j.Alloc.Nodes[i].Done {
+						v.completing[j.Alloc.Nodes[i].Node] = true
+					}
+				}
+			}
+		}
+	}
+	return v
+}
+
+func (v *nodeView) show(n *core.Node) client.Node {
+	live := v.a.Hub.Live(n.Name)
+	out := client.Node{
+		Node: *n, Connected: live.Connected, LastHeard: core.At(live.Heard), Load: live.Load, FreeMem: live.FreeMem,
+		Skew: core.Seconds(live.Skew / time.Second), Partitions: []core.PartitionName{},
+	}
+	if u := v.uses[n.Name]; u != nil {
+		out.AllocCPUs, out.AllocMem, out.AllocGres, out.Jobs = u.CPUs, u.Mem, u.Gres, slices.Sorted(slices.Values(u.Jobs))
+	}
+	for _, p := range v.parts {
+		if p.all || p.has[n.Name] {
+			out.Partitions = append(out.Partitions, p.name)
+		}
+	}
+	out.State = nodeState(n, out.AllocCPUs, v.completing[n.Name])
+	var warn []string
+	switch n.Host.Containment {
+	case "weak", "pidns":
+		warn = append(warn, "containment is weak ("+n.Host.Containment+"): no cgroups")
+	}
+	if live.Skew.Abs() > maxSkew {
+		warn = append(warn, fmt.Sprintf("its clock is off by %s", live.Skew.Round(time.Second)))
+	}
+	out.Warning = strings.Join(warn, "; ")
+	return out
+}
+
+// nodeState words a node's state as Slurm does.
+func nodeState(n *core.Node, cpus int32, completing bool) string {
+	word := "IDLE"
+	switch {
+	case n.Flags.Has(core.NodeFuture):
+		word = "FUTURE"
+	case n.Flags.Has(core.NodeDown):
+		word = "DOWN"
+	case n.Flags.Has(core.NodeUnknown):
+		word = "UNKNOWN"
+	case n.Flags.Has(core.NodeSilent) && cpus == 0:
+		word = "DOWN"
+	case cpus >= n.Hardware.CPUs && cpus > 0:
+		word = "ALLOCATED"
+	case cpus > 0:
+		word = "MIXED"
+	}
+	for _, f := range []struct {
+		flag core.NodeFlag
+		name string
+	}{{core.NodeDrain, "DRAIN"}, {core.NodeFailFlag, "FAIL"}, {core.NodeMaint, "MAINTENANCE"}, {core.NodeSilent, "NOT_RESPONDING"}} {
+		if n.Flags.Has(f.flag) {
+			word += "+" + f.name
+		}
+	}
+	if completing {
+		word += "+COMPLETING"
+	}
+	return word
+}

@@ -1,0 +1,254 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
+)
+
+// tokens lists tokens: everybody their own, administrators all. Secrets are not kept.
+func (a *API) tokens(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	out := &client.TokenList{Tokens: []core.Token{}}
+	for _, t := range snap.Tokens() {
+		if who.Admin || t.User == who.User && t.Kind == "user" {
+			out.Tokens = append(out.Tokens, *t)
+		}
+	}
+	return out, nil
+}
+
+// newToken makes a token. Its secret is in the answer and nowhere else.
+func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.NewToken
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	t := &core.Token{ID: newID(), Kind: in.Kind, Note: in.Note, Created: core.At(now)}
+	switch in.Kind {
+	case "", "user":
+		t.Kind, t.User = "user", in.User
+		if t.User == "" {
+			t.User = who.User
+		}
+	case "join":
+		t.Node, t.Roles, t.TrustRoot = in.Node, in.Roles, in.TrustRoot
+		if t.Roles == 0 {
+			t.Roles = core.Compute
+		}
+		if in.TTL == 0 {
+			in.TTL = core.Seconds(24 * time.Hour / time.Second)
+		}
+	default:
+		return nil, core.Errorf(core.Invalid, "kind: %q is neither user nor join", in.Kind)
+	}
+	if in.TTL > 0 && in.TTL < core.Forever {
+		t.Expires = core.At(now.Add(in.TTL.Duration()))
+	}
+	secret, hash := newSecret()
+	t.Hash = hash
+	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: t}); err != nil {
+		return nil, err
+	}
+	return &client.NewTokenMade{Token: *t, Secret: secret, CA: string(a.Authority.PEM())}, nil
+}
+
+func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(snap.Tokens(), func(t *core.Token) bool { return t.ID == r.PathValue("id") })
+	if i < 0 {
+		return nil, core.Errorf(core.NotFound, "there is no token %q", r.PathValue("id")).Because("invalid_token")
+	}
+	t := *snap.Tokens()[i]
+	if !who.Admin && (t.Kind != "user" || t.User != who.User) {
+		return nil, core.Errorf(core.NotFound, "there is no token %q of yours", t.ID).Because("invalid_token")
+	}
+	t.Revoked = true
+	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: &t}); err != nil {
+		return nil, err
+	}
+	if t.Kind == "join" && t.Used != 0 {
+		a.learnRevoked(a.Engine.Snapshot())
+		a.Hub.Drop(t.Node)
+	}
+	return okBody{}, nil
+}
+
+// join trades a one-time token for a certificate. The token is spent only when the certificate can be made.
+func (a *API) join(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	var in client.Join
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if !validNode(in.Node) {
+		return nil, core.Errorf(core.Invalid, "node: %q is not a node's name", in.Node).Because("invalid_node")
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	t, ok := snap.TokenByHash(hashToken(in.Token))
+	if !ok || t.Kind != "join" {
+		return nil, core.Errorf(core.Unknown, "this join token is not known").Because("bad_token")
+	}
+	cert, err := a.Authority.Sign([]byte(in.CSR), ca.Node{Name: in.Node, Roles: t.Roles, TrustRoot: t.TrustRoot})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.UseToken{ID: t.ID, Node: in.Node}); err != nil {
+		return nil, err
+	}
+	if _, known := snap.Node(in.Node); !known {
+		n := &core.Node{Name: in.Node, Roles: t.Roles, TrustRoot: t.TrustRoot, Weight: 1}
+		if _, err := a.Engine.Do(r.Context(), &state.PutNode{Node: n}); err != nil {
+			return nil, err
+		}
+	}
+	a.Log.Info("node joined", "node", in.Node, "token", t.ID)
+	return &client.Joined{Cert: string(cert), CA: string(a.Authority.PEM()), Servers: a.Servers}, nil
+}
+
+// validNode keeps names to what host lists and file names bear.
+func validNode(n core.NodeName) bool {
+	if n == "" || len(n) > 64 || n[0] == '-' || n[0] == '.' {
+		return false
+	}
+	for _, c := range n {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (a *API) users(http.ResponseWriter, *http.Request, *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	out := &client.UserList{Users: []core.User{}}
+	for _, u := range snap.Users() {
+		out.Users = append(out.Users, *u)
+	}
+	return out, nil
+}
+
+func (a *API) user(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	return a.findUser(r)
+}
+
+func (a *API) findUser(r *http.Request) (*core.User, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	u, ok := snap.User(core.UserName(r.PathValue("name")))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no user %q", r.PathValue("name")).Because("invalid_user")
+	}
+	return u, nil
+}
+
+func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var u core.User
+	if err := decode(r, &u); err != nil {
+		return nil, err
+	}
+	return a.putUser(r, who, &u, true)
+}
+
+func (a *API) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	old, err := a.findUser(r)
+	if err != nil {
+		return nil, err
+	}
+	u := *old
+	if err := decode(r, &u); err != nil { // fields that are not named stay
+		return nil, err
+	}
+	u.Name = old.Name
+	return a.putUser(r, who, &u, false)
+}
+
+func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (any, error) {
+	if u.Role != "" && u.Role.Rank() == 0 {
+		return nil, core.Errorf(core.Invalid, "role: %q is none of user, manager, admin", u.Role)
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.PutUser{By: who.Identity, User: u, New: isNew}); err != nil {
+		return nil, err
+	}
+	now, ok := a.Engine.Snapshot().User(u.Name)
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "user %s is gone", u.Name)
+	}
+	return now, nil
+}
+
+func (a *API) projects(http.ResponseWriter, *http.Request, *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	out := &client.ProjectList{Projects: []core.Project{}}
+	for _, p := range snap.Projects() {
+		out.Projects = append(out.Projects, *p)
+	}
+	return out, nil
+}
+
+func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var p core.Project
+	if err := decode(r, &p); err != nil {
+		return nil, err
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p, New: true}); err != nil {
+		return nil, err
+	}
+	now, ok := a.Engine.Snapshot().Project(p.Name)
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "project %s is gone", p.Name)
+	}
+	return now, nil
+}
+
+type memberBody struct {
+	Role core.Role `json:"role"`
+}
+
+func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in memberBody
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	old, ok := snap.Project(core.ProjectName(r.PathValue("project")))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
+	}
+	p, user := *old, core.UserName(r.PathValue("user"))
+	p.Members = slices.DeleteFunc(slices.Clone(p.Members), func(m core.Member) bool { return m.User == user })
+	if in.Role != core.RoleNone {
+		p.Members = append(p.Members, core.Member{User: user, Role: in.Role})
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p}); err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}

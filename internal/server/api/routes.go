@@ -1,0 +1,121 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// handler answers a call of somebody. It returns the answer, or an error; nil, nil means that it has answered itself.
+type handler func(w http.ResponseWriter, r *http.Request, who *caller) (any, error)
+
+// route is one row of the API.
+type route struct {
+	method, path string
+	summary      string
+	handle       handler
+	open         bool     // no identity is asked for
+	query        []string // names of query parameters
+	body         any      // zero value of what is sent; nil: nothing
+	reply        any      // zero value of the answer; nil: none; a string: a content type
+	native       bool     // under /api/v1; false: the agents' side, not in the document
+}
+
+const (
+	base   = "/api/v1"
+	octets = "application/octet-stream"
+)
+
+var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history", "since", "until", "limit"}
+
+// table lists every route.
+func (a *API) table() []route {
+	native := []route{
+		{method: "GET", path: "/ping", summary: "Is the server there?", handle: a.ping, open: true, reply: pingBody{}},
+		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, open: true, reply: map[string]any{}},
+		{method: "GET", path: "/cluster", summary: "The cluster, its partitions and settings", handle: a.cluster, reply: client.Cluster{}},
+		{method: "GET", path: "/whoami", summary: "Who the caller is", handle: a.whoami, reply: client.Whoami{}},
+
+		{method: "POST", path: "/jobs", summary: "Submit a job or an array", handle: a.submit, body: client.Submit{}, reply: client.Submitted{}},
+		{method: "GET", path: "/jobs", summary: "List jobs", handle: a.jobs, query: jobQuery, reply: client.JobList{}},
+		{method: "POST", path: "/jobs/cancel", summary: "End or signal all jobs that match", handle: a.cancelJobs, body: client.Cancel{}, reply: client.Cancelled{}},
+		{method: "GET", path: "/jobs/{id}", summary: "One job, or an array and its started tasks", handle: a.job, reply: client.JobList{}},
+		{method: "PATCH", path: "/jobs/{id}", summary: "Change, hold, release, requeue, suspend or resume a job", handle: a.updateJob, body: client.Update{}, reply: okBody{}},
+		{method: "GET", path: "/jobs/{id}/script", summary: "The job's script", handle: a.script, reply: octets},
+		{method: "GET", path: "/jobs/{id}/env", summary: "The job's environment, NUL-separated", handle: a.env, reply: octets},
+		{method: "GET", path: "/jobs/{id}/why", summary: "Why a job waits, or how it ended", handle: a.why, reply: client.Why{}},
+		{method: "GET", path: "/jobs/{id}/logs", summary: "The job's output", handle: a.jobLogs, query: []string{"offset", "follow", "attempt"}, reply: octets},
+		{method: "GET", path: "/jobs/{id}/steps", summary: "The job's steps", handle: a.steps, reply: client.StepList{}},
+		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.newStep, body: client.NewStep{}, reply: client.StepMade{}},
+		{method: "POST", path: "/jobs/{id}/release", summary: "Give an interactive allocation back", handle: a.release, body: client.Release{}, reply: okBody{}},
+		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.srunStream, reply: octets},
+
+		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},
+		{method: "GET", path: "/nodes/{name}", summary: "One node", handle: a.node, reply: client.Node{}},
+		{method: "PATCH", path: "/nodes/{name}", summary: "Drain, resume or take down a node", handle: a.updateNode, body: client.UpdateNode{}, reply: okBody{}},
+		{method: "POST", path: "/join", summary: "Trade a one-time token for a node's certificate", handle: a.join, open: true, body: client.Join{}, reply: client.Joined{}},
+
+		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, query: []string{"after"}, reply: "text/event-stream"},
+
+		{method: "GET", path: "/tokens", summary: "List tokens", handle: a.tokens, reply: client.TokenList{}},
+		{method: "POST", path: "/tokens", summary: "Make a token", handle: a.newToken, body: client.NewToken{}, reply: client.NewTokenMade{}},
+		{method: "DELETE", path: "/tokens/{id}", summary: "Revoke a token, or the node that joined with it", handle: a.revokeToken, reply: okBody{}},
+		{method: "GET", path: "/users", summary: "List users", handle: a.users, reply: client.UserList{}},
+		{method: "POST", path: "/users", summary: "Add a user", handle: a.newUser, body: core.User{}, reply: core.User{}},
+		{method: "GET", path: "/users/{name}", summary: "One user", handle: a.user, reply: core.User{}},
+		{method: "PATCH", path: "/users/{name}", summary: "Change a user", handle: a.updateUser, body: core.User{}, reply: core.User{}},
+		{method: "GET", path: "/projects", summary: "List projects", handle: a.projects, reply: client.ProjectList{}},
+		{method: "POST", path: "/projects", summary: "Add a project", handle: a.newProject, body: core.Project{}, reply: core.Project{}},
+		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.putMember, body: memberBody{}, reply: okBody{}},
+
+		{method: "GET", path: "/runs", summary: "List runs, newest first", handle: a.runs, query: []string{"project", "name", "limit"}, reply: client.RunList{}},
+		{method: "POST", path: "/runs/{name}/stop", summary: "Stop a run", handle: a.stopRun, query: []string{"project"}, reply: okBody{}},
+	}
+	for i := range native {
+		native[i].path = base + native[i].path
+		native[i].native = true
+	}
+	return append(native,
+		route{method: "GET", path: "/agent/v1/connect", handle: a.agentConnect, open: true},
+		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.stepStream, open: true},
+		route{method: "GET", path: "/metrics", handle: a.serveMetrics, open: true},
+	)
+}
+
+func (a *API) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for i := range a.routes {
+		rt := &a.routes[i]
+		count := a.metrics.route(rt)
+		mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, count, w, r) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		a.fail(w, r, core.Errorf(core.NotFound, "there is no %s %s", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// serve answers one call: identity, handler, answer.
+func (a *API) serve(rt *route, count *routeCount, w http.ResponseWriter, r *http.Request) {
+	var who *caller
+	var err error
+	if !rt.open {
+		who, err = a.identify(r)
+	}
+	var out any
+	if err == nil {
+		out, err = rt.handle(w, r, who)
+	}
+	count.add(err)
+	switch {
+	case err != nil && !errors.Is(err, errAnswered):
+		a.fail(w, r, err)
+	case out != nil:
+		writeJSON(w, http.StatusOK, out)
+	}
+}
+
+// errAnswered is returned by handlers that failed after their answer had begun; the caller sees a cut stream.
+var errAnswered = errors.New("answer begun")

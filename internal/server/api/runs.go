@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/store"
+)
+
+// runs lists runs, newest first: open ones from memory, ended ones from the store.
+func (a *API) runs(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	project, name := core.ProjectName(q.Get("project")), q.Get("name")
+	limit, err := number(q.Get("limit"), 1000)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.Store.Runs(r.Context(), project, name, int(limit))
+	if err != nil {
+		return nil, storeError(err)
+	}
+	jobs, err := a.jobsOf(r.Context(), snap, list)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.RunList{Runs: make([]client.Run, 0, len(list))}
+	now := a.now(snap)
+	for _, run := range list {
+		out.Runs = append(out.Runs, a.showRun(run, jobs, now))
+	}
+	return out, nil
+}
+
+// jobsOf finds the jobs of runs, live or ended.
+func (a *API) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run) (map[core.JobID]*core.Job, error) {
+	out := map[core.JobID]*core.Job{}
+	var ended []core.JobID
+	for _, r := range runs {
+		for _, id := range r.Jobs {
+			if j, live := snap.Job(id); live {
+				out[id] = j
+			} else {
+				ended = append(ended, id)
+			}
+		}
+	}
+	for chunk := range slices.Chunk(ended, 500) {
+		list, err := a.Store.Jobs(ctx, store.JobQuery{IDs: chunk})
+		if err != nil {
+			return nil, storeError(err)
+		}
+		for _, j := range list {
+			out[j.ID] = j
+		}
+	}
+	return out, nil
+}
+
+func (a *API) showRun(run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
+	out := client.Run{Run: *run, State: "submitted", Views: []client.Brief{}}
+	for _, id := range run.Jobs {
+		j := jobs[id]
+		if j == nil {
+			continue // purged
+		}
+		var view client.Job
+		a.describe(&view, j)
+		out.Views = append(out.Views, client.BriefOf(&view, now))
+		out.State, out.Reason = runState(j), j.Message
+		if j.State == core.Pending {
+			out.Reason = view.Why
+		}
+	}
+	return out
+}
+
+// runState words a run's state as dstack does.
+func runState(j *core.Job) string {
+	switch {
+	case j.Flags.Has(core.Completing) && j.Stop != nil:
+		return "terminating"
+	case j.State == core.Pending:
+		return "submitted"
+	case j.State == core.Running, j.State == core.Suspended:
+		return "running"
+	case j.State == core.Completed:
+		return "done"
+	case j.State == core.Cancelled:
+		return "terminated"
+	}
+	return "failed"
+}
+
+// stopRun ends the open run of a name.
+func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	project, name := core.ProjectName(r.URL.Query().Get("project")), r.PathValue("name")
+	if project == "" {
+		if project = who.user.Default; project == "" {
+			project = core.ProjectName(a.Config.Accounting.DefaultProject)
+		}
+	}
+	run, ok := snap.Run(project, name)
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "no run %q is open in project %s", name, project).Because("invalid_run")
+	}
+	for _, id := range run.Jobs {
+		_, err := a.Engine.Urgent(r.Context(), &state.Cancel{By: who.Identity, Job: id})
+		if err != nil && core.CodeOf(err) != core.NotFound {
+			return nil, err
+		}
+	}
+	return okBody{}, nil
+}

@@ -1,0 +1,282 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// cancelJobs ends, or signals, all jobs that match. Named jobs each get an answer; of those found by a filter the ones the
+// caller may not touch are left out in silence, as scancel does.
+func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.Cancel
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	sel, err := cancelSelection(&in)
+	if err != nil {
+		return nil, err
+	}
+	ids := splitRefs(in.IDs)
+	if len(ids) == 0 && !sel.restricts() {
+		return nil, core.Errorf(core.Invalid, "which jobs? Name ids, or a filter").Because("no_jobs")
+	}
+	out := &client.Cancelled{Results: []client.CancelResult{}}
+	var todo []cancelTodo
+	if len(ids) > 0 {
+		todo = a.named(r.Context(), ids, sel, out)
+	} else {
+		snap, err := a.snapshot()
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range a.selectLive(snap, sel) {
+			if !j.State.Final() && a.may(who, j) == nil {
+				todo = append(todo, cancelTodo{label: strconv.FormatInt(int64(j.ID), 10), job: j.ID, states: stateFilter(sel)})
+			}
+		}
+	}
+	if in.Signal != 0 || in.Step != "" {
+		a.signalAll(who, &in, todo, out)
+	} else {
+		a.cancelAll(r.Context(), who, todo, out)
+	}
+	return out, nil
+}
+
+// cancelTodo is one job, array, or some tasks of an array to end.
+type cancelTodo struct {
+	label  string
+	job    core.JobID
+	tasks  []int32
+	states []core.JobState
+}
+
+func cancelSelection(in *client.Cancel) (*selection, error) {
+	sel := &selection{
+		users: typed[core.UserName](splitWords(in.Users)), projects: typed[core.ProjectName](splitWords(in.Projects)),
+		partitions: typed[core.PartitionName](splitWords(in.Partitions)), names: splitWords(in.Names), runs: splitWords(in.Runs),
+		qos: typed[core.QOSName](splitWords(in.QOS)),
+	}
+	if err := sel.parseStates(splitWords(in.States)); err != nil {
+		return nil, err
+	}
+	return sel, sel.parseNodes(in.Nodes)
+}
+
+func (s *selection) restricts() bool {
+	return len(s.users)+len(s.projects)+len(s.partitions)+len(s.names)+len(s.runs)+len(s.qos)+len(s.states)+len(s.nodes) > 0
+}
+
+func stateFilter(s *selection) []core.JobState {
+	if len(s.states) == 0 {
+		return nil
+	}
+	return s.states
+}
+
+// named turns references into work; what is not there is answered at once.
+func (a *API) named(ctx context.Context, ids []string, sel *selection, out *client.Cancelled) []cancelTodo {
+	var todo []cancelTodo
+	for _, text := range ids {
+		ref, err := parseRef(text)
+		if err == nil {
+			err = a.checkNamed(ctx, ref, text, sel)
+		}
+		if err == errSkip {
+			continue
+		}
+		if err != nil {
+			out.Results = append(out.Results, client.CancelResult{ID: text, Error: asCoreError(err)})
+			continue
+		}
+		todo = append(todo, cancelTodo{label: text, job: ref.id, tasks: ref.tasks, states: stateFilter(sel)})
+	}
+	return todo
+}
+
+var errSkip = core.Errorf(core.Conflict, "filtered out")
+
+// checkNamed tells whether there is something to end, and that the filters beside the ids do not leave it out.
+func (a *API) checkNamed(ctx context.Context, ref jobRef, text string, sel *selection) error {
+	snap, err := a.snapshot()
+	if err != nil {
+		return err
+	}
+	live := a.selectLive(snap, &selection{refs: []jobRef{ref}})
+	if len(live) == 0 {
+		if _, err := a.one(ctx, text); err != nil {
+			return err
+		}
+		return core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
+	}
+	only := *sel
+	only.states, only.completing = nil, false // the engine checks those
+	for _, j := range live {
+		if only.match(j) {
+			if j.State.Final() && len(live) == 1 {
+				return core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
+			}
+			return nil
+		}
+	}
+	return errSkip
+}
+
+// cancelAll sends all cancels at once, so that they share commits, then collects the answers.
+func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
+	sent := make([]*engine.Pending, len(todo))
+	errs := make([]error, len(todo))
+	for i, t := range todo {
+		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
+	}
+	for i, t := range todo {
+		if errs[i] == nil {
+			_, errs[i] = a.Engine.Wait(ctx, sent[i])
+		}
+		out.Results = append(out.Results, client.CancelResult{ID: t.label, Error: asCoreError(errs[i])})
+	}
+}
+
+// signalAll sends signals (or the end of one step) past the engine: they change no record.
+func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *client.Cancelled) {
+	snap := a.Engine.Snapshot()
+	for _, t := range todo {
+		sel := &selection{refs: []jobRef{{id: t.job, tasks: t.tasks}}, states: t.states}
+		var last error = core.Errorf(core.Conflict, "job %s does not run", t.label).Because("job_not_running")
+		for _, j := range a.selectLive(snap, sel) {
+			if j.State != core.Running && j.State != core.Suspended {
+				continue
+			}
+			if last = a.may(who, j); last == nil {
+				last = a.signal(j, in)
+			}
+			if last != nil {
+				break
+			}
+		}
+		out.Results = append(out.Results, client.CancelResult{ID: t.label, Error: asCoreError(last)})
+	}
+}
+
+func (a *API) signal(j *core.Job, in *client.Cancel) error {
+	if in.Signal == 0 {
+		return a.Hub.KillStep(j, in.Step)
+	}
+	return a.Hub.Signal(j, wire.Signal{Number: int(in.Signal), Step: in.Step, Batch: in.Batch, Full: in.Full})
+}
+
+func asCoreError(err error) *core.Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := err.(*core.Error); ok {
+		return e
+	}
+	return core.Errorf(core.CodeOf(err), "%v", err)
+}
+
+// updateJob changes a job. The id of an array means its record and its started tasks.
+func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.Update
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	text := r.PathValue("id")
+	ref, err := parseRef(text)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	live := a.selectLive(snap, &selection{refs: []jobRef{ref}})
+	if len(live) == 0 {
+		if _, err := a.one(r.Context(), text); err != nil {
+			return nil, err
+		}
+		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
+	}
+	done := false
+	for _, j := range live {
+		if ref.tasks != nil && j.IsArray() {
+			return nil, core.Errorf(core.Conflict, "task %s has not started; change the whole array %d", text, ref.id).Because("array_task")
+		}
+		if len(live) > 1 && !applies(&in, j) {
+			continue
+		}
+		if err := a.update(r.Context(), who, j, &in); err != nil {
+			return nil, err
+		}
+		done = true
+	}
+	if !done {
+		return nil, core.Errorf(core.Conflict, "nothing of job %s is in a state for that", text).Because("job_state")
+	}
+	return okBody{}, nil
+}
+
+// applies leaves out those tasks of an array for which a change has no meaning.
+func applies(in *client.Update, j *core.Job) bool {
+	switch {
+	case j.State.Final():
+		return false
+	case in.Hold != nil || in.Partition != nil:
+		return j.State == core.Pending
+	case in.Requeue || in.Suspend != nil:
+		return j.State != core.Pending
+	}
+	return true
+}
+
+func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.Update) error {
+	var inputs []state.Input
+	hold := in.Hold
+	if in.Requeue {
+		hold = nil // it says how the job comes back
+	}
+	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil {
+		inputs = append(inputs, &state.UpdateJob{
+			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && who.User != j.Spec.User, TimeLimit: in.TimeLimit,
+			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
+		})
+	}
+	if in.Suspend != nil {
+		inputs = append(inputs, &state.Suspend{By: who.Identity, Job: j.ID, Resume: !*in.Suspend})
+	}
+	if in.Requeue {
+		inputs = append(inputs, &state.Requeue{By: who.Identity, Job: j.ID, Hold: in.Hold != nil && *in.Hold})
+	}
+	if len(inputs) == 0 {
+		return core.Errorf(core.Invalid, "nothing to change was named")
+	}
+	for _, i := range inputs {
+		if _, err := a.Engine.Do(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release gives an interactive allocation back.
+func (a *API) release(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.Release
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	ref, err := parseRef(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Engine.Urgent(r.Context(), &state.AllocDone{By: who.Identity, Job: ref.id, Exit: in.Exit}); err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/logstore"
+)
+
+func stepName(id int32) string { return strconv.Itoa(int(id)) }
+
+// upgrade turns the call's connection into a stream of the given protocol.
+func upgrade(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn, error) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), protocol) {
+		return nil, core.Errorf(core.Invalid, "this call wants the header Upgrade: %s", protocol)
+	}
+	c, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "this connection cannot be upgraded (HTTP/1.1 is wanted): %v", err)
+	}
+	if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n"); err != nil {
+		_ = c.Close()
+		return nil, errAnswered
+	}
+	if rw.Reader.Buffered() > 0 { // the peer did not wait for our answer
+		return &prefixed{Conn: c, r: rw.Reader}, nil
+	}
+	return c, nil
+}
+
+// prefixed is a connection some bytes of which have been read already.
+type prefixed struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (p *prefixed) Read(b []byte) (int, error) {
+	if p.r.Buffered() > 0 {
+		return p.r.Read(b)
+	}
+	return p.Conn.Read(b)
+}
+
+// agentConnect is the control stream of a node's agent.
+func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	n, ok, err := a.nodeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
+	}
+	c, err := upgrade(w, r, "bireme-agent")
+	if err != nil {
+		return nil, err
+	}
+	// The call's own context ends when the handler's connection is taken over; the hub ends the stream at shutdown.
+	if err := a.Hub.Serve(context.WithoutCancel(r.Context()), c, n); err != nil {
+		a.Log.Debug("agent's stream ended", "node", n.Name, "err", err)
+	}
+	return nil, nil
+}
+
+// stepStream is a node's end of a step's streams.
+func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	n, ok, err := a.nodeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
+	}
+	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
+}
+
+// srunStream is srun's end.
+func (a *API) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	return nil, a.joined(a.Streams.Srun(r.PathValue("key"), who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
+}
+
+// joined keeps errors of a stream that was opened from being answered on it.
+func (a *API) joined(err error) error {
+	if _, refused := err.(*core.Error); err == nil || refused {
+		return err
+	}
+	a.Log.Debug("step's stream ended", "err", err)
+	return errAnswered
+}
+
+// jobLogs writes a job's output from an offset; with follow until the job is over.
+func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	j, err := a.one(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.may(who, j); err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	offset, err := number(q.Get("offset"), 0)
+	if err != nil {
+		return nil, err
+	}
+	attempt, err := number(q.Get("attempt"), int64(j.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	key := logstore.Key{Job: j.ID, Attempt: int32(attempt)}
+	var done <-chan struct{}
+	if isSet(q.Get("follow")) {
+		if attempt == 0 { // it has not started: there is nothing to follow until it has
+			if key.Attempt, err = a.awaitStart(r, j); err != nil {
+				return nil, err
+			}
+		}
+		var stop func()
+		done, stop = a.logDone(r.Context(), j, key.Attempt)
+		defer stop()
+	}
+	first, _, err := a.Logs.Range(key)
+	if err != nil {
+		return nil, err
+	}
+	w.Header().Set("Content-Type", octets)
+	w.Header().Set("Bireme-Log-Offset", strconv.FormatInt(max(offset, first), 10))
+	w.WriteHeader(http.StatusOK)
+	rc := http.NewResponseController(w)
+	flush := func() { _ = rc.Flush() } // a caller that left is seen by the next write
+	if done != nil {
+		flush()
+	}
+	if err := a.Logs.Copy(r.Context(), w, key, offset, done, flush); err != nil {
+		a.Log.Debug("log not sent to its end", "job", j.ID, "err", err)
+		return nil, errAnswered
+	}
+	return nil, nil
+}
+
+// logTrail is how long after a job's end the rest of its output may take to come. A log that came to its end wakes its
+// followers by itself; this is for those whose node is gone.
+const logTrail = 5 * time.Second
+
+// logDone gives a channel that is closed when nothing more of an attempt's output is to be expected.
+func (a *API) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan struct{}, func()) {
+	done, over := make(chan struct{}), make(chan struct{})
+	if j.State.Final() && a.isOver(j.ID, attempt) && time.Since(j.End.Go()) > logTrail {
+		close(done)
+		return done, func() {}
+	}
+	unwatch := a.watch.whenOver(j.ID, over, func() bool { return a.isOver(j.ID, attempt) })
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(done)
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return
+		}
+		t := time.NewTimer(logTrail)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-a.watch.end:
+		case <-ctx.Done():
+		}
+	})
+	return done, func() { unwatch(); cancel(); wg.Wait() }
+}
+
+// isOver tells whether nothing of an attempt's output can follow.
+func (a *API) isOver(id core.JobID, attempt int32) bool {
+	j, live := a.Engine.Snapshot().Job(id)
+	return !live || j.Attempt != attempt || j.State.Final() && j.Alloc == nil
+}
+
+// awaitStart waits until a pending job starts and gives its attempt; 0 when it ended without.
+func (a *API) awaitStart(r *http.Request, j *core.Job) (int32, error) {
+	begun := make(chan struct{})
+	started := func() bool {
+		now, live := a.Engine.Snapshot().Job(j.ID)
+		return !live || now.Attempt > 0
+	}
+	stop := a.watch.whenOver(j.ID, begun, started)
+	defer stop()
+	select {
+	case <-begun:
+	case <-r.Context().Done():
+		return 0, r.Context().Err()
+	}
+	now, err := a.one(r.Context(), strconv.FormatInt(int64(j.ID), 10))
+	if err != nil {
+		return 0, err
+	}
+	return now.Attempt, nil
+}
+
+func number(text string, otherwise int64) (int64, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, core.Errorf(core.Invalid, "%q is not a number", text)
+	}
+	return n, nil
+}

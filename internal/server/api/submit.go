@@ -1,0 +1,148 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/store"
+)
+
+// submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with others.
+func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	limits := &a.Config.Jobs
+	// Escaping may double a script; the limits themselves are checked on what it says.
+	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeSubmit(body.Bytes())
+	putBody(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkSizes(s); err != nil {
+		return nil, err
+	}
+	spec := &s.Spec
+	if err := a.own(r, spec, who); err != nil {
+		return nil, err
+	}
+	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.Config.Jobs.StrictSubmit}
+	if s.Key != "" {
+		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
+		if s.Retry {
+			if id, err := a.Store.SubmitKey(r.Context(), in.Key); err == nil {
+				return nil, answerSubmit(w, id, true, s.Run)
+			} else if !errors.Is(err, store.ErrNotFound) {
+				return nil, storeError(err)
+			}
+		}
+	}
+	spec.Script, spec.Env = hashOf(s.script), hashOf(s.env)
+	if s.Run != "" {
+		in.Run = &core.Run{Name: s.Run, ID: newID() + newID(), User: spec.User, Project: spec.Project}
+		if s.Config != "" {
+			in.Config = []byte(s.Config)
+			in.Run.Config = hashOf(in.Config)
+		}
+	}
+	a.Hub.Keep(spec.Script, s.script)
+	a.Hub.Keep(spec.Env, s.env)
+	reply, err := a.Engine.Do(r.Context(), in)
+	if err != nil {
+		return nil, err
+	}
+	a.metrics.submitted.Inc()
+	done := reply.(*state.Submitted)
+	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
+}
+
+// answerSubmit writes a client.Submitted.
+func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run string) error {
+	b := append(make([]byte, 0, 64), `{"id":`...)
+	b = strconv.AppendInt(b, int64(id), 10)
+	if duplicate {
+		b = append(b, `,"duplicate":true`...)
+	}
+	if run != "" {
+		b = append(b, `,"run":`...)
+		b = strconv.AppendQuoteToASCII(b, run)
+	}
+	writeRaw(w, http.StatusOK, append(b, '}', '\n'))
+	return nil
+}
+
+func hashOf(data []byte) core.Hash {
+	if len(data) == 0 {
+		return core.Hash{}
+	}
+	return sha256.Sum256(data)
+}
+
+func (a *API) checkSizes(s *submission) error {
+	limits := &a.Config.Jobs
+	switch {
+	case int64(len(s.script)) > int64(limits.MaxScript):
+		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
+	case int64(len(s.env)) > int64(limits.MaxEnv):
+		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s", len(s.env), limits.MaxEnv).Because("environment_too_large")
+	case s.Spec.Kind == core.Batch && len(s.script) == 0:
+		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
+	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):
+		return core.Errorf(core.Invalid, "this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
+	case bytes.IndexByte(s.script, 0) >= 0:
+		return core.Errorf(core.Invalid, "the script holds a NUL byte").Because("invalid_script")
+	}
+	return nil
+}
+
+// own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name another
+// user, by name or number, in spec.user.
+func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
+	want := spec.User
+	spec.User, spec.UID, spec.GID = who.User, who.UID, who.gid
+	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.user.UnixName {
+		return a.ownAs(r, spec, who, want)
+	}
+	if !who.hasGID {
+		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name)", who.User).Because("no_account")
+	}
+	return nil
+}
+
+// ownAs makes the job somebody else's.
+func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.UserName) error {
+	if !who.Admin {
+		return core.Errorf(core.Denied, "only an administrator submits for %s", want).Because("access_denied")
+	}
+	name, uid := string(want), (*uint32)(nil)
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		v := uint32(n)
+		name, uid = "", &v
+	}
+	acc, err := a.names.account(name, uid)
+	if err != nil {
+		return core.Errorf(core.Invalid, "there is no account %q on this host", want).Because("invalid_user")
+	}
+	reply, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.uid, UnixName: acc.name})
+	if err != nil {
+		return err
+	}
+	u := reply.(*core.User)
+	spec.User, spec.UID, spec.GID = u.Name, acc.uid, acc.gid
+	return nil
+}
+
+// storeError words a failure of the store for users; the cause is for the log.
+func storeError(err error) error {
+	var e *core.Error
+	if err == nil || errors.As(err, &e) {
+		return err
+	}
+	return &core.Error{Code: core.Unavailable, Message: "the store does not answer; try again", Err: err}
+}

@@ -1,0 +1,259 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/store"
+)
+
+// Bounds of watching.
+const (
+	maxBehind = 4096             // commits a watcher may be behind before it is dropped
+	pastPage  = 1000             // events read from the store at once
+	heartbeat = 15 * time.Second // between comments that keep proxies from closing a quiet stream
+)
+
+// watchers spreads published changes to those who wait for them.
+type watchers struct {
+	mu     sync.Mutex
+	subs   map[*watcher]struct{}
+	jobs   map[core.JobID]map[*jobWait]struct{}
+	closed bool
+	end    chan struct{}
+}
+
+// watcher is one event stream.
+type watcher struct {
+	ch      chan []core.Event // closed when it is dropped
+	dropped bool
+}
+
+// jobWait waits for something about one job.
+type jobWait struct {
+	done chan struct{}
+	over func() bool
+	once sync.Once
+}
+
+func newWatchers() *watchers {
+	return &watchers{subs: map[*watcher]struct{}{}, jobs: map[core.JobID]map[*jobWait]struct{}{}, end: make(chan struct{})}
+}
+
+// publish never blocks: a watcher that is too far behind is dropped and starts again from its last number.
+func (w *watchers) publish(p *engine.Published) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for s := range w.subs {
+		if p.Reloaded {
+			w.drop(s) // events of a commit with an unknown fate may have been written: look into the store
+			continue
+		}
+		select {
+		case s.ch <- p.Changes.Events:
+		default:
+			w.drop(s)
+		}
+	}
+	if len(w.jobs) == 0 {
+		return
+	}
+	for _, j := range p.Changes.Jobs {
+		for k := range w.jobs[j.ID] {
+			if k.over() {
+				k.once.Do(func() { close(k.done) })
+			}
+		}
+	}
+}
+
+func (w *watchers) drop(s *watcher) {
+	s.dropped = true
+	close(s.ch)
+	delete(w.subs, s)
+}
+
+func (w *watchers) add() (*watcher, func()) {
+	s := &watcher{ch: make(chan []core.Event, maxBehind)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.subs[s] = struct{}{}
+	return s, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.subs, s)
+	}
+}
+
+// whenOver closes done when over says so, now or after a change of the job.
+func (w *watchers) whenOver(id core.JobID, done chan struct{}, over func() bool) (stop func()) {
+	k := &jobWait{done: done, over: over}
+	w.mu.Lock()
+	if w.jobs[id] == nil {
+		w.jobs[id] = map[*jobWait]struct{}{}
+	}
+	w.jobs[id][k] = struct{}{}
+	w.mu.Unlock()
+	if over() { // it may have been before we looked
+		k.once.Do(func() { close(done) })
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.jobs[id], k)
+		if len(w.jobs[id]) == 0 {
+			delete(w.jobs, id)
+		}
+	}
+}
+
+// close ends all streams.
+func (w *watchers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed = true
+		close(w.end)
+	}
+	for _, set := range w.jobs {
+		for k := range set {
+			k.once.Do(func() { close(k.done) })
+		}
+	}
+}
+
+// watchEvents streams events after a number: first the store's, then those of each commit, without a gap because the
+// subscription is older than the first look into the store.
+func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	text := r.URL.Query().Get("after")
+	if text == "" {
+		text = r.Header.Get("Last-Event-ID")
+	}
+	after, err := number(text, snap.Seq())
+	if err != nil {
+		return nil, err
+	}
+	sub, stop := a.watch.add()
+	defer stop()
+	past, err := a.Store.Events(r.Context(), after, pastPage)
+	if errors.Is(err, store.ErrGone) {
+		return nil, core.Errorf(core.Gone, "events after %d have been purged; start again from a listing and its number", after).Because("events_purged")
+	}
+	if err != nil {
+		return nil, storeError(err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &sse{a: a, w: w, rc: http.NewResponseController(w), who: who, last: after}
+	if err := s.run(r, sub, past); err != nil {
+		return nil, errAnswered // the caller left, or is told in the stream
+	}
+	return nil, nil
+}
+
+// sse writes one event stream.
+type sse struct {
+	a    *API
+	w    io.Writer
+	rc   *http.ResponseController
+	who  *caller
+	last int64
+	buf  []byte
+}
+
+func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
+	for {
+		if err := s.send(past); err != nil {
+			return err
+		}
+		if len(past) < pastPage {
+			break
+		}
+		var err error
+		if past, err = s.a.Store.Events(r.Context(), s.last, pastPage); err != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case events, open := <-sub.ch:
+			if !open {
+				return s.farewell("dropped", "the stream fell behind; resume from the last id")
+			}
+			if err := s.send(events); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := s.write([]byte(": still here\n\n")); err != nil {
+				return err
+			}
+		case <-s.a.watch.end:
+			return s.farewell("bye", "the server stops; resume from the last id")
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+}
+
+// send writes the events the caller may see, once each.
+func (s *sse) send(events []core.Event) error {
+	b := s.buf[:0]
+	for i := range events {
+		e := &events[i]
+		if e.Seq <= s.last {
+			continue
+		}
+		s.last = e.Seq
+		if !s.sees(e) {
+			continue
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		b = append(b, "id: "...)
+		b = strconv.AppendInt(b, e.Seq, 10)
+		b = append(b, "\nevent: "...)
+		b = append(b, e.Kind...)
+		b = append(b, "\ndata: "...)
+		b = append(b, data...)
+		b = append(b, '\n', '\n')
+	}
+	s.buf = b
+	return s.write(b)
+}
+
+// sees tells whether an event is the caller's business: their own things, and nodes, which everybody sees.
+func (s *sse) sees(e *core.Event) bool {
+	return s.who.Admin || e.User == s.who.User || e.By == s.who.User || e.User == "" && e.Node != ""
+}
+
+func (s *sse) farewell(kind, text string) error {
+	return s.write([]byte("event: " + kind + "\nid: " + strconv.FormatInt(s.last, 10) + "\ndata: {\"kind\":\"" + kind + "\",\"seq\":" +
+		strconv.FormatInt(s.last, 10) + ",\"data\":{\"message\":\"" + text + "\"}}\n\n"))
+}
+
+func (s *sse) write(b []byte) error {
+	if len(b) > 0 {
+		if _, err := s.w.Write(b); err != nil {
+			return err
+		}
+	}
+	return s.rc.Flush()
+}

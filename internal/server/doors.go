@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/store/open"
+)
+
+// openStore opens the store of a URL.
+func openStore(ctx context.Context, url string) (store.Store, error) {
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		if err := os.MkdirAll(filepath.Dir(strings.TrimPrefix(path, "//")), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return open.Store(ctx, url)
+}
+
+// openDoors listens on the unix socket, for the API and for agents.
+func (s *server) openDoors() (doors []*door, err error) {
+	defer func() {
+		if err != nil {
+			for _, d := range doors {
+				_ = d.l.Close() // the error that stopped us is the one to tell
+			}
+		}
+	}()
+	cfg := s.Config
+	l, err := listenUnix(cfg.Socket())
+	if err != nil {
+		return nil, err
+	}
+	doors = append(doors, s.newDoor("socket", l, nil))
+	cert, err := s.authority.Server(s.certNames())
+	if err != nil {
+		return doors, err
+	}
+	conf := &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientCAs: s.authority.Pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, // streams are upgraded HTTP/1.1 connections
+	}
+	if cfg.Server.Listen != "" {
+		if l, err = net.Listen("tcp", cfg.Server.Listen); err != nil {
+			return doors, core.Errorf(core.Unavailable, "the API's door: %v", err)
+		}
+		var c *tls.Config
+		if !isLoopback(l.Addr()) {
+			c = conf
+		}
+		doors = append(doors, s.newDoor("api", l, c))
+	}
+	if cfg.Server.AgentListen != "" {
+		if l, err = net.Listen("tcp", cfg.Server.AgentListen); err != nil {
+			return doors, core.Errorf(core.Unavailable, "the agents' door: %v", err)
+		}
+		doors = append(doors, s.newDoor("agents", l, conf))
+	}
+	return doors, nil
+}
+
+func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
+	return &door{kind: kind, l: l, tls: conf != nil, http: &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		TLSConfig:         conf,
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: streams take connections over
+		ConnContext:       api.ConnContext,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}}
+}
+
+func isLoopback(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	return ok && t.IP.IsLoopback()
+}
+
+// listenUnix takes over a socket path; one that somebody listens on is refused.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		return nil, errors.Join(core.Errorf(core.Conflict, "a server listens on %s already", path), c.Close())
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o666); err != nil { // who calls is known from the kernel, so everybody may
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// certNames are the names and addresses the server may be reached under.
+func (s *server) certNames() []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+		if short, _, dotted := strings.Cut(host, "."); dotted {
+			names = append(names, short)
+		}
+	}
+	names = append(names, s.Config.Server.Names...)
+	for _, a := range append([]string{s.Config.Server.Listen, s.Config.Server.AgentListen}, s.Config.Server.Advertise...) {
+		if host, _, err := net.SplitHostPort(a); err == nil && host != "" && host != "0.0.0.0" && host != "::" {
+			names = append(names, host)
+		}
+	}
+	if addrs, err := net.InterfaceAddrs(); err == nil {
+		for _, a := range addrs {
+			if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
+				names = append(names, ip.IP.String())
+			}
+		}
+	}
+	return names
+}
+
+func (s *server) door(kind string) *door {
+	for _, d := range s.doors {
+		if d.kind == kind {
+			return d
+		}
+	}
+	return nil
+}
+
+// agentServers is what agents are told to dial.
+func (s *server) agentServers() []string {
+	if a := s.Config.Server.Advertise; len(a) > 0 {
+		return a
+	}
+	if addr := s.agentAddr(); addr != "" {
+		return []string{addr}
+	}
+	return nil
+}
+
+// agentAddr is the agents' door under a name other machines can use.
+func (s *server) agentAddr() string {
+	d := s.door("agents")
+	if d == nil {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(d.l.Addr().String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (s *server) info() Info {
+	i := Info{Agents: s.agentAddr(), Socket: s.Config.Socket(), CAFile: s.Config.CAFile()}
+	if d := s.door("api"); d != nil {
+		scheme := "http://"
+		if d.tls {
+			scheme = "https://"
+		}
+		i.API = scheme + d.l.Addr().String()
+	}
+	return i
+}

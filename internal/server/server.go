@@ -1,0 +1,288 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/stream"
+	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Options of a server.
+type Options struct {
+	Config  *config.Config
+	Version string
+	Log     *slog.Logger
+	Ready   func(Info)      // called once, when callers and agents are let in
+	Env     hub.EnvFunc     // nil: Slurm's variables
+	StepEnv hub.StepEnvFunc // nil: Slurm's variables
+	Store   store.Store     // nil: the one of Config.Server.Store, opened and closed by Run
+}
+
+// Info tells where a server is reached.
+type Info struct {
+	API    string // URL of the HTTP API; empty: none
+	Agents string // HOST:PORT of the agents' door; empty: none
+	Socket string
+	CAFile string
+}
+
+// Run is a server's life. It returns nil when ctx ends and everything was closed in order.
+func Run(ctx context.Context, o Options) (err error) {
+	cfg := o.Config
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Env == nil {
+		o.Env = batchEnv
+	}
+	if o.StepEnv == nil {
+		o.StepEnv = stepEnv
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return fmt.Errorf("the server's folder: %w", err)
+	}
+	st := o.Store
+	if st == nil {
+		if st, err = openStore(ctx, cfg.Store()); err != nil {
+			return fmt.Errorf("open the store: %w", err)
+		}
+		defer func() { err = errors.Join(err, st.Close()) }()
+	}
+	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), streams: stream.New(stream.Patience{})}
+	defer func() { err = errors.Join(err, s.logs.Close()) }()
+	return s.run(ctx)
+}
+
+// server is one that runs.
+type server struct {
+	Options
+	store     store.Store
+	engine    *engine.Engine
+	authority *ca.Authority
+	logs      *logstore.Store
+	streams   *stream.Exchange
+	hub       *hub.Hub
+	api       *api.API
+	doors     []*door
+}
+
+func (s *server) run(ctx context.Context) error {
+	s.engine = engine.New(s.store, engineConfig(s.Config), s.Log)
+	// The engine outlives ctx: what is under way when it ends is still committed.
+	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEngine()
+	ended := make(chan error, 1)
+	go func() { ended <- s.engine.Run(engineCtx) }()
+	finish := func(err error) error {
+		stopEngine()
+		return errors.Join(err, <-ended)
+	}
+	select {
+	case <-s.engine.Leading():
+	case err := <-ended:
+		return fmt.Errorf("engine: %w", err)
+	case <-ctx.Done():
+		return finish(nil)
+	}
+	if err := s.open(ctx); err != nil {
+		return finish(err)
+	}
+	g, running := errgroup.WithContext(ctx)
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	for _, d := range s.doors {
+		g.Go(d.serve)
+	}
+	g.Go(func() error { return s.hub.Run(background) })
+	g.Go(func() error { return s.purgeLogs(background) })
+	g.Go(func() error {
+		var lost error
+		select {
+		case <-running.Done():
+		case lost = <-ended:
+			ended <- nil
+			if lost == nil {
+				lost = errors.New("it stopped by itself")
+			}
+			lost = fmt.Errorf("engine: %w", lost)
+		}
+		s.close()
+		stopBackground()
+		return lost
+	})
+	if s.Ready != nil {
+		s.Ready(s.info())
+	}
+	err := g.Wait()
+	return finish(err)
+}
+
+// open makes everything ready and opens the doors.
+func (s *server) open(ctx context.Context) (err error) {
+	cfg := s.Config
+	missing := func(err error) bool { return errors.Is(err, store.ErrNotFound) }
+	if s.authority, err = ca.Open(ctx, s.store, missing, cfg.SealKey(), cfg.Cluster); err != nil {
+		return err
+	}
+	if err := writeFile(cfg.CAFile(), s.authority.PEM()); err != nil {
+		return err
+	}
+	for _, n := range cfg.CoreNodes() {
+		if _, err := s.engine.Do(ctx, &state.PutNode{Node: n}); err != nil {
+			return fmt.Errorf("node %s of the config file: %w", n.Name, err)
+		}
+	}
+	if s.doors, err = s.openDoors(); err != nil {
+		return err
+	}
+	s.hub = hub.New(hub.Config{
+		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
+		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
+		Settings: nodeSettings(cfg), Env: s.Env, StepEnv: s.StepEnv,
+	}, s.engine, s.store.Blob, s.logs, s.Log)
+	s.engine.Subscribe(s.hub.Publish)
+	s.hub.Load(s.engine.Snapshot())
+	s.api = api.New(api.Deps{
+		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
+		Authority: s.authority, Servers: s.agentServers(), Log: s.Log,
+	})
+	for _, d := range s.doors {
+		d.http.Handler = s.api
+	}
+	return nil
+}
+
+// close stops in order: no new calls, those under way to their end, agents, streams.
+func (s *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Config.Timers.Grace.D())
+	defer cancel()
+	s.api.Close()
+	s.streams.Close()
+	g := errgroup.Group{}
+	for _, d := range s.doors {
+		g.Go(func() error { return d.shutdown(ctx) })
+	}
+	g.Go(func() error { s.hub.Shutdown(ctx); return nil })
+	if err := g.Wait(); err != nil {
+		s.Log.Warn("calls were cut at stop", "err", err)
+	}
+}
+
+func engineConfig(cfg *config.Config) engine.Config {
+	c := engine.Config{
+		State: state.Config{
+			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
+			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: cfg.Accounting.Enforce, StrictSubmit: cfg.Jobs.StrictSubmit,
+			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
+		},
+		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,
+		Retention: store.Retention{
+			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
+		},
+	}
+	if !strings.HasPrefix(cfg.Store(), "sqlite:") { // an embedded store has one server, and the file's lock says so
+		c.Lease = cfg.Timers.Lease.D()
+	}
+	if c.Holder == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "localhost"
+		}
+		c.Holder = host + ":" + cfg.Dir
+	}
+	return c
+}
+
+func nodeSettings(cfg *config.Config) wire.NodeSettings {
+	return wire.NodeSettings{
+		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
+		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
+		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, LogTail: int64(cfg.Step.LogTail),
+	}
+}
+
+// purgeLogs removes old logs in bounded batches.
+func (s *server) purgeLogs(ctx context.Context) error {
+	keep := s.Config.Retention.Logs.D()
+	if keep == 0 {
+		return nil
+	}
+	tick := time.NewTicker(10 * time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		n, err := s.logs.Purge(time.Now().Add(-keep), 1000)
+		if err != nil {
+			s.Log.Warn("purge of logs", "err", err)
+		} else if n > 0 {
+			s.Log.Debug("purged logs", "files", n)
+		}
+	}
+}
+
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(data)
+	if err := errors.Join(werr, f.Chmod(0o644), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// door is a listener with its HTTP server.
+type door struct {
+	kind string // "socket", "api", "agents"
+	l    net.Listener
+	http *http.Server
+	tls  bool
+}
+
+func (d *door) serve() error {
+	var err error
+	if d.tls {
+		err = d.http.ServeTLS(d.l, "", "")
+	} else {
+		err = d.http.Serve(d.l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("listen on %s: %w", d.l.Addr(), err)
+}
+
+func (d *door) shutdown(ctx context.Context) error {
+	if err := d.http.Shutdown(ctx); err != nil {
+		return errors.Join(err, d.http.Close())
+	}
+	return nil
+}
