@@ -109,7 +109,8 @@ type Step struct {
 	Exit    Exit       `json:"exit,omitzero"`
 	Usage   Usage      `json:"usage,omitzero"`
 	Message string     `json:"message,omitempty"`
-	Left    int32      `json:"left,omitempty"` // nodes that have not reported its end
+	Left    int32      `json:"left,omitempty"`  // nodes that have not reported its end
+	Ended   []int32    `json:"ended,omitempty"` // positions in Nodes of those that have: a report may come twice
 	Attempt int32      `json:"attempt"`
 }
 

@@ -11,6 +11,8 @@
 //
 // A pass goes through each partition's queue by priority, then age, then id. A job that cannot start now but could on
 // these nodes blocks its partition's queue behind it (reason Resources; those behind: Priority). A job that could not
-// start even if nothing ran (its nodes are down, its partition is too small) is set aside with its reason and blocks
-// nobody. Walking stops when every queue is empty or blocked, so a pass costs what it starts, not what waits.
+// start even if nothing ran (its nodes are down, its partition is too small) is not in the queue: it has its reason and
+// blocks nobody. Which those are depends on the request and on the nodes alone, so it is worked out a class of equal
+// requests at a time, when a class appears and when nodes change. Walking stops when every queue is empty or blocked, so
+// a pass costs what it starts, not what waits.
 package sched

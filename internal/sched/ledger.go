@@ -12,7 +12,8 @@ import (
 // resource is ever given twice.
 type Ledger struct {
 	nodes map[core.NodeName]*account
-	order []*account // by weight, then name order of joining: the order placement tries
+	order []*account // by weight, then order of joining: the order placement tries
+	shape int        // grows whenever order or the accounts in it change
 }
 
 // account is one node's balance.
@@ -29,7 +30,8 @@ type account struct {
 type gresAccount struct {
 	name, typ string
 	free      bitset
-	count     int64
+	count     int64 // number of bits set in free, less what was given beyond the hardware
+	total     int32
 }
 
 // bitset is a set of small integers.
@@ -63,31 +65,38 @@ func (b bitset) first(n int32) []int32 {
 // NewLedger makes an empty ledger.
 func NewLedger() *Ledger { return &Ledger{nodes: map[core.NodeName]*account{}} }
 
-// SetNode makes a node known or replaces what is known of it. Its allocations stay: they are taken again from the new
-// hardware by the caller, who knows them, if the hardware changed (see Resized).
-func (l *Ledger) SetNode(n *core.Node) {
+// SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
+// node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
+func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	if a := l.nodes[n.Name]; a != nil {
-		if !Resized(a.node, n) {
-			reorder := a.node.Weight != n.Weight
+		if !resized(a.node, n) {
+			reorder := a.node.Weight != n.Weight || a.node.ID != n.ID
 			a.node = n
 			if reorder {
 				l.sort()
 			}
-			return
+			return false
 		}
 		l.drop(a)
 	}
 	a := &account{node: n, free: newBitset(n.Hardware.CPUs), cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
 	for _, g := range n.Hardware.Gres {
-		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), count: g.Count})
+		if at := a.gresFor(g.Name, g.Type); at != nil { // listed in two parts
+			at.count += g.Count
+			at.total += int32(g.Count)
+			at.free = newBitset(at.total)
+			continue
+		}
+		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), count: g.Count, total: int32(g.Count)})
 	}
 	l.nodes[n.Name] = a
 	l.order = append(l.order, a)
 	l.sort()
+	return true
 }
 
-// Resized tells whether a node's hardware differs, so that its balance must be worked out anew.
-func Resized(old, new *core.Node) bool {
+// resized tells whether a node's hardware differs, so that its balance must be worked out anew.
+func resized(old, new *core.Node) bool {
 	a, b := old.Hardware, new.Hardware
 	return a.CPUs != b.CPUs || a.Memory != b.Memory || !slices.Equal(a.Gres, b.Gres)
 }
@@ -101,10 +110,26 @@ func (l *Ledger) DropNode(name core.NodeName) {
 }
 
 func (l *Ledger) drop(a *account) {
+	l.shape++
 	l.order = slices.DeleteFunc(l.order, func(b *account) bool { return a == b })
 }
 
+// within lists the accounts of a set of nodes in order; nil means all. The list is for reading.
+func (l *Ledger) within(in map[core.NodeName]bool) []*account {
+	if in == nil {
+		return l.order
+	}
+	out := make([]*account, 0, len(in))
+	for _, a := range l.order {
+		if in[a.node.Name] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 func (l *Ledger) sort() {
+	l.shape++
 	slices.SortFunc(l.order, func(a, b *account) int {
 		return cmp.Or(cmp.Compare(a.node.Weight, b.node.Weight), cmp.Compare(a.node.ID, b.node.ID), cmp.Compare(a.node.Name, b.node.Name))
 	})
@@ -207,7 +232,7 @@ func (l *Ledger) Give(na *core.NodeAlloc, exclusive bool) {
 	for _, g := range na.Gres {
 		if ga := a.gresFor(g.Name, g.Type); ga != nil {
 			for _, u := range g.Units {
-				if int(u/64) < len(ga.free) {
+				if u < ga.total { // it may have more of them than the node still has
 					ga.free.set(u)
 				}
 			}
@@ -227,15 +252,4 @@ func (a *account) gresFor(name, typ string) *gresAccount {
 		}
 	}
 	return nil
-}
-
-// gresFree counts free units of a request; an empty type asks for any.
-func (a *account) gresFree(name, typ string) int64 {
-	var n int64
-	for i := range a.gres {
-		if a.gres[i].name == name && (typ == "" || a.gres[i].typ == typ) {
-			n += a.gres[i].count
-		}
-	}
-	return n
 }

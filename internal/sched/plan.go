@@ -13,8 +13,10 @@ type Plan struct {
 	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
 	WakeAt core.Time
 
-	heads map[core.PartitionName]core.JobID // the job each blocked queue waits for
-	aside map[core.JobID]Why                // jobs that were looked at and found to have a reason of their own
+	heads     map[core.PartitionName]core.JobID // the job each blocked queue waits for
+	throttled map[core.JobID]bool               // arrays and tasks that wait for their array's limit
+	verdicts  map[classKey]Why                  // classes that no partition of theirs could hold
+	keyOf     func(*core.Spec) classKey         // reads only what never changes of the planner
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -42,25 +44,30 @@ func (p *Plan) Why(j *core.Job) Why {
 	if w, ok := Held(j, p.Now); ok {
 		return w
 	}
-	if w, ok := p.aside[j.ID]; ok {
-		return w
+	if len(p.verdicts) > 0 {
+		if w, ok := p.verdicts[p.keyOf(j.Spec)]; ok {
+			return w
+		}
 	}
-	blocked := core.JobID(0)
+	if p.throttled[j.ID] {
+		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
+	}
+	var ahead core.JobID
+	var where core.PartitionName
 	eachPartition(j.Spec.Partition, func(part core.PartitionName) {
 		switch h := p.heads[part]; {
-		case h == j.ID:
-			blocked = h
-		case h != 0 && blocked == 0:
-			blocked = h
+		case h == 0:
+		case h == j.ID, ahead == 0:
+			ahead, where = h, part
 		}
 	})
-	switch blocked {
+	switch ahead {
 	case 0:
 		return Why{Text: "it has not been looked at yet"}
 	case j.ID:
 		return Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold"}
 	}
-	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", blocked, j.Spec.Partition)}
+	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where)}
 }
 
 // Held tells why a job is not even looked at, if so.
@@ -72,10 +79,19 @@ func Held(j *core.Job, now core.Time) (Why, bool) {
 		return Why{Reason: orReason(j.Reason, core.ReasonHoldMaxRequeue), Text: orText(j.Message, "it was requeued and is held")}, true
 	case j.Flags.Has(core.HeldUser):
 		return Why{Reason: core.ReasonHeldUser, Text: "its owner holds it; `scontrol release` lets it go"}, true
-	case j.Eligible > now:
-		return Why{Reason: core.ReasonBeginTime, Text: "it may not begin before " + j.Eligible.Go().Format("2006-01-02T15:04:05"), Expected: j.Eligible}, true
+	case j.Reason == core.ReasonDependency:
+		return Why{Reason: j.Reason, Text: orText(j.Message, "jobs it depends on have not come so far")}, true
+	case j.Reason == core.ReasonDependencyNever:
+		return Why{Reason: j.Reason, Text: orText(j.Message, "what it depends on can never happen any more")}, true
+	case j.Eligible > max(now, j.Submit): // a job submitted after the plan was made is not waiting for its time
+		return Why{Reason: core.ReasonBeginTime, Text: "it may not begin before " + j.Eligible.Go().UTC().Format("2006-01-02T15:04:05Z"), Expected: j.Eligible}, true
 	}
 	return Why{}, false
+}
+
+// Blocked tells whether something else than time must happen before a pending job may start.
+func Blocked(j *core.Job) bool {
+	return j.Flags.Held() || j.Reason == core.ReasonDependency || j.Reason == core.ReasonDependencyNever
 }
 
 func orReason(a, b core.Reason) core.Reason {

@@ -7,21 +7,31 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// entry is a pending job in a queue, with the key it was put in under.
+// entry is a pending job in a queue, with the key it was put in under. Job records never change, so the id is read from
+// there, when all else is equal.
 type entry struct {
 	job      *core.Job
+	slot     *slot
+	at       core.Time // when it was submitted, or from when on it may start
 	priority uint32
-	submit   core.Time
-	id       core.JobID
 }
 
-func entryOf(j *core.Job) entry {
-	return entry{job: j, priority: j.Priority, submit: j.Submit, id: j.ID}
+func entryOf(j *core.Job, s *slot) entry {
+	return entry{job: j, slot: s, at: j.Submit, priority: j.Priority}
 }
 
-// before orders the queue: priority, then age, then id, so that no two entries are equal.
+// laterOf is a job's entry among those whose moment has not come.
+func laterOf(j *core.Job) entry { return entry{job: j, at: j.Eligible} }
+
+// compare orders a queue: priority, then age, then id, so that no two entries are equal.
 func (e *entry) compare(f *entry) int {
-	return cmp.Or(-cmp.Compare(e.priority, f.priority), cmp.Compare(e.submit, f.submit), cmp.Compare(e.id, f.id))
+	switch {
+	case e.priority != f.priority:
+		return cmp.Compare(f.priority, e.priority)
+	case e.at != f.at:
+		return cmp.Compare(e.at, f.at)
+	}
+	return cmp.Compare(e.job.ID, f.job.ID)
 }
 
 // queue is a sorted list in chunks: insert and remove cost one small move each, wherever they fall.

@@ -70,7 +70,7 @@ const (
 	CauseCancelled  ExitCause = "cancelled"
 	CauseLaunch     ExitCause = "launch_failed"
 	CauseProlog     ExitCause = "prolog_failed"
-	CauseEnv        ExitCause = "env_failed" // the login environment could not be had
+	CauseEnv        ExitCause = "env_failed"  // the login environment could not be had
 	CauseLost       ExitCause = "keeper_lost" // its keeper died: how it ended is not known
 	CauseFenced     ExitCause = "fenced"      // its agent killed it after too long a silence
 	CauseUnkillable ExitCause = "unkillable"

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/sched"
 )
 
 // start applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
@@ -17,11 +18,14 @@ func (s *State) start(in *Start) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.State != core.Pending || j.Flags.Held() || j.Flags.Has(core.Requeueing) || j.Eligible > s.view.now {
+	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
 	if j.IsArray() && !j.Array.Tasks.Contains(int(in.Task)) {
 		return nil, core.Errorf(core.Conflict, "task %d of array %d does not wait", in.Task, j.ID)
+	}
+	if j.Array != nil && j.Spec.Throttle > 0 && s.tasksRunning(j.Array.Base) >= int(j.Spec.Throttle) {
+		return nil, core.Errorf(core.Conflict, "as many tasks of array %d run as its limit allows", j.Array.Base)
 	}
 	if !s.free(j, in.Alloc) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
@@ -44,6 +48,16 @@ func (s *State) start(in *Start) (*Started, error) {
 	s.putJob(&run)
 	s.event(core.JobStarted, core.Event{Job: run.ID, User: run.Spec.User, Data: startData(&run)})
 	return &Started{ID: run.ID}, nil
+}
+
+// tasksRunning counts the tasks of an array that hold nodes.
+func (s *State) tasksRunning(base core.JobID) (n int) {
+	for _, id := range s.arrays[base] {
+		if j, ok := s.view.jobs.Get(int64(id)); ok && j.Alloc != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // free checks that nodes are usable and that nothing of the placement is taken.
@@ -95,38 +109,47 @@ func NodeList(al *core.Alloc) string {
 	return hostlist.Fold(names)
 }
 
+// over tells whether nothing of a job should go on: it has ended, or goes back to the queue when its nodes are clean.
+func over(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
+
 // exited takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
 func (s *State) exited(in *Exited) error {
 	j, ok := s.view.jobs.Get(int64(in.Job))
-	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
+	if !ok || j.Attempt != in.Attempt || j.Alloc == nil || !holds(j, in.Node) {
 		return nil // over and recorded, or never ours: the agent may forget it
 	}
-	if in.Step != "batch" {
-		s.stepExited(j, in)
-		if in.JobDone {
-			if j, ok = s.view.jobs.Get(int64(in.Job)); ok {
-				s.markDone(clone(j), in.Node)
-			}
-		}
-		return nil
-	}
-	next := clone(j)
-	if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
-		next.Exit, next.Usage = in.Exit, in.Usage
-	}
+	clean := in.JobDone
 	if in.Cause == CauseUnkillable {
 		s.drain(in.Node, "Kill task failed")
-		in.JobDone = true
+		clean = true // what is left is the administrator's; the node takes nothing new until then
 	}
-	if !j.State.Final() {
-		s.judge(next, in)
+	next := clone(j)
+	if in.Step == "batch" {
+		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
+			next.Exit, next.Usage = in.Exit, in.Usage
+		}
+		if !over(j) {
+			s.judge(next, in)
+		}
+	} else {
+		s.stepExited(j, in)
+		if !over(j) {
+			s.judgeStep(next, in)
+		}
 	}
-	if in.JobDone {
+	if clean && over(next) { // a job that goes on is not done, whatever a step's end says
 		s.markDone(next, in.Node)
 		return nil
 	}
-	s.putJob(next)
+	s.putChanged(j, next)
 	return nil
+}
+
+// putChanged replaces j by next unless they are the same: a report that comes twice writes nothing.
+func (s *State) putChanged(j, next *core.Job) {
+	if *next != *j {
+		s.putJob(next)
+	}
 }
 
 // judge gives a job that runs its final state (or sends it back) by how its batch step ended.
@@ -137,11 +160,10 @@ func (s *State) judge(next *core.Job, in *Exited) {
 		return
 	case CauseProlog:
 		s.drain(in.Node, "Prolog error")
-		next.Message = in.Message
-		s.back(next, true, "launch failed requeued held")
+		s.unlaunched(next, core.ReasonProlog, "launch failed requeued held", in.Message)
 		return
 	case CauseEnv:
-		s.back(next, true, "user env retrieval failed requeued held")
+		s.unlaunched(next, core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
 		return
 	case CauseLaunch:
 		next.Exit = core.Exit{Signal: 53} // as Slurm: launch setup error
@@ -149,6 +171,7 @@ func (s *State) judge(next *core.Job, in *Exited) {
 	case CauseTimeout:
 		s.end(next, core.Timeout, core.ReasonTimeLimit, in.Message)
 	case CauseOOM:
+		next.Exit = core.Exit{Signal: 125} // as Slurm: its mark for memory
 		s.end(next, core.OutOfMemory, core.ReasonOutOfMemory, in.Message)
 	case CauseCancelled:
 		s.end(next, core.Cancelled, "", in.Message)
@@ -162,6 +185,27 @@ func (s *State) judge(next *core.Job, in *Exited) {
 			s.end(next, core.Completed, "", in.Message)
 		}
 	}
+}
+
+// judgeStep ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends, however
+// badly, is its creator's affair.
+func (s *State) judgeStep(next *core.Job, in *Exited) {
+	switch in.Cause {
+	case CauseLost, CauseFenced:
+		s.failNode(next, in.Message)
+	case CauseProlog:
+		s.drain(in.Node, "Prolog error")
+		s.unlaunched(next, core.ReasonProlog, "launch failed requeued held", in.Message)
+	}
+}
+
+// unlaunched sends a job back held because the cluster, not the job, failed to launch it; one that may not go back ends.
+func (s *State) unlaunched(next *core.Job, why core.Reason, held, message string) {
+	if next.Spec.Kind == core.Batch && next.Spec.Requeue && next.Stop == nil {
+		s.back(next, "", true, held) // the very words clients match on
+		return
+	}
+	s.end(next, core.Failed, why, message)
 }
 
 // end gives a job its final state; it holds its nodes until they report it clean.
@@ -227,14 +271,18 @@ func (s *State) markDone(next *core.Job, node core.NodeName) {
 
 // close frees what is left of a job: it leaves memory, or goes back to the queue.
 func (s *State) close(next *core.Job) {
+	s.endSteps(next)
 	if next.Flags.Has(core.Requeueing) {
 		s.again(next)
 		return
 	}
+	ended := true // before this input: then its end was told and its cleaning is news
+	if old, ok := s.view.jobs.Get(int64(next.ID)); ok {
+		ended = old.State.Final()
+	}
 	next.Flags &^= core.Completing | core.CancelAsked
 	s.putJob(next)
-	s.endRun(next)
-	if len(next.Alloc.Nodes) > 1 || next.Stop != nil {
+	if ended {
 		s.event(core.JobCleaned, core.Event{Job: next.ID, User: next.Spec.User})
 	}
 }
@@ -252,7 +300,7 @@ func (s *State) endRun(j *core.Job) {
 }
 
 // back sends a job to the queue again, when its nodes are clean; held if so asked.
-func (s *State) back(next *core.Job, hold bool, why string) {
+func (s *State) back(next *core.Job, by core.UserName, hold bool, why string) {
 	next.Flags |= core.Requeueing
 	if hold {
 		next.Flags |= core.RequeueHold
@@ -263,6 +311,7 @@ func (s *State) back(next *core.Job, hold bool, why string) {
 	if !next.State.Final() {
 		next.End = s.view.now
 	}
+	s.event(core.JobUpdated, core.Event{Job: next.ID, User: next.Spec.User, By: by, Data: []byte(`{"requeue":true}`)})
 }
 
 // again puts a job that was on its way back into the queue.
@@ -273,9 +322,16 @@ func (s *State) again(next *core.Job) {
 	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
 	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
 	next.Submit, next.Eligible = s.view.now, s.view.now
-	if hold || next.Attempt > s.cfg.MaxRequeues+1 {
+	switch {
+	case next.Attempt > s.cfg.MaxRequeues:
 		next.Flags |= core.HeldRequeues
 		next.Reason = core.ReasonHoldMaxRequeue
+	case hold:
+		next.Flags |= core.HeldRequeues
+		next.Reason = core.ReasonHeldAdmin // as Slurm 22.05, which shows the message in its place
+	}
+	if next.Flags.Held() {
+		next.Priority = 0
 	}
 	s.putJob(next)
 	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: endData(next)})
@@ -288,7 +344,7 @@ func (s *State) failNode(next *core.Job, message string) {
 		return
 	}
 	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch {
-		s.back(next, false, message)
+		s.back(next, "", false, message)
 		return
 	}
 	s.end(next, core.NodeFail, core.ReasonNodeDown, message)
@@ -300,7 +356,7 @@ func (s *State) nodeDone(in *NodeDone) error {
 	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
 		return nil
 	}
-	if !j.State.Final() && !j.Flags.Has(core.Requeueing) {
+	if !over(j) || !holds(j, in.Node) {
 		return nil // a job that goes on is not done, whatever a late message says
 	}
 	s.markDone(clone(j), in.Node)

@@ -10,6 +10,9 @@ import (
 // register takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
 // agent runs and nobody wants is to be killed.
 func (s *State) register(in *Register) (*Reconciled, error) {
+	if err := checkHardware(in); err != nil {
+		return nil, err
+	}
 	old, known := s.view.Node(in.Node)
 	n := &core.Node{Name: in.Node, Joined: s.view.now, Weight: 1}
 	if known {
@@ -43,6 +46,19 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	return &Reconciled{Kill: s.unwanted(in), Node: n}, nil
 }
 
+// checkHardware refuses an account that no machine could give.
+func checkHardware(in *Register) error {
+	h := &in.Hardware
+	ok := in.Node != "" && h.CPUs >= 0 && h.CPUs <= 1<<16 && h.Memory >= 0
+	for _, g := range h.Gres {
+		ok = ok && g.Name != "" && g.Count >= 0 && g.Count <= 1<<20
+	}
+	if !ok {
+		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory, h.Gres).Because("invalid_node")
+	}
+	return nil
+}
+
 // same tells whether a registration says nothing new.
 func same(a, b *core.Node) bool {
 	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet &&
@@ -73,30 +89,33 @@ func nodeData(n *core.Node) []byte {
 	return append(b, '}')
 }
 
+// failJobs ends the attempts on a node that cannot go on with them. Their processes may still run: the node is asked to
+// be clean of them before anything starts again.
+func (s *State) failJobs(node core.NodeName, message string) {
+	for _, id := range s.onNodeSorted(node) {
+		j, _ := s.view.jobs.Get(int64(id))
+		next := clone(j)
+		s.failNode(next, message)
+		s.putChanged(j, next)
+	}
+}
+
 // loseJobs ends the attempts that ran on a node that is known to have lost them.
 func (s *State) loseJobs(node core.NodeName, message string) {
 	for _, id := range s.onNodeSorted(node) {
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
 		s.failNode(next, message)
-		s.markDone(next, node)
 		for _, st := range s.view.Steps(id) {
 			if !st.State.Final() && slices.Contains(st.Nodes, node) {
 				end := *st
-				end.State, end.End, end.Left, end.Message = core.NodeFail, s.view.now, 0, message
-				s.putStepIfLive(&end)
+				end.State, end.End, end.Left, end.Ended, end.Message = core.NodeFail, s.view.now, 0, nil, message
+				s.putStep(&end)
+				s.event(core.StepEnded, core.Event{Job: id, User: j.Spec.User, Data: stepData(st.ID)})
 			}
 		}
+		s.markDone(next, node)
 	}
-}
-
-// putStepIfLive stores a step's end even when its job has just left memory.
-func (s *State) putStepIfLive(st *core.Step) {
-	if _, live := s.view.jobs.Get(int64(st.Job)); live {
-		s.putStep(st)
-		return
-	}
-	s.out.Steps = append(s.out.Steps, st)
 }
 
 // nodeSilence notes that a node is not heard, or is again. Its jobs stay either way.
@@ -115,7 +134,14 @@ func (s *State) nodeSilence(in *NodeSilence) error {
 	}
 	s.putNode(&next)
 	s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
+		s.loseJobs(in.Node, downMessage(&next))
+	}
 	return nil
+}
+
+func downMessage(n *core.Node) string {
+	return fmt.Sprintf("node %s was set down: %s", n.Name, n.Reason)
 }
 
 // fenced ends the attempts on a node whose agent has killed them by now.
@@ -170,7 +196,13 @@ func (s *State) updateNode(in *UpdateNode) error {
 	s.putNode(&next)
 	s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
 	if in.State == "down" {
-		s.loseJobs(in.Node, fmt.Sprintf("node %s was set down: %s", in.Node, next.Reason))
+		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
+		// a job must not start again beside itself.
+		if next.Flags.Any(core.NodeSilent | core.NodeUnknown) {
+			s.loseJobs(in.Node, downMessage(&next))
+		} else {
+			s.failJobs(in.Node, downMessage(&next))
+		}
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
 		}
 		if u.UnixName != in.UnixName || *u.UID != in.UID {
 			name = core.UserName(fmt.Sprintf("%s.%d", name, in.UID))
+			if _, taken := s.view.users[name]; taken {
+				return nil, core.Errorf(core.Conflict, "uid %d and user %s do not go together; an administrator must see to it", in.UID, name).Because("user_exists")
+			}
 		}
 	}
 	if s.cfg.EnforceAccounts {
@@ -43,7 +46,9 @@ func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
 }
 
 func (s *State) storeUser(u *core.User) {
-	s.view.users, s.view.uids = maps.Clone(s.view.users), maps.Clone(s.view.uids)
+	if !s.own.users {
+		s.view.users, s.view.uids, s.own.users = maps.Clone(s.view.users), maps.Clone(s.view.uids), true
+	}
 	if old, ok := s.view.users[u.Name]; ok && old.UID != nil {
 		delete(s.view.uids, *old.UID)
 	}
@@ -80,7 +85,7 @@ func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) 
 }
 
 func (s *State) storeProject(p *core.Project) {
-	s.view.projects = maps.Clone(s.view.projects)
+	ours(&s.own.projects, &s.view.projects)
 	s.view.projects[p.Name] = p
 	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
 	s.event(core.ProjectChanged, core.Event{Data: []byte(fmt.Sprintf(`{"project":%q}`, string(p.Name)))})
@@ -185,12 +190,20 @@ func (s *State) putToken(in *PutToken) error {
 			return core.Errorf(core.NotFound, "there is no user %q", t.User).Because("invalid_user")
 		}
 	}
+	if old, ok := s.view.tokens[t.ID]; ok && old.User != t.User {
+		return core.Errorf(core.Conflict, "token %s belongs to somebody else", t.ID).Because("token_exists")
+	}
 	s.storeToken(t)
 	return nil
 }
 
 func (s *State) storeToken(t *core.Token) {
-	s.view.tokens, s.view.hashes = maps.Clone(s.view.tokens), maps.Clone(s.view.hashes)
+	if !s.own.tokens {
+		s.view.tokens, s.view.hashes, s.own.tokens = maps.Clone(s.view.tokens), maps.Clone(s.view.hashes), true
+	}
+	if old, ok := s.view.tokens[t.ID]; ok && old.Hash != t.Hash {
+		delete(s.view.hashes, old.Hash)
+	}
 	s.view.tokens[t.ID], s.view.hashes[t.Hash] = t, t
 	s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
 	s.event(core.TokenChanged, core.Event{User: t.User, Data: []byte(fmt.Sprintf(`{"token":%q}`, t.ID))})

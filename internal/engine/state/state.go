@@ -1,9 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -70,22 +70,33 @@ type State struct {
 	names   nameCache
 	live    int                                 // jobs, array tasks counted one by one
 	arrays  map[core.JobID]map[int32]core.JobID // live started tasks, by array
-	keys    map[string]core.JobID
+	keys    map[string]keyUse
 	keyRing []string                 // oldest first, to forget
 	timed   map[core.JobID]core.Time // interactive jobs: when their limit is reached
+	wake    core.Time                // the first of timed, unless stale
+	stale   bool
 	onNode  map[core.NodeName]map[core.JobID]struct{}
+	own     owned
 
-	out     *core.Changes
-	dirty   map[core.JobID]int // index into out.Jobs
-	touched sched.Changes      // for the planner
+	out   *core.Changes
+	dirty map[core.JobID]int // index into out.Jobs
 }
 
 type partInfo struct {
 	core.Partition
 	nodes map[core.NodeName]bool
-	// big is the verdict cache of shapes that were asked about; it is dropped when nodes change.
-	verdict map[shapeKey]*sched.Fault
+	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
+	verdict map[sched.Key]*sched.Fault
 }
+
+// keyUse is what a submit key was used for.
+type keyUse struct {
+	job  core.JobID
+	user core.UserName
+}
+
+// owned tells which maps of the view no snapshot shares; the others are copied before they change.
+type owned struct{ names, users, projects, tokens, runs bool }
 
 // nameCache expands hostlists; the few that are in use come again and again.
 type nameCache map[string]map[core.NodeName]bool
@@ -118,11 +129,11 @@ func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
 		cfg: cfg, ledger: sched.NewLedger(), parts: map[core.PartitionName]*partInfo{}, names: nameCache{},
-		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]core.JobID{}, timed: map[core.JobID]core.Time{},
+		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
 	}
 	for _, p := range cfg.Partitions {
-		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[shapeKey]*sched.Fault{}}
+		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
 	}
 	v := &s.view
 	v.partitions = cfg.Partitions
@@ -156,8 +167,12 @@ func New(cfg Config, img *Image) *State {
 	for _, st := range img.Steps {
 		v.addStep(st)
 	}
+	byAge := func(a, b core.SubmitKey) int { return cmp.Compare(a.Job, b.Job) }
+	if !slices.IsSortedFunc(img.Keys, byAge) {
+		slices.SortStableFunc(img.Keys, byAge)
+	}
 	for _, k := range img.Keys {
-		s.remember(k.Key, k.Job)
+		s.remember(k.Key, k.Job, k.User)
 	}
 	s.begin()
 	return s
@@ -167,7 +182,6 @@ func New(cfg Config, img *Image) *State {
 func (s *State) begin() {
 	s.out = &core.Changes{}
 	clear(s.dirty)
-	s.touched = sched.Changes{}
 }
 
 // Batch is what a run of inputs changed.
@@ -179,10 +193,7 @@ type Batch struct {
 // Flush ends a batch: it returns all changes since the last Flush.
 func (s *State) Flush() Batch {
 	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
-	b := Batch{Changes: s.out, Touched: s.touched}
-	for _, j := range s.out.Jobs {
-		b.Touched.Jobs = append(b.Touched.Jobs, j)
-	}
+	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
 	s.begin()
 	return b
 }
@@ -201,7 +212,8 @@ func (s *State) All() sched.Changes {
 
 // Snapshot publishes the present: an immutable view that costs what changed since the last one.
 func (s *State) Snapshot() *Snapshot {
-	v := s.view // maps in it are replaced, never edited: see own*
+	v := s.view
+	s.own = owned{}
 	v.jobs, v.nodes, v.steps = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot()
 	return &v
 }
@@ -214,13 +226,15 @@ func (s *State) Advance(now core.Time) core.Time {
 
 // NextWake is when time alone ends something (an interactive job's limit); 0: never.
 func (s *State) NextWake() core.Time {
-	var at core.Time
-	for _, t := range s.timed {
-		if at == 0 || t < at {
-			at = t
+	if s.stale {
+		s.stale, s.wake = false, 0
+		for _, t := range s.timed {
+			if s.wake == 0 || t < s.wake {
+				s.wake = t
+			}
 		}
 	}
-	return at
+	return s.wake
 }
 
 // putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
@@ -232,6 +246,7 @@ func (s *State) putJob(j *core.Job) {
 	} else {
 		s.view.jobs.Delete(int64(j.ID))
 		s.view.steps.Delete(int64(j.ID))
+		s.endRun(j)
 	}
 	if i, ok := s.dirty[j.ID]; ok {
 		s.out.Jobs[i] = j
@@ -253,7 +268,10 @@ func (s *State) index(old, j *core.Job) {
 				}
 			}
 		}
-		delete(s.timed, old.ID)
+		if _, ok := s.timed[old.ID]; ok {
+			delete(s.timed, old.ID)
+			s.stale = true
+		}
 	}
 	if j.Array != nil && !j.IsArray() {
 		tasks := s.arrays[j.Array.Base]
@@ -286,12 +304,12 @@ func (s *State) index(old, j *core.Job) {
 	}
 	if j.State == core.Running && j.Spec.Kind == core.Interactive && j.Spec.TimeLimit > 0 && j.Spec.TimeLimit != core.Forever {
 		s.timed[j.ID] = j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
+		s.stale = true
 	}
 }
 
 func (s *State) putNode(n *core.Node) {
-	if old, ok := s.view.nodes.Get(n.ID); ok && sched.Resized(old, n) {
-		s.ledger.SetNode(n)
+	if s.ledger.SetNode(n) {
 		for id := range s.onNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))
 			for i := range j.Alloc.Nodes {
@@ -300,19 +318,22 @@ func (s *State) putNode(n *core.Node) {
 				}
 			}
 		}
-	} else {
-		s.ledger.SetNode(n)
 	}
 	if _, known := s.view.names[n.Name]; !known {
-		names := maps.Clone(s.view.names)
-		names[n.Name] = n.ID
-		s.view.names = names
+		ours(&s.own.names, &s.view.names)
+		s.view.names[n.Name] = n.ID
 	}
 	s.view.nodes.Set(n.ID, n)
 	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
-	s.touched.Nodes = append(s.touched.Nodes, n)
 	for _, p := range s.parts {
 		clear(p.verdict)
+	}
+}
+
+// ours makes a map of the view ours to change: snapshots keep the one they have.
+func ours[K comparable, V any](own *bool, m *map[K]V) {
+	if !*own {
+		*m, *own = maps.Clone(*m), true
 	}
 }
 
@@ -323,11 +344,8 @@ func (s *State) event(kind core.EventKind, e core.Event) {
 	s.out.Events = append(s.out.Events, e)
 }
 
-func (s *State) remember(key string, id core.JobID) {
-	if key == "" {
-		return
-	}
-	s.keys[key] = id
+func (s *State) remember(key string, id core.JobID, user core.UserName) {
+	s.keys[key] = keyUse{id, user}
 	s.keyRing = append(s.keyRing, key)
 	if len(s.keyRing) > s.cfg.KeyWindow {
 		delete(s.keys, s.keyRing[0])
@@ -352,15 +370,6 @@ func (s *State) onNodeSorted(n core.NodeName) []core.JobID {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// splitPartitions lists the partitions a spec names.
-func splitPartitions(p core.PartitionName) []core.PartitionName {
-	var out []core.PartitionName
-	for _, n := range strings.Split(string(p), ",") {
-		out = append(out, core.PartitionName(n))
-	}
-	return out
 }
 
 type runKey struct {

@@ -35,15 +35,15 @@ func (s *State) cancel(in *Cancel) error {
 func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
 	var targets []core.JobID
 	var waiting []int32
-	for _, t := range in.Tasks {
-		switch id, ok := started[t]; {
-		case ok:
+	for _, t := range in.Tasks { // those that are over by now are left out: a range often names some
+		if id, ok := started[t]; ok {
 			targets = append(targets, id)
-		case j != nil && j.IsArray() && j.Array.Tasks.Contains(int(t)):
+		} else if j != nil && j.IsArray() && j.Array.Tasks.Contains(int(t)) {
 			waiting = append(waiting, t)
-		default:
-			return core.Errorf(core.NotFound, "there is no live task %d_%d", in.Job, t).Because("invalid_job_id")
 		}
+	}
+	if len(targets)+len(waiting) == 0 {
+		return core.Errorf(core.NotFound, "there is no such live task of array %d", in.Job).Because("invalid_job_id")
 	}
 	if err := s.mayAll(in.By, targets); err != nil {
 		return err
@@ -88,7 +88,6 @@ func (s *State) finishWaiting(by core.Identity, next *core.Job) {
 	next.Start = s.view.now // as Slurm: a job cancelled while it waits shows start = end
 	s.end(next, core.Cancelled, "", "")
 	s.putJob(next)
-	s.endRun(next)
 }
 
 func (s *State) mayAll(by core.Identity, ids []core.JobID) error {
@@ -178,7 +177,7 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 	}
 	spec := *next.Spec
 	if in.TimeLimit != nil {
-		if next.State == core.Running && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
+		if next.State != core.Pending && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
 			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
 		}
 		if *in.TimeLimit <= 0 {
@@ -270,9 +269,13 @@ func (s *State) requeue(in *Requeue) error {
 		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
 	}
 	next := clone(j)
-	s.back(next, in.Hold, "")
+	s.back(next, in.By.User, false, "")
+	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
+		next.Flags |= core.HeldAdmin
+	} else if in.Hold {
+		next.Flags |= core.HeldUser
+	}
 	s.putJob(next)
-	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
 	return nil
 }
 
@@ -283,6 +286,9 @@ func (s *State) suspend(in *Suspend) error {
 	}
 	if !in.By.Admin {
 		return core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
+	}
+	if j.Flags.Has(core.Requeueing) {
+		return core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
 	}
 	next := clone(j)
 	switch {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
@@ -37,9 +38,10 @@ func stepData(id int32) []byte {
 	return append(strconv.AppendInt([]byte(`{"step":`), int64(id), 10), '}')
 }
 
+// holds tells whether a job that has nodes still has this one.
 func holds(j *core.Job, n core.NodeName) bool {
 	for i := range j.Alloc.Nodes {
-		if j.Alloc.Nodes[i].Node == n {
+		if na := &j.Alloc.Nodes[i]; na.Node == n && !na.Done {
 			return true
 		}
 	}
@@ -57,6 +59,26 @@ func (s *State) putStep(st *core.Step) {
 	s.out.Steps = append(s.out.Steps, st)
 }
 
+// endSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it is
+// known only that they did.
+func (s *State) endSteps(j *core.Job) {
+	for _, st := range s.view.Steps(j.ID) {
+		if st.State.Final() || st.Attempt != j.Attempt {
+			continue
+		}
+		end := *st
+		end.State, end.End, end.Left, end.Ended = core.Cancelled, s.view.now, 0, nil
+		if j.State == core.NodeFail || j.State == core.Timeout {
+			end.State = j.State
+		}
+		if end.Message == "" {
+			end.Message = j.Message
+		}
+		s.putStep(&end)
+		s.event(core.StepEnded, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+	}
+}
+
 // stepExited takes the end of a numbered step on one node; the last node ends it.
 func (s *State) stepExited(j *core.Job, in *Exited) {
 	id, err := strconv.ParseInt(in.Step, 10, 32)
@@ -64,10 +86,15 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		return
 	}
 	old, ok := s.view.Step(j.ID, int32(id))
-	if !ok || old.State.Final() || old.Attempt != in.Attempt || old.Left == 0 {
+	if !ok || old.State.Final() || old.Attempt != in.Attempt {
+		return
+	}
+	at := int32(slices.Index(old.Nodes, in.Node))
+	if at < 0 || slices.Contains(old.Ended, at) {
 		return
 	}
 	st := *old
+	st.Ended = append(slices.Clone(old.Ended), at)
 	st.Left--
 	if in.Exit.Code > st.Exit.Code {
 		st.Exit.Code = in.Exit.Code
@@ -82,9 +109,10 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		st.Message = in.Message
 	}
 	if st.Left == 0 {
-		st.End = s.view.now
+		st.End, st.Ended = s.view.now, nil
 		switch {
 		case in.Cause == CauseOOM:
+			st.Exit = core.Exit{Signal: 125}
 			st.State = core.OutOfMemory
 		case in.Cause == CauseTimeout:
 			st.State = core.Timeout

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"strconv"
+	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -18,10 +18,13 @@ const basePriority = 10_000
 
 // submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
 func (s *State) submit(in *Submit) (*Submitted, error) {
-	if id, ok := s.keys[in.Key]; ok && in.Key != "" {
-		return &Submitted{ID: id, Duplicate: true}, nil
-	}
 	spec := in.Spec
+	if use, ok := s.keys[in.Key]; ok && in.Key != "" {
+		if use.user != spec.User {
+			return nil, core.Errorf(core.Conflict, "this submit key was used by somebody else").Because("submit_key")
+		}
+		return &Submitted{ID: use.job, Duplicate: true}, nil
+	}
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	}
 	s.putJob(j)
 	if in.Key != "" {
-		s.remember(in.Key, j.ID)
+		s.remember(in.Key, j.ID, spec.User)
 		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
 	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: submitted(spec)})
@@ -158,26 +161,76 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 			return err
 		}
 	}
-	var last error
-	for i, name := range splitPartitions(spec.Partition) {
-		part, ok := s.parts[name]
+	if err := checkShape(spec); err != nil {
+		return err
+	}
+	var first *partInfo
+	for name := range strings.SplitSeq(string(spec.Partition), ",") {
+		part, ok := s.parts[core.PartitionName(name)]
 		if !ok {
 			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
 		}
-		if i == 0 {
-			s.fill(spec, part)
+		if first == nil {
+			first = part
 		}
-		if err := s.admitPartition(in, spec, part); err != nil {
-			last = err
-			continue
-		}
-		return s.admitUsers(spec)
 	}
-	return last
+	if err := s.fill(spec, first); err != nil {
+		return err
+	}
+	var refused error // by the first partition; one that takes it is enough
+	for name := range strings.SplitSeq(string(spec.Partition), ",") {
+		err := s.admitPartition(in, spec, s.parts[core.PartitionName(name)])
+		if err == nil {
+			return s.admitUsers(spec)
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	return refused
+}
+
+// Bounds on what a job may ask for: far above any cluster, far below where arithmetic on them could go wrong.
+const (
+	maxNodes = 1 << 20
+	maxTasks = 1 << 24
+	maxGres  = 1 << 30
+)
+
+// checkShape refuses numbers that mean nothing, whoever sent them.
+func checkShape(spec *core.Spec) error {
+	sh := &spec.Shape
+	for _, c := range []struct {
+		name    string
+		v, most int32
+	}{
+		{"nodes", sh.NodesMin, maxNodes}, {"nodes", sh.NodesMax, maxNodes}, {"ntasks", sh.Tasks, maxTasks},
+		{"ntasks-per-node", sh.TasksPerNode, maxTasks}, {"cpus-per-task", sh.CPUsPerTask, maxTasks},
+		{"mincpus", sh.MinCPUs, maxTasks}, {"array limit", spec.Throttle, 1<<31 - 1},
+	} {
+		if c.v < 0 || c.v > c.most {
+			return core.Errorf(core.Invalid, "%s is %d; it is 0 to %d", c.name, c.v, c.most).Because("invalid_shape")
+		}
+	}
+	if sh.NodesMax != 0 && sh.NodesMax < sh.NodesMin {
+		return core.Errorf(core.Invalid, "at least %d nodes and at most %d cannot be", sh.NodesMin, sh.NodesMax).Because("invalid_shape")
+	}
+	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
+		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
+	}
+	if spec.TimeLimit < 0 {
+		return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
+	}
+	for _, g := range sh.Gres {
+		if g.Name == "" || g.Count < 0 || g.Count > maxGres {
+			return core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
+		}
+	}
+	return nil
 }
 
 // fill puts the partition's defaults where the user said nothing.
-func (s *State) fill(spec *core.Spec, part *partInfo) {
+func (s *State) fill(spec *core.Spec, part *partInfo) error {
 	sh := &spec.Shape
 	if spec.TimeLimit == 0 {
 		if spec.TimeLimit = part.DefaultTime; spec.TimeLimit == 0 {
@@ -194,11 +247,13 @@ func (s *State) fill(spec *core.Spec, part *partInfo) {
 	}
 	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
 	if sh.Tasks == 0 {
-		sh.Tasks = max(1, sh.NodesMin)
-		if sh.TasksPerNode > 0 {
-			sh.Tasks = sh.TasksPerNode * max(1, sh.NodesMin)
+		tasks := int64(max(1, sh.NodesMin)) * int64(max(1, sh.TasksPerNode))
+		if tasks > maxTasks {
+			return core.Errorf(core.Invalid, "it asks for %d tasks; %d are the most there can be", tasks, maxTasks).Because("invalid_shape")
 		}
+		sh.Tasks = int32(tasks)
 	}
+	return nil
 }
 
 func (s *State) admitExtra(x *core.Extra) error {
@@ -230,31 +285,11 @@ func (s *State) admitExtra(x *core.Extra) error {
 	return nil
 }
 
-// shapeKey names a request for the verdict cache; gres and node lists are rare and rendered as text.
-type shapeKey struct {
-	nodesMin, nodesMax, tasks, perNode, perTask, minCPUs int32
-	memNode, memCPU                                      core.Bytes
-	exclusive                                            bool
-	rest                                                 string
-}
-
-func keyOf(spec *core.Spec) shapeKey {
-	sh := &spec.Shape
-	k := shapeKey{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
-	for _, g := range sh.Gres {
-		k.rest += g.Name + ":" + g.Type + ":" + strconv.FormatInt(g.Count, 10) + ","
-	}
-	if x := spec.Extra; x != nil && (x.NodeList != "" || x.Exclude != "" || x.Constraint != "") {
-		k.rest += "|" + x.NodeList + "|" + x.Exclude + "|" + x.Constraint
-	}
-	return k
-}
-
 // admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, a node count
 // or time over the partition's limit waits with its reason, unless submission is strict.
 func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) error {
 	strict := in.Strict || s.cfg.StrictSubmit
-	if part.State == "INACTIVE" {
+	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
 	}
 	nodes := s.view.nodes.Len()
@@ -279,7 +314,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		}
 		return nil
 	}
-	key := keyOf(spec)
+	key := sched.KeyOf(spec)
 	fault, seen := part.verdict[key]
 	if !seen {
 		if fault = s.gresKnown(spec); fault == nil {
@@ -362,14 +397,13 @@ func (s *State) makeRun(in *Submit, id core.JobID) {
 }
 
 func (s *State) putRun(r *core.Run) {
-	runs := maps.Clone(s.view.runs)
+	ours(&s.own.runs, &s.view.runs)
 	if r.Ended != 0 {
-		delete(runs, runKey{r.Project, r.Name})
+		delete(s.view.runs, runKey{r.Project, r.Name})
 	} else {
-		runs[runKey{r.Project, r.Name}] = r
+		s.view.runs[runKey{r.Project, r.Name}] = r
 	}
-	s.view.runs = runs
-	s.out.Runs = append(s.out.Runs, r)
+	s.out.Runs = append(slices.DeleteFunc(s.out.Runs, func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
 	s.event(core.RunChanged, core.Event{User: r.User, Job: r.Jobs[0], Data: runData(r)})
 }
 

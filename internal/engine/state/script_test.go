@@ -1,0 +1,708 @@
+package state
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// script is a scenario being played.
+type script struct {
+	t   *testing.T
+	cfg Config
+	w   *world
+	out io.Writer
+
+	told int64                      // events shown so far
+	log  []core.Event               // all of them
+	seen map[core.JobID]*core.Job   // the last record of every job
+	ids  []core.JobID               // of those that ended, in order
+	uids map[core.UserName]uint32   // users made on first sight
+	boot map[core.NodeName]int      // how often a node was restarted
+	hw   map[core.NodeName]Register // how it registered last
+}
+
+// args are key=value words; a bare word is true.
+type args map[string]string
+
+var commands map[string]func(*script, []string, args) error
+
+func init() {
+	commands = map[string]func(*script, []string, args) error{
+		"partition": (*script).partition, "config": (*script).config, "nodes": (*script).nodes, "node": (*script).node,
+		"submit": (*script).submit, "array": (*script).array, "alloc": (*script).alloc, "step": (*script).step,
+		"exit": (*script).exit, "done": (*script).done, "giveback": (*script).giveback, "cancel": (*script).cancel,
+		"hold": (*script).update, "release": (*script).update, "update": (*script).update, "requeue": (*script).requeue,
+		"suspend": (*script).suspend, "resume": (*script).suspend, "advance": (*script).advance, "pass": (*script).pass,
+		"queue": (*script).queue, "why": (*script).why, "ended": (*script).ended, "steps": (*script).steps,
+		"events": (*script).events, "use": (*script).use, "restart": (*script).restart,
+	}
+}
+
+func (s *script) line(words []string, out io.Writer) {
+	s.t.Helper()
+	do := commands[words[0]]
+	if do == nil {
+		s.t.Fatalf("there is no command %q", words[0])
+	}
+	var plain []string
+	opts := args{"": words[0]}
+	for _, w := range words[1:] {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			opts[k] = v
+		} else {
+			plain = append(plain, w)
+		}
+	}
+	s.out = out
+	if words[0] != "partition" && words[0] != "config" && s.w == nil {
+		s.begin()
+	}
+	if err := do(s, plain, opts); err != nil {
+		fmt.Fprintf(out, "error %s %s: %v\n", core.CodeOf(err), core.ReasonOf(err), err)
+	}
+	if s.w != nil {
+		s.w.check()
+	}
+}
+
+func (s *script) begin() {
+	s.w = newWorld(s.t, s.cfg)
+	s.seen, s.uids = map[core.JobID]*core.Job{}, map[core.UserName]uint32{}
+	s.boot, s.hw = map[core.NodeName]int{}, map[core.NodeName]Register{}
+	s.w.onFlush = func(c *core.Changes) {
+		s.log = append(s.log, c.Events...)
+		for _, j := range c.Jobs {
+			if old := s.seen[j.ID]; old != nil && old.State != j.State && !old.State.MayBecome(j.State) && !j.State.Final() {
+				s.t.Errorf("job %d went from %s to %s", j.ID, old.State, j.State)
+			}
+			s.seen[j.ID] = j
+			if !j.Live() {
+				s.ids = append(s.ids, j.ID)
+			}
+		}
+	}
+}
+
+func (s *script) printf(format string, a ...any) { fmt.Fprintf(s.out, format+"\n", a...) }
+
+func (s *script) by(o args) core.Identity {
+	name := core.UserName(o["by"])
+	if name == "" || name == "root" {
+		return core.Identity{User: "root", Admin: true}
+	}
+	return core.Identity{User: name, UID: s.user(name)}
+}
+
+func (s *script) user(name core.UserName) uint32 {
+	if uid, ok := s.uids[name]; ok {
+		return uid
+	}
+	uid := uint32(1000 + len(s.uids))
+	s.uids[name] = uid
+	s.w.must(&EnsureUser{UID: uid, UnixName: string(name)})
+	return uid
+}
+
+// Small readers of words; a bad word is a fault of the script.
+
+func (s *script) num(v string) int64 {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *script) mem(v string) core.Bytes {
+	if v == "all" {
+		return sched.AllMemory
+	}
+	mib, err := grammar.ParseMemory(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return core.Bytes(mib) * core.MiB
+}
+
+func (s *script) dur(v string) time.Duration {
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// gres reads name:type:count, several joined by commas; here any list goes, also one the commands would refuse.
+func (s *script) gres(v string) (out []core.Gres) {
+	for item := range strings.SplitSeq(v, ",") {
+		list, err := grammar.ParseGRES(item)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, g := range list {
+			out = append(out, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count})
+		}
+	}
+	return out
+}
+
+func (s *script) id(v string) core.JobID { return core.JobID(s.num(v)) }
+
+func (s *script) partition(p []string, o args) error {
+	part := core.Partition{Name: core.PartitionName(p[0]), Nodes: o["nodes"], State: o["state"], Default: o["default"] != ""}
+	if v := o["maxtime"]; v != "" {
+		part.MaxTime = core.Seconds(s.dur(v) / time.Second)
+	}
+	if v := o["maxnodes"]; v != "" {
+		part.MaxNodes = int32(s.num(v))
+	}
+	if v := o["minnodes"]; v != "" {
+		part.MinNodes = int32(s.num(v))
+	}
+	if v := o["tier"]; v != "" {
+		part.PriorityTier = int32(s.num(v))
+	}
+	if v := o["defmem"]; v != "" {
+		part.DefMemPerCPU = s.mem(v)
+	}
+	s.cfg.Partitions = append(s.cfg.Partitions, part)
+	return nil
+}
+
+func (s *script) config(_ []string, o args) error {
+	for k, v := range o {
+		switch k {
+		case "":
+		case "maxrequeues":
+			s.cfg.MaxRequeues = int32(s.num(v))
+		case "maxjobs":
+			s.cfg.MaxJobs = int(s.num(v))
+		case "strict":
+			s.cfg.StrictSubmit = v == "yes"
+		default:
+			s.t.Fatalf("config %s?", k)
+		}
+	}
+	return nil
+}
+
+// nodes LIST cpus= mem= gres= features= : the agents of these nodes register.
+func (s *script) nodes(p []string, o args) error {
+	names, err := hostlist.Expand(p[0], 1000)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		name := core.NodeName(n)
+		r, known := s.hw[name]
+		if !known {
+			b := coretest.Node(name).Build()
+			r = Register{Node: name, Hardware: b.Hardware, Host: b.Host, Roles: b.Roles}
+		}
+		if v := o["cpus"]; v != "" {
+			r.Hardware.CPUs = int32(s.num(v))
+		}
+		if v := o["mem"]; v != "" {
+			r.Hardware.Memory = s.mem(v)
+		}
+		if v := o["gres"]; v != "" {
+			r.Hardware.Gres = s.gres(v)
+		}
+		if v := o["features"]; v != "" {
+			r.Features = strings.Split(v, ",")
+		}
+		s.hw[name] = r
+		if _, err := s.w.do(&r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node NAME silent|back|fence|reboot|down|drain|resume|reconnect running=JOB.ATTEMPT.STEP
+func (s *script) node(p []string, o args) error {
+	name := core.NodeName(p[0])
+	var in Input
+	switch p[1] {
+	case "silent":
+		in = &NodeSilence{Node: name}
+	case "back":
+		in = &NodeSilence{Node: name, Back: true}
+	case "fence":
+		in = &Fenced{Node: name}
+	case "reboot", "reconnect":
+		r := s.hw[name]
+		if p[1] == "reboot" {
+			s.boot[name]++
+			r.Host.BootID = fmt.Sprintf("boot-%d", 1+s.boot[name])
+			s.hw[name] = r
+		}
+		if v := o["running"]; v != "" {
+			f := strings.Split(v, ".")
+			r.Running = []StepRef{{Job: s.id(f[0]), Attempt: int32(s.num(f[1])), Step: f[2]}}
+		}
+		reply, err := s.w.do(&r)
+		if err == nil {
+			for _, k := range reply.(*Reconciled).Kill {
+				s.printf("kill %d.%d.%s", k.Job, k.Attempt, k.Step)
+			}
+		}
+		return err
+	default:
+		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Reason: strings.ReplaceAll(o["reason"], "_", " ")}
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+func (s *script) spec(name string, o args) *core.Spec {
+	user := core.UserName(o["user"])
+	if user == "" {
+		user = "alice"
+	}
+	b := coretest.Job().Name(name).User(user).Partition(core.PartitionName(o["partition"]))
+	uid := s.user(user)
+	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
+	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"], Dependency: o["dependency"], Licenses: o["licenses"]}
+	for k, v := range o {
+		switch k {
+		case "cpus":
+			b.CPUs(int32(s.num(v)))
+		case "tasks":
+			b.Tasks(int32(s.num(v)))
+		case "nodes":
+			lo, hi, ok := strings.Cut(v, "-")
+			if !ok || lo == "" {
+				lo, hi = v, v
+			}
+			b.Set(func(sp *core.Spec) { sp.Shape.NodesMin, sp.Shape.NodesMax = int32(s.num(lo)), int32(s.num(hi)) })
+		case "pernode":
+			b.Set(func(sp *core.Spec) { sp.Shape.TasksPerNode = int32(s.num(v)) })
+		case "mincpus":
+			b.Set(func(sp *core.Spec) { sp.Shape.MinCPUs = int32(s.num(v)) })
+		case "mem":
+			b.Mem(s.mem(v))
+		case "mempercpu":
+			b.MemPerCPU(s.mem(v))
+		case "gres":
+			b.Set(func(sp *core.Spec) { sp.Shape.Gres = s.gres(v) })
+		case "time":
+			b.Time(s.dur(v))
+		case "begin":
+			b.Set(func(sp *core.Spec) { sp.Begin = s.w.now.Add(s.dur(v)) })
+		case "nice":
+			b.Set(func(sp *core.Spec) { sp.Nice = int32(s.num(v)) })
+		case "prio":
+			p := uint32(s.num(v))
+			x.Priority = &p
+		case "hold":
+			b.Set(func(sp *core.Spec) { sp.Hold = true })
+		case "requeue":
+			b.Set(func(sp *core.Spec) { sp.Requeue = v != "no" })
+		case "exclusive":
+			b.Exclusive()
+		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
+		default:
+			s.t.Fatalf("submit with %s?", k)
+		}
+	}
+	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil {
+		b.Set(func(sp *core.Spec) { sp.Extra = &x })
+	}
+	return b.Spec()
+}
+
+func (s *script) send(spec *core.Spec, o args) error {
+	by := core.Identity{User: spec.User, UID: spec.UID}
+	if o["by"] != "" {
+		by = s.by(o)
+	}
+	in := &Submit{By: by, Spec: spec, Key: o["key"], Strict: o["strict"] != ""}
+	if v := o["run"]; v != "" {
+		in.Run = &core.Run{Name: v, ID: fmt.Sprintf("%s-%d", v, s.w.st.view.nextJob)}
+	}
+	reply, err := s.w.do(in)
+	if err != nil {
+		return err
+	}
+	r := reply.(*Submitted)
+	if r.Duplicate {
+		s.printf("job %d, as before", r.ID)
+	} else {
+		s.printf("job %d", r.ID)
+	}
+	return nil
+}
+
+func (s *script) submit(p []string, o args) error { return s.send(s.spec(p[0], o), o) }
+
+// array NAME 0-9%2 …
+func (s *script) array(p []string, o args) error {
+	spec := s.spec(p[0], o)
+	spec.Array = p[1]
+	if expr, limit, ok := strings.Cut(p[1], "%"); ok {
+		spec.Array, spec.Throttle = expr, int32(s.num(limit))
+	}
+	return s.send(spec, o)
+}
+
+func (s *script) alloc(p []string, o args) error {
+	spec := s.spec(p[0], o)
+	spec.Kind = core.Interactive
+	return s.send(spec, o)
+}
+
+// step JOB [on=n[1-2]] [by=]: srun inside the job.
+func (s *script) step(p []string, o args) error {
+	j, ok := s.w.st.view.Job(s.id(p[0]))
+	if !ok {
+		return core.Errorf(core.NotFound, "no job %s", p[0])
+	}
+	st := &core.Step{Job: j.ID, Name: "step", CPUs: 1}
+	if v := o["on"]; v != "" {
+		names, err := hostlist.Expand(v, 100)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			st.Nodes = append(st.Nodes, core.NodeName(n))
+		}
+	} else if j.Alloc != nil {
+		for i := range j.Alloc.Nodes {
+			st.Nodes = append(st.Nodes, j.Alloc.Nodes[i].Node)
+		}
+	}
+	for range st.Nodes {
+		st.Tasks = append(st.Tasks, 1)
+	}
+	by := core.Identity{User: j.Spec.User}
+	if o["by"] != "" {
+		by = s.by(o)
+	}
+	reply, err := s.w.do(&CreateStep{By: by, Step: st})
+	if err == nil {
+		s.printf("step %d.%d", j.ID, reply.(*core.Step).ID)
+	}
+	return err
+}
+
+// exit JOB[.STEP] [CODE|sigN] [cause=] [node=] [attempt=] [keep=yes] [message=]: keep: the node is not clean yet.
+func (s *script) exit(p []string, o args) error {
+	id, step, ok := strings.Cut(p[0], ".")
+	if !ok {
+		step = "batch"
+	}
+	in := &Exited{
+		Job: s.id(id), Step: step, Attempt: 1, Cause: ExitCause(o["cause"]), JobDone: o["keep"] == "",
+		Message: strings.ReplaceAll(o["message"], "_", " "), Usage: core.Usage{User: time.Second, MaxRSS: core.MiB}, Node: core.NodeName(o["node"]),
+	}
+	if len(p) > 1 {
+		if sig, ok := strings.CutPrefix(p[1], "sig"); ok {
+			in.Exit.Signal = int32(s.num(sig))
+		} else {
+			in.Exit.Code = int32(s.num(p[1]))
+		}
+	}
+	if j := s.seen[in.Job]; j != nil {
+		in.Attempt = max(1, j.Attempt)
+		if in.Node == "" && j.Alloc != nil {
+			in.Node = j.Alloc.Nodes[0].Node
+		}
+	}
+	if v := o["attempt"]; v != "" {
+		in.Attempt = int32(s.num(v))
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+// done JOB NODE…: the node is clean of the job.
+func (s *script) done(p []string, o args) error {
+	id := s.id(p[0])
+	attempt := s.seen[id].Attempt
+	if v := o["attempt"]; v != "" {
+		attempt = int32(s.num(v))
+	}
+	for _, n := range p[1:] {
+		if _, err := s.w.do(&NodeDone{Node: core.NodeName(n), Job: id, Attempt: attempt}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *script) giveback(p []string, o args) error {
+	in := &AllocDone{By: s.by(o), Job: s.id(p[0])}
+	if len(p) > 1 {
+		in.Exit.Code = int32(s.num(p[1]))
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+// cancel JOB | JOB_TASKS [states=PENDING,RUNNING] [by=]
+func (s *script) cancel(p []string, o args) error {
+	id, tasks, some := strings.Cut(p[0], "_")
+	in := &Cancel{By: s.by(o), Job: s.id(id)}
+	if some {
+		set, err := taskset.Parse(tasks)
+		if err != nil {
+			return err
+		}
+		for t := range set.All() {
+			in.Tasks = append(in.Tasks, int32(t))
+		}
+	}
+	if v := o["states"]; v != "" {
+		for _, name := range strings.Split(v, ",") {
+			st, ok := core.ParseJobState(name)
+			if !ok {
+				s.t.Fatalf("state %s?", name)
+			}
+			in.States = append(in.States, st)
+		}
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+// hold|release|update JOB …
+func (s *script) update(p []string, o args) error {
+	in := &UpdateJob{By: s.by(o), Job: s.id(p[0])}
+	switch o[""] {
+	case "hold":
+		in.Hold, in.AdminHold = ptr(true), o["admin"] != ""
+	case "release":
+		in.Hold = ptr(false)
+	}
+	for k, v := range o {
+		switch k {
+		case "time":
+			in.TimeLimit = ptr(core.Seconds(s.dur(v) / time.Second))
+		case "prio":
+			in.Priority = ptr(uint32(s.num(v)))
+		case "nice":
+			in.Nice = ptr(int32(s.num(v)))
+		case "name":
+			in.Name = ptr(v)
+		case "partition":
+			in.Partition = ptr(core.PartitionName(v))
+		}
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func (s *script) requeue(p []string, o args) error {
+	_, err := s.w.do(&Requeue{By: s.by(o), Job: s.id(p[0]), Hold: o["hold"] != ""})
+	return err
+}
+
+func (s *script) suspend(p []string, o args) error {
+	_, err := s.w.do(&Suspend{By: s.by(o), Job: s.id(p[0]), Resume: o[""] == "resume"})
+	return err
+}
+
+func (s *script) advance(p []string, _ args) error {
+	s.w.advance(s.w.now.Add(s.dur(p[0])))
+	return nil
+}
+
+// pass plans and applies the plan: who starts where, and when to look again.
+func (s *script) pass(_ []string, _ args) error {
+	for _, st := range s.w.pass() {
+		j := s.seen[st.ID]
+		s.printf("start %s on %s", label(j), allocText(j))
+	}
+	if s.w.plan.WakeAt != 0 {
+		s.printf("look again in %v", s.w.plan.WakeAt.Sub(s.w.now))
+	}
+	return nil
+}
+
+func label(j *core.Job) string {
+	if j.Array == nil {
+		return fmt.Sprintf("%d %s", j.ID, j.Spec.Name)
+	}
+	if j.IsArray() {
+		return fmt.Sprintf("%d (%d_%s) %s", j.ID, j.Array.Base, grammar.FormatArray(j.Array.Tasks, int(j.Spec.Throttle), 64), j.Spec.Name)
+	}
+	return fmt.Sprintf("%d (%d_%d) %s", j.ID, j.Array.Base, j.Array.Task, j.Spec.Name)
+}
+
+// allocText tells what a job has: n1(0-1 2G gpu:a100:0) n2(…)
+func allocText(j *core.Job) string {
+	var b strings.Builder
+	for i := range j.Alloc.Nodes {
+		na := &j.Alloc.Nodes[i]
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%s(%s", na.Node, ints(na.Cores))
+		if na.Tasks > 1 {
+			fmt.Fprintf(&b, " tasks %d", na.Tasks)
+		}
+		if na.Mem > 0 {
+			fmt.Fprintf(&b, " %dM", na.Mem/core.MiB)
+		}
+		for _, g := range na.Gres {
+			fmt.Fprintf(&b, " %s:%s:%s", g.Name, g.Type, ints(g.Units))
+		}
+		if na.Done {
+			b.WriteString(" clean")
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+func ints(list []int32) string {
+	v := make([]int, len(list))
+	for i, n := range list {
+		v[i] = int(n)
+	}
+	return taskset.Of(v...).String()
+}
+
+var flagNames = []struct {
+	f core.JobFlag
+	n string
+}{
+	{core.Completing, "completing"}, {core.Requeueing, "requeueing"}, {core.RequeueHold, "to-be-held"}, {core.CancelAsked, "cancelled"},
+	{core.HeldUser, "held"}, {core.HeldAdmin, "held-by-admin"}, {core.HeldRequeues, "held-after-requeue"},
+}
+
+func (s *script) queue(_ []string, _ args) error {
+	plan := s.w.p.Pass(s.w.now)
+	n := 0
+	for j := range s.w.st.Snapshot().Jobs() {
+		n++
+		state := j.State.Short()
+		for _, f := range flagNames {
+			if j.Flags.Has(f.f) {
+				state += "," + f.n
+			}
+		}
+		where := ""
+		if j.Alloc != nil {
+			where = allocText(j)
+		}
+		if j.State == core.Pending {
+			where = "(" + plan.Why(j).Reason.String() + ")"
+			if slices.ContainsFunc(plan.Starts, func(st sched.Start) bool { return st.Job == j.ID }) {
+				where = "(starts)"
+			}
+		}
+		s.printf("%s  %s  %s", label(j), state, where)
+	}
+	if n == 0 {
+		s.printf("empty")
+	}
+	return nil
+}
+
+func (s *script) why(p []string, _ args) error {
+	j, err := s.w.st.job(s.id(p[0]))
+	if err == nil {
+		w := s.w.p.Pass(s.w.now).Why(j)
+		s.printf("%s: %s", w.Reason, w.Text)
+	}
+	return err
+}
+
+// ended shows jobs that left memory since the last time.
+func (s *script) ended(_ []string, _ args) error {
+	for _, id := range s.ids {
+		j := s.seen[id]
+		s.printf("%s  %s  %d:%d  %v  %s %s", label(j), j.State, j.Exit.Code, j.Exit.Signal, j.Elapsed(s.w.now), j.Reason, j.Message)
+	}
+	s.ids = nil
+	return nil
+}
+
+func (s *script) steps(p []string, _ args) error {
+	id := s.id(p[0])
+	for n := int32(0); ; n++ {
+		st := s.w.disk.steps[[2]int64{int64(id), int64(n)}]
+		if st == nil {
+			return nil
+		}
+		s.printf("%d.%d  %s  %d:%d  left %d  %s", id, st.ID, st.State, st.Exit.Code, st.Exit.Signal, st.Left, st.Message)
+	}
+}
+
+// events shows what happened since the last time.
+func (s *script) events(_ []string, _ args) error {
+	for _, e := range s.log[s.told:] {
+		t := string(e.Kind)
+		if e.Job != 0 {
+			t += fmt.Sprintf(" %d", e.Job)
+		}
+		if e.Node != "" {
+			t += " " + string(e.Node)
+		}
+		if e.By != "" {
+			t += " by " + string(e.By)
+		}
+		if len(e.Data) > 0 {
+			t += " " + string(e.Data)
+		}
+		s.printf("%s", t)
+	}
+	s.told = int64(len(s.log))
+	return nil
+}
+
+func (s *script) use(_ []string, _ args) error {
+	uses := s.w.st.Snapshot().Uses()
+	for n := range s.w.st.Snapshot().Nodes() {
+		u := uses[n.Name]
+		if u == nil {
+			u = &Use{}
+		}
+		t := fmt.Sprintf("%s  %d/%d cpus  %d/%dM", n.Name, u.CPUs, n.Hardware.CPUs, u.Mem/core.MiB, n.Hardware.Memory/core.MiB)
+		for _, g := range u.Gres {
+			t += fmt.Sprintf("  %s:%s:%d", g.Name, g.Type, g.Count)
+		}
+		if n.Flags != 0 {
+			t += fmt.Sprintf("  %s", nodeFlags(n.Flags))
+		}
+		if n.Reason != "" {
+			t += "  " + n.Reason
+		}
+		s.printf("%s", t)
+	}
+	return nil
+}
+
+func nodeFlags(f core.NodeFlag) string {
+	var out []string
+	for _, x := range []struct {
+		f core.NodeFlag
+		n string
+	}{{core.NodeUnknown, "unknown"}, {core.NodeDown, "down"}, {core.NodeDrain, "drain"}, {core.NodeSilent, "silent"}} {
+		if f.Has(x.f) {
+			out = append(out, x.n)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+func (s *script) restart(_ []string, _ args) error {
+	s.w.restart()
+	return nil
+}

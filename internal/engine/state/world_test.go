@@ -1,0 +1,384 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// world drives a State and a Planner as the engine does, keeps what a store would keep, and checks the laws as it goes.
+type world struct {
+	t    testing.TB
+	cfg  Config
+	st   *State
+	plan *sched.Plan
+	p    *sched.Planner
+	now  core.Time
+	disk disk
+	seq  int64 // of the last event seen
+
+	onFlush func(*core.Changes)
+}
+
+// disk is what a store would have: rows by key.
+type disk struct {
+	next     core.JobID
+	nextNode int64
+	now      core.Time
+	jobs     map[core.JobID]*core.Job
+	specs    map[core.JobID]*core.Spec
+	steps    map[[2]int64]*core.Step
+	nodes    map[core.NodeName]*core.Node
+	users    map[core.UserName]*core.User
+	projects map[core.ProjectName]*core.Project
+	tokens   map[string]*core.Token
+	runs     map[string]*core.Run
+	keys     map[string]core.SubmitKey
+}
+
+const epoch = core.Time(1_700_000_000_000_000)
+
+func newWorld(t testing.TB, cfg Config) *world {
+	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
+		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
+		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
+		tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
+	}}
+	w.st = New(cfg, &Image{})
+	w.p = w.planner(sched.Changes{})
+	w.st.Advance(w.now)
+	return w
+}
+
+func (w *world) planner(all sched.Changes) *sched.Planner {
+	p := sched.New(sched.Config{Partitions: Partitions(w.cfg), Names: NewNames()})
+	p.Apply(all)
+	return p
+}
+
+// do applies one input and flushes, as a lone command would be.
+func (w *world) do(in Input) (any, error) {
+	w.t.Helper()
+	reply, err := w.st.Apply(in)
+	w.flush(err)
+	return reply, err
+}
+
+// must is do for inputs that cannot fail.
+func (w *world) must(in Input) any {
+	w.t.Helper()
+	reply, err := w.do(in)
+	if err != nil {
+		w.t.Fatalf("%T: %v", in, err)
+	}
+	return reply
+}
+
+func (w *world) flush(err error) {
+	w.t.Helper()
+	b := w.st.Flush()
+	if err != nil && !b.Changes.Empty() {
+		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, b.Changes))
+	}
+	if w.onFlush != nil {
+		w.onFlush(b.Changes)
+	}
+	for _, e := range b.Changes.Events {
+		if w.seq++; e.Seq != w.seq {
+			w.t.Fatalf("event %s has number %d after %d", e.Kind, e.Seq, w.seq-1)
+		}
+	}
+	w.disk.write(w.t, b.Changes)
+	w.p.Apply(b.Touched)
+}
+
+func (w *world) advance(to core.Time) {
+	w.now = to
+	w.st.Advance(to)
+	w.must(&Tick{})
+}
+
+// pass plans, and applies the plan.
+func (w *world) pass() []Started {
+	w.t.Helper()
+	w.plan = w.p.Pass(w.now)
+	var out []Started
+	for _, s := range w.plan.Starts {
+		reply, err := w.st.Apply(&Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc})
+		if err != nil {
+			w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
+		}
+		out = append(out, *reply.(*Started))
+	}
+	w.flush(nil)
+	return out
+}
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// through sends a record through JSON, so that nothing but its named fields survives.
+func through[T any](t testing.TB, v *T) *T {
+	t.Helper()
+	out := new(T)
+	if err := json.Unmarshal([]byte(asJSON(t, v)), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (d *disk) write(t testing.TB, c *core.Changes) {
+	t.Helper()
+	for _, s := range c.Specs {
+		if _, there := d.specs[s.ID]; there {
+			t.Fatalf("spec %d is written twice", s.ID)
+		}
+		d.specs[s.ID] = through(t, s.Spec)
+	}
+	for _, j := range c.Jobs {
+		row := *j
+		row.Spec = nil
+		spec := d.specs[j.SpecID]
+		if diff := cmp.Diff(spec, through(t, j.Spec)); diff != "" {
+			t.Fatalf("job %d is not stored with the spec it has:\n%s", j.ID, diff)
+		}
+		if j.ID >= c.NextJob {
+			t.Fatalf("job %d is written while the next id is %d", j.ID, c.NextJob)
+		}
+		d.jobs[j.ID] = through(t, &row)
+	}
+	for _, s := range c.Steps {
+		d.steps[[2]int64{int64(s.Job), int64(s.ID)}] = through(t, s)
+	}
+	for _, n := range c.Nodes {
+		d.nodes[n.Name] = through(t, n)
+	}
+	for _, u := range c.Users {
+		d.users[u.Name] = through(t, u)
+	}
+	for _, p := range c.Projects {
+		d.projects[p.Name] = through(t, p)
+	}
+	for _, k := range c.Tokens {
+		row := *k
+		d.tokens[k.ID] = &row
+	}
+	for _, r := range c.Runs {
+		d.runs[r.ID] = through(t, r)
+	}
+	for _, k := range c.Keys {
+		if old, there := d.keys[k.Key]; there {
+			t.Fatalf("submit key %q made job %d and %d", k.Key, old.Job, k.Job)
+		}
+		d.keys[k.Key] = k
+	}
+	d.next, d.nextNode, d.now = c.NextJob, c.NextNode, max(d.now, c.Now)
+}
+
+// image is what a store would load.
+func (w *world) image() *Image {
+	d := &w.disk
+	img := &Image{Seq: w.seq, NextJob: d.next, NextNode: d.nextNode, Now: d.now}
+	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := *d.jobs[id]
+		if !j.Live() {
+			continue
+		}
+		j.Spec = d.specs[j.SpecID]
+		img.Jobs = append(img.Jobs, &j)
+	}
+	keys := slices.SortedFunc(maps.Keys(d.steps), func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
+	for _, k := range keys {
+		if j := d.jobs[core.JobID(k[0])]; j.Live() {
+			img.Steps = append(img.Steps, d.steps[k])
+		}
+	}
+	for _, n := range slices.SortedFunc(maps.Values(d.nodes), func(a, b *core.Node) int { return int(a.ID - b.ID) }) {
+		img.Nodes = append(img.Nodes, n)
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.users)) {
+		img.Users = append(img.Users, d.users[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.projects)) {
+		img.Projects = append(img.Projects, d.projects[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.tokens)) {
+		img.Tokens = append(img.Tokens, d.tokens[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.runs)) {
+		if d.runs[n].Ended == 0 {
+			img.Runs = append(img.Runs, d.runs[n])
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.keys)) {
+		img.Keys = append(img.Keys, d.keys[k])
+	}
+	return img
+}
+
+// check holds the world to its laws: no resource twice, and a restart changes nothing.
+func (w *world) check() {
+	w.t.Helper()
+	w.checkResources()
+	w.checkRestart()
+}
+
+// checkResources counts, from the records alone, what every node has given away.
+func (w *world) checkResources() {
+	w.t.Helper()
+	type unit struct {
+		node core.NodeName
+		what string
+		n    int32
+	}
+	taken := map[unit]core.JobID{}
+	mem := map[core.NodeName]core.Bytes{}
+	jobs := map[core.NodeName]int{}
+	var whole []core.NodeName
+	take := func(u unit, id core.JobID) {
+		if by, ok := taken[u]; ok {
+			w.t.Fatalf("%s %d of %s belongs to jobs %d and %d", u.what, u.n, u.node, by, id)
+		}
+		taken[u] = id
+	}
+	for j := range w.st.Snapshot().Jobs() {
+		if !j.Live() {
+			w.t.Fatalf("job %d is in memory and not live", j.ID)
+		}
+		if j.State == core.Running && (j.Alloc == nil || len(j.Alloc.Nodes) < int(max(1, j.Spec.Shape.NodesMin))) {
+			w.t.Fatalf("job %d runs on %v and asked for %d nodes", j.ID, j.Alloc, j.Spec.Shape.NodesMin)
+		}
+		if j.Alloc == nil {
+			continue
+		}
+		tasks := int32(0)
+		for i := range j.Alloc.Nodes {
+			na := &j.Alloc.Nodes[i]
+			tasks += na.Tasks
+			if na.Done {
+				continue
+			}
+			jobs[na.Node]++
+			if j.Spec.Shape.Exclusive {
+				whole = append(whole, na.Node)
+			}
+			if int(na.CPUs) != len(na.Cores) {
+				w.t.Fatalf("job %d has %d CPUs on %s and cores %v", j.ID, na.CPUs, na.Node, na.Cores)
+			}
+			for _, c := range na.Cores {
+				take(unit{na.Node, "core", c}, j.ID)
+			}
+			mem[na.Node] += na.Mem
+			for _, g := range na.Gres {
+				for _, u := range g.Units {
+					take(unit{na.Node, g.Name + ":" + g.Type, u}, j.ID)
+				}
+			}
+		}
+		if tasks < j.Spec.Shape.Tasks {
+			w.t.Fatalf("job %d asked for %d tasks and has %d", j.ID, j.Spec.Shape.Tasks, tasks)
+		}
+	}
+	for _, n := range whole {
+		if jobs[n] > 1 {
+			w.t.Fatalf("%s is given whole to a job and has %d", n, jobs[n])
+		}
+	}
+	for name, m := range mem {
+		if n, ok := w.st.Snapshot().Node(name); ok && m > n.Hardware.Memory && w.grown(name) {
+			w.t.Fatalf("%d bytes of the %d of %s are given away", m, n.Hardware.Memory, name)
+		}
+	}
+}
+
+// grown tells whether a node has at least the memory it ever had; one that came back smaller may be over-committed.
+func (w *world) grown(name core.NodeName) bool {
+	n, _ := w.st.Snapshot().Node(name)
+	for _, a := range w.st.Snapshot().OnNode(name) {
+		for i := range a.Alloc.Nodes {
+			if na := &a.Alloc.Nodes[i]; na.Node == name && !na.Done && slices.Max(append(na.Cores, 0)) >= n.Hardware.CPUs {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var records = cmp.Options{
+	cmpopts.EquateEmpty(),
+	cmp.Exporter(func(reflect.Type) bool { return true }),
+	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".shape" }, cmp.Ignore()), // of a ledger: a counter
+}
+
+// checkRestart builds a state from what was written and holds it against the live one.
+func (w *world) checkRestart() {
+	w.t.Helper()
+	img := w.image()
+	again := New(w.cfg, img)
+	again.Advance(w.now)
+	a, b := w.st.Snapshot(), again.Snapshot()
+	differ := func(what string, x, y any) {
+		w.t.Helper()
+		if diff := cmp.Diff(x, y, records); diff != "" {
+			w.t.Fatalf("%s: live (-) and after a restart (+):\n%s", what, diff)
+		}
+	}
+	differ("jobs", slices.Collect(a.Jobs()), slices.Collect(b.Jobs()))
+	differ("nodes", slices.Collect(a.Nodes()), slices.Collect(b.Nodes()))
+	for j := range a.Jobs() {
+		differ(fmt.Sprintf("steps of %d", j.ID), a.Steps(j.ID), b.Steps(j.ID))
+	}
+	differ("users", a.Users(), b.Users())
+	differ("projects", a.Projects(), b.Projects())
+	differ("tokens", a.Tokens(), b.Tokens())
+	differ("runs", a.Runs(), b.Runs())
+	differ("ledger", w.st.ledger, again.ledger)
+	differ("arrays", w.st.arrays, again.arrays)
+	differ("timed", w.st.timed, again.timed)
+	differ("wake", w.st.NextWake(), again.NextWake())
+	differ("keys", w.st.keys, again.keys)
+	for n := range a.Nodes() {
+		differ("jobs on "+string(n.Name), w.st.onNodeSorted(n.Name), again.onNodeSorted(n.Name))
+	}
+	if w.st.live != again.live || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq || w.st.view.now != again.view.now {
+		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.live, a.nextJob, a.nextNode, a.seq, w.st.view.now,
+			again.live, b.nextJob, b.nextNode, b.seq, again.view.now)
+	}
+	w.samePlan(again.All())
+}
+
+// samePlan holds the planner's next plan against that of one built cold from all.
+func (w *world) samePlan(all sched.Changes) {
+	w.t.Helper()
+	warm, cold := w.p.Pass(w.now), w.planner(all).Pass(w.now)
+	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf")); diff != "" {
+		w.t.Fatalf("plan kept up to date (-) and built cold (+):\n%s", diff)
+	}
+	for j := range w.st.Snapshot().Jobs() {
+		if a, b := warm.Why(j), cold.Why(j); j.State == core.Pending && a != b {
+			w.t.Fatalf("job %d waits because %+v, or, built cold, %+v", j.ID, a, b)
+		}
+	}
+}
+
+// restart goes on from what was written, as after a crash.
+func (w *world) restart() {
+	w.st = New(w.cfg, w.image())
+	w.st.Advance(w.now)
+	w.p = w.planner(w.st.All())
+}

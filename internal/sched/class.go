@@ -1,0 +1,204 @@
+package sched
+
+import (
+	"fmt"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// class is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
+// what runs can be said of all: whether the nodes that are up could hold it at all is worked out once a class, when it
+// appears and when nodes change, and not once a job and pass.
+type class struct {
+	slots []slot // one a partition, in the order the jobs name them
+	jobs  int
+	moved bool // while nodes change: some slot opened or closed
+}
+
+// slot is a class in one partition.
+type slot struct {
+	part  *partition
+	need  need
+	over  bool // its time limit is above the partition's
+	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
+	moved bool
+}
+
+// classKey names a class.
+type classKey struct {
+	Key
+	partitions core.PartitionName // as the spec lists them
+	over       uint64             // the partitions whose time limit it exceeds, by position
+}
+
+// why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
+func (c *class) why() *Why {
+	for i := range c.slots {
+		if c.slots[i].why == nil {
+			return nil
+		}
+	}
+	if len(c.slots) == 0 {
+		return &Why{Reason: core.ReasonPartitionConfig, Text: "its partition is not there any more"}
+	}
+	return c.slots[0].why
+}
+
+func (p *Planner) keyOf(s *core.Spec) classKey {
+	k := classKey{Key: KeyOf(s), partitions: s.Partition}
+	at := 0
+	eachPartition(s.Partition, func(name core.PartitionName) {
+		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 {
+			k.over |= 1 << at
+		}
+		at++
+	})
+	return k
+}
+
+// join finds or makes the class of a job that now waits.
+func (p *Planner) join(j *core.Job) *class {
+	k := p.keyOf(j.Spec)
+	c := p.classes[k]
+	if c == nil {
+		c = &class{}
+		n := needOf(j.Spec, p.cfg.Names)
+		at := 0
+		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
+			if part := p.byName[name]; part != nil && !c.in(part) {
+				s := slot{part: part, need: n, over: at < 64 && k.over&(1<<at) != 0}
+				s.need.within(&part.Partition)
+				c.slots = append(c.slots, s)
+			}
+			at++
+		})
+		for i := range c.slots {
+			c.slots[i].why = p.assess(&c.slots[i])
+		}
+		p.classes[k] = c
+		p.stale = p.stale || c.why() != nil
+	}
+	c.jobs++
+	return c
+}
+
+// leave is the other way round.
+func (p *Planner) leave(c *class, j *core.Job) {
+	if c.jobs--; c.jobs == 0 {
+		p.stale = p.stale || c.why() != nil
+		delete(p.classes, p.keyOf(j.Spec))
+	}
+}
+
+func (c *class) in(part *partition) bool {
+	for i := range c.slots {
+		if c.slots[i].part == part {
+			return true
+		}
+	}
+	return false
+}
+
+// within applies a partition's own bounds on the number of nodes.
+func (n *need) within(part *core.Partition) {
+	if part.MinNodes > n.nodesMin && part.MinNodes <= n.nodesMax {
+		n.atLeast(part.MinNodes)
+	}
+	if part.MaxNodes >= n.nodesMin {
+		n.nodesMax = min(n.nodesMax, part.MaxNodes)
+	}
+}
+
+// reassess looks at all classes again after nodes changed and moves the jobs of those whose answer is another one now.
+func (p *Planner) reassess() {
+	any := false
+	for _, c := range p.classes {
+		c.moved = false
+		for i := range c.slots {
+			s := &c.slots[i]
+			why := p.assess(s)
+			s.moved = (s.why == nil) != (why == nil)
+			c.moved = c.moved || s.moved
+			p.stale = p.stale || s.why != nil || why != nil
+			s.why = why
+		}
+		any = any || c.moved
+	}
+	if !any {
+		return
+	}
+	for _, w := range p.pending {
+		if w.class == nil || !w.class.moved {
+			continue
+		}
+		for i := range w.class.slots {
+			switch s := &w.class.slots[i]; {
+			case !s.moved:
+			case s.why == nil:
+				s.part.queue.insert(entryOf(w.job, s))
+			default:
+				s.part.queue.remove(entryOf(w.job, s))
+			}
+		}
+	}
+}
+
+// assess tells why a class could not start in a partition even if nothing ran, or nil if it could.
+func (p *Planner) assess(s *slot) *Why {
+	part, n := s.part, &s.need
+	switch {
+	case down(part.State):
+		return &Why{Reason: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
+	case part.MaxNodes > 0 && n.nodesMin > part.MaxNodes:
+		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, part.MaxNodes)}
+	case n.nodesMax < part.MinNodes:
+		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name, part.MinNodes)}
+	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
+		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s has %d", n.nodesMin, part.Name, len(part.nodes))}
+	case s.over:
+		return &Why{Reason: core.ReasonPartitionTime, Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name)}
+	}
+	nodes := p.accounts(part)
+	if n.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
+		return nil
+	}
+	if f := p.ledger.canEver(n, part.nodes, nodes); f != nil {
+		w := &Why{Reason: core.ReasonBadConstraints, Text: f.Text}
+		if part.nodes == nil && int(n.nodesMin) > len(nodes) {
+			w.Reason = core.ReasonPartitionNodes
+		}
+		return w
+	}
+	if len(n.must) > 0 {
+		return &Why{Reason: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
+	}
+	return &Why{Reason: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
+}
+
+// accounts lists a partition's nodes in the order they are tried.
+func (p *Planner) accounts(part *partition) []*account {
+	if part.nodes == nil {
+		return p.ledger.order
+	}
+	if part.shape != p.ledger.shape {
+		part.shape, part.order = p.ledger.shape, p.ledger.within(part.nodes)
+	}
+	return part.order
+}
+
+// verdictsNow gives the reasons of classes that are not looked at. The map is shared with plans and never changed.
+func (p *Planner) verdictsNow() map[classKey]Why {
+	if p.stale {
+		p.stale = false
+		p.verdicts = nil
+		for k, c := range p.classes {
+			if w := c.why(); w != nil {
+				if p.verdicts == nil {
+					p.verdicts = map[classKey]Why{}
+				}
+				p.verdicts[k] = *w
+			}
+		}
+	}
+	return p.verdicts
+}

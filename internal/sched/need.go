@@ -1,0 +1,205 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// need is a job's shape worked out: what one task and one node take.
+type need struct {
+	nodesMin, nodesMax int32
+	tasks              int32
+	perNode            int32 // tasks a node may have at most; 0: any
+	cpusPerTask        int32
+	minCPUs            int32 // on each node
+	memNode            core.Bytes
+	memCPU             core.Bytes
+	allMem             bool // --mem=0
+	exclusive          bool
+	gres               []core.Gres // typed ones first, each kind once
+	must, not          map[core.NodeName]bool
+	features           []string
+}
+
+// AllMemory in Shape.MemPerNode asks for all memory of each node.
+const AllMemory core.Bytes = -1
+
+// Names expands a hostlist into a set; the caller caches.
+type Names func(hostlist string) map[core.NodeName]bool
+
+// Key names all that placement reads of a request: specs with equal keys have equal needs.
+type Key struct {
+	nodesMin, nodesMax, tasks, perNode, perTask, minCPUs int32
+	memNode, memCPU                                      core.Bytes
+	exclusive                                            bool
+	rest                                                 string // gres, node lists and constraints, which are rare
+}
+
+// KeyOf gives the key of a spec's request.
+func KeyOf(s *core.Spec) Key {
+	sh := &s.Shape
+	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
+	x := s.Extra
+	if len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "") {
+		return k
+	}
+	b := make([]byte, 0, 64)
+	for _, g := range sh.Gres {
+		b = append(append(append(b, g.Name...), ':'), g.Type...)
+		b = append(strconv.AppendInt(append(b, ':'), g.Count, 10), ',')
+	}
+	if x != nil {
+		b = append(append(b, '|'), x.NodeList...)
+		b = append(append(b, '|'), x.Exclude...)
+		b = append(append(b, '|'), x.Constraint...)
+	}
+	k.rest = string(b)
+	return k
+}
+
+func needOf(s *core.Spec, names Names) need {
+	sh := &s.Shape
+	n := need{
+		nodesMin: max(1, sh.NodesMin), nodesMax: sh.NodesMax, tasks: max(1, sh.Tasks), perNode: sh.TasksPerNode,
+		cpusPerTask: max(1, sh.CPUsPerTask), minCPUs: sh.MinCPUs, memNode: sh.MemPerNode, memCPU: sh.MemPerCPU,
+		gres: gresNeeds(sh.Gres), exclusive: sh.Exclusive,
+	}
+	if n.memNode == AllMemory {
+		n.memNode, n.allMem = 0, true
+	}
+	if n.nodesMax < n.nodesMin {
+		n.nodesMax = n.nodesMin
+		if sh.NodesMin == 0 && sh.NodesMax == 0 {
+			n.nodesMax = max(n.nodesMin, n.tasks) // not said: as many as the tasks need
+		}
+	}
+	if x := s.Extra; x != nil {
+		n.must, n.not = names(x.NodeList), names(x.Exclude)
+		if x.Constraint != "" {
+			n.features = splitFeatures(x.Constraint)
+		}
+	}
+	n.atLeast(int32(len(n.must)))
+	return n
+}
+
+// atLeast raises the number of nodes; every node runs at least one task.
+func (n *need) atLeast(nodes int32) {
+	n.nodesMin = max(n.nodesMin, nodes)
+	n.nodesMax = max(n.nodesMax, n.nodesMin)
+	n.tasks = max(n.tasks, n.nodesMin)
+}
+
+// gresNeeds brings requests into the order units are given in: those that name a type before those that take any, so
+// that "any" does not take what another line must have.
+func gresNeeds(asked []core.Gres) []core.Gres {
+	if len(asked) == 0 || len(asked) == 1 && asked[0].Count > 0 {
+		return asked
+	}
+	out := make([]core.Gres, 0, len(asked))
+	for _, g := range asked {
+		at := slices.IndexFunc(out, func(o core.Gres) bool { return o.Name == g.Name && o.Type == g.Type })
+		switch {
+		case g.Count <= 0:
+		case at >= 0:
+			out[at].Count += g.Count
+		default:
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b core.Gres) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Type, a.Type))
+	})
+	return out
+}
+
+// room is what a node could give a job: how many of its tasks. With empty set, if nothing ran there.
+func (n *need) room(a *account, empty bool) (tasks int32) {
+	cpus, mem := a.cpus, a.mem
+	if empty {
+		cpus, mem = a.node.Hardware.CPUs, a.node.Hardware.Memory
+	} else if a.whole > 0 || n.exclusive && a.held > 0 {
+		return 0
+	}
+	if cpus < n.minCPUs || mem < n.memNode || n.allMem && mem < a.node.Hardware.Memory {
+		return 0
+	}
+	tasks = cpus / n.cpusPerTask
+	if n.memCPU > 0 {
+		fed := int64(mem / n.memCPU) // CPUs there is memory for
+		if fed < int64(n.minCPUs) {
+			return 0
+		}
+		tasks = int32(min(int64(tasks), fed/int64(n.cpusPerTask)))
+	}
+	if n.perNode > 0 {
+		tasks = min(tasks, n.perNode)
+	}
+	if tasks <= 0 || len(n.gres) > 0 && !n.gresRoom(a, empty) {
+		return 0
+	}
+	return tasks
+}
+
+func (n *need) gresRoom(a *account, empty bool) bool {
+	typed := int64(0) // of the same name, asked for by type
+	for i := range n.gres {
+		g := &n.gres[i]
+		if i > 0 && n.gres[i-1].Name != g.Name {
+			typed = 0
+		}
+		want := g.Count
+		if g.Type != "" {
+			typed += g.Count
+		} else {
+			want += typed
+		}
+		have := int64(0)
+		for k := range a.gres {
+			if u := &a.gres[k]; u.name == g.Name && (g.Type == "" || u.typ == g.Type) {
+				if empty {
+					have += int64(u.total)
+				} else {
+					have += u.count
+				}
+			}
+		}
+		if have < want {
+			return false
+		}
+	}
+	return true
+}
+
+// String tells what a job needs, for people.
+func (n *need) String() string {
+	nodes := fmt.Sprintf("%d node(s)", n.nodesMin)
+	if n.nodesMax > n.nodesMin && n.nodesMax < n.tasks {
+		nodes = fmt.Sprintf("%d to %d nodes", n.nodesMin, n.nodesMax)
+	}
+	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, n.tasks, n.cpusPerTask)
+	if n.minCPUs > n.cpusPerTask {
+		t += fmt.Sprintf(", %d CPUs a node or more", n.minCPUs)
+	}
+	if n.memNode > 0 {
+		t += fmt.Sprintf(", %d MiB a node", n.memNode/core.MiB)
+	}
+	if n.memCPU > 0 {
+		t += fmt.Sprintf(", %d MiB a CPU", n.memCPU/core.MiB)
+	}
+	for _, g := range n.gres {
+		name := g.Name
+		if g.Type != "" {
+			name += ":" + g.Type
+		}
+		t += fmt.Sprintf(", %s:%d a node", name, g.Count)
+	}
+	for _, f := range n.features {
+		t += ", feature " + f
+	}
+	return t
+}
