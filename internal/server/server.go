@@ -161,7 +161,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), Env: s.Env, StepEnv: s.StepEnv,
+		Settings: nodeSettings(cfg), Env: s.runEnv, StepEnv: s.StepEnv,
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
