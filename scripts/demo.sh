@@ -30,9 +30,9 @@ left_behind() {
 	local p all=(/proc/[0-9]*)
 	for p in "${all[@]}"; do
 		[ "$p" != "/proc/$$" ] && [ "$p" != "/proc/$BASHPID" ] || continue
-		if tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qF "$dir" ||
-			tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qxF "BIREME_DEMO=$dir"; then
-			echo "${p#/proc/} $(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)"
+		if cat "$p/cmdline" 2>/dev/null | grep -qaF "$dir" ||
+			cat "$p/environ" 2>/dev/null | tr '\0' '\n' | grep -qaxF "BIREME_DEMO=$dir"; then
+			echo "${p#/proc/} $(cat "$p/cmdline" 2>/dev/null | tr '\0' ' ')"
 		fi
 	done
 }
@@ -59,7 +59,7 @@ printf '\033[36m$ eval "$(biremed standalone --dir %s --detach)"\033[0m\n' "$dir
 running=yes
 eval "$("$bin/biremed" standalone --dir "$dir/cluster" --detach)"
 mkdir "$dir/bin" "$dir/work"
-"$bin/bireme" links "$dir/bin"
+"$bin/bireme" links "$dir/bin" 2>/dev/null
 export PATH="$dir/bin:$bin:$PATH"
 unset BIREME_TOKEN BIREME_CONFIG
 cd "$dir/work"
