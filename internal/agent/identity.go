@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -76,6 +75,27 @@ func loadCA(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// HasJoined tells whether dir holds a certificate of the cluster whose CA is in the file ca (empty: of any).
+func HasJoined(dir, ca string) bool {
+	id, err := loadIdentity(dir)
+	if err != nil {
+		return false
+	}
+	if ca == "" {
+		return true
+	}
+	pool, err := loadCA(ca)
+	if err != nil {
+		return false
+	}
+	leaf, err := x509.ParseCertificate(id.cert.Certificate[0])
+	if err != nil {
+		return false
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
+}
+
 // Join trades a one-time token for the node's certificate and keeps it in dir. ca is the file with the cluster's CA.
 func Join(ctx context.Context, dir string, servers []string, name core.NodeName, token, ca string) error {
 	pool, err := loadCA(ca)
@@ -107,6 +127,7 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 	var joined struct{ Cert, CA string }
 	var errs []error
 	for _, server := range servers {
+		server = serverURL(server)
 		err := postJoin(ctx, client, server, body, &joined)
 		if err == nil {
 			return errors.Join(
@@ -121,7 +142,7 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 }
 
 func postJoin(ctx context.Context, client *http.Client, server string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(server, "/")+"/api/v1/join", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/join", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

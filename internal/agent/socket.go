@@ -34,6 +34,7 @@ const maxSocketPath = 107
 type localSocket struct {
 	path  string
 	proxy *httputil.ReverseProxy
+	idle  func() // closes connections to servers that nobody uses
 	log   *slog.Logger
 	names names
 }
@@ -50,6 +51,7 @@ func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
 		// Commands of Slurm's users send compressed bodies as they are; nothing is unpacked on the way.
 		DisableCompression: true,
 	}
+	s.idle = transport.CloseIdleConnections
 	target := &url.URL{Scheme: "https", Host: "bireme"} // a name for the pool of connections: DialTLSContext chooses
 	s.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -104,6 +106,7 @@ func (s *localSocket) Run(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
+	defer s.idle()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

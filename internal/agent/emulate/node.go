@@ -115,3 +115,9 @@ func Found(dir string) ([]Node, error) {
 	}
 	return nodes, nil
 }
+
+// Booted tells whether the node has been started and not stopped since.
+func (n Node) Booted() bool {
+	_, err := os.Stat(filepath.Join(n.Dir, bootFile))
+	return err == nil
+}

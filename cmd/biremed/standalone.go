@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// standaloneFlags are what `biremed standalone` takes. They are kept in DIR: a later start takes those it is not given.
+type standaloneFlags struct {
+	Nodes     int           `json:"nodes,omitempty"` // 0: the machine itself
+	NodeNames string        `json:"node_names,omitempty"`
+	Prefix    string        `json:"node_prefix,omitempty"`
+	Hardware  hardwareFlags `json:"hardware"`
+	Features  []string      `json:"features,omitempty"`
+	Listen    string        `json:"listen,omitempty"`
+	Store     string        `json:"store,omitempty"`
+	Config    string        `json:"config,omitempty"`
+	Set       []string      `json:"set,omitempty"`
+	Cgroup    string        `json:"cgroup,omitempty"`
+
+	dir     string
+	detach  bool
+	timeout time.Duration
+	ready   int // file descriptor to report to
+}
+
+// maxNodes bounds an emulated cluster: each node is two processes.
+const maxNodes = 10000
+
+func newStandaloneCommand() *cobra.Command {
+	var f standaloneFlags
+	c := &cobra.Command{
+		Use:   `standalone [--dir DIR] [--detach] [--nodes N]`,
+		Short: "run a whole cluster on this machine",
+		Long: `Run a server and its nodes on this machine: the machine itself as the only node, or N emulated ones, each an agent of its
+own that runs real processes, with its own host name, address and hosts file.
+
+  eval "$(biremed standalone --dir DIR --detach)"    returns when the cluster is ready, and the shell's commands use it
+  biremed stop --dir DIR                             ends it; the same DIR starts again with what it held
+
+What it prints is for the shell: exports when the cluster is ready, and "false" when it is not, with the cause on stderr.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			err := runStandalone(ctx, c, &f)
+			if err != nil {
+				fmt.Fprintln(c.OutOrStdout(), "false")
+			}
+			return err
+		},
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		fmt.Fprintln(c.OutOrStdout(), "false")
+		return &core.Error{Code: core.Invalid, Message: err.Error()}
+	})
+	fl := c.Flags()
+	fl.StringVar(&f.dir, "dir", "", "`folder` of everything it writes (default: the user's state folder)")
+	fl.BoolVar(&f.detach, "detach", false, "return when the cluster is ready and leave it running")
+	fl.IntVar(&f.Nodes, "nodes", 0, "emulate so many nodes (default: the machine itself is the node)")
+	fl.StringVar(&f.NodeNames, "node-names", "", "names of emulated nodes: `n[001-008]`")
+	fl.StringVar(&f.Prefix, "node-prefix", "n", "emulated nodes are called PREFIX1, PREFIX2, …")
+	fl.StringSliceVar(&f.Features, "features", nil, "features of the nodes")
+	fl.StringVar(&f.Listen, "listen", "", "open the HTTP API on `HOST:PORT`: plain on loopback, TLS elsewhere")
+	fl.StringVar(&f.Store, "store", "", "`URL` of the store (default: SQLite in DIR)")
+	fl.StringVar(&f.Config, "config", "", "config `file` (default DIR/config.yml, if there is one)")
+	fl.StringArrayVar(&f.Set, "set", nil, "a setting, `KEY=VALUE`: timers.heartbeat=100ms")
+	fl.StringVar(&f.Cgroup, "cgroup", "", "none: work without cgroups")
+	fl.DurationVar(&f.timeout, "timeout", 60*time.Second, "how long the cluster may take to become ready")
+	f.Hardware.add(c)
+	fl.IntVar(&f.ready, "ready-fd", 0, "")
+	_ = fl.MarkHidden("ready-fd") // it exists
+	return c
+}
+
+// runStandalone starts the cluster here, or in a process of its own.
+func runStandalone(ctx context.Context, c *cobra.Command, f *standaloneFlags) error {
+	if err := f.settle(c); err != nil {
+		return err
+	}
+	if f.detach {
+		return f.start(ctx, c.OutOrStdout())
+	}
+	report := func(exports string) error {
+		_, err := io.WriteString(c.OutOrStdout(), exports)
+		return err
+	}
+	if f.ready == 0 {
+		return f.run(ctx, os.Stderr, report)
+	}
+	syscall.CloseOnExec(f.ready) // agents outlive us: in their hands the pipe would stay open when we are killed
+	pipe := os.NewFile(uintptr(f.ready), "ready")
+	err := f.run(ctx, os.Stderr, func(exports string) error {
+		return errors.Join(json.NewEncoder(pipe).Encode(started{Exports: exports}), pipe.Close())
+	})
+	if err != nil {
+		_ = json.NewEncoder(pipe).Encode(started{Error: err.Error()}) // closed, if it was ready before
+	}
+	return err
+}
+
+// started is what a detached cluster tells the process that started it.
+type started struct {
+	Exports string `json:"exports,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// settle checks the flags, makes DIR, and takes what was not given from an earlier start.
+func (f *standaloneFlags) settle(c *cobra.Command) error {
+	var err error
+	if f.dir, err = stateDir(f.dir); err != nil {
+		return err
+	}
+	if err := f.recall(c); err != nil {
+		return err
+	}
+	if f.NodeNames != "" {
+		names, err := hostlist.Expand(f.NodeNames, maxNodes)
+		if err != nil {
+			return core.Errorf(core.Invalid, "--node-names %s: %v", f.NodeNames, err)
+		}
+		if c.Flags().Changed("nodes") && f.Nodes != len(names) {
+			return core.Errorf(core.Invalid, "--node-names %s are %d names, --nodes %d", f.NodeNames, len(names), f.Nodes)
+		}
+		f.Nodes = len(names)
+	}
+	if f.Nodes < 0 || f.Nodes > maxNodes {
+		return core.Errorf(core.Invalid, "--nodes %d: at most %d can be emulated; 0 is the machine itself", f.Nodes, maxNodes)
+	}
+	if !hostlist.Valid(f.Prefix + "1") {
+		return core.Errorf(core.Invalid, "--node-prefix %s: not the beginning of a node's name", f.Prefix)
+	}
+	if _, err := f.Hardware.override(); err != nil {
+		return err
+	}
+	if longest := filepath.Join(f.dir, "nodes", strings.Repeat("x", f.nameWidth()), "keeper.sock"); len(longest) > 107 {
+		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters", f.dir)
+	}
+	for _, dir := range []string{f.dir, filepath.Join(f.dir, "log"), filepath.Join(f.dir, "nodes")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *standaloneFlags) nameWidth() int {
+	w := len(f.Prefix) + len(strconv.Itoa(max(1, f.Nodes)))
+	if f.NodeNames != "" {
+		w = len(f.NodeNames)
+	} else if f.Nodes == 0 {
+		name, err := shortHostname()
+		if err == nil {
+			w = len(name)
+		}
+	}
+	return w
+}
+
+func (f *standaloneFlags) savedFile() string { return filepath.Join(f.dir, "standalone.json") }
+
+// recall takes the flags that were not given from the last start in DIR.
+func (f *standaloneFlags) recall(c *cobra.Command) error {
+	b, err := os.ReadFile(f.savedFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var old standaloneFlags
+	if err := json.Unmarshal(b, &old); err != nil {
+		return fmt.Errorf("%s: %w", f.savedFile(), err)
+	}
+	given := c.Flags().Changed
+	if given("nodes") || given("node-names") || given("node-prefix") {
+		old.Nodes, old.NodeNames, old.Prefix = f.Nodes, f.NodeNames, f.Prefix
+	}
+	new := *f
+	*f = old
+	f.dir, f.detach, f.timeout, f.ready = new.dir, new.detach, new.timeout, new.ready
+	h, n := &f.Hardware, &new.Hardware
+	for flag, take := range map[string]func(){
+		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
+		"store": func() { f.Store = new.Store }, "config": func() { f.Config = new.Config },
+		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup },
+		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
+		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
+		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
+	} {
+		if given(flag) {
+			take()
+		}
+	}
+	return nil
+}
+
+func (f *standaloneFlags) save() error {
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.savedFile(), append(b, '\n'), 0o644)
+}
+
+// stateDir is the folder given, or the user's state folder.
+func stateDir(dir string) (string, error) {
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(base) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", core.Errorf(core.Invalid, "there is no home folder to work in: give --dir")
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "bireme")
+	}
+	return filepath.Abs(dir)
+}
+
+// start runs the cluster in a process of its own and returns when it is ready.
+func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	logName := filepath.Join(f.dir, "log", "standalone.log")
+	log, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	from, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	cmd := exec.Command(self, f.args()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{w} // descriptor 3
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // it cleans up and ends
+	defer stop()
+	var s started
+	if err := json.NewDecoder(r).Decode(&s); err != nil {
+		_ = cmd.Wait() // why it ended is in its log
+		return core.Errorf(core.Unavailable, "the cluster did not start: %s", lastLine(logName, from))
+	}
+	if s.Error != "" {
+		_ = cmd.Wait() // it has told why
+		return core.Errorf(core.Unavailable, "%s", s.Error)
+	}
+	_, err = io.WriteString(out, s.Exports)
+	return errors.Join(err, cmd.Process.Release())
+}
+
+func lastLine(name string, from int64) string {
+	b, err := os.ReadFile(name)
+	if err != nil || int64(len(b)) <= from {
+		return "see " + name
+	}
+	lines := bytes.Split(bytes.TrimSpace(b[from:]), []byte{'\n'})
+	return string(lines[len(lines)-1])
+}
+
+// args are the flags as another process is given them.
+func (f *standaloneFlags) args() []string {
+	args := []string{"standalone", "--dir", f.dir, "--ready-fd", "3", "--timeout", f.timeout.String(), "--node-prefix", f.Prefix}
+	if f.NodeNames != "" {
+		args = append(args, "--node-names", f.NodeNames)
+	} else {
+		args = append(args, "--nodes", strconv.Itoa(f.Nodes))
+	}
+	for _, s := range [][2]string{{"listen", f.Listen}, {"store", f.Store}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"features", strings.Join(f.Features, ",")}} {
+		args = append(args, "--"+s[0]+"="+s[1])
+	}
+	for _, s := range f.Set {
+		args = append(args, "--set", s)
+	}
+	return append(args, f.Hardware.args()...)
+}
