@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 
 	lib "modernc.org/sqlite/lib"
@@ -193,10 +192,6 @@ func (c *conn) transaction(begin string, f func() error) error {
 	return err
 }
 
-// rowsAtOnce are the numbers of rows that statements are prepared for. Many rows save the cost of starting a
-// statement; above some tens there is nothing left to save.
-var rowsAtOnce = [...]int{32, 8, 1}
-
 func (e *engine) Apply(ctx context.Context, b *sqlstore.Batch) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -238,38 +233,27 @@ func (c *conn) fence(f sqlstore.Fence) error {
 	return nil
 }
 
+// insert writes rows one by one. A statement of many rows would save little, binding is cheap here, and cost more:
+// SQLite keeps copies of all pages such a statement changes, in case it must be undone half-way.
 func (c *conn) insert(op *sqlstore.Op) error {
-	done := 0
-	for _, size := range rowsAtOnce {
-		if size > op.Rows-done || size > 1 && op.Insert.One != "" {
-			continue
-		}
-		s, err := c.prepare(op.Insert.SQL(size))
-		if err != nil {
-			return err
-		}
-		for ; op.Rows-done >= size; done += size {
-			if err := c.insertRows(s, op.Values(done, done+size)); err != nil {
-				c.release(s)
-				return fmt.Errorf("%s: %w", strings.ToLower(op.Insert.Table), err)
+	s, err := c.prepare(op.Insert.SQL(1))
+	if err != nil {
+		return err
+	}
+	defer c.release(s)
+	for r := range op.Rows {
+		vals := op.Values(r, r+1)
+		for i := range vals {
+			if rc := c.bindValue(s, i+1, &vals[i]); rc != lib.SQLITE_OK {
+				return c.error(rc)
 			}
 		}
-		c.release(s)
-	}
-	return nil
-}
-
-func (c *conn) insertRows(s *stmt, vals []sqlstore.Value) error {
-	for i := range vals {
-		if rc := c.bindValue(s, i+1, &vals[i]); rc != lib.SQLITE_OK {
+		if rc := lib.Xsqlite3_step(c.tls, s.p); rc != lib.SQLITE_DONE {
+			return fmt.Errorf("%s: %w", op.Insert.Table, c.error(rc))
+		}
+		if rc := lib.Xsqlite3_reset(c.tls, s.p); rc != lib.SQLITE_OK {
 			return c.error(rc)
 		}
-	}
-	if rc := lib.Xsqlite3_step(c.tls, s.p); rc != lib.SQLITE_DONE {
-		return c.error(rc)
-	}
-	if rc := lib.Xsqlite3_reset(c.tls, s.p); rc != lib.SQLITE_OK {
-		return c.error(rc)
 	}
 	return nil
 }

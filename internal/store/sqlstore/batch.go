@@ -13,8 +13,10 @@ type Batch struct {
 	Fence Fence
 	Ops   []Op
 
-	vals []Value
-	buf  []byte // documents
+	vals   []Value
+	buf    []byte    // documents
+	packed []byte    // blobs
+	put    []blobKey // what packed holds
 }
 
 // Fence is the statement every write starts with.

@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
-	"bytes"
 	"context"
+	"errors"
+	"math"
 	"slices"
+	"sync"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/store"
@@ -16,58 +18,158 @@ import (
 //   - Equal blobs of neighbours are kept once, which is what a loop of submissions makes.
 //   - A blob may go when no spec of its own shelf refers to it, which a short range of ids tells.
 //
+// Their bytes are written in packs, each of one shelf: a row of a few KiB of its own would waste a third of the pages it
+// fills. A pack goes when no blob of its shelf stands in it any more.
+//
 // Shelf loose holds what no spec refers to: the configurations of runs.
 const (
 	shelfJobs = 512
 	loose     = -1
+	packSize  = 32 << 10 // more would make the reading of one blob slow
 )
 
 func shelfOf(id core.JobID) int64 { return int64(id) / shelfJobs }
 
-var insertBlob = keepFirst("blobs", "shelf, hash", "shelf", "hash", "data")
+var (
+	insertBlob = keepFirst("blobs", "shelf, hash", "shelf", "hash", "pack", "off", "len")
+	insertPack = &Insert{Table: "packs", Cols: []string{"id", "data"}}
+)
 
-func addBlobs(b *Batch, c *core.Changes) {
-	if len(c.Blobs) == 0 {
-		return
+type blobKey struct {
+	shelf int64
+	hash  core.Hash
+}
+
+// recent remembers blobs that were committed lately, so that they are not packed again. Forgetting is harmless: the
+// table keeps the first. It must forget whenever something else than a commit of its epoch may have changed the table.
+type recent struct {
+	mu    sync.Mutex
+	epoch int64
+	keys  map[blobKey]struct{}
+}
+
+const recentMax = 1 << 14
+
+func (r *recent) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch, r.keys = 0, nil
+}
+
+func (r *recent) has(epoch int64, k blobKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch || len(r.keys) > recentMax {
+		r.epoch, r.keys = epoch, map[blobKey]struct{}{}
 	}
-	wanted := make(map[core.Hash]int64, 2*len(c.Specs)) // where it goes; more places if specs on two shelves share it
-	var more []core.SpecRow
-	for _, s := range c.Specs {
-		at := shelfOf(s.ID)
-		for _, h := range [...]core.Hash{s.Spec.Script, s.Spec.Env} {
-			if was, ok := wanted[h]; ok && was != at {
-				more = append(more, s)
-			} else {
-				wanted[h] = at
-			}
-		}
-	}
-	for i := range c.Blobs {
-		blob := &c.Blobs[i]
-		at, ok := wanted[blob.Hash]
-		if !ok {
-			at = loose
-		}
-		addBlob(b, at, blob)
-		for _, s := range more {
-			if other := shelfOf(s.ID); other != at && (s.Spec.Script == blob.Hash || s.Spec.Env == blob.Hash) {
-				addBlob(b, other, blob)
-			}
-		}
-		if ok && slices.ContainsFunc(c.Runs, func(r *core.Run) bool { return r.Config == blob.Hash }) {
-			addBlob(b, loose, blob)
+	_, ok := r.keys[k]
+	return ok
+}
+
+func (r *recent) add(epoch int64, keys []blobKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch == epoch {
+		for _, k := range keys {
+			r.keys[k] = struct{}{}
 		}
 	}
 }
 
-func addBlob(b *Batch, shelf int64, blob *core.Blob) {
+// addBlobs packs the blobs of c that are not there already.
+func addBlobs(b *Batch, c *core.Changes, known *recent) error {
+	if len(c.Blobs) == 0 {
+		return nil
+	}
+	if len(c.Events) == 0 {
+		return errors.New("store: blobs come with the event of what they belong to")
+	}
+	p := packer{b: b, c: c, known: known, index: make(map[core.Hash]int, len(c.Blobs)), at: make([]int64, len(c.Blobs))}
+	total := 0
+	for i := range c.Blobs {
+		p.index[c.Blobs[i].Hash] = i
+		p.at[i] = nowhere
+		total += len(c.Blobs[i].Data)
+	}
+	b.packed = slices.Grow(b.packed, total)
+	for _, s := range c.Specs {
+		p.put(shelfOf(s.ID), s.Spec.Script)
+		p.put(shelfOf(s.ID), s.Spec.Env)
+	}
+	for _, r := range c.Runs {
+		p.put(loose, r.Config)
+	}
+	for i := range c.Blobs {
+		if h := c.Blobs[i].Hash; p.at[p.index[h]] == nowhere {
+			p.put(loose, h)
+		}
+	}
+	p.flush()
+	return nil
+}
+
+const nowhere = math.MinInt64
+
+// packer puts blobs into packs: rows for the blobs first, then rows for the packs.
+type packer struct {
+	b     *Batch
+	c     *core.Changes
+	known *recent
+	index map[core.Hash]int // into c.Blobs
+	at    []int64           // the shelf each was put on last
+	shelf int64             // of the pack being filled, which begins
+	from  int               // here in b.packed
+	packs [][]byte
+}
+
+func (p *packer) put(shelf int64, h core.Hash) {
+	i, ok := p.index[h]
+	if !ok || p.at[i] == shelf {
+		return
+	}
+	p.at[i] = shelf
+	k := blobKey{shelf, h}
+	if p.known.has(p.b.Fence.Epoch, k) {
+		return
+	}
+	b, blob := p.b, &p.c.Blobs[i]
+	used := len(b.packed) - p.from
+	if used > 0 && (shelf != p.shelf || used+len(blob.Data) > packSize) {
+		p.close()
+		used = 0
+	}
+	p.shelf = shelf
+	b.put = append(b.put, k)
+	b.packed = append(b.packed, blob.Data...)
 	b.row(insertBlob)
 	b.int(shelf)
 	b.bytes(blob.Hash[:])
-	if blob.Data == nil {
-		b.bytes([]byte{})
-	} else {
-		b.bytes(blob.Data)
+	b.int(p.pack())
+	b.int(int64(used))
+	b.int(int64(len(blob.Data)))
+}
+
+// pack is the number of the pack being filled. That of the commit's first event is its own for ever.
+func (p *packer) pack() int64 { return p.c.Events[0].Seq<<20 + int64(len(p.packs)) }
+
+func (p *packer) close() {
+	p.packs = append(p.packs, p.b.packed[p.from:len(p.b.packed):len(p.b.packed)])
+	p.from = len(p.b.packed)
+}
+
+func (p *packer) flush() {
+	if len(p.b.put) == 0 {
+		return
+	}
+	p.close()
+	first := p.c.Events[0].Seq << 20
+	for i, data := range p.packs {
+		p.b.row(insertPack)
+		p.b.int(first + int64(i))
+		if data == nil {
+			data = []byte{}
+		}
+		p.b.bytes(data)
 	}
 }
 
@@ -127,9 +229,11 @@ func blobOn(tx Tx, h core.Hash, shelves ...int64) ([]byte, error) {
 	var w where
 	var data, out []byte
 	w.arg(h[:])
-	cond := in(&w, "shelf", shelves, intArg)
+	cond := in(&w, "b.shelf", shelves, intArg)
 	found := false
-	err := tx.Query(`SELECT data FROM blobs WHERE hash = $1 AND `+cond+` LIMIT 1`, w.args, []any{&data}, func() error {
+	text := `SELECT substr(p.data, CAST(b.off AS INTEGER) + 1, CAST(b.len AS INTEGER)) FROM blobs b JOIN packs p ON p.id = b.pack
+ WHERE b.hash = $1 AND ` + cond + ` LIMIT 1`
+	err := tx.Query(text, w.args, []any{&data}, func() error {
 		out, found = append([]byte{}, data...), true
 		return nil
 	})
@@ -139,30 +243,52 @@ func blobOn(tx Tx, h core.Hash, shelves ...int64) ([]byte, error) {
 	return out, err
 }
 
-// sweep removes those of gone that no spec on the shelf refers to any more.
-func sweep(tx Tx, shelf int64, gone [][]byte) error {
-	from, to := shelf*shelfJobs, (shelf+1)*shelfJobs
+// sweep removes the blobs of a shelf that no spec on it refers to any more, and the packs that are empty then.
+func sweep(tx Tx, shelf int64) error {
 	var script, env []byte
-	kept := map[string]bool{}
-	err := tx.Query(`SELECT script, env FROM specs WHERE id >= $1 AND id < $2`, []any{from, to}, []any{&script, &env}, func() error {
-		kept[string(script)], kept[string(env)] = true, true
+	wanted := map[string]bool{}
+	err := tx.Query(`SELECT script, env FROM specs WHERE id >= $1 AND id < $2`, []any{shelf * shelfJobs, (shelf + 1) * shelfJobs},
+		[]any{&script, &env}, func() error {
+			wanted[string(script)], wanted[string(env)] = true, true
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return removeBlobs(tx, shelf, func(h []byte) bool { return wanted[string(h)] })
+}
+
+// removeBlobs removes the blobs of a shelf that are not wanted, and the packs in which none is left.
+func removeBlobs(tx Tx, shelf int64, wanted func(hash []byte) bool) error {
+	var hash []byte
+	var pack int64
+	var gone [][]byte
+	full, touched := map[int64]bool{}, map[int64]bool{}
+	err := tx.Query(`SELECT hash, pack FROM blobs WHERE shelf = $1`, []any{shelf}, []any{&hash, &pack}, func() error {
+		if wanted(hash) {
+			full[pack] = true
+		} else {
+			touched[pack] = true
+			gone = append(gone, slices.Clone(hash))
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(kept) == 0 {
-		_, err := tx.Exec(`DELETE FROM blobs WHERE shelf = $1`, shelf)
-		return err
-	}
-	slices.SortFunc(gone, bytes.Compare)
-	gone = slices.CompactFunc(gone, bytes.Equal)
-	gone = slices.DeleteFunc(gone, func(h []byte) bool { return kept[string(h)] })
 	for chunk := range slices.Chunk(gone, 500) {
 		var w where
 		w.arg(shelf)
 		cond := in(&w, "hash", chunk, func(h []byte) any { return h })
 		if _, err := tx.Exec(`DELETE FROM blobs WHERE shelf = $1 AND `+cond, w.args...); err != nil {
+			return err
+		}
+	}
+	for pack := range touched {
+		if full[pack] {
+			continue
+		}
+		if _, err := tx.Exec(`DELETE FROM packs WHERE id = $1`, pack); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type DB struct {
 	engine Engine
 	batch  sync.Pool // *Batch, for its memory
+	recent recent
 }
 
 var _ store.Store = (*DB)(nil)
@@ -51,19 +52,26 @@ func (db *DB) Commit(ctx context.Context, epoch int64, c *core.Changes) error {
 	if len(c.Events) > 0 {
 		b.Fence.Before = c.Events[0].Seq - 1
 	}
-	if err := addChanges(b, c); err != nil {
+	if err := addChanges(b, c, &db.recent); err != nil {
 		return err
 	}
 	b.done()
 	err := db.engine.Apply(ctx, b)
+	if err == nil {
+		db.recent.add(epoch, b.put)
+		return nil
+	}
+	db.recent.forget()
 	if err == ErrFenced {
 		return db.whyFenced(ctx, epoch, c)
 	}
 	return err
 }
 
-func addChanges(b *Batch, c *core.Changes) error {
-	addBlobs(b, c)
+func addChanges(b *Batch, c *core.Changes, known *recent) error {
+	if err := addBlobs(b, c, known); err != nil {
+		return err
+	}
 	for i := range c.Specs {
 		addSpec(b, &c.Specs[i])
 	}
@@ -100,9 +108,12 @@ func addChanges(b *Batch, c *core.Changes) error {
 // reset empties the batch, keeps its memory within reason and lets go of what it pointed to.
 func (b *Batch) reset() {
 	clear(b.vals)
-	b.Ops, b.vals, b.buf = b.Ops[:0], b.vals[:0], b.buf[:0]
+	b.Ops, b.vals, b.buf, b.packed, b.put = b.Ops[:0], b.vals[:0], b.buf[:0], b.packed[:0], b.put[:0]
 	if cap(b.buf) > 4<<20 {
 		b.buf = nil
+	}
+	if cap(b.packed) > 8<<20 {
+		b.packed = nil
 	}
 }
 

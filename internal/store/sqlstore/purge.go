@@ -17,6 +17,7 @@ const (
 
 // Purge removes a bounded batch.
 func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now core.Time) (removed int, more bool, err error) {
+	defer db.recent.forget()
 	err = db.engine.Write(ctx, func(tx Tx) error {
 		removed, more = 0, false
 		if err := fence(tx, epoch); err != nil {
@@ -119,16 +120,14 @@ func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 func purgeSpecs(tx Tx, specs []int64) error {
 	var w where
 	var id int64
-	var script, env []byte
 	var unused []int64
-	gone := map[int64][][]byte{} // by shelf
-	text := `SELECT s.id, s.script, s.env FROM specs s WHERE ` + in(&w, "s.id", specs, intArg) + `
+	shelves := map[int64]bool{}
+	text := `SELECT s.id FROM specs s WHERE ` + in(&w, "s.id", specs, intArg) + `
  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = s.id)
  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.array_id = s.id)`
-	err := tx.Query(text, w.args, []any{&id, &script, &env}, func() error {
+	err := tx.Query(text, w.args, []any{&id}, func() error {
 		unused = append(unused, id)
-		at := shelfOf(core.JobID(id))
-		gone[at] = append(gone[at], slices.Clone(script), slices.Clone(env))
+		shelves[shelfOf(core.JobID(id))] = true
 		return nil
 	})
 	if err != nil || len(unused) == 0 {
@@ -137,41 +136,34 @@ func purgeSpecs(tx Tx, specs []int64) error {
 	if err := deleteIn(tx, "specs", "id", unused); err != nil {
 		return err
 	}
-	for shelf, hashes := range gone {
-		if err := sweep(tx, shelf, hashes); err != nil {
+	for shelf := range shelves {
+		if err := sweep(tx, shelf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// purgeRuns removes runs that ended long ago and the configurations no other run has.
 func purgeRuns(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Jobs == 0 {
 		return 0, false, nil
 	}
-	var id string
+	n, err := tx.Exec(`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE end_at > 0 AND end_at < $1 ORDER BY created_at LIMIT $2)`,
+		int64(now.Add(-keep.Jobs)), int64(purgeJobs))
+	if err != nil || n == 0 {
+		return 0, false, err
+	}
 	var config []byte
-	var ids []any
-	var configs [][]byte
-	err := tx.Query(`SELECT id, config FROM runs WHERE end_at > 0 AND end_at < $1 ORDER BY created_at LIMIT $2`,
-		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &config}, func() error {
-			ids, configs = append(ids, id), append(configs, slices.Clone(config))
-			return nil
-		})
+	wanted := map[string]bool{}
+	err = tx.Query(`SELECT config FROM runs`, nil, []any{&config}, func() error {
+		wanted[string(config)] = true
+		return nil
+	})
 	if err != nil {
 		return 0, false, err
 	}
-	for i := range ids {
-		if _, err := tx.Exec(`DELETE FROM runs WHERE id = $1`, ids[i]); err != nil {
-			return 0, false, err
-		}
-		_, err := tx.Exec(`DELETE FROM blobs WHERE shelf = $1 AND hash = $2 AND NOT EXISTS (SELECT 1 FROM runs WHERE config = $2)`,
-			int64(loose), configs[i])
-		if err != nil {
-			return 0, false, err
-		}
-	}
-	return len(ids), len(ids) == purgeJobs, nil
+	return int(n), n == purgeJobs, removeBlobs(tx, loose, func(h []byte) bool { return wanted[string(h)] })
 }
 
 func deleteIn(tx Tx, table, column string, ids []int64) error {

@@ -74,20 +74,27 @@ CREATE TABLE runs (
 	name       TEXT   NOT NULL,
 	created_at BIGINT NOT NULL,
 	end_at     BIGINT NOT NULL,
-	config     BYTEA   NOT NULL,
+	config     BYTEA  NOT NULL,
 	doc        TEXT   NOT NULL
 );
 CREATE INDEX runs_created ON runs (created_at);
-CREATE INDEX runs_config ON runs (config);
 
--- Scripts and environments. shelf is a run of neighbouring job ids, so that the index grows at its end although hashes
--- are random; see blobs.go.
+-- Scripts and environments: where each stands, and the packs they stand in. shelf is a run of neighbouring job ids, so
+-- that the index grows at its end although hashes are random; see blobs.go.
 CREATE TABLE blobs (
 	shelf BIGINT NOT NULL,
 	hash  BYTEA  NOT NULL,
-	data  BYTEA  NOT NULL,
+	pack  BIGINT NOT NULL,
+	off   BIGINT NOT NULL,
+	len   BIGINT NOT NULL,
 	PRIMARY KEY (shelf, hash)
 );
+
+CREATE TABLE packs (
+	id   BIGINT PRIMARY KEY,
+	data BYTEA NOT NULL
+);
+ALTER TABLE packs ALTER COLUMN data SET STORAGE EXTERNAL;
 
 CREATE TABLE submit_keys (
 	shelf BIGINT NOT NULL,

@@ -78,17 +78,22 @@ CREATE TABLE runs (
 	doc        TEXT   NOT NULL
 );
 CREATE INDEX runs_created ON runs (created_at);
-CREATE INDEX runs_config ON runs (config);
 
--- Scripts and environments. shelf is a run of neighbouring job ids, so that the index grows at its end although hashes
--- are random; see blobs.go.
+-- Scripts and environments: where each stands, and the packs they stand in. shelf is a run of neighbouring job ids, so
+-- that the index grows at its end although hashes are random; see blobs.go.
 CREATE TABLE blobs (
-	id    INTEGER PRIMARY KEY,
 	shelf BIGINT NOT NULL,
 	hash  BLOB   NOT NULL,
-	data  BLOB   NOT NULL
+	pack  BIGINT NOT NULL,
+	off   BIGINT NOT NULL,
+	len   BIGINT NOT NULL,
+	PRIMARY KEY (shelf, hash)
+) WITHOUT ROWID;
+
+CREATE TABLE packs (
+	id   INTEGER PRIMARY KEY,
+	data BLOB NOT NULL
 );
-CREATE UNIQUE INDEX blobs_hash ON blobs (shelf, hash);
 
 CREATE TABLE submit_keys (
 	shelf BIGINT NOT NULL,
