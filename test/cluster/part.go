@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -105,20 +106,25 @@ func alive(pid int, program string) int {
 	if pid == 0 || !running(pid) {
 		return 0
 	}
-	if argv := cmdline(pid); len(argv) == 0 || filepath.Base(argv[0]) != program {
+	if argv := cmdline(pid); len(argv) > 0 && filepath.Base(argv[0]) != program {
 		return 0
 	}
 	return pid
 }
 
-// running tells whether a process is there and not merely waiting to be collected.
+// running tells whether a process is there and not merely waiting to be collected. While threads of it remain, what it
+// held is not released, though its first thread is a zombie.
 func running(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 18 {
+		return false
+	}
+	dead := fields[0] == "Z" || fields[0] == "X"
+	return !dead || fields[17] != "1" && fields[17] != "0"
 }
 
 func cmdline(pid int) []string {
