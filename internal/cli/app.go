@@ -42,7 +42,8 @@ func (a *App) Run(ctx context.Context, args []string) int {
 		err = usagef("%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
 	}
 	var status *statusError
-	if err != nil && !errors.As(err, &status) {
+	interrupted := errors.Is(err, context.Canceled) // whoever did it knows
+	if err != nil && !errors.As(err, &status) && !interrupted {
 		fmt.Fprintln(a.Err, message(err))
 	}
 	return exitCode(err)

@@ -49,7 +49,7 @@ func (o *psOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := client.JobsQuery{History: o.all || o.last > 0, Limit: o.last}
+	q := client.JobsQuery{History: o.all || o.last > 0}
 	if o.project != "" {
 		q.Projects = []string{o.project}
 	}
@@ -98,7 +98,7 @@ func nextChange(ctx context.Context, c *client.Client, seq int64) error {
 }
 
 func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQuery) (int64, error) {
-	list, err := listJobs(ctx, c, q)
+	list, err := o.list(ctx, c, q)
 	if err != nil {
 		return 0, err
 	}
@@ -111,6 +111,29 @@ func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQu
 		t.row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j), fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j))
 	}
 	return list.Seq, t.write(o.app.Out)
+}
+
+// list asks for the jobs to show. For the last N it looks back further and further, because the server gives the oldest
+// first and all of history may be long.
+func (o *psOptions) list(ctx context.Context, c *client.Client, q client.JobsQuery) (*client.BriefList, error) {
+	if o.last == 0 {
+		return listJobs(ctx, c, q)
+	}
+	const day = 24 * time.Hour
+	for back := time.Hour; ; back *= 24 {
+		q.Since = o.app.Now().Add(-back)
+		if back > 60*day {
+			q.Since = time.Time{}
+		}
+		list, err := listJobs(ctx, c, q)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(list.Jobs); n >= o.last || q.Since.IsZero() {
+			list.Jobs = list.Jobs[max(0, n-o.last):]
+			return list, nil
+		}
+	}
 }
 
 // listJobs asks for live jobs in short, or with history in full and shortens here.
