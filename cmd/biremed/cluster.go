@@ -96,11 +96,26 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if c.cfg, err = config.Load(file, append(set, c.f.Set...)...); err != nil {
 		return err
 	}
+	c.declareNodes()
 	if os.Geteuid() == 0 {
 		c.noteUnreachable()
 	}
 	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}}, client.WithTimeout(5*time.Second))
 	return err
+}
+
+// declareNodes makes emulated nodes known in the order of their names, before they connect in any order: listings keep it,
+// and so does the scheduler among equals. The config file may have said something about them.
+func (c *cluster) declareNodes() {
+	known := map[core.NodeName]bool{}
+	for _, n := range c.cfg.CoreNodes() {
+		known[n.Name] = true
+	}
+	for _, n := range c.nodes {
+		if n.Emulated() && !known[n.Name] {
+			c.cfg.Nodes = append(c.cfg.Nodes, config.Node{Names: string(n.Name), Features: c.f.Features})
+		}
+	}
 }
 
 // noteUnreachable warns when jobs of other users could not reach their temporary directories and sockets.
