@@ -81,6 +81,7 @@ func (a *API) table() []route {
 		route{method: "GET", path: "/agent/v1/connect", handle: a.agentConnect, open: true},
 		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.stepStream, open: true},
 		route{method: "GET", path: "/metrics", handle: a.serveMetrics, open: true},
+		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.profile},
 	)
 }
 
