@@ -1,0 +1,238 @@
+package step
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// audience says who gets a signal.
+type audience int
+
+const (
+	everyone   audience = iota
+	shellOnly           // the task itself, not its children
+	notTheTask          // its children only
+)
+
+// arm sets the deadlines of a step from its limit, its start and the time it was suspended.
+func (s *step) arm() {
+	k := s.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.timers.cancel(s.warnT)
+	k.timers.cancel(s.limitT)
+	s.warnT, s.limitT = nil, nil
+	if !s.started || s.exited != nil || s.limit <= 0 || s.job.suspended != 0 || s.end.cause != wire.CauseNone {
+		return
+	}
+	at := s.begun + s.slept + s.limit
+	s.limitT = k.timers.at(at, func() {
+		s.terminate(end{cause: wire.CauseTimeout, message: "time limit reached", notice: "DUE TO TIME LIMIT"})
+	})
+	if s.l.Time.WarnSignal > 0 && !s.warned {
+		s.warnT = k.timers.at(at-s.l.Time.WarnBefore, s.warn)
+	}
+}
+
+// warn sends the signal that a job asked for ahead of its limit.
+func (s *step) warn() {
+	s.k.mu.Lock()
+	again := s.warned
+	s.warned = true
+	s.k.mu.Unlock()
+	if again {
+		return
+	}
+	sig := unix.Signal(s.l.Time.WarnSignal)
+	batch := s.key.Step == wire.BatchStep
+	switch {
+	case batch && s.l.Time.WarnBatch:
+		_ = s.signal(sig, shellOnly)
+	case batch || s.l.Time.WarnBatch:
+		// As Slurm: without B: every step but the batch shell, with it nothing but that.
+	default:
+		_ = s.signal(sig, everyone)
+	}
+}
+
+// terminate begins to end a step: TERM, after a grace KILL. The first reason counts; a later one may only hasten it.
+func (s *step) terminate(e end) {
+	k := s.k
+	k.mu.Lock()
+	if s.exited != nil || s.killed {
+		k.mu.Unlock()
+		return
+	}
+	first := s.end == (end{})
+	if first {
+		s.end = e
+	} else {
+		s.end.grace = e.grace
+	}
+	if e.grace == 0 {
+		s.end.grace = s.l.Time.KillGrace
+	}
+	if s.end.grace == 0 {
+		s.end.grace = 30 * time.Second
+	}
+	started := s.started
+	again := !first && s.end.grace >= 0
+	k.mu.Unlock()
+	if !started || again {
+		return // start looks again once it has processes
+	}
+	if first {
+		s.sayCancelled(e.notice)
+	}
+	s.hit()
+}
+
+// sayCancelled writes the line users look for.
+func (s *step) sayCancelled(notice string) {
+	if notice != "" {
+		notice = " " + notice
+	}
+	if s.key.Step == wire.BatchStep {
+		s.io.notice("*** JOB %d ON %s CANCELLED AT %s%s ***", s.key.Job, s.key.Node, stamp(), notice)
+		return
+	}
+	s.io.notice("*** STEP %d.%s ON %s CANCELLED AT %s%s ***", s.key.Job, s.key.Step, s.key.Node, stamp(), notice)
+}
+
+// stamp is the time of day as Slurm writes it.
+func stamp() string { return time.Now().Format("2006-01-02T15:04:05") }
+
+// hit carries out what terminate decided.
+func (s *step) hit() {
+	k := s.k
+	k.mu.Lock()
+	grace := s.end.grace
+	if grace < 0 {
+		k.mu.Unlock()
+		s.kill()
+		return
+	}
+	if s.killT == nil {
+		s.killT = k.timers.at(boottime()+grace, s.kill)
+	}
+	frozen := s.job.suspended != 0
+	k.mu.Unlock()
+	if frozen {
+		_ = s.job.suspend(false) // what is frozen gets no signal
+	}
+	_ = s.signal(unix.SIGCONT, everyone)
+	_ = s.signal(unix.SIGTERM, everyone)
+}
+
+// kill is the last word.
+func (s *step) kill() {
+	k := s.k
+	k.mu.Lock()
+	if s.exited != nil || s.killed {
+		k.mu.Unlock()
+		return
+	}
+	s.killed = true
+	frozen := s.job.suspended != 0
+	s.stuckT = k.timers.at(boottime()+s.patience(), func() { close(s.stuck) })
+	k.mu.Unlock()
+	if frozen {
+		_ = s.job.suspend(false)
+	}
+	s.killOnce()
+}
+
+// patience is how long processes may take to die.
+func (s *step) patience() time.Duration {
+	if d := s.l.Time.Unkillable; d > 0 {
+		return d
+	}
+	return s.k.cfg.Unkillable
+}
+
+// killOnce tells every process of the step to die.
+func (s *step) killOnce() {
+	if s.cg != nil {
+		if err := s.cg.Kill(); err != nil {
+			s.k.log.Warn("kill cgroup", "job", s.key.Job, "step", s.key.Step, "err", err)
+		}
+		return
+	}
+	_ = s.signal(unix.SIGKILL, everyone)
+}
+
+// reapRest makes sure that nothing of the step is left and tells whether it succeeded.
+func (s *step) reapRest() bool {
+	if s.empty() {
+		return true
+	}
+	deadline := boottime() + s.patience()
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		s.killOnce()
+		if s.empty() {
+			return true
+		}
+		if boottime() > deadline {
+			return false
+		}
+		tick.Reset(wait)
+		<-tick.C
+	}
+}
+
+func (s *step) empty() bool {
+	if s.cg != nil {
+		empty, err := s.cg.Empty()
+		return empty && err == nil
+	}
+	s.k.mu.Lock()
+	none := len(s.tasks) == 0
+	s.k.mu.Unlock()
+	return none || len(s.procs()) == 0
+}
+
+// procs lists the step's processes.
+func (s *step) procs() []int {
+	if s.cg != nil {
+		list, _ := s.cg.Procs()
+		return list
+	}
+	s.k.mu.Lock()
+	roots := s.pids()
+	s.k.mu.Unlock()
+	return markedProcs(s.key.String(), roots)
+}
+
+// signal sends a signal to processes of the step.
+func (s *step) signal(sig unix.Signal, to audience) error {
+	s.k.mu.Lock()
+	tasks := s.tasks
+	s.k.mu.Unlock()
+	if to == shellOnly {
+		var faults []error
+		for _, c := range tasks {
+			faults = append(faults, s.k.reaper.signal(c, sig))
+		}
+		return errors.Join(faults...)
+	}
+	task := map[int]bool{}
+	for _, c := range tasks {
+		task[c.pid] = true
+	}
+	var faults []error
+	for _, pid := range s.procs() {
+		if to == notTheTask && task[pid] {
+			continue
+		}
+		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,368 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// fork brings the step's tasks to life, or says why not.
+func (s *step) fork() *failure {
+	k, l := s.k, s.l
+	if !k.root && l.Identity.UID != k.uid {
+		return launchFailed(fmt.Errorf("this node runs jobs of uid %d only, not of uid %d", k.uid, l.Identity.UID))
+	}
+	groups, err := k.supplementary(l.Identity)
+	if err != nil {
+		return launchFailed(err)
+	}
+	env := s.environ()
+	if l.Program.LoginEnv {
+		login, err := k.loginEnv(s, groups)
+		if err != nil {
+			return &failure{cause: wire.CauseEnvFailed, code: 1, message: err.Error()}
+		}
+		env = overlay(login, env)
+	}
+	if s.cancelled() {
+		return &failure{cause: wire.CauseCancelled, message: "ended before it started"}
+	}
+	var f *failure
+	k.threads.do(func() { f = s.forkHere(groups, env) })
+	return f
+}
+
+func (s *step) cancelled() bool {
+	s.k.mu.Lock()
+	defer s.k.mu.Unlock()
+	return s.end.cause != wire.CauseNone
+}
+
+// forkHere is fork on a launcher thread.
+func (s *step) forkHere(groups []uint32, env []string) *failure {
+	k, l := s.k, s.l
+	defer func() { _ = unix.Chdir("/") }()
+	if l.Program.Umask != nil && *l.Program.Umask != defaultUmask {
+		unix.Umask(int(*l.Program.Umask & 0o777))
+		defer unix.Umask(defaultUmask)
+	}
+	s.io = newStdio(s)
+	if err := s.io.prepare(); err != nil {
+		return launchFailed(err)
+	}
+	defer s.io.closeTheirs()
+	var chdirErr error
+	err := k.asUser(l.Identity, groups, func() error {
+		dir := l.Program.WorkDir
+		if dir == "" {
+			dir = "/"
+		}
+		if chdirErr = unix.Chdir(dir); chdirErr != nil {
+			dir = "/tmp"
+			if err := unix.Chdir(dir); err != nil {
+				return fmt.Errorf("%s: %w", dir, err)
+			}
+		}
+		return s.io.open(dir)
+	})
+	if err != nil {
+		return launchFailed(err)
+	}
+	if chdirErr != nil { // as Slurm 22.05 and 25.05: goes on in /tmp
+		s.io.notice("couldn't chdir to `%s': %s: going to /tmp instead", l.Program.WorkDir, strerror(chdirErr))
+	}
+	script := ""
+	if len(l.Script) > 0 {
+		if script, err = s.writeScript(); err != nil {
+			return launchFailed(err)
+		}
+	}
+	if s.cg != nil {
+		defer func() {
+			// A thread that stays in a job's cgroup would take the next job there.
+			if err := s.cg.Leave(); err != nil {
+				panic(err.Error())
+			}
+		}()
+		if err := s.cg.Join(); err != nil {
+			return launchFailed(err)
+		}
+	}
+	return s.forkTasks(script, groups, env)
+}
+
+// forkTasks forks each task. If one fails those before it are killed by the caller's cleaning up.
+func (s *step) forkTasks(script string, groups []uint32, env []string) *failure {
+	l := s.l
+	tasks := l.Program.Tasks
+	if len(tasks) == 0 {
+		tasks = []wire.Task{{}}
+	}
+	for i, t := range tasks {
+		argv, taskEnv := l.Program.Argv, env
+		if len(t.Argv) > 0 {
+			argv = t.Argv
+		}
+		if len(t.Env) > 0 {
+			taskEnv = overlay(env, t.Env)
+		}
+		path := script
+		if script != "" {
+			argv = append([]string{script}, argv...)
+		} else if len(argv) == 0 {
+			return launchFailed(errors.New("nothing to run: neither script nor program"))
+		} else {
+			path = findProgram(argv[0], taskEnv)
+		}
+		attr := s.attr(groups)
+		if s.io.tty {
+			attr.Setctty = true
+		}
+		tune := s.tuning(t)
+		attr.Ptrace = tune != nil
+		fds := s.io.fds(i)
+		c := &child{exited: func(status unix.WaitStatus, usage *unix.Rusage) {
+			s.exits <- taskExit{task: i, status: status, usage: *usage}
+		}}
+		if tune != nil {
+			c.stopped = make(chan struct{}, 1)
+		}
+		err := s.k.reaper.fork(c, func() (int, error) {
+			return syscall.ForkExec(path, argv, &syscall.ProcAttr{
+				Env: taskEnv, Sys: attr, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
+			})
+		})
+		if err != nil {
+			s.io.notice("execve(): %s: %s", argv[0], strerror(err))
+			f := &failure{cause: wire.CauseExecFailed, code: 1, message: argv[0] + ": " + err.Error()}
+			var errno syscall.Errno
+			if errors.As(err, &errno) {
+				f.code = int(errno)
+			}
+			return f
+		}
+		s.k.mu.Lock()
+		s.tasks = append(s.tasks, c)
+		s.k.mu.Unlock()
+		if tune != nil {
+			if err := s.release(c, tune); err != nil {
+				return launchFailed(err)
+			}
+		}
+	}
+	return nil
+}
+
+// attr is how a process is born: leader of a session of its own, as the user, inside its cgroup.
+func (s *step) attr(groups []uint32) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true}
+	if s.cg != nil && s.cg.FD() >= 0 {
+		a.UseCgroupFD, a.CgroupFD = true, s.cg.FD()
+	}
+	id := s.l.Identity
+	if s.k.root && (id.UID != 0 || id.GID != 0 || len(groups) > 0) {
+		a.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: groups}
+	}
+	return a
+}
+
+// tuning says what must be set on a process between its birth and its first instruction; nil: nothing.
+func (s *step) tuning(t wire.Task) []func(pid int) error {
+	var list []func(int) error
+	for name, want := range s.l.Limits.RLimits {
+		res, known := rlimitNames[name]
+		if !known {
+			continue
+		}
+		lim := unix.Rlimit{Cur: uint64(want.Soft), Max: uint64(want.Hard)} // -1 is RLIM_INFINITY
+		if lim == s.k.limits[res] {
+			continue
+		}
+		list = append(list, func(pid int) error {
+			if err := unix.Prlimit(pid, res, &lim, nil); err != nil && s.k.root {
+				return fmt.Errorf("limit %s: %w", name, err)
+			}
+			return nil // without root a hard limit cannot be raised: the job gets what there is
+		})
+	}
+	if n := s.l.Program.Nice; n != 0 {
+		list = append(list, func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, n) })
+	}
+	if adj := s.l.Limits.OOMScoreAdj; adj != 0 {
+		list = append(list, func(pid int) error {
+			return os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte(strconv.Itoa(adj)), 0)
+		})
+	}
+	if t.CPUs != "" {
+		set, err := cpuSet(t.CPUs)
+		list = append(list, func(pid int) error {
+			if err != nil {
+				return err
+			}
+			return unix.SchedSetaffinity(pid, &set)
+		})
+	}
+	return list
+}
+
+// release tunes a process that stands still at its exec and lets it go. Only the thread that forked it may.
+func (s *step) release(c *child, tune []func(pid int) error) error {
+	<-c.stopped
+	var faults []error
+	for _, f := range tune {
+		faults = append(faults, f(c.pid))
+	}
+	if err := syscall.PtraceDetach(c.pid); err != nil && !errors.Is(err, unix.ESRCH) {
+		faults = append(faults, fmt.Errorf("let go of process %d: %w", c.pid, err))
+	}
+	return errors.Join(faults...)
+}
+
+// writeScript puts the script where the user can run it. $0 is its path, as under Slurm.
+func (s *step) writeScript() (string, error) {
+	dir := s.job.spool
+	if err := unix.Mkdir(dir, 0o711); err != nil && !errors.Is(err, unix.EEXIST) {
+		return "", fmt.Errorf("%s: %w", dir, err)
+	}
+	name := "script"
+	if s.key.Step != wire.BatchStep {
+		name = "script." + s.key.Step
+	}
+	path := filepath.Join(dir, name)
+	// A child forked meanwhile by another thread would hold the file open for writing, and its exec would fail as "text
+	// file busy". The lock keeps forks out for these few microseconds.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	f, err := unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o700)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	defer unix.Close(f)
+	for b := s.l.Script; len(b) > 0; {
+		n, err := unix.Write(f, b)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+		b = b[n:]
+	}
+	if id := s.l.Identity; s.k.root && (id.UID != 0 || id.GID != 0) {
+		if err := unix.Fchown(f, int(id.UID), int(id.GID)); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return path, nil
+}
+
+// environ is the environment of the step's tasks.
+func (s *step) environ() []string {
+	env := s.l.Environ()
+	own := make([]string, 0, 4)
+	own = append(own, "BIREME_LAUNCH="+s.key.String())
+	if tmp := s.job.tmp; tmp != "" {
+		own = append(own, "TMPDIR="+tmp, "SLURM_TMPDIR="+tmp, "BIREME_TMPDIR="+tmp)
+	}
+	return set(env, own)
+}
+
+// set puts variables into an environment in place; the first of a name is the one programs see, so none may be twice.
+func set(env, vars []string) []string {
+	for _, v := range vars {
+		name := v[:strings.IndexByte(v, '=')+1]
+		if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name) }); i >= 0 && name != "" {
+			env[i] = v
+		} else {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// overlay is set on a copy.
+func overlay(env, vars []string) []string {
+	return set(append(make([]string, 0, len(env)+len(vars)), env...), vars)
+}
+
+// findProgram looks for a program as execvp would. What is not found is returned as it is, for exec to fail on.
+func findProgram(name string, env []string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	path := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = v
+			break
+		}
+	}
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		full := dir + "/" + name
+		var st unix.Stat_t
+		if unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0 {
+			return full
+		}
+	}
+	return name
+}
+
+// strerror is an error's text as C programs print it.
+func strerror(err error) string {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err.Error()
+	}
+	text := []rune(errno.Error())
+	text[0] = unicode.ToUpper(text[0])
+	return string(text)
+}
+
+const rlimitCount = 16
+
+// rlimitNames are the resource limits by the names of Slurm's configuration and ulimit, lower case.
+var rlimitNames = map[string]int{
+	"as": unix.RLIMIT_AS, "core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA,
+	"fsize": unix.RLIMIT_FSIZE, "memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC,
+	"rss": unix.RLIMIT_RSS, "stack": unix.RLIMIT_STACK,
+}
+
+// readRlimits notes what children inherit anyway.
+func (k *Keeper) readRlimits() {
+	for _, res := range rlimitNames {
+		_ = unix.Getrlimit(res, &k.limits[res])
+	}
+	// Go lifts its own soft limit of open files and gives children the old one back, which cannot be read; so a wish for
+	// this one is always carried out.
+	k.limits[unix.RLIMIT_NOFILE] = unix.Rlimit{}
+}
+
+// cpuSet reads a list such as "0-3,8".
+func cpuSet(list string) (unix.CPUSet, error) {
+	var set unix.CPUSet
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		a, err1 := strconv.Atoi(from)
+		b, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil || a < 0 || b < a || b > 4096 {
+			return set, fmt.Errorf("CPU list %q: %q is no range", list, part)
+		}
+		for c := a; c <= b; c++ {
+			set.Set(c)
+		}
+	}
+	return set, nil
+}

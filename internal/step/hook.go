@@ -1,0 +1,173 @@
+package step
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/step/cgroup"
+)
+
+// helper is a program run beside a job: a prolog, an epilog, a login shell.
+type helper struct {
+	argv    []string
+	env     []string
+	attr    *syscall.SysProcAttr
+	cg      *cgroup.Step
+	dir     string
+	timeout time.Duration
+	max     int // bytes of output kept
+}
+
+const maxHookOutput = 4 << 10
+
+// run runs the helper and returns what it wrote, standard output first cut at max.
+func (k *Keeper) runHelper(h helper) ([]byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	done := make(chan unix.WaitStatus, 1)
+	c := &child{exited: func(status unix.WaitStatus, _ *unix.Rusage) { done <- status }}
+	k.threads.do(func() {
+		if h.cg != nil {
+			defer func() {
+				if err := h.cg.Leave(); err != nil {
+					panic(err.Error())
+				}
+			}()
+			if err = h.cg.Join(); err != nil {
+				return
+			}
+		}
+		err = k.reaper.fork(c, func() (int, error) {
+			return syscall.ForkExec(h.argv[0], h.argv, &syscall.ProcAttr{
+				Dir: h.dir, Env: h.env, Sys: h.attr, Files: []uintptr{null.Fd(), w.Fd(), w.Fd()},
+			})
+		})
+	})
+	w.Close()
+	null.Close()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.argv[0], err)
+	}
+	out := make(chan []byte, 1)
+	go func() { // ends when the pipe does, or is closed below
+		b, _ := io.ReadAll(io.LimitReader(r, int64(h.max)))
+		_, _ = io.Copy(io.Discard, r)
+		out <- b
+	}()
+	late := time.NewTimer(h.timeout)
+	defer late.Stop()
+	var status unix.WaitStatus
+	select {
+	case status = <-done:
+		// A daemon it left behind may hold the pipe: what the program itself wrote is there now.
+		_ = r.SetReadDeadline(time.Now().Add(time.Second))
+	case <-late.C:
+		_ = unix.Kill(-c.pid, unix.SIGKILL) // it leads a session, so its group has its number
+		<-done
+		_ = r.SetReadDeadline(time.Now())
+		return <-out, fmt.Errorf("%s: killed after %s", h.argv[0], h.timeout)
+	}
+	b := <-out
+	switch {
+	case status.Signaled():
+		return b, fmt.Errorf("%s: killed by signal %d", h.argv[0], status.Signal())
+	case status.ExitStatus() != 0:
+		return b, fmt.Errorf("%s: exit code %d", h.argv[0], status.ExitStatus())
+	}
+	return b, nil
+}
+
+// hook runs a prolog or epilog.
+func (k *Keeper) hook(j *job, what string, argv []string) error {
+	if len(argv) == 0 {
+		return nil
+	}
+	timeout := j.hooks.Timeout
+	if timeout == 0 {
+		timeout = 5 * time.Minute
+	}
+	env := set([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, j.hooks.Env)
+	if j.tmp != "" {
+		env = set(env, []string{"BIREME_TMPDIR=" + j.tmp})
+	}
+	out, err := k.runHelper(helper{
+		argv: argv, env: env, attr: &syscall.SysProcAttr{Setsid: true}, dir: "/", timeout: timeout, max: maxHookOutput,
+	})
+	if err != nil {
+		if line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte{'\n'}); len(line) > 0 {
+			return fmt.Errorf("%s %w: %s", what, err, line)
+		}
+		return fmt.Errorf("%s %w", what, err)
+	}
+	return nil
+}
+
+// envMark stands before the environment in what a login shell prints: profiles may print, too.
+const envMark = "---bireme-environment---"
+
+// loginEnv is what the user's login shell makes of an empty environment.
+func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
+	id := s.l.Identity
+	shell, home := id.Shell, id.Home
+	if shell == "" || strings.HasSuffix(shell, "/nologin") || strings.HasSuffix(shell, "/false") {
+		shell = "/bin/sh"
+	}
+	if home == "" {
+		home = "/"
+	}
+	timeout := s.l.Program.LoginEnvTimeout
+	if timeout == 0 {
+		timeout = 2 * time.Minute
+	}
+	dir := home
+	if st, err := os.Stat(home); err != nil || !st.IsDir() {
+		dir = "/"
+	}
+	attr := s.attr(groups)
+	out, err := k.runHelper(helper{
+		argv: []string{shell, "-l", "-c", "echo " + envMark + "; exec env -0"},
+		env: []string{
+			"HOME=" + home, "SHELL=" + shell, "USER=" + id.Name, "LOGNAME=" + id.Name,
+			"PATH=/usr/local/bin:/usr/bin:/bin", "BIREME_LAUNCH=" + s.key.String(),
+		},
+		attr: attr, cg: s.cg, dir: dir, timeout: timeout, max: 1 << 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("login environment of %s: %w", nameOr(id.Name, id.UID), err)
+	}
+	_, list, ok := bytes.Cut(out, []byte(envMark+"\n"))
+	if !ok {
+		return nil, fmt.Errorf("login environment of %s: nothing came from %s", nameOr(id.Name, id.UID), filepath.Base(shell))
+	}
+	var env []string
+	for e := range strings.SplitSeq(string(list), "\x00") {
+		if strings.Contains(e, "=") && !strings.HasPrefix(e, "_=") && !strings.HasPrefix(e, "SHLVL=") {
+			env = append(env, e)
+		}
+	}
+	return env, nil
+}
+
+func nameOr(name string, uid uint32) string {
+	if name != "" {
+		return name
+	}
+	return "uid " + strconv.FormatUint(uint64(uid), 10)
+}

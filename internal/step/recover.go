@@ -1,0 +1,153 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// recover cleans up after a keeper that died here, and takes over what it had to tell.
+func (k *Keeper) recover() error {
+	dirs, err := cgroup.Load(k.treeFile())
+	if err != nil {
+		return err
+	}
+	if len(dirs) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), k.cfg.Unkillable)
+		defer cancel()
+		if err := cgroup.Clean(ctx, dirs); err != nil {
+			// The node must not take jobs while old ones may run, so this is the end of the start.
+			return fmt.Errorf("clean up after the keeper before: %w", err)
+		}
+	}
+	k.journal, err = openJournal(filepath.Join(k.cfg.Dir, "journal"))
+	if err != nil {
+		return err
+	}
+	lost := map[wire.Key]*wire.Exited{}
+	for key, e := range k.journal.live {
+		if e.exit == nil {
+			lost[key] = k.lost(key, e.launch)
+		}
+	}
+	// Before the ends are written down: they say that the job is gone, and then nobody would look for its directories.
+	for ref, rec := range k.journal.jobs {
+		if err := k.sweepLost(ref, rec); err != nil {
+			k.log.Warn("clean up after the keeper before", "job", ref.Job, "err", err)
+		}
+		if err := k.journal.add(&record{T: recDone, Job: &ref}); err != nil {
+			return err
+		}
+	}
+	for _, x := range lost {
+		if err := k.journal.add(&record{T: recExit, Exit: x}); err != nil {
+			return err
+		}
+	}
+	for key, e := range k.journal.live {
+		k.steps[key] = &step{k: k, l: &wire.Launch{Key: key}, key: key, exited: e.exit, over: closedChan, job: &job{ref: jobOf(key)}}
+		if e.exit.LogSize > 0 {
+			k.steps[key].io = k.oldLog(key)
+		}
+	}
+	return k.sweepSpool()
+}
+
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// lost makes the end of a step whose keeper died. Its processes are dead: by their cgroup, or by their mark.
+func (k *Keeper) lost(key wire.Key, l launchRecord) *wire.Exited {
+	x := &wire.Exited{
+		Key: key, Signal: int(unix.SIGKILL), Cause: wire.CauseKeeperLost, JobDone: true,
+		Message: "the step keeper died; the job's processes were killed",
+	}
+	if l.Boot == k.bootID {
+		x.Elapsed = boottime() - l.At
+		for range 100 { // each round kills what the round before was too early for
+			list := markedProcs(key.String(), nil)
+			for _, pid := range list {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+			if len(list) == 0 {
+				break
+			}
+		}
+	} else {
+		x.Message = "the node was restarted"
+	}
+	if st, err := os.Stat(filepath.Join(k.logDir(), key.String())); err == nil {
+		x.LogSize = st.Size()
+	}
+	return x
+}
+
+// oldLog finds the log of a step that ended under the keeper before.
+func (k *Keeper) oldLog(key wire.Key) *stdio {
+	path := filepath.Join(k.logDir(), key.String())
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil
+	}
+	file := logFile{fd: -1, path: path, dev: st.Dev, ino: st.Ino, file: true}
+	return &stdio{spec: &wire.Stdio{}, log: path, out: file, err: file}
+}
+
+// sweepLost runs the epilog of a job whose keeper died and removes its directories.
+func (k *Keeper) sweepLost(ref wire.JobRef, rec *launchRecord) error {
+	j := &job{k: k, ref: ref, tmp: rec.Tmp}
+	var faults []error
+	if rec.Hooks != nil {
+		j.hooks = *rec.Hooks
+		done := make(chan struct{})
+		go func() { defer close(done); k.reaper.run() }()
+		for _, argv := range j.hooks.Epilog {
+			faults = append(faults, k.hook(j, "epilog", argv))
+		}
+		k.reaper.close()
+		<-done
+		k.reaper.closing = false
+	}
+	for _, dir := range []string{rec.Tmp, rec.Spool} {
+		if dir != "" {
+			faults = append(faults, removeTree(dir))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// sweepSpool removes scripts and logs that nobody will ask for.
+func (k *Keeper) sweepSpool() error {
+	old, err := os.ReadDir(k.cfg.Spool)
+	if err != nil {
+		return err
+	}
+	for _, e := range old {
+		if strings.HasPrefix(e.Name(), "job") {
+			if err := os.RemoveAll(filepath.Join(k.cfg.Spool, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	logs, err := os.ReadDir(k.logDir())
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for key := range k.steps {
+		wanted[key.String()] = true
+	}
+	for _, e := range logs {
+		if !wanted[e.Name()] {
+			_ = os.Remove(filepath.Join(k.logDir(), e.Name()))
+		}
+	}
+	return nil
+}

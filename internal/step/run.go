@@ -1,0 +1,289 @@
+package step
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+
+	"bireme.dev/bireme/internal/step/cgroup"
+)
+
+// step is one launch on its way.
+type step struct {
+	k        *Keeper
+	l        *wire.Launch
+	key      wire.Key
+	job      *job
+	received time.Duration // boottime
+	cg       *cgroup.Step  // nil: no cgroups
+	io       *stdio
+	over     chan struct{} // closed when it has ended and all is told
+	exits    chan taskExit // one for each task
+	stuck    chan struct{} // closed when its processes do not die
+
+	// Guarded by the keeper's lock.
+	tasks                        []*child
+	left                         int // tasks that run
+	started                      bool
+	begun                        time.Duration // boottime of the start
+	slept                        time.Duration // how long it has been suspended
+	limit                        time.Duration
+	end                          end // why it is being ended from outside
+	killed                       bool
+	warned                       bool
+	exited                       *wire.Exited // set at the end
+	warnT, limitT, killT, stuckT *timer
+}
+
+// end is a reason to end a step, and how.
+type end struct {
+	cause   wire.Cause
+	message string
+	notice  string        // written after "CANCELLED AT <time>"
+	grace   time.Duration // zero: the step's own; negative: none
+}
+
+// taskExit is the end of one task.
+type taskExit struct {
+	task   int
+	status unix.WaitStatus
+	usage  unix.Rusage
+}
+
+// launch takes a step on, once for a key.
+func (k *Keeper) launch(l *wire.Launch) {
+	k.mu.Lock()
+	if old := k.steps[l.Key]; old != nil {
+		x, started, pids := old.exited, old.started, old.pids()
+		took := old.begun - old.received
+		k.mu.Unlock()
+		switch {
+		case x != nil:
+			k.sendExited(old, x)
+		case started:
+			k.sendStarted(l.Key, pids, took)
+		}
+		return
+	}
+	s := &step{
+		k: k, l: l, key: l.Key, received: boottime(), limit: l.Time.Limit,
+		over: make(chan struct{}), exits: make(chan taskExit, max(1, len(l.Program.Tasks))), stuck: make(chan struct{}),
+	}
+	k.steps[l.Key] = s
+	var first, refuse bool
+	s.job, first = k.jobFor(l)
+	refuse = k.ending || s.job.closing
+	s.job.steps[s] = struct{}{}
+	k.work.Add(1)
+	k.mu.Unlock()
+	go func() {
+		defer k.work.Done()
+		s.run(first, refuse)
+	}()
+}
+
+// run is the life of a step.
+func (s *step) run(first, refuse bool) {
+	k := s.k
+	rec := &launchRecord{At: s.received, Boot: k.bootID, Tmp: s.job.tmp, Spool: s.job.spool}
+	if len(s.job.hooks.Epilog) > 0 {
+		rec.Hooks = &s.job.hooks
+	}
+	var f *failure
+	if err := k.journal.add(&record{T: recLaunch, Key: &s.key, Launch: rec}); err != nil {
+		f = launchFailed(err)
+		if first {
+			s.job.failed = f
+			close(s.job.ready)
+		}
+	} else if first {
+		s.job.prepare(s.l)
+	}
+	<-s.job.ready
+	if f == nil {
+		f = s.job.failed
+	}
+	if f == nil && refuse {
+		f = &failure{cause: wire.CauseCancelled, message: "the job is ending"}
+	}
+	if f == nil {
+		f = s.start()
+	}
+	var tasks []taskExit
+	if f == nil {
+		tasks = s.wait()
+	}
+	s.finish(f, tasks)
+}
+
+// start brings the step's processes to life.
+func (s *step) start() *failure {
+	k := s.k
+	if s.job.cg != nil {
+		var err error
+		k.mu.Lock() // steps of one job share its list of places
+		s.cg, err = s.job.cg.Step()
+		k.mu.Unlock()
+		if err != nil {
+			return launchFailed(err)
+		}
+	}
+	if f := s.fork(); f != nil {
+		return f
+	}
+	k.mu.Lock()
+	s.started, s.begun = true, boottime()
+	pids := s.pids()
+	early := s.end.cause != wire.CauseNone // told to end while it was being started
+	k.mu.Unlock()
+	k.sendStarted(s.key, pids, s.begun-s.received)
+	s.arm()
+	if early {
+		s.hit()
+	}
+	return nil
+}
+
+// wait collects the ends of the tasks.
+func (s *step) wait() []taskExit {
+	n := max(1, len(s.l.Program.Tasks))
+	tell := len(s.l.Program.Tasks) > 0
+	list := make([]taskExit, 0, n)
+	for len(list) < n {
+		select {
+		case x := <-s.exits:
+			list = append(list, x)
+			if tell {
+				s.k.send(wire.TypeTaskExited, wire.TaskExited{
+					Key: s.key, Task: x.task, ExitCode: max(x.status.ExitStatus(), 0), Signal: termSignal(x.status),
+				})
+			}
+			if s.l.Program.KillOnBadExit && (x.status.ExitStatus() != 0) && len(list) < n {
+				s.terminate(end{cause: wire.CauseNone, message: "task failed"})
+			}
+		case <-s.stuck:
+			return list
+		}
+	}
+	return list
+}
+
+// finish cleans up after the tasks, or after a start that failed, and tells the end.
+func (s *step) finish(f *failure, tasks []taskExit) {
+	k := s.k
+	k.mu.Lock()
+	for _, t := range []*timer{s.warnT, s.limitT, s.killT} {
+		k.timers.cancel(t)
+	}
+	k.mu.Unlock()
+	empty := s.reapRest()
+	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received}
+	s.account(x, f, tasks)
+	if !empty {
+		x.Cause, x.Message = wire.CauseUnkillable, "processes do not die: "+fmt.Sprint(s.procs())
+	}
+	k.timers.cancel(s.stuckT)
+	payload := s.io.finish(x)
+	if s.l.EndsJob && s.job.finish(s) {
+		x.JobDone, x.EpilogFailed = s.job.stuck == "", s.job.epilogErr
+	}
+	if err := k.journal.add(&record{T: recExit, Exit: x}); err != nil {
+		k.log.Error("the end of a step is known only to this process", "job", s.key.Job, "step", s.key.Step, "err", err)
+	}
+	k.mu.Lock()
+	s.exited = x
+	delete(s.job.steps, s)
+	close(s.over)
+	k.mu.Unlock()
+	k.send(wire.TypeExited, x, payload)
+	// What a launch carried is not needed until the acknowledgement.
+	s.l.Script, s.l.Env = nil, nil
+}
+
+// account fills in how the step ended and what it used.
+func (s *step) account(x *wire.Exited, f *failure, tasks []taskExit) {
+	k := s.k
+	k.mu.Lock()
+	why, started := s.end, s.started
+	if started {
+		x.Started = true
+		x.Elapsed = boottime() - s.begun
+		x.Suspended = s.slept
+		if since := s.job.suspended; since != 0 {
+			x.Suspended += boottime() - max(since, s.begun)
+		}
+	}
+	k.mu.Unlock()
+	for _, t := range tasks {
+		x.ExitCode = max(x.ExitCode, t.status.ExitStatus())
+		if sig := termSignal(t.status); sig > x.Signal {
+			x.Signal, x.CoreDump = sig, t.status.CoreDump()
+		}
+		x.Usage.UserCPU += t.usage.Utime.Nano() / 1000
+		x.Usage.SysCPU += t.usage.Stime.Nano() / 1000
+		x.Usage.MaxRSS = max(x.Usage.MaxRSS, t.usage.Maxrss<<10)
+	}
+	oom := int64(0)
+	if s.cg != nil && started {
+		if u, err := s.cg.Usage(); err != nil {
+			k.log.Warn("usage of a step", "job", s.key.Job, "step", s.key.Step, "err", err)
+		} else {
+			oom = u.OOMKills
+			addCgroup(&x.Usage, u)
+		}
+	}
+	x.Cause, x.Message = why.cause, why.message
+	switch {
+	case f != nil:
+		x.Cause, x.Message, x.ExitCode, x.Signal = f.cause, f.message, f.code, f.signal
+		if why.cause != wire.CauseNone && f.cause == wire.CauseCancelled {
+			x.Cause, x.Message = why.cause, why.message
+		}
+	case oom > 0 && why.cause == wire.CauseNone:
+		x.Cause = wire.CauseOOM
+		x.Message = fmt.Sprintf("out of memory: %d processes killed by the kernel", oom)
+		s.io.notice("Detected %d oom_kill event%s in StepId=%d.%s. Some of the step tasks have been OOM Killed.",
+			oom, plural(oom), s.key.Job, s.key.Step)
+	}
+}
+
+func plural(n int64) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// termSignal is the signal that ended a process, zero if none.
+func termSignal(w unix.WaitStatus) int {
+	if w.Signaled() {
+		return int(w.Signal())
+	}
+	return 0
+}
+
+func (s *step) pids() []int {
+	list := make([]int, len(s.tasks))
+	for i, c := range s.tasks {
+		list[i] = c.pid
+	}
+	return list
+}
+
+func (k *Keeper) sendStarted(key wire.Key, pids []int, took time.Duration) {
+	m := wire.Started{Key: key, Took: took}
+	if len(pids) > 0 {
+		m.PID = pids[0]
+	}
+	if len(pids) > 1 {
+		m.PIDs = pids
+	}
+	k.send(wire.TypeStarted, m)
+}
+
+func (k *Keeper) sendExited(s *step, x *wire.Exited) {
+	k.send(wire.TypeExited, x, s.io.tail(x))
+}

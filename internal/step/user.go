@@ -1,0 +1,63 @@
+package step
+
+import (
+	"fmt"
+	"os/user"
+	"strconv"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// groupCache remembers users' supplementary groups for a short while.
+type groupCache struct {
+	mu   sync.Mutex
+	list map[string]cachedGroups
+}
+
+type cachedGroups struct {
+	groups []uint32
+	until  time.Duration // boottime
+}
+
+const groupsAge = 30 * time.Second
+
+// supplementary gives the groups of a user: those of the launch, else those this node knows.
+func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
+	if len(id.Groups) > 0 {
+		return id.Groups, nil
+	}
+	if !k.root || id.UID == 0 {
+		return nil, nil
+	}
+	name := id.Name
+	if name == "" {
+		name = strconv.FormatUint(uint64(id.UID), 10)
+	}
+	k.groups.mu.Lock()
+	defer k.groups.mu.Unlock()
+	if c, ok := k.groups.list[name]; ok && c.until > boottime() {
+		return c.groups, nil
+	}
+	groups := []uint32{id.GID}
+	u, err := user.LookupId(strconv.FormatUint(uint64(id.UID), 10))
+	if err == nil {
+		ids, err := u.GroupIds()
+		if err != nil {
+			return nil, fmt.Errorf("groups of %s: %w", name, err)
+		}
+		for _, g := range ids {
+			n, err := strconv.ParseUint(g, 10, 32)
+			if err == nil && uint32(n) != id.GID {
+				groups = append(groups, uint32(n))
+			}
+		}
+	}
+	// A uid without a name on this node has its own group and no more.
+	if k.groups.list == nil {
+		k.groups.list = map[string]cachedGroups{}
+	}
+	k.groups.list[name] = cachedGroups{groups: groups, until: boottime() + groupsAge}
+	return groups, nil
+}
