@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -203,4 +204,30 @@ func rss(pid int) int64 {
 	f := strings.Fields(string(b))
 	n, _ := strconv.ParseInt(f[1], 10, 64)
 	return n * int64(os.Getpagesize())
+}
+
+// profile writes a CPU profile of the server over the next d, beside whatever runs, when profiles were asked for. The
+// returned function waits for it.
+func (s *suite) profile(cl *cluster, name string, d time.Duration) (wait func()) {
+	if s.prof == "" {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		resp, err := unixClient(cl.socket()).Get(fmt.Sprintf("http://bireme/debug/pprof/profile?seconds=%d", int(d.Seconds())))
+		if err != nil {
+			progress("profile: %v", err)
+			return
+		}
+		defer resp.Body.Close()
+		f, err := os.Create(filepath.Join(s.prof, name+".pprof"))
+		if err != nil {
+			progress("profile: %v", err)
+			return
+		}
+		defer f.Close()
+		io.Copy(f, resp.Body)
+	}()
+	return func() { <-done }
 }

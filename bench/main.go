@@ -29,7 +29,7 @@ type suite struct {
 	queue int // jobs for squeue
 	rows  []row
 	lim   limits
-	keep  string
+	prof  string // folder for CPU profiles of the server
 	only  []string
 }
 
@@ -41,6 +41,7 @@ func main() {
 	flag.IntVar(&s.jobs, "jobs", 5000, "jobs of `true` in the end-to-end rows")
 	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
 	flag.IntVar(&s.queue, "queue", 50_000, "pending jobs for the squeue row")
+	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "do the same work on the installed Slurm as well, in the same run")
 	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array")
 	flag.Parse()

@@ -105,9 +105,11 @@ func (s *suite) submissions(ctx context.Context) error {
 	s.rate("durable submissions/s, 1 client", float64(n)/took.Seconds(), s.lim.rpc1, "round trips/s", "")
 	n = 20_000
 	cpu := cl.cpu()
+	wait := s.profile(cl, "submit", 3*time.Second)
 	if took, err = cl.load(ctx, n, 32, 1_000_000, hold); err != nil {
 		return err
 	}
+	wait()
 	s.rate("durable submissions/s, 32 clients", float64(n)/took.Seconds(), s.lim.rpc32, "round trips/s", "5,000/s")
 	s.add(row{what: "  server CPU a submission", value: fmt.Sprintf("%.0f µs", (cl.cpu()-cpu).Seconds()*1e6/float64(n))})
 	return nil
@@ -274,6 +276,8 @@ func (s *suite) trueJobs(ctx context.Context) error {
 			if err := os.MkdirAll(filepath.Join(cl.dir, "out"), 0o755); err != nil {
 				return err
 			}
+			wait := s.profile(cl, fmt.Sprintf("true%d", nodes), 5*time.Second)
+			defer wait()
 			cpu, began := cl.cpu(), time.Now()
 			if _, err := cl.load(ctx, s.jobs, 32, 0, func(*client.Submit) {}); err != nil {
 				return err
