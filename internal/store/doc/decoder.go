@@ -200,7 +200,7 @@ func (d *Decoder) uint() uint64 {
 		if c > 9 {
 			break
 		}
-		if n > (math.MaxUint64-9)/10 {
+		if n > math.MaxUint64/10 || n == math.MaxUint64/10 && c > math.MaxUint64%10 {
 			d.fail("number too big")
 			return 0
 		}
@@ -215,10 +215,10 @@ func (d *Decoder) uint() uint64 {
 func (d *Decoder) int() int64 {
 	if d.take('-') {
 		n := d.uint()
-		if n > math.MaxInt64 {
+		if n > -math.MinInt64 {
 			d.fail("number too small")
 		}
-		return -int64(n)
+		return int64(-n)
 	}
 	n := d.uint()
 	if n > math.MaxInt64 {

@@ -22,7 +22,6 @@ type engine struct {
 
 	mu    sync.Mutex // one writer a process, so that they do not wait for the leader row inside the database
 	batch pgx.Batch
-	texts map[*sqlstore.Insert]map[int]string
 }
 
 var _ sqlstore.Engine = (*engine)(nil)
@@ -40,7 +39,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db, err := sqlstore.Open(ctx, &engine{pool: pool, texts: map[*sqlstore.Insert]map[int]string{}})
+	db, err := sqlstore.Open(ctx, &engine{pool: pool})
 	if err != nil {
 		return nil, err
 	}
@@ -144,21 +143,9 @@ func (e *engine) queue(op *sqlstore.Op) {
 			continue
 		}
 		for ; op.Rows-done >= size; done += size {
-			e.batch.Queue(e.text(op.Insert, size), arguments(op.Values(done, done+size))...)
+			e.batch.Queue(op.Insert.SQL(size), arguments(op.Values(done, done+size))...)
 		}
 	}
-}
-
-func (e *engine) text(in *sqlstore.Insert, rows int) string {
-	byRows := e.texts[in]
-	if byRows == nil {
-		byRows = map[int]string{}
-		e.texts[in] = byRows
-	}
-	if byRows[rows] == "" {
-		byRows[rows] = in.SQL(rows)
-	}
-	return byRows[rows]
 }
 
 func arguments(vals []sqlstore.Value) []any {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -85,6 +86,8 @@ type Insert struct {
 	Cols  []string
 	Tail  string
 	One   string
+
+	texts sync.Map // by number of rows
 }
 
 // newInsert makes an Insert that replaces the row with the same key.
@@ -107,11 +110,20 @@ func keepFirst(table, key string, cols ...string) *Insert {
 	return &Insert{Table: table, Cols: cols, Tail: " ON CONFLICT (" + key + ") DO NOTHING"}
 }
 
-// SQL is the statement for a number of rows.
+// SQL is the statement for a number of rows, of which there should be few.
 func (in *Insert) SQL(rows int) string {
 	if in.One != "" {
 		return in.One
 	}
+	if text, ok := in.texts.Load(rows); ok {
+		return text.(string)
+	}
+	text := in.build(rows)
+	in.texts.Store(rows, text)
+	return text
+}
+
+func (in *Insert) build(rows int) string {
 	b := append([]byte(nil), "INSERT INTO "+in.Table+" ("+strings.Join(in.Cols, ", ")+") VALUES "...)
 	for r := range rows {
 		if r > 0 {

@@ -166,7 +166,7 @@ func benchLoad(b *testing.B, s store.Store, jobs int) {
 		}
 	}
 	var img *store.Image
-	before := heap()
+	before, cpu := heap(), cpuTime()
 	for b.Loop() {
 		var err error
 		img = nil
@@ -175,6 +175,7 @@ func benchLoad(b *testing.B, s store.Store, jobs int) {
 		}
 	}
 	b.StopTimer()
+	b.ReportMetric(float64((cpuTime()-cpu).Milliseconds())/float64(b.N), "cpu-ms/op")
 	if len(img.Jobs) != jobs {
 		b.Fatalf("loaded %d jobs", len(img.Jobs))
 	}
