@@ -135,7 +135,7 @@ func FitColumns[R any](cols []Column[R], rows []R) {
 		if !c.Auto || c.Field == nil {
 			continue
 		}
-		c.Width = len(c.Field.Title)
+		c.Width = max(c.Width, len(c.Field.Title))
 		for k := range rows {
 			c.Width = max(c.Width, len(c.Field.Value(&rows[k])))
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,3 +173,15 @@ const maxHosts = 1 << 18
 
 // Hosts expands a hostlist expression.
 func Hosts(expr string) ([]string, error) { return hostlist.Expand(expr, maxHosts) }
+
+// MinJobAge is how long listings of live jobs still show one that has ended, as Slurm's setting of that name.
+const MinJobAge = 5 * time.Minute
+
+// GroupName finds a group's name, or "".
+func GroupName(gid uint32) string {
+	g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
+	if err != nil {
+		return ""
+	}
+	return g.Name
+}

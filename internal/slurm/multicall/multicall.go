@@ -11,6 +11,8 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sacct"
 	"bireme.dev/bireme/internal/slurm/cmd/sbatch"
 	"bireme.dev/bireme/internal/slurm/cmd/scancel"
+	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
+	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
 )
 
@@ -25,12 +27,16 @@ func Lookup(name string) (cmd.Func, bool) {
 		return sacct.Run, true
 	case "scancel":
 		return scancel.Run, true
+	case "sinfo":
+		return sinfo.Run, true
+	case "scontrol":
+		return scontrol.Run, true
 	}
 	return nil, false
 }
 
 // Names are all names that Lookup knows, for links.
-func Names() []string { return []string{"sacct", "sbatch", "scancel", "squeue"} }
+func Names() []string { return []string{"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue"} }
 
 // Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no
 // such command.

@@ -69,7 +69,7 @@ func wrapped(s *core.Spec) { s.From.Command, s.TimeLimit = "", 3600 }
 func arrayTask(index int32) JobOption {
 	return func(j *client.Job) {
 		j.Array = &core.ArrayRef{Base: 4, Task: index, Count: 20, Min: 1, Max: 20, Step: 1}
-		j.Spec.Throttle, j.Spec.IO.Stdout = 4, "slurm-%A_%a.out"
+		j.Eligible, j.Spec.Throttle, j.Spec.IO.Stdout = Day("01:09:00"), 4, "slurm-%A_%a.out"
 	}
 }
 

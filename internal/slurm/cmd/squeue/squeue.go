@@ -27,9 +27,6 @@ const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job
               [-w nodes] [-ahjlrsv]
 `
 
-// recent is how long an ended job stays visible, as Slurm's MinJobAge.
-const recent = 5 * time.Minute
-
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
 	{Long: "all", Short: 'a'}, {Long: "array", Short: 'r'}, {Long: "array-unique"}, {Long: "federation"}, {Long: "hide"}, {Long: "local"},
@@ -305,7 +302,7 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	now := w.Now()
 	q.q.Since = time.Time{}
 	if q.q.History {
-		q.q.Since = now.Add(-recent)
+		q.q.Since = now.Add(-cmd.MinJobAge)
 	}
 	out := bufio.NewWriterSize(w.Out, 64<<10)
 	defer out.Flush()

@@ -1,0 +1,275 @@
+// Package scontrol is the command that shows and changes single records.
+package scontrol
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
+	"    Commands: show ENTITY [ID], update KEY=VALUE..., hold|release|requeue|suspend|resume JOBS,\n" +
+	"              write batch_script JOB [FILE|-], ping, version, exit\n" +
+	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, step\n" +
+	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
+
+var parser = &getopt.Parser{Options: []getopt.Option{
+	{Long: "all", Short: 'a'}, {Long: "details", Short: 'd'}, {Long: "federation"}, {Long: "future", Short: 'F'}, {Long: "help", Short: 'h'},
+	{Long: "hide"}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "local"}, {Long: "cluster", Short: 'M', Arg: getopt.RequiredArg},
+	{Long: "oneliner", Short: 'o'}, {Long: "quiet", Short: 'Q'}, {Long: "uid", Short: 'u', Arg: getopt.RequiredArg}, {Long: "usage"},
+	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'}, {Long: "yaml", Arg: getopt.OptionalArg},
+}}
+
+// session is one invocation.
+type session struct {
+	w     *cmd.World
+	c     *client.Client
+	show  slurm.ShowOptions
+	json  bool
+	quiet bool
+}
+
+// verbs are the commands, in the order in which short forms find them.
+var verbs = []struct {
+	name string
+	run  func(s *session, ctx context.Context, args []string) int
+}{
+	{"show", (*session).showEntity},
+	{"update", (*session).update},
+	{"hold", (*session).hold}, {"uhold", (*session).hold}, {"holdu", (*session).hold},
+	{"release", (*session).release},
+	{"requeue", (*session).requeue}, {"requeuehold", (*session).requeueHold},
+	{"suspend", (*session).suspend}, {"resume", (*session).resume},
+	{"ping", (*session).ping},
+	{"write", (*session).write},
+	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
+	{"help", func(s *session, _ context.Context, _ []string) int { fmt.Fprint(s.w.Out, usage); return 0 }},
+	{"create", (*session).unsupported}, {"delete", (*session).unsupported}, {"reconfigure", (*session).unsupported},
+	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
+	{"top", (*session).unsupported}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
+	{"wait_job", (*session).waitJob},
+}
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	f, ok := w.Parse(parser, args)
+	if !ok {
+		return slurm.ExitError
+	}
+	switch {
+	case f.Has("version"):
+		return w.PrintVersion()
+	case f.Has("help"), f.Has("usage"):
+		fmt.Fprint(w.Out, usage)
+		return 0
+	}
+	s := &session{
+		w: w, json: f.Has("json"), quiet: f.Has("quiet"),
+		show: slurm.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
+	}
+	if len(f.Operands) == 0 {
+		return s.prompt(ctx)
+	}
+	return s.command(ctx, f.Operands)
+}
+
+// client opens the cluster at the first need: hostnames and the like do without.
+func (s *session) client() (*client.Client, error) {
+	if s.c == nil {
+		c, err := s.w.Client()
+		if err != nil {
+			return nil, err
+		}
+		s.c = c
+	}
+	return s.c, nil
+}
+
+func (s *session) command(ctx context.Context, words []string) int {
+	name := strings.ToLower(words[0])
+	for _, v := range verbs {
+		if v.name == name {
+			return v.run(s, ctx, words[1:])
+		}
+	}
+	for _, v := range verbs {
+		if len(name) >= 3 && strings.HasPrefix(v.name, name) {
+			return v.run(s, ctx, words[1:])
+		}
+	}
+	fmt.Fprintf(s.w.Err, "invalid keyword: %s\n", words[0])
+	return slurm.ExitError
+}
+
+// prompt reads commands from standard input.
+func (s *session) prompt(ctx context.Context) int {
+	in := bufio.NewScanner(s.w.In)
+	code := 0
+	for {
+		fmt.Fprint(s.w.Out, "scontrol: ")
+		if !in.Scan() {
+			fmt.Fprintln(s.w.Out)
+			return code
+		}
+		words := strings.Fields(in.Text())
+		switch {
+		case len(words) == 0:
+		case words[0] == "exit" || words[0] == "quit":
+			return code
+		default:
+			code = s.command(ctx, words)
+		}
+	}
+}
+
+func (s *session) unsupported(context.Context, []string) int {
+	fmt.Fprintln(s.w.Err, "Requested operation not supported on this system")
+	return slurm.ExitError
+}
+
+func (s *session) ping(ctx context.Context, _ []string) int {
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		fmt.Fprintf(s.w.Out, "Slurmctld(primary) at %s is DOWN\n", s.w.Host)
+		const stars = "*****************************************"
+		fmt.Fprintf(s.w.Out, "%s\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n%s\n", stars, stars)
+		return slurm.ExitError
+	}
+	fmt.Fprintf(s.w.Out, "Slurmctld(primary) at %s is UP\n", info.Server)
+	return 0
+}
+
+// jobTexts are the words scontrol has for what may be wrong with a job, where they differ from other commands'.
+func jobText(err error) string {
+	switch {
+	case core.ReasonOf(err) == slurm.ReasonJobFinished:
+		return "Job has already finished"
+	case core.CodeOf(err) == core.Denied:
+		return "Invalid user id"
+	case core.CodeOf(err) == core.NotFound && core.ReasonOf(err) == "":
+		return "Invalid job id specified"
+	}
+	return slurm.ErrorText(err)
+}
+
+// each applies an update to jobs named by words or comma lists, and reports those it could not be applied to.
+func (s *session) each(ctx context.Context, words []string, after string, u *client.Update) int {
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	ids, code := s.jobIDs(ctx, c, words)
+	for _, id := range ids {
+		if err := c.UpdateJob(ctx, id, u); err != nil {
+			code = slurm.ExitError
+			if client.Unreachable(err) {
+				return s.w.LoadFailed("slurm_update error", err)
+			}
+			if !s.quiet {
+				fmt.Fprintf(s.w.Err, "%s for job %s\n", jobText(err), id)
+				if after != "" {
+					fmt.Fprintf(s.w.Err, "%s error: %s\n", after, jobText(err))
+				}
+			}
+		}
+	}
+	return code
+}
+
+// jobIDs reads ids, and jobname=NAME as the ids of all live jobs of that name.
+func (s *session) jobIDs(ctx context.Context, c *client.Client, words []string) (ids []string, code int) {
+	if len(words) == 0 {
+		fmt.Fprintln(s.w.Err, "too few arguments for keyword")
+		return nil, slurm.ExitError
+	}
+	for _, word := range cmd.SplitList(strings.Join(words, ",")) {
+		key, value, named := strings.Cut(word, "=")
+		switch {
+		case named && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
+			list, err := c.Briefs(ctx, client.JobsQuery{Names: []string{value}})
+			if err != nil {
+				return nil, s.w.LoadFailed("slurm_load_jobs error", err)
+			}
+			for i := range list.Jobs {
+				ids = append(ids, strconv.FormatInt(int64(list.Jobs[i].ID), 10))
+			}
+			continue
+		case named:
+			word = value
+		}
+		if word == "" || word[0] < '0' || word[0] > '9' {
+			fmt.Fprintf(s.w.Err, "Invalid job id specified: %s\n", word)
+			code = slurm.ExitError
+			continue
+		}
+		ids = append(ids, word)
+	}
+	return ids, code
+}
+
+func (s *session) hold(ctx context.Context, args []string) int {
+	yes := true
+	return s.each(ctx, args, "slurm_suspend", &client.Update{Hold: &yes})
+}
+
+func (s *session) release(ctx context.Context, args []string) int {
+	no := false
+	return s.each(ctx, args, "slurm_suspend", &client.Update{Hold: &no})
+}
+
+func (s *session) requeue(ctx context.Context, args []string) int {
+	return s.each(ctx, skipWord(args, "incomplete"), "", &client.Update{Requeue: true})
+}
+
+func (s *session) requeueHold(ctx context.Context, args []string) int {
+	yes := true
+	return s.each(ctx, skipWord(args, "incomplete"), "", &client.Update{Requeue: true, Hold: &yes})
+}
+
+func (s *session) suspend(ctx context.Context, args []string) int {
+	yes := true
+	return s.each(ctx, args, "slurm_suspend", &client.Update{Suspend: &yes})
+}
+
+func (s *session) resume(ctx context.Context, args []string) int {
+	no := false
+	return s.each(ctx, args, "slurm_suspend", &client.Update{Suspend: &no})
+}
+
+func skipWord(args []string, word string) []string {
+	if len(args) > 0 && strings.EqualFold(args[0], word) {
+		return args[1:]
+	}
+	return args
+}
+
+// waitJob returns when a job has its nodes: at once for a running job.
+func (s *session) waitJob(ctx context.Context, args []string) int {
+	c, err := s.client()
+	if err != nil || len(args) == 0 {
+		return slurm.ExitError
+	}
+	list, err := c.Job(ctx, args[0])
+	if err != nil {
+		return s.w.LoadFailed("slurm_load_jobs error", err)
+	}
+	if len(list.Jobs) > 0 && list.Jobs[0].State.Final() {
+		fmt.Fprintf(s.w.Err, "Job %s has already finished\n", args[0])
+		return slurm.ExitError
+	}
+	return 0
+}

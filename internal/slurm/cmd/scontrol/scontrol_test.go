@@ -1,0 +1,201 @@
+package scontrol
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
+)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // the recordings were made in UTC
+	os.Exit(m.Run())
+}
+
+func lab() *slurmtest.Cluster {
+	c := slurmtest.Lab()
+	on := slurmtest.On("n001", 1)
+	c.Script = "#!/bin/bash\n#SBATCH --job-name=sleeper\n#SBATCH --time=10\nsleep 600\n"
+	long := slurmtest.With(func(s *core.Spec) { s.TimeLimit = 3600 })
+	c.Jobs = append(c.Jobs,
+		slurmtest.Job(78, "fail.sh", "01:14:59", slurmtest.Running("01:14:59", on), slurmtest.Ended("01:15:00", core.Failed, core.Exit{Code: 3}), long,
+			func(j *client.Job) {
+				j.Reason, j.Priority, j.Spec.From.Command = core.ReasonNonZeroExit, 3496, "/tmp/golden/fail.sh"
+			}),
+		slurmtest.Job(82, "wrap", "01:15:04", slurmtest.Running("01:15:05", on), slurmtest.Ended("01:15:10", core.Completed, core.Exit{}), long,
+			func(j *client.Job) { j.Priority, j.Spec.From.Command = 3496, "" }))
+	return c
+}
+
+func TestAgainstRecordings(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args   string
+		at     string
+		change func(c *slurmtest.Cluster)
+	}{
+		"scontrol-ping":                    {args: "ping"},
+		"scontrol-show-partition":          {args: "show partition"},
+		"scontrol-show-partition-oneliner": {args: "-o show partition main"},
+		"scontrol-show-node-idle":          {args: "show node n001"},
+		"scontrol-show-node-alloc": {args: "show node n001", change: func(c *slurmtest.Cluster) {
+			c.Nodes[0].State, c.Nodes[0].AllocCPUs, c.Nodes[0].AllocMem = "MIXED", 34, 970*core.MiB
+			c.Nodes[0].AllocGres = []core.Gres{{Name: "gpu", Type: "a100", Count: 4}}
+		}},
+		"scontrol-show-hostnames":        {args: "show hostnames n[001-003,007]"},
+		"scontrol-show-hostlist":         {args: "show hostlist n001,n002,n003,n007"},
+		"scontrol-show-job-running":      {args: "show job 1", at: "01:10:22"},
+		"scontrol-show-job-d":            {args: "-d show job 1", at: "01:10:22"},
+		"scontrol-show-job-oneliner":     {args: "-o show job 1", at: "01:10:22"},
+		"scontrol-show-job-pending":      {args: "show job 13"},
+		"scontrol-show-job-array":        {args: "show job 4", at: "01:10:23"},
+		"scontrol-show-job-array-task":   {args: "show job 4_2", at: "01:10:23"},
+		"scontrol-show-job-gpu":          {args: "-d show job 14", at: "01:10:23"},
+		"scontrol-show-job-dep":          {args: "show job 11"},
+		"scontrol-show-job-comment":      {args: "show job 19", at: "01:10:24"},
+		"scontrol-show-job-bad":          {args: "show job 999999"},
+		"scontrol-show-job-failed":       {args: "show job 78"},
+		"scontrol-show-job-completed":    {args: "show job 82"},
+		"scontrol-show-reservation-none": {args: "show reservation"},
+		"scontrol-show-licenses":         {args: "show licenses"},
+		"scontrol-show-topology":         {args: "show topology"},
+		"scontrol-bad-subcommand":        {args: "frobnicate"},
+		"scontrol-update-unknown-key":    {args: "update jobid=1 Foo=bar"},
+		"scontrol-update-bad":            {args: "update jobid=1 NumNodes=99"},
+		"scontrol-update-node-bad":       {args: "update nodename=nope state=idle"},
+		"scontrol-drain-noreason":        {args: "update nodename=n004 state=drain"},
+		"scontrol-write-batch":           {args: "write batch_script 1 -"},
+		"scontrol-update-denied": {args: "update jobid=1 TimeLimit=5", change: func(c *slurmtest.Cluster) {
+			c.Refuse = core.Errorf(core.Denied, "not yours")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, code := slurmtest.Golden(t, name)
+			c := lab()
+			if tc.at != "" {
+				c.Now = slurmtest.Day(tc.at).Go().UTC()
+			}
+			if tc.change != nil {
+				tc.change(c)
+			}
+			got := c.Start(t).Run(t, "scontrol", Run, strings.Fields(tc.args))
+			if d := cmp.Diff(lines(want), lines(got.Err+got.Out)); d != "" || got.Code != code {
+				t.Errorf("code %d, want %d (-want +got)\n%s", got.Code, code, d)
+			}
+		})
+	}
+}
+
+// lines blanks what no listing of ours knows: when a scheduler last looked, and which; where backfill plans to start a job.
+func lines(text string) []string {
+	list := slurmtest.Lines(text)
+	for i, l := range list {
+		if k := strings.Index(l, "LastSchedEval="); k >= 0 {
+			rest := ""
+			if e := strings.Index(l, " Partition="); e > 0 {
+				rest = l[e:]
+			}
+			list[i] = l[:k] + rest
+		}
+		list[i] = strings.TrimSuffix(list[i], " SchedNodeList=n[001-008]")
+	}
+	return list
+}
+
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	want, code := slurmtest.Golden(t, "down-scontrol-ping")
+	got := (*slurmtest.Cluster)(nil).Run(t, "scontrol", Run, []string{"ping"})
+	if got.Out != want || got.Code != code {
+		t.Errorf("got %d %q, want %d %q", got.Code, got.Out, code, want)
+	}
+}
+
+func TestStepsOfRunningJobs(t *testing.T) {
+	t.Parallel()
+	text, _ := slurmtest.Golden(t, "scontrol-show-step")
+	first, _, _ := strings.Cut(text, "\n\n")
+	got := lab().Start(t).Run(t, "scontrol", Run, []string{"show", "step", "1.batch"})
+	if got.Out != first+"\n\n" {
+		t.Errorf("got\n%s\nwant\n%s", got.Out, first)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args  string
+		jobs  []client.Update
+		nodes []client.UpdateNode
+		err   string
+		code  int
+	}{
+		{args: "hold 1 2", jobs: []client.Update{{Hold: ptr(true)}, {Hold: ptr(true)}}},
+		{args: "release 1", jobs: []client.Update{{Hold: ptr(false)}}},
+		{args: "requeue 1,2", jobs: []client.Update{{Requeue: true}, {Requeue: true}}},
+		{args: "suspend 1", jobs: []client.Update{{Suspend: ptr(true)}}},
+		{args: "resume jobname=sleeper", jobs: []client.Update{{Suspend: ptr(false)}}},
+		{args: "update jobid=1 TimeLimit=30 Nice=5 Comment=changed", jobs: []client.Update{{TimeLimit: ptr(core.Seconds(1800)), Nice: ptr(int32(5)), Comment: ptr("changed")}}},
+		{args: "update JobId=1 TimeLimit+=5", jobs: []client.Update{{TimeLimit: ptr(core.Seconds(900))}}},
+		{args: "update jobid=1 priority=0", jobs: []client.Update{{Hold: ptr(true)}}},
+		{args: "update nodename=n[001-002] state=drain reason=x", nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}}},
+		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume"}}},
+		{args: "hold 99999", err: "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n", code: 1},
+		{args: "requeue 99999", err: "Invalid job id specified for job 99999\n", code: 1},
+		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"\n", code: 1},
+		{args: "show node zz", err: "Node zz not found\n", code: 1},
+		{args: "show partition zz", err: "Partition zz not found\n", code: 1},
+	} {
+		c := lab().Start(t)
+		got := c.Run(t, "scontrol", Run, strings.Fields(tc.args))
+		if d := cmp.Diff(tc.jobs, c.Updates); d != "" {
+			t.Errorf("%s: jobs (-want +got)\n%s", tc.args, d)
+		}
+		if d := cmp.Diff(tc.nodes, c.NodeUps); d != "" {
+			t.Errorf("%s: nodes (-want +got)\n%s", tc.args, d)
+		}
+		if got.Err != tc.err || got.Code != tc.code {
+			t.Errorf("%s: got %+v", tc.args, got)
+		}
+	}
+}
+
+func TestFinishedJob(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	c.Refuse = core.Errorf(core.Conflict, "over").Because("job_finished")
+	got := c.Start(t).Run(t, "scontrol", Run, []string{"requeue", "69"})
+	if got.Err != "Job has already finished for job 69\n" || got.Code != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	got := lab().Start(t).Run(t, "scontrol", Run, nil, func(w *cmd.World) { w.In = strings.NewReader("show hostnames a[1-2]\nping\nquit\n") })
+	if want := "scontrol: a1\na2\nscontrol: Slurmctld(primary) at vm is UP\nscontrol: "; got.Out != want {
+		t.Errorf("got %q", got.Out)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	c.Info.Settings = map[string]string{"SlurmdTimeout": "300 sec"}
+	got := c.Start(t).Run(t, "scontrol", Run, []string{"show", "config"})
+	for _, want := range []string{"Configuration data as of 2026-11-15T01:10:19\n", "ClusterName             = anchor\n", "SlurmdTimeout           = 300 sec\n", "\nSlurmctld(primary) at vm is UP\n"} {
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("%q is not in\n%s", want, got.Out)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package scontrol
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+)
+
+// pair is one KEY=VALUE, KEY+=VALUE or KEY-=VALUE.
+type pair struct {
+	key, value string
+	sign       byte // '+', '-' or 0
+	text       string
+}
+
+func parsePair(word string) (pair, bool) {
+	key, value, ok := strings.Cut(word, "=")
+	p := pair{key: strings.ToLower(key), value: value, text: word}
+	if n := len(p.key); n > 0 && (p.key[n-1] == '+' || p.key[n-1] == '-') {
+		p.sign, p.key = p.key[n-1], p.key[:n-1]
+	}
+	return p, ok && p.key != ""
+}
+
+// update finds out what kind of record is meant by its key.
+func (s *session) update(ctx context.Context, args []string) int {
+	var pairs []pair
+	for _, word := range args {
+		p, ok := parsePair(word)
+		if !ok {
+			fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\n", word)
+			return slurm.ExitError
+		}
+		pairs = append(pairs, p)
+	}
+	for i, p := range pairs {
+		rest := append(append([]pair{}, pairs[:i]...), pairs[i+1:]...)
+		switch {
+		case p.key == "jobid" || p.key == "job":
+			return s.updateJobs(ctx, p.value, rest)
+		case p.key == "nodename" || p.key == "node":
+			return s.updateNodes(ctx, p.value, rest)
+		case strings.HasPrefix(p.key, "partition") || strings.HasPrefix(p.key, "reservation") || p.key == "stepid":
+			fmt.Fprintln(s.w.Err, "slurm_update error: Requested operation not supported on this system")
+			return slurm.ExitError
+		}
+	}
+	fmt.Fprintln(s.w.Err, "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"")
+	return slurm.ExitError
+}
+
+// jobKeys are keys of Slurm's update that we know but cannot change.
+var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask deadline " +
+	"delayboot dependency eligibletime starttime endtime excnodelist extra features gres licenses mailtype mailuser mcslabel mincpusnode " +
+	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer qos reboot reqcores reqnodelist " +
+	"reqsockets reqthreads requeue reservationname resetaccruetime segmentsize sitefactor stderr stdin stdout switches taskspernode " +
+	"threadspec timemin userid wait-for-switch wckey workdir")
+
+func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
+	u := &client.Update{}
+	var relative *pair
+	for i, p := range pairs {
+		switch p.key {
+		case "timelimit":
+			if p.sign != 0 {
+				relative = &pairs[i]
+				continue
+			}
+			limit, ok := timeLimit(p.value)
+			if !ok {
+				fmt.Fprintf(s.w.Err, "Invalid TimeLimit value: %s\nRequest aborted\n", p.value)
+				return slurm.ExitError
+			}
+			u.TimeLimit = &limit
+		case "nice":
+			n, err := strconv.ParseInt(p.value, 10, 32)
+			if err != nil {
+				return s.badValue(p)
+			}
+			nice := int32(n)
+			u.Nice = &nice
+		case "priority":
+			n, err := strconv.ParseUint(p.value, 10, 32)
+			if err != nil {
+				return s.badValue(p)
+			}
+			prio := uint32(n)
+			if prio == 0 { // as Slurm: a priority of 0 is a hold
+				hold := true
+				u.Hold = &hold
+				continue
+			}
+			u.Priority = &prio
+		case "jobname", "name":
+			u.Name = &pairs[i].value
+		case "partition":
+			part := core.PartitionName(p.value)
+			u.Partition = &part
+		case "comment":
+			u.Comment = &pairs[i].value
+		default:
+			for _, key := range jobKeys {
+				if strings.EqualFold(key, p.key) {
+					fmt.Fprintf(s.w.Err, "Requested operation not supported on this system for job %s\n", ids)
+					return slurm.ExitError
+				}
+			}
+			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", p.text)
+			return slurm.ExitError
+		}
+	}
+	if relative != nil {
+		if code := s.addTime(ctx, ids, relative, u); code != 0 {
+			return code
+		}
+	}
+	return s.each(ctx, []string{ids}, "", u)
+}
+
+func (s *session) badValue(p pair) int {
+	fmt.Fprintf(s.w.Err, "Invalid value for %s: %s\nRequest aborted\n", p.key, p.value)
+	return slurm.ExitError
+}
+
+func timeLimit(text string) (core.Seconds, bool) {
+	m, err := grammar.ParseTimeLimit(text)
+	switch {
+	case err != nil:
+		return 0, false
+	case m == grammar.Unlimited:
+		return core.Forever, true
+	}
+	return core.Seconds(m * 60), true
+}
+
+// addTime turns TimeLimit+= and -= into a limit, from the one the job has.
+func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Update) int {
+	delta, ok := timeLimit(p.value)
+	if !ok || delta >= core.Forever {
+		return s.badValue(*p)
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	list, err := c.Job(ctx, id)
+	if err != nil || len(list.Jobs) == 0 {
+		fmt.Fprintf(s.w.Err, "Invalid job id specified for job %s\n", id)
+		return slurm.ExitError
+	}
+	limit := list.Jobs[0].Spec.TimeLimit
+	if limit < core.Forever {
+		if p.sign == '-' {
+			delta = -delta
+		}
+		limit = max(60, limit+delta)
+	}
+	u.TimeLimit = &limit
+	return 0
+}
+
+// nodeActions are the states that can be asked for, in our words.
+var nodeActions = map[string]string{
+	"DRAIN": "drain", "DOWN": "down", "RESUME": "resume", "IDLE": "resume", "UNDRAIN": "undrain",
+}
+
+func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) int {
+	u := &client.UpdateNode{}
+	for _, p := range pairs {
+		switch p.key {
+		case "state":
+			action, ok := nodeActions[strings.ToUpper(p.value)]
+			if !ok {
+				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: DOWN DRAIN IDLE RESUME UNDRAIN\n", p.text)
+				return slurm.ExitError
+			}
+			u.State = action
+		case "reason":
+			u.Reason = p.value
+		default:
+			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", p.text)
+			return slurm.ExitError
+		}
+	}
+	if (u.State == "drain" || u.State == "down") && u.Reason == "" {
+		fmt.Fprintln(s.w.Err, "You must specify a reason when DOWNING or DRAINING a node. Request denied")
+		return slurm.ExitError
+	}
+	names, err := cmd.Hosts(expr)
+	if err != nil || len(names) == 0 {
+		fmt.Fprintln(s.w.Err, "slurm_update error: Invalid node name specified")
+		return slurm.ExitError
+	}
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	for _, name := range names {
+		if err := c.UpdateNode(ctx, core.NodeName(name), u); err != nil {
+			text := slurm.ErrorText(err)
+			if core.CodeOf(err) == core.NotFound {
+				text = "Invalid node name specified"
+			}
+			fmt.Fprintf(s.w.Err, "slurm_update error: %s\n", text)
+			return slurm.ExitError
+		}
+	}
+	return 0
+}

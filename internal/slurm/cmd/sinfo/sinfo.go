@@ -1,0 +1,184 @@
+// Package sinfo is the command that lists partitions and nodes.
+package sinfo
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/getopt"
+)
+
+const usage = "Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]\n" +
+	"             [-S fields] [-o format] [-O Format] [--federation] [--local]\n"
+
+var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
+	{Long: "all", Short: 'a'}, {Long: "dead", Short: 'd'}, {Long: "exact", Short: 'e'}, {Long: "future", Short: 'F'}, {Long: "noheader", Short: 'h'},
+	{Long: "hide"}, {Long: "iterate", Short: 'i', Arg: getopt.RequiredArg}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "long", Short: 'l'},
+	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "nodes", Short: 'n', Arg: getopt.RequiredArg}, {Long: "noconvert"},
+	{Long: "Node", Short: 'N'}, {Long: "format", Short: 'o', Arg: getopt.RequiredArg}, {Long: "Format", Short: 'O', Arg: getopt.RequiredArg},
+	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg}, {Long: "responding", Short: 'r'}, {Long: "list-reasons", Short: 'R'},
+	{Long: "summarize", Short: 's'}, {Long: "sort", Short: 'S', Arg: getopt.RequiredArg}, {Long: "states", Short: 't', Arg: getopt.RequiredArg},
+	{Long: "reservation", Short: 'T'}, {Long: "federation"}, {Long: "local"}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "bg", Short: 'b'}, {Long: "help"}, {Long: "usage"},
+}}
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	f, ok := w.Parse(parser, args)
+	if !ok {
+		return slurm.ExitError
+	}
+	switch {
+	case f.Has("version"):
+		return w.PrintVersion()
+	case f.Has("help"), f.Has("usage"):
+		fmt.Fprint(w.Out, usage)
+		return 0
+	}
+	q, err := newQuery(w, f)
+	if err != nil {
+		return w.Complain(err)
+	}
+	every := time.Duration(0)
+	if f.Has("iterate") {
+		n, err := strconv.Atoi(f.Get("iterate"))
+		if err != nil || n <= 0 {
+			w.Errorf("Error: --iterate=%s", f.Get("iterate"))
+			return slurm.ExitError
+		}
+		every = time.Duration(n) * time.Second
+	}
+	c, err := w.Client()
+	if err != nil {
+		w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	for {
+		if code := show(ctx, w, c, q, f); code != 0 || every == 0 {
+			return code
+		}
+		select {
+		case <-ctx.Done():
+			return 0
+		case <-time.After(every):
+		}
+	}
+}
+
+func fail(w *cmd.World, format string, args ...any) error {
+	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
+}
+
+func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
+	q := slurm.InfoQuery{
+		PerNode: f.Has("Node"), Exact: f.Has("exact"), Reasons: f.Has("list-reasons"), Summary: f.Has("summarize"),
+		Partitions: cmd.SplitList(cmp.Or(f.Get("partition"), w.Getenv("SINFO_PARTITION"))), States: f.List("states"),
+	}
+	for _, word := range q.States {
+		for _, part := range strings.Split(word, "+") {
+			if !slurm.ValidNodeState(part) {
+				return q, fail(w, "Bad state string: %q", word)
+			}
+		}
+	}
+	if f.Has("dead") {
+		q.States = append(q.States, "no_respond")
+	}
+	if f.Has("nodes") {
+		names, err := cmd.Hosts(f.Get("nodes"))
+		if err != nil {
+			return q, fail(w, "Invalid node name %s", f.Get("nodes"))
+		}
+		q.Nodes = names
+	}
+	if f.Has("Format") {
+		cols, err := slurm.ParseLongFormat(slurm.InfoFields, f.Get("Format"))
+		if err != nil {
+			return q, fail(w, "%s", strings.Replace(err.Error(), "job format", "node format", 1))
+		}
+		q.Format = cols
+		return q, nil
+	}
+	format := f.Get("format")
+	long := f.Has("long")
+	switch {
+	case format != "":
+	case f.Has("list-reasons") && long:
+		format = slurm.InfoReasonsLong
+	case f.Has("list-reasons"):
+		format = slurm.InfoReasons
+	case f.Has("summarize"):
+		format = slurm.InfoSummary
+	case f.Has("Node") && long:
+		format = slurm.InfoNodeLong
+	case f.Has("Node"):
+		format = slurm.InfoNode
+	case long:
+		format = slurm.InfoLong
+	default:
+		format = cmp.Or(w.Getenv("SINFO_FORMAT"), slurm.InfoFormat)
+	}
+	cols, bad := slurm.ParseFormat(slurm.InfoFields, format)
+	for _, letter := range bad {
+		w.Errorf("Invalid node format specification: %s", letter)
+	}
+	q.Format = cols
+	return q, nil
+}
+
+func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery, f cmd.Flags) int {
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return w.LoadFailed("slurm_load_partitions", err)
+	}
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return w.LoadFailed("slurm_load_node", err)
+	}
+	slices.SortFunc(list.Nodes, func(a, b client.Node) int { return hostlist.Compare(string(a.Name), string(b.Name)) })
+	out := bufio.NewWriter(w.Out)
+	defer out.Flush()
+	if f.Has("reservation") {
+		fmt.Fprintln(out, "No reservations in the system")
+		return 0
+	}
+	if f.Has("json") {
+		nodes := []slurm.NodeJSON{}
+		for i := range list.Nodes {
+			nodes = append(nodes, slurm.NodeToJSON(&list.Nodes[i]))
+		}
+		return cmd.PrintJSON(out, "nodes", nodes)
+	}
+	if (f.Has("long") || f.Has("iterate")) && !f.Has("noheader") {
+		fmt.Fprintln(out, w.Now().Format("Mon Jan 02 15:04:05 2006"))
+	}
+	rows := slurm.InfoRows(info.Partitions, list.Nodes, q)
+	if f.Has("format") && !mentionsPartition(q.Format) && !q.PerNode {
+		rows = slurm.MergePartitions(rows, q)
+	}
+	slurm.FitColumns(q.Format, rows)
+	if !f.Has("noheader") {
+		out.Write(slurm.AppendHeader(nil, q.Format))
+	}
+	for i := range rows {
+		out.Write(slurm.AppendRow(nil, q.Format, &rows[i]))
+	}
+	return 0
+}
+
+// mentionsPartition tells whether a format prints something of partitions; without, a node is listed once.
+func mentionsPartition(cols []slurm.Column[slurm.InfoRow]) bool {
+	return slices.ContainsFunc(cols, func(c slurm.Column[slurm.InfoRow]) bool {
+		return c.Field != nil && c.Field.Letter != 0 && strings.IndexByte("PRalLsrhgSBIpMi", c.Field.Letter) >= 0
+	})
+}

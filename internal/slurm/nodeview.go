@@ -1,0 +1,318 @@
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+)
+
+// nodeState is a node's state taken apart: base and flags as the API writes them (IDLE+DRAIN, DOWN*).
+type nodeState struct {
+	base  string
+	flags map[string]bool
+}
+
+func parseNodeState(text string) nodeState {
+	s := nodeState{flags: map[string]bool{}}
+	for i, word := range strings.Split(strings.ToUpper(text), "+") {
+		if trimmed, ok := strings.CutSuffix(word, "*"); ok {
+			word, s.flags["NOT_RESPONDING"] = trimmed, true
+		}
+		switch {
+		case i == 0:
+			s.base = word
+		case word == "NO_RESPOND":
+			s.flags["NOT_RESPONDING"] = true
+		default:
+			s.flags[word] = true
+		}
+	}
+	return s
+}
+
+// words are the short and the long form that sinfo prints, as Slurm's order of conditions gives them.
+func (s nodeState) words() (compact, long string) {
+	working := s.base == "ALLOCATED" || s.base == "MIXED" || s.flags["COMPLETING"]
+	switch {
+	case s.flags["MAINT"] || s.flags["MAINTENANCE"]:
+		compact, long = "maint", "maint"
+		if working {
+			compact, long = baseWords(s.base)
+		}
+	case s.flags["DRAIN"] && working:
+		compact, long = "drng", "draining"
+	case s.flags["DRAIN"]:
+		compact, long = "drain", "drained"
+	case s.flags["FAIL"] && working:
+		compact, long = "failg", "failing"
+	case s.flags["FAIL"]:
+		compact, long = "fail", "fail"
+	case s.base == "DOWN":
+		compact, long = "down", "down"
+	case s.flags["COMPLETING"] && s.base == "ALLOCATED":
+		compact, long = "alloc+", "allocated+"
+		return compact, long
+	case s.flags["COMPLETING"]:
+		compact, long = "comp", "completing"
+	case s.flags["PLANNED"] && s.base == "IDLE":
+		compact, long = "plnd", "planned"
+	default:
+		compact, long = baseWords(s.base)
+		if s.flags["PLANNED"] && s.base == "MIXED" {
+			return compact + "-", long + "-"
+		}
+	}
+	if s.flags["NOT_RESPONDING"] {
+		return compact + "*", long + "*"
+	}
+	return compact, long
+}
+
+func baseWords(base string) (compact, long string) {
+	switch base {
+	case "ALLOCATED":
+		return "alloc", "allocated"
+	case "MIXED":
+		return "mix", "mixed"
+	case "FUTURE":
+		return "futr", "future"
+	case "UNKNOWN", "":
+		return "unk", "unknown"
+	}
+	return strings.ToLower(base), strings.ToLower(base)
+}
+
+// rank orders states for sinfo: those that need attention first, then by Slurm's numbers, the greatest first.
+func (s nodeState) rank() int {
+	flag := 0
+	for i, name := range []string{"DRAIN", "NOT_RESPONDING", "PLANNED", "COMPLETING"} {
+		if s.flags[name] {
+			flag = (i + 1) * 10
+		}
+	}
+	return -(flag + map[string]int{"DOWN": 1, "IDLE": 2, "ALLOCATED": 3, "ERROR": 4, "MIXED": 5, "FUTURE": 6}[s.base])
+}
+
+// matches tells whether a filter word of sinfo -t means this state.
+func (s nodeState) matches(word string) bool {
+	word = strings.ToLower(strings.TrimRight(word, "*"))
+	compact, long := s.words()
+	compact, long = strings.TrimRight(compact, "*+-"), strings.TrimRight(long, "*+-")
+	switch word {
+	case "all":
+		return true
+	case "drain", "drained", "draining", "drng":
+		if word == "drain" {
+			return s.flags["DRAIN"]
+		}
+		return compact == word || long == word
+	case "no_respond", "not_responding":
+		return s.flags["NOT_RESPONDING"]
+	case "idle":
+		return s.base == "IDLE" && !s.flags["DRAIN"]
+	case "alloc", "allocated":
+		return s.base == "ALLOCATED"
+	case "mix", "mixed":
+		return s.base == "MIXED"
+	}
+	return compact == word || long == word
+}
+
+// nodeStates are the words sinfo -t takes.
+var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain drained draining drng comp completing fail failing failg " +
+	"future futr maint no_respond not_responding planned plnd resv reserved unk unknown reboot power_down power_up error")
+
+// ValidNodeState tells whether sinfo -t knows a word.
+func ValidNodeState(word string) bool {
+	return contains(nodeStates, strings.ToLower(strings.TrimRight(word, "*")))
+}
+
+// cpuUse is how a node's CPUs stand.
+type cpuUse struct{ alloc, idle, other, total int32 }
+
+func cpusOf(n *client.Node) cpuUse {
+	u := cpuUse{alloc: n.AllocCPUs, total: n.Hardware.CPUs}
+	rest := max(0, u.total-u.alloc)
+	if s := parseNodeState(n.State); s.base == "DOWN" || s.base == "UNKNOWN" || s.base == "FUTURE" || s.flags["DRAIN"] || s.flags["FAIL"] {
+		u.other = rest
+	} else {
+		u.idle = rest
+	}
+	return u
+}
+
+func (u *cpuUse) add(o cpuUse) {
+	u.alloc += o.alloc
+	u.idle += o.idle
+	u.other += o.other
+	u.total += o.total
+}
+
+func (u cpuUse) String() string { return fmt.Sprintf("%d/%d/%d/%d", u.alloc, u.idle, u.other, u.total) }
+
+// nodeUse counts a node once where its state puts it.
+func nodeUse(n *client.Node) cpuUse {
+	switch s := parseNodeState(n.State); {
+	case s.base == "ALLOCATED" || s.base == "MIXED" || s.flags["COMPLETING"]:
+		return cpuUse{alloc: 1, total: 1}
+	case s.base == "IDLE" && !s.flags["DRAIN"] && !s.flags["FAIL"] && !s.flags["NOT_RESPONDING"]:
+		return cpuUse{idle: 1, total: 1}
+	}
+	return cpuUse{other: 1, total: 1}
+}
+
+func hardwareTRES(cpus int32, mem core.Bytes, nodes int32, billing bool, gres []core.Gres) string {
+	words := []string{fmt.Sprintf("cpu=%d", cpus)}
+	if mem > 0 {
+		words = append(words, "mem="+memText(mem))
+	}
+	if nodes > 0 {
+		words = append(words, fmt.Sprintf("node=%d", nodes))
+	}
+	if billing {
+		words = append(words, fmt.Sprintf("billing=%d", cpus))
+	}
+	sums := map[string]int64{}
+	for _, g := range gres {
+		sums[g.Name] += g.Count
+	}
+	for _, name := range sortedKeys(sums) {
+		words = append(words, fmt.Sprintf("gres/%s=%d", name, sums[name]))
+	}
+	return strings.Join(words, ",")
+}
+
+func joinNames[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, w := range list {
+		words[i] = string(w)
+	}
+	return strings.Join(words, ",")
+}
+
+// shape gives sockets, cores a socket and threads a core, guessing one socket where nobody said.
+func shape(h *core.Hardware) (s, c, t int32) {
+	s, t = max(1, h.Sockets), max(1, h.Threads)
+	return s, cmp.Or(h.Cores, max(1, h.CPUs/(s*t))), t
+}
+
+// ShowNode prints a node as scontrol show node of Slurm 22.05 does.
+func ShowNode(n *client.Node, o ShowOptions) string {
+	s, c, t := shape(&n.Hardware)
+	alloc := ""
+	if n.AllocCPUs > 0 || n.AllocMem > 0 {
+		alloc = hardwareTRES(n.AllocCPUs, n.AllocMem, 0, false, n.AllocGres)
+	}
+	freeMem := "N/A"
+	if n.FreeMem > 0 {
+		freeMem = num(mib(n.FreeMem))
+	}
+	features := orNull(strings.Join(n.Features, ","))
+	lines := []string{
+		fmt.Sprintf("NodeName=%s Arch=%s CoresPerSocket=%d ", n.Name, cmp.Or(n.Host.Arch, "(null)"), c),
+		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%.2f", n.AllocCPUs, n.Hardware.CPUs, n.Hardware.CPUs, n.Load),
+		"AvailableFeatures=" + features,
+		"ActiveFeatures=" + features,
+		"Gres=" + orNull(gresText(n.Hardware.Gres)),
+	}
+	if o.Detail {
+		lines = append(lines, "GresDrain=N/A", "GresUsed="+gresUsed(n))
+	}
+	lines = append(lines,
+		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Host.Addr, string(n.Name)), cmp.Or(n.Host.Hostname, string(n.Name)), n.Host.Version),
+		"OS="+n.Host.OS+" ",
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", mib(n.Hardware.Memory), mib(n.AllocMem), freeMem, s),
+		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=%d Owner=N/A MCS_label=N/A", n.State, t, mib(n.Hardware.TmpDisk), max(1, n.Weight)),
+		"Partitions="+joinNames(n.Partitions)+" ",
+		fmt.Sprintf("BootTime=%s SlurmdStartTime=%s", TimeText(n.Host.Boot, "None"), TimeText(n.Host.AgentStart, "None")),
+		"LastBusyTime="+TimeText(n.LastBusy, "Unknown"),
+		"CfgTRES="+hardwareTRES(n.Hardware.CPUs, n.Hardware.Memory, 0, true, n.Hardware.Gres),
+		"AllocTRES="+alloc,
+		"CapWatts=n/a",
+		"CurrentWatts=0 AveWatts=0",
+		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
+	if n.Reason != "" {
+		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"), TimeText(n.ReasonAt, "Unknown")))
+	}
+	return block(lines, o.OneLine)
+}
+
+// gresUsed writes what is in use of each resource a node has; which units is not told by the API.
+func gresUsed(n *client.Node) string {
+	var words []string
+	for _, g := range n.Hardware.Gres {
+		var used int64
+		for _, a := range n.AllocGres {
+			if a.Name == g.Name && (a.Type == g.Type || a.Type == "") {
+				used += a.Count
+			}
+		}
+		name := g.Name
+		if g.Type != "" {
+			name += ":" + g.Type
+		}
+		words = append(words, fmt.Sprintf("%s:%d(IDX:N/A)", name, used))
+	}
+	return orNull(strings.Join(words, ","))
+}
+
+// ShowPartition prints a partition as scontrol show partition of Slurm 22.05 does; nodes are those of the cluster.
+func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string {
+	var cpus, count int32
+	var mem core.Bytes
+	var gres []core.Gres
+	for i := range nodes {
+		n := &nodes[i]
+		if !inPartition(n, p.Name) {
+			continue
+		}
+		count++
+		cpus += n.Hardware.CPUs
+		mem += n.Hardware.Memory
+		gres = append(gres, n.Hardware.Gres...)
+	}
+	maxNodes, maxTime, defTime := "UNLIMITED", "UNLIMITED", "NONE"
+	if p.MaxNodes > 0 {
+		maxNodes = num(p.MaxNodes)
+	}
+	if p.MaxTime > 0 && p.MaxTime < core.Forever {
+		maxTime = grammar.FormatClockLimit(minutes(p.MaxTime))
+	}
+	if p.DefaultTime > 0 {
+		defTime = grammar.FormatClockLimit(minutes(p.DefaultTime))
+	}
+	def, most := "DefMemPerNode=UNLIMITED", "MaxMemPerNode=UNLIMITED"
+	if p.DefMemPerCPU > 0 {
+		def = fmt.Sprintf("DefMemPerCPU=%d", mib(p.DefMemPerCPU))
+	}
+	if p.MaxMemPerNode > 0 {
+		most = fmt.Sprintf("MaxMemPerNode=%d", mib(p.MaxMemPerNode))
+	}
+	return block([]string{
+		"PartitionName=" + string(p.Name),
+		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
+		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
+		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
+		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=NO MaxCPUsPerNode=UNLIMITED", maxNodes, maxTime, p.MinNodes),
+		"Nodes=" + partitionNodes(p, nodes),
+		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
+		"OverTimeLimit=NONE PreemptMode=OFF",
+		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
+		"JobDefaults=(null)",
+		def + " " + most,
+		"TRES=" + hardwareTRES(cpus, mem, count, true, gres),
+	}, o.OneLine)
+}
+
+func inPartition(n *client.Node, p core.PartitionName) bool {
+	for _, name := range n.Partitions {
+		if name == p {
+			return true
+		}
+	}
+	return false
+}

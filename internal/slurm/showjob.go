@@ -1,0 +1,270 @@
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// ShowOptions say how scontrol show prints.
+type ShowOptions struct {
+	OneLine bool
+	Detail  bool
+	Now     core.Time
+	// Group finds a group's name; nil or "": its number.
+	Group func(gid uint32) string
+}
+
+// block joins the lines of a record: below each other, or on one line.
+func block(lines []string, oneLine bool) string {
+	if oneLine {
+		return strings.Join(lines, " ") + "\n"
+	}
+	return strings.Join(lines, "\n   ") + "\n\n"
+}
+
+// ShowJob prints a job as scontrol show job of Slurm 22.05 does.
+func ShowJob(j *client.Job, o ShowOptions) string {
+	s, more := j.Spec, j.Spec.More()
+	first := fmt.Sprintf("JobId=%d", j.ID)
+	if a := j.Array; a != nil {
+		task := num(a.Task)
+		if a.Tasks.Len() > 0 {
+			task = taskList(client.ArrayTasks(a, s.Throttle), 0)
+		}
+		first += fmt.Sprintf(" ArrayJobId=%d ArrayTaskId=%s", a.Base, task)
+		if s.Throttle > 0 {
+			first += fmt.Sprintf(" ArrayTaskThrottle=%d", s.Throttle)
+		}
+	}
+	lines := []string{
+		first + " JobName=" + s.Name,
+		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", s.User, s.UID, o.group(s.GID), s.GID),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", j.Priority, s.Nice, orNull(string(s.Project)), orNull(string(s.QOS))),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)), reasonOf(j), dependencyText(j)),
+		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"), restarts(&j.Job),
+			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
+	}
+	if o.Detail {
+		lines = append(lines, "DerivedExitCode=0:0")
+	}
+	lines = append(lines, showTimes(j, o)...)
+	lines = append(lines,
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:%d", partitionOf(&j.Job), s.From.Host, s.From.Sid),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(more.NodeList), orNull(more.Exclude)),
+		"NodeList="+client.AllocList(j.Alloc))
+	if j.Alloc != nil && s.Kind == core.Batch && len(j.Alloc.Nodes) > 0 {
+		lines = append(lines, "BatchHost="+string(j.Alloc.Nodes[0].Node))
+	}
+	lines = append(lines, showSize(j, o)...)
+	lines = append(lines, showWishes(j)...)
+	lines = append(lines, "Command="+command(s), "WorkDir="+s.IO.WorkDir)
+	if more.Comment != "" {
+		lines = append(lines, "Comment="+more.Comment+" ")
+	}
+	if s.Kind == core.Batch {
+		lines = append(lines, "StdErr="+outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)), "StdIn="+outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
+			"StdOut="+outPath(&j.Job, s.IO.Stdout))
+	}
+	if more.Switches != "" {
+		lines = append(lines, "Switches="+more.Switches)
+	}
+	lines = append(lines, "Power=")
+	if len(s.Shape.Gres) > 0 {
+		r := QueueRow{Job: j}
+		lines = append(lines, "TresPerNode="+r.tresPerNode())
+	}
+	if more.MailTypes != "" || more.MailUser != "" {
+		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)), cmp.Or(more.MailTypes, "NONE")))
+	}
+	return block(append(lines, ""), o.OneLine)
+}
+
+func (o *ShowOptions) group(gid uint32) string {
+	if o.Group != nil {
+		if name := o.Group(gid); name != "" {
+			return name
+		}
+	}
+	return num(gid)
+}
+
+func showTimes(j *client.Job, o ShowOptions) []string {
+	limit := "Partition_Limit"
+	if m := minutes(j.Spec.TimeLimit); m != grammar.NotSet {
+		limit = grammar.FormatClockLimit(m)
+	}
+	timeMin := "N/A"
+	if t := j.Spec.More().TimeMin; t > 0 {
+		timeMin = grammar.FormatClockLimit(minutes(t))
+	}
+	accrue := j.Eligible
+	if j.Array != nil {
+		accrue = 0
+	}
+	start := j.Start
+	if j.State == core.Pending {
+		start = j.Expected
+	}
+	return []string{
+		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", grammar.FormatClock(seconds(j.Elapsed(o.Now))), limit, timeMin),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", TimeText(j.Submit, "Unknown"), TimeText(j.Eligible, "Unknown")),
+		"AccrueTime=" + TimeText(accrue, "Unknown"),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", TimeText(start, "Unknown"), TimeText(expectedEnd(j), "Unknown"), TimeText(j.Spec.More().Deadline, "N/A")),
+		fmt.Sprintf("SuspendTime=%s SecsPreSuspend=%d LastSchedEval=%s Scheduler=Main", TimeText(j.Paused, "None"), preSuspend(j), TimeText(cmp.Or(j.Start, j.Submit), "Unknown")),
+	}
+}
+
+// preSuspend is how long a suspended job had run when it was stopped.
+func preSuspend(j *client.Job) int64 {
+	if j.Paused == 0 {
+		return 0
+	}
+	return seconds(j.Elapsed(j.Paused))
+}
+
+func showSize(j *client.Job, o ShowOptions) []string {
+	s := j.Spec
+	z := held(&j.Job)
+	nodes := num(z.nodes)
+	if j.Alloc == nil && s.Shape.NodesMax > 0 {
+		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)
+	}
+	lines := []string{
+		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", nodes, z.cpus, tasksOf(s), max(1, s.Shape.CPUsPerTask)),
+		"TRES=" + z.tres(false),
+		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", s.Shape.TasksPerNode),
+	}
+	if o.Detail && j.Alloc != nil {
+		lines = append(lines, "JOB_GRES="+orNull(jobGres(j.Alloc)))
+		lines = append(lines, showNodes(j.Alloc)...)
+	}
+	return lines
+}
+
+// jobGres sums what the job has of each generic resource.
+func jobGres(a *core.Alloc) string {
+	sums := map[string]int64{}
+	for i := range a.Nodes {
+		for _, g := range a.Nodes[i].Gres {
+			name := g.Name
+			if g.Type != "" {
+				name += ":" + g.Type
+			}
+			sums[name] += int64(len(g.Units))
+		}
+	}
+	var words []string
+	for _, name := range sortedKeys(sums) {
+		words = append(words, name+":"+strconv.FormatInt(sums[name], 10))
+	}
+	return strings.Join(words, ",")
+}
+
+// showNodes lists the parts of nodes; neighbours with equal parts share a line.
+func showNodes(a *core.Alloc) []string {
+	var lines []string
+	var names []string
+	last := ""
+	flush := func() {
+		if names != nil {
+			lines = append(lines, "  Nodes="+hostlist.FoldSorted(names)+" "+last)
+		}
+	}
+	for i := range a.Nodes {
+		n := &a.Nodes[i]
+		var gres []string
+		for _, g := range n.Gres {
+			gres = append(gres, gresIndex(g.Name, g.Type, g.Units))
+		}
+		text := fmt.Sprintf("CPU_IDs=%s Mem=%d GRES=%s", ranges(n.Cores), mib(n.Mem), strings.Join(gres, ","))
+		if text != last {
+			flush()
+			names, last = nil, text
+		}
+		names = append(names, string(n.Node))
+	}
+	flush()
+	return lines
+}
+
+func gresIndex(name, typ string, units []int32) string {
+	if typ != "" {
+		name += ":" + typ
+	}
+	return fmt.Sprintf("%s:%d(IDX:%s)", name, len(units), cmp.Or(ranges(units), "N/A"))
+}
+
+// ranges writes 0-3,8.
+func ranges(list []int32) string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	var words []string
+	for i := 0; i < len(list); {
+		k := i
+		for k+1 < len(list) && list[k+1] == list[k]+1 {
+			k++
+		}
+		if k == i {
+			words = append(words, num(list[i]))
+		} else {
+			words = append(words, num(list[i])+"-"+num(list[k]))
+		}
+		i = k + 1
+	}
+	return strings.Join(words, ",")
+}
+
+func showWishes(j *client.Job) []string {
+	s, more := j.Spec, j.Spec.More()
+	memory := "MinMemoryNode=" + cmp.Or(zeroText(s.Shape.MemPerNode), "0")
+	if s.Shape.MemPerCPU > 0 {
+		memory = "MinMemoryCPU=" + memText(s.Shape.MemPerCPU)
+	}
+	tmp := "0"
+	if more.TmpDisk > 0 {
+		tmp = memText(more.TmpDisk)
+	}
+	lines := []string{
+		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=%s", minCPUsNode(s), memory, tmp),
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(more.Constraint)),
+	}
+	if more.Reservation != "" {
+		lines = append(lines, "Reservation="+more.Reservation)
+	}
+	return append(lines, fmt.Sprintf("OverSubscribe=%s Contiguous=%s Licenses=%s Network=%s", oversubscribe(s),
+		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses), orNull(more.Options["network"])))
+}
+
+func zeroText(m core.Bytes) string {
+	if m == 0 {
+		return ""
+	}
+	return memText(m)
+}
+
+// ShowStep prints a step as scontrol show step does.
+func ShowStep(r *StepRow, o ShowOptions) string {
+	nodes, tres := int32(1), "(null)"
+	cpus := int32(0)
+	if r.Step != nil {
+		nodes, cpus = int32(len(r.Step.Nodes)), r.Step.CPUs
+		tres = fmt.Sprintf("cpu=%d,node=%d", cpus, nodes)
+	}
+	return block([]string{
+		fmt.Sprintf("StepId=%s UserId=%d StartTime=%s TimeLimit=UNLIMITED", r.ID(), r.Job.Spec.UID, TimeText(r.start(), "Unknown")),
+		fmt.Sprintf("State=%s Partition=%s NodeList=%s", r.State(), partitionOf(&r.Job.Job), r.NodeList()),
+		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", nodes, cpus, r.Tasks(), r.Title()),
+		"TRES=" + tres,
+		"ResvPorts=(null)",
+		"CPUFreqReq=Default",
+		"SrunHost:Pid=(null):0",
+	}, o.OneLine)
+}
