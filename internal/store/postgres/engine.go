@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/jackc/pgx/v5"
@@ -20,9 +21,11 @@ import (
 type engine struct {
 	pool *pgxpool.Pool
 
-	mu    sync.Mutex // one writer a process, so that they do not wait for the leader row inside the database
-	batch pgx.Batch
+	mu sync.Mutex // one writer a process, so that they do not wait for the leader row inside the database
 }
+
+// writeTimeout bounds a write to a database that does not answer any more. The caller may have less patience.
+const writeTimeout = 30 * time.Second
 
 var _ sqlstore.Engine = (*engine)(nil)
 
@@ -32,7 +35,12 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	cfg.ConnConfig.RuntimeParams["application_name"] = "bireme"
+	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "bireme"
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
 	// What was acknowledged is on disk, whatever the database's own default says.
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -99,6 +107,8 @@ func (e *engine) Read(ctx context.Context, f func(sqlstore.Tx) error) error {
 func (e *engine) Write(ctx context.Context, f func(sqlstore.Tx) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	return e.transaction(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, f)
 }
 
@@ -118,17 +128,19 @@ const divisionByZero = "22012"
 func (e *engine) Apply(ctx context.Context, b *sqlstore.Batch) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.batch = pgx.Batch{}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var batch pgx.Batch
 	args := make([]any, 0, 6)
 	for _, n := range b.Fence.Args() {
 		args = append(args, n)
 	}
-	e.batch.Queue(fence, args...)
+	batch.Queue(fence, args...)
 	for i := range b.Ops {
-		e.queue(&b.Ops[i])
+		queue(&batch, &b.Ops[i])
 	}
 	// Without BEGIN: the statements of a batch are one transaction.
-	err := e.pool.SendBatch(ctx, &e.batch).Close()
+	err := e.pool.SendBatch(ctx, &batch).Close()
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == divisionByZero {
 		return sqlstore.ErrFenced
@@ -136,14 +148,14 @@ func (e *engine) Apply(ctx context.Context, b *sqlstore.Batch) error {
 	return known(err)
 }
 
-func (e *engine) queue(op *sqlstore.Op) {
+func queue(batch *pgx.Batch, op *sqlstore.Op) {
 	done := 0
 	for _, size := range rowsAtOnce {
 		if size > 1 && op.Insert.One != "" {
 			continue
 		}
 		for ; op.Rows-done >= size; done += size {
-			e.batch.Queue(op.Insert.SQL(size), arguments(op.Values(done, done+size))...)
+			batch.Queue(op.Insert.SQL(size), arguments(op.Values(done, done+size))...)
 		}
 	}
 }
