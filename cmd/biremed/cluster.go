@@ -41,7 +41,7 @@ type cluster struct {
 	keeper string
 	cfg    *config.Config
 	nodes  []emulate.Node
-	agents string // HOST:PORT of the agents' door
+	agents []string // where agents find the server, HOST:PORT
 	api    *client.Client
 }
 
@@ -79,7 +79,8 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if c.nodes, err = c.f.nodes(); err != nil {
 		return err
 	}
-	if c.agents, err = c.f.agentDoor(); err != nil {
+	door, err := c.f.agentDoor()
+	if err != nil {
 		return err
 	}
 	file := c.f.Config
@@ -89,7 +90,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 			file = ""
 		}
 	}
-	set := []string{"dir=" + c.f.dir, "server.listen=" + c.f.Listen, "server.agent_listen=" + c.agents}
+	set := []string{"dir=" + c.f.dir, "server.listen=" + c.f.Listen, "server.agent_listen=" + door}
 	if c.f.Store != "" {
 		set = append(set, "server.store="+c.f.Store)
 	}
@@ -189,10 +190,10 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 	serving, stopServer := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServer()
 	served := make(chan error, 1)
-	listening := make(chan string, 1)
+	listening := make(chan server.Info, 1)
 	go func() {
 		served <- server.Run(serving, server.Options{
-			Config: c.cfg, Version: version, Log: c.log, Ready: func(i server.Info) { listening <- i.API },
+			Config: c.cfg, Version: version, Log: c.log, Ready: func(i server.Info) { listening <- i },
 		})
 	}()
 	ready, cancel := context.WithTimeout(ctx, c.f.timeout)
@@ -203,14 +204,17 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 	begun := false
 
 	err := func() error {
-		var api string
+		var info server.Info
 		select {
-		case api = <-listening:
+		case info = <-listening:
 		case err := <-served:
 			served <- nil
 			return fmt.Errorf("server: %w", errors.Join(err, ready.Err()))
 		case <-ready.Done():
 			return core.Errorf(core.Unavailable, "the server is not ready after %s", c.f.timeout)
+		}
+		if c.agents = c.cfg.Server.Advertise; len(c.agents) == 0 {
+			c.agents = []string{info.Agents}
 		}
 		failed := make(chan error, 1)
 		sup, err := c.supervisor(ready, failed)
@@ -222,7 +226,7 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 		if err := c.await(ready, failed, served); err != nil {
 			return err
 		}
-		return report(c.exports(api))
+		return report(c.exports(info.API))
 	}()
 	if err == nil {
 		c.log.Info("ready", "nodes", len(c.nodes))
@@ -316,11 +320,11 @@ func (c *cluster) join(ctx context.Context, n emulate.Node) error {
 	if err != nil {
 		return fmt.Errorf("token for %s: %w", n.Name, err)
 	}
-	return agent.Join(ctx, n.Dir, []string{c.agents}, n.Name, made.Secret, c.cfg.CAFile())
+	return agent.Join(ctx, n.Dir, c.agents, n.Name, made.Secret, c.cfg.CAFile())
 }
 
 func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string) *exec.Cmd {
-	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", c.agents, "--keeper", c.keeper}
+	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","), "--keeper", c.keeper}
 	if boot, err := n.BootID(); err == nil {
 		args = append(args, "--boot-id", boot)
 	} else {

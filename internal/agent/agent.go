@@ -59,6 +59,7 @@ type Agent struct {
 	fences   fences
 	problems []wire.Problem
 	refence  chan struct{} // fences have changed
+	writing  sync.Mutex    // of the fence's file
 }
 
 // New makes an agent from what Join left in its folder.

@@ -316,9 +316,9 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 	k := newFakeKeeper(t, dir)
 	stop := startAgent(t, s, k, dir)
 	keeper := take(t, k.conns, "the agent at the keeper")
-	server := s.session(wire.Welcome{Fence: time.Hour, Fences: []wire.JobFence{{Job: 2, Fence: 300 * time.Millisecond}}})
+	server := s.session(wire.Welcome{Fence: time.Hour})
 	for job := range int64(2) {
-		if err := server.SendLaunch(&wire.Launch{Key: key(job + 1)}); err != nil {
+		if err := server.SendLaunch(&wire.Launch{Key: key(job + 1), Fence: []time.Duration{0, 300 * time.Millisecond}[job]}); err != nil {
 			t.Fatal(err)
 		}
 		var l wire.Launch

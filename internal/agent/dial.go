@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,12 +31,7 @@ func (u *uplink) learn(servers []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range servers {
-		s = serverURL(s)
-		known := false
-		for _, have := range u.servers {
-			known = known || have == s
-		}
-		if !known {
+		if s = serverURL(s); !slices.Contains(u.servers, s) {
 			u.servers = append(u.servers, s)
 		}
 	}

@@ -60,6 +60,8 @@ func (a *Agent) fenceFile() string { return filepath.Join(a.opt.Dir, "fence.json
 
 // rememberFence writes when the server was last heard. Without a fence nothing is kept.
 func (a *Agent) rememberFence() {
+	a.writing.Lock() // the last to write knows the most
+	defer a.writing.Unlock()
 	a.mu.Lock()
 	rec := fenceRecord{Boot: hostBootID(a.root), Heard: a.lease, Fences: a.fences}
 	a.mu.Unlock()
@@ -93,6 +95,22 @@ func (a *Agent) recallFence() {
 		return
 	}
 	a.fences, a.lease = rec.Fences, min(rec.Heard, a.lease)
+}
+
+// fenceJob gives a job a fence of its own, and forgets those of jobs that are gone.
+func (a *Agent) fenceJob(job core.JobID, fence time.Duration) {
+	running := a.ledger.jobs()
+	a.mu.Lock()
+	jobs := map[core.JobID]time.Duration{job: fence} // a new map: the old one may be in use
+	for j, d := range a.fences.Jobs {
+		if running[j] {
+			jobs[j] = d
+		}
+	}
+	a.fences.Jobs = jobs
+	a.mu.Unlock()
+	a.rememberFence() // before the job runs
+	poke(a.refence)
 }
 
 // renewFence counts silence from a moment.

@@ -364,6 +364,17 @@ func (l *ledger) forget(keys []wire.Key) {
 	}
 }
 
+// jobs lists what runs.
+func (l *ledger) jobs() map[core.JobID]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	jobs := map[core.JobID]bool{}
+	for n := range l.running {
+		jobs[core.JobID(n.job)] = true
+	}
+	return jobs
+}
+
 // call asks the keeper and waits for its answer. ask gets the ref to put into the header.
 func (l *ledger) call(done <-chan struct{}, t wire.Type, ask func(ref uint64) any) (wire.Frame, error) {
 	ch := make(chan wire.Frame, 1)

@@ -161,6 +161,9 @@ func (s *session) take(f wire.Frame) error {
 			return err
 		}
 		a.localize(l)
+		if l.Fence > 0 {
+			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
+		}
 		return a.ledger.launch(l)
 	case wire.TypeKill, wire.TypeSignal, wire.TypeSetLimit, wire.TypeSuspend, wire.TypeFinish:
 		var about wire.JobRef

@@ -23,6 +23,8 @@ type Launch struct {
 	// EndsJob makes the end of this step the end of the job on this node: the keeper cleans up by itself and says so in
 	// Exited.JobDone, which spares a round trip for every plain batch job.
 	EndsJob bool `json:"ends_job,omitempty"`
+	// Fence is after how much silence of the server the agent kills the job; zero: the cluster's setting. Keepers ignore it.
+	Fence time.Duration `json:"fence,omitempty"`
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 

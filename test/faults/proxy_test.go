@@ -38,7 +38,7 @@ func throughWireCut(t *testing.T, opt cluster.Options) (*bench, *wireCut) {
 		t.Fatal(err)
 	}
 	w := &wireCut{to: freePort(t)}
-	b.Set("server.agent_listen="+w.to, "server.advertise=["+known+"]")
+	b.Set("server.agent_listen="+w.to, "server.advertise="+known)
 	up := make(chan error, 1)
 	go func() { up <- b.Up() }()
 	b.Eventually("the server listens on its new address", func() (bool, string) {

@@ -39,6 +39,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 		Time:    h.timing(j),
 		Limits:  h.limits(j, na),
 		EndsJob: true,
+		Fence:   x.Fence.Duration(),
 		Script:  script,
 	}
 	if spec.IO.Stream {
@@ -70,6 +71,7 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 		},
 		Time:   h.timing(j),
 		Limits: h.limits(j, na),
+		Fence:  j.Spec.More().Fence.Duration(),
 	}
 	if ask.Stdout != "" || ask.Stderr != "" {
 		l.Stdio.Mode = wire.StdioFiles
