@@ -64,10 +64,13 @@ func throughWireCut(t *testing.T, opt cluster.Options) (*bench, *wireCut) {
 	return b, w
 }
 
+// ports keeps tests that run at the same time from finding the same one.
+var ports atomic.Int32
+
 // freePort finds an address nobody listens on, below the ports that outgoing connections take.
 func freePort(t *testing.T) string {
 	t.Helper()
-	for port := 12000 + os.Getpid()%10000; port < 32000; port++ {
+	for port := 12000 + os.Getpid()%10000 + int(ports.Add(1))*50; port < 32000; port++ {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err == nil {
 			defer l.Close()

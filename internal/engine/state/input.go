@@ -128,8 +128,12 @@ type NodeSilence struct {
 	Back bool
 }
 
-// Fenced says that a node has been silent for longer than its fence and the margin: what ran there is dead. Reply: nil.
-type Fenced struct{ Node core.NodeName }
+// Fenced says that a node has been silent for longer than the fence of these jobs (nil: of all on it) and the margin: what
+// ran of them there is dead. Reply: nil.
+type Fenced struct {
+	Node core.NodeName
+	Jobs []core.JobID
+}
 
 // UpdateNode changes a node's administrative state. Reply: nil.
 type UpdateNode struct {

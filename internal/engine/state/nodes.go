@@ -101,8 +101,11 @@ func (s *State) failJobs(node core.NodeName, message string) {
 }
 
 // loseJobs ends the attempts that ran on a node that is known to have lost them.
-func (s *State) loseJobs(node core.NodeName, message string) {
+func (s *State) loseJobs(node core.NodeName, message string, only ...core.JobID) {
 	for _, id := range s.onNodeSorted(node) {
+		if only != nil && !slices.Contains(only, id) {
+			continue
+		}
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
 		s.failNode(next, message)
@@ -150,7 +153,7 @@ func (s *State) fenced(in *Fenced) error {
 	if !ok || !n.Flags.Has(core.NodeSilent) {
 		return nil // it came back in the meantime
 	}
-	s.loseJobs(in.Node, fmt.Sprintf("node %s was silent for longer than its fence", in.Node))
+	s.loseJobs(in.Node, fmt.Sprintf("node %s was silent for longer than its fence", in.Node), in.Jobs...)
 	return nil
 }
 

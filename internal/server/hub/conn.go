@@ -141,7 +141,7 @@ func (h *Hub) attach(k *conn, hello *wire.NodeHello) {
 	if n.conn != nil {
 		n.conn.cut(errors.New("the agent connected again"))
 	}
-	n.conn, n.heard, n.fenced = k, time.Now(), false
+	n.conn, n.heard = k, time.Now()
 	if hello.Now != 0 {
 		n.skew = hello.Now.Go().Sub(n.heard)
 	}

@@ -66,7 +66,7 @@ type node struct {
 	beat  wire.Heartbeat
 	skew  time.Duration
 	// Silence that the engine has been told of in this life of the hub.
-	silent, fenced bool
+	silent bool
 }
 
 // New makes a hub. Load, or the first Publish, gives it the live jobs.

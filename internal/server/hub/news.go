@@ -73,7 +73,7 @@ func (k *conn) heard(b wire.Heartbeat) {
 	back := false
 	if n.conn == k {
 		back, n.silent = n.silent, false
-		n.heard, n.beat, n.fenced = now, b, false
+		n.heard, n.beat = now, b
 		if b.Now != 0 {
 			n.skew = b.Now.Go().Sub(now)
 		}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -45,10 +46,9 @@ func (h *Hub) watch(ctx context.Context) {
 				tell = append(tell, &state.NodeSilence{Node: rec.Name})
 			}
 		}
-		if h.cfg.Fence > 0 && quiet >= h.cfg.Fence+h.cfg.FenceMargin && !n.fenced {
-			n.fenced = true
-			h.log.Warn("node is fenced", "node", rec.Name, "quiet", quiet)
-			tell = append(tell, &state.Fenced{Node: rec.Name})
+		if due := h.behindFence(n, quiet); len(due) > 0 {
+			h.log.Warn("node is fenced", "node", rec.Name, "quiet", quiet, "jobs", len(due))
+			tell = append(tell, &state.Fenced{Node: rec.Name, Jobs: due})
 		}
 	}
 	h.mu.Unlock()
@@ -64,10 +64,23 @@ func (h *Hub) watch(ctx context.Context) {
 func (h *Hub) forget(in state.Input) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch in := in.(type) {
-	case *state.NodeSilence:
+	if in, ok := in.(*state.NodeSilence); ok {
 		h.node(in.Node).silent = false
-	case *state.Fenced:
-		h.node(in.Node).fenced = false
 	}
+}
+
+// behindFence lists the jobs on a node that its agent has ended by now: one margin after their own fence or the cluster's.
+func (h *Hub) behindFence(n *node, quiet time.Duration) []core.JobID {
+	var due []core.JobID
+	for id := range n.jobs {
+		fence := h.cfg.Fence
+		if own := h.jobs[id].job.Spec.More().Fence; own > 0 {
+			fence = own.Duration()
+		}
+		if fence > 0 && quiet >= fence+h.cfg.FenceMargin {
+			due = append(due, id)
+		}
+	}
+	slices.Sort(due)
+	return due
 }
