@@ -198,7 +198,7 @@ func (p *parser) member(s *submission, key []byte) (ok bool) {
 	case "retry":
 		return p.boolean(&s.Retry)
 	}
-	return p.skip()
+	return false // a name we do not know, or one in capitals
 }
 
 func (p *parser) textInto(out *string) bool {

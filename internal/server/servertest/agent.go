@@ -442,3 +442,6 @@ func (a *Agent) AwaitCut() {
 		a.t.Fatalf("%s: the server does not cut the connection", a.Name)
 	}
 }
+
+// Move points the agent, with the certificate it has, at another server.
+func (a *Agent) Move(s *Server) { a.s = s }

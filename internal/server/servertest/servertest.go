@@ -51,6 +51,8 @@ func Start(t testing.TB, set ...string) *Server {
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
+	// A node that never connects: jobs are admitted against what is there, and wait until a test's own nodes come.
+	cfg.Nodes = []config.Node{{Names: "idle", CPUs: 4, Memory: config.Size(8 * core.GiB)}}
 	s := &Server{t: t, Dir: dir, Cfg: cfg}
 	s.Start()
 	t.Cleanup(s.Stop)

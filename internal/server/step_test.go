@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/servertest"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// stepCluster gives an interactive allocation over three nodes.
+func stepCluster(t *testing.T) (*servertest.Server, map[core.NodeName]*servertest.Agent, core.JobID) {
+	t.Helper()
+	s := servertest.Start(t)
+	agents := map[core.NodeName]*servertest.Agent{}
+	for _, name := range []core.NodeName{"n1", "n2", "n3"} {
+		agents[name] = s.Join(name, core.Compute, false)
+		agents[name].Connect()
+	}
+	id := s.Submit(func(in *client.Submit) {
+		in.Spec.Kind, in.Script = core.Interactive, ""
+		in.Spec.Shape = core.Shape{NodesMin: 3, NodesMax: 3, Tasks: 6, CPUsPerTask: 1}
+	})
+	s.AwaitState(id, core.Running)
+	return s, agents, id
+}
+
+func TestStepStreamsJoinNodesWithSrun(t *testing.T) {
+	t.Parallel()
+	s, agents, id := stepCluster(t)
+	var made client.StepMade
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Name: "cat", Argv: []string{"cat"}, Tasks: 5}, &made)
+	if len(made.Ranks) != 3 || len(made.Ranks[0]) != 2 || len(made.Ranks[2]) != 1 || made.Ranks[2][0] != 4 {
+		t.Fatalf("ranks %v", made.Ranks)
+	}
+	raw, err := s.Client().Stream(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srun := wire.NewConn(raw)
+	defer srun.Close()
+	var ends []*wire.Conn
+	for i, name := range made.Step.Nodes {
+		n := agents[name]
+		n.AwaitLaunch(id, 1, "0")
+		l, err := wire.DecodeLaunch(n.AwaitFrame(wire.TypeLaunch))
+		if err != nil || l.Stdio.Mode != wire.StdioStream || len(l.Program.Tasks) != len(made.Ranks[i]) {
+			t.Fatalf("launch %+v %v", l, err)
+		}
+		if env := strings.Join(l.Program.Tasks[0].Env, " "); !strings.Contains(env, "SLURM_PROCID="+itoa(int(made.Ranks[i][0]))) {
+			t.Errorf("task environment %q", env)
+		}
+		var open wire.OpenStream
+		if err := n.AwaitFrame(wire.TypeOpenStream).Decode(&open); err != nil || open.Token != made.Key {
+			t.Fatalf("%+v %v", open, err)
+		}
+		c, _, err := n.Dial(wire.PathStream+open.Token, "bireme-stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := wire.NewConn(c)
+		defer end.Close()
+		ends = append(ends, end)
+	}
+	if err := srun.Send(wire.TypeInput, wire.IOHeader{Rank: -1}, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	for i, end := range ends {
+		f, err := end.Next()
+		if err != nil || f.Type != wire.TypeInput || string(f.Payload) != "hello" {
+			t.Fatalf("node %d got %+v %v", i, f, err)
+		}
+		for _, r := range made.Ranks[i] {
+			if err := end.Send(wire.TypeIO, wire.IOHeader{Rank: r, FD: 1}, []byte("hello")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := end.Send(wire.TypeStepExit, wire.TaskExit{Rank: -1, Node: made.Step.Nodes[i]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outputs, exits := 0, 0
+	for exits < 3 {
+		f, err := srun.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f.Type {
+		case wire.TypeIO:
+			outputs++
+		case wire.TypeStepExit:
+			exits++
+		}
+	}
+	if outputs != 5 {
+		t.Errorf("%d outputs", outputs)
+	}
+	srun.Close()
+	for i, name := range made.Step.Nodes {
+		agents[name].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) { x.ExitCode = i })
+	}
+	s.Await("the step to end", func() bool {
+		var steps client.StepList
+		s.Must("GET", "/api/v1/jobs/"+idText(id)+"/steps", nil, &steps)
+		return len(steps.Steps) == 1 && steps.Steps[0].State == core.Failed && steps.Steps[0].Exit.Code == 2
+	})
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/release", client.Release{Exit: core.Exit{Code: 2}}, nil)
+	for _, n := range agents {
+		n.AwaitFrame(wire.TypeFinish)
+	}
+	s.Await("the allocation to be free", func() bool { j := s.Job(id); return j.State == core.Failed && !j.Live() })
+}
+
+func TestStepIsEndedWhenSrunLeaves(t *testing.T) {
+	t.Parallel()
+	s, agents, id := stepCluster(t)
+	var made client.StepMade
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2"}, &made)
+	raw, err := s.Client().Stream(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents["n2"].AwaitLaunch(id, 1, "0")
+	if _, err := s.Client().Stream(t.Context(), made.Key); core.CodeOf(err) != core.Conflict {
+		t.Errorf("a second srun: %v", err)
+	}
+	raw.Close()
+	var kill wire.Kill
+	if err := agents["n2"].AwaitFrame(wire.TypeKill).Decode(&kill); err != nil || kill.Step != "0" {
+		t.Errorf("%+v %v", kill, err)
+	}
+	c, resp, err := agents["n2"].Dial(wire.PathStream+made.Key, "bireme-stream")
+	if err == nil || resp.StatusCode != 410 {
+		t.Errorf("a node's end of a step nobody waits for: %v", err)
+	}
+	if c != nil {
+		c.Close()
+	}
+}
+
+func TestSrunHearsOfALostNode(t *testing.T) {
+	t.Parallel()
+	s, agents, id := stepCluster(t)
+	var made client.StepMade
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n3"}, &made)
+	raw, err := s.Client().Stream(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srun := wire.NewConn(raw)
+	defer srun.Close()
+	agents["n3"].AwaitLaunch(id, 1, "0")
+	agents["n3"].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) { x.Cause, x.Message = wire.CauseKeeperLost, "the keeper died" })
+	f, err := srun.Next()
+	if err != nil || f.Type != wire.TypeStepExit {
+		t.Fatalf("%+v %v", f, err)
+	}
+	var x wire.TaskExit
+	if err := f.Decode(&x); err != nil || x.Node != "n3" || x.Message != "the keeper died" {
+		t.Errorf("%+v %v", x, err)
+	}
+}
+
+func TestStepLayout(t *testing.T) {
+	t.Parallel()
+	s, _, id := stepCluster(t)
+	cases := map[string]struct {
+		ask  client.NewStep
+		want string
+		fail string
+	}{
+		"all nodes by default": {client.NewStep{}, "n1:1 n2:1 n3:1", ""},
+		"tasks dealt":          {client.NewStep{Tasks: 4}, "n1:2 n2:1 n3:1", ""},
+		"fewer than nodes":     {client.NewStep{Tasks: 2}, "n1:1 n2:1", ""},
+		"on two nodes":         {client.NewStep{Tasks: 4, Nodes: 2}, "n1:2 n2:2", ""},
+		"per node":             {client.NewStep{TasksPerNode: 2}, "n1:2 n2:2 n3:2", ""},
+		"a named node":         {client.NewStep{Tasks: 2, NodeList: "n3"}, "n3:2", ""},
+		"wide tasks":           {client.NewStep{Tasks: 3, CPUsPerTask: 2}, "n1:1 n2:1 n3:1", ""},
+		"too many tasks":       {client.NewStep{Tasks: 7}, "", "too_many_cpus"},
+		"too many nodes":       {client.NewStep{Nodes: 4}, "", "too_many_nodes"},
+		"a foreign node":       {client.NewStep{NodeList: "n9"}, "", "invalid_node"},
+	}
+	for name, c := range cases {
+		c.ask.Argv = []string{"true"}
+		var made client.StepMade
+		_, err := s.Call("POST", "/api/v1/jobs/"+idText(id)+"/steps", "", c.ask, &made)
+		if c.fail != "" {
+			if err == nil || err.Reason != c.fail {
+				t.Errorf("%s: %v, want %s", name, err, c.fail)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for i, n := range made.Step.Nodes {
+			got = append(got, string(n)+":"+itoa(int(made.Step.Tasks[i])))
+		}
+		if g := strings.Join(got, " "); g != c.want {
+			t.Errorf("%s: %s, want %s", name, g, c.want)
+		}
+	}
+}
