@@ -193,8 +193,14 @@ func (s *step) empty() bool {
 	}
 	s.k.mu.Lock()
 	none := len(s.tasks) == 0
+	for _, c := range s.tasks {
+		if s.k.reaper.children[c.pid] == c {
+			s.k.mu.Unlock()
+			return false
+		}
+	}
 	s.k.mu.Unlock()
-	return none || len(s.procs()) == 0
+	return none || !s.k.reaper.adopted() || len(s.procs()) == 0
 }
 
 // procs lists the step's processes.
@@ -206,7 +212,7 @@ func (s *step) procs() []int {
 	s.k.mu.Lock()
 	roots := s.pids()
 	s.k.mu.Unlock()
-	return markedProcs(s.key.String(), roots)
+	return markedProcs(s.k.mark(s.key), roots)
 }
 
 // signal sends a signal to processes of the step.

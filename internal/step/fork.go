@@ -267,7 +267,7 @@ func (s *step) writeScript() (string, error) {
 func (s *step) environ() []string {
 	env := s.l.Environ()
 	own := make([]string, 0, 4)
-	own = append(own, "BIREME_LAUNCH="+s.key.String())
+	own = append(own, s.k.mark(s.key))
 	if tmp := s.job.tmp; tmp != "" {
 		own = append(own, "TMPDIR="+tmp, "SLURM_TMPDIR="+tmp, "BIREME_TMPDIR="+tmp)
 	}

@@ -130,7 +130,7 @@ func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 		shell = "/bin/sh"
 	}
 	if home == "" {
-		home = "/"
+		home = homeOf(id.UID)
 	}
 	timeout := s.l.Program.LoginEnvTimeout
 	if timeout == 0 {
@@ -145,7 +145,7 @@ func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 		argv: []string{shell, "-l", "-c", "echo " + envMark + "; exec env -0"},
 		env: []string{
 			"HOME=" + home, "SHELL=" + shell, "USER=" + id.Name, "LOGNAME=" + id.Name,
-			"PATH=/usr/local/bin:/usr/bin:/bin", "BIREME_LAUNCH=" + s.key.String(),
+			"PATH=/usr/local/bin:/usr/bin:/bin", s.k.mark(s.key),
 		},
 		attr: attr, cg: s.cg, dir: dir, timeout: timeout, max: 1 << 20,
 	})

@@ -108,7 +108,6 @@ func (k *Keeper) open() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become child subreaper: %w", err)
 	}
-	unix.Umask(defaultUmask)
 	k.readRlimits()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -197,14 +196,12 @@ func (k *Keeper) listen() error {
 	if err := os.Remove(k.cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	old := unix.Umask(0o177)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: k.cfg.Socket, Net: "unix"})
-	unix.Umask(old)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	k.listener = l
-	return nil
+	return os.Chmod(k.cfg.Socket, 0o600) // who connects before is asked by accept, as everybody is
 }
 
 // Run serves agents until ctx ends or one sends Shutdown; then it kills all jobs, cleans and returns.

@@ -72,7 +72,7 @@ func (k *Keeper) lost(key wire.Key, l launchRecord) *wire.Exited {
 	if l.Boot == k.bootID {
 		x.Elapsed = boottime() - l.At
 		for range 100 { // each round kills what the round before was too early for
-			list := markedProcs(key.String(), nil)
+			list := markedProcs(k.mark(key), nil)
 			for _, pid := range list {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

@@ -54,6 +54,7 @@ func (t *threads) start() {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			panic(fmt.Sprintf("unshare(CLONE_FS): %v", err))
 		}
+		unix.Umask(defaultUmask)
 		for f := range t.jobs {
 			f()
 		}

@@ -61,3 +61,12 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	k.groups.list[name] = cachedGroups{groups: groups, until: boottime() + groupsAge}
 	return groups, nil
 }
+
+// homeOf gives a user's home as this node knows it, or the root for one it does not know.
+func homeOf(uid uint32) string {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil || u.HomeDir == "" {
+		return "/"
+	}
+	return u.HomeDir
+}

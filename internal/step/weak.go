@@ -4,16 +4,23 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+
+	"bireme.dev/bireme/internal/wire"
 )
+
+// mark is the variable that every process of a launch has in its environment. Keepers of one machine may run steps of the same
+// job, so it names the keeper, too.
+func (k *Keeper) mark(key wire.Key) string {
+	return "BIREME_LAUNCH=" + key.String() + "@" + treeName(k.cfg.Dir)
+}
 
 // markedProcs finds a step's processes where no cgroup holds them: those with its mark in their environment, those in a
 // session one of its tasks leads, and all their descendants. A process can shed all three; that is why this is called weak.
-func markedProcs(launch string, tasks []int) []int {
+func markedProcs(mark string, tasks []int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	mark := []byte("BIREME_LAUNCH=" + launch)
 	leads := map[int]bool{}
 	for _, pid := range tasks {
 		leads[pid] = true
@@ -31,7 +38,7 @@ func markedProcs(launch string, tasks []int) []int {
 			continue
 		}
 		parents[pid] = parent
-		if leads[pid] || leads[session] || hasMark(pid, mark) {
+		if leads[pid] || leads[session] || hasMark(pid, []byte(mark)) {
 			found[pid] = true
 		}
 	}
@@ -48,6 +55,32 @@ func markedProcs(launch string, tasks []int) []int {
 		list = append(list, pid)
 	}
 	return list
+}
+
+// adopted tells whether the keeper has children it did not fork: what a job left behind comes to its subreaper. When it has
+// none, no ended step has processes, and nobody needs to look through /proc.
+func (r *reaper) adopted() bool {
+	self := "/proc/" + strconv.Itoa(os.Getpid()) + "/task"
+	threads, err := os.ReadDir(self)
+	if err != nil {
+		return true
+	}
+	for _, t := range threads {
+		b, err := os.ReadFile(self + "/" + t.Name() + "/children")
+		if err != nil {
+			return true // a kernel without this file: look
+		}
+		for f := range bytes.FieldsSeq(b) {
+			pid, _ := strconv.Atoi(string(f))
+			r.mu.Lock()
+			known := r.children[pid] != nil
+			r.mu.Unlock()
+			if !known {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // procStat reads parent and session of a process; zombies are not alive.

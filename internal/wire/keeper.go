@@ -57,7 +57,7 @@ type Key struct {
 // BatchStep is the step that runs a job's script.
 const BatchStep = "batch"
 
-// String is the form used in logs and in the BIREME_LAUNCH variable: "12.0.batch".
+// String is the form used in logs and file names: "12.0.batch".
 func (k Key) String() string {
 	b := make([]byte, 0, 40)
 	b = strconv.AppendInt(b, k.Job, 10)

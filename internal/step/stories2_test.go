@@ -1,0 +1,258 @@
+package step
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// collect gathers a stream until its end, acknowledging as a reader does.
+func (a *agent) collect(key wire.Key, fd int) string {
+	a.t.Helper()
+	var got []byte
+	for {
+		var d wire.Data
+		f := a.expect(wire.TypeData, &d, func() bool { return d.Key == key && d.FD == fd || reset(&d) })
+		if skip := int64(len(got)) - d.Offset; skip >= 0 && skip <= int64(len(f.Payload)) {
+			got = append(got, f.Payload[skip:]...)
+		} else if skip < 0 {
+			a.t.Fatalf("gap of %d bytes", -skip)
+		}
+		a.send(wire.TypeDataAck, wire.DataAck{Key: key, FD: fd, Offset: int64(len(got))})
+		if d.EOF {
+			return string(got)
+		}
+	}
+}
+
+func streamsStory(t *testing.T, a *agent) {
+	l := a.batch(1, "cat; head -c 1000000 /dev/zero | tr '\\0' x; echo err >&2; exit 3")
+	l.Key.Step = "0"
+	l.Stdio = wire.Stdio{Mode: wire.StdioStream}
+	l.Program.Tasks = []wire.Task{{}}
+	a.launch(l)
+	a.started(l.Key)
+	a.send(wire.TypeData, wire.Data{Key: l.Key, Task: -1, FD: 0}, []byte("input\n"))
+	// The connection breaks; the output so far comes again.
+	a.conn.Close()
+	a.connect()
+	a.send(wire.TypeData, wire.Data{Key: l.Key, Task: -1, FD: 0}, []byte("input\nmore\n"))
+	a.send(wire.TypeData, wire.Data{Key: l.Key, Task: -1, FD: 0, Offset: 11, EOF: true})
+	if got := a.collect(l.Key, 1); got != "input\nmore\n"+strings.Repeat("x", 1000000) {
+		t.Errorf("%d bytes: %.20q…", len(got), got)
+	}
+	if got := a.collect(l.Key, 2); got != "err\n" {
+		t.Errorf("got %q", got)
+	}
+	if x, _ := a.exited(l.Key); x.ExitCode != 3 {
+		t.Errorf("%+v", x)
+	}
+	// Nobody reads: the step waits, and ends when its streams are dropped.
+	l.Key.Step = "1"
+	a.launch(l)
+	a.started(l.Key)
+	a.send(wire.TypeData, wire.Data{Key: l.Key, Task: -1, FD: 0, EOF: true})
+	a.send(wire.TypeStreamDrop, wire.StreamDrop{Key: l.Key})
+	if x, _ := a.exited(l.Key); x.ExitCode != 3 {
+		t.Errorf("%+v", x)
+	}
+	a.finish(1)
+}
+
+func (a *agent) finish(job int64) wire.JobDone {
+	a.t.Helper()
+	a.ref++
+	a.send(wire.TypeFinish, wire.Finish{Ref: a.ref, Job: job})
+	var m wire.JobDone
+	a.expect(wire.TypeJobDone, &m, func() bool { return m.Ref == a.ref })
+	return m
+}
+
+func terminalStory(t *testing.T, a *agent) {
+	l := a.batch(1, "tty >/dev/null && stty size; read x; echo got $x")
+	l.Key.Step = "0"
+	l.Stdio = wire.Stdio{Mode: wire.StdioStream, PTY: true, Rows: 33, Cols: 77}
+	a.launch(l)
+	a.started(l.Key)
+	a.send(wire.TypeData, wire.Data{Key: l.Key, FD: 0}, []byte("typed\n"))
+	got := a.collect(l.Key, 1)
+	contains(t, got, "33 77")
+	contains(t, got, "got typed")
+	if x, _ := a.exited(l.Key); x.ExitCode != 0 {
+		t.Errorf("%+v", x)
+	}
+}
+
+func (a *agent) readLog(m wire.ReadLog) (wire.Log, string) {
+	a.t.Helper()
+	a.ref++
+	m.Ref = a.ref
+	a.send(wire.TypeReadLog, m)
+	var r wire.Log
+	f := a.expect(wire.TypeLog, &r, func() bool { return r.Ref == a.ref || reset(&r) })
+	return r, string(f.Payload)
+}
+
+func logStory(t *testing.T, a *agent) {
+	l := a.batch(1, "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two >&2")
+	l.Stdio = wire.Stdio{Mode: wire.StdioLog}
+	a.launch(l)
+	a.started(l.Key)
+	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Wait: 10 * time.Second}); b != "one\n" || r.Ended {
+		t.Errorf("%+v %q", r, b)
+	}
+	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Offset: 4, Wait: time.Millisecond}); b != "" || r.Ended || r.Size != 4 {
+		t.Errorf("%+v %q", r, b)
+	}
+	if err := os.WriteFile(filepath.Join(a.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Offset: 4, Wait: 10 * time.Second}); b != "two\n" {
+		t.Errorf("%+v %q", r, b)
+	}
+	if x, b := a.exited(l.Key); x.LogSize != 8 || b != "one\ntwo\n" {
+		t.Errorf("%+v %q", x, b)
+	}
+	a.kill() // the log survives as the exit does
+	a.start()
+	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Offset: 4}); b != "two\n" || !r.Ended {
+		t.Errorf("%+v %q", r, b)
+	}
+	a.send(wire.TypeAckExit, wire.AckExit{Keys: []wire.Key{l.Key}})
+	a.until("the log is gone", func() bool {
+		left, _ := os.ReadDir(filepath.Join(a.state(), "logs"))
+		return len(left) == 0
+	})
+	if r, _ := a.readLog(wire.ReadLog{Key: l.Key}); r.Error == "" || !r.Ended {
+		t.Errorf("%+v", r)
+	}
+}
+
+func hookStory(t *testing.T, a *agent) {
+	l := a.batch(1, "cat hooks")
+	say := func(what string) []string {
+		return []string{"/bin/sh", "-c", "echo " + what + " $SLURM_JOB_ID >>" + a.dir + "/hooks"}
+	}
+	l.Hooks = wire.Hooks{Prolog: [][]string{say("prolog")}, Epilog: [][]string{say("epilog")}, Env: []string{"SLURM_JOB_ID=1"}}
+	if _, out := a.run(l); out != "prolog 1\n" || a.read("hooks") != "prolog 1\nepilog 1\n" {
+		t.Errorf("job saw %q, hooks %q", out, a.read("hooks"))
+	}
+	l = a.batch(2, "touch ran")
+	l.Hooks = wire.Hooks{Prolog: [][]string{{"/bin/sh", "-c", "echo disk is gone; exit 3"}}}
+	x, _ := a.run(l)
+	if x.Cause != wire.CausePrologFailed || x.Message != "prolog /bin/sh: exit code 3: disk is gone" || x.Started {
+		t.Errorf("%+v", x)
+	}
+	l = a.batch(3, "true")
+	l.Hooks = wire.Hooks{Epilog: [][]string{{"/bin/sh", "-c", "sleep 1000"}}, Timeout: 50 * time.Millisecond}
+	x, _ = a.run(l)
+	if x.Cause != "" || !x.JobDone || x.EpilogFailed != "epilog /bin/sh: killed after 50ms" {
+		t.Errorf("%+v", x)
+	}
+}
+
+func finishStory(t *testing.T, a *agent) {
+	l := a.batch(1, "sleep 1000")
+	l.EndsJob = false
+	l.TmpBase = a.dir
+	a.launch(l)
+	a.started(l.Key)
+	other := a.batch(1, "exit 2")
+	other.Key.Step = "0"
+	other.EndsJob = false
+	if x, _ := a.run(other); x.ExitCode != 2 || x.JobDone {
+		t.Errorf("%+v", x)
+	}
+	if done := a.finish(1); done.Unkillable != "" || done.EpilogFailed != "" {
+		t.Errorf("%+v", done)
+	}
+	if x, _ := a.exited(l.Key); x.Signal != int(syscall.SIGKILL) || x.Cause != wire.CauseCancelled {
+		t.Errorf("%+v", x)
+	}
+	if _, err := os.Stat(filepath.Join(a.dir, "bireme-1.0")); !os.IsNotExist(err) {
+		t.Errorf("temporary directory is left: %v", err)
+	}
+	if done := a.finish(1); done.Unkillable != "" { // again: nothing to do, still answered
+		t.Errorf("%+v", done)
+	}
+}
+
+func loginStory(t *testing.T, a *agent) {
+	home := filepath.Join(a.dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	profile := "echo noise; FROM_PROFILE='two\nlines'; A=login; export FROM_PROFILE A\n"
+	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte(profile), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := a.batch(1, `echo "$HOME|$FROM_PROFILE|$A"`)
+	l.Identity.Home, l.Identity.Shell, l.Identity.Name = home, "/bin/sh", "ann"
+	l.Program.LoginEnv = true
+	if _, out := a.run(l); out != home+"|two\nlines|b c\n" {
+		t.Errorf("got %q", out)
+	}
+	l = a.batch(2, "true")
+	l.Identity.Shell = "/no/such/shell"
+	l.Program.LoginEnv = true
+	if x, _ := a.run(l); x.Cause != wire.CauseEnvFailed {
+		t.Errorf("%+v", x)
+	}
+	l = a.batch(3, "true")
+	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("sleep 1000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l.Identity.Home, l.Program.LoginEnv, l.Program.LoginEnvTimeout = home, true, 50*time.Millisecond
+	if x, _ := a.run(l); x.Cause != wire.CauseEnvFailed || !strings.Contains(x.Message, "killed after 50ms") {
+		t.Errorf("%+v", x)
+	}
+}
+
+func rlimitStory(t *testing.T, a *agent) {
+	l := a.batch(1, "ulimit -n; ulimit -c; nice")
+	l.Limits.RLimits = map[string]wire.RLimit{"nofile": {Soft: 77, Hard: 88}, "core": {Soft: 0, Hard: 0}, "unknown": {}}
+	l.Program.Nice = 3
+	l.Program.Tasks = []wire.Task{{CPUs: "0"}}
+	x, out := a.run(l)
+	if out != "77\n0\n3\n" || x.ExitCode != 0 {
+		t.Errorf("got %q, %+v", out, x)
+	}
+}
+
+func oneKeeper(t *testing.T, a *agent) {
+	second := exec.Command("/proc/self/exe")
+	second.Env = append(os.Environ(), "STEP_TEST_KEEPER="+a.state(), "STEP_TEST_CGROUP="+a.cgroup)
+	var say bytes.Buffer
+	second.Stderr = &say
+	if err := second.Run(); err == nil {
+		t.Error("a second keeper started in the same directory")
+	}
+	contains(t, say.String(), "another keeper holds")
+	if x, _ := a.run(a.batch(1, "exit 2")); x.ExitCode != 2 {
+		t.Errorf("%+v", x)
+	}
+	// Shutdown by message kills and cleans.
+	l := a.batch(2, "sleep 1000")
+	a.launch(l)
+	pid := a.started(l.Key).PID
+	a.send(wire.TypeShutdown, nil)
+	if x, _ := a.exited(l.Key); x.Signal != int(unix.SIGKILL) {
+		t.Errorf("%+v", x)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	a.cmd = nil
+	if alive(pid) {
+		t.Error("job outlived its keeper's shutdown")
+	}
+}
