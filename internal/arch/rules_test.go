@@ -106,6 +106,7 @@ var rooms = map[string]room{
 		"internal/core":   words,
 		"internal/client": "its commands and its HTTP API call the same services",
 		"internal/config": "slurm.conf is read into the one settings struct",
+		"internal/wire":   "srun is one end of its step's stream",
 	}},
 	"internal/dstack": {why: "the dstack tongue", may: map[string]string{
 		"internal/core":   words,

@@ -162,3 +162,31 @@ func MergeEnv(base, over []string) []string {
 	}
 	return out
 }
+
+// StepEnviron makes the environment that srun sends with a step. Of --export=ALL,V=x the caller's V wins, as Slurm 22.05
+// does; no login environment is loaded for steps.
+func (r *Request) StepEnviron(environ []string, p Process) []string {
+	value := r.export
+	var out []string
+	if words := strings.Split(value, ","); slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "ALL") }) {
+		var unset []string
+		for _, w := range words {
+			if name, _, assigned := strings.Cut(w, "="); assigned {
+				if _, there := lookup(environ, name); !there {
+					unset = append(unset, w)
+				}
+			}
+		}
+		out = append(slices.Clone(environ), unset...)
+	} else {
+		out, _ = exported(value, environ)
+	}
+	if value != "" {
+		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+value)
+	}
+	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
+	if r.Step.Label {
+		out = append(dropVar(out, "SLURM_LABELIO"), "SLURM_LABELIO=1")
+	}
+	return out
+}

@@ -10,7 +10,7 @@ import (
 // Reasons that the engine gives in core.Error.Reason, for which Slurm has a text of its own.
 const (
 	ReasonInvalidPartition  = "invalid_partition"
-	ReasonNoPartition       = "no_partition" // none given and no default
+	ReasonNoPartition       = "no_default_partition"
 	ReasonAccessDenied      = "access_denied"
 	ReasonNodesNotInPart    = "nodes_not_in_partition"
 	ReasonTooManyCPUs       = "too_many_cpus"
@@ -22,14 +22,15 @@ const (
 	ReasonPartitionConfig   = "partition_config_unavailable"
 	ReasonNodesBusy         = "nodes_busy"
 	ReasonInvalidJobID      = "invalid_job_id"
-	ReasonInvalidNode       = "invalid_node_name"
-	ReasonTryLater          = "try_later"
+	ReasonInvalidNode       = "invalid_node"
+	ReasonTryLater          = "job_state" // it does not fit what the job is doing
 	ReasonJobFinished       = "job_finished"
 	ReasonJobPending        = "job_pending"
 	ReasonJobRunning        = "job_running"
+	ReasonJobNotPending     = "job_not_pending"
 	ReasonJobNotSuspended   = "job_not_suspended"
 	ReasonInvalidFeature    = "invalid_feature"
-	ReasonDependency        = "dependency"
+	ReasonDependency        = "invalid_dependency"
 	ReasonCircular          = "circular_dependency"
 	ReasonJobHeld           = "job_held"
 	ReasonInvalidAccount    = "invalid_account"
@@ -41,13 +42,13 @@ const (
 	ReasonNoWorkDir         = "no_workdir"
 	ReasonInvalidQOS        = "invalid_qos"
 	ReasonNodeNotAvail      = "node_not_available"
-	ReasonPartitionDown     = "partition_down"
+	ReasonPartitionDown     = "partition_inactive"
 	ReasonInvalidGres       = "invalid_gres"
 	ReasonInvalidArray      = "invalid_array"
 	ReasonNotSupported      = "not_supported"
 	ReasonInvalidUser       = "invalid_user"
 	ReasonImmediate         = "immediate_impossible"
-	ReasonDisabled          = "requeue_disabled"
+	ReasonDisabled          = "no_requeue"
 )
 
 // texts are Slurm's, by reason, with the number that REST gives as error_number.
@@ -73,6 +74,7 @@ var texts = map[string]struct {
 	ReasonJobFinished:       {2021, "Job/step already completing or completed"},
 	ReasonJobPending:        {2024, "Job is pending execution"},
 	ReasonJobRunning:        {2020, "Job is no longer pending execution"},
+	ReasonJobNotPending:     {2020, "Job is no longer pending execution"},
 	ReasonJobNotSuspended:   {2022, "Job is not suspended"},
 	ReasonInvalidFeature:    {2029, "Invalid feature specification"},
 	ReasonDependency:        {2038, "Job dependency problem"},

@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
+	"bireme.dev/bireme/internal/slurm/cmd/srun"
 )
 
 // Lookup finds the command of a name.
@@ -29,6 +30,8 @@ func Lookup(name string) (cmd.Func, bool) {
 		return scancel.Run, true
 	case "sinfo":
 		return sinfo.Run, true
+	case "srun":
+		return srun.Run, true
 	case "scontrol":
 		return scontrol.Run, true
 	}
@@ -36,7 +39,9 @@ func Lookup(name string) (cmd.Func, bool) {
 }
 
 // Names are all names that Lookup knows, for links.
-func Names() []string { return []string{"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue"} }
+func Names() []string {
+	return []string{"sacct", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"}
+}
 
 // Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no
 // such command.

@@ -192,7 +192,7 @@ func (c *Cluster) change(w http.ResponseWriter, r *http.Request, key string, par
 		answer(w, map[string]any{})
 	case "PATCH nodes/*":
 		if !slices.ContainsFunc(c.Nodes, func(n client.Node) bool { return string(n.Name) == parts[1] }) {
-			refuse(w, core.Errorf(core.NotFound, "no node").Because("invalid_node_name"))
+			refuse(w, core.Errorf(core.NotFound, "no node").Because("invalid_node"))
 			return
 		}
 		var u client.UpdateNode

@@ -1,0 +1,179 @@
+package srun
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+)
+
+// lane is one stream of one task.
+type lane struct {
+	rank int32
+	fd   int8
+}
+
+// output writes what tasks print: to srun's own streams or to files, whole lines with a label when labels are asked for.
+type output struct {
+	w      *cmd.World
+	r      *slurm.Request
+	label  int // width of the rank, 0 for none
+	names  core.FilenameNames
+	node   map[int32]core.NodeName // of each rank
+	at     map[int32]int           // index of its node
+	files  map[string]*os.File
+	rest   map[lane][]byte // labelled output up to the end of its line
+	failed error
+}
+
+// modes of -o, -e and -i that are no file.
+func isMode(value string) bool {
+	if value == "" || value == "all" || value == "none" {
+		return true
+	}
+	_, err := strconv.Atoi(value)
+	return err == nil
+}
+
+// where gives the pattern or mode for a stream: standard error follows -o unless it has its own.
+func (o *output) where(fd int8) string {
+	io := &o.r.Spec.IO
+	if fd == 2 && io.Stderr != "" {
+		return io.Stderr
+	}
+	return io.Stdout
+}
+
+// target finds the writer for a stream of a task; nil throws its output away.
+func (o *output) target(l lane) (io.Writer, error) {
+	place := o.where(l.fd)
+	if isMode(place) {
+		switch {
+		case place == "none":
+			return nil, nil
+		case place != "" && place != "all":
+			if n, _ := strconv.Atoi(place); int32(n) != l.rank {
+				return nil, nil
+			}
+		}
+		if l.fd == 2 {
+			return o.w.Err, nil
+		}
+		return o.w.Out, nil
+	}
+	names := o.names
+	names.Node, names.NodeIndex = o.node[l.rank], o.at[l.rank]
+	path := o.r.Path(core.ExpandFilename(place, names, int(l.rank)))
+	if f := o.files[path]; f != nil {
+		return f, nil
+	}
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if o.r.Spec.IO.Append {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	f, err := os.OpenFile(path, mode, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	o.files[path] = f
+	return f, nil
+}
+
+// write takes a piece of output; an empty one is its end.
+func (o *output) write(l lane, data []byte) {
+	to, err := o.target(l)
+	if err != nil {
+		if o.failed == nil {
+			o.failed = err
+			o.w.Errorf("Could not open stdout file: %v", err)
+		}
+		return
+	}
+	if to == nil {
+		return
+	}
+	if o.label == 0 {
+		_, err = to.Write(data)
+	} else {
+		err = o.labelled(to, l, data)
+	}
+	if err != nil && o.failed == nil {
+		o.failed = err
+	}
+}
+
+func (o *output) labelled(to io.Writer, l lane, data []byte) error {
+	held := append(o.rest[l], data...)
+	prefix := fmt.Sprintf("%*d: ", o.label, l.rank)
+	var out []byte
+	for {
+		i := bytes.IndexByte(held, '\n')
+		if i < 0 {
+			break
+		}
+		out = append(append(out, prefix...), held[:i+1]...)
+		held = held[i+1:]
+	}
+	if len(data) == 0 && len(held) > 0 { // a last line without its newline
+		out = append(append(append(out, prefix...), held...), '\n')
+		held = nil
+	}
+	o.rest[l] = held
+	if len(out) == 0 {
+		return nil
+	}
+	_, err := to.Write(out)
+	return err
+}
+
+// close ends all files.
+func (o *output) close() {
+	for l := range o.rest {
+		o.write(l, nil)
+	}
+	for _, f := range o.files {
+		if err := f.Close(); err != nil {
+			o.w.Errorf("%v", err)
+		}
+	}
+}
+
+// newOutput prepares the output of a step whose tasks are laid out by ranks.
+func (s *run) newOutput() *output {
+	st := &s.step.Step
+	o := &output{
+		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{}, rest: map[lane][]byte{},
+		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")), JobName: s.r.Spec.Name},
+	}
+	highest := int32(0)
+	for i, ranks := range s.step.Ranks {
+		for _, r := range ranks {
+			o.node[r], o.at[r] = st.Nodes[i], i
+			highest = max(highest, r)
+		}
+	}
+	if s.r.Step.Label {
+		o.label = len(strconv.Itoa(int(highest)))
+	}
+	return o
+}
+
+// inputRank is which task gets standard input: -1 for all; ok is false for none.
+func inputRank(mode string) (rank int32, ok bool) {
+	switch mode {
+	case "", "all":
+		return -1, true
+	case "none":
+		return 0, false
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(mode)); err == nil {
+		return int32(n), true
+	}
+	return -1, true
+}

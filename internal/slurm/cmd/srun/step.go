@@ -1,0 +1,296 @@
+package srun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// killWait is what srun says it waits for a step that was told to end, as Slurm's KillWait and two.
+const killWait = 32 * time.Second
+
+// runStep makes the step, carries its streams and gives srun's exit code and the step's exit.
+func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
+	failed := core.Exit{Code: 1}
+	tty := s.openTTY()
+	defer tty.restore()
+	s.r.Step.Pty = tty != nil
+	made, err := s.c.NewStep(ctx, s.job, s.newStep())
+	if err != nil {
+		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
+		return slurm.ExitError, failed
+	}
+	s.step = made
+	raw, err := s.c.Stream(ctx, made.Key)
+	if err != nil {
+		s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
+		return slurm.ExitError, failed
+	}
+	p := &pump{s: s, conn: wire.NewConn(raw), out: s.newOutput(), sig: sig, tty: tty, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{})}
+	p.exits = exits{w: s.w, ended: map[int32]bool{}}
+	return p.run(ctx)
+}
+
+func (s *run) stepName() string { return fmt.Sprintf("%s.%d", s.job, s.step.Step.ID) }
+
+// pump carries one step's streams until its last node has said its last.
+type pump struct {
+	s      *run
+	conn   *wire.Conn
+	out    *output
+	exits  exits
+	sig    *signals
+	tty    *terminal
+	frames chan wire.Frame
+	broken chan error
+	quit   chan struct{}
+
+	nodesDone  int
+	terminated bool
+	killTimer  <-chan time.Time
+	waitTimer  <-chan time.Time
+}
+
+func (p *pump) run(ctx context.Context) (int, core.Exit) {
+	defer p.out.close()
+	defer p.conn.Close()
+	defer close(p.quit)
+	go p.read() // ends when the stream does, which run closes
+	p.startInput()
+	if p.tty != nil {
+		p.sendWindow()
+	}
+	for p.nodesDone < len(p.s.step.Step.Nodes) {
+		select {
+		case f := <-p.frames:
+			if err := p.frame(ctx, f); err != nil {
+				p.s.w.Errorf("step %s: %v", p.s.stepName(), err)
+				return slurm.ExitError, core.Exit{Code: 1}
+			}
+		case err := <-p.broken:
+			p.exits.tell(false)
+			if ctx.Err() == nil {
+				p.s.w.Errorf("Lost the streams of step %s: %v", p.s.stepName(), lost(err))
+			}
+			return slurm.ExitError, core.Exit{Code: 1}
+		case got := <-p.sig.c:
+			if code, leave := p.signal(ctx, got); leave {
+				return code, core.Exit{Signal: int32(code - 128)}
+			}
+		case <-p.waitTimer:
+			p.waitTimer = nil
+			p.s.w.Infof("First task exited %ds ago", int(p.s.r.Step.Wait/time.Second))
+			p.terminate(ctx)
+		case <-p.killTimer:
+			p.killTimer = nil
+			p.s.w.Errorf("Timed out waiting for job step to complete")
+			return slurm.ExitError, core.Exit{Signal: 9}
+		}
+	}
+	p.exits.tell(p.exits.oom)
+	if p.terminated || p.exits.signal == 9 {
+		p.s.w.Infof("Force Terminated StepId=%s", p.s.stepName())
+	}
+	return p.exits.result()
+}
+
+func lost(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the server closed them")
+	}
+	return err
+}
+
+// read passes frames on, one at a time.
+func (p *pump) read() {
+	for {
+		f, err := p.conn.Next()
+		if err != nil {
+			p.broken <- err
+			return
+		}
+		select {
+		case p.frames <- f:
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+func (p *pump) frame(ctx context.Context, f wire.Frame) error {
+	switch f.Type {
+	case wire.TypeIO:
+		var h wire.IOHeader
+		if err := f.Decode(&h); err != nil {
+			return err
+		}
+		p.out.write(lane{h.Rank, h.FD}, f.Payload)
+	case wire.TypeTaskExit:
+		var t wire.TaskExit
+		if err := f.Decode(&t); err != nil {
+			return err
+		}
+		p.taskExit(ctx, t)
+	case wire.TypeStepExit:
+		var t wire.TaskExit
+		if err := f.Decode(&t); err != nil {
+			return err
+		}
+		p.nodeDone(t)
+	case wire.TypeTaskStart:
+	}
+	return nil
+}
+
+func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
+	first := len(p.exits.ended) == 0
+	p.exits.add(t)
+	bad := t.Exit.Code != 0 || t.Exit.Signal != 0
+	if bad && p.s.r.Step.KillOnBadExit && !p.terminated {
+		p.exits.tell(false)
+		p.terminate(ctx)
+	}
+	if first && p.s.r.Step.Wait > 0 {
+		p.waitTimer = time.After(p.s.r.Step.Wait)
+	}
+}
+
+// nodeDone takes the last frame of a node: what its tasks did not tell themselves is in it.
+func (p *pump) nodeDone(t wire.TaskExit) {
+	p.nodesDone++
+	p.exits.oom = p.exits.oom || t.Cause == "oom"
+	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" {
+		p.s.w.Errorf("%s: %s", t.Node, t.Message)
+	}
+	for i, n := range p.s.step.Step.Nodes {
+		if n != t.Node || i >= len(p.s.step.Ranks) {
+			continue
+		}
+		for _, r := range p.s.step.Ranks[i] {
+			if !p.exits.ended[r] && (t.Exit.Code != 0 || t.Exit.Signal != 0) {
+				p.exits.add(wire.TaskExit{Rank: r, Node: t.Node, Exit: t.Exit})
+			}
+		}
+	}
+	p.exits.tell(t.Cause == "oom")
+}
+
+// terminate ends the step: the server sees to TERM, patience and KILL.
+func (p *pump) terminate(ctx context.Context) {
+	if p.terminated {
+		return
+	}
+	p.terminated = true
+	p.s.w.Infof("launch/slurm: _step_signal: Terminating StepId=%s", p.s.stepName())
+	p.kill(ctx)
+}
+
+func (p *pump) kill(ctx context.Context) {
+	_, err := p.s.c.Cancel(ctx, &client.Cancel{IDs: []string{p.s.job}, Step: fmt.Sprint(p.s.step.Step.ID)})
+	if err != nil { // the step may hear a plain signal all the same
+		_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
+	}
+	p.killTimer = time.After(killWait)
+}
+
+// signal does what a signal to srun means for its tasks.
+func (p *pump) signal(ctx context.Context, got os.Signal) (code int, leave bool) {
+	n := signalNumber(got)
+	switch got {
+	case syscall.SIGWINCH:
+		p.sendWindow()
+		return 0, false
+	case syscall.SIGINT:
+		return p.interrupt(ctx)
+	}
+	_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
+	return 0, false
+}
+
+// interrupt: the first tells how things stand, a second within a second ends the step, a third leaves.
+func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
+	now := time.Now()
+	again := now.Sub(p.sig.lastInt) <= time.Second
+	p.sig.lastInt = now
+	switch {
+	case p.sig.aborted:
+		return 130, true
+	case again || p.s.r.Step.QuitOnInterrupt || p.s.r.Step.NoStatus:
+		if !p.s.r.Step.NoStatus || again {
+			p.sig.aborted = true
+		}
+		p.s.w.Infof("sending Ctrl-C to StepId=%s", p.s.stepName())
+		_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
+		if p.sig.aborted {
+			p.s.w.Infof("Job step aborted: Waiting up to %d seconds for job step to finish.", int(killWait/time.Second))
+			p.kill(ctx)
+		}
+	default:
+		p.s.w.Infof("interrupt (one more within 1 sec to abort)")
+		var running []int
+		for _, ranks := range p.s.step.Ranks {
+			for _, r := range ranks {
+				if !p.exits.ended[r] {
+					running = append(running, int(r))
+				}
+			}
+		}
+		if len(running) > 0 {
+			p.s.w.Infof("StepId=%s %s: running", p.s.stepName(), taskNames(running))
+		}
+	}
+	return 0, false
+}
+
+// startInput sends standard input to the tasks that should have it.
+func (p *pump) startInput() {
+	mode := p.s.r.Spec.IO.Stdin
+	rank, ok := inputRank(mode)
+	in := p.s.w.In
+	if ok && !isMode(mode) {
+		f, err := os.Open(p.s.r.Path(core.ExpandFilename(mode, p.out.names, 0)))
+		if err != nil {
+			p.s.w.Errorf("Could not open stdin file: %v", err)
+			ok = false
+		} else {
+			in = f
+		}
+	}
+	if !ok {
+		_ = p.conn.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
+		return
+	}
+	go p.input(in, rank) // ends at end of file, or with the process: a read of a terminal cannot be broken off
+}
+
+func (p *pump) input(in io.Reader, rank int32) {
+	buf := make([]byte, 32<<10)
+	h := wire.IOHeader{Rank: rank}
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if p.conn.Send(wire.TypeInput, h, buf[:n]) != nil {
+				return
+			}
+		}
+		if err != nil {
+			_ = p.conn.Send(wire.TypeInput, h)
+			return
+		}
+	}
+}
+
+func (p *pump) sendWindow() {
+	if rows, cols, ok := p.tty.size(); ok {
+		_ = p.conn.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
+	}
+}
