@@ -1,7 +1,9 @@
 package step
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,9 +15,8 @@ import (
 type audience int
 
 const (
-	everyone   audience = iota
-	shellOnly           // the task itself, not its children
-	notTheTask          // its children only
+	everyone  audience = iota
+	shellOnly          // the task itself, not its children
 )
 
 // arm sets the deadlines of a step from its limit, its start and the time it was suspended.
@@ -232,13 +233,20 @@ func (s *step) signal(sig unix.Signal, to audience) error {
 		task[c.pid] = true
 	}
 	var faults []error
-	for _, pid := range s.procs() {
-		if to == notTheTask && task[pid] {
-			continue
-		}
+	list := s.procs()
+	// A shell should have its own signal before it sees its child die of it.
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(boolInt(task[b]), boolInt(task[a])) })
+	for _, pid := range list {
 		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 			faults = append(faults, err)
 		}
 	}
 	return errors.Join(faults...)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -108,11 +108,11 @@ type Timing struct {
 
 // Limits holds what a step may use. Those of cgroups are the job's: each step of a job carries the same.
 type Limits struct {
-	CPUs    string   `json:"cpus,omitempty"`    // cpuset list; empty: none
-	Memory  int64    `json:"memory,omitempty"`  // bytes; zero: none
-	Swap    int64    `json:"swap,omitempty"`    // bytes beyond Memory; negative: no limit
-	PIDs    int64    `json:"pids,omitempty"`    // zero: none
-	Devices []string `json:"devices,omitempty"` // "c 195:0 rwm"; nil: no restriction. The usual pseudo-devices are added
+	CPUs    string   `json:"cpus,omitempty"`   // cpuset list; empty: none
+	Memory  int64    `json:"memory,omitempty"` // bytes; zero: none
+	Swap    int64    `json:"swap,omitempty"`   // bytes beyond Memory; negative: no limit
+	PIDs    int64    `json:"pids,omitempty"`   // zero: none
+	Devices []string `json:"devices"`          // "c 195:0 rwm"; nil: no restriction, empty: none. The usual pseudo-devices are added
 	// RLimits are soft:hard pairs by name ("nofile"); -1 is infinity. What equals the keeper's own costs nothing.
 	RLimits     map[string]RLimit `json:"rlimits,omitempty"`
 	OOMScoreAdj int               `json:"oom_score_adj,omitempty"`
