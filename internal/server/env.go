@@ -3,39 +3,34 @@ package server
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// batchEnv gives the variables of a batch script: Slurm's, whichever tongue the job came from.
-func batchEnv(j *core.Job, cluster string) []string {
-	return slurm.BatchEnv(j, slurm.ClusterInfo{Name: cluster})
-}
-
-// stepEnv gives those of a numbered step on its node-th node, whose tasks have the given ranks.
-func stepEnv(j *core.Job, st *core.Step, cluster string, node int, ranks []int32) (shared []string, tasks [][]string) {
-	all := make([][]int32, len(st.Nodes))
-	all[node] = ranks
-	for local := range ranks {
-		tasks = append(tasks, slurm.TaskEnv(j, st, all, node, local))
+// env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML runs.
+func (s *server) env() hub.Env {
+	info := slurm.ClusterInfo{Name: s.Config.Cluster}
+	return hub.Env{
+		Batch: func(j *core.Job) []string { return append(slurm.BatchEnv(j, info), s.runEnv(j)...) },
+		Step:  func(j *core.Job, st *core.Step) []string { return slurm.StepEnv(j, st, info) },
+		Task:  slurm.TaskEnv,
 	}
-	return slurm.StepEnv(j, st, slurm.ClusterInfo{Name: cluster}), tasks
 }
 
-// runEnv gives the variables of a job that is a YAML run: dstack's beside those of env.
-func (s *server) runEnv(j *core.Job, cluster string) []string {
-	env := s.Env(j, cluster)
+// runEnv gives the variables of a job that is a YAML run.
+func (s *server) runEnv(j *core.Job) []string {
 	if j.Spec.Run == "" {
-		return env
+		return nil
 	}
 	now := s.engine.Snapshot()
 	id := ""
 	if r, ok := now.Run(j.Spec.Project, j.Spec.Run); ok {
 		id = r.ID
 	}
-	return append(env, dstack.RunEnv(j, id, 0, func(name core.NodeName) string {
+	return dstack.RunEnv(j, id, 0, func(name core.NodeName) string {
 		if n, ok := now.Node(name); ok && n.Host.Addr != "" {
 			return n.Host.Addr
 		}
 		return string(name) // a name that resolves is as good as an address
-	})...)
+	})
 }

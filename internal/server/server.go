@@ -32,10 +32,8 @@ type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
-	Ready   func(Info)      // called once, when callers and agents are let in
-	Env     hub.EnvFunc     // nil: Slurm's variables
-	StepEnv hub.StepEnvFunc // nil: Slurm's variables
-	Store   store.Store     // nil: the one of Config.Server.Store, opened and closed by Run
+	Ready   func(Info)  // called once, when callers and agents are let in
+	Store   store.Store // nil: the one of Config.Server.Store, opened and closed by Run
 }
 
 // Info tells where a server is reached.
@@ -54,12 +52,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Env == nil {
-		o.Env = batchEnv
-	}
-	if o.StepEnv == nil {
-		o.StepEnv = stepEnv
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return fmt.Errorf("the server's folder: %w", err)
@@ -161,7 +153,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), Env: s.runEnv, StepEnv: s.StepEnv,
+		Settings: nodeSettings(cfg), Env: s.env(),
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())

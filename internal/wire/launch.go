@@ -25,6 +25,8 @@ type Launch struct {
 	EndsJob bool `json:"ends_job,omitempty"`
 	// Fence is after how much silence of the server the agent kills the job; zero: the cluster's setting. Keepers ignore it.
 	Fence time.Duration `json:"fence,omitempty"`
+	// Gres is what the job has of generic resources on the node; the agent makes device rules of it. Keepers ignore it.
+	Gres []core.GresAlloc `json:"gres,omitempty"`
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 

@@ -249,7 +249,11 @@ func (s *sse) farewell(kind, text string) error {
 		strconv.FormatInt(s.last, 10) + ",\"data\":{\"message\":\"" + text + "\"}}\n\n"))
 }
 
+// write sends and flushes; a caller that takes nothing for a while is given up.
 func (s *sse) write(b []byte) error {
+	if err := s.rc.SetWriteDeadline(time.Now().Add(2 * heartbeat)); err != nil {
+		return err
+	}
 	if len(b) > 0 {
 		if _, err := s.w.Write(b); err != nil {
 			return err

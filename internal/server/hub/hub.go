@@ -25,8 +25,7 @@ type Config struct {
 	Fence       time.Duration
 	FenceMargin time.Duration
 	Settings    wire.NodeSettings
-	Env         EnvFunc
-	StepEnv     StepEnvFunc
+	Env         Env
 	BlobRoom    int // bytes of scripts and environments kept in memory; 0: 16 MiB
 }
 
@@ -256,7 +255,7 @@ func (h *Hub) LaunchStep(j *core.Job, st *core.Step, ask *client.NewStep, ranks 
 	now := h.engine.Snapshot().Now()
 	launches := make([]*wire.Launch, len(st.Nodes))
 	for i := range st.Nodes {
-		if launches[i], err = h.stepLaunch(j, st, ask, i, ranks[i], now); err != nil {
+		if launches[i], err = h.stepLaunch(j, st, ask, i, ranks, now); err != nil {
 			return st.Nodes, err
 		}
 	}

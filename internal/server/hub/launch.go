@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -11,11 +12,12 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// EnvFunc gives the variables a tongue promises to a job's batch script.
-type EnvFunc func(j *core.Job, cluster string) []string
-
-// StepEnvFunc gives the variables of a numbered step: those all tasks on a node share, and each task's own.
-type StepEnvFunc func(j *core.Job, st *core.Step, cluster string, node int, ranks []int32) (shared []string, tasks [][]string)
+// Env is the tongue's promise of variables, laid over what the user sent.
+type Env struct {
+	Batch func(j *core.Job) []string                                                  // for the batch script
+	Step  func(j *core.Job, st *core.Step) []string                                   // for all tasks of a numbered step
+	Task  func(j *core.Job, st *core.Step, ranks [][]int32, node, local int) []string // for one of them
+}
 
 // batchLaunch makes the launch of a job's script on its first node.
 func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error) {
@@ -48,13 +50,14 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	if w := x.Signal; w != nil {
 		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
 	}
-	own := wire.JoinEnv(h.cfg.Env(j, h.cfg.Cluster))
-	l.Env = append(append(make([]byte, 0, len(env)+len(own)), env...), own...) // later ones win
+	own := h.cfg.Env.Batch(j)
+	l.Env = overlay(env, own)
+	h.hooks(l, own)
 	return l, nil
 }
 
 // stepLaunch makes the launch of a numbered step on its node at index at.
-func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int, ranks []int32, now core.Time) (*wire.Launch, error) {
+func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int, ranks [][]int32, now core.Time) (*wire.Launch, error) {
 	node := st.Nodes[at]
 	na := allocOn(j, node)
 	if na == nil {
@@ -82,12 +85,45 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
-	shared, tasks := h.cfg.StepEnv(j, st, h.cfg.Cluster, at, ranks)
-	l.Env = append(wire.JoinEnv(ask.Env), wire.JoinEnv(shared)...)
-	for i, r := range ranks {
-		l.Program.Tasks = append(l.Program.Tasks, wire.Task{Rank: int(r), Env: tasks[i]})
+	own := h.cfg.Env.Step(j, st)
+	l.Env = overlay(wire.JoinEnv(ask.Env), own)
+	h.hooks(l, own)
+	for local, r := range ranks[at] {
+		l.Program.Tasks = append(l.Program.Tasks, wire.Task{Rank: int(r), Env: h.cfg.Env.Task(j, st, ranks, at, local)})
 	}
 	return l, nil
+}
+
+// hooks tells prolog and epilog about the job, where a site has them.
+func (h *Hub) hooks(l *wire.Launch, env []string) {
+	if len(h.cfg.Settings.Prolog)+len(h.cfg.Settings.Epilog) > 0 {
+		l.Hooks.Env = env
+	}
+}
+
+// overlay lays variables over NUL-terminated KEY=VALUE: of two with one name a program would see the first.
+func overlay(base []byte, own []string) []byte {
+	set := make(map[string]struct{}, len(own))
+	size := len(base)
+	for _, e := range own {
+		name, _, _ := strings.Cut(e, "=")
+		set[name] = struct{}{}
+		size += len(e) + 1
+	}
+	out := make([]byte, 0, size)
+	for rest := base; len(rest) > 0; {
+		var one []byte
+		one, rest, _ = bytes.Cut(rest, []byte{0})
+		if name, _, ok := bytes.Cut(one, []byte{'='}); ok {
+			if _, ours := set[string(name)]; !ours {
+				out = append(append(out, one...), 0)
+			}
+		}
+	}
+	for _, e := range own {
+		out = append(append(out, e...), 0)
+	}
+	return out
 }
 
 func (h *Hub) identity(spec *core.Spec) wire.Identity {
