@@ -1,0 +1,162 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// job makes a running batch job on nodes; a name with a trailing ! is clean of it.
+func job(nodes ...string) *core.Job {
+	j := &core.Job{ID: 7, Attempt: 1, State: core.Running, Spec: &core.Spec{TimeLimit: 60}, Alloc: &core.Alloc{}}
+	for _, n := range nodes {
+		name, done := strings.CutSuffix(n, "!")
+		j.Alloc.Nodes = append(j.Alloc.Nodes, core.NodeAlloc{Node: core.NodeName(name), Done: done})
+	}
+	return j
+}
+
+func with(j *core.Job, f func(*core.Job)) *core.Job {
+	c := *j
+	spec := *j.Spec
+	c.Spec = &spec
+	f(&c)
+	return &c
+}
+
+func orderText(node core.NodeName, o order) string {
+	if o.launch != nil {
+		return fmt.Sprintf("%s:launch", node)
+	}
+	name := map[wire.Type]string{wire.TypeKill: "kill", wire.TypeFinish: "finish", wire.TypeSetLimit: "limit"}[o.typ]
+	if s, ok := o.header.(wire.Suspend); ok {
+		name = "suspend"
+		if s.Resume {
+			name = "resume"
+		}
+	}
+	return fmt.Sprintf("%s:%s", node, name)
+}
+
+func TestDerive(t *testing.T) {
+	t.Parallel()
+	ended := func(st core.JobState) func(*core.Job) {
+		return func(j *core.Job) { j.State, j.Flags = st, core.Completing }
+	}
+	interactive := func(j *core.Job) { j.Spec.Kind = core.Interactive }
+	running := job("a", "b")
+	steps := []*core.Step{{Job: 7, Attempt: 1, State: core.Running}}
+	cases := map[string]struct {
+		old, now *core.Job
+		told     told
+		steps    []*core.Step
+		want     string
+		after    told
+	}{
+		"started":                        {nil, running, 0, nil, "a:launch", 0},
+		"unchanged":                      {running, running, 0, nil, "", 0},
+		"interactive started":            {nil, with(running, interactive), 0, nil, "", 0},
+		"started again":                  {running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil, "a:launch", 0},
+		"started and suspended at once":  {nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:launch a:suspend b:suspend", 0},
+		"suspended":                      {running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:suspend b:suspend", 0},
+		"resumed":                        {with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil, "a:resume b:resume", 0},
+		"another limit":                  {running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil, "a:limit b:limit", 0},
+		"cancelled":                      {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
+		"cancelled, told already":        {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},
+		"batch step ended":               {running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish", toldFinish},
+		"killed batch step ended":        {running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish", toldFinish},
+		"and a step of it runs":          {running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill", toldKill},
+		"which ended":                    {with(job("a!", "b"), ended(core.Completed)), with(job("a!", "b"), ended(core.Completed)), toldKill, nil, "b:finish", toldFinish},
+		"finished, told already":         {running, with(job("a!", "b"), ended(core.Completed)), toldFinish, nil, "", toldFinish},
+		"interactive given back":         {with(running, interactive), with(with(running, interactive), ended(core.Completed)), 0, nil, "a:finish b:finish", toldFinish},
+		"interactive with steps ended":   {with(running, interactive), with(with(running, interactive), ended(core.Timeout)), 0, steps, "a:kill b:kill", toldKill},
+		"requeued":                       {running, with(running, func(j *core.Job) { j.Flags = core.Requeueing }), 0, nil, "a:kill b:kill", toldKill},
+		"clean":                          {running, with(job("a!", "b!"), func(j *core.Job) { j.State = core.Completed }), toldFinish, nil, "", 0},
+		"started and ended in one batch": {nil, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
+		"waiting":                        {nil, with(running, func(j *core.Job) { j.State, j.Alloc = core.Pending, nil }), 0, nil, "", 0},
+	}
+	for name, c := range cases {
+		var got []string
+		after := derive(c.old, c.now, c.told, busy(c.now, c.steps), func(n core.NodeName, o order) { got = append(got, orderText(n, o)) })
+		if g := strings.Join(got, " "); g != c.want || after != c.after {
+			t.Errorf("%s: %q and %d, want %q and %d", name, g, after, c.want, c.after)
+		}
+	}
+}
+
+func TestRejoin(t *testing.T) {
+	t.Parallel()
+	over := func(j *core.Job) { j.State, j.Flags = core.Cancelled, core.Completing }
+	cases := map[string]struct {
+		job   *core.Job
+		node  core.NodeName
+		runs  bool
+		knows string
+		want  string
+	}{
+		"runs on":               {job("a", "b"), "a", true, "batch", "limit resume"},
+		"never came":            {job("a", "b"), "a", false, "", "launch"},
+		"ended, being told":     {job("a", "b"), "a", false, "batch", ""},
+		"another node of it":    {job("a", "b"), "b", false, "", ""},
+		"over and runs":         {with(job("a"), over), "a", true, "batch", "kill"},
+		"over and gone":         {with(job("a"), over), "a", false, "", "finish"},
+		"suspended and runs":    {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", true, "batch", "limit suspend"},
+		"suspended and no more": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", false, "", "launch suspend"},
+	}
+	for name, c := range cases {
+		var got []string
+		rejoin(c.job, c.node, c.runs, func(step string) bool { return c.knows == step }, func(o order) {
+			got = append(got, strings.TrimPrefix(orderText("", o), ":"))
+		})
+		if g := strings.Join(got, " "); g != c.want {
+			t.Errorf("%s: %q, want %q", name, g, c.want)
+		}
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	got := strings.Split(strings.TrimSuffix(string(overlay([]byte("A=1\x00SLURM_X=old\x00broken\x00B==\x00"), []string{"SLURM_X=new", "C="})), "\x00"), "\x00")
+	if want := []string{"A=1", "B==", "SLURM_X=new", "C="}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCPUList(t *testing.T) {
+	t.Parallel()
+	for want, list := range map[string][]int32{"": nil, "3": {3}, "0-3,8": {0, 1, 2, 3, 8}, "1,3,5-6": {1, 3, 5, 6}} {
+		if got := cpuList(list); got != want {
+			t.Errorf("%v: %q, want %q", list, got, want)
+		}
+	}
+}
+
+func TestBlobsAreBounded(t *testing.T) {
+	t.Parallel()
+	fetched := 0
+	b := newBlobs(100, nil)
+	b.fetch = func(_ context.Context, _ core.Hash) ([]byte, error) { fetched++; return make([]byte, 20), nil }
+	for i := range byte(10) {
+		b.put(core.Hash{i + 1}, make([]byte, 20))
+	}
+	if b.used > 100 || len(b.by) != 5 || b.lru.Len() != 5 {
+		t.Errorf("%d bytes, %d blobs", b.used, len(b.by))
+	}
+	for i := range byte(10) { // the older half is fetched again, and pushes the rest out
+		if _, err := b.get(t.Context(), core.Hash{i + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fetched != 10 {
+		t.Errorf("%d fetched", fetched)
+	}
+	b.put(core.Hash{99}, make([]byte, 30))
+	if _, kept := b.by[core.Hash{99}]; kept {
+		t.Error("one blob took more than its share")
+	}
+}
