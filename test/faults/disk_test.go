@@ -27,7 +27,7 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=24m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=40m"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -35,6 +35,7 @@ func TestDiskFull(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	ballast := fill(t, disk, "ballast", 32<<20)
 	b := newBench(t, cluster.Options{Store: "sqlite:" + filepath.Join(disk, "bireme.db")})
 	ends := &order{name: "ends", sleep: 2 * time.Second, code: 8}
 	stays := &order{name: "stays", sleep: time.Minute}
@@ -45,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 	known := submitUntilRefused(b)
 	t.Logf("%d jobs were acknowledged before the disk was full", len(known))
 	// What is left goes as well, so that not even a small record fits.
-	ballast := fill(t, disk)
+	rest := fill(t, disk, "rest", 1<<40)
 	b.Eventually("the server says why nothing can be written", func() (bool, string) {
 		s, err := b.Client(0).Cluster(t.Context())
 		if err != nil {
@@ -67,7 +68,7 @@ func TestDiskFull(t *testing.T) {
 		cancelled <- err
 	}()
 	pause(t.Context(), 500*time.Millisecond) // the disk stays full for a while
-	for _, name := range ballast {
+	for _, name := range []string{ballast, rest} {
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}
@@ -131,29 +132,30 @@ func submitUntilRefused(b *bench) []core.JobID {
 			b.t.Fatalf("with a disk that fills up: %v", err)
 		}
 	}
-	b.t.Fatal("a disk of 24 MiB took everything")
+	b.t.Fatal("a disk of 8 MiB took everything")
 	return nil
 }
 
-// fill takes all room that is left in a folder's file system.
-func fill(t *testing.T, dir string) []string {
+// fill takes room in a folder's file system: so many bytes, or all there is.
+func fill(t *testing.T, dir, file string, most int) string {
 	t.Helper()
-	name := filepath.Join(dir, "ballast")
+	name := filepath.Join(dir, file)
 	f, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for size := 1 << 20; size > 0; size /= 2 {
+	for size := 1 << 20; size > 0 && most > 0; size /= 2 {
 		chunk := bytes.Repeat([]byte{'x'}, size)
-		for {
+		for most >= size {
 			if _, err := f.Write(chunk); err != nil {
 				if !errors.Is(err, syscall.ENOSPC) {
 					t.Fatal(err)
 				}
 				break
 			}
+			most -= size
 		}
 	}
-	return []string{name}
+	return name
 }

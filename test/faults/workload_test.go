@@ -75,10 +75,10 @@ func (o *order) names() []string {
 const script = `#!/bin/sh
 name=$FAULT_NAME${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
 exec 9>>"$FAULT_DIR/lock/$name"
-flock -n 9 || { echo "$name: $BIREME_LAUNCH met an earlier run" >>"$FAULT_DIR/twice"; exit 99; }
-echo "start $BIREME_LAUNCH" >>"$FAULT_DIR/run/$name"
+flock -n 9 || { echo "$name: ${BIREME_LAUNCH%@*} met an earlier run" >>"$FAULT_DIR/twice"; exit 99; }
+echo "start ${BIREME_LAUNCH%@*}" >>"$FAULT_DIR/run/$name"
 sleep "$FAULT_SLEEP"
-echo "end $BIREME_LAUNCH" >>"$FAULT_DIR/run/$name"
+echo "end ${BIREME_LAUNCH%@*}" >>"$FAULT_DIR/run/$name"
 exit "$FAULT_CODE"
 `
 
