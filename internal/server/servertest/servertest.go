@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server"
+	"bireme.dev/bireme/internal/store"
 )
 
 // Patience is how long a test waits for anything before it fails.
@@ -29,6 +30,8 @@ type Server struct {
 	Dir  string
 	Cfg  *config.Config
 	Info server.Info
+	// Store, if set before Start, is used instead of the configured one and stays open over restarts.
+	Store store.Store
 
 	stop context.CancelFunc
 	done chan error
@@ -37,6 +40,14 @@ type Server struct {
 
 // Start runs a server with settings laid over quick timers, and stops it with the test.
 func Start(t testing.TB, set ...string) *Server {
+	t.Helper()
+	s := New(t, set...)
+	s.Start()
+	return s
+}
+
+// New makes a server that is not started yet.
+func New(t testing.TB, set ...string) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bireme") // t.TempDir may be too long for a socket
 	if err != nil {
@@ -54,7 +65,6 @@ func Start(t testing.TB, set ...string) *Server {
 	// A node that never connects: jobs are admitted against what is there, and wait until a test's own nodes come.
 	cfg.Nodes = []config.Node{{Names: "idle", CPUs: 4, Memory: config.Size(8 * core.GiB)}}
 	s := &Server{t: t, Dir: dir, Cfg: cfg}
-	s.Start()
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -71,7 +81,7 @@ func (s *Server) Start() {
 	}
 	done := s.done
 	go func() {
-		done <- server.Run(ctx, server.Options{Config: s.Cfg, Version: "test", Log: log, Ready: func(i server.Info) { ready <- i }})
+		done <- server.Run(ctx, server.Options{Config: s.Cfg, Version: "test", Log: log, Store: s.Store, Ready: func(i server.Info) { ready <- i }})
 	}()
 	select {
 	case s.Info = <-ready:
@@ -265,3 +275,10 @@ func (s *Server) Token(u core.User) string {
 
 // CA is the cluster's CA file.
 func (s *Server) CA() string { return filepath.Join(s.Dir, "ca.pem") }
+
+// Try runs a server that is expected to fail and gives its error.
+func (s *Server) Try() error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
+	defer cancel()
+	return server.Run(ctx, server.Options{Config: s.Cfg, Version: "test", Store: s.Store})
+}
