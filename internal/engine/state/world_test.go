@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,9 +14,17 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
+// failer is the part of testing.TB that rapid's T has too.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
 // world drives a State and a Planner as the engine does, keeps what a store would keep, and checks the laws as it goes.
 type world struct {
-	t    testing.TB
+	t    failer
 	cfg  Config
 	st   *State
 	plan *sched.Plan
@@ -26,7 +33,9 @@ type world struct {
 	disk disk
 	seq  int64 // of the last event seen
 
-	onFlush func(*core.Changes)
+	onFlush  func(*core.Changes)
+	trace    bool
+	batching bool // several inputs go into one batch
 }
 
 // disk is what a store would have: rows by key.
@@ -47,7 +56,7 @@ type disk struct {
 
 const epoch = core.Time(1_700_000_000_000_000)
 
-func newWorld(t testing.TB, cfg Config) *world {
+func newWorld(t failer, cfg Config) *world {
 	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
@@ -69,7 +78,12 @@ func (w *world) planner(all sched.Changes) *sched.Planner {
 func (w *world) do(in Input) (any, error) {
 	w.t.Helper()
 	reply, err := w.st.Apply(in)
-	w.flush(err)
+	if w.trace {
+		w.t.Logf("%T %s: %v", in, asJSON(w.t, in), err)
+	}
+	if !w.batching {
+		w.flush(err)
+	}
 	return reply, err
 }
 
@@ -107,7 +121,7 @@ func (w *world) advance(to core.Time) {
 	w.must(&Tick{})
 }
 
-// pass plans, and applies the plan.
+// pass plans, and applies the plan. Only within a batch may a start be refused: the planner has not seen all of it.
 func (w *world) pass() []Started {
 	w.t.Helper()
 	w.plan = w.p.Pass(w.now)
@@ -115,15 +129,22 @@ func (w *world) pass() []Started {
 	for _, s := range w.plan.Starts {
 		reply, err := w.st.Apply(&Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc})
 		if err != nil {
-			w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
+			if !w.batching {
+				w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
+			}
+			continue
 		}
-		out = append(out, *reply.(*Started))
+		id := reply.(*Started).ID
+		out = append(out, Started{ID: id})
+		w.checkStart(id)
 	}
-	w.flush(nil)
+	if !w.batching {
+		w.flush(nil)
+	}
 	return out
 }
 
-func asJSON(t testing.TB, v any) string {
+func asJSON(t failer, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -133,7 +154,7 @@ func asJSON(t testing.TB, v any) string {
 }
 
 // through sends a record through JSON, so that nothing but its named fields survives.
-func through[T any](t testing.TB, v *T) *T {
+func through[T any](t failer, v *T) *T {
 	t.Helper()
 	out := new(T)
 	if err := json.Unmarshal([]byte(asJSON(t, v)), out); err != nil {
@@ -142,7 +163,7 @@ func through[T any](t testing.TB, v *T) *T {
 	return out
 }
 
-func (d *disk) write(t testing.TB, c *core.Changes) {
+func (d *disk) write(t failer, c *core.Changes) {
 	t.Helper()
 	for _, s := range c.Specs {
 		if _, there := d.specs[s.ID]; there {
@@ -247,7 +268,6 @@ func (w *world) checkResources() {
 		n    int32
 	}
 	taken := map[unit]core.JobID{}
-	mem := map[core.NodeName]core.Bytes{}
 	jobs := map[core.NodeName]int{}
 	var whole []core.NodeName
 	take := func(u unit, id core.JobID) {
@@ -283,7 +303,6 @@ func (w *world) checkResources() {
 			for _, c := range na.Cores {
 				take(unit{na.Node, "core", c}, j.ID)
 			}
-			mem[na.Node] += na.Mem
 			for _, g := range na.Gres {
 				for _, u := range g.Units {
 					take(unit{na.Node, g.Name + ":" + g.Type, u}, j.ID)
@@ -299,24 +318,76 @@ func (w *world) checkResources() {
 			w.t.Fatalf("%s is given whole to a job and has %d", n, jobs[n])
 		}
 	}
-	for name, m := range mem {
-		if n, ok := w.st.Snapshot().Node(name); ok && m > n.Hardware.Memory && w.grown(name) {
-			w.t.Fatalf("%d bytes of the %d of %s are given away", m, n.Hardware.Memory, name)
+}
+
+// checkStart holds a job that just started against what its nodes have.
+func (w *world) checkStart(id core.JobID) {
+	w.t.Helper()
+	v := w.st.Snapshot()
+	j, _ := v.Job(id)
+	for i := range j.Alloc.Nodes {
+		na := &j.Alloc.Nodes[i]
+		n, _ := v.Node(na.Node)
+		if !n.Usable() {
+			w.t.Fatalf("job %d started on %s, which is not up", id, n.Name)
+		}
+		mem := core.Bytes(0)
+		for _, o := range v.OnNode(n.Name) {
+			for k := range o.Alloc.Nodes {
+				if o.Alloc.Nodes[k].Node == n.Name {
+					mem += o.Alloc.Nodes[k].Mem
+				}
+			}
+		}
+		if mem > n.Hardware.Memory {
+			w.t.Fatalf("job %d started on %s, which now gives %d bytes of %d", id, n.Name, mem, n.Hardware.Memory)
+		}
+		for _, c := range na.Cores {
+			if c >= n.Hardware.CPUs {
+				w.t.Fatalf("job %d has core %d of %s, which has %d", id, c, n.Name, n.Hardware.CPUs)
+			}
+		}
+		w.checkGres(j, na)
+		for _, g := range na.Gres {
+			for _, u := range g.Units {
+				if int64(u) >= sumGres(n.Hardware.Gres, g.Name, g.Type) {
+					w.t.Fatalf("job %d has %s:%s %d of %s, which has %v", id, g.Name, g.Type, u, n.Name, n.Hardware.Gres)
+				}
+			}
 		}
 	}
 }
 
-// grown tells whether a node has at least the memory it ever had; one that came back smaller may be over-committed.
-func (w *world) grown(name core.NodeName) bool {
-	n, _ := w.st.Snapshot().Node(name)
-	for _, a := range w.st.Snapshot().OnNode(name) {
-		for i := range a.Alloc.Nodes {
-			if na := &a.Alloc.Nodes[i]; na.Node == name && !na.Done && slices.Max(append(na.Cores, 0)) >= n.Hardware.CPUs {
-				return false
+// checkGres holds what a job has of each kind against what it asked for.
+func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
+	w.t.Helper()
+	var has []core.Gres
+	for _, g := range na.Gres {
+		has = append(has, core.Gres{Name: g.Name, Type: g.Type, Count: int64(len(g.Units))})
+	}
+	all := func(list []core.Gres, name string) (n int64) {
+		for _, g := range list {
+			if g.Name == name {
+				n += g.Count
 			}
 		}
+		return n
 	}
-	return true
+	for _, g := range j.Spec.Shape.Gres {
+		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
+		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !j.Spec.Shape.Exclusive {
+			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
+		}
+	}
+}
+
+func sumGres(list []core.Gres, name, typ string) (n int64) {
+	for _, g := range list {
+		if g.Name == name && g.Type == typ {
+			n += g.Count
+		}
+	}
+	return n
 }
 
 var records = cmp.Options{
@@ -362,10 +433,15 @@ func (w *world) checkRestart() {
 	w.samePlan(again.All())
 }
 
-// samePlan holds the planner's next plan against that of one built cold from all.
+// samePlan holds the planner's next plan against those of two built cold from all, one told the other way round.
 func (w *world) samePlan(all sched.Changes) {
 	w.t.Helper()
 	warm, cold := w.p.Pass(w.now), w.planner(all).Pass(w.now)
+	slices.Reverse(all.Jobs)
+	slices.Reverse(all.Nodes)
+	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf")); diff != "" {
+		w.t.Fatalf("plan told forwards (-) and backwards (+):\n%s", diff)
+	}
 	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf")); diff != "" {
 		w.t.Fatalf("plan kept up to date (-) and built cold (+):\n%s", diff)
 	}
