@@ -9,23 +9,28 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// walLimit is how many pages the log may have before it is copied into the database: 32 MB.
-const walLimit = 32 << 20 / pageSize
+// limits are in pages of the log.
+type limits struct {
+	copy  int32 // so many that were not copied are worth a copy
+	renew int32 // so long a log must begin anew
+	last  int32 // so many may be copied while the writer waits
+}
 
-// lastPages is the part of the log that may be copied while the writer waits: 4 MB.
-const lastPages = 4 << 20 / pageSize
+var usualLimits = limits{copy: 32 << 20 / pageSize, renew: 128 << 20 / pageSize, last: 4 << 20 / pageSize}
 
 // checkpointer copies the log into the database beside the writer. Copying alone does not shorten the log: it begins anew
-// only when a transaction starts while all of it has been copied. Under a steady stream of commits that moment would
-// never come, so the last few pages are copied with the writer held.
+// only when a transaction starts while all of it has been copied. A pause of the writer gives that moment. Under a
+// steady stream of commits it would never come, so when the log is long its last pages are copied with the writer held.
 type checkpointer struct {
-	conn  *conn
-	pages atomic.Int32                                                  // in the log after the last commit
-	hook  func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32 // called by the library after each commit
-	wake  chan struct{}
-	quit  chan struct{}
-	done  sync.WaitGroup
-	once  sync.Once
+	limits
+	conn   *conn
+	pages  atomic.Int32                                                  // in the log after the last commit
+	copied atomic.Int32                                                  // of them
+	hook   func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32 // called by the library after each commit
+	wake   chan struct{}
+	quit   chan struct{}
+	done   sync.WaitGroup
+	once   sync.Once
 }
 
 func (k *checkpointer) start(e *engine) (err error) {
@@ -34,8 +39,10 @@ func (k *checkpointer) start(e *engine) (err error) {
 	}
 	k.wake, k.quit = make(chan struct{}, 1), make(chan struct{})
 	k.hook = func(_ *libc.TLS, _, _, _ uintptr, pages int32) int32 {
-		k.pages.Store(pages)
-		if pages >= walLimit {
+		if k.pages.Swap(pages) > pages {
+			k.copied.Store(0) // it began anew
+		}
+		if pages-k.copied.Load() > k.limits.copy {
 			select {
 			case k.wake <- struct{}{}:
 			default:
@@ -63,15 +70,23 @@ func (k *checkpointer) run(e *engine) {
 			return
 		case <-k.wake:
 		}
-		for range 4 {
-			// An error here (a full disk) shows at the next commit or the next try; the log keeps everything.
-			if copied, ok := k.conn.checkpoint(); !ok || k.pages.Load()-copied < lastPages {
-				break
-			}
+		// An error (a full disk) shows at the next commit or the next try; the log keeps everything.
+		k.advance()
+		if k.pages.Load() < k.renew {
+			continue
+		}
+		for tries := 0; tries < 4 && k.pages.Load()-k.copied.Load() > k.last; tries++ {
+			k.advance()
 		}
 		e.mu.Lock()
-		k.conn.checkpoint()
+		k.advance()
 		e.mu.Unlock()
+	}
+}
+
+func (k *checkpointer) advance() {
+	if copied, ok := k.conn.checkpoint(); ok {
+		k.copied.Store(copied)
 	}
 }
 

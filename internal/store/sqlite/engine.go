@@ -42,7 +42,7 @@ var _ sqlstore.Engine = (*engine)(nil)
 // Open opens or makes the database in the file path. The file is readable by its owner alone: it holds the scripts and
 // environments of all users.
 func Open(ctx context.Context, path string) (store.Store, error) {
-	e, err := openEngine(path)
+	e, err := openEngine(path, usualLimits)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 	return db, nil
 }
 
-func openEngine(path string) (_ *engine, err error) {
+func openEngine(path string, lim limits) (_ *engine, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	switch {
 	case err == nil:
@@ -64,7 +64,7 @@ func openEngine(path string) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{path: path, idle: make(chan *conn, readers), closed: make(chan struct{})}
+	e := &engine{path: path, idle: make(chan *conn, readers), closed: make(chan struct{}), checkpointer: checkpointer{limits: lim}}
 	if e.writer, err = openWith(path, fmt.Sprintf("PRAGMA page_size = %d", pageSize), "PRAGMA journal_mode = WAL"); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func openWith(path string, pragmas ...string) (*conn, error) {
 		return nil, err
 	}
 	all := append([]string{"PRAGMA busy_timeout = 5000"}, pragmas...)
-	all = append(all, "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -65536")
+	all = append(all, "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -16384")
 	for _, p := range all {
 		if _, err := c.run(p); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %s: %w", path, p, err), c.close())

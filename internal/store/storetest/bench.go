@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,13 +129,19 @@ func benchSubmit(b *testing.B, s store.Store, batch int) {
 	for range b.N {
 		all = append(all, l.submit(batch))
 	}
+	var took []time.Duration
 	perJob(b, "job", b.N*batch, func() {
 		for _, c := range all {
+			start := time.Now()
 			if err := s.Commit(b.Context(), l.epoch, c); err != nil {
 				b.Fatal(err)
 			}
+			took = append(took, time.Since(start))
 		}
 	})
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "max-ms")
 }
 
 func benchStartEnd(b *testing.B, s store.Store, batch int) {
