@@ -33,6 +33,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	root.SetVersionTemplate("biremed {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return core.Errorf(core.Invalid, "%v", err) })
 	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)

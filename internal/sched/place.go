@@ -195,7 +195,7 @@ func (n *need) gresUnits(a *account) []core.GresAlloc {
 
 // Fault says why a job can never start on these nodes, even if nothing ran and all were up.
 type Fault struct {
-	Reason string // what tongues match on: node_config_unavailable, invalid_node
+	Reason string // what tongues match on: node_config_unavailable, memory_unsatisfiable, invalid_node
 	Text   string
 }
 
@@ -214,7 +214,13 @@ func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *
 	if n.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil {
 		return nil
 	}
-	return &Fault{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " + biggest(nodes)}
+	f := &Fault{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " + biggest(nodes)}
+	light := *n
+	light.memNode, light.memCPU = 0, 0
+	if light.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil { // it is the memory alone
+		f.Reason = "memory_unsatisfiable"
+	}
+	return f
 }
 
 // biggest tells what there is, for people.

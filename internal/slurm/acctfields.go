@@ -115,7 +115,7 @@ var AcctFields = []AcctField{
 	}},
 	{"SubmitLine", 20, ofJob(func(j *client.Job) string { return j.Spec.From.Line })},
 	{"Suspended", 10, func(r *AcctRow) string { return grammar.FormatClock(seconds(r.Job.PausedFor)) }},
-	{"SystemComment", 15, blank},
+	{"SystemComment", 15, ofJob(func(j *client.Job) string { return j.Message })}, // what became of it, with path and cause
 	{"SystemCPU", 10, func(r *AcctRow) string { return cpuTime(r.usage().Sys) }},
 	{"Timelimit", 10, ofJob(func(j *client.Job) string { return acctLimit(j.Spec.TimeLimit) })},
 	{"TimelimitRaw", 10, ofJob(func(j *client.Job) string {
