@@ -131,8 +131,9 @@ func readLive(ctx context.Context, tx Tx, work chan<- *rawChunk) ([]*rawChunk, e
 		if len(cur.rows) < loadChunk {
 			return nil
 		}
-		err := send()
-		cur = &rawChunk{rows: make([]rawJob, 0, loadChunk), buf: make([]byte, 0, len(cur.buf)+len(cur.buf)/8)}
+		size := len(cur.buf) + len(cur.buf)/8
+		err := send() // it is the decoder's from here on
+		cur = &rawChunk{rows: make([]rawJob, 0, loadChunk), buf: make([]byte, 0, size)}
 		chunks = append(chunks, cur)
 		return err
 	})
