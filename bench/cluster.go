@@ -172,27 +172,47 @@ func (cl *cluster) procs() []int {
 	return pids
 }
 
-// cpu is the CPU time of the cluster's processes so far, children that ended included.
-func (cl *cluster) cpu() time.Duration {
-	var d time.Duration
-	for _, pid := range cl.procs() {
-		d += procCPU(pid)
-	}
-	return d
+// spent is CPU time by who spent it.
+type spent struct{ server, agents, keepers, jobs time.Duration }
+
+func (a spent) sub(b spent) spent {
+	return spent{a.server - b.server, a.agents - b.agents, a.keepers - b.keepers, a.jobs - b.jobs}
 }
 
-func procCPU(pid int) time.Duration {
+func (a spent) total() time.Duration { return a.server + a.agents + a.keepers + a.jobs }
+
+// cpu is the CPU time of the cluster's processes so far; jobs that ended are their keeper's children.
+func (cl *cluster) cpu() spent {
+	var sp spent
+	for _, pid := range cl.procs() {
+		own, children := procCPU(pid)
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		switch argv := strings.Split(string(b), "\x00"); {
+		case strings.HasSuffix(argv[0], "bireme-step"):
+			sp.keepers += own
+			sp.jobs += children
+		case len(argv) > 1 && argv[1] == "agent":
+			sp.agents += own
+		case len(argv) > 1 && (argv[1] == "standalone" || argv[1] == "server"):
+			sp.server += own
+		default:
+			sp.jobs += own + children
+		}
+	}
+	return sp
+}
+
+func procCPU(pid int) (own, children time.Duration) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	var ticks int64
-	for _, i := range []int{11, 12, 13, 14} {
+	tick := func(i int) time.Duration {
 		n, _ := strconv.ParseInt(f[i], 10, 64)
-		ticks += n
+		return time.Duration(n) * 10 * time.Millisecond
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return tick(11) + tick(12), tick(13) + tick(14)
 }
 
 // rss is a process's resident memory.

@@ -111,7 +111,7 @@ func (s *suite) submissions(ctx context.Context) error {
 	}
 	wait()
 	s.rate("durable submissions/s, 32 clients", float64(n)/took.Seconds(), s.lim.rpc32, "round trips/s", "5,000/s")
-	s.add(row{what: "  server CPU a submission", value: fmt.Sprintf("%.0f µs", (cl.cpu()-cpu).Seconds()*1e6/float64(n))})
+	s.add(row{what: "  server CPU a submission", value: fmt.Sprintf("%.0f µs", cl.cpu().sub(cpu).server.Seconds()*1e6/float64(n))})
 	return nil
 }
 
@@ -287,9 +287,10 @@ func (s *suite) trueJobs(ctx context.Context) error {
 				return err
 			}
 			took := time.Since(began)
-			each := (cl.cpu() - cpu).Seconds() * 1e3 / float64(s.jobs)
+			used := cl.cpu().sub(cpu)
+			each := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()*1e3/float64(s.jobs)) }
 			s.rate(fmt.Sprintf("%d jobs of true end to end, %d node(s), jobs/s", s.jobs, nodes), float64(s.jobs)/took.Seconds(), s.lim.fork, "forked/s", "0.45 (aim 0.6)")
-			s.add(row{what: "  CPU a job (submitting took " + submitted.Round(time.Millisecond).String() + ")", value: fmt.Sprintf("%.2f ms", each), limit: ms(s.lim.forkCPU)})
+			s.add(row{what: "  CPU a job (submitting took " + submitted.Round(time.Millisecond).String() + ")", value: fmt.Sprintf("%s ms: server %s, agents %s, keepers %s, jobs %s", each(used.total()), each(used.server), each(used.agents), each(used.keepers), each(used.jobs)), limit: ms(s.lim.forkCPU)})
 			return cl.verify(ctx, s.jobs)
 		}()
 		if err != nil {
@@ -414,7 +415,7 @@ func (s *suite) idle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	s.add(row{what: "idle, server and 8 nodes, CPU", value: fmt.Sprintf("%.2f %% of a core", (cl.cpu()-before).Seconds()/d.Seconds()*100)})
+	s.add(row{what: "idle, server and 8 nodes, CPU", value: fmt.Sprintf("%.2f %% of a core", cl.cpu().sub(before).total().Seconds()/d.Seconds()*100)})
 	var mem int64
 	for _, pid := range cl.procs() {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(b), "agent\x00") {
