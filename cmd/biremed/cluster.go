@@ -222,8 +222,9 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 			return err
 		}
 		begun = true
+		began := core.At(time.Now())
 		go func() { tended <- sup.Run(tending) }()
-		if err := c.await(ready, failed, served); err != nil {
+		if err := c.await(ready, began, failed, served); err != nil {
 			return err
 		}
 		return report(c.exports(info.API))
@@ -345,8 +346,8 @@ func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, host
 	return exec.Command(c.self, append(args, c.f.Hardware.args()...)...)
 }
 
-// await waits until every node is connected.
-func (c *cluster) await(ctx context.Context, failed, served <-chan error) error {
+// await waits until every node has told of itself since a moment.
+func (c *cluster) await(ctx context.Context, began core.Time, failed, served <-chan error) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	var missing []string
@@ -355,7 +356,10 @@ func (c *cluster) await(ctx context.Context, failed, served <-chan error) error 
 		if err == nil {
 			missing = missing[:0]
 			for _, n := range c.nodes {
-				if !slices.ContainsFunc(list.Nodes, func(have client.Node) bool { return have.Name == n.Name && have.Connected }) {
+				there := func(have client.Node) bool {
+					return have.Name == n.Name && have.Connected && have.Host.AgentStart >= began && !have.Flags.Any(core.NodeUnknown|core.NodeSilent)
+				}
+				if !slices.ContainsFunc(list.Nodes, there) {
 					missing = append(missing, string(n.Name))
 				}
 			}

@@ -111,15 +111,20 @@ func runStandalone(ctx context.Context, c *cobra.Command, f *standaloneFlags) er
 		return errors.Join(json.NewEncoder(pipe).Encode(started{Exports: exports}), pipe.Close())
 	})
 	if err != nil {
-		_ = json.NewEncoder(pipe).Encode(started{Error: err.Error()}) // closed, if it was ready before
+		told := &core.Error{Code: core.CodeOf(err), Message: err.Error()}
+		var e *core.Error
+		if errors.As(err, &e) {
+			told.Faults = e.Faults
+		}
+		_ = json.NewEncoder(pipe).Encode(started{Error: told}) // closed, if it was ready before
 	}
 	return err
 }
 
 // started is what a detached cluster tells the process that started it.
 type started struct {
-	Exports string `json:"exports,omitempty"`
-	Error   string `json:"error,omitempty"`
+	Exports string      `json:"exports,omitempty"`
+	Error   *core.Error `json:"error,omitempty"`
 }
 
 // settle checks the flags, makes DIR, and takes what was not given from an earlier start.
@@ -273,9 +278,9 @@ func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
 		_ = cmd.Wait() // why it ended is in its log
 		return core.Errorf(core.Unavailable, "the cluster did not start: %s", lastLine(logName, from))
 	}
-	if s.Error != "" {
+	if s.Error != nil {
 		_ = cmd.Wait() // it has told why
-		return core.Errorf(core.Unavailable, "%s", s.Error)
+		return s.Error
 	}
 	_, err = io.WriteString(out, s.Exports)
 	return errors.Join(err, cmd.Process.Release())
