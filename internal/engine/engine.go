@@ -271,8 +271,11 @@ func userOf(in state.Input) core.UserName {
 // Run leads until ctx ends, the lease is lost or the store says that somebody else leads. It returns nil only for ctx.
 func (e *Engine) Run(ctx context.Context) error {
 	defer close(e.stopped)
-	if err := e.lead(ctx); err != nil {
+	if err := e.lead(ctx); err != nil || ctx.Err() != nil {
 		return err
+	}
+	if e.cfg.Lease > 0 {
+		defer e.resign()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -290,24 +293,48 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// lead waits for its turn.
+// lead waits for its turn; commands that come meanwhile are refused, not kept. It returns nil too when ctx ends.
 func (e *Engine) lead(ctx context.Context) error {
 	for {
-		epoch, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, 0, core.At(e.cfg.Now()))
+		epoch, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, 0, e.leaseNow())
 		if err == nil {
 			e.epoch.Store(epoch)
+			e.readOnly.Store(nil)
 			e.log.Info("leading", "epoch", epoch)
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil
 		}
+		why := "another server leads"
 		if !errors.Is(err, store.ErrHeld) {
-			e.log.Warn("cannot take the lead yet", "err", err)
+			why = "the store is away: " + err.Error()
+			if e.ReadOnly() != why {
+				e.log.Warn("cannot take the lead yet", "err", err)
+			}
 		}
-		if !pause(ctx, max(e.cfg.Lease/5, 20*time.Millisecond)) {
-			return ctx.Err()
+		e.readOnly.Store(&why)
+		if !e.refuse(ctx, max(e.cfg.Lease/5, 20*time.Millisecond), why) {
+			return nil
 		}
+	}
+}
+
+// leaseNow is the clock leases go by: the database's where several servers share one, so that theirs need not agree.
+func (e *Engine) leaseNow() core.Time {
+	if e.cfg.Lease > 0 {
+		return 0
+	}
+	return core.At(e.cfg.Now())
+}
+
+// resign gives the lease back, so that the next leader need not wait for its end.
+func (e *Engine) resign() {
+	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
+	defer cancel()
+	_, err := e.store.Lead(ctx, e.cfg.Holder, 0, e.epoch.Load(), e.leaseNow())
+	if err != nil && !errors.Is(err, store.ErrStale) && !errors.Is(err, store.ErrHeld) {
+		e.log.Warn("give the lease back", "err", err)
 	}
 }
 
@@ -316,7 +343,7 @@ func (e *Engine) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 	until := e.cfg.Now().Add(e.cfg.Lease)
 	for pause(ctx, e.cfg.Lease/3) {
 		now := e.cfg.Now()
-		_, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), core.At(now))
+		_, err := e.store.Lead(ctx, e.cfg.Holder, e.cfg.Lease, e.epoch.Load(), e.leaseNow())
 		switch {
 		case err == nil:
 			until = now.Add(e.cfg.Lease)

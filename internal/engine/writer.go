@@ -32,6 +32,7 @@ var errReload = errors.New("engine: commit failed")
 // write loads and runs the writer, again and again while commits fail.
 func (e *Engine) write(ctx context.Context) error {
 	reloaded := false
+	committed := int64(-1) // batches at the last reload
 	for {
 		st, err := e.load(ctx)
 		if err != nil {
@@ -45,7 +46,13 @@ func (e *Engine) write(ctx context.Context) error {
 			reloaded = true
 			e.mu.Lock()
 			e.stats.Reloads++
+			stuck := e.stats.Batches == committed
+			committed = e.stats.Batches
 			e.mu.Unlock()
+			// A store that takes probes but no batch would have us load again and again.
+			if stuck && !e.refuse(ctx, e.cfg.Probe, "the last write failed") {
+				return nil
+			}
 		default:
 			return err
 		}
