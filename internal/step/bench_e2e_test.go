@@ -3,9 +3,13 @@
 package step
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,10 +19,12 @@ import (
 )
 
 // BenchmarkJobs runs jobs of "true" with a 2 KiB script, a 6 KiB environment and an output file through a keeper, four at a
-// time, and the same work in a plain loop of fork, exec and wait. Compare jobs/s and CPU: go test -tags e2e -bench Jobs -benchtime 2000x.
+// time, and the same work in a plain loop of fork, exec and wait; that also with one script for all jobs, which is the machine's
+// limit. Compare jobs/s and CPU: go test -tags e2e -run xx -bench Jobs -benchtime 2000x.
 func BenchmarkJobs(b *testing.B) {
 	script, env := benchScript(), benchEnv()
-	b.Run("plain", func(b *testing.B) { plainLoop(b, script, env) })
+	b.Run("plain", func(b *testing.B) { plainLoop(b, script, env, true) })
+	b.Run("plain-one-script", func(b *testing.B) { plainLoop(b, script, env, false) })
 	b.Run("keeper", func(b *testing.B) { keeperLoop(b, "", script, env) })
 	b.Run("keeper-games", func(b *testing.B) { keeperLoop(b, "games", script, env) })
 	b.Run("weak", func(b *testing.B) { keeperLoop(b, "none", script, env) })
@@ -53,21 +59,30 @@ func cpuOf(who int) time.Duration {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
-func plainLoop(b *testing.B, script []byte, env []string) {
+func plainLoop(b *testing.B, script []byte, env []string, each bool) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.NumCPU()))) // as the keeper
 	dir := b.TempDir()
+	one := filepath.Join(dir, "script")
+	if err := os.WriteFile(one, script, 0o700); err != nil {
+		b.Fatal(err)
+	}
 	work := make(chan int)
 	var wg sync.WaitGroup
-	start, before := time.Now(), cpuOf(syscall.RUSAGE_SELF)+cpuOf(syscall.RUSAGE_CHILDREN)
+	own := cpuOf(syscall.RUSAGE_SELF)
+	start, before := time.Now(), own+cpuOf(syscall.RUSAGE_CHILDREN)
 	b.ResetTimer()
 	for range atOnce {
 		wg.Go(func() {
 			for i := range work {
-				path := filepath.Join(dir, fmt.Sprintf("s%d", i))
-				syscall.ForkLock.RLock()
-				if err := os.WriteFile(path, script, 0o700); err != nil {
-					b.Error(err)
+				path := one
+				if each {
+					path = filepath.Join(dir, fmt.Sprintf("s%d", i))
+					syscall.ForkLock.RLock()
+					if err := os.WriteFile(path, script, 0o700); err != nil {
+						b.Error(err)
+					}
+					syscall.ForkLock.RUnlock()
 				}
-				syscall.ForkLock.RUnlock()
 				out, err := os.Create(filepath.Join(dir, fmt.Sprintf("o%d", i)))
 				if err != nil {
 					b.Error(err)
@@ -84,7 +99,9 @@ func plainLoop(b *testing.B, script []byte, env []string) {
 					_, err = syscall.Wait4(pid, &ws, 0, nil)
 				}
 				out.Close()
-				os.Remove(path)
+				if each {
+					os.Remove(path)
+				}
 			}
 		})
 	}
@@ -95,6 +112,7 @@ func plainLoop(b *testing.B, script []byte, env []string) {
 	wg.Wait()
 	b.StopTimer()
 	report(b, start, cpuOf(syscall.RUSAGE_SELF)+cpuOf(syscall.RUSAGE_CHILDREN)-before)
+	b.ReportMetric(float64((cpuOf(syscall.RUSAGE_SELF)-own).Microseconds())/1000/float64(b.N), "own-cpu-ms/job")
 }
 
 func keeperLoop(b *testing.B, how string, script []byte, env []string) {
@@ -128,8 +146,8 @@ func keeperLoop(b *testing.B, how string, script []byte, env []string) {
 			b.Fatal(err)
 		}
 	}
-	keeper := func() time.Duration { return procCPU(b, a.cmd.Process.Pid) }
-	start, before := time.Now(), keeper()
+	start := time.Now()
+	all, own := keeperCPU(b, a.cmd.Process.Pid)
 	b.ResetTimer()
 	sent := 0
 	for ; sent < min(atOnce, b.N); sent++ {
@@ -159,30 +177,27 @@ func keeperLoop(b *testing.B, how string, script []byte, env []string) {
 		}
 	}
 	b.StopTimer()
-	report(b, start, keeper()-before)
+	all2, own2 := keeperCPU(b, a.cmd.Process.Pid)
+	report(b, start, all2-all)
+	b.ReportMetric(float64((own2-own).Microseconds())/1000/float64(b.N), "own-cpu-ms/job")
 }
 
-// procCPU is the CPU time of a process and its waited-for children.
-func procCPU(b *testing.B, pid int) time.Duration {
+// keeperCPU is the CPU time of a keeper and of what it waited for, and its own part of it.
+func keeperCPU(b *testing.B, pid int) (all, own time.Duration) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	var f [20]int64
-	rest := string(raw[len(fmt.Sprintf("%d (x", pid)):])
-	rest = rest[1+len(rest[:indexByte(rest, ')')]):]
-	var state string
-	if _, err := fmt.Sscan(rest, &state, &f[4], &f[5], &f[6], &f[7], &f[8], &f[9], &f[10], &f[11], &f[12], &f[13], &f[14], &f[15], &f[16], &f[17]); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(f[14]+f[15]+f[16]+f[17]) * 10 * time.Millisecond
-}
-
-func indexByte(s string, c byte) int {
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] == c {
-			return i
+	f := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	for i, field := range f[11:15] { // utime, stime, cutime, cstime, in 1/100 s
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all += time.Duration(n) * 10 * time.Millisecond
+		if i == 1 {
+			own = all
 		}
 	}
-	return -1
+	return all, own
 }

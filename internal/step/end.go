@@ -201,7 +201,7 @@ func (s *step) empty() bool {
 		}
 	}
 	s.k.mu.Unlock()
-	return none || !s.k.reaper.adopted() || len(s.procs()) == 0
+	return none || len(s.procs()) == 0
 }
 
 // procs lists the step's processes.
@@ -213,7 +213,11 @@ func (s *step) procs() []int {
 	s.k.mu.Lock()
 	roots := s.pids()
 	s.k.mu.Unlock()
-	return markedProcs(s.k.mark(s.key), roots)
+	mark := s.k.mark(s.key)
+	if list, ok := s.k.family(mark, roots); ok {
+		return list
+	}
+	return markedProcs(mark, roots)
 }
 
 // signal sends a signal to processes of the step.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,9 +82,10 @@ func (s *step) forkHere(groups []uint32, env []string) *failure {
 	}
 	script := ""
 	if len(l.Script) > 0 {
-		if script, err = s.writeScript(); err != nil {
+		if script, err = k.scripts.write(l.Identity, k.root, l.Script); err != nil {
 			return launchFailed(err)
 		}
+		s.script = script
 	}
 	if s.cg != nil {
 		defer func() {
@@ -226,41 +226,6 @@ func (s *step) release(c *child, tune []func(pid int) error) error {
 		faults = append(faults, fmt.Errorf("let go of process %d: %w", c.pid, err))
 	}
 	return errors.Join(faults...)
-}
-
-// writeScript puts the script where the user can run it. $0 is its path, as under Slurm.
-func (s *step) writeScript() (string, error) {
-	dir := s.job.spool
-	if err := unix.Mkdir(dir, 0o711); err != nil && !errors.Is(err, unix.EEXIST) {
-		return "", fmt.Errorf("%s: %w", dir, err)
-	}
-	name := "script"
-	if s.key.Step != wire.BatchStep {
-		name = "script." + s.key.Step
-	}
-	path := filepath.Join(dir, name)
-	// A child forked meanwhile by another thread would hold the file open for writing, and its exec would fail as "text
-	// file busy". The lock keeps forks out for these few microseconds.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	f, err := unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o700)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	defer unix.Close(f)
-	for b := s.l.Script; len(b) > 0; {
-		n, err := unix.Write(f, b)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", path, err)
-		}
-		b = b[n:]
-	}
-	if id := s.l.Identity; s.k.root && (id.UID != 0 || id.GID != 0) {
-		if err := unix.Fchown(f, int(id.UID), int(id.GID)); err != nil {
-			return "", fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return path, nil
 }
 
 // environ is the environment of the step's tasks.

@@ -22,7 +22,6 @@ type job struct {
 	ref   wire.JobRef
 	id    wire.Identity
 	hooks wire.Hooks
-	spool string // directory of the scripts
 	tmp   string // temporary directory; empty: none
 
 	ready  chan struct{} // closed when prepared, or failed to be
@@ -59,7 +58,6 @@ func (k *Keeper) jobFor(l *wire.Launch) (j *job, first bool) {
 	j = &job{
 		k: k, ref: ref, id: l.Identity, hooks: l.Hooks,
 		ready: make(chan struct{}), gone: make(chan struct{}), steps: map[*step]struct{}{},
-		spool: filepath.Join(k.cfg.Spool, fmt.Sprintf("job%05d.%d", ref.Job, ref.Attempt)),
 	}
 	if l.TmpBase != "" {
 		j.tmp = filepath.Join(l.TmpBase, "bireme-"+strconv.FormatInt(ref.Job, 10)+"."+strconv.Itoa(int(ref.Attempt)))
@@ -99,6 +97,9 @@ func (j *job) make(l *wire.Launch) *failure {
 
 // makeTmp makes the private temporary directory. Somebody may have taken its name in a public place; then it gets another.
 func (j *job) makeTmp() error {
+	if j.k.tmps.take(j.tmp, j.id) {
+		return nil
+	}
 	err := unix.Mkdir(j.tmp, 0o700)
 	if errors.Is(err, unix.ENOENT) {
 		if err = os.MkdirAll(filepath.Dir(j.tmp), 0o755); err == nil {
@@ -165,6 +166,7 @@ func (j *job) finish(caller *step) bool {
 	}
 	k.mu.Lock()
 	delete(k.jobs, j.ref)
+	k.rest()
 	close(j.gone)
 	k.mu.Unlock()
 	return true
@@ -174,9 +176,8 @@ func (j *job) finish(caller *step) bool {
 func (j *job) sweep() error {
 	var faults []error
 	if j.tmp != "" {
-		faults = append(faults, removeTree(j.tmp))
+		faults = append(faults, j.k.tmps.give(j.tmp, j.id))
 	}
-	faults = append(faults, removeTree(j.spool))
 	if j.cg != nil {
 		faults = append(faults, j.k.tree.Put(j.cg))
 	}

@@ -39,7 +39,6 @@ type launchRecord struct {
 	At    time.Duration `json:"at"` // boottime of the launch
 	Boot  string        `json:"boot"`
 	Tmp   string        `json:"tmp,omitempty"`
-	Spool string        `json:"spool,omitempty"`
 	Log   string        `json:"log,omitempty"`
 	Hooks *wire.Hooks   `json:"hooks,omitempty"` // where there is an epilog
 }
@@ -166,7 +165,7 @@ func (j *journal) rewrite() error {
 	for key, e := range j.live {
 		l := e.launch
 		if rec := j.jobs[jobOf(key)]; rec != nil {
-			l.Tmp, l.Spool, l.Hooks = rec.Tmp, rec.Spool, rec.Hooks
+			l.Tmp, l.Hooks = rec.Tmp, rec.Hooks
 		}
 		told[jobOf(key)] = true
 		put(&record{T: recLaunch, Key: &key, Launch: &l})

@@ -50,6 +50,8 @@ type Keeper struct {
 	timers   *timers
 	threads  *threads
 	groups   groupCache
+	scripts  scripts
+	tmps     tmpDirs
 	limits   [rlimitCount]unix.Rlimit // the keeper's own, which children inherit
 
 	conn    atomic.Pointer[session]
@@ -63,6 +65,7 @@ type Keeper struct {
 	jobs   map[wire.JobRef]*job
 	reaper reaper
 	ending bool // no launches any more
+	idleT  *timer
 }
 
 // New takes hold of dir and cleans up after a keeper that died there. There is one keeper per dir at a time.
@@ -122,6 +125,8 @@ func (k *Keeper) open() error {
 	}
 	k.reaper.init(&k.mu)
 	k.threads = newThreads()
+	k.scripts = scripts{dir: k.cfg.Spool, idle: map[uint32][]string{}}
+	k.tmps = tmpDirs{name: "." + treeName(k.cfg.Dir), list: filepath.Join(k.cfg.Dir, "tmp-bases"), idle: map[tmpKey][]string{}, made: map[string]bool{}}
 	if err := k.recover(); err != nil {
 		return err
 	}
@@ -227,6 +232,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.timers.close()
 	<-timing
 	k.threads.close()
+	k.purge()
 	err := k.clean()
 	k.close()
 	return err

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,7 +35,19 @@ func TestMain(m *testing.M) {
 }
 
 func keeperMain(dir string) error {
-	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
+	runtime.GOMAXPROCS(max(4, runtime.NumCPU())) // as the command does
+	debug.SetGCPercent(400)
+	if path := os.Getenv("STEP_TEST_PROFILE"); path != "" { // to look at a benchmark from inside
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	k, err := New(slog.New(slog.NewTextHandler(os.Stderr, nil)), Config{

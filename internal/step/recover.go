@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -57,6 +56,9 @@ func (k *Keeper) recover() error {
 		if e.exit.LogSize > 0 {
 			k.steps[key].io = k.oldLog(key)
 		}
+	}
+	if err := k.tmps.recover(); err != nil {
+		return err
 	}
 	return k.sweepSpool()
 }
@@ -115,10 +117,8 @@ func (k *Keeper) sweepLost(ref wire.JobRef, rec *launchRecord) error {
 		<-done
 		k.reaper.closing = false
 	}
-	for _, dir := range []string{rec.Tmp, rec.Spool} {
-		if dir != "" {
-			faults = append(faults, removeTree(dir))
-		}
+	if rec.Tmp != "" {
+		faults = append(faults, removeTree(rec.Tmp))
 	}
 	return errors.Join(faults...)
 }
@@ -130,10 +130,8 @@ func (k *Keeper) sweepSpool() error {
 		return err
 	}
 	for _, e := range old {
-		if strings.HasPrefix(e.Name(), "job") {
-			if err := os.RemoveAll(filepath.Join(k.cfg.Spool, e.Name())); err != nil {
-				return err
-			}
+		if err := os.RemoveAll(filepath.Join(k.cfg.Spool, e.Name())); err != nil {
+			return err
 		}
 	}
 	logs, err := os.ReadDir(k.logDir())

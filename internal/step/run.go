@@ -20,6 +20,7 @@ type step struct {
 	received time.Duration // boottime
 	cg       *cgroup.Step  // nil: no cgroups
 	io       *stdio
+	script   string        // where its script is; empty: none
 	over     chan struct{} // closed when it has ended and all is told
 	exits    chan taskExit // one for each task
 	stuck    chan struct{} // closed when its processes do not die
@@ -88,7 +89,7 @@ func (k *Keeper) launch(l *wire.Launch) {
 // run is the life of a step.
 func (s *step) run(first, refuse bool) {
 	k := s.k
-	rec := &launchRecord{At: s.received, Boot: k.bootID, Tmp: s.job.tmp, Spool: s.job.spool}
+	rec := &launchRecord{At: s.received, Boot: k.bootID, Tmp: s.job.tmp}
 	if len(s.job.hooks.Epilog) > 0 {
 		rec.Hooks = &s.job.hooks
 	}
@@ -186,6 +187,11 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 		x.Cause, x.Message = wire.CauseUnkillable, "processes do not die: "+fmt.Sprint(s.procs())
 	}
 	k.timers.cancel(s.stuckT)
+	if s.script != "" && empty {
+		if err := k.scripts.free(s.l.Identity.UID, s.script); err != nil {
+			k.log.Warn("remove a script", "job", s.key.Job, "err", err)
+		}
+	}
 	payload := s.io.finish(x)
 	if s.l.EndsJob && s.job.finish(s) {
 		x.JobDone, x.EpilogFailed = s.job.stuck == "", s.job.epilogErr

@@ -68,7 +68,7 @@ func runsScript(t *testing.T, a *agent) {
 		t.Fatalf("%+v", x)
 	}
 	tmp := filepath.Join(a.dir, "tmp", "bireme-1.0")
-	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(), "spool/job00001.0/script"), a.dir, treeName(a.state()), tmp)
+	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(), "spool/s1/script"), a.dir, treeName(a.state()), tmp)
 	if got := a.read("out.txt"); got != want || tail != want {
 		t.Errorf("got  %q\ntail %q\nwant %q", got, tail, want)
 	}

@@ -14,8 +14,8 @@ func (k *Keeper) mark(key wire.Key) string {
 	return "BIREME_LAUNCH=" + key.String() + "@" + treeName(k.cfg.Dir)
 }
 
-// markedProcs finds a step's processes where no cgroup holds them: those with its mark in their environment, those in a
-// session one of its tasks leads, and all their descendants. A process can shed all three; that is why this is called weak.
+// markedProcs finds a step's processes among all of the machine: those with its mark in their environment, those in a session
+// one of its tasks leads, and all their descendants. A process can shed all three; that is why this is called weak.
 func markedProcs(mark string, tasks []int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -57,30 +57,63 @@ func markedProcs(mark string, tasks []int) []int {
 	return list
 }
 
-// adopted tells whether the keeper has children it did not fork: what a job left behind comes to its subreaper. When it has
-// none, no ended step has processes, and nobody needs to look through /proc.
-func (r *reaper) adopted() bool {
-	self := "/proc/" + strconv.Itoa(os.Getpid()) + "/task"
-	threads, err := os.ReadDir(self)
+// family finds a step's processes by descent: from its tasks, and from what it left behind. Orphans come to the keeper, their
+// subreaper, so every process of a job descends from a task or from a child the keeper did not fork. That spares a look at
+// every process of the machine; ok is false where the kernel does not tell children.
+func (k *Keeper) family(mark string, tasks []int) (list []int, ok bool) {
+	own, ok := children(os.Getpid())
+	if !ok {
+		return nil, false
+	}
+	leads := map[int]bool{}
+	for _, pid := range tasks {
+		leads[pid] = true
+	}
+	var roots []int
+	for _, pid := range own {
+		k.mu.Lock()
+		forked := k.reaper.children[pid] != nil
+		k.mu.Unlock()
+		if leads[pid] {
+			roots = append(roots, pid)
+		} else if _, session, alive := procStat(pid); !forked && alive && (leads[session] || hasMark(pid, []byte(mark))) {
+			roots = append(roots, pid)
+		}
+	}
+	for len(roots) > 0 {
+		pid := roots[len(roots)-1]
+		roots = roots[:len(roots)-1]
+		if _, _, alive := procStat(pid); alive {
+			list = append(list, pid)
+		}
+		below, _ := children(pid)
+		roots = append(roots, below...)
+	}
+	return list, true
+}
+
+// children lists the children of a process, those of all its threads.
+func children(pid int) (list []int, ok bool) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(dir)
 	if err != nil {
-		return true
+		return nil, false
 	}
 	for _, t := range threads {
-		b, err := os.ReadFile(self + "/" + t.Name() + "/children")
+		b, err := os.ReadFile(dir + "/" + t.Name() + "/children")
 		if err != nil {
-			return true // a kernel without this file: look
+			if _, gone := os.Stat(dir + "/" + t.Name()); gone != nil {
+				continue // the thread has ended
+			}
+			return nil, false
 		}
 		for f := range bytes.FieldsSeq(b) {
-			pid, _ := strconv.Atoi(string(f))
-			r.mu.Lock()
-			known := r.children[pid] != nil
-			r.mu.Unlock()
-			if !known {
-				return true
+			if n, err := strconv.Atoi(string(f)); err == nil {
+				list = append(list, n)
 			}
 		}
 	}
-	return false
+	return list, true
 }
 
 // procStat reads parent and session of a process; zombies are not alive.
