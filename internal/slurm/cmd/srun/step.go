@@ -35,7 +35,8 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
 		return slurm.ExitError, failed
 	}
-	p := &pump{s: s, conn: wire.NewConn(raw), out: s.newOutput(), sig: sig, tty: tty, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{})}
+	p := &pump{s: s, conn: wire.NewConn(raw), out: s.newOutput(), sig: sig, tty: tty, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{}),
+		started: map[int32]bool{}, spoke: map[core.NodeName]bool{}}
 	p.exits = exits{w: s.w, ended: map[int32]bool{}}
 	return p.run(ctx)
 }
@@ -55,6 +56,9 @@ type pump struct {
 	quit   chan struct{}
 
 	nodesDone  int
+	started    map[int32]bool         // by rank
+	fed        bool                   // standard input is on its way
+	spoke      map[core.NodeName]bool // nodes that wrote to standard error
 	terminated bool
 	killTimer  <-chan time.Time
 	waitTimer  <-chan time.Time
@@ -65,7 +69,6 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	defer p.conn.Close()
 	defer close(p.quit)
 	go p.read() // ends when the stream does, which run closes
-	p.startInput()
 	if p.tty != nil {
 		p.sendWindow()
 	}
@@ -133,6 +136,9 @@ func (p *pump) frame(ctx context.Context, f wire.Frame) error {
 		if err := f.Decode(&h); err != nil {
 			return err
 		}
+		if h.FD == 2 && len(f.Payload) > 0 {
+			p.spoke[p.out.node[h.Rank]] = true
+		}
 		p.out.write(lane{h.Rank, h.FD}, f.Payload)
 	case wire.TypeTaskExit:
 		var t wire.TaskExit
@@ -147,12 +153,27 @@ func (p *pump) frame(ctx context.Context, f wire.Frame) error {
 		}
 		p.nodeDone(t)
 	case wire.TypeTaskStart:
+		var t wire.TaskExit
+		if err := f.Decode(&t); err != nil {
+			return err
+		}
+		p.taskStart(t.Rank)
 	}
 	return nil
 }
 
+// taskStart sends standard input once all tasks are there to take it.
+func (p *pump) taskStart(rank int32) {
+	p.started[rank] = true
+	if !p.fed && len(p.started) >= len(p.out.node) {
+		p.fed = true
+		p.startInput()
+	}
+}
+
 func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
 	first := len(p.exits.ended) == 0
+	p.taskStart(t.Rank)
 	p.exits.add(t)
 	bad := t.Exit.Code != 0 || t.Exit.Signal != 0
 	if bad && p.s.r.Step.KillOnBadExit && !p.terminated {
@@ -168,7 +189,8 @@ func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
 func (p *pump) nodeDone(t wire.TaskExit) {
 	p.nodesDone++
 	p.exits.oom = p.exits.oom || t.Cause == "oom"
-	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" {
+	// A keeper that could write to the task's error output has said there what went wrong.
+	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" && !p.spoke[t.Node] {
 		p.s.w.Errorf("%s: %s", t.Node, t.Message)
 	}
 	for i, n := range p.s.step.Step.Nodes {
