@@ -56,8 +56,11 @@ own that runs real processes, with its own host name, address and hosts file.
   biremed stop --dir DIR                             ends it; the same DIR starts again with what it held
 
 What it prints is for the shell: exports when the cluster is ready, and "false" when it is not, with the cause on stderr.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				fmt.Fprintln(c.OutOrStdout(), "false")
+				return core.Errorf(core.Invalid, "%s: standalone takes no operands", args[0])
+			}
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
 			err := runStandalone(ctx, c, &f)

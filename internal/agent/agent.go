@@ -115,12 +115,16 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 // Run is the agent's life. It ends with ctx; the keeper and what it holds go on, unless Options say otherwise.
 func (a *Agent) Run(ctx context.Context) error {
 	a.life = ctx
+	l, err := a.socket.listen() // before the first job could want it
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.socket.Run(ctx) })
+	g.Go(func() error { return a.socket.serve(ctx, l) })
 	g.Go(func() error { return a.keepKeeper(ctx) })
 	g.Go(func() error { return a.keepServer(ctx) })
 	g.Go(func() error { return a.watchFences(ctx) })
-	err := g.Wait()
+	err = g.Wait()
 	a.work.Wait()
 	if a.opt.StopJobs {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)

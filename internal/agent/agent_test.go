@@ -348,7 +348,7 @@ func TestHeartbeatsAndSilentServer(t *testing.T) {
 	s, dir := newFakeServer(t), shortDir(t)
 	k := newFakeKeeper(t, dir)
 	startAgent(t, s, k, dir)
-	server := s.session(wire.Welcome{Heartbeat: 20 * time.Millisecond})
+	server := s.session(wire.Welcome{Heartbeat: 150 * time.Millisecond})
 	for i := range int64(3) {
 		var b wire.Heartbeat
 		server.want(wire.TypeHeartbeat, &b)
@@ -481,7 +481,7 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 			return
 		}
 		fmt.Fprintf(w, "%s %s %q %s\n", r.Method, r.URL, r.Header.Values(PeerHeader), r.TLS.PeerCertificates[0].Subject.CommonName)
-		if r.URL.Path == "/flow" {
+		if r.URL.Path == "/api/v1/flow" {
 			w.(http.Flusher).Flush()
 			for line := range flow {
 				io.WriteString(w, line)
@@ -512,8 +512,19 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 	if want := fmt.Sprintf("GET /api/v1/jobs?user=x [%q] n1\n", me); string(b) != want {
 		t.Errorf("the server saw %q, want %q", b, want)
 	}
+	// The node's certificate opens the agents' side of the server; nobody on the node may use it for that.
+	for _, path := range []string{wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect", "//agent/v1/connect"} {
+		resp, err := call(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s was answered with %s", path, resp.Status)
+		}
+	}
 	// What flows is passed on as it comes.
-	if resp, err = call("/flow"); err != nil {
+	if resp, err = call("/api/v1/flow"); err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()

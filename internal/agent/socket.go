@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -69,31 +70,45 @@ func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
 	return s
 }
 
+// ServeHTTP passes calls to the users' API on, and nothing else: a call goes out under the node's certificate, which
+// opens the agents' side of the server, too.
+func (s *localSocket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := r.URL.Path; path.Clean(p) != p || !strings.HasPrefix(p, "/api/v1/") {
+		refuse(w, http.StatusNotFound, core.Errorf(core.NotFound, "there is no %s %s on a node's socket", r.Method, p))
+		return
+	}
+	s.proxy.ServeHTTP(w, r)
+}
+
 // away answers for a server that does not.
 func (s *localSocket) away(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the caller left
 	}
 	s.log.Debug("call not passed on", "path", r.URL.Path, "err", err)
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
+	refuse(w, http.StatusServiceUnavailable, core.Errorf(core.Unavailable, "this node's agent cannot reach the server"))
+}
+
+// refuse answers in the server's place.
+func refuse(w http.ResponseWriter, status int, err *core.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	body := struct {
 		Error *core.Error `json:"error"`
-	}{core.Errorf(core.Unavailable, "this node's agent cannot reach the server")}
+	}{err}
 	_ = json.NewEncoder(w).Encode(body) // the caller may have left
 }
 
 type peerKey struct{}
 
-// Run serves the socket until ctx ends.
-func (s *localSocket) Run(ctx context.Context) error {
-	l, err := listenUnix(s.path, 0o666)
-	if err != nil {
-		return err
-	}
+// listen opens the socket to everybody.
+func (s *localSocket) listen() (net.Listener, error) { return listenUnix(s.path, 0o666) }
+
+// serve answers on l until ctx ends.
+func (s *localSocket) serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
-		Handler:           s.proxy,
+		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"unix:/tmp/x.sock,http://h:1": "unix:/tmp/x.sock,http://h:1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'",
+	} {
+		if got := quote(in); got != want {
+			t.Errorf("quote(%q) is %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestMebibytes(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]core.Bytes{"": 0, "4096": 4 * core.GiB, "16G": 16 * core.GiB, "512M": 512 * core.MiB} {
+		if got, err := mebibytes(in); err != nil || got != want {
+			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
+		}
+	}
+	for _, bad := range []string{"-1", "much", "-2G"} {
+		if _, err := mebibytes(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// A later start takes the flags it is not given from the one before.
+func TestFlagsAreRemembered(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "d")
+	settled := func(args ...string) standaloneFlags {
+		t.Helper()
+		c := newStandaloneCommand()
+		var f standaloneFlags
+		f.Prefix = "n"
+		// The same flags on a struct the test can see.
+		fl := c.Flags()
+		if err := fl.Parse(append(args, "--dir", dir)); err != nil {
+			t.Fatal(err)
+		}
+		for name, into := range map[string]*string{"node-names": &f.NodeNames, "listen": &f.Listen, "memory": &f.Hardware.Memory, "dir": &f.dir} {
+			*into, _ = fl.GetString(name)
+		}
+		f.Nodes, _ = fl.GetInt("nodes")
+		f.Set, _ = fl.GetStringArray("set")
+		f.Hardware.CPUs, _ = fl.GetInt32("cpus")
+		if err := f.settle(c); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.save(); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first := settled("--nodes", "4", "--cpus", "2", "--set", "timers.fence=5m")
+	if second := settled(); !cmp.Equal(first, second, cmp.AllowUnexported(standaloneFlags{})) {
+		t.Errorf("nothing given: %+v, before %+v", second, first)
+	}
+	if third := settled("--cpus", "8"); third.Nodes != 4 || third.Hardware.CPUs != 8 || len(third.Set) != 1 {
+		t.Errorf("only --cpus given: %+v", third)
+	}
+	if fourth := settled("--node-names", "x[1-3]"); fourth.Nodes != 3 || fourth.NodeNames != "x[1-3]" {
+		t.Errorf("other nodes: %+v", fourth)
+	}
+	if fifth := settled("--nodes", "0"); fifth.Nodes != 0 || fifth.NodeNames != "" {
+		t.Errorf("the machine itself: %+v", fifth)
+	}
+}
+
+func TestStandaloneRefusesWithFalse(t *testing.T) {
+	t.Parallel()
+	long := filepath.Join(os.TempDir(), strings.Repeat("x", 120))
+	for name, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"unknown flag":   {[]string{"--bogus"}, "bogus"},
+		"no number":      {[]string{"--nodes", "many"}, "many"},
+		"too many":       {[]string{"--nodes", "1000000"}, "10000"},
+		"bad names":      {[]string{"--node-names", "n[1-"}, "node-names"},
+		"two counts":     {[]string{"--nodes", "2", "--node-names", "n[1-3]"}, "3 names"},
+		"bad memory":     {[]string{"--memory", "much"}, "--memory"},
+		"bad gres":       {[]string{"--gres", "gpu:x:y:z"}, "--gres"},
+		"operand":        {[]string{"what"}, "what"},
+		"long directory": {[]string{"--dir", long}, "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			args := append([]string{"standalone", "--dir", filepath.Join(t.TempDir(), "d")}, tc.args...)
+			code := run(args, &out, &errs)
+			if code == 0 || out.String() != "false\n" || !strings.Contains(errs.String(), tc.says) {
+				t.Errorf("exit %d, %q on stdout, %q on stderr", code, out.String(), errs.String())
+			}
+		})
+	}
+}
