@@ -1,0 +1,48 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
+)
+
+// TestQueueIsASortedList holds the chunked queue against a slice that is sorted after every change.
+func TestQueueIsASortedList(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var q queue
+		var list []entry
+		id := core.JobID(0)
+		for range rapid.IntRange(1, 40).Draw(rt, "rounds") {
+			if n := rapid.IntRange(0, 100).Draw(rt, "insert"); n > 0 {
+				for range n {
+					id++
+					j := coretest.Job().ID(id).Priority(uint32(id * 7919 % 5)).Submitted(core.Time(id * 104729 % 11)).Build()
+					q.insert(entryOf(j, nil))
+					list = append(list, entryOf(j, nil))
+				}
+				slices.SortFunc(list, func(a, b entry) int { return a.compare(&b) })
+			}
+			for range rapid.IntRange(0, 60).Draw(rt, "remove") {
+				if len(list) == 0 {
+					break
+				}
+				at := rapid.IntRange(0, len(list)-1).Draw(rt, "at")
+				q.remove(list[at])
+				q.remove(list[at]) // what is not there is not missed
+				list = slices.Delete(list, at, at+1)
+			}
+			var got []entry
+			for c := (cursor{q: &q}); c.head() != nil; c.next() {
+				got = append(got, *c.head())
+			}
+			if !slices.Equal(got, list) || q.len != len(list) {
+				rt.Fatalf("the queue has %d entries in order, the list %d", len(got), len(list))
+			}
+		}
+	})
+}
