@@ -80,11 +80,14 @@ func (s *step) terminate(e end) {
 	if s.end.grace == 0 {
 		s.end.grace = 30 * time.Second
 	}
-	started := s.started
+	started, cg := s.started, s.cg
 	again := !first && s.end.grace >= 0
 	k.mu.Unlock()
 	if !started || again {
-		return // start looks again once it has processes
+		if cg != nil && !started {
+			_ = cg.Kill() // a login shell at work; start looks again once it has processes
+		}
+		return
 	}
 	if first {
 		s.sayCancelled(e.notice)

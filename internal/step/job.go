@@ -1,7 +1,6 @@
 package step
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -108,7 +107,7 @@ func (j *job) makeTmp() error {
 	}
 	if errors.Is(err, unix.EEXIST) {
 		var r [6]byte
-		_, _ = rand.Read(r[:])
+		_, _ = unix.Getrandom(r[:], 0)
 		j.tmp += "-" + hex.EncodeToString(r[:])
 		if err := j.k.journal.add(&record{T: recTmp, Job: &j.ref, Dir: j.tmp}); err != nil {
 			return err

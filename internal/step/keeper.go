@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -118,7 +117,7 @@ func (k *Keeper) open() error {
 	}
 	k.bootID = strings.TrimSpace(string(boot))
 	var id [8]byte
-	_, _ = rand.Read(id[:])
+	_, _ = unix.Getrandom(id[:], 0)
 	k.instance = hex.EncodeToString(id[:])
 	if k.timers, err = newTimers(); err != nil {
 		return err

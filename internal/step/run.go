@@ -107,6 +107,9 @@ func (s *step) run(first, refuse bool) {
 	if f == nil {
 		f = s.job.failed
 	}
+	if f == nil {
+		f = s.check()
+	}
 	if f == nil && refuse {
 		f = &failure{cause: wire.CauseCancelled, message: "the job is ending"}
 	}
@@ -118,6 +121,19 @@ func (s *step) run(first, refuse bool) {
 		tasks = s.wait()
 	}
 	s.finish(f, tasks)
+}
+
+// check refuses what no honest agent sends: the step's name becomes part of file names.
+func (s *step) check() *failure {
+	for _, c := range []byte(s.key.Step) {
+		if c != '+' && c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return launchFailed(fmt.Errorf("step name %q: only letters, digits, + _ - are allowed", s.key.Step))
+		}
+	}
+	if s.key.Job <= 0 || s.key.Step == "" {
+		return launchFailed(fmt.Errorf("launch %s: it needs a job and a step", s.key))
+	}
+	return nil
 }
 
 // start brings the step's processes to life.
@@ -245,7 +261,7 @@ func (s *step) account(x *wire.Exited, f *failure, tasks []taskExit) {
 	switch {
 	case f != nil:
 		x.Cause, x.Message, x.ExitCode, x.Signal = f.cause, f.message, f.code, f.signal
-		if why.cause != wire.CauseNone && f.cause == wire.CauseCancelled {
+		if why.cause != wire.CauseNone && (f.cause == wire.CauseCancelled || f.cause == wire.CauseEnvFailed) {
 			x.Cause, x.Message = why.cause, why.message
 		}
 	case oom > 0 && why.cause == wire.CauseNone:

@@ -225,8 +225,7 @@ func (j *Job) limitDevices(want []string) error {
 			return nil
 		}
 		if j.v2(devices) {
-			j.filter.close() // closing the link detaches the filter
-			return nil
+			return unfilter(j.dir(devices), &j.filter)
 		}
 		return writeFile(j.dir(devices), "devices.allow", "a")
 	}
@@ -236,7 +235,9 @@ func (j *Job) limitDevices(want []string) error {
 	allow := append(append([]string{}, usual...), want...)
 	dir := j.dir(devices)
 	if j.v2(devices) {
-		j.filter.close()
+		if err := unfilter(dir, &j.filter); err != nil {
+			return err
+		}
 		var err error
 		j.filter, err = filterDevices(dir, allow)
 		return err
