@@ -104,7 +104,7 @@ func (p *Person) Try(name string, args ...string) Result { return p.TryIn("", na
 // TryIn is Try with standard input.
 func (p *Person) TryIn(stdin, name string, args ...string) Result {
 	p.c.T.Helper()
-	ctx, cancel := context.WithTimeout(p.c.T.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.c.T.Context()), patience) // also while the test cleans up
 	defer cancel()
 	cmd := p.Command(ctx, name, args...)
 	var out, errs bytes.Buffer

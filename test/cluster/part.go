@@ -127,6 +127,12 @@ func running(pid int) bool {
 	return !dead || fields[17] != "1" && fields[17] != "0"
 }
 
+// Runs tells whether a process is there, given its number as a job wrote it down.
+func Runs(pid string) bool {
+	n, err := strconv.Atoi(strings.TrimSpace(pid))
+	return err == nil && running(n)
+}
+
 func cmdline(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || len(b) == 0 {

@@ -169,8 +169,7 @@ func nothingOutlives(t *testing.T, c *cluster.Cluster) {
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Errorf("ended %v: %s", j.State, j.Message)
 	}
-	pid := strings.TrimSpace(read(t, mark))
-	if _, err := os.Stat("/proc/" + pid); err == nil {
+	if pid := read(t, mark); cluster.Runs(pid) {
 		t.Errorf("process %s, which the job had sent into the background, outlived it", pid)
 	}
 }
