@@ -221,8 +221,6 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	spec := emulate.Node{Dir: f.dir}.Keeper(keeper)
 	spec.Cgroup = f.cgroup
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	// An agent holds little and is one of many: what it does not need goes back to the machine.
-	debug.SetGCPercent(50)
 	a, err := agent.New(ctx, agent.Options{
 		Dir: f.dir, Servers: f.servers, Socket: f.socket, TmpBase: f.tmp, Version: version, Features: f.features, Fleet: f.fleet,
 		Addr: f.addr, BootID: f.bootID, Emulated: f.emulated, Override: o, Keeper: spec, StopJobs: f.stopJobs,
@@ -230,7 +228,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.FreeOSMemory()
+	debug.FreeOSMemory() // what only the start needed
 	return a.Run(ctx)
 }
 

@@ -39,7 +39,7 @@ type authority struct {
 	pem  []byte
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -61,7 +61,7 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // sign makes a certificate for a public key.
-func (a *authority) sign(t *testing.T, name string, pub any) []byte {
+func (a *authority) sign(t testing.TB, name string, pub any) []byte {
 	t.Helper()
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
@@ -75,7 +75,7 @@ func (a *authority) sign(t *testing.T, name string, pub any) []byte {
 	return der
 }
 
-func (a *authority) server(t *testing.T, h http.Handler) *httptest.Server {
+func (a *authority) server(t testing.TB, h http.Handler) *httptest.Server {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *authority) server(t *testing.T, h http.Handler) *httptest.Server {
 // fakeServer is a server's side: it takes joins and agents' streams, and lets a test drive them.
 type fakeServer struct {
 	*httptest.Server
-	t        *testing.T
+	t        testing.TB
 	ca       *authority
 	sessions chan *peer   // one for each control stream, after its hello was read
 	streams  chan *peer   // srun streams
@@ -106,14 +106,14 @@ type fakeServer struct {
 
 // peer is one end of a stream in a test.
 type peer struct {
-	t     *testing.T
+	t     testing.TB
 	hello wire.NodeHello
 	*wire.Conn
 	frames chan wire.Frame
 	path   string
 }
 
-func newFakeServer(t *testing.T) *fakeServer {
+func newFakeServer(t testing.TB) *fakeServer {
 	t.Helper()
 	f := &fakeServer{t: t, ca: newAuthority(t), sessions: make(chan *peer, 8), streams: make(chan *peer, 8)}
 	f.Server = f.ca.server(t, http.HandlerFunc(f.serve))
@@ -194,7 +194,7 @@ func (f *fakeServer) session(w wire.Welcome) *peer {
 	return p
 }
 
-func take[T any](t *testing.T, c <-chan T, what string) T {
+func take[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
@@ -237,7 +237,7 @@ func (p *peer) want(t wire.Type, into any) wire.Frame {
 
 // fakeKeeper listens where the agent looks for its keeper.
 type fakeKeeper struct {
-	t     *testing.T
+	t     testing.TB
 	spec  KeeperSpec
 	conns chan *peer
 	mu    sync.Mutex
@@ -246,7 +246,7 @@ type fakeKeeper struct {
 	done  chan struct{}
 }
 
-func newFakeKeeper(t *testing.T, dir string) *fakeKeeper {
+func newFakeKeeper(t testing.TB, dir string) *fakeKeeper {
 	t.Helper()
 	k := &fakeKeeper{t: t, conns: make(chan *peer, 8), spec: KeeperSpec{
 		Program: "/nonexistent/bireme-step", Dir: filepath.Join(dir, "keeper"), Socket: filepath.Join(dir, "k.sock"), Log: filepath.Join(dir, "keeper.log"),
@@ -309,7 +309,7 @@ func (k *fakeKeeper) stop() {
 }
 
 // startAgent runs a joined agent until the test ends, or the returned function is called.
-func startAgent(t *testing.T, s *fakeServer, k *fakeKeeper, dir string) func() {
+func startAgent(t testing.TB, s *fakeServer, k *fakeKeeper, dir string) func() {
 	t.Helper()
 	ca := filepath.Join(dir, "given-ca.pem")
 	if err := os.WriteFile(ca, s.ca.pem, 0o644); err != nil {
@@ -344,7 +344,7 @@ func startAgent(t *testing.T, s *fakeServer, k *fakeKeeper, dir string) func() {
 }
 
 // shortDir is a folder whose name leaves room for sockets.
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bireme")
 	if err != nil {

@@ -59,17 +59,18 @@ type ledger struct {
 	// again what its predecessor was told.
 	order sync.Mutex
 
-	mu      sync.Mutex
-	up      *session   // nil while no server is connected
-	down    *wire.Conn // nil while no keeper is connected
-	keeper  wire.KeeperHello
-	running map[name]*running
-	ended   map[name]*end
-	waiting []wire.Frame // orders for the next keeper
-	calls   map[uint64]chan wire.Frame
-	refs    uint64
-	streams map[name]*stepStream
-	known   chan struct{} // closed when the first keeper has told what it holds
+	mu       sync.Mutex
+	up       *session   // nil while no server is connected
+	down     *wire.Conn // nil while no keeper is connected
+	keeper   wire.KeeperHello
+	running  map[name]*running
+	ended    map[name]*end
+	waiting  []wire.Frame // orders for the next keeper
+	calls    map[uint64]chan wire.Frame
+	refs     uint64
+	streams  map[name]*stepStream
+	launched bool          // since the agent rested
+	known    chan struct{} // closed when the first keeper has told what it holds
 }
 
 func newLedger(log *slog.Logger) *ledger {
@@ -145,7 +146,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 		}
 		return nil
 	}
-	l.running[n] = r
+	l.running[n], l.launched = r, true
 	if st := l.streams[n]; st != nil {
 		st.launched(r)
 	}

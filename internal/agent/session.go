@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -262,11 +263,25 @@ func (s *session) beat() {
 			s.conn.Close()
 			return
 		}
+		a.rest()
 		free, _ := meminfo(a.root, "MemAvailable") // 0 where the kernel does not say
 		s.mu.Lock()
 		s.beats = append(s.beats, bootTime())
 		s.mu.Unlock()
 		s.send(wire.TypeHeartbeat, wire.Heartbeat{Load: loadAvg(a.root), FreeMem: free, Now: core.At(time.Now())})
+	}
+}
+
+// rest gives memory back to the machine when the last job is gone: an idle agent is one of many things there.
+func (a *Agent) rest() {
+	a.ledger.mu.Lock()
+	idle := a.ledger.launched && len(a.ledger.running) == 0
+	if idle {
+		a.ledger.launched = false
+	}
+	a.ledger.mu.Unlock()
+	if idle {
+		debug.FreeOSMemory()
 	}
 }
 
