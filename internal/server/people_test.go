@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -139,7 +140,16 @@ func nodeCall(t *testing.T, s *servertest.Server, n *servertest.Agent, peer stri
 
 func nodeGet(t *testing.T, s *servertest.Server, n *servertest.Agent, peer string) (int, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+s.Info.Agents+"/api/v1/whoami", nil)
+	return nodeDo(t, s, n, peer, "GET", "/api/v1/whoami", nil)
+}
+
+func nodeDo(t *testing.T, s *servertest.Server, n *servertest.Agent, peer, method, path string, in any) (int, []byte) {
+	t.Helper()
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, "https://"+s.Info.Agents+path, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +209,79 @@ func TestNodesSpeakForTheirUsers(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 401 {
 		t.Errorf("a header alone: %d", resp.StatusCode)
+	}
+}
+
+func TestNodesDoNotGetBeyondTheirUsers(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "admins=daemon")
+	plain, trusted := s.Join("n1", core.Compute, false), s.Join("n2", core.Login, true)
+	for _, c := range []struct {
+		n     *servertest.Agent
+		peer  string
+		want  string
+		admin bool
+	}{
+		{plain, "2:2:root", "bin", false}, // names are this host's
+		{plain, "54321:54321:root", "uid54321", false},
+		{plain, "1:1:daemon", "daemon", false}, // an administrator's uid is there for any root to take
+		{trusted, "1:1:daemon", "daemon", true},
+	} {
+		status, body := nodeGet(t, s, c.n, c.peer)
+		var me client.Whoami
+		if err := json.Unmarshal(body, &me); err != nil || status != 200 || string(me.User) != c.want || me.Admin != c.admin {
+			t.Errorf("%s via %s: %d %s", c.peer, c.n.Name, status, body)
+		}
+	}
+	for _, c := range []struct {
+		peer     string
+		want     int
+		uid, gid uint32
+	}{
+		{"2:2:bin", 200, 2, 2},
+		{"2:0:bin", 200, 2, 2}, // its own group, not root's
+		{"0:0:root", 400, 0, 0},
+		{"54321:54321:", 400, 0, 0},
+	} {
+		status, body := nodeDo(t, s, plain, c.peer, "POST", "/api/v1/jobs", submitBody())
+		if status != c.want {
+			t.Errorf("%s submits: %d %s", c.peer, status, body)
+			continue
+		}
+		if status != 200 {
+			continue
+		}
+		var made client.Submitted
+		if err := json.Unmarshal(body, &made); err != nil {
+			t.Fatal(err)
+		}
+		if j := s.Job(made.ID); j.Spec.UID != c.uid || j.Spec.GID != c.gid {
+			t.Errorf("%s runs as %d:%d", c.peer, j.Spec.UID, j.Spec.GID)
+		}
+	}
+	// What an agent passes on does not get in as the agent.
+	for _, path := range []string{"/agent/v1/connect", "/agent/v1/streams/x"} {
+		if status, body := nodeDo(t, s, plain, "1:1:daemon", "GET", path, nil); status != 401 {
+			t.Errorf("%s for a user: %d %s", path, status, body)
+		}
+	}
+}
+
+func TestUpdateOfAUserTouchesNothingBeforeItIsAllowed(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	ann, bob, _, _ := people(s)
+	if status, err := s.Call("PATCH", "/api/v1/users/ann", bob, map[string]any{"uid": 7, "role": "admin"}, nil); status != 403 {
+		t.Errorf("bob changes ann: %d %v", status, err)
+	}
+	var u core.User
+	s.Must("GET", "/api/v1/users/ann", nil, &u)
+	if u.UID == nil || *u.UID != 1 || u.Role != core.RoleUser {
+		t.Errorf("ann is %+v now", u)
+	}
+	var me client.Whoami
+	if _, err := s.Call("GET", "/api/v1/whoami", ann, nil, &me); err != nil || me.UID != 1 {
+		t.Errorf("ann is %+v %v", me, err)
 	}
 }
 

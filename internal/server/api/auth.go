@@ -64,8 +64,10 @@ func (a *API) identify(r *http.Request) (*caller, error) {
 		return a.byToken(text)
 	}
 	if cred, ok := r.Context().Value(peerKey{}).(*unix.Ucred); ok {
-		admin := cred.Uid == 0 || int(cred.Uid) == os.Geteuid()
-		return a.byUID(r.Context(), cred.Uid, cred.Gid, func() string { return a.names.user(cred.Uid) }, "", admin)
+		return a.byPeer(r.Context(), &peer{
+			uid: cred.Uid, gid: cred.Gid, name: func() string { return a.names.user(cred.Uid) },
+			trusted: true, admin: cred.Uid == 0 || int(cred.Uid) == os.Geteuid(),
+		})
 	}
 	if n, ok, err := a.nodeOf(r); err != nil {
 		return nil, err
@@ -120,8 +122,17 @@ func (a *API) learnRevoked(snap *state.Snapshot) {
 	a.revoked.Store(&out)
 }
 
-// byNode takes a node's word for a uid. Root of a node that is not trusted with it acts as nobody, as on an NFS server
-// that squashes root: it could otherwise run jobs as root everywhere.
+// peer is a kernel's word for who is at a socket, here or on a node.
+type peer struct {
+	uid, gid uint32
+	name     func() string // of the account; asked at first use
+	node     core.NodeName // empty: this host
+	trusted  bool          // root of its machine may act for anybody
+	admin    bool          // by its uid alone
+	squashed bool          // root of a machine that is not trusted
+}
+
+// byNode takes a node's word for who calls.
 func (a *API) byNode(r *http.Request, n ca.Node) (*caller, error) {
 	parts := strings.SplitN(r.Header.Get(PeerHeader), ":", 3)
 	if len(parts) != 3 {
@@ -132,51 +143,86 @@ func (a *API) byNode(r *http.Request, n ca.Node) (*caller, error) {
 	if err1 != nil || err2 != nil {
 		return nil, core.Errorf(core.Invalid, "%s: %q is not UID:GID:NAME", PeerHeader, r.Header.Get(PeerHeader))
 	}
-	name := parts[2]
-	if uid == 0 && !n.TrustRoot {
-		uid, gid, name = nobody, nobody, "nobody"
+	p := &peer{
+		uid: uint32(uid), gid: uint32(gid), name: func() string { return parts[2] }, node: n.Name,
+		trusted: n.TrustRoot, admin: uid == 0,
 	}
-	return a.byUID(r.Context(), uint32(uid), uint32(gid), func() string { return name }, n.Name, uid == 0)
+	if !n.TrustRoot {
+		a.distrust(p)
+	}
+	return a.byPeer(r.Context(), p)
 }
 
 const nobody = 65534
 
-// byUID finds the user of a uid, making one at first use where that is allowed.
-func (a *API) byUID(ctx context.Context, uid, gid uint32, name func() string, node core.NodeName, admin bool) (*caller, error) {
+// distrust takes from a node's word what its root could have made up to get beyond the node's own users. Root itself is
+// nobody in particular, as on an NFS server that squashes it: it could otherwise run jobs as root everywhere. Names and
+// groups are those of this host, or every group and every administrator's name would be there for the asking.
+func (a *API) distrust(p *peer) {
+	p.admin = false
+	if p.uid == 0 {
+		p.uid, p.gid, p.name, p.squashed = nobody, nobody, func() string { return "nobody" }, true
+		return
+	}
+	acc, err := a.names.account("", &p.uid)
+	p.name = func() string { return acc.name }
+	if err == nil && p.gid != acc.gid && !inGroup(acc.name, p.gid) {
+		p.gid = acc.gid
+	}
+}
+
+// inGroup tells whether this host has a user in a group.
+func inGroup(name string, gid uint32) bool {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return false
+	}
+	ids, err := u.GroupIds()
+	return err == nil && slices.Contains(ids, strconv.FormatUint(uint64(gid), 10))
+}
+
+// byPeer finds the user of a uid, making one at first use where that is allowed.
+func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
 	}
-	u, ok := snap.UserByUID(uid)
+	u, ok := snap.UserByUID(p.uid)
 	if !ok {
-		reply, err := a.Engine.Do(ctx, &state.EnsureUser{UID: uid, UnixName: name()})
-		if admin && core.CodeOf(err) == core.Unknown {
-			return a.firstAdmin(ctx, uid, gid, name())
+		name := p.name()
+		reply, err := a.Engine.Do(ctx, &state.EnsureUser{UID: p.uid, UnixName: name})
+		if p.admin && core.CodeOf(err) == core.Unknown {
+			reply, err = a.firstAdmin(ctx, p.uid, name)
 		}
 		if err != nil {
 			return nil, err
 		}
 		u = reply.(*core.User)
 	}
-	return a.callerOf(u, uid, gid, true, node, admin)
-}
-
-// firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
-func (a *API) firstAdmin(ctx context.Context, uid, gid uint32, name string) (*caller, error) {
-	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
-	_, err := a.Engine.Do(ctx, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
+	// A node that is not trusted speaks for accounts this host or an administrator knows, and never for root's group.
+	runs := p.trusted || u.UnixName != "" && p.gid != 0 && !p.squashed
+	c, err := a.callerOf(u, p.uid, p.gid, runs)
 	if err != nil {
 		return nil, err
 	}
-	return a.callerOf(u, uid, gid, true, "", true)
+	c.Node, c.Admin = p.node, p.admin || p.trusted && c.Admin
+	return c, nil
 }
 
-func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool, node core.NodeName, admin bool) (*caller, error) {
+// firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
+func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (any, error) {
+	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
+	_, err := a.Engine.Do(ctx, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
+	return u, err
+}
+
+// callerOf is a user as a caller, with the rights the user's record gives.
+func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, error) {
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
-	admin = admin || u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.Config.Admins, u.UnixName)
-	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: admin, Node: node}, user: u, gid: gid, hasGID: hasGID}, nil
+	admin := u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.Config.Admins, u.UnixName)
+	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: admin}, user: u, gid: gid, hasGID: hasGID}, nil
 }
 
 // byToken finds the user a token speaks for.
@@ -202,10 +248,10 @@ func (a *API) byToken(header string) (*caller, error) {
 		return nil, bad
 	}
 	uid, gid, hasGID := a.account(u)
-	return a.callerOf(u, uid, gid, hasGID, "", false)
+	return a.callerOf(u, uid, gid, hasGID)
 }
 
-// account finds the uid and gid a user's processes have.
+// account finds the uid and gid a user's processes have. A name and a uid that do not go together here are no account.
 func (a *API) account(u *core.User) (uid, gid uint32, ok bool) {
 	name := u.UnixName
 	if name == "" && u.UID == nil {
@@ -217,6 +263,9 @@ func (a *API) account(u *core.User) (uid, gid uint32, ok bool) {
 			return *u.UID, nobody, false
 		}
 		return nobody, nobody, false
+	}
+	if u.UID != nil && acc.uid != *u.UID {
+		return *u.UID, nobody, false
 	}
 	return acc.uid, acc.gid, true
 }

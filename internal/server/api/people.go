@@ -177,6 +177,10 @@ func (a *API) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (a
 		return nil, err
 	}
 	u := *old
+	if old.UID != nil { // what is decoded goes through pointers, and the record is everybody's
+		uid := *old.UID
+		u.UID = &uid
+	}
 	if err := decode(r, &u); err != nil { // fields that are not named stay
 		return nil, err
 	}

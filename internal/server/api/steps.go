@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"slices"
 
@@ -29,6 +30,9 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
 		return nil, core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
 	}
+	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask) < 0 {
+		return nil, core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
+	}
 	ref, err := parseRef(r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -41,8 +45,8 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no live job %d", ref.id).Because("invalid_job_id")
 	}
-	if err := a.may(who, j); err != nil {
-		return nil, err
+	if !who.Admin && who.User != j.Spec.User { // a step runs as the job's owner: more than steering it
+		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	if j.State != core.Running || j.Alloc == nil {
 		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
@@ -103,7 +107,7 @@ func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 	pool = pool[:count]
 	want := ask.Tasks
 	if want == 0 {
-		want = int32(count) * max(1, ask.TasksPerNode)
+		want = int32(min(int64(count)*int64(max(1, ask.TasksPerNode)), math.MaxInt32)) // more than fits is told below
 	}
 	if want < int32(count) {
 		pool = pool[:want]
@@ -143,7 +147,7 @@ func stepNodes(j *core.Job, list string) ([]core.NodeAlloc, error) {
 func share(pool []core.NodeAlloc, want, perTask, perNode int32) (tasks []int32, left int32) {
 	tasks = make([]int32, len(pool))
 	room := func(i int) bool {
-		return (tasks[i]+1)*perTask <= pool[i].CPUs && (perNode == 0 || tasks[i] < perNode)
+		return int64(tasks[i]+1)*int64(perTask) <= int64(pool[i].CPUs) && (perNode == 0 || tasks[i] < perNode)
 	}
 	for left = want; left > 0; {
 		dealt := false

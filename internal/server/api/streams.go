@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/logstore"
 )
 
@@ -49,14 +50,21 @@ func (p *prefixed) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
+// agentOf gives the node whose agent calls. What an agent passes on for somebody on its node bears their name and is not
+// the agent's own word.
+func (a *API) agentOf(r *http.Request) (ca.Node, error) {
+	n, ok, err := a.nodeOf(r)
+	if err == nil && (!ok || len(r.Header.Values(PeerHeader)) > 0) {
+		err = core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
+	}
+	return n, err
+}
+
 // agentConnect is the control stream of a node's agent.
 func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	n, ok, err := a.nodeOf(r)
+	n, err := a.agentOf(r)
 	if err != nil {
 		return nil, err
-	}
-	if !ok {
-		return nil, core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
 	}
 	c, err := upgrade(w, r, "bireme-agent")
 	if err != nil {
@@ -71,12 +79,9 @@ func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (a
 
 // stepStream is a node's end of a step's streams.
 func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	n, ok, err := a.nodeOf(r)
+	n, err := a.agentOf(r)
 	if err != nil {
 		return nil, err
-	}
-	if !ok {
-		return nil, core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
 	}
 	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }

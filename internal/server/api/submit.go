@@ -105,7 +105,7 @@ func (a *API) checkSizes(s *submission) error {
 // user, by name or number, in spec.user.
 func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
 	want := spec.User
-	spec.User, spec.UID, spec.GID = who.User, who.UID, who.gid
+	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.gid, ""
 	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.user.UnixName {
 		return a.ownAs(r, spec, who, want)
 	}
