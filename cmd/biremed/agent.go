@@ -147,7 +147,7 @@ func newAgentCommand() *cobra.Command {
 		Short: "run a node's daemon",
 		Long: `Run the daemon of a node: it dials the server, runs what it is told, and offers the node's users a socket.
 
-A node joins once, with a token from "bireme token create --join" and the cluster's CA; its certificate stays in DIR.
+A node joins once, with a token from "bireme token join" and the cluster's CA; its certificate stays in DIR.
 Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --stop-jobs is given.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -237,6 +237,9 @@ func joinOnce(ctx context.Context, f *agentFlags) error {
 	token := f.token
 	if token == "" {
 		token = os.Getenv("BIREME_JOIN_TOKEN")
+	}
+	if err := os.Unsetenv("BIREME_JOIN_TOKEN"); err != nil { // nobody below has any use for it
+		return err
 	}
 	if token == "" || agent.HasJoined(f.dir, f.ca) {
 		return nil
