@@ -153,7 +153,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), Env: s.env(),
+		Settings: nodeSettings(cfg), Env: s.env(), Ended: s.endedJob,
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
@@ -165,6 +165,17 @@ func (s *server) open(ctx context.Context) (err error) {
 		d.http.Handler = s.api
 	}
 	return nil
+}
+
+// endedJob finds a job in the history.
+func (s *server) endedJob(ctx context.Context, id core.JobID) (*core.Job, error) {
+	list, err := s.store.Jobs(ctx, store.JobQuery{IDs: []core.JobID{id}})
+	for _, j := range list {
+		if j.ID == id {
+			return j, err
+		}
+	}
+	return nil, err
 }
 
 // close stops in order: no new calls, those under way to their end, agents, streams.

@@ -65,12 +65,20 @@ func (w *watchers) publish(p *engine.Published) {
 	if len(w.jobs) == 0 {
 		return
 	}
-	for _, j := range p.Changes.Jobs {
-		for k := range w.jobs[j.ID] {
+	look := func(set map[*jobWait]struct{}) {
+		for k := range set {
 			if k.over() {
 				k.once.Do(func() { close(k.done) })
 			}
 		}
+	}
+	if p.Reloaded { // what changed is not told
+		for _, set := range w.jobs {
+			look(set)
+		}
+	}
+	for _, j := range p.Changes.Jobs {
+		look(w.jobs[j.ID])
 	}
 }
 
@@ -177,10 +185,16 @@ type sse struct {
 
 func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 	for {
-		if err := s.send(past); err != nil {
+		// The store has a commit a moment before the snapshot does. An event must not be heard of before what it tells can
+		// be read, so the newest ones are left to the subscription, which will bring them.
+		seen, page := s.a.Engine.Snapshot().Seq(), len(past)
+		for page > 0 && past[page-1].Seq > seen {
+			page--
+		}
+		if err := s.send(past[:page]); err != nil {
 			return err
 		}
-		if len(past) < pastPage {
+		if page < pastPage {
 			break
 		}
 		var err error

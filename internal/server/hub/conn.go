@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,9 @@ type conn struct {
 	stop context.CancelCauseFunc
 
 	reports chan report // to settle, in the order they were sent to the engine
-	beats   int64       // heartbeats received; the reader's
+	// The reader's own:
+	beats int64                 // heartbeats received
+	late  map[logstore.Key]bool // ended here, with output still to come
 
 	mu      sync.Mutex
 	orders  []order
@@ -54,7 +57,8 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	h.mu.Unlock()
 	defer h.conns.Done()
 
-	k := &conn{h: h, who: who, c: c, r: wire.NewReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1)}
+	k := &conn{h: h, who: who, c: c, r: wire.NewReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1),
+		late: map[logstore.Key]bool{}}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
 	unhook := context.AfterFunc(k.ctx, func() { _ = c.Close() })
@@ -230,8 +234,9 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, k.queue)
 		for _, st := range snap.Steps(id) {
-			// A step on this node alone that the node does not know never reached it: nobody has its command any more.
-			if !st.State.Final() && st.Attempt == j.Attempt && len(st.Nodes) == 1 && st.Nodes[0] == k.who.Name &&
+			// A step that the node does not know never reached it, and nobody has its command any more; or its end there is
+			// recorded, and telling it twice changes nothing.
+			if !st.State.Final() && st.Attempt == j.Attempt && slices.Contains(st.Nodes, k.who.Name) &&
 				!knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: fmt.Sprint(st.ID)}] {
 				lost = append(lost, st)
 			}

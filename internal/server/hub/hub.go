@@ -26,8 +26,12 @@ type Config struct {
 	FenceMargin time.Duration
 	Settings    wire.NodeSettings
 	Env         Env
-	BlobRoom    int // bytes of scripts and environments kept in memory; 0: 16 MiB
+	BlobRoom    int       // bytes of scripts and environments kept in memory; 0: 16 MiB
+	Ended       EndedFunc // finds jobs that have left memory; nil: none
 }
+
+// EndedFunc finds a job that has ended; nil for one nobody knows.
+type EndedFunc func(ctx context.Context, id core.JobID) (*core.Job, error)
 
 // maxQueue bounds the orders that wait for one agent.
 const maxQueue = 1 << 16
@@ -261,6 +265,10 @@ func (h *Hub) LaunchStep(j *core.Job, st *core.Step, ask *client.NewStep, ranks 
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// The kill of a job that ended meanwhile has been queued, and must not be followed by a launch.
+	if t := h.jobs[j.ID]; t == nil || over(t.job) || t.job.Attempt != st.Attempt {
+		return st.Nodes, core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
+	}
 	for i, name := range st.Nodes {
 		n := h.nodes[name]
 		if n == nil || n.conn == nil {

@@ -33,7 +33,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	l := &wire.Launch{
 		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
 		Identity: h.identity(spec),
-		Program:  wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv, Nice: int(x.Prio)},
+		Program:  wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv, Nice: int(max(0, x.Prio))},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
 			Names: filenames(j, wire.BatchStep, 0), KeepTail: h.cfg.Settings.LogTail, NoticePrefix: "slurmstepd: error: ",

@@ -91,6 +91,10 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 	if c.Key.Step != wire.BatchStep {
 		return c.Offset + int64(len(data)) // only batch output is kept
 	}
+	if !k.owns(key) {
+		k.h.log.Warn("output of a job that is not the node's", "job", c.Key.Job, "node", k.who.Name)
+		return c.Offset + int64(len(data))
+	}
 	have, err := k.h.logs.Append(key, c.Offset, data, c.Tail)
 	if err != nil {
 		k.h.log.Warn("output not kept", "job", c.Key.Job, "node", k.who.Name, "err", err)
@@ -98,9 +102,33 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 	}
 	if c.End && have >= c.Offset+int64(len(data)) {
 		k.h.logs.End(key)
+		delete(k.late, key)
 	}
 	return have
 }
+
+// owns tells whether an attempt of a job is, or was, the node's: nobody writes into the output of others' jobs.
+func (k *conn) owns(key logstore.Key) bool {
+	if k.late[key] {
+		return true
+	}
+	k.h.mu.Lock()
+	t := k.h.jobs[key.Job]
+	k.h.mu.Unlock()
+	var j *core.Job
+	if t != nil && t.job.Attempt == key.Attempt {
+		j = t.job
+	} else if k.h.cfg.Ended != nil {
+		var err error
+		if j, err = k.h.cfg.Ended(k.ctx, key.Job); err != nil {
+			k.h.log.Warn("whose output is it?", "job", key.Job, "node", k.who.Name, "err", err)
+		}
+	}
+	return j != nil && j.Attempt == key.Attempt && allocOn(j, k.who.Name) != nil
+}
+
+// maxLate bounds the ended jobs whose output a connection waits for; of others the store is asked.
+const maxLate = 1 << 12
 
 func (k *conn) exited(x *wire.Exited) {
 	in := &state.Exited{
@@ -124,8 +152,14 @@ func (k *conn) exited(x *wire.Exited) {
 // logEnd tells followers of a job's output that nothing follows, when the store has it to its end.
 func (k *conn) logEnd(x *wire.Exited) {
 	key := logstore.Key{Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt}
+	if !k.owns(key) {
+		return
+	}
 	if x.LogSize > x.LogFrom {
 		if _, end, err := k.h.logs.Range(key); err != nil || end < x.LogSize {
+			if len(k.late) < maxLate {
+				k.late[key] = true // the job may have left memory when the rest comes
+			}
 			return
 		}
 	}

@@ -232,12 +232,19 @@ func (s *Server) Job(id core.JobID) *client.Job {
 // Await waits until f holds, looking again after every event.
 func (s *Server) Await(what string, f func() bool) {
 	s.t.Helper()
+	if err := s.await(f); err != nil {
+		s.t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+func (s *Server) await(f func() bool) error {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
 	defer cancel()
 	var seq client.Cluster
 	s.Must("GET", "/api/v1/cluster", nil, &seq)
 	if f() {
-		return
+		return nil
 	}
 	errDone := io.EOF
 	err := s.Client().Watch(ctx, seq.Seq, func(*core.Event) error {
@@ -246,19 +253,29 @@ func (s *Server) Await(what string, f func() bool) {
 		}
 		return nil
 	})
-	if err != errDone {
-		s.t.Fatalf("waiting for %s: %v", what, err)
+	if err == errDone {
+		return nil
 	}
+	return err
 }
 
 // AwaitState waits until a job has a state.
 func (s *Server) AwaitState(id core.JobID, st core.JobState) *client.Job {
 	s.t.Helper()
 	var last *client.Job
-	s.Await("job "+itoa(int64(id))+" to be "+st.String(), func() bool {
+	err := s.await(func() bool {
 		last = s.Job(id)
 		return last.State == st
 	})
+	if err != nil {
+		var nodes client.NodeList
+		s.Must("GET", "/api/v1/nodes", nil, &nodes)
+		var states []string
+		for _, n := range nodes.Nodes {
+			states = append(states, string(n.Name)+" "+n.State)
+		}
+		s.t.Fatalf("waiting for job %d to be %s: %v; it is %s (%s; %s), nodes %v", id, st, err, last.State, last.Waiting, last.Why, states)
+	}
 	return last
 }
 

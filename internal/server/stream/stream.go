@@ -45,6 +45,7 @@ type session struct {
 
 	mu     sync.Mutex
 	srun   *wire.Conn
+	taken  bool // srun is here, or on its way in
 	nodes  map[core.NodeName]*nodeEnd
 	left   int           // nodes whose last frame has not passed
 	change chan struct{} // closed and replaced whenever somebody arrives or leaves
@@ -122,13 +123,17 @@ func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn
 		return core.Errorf(core.Denied, "the step is %s's", s.owner)
 	}
 	s.mu.Lock()
-	taken := s.srun != nil
+	taken := s.taken
+	s.taken = true
 	s.mu.Unlock()
 	if taken {
 		return core.Errorf(core.Conflict, "the step has its srun already")
 	}
 	raw, err := accept()
 	if err != nil {
+		s.mu.Lock()
+		s.taken = false // it may try again
+		s.mu.Unlock()
 		return err
 	}
 	c := wire.NewConn(raw)
