@@ -186,7 +186,7 @@ func (r *AcctRow) size() size {
 
 // startText is the start as sacct writes it: None for a job that ended without one.
 func (r *AcctRow) startText() string {
-	if r.start() == 0 && r.Job.State.Final() {
+	if r.Job.Alloc == nil && r.Job.State.Final() {
 		return "None"
 	}
 	return TimeText(r.start(), "Unknown")

@@ -114,19 +114,29 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-func TestProcessGoesThroughTheEnvironment(t *testing.T) {
+func TestProcessIsInherited(t *testing.T) {
 	t.Parallel()
-	r := slurm.NewRequest(slurm.Sbatch, slurmtest.Day("01:00:00").Go(), "/tmp")
-	if _, err := r.Args([]string{"--propagate=NOFILE,CORE"}); err != nil {
-		t.Fatal(err)
+	submit := func(p slurm.Process, args ...string) (*core.Spec, []string) {
+		r := slurm.NewRequest(slurm.Sbatch, slurmtest.Day("01:00:00").Go(), "/tmp")
+		if _, err := r.Args(args); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		env := r.JobEnviron([]string{"A=1", "SLURM_PRIO_PROCESS=9"}, p)
+		return &r.Spec, env
 	}
-	sent := slurm.Process{Umask: 0o27, Nice: 5, Limits: map[string]uint64{"NOFILE": 1024, "CORE": 0, "AS": 7}}
-	env, got := slurm.SplitProcess(r.JobEnviron([]string{"A=1", "SLURM_UMASK=0777"}, sent))
-	want := slurm.Process{Umask: 0o27, Nice: 5, Limits: map[string]uint64{"NOFILE": 1024, "CORE": 0}}
-	if d := cmp.Diff(want, got); d != "" {
+	limits := map[string]uint64{"NOFILE": 1024, "CORE": 0, "AS": 7}
+	spec, env := submit(slurm.Process{Umask: 0o27, Nice: 5, Limits: limits}, "--propagate=NOFILE,CORE")
+	want := &core.Extra{Umask: "0027", Rlimits: map[string]uint64{"NOFILE": 1024, "CORE": 0}}
+	if d := cmp.Diff(want, spec.Extra); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if d := cmp.Diff([]string{"A=1", "SLURM_UMASK=0027", "SLURM_PRIO_PROCESS=5"}, env); d != "" {
+	if d := cmp.Diff([]string{"A=1", "SLURM_PRIO_PROCESS=5"}, env); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+	if spec, _ = submit(slurm.Process{Umask: 0o22, Limits: limits}); spec.Extra != nil {
+		t.Errorf("a plain job has %+v", spec.Extra)
 	}
 }

@@ -16,33 +16,35 @@ type Process struct {
 	Limits map[string]uint64 // soft limits by name
 }
 
-// JobEnviron makes the environment that a job is submitted with: what --export lets through of the caller's, and the
-// process's umask, nice value and limits as variables, as Slurm sends them (SplitProcess takes them out again). It also
-// settles whether the node must load the user's login environment.
+// JobEnviron makes the environment that a job is submitted with: what --export lets through of the caller's. It also
+// settles what the job inherits from the caller's process: the umask, and with --propagate its limits; and whether the node
+// must load the user's login environment.
 func (r *Request) JobEnviron(environ []string, p Process) []string {
 	out, login := exported(r.export, environ)
-	if login {
-		r.extra.LoginEnv = true
-		if r.Spec.Extra == nil {
-			e := r.extra
-			r.Spec.Extra = &e
-		}
-		r.Spec.Extra.LoginEnv = true
+	r.extra.LoginEnv = r.extra.LoginEnv || login
+	if p.Umask != usualUmask {
+		r.extra.Umask = octal(p.Umask)
 	}
+	if r.limits != "" {
+		r.extra.Rlimits = nil
+		for _, name := range RlimitNames {
+			if value, ok := p.Limits[name]; ok && r.propagates(name) {
+				if r.extra.Rlimits == nil {
+					r.extra.Rlimits = map[string]uint64{}
+				}
+				r.extra.Rlimits[name] = value
+			}
+		}
+	}
+	r.settleExtra()
 	if r.export != "" {
 		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+r.export)
 	}
-	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
-	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
-	for _, name := range RlimitNames {
-		value, ok := p.Limits[name]
-		if !ok || !r.propagates(name) {
-			continue
-		}
-		out = append(out, "SLURM_RLIMIT_"+name+"="+strconv.FormatUint(value, 10))
-	}
-	return out
+	return append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
 }
+
+// usualUmask is what a node takes when nobody says otherwise.
+const usualUmask = 0o022
 
 func octal(mask uint32) string {
 	text := strconv.FormatUint(uint64(mask), 8)
@@ -50,9 +52,6 @@ func octal(mask uint32) string {
 }
 
 func (r *Request) propagates(name string) bool {
-	if r.limits == "" {
-		return true
-	}
 	for _, w := range strings.Split(r.limits, ",") {
 		switch strings.TrimPrefix(w, "RLIMIT_") {
 		case "ALL", name:
@@ -115,34 +114,6 @@ func lookup(environ []string, name string) (string, bool) {
 
 func dropVar(environ []string, name string) []string {
 	return slices.DeleteFunc(environ, func(e string) bool { return strings.HasPrefix(e, name) && len(e) > len(name) && e[len(name)] == '=' })
-}
-
-// SplitProcess takes the limits out of a submitted environment and reads umask and nice value, which stay in it: jobs see
-// SLURM_UMASK and SLURM_PRIO_PROCESS.
-func SplitProcess(environ []string) (rest []string, p Process) {
-	p.Umask = 0o022
-	rest = make([]string, 0, len(environ))
-	for _, e := range environ {
-		key, value, _ := strings.Cut(e, "=")
-		switch {
-		case strings.HasPrefix(key, "SLURM_RLIMIT_"):
-			if n, err := strconv.ParseUint(value, 10, 64); err == nil {
-				if p.Limits == nil {
-					p.Limits = map[string]uint64{}
-				}
-				p.Limits[key[len("SLURM_RLIMIT_"):]] = n
-			}
-			continue
-		case key == "SLURM_UMASK":
-			if n, err := strconv.ParseUint(value, 8, 32); err == nil {
-				p.Umask = uint32(n)
-			}
-		case key == "SLURM_PRIO_PROCESS":
-			p.Nice, _ = strconv.Atoi(value)
-		}
-		rest = append(rest, e)
-	}
-	return rest, p
 }
 
 // MergeEnv lays over upon base: one entry a name, in base's order, then what is new.

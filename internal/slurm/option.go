@@ -68,8 +68,8 @@ var parsers [allTools + 1]*getopt.Parser
 func parserFor(t Tool) *getopt.Parser {
 	if parsers[t] == nil {
 		p := &getopt.Parser{}
-		for i := range options {
-			if o := &options[i]; o.Tools&t != 0 {
+		for _, o := range options() {
+			if o.Tools&t != 0 {
 				p.Options = append(p.Options, getopt.Option{Long: o.Long, Short: o.Short, Arg: o.Arg})
 			}
 		}
@@ -79,8 +79,9 @@ func parserFor(t Tool) *getopt.Parser {
 }
 
 func optionOf(t Tool, long string) *Option {
-	for i := range options {
-		if o := &options[i]; o.Tools&t != 0 && o.Long == long {
+	table := options()
+	for i := range table {
+		if o := &table[i]; o.Tools&t != 0 && o.Long == long {
 			return o
 		}
 	}
@@ -115,9 +116,8 @@ func flagOn(value string) bool {
 func Help(t Tool, usage string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s %s\n\nOptions:\n", t, usage)
-	for i := range options {
-		o := &options[i]
-		if o.Tools&t == 0 {
+	for _, o := range options() {
+		if o.Tools&t == 0 || o.Help == "" {
 			continue
 		}
 		left := "      "

@@ -13,7 +13,7 @@ import (
 
 // QueueRow is a job in squeue: always its short form, and the whole record when a column needs it.
 type QueueRow struct {
-	client.Brief
+	*client.Brief
 	Job  *client.Job
 	Now  core.Time
 	Room int // for lists of array tasks

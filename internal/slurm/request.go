@@ -84,8 +84,9 @@ func (r *Request) Args(args []string) ([]string, error) {
 // Environ reads the tool's input variables.
 func (r *Request) Environ(lookup func(string) (string, bool)) error {
 	r.level = fromEnv
-	for i := range options {
-		o := &options[i]
+	table := options()
+	for i := range table {
+		o := &table[i]
 		if o.Tools&r.tool == 0 {
 			continue
 		}
@@ -166,10 +167,7 @@ func (r *Request) Finish() (warnings []string, err error) {
 		return nil, err
 	}
 	s.CPUsPerTask = max(1, s.CPUsPerTask)
-	if r.extra.Signal != nil || !isZero(&r.extra) {
-		e := r.extra
-		r.Spec.Extra = &e
-	}
+	r.settleExtra()
 	if r.Spec.IO.WorkDir == "" {
 		r.Spec.IO.WorkDir = r.dir
 	}
@@ -177,6 +175,14 @@ func (r *Request) Finish() (warnings []string, err error) {
 		r.Spec.Requeue = true // as Slurm's JobRequeue=1
 	}
 	return warnings, nil
+}
+
+// settleExtra gives the spec an Extra only if something rare is asked for: a pending job should stay small.
+func (r *Request) settleExtra() {
+	if !isZero(&r.extra) {
+		e := r.extra
+		r.Spec.Extra = &e
+	}
 }
 
 func (r *Request) finishMemory() error {

@@ -22,8 +22,8 @@ func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]slurm
 	var rows []slurm.StepRow
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		if j.Start == 0 || j.IsArray() {
-			continue
+		if j.Alloc == nil || j.IsArray() {
+			continue // it never had nodes
 		}
 		if j.Spec.Kind == core.Batch {
 			rows = append(rows, slurm.StepRow{Job: j, Now: list.Now})

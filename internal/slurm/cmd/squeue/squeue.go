@@ -349,7 +349,8 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]slurm.QueueRow, e
 			if j.Spec == nil {
 				continue
 			}
-			rows = append(rows, slurm.QueueRow{Brief: client.BriefOf(j, list.Now), Job: j, Now: list.Now})
+			b := client.BriefOf(j, list.Now)
+			rows = append(rows, slurm.QueueRow{Brief: &b, Job: j, Now: list.Now})
 		}
 	} else {
 		list, err := c.Briefs(ctx, q.q)
@@ -358,7 +359,7 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]slurm.QueueRow, e
 		}
 		rows = make([]slurm.QueueRow, len(list.Jobs))
 		for i := range list.Jobs {
-			rows[i] = slurm.QueueRow{Brief: list.Jobs[i], Now: list.Now}
+			rows[i] = slurm.QueueRow{Brief: &list.Jobs[i], Now: list.Now}
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(r slurm.QueueRow) bool { return !q.wants(&r) })
@@ -404,8 +405,9 @@ func expand(rows []slurm.QueueRow) []slurm.QueueRow {
 			continue
 		}
 		for task := range a.Tasks.All() {
-			r := rows[i]
-			r.Tasks, r.Task = "", int32(task)
+			r, b := rows[i], *rows[i].Brief
+			b.Tasks, b.Task = "", int32(task)
+			r.Brief = &b
 			out = append(out, r)
 		}
 	}

@@ -1,0 +1,176 @@
+package slurm_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/slurmtest"
+)
+
+func request(t *testing.T, tool slurm.Tool, args string) (*slurm.Request, error) {
+	t.Helper()
+	r := slurm.NewRequest(tool, slurmtest.Day("01:00:00").Go().UTC(), "/home/u")
+	r.ReadFile = func(path string) ([]byte, error) {
+		if path != "/home/u/hosts" {
+			return nil, errors.New("no such file")
+		}
+		return []byte("n1\nn2 n3\n"), nil
+	}
+	if _, err := r.Args(strings.Fields(args)); err != nil {
+		return r, err
+	}
+	_, err := r.Finish()
+	return r, err
+}
+
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]core.Shape{
+		"":                          {Tasks: 1, CPUsPerTask: 1},
+		"-n4":                       {Tasks: 4, CPUsPerTask: 1, Given: core.GivenTasks},
+		"-N2":                       {NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1, Given: core.GivenNodes},
+		"-N2-4 -c3":                 {NodesMin: 2, NodesMax: 4, Tasks: 2, CPUsPerTask: 3, Given: core.GivenNodes | core.GivenCPUsPerTask},
+		"-N2 --ntasks-per-node=3":   {NodesMin: 2, NodesMax: 2, Tasks: 6, TasksPerNode: 3, CPUsPerTask: 1, Given: core.GivenNodes | core.GivenTasksPerNode},
+		"--mem=2G --exclusive":      {Tasks: 1, CPUsPerTask: 1, MemPerNode: 2 * core.GiB, Exclusive: true, Given: core.GivenMemPerNode | core.GivenExclusive},
+		"--mem=0":                   {Tasks: 1, CPUsPerTask: 1, Given: core.GivenMemPerNode},
+		"--mem-per-cpu=1500K":       {Tasks: 1, CPUsPerTask: 1, MemPerCPU: 2 * core.MiB, Given: core.GivenMemPerCPU},
+		"--mincpus=4":               {Tasks: 1, CPUsPerTask: 1, MinCPUs: 4},
+		"--gres=gpu:a100:2,tmp:1G":  {Tasks: 1, CPUsPerTask: 1, Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 2}, {Name: "tmp", Count: 1 << 30}}, Given: core.GivenGres},
+		"-G 4 -N2":                  {NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1, Gres: []core.Gres{{Name: "gpu", Count: 2}}, Given: core.GivenNodes | core.GivenGres},
+		"--gpus-per-node=a100:3":    {Tasks: 1, CPUsPerTask: 1, Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 3}}, Given: core.GivenGres},
+		"-n4 --gpus-per-task=1":     {Tasks: 4, CPUsPerTask: 1, Gres: []core.Gres{{Name: "gpu", Count: 4}}, Given: core.GivenTasks | core.GivenGres},
+		"-G2 --cpus-per-gpu=4":      {Tasks: 1, CPUsPerTask: 8, Gres: []core.Gres{{Name: "gpu", Count: 2}}, Given: core.GivenGres},
+		"-G2 --mem-per-gpu=1G":      {Tasks: 1, CPUsPerTask: 1, MemPerNode: 2 * core.GiB, Gres: []core.Gres{{Name: "gpu", Count: 2}}, Given: core.GivenGres | core.GivenMemPerNode},
+		"--tres-per-task=cpu=2 -n3": {Tasks: 3, CPUsPerTask: 2, Given: core.GivenTasks | core.GivenCPUsPerTask},
+	} {
+		r, err := request(t, slurm.Sbatch, args)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if d := cmp.Diff(want, r.Spec.Shape); d != "" {
+			t.Errorf("%s (-want +got)\n%s", args, d)
+		}
+	}
+}
+
+func TestRareWishes(t *testing.T) {
+	t.Parallel()
+	top := uint32(1<<32 - 2)
+	for args, want := range map[string]*core.Extra{
+		"-w ./hosts -x n[7-8]":                    {NodeList: "n1,n2,n3", Exclude: "n[7-8]"},
+		"-F hosts":                                {NodeList: "n1,n2,n3"},
+		"--signal=B:USR1@120":                     {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
+		"--mail-type=end,fail":                    {MailTypes: "END,FAIL"},
+		"-d afterok:1:2 --time-min=5":             {Dependency: "afterok:1:2", TimeMin: 300},
+		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},
+		"--deadline=2026-11-15T02:00":             {Deadline: slurmtest.Day("02:00:00")},
+		"-m cyclic:block --contiguous":            {Distribution: "cyclic:block", Contiguous: true},
+		"--prefer=fast --kill-on-invalid-dep=yes": {Options: map[string]string{"prefer": "fast", "kill-on-invalid-dep": "yes"}},
+		"--get-user-env --tmp=1G -L a:2":          {LoginEnv: true, TmpDisk: core.GiB, Licenses: "a:2"},
+	} {
+		r, err := request(t, slurm.Sbatch, args)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if d := cmp.Diff(want, r.Spec.Extra); d != "" {
+			t.Errorf("%s (-want +got)\n%s", args, d)
+		}
+	}
+}
+
+func TestPlainFields(t *testing.T) {
+	t.Parallel()
+	r, err := request(t, slurm.Sbatch, "-J n -A acct -p a,b -q high -t 1-0 -b now+60 --nice -H --no-requeue -D sub -o o.%j -e e -i in --open-mode=append")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := core.Spec{
+		Name: "n", Project: "acct", Partition: "a,b", QOS: "high", TimeLimit: 86400, Begin: slurmtest.Day("01:01:00"), Nice: 100, Hold: true,
+		Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, Given: core.GivenTimeLimit},
+		IO:    core.IO{WorkDir: "/home/u/sub", Stdout: "o.%j", Stderr: "e", Stdin: "in", Append: true},
+	}
+	if d := cmp.Diff(want, r.Spec); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func TestLevelsSettleRivals(t *testing.T) {
+	t.Parallel()
+	r := slurm.NewRequest(slurm.Sbatch, slurmtest.Day("01:00:00").Go(), "/")
+	if err := r.Script("s", []byte("#!/bin/sh\n#SBATCH --mem-per-cpu=100 -n2\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Environ(func(name string) (string, bool) { return "200", name == "SBATCH_MEM_PER_NODE" }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Spec.Shape; s.MemPerCPU != 0 || s.MemPerNode != 200*core.MiB || s.Given != core.GivenTasks|core.GivenMemPerNode {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]slurm.Complaint{
+		"--signal=NOPE":        {Lines: []string{"sbatch: error: Invalid --signal specification"}, Exit: 255},
+		"--open-mode=x":        {Lines: []string{"sbatch: error: Invalid --open-mode specification"}, Exit: 255},
+		"-m sideways":          {Lines: []string{"sbatch: error: Invalid --distribution specification"}, Exit: 255},
+		"--hint=foo":           {Lines: []string{`sbatch: error: unrecognized --hint argument "foo", see --hint=help`}, Exit: 1},
+		"-c x":                 {Lines: []string{`sbatch: error: Invalid numeric value "x" for --cpus-per-task.`}, Exit: 1},
+		"--mem=1.5G":           {Lines: []string{"sbatch: error: Invalid --mem specification"}, Exit: 255},
+		"-w ./nofile":          {Lines: []string{"sbatch: error: Unable to open file ./nofile"}, Exit: 1},
+		"--uid=5":              {Lines: []string{"sbatch: error: --uid is not supported"}, Exit: 1},
+		"--gres=gpu:x:y":       {Lines: []string{"sbatch: error: Invalid generic resource (gres) specification"}, Exit: 1},
+		"--cpus-per-gpu=1 -c1": {Lines: []string{"sbatch: fatal: --cpus-per-gpu and --cpus-per-task are mutually exclusive"}, Exit: 1},
+		"--no":                 {Lines: []string{"sbatch: option '--no' is ambiguous; possibilities: '--no-kill' '--no-requeue' '--nodefile' '--nodelist' '--nodes'", `Try "sbatch --help" for more information`}, Exit: 255},
+	} {
+		_, err := request(t, slurm.Sbatch, args)
+		var got *slurm.Complaint
+		if !errors.As(err, &got) {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if d := cmp.Diff(&want, got); d != "" {
+			t.Errorf("%s (-want +got)\n%s", args, d)
+		}
+	}
+}
+
+// Every option of the table must be readable by its tools, and help must name it.
+func TestHelpNamesEveryOption(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []slurm.Tool{slurm.Sbatch, slurm.Salloc, slurm.Srun} {
+		help := slurm.Help(tool, "")
+		for _, want := range []string{"--ntasks=", "-N, --nodes=", "--help", "--version"} {
+			if !strings.Contains(help, want) {
+				t.Errorf("%s: %s is not in its help", tool, want)
+			}
+		}
+	}
+	if strings.Contains(slurm.Help(slurm.Salloc, ""), "--wrap") {
+		t.Error("salloc has --wrap")
+	}
+}
+
+func FuzzScript(f *testing.F) {
+	f.Add([]byte("#!/bin/sh\n#SBATCH -N2 --comment='a b' # x\n#SBATCH -J \"q\\ \"\n"))
+	f.Add([]byte("#!/bin/sh\n#SBATCH \"\n"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		r := slurm.NewRequest(slurm.Sbatch, slurmtest.Day("01:00:00").Go(), "/")
+		if err := r.Script("s", script); err != nil {
+			var c *slurm.Complaint
+			if !errors.As(err, &c) || len(c.Lines) == 0 || c.Exit == 0 {
+				t.Fatalf("a refusal without words or code: %#v", err)
+			}
+		}
+	})
+}
