@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -275,6 +276,36 @@ func TestLogsFollowWhileTheJobRuns(t *testing.T) {
 	s.Must("GET", "/api/v1/runs?name=task-1", nil, &runs)
 	if len(runs.Runs) != 1 || runs.Runs[0].State != "done" || runs.Runs[0].Views[0].ID != id {
 		t.Errorf("run %+v", runs.Runs)
+	}
+}
+
+func TestNodesWriteIntoTheOutputOfTheirOwnJobsOnly(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	own := s.Join("n1", core.Compute, false)
+	own.Connect()
+	id := s.Submit(nil)
+	k := own.AwaitLaunch(id, 1, wire.BatchStep)
+	other := s.Join("n2", core.Compute, false)
+	other.Connect()
+	forge := func() {
+		other.Send(wire.TypeLogChunk, wire.LogChunk{Key: k, Tail: true, End: true}, []byte("forged"))
+		other.AwaitLogAck(k, 6) // and is told to go on
+	}
+	forge()
+	own.End(k, func(x *wire.Exited) { x.LogSize = 5 }) // with its output to come
+	own.AwaitAck(k)
+	s.AwaitState(id, core.Completed)
+	forge()
+	own.Send(wire.TypeLogChunk, wire.LogChunk{Key: k, Tail: true, End: true}, []byte("right"))
+	own.AwaitLogAck(k, 5)
+	body, _, err := s.Client().Logs(t.Context(), idText(id), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if got, err := io.ReadAll(body); err != nil || string(got) != "right" {
+		t.Errorf("the job's output is %q, %v", got, err)
 	}
 }
 

@@ -179,6 +179,8 @@ func TestStepLayout(t *testing.T) {
 		"a named node":         {client.NewStep{Tasks: 2, NodeList: "n3"}, "n3:2", ""},
 		"wide tasks":           {client.NewStep{Tasks: 3, CPUsPerTask: 2}, "n1:1 n2:1 n3:1", ""},
 		"too many tasks":       {client.NewStep{Tasks: 7}, "", "too_many_cpus"},
+		"far too many tasks":   {client.NewStep{TasksPerNode: 1 << 30}, "", "too_many_cpus"},
+		"less than none":       {client.NewStep{Tasks: -1}, "", "invalid_shape"},
 		"too many nodes":       {client.NewStep{Nodes: 4}, "", "too_many_nodes"},
 		"a foreign node":       {client.NewStep{NodeList: "n9"}, "", "invalid_node"},
 	}
