@@ -91,7 +91,6 @@ type Timers struct {
 	FenceMargin     Duration `yaml:"fence_margin"` // and the server requeues so much later
 	KillWait        Duration `yaml:"kill_wait"`    // TERM to KILL
 	UnkillableAfter Duration `yaml:"unkillable_after"`
-	RequeueDelay    Duration `yaml:"requeue_delay"`
 	Lease           Duration `yaml:"lease"` // leadership without renewal
 	Grace           Duration `yaml:"grace"` // for what is under way when the server stops
 }
