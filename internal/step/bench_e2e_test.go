@@ -27,6 +27,7 @@ func BenchmarkJobs(b *testing.B) {
 	b.Run("plain-one-script", func(b *testing.B) { plainLoop(b, script, env, false) })
 	b.Run("keeper", func(b *testing.B) { keeperLoop(b, "", script, env) })
 	b.Run("keeper-games", func(b *testing.B) { keeperLoop(b, "games", script, env) })
+	b.Run("keeper-v1", func(b *testing.B) { keeperLoop(b, "v1", script, env) })
 	b.Run("weak", func(b *testing.B) { keeperLoop(b, "none", script, env) })
 }
 
@@ -117,7 +118,7 @@ func plainLoop(b *testing.B, script []byte, env []string, each bool) {
 
 func keeperLoop(b *testing.B, how string, script []byte, env []string) {
 	cgroup := ""
-	if how == "none" {
+	if how == "none" || how == "v1" {
 		cgroup = how
 	}
 	a := startKeeper(b, cgroup)

@@ -25,9 +25,21 @@ func TestInCgroups(t *testing.T) {
 	stories(t, "")
 }
 
+// TestInCgroupsV1 has no cgroup2 mount: the freezer holds the processes.
+func TestInCgroupsV1(t *testing.T) {
+	needRoot(t)
+	t.Parallel()
+	stories(t, "v1")
+	limits(t, "v1")
+}
+
 func TestCgroupLimits(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
+	limits(t, "")
+}
+
+func limits(t *testing.T, tree string) {
 	for name, story := range map[string]func(*testing.T, *agent){
 		"out of memory":          oomStory,
 		"usage counts children":  usageStory,
@@ -39,7 +51,7 @@ func TestCgroupLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := startKeeper(t, "")
+			a := startKeeper(t, tree)
 			if c := a.hello.Containment; c != wire.CgroupV1 && c != wire.CgroupV2 {
 				t.Fatalf("containment %s", c)
 			}

@@ -138,6 +138,9 @@ func (k *Keeper) open() error {
 func (k *Keeper) logDir() string   { return filepath.Join(k.cfg.Dir, "logs") }
 func (k *Keeper) treeFile() string { return filepath.Join(k.cfg.Dir, "cgroups") }
 
+// detect is a variable for tests of what other machines have.
+var detect = cgroup.Detect
+
 // openTree finds out how well processes can be contained here.
 func (k *Keeper) openTree() error {
 	if k.cfg.Cgroup == "none" {
@@ -147,7 +150,7 @@ func (k *Keeper) openTree() error {
 	if name == "" {
 		name = treeName(k.cfg.Dir)
 	}
-	layout, err := cgroup.Detect()
+	layout, err := detect()
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -50,8 +51,17 @@ func keeperMain(dir string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	name := os.Getenv("STEP_TEST_CGROUP")
+	if name == "v1" { // as on a machine without a cgroup2 mount
+		name = ""
+		detect = func() (cgroup.Layout, error) {
+			l, err := cgroup.Detect()
+			l.V2 = nil
+			return l, err
+		}
+	}
 	k, err := New(slog.New(slog.NewTextHandler(os.Stderr, nil)), Config{
-		Dir: dir, Cgroup: os.Getenv("STEP_TEST_CGROUP"), Unkillable: 10 * time.Second,
+		Dir: dir, Cgroup: name, Unkillable: 10 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -91,11 +91,25 @@ func writeFile(dir, name, value string) error {
 	return nil
 }
 
-// pids reads a list of numbers however long it is.
-func (f fd) pids(list []int) ([]int, error) {
+// procs lists the processes of a cgroup. The file is opened each time: v1 repeats to an open one what it said before. The
+// calling process is left out: in v1 one of its threads may be there to fork.
+func procs(dir string) ([]int, error) {
+	f, err := open(dir, "cgroup.procs", unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	var list []int
 	var buf [4096]byte
 	var off int64
 	n, in := 0, false
+	self := unix.Getpid()
+	add := func() {
+		if n != self {
+			list = append(list, n)
+		}
+		n, in = 0, false
+	}
 	for {
 		m, err := unix.Pread(int(f), buf[:], off)
 		if err == unix.EINTR { //nolint:errorlint // a plain errno
@@ -106,7 +120,7 @@ func (f fd) pids(list []int) ([]int, error) {
 		}
 		if m == 0 {
 			if in {
-				list = append(list, n)
+				add()
 			}
 			return list, nil
 		}
@@ -116,8 +130,7 @@ func (f fd) pids(list []int) ([]int, error) {
 			case '0' <= c && c <= '9':
 				n, in = n*10+int(c-'0'), true
 			case in:
-				list = append(list, n)
-				n, in = 0, false
+				add()
 			}
 		}
 	}

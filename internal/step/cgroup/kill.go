@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +15,10 @@ import (
 
 // killFrozen kills the processes of one cgroup where it cannot be done in one act: freeze, so that nothing forks away,
 // signal each, thaw so that they die.
-func killFrozen(dir string, v2 bool, procs fd) error {
+func killFrozen(dir string, v2 bool) error {
 	freeze(dir, v2, true)
 	defer freeze(dir, v2, false)
-	list, err := procs.pids(nil)
+	list, err := procs(dir)
 	if err != nil {
 		return err
 	}
@@ -72,18 +71,13 @@ func killBelow(dirs []string) (int, error) {
 	found := 0
 	for _, root := range dirs {
 		err := eachDir(root, func(dir string) error {
-			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			if err != nil || len(bytes.TrimSpace(b)) == 0 {
+			list, err := procs(dir)
+			if err != nil || len(list) == 0 {
 				return ignoreGone(err)
 			}
-			found += bytes.Count(b, []byte{'\n'})
-			procs, err := open(dir, "cgroup.procs", unix.O_RDONLY)
-			if err != nil {
-				return ignoreGone(err)
-			}
-			defer procs.close()
-			_, err = os.Stat(filepath.Join(dir, "cgroup.type"))
-			return killFrozen(dir, err == nil, procs)
+			found += len(list)
+			_, err = os.Stat(filepath.Join(dir, "cgroup.type")) // only v2 has it
+			return ignoreGone(killFrozen(dir, err == nil))
 		})
 		if err != nil {
 			return found, err

@@ -22,7 +22,7 @@ type Mount struct {
 	Own   string // directory of the calling process, below Point
 }
 
-// Detect reads the layout of this machine.
+// Detect reads the layout of this machine. It must not be called while a thread of this process has joined a Step.
 func Detect() (Layout, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

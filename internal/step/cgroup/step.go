@@ -17,7 +17,6 @@ type Step struct {
 	n int
 
 	self  fd // v2: the directory, to clone into
-	procs fd
 	event fd // v2: cgroup.events
 	kill  fd // v2 with cgroup.kill
 	cpu   fd // cpu.stat or cpuacct.stat
@@ -59,7 +58,7 @@ func (j *Job) Step() (*Step, error) {
 func (s *Step) dir(r role) string { return filepath.Join(s.j.dir(r), stepName(s.n)) }
 
 func (j *Job) newStep(n int) (*Step, error) {
-	s := &Step{j: j, n: n, self: closed, procs: closed, event: closed, kill: closed, cpu: closed, peak: closed, usage: closed, oom: closed}
+	s := &Step{j: j, n: n, self: closed, event: closed, kill: closed, cpu: closed, peak: closed, usage: closed, oom: closed}
 	if err := s.open(); err != nil {
 		s.close()
 		return nil, err
@@ -98,7 +97,6 @@ func (s *Step) open() error {
 			*f, err = open(s.dir(r), name, flags)
 		}
 	}
-	open1(&s.procs, track, "cgroup.procs", unix.O_RDONLY)
 	if s.j.v2(track) {
 		open1(&s.self, track, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 		open1(&s.event, track, "cgroup.events", unix.O_RDONLY)
@@ -188,20 +186,17 @@ func (s *Step) Leave() error {
 
 // Empty tells whether no process is left.
 func (s *Step) Empty() (bool, error) {
-	var buf [256]byte
-	if s.event != closed {
-		b, err := s.event.read(buf[:])
-		if err != nil {
-			return false, err
-		}
-		return bytes.Contains(b, []byte("populated 0")), nil
+	if s.event == closed {
+		list, err := s.Procs()
+		return len(list) == 0, err
 	}
-	b, err := s.procs.read(buf[:])
-	return len(b) == 0, err
+	var buf [256]byte
+	b, err := s.event.read(buf[:])
+	return bytes.Contains(b, []byte("populated 0")), err
 }
 
 // Procs lists the processes.
-func (s *Step) Procs() ([]int, error) { return s.procs.pids(nil) }
+func (s *Step) Procs() ([]int, error) { return procs(s.dir(track)) }
 
 // Kill ends every process of the step. It returns when they have been told; Empty tells when they are gone. Where the
 // kernel does not kill a cgroup as one it must be called again until Empty: a process may fork while it is looked for.
@@ -210,7 +205,7 @@ func (s *Step) Kill() error {
 		s.spent.Store(true)
 		return s.kill.write([]byte("1"))
 	}
-	return killFrozen(s.dir(track), s.j.v2(track), s.procs)
+	return killFrozen(s.dir(track), s.j.v2(track))
 }
 
 // Usage reads the counters.
@@ -267,7 +262,7 @@ func (s *Step) charged() int64 {
 }
 
 func (s *Step) close() {
-	for _, f := range []*fd{&s.self, &s.procs, &s.event, &s.kill, &s.cpu, &s.peak, &s.usage, &s.oom} {
+	for _, f := range []*fd{&s.self, &s.event, &s.kill, &s.cpu, &s.peak, &s.usage, &s.oom} {
 		f.close()
 	}
 	for i := range s.enter {
