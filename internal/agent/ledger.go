@@ -147,12 +147,11 @@ func (l *ledger) launch(w *wire.Launch) error {
 		return nil
 	}
 	l.running[n], l.launched = r, true
-	if st := l.streams[n]; st != nil {
+	st, down, up := l.streams[n], l.down, l.up
+	l.mu.Unlock()
+	if st != nil {
 		st.launched(r)
 	}
-	down := l.down
-	up := l.up
-	l.mu.Unlock()
 	if down != nil {
 		_ = down.Send(f.Type, json.RawMessage(f.Header), f.Payload) // a broken stream: the next keeper gets it from redo
 	}
@@ -305,6 +304,7 @@ func (l *ledger) exited(x wire.Exited, f wire.Frame) {
 func (l *ledger) acked(keys []wire.Key) {
 	l.mu.Lock()
 	var forget []wire.Key
+	var streams []*stepStream
 	for _, k := range keys {
 		n := nameOf(k)
 		e := l.ended[n]
@@ -315,11 +315,11 @@ func (l *ledger) acked(keys []wire.Key) {
 		e.acked = true
 		if e.logged {
 			forget = append(forget, e.exited.Key)
-			l.dropLocked(n)
+			streams = append(streams, l.dropLocked(n))
 		}
 	}
 	l.mu.Unlock()
-	l.forget(forget)
+	l.forget(forget, streams...)
 }
 
 // logged notes that a launch's output is where it should be.
@@ -336,24 +336,32 @@ func (l *ledger) logged(k wire.Key) {
 	}
 	e.logged = true
 	acked := e.acked
+	var st *stepStream
 	if acked {
-		l.dropLocked(n)
+		st = l.dropLocked(n)
 	}
 	l.mu.Unlock()
 	if acked {
-		l.forget([]wire.Key{e.exited.Key})
+		l.forget([]wire.Key{e.exited.Key}, st)
 	}
 }
 
-func (l *ledger) dropLocked(n name) {
+// dropLocked takes an end out of the ledger and gives its streams, if it had any, for forget: streams use the ledger under
+// their own lock, so theirs is never taken under ours.
+func (l *ledger) dropLocked(n name) *stepStream {
+	st := l.streams[n]
 	delete(l.ended, n)
-	if st := l.streams[n]; st != nil {
-		st.forgotten()
-		delete(l.streams, n)
-	}
+	delete(l.streams, n)
+	return st
 }
 
-func (l *ledger) forget(keys []wire.Key) {
+// forget lets go of streams that are over and tells the keeper to forget ends.
+func (l *ledger) forget(keys []wire.Key, streams ...*stepStream) {
+	for _, st := range streams {
+		if st != nil {
+			st.forgotten()
+		}
+	}
 	if len(keys) == 0 {
 		return
 	}
