@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,9 +78,9 @@ func TestSubmitIsSentAgainUnderTheSameKey(t *testing.T) {
 
 func TestStepIsNotSentAgainWhenItMayHaveBeenReceived(t *testing.T) {
 	t.Parallel()
-	calls := 0
+	var calls atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls++; calls == 1 {
+		if calls.Add(1) == 1 {
 			fail(w, 429, core.Exhausted)
 			return
 		}
@@ -88,8 +89,8 @@ func TestStepIsNotSentAgainWhenItMayHaveBeenReceived(t *testing.T) {
 	}))
 	defer srv.Close()
 	_, err := testClient(t, srv.URL).NewStep(t.Context(), "1", &NewStep{})
-	if !Unreachable(err) || calls != 2 {
-		t.Fatalf("%d calls, %v", calls, err)
+	if !Unreachable(err) || calls.Load() != 2 {
+		t.Fatalf("%d calls, %v", calls.Load(), err)
 	}
 }
 

@@ -62,20 +62,15 @@ const (
 	ExitError = 1
 )
 
-// parsers hold the table cut for each tool; they are made at first use.
-var parsers [allTools + 1]*getopt.Parser
-
+// parserFor cuts the table for a tool.
 func parserFor(t Tool) *getopt.Parser {
-	if parsers[t] == nil {
-		p := &getopt.Parser{}
-		for _, o := range options() {
-			if o.Tools&t != 0 {
-				p.Options = append(p.Options, getopt.Option{Long: o.Long, Short: o.Short, Arg: o.Arg})
-			}
+	p := &getopt.Parser{}
+	for _, o := range options() {
+		if o.Tools&t != 0 {
+			p.Options = append(p.Options, getopt.Option{Long: o.Long, Short: o.Short, Arg: o.Arg})
 		}
-		parsers[t] = p
 	}
-	return parsers[t]
+	return p
 }
 
 func optionOf(t Tool, long string) *Option {

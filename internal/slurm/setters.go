@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -317,19 +316,6 @@ func nodeFile(r *Request, v string) (err error) {
 	return err
 }
 
-func immediate(r *Request, v string) error {
-	d := time.Second
-	if v != "" {
-		n, err := r.number("immediate", v, 0)
-		if err != nil {
-			return err
-		}
-		d = time.Duration(n) * time.Second
-	}
-	r.Ask.Immediate = &d
-	return nil
-}
-
 // nice: no value is 100, and what is no number is 0, as Slurm 22.05.
 func nice(r *Request, v string) error {
 	if v == "" {
@@ -394,24 +380,6 @@ func signal(r *Request, v string) error {
 	}
 	r.extra.Signal = &core.WarnSignal{Signal: int32(s.Signal), Before: core.Seconds(s.Seconds), Batch: s.Batch}
 	return nil
-}
-
-func killOnBadExit(r *Request, v string) error {
-	r.Step.KillGiven = true
-	r.Step.KillOnBadExit = v != "0"
-	return nil
-}
-
-func waitSeconds(r *Request, v string) error {
-	n, err := r.number("wait", v, 0)
-	r.Step.Wait = time.Duration(n) * time.Second
-	return err
-}
-
-func relative(r *Request, v string) error {
-	n, err := r.number("relative", v, 0)
-	r.Step.Relative = int(n)
-	return err
 }
 
 // isZero tells whether nothing rare is asked for, so that the job can do without an Extra.

@@ -5,10 +5,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os/user"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,28 +57,6 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "help"}, {Long: "usage"},
 }}
 
-// query is what the user wants to see.
-type query struct {
-	q          client.JobsQuery
-	states     slurm.StateFilter
-	qos        []string
-	resv       []string
-	cols       []slurm.Column[slurm.QueueRow]
-	sort       string
-	noHeader   bool
-	stamp      bool // print the time first
-	array      bool
-	noRows     bool // a filter that nothing can match
-	steps      bool
-	stepIDs    []string
-	stepFormat string
-	json       bool
-	start      bool
-	room       int
-	every      time.Duration
-	single     string // the only job asked for
-}
-
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	debug.SetGCPercent(800) // it lives for milliseconds and holds one listing
@@ -114,187 +90,6 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		case <-time.After(q.every):
 		}
 	}
-}
-
-func newQuery(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) (*query, error) {
-	get := func(option, variable string) string {
-		if f.Has(option) {
-			return f.Get(option)
-		}
-		return w.Getenv(variable)
-	}
-	q := &query{
-		noHeader: f.Has("noheader"), array: f.Has("array") || f.Has("array-unique") || w.Getenv("SQUEUE_ARRAY") != "",
-		steps: f.Has("steps"), stepIDs: f.List("steps"), json: f.Has("json"), start: f.Has("start"), room: grammar.ArrayText,
-		qos: cmd.SplitList(get("qos", "SQUEUE_QOS")), resv: f.List("reservation"), stamp: f.Has("long") && !f.Has("noheader"),
-	}
-	if text, ok := w.Lookup("SLURM_BITSTR_LEN"); ok {
-		if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-			q.room = n
-		}
-	}
-	if f.Has("iterate") {
-		n, err := strconv.Atoi(f.Get("iterate"))
-		if err != nil || n <= 0 {
-			return nil, complaint(w, "Error: --iterate=%s", f.Get("iterate"))
-		}
-		q.every, q.stamp = time.Duration(n)*time.Second, true
-	}
-	q.q.Projects = cmd.SplitList(get("account", "SQUEUE_ACCOUNT"))
-	q.q.Partitions = cmd.SplitList(get("partition", "SQUEUE_PARTITION"))
-	q.q.Names = cmd.SplitList(get("name", "SQUEUE_NAMES"))
-	q.q.IDs = f.List("jobs")
-	// -j and -s take their value with a blank as well, though it is optional; so the operands are theirs.
-	switch words := cmd.SplitList(strings.Join(f.Operands, ",")); {
-	case len(words) == 0:
-	case f.Has("jobs") && len(q.q.IDs) == 0:
-		q.q.IDs = words
-	case f.Has("steps") && len(q.stepIDs) == 0:
-		q.stepIDs = words
-	default:
-		return nil, complaint(w, "Unrecognized option: %s", f.Operands[0])
-	}
-	for _, id := range q.q.IDs {
-		if !validID(id) {
-			return nil, complaint(w, "Invalid job id: %s", id)
-		}
-	}
-	if len(q.q.IDs) == 1 {
-		q.single = q.q.IDs[0]
-	}
-	if f.Has("nodelist") {
-		names, err := cmd.Hosts(f.Get("nodelist"))
-		if err != nil {
-			return nil, complaint(w, "Invalid node name %s", f.Get("nodelist"))
-		}
-		q.q.Nodes = names
-	}
-	if err := q.setUsers(ctx, w, c, f.Has("me"), cmd.SplitList(get("users", "SQUEUE_USERS"))); err != nil {
-		return nil, err
-	}
-	if err := q.setStates(w, cmd.SplitList(get("states", "SQUEUE_STATES"))); err != nil {
-		return nil, err
-	}
-	return q, q.setFormat(w, f)
-}
-
-func complaint(w *cmd.World, format string, args ...any) error {
-	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
-}
-
-func validID(id string) bool {
-	base, task, _ := strings.Cut(id, "_")
-	if _, err := strconv.ParseUint(base, 10, 63); err != nil {
-		return false
-	}
-	return task == "" || task[0] == '[' || task[0] >= '0' && task[0] <= '9'
-}
-
-// setUsers finds the users meant. A name nobody has is told, and matches nothing.
-func (q *query) setUsers(ctx context.Context, w *cmd.World, c *client.Client, me bool, names []string) error {
-	if me {
-		who, err := c.Whoami(ctx)
-		if err != nil {
-			return &slurm.Complaint{Lines: []string{"slurm_load_jobs error: " + slurm.ErrorText(err)}, Exit: slurm.ExitError}
-		}
-		names = []string{string(who.User)}
-	}
-	for _, name := range names {
-		if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-			if u, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
-				name = u.Username
-			}
-		} else if _, err := user.Lookup(name); err != nil && !me {
-			if _, err := c.User(ctx, core.UserName(name)); core.CodeOf(err) == core.NotFound {
-				w.Errorf("Invalid user: %s\n", name)
-				q.noRows = true
-				continue
-			}
-		}
-		q.q.Users = append(q.q.Users, name)
-		q.noRows = false
-	}
-	return nil
-}
-
-func (q *query) setStates(w *cmd.World, words []string) error {
-	if len(words) == 0 {
-		words = []string{"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"}
-		if q.start {
-			words = []string{"PENDING"}
-		}
-	}
-	filter, bad := slurm.ParseStates(words)
-	if bad != "" {
-		return &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
-			w.Name + ": error: Invalid job state specified: " + bad,
-			w.Name + ": error: Valid job states include: " + slurm.ValidStates + "\n",
-		}}
-	}
-	q.states = filter
-	if filter.Ended() {
-		q.q.History = true
-	}
-	return nil
-}
-
-func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
-	format, long := f.Get("format"), f.Get("Format")
-	if !f.Has("format") && !f.Has("Format") {
-		format, long = w.Getenv("SQUEUE_FORMAT"), w.Getenv("SQUEUE_FORMAT2")
-	}
-	q.sort = w.Getenv("SQUEUE_SORT")
-	switch {
-	case format != "" || long != "":
-	case q.steps:
-		format = slurm.QueueStepFormat
-	case q.start:
-		format = slurm.QueueStartFormat
-	case f.Has("long"):
-		format = slurm.QueueLongFormat
-	default:
-		format = slurm.QueueFormat
-	}
-	if q.start && q.sort == "" {
-		q.sort = "S"
-	}
-	if f.Has("sort") {
-		q.sort = f.Get("sort")
-	}
-	if q.sort == "" {
-		q.sort = "P,t,-p"
-	}
-	if format == "%all" {
-		format = allFields()
-	}
-	if long != "" {
-		cols, err := slurm.ParseLongFormat(slurm.QueueFields, long)
-		if err != nil {
-			return complaint(w, "%v", err)
-		}
-		q.cols = cols
-		return nil
-	}
-	if q.steps {
-		q.stepFormat = format // steps have fields of their own; see steps.go
-		return nil
-	}
-	cols, bad := slurm.ParseFormat(slurm.QueueFields, format)
-	for _, letter := range bad {
-		w.Errorf("Invalid job format specification: %s", letter)
-	}
-	q.cols = cols
-	return nil
-}
-
-func allFields() string {
-	var words []string
-	for _, f := range slurm.QueueFields {
-		if f.Letter != 0 {
-			words = append(words, "%"+string(rune(f.Letter)))
-		}
-	}
-	return strings.Join(words, "|")
 }
 
 // show prints the listing once.

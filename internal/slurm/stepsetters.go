@@ -1,0 +1,36 @@
+package slurm
+
+import "time"
+
+// The meanings of options that only srun and salloc have.
+
+func immediate(r *Request, v string) error {
+	d := time.Second
+	if v != "" {
+		n, err := r.number("immediate", v, 0)
+		if err != nil {
+			return err
+		}
+		d = time.Duration(n) * time.Second
+	}
+	r.Ask.Immediate = &d
+	return nil
+}
+
+func killOnBadExit(r *Request, v string) error {
+	r.Step.KillGiven = true
+	r.Step.KillOnBadExit = v != "0"
+	return nil
+}
+
+func waitSeconds(r *Request, v string) error {
+	n, err := r.number("wait", v, 0)
+	r.Step.Wait = time.Duration(n) * time.Second
+	return err
+}
+
+func relative(r *Request, v string) error {
+	n, err := r.number("relative", v, 0)
+	r.Step.Relative = int(n)
+	return err
+}
