@@ -36,15 +36,19 @@ func benchBodies(b *testing.B, n int) [][]byte {
 	return out
 }
 
+func socketClient(s *servertest.Server) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", s.Info.Socket)
+	}}}
+}
+
 // BenchmarkSubmit is durable submissions of unique jobs (2 KiB script, 6 KiB environment) over the unix socket.
 func BenchmarkSubmit(b *testing.B) {
 	for _, clients := range []int{1, 32} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
 			s := servertest.Start(b)
-			h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, "unix", s.Info.Socket)
-			}}}
+			h := socketClient(s)
 			defer h.CloseIdleConnections()
 			all := benchBodies(b, b.N)
 			var next atomic.Int64
@@ -86,10 +90,7 @@ func BenchmarkSubmit(b *testing.B) {
 // BenchmarkBriefs lists 50,000 pending jobs.
 func BenchmarkBriefs(b *testing.B) {
 	s := servertest.Start(b)
-	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", s.Info.Socket)
-	}}}
+	h := socketClient(s)
 	defer h.CloseIdleConnections()
 	body, err := json.Marshal(client.Submit{Spec: core.Spec{Name: "bench", TimeLimit: 3600}, Script: "#!/bin/sh\n"})
 	if err != nil {
@@ -131,4 +132,47 @@ func BenchmarkBriefs(b *testing.B) {
 		resp.Body.Close()
 		b.SetBytes(n)
 	}
+}
+
+// BenchmarkNullAgents is the control plane alone: jobs that agents end at once, from submission to the last commit.
+func BenchmarkNullAgents(b *testing.B) {
+	s := servertest.Start(b, "timers.heartbeat=5s", "timers.silent_after=60s")
+	for i := range 64 {
+		n := s.Join(core.NodeName(fmt.Sprintf("b%02d", i)), core.Compute, false)
+		n.Auto, n.Quiet = true, true
+		n.Connect()
+	}
+	h := socketClient(s)
+	defer h.CloseIdleConnections()
+	in := client.Submit{Spec: core.Spec{Name: "null", IO: core.IO{WorkDir: "/", Stdout: "/dev/null"}}, Script: "#!/bin/sh\n" + strings.Repeat("echo hello world, how are you\n", 68)}
+	for i := range 60 {
+		in.Env = append(in.Env, fmt.Sprintf("VARIABLE_%02d=%s", i, strings.Repeat("x", 84)))
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			resp, err := h.Post("http://bireme/api/v1/jobs", "application/json", bytes.NewReader(body))
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
+				b.Error(resp.Status)
+			}
+		}
+	})
+	s.Await("all jobs to end", func() bool {
+		var c client.Cluster
+		s.Must("GET", "/api/v1/cluster", nil, &c)
+		return len(c.Jobs) == 0
+	})
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }

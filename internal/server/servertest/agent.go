@@ -36,6 +36,8 @@ type Agent struct {
 
 	// Auto ends every launch at once with exit code 0, as a cluster of `true`.
 	Auto bool
+	// Quiet keeps no frames for AwaitFrame.
+	Quiet bool
 	// Mute sends no heartbeats: the connection looks half-open.
 	Mute bool
 
@@ -269,6 +271,9 @@ func (a *Agent) take(c *wire.Conn, f wire.Frame) {
 			a.running = slices.DeleteFunc(a.running, func(r wire.Key) bool { return r.Job == fin.Job && r.Attempt == fin.Attempt })
 			_ = c.Send(wire.TypeJobDone, wire.JobDone{Job: fin.Job, Attempt: fin.Attempt})
 		}
+	}
+	if a.Quiet {
+		return
 	}
 	select {
 	case a.Frames <- f:
