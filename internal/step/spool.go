@@ -240,9 +240,16 @@ func pristine(dir string, id wire.Identity) bool {
 	if unix.Fstat(f, &st) != nil || st.Mode != unix.S_IFDIR|0o700 || st.Uid != id.UID || st.Gid != id.GID {
 		return false
 	}
-	var buf [128]byte
-	n, err := unix.Getdents(f, buf[:]) // "." and ".." take 48 bytes
-	return err == nil && n <= 48
+	var buf [1024]byte // the longest name fits behind "." and "..", which take 48 bytes
+	for total := 0; ; {
+		n, err := unix.Getdents(f, buf[:])
+		if err != nil {
+			return false
+		}
+		if total += n; n == 0 || total > 48 {
+			return n == 0
+		}
+	}
 }
 
 // purge removes the idle directories and where they waited.

@@ -13,15 +13,21 @@ import (
 // groupCache remembers users' supplementary groups for a short while.
 type groupCache struct {
 	mu   sync.Mutex
-	list map[string]cachedGroups
+	list map[account]cachedGroups
 }
+
+// account is what groups depend on; names are for people.
+type account struct{ uid, gid uint32 }
 
 type cachedGroups struct {
 	groups []uint32
 	until  time.Duration // boottime
 }
 
-const groupsAge = 30 * time.Second
+const (
+	groupsAge   = 30 * time.Second
+	maxAccounts = 4096
+)
 
 // supplementary gives the groups of a user: those of the launch, else those this node knows.
 func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
@@ -31,13 +37,10 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if !k.root || id.UID == 0 {
 		return nil, nil
 	}
-	name := id.Name
-	if name == "" {
-		name = strconv.FormatUint(uint64(id.UID), 10)
-	}
+	who := account{id.UID, id.GID}
 	k.groups.mu.Lock()
 	defer k.groups.mu.Unlock()
-	if c, ok := k.groups.list[name]; ok && c.until > boottime() {
+	if c, ok := k.groups.list[who]; ok && c.until > boottime() {
 		return c.groups, nil
 	}
 	groups := []uint32{id.GID}
@@ -45,7 +48,7 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if err == nil {
 		ids, err := u.GroupIds()
 		if err != nil {
-			return nil, fmt.Errorf("groups of %s: %w", name, err)
+			return nil, fmt.Errorf("groups of %s: %w", nameOr(id.Name, id.UID), err)
 		}
 		for _, g := range ids {
 			n, err := strconv.ParseUint(g, 10, 32)
@@ -55,10 +58,10 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 		}
 	}
 	// A uid without a name on this node has its own group and no more.
-	if k.groups.list == nil {
-		k.groups.list = map[string]cachedGroups{}
+	if k.groups.list == nil || len(k.groups.list) > maxAccounts {
+		k.groups.list = map[account]cachedGroups{}
 	}
-	k.groups.list[name] = cachedGroups{groups: groups, until: boottime() + groupsAge}
+	k.groups.list[who] = cachedGroups{groups: groups, until: boottime() + groupsAge}
 	return groups, nil
 }
 
