@@ -100,7 +100,10 @@ func jobRecordName(j *core.Job) string {
 		return num(j.ID)
 	}
 	tasks := ""
-	if j.Array.Tasks.Len() > 0 {
+	switch n := j.Array.Tasks.Len(); {
+	case n == 1 && j.State.Final(): // the one task that was cancelled before it started
+		return JobName(j.ID, j.Array.Base, int32(j.Array.Tasks.Min()), "", 0)
+	case n > 0:
 		tasks = client.ArrayTasks(j.Array, j.Spec.Throttle)
 	}
 	return JobName(j.ID, j.Array.Base, j.Array.Task, tasks, grammar.ArrayText)

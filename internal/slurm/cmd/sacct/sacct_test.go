@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
@@ -38,7 +39,10 @@ func history() *slurmtest.Cluster {
 			func(j *client.Job) { j.Stop = &core.Stop{By: "root", As: core.Cancelled} }),
 		slurmtest.Job(84, "never", "01:15:05", slurmtest.Ended("01:15:18", core.Cancelled, core.Exit{}),
 			func(j *client.Job) { j.Stop = &core.Stop{By: "games", UID: 5, As: core.Cancelled} }),
-		task(73, 10), task(74, 2), task(75, 6))
+		task(73, 10), task(74, 2), task(75, 6),
+		slurmtest.Job(90, "arr", "01:16:00", slurmtest.Ended("01:16:30", core.Cancelled, core.Exit{}), func(j *client.Job) {
+			j.Array, j.Spec.Throttle = &core.ArrayRef{Base: 90, Count: 5, Max: 4, Step: 1, Tasks: taskset.Of(4)}, 2
+		}))
 	c.Steps = []core.Step{
 		{Job: 82, ID: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10")},
 		{Job: 82, ID: 0, Name: "false", State: core.Failed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
@@ -79,6 +83,7 @@ func TestFields(t *testing.T) {
 			"82|root|00:00:05|01:00:00|1|10M|billing=1,cpu=1,mem=10M,node=1|billing=1,cpu=1,mem=10M,node=1|n001|1:0|2026-11-15T01:15:05|2026-11-15T01:15:10|anchor\n"},
 		{"-X -n -P -j 84 -o jobid,state,start,end,nodelist,alloctres,ncpus,elapsed", "84|CANCELLED by 5|None|2026-11-15T01:15:18|None assigned||1|00:00:00\n"},
 		{"-X -n -P -j 13 -o jobid,state,start,nodelist,nnodes", "13|PENDING|Unknown|None assigned|8\n"},
+		{"-X -n -P -j 90 -o jobid,state", "90_4|CANCELLED\n"},
 		{"-n -p -j 82.0 -o jobid,jobname,ntasks,cputimeraw", "82.0|false|1|1|\n"},
 		{"-X -n -j 82 -o jobname%3,jobname%-6,jobid%2", "wr+ wrap   82 \n"},
 	} {
