@@ -68,20 +68,19 @@ func (s *step) terminate(e end) {
 		k.mu.Unlock()
 		return
 	}
+	if e.grace == 0 {
+		e.grace = s.l.Time.KillGrace
+	}
+	if e.grace == 0 {
+		e.grace = 30 * time.Second
+	}
 	first := s.end == (end{})
 	if first {
 		s.end = e
-	} else {
-		s.end.grace = e.grace
 	}
-	if e.grace == 0 {
-		s.end.grace = s.l.Time.KillGrace
-	}
-	if s.end.grace == 0 {
-		s.end.grace = 30 * time.Second
-	}
+	s.end.grace = min(s.end.grace, e.grace)
 	started, cg := s.started, s.cg
-	again := !first && s.end.grace >= 0
+	again := !first && e.grace >= 0
 	k.mu.Unlock()
 	if !started || again {
 		if cg != nil && !started {

@@ -184,7 +184,9 @@ func (s *step) tuning(t wire.Task) []func(pid int) error {
 		if !known {
 			continue
 		}
-		lim := unix.Rlimit{Cur: uint64(want.Soft), Max: uint64(want.Hard)} // -1 is RLIM_INFINITY
+		// -1 is RLIM_INFINITY. Nobody gets above what the site gave the keeper.
+		lim := unix.Rlimit{Max: min(uint64(want.Hard), s.k.limits[res].Max)}
+		lim.Cur = min(uint64(want.Soft), lim.Max)
 		if lim == s.k.limits[res] {
 			continue
 		}
@@ -309,7 +311,7 @@ func (k *Keeper) readRlimits() {
 	}
 	// Go lifts its own soft limit of open files and gives children the old one back, which cannot be read; so a wish for
 	// this one is always carried out.
-	k.limits[unix.RLIMIT_NOFILE] = unix.Rlimit{}
+	k.limits[unix.RLIMIT_NOFILE].Cur = 0
 }
 
 // cpuSet reads a list such as "0-3,8".

@@ -156,8 +156,8 @@ func (s *step) start() *failure {
 	pids := s.pids()
 	early := s.end.cause != wire.CauseNone // told to end while it was being started
 	k.mu.Unlock()
+	s.arm() // before anything that an agent could hold up
 	k.sendStarted(s.key, pids, s.begun-s.received)
-	s.arm()
 	if early {
 		s.hit()
 	}

@@ -36,7 +36,7 @@ func (k *Keeper) accept() {
 			_ = c.Close()
 			continue
 		}
-		s := &session{c: wire.NewConn(c), ready: make(chan struct{})}
+		s := &session{c: wire.NewConn(impatient{c}), ready: make(chan struct{})}
 		k.serving.Go(func() {
 			defer s.c.Close()
 			err := k.serve(s)
@@ -46,6 +46,24 @@ func (k *Keeper) accept() {
 			}
 		})
 	}
+}
+
+// impatient is a connection that is closed when the agent takes nothing for a while, so that no step waits for one that
+// hangs: what it was not told is in the hello of the next.
+type impatient struct{ *net.UnixConn }
+
+const agentPatience = 30 * time.Second
+
+func (c impatient) Write(b []byte) (int, error) {
+	err := c.SetWriteDeadline(time.Now().Add(agentPatience))
+	n := 0
+	if err == nil {
+		n, err = c.UnixConn.Write(b)
+	}
+	if err != nil {
+		_ = c.Close()
+	}
+	return n, err
 }
 
 // peer asks the kernel who is at the other end.
@@ -406,7 +424,7 @@ func (k *Keeper) readLog(m wire.ReadLog) {
 			answer.Size = file.size()
 			if answer.Size > m.Offset {
 				var err error
-				if b, err = file.read(m.Offset, n); err != nil {
+				if b, err = s.io.read(file, m.Offset, n); err != nil {
 					answer.Error = err.Error()
 				}
 			}

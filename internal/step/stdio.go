@@ -257,8 +257,28 @@ func (o *stdio) tail(x *wire.Exited) []byte {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b, _ := o.out.read(x.LogFrom, int(x.LogSize-x.LogFrom))
+	b, _ := o.read(&o.out, x.LogFrom, int(x.LogSize-x.LogFrom))
 	return b
+}
+
+// read returns bytes of one of the files. One that has been closed is opened as the user: what a path leads to by now is
+// the user's choice, and root must not open that.
+func (o *stdio) read(l *logFile, offset int64, n int) (b []byte, err error) {
+	if l.fd >= 0 || o.log != "" {
+		return l.read(offset, n)
+	}
+	k, id := o.s.k, o.s.l.Identity
+	groups, err := k.supplementary(id)
+	if err != nil {
+		return nil, err
+	}
+	k.threads.do(func() {
+		err = k.asUser(id, groups, func() (err error) {
+			b, err = l.read(offset, n)
+			return err
+		})
+	})
+	return b, err
 }
 
 // read returns bytes of the file. It opens it anew for reading: by the descriptor while there is one, else by its path, and
