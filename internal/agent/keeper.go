@@ -56,26 +56,39 @@ func (a *Agent) keepKeeper(ctx context.Context) error {
 	}
 }
 
-// connect gives a connection to the keeper that runs, or to a new one.
+// keeperTries is how often a keeper that ends at once is started: one that was killed may keep its lock for a moment.
+const keeperTries = 3
+
+// connect gives a connection to the keeper that runs, or to a new one. One that another agent started a moment ago, or
+// one that is dying, is waited for.
 func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
-	c, err := net.Dial("unix", k.Socket)
-	if err == nil {
-		return c, nil
-	}
-	gone, err := k.start()
-	if err != nil {
-		return nil, err
-	}
 	deadline := time.Now().Add(keeperStart)
 	back := backoff{least: time.Millisecond, most: 50 * time.Millisecond}
-	for {
-		if c, err = net.Dial("unix", k.Socket); err == nil {
+	var gone <-chan struct{} // of the keeper we started
+	for tries := 0; ; {
+		c, err := net.Dial("unix", k.Socket)
+		if err == nil {
 			return c, nil
 		}
 		select {
 		case <-gone:
-			return nil, fmt.Errorf("%s ended at once: see %s", k.Program, k.Log)
+			gone = nil
 		default:
+		}
+		if gone == nil {
+			held, err := process.Locked(filepath.Join(k.Dir, "keeper.lock"))
+			switch {
+			case err != nil:
+				return nil, err
+			case held: // by somebody who will listen, or end
+			case tries == keeperTries:
+				return nil, fmt.Errorf("%s ended at once: see %s", k.Program, k.Log)
+			default:
+				if gone, err = k.start(); err != nil {
+					return nil, err
+				}
+				tries++
+			}
 		}
 		if time.Now().After(deadline) || !back.wait(ctx) {
 			return nil, &core.Error{Code: core.Unavailable, Message: "the keeper does not listen", Err: err}

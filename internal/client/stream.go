@@ -13,6 +13,12 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
+// Last words of an event stream; they are no events.
+const (
+	watchBye     core.EventKind = "bye"
+	watchDropped core.EventKind = "dropped"
+)
+
 // Watch calls f for every event after the given sequence number, until f gives an error, ctx ends or the stream breaks.
 // A watcher goes on after the last Seq it saw; a Gone error says that this is too long ago and it must look afresh.
 func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) error) error {
@@ -43,6 +49,9 @@ func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) err
 					return &core.Error{Code: core.Internal, Message: "the event stream cannot be read", Err: err}
 				}
 				data = data[:0]
+				if ev.Kind == watchBye || ev.Kind == watchDropped {
+					return &core.Error{Code: core.Unavailable, Message: "the server ended the event stream"}
+				}
 				if err := f(ev); err != nil {
 					return err
 				}

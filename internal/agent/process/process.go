@@ -89,6 +89,9 @@ func Holder(path string) (*Process, error) {
 	return nil, fmt.Errorf("%s changes hands all the time", path)
 }
 
+// Locked tells whether a process holds a lock on a file.
+func Locked(path string) (bool, error) { return isLocked(path) }
+
 func isLocked(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
