@@ -121,7 +121,7 @@ func (o *order) judge(j *client.Job, marks []string, killed []kill) string {
 			want = core.Failed
 		}
 		switch {
-		case o.cancelled && o.tasks == 0:
+		case !o.cancelled.IsZero() && j.End.Go().After(o.cancelled):
 			return fmt.Sprintf("ended %v after its cancel was acknowledged", j.State)
 		case j.State != want || j.Exit != (core.Exit{Code: o.code}):
 			return fmt.Sprintf("ended %v %d:%d %q, want %v %d:0; marks %v", j.State, j.Exit.Code, j.Exit.Signal, j.Message, want, o.code, marks)

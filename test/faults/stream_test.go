@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -50,7 +51,8 @@ func stream(t *testing.T, store string) {
 	defer cancel()
 	seen := watch(ctx, c)
 	faults := send(ctx, c, orders, 4, dir)
-	killed := rage(c, rng, kills, faults)
+	r := &rage{c: c, rng: rng, database: store}
+	killed := r.run(kills, faults)
 	drain(c)
 	t.Logf("%d orders, %d kills", len(orders), len(killed))
 	judge(t, c, dir, orders, killed)
@@ -58,73 +60,122 @@ func stream(t *testing.T, store string) {
 	c.WaitClean()
 }
 
-// rage kills parts at random moments, at least n times and until the stream is sent. It reports what went wrong with
-// sending, and leaves the cluster whole.
-func rage(c *cluster.Cluster, rng *rand.Rand, n int, sending <-chan error) []kill {
-	var killed []kill
+// rage breaks a cluster at random.
+type rage struct {
+	c        *cluster.Cluster
+	rng      *rand.Rand
+	database string // empty: SQLite
+	killed   []kill
+}
+
+// run strikes at random moments, at least n times and until the stream is sent. It reports what went wrong with sending,
+// and leaves the cluster whole.
+func (r *rage) run(n int, sending <-chan error) []kill {
 	sent := false
-	for len(killed) < n || !sent {
-		timer := time.NewTimer(time.Duration(50+rng.IntN(700)) * time.Millisecond)
+	for len(r.killed) < n || !sent {
+		timer := time.NewTimer(time.Duration(50+r.rng.IntN(700)) * time.Millisecond)
 		for waiting := true; waiting; {
 			select {
 			case err, open := <-sending:
 				if !open {
 					sent, sending = true, nil
 				} else {
-					c.T.Errorf("%v", err)
+					r.c.T.Errorf("%v", err)
 				}
 			case <-timer.C:
 				waiting = false
 			}
 		}
-		killed = append(killed, strike(c, rng)...)
+		r.strike()
 	}
-	return killed
+	return r.killed
 }
 
-// strike kills one part, or several at once, and starts the server again if it was one of them.
-func strike(c *cluster.Cluster, rng *rand.Rand) []kill {
-	nodes := c.Nodes()
-	node := nodes[rng.IntN(len(nodes))]
-	parts := map[string]func() int{
-		"server": c.Server,
-		"agent":  func() int { return c.Agent(node) },
-		"keeper": func() int { return c.Keeper(node) },
+// strike does one harm: it kills one part or several at once, holds one up for a while, or takes the database's
+// connections away.
+func (r *rage) strike() {
+	nodes := r.c.Nodes()
+	node := nodes[r.rng.IntN(len(nodes))]
+	switch n := r.rng.IntN(15); {
+	case n < 12:
+		r.kill(node, [][]string{
+			{"server"}, {"server"}, {"server"}, {"agent"}, {"agent"}, {"agent"}, {"keeper"}, {"keeper"},
+			{"server", "agent"}, {"agent", "keeper"}, {"server", "keeper"}, {"server", "agent", "keeper"},
+		}[n])
+	case n < 14 || r.database == "":
+		r.hold(node, []string{"server", "agent", "keeper"}[r.rng.IntN(3)], time.Duration(100+r.rng.IntN(1500))*time.Millisecond)
+	default:
+		r.disconnect()
 	}
-	choice := [][]string{
-		{"server"}, {"server"}, {"server"}, {"agent"}, {"agent"}, {"agent"}, {"keeper"}, {"keeper"},
-		{"server", "agent"}, {"agent", "keeper"}, {"server", "keeper"}, {"server", "agent", "keeper"},
-	}[rng.IntN(12)]
-	again := rng.IntN(4) == 0
-	moment := time.Duration(rng.IntN(400)) * time.Millisecond
-	var killed []kill
+}
+
+func (r *rage) find(node, what string) int {
+	switch what {
+	case "server":
+		return r.c.Server()
+	case "agent":
+		return r.c.Agent(node)
+	}
+	return r.c.Keeper(node)
+}
+
+// hold stops a part for so long that others may think it dead.
+func (r *rage) hold(node, what string, d time.Duration) {
+	pid := r.find(node, what)
+	if !r.c.Signal(pid, syscall.SIGSTOP) {
+		return
+	}
+	r.c.T.Logf("%s hold %s of %s for %v", time.Now().Format("05.000"), what, node, d)
+	pause(r.c.T.Context(), d)
+	r.c.Signal(pid, syscall.SIGCONT)
+}
+
+// disconnect ends every connection to the database.
+func (r *rage) disconnect() {
+	db, err := sql.Open("pgx", r.database)
+	if err != nil {
+		r.c.T.Fatalf("%v", err)
+	}
+	defer db.Close()
+	r.c.T.Logf("%s disconnect from the database", time.Now().Format("05.000"))
+	_, err = db.ExecContext(r.c.T.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	if err != nil {
+		r.c.T.Errorf("%v", err)
+	}
+}
+
+// kill kills parts at once, and starts the server again if it was one of them.
+func (r *rage) kill(node string, parts []string) {
+	c := r.c
+	again := r.rng.IntN(4) == 0
+	moment := time.Duration(r.rng.IntN(400)) * time.Millisecond
 	down := false
-	for _, what := range choice {
-		if c.Signal(parts[what](), syscall.SIGKILL) {
-			killed = append(killed, kill{what, node, time.Now()})
-			c.T.Logf("%s killed %s of %s", time.Now().Format("05.000"), what, node)
+	for _, what := range parts {
+		if c.Signal(r.find(node, what), syscall.SIGKILL) {
+			r.killed = append(r.killed, kill{what, node, time.Now()})
+			c.T.Logf("%s kill %s of %s", time.Now().Format("05.000"), what, node)
 		}
 		down = down || what == "server"
 	}
-	if down {
-		c.Eventually("the server is gone", func() (bool, string) { return c.Server() == 0, "it runs" })
-		if again { // in the middle of its start
-			up := make(chan error, 1)
-			go func() { up <- c.Up() }()
-			pause(c.T.Context(), moment)
-			c.Signal(c.Server(), syscall.SIGKILL)
-			<-up // it may have been ready by then, or not
-			c.Eventually("the server is gone", func() (bool, string) {
-				c.Signal(c.Server(), syscall.SIGKILL)
-				return c.Server() == 0, "it runs"
-			})
-			killed = append(killed, kill{"server", "", time.Now()})
-		}
-		if err := c.Up(); err != nil {
-			c.T.Fatalf("start again on the same folder: %v", err)
-		}
+	if !down {
+		return
 	}
-	return killed
+	c.Eventually("the server is gone", func() (bool, string) { return c.Server() == 0, "it runs" })
+	if again { // in the middle of its start
+		up := make(chan error, 1)
+		go func() { up <- c.Up() }()
+		pause(c.T.Context(), moment)
+		c.Signal(c.Server(), syscall.SIGKILL)
+		<-up // it may have been ready by then, or not
+		c.Eventually("the server is gone", func() (bool, string) {
+			c.Signal(c.Server(), syscall.SIGKILL)
+			return c.Server() == 0, "it runs"
+		})
+		r.killed = append(r.killed, kill{"server", "", time.Now()})
+	}
+	if err := c.Up(); err != nil {
+		c.T.Fatalf("start again on the same folder: %v", err)
+	}
 }
 
 // drain waits until no job is left that has not ended and is not clean.

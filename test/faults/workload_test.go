@@ -30,8 +30,8 @@ type order struct {
 	cancel  time.Duration // after the acknowledgement; 0: never
 
 	id        core.JobID // 0: never acknowledged
-	cancelled bool       // a cancel was acknowledged
 	asked     bool       // a cancel was sent, its fate may be unknown
+	cancelled time.Time  // when a cancel was acknowledged; zero: never
 }
 
 // draw makes the stream of a seed.
@@ -156,7 +156,7 @@ func (o *order) end(ctx context.Context, cl *client.Client) error {
 	}
 	switch core.CodeOf(err) {
 	case "":
-		o.cancelled = true
+		o.cancelled = time.Now()
 	case core.NotFound, core.Conflict:
 	default:
 		return err
