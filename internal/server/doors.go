@@ -73,7 +73,6 @@ func (s *server) openDoors() (doors []*door, err error) {
 func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 	return &door{kind: kind, l: l, tls: conf != nil, http: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute, // streams that take their connection over are free of it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         conf,
