@@ -582,8 +582,11 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 		f := newFakestore()
 		e := start(t, f, Config{Probe: time.Millisecond})
 		e.people(1)
-		f.set(func(f *fakestore) { f.fate = failOnce(f.commits+2, false) }) // the commit of the start
-		id := idOf(t, e.must(submit(0, "", free)))
+		f.set(func(f *fakestore) { f.fate = failOnce(f.commits+1, false) }) // the commit of submission and start
+		if _, err := e.Do(t.Context(), submit(0, "again", free)); core.CodeOf(err) != core.Unavailable {
+			t.Fatalf("a commit that failed answers %v", err)
+		}
+		id := idOf(t, e.must(submit(0, "again", free)))
 		waitFor(t, e, func(s *state.Snapshot) bool { j, ok := s.Job(id); return ok && j.State == core.Running })
 		if got := e.Stats().Reloads; got != 1 {
 			t.Fatalf("%d reloads", got)

@@ -14,6 +14,7 @@ import (
 type feed struct {
 	mu   sync.Mutex
 	c    sched.Changes
+	news int64 // counts additions
 	wake chan struct{}
 }
 
@@ -23,11 +24,11 @@ func newFeed(all sched.Changes) *feed {
 	return f
 }
 
-func (f *feed) add(c sched.Changes) {
-	if len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes) == 0 {
-		return
-	}
+// add gives the planner news and returns their number.
+func (f *feed) add(c sched.Changes) int64 {
 	f.mu.Lock()
+	f.news++
+	news := f.news
 	f.c.Jobs = append(f.c.Jobs, c.Jobs...)
 	f.c.Nodes = append(f.c.Nodes, c.Nodes...)
 	f.c.GoneNodes = append(f.c.GoneNodes, c.GoneNodes...)
@@ -36,14 +37,16 @@ func (f *feed) add(c sched.Changes) {
 	case f.wake <- struct{}{}:
 	default:
 	}
+	return news
 }
 
-func (f *feed) take() sched.Changes {
+// take gives what was added since, and the number of the last addition.
+func (f *feed) take() (sched.Changes, int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.c
 	f.c = sched.Changes{}
-	return c
+	return c, f.news
 }
 
 // planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
@@ -60,7 +63,8 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 		case <-ctx.Done():
 			return
 		}
-		p.Apply(f.take())
+		c, seen := f.take()
+		p.Apply(c)
 		now := core.At(e.cfg.Now())
 		plan := p.Pass(now)
 		e.plan.Store(plan)
@@ -69,10 +73,7 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))
 		}
 		timer.Reset(wait)
-		if len(plan.Starts) == 0 {
-			continue
-		}
-		s := &startBatch{starts: plan.Starts, applied: make(chan struct{})}
+		s := &startBatch{starts: plan.Starts, seen: seen, applied: make(chan struct{})}
 		select {
 		case e.starts <- s:
 		case <-ctx.Done():

@@ -14,17 +14,21 @@ import (
 // batch is a run of commands that commit together.
 type batch struct {
 	waiting []*request
-	starts  []*startBatch
 	changes *core.Changes
 	snap    *state.Snapshot
 }
 
-// startBatch is a plan's starts and the planner waiting for them to be applied (not committed).
+// startBatch is the outcome of a pass: its starts, and the planner waiting for them to be applied (not committed).
 type startBatch struct {
 	starts  []sched.Start
+	seen    int64 // the last news the pass knew of
 	refused int
 	applied chan struct{}
 }
+
+// planWait is how long a batch waits for the planner to have seen it. A job that can start does so in the transaction
+// that submits it, and the place of one that ended is given away in the transaction that records its end.
+const planWait = 2 * time.Millisecond
 
 // errReload says that the private state is of no use any more.
 var errReload = errors.New("engine: commit failed")
@@ -153,7 +157,10 @@ type writer struct {
 	st   *state.State
 	feed *feed
 	open batch
-	n    int // inputs in the open batch
+	n    int       // inputs in the open batch
+	news int64     // what the planner should see before the open batch is sealed
+	seen int64     // what it has seen
+	late time.Time // when the open batch waits no longer for it
 }
 
 // loop takes commands until ctx ends (what was applied is still handed over) or the committer gives up.
@@ -163,7 +170,7 @@ func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan st
 	for {
 		var free <-chan struct{}
 		inbox, urgent, starts := w.e.inbox, w.e.urgent, w.e.starts
-		if w.n > 0 {
+		if w.n > 0 && (w.seen >= w.news || w.n >= w.e.cfg.MaxBatch || !time.Now().Before(w.late)) {
 			free = idle
 		}
 		if w.n >= w.e.cfg.MaxBatch {
@@ -174,16 +181,17 @@ func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan st
 		case r := <-urgent:
 			w.apply(r)
 			w.drain()
+			w.tell()
 		case r := <-inbox:
 			w.apply(r)
 			w.drain()
+			w.tell()
 		case s := <-starts:
 			w.start(s)
-			w.drain()
 		case <-free:
 			commits <- w.seal()
 		case <-timer.C:
-			w.tick()
+			w.timer()
 		case err := <-committed:
 			return err
 		case <-ctx.Done():
@@ -215,8 +223,6 @@ func (w *writer) drain() {
 			w.apply(r)
 		case r := <-w.e.inbox:
 			w.apply(r)
-		case s := <-w.e.starts:
-			w.start(s)
 		default:
 			return
 		}
@@ -239,14 +245,35 @@ func (w *writer) start(s *startBatch) {
 			w.e.log.Debug("start refused", "job", x.Job, "err", err)
 		}
 	}
-	w.open.starts = append(w.open.starts, s)
-	w.n++
+	w.seen = max(w.seen, s.seen)
+	if len(s.starts) > 0 {
+		w.n++
+		w.feed.add(w.st.Fresh())
+	}
+	close(s.applied)
 }
 
-func (w *writer) tick() {
+// tell gives the planner what was just applied; the open batch waits a little for what it makes of it.
+func (w *writer) tell() {
+	c := w.st.Fresh()
+	if len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes) == 0 {
+		return
+	}
+	if w.seen >= w.news {
+		w.late = time.Now().Add(planWait)
+	}
+	w.news = w.feed.add(c)
+}
+
+// timer is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
+func (w *writer) timer() {
+	if at := w.st.NextWake(); at == 0 || at > core.At(w.e.cfg.Now()) {
+		return
+	}
 	w.st.Advance(core.At(w.e.cfg.Now()))
 	_, _ = w.st.Apply(&state.Tick{})
 	w.n++
+	w.tell()
 }
 
 // arm sets the timer to the next moment at which time alone changes something.
@@ -254,6 +281,9 @@ func (w *writer) arm(t *time.Timer) {
 	d := time.Hour
 	if at := w.st.NextWake(); at != 0 {
 		d = min(d, max(0, at.Sub(core.At(w.e.cfg.Now()))))
+	}
+	if left := time.Until(w.late); w.n > 0 && w.seen < w.news && left > 0 {
+		d = min(d, left) // once it is over only the committer is waited for
 	}
 	t.Reset(d)
 }
@@ -263,10 +293,6 @@ func (w *writer) seal() *batch {
 	b := w.open
 	flushed := w.st.Flush()
 	b.changes, b.snap = flushed.Changes, w.st.Snapshot()
-	w.feed.add(flushed.Touched)
-	for _, s := range b.starts {
-		close(s.applied)
-	}
 	w.open, w.n = batch{}, 0
 	return &b
 }
@@ -276,9 +302,6 @@ func (w *writer) drop(err error) {
 	for _, r := range w.open.waiting {
 		r.reply, r.err = nil, unavailable(reasonOf(err))
 		close(r.done)
-	}
-	for _, s := range w.open.starts {
-		close(s.applied)
 	}
 }
 

@@ -80,6 +80,7 @@ type State struct {
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
+	fresh sched.Changes      // what the planner has not been told; see Fresh
 }
 
 type partInfo struct {
@@ -181,6 +182,7 @@ func New(cfg Config, img *Image) *State {
 // begin starts a new set of changes.
 func (s *State) begin() {
 	s.out = &core.Changes{}
+	s.fresh = sched.Changes{}
 	clear(s.dirty)
 }
 
@@ -196,6 +198,13 @@ func (s *State) Flush() Batch {
 	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
 	s.begin()
 	return b
+}
+
+// Fresh returns what changed since it was last asked, or since the last Flush: the planner may know before the batch ends.
+func (s *State) Fresh() sched.Changes {
+	c := s.fresh
+	s.fresh = sched.Changes{}
+	return c
 }
 
 // All returns the whole live state as planner changes, to build a planner cold.
@@ -248,6 +257,7 @@ func (s *State) putJob(j *core.Job) {
 		s.view.steps.Delete(int64(j.ID))
 		s.endRun(j)
 	}
+	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
 		s.out.Jobs[i] = j
 		return
@@ -324,6 +334,7 @@ func (s *State) putNode(n *core.Node) {
 		s.view.names[n.Name] = n.ID
 	}
 	s.view.nodes.Set(n.ID, n)
+	s.fresh.Nodes = append(s.fresh.Nodes, n)
 	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
 	for _, p := range s.parts {
 		clear(p.verdict)
