@@ -131,9 +131,7 @@ func (s *step) forkTasks(script string, groups []uint32, env []string) *failure 
 		tune := s.tuning(t)
 		attr.Ptrace = tune != nil
 		fds := s.io.fds(i)
-		c := &child{exited: func(status unix.WaitStatus, usage *unix.Rusage) {
-			s.exits <- taskExit{task: i, status: status, usage: *usage}
-		}}
+		c := s.child(i)
 		if tune != nil {
 			c.stopped = make(chan struct{}, 1)
 		}
@@ -161,6 +159,13 @@ func (s *step) forkTasks(script string, groups []uint32, env []string) *failure 
 		}
 	}
 	return nil
+}
+
+// child is a task as the reaper knows it.
+func (s *step) child(i int) *child {
+	return &child{exited: func(status unix.WaitStatus, usage *unix.Rusage) {
+		s.exits <- taskExit{task: i, status: status, usage: *usage}
+	}}
 }
 
 // attr is how a process is born: leader of a session of its own, as the user, inside its cgroup.

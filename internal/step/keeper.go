@@ -103,8 +103,14 @@ func (k *Keeper) open() error {
 			return err
 		}
 	}
-	if k.lock, err = takeLock(filepath.Join(k.cfg.Dir, "keeper.lock")); err != nil {
+	before, err := inherited()
+	if err != nil {
 		return err
+	}
+	if before == nil {
+		if k.lock, err = takeLock(filepath.Join(k.cfg.Dir, "keeper.lock")); err != nil {
+			return err
+		}
 	}
 	// Orphans of jobs come to us, not to init.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -126,6 +132,9 @@ func (k *Keeper) open() error {
 	k.threads = newThreads()
 	k.scripts = scripts{dir: k.cfg.Spool, idle: map[uint32][]string{}}
 	k.tmps = tmpDirs{name: "." + treeName(k.cfg.Dir), list: filepath.Join(k.cfg.Dir, "tmp-bases"), idle: map[tmpKey][]string{}, made: map[string]bool{}}
+	if before != nil {
+		return k.resume(before)
+	}
 	if err := k.recover(); err != nil {
 		return err
 	}

@@ -207,6 +207,8 @@ func (k *Keeper) handle(f wire.Frame) error {
 		return with(f, func(m wire.StreamDrop) { k.withStreams(m.Key, (*streams).drop) })
 	case wire.TypeResize:
 		return with(f, func(m wire.Resize) { k.withStreams(m.Key, func(st *streams) { st.resize(m.Rows, m.Cols) }) })
+	case wire.TypeUpgrade:
+		return with(f, func(m wire.Upgrade) { k.reply(m.Ref, k.upgrade(m)) }) // a success does not return
 	case wire.TypeShutdown:
 		k.Shutdown()
 	default:

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -254,5 +255,63 @@ func oneKeeper(t *testing.T, a *agent) {
 	a.cmd = nil
 	if alive(pid) {
 		t.Error("job outlived its keeper's shutdown")
+	}
+}
+
+func upgradeStory(t *testing.T, a *agent) {
+	ended := a.batch(1, "echo ended; exit 6")
+	a.run(ended)
+	l := a.batch(2, `sleep 1000 & echo $! >child; echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; exit 9`)
+	l.TmpBase, l.Time.Limit, l.Stdio.Stdout = a.dir, time.Hour, "out2.txt"
+	a.launch(l)
+	pid := a.started(l.Key).PID
+	late := a.batch(3, "sleep 1000")
+	late.Time.Limit, late.Stdio.Stdout = 1500*time.Millisecond, "out3.txt"
+	a.launch(late)
+	a.started(late.Key)
+	a.until("the script runs", func() bool { b, _ := os.ReadFile(filepath.Join(a.dir, "out2.txt")); return string(b) == "one\n" })
+	if r := a.ask(wire.TypeUpgrade, wire.Upgrade{Ref: 1, Path: "/no/such/program"}, 1); r.Code != "invalid" {
+		t.Errorf("%+v", r)
+	}
+	before := a.hello
+	a.send(wire.TypeUpgrade, wire.Upgrade{})
+	for {
+		if _, err := a.conn.Next(); err != nil {
+			break // the old program is gone
+		}
+	}
+	a.connect()
+	if h := a.hello; h.PID != before.PID || h.Instance != before.Instance || h.Containment != before.Containment {
+		t.Errorf("%+v, before %+v", h, before)
+	}
+	if h := a.hello; len(h.Ended) != 1 || h.Ended[0].ExitCode != 6 || len(h.Running) != 2 {
+		t.Fatalf("%+v", h)
+	}
+	a.launch(l)
+	if m := a.started(l.Key); m.PID != pid {
+		t.Errorf("%+v, before %d", m, pid)
+	}
+	if r, b := a.readLog(wire.ReadLog{Key: ended.Key}); b != "ended\n" || !r.Ended {
+		t.Errorf("%+v %q", r, b)
+	}
+	if x, out := a.exited(late.Key); x.Cause != wire.CauseTimeout || !strings.Contains(out, "TIME LIMIT") {
+		t.Errorf("%+v %q", x, out)
+	}
+	if x, _ := a.run(a.batch(4, "exit 4")); x.ExitCode != 4 {
+		t.Errorf("a new job: %+v", x)
+	}
+	if err := os.WriteFile(filepath.Join(a.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x, out := a.exited(l.Key)
+	if x.ExitCode != 9 || out != "one\ntwo\n" || !x.JobDone || x.Usage.MaxRSS <= 0 {
+		t.Errorf("%+v %q", x, out)
+	}
+	child, _ := strconv.Atoi(strings.TrimSpace(a.read("child")))
+	if child == 0 || alive(child) {
+		t.Errorf("child %d outlived its job", child)
+	}
+	if _, err := os.Stat(filepath.Join(a.dir, "bireme-2.0")); !os.IsNotExist(err) {
+		t.Errorf("temporary directory is left: %v", err)
 	}
 }

@@ -49,6 +49,7 @@ func stories(t *testing.T, cgroup string) {
 		"login environment":             loginStory,
 		"limits of a process":           rlimitStory,
 		"one keeper":                    oneKeeper,
+		"upgrade":                       upgradeStory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

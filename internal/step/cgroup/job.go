@@ -31,7 +31,8 @@ type Job struct {
 	memory, swap int64
 	pids         int64
 	cpus         string
-	filter       fd // v2: the attached device filter
+	filter       fd   // v2: the attached device filter
+	once         bool // not to be used again
 }
 
 // joint is a v1 cgroup to enter, and the way back.
@@ -291,7 +292,7 @@ func (t *Tree) Put(j *Job) error {
 			return fmt.Errorf("cgroup %s still holds processes", s.dir(track))
 		}
 	}
-	fit := t.reset
+	fit := t.reset && !j.once
 	for _, s := range j.steps[:j.used] {
 		fit = fit && !s.spent.Load() && s.charged() <= trace
 	}
