@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
@@ -138,25 +140,43 @@ func TestCPUList(t *testing.T) {
 
 func TestBlobsAreBounded(t *testing.T) {
 	t.Parallel()
-	fetched := 0
-	b := newBlobs(100, nil)
-	b.fetch = func(_ context.Context, _ core.Hash) ([]byte, error) { fetched++; return make([]byte, 20), nil }
-	for i := range byte(10) {
-		b.put(core.Hash{i + 1}, make([]byte, 20))
-	}
-	if b.used > 100 || len(b.by) != 5 || b.lru.Len() != 5 {
-		t.Errorf("%d bytes, %d blobs", b.used, len(b.by))
-	}
-	for i := range byte(10) { // the older half is fetched again, and pushes the rest out
-		if _, err := b.get(t.Context(), core.Hash{i + 1}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		fetched := 0
+		b := newBlobs(400, func(context.Context, core.Hash) ([]byte, error) { fetched++; return make([]byte, 20), nil })
+		get := func(from, to byte) {
+			t.Helper()
+			for i := from; i < to; i++ {
+				if _, err := b.get(t.Context(), core.Hash{i}); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-	}
-	if fetched != 10 {
-		t.Errorf("%d fetched", fetched)
-	}
-	b.put(core.Hash{99}, make([]byte, 30))
-	if _, kept := b.by[core.Hash{99}]; kept {
-		t.Error("one blob took more than its share")
-	}
+		for i := byte(1); i <= 40; i++ {
+			b.put(core.Hash{i}, make([]byte, 20))
+		}
+		if b.held != 400 || b.waiting.Len() != 20 {
+			t.Errorf("%d bytes in %d blobs wait", b.held, b.waiting.Len())
+		}
+		get(1, 21) // first in, first out: those that came first are there
+		if fetched != 0 || b.held != 0 {
+			t.Errorf("%d fetched, %d bytes still wait", fetched, b.held)
+		}
+		get(21, 41)
+		if fetched != 20 || b.used > 100 || len(b.by) != b.recent.Len() {
+			t.Errorf("%d fetched, %d bytes of what was used, %d blobs", fetched, b.used, len(b.by))
+		}
+		get(40, 41) // the next task of an array
+		if fetched != 20 {
+			t.Error("what was just used was fetched again")
+		}
+		for i := byte(101); i <= 120; i++ {
+			b.put(core.Hash{i}, make([]byte, 20))
+		}
+		b.put(core.Hash{200}, make([]byte, 20))
+		time.Sleep(waitMost + time.Second) // nobody wanted them: they make room
+		b.put(core.Hash{201}, make([]byte, 20))
+		if b.by[core.Hash{200}] != nil || b.by[core.Hash{201}] == nil || b.held != 400 {
+			t.Errorf("old blobs keep new ones out: %d bytes wait", b.held)
+		}
+	})
 }

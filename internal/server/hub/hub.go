@@ -75,7 +75,7 @@ type node struct {
 // New makes a hub. Load, or the first Publish, gives it the live jobs.
 func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log *slog.Logger) *Hub {
 	if cfg.BlobRoom == 0 {
-		cfg.BlobRoom = 16 << 20
+		cfg.BlobRoom = 48 << 20
 	}
 	return &Hub{
 		cfg: cfg, engine: e, logs: logs, log: log, blobs: newBlobs(cfg.BlobRoom, fetch), began: time.Now(),
