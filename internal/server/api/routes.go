@@ -106,6 +106,9 @@ func (a *API) serve(rt *route, count *routeCount, w http.ResponseWriter, r *http
 		who, err = a.identify(r)
 	}
 	var out any
+	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.method != "GET" {
+		err = core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
+	}
 	if err == nil {
 		out, err = rt.handle(w, r, who)
 	}
