@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -88,7 +90,16 @@ func (s *State) storeProject(p *core.Project) {
 	ours(&s.own.projects, &s.view.projects)
 	s.view.projects[p.Name] = p
 	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
-	s.event(core.ProjectChanged, core.Event{Data: []byte(fmt.Sprintf(`{"project":%q}`, string(p.Name)))})
+	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})
+}
+
+// validName tells whether people can be asked to type it: lists of names are separated by commas and blanks, paths by
+// slashes, and what does not print cannot be told apart.
+func validName(n string) bool {
+	odd := func(r rune) bool {
+		return r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(" ,/:", r)
+	}
+	return n != "" && len(n) <= 128 && strings.IndexFunc(n, odd) < 0
 }
 
 func adminOnly(by core.Identity, what string) error {
@@ -102,8 +113,8 @@ func (s *State) putUser(in *PutUser) error {
 	if err := adminOnly(in.By, "adds or changes users"); err != nil {
 		return err
 	}
-	if in.User.Name == "" {
-		return core.Errorf(core.Invalid, "a user has a name")
+	if !validName(string(in.User.Name)) {
+		return core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
 	}
 	old, ok := s.view.users[in.User.Name]
 	if ok && in.New {
@@ -139,8 +150,8 @@ func (s *State) putProject(in *PutProject) error {
 	if !in.By.Admin && !manager {
 		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
-	if in.Project.Name == "" {
-		return core.Errorf(core.Invalid, "a project has a name")
+	if !validName(string(in.Project.Name)) {
+		return core.Errorf(core.Invalid, "%q is no name for a project", in.Project.Name).Because("invalid_name")
 	}
 	if ok && in.New {
 		return core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
@@ -206,7 +217,7 @@ func (s *State) storeToken(t *core.Token) {
 	}
 	s.view.tokens[t.ID], s.view.hashes[t.Hash] = t, t
 	s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
-	s.event(core.TokenChanged, core.Event{User: t.User, Data: []byte(fmt.Sprintf(`{"token":%q}`, t.ID))})
+	s.event(core.TokenChanged, core.Event{User: t.User, Data: append(appendJSON([]byte(`{"token":`), t.ID), '}')})
 }
 
 // useToken spends a join token.

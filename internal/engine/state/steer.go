@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -302,6 +301,6 @@ func (s *State) suspend(in *Suspend) error {
 		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_state")
 	}
 	s.putJob(next)
-	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: []byte(fmt.Sprintf(`{"state":%q}`, next.State))})
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
 	return nil
 }

@@ -1,10 +1,10 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -381,6 +381,9 @@ func (s *State) admitRun(in *Submit) error {
 	if in.Run == nil {
 		return nil
 	}
+	if !validName(in.Run.Name) {
+		return core.Errorf(core.Invalid, "%q is no name for a run", in.Run.Name).Because("invalid_name")
+	}
 	in.Run.Project = in.Spec.Project
 	if r, ok := s.view.runs[runKey{in.Run.Project, in.Run.Name}]; ok {
 		return core.Errorf(core.Conflict, "run %s is there already (job %d); stop it first, or take another name", r.Name, r.Jobs[0]).Because("run_exists")
@@ -408,7 +411,10 @@ func (s *State) putRun(r *core.Run) {
 }
 
 func runData(r *core.Run) json.RawMessage {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"project":%q,"run":%q,"ended":%t}`, string(r.Project), r.Name, r.Ended != 0)
-	return b.Bytes()
+	b := append(make([]byte, 0, 96), `{"project":`...)
+	b = appendJSON(b, string(r.Project))
+	b = append(b, `,"run":`...)
+	b = appendJSON(b, r.Name)
+	b = append(b, `,"ended":`...)
+	return append(strconv.AppendBool(b, r.Ended != 0), '}')
 }

@@ -104,8 +104,9 @@ func position(data []byte, offset int64) string {
 // submission is a client.Submit whose script and environment are bytes of their own, ready to be hashed and stored.
 type submission struct {
 	client.Submit
-	script []byte
-	env    []byte // KEY=VALUE, each ended by NUL
+	script   []byte
+	env      []byte // KEY=VALUE, each ended by NUL
+	specSize int    // bytes of its JSON
 }
 
 // decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into what
@@ -129,7 +130,9 @@ func decodeSubmit(data []byte) (*submission, error) {
 		s.env = append(append(s.env, e...), 0)
 	}
 	s.Script, s.Env = "", nil
-	return s, nil
+	spec, err := json.Marshal(&s.Spec)
+	s.specSize = len(spec)
+	return s, err
 }
 
 // parser reads the outer object of a submission.
@@ -190,7 +193,9 @@ func (p *parser) member(s *submission, key []byte) (ok bool) {
 		return p.textInto(&s.Run)
 	case "spec":
 		start := p.pos
-		return p.skip() && json.Unmarshal(p.data[start:p.pos], &s.Spec) == nil
+		ok = p.skip()
+		s.specSize = p.pos - start
+		return ok && json.Unmarshal(p.data[start:p.pos], &s.Spec) == nil
 	case "config":
 		return p.textInto(&s.Config)
 	case "strict":

@@ -74,7 +74,7 @@ func (a *API) selectLive(snap *state.Snapshot, sel *selection) []*core.Job {
 // of it live on.
 func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 	j, ok := snap.Job(f.id)
-	return f.tasks != nil || !ok || j.Array != nil
+	return !f.tasks.Empty() || !ok || j.Array != nil
 }
 
 // withHistory adds the store's jobs to the live ones.
@@ -253,7 +253,7 @@ func (a *API) one(ctx context.Context, text string) (*core.Job, error) {
 		return nil, err
 	}
 	for _, j := range list {
-		if j.ID == ref.id && ref.tasks == nil {
+		if j.ID == ref.id && ref.tasks.Empty() {
 			return j, nil
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // jobRef names a job as users do: "12", or "12_3" for a task; "12_[1-5]" where several may be meant.
 type jobRef struct {
 	id    core.JobID
-	tasks []int32 // nil: the job or the whole array
+	tasks taskset.Set // empty: the job or the whole array
 }
 
 // maxTasks bounds the tasks one reference names.
@@ -38,22 +38,27 @@ func parseRef(text string) (jobRef, error) {
 	if err != nil || set.Len() == 0 || set.Len() > maxTasks {
 		return jobRef{}, core.Errorf(core.Invalid, "%q is not a job id", text).Because("invalid_job_id")
 	}
-	for t := range set.All() {
-		ref.tasks = append(ref.tasks, int32(t))
-	}
+	ref.tasks = set
 	return ref, nil
 }
 
 // is tells whether j is what the reference names.
 func (f jobRef) is(j *core.Job) bool {
-	if f.tasks == nil {
+	if f.tasks.Empty() {
 		return j.ID == f.id || j.Array != nil && j.Array.Base == f.id
 	}
 	if j.Array == nil || j.Array.Base != f.id {
 		return false
 	}
-	for _, t := range f.tasks {
-		if j.IsArray() && j.Array.Tasks.Contains(int(t)) || !j.IsArray() && j.Array.Task == t {
+	if !j.IsArray() {
+		return f.tasks.Contains(int(j.Array.Task))
+	}
+	few, many := f.tasks, j.Array.Tasks
+	if few.Len() > many.Len() {
+		few, many = many, few
+	}
+	for t := range few.All() {
+		if many.Contains(t) {
 			return true
 		}
 	}

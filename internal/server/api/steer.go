@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/wire"
@@ -54,8 +55,17 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 type cancelTodo struct {
 	label  string
 	job    core.JobID
-	tasks  []int32
+	tasks  taskset.Set
 	states []core.JobState
+}
+
+// list gives the tasks as the engine takes them.
+func (t *cancelTodo) list() []int32 {
+	var list []int32
+	for i := range t.tasks.All() {
+		list = append(list, int32(i))
+	}
+	return list
 }
 
 func cancelSelection(in *client.Cancel) (*selection, error) {
@@ -84,8 +94,12 @@ func stateFilter(s *selection) []core.JobState {
 // named turns references into work; what is not there is answered at once.
 func (a *API) named(ctx context.Context, ids []string, sel *selection, out *client.Cancelled) []cancelTodo {
 	var todo []cancelTodo
+	tasks := 0
 	for _, text := range ids {
 		ref, err := parseRef(text)
+		if tasks += ref.tasks.Len(); err == nil && tasks > maxTasks {
+			err = core.Errorf(core.TooLarge, "more than %d tasks are named at once", maxTasks).Because("too_many_tasks")
+		}
 		if err == nil {
 			err = a.checkNamed(ctx, ref, text, sel)
 		}
@@ -134,7 +148,7 @@ func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out
 	sent := make([]*engine.Pending, len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
-		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
+		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.list(), States: t.states})
 	}
 	for i, t := range todo {
 		if errs[i] == nil {
@@ -206,7 +220,7 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	}
 	done := false
 	for _, j := range live {
-		if ref.tasks != nil && j.IsArray() {
+		if !ref.tasks.Empty() && j.IsArray() {
 			return nil, core.Errorf(core.Conflict, "task %s has not started; change the whole array %d", text, ref.id).Because("array_task")
 		}
 		if len(live) > 1 && !applies(&in, j) {

@@ -84,9 +84,19 @@ func hashOf(data []byte) core.Hash {
 	return sha256.Sum256(data)
 }
 
+// Bounds of what stays in memory for a submission.
+const (
+	maxSpec = 64 << 10
+	maxKey  = 256
+)
+
 func (a *API) checkSizes(s *submission) error {
 	limits := &a.Config.Jobs
 	switch {
+	case s.specSize > maxSpec: // it stays in memory for the job's life
+		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", s.specSize, maxSpec).Because("request_too_large")
+	case len(s.Key) > maxKey:
+		return core.Errorf(core.Invalid, "key: %d bytes are too many; the limit is %d", len(s.Key), maxKey).Because("submit_key")
 	case int64(len(s.script)) > int64(limits.MaxScript):
 		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
 	case int64(len(s.env)) > int64(limits.MaxEnv):
