@@ -9,6 +9,19 @@ import (
 // JobID numbers jobs, arrays and het components from 1; an id is never used twice, not even after a crash.
 type JobID int64
 
+// SpecRevisions is how many numbers there are for the revisions of one job's spec.
+const SpecRevisions = 1 << 12
+
+// SpecOwner is the job or array that a spec belongs to. The first is stored under its owner's id; each revision, made when
+// the job is changed, under a number below zero, where no job id is. Tasks share the spec of their array until one of
+// them is changed by itself.
+func SpecOwner(spec JobID) JobID {
+	if spec < 0 {
+		return -spec / SpecRevisions
+	}
+	return spec
+}
+
 // Names of nouns. They are distinct types so that a node is never passed where a partition is meant.
 type (
 	NodeName      string

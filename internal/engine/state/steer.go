@@ -216,13 +216,12 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 	return nil
 }
 
-// nextSpecID numbers the revisions of a job's spec below zero, where no job id is.
+// nextSpecID numbers the next revision of a job's spec; see core.SpecOwner.
 func nextSpecID(j *core.Job) core.JobID {
-	const revisions = 1 << 12
-	if j.SpecID < 0 && -j.SpecID/revisions == j.ID && -j.SpecID%revisions < revisions-1 {
+	if j.SpecID < 0 && core.SpecOwner(j.SpecID) == j.ID && core.SpecOwner(j.SpecID-1) == j.ID {
 		return j.SpecID - 1
 	}
-	return -j.ID * revisions
+	return -j.ID * core.SpecRevisions
 }
 
 func (s *State) hold(in *UpdateJob, next *core.Job) error {

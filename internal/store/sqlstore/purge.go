@@ -87,19 +87,19 @@ func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Jobs == 0 {
 		return 0, false, nil
 	}
-	var id, spec int64
-	var jobs, specs []int64
+	var id, spec, array int64
+	var jobs, owners []int64
 	shelves := map[int64]bool{}
 	more := false
-	err := tx.Query(`SELECT id, spec_id FROM jobs WHERE NOT live AND end_at < $1 ORDER BY end_at LIMIT $2`,
-		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &spec}, func() error {
-			at := shelfOf(core.JobID(spec))
+	err := tx.Query(`SELECT id, spec_id, COALESCE(array_id, id) FROM jobs WHERE NOT live AND end_at < $1 ORDER BY end_at LIMIT $2`,
+		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &spec, &array}, func() error {
+			at := shelfOf(core.JobID(array))
 			if !shelves[at] && len(shelves) == purgeShelves {
 				more = true
 				return nil
 			}
 			shelves[at] = true
-			jobs, specs = append(jobs, id), append(specs, spec)
+			jobs, owners = append(jobs, id), append(owners, array, int64(core.SpecOwner(core.JobID(spec))))
 			return nil
 		})
 	if err != nil || len(jobs) == 0 {
@@ -112,28 +112,45 @@ func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if err := deleteIn(tx, "jobs", "id", jobs); err != nil {
 		return 0, false, err
 	}
-	slices.Sort(specs)
-	return len(jobs), more, purgeSpecs(tx, slices.Compact(specs))
+	slices.Sort(owners)
+	return len(jobs), more, purgeSpecs(tx, slices.Compact(owners))
 }
 
-// purgeSpecs removes those specs whose job and whose array's tasks are all gone, and their blobs.
-func purgeSpecs(tx Tx, specs []int64) error {
+// purgeSpecs removes the specs, with their revisions, of those owners whose job and whose array's tasks are all gone, and
+// their blobs. Owners come ascending.
+func purgeSpecs(tx Tx, owners []int64) error {
 	var w where
 	var id int64
-	var unused []int64
-	shelves := map[int64]bool{}
-	text := `SELECT s.id FROM specs s WHERE ` + in(&w, "s.id", specs, intArg) + `
- AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = s.id)
- AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.array_id = s.id)`
-	err := tx.Query(text, w.args, []any{&id}, func() error {
-		unused = append(unused, id)
-		shelves[shelfOf(core.JobID(id))] = true
-		return nil
-	})
-	if err != nil || len(unused) == 0 {
+	used := map[int64]bool{}
+	text := `SELECT id FROM jobs WHERE ` + in(&w, "id", owners, intArg) + ` UNION SELECT array_id FROM jobs WHERE ` + in(&w, "array_id", owners, intArg)
+	err := tx.Query(text, w.args, []any{&id}, func() error { used[id] = true; return nil })
+	if err != nil {
 		return err
 	}
-	if err := deleteIn(tx, "specs", "id", unused); err != nil {
+	shelves, unused := map[int64]bool{}, map[int64]bool{}
+	var specs []int64
+	for _, o := range owners {
+		if !used[o] {
+			unused[o] = true
+			specs = append(specs, o)
+			shelves[shelfOf(core.JobID(o))] = true
+		}
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	first, last := specs[0], specs[len(specs)-1]
+	err = tx.Query(`SELECT id FROM specs WHERE id > $1 AND id <= $2`, []any{-(last + 1) * core.SpecRevisions, -first * core.SpecRevisions},
+		[]any{&id}, func() error {
+			if unused[int64(core.SpecOwner(core.JobID(id)))] {
+				specs = append(specs, id)
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	if err := deleteIn(tx, "specs", "id", specs); err != nil {
 		return err
 	}
 	for shelf := range shelves {

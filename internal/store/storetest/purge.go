@@ -156,6 +156,29 @@ func testPurgeArrays(t *testing.T, w *world) {
 	w.wantIDs(store.JobQuery{Live: true})
 }
 
+// testPurgeRevisions: a revised spec stays while a task has it, and goes with the first one.
+func testPurgeRevisions(t *testing.T, w *world) {
+	const revised = -core.SpecRevisions // of array 1
+	s, longer := spec(1, "ann"), spec(1, "ann")
+	longer.TimeLimit = 77
+	ref := core.ArrayRef{Base: 1, Count: 2, Max: 1, Step: 1, Tasks: taskset.Of(0, 1)}
+	w.commit(&core.Changes{Jobs: []*core.Job{{ID: 1, SpecID: 1, Spec: s, Array: &ref}}, Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1)})
+	r0, r1 := ref, ref
+	r0.Tasks, r1.Tasks, r1.Task = taskset.Set{}, taskset.Set{}, 1
+	running := &core.Job{ID: 2, SpecID: revised, Spec: longer, Array: &r0, State: core.Running, Start: w.now}
+	w.commit(&core.Changes{Jobs: []*core.Job{running}, Specs: []core.SpecRow{{ID: revised, Spec: longer}}})
+	w.finish(&core.Job{ID: 1, SpecID: revised, Spec: longer, Array: &r1}, core.Completed)
+	w.now = w.now.Add(time.Hour)
+	keep := store.Retention{Jobs: time.Minute}
+	w.same(w.purge(keep), 1)
+	w.same(w.load().Jobs, []*core.Job{running})
+	w.wantBlob("script 1")
+	w.finish(running, core.Completed)
+	w.now = w.now.Add(time.Hour)
+	w.same(w.purge(keep), 1)
+	w.wantNoBlob("script 1")
+}
+
 func testPurgeKeys(t *testing.T, w *world) {
 	c := &core.Changes{}
 	for id := core.JobID(1); id <= 3000; id++ {

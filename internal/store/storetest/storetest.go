@@ -49,6 +49,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Database) {
 		"purge jobs":         testPurgeJobs,
 		"purge shared blobs": testPurgeSharedBlobs,
 		"purge arrays":       testPurgeArrays,
+		"purge revisions":    testPurgeRevisions,
 		"purge keys":         testPurgeKeys,
 		"purge runs":         testPurgeRuns,
 		"purge stale":        testPurgeStale,
