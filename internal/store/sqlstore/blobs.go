@@ -25,7 +25,7 @@ import (
 const (
 	shelfJobs = 512
 	loose     = -1
-	packSize  = 32 << 10 // more would make the reading of one blob slow
+	packSize  = 16 << 10 // more would make the reading of one blob slow
 )
 
 func shelfOf(id core.JobID) int64 { return int64(id) / shelfJobs }
@@ -182,26 +182,37 @@ func (db *DB) Blob(ctx context.Context, h core.Hash) (data []byte, err error) {
 	return data, err
 }
 
-// Blobs finds blobs that the spec stored under id refers to.
+// Blobs finds blobs that the spec stored under id refers to: all on its shelf, most in one pack.
 func (db *DB) Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([][]byte, error) {
 	out := make([][]byte, len(hashes))
+	var w where
+	w.arg(shelfOf(id))
+	cond := in(&w, "b.hash", hashes, func(h core.Hash) any { return h[:] })
+	if len(hashes) == 0 {
+		return out, nil
+	}
 	err := db.engine.Read(ctx, func(tx Tx) (err error) {
-		for i, h := range hashes {
-			if h.IsZero() {
-				continue
+		var hash, data []byte
+		err = tx.Query(`SELECT b.hash, `+blobData+` WHERE b.shelf = $1 AND `+cond, w.args, []any{&hash, &data}, func() error {
+			for i := range hashes {
+				if string(hash) == string(hashes[i][:]) {
+					out[i] = append([]byte{}, data...)
+				}
 			}
-			out[i], err = blobOn(tx, h, shelfOf(id))
-			if err == store.ErrNotFound {
-				out[i], err = findBlob(tx, h)
-			}
-			if err != nil {
-				return err
+			return nil
+		})
+		for i := 0; i < len(hashes) && err == nil; i++ {
+			if out[i] == nil && !hashes[i].IsZero() {
+				out[i], err = findBlob(tx, hashes[i])
 			}
 		}
-		return nil
+		return err
 	})
 	return out, err
 }
+
+// blobData is the bytes of a blob, and where they come from.
+const blobData = `substr(p.data, CAST(b.off AS INTEGER) + 1, CAST(b.len AS INTEGER)) FROM blobs b JOIN packs p ON p.id = b.pack`
 
 func findBlob(tx Tx, h core.Hash) ([]byte, error) {
 	var first, last int64
@@ -231,8 +242,7 @@ func blobOn(tx Tx, h core.Hash, shelves ...int64) ([]byte, error) {
 	w.arg(h[:])
 	cond := in(&w, "b.shelf", shelves, intArg)
 	found := false
-	text := `SELECT substr(p.data, CAST(b.off AS INTEGER) + 1, CAST(b.len AS INTEGER)) FROM blobs b JOIN packs p ON p.id = b.pack
- WHERE b.hash = $1 AND ` + cond + ` LIMIT 1`
+	text := `SELECT ` + blobData + ` WHERE b.hash = $1 AND ` + cond + ` LIMIT 1`
 	err := tx.Query(text, w.args, []any{&data}, func() error {
 		out, found = append([]byte{}, data...), true
 		return nil

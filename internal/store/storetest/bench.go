@@ -201,7 +201,8 @@ func benchBlobs(b *testing.B, s store.Store) {
 		}
 		specs = append(specs, c.Specs...)
 	}
-	i := 0
+	i, cpu := 0, cpuTime()
+	defer func() { b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(b.N), "cpu-µs/op") }()
 	for b.Loop() {
 		r := specs[i*7919%len(specs)]
 		i++
