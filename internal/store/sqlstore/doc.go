@@ -5,6 +5,6 @@
 // BIGINT, TEXT, BOOLEAN and BLOB (BYTEA in PostgreSQL), times in microseconds UTC. What we filter by is a column; the
 // rest of a record is a JSON document (package doc) with a version in front, read through upgrade.
 //
-// A commit is a Batch: rows per table, written by multi-row INSERT … ON CONFLICT, behind one fence (see fenceText) that
-// moves the event sequence and fails when the epoch is not the leader's any more.
+// A commit is a Batch: rows per table, written by INSERT … ON CONFLICT with as many rows a statement as the engine likes,
+// behind one fence (see fenceText) that moves the event sequence and fails when the epoch is not the leader's any more.
 package sqlstore

@@ -23,7 +23,7 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Jobs, err = loadJobs(ctx, tx); err != nil {
 			return err
 		}
-		if img.Steps, err = readSteps(tx, `SELECT `+stepColumns+` FROM steps t JOIN jobs j ON j.id = t.job WHERE j.live`+stepOrder, nil); err != nil {
+		if img.Steps, err = readSteps(tx, liveSteps, nil); err != nil {
 			return err
 		}
 		if img.Nodes, err = readNodes(tx); err != nil {
@@ -49,6 +49,9 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 	}
 	return img, nil
 }
+
+// liveSteps goes from jobs to steps: SQLite keeps to that order for the word CROSS, and would read all of history else.
+const liveSteps = `SELECT ` + stepColumns + ` FROM jobs j CROSS JOIN steps t WHERE j.live AND t.job = j.id ORDER BY j.id, t.attempt, t.id`
 
 // loadChunk is how many rows travel to a decoder at once.
 const loadChunk = 256
