@@ -16,7 +16,7 @@ func TestPlans(t *testing.T) {
 		`SELECT j.doc FROM jobs j WHERE NOT j.live AND j.id > $1 ORDER BY j.id LIMIT $2`:                                                "PRIMARY KEY (rowid>?)",
 		`SELECT j.doc, s.doc FROM jobs j LEFT JOIN specs s ON s.id = j.id AND j.spec_id = j.id WHERE j.live ORDER BY j.id`:              "INDEX jobs_live",
 		`SELECT id, spec_id FROM jobs WHERE NOT live AND end_at < $1 ORDER BY end_at LIMIT $2`:                                          "INDEX jobs_end (end_at<?)",
-		`SELECT t.doc FROM jobs j CROSS JOIN steps t WHERE j.live AND t.job = j.id ORDER BY j.id, t.attempt, t.id`:                            "INDEX jobs_live",
+		`SELECT t.doc FROM jobs j CROSS JOIN steps t WHERE j.live AND t.job = j.id ORDER BY j.id, t.attempt, t.id`:                      "INDEX jobs_live",
 		`SELECT p.data FROM blobs b JOIN packs p ON p.id = b.pack WHERE b.hash = $1 AND b.shelf IN ($2, $3) LIMIT 1`:                    "PRIMARY KEY (shelf=? AND hash=?)",
 		`SELECT job FROM submit_keys WHERE key = $1 AND shelf IN ($2, $3)`:                                                              "PRIMARY KEY (shelf=? AND key=?)",
 		`SELECT s.id FROM specs s WHERE s.id IN ($1) AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.array_id = s.id)`:                     "INDEX jobs_array (array_id=?)",
