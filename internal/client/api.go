@@ -191,6 +191,7 @@ type NewStep struct {
 	Umask        string       `json:"umask,omitempty"`
 	Label        bool         `json:"label,omitempty"`
 	Pty          bool         `json:"pty,omitempty"`
+	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
 }
 
 // StepMade answers NewStep. The caller then opens the stream (see Client.Stream) under Key.

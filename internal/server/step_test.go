@@ -140,6 +140,21 @@ func TestStepIsEndedWhenSrunLeaves(t *testing.T) {
 	}
 }
 
+func TestAllocationEndsWithTheSrunThatMadeIt(t *testing.T) {
+	t.Parallel()
+	s, agents, id := stepCluster(t)
+	var made client.StepMade
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2", OwnsJob: true}, &made)
+	raw, err := s.Client().Stream(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := agents["n2"].AwaitLaunch(id, 1, "0")
+	raw.Close()
+	s.AwaitState(id, core.Cancelled)
+	agents["n2"].AwaitKill(k)
+}
+
 func TestSrunHearsOfALostNode(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"slices"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -20,6 +22,9 @@ func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, err
 	return &client.StepList{Steps: steps, Now: a.now(snap)}, err
 }
 
+// maxStepName bounds what stays of a step for the life of its job.
+const maxStepName = 1024
+
 // newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time
 // key.
 func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -29,6 +34,9 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	}
 	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
 		return nil, core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
+	}
+	if len(ask.Name) > maxStepName {
+		return nil, core.Errorf(core.Invalid, "a step's name has at most %d bytes", maxStepName).Because("invalid_name")
 	}
 	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask) < 0 {
 		return nil, core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
@@ -67,7 +75,7 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	made := &client.StepMade{Step: *st, Key: newID() + newID(), Ranks: blockRanks(tasks)}
 	step := stepName(st.ID)
 	a.Streams.Expect(made.Key, st, j.Spec.User, func() {
-		if err := a.Hub.KillStep(j, step); err != nil {
+		if err := a.forsaken(j, step, ask.OwnsJob && j.Spec.Kind == core.Interactive); err != nil {
 			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
 		}
 	})
@@ -86,6 +94,20 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		return nil, err
 	}
 	return made, nil
+}
+
+// forsaken ends a step whose srun is gone, and with it the allocation that srun made for itself: nobody else would.
+func (a *API) forsaken(j *core.Job, step string, whole bool) error {
+	if !whole {
+		return a.Hub.KillStep(j, step)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	_, err := a.Engine.Urgent(ctx, &state.Cancel{By: core.Identity{User: j.Spec.User, UID: j.Spec.UID}, Job: j.ID})
+	if core.CodeOf(err) == core.NotFound { // it was given back
+		return nil
+	}
+	return err
 }
 
 // layout decides how many tasks of a step run on which of the job's nodes.
