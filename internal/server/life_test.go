@@ -75,6 +75,7 @@ func TestHowJobsEnd(t *testing.T) {
 		"oom":        {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseOOM, 9 }, core.OutOfMemory, "memory"},
 		"timeout":    {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseTimeout, 15 }, core.Timeout, "time limit"},
 		"no output":  {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseLaunchFailed, "/x/y.out: permission denied" }, core.Failed, "/x/y.out: permission denied"},
+		"no login":   {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseEnvFailed, "login environment of ann: killed" }, core.Failed, "of ann: killed"},
 		"keeper":     {func(x *wire.Exited) { x.Cause = wire.CauseKeeperLost }, core.NodeFail, "node"},
 		"ended well": {nil, core.Completed, "ended well"},
 	}

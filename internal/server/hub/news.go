@@ -168,11 +168,8 @@ func (k *conn) logEnd(x *wire.Exited) {
 
 // causeOf translates the keeper's word into the engine's.
 func causeOf(c wire.Cause) state.ExitCause {
-	switch c {
-	case wire.CauseNone, wire.CauseExecFailed: // a program that cannot be executed ends with its errno, as in Slurm
+	if c == wire.CauseNone || c == wire.CauseExecFailed { // a program that cannot be executed ends with its errno, as in Slurm
 		return state.CauseExit
-	case wire.CauseLaunchFailed, wire.CauseEnvFailed:
-		return state.CauseLaunch
 	}
 	return state.ExitCause(c) // the others are spelt alike
 }
