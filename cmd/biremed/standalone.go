@@ -158,6 +158,9 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 	if _, err := f.Hardware.override(); err != nil {
 		return err
 	}
+	if strings.ContainsAny(f.dir, ",\n") {
+		return core.Errorf(core.Invalid, "--dir %q: a comma or a line break cannot be told to commands, which know servers by a list", f.dir)
+	}
 	if longest := filepath.Join(f.dir, "nodes", strings.Repeat("x", f.nameWidth()), "keeper.sock"); len(longest) > 107 {
 		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters", f.dir)
 	}

@@ -87,15 +87,16 @@ func TestStandaloneRefusesWithFalse(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown flag":   {[]string{"--bogus"}, "bogus"},
-		"no number":      {[]string{"--nodes", "many"}, "many"},
-		"too many":       {[]string{"--nodes", "1000000"}, "10000"},
-		"bad names":      {[]string{"--node-names", "n[1-"}, "node-names"},
-		"two counts":     {[]string{"--nodes", "2", "--node-names", "n[1-3]"}, "3 names"},
-		"bad memory":     {[]string{"--memory", "much"}, "--memory"},
-		"bad gres":       {[]string{"--gres", "gpu:x:y:z"}, "--gres"},
-		"operand":        {[]string{"what"}, "what"},
-		"long directory": {[]string{"--dir", long}, "too long"},
+		"unknown flag":       {[]string{"--bogus"}, "bogus"},
+		"no number":          {[]string{"--nodes", "many"}, "many"},
+		"too many":           {[]string{"--nodes", "1000000"}, "10000"},
+		"bad names":          {[]string{"--node-names", "n[1-"}, "node-names"},
+		"two counts":         {[]string{"--nodes", "2", "--node-names", "n[1-3]"}, "3 names"},
+		"bad memory":         {[]string{"--memory", "much"}, "--memory"},
+		"bad gres":           {[]string{"--gres", "gpu:x:y:z"}, "--gres"},
+		"operand":            {[]string{"what"}, "what"},
+		"long directory":     {[]string{"--dir", long}, "too long"},
+		"comma in directory": {[]string{"--dir", "/tmp/a,b"}, "comma"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func (o *loginOptions) run(ctx context.Context) error {
 		o.ca = abs
 	}
 	set := client.Settings{
-		Servers: strings.FieldsFunc(o.server, func(r rune) bool { return r == ',' || r == ' ' }),
+		Servers: client.SplitServers(o.server),
 		Token:   o.token, CA: o.ca, Project: o.project, Timeout: client.DefaultTimeout,
 	}
 	c, err := client.New(set, client.WithTimeout(0))

@@ -249,10 +249,10 @@ func TestSettings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("file: %v (-want +got)\n%s", err, d)
 	}
-	t.Setenv("BIREME_SERVER", "unix:/run/x.sock, http://h:1")
+	t.Setenv("BIREME_SERVER", "unix:/run/a folder/x.sock, http://h:1")
 	t.Setenv("BIREME_TIMEOUT", "1500ms")
 	got, err = SettingsFromEnv()
-	want = Settings{Servers: []string{"unix:/run/x.sock", "http://h:1"}, Project: "main", Timeout: 1500 * time.Millisecond}
+	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "http://h:1"}, Project: "main", Timeout: 1500 * time.Millisecond}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("environment: %v (-want +got)\n%s", err, d)
 	}

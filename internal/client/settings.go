@@ -32,7 +32,7 @@ type Settings struct {
 // token belongs to the file's server.
 func SettingsFromEnv() (Settings, error) {
 	s := Settings{
-		Servers: splitServers(os.Getenv("BIREME_SERVER")),
+		Servers: SplitServers(os.Getenv("BIREME_SERVER")),
 		CA:      os.Getenv("BIREME_CA"),
 		Token:   os.Getenv("BIREME_TOKEN"),
 		Project: os.Getenv("BIREME_PROJECT"),
@@ -80,8 +80,15 @@ func parseTimeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func splitServers(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+// SplitServers takes a list of servers apart at its commas: a socket's path may hold spaces.
+func SplitServers(text string) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // fromFile reads the few flat keys of the config file. It is a hand-made reader of that subset of YAML (key: value, and a
@@ -108,7 +115,7 @@ func (s *Settings) fromFile(path string) error {
 			continue
 		}
 		if item, ok := strings.CutPrefix(text, "- "); ok && list {
-			file.Servers = append(file.Servers, splitServers(scalar(item))...)
+			file.Servers = append(file.Servers, SplitServers(scalar(item))...)
 			continue
 		}
 		list = false
@@ -123,7 +130,7 @@ func (s *Settings) fromFile(path string) error {
 		switch strings.TrimSpace(key) {
 		case "server", "servers":
 			value = strings.Trim(value, "[]")
-			file.Servers, list = splitServers(value), value == ""
+			file.Servers, list = SplitServers(value), value == ""
 		case "ca":
 			file.CA = value
 		case "token":

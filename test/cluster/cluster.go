@@ -192,7 +192,7 @@ func (c *Cluster) env(name string) string {
 }
 
 func (c *Cluster) servers() []string {
-	return strings.Fields(strings.ReplaceAll(c.env("BIREME_SERVER"), ",", " "))
+	return strings.Split(c.env("BIREME_SERVER"), ",")
 }
 
 // Client gives a client that tries a call again for at most the given time; 0: never.
