@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -35,7 +36,9 @@ func run(args []string) error {
 	fs.StringVar(&cfg.Cgroup, "cgroup", "", "`name` of the keeper's cgroups, below its own or from the root with a leading slash; none: work without")
 	fs.DurationVar(&cfg.Unkillable, "unkillable", time.Minute, "how long dying processes are waited for")
 	show := fs.Bool("version", false, "print the version")
-	if err := fs.Parse(args); err != nil {
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if *show {

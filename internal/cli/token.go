@@ -47,7 +47,7 @@ func (a *App) tokenJoin() *cobra.Command {
 	o := &tokenOptions{app: a, new: client.NewToken{Kind: "join"}}
 	c := &cobra.Command{
 		Use: "join", Short: "make a token with which one node joins", Args: cobra.NoArgs,
-		Long: "Make a token with which one node joins the cluster, once: biremed agent --join TOKEN.",
+		Long: "Make a token with which one node joins the cluster, once: biremed agent --token TOKEN.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneFlag(cmd, "login", "login-and-compute"); err != nil {
 				return err

@@ -20,7 +20,7 @@ const (
 var otherTypes = map[string]string{
 	"service":         "services are planned for 0.5",
 	"dev-environment": "dev environments are planned for 0.5",
-	"fleet":           "fleets are planned for 0.4; a node joins with `biremed agent --join TOKEN`",
+	"fleet":           "fleets are planned for 0.4; a node joins with `biremed agent --token TOKEN`",
 	"volume":          "volumes are planned for 0.5",
 	"gateway":         "gateways are planned for 0.5",
 	"preset":          "presets are not planned",
