@@ -333,11 +333,15 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 		k.reaper.children[pid] = c
 		s.tasks = append(s.tasks, c)
 	}
-	if ss.KillAt != 0 && !s.killed {
-		s.killT = k.timers.at(ss.KillAt, s.kill)
-	}
-	if s.killed {
+	// What the program before had decided it may not have done yet.
+	switch {
+	case s.killed:
 		s.stuckT = k.timers.at(boottime()+s.patience(), func() { close(s.stuck) })
+		k.work.Go(s.killOnce)
+	case ss.KillAt != 0:
+		s.killT = k.timers.at(ss.KillAt, s.kill)
+	case s.end.cause != wire.CauseNone:
+		k.work.Go(s.hit)
 	}
 	s.arm()
 	k.work.Go(func() { s.finish(nil, s.wait()) })
