@@ -228,7 +228,7 @@ func (f *standaloneFlags) save() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(f.savedFile(), append(b, '\n'), 0o644)
+	return os.WriteFile(f.savedFile(), append(b, '\n'), 0o600) // a store's URL may hold a password
 }
 
 // stateDir is the folder given, or the user's state folder.

@@ -98,8 +98,8 @@ func (s *Settings) fromFile(path string) error {
 		return nil
 	}
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) || len(s.Servers) > 0 && errors.Is(err, fs.ErrPermission) {
+		return nil // with another's HOME, as after su, the environment alone must do
 	}
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
