@@ -196,8 +196,9 @@ func (a *Authority) Sign(csrPEM []byte, n Node) ([]byte, error) {
 	now := a.now()
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: string(n.Name), OrganizationalUnit: units(n)},
-		NotBefore: now.Add(-backdate), NotAfter: now.Add(nodeLife), DNSNames: []string{string(n.Name)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(nodeLife),
+		// Not to serve with: a node that joined under the name of the server's host must not pass for the server.
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, csr.PublicKey, a.key)
 	if err != nil {
