@@ -33,6 +33,7 @@ type Job struct {
 	Usage Usage  `json:"usage,omitzero"` // of the batch step, all nodes
 	Stop  *Stop  `json:"stop,omitempty"`
 	Steps int32  `json:"steps,omitempty"` // numbered steps made so far
+	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
 }
 
 // ArrayRef ties a job to its array.

@@ -80,9 +80,9 @@ func Held(j *core.Job, now core.Time) (Why, bool) {
 	case j.Flags.Has(core.HeldUser):
 		return Why{Reason: core.ReasonHeldUser, Text: "its owner holds it; `scontrol release` lets it go"}, true
 	case j.Reason == core.ReasonDependency:
-		return Why{Reason: j.Reason, Text: orText(j.Message, "jobs it depends on have not come so far")}, true
+		return Why{Reason: j.Reason, Text: "it waits for " + j.Needs.String()}, true
 	case j.Reason == core.ReasonDependencyNever:
-		return Why{Reason: j.Reason, Text: orText(j.Message, "what it depends on can never happen any more")}, true
+		return Why{Reason: j.Reason, Text: "what it waits for can never happen any more: " + j.Needs.String()}, true
 	case j.Eligible > max(now, j.Submit): // a job submitted after the plan was made is not waiting for its time
 		return Why{Reason: core.ReasonBeginTime, Text: "it may not begin before " + j.Eligible.Go().UTC().Format("2006-01-02T15:04:05Z"), Expected: j.Eligible}, true
 	}

@@ -54,6 +54,9 @@ func outPath(j *core.Job, pattern string) string {
 
 // dependencyText shows what a job still waits for: one entry an id, each with how it stands.
 func dependencyText(j *client.Job) string {
+	if j.Needs != nil {
+		return j.Needs.String()
+	}
 	text := j.Spec.More().Dependency
 	if text == "" || j.State != core.Pending || j.Waiting != core.ReasonDependency && j.Waiting != core.ReasonDependencyNever {
 		return "(null)"

@@ -309,6 +309,8 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Priority = &p
 		case "hold":
 			b.Set(func(sp *core.Spec) { sp.Hold = true })
+		case "kill":
+			x.Options = map[string]string{"kill-on-invalid-dep": v}
 		case "requeue":
 			b.Set(func(sp *core.Spec) { sp.Requeue = v != "no" })
 		case "exclusive":
@@ -603,6 +605,9 @@ func (s *script) queue(_ []string, _ args) error {
 		}
 		if j.State == core.Pending {
 			where = "(" + plan.Why(j).Reason.String() + ")"
+			if j.Needs != nil {
+				where += " " + j.Needs.String()
+			}
 			if slices.ContainsFunc(plan.Starts, func(st sched.Start) bool { return st.Job == j.ID }) {
 				where = "(starts)"
 			}

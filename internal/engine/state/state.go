@@ -77,6 +77,7 @@ type State struct {
 	stale   bool
 	onNode  map[core.NodeName]map[core.JobID]struct{}
 	own     owned
+	deps    deps
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
@@ -164,6 +165,10 @@ func New(cfg Config, img *Image) *State {
 	for _, j := range img.Jobs {
 		s.index(nil, j)
 		v.jobs.Set(int64(j.ID), j)
+	}
+	s.deps.born = img.Seq
+	if len(s.deps.singles) > 0 {
+		s.nameAll()
 	}
 	for _, st := range img.Steps {
 		v.addStep(st)
@@ -260,14 +265,16 @@ func (s *State) putJob(j *core.Job) {
 	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
 		s.out.Jobs[i] = j
-		return
+	} else {
+		s.dirty[j.ID] = len(s.out.Jobs)
+		s.out.Jobs = append(s.out.Jobs, j)
 	}
-	s.dirty[j.ID] = len(s.out.Jobs)
-	s.out.Jobs = append(s.out.Jobs, j)
+	s.tellDependents(old, j)
 }
 
 // index keeps what is derived from jobs: counts, arrays, nodes, the ledger.
 func (s *State) index(old, j *core.Job) {
+	s.deps.index(old, j)
 	if old != nil {
 		s.live -= old.Count()
 		if old.Alloc != nil && old.Live() {

@@ -244,7 +244,7 @@ func (s *State) hold(in *UpdateJob, next *core.Job) error {
 		return core.Errorf(core.Denied, "an administrator holds job %d", next.ID).Because("access_denied")
 	}
 	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
-	next.Reason, next.Message = "", ""
+	next.Reason, next.Message = needsReason(next), ""
 	if next.Priority == 0 {
 		next.Priority = priority(next.Spec)
 	}

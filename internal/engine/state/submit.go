@@ -42,6 +42,11 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if err := s.admitRun(in); err != nil {
 		return nil, err
 	}
+	if spec.More().Dependency != "" {
+		if err := s.admitNeeds(in, j); err != nil {
+			return nil, err
+		}
+	}
 	if spec.Hold {
 		j.Flags |= core.HeldUser
 		j.Priority = 0
@@ -65,6 +70,9 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
 	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: submitted(spec)})
+	if j.Needs != nil {
+		s.weigh(j.ID, in.Ended)
+	}
 	return &Submitted{ID: j.ID}, nil
 }
 
@@ -275,8 +283,6 @@ func (s *State) admitExtra(x *core.Extra) error {
 		return core.Errorf(core.Invalid, "constraint %q: only features joined by & or , are understood", x.Constraint).Because("invalid_feature")
 	}
 	switch {
-	case x.Dependency != "":
-		return core.Errorf(core.Invalid, "dependencies are not understood yet: %q", x.Dependency).Because("invalid_dependency")
 	case x.Licenses != "":
 		return core.Errorf(core.Invalid, "there is no licence %q", x.Licenses).Because("invalid_license")
 	case x.Reservation != "":

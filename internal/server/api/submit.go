@@ -51,6 +51,9 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 			in.Run.Config = hashOf(in.Config)
 		}
 	}
+	if err := a.endings(r.Context(), in); err != nil {
+		return nil, err
+	}
 	a.Hub.Keep(spec.Script, s.script)
 	a.Hub.Keep(spec.Env, s.env)
 	reply, err := a.Engine.Do(r.Context(), in)
