@@ -61,7 +61,15 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 		c.submit, c.submit, c.submit, c.submit, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
 		c.update, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people,
 	}
+	kept, was := c.st.Snapshot(), ""
 	for i := range steps {
+		if i%20 == 10 { // what was published stays as it was, whatever happens afterwards
+			if was != "" && was != render(t, kept) {
+				t.Fatalf("a snapshot changed after it was taken")
+			}
+			kept = c.st.Snapshot()
+			was = render(t, kept)
+		}
 		acts[choose(len(acts))]()
 		if check && !c.batching && i%6 == 5 { // comparing everything costs more than doing it
 			c.check()
@@ -74,6 +82,21 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 		c.check()
 	}
 	return batches
+}
+
+// render writes a whole snapshot down.
+func render(t failer, v *Snapshot) string {
+	all := []any{v.Seq(), v.Now(), v.Users(), v.Projects(), v.Tokens(), v.Runs(), slices.Collect(v.Nodes())}
+	for j := range v.Jobs() {
+		all = append(all, j, v.Steps(j.ID))
+	}
+	for uid := range uint32(8) {
+		u, _ := v.UserByUID(1000 + uid)
+		h, _ := v.TokenByHash(core.Hash{byte(uid), 1})
+		n, _ := v.Node(core.NodeName(fmt.Sprint("n", uid)))
+		all = append(all, u, h, n)
+	}
+	return asJSON(t, all)
 }
 
 func (c *chaos) pick(list ...string) string { return list[c.choose(len(list))] }
