@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,6 +195,37 @@ func (a *Agent) silence() time.Duration {
 	return bootTime() - a.last
 }
 
+// lacks lists the limits that the node's cgroups cannot hold; without cgroups containment is weak and nothing is held.
+func lacks(h *wire.KeeperHello) []string {
+	if h.Containment == wire.Weak || h.Containment == "" {
+		return nil
+	}
+	var out []string
+	for _, name := range []string{"memory", "cpuset", "pids"} {
+		if !slices.Contains(h.Enforces, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// dropUnenforceable takes out limits this node cannot hold: the node's record says so, and its jobs run all the same.
+func (a *Agent) dropUnenforceable(l *wire.Limits) {
+	a.ledger.mu.Lock()
+	missing := lacks(&a.ledger.keeper)
+	a.ledger.mu.Unlock()
+	for _, name := range missing {
+		switch name {
+		case "memory":
+			l.Memory, l.Swap = 0, 0
+		case "cpuset":
+			l.CPUs = ""
+		case "pids":
+			l.PIDs = 0
+		}
+	}
+}
+
 // localize adds to a launch what only the node knows.
 func (a *Agent) localize(l *wire.Launch) {
 	a.mu.Lock()
@@ -213,6 +245,7 @@ func (a *Agent) localize(l *wire.Launch) {
 	if l.Limits.PIDs == 0 {
 		l.Limits.PIDs = s.MaxPids
 	}
+	a.dropUnenforceable(&l.Limits)
 	if l.Time.KillGrace == 0 {
 		l.Time.KillGrace = s.KillWait
 	}

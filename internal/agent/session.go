@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +108,9 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	a.ledger.mu.Unlock()
 	h := a.host
 	h.Containment = string(keeper.Containment)
+	if missing := lacks(&keeper); len(missing) > 0 {
+		h.Containment += " without " + strings.Join(missing, ", ")
+	}
 	return &wire.NodeHello{
 		Protocol: wire.AgentProtocol, Version: a.opt.Version, Node: a.id.name, Hardware: a.machine.Hardware, Host: h,
 		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()),

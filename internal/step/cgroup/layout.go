@@ -10,10 +10,8 @@ import (
 
 // Layout says where control groups are mounted and where the calling process is in each hierarchy.
 type Layout struct {
-	V2 *Mount            // nil: no cgroup2 mount
+	V2 *Mount            // nil: no cgroup2 mount, or hidden from us, as in some containers
 	V1 map[string]*Mount // by controller; controllers mounted together share a Mount
-	// Controllers that v2 can hand out in this process's cgroup.
-	V2Controllers []string
 }
 
 // Mount is one hierarchy.
@@ -34,12 +32,8 @@ func Detect() (Layout, error) {
 	}
 	l := parseLayout(mounts, own)
 	if l.V2 != nil {
-		// A cgroup hands to its children what its parent's subtree_control grants it.
-		b, err := os.ReadFile(filepath.Join(l.V2.Own, "cgroup.controllers"))
-		if err != nil {
-			l.V2 = nil // mounted but hidden from us, as in some containers
-		} else {
-			l.V2Controllers = strings.Fields(string(b))
+		if _, err := os.Stat(filepath.Join(l.V2.Own, "cgroup.controllers")); err != nil {
+			l.V2 = nil
 		}
 	}
 	return l, nil

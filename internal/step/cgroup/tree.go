@@ -119,24 +119,37 @@ func (t *Tree) addV1(m *Mount, name string) int {
 	return len(t.hiers) - 1
 }
 
-// prepareV2 makes the Tree's directory in the v2 hierarchy and hands down the controllers it can have.
+// wanted are the v2 controllers limits need.
+var wanted = map[role]string{memory: "memory", cpuset: "cpuset", pids: "pids"}
+
+// prepareV2 makes the Tree's directory in the v2 hierarchy with the controllers it can have: below our own cgroup, or,
+// when that was not given them (a login session, say) and the machine has them, at the top, as root may.
 func (t *Tree) prepareV2(l Layout, name string) {
-	dir := place(l.V2, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return
+	m := *l.V2
+	for filepath.Base(m.Own) == leaf { // where an earlier keeper moved us
+		m.Own = filepath.Dir(m.Own)
 	}
-	if unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK) != nil {
-		_ = unix.Rmdir(dir)
+	dir := place(&m, name)
+	have, err := makeV2(&m, dir)
+	if top := filepath.Join(m.Point, filepath.Base(name)); top != dir && len(have) < len(offered(m.Point)) {
+		if more, topErr := makeV2(&m, top); topErr == nil && len(more) > len(have) {
+			if err == nil {
+				_ = unix.Rmdir(dir)
+			}
+			dir, have, err = top, more, nil
+		} else if topErr == nil {
+			_ = unix.Rmdir(top)
+		}
+	}
+	if err != nil {
 		return
 	}
 	t.hiers = append(t.hiers, hierarchy{dir: dir, v2: true, home: closed})
 	t.by[track] = len(t.hiers) - 1
 	t.clone = true
 	t.bulk = unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) == nil
-	for r, c := range map[role]string{memory: "memory", cpuset: "cpuset", pids: "pids"} {
-		if slices.Contains(l.V2Controllers, c) && handDown(l.V2.Point, dir, c) == nil {
-			t.by[r] = t.by[track]
-		}
+	for r := range have {
+		t.by[r] = t.by[track]
 	}
 	// Devices are a program attached to a v2 cgroup, not a controller; it needs no more than the right to load one.
 	if l.V1["devices"] == nil && canFilterDevices() {
@@ -144,14 +157,47 @@ func (t *Tree) prepareV2(l Layout, name string) {
 	}
 }
 
+// offered are the controllers we want that the hierarchy has at all; on a machine with v1 they are there instead.
+func offered(point string) map[role]bool {
+	out := map[role]bool{}
+	b, err := os.ReadFile(filepath.Join(point, "cgroup.controllers"))
+	if err != nil {
+		return out
+	}
+	for r, c := range wanted {
+		if slices.Contains(strings.Fields(string(b)), c) {
+			out[r] = true
+		}
+	}
+	return out
+}
+
+// makeV2 makes a directory that can hold steps and hands down to it what can be had.
+func makeV2(m *Mount, dir string) (map[role]bool, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := unix.Access(filepath.Join(dir, "cgroup.procs"), unix.W_OK); err != nil {
+		_ = unix.Rmdir(dir)
+		return nil, err
+	}
+	have := map[role]bool{}
+	for r := range offered(m.Point) {
+		if handDown(m, dir, wanted[r]) == nil {
+			have[r] = true
+		}
+	}
+	return have, nil
+}
+
 // handDown enables a controller in every cgroup from the mount down to dir. In v2 a cgroup that hands down controllers
-// holds no processes itself, so those in the way (ours, under a delegated service) are moved into a leaf beside dir.
-func handDown(point, dir, controller string) error {
-	rel, err := filepath.Rel(point, dir)
+// holds no processes itself, so those of our own cgroup are moved into a leaf below it; other people's stay where they are.
+func handDown(m *Mount, dir, controller string) error {
+	rel, err := filepath.Rel(m.Point, dir)
 	if err != nil {
 		return err
 	}
-	at := point
+	at := m.Point
 	for _, part := range append([]string{"."}, strings.Split(rel, "/")...) {
 		at = filepath.Join(at, part)
 		have, err := os.ReadFile(filepath.Join(at, "cgroup.subtree_control"))
@@ -162,7 +208,7 @@ func handDown(point, dir, controller string) error {
 			continue
 		}
 		err = writeFile(at, "cgroup.subtree_control", "+"+controller)
-		if errors.Is(err, unix.EBUSY) {
+		if errors.Is(err, unix.EBUSY) && at == m.Own {
 			if err = vacate(at); err == nil {
 				err = writeFile(at, "cgroup.subtree_control", "+"+controller)
 			}
@@ -174,10 +220,13 @@ func handDown(point, dir, controller string) error {
 	return nil
 }
 
+// leaf is where the processes of our own cgroup go when it hands down controllers.
+const leaf = "bireme-daemon"
+
 // vacate moves the processes of a cgroup into a leaf below it.
 func vacate(dir string) error {
-	leaf := filepath.Join(dir, "daemon")
-	if err := os.MkdirAll(leaf, 0o755); err != nil {
+	to := filepath.Join(dir, leaf)
+	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -185,7 +234,7 @@ func vacate(dir string) error {
 		return err
 	}
 	for _, pid := range strings.Fields(string(procs)) {
-		if err := writeFile(leaf, "cgroup.procs", pid); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := writeFile(to, "cgroup.procs", pid); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
