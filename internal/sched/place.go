@@ -195,8 +195,9 @@ func (n *need) gresUnits(a *account) []core.GresAlloc {
 
 // Fault says why a job can never start on these nodes, even if nothing ran and all were up.
 type Fault struct {
-	Reason string // what tongues match on: node_config_unavailable, memory_unsatisfiable, invalid_node
+	Reason string // what tongues match on: node_config_unavailable, memory_unsatisfiable, invalid_node, invalid_feature
 	Text   string
+	CPUs   bool // it is the CPUs a task asks for alone; Slurm lets such a job wait
 }
 
 // CanEver tells whether the nodes could hold the job if nothing ran and every node were up; in nil means all nodes.
@@ -219,7 +220,16 @@ func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *
 	light.memNode, light.memCPU = 0, 0
 	if light.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil { // it is the memory alone
 		f.Reason = "memory_unsatisfiable"
+		return f
 	}
+	for _, want := range n.features {
+		if !slices.ContainsFunc(nodes, func(a *account) bool { return slices.Contains(a.node.Features, want) }) {
+			return &Fault{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", want)}
+		}
+	}
+	thin := *n
+	thin.cpusPerTask = 1
+	f.CPUs = thin.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil
 	return f
 }
 

@@ -291,8 +291,9 @@ func (s *State) admitExtra(x *core.Extra) error {
 	return nil
 }
 
-// admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, a node count
-// or time over the partition's limit waits with its reason, unless submission is strict.
+// admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, but tasks
+// wider than any node, and a node count or time over the partition's limit, wait with their reason, unless submission is
+// strict.
 func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) error {
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
@@ -331,7 +332,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		}
 		part.verdict[key] = fault
 	}
-	if fault != nil {
+	if fault != nil && (strict || !fault.CPUs) {
 		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
 	}
 	return nil
