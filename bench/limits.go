@@ -25,11 +25,10 @@ type limits struct {
 
 func measureLimits(ctx context.Context) (limits, error) {
 	var l limits
-	dir, err := os.MkdirTemp("", "bireme-bench-limits-")
+	dir, err := os.MkdirTemp(scratch, "limits-")
 	if err != nil {
 		return l, err
 	}
-	defer os.RemoveAll(dir)
 	if l.rpc1, err = rpcLimit(ctx, dir, 1, 2*time.Second); err != nil {
 		return l, err
 	}
@@ -139,12 +138,10 @@ func forkOne(dir string, i int64) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(path)
 	out, err := os.Create(filepath.Join(dir, fmt.Sprintf("job%d.out", i)))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(out.Name())
 	defer out.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -50,7 +50,14 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := s.run(ctx, slurm); err != nil {
+	var err error
+	if scratch, err = os.MkdirTemp("", "bireme-bench-"); err == nil {
+		if err = os.Chmod(scratch, 0o755); err == nil {
+			err = s.run(ctx, slurm)
+		}
+		os.RemoveAll(scratch)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

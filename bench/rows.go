@@ -237,7 +237,7 @@ func (cl *cluster) drained(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	return ctx.Err()
 }

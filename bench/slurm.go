@@ -15,11 +15,10 @@ import (
 
 // slurm does the same work on a real Slurm, started by scripts/slurm-up.sh, and prints its figures beside ours.
 func (s *suite) slurm(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "bireme-bench-slurm-")
+	dir, err := os.MkdirTemp(scratch, "slurm-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	up := exec.CommandContext(ctx, "bash", "scripts/slurm-up.sh", dir, "8")
 	up.Stderr = os.Stderr
 	if err := up.Run(); err != nil {

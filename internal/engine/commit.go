@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"bireme.dev/bireme/internal/store"
 )
 
 // commit writes batches in order. It returns nil when commits is closed, errReload when a commit failed or its fate is
 // not known, store.ErrStale when somebody else leads.
-func (e *Engine) commit(commits <-chan *batch, idle chan<- struct{}) error {
+func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 	for b := range commits {
 		var err error
+		began := time.Now()
 		if !b.changes.Empty() {
 			// Not under the engine's context: what was begun is finished, so that a stop never leaves a fate unknown.
 			err = e.store.Commit(context.Background(), e.epoch.Load(), b.changes)
@@ -28,6 +30,7 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- struct{}) error {
 			}
 			return fmt.Errorf("%w: %w", errReload, err)
 		}
+		took := time.Since(began)
 		e.snap.Store(b.snap)
 		e.mu.Lock()
 		e.stats.Batches++
@@ -39,7 +42,7 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- struct{}) error {
 		if !b.changes.Empty() {
 			e.publish(&Published{Changes: b.changes, Snapshot: b.snap})
 		}
-		idle <- struct{}{}
+		idle <- done{took: took, answered: len(b.waiting)}
 	}
 	return nil
 }

@@ -463,11 +463,36 @@ func TestGroupCommit(t *testing.T) {
 			t.Errorf("with 5 ms a commit they took %v", took)
 		}
 
-		_, before, _ = f.count()
+		time.Sleep(gatherMost) // those of the flood are not expected back any more
 		began = time.Now()
 		e.must(submit(0, ""))
 		if took := time.Since(began); took != 5*time.Millisecond {
 			t.Errorf("a lone submission took %v", took)
+		}
+	})
+}
+
+// Callers that send one command after the other are kept together: a batch waits for those just answered.
+func TestCallersOnASlowDiskShareCommits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		e := start(t, f, Config{})
+		e.people(1)
+		f.set(func(f *fakestore) { f.delay = 5 * time.Millisecond })
+		_, before, _ := f.count()
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Go(func() {
+				for range 20 {
+					e.must(submit(i%8, ""))
+					time.Sleep(time.Millisecond) // on its way to us again
+				}
+			})
+		}
+		wg.Wait()
+		if _, after, _ := f.count(); after-before > 25 {
+			t.Errorf("32 callers with 20 commands each took %d commits", after-before)
 		}
 	})
 }
