@@ -3,8 +3,6 @@ module bireme.dev/bireme
 go 1.26.0
 
 require (
-	github.com/creack/pty v1.1.24
-	github.com/danielgtaylor/huma/v2 v2.37.2
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/prometheus/client_golang v1.25.0

@@ -123,8 +123,7 @@ var rooms = map[string]room{
 
 // ignored are folders that are no part of the product's graph.
 var ignored = map[string]bool{
-	"internal/deps": true, // pins modules in go.mod until their users exist
-	"tools":         true, // a module of its own
+	"tools": true, // a module of its own
 }
 
 // roomOf gives the room a package folder belongs to: the longest room name that
