@@ -52,6 +52,12 @@ func ParseAcctFormat(format string) (cols []AcctColumn, bad string) {
 		if word = strings.TrimSpace(word); word == "" {
 			continue
 		}
+		if strings.EqualFold(word, "ALL") {
+			for i := range NumListedFields {
+				cols = append(cols, AcctColumn{AcctField: &AcctFields[i], Width: AcctFields[i].Width})
+			}
+			continue
+		}
 		name, width, sized := strings.Cut(word, "%")
 		f := acctField(name)
 		if f == nil {

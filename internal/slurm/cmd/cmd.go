@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -28,12 +29,15 @@ type World struct {
 	Out     io.Writer
 	Err     io.Writer
 	Environ []string
-	Dir     string // current directory
+	Dir     string // current directory; empty: it was removed
 	Host    string
 	Now     func() time.Time
 	// Client opens the cluster; it is called once arguments are known to be good.
 	Client func() (*client.Client, error)
 }
+
+// NoDir is what commands that start something say where there is no current directory.
+const NoDir = "getcwd failed: No such file or directory"
 
 // Func is a command: it gets its arguments without its name and returns its exit code.
 type Func func(ctx context.Context, w *World, args []string) int
@@ -41,8 +45,8 @@ type Func func(ctx context.Context, w *World, args []string) int
 // Real is the world of this process.
 func Real(name string) *World {
 	dir, err := os.Getwd()
-	if err != nil {
-		dir = "/"
+	if err != nil { // it wants to look at the directory as well, which its user may not
+		dir, _ = syscall.Getwd()
 	}
 	host, _ := os.Hostname()
 	return &World{
@@ -107,6 +111,33 @@ func (w *World) Parse(p *getopt.Parser, args []string) (f Flags, ok bool) {
 		return Flags{}, false
 	}
 	return Flags{values, operands}, true
+}
+
+// PrintHelp answers --help: the usage, and every option by its names.
+func (w *World) PrintHelp(usage string, p *getopt.Parser) int {
+	fmt.Fprint(w.Out, usage, "\nOptions:\n")
+	for _, o := range p.Options {
+		short := "    "
+		if o.Short != 0 {
+			short = "-" + string(rune(o.Short)) + ", "
+			if o.Long == "" {
+				short = short[:2]
+			}
+		}
+		long := ""
+		if o.Long != "" {
+			long = "--" + o.Long
+		}
+		value := ""
+		switch o.Arg {
+		case getopt.RequiredArg:
+			value = "=VALUE"
+		case getopt.OptionalArg:
+			value = "[=VALUE]"
+		}
+		fmt.Fprintf(w.Out, "  %s%s%s\n", short, long, value)
+	}
+	return 0
 }
 
 // Has tells whether an option was given.

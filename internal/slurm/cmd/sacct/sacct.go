@@ -72,7 +72,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("helpformat"):
 		listFields(w)
 		return 0
-	case f.Has("help"), f.Has("usage"):
+	case f.Has("help"):
+		return w.PrintHelp(usage, parser)
+	case f.Has("usage"):
 		fmt.Fprint(w.Out, usage)
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
@@ -116,5 +117,23 @@ func TestJSON(t *testing.T) {
 	if len(answer.Jobs) != 1 || answer.Jobs[0].State.Current != "COMPLETED" || len(answer.Jobs[0].Steps) != 3 ||
 		answer.Jobs[0].Steps[1].Step.ID != "0" || answer.Jobs[0].Steps[1].Exit.Code != 1 {
 		t.Errorf("got %+v", answer)
+	}
+}
+
+func TestAllFields(t *testing.T) {
+	t.Parallel()
+	got := history().Start(t).Run(t, "sacct", Run, []string{"-n", "-P", "-X", "-j", "78", "--format=ALL"})
+	if n := strings.Count(got.Out, "|"); n != slurm.NumListedFields-1 || got.Code != 0 {
+		t.Errorf("%d columns, exit code %d: %s%s", n+1, got.Code, got.Out, got.Err)
+	}
+}
+
+func TestHelpNamesEveryOption(t *testing.T) {
+	t.Parallel()
+	got := history().Start(t).Run(t, "sacct", Run, []string{"--help"})
+	for _, o := range parser.Options {
+		if !strings.Contains(got.Out, "--"+o.Long) {
+			t.Errorf("--%s is not named", o.Long)
+		}
 	}
 }

@@ -96,6 +96,9 @@ func prepare(w *cmd.World, args []string) (*slurm.Request, []byte, error) {
 	if probe.Ask.Version || probe.Ask.Help || probe.Ask.Usage {
 		return probe, nil, nil
 	}
+	if w.Dir == "" {
+		return nil, nil, probe.Fail(slurm.ExitError, cmd.NoDir)
+	}
 	if i := indexColon(rest); i == 0 {
 		return nil, nil, probe.Fail(slurm.ExitError, "heterogeneous jobs are not supported")
 	}

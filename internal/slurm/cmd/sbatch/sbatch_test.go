@@ -210,6 +210,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestNoCurrentDirectory(t *testing.T) {
+	t.Parallel()
+	c := (&slurmtest.Cluster{}).Start(t)
+	got := c.Run(t, "sbatch", Run, []string{"--wrap=true"}, func(w *cmd.World) { w.Dir = "" })
+	if got.Err != "sbatch: error: getcwd failed: No such file or directory\n" || got.Code != 1 || len(c.Submits) != 0 {
+		t.Errorf("got %d %q and %d jobs", got.Code, got.Err, len(c.Submits))
+	}
+}
+
 func TestWaitGivesTheJobsExitCode(t *testing.T) {
 	t.Parallel()
 	c := &slurmtest.Cluster{Jobs: []client.Job{slurmtest.Job(1, "wrap", "01:00:00", slurmtest.Running("01:00:01", slurmtest.On("n1", 1)))}}

@@ -55,7 +55,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case f.Has("version"):
 		return w.PrintVersion()
-	case f.Has("help"), f.Has("usage"):
+	case f.Has("help"):
+		return w.PrintHelp(usage, parser)
+	case f.Has("usage"):
 		fmt.Fprint(w.Out, usage)
 		return 0
 	}

@@ -111,6 +111,9 @@ func prepare(w *cmd.World, args []string) (*slurm.Request, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if w.Dir == "" && !r.Ask.Version && !r.Ask.Help && !r.Ask.Usage {
+		return nil, nil, r.Fail(slurm.ExitError, cmd.NoDir)
+	}
 	if r.Step.Job == "" {
 		r.Step.Job = job
 	}
