@@ -217,6 +217,9 @@ func allocTRES(r *AcctRow) string {
 }
 
 func firstNode(r *AcctRow) string {
+	if r.Step == nil {
+		return ""
+	}
 	if r.Step.Step != nil && len(r.Step.Step.Nodes) > 0 {
 		return string(r.Step.Step.Nodes[0])
 	}
