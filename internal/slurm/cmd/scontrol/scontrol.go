@@ -21,7 +21,7 @@ const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
 	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, step\n" +
 	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
 
-var parser = &getopt.Parser{Options: []getopt.Option{
+var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "all", Short: 'a'}, {Long: "details", Short: 'd'}, {Long: "federation"}, {Long: "future", Short: 'F'}, {Long: "help", Short: 'h'},
 	{Long: "hide"}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "local"}, {Long: "cluster", Short: 'M', Arg: getopt.RequiredArg},
 	{Long: "oneliner", Short: 'o'}, {Long: "quiet", Short: 'Q'}, {Long: "uid", Short: 'u', Arg: getopt.RequiredArg}, {Long: "usage"},

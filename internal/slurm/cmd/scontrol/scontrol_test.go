@@ -57,7 +57,7 @@ func TestAgainstRecordings(t *testing.T) {
 		"scontrol-show-job-pending":      {args: "show job 13"},
 		"scontrol-show-job-array":        {args: "show job 4", at: "01:10:23"},
 		"scontrol-show-job-array-task":   {args: "show job 4_2", at: "01:10:23"},
-		"scontrol-show-job-gpu":          {args: "-d show job 14", at: "01:10:23"},
+		"scontrol-show-job-gpu":          {args: "show job 14 -d", at: "01:10:23"},
 		"scontrol-show-job-dep":          {args: "show job 11"},
 		"scontrol-show-job-comment":      {args: "show job 19", at: "01:10:24"},
 		"scontrol-show-job-bad":          {args: "show job 999999"},
