@@ -34,7 +34,7 @@ func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape 
 			s.Spec.Name, s.Spec.IO.WorkDir = "bench", cl.dir
 			s.Spec.IO.Stdout = filepath.Join(cl.dir, "out", "job-%j.out")
 			s.Spec.Shape.Tasks = 1
-			s.Spec.Shape.MemPerCPU = core.MiB
+			s.Spec.Shape.MemPerCPU = 16 * core.MiB
 			shape(&s)
 			b, _ := json.Marshal(&s)
 			bodies <- b
@@ -205,7 +205,7 @@ func (s *suite) startLatency(ctx context.Context) error {
 	for i := range int64(200) {
 		sub := client.Submit{Script: "#!/bin/sh\necho x > " + fifo + "\n" + padding(i, 2000, "# "), Env: envOf(i), Key: client.NewKey()}
 		sub.Spec.Name, sub.Spec.IO.WorkDir, sub.Spec.Shape.Tasks, sub.Spec.IO.Stdout = "start", cl.dir, 1, os.DevNull
-		sub.Spec.Shape.MemPerCPU = core.MiB
+		sub.Spec.Shape.MemPerCPU = 16 * core.MiB
 		body, _ := json.Marshal(&sub)
 		began := time.Now()
 		if err := post(ctx, hc, body); err != nil {
@@ -302,12 +302,20 @@ func (s *suite) trueJobs(ctx context.Context) error {
 
 // verify checks that a figure stands for work that was done: every job COMPLETED.
 func (cl *cluster) verify(ctx context.Context, n int) error {
-	out, err := cl.command("sacct", "-X", "-n", "-P", "-o", "State", "-S", "1970-01-01").Output()
+	out, err := cl.command("sacct", "-X", "-n", "-P", "-o", "State,ExitCode,NodeList,SystemComment", "-S", "1970-01-01").Output()
 	if err != nil {
 		return fmt.Errorf("sacct: %w", err)
 	}
-	if got := strings.Count(string(out), "COMPLETED"); got != n {
-		return fmt.Errorf("%d of %d jobs completed", got, n)
+	got, other := 0, ""
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "COMPLETED") {
+			got++
+		} else if other == "" {
+			other = "; the first that did not: " + strings.TrimSpace(line)
+		}
+	}
+	if got != n {
+		return fmt.Errorf("%d of %d jobs completed%s", got, n, other)
 	}
 	return nil
 }
