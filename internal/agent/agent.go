@@ -195,13 +195,17 @@ func (a *Agent) silence() time.Duration {
 	return bootTime() - a.last
 }
 
-// lacks lists the limits that the node's cgroups cannot hold; without cgroups containment is weak and nothing is held.
-func lacks(h *wire.KeeperHello) []string {
-	if h.Containment == wire.Weak || h.Containment == "" {
+// lacks lists the limits that the node's cgroups cannot hold; without cgroups nothing is held, which the containment says.
+func (m machine) lacks(h *wire.KeeperHello) []string {
+	if h.Containment == wire.Weak || h.Containment == wire.PIDNS || h.Containment == "" {
 		return nil
 	}
 	var out []string
-	for _, name := range []string{"memory", "cpuset", "pids"} {
+	want := []string{"memory", "cpuset", "pids"}
+	if len(m.gpus) > 0 {
+		want = append(want, "devices")
+	}
+	for _, name := range want {
 		if !slices.Contains(h.Enforces, name) {
 			out = append(out, name)
 		}
@@ -212,7 +216,7 @@ func lacks(h *wire.KeeperHello) []string {
 // dropUnenforceable takes out limits this node cannot hold: the node's record says so, and its jobs run all the same.
 func (a *Agent) dropUnenforceable(l *wire.Limits) {
 	a.ledger.mu.Lock()
-	missing := lacks(&a.ledger.keeper)
+	missing := a.machine.lacks(&a.ledger.keeper)
 	a.ledger.mu.Unlock()
 	for _, name := range missing {
 		switch name {
@@ -222,6 +226,8 @@ func (a *Agent) dropUnenforceable(l *wire.Limits) {
 			l.CPUs = ""
 		case "pids":
 			l.PIDs = 0
+		case "devices":
+			l.Devices, l.DenyDevices = nil, nil
 		}
 	}
 }
@@ -239,8 +245,10 @@ func (a *Agent) localize(l *wire.Launch) {
 	if !s.ConstrainMem {
 		l.Limits.Memory, l.Limits.Swap = 0, 0
 	}
-	if !s.ConstrainDevices {
-		l.Limits.Devices = nil
+	if s.ConstrainDevices {
+		l.Limits.DenyDevices = a.machine.denied(l.Gres)
+	} else {
+		l.Limits.Devices, l.Limits.DenyDevices = nil, nil
 	}
 	if l.Limits.PIDs == 0 {
 		l.Limits.PIDs = s.MaxPids

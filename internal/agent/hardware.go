@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -33,6 +32,7 @@ type Override struct {
 type machine struct {
 	core.Hardware
 	cpus []int // CPU numbers of the kernel this process may use, ascending
+	gpus []gpu // those with device files, in the driver's order
 }
 
 // detect looks at the machine below root ("/" outside tests).
@@ -50,7 +50,8 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 	m.Memory = mem
 	m.TmpDisk = diskSize(tmp)
 	if !o.NoDetect && o.Gres == nil {
-		m.Gres = nvidia(ctx)
+		m.gpus = nvidia(ctx, root)
+		m.Gres = countGPUs(m.gpus)
 	}
 	o.apply(&m.Hardware)
 	return m, nil
@@ -165,56 +166,6 @@ func diskSize(dir string) core.Bytes {
 		return 0
 	}
 	return core.Bytes(int64(st.Blocks) * st.Bsize)
-}
-
-// nvidia asks nvidia-smi, where there is one, and counts GPUs by model.
-func nvidia(ctx context.Context) []core.Gres {
-	prog, err := exec.LookPath("nvidia-smi")
-	if err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, prog, "--query-gpu=index,name", "--format=csv,noheader").Output()
-	if err != nil {
-		return nil
-	}
-	return parseNvidia(string(out))
-}
-
-func parseNvidia(csv string) []core.Gres {
-	var list []core.Gres
-	for line := range strings.Lines(csv) {
-		_, name, ok := strings.Cut(strings.TrimSpace(line), ",")
-		if !ok {
-			continue
-		}
-		model := gpuModel(name)
-		if i := slices.IndexFunc(list, func(g core.Gres) bool { return g.Type == model }); i >= 0 {
-			list[i].Count++
-		} else {
-			list = append(list, core.Gres{Name: "gpu", Type: model, Count: 1})
-		}
-	}
-	return list
-}
-
-// gpuModel shortens a product name to the word people ask for: "NVIDIA A100-SXM4-80GB" is "a100", "NVIDIA GeForce RTX
-// 4090" is "rtx4090".
-func gpuModel(name string) string {
-	f := strings.Fields(strings.ToLower(name))
-	for len(f) > 1 && slices.Contains([]string{"nvidia", "geforce", "tesla", "quadro", "graphics", "device"}, f[0]) {
-		f = f[1:]
-	}
-	if len(f) == 0 {
-		return ""
-	}
-	word, _, _ := strings.Cut(f[0], "-")
-	if (word == "rtx" || word == "gtx" || word == "titan") && len(f) > 1 {
-		next, _, _ := strings.Cut(f[1], "-")
-		word += next
-	}
-	return word
 }
 
 // loadAvg is the one-minute load.

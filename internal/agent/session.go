@@ -108,7 +108,7 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	a.ledger.mu.Unlock()
 	h := a.host
 	h.Containment = string(keeper.Containment)
-	if missing := lacks(&keeper); len(missing) > 0 {
+	if missing := a.machine.lacks(&keeper); len(missing) > 0 {
 		h.Containment += " without " + strings.Join(missing, ", ")
 	}
 	return &wire.NodeHello{

@@ -97,15 +97,17 @@ type Timers struct {
 
 // Step holds what nodes do around and to a job.
 type Step struct {
-	Prolog           []string `yaml:"prolog"`
-	Epilog           []string `yaml:"epilog"`
-	PrologTimeout    Duration `yaml:"prolog_timeout"`
-	ConstrainCPUs    bool     `yaml:"constrain_cpus"`
-	ConstrainMem     bool     `yaml:"constrain_mem"`
-	ConstrainDevices bool     `yaml:"constrain_devices"`
-	MaxPids          int64    `yaml:"max_pids"`
-	TmpDir           string   `yaml:"tmpdir"`
-	LogTail          Size     `yaml:"log_tail"` // batch output kept in the log store; negative: all
+	Prolog        []string `yaml:"prolog"`
+	Epilog        []string `yaml:"epilog"`
+	PrologTimeout Duration `yaml:"prolog_timeout"`
+	ConstrainCPUs bool     `yaml:"constrain_cpus"`
+	ConstrainMem  bool     `yaml:"constrain_mem"`
+	// ConstrainDevices hides a node's other GPUs from a job. Not by default, as in Slurm: drivers then number the job's own
+	// from zero, and CUDA_VISIBLE_DEVICES names them by their number on the node.
+	ConstrainDevices bool   `yaml:"constrain_devices"`
+	MaxPids          int64  `yaml:"max_pids"`
+	TmpDir           string `yaml:"tmpdir"`
+	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
 }
 
 // Accounting says who may use the cluster.
@@ -141,7 +143,7 @@ func Default() *Config {
 			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
-			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true,
+			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true,
 			LogTail: Size(core.MiB),
 		},
 		Accounting: Accounting{DefaultProject: "default"},

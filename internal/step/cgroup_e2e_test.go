@@ -44,6 +44,7 @@ func limits(t *testing.T, tree string) {
 		"out of memory":          oomStory,
 		"usage counts children":  usageStory,
 		"cpuset, pids, devices":  controllersStory,
+		"denied devices":         denyStory,
 		"places are used again":  reuseStory,
 		"fork bomb dies":         bombStory,
 		"as another user":        userStory,
@@ -159,6 +160,39 @@ func controllersStory(t *testing.T, a *agent) {
 	l = a.batch(4, "true")
 	l.Limits = wire.Limits{CPUs: "4000"}
 	if x, _ := a.run(l); x.Cause != wire.CauseLaunchFailed || !strings.Contains(x.Message, "cpuset") {
+		t.Errorf("%+v", x)
+	}
+}
+
+// denyStory has device files in the place of GPUs: one is the job's, the other is not.
+func denyStory(t *testing.T, a *agent) {
+	mine, other := filepath.Join(a.dir, "gpu0"), filepath.Join(a.dir, "gpu1")
+	for path, minor := range map[string]int{mine: 5, other: 7} { // as /dev/zero and /dev/full
+		if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, 1<<8|minor); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := "for f in " + mine + " " + other + " /dev/full /dev/null /dev/urandom; do (: <$f) 2>/dev/null && echo ${f##*/}; done; mknod again c 1 7 2>/dev/null; true"
+	all := "gpu0\ngpu1\nfull\nnull\nurandom\n"
+	for i, tc := range []struct {
+		deny []string
+		want string
+	}{
+		{[]string{other, filepath.Join(a.dir, "gpu2")}, "gpu0\nnull\nurandom\n"}, // the last is not there
+		{[]string{other}, "gpu0\nnull\nurandom\n"},
+		{[]string{mine}, "gpu1\nfull\nnull\nurandom\n"}, // the same place, other rules
+		{[]string{mine, other}, "null\nurandom\n"},
+		{nil, all},
+	} {
+		l := a.batch(int64(i+1), try)
+		l.Limits.DenyDevices = tc.deny
+		if x, out := a.run(l); out != tc.want {
+			t.Errorf("without %v: %q %+v", tc.deny, out, x)
+		}
+	}
+	l := a.batch(10, "true")
+	l.Limits.DenyDevices = []string{a.dir}
+	if x, _ := a.run(l); x.Cause != wire.CauseLaunchFailed || !strings.Contains(x.Message, "no device file") {
 		t.Errorf("%+v", x)
 	}
 }

@@ -73,9 +73,19 @@ func (j *job) prepare(l *wire.Launch) {
 
 func (j *job) make(l *wire.Launch) *failure {
 	if j.k.tree != nil {
-		cg, err := j.k.tree.Get(cgroup.Limits{
+		lim := cgroup.Limits{
 			CPUs: l.Limits.CPUs, Memory: l.Limits.Memory, Swap: l.Limits.Swap, PIDs: l.Limits.PIDs, Devices: l.Limits.Devices,
-		})
+		}
+		for _, path := range l.Limits.DenyDevices {
+			rule, err := cgroup.DeviceRule(path)
+			if err != nil {
+				return launchFailed(err)
+			}
+			if rule != "" {
+				lim.Deny = append(lim.Deny, rule)
+			}
+		}
+		cg, err := j.k.tree.Get(lim)
 		if err != nil {
 			return launchFailed(err)
 		}

@@ -115,6 +115,8 @@ type Limits struct {
 	Swap    int64    `json:"swap,omitempty"`   // bytes beyond Memory; negative: no limit
 	PIDs    int64    `json:"pids,omitempty"`   // zero: none
 	Devices []string `json:"devices"`          // "c 195:0 rwm"; nil: no restriction, empty: none. The usual pseudo-devices are added
+	// DenyDevices are device files whose devices the job may not use, by any name; everything else stays usable.
+	DenyDevices []string `json:"deny_devices,omitempty"`
 	// RLimits are soft:hard pairs by name ("nofile"); -1 is infinity. What equals the keeper's own costs nothing.
 	RLimits     map[string]RLimit `json:"rlimits,omitempty"`
 	OOMScoreAdj int               `json:"oom_score_adj,omitempty"`

@@ -42,6 +42,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 		Limits:  h.limits(j, na),
 		EndsJob: true,
 		Fence:   x.Fence.Duration(),
+		Gres:    na.Gres,
 		Script:  script,
 	}
 	if spec.IO.Stream {
@@ -75,6 +76,7 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 		Time:   h.timing(j),
 		Limits: h.limits(j, na),
 		Fence:  j.Spec.More().Fence.Duration(),
+		Gres:   na.Gres,
 	}
 	if ask.Stdout != "" || ask.Stderr != "" {
 		l.Stdio.Mode = wire.StdioFiles

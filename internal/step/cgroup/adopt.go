@@ -20,7 +20,7 @@ type Saved struct {
 // Save describes the job.
 func (j *Job) Save() Saved {
 	s := Saved{
-		Name: j.name, Made: j.made, Memory: j.memory, Swap: j.swap, PIDs: j.pids, CPUs: j.cpus, Filter: j.filter != closed || j.once,
+		Name: j.name, Made: j.made, Memory: j.memory, Swap: j.swap, PIDs: j.pids, CPUs: j.cpus, Filter: !j.devs.free() || j.once,
 	}
 	for _, st := range j.steps[:j.used] {
 		s.Steps = append(s.Steps, st.base)
@@ -35,7 +35,7 @@ func (s *Step) Index() int { return s.n }
 func (t *Tree) Adopt(s Saved) (*Job, []*Step, error) {
 	j := &Job{
 		t: t, name: s.Name, made: s.Made, memory: s.Memory, swap: s.Swap, pids: s.PIDs, cpus: s.CPUs, filter: closed,
-		once: s.Filter, // the filter stays on the cgroup, but cannot be taken off any more
+		once: s.Filter, // the device rules stay on the cgroup, but what they are is forgotten
 	}
 	for _, r := range []role{pids, cpuset, devices} {
 		if j.made[r] {

@@ -153,8 +153,15 @@ func TestV2Devices(t *testing.T) {
 	if err := tr.Put(j); err != nil {
 		t.Fatal(err)
 	}
-	if _, s = place1(t, tr, Limits{}); !try(s) {
+	j, s = place1(t, tr, Limits{})
+	if !try(s) {
 		t.Error("without a list a device was not opened")
+	}
+	if err := tr.Put(j); err != nil {
+		t.Fatal(err)
+	}
+	if _, s = place1(t, tr, Limits{Deny: []string{"c 1:11 rwm"}}); try(s) || spawn(t, s, "/bin/sh", "-c", ": </dev/full").Wait() != nil {
+		t.Error("a denied device was opened, or another was not")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -12,7 +13,7 @@ import (
 )
 
 // In v2 there is no devices controller: a BPF program attached to the cgroup is asked for each access. Ours is a list of rules,
-// assembled here; the first that matches allows, the end of the list refuses.
+// assembled here: first those that refuse, then those that allow; the end of the list says what becomes of the rest.
 
 // insn is one BPF instruction.
 type insn struct {
@@ -42,7 +43,7 @@ const (
 	hookPoint = unix.BPF_CGROUP_DEVICE
 )
 
-// deviceRule is one line of an allow-list: "c 195:0 rwm", "b 8:* r", "a".
+// deviceRule is one line of a list: "c 195:0 rwm", "b 8:* r", "a".
 type deviceRule struct {
 	kind         int32 // wildcard: both
 	major, minor int32
@@ -104,8 +105,9 @@ func parseDevice(text string) (deviceRule, error) {
 	return r, nil
 }
 
-// assemble makes the program of an allow-list.
-func assemble(rules []deviceRule) []insn {
+// assemble makes the program that refuses what is in deny, allows what is in allow, and all the rest if rest says so. A rule
+// that refuses is for every kind of access.
+func assemble(deny, allow []deviceRule, rest bool) []insn {
 	p := []insn{
 		{op: opLoad32, reg: 2 | 1<<4, off: 0}, // r2: access << 16 | kind
 		{op: opMovReg, reg: 3 | 2<<4},
@@ -114,7 +116,11 @@ func assemble(rules []deviceRule) []insn {
 		{op: opLoad32, reg: 4 | 1<<4, off: 4},
 		{op: opLoad32, reg: 5 | 1<<4, off: 8},
 	}
-	for _, r := range rules {
+	for i, r := range slices.Concat(deny, allow) {
+		verdict := int32(1)
+		if i < len(deny) {
+			verdict, r.access = 0, accAll
+		}
 		var tests []insn // each jumps to the next rule if it fails
 		if r.kind != wildcard {
 			tests = append(tests, insn{op: opJneImm, reg: 3, imm: r.kind})
@@ -137,9 +143,13 @@ func assemble(rules []deviceRule) []insn {
 			}
 		}
 		p = append(p, tests...)
-		p = append(p, insn{op: opMovImm, reg: 0, imm: 1}, insn{op: opExit})
+		p = append(p, insn{op: opMovImm, reg: 0, imm: verdict}, insn{op: opExit})
 	}
-	return append(p, insn{op: opMovImm, reg: 0, imm: 0}, insn{op: opExit})
+	last := int32(0)
+	if rest {
+		last = 1
+	}
+	return append(p, insn{op: opMovImm, reg: 0, imm: last}, insn{op: opExit})
 }
 
 // loadFilter gives a program to the kernel.
@@ -186,21 +196,24 @@ func attach(dir string, filter fd, on bool) error {
 
 // canFilterDevices tells whether this process may load such programs.
 func canFilterDevices() bool {
-	f, err := loadFilter(assemble(nil))
+	f, err := loadFilter(assemble(nil, nil, true))
 	f.close()
 	return err == nil
 }
 
-// filterDevices lets a cgroup use the listed devices and no other. The filter lasts as long as the cgroup or until unfilter.
-func filterDevices(dir string, allow []string) (fd, error) {
-	rules := make([]deviceRule, len(allow))
-	for i, text := range allow {
-		var err error
-		if rules[i], err = parseDevice(text); err != nil {
-			return closed, err
+// filterDevices lets a cgroup use devices as assemble says. The filter lasts as long as the cgroup or until unfilter.
+func filterDevices(dir string, deny, allow []string, rest bool) (fd, error) {
+	var rules [2][]deviceRule
+	for i, list := range [][]string{deny, allow} {
+		for _, text := range list {
+			r, err := parseDevice(text)
+			if err != nil {
+				return closed, err
+			}
+			rules[i] = append(rules[i], r)
 		}
 	}
-	f, err := loadFilter(assemble(rules))
+	f, err := loadFilter(assemble(rules[0], rules[1], rest))
 	if err != nil {
 		return closed, err
 	}

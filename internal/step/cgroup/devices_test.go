@@ -39,7 +39,7 @@ func TestAssemble(t *testing.T) {
 		}
 		rules = append(rules, r)
 	}
-	p := assemble(rules)
+	p := assemble(nil, rules, false)
 	cases := []struct {
 		kind, access, major, minor uint64
 		want                       uint64
@@ -58,8 +58,16 @@ func TestAssemble(t *testing.T) {
 			t.Errorf("%+v: %d", tc, got)
 		}
 	}
-	if got := interpret(t, assemble(nil), [3]uint64{accRead<<16 | devChar, 1, 3}); got != 0 {
+	if got := interpret(t, assemble(nil, nil, false), [3]uint64{accRead<<16 | devChar, 1, 3}); got != 0 {
 		t.Error("an empty list allows")
+	}
+	// Denied: a rule that allows it and the rest do not help.
+	for _, p := range [][]insn{assemble(rules[:1], nil, true), assemble(rules[:1], rules, true)} {
+		for want, minor := range []uint64{3, 4} {
+			if got := interpret(t, p, [3]uint64{accRead<<16 | devChar, 1, minor}); got != uint64(want) {
+				t.Errorf("c 1:%d: %d", minor, got)
+			}
+		}
 	}
 }
 

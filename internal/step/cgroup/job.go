@@ -17,6 +17,7 @@ type Limits struct {
 	Swap    int64    // bytes beyond Memory; negative: no limit
 	PIDs    int64    // processes and threads
 	Devices []string // "c 195:0 rwm"; nil: all
+	Deny    []string // "c 195:1 rwm": not these, whatever Devices says
 }
 
 // Job is a job's place in the tree.
@@ -31,6 +32,7 @@ type Job struct {
 	memory, swap int64
 	pids         int64
 	cpus         string
+	devs         devState
 	filter       fd   // v2: the attached device filter
 	once         bool // not to be used again
 }
@@ -109,7 +111,7 @@ func (j *Job) Limit(lim Limits) error {
 	if err := j.limitCPUs(lim.CPUs); err != nil {
 		return err
 	}
-	return j.limitDevices(lim.Devices)
+	return j.limitDevices(devState{allow: lim.Devices, deny: lim.Deny})
 }
 
 func (j *Job) limitMemory(lim Limits) error {
@@ -213,45 +215,6 @@ func (j *Job) limitCPUs(want string) error {
 	}
 	j.cpus = want
 	return j.enter(cpuset)
-}
-
-// usual are the pseudo-devices every program needs: null, zero, full, random, urandom, tty, ptmx and pseudo-terminals.
-var usual = []string{
-	"c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", "c 5:0 rwm", "c 5:2 rwm", "c 136:* rwm",
-}
-
-func (j *Job) limitDevices(want []string) error {
-	if want == nil {
-		if !j.made[devices] {
-			return nil
-		}
-		if j.v2(devices) {
-			return unfilter(j.dir(devices), &j.filter)
-		}
-		return writeFile(j.dir(devices), "devices.allow", "a")
-	}
-	if err := j.mkdir(devices); err != nil {
-		return err
-	}
-	allow := append(append([]string{}, usual...), want...)
-	dir := j.dir(devices)
-	if j.v2(devices) {
-		if err := unfilter(dir, &j.filter); err != nil {
-			return err
-		}
-		var err error
-		j.filter, err = filterDevices(dir, allow)
-		return err
-	}
-	if err := writeFile(dir, "devices.deny", "a"); err != nil {
-		return err
-	}
-	for _, rule := range allow {
-		if err := writeFile(dir, "devices.allow", rule); err != nil {
-			return err
-		}
-	}
-	return j.enter(devices)
 }
 
 // enter makes processes of the job enter its v1 directory of a role. In v2 they are there already.
