@@ -508,8 +508,7 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 	}
 	b, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	var n names
-	me := fmt.Sprintf("%d:%d:%s", os.Getuid(), os.Getgid(), n.of(uint32(os.Getuid())))
+	me := fmt.Sprintf("%d:%d:%s", os.Getuid(), os.Getgid(), userName(uint32(os.Getuid())))
 	if want := fmt.Sprintf("GET /api/v1/jobs?user=x [%q] n1\n", me); string(b) != want {
 		t.Errorf("the server saw %q, want %q", b, want)
 	}

@@ -11,16 +11,14 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/user"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -37,7 +35,6 @@ type localSocket struct {
 	proxy *httputil.ReverseProxy
 	idle  func() // closes connections to servers that nobody uses
 	log   *slog.Logger
-	names names
 }
 
 func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
@@ -60,7 +57,7 @@ func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
 			r.Out.Host = "bireme"
 			r.Out.Header.Del(PeerHeader)
 			if peer, ok := r.In.Context().Value(peerKey{}).(*unix.Ucred); ok {
-				r.Out.Header.Set(PeerHeader, fmt.Sprintf("%d:%d:%s", peer.Uid, peer.Gid, s.names.of(peer.Uid)))
+				r.Out.Header.Set(PeerHeader, fmt.Sprintf("%d:%d:%s", peer.Uid, peer.Gid, userName(peer.Uid)))
 			}
 		},
 		Transport:     transport,
@@ -172,33 +169,11 @@ func peerOf(c net.Conn) (*unix.Ucred, error) {
 	return cred, credErr
 }
 
-// names remembers the names of uids for a minute: a command makes several calls.
-type names struct {
-	mu    sync.Mutex
-	known map[uint32]named
-}
-
-type named struct {
-	name string
-	at   time.Time
-}
-
-func (n *names) of(uid uint32) string {
-	n.mu.Lock()
-	got, ok := n.known[uid]
-	n.mu.Unlock()
-	if ok && time.Since(got.at) < time.Minute {
-		return got.name
+// userName gives the name of a uid as the header carries it, or "".
+func userName(uid uint32) string {
+	u, err := account.ByUID(uid)
+	if err != nil || strings.ContainsAny(u.Name, ":\r\n") {
+		return ""
 	}
-	name := ""
-	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && !strings.ContainsAny(u.Username, ":\r\n") {
-		name = u.Username
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known == nil || len(n.known) > 4096 {
-		n.known = map[uint32]named{}
-	}
-	n.known[uid] = named{name, time.Now()}
-	return name
+	return u.Name
 }

@@ -50,6 +50,7 @@ var rooms = map[string]room{
 		"internal/sched":        "it runs the production scheduler",
 		"internal/engine/state": "it drives the production rules, never a copy of them",
 	}},
+	"internal/account": {why: "the users and groups of this machine", may: map[string]string{}},
 	"internal/store": {why: "durable state: one interface, two databases", may: map[string]string{
 		"internal/core": words,
 	}},
@@ -70,6 +71,7 @@ var rooms = map[string]room{
 	}},
 	"internal/server": {why: "HTTP, identity, agent hub, lease, logs, proxy", may: map[string]string{
 		"internal/core":         words,
+		"internal/account":      "who calls is an account of its host",
 		"internal/engine":       "handlers send it commands and read its snapshot",
 		"internal/engine/state": "the snapshot's type lives there",
 		"internal/store":        "history is asked of the tables",
@@ -83,12 +85,14 @@ var rooms = map[string]room{
 	}},
 	"internal/agent": {why: "the node's daemon", may: map[string]string{
 		"internal/core":        words,
+		"internal/account":     "it names the callers on its socket",
 		"internal/wire":        "it is the node's end of both contracts",
 		"internal/config":      "it is configured",
 		"internal/step/cgroup": "it clears the cgroups of a keeper that died",
 	}},
 	"internal/step": {why: "the keeper of the users' processes", may: map[string]string{
 		"internal/core":        words,
+		"internal/account":     "jobs run with the groups the node knows",
 		"internal/wire":        "it is the step's end of the agent's contract",
 		"internal/step/cgroup": "it contains processes",
 	}},
@@ -103,21 +107,23 @@ var rooms = map[string]room{
 		"internal/core": words,
 	}},
 	"internal/slurm": {why: "the Slurm tongue", may: map[string]string{
-		"internal/core":   words,
-		"internal/client": "its commands and its HTTP API call the same services",
-		"internal/config": "slurm.conf is read into the one settings struct",
-		"internal/wire":   "srun is one end of its step's stream",
+		"internal/core":    words,
+		"internal/account": "users and groups may be given by number",
+		"internal/client":  "its commands and its HTTP API call the same services",
+		"internal/config":  "slurm.conf is read into the one settings struct",
+		"internal/wire":    "srun is one end of its step's stream",
 	}},
 	"internal/dstack": {why: "the dstack tongue", may: map[string]string{
 		"internal/core":   words,
 		"internal/client": "its commands and its HTTP API call the same services",
 	}},
 	"internal/cli": {why: "the native commands of bireme", may: map[string]string{
-		"internal/core":   words,
-		"internal/client": "every command is written against the services",
-		"internal/slurm":  "the same program answers to Slurm's names",
-		"internal/dstack": "apply reads this tongue's YAML",
-		"internal/sim":    "the simulator is a command",
+		"internal/core":    words,
+		"internal/account": "it shows names for numbers",
+		"internal/client":  "every command is written against the services",
+		"internal/slurm":   "the same program answers to Slurm's names",
+		"internal/dstack":  "apply reads this tongue's YAML",
+		"internal/sim":     "the simulator is a command",
 	}},
 }
 

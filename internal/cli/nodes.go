@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
@@ -79,8 +79,8 @@ func containment(n *client.Node) string {
 }
 
 func uidName(uid uint32) string {
-	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
-		return u.Username
+	if u, err := account.ByUID(uid); err == nil {
+		return u.Name
 	}
 	return fmt.Sprintf("uid %d", uid)
 }

@@ -89,7 +89,7 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 	case status.Signaled():
 		return b, fmt.Errorf("%s: killed by signal %d", h.argv[0], status.Signal())
 	case status.ExitStatus() != 0:
-		return b, fmt.Errorf("%s: exit code %d", h.argv[0], status.ExitStatus())
+		return b, fmt.Errorf("%s: %w", h.argv[0], exitCode(status.ExitStatus()))
 	}
 	return b, nil
 }
@@ -130,7 +130,7 @@ func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 		shell = "/bin/sh"
 	}
 	if home == "" {
-		home = homeOf(id.UID)
+		home = k.homeOf(id.UID)
 	}
 	timeout := s.l.Program.LoginEnvTimeout
 	if timeout == 0 {

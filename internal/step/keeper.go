@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -48,7 +49,7 @@ type Keeper struct {
 	journal  *journal
 	timers   *timers
 	threads  *threads
-	groups   groupCache
+	accounts account.Book
 	scripts  scripts
 	tmps     tmpDirs
 	limits   [rlimitCount]unix.Rlimit // the keeper's own, which children inherit
@@ -73,6 +74,7 @@ func New(log *slog.Logger, cfg Config) (*Keeper, error) {
 		cfg: cfg, log: log, uid: uint32(os.Geteuid()), root: os.Geteuid() == 0,
 		steps: map[wire.Key]*step{}, jobs: map[wire.JobRef]*job{}, stop: make(chan struct{}),
 	}
+	k.accounts.Run = k.getent
 	if err := k.open(); err != nil {
 		k.close()
 		return nil, err

@@ -1,35 +1,18 @@
 package step
 
 import (
+	"errors"
 	"fmt"
-	"os/user"
-	"strconv"
-	"sync"
+	"os/exec"
+	"syscall"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/wire"
 )
 
-// groupCache remembers users' supplementary groups for a short while.
-type groupCache struct {
-	mu   sync.Mutex
-	list map[account]cachedGroups
-}
-
-// account is what groups depend on; names are for people.
-type account struct{ uid, gid uint32 }
-
-type cachedGroups struct {
-	groups []uint32
-	until  time.Duration // boottime
-}
-
-const (
-	groupsAge   = 30 * time.Second
-	maxAccounts = 4096
-)
-
-// supplementary gives the groups of a user: those of the launch, else those this node knows.
+// supplementary gives the groups of a user: those of the launch, else those this node knows. It may wait for a directory,
+// so no lock is held meanwhile.
 func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if len(id.Groups) > 0 {
 		return id.Groups, nil
@@ -37,39 +20,54 @@ func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if !k.root || id.UID == 0 {
 		return nil, nil
 	}
-	who := account{id.UID, id.GID}
-	k.groups.mu.Lock()
-	defer k.groups.mu.Unlock()
-	if c, ok := k.groups.list[who]; ok && c.until > boottime() {
-		return c.groups, nil
+	u, err := k.accounts.ByUID(id.UID)
+	if errors.Is(err, account.ErrUnknown) {
+		return []uint32{id.GID}, nil // its own group and no more
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := k.accounts.Groups(u)
+	if err != nil {
+		return nil, err
 	}
 	groups := []uint32{id.GID}
-	u, err := user.LookupId(strconv.FormatUint(uint64(id.UID), 10))
-	if err == nil {
-		ids, err := u.GroupIds()
-		if err != nil {
-			return nil, fmt.Errorf("groups of %s: %w", nameOr(id.Name, id.UID), err)
-		}
-		for _, g := range ids {
-			n, err := strconv.ParseUint(g, 10, 32)
-			if err == nil && uint32(n) != id.GID {
-				groups = append(groups, uint32(n))
-			}
+	for _, g := range list {
+		if g != id.GID {
+			groups = append(groups, g)
 		}
 	}
-	// A uid without a name on this node has its own group and no more.
-	if k.groups.list == nil || len(k.groups.list) > maxAccounts {
-		k.groups.list = map[account]cachedGroups{}
-	}
-	k.groups.list[who] = cachedGroups{groups: groups, until: boottime() + groupsAge}
 	return groups, nil
 }
 
 // homeOf gives a user's home as this node knows it, or the root for one it does not know.
-func homeOf(uid uint32) string {
-	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
-	if err != nil || u.HomeDir == "" {
+func (k *Keeper) homeOf(uid uint32) string {
+	u, err := k.accounts.ByUID(uid)
+	if err != nil || u.Home == "" {
 		return "/"
 	}
-	return u.HomeDir
+	return u.Home
 }
+
+// getent runs that program as a child of the keeper's own kind: the reaper takes every child's status, also of those that
+// os/exec started.
+func (k *Keeper) getent(argv []string, patience time.Duration) ([]byte, error) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil, account.ErrUnknown
+	}
+	out, err := k.runHelper(helper{
+		argv: append([]string{path}, argv[1:]...), env: []string{"PATH=/usr/bin:/bin"},
+		attr: &syscall.SysProcAttr{Setsid: true}, dir: "/", timeout: patience, max: 1 << 20,
+	})
+	var code exitCode
+	if errors.As(err, &code) && (code == account.NotFound || argv[1] == "initgroups" && code == 1) {
+		return nil, account.ErrUnknown
+	}
+	return out, err
+}
+
+// exitCode is how a helper ended that did not end well.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }

@@ -43,7 +43,6 @@ type API struct {
 	started core.Time
 	mux     *http.ServeMux
 	routes  []route
-	names   *names
 	metrics *metrics
 	watch   *watchers
 	revoked atomic.Pointer[map[core.NodeName]bool]
@@ -56,7 +55,7 @@ func New(d Deps) *API {
 	if err != nil {
 		host = "localhost"
 	}
-	a := &API{Deps: d, host: host, started: core.At(time.Now()), names: newNames(), watch: newWatchers()}
+	a := &API{Deps: d, host: host, started: core.At(time.Now()), watch: newWatchers()}
 	a.metrics = newMetrics(a)
 	a.routes = a.table()
 	a.mux = a.newMux()

@@ -6,19 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
@@ -65,7 +63,7 @@ func (a *API) identify(r *http.Request) (*caller, error) {
 	}
 	if cred, ok := r.Context().Value(peerKey{}).(*unix.Ucred); ok {
 		return a.byPeer(r.Context(), &peer{
-			uid: cred.Uid, gid: cred.Gid, name: func() string { return a.names.user(cred.Uid) },
+			uid: cred.Uid, gid: cred.Gid, name: func() string { return nameOf(cred.Uid) },
 			trusted: true, admin: cred.Uid == 0 || int(cred.Uid) == os.Geteuid(),
 		})
 	}
@@ -148,7 +146,7 @@ func (a *API) byNode(r *http.Request, n ca.Node) (*caller, error) {
 		trusted: n.TrustRoot, admin: uid == 0,
 	}
 	if !n.TrustRoot {
-		a.distrust(p)
+		distrust(p)
 	}
 	return a.byPeer(r.Context(), p)
 }
@@ -158,27 +156,27 @@ const nobody = 65534
 // distrust takes from a node's word what its root could have made up to get beyond the node's own users. Root itself is
 // nobody in particular, as on an NFS server that squashes it: it could otherwise run jobs as root everywhere. Names and
 // groups are those of this host, or every group and every administrator's name would be there for the asking.
-func (a *API) distrust(p *peer) {
+func distrust(p *peer) {
 	p.admin = false
 	if p.uid == 0 {
 		p.uid, p.gid, p.name, p.squashed = nobody, nobody, func() string { return "nobody" }, true
 		return
 	}
-	acc, err := a.names.account("", &p.uid)
-	p.name = func() string { return acc.name }
-	if err == nil && p.gid != acc.gid && !inGroup(acc.name, p.gid) {
-		p.gid = acc.gid
+	acc, err := account.ByUID(p.uid)
+	if err != nil {
+		p.name = func() string { return "" }
+		return
+	}
+	p.name = func() string { return acc.Name }
+	if p.gid != acc.GID && !inGroup(acc, p.gid) {
+		p.gid = acc.GID
 	}
 }
 
 // inGroup tells whether this host has a user in a group.
-func inGroup(name string, gid uint32) bool {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return false
-	}
-	ids, err := u.GroupIds()
-	return err == nil && slices.Contains(ids, strconv.FormatUint(uint64(gid), 10))
+func inGroup(u *account.User, gid uint32) bool {
+	ids, err := account.Groups(u)
+	return err == nil && slices.Contains(ids, gid)
 }
 
 // byPeer finds the user of a uid, making one at first use where that is allowed.
@@ -247,27 +245,27 @@ func (a *API) byToken(header string) (*caller, error) {
 	if !ok {
 		return nil, bad
 	}
-	uid, gid, hasGID := a.account(u)
+	uid, gid, hasGID := processesOf(u)
 	return a.callerOf(u, uid, gid, hasGID)
 }
 
-// account finds the uid and gid a user's processes have. A name and a uid that do not go together here are no account.
-func (a *API) account(u *core.User) (uid, gid uint32, ok bool) {
+// processesOf finds the uid and gid a user's processes have. A name and a uid that do not go together here are no account.
+func processesOf(u *core.User) (uid, gid uint32, ok bool) {
 	name := u.UnixName
 	if name == "" && u.UID == nil {
 		return nobody, nobody, false
 	}
-	acc, err := a.names.account(name, u.UID)
+	acc, err := accountOf(name, u.UID)
 	if err != nil {
 		if u.UID != nil {
 			return *u.UID, nobody, false
 		}
 		return nobody, nobody, false
 	}
-	if u.UID != nil && acc.uid != *u.UID {
+	if u.UID != nil && acc.UID != *u.UID {
 		return *u.UID, nobody, false
 	}
-	return acc.uid, acc.gid, true
+	return acc.UID, acc.GID, true
 }
 
 // newSecret makes a token's secret.
@@ -289,60 +287,19 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// names remembers accounts of this host for a minute: a command makes several calls.
-type names struct {
-	mu    sync.Mutex
-	users map[string]account
-}
-
-type account struct {
-	name     string
-	uid, gid uint32
-	err      error
-	at       time.Time
-}
-
-func newNames() *names { return &names{users: map[string]account{}} }
-
-// user gives the name of a uid, or "".
-func (n *names) user(uid uint32) string {
-	acc, err := n.account("", &uid)
+// nameOf gives the name of a uid on this host, or "".
+func nameOf(uid uint32) string {
+	acc, err := account.ByUID(uid)
 	if err != nil {
 		return ""
 	}
-	return acc.name
+	return acc.Name
 }
 
-// account looks a name up, or a uid where there is no name.
-func (n *names) account(name string, uid *uint32) (account, error) {
-	key := name
-	if name == "" {
-		key = "#" + strconv.FormatUint(uint64(*uid), 10)
-	}
-	n.mu.Lock()
-	acc, ok := n.users[key]
-	n.mu.Unlock()
-	if ok && time.Since(acc.at) < time.Minute {
-		return acc, acc.err
-	}
-	var u *user.User
-	var err error
+// accountOf looks a name up on this host, or a uid where there is no name.
+func accountOf(name string, uid *uint32) (*account.User, error) {
 	if name != "" {
-		u, err = user.Lookup(name)
-	} else {
-		u, err = user.LookupId(key[1:])
+		return account.ByName(name)
 	}
-	acc = account{err: err, at: time.Now()}
-	if err == nil {
-		id, err1 := strconv.ParseUint(u.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		acc.name, acc.uid, acc.gid, acc.err = u.Username, uint32(id), uint32(gid), errors.Join(err1, err2)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.users) > 4096 {
-		clear(n.users)
-	}
-	n.users[key] = acc
-	return acc, acc.err
+	return account.ByUID(*uid)
 }

@@ -138,16 +138,16 @@ func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.Use
 		v := uint32(n)
 		name, uid = "", &v
 	}
-	acc, err := a.names.account(name, uid)
+	acc, err := accountOf(name, uid)
 	if err != nil {
 		return core.Errorf(core.Invalid, "there is no account %q on this host", want).Because("invalid_user")
 	}
-	reply, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.uid, UnixName: acc.name})
+	reply, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.UID, UnixName: acc.Name})
 	if err != nil {
 		return err
 	}
 	u := reply.(*core.User)
-	spec.User, spec.UID, spec.GID = u.Name, acc.uid, acc.gid
+	spec.User, spec.UID, spec.GID = u.Name, acc.UID, acc.GID
 	return nil
 }
 

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
@@ -210,7 +209,7 @@ const MinJobAge = 5 * time.Minute
 
 // GroupName finds a group's name, or "".
 func GroupName(gid uint32) string {
-	g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
+	g, err := account.GroupByGID(gid)
 	if err != nil {
 		return ""
 	}

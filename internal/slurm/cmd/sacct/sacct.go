@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -201,8 +201,8 @@ func fail(w *cmd.World, format string, args ...any) error {
 func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) ([]slurm.AcctRow, error) {
 	for i, u := range q.q.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
-			if found, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
-				q.q.Users[i] = found.Username
+			if found, err := account.ByUID(uint32(n)); err == nil {
+				q.q.Users[i] = found.Name
 			}
 		}
 	}

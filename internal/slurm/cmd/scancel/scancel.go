@@ -5,10 +5,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os/user"
 	"strconv"
 	"strings"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -103,8 +103,8 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	}
 	for i, u := range all.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
-			if found, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
-				all.Users[i] = found.Username
+			if found, err := account.ByUID(uint32(n)); err == nil {
+				all.Users[i] = found.Name
 			}
 		}
 	}

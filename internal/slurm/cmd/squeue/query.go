@@ -3,11 +3,11 @@ package squeue
 import (
 	"context"
 	"fmt"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -122,10 +122,10 @@ func (q *query) setUsers(ctx context.Context, w *cmd.World, c *client.Client, me
 	}
 	for _, name := range names {
 		if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-			if u, err := user.LookupId(strconv.FormatUint(n, 10)); err == nil {
-				name = u.Username
+			if u, err := account.ByUID(uint32(n)); err == nil {
+				name = u.Name
 			}
-		} else if _, err := user.Lookup(name); err != nil && !me {
+		} else if _, err := account.ByName(name); err != nil && !me {
 			if _, err := c.User(ctx, core.UserName(name)); core.CodeOf(err) == core.NotFound {
 				w.Errorf("Invalid user: %s\n", name)
 				q.noRows = true
