@@ -157,6 +157,7 @@ type CancelResult struct {
 // Update is the body of PATCH /api/v1/jobs/{id}. Nil fields stay.
 type Update struct {
 	Hold      *bool               `json:"hold,omitempty"`
+	UserHold  bool                `json:"user_hold,omitempty"` // an administrator's hold that the owner may end
 	TimeLimit *core.Seconds       `json:"time_limit,omitempty"`
 	Priority  *uint32             `json:"priority,omitempty"`
 	Nice      *int32              `json:"nice,omitempty"`

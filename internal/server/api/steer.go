@@ -258,7 +258,7 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 	}
 	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil {
 		inputs = append(inputs, &state.UpdateJob{
-			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && who.User != j.Spec.User, TimeLimit: in.TimeLimit,
+			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 		})
 	}

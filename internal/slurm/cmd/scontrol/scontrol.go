@@ -44,7 +44,7 @@ var verbs = []struct {
 }{
 	{"show", (*session).showEntity},
 	{"update", (*session).update},
-	{"hold", (*session).hold}, {"uhold", (*session).hold}, {"holdu", (*session).hold},
+	{"hold", (*session).hold}, {"uhold", (*session).userHold}, {"holdu", (*session).userHold},
 	{"release", (*session).release},
 	{"requeue", (*session).requeue}, {"requeuehold", (*session).requeueHold},
 	{"suspend", (*session).suspend}, {"resume", (*session).resume},
@@ -224,6 +224,11 @@ func (s *session) jobIDs(ctx context.Context, c *client.Client, words []string) 
 func (s *session) hold(ctx context.Context, args []string) int {
 	yes := true
 	return s.each(ctx, args, "slurm_suspend", &client.Update{Hold: &yes})
+}
+
+func (s *session) userHold(ctx context.Context, args []string) int {
+	yes := true
+	return s.each(ctx, args, "slurm_suspend", &client.Update{Hold: &yes, UserHold: true})
 }
 
 func (s *session) release(ctx context.Context, args []string) int {

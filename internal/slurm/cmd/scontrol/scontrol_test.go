@@ -141,6 +141,7 @@ func TestChanges(t *testing.T) {
 		code  int
 	}{
 		{args: "hold 1 2", jobs: []client.Update{{Hold: ptr(true)}, {Hold: ptr(true)}}},
+		{args: "uhold 1", jobs: []client.Update{{Hold: ptr(true), UserHold: true}}},
 		{args: "release 1", jobs: []client.Update{{Hold: ptr(false)}}},
 		{args: "requeue 1,2", jobs: []client.Update{{Requeue: true}, {Requeue: true}}},
 		{args: "suspend 1", jobs: []client.Update{{Suspend: ptr(true)}}},
