@@ -77,8 +77,13 @@ while [ ! -e %s ]; do sleep 0.02; done
 	matches("sacct", account, fmt.Sprintf(`(?m)^%-12s      batch               default          1  COMPLETED      0:0 $`, id+".batch"))
 	held := p.Sbatch("-o", "/dev/null", "-H", "--wrap", "true")
 	wants(t, "squeue", p.Run("squeue", "-j", held), "(JobHeldUser)")
-	p.Run("scontrol", "hold", held) // whoever starts a cluster of their own is its administrator
-	wants(t, "squeue", p.Run("squeue", "-j", held), "(JobHeldAdmin)")
+	p.Run("scontrol", "hold", held)
+	hold := "(JobHeldUser)"
+	if who == "root" {
+		hold = "(JobHeldAdmin)"
+	}
+	wants(t, "squeue", p.Run("squeue", "-j", held), hold)
+	p.Run("scontrol", "uhold", held)
 	p.Run("scontrol", "release", held)
 	c.WaitEnd(held)
 	array := p.Sbatch("-a", "0-3%1", "-o", "/dev/null", "--wrap", "exit $SLURM_ARRAY_TASK_ID")
