@@ -54,6 +54,7 @@ type journal struct {
 	// live holds, by key, the records that still matter.
 	live map[wire.Key]*entry
 	jobs map[wire.JobRef]*launchRecord // not yet gone from the node
+	bad  []error                       // lines that could not be read; the file with them is at path.bad
 }
 
 type entry struct {
@@ -67,6 +68,8 @@ const (
 )
 
 // openJournal reads a journal, or begins one. A torn last line, from a death in the middle of a write, counts as not written.
+// What a machine's sudden end may do to a file that is never synced must not keep the node from working: lines that cannot be
+// read are left out, and the whole is set aside for people.
 func openJournal(path string) (*journal, error) {
 	j := &journal{path: path, live: map[wire.Key]*entry{}, jobs: map[wire.JobRef]*launchRecord{}}
 	b, err := os.ReadFile(path)
@@ -79,9 +82,17 @@ func openJournal(path string) (*journal, error) {
 		}
 		var r record
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("journal %s: %w", path, err)
+			j.bad = append(j.bad, err)
+			continue
 		}
 		j.apply(&r)
+	}
+	if len(j.bad) > 0 {
+		aside := path + ".bad"
+		_ = os.Remove(aside)
+		if err := os.Link(path, aside); err != nil { // rewrite puts another file in its place
+			j.bad = append(j.bad, fmt.Errorf("set the journal aside: %w", err))
+		}
 	}
 	return j, j.rewrite()
 }

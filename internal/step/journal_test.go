@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,6 +98,39 @@ func TestJournalForgetsATornLine(t *testing.T) {
 	launched(t, j, 2)
 	if got := len(reopen(t, j).live); got != 2 {
 		t.Errorf("%d launches", got)
+	}
+}
+
+func TestJournalSkipsWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal")
+	j, err := openJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j, 1)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("\x00\x00\x00\x00\n{\"t\":\"X\",\"x\":7}\n"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	launched(t, j, 2)
+	j = reopen(t, j)
+	if len(j.bad) != 2 {
+		t.Errorf("%d bad lines: %v", len(j.bad), j.bad)
+	}
+	want := map[string]string{"1.0.batch": "running", "job 1": "/tmp/1", "2.0.batch": "running", "job 2": "/tmp/2"}
+	if diff := cmp.Diff(want, state(j)); diff != "" {
+		t.Error(diff)
+	}
+	if b, err := os.ReadFile(path + ".bad"); err != nil || !strings.Contains(string(b), "\x00") {
+		t.Errorf("set aside: %q %v", b, err)
+	}
+	if j = reopen(t, j); len(j.bad) != 0 || len(j.live) != 2 {
+		t.Errorf("the next time: %v, %d launches", j.bad, len(j.live))
 	}
 }
 

@@ -27,8 +27,7 @@ func (k *Keeper) recover() error {
 			return fmt.Errorf("clean up after the keeper before: %w", err)
 		}
 	}
-	k.journal, err = openJournal(filepath.Join(k.cfg.Dir, "journal"))
-	if err != nil {
+	if err := k.openJournal(); err != nil {
 		return err
 	}
 	lost := map[wire.Key]*wire.Exited{}
@@ -61,6 +60,18 @@ func (k *Keeper) recover() error {
 		return err
 	}
 	return k.sweepSpool()
+}
+
+// openJournal opens the keeper's journal and tells what is wrong with it.
+func (k *Keeper) openJournal() error {
+	var err error
+	if k.journal, err = openJournal(filepath.Join(k.cfg.Dir, "journal")); err != nil {
+		return err
+	}
+	if bad := k.journal.bad; len(bad) > 0 {
+		k.log.Error("journal is damaged: ends of steps may be lost", "lines", len(bad), "kept", k.journal.path+".bad", "err", bad[0])
+	}
+	return nil
 }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

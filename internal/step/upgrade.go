@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -267,8 +266,8 @@ func (k *Keeper) resume(st *saved) error {
 	k.instance, k.scripts.next = st.Instance, st.Scripts
 	unix.CloseOnExec(st.Lock)
 	k.lock = os.NewFile(uintptr(st.Lock), "lock")
-	var err error
-	if k.journal, err = openJournal(filepath.Join(k.cfg.Dir, "journal")); err != nil {
+	err := k.openJournal()
+	if err != nil {
 		return err
 	}
 	if err := k.openTree(); err != nil {
