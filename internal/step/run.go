@@ -29,6 +29,9 @@ type step struct {
 	tasks                        []*child
 	left                         int // tasks that run
 	started                      bool
+	flowing                      bool             // its streams take what comes
+	early                        []func(*streams) // came before, in order
+	earlySize                    int
 	begun                        time.Duration // boottime of the start
 	slept                        time.Duration // how long it has been suspended
 	limit                        time.Duration
@@ -157,6 +160,7 @@ func (s *step) start() *failure {
 	early := s.end.cause != wire.CauseNone // told to end while it was being started
 	k.mu.Unlock()
 	s.arm() // before anything that an agent could hold up
+	s.flow()
 	k.sendStarted(s.key, pids, s.begun-s.received)
 	if early {
 		s.hit()

@@ -22,15 +22,24 @@ type session struct {
 
 // accept serves agents until the listener is closed.
 func (k *Keeper) accept() {
+	const least, most = 5 * time.Millisecond, time.Second
+	pause := least
+	tick := time.NewTimer(0)
+	defer tick.Stop()
 	for {
 		c, err := k.listener.AcceptUnix()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			k.log.Warn("accept", "err", err)
+			// Out of descriptors or memory: the connection waits, and it would fail again at once.
+			k.log.Warn("accept", "err", err, "again", pause)
+			tick.Reset(pause)
+			<-tick.C
+			pause = min(2*pause, most)
 			continue
 		}
+		pause = least
 		if uid, err := peer(c); err != nil || uid != 0 && uid != k.uid {
 			k.log.Warn("refused a connection", "user", uid, "err", err)
 			_ = c.Close()
@@ -200,13 +209,13 @@ func (k *Keeper) handle(f wire.Frame) error {
 	case wire.TypeReadLog:
 		return with(f, func(m wire.ReadLog) { k.later(func() { k.readLog(m) }) })
 	case wire.TypeData:
-		return with(f, func(m wire.Data) { k.withStreams(m.Key, func(st *streams) { st.input(m, f.Payload) }) })
+		return with(f, func(m wire.Data) { k.withStreams(m.Key, len(f.Payload), func(st *streams) { st.input(m, f.Payload) }) })
 	case wire.TypeDataAck:
-		return with(f, func(m wire.DataAck) { k.withStreams(m.Key, func(st *streams) { st.ack(m) }) })
+		return with(f, func(m wire.DataAck) { k.withStreams(m.Key, 0, func(st *streams) { st.ack(m) }) })
 	case wire.TypeStreamDrop:
-		return with(f, func(m wire.StreamDrop) { k.withStreams(m.Key, (*streams).drop) })
+		return with(f, func(m wire.StreamDrop) { k.withStreams(m.Key, 0, (*streams).drop) })
 	case wire.TypeResize:
-		return with(f, func(m wire.Resize) { k.withStreams(m.Key, func(st *streams) { st.resize(m.Rows, m.Cols) }) })
+		return with(f, func(m wire.Resize) { k.withStreams(m.Key, 0, func(st *streams) { st.resize(m.Rows, m.Cols) }) })
 	case wire.TypeUpgrade:
 		return with(f, func(m wire.Upgrade) { k.reply(m.Ref, k.upgrade(m)) }) // a success does not return
 	case wire.TypeShutdown:
@@ -447,12 +456,40 @@ func (k *Keeper) isEnding() bool {
 	return k.ending
 }
 
-func (k *Keeper) withStreams(key wire.Key, do func(*streams)) {
+// withStreams calls do with a step's streams, size being how many bytes of a message it holds on to. While the step is being
+// started it is kept for later; what is beyond the window an agent keeps to is not.
+func (k *Keeper) withStreams(key wire.Key, size int, do func(*streams)) {
 	k.mu.Lock()
 	s := k.steps[key]
-	ok := s != nil && (s.started || s.exited != nil) && s.io != nil && s.io.streams != nil
+	if s != nil && !s.flowing && s.exited == nil && s.l.Stdio.Mode == wire.StdioStream {
+		if s.earlySize += size + 64; s.earlySize <= 2*wire.StreamWindow {
+			s.early = append(s.early, do)
+		}
+		k.mu.Unlock()
+		return
+	}
+	ok := s != nil && s.io != nil && s.io.streams != nil
 	k.mu.Unlock()
 	if ok {
 		do(s.io.streams)
+	}
+}
+
+// flow hands over what came for the streams before they were there, in order, and lets the rest through.
+func (s *step) flow() {
+	for {
+		s.k.mu.Lock()
+		list := s.early
+		s.early = nil
+		s.flowing = len(list) == 0
+		s.k.mu.Unlock()
+		if len(list) == 0 {
+			return
+		}
+		if s.io.streams != nil {
+			for _, do := range list {
+				do(s.io.streams)
+			}
+		}
 	}
 }

@@ -2,6 +2,9 @@ package step
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +60,28 @@ func streamsStory(t *testing.T, a *agent) {
 	if x, _ := a.exited(l.Key); x.ExitCode != 3 {
 		t.Errorf("%+v", x)
 	}
+	// What is typed before the step runs is not lost, however long its start takes.
+	early := a.batch(2, "cat")
+	early.Key.Step, early.Stdio, early.Program.Tasks = "0", l.Stdio, l.Program.Tasks
+	early.Hooks.Prolog = [][]string{{"/bin/sh", "-c", "while [ ! -e " + a.dir + "/typed ]; do sleep 0.01; done"}}
+	a.launch(early)
+	a.send(wire.TypeData, wire.Data{Key: early.Key, Task: -1, FD: 0}, []byte("be"))
+	a.send(wire.TypeData, wire.Data{Key: early.Key, Task: -1, FD: 0, Offset: 2}, []byte("fore\n"))
+	a.send(wire.TypeData, wire.Data{Key: early.Key, Task: -1, FD: 0, Offset: 7, EOF: true})
+	a.send(wire.TypeList, wire.List{Ref: 77}) // answered once all that has been read
+	var h wire.KeeperHello
+	a.expect(wire.TypeKeeperHello, &h, func() bool { return h.Ref == 77 })
+	if err := os.WriteFile(filepath.Join(a.dir, "typed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.collect(early.Key, 1); got != "before\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := a.collect(early.Key, 2); got != "" {
+		t.Errorf("got %q", got)
+	}
+	a.exited(early.Key)
+	a.finish(2)
 	// Nobody reads: the step waits, and ends when its streams are dropped.
 	l.Key.Step = "1"
 	a.launch(l)
@@ -314,4 +339,58 @@ func upgradeStory(t *testing.T, a *agent) {
 	if _, err := os.Stat(filepath.Join(a.dir, "bireme-2.0")); !os.IsNotExist(err) {
 		t.Errorf("temporary directory is left: %v", err)
 	}
+}
+
+// descriptorStory leaves the keeper no descriptor for an agent that comes: it waits without spinning, and then serves.
+func descriptorStory(t *testing.T, a *agent) {
+	var old unix.Rlimit
+	pid := a.cmd.Process.Pid
+	none := unix.Rlimit{Cur: 3}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
+		t.Fatal(err)
+	}
+	none.Max = old.Max
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &none, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("unix", filepath.Join(a.state(), "keeper.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := wire.NewConn(c)
+	defer conn.Close()
+	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
+		t.Fatal(err)
+	}
+	before := cpuTicks(t, pid)
+	if err := c.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Next(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("answered without a descriptor: %v", err)
+	}
+	if used := cpuTicks(t, pid) - before; used > 10 { // hundredths of a second
+		t.Errorf("spun for %d ticks", used)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &old, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.conn.Close()
+	a.connect()
+}
+
+// cpuTicks is the processor time of a process so far.
+func cpuTicks(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, err1 := strconv.Atoi(f[11])
+	sys, err2 := strconv.Atoi(f[12])
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return user + sys
 }

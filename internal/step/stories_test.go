@@ -43,6 +43,7 @@ func stories(t *testing.T, cgroup string) {
 		"tasks of a step":               tasksOfStep,
 		"streams":                       streamsStory,
 		"terminal":                      terminalStory,
+		"out of descriptors":            descriptorStory,
 		"log by offset":                 logStory,
 		"prolog and epilog":             hookStory,
 		"finish":                        finishStory,
