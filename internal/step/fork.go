@@ -37,7 +37,9 @@ func (s *step) fork() *failure {
 		return &failure{cause: wire.CauseCancelled, message: "ended before it started"}
 	}
 	var f *failure
-	k.threads.do(func() { f = s.forkHere(groups, env) })
+	if err := k.threads.do(func(th *thread) { f = s.forkHere(th, groups, env) }); err != nil {
+		k.log.Error("a launcher thread was given up", "job", s.key.Job, "step", s.key.Step, "err", err)
+	}
 	return f
 }
 
@@ -48,7 +50,7 @@ func (s *step) cancelled() bool {
 }
 
 // forkHere is fork on a launcher thread.
-func (s *step) forkHere(groups []uint32, env []string) *failure {
+func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
 	k, l := s.k, s.l
 	defer func() { _ = unix.Chdir("/") }()
 	if l.Program.Umask != nil && *l.Program.Umask != defaultUmask {
@@ -61,7 +63,7 @@ func (s *step) forkHere(groups []uint32, env []string) *failure {
 	}
 	defer s.io.closeTheirs()
 	var chdirErr error
-	err := k.asUser(l.Identity, groups, func() error {
+	err := k.asUser(th, l.Identity, groups, func() error {
 		dir := l.Program.WorkDir
 		if dir == "" {
 			dir = "/"
@@ -91,7 +93,7 @@ func (s *step) forkHere(groups []uint32, env []string) *failure {
 		defer func() {
 			// A thread that stays in a job's cgroup would take the next job there.
 			if err := s.cg.Leave(); err != nil {
-				panic(err.Error())
+				th.spoil(err)
 			}
 		}()
 		if err := s.cg.Join(); err != nil {

@@ -43,11 +43,11 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 	}
 	done := make(chan unix.WaitStatus, 1)
 	c := &child{exited: func(status unix.WaitStatus, _ *unix.Rusage) { done <- status }}
-	k.threads.do(func() {
+	spoilt := k.threads.do(func(th *thread) {
 		if h.cg != nil {
 			defer func() {
 				if err := h.cg.Leave(); err != nil {
-					panic(err.Error())
+					th.spoil(err)
 				}
 			}()
 			if err = h.cg.Join(); err != nil {
@@ -62,6 +62,9 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 	})
 	w.Close()
 	null.Close()
+	if spoilt != nil {
+		k.log.Error("a launcher thread was given up", "err", spoilt)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.argv[0], err)
 	}

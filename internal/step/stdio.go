@@ -272,13 +272,13 @@ func (o *stdio) read(l *logFile, offset int64, n int) (b []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k.threads.do(func() {
-		err = k.asUser(id, groups, func() (err error) {
+	spoilt := k.threads.do(func(th *thread) {
+		err = k.asUser(th, id, groups, func() (err error) {
 			b, err = l.read(offset, n)
 			return err
 		})
 	})
-	return b, err
+	return b, errors.Join(err, spoilt)
 }
 
 // read returns bytes of the file. It opens it anew for reading: by the descriptor while there is one, else by its path, and

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -20,12 +21,19 @@ const defaultUmask = 0o022
 // own. They are few, because forking serialises anyway; more are started only when all have been busy for a while, for
 // instance in a file system that hangs.
 type threads struct {
-	jobs chan func()
+	jobs chan func(*thread)
 	wg   sync.WaitGroup
 
 	mu sync.Mutex
 	n  int
 }
+
+// thread is one launcher, as what runs on it sees it.
+type thread struct {
+	spoilt error // set when it cannot be used again: it could not come back from a cgroup or a user
+}
+
+func (th *thread) spoil(err error) { th.spoilt = err }
 
 const (
 	fewThreads  = 2
@@ -34,7 +42,7 @@ const (
 )
 
 func newThreads() *threads {
-	t := &threads{jobs: make(chan func())}
+	t := &threads{jobs: make(chan func(*thread))}
 	for range fewThreads {
 		t.start()
 	}
@@ -48,23 +56,41 @@ func (t *threads) start() {
 		return
 	}
 	t.n++
-	t.wg.Go(func() {
-		// Never unlocked: the thread ends with this goroutine and takes its changed identity along.
-		runtime.LockOSThread()
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			panic(fmt.Sprintf("unshare(CLONE_FS): %v", err))
-		}
-		unix.Umask(defaultUmask)
-		for f := range t.jobs {
-			f()
-		}
-	})
+	t.wg.Go(t.serve)
 }
 
-// do runs f on a launcher thread and waits for it.
-func (t *threads) do(f func()) {
-	done := make(chan struct{})
-	g := func() { defer close(done); f() }
+// serve runs jobs until there are no more, or until one spoils the thread.
+func (t *threads) serve() {
+	// Never unlocked: the thread ends with this goroutine and takes its changed identity along.
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() { // a process's first thread cannot end before it
+		other := make(chan struct{})
+		go func() { defer close(other); t.serve() }()
+		<-other // meanwhile nobody else gets this one
+		runtime.UnlockOSThread()
+		return
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		panic(fmt.Sprintf("unshare(CLONE_FS): %v", err))
+	}
+	unix.Umask(defaultUmask)
+	var th thread
+	for f := range t.jobs {
+		if f(&th); th.spoilt != nil {
+			t.mu.Lock()
+			t.n--
+			t.mu.Unlock()
+			t.start()
+			return
+		}
+	}
+}
+
+// do runs f on a launcher thread and waits for it. It returns what has spoilt the thread, if f did: that one is gone then,
+// another is in its place.
+func (t *threads) do(f func(*thread)) error {
+	done := make(chan error, 1)
+	g := func(th *thread) { f(th); done <- th.spoilt }
 	select {
 	case t.jobs <- g:
 	default:
@@ -77,7 +103,7 @@ func (t *threads) do(f func()) {
 			t.jobs <- g
 		}
 	}
-	<-done
+	return <-done
 }
 
 func (t *threads) close() {
@@ -87,7 +113,7 @@ func (t *threads) close() {
 
 // asUser runs f with the file-system identity of a user, on the calling launcher thread alone: what f opens or makes is
 // opened and made by that user. Go's own setuid functions change every thread, so these are raw system calls.
-func (k *Keeper) asUser(id wire.Identity, groups []uint32, f func() error) error {
+func (k *Keeper) asUser(th *thread, id wire.Identity, groups []uint32, f func() error) error {
 	if !k.root || id.UID == 0 {
 		return f()
 	}
@@ -102,7 +128,7 @@ func (k *Keeper) asUser(id wire.Identity, groups []uint32, f func() error) error
 		err := setThreadGroups(nil)
 		// A thread that cannot come back must not serve anybody else.
 		if uid := setThreadFS(syscall.SYS_SETFSUID, ^uint32(0)); err != nil || uid != 0 {
-			panic(fmt.Sprintf("thread stays uid %d: %v", uid, err))
+			th.spoil(errors.Join(fmt.Errorf("thread stays uid %d", uid), err))
 		}
 	}()
 	if uid := setThreadFS(syscall.SYS_SETFSUID, ^uint32(0)); uid != id.UID {
