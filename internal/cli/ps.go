@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,49 +114,21 @@ func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQu
 	return list.Seq, t.write(o.app.Out)
 }
 
-// list asks for the jobs to show. For the last N it looks back further and further, because the server gives the oldest
-// first and all of history may be long.
+// list asks for the jobs to show; the last N come newest first and are turned round.
 func (o *psOptions) list(ctx context.Context, c *client.Client, q client.JobsQuery) (*client.BriefList, error) {
-	if o.last == 0 {
-		return listJobs(ctx, c, q)
-	}
-	const day = 24 * time.Hour
-	for back := time.Hour; ; back *= 24 {
-		q.Since = o.app.Now().Add(-back)
-		if back > 60*day {
-			q.Since = time.Time{}
-		}
-		list, err := listJobs(ctx, c, q)
-		if err != nil {
-			return nil, err
-		}
-		if n := len(list.Jobs); n >= o.last || q.Since.IsZero() {
-			list.Jobs = list.Jobs[max(0, n-o.last):]
-			return list, nil
-		}
-	}
-}
-
-// listJobs asks for live jobs in short, or with history in full and shortens here.
-func listJobs(ctx context.Context, c *client.Client, q client.JobsQuery) (*client.BriefList, error) {
-	if !q.History {
-		list, err := c.Briefs(ctx, q)
-		if err == nil && list.Jobs == nil {
-			list.Jobs = []client.Brief{}
-		}
-		return list, err
-	}
-	full, err := c.Jobs(ctx, q)
+	q.Limit, q.Newest = o.last, o.last > 0
+	list, err := c.Briefs(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.BriefList{Seq: full.Seq, Now: full.Now, Jobs: []client.Brief{}}
-	for i := range full.Jobs {
-		if full.Jobs[i].Spec != nil {
-			out.Jobs = append(out.Jobs, client.BriefOf(&full.Jobs[i], full.Now))
-		}
+	if q.Newest {
+		slices.Reverse(list.Jobs)
 	}
-	return out, nil
+	list.More = false // -n asked for no more
+	if list.Jobs == nil {
+		list.Jobs = []client.Brief{}
+	}
+	return list, nil
 }
 
 func jobName(j *client.Brief) string {

@@ -82,6 +82,7 @@ type JobsQuery struct {
 	Since      time.Time
 	Until      time.Time
 	Limit      int
+	Newest     bool // newest first
 }
 
 // Node is a node as the API shows it.

@@ -84,7 +84,7 @@ func (w *objectWriter) text(name, s string, always bool) {
 	w.dst = append(w.dst, '"')
 }
 
-// DecodeBriefs reads {"jobs":[...],"seq":N,"now":N}. Strings of the result point into data, which must not change.
+// DecodeBriefs reads {"jobs":[...],"seq":N,"now":N,"more":true}. Strings of the result point into data, which must not change.
 func DecodeBriefs(data []byte) (*BriefList, error) {
 	p := briefParser{data: data}
 	list := &BriefList{Jobs: make([]Brief, 0, bytes.Count(data, []byte(`{"id":`)))}
@@ -99,6 +99,8 @@ func DecodeBriefs(data []byte) (*BriefList, error) {
 			return p.integer(&list.Seq)
 		case "now":
 			return p.integer((*int64)(&list.Now))
+		case "more":
+			return p.boolean(&list.More)
 		}
 		return p.skip()
 	})
@@ -239,6 +241,18 @@ func (p *briefParser) null() bool {
 	if bytes.HasPrefix(p.data[p.pos:], []byte("null")) {
 		p.pos += 4
 		return true
+	}
+	return false
+}
+
+func (p *briefParser) boolean(out *bool) bool {
+	p.blank()
+	for _, word := range []string{"true", "false"} {
+		if bytes.HasPrefix(p.data[p.pos:], []byte(word)) {
+			p.pos += len(word)
+			*out = word == "true"
+			return true
+		}
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -262,5 +264,36 @@ func TestSettings(t *testing.T) {
 	}
 	if _, err := New(Settings{Servers: []string{"ftp://x"}}); err == nil {
 		t.Error("a bad server is accepted")
+	}
+}
+
+// A long history comes in pages, and the caller sees one list.
+func TestJobsFollowPages(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, q.Get("after")+"/"+q.Get("limit"))
+		switch q.Get("after") {
+		case "":
+			fmt.Fprint(w, `{"jobs":[{"id":1},{"id":2}],"seq":7,"more":true}`)
+		case "2":
+			fmt.Fprint(w, `{"jobs":[{"id":3},{"id":5}],"seq":9,"more":true}`)
+		default:
+			fmt.Fprint(w, `{"jobs":[{"id":6}],"seq":9}`)
+		}
+	}))
+	defer srv.Close()
+	c := testClient(t, srv.URL)
+	full, err := c.Jobs(t.Context(), JobsQuery{History: true})
+	if err != nil || len(full.Jobs) != 5 || full.Jobs[4].ID != 6 || full.Seq != 7 || full.More {
+		t.Errorf("full: %+v, %v", full, err)
+	}
+	brief, err := c.Briefs(t.Context(), JobsQuery{History: true, Limit: 4})
+	if err != nil || len(brief.Jobs) != 4 || brief.Jobs[3].ID != 5 {
+		t.Errorf("brief: %+v, %v", brief, err)
+	}
+	if want := []string{"/", "2/", "5/", "/4", "2/2"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
 	}
 }

@@ -16,7 +16,8 @@ type JobList struct {
 	Jobs  []Job       `json:"jobs"`
 	Steps []core.Step `json:"steps,omitempty"` // with history or for a single job
 	Seq   int64       `json:"seq,omitempty"`
-	Now   core.Time   `json:"now,omitempty"` // the server's clock; elapsed times are counted against it
+	Now   core.Time   `json:"now,omitempty"`  // the server's clock; elapsed times are counted against it
+	More  bool        `json:"more,omitempty"` // jobs follow: ask again after the last one
 }
 
 // NodeList answers GET /api/v1/nodes.
@@ -81,17 +82,59 @@ func (c *Client) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
 	return out, nil
 }
 
-// Jobs lists jobs in full.
+// Jobs lists jobs in full. History comes in pages, which it follows up to q.Limit.
 func (c *Client) Jobs(ctx context.Context, q JobsQuery) (*JobList, error) {
 	v := q.values()
 	v.Set("view", "full")
-	return get[JobList](ctx, c, api+"/jobs", v)
+	return c.jobPages(ctx, api+"/jobs", v, q.Limit)
 }
 
-// Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them.
+// jobPages puts pages together. Seq and Now are those of the first, so that a watch after it misses nothing.
+func (c *Client) jobPages(ctx context.Context, path string, v url.Values, limit int) (*JobList, error) {
+	out, err := get[JobList](ctx, c, path, v)
+	if err != nil {
+		return nil, err
+	}
+	for out.More && len(out.Jobs) > 0 && (limit == 0 || len(out.Jobs) < limit) {
+		turn(v, out.Jobs[len(out.Jobs)-1].ID, limit-len(out.Jobs))
+		next, err := get[JobList](ctx, c, path, v)
+		if err != nil {
+			return nil, err
+		}
+		out.Jobs, out.Steps, out.More = append(out.Jobs, next.Jobs...), append(out.Steps, next.Steps...), next.More && len(next.Jobs) > 0
+	}
+	return out, nil
+}
+
+// turn makes a query one for the next page.
+func turn(v url.Values, last core.JobID, limit int) {
+	v.Set("after", strconv.FormatInt(int64(last), 10))
+	if limit > 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+}
+
+// Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them. Pages are followed as
+// by Jobs.
 func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 	v := q.values()
 	v.Set("view", "brief")
+	out, err := c.briefs(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	for out.More && len(out.Jobs) > 0 && (q.Limit == 0 || len(out.Jobs) < q.Limit) {
+		turn(v, out.Jobs[len(out.Jobs)-1].ID, q.Limit-len(out.Jobs))
+		next, err := c.briefs(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		out.Jobs, out.More = append(out.Jobs, next.Jobs...), next.More && len(next.Jobs) > 0
+	}
+	return out, nil
+}
+
+func (c *Client) briefs(ctx context.Context, v url.Values) (*BriefList, error) {
 	var data []byte
 	if err := c.do(ctx, call{method: "GET", path: api + "/jobs", query: v, again: always}, &data); err != nil {
 		return nil, err
@@ -101,7 +144,7 @@ func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 
 // Job gives one job, or an array's record and its started tasks; id is "12" or "12_3".
 func (c *Client) Job(ctx context.Context, id string) (*JobList, error) {
-	return get[JobList](ctx, c, jobPath(id, ""), nil)
+	return c.jobPages(ctx, jobPath(id, ""), url.Values{}, 0)
 }
 
 // UpdateJob changes a job.
@@ -209,6 +252,9 @@ func (q JobsQuery) values() url.Values {
 	}
 	if !q.Until.IsZero() {
 		v.Set("until", q.Until.Format(time.RFC3339Nano))
+	}
+	if q.Newest {
+		v.Set("newest", "1")
 	}
 	if q.Limit > 0 {
 		v.Set("limit", strconv.Itoa(q.Limit))

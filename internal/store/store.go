@@ -47,7 +47,7 @@ type Store interface {
 	// Blobs finds blobs that the spec stored under id refers to, nil for a zero hash. Knowing the spec makes it faster
 	// than Blob: use it to launch.
 	Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([][]byte, error)
-	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id; specs attached. A caller
+	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id unless q.Newest; specs attached. A caller
 	// that joins them with live jobs takes the engine's snapshot first and lets the store's record win: so none is missed.
 	Jobs(ctx context.Context, q JobQuery) ([]*core.Job, error)
 	Steps(ctx context.Context, jobs []core.JobID) ([]*core.Step, error)
@@ -94,7 +94,8 @@ type JobQuery struct {
 	// A job overlaps [Since, Until) if it was submitted before Until and had not ended at Since.
 	Since, Until core.Time
 	Live         bool       // also jobs that have not left memory, for a process that does not lead
-	After        core.JobID // page: ids above this
+	Newest       bool       // by descending id
+	After        core.JobID // page: ids above this, with Newest ids below it
 	Limit        int        // 0: 10,000
 }
 

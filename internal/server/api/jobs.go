@@ -24,20 +24,15 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, _ *caller) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	list := a.selectLive(snap, sel)
-	if sel.history {
-		if list, err = a.withHistory(r.Context(), sel, list); err != nil {
-			return nil, err
-		}
-	}
-	if sel.limit > 0 && len(list) > sel.limit {
-		list = list[:sel.limit]
+	list, more, err := a.page(r.Context(), snap, sel)
+	if err != nil {
+		return nil, err
 	}
 	if sel.brief {
-		a.writeBriefs(w, snap, list)
+		a.writeBriefs(w, snap, list, more)
 		return nil, nil
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap)}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap), More: more}
 	for i, j := range list {
 		a.describe(&out.Jobs[i], j)
 	}
@@ -77,11 +72,36 @@ func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 	return !f.tasks.Empty() || !ok || j.Array != nil
 }
 
-// withHistory adds the store's jobs to the live ones.
-func (a *API) withHistory(ctx context.Context, sel *selection, live []*core.Job) ([]*core.Job, error) {
+// maxPage is how many jobs an answer with history holds: history has no bound, a server's memory has one.
+const maxPage = 5000
+
+// page gives the jobs of an answer in its order, and whether more follow the last of them.
+func (a *API) page(ctx context.Context, snap *state.Snapshot, sel *selection) (list []*core.Job, more bool, err error) {
+	list = slices.DeleteFunc(a.selectLive(snap, sel), func(j *core.Job) bool { return !sel.beyond(j) })
+	if sel.newest {
+		slices.Reverse(list)
+	}
+	limit := sel.limit
+	if sel.history {
+		if limit == 0 || limit > maxPage {
+			limit = maxPage
+		}
+		if list, more, err = a.withHistory(ctx, snap, sel, list, limit); err != nil {
+			return nil, false, err
+		}
+	}
+	if limit > 0 && len(list) > limit {
+		list, more = list[:limit:limit], true
+	}
+	return list, more, nil
+}
+
+// withHistory merges the store's jobs into the live ones until there are limit of them or none are left. What it returns
+// may be longer, and is then complete up to the limit.
+func (a *API) withHistory(ctx context.Context, snap *state.Snapshot, sel *selection, live []*core.Job, limit int) (list []*core.Job, more bool, err error) {
 	q := store.JobQuery{
 		Users: names2users(a, sel.users), Projects: sel.projects, Partitions: sel.partitions, Names: sel.names, Nodes: sel.nodes,
-		Since: sel.since, Until: sel.until,
+		Since: sel.since, Until: sel.until, Newest: sel.newest, After: sel.after, Limit: limit + 1,
 	}
 	if !sel.completing {
 		q.States = sel.states
@@ -89,34 +109,24 @@ func (a *API) withHistory(ctx context.Context, sel *selection, live []*core.Job)
 	for _, f := range sel.refs {
 		q.IDs = append(q.IDs, f.id)
 	}
-	byID := make(map[core.JobID]*core.Job, len(live))
-	for _, j := range live {
-		byID[j.ID] = j
-	}
-	const page = 10_000
-	q.Limit = page
-	snap := a.Engine.Snapshot()
-	for {
-		list, err := a.Store.Jobs(ctx, q)
+	ended := []*core.Job{}
+	for more = true; more && len(ended) <= limit; {
+		found, err := a.Store.Jobs(ctx, q)
 		if err != nil {
-			return nil, storeError(err)
+			return nil, false, storeError(err)
 		}
-		for _, j := range list {
+		for _, j := range found {
 			if _, isLive := snap.Job(j.ID); !isLive && sel.match(j) { // memory knows better about what is live
-				byID[j.ID] = j
+				ended = append(ended, j)
 			}
 		}
-		if len(list) < page || sel.limit > 0 && len(byID) >= sel.limit {
-			break
+		if more = len(found) == q.Limit; more {
+			q.After = found[len(found)-1].ID
 		}
-		q.After = list[len(list)-1].ID
 	}
-	out := make([]*core.Job, 0, len(byID))
-	for _, j := range byID {
-		out = append(out, j)
-	}
-	slices.SortFunc(out, func(x, y *core.Job) int { return int(x.ID - y.ID) })
-	return out, nil
+	list = append(ended, live...)
+	slices.SortFunc(list, sel.order)
+	return list, more, nil
 }
 
 // names2users turns numbers among the users into names, which is what the store has.
@@ -173,7 +183,7 @@ func (a *API) describe(out *client.Job, j *core.Job) {
 }
 
 // writeBriefs streams a brief listing.
-func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*core.Job) {
+func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*core.Job, more bool) {
 	const chunk = 64 << 10
 	w.Header()["Content-Type"] = jsonType
 	buf := bodies.Get().(*bytes.Buffer)
@@ -185,6 +195,9 @@ func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*c
 	b = strconv.AppendInt(b, snap.Seq(), 10)
 	b = append(b, `,"now":`...)
 	b = strconv.AppendInt(b, int64(now), 10)
+	if more {
+		b = append(b, `,"more":true`...)
+	}
 	b = append(b, `,"jobs":[`...)
 	var view client.Job
 	for i, j := range list {
@@ -207,11 +220,15 @@ func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*c
 
 // job shows one job, or an array's record and its tasks.
 func (a *API) job(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	list, snap, err := a.find(r.Context(), r.PathValue("id"))
+	after, err := parseAfter(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap)}
+	list, more, snap, err := a.find(r.Context(), r.PathValue("id"), after)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap), More: more}
 	for i, j := range list {
 		a.describe(&out.Jobs[i], j)
 	}
@@ -219,32 +236,30 @@ func (a *API) job(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 	return out, err
 }
 
-// find gives the records a reference names, live or ended; at least one, or an error.
-func (a *API) find(ctx context.Context, text string) ([]*core.Job, *state.Snapshot, error) {
+// find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
+func (a *API) find(ctx context.Context, text string, after core.JobID) (list []*core.Job, more bool, snap *state.Snapshot, err error) {
 	ref, err := parseRef(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, nil, err
 	}
-	snap, err := a.snapshot()
-	if err != nil {
-		return nil, nil, err
+	if snap, err = a.snapshot(); err != nil {
+		return nil, false, nil, err
 	}
-	sel := &selection{refs: []jobRef{ref}}
-	list := a.selectLive(snap, sel)
-	if len(list) == 0 || list[0].Array != nil {
-		if list, err = a.withHistory(ctx, sel, list); err != nil {
-			return nil, nil, err
-		}
+	sel := &selection{refs: []jobRef{ref}, after: after}
+	if live := a.selectLive(snap, sel); len(live) == 1 && live[0].Array == nil && after == 0 {
+		return live, false, snap, nil
 	}
-	if len(list) == 0 {
-		return nil, nil, core.Errorf(core.NotFound, "there is no job %s", text).Because("invalid_job_id")
+	sel.history = true
+	list, more, err = a.page(ctx, snap, sel)
+	if err == nil && len(list) == 0 && after == 0 {
+		err = core.Errorf(core.NotFound, "there is no job %s", text).Because("invalid_job_id")
 	}
-	return list, snap, nil
+	return list, more, snap, err
 }
 
 // one is find for calls that mean a single job: of an array and its tasks, the record that bears the id.
 func (a *API) one(ctx context.Context, text string) (*core.Job, error) {
-	list, _, err := a.find(ctx, text)
+	list, _, _, err := a.find(ctx, text, 0)
 	if err != nil {
 		return nil, err
 	}

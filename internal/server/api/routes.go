@@ -28,7 +28,7 @@ const (
 	octets = "application/octet-stream"
 )
 
-var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history", "since", "until", "limit"}
+var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history", "since", "until", "limit", "after", "newest"}
 
 // table lists every route.
 func (a *API) table() []route {
@@ -39,9 +39,9 @@ func (a *API) table() []route {
 		{method: "GET", path: "/whoami", summary: "Who the caller is", handle: a.whoami, reply: client.Whoami{}},
 
 		{method: "POST", path: "/jobs", summary: "Submit a job or an array", handle: a.submit, body: client.Submit{}, reply: client.Submitted{}},
-		{method: "GET", path: "/jobs", summary: "List jobs", handle: a.jobs, query: jobQuery, reply: client.JobList{}},
+		{method: "GET", path: "/jobs", summary: "List jobs; with history=1 in pages of at most 5000: while more is true, ask again with after=ID of the last", handle: a.jobs, query: jobQuery, reply: client.JobList{}},
 		{method: "POST", path: "/jobs/cancel", summary: "End or signal all jobs that match", handle: a.cancelJobs, body: client.Cancel{}, reply: client.Cancelled{}},
-		{method: "GET", path: "/jobs/{id}", summary: "One job, or an array and its started tasks", handle: a.job, reply: client.JobList{}},
+		{method: "GET", path: "/jobs/{id}", summary: "One job, or an array and its started tasks", query: []string{"after"}, handle: a.job, reply: client.JobList{}},
 		{method: "PATCH", path: "/jobs/{id}", summary: "Change, hold, release, requeue, suspend or resume a job", handle: a.updateJob, body: client.Update{}, reply: okBody{}},
 		{method: "GET", path: "/jobs/{id}/script", summary: "The job's script", handle: a.script, reply: octets},
 		{method: "GET", path: "/jobs/{id}/env", summary: "The job's environment, NUL-separated", handle: a.env, reply: octets},

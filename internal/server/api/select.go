@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -82,6 +83,8 @@ type selection struct {
 	brief        bool
 	since, until core.Time
 	limit        int
+	newest       bool       // newest first
+	after        core.JobID // the page that follows this job
 }
 
 // words collects a query parameter that may be repeated or hold commas.
@@ -112,7 +115,7 @@ func parseSelection(r *http.Request) (*selection, error) {
 	s := &selection{
 		users: typed[core.UserName](words(q, "user")), projects: typed[core.ProjectName](words(q, "project")),
 		partitions: typed[core.PartitionName](words(q, "partition")), names: words(q, "name"), runs: words(q, "run"),
-		brief: q.Get("view") == "brief", history: isSet(q.Get("history")),
+		brief: q.Get("view") == "brief", history: isSet(q.Get("history")), newest: isSet(q.Get("newest")),
 	}
 	if err := s.parseStates(words(q, "state")); err != nil {
 		return nil, err
@@ -143,7 +146,35 @@ func parseSelection(r *http.Request) (*selection, error) {
 		}
 		s.limit = n
 	}
-	return s, nil
+	var err error
+	s.after, err = parseAfter(q)
+	return s, err
+}
+
+// parseAfter reads where a page begins.
+func parseAfter(q url.Values) (core.JobID, error) {
+	text := q.Get("after")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, core.Errorf(core.Invalid, "after: %q is not a job id", text)
+	}
+	return core.JobID(n), nil
+}
+
+// beyond tells whether a job belongs to the page after s.after.
+func (s *selection) beyond(j *core.Job) bool {
+	return s.after == 0 || (j.ID > s.after) != s.newest && j.ID != s.after
+}
+
+// order compares jobs as the answer lists them.
+func (s *selection) order(x, y *core.Job) int {
+	if s.newest {
+		return cmp.Compare(y.ID, x.ID)
+	}
+	return cmp.Compare(x.ID, y.ID)
 }
 
 func isSet(text string) bool { return text == "1" || text == "true" || text == "yes" }

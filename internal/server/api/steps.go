@@ -14,7 +14,7 @@ import (
 )
 
 func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	list, snap, err := a.find(r.Context(), r.PathValue("id"))
+	list, _, snap, err := a.find(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return nil, err
 	}

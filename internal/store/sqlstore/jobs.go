@@ -157,8 +157,12 @@ func jobsText(q store.JobQuery) (string, []any) {
 	if len(q.IDs) > 0 {
 		w.and("(" + in(&w, "j.id", q.IDs, intArg) + " OR " + in(&w, "j.array_id", q.IDs, intArg) + ")")
 	}
+	beyond, order := " > ", ""
+	if q.Newest {
+		beyond, order = " < ", " DESC"
+	}
 	if q.After > 0 {
-		w.and(id + " > " + w.arg(int64(q.After)))
+		w.and(id + beyond + w.arg(int64(q.After)))
 	}
 	if len(q.Users) > 0 {
 		w.and(in(&w, "j.usr", q.Users, textArg))
@@ -187,7 +191,7 @@ func jobsText(q store.JobQuery) (string, []any) {
 	if w.text.Len() > 0 {
 		text += ` WHERE ` + w.text.String()
 	}
-	text += ` ORDER BY ` + id + ` LIMIT ` + w.arg(int64(q.Limit))
+	text += ` ORDER BY ` + id + order + ` LIMIT ` + w.arg(int64(q.Limit))
 	return text, w.args
 }
 

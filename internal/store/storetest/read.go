@@ -152,6 +152,10 @@ func testQueries(t *testing.T, w *world) {
 	w.wantIDs(store.JobQuery{Nodes: []core.NodeName{"n3", "n7"}}, 9)
 	w.wantIDs(store.JobQuery{Nodes: []core.NodeName{"n1"}, Limit: 2}, 1, 2)
 	w.wantIDs(store.JobQuery{Nodes: []core.NodeName{"n2"}, Limit: 1}, 9)
+	w.wantIDs(store.JobQuery{Newest: true, Limit: 3}, 9, 7, 6)
+	w.wantIDs(store.JobQuery{Newest: true, After: 6, Limit: 3}, 5, 4, 3)
+	w.wantIDs(store.JobQuery{Newest: true, Since: ends[3]}, 9, 7, 6, 5)
+	w.wantIDs(store.JobQuery{Newest: true, Nodes: []core.NodeName{"n1"}, Limit: 2, After: 4}, 3, 2)
 	w.wantIDs(store.JobQuery{Users: []core.UserName{"nobody"}})
 
 	// Overlap: not ended at Since, submitted before Until.
