@@ -138,6 +138,9 @@ func argumentsAndInput(t *testing.T, c *cluster.Cluster) {
 	if got := read(t, filepath.Join(c.Work, "args.out")); got != "2 a b c\nfrom a file\nfrom-script\nexported\n" {
 		t.Errorf("the script saw %q", got)
 	}
+	if r := p.TryIn("for one\n", "srun", "-n2", "-l", "-i", "1", "cat"); r.Out != "1: for one\n" || r.Code != 0 {
+		t.Errorf("input for one of two tasks: %+v", r)
+	}
 	r := p.TryIn("#!/bin/sh\necho by stdin\n", "sbatch", "--parsable", "-o", "stdin.out")
 	c.WaitEnd(strings.TrimSpace(r.Out))
 	if got := read(t, filepath.Join(c.Work, "stdin.out")); got != "by stdin\n" {

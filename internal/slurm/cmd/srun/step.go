@@ -291,6 +291,15 @@ func (p *pump) startInput() {
 		_ = p.conn.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
 		return
 	}
+	if rank >= 0 { // nothing will come for the others
+		for _, ranks := range p.s.step.Ranks {
+			for _, r := range ranks {
+				if r != rank {
+					_ = p.conn.Send(wire.TypeInput, wire.IOHeader{Rank: r})
+				}
+			}
+		}
+	}
 	go p.input(in, rank) // ends at end of file, or with the process: a read of a terminal cannot be broken off
 }
 
