@@ -19,6 +19,7 @@ import (
 // helper is a program run beside a job: a prolog, an epilog, a login shell.
 type helper struct {
 	argv    []string
+	login   bool // run as a login shell: by the name it sees, which every shell understands
 	env     []string
 	attr    *syscall.SysProcAttr
 	cg      *cgroup.Step
@@ -54,8 +55,12 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 				return
 			}
 		}
+		argv := h.argv
+		if h.login {
+			argv = append([]string{"-" + filepath.Base(argv[0])}, argv[1:]...)
+		}
 		err = k.reaper.fork(c, func() (int, error) {
-			return syscall.ForkExec(h.argv[0], h.argv, &syscall.ProcAttr{
+			return syscall.ForkExec(h.argv[0], argv, &syscall.ProcAttr{
 				Dir: h.dir, Env: h.env, Sys: h.attr, Files: []uintptr{null.Fd(), w.Fd(), w.Fd()},
 			})
 		})
@@ -129,6 +134,9 @@ const envMark = "---bireme-environment---"
 func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 	id := s.l.Identity
 	shell, home := id.Shell, id.Home
+	if shell == "" {
+		shell = k.shellOf(id.UID)
+	}
 	if shell == "" || strings.HasSuffix(shell, "/nologin") || strings.HasSuffix(shell, "/false") {
 		shell = "/bin/sh"
 	}
@@ -145,7 +153,7 @@ func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 	}
 	attr := s.attr(groups)
 	out, err := k.runHelper(helper{
-		argv: []string{shell, "-l", "-c", "echo " + envMark + "; exec env -0"},
+		argv: []string{shell, "-c", "echo " + envMark + "; exec env -0"}, login: true,
 		env: []string{
 			"HOME=" + home, "SHELL=" + shell, "USER=" + id.Name, "LOGNAME=" + id.Name,
 			"PATH=/usr/local/bin:/usr/bin:/bin", s.k.mark(s.key),

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -226,6 +227,16 @@ func loginStory(t *testing.T, a *agent) {
 	l.Program.LoginEnv = true
 	if _, out := a.run(l); out != home+"|two\nlines|b c\n" {
 		t.Errorf("got %q", out)
+	}
+	// Without a word about the shell it is that of the node's passwd.
+	want := "/bin/sh"
+	if u, err := account.ByUID(uint32(os.Getuid())); err == nil && u.Shell != "" && !strings.HasSuffix(u.Shell, "/nologin") && !strings.HasSuffix(u.Shell, "/false") {
+		want = u.Shell
+	}
+	l = a.batch(4, `echo "$SHELL|$FROM_PROFILE"`)
+	l.Identity.Home, l.Program.LoginEnv = home, true
+	if x, out := a.run(l); !strings.HasPrefix(out, want+"|") {
+		t.Errorf("got %q, want %s, %+v", out, want, x)
 	}
 	l = a.batch(2, "true")
 	l.Identity.Shell = "/no/such/shell"

@@ -49,6 +49,15 @@ func (k *Keeper) homeOf(uid uint32) string {
 	return u.Home
 }
 
+// shellOf gives a user's login shell as this node knows it, or "".
+func (k *Keeper) shellOf(uid uint32) string {
+	u, err := k.accounts.ByUID(uid)
+	if err != nil {
+		return ""
+	}
+	return u.Shell
+}
+
 // getent runs that program as a child of the keeper's own kind: the reaper takes every child's status, also of those that
 // os/exec started.
 func (k *Keeper) getent(argv []string, patience time.Duration) ([]byte, error) {
