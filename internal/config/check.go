@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -165,6 +166,12 @@ func (d *decoder) checkTimers(c *Config) {
 	}
 	if t.Fence > 0 && t.FenceMargin <= 0 {
 		d.at("timers.fence_margin", "must be more than 0 with a fence: clocks of nodes are not ours")
+	}
+	if t.MaxKillGrace < t.KillWait {
+		d.at("timers.max_kill_grace", "%s is less than kill_wait %s", t.MaxKillGrace, t.KillWait)
+	}
+	if t.InteractiveIdle != 0 && t.InteractiveIdle.D() < 5*time.Second {
+		d.at("timers.interactive_idle", "%s is too short for srun to start its step; 5s is the least, 0 turns it off", t.InteractiveIdle)
 	}
 	if t.Lease <= 0 {
 		d.at("timers.lease", "must be more than 0")

@@ -86,10 +86,12 @@ type Jobs struct {
 // Timers are all lengths of time the control plane waits for something.
 type Timers struct {
 	Heartbeat       Duration `yaml:"heartbeat"`
-	SilentAfter     Duration `yaml:"silent_after"` // a node not heard for so long is silent
-	Fence           Duration `yaml:"fence"`        // agents kill what runs after so much silence; 0: never
-	FenceMargin     Duration `yaml:"fence_margin"` // and the server requeues so much later
-	KillWait        Duration `yaml:"kill_wait"`    // TERM to KILL
+	SilentAfter     Duration `yaml:"silent_after"`     // a node not heard for so long is silent
+	Fence           Duration `yaml:"fence"`            // agents kill what runs after so much silence; 0: never
+	FenceMargin     Duration `yaml:"fence_margin"`     // and the server requeues so much later
+	KillWait        Duration `yaml:"kill_wait"`        // TERM to KILL
+	MaxKillGrace    Duration `yaml:"max_kill_grace"`   // the most a job may ask for in kill_wait's place
+	InteractiveIdle Duration `yaml:"interactive_idle"` // an allocation without a step for so long after its start ends; 0: never
 	UnkillableAfter Duration `yaml:"unkillable_after"`
 	Lease           Duration `yaml:"lease"` // leadership without renewal
 	Grace           Duration `yaml:"grace"` // for what is under way when the server stops
@@ -140,6 +142,7 @@ func Default() *Config {
 		Timers: Timers{
 			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
+			MaxKillGrace: Duration(10 * time.Minute), InteractiveIdle: Duration(time.Minute),
 			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{

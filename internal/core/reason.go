@@ -27,6 +27,7 @@ const (
 	ReasonNonZeroExit       Reason = "NonZeroExitCode"
 	ReasonRaisedSignal      Reason = "RaisedSignal"
 	ReasonTimeLimit         Reason = "TimeLimit"
+	ReasonInactive          Reason = "InactiveLimit"
 	ReasonOutOfMemory       Reason = "OutOfMemory"
 	ReasonDeadline          Reason = "DeadLine"
 	ReasonProlog            Reason = "Prolog"

@@ -194,12 +194,15 @@ func (s *server) close() {
 	}
 }
 
+func seconds(d config.Duration) core.Seconds { return core.Seconds(d.D() / time.Second) }
+
 func engineConfig(cfg *config.Config) engine.Config {
 	c := engine.Config{
 		State: state.Config{
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
 			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: cfg.Accounting.Enforce, StrictSubmit: cfg.Jobs.StrictSubmit,
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
+			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
 		},
 		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,
 		Retention: store.Retention{

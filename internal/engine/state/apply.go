@@ -44,6 +44,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return nil, s.putUser(in)
 	case *PutProject:
 		return nil, s.putProject(in)
+	case *PutMember:
+		return nil, s.putMember(in)
 	case *PutToken:
 		return nil, s.putToken(in)
 	case *UseToken:

@@ -194,6 +194,13 @@ type (
 		Project *core.Project
 		New     bool
 	}
+	// PutMember gives a user a role in a project, or with RoleNone takes the user out of it. Reply: nil.
+	PutMember struct {
+		By      core.Identity
+		Project core.ProjectName
+		User    core.UserName
+		Role    core.Role
+	}
 	PutToken struct {
 		By    core.Identity
 		Token *core.Token
@@ -229,6 +236,7 @@ func (*Suspend) input()     {}
 func (*EnsureUser) input()  {}
 func (*PutUser) input()     {}
 func (*PutProject) input()  {}
+func (*PutMember) input()   {}
 func (*PutToken) input()    {}
 func (*UseToken) input()    {}
 func (*PutNode) input()     {}

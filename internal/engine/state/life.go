@@ -393,7 +393,7 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up.
+// tick ends interactive jobs whose time is up, and those that nobody ever used.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.timed {
@@ -405,7 +405,11 @@ func (s *State) tick() error {
 	for _, id := range due {
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
-		s.end(next, core.Timeout, core.ReasonTimeLimit, "")
+		why, message := core.ReasonTimeLimit, ""
+		if at := s.unused(j); at != 0 && at <= s.view.now {
+			why, message = core.ReasonInactive, fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
+		}
+		s.end(next, core.Timeout, why, message)
 		s.putJob(next)
 	}
 	return nil

@@ -188,6 +188,42 @@ func (s *State) putProject(in *PutProject) error {
 	return nil
 }
 
+// putMember changes one member of a project; a manager's reach ends at the manager's own role, up and down.
+func (s *State) putMember(in *PutMember) error {
+	p, ok := s.view.projects[in.Project]
+	if !ok {
+		return core.Errorf(core.NotFound, "there is no project %q", in.Project).Because("invalid_project")
+	}
+	mine := s.view.Role(in.By.User, in.Project).Rank()
+	if !in.By.Admin && mine < core.RoleManager.Rank() {
+		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
+	}
+	if _, there := s.view.users[in.User]; !there {
+		return core.Errorf(core.Invalid, "there is no user %q", in.User).Because("invalid_user")
+	}
+	if in.Role != core.RoleNone && in.Role.Rank() == 0 {
+		return core.Errorf(core.Invalid, "role %q: there are user, manager and admin", in.Role)
+	}
+	old := core.RoleNone
+	at := slices.IndexFunc(p.Members, func(m core.Member) bool { return m.User == in.User })
+	if at >= 0 {
+		old = p.Members[at].Role
+	}
+	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine {
+		return core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
+	}
+	switch {
+	case in.Role == old:
+	case in.Role == core.RoleNone:
+		less := *p
+		less.Members = slices.Delete(slices.Clone(p.Members), at, at+1)
+		s.storeProject(&less)
+	default:
+		s.join(in.Project, in.User, in.Role)
+	}
+	return nil
+}
+
 // putToken stores a token's hash, or revokes it. People make and revoke their own; join tokens are for administrators.
 func (s *State) putToken(in *PutToken) error {
 	t := in.Token

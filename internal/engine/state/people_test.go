@@ -1,9 +1,11 @@
 package state
 
 import (
+	"slices"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 )
 
 // TestWhoMay tells who may do what to people, projects and tokens, and with which code the others are refused.
@@ -29,6 +31,13 @@ func TestWhoMay(t *testing.T) {
 		"a role that is none":             {&PutProject{By: root, Project: project(member("bob", "king"))}, core.Invalid},
 		"a parent that is not there":      {&PutProject{By: root, Project: &core.Project{Name: "q", Parent: "zz"}}, core.Invalid},
 		"a project that is there":         {&PutProject{By: root, Project: project(), New: true}, core.Conflict},
+		"its manager takes bob out":       {&PutMember{By: alice, Project: "p", User: "bob"}, ""},
+		"its manager makes another":       {&PutMember{By: alice, Project: "p", User: "bob", Role: core.RoleManager}, ""},
+		"its manager makes one above":     {&PutMember{By: alice, Project: "p", User: "bob", Role: core.RoleAdmin}, core.Denied},
+		"a member makes himself manager":  {&PutMember{By: bob, Project: "p", User: "bob", Role: core.RoleManager}, core.Denied},
+		"a member of no project":          {&PutMember{By: root, Project: "q", User: "bob", Role: core.RoleUser}, core.NotFound},
+		"a member who is nobody":          {&PutMember{By: root, Project: "p", User: "zoe", Role: core.RoleUser}, core.Invalid},
+		"a member with a strange role":    {&PutMember{By: root, Project: "p", User: "bob", Role: "king"}, core.Invalid},
 		"alice's own token":               {&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "alice"}}, ""},
 		"a token for bob":                 {&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "bob"}}, core.Denied},
 		"a token for nobody":              {&PutToken{By: root, Token: &core.Token{ID: "new", Kind: "user", User: "zoe"}}, core.NotFound},
@@ -69,5 +78,51 @@ func TestWhoMay(t *testing.T) {
 			}
 			w.check()
 		})
+	}
+}
+
+// Members change one by one: two changes that were thought of at the same time both hold.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	for i, n := range []string{"alice", "bob", "carol"} {
+		w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: n})
+	}
+	w.must(&PutProject{By: root, Project: &core.Project{Name: "p", Members: []core.Member{{User: "alice", Role: core.RoleAdmin}}}})
+	w.must(&PutMember{By: root, Project: "p", User: "bob", Role: core.RoleManager})
+	carol := &PutMember{By: core.Identity{User: "bob", UID: 1001}, Project: "p", User: "carol", Role: core.RoleUser}
+	w.must(carol) // also where somebody is above the manager
+	seq := w.st.Snapshot().Seq()
+	w.must(carol)
+	if now := w.st.Snapshot().Seq(); now != seq {
+		t.Errorf("the same again made %d events", now-seq)
+	}
+	if _, err := w.do(&PutMember{By: carol.By, Project: "p", User: "alice"}); core.CodeOf(err) != core.Denied {
+		t.Errorf("a manager took an administrator out: %v", err)
+	}
+	w.must(&PutMember{By: root, Project: "p", User: "bob"})
+	p, _ := w.st.Snapshot().Project("p")
+	if want := []core.Member{{User: "alice", Role: core.RoleAdmin}, {User: "carol", Role: core.RoleUser}}; !slices.Equal(p.Members, want) {
+		t.Errorf("members %v, want %v", p.Members, want)
+	}
+	w.check()
+}
+
+// What a job asks for is bounded before the writer works on it.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{MaxKillGrace: 60})
+	n := coretest.Node("n1").Build()
+	w.must(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	for reason, x := range map[string]core.Extra{
+		"kill_grace":   {KillGrace: 61},
+		"invalid_node": {NodeList: "n[1-1000000000]"},
+		"":             {KillGrace: 60},
+	} {
+		spec := &core.Spec{Kind: core.Batch, Name: "x", User: "alice", UID: 1000, Extra: &x}
+		if _, err := w.do(&Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: spec}); core.ReasonOf(err) != reason {
+			t.Errorf("%+v: %v, want %q", x, err, reason)
+		}
 	}
 }

@@ -189,6 +189,12 @@ func (s *script) config(_ []string, o args) error {
 			s.cfg.MaxRequeues = int32(s.num(v))
 		case "maxjobs":
 			s.cfg.MaxJobs = int(s.num(v))
+		case "idle":
+			d, err := time.ParseDuration(v)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.cfg.InteractiveIdle = core.Seconds(d / time.Second)
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
 		default:

@@ -21,6 +21,10 @@ type Config struct {
 	MaxJobs         int   // live jobs, array tasks counted one by one
 	KeyWindow       int   // submit keys remembered in memory
 	MaxRequeues     int32
+	MaxKillGrace    core.Seconds // the most a job may ask for between TERM and KILL
+	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
+	// ever.
+	InteractiveIdle core.Seconds
 }
 
 func (c *Config) defaults() {
@@ -35,6 +39,9 @@ func (c *Config) defaults() {
 	}
 	if c.KeyWindow == 0 {
 		c.KeyWindow = 200_000
+	}
+	if c.MaxKillGrace == 0 {
+		c.MaxKillGrace = 600
 	}
 	if c.MaxRequeues == 0 {
 		c.MaxRequeues = 5
@@ -72,7 +79,7 @@ type State struct {
 	arrays  map[core.JobID]map[int32]core.JobID // live started tasks, by array
 	keys    map[string]keyUse
 	keyRing []string                 // oldest first, to forget
-	timed   map[core.JobID]core.Time // interactive jobs: when their limit is reached
+	timed   map[core.JobID]core.Time // interactive jobs: when time ends them, by limit or unused
 	wake    core.Time                // the first of timed, unless stale
 	stale   bool
 	onNode  map[core.NodeName]map[core.JobID]struct{}
@@ -238,7 +245,7 @@ func (s *State) Advance(now core.Time) core.Time {
 	return s.view.now
 }
 
-// NextWake is when time alone ends something (an interactive job's limit); 0: never.
+// NextWake is when time alone ends something (an interactive job); 0: never.
 func (s *State) NextWake() core.Time {
 	if s.stale {
 		s.stale, s.wake = false, 0
@@ -319,10 +326,32 @@ func (s *State) index(old, j *core.Job) {
 			}
 		}
 	}
-	if j.State == core.Running && j.Spec.Kind == core.Interactive && j.Spec.TimeLimit > 0 && j.Spec.TimeLimit != core.Forever {
-		s.timed[j.ID] = j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
+	if at := s.deadline(j); at != 0 {
+		s.timed[j.ID] = at
 		s.stale = true
 	}
+}
+
+// deadline is when time ends an interactive job, 0: never. The keepers watch batch jobs.
+func (s *State) deadline(j *core.Job) (at core.Time) {
+	if j.State != core.Running || j.Spec.Kind != core.Interactive {
+		return 0
+	}
+	if l := j.Spec.TimeLimit; l > 0 && l != core.Forever {
+		at = j.Start.Add(l.Duration() + j.PausedFor)
+	}
+	if idle := s.unused(j); idle != 0 && (at == 0 || idle < at) {
+		at = idle
+	}
+	return at
+}
+
+// unused is when an allocation that never had a step is given up, 0: never.
+func (s *State) unused(j *core.Job) core.Time {
+	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 {
+		return 0
+	}
+	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)
 }
 
 func (s *State) putNode(n *core.Node) {

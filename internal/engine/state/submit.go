@@ -269,7 +269,8 @@ func (s *State) admitExtra(x *core.Extra) error {
 		if list == "" {
 			continue
 		}
-		names, err := hostlist.Expand(list, 1<<20)
+		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway.
+		names, err := hostlist.Expand(list, len(s.view.names)+1)
 		if err != nil {
 			return core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
 		}
@@ -281,6 +282,9 @@ func (s *State) admitExtra(x *core.Extra) error {
 	}
 	if !sched.SimpleConstraint(x.Constraint) {
 		return core.Errorf(core.Invalid, "constraint %q: only features joined by & or , are understood", x.Constraint).Because("invalid_feature")
+	}
+	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
+		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(), s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
 	}
 	switch {
 	case x.Licenses != "":

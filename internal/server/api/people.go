@@ -238,20 +238,10 @@ func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
-	snap, err := a.snapshot()
+	_, err := a.Engine.Do(r.Context(), &state.PutMember{
+		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")), Role: in.Role,
+	})
 	if err != nil {
-		return nil, err
-	}
-	old, ok := snap.Project(core.ProjectName(r.PathValue("project")))
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
-	}
-	p, user := *old, core.UserName(r.PathValue("user"))
-	p.Members = slices.DeleteFunc(slices.Clone(p.Members), func(m core.Member) bool { return m.User == user })
-	if in.Role != core.RoleNone {
-		p.Members = append(p.Members, core.Member{User: user, Role: in.Role})
-	}
-	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
