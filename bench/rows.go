@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,15 +22,22 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
+// bodiesAhead bounds the memory of requests made in advance: 180 MB.
+const bodiesAhead = 20_000
+
 // load submits n jobs from so many clients and returns how long it took. Jobs are numbered from first.
 func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape func(*client.Submit)) (time.Duration, error) {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
-	bodies := make(chan []byte, 4*clients)
-	go func() { // made beside the clock: the client's share of the work is small but not what is measured
+	bodies := make(chan []byte, min(n, bodiesAhead)) // made before the clock starts: what is measured is not their making
+	making := make(chan struct{})
+	go func() {
 		defer close(bodies)
 		for i := range int64(n) {
+			if i == int64(cap(bodies)) {
+				close(making)
+			}
 			s := client.Submit{Script: scriptOf(cl.dir, first+i), Env: envOf(first + i), Key: client.NewKey()}
 			s.Spec.Name, s.Spec.IO.WorkDir = "bench", cl.dir
 			s.Spec.IO.Stdout = filepath.Join(cl.dir, "out", "job-%j.out")
@@ -39,7 +47,11 @@ func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape 
 			b, _ := json.Marshal(&s)
 			bodies <- b
 		}
+		if n <= cap(bodies) {
+			close(making)
+		}
 	}()
+	<-making
 	began := time.Now()
 	sock := cl.socket()
 	for range clients {
@@ -67,7 +79,7 @@ func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape 
 
 func post(ctx context.Context, hc *http.Client, body []byte) error {
 	for {
-		req, err := http.NewRequestWithContext(ctx, "POST", "http://bireme"+client.PathSubmit, strings.NewReader(string(body)))
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://bireme"+client.PathSubmit, bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
