@@ -40,19 +40,17 @@ type Server struct {
 
 // Partition is a named view of nodes.
 type Partition struct {
-	Name           string    `yaml:"name"`
-	Nodes          string    `yaml:"nodes"` // hostlist, or ALL
-	Default        bool      `yaml:"default"`
-	State          string    `yaml:"state"`
-	MaxTime        TimeLimit `yaml:"max_time"`
-	DefaultTime    TimeLimit `yaml:"default_time"`
-	MaxNodes       int32     `yaml:"max_nodes"`
-	MinNodes       int32     `yaml:"min_nodes"`
-	DefMemPerCPU   Size      `yaml:"default_mem_per_cpu"`
-	MaxMemPerNode  Size      `yaml:"max_mem_per_node"`
-	PriorityTier   int32     `yaml:"priority_tier"`
-	PriorityFactor int32     `yaml:"priority_factor"`
-	OverSubscribe  string    `yaml:"oversubscribe"`
+	Name          string    `yaml:"name"`
+	Nodes         string    `yaml:"nodes"` // hostlist, or ALL
+	Default       bool      `yaml:"default"`
+	State         string    `yaml:"state"`
+	MaxTime       TimeLimit `yaml:"max_time"`
+	DefaultTime   TimeLimit `yaml:"default_time"`
+	MaxNodes      int32     `yaml:"max_nodes"`
+	MinNodes      int32     `yaml:"min_nodes"`
+	DefMemPerCPU  Size      `yaml:"default_mem_per_cpu"`
+	MaxMemPerNode Size      `yaml:"max_mem_per_node"` // a job may have on a node; more is refused
+	PriorityTier  int32     `yaml:"priority_tier"`
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
@@ -72,7 +70,7 @@ type Node struct {
 
 // Jobs holds defaults and limits of submissions.
 type Jobs struct {
-	DefMemPerCPU Size      `yaml:"default_mem_per_cpu"` // 0: the node's whole memory, as Slurm without DefMemPerCPU
+	DefMemPerCPU Size      `yaml:"default_mem_per_cpu"` // for jobs that ask for none, where the partition says nothing; 0: none is counted or limited
 	DefaultTime  TimeLimit `yaml:"default_time"`        // where the partition says nothing
 	MaxTime      TimeLimit `yaml:"max_time"`
 	MaxScript    Size      `yaml:"max_script"`

@@ -99,8 +99,9 @@ func (c *class) in(part *partition) bool {
 	return false
 }
 
-// within applies a partition's own bounds on the number of nodes.
+// within applies a partition's own bounds on nodes and their memory.
 func (n *need) within(part *core.Partition) {
+	n.memMost = part.MaxMemPerNode
 	if part.MinNodes > n.nodesMin && part.MinNodes <= n.nodesMax {
 		n.atLeast(part.MinNodes)
 	}

@@ -18,7 +18,8 @@ type need struct {
 	minCPUs            int32 // on each node
 	memNode            core.Bytes
 	memCPU             core.Bytes
-	allMem             bool // --mem=0
+	allMem             bool       // --mem=0
+	memMost            core.Bytes // the partition gives no more on a node; 0: any
 	exclusive          bool
 	gres               []core.Gres // typed ones first, each kind once
 	must, not          map[core.NodeName]bool
@@ -124,6 +125,9 @@ func (n *need) room(a *account, empty bool) (tasks int32) {
 		cpus, mem = a.node.Hardware.CPUs, a.node.Hardware.Memory
 	} else if a.whole > 0 || n.exclusive && a.held > 0 {
 		return 0
+	}
+	if n.memMost > 0 {
+		mem = min(mem, n.memMost)
 	}
 	if cpus < n.minCPUs || mem < n.memNode || n.allMem && mem < a.node.Hardware.Memory {
 		return 0

@@ -115,11 +115,17 @@ func TestBounds(t *testing.T) {
 	n := coretest.Node("n1").Build()
 	w.must(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
-	for reason, x := range map[string]core.Extra{
-		"kill_grace":   {KillGrace: 61},
-		"invalid_node": {NodeList: "n[1-1000000000]"},
-		"":             {KillGrace: 60},
+	for _, tc := range []struct {
+		reason string
+		x      core.Extra
+	}{
+		{"kill_grace", core.Extra{KillGrace: 61}},
+		{"invalid_node", core.Extra{NodeList: "n[1-1000000000]"}},
+		{"unsupported_option", core.Extra{Deadline: epoch}},
+		{"unsupported_option", core.Extra{Contiguous: true}},
+		{"", core.Extra{KillGrace: 60}},
 	} {
+		reason, x := tc.reason, tc.x
 		spec := &core.Spec{Kind: core.Batch, Name: "x", User: "alice", UID: 1000, Extra: &x}
 		if _, err := w.do(&Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: spec}); core.ReasonOf(err) != reason {
 			t.Errorf("%+v: %v, want %q", x, err, reason)

@@ -174,6 +174,9 @@ func (s *script) partition(p []string, o args) error {
 	if v := o["tier"]; v != "" {
 		part.PriorityTier = int32(s.num(v))
 	}
+	if v := o["maxmem"]; v != "" {
+		part.MaxMemPerNode = s.mem(v)
+	}
 	if v := o["defmem"]; v != "" {
 		part.DefMemPerCPU = s.mem(v)
 	}

@@ -289,6 +289,10 @@ func (s *State) admitExtra(x *core.Extra) error {
 	switch {
 	case x.Licenses != "":
 		return core.Errorf(core.Invalid, "there is no licence %q", x.Licenses).Because("invalid_license")
+	case x.Deadline != 0:
+		return core.Errorf(core.Invalid, "a deadline (--deadline) is not acted on in this version: leave it out, or set a begin time and a limit").Because("unsupported_option")
+	case x.Contiguous:
+		return core.Errorf(core.Invalid, "contiguous nodes (--contiguous) cannot be asked for in this version: name them with --nodelist").Because("unsupported_option")
 	case x.Reservation != "":
 		return core.Errorf(core.Invalid, "there is no reservation %q", x.Reservation).Because("invalid_reservation")
 	}
@@ -325,6 +329,9 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		}
 		return nil
 	}
+	if least, most := leastMemory(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
+		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB, part.Name, most/core.MiB).Because("memory_unsatisfiable")
+	}
 	key := sched.KeyOf(spec)
 	fault, seen := part.verdict[key]
 	if !seen {
@@ -340,6 +347,11 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
 	}
 	return nil
+}
+
+// leastMemory is what a job needs on each node at least.
+func leastMemory(sh *core.Shape) core.Bytes {
+	return max(sh.MemPerNode, sh.MemPerCPU*core.Bytes(max(sh.CPUsPerTask, sh.MinCPUs)))
 }
 
 // gresKnown refuses resources no node has any of.
