@@ -14,6 +14,9 @@
 // L, X and A are records of the journal (journal.go), one write each. A key that is in the journal is never run again. A keeper
 // that finds L without X after the death of its predecessor kills what is left and tells "keeper_lost" (recover.go).
 //
+// What holds a step's processes together is, in this order: a cgroup; a PID namespace, for root without cgroups (pidns.go); a
+// mark in the environment and descent, which a hostile process can shed (weak.go).
+//
 // Threads matter here. Launcher threads (thread.go) are locked for life and have a working directory and umask of their own, so
 // they can take on a user's file-system identity, stand in a user's directory and enter a job's cgroups without any other
 // thread noticing. One thread waits for children (reap.go): because the keeper is a child subreaper, also for those that

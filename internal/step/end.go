@@ -79,12 +79,15 @@ func (s *step) terminate(e end) {
 		s.end = e
 	}
 	s.end.grace = min(s.end.grace, e.grace)
-	started, cg := s.started, s.cg
+	started, cg, anchor := s.started, s.cg, s.anchor
 	again := !first && e.grace >= 0
 	k.mu.Unlock()
 	if !started || again {
 		if cg != nil && !started {
 			_ = cg.Kill() // a login shell at work; start looks again once it has processes
+		}
+		if anchor != nil && !started {
+			_ = k.reaper.signal(&anchor.child, unix.SIGKILL)
 		}
 		return
 	}
@@ -165,6 +168,10 @@ func (s *step) killOnce() {
 		}
 		return
 	}
+	if s.anchor != nil {
+		_ = s.k.reaper.signal(&s.anchor.child, unix.SIGKILL) // and the kernel all the others
+		return
+	}
 	_ = s.signal(unix.SIGKILL, everyone)
 }
 
@@ -194,6 +201,9 @@ func (s *step) empty() bool {
 		empty, err := s.cg.Empty()
 		return empty && err == nil
 	}
+	if s.anchor != nil {
+		return s.anchor.gone()
+	}
 	s.k.mu.Lock()
 	none := len(s.tasks) == 0
 	for _, c := range s.tasks {
@@ -214,12 +224,15 @@ func (s *step) procs() []int {
 	}
 	s.k.mu.Lock()
 	roots := s.pids()
+	if s.anchor != nil {
+		roots = append(roots, s.anchor.pid)
+	}
 	s.k.mu.Unlock()
 	mark := s.k.mark(s.key)
 	if list, ok := s.k.family(mark, roots); ok {
-		return list
+		return s.anchor.without(list)
 	}
-	return markedProcs(mark, roots)
+	return s.anchor.without(markedProcs(mark, roots))
 }
 
 // signal sends a signal to processes of the step.

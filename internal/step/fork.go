@@ -63,11 +63,11 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
 	}
 	defer s.io.closeTheirs()
 	var chdirErr error
+	dir := l.Program.WorkDir
+	if dir == "" {
+		dir = "/"
+	}
 	err := k.asUser(th, l.Identity, groups, func() error {
-		dir := l.Program.WorkDir
-		if dir == "" {
-			dir = "/"
-		}
 		if chdirErr = unix.Chdir(dir); chdirErr != nil {
 			dir = "/tmp"
 			if err := unix.Chdir(dir); err != nil {
@@ -100,15 +100,18 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
 			return launchFailed(err)
 		}
 	}
-	return s.forkTasks(script, groups, env)
+	return s.forkTasks(th, script, dir, groups, env)
 }
 
 // forkTasks forks each task. If one fails those before it are killed by the caller's cleaning up.
-func (s *step) forkTasks(script string, groups []uint32, env []string) *failure {
+func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []string) *failure {
 	l := s.l
 	tasks := l.Program.Tasks
 	if len(tasks) == 0 {
 		tasks = []wire.Task{{}}
+	}
+	if s.anchor == nil {
+		dir = "" // the thread stands there already
 	}
 	for i, t := range tasks {
 		argv, taskEnv := l.Program.Argv, env
@@ -138,8 +141,10 @@ func (s *step) forkTasks(script string, groups []uint32, env []string) *failure 
 			c.stopped = make(chan struct{}, 1)
 		}
 		err := s.k.reaper.fork(c, func() (int, error) {
-			return syscall.ForkExec(path, argv, &syscall.ProcAttr{
-				Env: taskEnv, Sys: attr, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
+			return s.bear(th, func() (int, error) {
+				return syscall.ForkExec(path, argv, &syscall.ProcAttr{
+					Dir: dir, Env: taskEnv, Sys: attr, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
+				})
 			})
 		})
 		if err != nil {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"bireme.dev/bireme/internal/step/cgroup"
 )
 
 // helper is a program run beside a job: a prolog, an epilog, a login shell.
@@ -22,7 +20,7 @@ type helper struct {
 	login   bool // run as a login shell: by the name it sees, which every shell understands
 	env     []string
 	attr    *syscall.SysProcAttr
-	cg      *cgroup.Step
+	in      *step // whose cgroups or namespace it runs in; nil: none
 	dir     string
 	timeout time.Duration
 	max     int // bytes of output kept
@@ -45,13 +43,13 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 	done := make(chan unix.WaitStatus, 1)
 	c := &child{exited: func(status unix.WaitStatus, _ *unix.Rusage) { done <- status }}
 	spoilt := k.threads.do(func(th *thread) {
-		if h.cg != nil {
+		if h.in != nil && h.in.cg != nil {
 			defer func() {
-				if err := h.cg.Leave(); err != nil {
+				if err := h.in.cg.Leave(); err != nil {
 					th.spoil(err)
 				}
 			}()
-			if err = h.cg.Join(); err != nil {
+			if err = h.in.cg.Join(); err != nil {
 				return
 			}
 		}
@@ -60,8 +58,10 @@ func (k *Keeper) runHelper(h helper) ([]byte, error) {
 			argv = append([]string{"-" + filepath.Base(argv[0])}, argv[1:]...)
 		}
 		err = k.reaper.fork(c, func() (int, error) {
-			return syscall.ForkExec(h.argv[0], argv, &syscall.ProcAttr{
-				Dir: h.dir, Env: h.env, Sys: h.attr, Files: []uintptr{null.Fd(), w.Fd(), w.Fd()},
+			return h.in.bear(th, func() (int, error) {
+				return syscall.ForkExec(h.argv[0], argv, &syscall.ProcAttr{
+					Dir: h.dir, Env: h.env, Sys: h.attr, Files: []uintptr{null.Fd(), w.Fd(), w.Fd()},
+				})
 			})
 		})
 	})
@@ -158,7 +158,7 @@ func (k *Keeper) loginEnv(s *step, groups []uint32) ([]string, error) {
 			"HOME=" + home, "SHELL=" + shell, "USER=" + id.Name, "LOGNAME=" + id.Name,
 			"PATH=/usr/local/bin:/usr/bin:/bin", s.k.mark(s.key),
 		},
-		attr: attr, cg: s.cg, dir: dir, timeout: timeout, max: 1 << 20,
+		attr: attr, in: s, dir: dir, timeout: timeout, max: 1 << 20,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("login environment of %s: %w", nameOr(id.Name, id.UID), err)

@@ -28,7 +28,7 @@ type Config struct {
 	Spool  string // scripts; users must be able to reach it. Empty: Dir/spool
 	Socket string // empty: Dir/keeper.sock
 	// Cgroup names the keeper's cgroups, below its own or, with a leading slash, from the root. Empty: a name made from Dir;
-	// "none": work without.
+	// "none": work without; "pidns": without, but with PID namespaces, as where there are no cgroups.
 	Cgroup  string
 	Program string // version of this binary
 	// Unkillable is how long dying processes are waited for where a launch does not say; zero: 60 s.
@@ -42,6 +42,8 @@ type Keeper struct {
 	root     bool
 	uid      uint32
 	tree     *cgroup.Tree // nil: no cgroups
+	pidns    bool         // each step has a PID namespace
+	ownNS    [2]int       // descriptors of the keeper's own, with pidns
 	bootID   string
 	instance string
 	lock     *os.File
@@ -154,8 +156,11 @@ var detect = cgroup.Detect
 
 // openTree finds out how well processes can be contained here.
 func (k *Keeper) openTree() error {
-	if k.cfg.Cgroup == "none" {
+	switch k.cfg.Cgroup {
+	case "none":
 		return nil
+	case "pidns":
+		return k.openNamespaces()
 	}
 	name := k.cfg.Cgroup
 	if name == "" {
@@ -167,8 +172,8 @@ func (k *Keeper) openTree() error {
 	}
 	k.tree, err = cgroup.Prepare(layout, name)
 	if errors.Is(err, cgroup.ErrNone) {
-		k.log.Warn("no cgroups: containment is weak", "err", err)
-		return nil
+		k.log.Warn("no cgroups", "err", err)
+		return k.openNamespaces()
 	}
 	if err != nil {
 		return err
@@ -187,6 +192,8 @@ func treeName(dir string) string {
 
 func (k *Keeper) containment() wire.Containment {
 	switch {
+	case k.pidns:
+		return wire.PIDNS
 	case k.tree == nil:
 		return wire.Weak
 	case k.tree.V2():
@@ -280,6 +287,9 @@ func (k *Keeper) clean() error {
 }
 
 func (k *Keeper) close() {
+	if k.pidns {
+		closeNamespace(&k.ownNS)
+	}
 	for _, c := range []io.Closer{closer(k.listener), closer(k.journal), closer(k.lock)} {
 		if c != nil {
 			_ = c.Close()

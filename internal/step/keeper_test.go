@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,9 @@ import (
 
 // A keeper waits for every child of its process, so each test has one in a process of its own: this test binary again.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == InitArgument {
+		Init()
+	}
 	if dir := os.Getenv("STEP_TEST_KEEPER"); dir != "" {
 		if err := keeperMain(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -59,6 +63,10 @@ func keeperMain(dir string) error {
 			l.V2 = nil
 			return l, err
 		}
+	}
+	if name == "hidden" { // as in a container that may not write to its cgroups
+		name = ""
+		detect = func() (cgroup.Layout, error) { return cgroup.Layout{}, nil }
 	}
 	k, err := New(slog.New(slog.NewTextHandler(os.Stderr, nil)), Config{
 		Dir: dir, Cgroup: name, Unkillable: 10 * time.Second,
@@ -283,6 +291,24 @@ func alive(pid int) bool {
 	}
 	_, _, ok := procStat(pid)
 	return ok
+}
+
+// alive tells whether a process runs that a job of this test, whose working directory is the test's, knows by this number.
+func (a *agent) alive(pid int) bool {
+	if a.hello.Containment != wire.PIDNS {
+		return alive(pid)
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, f := range files {
+		b, _ := os.ReadFile(f) // it may have ended
+		_, line, _ := strings.Cut(string(b), "\nNSpid:")
+		line, _, _ = strings.Cut(line, "\n")
+		ids := strings.Fields(line)
+		if dir, _ := os.Readlink(filepath.Join(filepath.Dir(f), "cwd")); dir == a.dir && len(ids) > 1 && ids[len(ids)-1] == strconv.Itoa(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 func contains(t testing.TB, text, want string) {

@@ -19,6 +19,7 @@ type step struct {
 	job      *job
 	received time.Duration // boottime
 	cg       *cgroup.Step  // nil: no cgroups
+	anchor   *anchor       // nil: no PID namespace
 	io       *stdio
 	script   string        // where its script is; empty: none
 	over     chan struct{} // closed when it has ended and all is told
@@ -151,7 +152,19 @@ func (s *step) start() *failure {
 			return launchFailed(err)
 		}
 	}
+	if k.pidns {
+		a, err := k.newAnchor(k.mark(s.key))
+		if err != nil {
+			return launchFailed(err)
+		}
+		k.mu.Lock()
+		s.anchor = a
+		k.mu.Unlock()
+	}
 	if f := s.fork(); f != nil {
+		if s.anchor != nil && s.cancelled() { // nobody can be born into a namespace that was killed
+			return &failure{cause: wire.CauseCancelled, message: "ended while it was started"}
+		}
 		return f
 	}
 	k.mu.Lock()
@@ -201,6 +214,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	}
 	k.mu.Unlock()
 	empty := s.reapRest()
+	s.anchor.close()
 	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received}
 	s.account(x, f, tasks)
 	if !empty {

@@ -344,7 +344,7 @@ func upgradeStory(t *testing.T, a *agent) {
 		t.Errorf("%+v %q", x, out)
 	}
 	child, _ := strconv.Atoi(strings.TrimSpace(a.read("child")))
-	if child == 0 || alive(child) {
+	if child == 0 || a.alive(child) {
 		t.Errorf("child %d outlived its job", child)
 	}
 	if _, err := os.Stat(filepath.Join(a.dir, "bireme-2.0")); !os.IsNotExist(err) {

@@ -191,14 +191,14 @@ func lostKeeper(t *testing.T, a *agent) {
 		t.Fatalf("pids %v", pids)
 	}
 	a.kill()
-	if !alive(pids[1]) {
+	if !a.alive(pids[1]) {
 		t.Fatal("a dead keeper takes nobody along")
 	}
 	a.start()
 	if len(a.hello.Ended) != 1 || a.hello.Ended[0].Cause != wire.CauseKeeperLost || a.hello.Ended[0].Elapsed <= 0 {
 		t.Fatalf("%+v", a.hello.Ended)
 	}
-	a.until("processes are gone", func() bool { return !alive(pids[0]) && !alive(pids[1]) && !alive(pids[2]) })
+	a.until("processes are gone", func() bool { return !alive(pids[0]) && !a.alive(pids[1]) && !a.alive(pids[2]) })
 	if _, err := os.Stat(filepath.Join(a.dir, "bireme-1.0")); !os.IsNotExist(err) {
 		t.Errorf("temporary directory is left: %v", err)
 	}
@@ -221,7 +221,7 @@ func killsDaemons(t *testing.T, a *agent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alive(pid) {
+	if a.alive(pid) {
 		t.Errorf("daemon %d outlived its job", pid)
 	}
 }

@@ -48,7 +48,8 @@ type savedJob struct {
 type savedStep struct {
 	Launch   *wire.Launch  `json:"launch"`
 	PIDs     []int         `json:"pids,omitempty"`
-	Place    int           `json:"place"` // index of its cgroup in the job's
+	Place    int           `json:"place"`            // index of its cgroup in the job's
+	Anchor   int           `json:"anchor,omitempty"` // first process of its namespace
 	Script   string        `json:"script,omitempty"`
 	Received time.Duration `json:"received"`
 	Begun    time.Duration `json:"begun"`
@@ -188,6 +189,9 @@ func (k *Keeper) save() (*saved, []int, error) {
 		if s.cg != nil {
 			ss.Place = s.cg.Index()
 		}
+		if s.anchor != nil {
+			ss.Anchor = s.anchor.pid
+		}
 		if s.io != nil {
 			ss.Log, ss.Out, ss.Err = s.io.log, s.io.out.save(), s.io.err.save()
 			for _, fd := range []int{ss.Out.FD, ss.Err.FD} {
@@ -326,6 +330,11 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 		s.cg = p[ss.Place]
 	}
 	s.job.steps[s] = struct{}{}
+	if ss.Anchor != 0 {
+		s.anchor = k.anchorOf()
+		s.anchor.pid = ss.Anchor
+		k.reaper.children[ss.Anchor] = &s.anchor.child
+	}
 	for i, pid := range ss.PIDs {
 		c := s.child(i)
 		c.pid = pid
