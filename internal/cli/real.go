@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -14,7 +15,9 @@ func Real(version string, links []string) *App {
 	return &App{
 		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
 		Connect: func() (*client.Client, error) {
-			c, err := client.FromEnv()
+			c, err := client.FromEnv(client.WithNotice(func(err error, left time.Duration) {
+				fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
+			}))
 			if err != nil {
 				return nil, usagef("%s", err.Error()) // a setting is wrong: BIREME_SERVER, the config file, …
 			}

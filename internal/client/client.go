@@ -31,6 +31,8 @@ type Client struct {
 	ends    []*endpoint
 	current atomic.Int32 // index of the endpoint that answered last
 	sleep   func(ctx context.Context, d time.Duration) error
+	notice  func(err error, left time.Duration)
+	told    atomic.Bool
 }
 
 // Option changes a Client while it is made.
@@ -42,6 +44,14 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.set.Timeou
 // WithSleep replaces the wait between two tries; tests use it to stay fast.
 func WithSleep(f func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = f }
+}
+
+// patience is how long a call is tried again before anybody is told.
+const patience = time.Second
+
+// WithNotice has f called, once, when a call is not answered at first and will be tried again for some time yet.
+func WithNotice(f func(err error, left time.Duration)) Option {
+	return func(c *Client) { c.notice = f }
 }
 
 // New makes a client for the given settings. It opens no connection.
@@ -146,6 +156,7 @@ func (c *Client) end() *endpoint { return c.ends[int(c.current.Load())%len(c.end
 // tried before the first wait.
 func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) {
 	deadline := time.Now().Add(c.set.Timeout)
+	var waited time.Duration
 	var body []byte
 	var last error
 	for try := 0; ; try++ {
@@ -203,6 +214,9 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 		wait = max(wait, backoff(try))
 		if time.Now().Add(wait).After(deadline) {
 			return nil, last
+		}
+		if waited += wait; c.notice != nil && waited > patience && c.told.CompareAndSwap(false, true) {
+			c.notice(last, time.Until(deadline).Round(time.Second))
 		}
 		if err := c.sleep(ctx, wait); err != nil {
 			return nil, last

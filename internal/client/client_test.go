@@ -39,6 +39,30 @@ func testClient(t *testing.T, servers ...string) *Client {
 	return c
 }
 
+func TestWaitingIsToldOnce(t *testing.T) {
+	t.Parallel()
+	tries, told := 0, 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if tries++; tries < 20 {
+			fail(w, 503, core.Unavailable)
+			return
+		}
+		json.NewEncoder(w).Encode(Whoami{User: "ann"})
+	}))
+	defer srv.Close()
+	c, err := New(Settings{Servers: []string{srv.URL}, Timeout: time.Hour}, WithSleep(noWait), WithNotice(func(err error, left time.Duration) {
+		if told++; core.CodeOf(err) != core.Unavailable || left <= 0 || tries < 3 {
+			t.Errorf("told %v after %d tries, %v are left", err, tries, left)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Whoami(t.Context()); err != nil || told != 1 {
+		t.Errorf("got %v, told %d times", err, told)
+	}
+}
+
 func TestSubmitIsSentAgainUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	var got []Submit

@@ -50,7 +50,16 @@ func Real(name string) *World {
 	host, _ := os.Hostname()
 	return &World{
 		Name: name, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir, Host: host,
-		Now: time.Now, Client: func() (*client.Client, error) { return client.FromEnv() },
+		Now: time.Now, Client: func() (*client.Client, error) { return client.FromEnv(client.WithNotice(tellWaiting(name))) },
+	}
+}
+
+// tellWaiting tells people, not scripts, why a command does not answer yet.
+func tellWaiting(name string) func(error, time.Duration) {
+	return func(err error, left time.Duration) {
+		if info, serr := os.Stderr.Stat(); serr == nil && info.Mode()&os.ModeCharDevice != 0 {
+			fmt.Fprintf(os.Stderr, "%s: %v; trying again for %v\n", name, err, left)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -135,12 +136,17 @@ func (s *session) unsupported(context.Context, []string) int {
 	return slurm.ExitError
 }
 
+// pingPatience is how long ping waits for an answer.
+const pingPatience = 2 * time.Second
+
 func (s *session) ping(ctx context.Context, _ []string) int {
 	c, err := s.client()
 	if err != nil {
 		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	ctx, stop := context.WithTimeout(ctx, pingPatience) // whoever asks wants to know how it is now
+	defer stop()
 	info, err := c.Cluster(ctx)
 	if err != nil {
 		fmt.Fprintf(s.w.Out, "Slurmctld(primary) at %s is DOWN\n", s.w.Host)
