@@ -224,3 +224,11 @@ func kib(b core.Bytes) string {
 	}
 	return strconv.FormatInt(int64(b/core.KiB), 10) + "K"
 }
+
+// Worse is the one of two exits that counts for a whole: a signal before a code, the higher before the lower.
+func Worse(a, b core.Exit) core.Exit {
+	if b.Signal > a.Signal || b.Signal == a.Signal && b.Code > a.Code {
+		return b
+	}
+	return a
+}

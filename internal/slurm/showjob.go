@@ -18,6 +18,7 @@ type ShowOptions struct {
 	OneLine bool
 	Detail  bool
 	Now     core.Time
+	Derived core.Exit // the worst of the job's numbered steps
 	// Group finds a group's name; nil or "": its number.
 	Group func(gid uint32) string
 }
@@ -53,7 +54,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
 	}
 	if o.Detail {
-		lines = append(lines, "DerivedExitCode=0:0")
+		lines = append(lines, "DerivedExitCode="+exitText(o.Derived))
 	}
 	lines = append(lines, showTimes(j, o)...)
 	lines = append(lines,

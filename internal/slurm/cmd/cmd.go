@@ -207,6 +207,12 @@ func (w *World) PrintVersion() int {
 	return 0
 }
 
+// NoYAML refuses --yaml: a listing that a program reads must not come in another form.
+func (w *World) NoYAML() int {
+	w.Errorf("--yaml is not supported; --json is")
+	return slurm.ExitError
+}
+
 // maxHosts bounds the hosts one expression may name.
 const maxHosts = 1 << 18
 

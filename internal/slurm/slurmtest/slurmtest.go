@@ -233,6 +233,11 @@ func (c *Cluster) one(w http.ResponseWriter, id string) {
 		refuse(w, core.Errorf(core.NotFound, "there is no job %s", id).Because("invalid_job_id"))
 		return
 	}
+	for _, s := range c.Steps {
+		if slices.ContainsFunc(list.Jobs, func(j client.Job) bool { return j.ID == s.Job }) {
+			list.Steps = append(list.Steps, s)
+		}
+	}
 	answer(w, list)
 }
 

@@ -69,6 +69,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case f.Has("version"):
 		return w.PrintVersion()
+	case f.Has("yaml"):
+		return w.NoYAML()
 	case f.Has("helpformat"):
 		listFields(w)
 		return 0
@@ -287,8 +289,8 @@ func task(j *client.Job) int64 {
 func derived(steps []slurm.StepRow) core.Exit {
 	var best core.Exit
 	for i := range steps {
-		if s := steps[i].Step; s != nil && (s.Exit.Signal > best.Signal || s.Exit.Signal == best.Signal && s.Exit.Code > best.Code) {
-			best = s.Exit
+		if s := steps[i].Step; s != nil {
+			best = slurm.Worse(best, s.Exit)
 		}
 	}
 	return best

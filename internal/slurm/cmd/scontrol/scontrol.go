@@ -4,7 +4,9 @@ package scontrol
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ import (
 
 const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
 	"    Commands: show ENTITY [ID], update KEY=VALUE..., hold|release|requeue|suspend|resume JOBS,\n" +
-	"              write batch_script JOB [FILE|-], ping, version, exit\n" +
+	"              wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
 	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, step\n" +
 	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
 
@@ -71,6 +73,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("help"), f.Has("usage"):
 		fmt.Fprint(w.Out, usage)
 		return 0
+	case f.Has("yaml"):
+		return w.NoYAML()
 	}
 	s := &session{
 		w: w, json: f.Has("json"), quiet: f.Has("quiet"),
@@ -268,19 +272,43 @@ func skipWord(args []string, word string) []string {
 	return args
 }
 
-// waitJob returns when a job has its nodes: at once for a running job.
+var errChanged = errors.New("something changed")
+
+// waitJob returns when a job has its nodes: at once for a job that runs, as an error for one that has ended.
 func (s *session) waitJob(ctx context.Context, args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(s.w.Err, "one argument is needed for keyword:wait_job")
+		return slurm.ExitError
+	}
 	c, err := s.client()
-	if err != nil || len(args) == 0 {
-		return slurm.ExitError
-	}
-	list, err := c.Job(ctx, args[0])
 	if err != nil {
-		return s.w.LoadFailed("slurm_load_jobs error", err)
-	}
-	if len(list.Jobs) > 0 && list.Jobs[0].State.Final() {
-		fmt.Fprintf(s.w.Err, "Job %s has already finished\n", args[0])
+		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	return 0
+	for {
+		list, err := c.Job(ctx, args[0])
+		if err != nil {
+			return s.w.LoadFailed("slurm_load_jobs error", err)
+		}
+		waits := func(j client.Job) bool { return j.State == core.Pending }
+		if slices.ContainsFunc(list.Jobs, func(j client.Job) bool { return !waits(j) && !j.State.Final() }) {
+			return 0
+		}
+		if !slices.ContainsFunc(list.Jobs, waits) {
+			fmt.Fprintf(s.w.Err, "Job %s has already finished\n", args[0])
+			return slurm.ExitError
+		}
+		err = c.Watch(ctx, list.Seq, func(e *core.Event) error {
+			if slices.ContainsFunc(list.Jobs, func(j client.Job) bool { return j.ID == e.Job || j.Array != nil }) {
+				return errChanged
+			}
+			return nil
+		})
+		switch code := core.CodeOf(err); {
+		case ctx.Err() != nil:
+			return slurm.ExitError
+		case err != nil && !errors.Is(err, errChanged) && code != core.Gone && code != core.Unavailable:
+			return s.w.LoadFailed("slurm_load_jobs error", err)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package scontrol
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -198,5 +200,52 @@ func TestConfig(t *testing.T) {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("%q is not in\n%s", want, got.Out)
 		}
+	}
+}
+
+// wait_job comes back when the job runs, not before, and says so when there is nothing to wait for.
+func TestWaitJob(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	watched := 0
+	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/watch" {
+			return false
+		}
+		watched++
+		for i := range c.Jobs {
+			if c.Jobs[i].ID == 13 && watched == 2 { // the first news is of something else about it
+				c.Jobs[i].State = core.Running
+			}
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: %d\nevent: job.updated\ndata: {\"seq\":%d,\"kind\":\"job.updated\",\"job\":13}\n\n", watched, watched)
+		return true
+	}
+	c.Start(t)
+	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "13"}); got.Code != 0 || watched != 2 {
+		t.Errorf("%+v after %d events", got, watched)
+	}
+	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "1"}); got.Code != 0 || watched != 2 {
+		t.Errorf("a job that runs: %+v", got)
+	}
+	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "78"}); got.Code != 1 || !strings.Contains(got.Err, "already finished") {
+		t.Errorf("a job that has ended: %+v", got)
+	}
+	if got := c.Run(t, "scontrol", Run, []string{"wait_job"}); got.Code != 1 {
+		t.Errorf("no job: %+v", got)
+	}
+}
+
+func TestDerivedExitCode(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	c.Steps = append(c.Steps, core.Step{Job: 82, ID: 0, Exit: core.Exit{Code: 4}}, core.Step{Job: 82, ID: 1, Exit: core.Exit{Code: 2}})
+	got := c.Start(t).Run(t, "scontrol", Run, []string{"-d", "show", "job", "82"})
+	if !strings.Contains(got.Out, "DerivedExitCode=4:0") {
+		t.Errorf("%+v", got)
+	}
+	if got := c.Run(t, "scontrol", Run, []string{"--yaml", "show", "job", "82"}); got.Code != 1 || !strings.Contains(got.Err, "--yaml is not supported") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -115,7 +115,12 @@ func (s *session) showJobs(ctx context.Context, args []string) int {
 	if len(list.Jobs) == 0 {
 		fmt.Fprintln(out, "No jobs in the system")
 	}
+	derived := map[core.JobID]core.Exit{}
+	for i := range list.Steps {
+		derived[list.Steps[i].Job] = slurm.Worse(derived[list.Steps[i].Job], list.Steps[i].Exit)
+	}
 	for i := range list.Jobs {
+		s.show.Derived = derived[list.Jobs[i].ID]
 		out.WriteString(slurm.ShowJob(&list.Jobs[i], s.show))
 	}
 	return 0

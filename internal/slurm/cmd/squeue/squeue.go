@@ -67,6 +67,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case f.Has("version"):
 		return w.PrintVersion()
+	case f.Has("yaml"):
+		return w.NoYAML()
 	case f.Has("help"):
 		return w.PrintHelp(usage, parser)
 	case f.Has("usage"):
