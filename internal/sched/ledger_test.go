@@ -92,3 +92,24 @@ func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 		t.Fatal("one and two units are not three, each given once")
 	}
 }
+
+// TestNodesWithoutTheDisk: temporary disk is a filter, and part of the key that verdicts are kept by.
+func TestNodesWithoutTheDisk(t *testing.T) {
+	t.Parallel()
+	l := NewLedger()
+	n := coretest.Node("n1").CPUs(4).Mem(8 * core.GiB).Build()
+	n.Hardware.TmpDisk = 10 * core.GiB
+	l.SetNode(n)
+	none := func(string) map[core.NodeName]bool { return nil }
+	small, large := coretest.Job().Spec(), coretest.Job().Spec()
+	small.Extra, large.Extra = &core.Extra{TmpDisk: 10 * core.GiB}, &core.Extra{TmpDisk: 11 * core.GiB}
+	if KeyOf(small) == KeyOf(large) {
+		t.Error("requests for different disks have one key")
+	}
+	if f := l.CanEver(small, nil, none); f != nil {
+		t.Errorf("what is there is refused: %+v", f)
+	}
+	if f := l.CanEver(large, nil, none); f == nil || f.CPUs {
+		t.Errorf("more than there is: %+v", f)
+	}
+}

@@ -24,6 +24,7 @@ type need struct {
 	gres               []core.Gres // typed ones first, each kind once
 	must, not          map[core.NodeName]bool
 	features           []string
+	tmpDisk            core.Bytes // that each node must have; it is not shared out
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
@@ -45,7 +46,7 @@ func KeyOf(s *core.Spec) Key {
 	sh := &s.Shape
 	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
 	x := s.Extra
-	if len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "") {
+	if len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0) {
 		return k
 	}
 	b := make([]byte, 0, 64)
@@ -57,6 +58,7 @@ func KeyOf(s *core.Spec) Key {
 		b = append(append(b, '|'), x.NodeList...)
 		b = append(append(b, '|'), x.Exclude...)
 		b = append(append(b, '|'), x.Constraint...)
+		b = strconv.AppendInt(append(b, '|'), int64(x.TmpDisk), 10)
 	}
 	k.rest = string(b)
 	return k
@@ -79,7 +81,7 @@ func needOf(s *core.Spec, names Names) need {
 		}
 	}
 	if x := s.Extra; x != nil {
-		n.must, n.not = names(x.NodeList), names(x.Exclude)
+		n.must, n.not, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
 		if x.Constraint != "" {
 			n.features = splitFeatures(x.Constraint)
 		}
@@ -204,6 +206,9 @@ func (n *need) String() string {
 	}
 	for _, f := range n.features {
 		t += ", feature " + f
+	}
+	if n.tmpDisk > 0 {
+		t += fmt.Sprintf(", %d MiB of temporary disk", n.tmpDisk/core.MiB)
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,7 +25,7 @@ type look struct {
 
 // suits tells whether a job may be on a node at all.
 func (n *need) suits(a *account, at look) bool {
-	return (at.any || a.node.Usable()) && !n.not[a.node.Name] && (len(n.features) == 0 || hasFeatures(a.node, n.features))
+	return (at.any || a.node.Usable()) && !n.not[a.node.Name] && a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
 }
 
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
@@ -216,6 +217,10 @@ func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *
 		return nil
 	}
 	f := &Fault{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " + biggest(nodes)}
+	if n.tmpDisk > 0 && len(nodes) > 0 {
+		most := slices.MaxFunc(nodes, func(a, b *account) int { return cmp.Compare(a.node.Hardware.TmpDisk, b.node.Hardware.TmpDisk) })
+		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.node.Hardware.TmpDisk/core.MiB)
+	}
 	light := *n
 	light.memNode, light.memCPU = 0, 0
 	if light.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil { // it is the memory alone
