@@ -146,15 +146,14 @@ func (o *applyOptions) read() (name string, src []byte, err error) {
 		}
 	}
 	f, err := os.Open(name)
-	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			return "", nil, usagef("apply: -f %s: %s", name, pe.Err)
-		}
-		return "", nil, err
+	if err == nil {
+		defer f.Close()
+		src, err = io.ReadAll(io.LimitReader(f, dstack.MaxSize+1))
 	}
-	defer f.Close()
-	src, err = io.ReadAll(io.LimitReader(f, dstack.MaxSize+1))
+	var pe *fs.PathError
+	if errors.As(err, &pe) { // not there, not readable, a directory
+		return "", nil, usagef("apply: -f %s: %s", name, pe.Err)
+	}
 	return name, src, err
 }
 
