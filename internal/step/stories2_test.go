@@ -386,8 +386,12 @@ func descriptorStory(t *testing.T, a *agent) {
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &old, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.conn.Close()
-	a.connect()
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := conn.Next(); err != nil || f.Type != wire.TypeKeeperHello {
+		t.Errorf("served again: message %d, %v", f.Type, err)
+	}
 }
 
 // cpuTicks is the processor time of a process so far.
