@@ -111,7 +111,8 @@ func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R],
 			}
 		}
 		if c.Field == nil {
-			return nil, fmt.Errorf("Invalid job format specification: %s", name) //nolint:staticcheck // Slurm's own text
+			//lint:ignore ST1005 Slurm's own text
+			return nil, fmt.Errorf("Invalid job format specification: %s", name)
 		}
 		cols = append(cols, c)
 	}

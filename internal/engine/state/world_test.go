@@ -231,9 +231,7 @@ func (w *world) image() *Image {
 			img.Steps = append(img.Steps, d.steps[k])
 		}
 	}
-	for _, n := range slices.SortedFunc(maps.Values(d.nodes), func(a, b *core.Node) int { return int(a.ID - b.ID) }) {
-		img.Nodes = append(img.Nodes, n)
-	}
+	img.Nodes = slices.SortedFunc(maps.Values(d.nodes), func(a, b *core.Node) int { return int(a.ID - b.ID) })
 	for _, n := range slices.Sorted(maps.Keys(d.users)) {
 		img.Users = append(img.Users, d.users[n])
 	}

@@ -57,7 +57,6 @@ type query struct {
 	stepIDs map[string][]string // steps asked for by job; a job without is shown whole
 	qos     []string
 	cols    []slurm.AcctColumn
-	cluster string
 }
 
 // Run is the command.
