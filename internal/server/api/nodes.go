@@ -114,9 +114,13 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	out.State = nodeState(n, out.AllocCPUs, v.completing[n.Name])
 	var warn []string
-	switch n.Host.Containment {
-	case "weak", "pidns":
-		warn = append(warn, "containment is weak ("+n.Host.Containment+"): no cgroups")
+	switch kind, lacks, _ := strings.Cut(n.Host.Containment, " without "); {
+	case kind == "weak":
+		warn = append(warn, "containment is weak: no cgroups; a hostile job may leave processes behind, and no limit is held")
+	case kind == "pidns":
+		warn = append(warn, "no cgroups: jobs are kept together by PID namespaces, but no limit is held")
+	case lacks != "":
+		warn = append(warn, "its cgroups hold no limits on "+lacks)
 	}
 	if live.Skew.Abs() > maxSkew {
 		warn = append(warn, fmt.Sprintf("its clock is off by %s", live.Skew.Round(time.Second)))
