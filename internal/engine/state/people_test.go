@@ -14,10 +14,18 @@ func TestWhoMay(t *testing.T) {
 	alice, bob := core.Identity{User: "alice", UID: 1000}, core.Identity{User: "bob", UID: 1001}
 	project := func(members ...core.Member) *core.Project { return &core.Project{Name: "p", Members: members} }
 	member := func(u core.UserName, r core.Role) core.Member { return core.Member{User: u, Role: r} }
+	run := func(by core.Identity, in core.ProjectName, strict bool) *Submit {
+		spec := coretest.Job().Set(func(s *core.Spec) { s.User, s.UID, s.Project, s.Hold = by.User, by.UID, in, true }).Spec()
+		return &Submit{By: by, Spec: spec, Strict: strict}
+	}
 	for name, tc := range map[string]struct {
 		in   Input
 		want core.Code
 	}{
+		"bob runs in his project":         {run(bob, "p", true), ""},
+		"bob runs in another's":           {run(bob, "own", true), core.Denied},
+		"bob runs in none":                {run(bob, "q", true), core.NotFound},
+		"bob names any account":           {run(bob, "q", false), ""},
 		"root adds a user":                {&PutUser{By: root, User: &core.User{Name: "carol"}}, ""},
 		"alice adds a user":               {&PutUser{By: alice, User: &core.User{Name: "carol"}}, core.Denied},
 		"a user that is there":            {&PutUser{By: root, User: &core.User{Name: "bob"}, New: true}, core.Conflict},
@@ -56,11 +64,14 @@ func TestWhoMay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, Config{})
+			node := coretest.Node("n1").Build()
+			w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
 			for i, n := range []string{"alice", "bob"} {
 				w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: n})
 			}
 			w.must(&PutUser{By: root, User: &core.User{Name: "bob.2001"}})
 			w.must(&PutProject{By: root, Project: project(member("alice", core.RoleManager), member("bob", core.RoleUser))})
+			w.must(&PutProject{By: root, Project: &core.Project{Name: "own", Members: []core.Member{member("alice", core.RoleUser)}}})
 			for i, tok := range []core.Token{
 				{ID: "bobs", Kind: "user", User: "bob"}, {ID: "join", Kind: "join"}, {ID: "join-n2", Kind: "join", Node: "n2"},
 				{ID: "used", Kind: "join", Used: epoch}, {ID: "revoked", Kind: "join", Revoked: true}, {ID: "expired", Kind: "join", Expires: epoch - 1},

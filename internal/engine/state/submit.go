@@ -126,8 +126,8 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 	if spec.Project == "" {
 		spec.Project = s.cfg.DefaultProject
 	}
-	if s.cfg.EnforceAccounts && s.view.Role(spec.User, spec.Project) == core.RoleNone {
-		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
+	if err := s.admitProject(in, spec); err != nil {
+		return err
 	}
 	if spec.Partition == "" {
 		spec.Partition = s.defaultPartition()
@@ -148,6 +148,24 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 		spec.Nice = 0 // as Slurm: only administrators may go up
 	}
 	return s.admitShape(in, spec)
+}
+
+// admitProject checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
+// project that is there and that they are in.
+func (s *State) admitProject(in *Submit, spec *core.Spec) error {
+	if !s.cfg.EnforceAccounts && !in.Strict || s.view.Role(spec.User, spec.Project) != core.RoleNone {
+		return nil
+	}
+	_, known := s.view.projects[spec.Project]
+	switch {
+	case s.cfg.EnforceAccounts:
+		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
+	case !known:
+		return core.Errorf(core.NotFound, "there is no project %q", spec.Project).Because("invalid_account")
+	case !in.By.Admin:
+		return core.Errorf(core.Denied, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")
+	}
+	return nil
 }
 
 func (s *State) defaultPartition() core.PartitionName {
