@@ -62,7 +62,7 @@ func TestSyntaxErrorNamesTheLine(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("x.yml", []byte("cluster: a\n  b: c\n"))
 	var e *core.Error
-	if !errors.As(err, &e) || len(e.Faults) != 1 || !strings.Contains(e.Faults[0].Message, "line 2") {
+	if !errors.As(err, &e) || len(e.Faults) != 1 || e.Faults[0].Path != "line 2" {
 		t.Fatalf("got %+v", err)
 	}
 }

@@ -81,7 +81,11 @@ func (d *decoder) yaml(text []byte, c *Config) {
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.fault("", 0, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			where, what, ok := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ")
+			if !ok {
+				where, what = "YAML", where
+			}
+			d.fault(where, 0, "%s", what)
 		}
 		return
 	}
