@@ -136,6 +136,9 @@ func ErrorPreface(err error, s *core.Spec) []string {
 		return nil
 	}
 	var lines []string
+	if e.Code == core.Denied { // Slurm's text does not tell what is denied
+		lines = append(lines, e.Message)
+	}
 	for _, f := range e.Faults {
 		line := f.Message
 		if f.Path != "" {

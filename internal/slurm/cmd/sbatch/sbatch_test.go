@@ -77,6 +77,15 @@ func TestAgainstRecordings(t *testing.T) {
 	}
 }
 
+func TestWhatIsDeniedIsTold(t *testing.T) {
+	t.Parallel()
+	c := &slurmtest.Cluster{Refuse: &core.Error{Code: core.Denied, Reason: "access_denied", Message: "user ann is disabled"}}
+	got := c.Start(t).Run(t, "sbatch", Run, []string{"--wrap=true"})
+	if want := "sbatch: error: user ann is disabled\nsbatch: error: Batch job submission failed: Access/permission denied\n"; got.Err != want || got.Code != 1 {
+		t.Errorf("got %d %q", got.Code, got.Err)
+	}
+}
+
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	want, code := slurmtest.Golden(t, "down-sbatch")
