@@ -87,6 +87,9 @@ func uidName(uid uint32) string {
 
 func nodeNote(n *client.Node) string {
 	var notes []string
+	if n.LoginOnly() {
+		notes = append(notes, "login node: no jobs")
+	}
 	if n.Reason != "" {
 		note := n.Reason
 		if n.ReasonBy != "" {

@@ -77,6 +77,9 @@ func (f NodeFlag) Has(g NodeFlag) bool { return f&g == g }
 // Any tells whether some bit of g is set.
 func (f NodeFlag) Any(g NodeFlag) bool { return f&g != 0 }
 
+// LoginOnly tells whether the node never runs jobs.
+func (n *Node) LoginOnly() bool { return n.Roles == Login }
+
 // Usable tells whether new jobs may start on the node.
 func (n *Node) Usable() bool {
 	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture)

@@ -25,7 +25,7 @@ type look struct {
 
 // suits tells whether a job may be on a node at all.
 func (n *need) suits(a *account, at look) bool {
-	return (at.any || a.node.Usable()) && !n.not[a.node.Name] && a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
+	return (at.any && !a.node.LoginOnly() || a.node.Usable()) && !n.not[a.node.Name] && a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
 }
 
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before

@@ -3,12 +3,21 @@ package slurm
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
+
+// ComputeNodes are the nodes that Slurm's commands know, in order: those that run jobs.
+func ComputeNodes(all []client.Node) []client.Node {
+	out := slices.DeleteFunc(all, func(n client.Node) bool { return n.LoginOnly() })
+	slices.SortFunc(out, func(a, b client.Node) int { return hostlist.Compare(string(a.Name), string(b.Name)) })
+	return out
+}
 
 // nodeState is a node's state taken apart: base and flags as the API writes them (IDLE+DRAIN, DOWN*).
 type nodeState struct {

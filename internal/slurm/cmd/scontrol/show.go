@@ -142,8 +142,7 @@ func (s *session) nodes(ctx context.Context) ([]client.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list.Nodes, func(a, b client.Node) int { return hostlist.Compare(string(a.Name), string(b.Name)) })
-	return list.Nodes, nil
+	return slurm.ComputeNodes(list.Nodes), nil
 }
 
 func (s *session) showNodes(ctx context.Context, args []string) int {

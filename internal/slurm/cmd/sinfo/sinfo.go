@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -147,7 +146,7 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 	if err != nil {
 		return w.LoadFailed("slurm_load_node", err)
 	}
-	slices.SortFunc(list.Nodes, func(a, b client.Node) int { return hostlist.Compare(string(a.Name), string(b.Name)) })
+	list.Nodes = slurm.ComputeNodes(list.Nodes)
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
 	if f.Has("reservation") {

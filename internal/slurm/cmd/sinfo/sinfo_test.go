@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
@@ -25,6 +26,7 @@ func lab() *slurmtest.Cluster {
 		c.Nodes[i].Load = l
 		c.Nodes[i].FreeMem = core.Bytes([]int64{12809, 12760, 12775, 12724, 12789, 12754, 12772, 12758}[i]) * core.MiB
 	}
+	c.Nodes = append(c.Nodes, client.Node{Node: core.Node{Name: "login", Roles: core.Login}, State: "IDLE"}) // Slurm knows of none
 	return c
 }
 
