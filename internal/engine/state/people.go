@@ -120,6 +120,9 @@ func (s *State) putUser(in *PutUser) error {
 	if ok && in.New {
 		return core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
 	}
+	if in.User.Disabled && (in.User.Name == in.By.User || in.User.UID != nil && *in.User.UID == 0) {
+		return core.Errorf(core.Conflict, "%s stays: nobody disables himself or the root of the server's host, who must be able to enable others", in.User.Name).Because("last_administrator")
+	}
 	u := *in.User
 	if ok {
 		u.Created = old.Created
