@@ -140,8 +140,12 @@ func (s *State) putUser(in *PutUser) error {
 	if u.Default == "" {
 		u.Default = s.cfg.DefaultProject
 	}
+	moved := !ok || u.Default != old.Default
+	if _, known := s.view.projects[u.Default]; moved && !known && u.Default != s.cfg.DefaultProject {
+		return core.Errorf(core.Invalid, "there is no project %q", u.Default).Because("invalid_project")
+	}
 	s.storeUser(&u)
-	if !ok {
+	if moved && s.view.Role(u.Name, u.Default) == core.RoleNone { // one's default project is one of one's own
 		s.join(u.Default, u.Name, core.RoleUser)
 	}
 	return nil

@@ -29,6 +29,7 @@ func TestWhoMay(t *testing.T) {
 		"root adds a user":                {&PutUser{By: root, User: &core.User{Name: "carol"}}, ""},
 		"alice adds a user":               {&PutUser{By: alice, User: &core.User{Name: "carol"}}, core.Denied},
 		"root disables alice":             {&PutUser{By: root, User: &core.User{Name: "alice", UID: ptr(uint32(1000)), Disabled: true}}, ""},
+		"a default that is not there":     {&PutUser{By: root, User: &core.User{Name: "carol", Default: "zz"}}, core.Invalid},
 		"root disables himself":           {&PutUser{By: root, User: &core.User{Name: root.User, Disabled: true}}, core.Conflict},
 		"an admin disables uid 0":         {&PutUser{By: core.Identity{User: "alice", UID: 1000, Admin: true}, User: &core.User{Name: "root", UID: ptr(uint32(0)), Disabled: true}}, core.Conflict},
 		"a user that is there":            {&PutUser{By: root, User: &core.User{Name: "bob"}, New: true}, core.Conflict},
