@@ -56,5 +56,11 @@ func Main(name string, args []string) (code int, ok bool) {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	return run(ctx, cmd.Real(name), args), true
+	if code = run(ctx, cmd.Real(name), args); code != 0 && ctx.Err() != nil {
+		code = exitInterrupted
+	}
+	return code, true
 }
+
+// exitInterrupted is what a shell says of a command that Ctrl-C ended, as it ends Slurm's.
+const exitInterrupted = 130
