@@ -90,7 +90,7 @@ func newSim(cfg Config) *sim {
 			Hardware: core.Hardware{CPUs: cpus, Memory: core.GiB}, Host: core.Host{Root: true},
 		})
 	}
-	sc := state.Config{MaxJobs: 1 << 40}
+	sc := state.Config{MaxJobs: 1 << 40, Unkept: true}
 	s := &sim{
 		st:    state.New(sc, img),
 		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Names: state.NewNames()}),
@@ -184,7 +184,6 @@ func (s *sim) step(now int64) (wake int64, err error) {
 			return 0, err
 		}
 	}
-	s.st.Flush()
 	if plan.WakeAt <= at(now) {
 		return never, nil
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -21,6 +22,9 @@ type Config struct {
 	MaxJobs         int   // live jobs, array tasks counted one by one
 	KeyWindow       int   // submit keys remembered in memory
 	MaxRequeues     int32
+	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
+	// tells. No event is written and no record kept for one.
+	Unkept bool
 }
 
 func (c *Config) defaults() {
@@ -265,7 +269,7 @@ func (s *State) putJob(j *core.Job) {
 	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
 		s.out.Jobs[i] = j
-	} else {
+	} else if !s.cfg.Unkept {
 		s.dirty[j.ID] = len(s.out.Jobs)
 		s.out.Jobs = append(s.out.Jobs, j)
 	}
@@ -358,8 +362,19 @@ func ours[K comparable, V any](own *bool, m *map[K]V) {
 // event notes what happened, under the next number.
 func (s *State) event(kind core.EventKind, e core.Event) {
 	s.view.seq++
+	if s.cfg.Unkept {
+		return
+	}
 	e.Seq, e.At, e.Kind = s.view.seq, s.view.now, kind
 	s.out.Events = append(s.out.Events, e)
+}
+
+// told writes what an event tells of a job, if anybody will read it.
+func (s *State) told(write func(*core.Job) json.RawMessage, j *core.Job) json.RawMessage {
+	if s.cfg.Unkept {
+		return nil
+	}
+	return write(j)
 }
 
 func (s *State) remember(key string, id core.JobID, user core.UserName) {

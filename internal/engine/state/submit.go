@@ -58,9 +58,11 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if j.Array != nil {
 		j.Array.Base = j.ID
 	}
-	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
-	s.blob(spec.Script, in.Script)
-	s.blob(spec.Env, in.Env)
+	if !s.cfg.Unkept {
+		s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
+		s.blob(spec.Script, in.Script)
+		s.blob(spec.Env, in.Env)
+	}
 	if in.Run != nil {
 		s.makeRun(in, j.ID)
 	}
@@ -69,14 +71,15 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		s.remember(in.Key, j.ID, spec.User)
 		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
-	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: submitted(spec)})
+	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: s.told(submitted, j)})
 	if j.Needs != nil {
 		s.weigh(j.ID, in.Ended)
 	}
 	return &Submitted{ID: j.ID}, nil
 }
 
-func submitted(spec *core.Spec) json.RawMessage {
+func submitted(j *core.Job) json.RawMessage {
+	spec := j.Spec
 	b := append(make([]byte, 0, 96), `{"name":`...)
 	b = appendJSON(b, spec.Name)
 	b = append(b, `,"partition":`...)
