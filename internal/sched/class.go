@@ -22,6 +22,10 @@ type slot struct {
 	over  bool // its time limit is above the partition's
 	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved bool
+	jobs  int // of it in the partition's queue
+
+	pass   int64     // the pass that last refused it
+	beyond core.Time // jobs that are still there at this moment were refused
 }
 
 // classKey names a class.
@@ -135,9 +139,9 @@ func (p *Planner) reassess() {
 			switch s := &w.class.slots[i]; {
 			case !s.moved:
 			case s.why == nil:
-				s.part.queue.insert(entryOf(w.job, s))
+				p.enqueue(s, w.job)
 			default:
-				s.part.queue.remove(entryOf(w.job, s))
+				p.dequeue(s, w.job)
 			}
 		}
 	}

@@ -6,12 +6,15 @@ import (
 
 // Pass plans at now.
 func (p *Planner) Pass(now core.Time) *Plan {
-	plan := &Plan{Now: now, keyOf: p.keyOf, heads: map[core.PartitionName]core.JobID{}}
+	plan := &Plan{Now: now, keyOf: p.key}
 	p.ripen(now, plan)
+	p.passes++
 	ps := pass{p: p, plan: plan}
 	ps.run()
+	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
-		p.release(ps.taken[i])
+		p.ends.remove(ps.taken[i])
+		p.release(ps.taken[i].h)
 	}
 	plan.verdicts = p.verdictsNow()
 	return plan
@@ -37,45 +40,91 @@ func (p *Planner) ripen(now core.Time, plan *Plan) {
 
 // pass is one walk through the queues.
 type pass struct {
-	p     *Planner
-	plan  *Plan
-	taken []holding
+	p        *Planner
+	plan     *Plan
+	taken    []ending
+	reserved []reservation
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
 }
 
+// lane is a partition's queue in a pass.
+type lane struct {
+	part    *partition
+	at      cursor
+	blocked bool // its first job that cannot start has been met
+	closed  bool
+}
+
 func (ps *pass) run() {
-	cursors := make([]cursor, len(ps.p.parts))
-	open := make([]bool, len(ps.p.parts))
-	for i, part := range ps.p.parts {
-		cursors[i] = cursor{q: &part.queue}
-		open[i] = true
+	rule := ps.p.cfg.Rule
+	lanes := ps.p.lanes[:0]
+	for _, part := range ps.p.parts {
+		part.dead = 0
+		lanes = append(lanes, lane{part: part, at: cursor{q: &part.queue}})
 	}
+	ps.p.lanes = lanes
+	ps.walk(lanes)
+	if rule != RuleEASYSJBF {
+		return
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		l.at, l.closed = cursor{q: &l.part.short}, !l.blocked
+	}
+	ps.walk(lanes)
+}
+
+// walk tries the jobs of all open lanes in order.
+func (ps *pass) walk(lanes []lane) {
 	for {
-		best := -1
+		var best *lane
 		var head *entry
-		for i := range cursors {
-			if !open[i] {
+		for i := range lanes {
+			l := &lanes[i]
+			if l.closed {
 				continue
 			}
-			e := cursors[i].head()
+			e := l.at.head()
 			if e == nil {
-				open[i] = false
+				l.closed = true
 				continue
 			}
-			if best < 0 || higher(ps.p.parts[i], e, ps.p.parts[best], head) {
-				best, head = i, e
+			if best == nil || higher(l.part, e, best.part, head) {
+				best, head = l, e
 			}
 		}
-		if best < 0 {
+		if best == nil {
 			return
 		}
-		if ps.try(head.slot, head.job) {
-			cursors[best].next()
-		} else {
-			ps.plan.heads[ps.p.parts[best].Name] = head.job.ID
-			open[best] = false
+		if !ps.try(head.slot, head.job) {
+			ps.wait(best, head)
 		}
+		best.at.next()
+	}
+}
+
+// wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
+// they do not delay it.
+func (ps *pass) wait(l *lane, e *entry) {
+	if !l.blocked {
+		l.blocked = true
+		if ps.plan.heads == nil {
+			ps.plan.heads = map[core.PartitionName]core.JobID{}
+		}
+		ps.plan.heads[l.part.Name] = e.job.ID
+		switch ps.p.cfg.Rule {
+		case RuleFCFS:
+			l.closed = true
+		case RuleEASYSJBF:
+			l.closed = true
+			ps.reserve(e.slot, e.job)
+		default:
+			ps.reserve(e.slot, e.job)
+		}
+	}
+	if l.part.dead >= l.part.live { // no class in the queue can start anything any more
+		l.closed = true
 	}
 }
 
@@ -123,28 +172,58 @@ func (ps *pass) throttled(j *core.Job) bool {
 	return true
 }
 
+// place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it is
+// not looked at again for: resources only get fewer while the pass goes on, and a longer job is in the way of more.
 func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
-	picks := s.need.choose(look{nodes: ps.p.accounts(s.part)}, ps.p.buf)
-	if picks == nil {
+	p := ps.p
+	end := after(ps.plan.Now, length(j.Spec))
+	if s.pass == p.passes && hits(s.beyond, end) {
 		return false
 	}
-	ps.p.buf = picks
-	h := holding{alloc: s.need.alloc(s.part.Name, picks), exclusive: s.need.exclusive}
+	at := look{nodes: p.accounts(s.part), end: end, tmp: &p.tmp}
+	picks := s.need.choose(at, p.buf)
+	if picks == nil {
+		ps.refuse(s, end)
+		return false
+	}
+	p.buf = picks
+	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), exclusive: s.need.exclusive}
 	for i := range h.alloc.Nodes {
-		ok := ps.p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
+		ok := p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
 	}
+	ps.outlasts(h, end)
 	if j.Array != nil {
 		h.base = j.Array.Base
-		ps.p.running[h.base]++
+		p.running[h.base]++
 	}
-	if len(ps.p.parts) > 1 {
+	if len(p.parts) > 1 || p.cfg.Rule == RuleEASYSJBF {
 		if ps.placed == nil {
 			ps.placed = map[core.JobID]int{}
 		}
 		ps.placed[j.ID]++
+		if !j.IsArray() {
+			ps.redeem(j.ID)
+		}
 	}
-	ps.taken = append(ps.taken, h)
+	e := ending{at: end, id: j.ID, task: task + 1, h: h}
+	p.ends.insert(e)
+	ps.taken = append(ps.taken, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc})
 	return true
+}
+
+// refuse notes that no job of a class can start that is still there at the last reservation that was in the way of this
+// one; without any, none can.
+func (ps *pass) refuse(s *slot, end core.Time) {
+	beyond := core.Time(0)
+	for i := range ps.reserved {
+		if r := &ps.reserved[i]; r.nodes != nil && hits(r.at, end) {
+			beyond = max(beyond, r.at)
+		}
+	}
+	s.pass, s.beyond = ps.p.passes, beyond
+	if beyond == 0 {
+		s.part.dead++
+	}
 }
