@@ -1,25 +1,29 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched"
 )
 
-// Rule is how a simulation schedules, by name.
-type Rule string
+// Rule is how a simulation schedules.
+type Rule = sched.Rule
 
-var rules = []string{"fcfs"}
-
-// Rules lists the names there are, the default first.
-func Rules() []string { return rules }
+// Rules lists the names of the rules, the default first.
+func Rules() []string {
+	var names []string
+	for _, r := range []Rule{sched.RuleEASY, sched.RuleFCFS, sched.RuleEASYSJBF, sched.RuleSJFEASY} {
+		names = append(names, r.String())
+	}
+	return names
+}
 
 // ParseRule finds a rule by its name.
 func ParseRule(name string) (Rule, error) {
-	for _, r := range rules {
-		if r == name {
-			return Rule(r), nil
-		}
+	if r, ok := sched.ParseRule(name); ok && slices.Contains(Rules(), name) {
+		return r, nil
 	}
-	return "", core.Errorf(core.Invalid, "there is no rule %q; there are: %s", name, strings.Join(rules, ", "))
+	return 0, core.Errorf(core.Invalid, "there is no rule %q; there are: %s", name, strings.Join(Rules(), ", "))
 }

@@ -93,7 +93,7 @@ func newSim(cfg Config) *sim {
 	sc := state.Config{MaxJobs: 1 << 40, Unkept: true}
 	s := &sim{
 		st:    state.New(sc, img),
-		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Names: state.NewNames()}),
+		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Names: state.NewNames(), Rule: cfg.Rule}),
 		nodes: img.Nodes,
 		by:    core.Identity{User: user, UID: uid},
 	}
