@@ -58,6 +58,10 @@ type lane struct {
 
 func (ps *pass) run() {
 	rule := ps.p.cfg.Rule
+	if ps.p.tabled() {
+		ps.conservative(ps.p.parts[0])
+		return
+	}
 	lanes := ps.p.lanes[:0]
 	for _, part := range ps.p.parts {
 		part.dead = 0
@@ -122,6 +126,12 @@ func (ps *pass) wait(l *lane, e *entry) {
 		default:
 			ps.reserve(e.slot, e.job)
 		}
+	}
+	if ps.p.cfg.Rule == RuleConservative {
+		if ps.plan.expected == nil || ps.plan.expected[e.job.ID] == 0 {
+			ps.reserve(e.slot, e.job)
+		}
+		return
 	}
 	if l.part.dead >= l.part.live { // no class in the queue can start anything any more
 		l.closed = true

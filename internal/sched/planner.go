@@ -38,6 +38,8 @@ type Planner struct {
 	stale    bool
 	key      func(*core.Spec) classKey
 
+	table *timetable // of RuleConservative
+
 	passes, sweeps int64
 	buf            []pick
 	tmp            balance
@@ -77,6 +79,9 @@ func New(cfg Config) *Planner {
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
 	p.key = p.keyOf
+	if cfg.Rule == RuleConservative {
+		p.table = &timetable{jobs: map[core.JobID]*booking{}}
+	}
 	for _, c := range cfg.Partitions {
 		part := &partition{Partition: c, nodes: PartitionNodes(&c, cfg.Names)}
 		p.parts = append(p.parts, part)
