@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,8 @@ func (a *App) simulate(ctx context.Context, o *simulation) error {
 	if o.procs < 0 {
 		return usagef("simulate: --procs is %d; a machine has at least one", o.procs)
 	}
+	// What lives is a few megabytes, however long the trace, and what dies is much: let some of it gather.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var out *simulated
 	err = a.withCSV(o.csv, func(emit func(*sim.Row) error, reset func() error) error {
 		var err error

@@ -55,6 +55,7 @@ type ordered[E any] interface {
 type list[E any, P ordered[E]] struct {
 	chunks [][]E
 	len    int
+	spare  []E // a chunk that became empty: short queues come and go all the time
 }
 
 const chunkMax = 256
@@ -89,7 +90,10 @@ func (q *list[E, P]) insert(e E) {
 			q.chunks[c-1] = append(q.chunks[c-1], e)
 			return
 		}
-		q.chunks = append(q.chunks, append(make([]E, 0, 64), e))
+		if q.spare == nil {
+			q.spare = make([]E, 0, 64)
+		}
+		q.chunks, q.spare = append(q.chunks, append(q.spare, e)), nil
 		return
 	}
 	q.chunks[c] = slices.Insert(q.chunks[c], at, e)
@@ -108,6 +112,7 @@ func (q *list[E, P]) remove(e E) {
 	q.len--
 	q.chunks[c] = slices.Delete(q.chunks[c], at, at+1)
 	if len(q.chunks[c]) == 0 {
+		q.spare = q.chunks[c]
 		q.chunks = slices.Delete(q.chunks, c, c+1)
 	}
 }

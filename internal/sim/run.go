@@ -41,6 +41,12 @@ func at(second int64) core.Time { return epoch + core.Time(second)*1_000_000 }
 // user is who submits: a first cut knows one.
 const user core.UserName = "trace"
 
+// ask is what tells two requests apart.
+type ask struct{ procs, estimate int64 }
+
+// maxSpecs bounds the specs that are kept to be shared.
+const maxSpecs = 4096
+
 // sim is a simulation under way.
 type sim struct {
 	st    *state.State
@@ -48,6 +54,7 @@ type sim struct {
 	ends  ends
 	rows  rows
 	nodes []*core.Node
+	specs map[ask]*core.Spec
 	tally tally
 	emit  func(*Row) error
 	by    core.Identity
@@ -95,6 +102,7 @@ func newSim(cfg Config) *sim {
 		st:    state.New(sc, img),
 		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Names: state.NewNames(), Rule: cfg.Rule}),
 		nodes: img.Nodes,
+		specs: map[ask]*core.Spec{},
 		by:    core.Identity{User: user, UID: uid},
 	}
 	s.plan.Apply(s.st.All())
@@ -153,19 +161,32 @@ func pull(src Source) (j *Job, more bool, err error) {
 
 // submit is a user's sbatch.
 func (s *sim) submit(j *Job) error {
-	spec := &core.Spec{Name: "job", User: user, UID: s.by.UID, TimeLimit: core.Seconds(j.Estimate)}
-	if len(s.nodes) == 1 { // its CPUs are in one place: one task has them all
-		spec.Shape = core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(j.Procs)}
-	} else {
-		spec.Shape = core.Shape{Tasks: int32(j.Procs), CPUsPerTask: 1}
-	}
-	reply, err := s.st.Apply(&state.Submit{By: s.by, Spec: spec, Strict: true})
+	reply, err := s.st.Apply(&state.Submit{By: s.by, Spec: s.spec(j), Strict: true})
 	if err != nil {
 		return fmt.Errorf("job %d of the trace: %w", j.Number, err)
 	}
 	id := reply.(*state.Submitted).ID
 	s.rows.push(id, Row{Number: j.Number, Submit: j.Submit, Start: -1, End: j.Run, Procs: j.Procs, index: j.index})
 	return nil
+}
+
+// spec is what a job asks for. Traces repeat themselves: jobs that ask for the same share one, as the tasks of an array do.
+func (s *sim) spec(j *Job) *core.Spec {
+	k := ask{j.Procs, j.Estimate}
+	if spec := s.specs[k]; spec != nil {
+		return spec
+	}
+	if len(s.specs) >= maxSpecs {
+		clear(s.specs)
+	}
+	spec := &core.Spec{Name: "job", User: user, UID: s.by.UID, TimeLimit: core.Seconds(j.Estimate)}
+	if len(s.nodes) == 1 { // its CPUs are in one place: one task has them all
+		spec.Shape = core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(j.Procs)}
+	} else {
+		spec.Shape = core.Shape{Tasks: int32(j.Procs), CPUsPerTask: 1}
+	}
+	s.specs[k] = spec
+	return spec
 }
 
 // step lets the planner look at what changed and does as it says. It returns when time alone will change the answer.
