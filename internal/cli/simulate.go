@@ -35,7 +35,7 @@ func (a *App) simulateCommand() *cobra.Command {
 FILE is a trace in the Standard Workload Format, plain or compressed by gzip; - is standard input. A job asks for
 its requested processors (field 8, else 5) for its requested time (field 9, or its run time if that is longer) and runs
 for its run time (field 4). Jobs without run time or processors, or larger than the machine, are dropped and counted.
-Lines that cannot be read are named and counted, and the exit status is 1.
+Lines that cannot be read are named and counted, the others are run, and the exit status is 2.
 
 The machine is one node with the processors that the trace's header tells, unless --procs or --nodes say otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.simulate(cmd.Context(), &o) },
@@ -69,7 +69,7 @@ func (a *App) simulate(ctx context.Context, o *simulation) error {
 	}
 	rule, err := sim.ParseRule(o.rule)
 	if err != nil {
-		return usagef("simulate: %s", message(err))
+		return usagef("simulate: %s", err)
 	}
 	if o.procs < 0 {
 		return usagef("simulate: --procs is %d; a machine has at least one", o.procs)

@@ -10,5 +10,5 @@
 // arrivals, then one scheduling pass.
 //
 // A trace is read as it is needed and a job leaves memory when it has ended, so what stays is what runs, what waits, and
-// eight bytes a job for the quantiles.
+// a distribution of bounded size.
 package sim

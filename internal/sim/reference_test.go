@@ -23,7 +23,7 @@ func referenceStarts(rule string, procs int64, jobs []Job) []int64 {
 	r := &reference{rule: rule, jobs: jobs, starts: make([]int64, len(jobs)), free: procs, prof: profile{{0, procs}}}
 	var ends []int // running, by actual end
 	endOf := func(i int) int64 { return r.starts[i] + jobs[i].Run }
-	for next := 0; next < len(jobs) || len(ends) > 0; {
+	for next := 0; next < len(jobs) || len(ends) > 0 || len(r.queue) > 0; {
 		now := never
 		if next < len(jobs) {
 			now = jobs[next].Submit

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -279,5 +281,27 @@ func TestFiguresByHand(t *testing.T) {
 	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 	if d := cmp.Diff(wantSum, s, near); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestQuantilesOfManyJobs: what is counted in classes is right to a ten-thousandth.
+func TestQuantilesOfManyJobs(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 7))
+	var few, many spread
+	for range maxExact {
+		v := math.Exp(rng.ExpFloat64() * 3)
+		few.add(v)
+		many.add(v)
+		many.add(v)
+	}
+	if many.classes == nil || few.classes != nil || many.exact != nil {
+		t.Fatal("the small one is not exact, or the large one not in classes")
+	}
+	for _, q := range []float64{0, 0.5, 0.95, 1} {
+		a, b := few.quantile(q), many.quantile(q)
+		if math.Abs(a-b) > 2*width*a {
+			t.Errorf("quantile %.2f is %v exactly and %v in classes", q, a, b)
+		}
 	}
 }
