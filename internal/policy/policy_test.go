@@ -387,3 +387,16 @@ func TestTreeRefusesWhatIsNoTree(t *testing.T) {
 		}
 	}
 }
+
+func TestGrownDoesNotDependOnSteps(t *testing.T) {
+	for _, half := range []core.Seconds{0, 1, 3600, 604800} {
+		want := Grown(1e6, 40, half, 36000*time.Second)
+		got := 1e6
+		for range 120 {
+			got = Grown(got, 40, half, 300*time.Second)
+		}
+		near(t, "in steps", got, want, 1e-6*want)
+	}
+	near(t, "in the end charge and decay are even", Grown(0, 10, 3600, 1e6*time.Second), 10*3600/.693, 10)
+	near(t, "a period charges nearly all of it", Grown(0, 10, 604800, 300*time.Second), 3000, 1)
+}

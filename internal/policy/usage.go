@@ -147,3 +147,16 @@ func (p ResetPeriod) Due(last, now core.Time) bool {
 func sunday(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()-int(t.Weekday()), 0, 0, 0, 0, time.UTC)
 }
+
+// Grown is usage after some time in which rate was charged every second. What is charged decays from its own moment on,
+// so it does not matter into how many steps the time is cut.
+func Grown(raw float64, rate int64, halfLife core.Seconds, passed time.Duration) float64 {
+	if passed <= 0 {
+		return raw
+	}
+	if halfLife <= 0 || halfLife == core.Forever {
+		return raw + float64(rate)*passed.Seconds()
+	}
+	left := Decay(halfLife, passed)
+	return raw*left + float64(rate)*(1-left)/-math.Log1p(-0.693/float64(max(2, halfLife)))
+}

@@ -206,6 +206,12 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
 		},
 	}
+	if p, ok := cfg.Priority.Policy(); ok {
+		c.State.Priority = &state.Priority{
+			Config: p, HalfLife: cfg.Priority.HalfLife.Seconds(), Damp: cfg.Priority.Dampening, Period: cfg.Priority.CalcPeriod.Seconds(),
+			Billing: cfg.Billing(),
+		}
+	}
 	if !strings.HasPrefix(cfg.Store(), "sqlite:") { // an embedded store has one server, and the file's lock says so
 		c.Lease = cfg.Timers.Lease.D()
 	}

@@ -393,7 +393,7 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up.
+// tick ends interactive jobs whose time is up, and works priorities out anew when they are due.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.timed {
@@ -408,6 +408,7 @@ func (s *State) tick() error {
 		s.end(next, core.Timeout, core.ReasonTimeLimit, "")
 		s.putJob(next)
 	}
+	s.recalc()
 	return nil
 }
 

@@ -22,6 +22,7 @@ type Config struct {
 	MaxJobs         int   // live jobs, array tasks counted one by one
 	KeyWindow       int   // submit keys remembered in memory
 	MaxRequeues     int32
+	Priority        *Priority // nil: first come, first served
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
@@ -83,6 +84,7 @@ type State struct {
 	onNode  map[core.NodeName]map[core.JobID]struct{}
 	own     owned
 	deps    deps
+	ranks   *ranks // nil without Config.Priority
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
@@ -186,6 +188,9 @@ func New(cfg Config, img *Image) *State {
 		s.remember(k.Key, k.Job, k.User)
 	}
 	s.begin()
+	if cfg.Priority != nil {
+		s.ranks = newRanks(cfg.Priority, s, img)
+	}
 	return s
 }
 
@@ -206,6 +211,11 @@ type Batch struct {
 func (s *State) Flush() Batch {
 	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
 	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
+	if s.ranks != nil {
+		s.out.Spent = s.ranks.flush()
+		b.Touched.Jobs = append(slices.Clip(b.Touched.Jobs), s.ranks.aged...)
+		s.ranks.aged = nil
+	}
 	s.begin()
 	return b
 }
@@ -243,7 +253,7 @@ func (s *State) Advance(now core.Time) core.Time {
 	return s.view.now
 }
 
-// NextWake is when time alone ends something (an interactive job's limit); 0: never.
+// NextWake is when time alone changes something (an interactive job's limit, priorities); 0: never.
 func (s *State) NextWake() core.Time {
 	if s.stale {
 		s.stale, s.wake = false, 0
@@ -253,6 +263,9 @@ func (s *State) NextWake() core.Time {
 			}
 		}
 	}
+	if s.ranks != nil && (s.wake == 0 || s.ranks.due < s.wake) {
+		return s.ranks.due
+	}
 	return s.wake
 }
 
@@ -260,6 +273,9 @@ func (s *State) NextWake() core.Time {
 func (s *State) putJob(j *core.Job) {
 	old, _ := s.view.jobs.Get(int64(j.ID))
 	s.index(old, j)
+	if s.ranks != nil {
+		s.ranks.charge(old, j, s.view.now)
+	}
 	if j.Live() {
 		s.view.jobs.Set(int64(j.ID), j)
 	} else {

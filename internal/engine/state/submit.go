@@ -13,9 +13,6 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// basePriority is every job's priority before nice; policy will have more to say.
-const basePriority = 10_000
-
 // submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
 func (s *State) submit(in *Submit) (*Submitted, error) {
 	spec := in.Spec
@@ -28,7 +25,8 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
-	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin), Priority: priority(spec)}
+	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin)}
+	j.Priority = s.priorityOf(j, spec)
 	if spec.Array != "" {
 		ref, err := s.arrayOf(spec)
 		if err != nil {
@@ -108,13 +106,6 @@ func (s *State) blob(h core.Hash, data []byte) {
 	if !h.IsZero() && data != nil {
 		s.out.Blobs = append(s.out.Blobs, core.Blob{Hash: h, Data: data})
 	}
-}
-
-func priority(spec *core.Spec) uint32 {
-	if p := spec.More().Priority; p != nil {
-		return *p
-	}
-	return uint32(min(max(int64(basePriority)-int64(spec.Nice), 1), 1<<32-2))
 }
 
 // admit completes the spec with defaults and checks it.

@@ -51,6 +51,7 @@ type disk struct {
 	nodes    map[core.NodeName]*core.Node
 	users    map[core.UserName]*core.User
 	projects map[core.ProjectName]*core.Project
+	spent    map[spender]*core.Spent
 	tokens   map[string]*core.Token
 	runs     map[string]*core.Run
 	keys     map[string]core.SubmitKey
@@ -62,7 +63,7 @@ func newWorld(t failer, cfg Config) *world {
 	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
-		tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
+		spent: map[spender]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
 	}}
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(sched.Changes{})
@@ -197,6 +198,9 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, p := range c.Projects {
 		d.projects[p.Name] = through(t, p)
 	}
+	for _, x := range c.Spent {
+		d.spent[spender{x.Project, x.User}] = through(t, x)
+	}
 	for _, k := range c.Tokens {
 		row := *k
 		d.tokens[k.ID] = &row
@@ -239,6 +243,9 @@ func (w *world) image() *Image {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.projects)) {
 		img.Projects = append(img.Projects, d.projects[n])
+	}
+	for _, x := range d.spent {
+		img.Spent = append(img.Spent, x)
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.tokens)) {
 		img.Tokens = append(img.Tokens, d.tokens[n])
