@@ -26,6 +26,7 @@ type slot struct {
 
 	pass   int64     // the pass that last refused it
 	beyond core.Time // jobs that are still there at this moment were refused
+	stuck  int64     // if not 0, nothing free could hold it when so many gains had been noted; see freed
 }
 
 // classKey names a class.
@@ -124,7 +125,7 @@ func (p *Planner) reassess() {
 			s.moved = (s.why == nil) != (why == nil)
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
-			s.why = why
+			s.why, s.stuck = why, 0
 		}
 		any = any || c.moved
 	}
@@ -188,6 +189,20 @@ func (p *Planner) accounts(part *partition) []*account {
 		part.shape, part.order = p.ledger.shape, p.ledger.within(part.nodes)
 	}
 	return part.order
+}
+
+// open lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to give.
+func (p *Planner) open(part *partition) []*account {
+	if part.opened != p.opened {
+		part.opened = p.opened
+		part.open = part.open[:0]
+		for _, a := range p.accounts(part) {
+			if a.now.cpus > 0 && a.node.Usable() {
+				part.open = append(part.open, a)
+			}
+		}
+	}
+	return part.open
 }
 
 // verdictsNow gives the reasons of classes that are not looked at. The map is shared with plans and never changed.

@@ -9,6 +9,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	plan := &Plan{Now: now, keyOf: p.key}
 	p.ripen(now, plan)
 	p.passes++
+	p.opened++
 	ps := pass{p: p, plan: plan}
 	ps.run()
 	ps.unreserve()
@@ -105,6 +106,11 @@ func (ps *pass) walk(lanes []lane) {
 			ps.wait(best, head)
 		}
 		best.at.next()
+		if best.blocked { // past those that are known not to start, without weighing them against other lanes
+			for e := best.at.head(); e != nil && e.slot.pass == ps.p.passes && e.slot.beyond == 0; e = best.at.head() {
+				best.at.next()
+			}
+		}
 	}
 }
 
@@ -190,7 +196,11 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	if s.pass == p.passes && hits(s.beyond, end) {
 		return false
 	}
-	at := look{nodes: p.accounts(s.part), end: end, tmp: &p.tmp}
+	if s.stuck != 0 && !p.freed(s) {
+		ps.dead(s)
+		return false
+	}
+	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
 	picks := s.need.choose(at, p.buf)
 	if picks == nil {
 		ps.refuse(s, end)
@@ -224,16 +234,25 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 }
 
 // refuse notes that no job of a class can start that is still there at the last reservation that was in the way of this
-// one; without any, none can.
+// one; without any, none can, and not in later passes either until something comes free.
 func (ps *pass) refuse(s *slot, end core.Time) {
+	p := ps.p
 	beyond := core.Time(0)
 	for i := range ps.reserved {
 		if r := &ps.reserved[i]; r.nodes != nil && hits(r.at, end) {
 			beyond = max(beyond, r.at)
 		}
 	}
-	s.pass, s.beyond = ps.p.passes, beyond
-	if beyond == 0 {
-		s.part.dead++
+	if beyond == 0 || s.need.choose(look{nodes: p.open(s.part)}, p.buf) == nil {
+		s.stuck = p.gain
+		ps.dead(s)
+		return
 	}
+	s.pass, s.beyond, s.stuck = p.passes, beyond, 0
+}
+
+// dead notes that no job of a class can start in this pass any more.
+func (ps *pass) dead(s *slot) {
+	s.pass, s.beyond = ps.p.passes, 0
+	s.part.dead++
 }

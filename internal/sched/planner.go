@@ -40,7 +40,11 @@ type Planner struct {
 
 	table *timetable // of RuleConservative
 
+	gains []*account // nodes on which something came free, the last few
+	gain  int64      // how many there have been, from 1
+
 	passes, sweeps int64
+	opened         int64 // passes, for partition.open
 	buf            []pick
 	tmp            balance
 	lanes          []lane
@@ -54,8 +58,10 @@ type partition struct {
 	live  int                    // classes in queue
 	dead  int                    // of them, those of which the pass found that none can start
 
-	order []*account // of nodes; see accounts
-	shape int
+	order  []*account // of nodes; see accounts
+	shape  int
+	open   []*account // see Planner.open
+	opened int64
 }
 
 // waiter is a job that may start. Its class is nil while its moment has not come.
@@ -78,7 +84,7 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key = p.keyOf
+	p.key, p.gain = p.keyOf, 1
 	if cfg.Rule == RuleConservative {
 		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
@@ -225,6 +231,7 @@ func (p *Planner) release(h *holding) {
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
 			p.ledger.Give(na, h.exclusive)
+			p.noteGain(na.Node)
 		}
 	}
 	if h.base != 0 {
@@ -232,6 +239,37 @@ func (p *Planner) release(h *holding) {
 			delete(p.running, h.base)
 		}
 	}
+}
+
+// gainsKept is how many gains are looked through before a class is simply tried again.
+const gainsKept = 64
+
+// noteGain remembers that something came free on a node.
+func (p *Planner) noteGain(name core.NodeName) {
+	a := p.ledger.nodes[name]
+	if a == nil {
+		return
+	}
+	if len(p.gains) == 2*gainsKept {
+		p.gains = append(p.gains[:0], p.gains[gainsKept:]...)
+	}
+	p.gains = append(p.gains, a)
+	p.gain++
+}
+
+// freed tells whether, since a class found nothing free that could hold it, anything came free that it could use.
+func (p *Planner) freed(s *slot) bool {
+	since := p.gain - s.stuck
+	if since > gainsKept {
+		return true
+	}
+	for _, a := range p.gains[len(p.gains)-int(since):] {
+		if s.need.room(a, &a.now) > 0 {
+			return true
+		}
+	}
+	s.stuck = p.gain
+	return false
 }
 
 func eachPartition(list core.PartitionName, do func(core.PartitionName)) {
