@@ -213,7 +213,7 @@ func (s *State) Flush() Batch {
 	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
 	if s.ranks != nil {
 		s.out.Spent = s.ranks.flush()
-		b.Touched.Jobs = append(slices.Clip(b.Touched.Jobs), s.ranks.aged...)
+		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
 		s.ranks.aged = nil
 	}
 	s.begin()
