@@ -21,15 +21,15 @@ import (
 
 // simulation is the options of `bireme simulate`.
 type simulation struct {
-	trace, nodes, rule, csv string
-	procs                   int64
-	json                    bool
+	trace, nodes, rule, csv, replay string
+	procs                           int64
+	json                            bool
 }
 
 func (a *App) simulateCommand() *cobra.Command {
 	var o simulation
 	c := &cobra.Command{
-		Use: "simulate --trace FILE", Short: "run a recorded workload through the scheduler on a virtual clock", Args: cobra.NoArgs,
+		Use: "simulate --trace FILE | --replay FILE", Short: "run a recorded workload through the scheduler on a virtual clock", Args: cobra.NoArgs,
 		Long: `Run a recorded workload through the scheduler on a virtual clock and tell how good the schedule is.
 
 FILE is a trace in the Standard Workload Format, plain or compressed by gzip; - is standard input. A job asks for
@@ -38,9 +38,20 @@ for its run time (field 4). Jobs without run time or processors, or larger than 
 Lines that cannot be read are named and counted, the others are run, and the exit status is 2.
 
 The machine is one node with the processors that the trace's header tells, unless --procs or --nodes say otherwise.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.simulate(cmd.Context(), &o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.replay == "" {
+				return a.simulate(cmd.Context(), &o)
+			}
+			for _, other := range []string{"trace", "procs", "nodes", "rule", "csv"} {
+				if err := oneFlag(cmd, "replay", other); err != nil {
+					return err
+				}
+			}
+			return a.replay(cmd.Context(), &o)
+		},
 	}
 	f := c.Flags()
+	f.StringVar(&o.replay, "replay", "", "decide again what a server decided that wrote `FILE` with --record, and compare")
 	f.StringVar(&o.trace, "trace", "", "the `FILE` to read the workload from")
 	f.Int64Var(&o.procs, "procs", 0, "processors of the machine (default: what the trace tells)")
 	f.StringVar(&o.nodes, "nodes", "", "`N` nodes that share the processors, or NxC nodes of C processors each")
@@ -48,6 +59,35 @@ The machine is one node with the processors that the trace's header tells, unles
 	f.StringVar(&o.csv, "csv", "", "write one row a job to `FILE`: job,submit,start,end,procs")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return c
+}
+
+// replay decides again what a recorded server decided.
+func (a *App) replay(ctx context.Context, o *simulation) error {
+	f, err := os.Open(o.replay)
+	if err != nil {
+		return core.Errorf(core.NotFound, "%s: %s", o.replay, errors.Unwrap(err))
+	}
+	defer f.Close()
+	out, err := sim.Replay(filepath.Base(o.replay), &interruptible{ctx, f})
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = a.printJSON(out)
+	} else {
+		t := table{{"recording", o.replay}}
+		for _, r := range []struct {
+			name string
+			n    int64
+		}{{"inputs", out.Inputs}, {"batches", out.Batches}, {"passes", out.Passes}, {"starts", out.Starts}, {"passes that differ", out.Different}} {
+			t.row(r.name, strconv.FormatInt(r.n, 10))
+		}
+		err = t.write(a.Out)
+	}
+	if err == nil && out.Different > 0 {
+		err = core.Errorf(core.Internal, "%s", out.First)
+	}
+	return err
 }
 
 // simulated is what the command prints.
@@ -65,7 +105,7 @@ type simulated struct {
 
 func (a *App) simulate(ctx context.Context, o *simulation) error {
 	if o.trace == "" {
-		return usagef("simulate: --trace FILE is missing")
+		return usagef("simulate: --trace FILE or --replay FILE is missing")
 	}
 	rule, err := sim.ParseRule(o.rule)
 	if err != nil {

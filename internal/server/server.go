@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,6 +35,7 @@ type Options struct {
 	Log     *slog.Logger
 	Ready   func(Info)  // called once, when callers and agents are let in
 	Store   store.Store // nil: the one of Config.Server.Store, opened and closed by Run
+	Record  io.Writer   // gets every input with its time, for `bireme simulate --replay`; may be nil
 }
 
 // Info tells where a server is reached.
@@ -82,7 +84,9 @@ type server struct {
 }
 
 func (s *server) run(ctx context.Context) error {
-	s.engine = engine.New(s.store, engineConfig(s.Config), s.Log)
+	ec := engineConfig(s.Config)
+	ec.Record = s.Record
+	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
