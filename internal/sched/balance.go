@@ -70,9 +70,13 @@ func (a *account) until(end core.Time, tmp *balance) *balance {
 	return b
 }
 
-// at is the same for a job that starts at t, the moment a sweep has come to.
-func (a *account) at(t, end core.Time, tmp *balance) *balance {
+// at is the same for a job that starts at the moment a sweep has come to.
+func (a *account) at(l *look) *balance {
+	t, end, tmp := l.then, l.end, l.tmp
 	b := &a.then
+	if a.swept != l.sweep { // nothing has come free on it
+		b = &a.now
+	}
 	if len(a.claims) == 0 {
 		return b
 	}

@@ -26,6 +26,9 @@ type slot struct {
 
 	pass   int64     // the pass that last refused it
 	beyond core.Time // jobs that are still there at this moment were refused
+	kept   int       // it was refused because of so many reservations, which had this
+	chain  uint64    // fingerprint,
+	seen   int64     // when so many gains had been noted
 	stuck  int64     // if not 0, nothing free could hold it when so many gains had been noted; see freed
 }
 
@@ -125,7 +128,7 @@ func (p *Planner) reassess() {
 			s.moved = (s.why == nil) != (why == nil)
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
-			s.why, s.stuck = why, 0
+			s.why, s.stuck, s.kept = why, 0, 0
 		}
 		any = any || c.moved
 	}

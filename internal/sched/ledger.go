@@ -28,6 +28,7 @@ type account struct {
 	then   balance // scratch of the search for the earliest start; see sweep
 	room   int32
 	swept  int64
+	unmet  int64 // the sweep that has no use for it
 }
 
 type gresAccount struct {

@@ -45,6 +45,7 @@ type pass struct {
 	plan     *Plan
 	taken    []ending
 	reserved []reservation
+	redeemed bool // some reservation was dropped
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
 }
@@ -107,11 +108,16 @@ func (ps *pass) walk(lanes []lane) {
 		}
 		best.at.next()
 		if best.blocked { // past those that are known not to start, without weighing them against other lanes
-			for e := best.at.head(); e != nil && e.slot.pass == ps.p.passes && e.slot.beyond == 0; e = best.at.head() {
+			for e := best.at.head(); e != nil && ps.refused(e); e = best.at.head() {
 				best.at.next()
 			}
 		}
 	}
+}
+
+// refused tells whether a job is known not to start in this pass.
+func (ps *pass) refused(e *entry) bool {
+	return e.slot.pass == ps.p.passes && !e.array && hits(e.slot.beyond, after(ps.plan.Now, e.length)) && ps.p.cfg.Rule != RuleConservative
 }
 
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
@@ -196,8 +202,13 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	if s.pass == p.passes && hits(s.beyond, end) {
 		return false
 	}
-	if s.stuck != 0 && !p.freed(s) {
+	if s.stuck != 0 && !p.freed(s, s.stuck, 0) {
+		s.stuck = p.gain
 		ps.dead(s)
+		return false
+	}
+	if ps.stands(s) && hits(s.beyond, end) && !p.freed(s, s.seen, end) {
+		s.pass, s.seen = p.passes, p.gain
 		return false
 	}
 	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
@@ -248,11 +259,19 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 		ps.dead(s)
 		return
 	}
-	s.pass, s.beyond, s.stuck = p.passes, beyond, 0
+	s.pass, s.beyond, s.stuck, s.kept, s.seen = p.passes, beyond, 0, 0, p.gain
+	if !ps.redeemed {
+		s.kept, s.chain = len(ps.reserved), ps.reserved[len(ps.reserved)-1].chain
+	}
+}
+
+// stands tells whether the reservations that a class was refused for in an earlier pass are made again.
+func (ps *pass) stands(s *slot) bool {
+	return s.kept > 0 && s.kept <= len(ps.reserved) && ps.reserved[s.kept-1].chain == s.chain && !ps.redeemed
 }
 
 // dead notes that no job of a class can start in this pass any more.
 func (ps *pass) dead(s *slot) {
-	s.pass, s.beyond = ps.p.passes, 0
+	s.pass, s.beyond, s.kept = ps.p.passes, 0, 0
 	s.part.dead++
 }

@@ -22,6 +22,7 @@ type look struct {
 	any   bool       // also nodes that are not up
 	end   core.Time  // when the job would end: reservations before that count. 0: they do not
 	then  core.Time  // if set, the moment looked at is this one of a sweep, not now
+	sweep int64      // the sweep
 	tmp   *balance   // scratch, for looks that have an end
 }
 
@@ -31,7 +32,7 @@ func (at *look) balance(a *account) *balance {
 	case at.empty:
 		return &a.full
 	case at.then != 0:
-		return a.at(at.then, at.end, at.tmp)
+		return a.at(at)
 	case at.end != 0 && len(a.claims) > 0:
 		return a.until(at.end, at.tmp)
 	}
@@ -40,7 +41,7 @@ func (at *look) balance(a *account) *balance {
 
 // suits tells whether a job may be on a node at all.
 func (n *need) suits(a *account, at *look) bool {
-	return (at.any || a.node.Usable()) && !n.not[a.node.Name] && (len(n.features) == 0 || hasFeatures(a.node, n.features))
+	return (at.any || a.node.Usable()) && (len(n.not) == 0 || !n.not[a.node.Name]) && (len(n.features) == 0 || hasFeatures(a.node, n.features))
 }
 
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
@@ -66,10 +67,8 @@ func (n *need) choose(at look, buf []pick) []pick {
 		if enough || len(picks) >= int(n.nodesMax) {
 			break
 		}
-		if !n.suits(a, &at) || n.must[a.node.Name] {
-			continue
-		}
-		if r := n.room(a, at.balance(a)); r > 0 {
+		// Room first: most nodes have none, and that is told without looking at the node itself.
+		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) && (len(n.must) == 0 || !n.must[a.node.Name]) {
 			picks = append(picks, pick{a: a, room: r})
 			room += int64(r)
 			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
@@ -90,10 +89,7 @@ func (n *need) choose(at look, buf []pick) []pick {
 func (n *need) chooseRoomiest(at look, buf []pick) []pick {
 	picks := buf[:0]
 	for _, a := range at.nodes {
-		if !n.suits(a, &at) {
-			continue
-		}
-		if r := n.room(a, at.balance(a)); r > 0 {
+		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) {
 			picks = append(picks, pick{a: a, room: r})
 		}
 	}

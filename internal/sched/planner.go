@@ -76,6 +76,8 @@ type holding struct {
 	exclusive bool
 	base      core.JobID // of its array, or 0
 	end       core.Time  // when it comes back at the latest; unset for starts of a pass
+	on        []*account // its nodes, as of
+	shape     int        // the ledger's; see Planner.on
 }
 
 // New makes an empty planner.
@@ -257,19 +259,30 @@ func (p *Planner) noteGain(name core.NodeName) {
 	p.gain++
 }
 
-// freed tells whether, since a class found nothing free that could hold it, anything came free that it could use.
-func (p *Planner) freed(s *slot) bool {
-	since := p.gain - s.stuck
+// freed tells whether, since so many gains were noted, anything came free that a job which ends at end could use.
+func (p *Planner) freed(s *slot, seen int64, end core.Time) bool {
+	since := p.gain - seen
 	if since > gainsKept {
 		return true
 	}
+	at := look{end: end, tmp: &p.tmp}
 	for _, a := range p.gains[len(p.gains)-int(since):] {
-		if s.need.room(a, &a.now) > 0 {
+		if s.need.room(a, at.balance(a)) > 0 {
 			return true
 		}
 	}
-	s.stuck = p.gain
 	return false
+}
+
+// on gives the accounts of a job's nodes; nil stands for those that are not known any more.
+func (p *Planner) on(h *holding) []*account {
+	if h.shape != p.ledger.shape {
+		h.shape, h.on = p.ledger.shape, make([]*account, len(h.alloc.Nodes))
+		for i := range h.on {
+			h.on[i] = p.ledger.nodes[h.alloc.Nodes[i].Node]
+		}
+	}
+	return h.on
 }
 
 func eachPartition(list core.PartitionName, do func(core.PartitionName)) {

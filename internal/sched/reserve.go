@@ -41,6 +41,19 @@ type reservation struct {
 	job    core.JobID
 	at, to core.Time
 	nodes  []*account // nil once it is dropped
+	chain  uint64     // fingerprint of this reservation and those before it
+}
+
+// mix works values into the fingerprint.
+func (r *reservation) mix(values ...uint64) {
+	for _, v := range values {
+		for v ^= r.chain >> 32; ; v >>= 16 {
+			r.chain = (r.chain ^ v) * 1099511628211
+			if v == 0 {
+				break
+			}
+		}
+	}
 }
 
 // overdue is how soon what should have ended by now is expected to end.
@@ -49,17 +62,25 @@ const overdue core.Time = 1e6
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
 func (ps *pass) reserve(s *slot, j *core.Job) {
-	sw := sweep{ps: ps, n: &s.need, length: length(j.Spec), look: look{nodes: ps.p.accounts(s.part), tmp: &ps.p.tmp}}
+	sw := sweep{ps: ps, n: &s.need, part: s.part, length: length(j.Spec), look: look{nodes: ps.p.accounts(s.part), tmp: &ps.p.tmp}}
 	picks := sw.earliest()
 	if picks == nil {
 		return
 	}
 	r := reservation{job: j.ID, at: sw.look.then, to: sw.look.end}
+	r.chain = 14695981039346656037
+	if n := len(ps.reserved); n > 0 {
+		r.chain = ps.reserved[n-1].chain
+	}
+	r.mix(uint64(r.job), uint64(r.at), uint64(r.to-r.at))
 	for _, pk := range picks {
+		r.mix(uint64(pk.a.node.ID), uint64(pk.tasks))
 		b := sw.look.balance(pk.a)
 		c := claim{job: j.ID, from: r.at, to: r.to, use: s.need.use(pk.a, pk.tasks, b)}
 		// What is left beside it does not depend on when it ends: later claims have been weighed in b already.
-		c.left.copy(&pk.a.then)
+		if c.left.copy(&pk.a.now); pk.a.swept == sw.look.sweep {
+			c.left.copy(&pk.a.then)
+		}
 		for i := range pk.a.claims {
 			if o := &pk.a.claims[i]; o.holds(r.at) {
 				c.left.sub(&o.use)
@@ -85,8 +106,8 @@ type sweep struct {
 	ps     *pass
 	n      *need
 	length core.Time
+	part   *partition
 	look   look // the moment it has come to
-	id     int64
 
 	count int32 // nodes with any room
 	total int64 // room on all of them
@@ -105,14 +126,12 @@ type point struct {
 func (sw *sweep) earliest() []pick {
 	p := sw.ps.p
 	p.sweeps++
-	sw.id = p.sweeps
+	sw.look.sweep = p.sweeps
 	now := sw.ps.plan.Now
 	soon := now + overdue
 	sw.step(now)
-	for _, a := range sw.look.nodes {
-		if sw.n.suits(a, &sw.look) {
-			a.swept, a.room = sw.id, 0
-			a.then.copy(&a.now)
+	for _, a := range p.open(sw.part) { // the others have no room yet
+		if sw.meet(a) {
 			sw.measure(a)
 		}
 	}
@@ -137,7 +156,7 @@ func (sw *sweep) earliest() []pick {
 		}
 		for len(sw.points) > 0 && sw.points[0].at <= t {
 			for _, a := range sw.points[0].r.nodes {
-				if a.swept == sw.id {
+				if sw.meet(a) {
 					sw.measure(a)
 					changed = true
 				}
@@ -165,15 +184,32 @@ func (sw *sweep) enough() bool {
 
 // free gives back what a job holds, and tells whether that was on nodes the sweep looks at.
 func (sw *sweep) free(h *holding) (any bool) {
-	for i := range h.alloc.Nodes {
+	for i, a := range sw.ps.p.on(h) {
 		na := &h.alloc.Nodes[i]
-		if a := sw.ps.p.ledger.nodes[na.Node]; a != nil && !na.Done && a.swept == sw.id {
+		if a != nil && !na.Done && sw.meet(a) {
 			a.add(&a.then, na, h.exclusive, 1)
 			sw.measure(a)
 			any = true
 		}
 	}
 	return any
+}
+
+// meet tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
+func (sw *sweep) meet(a *account) bool {
+	if a.swept == sw.look.sweep {
+		return true
+	}
+	if a.unmet == sw.look.sweep {
+		return false
+	}
+	if !sw.n.suits(a, &sw.look) || sw.part.nodes != nil && !sw.part.nodes[a.node.Name] {
+		a.unmet = sw.look.sweep
+		return false
+	}
+	a.swept, a.room = sw.look.sweep, 0
+	a.then.copy(&a.now)
+	return true
 }
 
 func (sw *sweep) measure(a *account) {
@@ -232,6 +268,7 @@ func (ps *pass) redeem(id core.JobID) {
 			a.claims = slices.DeleteFunc(a.claims, func(c claim) bool { return c.job == id })
 		}
 		r.nodes = nil
+		ps.redeemed = true
 		delete(ps.plan.expected, id)
 		ps.p.passes++ // what was refused because of it may start now
 		for _, part := range ps.p.parts {
