@@ -17,7 +17,7 @@ type Summary struct {
 }
 
 // Quantity is a distribution in three figures. Quantiles lie between the two nearest values, in proportion; beyond
-// a million jobs they are right to a ten-thousandth of their value.
+// half a million jobs they are right to a ten-thousandth of their value.
 type Quantity struct {
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
@@ -72,7 +72,7 @@ type spread struct {
 }
 
 const (
-	maxExact = 1 << 20
+	maxExact = 1 << 19
 	width    = 1e-4
 )
 
