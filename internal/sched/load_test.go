@@ -92,7 +92,7 @@ func newLoad(tb testing.TB, nodes, pending int) *load {
 			first += take
 			l.running = append(l.running, &core.Job{
 				ID: id, State: core.Running, Submit: loadNow - 9e9, Start: loadNow - core.Time(r.IntN(3600))*1e6,
-				Spec:  &core.Spec{Partition: "p0", TimeLimit: core.Seconds(3600 + 60*r.IntN(2800)), Shape: core.Shape{Tasks: 1, CPUsPerTask: take, MemPerNode: mem / 2}},
+				Spec:  &core.Spec{Partition: "p0", TimeLimit: core.Seconds(10_800 + 60*r.IntN(2700)), Shape: core.Shape{Tasks: 1, CPUsPerTask: take, MemPerNode: mem / 2}},
 				Alloc: &core.Alloc{Partition: "p0", Nodes: []core.NodeAlloc{na}},
 			})
 		}

@@ -115,9 +115,30 @@ func (ps *pass) walk(lanes []lane) {
 	}
 }
 
-// refused tells whether a job is known not to start in this pass.
+// refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
+// more than all the rest.
 func (ps *pass) refused(e *entry) bool {
-	return e.slot.pass == ps.p.passes && !e.array && hits(e.slot.beyond, after(ps.plan.Now, e.length)) && ps.p.cfg.Rule != RuleConservative
+	return !e.array && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
+}
+
+// known tells whether a job of a class that would end at end is known not to start: from this pass, or from earlier ones
+// if nothing came free since that it could use.
+func (ps *pass) known(s *slot, end core.Time) bool {
+	p := ps.p
+	if s.pass == p.passes && hits(s.beyond, end) {
+		return true
+	}
+	if s.stuck != 0 && !p.freed(s, s.stuck, 0) {
+		s.stuck = p.gain
+		ps.dead(s)
+		return true
+	}
+	// Asked for the shortest job that is refused, the answer is good for all.
+	if ps.stands(s) && hits(s.beyond, end) && !p.freed(s, s.seen, after(s.beyond, 1)) {
+		s.pass, s.seen = p.passes, p.gain
+		return true
+	}
+	return false
 }
 
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
@@ -199,16 +220,7 @@ func (ps *pass) throttled(j *core.Job) bool {
 func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	p := ps.p
 	end := after(ps.plan.Now, length(j.Spec))
-	if s.pass == p.passes && hits(s.beyond, end) {
-		return false
-	}
-	if s.stuck != 0 && !p.freed(s, s.stuck, 0) {
-		s.stuck = p.gain
-		ps.dead(s)
-		return false
-	}
-	if ps.stands(s) && hits(s.beyond, end) && !p.freed(s, s.seen, end) {
-		s.pass, s.seen = p.passes, p.gain
+	if ps.known(s, end) {
 		return false
 	}
 	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
