@@ -46,7 +46,7 @@ func (f *configFlags) load() (*config.Config, error) {
 
 func newServerCommand() *cobra.Command {
 	var f configFlags
-	var listen, agents, level string
+	var listen, agents, level, record string
 	c := &cobra.Command{
 		Use:   "server [--config FILE] [--set KEY=VALUE]...",
 		Short: "run the control plane",
@@ -69,17 +69,27 @@ func newServerCommand() *cobra.Command {
 			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: lv}))
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return server.Run(ctx, server.Options{
+			o := server.Options{
 				Config: cfg, Version: version, Log: log,
 				Ready: func(i server.Info) {
 					log.Info("ready", "version", version, "api", i.API, "agents", i.Agents, "socket", i.Socket, "ca", i.CAFile)
 				},
-			})
+			}
+			if record != "" { // it holds what the database holds: for the administrator only
+				rec, err := os.OpenFile(record, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+				if err != nil {
+					return fmt.Errorf("--record: %w", err)
+				}
+				defer rec.Close()
+				o.Record = rec
+			}
+			return server.Run(ctx, o)
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&listen, "listen", "", "`HOST:PORT` of the HTTP API: plain on loopback, TLS elsewhere")
 	c.Flags().StringVar(&agents, "agent-listen", "", "`HOST:PORT` agents dial, with TLS")
+	c.Flags().StringVar(&record, "record", "", "append every input with its time to `FILE`, for bireme simulate --replay")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return c
 }

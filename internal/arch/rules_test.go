@@ -61,7 +61,8 @@ var rooms = map[string]room{
 		"internal/store":        "it commits each batch before anyone acts on it",
 	}},
 	"internal/config": {why: "the settings as one struct", may: map[string]string{
-		"internal/core": words,
+		"internal/core":   words,
+		"internal/policy": "weights and flags are checked by those who know their words",
 	}},
 	"internal/wire": {why: "messages between server, agent and step", may: map[string]string{
 		"internal/core": words,

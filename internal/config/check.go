@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // maxNames bounds a hostlist of the file, so that n[1-99999999] is a fault and not an out-of-memory.
@@ -54,6 +55,7 @@ func (d *decoder) check(c *Config) {
 	d.checkPartitions(c)
 	d.checkNodes(c)
 	d.checkTimers(c)
+	d.checkPriority(c)
 	if c.Accounting.DefaultProject == "" {
 		d.at("accounting.default_project", "may not be empty")
 	}
@@ -120,6 +122,9 @@ func (d *decoder) checkPartitions(c *Config) {
 		case "", "UP", "DOWN", "DRAIN", "INACTIVE":
 		default:
 			d.at(path+".state", "%q is not one of UP, DOWN, DRAIN, INACTIVE", p.State)
+		}
+		if _, err := policy.ParseWeights(p.BillingWeights); err != nil {
+			d.at(path+".billing_weights", "%v", err)
 		}
 		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
 			d.at(path+".default_time", "%s is more than max_time %s", p.DefaultTime, p.MaxTime)

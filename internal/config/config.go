@@ -17,6 +17,7 @@ type Config struct {
 	Partitions   []Partition `yaml:"partitions"`
 	Nodes        []Node      `yaml:"nodes"`
 	Jobs         Jobs        `yaml:"jobs"`
+	Priority     Priority    `yaml:"priority"`
 	Timers       Timers      `yaml:"timers"`
 	Step         Step        `yaml:"step"`
 	Accounting   Accounting  `yaml:"accounting"`
@@ -40,17 +41,19 @@ type Server struct {
 
 // Partition is a named view of nodes.
 type Partition struct {
-	Name          string    `yaml:"name"`
-	Nodes         string    `yaml:"nodes"` // hostlist, or ALL
-	Default       bool      `yaml:"default"`
-	State         string    `yaml:"state"`
-	MaxTime       TimeLimit `yaml:"max_time"`
-	DefaultTime   TimeLimit `yaml:"default_time"`
-	MaxNodes      int32     `yaml:"max_nodes"`
-	MinNodes      int32     `yaml:"min_nodes"`
-	DefMemPerCPU  Size      `yaml:"default_mem_per_cpu"`
-	MaxMemPerNode Size      `yaml:"max_mem_per_node"` // a job may have on a node; more is refused
-	PriorityTier  int32     `yaml:"priority_tier"`
+	Name           string    `yaml:"name"`
+	Nodes          string    `yaml:"nodes"` // hostlist, or ALL
+	Default        bool      `yaml:"default"`
+	State          string    `yaml:"state"`
+	MaxTime        TimeLimit `yaml:"max_time"`
+	DefaultTime    TimeLimit `yaml:"default_time"`
+	MaxNodes       int32     `yaml:"max_nodes"`
+	MinNodes       int32     `yaml:"min_nodes"`
+	DefMemPerCPU   Size      `yaml:"default_mem_per_cpu"`
+	MaxMemPerNode  Size      `yaml:"max_mem_per_node"` // a job may have on a node; more is refused
+	PriorityTier   int32     `yaml:"priority_tier"`
+	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
+	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
@@ -79,6 +82,30 @@ type Jobs struct {
 	MaxJobs      int64     `yaml:"max_jobs"`       // live jobs
 	StrictSubmit bool      `yaml:"strict_submit"`  // refuse what can never start, in every tongue
 	MaxRequeues  int32     `yaml:"max_requeues"`
+}
+
+// Priority says in which order jobs wait.
+type Priority struct {
+	Type       string          `yaml:"type"` // basic: first come, first served; multifactor: by weights
+	Weights    PriorityWeights `yaml:"weights"`
+	MaxAge     Duration        `yaml:"max_age"` // waiting counts no further
+	FavorSmall bool            `yaml:"favor_small"`
+	Flags      []string        `yaml:"flags"`           // as Slurm's PriorityFlags
+	HalfLife   Duration        `yaml:"decay_half_life"` // of usage; 0: it is kept for ever
+	CalcPeriod Duration        `yaml:"calc_period"`     // between two calculations of all that waits
+	Dampening  int64           `yaml:"dampening"`       // of classic fair-share
+}
+
+// PriorityWeights say how much each factor counts. There are no QOS and no priorities of associations yet: their factors
+// are 0.
+type PriorityWeights struct {
+	Age       int64  `yaml:"age"`
+	FairShare int64  `yaml:"fairshare"`
+	JobSize   int64  `yaml:"job_size"`
+	Partition int64  `yaml:"partition"`
+	QOS       int64  `yaml:"qos"`
+	Assoc     int64  `yaml:"assoc"`
+	TRES      string `yaml:"tres"` // "cpu=1000,gres/gpu=5000"
 }
 
 // Timers are all lengths of time the control plane waits for something.
@@ -136,6 +163,10 @@ func Default() *Config {
 		Jobs: Jobs{
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 2_000_000, MaxRequeues: 5,
+		},
+		Priority: Priority{
+			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
+			CalcPeriod: Duration(5 * time.Minute), Dampening: 1,
 		},
 		Timers: Timers{
 			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),

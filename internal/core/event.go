@@ -63,6 +63,7 @@ type Changes struct {
 	Nodes     []*Node
 	Users     []*User
 	Projects  []*Project
+	Spent     []*Spent
 	Tokens    []*Token
 	Runs      []*Run
 	Blobs     []Blob

@@ -16,13 +16,24 @@ type Project struct {
 	Name    ProjectName `json:"name"`
 	Parent  ProjectName `json:"parent,omitempty"`
 	Created Time        `json:"created,omitempty"`
+	Shares  int32       `json:"shares,omitempty"`  // of what its parent may use, beside its siblings; 0: one
 	Members []Member    `json:"members,omitempty"` // sorted by user
 }
 
 // Member is a user's part in a project.
 type Member struct {
-	User UserName `json:"user"`
-	Role Role     `json:"role"`
+	User   UserName `json:"user"`
+	Role   Role     `json:"role"`
+	Shares int32    `json:"shares,omitempty"` // of what the project may use; 0: one
+}
+
+// Spent is what a user's jobs in a project have used up to a moment, for fair-share: billing × seconds, decayed. It is
+// written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
+type Spent struct {
+	Project ProjectName `json:"project"`
+	User    UserName    `json:"user"`
+	At      Time        `json:"at"`
+	Raw     float64     `json:"raw"`
 }
 
 // Role is what somebody may do; each includes those below it.

@@ -93,14 +93,15 @@ type JobFlag uint16
 
 // The flags.
 const (
-	Completing   JobFlag = 1 << iota // it has ended but holds something on a node
-	Configuring                      // nodes are being made ready
-	HeldUser                         // its owner holds it
-	HeldAdmin                        // an administrator holds it
-	Requeueing                       // it goes back to Pending when its nodes are clean
-	RequeueHold                      // it goes back held
-	CancelAsked                      // somebody asked for its end; see Job.Stop
-	HeldRequeues                     // held because it was requeued too often
+	Completing    JobFlag = 1 << iota // it has ended but holds something on a node
+	Configuring                       // nodes are being made ready
+	HeldUser                          // its owner holds it
+	HeldAdmin                         // an administrator holds it
+	Requeueing                        // it goes back to Pending when its nodes are clean
+	RequeueHold                       // it goes back held
+	CancelAsked                       // somebody asked for its end; see Job.Stop
+	HeldRequeues                      // held because it was requeued too often
+	FixedPriority                     // somebody gave it its priority; policy leaves it alone
 )
 
 // Has tells whether all bits of g are set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -27,6 +28,7 @@ type Config struct {
 	PurgeEvery time.Duration    // 0: a minute
 	Probe      time.Duration    // between attempts while the store cannot be written; 0: 250 ms
 	Now        func() time.Time // nil: time.Now
+	Record     io.Writer        // gets every input batch with its now, for replay; nil: nobody does
 }
 
 func (c *Config) defaults() {
@@ -62,6 +64,7 @@ type Engine struct {
 	cfg   Config
 	store store.Store
 	log   *slog.Logger
+	rec   *recorder
 
 	inbox  chan *request
 	urgent chan *request
@@ -100,7 +103,7 @@ type request struct {
 func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 	cfg.defaults()
 	return &Engine{
-		cfg: cfg, store: st, log: log,
+		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
 		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
 		leading: make(chan struct{}), stopped: make(chan struct{}), held: map[core.UserName]int{},
 	}
@@ -285,6 +288,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { e.purge(ctx) })
 	err := e.write(ctx)
+	e.rec.flush()
 	cancel(err)
 	wg.Wait()
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {

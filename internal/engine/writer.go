@@ -21,7 +21,8 @@ type batch struct {
 // startBatch is the outcome of a pass: its starts, and the planner waiting for them to be applied (not committed).
 type startBatch struct {
 	starts  []sched.Start
-	seen    int64 // the last news the pass knew of
+	now     core.Time // of the pass
+	seen    int64     // the last news the pass knew of
 	refused int
 	applied chan struct{}
 }
@@ -71,6 +72,7 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 		if err == nil {
 			var img *store.Image
 			if img, err = e.store.Load(ctx); err == nil {
+				e.rec.load(e.cfg.State, (*state.Image)(img))
 				st := state.New(e.cfg.State, (*state.Image)(img))
 				e.readOnly.Store(nil)
 				e.log.Info("loaded", "jobs", len(img.Jobs), "nodes", len(img.Nodes), "seq", img.Seq, "took", time.Since(began))
@@ -279,14 +281,14 @@ func (w *writer) drain() {
 
 func (w *writer) apply(r *request) {
 	w.e.leave(r.user)
-	w.st.Advance(core.At(w.e.cfg.Now()))
+	w.e.rec.input(r.in, w.st.Advance(core.At(w.e.cfg.Now())))
 	r.reply, r.err = w.st.Apply(r.in)
 	w.open.waiting = append(w.open.waiting, r)
 	w.n++
 }
 
 func (w *writer) start(s *startBatch) {
-	w.st.Advance(core.At(w.e.cfg.Now()))
+	w.e.rec.pass(s, w.st.Advance(core.At(w.e.cfg.Now())))
 	for _, x := range s.starts {
 		if _, err := w.st.Apply(&state.Start{Job: x.Job, Task: x.Task, Alloc: x.Alloc}); err != nil {
 			s.refused++
@@ -311,6 +313,7 @@ func (w *writer) tell() {
 		w.late = time.Now().Add(planWait)
 	}
 	w.news = w.feed.add(c)
+	w.e.rec.told()
 }
 
 // timer is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
@@ -318,7 +321,7 @@ func (w *writer) timer() {
 	if at := w.st.NextWake(); at == 0 || at > core.At(w.e.cfg.Now()) {
 		return
 	}
-	w.st.Advance(core.At(w.e.cfg.Now()))
+	w.e.rec.input(&state.Tick{}, w.st.Advance(core.At(w.e.cfg.Now())))
 	_, _ = w.st.Apply(&state.Tick{})
 	w.n++
 	w.tell()
@@ -343,6 +346,7 @@ func (w *writer) arm(t *time.Timer) {
 // seal closes the open batch: its changes are fixed, the planner is told, the next batch begins.
 func (w *writer) seal() *batch {
 	b := w.open
+	w.e.rec.seal()
 	flushed := w.st.Flush()
 	b.changes, b.snap = flushed.Changes, w.st.Snapshot()
 	w.open, w.n = batch{}, 0

@@ -22,6 +22,14 @@ type slot struct {
 	over  bool // its time limit is above the partition's
 	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved bool
+	jobs  int // of it in the partition's queue
+
+	pass   int64     // the pass that last refused it
+	beyond core.Time // jobs that are still there at this moment were refused
+	kept   int       // it was refused because of so many reservations, which had this
+	chain  uint64    // fingerprint,
+	seen   int64     // when so many gains had been noted
+	stuck  int64     // if not 0, nothing free could hold it when so many gains had been noted; see freed
 }
 
 // classKey names a class.
@@ -121,7 +129,7 @@ func (p *Planner) reassess() {
 			s.moved = (s.why == nil) != (why == nil)
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
-			s.why = why
+			s.why, s.stuck, s.kept = why, 0, 0
 		}
 		any = any || c.moved
 	}
@@ -136,9 +144,9 @@ func (p *Planner) reassess() {
 			switch s := &w.class.slots[i]; {
 			case !s.moved:
 			case s.why == nil:
-				s.part.queue.insert(entryOf(w.job, s))
+				p.enqueue(s, w.job)
 			default:
-				s.part.queue.remove(entryOf(w.job, s))
+				p.dequeue(s, w.job)
 			}
 		}
 	}
@@ -185,6 +193,20 @@ func (p *Planner) accounts(part *partition) []*account {
 		part.shape, part.order = p.ledger.shape, p.ledger.within(part.nodes)
 	}
 	return part.order
+}
+
+// open lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to give.
+func (p *Planner) open(part *partition) []*account {
+	if part.opened != p.opened {
+		part.opened = p.opened
+		part.open = part.open[:0]
+		for _, a := range p.accounts(part) {
+			if a.now.cpus > 0 && a.node.Usable() {
+				part.open = append(part.open, a)
+			}
+		}
+	}
+	return part.open
 }
 
 // verdictsNow gives the reasons of classes that are not looked at. The map is shared with plans and never changed.

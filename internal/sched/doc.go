@@ -9,10 +9,14 @@
 // same jobs and nodes would give. Pass leaves the Planner as it found it: the plan is a wish, and only what the engine
 // made of it comes back, through Apply.
 //
-// A pass goes through each partition's queue by priority, then age, then id. A job that cannot start now but could on
-// these nodes blocks its partition's queue behind it (reason Resources; those behind: Priority). A job that could not
-// start even if nothing ran (its nodes are down, its partition is too small) is not in the queue: it has its reason and
-// blocks nobody. Which those are depends on the request and on the nodes alone, so it is worked out a class of equal
-// requests at a time, when a class appears and when nodes change. Walking stops when every queue is empty or blocked, so
-// a pass costs what it starts, not what waits.
+// A pass goes through each partition's queue by priority, then age, then id, and starts what fits. The first job of a
+// queue that cannot start now but could on these nodes (reason Resources; those behind: Priority) gets a reservation: the
+// earliest moment at which it could start if all that runs lasts as long as it may, and nodes kept for it from then on,
+// in all dimensions. Every job behind it, however deep, starts if it does not delay that: it ends before, or uses what the
+// reservation leaves (see Rule for the other ways). A job that could not start even if nothing ran (its nodes are down,
+// its partition is too small) is not in the queue: it has its reason and blocks nobody.
+//
+// Jobs that ask for the same form a class. What a class could do on empty nodes is worked out when it appears and when
+// nodes change; what it was refused within a pass it is not looked at again for. So a pass costs classes and starts, not
+// jobs times nodes.
 package sched

@@ -16,23 +16,30 @@ type Ledger struct {
 	shape int        // grows whenever order or the accounts in it change
 }
 
-// account is one node's balance.
+// account is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
 type account struct {
-	node  *core.Node
-	free  bitset // CPUs
-	cpus  int32  // number of bits set in free
-	mem   core.Bytes
-	gres  []gresAccount
-	held  int // allocations on it
-	whole int // of those, exclusive ones
+	node *core.Node
+	free bitset // CPUs; nil if the node has too many to name
+	gres []gresAccount
+	now  balance // what is free; less than nothing where more was given than there is
+	full balance // what would be if nothing ran
+
+	claims []claim // of reservations, while a pass runs
+	then   balance // scratch of the search for the earliest start; see sweep
+	room   int32
+	swept  int64
+	unmet  int64 // the sweep that has no use for it
 }
 
 type gresAccount struct {
 	name, typ string
 	free      bitset
-	count     int64 // number of bits set in free, less what was given beyond the hardware
 	total     int32
 }
+
+// namedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as in
+// traces, where naming tens of thousands of them for each job would cost more than all else and serve nobody.
+const namedCPUs = 4096
 
 // bitset is a set of small integers.
 type bitset []uint64
@@ -79,16 +86,23 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 		}
 		l.drop(a)
 	}
-	a := &account{node: n, free: newBitset(n.Hardware.CPUs), cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
+	a := &account{node: n}
+	if n.Hardware.CPUs <= namedCPUs {
+		a.free = newBitset(n.Hardware.CPUs)
+	}
 	for _, g := range n.Hardware.Gres {
 		if at := a.gresFor(g.Name, g.Type); at != nil { // listed in two parts
-			at.count += g.Count
 			at.total += int32(g.Count)
 			at.free = newBitset(at.total)
 			continue
 		}
-		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), count: g.Count, total: int32(g.Count)})
+		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), total: int32(g.Count)})
 	}
+	a.full = balance{cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
+	for i := range a.gres {
+		a.full.gres = append(a.full.gres, int64(a.gres[i].total))
+	}
+	a.now.copy(&a.full)
 	l.nodes[n.Name] = a
 	l.order = append(l.order, a)
 	l.sort()
@@ -148,24 +162,18 @@ func (l *Ledger) Take(na *core.NodeAlloc, exclusive bool) bool {
 	for _, c := range na.Cores {
 		a.free.clear(c)
 	}
-	a.cpus -= na.CPUs
-	a.mem -= na.Mem
 	for _, g := range na.Gres {
 		ga := a.gresFor(g.Name, g.Type)
 		for _, u := range g.Units {
 			ga.free.clear(u)
 		}
-		ga.count -= int64(len(g.Units))
 	}
-	a.held++
-	if exclusive {
-		a.whole++
-	}
+	a.book(na, exclusive, -1)
 	return true
 }
 
 func (a *account) fits(na *core.NodeAlloc, exclusive bool) bool {
-	if a.whole > 0 || exclusive && a.held > 0 || a.cpus < na.CPUs || a.mem < na.Mem {
+	if a.now.whole > 0 || exclusive && a.now.held > 0 || a.now.cpus < na.CPUs || a.now.mem < na.Mem {
 		return false
 	}
 	for _, c := range na.Cores {
@@ -198,8 +206,6 @@ func (l *Ledger) Force(na *core.NodeAlloc, exclusive bool) {
 			a.free.clear(c)
 		}
 	}
-	a.cpus -= na.CPUs
-	a.mem -= na.Mem
 	for _, g := range na.Gres {
 		if ga := a.gresFor(g.Name, g.Type); ga != nil {
 			for _, u := range g.Units {
@@ -207,13 +213,9 @@ func (l *Ledger) Force(na *core.NodeAlloc, exclusive bool) {
 					ga.free.clear(u)
 				}
 			}
-			ga.count -= int64(len(g.Units))
 		}
 	}
-	a.held++
-	if exclusive {
-		a.whole++
-	}
+	a.book(na, exclusive, -1)
 }
 
 // Give takes a job's part of a node back.
@@ -223,12 +225,10 @@ func (l *Ledger) Give(na *core.NodeAlloc, exclusive bool) {
 		return
 	}
 	for _, c := range na.Cores {
-		if c < a.node.Hardware.CPUs {
+		if c < a.node.Hardware.CPUs && a.free != nil {
 			a.free.set(c)
 		}
 	}
-	a.cpus += na.CPUs
-	a.mem += na.Mem
 	for _, g := range na.Gres {
 		if ga := a.gresFor(g.Name, g.Type); ga != nil {
 			for _, u := range g.Units {
@@ -236,12 +236,30 @@ func (l *Ledger) Give(na *core.NodeAlloc, exclusive bool) {
 					ga.free.set(u)
 				}
 			}
-			ga.count += int64(len(g.Units))
 		}
 	}
-	a.held--
+	a.book(na, exclusive, 1)
+}
+
+// book adds a job's part of the node to what is free, or with sign -1 takes it away.
+func (a *account) book(na *core.NodeAlloc, exclusive bool, sign int32) {
+	a.add(&a.now, na, exclusive, sign)
+}
+
+// add books a job's part of the node in a balance of it.
+func (a *account) add(b *balance, na *core.NodeAlloc, exclusive bool, sign int32) {
+	b.cpus += sign * na.CPUs
+	b.mem += core.Bytes(sign) * na.Mem
+	for _, g := range na.Gres {
+		for i := range a.gres {
+			if a.gres[i].name == g.Name && a.gres[i].typ == g.Type {
+				b.gres[i] += int64(sign) * int64(len(g.Units))
+			}
+		}
+	}
+	b.held -= sign
 	if exclusive {
-		a.whole--
+		b.whole -= sign
 	}
 }
 

@@ -120,21 +120,17 @@ func gresNeeds(asked []core.Gres) []core.Gres {
 	return out
 }
 
-// room is what a node could give a job: how many of its tasks. With empty set, if nothing ran there.
-func (n *need) room(a *account, empty bool) (tasks int32) {
-	cpus, mem := a.cpus, a.mem
-	if empty {
-		cpus, mem = a.node.Hardware.CPUs, a.node.Hardware.Memory
-	} else if a.whole > 0 || n.exclusive && a.held > 0 {
-		return 0
-	}
+// room is how many tasks of a job a node could take with so much free.
+func (n *need) room(a *account, b *balance) (tasks int32) {
+	mem := b.mem
 	if n.memMost > 0 {
 		mem = min(mem, n.memMost)
 	}
-	if cpus < n.minCPUs || mem < n.memNode || n.allMem && mem < a.node.Hardware.Memory {
+	if b.cpus < n.cpusPerTask || b.cpus < n.minCPUs || mem < n.memNode || b.whole > 0 || n.exclusive && b.held > 0 ||
+		n.allMem && mem < a.node.Hardware.Memory {
 		return 0
 	}
-	tasks = cpus / n.cpusPerTask
+	tasks = b.cpus / n.cpusPerTask
 	if n.memCPU > 0 {
 		fed := int64(mem / n.memCPU) // CPUs there is memory for
 		if fed < int64(n.minCPUs) {
@@ -145,13 +141,13 @@ func (n *need) room(a *account, empty bool) (tasks int32) {
 	if n.perNode > 0 {
 		tasks = min(tasks, n.perNode)
 	}
-	if tasks <= 0 || len(n.gres) > 0 && !n.gresRoom(a, empty) {
+	if tasks <= 0 || len(n.gres) > 0 && !n.gresRoom(a, b) {
 		return 0
 	}
 	return tasks
 }
 
-func (n *need) gresRoom(a *account, empty bool) bool {
+func (n *need) gresRoom(a *account, b *balance) bool {
 	typed := int64(0) // of the same name, asked for by type
 	for i := range n.gres {
 		g := &n.gres[i]
@@ -167,11 +163,7 @@ func (n *need) gresRoom(a *account, empty bool) bool {
 		have := int64(0)
 		for k := range a.gres {
 			if u := &a.gres[k]; u.name == g.Name && (g.Type == "" || u.typ == g.Type) {
-				if empty {
-					have += int64(u.total)
-				} else {
-					have += u.count
-				}
+				have += b.gres[k]
 			}
 		}
 		if have < want {
@@ -179,6 +171,44 @@ func (n *need) gresRoom(a *account, empty bool) bool {
 		}
 	}
 	return true
+}
+
+// use is what a job with so many tasks on a node takes of it, out of what is free in b.
+func (n *need) use(a *account, tasks int32, b *balance) balance {
+	u := balance{cpus: max(tasks*n.cpusPerTask, n.minCPUs), mem: n.memNode, held: -1}
+	if n.exclusive {
+		u.whole = -1
+	}
+	if n.memCPU > 0 {
+		u.mem = n.memCPU * core.Bytes(u.cpus)
+	}
+	if n.allMem {
+		u.mem = a.node.Hardware.Memory
+	}
+	if n.exclusive {
+		u.cpus = a.node.Hardware.CPUs
+	}
+	if len(a.gres) == 0 || len(n.gres) == 0 && !n.exclusive {
+		return u
+	}
+	u.gres = make([]int64, len(a.gres))
+	if n.exclusive { // whole nodes come with all they have
+		for i := range u.gres {
+			u.gres[i] = max(0, b.gres[i])
+		}
+		return u
+	}
+	for _, want := range n.gres {
+		left := want.Count
+		for i := range a.gres {
+			if g := &a.gres[i]; g.name == want.Name && (want.Type == "" || g.typ == want.Type) {
+				take := max(0, min(left, b.gres[i]-u.gres[i]))
+				u.gres[i] += take
+				left -= take
+			}
+		}
+	}
+	return u
 }
 
 // String tells what a job needs, for people.

@@ -6,12 +6,16 @@ import (
 
 // Pass plans at now.
 func (p *Planner) Pass(now core.Time) *Plan {
-	plan := &Plan{Now: now, keyOf: p.keyOf, heads: map[core.PartitionName]core.JobID{}}
+	plan := &Plan{Now: now, keyOf: p.key}
 	p.ripen(now, plan)
+	p.passes++
+	p.opened++
 	ps := pass{p: p, plan: plan}
 	ps.run()
+	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
-		p.release(ps.taken[i])
+		p.ends.remove(ps.taken[i])
+		p.release(ps.taken[i].h)
 	}
 	plan.verdicts = p.verdictsNow()
 	return plan
@@ -37,45 +41,133 @@ func (p *Planner) ripen(now core.Time, plan *Plan) {
 
 // pass is one walk through the queues.
 type pass struct {
-	p     *Planner
-	plan  *Plan
-	taken []holding
+	p        *Planner
+	plan     *Plan
+	taken    []ending
+	reserved []reservation
+	redeemed bool // some reservation was dropped
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
 }
 
+// lane is a partition's queue in a pass.
+type lane struct {
+	part    *partition
+	at      cursor
+	blocked bool // its first job that cannot start has been met
+	closed  bool
+}
+
 func (ps *pass) run() {
-	cursors := make([]cursor, len(ps.p.parts))
-	open := make([]bool, len(ps.p.parts))
-	for i, part := range ps.p.parts {
-		cursors[i] = cursor{q: &part.queue}
-		open[i] = true
+	rule := ps.p.cfg.Rule
+	if ps.p.tabled() {
+		ps.conservative(ps.p.parts[0])
+		return
 	}
+	lanes := ps.p.lanes[:0]
+	for _, part := range ps.p.parts {
+		part.dead = 0
+		lanes = append(lanes, lane{part: part, at: cursor{q: &part.queue}})
+	}
+	ps.p.lanes = lanes
+	ps.walk(lanes)
+	if rule != RuleEASYSJBF {
+		return
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		l.at, l.closed = cursor{q: &l.part.short}, !l.blocked
+	}
+	ps.walk(lanes)
+}
+
+// walk tries the jobs of all open lanes in order.
+func (ps *pass) walk(lanes []lane) {
 	for {
-		best := -1
+		var best *lane
 		var head *entry
-		for i := range cursors {
-			if !open[i] {
+		for i := range lanes {
+			l := &lanes[i]
+			if l.closed {
 				continue
 			}
-			e := cursors[i].head()
+			e := l.at.head()
 			if e == nil {
-				open[i] = false
+				l.closed = true
 				continue
 			}
-			if best < 0 || higher(ps.p.parts[i], e, ps.p.parts[best], head) {
-				best, head = i, e
+			if best == nil || higher(l.part, e, best.part, head) {
+				best, head = l, e
 			}
 		}
-		if best < 0 {
+		if best == nil {
 			return
 		}
-		if ps.try(head.slot, head.job) {
-			cursors[best].next()
-		} else {
-			ps.plan.heads[ps.p.parts[best].Name] = head.job.ID
-			open[best] = false
+		if !ps.try(head.slot, head.job) {
+			ps.wait(best, head)
 		}
+		best.at.next()
+		if best.blocked { // past those that are known not to start, without weighing them against other lanes
+			for e := best.at.head(); e != nil && ps.refused(e); e = best.at.head() {
+				best.at.next()
+			}
+		}
+	}
+}
+
+// refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
+// more than all the rest.
+func (ps *pass) refused(e *entry) bool {
+	return !e.array && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
+}
+
+// known tells whether a job of a class that would end at end is known not to start: from this pass, or from earlier ones
+// if nothing came free since that it could use.
+func (ps *pass) known(s *slot, end core.Time) bool {
+	p := ps.p
+	if s.pass == p.passes && hits(s.beyond, end) {
+		return true
+	}
+	if s.stuck != 0 && !p.freed(s, s.stuck, 0) {
+		s.stuck = p.gain
+		ps.dead(s)
+		return true
+	}
+	// Asked for the shortest job that is refused, the answer is good for all.
+	if ps.stands(s) && hits(s.beyond, end) && !p.freed(s, s.seen, after(s.beyond, 1)) {
+		s.pass, s.seen = p.passes, p.gain
+		return true
+	}
+	return false
+}
+
+// wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
+// they do not delay it.
+func (ps *pass) wait(l *lane, e *entry) {
+	if !l.blocked {
+		l.blocked = true
+		if ps.plan.heads == nil {
+			ps.plan.heads = map[core.PartitionName]core.JobID{}
+		}
+		ps.plan.heads[l.part.Name] = e.job.ID
+		switch ps.p.cfg.Rule {
+		case RuleFCFS:
+			l.closed = true
+		case RuleEASYSJBF:
+			l.closed = true
+			ps.reserve(e.slot, e.job)
+		default:
+			ps.reserve(e.slot, e.job)
+		}
+	}
+	if ps.p.cfg.Rule == RuleConservative {
+		if ps.plan.expected == nil || ps.plan.expected[e.job.ID] == 0 {
+			ps.reserve(e.slot, e.job)
+		}
+		return
+	}
+	if l.part.dead >= l.part.live { // no class in the queue can start anything any more
+		l.closed = true
 	}
 }
 
@@ -123,28 +215,75 @@ func (ps *pass) throttled(j *core.Job) bool {
 	return true
 }
 
+// place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it is
+// not looked at again for: resources only get fewer while the pass goes on, and a longer job is in the way of more.
 func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
-	picks := s.need.choose(look{nodes: ps.p.accounts(s.part)}, ps.p.buf)
-	if picks == nil {
+	p := ps.p
+	end := after(ps.plan.Now, length(j.Spec))
+	if ps.known(s, end) {
 		return false
 	}
-	ps.p.buf = picks
-	h := holding{alloc: s.need.alloc(s.part.Name, picks), exclusive: s.need.exclusive}
+	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
+	picks := s.need.choose(at, p.buf)
+	if picks == nil {
+		ps.refuse(s, end)
+		return false
+	}
+	p.buf = picks
+	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), exclusive: s.need.exclusive}
 	for i := range h.alloc.Nodes {
-		ok := ps.p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
+		ok := p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
 	}
+	ps.outlasts(h, end)
 	if j.Array != nil {
 		h.base = j.Array.Base
-		ps.p.running[h.base]++
+		p.running[h.base]++
 	}
-	if len(ps.p.parts) > 1 {
+	if len(p.parts) > 1 || p.cfg.Rule == RuleEASYSJBF {
 		if ps.placed == nil {
 			ps.placed = map[core.JobID]int{}
 		}
 		ps.placed[j.ID]++
+		if !j.IsArray() {
+			ps.redeem(j.ID)
+		}
 	}
-	ps.taken = append(ps.taken, h)
+	e := ending{at: end, id: j.ID, task: task + 1, h: h}
+	p.ends.insert(e)
+	ps.taken = append(ps.taken, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc})
 	return true
+}
+
+// refuse notes that no job of a class can start that is still there at the last reservation that was in the way of this
+// one; without any, none can, and not in later passes either until something comes free.
+func (ps *pass) refuse(s *slot, end core.Time) {
+	p := ps.p
+	beyond := core.Time(0)
+	for i := range ps.reserved {
+		if r := &ps.reserved[i]; r.nodes != nil && hits(r.at, end) {
+			beyond = max(beyond, r.at)
+		}
+	}
+	if beyond == 0 || s.need.choose(look{nodes: p.open(s.part)}, p.buf) == nil {
+		s.stuck = p.gain
+		ps.dead(s)
+		return
+	}
+	s.pass, s.beyond, s.stuck, s.kept, s.seen = p.passes, beyond, 0, 0, p.gain
+	if !ps.redeemed {
+		s.kept, s.chain = len(ps.reserved), ps.reserved[len(ps.reserved)-1].chain
+	}
+}
+
+// stands tells whether the reservations that a class was refused for in an earlier pass are made again.
+func (ps *pass) stands(s *slot) bool {
+	return s.kept > 0 && s.kept <= len(ps.reserved) && ps.reserved[s.kept-1].chain == s.chain && !ps.redeemed
+}
+
+// dead notes that no job of a class can start in this pass any more.
+func (ps *pass) dead(s *slot) {
+	s.pass, s.beyond, s.kept = ps.p.passes, 0, 0
+	s.part.dead++
 }

@@ -21,11 +21,29 @@ type look struct {
 	nodes []*account // in the order they are tried
 	empty bool       // as if nothing ran
 	any   bool       // also nodes that are not up
+	end   core.Time  // when the job would end: reservations before that count. 0: they do not
+	then  core.Time  // if set, the moment looked at is this one of a sweep, not now
+	sweep int64      // the sweep
+	tmp   *balance   // scratch, for looks that have an end
+}
+
+// balance is what a node has free for a look.
+func (at *look) balance(a *account) *balance {
+	switch {
+	case at.empty:
+		return &a.full
+	case at.then != 0:
+		return a.at(at)
+	case at.end != 0 && len(a.claims) > 0:
+		return a.until(at.end, at.tmp)
+	}
+	return &a.now
 }
 
 // suits tells whether a job may be on a node at all.
-func (n *need) suits(a *account, at look) bool {
-	return (at.any && !a.node.LoginOnly() || a.node.Usable()) && !n.not[a.node.Name] && a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
+func (n *need) suits(a *account, at *look) bool {
+	return (at.any && !a.node.LoginOnly() || a.node.Usable()) && (len(n.not) == 0 || !n.not[a.node.Name]) &&
+		a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
 }
 
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
@@ -35,8 +53,8 @@ func (n *need) choose(at look, buf []pick) []pick {
 	var room int64
 	if len(n.must) > 0 {
 		for _, a := range at.nodes {
-			if n.must[a.node.Name] && n.suits(a, at) {
-				if r := n.room(a, at.empty); r > 0 {
+			if n.must[a.node.Name] && n.suits(a, &at) {
+				if r := n.room(a, at.balance(a)); r > 0 {
 					picks = append(picks, pick{a: a, room: r})
 					room += int64(r)
 				}
@@ -51,10 +69,8 @@ func (n *need) choose(at look, buf []pick) []pick {
 		if enough || len(picks) >= int(n.nodesMax) {
 			break
 		}
-		if !n.suits(a, at) || n.must[a.node.Name] {
-			continue
-		}
-		if r := n.room(a, at.empty); r > 0 {
+		// Room first: most nodes have none, and that is told without looking at the node itself.
+		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) && (len(n.must) == 0 || !n.must[a.node.Name]) {
 			picks = append(picks, pick{a: a, room: r})
 			room += int64(r)
 			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
@@ -75,10 +91,7 @@ func (n *need) choose(at look, buf []pick) []pick {
 func (n *need) chooseRoomiest(at look, buf []pick) []pick {
 	picks := buf[:0]
 	for _, a := range at.nodes {
-		if !n.suits(a, at) {
-			continue
-		}
-		if r := n.room(a, at.empty); r > 0 {
+		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) {
 			picks = append(picks, pick{a: a, room: r})
 		}
 	}
@@ -132,66 +145,21 @@ func (n *need) spread(picks []pick) {
 }
 
 // alloc names the very CPUs and units of a choice.
-func (n *need) alloc(part core.PartitionName, picks []pick) *core.Alloc {
+func (n *need) alloc(part core.PartitionName, picks []pick, at look) *core.Alloc {
 	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
 	for i, p := range picks {
-		na := &al.Nodes[i]
-		na.Node, na.Tasks = p.a.node.Name, p.tasks
-		na.CPUs = max(p.tasks*n.cpusPerTask, n.minCPUs)
-		na.Mem = n.memNode
-		if n.memCPU > 0 {
-			na.Mem = n.memCPU * core.Bytes(na.CPUs)
+		na, u := &al.Nodes[i], n.use(p.a, p.tasks, at.balance(p.a))
+		na.Node, na.Tasks, na.CPUs, na.Mem = p.a.node.Name, p.tasks, u.cpus, u.mem
+		if p.a.free != nil {
+			na.Cores = p.a.free.first(na.CPUs)
 		}
-		if n.allMem {
-			na.Mem = p.a.node.Hardware.Memory
+		for k, count := range u.gres {
+			if g := &p.a.gres[k]; count > 0 {
+				na.Gres = append(na.Gres, core.GresAlloc{Name: g.name, Type: g.typ, Units: g.free.first(int32(count))})
+			}
 		}
-		if n.exclusive {
-			na.CPUs = p.a.node.Hardware.CPUs
-		}
-		na.Cores = p.a.free.first(na.CPUs)
-		na.Gres = n.gresUnits(p.a)
 	}
 	return al
-}
-
-// gresUnits names the units a job gets on a node that has room for it.
-func (n *need) gresUnits(a *account) []core.GresAlloc {
-	var out []core.GresAlloc
-	if n.exclusive { // whole nodes come with all they have
-		for i := range a.gres {
-			if g := &a.gres[i]; g.count > 0 {
-				out = append(out, core.GresAlloc{Name: g.name, Type: g.typ, Units: g.free.first(int32(g.count))})
-			}
-		}
-		return out
-	}
-	for _, want := range n.gres {
-		left := want.Count
-		for i := range a.gres {
-			g := &a.gres[i]
-			if g.name != want.Name || want.Type != "" && g.typ != want.Type {
-				continue
-			}
-			// Another line of the same request may have taken units of this kind: both get one list.
-			at := slices.IndexFunc(out, func(o core.GresAlloc) bool { return o.Name == g.name && o.Type == g.typ })
-			had := int64(0)
-			if at >= 0 {
-				had = int64(len(out[at].Units))
-			}
-			take := min(left, g.count-had)
-			if take <= 0 {
-				continue
-			}
-			left -= take
-			units := g.free.first(int32(had + take))
-			if at >= 0 {
-				out[at].Units = units
-			} else {
-				out = append(out, core.GresAlloc{Name: g.name, Type: g.typ, Units: units})
-			}
-		}
-	}
-	return out
 }
 
 // Fault says why a job can never start on these nodes, even if nothing ran and all were up.

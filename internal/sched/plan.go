@@ -16,6 +16,7 @@ type Plan struct {
 	heads     map[core.PartitionName]core.JobID // the job each blocked queue waits for
 	throttled map[core.JobID]bool               // arrays and tasks that wait for their array's limit
 	verdicts  map[classKey]Why                  // classes that no partition of theirs could hold
+	expected  map[core.JobID]core.Time          // when jobs with a reservation start at the latest
 	keyOf     func(*core.Spec) classKey         // reads only what never changes of the planner
 }
 
@@ -65,9 +66,22 @@ func (p *Plan) Why(j *core.Job) Why {
 	case 0:
 		return Why{Text: "it has not been looked at yet"}
 	case j.ID:
-		return Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold"}
+		at, estimate, _ := p.Expected(j.ID)
+		return Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
 	}
 	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where)}
+}
+
+// Expected is when a pending job starts at the latest, if everything else lasts as long as it may and the plan knows.
+// An estimate is no promise: jobs that come later may delay it.
+func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
+	if p == nil {
+		return 0, false, false
+	}
+	if at, ok = p.expected[id]; !ok || at == never { // it waits for what has no limit
+		return 0, false, false
+	}
+	return at, false, true
 }
 
 // Held tells why a job is not even looked at, if so.

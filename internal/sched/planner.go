@@ -10,6 +10,7 @@ import (
 type Config struct {
 	Partitions []core.Partition
 	Names      Names // expands hostlists
+	Rule       Rule
 }
 
 // Changes is what the planner is told: whole records that are new or changed, and what is gone.
@@ -29,21 +30,38 @@ type Planner struct {
 	pending map[core.JobID]waiter // jobs that may start, now or from a known moment on
 	later   queue                 // those whose moment has not come, by that moment
 	classes map[classKey]*class   // of the jobs in pending that are not in later
-	holding map[core.JobID]holding
-	running map[core.JobID]int32 // tasks that hold something, by array
+	holding map[core.JobID]*holding
+	ends    list[ending, *ending] // what is in holding, and what a pass starts while it goes on
+	running map[core.JobID]int32  // tasks that hold something, by array
 
 	verdicts map[classKey]Why // as of the last pass; see verdictsNow
 	stale    bool
-	buf      []pick
+	key      func(*core.Spec) classKey
+
+	table *timetable // of RuleConservative
+
+	gains []*account // nodes on which something came free, the last few
+	gain  int64      // how many there have been, from 1
+
+	passes, sweeps int64
+	opened         int64 // passes, for partition.open
+	buf            []pick
+	tmp            balance
+	lanes          []lane
 }
 
 type partition struct {
 	core.Partition
 	nodes map[core.NodeName]bool // nil: all
 	queue queue                  // jobs that the nodes that are up could hold
+	short queue                  // the same, shortest first, if the rule wants that
+	live  int                    // classes in queue
+	dead  int                    // of them, those of which the pass found that none can start
 
-	order []*account // of nodes; see accounts
-	shape int
+	order  []*account // of nodes; see accounts
+	shape  int
+	open   []*account // see Planner.open
+	opened int64
 }
 
 // waiter is a job that may start. Its class is nil while its moment has not come.
@@ -57,13 +75,20 @@ type holding struct {
 	alloc     *core.Alloc
 	exclusive bool
 	base      core.JobID // of its array, or 0
+	end       core.Time  // when it comes back at the latest; unset for starts of a pass
+	on        []*account // its nodes, as of
+	shape     int        // the ledger's; see Planner.on
 }
 
 // New makes an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
-		classes: map[classKey]*class{}, holding: map[core.JobID]holding{}, running: map[core.JobID]int32{},
+		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
+	}
+	p.key, p.gain = p.keyOf, 1
+	if cfg.Rule == RuleConservative {
+		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
 	for _, c := range cfg.Partitions {
 		part := &partition{Partition: c, nodes: PartitionNodes(&c, cfg.Names)}
@@ -118,6 +143,7 @@ func (p *Planner) setJob(j *core.Job) {
 		p.forget(w)
 	}
 	if h, ok := p.holding[j.ID]; ok {
+		p.ends.remove(ending{at: h.end, id: j.ID})
 		p.release(h)
 		delete(p.holding, j.ID)
 	}
@@ -133,7 +159,7 @@ func (p *Planner) setJob(j *core.Job) {
 			p.ripe(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := holding{alloc: j.Alloc, exclusive: j.Spec.Shape.Exclusive}
+		h := &holding{alloc: j.Alloc, exclusive: j.Spec.Shape.Exclusive, end: endOf(j)}
 		if j.Array != nil {
 			h.base = j.Array.Base
 			p.running[h.base]++
@@ -144,6 +170,7 @@ func (p *Planner) setJob(j *core.Job) {
 			}
 		}
 		p.holding[j.ID] = h
+		p.ends.insert(ending{at: h.end, id: j.ID, h: h})
 	}
 }
 
@@ -153,8 +180,38 @@ func (p *Planner) ripe(j *core.Job) {
 	p.pending[j.ID] = waiter{job: j, class: c}
 	for i := range c.slots {
 		if s := &c.slots[i]; s.why == nil {
-			s.part.queue.insert(entryOf(j, s))
+			p.enqueue(s, j)
 		}
+	}
+}
+
+// enqueue puts a job into the queue of one of its partitions.
+func (p *Planner) enqueue(s *slot, j *core.Job) {
+	if s.jobs++; s.jobs == 1 {
+		s.part.live++
+	}
+	if p.cfg.Rule == RuleSJFEASY {
+		s.part.queue.insert(shortOf(j, s))
+		return
+	}
+	s.part.queue.insert(entryOf(j, s))
+	if p.cfg.Rule == RuleEASYSJBF {
+		s.part.short.insert(shortOf(j, s))
+	}
+}
+
+// dequeue is the other way round.
+func (p *Planner) dequeue(s *slot, j *core.Job) {
+	if s.jobs--; s.jobs == 0 {
+		s.part.live--
+	}
+	if p.cfg.Rule == RuleSJFEASY {
+		s.part.queue.remove(shortOf(j, s))
+		return
+	}
+	s.part.queue.remove(entryOf(j, s))
+	if p.cfg.Rule == RuleEASYSJBF {
+		s.part.short.remove(shortOf(j, s))
 	}
 }
 
@@ -166,16 +223,17 @@ func (p *Planner) forget(w waiter) {
 	}
 	for i := range w.class.slots {
 		if s := &w.class.slots[i]; s.why == nil {
-			s.part.queue.remove(entryOf(w.job, s))
+			p.dequeue(s, w.job)
 		}
 	}
 	p.leave(w.class, w.job)
 }
 
-func (p *Planner) release(h holding) {
+func (p *Planner) release(h *holding) {
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
 			p.ledger.Give(na, h.exclusive)
+			p.noteGain(na.Node)
 		}
 	}
 	if h.base != 0 {
@@ -183,6 +241,48 @@ func (p *Planner) release(h holding) {
 			delete(p.running, h.base)
 		}
 	}
+}
+
+// gainsKept is how many gains are looked through before a class is simply tried again.
+const gainsKept = 64
+
+// noteGain remembers that something came free on a node.
+func (p *Planner) noteGain(name core.NodeName) {
+	a := p.ledger.nodes[name]
+	if a == nil {
+		return
+	}
+	if len(p.gains) == 2*gainsKept {
+		p.gains = append(p.gains[:0], p.gains[gainsKept:]...)
+	}
+	p.gains = append(p.gains, a)
+	p.gain++
+}
+
+// freed tells whether, since so many gains were noted, anything came free that a job which ends at end could use.
+func (p *Planner) freed(s *slot, seen int64, end core.Time) bool {
+	since := p.gain - seen
+	if since > gainsKept {
+		return true
+	}
+	at := look{end: end, tmp: &p.tmp}
+	for _, a := range p.gains[len(p.gains)-int(since):] {
+		if s.need.room(a, at.balance(a)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// on gives the accounts of a job's nodes; nil stands for those that are not known any more.
+func (p *Planner) on(h *holding) []*account {
+	if h.shape != p.ledger.shape {
+		h.shape, h.on = p.ledger.shape, make([]*account, len(h.alloc.Nodes))
+		for i := range h.on {
+			h.on[i] = p.ledger.nodes[h.alloc.Nodes[i].Node]
+		}
+	}
+	return h.on
 }
 
 func eachPartition(list core.PartitionName, do func(core.PartitionName)) {

@@ -13,19 +13,30 @@ type entry struct {
 	job      *core.Job
 	slot     *slot
 	at       core.Time // when it was submitted, or from when on it may start
+	short    core.Time // how long it may run, in queues that have the shortest first; else 0
+	length   core.Time // how long it may run
 	priority uint32
+	array    bool // it is one, or of one
 }
 
 func entryOf(j *core.Job, s *slot) entry {
-	return entry{job: j, slot: s, at: j.Submit, priority: j.Priority}
+	return entry{job: j, slot: s, at: j.Submit, priority: j.Priority, length: length(j.Spec), array: j.Array != nil}
+}
+
+// shortOf is a job's entry in a queue that has the shortest first.
+func shortOf(j *core.Job, s *slot) entry {
+	n := length(j.Spec)
+	return entry{job: j, slot: s, at: j.Submit, short: n, length: n, array: j.Array != nil}
 }
 
 // laterOf is a job's entry among those whose moment has not come.
 func laterOf(j *core.Job) entry { return entry{job: j, at: j.Eligible} }
 
-// compare orders a queue: priority, then age, then id, so that no two entries are equal.
+// compare orders a queue: length where that counts, priority, then age, then id, so that no two entries are equal.
 func (e *entry) compare(f *entry) int {
 	switch {
+	case e.short != f.short:
+		return cmp.Compare(e.short, f.short)
 	case e.priority != f.priority:
 		return cmp.Compare(f.priority, e.priority)
 	case e.at != f.at:
@@ -34,24 +45,43 @@ func (e *entry) compare(f *entry) int {
 	return cmp.Compare(e.job.ID, f.job.ID)
 }
 
-// queue is a sorted list in chunks: insert and remove cost one small move each, wherever they fall.
-type queue struct {
-	chunks [][]entry
+// queue is the jobs that wait, in order.
+type queue = list[entry, *entry]
+
+// ordered is what a list holds: no two members are equal.
+type ordered[E any] interface {
+	*E
+	compare(*E) int
+}
+
+// list is a sorted list in chunks: insert and remove cost one small move each, wherever they fall.
+type list[E any, P ordered[E]] struct {
+	chunks [][]E
 	len    int
+	spare  []E // a chunk that became empty: short queues come and go all the time
 }
 
 const chunkMax = 256
 
-func (q *queue) find(e *entry) (chunk, at int, ok bool) {
-	chunk, _ = slices.BinarySearchFunc(q.chunks, e, func(c []entry, e *entry) int { return c[len(c)-1].compare(e) })
+func (q *list[E, P]) find(e *E) (chunk, at int, ok bool) {
+	chunk, _ = slices.BinarySearchFunc(q.chunks, e, func(c []E, e *E) int { return P(&c[len(c)-1]).compare(e) })
 	if chunk == len(q.chunks) {
 		return chunk, 0, false
 	}
-	at, ok = slices.BinarySearchFunc(q.chunks[chunk], *e, func(a, b entry) int { return a.compare(&b) })
-	return chunk, at, ok
+	c := q.chunks[chunk]
+	lo, hi := 0, len(c)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if P(&c[mid]).compare(e) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return chunk, lo, lo < len(c) && P(&c[lo]).compare(e) == 0
 }
 
-func (q *queue) insert(e entry) {
+func (q *list[E, P]) insert(e E) {
 	c, at, ok := q.find(&e)
 	if ok {
 		q.chunks[c][at] = e
@@ -63,7 +93,10 @@ func (q *queue) insert(e entry) {
 			q.chunks[c-1] = append(q.chunks[c-1], e)
 			return
 		}
-		q.chunks = append(q.chunks, append(make([]entry, 0, 64), e))
+		if q.spare == nil {
+			q.spare = make([]E, 0, 64)
+		}
+		q.chunks, q.spare = append(q.chunks, append(q.spare, e)), nil
 		return
 	}
 	q.chunks[c] = slices.Insert(q.chunks[c], at, e)
@@ -74,7 +107,7 @@ func (q *queue) insert(e entry) {
 	}
 }
 
-func (q *queue) remove(e entry) {
+func (q *list[E, P]) remove(e E) {
 	c, at, ok := q.find(&e)
 	if !ok {
 		return
@@ -82,24 +115,28 @@ func (q *queue) remove(e entry) {
 	q.len--
 	q.chunks[c] = slices.Delete(q.chunks[c], at, at+1)
 	if len(q.chunks[c]) == 0 {
+		q.spare = q.chunks[c]
 		q.chunks = slices.Delete(q.chunks, c, c+1)
 	}
 }
 
-// cursor walks a queue in order; the queue must not change meanwhile.
-type cursor struct {
-	q         *queue
+// walk goes through a list in order; the list must not change meanwhile.
+type walk[E any, P ordered[E]] struct {
+	q         *list[E, P]
 	chunk, at int
 }
 
-func (c *cursor) head() *entry {
+// cursor walks a queue.
+type cursor = walk[entry, *entry]
+
+func (c *walk[E, P]) head() *E {
 	if c.chunk >= len(c.q.chunks) {
 		return nil
 	}
 	return &c.q.chunks[c.chunk][c.at]
 }
 
-func (c *cursor) next() {
+func (c *walk[E, P]) next() {
 	c.at++
 	if c.at >= len(c.q.chunks[c.chunk]) {
 		c.chunk, c.at = c.chunk+1, 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,6 +35,7 @@ type Options struct {
 	Log     *slog.Logger
 	Ready   func(Info)  // called once, when callers and agents are let in
 	Store   store.Store // nil: the one of Config.Server.Store, opened and closed by Run
+	Record  io.Writer   // gets every input with its time, for `bireme simulate --replay`; may be nil
 }
 
 // Info tells where a server is reached.
@@ -82,7 +84,9 @@ type server struct {
 }
 
 func (s *server) run(ctx context.Context) error {
-	s.engine = engine.New(s.store, engineConfig(s.Config), s.Log)
+	ec := engineConfig(s.Config)
+	ec.Record = s.Record
+	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
@@ -208,6 +212,12 @@ func engineConfig(cfg *config.Config) engine.Config {
 		Retention: store.Retention{
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
 		},
+	}
+	if p, ok := cfg.Priority.Policy(); ok {
+		c.State.Priority = &state.Priority{
+			Config: p, HalfLife: cfg.Priority.HalfLife.Seconds(), Damp: cfg.Priority.Dampening, Period: cfg.Priority.CalcPeriod.Seconds(),
+			Billing: cfg.Billing(),
+		}
 	}
 	if !strings.HasPrefix(cfg.Store(), "sqlite:") { // an embedded store has one server, and the file's lock says so
 		c.Lease = cfg.Timers.Lease.D()

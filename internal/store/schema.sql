@@ -64,6 +64,14 @@ CREATE TABLE projects (
 	doc  TEXT NOT NULL
 );
 
+-- What users have spent in projects, for fair-share.
+CREATE TABLE spent (
+	project TEXT NOT NULL,
+	usr     TEXT NOT NULL,
+	doc     TEXT NOT NULL,
+	PRIMARY KEY (project, usr)
+) WITHOUT ROWID;
+
 CREATE TABLE tokens (
 	id   TEXT PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,

@@ -77,6 +77,7 @@ type Image struct {
 	Nodes    []*core.Node
 	Users    []*core.User
 	Projects []*core.Project
+	Spent    []*core.Spent
 	Tokens   []*core.Token
 	Runs     []*core.Run // not ended
 	Keys     []core.SubmitKey

@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -48,6 +49,12 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 		{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
 		{Name: "short", Nodes: "n[2-4]", MaxTime: 3600, PriorityTier: 2, MinNodes: 1},
 	}}
+	if choose(2) == 0 {
+		cfg.Priority = &Priority{
+			Config:   policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100, TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
+			HalfLife: 3600, Period: 600,
+		}
+	}
 	c := &chaos{world: newWorld(t, cfg), choose: choose}
 	c.trace = check
 	c.onFlush = func(ch *core.Changes) { batches = append(batches, asJSON(t, ch)) }

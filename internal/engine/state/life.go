@@ -46,7 +46,7 @@ func (s *State) start(in *Start) (*Started, error) {
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
 	run.Attempt++
 	s.putJob(&run)
-	s.event(core.JobStarted, core.Event{Job: run.ID, User: run.Spec.User, Data: startData(&run)})
+	s.event(core.JobStarted, core.Event{Job: run.ID, User: run.Spec.User, Data: s.told(startData, &run)})
 	return &Started{ID: run.ID}, nil
 }
 
@@ -224,7 +224,7 @@ func (s *State) end(next *core.Job, st core.JobState, why core.Reason, message s
 	if next.Alloc != nil {
 		next.Flags |= core.Completing
 	}
-	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stopper(next), Data: endData(next)})
+	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stopper(next), Data: s.told(endData, next)})
 }
 
 func stopper(j *core.Job) core.UserName {
@@ -334,7 +334,7 @@ func (s *State) again(next *core.Job) {
 		next.Priority = 0
 	}
 	s.putJob(next)
-	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: endData(next)})
+	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: s.told(endData, next)})
 }
 
 // failNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs on
@@ -393,7 +393,7 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up, and those that nobody ever used.
+// tick ends interactive jobs whose time is up or that nobody ever used, and works priorities out anew when they are due.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.timed {
@@ -412,6 +412,7 @@ func (s *State) tick() error {
 		s.end(next, core.Timeout, why, message)
 		s.putJob(next)
 	}
+	s.recalc()
 	return nil
 }
 

@@ -168,6 +168,15 @@ func (s *State) putProject(in *PutProject) error {
 	if ok {
 		p.Created = old.Created
 	}
+	if !in.By.Admin {
+		p.Shares = 0
+		if ok {
+			p.Shares = old.Shares
+		}
+	}
+	if p.Shares < 0 || slices.ContainsFunc(p.Members, func(m core.Member) bool { return m.Shares < 0 }) {
+		return core.Errorf(core.Invalid, "shares are not below zero")
+	}
 	if p.Parent != "" {
 		if _, there := s.view.projects[p.Parent]; !there {
 			return core.Errorf(core.Invalid, "there is no project %q to be its parent", p.Parent)

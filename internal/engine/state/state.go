@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -25,6 +26,10 @@ type Config struct {
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
 	// ever.
 	InteractiveIdle core.Seconds
+	Priority        *Priority // nil: first come, first served
+	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
+	// tells. No event is written and no record kept for one.
+	Unkept bool
 }
 
 func (c *Config) defaults() {
@@ -62,6 +67,7 @@ type Image struct {
 	Nodes    []*core.Node
 	Users    []*core.User
 	Projects []*core.Project
+	Spent    []*core.Spent
 	Tokens   []*core.Token
 	Runs     []*core.Run
 	Keys     []core.SubmitKey
@@ -85,6 +91,7 @@ type State struct {
 	onNode  map[core.NodeName]map[core.JobID]struct{}
 	own     owned
 	deps    deps
+	ranks   *ranks // nil without Config.Priority
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
@@ -188,6 +195,9 @@ func New(cfg Config, img *Image) *State {
 		s.remember(k.Key, k.Job, k.User)
 	}
 	s.begin()
+	if cfg.Priority != nil {
+		s.ranks = newRanks(cfg.Priority, s, img)
+	}
 	return s
 }
 
@@ -208,6 +218,11 @@ type Batch struct {
 func (s *State) Flush() Batch {
 	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
 	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
+	if s.ranks != nil {
+		s.out.Spent = s.ranks.flush()
+		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
+		s.ranks.aged = nil
+	}
 	s.begin()
 	return b
 }
@@ -245,7 +260,7 @@ func (s *State) Advance(now core.Time) core.Time {
 	return s.view.now
 }
 
-// NextWake is when time alone ends something (an interactive job); 0: never.
+// NextWake is when time alone changes something (an interactive job ends, priorities are due); 0: never.
 func (s *State) NextWake() core.Time {
 	if s.stale {
 		s.stale, s.wake = false, 0
@@ -255,6 +270,9 @@ func (s *State) NextWake() core.Time {
 			}
 		}
 	}
+	if s.ranks != nil && (s.wake == 0 || s.ranks.due < s.wake) {
+		return s.ranks.due
+	}
 	return s.wake
 }
 
@@ -262,6 +280,9 @@ func (s *State) NextWake() core.Time {
 func (s *State) putJob(j *core.Job) {
 	old, _ := s.view.jobs.Get(int64(j.ID))
 	s.index(old, j)
+	if s.ranks != nil {
+		s.ranks.charge(old, j, s.view.now)
+	}
 	if j.Live() {
 		s.view.jobs.Set(int64(j.ID), j)
 	} else {
@@ -272,7 +293,7 @@ func (s *State) putJob(j *core.Job) {
 	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
 		s.out.Jobs[i] = j
-	} else {
+	} else if !s.cfg.Unkept {
 		s.dirty[j.ID] = len(s.out.Jobs)
 		s.out.Jobs = append(s.out.Jobs, j)
 	}
@@ -387,8 +408,19 @@ func ours[K comparable, V any](own *bool, m *map[K]V) {
 // event notes what happened, under the next number.
 func (s *State) event(kind core.EventKind, e core.Event) {
 	s.view.seq++
+	if s.cfg.Unkept {
+		return
+	}
 	e.Seq, e.At, e.Kind = s.view.seq, s.view.now, kind
 	s.out.Events = append(s.out.Events, e)
+}
+
+// told writes what an event tells of a job, if anybody will read it.
+func (s *State) told(write func(*core.Job) json.RawMessage, j *core.Job) json.RawMessage {
+	if s.cfg.Unkept {
+		return nil
+	}
+	return write(j)
 }
 
 func (s *State) remember(key string, id core.JobID, user core.UserName) {

@@ -160,6 +160,7 @@ func (s *State) updateJob(in *UpdateJob) error {
 			return core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
 		}
 		next.Priority = *in.Priority
+		next.Flags |= core.FixedPriority
 	}
 	if err := s.newSpec(in, next); err != nil {
 		return err
@@ -189,8 +190,8 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 			return core.Errorf(core.Denied, "only an administrator lowers nice").Because("access_denied")
 		}
 		spec.Nice = *in.Nice
-		if next.Priority != 0 && in.Priority == nil {
-			next.Priority = priority(&spec)
+		if next.Priority != 0 && in.Priority == nil && (s.ranks == nil || !next.Flags.Has(core.FixedPriority)) {
+			next.Priority = s.priorityOf(next, &spec)
 		}
 	}
 	if in.Name != nil {
@@ -238,6 +239,7 @@ func (s *State) hold(in *UpdateJob, next *core.Job) error {
 			next.Flags |= core.HeldUser
 		}
 		next.Priority = 0
+		next.Flags &^= core.FixedPriority
 		return nil
 	}
 	if next.Flags.Has(core.HeldAdmin) && !in.By.Admin {
@@ -246,7 +248,9 @@ func (s *State) hold(in *UpdateJob, next *core.Job) error {
 	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
 	next.Reason, next.Message = needsReason(next), ""
 	if next.Priority == 0 {
-		next.Priority = priority(next.Spec)
+		next.Released = s.view.now
+		next.Flags &^= core.FixedPriority
+		next.Priority = s.priorityOf(next, next.Spec)
 	}
 	return nil
 }

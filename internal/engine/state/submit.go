@@ -13,9 +13,6 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// basePriority is every job's priority before nice; policy will have more to say.
-const basePriority = 10_000
-
 // submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
 func (s *State) submit(in *Submit) (*Submitted, error) {
 	spec := in.Spec
@@ -28,7 +25,8 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
-	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin), Priority: priority(spec)}
+	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin)}
+	j.Priority = s.priorityOf(j, spec)
 	if spec.Array != "" {
 		ref, err := s.arrayOf(spec)
 		if err != nil {
@@ -58,9 +56,11 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if j.Array != nil {
 		j.Array.Base = j.ID
 	}
-	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
-	s.blob(spec.Script, in.Script)
-	s.blob(spec.Env, in.Env)
+	if !s.cfg.Unkept {
+		s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
+		s.blob(spec.Script, in.Script)
+		s.blob(spec.Env, in.Env)
+	}
 	if in.Run != nil {
 		s.makeRun(in, j.ID)
 	}
@@ -69,14 +69,15 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		s.remember(in.Key, j.ID, spec.User)
 		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
-	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: submitted(spec)})
+	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: s.told(submitted, j)})
 	if j.Needs != nil {
 		s.weigh(j.ID, in.Ended)
 	}
 	return &Submitted{ID: j.ID}, nil
 }
 
-func submitted(spec *core.Spec) json.RawMessage {
+func submitted(j *core.Job) json.RawMessage {
+	spec := j.Spec
 	b := append(make([]byte, 0, 96), `{"name":`...)
 	b = appendJSON(b, spec.Name)
 	b = append(b, `,"partition":`...)
@@ -105,13 +106,6 @@ func (s *State) blob(h core.Hash, data []byte) {
 	if !h.IsZero() && data != nil {
 		s.out.Blobs = append(s.out.Blobs, core.Blob{Hash: h, Data: data})
 	}
-}
-
-func priority(spec *core.Spec) uint32 {
-	if p := spec.More().Priority; p != nil {
-		return *p
-	}
-	return uint32(min(max(int64(basePriority)-int64(spec.Nice), 1), 1<<32-2))
 }
 
 // admit completes the spec with defaults and checks it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 
@@ -51,6 +52,7 @@ type disk struct {
 	nodes    map[core.NodeName]*core.Node
 	users    map[core.UserName]*core.User
 	projects map[core.ProjectName]*core.Project
+	spent    map[spender]*core.Spent
 	tokens   map[string]*core.Token
 	runs     map[string]*core.Run
 	keys     map[string]core.SubmitKey
@@ -62,7 +64,7 @@ func newWorld(t failer, cfg Config) *world {
 	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
-		tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
+		spent: map[spender]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
 	}}
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(sched.Changes{})
@@ -197,6 +199,9 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, p := range c.Projects {
 		d.projects[p.Name] = through(t, p)
 	}
+	for _, x := range c.Spent {
+		d.spent[spender{x.Project, x.User}] = through(t, x)
+	}
 	for _, k := range c.Tokens {
 		row := *k
 		d.tokens[k.ID] = &row
@@ -237,6 +242,9 @@ func (w *world) image() *Image {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.projects)) {
 		img.Projects = append(img.Projects, d.projects[n])
+	}
+	for _, x := range d.spent {
+		img.Spent = append(img.Spent, x)
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.tokens)) {
 		img.Tokens = append(img.Tokens, d.tokens[n])
@@ -403,9 +411,15 @@ func (w *world) checkRestart() {
 	again := New(w.cfg, img)
 	again.Advance(w.now)
 	a, b := w.st.Snapshot(), again.Snapshot()
+	opts, plan := records, again.All()
+	if w.cfg.Priority != nil { // priorities are worked out anew after a restart; see checkRanks
+		opts = append(slices.Clip(opts), cmpopts.IgnoreFields(core.Job{}, "Priority"))
+		plan = w.st.All()
+		w.checkRanks(again)
+	}
 	differ := func(what string, x, y any) {
 		w.t.Helper()
-		if diff := cmp.Diff(x, y, records); diff != "" {
+		if diff := cmp.Diff(x, y, opts); diff != "" {
 			w.t.Fatalf("%s: live (-) and after a restart (+):\n%s", what, diff)
 		}
 	}
@@ -421,7 +435,9 @@ func (w *world) checkRestart() {
 	differ("ledger", w.st.ledger, again.ledger)
 	differ("arrays", w.st.arrays, again.arrays)
 	differ("timed", w.st.timed, again.timed)
-	differ("wake", w.st.NextWake(), again.NextWake())
+	if w.cfg.Priority == nil {
+		differ("wake", w.st.NextWake(), again.NextWake())
+	}
 	differ("keys", w.st.keys, again.keys)
 	differ("who waits for whom", w.st.deps.waiting, again.deps.waiting)
 	differ("who waits alone", w.st.deps.singles, again.deps.singles)
@@ -432,7 +448,40 @@ func (w *world) checkRestart() {
 		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.live, a.nextJob, a.nextNode, a.seq, w.st.view.now,
 			again.live, b.nextJob, b.nextNode, b.seq, again.view.now)
 	}
-	w.samePlan(again.All())
+	w.samePlan(plan)
+}
+
+// checkRanks holds what everybody spent against what a restart makes of it, and every job to having a priority unless it
+// is held.
+func (w *world) checkRanks(again *State) {
+	w.t.Helper()
+	a, b := w.st.ranks, again.ranks
+	if len(a.spent) != len(b.spent) {
+		w.t.Fatalf("%d spenders, after a restart %d", len(a.spent), len(b.spent))
+	}
+	for k, x := range a.spent {
+		y := b.spent[k]
+		was, is := x.value(w.now, a.cfg.HalfLife), y.value(w.now, b.cfg.HalfLife)
+		if x.rate != y.rate || math.Abs(was-is) > 1e-6*(1+was) {
+			w.t.Fatalf("%v spent %v at a rate of %d, after a restart %v at %d", k, was, x.rate, is, y.rate)
+		}
+		rate := int64(0)
+		for j := range w.st.Snapshot().Jobs() {
+			if j.State == core.Running && j.End == 0 && j.Spec.Project == k.project && j.Spec.User == k.user {
+				for i := range j.Alloc.Nodes {
+					rate += int64(j.Alloc.Nodes[i].CPUs)
+				}
+			}
+		}
+		if rate != x.rate {
+			w.t.Fatalf("%v pays for %d CPUs and has %d", k, x.rate, rate)
+		}
+	}
+	for j := range w.st.Snapshot().Jobs() {
+		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() && !j.Flags.Has(core.FixedPriority) {
+			w.t.Fatalf("job %d has priority %d and flags %b", j.ID, j.Priority, j.Flags)
+		}
+	}
 }
 
 // samePlan holds the planner's next plan against those of two built cold from all, one told the other way round.

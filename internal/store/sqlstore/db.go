@@ -96,6 +96,9 @@ func addChanges(b *Batch, c *core.Changes, known *recent) error {
 	for _, p := range c.Projects {
 		addProject(b, p)
 	}
+	for _, x := range c.Spent {
+		addSpent(b, x)
+	}
 	for _, t := range c.Tokens {
 		addToken(b, t)
 	}

@@ -15,6 +15,7 @@ var (
 	nodeDocs    = docsOf[core.Node]("node", "id", "name")
 	userDocs    = docsOf[core.User]("user", "name")
 	projectDocs = docsOf[core.Project]("project", "name")
+	spentDocs   = docsOf[core.Spent]("spent", "project", "user")
 	tokenDocs   = docsOf[core.Token]("token", "id")
 	runDocs     = docsOf[core.Run]("run", "id", "project", "name", "created", "ended", "config")
 )

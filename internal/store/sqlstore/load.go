@@ -35,6 +35,9 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Projects, err = readProjects(tx); err != nil {
 			return err
 		}
+		if img.Spent, err = readSpent(tx); err != nil {
+			return err
+		}
 		if img.Tokens, err = readTokens(tx); err != nil {
 			return err
 		}

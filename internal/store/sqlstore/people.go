@@ -9,6 +9,7 @@ var (
 	insertNode    = newInsert("nodes", "name", "name", "id", "doc")
 	insertUser    = newInsert("users", "name", "name", "doc")
 	insertProject = newInsert("projects", "name", "name", "doc")
+	insertSpent   = newInsert("spent", "project, usr", "project", "usr", "doc")
 	insertToken   = newInsert("tokens", "id", "id", "hash", "doc")
 )
 
@@ -38,6 +39,13 @@ func addProject(b *Batch, p *core.Project) {
 	projectDocs.add(b, p)
 }
 
+func addSpent(b *Batch, x *core.Spent) {
+	b.row(insertSpent)
+	b.text(string(x.Project))
+	b.text(string(x.User))
+	spentDocs.add(b, x)
+}
+
 func addToken(b *Batch, t *core.Token) {
 	b.row(insertToken)
 	b.text(t.ID)
@@ -62,6 +70,12 @@ func readProjects(tx Tx) ([]*core.Project, error) {
 	var name string
 	return readDocs(tx, projectDocs, &doc.Decoder{}, `SELECT name, doc FROM projects ORDER BY name`, nil, []any{&name},
 		func(p *core.Project) { p.Name = core.ProjectName(name) })
+}
+
+func readSpent(tx Tx) ([]*core.Spent, error) {
+	var project, user string
+	return readDocs(tx, spentDocs, &doc.Decoder{}, `SELECT project, usr, doc FROM spent ORDER BY project, usr`, nil, []any{&project, &user},
+		func(x *core.Spent) { x.Project, x.User = core.ProjectName(project), core.UserName(user) })
 }
 
 func readTokens(tx Tx) ([]*core.Token, error) {

@@ -26,6 +26,8 @@ func fill(v reflect.Value, n *int) {
 		v.SetUint(uint64(*n%3 + 1)) // states and roles: any of these is one
 	case reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 1.0/3)
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text %d", *n))
 	case reflect.Array:

@@ -133,7 +133,8 @@ func testUpserts(t *testing.T, w *world) {
 	first := &core.Changes{
 		Nodes: []*core.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}}, Users: []*core.User{{Name: "ann", UID: &uid}},
 		Projects: []*core.Project{{Name: "physics"}}, Tokens: []*core.Token{{ID: "t1", Hash: hash("t1")}},
-		Runs: []*core.Run{{ID: "r1", Project: "physics", Name: "train"}},
+		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 1e9 / 7}, {Project: "physics", User: "bob", At: 6, Raw: 2}},
+		Runs:  []*core.Run{{ID: "r1", Project: "physics", Name: "train"}},
 	}
 	w.commit(first)
 	s := *j.Spec
@@ -145,12 +146,13 @@ func testUpserts(t *testing.T, w *world) {
 		Nodes: []*core.Node{{ID: 2, Name: "n2", Reason: "hot", Flags: core.NodeDrain}}, Users: []*core.User{{Name: "ann", Role: core.RoleAdmin}},
 		Projects: []*core.Project{{Name: "physics", Parent: "root"}}, Tokens: []*core.Token{{ID: "t1", Hash: hash("t1"), Revoked: true}},
 		Runs:      []*core.Run{{ID: "r1", Project: "physics", Name: "train", Jobs: []core.JobID{1}}},
+		Spent:     []*core.Spent{{Project: "physics", User: "ann", At: 9, Raw: 1e300 / 7}},
 		GoneNodes: []core.NodeName{"n1", "never"},
 	}
 	w.commit(second)
 	w.same(w.load(), &store.Image{
 		Seq: w.seq, Now: w.now, NextJob: 2, NextNode: 1, Jobs: second.Jobs, Nodes: second.Nodes, Users: second.Users, Projects: second.Projects,
-		Tokens: second.Tokens, Runs: second.Runs,
+		Tokens: second.Tokens, Runs: second.Runs, Spent: []*core.Spent{second.Spent[0], first.Spent[1]},
 	})
 }
 

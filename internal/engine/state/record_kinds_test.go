@@ -1,0 +1,25 @@
+package state
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// TestEveryInputIsRecorded reads the source: an input that recordings do not know would end a recording at its first use.
+func TestEveryInputIsRecorded(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("input.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`func \(\*(\w+)\) +input\(\)`).FindAllSubmatch(source, -1)
+	if len(found) < 20 {
+		t.Fatalf("only %d inputs found in input.go", len(found))
+	}
+	for _, m := range found {
+		if kinds[string(m[1])] == nil {
+			t.Errorf("input %s is missing in kinds", m[1])
+		}
+	}
+}

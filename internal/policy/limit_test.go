@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+func n(v int64) *int64 { return &v }
+
+// limitWorld is a tree root{lab{physics{ann, bob}}} with a hook for limits, and what runs in it.
+type limitWorld struct {
+	assocs map[string]*Assoc // by account, or account/user
+	job    Job
+	q      QOSPair
+	safe   bool
+	totals TRES
+	before []Job // that run already, for an hour more
+	waits  []Job
+}
+
+func newLimitWorld() *limitWorld {
+	w := &limitWorld{
+		assocs: map[string]*Assoc{
+			"root": {Account: Root}, "lab": {Account: "lab", Shares: 1}, "physics": {Account: "physics", Parent: "lab", Shares: 1},
+			"physics/ann": {Account: "physics", User: "ann", Shares: 1}, "physics/bob": {Account: "physics", User: "bob", Shares: 1},
+		},
+		job: Job{User: "ann", Account: "physics", Limit: 3600,
+			TRES:    Of(Amount{"cpu", 8}, Amount{"mem", 4096}, Amount{"node", 2}, Amount{"gres/gpu", 2}, Amount{"license/x", 1}, Amount{"billing", 9}),
+			PerNode: Of(Amount{"cpu", 4}, Amount{"mem", 2048}, Amount{"gres/gpu", 1})},
+		q: QOSPair{Job: &QOS{Name: "normal"}},
+	}
+	return w
+}
+
+func (w *limitWorld) world(t *testing.T) (*Tree, *Running) {
+	t.Helper()
+	var list []Assoc
+	for _, a := range w.assocs {
+		list = append(list, *a)
+	}
+	tree := mustTree(t, list)
+	tree.Safe, tree.Totals = w.safe, w.totals
+	r := NewRunning(core.Time(1e15))
+	for i := range w.before {
+		r.Submit(&w.before[i], tree, w.q, 1)
+		r.Start(&w.before[i], tree, w.q, r.Now.Add(3600e9))
+	}
+	for i := range w.waits {
+		r.Submit(&w.waits[i], tree, w.q, 1)
+	}
+	return tree, r
+}
+
+func TestEveryLimitHasItsReason(t *testing.T) {
+	bob := func(w *limitWorld) Job { j := w.job; j.User = "bob"; return j }
+	for _, c := range []struct {
+		want core.Reason
+		set  func(w *limitWorld)
+	}{
+		{"", func(*limitWorld) {}},
+		{"InvalidAccount", func(w *limitWorld) { w.job.Account = "chemistry" }},
+		{"AssocGrpJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpJobs = n(1); w.before = []Job{bob(w)} }},
+		{"AssocGrpWallLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpWall = n(10); w.assocs["lab"].Used.Wall = 600 }},
+		{"AssocGrpCpuLimit", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRES = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
+		{"AssocGrpMemLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"mem", 1}) }},
+		{"AssocGrpNodeLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"node", 1}) }},
+		{"AssocGrpGRES", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"gres/gpu", 1}) }},
+		{"AssocGrpLicense", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"license/x", 0}) }},
+		{"AssocGrpBilling", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"billing", 8}) }},
+		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 100})
+			w.assocs["lab"].Used.TRES = []Used{{"cpu", 6000}}
+		}},
+		{"AssocGrpMemMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"mem", 0}) }},
+		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{"cpu", 0}) }}, // not on the root
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 479}) }},
+		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 479})
+			w.safe = true
+		}},
+		{"AssocGrpCPURunMinutesLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"cpu", 959})
+			w.before = []Job{bob(w)}
+		}},
+		{"AssocGrpGRESRunMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"gres/gpu", 119}) }},
+		{"AssocMaxJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{bob(w)} }},
+		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(59) }},
+		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(1e6); w.job.Limit = core.Forever }},
+		{"AssocMaxCpuPerJobLimit", func(w *limitWorld) { w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 7}) }},
+		{"", func(w *limitWorld) { // the nearer one counts
+			w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 7})
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 8})
+		}},
+		{"AssocMaxNodePerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"node", 1}) }},
+		{"AssocMaxMemPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"mem", 1}) }},
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"gres/gpu:a100", 0}) }}, // untyped request
+		{"AssocMaxCpuPerNode", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerNode = Of(Amount{"cpu", 3}) }},
+		{"AssocMaxCpuMinutesPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{"cpu", 479}) }},
+		{"AssocMaxNodeMinutesPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{"node", 119}) }},
+		{"", func(w *limitWorld) { // LimitFactor lifts an association's limit
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 4})
+			w.q.Job.LimitFactor = 2
+		}},
+
+		{"QOSGrpJobsLimit", func(w *limitWorld) { w.q.Job.Limits.GrpJobs = n(0) }},
+		{"QOSGrpWallLimit", func(w *limitWorld) { w.q.Job.Limits.GrpWall = n(0) }},
+		{"QOSGrpCpuLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"cpu", 7}) }},
+		{"QOSGrpMemLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"mem", 7}) }},
+		{"QOSGrpGRES", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"gres/gpu", 1}) }},
+		{"QOSGrpMemoryMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESMins = Of(Amount{"mem", 0}) }},
+		{"QOSGrpMemoryRunMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{"mem", 1}) }},
+		{"QOSGrpCPURunMinutesLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{"cpu", 1}) }},
+		{"QOSMaxJobsPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
+		{"MaxJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxJobsPerAccount = n(1); w.before = []Job{bob(w)} }},
+		{"QOSMaxWallDurationPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxWall = n(5) }},
+		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1}) }},
+		{"QOSMaxMemoryPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"mem", 1}) }},
+		{"QOSMaxGRESPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"gres/gpu", 1}) }},
+		{"QOSMaxMemoryPerNode", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerNode = Of(Amount{"mem", 1}) }},
+		{"QOSMaxMemoryMinutesPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESMinsPerJob = Of(Amount{"mem", 1}) }},
+		{"QOSMaxCpuPerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"cpu", 15}); w.before = []Job{w.job} }},
+		{"", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
+		{"QOSMaxNodePerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"node", 1}) }},
+		{"QOSMaxMemoryPerUser", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"mem", 1}) }},
+		{"MaxCpuPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
+		{"MaxMemoryPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{"mem", 1}) }},
+		{"MaxCpuRunMinsPerUser", func(w *limitWorld) { w.q.Job.MaxRunMinsPerUser = Of(Amount{"cpu", 1}) }},
+		{"MaxMemoryRunMinsPerAccount", func(w *limitWorld) { w.q.Job.MaxRunMinsPerAcct = Of(Amount{"mem", 1}) }},
+		{"QOSMinCpuNotSatisfied", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"cpu", 9}) }},
+		{"QOSMinMemory", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"mem", 1e6}) }},
+		{"QOSMinNode", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"node", 3}) }},
+		{"QOSMinGRES", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"gres/gpu", 3}) }},
+		{"QOSUsageThreshold", func(w *limitWorld) {
+			w.q.Job.Flags |= EnforceThreshold
+			w.q.Job.UsageThreshold, w.job.FairShare = .5, .4
+		}},
+		{"QOSGrpCpuLimit", func(w *limitWorld) { // in percent of the cluster
+			w.q.Job.Flags |= Relative
+			w.totals = Of(Amount{"cpu", 70})
+			w.q.Job.Limits.GrpTRES = Of(Amount{"cpu", 10})
+		}},
+		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
+			w.q.Partition = &QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8}), MaxJobs: n(5)}}
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+			w.q.Job.Limits.MaxJobs = n(0)
+		}},
+		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { // unless the job's goes over it
+			w.q.Job.Flags |= OverPartQOS
+			w.q.Partition = &QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8})}}
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+		}},
+		{"", func(w *limitWorld) { // a QOS before associations
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 8})
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+		}},
+	} {
+		w := newLimitWorld()
+		c.set(w)
+		tree, r := w.world(t)
+		got, text := Check(&w.job, tree, w.q, r)
+		if got != c.want || (got == "") != (text == "") {
+			t.Errorf("got %q (%s), want %q", got, text, c.want)
+		}
+	}
+}
+
+func TestSubmitLimits(t *testing.T) {
+	for _, c := range []struct {
+		want core.Reason
+		set  func(w *limitWorld)
+	}{
+		{"", func(*limitWorld) {}},
+		{"AssocGrpSubmitJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpSubmit = n(1) }},
+		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxSubmit = n(1) }},
+		{"QOSGrpSubmitJobsLimit", func(w *limitWorld) { w.q.Job.Limits.GrpSubmit = n(1) }},
+		{"QOSMaxSubmitJobPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxSubmit = n(1) }},
+		{"MaxSubmitJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxSubmitPerAccount = n(1) }},
+		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(10); w.job.Tasks = 10 }},
+		{"", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(11); w.job.Tasks = 10 }},
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 1}) }}, // it waits
+		{"AssocGrpCpuLimit", func(w *limitWorld) {
+			w.q.Job.Flags |= DenyOnLimit
+			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 7})
+		}},
+		{"", func(w *limitWorld) { // it would fit if nothing else ran
+			w.q.Job.Flags |= DenyOnLimit
+			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 8})
+			w.before = []Job{w.job}
+			w.waits = nil
+		}},
+	} {
+		w := newLimitWorld()
+		w.waits = []Job{w.job}
+		c.set(w)
+		tree, r := w.world(t)
+		if got, text := CheckSubmit(&w.job, tree, w.q, r); got != c.want || (got == "") != (text == "") {
+			t.Errorf("got %q (%s), want %q", got, text, c.want)
+		}
+	}
+}
+
+func TestRunningGoesBackToNothing(t *testing.T) {
+	w := newLimitWorld()
+	w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"cpu", 480})
+	tree, r := w.world(t)
+	end := r.Now.Add(3600e9)
+	for range 3 {
+		r.Submit(&w.job, tree, w.q, 1)
+		r.Start(&w.job, tree, w.q, end)
+		if got, text := Check(&w.job, tree, w.q, r); got != "AssocGrpCPURunMinutesLimit" || !strings.Contains(text, "account lab") {
+			t.Errorf("beside one that runs: %q, %q", got, text)
+		}
+		r.End(&w.job, tree, w.q, end)
+		r.Submit(&w.job, tree, w.q, -1)
+		if got, _ := Check(&w.job, tree, w.q, r); got != "" {
+			t.Errorf("after its end: %q", got)
+		}
+	}
+	for k, x := range r.assoc {
+		if x.Jobs != 0 || x.Submits != 0 || len(x.Limited) != 0 || x.TRES.Count("cpu") != 0 {
+			t.Errorf("%v keeps %+v", k, x)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// lawWorld is a small cluster driven by chance: jobs arrive, start as planned and end at or before their limits.
+type lawWorld struct {
+	t       *rapid.T
+	r       *rand.Rand
+	cfg     Config
+	p       *Planner
+	now     core.Time
+	nodes   []*core.Node
+	jobs    map[core.JobID]*core.Job
+	order   []core.JobID
+	nextID  core.JobID
+	endings map[core.JobID]core.Time // when each running job really ends
+}
+
+func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
+	w := &lawWorld{t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{}, endings: map[core.JobID]core.Time{}}
+	w.cfg = Config{Rule: rule, Names: func(list string) map[core.NodeName]bool {
+		if list == "" {
+			return nil
+		}
+		set := map[core.NodeName]bool{}
+		for i := range list {
+			set[core.NodeName(list[i:i+1])] = true
+		}
+		return set
+	}}
+	for i, nodes := range []string{"ALL", "abc", "cde"}[:parts] {
+		w.cfg.Partitions = append(w.cfg.Partitions, core.Partition{Name: core.PartitionName(fmt.Sprint("p", i)), Nodes: nodes})
+	}
+	for i := range 2 + w.r.IntN(4) {
+		n := &core.Node{ID: int64(i + 1), Name: core.NodeName(rune('a' + i)), Roles: core.Compute, Hardware: core.Hardware{CPUs: int32(2 + w.r.IntN(6)), Memory: core.Bytes(2+w.r.IntN(6)) * core.GiB}}
+		if w.r.IntN(2) == 0 {
+			n.Hardware.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(2))}, {Name: "gpu", Type: "y", Count: 1}}
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	w.p = New(w.cfg)
+	w.p.Apply(Changes{Nodes: w.nodes})
+	return w
+}
+
+func (w *lawWorld) put(j *core.Job) {
+	if w.jobs[j.ID] == nil {
+		w.order = append(w.order, j.ID)
+	}
+	w.jobs[j.ID] = j
+	w.p.Apply(Changes{Jobs: []*core.Job{j}})
+}
+
+func (w *lawWorld) submit() {
+	w.nextID++
+	s := &core.Spec{Partition: w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name, TimeLimit: core.Seconds(10 * (1 + w.r.IntN(20)))}
+	n := int32(1 + w.r.IntN(3)*w.r.IntN(2))
+	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n * int32(1+w.r.IntN(2)), CPUsPerTask: int32(1 + w.r.IntN(3)), Exclusive: w.r.IntN(10) == 0}
+	switch w.r.IntN(4) {
+	case 0:
+		s.Shape.MemPerNode = core.Bytes(1+w.r.IntN(5)) * core.GiB
+	case 1:
+		s.Shape.Gres = []core.Gres{{Name: "gpu", Type: []string{"", "x"}[w.r.IntN(2)], Count: 1}}
+	case 2:
+		if w.r.IntN(4) == 0 {
+			s.TimeLimit = core.Forever
+		}
+	}
+	w.put(&core.Job{ID: w.nextID, State: core.Pending, Submit: w.now, Priority: uint32(w.r.IntN(3)), Spec: s})
+}
+
+// pass plans, holds the plan against that of a planner built cold, and starts what it says.
+func (w *lawWorld) pass() *Plan {
+	plan := w.p.Pass(w.now)
+	cold := New(w.cfg)
+	cold.Apply(Changes{Nodes: w.nodes})
+	for i := range w.order {
+		if j := w.jobs[w.order[len(w.order)-1-i]]; j.Live() {
+			cold.Apply(Changes{Jobs: []*core.Job{j}})
+		}
+	}
+	if a, b := w.render(plan), w.render(cold.Pass(w.now)); a != b {
+		w.t.Fatalf("kept up to date:\n%s\nbuilt cold:\n%s", a, b)
+	}
+	if a, b := w.render(plan), w.render(w.p.Pass(w.now)); a != b {
+		w.t.Fatalf("planned once:\n%s\nand again:\n%s", a, b)
+	}
+	check := NewLedger()
+	for _, n := range w.nodes {
+		check.SetNode(n)
+	}
+	book := func(j *core.Job, al *core.Alloc) {
+		for i := range al.Nodes {
+			if !check.Take(&al.Nodes[i], j.Spec.Shape.Exclusive) {
+				w.t.Fatalf("job %d is given what is not free: %+v", j.ID, al.Nodes[i])
+			}
+		}
+	}
+	for _, id := range w.order {
+		if j := w.jobs[id]; j.State == core.Running {
+			book(j, j.Alloc)
+		}
+	}
+	for _, s := range plan.Starts {
+		j := *w.jobs[s.Job]
+		book(&j, s.Alloc)
+		j.State, j.Start, j.Alloc = core.Running, w.now, s.Alloc
+		w.put(&j)
+		w.endings[j.ID] = after(w.now, length(j.Spec))
+		if w.r.IntN(2) == 0 || j.Spec.TimeLimit == core.Forever {
+			w.endings[j.ID] = w.now + core.Time(1+w.r.IntN(200))*1e6
+		}
+		w.endings[j.ID] = min(w.endings[j.ID], after(w.now, length(j.Spec)))
+	}
+	return plan
+}
+
+func (w *lawWorld) render(p *Plan) string {
+	s := fmt.Sprintf("wake %d heads %v expected %v\n", p.WakeAt, p.heads, p.expected)
+	for _, st := range p.Starts {
+		s += fmt.Sprintf("%d %+v\n", st.Job, *st.Alloc)
+	}
+	return s
+}
+
+// end lets the running jobs that are next to end, on time or early, do so.
+func (w *lawWorld) end() {
+	var first core.JobID
+	for _, id := range w.order {
+		if t, ok := w.endings[id]; ok && (first == 0 || t < w.endings[first]) {
+			first = id
+		}
+	}
+	if first == 0 {
+		return
+	}
+	w.now = w.endings[first]
+	for _, id := range w.order {
+		if w.endings[id] == w.now {
+			delete(w.endings, id)
+			j := *w.jobs[id]
+			j.State, j.End = core.Completed, w.now
+			w.put(&j)
+		}
+	}
+}
+
+// TestReservationsHold: with no new arrivals, the first job of a queue starts no later than any plan has promised,
+// whatever ends early and whatever is backfilled; and every job starts at last.
+func TestReservationsHold(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []Rule{RuleEASY, RuleEASYSJBF, RuleSJFEASY} {
+		t.Run(rule.String(), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newLawWorld(rt, rule, rapid.Uint64().Draw(rt, "seed"), 1)
+				for range 5 + w.r.IntN(30) {
+					w.submit()
+				}
+				promised := map[core.JobID]core.Time{}
+				for {
+					plan := w.pass()
+					for _, s := range plan.Starts {
+						if at, ok := promised[s.Job]; ok && w.now > at {
+							rt.Fatalf("job %d starts at %d and was promised %d", s.Job, w.now, at)
+						}
+					}
+					for id := range plan.expected {
+						if at, _, ok := plan.Expected(id); ok {
+							if was, had := promised[id]; had && at > was {
+								rt.Fatalf("job %d was promised %d and is now %d", id, was, at)
+							}
+							promised[id] = at
+						}
+					}
+					if len(w.endings) == 0 {
+						break
+					}
+					w.end()
+				}
+				for _, id := range w.order {
+					if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.why() == nil {
+						rt.Fatalf("job %d never starts", id)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestPlansOfOverlappingPartitions lets jobs come and go on partitions that share nodes: nothing is given twice, and a
+// planner kept up to date plans as one built cold.
+func TestPlansOfOverlappingPartitions(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleSJFEASY, RuleConservative} {
+		t.Run(rule.String(), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newLawWorld(rt, rule, rapid.Uint64().Draw(rt, "seed"), 3)
+				for range 40 {
+					switch w.r.IntN(3) {
+					case 0:
+						w.end()
+					default:
+						w.submit()
+					}
+					w.pass()
+				}
+			})
+		})
+	}
+}

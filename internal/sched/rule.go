@@ -1,0 +1,33 @@
+package sched
+
+// Rule is how a pass treats jobs behind one that cannot start.
+type Rule uint8
+
+// The rules.
+const (
+	// RuleEASY reserves for the first job of each queue that cannot start; others start if they do not delay it.
+	RuleEASY Rule = iota
+	// RuleFCFS starts jobs in the order of the queue and nothing behind one that cannot.
+	RuleFCFS
+	// RuleEASYSJBF is RuleEASY, but those behind are tried shortest first.
+	RuleEASYSJBF
+	// RuleConservative reserves for every job.
+	RuleConservative
+	// RuleSJFEASY is RuleEASY over queues that have the shortest first.
+	RuleSJFEASY
+)
+
+var ruleNames = [...]string{"easy", "fcfs", "easy-sjbf", "conservative", "sjf-easy"}
+
+// String is the rule's name, as users write it.
+func (r Rule) String() string { return ruleNames[r] }
+
+// ParseRule reads a rule's name.
+func ParseRule(name string) (Rule, bool) {
+	for i, n := range ruleNames {
+		if n == name {
+			return Rule(i), true
+		}
+	}
+	return 0, false
+}
