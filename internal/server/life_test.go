@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -187,6 +188,33 @@ func TestRequeueAfterReboot(t *testing.T) {
 	n.End(k, nil)
 	if j := s.AwaitState(id, core.Completed); j.Attempt != 2 {
 		t.Errorf("attempt %d", j.Attempt)
+	}
+}
+
+// A restarted node may still bring ends that its keeper recorded before. Nothing starts there between those and the word
+// that it was restarted: it would be lost at once, run twice, or fail for nothing.
+func TestEndsOfARestartedNode(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	n := s.Join("n1", core.Compute, false)
+	n.Connect()
+	whole := func(requeue bool) func(*client.Submit) {
+		return func(in *client.Submit) { in.Spec.Requeue, in.Spec.Shape.Exclusive = requeue, true }
+	}
+	for round := range 20 {
+		id := s.Submit(whole(true))
+		k := n.AwaitLaunch(id, 1, wire.BatchStep)
+		waits := s.Submit(whole(false))
+		n.Disconnect()
+		n.Boot = fmt.Sprint("boot-", round+2)
+		n.End(k, func(x *wire.Exited) { x.Cause = wire.CauseKeeperLost })
+		n.Connect()
+		n.End(n.AwaitLaunch(waits, 1, wire.BatchStep), nil) // it has waited longer than the one that comes back
+		s.AwaitState(waits, core.Completed)
+		n.End(n.AwaitLaunch(id, 2, wire.BatchStep), nil)
+		if j := s.AwaitState(id, core.Completed); j.Attempt != 2 {
+			t.Fatalf("round %d: the job needed %d attempts", round, j.Attempt)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ type Register struct {
 	Fleet     string
 	Features  []string
 	Running   []StepRef
-	// Ended steps are sent as Exited before Register.
+	Ended     []Exited // applied first, and nothing starts on the node before the rest is
 }
 
 // StepRef names a step of an attempt.

@@ -13,6 +13,11 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	if err := checkHardware(in); err != nil {
 		return nil, err
 	}
+	for i := range in.Ended {
+		if err := s.exited(&in.Ended[i]); err != nil {
+			return nil, err
+		}
+	}
 	old, known := s.view.Node(in.Node)
 	n := &core.Node{Name: in.Node, Joined: s.view.now, Weight: 1}
 	if known {

@@ -166,9 +166,6 @@ func (h *Hub) detach(k *conn) {
 
 // register makes the ends the agent brings durable, then the node itself, and gives the welcome.
 func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
-	for i := range hello.Ended {
-		k.exited(&hello.Ended[i])
-	}
 	in := &state.Register{
 		Node: hello.Node, Hardware: hello.Hardware, Host: hello.Host, Roles: k.who.Roles, TrustRoot: k.who.TrustRoot,
 		Fleet: hello.Fleet, Features: hello.Features,
@@ -176,11 +173,19 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	for _, r := range hello.Running {
 		in.Running = append(in.Running, state.StepRef{Job: core.JobID(r.Job), Attempt: r.Attempt, Step: r.Step})
 	}
-	// The ends go first into the same lane, so that when this is answered they are committed, and no launch is derived for
-	// what has ended.
+	// The ends go with it: were they told before, a job could start where one ended, and be lost again if the node says
+	// next that it was restarted.
+	for i := range hello.Ended {
+		in.Ended = append(in.Ended, *k.endOf(&hello.Ended[i]))
+	}
 	reply, err := k.h.engine.Urgent(k.ctx, in)
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
+	}
+	for i := range hello.Ended {
+		x := &hello.Ended[i]
+		k.ack(x.Key)
+		k.epilog(x)
 	}
 	w := &wire.Welcome{
 		Protocol: wire.AgentProtocol, Version: k.h.cfg.Version, Cluster: k.h.cfg.Cluster, Heartbeat: k.h.cfg.Heartbeat,
@@ -210,8 +215,13 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	return w, nil
 }
 
-// reconcile queues what follows from the difference between what the node has and what it should have.
+// reconcile queues what follows from the difference between what the node has and what it should have. Launches that were
+// queued before the node was registered are forgotten: registering may have ended those attempts, and what still stands is
+// derived here.
 func (k *conn) reconcile(hello *wire.NodeHello) {
+	k.mu.Lock()
+	k.orders = slices.DeleteFunc(k.orders, func(o order) bool { return o.launch != nil || o.typ == wire.TypeLaunch })
+	k.mu.Unlock()
 	type attempt struct {
 		job     int64
 		attempt int32
@@ -230,6 +240,9 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 	k.h.mu.Lock()
 	for id := range k.h.node(k.who.Name).jobs {
 		j := k.h.jobs[id].job
+		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil {
+			continue // the hub has yet to hear of it, and queues what follows then
+		}
 		rejoin(j, k.who.Name, runs[attempt{int64(j.ID), j.Attempt}], func(step string) bool {
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, k.queue)

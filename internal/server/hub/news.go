@@ -131,7 +131,17 @@ func (k *conn) owns(key logstore.Key) bool {
 const maxLate = 1 << 12
 
 func (k *conn) exited(x *wire.Exited) {
-	in := &state.Exited{
+	in, key := k.endOf(x), x.Key
+	k.report(in, func() { k.ack(key) })
+	k.epilog(x)
+}
+
+// endOf is a step's end in the engine's words; who follows the job's output is told.
+func (k *conn) endOf(x *wire.Exited) *state.Exited {
+	if x.Key.Step == wire.BatchStep {
+		k.logEnd(x)
+	}
+	return &state.Exited{
 		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
 		Cause: causeOf(x.Cause), Message: x.Message,
@@ -139,11 +149,9 @@ func (k *conn) exited(x *wire.Exited) {
 			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
 		Elapsed: x.Elapsed, JobDone: x.JobDone,
 	}
-	key := x.Key
-	if key.Step == wire.BatchStep {
-		k.logEnd(x)
-	}
-	k.report(in, func() { k.ack(key) })
+}
+
+func (k *conn) epilog(x *wire.Exited) {
 	if x.EpilogFailed != "" {
 		k.problem(wire.Problem{Drain: true, Reason: "Epilog error"})
 	}
