@@ -67,6 +67,7 @@ func (s *run) allocate(ctx context.Context, sig *signals) (code int, ok bool) {
 		return slurm.ExitError, false
 	case state != core.Running:
 		s.w.Infof("Job allocation %s has been revoked", s.job)
+		s.w.Infof("Force Terminated JobId=%s", s.job)
 		return slurm.ExitError, false
 	}
 	return 0, true
@@ -85,7 +86,7 @@ func (s *run) waitStart(ctx context.Context, id core.JobID, giveUp <-chan time.T
 		}
 		state := list.Jobs[0].State
 		if state != core.Pending {
-			if told && state == core.Running && !s.r.Ask.Quiet {
+			if told && state == core.Running && !s.r.Ask.Quiet && s.r.Ask.Immediate == nil {
 				s.w.Infof("job %s has been allocated resources", s.job)
 			}
 			return state, nil
@@ -119,15 +120,25 @@ func (s *run) waitStart(ctx context.Context, id core.JobID, giveUp <-chan time.T
 			return 0, ctx.Err()
 		}
 		if errors.Is(context.Cause(watch), errStarted) && !told {
-			if !s.r.Ask.Quiet {
-				s.w.Infof("job %s queued and waiting for resources", s.job)
-			}
+			s.tellQueued(&list.Jobs[0])
 			told = true
 		}
 		if code := core.CodeOf(err); err != nil && code == core.Denied {
 			return 0, err
 		}
 	}
+}
+
+// tellQueued says that the job waits, and first if it would for ever. Who gives it a moment only is told at its end.
+func (s *run) tellQueued(j *client.Job) {
+	if s.r.Ask.Quiet || s.r.Ask.Immediate != nil {
+		return
+	}
+	switch j.Waiting {
+	case core.ReasonPartitionNodes, core.ReasonPartitionTime, core.ReasonPartitionDown, core.ReasonBadConstraints:
+		s.w.Infof("%s", slurm.ErrorText(core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
+	}
+	s.w.Infof("job %s queued and waiting for resources", s.job)
 }
 
 // cancelJob gives up the job. It must be done even when srun's own context has ended.

@@ -289,6 +289,33 @@ func TestQueuedJobIsTold(t *testing.T) {
 	}
 }
 
+// A job that can never start waits all the same, until somebody ends it.
+func TestJobThatCannotStart(t *testing.T) {
+	t.Parallel()
+	want, _ := slurmtest.Golden(t, "srun-too-many-nodes")
+	p := newPlay(t, 38, one(), nil)
+	p.Jobs[0] = slurmtest.Job(38, "true", "01:00:00", slurmtest.Waits(core.ReasonPartitionNodes))
+	watches := 0
+	inner := p.Handle
+	p.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/watch" {
+			return inner(w, r)
+		}
+		if watches++; watches == 1 {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return true
+		}
+		slurmtest.Ended("01:00:02", core.Cancelled, core.Exit{})(&p.Jobs[0])
+		w.Write([]byte("data: {\"seq\":2,\"kind\":\"job.ended\",\"job\":38}\n\n"))
+		return true
+	}
+	got := p.Run(t, "srun", Run, []string{"-N99", "true"})
+	if d := cmp.Diff(want, got.Err+got.Out); d != "" || got.Code != 1 {
+		t.Errorf("code %d (-want +got)\n%s", got.Code, d)
+	}
+}
+
 func TestImmediate(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, 40, one(), nil)
@@ -302,7 +329,7 @@ func TestImmediate(t *testing.T) {
 		}
 		return inner(w, r)
 	}
-	got := p.Run(t, "srun", Run, []string{"-I0", "true"})
+	got := p.Run(t, "srun", Run, []string{"-I1", "true"})
 	if want := "srun: error: Unable to allocate resources: Immediate execution impossible, insufficient priority\n"; got.Err != want || got.Code != 1 || len(p.cancels) != 1 {
 		t.Errorf("got %+v, %d cancels", got, len(p.cancels))
 	}
