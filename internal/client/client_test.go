@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -319,5 +320,43 @@ func TestJobsFollowPages(t *testing.T) {
 	}
 	if want := []string{"/", "2/", "5/", "/4", "2/2"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+// A job whose cancel met a store that was away is asked for again, alone; the others are done.
+func TestCancelAsksAgainForWhatWasUnavailable(t *testing.T) {
+	t.Parallel()
+	var asked [][]string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in Cancel
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		asked = append(asked, in.IDs)
+		out := Cancelled{}
+		for _, id := range in.IDs {
+			res := CancelResult{ID: id}
+			if id == "2" && len(asked) == 1 {
+				res.Error = core.Errorf(core.Unavailable, "the store is away")
+			}
+			out.Results = append(out.Results, res)
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	defer srv.Close()
+	out, err := testClient(t, srv.URL).Cancel(t.Context(), &Cancel{IDs: []string{"1", "2", "3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := [][]string{{"1", "2", "3"}, {"2"}}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
+	}
+	for _, r := range out.Results {
+		if r.Error != nil {
+			t.Errorf("job %s: %v", r.ID, r.Error)
+		}
+	}
+	if len(out.Results) != 3 {
+		t.Errorf("%d answers", len(out.Results))
 	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -159,8 +160,32 @@ func (c *Client) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 	if b.Signal != 0 {
 		tries = never // a handler that counts signals would count twice
 	}
-	if err := c.do(ctx, call{method: "POST", path: api + "/jobs/cancel", body: b, again: tries}, out); err != nil {
+	cancel := call{method: "POST", path: api + "/jobs/cancel", body: b, again: tries}
+	if err := c.do(ctx, cancel, out); err != nil {
 		return nil, err
+	}
+	// One job of many may meet a store that is away for a moment: those are asked for again, the others are done.
+	for until := time.Now().Add(c.set.Timeout); tries == always && time.Now().Before(until); {
+		left := Cancel{}
+		for i := range out.Results {
+			if e := out.Results[i].Error; e != nil && e.Code == core.Unavailable {
+				left.IDs = append(left.IDs, out.Results[i].ID)
+			}
+		}
+		if len(left.IDs) == 0 {
+			break
+		}
+		if err := c.sleep(ctx, 200*time.Millisecond); err != nil {
+			break
+		}
+		left.States, left.Step = b.States, b.Step
+		cancel.body = &left
+		more := new(Cancelled)
+		if err := c.do(ctx, cancel, more); err != nil {
+			break // what was answered stands
+		}
+		out.Results = slices.DeleteFunc(out.Results, func(r CancelResult) bool { return r.Error != nil && r.Error.Code == core.Unavailable })
+		out.Results = append(out.Results, more.Results...)
 	}
 	return out, nil
 }
