@@ -118,7 +118,7 @@ func (s *suite) slurmTrue(ctx context.Context, p *peer) error {
 			break
 		}
 		if time.Since(began) > 5*time.Minute {
-			return errors.New("Slurm did not finish its jobs in five minutes")
+			return errors.New("its Slurm did not finish its jobs in five minutes")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

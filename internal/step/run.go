@@ -28,7 +28,6 @@ type step struct {
 
 	// Guarded by the keeper's lock.
 	tasks                        []*child
-	left                         int // tasks that run
 	started                      bool
 	flowing                      bool             // its streams take what comes
 	early                        []func(*streams) // came before, in order

@@ -50,7 +50,7 @@ func (k *Keeper) accept() {
 			defer s.c.Close()
 			err := k.serve(s)
 			k.conn.CompareAndSwap(s, nil)
-			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 				k.log.Warn("agent's connection", "err", err)
 			}
 		})

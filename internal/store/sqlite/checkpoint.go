@@ -30,7 +30,6 @@ type checkpointer struct {
 	wake   chan struct{}
 	quit   chan struct{}
 	done   sync.WaitGroup
-	once   sync.Once
 }
 
 func (k *checkpointer) start(e *engine) (err error) {
