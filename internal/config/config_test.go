@@ -132,3 +132,13 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// What is written of a partition's standing reaches the scheduler.
+func TestPartitionsKeepTheirStanding(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Partitions = []Partition{{Name: "a", Nodes: "ALL", Default: true, PriorityTier: 3, PriorityFactor: 7}}
+	if p := c.CorePartitions()[0]; p.PriorityTier != 3 || p.PriorityFactor != 7 {
+		t.Errorf("tier %d, factor %d", p.PriorityTier, p.PriorityFactor)
+	}
+}
