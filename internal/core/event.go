@@ -35,6 +35,9 @@ const (
 	ProjectChanged EventKind = "project.changed"
 	TokenChanged   EventKind = "token.changed"
 	RunChanged     EventKind = "run.changed"
+	QOSChanged     EventKind = "qos.changed"
+	ReserveChanged EventKind = "reservation.changed"
+	JobPreempted   EventKind = "job.preempted"
 )
 
 // Blob is bytes by hash.
@@ -70,6 +73,12 @@ type Changes struct {
 	Keys      []SubmitKey
 	Events    []Event // Seq already given, without gaps
 	GoneNodes []NodeName
+
+	QOS              []*QOS
+	GoneQOS          []QOSName
+	Reservations     []*AdvanceReservation
+	GoneReservations []string
+	GoneProjects     []ProjectName
 }
 
 // SpecRow is a spec under the id it is stored under.

@@ -99,5 +99,17 @@ type Partition struct {
 	MaxMemPerNode  Bytes         `json:"max_mem_per_node,omitempty"`
 	PriorityTier   int32         `json:"priority_tier,omitempty"`
 	PriorityFactor int32         `json:"priority_factor,omitempty"`
-	OverSubscribe  string        `json:"oversubscribe,omitempty"`
+	OverSubscribe  string        `json:"oversubscribe,omitempty"` // NO (empty), YES[:n], FORCE[:n], EXCLUSIVE
+	PreemptMode    PreemptMode   `json:"preempt_mode,omitempty"`  // how its jobs are pushed aside; empty: the cluster's
+	Grace          Seconds       `json:"grace,omitempty"`         // for its jobs, when they are
+	QOS            QOSName       `json:"qos,omitempty"`           // whose limits all its jobs are under
+	AllowQOS       []QOSName     `json:"allow_qos,omitempty"`     // empty: all
+	DenyQOS        []QOSName     `json:"deny_qos,omitempty"`
+	AllowAccounts  []ProjectName `json:"allow_accounts,omitempty"`
+	DenyAccounts   []ProjectName `json:"deny_accounts,omitempty"`
+	AllowGroups    []string      `json:"allow_groups,omitempty"` // unix groups of submitters
+	RootOnly       bool          `json:"root_only,omitempty"`
+	ReqResv        bool          `json:"req_resv,omitempty"` // its jobs need an advance reservation
+	MaxCPUsPerNode int32         `json:"max_cpus_per_node,omitempty"`
+	LLN            bool          `json:"lln,omitempty"` // least loaded nodes first
 }

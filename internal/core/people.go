@@ -18,6 +18,7 @@ type Project struct {
 	Created Time        `json:"created,omitempty"`
 	Shares  int32       `json:"shares,omitempty"`  // of what its parent may use, beside its siblings; 0: one
 	Members []Member    `json:"members,omitempty"` // sorted by user
+	Assoc   Association `json:"assoc,omitzero"`
 }
 
 // Member is a user's part in a project.
@@ -25,6 +26,8 @@ type Member struct {
 	User   UserName `json:"user"`
 	Role   Role     `json:"role"`
 	Shares int32    `json:"shares,omitempty"` // of what the project may use; 0: one
+	// Assoc is what holds for the user in this project alone.
+	Assoc Association `json:"assoc,omitzero"`
 }
 
 // Spent is what a user's jobs in a project have used up to a moment, for fair-share: billing × seconds, decayed. It is

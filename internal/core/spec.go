@@ -53,8 +53,40 @@ type Shape struct {
 	MemPerCPU    Bytes      `json:"mem_per_cpu,omitempty"`
 	Gres         []Gres     `json:"gres,omitempty"` // on each node
 	Exclusive    bool       `json:"exclusive,omitempty"`
+	More         *ShapeMore `json:"more,omitempty"`  // what few jobs ask for
 	Given        ShapeGiven `json:"given,omitempty"` // which of these the user wrote; environment variables depend on it
 }
+
+// ShapeMore is the part of a shape that few jobs have.
+type ShapeMore struct {
+	TasksPerSocket int32  `json:"tasks_per_socket,omitempty"`
+	TasksPerCore   int32  `json:"tasks_per_core,omitempty"`
+	TasksPerGPU    int32  `json:"tasks_per_gpu,omitempty"`
+	CPUsPerGPU     int32  `json:"cpus_per_gpu,omitempty"`
+	MemPerGPU      Bytes  `json:"mem_per_gpu,omitempty"`
+	GPUs           []Gres `json:"gpus,omitempty"`            // of the whole job, --gpus
+	GPUsPerTask    []Gres `json:"gpus_per_task,omitempty"`   //
+	GPUsPerSocket  []Gres `json:"gpus_per_socket,omitempty"` //
+	Sockets        int32  `json:"sockets,omitempty"`         // a node must have, --sockets-per-node
+	Cores          int32  `json:"cores,omitempty"`           // a socket must have
+	Threads        int32  `json:"threads,omitempty"`         // a core must have
+	OneThread      bool   `json:"one_thread,omitempty"`      // --hint=nomultithread: one task or CPU a core
+	CoreSpec       int32  `json:"core_spec,omitempty"`
+	OverSubscribe  bool   `json:"oversubscribe,omitempty"` // it may share its CPUs with others that say so too
+	ExclusiveUser  bool   `json:"exclusive_user,omitempty"`
+	SpreadJob      bool   `json:"spread_job,omitempty"`
+	UseMinNodes    bool   `json:"use_min_nodes,omitempty"`
+}
+
+// Wide returns s.More, or an empty one; it is for reading only.
+func (s *Shape) Wide() *ShapeMore {
+	if s.More == nil {
+		return &noShapeMore
+	}
+	return s.More
+}
+
+var noShapeMore ShapeMore
 
 // ShapeGiven is the set of shape fields a user wrote, as against those filled in.
 type ShapeGiven uint16
@@ -116,7 +148,8 @@ type Extra struct {
 	Priority     *uint32           `json:"priority,omitempty"` // asked for by an administrator
 	Distribution string            `json:"distribution,omitempty"`
 	WCKey        string            `json:"wckey,omitempty"`
-	Switches     string            `json:"switches,omitempty"`
+	Switches     string            `json:"switches,omitempty"` // "n" or "n@time"
+	Het          *HetRef           `json:"het,omitempty"`
 	Contiguous   bool              `json:"contiguous,omitempty"`
 	LoginEnv     bool              `json:"login_env,omitempty"` // load the user's login environment on the node
 	Export       string            `json:"export,omitempty"`    // literal value of --export
@@ -127,6 +160,13 @@ type Extra struct {
 	KillGrace    Seconds           `json:"kill_grace,omitempty"`
 	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
 	Options      map[string]string `json:"options,omitempty"` // options that are kept and shown, with no effect of their own yet
+}
+
+// HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.
+type HetRef struct {
+	Lead   JobID `json:"lead"`   // the first component
+	Offset int32 `json:"offset"` // its place, from 0
+	Count  int32 `json:"count"`
 }
 
 // WarnSignal is a signal to send some time before the limit.

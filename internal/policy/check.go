@@ -79,7 +79,7 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 		c.count("AssocGrpSubmitJobsLimit", up.name()+" may have %d jobs and has %d", up.Limits.GrpSubmit,
 			see(r.assoc, assocKey{up.Account, up.User}).Submits, n)
 	}
-	if c.reason == "" && q.Job != nil && q.Job.Flags&DenyOnLimit != 0 {
+	if c.reason == "" && q.Job != nil && q.Job.Flags&core.DenyOnLimit != 0 {
 		return check(j, t, q, NewRunning(r.Now), true)
 	}
 	return c.reason, c.text
@@ -178,7 +178,7 @@ func (c *checker) qos(x *QOS) {
 			c.stop(reasonOf(ofQOS, minPerJob, a.Name), "%s: %s %d a job at least, this one has %d", who, a.Name, a.Count, n)
 		}
 	}
-	if x.Flags&EnforceThreshold != 0 && j.FairShare < x.UsageThreshold {
+	if x.Flags&core.EnforceUsageThreshold != 0 && j.FairShare < x.UsageThreshold {
 		c.stop(ReasonUsageThreshold, "%s asks for a fair-share of %.4f, this job has %.4f", who, x.UsageThreshold, j.FairShare)
 	}
 	c.group(ofQOS, who, &x.Limits, see(r.qos, qosKey{qos: x.Name}), &x.Used, limitsView{

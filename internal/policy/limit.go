@@ -6,56 +6,18 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Limits are what an association or a QOS allows. A nil count and a resource that is not named are not limited.
-type Limits struct {
-	GrpJobs, GrpSubmit *int64
-	GrpTRES            TRES
-	GrpTRESMins        TRES
-	GrpTRESRunMins     TRES
-	GrpWall            *int64 // minutes
-
-	MaxJobs, MaxSubmit *int64 // of an association: of each of its users
-	MaxTRESPerJob      TRES
-	MaxTRESPerNode     TRES
-	MaxTRESMinsPerJob  TRES
-	MaxWall            *int64 // minutes a job
-}
-
-// QOS is a quality of service: limits of its own for those who use it.
+// QOS is a quality of service with what its jobs have used.
 type QOS struct {
-	Name     core.QOSName
-	Priority uint32
-	Flags    QOSFlag
-	Limits   Limits // MaxJobs and MaxSubmit of it are a user's
-
-	MaxJobsPerAccount, MaxSubmitPerAccount *int64
-	MaxTRESPerUser, MaxTRESPerAccount      TRES
-	MaxRunMinsPerUser, MaxRunMinsPerAcct   TRES
-	MinTRESPerJob                          TRES
-	UsageFactor                            float64 // 0: 1
-	UsageThreshold                         float64 // fair-share a job needs with EnforceThreshold
-	LimitFactor                            float64 // 0: 1; multiplies the TRES limits of associations
-	Used                                   Usage
+	*core.QOS
+	Used Usage
 }
-
-// QOSFlag changes how a QOS is enforced.
-type QOSFlag uint8
-
-// The flags.
-const (
-	DenyOnLimit      QOSFlag = 1 << iota // what can never fit is refused at submit
-	EnforceThreshold                     // EnforceUsageThreshold
-	NoDecay                              // its usage is kept
-	OverPartQOS                          // the job's QOS before the partition's
-	Relative                             // TRES limits are percent of the cluster
-)
 
 // QOSPair is the two that a job may be under; either may be nil.
 type QOSPair struct{ Job, Partition *QOS }
 
 // order is which of them is asked first.
 func (p QOSPair) order() [2]*QOS {
-	if p.Job != nil && p.Job.Flags&OverPartQOS != 0 {
+	if p.Job != nil && p.Job.Flags&core.OverPartQOS != 0 {
 		return [2]*QOS{p.Job, p.Partition}
 	}
 	if p.Job == p.Partition {
@@ -84,7 +46,7 @@ func scaled(t TRES, factor float64) TRES {
 }
 
 func (q *QOS) tres(t, totals TRES) TRES {
-	if q.Flags&Relative == 0 {
+	if q.Flags&core.Relative == 0 {
 		return t
 	}
 	out := make(TRES, len(t))

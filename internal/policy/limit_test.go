@@ -29,7 +29,7 @@ func newLimitWorld() *limitWorld {
 		job: Job{User: "ann", Account: "physics", Limit: 3600,
 			TRES:    Of(Amount{"cpu", 8}, Amount{"mem", 4096}, Amount{"node", 2}, Amount{"gres/gpu", 2}, Amount{"license/x", 1}, Amount{"billing", 9}),
 			PerNode: Of(Amount{"cpu", 4}, Amount{"mem", 2048}, Amount{"gres/gpu", 1})},
-		q: QOSPair{Job: &QOS{Name: "normal"}},
+		q: QOSPair{Job: &QOS{QOS: &core.QOS{Name: "normal"}}},
 	}
 	return w
 }
@@ -134,22 +134,22 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"QOSMinNode", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"node", 3}) }},
 		{"QOSMinGRES", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"gres/gpu", 3}) }},
 		{"QOSUsageThreshold", func(w *limitWorld) {
-			w.q.Job.Flags |= EnforceThreshold
+			w.q.Job.Flags |= core.EnforceUsageThreshold
 			w.q.Job.UsageThreshold, w.job.FairShare = .5, .4
 		}},
 		{"QOSGrpCpuLimit", func(w *limitWorld) { // in percent of the cluster
-			w.q.Job.Flags |= Relative
+			w.q.Job.Flags |= core.Relative
 			w.totals = Of(Amount{"cpu", 70})
 			w.q.Job.Limits.GrpTRES = Of(Amount{"cpu", 10})
 		}},
 		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
-			w.q.Partition = &QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8}), MaxJobs: n(5)}}
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8}), MaxJobs: n(5)}}}
 			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
 			w.q.Job.Limits.MaxJobs = n(0)
 		}},
 		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { // unless the job's goes over it
-			w.q.Job.Flags |= OverPartQOS
-			w.q.Partition = &QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8})}}
+			w.q.Job.Flags |= core.OverPartQOS
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8})}}}
 			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
 		}},
 		{"", func(w *limitWorld) { // a QOS before associations
@@ -182,11 +182,11 @@ func TestSubmitLimits(t *testing.T) {
 		{"", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(11); w.job.Tasks = 10 }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 1}) }}, // it waits
 		{"AssocGrpCpuLimit", func(w *limitWorld) {
-			w.q.Job.Flags |= DenyOnLimit
+			w.q.Job.Flags |= core.DenyOnLimit
 			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 7})
 		}},
 		{"", func(w *limitWorld) { // it would fit if nothing else ran
-			w.q.Job.Flags |= DenyOnLimit
+			w.q.Job.Flags |= core.DenyOnLimit
 			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 8})
 			w.before = []Job{w.job}
 			w.waits = nil

@@ -7,68 +7,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
-// Amount is so much of one trackable resource.
-type Amount struct {
-	Name  string // lower case: cpu, mem, node, energy, billing, gres/gpu, gres/gpu:a100, license/x, bb/x
-	Count int64  // mem and bb in MiB
-}
-
-// TRES is amounts of resources, sorted by name, each name once. In a limit, what is not named is not limited.
-type TRES []Amount
+// The words of core that this package speaks all the time.
+type (
+	Amount = core.Amount
+	TRES   = core.TRES
+	Limits = core.Limits
+)
 
 // Of makes a TRES of amounts in any order; those of one name are added up.
-func Of(list ...Amount) TRES {
-	var t TRES
-	for _, a := range list {
-		t = t.plus(a.Name, a.Count)
-	}
-	return t
-}
-
-// Get tells how much there is of a resource, and whether it is named at all.
-func (t TRES) Get(name string) (int64, bool) {
-	if i, ok := slices.BinarySearchFunc(t, name, byName); ok {
-		return t[i].Count, true
-	}
-	return 0, false
-}
-
-// Count is Get for those who take what is not named as none.
-func (t TRES) Count(name string) int64 {
-	n, _ := t.Get(name)
-	return n
-}
-
-// Plus adds k times u; the result shares nothing with t.
-func (t TRES) Plus(u TRES, k int64) TRES {
-	out := slices.Clone(t)
-	for _, a := range u {
-		out = out.plus(a.Name, a.Count*k)
-	}
-	return out
-}
-
-func (t TRES) plus(name string, n int64) TRES {
-	i, ok := slices.BinarySearchFunc(t, name, byName)
-	if ok {
-		t[i].Count += n
-		return t
-	}
-	return slices.Insert(t, i, Amount{name, n})
-}
-
-func byName(a Amount, name string) int { return cmp.Compare(a.Name, name) }
-
-// String lists the amounts as Slurm does: cpu=4,mem=2048,node=1.
-func (t TRES) String() string {
-	parts := make([]string, len(t))
-	for i, a := range t {
-		parts[i] = fmt.Sprintf("%s=%d", a.Name, a.Count)
-	}
-	return strings.Join(parts, ",")
-}
+func Of(list ...Amount) TRES { return core.TRESOf(list...) }
 
 // kind is the class of a resource that reason words go by.
 type kind uint8
