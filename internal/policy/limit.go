@@ -40,7 +40,7 @@ func scaled(t TRES, factor float64) TRES {
 	}
 	out := make(TRES, len(t))
 	for i, a := range t {
-		out[i] = Amount{a.Name, int64(float64(a.Count) * factor)}
+		out[i] = Amount{Name: a.Name, Count: int64(float64(a.Count) * factor)}
 	}
 	return out
 }
@@ -51,7 +51,7 @@ func (q *QOS) tres(t, totals TRES) TRES {
 	}
 	out := make(TRES, len(t))
 	for i, a := range t {
-		out[i] = Amount{a.Name, totals.Count(a.Name) * a.Count / 100}
+		out[i] = Amount{Name: a.Name, Count: totals.Count(a.Name) * a.Count / 100}
 	}
 	return out
 }

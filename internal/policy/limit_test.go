@@ -27,8 +27,8 @@ func newLimitWorld() *limitWorld {
 			"physics/ann": {Account: "physics", User: "ann", Shares: 1}, "physics/bob": {Account: "physics", User: "bob", Shares: 1},
 		},
 		job: Job{User: "ann", Account: "physics", Limit: 3600,
-			TRES:    Of(Amount{"cpu", 8}, Amount{"mem", 4096}, Amount{"node", 2}, Amount{"gres/gpu", 2}, Amount{"license/x", 1}, Amount{"billing", 9}),
-			PerNode: Of(Amount{"cpu", 4}, Amount{"mem", 2048}, Amount{"gres/gpu", 1})},
+			TRES:    Of(Amount{Name: "cpu", Count: 8}, Amount{Name: "mem", Count: 4096}, Amount{Name: "node", Count: 2}, Amount{Name: "gres/gpu", Count: 2}, Amount{Name: "license/x", Count: 1}, Amount{Name: "billing", Count: 9}),
+			PerNode: Of(Amount{Name: "cpu", Count: 4}, Amount{Name: "mem", Count: 2048}, Amount{Name: "gres/gpu", Count: 1})},
 		q: QOSPair{Job: &QOS{QOS: &core.QOS{Name: "normal"}}},
 	}
 	return w
@@ -63,98 +63,112 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"InvalidAccount", func(w *limitWorld) { w.job.Account = "chemistry" }},
 		{"AssocGrpJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpJobs = n(1); w.before = []Job{bob(w)} }},
 		{"AssocGrpWallLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpWall = n(10); w.assocs["lab"].Used.Wall = 600 }},
-		{"AssocGrpCpuLimit", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRES = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
-		{"AssocGrpMemLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"mem", 1}) }},
-		{"AssocGrpNodeLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"node", 1}) }},
-		{"AssocGrpGRES", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"gres/gpu", 1}) }},
-		{"AssocGrpLicense", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"license/x", 0}) }},
-		{"AssocGrpBilling", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{"billing", 8}) }},
-		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
-			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 100})
-			w.assocs["lab"].Used.TRES = []Used{{"cpu", 6000}}
+		{"AssocGrpCpuLimit", func(w *limitWorld) {
+			w.assocs["root"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 15})
+			w.before = []Job{bob(w)}
 		}},
-		{"AssocGrpMemMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"mem", 0}) }},
-		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{"cpu", 0}) }}, // not on the root
-		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 479}) }},
+		{"AssocGrpMemLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "mem", Count: 1}) }},
+		{"AssocGrpNodeLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "node", Count: 1}) }},
+		{"AssocGrpGRES", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "gres/gpu", Count: 1}) }},
+		{"AssocGrpLicense", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "license/x", Count: 0}) }},
+		{"AssocGrpBilling", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "billing", Count: 8}) }},
 		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
-			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{"cpu", 479})
+			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 100})
+			w.assocs["lab"].Used.TRES = []Used{{Name: "cpu", Count: 6000}}
+		}},
+		{"AssocGrpMemMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0}) }},
+		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 0}) }}, // not on the root
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 479}) }},
+		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 479})
 			w.safe = true
 		}},
 		{"AssocGrpCPURunMinutesLimit", func(w *limitWorld) {
-			w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"cpu", 959})
+			w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 959})
 			w.before = []Job{bob(w)}
 		}},
-		{"AssocGrpGRESRunMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"gres/gpu", 119}) }},
+		{"AssocGrpGRESRunMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "gres/gpu", Count: 119}) }},
 		{"AssocMaxJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{bob(w)} }},
 		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(59) }},
 		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(1e6); w.job.Limit = core.Forever }},
-		{"AssocMaxCpuPerJobLimit", func(w *limitWorld) { w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 7}) }},
+		{"AssocMaxCpuPerJobLimit", func(w *limitWorld) { w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 7}) }},
 		{"", func(w *limitWorld) { // the nearer one counts
-			w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 7})
-			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 8})
+			w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 7})
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 8})
 		}},
-		{"AssocMaxNodePerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"node", 1}) }},
-		{"AssocMaxMemPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"mem", 1}) }},
-		{"", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"gres/gpu:a100", 0}) }}, // untyped request
-		{"AssocMaxCpuPerNode", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerNode = Of(Amount{"cpu", 3}) }},
-		{"AssocMaxCpuMinutesPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{"cpu", 479}) }},
-		{"AssocMaxNodeMinutesPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{"node", 119}) }},
+		{"AssocMaxNodePerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "node", Count: 1}) }},
+		{"AssocMaxMemPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1}) }},
+		{"", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "gres/gpu:a100", Count: 0})
+		}}, // untyped request
+		{"AssocMaxCpuPerNode", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerNode = Of(Amount{Name: "cpu", Count: 3}) }},
+		{"AssocMaxCpuMinutesPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "cpu", Count: 479}) }},
+		{"AssocMaxNodeMinutesPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "node", Count: 119}) }},
 		{"", func(w *limitWorld) { // LimitFactor lifts an association's limit
-			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 4})
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 4})
 			w.q.Job.LimitFactor = 2
 		}},
 
 		{"QOSGrpJobsLimit", func(w *limitWorld) { w.q.Job.Limits.GrpJobs = n(0) }},
 		{"QOSGrpWallLimit", func(w *limitWorld) { w.q.Job.Limits.GrpWall = n(0) }},
-		{"QOSGrpCpuLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"cpu", 7}) }},
-		{"QOSGrpMemLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"mem", 7}) }},
-		{"QOSGrpGRES", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{"gres/gpu", 1}) }},
-		{"QOSGrpMemoryMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESMins = Of(Amount{"mem", 0}) }},
-		{"QOSGrpMemoryRunMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{"mem", 1}) }},
-		{"QOSGrpCPURunMinutesLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{"cpu", 1}) }},
+		{"QOSGrpCpuLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 7}) }},
+		{"QOSGrpMemLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{Name: "mem", Count: 7}) }},
+		{"QOSGrpGRES", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{Name: "gres/gpu", Count: 1}) }},
+		{"QOSGrpMemoryMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0}) }},
+		{"QOSGrpMemoryRunMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSGrpCPURunMinutesLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 1}) }},
 		{"QOSMaxJobsPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
 		{"MaxJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxJobsPerAccount = n(1); w.before = []Job{bob(w)} }},
 		{"QOSMaxWallDurationPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxWall = n(5) }},
-		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1}) }},
-		{"QOSMaxMemoryPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"mem", 1}) }},
-		{"QOSMaxGRESPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"gres/gpu", 1}) }},
-		{"QOSMaxMemoryPerNode", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerNode = Of(Amount{"mem", 1}) }},
-		{"QOSMaxMemoryMinutesPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESMinsPerJob = Of(Amount{"mem", 1}) }},
-		{"QOSMaxCpuPerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"cpu", 15}); w.before = []Job{w.job} }},
-		{"", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
-		{"QOSMaxNodePerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"node", 1}) }},
-		{"QOSMaxMemoryPerUser", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{"mem", 1}) }},
-		{"MaxCpuPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{"cpu", 15}); w.before = []Job{bob(w)} }},
-		{"MaxMemoryPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{"mem", 1}) }},
-		{"MaxCpuRunMinsPerUser", func(w *limitWorld) { w.q.Job.MaxRunMinsPerUser = Of(Amount{"cpu", 1}) }},
-		{"MaxMemoryRunMinsPerAccount", func(w *limitWorld) { w.q.Job.MaxRunMinsPerAcct = Of(Amount{"mem", 1}) }},
-		{"QOSMinCpuNotSatisfied", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"cpu", 9}) }},
-		{"QOSMinMemory", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"mem", 1e6}) }},
-		{"QOSMinNode", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"node", 3}) }},
-		{"QOSMinGRES", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{"gres/gpu", 3}) }},
+		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1}) }},
+		{"QOSMaxMemoryPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSMaxGRESPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "gres/gpu", Count: 1}) }},
+		{"QOSMaxMemoryPerNode", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerNode = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSMaxMemoryMinutesPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESMinsPerJob = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSMaxCpuPerUserLimit", func(w *limitWorld) {
+			w.q.Job.MaxTRESPerUser = Of(Amount{Name: "cpu", Count: 15})
+			w.before = []Job{w.job}
+		}},
+		{"", func(w *limitWorld) {
+			w.q.Job.MaxTRESPerUser = Of(Amount{Name: "cpu", Count: 15})
+			w.before = []Job{bob(w)}
+		}},
+		{"QOSMaxNodePerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{Name: "node", Count: 1}) }},
+		{"QOSMaxMemoryPerUser", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{Name: "mem", Count: 1}) }},
+		{"MaxCpuPerAccount", func(w *limitWorld) {
+			w.q.Job.MaxTRESPerAccount = Of(Amount{Name: "cpu", Count: 15})
+			w.before = []Job{bob(w)}
+		}},
+		{"MaxMemoryPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{Name: "mem", Count: 1}) }},
+		{"MaxCpuRunMinsPerUser", func(w *limitWorld) { w.q.Job.MaxRunMinsPerUser = Of(Amount{Name: "cpu", Count: 1}) }},
+		{"MaxMemoryRunMinsPerAccount", func(w *limitWorld) { w.q.Job.MaxRunMinsPerAcct = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSMinCpuNotSatisfied", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{Name: "cpu", Count: 9}) }},
+		{"QOSMinMemory", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{Name: "mem", Count: 1e6}) }},
+		{"QOSMinNode", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{Name: "node", Count: 3}) }},
+		{"QOSMinGRES", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{Name: "gres/gpu", Count: 3}) }},
 		{"QOSUsageThreshold", func(w *limitWorld) {
 			w.q.Job.Flags |= core.EnforceUsageThreshold
 			w.q.Job.UsageThreshold, w.job.FairShare = .5, .4
 		}},
 		{"QOSGrpCpuLimit", func(w *limitWorld) { // in percent of the cluster
 			w.q.Job.Flags |= core.Relative
-			w.totals = Of(Amount{"cpu", 70})
-			w.q.Job.Limits.GrpTRES = Of(Amount{"cpu", 10})
+			w.totals = Of(Amount{Name: "cpu", Count: 70})
+			w.q.Job.Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 10})
 		}},
 		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
-			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8}), MaxJobs: n(5)}}}
-			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)}}}
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1})
 			w.q.Job.Limits.MaxJobs = n(0)
 		}},
 		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { // unless the job's goes over it
 			w.q.Job.Flags |= core.OverPartQOS
-			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{"cpu", 8})}}}
-			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8})}}}
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1})
 		}},
 		{"", func(w *limitWorld) { // a QOS before associations
-			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{"cpu", 8})
-			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{"cpu", 1})
+			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 8})
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1})
 		}},
 	} {
 		w := newLimitWorld()
@@ -180,14 +194,14 @@ func TestSubmitLimits(t *testing.T) {
 		{"MaxSubmitJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxSubmitPerAccount = n(1) }},
 		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(10); w.job.Tasks = 10 }},
 		{"", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(11); w.job.Tasks = 10 }},
-		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 1}) }}, // it waits
+		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 1}) }}, // it waits
 		{"AssocGrpCpuLimit", func(w *limitWorld) {
 			w.q.Job.Flags |= core.DenyOnLimit
-			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 7})
+			w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 7})
 		}},
 		{"", func(w *limitWorld) { // it would fit if nothing else ran
 			w.q.Job.Flags |= core.DenyOnLimit
-			w.assocs["lab"].Limits.GrpTRES = Of(Amount{"cpu", 8})
+			w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 8})
 			w.before = []Job{w.job}
 			w.waits = nil
 		}},
@@ -204,7 +218,7 @@ func TestSubmitLimits(t *testing.T) {
 
 func TestRunningGoesBackToNothing(t *testing.T) {
 	w := newLimitWorld()
-	w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{"cpu", 480})
+	w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 480})
 	tree, r := w.world(t)
 	end := r.Now.Add(3600e9)
 	for range 3 {

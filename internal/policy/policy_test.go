@@ -42,7 +42,7 @@ func TestUsageIsConserved(t *testing.T) {
 	at := func(s int64) core.Time { return core.Time(1e15 + s*1e6) }
 	job := Span{Start: at(100), End: at(1000), Limit: 800}
 	var whole, parts Usage
-	tres := Of(Amount{"mem", 2048}, Amount{"cpu", 4})
+	tres := Of(Amount{Name: "mem", Count: 2048}, Amount{Name: "cpu", Count: 4})
 	whole.Charge(tres, 4, 2, job.Within(at(0), at(5000)))
 	for s := int64(0); s < 5000; s += 70 {
 		parts.Charge(tres, 4, 2, job.Within(at(s), at(s+70)))
@@ -92,8 +92,8 @@ func TestBilling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu, gpu, lic := Amount{"cpu", 1}, Amount{"gres/gpu", 1}, Amount{"license/a", 1}
-	gib := func(n int64) Amount { return Amount{"mem", n * 1024} }
+	cpu, gpu, lic := Amount{Name: "cpu", Count: 1}, Amount{Name: "gres/gpu", Count: 1}, Amount{Name: "license/a", Count: 1}
+	gib := func(n int64) Amount { return Amount{Name: "mem", Count: n * 1024} }
 	for _, c := range []struct {
 		tres  TRES
 		flags Flag
@@ -105,13 +105,13 @@ func TestBilling(t *testing.T) {
 		{Of(cpu, gib(8)), MaxTRES, 2},
 		{Of(cpu, gib(8), lic), MaxTRES, 3},
 		{Of(cpu, gib(8), gpu), MaxTRESGres, 4},
-		{Of(cpu, gib(8), Amount{"gres/gpu:a100", 4}), 0, 3}, // a type needs a weight of its own
+		{Of(cpu, gib(8), Amount{Name: "gres/gpu:a100", Count: 4}), 0, 3}, // a type needs a weight of its own
 	} {
 		if got := Bill(c.tres, weights, c.flags); got != c.want {
 			t.Errorf("%s with flags %b: %d, want %d", c.tres, c.flags, got, c.want)
 		}
 	}
-	if got := Bill(Of(Amount{"cpu", 6}, gib(8)), nil, 0); got != 6 {
+	if got := Bill(Of(Amount{Name: "cpu", Count: 6}, gib(8)), nil, 0); got != 6 {
 		t.Errorf("without weights: %d", got)
 	}
 	for _, bad := range []string{"cpu", "cpu=x", "gres=2", "cpu=1,CPU=2", "wishes=3", "mem=-1", "cpu=1G"} {
@@ -123,7 +123,7 @@ func TestBilling(t *testing.T) {
 
 func TestPriorityOfExample(t *testing.T) {
 	cl := &Cluster{Nodes: 8, CPUs: 512, MaxPart: 20}
-	j := &Job{TRES: Of(Amount{"node", 2}, Amount{"cpu", 16}), Limit: 3600}
+	j := &Job{TRES: Of(Amount{Name: "node", Count: 2}, Amount{Name: "cpu", Count: 16}), Limit: 3600}
 	size := func(small bool, flags Flag) (float64, uint32) {
 		c := Config{Weights: Weights{JobSize: 1000}, FavorSmall: small, Flags: flags}
 		f := c.Factors(j, cl, 0)
@@ -176,8 +176,8 @@ func TestPriorityOfExample(t *testing.T) {
 }
 
 func TestPriorityTRESCapAndIncrease(t *testing.T) {
-	c := Config{Weights: Weights{TRES: []Weight{{"cpu", 1000}, {"gres/gpu", 500}}}}
-	j := &Job{TRES: Of(Amount{"cpu", 16}, Amount{"gres/gpu", 1}), PartTRES: Of(Amount{"cpu", 64})}
+	c := Config{Weights: Weights{TRES: []Weight{{Name: "cpu", Count: 1000}, {Name: "gres/gpu", Count: 500}}}}
+	j := &Job{TRES: Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}), PartTRES: Of(Amount{Name: "cpu", Count: 64})}
 	f := c.Factors(j, &Cluster{}, 0)
 	if p := c.Priority(&f, 7, 0); p != 257 {
 		t.Errorf("TRES and site: %d", p)

@@ -1,7 +1,7 @@
 package state
 
 import (
-	"slices"
+	"reflect"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
@@ -117,7 +117,7 @@ func TestMembers(t *testing.T) {
 	}
 	w.must(&PutMember{By: root, Project: "p", User: "bob"})
 	p, _ := w.st.Snapshot().Project("p")
-	if want := []core.Member{{User: "alice", Role: core.RoleAdmin}, {User: "carol", Role: core.RoleUser}}; !slices.Equal(p.Members, want) {
+	if want := []core.Member{{User: "alice", Role: core.RoleAdmin}, {User: "carol", Role: core.RoleUser}}; !reflect.DeepEqual(p.Members, want) {
 		t.Errorf("members %v, want %v", p.Members, want)
 	}
 	w.check()

@@ -2,6 +2,7 @@ package doc
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -25,7 +26,10 @@ func TestLikeJSON(t *testing.T) {
 }
 
 func likeJSON[T any](t *rapid.T) {
-	v := rapid.MakeCustom[T](rapid.MakeConfig{}).Draw(t, "value")
+	amounts := rapid.Custom(func(t *rapid.T) core.TRES {
+		return core.TRESOf(core.Amount{Name: "cpu", Count: rapid.Int64Range(0, 1<<40).Draw(t, "cpus")}, core.Amount{Name: "gres/gpu:a100", Count: 2})
+	})
+	v := rapid.MakeCustom[T](rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{reflect.TypeFor[core.TRES](): amounts.AsAny()}}).Draw(t, "value")
 	fix(&v, t)
 	c := New[T]()
 	var d Decoder
