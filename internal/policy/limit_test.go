@@ -74,7 +74,7 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"AssocGrpBilling", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "billing", Count: 8}) }},
 		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
 			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 100})
-			w.assocs["lab"].Used.TRES = []Used{{Name: "cpu", Count: 6000}}
+			w.assocs["lab"].Used.TRES = []Used{{Name: "cpu", Seconds: 6000}}
 		}},
 		{"AssocGrpMemMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0}) }},
 		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 0}) }}, // not on the root

@@ -176,7 +176,7 @@ func TestPriorityOfExample(t *testing.T) {
 }
 
 func TestPriorityTRESCapAndIncrease(t *testing.T) {
-	c := Config{Weights: Weights{TRES: []Weight{{Name: "cpu", Count: 1000}, {Name: "gres/gpu", Count: 500}}}}
+	c := Config{Weights: Weights{TRES: []Weight{{Name: "cpu", Per: 1000}, {Name: "gres/gpu", Per: 500}}}}
 	j := &Job{TRES: Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}), PartTRES: Of(Amount{Name: "cpu", Count: 64})}
 	f := c.Factors(j, &Cluster{}, 0)
 	if p := c.Priority(&f, 7, 0); p != 257 {
