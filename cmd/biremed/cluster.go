@@ -94,7 +94,17 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if c.f.Store != "" {
 		set = append(set, "server.store="+c.f.Store)
 	}
-	if c.cfg, err = config.Load(file, append(set, c.f.Set...)...); err != nil {
+	base, err := c.base()
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if file != "" {
+		if text, err = os.ReadFile(file); err != nil {
+			return core.Errorf(core.NotFound, "read the settings: %v", err)
+		}
+	}
+	if c.cfg, err = config.ParseOver(base, file, text, append(set, c.f.Set...)...); err != nil {
 		return err
 	}
 	c.declareNodes()
@@ -103,6 +113,49 @@ func (c *cluster) prepare(ctx context.Context) error {
 	}
 	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}}, client.WithTimeout(5*time.Second))
 	return err
+}
+
+// base gives the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them. It
+// tells what of that had no effect.
+func (c *cluster) base() (*config.Config, error) {
+	base := config.Default()
+	if c.f.site == nil {
+		return base, nil
+	}
+	notes, err := c.f.site.Apply(base)
+	for _, n := range notes {
+		if n.Missing() || c.log != nil {
+			fmt.Fprintf(c.notes, "note: %s\n", n)
+		}
+	}
+	return base, err
+}
+
+// described gives a node's flags for its agent where a slurm.conf says what the node is.
+func (c *cluster) described() map[core.NodeName][]string {
+	if c.f.site == nil {
+		return nil
+	}
+	all := map[core.NodeName][]string{}
+	for _, n := range c.cfg.CoreNodes() {
+		hw := n.Hardware
+		h := hardwareFlags{CPUs: hw.CPUs, Sockets: hw.Sockets, Cores: hw.Cores, Threads: hw.Threads, Memory: strconv.FormatInt(int64(hw.Memory/core.MiB), 10)}
+		if hw.TmpDisk > 0 {
+			h.TmpDisk = strconv.FormatInt(int64(hw.TmpDisk/core.MiB), 10)
+		}
+		var gres []string
+		for _, g := range hw.Gres {
+			parts := []string{g.Name, g.Type, strconv.FormatInt(g.Count, 10)}
+			gres = append(gres, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ":"))
+		}
+		h.Gres = strings.Join(gres, ",")
+		args := h.args()
+		if len(n.Features) > 0 {
+			args = append(args, "--features", strings.Join(n.Features, ","))
+		}
+		all[n.Name] = args
+	}
+	return all
 }
 
 // declareNodes makes emulated nodes known in the order of their names, before they connect in any order: listings keep it,
@@ -285,10 +338,11 @@ func (c *cluster) supervisor(ctx context.Context, failed chan<- error) (*emulate
 			fmt.Fprintf(c.notes, "note: no namespaces here, the nodes share this machine's host name and hosts file: %v\n", why)
 		}
 	}
+	described := c.described()
 	var once sync.Once
 	return &emulate.Supervisor{
 		Nodes: c.nodes, Isolation: isolation, LogDir: filepath.Join(c.f.dir, "log"), Log: c.log,
-		Command: func(n emulate.Node) *exec.Cmd { return c.agentCommand(n, isolation, hosts) },
+		Command: func(n emulate.Node) *exec.Cmd { return c.agentCommand(n, isolation, hosts, described[n.Name]) },
 		Failed: func(n emulate.Node, err error) {
 			once.Do(func() { failed <- fmt.Errorf("agent of %s: %w", n.Name, err) })
 		},
@@ -324,7 +378,7 @@ func (c *cluster) join(ctx context.Context, n emulate.Node) error {
 	return agent.Join(ctx, n.Dir, c.agents, n.Name, made.Secret, c.cfg.CAFile())
 }
 
-func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string) *exec.Cmd {
+func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string, described []string) *exec.Cmd {
 	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","), "--keeper", c.keeper}
 	if boot, err := n.BootID(); err == nil {
 		args = append(args, "--boot-id", boot)
@@ -343,7 +397,8 @@ func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, host
 	if len(c.f.Features) > 0 {
 		args = append(args, "--features", strings.Join(c.f.Features, ","))
 	}
-	return exec.Command(c.self, append(args, c.f.Hardware.args()...)...)
+	args = append(args, c.f.Hardware.args()...)
+	return exec.Command(c.self, append(args, described...)...)
 }
 
 // await waits until every node has told of itself since a moment.

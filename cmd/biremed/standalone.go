@@ -20,6 +20,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm/conf"
 )
 
 // standaloneFlags are what `biremed standalone` takes. They are kept in DIR: a later start takes those it is not given.
@@ -34,7 +35,9 @@ type standaloneFlags struct {
 	Config    string        `json:"config,omitempty"`
 	Set       []string      `json:"set,omitempty"`
 	Cgroup    string        `json:"cgroup,omitempty"`
+	SlurmConf string        `json:"slurm_conf,omitempty"`
 
+	site    *conf.Conf // what SlurmConf says
 	dir     string
 	detach  bool
 	timeout time.Duration
@@ -86,6 +89,7 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	fl.StringVar(&f.Config, "config", "", "config `file` (default DIR/config.yml, if there is one)")
 	fl.StringArrayVar(&f.Set, "set", nil, "a setting, `KEY=VALUE`: timers.heartbeat=100ms")
 	fl.StringVar(&f.Cgroup, "cgroup", "", "none: work without cgroups")
+	fl.StringVar(&f.SlurmConf, "slurm-conf", "", "a site's slurm.conf: emulate every node it names and take its settings from it")
 	fl.DurationVar(&f.timeout, "timeout", 60*time.Second, "how long the cluster may take to become ready")
 	f.Hardware.add(c)
 	fl.IntVar(&f.ready, "ready-fd", 0, "")
@@ -139,6 +143,11 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 	if err := f.recall(c); err != nil {
 		return err
 	}
+	if f.SlurmConf != "" {
+		if err := f.readSite(c); err != nil {
+			return err
+		}
+	}
 	if f.NodeNames != "" {
 		names, err := hostlist.Expand(f.NodeNames, maxNodes)
 		if err != nil {
@@ -172,10 +181,38 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 	return nil
 }
 
+// readSite reads the site's slurm.conf and names the nodes after it.
+func (f *standaloneFlags) readSite(c *cobra.Command) error {
+	for _, flag := range []string{"nodes", "node-names", "node-prefix"} {
+		if c.Flags().Changed(flag) {
+			return core.Errorf(core.Invalid, "--%s: the nodes are those of --slurm-conf", flag)
+		}
+	}
+	var err error
+	if f.SlurmConf, err = filepath.Abs(f.SlurmConf); err != nil {
+		return err
+	}
+	if f.site, err = conf.Read(f.SlurmConf); err != nil {
+		return core.Errorf(core.NotFound, "--slurm-conf: %v", err)
+	}
+	var names []string
+	for i := range f.site.Nodes {
+		names = append(names, f.site.Nodes[i].Names...)
+	}
+	if len(names) == 0 {
+		return core.Errorf(core.Invalid, "--slurm-conf %s: it names no nodes", f.SlurmConf)
+	}
+	f.NodeNames = hostlist.Fold(names)
+	return nil
+}
+
 func (f *standaloneFlags) nameWidth() int {
 	w := len(f.Prefix) + len(strconv.Itoa(max(1, f.Nodes)))
 	if f.NodeNames != "" {
-		w = len(f.NodeNames)
+		names, err := hostlist.Expand(f.NodeNames, maxNodes)
+		for w = 0; err == nil && len(names) > 0; names = names[1:] {
+			w = max(w, len(names[0]))
+		}
 	} else if f.Nodes == 0 {
 		name, err := shortHostname()
 		if err == nil {
@@ -201,8 +238,8 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 		return fmt.Errorf("%s: %w", f.savedFile(), err)
 	}
 	given := c.Flags().Changed
-	if given("nodes") || given("node-names") || given("node-prefix") {
-		old.Nodes, old.NodeNames, old.Prefix = f.Nodes, f.NodeNames, f.Prefix
+	if given("nodes") || given("node-names") || given("node-prefix") || given("slurm-conf") {
+		old.Nodes, old.NodeNames, old.Prefix, old.SlurmConf = f.Nodes, f.NodeNames, f.Prefix, f.SlurmConf
 	}
 	new := *f
 	*f = old
@@ -212,7 +249,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
 		"store": func() { f.Store = new.Store }, "config": func() { f.Config = new.Config },
 		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup },
-		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
+		"cpus":       func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
 		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
 		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
 	} {
@@ -268,6 +305,9 @@ func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer r.Close()
+	if _, err := (&cluster{f: f, notes: os.Stderr}).base(); err != nil { // what it starts writes all notes to its log
+		return err
+	}
 	cmd := exec.Command(self, f.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w} // descriptor 3
@@ -303,11 +343,14 @@ func lastLine(name string, from int64) string {
 
 // args are the flags as another process is given them.
 func (f *standaloneFlags) args() []string {
-	args := []string{"standalone", "--dir", f.dir, "--ready-fd", "3", "--timeout", f.timeout.String(), "--node-prefix", f.Prefix}
-	if f.NodeNames != "" {
-		args = append(args, "--node-names", f.NodeNames)
-	} else {
-		args = append(args, "--nodes", strconv.Itoa(f.Nodes))
+	args := []string{"standalone", "--dir", f.dir, "--ready-fd", "3", "--timeout", f.timeout.String()}
+	switch {
+	case f.SlurmConf != "":
+		args = append(args, "--slurm-conf", f.SlurmConf)
+	case f.NodeNames != "":
+		args = append(args, "--node-prefix", f.Prefix, "--node-names", f.NodeNames)
+	default:
+		args = append(args, "--node-prefix", f.Prefix, "--nodes", strconv.Itoa(f.Nodes))
 	}
 	for _, s := range [][2]string{{"listen", f.Listen}, {"store", f.Store}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"features", strings.Join(f.Features, ",")}} {
 		args = append(args, "--"+s[0]+"="+s[1])

@@ -31,7 +31,11 @@ func Load(path string, overrides ...string) (*Config, error) {
 
 // Parse is Load for text that came from file.
 func Parse(file string, text []byte, overrides ...string) (*Config, error) {
-	c := Default()
+	return ParseOver(Default(), file, text, overrides...)
+}
+
+// ParseOver is Parse over other settings than the defaults; it takes them over.
+func ParseOver(c *Config, file string, text []byte, overrides ...string) (*Config, error) {
 	c.origins = map[string]string{}
 	d := &decoder{file: file, origins: c.origins, lines: map[string]int{}}
 	d.yaml(text, c)

@@ -211,6 +211,9 @@ func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
 func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (any, error) {
 	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
 	_, err := a.Engine.Do(ctx, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
+	if core.CodeOf(err) == core.Conflict { // another of his calls was quicker
+		return a.Engine.Do(ctx, &state.EnsureUser{UID: uid, UnixName: name})
+	}
 	return u, err
 }
 
