@@ -249,7 +249,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
 		"store": func() { f.Store = new.Store }, "config": func() { f.Config = new.Config },
 		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup },
-		"cpus":       func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
+		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
 		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
 		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
 	} {
