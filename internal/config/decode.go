@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nearest"
 )
 
 // Load reads path (empty: defaults alone) and lays overrides ("timers.fence=5m") over it. Every fault is in the error's
@@ -263,37 +264,11 @@ func suggest(v reflect.Value, key string) string {
 	if v.Kind() != reflect.Struct {
 		return ""
 	}
-	best, bestDist := "", 3
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("yaml")
-		if dist := distance(key, name); name != "" && dist < bestDist {
-			best, bestDist = name, dist
-		}
+	names := make([]string, v.NumField())
+	for i := range names {
+		names[i] = v.Type().Field(i).Tag.Get("yaml")
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-// distance is the edit distance of two short words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diag, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diag+cost)
-		}
-	}
-	return row[len(b)]
+	return nearest.Hint(key, names)
 }
 
 func join(path, key string) string {

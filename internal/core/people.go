@@ -30,6 +30,16 @@ type Member struct {
 	Assoc Association `json:"assoc,omitzero"`
 }
 
+// Member finds a user's part in the project; an empty one if there is none.
+func (p *Project) Member(user UserName) Member {
+	for i := range p.Members {
+		if p.Members[i].User == user {
+			return p.Members[i]
+		}
+	}
+	return Member{User: user}
+}
+
 // Spent is what a user's jobs in a project have used up to a moment, for fair-share: billing × seconds, decayed. It is
 // written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
 type Spent struct {

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nearest"
 )
 
 // MaxSize is the longest configuration that is read.
@@ -162,10 +163,7 @@ func (r *reader) unknown(key *yaml.Node, path string, known []string) {
 // suggest gives "; did you mean X?" or nothing. known is sorted here, so that ties always go the same way.
 func suggest(got string, known []string) string {
 	slices.Sort(known)
-	if k := nearest(got, known); k != "" {
-		return "; did you mean " + k + "?"
-	}
-	return ""
+	return nearest.Hint(got, known)
 }
 
 func keysOf[V any](m map[string]V) []string { return slices.Collect(maps.Keys(m)) }

@@ -30,7 +30,10 @@ type fakestore struct {
 	nodes    map[core.NodeName]*core.Node
 	users    map[core.UserName]*core.User
 	projects map[core.ProjectName]*core.Project
-	keys     []core.SubmitKey
+
+	qos          map[core.QOSName]*core.QOS
+	reservations map[string]*core.AdvanceReservation
+	keys         []core.SubmitKey
 
 	commits, loads int
 	delay          time.Duration // of each commit; for tests in a bubble
@@ -42,7 +45,8 @@ type fakestore struct {
 
 func newFakestore() *fakestore {
 	return &fakestore{jobs: map[core.JobID]*core.Job{}, steps: map[[2]int64]*core.Step{}, nodes: map[core.NodeName]*core.Node{},
-		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{}}
+		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
+		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}}
 }
 
 func (f *fakestore) Lead(_ context.Context, holder string, ttl time.Duration, renew int64, _ core.Time) (int64, error) {
@@ -97,6 +101,12 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 	for _, p := range f.projects {
 		img.Projects = append(img.Projects, p)
 	}
+	for _, q := range f.qos {
+		img.QOS = append(img.QOS, q)
+	}
+	for _, r := range f.reservations {
+		img.Reservations = append(img.Reservations, r)
+	}
 	return img, nil
 }
 
@@ -146,8 +156,23 @@ func (f *fakestore) write(c *core.Changes) {
 	for _, u := range c.Users {
 		f.users[u.Name] = u
 	}
+	for _, n := range c.GoneProjects {
+		delete(f.projects, n)
+	}
+	for _, n := range c.GoneQOS {
+		delete(f.qos, n)
+	}
+	for _, n := range c.GoneReservations {
+		delete(f.reservations, n)
+	}
 	for _, p := range c.Projects {
 		f.projects[p.Name] = p
+	}
+	for _, q := range c.QOS {
+		f.qos[q.Name] = q
+	}
+	for _, r := range c.Reservations {
+		f.reservations[r.Name] = r
 	}
 	f.keys = append(f.keys, c.Keys...)
 }

@@ -29,9 +29,7 @@ func (f *feed) add(c sched.Changes) int64 {
 	f.mu.Lock()
 	f.news++
 	news := f.news
-	f.c.Jobs = append(f.c.Jobs, c.Jobs...)
-	f.c.Nodes = append(f.c.Nodes, c.Nodes...)
-	f.c.GoneNodes = append(f.c.GoneNodes, c.GoneNodes...)
+	f.c.Merge(c)
 	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:

@@ -306,7 +306,7 @@ func (w *writer) start(s *startBatch) {
 // tell gives the planner what was just applied; the open batch waits a little for what it makes of it.
 func (w *writer) tell() {
 	c := w.st.Fresh()
-	if len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes) == 0 {
+	if c.Empty() {
 		return
 	}
 	if w.seen >= w.news {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -13,11 +14,34 @@ type Config struct {
 	Rule       Rule
 }
 
-// Changes is what the planner is told: whole records that are new or changed, and what is gone.
+// Changes is what the planner is told: whole records that are new or changed, and what is gone. A reservation that is in
+// both lists went and came again.
 type Changes struct {
 	Jobs      []*core.Job
 	Nodes     []*core.Node
 	GoneNodes []core.NodeName
+
+	Reservations     []*core.AdvanceReservation
+	GoneReservations []string
+}
+
+// Merge adds what came after c.
+func (c *Changes) Merge(d Changes) {
+	c.Jobs = append(c.Jobs, d.Jobs...)
+	c.Nodes = append(c.Nodes, d.Nodes...)
+	c.GoneNodes = append(c.GoneNodes, d.GoneNodes...)
+	if len(d.GoneReservations) > 0 { // those that come are told after those that go, so they must not outlive them here
+		c.Reservations = slices.DeleteFunc(c.Reservations, func(r *core.AdvanceReservation) bool {
+			return slices.Contains(d.GoneReservations, r.Name)
+		})
+	}
+	c.Reservations = append(c.Reservations, d.Reservations...)
+	c.GoneReservations = append(c.GoneReservations, d.GoneReservations...)
+}
+
+// Empty tells whether there is nothing to tell.
+func (c *Changes) Empty() bool {
+	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) == 0
 }
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.

@@ -91,9 +91,7 @@ func (p *replay) pass(rec *state.Record, where string) error {
 		if len(p.fed) == 0 {
 			return fmt.Errorf("the planner knew of news that are not recorded")
 		}
-		c.Jobs = append(c.Jobs, p.fed[0].Jobs...)
-		c.Nodes = append(c.Nodes, p.fed[0].Nodes...)
-		c.GoneNodes = append(c.GoneNodes, p.fed[0].GoneNodes...)
+		c.Merge(p.fed[0])
 		p.fed = p.fed[1:]
 	}
 	p.plan.Apply(c)

@@ -72,6 +72,16 @@ CREATE TABLE spent (
 	PRIMARY KEY (project, usr)
 ) WITHOUT ROWID;
 
+CREATE TABLE qos (
+	name TEXT PRIMARY KEY,
+	doc  TEXT NOT NULL
+);
+
+CREATE TABLE reservations (
+	name TEXT PRIMARY KEY,
+	doc  TEXT NOT NULL
+);
+
 CREATE TABLE tokens (
 	id   TEXT PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,

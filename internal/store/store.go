@@ -30,7 +30,7 @@ type Store interface {
 	// on the time. Renewing for a ttl of 0 gives the lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
-	// Load reads the live part: every job that is live with its spec, nodes, users, projects, tokens, open runs, submit
+	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations, tokens, open runs, submit
 	// keys that were not purged, counters. All of it is as of one moment, Image.Seq.
 	Load(ctx context.Context) (*Image, error)
 
@@ -68,19 +68,21 @@ type Store interface {
 
 // Image is the live part of the store.
 type Image struct {
-	Seq      int64 // of the last event
-	NextJob  core.JobID
-	NextNode int64
-	Now      core.Time // of the last batch: the engine's time never goes back
-	Jobs     []*core.Job
-	Steps    []*core.Step // of live jobs
-	Nodes    []*core.Node
-	Users    []*core.User
-	Projects []*core.Project
-	Spent    []*core.Spent
-	Tokens   []*core.Token
-	Runs     []*core.Run // not ended
-	Keys     []core.SubmitKey
+	Seq          int64 // of the last event
+	NextJob      core.JobID
+	NextNode     int64
+	Now          core.Time // of the last batch: the engine's time never goes back
+	Jobs         []*core.Job
+	Steps        []*core.Step // of live jobs
+	Nodes        []*core.Node
+	Users        []*core.User
+	Projects     []*core.Project
+	QOS          []*core.QOS
+	Spent        []*core.Spent
+	Tokens       []*core.Token
+	Runs         []*core.Run // not ended
+	Keys         []core.SubmitKey
+	Reservations []*core.AdvanceReservation
 }
 
 // JobQuery selects jobs. Zero fields do not restrict.

@@ -52,6 +52,16 @@ func (s *State) Apply(in Input) (any, error) {
 		return reply(s.useToken(in))
 	case *PutNode:
 		return reply(s.declareNode(in))
+	case *PutQOS:
+		return nil, s.putQOS(in)
+	case *DropQOS:
+		return nil, s.dropQOS(in)
+	case *DropProject:
+		return nil, s.dropProject(in)
+	case *PutReservation:
+		return reply(s.putReservation(in))
+	case *DropReservation:
+		return nil, s.dropReservation(in)
 	case *Tick:
 		return nil, s.tick()
 	}

@@ -200,6 +200,8 @@ type (
 		Project core.ProjectName
 		User    core.UserName
 		Role    core.Role
+		Shares  *int32            // nil: as they are; administrators only, as
+		Assoc   *core.Association // nil: as it is
 	}
 	PutToken struct {
 		By    core.Identity

@@ -168,10 +168,12 @@ func (s *State) putProject(in *PutProject) error {
 	if ok {
 		p.Created = old.Created
 	}
-	if !in.By.Admin {
-		p.Shares = 0
-		if ok {
-			p.Shares = old.Shares
+	p.Members = slices.Clone(p.Members)
+	if !in.By.Admin { // a manager is one of a project that is there
+		p.Shares, p.Parent, p.Assoc = old.Shares, old.Parent, old.Assoc
+		for i := range p.Members {
+			m := &p.Members[i]
+			m.Assoc = old.Member(m.User).Assoc
 		}
 	}
 	if p.Shares < 0 || slices.ContainsFunc(p.Members, func(m core.Member) bool { return m.Shares < 0 }) {
@@ -179,8 +181,14 @@ func (s *State) putProject(in *PutProject) error {
 	}
 	if p.Parent != "" {
 		if _, there := s.view.projects[p.Parent]; !there {
-			return core.Errorf(core.Invalid, "there is no project %q to be its parent", p.Parent)
+			return core.Errorf(core.Invalid, "there is no project %q to be its parent", p.Parent).Because("invalid_project")
 		}
+		if s.above(p.Name, p.Parent) {
+			return core.Errorf(core.Invalid, "project %s would be above itself", p.Name).Because("invalid_project")
+		}
+	}
+	if err := s.checkAssoc("project "+string(p.Name), &p.Assoc); err != nil {
+		return err
 	}
 	for _, m := range p.Members {
 		if _, there := s.view.users[m.User]; !there {
@@ -189,11 +197,13 @@ func (s *State) putProject(in *PutProject) error {
 		if m.Role.Rank() == 0 {
 			return core.Errorf(core.Invalid, "role %q: there are user, manager and admin", m.Role)
 		}
+		if err := s.checkAssoc(fmt.Sprintf("%s in project %s", m.User, p.Name), &m.Assoc); err != nil {
+			return err
+		}
 		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
 			return core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
 		}
 	}
-	p.Members = slices.Clone(p.Members)
 	slices.SortFunc(p.Members, func(a, b core.Member) int {
 		if a.User < b.User {
 			return -1
@@ -228,16 +238,59 @@ func (s *State) putMember(in *PutMember) error {
 	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine {
 		return core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
 	}
+	if in.Shares != nil || in.Assoc != nil {
+		if err := s.checkShare(in); err != nil {
+			return err
+		}
+	}
 	switch {
-	case in.Role == old:
+	case in.Role == core.RoleNone && at < 0:
 	case in.Role == core.RoleNone:
 		less := *p
 		less.Members = slices.Delete(slices.Clone(p.Members), at, at+1)
 		s.storeProject(&less)
-	default:
+	case in.Role != old || in.Shares != nil || in.Assoc != nil:
 		s.join(in.Project, in.User, in.Role)
+		s.share(in)
 	}
 	return nil
+}
+
+// checkShare tells what is wrong with what a member is to get beside a role.
+func (s *State) checkShare(in *PutMember) error {
+	if err := adminOnly(in.By, "changes shares, limits and QOS"); err != nil {
+		return err
+	}
+	if in.Role == core.RoleNone {
+		return core.Errorf(core.Invalid, "who leaves a project has no part in it")
+	}
+	if in.Shares != nil && *in.Shares < 0 {
+		return core.Errorf(core.Invalid, "shares are not below zero")
+	}
+	if in.Assoc == nil {
+		return nil
+	}
+	return s.checkAssoc(fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
+}
+
+// share gives a member what comes beside the role.
+func (s *State) share(in *PutMember) {
+	if in.Shares == nil && in.Assoc == nil {
+		return
+	}
+	p := *s.view.projects[in.Project]
+	p.Members = slices.Clone(p.Members)
+	for i := range p.Members {
+		if m := &p.Members[i]; m.User == in.User {
+			if in.Shares != nil {
+				m.Shares = *in.Shares
+			}
+			if in.Assoc != nil {
+				m.Assoc = *in.Assoc
+			}
+		}
+	}
+	s.storeProject(&p)
 }
 
 // putToken stores a token's hash, or revokes it. People make and revoke their own; join tokens are for administrators.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 )
@@ -9,13 +10,21 @@ import (
 // TestEveryInputIsRecorded reads the source: an input that recordings do not know would end a recording at its first use.
 func TestEveryInputIsRecorded(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("input.go")
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var source []byte
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
+	}
 	found := regexp.MustCompile(`func \(\*(\w+)\) +input\(\)`).FindAllSubmatch(source, -1)
 	if len(found) < 20 {
-		t.Fatalf("only %d inputs found in input.go", len(found))
+		t.Fatalf("only %d inputs found", len(found))
 	}
 	for _, m := range found {
 		if kinds[string(m[1])] == nil {

@@ -324,6 +324,12 @@ func (s *script) spec(name string, o args) *core.Spec {
 			b.Set(func(sp *core.Spec) { sp.Requeue = v != "no" })
 		case "exclusive":
 			b.Exclusive()
+		case "qos":
+			b.Set(func(sp *core.Spec) { sp.QOS = core.QOSName(v) })
+		case "project":
+			b.Set(func(sp *core.Spec) { sp.Project = core.ProjectName(v) })
+		case "reservation":
+			x.Reservation = v
 		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
 		default:
 			s.t.Fatalf("submit with %s?", k)

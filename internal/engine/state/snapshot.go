@@ -28,6 +28,9 @@ type Snapshot struct {
 	hashes   map[core.Hash]*core.Token
 	runs     map[runKey]*core.Run
 
+	qos          map[core.QOSName]*core.QOS
+	reservations map[string]*core.AdvanceReservation
+
 	partitions []core.Partition
 }
 
@@ -208,6 +211,21 @@ func (v *Snapshot) Role(user core.UserName, project core.ProjectName) core.Role 
 	}
 	return core.RoleNone
 }
+
+// QOS finds a quality of service.
+func (v *Snapshot) QOS(name core.QOSName) (*core.QOS, bool) { q, ok := v.qos[name]; return q, ok }
+
+// AllQOS lists them, by name.
+func (v *Snapshot) AllQOS() []*core.QOS { return sorted(v.qos) }
+
+// Reservation finds an advance reservation.
+func (v *Snapshot) Reservation(name string) (*core.AdvanceReservation, bool) {
+	r, ok := v.reservations[name]
+	return r, ok
+}
+
+// Reservations lists them, by name.
+func (v *Snapshot) Reservations() []*core.AdvanceReservation { return sorted(v.reservations) }
 
 // TokenByHash finds a token by the hash of its secret.
 func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) { t, ok := v.hashes[h]; return t, ok }

@@ -58,19 +58,21 @@ func (c *Config) defaults() {
 
 // Image is a state to begin with: what a store loaded.
 type Image struct {
-	Seq      int64
-	NextJob  core.JobID
-	NextNode int64
-	Now      core.Time
-	Jobs     []*core.Job
-	Steps    []*core.Step
-	Nodes    []*core.Node
-	Users    []*core.User
-	Projects []*core.Project
-	Spent    []*core.Spent
-	Tokens   []*core.Token
-	Runs     []*core.Run
-	Keys     []core.SubmitKey
+	Seq          int64
+	NextJob      core.JobID
+	NextNode     int64
+	Now          core.Time
+	Jobs         []*core.Job
+	Steps        []*core.Step
+	Nodes        []*core.Node
+	Users        []*core.User
+	Projects     []*core.Project
+	QOS          []*core.QOS
+	Spent        []*core.Spent
+	Tokens       []*core.Token
+	Runs         []*core.Run
+	Keys         []core.SubmitKey
+	Reservations []*core.AdvanceReservation
 }
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
@@ -112,7 +114,7 @@ type keyUse struct {
 }
 
 // owned tells which maps of the view no snapshot shares; the others are copied before they change.
-type owned struct{ names, users, projects, tokens, runs bool }
+type owned struct{ names, users, projects, tokens, runs, qos, reservations bool }
 
 // nameCache expands hostlists; the few that are in use come again and again.
 type nameCache map[string]map[core.NodeName]bool
@@ -164,6 +166,13 @@ func New(cfg Config, img *Image) *State {
 	}
 	for _, p := range img.Projects {
 		v.projects[p.Name] = p
+	}
+	v.qos, v.reservations = map[core.QOSName]*core.QOS{}, map[string]*core.AdvanceReservation{}
+	for _, q := range img.QOS {
+		v.qos[q.Name] = q
+	}
+	for _, r := range img.Reservations {
+		v.reservations[r.Name] = r
 	}
 	for _, t := range img.Tokens {
 		v.tokens[t.ID], v.hashes[t.Hash] = t, t
@@ -217,7 +226,10 @@ type Batch struct {
 // Flush ends a batch: it returns all changes since the last Flush.
 func (s *State) Flush() Batch {
 	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
-	b := Batch{Changes: s.out, Touched: sched.Changes{Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes}}
+	b := Batch{Changes: s.out, Touched: sched.Changes{
+		Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes,
+		Reservations: s.out.Reservations, GoneReservations: s.out.GoneReservations,
+	}}
 	if s.ranks != nil {
 		s.out.Spent = s.ranks.flush()
 		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
@@ -243,6 +255,7 @@ func (s *State) All() sched.Changes {
 	for _, j := range s.view.jobs.All() {
 		c.Jobs = append(c.Jobs, j)
 	}
+	c.Reservations = sorted(s.view.reservations)
 	return c
 }
 

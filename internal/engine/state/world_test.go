@@ -56,6 +56,9 @@ type disk struct {
 	tokens   map[string]*core.Token
 	runs     map[string]*core.Run
 	keys     map[string]core.SubmitKey
+
+	qos          map[core.QOSName]*core.QOS
+	reservations map[string]*core.AdvanceReservation
 }
 
 const epoch = core.Time(1_700_000_000_000_000)
@@ -65,6 +68,7 @@ func newWorld(t failer, cfg Config) *world {
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
 		spent: map[spender]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
+		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
 	}}
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(sched.Changes{})
@@ -196,6 +200,22 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, u := range c.Users {
 		d.users[u.Name] = through(t, u)
 	}
+	for _, n := range c.GoneProjects {
+		delete(d.projects, n)
+		maps.DeleteFunc(d.spent, func(k spender, _ *core.Spent) bool { return k.project == n })
+	}
+	for _, n := range c.GoneQOS {
+		delete(d.qos, n)
+	}
+	for _, n := range c.GoneReservations {
+		delete(d.reservations, n)
+	}
+	for _, q := range c.QOS {
+		d.qos[q.Name] = through(t, q)
+	}
+	for _, r := range c.Reservations {
+		d.reservations[r.Name] = through(t, r)
+	}
 	for _, p := range c.Projects {
 		d.projects[p.Name] = through(t, p)
 	}
@@ -242,6 +262,12 @@ func (w *world) image() *Image {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.projects)) {
 		img.Projects = append(img.Projects, d.projects[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.qos)) {
+		img.QOS = append(img.QOS, d.qos[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.reservations)) {
+		img.Reservations = append(img.Reservations, d.reservations[n])
 	}
 	for _, x := range d.spent {
 		img.Spent = append(img.Spent, x)
@@ -430,6 +456,8 @@ func (w *world) checkRestart() {
 	}
 	differ("users", a.Users(), b.Users())
 	differ("projects", a.Projects(), b.Projects())
+	differ("QOS", a.AllQOS(), b.AllQOS())
+	differ("reservations", a.Reservations(), b.Reservations())
 	differ("tokens", a.Tokens(), b.Tokens())
 	differ("runs", a.Runs(), b.Runs())
 	differ("ledger", w.st.ledger, again.ledger)

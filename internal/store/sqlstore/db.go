@@ -93,6 +93,7 @@ func addChanges(b *Batch, c *core.Changes, known *recent) error {
 	for _, u := range c.Users {
 		addUser(b, u)
 	}
+	addPolicy(b, c)
 	for _, p := range c.Projects {
 		addProject(b, p)
 	}

@@ -16,6 +16,8 @@ var (
 	userDocs    = docsOf[core.User]("user", "name")
 	projectDocs = docsOf[core.Project]("project", "name")
 	spentDocs   = docsOf[core.Spent]("spent", "project", "user")
+	qosDocs     = docsOf[core.QOS]("qos", "name")
+	reserveDocs = docsOf[core.AdvanceReservation]("reservation", "name")
 	tokenDocs   = docsOf[core.Token]("token", "id")
 	runDocs     = docsOf[core.Run]("run", "id", "project", "name", "created", "ended", "config")
 )

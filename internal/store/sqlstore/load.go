@@ -35,6 +35,12 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Projects, err = readProjects(tx); err != nil {
 			return err
 		}
+		if img.QOS, err = readQOS(tx); err != nil {
+			return err
+		}
+		if img.Reservations, err = readReservations(tx); err != nil {
+			return err
+		}
 		if img.Spent, err = readSpent(tx); err != nil {
 			return err
 		}

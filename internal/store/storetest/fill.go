@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
@@ -35,6 +36,10 @@ func fill(v reflect.Value, n *int) {
 			fill(v.Index(i), n)
 		}
 	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[core.TRES]() {
+			v.Set(reflect.ValueOf(core.TRESOf(core.Amount{Name: "cpu", Count: int64(*n)}, core.Amount{Name: "gres/gpu:a100", Count: 2})))
+			return
+		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range 2 {
 			fill(v.Index(i), n)

@@ -33,6 +33,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Database) {
 		"image":              testImage,
 		"every field":        testEveryField,
 		"upserts":            testUpserts,
+		"policy":             testPolicy,
 		"survives":           testSurvives,
 		"live and history":   testHistory,
 		"arrays":             testArrays,

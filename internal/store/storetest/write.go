@@ -156,6 +156,35 @@ func testUpserts(t *testing.T, w *world) {
 	})
 }
 
+// testPolicy: QOS, reservations and projects come, change and go; what a project spent goes with it, and its name may come
+// again within the batch that took it.
+func testPolicy(t *testing.T, w *world) {
+	five := int64(5)
+	w.commit(&core.Changes{
+		QOS: []*core.QOS{
+			{Name: "high", Priority: 9, Flags: core.DenyOnLimit | core.NoDecay, Limits: core.Limits{GrpJobs: &five}, Preempt: []core.QOSName{"low"}},
+			{Name: "low", UsageFactor: 0.25, MaxTRESPerUser: core.TRESOf(core.Amount{Name: "gres/gpu", Count: 4})},
+		},
+		Reservations: []*core.AdvanceReservation{
+			{Name: "a", ID: 3, Start: 10, End: 20, Nodes: "n[1-4]", Users: []core.UserName{"ann", "-bob"}, Flags: core.ReserveMaint | core.ReserveDaily},
+			{Name: "b", ID: 4, Start: 11, End: 12, Licenses: []core.License{{Name: "matlab", Total: 2}}},
+		},
+		Projects: []*core.Project{{Name: "physics"}, {Name: "old"}},
+		Spent:    []*core.Spent{{Project: "old", User: "ann", At: 5, Raw: 1}, {Project: "physics", User: "ann", At: 5, Raw: 2}},
+	})
+	low := &core.QOS{Name: "low", Priority: 3}
+	again := &core.AdvanceReservation{Name: "a", ID: 5, Start: 30, End: 40}
+	w.commit(&core.Changes{
+		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},
+		Reservations: []*core.AdvanceReservation{again}, GoneReservations: []string{"a", "b"},
+		GoneProjects: []core.ProjectName{"old"},
+	})
+	w.same(w.load(), &store.Image{
+		Seq: w.seq, Now: w.now, NextJob: 1, NextNode: 1, Projects: []*core.Project{{Name: "physics"}},
+		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 2}}, QOS: []*core.QOS{low}, Reservations: []*core.AdvanceReservation{again},
+	})
+}
+
 // testSurvives: what was committed is there for the next process, and its sequence goes on.
 func testSurvives(t *testing.T, w *world) {
 	for id := core.JobID(1); id <= 40; id++ {

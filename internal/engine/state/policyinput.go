@@ -1,0 +1,40 @@
+package state
+
+import "bireme.dev/bireme/internal/core"
+
+type (
+	// PutQOS creates or replaces a QOS. Reply: nil.
+	PutQOS struct {
+		By  core.Identity
+		QOS *core.QOS
+		New bool // refuse if it is there
+	}
+	// DropQOS removes a QOS that nothing names any more. Reply: nil.
+	DropQOS struct {
+		By   core.Identity
+		Name core.QOSName
+	}
+	// DropProject removes a project that has no job, no project below it and is nobody's default. What was spent in it is
+	// forgotten. Reply: nil.
+	DropProject struct {
+		By   core.Identity
+		Name core.ProjectName
+	}
+	// PutReservation creates or replaces an advance reservation. Reply: *core.AdvanceReservation, completed.
+	PutReservation struct {
+		By          core.Identity
+		Reservation *core.AdvanceReservation
+		New         bool // refuse if it is there
+	}
+	// DropReservation removes an advance reservation. Reply: nil.
+	DropReservation struct {
+		By   core.Identity
+		Name string
+	}
+)
+
+func (*PutQOS) input()          {}
+func (*DropQOS) input()         {}
+func (*DropProject) input()     {}
+func (*PutReservation) input()  {}
+func (*DropReservation) input() {}

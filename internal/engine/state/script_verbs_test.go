@@ -1,0 +1,153 @@
+package state
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+func init() { // after script_test.go's
+	commands["qos"] = (*script).qos
+	commands["project"] = (*script).project
+	commands["member"] = (*script).member
+	commands["reservation"] = (*script).reservation
+	commands["drop"] = (*script).drop
+	commands["reservations"] = (*script).reservations
+}
+
+// fill sets the fields of v that words name as its JSON does: numbers, texts, and lists where a comma stands. Limits and
+// what belongs to an association go where they belong.
+func (s *script) fill(v any, o args) {
+	s.t.Helper()
+	lists := []string{"preempt", "users", "accounts", "groups", "qos"}
+	limits := []string{"grp_jobs", "grp_submit", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "grp_wall", "max_jobs",
+		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall"}
+	top, lim, assoc := map[string]any{}, map[string]any{}, map[string]any{}
+	for k, word := range o {
+		var val any = word
+		if n, err := strconv.ParseFloat(word, 64); err == nil {
+			val = n
+		}
+		if slices.Contains(lists, k) {
+			val = strings.Split(word, ",")
+		}
+		switch _, isQOS := v.(*core.QOS); {
+		case k == "" || k == "by" || k == "new" || k == "role":
+		case (k == "start" || k == "end") && word != "":
+			top[k] = int64(s.w.now.Add(s.dur(word)))
+		case k == "purge_comp" || k == "grace" || k == "max_start_delay":
+			top[k] = int64(s.dur(word) / time.Second)
+		case slices.Contains(limits, k):
+			lim[k] = val
+		case !isQOS && (k == "qos" || k == "default_qos" || k == "priority"):
+			assoc[k] = val
+		default:
+			top[k] = val
+		}
+	}
+	if len(lim) > 0 {
+		if _, isQOS := v.(*core.QOS); isQOS {
+			top["limits"] = lim
+		} else {
+			assoc["limits"] = lim
+		}
+	}
+	if len(assoc) > 0 {
+		top["assoc"] = assoc
+	}
+	b, err := json.Marshal(top)
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// qos NAME priority= flags= preempt= grp_tres= … : makes or replaces one.
+func (s *script) qos(p []string, o args) error {
+	q := &core.QOS{Name: core.QOSName(p[0])}
+	s.fill(q, o)
+	_, err := s.w.do(&PutQOS{By: s.by(o), QOS: q, New: o["new"] != ""})
+	return err
+}
+
+// project NAME parent= shares= qos= grp_tres= … : makes or changes one; its members stay.
+func (s *script) project(p []string, o args) error {
+	x := &core.Project{Name: core.ProjectName(p[0])}
+	if old, ok := s.w.st.view.Project(x.Name); ok {
+		x.Members = old.Members
+	}
+	s.fill(x, o)
+	_, err := s.w.do(&PutProject{By: s.by(o), Project: x, New: o["new"] != ""})
+	return err
+}
+
+// member PROJECT USER role=user shares= max_jobs= … : makes or changes one, or takes it out with role=none.
+func (s *script) member(p []string, o args) error {
+	m := core.Member{User: core.UserName(p[1])}
+	s.user(m.User)
+	s.fill(&m, o)
+	in := &PutMember{By: s.by(o), Project: core.ProjectName(p[0]), User: m.User, Role: core.RoleUser}
+	switch o["role"] {
+	case "":
+	case "none":
+		in.Role = core.RoleNone
+	default:
+		in.Role = core.Role(o["role"])
+	}
+	if o["shares"] != "" {
+		in.Shares = &m.Shares
+	}
+	if in.Role != core.RoleNone && in.By.Admin {
+		in.Assoc = &m.Assoc
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+// reservation NAME start=1h end=2h nodes= users= accounts= flags= … : times are from now.
+func (s *script) reservation(p []string, o args) error {
+	r := &core.AdvanceReservation{Name: p[0]}
+	s.fill(r, o)
+	_, err := s.w.do(&PutReservation{By: s.by(o), Reservation: r, New: o["new"] != ""})
+	return err
+}
+
+// drop qos|project|reservation NAME
+func (s *script) drop(p []string, o args) error {
+	var in Input
+	switch p[0] {
+	case "qos":
+		in = &DropQOS{By: s.by(o), Name: core.QOSName(p[1])}
+	case "project":
+		in = &DropProject{By: s.by(o), Name: core.ProjectName(p[1])}
+	case "reservation":
+		in = &DropReservation{By: s.by(o), Name: p[1]}
+	default:
+		s.t.Fatalf("drop %s?", p[0])
+	}
+	_, err := s.w.do(in)
+	return err
+}
+
+// reservations lists them; times are from now.
+func (s *script) reservations(_ []string, _ args) error {
+	for _, r := range s.w.st.view.Reservations() {
+		who := append(texts(r.Users), texts(r.Accounts)...)
+		s.printf("%s  %s to %s  %s  %s  %s", r.Name, r.Start.Sub(s.w.now), r.End.Sub(s.w.now), r.Nodes, strings.Join(who, ","), r.Flags)
+	}
+	return nil
+}
+
+func texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}
