@@ -54,6 +54,29 @@ type ArrayRef struct {
 type Alloc struct {
 	Partition PartitionName `json:"partition"`
 	Nodes     []NodeAlloc   `json:"nodes"`
+	More      *AllocMore    `json:"more,omitempty"`
+}
+
+// AllocMore is what few allocations have.
+type AllocMore struct {
+	Reservation string    `json:"reservation,omitempty"` // the advance reservation it runs in
+	Licenses    []License `json:"licenses,omitempty"`    // it holds, by name
+}
+
+// Inside is the advance reservation the job runs in, or "".
+func (al *Alloc) Inside() string {
+	if al == nil || al.More == nil {
+		return ""
+	}
+	return al.More.Reservation
+}
+
+// Licenses are those the job holds.
+func (al *Alloc) Licenses() []License {
+	if al == nil || al.More == nil {
+		return nil
+	}
+	return al.More.Licenses
 }
 
 // NodeAlloc is a job's part of one node.

@@ -174,6 +174,8 @@ type WarnSignal struct {
 	Signal int32   `json:"signal"`
 	Before Seconds `json:"before"`
 	Batch  bool    `json:"batch,omitempty"` // to the batch shell alone
+	// Reserve: the job may reach into an advance reservation for as long as that allows to be delayed.
+	Reserve bool `json:"reserve,omitempty"`
 }
 
 // More returns s.Extra, or an empty one; it is for reading only.

@@ -72,7 +72,7 @@ func (s *JobState) UnmarshalText(b []byte) error {
 var next = map[JobState][]JobState{
 	Pending:   {Running, Cancelled, Failed, DeadlineMissed, BootFail},
 	Running:   {Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, OutOfMemory, Suspended, Pending, DeadlineMissed},
-	Suspended: {Running, Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, OutOfMemory, Pending},
+	Suspended: {Running, Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, OutOfMemory, Pending, DeadlineMissed},
 }
 
 // MayBecome tells whether a job may go from s to t. A final state goes back to Pending by requeue only.
