@@ -72,6 +72,7 @@ type Planner struct {
 	buf            []pick
 	tmp            balance
 	lanes          []lane
+	rooms          []int32
 }
 
 type partition struct {

@@ -109,12 +109,16 @@ type sweep struct {
 	part   *partition
 	look   look // the moment it has come to
 
-	count int32 // nodes with any room
-	total int64 // room on all of them
-	best  int32 // the most one node ever had
+	count int32   // nodes with any room
+	total int64   // room on all of them
+	best  int32   // the most one node ever had
+	rooms []int32 // nodes by their room; nil if some has more than roomsMost
 
 	points []point
 }
+
+// roomsMost is up to how much room of a node is told apart: one that stands for a whole machine is judged by a choice.
+const roomsMost = 4096
 
 // point is a moment at which reservations made before change what the job may use.
 type point struct {
@@ -129,6 +133,8 @@ func (sw *sweep) earliest() []pick {
 	sw.look.sweep = p.sweeps
 	now := sw.ps.plan.Now
 	soon := now + overdue
+	sw.rooms = append(p.rooms[:0], 0)
+	defer func() { p.rooms = sw.rooms }()
 	sw.step(now)
 	for _, a := range p.open(sw.part) { // the others have no room yet
 		if sw.meet(a) {
@@ -179,7 +185,19 @@ func (sw *sweep) step(t core.Time) {
 // enough tells whether a choice could succeed at all: it is cheap and right about most moments that are too early.
 func (sw *sweep) enough() bool {
 	n := sw.n
-	return sw.count >= n.nodesMin && sw.total >= int64(n.tasks) && int64(sw.best)*int64(n.nodesMax) >= int64(n.tasks)
+	if sw.count < n.nodesMin || sw.total < int64(n.tasks) || int64(sw.best)*int64(n.nodesMax) < int64(n.tasks) {
+		return false
+	}
+	if sw.count <= n.nodesMax || sw.rooms == nil {
+		return true
+	}
+	left, tasks := n.nodesMax, int64(n.tasks) // of the roomiest nodes as many as it may have
+	for room := len(sw.rooms) - 1; room > 0 && left > 0 && tasks > 0; room-- {
+		k := min(left, sw.rooms[room])
+		left -= k
+		tasks -= int64(k) * int64(room)
+	}
+	return tasks <= 0
 }
 
 // free gives back what a job holds, and tells whether that was on nodes the sweep looks at.
@@ -214,7 +232,20 @@ func (sw *sweep) meet(a *account) bool {
 
 func (sw *sweep) measure(a *account) {
 	room := sw.n.room(a, sw.look.balance(a))
+	if room == a.room {
+		return
+	}
 	sw.total += int64(room - a.room)
+	switch {
+	case room > roomsMost:
+		sw.rooms = nil
+	case sw.rooms != nil:
+		for int(room) >= len(sw.rooms) {
+			sw.rooms = append(sw.rooms, 0)
+		}
+		sw.rooms[a.room]--
+		sw.rooms[room]++
+	}
 	switch {
 	case room > 0 && a.room == 0:
 		sw.count++
