@@ -24,9 +24,6 @@ type Assoc struct {
 
 // Tree is the associations of a cluster. The root is an account of the name Root.
 type Tree struct {
-	Totals TRES // of the cluster, for limits in percent
-	Safe   bool // a job starts only if limit × time fits what is left of TRES-minutes
-
 	list  []*node // accounts by name, then users by account and name; list[0] is the root
 	index map[assocKey]*node
 }

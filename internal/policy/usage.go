@@ -143,6 +143,26 @@ func (p ResetPeriod) Due(last, now core.Time) bool {
 	return false
 }
 
+// Began is when the period that now falls into began; 0 if usage is never reset.
+func (p ResetPeriod) Began(now core.Time) core.Time {
+	t := now.Go().UTC()
+	y, m, d := t.Date()
+	switch p {
+	case ResetDaily:
+	case ResetWeekly:
+		d -= int(t.Weekday())
+	case ResetMonthly:
+		d = 1
+	case ResetQuarterly:
+		m, d = (m-1)/3*3+1, 1
+	case ResetYearly:
+		m, d = 1, 1
+	default:
+		return 0
+	}
+	return core.At(time.Date(y, m, d, 0, 0, 0, 0, time.UTC))
+}
+
 // sunday is when t's week began.
 func sunday(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()-int(t.Weekday()), 0, 0, 0, 0, time.UTC)

@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Check tells whether limits let a job start now. It gives no reason if they do, else Slurm's word for the first limit
+// Check is the model that Gate is held against, written as the rules are told. It tells whether limits let a job start now. It gives no reason if they do, else Slurm's word for the first limit
 // that does not and a sentence for people.
 //
 // A QOS is asked before associations, the partition's before the job's unless the job's says otherwise; then the user's
@@ -80,7 +80,9 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 			see(r.assoc, assocKey{up.Account, up.User}).Submits, n)
 	}
 	if c.reason == "" && q.Job != nil && q.Job.Flags&core.DenyOnLimit != 0 {
-		return check(j, t, q, NewRunning(r.Now), true)
+		empty := NewRunning(r.Now)
+		empty.Totals = r.Totals
+		return check(j, t, q, empty, true)
 	}
 	return c.reason, c.text
 }
@@ -115,6 +117,9 @@ func (c *checker) count(reason core.Reason, format string, limit *int64, have, m
 // most holds amounts against a limit: what is named must not be more.
 func (c *checker) most(s scope, f form, who string, limit TRES, want func(name string) int64, text string) {
 	for _, a := range limit {
+		if c.j.TRES.Count(a.Name) == 0 && f != perNode { // a resource it does not touch is not its affair
+			continue
+		}
 		if n := want(a.Name); n > a.Count {
 			c.stop(reasonOf(s, f, a.Name), "%s: %s %s at most, with this job %d", who, strings.ReplaceAll(text, "%", a.Name), fmt.Sprint(a.Count), n)
 		}
@@ -133,7 +138,7 @@ func (c *checker) single() {
 	var levels []level
 	for _, x := range c.q.order() {
 		if x != nil {
-			levels = append(levels, level{ofQOS, "QOS " + string(x.Name), &x.Limits, func(t TRES) TRES { return x.tres(t, c.t.Totals) }})
+			levels = append(levels, level{ofQOS, "QOS " + string(x.Name), &x.Limits, func(t TRES) TRES { return x.tres(t, c.r.Totals) }})
 		}
 	}
 	k := c.q.limitFactor()
@@ -173,7 +178,7 @@ func (s *seen) first(t TRES) TRES {
 // qos checks what a QOS allows all its jobs, and each user and account in it.
 func (c *checker) qos(x *QOS) {
 	j, r, who := c.j, c.r, "QOS "+string(x.Name)
-	for _, a := range x.tres(x.MinTRESPerJob, c.t.Totals) {
+	for _, a := range x.tres(x.MinTRESPerJob, c.r.Totals) {
 		if n := j.TRES.Count(a.Name); n < a.Count {
 			c.stop(reasonOf(ofQOS, minPerJob, a.Name), "%s: %s %d a job at least, this one has %d", who, a.Name, a.Count, n)
 		}
@@ -182,7 +187,7 @@ func (c *checker) qos(x *QOS) {
 		c.stop(ReasonUsageThreshold, "%s asks for a fair-share of %.4f, this job has %.4f", who, x.UsageThreshold, j.FairShare)
 	}
 	c.group(ofQOS, who, &x.Limits, see(r.qos, qosKey{qos: x.Name}), &x.Used, limitsView{
-		tres: x.tres(x.Limits.GrpTRES, c.t.Totals), mins: x.Limits.GrpTRESMins, runMins: x.Limits.GrpTRESRunMins,
+		tres: x.tres(x.Limits.GrpTRES, c.r.Totals), mins: x.Limits.GrpTRESMins, runMins: x.Limits.GrpTRESRunMins,
 	})
 	mine, ours := see(r.qos, qosKey{qos: x.Name, user: j.User}), see(r.qos, qosKey{qos: x.Name, account: j.Account})
 	if !c.jobs[0] {
@@ -192,8 +197,8 @@ func (c *checker) qos(x *QOS) {
 		c.count("MaxJobsPerAccount", "an account of "+who+" may run %d jobs, "+string(j.Account)+" runs %d", x.MaxJobsPerAccount, ours.Jobs, 1)
 	}
 	c.jobs = [2]bool{c.jobs[0] || x.Limits.MaxJobs != nil, c.jobs[1] || x.MaxJobsPerAccount != nil}
-	c.most(ofQOS, perUser, who, c.kept[0].first(x.tres(x.MaxTRESPerUser, c.t.Totals)), c.with(mine), "% a user")
-	c.most(ofQOS, perAccount, who, c.kept[1].first(x.tres(x.MaxTRESPerAccount, c.t.Totals)), c.with(ours), "% an account")
+	c.most(ofQOS, perUser, who, c.kept[0].first(x.tres(x.MaxTRESPerUser, c.r.Totals)), c.with(mine), "% a user")
+	c.most(ofQOS, perAccount, who, c.kept[1].first(x.tres(x.MaxTRESPerAccount, c.r.Totals)), c.with(ours), "% an account")
 	c.most(ofQOS, runMinsPerUser, who, c.kept[2].first(x.MaxRunMinsPerUser), c.ahead(mine), "running %-minutes a user")
 	c.most(ofQOS, runMinsPerAccount, who, c.kept[3].first(x.MaxRunMinsPerAcct), c.ahead(ours), "running %-minutes an account")
 }
@@ -213,12 +218,12 @@ func (c *checker) userJobs() {
 }
 
 // with is what somebody holds of a resource once the job runs.
-func (c *checker) with(x *Tally) func(string) int64 {
+func (c *checker) with(x *modelTally) func(string) int64 {
 	return func(name string) int64 { return plus(x.TRES.Count(name), c.j.TRES.Count(name)) }
 }
 
 // ahead is what somebody has ahead in resource-minutes once the job runs.
-func (c *checker) ahead(x *Tally) func(string) int64 {
+func (c *checker) ahead(x *modelTally) func(string) int64 {
 	mins := c.j.minutes()
 	return func(name string) int64 { return plus(x.RunMins(name, c.r.Now), times(c.j.TRES.Count(name), mins)) }
 }
@@ -230,7 +235,7 @@ type limitsView struct {
 }
 
 // group checks what a group may have together.
-func (c *checker) group(s scope, who string, l *Limits, x *Tally, used *Usage, v limitsView) {
+func (c *checker) group(s scope, who string, l *Limits, x *modelTally, used *Usage, v limitsView) {
 	p := core.Reason(s)
 	c.count(p+"GrpJobsLimit", who+" may run %d jobs and runs %d", l.GrpJobs, x.Jobs, 1)
 	c.most(s, grp, who, v.tres, c.with(x), "% together")
@@ -246,13 +251,13 @@ func (c *checker) group(s scope, who string, l *Limits, x *Tally, used *Usage, v
 		if c.alone {
 			have = 0
 		}
-		if have >= a.Count || (c.t.Safe || c.alone) && plus(have, c.ahead(x)(a.Name)) > a.Count {
+		if have >= a.Count || (c.r.Safe || c.alone) && plus(have, c.ahead(x)(a.Name)) > a.Count {
 			c.stop(reasonOf(s, grpMins, a.Name), "%s: %d %s-minutes together, %d are used", who, a.Count, a.Name, have)
 		}
 	}
 	if l.GrpWall != nil && !c.alone {
 		have := int64(used.Wall / 60)
-		if have >= *l.GrpWall || c.t.Safe && plus(have, c.j.minutes()) > *l.GrpWall {
+		if have >= *l.GrpWall || c.r.Safe && plus(have, c.j.minutes()) > *l.GrpWall {
 			c.stop(p+"GrpWallLimit", "%s: %d minutes of jobs together, %d are used", who, *l.GrpWall, have)
 		}
 	}

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"math"
-
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -33,18 +31,6 @@ func (p QOSPair) limitFactor() float64 {
 	return p.Job.LimitFactor
 }
 
-// scaled is a limit of TRES as it stands after percent and factors.
-func scaled(t TRES, factor float64) TRES {
-	if factor == 1 || len(t) == 0 {
-		return t
-	}
-	out := make(TRES, len(t))
-	for i, a := range t {
-		out[i] = Amount{Name: a.Name, Count: int64(float64(a.Count) * factor)}
-	}
-	return out
-}
-
 func (q *QOS) tres(t, totals TRES) TRES {
 	if q.Flags&core.Relative == 0 {
 		return t
@@ -56,8 +42,8 @@ func (q *QOS) tres(t, totals TRES) TRES {
 	return out
 }
 
-// Tally is what the jobs of somebody hold now.
-type Tally struct {
+// modelTally is what the jobs of somebody hold now.
+type modelTally struct {
 	Jobs    int64   // running
 	Submits int64   // running and waiting
 	TRES    TRES    // of the running ones
@@ -71,21 +57,23 @@ type Ahead struct {
 }
 
 // RunMins is TRES × remaining minutes of what runs.
-func (t *Tally) RunMins(name string, now core.Time) int64 {
-	sum := 0.0
+func (t *modelTally) RunMins(name string, now core.Time) int64 {
+	sum := int64(0)
 	for _, a := range t.Limited {
-		if left := a.End.Sub(now); left > 0 {
-			sum += float64(a.TRES.Count(name)) * left.Minutes()
+		if left := a.End - (now - now%minute); left > 0 {
+			sum += a.TRES.Count(name) * int64((left+minute-1)/minute)
 		}
 	}
-	return int64(sum)
+	return sum
 }
 
-// Running counts the live jobs for every limit that asks. Jobs are added and taken away as they come, start and end.
+// Running counts the live jobs for every limit that asks: the model that Tally is held against.
 type Running struct {
-	Now   core.Time
-	assoc map[assocKey]*Tally // of an association: the whole subtree
-	qos   map[qosKey]*Tally
+	Now    core.Time
+	Totals TRES
+	Safe   bool
+	assoc  map[assocKey]*modelTally // of an association: the whole subtree
+	qos    map[qosKey]*modelTally
 }
 
 // qosKey names a QOS, or one user or account in it.
@@ -97,17 +85,17 @@ type qosKey struct {
 
 // NewRunning counts nothing yet.
 func NewRunning(now core.Time) *Running {
-	return &Running{Now: now, assoc: map[assocKey]*Tally{}, qos: map[qosKey]*Tally{}}
+	return &Running{Now: now, assoc: map[assocKey]*modelTally{}, qos: map[qosKey]*modelTally{}}
 }
 
 // Submit counts a job that waits; Submit with -1 takes it away.
 func (r *Running) Submit(j *Job, t *Tree, q QOSPair, k int64) {
-	r.each(j, t, q, func(x *Tally) { x.Submits += k * max(1, j.Tasks) })
+	r.each(j, t, q, func(x *modelTally) { x.Submits += k * max(1, j.Tasks) })
 }
 
 // Start counts a job that was counted by Submit and now runs until end, 0 if it has no limit.
 func (r *Running) Start(j *Job, t *Tree, q QOSPair, end core.Time) {
-	r.each(j, t, q, func(x *Tally) {
+	r.each(j, t, q, func(x *modelTally) {
 		x.Jobs++
 		x.TRES = x.TRES.Plus(j.TRES, 1)
 		if end != 0 {
@@ -118,7 +106,7 @@ func (r *Running) Start(j *Job, t *Tree, q QOSPair, end core.Time) {
 
 // End takes away what Start counted, with the same end; Submit with -1 takes away the job itself.
 func (r *Running) End(j *Job, t *Tree, q QOSPair, end core.Time) {
-	r.each(j, t, q, func(x *Tally) {
+	r.each(j, t, q, func(x *modelTally) {
 		x.Jobs--
 		x.TRES = x.TRES.Plus(j.TRES, -1)
 		for i := range x.Limited {
@@ -132,60 +120,38 @@ func (r *Running) End(j *Job, t *Tree, q QOSPair, end core.Time) {
 	})
 }
 
-func (r *Running) each(j *Job, t *Tree, q QOSPair, do func(*Tally)) {
+func (r *Running) each(j *Job, t *Tree, q QOSPair, do func(*modelTally)) {
 	if t.index[assocKey{j.Account, j.User}] == nil { // a user with no association of its own is counted all the same
-		do(tally(r.assoc, assocKey{j.Account, j.User}))
+		do(tallyOf(r.assoc, assocKey{j.Account, j.User}))
 	}
 	for n := t.find(j.Account, j.User); n != nil; n = n.parent {
-		do(tally(r.assoc, assocKey{n.Account, n.User}))
+		do(tallyOf(r.assoc, assocKey{n.Account, n.User}))
 	}
 	for _, x := range q.order() {
 		if x == nil {
 			continue
 		}
-		do(tally(r.qos, qosKey{qos: x.Name}))
-		do(tally(r.qos, qosKey{qos: x.Name, user: j.User}))
-		do(tally(r.qos, qosKey{qos: x.Name, account: j.Account}))
+		do(tallyOf(r.qos, qosKey{qos: x.Name}))
+		do(tallyOf(r.qos, qosKey{qos: x.Name, user: j.User}))
+		do(tallyOf(r.qos, qosKey{qos: x.Name, account: j.Account}))
 	}
 }
 
-func tally[K comparable](m map[K]*Tally, k K) *Tally {
+func tallyOf[K comparable](m map[K]*modelTally, k K) *modelTally {
 	x := m[k]
 	if x == nil {
-		x = &Tally{}
+		x = &modelTally{}
 		m[k] = x
 	}
 	return x
 }
 
 // see is tally for readers: nothing is made.
-func see[K comparable](m map[K]*Tally, k K) *Tally {
+func see[K comparable](m map[K]*modelTally, k K) *modelTally {
 	if x := m[k]; x != nil {
 		return x
 	}
-	return &Tally{}
+	return &modelTally{}
 }
 
-// minutes is the job's time limit, endless if it has none.
-func (j *Job) minutes() int64 {
-	if j.Limit <= 0 || j.Limit == core.Forever {
-		return math.MaxInt64
-	}
-	return int64((j.Limit + 59) / 60)
-}
-
-// times multiplies without running over.
-func times(a, b int64) int64 {
-	if a > 0 && b > math.MaxInt64/a {
-		return math.MaxInt64
-	}
-	return a * b
-}
-
-// plus adds without running over.
-func plus(a, b int64) int64 {
-	if b > math.MaxInt64-a {
-		return math.MaxInt64
-	}
-	return a + b
-}
+func (j *Job) minutes() int64 { return minutesOf(j.Limit) }
