@@ -154,4 +154,11 @@ func see[K comparable](m map[K]*modelTally, k K) *modelTally {
 	return &modelTally{}
 }
 
-func (j *Job) minutes() int64 { return minutesOf(j.Limit) }
+func (j *Job) minutes() int64 { return minutesOf(j.length()) }
+
+func (j *Job) length() core.Time {
+	if j.Limit <= 0 || j.Limit == core.Forever {
+		return 0
+	}
+	return core.Time(j.Limit) * 1e6
+}

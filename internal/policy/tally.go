@@ -50,7 +50,8 @@ type Gate struct {
 	ahead   bool    // some rule is about minutes ahead
 	used    bool    // or about minutes that were used
 	stakes  []*Stake
-	NoPlace bool // NoReserve: its jobs get no place in the plan before they can start
+	NoPlace bool  // NoReserve: its jobs get no place in the plan before they can start
+	Closed  int64 // the caller's: when it was found shut for any job
 }
 
 // Stake is what one running job has in the counters.
@@ -230,12 +231,12 @@ func (t *Tally) View(now core.Time, shares *Tree) *View {
 }
 
 // Check tells which limit keeps a job from starting in a partition with a QOS, and why, in Slurm's word and a sentence.
-func (v *View) Check(w Who, a *Ask, limit core.Seconds) (core.Reason, string) {
+func (v *View) Check(w Who, a *Ask, length core.Time) (core.Reason, string) {
 	g := v.gates[w]
 	if g == nil {
 		return "", ""
 	}
-	r, have := g.first(g.rules, &counts{v.pages, &v.fact, v.rules, v.shares, false}, a, minutesOf(limit))
+	r, have := g.first(g.rules, &counts{v.pages, &v.fact, v.rules, v.shares, false}, a, minutesOf(length))
 	if r == nil {
 		return "", ""
 	}
@@ -250,17 +251,18 @@ func (v *View) Rules() *Rules {
 	return v.rules
 }
 
-// Shut tells whether a limit keeps a job from starting now.
-func (t *Tally) Shut(g *Gate, a *Ask, limit core.Seconds, now core.Time, shares *Tree) bool {
+// Shut tells whether a limit keeps a job of some length from starting now; and whether it keeps any job from it,
+// whatever it asks for.
+func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree) (shut, all bool) {
 	c := t.counts(g, now, shares)
-	r, _ := g.first(g.rules, &c, a, minutesOf(limit))
-	return r != nil
+	r, _ := g.first(g.rules, &c, a, minutesOf(length))
+	return r != nil, r != nil && r.test == jobsMost
 }
 
 // Why is Shut with the reason.
-func (t *Tally) Why(g *Gate, a *Ask, limit core.Seconds, now core.Time, shares *Tree) (core.Reason, string) {
+func (t *Tally) Why(g *Gate, a *Ask, length, now core.Time, shares *Tree) (core.Reason, string) {
 	c := t.counts(g, now, shares)
-	r, have := g.first(g.rules, &c, a, minutesOf(limit))
+	r, have := g.first(g.rules, &c, a, minutesOf(length))
 	if r == nil {
 		return "", ""
 	}
@@ -269,7 +271,7 @@ func (t *Tally) Why(g *Gate, a *Ask, limit core.Seconds, now core.Time, shares *
 
 // Admit tells which limit keeps somebody from submitting so many jobs: those on how many there are, and with DenyOnLimit
 // all that a job could not keep even if nothing else ran.
-func (t *Tally) Admit(g *Gate, a *Ask, limit core.Seconds, jobs int64, now core.Time) (core.Reason, string) {
+func (t *Tally) Admit(g *Gate, a *Ask, length core.Time, jobs int64) (core.Reason, string) {
 	c := &counts{pages: t.pages, rules: t.rules, fact: &factAt{}}
 	for i := range g.submit {
 		r := &g.submit[i]
@@ -280,7 +282,7 @@ func (t *Tally) Admit(g *Gate, a *Ask, limit core.Seconds, jobs int64, now core.
 	if !g.deny {
 		return "", ""
 	}
-	r, have := g.first(g.rules, &counts{rules: t.rules, fact: &factAt{}, alone: true}, a, minutesOf(limit))
+	r, have := g.first(g.rules, &counts{rules: t.rules, fact: &factAt{}, alone: true}, a, minutesOf(length))
 	if r == nil {
 		return "", ""
 	}
@@ -399,12 +401,12 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 	return nil, 0
 }
 
-// minutesOf is a time limit in minutes, endless if there is none.
-func minutesOf(limit core.Seconds) int64 {
-	if limit <= 0 || limit == core.Forever {
+// minutesOf is how long a job may last in minutes, endless beyond a century.
+func minutesOf(length core.Time) int64 {
+	if length <= 0 || length > 100*365*24*60*minute {
 		return math.MaxInt64
 	}
-	return int64((limit + 59) / 60)
+	return int64((length + minute - 1) / minute)
 }
 
 // times multiplies without running over.

@@ -95,11 +95,16 @@ func (x *counted) check(j *Job) (core.Reason, string) {
 	if g == nil {
 		return "", ""
 	}
-	a, b := x.Why(g, x.ask(j), j.Limit, x.now, x.shares)
-	if c, d := x.View(x.now, x.shares).Check(g.Who, x.ask(j), j.Limit); a != c || b != d || x.Shut(g, x.ask(j), j.Limit, x.now, x.shares) != (a != "") {
+	a, b := x.Why(g, x.ask(j), j.length(), x.now, x.shares)
+	if c, d := x.View(x.now, x.shares).Check(g.Who, x.ask(j), j.length()); a != c || b != d || x.shut(j) != (a != "") {
 		return core.Reason(fmt.Sprintf("%s, in a view %s", a, c)), b + d
 	}
 	return a, b
+}
+
+func (x *counted) shut(j *Job) bool {
+	shut, _ := x.Shut(x.gate(j), x.ask(j), j.length(), x.now, x.shares)
+	return shut
 }
 
 func (x *counted) submit(j *Job) (core.Reason, string) {
@@ -107,7 +112,7 @@ func (x *counted) submit(j *Job) (core.Reason, string) {
 	if g == nil {
 		return "", ""
 	}
-	return x.Admit(g, x.ask(j), j.Limit, max(1, j.Tasks), x.now)
+	return x.Admit(g, x.ask(j), j.length(), max(1, j.Tasks))
 }
 
 // drawn makes a world of limits by chance.
@@ -239,7 +244,7 @@ func TestTallyGoesBackToNothing(t *testing.T) {
 		if got, _ := x.check(&w.job); got != "" {
 			t.Errorf("after their end: %q", got)
 		}
-		if got, _ := v.Check(x.gate(&w.job).Who, x.ask(&w.job), w.job.Limit); got != "AssocGrpCpuLimit" {
+		if got, _ := v.Check(x.gate(&w.job).Who, x.ask(&w.job), w.job.length()); got != "AssocGrpCpuLimit" {
 			t.Errorf("in the view of before: %q", got)
 		}
 	}
@@ -281,7 +286,7 @@ func BenchmarkShut(b *testing.B) {
 	g, a := x.gate(&w.job), x.ask(&w.job)
 	b.ReportAllocs()
 	for b.Loop() {
-		if x.Shut(g, a, w.job.Limit, x.now, nil) {
+		if shut, _ := x.Shut(g, a, w.job.length(), x.now, nil); shut {
 			b.Fatal("shut")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // class is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
@@ -22,7 +23,8 @@ type slot struct {
 	over  bool // its time limit is above the partition's
 	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved bool
-	jobs  int // of it in the partition's queue
+	jobs  int         // of it in the partition's queue
+	ask   *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
 
 	pass   int64     // the pass that last refused it
 	beyond core.Time // jobs that are still there at this moment were refused

@@ -22,6 +22,9 @@ type lawWorld struct {
 	order   []core.JobID
 	nextID  core.JobID
 	endings map[core.JobID]core.Time // when each running job really ends
+
+	also  func() Changes   // what a cold planner is told beside nodes and jobs
+	dress func(*core.Spec) // makes a spec what a law needs
 }
 
 func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
@@ -74,6 +77,9 @@ func (w *lawWorld) submit() {
 			s.TimeLimit = core.Forever
 		}
 	}
+	if w.dress != nil {
+		w.dress(s)
+	}
 	w.put(&core.Job{ID: w.nextID, State: core.Pending, Submit: w.now, Priority: uint32(w.r.IntN(3)), Spec: s})
 }
 
@@ -82,13 +88,22 @@ func (w *lawWorld) pass() *Plan {
 	plan := w.p.Pass(w.now)
 	cold := New(w.cfg)
 	cold.Apply(Changes{Nodes: w.nodes})
+	if w.also != nil {
+		cold.Apply(w.also())
+	}
 	for i := range w.order {
 		if j := w.jobs[w.order[len(w.order)-1-i]]; j.Live() {
 			cold.Apply(Changes{Jobs: []*core.Job{j}})
 		}
 	}
-	if a, b := w.render(plan), w.render(cold.Pass(w.now)); a != b {
+	fresh := cold.Pass(w.now)
+	if a, b := w.render(plan), w.render(fresh); a != b {
 		w.t.Fatalf("kept up to date:\n%s\nbuilt cold:\n%s", a, b)
+	}
+	for _, id := range w.order {
+		if j := w.jobs[id]; j.State == core.Pending && plan.Why(j) != fresh.Why(j) {
+			w.t.Fatalf("job %d waits because %+v; built cold, %+v", id, plan.Why(j), fresh.Why(j))
+		}
 	}
 	if a, b := w.render(plan), w.render(w.p.Pass(w.now)); a != b {
 		w.t.Fatalf("planned once:\n%s\nand again:\n%s", a, b)

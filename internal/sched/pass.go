@@ -12,6 +12,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.opened++
 	ps := pass{p: p, plan: plan}
 	ps.run()
+	ps.limitsNow()
 	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.ends.remove(ps.taken[i])
@@ -46,6 +47,7 @@ type pass struct {
 	taken    []ending
 	reserved []reservation
 	redeemed bool // some reservation was dropped
+	over     bool // what was placed last was more than a limit allows
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
 }
@@ -107,10 +109,9 @@ func (ps *pass) walk(lanes []lane) {
 			ps.wait(best, head)
 		}
 		best.at.next()
-		if best.blocked { // past those that are known not to start, without weighing them against other lanes
-			for e := best.at.head(); e != nil && ps.refused(e); e = best.at.head() {
-				best.at.next()
-			}
+		// Past those that are known not to start, without weighing them against other lanes.
+		for e := best.at.head(); e != nil && (best.blocked && ps.refused(e) || ps.limited(e)); e = best.at.head() {
+			best.at.next()
 		}
 	}
 }
@@ -144,6 +145,10 @@ func (ps *pass) known(s *slot, end core.Time) bool {
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
 // they do not delay it.
 func (ps *pass) wait(l *lane, e *entry) {
+	if e.gate != nil && e.gate.NoPlace { // as Slurm's NoReserve: it waits, and nobody for it
+		ps.noPlace(l, e)
+		return
+	}
 	if !l.blocked {
 		l.blocked = true
 		if ps.plan.heads == nil {
@@ -185,7 +190,7 @@ func down(state string) bool { return state != "" && state != "UP" && state != "
 func (ps *pass) try(s *slot, j *core.Job) bool {
 	done := ps.placed[j.ID]
 	if !j.IsArray() {
-		return done > 0 || ps.throttled(j) || ps.place(s, j, 0)
+		return done > 0 || ps.throttled(j) || ps.barred(s, j) || ps.place(s, j, 0) || ps.over
 	}
 	skip := done
 	for task := range j.Array.Tasks.All() {
@@ -193,11 +198,11 @@ func (ps *pass) try(s *slot, j *core.Job) bool {
 			skip--
 			continue
 		}
-		if ps.throttled(j) {
+		if ps.throttled(j) || ps.barred(s, j) {
 			return true
 		}
 		if !ps.place(s, j, int32(task)) {
-			return false
+			return ps.over
 		}
 	}
 	return true
@@ -220,6 +225,7 @@ func (ps *pass) throttled(j *core.Job) bool {
 func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	p := ps.p
 	end := after(ps.plan.Now, length(j.Spec))
+	ps.over = false
 	if ps.known(s, end) {
 		return false
 	}
@@ -230,7 +236,11 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 		return false
 	}
 	p.buf = picks
-	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), exclusive: s.need.exclusive}
+	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), exclusive: s.need.exclusive, job: j}
+	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
+		return false
+	}
+	p.stake(h, end)
 	for i := range h.alloc.Nodes {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)

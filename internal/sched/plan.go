@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // Plan is the outcome of a pass: a value, never changed. The engine turns starts into changes, checking each again.
@@ -18,6 +19,8 @@ type Plan struct {
 	verdicts  map[classKey]Why                  // classes that no partition of theirs could hold
 	expected  map[core.JobID]core.Time          // when jobs with a reservation start at the latest
 	keyOf     func(*core.Spec) classKey         // reads only what never changes of the planner
+	limits    *policy.View                      // what limits were held against
+	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -52,6 +55,9 @@ func (p *Plan) Why(j *core.Job) Why {
 	}
 	if p.throttled[j.ID] {
 		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
+	}
+	if w, ok := p.limited(j); ok {
+		return w
 	}
 	var ahead core.JobID
 	var where core.PartitionName

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // Config is what the planner needs to know beside jobs and nodes.
@@ -23,6 +24,9 @@ type Changes struct {
 
 	Reservations     []*core.AdvanceReservation
 	GoneReservations []string
+
+	Policy *Policy         // nil: as it was
+	Meters []*policy.Meter // what was used, of those for whom it changed
 }
 
 // Merge adds what came after c.
@@ -37,11 +41,15 @@ func (c *Changes) Merge(d Changes) {
 	}
 	c.Reservations = append(c.Reservations, d.Reservations...)
 	c.GoneReservations = append(c.GoneReservations, d.GoneReservations...)
+	if d.Policy != nil {
+		c.Policy = d.Policy
+	}
+	c.Meters = append(c.Meters, d.Meters...)
 }
 
 // Empty tells whether there is nothing to tell.
 func (c *Changes) Empty() bool {
-	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) == 0
+	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 && c.Policy == nil
 }
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
@@ -63,6 +71,10 @@ type Planner struct {
 	key      func(*core.Spec) classKey
 
 	table *timetable // of RuleConservative
+
+	limits *limits // nil: there are none
+	meters map[meterKey]*policy.Meter
+	who    func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
 	gains []*account // nodes on which something came free, the last few
 	gain  int64      // how many there have been, from 1
@@ -101,6 +113,8 @@ type holding struct {
 	exclusive bool
 	base      core.JobID // of its array, or 0
 	end       core.Time  // when it comes back at the latest; unset for starts of a pass
+	job       *core.Job  // whose it is
+	stake     *policy.Stake
 	on        []*account // its nodes, as of
 	shape     int        // the ledger's; see Planner.on
 }
@@ -111,7 +125,7 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key, p.gain = p.keyOf, 1
+	p.key, p.who, p.gain = p.keyOf, p.whoIn, 1
 	if cfg.Rule == RuleConservative {
 		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
@@ -141,6 +155,12 @@ func (p *Planner) Apply(c Changes) {
 	}
 	if len(c.Nodes)+len(c.GoneNodes) > 0 {
 		p.reassess()
+	}
+	for _, m := range c.Meters {
+		p.setMeter(m)
+	}
+	if c.Policy != nil {
+		p.setPolicy(c.Policy)
 	}
 	for _, j := range c.Jobs {
 		p.setJob(j)
@@ -184,7 +204,8 @@ func (p *Planner) setJob(j *core.Job) {
 			p.ripe(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := &holding{alloc: j.Alloc, exclusive: j.Spec.Shape.Exclusive, end: endOf(j)}
+		h := &holding{alloc: j.Alloc, exclusive: j.Spec.Shape.Exclusive, end: endOf(j), job: j}
+		p.stake(h, h.end)
 		if j.Array != nil {
 			h.base = j.Array.Base
 			p.running[h.base]++
@@ -215,13 +236,15 @@ func (p *Planner) enqueue(s *slot, j *core.Job) {
 	if s.jobs++; s.jobs == 1 {
 		s.part.live++
 	}
+	g := p.gate(j.Spec, s.part)
+	p.await(g, 1)
 	if p.cfg.Rule == RuleSJFEASY {
-		s.part.queue.insert(shortOf(j, s))
+		s.part.queue.insert(shortOf(j, s, g))
 		return
 	}
-	s.part.queue.insert(entryOf(j, s))
+	s.part.queue.insert(entryOf(j, s, g))
 	if p.cfg.Rule == RuleEASYSJBF {
-		s.part.short.insert(shortOf(j, s))
+		s.part.short.insert(shortOf(j, s, g))
 	}
 }
 
@@ -230,13 +253,14 @@ func (p *Planner) dequeue(s *slot, j *core.Job) {
 	if s.jobs--; s.jobs == 0 {
 		s.part.live--
 	}
+	p.await(p.gate(j.Spec, s.part), -1)
 	if p.cfg.Rule == RuleSJFEASY {
-		s.part.queue.remove(shortOf(j, s))
+		s.part.queue.remove(shortOf(j, s, nil))
 		return
 	}
-	s.part.queue.remove(entryOf(j, s))
+	s.part.queue.remove(entryOf(j, s, nil))
 	if p.cfg.Rule == RuleEASYSJBF {
-		s.part.short.remove(shortOf(j, s))
+		s.part.short.remove(shortOf(j, s, nil))
 	}
 }
 
@@ -255,6 +279,10 @@ func (p *Planner) forget(w waiter) {
 }
 
 func (p *Planner) release(h *holding) {
+	if h.stake != nil {
+		p.limits.tally.End(h.stake)
+		h.stake = nil
+	}
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
 			p.ledger.Give(na, h.exclusive)

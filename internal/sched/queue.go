@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // entry is a pending job in a queue, with the key it was put in under. Job records never change, so the id is read from
@@ -17,16 +18,17 @@ type entry struct {
 	length   core.Time // how long it may run
 	priority uint32
 	array    bool // it is one, or of one
+	gate     *policy.Gate
 }
 
-func entryOf(j *core.Job, s *slot) entry {
-	return entry{job: j, slot: s, at: j.Submit, priority: j.Priority, length: length(j.Spec), array: j.Array != nil}
+func entryOf(j *core.Job, s *slot, g *policy.Gate) entry {
+	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: length(j.Spec), array: j.Array != nil}
 }
 
 // shortOf is a job's entry in a queue that has the shortest first.
-func shortOf(j *core.Job, s *slot) entry {
+func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
 	n := length(j.Spec)
-	return entry{job: j, slot: s, at: j.Submit, short: n, length: n, array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, short: n, length: n, array: j.Array != nil}
 }
 
 // laterOf is a job's entry among those whose moment has not come.

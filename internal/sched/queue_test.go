@@ -22,8 +22,8 @@ func TestQueueIsASortedList(t *testing.T) {
 				for range n {
 					id++
 					j := coretest.Job().ID(id).Priority(uint32(id * 7919 % 5)).Submitted(core.Time(id * 104729 % 11)).Build()
-					q.insert(entryOf(j, nil))
-					list = append(list, entryOf(j, nil))
+					q.insert(entryOf(j, nil, nil))
+					list = append(list, entryOf(j, nil, nil))
 				}
 				slices.SortFunc(list, func(a, b entry) int { return a.compare(&b) })
 			}

@@ -1,0 +1,85 @@
+package sched
+
+import (
+	"bireme.dev/bireme/internal/core"
+)
+
+// Asked is what a spec asks for at least: of the whole job, and of the node that has most of each. What the job gets may
+// be more, as with whole nodes; that is known when it is placed.
+func Asked(spec *core.Spec) (all, node core.TRES) {
+	sh, wide := &spec.Shape, spec.Shape.Wide()
+	nodes, tasks := int64(max(1, sh.NodesMin)), int64(max(1, sh.Tasks))
+	gres := make([]core.Gres, 0, 4)
+	for _, g := range sh.Gres {
+		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * nodes})
+	}
+	gres = append(gres, wide.GPUs...)
+	for _, g := range wide.GPUsPerTask {
+		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * tasks})
+	}
+	gpus := int64(0)
+	for _, g := range gres {
+		if g.Name == "gpu" {
+			gpus += g.Count
+		}
+	}
+	cpus := max(tasks*int64(max(1, sh.CPUsPerTask)), int64(sh.MinCPUs)*nodes, gpus*int64(wide.CPUsPerGPU))
+	mem := max(0, int64(sh.MemPerNode/core.MiB)) * nodes
+	switch {
+	case sh.MemPerCPU > 0:
+		mem = int64(sh.MemPerCPU/core.MiB) * cpus
+	case wide.MemPerGPU > 0:
+		mem = int64(wide.MemPerGPU/core.MiB) * gpus
+	}
+	part := func(n int64) int64 { return (n + nodes - 1) / nodes }
+	all, node = tresOf(nodes, cpus, mem), tresOf(1, part(cpus), part(mem))
+	all, node = addGres(all, gres, 1), addGres(node, gres, nodes)
+	return all, node
+}
+
+// Allocated is what a job holds: all of it, and of the node that has most of each.
+func Allocated(al *core.Alloc) (all, node core.TRES) {
+	var cpus, mostCPUs, mem, mostMem int64
+	var gres, most []core.Gres
+	for i := range al.Nodes {
+		na := &al.Nodes[i]
+		cpus, mostCPUs = cpus+int64(na.CPUs), max(mostCPUs, int64(na.CPUs))
+		mem, mostMem = mem+int64(na.Mem/core.MiB), max(mostMem, int64(na.Mem/core.MiB))
+		for _, ga := range na.Gres {
+			g := core.Gres{Name: ga.Name, Type: ga.Type, Count: int64(len(ga.Units))}
+			gres, most = sumGres(gres, g, false), sumGres(most, g, true)
+		}
+	}
+	return addGres(tresOf(int64(len(al.Nodes)), cpus, mem), gres, 1), addGres(tresOf(1, mostCPUs, mostMem), most, 1)
+}
+
+func tresOf(nodes, cpus, mem int64) core.TRES {
+	return core.TRES{{Name: "cpu", Count: cpus}, {Name: "mem", Count: mem}, {Name: "node", Count: nodes}}
+}
+
+// sumGres adds to a list, or with most keeps the larger count.
+func sumGres(list []core.Gres, g core.Gres, most bool) []core.Gres {
+	for i := range list {
+		if x := &list[i]; x.Name == g.Name && x.Type == g.Type {
+			if most {
+				x.Count = max(x.Count, g.Count)
+			} else {
+				x.Count += g.Count
+			}
+			return list
+		}
+	}
+	return append(list, g)
+}
+
+// addGres adds generic resources, spread over so many nodes, under their name and, if they have one, their type.
+func addGres(t core.TRES, list []core.Gres, nodes int64) core.TRES {
+	for _, g := range list {
+		n := (g.Count + nodes - 1) / nodes
+		t = t.Plus(core.TRES{{Name: "gres/" + g.Name, Count: n}}, 1)
+		if g.Type != "" {
+			t = t.Plus(core.TRES{{Name: "gres/" + g.Name + ":" + g.Type, Count: n}}, 1)
+		}
+	}
+	return t
+}
