@@ -58,6 +58,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return nil, s.dropQOS(in)
 	case *DropProject:
 		return nil, s.dropProject(in)
+	case *ApplyPolicy:
+		return reply(s.applyPolicy(in))
 	case *PutReservation:
 		return reply(s.putReservation(in))
 	case *DropReservation:

@@ -157,9 +157,6 @@ func (s *State) putProject(in *PutProject) error {
 	if !in.By.Admin && !manager {
 		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
-	if !validName(string(in.Project.Name)) {
-		return core.Errorf(core.Invalid, "%q is no name for a project", in.Project.Name).Because("invalid_name")
-	}
 	if ok && in.New {
 		return core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
 	}
@@ -176,30 +173,13 @@ func (s *State) putProject(in *PutProject) error {
 			m.Assoc = old.Member(m.User).Assoc
 		}
 	}
-	if p.Shares < 0 || slices.ContainsFunc(p.Members, func(m core.Member) bool { return m.Shares < 0 }) {
-		return core.Errorf(core.Invalid, "shares are not below zero")
-	}
-	if p.Parent != "" {
-		if _, there := s.view.projects[p.Parent]; !there {
-			return core.Errorf(core.Invalid, "there is no project %q to be its parent", p.Parent).Because("invalid_project")
-		}
-		if s.above(p.Name, p.Parent) {
-			return core.Errorf(core.Invalid, "project %s would be above itself", p.Name).Because("invalid_project")
-		}
-	}
-	if err := s.checkAssoc("project "+string(p.Name), &p.Assoc); err != nil {
-		return err
+	b := s.book()
+	b.projects = maps.Clone(b.projects)
+	b.projects[p.Name] = &p
+	if b.checkProject(&p); b.err() != nil {
+		return b.err()
 	}
 	for _, m := range p.Members {
-		if _, there := s.view.users[m.User]; !there {
-			return core.Errorf(core.Invalid, "there is no user %q", m.User).Because("invalid_user")
-		}
-		if m.Role.Rank() == 0 {
-			return core.Errorf(core.Invalid, "role %q: there are user, manager and admin", m.Role)
-		}
-		if err := s.checkAssoc(fmt.Sprintf("%s in project %s", m.User, p.Name), &m.Assoc); err != nil {
-			return err
-		}
 		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
 			return core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
 		}
@@ -270,7 +250,9 @@ func (s *State) checkShare(in *PutMember) error {
 	if in.Assoc == nil {
 		return nil
 	}
-	return s.checkAssoc(fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
+	b := s.book()
+	b.checkAssoc("", fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
+	return b.err()
 }
 
 // share gives a member what comes beside the role.

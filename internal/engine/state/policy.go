@@ -2,11 +2,191 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/nearest"
 )
+
+// book is a policy as it is to be, with the faults found in it.
+type book struct {
+	qos      map[core.QOSName]*core.QOS
+	projects map[core.ProjectName]*core.Project
+	users    map[core.UserName]*core.User
+	faults   []core.Fault
+	reason   string // of the first fault
+}
+
+// book opens the policy as it is; qos and projects may be replaced, and must not be changed.
+func (s *State) book() *book {
+	return &book{qos: s.view.qos, projects: s.view.projects, users: s.view.users}
+}
+
+func (b *book) bad(path, reason, format string, args ...any) {
+	if b.reason == "" {
+		b.reason = reason
+	}
+	b.faults = append(b.faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// err gives the faults as one error, nil if there are none.
+func (b *book) err() error {
+	if len(b.faults) == 0 {
+		return nil
+	}
+	e := core.Errorf(core.Invalid, "%s", b.faults[0].Message).Because(b.reason)
+	if n := len(b.faults) - 1; n > 0 {
+		e.Message += fmt.Sprintf(" (and %d more)", n)
+	}
+	e.Faults = b.faults
+	return e
+}
+
+func (b *book) checkQOS(q *core.QOS) {
+	path := "qos." + string(q.Name)
+	bad := func(format string, args ...any) {
+		b.bad(path, "invalid_qos", "QOS %s: %s", q.Name, fmt.Sprintf(format, args...))
+	}
+	if !validName(string(q.Name)) {
+		b.bad(path, "invalid_name", "%q is no name for a QOS", q.Name)
+		return
+	}
+	for _, f := range []float64{q.UsageFactor, q.UsageThreshold, q.LimitFactor} {
+		if f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+			bad("a factor is not below zero")
+		}
+	}
+	if q.Grace < 0 || q.PreemptExempt < 0 {
+		bad("times are not below zero")
+	}
+	switch q.PreemptMode {
+	case core.PreemptDefault, core.PreemptOff, core.PreemptCancel, core.PreemptRequeue, core.PreemptSuspend, core.PreemptWithin:
+	default:
+		bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
+	}
+	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount)
+	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser, q.MaxRunMinsPerAcct, q.MinTRESPerJob)
+	if negative(counts, amounts) {
+		bad("limits are not below zero")
+	}
+	for i, name := range q.Preempt {
+		_, there := b.qos[name]
+		switch {
+		case slices.Contains(q.Preempt[:i], name):
+			bad("it pushes %s aside twice", name)
+		case !there && name != q.Name:
+			bad("there is no QOS %q for it to push aside%s", name, hint(name, b.qos))
+		case b.pushes(name, q.Name, map[core.QOSName]bool{}):
+			bad("it and %s would push each other aside", name)
+		}
+	}
+}
+
+// pushes tells whether jobs of one QOS may push those of another aside, by way of others too.
+func (b *book) pushes(from, to core.QOSName, seen map[core.QOSName]bool) bool {
+	if from == to {
+		return true
+	}
+	q := b.qos[from]
+	if q == nil || seen[from] {
+		return false
+	}
+	seen[from] = true
+	return slices.ContainsFunc(q.Preempt, func(n core.QOSName) bool { return b.pushes(n, to, seen) })
+}
+
+func (b *book) checkProject(p *core.Project) {
+	path, who := "projects."+string(p.Name), "project "+string(p.Name)
+	if !validName(string(p.Name)) {
+		b.bad(path, "invalid_name", "%q is no name for a project", p.Name)
+		return
+	}
+	if p.Shares < 0 {
+		b.bad(path, "", "%s: shares are not below zero", who)
+	}
+	if p.Parent != "" {
+		if _, there := b.projects[p.Parent]; !there {
+			b.bad(path, "invalid_project", "%s: there is no project %q to be its parent%s", who, p.Parent, hint(p.Parent, b.projects))
+		} else if b.above(p.Name, p.Parent) {
+			b.bad(path, "invalid_project", "%s would be above itself", who)
+		}
+	}
+	b.checkAssoc(path, who, &p.Assoc)
+	for i := range p.Members {
+		m := &p.Members[i]
+		path, who := path+".members."+string(m.User), fmt.Sprintf("%s in project %s", m.User, p.Name)
+		if _, there := b.users[m.User]; !there {
+			b.bad(path, "invalid_user", "project %s: there is no user %q%s", p.Name, m.User, hint(m.User, b.users))
+		}
+		if m.Role.Rank() == 0 {
+			b.bad(path, "", "%s: role %q: there are user, manager and admin", who, m.Role)
+		}
+		if m.Shares < 0 {
+			b.bad(path, "", "%s: shares are not below zero", who)
+		}
+		b.checkAssoc(path, who, &m.Assoc)
+	}
+}
+
+// above tells whether one comes from a project to another by parents; stores of old may hold circles.
+func (b *book) above(top, from core.ProjectName) bool {
+	for range b.projects {
+		if from == top {
+			return true
+		}
+		p := b.projects[from]
+		if p == nil {
+			return false
+		}
+		from = p.Parent
+	}
+	return false
+}
+
+// checkAssoc looks at what a project, or a member of one, carries.
+func (b *book) checkAssoc(path, who string, a *core.Association) {
+	if negative(limitCounts(&a.Limits), limitAmounts(&a.Limits)) {
+		b.bad(path, "", "%s: limits are not below zero", who)
+	}
+	for _, name := range a.QOS {
+		if _, ok := b.qos[name]; !ok {
+			b.bad(path, "invalid_qos", "%s: there is no QOS %q%s", who, name, hint(name, b.qos))
+		}
+	}
+	if a.DefaultQOS == "" {
+		return
+	}
+	if _, ok := b.qos[a.DefaultQOS]; !ok {
+		b.bad(path, "invalid_qos", "%s: there is no QOS %q%s", who, a.DefaultQOS, hint(a.DefaultQOS, b.qos))
+	} else if len(a.QOS) > 0 && !slices.Contains(a.QOS, a.DefaultQOS) {
+		b.bad(path, "invalid_qos", "%s: its default QOS %s is not one that it may use", who, a.DefaultQOS)
+	}
+}
+
+// hint names what was probably meant.
+func hint[K ~string, V any](got K, known map[K]V) string {
+	names := make([]string, 0, len(known))
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		names = append(names, string(k))
+	}
+	return nearest.Hint(string(got), names)
+}
+
+func limitCounts(l *core.Limits) []*int64 {
+	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall}
+}
+
+func limitAmounts(l *core.Limits) []core.TRES {
+	return []core.TRES{l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRESPerJob, l.MaxTRESPerNode, l.MaxTRESMinsPerJob}
+}
+
+func negative(counts []*int64, amounts []core.TRES) bool {
+	less := func(a core.Amount) bool { return a.Count < 0 }
+	return slices.ContainsFunc(counts, func(n *int64) bool { return n != nil && *n < 0 }) ||
+		slices.ContainsFunc(amounts, func(t core.TRES) bool { return slices.ContainsFunc(t, less) })
+}
 
 func (s *State) putQOS(in *PutQOS) error {
 	if err := adminOnly(in.By, "adds or changes a QOS"); err != nil {
@@ -17,114 +197,17 @@ func (s *State) putQOS(in *PutQOS) error {
 	if ok && in.New {
 		return core.Errorf(core.Conflict, "QOS %s is there already", q.Name).Because("qos_exists")
 	}
-	if err := s.checkQOS(&q); err != nil {
-		return err
+	b := s.book()
+	b.qos = maps.Clone(b.qos)
+	b.qos[q.Name] = &q
+	if b.checkQOS(&q); b.err() != nil {
+		return b.err()
 	}
 	q.Created = s.view.now
 	if ok {
 		q.Created = old.Created
 	}
 	s.storeQOS(&q)
-	return nil
-}
-
-// checkQOS tells what is wrong with a QOS that is to be stored.
-func (s *State) checkQOS(q *core.QOS) error {
-	bad := func(format string, args ...any) error {
-		return core.Errorf(core.Invalid, "QOS %s: %s", q.Name, fmt.Sprintf(format, args...)).Because("invalid_qos")
-	}
-	if !validName(string(q.Name)) {
-		return core.Errorf(core.Invalid, "%q is no name for a QOS", q.Name).Because("invalid_name")
-	}
-	for what, f := range map[string]float64{"usage_factor": q.UsageFactor, "usage_threshold": q.UsageThreshold, "limit_factor": q.LimitFactor} {
-		if f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
-			return bad("%s is not below zero", what)
-		}
-	}
-	if q.Grace < 0 || q.PreemptExempt < 0 {
-		return bad("times are not below zero")
-	}
-	switch q.PreemptMode {
-	case core.PreemptDefault, core.PreemptOff, core.PreemptCancel, core.PreemptRequeue, core.PreemptSuspend, core.PreemptWithin:
-	default:
-		return bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
-	}
-	if why := checkLimits(&q.Limits); why != "" {
-		return bad("%s", why)
-	}
-	for _, n := range []*int64{q.MaxJobsPerAccount, q.MaxSubmitPerAccount} {
-		if n != nil && *n < 0 {
-			return bad("limits are not below zero")
-		}
-	}
-	for i, name := range q.Preempt {
-		if slices.Contains(q.Preempt[:i], name) {
-			return bad("it pushes %s aside twice", name)
-		}
-		if name != q.Name {
-			if _, ok := s.view.qos[name]; !ok {
-				return bad("there is no QOS %q for it to push aside", name)
-			}
-		}
-		if path := s.pushes(name, q.Name, map[core.QOSName]bool{}); path {
-			return bad("it and %s would push each other aside", name)
-		}
-	}
-	return nil
-}
-
-// pushes tells whether jobs of one QOS may push those of another aside, by way of others too.
-func (s *State) pushes(from, to core.QOSName, seen map[core.QOSName]bool) bool {
-	if from == to {
-		return true
-	}
-	q := s.view.qos[from]
-	if q == nil || seen[from] {
-		return false
-	}
-	seen[from] = true
-	return slices.ContainsFunc(q.Preempt, func(n core.QOSName) bool { return s.pushes(n, to, seen) })
-}
-
-// checkLimits tells what is wrong with limits, or "".
-func checkLimits(l *core.Limits) string {
-	for _, n := range []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall} {
-		if n != nil && *n < 0 {
-			return "limits are not below zero"
-		}
-	}
-	for _, t := range []core.TRES{l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRESPerJob, l.MaxTRESPerNode, l.MaxTRESMinsPerJob} {
-		for _, a := range t {
-			if a.Count < 0 {
-				return "limits are not below zero"
-			}
-		}
-	}
-	return ""
-}
-
-// checkAssoc tells what is wrong with what a project, or a member of one, carries.
-func (s *State) checkAssoc(of string, a *core.Association) error {
-	bad := func(format string, args ...any) error {
-		return core.Errorf(core.Invalid, "%s: %s", of, fmt.Sprintf(format, args...)).Because("invalid_qos")
-	}
-	if why := checkLimits(&a.Limits); why != "" {
-		return bad("%s", why)
-	}
-	for _, name := range a.QOS {
-		if _, ok := s.view.qos[name]; !ok {
-			return bad("there is no QOS %q", name)
-		}
-	}
-	if a.DefaultQOS == "" {
-		return nil
-	}
-	if _, ok := s.view.qos[a.DefaultQOS]; !ok {
-		return bad("there is no QOS %q", a.DefaultQOS)
-	}
-	if len(a.QOS) > 0 && !slices.Contains(a.QOS, a.DefaultQOS) {
-		return bad("its default QOS %s is not one that it may use", a.DefaultQOS)
-	}
 	return nil
 }
 
@@ -142,7 +225,7 @@ func (s *State) dropQOS(in *DropQOS) error {
 	if _, ok := s.view.qos[in.Name]; !ok {
 		return core.Errorf(core.NotFound, "there is no QOS %q", in.Name).Because("invalid_qos")
 	}
-	if who := s.whoNames(in.Name); who != "" {
+	if who := s.whoNames(s.book(), in.Name); who != "" {
 		return core.Errorf(core.Conflict, "QOS %s stays: %s names it", in.Name, who).Because("qos_in_use")
 	}
 	s.goneQOS(in.Name)
@@ -158,14 +241,14 @@ func (s *State) goneQOS(name core.QOSName) {
 }
 
 // whoNames finds something that needs a QOS to be there.
-func (s *State) whoNames(name core.QOSName) string {
-	for _, q := range sorted(s.view.qos) {
+func (s *State) whoNames(b *book, name core.QOSName) string {
+	for _, q := range sorted(b.qos) {
 		if q.Name != name && slices.Contains(q.Preempt, name) {
 			return "QOS " + string(q.Name)
 		}
 	}
 	uses := func(a *core.Association) bool { return a.DefaultQOS == name || slices.Contains(a.QOS, name) }
-	for _, p := range sorted(s.view.projects) {
+	for _, p := range sorted(b.projects) {
 		if uses(&p.Assoc) {
 			return "project " + string(p.Name)
 		}
@@ -195,7 +278,7 @@ func (s *State) dropProject(in *DropProject) error {
 	if _, ok := s.view.projects[in.Name]; !ok {
 		return core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
 	}
-	if why := s.whyKept(in.Name); why != "" {
+	if why := s.whyKept(s.book(), in.Name); why != "" {
 		return core.Errorf(core.Conflict, "project %s stays: %s", in.Name, why).Because("project_in_use")
 	}
 	s.goneProject(in.Name)
@@ -203,16 +286,16 @@ func (s *State) dropProject(in *DropProject) error {
 }
 
 // whyKept tells what needs a project to be there.
-func (s *State) whyKept(name core.ProjectName) string {
+func (s *State) whyKept(b *book, name core.ProjectName) string {
 	if name == s.cfg.DefaultProject {
 		return "the settings make it everybody's default"
 	}
-	for _, p := range sorted(s.view.projects) {
-		if p.Parent == name {
+	for _, p := range sorted(b.projects) {
+		if p.Parent == name && p.Name != name {
 			return fmt.Sprintf("project %s is below it", p.Name)
 		}
 	}
-	for _, u := range sorted(s.view.users) {
+	for _, u := range sorted(b.users) {
 		if u.Default == name {
 			return fmt.Sprintf("it is the default of %s", u.Name)
 		}
@@ -228,21 +311,6 @@ func (s *State) whyKept(name core.ProjectName) string {
 		}
 	}
 	return ""
-}
-
-// above tells whether one comes from a project to another by parents; stores of old may hold circles.
-func (s *State) above(top, from core.ProjectName) bool {
-	for range s.view.projects {
-		if from == top {
-			return true
-		}
-		p := s.view.projects[from]
-		if p == nil {
-			return false
-		}
-		from = p.Parent
-	}
-	return false
 }
 
 func (s *State) goneProject(name core.ProjectName) {

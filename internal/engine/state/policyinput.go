@@ -20,6 +20,15 @@ type (
 		By   core.Identity
 		Name core.ProjectName
 	}
+	// ApplyPolicy replaces every QOS, project and member that the policy names, all or nothing; with Prune those it does not
+	// name go. Reply: *core.PolicyDiff.
+	ApplyPolicy struct {
+		By     core.Identity
+		Policy core.Policy
+		Prune  bool
+		Force  bool // also with limits below what already runs
+		Dry    bool // change nothing, tell what would change
+	}
 	// PutReservation creates or replaces an advance reservation. Reply: *core.AdvanceReservation, completed.
 	PutReservation struct {
 		By          core.Identity
@@ -36,5 +45,6 @@ type (
 func (*PutQOS) input()          {}
 func (*DropQOS) input()         {}
 func (*DropProject) input()     {}
+func (*ApplyPolicy) input()     {}
 func (*PutReservation) input()  {}
 func (*DropReservation) input() {}

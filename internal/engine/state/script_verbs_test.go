@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,78 @@ func init() { // after script_test.go's
 	commands["reservation"] = (*script).reservation
 	commands["drop"] = (*script).drop
 	commands["reservations"] = (*script).reservations
+	commands["want"] = (*script).want
+	commands["apply"] = (*script).apply
+	commands["policy"] = (*script).policy
+}
+
+// want qos NAME … | project NAME … | member PROJECT USER … : puts an entry into the policy that apply applies.
+func (s *script) want(p []string, o args) error {
+	w := &s.w.want
+	switch p[0] {
+	case "qos":
+		q := core.QOS{Name: core.QOSName(p[1])}
+		s.fill(&q, o)
+		w.QOS = append(w.QOS, q)
+	case "project":
+		x := core.Project{Name: core.ProjectName(p[1])}
+		s.fill(&x, o)
+		w.Projects = append(w.Projects, x)
+	case "member":
+		m := core.Member{User: core.UserName(p[2]), Role: core.Role(o["role"])}
+		s.fill(&m, o)
+		i := slices.IndexFunc(w.Projects, func(x core.Project) bool { return x.Name == core.ProjectName(p[1]) })
+		w.Projects[i].Members = append(w.Projects[i].Members, m)
+	default:
+		s.t.Fatalf("want %s?", p[0])
+	}
+	return nil
+}
+
+// apply [dry=yes] [prune=yes] [force=yes]: applies what was wanted since the last apply that was not dry.
+func (s *script) apply(_ []string, o args) error {
+	in := &ApplyPolicy{By: s.by(o), Policy: s.w.want, Dry: o["dry"] != "", Prune: o["prune"] != "", Force: o["force"] != ""}
+	if !in.Dry {
+		s.w.want = core.Policy{}
+	}
+	reply, err := s.w.do(in)
+	var e *core.Error
+	if errors.As(err, &e) {
+		for _, f := range e.Faults {
+			s.printf("  %s: %s", f.Path, f.Message)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	d := reply.(*core.PolicyDiff)
+	for _, c := range d.Changes {
+		s.printf("%s %s", c.Op, c.What)
+		for _, f := range c.Fields {
+			s.printf("  %s: %q -> %q", f.Name, f.Was, f.Is)
+		}
+	}
+	for _, x := range d.Exceeded {
+		s.printf("%s has %d, %s would allow %d", x.Who, x.Has, x.Limit, x.Max)
+	}
+	return nil
+}
+
+// policy prints it, a line an entry.
+func (s *script) policy([]string, args) error {
+	p := s.w.st.Snapshot().Policy()
+	for i := range p.QOS {
+		s.printf("qos %s", asJSON(s.t, &p.QOS[i]))
+	}
+	for i := range p.Projects {
+		x := p.Projects[i]
+		x.Members = nil
+		s.printf("project %s", asJSON(s.t, &x))
+		for _, m := range p.Projects[i].Members {
+			s.printf("  member %s", asJSON(s.t, &m))
+		}
+	}
+	return nil
 }
 
 // fill sets the fields of v that words name as its JSON does: numbers, texts, and lists where a comma stands. Limits and

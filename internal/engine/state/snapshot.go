@@ -31,7 +31,8 @@ type Snapshot struct {
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
 
-	partitions []core.Partition
+	partitions     []core.Partition
+	defaultProject core.ProjectName
 }
 
 // Seq is the number of the last event in the snapshot.
@@ -217,6 +218,18 @@ func (v *Snapshot) QOS(name core.QOSName) (*core.QOS, bool) { q, ok := v.qos[nam
 
 // AllQOS lists them, by name.
 func (v *Snapshot) AllQOS() []*core.QOS { return sorted(v.qos) }
+
+// Policy is every QOS and the tree of projects.
+func (v *Snapshot) Policy() *core.Policy {
+	p := &core.Policy{Defaults: core.PolicyDefaults{Project: v.defaultProject}, QOS: []core.QOS{}, Projects: []core.Project{}}
+	for _, q := range v.AllQOS() {
+		p.QOS = append(p.QOS, *q)
+	}
+	for _, x := range v.Projects() {
+		p.Projects = append(p.Projects, *x)
+	}
+	return p
+}
 
 // Reservation finds an advance reservation.
 func (v *Snapshot) Reservation(name string) (*core.AdvanceReservation, bool) {

@@ -154,7 +154,7 @@ func New(cfg Config, img *Image) *State {
 		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
 	}
 	v := &s.view
-	v.partitions = cfg.Partitions
+	v.partitions, v.defaultProject = cfg.Partitions, cfg.DefaultProject
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
 	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}

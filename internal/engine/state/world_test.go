@@ -38,7 +38,8 @@ type world struct {
 
 	onFlush  func(*core.Changes)
 	trace    bool
-	batching bool // several inputs go into one batch
+	want     core.Policy // what a script applies
+	batching bool        // several inputs go into one batch
 }
 
 // disk is what a store would have: rows by key.
