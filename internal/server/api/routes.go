@@ -68,6 +68,12 @@ func (a *API) table() []route {
 		{method: "PATCH", path: "/users/{name}", summary: "Change a user", handle: a.updateUser, body: core.User{}, reply: core.User{}},
 		{method: "GET", path: "/projects", summary: "List projects", handle: a.projects, reply: client.ProjectList{}},
 		{method: "POST", path: "/projects", summary: "Add a project", handle: a.newProject, body: core.Project{}, reply: core.Project{}},
+		{method: "DELETE", path: "/projects/{project}", summary: "Remove a project that nothing needs", handle: a.dropProject, reply: okBody{}},
+		{method: "GET", path: "/policy", summary: "Every QOS, and the tree of projects with their limits and members", handle: a.policy, reply: core.Policy{}},
+		{method: "PUT", path: "/policy", summary: "Replace what a policy names, all of it or nothing", handle: a.applyPolicy, body: client.ApplyPolicy{}, reply: core.PolicyDiff{}},
+		{method: "GET", path: "/qos", summary: "List qualities of service", handle: a.listQOS, reply: client.QOSList{}},
+		{method: "PUT", path: "/qos/{name}", summary: "Make or replace a QOS", handle: a.putQOS, body: core.QOS{}, reply: okBody{}},
+		{method: "DELETE", path: "/qos/{name}", summary: "Remove a QOS that nothing names", handle: a.dropQOS, reply: okBody{}},
 		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.putMember, body: memberBody{}, reply: okBody{}},
 
 		{method: "GET", path: "/runs", summary: "List runs, newest first", handle: a.runs, query: []string{"project", "name", "limit"}, reply: client.RunList{}},

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// ApplyPolicy is the body of PUT /api/v1/policy.
+type ApplyPolicy struct {
+	Policy core.Policy `json:"policy"`
+	Prune  bool        `json:"prune,omitempty"`   // what it does not name goes
+	Force  bool        `json:"force,omitempty"`   // also with limits below what already runs
+	DryRun bool        `json:"dry_run,omitempty"` // tell what would change, change nothing
+}
+
+// QOSList answers GET /api/v1/qos.
+type QOSList struct {
+	QOS []core.QOS `json:"qos"`
+}
+
+// Policy gives every QOS and the tree of projects.
+func (c *Client) Policy(ctx context.Context) (*core.Policy, error) {
+	return get[core.Policy](ctx, c, api+"/policy", nil)
+}
+
+// ApplyPolicy replaces what a policy names, all or nothing.
+func (c *Client) ApplyPolicy(ctx context.Context, p *ApplyPolicy) (*core.PolicyDiff, error) {
+	out := new(core.PolicyDiff)
+	if err := c.do(ctx, call{method: "PUT", path: api + "/policy", body: p}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// QOS lists qualities of service.
+func (c *Client) QOS(ctx context.Context) (*QOSList, error) {
+	return get[QOSList](ctx, c, api+"/qos", nil)
+}
+
+// PutQOS makes or replaces a QOS.
+func (c *Client) PutQOS(ctx context.Context, q *core.QOS) error {
+	return c.do(ctx, call{method: "PUT", path: api + "/qos/" + url.PathEscape(string(q.Name)), body: q, again: always}, nil)
+}
+
+// DropQOS removes a QOS that nothing names.
+func (c *Client) DropQOS(ctx context.Context, name core.QOSName) error {
+	return c.do(ctx, call{method: "DELETE", path: api + "/qos/" + url.PathEscape(string(name))}, nil)
+}
+
+// DropProject removes a project that nothing needs.
+func (c *Client) DropProject(ctx context.Context, name core.ProjectName) error {
+	return c.do(ctx, call{method: "DELETE", path: api + "/projects/" + url.PathEscape(string(name))}, nil)
+}
