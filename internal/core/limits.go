@@ -148,11 +148,17 @@ const ReserveRepeats = ReserveDaily | ReserveWeekly | ReserveWeekday | ReserveWe
 
 // Topology is how the network joins nodes: a tree of switches, or blocks of equal nodes. It comes from the config file.
 type Topology struct {
-	Kind       string   `json:"kind"`                  // "tree", "block"; empty: flat
+	Kind       string   `json:"kind"`                  // empty: flat
 	Switches   []Switch `json:"switches,omitempty"`    // of a tree; a leaf has Nodes, others have Switches
 	Blocks     []Switch `json:"blocks,omitempty"`      // of blocks, in order
-	BlockSizes []int32  `json:"block_sizes,omitempty"` // how many blocks form each larger one
+	BlockSizes []int32  `json:"block_sizes,omitempty"` // nodes in a block, and in each larger one that neighbours form
 }
+
+// The kinds of topology.
+const (
+	TopologyTree  = "tree"
+	TopologyBlock = "block"
+)
 
 // Switch is one switch or block.
 type Switch struct {

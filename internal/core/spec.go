@@ -148,7 +148,9 @@ type Extra struct {
 	Priority     *uint32           `json:"priority,omitempty"` // asked for by an administrator
 	Distribution string            `json:"distribution,omitempty"`
 	WCKey        string            `json:"wckey,omitempty"`
+	Prefer       string            `json:"prefer,omitempty"`   // a constraint that is tried before Constraint
 	Switches     string            `json:"switches,omitempty"` // "n" or "n@time"
+	Segment      int32             `json:"segment,omitempty"`  // nodes come in groups of so many, each within a block
 	Het          *HetRef           `json:"het,omitempty"`
 	Contiguous   bool              `json:"contiguous,omitempty"`
 	LoginEnv     bool              `json:"login_env,omitempty"` // load the user's login environment on the node

@@ -51,7 +51,7 @@ func (f *feed) take() (sched.Changes, int64) {
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
 func (e *Engine) planLoop(ctx context.Context, f *feed) {
 	cfg := e.cfg.State
-	p := sched.New(sched.Config{Partitions: state.Partitions(cfg), Names: state.NewNames()})
+	p := sched.New(state.PlannerConfig(cfg))
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -13,7 +13,8 @@ import (
 type class struct {
 	slots []slot // one a partition, in the order the jobs name them
 	jobs  int
-	moved bool // while nodes change: some slot opened or closed
+	few   int32 // its jobs are placed on so many leaf switches at most; 0: on any
+	moved bool  // while nodes change: some slot opened or closed
 }
 
 // slot is a class in one partition.
@@ -39,6 +40,7 @@ type classKey struct {
 	Key
 	partitions core.PartitionName // as the spec lists them
 	over       uint64             // the partitions whose time limit it exceeds, by position
+	few        int32              // leaf switches it waits for; see Planner.few
 }
 
 // why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
@@ -67,17 +69,22 @@ func (p *Planner) keyOf(s *core.Spec) classKey {
 }
 
 // join finds or makes the class of a job that now waits.
-func (p *Planner) join(j *core.Job) *class {
+func (p *Planner) join(j *core.Job, few int32) *class {
 	k := p.keyOf(j.Spec)
+	k.few = few
 	c := p.classes[k]
 	if c == nil {
-		c = &class{}
+		c = &class{few: few}
 		n := needOf(j.Spec, p.cfg.Names)
 		at := 0
 		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.byName[name]; part != nil && !c.in(part) {
 				s := slot{part: part, need: n, over: at < 64 && k.over&(1<<at) != 0}
 				s.need.within(&part.Partition)
+				s.need.settle(p.ledger, part.LLN)
+				if few > 0 {
+					s.need.wish.switches = few
+				}
 				c.slots = append(c.slots, s)
 			}
 			at++
@@ -96,7 +103,9 @@ func (p *Planner) join(j *core.Job) *class {
 func (p *Planner) leave(c *class, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.stale = p.stale || c.why() != nil
-		delete(p.classes, p.keyOf(j.Spec))
+		k := p.keyOf(j.Spec)
+		k.few = c.few
+		delete(p.classes, k)
 	}
 }
 
@@ -172,6 +181,12 @@ func (p *Planner) assess(s *slot) *Why {
 	nodes := p.accounts(part)
 	if n.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
 		return nil
+	}
+	if loose := n.loose(); loose != n {
+		if loose.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
+			return &Why{Reason: core.ReasonResources, Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.wish.switches)}
+		}
+		n = loose
 	}
 	if f := p.ledger.canEver(n, part.nodes, nodes); f != nil {
 		w := &Why{Reason: core.ReasonBadConstraints, Text: f.Text}

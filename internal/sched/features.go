@@ -13,7 +13,7 @@ func splitFeatures(c string) []string {
 }
 
 // SimpleConstraint tells whether a constraint is a list of features that must all be there, the form placement knows.
-func SimpleConstraint(c string) bool { return !strings.ContainsAny(c, "|[]*()!") }
+func SimpleConstraint(c string) bool { return !strings.ContainsAny(c, "|[]*()! \t") }
 
 func hasFeatures(n *core.Node, want []string) bool {
 	for _, f := range want {

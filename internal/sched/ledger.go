@@ -14,6 +14,9 @@ type Ledger struct {
 	nodes map[core.NodeName]*account
 	order []*account // by weight, then order of joining: the order placement tries
 	shape int        // grows whenever order or the accounts in it change
+
+	net     *network // how nodes are joined; nil: nobody says
+	seeking seeking
 }
 
 // account is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
@@ -23,6 +26,8 @@ type account struct {
 	gres []gresAccount
 	now  balance // what is free; less than nothing where more was given than there is
 	full balance // what would be if nothing ran
+
+	place place // see Ledger.label
 
 	claims []claim // of reservations, while a pass runs
 	then   balance // scratch of the search for the earliest start; see sweep
@@ -70,7 +75,9 @@ func (b bitset) first(n int32) []int32 {
 }
 
 // NewLedger makes an empty ledger.
-func NewLedger() *Ledger { return &Ledger{nodes: map[core.NodeName]*account{}} }
+func NewLedger() *Ledger {
+	return &Ledger{nodes: map[core.NodeName]*account{}, seeking: seeking{labelled: -1}}
+}
 
 // SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
 // node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
@@ -144,9 +151,11 @@ func (l *Ledger) within(in map[core.NodeName]bool) []*account {
 
 func (l *Ledger) sort() {
 	l.shape++
-	slices.SortFunc(l.order, func(a, b *account) int {
-		return cmp.Or(cmp.Compare(a.node.Weight, b.node.Weight), cmp.Compare(a.node.ID, b.node.ID), cmp.Compare(a.node.Name, b.node.Name))
-	})
+	slices.SortFunc(l.order, inOrder)
+}
+
+func inOrder(a, b *account) int {
+	return cmp.Or(cmp.Compare(a.node.Weight, b.node.Weight), cmp.Compare(a.node.ID, b.node.ID), cmp.Compare(a.node.Name, b.node.Name))
 }
 
 // Take gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is not

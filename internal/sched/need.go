@@ -25,6 +25,7 @@ type need struct {
 	must, not          map[core.NodeName]bool
 	features           []string
 	tmpDisk            core.Bytes // that each node must have; it is not shared out
+	wish               *wish      // what is asked of the nodes as a whole; nil: nothing
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
@@ -46,7 +47,8 @@ func KeyOf(s *core.Spec) Key {
 	sh := &s.Shape
 	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
 	x := s.Extra
-	if len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0) {
+	simple := simpleKey(s)
+	if simple && len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0) {
 		return k
 	}
 	b := make([]byte, 0, 64)
@@ -55,10 +57,13 @@ func KeyOf(s *core.Spec) Key {
 		b = append(strconv.AppendInt(append(b, ':'), g.Count, 10), ',')
 	}
 	if x != nil {
-		b = append(append(b, '|'), x.NodeList...)
-		b = append(append(b, '|'), x.Exclude...)
-		b = append(append(b, '|'), x.Constraint...)
-		b = strconv.AppendInt(append(b, '|'), int64(x.TmpDisk), 10)
+		b = append(append(b, 0), x.NodeList...)
+		b = append(append(b, 0), x.Exclude...)
+		b = append(append(b, 0), x.Constraint...)
+		b = strconv.AppendInt(append(b, 0), int64(x.TmpDisk), 10)
+	}
+	if !simple {
+		b = appendWish(b, s)
 	}
 	k.rest = string(b)
 	return k
@@ -82,11 +87,9 @@ func needOf(s *core.Spec, names Names) need {
 	}
 	if x := s.Extra; x != nil {
 		n.must, n.not, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
-		if x.Constraint != "" {
-			n.features = splitFeatures(x.Constraint)
-		}
 	}
 	n.atLeast(int32(len(n.must)))
+	n.wishOf(s)
 	return n
 }
 
@@ -236,6 +239,9 @@ func (n *need) String() string {
 	}
 	for _, f := range n.features {
 		t += ", feature " + f
+	}
+	if n.wish != nil {
+		t += n.wish.String()
 	}
 	if n.tmpDisk > 0 {
 		t += fmt.Sprintf(", %d MiB of temporary disk", n.tmpDisk/core.MiB)

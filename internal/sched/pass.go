@@ -8,6 +8,7 @@ import (
 func (p *Planner) Pass(now core.Time) *Plan {
 	plan := &Plan{Now: now, keyOf: p.key}
 	p.ripen(now, plan)
+	p.loosen(now, plan)
 	p.passes++
 	p.opened++
 	ps := pass{p: p, plan: plan}

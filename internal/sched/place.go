@@ -43,12 +43,16 @@ func (at *look) balance(a *account) *balance {
 // suits tells whether a job may be on a node at all.
 func (n *need) suits(a *account, at *look) bool {
 	return (at.any && !a.node.LoginOnly() || a.node.Usable()) && (len(n.not) == 0 || !n.not[a.node.Name]) &&
-		a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features))
+		a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features)) &&
+		(n.wish == nil || n.wish.suits(a.node))
 }
 
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
-// all others.
+// all others; or, if there is more to it, what seek finds.
 func (n *need) choose(at look, buf []pick) []pick {
+	if n.wish != nil {
+		return n.seek(at, buf)
+	}
 	picks := buf[:0]
 	var room int64
 	if len(n.must) > 0 {
@@ -172,6 +176,7 @@ type Fault struct {
 // CanEver tells whether the nodes could hold the job if nothing ran and every node were up; in nil means all nodes.
 func (l *Ledger) CanEver(s *core.Spec, in map[core.NodeName]bool, names Names) *Fault {
 	n := needOf(s, names)
+	n.settle(l, false)
 	return l.canEver(&n, in, l.within(in))
 }
 

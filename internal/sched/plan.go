@@ -14,12 +14,12 @@ type Plan struct {
 	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
 	WakeAt core.Time
 
-	heads     map[core.PartitionName]core.JobID // the job each blocked queue waits for
-	throttled map[core.JobID]bool               // arrays and tasks that wait for their array's limit
-	verdicts  map[classKey]Why                  // classes that no partition of theirs could hold
-	expected  map[core.JobID]core.Time          // when jobs with a reservation start at the latest
-	keyOf     func(*core.Spec) classKey         // reads only what never changes of the planner
-	limits    *policy.View                      // what limits were held against
+	heads     map[core.PartitionName]core.JobID   // the job each blocked queue waits for
+	throttled map[core.JobID]bool                 // arrays and tasks that wait for their array's limit
+	verdicts  map[classKey]Why                    // classes that no partition of theirs could hold
+	expected  map[core.JobID]core.Time            // when jobs with a reservation start at the latest
+	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
+	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
 }
 
@@ -49,7 +49,7 @@ func (p *Plan) Why(j *core.Job) Why {
 		return w
 	}
 	if len(p.verdicts) > 0 {
-		if w, ok := p.verdicts[p.keyOf(j.Spec)]; ok {
+		if w, ok := p.verdicts[p.keyOf(j, p.Now)]; ok {
 			return w
 		}
 	}

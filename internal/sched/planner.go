@@ -13,6 +13,9 @@ type Config struct {
 	Partitions []core.Partition
 	Names      Names // expands hostlists
 	Rule       Rule
+	Topology   *core.Topology // how nodes are joined; nil: nobody says
+	// MaxSwitchWait is the most a job waits for few switches.
+	MaxSwitchWait core.Seconds
 }
 
 // Changes is what the planner is told: whole records that are new or changed, and what is gone. A reservation that is in
@@ -61,6 +64,7 @@ type Planner struct {
 
 	pending map[core.JobID]waiter // jobs that may start, now or from a known moment on
 	later   queue                 // those whose moment has not come, by that moment
+	patient queue                 // those that wait for few switches, by the moment their patience ends
 	classes map[classKey]*class   // of the jobs in pending that are not in later
 	holding map[core.JobID]*holding
 	ends    list[ending, *ending] // what is in holding, and what a pass starts while it goes on
@@ -68,7 +72,7 @@ type Planner struct {
 
 	verdicts map[classKey]Why // as of the last pass; see verdictsNow
 	stale    bool
-	key      func(*core.Spec) classKey
+	key      func(*core.Job, core.Time) classKey
 
 	table *timetable // of RuleConservative
 
@@ -125,7 +129,8 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key, p.who, p.gain = p.keyOf, p.whoIn, 1
+	p.key, p.who, p.gain = p.keyAt, p.whoIn, 1
+	p.ledger.SetTopology(cfg.Topology)
 	if cfg.Rule == RuleConservative {
 		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
@@ -220,9 +225,18 @@ func (p *Planner) setJob(j *core.Job) {
 	}
 }
 
-// ripe puts a job whose moment has come into the queues of the partitions that could hold it.
+// ripe lets a job whose moment has come wait for its start.
 func (p *Planner) ripe(j *core.Job) {
-	c := p.join(j)
+	few, until := p.few(j)
+	if few > 0 {
+		p.patient.insert(entry{job: j, at: until})
+	}
+	p.stand(j, few)
+}
+
+// stand puts a job into the queues of the partitions that could hold it.
+func (p *Planner) stand(j *core.Job, few int32) {
+	c := p.join(j, few)
 	p.pending[j.ID] = waiter{job: j, class: c}
 	for i := range c.slots {
 		if s := &c.slots[i]; s.why == nil {
@@ -269,6 +283,10 @@ func (p *Planner) forget(w waiter) {
 	if w.class == nil {
 		p.later.remove(laterOf(w.job))
 		return
+	}
+	if w.class.few > 0 {
+		_, until := p.few(w.job)
+		p.patient.remove(entry{job: w.job, at: until})
 	}
 	for i := range w.class.slots {
 		if s := &w.class.slots[i]; s.why == nil {

@@ -85,6 +85,7 @@ func TestRoomiest(t *testing.T) {
 		"too many tasks a node": {coretest.Job().Nodes(2).Tasks(4).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), nil},
 	} {
 		n := needOf(tc.job.Spec, p.cfg.Names)
+		n.settle(p.ledger, false)
 		var got []core.NodeName
 		for _, pk := range n.choose(look{nodes: p.ledger.order}, nil) {
 			got = append(got, pk.a.node.Name)

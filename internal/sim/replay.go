@@ -57,7 +57,7 @@ func Replay(name string, r io.Reader) (*Replayed, error) {
 func (p *replay) step(rec *state.Record, where string) error {
 	if rec.Load != nil {
 		p.st = state.New(rec.Load.Config, rec.Load.Image)
-		p.plan = sched.New(sched.Config{Partitions: state.Partitions(rec.Load.Config), Names: state.NewNames()})
+		p.plan = sched.New(state.PlannerConfig(rec.Load.Config))
 		p.fed, p.taken = nil, 0
 		p.plan.Apply(p.st.All())
 		return nil

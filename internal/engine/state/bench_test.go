@@ -119,7 +119,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 	for b.Loop() {
 		st := cluster(b, 1)
-		p := sched.New(sched.Config{Partitions: Partitions(Config{}), Names: NewNames()})
+		p := sched.New(PlannerConfig(Config{}))
 		p.Apply(st.All())
 		before := heap()
 		for i := range jobs {

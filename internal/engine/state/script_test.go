@@ -46,7 +46,7 @@ func init() {
 		"hold": (*script).update, "release": (*script).update, "update": (*script).update, "requeue": (*script).requeue,
 		"suspend": (*script).suspend, "resume": (*script).suspend, "advance": (*script).advance, "pass": (*script).pass,
 		"queue": (*script).queue, "why": (*script).why, "ended": (*script).ended, "steps": (*script).steps,
-		"events": (*script).events, "use": (*script).use, "restart": (*script).restart,
+		"events": (*script).events, "use": (*script).use, "restart": (*script).restart, "topology": (*script).topology,
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *script) line(words []string, out io.Writer) {
 		}
 	}
 	s.out = out
-	if words[0] != "partition" && words[0] != "config" && s.w == nil {
+	if words[0] != "partition" && words[0] != "config" && words[0] != "topology" && s.w == nil {
 		s.begin()
 	}
 	if err := do(s, plain, opts); err != nil {
@@ -180,6 +180,7 @@ func (s *script) partition(p []string, o args) error {
 	if v := o["defmem"]; v != "" {
 		part.DefMemPerCPU = s.mem(v)
 	}
+	part.LLN = o["lln"] != ""
 	s.cfg.Partitions = append(s.cfg.Partitions, part)
 	return nil
 }
@@ -228,6 +229,9 @@ func (s *script) nodes(p []string, o args) error {
 		}
 		if v := o["gres"]; v != "" {
 			r.Hardware.Gres = s.gres(v)
+		}
+		if v := o["weight"]; v != "" { // as a config file says it, before the node joins
+			s.w.must(&PutNode{Node: coretest.Node(name).Weight(int32(s.num(v))).Build()})
 		}
 		if v := o["features"]; v != "" {
 			r.Features = strings.Split(v, ",")
@@ -285,6 +289,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 	uid := s.user(user)
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
 	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"], Dependency: o["dependency"], Licenses: o["licenses"]}
+	wishes := s.wishes(b, &x, o)
 	for k, v := range o {
 		switch k {
 		case "cpus":
@@ -332,10 +337,12 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Reservation = v
 		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
 		default:
-			s.t.Fatalf("submit with %s?", k)
+			if !wishWords[k] {
+				s.t.Fatalf("submit with %s?", k)
+			}
 		}
 	}
-	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil {
+	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || wishes {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
 	return b.Spec()

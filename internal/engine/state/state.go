@@ -26,7 +26,9 @@ type Config struct {
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
 	// ever.
 	InteractiveIdle core.Seconds
-	Priority        *Priority // nil: first come, first served
+	Priority        *Priority      // nil: first come, first served
+	Topology        *core.Topology // how the network joins nodes; nil: nobody says
+	MaxSwitchWait   core.Seconds   // the most a job may wait for few switches; 0: 300
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
@@ -50,6 +52,9 @@ func (c *Config) defaults() {
 	}
 	if c.MaxRequeues == 0 {
 		c.MaxRequeues = 5
+	}
+	if c.MaxSwitchWait == 0 {
+		c.MaxSwitchWait = 300
 	}
 	if len(c.Partitions) == 0 {
 		c.Partitions = []core.Partition{{Name: "main", Nodes: "ALL", Default: true}}
@@ -153,6 +158,7 @@ func New(cfg Config, img *Image) *State {
 	for _, p := range cfg.Partitions {
 		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
 	}
+	s.ledger.SetTopology(cfg.Topology)
 	v := &s.view
 	v.partitions, v.defaultProject = cfg.Partitions, cfg.DefaultProject
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
@@ -473,4 +479,10 @@ type runKey struct {
 func Partitions(cfg Config) []core.Partition {
 	cfg.defaults()
 	return cfg.Partitions
+}
+
+// PlannerConfig is what a planner beside a state with this config goes by.
+func PlannerConfig(cfg Config) sched.Config {
+	cfg.defaults()
+	return sched.Config{Partitions: cfg.Partitions, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
 }

@@ -184,6 +184,9 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := checkShape(spec); err != nil {
 		return err
 	}
+	if err := admitSegment(spec); err != nil {
+		return err
+	}
 	var first *partInfo
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
 		part, ok := s.parts[core.PartitionName(name)]
@@ -292,8 +295,8 @@ func (s *State) admitExtra(x *core.Extra) error {
 			}
 		}
 	}
-	if !sched.SimpleConstraint(x.Constraint) {
-		return core.Errorf(core.Invalid, "constraint %q: only features joined by & or , are understood", x.Constraint).Because("invalid_feature")
+	if err := s.admitWish(x); err != nil {
+		return err
 	}
 	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
 		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(), s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
@@ -303,8 +306,6 @@ func (s *State) admitExtra(x *core.Extra) error {
 		return core.Errorf(core.Invalid, "there is no licence %q", x.Licenses).Because("invalid_license")
 	case x.Deadline != 0:
 		return core.Errorf(core.Invalid, "a deadline (--deadline) is not acted on in this version: leave it out, or set a begin time and a limit").Because("unsupported_option")
-	case x.Contiguous:
-		return core.Errorf(core.Invalid, "contiguous nodes (--contiguous) cannot be asked for in this version: name them with --nodelist").Because("unsupported_option")
 	case x.Reservation != "":
 		return core.Errorf(core.Invalid, "there is no reservation %q", x.Reservation).Because("invalid_reservation")
 	}
@@ -348,6 +349,9 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 	fault, seen := part.verdict[key]
 	if !seen {
 		if fault = s.gresKnown(spec); fault == nil {
+			fault = s.featuresKnown(spec)
+		}
+		if fault == nil {
 			fault = s.ledger.CanEver(spec, part.nodes, s.names.expand)
 		}
 		if len(part.verdict) > 10_000 {

@@ -78,7 +78,7 @@ func newWorld(t failer, cfg Config) *world {
 }
 
 func (w *world) planner(all sched.Changes) *sched.Planner {
-	p := sched.New(sched.Config{Partitions: Partitions(w.cfg), Names: NewNames()})
+	p := sched.New(PlannerConfig(w.cfg))
 	p.Apply(all)
 	return p
 }
@@ -428,7 +428,10 @@ func sumGres(list []core.Gres, name, typ string) (n int64) {
 var records = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmp.Exporter(func(reflect.Type) bool { return true }),
-	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".shape" }, cmp.Ignore()), // of a ledger: a counter
+	cmp.FilterPath(func(p cmp.Path) bool { // of a ledger: a counter, and what choices keep
+		f := p.Last().String()
+		return f == ".shape" || f == ".seeking" || f == ".place"
+	}, cmp.Ignore()),
 }
 
 // checkRestart builds a state from what was written and holds it against the live one.

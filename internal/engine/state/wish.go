@@ -1,0 +1,74 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// admitWish reads what a job asks of its nodes as a whole.
+func (s *State) admitWish(x *core.Extra) error {
+	for _, text := range []string{x.Constraint, x.Prefer} {
+		if text == "" {
+			continue
+		}
+		if _, err := grammar.ParseConstraint(text); err != nil {
+			return core.Errorf(core.Invalid, "%v", err).Because("invalid_feature")
+		}
+	}
+	if x.Switches != "" {
+		if _, _, err := grammar.ParseSwitches(x.Switches); err != nil {
+			return core.Errorf(core.Invalid, "%v", err).Because("invalid_switches")
+		}
+	}
+	return nil
+}
+
+// admitSegment refuses node counts that are no whole number of segments.
+func admitSegment(spec *core.Spec) error {
+	k, sh := spec.More().Segment, &spec.Shape
+	switch {
+	case k == 0:
+		return nil
+	case k < 0 || k > maxNodes:
+		return core.Errorf(core.Invalid, "segments of %d nodes cannot be", k).Because("invalid_shape")
+	case max(1, sh.NodesMin)%k != 0:
+		return core.Errorf(core.Invalid, "%d nodes are no whole number of segments of %d", max(1, sh.NodesMin), k).Because("invalid_shape")
+	}
+	return nil
+}
+
+// featuresKnown refuses features that no node has, also where another would do.
+func (s *State) featuresKnown(spec *core.Spec) *sched.Fault {
+	x := spec.Extra
+	if x == nil {
+		return nil
+	}
+	for _, text := range [...]string{x.Constraint, x.Prefer} {
+		if text == "" {
+			continue
+		}
+		c, err := grammar.ParseConstraint(text)
+		if err != nil {
+			continue // admitWish has refused it
+		}
+		for _, name := range c.Names() {
+			if !s.featureKnown(name) {
+				return &sched.Fault{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *State) featureKnown(name string) bool {
+	for _, n := range s.view.nodes.All() {
+		if slices.Contains(n.Features, name) {
+			return true
+		}
+	}
+	return false
+}
