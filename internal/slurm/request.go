@@ -49,6 +49,8 @@ type StepWish struct {
 	Label, Unbuffered, Pty, Exact, Overlap        bool
 	NoStatus, QuitOnInterrupt, KillOnBadExit      bool
 	KillGiven                                     bool
+	Bell, NoShell, KillCommand                    bool          // of salloc
+	KillSignal                                    int           // of salloc --kill-command
 	Wait                                          time.Duration // after the first task ended
 	Relative                                      int
 	MPI                                           string

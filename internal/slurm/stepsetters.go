@@ -1,6 +1,10 @@
 package slurm
 
-import "time"
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core/grammar"
+)
 
 // The meanings of options that only srun and salloc have.
 
@@ -33,4 +37,17 @@ func relative(r *Request, v string) error {
 	n, err := r.number("relative", v, 0)
 	r.Step.Relative = int(n)
 	return err
+}
+
+func killCommand(r *Request, v string) error {
+	r.Step.KillCommand = true
+	if v == "" {
+		return nil
+	}
+	n, err := grammar.ParseSignal(v)
+	if err != nil {
+		return r.Fail(ExitError, "unrecognized signal %s", v)
+	}
+	r.Step.KillSignal = n
+	return nil
 }

@@ -388,7 +388,7 @@ func (s *State) deadline(j *core.Job) (at core.Time) {
 
 // unused is when an allocation that never had a step is given up, 0: never.
 func (s *State) unused(j *core.Job) core.Time {
-	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 {
+	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 || j.Spec.More().Open {
 		return 0
 	}
 	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)

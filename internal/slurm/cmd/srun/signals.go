@@ -9,8 +9,7 @@ import (
 
 // signals are those srun has a say in. SIGTSTP is ignored, as in Slurm.
 type signals struct {
-	c     chan os.Signal
-	ended os.Signal // the one that ended the wait for an allocation
+	c chan os.Signal
 
 	lastInt time.Time
 	aborted bool
@@ -26,11 +25,4 @@ func catchSignals() *signals {
 func (s *signals) stop() {
 	signal.Stop(s.c)
 	signal.Reset(syscall.SIGTSTP)
-}
-
-func signalNumber(sig os.Signal) int {
-	if n, ok := sig.(syscall.Signal); ok {
-		return int(n)
-	}
-	return 0
 }

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/cmd/allocation"
 )
 
 const usage = "[OPTIONS...] executable [args...]"
@@ -79,14 +80,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		code, _ := s.runStep(ctx, sig)
 		return code
 	}
-	if code, ok := s.allocate(ctx, sig); !ok {
+	ask := allocation.Request{
+		World: w, Client: c, Asked: r, Argv: argv, Refused: "Unable to allocate resources",
+		Busy: core.Errorf(core.Conflict, "too late").Because(slurm.ReasonImmediate), Dot: "",
+	}
+	if code, ok := ask.Get(ctx, sig.c); !ok {
 		return code
 	}
+	s.job = ask.Job
 	code, exit := s.runStep(ctx, sig)
-	// The allocation is given back whatever became of the step, also when srun itself was told to end.
-	if err := c.Release(context.WithoutCancel(ctx), s.job, exit); err != nil && core.CodeOf(err) != core.NotFound && core.CodeOf(err) != core.Conflict {
-		w.Errorf("Unable to release job %s: %s", s.job, slurm.ErrorText(err))
-	}
+	ask.Release(ctx, exit) // whatever became of the step
 	return code
 }
 

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd/allocation"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -226,7 +227,7 @@ func (p *pump) kill(ctx context.Context) {
 
 // signal does what a signal to srun means for its tasks.
 func (p *pump) signal(ctx context.Context, got os.Signal) (code int, leave bool) {
-	n := signalNumber(got)
+	n := allocation.SignalNumber(got)
 	switch got {
 	case syscall.SIGWINCH:
 		p.sendWindow()

@@ -1,0 +1,236 @@
+// Package salloc is the command that gets an allocation, runs a command or a shell beside it, and gives it back.
+package salloc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/cmd/allocation"
+)
+
+const usage = "[OPTIONS...] [command [args...]]"
+
+// run is one salloc.
+type run struct {
+	w    *cmd.World
+	c    *client.Client
+	r    *slurm.Request
+	ask  allocation.Request
+	argv []string
+}
+
+// Run is the command.
+func Run(ctx context.Context, w *cmd.World, args []string) int {
+	r := slurm.NewRequest(slurm.Salloc, w.Now(), w.Dir)
+	r.ReadFile = os.ReadFile
+	if err := r.Environ(w.Lookup); err != nil {
+		return w.Complain(err)
+	}
+	argv, err := r.Args(args)
+	if err != nil {
+		return w.Complain(err)
+	}
+	switch {
+	case r.Ask.Version:
+		return w.PrintVersion()
+	case r.Ask.Help, r.Ask.Usage:
+		fmt.Fprint(w.Out, slurm.Help(slurm.Salloc, usage))
+		return 0
+	case w.Dir == "":
+		w.Errorf(cmd.NoDir)
+		return slurm.ExitError
+	case slices.Contains(argv, ":"):
+		w.Errorf("heterogeneous jobs are not supported")
+		return slurm.ExitError
+	}
+	if r.Spec.Name == "" {
+		r.Spec.Name = "interactive"
+	}
+	warnings, err := r.Finish()
+	if err != nil {
+		return w.Complain(err)
+	}
+	for _, line := range warnings {
+		fmt.Fprintln(w.Err, line)
+	}
+	c, err := w.Client()
+	if err != nil {
+		w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	s := &run{w: w, c: c, r: r, argv: argv}
+	return s.run(ctx)
+}
+
+func (s *run) run(ctx context.Context) int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	if s.r.Spec.Extra == nil {
+		s.r.Spec.Extra = &core.Extra{}
+	}
+	s.r.Spec.Extra.Open = true
+	s.ask = allocation.Request{
+		World: s.w, Client: s.c, Asked: s.r, Argv: s.argv, Refused: "Job submit/allocate failed", Dot: ".",
+		Busy:    core.Errorf(core.Conflict, "too late").Because(slurm.ReasonNodesBusy),
+		Pending: func(job string) { s.w.Infof("Pending job allocation %s", job) },
+	}
+	if code, ok := s.ask.Get(ctx, signals); !ok {
+		return code
+	}
+	s.say("Granted job allocation %s", s.ask.Job)
+	if s.r.Step.Bell {
+		fmt.Fprint(s.w.Err, "\a")
+	}
+	if s.r.Step.NoShell {
+		return 0
+	}
+	list, err := s.c.Job(ctx, s.ask.Job)
+	if err != nil {
+		s.w.Errorf("Unable to read job %s: %s", s.ask.Job, slurm.ErrorText(err))
+		s.ask.Release(ctx, core.Exit{Code: 1})
+		return slurm.ExitError
+	}
+	exit, revoked := s.work(ctx, &list.Jobs[0].Job, list.Seq, signals)
+	if !revoked {
+		s.say("Relinquishing job allocation %s", s.ask.Job)
+		s.ask.Release(ctx, exit)
+	}
+	if exit.Signal != 0 {
+		return 128 + int(exit.Signal)
+	}
+	return int(exit.Code)
+}
+
+func (s *run) say(format string, args ...any) {
+	if !s.r.Ask.Quiet {
+		s.w.Infof(format, args...)
+	}
+}
+
+// command is what runs beside the allocation: what was asked for, or the user's shell.
+func (s *run) command() []string {
+	if len(s.argv) > 0 {
+		return s.argv
+	}
+	if shell := s.w.Getenv("SHELL"); shell != "" {
+		return []string{shell}
+	}
+	return []string{"/bin/sh"}
+}
+
+// work runs the command until it ends or the allocation does.
+func (s *run) work(ctx context.Context, j *core.Job, seq int64, signals <-chan os.Signal) (exit core.Exit, revoked bool) {
+	argv := s.command()
+	c := exec.Command(argv[0], argv[1:]...)
+	info, err := s.c.Cluster(ctx)
+	if err != nil {
+		s.w.Errorf("%s", slurm.ErrorText(err))
+		return core.Exit{Code: 1}, false
+	}
+	c.Env = slurm.MergeEnv(s.w.Environ, slurm.AllocEnv(j, slurm.ClusterInfo{Name: info.Name}))
+	if dir := s.r.Spec.IO.WorkDir; dir != "" {
+		c.Dir = dir
+	}
+	c.Stdin, c.Stdout, c.Stderr = s.w.In, s.w.Out, s.w.Err
+	tty := s.terminal(c)
+	if err := c.Start(); err != nil {
+		s.w.Errorf("Unable to exec command \"%s\"", argv[0])
+		s.w.Infof("%v", err)
+		return core.Exit{Code: 1}, false
+	}
+	over := make(chan error, 1)
+	go func() { over <- c.Wait() }() // ends with the command
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	go func() { // ends with watch
+		s.untilEnded(watch, j.ID, seq)
+		close(ended)
+	}()
+	defer tty.back()
+	for {
+		select {
+		case err := <-over:
+			return exitOf(err), revoked
+		case got := <-signals:
+			if !revoked && (got == syscall.SIGTERM || got == syscall.SIGHUP) { // a shell on a terminal has seen the others itself
+				_ = c.Process.Signal(got) // it may have ended
+			}
+		case <-ended:
+			if watch.Err() != nil {
+				continue
+			}
+			ended, revoked = nil, true
+			s.w.Infof("Job allocation %s has been revoked.", s.ask.Job)
+			s.kill(c)
+		}
+	}
+}
+
+// kill ends a command whose allocation is gone: SIGHUP to a shell, as if its line was cut, or what --kill-command says.
+func (s *run) kill(c *exec.Cmd) {
+	sig := syscall.SIGHUP
+	if len(s.argv) > 0 {
+		if !s.r.Step.KillCommand {
+			return // it may go on without its nodes, as in Slurm
+		}
+		sig = syscall.SIGTERM
+	}
+	if n := s.r.Step.KillSignal; n != 0 {
+		sig = syscall.Signal(n)
+	}
+	_ = c.Process.Signal(sig) // it may have ended
+}
+
+// untilEnded returns when the job has its final state, or with ctx.
+func (s *run) untilEnded(ctx context.Context, id core.JobID, seq int64) {
+	for ctx.Err() == nil {
+		err := s.c.Watch(ctx, seq, func(e *core.Event) error {
+			seq = e.Seq
+			if e.Job == id && (e.Kind == core.JobEnded || e.Kind == core.JobRequeued) {
+				return io.EOF
+			}
+			return nil
+		})
+		if errors.Is(err, io.EOF) || core.CodeOf(err) == core.Denied {
+			return
+		}
+		if list, err := s.c.Job(ctx, strconv.FormatInt(int64(id), 10)); err == nil && list.Jobs[0].State.Final() {
+			return
+		} else if err == nil {
+			seq = list.Seq
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func exitOf(err error) core.Exit {
+	var e *exec.ExitError
+	switch {
+	case err == nil:
+		return core.Exit{}
+	case errors.As(err, &e):
+		if st, ok := e.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+			return core.Exit{Signal: int32(st.Signal())}
+		}
+		return core.Exit{Code: int32(e.ExitCode())}
+	}
+	return core.Exit{Code: 1}
+}
