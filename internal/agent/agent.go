@@ -254,6 +254,7 @@ func (a *Agent) localize(l *wire.Launch) {
 		l.Limits.PIDs = s.MaxPids
 	}
 	a.dropUnenforceable(&l.Limits)
+	a.machine.rename(l, len(l.Limits.DenyDevices) > 0)
 	if l.Time.KillGrace == 0 {
 		l.Time.KillGrace = s.KillWait
 	}

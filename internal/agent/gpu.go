@@ -14,12 +14,16 @@ import (
 
 // gpu is one GPU of the machine.
 type gpu struct {
-	model string
-	file  string // its device file; empty: not known
+	model   string
+	file    string // its device file; empty: not known. Parts of one GPU share it
+	bus     string // its PCI address, as the kernel writes it
+	visible string // what programs are to call it; empty: its index
+	// Where it is, as core.Unit says it.
+	socket, links int32
 }
 
 // nvidia asks nvidia-smi, where there is one.
-func nvidia(ctx context.Context, root fs.FS) []gpu {
+func nvidia(ctx context.Context, root fs.FS, cpus []int) []gpu {
 	prog, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		return nil
@@ -30,7 +34,11 @@ func nvidia(ctx context.Context, root fs.FS) []gpu {
 	if err != nil {
 		return nil
 	}
-	return parseNvidia(string(out), root)
+	gpus := parseNvidia(string(out), root)
+	topo, _ := exec.CommandContext(ctx, prog, "topo", "-m").Output() // without it nothing is known of links
+	locate(root, gpus, cpus, string(topo))
+	list, _ := exec.CommandContext(ctx, prog, "-L").Output() // without it every GPU is whole
+	return partitioned(gpus, string(list))
 }
 
 // parseNvidia reads lines of index, PCI address and name.
@@ -39,19 +47,25 @@ func parseNvidia(csv string, root fs.FS) []gpu {
 	for line := range strings.Lines(csv) {
 		f := strings.SplitN(strings.TrimSpace(line), ",", 3)
 		if len(f) == 3 {
-			list = append(list, gpu{model: gpuModel(f[2]), file: nvidiaFile(root, strings.TrimSpace(f[1]))})
+			bus := kernelBus(strings.TrimSpace(f[1]))
+			list = append(list, gpu{model: gpuModel(f[2]), file: nvidiaFile(root, bus), bus: bus})
 		}
 	}
 	return list
 }
 
+// kernelBus writes a PCI address as the kernel does: nvidia-smi has eight digits of domain, the kernel four.
+func kernelBus(bus string) string {
+	bus = strings.ToLower(bus)
+	if domain, rest, ok := strings.Cut(bus, ":"); ok && len(domain) > 4 {
+		return domain[len(domain)-4:] + ":" + rest
+	}
+	return bus
+}
+
 // nvidiaFile finds the device file of a GPU. Its number is the driver's minor, which need not be the index of nvidia-smi:
 // that goes by PCI address.
 func nvidiaFile(root fs.FS, bus string) string {
-	bus = strings.ToLower(bus)
-	if domain, rest, ok := strings.Cut(bus, ":"); ok && len(domain) > 4 { // nvidia-smi writes eight digits, the driver four
-		bus = domain[len(domain)-4:] + ":" + rest
-	}
 	b, err := fs.ReadFile(root, path.Join("proc/driver/nvidia/gpus", bus, "information"))
 	if err != nil {
 		return ""
@@ -64,17 +78,21 @@ func nvidiaFile(root fs.FS, bus string) string {
 	return ""
 }
 
-// countGPUs makes of GPUs what the node offers: units numbered from zero within each model.
-func countGPUs(gpus []gpu) []core.Gres {
-	var list []core.Gres
-	for _, g := range gpus {
+// countGPUs makes of GPUs what the node offers: how many of each model, and of each its index, which goes over all
+// models as the driver's does.
+func countGPUs(gpus []gpu) (list []core.Gres, units []core.Unit) {
+	for n, g := range gpus {
 		if i := slices.IndexFunc(list, func(l core.Gres) bool { return l.Type == g.model }); i >= 0 {
 			list[i].Count++
 		} else {
 			list = append(list, core.Gres{Name: "gpu", Type: g.model, Count: 1})
 		}
+		units = append(units, core.Unit{Name: "gpu", Type: g.model, Index: int32(n), Socket: g.socket, Links: g.links})
 	}
-	return list
+	if !described(units) {
+		units = nil
+	}
+	return list, units
 }
 
 // denied lists the device files of the machine's GPUs that are not among a job's units. Where a unit is given that is not
@@ -86,22 +104,21 @@ func (m machine) denied(given []core.GresAlloc) []string {
 		if g.Name != "gpu" {
 			continue
 		}
-		var units []int // indices of the GPUs these units are numbers of
-		for i := range m.gpus {
-			if g.Type == "" || m.gpus[i].model == g.Type {
-				units = append(units, i)
-			}
-		}
 		for _, u := range g.Units {
-			if u < 0 || int(u) >= len(units) {
+			if u < 0 || int(u) >= len(m.gpus) || g.Type != "" && m.gpus[u].model != g.Type {
 				return nil
 			}
-			mine[units[u]] = true
+			mine[u] = true
 		}
 	}
-	var out []string
+	var out, keep []string // parts of one GPU have one file
 	for i, g := range m.gpus {
-		if !mine[i] && g.file != "" {
+		if mine[i] {
+			keep = append(keep, g.file)
+		}
+	}
+	for _, g := range m.gpus {
+		if g.file != "" && !slices.Contains(keep, g.file) && !slices.Contains(out, g.file) {
 			out = append(out, g.file)
 		}
 	}

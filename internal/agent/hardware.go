@@ -25,13 +25,14 @@ type Override struct {
 	Memory   core.Bytes
 	TmpDisk  core.Bytes
 	Gres     []core.Gres // units without devices
+	Units    []core.Unit // what is known of them
 	NoDetect bool        // do not look for GPUs
 }
 
 // machine is what the agent found: the hardware it offers, and which CPUs of the machine stand behind it.
 type machine struct {
 	core.Hardware
-	cpus []int // CPU numbers of the kernel this process may use, ascending
+	cpus []int // CPU numbers of the kernel this process may use, socket by socket and core by core
 	gpus []gpu // those with device files, in the driver's order
 }
 
@@ -42,6 +43,7 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 		return m, fmt.Errorf("this process may use no CPU")
 	}
 	m.CPUs = int32(len(m.cpus))
+	inOrder(root, m.cpus)
 	m.Sockets, m.Cores, m.Threads = topology(root, m.cpus)
 	mem, err := meminfo(root, "MemTotal")
 	if err != nil {
@@ -50,8 +52,8 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 	m.Memory = mem
 	m.TmpDisk = diskSize(tmp)
 	if !o.NoDetect && o.Gres == nil {
-		m.gpus = nvidia(ctx, root)
-		m.Gres = countGPUs(m.gpus)
+		m.gpus = nvidia(ctx, root, m.cpus)
+		m.Gres, m.Units = countGPUs(m.gpus)
 	}
 	o.apply(&m.Hardware)
 	return m, nil
@@ -76,7 +78,7 @@ func (o Override) apply(h *core.Hardware) {
 		h.TmpDisk = o.TmpDisk
 	}
 	if o.Gres != nil {
-		h.Gres = o.Gres
+		h.Gres, h.Units = o.Gres, o.Units
 	}
 }
 

@@ -104,7 +104,10 @@ func TestNvidia(t *testing.T) {
 		"proc/driver/nvidia/gpus/0000:ca:00.0/information": info("2"),
 		"proc/driver/nvidia/gpus/0001:01:00.0/information": info("4"),
 	})
-	got := countGPUs(gpus)
+	got, units := countGPUs(gpus)
+	if len(units) != 5 || units[1].Type != "a100" || units[4] != (core.Unit{Name: "gpu", Type: "h200", Index: 4}) {
+		t.Errorf("units %v", units)
+	}
 	want := []core.Gres{{Name: "gpu", Type: "a100", Count: 2}, {Name: "gpu", Type: "rtx4090", Count: 1}, {Name: "gpu", Type: "t4", Count: 1}, {Name: "gpu", Type: "h200", Count: 1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -120,15 +123,19 @@ func TestNvidia(t *testing.T) {
 
 func TestDeniedGPUs(t *testing.T) {
 	t.Parallel()
-	m := machine{gpus: []gpu{{"a100", "/dev/nvidia1"}, {"t4", "/dev/nvidia2"}, {"a100", "/dev/nvidia0"}, {"t4", ""}}}
+	m := machine{gpus: []gpu{{model: "a100", file: "/dev/nvidia1"}, {model: "t4", file: "/dev/nvidia2"}, {model: "a100", file: "/dev/nvidia0"}, {model: "t4"}}}
+	parts := machine{gpus: []gpu{{model: "1g.10gb", file: "/dev/nvidia0"}, {model: "1g.10gb", file: "/dev/nvidia0"}, {model: "a100", file: "/dev/nvidia1"}}}
+	if diff := cmp.Diff([]string{"/dev/nvidia1"}, parts.denied([]core.GresAlloc{{Name: "gpu", Type: "1g.10gb", Units: []int32{1}}})); diff != "" {
+		t.Errorf("part of a GPU: %s", diff)
+	}
 	cases := map[string]struct {
 		given []core.GresAlloc
 		want  []string
 	}{
 		"none given":       {nil, []string{"/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia0"}},
 		"no gpu among it":  {[]core.GresAlloc{{Name: "fpga", Units: []int32{0}}}, []string{"/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia0"}},
-		"by model":         {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{1}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
-		"of two models":    {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0}}, {Name: "gpu", Type: "t4", Units: []int32{0}}}, []string{"/dev/nvidia0"}},
+		"by model":         {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
+		"of two models":    {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0}}, {Name: "gpu", Type: "t4", Units: []int32{1}}}, []string{"/dev/nvidia0"}},
 		"without a model":  {[]core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
 		"all":              {[]core.GresAlloc{{Name: "gpu", Units: []int32{0, 1, 2, 3}}}, nil},
 		"not of this node": {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}}, nil},

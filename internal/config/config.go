@@ -130,7 +130,7 @@ type Step struct {
 	ConstrainCPUs bool     `yaml:"constrain_cpus"`
 	ConstrainMem  bool     `yaml:"constrain_mem"`
 	// ConstrainDevices hides a node's other GPUs from a job. Not by default, as in Slurm: drivers then number the job's own
-	// from zero, and CUDA_VISIBLE_DEVICES names them by their number on the node.
+	// from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
 	ConstrainDevices bool   `yaml:"constrain_devices"`
 	MaxPids          int64  `yaml:"max_pids"`
 	TmpDir           string `yaml:"tmpdir"`

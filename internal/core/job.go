@@ -61,6 +61,17 @@ type Alloc struct {
 type AllocMore struct {
 	Reservation string    `json:"reservation,omitempty"` // the advance reservation it runs in
 	Licenses    []License `json:"licenses,omitempty"`    // it holds, by name
+	// How it holds its nodes, where its partition decides that: fixed at the start, whatever the partition says later.
+	Whole bool  `json:"whole,omitempty"` // nobody else may be on its nodes
+	Share int32 `json:"share,omitempty"` // up to so many jobs may be on each of its CPUs; 0: it is alone there
+}
+
+// Wide returns al.More, made if there is none yet.
+func (al *Alloc) Wide() *AllocMore {
+	if al.More == nil {
+		al.More = &AllocMore{}
+	}
+	return al.More
 }
 
 // Inside is the advance reservation the job runs in, or "".
@@ -90,7 +101,7 @@ type NodeAlloc struct {
 	Done  bool        `json:"done,omitempty"` // the node has reported the job clean
 }
 
-// GresAlloc is which units of a generic resource a job has on a node.
+// GresAlloc is which units of a generic resource a job has on a node, by their index among all of that name.
 type GresAlloc struct {
 	Name  string  `json:"name"`
 	Type  string  `json:"type,omitempty"`

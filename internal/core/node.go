@@ -30,6 +30,7 @@ type Hardware struct {
 	Memory  Bytes  `json:"memory"`
 	TmpDisk Bytes  `json:"tmp_disk,omitempty"`
 	Gres    []Gres `json:"gres,omitempty"`
+	Units   []Unit `json:"units,omitempty"` // of Gres, where more is known of them than their number
 }
 
 // Host is what an agent tells of the machine under it.
@@ -96,6 +97,7 @@ type Partition struct {
 	MaxNodes       int32         `json:"max_nodes,omitempty"`
 	MinNodes       int32         `json:"min_nodes,omitempty"`
 	DefMemPerCPU   Bytes         `json:"def_mem_per_cpu,omitempty"`
+	MaxMemPerCPU   Bytes         `json:"max_mem_per_cpu,omitempty"` // who asks for more gets more CPUs
 	MaxMemPerNode  Bytes         `json:"max_mem_per_node,omitempty"`
 	PriorityTier   int32         `json:"priority_tier,omitempty"`
 	PriorityFactor int32         `json:"priority_factor,omitempty"`

@@ -72,6 +72,7 @@ type ShapeMore struct {
 	Threads        int32  `json:"threads,omitempty"`         // a core must have
 	OneThread      bool   `json:"one_thread,omitempty"`      // --hint=nomultithread: one task or CPU a core
 	CoreSpec       int32  `json:"core_spec,omitempty"`
+	ThreadSpec     int32  `json:"thread_spec,omitempty"`
 	OverSubscribe  bool   `json:"oversubscribe,omitempty"` // it may share its CPUs with others that say so too
 	ExclusiveUser  bool   `json:"exclusive_user,omitempty"`
 	SpreadJob      bool   `json:"spread_job,omitempty"`

@@ -121,6 +121,7 @@ func (c *class) in(part *partition) bool {
 // within applies a partition's own bounds on nodes and their memory.
 func (n *need) within(part *core.Partition) {
 	n.memMost = part.MaxMemPerNode
+	n.bounded(part)
 	if part.MinNodes > n.nodesMin && part.MinNodes <= n.nodesMax {
 		n.atLeast(part.MinNodes)
 	}
@@ -218,7 +219,7 @@ func (p *Planner) open(part *partition) []*account {
 		part.opened = p.opened
 		part.open = part.open[:0]
 		for _, a := range p.accounts(part) {
-			if a.now.cpus > 0 && a.node.Usable() {
+			if (a.now.cpus > 0 || a.users != nil) && a.node.Usable() {
 				part.open = append(part.open, a)
 			}
 		}

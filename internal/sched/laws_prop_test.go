@@ -114,7 +114,7 @@ func (w *lawWorld) pass() *Plan {
 	}
 	book := func(j *core.Job, al *core.Alloc) {
 		for i := range al.Nodes {
-			if !check.Take(&al.Nodes[i], j.Spec.Shape.Exclusive) {
+			if !check.Take(&al.Nodes[i], TermsOf(j.Spec, al)) {
 				w.t.Fatalf("job %d is given what is not free: %+v", j.ID, al.Nodes[i])
 			}
 		}

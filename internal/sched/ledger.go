@@ -14,6 +14,7 @@ type Ledger struct {
 	nodes map[core.NodeName]*account
 	order []*account // by weight, then order of joining: the order placement tries
 	shape int        // grows whenever order or the accounts in it change
+	rules Rules
 
 	net     *network // how nodes are joined; nil: nobody says
 	seeking seeking
@@ -21,25 +22,31 @@ type Ledger struct {
 
 // account is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
 type account struct {
-	node *core.Node
-	free bitset // CPUs; nil if the node has too many to name
-	gres []gresAccount
-	now  balance // what is free; less than nothing where more was given than there is
-	full balance // what would be if nothing ran
+	node  *core.Node
+	free  bitset // CPUs; nil if the node has too many to name
+	grid         // how they lie
+	gres  []gresAccount
+	bound bool    // some of gres are bounds of partitions
+	users []uint8 // by unit of the grid: jobs on CPUs that are shared; nil: none are
+	most  []uint8 // and how many there may be
+	now   balance // what is free; less than nothing where more was given than there is
+	full  balance // what would be if nothing ran
 
 	place place // see Ledger.label
 
 	claims []claim // of reservations, while a pass runs
 	then   balance // scratch of the search for the earliest start; see sweep
+	shared []uint8 // users, in the same search
 	room   int32
 	swept  int64
 	unmet  int64 // the sweep that has no use for it
 }
 
+// gresAccount is the units of one kind. One without a name is what a partition may still use of the node's CPUs.
 type gresAccount struct {
 	name, typ string
-	free      bitset
-	total     int32
+	all, free bitset // by index
+	units     []core.Unit
 }
 
 // namedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as in
@@ -61,6 +68,17 @@ func (b bitset) set(i int32)      { b[i/64] |= 1 << (i % 64) }
 func (b bitset) clear(i int32)    { b[i/64] &^= 1 << (i % 64) }
 func (b bitset) has(i int32) bool { return int(i/64) < len(b) && b[i/64]&(1<<(i%64)) != 0 }
 
+func bitsetOf(members []int32) bitset {
+	if len(members) == 0 {
+		return nil
+	}
+	b := make(bitset, members[len(members)-1]/64+1)
+	for _, i := range members {
+		b.set(i)
+	}
+	return b
+}
+
 // first returns the n lowest members.
 func (b bitset) first(n int32) []int32 {
 	out := make([]int32, 0, n)
@@ -78,6 +96,9 @@ func (b bitset) first(n int32) []int32 {
 func NewLedger() *Ledger {
 	return &Ledger{nodes: map[core.NodeName]*account{}, seeking: seeking{labelled: -1}}
 }
+
+// Rule sets what the ledger goes by; it has no nodes yet.
+func (l *Ledger) Rule(r Rules) { l.rules = r }
 
 // SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
 // node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
@@ -97,18 +118,13 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	if n.Hardware.CPUs <= namedCPUs {
 		a.free = newBitset(n.Hardware.CPUs)
 	}
-	for _, g := range n.Hardware.Gres {
-		if at := a.gresFor(g.Name, g.Type); at != nil { // listed in two parts
-			at.total += int32(g.Count)
-			at.free = newBitset(at.total)
-			continue
-		}
-		a.gres = append(a.gres, gresAccount{name: g.Name, typ: g.Type, free: newBitset(int32(g.Count)), total: int32(g.Count)})
-	}
+	a.grid = gridOf(&n.Hardware, l.rules.Grain)
 	a.full = balance{cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
-	for i := range a.gres {
-		a.full.gres = append(a.full.gres, int64(a.gres[i].total))
+	for _, k := range n.Hardware.Kinds() {
+		a.gres = append(a.gres, gresAccount{name: k.Name, typ: k.Type, all: bitsetOf(k.Index), free: bitsetOf(k.Index), units: k.Units})
+		a.full.gres = append(a.full.gres, int64(len(k.Index)))
 	}
+	l.rules.bind(a)
 	a.now.copy(&a.full)
 	l.nodes[n.Name] = a
 	l.order = append(l.order, a)
@@ -119,7 +135,8 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 // resized tells whether a node's hardware differs, so that its balance must be worked out anew.
 func resized(old, new *core.Node) bool {
 	a, b := old.Hardware, new.Hardware
-	return a.CPUs != b.CPUs || a.Memory != b.Memory || !slices.Equal(a.Gres, b.Gres)
+	return a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores || a.Threads != b.Threads || a.Memory != b.Memory ||
+		!slices.Equal(a.Gres, b.Gres) || !slices.Equal(a.Units, b.Units)
 }
 
 // DropNode forgets a node.
@@ -160,35 +177,24 @@ func inOrder(a, b *account) int {
 
 // Take gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is not
 // known any more has nothing to take from and nothing to check.
-func (l *Ledger) Take(na *core.NodeAlloc, exclusive bool) bool {
+func (l *Ledger) Take(na *core.NodeAlloc, t Terms) bool {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return true
 	}
-	if !a.fits(na, exclusive) {
+	if !a.fits(na, t) {
 		return false
 	}
-	for _, c := range na.Cores {
-		a.free.clear(c)
-	}
-	for _, g := range na.Gres {
-		ga := a.gresFor(g.Name, g.Type)
-		for _, u := range g.Units {
-			ga.free.clear(u)
-		}
-	}
-	a.book(na, exclusive, -1)
+	l.Force(na, t)
 	return true
 }
 
-func (a *account) fits(na *core.NodeAlloc, exclusive bool) bool {
-	if a.now.whole > 0 || exclusive && a.now.held > 0 || a.now.cpus < na.CPUs || a.now.mem < na.Mem {
+func (a *account) fits(na *core.NodeAlloc, t Terms) bool {
+	if a.now.whole > 0 || t.Whole && a.now.held > 0 || a.now.mem < na.Mem {
 		return false
 	}
-	for _, c := range na.Cores {
-		if !a.free.has(c) {
-			return false
-		}
+	if cpus, ok := a.wants(na, t); !ok || a.now.cpus < cpus {
+		return false
 	}
 	for _, g := range na.Gres {
 		ga := a.gresFor(g.Name, g.Type)
@@ -201,15 +207,22 @@ func (a *account) fits(na *core.NodeAlloc, exclusive bool) bool {
 			}
 		}
 	}
+	if at := a.boundOf(t.Part); at >= 0 && a.now.gres[at] < int64(na.CPUs) {
+		return false
+	}
 	return true
 }
 
 // Force books an allocation that is there whatever the books say: after a restart, or when a node came back smaller.
-func (l *Ledger) Force(na *core.NodeAlloc, exclusive bool) {
+func (l *Ledger) Force(na *core.NodeAlloc, t Terms) {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return
 	}
+	if t.Share > 1 {
+		a.sharing(na, t)
+	}
+	a.add(&a.now, a.users, na, t, -1)
 	for _, c := range na.Cores {
 		if a.free.has(c) {
 			a.free.clear(c)
@@ -224,40 +237,38 @@ func (l *Ledger) Force(na *core.NodeAlloc, exclusive bool) {
 			}
 		}
 	}
-	a.book(na, exclusive, -1)
 }
 
 // Give takes a job's part of a node back.
-func (l *Ledger) Give(na *core.NodeAlloc, exclusive bool) {
+func (l *Ledger) Give(na *core.NodeAlloc, t Terms) {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return
 	}
+	a.add(&a.now, a.users, na, t, 1)
+	if t.Share > 1 {
+		a.settle()
+	}
 	for _, c := range na.Cores {
-		if c < a.node.Hardware.CPUs && a.free != nil {
+		if c < a.node.Hardware.CPUs && a.free != nil && !a.busy(c, t) {
 			a.free.set(c)
 		}
 	}
 	for _, g := range na.Gres {
 		if ga := a.gresFor(g.Name, g.Type); ga != nil {
 			for _, u := range g.Units {
-				if u < ga.total { // it may have more of them than the node still has
+				if ga.all.has(u) { // it may have more of them than the node still has
 					ga.free.set(u)
 				}
 			}
 		}
 	}
-	a.book(na, exclusive, 1)
 }
 
-// book adds a job's part of the node to what is free, or with sign -1 takes it away.
-func (a *account) book(na *core.NodeAlloc, exclusive bool, sign int32) {
-	a.add(&a.now, na, exclusive, sign)
-}
-
-// add books a job's part of the node in a balance of it.
-func (a *account) add(b *balance, na *core.NodeAlloc, exclusive bool, sign int32) {
-	b.cpus += sign * na.CPUs
+// add books a job's part of the node in a balance of it. Jobs that share their CPUs are counted in users, and the first
+// of them takes a CPU and the last one gives it back; without users each takes what it has, which is never too little.
+func (a *account) add(b *balance, users []uint8, na *core.NodeAlloc, t Terms, sign int32) {
+	b.cpus += sign * a.count(users, na, t, sign)
 	b.mem += core.Bytes(sign) * na.Mem
 	for _, g := range na.Gres {
 		for i := range a.gres {
@@ -266,8 +277,13 @@ func (a *account) add(b *balance, na *core.NodeAlloc, exclusive bool, sign int32
 			}
 		}
 	}
+	if a.bound {
+		if at := a.boundOf(t.Part); at >= 0 {
+			b.gres[at] += int64(sign) * int64(na.CPUs)
+		}
+	}
 	b.held -= sign
-	if exclusive {
+	if t.Whole {
 		b.whole -= sign
 	}
 }

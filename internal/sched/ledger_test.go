@@ -37,17 +37,17 @@ func TestLedgerGivesNothingTwice(t *testing.T) {
 			t.Parallel()
 			l := NewLedger()
 			l.SetNode(n)
-			if !l.Take(held, false) {
+			if !l.Take(held, Terms{}) {
 				t.Fatal("an empty node does not take the first")
 			}
-			if got := l.Take(tc.ask, tc.exclusive); got != tc.want {
+			if got := l.Take(tc.ask, Terms{Whole: tc.exclusive}); got != tc.want {
 				t.Fatalf("Take = %t, want %t", got, tc.want)
 			}
 			if tc.want {
-				l.Give(tc.ask, tc.exclusive)
+				l.Give(tc.ask, Terms{Whole: tc.exclusive})
 			}
-			l.Give(held, false)
-			if !l.Take(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), true) {
+			l.Give(held, Terms{})
+			if !l.Take(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), Terms{Whole: true}) {
 				t.Fatal("after all came back the node is not whole")
 			}
 		})
@@ -63,23 +63,23 @@ func TestLedgerOfANodeThatShrinks(t *testing.T) {
 		t.Fatal("a new node is not fresh")
 	}
 	held := part("n1", []int32{2, 3}, 6*core.GiB, 1)
-	l.Take(held, false)
+	l.Take(held, Terms{})
 	small := coretest.Node("n1").CPUs(2).Mem(4*core.GiB).Gres("gpu", "a", 1)
 	if !l.SetNode(small.Build()) {
 		t.Fatal("a node with other hardware is not fresh")
 	}
-	l.Force(held, false)
-	if l.Take(part("n1", []int32{0}, 0), false) || l.Take(part("n1", nil, 0, 0), false) {
+	l.Force(held, Terms{})
+	if l.Take(part("n1", []int32{0}, 0), Terms{}) || l.Take(part("n1", nil, 0, 0), Terms{}) {
 		t.Fatal("the node gives what it owes")
 	}
-	l.Give(held, false)
-	if l.Take(part("n1", []int32{2}, 0), false) || l.Take(part("n1", nil, 0, 1), false) {
+	l.Give(held, Terms{})
+	if l.Take(part("n1", []int32{2}, 0), Terms{}) || l.Take(part("n1", nil, 0, 1), Terms{}) {
 		t.Fatal("the node gives what it has not any more")
 	}
 	if l.SetNode(small.Weight(7).Build()) {
 		t.Fatal("a node that only weighs more is fresh")
 	}
-	if !l.Take(part("n1", []int32{0, 1}, 4*core.GiB, 0), false) {
+	if !l.Take(part("n1", []int32{0, 1}, 4*core.GiB, 0), Terms{}) {
 		t.Fatal("the node does not give what it has")
 	}
 }
@@ -88,7 +88,7 @@ func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
 	l.SetNode(coretest.Node("n1").Gres("gpu", "a", 1).Gres("gpu", "a", 2).Build())
-	if !l.Take(part("n1", nil, 0, 0, 1, 2), false) || l.Take(part("n1", nil, 0, 0), false) {
+	if !l.Take(part("n1", nil, 0, 0, 1, 2), Terms{}) || l.Take(part("n1", nil, 0, 0), Terms{}) {
 		t.Fatal("one and two units are not three, each given once")
 	}
 }
@@ -106,10 +106,10 @@ func TestNodesWithoutTheDisk(t *testing.T) {
 	if KeyOf(small) == KeyOf(large) {
 		t.Error("requests for different disks have one key")
 	}
-	if f := l.CanEver(small, nil, none); f != nil {
+	if f := l.CanEver(small, &core.Partition{}, nil, none); f != nil {
 		t.Errorf("what is there is refused: %+v", f)
 	}
-	if f := l.CanEver(large, nil, none); f == nil || f.CPUs {
+	if f := l.CanEver(large, &core.Partition{}, nil, none); f == nil || f.CPUs {
 		t.Errorf("more than there is: %+v", f)
 	}
 }

@@ -26,6 +26,7 @@ type need struct {
 	features           []string
 	tmpDisk            core.Bytes // that each node must have; it is not shared out
 	wish               *wish      // what is asked of the nodes as a whole; nil: nothing
+	more               *wide      // what few jobs ask for of each node
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
@@ -48,15 +49,16 @@ func KeyOf(s *core.Spec) Key {
 	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
 	x := s.Extra
 	simple := simpleKey(s)
-	if simple && len(sh.Gres) == 0 && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0) {
+	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0 && x.Distribution == "") {
 		return k
 	}
 	b := make([]byte, 0, 64)
-	for _, g := range sh.Gres {
-		b = append(append(append(b, g.Name...), ':'), g.Type...)
-		b = append(strconv.AppendInt(append(b, ':'), g.Count, 10), ',')
+	b = appendGres(b, sh.Gres)
+	if sh.More != nil {
+		b = appendMore(b, sh.More)
 	}
 	if x != nil {
+		b = append(append(b, 0), x.Distribution...)
 		b = append(append(b, 0), x.NodeList...)
 		b = append(append(b, 0), x.Exclude...)
 		b = append(append(b, 0), x.Constraint...)
@@ -69,6 +71,30 @@ func KeyOf(s *core.Spec) Key {
 	return k
 }
 
+func appendGres(b []byte, list []core.Gres) []byte {
+	for _, g := range list {
+		b = append(append(append(b, g.Name...), ':'), g.Type...)
+		b = append(strconv.AppendInt(append(b, ':'), g.Count, 10), ',')
+	}
+	return b
+}
+
+func appendMore(b []byte, m *core.ShapeMore) []byte {
+	for _, v := range [...]int64{
+		int64(m.TasksPerSocket), int64(m.TasksPerCore), int64(m.TasksPerGPU), int64(m.CPUsPerGPU), int64(m.MemPerGPU),
+		int64(m.Sockets), int64(m.Cores), int64(m.Threads), int64(m.CoreSpec), int64(m.ThreadSpec),
+	} {
+		b = strconv.AppendInt(append(b, ';'), v, 10)
+	}
+	for _, list := range [...][]core.Gres{m.GPUs, m.GPUsPerTask, m.GPUsPerSocket} {
+		b = appendGres(append(b, ';'), list)
+	}
+	for _, v := range [...]bool{m.OneThread, m.OverSubscribe, m.ExclusiveUser, m.SpreadJob, m.UseMinNodes} {
+		b = strconv.AppendBool(append(b, ';'), v)
+	}
+	return b
+}
+
 func needOf(s *core.Spec, names Names) need {
 	sh := &s.Shape
 	n := need{
@@ -79,11 +105,15 @@ func needOf(s *core.Spec, names Names) need {
 	if n.memNode == AllMemory {
 		n.memNode, n.allMem = 0, true
 	}
+	n.wideOf(s)
 	if n.nodesMax < n.nodesMin {
 		n.nodesMax = n.nodesMin
 		if sh.NodesMin == 0 && sh.NodesMax == 0 {
 			n.nodesMax = max(n.nodesMin, n.tasks) // not said: as many as the tasks need
 		}
+	}
+	if n.more != nil {
+		n.eachHasOne()
 	}
 	if x := s.Extra; x != nil {
 		n.must, n.not, n.tmpDisk = names(x.NodeList), names(x.Exclude), x.TmpDisk
@@ -136,6 +166,7 @@ func (n *need) room(a *account, b *balance) (tasks int32) {
 	tasks = b.cpus / n.cpusPerTask
 	if n.memCPU > 0 {
 		fed := int64(mem / n.memCPU) // CPUs there is memory for
+		fed -= fed % int64(a.unit)
 		if fed < int64(n.minCPUs) {
 			return 0
 		}
@@ -178,7 +209,10 @@ func (n *need) gresRoom(a *account, b *balance) bool {
 
 // use is what a job with so many tasks on a node takes of it, out of what is free in b.
 func (n *need) use(a *account, tasks int32, b *balance) balance {
-	u := balance{cpus: max(tasks*n.cpusPerTask, n.minCPUs), mem: n.memNode, held: -1}
+	if n.more != nil {
+		return n.useWide(a, tasks, b)
+	}
+	u := balance{cpus: a.grid.whole(max(tasks*n.cpusPerTask, n.minCPUs)), mem: n.memNode, held: -1}
 	if n.exclusive {
 		u.whole = -1
 	}
@@ -220,7 +254,11 @@ func (n *need) String() string {
 	if n.nodesMax > n.nodesMin && n.nodesMax < n.tasks {
 		nodes = fmt.Sprintf("%d to %d nodes", n.nodesMin, n.nodesMax)
 	}
-	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, n.tasks, n.cpusPerTask)
+	tasks := n.tasks
+	if n.more != nil && n.more.tasks > 0 {
+		tasks = n.more.tasks
+	}
+	t := fmt.Sprintf("%s, %d task(s) of %d CPU(s)", nodes, tasks, n.cpusPerTask)
 	if n.minCPUs > n.cpusPerTask {
 		t += fmt.Sprintf(", %d CPUs a node or more", n.minCPUs)
 	}
@@ -237,6 +275,7 @@ func (n *need) String() string {
 		}
 		t += fmt.Sprintf(", %s:%d a node", name, g.Count)
 	}
+	t += n.more.String()
 	for _, f := range n.features {
 		t += ", feature " + f
 	}

@@ -232,18 +232,23 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	}
 	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
 	picks := s.need.choose(at, p.buf)
+	if picks == nil && s.need.shares() { // what is idle comes before what can be shared
+		at.share = true
+		picks = s.need.choose(at, p.buf)
+	}
 	if picks == nil {
 		ps.refuse(s, end)
 		return false
 	}
 	p.buf = picks
-	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), exclusive: s.need.exclusive, job: j}
+	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), job: j}
+	h.terms = TermsOf(j.Spec, h.alloc)
 	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
 		return false
 	}
 	p.stake(h, end)
 	for i := range h.alloc.Nodes {
-		ok := p.ledger.Take(&h.alloc.Nodes[i], h.exclusive)
+		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
 	}
 	ps.outlasts(h, end)
@@ -277,7 +282,7 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 			beyond = max(beyond, r.at)
 		}
 	}
-	if beyond == 0 || s.need.choose(look{nodes: p.open(s.part)}, p.buf) == nil {
+	if beyond == 0 || s.need.choose(look{nodes: p.open(s.part), share: true}, p.buf) == nil {
 		s.stuck = p.gain
 		ps.dead(s)
 		return

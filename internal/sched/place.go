@@ -24,6 +24,7 @@ type look struct {
 	end   core.Time  // when the job would end: reservations before that count. 0: they do not
 	then  core.Time  // if set, the moment looked at is this one of a sweep, not now
 	sweep int64      // the sweep
+	share bool       // CPUs of jobs that share theirs count, for those who share too
 	tmp   *balance   // scratch, for looks that have an end
 }
 
@@ -58,7 +59,7 @@ func (n *need) choose(at look, buf []pick) []pick {
 	if len(n.must) > 0 {
 		for _, a := range at.nodes {
 			if n.must[a.node.Name] && n.suits(a, &at) {
-				if r := n.room(a, at.balance(a)); r > 0 {
+				if r := at.room(n, a); r > 0 {
 					picks = append(picks, pick{a: a, room: r})
 					room += int64(r)
 				}
@@ -74,7 +75,7 @@ func (n *need) choose(at look, buf []pick) []pick {
 			break
 		}
 		// Room first: most nodes have none, and that is told without looking at the node itself.
-		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) && (len(n.must) == 0 || !n.must[a.node.Name]) {
+		if r := at.room(n, a); r > 0 && n.suits(a, &at) && (len(n.must) == 0 || !n.must[a.node.Name]) {
 			picks = append(picks, pick{a: a, room: r})
 			room += int64(r)
 			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
@@ -95,7 +96,7 @@ func (n *need) choose(at look, buf []pick) []pick {
 func (n *need) chooseRoomiest(at look, buf []pick) []pick {
 	picks := buf[:0]
 	for _, a := range at.nodes {
-		if r := n.room(a, at.balance(a)); r > 0 && n.suits(a, &at) {
+		if r := at.room(n, a); r > 0 && n.suits(a, &at) {
 			picks = append(picks, pick{a: a, room: r})
 		}
 	}
@@ -125,7 +126,7 @@ func (n *need) spread(picks []pick) {
 	for i := range picks {
 		picks[i].tasks = 0
 	}
-	if n.nodesMin <= 1 && len(picks) > 1 { // the node count followed from the tasks: fill nodes one after the other
+	if len(picks) > 1 && n.fills() { // the node count followed from the tasks: fill nodes one after the other
 		for i := range picks {
 			after := int32(len(picks) - i - 1)
 			picks[i].tasks = min(picks[i].room, left-after)
@@ -148,24 +149,6 @@ func (n *need) spread(picks []pick) {
 	}
 }
 
-// alloc names the very CPUs and units of a choice.
-func (n *need) alloc(part core.PartitionName, picks []pick, at look) *core.Alloc {
-	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
-	for i, p := range picks {
-		na, u := &al.Nodes[i], n.use(p.a, p.tasks, at.balance(p.a))
-		na.Node, na.Tasks, na.CPUs, na.Mem = p.a.node.Name, p.tasks, u.cpus, u.mem
-		if p.a.free != nil {
-			na.Cores = p.a.free.first(na.CPUs)
-		}
-		for k, count := range u.gres {
-			if g := &p.a.gres[k]; count > 0 {
-				na.Gres = append(na.Gres, core.GresAlloc{Name: g.name, Type: g.typ, Units: g.free.first(int32(count))})
-			}
-		}
-	}
-	return al
-}
-
 // Fault says why a job can never start on these nodes, even if nothing ran and all were up.
 type Fault struct {
 	Reason string // what tongues match on: node_config_unavailable, memory_unsatisfiable, invalid_node, invalid_feature
@@ -173,9 +156,10 @@ type Fault struct {
 	CPUs   bool // it is the CPUs a task asks for alone; Slurm lets such a job wait
 }
 
-// CanEver tells whether the nodes could hold the job if nothing ran and every node were up; in nil means all nodes.
-func (l *Ledger) CanEver(s *core.Spec, in map[core.NodeName]bool, names Names) *Fault {
+// CanEver tells whether a partition's nodes could hold the job if nothing ran and every node were up; in nil means all nodes.
+func (l *Ledger) CanEver(s *core.Spec, part *core.Partition, in map[core.NodeName]bool, names Names) *Fault {
 	n := needOf(s, names)
+	n.bounded(part)
 	n.settle(l, false)
 	return l.canEver(&n, in, l.within(in))
 }
@@ -196,6 +180,7 @@ func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *
 	}
 	light := *n
 	light.memNode, light.memCPU = 0, 0
+	light.more = n.more.light()
 	if light.choose(look{nodes: nodes, empty: true, any: true}, nil) != nil { // it is the memory alone
 		f.Reason = "memory_unsatisfiable"
 		return f

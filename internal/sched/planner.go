@@ -13,6 +13,7 @@ type Config struct {
 	Partitions []core.Partition
 	Names      Names // expands hostlists
 	Rule       Rule
+	Grain      Grain
 	Topology   *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
@@ -113,14 +114,14 @@ type waiter struct {
 
 // holding is what a job has taken from the ledger.
 type holding struct {
-	alloc     *core.Alloc
-	exclusive bool
-	base      core.JobID // of its array, or 0
-	end       core.Time  // when it comes back at the latest; unset for starts of a pass
-	job       *core.Job  // whose it is
-	stake     *policy.Stake
-	on        []*account // its nodes, as of
-	shape     int        // the ledger's; see Planner.on
+	alloc *core.Alloc
+	terms Terms
+	base  core.JobID // of its array, or 0
+	end   core.Time  // when it comes back at the latest; unset for starts of a pass
+	job   *core.Job  // whose it is
+	stake *policy.Stake
+	on    []*account // its nodes, as of
+	shape int        // the ledger's; see Planner.on
 }
 
 // New makes an empty planner.
@@ -131,6 +132,7 @@ func New(cfg Config) *Planner {
 	}
 	p.key, p.who, p.gain = p.keyAt, p.whoIn, 1
 	p.ledger.SetTopology(cfg.Topology)
+	p.ledger.Rule(RulesOf(cfg.Grain, cfg.Partitions, cfg.Names))
 	if cfg.Rule == RuleConservative {
 		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
@@ -179,7 +181,7 @@ func (p *Planner) setNode(n *core.Node) {
 	for _, h := range p.holding {
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; na.Node == n.Name && !na.Done {
-				p.ledger.Force(na, h.exclusive)
+				p.ledger.Force(na, h.terms)
 			}
 		}
 	}
@@ -209,7 +211,7 @@ func (p *Planner) setJob(j *core.Job) {
 			p.ripe(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := &holding{alloc: j.Alloc, exclusive: j.Spec.Shape.Exclusive, end: endOf(j), job: j}
+		h := &holding{alloc: j.Alloc, terms: TermsOf(j.Spec, j.Alloc), end: endOf(j), job: j}
 		p.stake(h, h.end)
 		if j.Array != nil {
 			h.base = j.Array.Base
@@ -217,7 +219,7 @@ func (p *Planner) setJob(j *core.Job) {
 		}
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; !na.Done {
-				p.ledger.Force(na, h.exclusive)
+				p.ledger.Force(na, h.terms)
 			}
 		}
 		p.holding[j.ID] = h
@@ -303,7 +305,7 @@ func (p *Planner) release(h *holding) {
 	}
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
-			p.ledger.Give(na, h.exclusive)
+			p.ledger.Give(na, h.terms)
 			p.noteGain(na.Node)
 		}
 	}
@@ -336,9 +338,9 @@ func (p *Planner) freed(s *slot, seen int64, end core.Time) bool {
 	if since > gainsKept {
 		return true
 	}
-	at := look{end: end, tmp: &p.tmp}
+	at := look{end: end, tmp: &p.tmp, share: true}
 	for _, a := range p.gains[len(p.gains)-int(since):] {
-		if s.need.room(a, at.balance(a)) > 0 {
+		if at.room(&s.need, a) > 0 {
 			return true
 		}
 	}

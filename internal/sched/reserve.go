@@ -205,7 +205,7 @@ func (sw *sweep) free(h *holding) (any bool) {
 	for i, a := range sw.ps.p.on(h) {
 		na := &h.alloc.Nodes[i]
 		if a != nil && !na.Done && sw.meet(a) {
-			a.add(&a.then, na, h.exclusive, 1)
+			a.add(&a.then, a.shared, na, h.terms, 1)
 			sw.measure(a)
 			any = true
 		}
@@ -227,11 +227,12 @@ func (sw *sweep) meet(a *account) bool {
 	}
 	a.swept, a.room = sw.look.sweep, 0
 	a.then.copy(&a.now)
+	a.shared = append(a.shared[:0], a.users...)
 	return true
 }
 
 func (sw *sweep) measure(a *account) {
-	room := sw.n.room(a, sw.look.balance(a))
+	room := sw.look.room(sw.n, a)
 	if room == a.room {
 		return
 	}
@@ -282,7 +283,7 @@ func (ps *pass) outlasts(h *holding, end core.Time) {
 		a := ps.p.ledger.nodes[na.Node]
 		for k := range a.claims {
 			if c := &a.claims[k]; hits(c.from, end) {
-				a.add(&c.left, na, h.exclusive, -1)
+				a.add(&c.left, nil, na, h.terms, -1)
 			}
 		}
 	}

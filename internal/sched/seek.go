@@ -66,7 +66,7 @@ func (n *need) seekAmong(c *grammar.Constraint, either *grammar.Features, at *lo
 	}
 	all, must, room := s.all[:0], 0, int64(0)
 	for _, a := range at.nodes {
-		r := n.room(a, at.balance(a))
+		r := at.room(n, a)
 		if r <= 0 || r < w.each || !n.suits(a, at) || !agrees(c, a.node) || either != nil && !either.Has(a.node.Features) {
 			continue
 		}

@@ -17,6 +17,9 @@ func Asked(spec *core.Spec) (all, node core.TRES) {
 	for _, g := range wide.GPUsPerTask {
 		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * tasks})
 	}
+	for _, g := range wide.GPUsPerSocket {
+		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * int64(max(1, wide.Sockets)) * nodes})
+	}
 	gpus := int64(0)
 	for _, g := range gres {
 		if g.Name == "gpu" {

@@ -68,17 +68,17 @@ func (s *State) free(j *core.Job, al *core.Alloc) bool {
 			return false
 		}
 	}
-	ex := j.Spec.Shape.Exclusive
+	terms := sched.TermsOf(j.Spec, al)
 	for i := range al.Nodes {
-		if !s.ledger.Take(&al.Nodes[i], ex) {
+		if !s.ledger.Take(&al.Nodes[i], terms) {
 			for k := range i {
-				s.ledger.Give(&al.Nodes[k], ex)
+				s.ledger.Give(&al.Nodes[k], terms)
 			}
 			return false
 		}
 	}
 	for i := range al.Nodes { // putJob books it for good
-		s.ledger.Give(&al.Nodes[i], ex)
+		s.ledger.Give(&al.Nodes[i], terms)
 	}
 	return true
 }

@@ -69,6 +69,7 @@ func same(a, b *core.Node) bool {
 	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet &&
 		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
 		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
+		slices.Equal(a.Hardware.Units, b.Hardware.Units) &&
 		slices.Equal(a.Hardware.Gres, b.Hardware.Gres) && slices.Equal(a.Features, b.Features)
 }
 

@@ -18,9 +18,10 @@ type Config struct {
 	DefMemPerCPU    core.Bytes // 0: jobs that ask for none get none counted
 	EnforceAccounts bool       // users need an association (a membership) to submit
 	StrictSubmit    bool
-	MaxArraySize    int32 // largest array index + 1
-	MaxJobs         int   // live jobs, array tasks counted one by one
-	KeyWindow       int   // submit keys remembered in memory
+	Grain           sched.Grain // how much of a node's CPUs is given together
+	MaxArraySize    int32       // largest array index + 1
+	MaxJobs         int         // live jobs, array tasks counted one by one
+	KeyWindow       int         // submit keys remembered in memory
 	MaxRequeues     int32
 	MaxKillGrace    core.Seconds // the most a job may ask for between TERM and KILL
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
@@ -155,6 +156,7 @@ func New(cfg Config, img *Image) *State {
 		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
 	}
+	s.ledger.Rule(sched.RulesOf(cfg.Grain, cfg.Partitions, s.names.expand))
 	for _, p := range cfg.Partitions {
 		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
 	}
@@ -327,7 +329,7 @@ func (s *State) index(old, j *core.Job) {
 		if old.Alloc != nil && old.Live() {
 			for i := range old.Alloc.Nodes {
 				if na := &old.Alloc.Nodes[i]; !na.Done {
-					s.ledger.Give(na, old.Spec.Shape.Exclusive)
+					s.ledger.Give(na, sched.TermsOf(old.Spec, old.Alloc))
 					delete(s.onNode[na.Node], old.ID)
 				}
 			}
@@ -356,7 +358,7 @@ func (s *State) index(old, j *core.Job) {
 	if j.Alloc != nil {
 		for i := range j.Alloc.Nodes {
 			if na := &j.Alloc.Nodes[i]; !na.Done {
-				s.ledger.Force(na, j.Spec.Shape.Exclusive)
+				s.ledger.Force(na, sched.TermsOf(j.Spec, j.Alloc))
 				on := s.onNode[na.Node]
 				if on == nil {
 					on = map[core.JobID]struct{}{}
@@ -400,7 +402,7 @@ func (s *State) putNode(n *core.Node) {
 			j, _ := s.view.jobs.Get(int64(id))
 			for i := range j.Alloc.Nodes {
 				if na := &j.Alloc.Nodes[i]; na.Node == n.Name && !na.Done {
-					s.ledger.Force(na, j.Spec.Shape.Exclusive)
+					s.ledger.Force(na, sched.TermsOf(j.Spec, j.Alloc))
 				}
 			}
 		}

@@ -340,7 +340,7 @@ func (w *world) checkResources() {
 			}
 			for _, g := range na.Gres {
 				for _, u := range g.Units {
-					take(unit{na.Node, g.Name + ":" + g.Type, u}, j.ID)
+					take(unit{na.Node, g.Name, u}, j.ID)
 				}
 			}
 		}
@@ -385,7 +385,9 @@ func (w *world) checkStart(id core.JobID) {
 		w.checkGres(j, na)
 		for _, g := range na.Gres {
 			for _, u := range g.Units {
-				if int64(u) >= sumGres(n.Hardware.Gres, g.Name, g.Type) {
+				if !slices.ContainsFunc(n.Hardware.Kinds(), func(k core.Kind) bool {
+					return k.Name == g.Name && k.Type == g.Type && slices.Contains(k.Index, u)
+				}) {
 					w.t.Fatalf("job %d has %s:%s %d of %s, which has %v", id, g.Name, g.Type, u, n.Name, n.Hardware.Gres)
 				}
 			}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// twoSockets is a machine of two sockets of two cores of two threads, counted as kernels often do.
+func twoSockets() fstest.MapFS {
+	root := fstest.MapFS{}
+	for cpu, at := range []struct{ socket, core string }{{"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}, {"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}} {
+		dir := "sys/devices/system/cpu/cpu" + string(rune('0'+cpu)) + "/topology/"
+		root[dir+"physical_package_id"] = &fstest.MapFile{Data: []byte(at.socket + "\n")}
+		root[dir+"core_id"] = &fstest.MapFile{Data: []byte(at.core + "\n")}
+	}
+	root["sys/bus/pci/devices/0000:17:00.0/local_cpulist"] = &fstest.MapFile{Data: []byte("1,3,5,7\n")}
+	root["sys/bus/pci/devices/0000:18:00.0/local_cpulist"] = &fstest.MapFile{Data: []byte("0-7\n")}
+	return root
+}
+
+func TestCPUsAreCountedByCore(t *testing.T) {
+	t.Parallel()
+	cpus := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	inOrder(twoSockets(), cpus)
+	if diff := cmp.Diff([]int{0, 4, 2, 6, 1, 5, 3, 7}, cpus); diff != "" {
+		t.Error(diff)
+	}
+	few := []int{3, 1}
+	inOrder(fstest.MapFS{}, few)
+	if diff := cmp.Diff([]int{3, 1}, few); diff != "" {
+		t.Errorf("a kernel that says nothing: %s", diff)
+	}
+}
+
+func TestSocketOfADevice(t *testing.T) {
+	t.Parallel()
+	cpus := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	for bus, want := range map[string]int32{"0000:17:00.0": 2, "0000:18:00.0": 0, "0000:19:00.0": 0} {
+		if got := socketOf(twoSockets(), bus, cpus); got != want {
+			t.Errorf("%s is at socket %d, want %d", bus, got, want)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	const matrix = "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tNIC0\tCPU Affinity\x1b[0m\n" +
+		"GPU0\t X \tNV4\tSYS\tSYS\tSYS\tPXB\t0-31\n" +
+		"GPU1\tNV4\t X \tSYS\tSYS\tSYS\tPXB\t0-31\n" +
+		"GPU2\tSYS\tSYS\t X \tNV12\tNODE\tSYS\t32-63\n" +
+		"GPU3\tSYS\tSYS\tNV12\t X \tNODE\tSYS\t32-63\n" +
+		"GPU4\tSYS\tSYS\tNODE\tNODE\t X \tSYS\t32-63\n" +
+		"NIC0\tPXB\tPXB\tSYS\tSYS\tSYS\t X\n\nLegend:\n  NV#  = Connection traversing a bonded set of # NVLinks\n"
+	if diff := cmp.Diff([]int32{1, 1, 2, 2, 0}, parseLinks(matrix, 5)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]int32{0, 0}, parseLinks("", 2)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGPUsInParts(t *testing.T) {
+	t.Parallel()
+	gpus := partitioned([]gpu{{model: "a100", file: "/dev/nvidia0"}, {model: "a100", file: "/dev/nvidia1"}},
+		"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89852c)\n  MIG 3g.20gb     Device  0: (UUID: MIG-61c3)\n"+
+			"  MIG 1g.5gb      Device  1: (UUID: MIG-77aa)\nGPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-4f1)\n")
+	want := []gpu{
+		{model: "3g.20gb", file: "/dev/nvidia0", visible: "MIG-61c3"}, {model: "1g.5gb", file: "/dev/nvidia0", visible: "MIG-77aa"},
+		{model: "a100", file: "/dev/nvidia1", visible: "1"},
+	}
+	if diff := cmp.Diff(want, gpus, cmp.AllowUnexported(gpu{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNamesOfGPUs(t *testing.T) {
+	t.Parallel()
+	plain := machine{gpus: []gpu{{visible: "0"}, {visible: "1"}, {visible: "2"}, {visible: "3"}}}
+	parts := machine{gpus: []gpu{{visible: "MIG-a"}, {visible: "MIG-b"}, {visible: "1"}}}
+	for name, tc := range map[string]struct {
+		m      machine
+		units  []int32
+		hidden bool
+		want   string
+	}{
+		"seen among the others":     {plain, []int32{1, 3}, false, "1,3"},
+		"the others are hidden":     {plain, []int32{1, 3}, true, "0,1"},
+		"parts have names":          {parts, []int32{1}, false, "MIG-b"},
+		"behind parts":              {parts, []int32{2}, false, "1"},
+		"behind parts, hidden":      {parts, []int32{2}, true, "0"},
+		"a machine that knows none": {machine{}, []int32{5}, true, "5"},
+	} {
+		var units []string
+		for _, u := range tc.units {
+			units = append(units, string(rune('0'+u)))
+		}
+		v := "CUDA_VISIBLE_DEVICES=" + strings.Join(units, ",")
+		l := &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: tc.units}}, Env: []byte("A=1\x00" + v + "\x00")}
+		l.Program.Tasks = []wire.Task{{Env: []string{v}}}
+		tc.m.rename(l, tc.hidden)
+		if want := "A=1\x00CUDA_VISIBLE_DEVICES=" + tc.want + "\x00"; string(l.Env) != want {
+			t.Errorf("%s: %q, want %q", name, l.Env, want)
+		}
+		if want := "CUDA_VISIBLE_DEVICES=" + tc.want; l.Program.Tasks[0].Env[0] != want {
+			t.Errorf("%s, of a task: %q, want %q", name, l.Program.Tasks[0].Env[0], want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// alloc names the very CPUs and units of a choice.
+func (n *need) alloc(part core.PartitionName, picks []pick, at look) *core.Alloc {
+	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
+	if n.more != nil {
+		n.allocWide(al, picks, &at)
+		return al
+	}
+	for i, p := range picks {
+		u := n.use(p.a, p.tasks, at.balance(p.a))
+		p.a.name(&al.Nodes[i], p.tasks, &u, order{})
+	}
+	return al
+}
+
+func (n *need) allocWide(al *core.Alloc, picks []pick, at *look) {
+	w := n.more
+	if n.exclusive {
+		al.Wide().Whole = true
+	}
+	if w.share > 1 {
+		al.Wide().Share = w.share
+	}
+	if w.sequence != nil {
+		slices.SortFunc(picks, func(a, b pick) int {
+			return cmp.Compare(slices.Index(w.sequence, a.a.node.Name), slices.Index(w.sequence, b.a.node.Name))
+		})
+	}
+	tasks, totals := n.deal(picks)
+	for i, p := range picks {
+		for k := range w.asks {
+			totals[i][k] += w.asks[k].node + w.asks[k].task*int64(tasks[i])
+		}
+		u := n.useOf(p.a, tasks[i], totals[i], at.balance(p.a))
+		o := order{keep: w.spares(p.a)}
+		if at.share {
+			o.share = w.share
+		}
+		switch w.turn {
+		case 1:
+			o.turn = max(p.a.unit, n.cpusPerTask)
+		case 2:
+			o.turn = p.a.unit
+		}
+		if w.socketed() {
+			o.sockets, o.most = n.socketsOn(p.a, tasks[i], u.cpus)
+		}
+		p.a.name(&al.Nodes[i], tasks[i], &u, o)
+	}
+}
+
+// socketsOn chooses the sockets for a job that cares, and how much of each.
+func (n *need) socketsOn(a *account, tasks, cpus int32) (sockets []int32, most int32) {
+	w := n.more
+	for k := range a.sockets {
+		if a.freeOn(k) >= max(1, w.cores*a.threads) && (!w.perSocket || a.localTo(k, w, true)) {
+			sockets = append(sockets, k)
+		}
+	}
+	switch {
+	case w.tasksPerSocket > 0 && tasks > 0:
+		most = (cpus + tasks - 1) / tasks * w.tasksPerSocket
+	case w.sockets > 1:
+		most = (cpus + w.sockets - 1) / w.sockets
+	}
+	return sockets, a.grid.whole(most)
+}
+
+// name names what a job takes of a node: units that are close to each other, then CPUs that are close to them.
+func (a *account) name(na *core.NodeAlloc, tasks int32, u *balance, o order) {
+	na.Node, na.Tasks, na.CPUs, na.Mem = a.node.Name, tasks, u.cpus, u.mem
+	var near []core.Unit
+	for k, count := range u.gres {
+		g := &a.gres[k]
+		if count <= 0 || g.name == "" {
+			continue
+		}
+		ga := core.GresAlloc{Name: g.name, Type: g.typ}
+		if g.units == nil {
+			ga.Units = g.free.first(int32(count))
+		} else {
+			got := a.closest(g, int(count), u.cpus, near)
+			near = append(near, got...)
+			for _, unit := range got {
+				ga.Units = append(ga.Units, unit.Index)
+			}
+			slices.Sort(ga.Units)
+		}
+		na.Gres = append(na.Gres, ga)
+	}
+	for _, unit := range near {
+		if s := unit.Socket - 1; s >= 0 && s < a.sockets && !slices.Contains(o.sockets, s) {
+			o.sockets = append(o.sockets, s)
+		}
+	}
+	na.Cores = a.pick(na.CPUs, o)
+}
+
+// closest picks units of a kind: joined by one set of links if there is one that has enough, else by as few as will do;
+// among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay whole.
+func (a *account) closest(g *gresAccount, count int, cpus int32, near []core.Unit) []core.Unit {
+	var free []core.Unit
+	for _, i := range g.free.first(int32(len(g.free) * 64)) {
+		u := core.Unit{Name: g.name, Type: g.typ, Index: i}
+		if k := slices.IndexFunc(g.units, func(u core.Unit) bool { return u.Index == i }); k >= 0 {
+			u = g.units[k]
+		}
+		free = append(free, u)
+	}
+	if len(free) <= count {
+		return free
+	}
+	links := func(u core.Unit) int32 { return u.Links }
+	socket := func(u core.Unit) int32 { return u.Socket }
+	c := nearby{a: a, cpus: cpus, near: near}
+	var out []core.Unit
+	c.from(free, count, links, func(set []core.Unit, n int) {
+		c.from(set, n, socket, func(set []core.Unit, n int) { out = append(out, set[:n]...) })
+	})
+	return out
+}
+
+// nearby divides units into sets and takes from the best.
+type nearby struct {
+	a    *account
+	cpus int32
+	near []core.Unit // that were taken before, of other kinds
+}
+
+func (c *nearby) from(units []core.Unit, n int, by func(core.Unit) int32, take func([]core.Unit, int)) {
+	var sets [][]core.Unit
+	for _, u := range units {
+		i := slices.IndexFunc(sets, func(s []core.Unit) bool { return by(s[0]) == by(u) })
+		if i < 0 {
+			i = len(sets)
+			sets = append(sets, nil)
+		}
+		sets[i] = append(sets[i], u)
+	}
+	for n > 0 {
+		slices.SortStableFunc(sets, func(x, y []core.Unit) int { return c.compare(x, y, n, by) })
+		m := min(n, len(sets[0]))
+		take(sets[0], m)
+		sets, n = sets[1:], n-m
+	}
+}
+
+// compare orders sets: those that have enough first, and of them those at sockets with CPUs for the job, those that are
+// near what was taken before, the smaller; of those that have not, the larger.
+func (c *nearby) compare(x, y []core.Unit, n int, by func(core.Unit) int32) int {
+	ex, ey := len(x) >= n, len(y) >= n
+	switch {
+	case ex && !ey:
+		return -1
+	case ey && !ex:
+		return 1
+	case !ex:
+		return cmp.Compare(len(y), len(x))
+	}
+	unknown := func(s []core.Unit) int {
+		if by(s[0]) == 0 { // nothing is known of what joins them
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(unknown(x), unknown(y)), -cmp.Compare(c.served(x), c.served(y)), -cmp.Compare(c.beside(x, by), c.beside(y, by)), cmp.Compare(len(x), len(y)))
+}
+
+// served is 1 if the sockets of a set have the CPUs for the job.
+func (c *nearby) served(set []core.Unit) int {
+	var seen []int32
+	sum := int32(0)
+	for _, u := range set {
+		if s := u.Socket - 1; s >= 0 && s < c.a.sockets && !slices.Contains(seen, s) {
+			seen = append(seen, s)
+			sum += c.a.freeOn(s)
+		}
+	}
+	if len(seen) == 0 || sum >= c.cpus {
+		return 1
+	}
+	return 0
+}
+
+func (c *nearby) beside(set []core.Unit, by func(core.Unit) int32) int {
+	if slices.ContainsFunc(c.near, func(u core.Unit) bool { return by(u) == by(set[0]) }) {
+		return 1
+	}
+	return 0
+}
+
+// layoutOf reads the nodes of an arbitrary distribution: each is there once for each of its tasks.
+func layoutOf(list string) (map[core.NodeName]int32, []core.NodeName) {
+	names, err := hostlist.Expand(list, 1<<20)
+	if err != nil || len(names) == 0 {
+		return nil, nil
+	}
+	layout := map[core.NodeName]int32{}
+	var sequence []core.NodeName
+	for _, s := range names {
+		name := core.NodeName(s)
+		if layout[name]++; layout[name] == 1 {
+			sequence = append(sequence, name)
+		}
+	}
+	return layout, sequence
+}
