@@ -72,7 +72,9 @@ func (a *App) policyApply() *cobra.Command {
 		Use: "apply FILE", Short: "change the policy to what a file says, all of it or nothing", Args: cobra.ExactArgs(1),
 		Long: "Changes every QOS, project and member that FILE names to what it says; - reads standard input. " +
 			"What FILE does not name stays, unless --prune is given. Everything is checked first, and nothing is changed if anything is wrong.",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.applyPolicy(cmd.Context(), args[0], &in, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.applyPolicy(cmd.Context(), args[0], &in, asJSON)
+		},
 	}
 	f := c.Flags()
 	f.BoolVar(&in.DryRun, "dry-run", false, "tell what would change, and change nothing")

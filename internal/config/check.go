@@ -54,6 +54,7 @@ func (d *decoder) check(c *Config) {
 	d.checkServer(c)
 	d.checkPartitions(c)
 	d.checkNodes(c)
+	d.checkLicenses(c)
 	d.checkTimers(c)
 	d.checkPriority(c)
 	if c.Accounting.DefaultProject == "" {

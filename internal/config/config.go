@@ -16,6 +16,7 @@ type Config struct {
 	Server       Server      `yaml:"server"`
 	Partitions   []Partition `yaml:"partitions"`
 	Nodes        []Node      `yaml:"nodes"`
+	Licenses     []string    `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
 	Jobs         Jobs        `yaml:"jobs"`
 	Priority     Priority    `yaml:"priority"`
 	Timers       Timers      `yaml:"timers"`

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +141,26 @@ func TestPartitionsKeepTheirStanding(t *testing.T) {
 	c.Partitions = []Partition{{Name: "a", Nodes: "ALL", Default: true, PriorityTier: 3, PriorityFactor: 7}}
 	if p := c.CorePartitions()[0]; p.PriorityTier != 3 || p.PriorityFactor != 7 {
 		t.Errorf("tier %d, factor %d", p.PriorityTier, p.PriorityFactor)
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("x.yml", []byte("licenses: [matlab:10, ansys]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(c.CoreLicenses()), "[{ansys 1} {matlab 10}]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for text, want := range map[string]string{
+		"licenses: [matlab:ten]": `"matlab:ten" is not name[:count]`, "licenses: [\":3\"]": `":3" is not name[:count]`,
+		"licenses: [a, b, a:2]": "a is there twice", "licenses: [a:-1]": `"a:-1" is not`,
+	} {
+		_, err := Parse("x.yml", []byte(text))
+		var e *core.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Faults[0].Message, want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }

@@ -206,6 +206,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
 			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: cfg.Accounting.Enforce, StrictSubmit: cfg.Jobs.StrictSubmit,
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
+			Licenses: cfg.CoreLicenses(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
 		},
 		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,

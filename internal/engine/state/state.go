@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -30,9 +31,28 @@ type Config struct {
 	Priority        *Priority      // nil: first come, first served
 	Topology        *core.Topology // how the network joins nodes; nil: nobody says
 	MaxSwitchWait   core.Seconds   // the most a job may wait for few switches; 0: 300
+	Licenses        []core.License // there are, by name
+	Zone            Zone           // whose days reservations come again by
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
+}
+
+// Zone is a time zone; the zero one is UTC. A recording names it, and whoever replays it must know it by that name.
+type Zone struct{ *time.Location }
+
+// MarshalText writes its name.
+func (z Zone) MarshalText() ([]byte, error) {
+	if z.Location == nil {
+		return []byte("UTC"), nil
+	}
+	return []byte(z.String()), nil
+}
+
+// UnmarshalText finds the zone of a name.
+func (z *Zone) UnmarshalText(b []byte) (err error) {
+	z.Location, err = time.LoadLocation(string(b))
+	return err
 }
 
 func (c *Config) defaults() {
