@@ -40,13 +40,31 @@ func (p *Project) Member(user UserName) Member {
 	return Member{User: user}
 }
 
-// Spent is what a user's jobs in a project have used up to a moment, for fair-share: billing × seconds, decayed. It is
-// written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
+// Spent is what a user's jobs in a project have used up to a moment, decayed: for fair-share and for limits on minutes. It
+// is written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
 type Spent struct {
 	Project ProjectName `json:"project"`
 	User    UserName    `json:"user"`
 	At      Time        `json:"at"`
-	Raw     float64     `json:"raw"`
+	Raw     float64     `json:"raw"`            // billing × seconds
+	Wall    float64     `json:"wall,omitempty"` // seconds of jobs
+	// Of the resources, and of all this what was used with each QOS; both by name.
+	TRES []UnitSeconds `json:"tres,omitempty"`
+	QOS  []SpentQOS    `json:"qos,omitempty"`
+}
+
+// SpentQOS is what was used with a QOS, which may decay otherwise than the whole.
+type SpentQOS struct {
+	Name QOSName       `json:"name"`
+	Raw  float64       `json:"raw"`
+	Wall float64       `json:"wall,omitempty"`
+	TRES []UnitSeconds `json:"tres,omitempty"`
+}
+
+// UnitSeconds is so much of one trackable resource × seconds.
+type UnitSeconds struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Role is what somebody may do; each includes those below it.

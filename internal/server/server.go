@@ -214,10 +214,11 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
 		},
 	}
+	c.State.Charges = state.Charges{HalfLife: cfg.Priority.HalfLife.Seconds(), Billing: cfg.Billing()}
 	if p, ok := cfg.Priority.Policy(); ok {
+		c.State.Charges.Flags = p.Flags
 		c.State.Priority = &state.Priority{
-			Config: p, HalfLife: cfg.Priority.HalfLife.Seconds(), Damp: cfg.Priority.Dampening, Period: cfg.Priority.CalcPeriod.Seconds(),
-			Billing: cfg.Billing(),
+			Config: p, Damp: cfg.Priority.Dampening, Period: cfg.Priority.CalcPeriod.Seconds(),
 		}
 	}
 	if !strings.HasPrefix(cfg.Store(), "sqlite:") { // an embedded store has one server, and the file's lock says so

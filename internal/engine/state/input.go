@@ -19,6 +19,7 @@ type Submit struct {
 	Run    *core.Run  // set by YAML fronts: the run this job makes; Jobs is filled in
 	Config []byte     // blob of Run.Config
 	Strict bool       // refuse what can never start instead of letting it wait
+	Groups []string   // unix groups of the job's user, where a partition asks for them
 	// Ended are the records of jobs that Spec.Extra.Dependency names and that have left memory: memory does not know how
 	// they ended. Seen is the number of the snapshot they were missing from, 0 if nobody looked.
 	Ended []*core.Job

@@ -51,9 +51,10 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 	}}
 	if choose(2) == 0 {
 		cfg.Priority = &Priority{
-			Config:   policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100, TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
-			HalfLife: 3600, Period: 600,
+			Config: policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100, TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
+			Period: 600,
 		}
+		cfg.Charges.HalfLife = 3600
 	}
 	c := &chaos{world: newWorld(t, cfg), choose: choose}
 	c.trace = check

@@ -27,6 +27,9 @@ func (s *State) start(in *Start) (*Started, error) {
 	if j.Array != nil && j.Spec.Throttle > 0 && s.tasksRunning(j.Array.Base) >= int(j.Spec.Throttle) {
 		return nil, core.Errorf(core.Conflict, "as many tasks of array %d run as its limit allows", j.Array.Base)
 	}
+	if err := s.allowStart(j, in.Alloc); err != nil {
+		return nil, err
+	}
 	if !s.free(j, in.Alloc) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}

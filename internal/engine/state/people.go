@@ -88,6 +88,7 @@ func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) 
 
 func (s *State) storeProject(p *core.Project) {
 	ours(&s.own.projects, &s.view.projects)
+	s.changedProject(s.view.projects[p.Name], p)
 	s.view.projects[p.Name] = p
 	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})

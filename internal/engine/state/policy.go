@@ -213,7 +213,9 @@ func (s *State) putQOS(in *PutQOS) error {
 
 func (s *State) storeQOS(q *core.QOS) {
 	ours(&s.own.qos, &s.view.qos)
+	old := s.view.qos[q.Name]
 	s.view.qos[q.Name] = q
+	s.changedQOS(old, q)
 	s.out.QOS = append(slices.DeleteFunc(s.out.QOS, func(o *core.QOS) bool { return o.Name == q.Name }), q)
 	s.event(core.QOSChanged, core.Event{Data: append(appendJSON([]byte(`{"qos":`), string(q.Name)), '}')})
 }
@@ -234,7 +236,9 @@ func (s *State) dropQOS(in *DropQOS) error {
 
 func (s *State) goneQOS(name core.QOSName) {
 	ours(&s.own.qos, &s.view.qos)
+	old := s.view.qos[name]
 	delete(s.view.qos, name)
+	s.changedQOS(old, nil)
 	s.out.QOS = slices.DeleteFunc(s.out.QOS, func(o *core.QOS) bool { return o.Name == name })
 	s.out.GoneQOS = append(s.out.GoneQOS, name)
 	s.event(core.QOSChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"qos":`), string(name)), '}')})
@@ -318,18 +322,6 @@ func (s *State) goneProject(name core.ProjectName) {
 	delete(s.view.projects, name)
 	s.out.Projects = slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == name })
 	s.out.GoneProjects = append(s.out.GoneProjects, name)
-	if s.ranks != nil {
-		s.ranks.forget(name)
-	}
+	s.forgetUsage(name)
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"project":`), string(name)), '}')})
-}
-
-// forget drops what was spent in a project that is gone.
-func (r *ranks) forget(name core.ProjectName) {
-	for k := range r.spent {
-		if k.project == name {
-			delete(r.spent, k)
-			delete(r.dirty, k)
-		}
-	}
 }

@@ -15,7 +15,12 @@ import (
 // rankWorld is a world with two users, one node of four CPUs and weights.
 func rankWorld(t *testing.T, p Priority, parts ...core.Partition) *world {
 	t.Helper()
-	w := newWorld(t, Config{Priority: &p, Partitions: parts})
+	return chargeWorld(t, p, Charges{}, parts...)
+}
+
+func chargeWorld(t *testing.T, p Priority, c Charges, parts ...core.Partition) *world {
+	t.Helper()
+	w := newWorld(t, Config{Priority: &p, Charges: c, Partitions: parts})
 	for i, name := range []string{"alice", "bob"} {
 		w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: name})
 	}
@@ -102,7 +107,7 @@ func TestAgeAndPartition(t *testing.T) {
 
 func TestFairShareOrdersTheQueue(t *testing.T) {
 	t.Parallel()
-	w := rankWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{FairShare: 1000}}, HalfLife: 7 * 24 * 3600})
+	w := chargeWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{FairShare: 1000}}}, Charges{HalfLife: 7 * 24 * 3600})
 	first := w.submitAs("alice", all(4))
 	w.pass()
 	a, b := w.submitAs("alice", all(4)), w.submitAs("bob", all(4))
@@ -138,10 +143,8 @@ func TestFairShareOrdersTheQueue(t *testing.T) {
 func TestUsageIsConserved(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
-		w := rankWorld(t, Priority{
-			Config:  policy.Config{Weights: policy.Weights{FairShare: 1}},
-			Billing: map[core.PartitionName][]policy.Weight{"main": {{Name: "cpu", Per: 2}, {Name: "node", Per: 1}}},
-		})
+		w := chargeWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{FairShare: 1}}},
+			Charges{Billing: map[core.PartitionName][]policy.Weight{"main": {{Name: "cpu", Per: 2}, {Name: "node", Per: 1}}}})
 		go100 := func() {
 			w.advance(w.now.Add(100 * time.Second))
 			if restarts {
@@ -168,9 +171,9 @@ func TestUsageIsConserved(t *testing.T) {
 		go100()
 		// x: 3 a second for 100 s; y: 5 a second for 300 s of its first attempt and 100 s of its second.
 		var got float64
-		for _, s := range w.st.ranks.spent {
-			if got += s.value(w.now, 0); s.rate != 0 {
-				t.Errorf("a rate of %d is left", s.rate)
+		for _, m := range w.st.usage.spent {
+			if got += w.st.usage.set.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
+				t.Errorf("a rate of %d is left", m.All.RawRate)
 			}
 		}
 		if math.Abs(got-(3*100+5*400)) > 1e-6 {

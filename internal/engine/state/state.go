@@ -18,6 +18,9 @@ type Config struct {
 	DefaultProject  core.ProjectName
 	DefMemPerCPU    core.Bytes // 0: jobs that ask for none get none counted
 	EnforceAccounts bool       // users need an association (a membership) to submit
+	EnforceQOS      bool       // a QOS that is named must be there and be one that its user may use
+	NoLimits        bool       // limits that are defined are not enforced
+	Safe            bool       // a job starts only if limits on minutes have room for all of its time
 	StrictSubmit    bool
 	Grain           sched.Grain // how much of a node's CPUs is given together
 	MaxArraySize    int32       // largest array index + 1
@@ -33,6 +36,7 @@ type Config struct {
 	MaxSwitchWait   core.Seconds   // the most a job may wait for few switches; 0: 300
 	Licenses        []core.License // there are, by name
 	Zone            Zone           // whose days reservations come again by
+	Charges         Charges
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
@@ -120,10 +124,14 @@ type State struct {
 	own     owned
 	deps    deps
 	ranks   *ranks // nil without Config.Priority
+	usage   usage
+	limits  limits
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
 	fresh sched.Changes      // what the planner has not been told; see Fresh
+	// touched is what Flush tells the planner that no record of the batch does.
+	touched sched.Changes
 }
 
 type partInfo struct {
@@ -232,16 +240,20 @@ func New(cfg Config, img *Image) *State {
 		s.remember(k.Key, k.Job, k.User)
 	}
 	s.begin()
+	s.loadUsage(img)
+	s.limits.stale = true
+	s.limitsNow()
 	if cfg.Priority != nil {
-		s.ranks = newRanks(cfg.Priority, s, img)
+		s.ranks = newRanks(cfg.Priority, s)
 	}
+	s.fresh, s.touched = sched.Changes{}, sched.Changes{} // All tells it
 	return s
 }
 
 // begin starts a new set of changes.
 func (s *State) begin() {
 	s.out = &core.Changes{}
-	s.fresh = sched.Changes{}
+	s.fresh, s.touched = sched.Changes{}, sched.Changes{}
 	clear(s.dirty)
 }
 
@@ -253,13 +265,15 @@ type Batch struct {
 
 // Flush ends a batch: it returns all changes since the last Flush.
 func (s *State) Flush() Batch {
+	s.limitsNow()
 	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
+	s.out.Spent = s.flushUsage()
 	b := Batch{Changes: s.out, Touched: sched.Changes{
 		Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes,
 		Reservations: s.out.Reservations, GoneReservations: s.out.GoneReservations,
+		Policy: s.touched.Policy, Meters: s.touched.Meters,
 	}}
 	if s.ranks != nil {
-		s.out.Spent = s.ranks.flush()
 		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
 		s.ranks.aged = nil
 	}
@@ -269,6 +283,7 @@ func (s *State) Flush() Batch {
 
 // Fresh returns what changed since it was last asked, or since the last Flush: the planner may know before the batch ends.
 func (s *State) Fresh() sched.Changes {
+	s.limitsNow()
 	c := s.fresh
 	s.fresh = sched.Changes{}
 	return c
@@ -284,6 +299,10 @@ func (s *State) All() sched.Changes {
 		c.Jobs = append(c.Jobs, j)
 	}
 	c.Reservations = sorted(s.view.reservations)
+	s.limitsNow()
+	if c.Policy = s.policy(); s.limits.rules.Minutes() {
+		c.Meters = s.meters()
+	}
 	return c
 }
 
@@ -321,9 +340,7 @@ func (s *State) NextWake() core.Time {
 func (s *State) putJob(j *core.Job) {
 	old, _ := s.view.jobs.Get(int64(j.ID))
 	s.index(old, j)
-	if s.ranks != nil {
-		s.ranks.charge(old, j, s.view.now)
-	}
+	s.charge(old, j)
 	if j.Live() {
 		s.view.jobs.Set(int64(j.ID), j)
 	} else {
@@ -344,6 +361,7 @@ func (s *State) putJob(j *core.Job) {
 // index keeps what is derived from jobs: counts, arrays, nodes, the ledger.
 func (s *State) index(old, j *core.Job) {
 	s.deps.index(old, j)
+	s.count(old, j)
 	if old != nil {
 		s.live -= old.Count()
 		if old.Alloc != nil && old.Live() {

@@ -37,6 +37,9 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if n := j.Count(); s.live+n > s.cfg.MaxJobs {
 		return nil, core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d", s.live, s.cfg.MaxJobs).Because("max_jobs")
 	}
+	if err := s.admitLimits(j); err != nil {
+		return nil, err
+	}
 	if err := s.admitRun(in); err != nil {
 		return nil, err
 	}
@@ -121,6 +124,9 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 		spec.Project = s.cfg.DefaultProject
 	}
 	if err := s.admitProject(in, spec); err != nil {
+		return err
+	}
+	if err := s.admitQOS(spec); err != nil {
 		return err
 	}
 	if spec.Partition == "" {
@@ -319,6 +325,9 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
+	}
+	if err := s.admitAccess(in, spec, part); err != nil {
+		return err
 	}
 	nodes := s.view.nodes.Len()
 	if part.nodes != nil {

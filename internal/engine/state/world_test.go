@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -447,8 +448,9 @@ func (w *world) checkRestart() {
 	if w.cfg.Priority != nil { // priorities are worked out anew after a restart; see checkRanks
 		opts = append(slices.Clip(opts), cmpopts.IgnoreFields(core.Job{}, "Priority"))
 		plan = w.st.All()
-		w.checkRanks(again)
+		w.checkRanks()
 	}
+	w.checkUsage(again)
 	differ := func(what string, x, y any) {
 		w.t.Helper()
 		if diff := cmp.Diff(x, y, opts); diff != "" {
@@ -485,32 +487,50 @@ func (w *world) checkRestart() {
 	w.samePlan(plan)
 }
 
-// checkRanks holds what everybody spent against what a restart makes of it, and every job to having a priority unless it
-// is held.
-func (w *world) checkRanks(again *State) {
+// checkUsage holds what everybody used against what a restart makes of it, and rates against what runs.
+func (w *world) checkUsage(again *State) {
 	w.t.Helper()
-	a, b := w.st.ranks, again.ranks
+	a, b := &w.st.usage, &again.usage
 	if len(a.spent) != len(b.spent) {
 		w.t.Fatalf("%d spenders, after a restart %d", len(a.spent), len(b.spent))
 	}
 	for k, x := range a.spent {
-		y := b.spent[k]
-		was, is := x.value(w.now, a.cfg.HalfLife), y.value(w.now, b.cfg.HalfLife)
-		if x.rate != y.rate || math.Abs(was-is) > 1e-6*(1+was) {
-			w.t.Fatalf("%v spent %v at a rate of %d, after a restart %v at %d", k, was, x.rate, is, y.rate)
-		}
-		rate := int64(0)
-		for j := range w.st.Snapshot().Jobs() {
-			if j.State == core.Running && j.End == 0 && j.Spec.Project == k.project && j.Spec.User == k.user {
-				for i := range j.Alloc.Nodes {
-					rate += int64(j.Alloc.Nodes[i].CPUs)
-				}
+		same := func(what string, x, y float64) {
+			w.t.Helper()
+			if math.Abs(x-y) > 1e-6*(1+x) {
+				w.t.Fatalf("%v used %s %v, after a restart %v", k, what, x, y)
 			}
 		}
-		if rate != x.rate {
-			w.t.Fatalf("%v pays for %d CPUs and has %d", k, x.rate, rate)
+		was, is := a.set.Read(x, w.now), b.set.Read(b.spent[k], w.now)
+		for what, p := range map[string][2]*policy.Reading{"in all": {&was.All, &is.All}} {
+			same(what, p[0].Raw, p[1].Raw)
+			same(what+" wall", p[0].Wall, p[1].Wall)
+		}
+		if len(was.QOS) != len(is.QOS) || x.All.RawRate != is.All.RawRate {
+			w.t.Fatalf("%v: %+v, after a restart %+v", k, was, is)
+		}
+		for i := range was.QOS {
+			same("with "+string(was.QOS[i].Name), was.QOS[i].Raw, is.QOS[i].Raw)
+		}
+		wall := int64(0)
+		for j := range w.st.Snapshot().Jobs() {
+			if charged(j) && j.Spec.Project == k.project && j.Spec.User == k.user {
+				factor := 1.0
+				if q := w.st.view.qos[j.Spec.QOS]; q != nil && q.UsageFactor != 0 {
+					factor = q.UsageFactor
+				}
+				wall += int64(math.Round(factor * policy.Micro))
+			}
+		}
+		if wall != x.All.WallRate {
+			w.t.Fatalf("%v pays for %d millionths of a job and has %d", k, x.All.WallRate, wall)
 		}
 	}
+}
+
+// checkRanks holds every job to having a priority unless it is held.
+func (w *world) checkRanks() {
+	w.t.Helper()
 	for j := range w.st.Snapshot().Jobs() {
 		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() && !j.Flags.Has(core.FixedPriority) {
 			w.t.Fatalf("job %d has priority %d and flags %b", j.ID, j.Priority, j.Flags)
@@ -524,10 +544,10 @@ func (w *world) samePlan(all sched.Changes) {
 	warm, cold := w.p.Pass(w.now), w.planner(all).Pass(w.now)
 	slices.Reverse(all.Jobs)
 	slices.Reverse(all.Nodes)
-	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf")); diff != "" {
+	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
 		w.t.Fatalf("plan told forwards (-) and backwards (+):\n%s", diff)
 	}
-	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf")); diff != "" {
+	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
 		w.t.Fatalf("plan kept up to date (-) and built cold (+):\n%s", diff)
 	}
 	for j := range w.st.Snapshot().Jobs() {

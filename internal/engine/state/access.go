@@ -1,0 +1,118 @@
+package state
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// admitQOS gives a job its QOS and checks that its user may use it. As Slurm: the job's own, else the default of the user
+// in the project, of the project, of those above it, else the one called normal where there is one and it may be used.
+// Whether a QOS that was named is there and may be used is asked only where the settings enforce it.
+func (s *State) admitQOS(spec *core.Spec) error {
+	allowed, list := s.allowedQOS(spec)
+	if spec.QOS == "" {
+		spec.QOS = s.defaultQOS(spec, allowed, list)
+	}
+	if spec.QOS == "" || !s.cfg.EnforceQOS {
+		return s.admitFlags(spec)
+	}
+	if _, ok := s.view.qos[spec.QOS]; !ok {
+		return core.Errorf(core.Invalid, "there is no QOS %q", spec.QOS).Because("invalid_qos")
+	}
+	if !allowed(spec.QOS) {
+		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS, spec.Project).Because("invalid_qos")
+	}
+	return s.admitFlags(spec)
+}
+
+// admitFlags checks what a QOS asks of its jobs.
+func (s *State) admitFlags(spec *core.Spec) error {
+	if q := s.view.qos[spec.QOS]; q != nil && q.Flags&core.RequiresReservation != 0 && spec.More().Reservation == "" {
+		return core.Errorf(core.Invalid, "jobs with QOS %s need a reservation", spec.QOS).Because("invalid_reservation")
+	}
+	return nil
+}
+
+// eachAssoc goes through what a user in a project is under, from the nearest up, until do says that it is enough.
+func (s *State) eachAssoc(user core.UserName, project core.ProjectName, do func(*core.Association) bool) {
+	for range len(s.view.projects) + 1 {
+		p := s.view.projects[project]
+		if p == nil {
+			return
+		}
+		for i := range p.Members {
+			if p.Members[i].User == user && do(&p.Members[i].Assoc) {
+				return
+			}
+		}
+		if do(&p.Assoc) || p.Parent == "" {
+			return
+		}
+		project, user = p.Parent, ""
+	}
+}
+
+// allowedQOS tells which QOS a job may have: those of the first list upward; all, if there is none.
+func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, list []core.QOSName) {
+	s.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+		list = a.QOS
+		return len(list) > 0
+	})
+	return func(name core.QOSName) bool { return len(list) == 0 || slices.Contains(list, name) }, list
+}
+
+func (s *State) defaultQOS(spec *core.Spec, allowed func(core.QOSName) bool, list []core.QOSName) (name core.QOSName) {
+	s.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+		name = a.DefaultQOS
+		return name != ""
+	})
+	if name != "" {
+		return name
+	}
+	if _, ok := s.view.qos["normal"]; ok && allowed("normal") {
+		return "normal"
+	}
+	if len(list) > 0 && s.cfg.EnforceQOS { // there is no other that it may have
+		return list[0]
+	}
+	return ""
+}
+
+// admitAccess checks who may use a partition.
+func (s *State) admitAccess(in *Submit, spec *core.Spec, part *partInfo) error {
+	deny := func(code core.Code, reason, format string, args ...any) error {
+		return core.Errorf(code, format, args...).Because(reason)
+	}
+	root := spec.UID == 0 || in.By.Admin
+	switch {
+	case part.RootOnly && !root:
+		return deny(core.Denied, "access_denied", "only administrators submit to partition %s", part.Name)
+	case len(part.AllowGroups) > 0 && !root && !slices.ContainsFunc(part.AllowGroups, func(g string) bool { return slices.Contains(in.Groups, g) }):
+		return deny(core.Denied, "group_denied", "user %s is in none of the groups that may use partition %s", spec.User, part.Name)
+	case len(part.AllowAccounts) > 0 && !s.under(spec.Project, part.AllowAccounts):
+		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
+	case len(part.AllowAccounts) == 0 && s.under(spec.Project, part.DenyAccounts):
+		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
+	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
+		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %q", part.Name, spec.QOS)
+	case len(part.AllowQOS) == 0 && slices.Contains(part.DenyQOS, spec.QOS):
+		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %q", part.Name, spec.QOS)
+	}
+	return nil
+}
+
+// under tells whether a project, or one above it, is in a list.
+func (s *State) under(project core.ProjectName, list []core.ProjectName) bool {
+	for range len(s.view.projects) + 1 {
+		if slices.Contains(list, project) {
+			return true
+		}
+		p := s.view.projects[project]
+		if p == nil || p.Parent == "" {
+			return false
+		}
+		project = p.Parent
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+package state
+
+import (
+	"reflect"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// limits is what jobs are held against: at submit how many there are, at their start once more what the planner went by.
+// It is made anew, and everything counted again, when a project, a QOS or a partition changes it; the planner is told.
+type limits struct {
+	rules  *policy.Rules
+	tally  *policy.Tally // nil: there are none
+	stakes map[core.JobID]*policy.Stake
+	stale  bool
+}
+
+// limitsNow gives the limits as they are, making them if something changed.
+func (s *State) limitsNow() *limits {
+	if s.limits.stale {
+		s.limits = limits{rules: s.rulesOf(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
+		s.limits.tally = s.countAll(s.limits.rules, s.limits.stakes)
+		s.tellPolicy()
+	}
+	return &s.limits
+}
+
+// rulesOf makes rules of projects and QOS.
+func (s *State) rulesOf(projects map[core.ProjectName]*core.Project, qos map[core.QOSName]*core.QOS) *policy.Rules {
+	set := s.usage.set
+	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
+	for _, q := range qos {
+		if q.Flags&core.Relative != 0 {
+			set.Totals = s.totals()
+		}
+	}
+	rules, err := policy.NewRules(set, s.associations(projects), sorted(qos), !s.cfg.NoLimits)
+	core.Assert(err == nil, "projects are no tree: %v", err)
+	return rules
+}
+
+// associations lists projects and their members, without what they used.
+func (s *State) associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
+	var list []policy.Assoc
+	for _, p := range sorted(projects) {
+		a := policy.Assoc{Account: p.Name, Shares: int64(max(p.Shares, 1)), Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
+		if rooted(projects, p) {
+			a.Parent = p.Parent
+		}
+		list = append(list, a)
+		for i := range p.Members {
+			m := &p.Members[i]
+			list = append(list, policy.Assoc{Account: p.Name, User: m.User, Shares: int64(max(m.Shares, 1)), Priority: m.Assoc.Priority, Limits: m.Assoc.Limits})
+		}
+	}
+	return list
+}
+
+// rooted tells whether one comes from a project to the top by its parents: a circle, from before they were refused, is
+// cut.
+func rooted(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
+	for range projects {
+		if p.Parent == "" {
+			return true
+		}
+		if p = projects[p.Parent]; p == nil {
+			return false
+		}
+	}
+	return false
+}
+
+// countAll counts all live jobs against rules; nil if there is nothing to count for.
+func (s *State) countAll(rules *policy.Rules, stakes map[core.JobID]*policy.Stake) *policy.Tally {
+	if !rules.Any() {
+		return nil
+	}
+	t := policy.NewTally(rules)
+	if rules.Minutes() {
+		for _, m := range s.meters() {
+			t.SetMeter(m)
+		}
+	}
+	for _, j := range s.view.jobs.All() {
+		s.countJob(t, rules, stakes, nil, j)
+	}
+	return t
+}
+
+// count keeps the counts while jobs change.
+func (s *State) count(old, j *core.Job) {
+	if l := &s.limits; l.tally != nil && !l.stale {
+		s.countJob(l.tally, l.rules, l.stakes, old, j)
+	}
+}
+
+func (s *State) countJob(t *policy.Tally, rules *policy.Rules, stakes map[core.JobID]*policy.Stake, old, j *core.Job) {
+	if old != nil && !old.State.Final() {
+		t.Submit(s.gate(t, old), -int64(old.Count()))
+	}
+	if !j.State.Final() {
+		t.Submit(s.gate(t, j), int64(j.Count()))
+	}
+	was, is := old != nil && stakes[old.ID] != nil, holdsNow(j)
+	if was && is && old.Alloc == j.Alloc && old.Spec == j.Spec && endsBy(old) == endsBy(j) {
+		return
+	}
+	if was {
+		t.End(stakes[old.ID])
+		delete(stakes, old.ID)
+	}
+	if is {
+		if g := s.gate(t, j); g != nil {
+			stakes[j.ID] = t.Start(g, askOf(rules, j.Alloc), endsBy(j))
+		}
+	}
+}
+
+// holdsNow tells whether a job counts among those that run. One that is over does not, though its nodes are not clean.
+func holdsNow(j *core.Job) bool {
+	return (j.State == core.Running || j.State == core.Suspended) && j.End == 0 && j.Alloc != nil
+}
+
+// endsBy is when a job that runs ends at the latest; 0: nobody knows.
+func endsBy(j *core.Job) core.Time {
+	if j.State != core.Running || lengthOf(j.Spec) == 0 {
+		return 0
+	}
+	return j.Start.Add(j.PausedFor) + lengthOf(j.Spec)
+}
+
+// lengthOf is how long a job may last; 0: for ever.
+func lengthOf(spec *core.Spec) core.Time {
+	if spec.TimeLimit <= 0 || spec.TimeLimit >= core.Forever {
+		return 0
+	}
+	return core.Time(spec.TimeLimit) * 1e6
+}
+
+func askOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
+	all, node := sched.Allocated(al)
+	return rules.Ask(all, node, al.Partition)
+}
+
+// gate finds the limits of a job: in the partition it runs in, or the first it waits for.
+func (s *State) gate(t *policy.Tally, j *core.Job) *policy.Gate {
+	part := firstPartition(j.Spec.Partition)
+	if j.Alloc != nil {
+		part = j.Alloc.Partition
+	}
+	return s.gateIn(t, j.Spec, part)
+}
+
+func (s *State) gateIn(t *policy.Tally, spec *core.Spec, part core.PartitionName) *policy.Gate {
+	w := policy.Who{Account: spec.Project, User: spec.User, QOS: spec.QOS}
+	if info := s.parts[part]; info != nil {
+		w.Part = info.QOS
+	}
+	return t.Gate(w)
+}
+
+func firstPartition(list core.PartitionName) core.PartitionName {
+	first, _, _ := strings.Cut(string(list), ",")
+	return core.PartitionName(first)
+}
+
+// admitLimits refuses a job that is one too many, or that DenyOnLimit says can never start.
+func (s *State) admitLimits(j *core.Job) error {
+	l := s.limitsNow()
+	if l.tally == nil {
+		return nil
+	}
+	part := firstPartition(j.Spec.Partition)
+	g := s.gateIn(l.tally, j.Spec, part)
+	if g == nil {
+		return nil
+	}
+	all, node := sched.Asked(j.Spec)
+	reason, text := l.tally.Admit(g, l.rules.Ask(all, node, part), lengthOf(j.Spec), int64(j.Count()))
+	if reason == "" {
+		return nil
+	}
+	return core.Errorf(core.Denied, "%s: %s", reason, text).Because("policy_limit")
+}
+
+// allowStart holds a start against the limits once more: the plan was made beside us and the world moved on.
+func (s *State) allowStart(j *core.Job, al *core.Alloc) error {
+	l := s.limitsNow()
+	if l.tally == nil {
+		return nil
+	}
+	g := s.gateIn(l.tally, j.Spec, al.Partition)
+	if g == nil {
+		return nil
+	}
+	if reason, text := l.tally.Why(g, askOf(l.rules, al), lengthOf(j.Spec), s.view.now, s.shares()); reason != "" {
+		return core.Errorf(core.Conflict, "job %d waits: %s: %s", j.ID, reason, text)
+	}
+	return nil
+}
+
+// shares are the fair shares that a QOS may ask for.
+func (s *State) shares() *policy.Tree {
+	if s.ranks == nil || !s.limits.rules.Shares() {
+		return nil
+	}
+	return s.ranks.tree
+}
+
+// tellPolicy gives the planner the limits as they are now.
+func (s *State) tellPolicy() {
+	c := sched.Changes{Policy: s.policy()}
+	if s.limits.rules.Minutes() {
+		c.Meters = s.meters()
+	}
+	s.fresh.Merge(c)
+	s.touched.Merge(c)
+}
+
+func (s *State) policy() *sched.Policy {
+	return &sched.Policy{Rules: s.limits.rules, Shares: s.shares()}
+}
+
+// tellMeter gives those who count minutes what somebody has used.
+func (s *State) tellMeter(m *policy.Meter) {
+	l := &s.limits
+	if l.stale || !l.rules.Minutes() {
+		return
+	}
+	l.tally.SetMeter(m)
+	c := sched.Changes{Meters: []*policy.Meter{m}}
+	s.fresh.Merge(c)
+	s.touched.Merge(c)
+}
+
+// changedProject notes what a project's change means for limits.
+func (s *State) changedProject(old, p *core.Project) {
+	if old == nil {
+		old = &core.Project{}
+	}
+	if old.Parent != p.Parent || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(special(old), special(p)) {
+		s.limits.stale = true
+		s.rankSoon()
+	}
+}
+
+// special lists the members that carry something of their own.
+func special(p *core.Project) (list []core.Member) {
+	for _, m := range p.Members {
+		if !reflect.DeepEqual(m.Assoc, core.Association{}) {
+			list = append(list, core.Member{User: m.User, Assoc: m.Assoc})
+		}
+	}
+	return list
+}
+
+// changedQOS notes what a QOS's change means for limits, for what its jobs cost and for priorities.
+func (s *State) changedQOS(old, q *core.QOS) {
+	s.limits.stale = true
+	s.rankSoon()
+	if old != nil && (q == nil || old.UsageFactor != q.UsageFactor || (old.Flags^q.Flags)&core.NoDecay != 0) || old == nil {
+		s.recharge()
+	}
+}
+
+// totals are the resources of all nodes.
+func (s *State) totals() policy.TRES {
+	var t policy.TRES
+	for _, n := range s.view.nodes.All() {
+		if n.Roles&core.Compute != 0 && !n.Flags.Any(core.NodeFuture) {
+			t = t.Plus(nodeTRES(n), 1)
+		}
+	}
+	return t
+}
+
+func nodeTRES(n *core.Node) policy.TRES {
+	t := policy.Of(policy.Amount{Name: "node", Count: 1}, policy.Amount{Name: "cpu", Count: int64(n.Hardware.CPUs)},
+		policy.Amount{Name: "mem", Count: int64(n.Hardware.Memory / core.MiB)})
+	for _, g := range n.Hardware.Gres {
+		t = t.Plus(policy.TRES{{Name: "gres/" + g.Name, Count: g.Count}}, 1)
+		if g.Type != "" {
+			t = t.Plus(policy.TRES{{Name: "gres/" + g.Name + ":" + g.Type, Count: g.Count}}, 1)
+		}
+	}
+	return t
+}

@@ -1,0 +1,225 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// Charges is how usage is counted.
+type Charges struct {
+	HalfLife core.Seconds // of usage; 0: it is kept for ever
+	Reset    policy.ResetPeriod
+	Billing  map[core.PartitionName][]policy.Weight
+	Flags    policy.Flag // of them, those on billing
+}
+
+// spender is who pays: a user in a project.
+type spender struct {
+	project core.ProjectName
+	user    core.UserName
+}
+
+// usage keeps what everybody has used, as meters: a value, its moment and what the running jobs of one user in one project
+// add a second. So it is touched when one of them starts or ends and at no other time, and a restart finds it from what
+// was written then.
+type usage struct {
+	set   policy.Setting // how it decays
+	spent map[spender]*policy.Meter
+	dirty map[spender]bool // spent since the last Flush
+}
+
+func (s *State) loadUsage(img *Image) {
+	c := &s.cfg.Charges
+	u := &s.usage
+	*u = usage{set: policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}, spent: map[spender]*policy.Meter{}, dirty: map[spender]bool{}}
+	for _, x := range img.Spent {
+		m := &policy.Meter{Account: x.Project, User: x.User, At: x.At, All: reading(x.Raw, x.Wall, x.TRES)}
+		for i := range x.QOS {
+			q := &x.QOS[i]
+			m.With(q.Name, s.noDecay(q.Name)).Reading = reading(q.Raw, q.Wall, q.TRES)
+		}
+		if c.Reset == policy.ResetNow { // as Slurm: once, when the server starts
+			m = &policy.Meter{Account: x.Project, User: x.User, At: max(x.At, img.Now)}
+		}
+		u.spent[spender{x.Project, x.User}] = m
+	}
+	var running []*core.Job
+	for _, j := range img.Jobs {
+		if charged(j) {
+			running = append(running, j)
+		}
+	}
+	slices.SortFunc(running, func(a, b *core.Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
+	for _, j := range running {
+		k := spender{j.Spec.Project, j.Spec.User}
+		m := u.spent[k]
+		switch {
+		case m == nil:
+			m = &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
+		case j.Start > m.At: // it started while nobody counted
+			m = u.set.Read(m, j.Start)
+		}
+		s.adjust(m, j, 1)
+		u.spent[k] = m
+	}
+}
+
+func reading(raw, wall float64, tres []core.UnitSeconds) policy.Reading {
+	r := policy.Reading{Raw: raw, Wall: wall}
+	for _, t := range tres {
+		r.TRES = append(r.TRES, policy.Flow{Name: t.Name, Seconds: t.Seconds})
+	}
+	return r
+}
+
+// charged tells whether a job costs something now.
+func charged(j *core.Job) bool {
+	return j != nil && j.State == core.Running && j.End == 0 && j.Alloc != nil
+}
+
+// charge notes that a job costs something from now on, or no longer.
+func (s *State) charge(old, j *core.Job) {
+	was, is := charged(old), charged(j)
+	if !was && !is || was && is && old.Alloc == j.Alloc && old.Spec == j.Spec {
+		return
+	}
+	if s.cfg.Unkept && s.ranks == nil {
+		return
+	}
+	if was {
+		m := s.meter(spender{old.Spec.Project, old.Spec.User})
+		s.adjust(m, old, -1)
+		s.setMeter(m)
+	}
+	if is {
+		m := s.meter(spender{j.Spec.Project, j.Spec.User})
+		s.adjust(m, j, 1)
+		s.setMeter(m)
+	}
+}
+
+// meter gives what somebody has used by now, ours to change.
+func (s *State) meter(k spender) *policy.Meter {
+	if m := s.usage.spent[k]; m != nil {
+		return s.usage.set.Read(m, s.view.now)
+	}
+	return &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
+}
+
+func (s *State) setMeter(m *policy.Meter) {
+	k := spender{m.Account, m.User}
+	s.usage.spent[k] = m
+	s.usage.dirty[k] = true
+	s.tellMeter(m)
+}
+
+// adjust adds what a job costs to a meter's rates, or takes it away: to the whole, and to its QOS and its partition's.
+func (s *State) adjust(m *policy.Meter, j *core.Job, k int64) {
+	all := allocated(j.Alloc)
+	bill := policy.Bill(all, s.cfg.Charges.Billing[j.Alloc.Partition], s.cfg.Charges.Flags)
+	factor := 1.0
+	job, ok := s.view.qos[j.Spec.QOS]
+	if ok && job.UsageFactor != 0 {
+		factor = job.UsageFactor
+	}
+	m.All.Adjust(all, bill, factor, k)
+	if ok {
+		m.With(job.Name, job.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
+	}
+	if info := s.parts[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
+		if q := s.view.qos[info.QOS]; q != nil {
+			m.With(q.Name, q.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
+		}
+	}
+}
+
+// allocated is what a job holds.
+func allocated(al *core.Alloc) core.TRES {
+	all, _ := sched.Allocated(al)
+	return all
+}
+
+func (s *State) noDecay(name core.QOSName) bool {
+	q := s.view.qos[name]
+	return q != nil && q.Flags&core.NoDecay != 0
+}
+
+// recharge works all rates out anew: what a QOS costs, or how it is forgotten, has changed.
+func (s *State) recharge() {
+	for k := range s.usage.spent {
+		m := s.meter(k)
+		clearRates(&m.All)
+		for i := range m.QOS {
+			clearRates(&m.QOS[i].Reading)
+			m.QOS[i].NoDecay = s.noDecay(m.QOS[i].Name)
+		}
+		s.usage.spent[k], s.usage.dirty[k] = m, true
+	}
+	for _, j := range s.view.jobs.All() {
+		if charged(j) {
+			s.adjust(s.usage.spent[spender{j.Spec.Project, j.Spec.User}], j, 1)
+		}
+	}
+	s.limits.stale = true // the planner is told all meters with it
+}
+
+func clearRates(r *policy.Reading) {
+	r.RawRate, r.WallRate = 0, 0
+	for i := range r.TRES {
+		r.TRES[i].Rate = 0
+	}
+}
+
+// flushUsage gives what was spent since the last time, in order.
+func (s *State) flushUsage() []*core.Spent {
+	var out []*core.Spent
+	for k := range s.usage.dirty {
+		m := s.usage.spent[k]
+		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall, TRES: unitSeconds(&m.All)}
+		for i := range m.QOS {
+			q := &m.QOS[i]
+			x.QOS = append(x.QOS, core.SpentQOS{Name: q.Name, Raw: q.Raw, Wall: q.Wall, TRES: unitSeconds(&q.Reading)})
+		}
+		out = append(out, x)
+	}
+	clear(s.usage.dirty)
+	slices.SortFunc(out, func(a, b *core.Spent) int {
+		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+func unitSeconds(r *policy.Reading) []core.UnitSeconds {
+	out := make([]core.UnitSeconds, 0, len(r.TRES))
+	for _, f := range r.TRES {
+		out = append(out, core.UnitSeconds{Name: f.Name, Seconds: f.Seconds})
+	}
+	return out
+}
+
+// forgetUsage drops what was spent in a project that is gone.
+func (s *State) forgetUsage(name core.ProjectName) {
+	for k := range s.usage.spent {
+		if k.project == name {
+			delete(s.usage.spent, k)
+			delete(s.usage.dirty, k)
+		}
+	}
+	s.limits.stale = true
+}
+
+// meters lists what everybody has used, by project and user.
+func (s *State) meters() []*policy.Meter {
+	out := make([]*policy.Meter, 0, len(s.usage.spent))
+	for _, m := range s.usage.spent {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *policy.Meter) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
