@@ -115,6 +115,7 @@ type Cluster struct {
 	Store        string            `json:"store"`               // "sqlite", "postgres"
 	ReadOnly     string            `json:"read_only,omitempty"` // why nothing can be written now
 	Partitions   []core.Partition  `json:"partitions"`
+	Topology     *core.Topology    `json:"topology,omitempty"`
 	Settings     map[string]string `json:"settings"` // what scontrol show config prints, and defaults that commands need
 	Jobs         map[string]int    `json:"jobs"`     // live jobs by state
 }

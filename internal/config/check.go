@@ -55,6 +55,7 @@ func (d *decoder) check(c *Config) {
 	d.checkPartitions(c)
 	d.checkNodes(c)
 	d.checkLicenses(c)
+	d.checkTopology(c)
 	d.checkTimers(c)
 	d.checkPriority(c)
 	if c.Accounting.DefaultProject == "" {

@@ -17,6 +17,7 @@ type Config struct {
 	Partitions   []Partition `yaml:"partitions"`
 	Nodes        []Node      `yaml:"nodes"`
 	Licenses     []string    `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
+	Topology     Topology    `yaml:"topology"`
 	Jobs         Jobs        `yaml:"jobs"`
 	Priority     Priority    `yaml:"priority"`
 	Timers       Timers      `yaml:"timers"`
@@ -55,6 +56,7 @@ type Partition struct {
 	PriorityTier   int32     `yaml:"priority_tier"`
 	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
 	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
+	LLN            bool      `yaml:"least_loaded"`    // the nodes with the largest part of their CPUs free are used first
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
@@ -161,6 +163,7 @@ func Default() *Config {
 		SlurmVersion: "22.05.8",
 		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384},
 		Partitions:   []Partition{{Name: "main", Nodes: "ALL", Default: true}},
+		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},
 		Jobs: Jobs{
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 2_000_000, MaxRequeues: 5,

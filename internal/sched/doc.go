@@ -19,4 +19,8 @@
 // Jobs that ask for the same form a class. What a class could do on empty nodes is worked out when it appears and when
 // nodes change; what it was refused within a pass it is not looked at again for. So a pass costs classes and starts, not
 // jobs times nodes.
+//
+// Most jobs take the first nodes with room, by weight. Those that ask more of their nodes as a whole (a constraint with
+// alternatives or counts, no gap between them, few switches), and all jobs where the network is known, have a wish and go
+// the long way of seek: all nodes with room are gathered, and a set of them is looked for that is enough.
 package sched

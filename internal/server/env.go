@@ -10,10 +10,15 @@ import (
 // env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML runs.
 func (s *server) env() hub.Env {
 	info := slurm.ClusterInfo{Name: s.Config.Cluster}
+	if t := s.Config.CoreTopology(); t != nil {
+		info.Node = slurm.PlacesOf(t)
+	}
 	return hub.Env{
 		Batch: func(j *core.Job) []string { return append(slurm.BatchEnv(j, info), s.runEnv(j)...) },
 		Step:  func(j *core.Job, st *core.Step) []string { return slurm.StepEnv(j, st, info) },
-		Task:  slurm.TaskEnv,
+		Task: func(j *core.Job, st *core.Step, ranks [][]int32, node, local int) []string {
+			return slurm.TaskEnv(j, st, ranks, node, local, info)
+		},
 	}
 }
 

@@ -18,6 +18,19 @@ func tasksOf(s *core.Spec) int32 {
 	return n * max(1, s.Shape.TasksPerNode)
 }
 
+// tasksNow is tasksOf for a job that may have got more nodes than it asked for at least, with tasks on each.
+func tasksNow(j *core.Job) int32 {
+	sh := &j.Spec.Shape
+	if j.Alloc == nil || sh.NodesMax <= sh.NodesMin || sh.Given&core.GivenTasks != 0 {
+		return tasksOf(j.Spec)
+	}
+	n := int32(0)
+	for i := range j.Alloc.Nodes {
+		n += j.Alloc.Nodes[i].Tasks
+	}
+	return n
+}
+
 func minCPUsNode(s *core.Spec) int32 {
 	return max(1, s.Shape.MinCPUs, max(1, s.Shape.CPUsPerTask)*max(1, s.Shape.TasksPerNode))
 }

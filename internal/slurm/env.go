@@ -14,6 +14,7 @@ import (
 type ClusterInfo struct {
 	Name string // SLURM_CLUSTER_NAME
 	Conf string // SLURM_CONF; empty: not set
+	Node Places // nil: nodes are their names
 }
 
 // vars collects KEY=VALUE.
@@ -39,7 +40,7 @@ func BatchEnv(j *core.Job, info ClusterInfo) []string {
 	v.set("SLURM_GTIDS", "0")
 	if a := j.Alloc; a != nil && len(a.Nodes) > 0 {
 		v.set("HOSTNAME", string(a.Nodes[0].Node))
-		v.nodeVars(&a.Nodes[0])
+		v.nodeVars(&a.Nodes[0], info)
 		units := gpuUnits(&a.Nodes[0])
 		v.some("SLURM_JOB_GPUS", units)
 		v.gpuVars(units)
@@ -73,8 +74,8 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 		v.allocVars(a)
 	}
 	if sh.Given&(core.GivenTasks|core.GivenTasksPerNode) != 0 {
-		v.num("SLURM_NTASKS", int64(tasksOf(s)))
-		v.num("SLURM_NPROCS", int64(tasksOf(s)))
+		v.num("SLURM_NTASKS", int64(tasksNow(j)))
+		v.num("SLURM_NPROCS", int64(tasksNow(j)))
 	}
 	if sh.Given&core.GivenTasksPerNode != 0 {
 		v.num("SLURM_NTASKS_PER_NODE", int64(sh.TasksPerNode))
@@ -100,6 +101,9 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	v.some("SLURM_JOB_DEPENDENCY", more.Dependency)
 	v.some("SLURM_JOB_LICENSES", more.Licenses)
 	v.some("SLURM_DISTRIBUTION", more.Distribution)
+	if more.Segment > 0 {
+		v.num("SLURM_JOB_SEGMENT_SIZE", int64(more.Segment))
+	}
 	for _, o := range optionVars {
 		v.some(o.name, more.Options[o.option])
 	}
@@ -121,7 +125,7 @@ var optionVars = []struct{ option, name string }{
 	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"}, {"profile", "SLURM_PROFILE"},
 	{"network", "SLURM_NETWORK"}, {"threads-per-core", "SLURM_THREADS_PER_CORE"}, {"tres-per-task", "SLURM_TRES_PER_TASK"},
 	{"ntasks-per-core", "SLURM_NTASKS_PER_CORE"}, {"ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET"},
-	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"}, {"segment", "SLURM_JOB_SEGMENT_SIZE"},
+	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"},
 	{"mem-bind", "SBATCH_MEM_BIND"},
 }
 
@@ -140,11 +144,15 @@ func (v *vars) allocVars(a *core.Alloc) {
 }
 
 // nodeVars is what differs from node to node.
-func (v *vars) nodeVars(n *core.NodeAlloc) {
+func (v *vars) nodeVars(n *core.NodeAlloc, info ClusterInfo) {
 	v.set("SLURMD_NODENAME", string(n.Node))
 	v.num("SLURM_CPUS_ON_NODE", int64(n.CPUs))
-	v.set("SLURM_TOPOLOGY_ADDR", string(n.Node))
-	v.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node")
+	addr, pattern := string(n.Node), "node"
+	if info.Node != nil {
+		addr, pattern = info.Node(n.Node)
+	}
+	v.set("SLURM_TOPOLOGY_ADDR", addr)
+	v.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 	gpus := 0
 	for _, g := range n.Gres {
 		if g.Name == "gpu" {
@@ -241,7 +249,7 @@ func StepEnv(j *core.Job, step *core.Step, info ClusterInfo) []string {
 
 // TaskEnv is what one task gets over StepEnv: node is the index of its node in the step, local its number on that node,
 // ranks the global ranks on each node of the step.
-func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int) []string {
+func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int, info ClusterInfo) []string {
 	v := make(vars, 0, 16)
 	v.num("SLURM_PROCID", int64(ranks[node][local]))
 	v.num("SLURM_LOCALID", int64(local))
@@ -252,7 +260,7 @@ func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int) []s
 	}
 	for i := range j.Alloc.Nodes {
 		if n := &j.Alloc.Nodes[i]; n.Node == step.Nodes[node] {
-			v.nodeVars(n)
+			v.nodeVars(n, info)
 			units := gpuUnits(n)
 			v.some("SLURM_STEP_GPUS", units)
 			v.gpuVars(units)

@@ -82,7 +82,7 @@ func TestTaskEnv(t *testing.T) {
 	for name, at := range map[string][2]int{"env-task-0": {0, 0}, "env-task-3": {1, 1}} {
 		// srun sends on what the batch script had.
 		env := slurm.MergeEnv(slurm.BatchEnv(job71(), info), slurm.StepEnv(job71(), step, info))
-		env = slurm.MergeEnv(env, slurm.TaskEnv(job71(), step, ranks, at[0], at[1]))
+		env = slurm.MergeEnv(env, slurm.TaskEnv(job71(), step, ranks, at[0], at[1], slurm.ClusterInfo{}))
 		if d := cmp.Diff(golden(t, name), envMap(env, append(slices.Clone(newer), "HOSTNAME"))); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)
 		}
@@ -93,7 +93,7 @@ func TestTaskEnv(t *testing.T) {
 			j.Spec.Shape = core.Shape{NodesMin: 2, Tasks: 4, Given: core.GivenNodes | core.GivenTasks}
 		})
 	step = &core.Step{Job: 72, ID: 0, Nodes: []core.NodeName{"n001", "n002"}, Tasks: []int32{3, 1}}
-	env := slurm.MergeEnv(slurm.StepEnv(&direct.Job, step, info), slurm.TaskEnv(&direct.Job, step, slurm.Distribute(step.Tasks, ""), 1, 0))
+	env := slurm.MergeEnv(slurm.StepEnv(&direct.Job, step, info), slurm.TaskEnv(&direct.Job, step, slurm.Distribute(step.Tasks, ""), 1, 0, slurm.ClusterInfo{}))
 	if d := cmp.Diff(golden(t, "env-srun-direct-3"), envMap(env, newer)); d != "" {
 		t.Errorf("direct (-want +got)\n%s", d)
 	}

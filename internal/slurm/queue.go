@@ -176,6 +176,15 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'g', Name: "GroupName", Title: "GROUP", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.GID) }},
 	{Letter: 'G', Name: "GroupID", Title: "GROUP", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.GID) }},
 	{Letter: 'O', Name: "Contiguous", Title: "CONTIGUOUS", Full: true, Value: func(r *QueueRow) string { return boolText(more(r).Contiguous, "1", "0") }},
+	{Name: "Prefer", Title: "PREFER", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Prefer) }},
+	{Name: "ReqSwitch", Title: "REQ_SWITCH", Full: true, Value: func(r *QueueRow) string { n, _, _ := wantedSwitches(more(r)); return num(n) }},
+	{Name: "Wait4Switch", Title: "WAIT4SWITCH", Full: true, Value: func(r *QueueRow) string {
+		if _, wait, ok := wantedSwitches(more(r)); ok && wait >= 0 {
+			return strconv.FormatInt(wait, 10)
+		}
+		return "0"
+	}},
+	{Name: "SegmentSize", Title: "SEGMENT_SIZE", Full: true, Value: func(r *QueueRow) string { return num(more(r).Segment) }},
 	{Name: "NumTasks", Title: "TASKS", Full: true, Value: func(r *QueueRow) string { return num(tasksOf(r.Job.Spec)) }},
 	{Name: "cpus-per-task", Title: "CPUS_PER_TASK", Full: true, Value: func(r *QueueRow) string { return num(max(1, r.Job.Spec.Shape.CPUsPerTask)) }},
 	{Name: "EligibleTime", Title: "ELIGIBLE_TIME", Full: true, Value: func(r *QueueRow) string { return TimeText(r.Job.Eligible, "N/A") }},

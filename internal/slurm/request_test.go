@@ -71,7 +71,8 @@ func TestRareWishes(t *testing.T) {
 		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},
 		"--deadline=2026-11-15T02:00":             {Deadline: slurmtest.Day("02:00:00")},
 		"-m cyclic:block --contiguous":            {Distribution: "cyclic:block", Contiguous: true},
-		"--prefer=fast --kill-on-invalid-dep=yes": {Options: map[string]string{"prefer": "fast", "kill-on-invalid-dep": "yes"}},
+		"--prefer=fast --kill-on-invalid-dep=yes": {Prefer: "fast", Options: map[string]string{"kill-on-invalid-dep": "yes"}},
+		"--switches=2@1:00:00 --segment=4":        {Switches: "2@1:00:00", Segment: 4},
 		"--get-user-env --tmp=1G -L a:2":          {LoginEnv: true, TmpDisk: core.GiB, Licenses: "a:2"},
 	} {
 		r, err := request(t, slurm.Sbatch, args)

@@ -40,7 +40,6 @@ func jobName(r *Request, v string) error   { r.Spec.Name = v; return nil }
 func jobID(r *Request, v string) error     { r.Step.Job = v; return nil }
 func mpi(r *Request, v string) error       { r.Step.MPI = v; return nil }
 
-func constraint(r *Request, v string) error { r.extra.Constraint = v; return nil }
 func dependency(r *Request, v string) error { r.extra.Dependency = v; return nil }
 
 func stdin(r *Request, v string) error  { r.Spec.IO.Stdin = v; return nil }

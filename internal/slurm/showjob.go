@@ -75,7 +75,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 			"StdOut="+outPath(&j.Job, s.IO.Stdout))
 	}
 	if more.Switches != "" {
-		lines = append(lines, "Switches="+more.Switches)
+		lines = append(lines, "Switches="+switchText(more.Switches))
 	}
 	lines = append(lines, "Power=")
 	if len(s.Shape.Gres) > 0 {

@@ -43,7 +43,7 @@ func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) 
 	out := &client.Cluster{
 		Name: a.Config.Cluster, Version: a.Version, SlurmVersion: a.Config.SlurmVersion, Server: a.host, Started: a.started,
 		Now: a.now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
-		Partitions: snap.Partitions(), Settings: a.settings(), Jobs: map[string]int{},
+		Partitions: snap.Partitions(), Topology: a.Config.CoreTopology(), Settings: a.settings(), Jobs: map[string]int{},
 	}
 	for j := range snap.Jobs() {
 		out.Jobs[j.State.String()] += j.Count()

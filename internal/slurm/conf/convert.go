@@ -46,6 +46,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v.nodes()
 	v.partitions()
 	v.cgroup()
+	v.topology()
 	if len(v.faults) == 0 {
 		return v.notes, nil
 	}

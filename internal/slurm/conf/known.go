@@ -73,6 +73,8 @@ var known = map[string]set{
 		v.cfg.Priority.Flags = strings.Split(s.Value, ",")
 		return nil
 	},
+	"topologyplugin":      topologyPlugin,
+	"schedulerparameters": schedulerParameters,
 	"accountingstorageenforce": func(v *converter, s Setting) error {
 		for word := range strings.SplitSeq(strings.ToLower(s.Value), ",") {
 			switch word {

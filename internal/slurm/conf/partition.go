@@ -74,6 +74,8 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		out.PriorityFactor = out.PriorityTier
 	case "tresbillingweights":
 		out.BillingWeights = k.Value
+	case "lln":
+		out.LLN, err = yes(k.Value)
 	case "oversubscribe", "shared":
 		if !strings.EqualFold(k.Value, "NO") {
 			v.note(p.Where, k.Key, k.Value, notYet)

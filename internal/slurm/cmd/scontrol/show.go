@@ -35,10 +35,7 @@ var entities = []struct {
 	{[]string{"licenses"}, says("No licenses configured in Slurm.")},
 	{[]string{"burstbuffer"}, says("No burst buffers on the system")},
 	{[]string{"federation"}, func(*session, context.Context, []string) int { return 0 }},
-	{[]string{"topology"}, func(s *session, _ context.Context, _ []string) int {
-		s.w.Errorf("No topology information available")
-		return 0
-	}},
+	{[]string{"topology"}, (*session).showTopology},
 }
 
 func says(text string) func(*session, context.Context, []string) int {
@@ -353,5 +350,25 @@ func (s *session) write(ctx context.Context, args []string) int {
 	}
 	id, _ := strconv.Atoi(args[1])
 	fmt.Fprintf(s.w.Out, "batch script for job %d written to %s\n", id, name)
+	return 0
+}
+
+func (s *session) showTopology(ctx context.Context, _ []string) int {
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return s.w.LoadFailed("slurm_load_topo error", err)
+	}
+	lines := slurm.TopologyLines(info.Topology)
+	if len(lines) == 0 {
+		s.w.Errorf("No topology information available")
+	}
+	for _, line := range lines {
+		fmt.Fprintln(s.w.Out, line)
+	}
 	return 0
 }

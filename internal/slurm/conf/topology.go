@@ -1,0 +1,90 @@
+package conf
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+)
+
+// topologyPlugin takes the sort of network; the switches or blocks are in topology.conf.
+func topologyPlugin(v *converter, s Setting) error {
+	switch kind := strings.TrimPrefix(strings.ToLower(s.Value), "topology/"); kind {
+	case "tree", "block":
+		v.cfg.Topology.Kind = kind
+	case "", "none", "default", "flat":
+		v.cfg.Topology.Kind = ""
+	default:
+		v.note(s.Where, s.Key, s.Value, notYet)
+	}
+	return nil
+}
+
+// schedulerParameters takes what we know of SchedulerParameters.
+func schedulerParameters(v *converter, s Setting) error {
+	for word := range strings.SplitSeq(s.Value, ",") {
+		name, value, _ := strings.Cut(word, "=")
+		if name != "max_switch_wait" {
+			v.note(s.Where, s.Key, word, notYet)
+			continue
+		}
+		n, err := integer(value, 1<<31)
+		if err != nil {
+			return err
+		}
+		v.cfg.Topology.MaxSwitchWait = config.Duration(max(1, time.Duration(n)) * time.Second)
+	}
+	return nil
+}
+
+// topology takes topology.conf if TopologyPlugin says that it counts.
+func (v *converter) topology() {
+	t := &v.cfg.Topology
+	if t.Kind == core.TopologyTree {
+		for i := range v.conf.Switches {
+			v.record(&v.conf.Switches[i], "switchname", "nodes", "switches", "linkspeed")
+			r := &v.conf.Switches[i]
+			s := config.Switch{Name: r.Name}
+			s.Nodes, _ = r.Get("Nodes")
+			s.Switches, _ = r.Get("Switches")
+			t.Switches = append(t.Switches, s)
+		}
+	}
+	if t.Kind != core.TopologyBlock {
+		return
+	}
+	for i := range v.conf.Blocks {
+		r := &v.conf.Blocks[i]
+		v.record(r, "blockname", "nodes", "blocksizes")
+		if sizes, ok := r.Get("BlockSizes"); ok {
+			for word := range strings.SplitSeq(sizes, ",") {
+				n, err := strconv.Atoi(word)
+				if err != nil || n < 1 {
+					v.fault(r.Where, "BlockSizes=%s: numbers of nodes are wanted", sizes)
+					break
+				}
+				t.BlockSizes = append(t.BlockSizes, n)
+			}
+		}
+		if name, ok := r.Get("BlockName"); ok {
+			b := config.Block{Name: name}
+			b.Nodes, _ = r.Get("Nodes")
+			t.Blocks = append(t.Blocks, b)
+		}
+	}
+}
+
+// record notes the keys of a line that are none of those we know.
+func (v *converter) record(r *Record, known ...string) {
+	for _, k := range r.Keys {
+		is := false
+		for _, name := range known {
+			is = is || strings.EqualFold(k.Key, name)
+		}
+		if !is {
+			v.note(r.Where, k.Key, k.Value, notYet)
+		}
+	}
+}
