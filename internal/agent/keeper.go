@@ -211,6 +211,14 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 			return err
 		}
 		l.exited(x, f)
+	case wire.TypeMeet:
+		var m wire.Meet
+		if err := f.Decode(&m); err != nil {
+			return err
+		}
+		if st := a.streamOf(m.Key); st != nil {
+			st.meet(m, f.Payload)
+		}
 	case wire.TypeTaskExited:
 		var x wire.TaskExited
 		if err := f.Decode(&x); err != nil {

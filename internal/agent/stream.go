@@ -149,6 +149,13 @@ func (st *stepStream) taskExited(x wire.TaskExited) {
 		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}}})
 }
 
+// meet passes on what the node's tasks put before a fence.
+func (st *stepStream) meet(m wire.Meet, payload []byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.push(item{t: wire.TypeStepMeet, header: wire.StepMeet{Node: st.a.id.name, N: m.N}, payload: payload})
+}
+
 func (st *stepStream) started(s wire.Started) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -345,6 +352,12 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 				return err
 			}
 			err = st.a.ledger.send(wire.TypeSignal, wire.Signal{Job: st.key.Job, Attempt: st.key.Attempt, Step: st.key.Step, Number: int(s.Signal)})
+		case wire.TypeStepMeet:
+			var m wire.StepMeet
+			if err := f.Decode(&m); err != nil {
+				return err
+			}
+			err = st.a.ledger.send(wire.TypeMeet, wire.Meet{Key: st.key, N: m.N, Err: m.Err}, f.Payload)
 		case wire.TypeWindow:
 			var w wire.Window
 			if err := f.Decode(&w); err != nil {

@@ -194,6 +194,7 @@ type NewStep struct {
 	Umask        string       `json:"umask,omitempty"`
 	Label        bool         `json:"label,omitempty"`
 	Pty          bool         `json:"pty,omitempty"`
+	MPI          string       `json:"mpi,omitempty"`      // "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
 	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
 }
 

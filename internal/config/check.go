@@ -51,6 +51,9 @@ func (d *decoder) check(c *Config) {
 	if !filepath.IsAbs(c.Dir) {
 		d.at("dir", "%q is not an absolute path", c.Dir)
 	}
+	if c.Step.MPI != "pmi2" && c.Step.MPI != "none" {
+		d.at("step.mpi", "%q is neither pmi2 nor none", c.Step.MPI)
+	}
 	d.checkServer(c)
 	d.checkPartitions(c)
 	d.checkNodes(c)

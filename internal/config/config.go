@@ -137,6 +137,7 @@ type Step struct {
 	ConstrainDevices bool   `yaml:"constrain_devices"`
 	MaxPids          int64  `yaml:"max_pids"`
 	TmpDir           string `yaml:"tmpdir"`
+	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
 }
 
@@ -179,7 +180,7 @@ func Default() *Config {
 			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
-			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true,
+			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, MPI: "pmi2",
 			LogTail: Size(core.MiB),
 		},
 		Accounting: Accounting{DefaultProject: "default"},

@@ -113,6 +113,9 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 	if s.anchor == nil {
 		dir = "" // the thread stands there already
 	}
+	if err := s.openMeeting(tasks); err != nil {
+		return launchFailed(err)
+	}
 	for i, t := range tasks {
 		argv, taskEnv := l.Program.Argv, env
 		if len(t.Argv) > 0 {
@@ -129,13 +132,18 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		} else {
 			path = findProgram(argv[0], taskEnv)
 		}
+		fds := s.io.fds(i)
+		files := []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}
+		if s.pmi != nil {
+			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
+			files = append(files, s.pmi.node.Socket(i).Fd())
+		}
 		attr := s.attr(groups)
 		if s.io.tty {
 			attr.Setctty = true
 		}
 		tune := s.tuning(t)
 		attr.Ptrace = tune != nil
-		fds := s.io.fds(i)
 		c := s.child(i)
 		if tune != nil {
 			c.stopped = make(chan struct{}, 1)
@@ -143,7 +151,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		err := s.k.reaper.fork(c, func() (int, error) {
 			return s.bear(th, func() (int, error) {
 				return syscall.ForkExec(path, argv, &syscall.ProcAttr{
-					Dir: dir, Env: taskEnv, Sys: attr, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
+					Dir: dir, Env: taskEnv, Sys: attr, Files: files,
 				})
 			})
 		})

@@ -21,6 +21,7 @@ type step struct {
 	cg       *cgroup.Step  // nil: no cgroups
 	anchor   *anchor       // nil: no PID namespace
 	io       *stdio
+	pmi      *meeting      // nil: its tasks need none
 	script   string        // where its script is; empty: none
 	over     chan struct{} // closed when it has ended and all is told
 	exits    chan taskExit // one for each task
@@ -213,6 +214,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	}
 	k.mu.Unlock()
 	empty := s.reapRest()
+	s.pmi.close()
 	s.anchor.close()
 	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received}
 	s.account(x, f, tasks)

@@ -212,6 +212,8 @@ func (k *Keeper) handle(f wire.Frame) error {
 		return with(f, func(m wire.Data) { k.withStreams(m.Key, len(f.Payload), func(st *streams) { st.input(m, f.Payload) }) })
 	case wire.TypeDataAck:
 		return with(f, func(m wire.DataAck) { k.withStreams(m.Key, 0, func(st *streams) { st.ack(m) }) })
+	case wire.TypeMeet:
+		return with(f, func(m wire.Meet) { k.met(m, f.Payload) })
 	case wire.TypeStreamDrop:
 		return with(f, func(m wire.StreamDrop) { k.withStreams(m.Key, 0, (*streams).drop) })
 	case wire.TypeResize:

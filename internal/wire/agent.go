@@ -130,6 +130,7 @@ const (
 	TypeStepSignal
 	TypeWindow // srun → step: terminal size
 	TypeTaskStart
+	TypeStepMeet // both ways; payload as of TypeMeet
 )
 
 // IOHeader says whose bytes they are.
@@ -156,4 +157,11 @@ type StepSignal struct {
 type Window struct {
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
+}
+
+// StepMeet is a Meet between a node and srun, who knows them all.
+type StepMeet struct {
+	Node core.NodeName `json:"node,omitempty"` // whose; empty from srun: for all
+	N    int           `json:"n"`
+	Err  string        `json:"err,omitempty"`
 }

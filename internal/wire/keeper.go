@@ -44,6 +44,7 @@ const (
 const (
 	TypeData    Type = 48 + iota // Data; payload: bytes of a stream
 	TypeDataAck                  // DataAck
+	TypeMeet                     // Meet; payload: from the keeper what its tasks put, to it what all did, as a JSON object
 )
 
 // Key names a launch: the same key is never run twice.
@@ -331,3 +332,11 @@ type DataAck struct {
 
 // StreamWindow is how many unacknowledged bytes a stream may have.
 const StreamWindow = 256 << 10
+
+// Meet is the fence of a step's tasks: each node tells what its tasks put, and gets what those of all nodes did. It may
+// come twice.
+type Meet struct {
+	Key Key    `json:"key"`
+	N   int    `json:"n"`             // how many fences were before it
+	Err string `json:"err,omitempty"` // to the keeper: there will be none
+}

@@ -59,6 +59,14 @@ type Program struct {
 	Nice  int    `json:"nice,omitempty"`
 	// KillOnBadExit ends the step when one task fails.
 	KillOnBadExit bool `json:"kill_on_bad_exit,omitempty"`
+	PMI           *PMI `json:"pmi,omitempty"` // nil: none is served
+}
+
+// PMI is what the tasks of an MPI program are told of their step.
+type PMI struct {
+	Job    string  `json:"job"`
+	Size   int     `json:"size"`             // tasks on all nodes
+	Counts []int32 `json:"counts,omitempty"` // on each node, if each has consecutive ranks
 }
 
 // Task is one process of a step.

@@ -25,6 +25,7 @@ type Config struct {
 	Fence       time.Duration
 	FenceMargin time.Duration
 	Settings    wire.NodeSettings
+	MPI         string // what is served to the tasks of steps that do not say
 	Env         Env
 	BlobRoom    int       // bytes of scripts and environments kept in memory; 0: 16 MiB
 	Ended       EndedFunc // finds jobs that have left memory; nil: none

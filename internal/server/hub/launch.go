@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -90,6 +91,9 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 	own := h.cfg.Env.Step(j, st)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
 	h.hooks(l, own)
+	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
+		l.Program.PMI = pmiOf(j, st, ranks)
+	}
 	for local, r := range ranks[at] {
 		l.Program.Tasks = append(l.Program.Tasks, wire.Task{Rank: int(r), Env: h.cfg.Env.Task(j, st, ranks, at, local)})
 	}
@@ -223,4 +227,22 @@ func cpuList(cpus []int32) string {
 		i = k + 1
 	}
 	return string(b)
+}
+
+// pmiOf tells MPI programs of their step. Who is where is told only if each node has consecutive ranks, as the mapping can
+// say nothing else.
+func pmiOf(j *core.Job, st *core.Step, ranks [][]int32) *wire.PMI {
+	p := &wire.PMI{Job: fmt.Sprintf("%d.%d", j.ID, st.ID)}
+	next, block := int32(0), true
+	for _, list := range ranks {
+		p.Size += len(list)
+		for _, r := range list {
+			block = block && r == next
+			next++
+		}
+	}
+	if block {
+		p.Counts = st.Tasks
+	}
+	return p
 }

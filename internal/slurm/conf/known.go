@@ -89,6 +89,16 @@ var known = map[string]set{
 		return nil
 	},
 
+	"mpidefault": func(v *converter, s Setting) error {
+		switch kind := strings.ToLower(s.Value); kind {
+		case "none", "pmi2":
+			v.cfg.Step.MPI = kind
+		default:
+			v.cfg.Step.MPI = "none"
+			v.note(s.Where, s.Key, s.Value, notYet)
+		}
+		return nil
+	},
 	"proctracktype": processKeys, "taskplugin": processKeys, // read together with cgroup.conf, see cgroup
 }
 
@@ -160,5 +170,5 @@ var needless = map[string]string{
 	"accountingstoragetres": "all resources are accounted", "jobacctgathertype": "usage is always measured", "jobacctgatherfrequency": "usage is always measured",
 	"jobcomptype": "the store keeps all jobs", "jobcomploc": "the store keeps all jobs", "grestypes": "nodes tell what they have", "switchtype": "there are no switch plug-ins",
 	"schedulertype": "plans are complete: there is one scheduler", "returntoservice": "a node that answers is used", "slurmdparameters": "emulated nodes are as described",
-	"mpidefault": "srun --mpi says it a step", "selecttype": "all resources are accounted, as cons_tres",
+	"selecttype": "all resources are accounted, as cons_tres",
 }

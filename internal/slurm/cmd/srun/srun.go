@@ -42,7 +42,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		fmt.Fprint(w.Out, slurm.Help(slurm.Srun, usage))
 		return 0
 	case r.Step.MPI == "list":
-		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n")
+		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
 		return 0
 	case r.Ask.TestOnly:
 		w.Errorf("--test-only is not supported")
@@ -53,8 +53,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case slices.Contains(argv, ":"):
 		w.Errorf("heterogeneous jobs are not supported")
 		return slurm.ExitError
-	case r.Step.MPI != "" && r.Step.MPI != "none":
-		w.Errorf("--mpi=%s is not supported", r.Step.MPI)
+	case !slices.Contains([]string{"", "none", "pmi2"}, r.Step.MPI):
+		w.Errorf("Couldn't find the specified plugin name for mpi/%s looking at all files", r.Step.MPI)
+		w.Errorf("--mpi=%s is not served here: pmi2 is, which MPICH and its kin speak; Open MPI's mpirun works inside an allocation", r.Step.MPI)
 		return slurm.ExitError
 	}
 	warnings, err := r.Finish()
@@ -157,7 +158,7 @@ func (s *run) newStep() *client.NewStep {
 	env := r.StepEnviron(s.w.Environ, cmd.ThisProcess())
 	ask := &client.NewStep{
 		Name: filepath.Base(s.argv[0]), Argv: s.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
-		Pty: r.Step.Pty, NodeList: r.Spec.More().NodeList, Umask: lookupVar(env, "SLURM_UMASK"), OwnsJob: !s.inside,
+		Pty: r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Umask: lookupVar(env, "SLURM_UMASK"), OwnsJob: !s.inside,
 	}
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks

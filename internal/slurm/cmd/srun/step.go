@@ -56,6 +56,7 @@ type pump struct {
 	broken chan error
 	quit   chan struct{}
 
+	fences     fences
 	nodesDone  int
 	started    map[int32]bool         // by rank
 	fed        bool                   // standard input is on its way
@@ -153,6 +154,12 @@ func (p *pump) frame(ctx context.Context, f wire.Frame) error {
 			return err
 		}
 		p.nodeDone(t)
+	case wire.TypeStepMeet:
+		var m wire.StepMeet
+		if err := f.Decode(&m); err != nil {
+			return err
+		}
+		return p.meet(m, f.Payload)
 	case wire.TypeTaskStart:
 		var t wire.TaskExit
 		if err := f.Decode(&t); err != nil {
