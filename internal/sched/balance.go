@@ -41,6 +41,7 @@ func (b *balance) least(o *balance) {
 // claim is what a reservation takes of a node, and what it leaves.
 type claim struct {
 	job      core.JobID
+	in       string // the advance reservation its job would run in
 	from, to core.Time
 	use      balance
 	left     balance // free when it starts, beside it; jobs that last until then may use no more
@@ -78,6 +79,9 @@ func (a *account) at(l *look) *balance {
 		b = &a.now
 	}
 	if len(a.claims) == 0 {
+		if len(a.asides) > 0 {
+			return a.beside(l, t, end, b)
+		}
 		return b
 	}
 	tmp.copy(b)
@@ -88,6 +92,9 @@ func (a *account) at(l *look) *balance {
 		case c.from > t && hits(c.from, end):
 			tmp.least(&c.left)
 		}
+	}
+	if len(a.asides) > 0 {
+		return a.beside(l, t, end, tmp)
 	}
 	return tmp
 }

@@ -15,6 +15,9 @@ type class struct {
 	jobs  int
 	few   int32 // its jobs are placed on so many leaf switches at most; 0: on any
 	moved bool  // while nodes change: some slot opened or closed
+
+	aside    bool        // its jobs have something to do with reservations or licences
+	licences *licenceAsk // nil: none
 }
 
 // slot is a class in one partition.
@@ -26,6 +29,16 @@ type slot struct {
 	moved bool
 	jobs  int         // of it in the partition's queue
 	ask   *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
+
+	lic    *licenceAsk // nil: it asks for none
+	named  bool        // its jobs ask for reservations
+	inside bool        // and wait in a queue of their own, having nothing to do with other jobs
+	reach  bool        // they may reach into reservations that let themselves be delayed
+	ways   []slot      // for jobs that may run in reservations: each way they may, in the order they are tried
+	sub    bool        // it is one of those
+	own    *advance    // the reservation its jobs run in
+	order  []*account  // its nodes, then
+	shape  int         // as of; see Planner.nodesOf
 
 	pass   int64     // the pass that last refused it
 	beyond core.Time // jobs that are still there at this moment were refused
@@ -41,6 +54,7 @@ type classKey struct {
 	partitions core.PartitionName // as the spec lists them
 	over       uint64             // the partitions whose time limit it exceeds, by position
 	few        int32              // leaf switches it waits for; see Planner.few
+	aside      string             // see asideKey
 }
 
 // why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
@@ -56,8 +70,13 @@ func (c *class) why() *Why {
 	return c.slots[0].why
 }
 
-func (p *Planner) keyOf(s *core.Spec) classKey {
-	k := classKey{Key: KeyOf(s), partitions: s.Partition}
+// keyFunc tells the class of a job as long as the reservations are these. Plans keep it: it reads only what never changes.
+func (p *Planner) keyFunc(books []*advance) func(*core.Job, core.Time) classKey {
+	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books) }
+}
+
+func (p *Planner) keyOf(s *core.Spec, books []*advance) classKey {
+	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s)}
 	at := 0
 	eachPartition(s.Partition, func(name core.PartitionName) {
 		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 {
@@ -70,7 +89,7 @@ func (p *Planner) keyOf(s *core.Spec) classKey {
 
 // join finds or makes the class of a job that now waits.
 func (p *Planner) join(j *core.Job, few int32) *class {
-	k := p.keyOf(j.Spec)
+	k := p.keyOf(j.Spec, p.books)
 	k.few = few
 	c := p.classes[k]
 	if c == nil {
@@ -89,6 +108,9 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 			}
 			at++
 		})
+		if k.aside != "" {
+			p.asides(c, j.Spec)
+		}
 		for i := range c.slots {
 			c.slots[i].why = p.assess(&c.slots[i])
 		}
@@ -103,9 +125,12 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 func (p *Planner) leave(c *class, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.stale = p.stale || c.why() != nil
-		k := p.keyOf(j.Spec)
+		k := p.keyOf(j.Spec, p.books)
 		k.few = c.few
 		delete(p.classes, k)
+		if c.licences != nil {
+			p.asking--
+		}
 	}
 }
 
@@ -142,6 +167,9 @@ func (p *Planner) reassess() {
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
 			s.why, s.stuck, s.kept = why, 0, 0
+			for w := range s.ways {
+				s.ways[w].stuck, s.ways[w].kept = 0, 0
+			}
 		}
 		any = any || c.moved
 	}
@@ -166,6 +194,9 @@ func (p *Planner) reassess() {
 
 // assess tells why a class could not start in a partition even if nothing ran, or nil if it could.
 func (p *Planner) assess(s *slot) *Why {
+	if s.named || len(s.ways) > 0 {
+		return p.assessWays(s)
+	}
 	part, n := s.part, &s.need
 	switch {
 	case down(part.State):
@@ -179,9 +210,12 @@ func (p *Planner) assess(s *slot) *Why {
 	case s.over:
 		return &Why{Reason: core.ReasonPartitionTime, Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name)}
 	}
-	nodes := p.accounts(part)
+	nodes := p.nodesOf(s)
 	if n.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
 		return nil
+	}
+	if s.own.confines() {
+		return &Why{Reason: core.ReasonReservation, Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.own.Name, n)}
 	}
 	if loose := n.loose(); loose != n {
 		if loose.choose(look{nodes: nodes, empty: true}, p.buf) != nil {

@@ -43,14 +43,17 @@ func (p *Planner) setPolicy(pol *Policy) {
 	for _, c := range p.classes {
 		for i := range c.slots {
 			c.slots[i].ask = nil
+			for w := range c.slots[i].ways {
+				c.slots[i].ways[w].ask = nil
+			}
 		}
 	}
 	for _, part := range p.parts {
-		for _, q := range []*queue{&part.queue, &part.short} {
+		for _, q := range []*queue{&part.queue, &part.short, &part.inside} {
 			for _, chunk := range q.chunks {
 				for i := range chunk {
 					e := &chunk[i]
-					if e.gate = p.gate(e.job.Spec, part); q == &part.queue {
+					if e.gate = p.gate(e.job.Spec, part); q != &part.short {
 						p.await(e.gate, 1)
 					}
 				}

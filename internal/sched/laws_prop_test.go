@@ -23,8 +23,9 @@ type lawWorld struct {
 	nextID  core.JobID
 	endings map[core.JobID]core.Time // when each running job really ends
 
-	also  func() Changes   // what a cold planner is told beside nodes and jobs
-	dress func(*core.Spec) // makes a spec what a law needs
+	also    func() Changes               // what a cold planner is told beside nodes and jobs
+	dress   func(*core.Spec)             // makes a spec what a law needs
+	started func(*core.Job, *core.Alloc) // sees every start before it happens
 }
 
 func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
@@ -127,6 +128,14 @@ func (w *lawWorld) pass() *Plan {
 	for _, s := range plan.Starts {
 		j := *w.jobs[s.Job]
 		book(&j, s.Alloc)
+		if s.Limit > 0 {
+			spec := *j.Spec
+			spec.TimeLimit = s.Limit
+			j.Spec = &spec
+		}
+		if w.started != nil {
+			w.started(&j, s.Alloc)
+		}
 		j.State, j.Start, j.Alloc = core.Running, w.now, s.Alloc
 		w.put(&j)
 		w.endings[j.ID] = after(w.now, length(j.Spec))
@@ -139,9 +148,14 @@ func (w *lawWorld) pass() *Plan {
 }
 
 func (w *lawWorld) render(p *Plan) string {
-	s := fmt.Sprintf("wake %d heads %v expected %v\n", p.WakeAt, p.heads, p.expected)
+	s := fmt.Sprintf("wake %d heads %v expected %v inside %v\n", p.WakeAt, p.heads, p.expected, p.inside)
 	for _, st := range p.Starts {
-		s += fmt.Sprintf("%d %+v\n", st.Job, *st.Alloc)
+		s += fmt.Sprintf("%d %d %v %v %q %v\n", st.Job, st.Limit, st.Alloc.Partition, st.Alloc.Nodes, st.Alloc.Inside(), st.Alloc.Licenses())
+	}
+	for _, id := range w.order {
+		if j := w.jobs[id]; j.State == core.Pending {
+			s += fmt.Sprintf("%d %+v\n", id, p.Why(j))
+		}
 	}
 	return s
 }

@@ -32,7 +32,10 @@ type account struct {
 	now   balance // what is free; less than nothing where more was given than there is
 	full  balance // what would be if nothing ran
 
-	place place // see Ledger.label
+	place   place    // see Ledger.label
+	asides  []aside  // what advance reservations have of it; see Planner.layAside
+	parted  bool     // they have a part of it only
+	tenants []tenant // if so: the jobs that are there, while a pass runs
 
 	claims []claim // of reservations, while a pass runs
 	then   balance // scratch of the search for the earliest start; see sweep

@@ -12,8 +12,14 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.passes++
 	p.opened++
 	ps := pass{p: p, plan: plan}
+	if len(p.books) > 0 {
+		ps.overlay()
+	}
 	ps.run()
 	ps.limitsNow()
+	if p.asking > 0 {
+		ps.shortages()
+	}
 	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.ends.remove(ps.taken[i])
@@ -51,6 +57,8 @@ type pass struct {
 	over     bool // what was placed last was more than a limit allows
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
+
+	seated map[string][]tenant // see seats
 }
 
 // lane is a partition's queue in a pass.
@@ -59,6 +67,7 @@ type lane struct {
 	at      cursor
 	blocked bool // its first job that cannot start has been met
 	closed  bool
+	lacking bool // that job waits for something else than nodes; see lacks
 }
 
 func (ps *pass) run() {
@@ -66,6 +75,9 @@ func (ps *pass) run() {
 	if ps.p.tabled() {
 		ps.conservative(ps.p.parts[0])
 		return
+	}
+	if ps.p.insiders > 0 {
+		ps.inside()
 	}
 	lanes := ps.p.lanes[:0]
 	for _, part := range ps.p.parts {
@@ -111,7 +123,7 @@ func (ps *pass) walk(lanes []lane) {
 		}
 		best.at.next()
 		// Past those that are known not to start, without weighing them against other lanes.
-		for e := best.at.head(); e != nil && (best.blocked && ps.refused(e) || ps.limited(e)); e = best.at.head() {
+		for e := best.at.head(); e != nil && (best.blocked && !best.lacking && ps.refused(e) || ps.limited(e)); e = best.at.head() {
 			best.at.next()
 		}
 	}
@@ -120,7 +132,7 @@ func (ps *pass) walk(lanes []lane) {
 // refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
 // more than all the rest.
 func (ps *pass) refused(e *entry) bool {
-	return !e.array && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
+	return !e.array && len(e.slot.ways) == 0 && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
 }
 
 // known tells whether a job of a class that would end at end is known not to start: from this pass, or from earlier ones
@@ -165,6 +177,10 @@ func (ps *pass) wait(l *lane, e *entry) {
 		default:
 			ps.reserve(e.slot, e.job)
 		}
+		l.lacking = ps.lacks(e)
+	} else if l.lacking && !ps.lacks(e) {
+		l.lacking = false
+		ps.hold(e.slot, e.job)
 	}
 	if ps.p.cfg.Rule == RuleConservative {
 		if ps.plan.expected == nil || ps.plan.expected[e.job.ID] == 0 {
@@ -224,25 +240,24 @@ func (ps *pass) throttled(j *core.Job) bool {
 // place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it is
 // not looked at again for: resources only get fewer while the pass goes on, and a longer job is in the way of more.
 func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
+	if len(s.ways) > 0 {
+		return ps.placeAny(s, j, task)
+	}
 	p := ps.p
-	end := after(ps.plan.Now, length(j.Spec))
 	ps.over = false
-	if ps.known(s, end) {
+	end, least, ok := spanOf(j.Spec, s.own, ps.plan.Now)
+	if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {
 		return false
 	}
-	at := look{nodes: p.open(s.part), end: end, tmp: &p.tmp}
-	picks := s.need.choose(at, p.buf)
-	if picks == nil && s.need.shares() { // what is idle comes before what can be shared
-		at.share = true
-		picks = s.need.choose(at, p.buf)
-	}
+	picks, at := ps.choose(s, end, least)
 	if picks == nil {
-		ps.refuse(s, end)
+		ps.refuse(s, least)
 		return false
 	}
-	p.buf = picks
+	p.buf, end = picks, at.end
 	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), job: j}
 	h.terms = TermsOf(j.Spec, h.alloc)
+	ps.aside(s, h.alloc, end)
 	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
 		return false
 	}
@@ -251,6 +266,7 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
 	}
+	ps.settle(h.alloc, end)
 	ps.outlasts(h, end)
 	if j.Array != nil {
 		h.base = j.Array.Base
@@ -265,10 +281,11 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 			ps.redeem(j.ID)
 		}
 	}
+	limit := limitFor(j.Spec, ps.plan.Now, end)
 	e := ending{at: end, id: j.ID, task: task + 1, h: h}
 	p.ends.insert(e)
 	ps.taken = append(ps.taken, e)
-	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc})
+	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc, Limit: limit})
 	return true
 }
 
@@ -282,9 +299,15 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 			beyond = max(beyond, r.at)
 		}
 	}
-	if beyond == 0 || s.need.choose(look{nodes: p.open(s.part), share: true}, p.buf) == nil {
+	if len(p.books) > 0 {
+		beyond = max(beyond, ps.beyondBooks(s, end))
+	}
+	if beyond == 0 && len(p.books) == 0 || s.need.choose(look{nodes: p.openTo(s), share: true}, p.buf) == nil {
 		s.stuck = p.gain
 		ps.dead(s)
+		return
+	}
+	if beyond == 0 { // its own reservation has no room for it
 		return
 	}
 	s.pass, s.beyond, s.stuck, s.kept, s.seen = p.passes, beyond, 0, 0, p.gain
@@ -301,5 +324,7 @@ func (ps *pass) stands(s *slot) bool {
 // dead notes that no job of a class can start in this pass any more.
 func (ps *pass) dead(s *slot) {
 	s.pass, s.beyond, s.kept = ps.p.passes, 0, 0
-	s.part.dead++
+	if !s.sub {
+		s.part.dead++
+	}
 }

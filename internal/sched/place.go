@@ -26,6 +26,8 @@ type look struct {
 	sweep int64      // the sweep
 	share bool       // CPUs of jobs that share theirs count, for those who share too
 	tmp   *balance   // scratch, for looks that have an end
+	own   *advance   // the advance reservation the job would run in
+	reach bool       // it may reach into those that let themselves be delayed
 }
 
 // balance is what a node has free for a look.
@@ -35,6 +37,8 @@ func (at *look) balance(a *account) *balance {
 		return &a.full
 	case at.then != 0:
 		return a.at(at)
+	case at.end != 0 && len(a.asides) > 0:
+		return a.beside(at, 0, at.end, a.until(at.end, at.tmp))
 	case at.end != 0 && len(a.claims) > 0:
 		return a.until(at.end, at.tmp)
 	}

@@ -21,6 +21,10 @@ type Plan struct {
 	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
+
+	short  map[classKey]Why      // classes that wait for licences
+	inside map[string]core.JobID // the job each advance reservation waits for
+	shut   map[string]core.Time  // reservations that have not begun, and when they do
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -29,6 +33,7 @@ type Start struct {
 	Task  int32
 	Array bool
 	Alloc *core.Alloc
+	Limit core.Seconds `json:",omitempty"` // it starts with this time limit instead of its own; 0: with its own
 }
 
 // Why is the reason a job waits.
@@ -53,12 +58,26 @@ func (p *Plan) Why(j *core.Job) Why {
 			return w
 		}
 	}
+	if len(p.short) > 0 {
+		if w, ok := p.short[p.keyOf(j, p.Now)]; ok {
+			w.Expected, w.Estimate, _ = p.Expected(j.ID)
+			return w
+		}
+	}
 	if p.throttled[j.ID] {
 		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
 	}
 	if w, ok := p.limited(j); ok {
 		return w
 	}
+	if j.Spec.More().Reservation != "" {
+		return p.whyInside(j)
+	}
+	return p.whyQueued(j)
+}
+
+// whyQueued tells of a job's place in its queues.
+func (p *Plan) whyQueued(j *core.Job) Why {
 	var ahead core.JobID
 	var where core.PartitionName
 	eachPartition(j.Spec.Partition, func(part core.PartitionName) {

@@ -3,6 +3,7 @@ package sched
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
@@ -14,6 +15,8 @@ type Config struct {
 	Names      Names // expands hostlists
 	Rule       Rule
 	Grain      Grain
+	Licenses   []core.License
+	Zone       *time.Location // whose days advance reservations come again by; nil: UTC
 	Topology   *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
@@ -81,6 +84,15 @@ type Planner struct {
 	meters map[meterKey]*policy.Meter
 	who    func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
+	books    []*advance // advance reservations, by name; never changed, but replaced
+	bookings int64      // how often
+	laid     int        // the ledger's shape, and
+	laidFor  int64      // bookings, as of when they were laid on the nodes
+	parted   []*account // nodes of which reservations have a part
+	insiders int        // entries in the partitions' inside queues
+	stock    map[string]*stock
+	asking   int // classes that ask for licences
+
 	gains []*account // nodes on which something came free, the last few
 	gain  int64      // how many there have been, from 1
 
@@ -94,11 +106,12 @@ type Planner struct {
 
 type partition struct {
 	core.Partition
-	nodes map[core.NodeName]bool // nil: all
-	queue queue                  // jobs that the nodes that are up could hold
-	short queue                  // the same, shortest first, if the rule wants that
-	live  int                    // classes in queue
-	dead  int                    // of them, those of which the pass found that none can start
+	nodes  map[core.NodeName]bool // nil: all
+	queue  queue                  // jobs that the nodes that are up could hold
+	short  queue                  // the same, shortest first, if the rule wants that
+	inside queue                  // jobs that ask for advance reservations
+	live   int                    // classes in queue
+	dead   int                    // of them, those of which the pass found that none can start
 
 	order  []*account // of nodes; see accounts
 	shape  int
@@ -130,9 +143,12 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key, p.who, p.gain = p.keyAt, p.whoIn, 1
+	p.key, p.who, p.gain, p.stock = p.keyFunc(nil), p.whoIn, 1, map[string]*stock{}
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.Rule(RulesOf(cfg.Grain, cfg.Partitions, cfg.Names))
+	for _, l := range cfg.Licenses {
+		p.stock[l.Name] = &stock{total: l.Total}
+	}
 	if cfg.Rule == RuleConservative {
 		p.table = &timetable{jobs: map[core.JobID]*booking{}}
 	}
@@ -160,6 +176,7 @@ func (p *Planner) Apply(c Changes) {
 	for _, name := range c.GoneNodes {
 		p.ledger.DropNode(name)
 	}
+	p.setReservations(&c)
 	if len(c.Nodes)+len(c.GoneNodes) > 0 {
 		p.reassess()
 	}
@@ -222,6 +239,7 @@ func (p *Planner) setJob(j *core.Job) {
 				p.ledger.Force(na, h.terms)
 			}
 		}
+		p.seat(h.alloc, 1)
 		p.holding[j.ID] = h
 		p.ends.insert(ending{at: h.end, id: j.ID, h: h})
 	}
@@ -249,6 +267,13 @@ func (p *Planner) stand(j *core.Job, few int32) {
 
 // enqueue puts a job into the queue of one of its partitions.
 func (p *Planner) enqueue(s *slot, j *core.Job) {
+	if s.inside {
+		p.insiders++
+		g := p.gate(j.Spec, s.part)
+		p.await(g, 1)
+		s.part.inside.insert(entryOf(j, s, g))
+		return
+	}
 	if s.jobs++; s.jobs == 1 {
 		s.part.live++
 	}
@@ -266,6 +291,12 @@ func (p *Planner) enqueue(s *slot, j *core.Job) {
 
 // dequeue is the other way round.
 func (p *Planner) dequeue(s *slot, j *core.Job) {
+	if s.inside {
+		p.insiders--
+		p.await(p.gate(j.Spec, s.part), -1)
+		s.part.inside.remove(entryOf(j, s, nil))
+		return
+	}
 	if s.jobs--; s.jobs == 0 {
 		s.part.live--
 	}
@@ -303,6 +334,7 @@ func (p *Planner) release(h *holding) {
 		p.limits.tally.End(h.stake)
 		h.stake = nil
 	}
+	p.seat(h.alloc, -1)
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
 			p.ledger.Give(na, h.terms)
@@ -338,7 +370,7 @@ func (p *Planner) freed(s *slot, seen int64, end core.Time) bool {
 	if since > gainsKept {
 		return true
 	}
-	at := look{end: end, tmp: &p.tmp, share: true}
+	at := look{end: end, tmp: &p.tmp, share: true, own: s.own, reach: s.reach}
 	for _, a := range p.gains[len(p.gains)-int(since):] {
 		if at.room(&s.need, a) > 0 {
 			return true

@@ -15,20 +15,19 @@ type entry struct {
 	slot     *slot
 	at       core.Time // when it was submitted, or from when on it may start
 	short    core.Time // how long it may run, in queues that have the shortest first; else 0
-	length   core.Time // how long it may run
+	length   core.Time // how long it must be able to run
 	priority uint32
 	array    bool // it is one, or of one
 	gate     *policy.Gate
 }
 
 func entryOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: length(j.Spec), array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: shortest(j.Spec), array: j.Array != nil}
 }
 
 // shortOf is a job's entry in a queue that has the shortest first.
 func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	n := length(j.Spec)
-	return entry{job: j, slot: s, gate: g, at: j.Submit, short: n, length: n, array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: shortest(j.Spec), array: j.Array != nil}
 }
 
 // laterOf is a job's entry among those whose moment has not come.

@@ -41,7 +41,9 @@ type reservation struct {
 	job    core.JobID
 	at, to core.Time
 	nodes  []*account // nil once it is dropped
-	chain  uint64     // fingerprint of this reservation and those before it
+	in     string     // the advance reservation the job would run in
+	lic    []core.License
+	chain  uint64 // fingerprint of this reservation and those before it
 }
 
 // mix works values into the fingerprint.
@@ -62,12 +64,37 @@ const overdue core.Time = 1e6
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
 func (ps *pass) reserve(s *slot, j *core.Job) {
-	sw := sweep{ps: ps, n: &s.need, part: s.part, length: length(j.Spec), look: look{nodes: ps.p.accounts(s.part), tmp: &ps.p.tmp}}
-	picks := sw.earliest()
-	if picks == nil {
+	r := ps.hold(s, j)
+	if r == nil {
 		return
 	}
+	if ps.plan.expected == nil {
+		ps.plan.expected = map[core.JobID]core.Time{}
+	}
+	if t, ok := ps.plan.expected[j.ID]; !ok || r.at < t {
+		ps.plan.expected[j.ID] = r.at
+	}
+}
+
+// hold is reserve without the promise.
+func (ps *pass) hold(s *slot, j *core.Job) *reservation {
+	if len(s.ways) > 0 {
+		if s = ps.soonest(s, j); s == nil {
+			return nil
+		}
+	}
+	sw := ps.sweepOf(s, j)
+	picks := sw.earliest()
+	if picks == nil {
+		return nil
+	}
 	r := reservation{job: j.ID, at: sw.look.then, to: sw.look.end}
+	if s.own != nil {
+		r.in = s.own.Name
+	}
+	if s.lic != nil {
+		r.lic = ps.grant(s, r.at, r.to)
+	}
 	r.chain = 14695981039346656037
 	if n := len(ps.reserved); n > 0 {
 		r.chain = ps.reserved[n-1].chain
@@ -76,7 +103,7 @@ func (ps *pass) reserve(s *slot, j *core.Job) {
 	for _, pk := range picks {
 		r.mix(uint64(pk.a.node.ID), uint64(pk.tasks))
 		b := sw.look.balance(pk.a)
-		c := claim{job: j.ID, from: r.at, to: r.to, use: s.need.use(pk.a, pk.tasks, b)}
+		c := claim{job: j.ID, in: r.in, from: r.at, to: r.to, use: s.need.use(pk.a, pk.tasks, b)}
 		// What is left beside it does not depend on when it ends: later claims have been weighed in b already.
 		if c.left.copy(&pk.a.now); pk.a.swept == sw.look.sweep {
 			c.left.copy(&pk.a.then)
@@ -93,17 +120,13 @@ func (ps *pass) reserve(s *slot, j *core.Job) {
 		r.nodes = append(r.nodes, pk.a)
 	}
 	ps.reserved = append(ps.reserved, r)
-	if ps.plan.expected == nil {
-		ps.plan.expected = map[core.JobID]core.Time{}
-	}
-	if t, ok := ps.plan.expected[j.ID]; !ok || r.at < t {
-		ps.plan.expected[j.ID] = r.at
-	}
+	return &r
 }
 
 // sweep goes through the moments at which resources come free.
 type sweep struct {
 	ps     *pass
+	slot   *slot
 	n      *need
 	length core.Time
 	part   *partition
@@ -126,6 +149,13 @@ type point struct {
 	r  *reservation
 }
 
+func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
+	return sweep{
+		ps: ps, slot: s, n: &s.need, part: s.part, length: shortest(j.Spec),
+		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach},
+	}
+}
+
 // earliest returns the nodes the job would start on, with the moment in look; nil if it never could.
 func (sw *sweep) earliest() []pick {
 	p := sw.ps.p
@@ -136,7 +166,7 @@ func (sw *sweep) earliest() []pick {
 	sw.rooms = append(p.rooms[:0], 0)
 	defer func() { p.rooms = sw.rooms }()
 	sw.step(now)
-	for _, a := range p.open(sw.part) { // the others have no room yet
+	for _, a := range p.openTo(sw.slot) { // the others have no room yet
 		if sw.meet(a) {
 			sw.measure(a)
 		}
@@ -167,9 +197,10 @@ func (sw *sweep) earliest() []pick {
 					changed = true
 				}
 			}
+			changed = changed || sw.slot.own != nil || sw.slot.lic != nil
 			sw.points = sw.points[1:]
 		}
-		if changed && sw.enough() {
+		if changed && sw.enough() && (sw.slot.own == nil && sw.slot.lic == nil || sw.opens()) {
 			if picks := sw.n.choose(sw.look, p.buf); picks != nil {
 				p.buf = picks
 				return picks
@@ -210,7 +241,7 @@ func (sw *sweep) free(h *holding) (any bool) {
 			any = true
 		}
 	}
-	return any
+	return any || sw.slot.lic != nil && len(h.alloc.Licenses()) > 0
 }
 
 // meet tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
@@ -221,7 +252,8 @@ func (sw *sweep) meet(a *account) bool {
 	if a.unmet == sw.look.sweep {
 		return false
 	}
-	if !sw.n.suits(a, &sw.look) || sw.part.nodes != nil && !sw.part.nodes[a.node.Name] {
+	if !sw.n.suits(a, &sw.look) || sw.part.nodes != nil && !sw.part.nodes[a.node.Name] ||
+		sw.slot.own.confines() && !sw.slot.own.on[a.node.Name] {
 		a.unmet = sw.look.sweep
 		return false
 	}
@@ -269,6 +301,9 @@ func (sw *sweep) pointsAfter(now core.Time) {
 		if r.at == never {
 			sw.points = append(sw.points, point{never, r})
 		}
+	}
+	if len(sw.ps.p.books) > 0 {
+		sw.edges(now)
 	}
 	slices.SortStableFunc(sw.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
