@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
-# run the store against, and two ordinary users to run jobs as. Running it again
+# run the store against, the two MPIs, and two ordinary users to run jobs as. Running it again
 # changes nothing. Without root it only says what will be missing.
 set -euo pipefail
 
@@ -15,6 +15,9 @@ packages=()
 have_postgres || packages+=(postgresql)
 command -v setpriv >/dev/null || packages+=(util-linux)
 command -v useradd >/dev/null || packages+=(passwd)
+command -v mpicc.mpich >/dev/null || packages+=(mpich libmpich-dev)
+command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null || packages+=(openmpi-bin libopenmpi-dev)
+command -v gcc >/dev/null || packages+=(gcc libc6-dev)
 
 if [ "$(id -u)" -ne 0 ]; then
 	[ ${#packages[@]} -eq 0 ] || say "not root, so not installed: ${packages[*]}"

@@ -1,0 +1,53 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/test/cluster"
+)
+
+// TestMPI runs one program built with two libraries on 16 tasks over four nodes: MPICH finds its ranks by srun's PMI, Open
+// MPI's mpirun starts its daemons by srun inside an allocation.
+func TestMPI(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Nodes: 4, CPUs: 8, Memory: "4G"})
+	p := c.As(alice)
+	var want []string
+	for rank := range 16 {
+		want = append(want, fmt.Sprintf("rank %d of 16 on n%d: sum 120, from %d", rank, 1+rank/4, (rank+15)%16))
+	}
+	slices.Sort(want)
+	for _, x := range []struct {
+		library string
+		argv    []string
+	}{
+		{"mpich", []string{"srun", "-N4", "-n16", "PROGRAM"}},
+		{"mpich", []string{"srun", "--mpi=pmi2", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
+		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "mpirun.openmpi", "--mca", "btl", "tcp,self", "PROGRAM"}},
+	} {
+		t.Run(x.library+" by "+x.argv[0], func(t *testing.T) {
+			program := filepath.Join(c.Work, "ring-"+x.library)
+			if out, err := exec.Command("mpicc."+x.library, "-o", program, "testdata/ring.c").CombinedOutput(); err != nil {
+				t.Fatalf("mpicc.%s: %v\n%s", x.library, err, out)
+			}
+			argv := slices.Clone(x.argv)
+			argv[len(argv)-1] = program
+			got := strings.Split(strings.TrimSpace(p.In(c.Work).Run(argv[0], argv[1:]...)), "\n")
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s:\n%s\nwant\n%s", strings.Join(argv, " "), strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+	if out := p.Try("srun", "--mpi=pmix", "true"); out.Code == 0 || !strings.Contains(out.Err, "pmix") {
+		t.Errorf("PMIx: %v", out)
+	}
+	c.WaitClean()
+}
