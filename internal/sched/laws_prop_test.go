@@ -22,6 +22,7 @@ type lawWorld struct {
 	order   []core.JobID
 	nextID  core.JobID
 	endings map[core.JobID]core.Time // when each running job really ends
+	wish    func(*core.Spec)         // what a job asks beside; nil: nothing
 
 	also    func() Changes               // what a cold planner is told beside nodes and jobs
 	dress   func(*core.Spec)             // makes a spec what a law needs
@@ -80,6 +81,9 @@ func (w *lawWorld) submit() {
 	}
 	if w.dress != nil {
 		w.dress(s)
+	}
+	if w.wish != nil {
+		w.wish(s)
 	}
 	w.put(&core.Job{ID: w.nextID, State: core.Pending, Submit: w.now, Priority: uint32(w.r.IntN(3)), Spec: s})
 }
