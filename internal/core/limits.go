@@ -109,6 +109,7 @@ type AdvanceReservation struct {
 	TRES      TRES          `json:"tres,omitempty"`
 	Flags     ReserveFlag   `json:"flags,omitempty"`
 	PurgeComp Seconds       `json:"purge_comp,omitempty"` // with PurgeCompleted: idle for so long, it goes
+	IdleSince Time          `json:"idle_since,omitempty"` // with PurgeCompleted: since when no job has been in it, or has waited for it
 	MaxDelay  Seconds       `json:"max_start_delay,omitempty"`
 	Comment   string        `json:"comment,omitempty"`
 }

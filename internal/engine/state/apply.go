@@ -62,6 +62,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return reply(s.applyPolicy(in))
 	case *PutReservation:
 		return reply(s.putReservation(in))
+	case *UpdateReservation:
+		return reply(s.updateReservation(in))
 	case *DropReservation:
 		return nil, s.dropReservation(in)
 	case *Tick:

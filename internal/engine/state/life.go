@@ -415,6 +415,7 @@ func (s *State) tick() error {
 		s.end(next, core.Timeout, why, message)
 		s.putJob(next)
 	}
+	s.tickReservations()
 	s.recalc()
 	return nil
 }

@@ -68,7 +68,7 @@ func TestPolicyInputs(t *testing.T) {
 			} {
 				w.must(&PutProject{By: root, Project: p})
 			}
-			w.must(&PutReservation{By: root, Reservation: &core.AdvanceReservation{Name: "r", Start: w.now, End: w.now + 1e6, Nodes: "n1"}})
+			w.must(&PutReservation{By: root, Reservation: &core.AdvanceReservation{Name: "r", Start: w.now, End: w.now + 1e6, Nodes: "n1", Users: []core.UserName{"ann"}}})
 			w.must(&Submit{By: ann, Spec: coretest.Job().Set(func(s *core.Spec) { s.User, s.UID, s.Project, s.Hold = "ann", 1000, "busy", true }).Spec()})
 			_, err := w.do(tc.in)
 			if core.CodeOf(err) != tc.code || core.ReasonOf(err) != tc.why {

@@ -35,6 +35,12 @@ type (
 		Reservation *core.AdvanceReservation
 		New         bool // refuse if it is there
 	}
+	// UpdateReservation changes an advance reservation. Nil fields stay. Reply: *core.AdvanceReservation, as it is now.
+	UpdateReservation struct {
+		By     core.Identity
+		Name   string
+		Change core.ReservationChange
+	}
 	// DropReservation removes an advance reservation. Reply: nil.
 	DropReservation struct {
 		By   core.Identity
@@ -42,9 +48,10 @@ type (
 	}
 )
 
-func (*PutQOS) input()          {}
-func (*DropQOS) input()         {}
-func (*DropProject) input()     {}
-func (*ApplyPolicy) input()     {}
-func (*PutReservation) input()  {}
-func (*DropReservation) input() {}
+func (*PutQOS) input()            {}
+func (*DropQOS) input()           {}
+func (*DropProject) input()       {}
+func (*UpdateReservation) input() {}
+func (*ApplyPolicy) input()       {}
+func (*PutReservation) input()    {}
+func (*DropReservation) input()   {}

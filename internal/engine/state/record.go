@@ -42,7 +42,7 @@ var kinds = func() map[string]reflect.Type {
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*PutNode)(nil), (*Tick)(nil),
-		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*PutReservation)(nil), (*DropReservation)(nil),
+		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
 	} {
 		t := reflect.TypeOf(in).Elem()
 		m[t.Name()] = t

@@ -1,14 +1,17 @@
 package state
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched"
 )
 
 func (s *State) putReservation(in *PutReservation) (*core.AdvanceReservation, error) {
-	if err := adminOnly(in.By, "makes or changes reservations"); err != nil {
+	if err := adminOnly(in.By, "makes reservations"); err != nil {
 		return nil, err
 	}
 	r := *in.Reservation
@@ -16,52 +19,167 @@ func (s *State) putReservation(in *PutReservation) (*core.AdvanceReservation, er
 	if ok && in.New {
 		return nil, core.Errorf(core.Conflict, "reservation %s is there already", r.Name).Because("reservation_exists")
 	}
-	if err := checkReservation(&r); err != nil {
-		return nil, err
-	}
-	r.ID, r.Created = s.view.seq+1, s.view.now // the number of the event that tells of it: never used twice
+	r.ID, r.Created, r.IdleSince = s.nextReservation(), s.view.now, 0
 	if ok {
 		r.ID, r.Created = old.ID, old.Created
+	}
+	if r.Start == 0 {
+		r.Start = s.view.now
+	}
+	if r.Name == "" {
+		r.Name = autoName(&r)
+	}
+	if err := s.completeReservation(&r, old); err != nil {
+		return nil, err
 	}
 	s.storeReservation(&r)
 	return &r, nil
 }
 
-func checkReservation(r *core.AdvanceReservation) error {
-	if !validName(r.Name) {
-		return core.Errorf(core.Invalid, "%q is no name for a reservation", r.Name).Because("invalid_name")
+// nextReservation numbers a reservation: one more than the highest there is.
+func (s *State) nextReservation() int64 {
+	n := int64(1)
+	for _, r := range s.view.reservations {
+		n = max(n, r.ID+1)
 	}
-	if r.End <= r.Start {
-		return core.Errorf(core.Invalid, "reservation %s would end before it starts", r.Name).Because("invalid_time_value")
-	}
-	return nil
+	return n
 }
 
+// autoName names a reservation as Slurm does: after the first it is for, and its number.
+func autoName(r *core.AdvanceReservation) string {
+	who := "resv"
+	switch {
+	case len(r.Users) > 0:
+		who = strings.TrimPrefix(string(r.Users[0]), "-")
+	case len(r.Accounts) > 0:
+		who = strings.TrimPrefix(string(r.Accounts[0]), "-")
+	case len(r.Groups) > 0:
+		who = r.Groups[0]
+	}
+	return fmt.Sprintf("%s_%d", who, r.ID)
+}
+
+func (s *State) updateReservation(in *UpdateReservation) (*core.AdvanceReservation, error) {
+	if err := adminOnly(in.By, "changes reservations"); err != nil {
+		return nil, err
+	}
+	old, ok := s.view.reservations[in.Name]
+	if !ok {
+		return nil, s.noReservation(in.Name)
+	}
+	r := *old
+	in.Change.Apply(&r)
+	if err := s.completeReservation(&r, old); err != nil {
+		return nil, err
+	}
+	s.storeReservation(&r)
+	return &r, nil
+}
+
+func (s *State) noReservation(name string) error {
+	return core.Errorf(core.NotFound, "there is no reservation %q%s", name, hint(name, s.view.reservations)).Because("invalid_reservation")
+}
+
+// storeReservation makes a reservation the one that holds.
 func (s *State) storeReservation(r *core.AdvanceReservation) {
-	ours(&s.own.reservations, &s.view.reservations)
-	s.view.reservations[r.Name] = r
-	named := func(o *core.AdvanceReservation) bool { return o.Name == r.Name }
-	s.out.Reservations = append(slices.DeleteFunc(s.out.Reservations, named), r)
+	if r.Flags&core.ReservePurgeCompleted != 0 && s.resv.users[r.Name] == 0 && r.IdleSince == 0 {
+		r.IdleSince = s.view.now
+	}
+	s.keepReservation(r)
 	s.fresh.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{r}})
 	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"reservation":`), r.Name), '}')})
 }
 
+// keepReservation is storeReservation for what concerns nobody else.
+func (s *State) keepReservation(r *core.AdvanceReservation) {
+	ours(&s.own.reservations, &s.view.reservations)
+	s.view.reservations[r.Name] = r
+	s.resv.known = false
+	named := func(o *core.AdvanceReservation) bool { return o.Name == r.Name }
+	s.out.Reservations = append(slices.DeleteFunc(s.out.Reservations, named), r)
+}
+
 func (s *State) dropReservation(in *DropReservation) error {
-	if err := adminOnly(in.By, "removes reservations"); err != nil {
-		return err
+	r, ok := s.view.reservations[in.Name]
+	if !ok {
+		return s.noReservation(in.Name)
 	}
-	if _, ok := s.view.reservations[in.Name]; !ok {
-		return core.Errorf(core.NotFound, "there is no reservation %q", in.Name).Because("invalid_reservation")
+	if r.Flags&core.ReserveUserDelete == 0 || !s.admits(r, in.By.User) {
+		if err := adminOnly(in.By, "removes reservations"); err != nil {
+			return err
+		}
 	}
-	s.goneReservation(in.Name)
+	for _, j := range s.view.jobs.All() {
+		if j.Alloc.Inside() == in.Name && j.End == 0 {
+			return core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name, j.ID).Because("reservation_busy")
+		}
+	}
+	s.endReservation(r)
 	return nil
 }
 
-func (s *State) goneReservation(name string) {
+// admits tells whether a user may use a reservation, in some project of his.
+func (s *State) admits(r *core.AdvanceReservation, user core.UserName) bool {
+	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })
+}
+
+// endReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says otherwise.
+func (s *State) endReservation(r *core.AdvanceReservation) {
+	var waiting []*core.Job
+	for _, j := range s.view.jobs.All() {
+		if j.State == core.Pending && slices.Contains(strings.Split(j.Spec.More().Reservation, ","), r.Name) {
+			waiting = append(waiting, j)
+		}
+	}
 	ours(&s.own.reservations, &s.view.reservations)
-	delete(s.view.reservations, name)
-	s.out.Reservations = slices.DeleteFunc(s.out.Reservations, func(o *core.AdvanceReservation) bool { return o.Name == name })
-	s.out.GoneReservations = append(s.out.GoneReservations, name)
-	s.fresh.Merge(sched.Changes{GoneReservations: []string{name}})
-	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), name), '}')})
+	delete(s.view.reservations, r.Name)
+	s.resv.known = false
+	s.out.Reservations = slices.DeleteFunc(s.out.Reservations, func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
+	s.out.GoneReservations = append(s.out.GoneReservations, r.Name)
+	s.fresh.Merge(sched.Changes{GoneReservations: []string{r.Name}})
+	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), r.Name), '}')})
+	for _, j := range waiting {
+		s.unreserve(j, r)
+	}
+}
+
+// unreserve takes a reservation that is gone out of a job's wishes, as Slurm does.
+func (s *State) unreserve(j *core.Job, r *core.AdvanceReservation) {
+	next := clone(j)
+	spec, x := *j.Spec, *j.Spec.More()
+	names := slices.DeleteFunc(strings.Split(x.Reservation, ","), func(n string) bool { return n == r.Name })
+	x.Reservation = strings.Join(names, ",")
+	spec.Extra = &x
+	next.Spec, next.SpecID = &spec, nextSpecID(next)
+	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	if x.Reservation == "" && r.Flags&core.ReserveNoHold == 0 {
+		next.Flags |= core.HeldRequeues
+		next.Priority, next.Reason = 0, core.ReasonReservationGone
+		next.Message = fmt.Sprintf("its reservation %s is gone; `scontrol release` lets it run without one", r.Name)
+	}
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
+}
+
+// names lists the nodes of a reservation in the order of the cluster's.
+func (s *State) nodesOf(r *core.AdvanceReservation) []*core.Node {
+	var out []*core.Node
+	if r.Nodes == "" {
+		return nil
+	}
+	in := s.names.expand(r.Nodes)
+	for _, n := range s.view.nodes.All() {
+		if in[n.Name] {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func hostlistOf(nodes []*core.Node) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = string(n.Name)
+	}
+	return hostlist.FoldSorted(names)
 }

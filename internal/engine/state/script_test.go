@@ -199,6 +199,11 @@ func (s *script) config(_ []string, o args) error {
 				s.t.Fatal(err)
 			}
 			s.cfg.InteractiveIdle = core.Seconds(d / time.Second)
+		case "licenses":
+			for w := range strings.SplitSeq(v, ",") {
+				name, n, _ := strings.Cut(w, ":")
+				s.cfg.Licenses = append(s.cfg.Licenses, core.License{Name: name, Total: s.num(n)})
+			}
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
 		default:

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ func init() { // after script_test.go's
 	commands["project"] = (*script).project
 	commands["member"] = (*script).member
 	commands["reservation"] = (*script).reservation
+	commands["change"] = (*script).change
 	commands["drop"] = (*script).drop
 	commands["reservations"] = (*script).reservations
 	commands["want"] = (*script).want
@@ -112,7 +114,14 @@ func (s *script) fill(v any, o args) {
 		case k == "" || k == "by" || k == "new" || k == "role":
 		case (k == "start" || k == "end") && word != "":
 			top[k] = int64(s.w.now.Add(s.dur(word)))
-		case k == "purge_comp" || k == "grace" || k == "max_start_delay":
+		case k == "licenses":
+			var list []core.License
+			for w := range strings.SplitSeq(word, ",") {
+				name, n, _ := strings.Cut(w, ":")
+				list = append(list, core.License{Name: name, Total: s.num(n)})
+			}
+			top[k] = list
+		case k == "purge_comp" || k == "duration" || k == "grace" || k == "max_start_delay":
 			top[k] = int64(s.dur(word) / time.Second)
 		case slices.Contains(limits, k):
 			lim[k] = val
@@ -183,11 +192,22 @@ func (s *script) member(p []string, o args) error {
 	return err
 }
 
-// reservation NAME start=1h end=2h nodes= users= accounts= flags= … : times are from now.
+// reservation NAME start=1h end=2h nodes= users= accounts= flags= … : makes one; times are from now, - is named by itself.
 func (s *script) reservation(p []string, o args) error {
-	r := &core.AdvanceReservation{Name: p[0]}
+	r := &core.AdvanceReservation{Name: strings.TrimPrefix(p[0], "-")}
 	s.fill(r, o)
-	_, err := s.w.do(&PutReservation{By: s.by(o), Reservation: r, New: o["new"] != ""})
+	reply, err := s.w.do(&PutReservation{By: s.by(o), Reservation: r, New: true})
+	if err == nil && p[0] == "-" {
+		s.printf("reservation %s", reply.(*core.AdvanceReservation).Name)
+	}
+	return err
+}
+
+// change NAME start= duration= nodes= … : changes a reservation.
+func (s *script) change(p []string, o args) error {
+	in := &UpdateReservation{By: s.by(o), Name: p[0]}
+	s.fill(&in.Change, o)
+	_, err := s.w.do(in)
 	return err
 }
 
@@ -211,8 +231,14 @@ func (s *script) drop(p []string, o args) error {
 // reservations lists them; times are from now.
 func (s *script) reservations(_ []string, _ args) error {
 	for _, r := range s.w.st.view.Reservations() {
-		who := append(texts(r.Users), texts(r.Accounts)...)
-		s.printf("%s  %s to %s  %s  %s  %s", r.Name, r.Start.Sub(s.w.now), r.End.Sub(s.w.now), r.Nodes, strings.Join(who, ","), r.Flags)
+		what := []string{strings.Join(append(texts(r.Users), texts(r.Accounts)...), ","), r.Nodes}
+		if r.CoreCount > 0 {
+			what = append(what, fmt.Sprintf("%d cores", r.CoreCount))
+		}
+		for _, l := range r.Licenses {
+			what = append(what, fmt.Sprintf("%d %s", l.Total, l.Name))
+		}
+		s.printf("%s  %s to %s  for %s  %s", r.Name, r.Start.Sub(s.w.now), r.End.Sub(s.w.now), strings.Join(what, "  "), r.Flags)
 	}
 	return nil
 }

@@ -122,6 +122,7 @@ type State struct {
 	stale   bool
 	onNode  map[core.NodeName]map[core.JobID]struct{}
 	own     owned
+	resv    resvKeep
 	deps    deps
 	ranks   *ranks // nil without Config.Priority
 	usage   usage
@@ -330,10 +331,14 @@ func (s *State) NextWake() core.Time {
 			}
 		}
 	}
-	if s.ranks != nil && (s.wake == 0 || s.ranks.due < s.wake) {
-		return s.ranks.due
+	wake := s.wake
+	if s.ranks != nil && (wake == 0 || s.ranks.due < wake) {
+		wake = s.ranks.due
 	}
-	return s.wake
+	if at := s.reservationWake(); at != 0 && (wake == 0 || at < wake) {
+		wake = at
+	}
+	return wake
 }
 
 // putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
@@ -347,6 +352,9 @@ func (s *State) putJob(j *core.Job) {
 		s.view.jobs.Delete(int64(j.ID))
 		s.view.steps.Delete(int64(j.ID))
 		s.endRun(j)
+	}
+	if len(s.view.reservations) > 0 {
+		s.noteUse(old, j)
 	}
 	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
@@ -362,6 +370,7 @@ func (s *State) putJob(j *core.Job) {
 func (s *State) index(old, j *core.Job) {
 	s.deps.index(old, j)
 	s.count(old, j)
+	s.indexUsers(old, j)
 	if old != nil {
 		s.live -= old.Count()
 		if old.Alloc != nil && old.Live() {
@@ -450,6 +459,7 @@ func (s *State) putNode(n *core.Node) {
 		s.view.names[n.Name] = n.ID
 	}
 	s.view.nodes.Set(n.ID, n)
+	s.resv.known = false
 	s.fresh.Nodes = append(s.fresh.Nodes, n)
 	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
 	for _, p := range s.parts {
@@ -524,5 +534,5 @@ func Partitions(cfg Config) []core.Partition {
 // PlannerConfig is what a planner beside a state with this config goes by.
 func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
-	return sched.Config{Partitions: cfg.Partitions, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
+	return sched.Config{Partitions: cfg.Partitions, Licenses: cfg.Licenses, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
 }
