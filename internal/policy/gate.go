@@ -116,11 +116,11 @@ func (c *compiler) qos(q *core.QOS) {
 		c.add(rule{test: shareLeast, tres: -1, share: q.UsageThreshold, reason: ReasonUsageThreshold, who: who})
 	}
 	c.group(ofQOS, who, &q.Limits, r.percent(q, q.Limits.GrpTRES), counterKey{qos: q.Name}, false)
-	mine := rule{who: who, whom: "user " + string(w.User), tres: -1}
+	mine := rule{who: who, whom: string(w.User), tres: -1}
 	if q.Limits.MaxJobs != nil || q.Limits.MaxSubmit != nil || len(q.MaxTRESPerUser)+len(q.MaxRunMinsPerUser) > 0 {
 		mine.at = c.count(counterKey{qos: q.Name, user: w.User})
 	}
-	ours := rule{who: who, whom: "account " + string(w.Account), tres: -1}
+	ours := rule{who: who, whom: "project " + string(w.Account), tres: -1}
 	if q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || len(q.MaxTRESPerAccount)+len(q.MaxRunMinsPerAcct) > 0 {
 		ours.at = c.count(counterKey{qos: q.Name, account: w.Account})
 	}
@@ -150,7 +150,7 @@ func (c *compiler) user(to *[]rule, x test, reason core.Reason, of func(*Limits)
 		}
 		at := c.count(counterKey{account: c.g.Account, user: c.g.User})
 		if c.first(map[test]string{jobsMost: "user jobs", submitsMost: "user submits"}[x]) {
-			*to = append(*to, rule{test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(), whom: "user " + string(c.g.User)})
+			*to = append(*to, rule{test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(), whom: string(c.g.User)})
 		}
 		return
 	}
@@ -197,11 +197,11 @@ func (c *compiler) submits() {
 			most(rule{who: who, at: c.count(counterKey{qos: q.Name})}, q.Limits.GrpSubmit, "QOSGrpSubmitJobsLimit", "")
 		}
 		if q.Limits.MaxSubmit != nil {
-			most(rule{who: who, whom: "user " + string(g.User), at: c.count(counterKey{qos: q.Name, user: g.User})},
+			most(rule{who: who, whom: string(g.User), at: c.count(counterKey{qos: q.Name, user: g.User})},
 				q.Limits.MaxSubmit, "QOSMaxSubmitJobPerUserLimit", "user submits")
 		}
 		if q.MaxSubmitPerAccount != nil {
-			most(rule{who: who, whom: "account " + string(g.Account), at: c.count(counterKey{qos: q.Name, account: g.Account})},
+			most(rule{who: who, whom: "project " + string(g.Account), at: c.count(counterKey{qos: q.Name, account: g.Account})},
 				q.MaxSubmitPerAccount, "MaxSubmitJobsPerAccount", "")
 		}
 	}

@@ -60,7 +60,7 @@ type Ahead struct {
 func (t *modelTally) RunMins(name string, now core.Time) int64 {
 	sum := int64(0)
 	for _, a := range t.Limited {
-		if left := a.End - (now - now%minute); left > 0 {
+		if left := a.End - now; left > 0 {
 			sum += a.TRES.Count(name) * int64((left+minute-1)/minute)
 		}
 	}

@@ -234,7 +234,7 @@ func TestRunningGoesBackToNothing(t *testing.T) {
 	for range 3 {
 		r.Submit(&w.job, tree, w.q, 1)
 		r.Start(&w.job, tree, w.q, end)
-		if got, text := Check(&w.job, tree, w.q, r); got != "AssocGrpCPURunMinutesLimit" || !strings.Contains(text, "account lab") {
+		if got, text := Check(&w.job, tree, w.q, r); got != "AssocGrpCPURunMinutesLimit" || !strings.Contains(text, "project lab") {
 			t.Errorf("beside one that runs: %q, %q", got, text)
 		}
 		r.End(&w.job, tree, w.q, end)

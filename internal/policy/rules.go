@@ -3,7 +3,9 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -18,6 +20,8 @@ type Rules struct {
 	some  bool     // there is a limit, or a QOS that changes what a job may
 	mins  bool     // some limit is about minutes that were used
 	ahead bool     // some limit is about minutes that running jobs have left
+
+	relative bool // some limit is in percent of the cluster
 }
 
 // Setting is what limits are read by.
@@ -59,6 +63,7 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 		r.note(&Limits{GrpTRES: q.MaxTRESPerUser}, q.MaxTRESPerAccount, q.MinTRESPerJob)
 		r.note(&Limits{GrpTRESRunMins: q.MaxRunMinsPerUser}, q.MaxRunMinsPerAcct)
 		r.ahead = r.ahead || len(q.MaxRunMinsPerAcct) > 0
+		r.relative = r.relative || q.Flags&core.Relative != 0
 		r.some = r.some || q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || q.Flags != 0
 	}
 	slices.Sort(r.names)
@@ -96,6 +101,9 @@ func (r *Rules) Shares() bool {
 	}
 	return false
 }
+
+// Relative tells whether some limit is in percent of the cluster.
+func (r *Rules) Relative() bool { return r != nil && r.relative }
 
 // QOS finds a QOS; nil if there is none of that name.
 func (r *Rules) QOS(name core.QOSName) *core.QOS {
@@ -242,36 +250,47 @@ func (r *rule) text(names []string, have int64) string {
 	}
 	switch r.test {
 	case jobMost:
-		return fmt.Sprintf("%s: %d %s a job at most, this one has %d", r.who, r.limit, name, have)
+		return fmt.Sprintf("%s: at most %d %s a job; this one has %d", r.who, r.limit, name, have)
 	case nodeMost:
-		return fmt.Sprintf("%s: %d %s a node at most, this job has %d", r.who, r.limit, name, have)
+		return fmt.Sprintf("%s: at most %d %s a node; this job has %d", r.who, r.limit, name, have)
 	case minutesMost:
-		return fmt.Sprintf("%s: %d %s-minutes a job at most, this one has %d", r.who, r.limit, name, have)
+		return fmt.Sprintf("%s: at most %d %s-minutes a job; this one asks for %s", r.who, r.limit, name, endless(have))
 	case jobLeast:
-		return fmt.Sprintf("%s: %d %s a job at least, this one has %d", r.who, r.limit, name, have)
+		return fmt.Sprintf("%s: at least %d %s a job; this one has %d", r.who, r.limit, name, have)
 	case wallMost:
-		return fmt.Sprintf("%s: a job may last %d minutes at most", r.who, r.limit)
+		return fmt.Sprintf("%s: at most %d minutes a job; this one asks for %s", r.who, r.limit, endless(have))
 	case shareLeast:
-		return fmt.Sprintf("%s asks for a fair-share of %.4f, this job's is less", r.who, r.share)
+		return fmt.Sprintf("%s: a fair-share of %g at least; this job's is less", r.who, r.share)
 	case jobsMost:
-		return fmt.Sprintf("%s: %d jobs may run at once, %d do", r.counted(), r.limit, have)
+		return fmt.Sprintf("%s: at most %d jobs at once; %d run", r.counted(), r.limit, have)
 	case heldMost:
-		return fmt.Sprintf("%s: %d %s at once at most, with this job %d", r.counted(), r.limit, name, have)
+		return fmt.Sprintf("%s: at most %d %s at once; with this job %d", r.counted(), r.limit, name, have)
 	case aheadMost:
-		return fmt.Sprintf("%s: %d %s-minutes ahead at most, with this job %d", r.counted(), r.limit, name, have)
+		return fmt.Sprintf("%s: at most %d %s-minutes ahead; with this job %s", r.counted(), r.limit, name, endless(have))
 	case usedMost:
-		return fmt.Sprintf("%s: %d %s-minutes in all, %d are used", r.who, r.limit, name, have)
+		if r.safe {
+			return fmt.Sprintf("%s: %d %s-minutes in all; used and ahead, with this job, %s", r.who, r.limit, name, endless(have))
+		}
+		return fmt.Sprintf("%s: %d %s-minutes in all; %d are used", r.who, r.limit, name, have)
 	case wallUsed:
-		return fmt.Sprintf("%s: %d minutes of jobs in all, %d are used", r.who, r.limit, have)
+		return fmt.Sprintf("%s: %d minutes of jobs in all; %d are used", r.who, r.limit, have)
 	case submitsMost:
-		return fmt.Sprintf("%s: %d jobs may run or wait, %d do", r.counted(), r.limit, have)
+		return fmt.Sprintf("%s: at most %d jobs that run or wait; there are %d", r.counted(), r.limit, have)
 	}
 	return r.who
 }
 
+// endless words a number of minutes.
+func endless(n int64) string {
+	if n == math.MaxInt64 {
+		return "endless ones"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 func (r *rule) counted() string {
-	if r.whom == "" {
+	if r.whom == "" || r.whom == r.who {
 		return r.who
 	}
-	return r.who + ": " + r.whom
+	return r.whom + ", by " + r.who
 }

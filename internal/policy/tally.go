@@ -162,11 +162,11 @@ type factAt struct {
 	used  []float64 // resource-seconds that were used, by counter, resource; and the seconds of jobs
 }
 
-// minute is the length that limits on minutes go by. What lies ahead is counted in whole ones, by the clock: so the answer
-// changes when a minute turns and at no other time.
+// minute is the length that limits on minutes go by.
 const minute = core.Time(60_000_000)
 
-// NextMinute is when the answer of a timed gate may be another one.
+// NextMinute is when to ask a timed gate again if nothing else happens: whom time alone lets through, it lets through
+// when the clock's minute turns at the latest.
 func NextMinute(now core.Time) core.Time { return now - now%minute + minute }
 
 // know works out what time makes of the counts.
@@ -199,7 +199,7 @@ func (t *Tally) stakeAhead(f *factAt, s *Stake, k int64) {
 	if s.end == 0 {
 		return
 	}
-	left := int64((s.end - (f.at - f.at%minute) + minute - 1) / minute)
+	left := int64((s.end - f.at + minute - 1) / minute)
 	if left <= 0 {
 		return
 	}
@@ -286,7 +286,9 @@ func (t *Tally) Admit(g *Gate, a *Ask, length core.Time, jobs int64) (core.Reaso
 	if r == nil {
 		return "", ""
 	}
-	return r.reason, r.text(t.rules.names, have)
+	never := *r
+	never.safe = true // in words: what it needs is told, not what is used
+	return r.reason, never.text(t.rules.names, have)
 }
 
 func (t *Tally) counts(g *Gate, now core.Time, shares *Tree) counts {
@@ -379,20 +381,21 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 			if want == 0 {
 				continue
 			}
-			have = c.used(r.at, r.tres)
-			if have >= r.limit || (r.safe || c.alone) && plus(have, plus(c.ahead(r.at, r.tres), times(want, mins))) > r.limit {
+			if have = c.used(r.at, r.tres); r.safe || c.alone {
+				have = plus(have, plus(c.ahead(r.at, r.tres), times(want, mins)))
+			} else if have >= r.limit {
 				return r, have
 			}
-			continue
 		case wallUsed:
 			if c.alone {
 				continue
 			}
 			have = c.used(r.at, int32(len(c.rules.names)))
-			if have >= r.limit || r.safe && plus(have, mins) > r.limit {
+			if r.safe {
+				have = plus(have, mins)
+			} else if have >= r.limit {
 				return r, have
 			}
-			continue
 		}
 		if have > r.limit {
 			return r, have

@@ -81,7 +81,7 @@ func NewTree(list []Assoc) (*Tree, error) {
 			above = Root
 		}
 		if n.parent = t.index[assocKey{account: above}]; n.parent == nil {
-			return nil, core.Errorf(core.Invalid, "%s is under account %s, which there is not", n.name(), above)
+			return nil, core.Errorf(core.Invalid, "%s is under project %s, which there is not", n.name(), above)
 		}
 		n.parent.kids = append(n.parent.kids, n)
 	}
@@ -108,9 +108,9 @@ func boolOrder(a, b bool) int {
 
 func (n *node) name() string {
 	if n.User != "" {
-		return fmt.Sprintf("user %s of account %s", n.User, n.Account)
+		return fmt.Sprintf("%s in project %s", n.User, n.Account)
 	}
-	return fmt.Sprintf("account %s", n.Account)
+	return fmt.Sprintf("project %s", n.Account)
 }
 
 // find gives an association; a user without one of its own has its account's.

@@ -167,7 +167,7 @@ func (ps *pass) barred(s *slot, j *core.Job) bool {
 	return shut
 }
 
-// exceeds is barred for what a job would really get: whole nodes may be more than it asked for.
+// exceeds is barred for what a job would really get: whole nodes may be more than it asked for. It notes the reason.
 func (ps *pass) exceeds(s *slot, j *core.Job, al *core.Alloc) bool {
 	l := ps.p.limits
 	if l == nil {
@@ -177,8 +177,17 @@ func (ps *pass) exceeds(s *slot, j *core.Job, al *core.Alloc) bool {
 	if g == nil {
 		return false
 	}
-	shut, _ := l.tally.Shut(g, l.held(al), length(j.Spec), ps.plan.Now, l.shares)
-	return shut
+	reason, text := l.tally.Why(g, l.held(al), length(j.Spec), ps.plan.Now, l.shares)
+	if reason == "" {
+		return false
+	}
+	if ps.plan.over == nil {
+		ps.plan.over = map[core.JobID]Why{}
+	}
+	if _, ok := ps.plan.over[j.ID]; !ok {
+		ps.plan.over[j.ID] = Why{Reason: reason, Text: text + " on the nodes it would get"}
+	}
+	return true
 }
 
 // noPlace deals with a job that waits without a place in the plan. If nobody else is first in its queue, it is.
@@ -238,8 +247,10 @@ func (p *Plan) limited(j *core.Job) (w Why, shut bool) {
 			shut, w = true, Why{Reason: reason, Text: text}
 		}
 	})
-	if !shut || open {
-		return Why{}, false
+	if shut = shut && !open; !shut {
+		if w, shut = p.over[j.ID]; !shut {
+			return Why{}, false
+		}
 	}
 	for i := range p.Starts { // it counts among those that run already
 		if s := &p.Starts[i]; s.Job == j.ID && !s.Array {

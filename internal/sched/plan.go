@@ -25,6 +25,7 @@ type Plan struct {
 	short  map[classKey]Why      // classes that wait for licences
 	inside map[string]core.JobID // the job each advance reservation waits for
 	shut   map[string]core.Time  // reservations that have not begun, and when they do
+	over   map[core.JobID]Why    // jobs that would get more than a limit allows
 }
 
 // Start is a job, or a task of an array, to start now.

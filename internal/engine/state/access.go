@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -95,11 +96,41 @@ func (s *State) admitAccess(in *Submit, spec *core.Spec, part *partInfo) error {
 	case len(part.AllowAccounts) == 0 && s.under(spec.Project, part.DenyAccounts):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
-		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %q", part.Name, spec.QOS)
+		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name, joined(part.AllowQOS))
 	case len(part.AllowQOS) == 0 && slices.Contains(part.DenyQOS, spec.QOS):
-		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %q", part.Name, spec.QOS)
+		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %s", part.Name, spec.QOS)
 	}
 	return nil
+}
+
+// mayUse leaves the partitions of a list that the job may use. One is enough.
+func (s *State) mayUse(in *Submit, spec *core.Spec) (list core.PartitionName, err error) {
+	if part := s.parts[spec.Partition]; part != nil {
+		return spec.Partition, s.admitAccess(in, spec, part)
+	}
+	var names []string
+	for name := range strings.SplitSeq(string(spec.Partition), ",") {
+		if no := s.admitAccess(in, spec, s.parts[core.PartitionName(name)]); no == nil {
+			names = append(names, name)
+		} else if err == nil {
+			err = no
+		}
+	}
+	if len(names) == 0 {
+		return "", err
+	}
+	return core.PartitionName(strings.Join(names, ",")), nil
+}
+
+func joined[T ~string](list []T) string {
+	var b strings.Builder
+	for i, v := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(string(v))
+	}
+	return b.String()
 }
 
 // under tells whether a project, or one above it, is in a list.

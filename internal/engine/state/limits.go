@@ -266,6 +266,14 @@ func (s *State) changedQOS(old, q *core.QOS) {
 	}
 }
 
+// changedNode notes what a node's change means for limits in percent of the cluster.
+func (s *State) changedNode(n *core.Node) {
+	old, ok := s.view.Node(n.Name)
+	if !ok || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles || (old.Flags ^ n.Flags).Any(core.NodeFuture) {
+		s.limits.stale = true
+	}
+}
+
 // totals are the resources of all nodes.
 func (s *State) totals() policy.TRES {
 	var t policy.TRES

@@ -181,6 +181,7 @@ func (s *script) partition(p []string, o args) error {
 		part.DefMemPerCPU = s.mem(v)
 	}
 	part.LLN = o["lln"] != ""
+	s.access(&part, o)
 	s.cfg.Partitions = append(s.cfg.Partitions, part)
 	return nil
 }
@@ -207,7 +208,9 @@ func (s *script) config(_ []string, o args) error {
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
 		default:
-			s.t.Fatalf("config %s?", k)
+			if !s.limitConfig(k, v) {
+				s.t.Fatalf("config %s?", k)
+			}
 		}
 	}
 	return nil
@@ -342,7 +345,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Reservation = v
 		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
 		default:
-			if !wishWords[k] {
+			if !wishWords[k] && k != "groups" {
 				s.t.Fatalf("submit with %s?", k)
 			}
 		}
@@ -358,7 +361,7 @@ func (s *script) send(spec *core.Spec, o args) error {
 	if o["by"] != "" {
 		by = s.by(o)
 	}
-	in := &Submit{By: by, Spec: spec, Key: o["key"], Strict: o["strict"] != ""}
+	in := &Submit{By: by, Spec: spec, Key: o["key"], Strict: o["strict"] != "", Groups: words(o["groups"])}
 	if v := o["run"]; v != "" {
 		in.Run = &core.Run{Name: v, ID: fmt.Sprintf("%s-%d", v, s.w.st.view.nextJob)}
 	}

@@ -444,6 +444,9 @@ func (s *State) unused(j *core.Job) core.Time {
 }
 
 func (s *State) putNode(n *core.Node) {
+	if s.limits.rules.Relative() {
+		s.changedNode(n)
+	}
 	if s.ledger.SetNode(n) {
 		for id := range s.onNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))

@@ -193,17 +193,17 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := admitSegment(spec); err != nil {
 		return err
 	}
-	var first *partInfo
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		part, ok := s.parts[core.PartitionName(name)]
-		if !ok {
+		if _, ok := s.parts[core.PartitionName(name)]; !ok {
 			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
 		}
-		if first == nil {
-			first = part
-		}
 	}
-	if err := s.fill(spec, first); err != nil {
+	list, err := s.mayUse(in, spec)
+	if err != nil {
+		return err
+	}
+	spec.Partition = list
+	if err := s.fill(spec, s.parts[firstPartition(list)]); err != nil {
 		return err
 	}
 	var refused error // by the first partition; one that takes it is enough
@@ -325,9 +325,6 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
-	}
-	if err := s.admitAccess(in, spec, part); err != nil {
-		return err
 	}
 	nodes := s.view.nodes.Len()
 	if part.nodes != nil {
