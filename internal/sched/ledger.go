@@ -43,6 +43,7 @@ type account struct {
 	room   int32
 	swept  int64
 	unmet  int64 // the sweep that has no use for it
+	pool   int32 // of the forecast that is being worked out
 }
 
 // gresAccount is the units of one kind. One without a name is what a partition may still use of the node's CPUs.

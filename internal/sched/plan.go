@@ -21,6 +21,7 @@ type Plan struct {
 	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
+	forecast  *Forecast // of the jobs that expected says nothing of; see With
 
 	short  map[classKey]Why      // classes that wait for licences
 	inside map[string]core.JobID // the job each advance reservation waits for
@@ -65,8 +66,9 @@ func (p *Plan) Why(j *core.Job) Why {
 			return w
 		}
 	}
+	at, estimate, _ := p.Expected(j.ID)
 	if p.throttled[j.ID] {
-		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
+		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows", Expected: at, Estimate: estimate}
 	}
 	if w, ok := p.limited(j); ok {
 		return w
@@ -92,10 +94,9 @@ func (p *Plan) whyQueued(j *core.Job) Why {
 	case 0:
 		return Why{Text: "it has not been looked at yet"}
 	case j.ID:
-		at, estimate, _ := p.Expected(j.ID)
 		return Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
 	}
-	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where)}
+	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where), Expected: at, Estimate: estimate}
 }
 
 // Expected is when a pending job starts at the latest, if everything else lasts as long as it may and the plan knows.
@@ -104,10 +105,13 @@ func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
 	if p == nil {
 		return 0, false, false
 	}
-	if at, ok = p.expected[id]; !ok || at == never { // it waits for what has no limit
-		return 0, false, false
+	if at, ok = p.expected[id]; ok && at != never { // else it waits for what has no limit
+		return at, false, true
 	}
-	return at, false, true
+	if at, ok = p.forecast.At(id); ok && p.expected[id] != never {
+		return max(at, p.Now), true, true
+	}
+	return 0, false, false
 }
 
 // Held tells why a job is not even looked at, if so.

@@ -117,6 +117,7 @@ type partition struct {
 	shape  int
 	open   []*account // see Planner.open
 	opened int64
+	lane   int32 // its place among the partitions
 }
 
 // waiter is a job that may start. Its class is nil while its moment has not come.
@@ -154,6 +155,7 @@ func New(cfg Config) *Planner {
 	}
 	for _, c := range cfg.Partitions {
 		part := &partition{Partition: c, nodes: PartitionNodes(&c, cfg.Names)}
+		part.lane = int32(len(p.parts))
 		p.parts = append(p.parts, part)
 		p.byName[c.Name] = part
 	}
