@@ -109,7 +109,7 @@ func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQu
 	t := table{{"JOB", "NAME", "USER", "PROJECT", "STATE", "SUBMITTED", "RUNTIME", "NODES", "CPUS", "WHERE"}}
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		t.row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j), fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j))
+		t.row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j), fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j, list.Now))
 	}
 	return list.Seq, t.write(o.app.Out)
 }
@@ -156,13 +156,21 @@ func runtime(j *client.Brief) string {
 	return span(j.Elapsed.Duration())
 }
 
-// where is the nodes of a job that has some, and otherwise why it has none.
-func where(j *client.Brief) string {
+// where is the nodes of a job that has some, and otherwise why it has none, and when it should have.
+func where(j *client.Brief, now core.Time) string {
 	switch {
 	case j.NodeList != "":
 		return j.NodeList
 	case j.State == core.Pending:
-		return "(" + j.Reason.String() + ")"
+		text := "(" + j.Reason.String() + ")"
+		if j.Start != 0 && now != 0 {
+			about := ""
+			if j.Estimate {
+				about = "about "
+			}
+			text += ", in " + about + span(max(0, j.Start.Sub(now)))
+		}
+		return text
 	}
 	return ""
 }

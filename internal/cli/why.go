@@ -80,11 +80,11 @@ func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.B
 		if now == 0 {
 			now = core.At(o.app.Now())
 		}
-		kind := "reserved"
+		about, kind := "", "reserved"
 		if w.Estimate {
-			kind = "an estimate"
+			about, kind = "about ", "an estimate"
 		}
-		fmt.Fprintf(b, "  expected start: %s, in %s (%s)\n", clock(w.Expected), span(max(0, w.Expected.Sub(now))), kind)
+		fmt.Fprintf(b, "  expected start: %s%s, in %s%s (%s)\n", about, clock(w.Expected), about, span(max(0, w.Expected.Sub(now))), kind)
 	} else {
 		b.WriteString("  expected start: not known\n")
 	}

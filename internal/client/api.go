@@ -39,6 +39,7 @@ type Job struct {
 	Why      string      `json:"why,omitempty"`            // the same in a sentence
 	Expected core.Time   `json:"expected_start,omitempty"` // from the plan
 	Estimate bool        `json:"estimate,omitempty"`       // Expected is a forecast, not a reservation
+	Planned  string      `json:"planned_nodes,omitempty"`  // hostlist of the nodes reserved for it
 }
 
 // Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of them.
@@ -58,13 +59,15 @@ type Brief struct {
 	Reason    core.Reason        `json:"reason,omitempty"`
 	Priority  uint32             `json:"prio,omitempty"`
 	Submit    core.Time          `json:"submit"`
-	Start     core.Time          `json:"start,omitempty"`
+	Start     core.Time          `json:"start,omitempty"`    // of a pending job: when it is expected to
+	Estimate  bool               `json:"estimate,omitempty"` // Start is a forecast
 	End       core.Time          `json:"end,omitempty"`
 	Elapsed   core.Seconds       `json:"elapsed,omitempty"`
 	Limit     core.Seconds       `json:"limit,omitempty"`
 	Nodes     int32              `json:"nodes"`
 	CPUs      int32              `json:"cpus"`
 	NodeList  string             `json:"nodelist,omitempty"`
+	Planned   string             `json:"planned,omitempty"` // hostlist of the nodes reserved for it
 	Run       string             `json:"run,omitempty"`
 }
 

@@ -27,7 +27,7 @@ func BriefOf(j *Job, now core.Time) Brief {
 		if j.Waiting != "" {
 			b.Reason = j.Waiting
 		}
-		b.Start = j.Expected
+		b.Start, b.Estimate, b.Planned = j.Expected, j.Estimate, j.Planned
 	}
 	if a := j.Array; a != nil {
 		b.Base, b.Task = a.Base, a.Task

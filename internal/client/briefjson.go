@@ -34,12 +34,14 @@ func AppendBrief(dst []byte, b *Brief) []byte {
 	w.number("prio", int64(b.Priority), false)
 	w.number("submit", int64(b.Submit), true)
 	w.number("start", int64(b.Start), false)
+	w.yes("estimate", b.Estimate)
 	w.number("end", int64(b.End), false)
 	w.number("elapsed", int64(b.Elapsed), false)
 	w.number("limit", int64(b.Limit), false)
 	w.number("nodes", int64(b.Nodes), true)
 	w.number("cpus", int64(b.CPUs), true)
 	w.text("nodelist", b.NodeList, false)
+	w.text("planned", b.Planned, false)
 	w.text("run", b.Run, false)
 	return append(w.dst, '}')
 }
@@ -64,6 +66,13 @@ func (w *objectWriter) number(name string, n int64, always bool) {
 	if n != 0 || always {
 		w.key(name)
 		w.dst = strconv.AppendInt(w.dst, n, 10)
+	}
+}
+
+func (w *objectWriter) yes(name string, v bool) {
+	if v {
+		w.key(name)
+		w.dst = append(w.dst, "true"...)
 	}
 }
 
@@ -161,6 +170,10 @@ func (p *briefParser) brief(b *Brief) bool {
 			return p.int32(&b.CPUs)
 		case "nodelist":
 			return p.text(&b.NodeList)
+		case "planned":
+			return p.text(&b.Planned)
+		case "estimate":
+			return p.boolean(&b.Estimate)
 		case "run":
 			return p.text(&b.Run)
 		}

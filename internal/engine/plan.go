@@ -54,18 +54,17 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 	p := sched.New(state.PlannerConfig(cfg))
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	fc := newForecaster(e, p)
+	defer fc.stop()
 	for {
-		select {
-		case <-f.wake:
-		case <-timer.C:
-		case <-ctx.Done():
+		if !fc.wait(ctx, f.wake, timer.C) {
 			return
 		}
 		c, seen := f.take()
 		p.Apply(c)
 		now := core.At(e.cfg.Now())
 		plan := p.Pass(now)
-		e.plan.Store(plan)
+		fc.planned(plan)
 		wait := time.Hour
 		if plan.WakeAt != 0 {
 			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))

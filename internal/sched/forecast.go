@@ -269,6 +269,9 @@ func (q *list[E, P]) after(e *E) walk[E, P] {
 	return w
 }
 
+// Waiting tells how many jobs wait for their turn or their time.
+func (p *Planner) Waiting() int { return len(p.pending) }
+
 // With gives a plan that also knows a forecast.
 func (p *Plan) With(f *Forecast) *Plan {
 	if p == nil || f == nil || !f.Done() {

@@ -21,7 +21,8 @@ type Plan struct {
 	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
-	forecast  *Forecast // of the jobs that expected says nothing of; see With
+	on        map[core.JobID][]core.NodeName // where they will, of a few: see planned
+	forecast  *Forecast                      // of the jobs that expected says nothing of; see With
 
 	short  map[classKey]Why      // classes that wait for licences
 	inside map[string]core.JobID // the job each advance reservation waits for
@@ -66,9 +67,10 @@ func (p *Plan) Why(j *core.Job) Why {
 			return w
 		}
 	}
-	at, estimate, _ := p.Expected(j.ID)
 	if p.throttled[j.ID] {
-		return Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows", Expected: at, Estimate: estimate}
+		w := Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
+		w.Expected, w.Estimate, _ = p.Expected(j.ID)
+		return w
 	}
 	if w, ok := p.limited(j); ok {
 		return w
@@ -90,6 +92,7 @@ func (p *Plan) whyQueued(j *core.Job) Why {
 			ahead, where = h, part
 		}
 	})
+	at, estimate, _ := p.Expected(j.ID)
 	switch ahead {
 	case 0:
 		return Why{Text: "it has not been looked at yet"}
@@ -112,6 +115,38 @@ func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
 		return max(at, p.Now), true, true
 	}
 	return 0, false, false
+}
+
+// Nodes is where a job with a reservation would start, if the plan knows.
+func (p *Plan) Nodes(id core.JobID) []core.NodeName {
+	if p == nil {
+		return nil
+	}
+	return p.on[id]
+}
+
+// plannedMost is of how many jobs a plan remembers their nodes: with EASY of all that have a reservation.
+const plannedMost = 256
+
+// planned notes when a job starts at the latest, and where.
+func (p *Plan) planned(r *reservation) {
+	if p.expected == nil {
+		p.expected = map[core.JobID]core.Time{}
+	}
+	if t, ok := p.expected[r.job]; ok && r.at >= t {
+		return
+	}
+	p.expected[r.job] = r.at
+	if p.on == nil {
+		p.on = map[core.JobID][]core.NodeName{}
+	}
+	if len(p.on) < plannedMost && r.at != never {
+		names := make([]core.NodeName, len(r.nodes))
+		for i, a := range r.nodes {
+			names[i] = a.node.Name
+		}
+		p.on[r.job] = names
+	}
 }
 
 // Held tells why a job is not even looked at, if so.

@@ -64,15 +64,8 @@ const overdue core.Time = 1e6
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
 func (ps *pass) reserve(s *slot, j *core.Job) {
-	r := ps.hold(s, j)
-	if r == nil {
-		return
-	}
-	if ps.plan.expected == nil {
-		ps.plan.expected = map[core.JobID]core.Time{}
-	}
-	if t, ok := ps.plan.expected[j.ID]; !ok || r.at < t {
-		ps.plan.expected[j.ID] = r.at
+	if r := ps.hold(s, j); r != nil {
+		ps.plan.planned(r)
 	}
 }
 
@@ -337,6 +330,7 @@ func (ps *pass) redeem(id core.JobID) {
 		r.nodes = nil
 		ps.redeemed = true
 		delete(ps.plan.expected, id)
+		delete(ps.plan.on, id)
 		ps.p.passes++ // what was refused because of it may start now
 		for _, part := range ps.p.parts {
 			part.dead = 0

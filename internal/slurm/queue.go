@@ -145,7 +145,7 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'V', Name: "SubmitTime", Title: "SUBMIT_TIME", Value: func(r *QueueRow) string { return TimeText(r.Submit, "N/A") }, Compare: byNum(func(r *QueueRow) core.Time { return r.Submit })},
 	{Letter: 'p', Name: "Priority", Title: "PRIORITY", Value: func(r *QueueRow) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32)) }, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
 	{Letter: 'Q', Name: "PriorityLong", Title: "PRIORITY", Value: func(r *QueueRow) string { return num(r.Priority) }, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
-	{Letter: 'Y', Name: "SchedNodes", Title: "SCHEDNODES", Value: func(*QueueRow) string { return "(null)" }},
+	{Letter: 'Y', Name: "SchedNodes", Title: "SCHEDNODES", Value: func(r *QueueRow) string { return orNull(r.Planned) }},
 	{Letter: 'B', Name: "BatchHost", Title: "EXEC_HOST", Full: true, Value: batchHost},
 	{Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory, Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem })},
 	{Letter: 'b', Name: "tres-per-node", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},

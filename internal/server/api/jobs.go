@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
 )
@@ -179,7 +180,18 @@ func (a *API) describe(out *client.Job, j *core.Job) {
 	if plan := a.Engine.Plan(); plan != nil {
 		y := plan.Why(j)
 		out.Waiting, out.Why, out.Expected, out.Estimate = y.Reason, y.Text, y.Expected, y.Estimate
+		if on := plan.Nodes(j.ID); on != nil && y.Expected != 0 && !y.Estimate {
+			out.Planned = foldNodes(on)
+		}
 	}
+}
+
+func foldNodes(names []core.NodeName) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
+	}
+	return hostlist.Fold(list)
 }
 
 // writeBriefs streams a brief listing.

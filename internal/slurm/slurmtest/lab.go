@@ -110,7 +110,7 @@ func Lab() *Cluster {
 			j.Eligible, j.Spec.Extra = 0, &core.Extra{Dependency: "afterany:1"}
 		}),
 		Job(13, "wide", "01:09:03", Waits(core.ReasonResources), func(j *client.Job) {
-			j.Priority, j.Expected = 10607, Day("02:08:57")
+			j.Priority, j.Expected, j.Planned = 10607, Day("02:08:57"), "n[001-008]"
 			j.Spec.Shape.NodesMin, j.Spec.Shape.NodesMax, j.Spec.Shape.Tasks, j.Spec.Shape.Exclusive = 8, 8, 8, true
 		}),
 		Job(14, "gpu2", "01:09:04", Running("01:09:24", gpu(0, 1)), With(func(s *core.Spec) {
@@ -124,9 +124,9 @@ func Lab() *Cluster {
 			j.Spec.From.Command = "sleep.sh"
 			j.Spec.Extra = &core.Extra{Comment: "hello world", Constraint: "fast", MailTypes: "END", MailUser: "a@b.c"}
 		}),
-		Job(21, "wrap", "01:09:13", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected = Day("02:18:00") }),
-		Job(22, "sbatch", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected = Day("02:18:00") }),
-		Job(23, "wrap", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected = Day("02:18:00") }),
+		Job(21, "wrap", "01:09:13", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n003" }),
+		Job(22, "sbatch", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n002" }),
+		Job(23, "wrap", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n004" }),
 		Job(24, "ok.sh", "01:10:14", Waits(core.ReasonPriority), With(func(s *core.Spec) {
 			s.TimeLimit, s.From.Command, s.Args = 3600, "/tmp/golden/ok.sh", []string{"a", "b c", "d"}
 		})),
