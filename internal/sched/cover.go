@@ -14,11 +14,36 @@ func (n *need) cover(all []candidate, counts []grammar.FeatureCount, buf []pick)
 	if !n.wish.least && n.fill(all, counts) {
 		return taken(all, buf)
 	}
+	if !n.roomy(all) {
+		return nil
+	}
 	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(y.room, x.room) })
 	if n.fill(all, counts) || len(counts) > 1 && n.mix(all, counts) {
 		return taken(all, buf)
 	}
 	return nil
+}
+
+// roomy tells whether as many of the roomiest candidates as the job may have take all its tasks. It counts them, which is
+// cheaper than sorting.
+func (n *need) roomy(all []candidate) bool {
+	var with [65]int32 // candidates by room, 64 and more in the last
+	most := int64(0)
+	for i := range all {
+		with[min(all[i].room, 64)]++
+		most = max(most, int64(all[i].room))
+	}
+	left, tasks := n.nodesMax, int64(n.tasks)
+	for room := len(with) - 1; room > 0 && left > 0 && tasks > 0; room-- {
+		each := int64(room)
+		if room == 64 {
+			each = most
+		}
+		k := min(left, with[room])
+		left -= k
+		tasks -= int64(k) * each
+	}
+	return tasks <= 0
 }
 
 // taken lists what was chosen.

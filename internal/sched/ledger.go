@@ -131,8 +131,9 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	l.rules.bind(a)
 	a.now.copy(&a.full)
 	l.nodes[n.Name] = a
-	l.order = append(l.order, a)
-	l.sort()
+	at, _ := slices.BinarySearchFunc(l.order, a, inOrder)
+	l.order = slices.Insert(l.order, at, a)
+	l.shape++
 	return true
 }
 
@@ -176,7 +177,13 @@ func (l *Ledger) sort() {
 }
 
 func inOrder(a, b *account) int {
-	return cmp.Or(cmp.Compare(a.node.Weight, b.node.Weight), cmp.Compare(a.node.ID, b.node.ID), cmp.Compare(a.node.Name, b.node.Name))
+	switch {
+	case a.node.Weight != b.node.Weight:
+		return cmp.Compare(a.node.Weight, b.node.Weight)
+	case a.node.ID != b.node.ID:
+		return cmp.Compare(a.node.ID, b.node.ID)
+	}
+	return cmp.Compare(a.node.Name, b.node.Name)
 }
 
 // Take gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is not

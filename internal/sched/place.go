@@ -55,7 +55,7 @@ func (n *need) suits(a *account, at *look) bool {
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
 // all others; or, if there is more to it, what seek finds.
 func (n *need) choose(at look, buf []pick) []pick {
-	if n.wish != nil {
+	if w := n.wish; w != nil && !(at.empty && w.none && w.switches == 0 && w.ledger.joined()) {
 		return n.seek(at, buf)
 	}
 	picks := buf[:0]

@@ -83,7 +83,7 @@ func (n *need) seekAmong(c *grammar.Constraint, either *grammar.Features, at *lo
 		all = append(all, k)
 	}
 	s.all = all
-	if must < len(n.must) || len(all) < int(n.nodesMin) || room < int64(n.tasks) {
+	if must < len(n.must) || len(all) < int(n.nodesMin) || room < int64(n.tasks) || !n.roomy(all) {
 		return nil
 	}
 	if w.idle {
@@ -102,7 +102,7 @@ func (n *need) seekAmong(c *grammar.Constraint, either *grammar.Features, at *lo
 			slices.SortStableFunc(picks, func(x, y pick) int { return inOrder(x.a, y.a) })
 		}
 		return n.finish(picks)
-	case at.empty && w.switches == 0 && net.one && !w.ledger.seeking.stray: // it is asked whether, not where, and one switch joins all
+	case at.empty && w.switches == 0 && w.ledger.joined(): // it is asked whether, not where
 		return n.finish(n.cover(all, counts, buf))
 	}
 	return n.byWeight(all, func(some []candidate) []pick { return n.connected(net, some, counts, buf) })

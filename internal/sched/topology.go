@@ -143,6 +143,15 @@ func (l *Ledger) label() {
 	}
 }
 
+// joined tells whether one switch joins all nodes: what fits anywhere then fits.
+func (l *Ledger) joined() bool {
+	if l.net == nil {
+		return true
+	}
+	l.label()
+	return l.net.one && !l.seeking.stray
+}
+
 // segment is the candidates under one leaf.
 type segment struct {
 	leaf     int32
@@ -156,7 +165,10 @@ func (s *segment) count() int { return s.to - s.from }
 
 // connected chooses nodes that are near each other.
 func (n *need) connected(net *network, some []candidate, counts []grammar.FeatureCount, buf []pick) []pick {
-	slices.SortStableFunc(some, func(x, y candidate) int { return cmp.Compare(x.a.place.leaf, y.a.place.leaf) })
+	byLeaf := func(x, y candidate) int { return cmp.Compare(x.a.place.leaf, y.a.place.leaf) }
+	if !slices.IsSortedFunc(some, byLeaf) {
+		slices.SortStableFunc(some, byLeaf)
+	}
 	s := &n.wish.ledger.seeking
 	segs := s.segs[:0]
 	for i := range some {

@@ -23,6 +23,7 @@ type wish struct {
 	switches   int32 // leaf switches at most; 0: any
 
 	ledger *Ledger // whose network and scratch it uses
+	none   bool    // the job asks for nothing: it is only the network or the partition that choose their way
 }
 
 // simpleKey tells whether a request has nothing that wishOf reads.
@@ -87,7 +88,7 @@ func (n *need) settle(l *Ledger, lln bool) {
 	if n.wish == nil && l.net == nil && !lln {
 		return
 	}
-	w := wish{}
+	w := wish{none: true}
 	if n.wish != nil {
 		w = *n.wish
 	}
