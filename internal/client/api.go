@@ -101,8 +101,10 @@ type Node struct {
 	AllocGres  []core.Gres          `json:"alloc_gres,omitempty"`
 	Jobs       []core.JobID         `json:"jobs,omitempty"`
 	Partitions []core.PartitionName `json:"partitions,omitempty"`
-	Skew       core.Seconds         `json:"skew,omitempty"`
-	Warning    string               `json:"warning,omitempty"` // weak containment, clock skew
+	// Reservation is the advance reservation that has the node now.
+	Reservation string       `json:"reservation,omitempty"`
+	Skew        core.Seconds `json:"skew,omitempty"`
+	Warning     string       `json:"warning,omitempty"` // weak containment, clock skew
 }
 
 // Cluster answers GET /api/v1/cluster.

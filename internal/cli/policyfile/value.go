@@ -88,12 +88,12 @@ func readScalar(text string, to any) (err error) {
 			return nil
 		}
 		var sec int64
-		sec, err = seconds(text)
+		sec, err = grammar.ParseSpan(text)
 		n := (sec + 59) / 60
 		*to.n = &n
 	case *core.Seconds:
 		var sec int64
-		sec, err = seconds(text)
+		sec, err = grammar.ParseSpan(text)
 		*to = core.Seconds(sec)
 	case budget:
 		h, bad := strconv.ParseFloat(text, 64)
@@ -121,20 +121,6 @@ func whole(text string, most int64) (int64, error) {
 		return 0, fmt.Errorf("%q is not a whole number from 0 to %d", text, most)
 	}
 	return n, nil
-}
-
-// seconds reads a length of time: 2-00:00:00 and 90 (minutes) as Slurm, 36h and 2d as people write it.
-func seconds(text string) (int64, error) {
-	if text != "" && strings.ContainsAny(text[len(text)-1:], "smhdw") {
-		if sec, err := grammar.ParseDuration(text); err == nil && sec >= 0 {
-			return sec, nil
-		}
-	}
-	sec, err := grammar.ParseTimeSpan(text)
-	if err != nil || sec < 0 {
-		return 0, fmt.Errorf("%q is not a length of time; write it as 90 (minutes), 2-00:00:00, 36h or 2d", text)
-	}
-	return sec, nil
 }
 
 func readWords(n *yaml.Node) ([]string, error) {

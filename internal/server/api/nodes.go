@@ -63,6 +63,7 @@ type nodeView struct {
 	uses       map[core.NodeName]*state.Use
 	completing map[core.NodeName]bool
 	parts      []partView
+	aside      map[core.NodeName]*aside
 }
 
 type partView struct {
@@ -72,7 +73,7 @@ type partView struct {
 }
 
 func (a *API) nodeView(snap *state.Snapshot) *nodeView {
-	v := &nodeView{a: a, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}}
+	v := &nodeView{a: a, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.setAside(snap)}
 	for _, p := range snap.Partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
 		if !pv.all {
@@ -112,7 +113,10 @@ func (v *nodeView) show(n *core.Node) client.Node {
 			out.Partitions = append(out.Partitions, p.name)
 		}
 	}
-	out.State = nodeState(n, out.AllocCPUs, v.completing[n.Name])
+	out.State = nodeState(n, out.AllocCPUs, v.completing[n.Name]) + v.aside[n.Name].flags()
+	if at := v.aside[n.Name]; at != nil {
+		out.Reservation = at.name
+	}
 	var warn []string
 	switch kind, lacks, _ := strings.Cut(n.Host.Containment, " without "); {
 	case kind == "weak":

@@ -74,6 +74,11 @@ func (a *API) table() []route {
 		{method: "GET", path: "/qos", summary: "List qualities of service", handle: a.listQOS, reply: client.QOSList{}},
 		{method: "PUT", path: "/qos/{name}", summary: "Make or replace a QOS", handle: a.putQOS, body: core.QOS{}, reply: okBody{}},
 		{method: "DELETE", path: "/qos/{name}", summary: "Remove a QOS that nothing names", handle: a.dropQOS, reply: okBody{}},
+		{method: "GET", path: "/reservations", summary: "List advance reservations", handle: a.reservations, reply: client.ReservationList{}},
+		{method: "POST", path: "/reservations", summary: "Make an advance reservation", handle: a.newReservation, body: client.NewReservation{}, reply: client.Reservation{}},
+		{method: "GET", path: "/reservations/{name}", summary: "One advance reservation", handle: a.reservation, reply: client.Reservation{}},
+		{method: "PATCH", path: "/reservations/{name}", summary: "Change an advance reservation", handle: a.updateReservation, body: core.ReservationChange{}, reply: client.Reservation{}},
+		{method: "DELETE", path: "/reservations/{name}", summary: "Remove an advance reservation", handle: a.dropReservation, reply: okBody{}},
 		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.putMember, body: memberBody{}, reply: okBody{}},
 
 		{method: "GET", path: "/runs", summary: "List runs, newest first", handle: a.runs, query: []string{"project", "name", "limit"}, reply: client.RunList{}},

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Reservation is an advance reservation as the API shows it: its times are those of the occurrence that goes on or comes
+// next.
+type Reservation struct {
+	core.AdvanceReservation
+	State string `json:"state"` // "ACTIVE", "INACTIVE"
+	Cores int32  `json:"cores"` // of all its nodes, or as many as it has of them
+}
+
+// ReservationList answers GET /api/v1/reservations.
+type ReservationList struct {
+	Reservations []Reservation `json:"reservations"` // in the order they were made
+	Now          core.Time     `json:"now"`
+}
+
+// NewReservation is the body of POST /api/v1/reservations. Without a name it gets one; without a start it starts now.
+type NewReservation struct {
+	core.AdvanceReservation
+	Duration core.Seconds `json:"duration,omitempty"` // instead of End
+}
+
+// Reservations lists advance reservations.
+func (c *Client) Reservations(ctx context.Context) (*ReservationList, error) {
+	return get[ReservationList](ctx, c, api+"/reservations", nil)
+}
+
+// Reservation gives one.
+func (c *Client) Reservation(ctx context.Context, name string) (*Reservation, error) {
+	return get[Reservation](ctx, c, api+"/reservations/"+url.PathEscape(name), nil)
+}
+
+// NewReservation makes one.
+func (c *Client) NewReservation(ctx context.Context, r *NewReservation) (*Reservation, error) {
+	out := new(Reservation)
+	if err := c.do(ctx, call{method: "POST", path: api + "/reservations", body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// UpdateReservation changes one.
+func (c *Client) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
+	out := new(Reservation)
+	if err := c.do(ctx, call{method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r, again: always}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// DropReservation removes one.
+func (c *Client) DropReservation(ctx context.Context, name string) error {
+	return c.do(ctx, call{method: "DELETE", path: api + "/reservations/" + url.PathEscape(name)}, nil)
+}

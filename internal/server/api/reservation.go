@@ -1,0 +1,184 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+func (a *API) reservations(http.ResponseWriter, *http.Request, *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	out := &client.ReservationList{Reservations: []client.Reservation{}, Now: a.now(snap)}
+	for _, r := range snap.Reservations() {
+		out.Reservations = append(out.Reservations, a.showReservation(snap, r))
+	}
+	slices.SortFunc(out.Reservations, func(x, y client.Reservation) int { return cmp.Compare(x.ID, y.ID) })
+	return out, nil
+}
+
+func (a *API) reservation(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	v, ok := snap.Reservation(r.PathValue("name"))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no reservation %q", r.PathValue("name")).Because("invalid_reservation")
+	}
+	return a.showReservation(snap, v), nil
+}
+
+// showReservation gives a reservation the times it has now.
+func (a *API) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) client.Reservation {
+	now := a.now(snap)
+	out := client.Reservation{AdvanceReservation: *r, State: "INACTIVE", Cores: r.CoreCount}
+	if r.Flags&core.ReserveTimeFloat != 0 {
+		ahead := now - r.Created
+		out.Start, out.End = r.Start+ahead, r.End+ahead
+	} else {
+		out.Start, out.End = r.Current(now, time.Local)
+	}
+	if r.Active(now, time.Local) {
+		out.State = "ACTIVE"
+	}
+	if r.CoreCount == 0 {
+		for _, n := range reserved(r) {
+			if n, ok := snap.Node(n); ok {
+				out.Cores += coresOf(n)
+			}
+		}
+	}
+	return out
+}
+
+// coresOf counts a node's cores, as against its threads.
+func coresOf(n *core.Node) int32 { return n.Hardware.CPUs / max(1, n.Hardware.Threads) }
+
+func reserved(r *core.AdvanceReservation) []core.NodeName {
+	if r.Nodes == "" {
+		return nil
+	}
+	names, err := hostlist.Expand(r.Nodes, 1<<20)
+	core.Assert(err == nil, "reservation %s was checked: %v", r.Name, err)
+	out := make([]core.NodeName, len(names))
+	for i, n := range names {
+		out[i] = core.NodeName(n)
+	}
+	return out
+}
+
+func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.NewReservation
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	v := in.AdvanceReservation
+	if v.Start == 0 {
+		v.Start = core.At(time.Now())
+	}
+	switch {
+	case in.Duration != 0 && v.End != 0:
+		return nil, core.Errorf(core.Invalid, "a reservation has an end or a duration, not both").Because("invalid_time_value")
+	case in.Duration != 0:
+		v.End = v.Start.Add(in.Duration.Duration())
+	}
+	if err := a.meet(r, who, v.Users); err != nil {
+		return nil, err
+	}
+	reply, err := a.Engine.Do(r.Context(), &state.PutReservation{By: who.Identity, Reservation: &v, New: true})
+	if err != nil {
+		return nil, err
+	}
+	return a.showReservation(a.Engine.Snapshot(), reply.(*core.AdvanceReservation)), nil
+}
+
+func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in core.ReservationChange
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	if in.Users != nil {
+		if err := a.meet(r, who, *in.Users); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := a.Engine.Do(r.Context(), &state.UpdateReservation{By: who.Identity, Name: r.PathValue("name"), Change: in})
+	if err != nil {
+		return nil, err
+	}
+	return a.showReservation(a.Engine.Snapshot(), reply.(*core.AdvanceReservation)), nil
+}
+
+func (a *API) dropReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	if _, err := a.Engine.Do(r.Context(), &state.DropReservation{By: who.Identity, Name: r.PathValue("name")}); err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}
+
+// meet makes accounts of this host known to the cluster before their first visit: a reservation may be made for them. Where
+// accounts are enforced, and for names that are no account, it is left to the engine to refuse them.
+func (a *API) meet(r *http.Request, who *caller, users []core.UserName) error {
+	snap, err := a.snapshot()
+	if err != nil || !who.Admin || a.Config.Accounting.Enforce {
+		return err
+	}
+	for _, u := range users {
+		name := strings.TrimPrefix(string(u), "-")
+		if _, known := snap.User(core.UserName(name)); known {
+			continue
+		}
+		if acc, err := accountOf(name, nil); err == nil {
+			if _, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.UID, UnixName: acc.Name}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setAside tells which nodes are in a reservation that goes on, and whether for maintenance.
+func (a *API) setAside(snap *state.Snapshot) map[core.NodeName]*aside {
+	out := map[core.NodeName]*aside{}
+	for _, r := range snap.Reservations() {
+		if !r.Active(a.now(snap), time.Local) || r.CoreCount > 0 {
+			continue
+		}
+		for _, n := range reserved(r) {
+			at := out[n]
+			if at == nil {
+				at = &aside{name: r.Name}
+				out[n] = at
+			}
+			at.maint = at.maint || r.Flags&core.ReserveMaint != 0
+		}
+	}
+	return out
+}
+
+// aside is what a reservation makes of a node.
+type aside struct {
+	name  string // of the first reservation, by name
+	maint bool
+}
+
+// flags are what Slurm adds to the state of such a node.
+func (s *aside) flags() string {
+	switch {
+	case s == nil:
+		return ""
+	case s.maint:
+		return "+MAINTENANCE+RESERVED"
+	}
+	return "+RESERVED"
+}
