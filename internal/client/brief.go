@@ -82,5 +82,9 @@ func Wants(s core.Shape) (nodes, cpus int32) {
 	if tasks == 0 {
 		tasks = nodes * max(1, s.TasksPerNode)
 	}
-	return nodes, max(tasks*max(1, s.CPUsPerTask), nodes*max(1, s.MinCPUs))
+	cpus = max(tasks*max(1, s.CPUsPerTask), nodes*max(1, s.MinCPUs))
+	if s.More != nil && s.More.CPUsPerGPU > 0 {
+		cpus = max(cpus, int32(core.CountGres(s.Total(), "gpu"))*s.More.CPUsPerGPU)
+	}
+	return nodes, cpus
 }

@@ -22,22 +22,23 @@ type Ledger struct {
 
 // account is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
 type account struct {
-	node  *core.Node
+	now    balance // what is free; less than nothing where more was given than there is
+	claims []claim // of reservations, while a pass runs
+	grid           // how its CPUs lie
+	node   *core.Node
+
 	free  bitset // CPUs; nil if the node has too many to name
-	grid         // how they lie
 	gres  []gresAccount
 	bound bool    // some of gres are bounds of partitions
 	users []uint8 // by unit of the grid: jobs on CPUs that are shared; nil: none are
 	most  []uint8 // and how many there may be
-	now   balance // what is free; less than nothing where more was given than there is
 	full  balance // what would be if nothing ran
+	place place   // see Ledger.label
 
-	place   place    // see Ledger.label
 	asides  []aside  // what advance reservations have of it; see Planner.layAside
 	parted  bool     // they have a part of it only
 	tenants []tenant // if so: the jobs that are there, while a pass runs
 
-	claims []claim // of reservations, while a pass runs
 	then   balance // scratch of the search for the earliest start; see sweep
 	shared []uint8 // users, in the same search
 	room   int32

@@ -9,23 +9,8 @@ import (
 func Asked(spec *core.Spec) (all, node core.TRES) {
 	sh, wide := &spec.Shape, spec.Shape.Wide()
 	nodes, tasks := int64(max(1, sh.NodesMin)), int64(max(1, sh.Tasks))
-	gres := make([]core.Gres, 0, 4)
-	for _, g := range sh.Gres {
-		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * nodes})
-	}
-	gres = append(gres, wide.GPUs...)
-	for _, g := range wide.GPUsPerTask {
-		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * tasks})
-	}
-	for _, g := range wide.GPUsPerSocket {
-		gres = append(gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count * int64(max(1, wide.Sockets)) * nodes})
-	}
-	gpus := int64(0)
-	for _, g := range gres {
-		if g.Name == "gpu" {
-			gpus += g.Count
-		}
-	}
+	gres := sh.Total()
+	gpus := core.CountGres(gres, "gpu")
 	cpus := max(tasks*int64(max(1, sh.CPUsPerTask)), int64(sh.MinCPUs)*nodes, gpus*int64(wide.CPUsPerGPU))
 	mem := max(0, int64(sh.MemPerNode/core.MiB)) * nodes
 	switch {

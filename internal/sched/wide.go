@@ -92,10 +92,11 @@ func (w *wide) more(n *need, sh *core.Shape) {
 		w.spared, w.spareThreads = m.ThreadSpec, true
 	}
 	n.exclusive = n.exclusive || w.spared > 0 // as Slurm: it is about the node as a whole
-	for _, g := range sh.Gres {
+	node, task, job := sh.Counted()
+	for _, g := range node {
 		w.ask(g).node += g.Count
 	}
-	for _, g := range m.GPUsPerTask {
+	for _, g := range task {
 		w.ask(g).task += g.Count
 	}
 	for _, g := range m.GPUsPerSocket {
@@ -105,7 +106,7 @@ func (w *wide) more(n *need, sh *core.Shape) {
 		w.perSocket = true
 	}
 	var total int64
-	for _, g := range m.GPUs {
+	for _, g := range job {
 		w.ask(g).total += g.Count
 		total += g.Count
 	}

@@ -125,7 +125,7 @@ var optionVars = []struct{ option, name string }{
 	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"}, {"profile", "SLURM_PROFILE"},
 	{"network", "SLURM_NETWORK"}, {"threads-per-core", "SLURM_THREADS_PER_CORE"}, {"tres-per-task", "SLURM_TRES_PER_TASK"},
 	{"ntasks-per-core", "SLURM_NTASKS_PER_CORE"}, {"ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET"},
-	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"},
+	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"gpus-per-socket", "SLURM_GPUS_PER_SOCKET"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"},
 	{"mem-bind", "SBATCH_MEM_BIND"},
 }
 
@@ -171,7 +171,9 @@ func (v *vars) gpuVars(units string) {
 }
 
 // gpuUnits are the indices of a job's GPUs on a node.
-func gpuUnits(n *core.NodeAlloc) string {
+func gpuUnits(n *core.NodeAlloc) string { return joinInts(allUnits(n)) }
+
+func allUnits(n *core.NodeAlloc) []int32 {
 	var all []int32
 	for _, g := range n.Gres {
 		if g.Name == "gpu" {
@@ -179,7 +181,27 @@ func gpuUnits(n *core.NodeAlloc) string {
 		}
 	}
 	slices.Sort(all)
-	return joinInts(all)
+	return all
+}
+
+// taskUnits are the GPUs one task sees: those that were asked for each task, or the one that several share; else all that
+// the job has on the node.
+func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
+	m := s.Shape.Wide()
+	units := allUnits(n)
+	per, at := 0, 0
+	switch {
+	case s.More().Options["gpu-bind"] == "none":
+	case len(m.GPUsPerTask) > 0:
+		per = int(core.CountGres(m.GPUsPerTask, "gpu"))
+		at = local * per
+	case m.TasksPerGPU > 0:
+		per, at = 1, local/int(m.TasksPerGPU)
+	}
+	if per > 0 && at+per <= len(units) {
+		units = units[at : at+per]
+	}
+	return joinInts(units)
 }
 
 func joinInts(list []int32) string {
@@ -261,9 +283,8 @@ func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int, inf
 	for i := range j.Alloc.Nodes {
 		if n := &j.Alloc.Nodes[i]; n.Node == step.Nodes[node] {
 			v.nodeVars(n, info)
-			units := gpuUnits(n)
-			v.some("SLURM_STEP_GPUS", units)
-			v.gpuVars(units)
+			v.some("SLURM_STEP_GPUS", gpuUnits(n))
+			v.gpuVars(taskUnits(j.Spec, n, local))
 		}
 	}
 	return v

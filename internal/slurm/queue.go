@@ -82,11 +82,16 @@ func (r *QueueRow) minMemory() string {
 }
 
 func (r *QueueRow) tresPerNode() string {
-	if len(r.Job.Spec.Shape.Gres) == 0 {
+	return tresPer(r.Job.Spec.Shape.Gres)
+}
+
+// tresPer writes gres:gpu:a100:2,…
+func tresPer(list []core.Gres) string {
+	if len(list) == 0 {
 		return "N/A"
 	}
 	var words []string
-	for _, g := range r.Job.Spec.Shape.Gres {
+	for _, g := range list {
 		words = append(words, "gres:"+gresText([]core.Gres{g}))
 	}
 	return strings.Join(words, ",")
@@ -149,6 +154,9 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'B', Name: "BatchHost", Title: "EXEC_HOST", Full: true, Value: batchHost},
 	{Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory, Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem })},
 	{Letter: 'b', Name: "tres-per-node", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
+	{Name: "tres-per-job", Title: "TRES_PER_JOB", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUs) }},
+	{Name: "tres-per-socket", Title: "TRES_PER_SOCKET", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUsPerSocket) }},
+	{Name: "tres-per-task", Title: "TRES_PER_TASK", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUsPerTask) }},
 	{Name: "gres", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
 	{Name: "tres-alloc", Title: "TRES_ALLOC", Full: true, Value: func(r *QueueRow) string { z := held(&r.Job.Job); return z.tres(false) }},
 	{Letter: 'y', Name: "Nice", Title: "NICE", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.Nice) }, Compare: byNum(func(r *QueueRow) int32 { return r.Job.Spec.Nice })},

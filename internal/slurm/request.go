@@ -31,7 +31,9 @@ type Request struct {
 	given  map[string]level // at which level an option was last given
 	gpu    map[string][]grammar.GRES
 	gres   []grammar.GRES
-	perGPU struct{ cpus, memMiB int64 }
+	more   core.ShapeMore
+	hint   string
+	tasks  string // SLURM_HOSTFILE: the node of each task
 }
 
 // Ask is what the command itself should do.
@@ -86,6 +88,7 @@ func (r *Request) Args(args []string) ([]string, error) {
 // Environ reads the tool's input variables.
 func (r *Request) Environ(lookup func(string) (string, bool)) error {
 	r.level = fromEnv
+	r.tasks, _ = lookup("SLURM_HOSTFILE")
 	table := options()
 	for i := range table {
 		o := &table[i]
@@ -158,15 +161,13 @@ func (r *Request) Finish() (warnings []string, err error) {
 	if err := r.finishMemory(); err != nil {
 		return nil, err
 	}
+	if err := r.finishShape(); err != nil {
+		return nil, err
+	}
 	s := &r.Spec.Shape
-	if s.Given&core.GivenTasks == 0 {
-		s.Tasks = max(1, s.NodesMin) * max(1, s.TasksPerNode)
-	} else if s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
+	if s.Given&core.GivenTasks != 0 && s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
 		warnings = append(warnings, fmt.Sprintf("%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d", r.tool, s.Tasks, s.NodesMin, s.Tasks))
 		s.NodesMin, s.NodesMax = s.Tasks, s.Tasks
-	}
-	if err := r.finishGres(); err != nil {
-		return nil, err
 	}
 	s.CPUsPerTask = max(1, s.CPUsPerTask)
 	r.settleExtra()
@@ -202,58 +203,16 @@ func (r *Request) finishMemory() error {
 		s.Given &^= core.GivenMemPerCPU
 	}
 	if which != "mem-per-gpu" {
-		r.perGPU.memMiB = 0
+		r.more.MemPerGPU = 0
 	}
 	if which, err = r.rivals("--cpus-per-gpu and --cpus-per-task are mutually exclusive", "cpus-per-gpu", "cpus-per-task"); err != nil {
 		return err
 	}
 	if which != "cpus-per-gpu" {
-		r.perGPU.cpus = 0
+		r.more.CPUsPerGPU = 0
 	} else if which != "cpus-per-task" {
 		s.CPUsPerTask = 0
 		s.Given &^= core.GivenCPUsPerTask
-	}
-	return nil
-}
-
-// finishGres turns the several ways to ask for GPUs into what one node must have: core knows resources of a node only.
-func (r *Request) finishGres() error {
-	s := &r.Spec.Shape
-	nodes := max(1, s.NodesMin)
-	list := r.gres
-	add := func(option string, perNode func(count int64) int64) {
-		for _, g := range r.gpu[option] {
-			g.Count = perNode(g.Count)
-			list = append(list, g)
-			r.keepOption(option, grammar.FormatGRES(r.gpu[option]))
-		}
-	}
-	add("gpus-per-node", func(n int64) int64 { return n })
-	if r.given["gpus-per-task"] != fromNowhere {
-		perNode := int64((s.Tasks + nodes - 1) / nodes)
-		add("gpus-per-task", func(n int64) int64 { return n * perNode })
-	} else {
-		add("gpus", func(n int64) int64 { return (n + int64(nodes) - 1) / int64(nodes) })
-	}
-	var gpuCount int64
-	for _, g := range list {
-		if g.Count > 0 {
-			s.Gres = append(s.Gres, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count})
-		}
-		if g.Name == "gpu" {
-			gpuCount += g.Count
-		}
-	}
-	if len(list) > 0 {
-		s.Given |= core.GivenGres
-	}
-	if r.perGPU.cpus > 0 && gpuCount > 0 {
-		perNode := (s.Tasks + nodes - 1) / nodes
-		s.CPUsPerTask = int32((r.perGPU.cpus*gpuCount + int64(perNode) - 1) / int64(perNode))
-	}
-	if r.perGPU.memMiB > 0 && gpuCount > 0 {
-		s.MemPerNode = core.Bytes(r.perGPU.memMiB*gpuCount) * core.MiB
-		s.Given |= core.GivenMemPerNode
 	}
 	return nil
 }

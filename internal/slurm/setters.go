@@ -92,13 +92,6 @@ func cpusPerTask(r *Request, v string) (err error) {
 	return err
 }
 
-func cpusPerGPU(r *Request, v string) error {
-	n, err := r.number("cpus-per-gpu", v, 1)
-	r.perGPU.cpus = int64(n)
-	r.keepOption("cpus-per-gpu", v)
-	return err
-}
-
 func minCPUs(r *Request, v string) (err error) {
 	r.Spec.Shape.MinCPUs, err = r.number("mincpus", v, 1)
 	return err
@@ -158,13 +151,6 @@ func mem(r *Request, v string) (err error) {
 func memPerCPU(r *Request, v string) (err error) {
 	r.Spec.Shape.MemPerCPU, err = r.memory("mem-per-cpu", v)
 	r.Spec.Shape.Given |= core.GivenMemPerCPU
-	return err
-}
-
-func memPerGPU(r *Request, v string) error {
-	m, err := r.memory("mem-per-gpu", v)
-	r.perGPU.memMiB = int64(m / core.MiB)
-	r.keepOption("mem-per-gpu", v)
 	return err
 }
 
@@ -255,19 +241,10 @@ func hint(r *Request, v string) error {
 	if !contains([]string{"compute_bound", "memory_bound", "multithread", "nomultithread"}, v) {
 		return r.Fail(ExitError, "unrecognized --hint argument %q, see --hint=help", v)
 	}
+	r.hint = v
+	r.more.OneThread = v == "nomultithread"
 	r.keepOption("hint", v)
 	return nil
-}
-
-func distribution(r *Request, v string) error {
-	first, _, _ := strings.Cut(v, ",")
-	first, _, _ = strings.Cut(first, ":")
-	switch word, _, _ := strings.Cut(strings.ToLower(first), "="); word {
-	case "*", "block", "cyclic", "plane", "arbitrary":
-		r.extra.Distribution = v
-		return nil
-	}
-	return r.invalid("distribution")
 }
 
 func exclusive(r *Request, v string) error {

@@ -78,10 +78,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		lines = append(lines, "Switches="+switchText(more.Switches))
 	}
 	lines = append(lines, "Power=")
-	if len(s.Shape.Gres) > 0 {
-		r := QueueRow{Job: j}
-		lines = append(lines, "TresPerNode="+r.tresPerNode())
-	}
+	lines = append(lines, showPer(j)...)
 	if more.MailTypes != "" || more.MailUser != "" {
 		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)), cmp.Or(more.MailTypes, "NONE")))
 	}
@@ -132,20 +129,64 @@ func preSuspend(j *client.Job) int64 {
 }
 
 func showSize(j *client.Job, o ShowOptions) []string {
-	s := j.Spec
+	s, wide := j.Spec, j.Spec.Shape.Wide()
 	z := held(&j.Job)
 	nodes := num(z.nodes)
 	if j.Alloc == nil && s.Shape.NodesMax > 0 {
 		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)
 	}
 	lines := []string{
-		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", nodes, z.cpus, tasksOf(s), max(1, s.Shape.CPUsPerTask)),
+		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:%s:%s:%s", nodes, z.cpus, tasksOf(s), max(1, s.Shape.CPUsPerTask),
+			cmp.Or(positive(wide.Sockets), "0"), anyOr(wide.Cores), anyOr(wide.Threads)),
 		"TRES=" + z.tres(false),
-		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", s.Shape.TasksPerNode),
+		fmt.Sprintf("Socks/Node=%s NtasksPerN:B:S:C=%d:0:%s:%s %s", anyOr(wide.Sockets), s.Shape.TasksPerNode, anyOr(wide.TasksPerSocket),
+			anyOr(wide.TasksPerCore), spared(wide)),
 	}
 	if o.Detail && j.Alloc != nil {
 		lines = append(lines, "JOB_GRES="+orNull(jobGres(j.Alloc)))
 		lines = append(lines, showNodes(j.Alloc)...)
+	}
+	return lines
+}
+
+// anyOr is a count, or Slurm's sign for any.
+func anyOr(n int32) string { return cmp.Or(positive(n), "*") }
+
+func positive(n int32) string {
+	if n > 0 {
+		return num(n)
+	}
+	return ""
+}
+
+// spared is what of its nodes a job leaves to the system.
+func spared(m *core.ShapeMore) string {
+	if m.ThreadSpec > 0 {
+		return "ThreadSpec=" + num(m.ThreadSpec)
+	}
+	return "CoreSpec=" + anyOr(m.CoreSpec)
+}
+
+// showPer lists what is asked for by GPU, and GPUs by job, node, socket and task.
+func showPer(j *client.Job) []string {
+	s, m := &j.Spec.Shape, j.Spec.Shape.Wide()
+	var lines []string
+	if m.CPUsPerGPU > 0 {
+		lines = append(lines, "CpusPerTres=gres:gpu:"+num(m.CPUsPerGPU))
+	}
+	if m.MemPerGPU > 0 {
+		lines = append(lines, fmt.Sprintf("MemPerTres=gres:gpu:%d", mib(m.MemPerGPU)))
+	}
+	for _, p := range []struct {
+		name string
+		list []core.Gres
+	}{{"TresPerJob", m.GPUs}, {"TresPerNode", s.Gres}, {"TresPerSocket", m.GPUsPerSocket}, {"TresPerTask", m.GPUsPerTask}} {
+		if len(p.list) > 0 {
+			lines = append(lines, p.name+"="+tresPer(p.list))
+		}
+	}
+	if m.TasksPerGPU > 0 {
+		lines = append(lines, "NtasksPerTRES:"+num(m.TasksPerGPU))
 	}
 	return lines
 }

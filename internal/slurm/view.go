@@ -163,13 +163,17 @@ type size struct {
 func asked(s *core.Spec) size {
 	n, c := client.Wants(s.Shape)
 	z := size{nodes: n, cpus: c}
-	if s.Shape.MemPerCPU > 0 {
+	all := s.Shape.Total()
+	switch {
+	case s.Shape.MemPerCPU > 0:
 		z.mem = s.Shape.MemPerCPU * core.Bytes(c)
-	} else {
+	case s.Shape.Wide().MemPerGPU > 0:
+		z.mem = s.Shape.More.MemPerGPU * core.Bytes(core.CountGres(all, "gpu"))
+	default:
 		z.mem = s.Shape.MemPerNode * core.Bytes(n)
 	}
-	for _, g := range s.Shape.Gres {
-		z.add(g.Name, g.Count*int64(n))
+	for _, g := range all {
+		z.add(g.Name, g.Count)
 	}
 	return z
 }
@@ -265,7 +269,7 @@ func oversubscribe(s *core.Spec) string {
 		return "NO"
 	case more.Options["exclusive"] == "user":
 		return "USER"
-	case more.Options["oversubscribe"] != "":
+	case s.Shape.Wide().OverSubscribe:
 		return "YES"
 	}
 	return "OK"

@@ -94,15 +94,27 @@ func (t *text) typed(item string, pos int) (GRES, error) {
 	if both {
 		n, err := t.gresCount(count, pos+len(typ)+1)
 		if err == nil {
-			err = t.word(typ, pos)
+			err = t.typeWord(typ, pos)
 		}
 		return GRES{Type: typ, Count: n}, err
 	}
 	if item != "" && isDigit(item[0]) {
 		n, err := t.gresCount(item, pos)
+		if err != nil && strings.ContainsRune(item, '.') && t.typeWord(item, pos) == nil { // a part of a GPU: 1g.10gb
+			return GRES{Type: item, Count: 1}, nil
+		}
 		return GRES{Count: n}, err
 	}
 	return GRES{Type: item, Count: 1}, t.word(item, pos)
+}
+
+// typeWord checks a type: a word that may also begin with a digit if it has a letter, as parts of GPUs do.
+func (t *text) typeWord(w string, pos int) error {
+	rest := strings.TrimLeft(w, "0123456789")
+	if rest == "" || rest[0] == '-' || rest[0] == '.' {
+		return t.word(w, pos)
+	}
+	return t.word(rest, pos+len(w)-len(rest))
 }
 
 // word checks a name or type: letters, digits and - _ . after a letter or underscore.

@@ -250,7 +250,10 @@ func checkShape(spec *core.Spec) error {
 	if spec.TimeLimit < 0 {
 		return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
 	}
-	for _, g := range sh.Gres {
+	if err := checkMore(sh); err != nil {
+		return err
+	}
+	for _, g := range allGres(sh) {
 		if g.Name == "" || g.Count < 0 || g.Count > maxGres {
 			return core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
 		}
@@ -269,12 +272,18 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 			spec.TimeLimit = core.Forever
 		}
 	}
-	if sh.MemPerNode == 0 && sh.MemPerCPU == 0 {
+	if err := sh.Derive(); err != nil {
+		return err
+	}
+	if sh.MemPerNode == 0 && sh.MemPerCPU == 0 && sh.Wide().MemPerGPU == 0 {
 		if sh.MemPerCPU = part.DefMemPerCPU; sh.MemPerCPU == 0 {
 			sh.MemPerCPU = s.cfg.DefMemPerCPU
 		}
 	}
 	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
+	if err := feed(sh, part.MaxMemPerCPU); err != nil {
+		return err
+	}
 	if sh.Tasks == 0 {
 		tasks := int64(max(1, sh.NodesMin)) * int64(max(1, sh.TasksPerNode))
 		if tasks > maxTasks {
@@ -286,12 +295,17 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 }
 
 func (s *State) admitExtra(x *core.Extra) error {
-	for _, list := range []string{x.NodeList, x.Exclude} {
+	for i, list := range []string{x.NodeList, x.Exclude} {
 		if list == "" {
 			continue
 		}
-		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway.
-		names, err := hostlist.Expand(list, len(s.view.names)+1)
+		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway. A list of the
+		// nodes of tasks names them again and again.
+		most := len(s.view.names) + 1
+		if i == 0 && arbitrary(x) {
+			most = maxListed
+		}
+		names, err := hostlist.Expand(list, most)
 		if err != nil {
 			return core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
 		}
@@ -378,7 +392,7 @@ func leastMemory(sh *core.Shape) core.Bytes {
 
 // gresKnown refuses resources no node has any of.
 func (s *State) gresKnown(spec *core.Spec) *sched.Fault {
-	for _, want := range spec.Shape.Gres {
+	for _, want := range allGres(&spec.Shape) {
 		found := false
 		for _, n := range s.view.nodes.All() {
 			for _, g := range n.Hardware.Gres {
