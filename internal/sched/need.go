@@ -159,11 +159,15 @@ func (n *need) room(a *account, b *balance) (tasks int32) {
 	if n.memMost > 0 {
 		mem = min(mem, n.memMost)
 	}
-	if b.cpus < n.cpusPerTask || b.cpus < n.minCPUs || mem < n.memNode || b.whole > 0 || n.exclusive && b.held > 0 ||
+	cpus := b.cpus
+	if a.unit > 1 { // an advance reservation may leave part of a unit
+		cpus -= cpus % a.unit
+	}
+	if cpus < n.cpusPerTask || cpus < n.minCPUs || mem < n.memNode || b.whole > 0 || n.exclusive && b.held > 0 ||
 		n.allMem && mem < a.node.Hardware.Memory {
 		return 0
 	}
-	tasks = b.cpus / n.cpusPerTask
+	tasks = cpus / n.cpusPerTask
 	if n.memCPU > 0 {
 		fed := int64(mem / n.memCPU) // CPUs there is memory for
 		fed -= fed % int64(a.unit)

@@ -354,6 +354,7 @@ func (s *supply) measure(at *look) bool {
 	if w.spared > 0 {
 		s.cpus = min(s.cpus, h.CPUs-w.spares(a))
 	}
+	s.cpus -= s.cpus % a.unit
 	return !w.socketed() || s.sockets(at)
 }
 
