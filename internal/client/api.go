@@ -171,8 +171,11 @@ type Update struct {
 	Name      *string             `json:"name,omitempty"`
 	Partition *core.PartitionName `json:"partition,omitempty"`
 	Comment   *string             `json:"comment,omitempty"`
-	Requeue   bool                `json:"requeue,omitempty"`
-	Suspend   *bool               `json:"suspend,omitempty"` // true: suspend, false: resume
+	// Dependency is what a pending job waits for from now on; empty: nothing. With Strict a job it names must be known.
+	Dependency *string `json:"dependency,omitempty"`
+	Strict     bool    `json:"strict,omitempty"`
+	Requeue    bool    `json:"requeue,omitempty"`
+	Suspend    *bool   `json:"suspend,omitempty"` // true: suspend, false: resume
 }
 
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.

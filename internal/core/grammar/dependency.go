@@ -39,7 +39,13 @@ func ParseDependency(s string) (*core.Needs, error) {
 
 var needKinds = map[string]core.NeedKind{
 	"after": core.NeedAfter, "afterany": core.NeedAfterAny, "afterok": core.NeedAfterOK, "afternotok": core.NeedAfterNotOK,
-	"aftercorr": core.NeedAfterCorr, "afterburstbuffer": core.NeedAfterAny, "singleton": core.NeedSingleton,
+	"aftercorr": core.NeedAfterCorr, "singleton": core.NeedSingleton,
+}
+
+// noNeeds are kinds that Slurm knows, or knew, and that are not here, with what to do instead.
+var noNeeds = map[string]string{
+	"expand":           "a job does not grow by another one's nodes: submit one of the size that is needed",
+	"afterburstbuffer": "there are no burst buffers whose staging could be waited for: use afterok, or afterany",
 }
 
 // need reads one item, which may name several jobs.
@@ -50,7 +56,11 @@ func (t *text) need(n *core.Needs) error {
 			t.pos++
 		}
 		var ok bool
-		if kind, ok = needKinds[strings.ToLower(t.in[start:t.pos])]; !ok {
+		word := strings.ToLower(t.in[start:t.pos])
+		if why := noNeeds[word]; why != "" {
+			return t.fail(start, "%s: %s", word, why)
+		}
+		if kind, ok = needKinds[word]; !ok {
 			return t.fail(start, "%q is not a kind of dependency", t.in[start:t.pos])
 		}
 		if kind == core.NeedSingleton {

@@ -130,9 +130,14 @@ func (s *State) nameAll() {
 
 // admitNeeds reads a dependency. What it names that never was is dropped, as Slurm 22.05 does.
 func (s *State) admitNeeds(in *Submit, j *core.Job) error {
-	needs, err := grammar.ParseDependency(j.Spec.Extra.Dependency)
+	needs, err := grammar.ParseDependency(j.Spec.More().Dependency)
 	if err != nil {
 		return core.Errorf(core.Invalid, "%v", err).Because("invalid_dependency")
+	}
+	if in.Strict {
+		if err := s.knowNeeds(in, needs); err != nil {
+			return err
+		}
 	}
 	for i := range needs.Left {
 		n := &needs.Left[i]

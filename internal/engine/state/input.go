@@ -161,6 +161,13 @@ type UpdateJob struct {
 	Name      *string
 	Partition *core.PartitionName
 	Comment   *string
+
+	// Dependency is what a pending job waits for from now on; empty: nothing. Ended and Seen are as in Submit, and so is
+	// Strict, for what it names.
+	Dependency *string
+	Ended      []*core.Job
+	Seen       int64
+	Strict     bool
 }
 
 // Requeue sends a job back to the queue. Reply: nil.

@@ -531,6 +531,10 @@ func (s *script) update(p []string, o args) error {
 			in.Name = ptr(v)
 		case "partition":
 			in.Partition = ptr(core.PartitionName(v))
+		case "dependency":
+			in.Dependency = &v
+		case "strict":
+			in.Strict = true
 		}
 	}
 	_, err := s.w.do(in)

@@ -167,12 +167,15 @@ func (s *State) updateJob(in *UpdateJob) error {
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
+	if in.Dependency != nil && next.Needs != nil {
+		s.weigh(next.ID, in.Ended)
+	}
 	return nil
 }
 
 // newSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
 func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
-	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil {
+	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil {
 		return nil
 	}
 	spec := *next.Spec
@@ -208,6 +211,11 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 		}
 		spec.Partition = *in.Partition
 		if err := s.admitShape(&Submit{By: in.By}, &spec); err != nil {
+			return err
+		}
+	}
+	if in.Dependency != nil {
+		if err := s.newNeeds(in, next, &spec); err != nil {
 			return err
 		}
 	}

@@ -11,17 +11,20 @@ import (
 
 // endings looks up how the jobs ended that a dependency names and that have left memory. The snapshot comes first: a job
 // that leaves it later is known to the engine.
-func (a *API) endings(ctx context.Context, in *state.Submit) error {
-	text := in.Spec.More().Dependency
-	if text == "" {
-		return nil
+func (a *API) endings(ctx context.Context, in *state.Submit) (err error) {
+	if text := in.Spec.More().Dependency; text != "" {
+		in.Ended, in.Seen, err = a.ended(ctx, text)
 	}
+	return err
+}
+
+// ended is the same for any dependency, with the number of the snapshot that was looked at.
+func (a *API) ended(ctx context.Context, text string) (out []*core.Job, seen int64, err error) {
 	needs, err := grammar.ParseDependency(text)
 	if err != nil {
-		return nil // the engine refuses it in its own words
+		return nil, 0, nil // the engine refuses it in its own words
 	}
-	snap := a.Engine.Snapshot()
-	in.Seen = max(1, snap.Seq())
+	seen = max(1, a.Engine.Snapshot().Seq())
 	q := store.JobQuery{Limit: 10_000}
 	for _, n := range needs.Left {
 		if n.Job != 0 {
@@ -29,18 +32,18 @@ func (a *API) endings(ctx context.Context, in *state.Submit) error {
 		}
 	}
 	if len(q.IDs) == 0 {
-		return nil
+		return nil, seen, nil
 	}
 	for { // an array may have ended task by task
 		jobs, err := a.Store.Jobs(ctx, q)
 		if err != nil {
-			return storeError(err)
+			return nil, 0, storeError(err)
 		}
 		for _, j := range jobs {
-			in.Ended = append(in.Ended, &core.Job{ID: j.ID, Array: j.Array, State: j.State})
+			out = append(out, &core.Job{ID: j.ID, Array: j.Array, State: j.State})
 		}
 		if len(jobs) < q.Limit {
-			return nil
+			return out, seen, nil
 		}
 		q.After = jobs[len(jobs)-1].ID
 	}

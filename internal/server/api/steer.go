@@ -242,7 +242,7 @@ func applies(in *client.Update, j *core.Job) bool {
 	switch {
 	case j.State.Final():
 		return false
-	case in.Hold != nil || in.Partition != nil:
+	case in.Hold != nil || in.Partition != nil || in.Dependency != nil:
 		return j.State == core.Pending
 	case in.Requeue || in.Suspend != nil:
 		return j.State != core.Pending
@@ -256,11 +256,19 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 	if in.Requeue {
 		hold = nil // it says how the job comes back
 	}
-	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil {
-		inputs = append(inputs, &state.UpdateJob{
+	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil {
+		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
-		})
+			Dependency: in.Dependency, Strict: in.Strict,
+		}
+		if in.Dependency != nil {
+			var err error
+			if up.Ended, up.Seen, err = a.ended(ctx, *in.Dependency); err != nil {
+				return err
+			}
+		}
+		inputs = append(inputs, up)
 	}
 	if in.Suspend != nil {
 		inputs = append(inputs, &state.Suspend{By: who.Identity, Job: j.ID, Resume: !*in.Suspend})

@@ -58,7 +58,7 @@ func (s *session) update(ctx context.Context, args []string) int {
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
 var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask deadline " +
-	"delayboot dependency eligibletime starttime endtime excnodelist extra features gres licenses mailtype mailuser mcslabel mincpusnode " +
+	"delayboot eligibletime starttime endtime excnodelist extra features gres licenses mailtype mailuser mcslabel mincpusnode " +
 	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer qos reboot reqcores reqnodelist " +
 	"reqsockets reqthreads requeue reservationname resetaccruetime segmentsize sitefactor stderr stdin stdout switches taskspernode " +
 	"threadspec timemin userid wait-for-switch wckey workdir")
@@ -105,6 +105,8 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			u.Partition = &part
 		case "comment":
 			u.Comment = &pairs[i].value
+		case "dependency":
+			u.Dependency = &pairs[i].value
 		default:
 			for _, key := range jobKeys {
 				if strings.EqualFold(key, p.key) {
