@@ -13,6 +13,7 @@ type Reservation struct {
 	core.AdvanceReservation
 	State string `json:"state"` // "ACTIVE", "INACTIVE"
 	Cores int32  `json:"cores"` // of all its nodes, or as many as it has of them
+	CPUs  int32  `json:"cpus"`
 }
 
 // ReservationList answers GET /api/v1/reservations.

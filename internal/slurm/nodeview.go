@@ -67,6 +67,8 @@ func (s nodeState) words() (compact, long string) {
 		return compact, long
 	case s.flags["COMPLETING"]:
 		compact, long = "comp", "completing"
+	case s.flags["RESERVED"] && s.base == "IDLE":
+		compact, long = "resv", "reserved"
 	case s.flags["PLANNED"] && s.base == "IDLE":
 		compact, long = "plnd", "planned"
 	default:
@@ -246,6 +248,9 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
 	if n.Reason != "" {
 		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"), TimeText(n.ReasonAt, "Unknown")))
+	}
+	if n.Reservation != "" {
+		lines = append(lines, "ReservationName="+n.Reservation)
 	}
 	return block(lines, o.OneLine)
 }

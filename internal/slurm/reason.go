@@ -39,6 +39,12 @@ const (
 	ReasonTimeLimit         = "time_limit"
 	ReasonReservationAccess = "reservation_access"
 	ReasonInvalidResv       = "invalid_reservation"
+	ReasonInvalidTime       = "invalid_time_value"
+	ReasonResvBusy          = "reservation_busy"
+	ReasonResvOverlap       = "reservation_overlap"
+	ReasonResvName          = "reservation_exists"
+	ReasonResvEmpty         = "reservation_empty"
+	ReasonNodeCount         = "invalid_node_count"
 	ReasonNoWorkDir         = "no_workdir"
 	ReasonInvalidQOS        = "invalid_qos"
 	ReasonNodeNotAvail      = "node_not_available"
@@ -86,6 +92,12 @@ var texts = map[string]struct {
 	ReasonTimeLimit:         {2051, "Requested time limit is invalid (missing or exceeds some limit)"},
 	ReasonReservationAccess: {2052, "Access denied to requested reservation"},
 	ReasonInvalidResv:       {2053, "Requested reservation is invalid"},
+	ReasonInvalidTime:       {2054, "Invalid time specified"},
+	ReasonResvBusy:          {2055, "Requested reservation is in use"},
+	ReasonResvOverlap:       {2058, "Requested reservation overlaps with another reservation"},
+	ReasonResvName:          {2053, "Duplicate reservation name"},
+	ReasonResvEmpty:         {2053, "Reservation request lacks users, groups or accounts"},
+	ReasonNodeCount:         {2006, "Node count specification invalid"},
 	ReasonNoWorkDir:         {2063, "Job cannot be submitted without the current working directory specified."},
 	ReasonInvalidQOS:        {2066, "Invalid qos specification"},
 	ReasonNodeNotAvail:      {2068, "Required node not available (down, drained or reserved)"},

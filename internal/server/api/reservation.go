@@ -41,7 +41,7 @@ func (a *API) reservation(_ http.ResponseWriter, r *http.Request, _ *caller) (an
 // showReservation gives a reservation the times it has now.
 func (a *API) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) client.Reservation {
 	now := a.now(snap)
-	out := client.Reservation{AdvanceReservation: *r, State: "INACTIVE", Cores: r.CoreCount}
+	out := client.Reservation{AdvanceReservation: *r, State: "INACTIVE", Cores: r.CoreCount, CPUs: r.CoreCount}
 	if r.Flags&core.ReserveTimeFloat != 0 {
 		ahead := now - r.Created
 		out.Start, out.End = r.Start+ahead, r.End+ahead
@@ -55,6 +55,7 @@ func (a *API) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) 
 		for _, n := range reserved(r) {
 			if n, ok := snap.Node(n); ok {
 				out.Cores += coresOf(n)
+				out.CPUs += n.Hardware.CPUs
 			}
 		}
 	}

@@ -4,9 +4,11 @@ package slurmtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -29,6 +31,8 @@ type Cluster struct {
 	Steps []core.Step
 	Nodes []client.Node
 	Now   time.Time
+	// Reservations are listed; one that is made without a name is called physics_2.
+	Reservations []client.Reservation
 	// Refuse answers POST /jobs and changes with this error, if it is set.
 	Refuse *core.Error
 	// Missing users are unknown.
@@ -42,6 +46,7 @@ type Cluster struct {
 	Cancels []client.Cancel
 	Updates []client.Update
 	NodeUps []client.UpdateNode
+	Resvs   []string // what was written of reservations: method, path and body
 
 	srv *httptest.Server
 }
@@ -133,6 +138,16 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, core.User{Name: core.UserName(parts[1])})
 	case "GET nodes":
 		answer(w, client.NodeList{Nodes: c.Nodes, Now: core.At(c.Now)})
+	case "GET reservations":
+		answer(w, client.ReservationList{Reservations: c.Reservations, Now: core.At(c.Now)})
+	case "GET reservations/*":
+		for _, v := range c.Reservations {
+			if v.Name == parts[1] {
+				answer(w, v)
+				return
+			}
+		}
+		refuse(w, core.Errorf(core.NotFound, "no reservation").Because("invalid_reservation"))
 	case "GET jobs":
 		c.list(w, r)
 	case "GET jobs/*":
@@ -190,6 +205,17 @@ func (c *Cluster) change(w http.ResponseWriter, r *http.Request, key string, par
 		dec.Decode(&u)
 		c.Updates = append(c.Updates, u)
 		answer(w, map[string]any{})
+	case "POST reservations", "PATCH reservations/*", "DELETE reservations/*":
+		body, _ := io.ReadAll(r.Body)
+		c.Resvs = append(c.Resvs, strings.TrimSpace(r.Method+" "+strings.Join(parts, "/")+" "+strings.TrimSpace(string(body))))
+		if len(parts) > 1 && !slices.ContainsFunc(c.Reservations, func(v client.Reservation) bool { return v.Name == parts[1] }) {
+			refuse(w, core.Errorf(core.NotFound, "no reservation").Because("invalid_reservation"))
+			return
+		}
+		made := client.Reservation{}
+		_ = json.Unmarshal(body, &made)
+		made.Name = cmp.Or(made.Name, "physics_2")
+		answer(w, made)
 	case "PATCH nodes/*":
 		if !slices.ContainsFunc(c.Nodes, func(n client.Node) bool { return string(n.Name) == parts[1] }) {
 			refuse(w, core.Errorf(core.NotFound, "no node").Because("invalid_node"))

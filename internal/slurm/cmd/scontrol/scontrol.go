@@ -20,8 +20,8 @@ import (
 
 const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
 	"    Commands: show ENTITY [ID], update KEY=VALUE..., hold|release|requeue|suspend|resume JOBS,\n" +
-	"              wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
-	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, step\n" +
+	"              create|delete reservation, wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
+	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, reservation, step\n" +
 	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -55,7 +55,7 @@ var verbs = []struct {
 	{"write", (*session).write},
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
 	{"help", func(s *session, _ context.Context, _ []string) int { fmt.Fprint(s.w.Out, usage); return 0 }},
-	{"create", (*session).unsupported}, {"delete", (*session).unsupported}, {"reconfigure", (*session).unsupported},
+	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).unsupported},
 	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
 	{"top", (*session).unsupported}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
 	{"wait_job", (*session).waitJob},

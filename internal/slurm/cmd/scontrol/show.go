@@ -31,7 +31,7 @@ var entities = []struct {
 	{[]string{"hostnames"}, (*session).showHostnames},
 	{[]string{"hostlistsorted"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, true) }},
 	{[]string{"hostlist"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, false) }},
-	{[]string{"reservations", "reservationname"}, says("No reservations in the system")},
+	{[]string{"reservations", "reservationname"}, (*session).showReservations},
 	{[]string{"licenses"}, says("No licenses configured in Slurm.")},
 	{[]string{"burstbuffer"}, says("No burst buffers on the system")},
 	{[]string{"federation"}, func(*session, context.Context, []string) int { return 0 }},

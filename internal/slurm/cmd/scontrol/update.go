@@ -3,6 +3,7 @@ package scontrol
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,7 @@ func (s *session) update(ctx context.Context, args []string) int {
 		}
 		pairs = append(pairs, p)
 	}
+	isJob := slices.ContainsFunc(pairs, func(p pair) bool { return p.key == "jobid" || p.key == "job" }) // a job has a reservation too
 	for i, p := range pairs {
 		rest := append(append([]pair{}, pairs[:i]...), pairs[i+1:]...)
 		switch {
@@ -47,7 +49,9 @@ func (s *session) update(ctx context.Context, args []string) int {
 			return s.updateJobs(ctx, p.value, rest)
 		case p.key == "nodename" || p.key == "node":
 			return s.updateNodes(ctx, p.value, rest)
-		case strings.HasPrefix(p.key, "partition") || strings.HasPrefix(p.key, "reservation") || p.key == "stepid":
+		case !isJob && len(p.key) >= 3 && strings.HasPrefix("reservationname", p.key):
+			return s.updateReservation(ctx, p.value, rest)
+		case strings.HasPrefix(p.key, "partition") || p.key == "stepid":
 			fmt.Fprintln(s.w.Err, "slurm_update error: Requested operation not supported on this system")
 			return slurm.ExitError
 		}

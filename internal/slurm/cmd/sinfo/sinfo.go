@@ -150,7 +150,15 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
 	if f.Has("reservation") {
-		fmt.Fprintln(out, "No reservations in the system")
+		resv, err := c.Reservations(ctx)
+		if err != nil {
+			return w.LoadFailed("slurm_load_reservations", err)
+		}
+		if len(resv.Reservations) == 0 {
+			fmt.Fprintln(out, "No reservations in the system")
+			return 0
+		}
+		slurm.ListReservations(out, resv.Reservations, !f.Has("noheader"))
 		return 0
 	}
 	if f.Has("json") {

@@ -107,3 +107,24 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	want, code := slurmtest.Golden(t, "sinfo-reservations")
+	c := lab()
+	c.Reservations = []client.Reservation{
+		{State: "INACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "maint", Start: slurmtest.Day("02:15:15"), End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]"}},
+		{State: "ACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "physics_2", Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]"}},
+	}
+	c.Nodes[1].State, c.Nodes[2].State = "IDLE+RESERVED", "IDLE+MAINTENANCE+RESERVED"
+	c.Start(t)
+	if got := c.Run(t, "sinfo", Run, []string{"-T"}); got.Out != want || got.Code != code {
+		t.Errorf("got %d\n%s\nwant\n%s", got.Code, got.Out, want)
+	}
+	if got := c.Run(t, "sinfo", Run, strings.Fields("-h -p main -t resv,maint -o %t|%T|%N")); got.Out != "resv|reserved|n002\nmaint|maint|n003\n" {
+		t.Errorf("got %s", got.Out)
+	}
+	if got := lab().Start(t).Run(t, "sinfo", Run, []string{"-T"}); got.Out != "No reservations in the system\n" {
+		t.Errorf("got %s", got.Out)
+	}
+}
