@@ -13,12 +13,14 @@ type User struct {
 
 // Project is who pays and who may: a node in the account tree.
 type Project struct {
-	Name    ProjectName `json:"name"`
-	Parent  ProjectName `json:"parent,omitempty"`
-	Created Time        `json:"created,omitempty"`
-	Shares  int32       `json:"shares,omitempty"`  // of what its parent may use, beside its siblings; 0: one
-	Members []Member    `json:"members,omitempty"` // sorted by user
-	Assoc   Association `json:"assoc,omitzero"`
+	Name         ProjectName `json:"name"`
+	Parent       ProjectName `json:"parent,omitempty"`
+	Created      Time        `json:"created,omitempty"`
+	Shares       int32       `json:"shares,omitempty"`  // of what its parent may use, beside its siblings; 0: one
+	Members      []Member    `json:"members,omitempty"` // sorted by user
+	Description  string      `json:"description,omitempty"`
+	Organization string      `json:"organization,omitempty"`
+	Assoc        Association `json:"assoc,omitzero"`
 }
 
 // Member is a user's part in a project.

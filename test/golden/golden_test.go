@@ -22,7 +22,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.Start(t, cluster.Options{Args: []string{"--slurm-conf", conf}, Set: []string{"accounting.enforce=false"}})
+	c := cluster.Start(t, cluster.Options{Args: []string{"--slurm-conf", conf}})
 	out := os.Getenv("GOLDEN_OUT") // kept, to look at
 	if out == "" {
 		out = t.TempDir()

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/sacct"
+	"bireme.dev/bireme/internal/slurm/cmd/sacctmgr"
 	"bireme.dev/bireme/internal/slurm/cmd/salloc"
 	"bireme.dev/bireme/internal/slurm/cmd/sbatch"
 	"bireme.dev/bireme/internal/slurm/cmd/scancel"
@@ -37,13 +38,15 @@ func Lookup(name string) (cmd.Func, bool) {
 		return scontrol.Run, true
 	case "salloc":
 		return salloc.Run, true
+	case "sacctmgr":
+		return sacctmgr.Run, true
 	}
 	return nil, false
 }
 
 // Names are all names that Lookup knows, for links.
 func Names() []string {
-	return []string{"sacct", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"}
+	return []string{"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"}
 }
 
 // Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no

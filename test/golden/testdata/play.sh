@@ -2,6 +2,7 @@
 #   play.sh OUT      OUT gets NAME.txt (what the command wrote) and NAME.rc (what it left with) of each
 # It runs as root in a folder that anybody may write, with the commands on PATH.
 set -u
+PATH=$PATH:/usr/sbin:/sbin # runuser
 OUT=$1
 PLAIN=games # an ordinary user of every Debian
 
@@ -43,6 +44,7 @@ END
 # People and what they may.
 sacctmgr -i add account bench Description=bench Organization=bench >/dev/null
 sacctmgr -i add user root account=bench DefaultAccount=bench >/dev/null
+sacctmgr -i delete user root account=default >/dev/null
 sacctmgr -i add account physics Description=physics Organization=science Fairshare=30 >/dev/null
 sacctmgr -i add account chem Description=chem Organization=science Fairshare=10 parent=physics >/dev/null
 sacctmgr -i add user $PLAIN account=physics Fairshare=5 DefaultAccount=physics >/dev/null
