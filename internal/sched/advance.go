@@ -168,7 +168,7 @@ func (a *account) besideParts(at *look, from, end core.Time, b *balance) *balanc
 		}
 	}
 	for i := range a.claims {
-		if c := &a.claims[i]; c.from > from && hits(c.from, end) {
+		if c := a.claims[i]; c.from > from && hits(c.from, end) {
 			least = min(least, a.spare(at, c.from))
 		}
 	}
@@ -210,7 +210,7 @@ func (a *account) spare(at *look, t core.Time) int32 {
 			}
 		}
 		for k := range a.claims {
-			if c := &a.claims[k]; c.in == s.r.Name && c.holds(t) {
+			if c := a.claims[k]; c.in == s.r.Name && c.holds(t) {
 				left -= int64(c.use.cpus)
 			}
 		}
@@ -252,6 +252,7 @@ func (p *Planner) setReservations(c *Changes) {
 		p.forget(p.pending[j.ID])
 	}
 	p.books, p.bookings = books, p.bookings+1
+	p.unsettle()
 	p.key = p.keyFunc(books)
 	p.stale = true
 	if len(books) == 0 {
@@ -452,7 +453,7 @@ func (r *advance) cores(n, of int) int32 {
 func (ps *pass) overlay() {
 	p, now := ps.p, ps.plan.Now
 	p.layAside()
-	mark := reservation{chain: 14695981039346656037} // stands for all of them; see pass.stands
+	mark := newFingerprint() // of all of them
 	mark.mix(uint64(p.bookings))
 	for _, r := range p.books {
 		r.roll(now, p.cfg.Zone)
@@ -474,7 +475,10 @@ func (ps *pass) overlay() {
 			ps.plan.shut[r.Name] = r.windows[0].from
 		}
 	}
-	ps.reserved = append(ps.reserved, mark)
+	if mark != p.laidAs { // what they set aside may be had, or the other way round
+		p.laidAs = mark
+		p.unsettle()
+	}
 	if len(p.parted) == 0 {
 		return
 	}

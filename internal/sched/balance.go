@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"slices"
+
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -17,6 +19,10 @@ func (b *balance) copy(o *balance) {
 	g := append(b.gres[:0], o.gres...)
 	*b = *o
 	b.gres = g
+}
+
+func (b *balance) equal(o *balance) bool {
+	return b.cpus == o.cpus && b.mem == o.mem && b.held == o.held && b.whole == o.whole && slices.Equal(b.gres, o.gres)
 }
 
 func (b *balance) sub(use *balance) {
@@ -40,6 +46,8 @@ func (b *balance) least(o *balance) {
 
 // claim is what a reservation takes of a node, and what it leaves.
 type claim struct {
+	of       *reservation
+	on       *account
 	job      core.JobID
 	in       string // the advance reservation its job would run in
 	from, to core.Time
@@ -60,7 +68,7 @@ func (c *claim) holds(t core.Time) bool { return c.from <= t && (t < c.to || c.t
 func (a *account) until(end core.Time, tmp *balance) *balance {
 	b := &a.now
 	for i := range a.claims {
-		if c := &a.claims[i]; hits(c.from, end) {
+		if c := a.claims[i]; hits(c.from, end) {
 			if b != tmp {
 				tmp.copy(b)
 				b = tmp
@@ -75,8 +83,12 @@ func (a *account) until(end core.Time, tmp *balance) *balance {
 func (a *account) at(l *look) *balance {
 	t, end, tmp := l.then, l.end, l.tmp
 	b := &a.then
-	if a.swept != l.sweep { // nothing has come free on it
-		b = &a.now
+	if a.swept != l.sweep {
+		if l.soon != 0 {
+			a.foresee(t, l.soon, l.sweep)
+		} else { // nothing has come free on it
+			b = &a.now
+		}
 	}
 	if len(a.claims) == 0 {
 		if len(a.asides) > 0 {
@@ -86,7 +98,7 @@ func (a *account) at(l *look) *balance {
 	}
 	tmp.copy(b)
 	for i := range a.claims {
-		switch c := &a.claims[i]; {
+		switch c := a.claims[i]; {
 		case c.holds(t):
 			tmp.sub(&c.use)
 		case c.from > t && hits(c.from, end):

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math/bits"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
@@ -27,7 +28,8 @@ type slot struct {
 	over  bool // its time limit is above the partition's
 	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved bool
-	jobs  int         // of it in the partition's queue
+	jobs  int         // of it in the partition's queue,
+	place int         // and where among the partition's slots
 	ask   *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
 
 	lic    *licenceAsk // nil: it asks for none
@@ -40,12 +42,37 @@ type slot struct {
 	order  []*account  // its nodes, then
 	shape  int         // as of; see Planner.nodesOf
 
-	pass   int64     // the pass that last refused it
-	beyond core.Time // jobs that are still there at this moment were refused
-	kept   int       // it was refused because of so many reservations, which had this
-	chain  uint64    // fingerprint,
-	seen   int64     // when so many gains had been noted
-	stuck  int64     // if not 0, nothing free could hold it when so many gains had been noted; see freed
+	members  list[member, *member] // those jobs, by themselves
+	shortest core.Time             // none of them is shorter
+
+	pass    int64     // the pass that last refused it
+	until   core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
+	refusal refusal   // what is known from earlier ones
+}
+
+// enter puts a job into the class's own queue.
+func (s *slot) enter(j *core.Job, g *policy.Gate) {
+	n := mustRun(j.Spec)
+	if s.jobs++; s.jobs == 1 {
+		s.part.live++
+		s.place, s.shortest = len(s.part.slots), n
+		s.part.slots = append(s.part.slots, s)
+	}
+	s.shortest = min(s.shortest, n)
+	s.members.insert(member{job: j, gate: g, length: n})
+}
+
+// leave is the other way round.
+func (s *slot) leave(j *core.Job) {
+	s.members.remove(member{job: j})
+	if s.jobs--; s.jobs == 0 {
+		s.part.live--
+		k := len(s.part.slots) - 1
+		s.part.slots[s.place] = s.part.slots[k]
+		s.part.slots[s.place].place = s.place
+		s.part.slots[k] = nil
+		s.part.slots = s.part.slots[:k]
+	}
 }
 
 // classKey names a class.
@@ -166,9 +193,11 @@ func (p *Planner) reassess() {
 			s.moved = (s.why == nil) != (why == nil)
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
-			s.why, s.stuck, s.kept = why, 0, 0
-			for w := range s.ways {
-				s.ways[w].stuck, s.ways[w].kept = 0, 0
+			if s.why = why; s.moved {
+				s.refusal = refusal{}
+				for w := range s.ways {
+					s.ways[w].refusal = refusal{}
+				}
 			}
 		}
 		any = any || c.moved
@@ -252,9 +281,12 @@ func (p *Planner) open(part *partition) []*account {
 	if part.opened != p.opened {
 		part.opened = p.opened
 		part.open = part.open[:0]
-		for _, a := range p.accounts(part) {
-			if (a.now.cpus > 0 || a.users != nil) && a.node.Usable() {
-				part.open = append(part.open, a)
+		for w, word := range p.openSet {
+			if part.nodes != nil {
+				word &= part.members[w]
+			}
+			for ; word != 0; word &= word - 1 {
+				part.open = append(part.open, p.ledger.order[w*64+bits.TrailingZeros64(word)])
 			}
 		}
 	}

@@ -49,6 +49,13 @@ func (p *Planner) setPolicy(pol *Policy) {
 		}
 	}
 	for _, part := range p.parts {
+		for _, s := range part.slots {
+			for _, chunk := range s.members.chunks {
+				for i := range chunk {
+					chunk[i].gate = p.gate(chunk[i].job.Spec, part)
+				}
+			}
+		}
 		for _, q := range []*queue{&part.queue, &part.short, &part.inside} {
 			for _, chunk := range q.chunks {
 				for i := range chunk {

@@ -52,6 +52,7 @@ func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 		w.nodes = append(w.nodes, n)
 	}
 	w.p = New(w.cfg)
+	w.p.trackFrom, w.p.deepFrom = 0, 0 // as on a large cluster with a long queue
 	w.p.Apply(Changes{Nodes: w.nodes})
 	return w
 }
@@ -92,6 +93,7 @@ func (w *lawWorld) submit() {
 func (w *lawWorld) pass() *Plan {
 	plan := w.p.Pass(w.now)
 	cold := New(w.cfg)
+	cold.trackFrom, cold.deepFrom = 1<<30, 1<<30 // the plain way
 	cold.Apply(Changes{Nodes: w.nodes})
 	if w.also != nil {
 		cold.Apply(w.also())
@@ -132,6 +134,16 @@ func (w *lawWorld) pass() *Plan {
 	for _, s := range plan.Starts {
 		j := *w.jobs[s.Job]
 		book(&j, s.Alloc)
+		if s.Array { // the task becomes a job of its own
+			left, ref := j, *j.Array
+			ref.Tasks = ref.Tasks.Remove(int(s.Task))
+			if left.Array = &ref; ref.Tasks.Empty() {
+				left.State, left.End = core.Completed, w.now
+			}
+			w.put(&left)
+			w.nextID++
+			j.ID, j.Array = w.nextID, &core.ArrayRef{Base: ref.Base, Task: s.Task, Count: ref.Count}
+		}
 		if s.Limit > 0 {
 			spec := *j.Spec
 			spec.TimeLimit = s.Limit

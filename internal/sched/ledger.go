@@ -22,9 +22,9 @@ type Ledger struct {
 
 // account is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
 type account struct {
-	now    balance // what is free; less than nothing where more was given than there is
-	claims []claim // of reservations, while a pass runs
-	grid           // how its CPUs lie
+	now    balance  // what is free; less than nothing where more was given than there is
+	claims []*claim // of reservations, while a pass runs
+	grid            // how its CPUs lie
 	node   *core.Node
 
 	free  bitset // CPUs; nil if the node has too many to name
@@ -45,6 +45,8 @@ type account struct {
 	swept  int64
 	unmet  int64 // the sweep that has no use for it
 	pool   int32 // of the forecast that is being worked out
+
+	tracks
 }
 
 // gresAccount is the units of one kind. One without a name is what a partition may still use of the node's CPUs.

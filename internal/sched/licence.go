@@ -67,7 +67,7 @@ func (ps *pass) has(s *slot, l *core.License, from, end core.Time) bool {
 		return false
 	}
 	for i := range ps.reserved {
-		if r := &ps.reserved[i]; r.nodes != nil && r.at > from && hits(r.at, end) && amountOf(r.lic, l.Name) > 0 && l.Total > ps.seatsAt(s, l.Name, r.at) {
+		if r := ps.reserved[i]; r.nodes != nil && r.at > from && hits(r.at, end) && amountOf(r.lic, l.Name) > 0 && l.Total > ps.seatsAt(s, l.Name, r.at) {
 			return false
 		}
 	}
@@ -101,7 +101,7 @@ func (ps *pass) seatsAt(s *slot, name string, t core.Time) int64 {
 		}
 	}
 	for i := range ps.reserved {
-		if r := &ps.reserved[i]; r.holds(t) {
+		if r := ps.reserved[i]; r.holds(t) {
 			free -= amountOf(r.lic, name)
 		}
 	}
@@ -112,7 +112,7 @@ func (ps *pass) seatsAt(s *slot, name string, t core.Time) int64 {
 			}
 		}
 		for i := range ps.reserved {
-			if r := &ps.reserved[i]; r.in == in && r.holds(t) {
+			if r := ps.reserved[i]; r.in == in && r.holds(t) {
 				n += amountOf(r.lic, name)
 			}
 		}

@@ -9,8 +9,11 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	plan := &Plan{Now: now, keyOf: p.key}
 	p.ripen(now, plan)
 	p.loosen(now, plan)
+	p.index()
 	p.passes++
 	p.opened++
+	p.gains.cut(p.settled) // classes are up to date with those
+	p.settled, p.begun = p.begun, p.gains.next()
 	ps := pass{p: p, plan: plan}
 	if len(p.books) > 0 {
 		ps.overlay()
@@ -20,6 +23,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	if p.asking > 0 {
 		ps.shortages()
 	}
+	ps.throttledNow()
 	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.ends.remove(ps.taken[i])
@@ -52,8 +56,10 @@ type pass struct {
 	p        *Planner
 	plan     *Plan
 	taken    []ending
-	reserved []reservation
-	redeemed bool // some reservation was dropped
+	reserved []*reservation
+	made     int32 // of the reservations that the last pass made, those of which it is known what became of them
+	redeemed bool  // a reservation was dropped: what was refused because of it may start
+	steps    int
 	over     bool // what was placed last was more than a limit allows
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
@@ -66,8 +72,25 @@ type lane struct {
 	part    *partition
 	at      cursor
 	blocked bool // its first job that cannot start has been met
-	closed  bool
+	closed  bool // there is nothing more in it
+	barred  bool // nothing more in it may start, by the rule
+	deep    bool // it goes on by classes
 	lacking bool // that job waits for something else than nodes; see lacks
+	runners runners
+}
+
+// headed tells whether its reservation is made.
+func (l *lane) headed() bool { return l.blocked && !l.lacking }
+
+// head is the lane's next job.
+func (l *lane) head() *entry {
+	if !l.deep {
+		return l.at.head()
+	}
+	if len(l.runners) == 0 {
+		return nil
+	}
+	return &l.runners[0].head
 }
 
 func (ps *pass) run() {
@@ -82,18 +105,23 @@ func (ps *pass) run() {
 	lanes := ps.p.lanes[:0]
 	for _, part := range ps.p.parts {
 		part.dead = 0
-		lanes = append(lanes, lane{part: part, at: cursor{q: &part.queue}})
+		l := lane{part: part, at: cursor{q: &part.queue}}
+		if k := len(lanes); k < cap(lanes) {
+			l.runners = lanes[:k+1][k].runners
+		}
+		lanes = append(lanes, l)
 	}
 	ps.p.lanes = lanes
 	ps.walk(lanes)
-	if rule != RuleEASYSJBF {
-		return
+	ps.allHeads()
+	if rule == RuleEASYSJBF {
+		for i := range lanes {
+			l := &lanes[i]
+			l.at, l.closed, l.barred = cursor{q: &l.part.short}, !l.blocked, !l.blocked
+		}
+		ps.walk(lanes)
 	}
-	for i := range lanes {
-		l := &lanes[i]
-		l.at, l.closed = cursor{q: &l.part.short}, !l.blocked
-	}
-	ps.walk(lanes)
+	ps.p.last = append(ps.p.last[:0], ps.reserved...)
 }
 
 // walk tries the jobs of all open lanes in order.
@@ -101,15 +129,19 @@ func (ps *pass) walk(lanes []lane) {
 	for {
 		var best *lane
 		var head *entry
+		headless := 0 // lanes
 		for i := range lanes {
 			l := &lanes[i]
 			if l.closed {
 				continue
 			}
-			e := l.at.head()
+			e := l.head()
 			if e == nil {
 				l.closed = true
 				continue
+			}
+			if !l.headed() {
+				headless++
 			}
 			if best == nil || higher(l.part, e, best.part, head) {
 				best, head = l, e
@@ -118,13 +150,44 @@ func (ps *pass) walk(lanes []lane) {
 		if best == nil {
 			return
 		}
+		if headless == 0 {
+			ps.allHeads()
+		}
+		if ps.steps++; best.headed() && !best.deep && ps.deepens(best, headless) {
+			ps.dive(best)
+			continue
+		}
 		if !ps.try(head.slot, head.job) {
 			ps.wait(best, head)
 		}
-		best.at.next()
-		// Past those that are known not to start, without weighing them against other lanes.
-		for e := best.at.head(); e != nil && (best.blocked && !best.lacking && ps.refused(e) || ps.limited(e)); e = best.at.head() {
-			best.at.next()
+		if ps.redeemed {
+			ps.redeemed = false
+			ps.rewind(lanes, best.part, *head)
+			continue
+		}
+		ps.next(best)
+	}
+}
+
+// next goes past a lane's first job and those behind it that are known not to start, without weighing them against other
+// lanes.
+func (ps *pass) next(l *lane) {
+	if l.deep {
+		ps.nextRunner(l)
+		return
+	}
+	l.at.next()
+	for e := l.at.head(); e != nil && (l.headed() && ps.refused(e) || ps.limited(e)); e = l.at.head() {
+		l.at.next()
+	}
+}
+
+// rewind puts all lanes behind a job: those that were passed over may start now.
+func (ps *pass) rewind(lanes []lane, part *partition, last entry) {
+	for i := range lanes {
+		if l := &lanes[i]; !l.barred {
+			l.deep, l.closed = false, false
+			l.at = l.at.q.first(func(e *entry) bool { return higher(part, &last, l.part, e) })
 		}
 	}
 }
@@ -132,27 +195,7 @@ func (ps *pass) walk(lanes []lane) {
 // refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
 // more than all the rest.
 func (ps *pass) refused(e *entry) bool {
-	return !e.array && len(e.slot.ways) == 0 && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
-}
-
-// known tells whether a job of a class that would end at end is known not to start: from this pass, or from earlier ones
-// if nothing came free since that it could use.
-func (ps *pass) known(s *slot, end core.Time) bool {
-	p := ps.p
-	if s.pass == p.passes && hits(s.beyond, end) {
-		return true
-	}
-	if s.stuck != 0 && !p.freed(s, s.stuck, 0) {
-		s.stuck = p.gain
-		ps.dead(s)
-		return true
-	}
-	// Asked for the shortest job that is refused, the answer is good for all.
-	if ps.stands(s) && hits(s.beyond, end) && !p.freed(s, s.seen, after(s.beyond, 1)) {
-		s.pass, s.seen = p.passes, p.gain
-		return true
-	}
-	return false
+	return len(e.slot.ways) == 0 && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
 }
 
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
@@ -170,9 +213,9 @@ func (ps *pass) wait(l *lane, e *entry) {
 		ps.plan.heads[l.part.Name] = e.job.ID
 		switch ps.p.cfg.Rule {
 		case RuleFCFS:
-			l.closed = true
+			l.closed, l.barred = true, true
 		case RuleEASYSJBF:
-			l.closed = true
+			l.closed, l.barred = true, true
 			ps.reserve(e.slot, e.job)
 		default:
 			ps.reserve(e.slot, e.job)
@@ -225,16 +268,29 @@ func (ps *pass) try(s *slot, j *core.Job) bool {
 	return true
 }
 
-// throttled tells whether as many tasks of a job's array run as its limit allows, and notes it.
+// throttled tells whether as many tasks of a job's array run as its limit allows.
 func (ps *pass) throttled(j *core.Job) bool {
-	if j.Array == nil || j.Spec.Throttle <= 0 || ps.p.running[j.Array.Base] < j.Spec.Throttle {
-		return false
+	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.running[j.Array.Base] >= j.Spec.Throttle
+}
+
+// throttledNow notes for whom that is so at the end of a pass.
+func (ps *pass) throttledNow() {
+	for id, j := range ps.p.throttles {
+		if ps.throttled(j) {
+			if ps.plan.throttled == nil {
+				ps.plan.throttled = map[core.JobID]bool{}
+			}
+			ps.plan.throttled[id] = true
+		}
 	}
-	if ps.plan.throttled == nil {
-		ps.plan.throttled = map[core.JobID]bool{}
+}
+
+// throttle keeps a waiting job whose array may run so many tasks at once.
+func (p *Planner) throttle(j *core.Job) {
+	if p.throttles == nil {
+		p.throttles = map[core.JobID]*core.Job{}
 	}
-	ps.plan.throttled[j.ID] = true
-	return true
+	p.throttles[j.ID] = j
 }
 
 // place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it is
@@ -249,9 +305,13 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {
 		return false
 	}
-	picks, at := ps.choose(s, end, least)
+	picks, at, few := ps.choose(s, end, least)
 	if picks == nil {
-		ps.refuse(s, least)
+		if few {
+			ps.refuseStill(s, least)
+		} else {
+			ps.refuse(s, least)
+		}
 		return false
 	}
 	p.buf, end = picks, at.end
@@ -265,8 +325,10 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	for i := range h.alloc.Nodes {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
+		p.touch(p.ledger.nodes[h.alloc.Nodes[i].Node])
 	}
 	ps.settle(h.alloc, end)
+	p.stay(h, end)
 	ps.outlasts(h, end)
 	if j.Array != nil {
 		h.base = j.Array.Base
@@ -287,44 +349,4 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	ps.taken = append(ps.taken, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc, Limit: limit})
 	return true
-}
-
-// refuse notes that no job of a class can start that is still there at the last reservation that was in the way of this
-// one; without any, none can, and not in later passes either until something comes free.
-func (ps *pass) refuse(s *slot, end core.Time) {
-	p := ps.p
-	beyond := core.Time(0)
-	for i := range ps.reserved {
-		if r := &ps.reserved[i]; r.nodes != nil && hits(r.at, end) {
-			beyond = max(beyond, r.at)
-		}
-	}
-	if len(p.books) > 0 {
-		beyond = max(beyond, ps.beyondBooks(s, end))
-	}
-	if beyond == 0 && len(p.books) == 0 || s.need.choose(look{nodes: p.openTo(s), share: true}, p.buf) == nil {
-		s.stuck = p.gain
-		ps.dead(s)
-		return
-	}
-	if beyond == 0 { // its own reservation has no room for it
-		return
-	}
-	s.pass, s.beyond, s.stuck, s.kept, s.seen = p.passes, beyond, 0, 0, p.gain
-	if !ps.redeemed {
-		s.kept, s.chain = len(ps.reserved), ps.reserved[len(ps.reserved)-1].chain
-	}
-}
-
-// stands tells whether the reservations that a class was refused for in an earlier pass are made again.
-func (ps *pass) stands(s *slot) bool {
-	return s.kept > 0 && s.kept <= len(ps.reserved) && ps.reserved[s.kept-1].chain == s.chain && !ps.redeemed
-}
-
-// dead notes that no job of a class can start in this pass any more.
-func (ps *pass) dead(s *slot) {
-	s.pass, s.beyond, s.kept = ps.p.passes, 0, 0
-	if !s.sub {
-		s.part.dead++
-	}
 }

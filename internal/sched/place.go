@@ -25,6 +25,7 @@ type look struct {
 	then  core.Time  // if set, the moment looked at is this one of a sweep, not now
 	sweep int64      // the sweep
 	share bool       // CPUs of jobs that share theirs count, for those who share too
+	soon  core.Time  // if set, the sweep is a search, which leaves it to those who look to work out what is free then
 	tmp   *balance   // scratch, for looks that have an end
 	own   *advance   // the advance reservation the job would run in
 	reach bool       // it may reach into those that let themselves be delayed

@@ -88,20 +88,46 @@ type Planner struct {
 	bookings int64      // how often
 	laid     int        // the ledger's shape, and
 	laidFor  int64      // bookings, as of when they were laid on the nodes
+	laidAs   fingerprint
 	parted   []*account // nodes of which reservations have a part
 	insiders int        // entries in the partitions' inside queues
 	stock    map[string]*stock
 	asking   int // classes that ask for licences
 
-	gains []*account // nodes on which something came free, the last few
-	gain  int64      // how many there have been, from 1
+	throttles map[core.JobID]*core.Job // of pending, those whose array may run so many tasks at once
+
+	gains   feed           // nodes on which something came free
+	begun   int64          // the first of them since the last pass began,
+	settled int64          // and since the one before
+	news    feed           // nodes on which anything changed
+	last    []*reservation // that the last pass made
+
+	indexed  int // the ledger's shape, as of index
+	numbered []*account
+	openSet  bitset // nodes that have anything to give
+	tracking bool   // there are enough nodes for that
+	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
+	// fewer it does not pay.
+	trackFrom, deepFrom int
 
 	passes, sweeps int64
 	opened         int64 // passes, for partition.open
-	buf            []pick
-	tmp            balance
-	lanes          []lane
-	rooms          []int32
+	scratch
+}
+
+// scratch is what passes work in.
+type scratch struct {
+	buf    []pick
+	tmp    balance
+	lanes  []lane
+	rooms  []int32
+	roomOf []int32
+	fresh  []*account
+	some   []*account
+	anew   []mark
+	marks  []mark
+	isNew  bitset
+	turns  []core.Time
 }
 
 type partition struct {
@@ -113,11 +139,16 @@ type partition struct {
 	live   int                    // classes in queue
 	dead   int                    // of them, those of which the pass found that none can start
 
-	order  []*account // of nodes; see accounts
-	shape  int
-	open   []*account // see Planner.open
-	opened int64
-	lane   int32 // its place among the partitions
+	slots    []*slot    // of the classes in queue
+	order    []*account // of nodes; see accounts
+	shape    int
+	members  bitset     // the same as a set
+	open     []*account // see Planner.open
+	opened   int64
+	gained   []*account // see Planner.gained
+	gainedAt int64
+	searches []*search
+	lane     int32 // its place among the partitions
 }
 
 // waiter is a job that may start. Its class is nil while its moment has not come.
@@ -144,7 +175,8 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key, p.who, p.gain, p.stock = p.keyFunc(nil), p.whoIn, 1, map[string]*stock{}
+	p.key, p.who, p.stock, p.indexed = p.keyFunc(nil), p.whoIn, map[string]*stock{}, -1
+	p.gains.from, p.news.from, p.deepFrom, p.trackFrom = 1, 1, 64, 16
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.Rule(RulesOf(cfg.Grain, cfg.Partitions, cfg.Names))
 	for _, l := range cfg.Licenses {
@@ -176,7 +208,10 @@ func (p *Planner) Apply(c Changes) {
 		p.setNode(n)
 	}
 	for _, name := range c.GoneNodes {
-		p.ledger.DropNode(name)
+		if a := p.ledger.nodes[name]; a != nil {
+			a.index = -1
+			p.ledger.DropNode(name)
+		}
 	}
 	p.setReservations(&c)
 	if len(c.Nodes)+len(c.GoneNodes) > 0 {
@@ -194,16 +229,26 @@ func (p *Planner) Apply(c Changes) {
 }
 
 func (p *Planner) setNode(n *core.Node) {
+	old := p.ledger.nodes[n.Name]
 	if !p.ledger.SetNode(n) {
+		p.gain(old)
 		return
 	}
+	if old != nil {
+		old.index = -1
+	}
+	a := p.ledger.nodes[n.Name]
 	for _, h := range p.holding {
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; na.Node == n.Name && !na.Done {
 				p.ledger.Force(na, h.terms)
+				if p.tracking {
+					a.visit(visit{h.end, h, int32(i)})
+				}
 			}
 		}
 	}
+	p.gain(a)
 }
 
 func (p *Planner) setJob(j *core.Job) {
@@ -224,6 +269,9 @@ func (p *Planner) setJob(j *core.Job) {
 			return
 		}
 		p.pending[j.ID] = waiter{job: j}
+		if j.Array != nil && j.Spec.Throttle > 0 {
+			p.throttle(j)
+		}
 		if j.Eligible > j.Submit {
 			p.later.insert(laterOf(j))
 		} else {
@@ -242,6 +290,7 @@ func (p *Planner) setJob(j *core.Job) {
 			}
 		}
 		p.seat(h.alloc, 1)
+		p.stay(h, h.end)
 		p.holding[j.ID] = h
 		p.ends.insert(ending{at: h.end, id: j.ID, h: h})
 	}
@@ -276,11 +325,9 @@ func (p *Planner) enqueue(s *slot, j *core.Job) {
 		s.part.inside.insert(entryOf(j, s, g))
 		return
 	}
-	if s.jobs++; s.jobs == 1 {
-		s.part.live++
-	}
 	g := p.gate(j.Spec, s.part)
 	p.await(g, 1)
+	s.enter(j, g)
 	if p.cfg.Rule == RuleSJFEASY {
 		s.part.queue.insert(shortOf(j, s, g))
 		return
@@ -299,9 +346,7 @@ func (p *Planner) dequeue(s *slot, j *core.Job) {
 		s.part.inside.remove(entryOf(j, s, nil))
 		return
 	}
-	if s.jobs--; s.jobs == 0 {
-		s.part.live--
-	}
+	s.leave(j)
 	p.await(p.gate(j.Spec, s.part), -1)
 	if p.cfg.Rule == RuleSJFEASY {
 		s.part.queue.remove(shortOf(j, s, nil))
@@ -315,6 +360,7 @@ func (p *Planner) dequeue(s *slot, j *core.Job) {
 
 func (p *Planner) forget(w waiter) {
 	delete(p.pending, w.job.ID)
+	delete(p.throttles, w.job.ID)
 	if w.class == nil {
 		p.later.remove(laterOf(w.job))
 		return
@@ -340,7 +386,10 @@ func (p *Planner) release(h *holding) {
 	for i := range h.alloc.Nodes {
 		if na := &h.alloc.Nodes[i]; !na.Done {
 			p.ledger.Give(na, h.terms)
-			p.noteGain(na.Node)
+			if a := p.ledger.nodes[na.Node]; a != nil {
+				a.quit(h)
+				p.gain(a)
+			}
 		}
 	}
 	if h.base != 0 {
@@ -348,37 +397,6 @@ func (p *Planner) release(h *holding) {
 			delete(p.running, h.base)
 		}
 	}
-}
-
-// gainsKept is how many gains are looked through before a class is simply tried again.
-const gainsKept = 64
-
-// noteGain remembers that something came free on a node.
-func (p *Planner) noteGain(name core.NodeName) {
-	a := p.ledger.nodes[name]
-	if a == nil {
-		return
-	}
-	if len(p.gains) == 2*gainsKept {
-		p.gains = append(p.gains[:0], p.gains[gainsKept:]...)
-	}
-	p.gains = append(p.gains, a)
-	p.gain++
-}
-
-// freed tells whether, since so many gains were noted, anything came free that a job which ends at end could use.
-func (p *Planner) freed(s *slot, seen int64, end core.Time) bool {
-	since := p.gain - seen
-	if since > gainsKept {
-		return true
-	}
-	at := look{end: end, tmp: &p.tmp, share: true, own: s.own, reach: s.reach}
-	for _, a := range p.gains[len(p.gains)-int(since):] {
-		if at.room(&s.need, a) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // on gives the accounts of a job's nodes; nil stands for those that are not known any more.

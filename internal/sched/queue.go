@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
@@ -22,12 +23,22 @@ type entry struct {
 }
 
 func entryOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: shortest(j.Spec), array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: mustRun(j.Spec), array: j.Array != nil}
 }
 
 // shortOf is a job's entry in a queue that has the shortest first.
 func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: shortest(j.Spec), array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: mustRun(j.Spec), array: j.Array != nil}
+}
+
+// mustRun is how long a job must be able to run to start. One without a limit that has to be over by some time is content
+// with whatever is left until then.
+func mustRun(s *core.Spec) core.Time {
+	n := shortest(s)
+	if x := s.Extra; n == never && x != nil && x.Deadline > 0 {
+		return 1
+	}
+	return n
 }
 
 // laterOf is a job's entry among those whose moment has not come.
@@ -95,7 +106,7 @@ func (q *list[E, P]) insert(e E) {
 			return
 		}
 		if q.spare == nil {
-			q.spare = make([]E, 0, 64)
+			q.spare = make([]E, 0, 8)
 		}
 		q.chunks, q.spare = append(q.chunks, append(q.spare, e)), nil
 		return
@@ -119,6 +130,25 @@ func (q *list[E, P]) remove(e E) {
 		q.spare = q.chunks[c]
 		q.chunks = slices.Delete(q.chunks, c, c+1)
 	}
+}
+
+// seek begins a walk at the first member that does not come before e.
+func (q *list[E, P]) seek(e *E) walk[E, P] {
+	c, at, _ := q.find(e)
+	if c < len(q.chunks) && at == len(q.chunks[c]) {
+		c, at = c+1, 0
+	}
+	return walk[E, P]{q: q, chunk: c, at: at}
+}
+
+// first begins a walk at the first member that is so; those behind it are, too.
+func (q *list[E, P]) first(so func(*E) bool) walk[E, P] {
+	c := sort.Search(len(q.chunks), func(i int) bool { return so(&q.chunks[i][len(q.chunks[i])-1]) })
+	if c == len(q.chunks) {
+		return walk[E, P]{q: q, chunk: c}
+	}
+	at := sort.Search(len(q.chunks[c]), func(i int) bool { return so(&q.chunks[c][i]) })
+	return walk[E, P]{q: q, chunk: c, at: at}
 }
 
 // walk goes through a list in order; the list must not change meanwhile.

@@ -36,26 +36,27 @@ func endOf(j *core.Job) core.Time {
 	return j.End // it is being cleaned up
 }
 
-// reservation is the promise of a start. From at on, what it claims of its nodes is its own.
+// reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
+// once it is made, but for what its claims leave, which is worked out in each pass.
 type reservation struct {
 	job    core.JobID
 	at, to core.Time
 	nodes  []*account // nil once it is dropped
 	in     string     // the advance reservation the job would run in
 	lic    []core.License
-	chain  uint64 // fingerprint of this reservation and those before it
+	claims []claim // one a node
 }
 
-// mix works values into the fingerprint.
-func (r *reservation) mix(values ...uint64) {
-	for _, v := range values {
-		for v ^= r.chain >> 32; ; v >>= 16 {
-			r.chain = (r.chain ^ v) * 1099511628211
-			if v == 0 {
-				break
-			}
+func (r *reservation) equal(o *reservation) bool {
+	if r.job != o.job || r.at != o.at || r.to != o.to || !slices.Equal(r.nodes, o.nodes) || r.in != o.in || !slices.Equal(r.lic, o.lic) {
+		return false
+	}
+	for i := range r.claims {
+		if !r.claims[i].use.equal(&o.claims[i].use) {
+			return false
 		}
 	}
+	return true
 }
 
 // overdue is how soon what should have ended by now is expected to end.
@@ -70,50 +71,61 @@ func (ps *pass) reserve(s *slot, j *core.Job) {
 }
 
 // hold is reserve without the promise.
-func (ps *pass) hold(s *slot, j *core.Job) *reservation {
+func (ps *pass) hold(s *slot, j *core.Job) (r *reservation) {
 	if len(s.ways) > 0 {
 		if s = ps.soonest(s, j); s == nil {
 			return nil
 		}
 	}
 	sw := ps.sweepOf(s, j)
-	picks := sw.earliest()
-	if picks == nil {
-		return nil
+	if ps.searchable(s) {
+		r = ps.searchFor(s, sw.length).find(&sw, j.ID)
+	} else if picks := sw.earliest(); picks != nil {
+		r = sw.reservation(j.ID, picks)
 	}
-	r := reservation{job: j.ID, at: sw.look.then, to: sw.look.end}
-	if s.own != nil {
+	if r != nil {
+		ps.claim(r)
+		ps.reserved = append(ps.reserved, r)
+		ps.remade(r)
+	}
+	return r
+}
+
+// reservation makes one of the nodes that were chosen for the moment the sweep has come to.
+func (sw *sweep) reservation(job core.JobID, picks []pick) *reservation {
+	r := &reservation{job: job, at: sw.look.then, to: sw.look.end, nodes: make([]*account, len(picks)), claims: make([]claim, len(picks))}
+	if s := sw.slot; s.own != nil {
 		r.in = s.own.Name
 	}
-	if s.lic != nil {
-		r.lic = ps.grant(s, r.at, r.to)
+	if s := sw.slot; s.lic != nil {
+		r.lic = sw.ps.grant(s, r.at, r.to)
 	}
-	r.chain = 14695981039346656037
-	if n := len(ps.reserved); n > 0 {
-		r.chain = ps.reserved[n-1].chain
+	for i, pk := range picks {
+		r.nodes[i] = pk.a
+		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, from: r.at, to: r.to, use: sw.n.use(pk.a, pk.tasks, sw.look.balance(pk.a))}
 	}
-	r.mix(uint64(r.job), uint64(r.at), uint64(r.to-r.at))
-	for _, pk := range picks {
-		r.mix(uint64(pk.a.node.ID), uint64(pk.tasks))
-		b := sw.look.balance(pk.a)
-		c := claim{job: j.ID, in: r.in, from: r.at, to: r.to, use: s.need.use(pk.a, pk.tasks, b)}
-		// What is left beside it does not depend on when it ends: later claims have been weighed in b already.
-		if c.left.copy(&pk.a.now); pk.a.swept == sw.look.sweep {
-			c.left.copy(&pk.a.then)
+	return r
+}
+
+// claim lays a reservation on its nodes. What they have free at its start was just worked out, by a sweep or a search.
+func (ps *pass) claim(r *reservation) {
+	for i := range r.claims {
+		c := &r.claims[i]
+		a := c.on
+		// What is left beside it does not depend on when it ends: later claims have been weighed in use already.
+		if c.left.copy(&a.now); a.swept == ps.p.sweeps {
+			c.left.copy(&a.then)
 		}
-		for i := range pk.a.claims {
-			if o := &pk.a.claims[i]; o.holds(r.at) {
+		for _, o := range a.claims {
+			if o.holds(r.at) {
 				c.left.sub(&o.use)
 			} else if hits(o.from, r.to) && o.from >= r.at {
 				o.left.sub(&c.use)
 			}
 		}
 		c.left.sub(&c.use)
-		pk.a.claims = append(pk.a.claims, c)
-		r.nodes = append(r.nodes, pk.a)
+		a.claims = append(a.claims, c)
 	}
-	ps.reserved = append(ps.reserved, r)
-	return &r
 }
 
 // sweep goes through the moments at which resources come free.
@@ -123,18 +135,12 @@ type sweep struct {
 	n      *need
 	length core.Time
 	part   *partition
-	look   look // the moment it has come to
-
-	count int32   // nodes with any room
-	total int64   // room on all of them
-	best  int32   // the most one node ever had
-	rooms []int32 // nodes by their room; nil if some has more than roomsMost
+	look   look   // the moment it has come to
+	crowd         // the nodes, as of then
+	marks  []mark // if not nil, what it saw; see search
 
 	points []point
 }
-
-// roomsMost is up to how much room of a node is told apart: one that stands for a whole machine is judged by a choice.
-const roomsMost = 4096
 
 // point is a moment at which reservations made before change what the job may use.
 type point struct {
@@ -143,20 +149,19 @@ type point struct {
 }
 
 func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
+	ps.p.sweeps++
 	return sweep{
 		ps: ps, slot: s, n: &s.need, part: s.part, length: shortest(j.Spec),
-		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach},
+		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
 	}
 }
 
 // earliest returns the nodes the job would start on, with the moment in look; nil if it never could.
 func (sw *sweep) earliest() []pick {
 	p := sw.ps.p
-	p.sweeps++
-	sw.look.sweep = p.sweeps
 	now := sw.ps.plan.Now
 	soon := now + overdue
-	sw.rooms = append(p.rooms[:0], 0)
+	sw.crowd = newCrowd(sw.n, p.rooms)
 	defer func() { p.rooms = sw.rooms }()
 	sw.step(now)
 	for _, a := range p.openTo(sw.slot) { // the others have no room yet
@@ -206,24 +211,6 @@ func (sw *sweep) step(t core.Time) {
 	sw.look.then, sw.look.end = t, after(t, sw.length)
 }
 
-// enough tells whether a choice could succeed at all: it is cheap and right about most moments that are too early.
-func (sw *sweep) enough() bool {
-	n := sw.n
-	if sw.count < n.nodesMin || sw.total < int64(n.tasks) || int64(sw.best)*int64(n.nodesMax) < int64(n.tasks) {
-		return false
-	}
-	if sw.count <= n.nodesMax || sw.rooms == nil {
-		return true
-	}
-	left, tasks := n.nodesMax, int64(n.tasks) // of the roomiest nodes as many as it may have
-	for room := len(sw.rooms) - 1; room > 0 && left > 0 && tasks > 0; room-- {
-		k := min(left, sw.rooms[room])
-		left -= k
-		tasks -= int64(k) * int64(room)
-	}
-	return tasks <= 0
-}
-
 // free gives back what a job holds, and tells whether that was on nodes the sweep looks at.
 func (sw *sweep) free(h *holding) (any bool) {
 	for i, a := range sw.ps.p.on(h) {
@@ -257,48 +244,56 @@ func (sw *sweep) meet(a *account) bool {
 }
 
 func (sw *sweep) measure(a *account) {
-	room := sw.look.room(sw.n, a)
+	room := sw.room(a)
 	if room == a.room {
 		return
 	}
-	sw.total += int64(room - a.room)
-	switch {
-	case room > roomsMost:
-		sw.rooms = nil
-	case sw.rooms != nil:
-		for int(room) >= len(sw.rooms) {
-			sw.rooms = append(sw.rooms, 0)
-		}
-		sw.rooms[a.room]--
-		sw.rooms[room]++
-	}
-	switch {
-	case room > 0 && a.room == 0:
-		sw.count++
-	case room == 0 && a.room > 0:
-		sw.count--
-	}
+	sw.change(a.room, room)
 	a.room = room
-	sw.best = max(sw.best, room)
+	if sw.marks != nil {
+		at := sw.look.then
+		if at == sw.ps.plan.Now {
+			at = 0
+		}
+		sw.marks = append(sw.marks, mark{at, a.index, room})
+	}
+}
+
+// room is what a node has for the job at the moment the sweep has come to, as far as it can be of use.
+func (sw *sweep) room(a *account) int32 {
+	room := sw.look.room(sw.n, a)
+	if sw.n.wish == nil {
+		return min(room, sw.n.tasks-sw.n.nodesMin+1)
+	}
+	return room
 }
 
 func (sw *sweep) pointsAfter(now core.Time) {
-	for i := range sw.ps.reserved {
-		r := &sw.ps.reserved[i]
-		ends := r.to
-		for _, t := range [...]core.Time{r.at, ends, r.at - sw.length + 1} {
-			if t > now && t < never {
-				sw.points = append(sw.points, point{t, r})
-			}
+	for _, r := range sw.ps.reserved {
+		if len(r.claims) == 0 {
+			continue
 		}
-		if r.at == never {
-			sw.points = append(sw.points, point{never, r})
+		for _, t := range r.claims[0].turns(sw.ps.p.turns[:0], now, sw.length) {
+			sw.points = append(sw.points, point{t, r})
 		}
 	}
 	if len(sw.ps.p.books) > 0 {
 		sw.edges(now)
 	}
 	slices.SortStableFunc(sw.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+}
+
+// turns are the moments at which a claim changes what a job of some length may use.
+func (c *claim) turns(out []core.Time, now, length core.Time) []core.Time {
+	for _, t := range [...]core.Time{c.from, c.to, c.from - length + 1} {
+		if t > now && t < never {
+			out = append(out, t)
+		}
+	}
+	if c.from == never {
+		out = append(out, never)
+	}
+	return out
 }
 
 // outlasts lowers what reservations leave by a job that was just started and lasts until end.
@@ -310,7 +305,7 @@ func (ps *pass) outlasts(h *holding, end core.Time) {
 		na := &h.alloc.Nodes[i]
 		a := ps.p.ledger.nodes[na.Node]
 		for k := range a.claims {
-			if c := &a.claims[k]; hits(c.from, end) {
+			if c := a.claims[k]; hits(c.from, end) {
 				a.add(&c.left, nil, na, h.terms, -1)
 			}
 		}
@@ -319,15 +314,15 @@ func (ps *pass) outlasts(h *holding, end core.Time) {
 
 // redeem drops the reservations of a job that starts now, in another of its partitions.
 func (ps *pass) redeem(id core.JobID) {
-	for i := range ps.reserved {
-		r := &ps.reserved[i]
+	for i, r := range ps.reserved {
 		if r.job != id || r.nodes == nil {
 			continue
 		}
 		for _, a := range r.nodes {
-			a.claims = slices.DeleteFunc(a.claims, func(c claim) bool { return c.job == id })
+			a.claims = slices.DeleteFunc(a.claims, func(c *claim) bool { return c.of == r })
+			ps.p.weaken(a)
 		}
-		r.nodes = nil
+		ps.reserved[i] = &reservation{job: id, at: r.at, to: r.to}
 		ps.redeemed = true
 		delete(ps.plan.expected, id)
 		delete(ps.plan.on, id)
@@ -340,8 +335,8 @@ func (ps *pass) redeem(id core.JobID) {
 
 // unreserve forgets what a pass promised.
 func (ps *pass) unreserve() {
-	for i := range ps.reserved {
-		for _, a := range ps.reserved[i].nodes {
+	for _, r := range ps.reserved {
+		for _, a := range r.nodes {
 			a.claims = a.claims[:0]
 		}
 	}

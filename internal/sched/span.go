@@ -46,20 +46,23 @@ func spanOf(s *core.Spec, own *advance, now core.Time) (end, least core.Time, ok
 }
 
 // choose finds nodes for a job of a class that starts now, with the last end at which that delays nobody.
-func (ps *pass) choose(s *slot, end, least core.Time) ([]pick, look) {
-	p := ps.p
-	at := p.lookOf(s, end)
-	picks := ps.pick(s, &at)
+// If the class was refused before, few tells that only nodes were looked at on which something came free since.
+func (ps *pass) choose(s *slot, end, least core.Time) (picks []pick, at look, few bool) {
+	at = ps.p.lookOf(s, end)
+	if few = ps.few(s, least); few {
+		at.nodes = ps.p.gained(s.part)
+	}
+	picks = ps.pick(s, &at)
 	if picks != nil || least == end {
-		return picks, at
+		return picks, at, few
 	}
 	for _, t := range ps.cuts(end, least) {
 		at.end = t
 		if picks = ps.pick(s, &at); picks != nil {
-			return picks, at
+			return picks, at, few
 		}
 	}
-	return nil, at
+	return nil, at, few
 }
 
 // pick finds nodes for a job whose end is settled.

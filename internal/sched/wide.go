@@ -341,7 +341,7 @@ func (s *supply) measure(at *look) bool {
 	if w.share > 1 && at.share && at.then == 0 && !at.empty {
 		s.cpus = a.now.cpus + a.joinable(w.share)
 		for i := range a.claims { // there, those who share count like all others
-			if c := &a.claims[i]; at.end != 0 && hits(c.from, at.end) {
+			if c := a.claims[i]; at.end != 0 && hits(c.from, at.end) {
 				s.cpus = min(s.cpus, c.left.cpus)
 			}
 		}

@@ -1,0 +1,104 @@
+package sched
+
+import (
+	"container/heap"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+)
+
+// member is a job in its class's own queue.
+type member struct {
+	job    *core.Job
+	gate   *policy.Gate
+	length core.Time
+}
+
+// compare is the order of a partition's queue.
+func (m *member) compare(o *member) int {
+	a, b := entry{job: m.job, at: m.job.Submit, priority: m.job.Priority}, entry{job: o.job, at: o.job.Submit, priority: o.job.Priority}
+	return a.compare(&b)
+}
+
+// runner is a class that has jobs which may start, and the first of them.
+type runner struct {
+	slot *slot
+	at   walk[member, *member]
+	head entry
+}
+
+// runners is a heap of them.
+type runners []runner
+
+func (r runners) Len() int           { return len(r) }
+func (r runners) Less(i, k int) bool { return r[i].head.compare(&r[k].head) < 0 }
+func (r runners) Swap(i, k int)      { r[i], r[k] = r[k], r[i] }
+func (r *runners) Push(x any)        { *r = append(*r, x.(runner)) }
+func (r *runners) Pop() any {
+	k := len(*r) - 1
+	x := (*r)[k]
+	*r = (*r)[:k]
+	return x
+}
+
+// headsWithin is how many jobs are tried before lanes go deep though others have not met their heads.
+const headsWithin = 256
+
+// deepens tells whether a lane whose head is known is walked by classes from here on.
+func (ps *pass) deepens(l *lane, headless int) bool {
+	return ps.p.cfg.Rule == RuleEASY && l.part.queue.len >= ps.p.deepFrom && (headless == 0 || ps.steps > headsWithin)
+}
+
+// dive lets a lane go on by classes: only those are looked at of which some job may start, and not every job behind it.
+func (ps *pass) dive(l *lane) {
+	from := member{job: l.at.head().job}
+	l.deep, l.runners = true, l.runners[:0]
+	for _, s := range l.part.slots {
+		if ps.hopeless(s) {
+			continue
+		}
+		r := runner{slot: s, at: s.members.seek(&from)}
+		if ps.advance(&r) {
+			l.runners = append(l.runners, r)
+		} else {
+			s.measure()
+		}
+	}
+	heap.Init(&l.runners)
+}
+
+// hopeless tells whether no job of a class can start any more in this pass.
+func (ps *pass) hopeless(s *slot) bool { return ps.known(s, after(ps.plan.Now, s.shortest)) }
+
+// advance finds a class's next job that may start.
+func (ps *pass) advance(r *runner) bool {
+	for m := r.at.head(); m != nil && !ps.hopeless(r.slot); m = r.at.head() {
+		r.head = entryOf(m.job, r.slot, m.gate)
+		if !ps.refused(&r.head) && !ps.limited(&r.head) {
+			return true
+		}
+		r.at.next()
+	}
+	return false
+}
+
+// nextRunner goes past a deep lane's first job.
+func (ps *pass) nextRunner(l *lane) {
+	r := &l.runners[0]
+	r.at.next()
+	if ps.advance(r) {
+		heap.Fix(&l.runners, 0)
+	} else {
+		heap.Pop(&l.runners)
+	}
+}
+
+// measure finds out how short the shortest job of a class is, after others have left.
+func (s *slot) measure() {
+	s.shortest = never
+	for _, chunk := range s.members.chunks {
+		for i := range chunk {
+			s.shortest = min(s.shortest, chunk[i].length)
+		}
+	}
+}
