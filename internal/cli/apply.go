@@ -81,11 +81,6 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if task.Priority > 0 {
-		if err := mayRaise(ctx, c, file); err != nil {
-			return err
-		}
-	}
 	if o.project, err = project(ctx, c, o.project); err != nil {
 		return err
 	}
@@ -113,18 +108,6 @@ func (o *applyOptions) run(ctx context.Context) error {
 	}
 	o.app.note("run %s, job %d", sub.Run, made.ID)
 	return o.attach(ctx, c, made.ID)
-}
-
-// mayRaise refuses a priority that the server would ignore: as in Slurm, only administrators may put a job before others.
-func mayRaise(ctx context.Context, c *client.Client, file string) error {
-	me, err := c.Whoami(ctx)
-	if err != nil {
-		return err
-	}
-	if !me.Admin {
-		return core.Errorf(core.Denied, "%s: priority: only administrators raise it (priority within a project is planned for 0.2); leave it out", file)
-	}
-	return nil
 }
 
 // read finds and reads the configuration.

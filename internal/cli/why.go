@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,6 +89,9 @@ func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.B
 	} else {
 		b.WriteString("  expected start: not known\n")
 	}
+	if w.Priority != nil {
+		fmt.Fprintf(b, "  priority:       %s\n", priorityText(w.Priority))
+	}
 	if j.Spec == nil {
 		return nil
 	}
@@ -98,6 +102,36 @@ func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.B
 	}
 	fmt.Fprintf(b, "  there is:       %s\n", available(list.Nodes, partitionOf(j)))
 	return nil
+}
+
+// priorityText words what a priority is made of: 1520 = age 0.5×1000 + qos 1×1000 + run 20.
+func priorityText(p *client.Priority) string {
+	if p.Fixed || p.Now == 0 {
+		why := "set by hand"
+		if p.Now == 0 {
+			why = "held"
+		}
+		return fmt.Sprintf("%d, %s", p.Now, why)
+	}
+	var parts []string
+	if p.Base != 0 {
+		parts = append(parts, strconv.FormatInt(p.Base, 10))
+	}
+	for _, f := range p.Factors {
+		parts = append(parts, fmt.Sprintf("%s %.3g×%.6g", f.Name, f.Value, f.Weight))
+	}
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{{"run", p.Run}, {"site", p.Site}, {"nice", -p.Nice}} {
+		if x.n != 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", x.name, x.n))
+		}
+	}
+	if len(parts) == 0 {
+		return strconv.FormatUint(uint64(p.Now), 10)
+	}
+	return fmt.Sprintf("%d = %s", p.Now, strings.Join(parts, " + "))
 }
 
 func partitionOf(j *client.Job) []string {

@@ -170,6 +170,9 @@ type Update struct {
 	Nice      *int32              `json:"nice,omitempty"`
 	Name      *string             `json:"name,omitempty"`
 	Partition *core.PartitionName `json:"partition,omitempty"`
+	QOS       *core.QOSName       `json:"qos,omitempty"`
+	Site      *int32              `json:"site_factor,omitempty"`  // administrators only
+	Run       *int32              `json:"run_priority,omitempty"` // of a YAML run, 0 to 100
 	Comment   *string             `json:"comment,omitempty"`
 	// Dependency is what a pending job waits for from now on; empty: nothing. With Strict a job it names must be known.
 	Dependency *string `json:"dependency,omitempty"`

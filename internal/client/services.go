@@ -46,6 +46,26 @@ type Why struct {
 	Why      string        `json:"why"`
 	Expected core.Time     `json:"expected_start,omitempty"`
 	Estimate bool          `json:"estimate,omitempty"`
+	Priority *Priority     `json:"priority,omitempty"` // of a job that waits
+}
+
+// Priority is what a job's priority is made of.
+type Priority struct {
+	Now     uint32   `json:"now"`             // the job's
+	Fixed   bool     `json:"fixed,omitempty"` // somebody set it: the rest does not count
+	Base    int64    `json:"base,omitempty"`  // of all jobs, where there are no weights
+	Factors []Factor `json:"factors,omitempty"`
+	Run     int64    `json:"run,omitempty"` // points for the priority of a YAML run
+	Site    int64    `json:"site,omitempty"`
+	Nice    int64    `json:"nice,omitempty"` // is taken away
+}
+
+// Factor is one part of a priority: it adds Value × Weight points.
+type Factor struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Weight float64 `json:"weight"`
+	Points float64 `json:"points"`
 }
 
 // Ping asks whether the server is there. It does not try again.

@@ -61,6 +61,9 @@ func (d *decoder) check(c *Config) {
 	d.checkTopology(c)
 	d.checkTimers(c)
 	d.checkPriority(c)
+	if _, err := c.Accounting.Enforced(); err != nil {
+		d.at("accounting.enforce", "%v", err)
+	}
 	if c.Accounting.DefaultProject == "" {
 		d.at("accounting.default_project", "may not be empty")
 	}

@@ -57,6 +57,13 @@ type Partition struct {
 	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
 	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
 	LLN            bool      `yaml:"least_loaded"`    // the nodes with the largest part of their CPUs free are used first
+	QOS            string    `yaml:"qos"`             // whose limits all its jobs are under
+	AllowQOS       []string  `yaml:"allow_qos"`       // empty: all
+	DenyQOS        []string  `yaml:"deny_qos"`        //
+	AllowProjects  []string  `yaml:"allow_projects"`  // with those below them; empty: all
+	DenyProjects   []string  `yaml:"deny_projects"`   //
+	AllowGroups    []string  `yaml:"allow_groups"`    // unix groups; empty: all
+	AdminOnly      bool      `yaml:"admin_only"`      // only administrators submit to it
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
@@ -95,12 +102,13 @@ type Priority struct {
 	FavorSmall bool            `yaml:"favor_small"`
 	Flags      []string        `yaml:"flags"`           // as Slurm's PriorityFlags
 	HalfLife   Duration        `yaml:"decay_half_life"` // of usage; 0: it is kept for ever
+	Reset      string          `yaml:"usage_reset"`     // when usage starts anew: none, now, daily, weekly, monthly, quarterly, yearly
 	CalcPeriod Duration        `yaml:"calc_period"`     // between two calculations of all that waits
 	Dampening  int64           `yaml:"dampening"`       // of classic fair-share
 }
 
-// PriorityWeights say how much each factor counts. There are no QOS and no priorities of associations yet: their factors
-// are 0.
+// PriorityWeights say how much each factor counts. Run counts with every type of priority: what a YAML run's priority of
+// 100 adds.
 type PriorityWeights struct {
 	Age       int64  `yaml:"age"`
 	FairShare int64  `yaml:"fairshare"`
@@ -109,6 +117,7 @@ type PriorityWeights struct {
 	QOS       int64  `yaml:"qos"`
 	Assoc     int64  `yaml:"assoc"`
 	TRES      string `yaml:"tres"` // "cpu=1000,gres/gpu=5000"
+	Run       int64  `yaml:"run"`
 }
 
 // Timers are all lengths of time the control plane waits for something.
@@ -143,8 +152,11 @@ type Step struct {
 
 // Accounting says who may use the cluster.
 type Accounting struct {
-	Enforce        bool   `yaml:"enforce"` // unknown users are refused instead of made
-	DefaultProject string `yaml:"default_project"`
+	// Enforce is what is enforced, in Slurm's words (AccountingStorageEnforce): associations (unknown users and projects
+	// are refused instead of made), limits, qos, safe, all; each brings what it needs. Without it limits that somebody has
+	// defined hold for everybody. `true` adds associations to that; `none` enforces nothing.
+	Enforce        []string `yaml:"enforce"`
+	DefaultProject string   `yaml:"default_project"`
 }
 
 // Retention says how long things stay. Zero: for ever.
@@ -171,7 +183,7 @@ func Default() *Config {
 		},
 		Priority: Priority{
 			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
-			CalcPeriod: Duration(5 * time.Minute), Dampening: 1,
+			CalcPeriod: Duration(5 * time.Minute), Dampening: 1, Reset: "none", Weights: PriorityWeights{Run: 100},
 		},
 		Timers: Timers{
 			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),

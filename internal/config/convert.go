@@ -16,6 +16,9 @@ func (c *Config) CorePartitions() []core.Partition {
 			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes, MinNodes: p.MinNodes,
 			DefMemPerCPU: core.Bytes(p.DefMemPerCPU), MaxMemPerNode: core.Bytes(p.MaxMemPerNode),
 			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN,
+			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
+			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
+			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly,
 		}
 		if q.MaxTime == 0 {
 			q.MaxTime = core.Seconds(c.Jobs.MaxTime)
@@ -32,6 +35,13 @@ func (c *Config) CorePartitions() []core.Partition {
 		list = append(list, q)
 	}
 	return list
+}
+
+func names[T ~string](list []string) (out []T) {
+	for _, w := range list {
+		out = append(out, T(w))
+	}
+	return out
 }
 
 // CoreNodes gives the static nodes in core's words, in the order of the file. The Config has been checked.

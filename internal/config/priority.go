@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ func (d *decoder) checkPriority(c *Config) {
 	for _, x := range []struct {
 		name string
 		v    int64
-	}{{"age", w.Age}, {"fairshare", w.FairShare}, {"job_size", w.JobSize}, {"partition", w.Partition}, {"qos", w.QOS}, {"assoc", w.Assoc}} {
+	}{{"age", w.Age}, {"fairshare", w.FairShare}, {"job_size", w.JobSize}, {"partition", w.Partition}, {"qos", w.QOS}, {"assoc", w.Assoc}, {"run", w.Run}} {
 		if x.v < 0 || x.v > math.MaxUint32 {
 			d.at("priority.weights."+x.name, "%d is not between 0 and %d", x.v, uint32(math.MaxUint32))
 		}
@@ -37,6 +38,9 @@ func (d *decoder) checkPriority(c *Config) {
 		if x.v.D() < x.min || x.v.D()%time.Second != 0 {
 			d.at("priority."+x.name, "%s is not a whole number of seconds, %s or more", x.v, x.min)
 		}
+	}
+	if _, err := policy.ParseResetPeriod(p.Reset); err != nil {
+		d.at("priority.usage_reset", "%v", err)
 	}
 	if p.Dampening < 1 {
 		d.at("priority.dampening", "%d is less than 1", p.Dampening)
@@ -60,6 +64,47 @@ func (p *Priority) Policy() (c policy.Config, ok bool) {
 	c.Weights.TRES, _ = policy.ParseWeights(w.TRES)
 	c.Flags, _ = policy.ParseFlags(strings.Join(p.Flags, ","))
 	return c, true
+}
+
+// ResetPeriod gives when usage starts anew. The Config has been checked.
+func (p *Priority) ResetPeriod() policy.ResetPeriod {
+	r, _ := policy.ParseResetPeriod(p.Reset)
+	return r
+}
+
+// Enforced is what of the policy is enforced.
+type Enforced struct{ Associations, Limits, QOS, Safe bool }
+
+// Enforced reads what is enforced. As Slurm: limits and qos need associations, safe needs limits.
+func (a *Accounting) Enforced() (Enforced, error) {
+	if len(a.Enforce) == 0 {
+		return Enforced{Limits: true}, nil
+	}
+	var e Enforced
+	for _, list := range a.Enforce {
+		for word := range strings.SplitSeq(list, ",") {
+			switch strings.ToLower(strings.TrimSpace(word)) {
+			case "", "none", "0":
+			case "no", "false", "off":
+				e.Limits = true
+			case "yes", "true", "on", "1":
+				e.Associations, e.Limits = true, true
+			case "associations":
+				e.Associations = true
+			case "limits":
+				e.Associations, e.Limits = true, true
+			case "qos":
+				e.Associations, e.QOS = true, true
+			case "safe":
+				e.Associations, e.Limits, e.Safe = true, true, true
+			case "all":
+				e = Enforced{true, true, true, true}
+			default:
+				return e, fmt.Errorf("%q is not one of associations, limits, qos, safe, all, none, true, false", word)
+			}
+		}
+	}
+	return e, nil
 }
 
 // Billing gives what the resources of each partition cost. The Config has been checked.

@@ -23,6 +23,9 @@ type Project struct {
 	Assoc        Association `json:"assoc,omitzero"`
 }
 
+// SharesParent in the place of shares says that one stands as one's parent does (Slurm's Fairshare=parent).
+const SharesParent = 1<<31 - 1
+
 // Member is a user's part in a project.
 type Member struct {
 	User   UserName `json:"user"`

@@ -146,7 +146,9 @@ type Extra struct {
 	Signal       *WarnSignal       `json:"signal,omitempty"`
 	MailTypes    string            `json:"mail_types,omitempty"`
 	MailUser     string            `json:"mail_user,omitempty"`
-	Priority     *uint32           `json:"priority,omitempty"` // asked for by an administrator
+	Priority     *uint32           `json:"priority,omitempty"`     // asked for by an administrator
+	RunPriority  int32             `json:"run_priority,omitempty"` // of a YAML run, 0 to 100
+	Site         int32             `json:"site_factor,omitempty"`  // added to the priority, by an administrator
 	Distribution string            `json:"distribution,omitempty"`
 	WCKey        string            `json:"wckey,omitempty"`
 	Prefer       string            `json:"prefer,omitempty"`   // a constraint that is tried before Constraint

@@ -42,7 +42,6 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 		TimeLimit: t.MaxDuration,
 		IO:        core.IO{WorkDir: t.absoluteDir(), Stream: true},
 		From:      o.From,
-		Nice:      -t.Priority,
 		Requeue:   t.Requeue,
 		Extra:     t.extra(),
 	}
@@ -77,7 +76,7 @@ func (t *Task) shape() core.Shape {
 // extra gives the rare wishes. The commands start from the environment of a login on the node, because the caller's may
 // be that of a laptop.
 func (t *Task) extra() *core.Extra {
-	return &core.Extra{LoginEnv: true, TmpDisk: t.Disk, KillGrace: t.StopDuration}
+	return &core.Extra{LoginEnv: true, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority}
 }
 
 // absoluteDir is the working directory as far as it is known before the node is: homes differ, and are found there.

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -184,6 +185,23 @@ func (t *Tree) Standings() []Standing {
 		out[i] = Standing{n.Account, n.User, n.norm, n.ue, n.level, n.factor}
 	}
 	return out
+}
+
+// Stood is an association with how it stands.
+type Stood struct {
+	*Assoc
+	Standing
+}
+
+// Associations goes through all of them: accounts by name, then users.
+func (t *Tree) Associations() iter.Seq[Stood] {
+	return func(yield func(Stood) bool) {
+		for i, s := range t.Standings() {
+			if !yield(Stood{&t.list[i].Assoc, s}) {
+				return
+			}
+		}
+	}
 }
 
 // fairTree ranks users: level by level, those further below their share first.

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +88,20 @@ func (u *Usage) Charge(t TRES, billing int64, factor float64, ran time.Duration)
 			u.TRES[at] = Used{Name: a.Name}
 		}
 		u.TRES[at].Seconds += float64(a.Count) * secs
+	}
+}
+
+// Add adds what others used by the same moment.
+func (u *Usage) Add(v Usage) {
+	u.Raw += v.Raw
+	u.Wall += v.Wall
+	u.At = max(u.At, v.At)
+	for _, t := range v.TRES {
+		i, ok := slices.BinarySearchFunc(u.TRES, t.Name, func(x Used, n string) int { return cmp.Compare(x.Name, n) })
+		if !ok {
+			u.TRES = slices.Insert(u.TRES, i, Used{Name: t.Name})
+		}
+		u.TRES[i].Seconds += t.Seconds
 	}
 }
 

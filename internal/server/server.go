@@ -201,10 +201,12 @@ func (s *server) close() {
 func seconds(d config.Duration) core.Seconds { return core.Seconds(d.D() / time.Second) }
 
 func engineConfig(cfg *config.Config) engine.Config {
+	enforced, _ := cfg.Accounting.Enforced() // it has been checked
 	c := engine.Config{
 		State: state.Config{
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
-			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: cfg.Accounting.Enforce, StrictSubmit: cfg.Jobs.StrictSubmit,
+			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: enforced.Associations, EnforceQOS: enforced.QOS,
+			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run, StrictSubmit: cfg.Jobs.StrictSubmit,
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
 			Licenses: cfg.CoreLicenses(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
@@ -215,7 +217,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
 		},
 	}
-	c.State.Charges = state.Charges{HalfLife: cfg.Priority.HalfLife.Seconds(), Billing: cfg.Billing()}
+	c.State.Charges = state.Charges{HalfLife: cfg.Priority.HalfLife.Seconds(), Reset: cfg.Priority.ResetPeriod(), Billing: cfg.Billing()}
 	if p, ok := cfg.Priority.Policy(); ok {
 		c.State.Charges.Flags = p.Flags
 		c.State.Priority = &state.Priority{

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"errors"
+	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -12,6 +13,7 @@ const (
 	ReasonInvalidPartition  = "invalid_partition"
 	ReasonNoPartition       = "no_default_partition"
 	ReasonAccessDenied      = "access_denied"
+	ReasonGroupDenied       = "group_denied"
 	ReasonNodesNotInPart    = "nodes_not_in_partition"
 	ReasonTooManyCPUs       = "too_many_cpus"
 	ReasonTooManyNodes      = "too_many_nodes"
@@ -65,6 +67,7 @@ var texts = map[string]struct {
 	ReasonInvalidPartition:  {2000, "Invalid partition name specified"},
 	ReasonNoPartition:       {2001, "No partition specified or system default partition"},
 	ReasonAccessDenied:      {2002, "Access/permission denied"},
+	ReasonGroupDenied:       {2003, "User's group not permitted to use this partition"},
 	ReasonNodesNotInPart:    {2004, "Requested nodes not in this partition"},
 	ReasonTooManyCPUs:       {2005, "More processors requested than permitted"},
 	ReasonTooManyNodes:      {2006, "Node count specification invalid"},
@@ -148,7 +151,11 @@ func ErrorPreface(err error, s *core.Spec) []string {
 		return nil
 	}
 	var lines []string
-	if e.Code == core.Denied { // Slurm's text does not tell what is denied
+	switch {
+	case e.Reason == ReasonPolicy: // as Slurm: the limit's own word
+		word, _, _ := strings.Cut(e.Message, ":")
+		lines = append(lines, word)
+	case e.Code == core.Denied: // Slurm's text does not tell what is denied
 		lines = append(lines, e.Message)
 	}
 	for _, f := range e.Faults {

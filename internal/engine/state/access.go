@@ -35,28 +35,9 @@ func (s *State) admitFlags(spec *core.Spec) error {
 	return nil
 }
 
-// eachAssoc goes through what a user in a project is under, from the nearest up, until do says that it is enough.
-func (s *State) eachAssoc(user core.UserName, project core.ProjectName, do func(*core.Association) bool) {
-	for range len(s.view.projects) + 1 {
-		p := s.view.projects[project]
-		if p == nil {
-			return
-		}
-		for i := range p.Members {
-			if p.Members[i].User == user && do(&p.Members[i].Assoc) {
-				return
-			}
-		}
-		if do(&p.Assoc) || p.Parent == "" {
-			return
-		}
-		project, user = p.Parent, ""
-	}
-}
-
 // allowedQOS tells which QOS a job may have: those of the first list upward; all, if there is none.
 func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, list []core.QOSName) {
-	s.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+	s.view.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
 		list = a.QOS
 		return len(list) > 0
 	})
@@ -64,7 +45,7 @@ func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, li
 }
 
 func (s *State) defaultQOS(spec *core.Spec, allowed func(core.QOSName) bool, list []core.QOSName) (name core.QOSName) {
-	s.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+	s.view.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
 		name = a.DefaultQOS
 		return name != ""
 	})

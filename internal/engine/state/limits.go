@@ -30,33 +30,44 @@ func (s *State) limitsNow() *limits {
 
 // rulesOf makes rules of projects and QOS.
 func (s *State) rulesOf(projects map[core.ProjectName]*core.Project, qos map[core.QOSName]*core.QOS) *policy.Rules {
-	set := s.usage.set
+	set := *s.view.setting
 	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
 	for _, q := range qos {
 		if q.Flags&core.Relative != 0 {
 			set.Totals = s.totals()
 		}
 	}
-	rules, err := policy.NewRules(set, s.associations(projects), sorted(qos), !s.cfg.NoLimits)
+	rules, err := policy.NewRules(set, associations(projects), sorted(qos), !s.cfg.NoLimits)
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return rules
 }
 
 // associations lists projects and their members, without what they used.
-func (s *State) associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
+func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
 	var list []policy.Assoc
 	for _, p := range sorted(projects) {
-		a := policy.Assoc{Account: p.Name, Shares: int64(max(p.Shares, 1)), Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
+		a := policy.Assoc{Account: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
+		a.Shares, a.ShareParent = shares(p.Shares)
 		if rooted(projects, p) {
 			a.Parent = p.Parent
 		}
 		list = append(list, a)
 		for i := range p.Members {
 			m := &p.Members[i]
-			list = append(list, policy.Assoc{Account: p.Name, User: m.User, Shares: int64(max(m.Shares, 1)), Priority: m.Assoc.Priority, Limits: m.Assoc.Limits})
+			a := policy.Assoc{Account: p.Name, User: m.User, Priority: m.Assoc.Priority, Limits: m.Assoc.Limits}
+			a.Shares, a.ShareParent = shares(m.Shares)
+			list = append(list, a)
 		}
 	}
 	return list
+}
+
+// shares reads what is stored: nothing is one share, the most there can be is the parent's.
+func shares(n int32) (int64, bool) {
+	if n == core.SharesParent {
+		return 0, true
+	}
+	return int64(max(n, 1)), false
 }
 
 // rooted tells whether one comes from a project to the top by its parents: a circle, from before they were refused, is
@@ -80,7 +91,7 @@ func (s *State) countAll(rules *policy.Rules, stakes map[core.JobID]*policy.Stak
 	}
 	t := policy.NewTally(rules)
 	if rules.Minutes() {
-		for _, m := range s.meters() {
+		for _, m := range s.view.meterList() {
 			t.SetMeter(m)
 		}
 	}
@@ -204,17 +215,17 @@ func (s *State) allowStart(j *core.Job, al *core.Alloc) error {
 
 // shares are the fair shares that a QOS may ask for.
 func (s *State) shares() *policy.Tree {
-	if s.ranks == nil || !s.limits.rules.Shares() {
+	if s.view.ranking == nil || !s.limits.rules.Shares() {
 		return nil
 	}
-	return s.ranks.tree
+	return s.view.ranking.tree
 }
 
 // tellPolicy gives the planner the limits as they are now.
 func (s *State) tellPolicy() {
 	c := sched.Changes{Policy: s.policy()}
 	if s.limits.rules.Minutes() {
-		c.Meters = s.meters()
+		c.Meters = s.view.meterList()
 	}
 	s.fresh.Merge(c)
 	s.touched.Merge(c)

@@ -171,8 +171,8 @@ func TestUsageIsConserved(t *testing.T) {
 		go100()
 		// x: 3 a second for 100 s; y: 5 a second for 300 s of its first attempt and 100 s of its second.
 		var got float64
-		for _, m := range w.st.usage.spent {
-			if got += w.st.usage.set.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
+		for _, m := range w.st.view.meterList() {
+			if got += w.st.view.setting.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
 				t.Errorf("a rate of %d is left", m.All.RawRate)
 			}
 		}
@@ -238,7 +238,7 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	w.st.storeProject(&core.Project{Name: "p", Parent: "q", Members: members})
 	w.advance(w.now.Add(time.Hour))
 	w.settle()
-	if f, ok := w.st.ranks.tree.Factor("p", "alice"); !ok || f <= 0 {
+	if f, ok := w.st.view.ranking.tree.Factor("p", "alice"); !ok || f <= 0 {
 		t.Errorf("alice has %v, %v", f, ok)
 	}
 }

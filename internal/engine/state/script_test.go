@@ -345,12 +345,12 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Reservation = v
 		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
 		default:
-			if !wishWords[k] && k != "groups" {
+			if !wishWords[k] && k != "groups" && k != "runprio" {
 				s.t.Fatalf("submit with %s?", k)
 			}
 		}
 	}
-	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || wishes {
+	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || wishes || s.rank(&x, o) {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
 	return b.Spec()
@@ -535,6 +535,12 @@ func (s *script) update(p []string, o args) error {
 			in.Dependency = &v
 		case "strict":
 			in.Strict = true
+		case "qos":
+			in.QOS = ptr(core.QOSName(v))
+		case "site":
+			in.Site = ptr(int32(s.num(v)))
+		case "runprio":
+			in.Run = ptr(int32(s.num(v)))
 		}
 	}
 	_, err := s.w.do(in)

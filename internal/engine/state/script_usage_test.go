@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 func init() { // after script_test.go's
 	commands["usage"] = (*script).usage
+	commands["factors"] = (*script).factors
+	commands["shares"] = (*script).shares
 }
 
 // words splits a list; nothing is no list.
@@ -94,6 +97,8 @@ func (s *script) limitConfig(k, v string) bool {
 			s.t.Fatal(err)
 		}
 		prio().Flags = f
+	case "runweight":
+		s.cfg.RunWeight = s.num(v)
 	case "period":
 		prio().Period = seconds()
 	default:
@@ -111,8 +116,8 @@ func (s *script) usage(_ []string, _ args) error {
 		}
 		s.printf("%s  wall=%s billing=%s%s", who, fmtMinutes(r.Wall), fmtMinutes(r.Raw), t)
 	}
-	for _, m := range s.w.st.meters() {
-		m = s.w.st.usage.set.Read(m, s.w.now)
+	for _, m := range s.w.st.view.meterList() {
+		m = s.w.st.view.setting.Read(m, s.w.now)
 		show(string(m.User)+" in "+string(m.Account), &m.All)
 		for i := range m.QOS {
 			show("  with "+string(m.QOS[i].Name), &m.QOS[i].Reading)
@@ -123,4 +128,58 @@ func (s *script) usage(_ []string, _ args) error {
 
 func fmtMinutes(seconds float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(seconds/60, 'f', 2, 64), "0"), ".")
+}
+
+// factors JOB…: what a job's priority is made of.
+func (s *script) factors(p []string, _ args) error {
+	v := s.w.st.Snapshot()
+	for _, id := range p {
+		j, err := s.w.st.job(s.id(id))
+		if err != nil {
+			return err
+		}
+		f := v.Factors(j)
+		t := fmt.Sprintf("%s  %d", label(j), j.Priority)
+		if f.Fixed {
+			t += " set"
+		}
+		if f.Base != 0 {
+			t += fmt.Sprintf(" base %d", f.Base)
+		}
+		for _, x := range f.List {
+			if x.Weight != 0 {
+				t += fmt.Sprintf(" %s %.4g×%g", x.Name, x.Value, x.Weight)
+			}
+		}
+		for _, x := range []struct {
+			name string
+			n    int64
+		}{{"run", f.Run}, {"site", f.Site}, {"nice", f.Nice}} {
+			if x.n != 0 {
+				t += fmt.Sprintf(" %s %d", x.name, x.n)
+			}
+		}
+		s.printf("%s", t)
+	}
+	return nil
+}
+
+// shares shows how everybody stands.
+func (s *script) shares(_ []string, _ args) error {
+	for _, x := range s.w.st.Snapshot().Shares() {
+		who := "project " + string(x.Account)
+		if x.User != "" {
+			who = "  " + string(x.User)
+		}
+		s.printf("%s  shares %d norm %.3f  used %s effective %.3f  level %.3f  factor %.3f", who, x.Shares, x.Norm, fmtMinutes(x.Used.Raw), x.Effective, x.Level, x.Factor)
+	}
+	return nil
+}
+
+// rank reads a run's priority: runprio=
+func (s *script) rank(x *core.Extra, o args) bool {
+	if v := o["runprio"]; v != "" {
+		x.RunPriority = int32(s.num(v))
+	}
+	return x.RunPriority != 0
 }

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // Snapshot is the live state at one moment. It is immutable: any number of readers may keep it.
@@ -33,6 +34,11 @@ type Snapshot struct {
 
 	partitions     []core.Partition
 	defaultProject core.ProjectName
+
+	ranking   *ranking // nil: first come, first served
+	runWeight int64
+	meters    trie.Map[*policy.Meter] // what everybody has used, under numbers of ours
+	setting   *policy.Setting         // how that decays
 }
 
 // Seq is the number of the last event in the snapshot.

@@ -37,6 +37,7 @@ type Config struct {
 	Licenses        []core.License // there are, by name
 	Zone            Zone           // whose days reservations come again by
 	Charges         Charges
+	RunWeight       int64 // what a YAML run's priority of 100 adds to its job's
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
@@ -191,7 +192,7 @@ func New(cfg Config, img *Image) *State {
 	}
 	s.ledger.SetTopology(cfg.Topology)
 	v := &s.view
-	v.partitions, v.defaultProject = cfg.Partitions, cfg.DefaultProject
+	v.partitions, v.defaultProject, v.runWeight = cfg.Partitions, cfg.DefaultProject, cfg.RunWeight
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
 	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
@@ -302,7 +303,7 @@ func (s *State) All() sched.Changes {
 	c.Reservations = sorted(s.view.reservations)
 	s.limitsNow()
 	if c.Policy = s.policy(); s.limits.rules.Minutes() {
-		c.Meters = s.meters()
+		c.Meters = s.view.meterList()
 	}
 	return c
 }
@@ -311,7 +312,7 @@ func (s *State) All() sched.Changes {
 func (s *State) Snapshot() *Snapshot {
 	v := s.view
 	s.own = owned{}
-	v.jobs, v.nodes, v.steps = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot()
+	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(), s.view.meters.Snapshot()
 	return &v
 }
 

@@ -175,7 +175,8 @@ func (s *State) updateJob(in *UpdateJob) error {
 
 // newSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
 func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
-	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil {
+	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil &&
+		in.QOS == nil && in.Site == nil && in.Run == nil {
 		return nil
 	}
 	spec := *next.Spec
@@ -193,9 +194,9 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 			return core.Errorf(core.Denied, "only an administrator lowers nice").Because("access_denied")
 		}
 		spec.Nice = *in.Nice
-		if next.Priority != 0 && in.Priority == nil && (s.ranks == nil || !next.Flags.Has(core.FixedPriority)) {
-			next.Priority = s.priorityOf(next, &spec)
-		}
+	}
+	if err := s.newRank(in, next, &spec); err != nil {
+		return err
 	}
 	if in.Name != nil {
 		spec.Name = *in.Name
@@ -210,7 +211,7 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 		}
 		spec.Partition = *in.Partition
-		if err := s.admitShape(&Submit{By: in.By}, &spec); err != nil {
+		if err := s.admitShape(&Submit{By: in.By, Groups: in.Groups}, &spec); err != nil {
 			return err
 		}
 	}
@@ -219,9 +220,47 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 			return err
 		}
 	}
+	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil; reranks && next.Priority != 0 && in.Priority == nil &&
+		(s.ranks == nil || !next.Flags.Has(core.FixedPriority)) {
+		next.Priority = s.priorityOf(next, &spec)
+	}
 	next.Spec = &spec
 	next.SpecID = nextSpecID(next)
 	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	return nil
+}
+
+// newRank changes what a job's priority and its limits go by.
+func (s *State) newRank(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+	if in.QOS != nil {
+		if next.State != core.Pending {
+			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+		}
+		spec.QOS = *in.QOS
+		if err := s.admitQOS(spec); err != nil {
+			return err
+		}
+		if _, err := s.mayUse(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+			return err
+		}
+	}
+	if in.Site == nil && in.Run == nil {
+		return nil
+	}
+	x := *spec.More()
+	if in.Site != nil {
+		if err := adminOnly(in.By, "sets a site factor"); err != nil {
+			return err
+		}
+		x.Site = *in.Site
+	}
+	if in.Run != nil {
+		if *in.Run < 0 || *in.Run > 100 {
+			return core.Errorf(core.Invalid, "a run's priority is 0 to 100, not %d", *in.Run).Because("invalid_priority")
+		}
+		x.RunPriority = *in.Run
+	}
+	spec.Extra = &x
 	return nil
 }
 

@@ -144,6 +144,11 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 	if p := spec.More().Priority; p != nil && !in.By.Admin {
 		return core.Errorf(core.Denied, "only an administrator sets a priority").Because("access_denied")
 	}
+	if x := spec.More(); x.Site != 0 && !in.By.Admin {
+		return core.Errorf(core.Denied, "only an administrator sets a site factor").Because("access_denied")
+	} else if x.RunPriority < 0 || x.RunPriority > 100 {
+		return core.Errorf(core.Invalid, "a run's priority is 0 to 100, not %d", x.RunPriority).Because("invalid_priority")
+	}
 	if spec.Nice < 0 && !in.By.Admin {
 		spec.Nice = 0 // as Slurm: only administrators may go up
 	}

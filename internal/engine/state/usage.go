@@ -27,15 +27,32 @@ type spender struct {
 // add a second. So it is touched when one of them starts or ends and at no other time, and a restart finds it from what
 // was written then.
 type usage struct {
-	set   policy.Setting // how it decays
-	spent map[spender]*policy.Meter
+	ids   map[spender]int64 // under which the view has their meters
+	last  int64
 	dirty map[spender]bool // spent since the last Flush
+}
+
+// spent finds a meter.
+func (s *State) spent(k spender) *policy.Meter {
+	m, _ := s.view.meters.Get(s.usage.ids[k])
+	return m
+}
+
+func (s *State) setSpent(m *policy.Meter) {
+	k := spender{m.Account, m.User}
+	id, ok := s.usage.ids[k]
+	if !ok {
+		s.usage.last++
+		id = s.usage.last
+		s.usage.ids[k] = id
+	}
+	s.view.meters.Set(id, m)
 }
 
 func (s *State) loadUsage(img *Image) {
 	c := &s.cfg.Charges
-	u := &s.usage
-	*u = usage{set: policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}, spent: map[spender]*policy.Meter{}, dirty: map[spender]bool{}}
+	s.usage = usage{ids: map[spender]int64{}, dirty: map[spender]bool{}}
+	s.view.setting = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
 	for _, x := range img.Spent {
 		m := &policy.Meter{Account: x.Project, User: x.User, At: x.At, All: reading(x.Raw, x.Wall, x.TRES)}
 		for i := range x.QOS {
@@ -45,7 +62,7 @@ func (s *State) loadUsage(img *Image) {
 		if c.Reset == policy.ResetNow { // as Slurm: once, when the server starts
 			m = &policy.Meter{Account: x.Project, User: x.User, At: max(x.At, img.Now)}
 		}
-		u.spent[spender{x.Project, x.User}] = m
+		s.setSpent(m)
 	}
 	var running []*core.Job
 	for _, j := range img.Jobs {
@@ -56,15 +73,15 @@ func (s *State) loadUsage(img *Image) {
 	slices.SortFunc(running, func(a, b *core.Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range running {
 		k := spender{j.Spec.Project, j.Spec.User}
-		m := u.spent[k]
+		m := s.spent(k)
 		switch {
 		case m == nil:
 			m = &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
 		case j.Start > m.At: // it started while nobody counted
-			m = u.set.Read(m, j.Start)
+			m = s.view.setting.Read(m, j.Start)
 		}
 		s.adjust(m, j, 1)
-		u.spent[k] = m
+		s.setSpent(m)
 	}
 }
 
@@ -104,16 +121,15 @@ func (s *State) charge(old, j *core.Job) {
 
 // meter gives what somebody has used by now, ours to change.
 func (s *State) meter(k spender) *policy.Meter {
-	if m := s.usage.spent[k]; m != nil {
-		return s.usage.set.Read(m, s.view.now)
+	if m := s.spent(k); m != nil {
+		return s.view.setting.Read(m, s.view.now)
 	}
 	return &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
 }
 
 func (s *State) setMeter(m *policy.Meter) {
-	k := spender{m.Account, m.User}
-	s.usage.spent[k] = m
-	s.usage.dirty[k] = true
+	s.setSpent(m)
+	s.usage.dirty[spender{m.Account, m.User}] = true
 	s.tellMeter(m)
 }
 
@@ -150,18 +166,19 @@ func (s *State) noDecay(name core.QOSName) bool {
 
 // recharge works all rates out anew: what a QOS costs, or how it is forgotten, has changed.
 func (s *State) recharge() {
-	for k := range s.usage.spent {
+	for k := range s.usage.ids {
 		m := s.meter(k)
 		clearRates(&m.All)
 		for i := range m.QOS {
 			clearRates(&m.QOS[i].Reading)
 			m.QOS[i].NoDecay = s.noDecay(m.QOS[i].Name)
 		}
-		s.usage.spent[k], s.usage.dirty[k] = m, true
+		s.setSpent(m)
+		s.usage.dirty[k] = true
 	}
 	for _, j := range s.view.jobs.All() {
 		if charged(j) {
-			s.adjust(s.usage.spent[spender{j.Spec.Project, j.Spec.User}], j, 1)
+			s.adjust(s.spent(spender{j.Spec.Project, j.Spec.User}), j, 1)
 		}
 	}
 	s.limits.stale = true // the planner is told all meters with it
@@ -178,7 +195,7 @@ func clearRates(r *policy.Reading) {
 func (s *State) flushUsage() []*core.Spent {
 	var out []*core.Spent
 	for k := range s.usage.dirty {
-		m := s.usage.spent[k]
+		m := s.spent(k)
 		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall, TRES: unitSeconds(&m.All)}
 		for i := range m.QOS {
 			q := &m.QOS[i]
@@ -203,23 +220,12 @@ func unitSeconds(r *policy.Reading) []core.UnitSeconds {
 
 // forgetUsage drops what was spent in a project that is gone.
 func (s *State) forgetUsage(name core.ProjectName) {
-	for k := range s.usage.spent {
+	for k, id := range s.usage.ids {
 		if k.project == name {
-			delete(s.usage.spent, k)
+			s.view.meters.Delete(id)
+			delete(s.usage.ids, k)
 			delete(s.usage.dirty, k)
 		}
 	}
 	s.limits.stale = true
-}
-
-// meters lists what everybody has used, by project and user.
-func (s *State) meters() []*policy.Meter {
-	out := make([]*policy.Meter, 0, len(s.usage.spent))
-	for _, m := range s.usage.spent {
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b *policy.Meter) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
-	})
-	return out
 }

@@ -490,18 +490,19 @@ func (w *world) checkRestart() {
 // checkUsage holds what everybody used against what a restart makes of it, and rates against what runs.
 func (w *world) checkUsage(again *State) {
 	w.t.Helper()
-	a, b := &w.st.usage, &again.usage
-	if len(a.spent) != len(b.spent) {
-		w.t.Fatalf("%d spenders, after a restart %d", len(a.spent), len(b.spent))
+	a, b := w.st.view.meterList(), again.view.meterList()
+	if len(a) != len(b) {
+		w.t.Fatalf("%d spenders, after a restart %d", len(a), len(b))
 	}
-	for k, x := range a.spent {
+	for at, x := range a {
+		k := spender{x.Account, x.User}
 		same := func(what string, x, y float64) {
 			w.t.Helper()
 			if math.Abs(x-y) > 1e-6*(1+x) {
 				w.t.Fatalf("%v used %s %v, after a restart %v", k, what, x, y)
 			}
 		}
-		was, is := a.set.Read(x, w.now), b.set.Read(b.spent[k], w.now)
+		was, is := w.st.view.setting.Read(x, w.now), again.view.setting.Read(b[at], w.now)
 		for what, p := range map[string][2]*policy.Reading{"in all": {&was.All, &is.All}} {
 			same(what, p[0].Raw, p[1].Raw)
 			same(what+" wall", p[0].Wall, p[1].Wall)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -69,8 +70,14 @@ func (a *API) settings() map[string]string {
 		"StateSaveLocation":     c.Dir,
 		"SlurmctldHost":         a.host,
 		"strict_submit":         strconv.FormatBool(c.Jobs.StrictSubmit),
-		"enforce_accounts":      strconv.FormatBool(c.Accounting.Enforce),
+		"enforce_accounts":      strconv.FormatBool(a.enforced().Associations),
 		"default_project":       c.Accounting.DefaultProject,
 		"fence":                 c.Timers.Fence.String(),
 	}
+}
+
+// enforced is what of the policy is enforced; the settings have been checked.
+func (a *API) enforced() config.Enforced {
+	e, _ := a.Config.Accounting.Enforced()
+	return e
 }

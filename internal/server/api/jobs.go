@@ -350,10 +350,23 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		if out.Why == "" {
 			out.Why = "it has not been looked at yet"
 		}
+		out.Priority = a.priority(j)
 	case out.Why == "":
 		out.Why = ending(j)
 	}
 	return out, nil
+}
+
+// priority tells what a waiting job's priority is made of.
+func (a *API) priority(j *core.Job) *client.Priority {
+	f := a.Engine.Snapshot().Factors(j)
+	p := &client.Priority{Now: j.Priority, Fixed: f.Fixed, Base: f.Base, Run: f.Run, Site: f.Site, Nice: f.Nice}
+	for i := range f.List {
+		if x := &f.List[i]; x.Weight != 0 {
+			p.Factors = append(p.Factors, client.Factor{Name: x.Name, Value: x.Value, Weight: x.Weight, Points: x.Points()})
+		}
+	}
+	return p
 }
 
 // ending words how a job stands when nothing more particular is known.

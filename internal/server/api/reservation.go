@@ -131,7 +131,7 @@ func (a *API) dropReservation(_ http.ResponseWriter, r *http.Request, who *calle
 // accounts are enforced, and for names that are no account, it is left to the engine to refuse them.
 func (a *API) meet(r *http.Request, who *caller, users []core.UserName) error {
 	snap, err := a.snapshot()
-	if err != nil || !who.Admin || a.Config.Accounting.Enforce {
+	if err != nil || !who.Admin || a.enforced().Associations {
 		return err
 	}
 	for _, u := range users {

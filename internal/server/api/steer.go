@@ -242,7 +242,7 @@ func applies(in *client.Update, j *core.Job) bool {
 	switch {
 	case j.State.Final():
 		return false
-	case in.Hold != nil || in.Partition != nil || in.Dependency != nil:
+	case in.Hold != nil || in.Partition != nil || in.Dependency != nil || in.QOS != nil:
 		return j.State == core.Pending
 	case in.Requeue || in.Suspend != nil:
 		return j.State != core.Pending
@@ -256,11 +256,13 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 	if in.Requeue {
 		hold = nil // it says how the job comes back
 	}
-	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil {
+	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
+		in.QOS != nil || in.Site != nil || in.Run != nil {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
+			QOS: in.QOS, Site: in.Site, Run: in.Run, Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil),
 		}
 		if in.Dependency != nil {
 			var err error

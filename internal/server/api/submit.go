@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
@@ -33,6 +35,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 		return nil, err
 	}
 	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.Config.Jobs.StrictSubmit}
+	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
 		if s.Retry {
@@ -149,6 +152,28 @@ func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.Use
 	u := reply.(*core.User)
 	spec.User, spec.UID, spec.GID = u.Name, acc.UID, acc.GID
 	return nil
+}
+
+// groupsOf names the groups of a user, if some partition lets only members of groups in. A source that does not answer
+// leaves them out: then such a partition stays shut.
+func (a *API) groupsOf(uid uint32, wanted bool) (names []string) {
+	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(), func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
+		return nil
+	}
+	u, err := account.ByUID(uid)
+	if err != nil {
+		return nil
+	}
+	gids, err := account.Groups(u)
+	if err != nil {
+		return nil
+	}
+	for _, gid := range gids {
+		if g, err := account.GroupByGID(gid); err == nil {
+			names = append(names, g.Name)
+		}
+	}
+	return names
 }
 
 // storeError words a failure of the store for users; the cause is for the log.

@@ -42,6 +42,7 @@ type converter struct {
 // wrong, each with its place.
 func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v := &converter{conf: c, cfg: cfg, faults: slices.Clone(c.Faults)}
+	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
 	v.settings()
 	v.nodes()
 	v.partitions()

@@ -47,7 +47,7 @@ func TestApply(t *testing.T) {
 		t.Fatalf("what was made of it is refused: %v", err)
 	}
 	if cfg.Cluster != "anchor" || cfg.Jobs.MaxArray != 100001 || cfg.Timers.KillWait.String() != "5s" || cfg.Admins[0] != "slurm" ||
-		!cfg.Step.ConstrainCPUs || cfg.Step.ConstrainMem || !cfg.Accounting.Enforce || cfg.Priority.MaxAge.String() != "14d" || cfg.Priority.HalfLife != 0 {
+		!cfg.Step.ConstrainCPUs || cfg.Step.ConstrainMem || len(cfg.Accounting.Enforce) == 0 || cfg.Priority.MaxAge.String() != "14d" || cfg.Priority.HalfLife != 0 {
 		t.Errorf("settings %+v", cfg)
 	}
 	nodes := cfg.CoreNodes()

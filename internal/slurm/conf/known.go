@@ -61,7 +61,11 @@ var known = map[string]set{
 	"priorityweighttres":      func(v *converter, s Setting) error { v.cfg.Priority.Weights.TRES = s.Value; return nil },
 	"prioritymaxage":          toTime(func(c *config.Config) *config.Duration { return &c.Priority.MaxAge }),
 	"prioritydecayhalflife":   toTime(func(c *config.Config) *config.Duration { return &c.Priority.HalfLife }),
-	"prioritycalcperiod":      toTime(func(c *config.Config) *config.Duration { return &c.Priority.CalcPeriod }),
+	"priorityusageresetperiod": func(v *converter, s Setting) error {
+		v.cfg.Priority.Reset = strings.ToLower(s.Value)
+		return nil
+	},
+	"prioritycalcperiod": toTime(func(c *config.Config) *config.Duration { return &c.Priority.CalcPeriod }),
 	"fairsharedampeningfactor": toInt64(func(c *config.Config) *int64 {
 		return &c.Priority.Dampening
 	}, 1<<31),
@@ -76,16 +80,19 @@ var known = map[string]set{
 	"topologyplugin":      topologyPlugin,
 	"schedulerparameters": schedulerParameters,
 	"accountingstorageenforce": func(v *converter, s Setting) error {
+		words := []string{"none"} // nothing is enforced that is not named
 		for word := range strings.SplitSeq(strings.ToLower(s.Value), ",") {
 			switch word {
 			case "none", "0":
-				v.cfg.Accounting.Enforce = false
-			case "associations", "limits", "qos", "safe", "all", "wckeys", "1":
-				v.cfg.Accounting.Enforce = true
+			case "1":
+				words = append(words, "associations")
+			case "associations", "limits", "qos", "safe", "all":
+				words = append(words, word)
 			default:
 				v.note(s.Where, s.Key, word, notYet)
 			}
 		}
+		v.cfg.Accounting.Enforce = words
 		return nil
 	},
 

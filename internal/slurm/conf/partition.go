@@ -74,6 +74,18 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		out.PriorityFactor = out.PriorityTier
 	case "tresbillingweights":
 		out.BillingWeights = k.Value
+	case "qos":
+		out.QOS = k.Value
+	case "allowqos", "denyqos", "allowaccounts", "denyaccounts", "allowgroups":
+		if strings.EqualFold(k.Value, "ALL") {
+			return nil
+		}
+		*map[string]*[]string{
+			"allowqos": &out.AllowQOS, "denyqos": &out.DenyQOS, "allowaccounts": &out.AllowProjects, "denyaccounts": &out.DenyProjects,
+			"allowgroups": &out.AllowGroups,
+		}[strings.ToLower(k.Key)] = strings.Split(k.Value, ",")
+	case "rootonly":
+		out.AdminOnly, err = yes(k.Value)
 	case "lln":
 		out.LLN, err = yes(k.Value)
 	case "oversubscribe", "shared":

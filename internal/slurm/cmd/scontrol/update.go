@@ -63,8 +63,8 @@ func (s *session) update(ctx context.Context, args []string) int {
 // jobKeys are keys of Slurm's update that we know but cannot change.
 var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask deadline " +
 	"delayboot eligibletime starttime endtime excnodelist extra features gres licenses mailtype mailuser mcslabel mincpusnode " +
-	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer qos reboot reqcores reqnodelist " +
-	"reqsockets reqthreads requeue reservationname resetaccruetime segmentsize sitefactor stderr stdin stdout switches taskspernode " +
+	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer reboot reqcores reqnodelist " +
+	"reqsockets reqthreads requeue reservationname resetaccruetime segmentsize stderr stdin stdout switches taskspernode " +
 	"threadspec timemin userid wait-for-switch wckey workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
@@ -107,6 +107,16 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 		case "partition":
 			part := core.PartitionName(p.value)
 			u.Partition = &part
+		case "qos":
+			qos := core.QOSName(p.value)
+			u.QOS = &qos
+		case "sitefactor":
+			n, err := strconv.ParseInt(p.value, 10, 32)
+			if err != nil {
+				return s.badValue(p)
+			}
+			site := int32(n)
+			u.Site = &site
 		case "comment":
 			u.Comment = &pairs[i].value
 		case "dependency":
