@@ -1,26 +1,31 @@
 package core
 
+import "strings"
+
 // Reason is why a job waits or how it ended, in Slurm's words. Clients match on them.
 type Reason string
 
 // Reasons the engine and the scheduler give. The empty Reason prints as "None".
 const (
-	ReasonNone              Reason = ""
-	ReasonPriority          Reason = "Priority"
-	ReasonResources         Reason = "Resources"
-	ReasonDependency        Reason = "Dependency"
-	ReasonDependencyNever   Reason = "DependencyNeverSatisfied"
-	ReasonBeginTime         Reason = "BeginTime"
-	ReasonHeldUser          Reason = "JobHeldUser"
-	ReasonHeldAdmin         Reason = "JobHeldAdmin"
-	ReasonHoldMaxRequeue    Reason = "JobHoldMaxRequeue"
-	ReasonArrayTaskLimit    Reason = "JobArrayTaskLimit"
-	ReasonReqNodeNotAvail   Reason = "ReqNodeNotAvail"
-	ReasonPartitionDown     Reason = "PartitionDown"
-	ReasonPartitionNodes    Reason = "PartitionNodeLimit"
-	ReasonPartitionTime     Reason = "PartitionTimeLimit"
-	ReasonPartitionConfig   Reason = "PartitionConfig"
-	ReasonBadConstraints    Reason = "BadConstraints"
+	ReasonNone            Reason = ""
+	ReasonPriority        Reason = "Priority"
+	ReasonResources       Reason = "Resources"
+	ReasonDependency      Reason = "Dependency"
+	ReasonDependencyNever Reason = "DependencyNeverSatisfied"
+	ReasonBeginTime       Reason = "BeginTime"
+	ReasonHeldUser        Reason = "JobHeldUser"
+	ReasonHeldAdmin       Reason = "JobHeldAdmin"
+	ReasonHoldMaxRequeue  Reason = "JobHoldMaxRequeue"
+	ReasonArrayTaskLimit  Reason = "JobArrayTaskLimit"
+	ReasonReqNodeNotAvail Reason = "ReqNodeNotAvail"
+	ReasonPartitionDown   Reason = "PartitionDown"
+	ReasonPartitionNodes  Reason = "PartitionNodeLimit"
+	ReasonPartitionTime   Reason = "PartitionTimeLimit"
+	ReasonPartitionConfig Reason = "PartitionConfig"
+	ReasonBadConstraints  Reason = "BadConstraints"
+	// What follows the comma is the detail that squeue shows; clients match on what is before it.
+	ReasonReserved          Reason = "ReqNodeNotAvail, May be reserved for other job"
+	ReasonMaintenance       Reason = "ReqNodeNotAvail, Reserved for maintenance"
 	ReasonLicenses          Reason = "Licenses"
 	ReasonReservation       Reason = "Reservation"
 	ReasonReservationGone   Reason = "ReservationDeleted"
@@ -40,6 +45,12 @@ const (
 	ReasonInvalidQOS        Reason = "InvalidQOS"
 	ReasonAccountNotAllowed Reason = "AccountNotAllowed"
 )
+
+// Word is the reason without its detail.
+func (r Reason) Word() Reason {
+	word, _, _ := strings.Cut(string(r), ",")
+	return Reason(word)
+}
 
 // String prints the empty reason as Slurm does.
 func (r Reason) String() string {

@@ -290,7 +290,7 @@ func (w *writer) apply(r *request) {
 func (w *writer) start(s *startBatch) {
 	w.e.rec.pass(s, w.st.Advance(core.At(w.e.cfg.Now())))
 	for _, x := range s.starts {
-		if _, err := w.st.Apply(&state.Start{Job: x.Job, Task: x.Task, Alloc: x.Alloc}); err != nil {
+		if _, err := w.st.Apply(&state.Start{Job: x.Job, Task: x.Task, Alloc: x.Alloc, Limit: x.Limit}); err != nil {
 			s.refused++
 			w.e.log.Debug("start refused", "job", x.Job, "err", err)
 		}

@@ -227,7 +227,7 @@ func (a *account) spare(at *look, t core.Time) int32 {
 // setReservations takes in what changed of the advance reservations. Who may use what changes with them, so jobs that
 // are concerned leave the queues and come back.
 func (p *Planner) setReservations(c *Changes) {
-	if len(c.Reservations)+len(c.GoneReservations) == 0 {
+	if len(c.GoneReservations) == 0 && !slices.ContainsFunc(c.Reservations, func(r *core.AdvanceReservation) bool { return !p.booked(r) }) {
 		return
 	}
 	magnets := slices.ContainsFunc(p.books, (*advance).magnetic)
@@ -263,10 +263,25 @@ func (p *Planner) setReservations(c *Changes) {
 	}
 }
 
+// booked tells whether a reservation is known as it is, in what the plan goes by.
+func (p *Planner) booked(r *core.AdvanceReservation) bool {
+	old := findBook(p.books, r.Name)
+	if old == nil {
+		return false
+	}
+	o := old.AdvanceReservation
+	return o.Start == r.Start && o.End == r.End && o.Created == r.Created && o.Nodes == r.Nodes && o.CoreCount == r.CoreCount &&
+		o.Flags == r.Flags && o.MaxDelay == r.MaxDelay && slices.Equal(o.Users, r.Users) && slices.Equal(o.Accounts, r.Accounts) &&
+		slices.Equal(o.Groups, r.Groups) && slices.Equal(o.Licenses, r.Licenses)
+}
+
 func (r *advance) magnetic() bool { return r.Flags&core.ReserveMagnetic != 0 && r.usable() }
 
 // admits tells whether a job may use r.
 func (r *advance) admits(s *core.Spec) bool {
+	if len(r.Groups) > 0 && s.More().Reservation == "" { // who is in which group is known at submit only
+		return false
+	}
 	return r.usable() && r.Admits(s.User, func(p core.ProjectName) bool { return p == s.Project })
 }
 
@@ -423,7 +438,7 @@ func (p *Planner) layAside() {
 				on = append(on, a)
 			}
 		}
-		slices.SortFunc(on, func(a, b *account) int { return cmp.Compare(a.node.Name, b.node.Name) })
+		slices.SortFunc(on, func(a, b *account) int { return cmp.Compare(a.node.ID, b.node.ID) })
 		for i, a := range on {
 			s := aside{r: r}
 			if r.shared() {
@@ -652,6 +667,38 @@ func (ps *pass) settle(al *core.Alloc, end core.Time) {
 		na := &al.Nodes[i]
 		ps.p.ledger.nodes[na.Node].lodge(na, al.Inside(), end)
 	}
+}
+
+// away finds out whether advance reservations alone keep a job from starting: even if nothing ran, what they leave could
+// not hold it.
+func (ps *pass) away(s *slot, j *core.Job) {
+	if s.named || len(s.ways) > 0 {
+		return
+	}
+	at := look{own: s.own, reach: s.reach}
+	end := after(ps.plan.Now, shortest(j.Spec))
+	why, left := core.ReasonReserved, ps.p.leftOver[:0]
+	for _, a := range ps.p.nodesOf(s) {
+		barred := false
+		for i := range a.asides {
+			if r := a.asides[i].r; a.asides[i].cpus == 0 && at.bars(r) && r.meets(ps.plan.Now, end, at.slack(r)) {
+				if barred = true; r.Flags&core.ReserveMaint != 0 {
+					why = core.ReasonMaintenance
+				}
+			}
+		}
+		if !barred {
+			left = append(left, a)
+		}
+	}
+	ps.p.leftOver = left
+	if why == core.ReasonReserved && j.Spec.More().NodeList == "" || s.need.choose(look{nodes: left, empty: true}, ps.p.buf) != nil {
+		return
+	}
+	if ps.plan.away == nil {
+		ps.plan.away = map[core.JobID]core.Reason{}
+	}
+	ps.plan.away[j.ID] = why
 }
 
 // whyInside tells why a job that asks for reservations waits.

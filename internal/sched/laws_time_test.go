@@ -262,7 +262,7 @@ func TestReservationsAndLicences(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				w := newTimeWorld(rt, rule, rapid.Uint64().Draw(rt, "seed"), 3)
 				plan := &Plan{}
-				for range 50 {
+				for range 30 {
 					switch w.r.IntN(12) {
 					case 0:
 						w.reserve()
@@ -293,7 +293,7 @@ func TestPromisesAmongReservations(t *testing.T) {
 			w.submit()
 		}
 		promised := map[core.JobID]core.Time{}
-		for range 300 {
+		for range 100 {
 			plan := w.pass()
 			for _, s := range plan.Starts {
 				if at, ok := promised[s.Job]; ok && w.now > at {

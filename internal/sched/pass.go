@@ -221,6 +221,9 @@ func (ps *pass) wait(l *lane, e *entry) {
 			ps.reserve(e.slot, e.job)
 		}
 		l.lacking = ps.lacks(e)
+		if len(ps.p.books) > 0 {
+			ps.away(e.slot, e.job)
+		}
 	} else if l.lacking && !ps.lacks(e) {
 		l.lacking = false
 		ps.hold(e.slot, e.job)

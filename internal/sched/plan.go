@@ -24,10 +24,11 @@ type Plan struct {
 	on        map[core.JobID][]core.NodeName // where they will, of a few: see planned
 	forecast  *Forecast                      // of the jobs that expected says nothing of; see With
 
-	short  map[classKey]Why      // classes that wait for licences
-	inside map[string]core.JobID // the job each advance reservation waits for
-	shut   map[string]core.Time  // reservations that have not begun, and when they do
-	over   map[core.JobID]Why    // jobs that would get more than a limit allows
+	short  map[classKey]Why           // classes that wait for licences
+	away   map[core.JobID]core.Reason // first jobs of queues that advance reservations keep from starting
+	inside map[string]core.JobID      // the job each advance reservation waits for
+	shut   map[string]core.Time       // reservations that have not begun, and when they do
+	over   map[core.JobID]Why         // jobs that would get more than a limit allows
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -97,7 +98,11 @@ func (p *Plan) whyQueued(j *core.Job) Why {
 	case 0:
 		return Why{Text: "it has not been looked at yet"}
 	case j.ID:
-		return Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
+		w := Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
+		if why, ok := p.away[j.ID]; ok {
+			w.Reason, w.Text = why, "it is first in its partition, and the nodes it needs are reserved before it could end"
+		}
+		return w
 	}
 	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where), Expected: at, Estimate: estimate}
 }

@@ -90,6 +90,7 @@ type Planner struct {
 	laidFor  int64      // bookings, as of when they were laid on the nodes
 	laidAs   fingerprint
 	parted   []*account // nodes of which reservations have a part
+	leftOver []*account // scratch; see pass.away
 	insiders int        // entries in the partitions' inside queues
 	stock    map[string]*stock
 	asking   int // classes that ask for licences

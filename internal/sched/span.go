@@ -24,7 +24,7 @@ func spanOf(s *core.Spec, own *advance, now core.Time) (end, least core.Time, ok
 		least = after(now, shortest(s))
 		if x.Deadline > 0 {
 			if x.TimeMin == 0 && least == never { // it runs until then
-				least = now + 1
+				least = now + 1e6
 			}
 			if least > x.Deadline {
 				return 0, 0, false

@@ -22,6 +22,11 @@ func Asked(spec *core.Spec) (all, node core.TRES) {
 	part := func(n int64) int64 { return (n + nodes - 1) / nodes }
 	all, node = tresOf(nodes, cpus, mem), tresOf(1, part(cpus), part(mem))
 	all, node = addGres(all, gres, 1), addGres(node, gres, nodes)
+	if x := spec.Extra; x != nil && x.Licenses != "" {
+		if ask := newAsk(x.Licenses); !ask.any { // of a choice it is not known yet which
+			all = addLicenses(all, ask.list)
+		}
+	}
 	return all, node
 }
 
@@ -38,7 +43,14 @@ func Allocated(al *core.Alloc) (all, node core.TRES) {
 			gres, most = sumGres(gres, g, false), sumGres(most, g, true)
 		}
 	}
-	return addGres(tresOf(int64(len(al.Nodes)), cpus, mem), gres, 1), addGres(tresOf(1, mostCPUs, mostMem), most, 1)
+	return addLicenses(addGres(tresOf(int64(len(al.Nodes)), cpus, mem), gres, 1), al.Licenses()), addGres(tresOf(1, mostCPUs, mostMem), most, 1)
+}
+
+func addLicenses(t core.TRES, list []core.License) core.TRES {
+	for _, l := range list {
+		t = t.Plus(core.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)
+	}
+	return t
 }
 
 func tresOf(nodes, cpus, mem int64) core.TRES {

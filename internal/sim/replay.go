@@ -106,7 +106,7 @@ func (p *replay) pass(rec *state.Record, where string) error {
 	p.st.Advance(rec.Now)
 	for i := range rec.Pass.Starts {
 		s := &rec.Pass.Starts[i]
-		_, _ = p.st.Apply(&state.Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc})
+		_, _ = p.st.Apply(&state.Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit})
 	}
 	if len(rec.Pass.Starts) > 0 {
 		p.fed = append(p.fed, p.st.Fresh())

@@ -122,7 +122,7 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: tasksOf(s), Partition: partitionOf(&j.Job),
 		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: mib(more.TmpDisk), PreSusTime: seconds(j.PausedFor), Priority: j.Priority,
 		QOS: string(s.QOS), RequiredNodes: more.NodeList, Requeue: s.Requeue, RestartCnt: restarts(&j.Job), ResvName: more.Reservation,
-		StartTime: cmp.Or(j.Start, j.Expected).Unix(), StateDescription: j.Message, StateReason: reasonOf(j).String(),
+		StartTime: cmp.Or(j.Start, j.Expected).Unix(), StateDescription: j.Message, StateReason: reasonOf(j).Word().String(),
 		StandardOutput: outPath(&j.Job, s.IO.Stdout), StandardError: outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
 		StandardInput: outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")), SubmitTime: j.Submit.Unix(), SuspendTime: j.Paused.Unix(),
 		TimeMinimum: int64(more.TimeMin / 60), TRESReqStr: want.tres(false), UserID: s.UID, UserName: string(s.User), WCKey: more.WCKey,

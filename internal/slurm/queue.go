@@ -141,7 +141,7 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'L', Name: "TimeLeft", Title: "TIME_LEFT", Value: (*QueueRow).left, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit - r.Elapsed })},
 	{Letter: 'D', Name: "NumNodes", Title: "NODES", Value: func(r *QueueRow) string { return num(r.Nodes) }, Compare: byNum(func(r *QueueRow) int32 { return r.Nodes })},
 	{Letter: 'C', Name: "NumCPUs", Title: "CPUS", Value: func(r *QueueRow) string { return num(r.CPUs) }, Compare: byNum(func(r *QueueRow) int32 { return r.CPUs })},
-	{Letter: 'r', Name: "Reason", Title: "REASON", Value: func(r *QueueRow) string { return r.Reason.String() }},
+	{Letter: 'r', Name: "Reason", Title: "REASON", Value: func(r *QueueRow) string { return r.Reason.Word().String() }},
 	{Letter: 'R', Name: "ReasonList", Title: "NODELIST(REASON)", Value: (*QueueRow).reasonOrNodes},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: func(r *QueueRow) string { return r.NodeList }},
 	{Name: "Nodes", Title: "NODELIST", Value: func(r *QueueRow) string { return r.NodeList }},

@@ -49,7 +49,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		first + " JobName=" + s.Name,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", s.User, s.UID, o.group(s.GID), s.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", j.Priority, s.Nice, orNull(string(s.Project)), orNull(string(s.QOS))),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)), reasonOf(j), dependencyText(j)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)), strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
 		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"), restarts(&j.Job),
 			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
 	}

@@ -72,6 +72,8 @@ func (s *State) admitAccess(in *Submit, spec *core.Spec, part *partInfo) error {
 		return deny(core.Denied, "access_denied", "only administrators submit to partition %s", part.Name)
 	case len(part.AllowGroups) > 0 && !root && !slices.ContainsFunc(part.AllowGroups, func(g string) bool { return slices.Contains(in.Groups, g) }):
 		return deny(core.Denied, "group_denied", "user %s is in none of the groups that may use partition %s", spec.User, part.Name)
+	case part.ReqResv && spec.More().Reservation == "":
+		return deny(core.Denied, "access_denied", "jobs in partition %s need a reservation", part.Name)
 	case len(part.AllowAccounts) > 0 && !s.under(spec.Project, part.AllowAccounts):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowAccounts) == 0 && s.under(spec.Project, part.DenyAccounts):

@@ -37,6 +37,7 @@ type Start struct {
 	Job   core.JobID
 	Task  int32 // of an array record
 	Alloc *core.Alloc
+	Limit core.Seconds `json:",omitempty"` // in place of the job's own; 0: its own
 }
 
 // Started is the reply to Start.

@@ -30,6 +30,9 @@ func (s *State) start(in *Start) (*Started, error) {
 	if err := s.allowStart(j, in.Alloc); err != nil {
 		return nil, err
 	}
+	if err := s.allowAside(j, in); err != nil {
+		return nil, err
+	}
 	if !s.free(j, in.Alloc) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}
@@ -45,6 +48,9 @@ func (s *State) start(in *Start) (*Started, error) {
 			run.ID = s.view.nextJob
 			s.view.nextJob++
 		}
+	}
+	if in.Limit != 0 {
+		s.cutShort(&run, in.Limit)
 	}
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
 	run.Attempt++
@@ -172,6 +178,10 @@ func (s *State) judge(next *core.Job, in *Exited) {
 		next.Exit = core.Exit{Signal: 53} // as Slurm: launch setup error
 		s.end(next, core.Failed, core.ReasonLaunchFailure, in.Message)
 	case CauseTimeout:
+		if at := dueBy(next); at != 0 && at <= s.view.now+1e6 { // its limit was what was left until then
+			s.missDeadline(next)
+			return
+		}
 		s.end(next, core.Timeout, core.ReasonTimeLimit, in.Message)
 	case CauseOOM:
 		next.Exit = core.Exit{Signal: 125} // as Slurm: its mark for memory
@@ -323,6 +333,7 @@ func (s *State) again(next *core.Job) {
 	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked
 	next.State, next.Alloc, next.Stop = core.Pending, nil, nil
 	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
+	s.uncut(next)
 	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
 	next.Submit, next.Eligible = s.view.now, s.view.now
 	switch {
@@ -396,7 +407,7 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up or that nobody ever used, and works priorities out anew when they are due.
+// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline, and works priorities out anew when they are due.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.timed {
@@ -408,6 +419,11 @@ func (s *State) tick() error {
 	for _, id := range due {
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
+		if at := dueBy(j); at != 0 && at <= s.view.now {
+			s.missDeadline(next)
+			s.putJob(next)
+			continue
+		}
 		why, message := core.ReasonTimeLimit, ""
 		if at := s.unused(j); at != 0 && at <= s.view.now {
 			why, message = core.ReasonInactive, fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())

@@ -88,8 +88,12 @@ func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) 
 
 func (s *State) storeProject(p *core.Project) {
 	ours(&s.own.projects, &s.view.projects)
-	s.changedProject(s.view.projects[p.Name], p)
+	old := s.view.projects[p.Name]
+	s.changedProject(old, p)
 	s.view.projects[p.Name] = p
+	if old == nil || old.Parent != p.Parent {
+		s.replanReservations()
+	}
 	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})
 }

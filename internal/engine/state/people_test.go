@@ -136,7 +136,7 @@ func TestBounds(t *testing.T) {
 	}{
 		{"kill_grace", core.Extra{KillGrace: 61}},
 		{"invalid_node", core.Extra{NodeList: "n[1-1000000000]"}},
-		{"unsupported_option", core.Extra{Deadline: epoch}},
+		{"time_limit", core.Extra{Deadline: epoch - 1}},
 		{"invalid_switches", core.Extra{Switches: "few"}},
 		{"", core.Extra{KillGrace: 60}},
 	} {

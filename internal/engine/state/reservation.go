@@ -86,7 +86,7 @@ func (s *State) storeReservation(r *core.AdvanceReservation) {
 		r.IdleSince = s.view.now
 	}
 	s.keepReservation(r)
-	s.fresh.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{r}})
+	s.fresh.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.planned(r)}})
 	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"reservation":`), r.Name), '}')})
 }
 

@@ -171,6 +171,7 @@ func (s *script) partition(p []string, o args) error {
 	if v := o["minnodes"]; v != "" {
 		part.MinNodes = int32(s.num(v))
 	}
+	part.ReqResv = o["reqresv"] != ""
 	if v := o["tier"]; v != "" {
 		part.PriorityTier = int32(s.num(v))
 	}
@@ -298,6 +299,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
 	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"], Dependency: o["dependency"], Licenses: o["licenses"]}
 	wishes := s.wishes(b, &x, o)
+	wishes = s.times(&x, o) || wishes
 	for k, v := range o {
 		switch k {
 		case "cpus":
@@ -568,7 +570,7 @@ func (s *script) advance(p []string, _ args) error {
 func (s *script) pass(_ []string, _ args) error {
 	for _, st := range s.w.pass() {
 		j := s.seen[st.ID]
-		s.printf("start %s on %s", label(j), allocText(j))
+		s.printf("start %s on %s%s", label(j), allocText(j), besideText(j))
 	}
 	if s.w.plan.WakeAt != 0 {
 		s.printf("look again in %v", s.w.plan.WakeAt.Sub(s.w.now))

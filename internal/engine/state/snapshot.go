@@ -33,6 +33,7 @@ type Snapshot struct {
 	reservations map[string]*core.AdvanceReservation
 
 	partitions     []core.Partition
+	licences       map[string]int64 // that there are; never changed
 	defaultProject core.ProjectName
 
 	ranking   *ranking // nil: first come, first served

@@ -112,22 +112,25 @@ type State struct {
 	view   Snapshot // the present; its tries are edited in place between snapshots
 	ledger *sched.Ledger
 
-	parts   map[core.PartitionName]*partInfo
-	names   nameCache
-	live    int                                 // jobs, array tasks counted one by one
-	arrays  map[core.JobID]map[int32]core.JobID // live started tasks, by array
-	keys    map[string]keyUse
-	keyRing []string                 // oldest first, to forget
-	timed   map[core.JobID]core.Time // interactive jobs: when time ends them, by limit or unused
-	wake    core.Time                // the first of timed, unless stale
-	stale   bool
-	onNode  map[core.NodeName]map[core.JobID]struct{}
-	own     owned
-	resv    resvKeep
-	deps    deps
-	ranks   *ranks // nil without Config.Priority
-	usage   usage
-	limits  limits
+	parts    map[core.PartitionName]*partInfo
+	names    nameCache
+	live     int                                 // jobs, array tasks counted one by one
+	arrays   map[core.JobID]map[int32]core.JobID // live started tasks, by array
+	keys     map[string]keyUse
+	keyRing  []string                 // oldest first, to forget
+	timed    map[core.JobID]core.Time // when time ends jobs: interactive ones by limit or unused, any by deadline
+	seats    map[string]int64         // licences that jobs hold
+	licences map[string]int64         // that there are
+	wake     core.Time                // the first of timed, unless stale
+	stale    bool
+	onNode   map[core.NodeName]map[core.JobID]struct{}
+	own      owned
+	resv     resvKeep
+	replan   bool // projects changed, and with them whose jobs reservations are for
+	deps     deps
+	ranks    *ranks // nil without Config.Priority
+	usage    usage
+	limits   limits
 
 	out   *core.Changes
 	dirty map[core.JobID]int // index into out.Jobs
@@ -183,7 +186,7 @@ func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
 		cfg: cfg, ledger: sched.NewLedger(), parts: map[core.PartitionName]*partInfo{}, names: nameCache{},
-		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{},
+		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
 	}
 	s.ledger.Rule(sched.RulesOf(cfg.Grain, cfg.Partitions, s.names.expand))
@@ -193,6 +196,11 @@ func New(cfg Config, img *Image) *State {
 	s.ledger.SetTopology(cfg.Topology)
 	v := &s.view
 	v.partitions, v.defaultProject, v.runWeight = cfg.Partitions, cfg.DefaultProject, cfg.RunWeight
+	v.licences = map[string]int64{}
+	for _, l := range cfg.Licenses {
+		v.licences[l.Name] = l.Total
+	}
+	s.licences = v.licences
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
 	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
@@ -255,6 +263,7 @@ func New(cfg Config, img *Image) *State {
 // begin starts a new set of changes.
 func (s *State) begin() {
 	s.out = &core.Changes{}
+	s.replan = false
 	s.fresh, s.touched = sched.Changes{}, sched.Changes{}
 	clear(s.dirty)
 }
@@ -272,7 +281,7 @@ func (s *State) Flush() Batch {
 	s.out.Spent = s.flushUsage()
 	b := Batch{Changes: s.out, Touched: sched.Changes{
 		Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes,
-		Reservations: s.out.Reservations, GoneReservations: s.out.GoneReservations,
+		Reservations: s.plannedAll(s.out.Reservations), GoneReservations: s.out.GoneReservations,
 		Policy: s.touched.Policy, Meters: s.touched.Meters,
 	}}
 	if s.ranks != nil {
@@ -300,7 +309,7 @@ func (s *State) All() sched.Changes {
 	for _, j := range s.view.jobs.All() {
 		c.Jobs = append(c.Jobs, j)
 	}
-	c.Reservations = sorted(s.view.reservations)
+	c.Reservations = s.plannedAll(sorted(s.view.reservations))
 	s.limitsNow()
 	if c.Policy = s.policy(); s.limits.rules.Minutes() {
 		c.Meters = s.view.meterList()
@@ -375,6 +384,7 @@ func (s *State) index(old, j *core.Job) {
 	if old != nil {
 		s.live -= old.Count()
 		if old.Alloc != nil && old.Live() {
+			s.seat(old.Alloc, -1)
 			for i := range old.Alloc.Nodes {
 				if na := &old.Alloc.Nodes[i]; !na.Done {
 					s.ledger.Give(na, sched.TermsOf(old.Spec, old.Alloc))
@@ -404,6 +414,7 @@ func (s *State) index(old, j *core.Job) {
 	}
 	s.live += j.Count()
 	if j.Alloc != nil {
+		s.seat(j.Alloc, 1)
 		for i := range j.Alloc.Nodes {
 			if na := &j.Alloc.Nodes[i]; !na.Done {
 				s.ledger.Force(na, sched.TermsOf(j.Spec, j.Alloc))
@@ -416,7 +427,11 @@ func (s *State) index(old, j *core.Job) {
 			}
 		}
 	}
-	if at := s.deadline(j); at != 0 {
+	at := s.deadline(j)
+	if due := dueBy(j); due != 0 && (at == 0 || due < at) {
+		at = due
+	}
+	if at != 0 {
 		s.timed[j.ID] = at
 		s.stale = true
 	}

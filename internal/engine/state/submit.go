@@ -192,6 +192,9 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 			return err
 		}
 	}
+	if err := s.admitAside(in, spec); err != nil {
+		return err
+	}
 	if err := checkShape(spec); err != nil {
 		return err
 	}
@@ -209,6 +212,9 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	}
 	spec.Partition = list
 	if err := s.fill(spec, s.parts[firstPartition(list)]); err != nil {
+		return err
+	}
+	if err := s.admitTimes(spec); err != nil {
 		return err
 	}
 	var refused error // by the first partition; one that takes it is enough
@@ -325,14 +331,6 @@ func (s *State) admitExtra(x *core.Extra) error {
 	}
 	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
 		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(), s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
-	}
-	switch {
-	case x.Licenses != "":
-		return core.Errorf(core.Invalid, "there is no licence %q", x.Licenses).Because("invalid_license")
-	case x.Deadline != 0:
-		return core.Errorf(core.Invalid, "a deadline (--deadline) is not acted on in this version: leave it out, or set a begin time and a limit").Because("unsupported_option")
-	case x.Reservation != "":
-		return core.Errorf(core.Invalid, "there is no reservation %q", x.Reservation).Because("invalid_reservation")
 	}
 	return nil
 }

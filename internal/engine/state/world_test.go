@@ -137,7 +137,7 @@ func (w *world) pass() []Started {
 	w.plan = w.p.Pass(w.now)
 	var out []Started
 	for _, s := range w.plan.Starts {
-		reply, err := w.st.Apply(&Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc})
+		reply, err := w.st.Apply(&Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit})
 		if err != nil {
 			if !w.batching {
 				w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
@@ -471,6 +471,7 @@ func (w *world) checkRestart() {
 	differ("ledger", w.st.ledger, again.ledger)
 	differ("arrays", w.st.arrays, again.arrays)
 	differ("timed", w.st.timed, again.timed)
+	differ("licences", w.st.seats, again.seats)
 	if w.cfg.Priority == nil {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
