@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/direct"
 )
 
 // streamPatience is how long a broken stream of a running step is dialled again before its reader counts as gone.
@@ -37,6 +39,7 @@ type stepStream struct {
 	wake  chan struct{} // something is in the queue
 	room  chan struct{} // some input was acknowledged
 	token string
+	near  *wire.Direct  // how srun is reached without the server; nil: it is not
 	open  bool          // somebody dials or copies
 	over  bool          // the last frame is in the queue
 	gone  chan struct{} // closed when the step is forgotten
@@ -236,7 +239,7 @@ func (a *Agent) openStream(o wire.OpenStream) {
 	st := a.stream(o.Key)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.token = o.Token
+	st.token, st.near = o.Token, o.Direct
 	if st.open {
 		return
 	}
@@ -253,10 +256,7 @@ func (st *stepStream) run(ctx context.Context) {
 	}()
 	broke := time.Now()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		st.mu.Lock()
-		token := st.token
-		st.mu.Unlock()
-		c, err := st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
+		c, err := st.dial(ctx)
 		if err == nil {
 			began := time.Now()
 			if err = st.copy(ctx, wire.NewConn(&impatient{Conn: c})); err == nil {
@@ -283,6 +283,24 @@ func (st *stepStream) run(ctx context.Context) {
 		}
 		t.Stop()
 	}
+}
+
+// dial reaches srun: directly, or, once that has failed, by the server.
+func (st *stepStream) dial(ctx context.Context) (net.Conn, error) {
+	st.mu.Lock()
+	token, near := st.token, st.near
+	st.mu.Unlock()
+	if near != nil {
+		c, err := direct.Dial(ctx, near, st.a.id.name)
+		if err == nil {
+			return c, nil
+		}
+		st.a.log.Debug("srun is not reached directly", "job", st.key.Job, "step", st.key.Step, "err", err)
+		st.mu.Lock()
+		st.near = nil
+		st.mu.Unlock()
+	}
+	return st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
 }
 
 // copy carries frames both ways. A nil error means that all has been sent.

@@ -206,7 +206,16 @@ type NewStep struct {
 	Label        bool         `json:"label,omitempty"`
 	Pty          bool         `json:"pty,omitempty"`
 	MPI          string       `json:"mpi,omitempty"`      // "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
+	Direct       *Direct      `json:"direct,omitempty"`   // where the nodes may reach the caller without the server between
 	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
+}
+
+// Direct says how the nodes of a step reach its caller without the server between: by one of the addresses, under the
+// certificate with this fingerprint, with this secret.
+type Direct struct {
+	Addrs  []string `json:"addrs"` // HOST:PORT, the likeliest first
+	Print  string   `json:"print"` // SHA-256 of the certificate, hex
+	Secret string   `json:"secret"`
 }
 
 // StepMade answers NewStep. The caller then opens the stream (see Client.Stream) under Key.

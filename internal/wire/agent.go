@@ -111,8 +111,9 @@ type LogAck struct {
 
 // OpenStream asks the agent to dial the server (PathStream+Token) and carry the step's stdio there.
 type OpenStream struct {
-	Key   Key    `json:"key"`
-	Token string `json:"token"`
+	Key    Key     `json:"key"`
+	Token  string  `json:"token"`
+	Direct *Direct `json:"direct,omitempty"` // tried first
 }
 
 // Problem is something an operator should know about a node.
@@ -131,6 +132,8 @@ const (
 	TypeWindow // srun → step: terminal size
 	TypeTaskStart
 	TypeStepMeet // both ways; payload as of TypeMeet
+	TypeDirectHello
+	TypeDirectNews // srun → server
 )
 
 // IOHeader says whose bytes they are.

@@ -279,7 +279,7 @@ func (h *Hub) LaunchStep(j *core.Job, st *core.Step, ask *client.NewStep, ranks 
 		l := launches[i]
 		l.ScriptLen = len(l.Script)
 		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: [][]byte{l.Script, l.Env}})
-		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token}})
+		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token, Direct: (*wire.Direct)(ask.Direct)}})
 	}
 	return away, nil
 }

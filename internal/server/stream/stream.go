@@ -55,8 +55,9 @@ type session struct {
 }
 
 type nodeEnd struct {
-	conn *wire.Conn
-	done bool // its last frame has passed
+	conn   *wire.Conn
+	direct bool // its frames do not pass here
+	done   bool // its last frame has passed
 }
 
 // New makes an exchange.
@@ -156,6 +157,14 @@ func (s *session) fromSrun(c *wire.Conn) error {
 		if err != nil {
 			return err
 		}
+		if f.Type == wire.TypeDirectNews {
+			var n wire.DirectNews
+			if err := f.Decode(&n); err != nil {
+				return err
+			}
+			s.news(n)
+			continue
+		}
 		for name := range s.nodes { // the set of keys never changes
 			if err := s.toNode(name, f); err != nil {
 				return err
@@ -164,13 +173,29 @@ func (s *session) fromSrun(c *wire.Conn) error {
 	}
 }
 
+// news takes srun's word on a node that it hears directly.
+func (s *session) news(n wire.DirectNews) {
+	end := s.nodes[n.Node]
+	if end == nil {
+		return
+	}
+	if n.State == "done" {
+		s.passed(end)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end.direct = n.State == "direct"
+	s.announce()
+}
+
 // toNode sends a frame to a node, waiting for one that has not come yet. A connection that breaks loses the frame: what it
 // carried of the input cannot be told from what was read.
 func (s *session) toNode(name core.NodeName, f wire.Frame) error {
 	for {
 		s.mu.Lock()
 		n, change := s.nodes[name], s.change
-		conn, done := n.conn, n.done
+		conn, done := n.conn, n.done || n.direct
 		s.mu.Unlock()
 		switch {
 		case done:

@@ -28,7 +28,7 @@ func (p *pump) meet(m wire.StepMeet, payload []byte) error {
 		if m.N < l.n { // it has heard that one: it came to the next
 			return nil
 		}
-		return p.conn.Send(wire.TypeStepMeet, wire.StepMeet{N: l.n}, l.text)
+		return p.link.Send(wire.TypeStepMeet, wire.StepMeet{N: l.n}, l.text)
 	}
 	f := p.fences.open[m.N]
 	if f == nil {
@@ -53,5 +53,5 @@ func (p *pump) meet(m wire.StepMeet, payload []byte) error {
 	}
 	delete(p.fences.open, f.n)
 	p.fences.last = f
-	return p.conn.Send(wire.TypeStepMeet, wire.StepMeet{N: f.n}, f.text)
+	return p.link.Send(wire.TypeStepMeet, wire.StepMeet{N: f.n}, f.text)
 }

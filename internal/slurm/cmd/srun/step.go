@@ -25,7 +25,11 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	tty := s.openTTY()
 	defer tty.restore()
 	s.r.Step.Pty = tty != nil
-	made, err := s.c.NewStep(ctx, s.job, s.newStep())
+	near := openDoor()
+	defer near.close()
+	ask := s.newStep()
+	ask.Direct = near.direct()
+	made, err := s.c.NewStep(ctx, s.job, ask)
 	if err != nil {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
 		return slurm.ExitError, failed
@@ -36,7 +40,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
 		return slurm.ExitError, failed
 	}
-	p := &pump{s: s, conn: wire.NewConn(raw), out: s.newOutput(), sig: sig, tty: tty, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{}),
+	p := &pump{s: s, link: newLink(wire.NewConn(raw), made.Step.Nodes, near), out: s.newOutput(), sig: sig, tty: tty,
 		started: map[int32]bool{}, spoke: map[core.NodeName]bool{}}
 	p.exits = exits{w: s.w, ended: map[int32]bool{}}
 	return p.run(ctx)
@@ -46,15 +50,12 @@ func (s *run) stepName() string { return fmt.Sprintf("%s.%d", s.job, s.step.Step
 
 // pump carries one step's streams until its last node has said its last.
 type pump struct {
-	s      *run
-	conn   *wire.Conn
-	out    *output
-	exits  exits
-	sig    *signals
-	tty    *terminal
-	frames chan wire.Frame
-	broken chan error
-	quit   chan struct{}
+	s     *run
+	link  *link
+	out   *output
+	exits exits
+	sig   *signals
+	tty   *terminal
 
 	fences     fences
 	nodesDone  int
@@ -68,20 +69,19 @@ type pump struct {
 
 func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	defer p.out.close()
-	defer p.conn.Close()
-	defer close(p.quit)
-	go p.read() // ends when the stream does, which run closes
+	defer p.link.close()
+	p.link.start()
 	if p.tty != nil {
 		p.sendWindow()
 	}
 	for p.nodesDone < len(p.s.step.Step.Nodes) {
 		select {
-		case f := <-p.frames:
+		case f := <-p.link.frames:
 			if err := p.frame(ctx, f); err != nil {
 				p.s.w.Errorf("step %s: %v", p.s.stepName(), err)
 				return slurm.ExitError, core.Exit{Code: 1}
 			}
-		case err := <-p.broken:
+		case err := <-p.link.broken:
 			p.exits.tell(false)
 			if ctx.Err() == nil {
 				p.s.w.Errorf("Lost the streams of step %s: %v", p.s.stepName(), lost(err))
@@ -113,22 +113,6 @@ func lost(err error) error {
 		return errors.New("the server closed them")
 	}
 	return err
-}
-
-// read passes frames on, one at a time.
-func (p *pump) read() {
-	for {
-		f, err := p.conn.Next()
-		if err != nil {
-			p.broken <- err
-			return
-		}
-		select {
-		case p.frames <- f:
-		case <-p.quit:
-			return
-		}
-	}
 }
 
 func (p *pump) frame(ctx context.Context, f wire.Frame) error {
@@ -227,7 +211,7 @@ func (p *pump) terminate(ctx context.Context) {
 func (p *pump) kill(ctx context.Context) {
 	_, err := p.s.c.Cancel(ctx, &client.Cancel{IDs: []string{p.s.job}, Step: fmt.Sprint(p.s.step.Step.ID)})
 	if err != nil { // the step may hear a plain signal all the same
-		_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
+		_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
 	}
 	p.killTimer = time.After(killWait)
 }
@@ -242,7 +226,7 @@ func (p *pump) signal(ctx context.Context, got os.Signal) (code int, leave bool)
 	case syscall.SIGINT:
 		return p.interrupt(ctx)
 	}
-	_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
+	_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
 	return 0, false
 }
 
@@ -259,7 +243,7 @@ func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
 			p.sig.aborted = true
 		}
 		p.s.w.Infof("sending Ctrl-C to StepId=%s", p.s.stepName())
-		_ = p.conn.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
+		_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
 		if p.sig.aborted {
 			p.s.w.Infof("Job step aborted: Waiting up to %d seconds for job step to finish.", int(killWait/time.Second))
 			p.kill(ctx)
@@ -296,14 +280,14 @@ func (p *pump) startInput() {
 		}
 	}
 	if !ok {
-		_ = p.conn.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
+		_ = p.link.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
 		return
 	}
 	if rank >= 0 { // nothing will come for the others
 		for _, ranks := range p.s.step.Ranks {
 			for _, r := range ranks {
 				if r != rank {
-					_ = p.conn.Send(wire.TypeInput, wire.IOHeader{Rank: r})
+					_ = p.link.Send(wire.TypeInput, wire.IOHeader{Rank: r})
 				}
 			}
 		}
@@ -317,12 +301,12 @@ func (p *pump) input(in io.Reader, rank int32) {
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			if p.conn.Send(wire.TypeInput, h, buf[:n]) != nil {
+			if p.link.Send(wire.TypeInput, h, buf[:n]) != nil {
 				return
 			}
 		}
 		if err != nil {
-			_ = p.conn.Send(wire.TypeInput, h)
+			_ = p.link.Send(wire.TypeInput, h)
 			return
 		}
 	}
@@ -330,6 +314,6 @@ func (p *pump) input(in io.Reader, rank int32) {
 
 func (p *pump) sendWindow() {
 	if rows, cols, ok := p.tty.size(); ok {
-		_ = p.conn.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
+		_ = p.link.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
 	}
 }

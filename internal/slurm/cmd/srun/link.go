@@ -1,0 +1,278 @@
+package srun
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/direct"
+)
+
+// door is where nodes reach this srun without the server between; nil: they do not.
+type door struct {
+	l   net.Listener
+	tls *tls.Config
+	ask client.Direct
+}
+
+// openDoor listens for nodes. What fails here costs speed, not the step: its streams then go by the server.
+func openDoor() *door {
+	if os.Getenv("BIREME_DIRECT") == "off" {
+		return nil
+	}
+	cfg, print, err := direct.New()
+	if err != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return nil
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	d := &door{l: l, tls: cfg, ask: client.Direct{Print: print, Secret: hex.EncodeToString(secret[:])}}
+	for _, host := range hostAddrs() {
+		d.ask.Addrs = append(d.ask.Addrs, net.JoinHostPort(host, port))
+	}
+	if len(d.ask.Addrs) == 0 {
+		_ = l.Close()
+		return nil
+	}
+	return d
+}
+
+// hostAddrs are this host's addresses: those that others can reach first.
+func hostAddrs() []string {
+	var far, near []string
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		ip, ok := a.(*net.IPNet)
+		switch {
+		case !ok || ip.IP.IsLinkLocalUnicast():
+		case ip.IP.IsLoopback() && ip.IP.To4() != nil:
+			near = append(near, ip.IP.String())
+		case ip.IP.To4() != nil:
+			far = append([]string{ip.IP.String()}, far...)
+		case !ip.IP.IsLoopback():
+			far = append(far, ip.IP.String())
+		}
+	}
+	if len(far) > 4 {
+		far = far[:4]
+	}
+	return append(far, near...)
+}
+
+func (d *door) direct() *client.Direct {
+	if d == nil {
+		return nil
+	}
+	return &d.ask
+}
+
+func (d *door) close() {
+	if d != nil {
+		_ = d.l.Close()
+	}
+}
+
+// link carries a step's frames: from each node directly, or by the server.
+type link struct {
+	hub    *wire.Conn
+	door   *door
+	frames chan wire.Frame
+	broken chan error
+	quit   chan struct{}
+
+	mu     sync.Mutex
+	nodes  map[core.NodeName]*wire.Conn // nil: by the server, or not there yet
+	came   map[core.NodeName]bool
+	queue  []frame // for when all have come: the server would wait for those that have not
+	closed bool
+}
+
+type frame struct {
+	t       wire.Type
+	header  any
+	payload []byte
+}
+
+func newLink(hub *wire.Conn, nodes []core.NodeName, d *door) *link {
+	l := &link{
+		hub: hub, door: d, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{}),
+		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{},
+	}
+	for _, n := range nodes {
+		l.nodes[n] = nil
+	}
+	return l
+}
+
+// start begins to read. All ends with close.
+func (l *link) start() {
+	go func() {
+		for {
+			f, err := l.hub.Next()
+			if err != nil {
+				l.broken <- err
+				return
+			}
+			if !l.pass(f) {
+				return
+			}
+		}
+	}()
+	if l.door == nil {
+		return
+	}
+	go func() {
+		for {
+			c, err := l.door.l.Accept()
+			if err != nil {
+				return
+			}
+			go l.serve(c)
+		}
+	}()
+}
+
+// pass hands a frame to the pump and notes who is there.
+func (l *link) pass(f wire.Frame) bool {
+	switch f.Type {
+	case wire.TypeTaskStart, wire.TypeTaskExit, wire.TypeStepExit:
+		var t wire.TaskExit
+		if f.Decode(&t) == nil {
+			l.arrived(t.Node)
+		}
+	}
+	select {
+	case l.frames <- f:
+		return true
+	case <-l.quit:
+		return false
+	}
+}
+
+// serve reads from a node that came to the door.
+func (l *link) serve(raw net.Conn) {
+	_ = raw.SetDeadline(time.Now().Add(5 * time.Second)) // somebody who is no node gets no longer
+	c := wire.NewConn(tls.Server(raw, l.door.tls))
+	defer c.Close()
+	f, err := c.Next()
+	var hello wire.DirectHello
+	if err != nil || f.Type != wire.TypeDirectHello || f.Decode(&hello) != nil ||
+		subtle.ConstantTimeCompare([]byte(hello.Secret), []byte(l.door.ask.Secret)) != 1 || !l.enter(hello.Node, c) {
+		return
+	}
+	_ = raw.SetDeadline(time.Time{})
+	for {
+		f, err := c.Next()
+		if err != nil || !l.pass(f) {
+			l.leave(hello.Node, c)
+			return
+		}
+		if f.Type == wire.TypeStepExit {
+			_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: hello.Node, State: "done"})
+		}
+	}
+}
+
+// enter takes a node's connection on; one that was there before is half open.
+func (l *link) enter(node core.NodeName, c *wire.Conn) bool {
+	l.mu.Lock()
+	old, known := l.nodes[node]
+	if !known || l.closed {
+		l.mu.Unlock()
+		return false
+	}
+	l.nodes[node] = c
+	l.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
+	}
+	_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "direct"}) // a break shows in the reader
+	l.arrived(node)
+	return true
+}
+
+func (l *link) leave(node core.NodeName, c *wire.Conn) {
+	l.mu.Lock()
+	mine := l.nodes[node] == c
+	if mine {
+		l.nodes[node] = nil
+	}
+	closed := l.closed
+	l.mu.Unlock()
+	if mine && !closed {
+		_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "gone"})
+	}
+}
+
+// arrived notes that a node is there. When all are, what waited is sent.
+func (l *link) arrived(node core.NodeName) {
+	l.mu.Lock()
+	l.came[node] = true
+	var now []frame
+	if len(l.came) >= len(l.nodes) {
+		now, l.queue = l.queue, nil
+	}
+	l.mu.Unlock()
+	for _, f := range now {
+		_ = l.Send(f.t, f.header, f.payload)
+	}
+}
+
+// Send sends a frame to all nodes, once all have come.
+func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
+	l.mu.Lock()
+	if len(l.came) < len(l.nodes) {
+		f := frame{t: t, header: header}
+		for _, p := range payload {
+			f.payload = append(f.payload, p...)
+		}
+		l.queue = append(l.queue, f)
+		l.mu.Unlock()
+		return nil
+	}
+	var near []*wire.Conn
+	for _, c := range l.nodes {
+		if c != nil {
+			near = append(near, c)
+		}
+	}
+	far := len(near) < len(l.nodes)
+	l.mu.Unlock()
+	for _, c := range near {
+		_ = c.Send(t, header, payload...) // a break shows in its reader
+	}
+	if !far {
+		return nil
+	}
+	return l.hub.Send(t, header, payload...)
+}
+
+func (l *link) close() {
+	close(l.quit)
+	l.mu.Lock()
+	l.closed = true
+	var near []*wire.Conn
+	for _, c := range l.nodes {
+		if c != nil {
+			near = append(near, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range near {
+		_ = c.Close()
+	}
+	_ = l.hub.Close()
+}
