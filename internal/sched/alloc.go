@@ -53,6 +53,7 @@ func (n *need) allocWide(al *core.Alloc, picks []pick, at *look) {
 		}
 		if w.socketed() {
 			o.sockets, o.most = n.socketsOn(p.a, tasks[i], u.cpus)
+			o.each = w.eachOn
 		}
 		p.a.name(&al.Nodes[i], tasks[i], &u, o)
 	}
@@ -67,8 +68,8 @@ func (n *need) socketsOn(a *account, tasks, cpus int32) (sockets []int32, most i
 		}
 	}
 	switch {
-	case w.tasksPerSocket > 0 && tasks > 0:
-		most = (cpus + tasks - 1) / tasks * w.tasksPerSocket
+	case w.tasksPerSocket > 0:
+		most = w.coresOf(n, a, min(tasks, w.tasksPerSocket)) * a.threads
 	case w.sockets > 1:
 		most = (cpus + w.sockets - 1) / w.sockets
 	}
@@ -88,7 +89,7 @@ func (a *account) name(na *core.NodeAlloc, tasks int32, u *balance, o order) {
 		if g.units == nil {
 			ga.Units = g.free.first(int32(count))
 		} else {
-			got := a.closest(g, int(count), u.cpus, near)
+			got := a.nearest(g, int(count), u.cpus, near, &o)
 			near = append(near, got...)
 			for _, unit := range got {
 				ga.Units = append(ga.Units, unit.Index)
@@ -105,9 +106,36 @@ func (a *account) name(na *core.NodeAlloc, tasks int32, u *balance, o order) {
 	na.Cores = a.pick(na.CPUs, o)
 }
 
-// closest picks units of a kind: joined by one set of links if there is one that has enough, else by as few as will do;
-// among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay whole.
-func (a *account) closest(g *gresAccount, count int, cpus int32, near []core.Unit) []core.Unit {
+// eachOn is how many units of a kind are asked for at each of a number of sockets.
+func (w *wide) eachOn(g *gresAccount) (each, sockets int) {
+	for i := range w.asks {
+		if q := &w.asks[i]; q.socket > 0 && q.takes(g) {
+			return int(q.socket), int(max(1, w.sockets))
+		}
+	}
+	return 0, 0
+}
+
+// nearest picks units of a kind: so many at each socket where that is asked for, else those that are closest.
+func (a *account) nearest(g *gresAccount, count int, cpus int32, near []core.Unit, o *order) []core.Unit {
+	var out []core.Unit
+	free := g.listed()
+	if o.each != nil {
+		each, sockets := o.each(g)
+		for _, s := range o.sockets {
+			local := slices.DeleteFunc(slices.Clone(free), func(u core.Unit) bool { return u.Socket != s+1 })
+			if sockets > 0 && each > 0 && len(local) >= each && len(out)+each <= count {
+				out = append(out, a.closest(local, each, cpus, near)...)
+				sockets--
+			}
+		}
+	}
+	rest := slices.DeleteFunc(free, func(u core.Unit) bool { return slices.Contains(out, u) })
+	return append(out, a.closest(rest, count-len(out), cpus, append(slices.Clip(near), out...))...)
+}
+
+// listed are the units of a kind that are free, with what is known of them.
+func (g *gresAccount) listed() []core.Unit {
 	var free []core.Unit
 	for _, i := range g.free.first(int32(len(g.free) * 64)) {
 		u := core.Unit{Name: g.name, Type: g.typ, Index: i}
@@ -116,6 +144,12 @@ func (a *account) closest(g *gresAccount, count int, cpus int32, near []core.Uni
 		}
 		free = append(free, u)
 	}
+	return free
+}
+
+// closest picks units of a kind: joined by one set of links if there is one that has enough, else by as few as will do;
+// among those, at sockets that have CPUs for the job; of equals the smaller set, so that larger ones stay whole.
+func (a *account) closest(free []core.Unit, count int, cpus int32, near []core.Unit) []core.Unit {
 	if len(free) <= count {
 		return free
 	}

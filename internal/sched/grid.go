@@ -153,6 +153,7 @@ type order struct {
 	most    int32   // CPUs of one socket, as far as there are others; 0: any
 	share   int32   // CPUs of jobs that share with so many may be joined, once none is free
 	keep    int32   // the last CPUs of the node stay out of it
+	each    func(*gresAccount) (each, sockets int)
 }
 
 // pick names CPUs of a node, whole units of them, in ascending order.

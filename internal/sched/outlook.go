@@ -281,12 +281,13 @@ func (o *outlook) addClass(c *class) int32 {
 		case n.nodesMax > 1 && n.memNode == 0 && len(n.gres) == 0 && n.minCPUs <= n.cpusPerTask && !n.exclusive && n.more == nil:
 			per = 1 // it goes wherever there is a place for a task
 		}
+		empty := look{empty: true}
 		for k := range o.pools {
 			w := &o.pools[k]
 			if w.in[s.part.lane/8]&(1<<(s.part.lane%8)) == 0 || oc.stands(int32(k)) || !n.suits(w.rep, &look{}) {
 				continue
 			}
-			room := n.room(w.rep, &w.rep.full)
+			room := empty.room(&n, w.rep)
 			if room <= 0 || room < per && n.nodesMax <= 1 {
 				continue
 			}

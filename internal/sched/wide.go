@@ -31,7 +31,8 @@ type wide struct {
 
 	share int32              // up to so many jobs on a CPU
 	whole bool               // the partition gives whole nodes
-	part  core.PartitionName // that is bounded in its CPUs of a node
+	part  core.PartitionName // that is bounded in its CPUs of a node,
+	bound int32              // which are so many
 
 	even, pack bool  // tasks are dealt out to all nodes in turn; or fill one node after the other
 	turn       uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
@@ -183,6 +184,9 @@ func (w *wide) String() string {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
 		}
 	}
+	if w.part != "" {
+		fmt.Fprintf(&b, "; partition %s uses %d CPUs of a node at most", w.part, w.bound)
+	}
 	return b.String()
 }
 
@@ -241,11 +245,8 @@ func (n *need) portionOf(a *account, tasks int32, gpus int64) portion {
 	c := max(tasks*n.cpusPerTask, n.minCPUs, int32(gpus)*w.cpusPerGPU)
 	p := portion{tasks: tasks, cpus: a.grid.whole(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
-	if used := w.used(a); used < a.threads || w.tasksPerCore > 0 {
-		cores := (c + used - 1) / used
-		if w.tasksPerCore > 0 {
-			cores = max(cores, (tasks+w.tasksPerCore-1)/w.tasksPerCore)
-		}
+	if used := w.used(a); used < a.threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
+		cores := max((c+used-1)/used, w.coresOf(n, a, tasks))
 		p.cpus = a.grid.whole(cores * a.threads)
 		counted = p.cpus / a.threads * used
 	}
@@ -259,6 +260,22 @@ func (n *need) portionOf(a *account, tasks int32, gpus int64) portion {
 		p.mem = a.node.Hardware.Memory
 	}
 	return p
+}
+
+// coresOf is how many cores of a node tasks need if only so many may be on each, or on each socket.
+func (w *wide) coresOf(n *need, a *account, tasks int32) int32 {
+	up := func(x, by int32) int32 { return (x + by - 1) / by }
+	on := func(tasks int32) int32 { // one socket
+		cores := up(tasks*n.cpusPerTask, w.used(a))
+		if w.tasksPerCore > 0 {
+			cores = max(cores, up(tasks, w.tasksPerCore))
+		}
+		return cores
+	}
+	if k := w.tasksPerSocket; k > 0 {
+		return tasks/k*on(k) + on(tasks%k)
+	}
+	return on(tasks)
 }
 
 // used is how many threads of each core the job uses on a node.
@@ -338,7 +355,7 @@ func (s *supply) measure(at *look) bool {
 	if a.sockets < w.sockets || w.threads > a.threads || w.cores > a.socket/a.threads {
 		return false
 	}
-	if w.share > 1 && at.share && at.then == 0 && !at.empty {
+	if w.share > 1 && at.share && at.then == 0 && !at.empty && !a.parted {
 		s.cpus = a.now.cpus + a.joinable(w.share)
 		for i := range a.claims { // there, those who share count like all others
 			if c := a.claims[i]; at.end != 0 && hits(c.from, at.end) {
@@ -382,6 +399,9 @@ func (s *supply) sockets(at *look) bool {
 		}
 		if w.tasksPerSocket > 0 {
 			fit := free / a.threads * w.used(a) / n.cpusPerTask
+			if w.tasksPerCore > 0 {
+				fit = min(fit, free/a.threads*w.tasksPerCore)
+			}
 			if n.cpusPerTask > a.socket/a.threads*w.used(a) { // a task is wider than a socket
 				fit = w.tasksPerSocket
 			}
@@ -632,7 +652,7 @@ func (n *need) bounded(p *core.Partition) {
 		n.exclusive = true
 	}
 	if p.MaxCPUsPerNode > 0 {
-		w.part = p.Name
+		w.part, w.bound = p.Name, p.MaxCPUsPerNode
 	}
 	wishes := w.share > 0
 	if w.share = 0; jobs > 1 && !n.exclusive && (force || wishes) {

@@ -42,7 +42,7 @@ func init() {
 	commands = map[string]func(*script, []string, args) error{
 		"partition": (*script).partition, "config": (*script).config, "nodes": (*script).nodes, "node": (*script).node,
 		"submit": (*script).submit, "array": (*script).array, "alloc": (*script).alloc, "step": (*script).step,
-		"exit": (*script).exit, "done": (*script).done, "giveback": (*script).giveback, "cancel": (*script).cancel,
+		"exit": (*script).exit, "end": (*script).end, "done": (*script).done, "giveback": (*script).giveback, "cancel": (*script).cancel,
 		"hold": (*script).update, "release": (*script).update, "update": (*script).update, "requeue": (*script).requeue,
 		"suspend": (*script).suspend, "resume": (*script).suspend, "advance": (*script).advance, "pass": (*script).pass,
 		"queue": (*script).queue, "why": (*script).why, "ended": (*script).ended, "steps": (*script).steps,
@@ -183,6 +183,7 @@ func (s *script) partition(p []string, o args) error {
 	}
 	part.LLN = o["lln"] != ""
 	s.access(&part, o)
+	s.bounds(&part, o)
 	s.cfg.Partitions = append(s.cfg.Partitions, part)
 	return nil
 }
@@ -242,6 +243,7 @@ func (s *script) nodes(p []string, o args) error {
 		if v := o["weight"]; v != "" { // as a config file says it, before the node joins
 			s.w.must(&PutNode{Node: coretest.Node(name).Weight(int32(s.num(v))).Build()})
 		}
+		s.hardware(&r.Hardware, o)
 		if v := o["features"]; v != "" {
 			r.Features = strings.Split(v, ",")
 		}
@@ -300,6 +302,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"], Dependency: o["dependency"], Licenses: o["licenses"]}
 	wishes := s.wishes(b, &x, o)
 	wishes = s.times(&x, o) || wishes
+	wishes = s.shapes(b, &x, o) || wishes
 	for k, v := range o {
 		switch k {
 		case "cpus":
@@ -347,7 +350,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Reservation = v
 		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
 		default:
-			if !wishWords[k] && k != "groups" && k != "runprio" {
+			if !wishWords[k] && !shapeWord(k) && k != "groups" && k != "runprio" {
 				s.t.Fatalf("submit with %s?", k)
 			}
 		}

@@ -304,6 +304,7 @@ func (w *world) checkResources() {
 		n    int32
 	}
 	taken := map[unit]core.JobID{}
+	shared := map[unit]int32{}
 	jobs := map[core.NodeName]int{}
 	var whole []core.NodeName
 	take := func(u unit, id core.JobID) {
@@ -330,14 +331,20 @@ func (w *world) checkResources() {
 				continue
 			}
 			jobs[na.Node]++
-			if j.Spec.Shape.Exclusive {
+			terms := sched.TermsOf(j.Spec, j.Alloc)
+			if terms.Whole {
 				whole = append(whole, na.Node)
 			}
 			if int(na.CPUs) != len(na.Cores) {
 				w.t.Fatalf("job %d has %d CPUs on %s and cores %v", j.ID, na.CPUs, na.Node, na.Cores)
 			}
 			for _, c := range na.Cores {
-				take(unit{na.Node, "core", c}, j.ID)
+				u := unit{na.Node, "core", c}
+				if shared[u]++; terms.Share <= 1 || shared[u] == 1 {
+					take(u, j.ID)
+				} else if shared[u] > terms.Share {
+					w.t.Fatalf("core %d of %s has %d jobs; job %d shares with %d", c, na.Node, shared[u], j.ID, terms.Share)
+				}
 			}
 			for _, g := range na.Gres {
 				for _, u := range g.Units {
@@ -413,7 +420,7 @@ func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
 	}
 	for _, g := range j.Spec.Shape.Gres {
 		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
-		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !j.Spec.Shape.Exclusive {
+		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !sched.TermsOf(j.Spec, j.Alloc).Whole {
 			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
 		}
 	}
