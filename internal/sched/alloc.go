@@ -69,7 +69,7 @@ func (n *need) socketsOn(a *account, tasks, cpus int32) (sockets []int32, most i
 	}
 	switch {
 	case w.tasksPerSocket > 0:
-		most = w.coresOf(n, a, min(tasks, w.tasksPerSocket)) * a.threads
+		most = w.apart(n, a, min(tasks, w.tasksPerSocket))
 	case w.sockets > 1:
 		most = (cpus + w.sockets - 1) / w.sockets
 	}

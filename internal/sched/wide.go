@@ -246,8 +246,7 @@ func (n *need) portionOf(a *account, tasks int32, gpus int64) portion {
 	p := portion{tasks: tasks, cpus: a.grid.whole(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
 	if used := w.used(a); used < a.threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
-		cores := max((c+used-1)/used, w.coresOf(n, a, tasks))
-		p.cpus = a.grid.whole(cores * a.threads)
+		p.cpus = max(a.grid.whole((c+used-1)/used*a.threads), w.apart(n, a, tasks))
 		counted = p.cpus / a.threads * used
 	}
 	switch p.mem = n.memNode; {
@@ -262,15 +261,15 @@ func (n *need) portionOf(a *account, tasks int32, gpus int64) portion {
 	return p
 }
 
-// coresOf is how many cores of a node tasks need if only so many may be on each, or on each socket.
-func (w *wide) coresOf(n *need, a *account, tasks int32) int32 {
+// apart is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
+func (w *wide) apart(n *need, a *account, tasks int32) int32 {
 	up := func(x, by int32) int32 { return (x + by - 1) / by }
 	on := func(tasks int32) int32 { // one socket
 		cores := up(tasks*n.cpusPerTask, w.used(a))
 		if w.tasksPerCore > 0 {
 			cores = max(cores, up(tasks, w.tasksPerCore))
 		}
-		return cores
+		return a.grid.whole(cores * a.threads)
 	}
 	if k := w.tasksPerSocket; k > 0 {
 		return tasks/k*on(k) + on(tasks%k)
@@ -291,7 +290,7 @@ func (w *wide) spares(a *account) int32 {
 	if w.spareThreads {
 		return a.grid.whole(w.spared)
 	}
-	return w.spared * a.threads
+	return a.grid.whole(w.spared * a.threads)
 }
 
 // socketed tells whether it matters on which sockets CPUs are free.
@@ -548,6 +547,7 @@ func (n *need) useOf(a *account, tasks int32, counts []int64, b *balance) balanc
 		if at >= 0 {
 			u.cpus = min(u.cpus, int32(max(0, b.gres[at])))
 		}
+		u.cpus -= u.cpus % a.unit
 		for k := range u.gres {
 			u.gres[k] = max(0, b.gres[k])
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 // checkMore refuses numbers that mean nothing in the rare part of a shape.
@@ -65,7 +66,7 @@ func feed(sh *core.Shape, most core.Bytes) error {
 			return core.Errorf(core.Invalid, "%d MiB a CPU are more than there can be", sh.MemPerCPU/core.MiB).Because("memory_unsatisfiable")
 		}
 		sh.CPUsPerTask *= int32(k)
-		sh.MemPerCPU = (sh.MemPerCPU + k - 1) / k
+		sh.MemPerCPU = ((sh.MemPerCPU+k-1)/k + core.MiB - 1) / core.MiB * core.MiB
 	case sh.MemPerNode > most:
 		if k := times(sh.MemPerNode); k <= maxTasks {
 			sh.MinCPUs = max(sh.MinCPUs, int32(k))
@@ -80,4 +81,21 @@ const maxListed = 1 << 16
 // arbitrary tells whether the node list has a node for each task.
 func arbitrary(x *core.Extra) bool {
 	return strings.HasPrefix(strings.ToLower(x.Distribution), "arbitrary")
+}
+
+// laidOut takes tasks and nodes from a list that has a node for each task.
+func laidOut(spec *core.Spec) error {
+	names, err := hostlist.Expand(spec.Extra.NodeList, maxListed)
+	if err != nil || len(names) == 0 {
+		return core.Errorf(core.Invalid, "an arbitrary distribution has a list with the node of each task").Because("invalid_node")
+	}
+	sh := &spec.Shape
+	if sh.Tasks != 0 && int(sh.Tasks) != len(names) {
+		return core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names), sh.Tasks).Because("invalid_shape")
+	}
+	sh.Tasks = int32(len(names))
+	slices.Sort(names)
+	sh.NodesMin = int32(len(slices.Compact(names)))
+	sh.NodesMax = sh.NodesMin
+	return nil
 }

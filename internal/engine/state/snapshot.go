@@ -99,6 +99,21 @@ type Use struct {
 	Mem  core.Bytes
 	Gres []core.Gres
 	Jobs []core.JobID
+
+	shared map[int32]bool // CPUs of jobs that share theirs: each counts once
+}
+
+// share counts the CPUs of a job that shares them.
+func (u *Use) share(na *core.NodeAlloc) {
+	if u.shared == nil {
+		u.shared = map[int32]bool{}
+	}
+	for _, c := range na.Cores {
+		if !u.shared[c] {
+			u.shared[c] = true
+			u.CPUs++
+		}
+	}
 }
 
 // Uses works out what jobs hold on every node, in one reading of the live jobs.
@@ -118,7 +133,11 @@ func (v *Snapshot) Uses() map[core.NodeName]*Use {
 				u = &Use{}
 				out[na.Node] = u
 			}
-			u.CPUs += na.CPUs
+			if j.Alloc.More != nil && j.Alloc.More.Share > 1 {
+				u.share(na)
+			} else {
+				u.CPUs += na.CPUs
+			}
 			u.Mem += na.Mem
 			u.Jobs = append(u.Jobs, j.ID)
 			for _, g := range na.Gres {

@@ -283,6 +283,11 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 			spec.TimeLimit = core.Forever
 		}
 	}
+	if spec.Extra != nil && arbitrary(spec.Extra) {
+		if err := laidOut(spec); err != nil {
+			return err
+		}
+	}
 	if err := sh.Derive(); err != nil {
 		return err
 	}
