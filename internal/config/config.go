@@ -56,6 +56,7 @@ type Partition struct {
 	PriorityTier   int32     `yaml:"priority_tier"`
 	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
 	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
+	ExclusiveUser  bool      `yaml:"exclusive_user"`  // a node has the jobs of one user at a time
 	LLN            bool      `yaml:"least_loaded"`    // the nodes with the largest part of their CPUs free are used first
 	QOS            string    `yaml:"qos"`             // whose limits all its jobs are under
 	AllowQOS       []string  `yaml:"allow_qos"`       // empty: all

@@ -15,7 +15,7 @@ func (c *Config) CorePartitions() []core.Partition {
 			Name: core.PartitionName(p.Name), Nodes: p.Nodes, Default: p.Default, State: strings.ToUpper(p.State),
 			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes, MinNodes: p.MinNodes,
 			DefMemPerCPU: core.Bytes(p.DefMemPerCPU), MaxMemPerNode: core.Bytes(p.MaxMemPerNode),
-			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN,
+			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN, ExclusiveUser: p.ExclusiveUser,
 			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
 			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly,

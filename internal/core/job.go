@@ -63,6 +63,7 @@ type AllocMore struct {
 	Licenses    []License `json:"licenses,omitempty"`    // it holds, by name
 	// How it holds its nodes, where its partition decides that: fixed at the start, whatever the partition says later.
 	Whole bool  `json:"whole,omitempty"` // nobody else may be on its nodes
+	Own   bool  `json:"own,omitempty"`   // only jobs of its user that have this too may be on its nodes
 	Share int32 `json:"share,omitempty"` // up to so many jobs may be on each of its CPUs; 0: it is alone there
 }
 

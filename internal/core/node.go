@@ -113,5 +113,6 @@ type Partition struct {
 	RootOnly       bool          `json:"root_only,omitempty"`
 	ReqResv        bool          `json:"req_resv,omitempty"` // its jobs need an advance reservation
 	MaxCPUsPerNode int32         `json:"max_cpus_per_node,omitempty"`
-	LLN            bool          `json:"lln,omitempty"` // least loaded nodes first
+	LLN            bool          `json:"lln,omitempty"`            // least loaded nodes first
+	ExclusiveUser  bool          `json:"exclusive_user,omitempty"` // a node has the jobs of one user at a time
 }

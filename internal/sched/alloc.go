@@ -11,6 +11,9 @@ import (
 // alloc names the very CPUs and units of a choice.
 func (n *need) alloc(part core.PartitionName, picks []pick, at look) *core.Alloc {
 	al := &core.Alloc{Partition: part, Nodes: make([]core.NodeAlloc, len(picks))}
+	if n.owner != "" && !n.exclusive {
+		al.Wide().Own = true
+	}
 	if n.more != nil {
 		n.allocWide(al, picks, &at)
 		return al

@@ -11,6 +11,7 @@ import (
 type balance struct {
 	cpus        int32
 	held, whole int32 // allocations, and exclusive ones among them
+	owned       int32 // of the exclusive ones, those that share with others of the same user
 	mem         core.Bytes
 	gres        []int64 // by the node's kinds
 }
@@ -22,7 +23,7 @@ func (b *balance) copy(o *balance) {
 }
 
 func (b *balance) equal(o *balance) bool {
-	return b.cpus == o.cpus && b.mem == o.mem && b.held == o.held && b.whole == o.whole && slices.Equal(b.gres, o.gres)
+	return b.cpus == o.cpus && b.mem == o.mem && b.held == o.held && b.whole == o.whole && b.owned == o.owned && slices.Equal(b.gres, o.gres)
 }
 
 func (b *balance) sub(use *balance) {
@@ -30,6 +31,7 @@ func (b *balance) sub(use *balance) {
 	b.mem -= use.mem
 	b.held -= use.held
 	b.whole -= use.whole
+	b.owned -= use.owned
 	for i := range use.gres {
 		b.gres[i] -= use.gres[i]
 	}
@@ -38,7 +40,7 @@ func (b *balance) sub(use *balance) {
 // least lowers b to what is free in both.
 func (b *balance) least(o *balance) {
 	b.cpus, b.mem = min(b.cpus, o.cpus), min(b.mem, o.mem)
-	b.held, b.whole = max(b.held, o.held), max(b.whole, o.whole)
+	b.held, b.whole, b.owned = max(b.held, o.held), max(b.whole, o.whole), max(b.owned, o.owned)
 	for i := range o.gres {
 		b.gres[i] = min(b.gres[i], o.gres[i])
 	}
@@ -50,6 +52,7 @@ type claim struct {
 	on       *account
 	job      core.JobID
 	in       string // the advance reservation its job would run in
+	owner    core.UserName
 	from, to core.Time
 	use      balance
 	left     balance // free when it starts, beside it; jobs that last until then may use no more

@@ -82,6 +82,7 @@ type classKey struct {
 	over       uint64             // the partitions whose time limit it exceeds, by position
 	few        int32              // leaf switches it waits for; see Planner.few
 	aside      string             // see asideKey
+	owner      core.UserName      // see ownerKey
 }
 
 // why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
@@ -103,7 +104,7 @@ func (p *Planner) keyFunc(books []*advance) func(*core.Job, core.Time) classKey 
 }
 
 func (p *Planner) keyOf(s *core.Spec, books []*advance) classKey {
-	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s)}
+	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s), owner: p.ownerKey(s)}
 	at := 0
 	eachPartition(s.Partition, func(name core.PartitionName) {
 		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 {
@@ -128,6 +129,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 				s := slot{part: part, need: n, over: at < 64 && k.over&(1<<at) != 0}
 				s.need.within(&part.Partition)
 				s.need.settle(p.ledger, part.LLN)
+				s.need.owner = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
 					s.need.wish.switches = few
 				}

@@ -36,6 +36,7 @@ func wishful(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 	}
 	w.cfg.MaxSwitchWait = 60
 	w.cfg.Partitions[0].LLN = w.r.IntN(4) == 0
+	w.cfg.Partitions[len(w.cfg.Partitions)-1].ExclusiveUser = w.r.IntN(4) == 0
 	w.wish = w.anyWish
 	w.p = New(w.cfg)
 	w.p.Apply(Changes{Nodes: w.nodes})
@@ -49,7 +50,7 @@ func (w *lawWorld) anyWish(s *core.Spec) {
 		return pick("x|y", "[x|y]", "x*1", "y*2", "[x*1&y*1]", "[x*1&y*1&z*1]", "(x|z)&y", "[(x&y)*1&z*2]", "[x|y]&z*1", "x")
 	}
 	x := core.Extra{}
-	switch w.r.IntN(12) {
+	switch w.r.IntN(14) {
 	case 0, 1:
 		x.Constraint = constraint()
 		if w.r.IntN(3) == 0 {
@@ -74,6 +75,9 @@ func (w *lawWorld) anyWish(s *core.Spec) {
 		x.Segment = s.Shape.NodesMin
 	case 9:
 		x.NodeList = pick("a", "b", "ab")
+	case 10:
+		s.User = core.UserName(pick("u", "v"))
+		s.Shape.More = &core.ShapeMore{ExclusiveUser: true}
 	default:
 		return
 	}
@@ -108,6 +112,8 @@ func TestWishesHold(t *testing.T) {
 				w.later(plan.WakeAt - w.now)
 				if w.now < plan.WakeAt {
 					w.end()
+				} else {
+					clear(promised) // a job that was not in line for want of switches may come before all others now
 				}
 			case len(w.endings) > 0:
 				w.end()

@@ -35,9 +35,10 @@ type account struct {
 	full  balance // what would be if nothing ran
 	place place   // see Ledger.label
 
-	asides  []aside  // what advance reservations have of it; see Planner.layAside
-	parted  bool     // they have a part of it only
-	tenants []tenant // if so: the jobs that are there, while a pass runs
+	owner   core.UserName // who keeps it to himself, while now.owned is not 0
+	asides  []aside       // what advance reservations have of it; see Planner.layAside
+	parted  bool          // they have a part of it only
+	tenants []tenant      // if so: the jobs that are there, while a pass runs
 
 	then   balance // scratch of the search for the earliest start; see sweep
 	shared []uint8 // users, in the same search
@@ -204,7 +205,7 @@ func (l *Ledger) Take(na *core.NodeAlloc, t Terms) bool {
 }
 
 func (a *account) fits(na *core.NodeAlloc, t Terms) bool {
-	if a.now.whole > 0 || t.Whole && a.now.held > 0 || a.now.mem < na.Mem {
+	if !a.takes(t) || a.now.mem < na.Mem {
 		return false
 	}
 	if cpus, ok := a.wants(na, t); !ok || a.now.cpus < cpus {
@@ -236,6 +237,9 @@ func (l *Ledger) Force(na *core.NodeAlloc, t Terms) {
 	if t.Share > 1 {
 		a.sharing(na, t)
 	}
+	if t.Owner != "" {
+		a.owner = t.Owner
+	}
 	a.add(&a.now, a.users, na, t, -1)
 	for _, c := range na.Cores {
 		if a.free.has(c) {
@@ -260,6 +264,9 @@ func (l *Ledger) Give(na *core.NodeAlloc, t Terms) {
 		return
 	}
 	a.add(&a.now, a.users, na, t, 1)
+	if a.now.owned == 0 {
+		a.owner = ""
+	}
 	if t.Share > 1 {
 		a.settle()
 	}
@@ -297,7 +304,10 @@ func (a *account) add(b *balance, users []uint8, na *core.NodeAlloc, t Terms, si
 		}
 	}
 	b.held -= sign
-	if t.Whole {
+	if t.Owner != "" {
+		b.owned -= sign
+		b.whole -= sign
+	} else if t.Whole {
 		b.whole -= sign
 	}
 }

@@ -24,9 +24,10 @@ type need struct {
 	gres               []core.Gres // typed ones first, each kind once
 	must, not          map[core.NodeName]bool
 	features           []string
-	tmpDisk            core.Bytes // that each node must have; it is not shared out
-	wish               *wish      // what is asked of the nodes as a whole; nil: nothing
-	more               *wide      // what few jobs ask for of each node
+	tmpDisk            core.Bytes    // that each node must have; it is not shared out
+	wish               *wish         // what is asked of the nodes as a whole; nil: nothing
+	owner              core.UserName // whose jobs alone may be beside it; "": anybody's
+	more               *wide         // what few jobs ask for of each node
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
@@ -217,9 +218,7 @@ func (n *need) use(a *account, tasks int32, b *balance) balance {
 		return n.useWide(a, tasks, b)
 	}
 	u := balance{cpus: a.grid.whole(max(tasks*n.cpusPerTask, n.minCPUs)), mem: n.memNode, held: -1}
-	if n.exclusive {
-		u.whole = -1
-	}
+	n.keeps(&u)
 	if n.memCPU > 0 {
 		u.mem = n.memCPU * core.Bytes(u.cpus)
 	}

@@ -319,11 +319,14 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	}
 	p.buf, end = picks, at.end
 	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), job: j}
+	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
+		if h.alloc = ps.fewer(s, j, at, len(picks)); h.alloc == nil {
+			return false
+		}
+		ps.over = false
+	}
 	h.terms = TermsOf(j.Spec, h.alloc)
 	ps.aside(s, h.alloc, end)
-	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
-		return false
-	}
 	p.stake(h, end)
 	for i := range h.alloc.Nodes {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)

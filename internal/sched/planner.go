@@ -68,6 +68,7 @@ type Planner struct {
 
 	pending map[core.JobID]waiter // jobs that may start, now or from a known moment on
 	later   queue                 // those whose moment has not come, by that moment
+	owning  bool                  // some partition keeps nodes to one user at a time
 	patient queue                 // those that wait for few switches, by the moment their patience ends
 	classes map[classKey]*class   // of the jobs in pending that are not in later
 	holding map[core.JobID]*holding
@@ -191,6 +192,7 @@ func New(cfg Config) *Planner {
 		part.lane = int32(len(p.parts))
 		p.parts = append(p.parts, part)
 		p.byName[c.Name] = part
+		p.owning = p.owning || c.ExclusiveUser
 	}
 	return p
 }

@@ -189,7 +189,7 @@ func (r *reservation) claimsAs(c *claim) bool {
 		return false
 	}
 	is := c.on.claims[k]
-	return is.of == r && is.from == c.from && is.to == c.to && is.use.equal(&c.use)
+	return is.of == r && is.owner == c.owner && is.from == c.from && is.to == c.to && is.use.equal(&c.use)
 }
 
 // allHeads is for when no more reservations will be made: those of the last pass that were not are gone.

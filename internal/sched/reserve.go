@@ -102,7 +102,7 @@ func (sw *sweep) reservation(job core.JobID, picks []pick) *reservation {
 	}
 	for i, pk := range picks {
 		r.nodes[i] = pk.a
-		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, from: r.at, to: r.to, use: sw.n.use(pk.a, pk.tasks, sw.look.balance(pk.a))}
+		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, owner: sw.n.owner, from: r.at, to: r.to, use: sw.n.use(pk.a, pk.tasks, sw.look.balance(pk.a))}
 	}
 	return r
 }

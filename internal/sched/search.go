@@ -29,7 +29,7 @@ type mark struct {
 
 // searchable tells whether a search gives what a sweep would.
 func (ps *pass) searchable(s *slot) bool {
-	return ps.p.tracking && len(ps.p.books) == 0 && s.own == nil && s.lic == nil
+	return ps.p.tracking && len(ps.p.books) == 0 && s.own == nil && s.lic == nil && s.need.owner == ""
 }
 
 // searchFor finds the search for jobs of a class of one length, or begins one.

@@ -11,6 +11,7 @@ import (
 type Terms struct {
 	Whole bool               // nobody else may be there
 	Share int32              // up to so many jobs may be on each of its CPUs; 0 or 1: it is alone on them
+	Owner core.UserName      // only others of his that say so too may be there
 	Part  core.PartitionName // where it runs: a partition may be bounded in what it uses of a node
 }
 
@@ -19,6 +20,9 @@ func TermsOf(s *core.Spec, al *core.Alloc) Terms {
 	t := Terms{Whole: s.Shape.Exclusive, Part: al.Partition}
 	if al.More != nil {
 		t.Whole, t.Share = t.Whole || al.More.Whole, al.More.Share
+		if al.More.Own && !t.Whole {
+			t.Owner = s.User
+		}
 	}
 	return t
 }

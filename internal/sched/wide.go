@@ -301,6 +301,10 @@ func (w *wide) socketed() bool {
 // room is how many tasks or units of a job a node could take.
 func (at *look) room(n *need, a *account) int32 {
 	b := at.balance(a)
+	if n.owner != "" {
+		free := b.to(n.owner, a, at)
+		b = &free
+	}
 	if n.more == nil {
 		return n.room(a, b)
 	}
@@ -541,8 +545,8 @@ func (n *need) useOf(a *account, tasks int32, counts []int64, b *balance) balanc
 	p := n.portionOf(a, tasks, gpus)
 	u.cpus, u.mem = p.cpus, p.mem
 	at := a.boundOf(w.part)
+	n.keeps(&u)
 	if n.exclusive { // whole nodes come with all they have
-		u.whole = -1
 		u.cpus = a.node.Hardware.CPUs - w.spares(a)
 		if at >= 0 {
 			u.cpus = min(u.cpus, int32(max(0, b.gres[at])))

@@ -142,3 +142,33 @@ func agrees(c *grammar.Constraint, n *core.Node) bool {
 	}
 	return len(c.Either) == 0
 }
+
+// fewer places a job that would like more nodes than its limits allow on as many as they do.
+func (ps *pass) fewer(s *slot, j *core.Job, at look, had int) *core.Alloc {
+	w := s.need.wish
+	if w == nil || !w.most {
+		return nil
+	}
+	var best *core.Alloc
+	for lo, hi := int(s.need.nodesMin), had-1; lo <= hi; { // what is over a limit is so with more nodes too
+		mid := (lo + hi) / 2
+		n, v := s.need, *w
+		n.nodesMax, n.wish = int32(mid), &v
+		v.most = n.nodesMax > n.nodesMin
+		picks := n.choose(at, ps.p.buf)
+		if picks == nil { // so few have too little room
+			lo = mid + 1
+			continue
+		}
+		ps.p.buf = picks
+		if al := n.alloc(s.part.Name, picks, at); ps.exceeds(s, j, al) {
+			hi = mid - 1
+		} else {
+			best, lo = al, mid+1
+		}
+	}
+	if best != nil {
+		delete(ps.plan.over, j.ID)
+	}
+	return best
+}

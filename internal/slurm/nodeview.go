@@ -310,7 +310,7 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 		"PartitionName=" + string(p.Name),
 		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
 		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
-		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
+		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=0 Hidden=NO",
 		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=UNLIMITED", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO")),
 		"Nodes=" + partitionNodes(p, nodes),
 		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),

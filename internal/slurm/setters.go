@@ -252,7 +252,9 @@ func exclusive(r *Request, v string) error {
 	case "":
 		r.Spec.Shape.Exclusive = true
 		r.Spec.Shape.Given |= core.GivenExclusive
-	case "user", "mcs", "topo":
+	case "user":
+		r.wide().ExclusiveUser = true
+	case "mcs", "topo":
 		r.keepOption("exclusive", v)
 	default:
 		return r.invalid("exclusive")

@@ -263,11 +263,10 @@ func command(s *core.Spec) string {
 
 // oversubscribe is the word for how a job shares its nodes.
 func oversubscribe(s *core.Spec) string {
-	more := s.More()
 	switch {
 	case s.Shape.Exclusive:
 		return "NO"
-	case more.Options["exclusive"] == "user":
+	case s.Shape.Wide().ExclusiveUser:
 		return "USER"
 	case s.Shape.Wide().OverSubscribe:
 		return "YES"

@@ -181,7 +181,7 @@ func (s *script) partition(p []string, o args) error {
 	if v := o["defmem"]; v != "" {
 		part.DefMemPerCPU = s.mem(v)
 	}
-	part.LLN = o["lln"] != ""
+	part.LLN, part.ExclusiveUser = o["lln"] != "", o["exclusiveuser"] != ""
 	s.access(&part, o)
 	s.bounds(&part, o)
 	s.cfg.Partitions = append(s.cfg.Partitions, part)
