@@ -185,13 +185,16 @@ func (n *need) within(part *core.Partition) {
 }
 
 // reassess looks at all classes again after nodes changed and moves the jobs of those whose answer is another one now.
-func (p *Planner) reassess() {
+func (p *Planner) reassess(how altered) {
 	any := false
 	for _, c := range p.classes {
 		c.moved = false
 		for i := range c.slots {
 			s := &c.slots[i]
-			why := p.assess(s)
+			why := p.assessAgain(s, how)
+			if s.moved = false; why == s.why {
+				continue
+			}
 			s.moved = (s.why == nil) != (why == nil)
 			c.moved = c.moved || s.moved
 			p.stale = p.stale || s.why != nil || why != nil
@@ -221,6 +224,19 @@ func (p *Planner) reassess() {
 			}
 		}
 	}
+}
+
+// assessAgain is assess for a class of which only nodes changed.
+func (p *Planner) assessAgain(s *slot, how altered) *Why {
+	if s.countable() {
+		switch could := p.counts(s); {
+		case could && s.why == nil:
+			return nil
+		case !could && s.why != nil && how == upOrDown: // for the same reason, whatever it is
+			return s.why
+		}
+	}
+	return p.assess(s)
 }
 
 // assess tells why a class could not start in a partition even if nothing ran, or nil if it could.

@@ -46,8 +46,16 @@ const headsWithin = 256
 
 // deepens tells whether a lane whose head is known is walked by classes from here on.
 func (ps *pass) deepens(l *lane, headless int) bool {
-	return ps.p.cfg.Rule == RuleEASY && l.part.queue.len >= ps.p.deepFrom && (headless == 0 || ps.steps > headsWithin)
+	return ps.mayDeepen(l) && (headless == 0 || ps.steps > headsWithin)
 }
+
+// mayDeepen tells whether that is likely to come.
+func (ps *pass) mayDeepen(l *lane) bool {
+	return ps.p.cfg.Rule == RuleEASY && l.headed() && l.part.queue.len >= ps.p.deepFrom
+}
+
+// passedOver is how many jobs of such a lane are passed over one by one: a dive will pass over the others at once.
+const passedOver = 8
 
 // dive lets a lane go on by classes: only those are looked at of which some job may start, and not every job behind it.
 func (ps *pass) dive(l *lane) {

@@ -177,7 +177,11 @@ func (ps *pass) next(l *lane) {
 		return
 	}
 	l.at.next()
+	k := 0
 	for e := l.at.head(); e != nil && (l.headed() && ps.refused(e) || ps.limited(e)); e = l.at.head() {
+		if k++; k > passedOver && ps.mayDeepen(l) {
+			return
+		}
 		l.at.next()
 	}
 }

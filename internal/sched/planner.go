@@ -104,7 +104,8 @@ type Planner struct {
 	news    feed           // nodes on which anything changed
 	last    []*reservation // that the last pass made
 
-	indexed  int // the ledger's shape, as of index
+	kinds    []*account // of nodes, the first of each
+	indexed  int        // the ledger's shape, as of index
 	numbered []*account
 	openSet  bitset // nodes that have anything to give
 	tracking bool   // there are enough nodes for that
@@ -130,6 +131,7 @@ type scratch struct {
 	marks  []mark
 	isNew  bitset
 	turns  []core.Time
+	some32 [][2]int32
 }
 
 type partition struct {
@@ -142,6 +144,7 @@ type partition struct {
 	dead   int                    // of them, those of which the pass found that none can start
 
 	slots    []*slot    // of the classes in queue
+	ups      []int32    // nodes that are up, by kind
 	order    []*account // of nodes; see accounts
 	shape    int
 	members  bitset     // the same as a set
@@ -207,18 +210,21 @@ func PartitionNodes(c *core.Partition, names Names) map[core.NodeName]bool {
 
 // Apply tells the planner what changed. A job that is final and clean, or not pending any more, leaves by being told so.
 func (p *Planner) Apply(c Changes) {
+	how := notAltered
 	for _, n := range c.Nodes {
-		p.setNode(n)
+		how = max(how, p.setNode(n))
 	}
 	for _, name := range c.GoneNodes {
 		if a := p.ledger.nodes[name]; a != nil {
+			p.census(a, -1)
 			a.index = -1
 			p.ledger.DropNode(name)
+			how = another
 		}
 	}
 	p.setReservations(&c)
-	if len(c.Nodes)+len(c.GoneNodes) > 0 {
-		p.reassess()
+	if how != notAltered {
+		p.reassess(how)
 	}
 	for _, m := range c.Meters {
 		p.setMeter(m)
@@ -231,16 +237,25 @@ func (p *Planner) Apply(c Changes) {
 	}
 }
 
-func (p *Planner) setNode(n *core.Node) {
+func (p *Planner) setNode(n *core.Node) (how altered) {
 	old := p.ledger.nodes[n.Name]
+	how = another
+	if old != nil {
+		how = alteredOf(old.node, n)
+		p.census(old, -1)
+	}
 	if !p.ledger.SetNode(n) {
-		p.gain(old)
-		return
+		p.census(old, 1)
+		if how != notAltered {
+			p.gain(old)
+		}
+		return how
 	}
 	if old != nil {
 		old.index = -1
 	}
 	a := p.ledger.nodes[n.Name]
+	p.census(a, 1)
 	for _, h := range p.holding {
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; na.Node == n.Name && !na.Done {
@@ -252,6 +267,7 @@ func (p *Planner) setNode(n *core.Node) {
 		}
 	}
 	p.gain(a)
+	return how
 }
 
 func (p *Planner) setJob(j *core.Job) {

@@ -9,6 +9,7 @@ import (
 // tracks is what a planner notes on a node from pass to pass, so that a pass need look only where something changed.
 type tracks struct {
 	index  int32 // in the ledger's order; see Planner.index
+	kind   int32 // among kinds
 	gained int64 // its last place among gains
 	news   int64 // and among news
 	visits []visit
