@@ -22,6 +22,7 @@ TaskPlugin=task/cgroup,task/affinity
 AccountingStorageEnforce=associations,limits,qos
 SlurmctldPort=16817
 BurstBufferType=burst_buffer/lua
+Licenses=matlab:4,ansys
 NodeName=n[001-008] NodeHostname=vm Port=[1-8] CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=32 RealMemory=65536 Gres=gpu:a100:4 Feature=fast,ib State=UNKNOWN
 NodeName=h1 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 Weight=5
 NodeSet=speedy Feature=fast
@@ -49,6 +50,9 @@ func TestApply(t *testing.T) {
 	if cfg.Cluster != "anchor" || cfg.Jobs.MaxArray != 100001 || cfg.Timers.KillWait.String() != "5s" || cfg.Admins[0] != "slurm" ||
 		!cfg.Step.ConstrainCPUs || cfg.Step.ConstrainMem || len(cfg.Accounting.Enforce) == 0 || cfg.Priority.MaxAge.String() != "14d" || cfg.Priority.HalfLife != 0 {
 		t.Errorf("settings %+v", cfg)
+	}
+	if len(cfg.Licenses) != 2 || cfg.Licenses[0] != "matlab:4" {
+		t.Errorf("licences %v", cfg.Licenses)
 	}
 	nodes := cfg.CoreNodes()
 	if len(nodes) != 9 || nodes[0].Name != "n001" || nodes[0].Hardware.Sockets != 2 || nodes[0].Hardware.Memory != 64*core.GiB || nodes[0].Hardware.Gres[0].Count != 4 ||

@@ -61,6 +61,10 @@ var known = map[string]set{
 	"priorityweighttres":      func(v *converter, s Setting) error { v.cfg.Priority.Weights.TRES = s.Value; return nil },
 	"prioritymaxage":          toTime(func(c *config.Config) *config.Duration { return &c.Priority.MaxAge }),
 	"prioritydecayhalflife":   toTime(func(c *config.Config) *config.Duration { return &c.Priority.HalfLife }),
+	"licenses": func(v *converter, s Setting) error {
+		v.cfg.Licenses = append(v.cfg.Licenses, strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' || r == ';' })...)
+		return nil
+	},
 	"priorityusageresetperiod": func(v *converter, s Setting) error {
 		v.cfg.Priority.Reset = strings.ToLower(s.Value)
 		return nil
