@@ -64,6 +64,7 @@ func (d *decoder) check(c *Config) {
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)
 	}
+	d.checkPreemption(c)
 	if c.Accounting.DefaultProject == "" {
 		d.at("accounting.default_project", "may not be empty")
 	}
@@ -133,6 +134,10 @@ func (d *decoder) checkPartitions(c *Config) {
 		}
 		if _, err := policy.ParseWeights(p.BillingWeights); err != nil {
 			d.at(path+".billing_weights", "%v", err)
+		}
+		d.checkPreemptMode(path+".preempt_mode", p.PreemptMode)
+		if p.Grace < 0 {
+			d.at(path+".grace", "%s is below zero", p.Grace)
 		}
 		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
 			d.at(path+".default_time", "%s is more than max_time %s", p.DefaultTime, p.MaxTime)

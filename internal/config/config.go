@@ -20,6 +20,7 @@ type Config struct {
 	Topology     Topology    `yaml:"topology"`
 	Jobs         Jobs        `yaml:"jobs"`
 	Priority     Priority    `yaml:"priority"`
+	Preemption   Preemption  `yaml:"preemption"`
 	Timers       Timers      `yaml:"timers"`
 	Step         Step        `yaml:"step"`
 	Accounting   Accounting  `yaml:"accounting"`
@@ -65,6 +66,8 @@ type Partition struct {
 	DenyProjects   []string  `yaml:"deny_projects"`   //
 	AllowGroups    []string  `yaml:"allow_groups"`    // unix groups; empty: all
 	AdminOnly      bool      `yaml:"admin_only"`      // only administrators submit to it
+	PreemptMode    string    `yaml:"preempt_mode"`    // what becomes of its jobs that are pushed aside; empty: as preemption.mode says
+	Grace          Duration  `yaml:"grace"`           // for them; 0: as preemption.grace says
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
@@ -186,6 +189,7 @@ func Default() *Config {
 			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
 			CalcPeriod: Duration(5 * time.Minute), Dampening: 1, Reset: "none", Weights: PriorityWeights{Run: 100},
 		},
+		Preemption: Preemption{Type: "none", Mode: "off", Order: "least_lost"},
 		Timers: Timers{
 			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),

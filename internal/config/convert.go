@@ -19,6 +19,7 @@ func (c *Config) CorePartitions() []core.Partition {
 			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
 			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly,
+			PreemptMode: core.PreemptMode(strings.ToLower(p.PreemptMode)), Grace: p.Grace.Seconds(),
 		}
 		if q.MaxTime == 0 {
 			q.MaxTime = core.Seconds(c.Jobs.MaxTime)

@@ -35,6 +35,10 @@ type Job struct {
 	Stop  *Stop  `json:"stop,omitempty"`
 	Steps int32  `json:"steps,omitempty"` // numbered steps made so far
 	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
+
+	Checkpoint Time    `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it
+	Pushed     *Pushed `json:"pushed,omitempty"`     // it was pushed aside
+	Room       *Room   `json:"room,omitempty"`       // while it waits: others were pushed aside for it
 }
 
 // ArrayRef ties a job to its array.

@@ -70,7 +70,7 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))
 		}
 		timer.Reset(wait)
-		s := &startBatch{starts: plan.Starts, now: now, seen: seen, applied: make(chan struct{})}
+		s := &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seen: seen, applied: make(chan struct{})}
 		select {
 		case e.starts <- s:
 		case <-ctx.Done():

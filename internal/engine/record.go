@@ -65,7 +65,7 @@ func (r *recorder) told() {
 
 func (r *recorder) pass(s *startBatch, now core.Time) {
 	if r != nil {
-		r.line(&state.Record{Now: now, Pass: &state.Passed{Now: s.now, Seen: s.seen, Starts: s.starts}}, nil)
+		r.line(&state.Record{Now: now, Pass: &state.Passed{Now: s.now, Seen: s.seen, Starts: s.starts, Preempts: s.preempts}}, nil)
 	}
 }
 

@@ -20,11 +20,12 @@ type batch struct {
 
 // startBatch is the outcome of a pass: its starts, and the planner waiting for them to be applied (not committed).
 type startBatch struct {
-	starts  []sched.Start
-	now     core.Time // of the pass
-	seen    int64     // the last news the pass knew of
-	refused int
-	applied chan struct{}
+	starts   []sched.Start
+	preempts []sched.Preempt
+	now      core.Time // of the pass
+	seen     int64     // the last news the pass knew of
+	refused  int
+	applied  chan struct{}
 }
 
 // planWait is how long a batch waits for the planner to have seen it. A job that can start does so in the transaction
@@ -289,14 +290,21 @@ func (w *writer) apply(r *request) {
 
 func (w *writer) start(s *startBatch) {
 	w.e.rec.pass(s, w.st.Advance(core.At(w.e.cfg.Now())))
-	for _, x := range s.starts {
-		if _, err := w.st.Apply(&state.Start{Job: x.Job, Task: x.Task, Alloc: x.Alloc, Limit: x.Limit}); err != nil {
+	for i := range s.preempts {
+		x := &s.preempts[i]
+		if _, err := w.st.Apply(state.PreemptOf(x)); err != nil {
 			s.refused++
-			w.e.log.Debug("start refused", "job", x.Job, "err", err)
+			w.e.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
+		}
+	}
+	for i := range s.starts {
+		if _, err := w.st.Apply(state.StartOf(&s.starts[i])); err != nil {
+			s.refused++
+			w.e.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
 		}
 	}
 	w.seen = max(w.seen, s.seen)
-	if len(s.starts) > 0 {
+	if len(s.starts)+len(s.preempts) > 0 {
 		w.n++
 		w.feed.add(w.st.Fresh())
 	}

@@ -45,6 +45,9 @@ type slot struct {
 	members  list[member, *member] // those jobs, by themselves
 	shortest core.Time             // none of them is shorter
 
+	push   *pusher // nil: its jobs push nobody aside
+	hunted hunted  // how that went the last time
+
 	pass    int64     // the pass that last refused it
 	until   core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
 	refusal refusal   // what is known from earlier ones
@@ -59,12 +62,14 @@ func (s *slot) enter(j *core.Job, g *policy.Gate) {
 		s.part.slots = append(s.part.slots, s)
 	}
 	s.shortest = min(s.shortest, n)
-	s.members.insert(member{job: j, gate: g, length: n})
+	m := s.member(j)
+	m.gate, m.length = g, n
+	s.members.insert(m)
 }
 
 // leave is the other way round.
 func (s *slot) leave(j *core.Job) {
-	s.members.remove(member{job: j})
+	s.members.remove(s.member(j))
 	if s.jobs--; s.jobs == 0 {
 		s.part.live--
 		k := len(s.part.slots) - 1
@@ -83,6 +88,7 @@ type classKey struct {
 	few        int32              // leaf switches it waits for; see Planner.few
 	aside      string             // see asideKey
 	owner      core.UserName      // see ownerKey
+	qos        core.QOSName       // if that may push others aside
 }
 
 // why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
@@ -98,13 +104,17 @@ func (c *class) why() *Why {
 	return c.slots[0].why
 }
 
-// keyFunc tells the class of a job as long as the reservations are these. Plans keep it: it reads only what never changes.
-func (p *Planner) keyFunc(books []*advance) func(*core.Job, core.Time) classKey {
-	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books) }
+// keyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep it: it
+// reads only what never changes.
+func (p *Planner) keyFunc(books []*advance, t *Preemption) func(*core.Job, core.Time) classKey {
+	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books, t) }
 }
 
-func (p *Planner) keyOf(s *core.Spec, books []*advance) classKey {
+func (p *Planner) keyOf(s *core.Spec, books []*advance, t *Preemption) classKey {
 	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s), owner: p.ownerKey(s)}
+	if t.pushy(s.QOS) {
+		k.qos = s.QOS
+	}
 	at := 0
 	eachPartition(s.Partition, func(name core.PartitionName) {
 		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 {
@@ -117,7 +127,7 @@ func (p *Planner) keyOf(s *core.Spec, books []*advance) classKey {
 
 // join finds or makes the class of a job that now waits.
 func (p *Planner) join(j *core.Job, few int32) *class {
-	k := p.keyOf(j.Spec, p.books)
+	k := p.keyOf(j.Spec, p.books, p.push)
 	k.few = few
 	c := p.classes[k]
 	if c == nil {
@@ -133,6 +143,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 				if few > 0 {
 					s.need.wish.switches = few
 				}
+				s.push = p.push.pusher(j.Spec.QOS, &part.Partition)
 				c.slots = append(c.slots, s)
 			}
 			at++
@@ -154,7 +165,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 func (p *Planner) leave(c *class, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.stale = p.stale || c.why() != nil
-		k := p.keyOf(j.Spec, p.books)
+		k := p.keyOf(j.Spec, p.books, p.push)
 		k.few = c.few
 		delete(p.classes, k)
 		if c.licences != nil {

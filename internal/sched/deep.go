@@ -2,6 +2,7 @@ package sched
 
 import (
 	"container/heap"
+	"math"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
@@ -12,12 +13,25 @@ type member struct {
 	job    *core.Job
 	gate   *policy.Gate
 	length core.Time
+	level  int8
+}
+
+// member is a job in the queue of a class.
+func (s *slot) member(j *core.Job) member {
+	return member{job: j, level: entry{job: j, slot: s}.levelled().level}
 }
 
 // compare is the order of a partition's queue.
 func (m *member) compare(o *member) int {
-	a, b := entry{job: m.job, at: m.job.Submit, priority: m.job.Priority}, entry{job: o.job, at: o.job.Submit, priority: o.job.Priority}
+	a, b := m.entry(), o.entry()
 	return a.compare(&b)
+}
+
+func (m *member) entry() entry {
+	if m.level == roomMade {
+		return entry{job: m.job}.levelled()
+	}
+	return entry{job: m.job, at: m.job.Submit, priority: m.job.Priority, level: m.level}
 }
 
 // runner is a class that has jobs which may start, and the first of them.
@@ -59,7 +73,7 @@ const passedOver = 8
 
 // dive lets a lane go on by classes: only those are looked at of which some job may start, and not every job behind it.
 func (ps *pass) dive(l *lane) {
-	from := member{job: l.at.head().job}
+	from := member{job: l.at.head().job, level: l.at.head().level}
 	l.deep, l.runners = true, l.runners[:0]
 	for _, s := range l.part.slots {
 		if ps.hopeless(s) {
@@ -76,7 +90,10 @@ func (ps *pass) dive(l *lane) {
 }
 
 // hopeless tells whether no job of a class can start any more in this pass.
-func (ps *pass) hopeless(s *slot) bool { return ps.known(s, after(ps.plan.Now, s.shortest)) }
+func (ps *pass) hopeless(s *slot) bool {
+	end := after(ps.plan.Now, s.shortest)
+	return ps.known(s, end) && (s.push == nil || ps.p.alone() && ps.vain(s, math.MaxUint32, end))
+}
 
 // advance finds a class's next job that may start.
 func (ps *pass) advance(r *runner) bool {

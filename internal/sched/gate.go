@@ -121,7 +121,11 @@ func (p *Planner) stake(h *holding, end core.Time) {
 	if end == never {
 		end = 0
 	}
-	h.stake = p.limits.tally.Start(g, p.limits.held(h.alloc), end)
+	al := h.alloc
+	if h.job.Parked() { // what it has lent counts too
+		al = h.job.Alloc
+	}
+	h.stake = p.limits.tally.Start(g, p.limits.held(al), end)
 }
 
 // held is what an allocation counts for.

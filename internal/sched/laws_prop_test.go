@@ -89,9 +89,8 @@ func (w *lawWorld) submit() {
 	w.put(&core.Job{ID: w.nextID, State: core.Pending, Submit: w.now, Priority: uint32(w.r.IntN(3)), Spec: s})
 }
 
-// pass plans, holds the plan against that of a planner built cold, and starts what it says.
-func (w *lawWorld) pass() *Plan {
-	plan := w.p.Pass(w.now)
+// cold is a planner that is told all at once, in another order.
+func (w *lawWorld) cold() *Planner {
 	cold := New(w.cfg)
 	cold.trackFrom, cold.deepFrom = 1<<30, 1<<30 // the plain way
 	cold.Apply(Changes{Nodes: w.nodes})
@@ -103,7 +102,13 @@ func (w *lawWorld) pass() *Plan {
 			cold.Apply(Changes{Jobs: []*core.Job{j}})
 		}
 	}
-	fresh := cold.Pass(w.now)
+	return cold
+}
+
+// pass plans, holds the plan against that of a planner built cold, and starts what it says.
+func (w *lawWorld) pass() *Plan {
+	plan := w.p.Pass(w.now)
+	fresh := w.cold().Pass(w.now)
 	if a, b := w.render(plan), w.render(fresh); a != b {
 		w.t.Fatalf("kept up to date:\n%s\nbuilt cold:\n%s", a, b)
 	}
@@ -167,12 +172,15 @@ func (w *lawWorld) pass() *Plan {
 func (w *lawWorld) render(p *Plan) string {
 	s := fmt.Sprintf("wake %d heads %v expected %v inside %v\n", p.WakeAt, p.heads, p.expected, p.inside)
 	for _, st := range p.Starts {
-		s += fmt.Sprintf("%d %d %v %v %q %v\n", st.Job, st.Limit, st.Alloc.Partition, st.Alloc.Nodes, st.Alloc.Inside(), st.Alloc.Licenses())
+		s += fmt.Sprintf("%d %d %v %v %q %v %+v\n", st.Job, st.Limit, st.Alloc.Partition, st.Alloc.Nodes, st.Alloc.Inside(), st.Alloc.Licenses(), st.Aside)
 	}
 	for _, id := range w.order {
 		if j := w.jobs[id]; j.State == core.Pending {
 			s += fmt.Sprintf("%d %+v\n", id, p.Why(j))
 		}
+	}
+	for _, pr := range p.Preempts {
+		s += fmt.Sprintf("%+v\n", pr)
 	}
 	return s
 }

@@ -48,6 +48,8 @@ type account struct {
 	pool   int32 // of the forecast that is being worked out
 
 	tracks
+
+	jobs []stay // that hold something here, where jobs may be pushed aside
 }
 
 // gresAccount is the units of one kind. One without a name is what a partition may still use of the node's CPUs.
@@ -303,7 +305,9 @@ func (a *account) add(b *balance, users []uint8, na *core.NodeAlloc, t Terms, si
 			b.gres[at] += int64(sign) * int64(na.CPUs)
 		}
 	}
-	b.held -= sign
+	if na.CPUs > 0 { // a suspended job that has lent all of its CPUs is in nobody's way
+		b.held -= sign
+	}
 	if t.Owner != "" {
 		b.owned -= sign
 		b.whole -= sign

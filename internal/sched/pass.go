@@ -12,6 +12,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.index()
 	p.passes++
 	p.opened++
+	p.turn++
 	p.gains.cut(p.settled) // classes are up to date with those
 	p.settled, p.begun = p.begun, p.gains.next()
 	ps := pass{p: p, plan: plan}
@@ -29,6 +30,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.ends.remove(ps.taken[i])
 		p.release(ps.taken[i].h)
 	}
+	ps.unpush()
 	plan.verdicts = p.verdictsNow()
 	return plan
 }
@@ -65,6 +67,7 @@ type pass struct {
 	placed map[core.JobID]int
 
 	seated map[string][]tenant // see seats
+	pushing
 }
 
 // lane is a partition's queue in a pass.
@@ -199,7 +202,11 @@ func (ps *pass) rewind(lanes []lane, part *partition, last entry) {
 // refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
 // more than all the rest.
 func (ps *pass) refused(e *entry) bool {
-	return len(e.slot.ways) == 0 && ps.p.cfg.Rule != RuleConservative && ps.known(e.slot, after(ps.plan.Now, e.length))
+	if len(e.slot.ways) > 0 || ps.p.cfg.Rule == RuleConservative {
+		return false
+	}
+	end := after(ps.plan.Now, e.length)
+	return ps.known(e.slot, end) && (e.slot.push == nil || ps.p.alone() && !e.array && ps.vain(e.slot, e.priority, end))
 }
 
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
@@ -243,9 +250,12 @@ func (ps *pass) wait(l *lane, e *entry) {
 	}
 }
 
-// higher orders jobs of different partitions: the partition's tier first.
+// higher orders jobs of different partitions: those who may push others aside first, then by the partition's tier.
 func higher(a *partition, e *entry, b *partition, f *entry) bool {
-	if a.PriorityTier != b.PriorityTier {
+	if e.level != f.level {
+		return e.level > f.level
+	}
+	if a.PriorityTier != b.PriorityTier && e.level != roomMade {
 		return a.PriorityTier > b.PriorityTier
 	}
 	return e.compare(f) < 0
@@ -257,9 +267,12 @@ func down(state string) bool { return state != "" && state != "UP" && state != "
 func (ps *pass) try(s *slot, j *core.Job) bool {
 	done := ps.placed[j.ID]
 	if !j.IsArray() {
-		return done > 0 || ps.throttled(j) || ps.barred(s, j) || ps.place(s, j, 0) || ps.over
+		if ps.plan.pushes[j.ID] > 0 { // in another of its partitions
+			return false
+		}
+		return done > 0 || ps.throttled(j) || ps.barred(s, j) || ps.place(s, j, 0) || ps.over || ps.push(s, j, 0, 1) || ps.over
 	}
-	skip := done
+	skip, left := done, j.Array.Tasks.Len()-done
 	for task := range j.Array.Tasks.All() {
 		if skip > 0 { // placed in another of its partitions
 			skip--
@@ -268,9 +281,10 @@ func (ps *pass) try(s *slot, j *core.Job) bool {
 		if ps.throttled(j) || ps.barred(s, j) {
 			return true
 		}
-		if !ps.place(s, j, int32(task)) {
+		if !ps.place(s, j, int32(task)) && (ps.over || !ps.push(s, j, int32(task), left)) {
 			return ps.over
 		}
+		left--
 	}
 	return true
 }
@@ -312,7 +326,17 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {
 		return false
 	}
-	picks, at, few := ps.choose(s, end, least)
+	var picks []pick
+	var at look
+	few := false
+	if own := p.own(j, p.openTo(s)); own != nil {
+		at = p.lookOf(s, end)
+		at.nodes = own
+		picks = ps.pick(s, &at)
+	}
+	if picks == nil {
+		picks, at, few = ps.choose(s, end, least)
+	}
 	if picks == nil {
 		if few {
 			ps.refuseStill(s, least)
@@ -322,15 +346,23 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 		return false
 	}
 	p.buf, end = picks, at.end
-	h := &holding{alloc: s.need.alloc(s.part.Name, picks, at), job: j}
-	if ps.over = ps.exceeds(s, j, h.alloc); ps.over {
-		if h.alloc = ps.fewer(s, j, at, len(picks)); h.alloc == nil {
+	al := s.need.alloc(s.part.Name, picks, at)
+	if ps.over = ps.exceeds(s, j, al); ps.over {
+		if al = ps.fewer(s, j, at, len(picks)); al == nil {
 			return false
 		}
 		ps.over = false
 	}
-	h.terms = TermsOf(j.Spec, h.alloc)
-	ps.aside(s, h.alloc, end)
+	terms := TermsOf(j.Spec, al)
+	ps.aside(s, al, end)
+	ps.begin(j, task, al, terms, end)
+	return true
+}
+
+// begin starts a job, or a task of an array, on what is free.
+func (ps *pass) begin(j *core.Job, task int32, al *core.Alloc, terms Terms, end core.Time) {
+	p := ps.p
+	h := &holding{alloc: al, terms: terms, job: j}
 	p.stake(h, end)
 	for i := range h.alloc.Nodes {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)
@@ -358,5 +390,4 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 	p.ends.insert(e)
 	ps.taken = append(ps.taken, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc, Limit: limit})
-	return true
 }

@@ -27,6 +27,7 @@ type look struct {
 	share bool       // CPUs of jobs that share theirs count, for those who share too
 	soon  core.Time  // if set, the sweep is a search, which leaves it to those who look to work out what is free then
 	tmp   *balance   // scratch, for looks that have an end
+	hunt  *hunt      // if set, it is this that knows what nodes have free; then is set, too
 	own   *advance   // the advance reservation the job would run in
 	reach bool       // it may reach into those that let themselves be delayed
 }
@@ -36,6 +37,8 @@ func (at *look) balance(a *account) *balance {
 	switch {
 	case at.empty:
 		return &a.full
+	case at.hunt != nil:
+		return at.hunt.found(a)
 	case at.then != 0:
 		return a.at(at)
 	case at.end != 0 && len(a.asides) > 0:

@@ -11,6 +11,8 @@ import (
 type Plan struct {
 	Now    core.Time
 	Starts []Start
+	// Preempts are jobs to push aside, so that others can start when they are gone.
+	Preempts []Preempt
 	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
 	WakeAt core.Time
 
@@ -18,6 +20,7 @@ type Plan struct {
 	throttled map[core.JobID]bool                 // arrays and tasks that wait for their array's limit
 	verdicts  map[classKey]Why                    // classes that no partition of theirs could hold
 	expected  map[core.JobID]core.Time            // when jobs with a reservation start at the latest
+	pushes    map[core.JobID]int                  // jobs that others make room for, and how many starts of them
 	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
@@ -38,6 +41,22 @@ type Start struct {
 	Array bool
 	Alloc *core.Alloc
 	Limit core.Seconds `json:",omitempty"` // it starts with this time limit instead of its own; 0: with its own
+	Aside []Aside      `json:",omitempty"` // jobs to suspend for it: it gets CPUs of theirs
+}
+
+// Preempt is a job to push aside now, so that another can start when it is gone.
+type Preempt struct {
+	Job       core.JobID
+	For       core.JobID
+	Partition core.PartitionName // the other one would start in
+	Room      int32              // starts of the other one that jobs make room for
+	Nodes     []core.NodeName    // where this is
+}
+
+// Aside is a job to suspend, or suspended already, and what of its CPUs another gets.
+type Aside struct {
+	Job  core.JobID
+	Lent []core.Lent // To is the one that starts
 }
 
 // Why is the reason a job waits.
@@ -75,6 +94,10 @@ func (p *Plan) Why(j *core.Job) Why {
 	}
 	if w, ok := p.limited(j); ok {
 		return w
+	}
+	if p.pushes[j.ID] > 0 {
+		at, estimate, _ := p.Expected(j.ID)
+		return Why{Reason: core.ReasonResources, Text: "it waits for jobs that are being pushed aside for it", Expected: at, Estimate: estimate}
 	}
 	if j.Spec.More().Reservation != "" {
 		return p.whyInside(j)

@@ -20,6 +20,7 @@ type Config struct {
 	Topology   *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
+	Preemption    *Preemption // nil: nobody is pushed aside, until Changes bring one
 }
 
 // Changes is what the planner is told: whole records that are new or changed, and what is gone. A reservation that is in
@@ -34,6 +35,8 @@ type Changes struct {
 
 	Policy *Policy         // nil: as it was
 	Meters []*policy.Meter // what was used, of those for whom it changed
+
+	Preemption *Preemption // from now on; nil: as before
 }
 
 // Merge adds what came after c.
@@ -52,11 +55,15 @@ func (c *Changes) Merge(d Changes) {
 		c.Policy = d.Policy
 	}
 	c.Meters = append(c.Meters, d.Meters...)
+	if d.Preemption != nil {
+		c.Preemption = d.Preemption
+	}
 }
 
 // Empty tells whether there is nothing to tell.
 func (c *Changes) Empty() bool {
-	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 && c.Policy == nil
+	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 && c.Policy == nil &&
+		c.Preemption == nil
 }
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
@@ -112,6 +119,12 @@ type Planner struct {
 	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
 	// fewer it does not pay.
 	trackFrom, deepFrom int
+
+	push     *Preemption                // nil: nobody is pushed aside
+	borrowed map[core.JobID][]core.Lent // what jobs use of those they pushed aside, by who uses it
+	exempts  list[exemption, *exemption]
+	hunt     hunt
+	turn     int64 // grows when a pass begins and when more can be had in one by pushing
 
 	passes, sweeps int64
 	opened         int64 // passes, for partition.open
@@ -172,6 +185,13 @@ type holding struct {
 	stake *policy.Stake
 	on    []*account // its nodes, as of
 	shape int        // the ledger's; see Planner.on
+
+	id     core.JobID  // of those a planner keeps between passes
+	victim *victim     // nil: it is not to be pushed aside
+	lent   []core.Lent // what others use of it while it is suspended
+	owes   []core.Lent // what it uses of others
+	dying  bool        // it has ended and its nodes come free
+	doomed bool        // in this pass: it is to be pushed aside
 }
 
 // New makes an empty planner.
@@ -180,7 +200,8 @@ func New(cfg Config) *Planner {
 		cfg: cfg, ledger: NewLedger(), byName: map[core.PartitionName]*partition{}, pending: map[core.JobID]waiter{},
 		classes: map[classKey]*class{}, holding: map[core.JobID]*holding{}, running: map[core.JobID]int32{},
 	}
-	p.key, p.who, p.stock, p.indexed = p.keyFunc(nil), p.whoIn, map[string]*stock{}, -1
+	p.who, p.stock, p.indexed = p.whoIn, map[string]*stock{}, -1
+	p.rule(cfg.Preemption)
 	p.gains.from, p.news.from, p.deepFrom, p.trackFrom = 1, 1, 64, 16
 	p.ledger.SetTopology(cfg.Topology)
 	p.ledger.Rule(RulesOf(cfg.Grain, cfg.Partitions, cfg.Names))
@@ -210,6 +231,9 @@ func PartitionNodes(c *core.Partition, names Names) map[core.NodeName]bool {
 
 // Apply tells the planner what changed. A job that is final and clean, or not pending any more, leaves by being told so.
 func (p *Planner) Apply(c Changes) {
+	if c.Preemption != nil && c.Preemption != p.push {
+		p.setPreemption(c.Preemption)
+	}
 	how := notAltered
 	for _, n := range c.Nodes {
 		how = max(how, p.setNode(n))
@@ -260,6 +284,7 @@ func (p *Planner) setNode(n *core.Node) (how altered) {
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; na.Node == n.Name && !na.Done {
 				p.ledger.Force(na, h.terms)
+				p.station(h, i)
 				if p.tracking {
 					a.visit(visit{h.end, h, int32(i)})
 				}
@@ -279,6 +304,7 @@ func (p *Planner) setJob(j *core.Job) {
 	}
 	if h, ok := p.holding[j.ID]; ok {
 		p.ends.remove(ending{at: h.end, id: j.ID})
+		p.strike(h)
 		p.release(h)
 		delete(p.holding, j.ID)
 	}
@@ -297,7 +323,8 @@ func (p *Planner) setJob(j *core.Job) {
 			p.ripe(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := &holding{alloc: j.Alloc, terms: TermsOf(j.Spec, j.Alloc), end: endOf(j), job: j}
+		h := &holding{end: endOf(j), job: j}
+		h.alloc, h.terms = Booked(j)
 		p.stake(h, h.end)
 		if j.Array != nil {
 			h.base = j.Array.Base
@@ -311,6 +338,7 @@ func (p *Planner) setJob(j *core.Job) {
 		p.seat(h.alloc, 1)
 		p.stay(h, h.end)
 		p.holding[j.ID] = h
+		p.enrol(h, j)
 		p.ends.insert(ending{at: h.end, id: j.ID, h: h})
 	}
 }

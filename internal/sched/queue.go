@@ -19,16 +19,17 @@ type entry struct {
 	length   core.Time // how long it must be able to run
 	priority uint32
 	array    bool // it is one, or of one
+	level    int8 // those who may push others aside stand before these
 	gate     *policy.Gate
 }
 
 func entryOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: mustRun(j.Spec), array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: mustRun(j.Spec), array: j.Array != nil}.levelled()
 }
 
 // shortOf is a job's entry in a queue that has the shortest first.
 func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: mustRun(j.Spec), array: j.Array != nil}
+	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: mustRun(j.Spec), array: j.Array != nil}.levelled()
 }
 
 // mustRun is how long a job must be able to run to start. One without a limit that has to be over by some time is content
@@ -47,6 +48,8 @@ func laterOf(j *core.Job) entry { return entry{job: j, at: j.Eligible} }
 // compare orders a queue: length where that counts, priority, then age, then id, so that no two entries are equal.
 func (e *entry) compare(f *entry) int {
 	switch {
+	case e.level != f.level:
+		return cmp.Compare(f.level, e.level)
 	case e.short != f.short:
 		return cmp.Compare(e.short, f.short)
 	case e.priority != f.priority:

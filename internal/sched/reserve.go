@@ -28,12 +28,17 @@ func (e *ending) compare(f *ending) int {
 // endOf is when a job that holds nodes gives them back at the latest. One that is suspended may be so forever.
 func endOf(j *core.Job) core.Time {
 	switch {
+	case over(j): // it is being cleaned up
+		if j.Pushed != nil {
+			return max(j.End, j.Pushed.Until)
+		}
+		return j.End
 	case j.State == core.Running:
 		return after(j.Start+core.Time(j.PausedFor.Microseconds()), length(j.Spec))
-	case j.State == core.Suspended:
-		return never
+	case j.Parked():
+		return backOf(j)
 	}
-	return j.End // it is being cleaned up
+	return never
 }
 
 // reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
@@ -65,6 +70,13 @@ const overdue core.Time = 1e6
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
 func (ps *pass) reserve(s *slot, j *core.Job) {
+	if ps.plan.pushes[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are pushed aside
+		return
+	}
+	ps.promise(s, j)
+}
+
+func (ps *pass) promise(s *slot, j *core.Job) {
 	if r := ps.hold(s, j); r != nil {
 		ps.plan.planned(r)
 	}
@@ -78,7 +90,9 @@ func (ps *pass) hold(s *slot, j *core.Job) (r *reservation) {
 		}
 	}
 	sw := ps.sweepOf(s, j)
-	if ps.searchable(s) {
+	if picks := sw.own(j); picks != nil {
+		r = sw.reservation(j.ID, picks)
+	} else if ps.searchable(s) {
 		r = ps.searchFor(s, sw.length).find(&sw, j.ID)
 	} else if picks := sw.earliest(); picks != nil {
 		r = sw.reservation(j.ID, picks)
@@ -140,6 +154,21 @@ type sweep struct {
 	marks  []mark // if not nil, what it saw; see search
 
 	points []point
+	last   core.Time // if set, later moments are of no interest
+}
+
+// own finds the job a place on the nodes that others leave to it, in time.
+func (sw *sweep) own(j *core.Job) []pick {
+	own := sw.ps.p.own(j, sw.look.nodes)
+	if own == nil {
+		return nil
+	}
+	sw.look.nodes, sw.last = own, max(j.Room.By, sw.ps.plan.Now+overdue)
+	picks := sw.earliest()
+	if picks == nil {
+		*sw = sw.ps.sweepOf(sw.slot, j)
+	}
+	return picks
 }
 
 // point is a moment at which reservations made before change what the job may use.
@@ -182,6 +211,9 @@ func (sw *sweep) earliest() []pick {
 		if len(sw.points) > 0 {
 			t = min(t, sw.points[0].at)
 		}
+		if sw.last != 0 && t > sw.last {
+			return nil
+		}
 		sw.step(t)
 		changed := false
 		for ; e != nil && max(e.at, soon) <= t; e = w.head() {
@@ -216,7 +248,7 @@ func (sw *sweep) free(h *holding) (any bool) {
 	for i, a := range sw.ps.p.on(h) {
 		na := &h.alloc.Nodes[i]
 		if a != nil && !na.Done && sw.meet(a) {
-			a.add(&a.then, a.shared, na, h.terms, 1)
+			h.back(a, i, &a.then, a.shared)
 			sw.measure(a)
 			any = true
 		}
@@ -323,13 +355,19 @@ func (ps *pass) redeem(id core.JobID) {
 			ps.p.weaken(a)
 		}
 		ps.reserved[i] = &reservation{job: id, at: r.at, to: r.to}
-		ps.redeemed = true
 		delete(ps.plan.expected, id)
 		delete(ps.plan.on, id)
-		ps.p.passes++ // what was refused because of it may start now
-		for _, part := range ps.p.parts {
-			part.dead = 0
-		}
+		ps.again()
+	}
+}
+
+// again lets those behind be looked at once more: what they were refused for has changed.
+func (ps *pass) again() {
+	ps.redeemed = true
+	ps.p.passes++
+	ps.p.turn++
+	for _, part := range ps.p.parts {
+		part.dead = 0
 	}
 }
 

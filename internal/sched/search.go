@@ -256,7 +256,7 @@ func (sw *sweep) trace(a *account, horizon core.Time, out []mark) []mark {
 		}
 		for len(visits) > 0 && max(visits[0].at, soon) <= t {
 			v := &visits[0]
-			a.add(&a.then, a.shared, &v.h.alloc.Nodes[v.i], v.h.terms, 1)
+			v.h.back(a, int(v.i), &a.then, a.shared)
 			visits = visits[1:]
 		}
 		for len(points) > 0 && points[0] <= t {

@@ -178,7 +178,7 @@ func (a *account) foresee(t, soon core.Time, sweep int64) {
 		if max(s.at, soon) > t {
 			break
 		}
-		a.add(&a.then, a.shared, &s.h.alloc.Nodes[s.i], s.h.terms, 1)
+		s.h.back(a, int(s.i), &a.then, a.shared)
 	}
 }
 

@@ -210,7 +210,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
 			Licenses: cfg.CoreLicenses(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
-			Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
+			Preemption: cfg.Preemption.Core(), Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
 		},
 		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,
 		Retention: store.Retention{

@@ -17,8 +17,9 @@ type Replayed struct {
 	Batches   int64  `json:"batches"`
 	Passes    int64  `json:"passes"`
 	Starts    int64  `json:"starts"`
-	Different int64  `json:"different"`       // passes that decided otherwise than the recorded ones
-	First     string `json:"first,omitempty"` // of these, in words
+	Preempts  int64  `json:"preempts,omitempty"` // jobs pushed aside
+	Different int64  `json:"different"`          // passes that decided otherwise than the recorded ones
+	First     string `json:"first,omitempty"`    // of these, in words
 }
 
 // replay is a recording being decided again.
@@ -95,31 +96,39 @@ func (p *replay) pass(rec *state.Record, where string) error {
 		p.fed = p.fed[1:]
 	}
 	p.plan.Apply(c)
-	starts := p.plan.Pass(rec.Pass.Now).Starts
+	plan := p.plan.Pass(rec.Pass.Now)
 	p.out.Passes++
-	p.out.Starts += int64(len(starts))
-	if then, now := text(rec.Pass.Starts), text(starts); !bytes.Equal(then, now) {
+	p.out.Starts += int64(len(plan.Starts))
+	p.out.Preempts += int64(len(plan.Preempts))
+	if then, now := text(rec.Pass.Starts, rec.Pass.Preempts), text(plan.Starts, plan.Preempts); !bytes.Equal(then, now) {
 		if p.out.Different++; p.out.Different == 1 {
 			p.out.First = fmt.Sprintf("%s: the planner started %s, and now %s", where, then, now)
 		}
 	}
 	p.st.Advance(rec.Now)
-	for i := range rec.Pass.Starts {
-		s := &rec.Pass.Starts[i]
-		_, _ = p.st.Apply(&state.Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit})
+	for i := range rec.Pass.Preempts {
+		_, _ = p.st.Apply(state.PreemptOf(&rec.Pass.Preempts[i]))
 	}
-	if len(rec.Pass.Starts) > 0 {
+	for i := range rec.Pass.Starts {
+		_, _ = p.st.Apply(state.StartOf(&rec.Pass.Starts[i]))
+	}
+	if len(rec.Pass.Starts)+len(rec.Pass.Preempts) > 0 {
 		p.fed = append(p.fed, p.st.Fresh())
 	}
 	return nil
 }
 
-// text is starts in a form that compares; none is none.
-func text(starts []sched.Start) []byte {
-	if len(starts) == 0 {
+// text is a plan in a form that compares; nothing is nothing.
+func text(starts []sched.Start, preempts []sched.Preempt) []byte {
+	if len(starts)+len(preempts) == 0 {
 		return []byte("nothing")
 	}
 	b, err := json.Marshal(starts)
+	if err == nil && len(preempts) > 0 {
+		var more []byte
+		more, err = json.Marshal(preempts)
+		b = append(append(b, " and pushed aside "...), more...)
+	}
 	if err != nil {
 		return []byte(err.Error())
 	}

@@ -14,6 +14,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return reply(s.submit(in))
 	case *Start:
 		return reply(s.start(in))
+	case *Preempt:
+		return nil, s.preempt(in)
 	case *Cancel:
 		return nil, s.cancel(in)
 	case *Exited:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched"
 )
 
 // Input is a command to the state. Inputs say what happened or what somebody wants; only Apply decides what follows.
@@ -37,7 +38,8 @@ type Start struct {
 	Job   core.JobID
 	Task  int32 // of an array record
 	Alloc *core.Alloc
-	Limit core.Seconds `json:",omitempty"` // in place of the job's own; 0: its own
+	Limit core.Seconds  `json:",omitempty"` // in place of the job's own; 0: its own
+	Aside []sched.Aside `json:",omitempty"` // jobs that are suspended for it, and what they lend
 }
 
 // Started is the reply to Start.
@@ -173,6 +175,8 @@ type UpdateJob struct {
 	Ended      []*core.Job
 	Seen       int64
 	Strict     bool
+	// Checkpoint says when the job last saved its work: what it did before is not lost if it is pushed aside. 0: now.
+	Checkpoint *core.Time
 }
 
 // Requeue sends a job back to the queue. Reply: nil.

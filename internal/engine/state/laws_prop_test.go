@@ -56,18 +56,22 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 		}
 		cfg.Charges.HalfLife = 3600
 	}
+	mayPush(&cfg, choose)
 	c := &chaos{world: newWorld(t, cfg), choose: choose}
 	c.trace = check
 	c.onFlush = func(ch *core.Changes) { batches = append(batches, asJSON(t, ch)) }
 	for i, u := range []string{"alice", "bob"} {
 		c.must(&EnsureUser{UID: uint32(1000 + i), UnixName: u})
 	}
+	for _, q := range pushers {
+		c.must(&PutQOS{By: root, QOS: &q})
+	}
 	for range 2 + choose(3) {
 		c.register()
 	}
 	acts := []func(){
 		c.submit, c.submit, c.submit, c.submit, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
-		c.update, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people,
+		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people,
 	}
 	kept, was := c.st.Snapshot(), ""
 	for i := range steps {
@@ -192,6 +196,7 @@ func (c *chaos) submit() {
 		b.Interactive()
 	}
 	b.Set(func(s *core.Spec) {
+		s.QOS = core.QOSName(c.pick("", "low", "low", "mid", "high"))
 		s.Requeue = c.choose(3) > 0
 		s.Hold = c.choose(8) == 0
 		s.Nice = int32(c.choose(3) * 10)

@@ -33,25 +33,40 @@ func (s *State) start(in *Start) (*Started, error) {
 	if err := s.allowAside(j, in); err != nil {
 		return nil, err
 	}
-	if !s.free(j, in.Alloc) {
+	run := *j
+	if j.IsArray() && j.Array.Tasks.Len() > 1 { // the last task takes the array's own id
+		run.ID = s.view.nextJob
+	}
+	lenders, err := s.aside(j, in, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !s.freeBeside(j, in.Alloc, lenders) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}
-	run := *j
 	if j.IsArray() {
 		run.Array = &core.ArrayRef{Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min, Max: j.Array.Max, Step: j.Array.Step}
-		if j.Array.Tasks.Len() > 1 { // the last task takes the array's own id
+		if run.ID != j.ID {
 			rest := *j
 			ref := *j.Array
 			ref.Tasks = ref.Tasks.Remove(int(in.Task))
 			rest.Array = &ref
+			if rest.Room != nil {
+				room := *rest.Room
+				if rest.Room = &room; room.Starts <= 1 {
+					rest.Room = nil
+				}
+				room.Starts--
+			}
 			s.putJob(&rest)
-			run.ID = s.view.nextJob
 			s.view.nextJob++
 		}
 	}
 	if in.Limit != 0 {
 		s.cutShort(&run, in.Limit)
 	}
+	run.Room, run.Checkpoint = nil, 0
+	s.lend(lenders)
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
 	run.Attempt++
 	s.putJob(&run)
@@ -336,8 +351,15 @@ func (s *State) again(next *core.Job) {
 	s.uncut(next)
 	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
 	next.Submit, next.Eligible = s.view.now, s.view.now
+	tries := next.Attempt
+	if next.Pushed != nil { // that he had to go is not the job's fault
+		p := *next.Pushed
+		p.Until, p.Lent = 0, nil
+		next.Pushed = &p
+		tries -= p.Times
+	}
 	switch {
-	case next.Attempt > s.cfg.MaxRequeues:
+	case tries > s.cfg.MaxRequeues:
 		next.Flags |= core.HeldRequeues
 		next.Reason = core.ReasonHoldMaxRequeue
 	case hold:

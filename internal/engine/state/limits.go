@@ -24,6 +24,7 @@ func (s *State) limitsNow() *limits {
 		s.limits = limits{rules: s.rulesOf(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
 		s.limits.tally = s.countAll(s.limits.rules, s.limits.stakes)
 		s.tellPolicy()
+		s.preemptionNow()
 	}
 	return &s.limits
 }

@@ -61,9 +61,7 @@ func (b *book) checkQOS(q *core.QOS) {
 	if q.Grace < 0 || q.PreemptExempt < 0 {
 		bad("times are not below zero")
 	}
-	switch q.PreemptMode {
-	case core.PreemptDefault, core.PreemptOff, core.PreemptCancel, core.PreemptRequeue, core.PreemptSuspend, core.PreemptWithin:
-	default:
+	if !q.PreemptMode.Valid() {
 		bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
 	}
 	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount)

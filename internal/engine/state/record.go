@@ -29,16 +29,17 @@ type Loaded struct {
 
 // Passed is a pass of the planner.
 type Passed struct {
-	Now    core.Time     `json:"now"`  // as it was for the planner
-	Seen   int64         `json:"seen"` // how much of what it was told it had taken in
-	Starts []sched.Start `json:"starts,omitempty"`
+	Now      core.Time       `json:"now"`  // as it was for the planner
+	Seen     int64           `json:"seen"` // how much of what it was told it had taken in
+	Starts   []sched.Start   `json:"starts,omitempty"`
+	Preempts []sched.Preempt `json:"preempts,omitempty"`
 }
 
 // kinds are the inputs by the names they are recorded under.
 var kinds = func() map[string]reflect.Type {
 	m := map[string]reflect.Type{}
 	for _, in := range []Input{
-		(*Submit)(nil), (*Start)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
+		(*Submit)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*PutNode)(nil), (*Tick)(nil),

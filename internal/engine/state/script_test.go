@@ -66,7 +66,7 @@ func (s *script) line(words []string, out io.Writer) {
 		}
 	}
 	s.out = out
-	if words[0] != "partition" && words[0] != "config" && words[0] != "topology" && s.w == nil {
+	if words[0] != "partition" && words[0] != "config" && words[0] != "topology" && words[0] != "preemption" && s.w == nil {
 		s.begin()
 	}
 	if err := do(s, plain, opts); err != nil {
@@ -174,6 +174,10 @@ func (s *script) partition(p []string, o args) error {
 	part.ReqResv = o["reqresv"] != ""
 	if v := o["tier"]; v != "" {
 		part.PriorityTier = int32(s.num(v))
+	}
+	part.PreemptMode = core.PreemptMode(o["preempt"])
+	if v := o["grace"]; v != "" {
+		part.Grace = core.Seconds(s.dur(v) / time.Second)
 	}
 	if v := o["maxmem"]; v != "" {
 		part.MaxMemPerNode = s.mem(v)
@@ -532,6 +536,8 @@ func (s *script) update(p []string, o args) error {
 			in.Priority = ptr(uint32(s.num(v)))
 		case "nice":
 			in.Nice = ptr(int32(s.num(v)))
+		case "checkpoint": // so long ago
+			in.Checkpoint = ptr(s.w.now.Add(-s.dur(v)))
 		case "name":
 			in.Name = ptr(v)
 		case "partition":
@@ -571,7 +577,9 @@ func (s *script) advance(p []string, _ args) error {
 
 // pass plans and applies the plan: who starts where, and when to look again.
 func (s *script) pass(_ []string, _ args) error {
-	for _, st := range s.w.pass() {
+	starts := s.w.pass()
+	s.planned(s.w.plan)
+	for _, st := range starts {
 		j := s.seen[st.ID]
 		s.printf("start %s on %s%s", label(j), allocText(j), besideText(j))
 	}

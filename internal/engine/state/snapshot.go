@@ -123,8 +123,9 @@ func (v *Snapshot) Uses() map[core.NodeName]*Use {
 		if j.Alloc == nil {
 			continue
 		}
-		for i := range j.Alloc.Nodes {
-			na := &j.Alloc.Nodes[i]
+		al := j.Booked()
+		for i := range al.Nodes {
+			na := &al.Nodes[i]
 			if na.Done {
 				continue
 			}

@@ -37,7 +37,8 @@ type Config struct {
 	Licenses        []core.License // there are, by name
 	Zone            Zone           // whose days reservations come again by
 	Charges         Charges
-	RunWeight       int64 // what a YAML run's priority of 100 adds to its job's
+	RunWeight       int64           // what a YAML run's priority of 100 adds to its job's
+	Preemption      core.Preemption // who may push whom aside, beside what QOS and partitions say
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
@@ -132,9 +133,10 @@ type State struct {
 	usage    usage
 	limits   limits
 
-	out   *core.Changes
-	dirty map[core.JobID]int // index into out.Jobs
-	fresh sched.Changes      // what the planner has not been told; see Fresh
+	out     *core.Changes
+	dirty   map[core.JobID]int // index into out.Jobs
+	fresh   sched.Changes      // what the planner has not been told; see Fresh
+	pushing pushing
 	// touched is what Flush tells the planner that no record of the batch does.
 	touched sched.Changes
 }
@@ -282,7 +284,7 @@ func (s *State) Flush() Batch {
 	b := Batch{Changes: s.out, Touched: sched.Changes{
 		Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes,
 		Reservations: s.plannedAll(s.out.Reservations), GoneReservations: s.out.GoneReservations,
-		Policy: s.touched.Policy, Meters: s.touched.Meters,
+		Policy: s.touched.Policy, Meters: s.touched.Meters, Preemption: s.touched.Preemption,
 	}}
 	if s.ranks != nil {
 		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
@@ -310,6 +312,7 @@ func (s *State) All() sched.Changes {
 		c.Jobs = append(c.Jobs, j)
 	}
 	c.Reservations = s.plannedAll(sorted(s.view.reservations))
+	c.Preemption = s.pushing.table
 	s.limitsNow()
 	if c.Policy = s.policy(); s.limits.rules.Minutes() {
 		c.Meters = s.view.meterList()
@@ -374,6 +377,9 @@ func (s *State) putJob(j *core.Job) {
 		s.out.Jobs = append(s.out.Jobs, j)
 	}
 	s.tellDependents(old, j)
+	if len(s.pushing.lent[j.ID]) > 0 {
+		s.repay(j)
+	}
 }
 
 // index keeps what is derived from jobs: counts, arrays, nodes, the ledger.
@@ -381,13 +387,14 @@ func (s *State) index(old, j *core.Job) {
 	s.deps.index(old, j)
 	s.count(old, j)
 	s.indexUsers(old, j)
+	s.indexLent(old, j)
 	if old != nil {
 		s.live -= old.Count()
 		if old.Alloc != nil && old.Live() {
 			s.seat(old.Alloc, -1)
+			s.withdraw(old)
 			for i := range old.Alloc.Nodes {
 				if na := &old.Alloc.Nodes[i]; !na.Done {
-					s.ledger.Give(na, sched.TermsOf(old.Spec, old.Alloc))
 					delete(s.onNode[na.Node], old.ID)
 				}
 			}
@@ -415,9 +422,9 @@ func (s *State) index(old, j *core.Job) {
 	s.live += j.Count()
 	if j.Alloc != nil {
 		s.seat(j.Alloc, 1)
+		s.enter(j)
 		for i := range j.Alloc.Nodes {
 			if na := &j.Alloc.Nodes[i]; !na.Done {
-				s.ledger.Force(na, sched.TermsOf(j.Spec, j.Alloc))
 				on := s.onNode[na.Node]
 				if on == nil {
 					on = map[core.JobID]struct{}{}
@@ -466,9 +473,10 @@ func (s *State) putNode(n *core.Node) {
 	if s.ledger.SetNode(n) {
 		for id := range s.onNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))
-			for i := range j.Alloc.Nodes {
-				if na := &j.Alloc.Nodes[i]; na.Node == n.Name && !na.Done {
-					s.ledger.Force(na, sched.TermsOf(j.Spec, j.Alloc))
+			al, terms := sched.Booked(j)
+			for i := range al.Nodes {
+				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
+					s.ledger.Force(na, terms)
 				}
 			}
 		}

@@ -165,6 +165,9 @@ func (s *State) updateJob(in *UpdateJob) error {
 	if err := s.newSpec(in, next); err != nil {
 		return err
 	}
+	if err := s.checkpoint(in, next); err != nil {
+		return err
+	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
@@ -285,7 +288,7 @@ func (s *State) hold(in *UpdateJob, next *core.Job) error {
 		} else {
 			next.Flags |= core.HeldUser
 		}
-		next.Priority = 0
+		next.Priority, next.Room = 0, nil
 		next.Flags &^= core.FixedPriority
 		return nil
 	}
@@ -338,6 +341,9 @@ func (s *State) suspend(in *Suspend) error {
 	}
 	if j.Flags.Has(core.Requeueing) {
 		return core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
+	}
+	if in.Resume && j.Parked() {
+		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID, j.Pushed.Lent[0].To).Because("job_state")
 	}
 	next := clone(j)
 	switch {

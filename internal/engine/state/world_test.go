@@ -73,7 +73,7 @@ func newWorld(t failer, cfg Config) *world {
 		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
 	}}
 	w.st = New(cfg, &Image{})
-	w.p = w.planner(sched.Changes{})
+	w.p = w.planner(w.st.All())
 	w.st.Advance(w.now)
 	return w
 }
@@ -136,8 +136,14 @@ func (w *world) pass() []Started {
 	w.t.Helper()
 	w.plan = w.p.Pass(w.now)
 	var out []Started
-	for _, s := range w.plan.Starts {
-		reply, err := w.st.Apply(&Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit})
+	for i := range w.plan.Preempts {
+		if _, err := w.st.Apply(PreemptOf(&w.plan.Preempts[i])); err != nil && !w.batching {
+			w.t.Fatalf("the plan's %+v was refused: %v", w.plan.Preempts[i], err)
+		}
+	}
+	for i := range w.plan.Starts {
+		s := &w.plan.Starts[i]
+		reply, err := w.st.Apply(StartOf(s))
 		if err != nil {
 			if !w.batching {
 				w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
@@ -324,14 +330,16 @@ func (w *world) checkResources() {
 			continue
 		}
 		tasks := int32(0)
-		for i := range j.Alloc.Nodes {
-			na := &j.Alloc.Nodes[i]
+		al, terms := sched.Booked(j)
+		for i := range al.Nodes {
+			na := &al.Nodes[i]
 			tasks += na.Tasks
 			if na.Done {
 				continue
 			}
-			jobs[na.Node]++
-			terms := sched.TermsOf(j.Spec, j.Alloc)
+			if na.CPUs > 0 { // else it has lent them all
+				jobs[na.Node]++
+			}
 			if terms.Whole {
 				whole = append(whole, na.Node)
 			}
@@ -485,6 +493,7 @@ func (w *world) checkRestart() {
 	differ("keys", w.st.keys, again.keys)
 	differ("who waits for whom", w.st.deps.waiting, again.deps.waiting)
 	differ("who waits alone", w.st.deps.singles, again.deps.singles)
+	differ("who uses whose CPUs", len(w.st.pushing.lent), len(again.pushing.lent))
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.onNodeSorted(n.Name), again.onNodeSorted(n.Name))
 	}

@@ -127,7 +127,7 @@ func kill(j *core.Job) order {
 	switch {
 	case j.State == core.Timeout:
 		k.Cause, k.Notice = wire.CauseTimeout, "DUE TO TIME LIMIT"
-	case j.State == core.Preempted:
+	case j.State == core.Preempted, j.Stop != nil && j.Stop.As == core.Preempted:
 		k.Notice = "DUE TO PREEMPTION"
 	case j.Flags.Has(core.Requeueing):
 		k.Notice = "DUE TO JOB REQUEUE"

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Preemption says who may push whom aside, and what becomes of those. QOS and partitions may say more.
+type Preemption struct {
+	Type       string   `yaml:"type"`        // none, qos: a QOS those it lists, partition_prio: a partition those of lower tiers
+	Mode       string   `yaml:"mode"`        // off, cancel, requeue or suspend; "within" and "priority" may follow, after a comma
+	Grace      Duration `yaml:"grace"`       // between TERM and KILL; 0: as when a job is cancelled
+	ExemptTime Duration `yaml:"exempt_time"` // a job runs so long before it may be pushed aside
+	Order      string   `yaml:"order"`       // of equals, who goes first: least_lost, youngest, smallest
+}
+
+func (d *decoder) checkPreemption(c *Config) {
+	p := &c.Preemption
+	switch p.Type {
+	case "none", "qos", "partition_prio":
+	default:
+		d.at("preemption.type", "%q is none of none, qos and partition_prio", p.Type)
+	}
+	d.checkPreemptMode("preemption.mode", p.Mode)
+	if _, ok := preemptOrders[p.Order]; !ok {
+		d.at("preemption.order", "%q is none of least_lost, youngest and smallest", p.Order)
+	}
+	for _, x := range []struct {
+		name string
+		v    Duration
+	}{{"grace", p.Grace}, {"exempt_time", p.ExemptTime}} {
+		if x.v < 0 || x.v.D()%time.Second != 0 {
+			d.at("preemption."+x.name, "%s is not a whole number of seconds, 0 or more", x.v)
+		}
+	}
+}
+
+func (d *decoder) checkPreemptMode(path, mode string) {
+	if !core.PreemptMode(strings.ToLower(mode)).Valid() {
+		d.at(path, "%q is none of off, cancel, requeue and suspend, with gang, within or priority after a comma", mode)
+	}
+}
+
+var preemptOrders = map[string]core.PreemptOrder{"least_lost": core.LeastLost, "youngest": core.Youngest, "smallest": core.Smallest}
+
+// Core gives it in core's words. The Config has been checked.
+func (p *Preemption) Core() core.Preemption {
+	c := core.Preemption{
+		Mode: core.PreemptMode(strings.ToLower(p.Mode)), Grace: p.Grace.Seconds(), Exempt: p.ExemptTime.Seconds(), Order: preemptOrders[p.Order],
+	}
+	if p.Type != "none" {
+		c.Type = core.PreemptType(p.Type)
+	}
+	return c
+}

@@ -1,0 +1,296 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// Preempt is the planner's wish to push a job aside, so that another can start when it is gone; it is checked again.
+// Reply: nil. A job that is only suspended is so with the other one's Start.
+type Preempt struct {
+	Job       core.JobID
+	For       core.JobID
+	Partition core.PartitionName // the other one would start in
+	Room      int32              // starts of the other one that jobs make room for
+	Nodes     []core.NodeName    // where this is
+}
+
+func (*Preempt) input() {}
+
+// PreemptOf and StartOf are the inputs that carry a plan out.
+func PreemptOf(p *sched.Preempt) *Preempt {
+	return &Preempt{Job: p.Job, For: p.For, Partition: p.Partition, Room: p.Room, Nodes: p.Nodes}
+}
+
+// StartOf is the input of a start.
+func StartOf(s *sched.Start) *Start {
+	return &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit, Aside: s.Aside}
+}
+
+// pushing is who may push whom aside, and who uses whose CPUs.
+type pushing struct {
+	table *sched.Preemption // nil: nobody
+	of    []*core.QOS       // it was made of
+	lent  map[core.JobID]map[core.JobID]bool
+}
+
+// preemptionNow makes the table anew when QOS changed, and tells the planner.
+func (s *State) preemptionNow() {
+	if s.cfg.Preemption.Type == core.PreemptNobody {
+		return
+	}
+	qos := sorted(s.view.qos)
+	if s.pushing.table != nil && slices.Equal(qos, s.pushing.of) {
+		return
+	}
+	s.pushing.of, s.pushing.table = qos, sched.NewPreemption(s.cfg.Preemption, s.cfg.Partitions, qos)
+	c := sched.Changes{Preemption: s.pushing.table}
+	s.fresh.Merge(c)
+	s.touched.Merge(c)
+}
+
+// preempt pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
+func (s *State) preempt(in *Preempt) error {
+	v, err := s.job(in.Job)
+	if err != nil {
+		return err
+	}
+	j, err := s.job(in.For)
+	if err != nil {
+		return err
+	}
+	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
+		return core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
+	}
+	how, ok := s.pushing.table.May(j, in.Partition, v, s.view.now)
+	if !ok || how.How == core.PreemptSuspend {
+		return core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
+	}
+	next := clone(v)
+	next.Pushed = s.pushed(v, j.ID, how.How)
+	gone := s.view.now.Add(how.Grace.Duration())
+	next.Pushed.Until = gone
+	next.Stop = &core.Stop{At: s.view.now, As: core.Preempted, Grace: how.Grace}
+	s.event(core.JobPreempted, core.Event{Job: v.ID, User: v.Spec.User, Data: s.told(pushedData, next)})
+	why := fmt.Sprintf("pushed aside for job %d", j.ID)
+	if how.How == core.PreemptRequeue {
+		s.back(next, "", false, why)
+	} else {
+		s.end(next, core.Preempted, "", why)
+	}
+	s.putJob(next)
+	first, room := clone(j), core.Room{Seq: s.view.seq}
+	if j.Room != nil {
+		room = *j.Room
+	}
+	room.Starts, room.By = max(room.Starts, in.Room), max(room.By, gone)
+	room.Nodes = slices.Clone(room.Nodes)
+	for _, n := range in.Nodes {
+		if !slices.Contains(room.Nodes, n) {
+			room.Nodes = append(room.Nodes, n)
+		}
+	}
+	first.Room = &room
+	s.putJob(first)
+	return nil
+}
+
+// pushed counts once more that a job was pushed aside.
+func (s *State) pushed(v *core.Job, by core.JobID, how core.PreemptMode) *core.Pushed {
+	p := core.Pushed{For: by, At: s.view.now, Mode: how, Times: 1}
+	if v.Pushed != nil {
+		p.Times += v.Pushed.Times
+	}
+	return &p
+}
+
+func pushedData(j *core.Job) json.RawMessage {
+	b := append(make([]byte, 0, 64), `{"for":`...)
+	b = strconv.AppendInt(b, int64(j.Pushed.For), 10)
+	b = append(b, `,"mode":"`...)
+	b = append(append(b, j.Pushed.Mode...), '"')
+	if j.Stop != nil && j.Stop.Grace > 0 {
+		b = append(b, `,"grace":`...)
+		b = strconv.AppendInt(b, int64(j.Stop.Grace), 10)
+	}
+	return append(b, '}')
+}
+
+// aside gives the records of the jobs that lend their CPUs to one that starts, which will have an id.
+func (s *State) aside(j *core.Job, in *Start, id core.JobID) ([]*core.Job, error) {
+	var out []*core.Job
+	for _, x := range in.Aside {
+		v, err := s.job(x.Job)
+		if err != nil {
+			return nil, err
+		}
+		how, ok := s.pushing.table.May(j, in.Alloc.Partition, v, s.view.now)
+		if !ok || how.How != core.PreemptSuspend {
+			return nil, core.Errorf(core.Conflict, "job %d may not be suspended for job %d", v.ID, j.ID)
+		}
+		next := clone(v)
+		if v.Parked() {
+			p := *v.Pushed
+			next.Pushed = &p
+			p.Lent = slices.Clone(p.Lent)
+		} else {
+			next.Pushed = s.pushed(v, id, core.PreemptSuspend)
+			next.State, next.Paused = core.Suspended, s.view.now
+		}
+		for _, l := range x.Lent {
+			if !lends(v, &l) {
+				return nil, core.Errorf(core.Conflict, "job %d has no such CPUs of %s to lend", v.ID, l.Node)
+			}
+			if l.To, l.Until = id, 0; lengthOf(j.Spec) > 0 {
+				l.Until = s.view.now + lengthOf(j.Spec)
+			}
+			next.Pushed.Lent = append(next.Pushed.Lent, l)
+		}
+		out = append(out, next)
+	}
+	return out, nil
+}
+
+// lends tells whether a job has CPUs to lend.
+func lends(v *core.Job, l *core.Lent) bool {
+	al := v.Booked()
+	for i := range al.Nodes {
+		na := &al.Nodes[i]
+		if na.Node != l.Node || na.Done || l.CPUs <= 0 || l.CPUs > na.CPUs {
+			continue
+		}
+		has := true
+		for _, c := range l.Cores {
+			has = has && slices.Contains(na.Cores, c)
+		}
+		return has && (len(l.Cores) == int(l.CPUs) || len(na.Cores) == 0)
+	}
+	return false
+}
+
+// freeBeside is free with some jobs lending what they are about to.
+func (s *State) freeBeside(j *core.Job, al *core.Alloc, lenders []*core.Job) bool {
+	for _, next := range lenders {
+		v, _ := s.view.jobs.Get(int64(next.ID))
+		s.withdraw(v)
+		s.enter(next)
+	}
+	ok := s.free(j, al)
+	for _, next := range lenders {
+		v, _ := s.view.jobs.Get(int64(next.ID))
+		s.withdraw(next)
+		s.enter(v)
+	}
+	return ok
+}
+
+// enter puts what a job holds into the ledger; withdraw takes it out.
+func (s *State) enter(j *core.Job) {
+	al, terms := sched.Booked(j)
+	for i := range al.Nodes {
+		if na := &al.Nodes[i]; !na.Done {
+			s.ledger.Force(na, terms)
+		}
+	}
+}
+
+func (s *State) withdraw(j *core.Job) {
+	al, terms := sched.Booked(j)
+	for i := range al.Nodes {
+		if na := &al.Nodes[i]; !na.Done {
+			s.ledger.Give(na, terms)
+		}
+	}
+}
+
+// lend carries a Start's suspensions out.
+func (s *State) lend(lenders []*core.Job) {
+	for _, next := range lenders {
+		old, _ := s.view.jobs.Get(int64(next.ID))
+		s.putJob(next)
+		if old.State != next.State {
+			s.event(core.JobPreempted, core.Event{Job: next.ID, User: next.Spec.User, Data: s.told(pushedData, next)})
+		}
+	}
+}
+
+// indexLent keeps who uses whose CPUs.
+func (s *State) indexLent(old, j *core.Job) {
+	if old != nil && old.Parked() {
+		for i := range old.Pushed.Lent {
+			to := old.Pushed.Lent[i].To
+			if delete(s.pushing.lent[to], old.ID); len(s.pushing.lent[to]) == 0 {
+				delete(s.pushing.lent, to)
+			}
+		}
+	}
+	if !j.Parked() || !j.Live() {
+		return
+	}
+	for i := range j.Pushed.Lent {
+		to := j.Pushed.Lent[i].To
+		if s.pushing.lent == nil {
+			s.pushing.lent = map[core.JobID]map[core.JobID]bool{}
+		}
+		if s.pushing.lent[to] == nil {
+			s.pushing.lent[to] = map[core.JobID]bool{}
+		}
+		s.pushing.lent[to][j.ID] = true
+	}
+}
+
+// repay gives CPUs back that a job had borrowed on nodes it no longer holds. Who has all of his own goes on.
+func (s *State) repay(j *core.Job) {
+	lenders := make([]core.JobID, 0, len(s.pushing.lent[j.ID]))
+	for id := range s.pushing.lent[j.ID] {
+		lenders = append(lenders, id)
+	}
+	slices.Sort(lenders)
+	for _, id := range lenders {
+		v, _ := s.view.jobs.Get(int64(id))
+		left := slices.DeleteFunc(slices.Clone(v.Pushed.Lent), func(l core.Lent) bool {
+			return l.To == j.ID && !(j.Live() && j.Alloc != nil && holds(j, l.Node))
+		})
+		if len(left) == len(v.Pushed.Lent) {
+			continue
+		}
+		next, p := clone(v), *v.Pushed
+		p.Lent = left
+		next.Pushed = &p
+		goesOn := len(left) == 0 && v.State == core.Suspended && !over(v)
+		if goesOn {
+			p.Lent = nil
+			next.State = core.Running
+			next.PausedFor += s.view.now.Sub(v.Paused)
+			next.Paused = 0
+		}
+		s.putJob(next)
+		if goesOn {
+			s.event(core.JobUpdated, core.Event{Job: id, User: v.Spec.User, Data: []byte(`{"state":"RUNNING"}`)})
+		}
+	}
+}
+
+// checkpoint notes that a job has saved its work.
+func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
+	if in.Checkpoint == nil {
+		return nil
+	}
+	at := *in.Checkpoint
+	if next.State != core.Running && next.State != core.Suspended {
+		return core.Errorf(core.Conflict, "job %d is %s and has no work to save", next.ID, next.State).Because("job_state")
+	}
+	if at == 0 {
+		at = s.view.now
+	}
+	if at < next.Start || at > s.view.now {
+		return core.Errorf(core.Invalid, "a checkpoint is made between the start of a job and now").Because("checkpoint")
+	}
+	next.Checkpoint = at
+	return nil
+}
