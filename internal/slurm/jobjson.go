@@ -58,6 +58,7 @@ type JobJSON struct {
 	HetJobIDSet        string        `json:"het_job_id_set"`
 	HetJobOffset       int32         `json:"het_job_offset"`
 	Partition          string        `json:"partition"`
+	Prefer             string        `json:"prefer"`
 	MemoryPerNode      *int64        `json:"memory_per_node"`
 	MemoryPerCPU       *int64        `json:"memory_per_cpu"`
 	MinimumCPUsPerNode int32         `json:"minimum_cpus_per_node"`
@@ -117,7 +118,7 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 		Account: string(s.Project), AccrueTime: j.Eligible.Unix(), BatchFlag: s.Kind == core.Batch, Flags: []string{}, Cluster: cluster,
 		Comment: more.Comment, Contiguous: more.Contiguous, BillableTRES: float64(have.cpus), Deadline: more.Deadline.Unix(),
 		EligibleTime: j.Eligible.Unix(), EndTime: expectedEnd(j).Unix(), ExcludedNodes: more.Exclude,
-		ExitCode: j.Exit.Code<<8 | j.Exit.Signal, Features: more.Constraint, GresDetail: []string{}, GroupID: s.GID, JobID: int64(j.ID),
+		ExitCode: j.Exit.Code<<8 | j.Exit.Signal, Features: more.Constraint, Prefer: more.Prefer, GresDetail: []string{}, GroupID: s.GID, JobID: int64(j.ID),
 		JobState: StateName(j.State, j.Flags), Licenses: more.Licenses, MaxNodes: s.Shape.NodesMax, Name: s.Name,
 		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: tasksOf(s), Partition: partitionOf(&j.Job),
 		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: mib(more.TmpDisk), PreSusTime: seconds(j.PausedFor), Priority: j.Priority,

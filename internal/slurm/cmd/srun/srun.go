@@ -163,7 +163,7 @@ func (s *run) newStep() *client.NewStep {
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks
 	}
-	if sh.Given&core.GivenNodes != 0 {
+	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) { // of a range it has what the job was given
 		ask.Nodes = sh.NodesMin
 	}
 	if sh.Given&core.GivenTasksPerNode != 0 {
