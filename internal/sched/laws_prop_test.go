@@ -137,7 +137,7 @@ func (w *lawWorld) pass() *Plan {
 			book(j, j.Alloc)
 		}
 	}
-	for _, s := range plan.Starts {
+	for _, s := range all(plan.Starts) {
 		j := *w.jobs[s.Job]
 		book(&j, s.Alloc)
 		if s.Array { // the task becomes a job of its own
@@ -171,7 +171,7 @@ func (w *lawWorld) pass() *Plan {
 
 func (w *lawWorld) render(p *Plan) string {
 	s := fmt.Sprintf("wake %d heads %v expected %v inside %v\n", p.WakeAt, p.heads, p.expected, p.inside)
-	for _, st := range p.Starts {
+	for _, st := range all(p.Starts) {
 		s += fmt.Sprintf("%d %d %v %v %q %v %+v\n", st.Job, st.Limit, st.Alloc.Partition, st.Alloc.Nodes, st.Alloc.Inside(), st.Alloc.Licenses(), st.Aside)
 	}
 	for _, id := range w.order {

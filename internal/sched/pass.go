@@ -31,7 +31,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.release(ps.taken[i].h)
 	}
 	ps.unpush()
-	plan.verdicts = p.verdictsNow()
+	plan.verdicts, plan.hets = p.verdictsNow(), p.hetWhys()
 	return plan
 }
 
@@ -68,6 +68,9 @@ type pass struct {
 
 	seated map[string][]tenant // see seats
 	pushing
+
+	joint     bool      // components of a het job are being placed: what is reserved for them stays until all are
+	notBefore core.Time // reservations begin then at the earliest; 0: when they can
 }
 
 // lane is a partition's queue in a pass.
@@ -265,6 +268,9 @@ func down(state string) bool { return state != "" && state != "UP" && state != "
 
 // try starts a job, or as many tasks of an array as fit. It returns false if the queue behind must wait for it.
 func (ps *pass) try(s *slot, j *core.Job) bool {
+	if hetOf(j) != nil {
+		return ps.tryHet(s, j)
+	}
 	done := ps.placed[j.ID]
 	if !j.IsArray() {
 		if ps.plan.pushes[j.ID] > 0 { // in another of its partitions
@@ -381,7 +387,7 @@ func (ps *pass) begin(j *core.Job, task int32, al *core.Alloc, terms Terms, end 
 			ps.placed = map[core.JobID]int{}
 		}
 		ps.placed[j.ID]++
-		if !j.IsArray() {
+		if !j.IsArray() && !ps.joint {
 			ps.redeem(j.ID)
 		}
 	}

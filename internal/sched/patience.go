@@ -12,7 +12,7 @@ import (
 // no switches.
 func (p *Planner) few(j *core.Job) (switches int32, until core.Time) {
 	x, net := j.Spec.Extra, p.ledger.net
-	if x == nil || x.Switches == "" || net == nil || net.sizes != nil {
+	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.sizes != nil {
 		return 0, 0
 	}
 	n, wait, err := grammar.ParseSwitches(x.Switches)

@@ -25,6 +25,7 @@ type Plan struct {
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
 	on        map[core.JobID][]core.NodeName // where they will, of a few: see planned
+	hets      map[core.JobID]Why             // het jobs that are in no queue, by their first component
 	forecast  *Forecast                      // of the jobs that expected says nothing of; see With
 
 	short  map[classKey]Why           // classes that wait for licences
@@ -40,6 +41,8 @@ type Start struct {
 	Task  int32
 	Array bool
 	Alloc *core.Alloc
+	// Rest are the other components of a het job: all start or none.
+	Rest  []Start
 	Limit core.Seconds `json:",omitempty"` // it starts with this time limit instead of its own; 0: with its own
 	Aside []Aside      `json:",omitempty"` // jobs to suspend for it: it gets CPUs of theirs
 }
@@ -57,6 +60,16 @@ type Preempt struct {
 type Aside struct {
 	Job  core.JobID
 	Lent []core.Lent // To is the one that starts
+}
+
+// Parts are all jobs that start together: one, or the components of a het job.
+func (s *Start) Parts() []Start {
+	if s.Rest == nil {
+		return []Start{*s}
+	}
+	first := *s
+	first.Rest = nil
+	return append([]Start{first}, s.Rest...)
 }
 
 // Why is the reason a job waits.
@@ -84,6 +97,11 @@ func (p *Plan) Why(j *core.Job) Why {
 	if len(p.short) > 0 {
 		if w, ok := p.short[p.keyOf(j, p.Now)]; ok {
 			w.Expected, w.Estimate, _ = p.Expected(j.ID)
+			return w
+		}
+	}
+	if ref := hetOf(j); ref != nil {
+		if w, ok := p.whyHet(j, ref); ok {
 			return w
 		}
 	}

@@ -81,6 +81,7 @@ type Planner struct {
 	holding map[core.JobID]*holding
 	ends    list[ending, *ending] // what is in holding, and what a pass starts while it goes on
 	running map[core.JobID]int32  // tasks that hold something, by array
+	hets    map[core.JobID]*hetSet
 
 	verdicts map[classKey]Why // as of the last pass; see verdictsNow
 	stale    bool
@@ -234,6 +235,10 @@ func (p *Planner) Apply(c Changes) {
 	if c.Preemption != nil && c.Preemption != p.push {
 		p.setPreemption(c.Preemption)
 	}
+	if len(p.hets) > 0 && len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) > 0 {
+		p.hetAll(p.hetSit) // what they are judged by changes
+		defer p.hetAll(p.hetStand)
+	}
 	how := notAltered
 	for _, n := range c.Nodes {
 		how = max(how, p.setNode(n))
@@ -313,6 +318,10 @@ func (p *Planner) setJob(j *core.Job) {
 		if Blocked(j) {
 			return
 		}
+		if ref := hetOf(j); ref != nil {
+			p.hetAdd(j, ref)
+			return
+		}
 		p.pending[j.ID] = waiter{job: j}
 		if j.Array != nil && j.Spec.Throttle > 0 {
 			p.throttle(j)
@@ -345,6 +354,10 @@ func (p *Planner) setJob(j *core.Job) {
 
 // ripe lets a job whose moment has come wait for its start.
 func (p *Planner) ripe(j *core.Job) {
+	if ref := hetOf(j); ref != nil {
+		p.hetRipe(p.hets[ref.Lead])
+		return
+	}
 	few, until := p.few(j)
 	if few > 0 {
 		p.patient.insert(entry{job: j, at: until})
@@ -406,6 +419,10 @@ func (p *Planner) dequeue(s *slot, j *core.Job) {
 }
 
 func (p *Planner) forget(w waiter) {
+	if ref := hetOf(w.job); ref != nil {
+		p.hetDrop(w.job, ref)
+		return
+	}
 	delete(p.pending, w.job.ID)
 	delete(p.throttles, w.job.ID)
 	if w.class == nil {

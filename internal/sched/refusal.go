@@ -133,7 +133,7 @@ func (ps *pass) refuseStill(s *slot, end core.Time) {
 // shut notes that no job of a class can start in this pass any more that is still there at a moment; 0: none at all.
 func (ps *pass) shut(s *slot, until core.Time) {
 	s.pass, s.until = ps.p.passes, until
-	if until == 0 && !s.sub && s.push == nil { // what may push others aside may yet find somebody
+	if until == 0 && !s.sub && s.push == nil && s.members.len > 0 { // what may push others aside may yet find somebody
 		s.part.dead++
 	}
 }

@@ -77,13 +77,26 @@ func (ps *pass) reserve(s *slot, j *core.Job) {
 }
 
 func (ps *pass) promise(s *slot, j *core.Job) {
+	if hetOf(j) != nil {
+		ps.holdHet(s, j, true)
+		return
+	}
 	if r := ps.hold(s, j); r != nil {
 		ps.plan.planned(r)
 	}
 }
 
 // hold is reserve without the promise.
-func (ps *pass) hold(s *slot, j *core.Job) (r *reservation) {
+func (ps *pass) hold(s *slot, j *core.Job) *reservation {
+	if hetOf(j) != nil {
+		ps.holdHet(s, j, false)
+		return nil
+	}
+	return ps.keep(s, j)
+}
+
+// keep keeps nodes for one job.
+func (ps *pass) keep(s *slot, j *core.Job) (r *reservation) {
 	if len(s.ways) > 0 {
 		if s = ps.soonest(s, j); s == nil {
 			return nil
@@ -92,7 +105,7 @@ func (ps *pass) hold(s *slot, j *core.Job) (r *reservation) {
 	sw := ps.sweepOf(s, j)
 	if picks := sw.own(j); picks != nil {
 		r = sw.reservation(j.ID, picks)
-	} else if ps.searchable(s) {
+	} else if ps.notBefore == 0 && ps.searchable(s) {
 		r = ps.searchFor(s, sw.length).find(&sw, j.ID)
 	} else if picks := sw.earliest(); picks != nil {
 		r = sw.reservation(j.ID, picks)
@@ -155,6 +168,7 @@ type sweep struct {
 
 	points []point
 	last   core.Time // if set, later moments are of no interest
+	from   core.Time // the job is not to start before; 0: as soon as it can
 }
 
 // own finds the job a place on the nodes that others leave to it, in time.
@@ -180,7 +194,7 @@ type point struct {
 func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
 	ps.p.sweeps++
 	return sweep{
-		ps: ps, slot: s, n: &s.need, part: s.part, length: shortest(j.Spec),
+		ps: ps, slot: s, n: &s.need, part: s.part, length: shortest(j.Spec), from: ps.notBefore,
 		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
 	}
 }
@@ -227,10 +241,10 @@ func (sw *sweep) earliest() []pick {
 					changed = true
 				}
 			}
-			changed = changed || sw.slot.own != nil || sw.slot.lic != nil
+			changed = changed || sw.slot.own != nil || sw.slot.lic != nil || sw.points[0].at == sw.from
 			sw.points = sw.points[1:]
 		}
-		if changed && sw.enough() && (sw.slot.own == nil && sw.slot.lic == nil || sw.opens()) {
+		if changed && t >= sw.from && sw.enough() && (sw.slot.own == nil && sw.slot.lic == nil || sw.opens()) {
 			if picks := sw.n.choose(sw.look, p.buf); picks != nil {
 				p.buf = picks
 				return picks
@@ -312,6 +326,9 @@ func (sw *sweep) pointsAfter(now core.Time) {
 	if len(sw.ps.p.books) > 0 {
 		sw.edges(now)
 	}
+	if sw.from != 0 {
+		sw.points = append(sw.points, point{sw.from, &reservation{}})
+	}
 	slices.SortStableFunc(sw.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
 
@@ -330,15 +347,18 @@ func (c *claim) turns(out []core.Time, now, length core.Time) []core.Time {
 
 // outlasts lowers what reservations leave by a job that was just started and lasts until end.
 func (ps *pass) outlasts(h *holding, end core.Time) {
-	if len(ps.reserved) == 0 {
-		return
+	if len(ps.reserved) > 0 {
+		ps.outlives(h, end, -1)
 	}
+}
+
+func (ps *pass) outlives(h *holding, end core.Time, sign int32) {
 	for i := range h.alloc.Nodes {
 		na := &h.alloc.Nodes[i]
 		a := ps.p.ledger.nodes[na.Node]
 		for k := range a.claims {
 			if c := a.claims[k]; hits(c.from, end) {
-				a.add(&c.left, nil, na, h.terms, -1)
+				a.add(&c.left, nil, na, h.terms, sign)
 			}
 		}
 	}
