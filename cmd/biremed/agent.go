@@ -67,7 +67,7 @@ func (h *hardwareFlags) add(c *cobra.Command) {
 	f.Int32Var(&h.Threads, "threads", 0, "threads a core")
 	f.StringVar(&h.Memory, "memory", "", "memory of the node: 4096 (MiB), 16G")
 	f.StringVar(&h.TmpDisk, "tmp-disk", "", "temporary disk of the node: 1024 (MiB), 1T")
-	f.StringVar(&h.Gres, "gres", "", "generic resources instead of those found: gpu:a100:8,fpga:2")
+	f.StringVar(&h.Gres, "gres", "", "generic resources instead of those found: gpu:a100:8,fpga:2; with the socket they are at and which are joined: gpu:a100:2@1/1")
 }
 
 // args writes the flags that were given.
@@ -110,13 +110,9 @@ func (h *hardwareFlags) override() (agent.Override, error) {
 	}
 	o.Memory, o.TmpDisk = size("memory", h.Memory), size("tmp-disk", h.TmpDisk)
 	if h.Gres != "" {
-		o.Gres = []core.Gres{}
-		for part := range strings.SplitSeq(h.Gres, ",") {
-			g, err := config.ParseGres(part)
-			if err != nil {
-				errs = append(errs, core.Errorf(core.Invalid, "--gres: %v", err))
-			}
-			o.Gres = append(o.Gres, g)
+		var err error
+		if o.Gres, o.Units, err = config.ParseUnits(strings.Split(h.Gres, ",")...); err != nil {
+			errs = append(errs, core.Errorf(core.Invalid, "--gres: %v", err))
 		}
 	}
 	return o, errors.Join(errs...)

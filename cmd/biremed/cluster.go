@@ -143,12 +143,7 @@ func (c *cluster) described() map[core.NodeName][]string {
 		if hw.TmpDisk > 0 {
 			h.TmpDisk = strconv.FormatInt(int64(hw.TmpDisk/core.MiB), 10)
 		}
-		var gres []string
-		for _, g := range hw.Gres {
-			parts := []string{g.Name, g.Type, strconv.FormatInt(g.Count, 10)}
-			gres = append(gres, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ":"))
-		}
-		h.Gres = strings.Join(gres, ",")
+		h.Gres = strings.Join(config.FormatUnits(&hw), ",")
 		args := h.args()
 		if len(n.Features) > 0 {
 			args = append(args, "--features", strings.Join(n.Features, ","))

@@ -68,7 +68,7 @@ func (o Override) apply(h *core.Hardware) {
 	if o.CPUs != 0 {
 		h.CPUs = o.CPUs
 	}
-	if h.Sockets*h.Cores*h.Threads != h.CPUs {
+	if n := h.Sockets * h.Cores; n*h.Threads != h.CPUs && n != h.CPUs { // CPUs are threads or cores
 		h.Sockets, h.Cores, h.Threads = 1, h.CPUs, 1
 	}
 	if o.Memory != 0 {

@@ -99,6 +99,7 @@ type Node struct {
 	AllocCPUs  int32                `json:"alloc_cpus"`
 	AllocMem   core.Bytes           `json:"alloc_mem"`
 	AllocGres  []core.Gres          `json:"alloc_gres,omitempty"`
+	AllocUnits []core.GresAlloc     `json:"alloc_units,omitempty"` // which they are
 	Jobs       []core.JobID         `json:"jobs,omitempty"`
 	Partitions []core.PartitionName `json:"partitions,omitempty"`
 	// Reservation is the advance reservation that has the node now.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,6 +133,12 @@ func (d *decoder) checkPartitions(c *Config) {
 		default:
 			d.at(path+".state", "%q is not one of UP, DOWN, DRAIN, INACTIVE", p.State)
 		}
+		if _, _, _, ok := core.ParseSharing(p.OverSubscribe); !ok {
+			d.at(path+".oversubscribe", "%q is not one of NO, YES[:n], FORCE[:n], EXCLUSIVE", p.OverSubscribe)
+		}
+		if p.MaxCPUsPerNode < 0 || p.MaxMemPerCPU < 0 {
+			d.at(path, "max_cpus_per_node and max_mem_per_cpu may not be negative")
+		}
 		if _, err := policy.ParseWeights(p.BillingWeights); err != nil {
 			d.at(path+".billing_weights", "%v", err)
 		}
@@ -146,6 +153,9 @@ func (d *decoder) checkPartitions(c *Config) {
 }
 
 func (d *decoder) checkNodes(c *Config) {
+	if s := c.Scheduling.Select; !slices.Contains([]string{"", "core", "cpu", "socket"}, strings.ToLower(s)) {
+		d.at("scheduling.select", "%q is not one of core, cpu, socket", s)
+	}
 	seen := map[string]int{}
 	for i, n := range c.Nodes {
 		path := fmt.Sprintf("nodes[%d]", i)
@@ -161,7 +171,7 @@ func (d *decoder) checkNodes(c *Config) {
 			seen[name] = i
 		}
 		for k, g := range n.Gres {
-			if _, err := ParseGres(g); err != nil {
+			if _, _, err := ParseUnits(g); err != nil {
 				d.at(fmt.Sprintf("%s.gres[%d]", path, k), "%v", err)
 			}
 		}
@@ -194,6 +204,62 @@ func (d *decoder) checkTimers(c *Config) {
 	if t.Lease <= 0 {
 		d.at("timers.lease", "must be more than 0")
 	}
+}
+
+// ParseUnits reads a list of name[:type]:count[@socket[/links]]: what there is, and of those with a place, which index they
+// have and where they are. Those of one name are counted on in the order of the list.
+func ParseUnits(list ...string) (gres []core.Gres, units []core.Unit, err error) {
+	next := map[string]int32{}
+	for _, text := range list {
+		what, at, placed := strings.Cut(text, "@")
+		g, err := ParseGres(what)
+		if err != nil {
+			return nil, nil, err
+		}
+		socket, links, joined := strings.Cut(at, "/")
+		s, err1 := strconv.ParseUint(socket, 10, 15)
+		l, err2 := uint64(0), error(nil)
+		if joined {
+			l, err2 = strconv.ParseUint(links, 10, 15)
+		}
+		if placed && (err1 != nil || err2 != nil || g.Count > 1024) {
+			return nil, nil, fmt.Errorf("%q is not name[:type]:count@socket[/links]", text)
+		}
+		if k := slices.IndexFunc(gres, func(o core.Gres) bool { return o.Name == g.Name && o.Type == g.Type }); k >= 0 {
+			gres[k].Count += g.Count
+		} else {
+			gres = append(gres, g)
+		}
+		for i := range int32(min(g.Count, 1024)) {
+			if placed {
+				units = append(units, core.Unit{Name: g.Name, Type: g.Type, Index: next[g.Name] + i, Socket: int32(s), Links: int32(l)})
+			}
+		}
+		next[g.Name] += int32(g.Count)
+	}
+	return gres, units, nil
+}
+
+// FormatUnits writes hardware so that ParseUnits reads it back.
+func FormatUnits(h *core.Hardware) []string {
+	var out []string
+	for _, k := range h.Kinds() {
+		name := k.Name
+		if k.Type != "" {
+			name += ":" + k.Type
+		}
+		if len(k.Units) == 0 {
+			out = append(out, fmt.Sprintf("%s:%d", name, len(k.Index)))
+			continue
+		}
+		for _, u := range k.Units {
+			out = append(out, fmt.Sprintf("%s:1@%d/%d", name, u.Socket, u.Links))
+		}
+		if n := len(k.Index) - len(k.Units); n > 0 {
+			out = append(out, fmt.Sprintf("%s:%d", name, n))
+		}
+	}
+	return out
 }
 
 // ParseGres reads name:count or name:type:count.

@@ -19,6 +19,7 @@ type Config struct {
 	Licenses     []string    `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
 	Topology     Topology    `yaml:"topology"`
 	Jobs         Jobs        `yaml:"jobs"`
+	Scheduling   Scheduling  `yaml:"scheduling"`
 	Priority     Priority    `yaml:"priority"`
 	Preemption   Preemption  `yaml:"preemption"`
 	Timers       Timers      `yaml:"timers"`
@@ -53,7 +54,10 @@ type Partition struct {
 	MaxNodes       int32     `yaml:"max_nodes"`
 	MinNodes       int32     `yaml:"min_nodes"`
 	DefMemPerCPU   Size      `yaml:"default_mem_per_cpu"`
-	MaxMemPerNode  Size      `yaml:"max_mem_per_node"` // a job may have on a node; more is refused
+	MaxMemPerNode  Size      `yaml:"max_mem_per_node"`  // a job may have on a node; more is refused
+	MaxMemPerCPU   Size      `yaml:"max_mem_per_cpu"`   // a job that asks for more gets more CPUs
+	MaxCPUsPerNode int32     `yaml:"max_cpus_per_node"` // that its jobs may use of a node, all together
+	OverSubscribe  string    `yaml:"oversubscribe"`     // NO, YES[:n] (those that ask share CPUs), FORCE[:n] (all do), EXCLUSIVE (whole nodes)
 	PriorityTier   int32     `yaml:"priority_tier"`
 	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
 	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
@@ -79,10 +83,15 @@ type Node struct {
 	Threads  int32    `yaml:"threads"` // a core
 	Memory   Size     `yaml:"memory"`
 	TmpDisk  Size     `yaml:"tmp_disk"`
-	Gres     []string `yaml:"gres"` // name[:type]:count
+	Gres     []string `yaml:"gres"` // name[:type]:count[@socket[/links]]: the socket they are at, and which of them are joined
 	Features []string `yaml:"features"`
 	Weight   int32    `yaml:"weight"`
 	Addr     string   `yaml:"addr"`
+}
+
+// Scheduling says how resources are given out.
+type Scheduling struct {
+	Select string `yaml:"select"` // what is given whole: core (with its threads), cpu or socket
 }
 
 // Jobs holds defaults and limits of submissions.
@@ -185,6 +194,7 @@ func Default() *Config {
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 2_000_000, MaxRequeues: 5,
 		},
+		Scheduling: Scheduling{Select: "core"},
 		Priority: Priority{
 			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
 			CalcPeriod: Duration(5 * time.Minute), Dampening: 1, Reset: "none", Weights: PriorityWeights{Run: 100},

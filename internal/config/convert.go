@@ -15,6 +15,7 @@ func (c *Config) CorePartitions() []core.Partition {
 			Name: core.PartitionName(p.Name), Nodes: p.Nodes, Default: p.Default, State: strings.ToUpper(p.State),
 			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes, MinNodes: p.MinNodes,
 			DefMemPerCPU: core.Bytes(p.DefMemPerCPU), MaxMemPerNode: core.Bytes(p.MaxMemPerNode),
+			MaxMemPerCPU: core.Bytes(p.MaxMemPerCPU), MaxCPUsPerNode: p.MaxCPUsPerNode, OverSubscribe: strings.ToUpper(p.OverSubscribe),
 			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN, ExclusiveUser: p.ExclusiveUser,
 			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
 			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
@@ -55,11 +56,7 @@ func (c *Config) CoreNodes() []*core.Node {
 		}
 		hw := core.Hardware{CPUs: n.CPUs, Sockets: n.Sockets, Cores: n.Cores, Threads: n.Threads,
 			Memory: core.Bytes(n.Memory), TmpDisk: core.Bytes(n.TmpDisk)}
-		for _, g := range n.Gres {
-			if parsed, err := ParseGres(g); err == nil {
-				hw.Gres = append(hw.Gres, parsed)
-			}
-		}
+		hw.Gres, hw.Units, _ = ParseUnits(n.Gres...) // Check refuses what it cannot read
 		for _, name := range names {
 			list = append(list, &core.Node{
 				Name: core.NodeName(name), Roles: core.Compute, Hardware: hw, Host: core.Host{Hostname: name, Addr: n.Addr},

@@ -642,7 +642,7 @@ func (n *need) shares() bool { return n.more != nil && n.more.share > 1 }
 // bounded applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare of it
 // is not.
 func (n *need) bounded(p *core.Partition) {
-	whole, force, jobs, _ := Sharing(p.OverSubscribe)
+	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
 	if n.more == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
 		return
 	}

@@ -228,7 +228,7 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%.2f", n.AllocCPUs, n.Hardware.CPUs, n.Hardware.CPUs, n.Load),
 		"AvailableFeatures=" + features,
 		"ActiveFeatures=" + features,
-		"Gres=" + orNull(gresText(n.Hardware.Gres)),
+		"Gres=" + orNull(nodeGres(&n.Hardware)),
 	}
 	if o.Detail {
 		lines = append(lines, "GresDrain=N/A", "GresUsed="+gresUsed(n))
@@ -255,7 +255,24 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	return block(lines, o.OneLine)
 }
 
-// gresUsed writes what is in use of each resource a node has; which units is not told by the API.
+// nodeGres writes what a node has, with the sockets it is at where they are known: gpu:a100:4(S:0-1).
+func nodeGres(h *core.Hardware) string {
+	list := strings.Split(gresText(h.Gres), ",")
+	for i, g := range h.Gres {
+		var sockets []int32
+		for _, u := range h.Units {
+			if u.Name == g.Name && u.Type == g.Type && u.Socket > 0 && !slices.Contains(sockets, u.Socket-1) {
+				sockets = append(sockets, u.Socket-1)
+			}
+		}
+		if len(sockets) > 0 {
+			list[i] += "(S:" + ranges(sockets) + ")"
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// gresUsed writes what is in use of each resource a node has, and which units.
 func gresUsed(n *client.Node) string {
 	var words []string
 	for _, g := range n.Hardware.Gres {
@@ -269,7 +286,13 @@ func gresUsed(n *client.Node) string {
 		if g.Type != "" {
 			name += ":" + g.Type
 		}
-		words = append(words, fmt.Sprintf("%s:%d(IDX:N/A)", name, used))
+		var units []int32
+		for _, a := range n.AllocUnits {
+			if a.Name == g.Name && a.Type == g.Type {
+				units = append(units, a.Units...)
+			}
+		}
+		words = append(words, fmt.Sprintf("%s:%d(IDX:%s)", name, used, cmp.Or(ranges(units), "N/A")))
 	}
 	return orNull(strings.Join(words, ","))
 }
@@ -306,12 +329,15 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 	if p.MaxMemPerNode > 0 {
 		most = fmt.Sprintf("MaxMemPerNode=%d", mib(p.MaxMemPerNode))
 	}
+	if p.MaxMemPerCPU > 0 {
+		most = fmt.Sprintf("MaxMemPerCPU=%d", mib(p.MaxMemPerCPU))
+	}
 	return block([]string{
 		"PartitionName=" + string(p.Name),
 		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
 		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
 		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=0 Hidden=NO",
-		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=UNLIMITED", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO")),
+		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
 		"Nodes=" + partitionNodes(p, nodes),
 		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
 		"OverTimeLimit=NONE PreemptMode=OFF",

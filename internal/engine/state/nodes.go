@@ -58,6 +58,7 @@ func checkHardware(in *Register) error {
 	for _, g := range h.Gres {
 		ok = ok && g.Name != "" && g.Count >= 0 && g.Count <= 1<<20
 	}
+	ok = ok && unitsFit(h)
 	if !ok {
 		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory, h.Gres).Because("invalid_node")
 	}

@@ -99,3 +99,20 @@ func laidOut(spec *core.Spec) error {
 	sh.NodesMax = sh.NodesMin
 	return nil
 }
+
+// unitsFit tells whether what a node says of its units can be: each index once, and no more sockets than there are.
+func unitsFit(h *core.Hardware) bool {
+	type index struct {
+		name string
+		n    int32
+	}
+	seen := map[index]bool{}
+	for _, u := range h.Units {
+		at := index{u.Name, u.Index}
+		if u.Name == "" || u.Index < 0 || u.Index > 1<<16 || u.Socket < 0 || u.Socket > max(1, h.Sockets) || u.Links < 0 || seen[at] {
+			return false
+		}
+		seen[at] = true
+	}
+	return h.Sockets >= 0 && h.Cores >= 0 && h.Threads >= 0 && int64(h.Sockets)*int64(h.Cores)*int64(h.Threads) <= 1<<20
+}

@@ -95,10 +95,11 @@ func (v *Snapshot) OnNode(name core.NodeName) []*core.Job {
 
 // Use is what jobs hold on a node.
 type Use struct {
-	CPUs int32
-	Mem  core.Bytes
-	Gres []core.Gres
-	Jobs []core.JobID
+	CPUs  int32
+	Mem   core.Bytes
+	Gres  []core.Gres
+	Units []core.GresAlloc // which they are, in the order of Gres
+	Jobs  []core.JobID
 
 	shared map[int32]bool // CPUs of jobs that share theirs: each counts once
 }
@@ -153,10 +154,13 @@ func (u *Use) addGres(g core.GresAlloc) {
 	for i := range u.Gres {
 		if u.Gres[i].Name == g.Name && u.Gres[i].Type == g.Type {
 			u.Gres[i].Count += int64(len(g.Units))
+			u.Units[i].Units = append(u.Units[i].Units, g.Units...)
 			return
 		}
 	}
 	u.Gres = append(u.Gres, core.Gres{Name: g.Name, Type: g.Type, Count: int64(len(g.Units))})
+	g.Units = slices.Clone(g.Units)
+	u.Units = append(u.Units, g)
 }
 
 // Steps lists a live job's numbered steps.

@@ -22,10 +22,10 @@ type Config struct {
 	NoLimits        bool       // limits that are defined are not enforced
 	Safe            bool       // a job starts only if limits on minutes have room for all of its time
 	StrictSubmit    bool
-	Grain           sched.Grain // how much of a node's CPUs is given together
-	MaxArraySize    int32       // largest array index + 1
-	MaxJobs         int         // live jobs, array tasks counted one by one
-	KeyWindow       int         // submit keys remembered in memory
+	Select          string // what of a node's CPUs is given whole: core (or empty), cpu, socket
+	MaxArraySize    int32  // largest array index + 1
+	MaxJobs         int    // live jobs, array tasks counted one by one
+	KeyWindow       int    // submit keys remembered in memory
 	MaxRequeues     int32
 	MaxKillGrace    core.Seconds // the most a job may ask for between TERM and KILL
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
@@ -59,6 +59,12 @@ func (z Zone) MarshalText() ([]byte, error) {
 func (z *Zone) UnmarshalText(b []byte) (err error) {
 	z.Location, err = time.LoadLocation(string(b))
 	return err
+}
+
+// grain is Select in the ledger's words; one that the settings would have refused means whole cores.
+func (c *Config) grain() sched.Grain {
+	g, _ := sched.ParseGrain(c.Select)
+	return g
 }
 
 func (c *Config) defaults() {
@@ -191,7 +197,7 @@ func New(cfg Config, img *Image) *State {
 		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
 	}
-	s.ledger.Rule(sched.RulesOf(cfg.Grain, cfg.Partitions, s.names.expand))
+	s.ledger.Rule(sched.RulesOf(cfg.grain(), cfg.Partitions, s.names.expand))
 	for _, p := range cfg.Partitions {
 		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
 	}
@@ -561,5 +567,5 @@ func Partitions(cfg Config) []core.Partition {
 // PlannerConfig is what a planner beside a state with this config goes by.
 func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
-	return sched.Config{Partitions: cfg.Partitions, Licenses: cfg.Licenses, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
+	return sched.Config{Partitions: cfg.Partitions, Grain: cfg.grain(), Licenses: cfg.Licenses, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
 }

@@ -106,7 +106,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 		Skew: core.Seconds(live.Skew / time.Second), Partitions: []core.PartitionName{},
 	}
 	if u := v.uses[n.Name]; u != nil {
-		out.AllocCPUs, out.AllocMem, out.AllocGres, out.Jobs = u.CPUs, u.Mem, u.Gres, slices.Sorted(slices.Values(u.Jobs))
+		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units, slices.Sorted(slices.Values(u.Jobs))
 	}
 	for _, p := range v.parts {
 		if p.all || p.has[n.Name] {

@@ -197,6 +197,7 @@ func (v *converter) nodes() {
 		if out.Memory == 0 {
 			out.Memory = config.Size(core.MiB)
 		}
+		out.Gres = v.placed(&out, n.Names)
 		v.cfg.Nodes = append(v.cfg.Nodes, out)
 	}
 }

@@ -21,12 +21,13 @@ var known = map[string]set{
 		}
 		return nil
 	},
-	"maxjobcount":     toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxJobs }, 1<<31),
-	"maxarraysize":    toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxArray }, 4_000_001),
-	"defmempercpu":    toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
-	"killwait":        toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
-	"slurmdtimeout":   silentAfter,
-	"maxbatchrequeue": maxRequeues,
+	"selecttypeparameters": selectParameters,
+	"maxjobcount":          toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxJobs }, 1<<31),
+	"maxarraysize":         toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxArray }, 4_000_001),
+	"defmempercpu":         toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
+	"killwait":             toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
+	"slurmdtimeout":        silentAfter,
+	"maxbatchrequeue":      maxRequeues,
 	"unkillablesteptimeout": toSeconds(func(c *config.Config) *config.Duration {
 		return &c.Timers.UnkillableAfter
 	}),

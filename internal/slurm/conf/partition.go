@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
 )
 
 func (v *converter) partitions() {
@@ -91,9 +92,20 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 	case "lln":
 		out.LLN, err = yes(k.Value)
 	case "oversubscribe", "shared":
-		if !strings.EqualFold(k.Value, "NO") {
+		out.OverSubscribe = strings.ToUpper(k.Value)
+		if _, _, _, ok := core.ParseSharing(k.Value); !ok {
+			err = fmt.Errorf("NO, YES[:n], FORCE[:n] or EXCLUSIVE is wanted")
+		}
+	case "exclusive":
+		if strings.EqualFold(k.Value, "NODE") {
+			out.OverSubscribe = "EXCLUSIVE"
+		} else if !strings.EqualFold(k.Value, "NO") {
 			v.note(p.Where, k.Key, k.Value, notYet)
 		}
+	case "maxcpuspernode":
+		int32At(&out.MaxCPUsPerNode)
+	case "maxmempercpu":
+		out.MaxMemPerCPU, err = mebibytes(k.Value)
 	default:
 		v.note(p.Where, k.Key, k.Value, notYet)
 	}
