@@ -38,6 +38,7 @@ const (
 	QOSChanged     EventKind = "qos.changed"
 	ReserveChanged EventKind = "reservation.changed"
 	JobPreempted   EventKind = "job.preempted"
+	ConfigChanged  EventKind = "config.changed"
 )
 
 // Blob is bytes by hash.

@@ -30,6 +30,9 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 			}
 			return fmt.Errorf("%w: %w", errReload, err)
 		}
+		if b.config != nil {
+			e.config.Store(b.config)
+		}
 		took := time.Since(began)
 		e.snap.Store(b.snap)
 		e.mu.Lock()

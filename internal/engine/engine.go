@@ -70,6 +70,7 @@ type Engine struct {
 	urgent chan *request
 	starts chan *startBatch
 
+	config   atomic.Pointer[state.Config] // the one that holds
 	snap     atomic.Pointer[state.Snapshot]
 	plan     atomic.Pointer[sched.Plan]
 	epoch    atomic.Int64
@@ -102,11 +103,13 @@ type request struct {
 // New makes an engine over a store.
 func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 	cfg.defaults()
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
 		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
 		leading: make(chan struct{}), stopped: make(chan struct{}), held: map[core.UserName]int{},
 	}
+	e.config.Store(&cfg.State)
+	return e
 }
 
 // Snapshot is the last committed state; nil before the engine leads.

@@ -38,6 +38,9 @@ func newForecaster(e *Engine, p *sched.Planner) *forecaster {
 	return f
 }
 
+// begin goes on with another planner.
+func (f *forecaster) begin(p *sched.Planner) { f.p, f.work = p, nil }
+
 func (f *forecaster) stop() { f.next.Stop() }
 
 // planned publishes a plan, with the last forecast.

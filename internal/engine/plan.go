@@ -50,8 +50,7 @@ func (f *feed) take() (sched.Changes, int64) {
 // planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
 func (e *Engine) planLoop(ctx context.Context, f *feed) {
-	cfg := e.cfg.State
-	p := sched.New(state.PlannerConfig(cfg))
+	p := sched.New(state.PlannerConfig(*e.config.Load()))
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	fc := newForecaster(e, p)
@@ -61,6 +60,10 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 			return
 		}
 		c, seen := f.take()
+		if c.Anew != nil {
+			p = sched.New(*c.Anew)
+			fc.begin(p)
+		}
 		p.Apply(c)
 		now := core.At(e.cfg.Now())
 		plan := p.Pass(now)

@@ -16,6 +16,7 @@ type batch struct {
 	waiting []*request
 	changes *core.Changes
 	snap    *state.Snapshot
+	config  *state.Config // that holds from this batch on; nil: as before
 }
 
 // startBatch is the outcome of a pass: its starts, and the planner waiting for them to be applied (not committed).
@@ -73,8 +74,8 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 		if err == nil {
 			var img *store.Image
 			if img, err = e.store.Load(ctx); err == nil {
-				e.rec.load(e.cfg.State, (*state.Image)(img))
-				st := state.New(e.cfg.State, (*state.Image)(img))
+				e.rec.load(*e.config.Load(), (*state.Image)(img))
+				st := state.New(*e.config.Load(), (*state.Image)(img))
 				e.readOnly.Store(nil)
 				e.log.Info("loaded", "jobs", len(img.Jobs), "nodes", len(img.Nodes), "seq", img.Seq, "took", time.Since(began))
 				return st, nil
@@ -284,6 +285,9 @@ func (w *writer) apply(r *request) {
 	w.e.leave(r.user)
 	w.e.rec.input(r.in, w.st.Advance(core.At(w.e.cfg.Now())))
 	r.reply, r.err = w.st.Apply(r.in)
+	if in, ok := r.in.(*state.Reconfigure); ok && r.err == nil && !in.Dry {
+		w.open.config = &in.Config
+	}
 	w.open.waiting = append(w.open.waiting, r)
 	w.n++
 }

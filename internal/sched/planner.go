@@ -37,10 +37,17 @@ type Changes struct {
 	Meters []*policy.Meter // what was used, of those for whom it changed
 
 	Preemption *Preemption // from now on; nil: as before
+
+	// Anew says that the planner is of no use any more: one made with this config is to be told the rest, which is all
+	// there is.
+	Anew *Config
 }
 
 // Merge adds what came after c.
 func (c *Changes) Merge(d Changes) {
+	if d.Anew != nil {
+		*c = Changes{Anew: d.Anew}
+	}
 	c.Jobs = append(c.Jobs, d.Jobs...)
 	c.Nodes = append(c.Nodes, d.Nodes...)
 	c.GoneNodes = append(c.GoneNodes, d.GoneNodes...)
@@ -63,7 +70,7 @@ func (c *Changes) Merge(d Changes) {
 // Empty tells whether there is nothing to tell.
 func (c *Changes) Empty() bool {
 	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 && c.Policy == nil &&
-		c.Preemption == nil
+		c.Preemption == nil && c.Anew == nil
 }
 
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.

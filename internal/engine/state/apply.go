@@ -62,6 +62,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return nil, s.dropProject(in)
 	case *ApplyPolicy:
 		return reply(s.applyPolicy(in))
+	case *Reconfigure:
+		return reply(s.reconfigure(in))
 	case *PutReservation:
 		return reply(s.putReservation(in))
 	case *UpdateReservation:

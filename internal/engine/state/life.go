@@ -21,6 +21,9 @@ func (s *State) start(in *Start) (*Started, error) {
 	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
+	if s.parts[in.Alloc.Partition] == nil {
+		return nil, core.Errorf(core.Conflict, "there is no partition %s any more", in.Alloc.Partition)
+	}
 	if j.IsArray() && !j.Array.Tasks.Contains(int(in.Task)) {
 		return nil, core.Errorf(core.Conflict, "task %d of array %d does not wait", in.Task, j.ID)
 	}

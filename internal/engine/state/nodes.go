@@ -223,7 +223,10 @@ func (s *State) declareNode(in *PutNode) (*core.Node, error) {
 	if old, ok := s.view.Node(n.Name); ok {
 		c := *old
 		c.Weight, c.Features = n.Weight, n.Features
-		if c.Weight != old.Weight || !slices.Equal(c.Features, old.Features) {
+		if old.Flags.Has(core.NodeUnknown) && n.Hardware.CPUs > 0 { // nobody knows better yet
+			c.Hardware, c.Host = n.Hardware, n.Host
+		}
+		if !same(old, &c) || c.Weight != old.Weight {
 			s.putNode(&c)
 			s.event(core.NodeChanged, core.Event{Node: c.Name, Data: nodeData(&c)})
 		}

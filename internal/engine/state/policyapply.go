@@ -140,16 +140,9 @@ func (s *State) adopt(b *book) {
 func (s *State) differences(b *book) []core.PolicyChange {
 	out := []core.PolicyChange{}
 	add := func(was, is any, isNew bool, format string, args ...any) {
-		c := core.PolicyChange{Op: "change", What: fmt.Sprintf(format, args...), Fields: fieldChanges(was, is)}
-		switch {
-		case isNew:
-			c.Op = "add"
-		case is == nil:
-			c.Op, c.Fields = "remove", nil
-		case len(c.Fields) == 0:
-			return
+		if c, any := policyChange(was, is, isNew, fmt.Sprintf(format, args...)); any {
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
 	for _, q := range sorted(b.qos) {
 		old, ok := s.view.qos[q.Name]
@@ -182,6 +175,20 @@ func (s *State) differences(b *book) []core.PolicyChange {
 		}
 	}
 	return out
+}
+
+// policyChange tells what becomes of an entry; false: nothing. A nil is stands for one that goes.
+func policyChange(was, is any, isNew bool, what string) (core.PolicyChange, bool) {
+	c := core.PolicyChange{Op: "change", What: what}
+	switch {
+	case is == nil:
+		c.Op = "remove"
+		return c, true
+	case isNew:
+		c.Op = "add"
+	}
+	c.Fields = fieldChanges(was, is)
+	return c, isNew || len(c.Fields) > 0
 }
 
 // bare is a project without its members, which are told of one by one.

@@ -48,6 +48,21 @@ type (
 	}
 )
 
+// Reconfigure replaces what came from the config file. Reply: *Reconfigured.
+type Reconfigure struct {
+	By        core.Identity
+	Config    Config
+	Nodes     []*core.Node    // those of the file: weight and features of those that have joined, all of the others
+	GoneNodes []core.NodeName // that were in the file: they go, unless they have joined
+	Dry       bool            // change nothing, tell what would change
+}
+
+// Reconfigured is the reply to Reconfigure.
+type Reconfigured struct {
+	Changes []core.PolicyChange
+}
+
+func (*Reconfigure) input()       {}
 func (*PutQOS) input()            {}
 func (*DropQOS) input()           {}
 func (*DropProject) input()       {}

@@ -43,7 +43,7 @@ var kinds = func() map[string]reflect.Type {
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*PutNode)(nil), (*Tick)(nil),
-		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
+		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
 	} {
 		t := reflect.TypeOf(in).Elem()
 		m[t.Name()] = t

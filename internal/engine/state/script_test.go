@@ -188,7 +188,7 @@ func (s *script) partition(p []string, o args) error {
 	part.LLN, part.ExclusiveUser = o["lln"] != "", o["exclusiveuser"] != ""
 	s.access(&part, o)
 	s.bounds(&part, o)
-	s.cfg.Partitions = append(s.cfg.Partitions, part)
+	s.cfg.Partitions = append(slices.DeleteFunc(slices.Clone(s.cfg.Partitions), func(o core.Partition) bool { return o.Name == part.Name }), part)
 	return nil
 }
 

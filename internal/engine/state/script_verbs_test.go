@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/policy"
 )
 
 func init() { // after script_test.go's
@@ -23,6 +26,72 @@ func init() { // after script_test.go's
 	commands["want"] = (*script).want
 	commands["apply"] = (*script).apply
 	commands["policy"] = (*script).policy
+	commands["reconfigure"] = (*script).reconfigure
+}
+
+// reconfigure [drop=PARTITION] [licenses=a:1] [nodes=LIST weight= features= cpus=] [gone=LIST] [dry=yes]: makes the
+// partitions and settings said since the last time those that hold.
+func (s *script) reconfigure(_ []string, o args) error {
+	cfg := s.cfg
+	cfg.Partitions = slices.DeleteFunc(slices.Clone(cfg.Partitions), func(p core.Partition) bool { return string(p.Name) == o["drop"] })
+	if v, ok := o["licenses"]; ok {
+		cfg.Licenses = nil
+		for w := range strings.SplitSeq(v, ",") {
+			name, n, _ := strings.Cut(w, ":")
+			cfg.Licenses = append(cfg.Licenses, core.License{Name: name, Total: s.num(n)})
+		}
+	}
+	if v := o["idle"]; v != "" {
+		cfg.InteractiveIdle = core.Seconds(s.dur(v) / time.Second)
+	}
+	if o["priority"] == "age" {
+		cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 1000}, MaxAge: 3600}, Period: 60}
+	} else if o["priority"] == "basic" {
+		cfg.Priority = nil
+	}
+	in := &Reconfigure{By: s.by(o), Config: cfg, Dry: o["dry"] != ""}
+	names := func(list string) []string {
+		out, err := hostlist.Expand(list, 1000)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return out
+	}
+	if list := o["nodes"]; list != "" {
+		for _, name := range names(list) {
+			n := coretest.Node(core.NodeName(name)).Build()
+			n.Weight, n.Features = int32(s.num(o["weight"])), nil
+			if f := o["features"]; f != "" {
+				n.Features = strings.Split(f, ",")
+			}
+			in.Nodes = append(in.Nodes, n)
+		}
+	}
+	if list := o["gone"]; list != "" {
+		for _, name := range names(list) {
+			in.GoneNodes = append(in.GoneNodes, core.NodeName(name))
+		}
+	}
+	reply, err := s.w.do(in)
+	var e *core.Error
+	if errors.As(err, &e) {
+		for _, f := range e.Faults {
+			s.printf("  %s: %s", f.Path, f.Message)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range reply.(*Reconfigured).Changes {
+		s.printf("%s %s", c.Op, c.What)
+		for _, f := range c.Fields {
+			s.printf("  %s: %q -> %q", f.Name, f.Was, f.Is)
+		}
+	}
+	if !in.Dry {
+		s.cfg, s.w.cfg = cfg, cfg
+	}
+	return nil
 }
 
 // want qos NAME … | project NAME … | member PROJECT USER … : puts an entry into the policy that apply applies.

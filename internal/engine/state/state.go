@@ -193,22 +193,12 @@ func NewNames() sched.Names { return nameCache{}.expand }
 func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
-		cfg: cfg, ledger: sched.NewLedger(), parts: map[core.PartitionName]*partInfo{}, names: nameCache{},
+		cfg: cfg, names: nameCache{},
 		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
 	}
-	s.ledger.Rule(sched.RulesOf(cfg.grain(), cfg.Partitions, s.names.expand))
-	for _, p := range cfg.Partitions {
-		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
-	}
-	s.ledger.SetTopology(cfg.Topology)
+	s.configured()
 	v := &s.view
-	v.partitions, v.defaultProject, v.runWeight = cfg.Partitions, cfg.DefaultProject, cfg.RunWeight
-	v.licences = map[string]int64{}
-	for _, l := range cfg.Licenses {
-		v.licences[l.Name] = l.Total
-	}
-	s.licences = v.licences
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
 	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
@@ -295,6 +285,12 @@ func (s *State) Flush() Batch {
 	if s.ranks != nil {
 		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
 		s.ranks.aged = nil
+	}
+	if s.touched.Anew != nil { // all there was then, and what came after it
+		all := s.touched
+		b.Touched.Policy, b.Touched.Meters = nil, nil
+		all.Merge(b.Touched)
+		b.Touched = all
 	}
 	s.begin()
 	return b
@@ -440,6 +436,11 @@ func (s *State) index(old, j *core.Job) {
 			}
 		}
 	}
+	s.watch(j)
+}
+
+// watch notes when time ends a job.
+func (s *State) watch(j *core.Job) {
 	at := s.deadline(j)
 	if due := dueBy(j); due != 0 && (at == 0 || due < at) {
 		at = due

@@ -122,6 +122,9 @@ func (w *world) flush(err error) {
 		}
 	}
 	w.disk.write(w.t, b.Changes)
+	if b.Touched.Anew != nil {
+		w.p = sched.New(*b.Touched.Anew)
+	}
 	w.p.Apply(b.Touched)
 }
 
@@ -201,6 +204,9 @@ func (d *disk) write(t failer, c *core.Changes) {
 	}
 	for _, s := range c.Steps {
 		d.steps[[2]int64{int64(s.Job), int64(s.ID)}] = through(t, s)
+	}
+	for _, n := range c.GoneNodes {
+		delete(d.nodes, n)
 	}
 	for _, n := range c.Nodes {
 		d.nodes[n.Name] = through(t, n)

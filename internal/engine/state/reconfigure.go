@@ -1,0 +1,243 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// reconfigure makes another config the one that holds, as if the state had been built with it: nothing that was derived
+// from the old one stays. It is checked first against what is there.
+func (s *State) reconfigure(in *Reconfigure) (*Reconfigured, error) {
+	if err := adminOnly(in.By, "changes the settings"); err != nil {
+		return nil, err
+	}
+	cfg := in.Config
+	cfg.defaults()
+	cfg.Unkept = s.cfg.Unkept
+	if err := s.checkConfig(&cfg); err != nil {
+		return nil, err
+	}
+	out := &Reconfigured{Changes: s.configChanges(&cfg, in)}
+	if in.Dry {
+		return out, nil
+	}
+	s.limitsNow()
+	for k := range s.usage.ids { // what was used by now decayed as it did
+		s.setSpent(s.meter(k))
+	}
+	for _, n := range in.Nodes {
+		_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
+	}
+	for _, name := range in.GoneNodes {
+		s.dropNode(name)
+	}
+	s.cfg = cfg
+	s.configured()
+	s.view.setting = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
+	s.rebuild()
+	s.recharge()
+	s.rank()
+	s.limitsNow()
+	s.preemptionNow()
+	s.anew()
+	s.event(core.ConfigChanged, core.Event{By: in.By.User})
+	return out, nil
+}
+
+// configured derives what the config alone says; the ledger is empty then.
+func (s *State) configured() {
+	v := &s.view
+	v.partitions, v.defaultProject, v.runWeight = s.cfg.Partitions, s.cfg.DefaultProject, s.cfg.RunWeight
+	v.licences = map[string]int64{}
+	for _, l := range s.cfg.Licenses {
+		v.licences[l.Name] = l.Total
+	}
+	s.licences = v.licences
+	s.ledger = sched.NewLedger()
+	s.ledger.Rule(sched.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.names.expand))
+	s.ledger.SetTopology(s.cfg.Topology)
+	s.parts = map[core.PartitionName]*partInfo{}
+	for _, p := range s.cfg.Partitions {
+		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
+	}
+}
+
+// rebuild derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
+func (s *State) rebuild() {
+	for _, n := range s.view.nodes.All() {
+		s.ledger.SetNode(n)
+	}
+	clear(s.timed)
+	s.stale, s.resv.known = true, false
+	for _, j := range s.view.jobs.All() {
+		s.watch(j)
+		if j.Alloc != nil {
+			s.enter(j)
+		}
+	}
+	s.pushing.table = nil
+}
+
+// rank has priorities worked out by the config: at the next Tick by weights, and at once without.
+func (s *State) rank() {
+	if s.cfg.Priority != nil {
+		s.ranks = newRanks(s.cfg.Priority, s)
+		return
+	}
+	if s.ranks == nil {
+		return
+	}
+	s.ranks, s.view.ranking = nil, nil
+	var changed []*core.Job
+	for _, j := range s.view.jobs.All() {
+		if j.State == core.Pending && j.Priority != 0 && !j.Flags.Has(core.FixedPriority) {
+			if p := s.priorityOf(j, j.Spec); p != j.Priority {
+				next := clone(j)
+				next.Priority = p
+				changed = append(changed, next)
+			}
+		}
+	}
+	for _, j := range changed {
+		s.putJob(j)
+	}
+}
+
+// anew tells the planner to begin anew with all there is.
+func (s *State) anew() {
+	cfg := PlannerConfig(s.cfg)
+	c := s.All()
+	c.Anew = &cfg
+	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations), slices.Clip(c.Meters)
+	s.fresh, s.touched = c, c
+}
+
+// dropNode removes a node that was never heard of. What has joined is there, whatever the file says.
+func (s *State) dropNode(name core.NodeName) {
+	n, ok := s.view.Node(name)
+	if !ok || !n.Flags.Has(core.NodeUnknown) || len(s.onNode[name]) > 0 {
+		return
+	}
+	ours(&s.own.names, &s.view.names)
+	delete(s.view.names, name)
+	s.view.nodes.Delete(n.ID)
+	s.out.Nodes = slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.out.GoneNodes = append(s.out.GoneNodes, name)
+	s.event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
+}
+
+// checkConfig tells what of the things that are there a config leaves no place for.
+func (s *State) checkConfig(cfg *Config) error {
+	parts := map[core.PartitionName]bool{}
+	var faults []core.Fault
+	bad := func(path, format string, args ...any) {
+		faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	for i := range cfg.Partitions {
+		p := &cfg.Partitions[i]
+		parts[p.Name] = true
+		if _, ok := s.view.qos[p.QOS]; p.QOS != "" && !ok {
+			bad("partitions", "partition %s: there is no QOS %q%s", p.Name, p.QOS, hint(p.QOS, s.view.qos))
+		}
+	}
+	for _, old := range s.cfg.Partitions {
+		if parts[old.Name] {
+			continue
+		}
+		if id := s.jobIn(old.Name); id != 0 {
+			bad("partitions", "partition %s cannot go: job %d is in it", old.Name, id)
+		}
+		for _, r := range sorted(s.view.reservations) {
+			if r.Partition == old.Name {
+				bad("partitions", "partition %s cannot go: reservation %s is of its nodes", old.Name, r.Name)
+			}
+		}
+	}
+	for _, r := range sorted(s.view.reservations) {
+		for _, l := range r.Licenses {
+			i := slices.IndexFunc(cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
+			if i < 0 || cfg.Licenses[i].Total < l.Total {
+				bad("licenses", "reservation %s has %d of licence %s", r.Name, l.Total, l.Name)
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	e := core.Errorf(core.Conflict, "the settings do not fit what is there: %s", faults[0].Message).Because("invalid_configuration")
+	if n := len(faults) - 1; n > 0 {
+		e.Message += fmt.Sprintf(" (and %d more)", n)
+	}
+	e.Faults = faults
+	return e
+}
+
+// jobIn finds a live job that names a partition, or runs in it.
+func (s *State) jobIn(name core.PartitionName) core.JobID {
+	for _, j := range s.view.jobs.All() {
+		if j.Alloc != nil && j.Alloc.Partition == name || slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
+			return j.ID
+		}
+	}
+	return 0
+}
+
+// configChanges lists what a config changes of partitions, licences and nodes.
+func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange {
+	out := []core.PolicyChange{}
+	add := func(was, is any, isNew bool, format string, args ...any) {
+		if c, any := policyChange(was, is, isNew, fmt.Sprintf(format, args...)); any {
+			out = append(out, c)
+		}
+	}
+	old := map[core.PartitionName]*core.Partition{}
+	for i := range s.cfg.Partitions {
+		old[s.cfg.Partitions[i].Name] = &s.cfg.Partitions[i]
+	}
+	for i := range cfg.Partitions {
+		p := &cfg.Partitions[i]
+		was, ok := old[p.Name]
+		add(was, p, !ok, "partition %s", p.Name)
+		delete(old, p.Name)
+	}
+	for _, p := range sorted(old) {
+		add(p, nil, false, "partition %s", p.Name)
+	}
+	licenses := map[string]core.License{}
+	for _, l := range s.cfg.Licenses {
+		licenses[l.Name] = l
+	}
+	for _, l := range cfg.Licenses {
+		was, ok := licenses[l.Name]
+		add(was, l, !ok, "licence %s", l.Name)
+		delete(licenses, l.Name)
+	}
+	for _, l := range sorted(licenses) {
+		add(l, nil, false, "licence %s", l.Name)
+	}
+	for _, n := range in.Nodes {
+		was, ok := s.view.Node(n.Name)
+		if !ok {
+			add(nil, nodeSettings{Weight: n.Weight, Features: n.Features}, true, "node %s", n.Name)
+			continue
+		}
+		add(nodeSettings{was.Weight, was.Features}, nodeSettings{n.Weight, n.Features}, false, "node %s", n.Name)
+	}
+	for _, name := range in.GoneNodes {
+		if n, ok := s.view.Node(name); ok && n.Flags.Has(core.NodeUnknown) && len(s.onNode[name]) == 0 {
+			add(n, nil, false, "node %s", name)
+		}
+	}
+	return out
+}
+
+// nodeSettings are what a config says of a node that is there.
+type nodeSettings struct {
+	Weight   int32    `json:"weight"`
+	Features []string `json:"features,omitempty"`
+}
