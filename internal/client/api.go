@@ -175,6 +175,7 @@ type Update struct {
 	Site      *int32              `json:"site_factor,omitempty"`  // administrators only
 	Run       *int32              `json:"run_priority,omitempty"` // of a YAML run, 0 to 100
 	Comment   *string             `json:"comment,omitempty"`
+	core.WishChange
 	// Dependency is what a pending job waits for from now on; empty: nothing. With Strict a job it names must be known.
 	Dependency *string `json:"dependency,omitempty"`
 	Strict     bool    `json:"strict,omitempty"`

@@ -59,19 +59,20 @@ type Partition struct {
 	MaxCPUsPerNode int32     `yaml:"max_cpus_per_node"` // that its jobs may use of a node, all together
 	OverSubscribe  string    `yaml:"oversubscribe"`     // NO, YES[:n] (those that ask share CPUs), FORCE[:n] (all do), EXCLUSIVE (whole nodes)
 	PriorityTier   int32     `yaml:"priority_tier"`
-	PriorityFactor int32     `yaml:"priority_factor"` // weighed by priority.weights.partition
-	BillingWeights string    `yaml:"billing_weights"` // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
-	ExclusiveUser  bool      `yaml:"exclusive_user"`  // a node has the jobs of one user at a time
-	LLN            bool      `yaml:"least_loaded"`    // the nodes with the largest part of their CPUs free are used first
-	QOS            string    `yaml:"qos"`             // whose limits all its jobs are under
-	AllowQOS       []string  `yaml:"allow_qos"`       // empty: all
-	DenyQOS        []string  `yaml:"deny_qos"`        //
-	AllowProjects  []string  `yaml:"allow_projects"`  // with those below them; empty: all
-	DenyProjects   []string  `yaml:"deny_projects"`   //
-	AllowGroups    []string  `yaml:"allow_groups"`    // unix groups; empty: all
-	AdminOnly      bool      `yaml:"admin_only"`      // only administrators submit to it
-	PreemptMode    string    `yaml:"preempt_mode"`    // what becomes of its jobs that are pushed aside; empty: as preemption.mode says
-	Grace          Duration  `yaml:"grace"`           // for them; 0: as preemption.grace says
+	PriorityFactor int32     `yaml:"priority_factor"`      // weighed by priority.weights.partition
+	BillingWeights string    `yaml:"billing_weights"`      // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
+	ExclusiveUser  bool      `yaml:"exclusive_user"`       // a node has the jobs of one user at a time
+	LLN            bool      `yaml:"least_loaded"`         // the nodes with the largest part of their CPUs free are used first
+	QOS            string    `yaml:"qos"`                  // whose limits all its jobs are under
+	AllowQOS       []string  `yaml:"allow_qos"`            // empty: all
+	DenyQOS        []string  `yaml:"deny_qos"`             //
+	AllowProjects  []string  `yaml:"allow_projects"`       // with those below them; empty: all
+	DenyProjects   []string  `yaml:"deny_projects"`        //
+	AllowGroups    []string  `yaml:"allow_groups"`         // unix groups; empty: all
+	AdminOnly      bool      `yaml:"admin_only"`           // only administrators submit to it
+	PreemptMode    string    `yaml:"preempt_mode"`         // what becomes of its jobs that are pushed aside; empty: as preemption.mode says
+	Grace          Duration  `yaml:"grace"`                // for them; 0: as preemption.grace says
+	ReqResv        bool      `yaml:"requires_reservation"` // its jobs need an advance reservation
 }
 
 // Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.

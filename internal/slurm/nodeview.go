@@ -339,7 +339,7 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=0 Hidden=NO",
 		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
 		"Nodes=" + partitionNodes(p, nodes),
-		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
+		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=%s ReqResv=%s OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), boolText(p.RootOnly, "YES", "NO"), boolText(p.ReqResv, "YES", "NO"), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
 		"OverTimeLimit=NONE PreemptMode=OFF",
 		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
 		"JobDefaults=(null)",

@@ -267,3 +267,29 @@ func (s *State) replanReservations() {
 		}
 	}
 }
+
+// newWishes changes what a pending job asks for beside nodes.
+func (s *State) newWishes(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+	if !in.Wish.Any() {
+		return nil
+	}
+	if next.State != core.Pending {
+		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+	}
+	x := *spec.More()
+	set(&x.Reservation, in.Wish.Reservation)
+	set(&x.Licenses, in.Wish.Licenses)
+	set(&x.Deadline, in.Wish.Deadline)
+	set(&x.TimeMin, in.Wish.TimeMin)
+	spec.Extra = &x
+	if err := s.admitAside(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+		return err
+	}
+	return s.admitTimes(spec)
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -167,7 +167,8 @@ type UpdateJob struct {
 	Site      *int32 // added to the priority; administrators only
 	Run       *int32 // priority of a YAML run, 0 to 100
 	Comment   *string
-	Groups    []string // of the job's user, with Partition or QOS, where a partition asks for them
+	Wish      core.WishChange
+	Groups    []string // of the job's user, with Partition, QOS or Reservation, where one asks for them
 
 	// Dependency is what a pending job waits for from now on; empty: nothing. Ended and Seen are as in Submit, and so is
 	// Strict, for what it names.

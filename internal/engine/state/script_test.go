@@ -546,6 +546,14 @@ func (s *script) update(p []string, o args) error {
 			in.Dependency = &v
 		case "strict":
 			in.Strict = true
+		case "licenses":
+			in.Wish.Licenses = &v
+		case "reservation":
+			in.Wish.Reservation = &v
+		case "deadline":
+			in.Wish.Deadline = ptr(s.w.now.Add(s.dur(v)))
+		case "timemin":
+			in.Wish.TimeMin = ptr(core.Seconds(s.dur(v) / time.Second))
 		case "qos":
 			in.QOS = ptr(core.QOSName(v))
 		case "site":

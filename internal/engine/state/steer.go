@@ -179,7 +179,7 @@ func (s *State) updateJob(in *UpdateJob) error {
 // newSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
 func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil &&
-		in.QOS == nil && in.Site == nil && in.Run == nil {
+		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() {
 		return nil
 	}
 	spec := *next.Spec
@@ -217,6 +217,9 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 		if err := s.admitShape(&Submit{By: in.By, Groups: in.Groups}, &spec); err != nil {
 			return err
 		}
+	}
+	if err := s.newWishes(in, next, &spec); err != nil {
+		return err
 	}
 	if in.Dependency != nil {
 		if err := s.newNeeds(in, next, &spec); err != nil {

@@ -79,6 +79,7 @@ func (a *API) table() []route {
 		{method: "GET", path: "/reservations/{name}", summary: "One advance reservation", handle: a.reservation, reply: client.Reservation{}},
 		{method: "PATCH", path: "/reservations/{name}", summary: "Change an advance reservation", handle: a.updateReservation, body: core.ReservationChange{}, reply: client.Reservation{}},
 		{method: "DELETE", path: "/reservations/{name}", summary: "Remove an advance reservation", handle: a.dropReservation, reply: okBody{}},
+		{method: "GET", path: "/licenses", summary: "Licences, and what is in use of them", handle: a.licenses, reply: client.LicenseList{}},
 		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.putMember, body: memberBody{}, reply: okBody{}},
 
 		{method: "GET", path: "/runs", summary: "List runs, newest first", handle: a.runs, query: []string{"project", "name", "limit"}, reply: client.RunList{}},

@@ -257,12 +257,13 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 		hold = nil // it says how the job comes back
 	}
 	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
-		in.QOS != nil || in.Site != nil || in.Run != nil {
+		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
-			QOS: in.QOS, Site: in.Site, Run: in.Run, Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil),
+			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange,
+			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil),
 		}
 		if in.Dependency != nil {
 			var err error

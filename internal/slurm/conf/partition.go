@@ -87,6 +87,8 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		}[strings.ToLower(k.Key)] = strings.Split(k.Value, ",")
 	case "rootonly":
 		out.AdminOnly, err = yes(k.Value)
+	case "reqresv":
+		out.ReqResv, err = yes(k.Value)
 	case "exclusiveuser":
 		out.ExclusiveUser, err = yes(k.Value)
 	case "lln":

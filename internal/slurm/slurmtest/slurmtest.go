@@ -33,6 +33,7 @@ type Cluster struct {
 	Now   time.Time
 	// Reservations are listed; one that is made without a name is called physics_2.
 	Reservations []client.Reservation
+	Licenses     []client.License
 	// Refuse answers POST /jobs and changes with this error, if it is set.
 	Refuse *core.Error
 	// Missing users are unknown.
@@ -138,6 +139,8 @@ func (c *Cluster) serve(w http.ResponseWriter, r *http.Request) {
 		answer(w, core.User{Name: core.UserName(parts[1])})
 	case "GET nodes":
 		answer(w, client.NodeList{Nodes: c.Nodes, Now: core.At(c.Now)})
+	case "GET licenses":
+		answer(w, client.LicenseList{Licenses: c.Licenses})
 	case "GET reservations":
 		answer(w, client.ReservationList{Reservations: c.Reservations, Now: core.At(c.Now)})
 	case "GET reservations/*":

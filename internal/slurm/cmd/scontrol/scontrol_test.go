@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -115,6 +116,33 @@ func lines(text string) []string {
 		list[i] = strings.TrimSuffix(list[i], " SchedNodeList=n[001-008]")
 	}
 	return list
+}
+
+func TestLicenses(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	c.Licenses = []client.License{{License: core.License{Name: "ansys", Total: 1}}, {License: core.License{Name: "matlab", Total: 100}, Used: 2, Reserved: 10}}
+	s := c.Start(t)
+	for args, want := range map[string]string{
+		"show licenses":           "LicenseName=ansys\n    Total=1 Used=0 Free=1 Reserved=0 Remote=no\nLicenseName=matlab\n    Total=100 Used=2 Free=98 Reserved=10 Remote=no\n",
+		"-o show licenses matlab": "LicenseName=matlab Total=100 Used=2 Free=98 Reserved=10 Remote=no\n",
+	} {
+		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || got.Out != want {
+			t.Errorf("%s: code %d, %s%s", args, got.Code, got.Out, got.Err)
+		}
+	}
+	for args, want := range map[string]string{
+		"update jobid=1 licenses=matlab:2":              `{"licenses":"matlab:2"}`,
+		"update jobid=1 reservationname=":               `{"reservation":""}`,
+		"update jobid=1 timemin=30 deadline=2030-01-02": `{"deadline":1893542400000000,"time_min":1800}`,
+	} {
+		c.Updates = nil
+		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || len(c.Updates) != 1 {
+			t.Errorf("%s: code %d, %s", args, got.Code, got.Err)
+		} else if b, err := json.Marshal(c.Updates[0]); err != nil || string(b) != want {
+			t.Errorf("%s: %s, want %s", args, b, want)
+		}
+	}
 }
 
 func TestServerAway(t *testing.T) {

@@ -32,7 +32,7 @@ var entities = []struct {
 	{[]string{"hostlistsorted"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, true) }},
 	{[]string{"hostlist"}, func(s *session, _ context.Context, a []string) int { return s.showHostlist(a, false) }},
 	{[]string{"reservations", "reservationname"}, (*session).showReservations},
-	{[]string{"licenses"}, says("No licenses configured in Slurm.")},
+	{[]string{"licenses"}, (*session).showLicenses},
 	{[]string{"burstbuffer"}, says("No burst buffers on the system")},
 	{[]string{"federation"}, func(*session, context.Context, []string) int { return 0 }},
 	{[]string{"topology"}, (*session).showTopology},

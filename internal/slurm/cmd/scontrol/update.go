@@ -61,11 +61,11 @@ func (s *session) update(ctx context.Context, args []string) int {
 }
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask deadline " +
-	"delayboot eligibletime starttime endtime excnodelist extra features gres licenses mailtype mailuser mcslabel mincpusnode " +
+var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask " +
+	"delayboot eligibletime starttime endtime excnodelist extra features gres mailtype mailuser mcslabel mincpusnode " +
 	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer reboot reqcores reqnodelist " +
-	"reqsockets reqthreads requeue reservationname resetaccruetime segmentsize stderr stdin stdout switches taskspernode " +
-	"threadspec timemin userid wait-for-switch wckey workdir")
+	"reqsockets reqthreads requeue resetaccruetime segmentsize stderr stdin stdout switches taskspernode " +
+	"threadspec userid wait-for-switch wckey workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
@@ -121,6 +121,23 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			u.Comment = &pairs[i].value
 		case "dependency":
 			u.Dependency = &pairs[i].value
+		case "reservationname", "reservation":
+			u.Reservation = &pairs[i].value
+		case "licenses":
+			u.Licenses = &pairs[i].value
+		case "timemin":
+			least, ok := timeLimit(p.value)
+			if !ok {
+				return s.badValue(p)
+			}
+			u.TimeMin = &least
+		case "deadline":
+			t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
+			if err != nil {
+				return s.badValue(p)
+			}
+			at := core.At(t)
+			u.Deadline = &at
 		default:
 			for _, key := range jobKeys {
 				if strings.EqualFold(key, p.key) {

@@ -1,0 +1,27 @@
+package client
+
+import (
+	"context"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// License is a licence and what has become of it.
+type License struct {
+	core.License
+	Used     int64 `json:"used"`     // by jobs
+	Reserved int64 `json:"reserved"` // by advance reservations that go on
+}
+
+// Free is what jobs leave.
+func (l *License) Free() int64 { return max(0, l.Total-l.Used) }
+
+// LicenseList answers GET /api/v1/licenses.
+type LicenseList struct {
+	Licenses []License `json:"licenses"` // by name
+}
+
+// Licenses lists licences.
+func (c *Client) Licenses(ctx context.Context) (*LicenseList, error) {
+	return get[LicenseList](ctx, c, api+"/licenses", nil)
+}

@@ -1,0 +1,14 @@
+package core
+
+// WishChange changes what a pending job asks for beside nodes. Nil fields stay; empty ones take the wish back.
+type WishChange struct {
+	Reservation *string  `json:"reservation,omitempty"`
+	Licenses    *string  `json:"licenses,omitempty"`
+	Deadline    *Time    `json:"deadline,omitempty"`
+	TimeMin     *Seconds `json:"time_min,omitempty"`
+}
+
+// Any tells whether anything changes.
+func (c *WishChange) Any() bool {
+	return c.Reservation != nil || c.Licenses != nil || c.Deadline != nil || c.TimeMin != nil
+}
