@@ -50,8 +50,8 @@ type Gate struct {
 	ahead   bool    // some rule is about minutes ahead
 	used    bool    // or about minutes that were used
 	stakes  []*Stake
-	NoPlace bool  // NoReserve: its jobs get no place in the plan before they can start
-	Closed  int64 // the caller's: when it was found shut for any job
+	NoPlace bool // NoReserve: its jobs get no place in the plan before they can start
+	known   closed
 }
 
 // Stake is what one running job has in the counters.
@@ -251,12 +251,34 @@ func (v *View) Rules() *Rules {
 	return v.rules
 }
 
-// Shut tells whether a limit keeps a job of some length from starting now; and whether it keeps any job from it,
-// whatever it asks for.
-func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree) (shut, all bool) {
+// closed is what was found of a gate in one pass of the caller's, while counts only grew: it is shut for all jobs that ask
+// for so much of a resource or more.
+type closed struct {
+	pass int64
+	tres int32 // -1: for any job
+	want int64
+}
+
+// Shut tells whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered from
+// 1, nothing may have ended.
+func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass int64) bool {
+	if k := &g.known; k.pass == pass && (k.tres < 0 || a.count[k.tres] >= k.want) {
+		return true
+	}
 	c := t.counts(g, now, shares)
 	r, _ := g.first(g.rules, &c, a, minutesOf(length))
-	return r != nil, r != nil && r.test == jobsMost
+	if r == nil {
+		return false
+	}
+	switch r.test {
+	case jobsMost:
+		g.known = closed{pass, -1, 0}
+	case heldMost:
+		if k := &g.known; k.pass != pass || k.tres != r.tres && k.tres >= 0 || a.count[r.tres] < k.want {
+			g.known = closed{pass, r.tres, a.count[r.tres]}
+		}
+	}
+	return true
 }
 
 // Why is Shut with the reason.

@@ -19,6 +19,7 @@ type counted struct {
 	now    core.Time
 	shares *Tree
 	stakes []*Stake
+	passes int64
 }
 
 func (w *limitWorld) tally(t interface{ Fatal(...any) }) *counted {
@@ -103,8 +104,8 @@ func (x *counted) check(j *Job) (core.Reason, string) {
 }
 
 func (x *counted) shut(j *Job) bool {
-	shut, _ := x.Shut(x.gate(j), x.ask(j), j.length(), x.now, x.shares)
-	return shut
+	x.passes++
+	return x.Shut(x.gate(j), x.ask(j), j.length(), x.now, x.shares, x.passes)
 }
 
 func (x *counted) submit(j *Job) (core.Reason, string) {
@@ -286,7 +287,7 @@ func BenchmarkShut(b *testing.B) {
 	g, a := x.gate(&w.job), x.ask(&w.job)
 	b.ReportAllocs()
 	for b.Loop() {
-		if shut, _ := x.Shut(g, a, w.job.length(), x.now, nil); shut {
+		if x.Shut(g, a, w.job.length(), x.now, nil, 1) {
 			b.Fatal("shut")
 		}
 	}

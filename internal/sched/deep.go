@@ -79,8 +79,8 @@ func (ps *pass) dive(l *lane) {
 		if ps.hopeless(s) {
 			continue
 		}
-		r := runner{slot: s, at: s.members.seek(&from)}
-		if ps.advance(&r) {
+		r := runner{slot: s}
+		if ps.first(&r, &from) {
 			l.runners = append(l.runners, r)
 		} else {
 			s.measure()
@@ -95,12 +95,37 @@ func (ps *pass) hopeless(s *slot) bool {
 	return ps.known(s, end) && (s.push == nil || ps.p.alone() && ps.vain(s, math.MaxUint32, end))
 }
 
+// first finds a class's first job from some job on that may start. Most often there is none, by limits: that is found out
+// before the order of jobs is looked at.
+func (ps *pass) first(r *runner, from *member) bool {
+	r.at = walk[member, *member]{q: &r.slot.members}
+	if ps.p.limits == nil {
+		r.at = r.slot.members.seek(from)
+	}
+	for ps.advance(r) {
+		if ps.p.limits == nil || r.at.head().compare(from) >= 0 {
+			return true
+		}
+		if r.at = r.slot.members.seek(from); ps.advance(r) {
+			return true
+		}
+	}
+	return false
+}
+
 // advance finds a class's next job that may start.
 func (ps *pass) advance(r *runner) bool {
-	for m := r.at.head(); m != nil && !ps.hopeless(r.slot); m = r.at.head() {
-		r.head = entryOf(m.job, r.slot, m.gate)
-		if !ps.refused(&r.head) && !ps.limited(&r.head) {
-			return true
+	for m := r.at.head(); m != nil; m = r.at.head() {
+		// Without looking at the job itself: that would cost more than all the rest.
+		e := entry{job: m.job, slot: r.slot, gate: m.gate, length: m.length}
+		if !ps.limited(&e) {
+			if ps.hopeless(r.slot) {
+				return false
+			}
+			if !ps.refused(&e) {
+				r.head = entryOf(m.job, r.slot, m.gate)
+				return true
+			}
 		}
 		r.at.next()
 	}

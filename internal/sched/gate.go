@@ -144,24 +144,15 @@ func (l *limits) ask(s *slot, spec *core.Spec) *policy.Ask {
 }
 
 // limited tells whether a limit keeps a job from starting. While a pass goes on gates only close.
-func (ps *pass) limited(e *entry) bool {
-	g := e.gate
-	if g == nil {
-		return false
-	}
-	if g.Closed == ps.p.passes {
-		return true
-	}
-	l := ps.p.limits
-	ask := e.slot.ask
+func (ps *pass) limited(e *entry) bool { return e.gate != nil && ps.p.shut(e, ps.plan.Now) }
+
+// shut tells whether a limit keeps a job that has a gate from starting.
+func (p *Planner) shut(e *entry, now core.Time) bool {
+	l, ask := p.limits, e.slot.ask
 	if ask == nil {
 		ask = l.ask(e.slot, e.job.Spec)
 	}
-	shut, all := l.tally.Shut(g, ask, e.length, ps.plan.Now, l.shares)
-	if all {
-		g.Closed = ps.p.passes
-	}
-	return shut
+	return l.tally.Shut(e.gate, ask, e.length, now, l.shares, p.passes)
 }
 
 // barred is limited for a job that is being tried: another of its tasks may have started since.
@@ -170,12 +161,16 @@ func (ps *pass) barred(s *slot, j *core.Job) bool {
 	if l == nil {
 		return false
 	}
-	g := ps.p.gate(j.Spec, s.part)
-	if g == nil {
-		return false
+	g := ps.gate(s, j)
+	return g != nil && l.tally.Shut(g, l.ask(s, j.Spec), length(j.Spec), ps.plan.Now, l.shares, ps.p.passes)
+}
+
+// gate finds the limits of a job that is being tried.
+func (ps *pass) gate(s *slot, j *core.Job) *policy.Gate {
+	if e := ps.trying; e != nil && e.job == j && e.slot.part == s.part {
+		return e.gate
 	}
-	shut, _ := l.tally.Shut(g, l.ask(s, j.Spec), length(j.Spec), ps.plan.Now, l.shares)
-	return shut
+	return ps.p.gate(j.Spec, s.part)
 }
 
 // exceeds is barred for what a job would really get: whole nodes may be more than it asked for. It notes the reason.
@@ -184,7 +179,7 @@ func (ps *pass) exceeds(s *slot, j *core.Job, al *core.Alloc) bool {
 	if l == nil {
 		return false
 	}
-	g := ps.p.gate(j.Spec, s.part)
+	g := ps.gate(s, j)
 	if g == nil {
 		return false
 	}

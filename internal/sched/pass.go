@@ -63,6 +63,7 @@ type pass struct {
 	redeemed bool  // a reservation was dropped: what was refused because of it may start
 	steps    int
 	over     bool // what was placed last was more than a limit allows
+	trying   *entry
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	placed map[core.JobID]int
 
@@ -163,6 +164,7 @@ func (ps *pass) walk(lanes []lane) {
 			ps.dive(best)
 			continue
 		}
+		ps.trying = head
 		if !ps.try(head.slot, head.job) {
 			ps.wait(best, head)
 		}
