@@ -200,6 +200,7 @@ type NewStep struct {
 	Tasks        int32        `json:"tasks,omitempty"`
 	TasksPerNode int32        `json:"tasks_per_node,omitempty"`
 	CPUsPerTask  int32        `json:"cpus_per_task,omitempty"`
+	Distribution string       `json:"distribution,omitempty"` // of tasks to nodes, as Slurm's -m; arbitrary: NodeList has the node of each
 	Stdin        string       `json:"stdin,omitempty"`  // "all", "none", "0".. rank
 	Stdout       string       `json:"stdout,omitempty"` // file pattern written on the node; empty: streamed to the caller
 	Stderr       string       `json:"stderr,omitempty"`

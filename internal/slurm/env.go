@@ -101,6 +101,11 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	v.some("SLURM_JOB_DEPENDENCY", more.Dependency)
 	v.some("SLURM_JOB_LICENSES", more.Licenses)
 	v.some("SLURM_DISTRIBUTION", more.Distribution)
+	if size, ok := strings.CutPrefix(strings.ToLower(more.Distribution), "plane="); ok {
+		size, _, _ = strings.Cut(size, ":")
+		size, _, _ = strings.Cut(size, ",")
+		v.set("SLURM_DIST_PLANESIZE", size)
+	}
 	if more.Segment > 0 {
 		v.num("SLURM_JOB_SEGMENT_SIZE", int64(more.Segment))
 	}
@@ -291,7 +296,7 @@ func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int, inf
 }
 
 // Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks to
-// a node, cyclic deals them out, plane=N deals blocks of N.
+// a node, cyclic deals them out, plane=N deals blocks of N. Counts are those of the nodes, whatever the way.
 func Distribute(counts []int32, how string) [][]int32 {
 	ranks := make([][]int32, len(counts))
 	how, _, _ = strings.Cut(how, ",")

@@ -133,6 +133,10 @@ func (r *Request) finishHosts() error {
 		}
 		r.extra.NodeList = strings.Join(strings.FieldsFunc(string(data), func(c rune) bool { return c == ',' || c <= ' ' }), ",")
 	}
+	if r.extra.NodeList == "" && r.given["distribution"] == fromEnv { // the job's, whose list srun does not have
+		r.extra.Distribution = ""
+		return nil
+	}
 	if r.extra.NodeList == "" {
 		return r.Fail(ExitError, "The arbitrary distribution needs a list of nodes: SLURM_HOSTFILE or --nodelist")
 	}

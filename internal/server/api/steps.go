@@ -2,14 +2,11 @@ package api
 
 import (
 	"context"
-	"math"
 	"net/http"
-	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -59,7 +56,7 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if j.State != core.Running || j.Alloc == nil {
 		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
-	nodes, tasks, err := layout(j, &ask)
+	nodes, tasks, ranks, err := layout(j, &ask)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +69,7 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		return nil, err
 	}
 	st := reply.(*core.Step)
-	made := &client.StepMade{Step: *st, Key: newID() + newID(), Ranks: blockRanks(tasks)}
+	made := &client.StepMade{Step: *st, Key: newID() + newID(), Ranks: ranks}
 	step := stepName(st.ID)
 	a.Streams.Expect(made.Key, st, j.Spec.User, func() {
 		if err := a.forsaken(j, step, ask.OwnsJob && j.Spec.Kind == core.Interactive); err != nil {
@@ -108,93 +105,4 @@ func (a *API) forsaken(j *core.Job, step string, whole bool) error {
 		return nil
 	}
 	return err
-}
-
-// layout decides how many tasks of a step run on which of the job's nodes.
-func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []int32, err error) {
-	pool, err := stepNodes(j, ask.NodeList)
-	if err != nil {
-		return nil, nil, err
-	}
-	count := int(ask.Nodes)
-	if count == 0 {
-		count = len(pool)
-		if ask.Tasks > 0 && ask.NodeList == "" {
-			count = min(count, int(ask.Tasks))
-		}
-	}
-	if count > len(pool) {
-		return nil, nil, core.Errorf(core.Invalid, "the step asks for %d nodes; it may use %d of job %d", count, len(pool), j.ID).Because("too_many_nodes")
-	}
-	pool = pool[:count]
-	want := ask.Tasks
-	if want == 0 {
-		want = int32(min(int64(count)*int64(max(1, ask.TasksPerNode)), math.MaxInt32)) // more than fits is told below
-	}
-	if want < int32(count) {
-		pool = pool[:want]
-	}
-	tasks, left := share(pool, want, max(1, ask.CPUsPerTask), ask.TasksPerNode)
-	if left > 0 {
-		return nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has there", want, max(1, ask.CPUsPerTask), j.ID).Because("too_many_cpus")
-	}
-	for i := range pool {
-		nodes = append(nodes, pool[i].Node)
-	}
-	return nodes, tasks, nil
-}
-
-// stepNodes gives the parts of the job's allocation a step may use, in the job's order.
-func stepNodes(j *core.Job, list string) ([]core.NodeAlloc, error) {
-	if list == "" {
-		return j.Alloc.Nodes, nil
-	}
-	names, err := hostlist.Expand(list, 1<<20)
-	if err != nil {
-		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
-	}
-	var out []core.NodeAlloc
-	for _, na := range j.Alloc.Nodes {
-		if slices.Contains(names, string(na.Node)) {
-			out = append(out, na)
-		}
-	}
-	if len(out) < len(names) {
-		return nil, core.Errorf(core.Invalid, "not all of %s are nodes of job %d", list, j.ID).Because("invalid_node")
-	}
-	return out, nil
-}
-
-// share deals tasks out one by one over the nodes, as Slurm counts its block distribution, within each node's CPUs.
-func share(pool []core.NodeAlloc, want, perTask, perNode int32) (tasks []int32, left int32) {
-	tasks = make([]int32, len(pool))
-	room := func(i int) bool {
-		return int64(tasks[i]+1)*int64(perTask) <= int64(pool[i].CPUs) && (perNode == 0 || tasks[i] < perNode)
-	}
-	for left = want; left > 0; {
-		dealt := false
-		for i := 0; i < len(pool) && left > 0; i++ {
-			if room(i) {
-				tasks[i]++
-				left--
-				dealt = true
-			}
-		}
-		if !dealt {
-			return tasks, left
-		}
-	}
-	return tasks, 0
-}
-
-// blockRanks numbers tasks node by node.
-func blockRanks(tasks []int32) [][]int32 {
-	ranks, next := make([][]int32, len(tasks)), int32(0)
-	for i, n := range tasks {
-		for range n {
-			ranks[i] = append(ranks[i], next)
-			next++
-		}
-	}
-	return ranks
 }

@@ -158,7 +158,7 @@ func (s *run) newStep() *client.NewStep {
 	env := r.StepEnviron(s.w.Environ, cmd.ThisProcess())
 	ask := &client.NewStep{
 		Name: filepath.Base(s.argv[0]), Argv: s.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
-		Pty: r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Umask: lookupVar(env, "SLURM_UMASK"), OwnsJob: !s.inside,
+		Pty: r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"), OwnsJob: !s.inside,
 	}
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks

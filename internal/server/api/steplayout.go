@@ -1,0 +1,145 @@
+package api
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm"
+)
+
+// layout decides how many tasks of a step run on which of the job's nodes, and which they are.
+func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []int32, ranks [][]int32, err error) {
+	how, mode, _ := strings.Cut(strings.ToLower(ask.Distribution), ",")
+	if strings.HasPrefix(how, "arbitrary") {
+		return listed(j, ask)
+	}
+	pool, err := stepNodes(j, ask.NodeList)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	count := int(ask.Nodes)
+	if count == 0 {
+		count = len(pool)
+		if ask.Tasks > 0 && ask.NodeList == "" {
+			count = min(count, int(ask.Tasks))
+		}
+	}
+	if count > len(pool) {
+		return nil, nil, nil, core.Errorf(core.Invalid, "the step asks for %d nodes; it may use %d of job %d", count, len(pool), j.ID).Because("too_many_nodes")
+	}
+	pool = pool[:count]
+	want := ask.Tasks
+	if want == 0 {
+		want = int32(min(int64(count)*int64(max(1, ask.TasksPerNode)), math.MaxInt32)) // more than fits is told below
+	}
+	if want < int32(count) {
+		pool = pool[:want]
+	}
+	deal := share
+	if mode == "pack" {
+		deal = fill
+	}
+	tasks, left := deal(pool, want, max(1, ask.CPUsPerTask), ask.TasksPerNode)
+	if left > 0 {
+		return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has there", want, max(1, ask.CPUsPerTask), j.ID).Because("too_many_cpus")
+	}
+	used := tasks[:0]
+	for i := range pool {
+		if tasks[i] > 0 {
+			nodes = append(nodes, pool[i].Node)
+			used = append(used, tasks[i])
+		}
+	}
+	return nodes, used, slurm.Distribute(used, how), nil
+}
+
+// listed lays tasks out as the list of nodes says, one name for each task.
+func listed(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []int32, ranks [][]int32, err error) {
+	names, err := hostlist.Expand(ask.NodeList, 1<<16)
+	if err != nil || len(names) == 0 {
+		return nil, nil, nil, core.Errorf(core.Invalid, "an arbitrary distribution has a list with the node of each task").Because("invalid_node")
+	}
+	if ask.Tasks != 0 && int(ask.Tasks) != len(names) {
+		return nil, nil, nil, core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names), ask.Tasks).Because("invalid_shape")
+	}
+	for rank, name := range names {
+		i := slices.Index(nodes, core.NodeName(name))
+		if i < 0 {
+			i = len(nodes)
+			nodes, tasks, ranks = append(nodes, core.NodeName(name)), append(tasks, 0), append(ranks, nil)
+		}
+		tasks[i]++
+		ranks[i] = append(ranks[i], int32(rank))
+	}
+	for i, n := range nodes {
+		at := slices.IndexFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == n })
+		if at < 0 {
+			return nil, nil, nil, core.Errorf(core.Invalid, "node %s is not of job %d", n, j.ID).Because("invalid_node")
+		}
+		if int64(tasks[i])*int64(max(1, ask.CPUsPerTask)) > int64(j.Alloc.Nodes[at].CPUs) {
+			return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has on %s", tasks[i], max(1, ask.CPUsPerTask), j.ID, n).Because("too_many_cpus")
+		}
+	}
+	return nodes, tasks, ranks, nil
+}
+
+// stepNodes gives the parts of the job's allocation a step may use, in the job's order.
+func stepNodes(j *core.Job, list string) ([]core.NodeAlloc, error) {
+	if list == "" {
+		return j.Alloc.Nodes, nil
+	}
+	names, err := hostlist.Expand(list, 1<<20)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
+	}
+	var out []core.NodeAlloc
+	for _, na := range j.Alloc.Nodes {
+		if slices.Contains(names, string(na.Node)) {
+			out = append(out, na)
+		}
+	}
+	if len(out) < len(names) {
+		return nil, core.Errorf(core.Invalid, "not all of %s are nodes of job %d", list, j.ID).Because("invalid_node")
+	}
+	return out, nil
+}
+
+// fill gives each node as many tasks as it has CPUs for, one node after the other, as Slurm's Pack.
+func fill(pool []core.NodeAlloc, want, perTask, perNode int32) (tasks []int32, left int32) {
+	tasks, left = make([]int32, len(pool)), want
+	for i := range pool {
+		n := min(left, pool[i].CPUs/perTask)
+		if perNode > 0 {
+			n = min(n, perNode)
+		}
+		tasks[i] = n
+		left -= n
+	}
+	return tasks, left
+}
+
+// share deals tasks out one by one over the nodes, as Slurm counts its block distribution, within each node's CPUs.
+func share(pool []core.NodeAlloc, want, perTask, perNode int32) (tasks []int32, left int32) {
+	tasks = make([]int32, len(pool))
+	room := func(i int) bool {
+		return int64(tasks[i]+1)*int64(perTask) <= int64(pool[i].CPUs) && (perNode == 0 || tasks[i] < perNode)
+	}
+	for left = want; left > 0; {
+		dealt := false
+		for i := 0; i < len(pool) && left > 0; i++ {
+			if room(i) {
+				tasks[i]++
+				left--
+				dealt = true
+			}
+		}
+		if !dealt {
+			return tasks, left
+		}
+	}
+	return tasks, 0
+}
