@@ -19,8 +19,8 @@ import (
 	"bireme.dev/bireme/internal/store/open"
 )
 
-// TestReplayDecidesAsTheServer: what a real engine over a real store did, with jobs, arrays, ends and a drained node,
-// over a restart, comes out of its recording again, pass by pass.
+// TestReplayDecidesAsTheServer: what a real engine over a real store did, with jobs, arrays, ends, a drained node, a
+// policy, a reservation and other settings, over a restart, comes out of its recording again, pass by pass.
 func TestReplayDecidesAsTheServer(t *testing.T) {
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "db")
@@ -80,7 +80,7 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 		do(&state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
-	by := core.Identity{User: "ann", UID: 1000}
+	by, root := core.Identity{User: "ann", UID: 1000}, core.Identity{User: "root", Admin: true}
 	for i := range 60 {
 		b := coretest.Job().User("ann").CPUs(1 + rng.Int32N(8)).Time(time.Duration(1+rng.IntN(90)) * time.Minute).Set(func(s *core.Spec) { s.UID = 1000 })
 		if i%10 == 0 {
@@ -88,7 +88,27 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 		}
 		do(&state.Submit{By: by, Spec: b.Spec(), Script: []byte("secret"), Key: fmt.Sprintf("%d/%d", seed, i)})
 		if i == 30 {
-			do(&state.UpdateNode{By: core.Identity{User: "root", Admin: true}, Node: "n2", State: "drain", Reason: "test"})
+			do(&state.UpdateNode{By: root, Node: "n2", State: "drain", Reason: "test"})
+		}
+		switch i {
+		case 20:
+			few := int64(2)
+			do(&state.ApplyPolicy{By: root, Policy: core.Policy{
+				QOS:      []core.QOS{{Name: "normal", Priority: 5}},
+				Projects: []core.Project{{Name: "default", Assoc: core.Association{Limits: core.Limits{GrpJobs: &few}}}},
+			}, Force: true})
+		case 25:
+			now := e.Snapshot().Now()
+			name := fmt.Sprintf("r%d", seed)
+			do(&state.PutReservation{By: root, Reservation: &core.AdvanceReservation{
+				Name: name, Start: now, End: now.Add(time.Hour), Nodes: "n3", Users: []core.UserName{"ann"}, Flags: core.ReserveIgnoreJobs | core.ReserveOverlap,
+			}})
+		case 35:
+			do(&state.ApplyPolicy{By: root, Policy: core.Policy{Projects: []core.Project{{Name: "default"}}}})
+			do(&state.DropReservation{By: root, Name: fmt.Sprintf("r%d", seed)})
+		case 45:
+			parts := []core.Partition{{Name: "main", Nodes: "n[1,3]", Default: true, MaxTime: 3600}, {Name: "fast", Nodes: "n2"}}
+			do(&state.Reconfigure{By: root, Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}}})
 		}
 		for j := range e.Snapshot().Jobs() {
 			if j.State == core.Running && rng.IntN(3) == 0 {

@@ -69,8 +69,11 @@ func newServerCommand() *cobra.Command {
 			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: lv}))
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
 			o := server.Options{
-				Config: cfg, Version: version, Log: log,
+				Config: cfg, Version: version, Log: log, Reload: f.load, Hangup: hangup,
 				Ready: func(i server.Info) {
 					log.Info("ready", "version", version, "api", i.API, "agents", i.Agents, "socket", i.Socket, "ca", i.CAFile)
 				},

@@ -78,6 +78,15 @@ func ReasonOf(err error) string {
 	return ""
 }
 
+// FaultsOf lists what is wrong with a request, or nothing.
+func FaultsOf(err error) []Fault {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Faults
+	}
+	return nil
+}
+
 // Assert panics when an invariant is broken. It is for our own mistakes, never for input.
 func Assert(ok bool, format string, args ...any) {
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,9 +35,11 @@ type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
-	Ready   func(Info)  // called once, when callers and agents are let in
-	Store   store.Store // nil: the one of Config.Server.Store, opened and closed by Run
-	Record  io.Writer   // gets every input with its time, for `bireme simulate --replay`; may be nil
+	Ready   func(Info)                     // called once, when callers and agents are let in
+	Store   store.Store                    // nil: the one of Config.Server.Store, opened and closed by Run
+	Reload  func() (*config.Config, error) // reads the settings again; nil: there is nothing to read
+	Hangup  <-chan os.Signal               // each has the settings read again
+	Record  io.Writer                      // gets every input with its time, for `bireme simulate --replay`; may be nil
 }
 
 // Info tells where a server is reached.
@@ -67,6 +71,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), streams: stream.New(stream.Patience{})}
 	defer func() { err = errors.Join(err, s.logs.Close()) }()
+	s.live.Store(cfg)
 	return s.run(ctx)
 }
 
@@ -81,6 +86,9 @@ type server struct {
 	hub       *hub.Hub
 	api       *api.API
 	doors     []*door
+
+	live      atomic.Pointer[config.Config] // the settings that hold
+	reloading sync.Mutex
 }
 
 func (s *server) run(ctx context.Context) error {
@@ -114,6 +122,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.hub.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
+	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
 		var lost error
 		select {
@@ -163,7 +172,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
-		Authority: s.authority, Servers: s.agentServers(), Log: s.Log,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Log: s.Log,
 	})
 	for _, d := range s.doors {
 		d.http.Handler = s.api

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -33,7 +34,9 @@ type Deps struct {
 	Logs      *logstore.Store
 	Authority *ca.Authority
 	Servers   []string // told to nodes that join
-	Log       *slog.Logger
+	// Reload has the settings read again.
+	Reload func(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error)
+	Log    *slog.Logger
 }
 
 // API answers HTTP. Make it with New.
@@ -47,7 +50,14 @@ type API struct {
 	watch   *watchers
 	revoked atomic.Pointer[map[core.NodeName]bool]
 	cancel  func() // ends the subscription
+	live    atomic.Pointer[config.Config]
 }
+
+// conf is the settings that hold; Deps.Config are those it started with.
+func (a *API) conf() *config.Config { return a.live.Load() }
+
+// SetConfig makes other settings hold.
+func (a *API) SetConfig(c *config.Config) { a.live.Store(c) }
 
 // New makes the API and subscribes it to the engine.
 func New(d Deps) *API {
@@ -56,6 +66,7 @@ func New(d Deps) *API {
 		host = "localhost"
 	}
 	a := &API{Deps: d, host: host, started: core.At(time.Now()), watch: newWatchers()}
+	a.live.Store(d.Config)
 	a.metrics = newMetrics(a)
 	a.routes = a.table()
 	a.mux = a.newMux()

@@ -222,7 +222,7 @@ func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, err
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
-	admin := u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.Config.Admins, u.UnixName)
+	admin := u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.conf().Admins, u.UnixName)
 	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: admin}, user: u, gid: gid, hasGID: hasGID}, nil
 }
 

@@ -27,7 +27,7 @@ func (a *API) ping(http.ResponseWriter, *http.Request, *caller) (any, error) {
 func (a *API) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	project := who.user.Default
 	if project == "" {
-		project = core.ProjectName(a.Config.Accounting.DefaultProject)
+		project = core.ProjectName(a.conf().Accounting.DefaultProject)
 	}
 	return &client.Whoami{User: who.User, UID: who.UID, Admin: who.Admin, Project: project}, nil
 }
@@ -37,14 +37,14 @@ func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := strings.Cut(a.Config.Store(), ":")
+	kind, _, _ := strings.Cut(a.conf().Store(), ":")
 	if kind == "postgresql" {
 		kind = "postgres"
 	}
 	out := &client.Cluster{
-		Name: a.Config.Cluster, Version: a.Version, SlurmVersion: a.Config.SlurmVersion, Server: a.host, Started: a.started,
+		Name: a.conf().Cluster, Version: a.Version, SlurmVersion: a.conf().SlurmVersion, Server: a.host, Started: a.started,
 		Now: a.now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
-		Partitions: snap.Partitions(), Topology: a.Config.CoreTopology(), Settings: a.settings(), Jobs: map[string]int{},
+		Partitions: snap.Partitions(), Topology: a.conf().CoreTopology(), Settings: a.settings(), Jobs: map[string]int{},
 	}
 	for j := range snap.Jobs() {
 		out.Jobs[j.State.String()] += j.Count()
@@ -54,7 +54,7 @@ func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) 
 
 // settings are the effective ones under the names the Slurm tongue shows them by.
 func (a *API) settings() map[string]string {
-	c := a.Config
+	c := a.conf()
 	seconds := func(d interface{ Seconds() float64 }) string { return strconv.Itoa(int(d.Seconds())) }
 	return map[string]string{
 		"ClusterName":           c.Cluster,
@@ -78,6 +78,14 @@ func (a *API) settings() map[string]string {
 
 // enforced is what of the policy is enforced; the settings have been checked.
 func (a *API) enforced() config.Enforced {
-	e, _ := a.Config.Accounting.Enforced()
+	e, _ := a.conf().Accounting.Enforced()
 	return e
+}
+
+func (a *API) reconfigure(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.Reconfigure
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	return a.Reload(r.Context(), who.Identity, in.DryRun)
 }

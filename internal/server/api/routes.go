@@ -36,6 +36,7 @@ func (a *API) table() []route {
 		{method: "GET", path: "/ping", summary: "Is the server there?", handle: a.ping, open: true, reply: pingBody{}},
 		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, open: true, reply: map[string]any{}},
 		{method: "GET", path: "/cluster", summary: "The cluster, its partitions and settings", handle: a.cluster, reply: client.Cluster{}},
+		{method: "POST", path: "/reconfigure", summary: "Read the config file again and take it over, all of it or nothing", handle: a.reconfigure, body: client.Reconfigure{}, reply: client.Reconfigured{}},
 		{method: "GET", path: "/whoami", summary: "Who the caller is", handle: a.whoami, reply: client.Whoami{}},
 
 		{method: "POST", path: "/jobs", summary: "Submit a job or an array", handle: a.submit, body: client.Submit{}, reply: client.Submitted{}},

@@ -108,7 +108,7 @@ func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	project, name := core.ProjectName(r.URL.Query().Get("project")), r.PathValue("name")
 	if project == "" {
 		if project = who.user.Default; project == "" {
-			project = core.ProjectName(a.Config.Accounting.DefaultProject)
+			project = core.ProjectName(a.conf().Accounting.DefaultProject)
 		}
 	}
 	run, ok := snap.Run(project, name)

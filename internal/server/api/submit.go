@@ -16,7 +16,7 @@ import (
 
 // submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with others.
 func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	limits := &a.Config.Jobs
+	limits := &a.conf().Jobs
 	// Escaping may double a script; the limits themselves are checked on what it says.
 	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	if err := a.own(r, spec, who); err != nil {
 		return nil, err
 	}
-	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.Config.Jobs.StrictSubmit}
+	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.conf().Jobs.StrictSubmit}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
@@ -97,7 +97,7 @@ const (
 )
 
 func (a *API) checkSizes(s *submission) error {
-	limits := &a.Config.Jobs
+	limits := &a.conf().Jobs
 	switch {
 	case s.specSize > maxSpec: // it stays in memory for the job's life
 		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", s.specSize, maxSpec).Because("request_too_large")

@@ -32,6 +32,9 @@ type Server struct {
 	Info server.Info
 	// Store, if set before Start, is used instead of the configured one and stays open over restarts.
 	Store store.Store
+	// Reload, if set before Start, is what the server reads its settings with again; Hangup has it do so.
+	Reload func() (*config.Config, error)
+	Hangup chan os.Signal
 
 	stop context.CancelFunc
 	done chan error
@@ -81,7 +84,9 @@ func (s *Server) Start() {
 	}
 	done := s.done
 	go func() {
-		done <- server.Run(ctx, server.Options{Config: s.Cfg, Version: "test", Log: log, Store: s.Store, Ready: func(i server.Info) { ready <- i }})
+		done <- server.Run(ctx, server.Options{
+			Config: s.Cfg, Version: "test", Log: log, Store: s.Store, Ready: func(i server.Info) { ready <- i }, Reload: s.Reload, Hangup: s.Hangup,
+		})
 	}()
 	select {
 	case s.Info = <-ready:

@@ -1,6 +1,8 @@
 package scontrol
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -82,5 +84,27 @@ func TestReservationWords(t *testing.T) {
 		if got.Err != "Error creating the reservation: "+want+"\n" || got.Code != 1 {
 			t.Errorf("%s: %+v", reason, got)
 		}
+	}
+}
+
+func TestReconfigure(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	c := lab()
+	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method+" "+r.URL.Path != "POST /api/v1/reconfigure" {
+			return false
+		}
+		asked++
+		fmt.Fprint(w, `{"changes":[],"settings":[],"applied":true}`)
+		return true
+	}
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Out+got.Err != "" || got.Code != 0 || asked != 1 {
+		t.Errorf("got %+v, asked %d times", got, asked)
+	}
+	c = lab()
+	c.Refuse = core.Errorf(core.Denied, "no").Because("access_denied")
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err != "slurm_reconfigure error: Access/permission denied\n" || got.Code != 1 {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
 	"    Commands: show ENTITY [ID], update KEY=VALUE..., hold|release|requeue|suspend|resume JOBS,\n" +
-	"              create|delete reservation, wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
+	"              create|delete reservation, reconfigure, wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
 	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, reservation, step\n" +
 	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
 
@@ -55,7 +55,7 @@ var verbs = []struct {
 	{"write", (*session).write},
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
 	{"help", func(s *session, _ context.Context, _ []string) int { fmt.Fprint(s.w.Out, usage); return 0 }},
-	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).unsupported},
+	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).reconfigure},
 	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
 	{"top", (*session).unsupported}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
 	{"wait_job", (*session).waitJob},
@@ -133,6 +133,18 @@ func (s *session) prompt(ctx context.Context) int {
 			code = s.command(ctx, words)
 		}
 	}
+}
+
+func (s *session) reconfigure(ctx context.Context, _ []string) int {
+	c, err := s.client()
+	if err == nil {
+		_, err = c.Reconfigure(ctx, &client.Reconfigure{})
+	}
+	if err != nil {
+		fmt.Fprintf(s.w.Err, "slurm_reconfigure error: %s\n", slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	return 0
 }
 
 func (s *session) unsupported(context.Context, []string) int {

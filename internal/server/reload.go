@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"os"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// reload reads the settings again, checks them whole and makes those hold that need no restart: all of them, or, where
+// anything is wrong, none.
+func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error) {
+	if !by.Admin {
+		return nil, core.Errorf(core.Denied, "only an administrator has the settings read again").Because("access_denied")
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	old := s.live.Load()
+	file := old
+	if s.Reload != nil {
+		var err error
+		if file, err = s.Reload(); err != nil {
+			return nil, err
+		}
+	}
+	next := old.Reloaded(file)
+	out := &client.Reconfigured{Settings: []core.FieldChange{}}
+	for _, path := range old.Differences(file) {
+		c := core.FieldChange{Name: path, Was: old.Text(path), Is: file.Text(path)}
+		switch {
+		case config.NeedsRestart(path):
+			out.Restart = append(out.Restart, c)
+		case path != "partitions" && path != "nodes" && path != "licenses": // these are told one by one
+			out.Settings = append(out.Settings, c)
+		}
+	}
+	reply, err := s.engine.Do(ctx, &state.Reconfigure{
+		By: by, Config: engineConfig(next).State, Nodes: next.CoreNodes(), GoneNodes: goneNodes(old, next), Dry: dry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Changes = reply.(*state.Reconfigured).Changes
+	if out.Applied = !dry; out.Applied {
+		s.live.Store(next)
+		s.api.SetConfig(next)
+	}
+	return out, nil
+}
+
+// goneNodes lists the nodes that one configuration has and another has not.
+func goneNodes(old, next *config.Config) []core.NodeName {
+	has := map[core.NodeName]bool{}
+	for _, n := range next.CoreNodes() {
+		has[n.Name] = true
+	}
+	var out []core.NodeName
+	for _, n := range old.CoreNodes() {
+		if !has[n.Name] {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// reloadOn reads the settings again at every signal.
+func (s *server) reloadOn(ctx context.Context, signals <-chan os.Signal) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-signals:
+		}
+		out, err := s.reload(ctx, core.Identity{User: "root", Admin: true}, false)
+		if err != nil {
+			s.Log.Error("the settings were not taken over; nothing has changed", "err", err, "faults", core.FaultsOf(err))
+			continue
+		}
+		s.Log.Info("the settings were read again", "changes", len(out.Changes)+len(out.Settings), "waiting for a restart", len(out.Restart))
+	}
+}
