@@ -134,12 +134,25 @@ func (ps *pass) advance(r *runner) bool {
 
 // nextRunner goes past a deep lane's first job.
 func (ps *pass) nextRunner(l *lane) {
-	r := &l.runners[0]
-	r.at.next()
-	if ps.advance(r) {
-		heap.Fix(&l.runners, 0)
-	} else {
-		heap.Pop(&l.runners)
+	l.runners[0].at.next()
+	for {
+		if ps.advance(&l.runners[0]) {
+			heap.Fix(&l.runners, 0)
+		} else {
+			l.runners.drop()
+		}
+		if len(l.runners) == 0 || !ps.refused(&l.runners[0].head) {
+			return
+		}
+	}
+}
+
+// drop takes out the first.
+func (r *runners) drop() {
+	k := len(*r) - 1
+	(*r)[0] = (*r)[k]
+	if *r = (*r)[:k]; k > 1 {
+		heap.Fix(r, 0)
 	}
 }
 

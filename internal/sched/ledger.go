@@ -44,6 +44,7 @@ type account struct {
 	shared []uint8 // users, in the same search
 	room   int32
 	swept  int64
+	met    int64 // the sweep that follows what comes free on it
 	unmet  int64 // the sweep that has no use for it
 	pool   int32 // of the forecast that is being worked out
 

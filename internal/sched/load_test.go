@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"container/heap"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -290,6 +291,7 @@ type settled struct {
 	waiting []*core.Job // that wait, or have not for some time
 	is      map[core.JobID]*core.Job
 	down    []int // nodes
+	ends    deadlines
 	byKind  map[string][]time.Duration
 }
 
@@ -299,6 +301,9 @@ func (l *load) settle() *settled {
 	s.run, s.waiting = slices.Clone(l.running), slices.Clone(l.pending)
 	for _, j := range slices.Concat(l.running, l.pending) {
 		s.is[j.ID] = j
+	}
+	for _, j := range l.running {
+		heap.Push(&s.ends, deadline{endOf(j), j.ID})
 	}
 	for range 3 {
 		s.start(s.p.Pass(s.now))
@@ -311,6 +316,7 @@ func (s *settled) start(plan *Plan) {
 	jobs := s.started(plan, s.is)
 	for _, j := range jobs {
 		s.is[j.ID] = j
+		heap.Push(&s.ends, deadline{endOf(j), j.ID})
 	}
 	s.p.Apply(Changes{Jobs: jobs})
 	s.run = append(s.run, jobs...)
@@ -330,11 +336,43 @@ func (s *settled) pick(list *[]*core.Job, state core.JobState) core.Job {
 	}
 }
 
+// late finds a job whose time is over.
+func (s *settled) late() (core.Job, bool) {
+	for len(s.ends) > 0 && s.ends[0].at <= s.now {
+		e := heap.Pop(&s.ends).(deadline)
+		if j := s.is[e.id]; j.State == core.Running {
+			return *j, true
+		}
+	}
+	return core.Job{}, false
+}
+
+type deadline struct {
+	at core.Time
+	id core.JobID
+}
+
+type deadlines []deadline
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, k int) bool { return d[i].at < d[k].at }
+func (d deadlines) Swap(i, k int)      { d[i], d[k] = d[k], d[i] }
+func (d *deadlines) Push(x any)        { *d = append(*d, x.(deadline)) }
+func (d *deadlines) Pop() any {
+	x := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return x
+}
+
 // event is the next thing that happens.
 func (s *settled) event() (c Changes, what string) {
 	put := func(j core.Job) Changes {
 		s.is[j.ID] = &j
 		return Changes{Jobs: []*core.Job{&j}}
+	}
+	if j, late := s.late(); late { // nobody runs longer than he may
+		j.State, j.End = core.Completed, s.now
+		return put(j), "end"
 	}
 	switch x := s.r.IntN(100); {
 	case x < 50:

@@ -164,6 +164,10 @@ func (ps *pass) walk(lanes []lane) {
 			ps.dive(best)
 			continue
 		}
+		if best.deep && ps.refused(head) { // something started since
+			ps.nextRunner(best)
+			continue
+		}
 		ps.trying = head
 		if !ps.try(head.slot, head.job) {
 			ps.wait(best, head)

@@ -51,12 +51,14 @@ func (ps *pass) stands(s *slot) bool {
 	}
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
+	promised := false
 	for i := r.seen; i < p.gains.next(); i++ {
 		a := p.gains.at(i)
 		if a.gained != i || !s.part.has(a) {
 			continue
 		}
 		room := at.room(n, a)
+		promised = promised || at.end != 0 && len(a.claims) > 0
 		if room <= 0 || n.nodesMax == 1 && room < n.tasks || !n.suits(a, &at) {
 			continue
 		}
@@ -68,6 +70,9 @@ func (ps *pass) stands(s *slot) bool {
 		if i < p.settled {
 			nodesOld, tasksOld = nodes, tasks
 		}
+	}
+	if promised { // it may be by any of those made so far that it is too little
+		r.kept = max(r.kept, int32(len(ps.reserved)))
 	}
 	if p.settled > r.seen { // what came free before the last pass and is still so will stay: it lacks that much less
 		r.seen, r.nodes, r.tasks = p.settled, r.nodes-nodesOld, r.tasks-tasksOld
@@ -123,11 +128,12 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 
 // refuseStill is refuse for a job that was only looked at for what came free since its class was refused.
 func (ps *pass) refuseStill(s *slot, end core.Time) {
-	until := ps.beyond(s, end)
+	r := refusal{seen: ps.p.gains.next(), beyond: ps.beyond(s, end), kept: int32(len(ps.reserved)), nodes: 1, tasks: 1}
 	if was := s.refusal.beyond; was != 0 {
-		until = max(until, was)
+		r.beyond = max(r.beyond, was)
 	}
-	ps.shut(s, until)
+	s.refusal = r
+	ps.shut(s, r.beyond)
 }
 
 // shut notes that no job of a class can start in this pass any more that is still there at a moment; 0: none at all.

@@ -162,9 +162,12 @@ type sweep struct {
 	n      *need
 	length core.Time
 	part   *partition
-	look   look   // the moment it has come to
-	crowd         // the nodes, as of then
-	marks  []mark // if not nil, what it saw; see search
+	look   look      // the moment it has come to
+	crowd            // the nodes, as of then
+	marks  []mark    // what it saw, if it is
+	taking bool      // asked to tell; see search
+	after  core.Time // if not 0, it went on from this moment,
+	was    []int32   // at which nodes had this room
 
 	points []point
 	last   core.Time // if set, later moments are of no interest
@@ -213,7 +216,23 @@ func (sw *sweep) earliest() []pick {
 		}
 	}
 	sw.pointsAfter(now)
-	w := walk[ending, *ending]{q: &p.ends}
+	return sw.onward(walk[ending, *ending]{q: &p.ends}, soon)
+}
+
+// resume is earliest from a moment on at which nodes have so much room.
+func (sw *sweep) resume(from core.Time, rooms []int32) []pick {
+	p := sw.ps.p
+	soon := sw.ps.plan.Now + overdue
+	p.sweeps++
+	sw.look.sweep, sw.look.nodes = p.sweeps, p.nodesOf(sw.slot)
+	sw.look.soon, sw.after, sw.was = soon, from, rooms
+	sw.pointsAfter(from)
+	return sw.onward(p.ends.first(func(e *ending) bool { return max(e.at, soon) > from }), soon)
+}
+
+// onward goes on from where a walk through the endings is.
+func (sw *sweep) onward(w walk[ending, *ending], soon core.Time) []pick {
+	p := sw.ps.p
 	for {
 		e := w.head()
 		t := never
@@ -272,7 +291,7 @@ func (sw *sweep) free(h *holding) (any bool) {
 
 // meet tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
 func (sw *sweep) meet(a *account) bool {
-	if a.swept == sw.look.sweep {
+	if a.met == sw.look.sweep {
 		return true
 	}
 	if a.unmet == sw.look.sweep {
@@ -282,6 +301,13 @@ func (sw *sweep) meet(a *account) bool {
 		sw.slot.own.confines() && !sw.slot.own.on[a.node.Name] {
 		a.unmet = sw.look.sweep
 		return false
+	}
+	a.met = sw.look.sweep
+	if sw.after != 0 {
+		if a.room = sw.was[a.index]; a.swept != sw.look.sweep {
+			a.foresee(sw.after, sw.look.soon, sw.look.sweep)
+		}
+		return true
 	}
 	a.swept, a.room = sw.look.sweep, 0
 	a.then.copy(&a.now)
@@ -296,7 +322,7 @@ func (sw *sweep) measure(a *account) {
 	}
 	sw.change(a.room, room)
 	a.room = room
-	if sw.marks != nil {
+	if sw.taking {
 		at := sw.look.then
 		if at == sw.ps.plan.Now {
 			at = 0

@@ -73,9 +73,7 @@ func (sr *search) find(sw *sweep, job core.JobID) *reservation {
 	}
 	if !ok {
 		sw.look.nodes, sw.look.soon = p.accounts(sw.part), 0
-		if sw.marks = sr.marks[:0]; sw.marks == nil {
-			sw.marks = make([]mark, 0, 64)
-		}
+		sw.marks, sw.taking = sr.marks[:0], true
 		picks = sw.earliest()
 		sr.marks, sr.whole = sw.marks, picks == nil
 	}
@@ -191,8 +189,10 @@ func (sr *search) update(sw *sweep, fresh []*account) (picks []pick, ok bool) {
 			break
 		}
 	}
-	if picks == nil && !sr.whole {
-		return nil, false
+	if picks == nil && !sr.whole { // it must wait longer than it seemed
+		sw.marks, sw.taking = out, true
+		picks = sw.resume(horizon, rooms)
+		out, sr.whole = sw.marks, picks == nil
 	}
 	p.marks, sr.marks = sr.marks, out
 	return picks, true
