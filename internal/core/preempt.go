@@ -108,14 +108,22 @@ type Lent struct {
 // Parked tells whether a job is suspended because others use its CPUs.
 func (j *Job) Parked() bool { return j.Pushed != nil && len(j.Pushed.Lent) > 0 }
 
-// Booked is what a job keeps others from having: its allocation, of which a parked job has lent some.
+// Lends tells whether some of a job's CPUs, or all, are not its own for now.
+func (j *Job) Lends() bool { return j.Parked() || j.Flags.Has(Shelved) }
+
+// Booked is what a job keeps others from having: its allocation, of which a parked job has lent some, and one that an
+// administrator suspended keeps all but the CPUs.
 func (j *Job) Booked() *Alloc {
-	if !j.Parked() || j.Alloc == nil {
+	if !j.Lends() || j.Alloc == nil {
 		return j.Alloc
 	}
 	c := *j.Alloc
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
+		if j.Flags.Has(Shelved) {
+			c.Nodes[i].CPUs, c.Nodes[i].Cores = 0, nil
+			continue
+		}
 		for k := range j.Pushed.Lent {
 			if l := &j.Pushed.Lent[k]; l.Node == c.Nodes[i].Node {
 				c.Nodes[i].Lend(l.CPUs, l.Cores)

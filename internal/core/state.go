@@ -102,6 +102,7 @@ const (
 	CancelAsked                       // somebody asked for its end; see Job.Stop
 	HeldRequeues                      // held because it was requeued too often
 	FixedPriority                     // somebody gave it its priority; policy leaves it alone
+	Shelved                           // an administrator suspended it: its CPUs are anybody's, also while it is cleaned up
 )
 
 // Has tells whether all bits of g are set.

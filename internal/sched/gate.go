@@ -122,7 +122,7 @@ func (p *Planner) stake(h *holding, end core.Time) {
 		end = 0
 	}
 	al := h.alloc
-	if h.job.Parked() { // what it has lent counts too
+	if h.job.Lends() { // what it has lent counts too
 		al = h.job.Alloc
 	}
 	h.stake = p.limits.tally.Start(g, p.limits.held(al), end)

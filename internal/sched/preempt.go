@@ -268,12 +268,12 @@ func (t *Preemption) May(j *core.Job, in core.PartitionName, other *core.Job, no
 	return Victim{How: v.how, Grace: v.grace}, true
 }
 
-// Booked is what a job keeps others from having, and how. One that is suspended while others use its CPUs has no node to
-// itself.
+// Booked is what a job keeps others from having, and how. One that is suspended while others use its CPUs, or may, has no
+// node to itself.
 func Booked(j *core.Job) (*core.Alloc, Terms) {
 	al := j.Booked()
 	t := TermsOf(j.Spec, al)
-	if j.Parked() {
+	if j.Lends() {
 		t.Whole = false
 	}
 	return al, t

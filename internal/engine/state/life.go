@@ -311,7 +311,7 @@ func (s *State) close(next *core.Job) {
 	if old, ok := s.view.jobs.Get(int64(next.ID)); ok {
 		ended = old.State.Final()
 	}
-	next.Flags &^= core.Completing | core.CancelAsked
+	next.Flags &^= core.Completing | core.CancelAsked | core.Shelved
 	s.putJob(next)
 	if ended {
 		s.event(core.JobCleaned, core.Event{Job: next.ID, User: next.Spec.User})
@@ -348,7 +348,7 @@ func (s *State) back(next *core.Job, by core.UserName, hold bool, why string) {
 // again puts a job that was on its way back into the queue.
 func (s *State) again(next *core.Job) {
 	hold := next.Flags.Has(core.RequeueHold)
-	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked
+	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved
 	next.State, next.Alloc, next.Stop = core.Pending, nil, nil
 	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
 	s.uncut(next)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched"
 )
 
 // cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to it.
@@ -352,14 +353,39 @@ func (s *State) suspend(in *Suspend) error {
 	switch {
 	case !in.Resume && j.State == core.Running:
 		next.State, next.Paused = core.Suspended, s.view.now
+		next.Flags |= core.Shelved
 	case in.Resume && j.State == core.Suspended:
 		next.State = core.Running
 		next.PausedFor += s.view.now.Sub(j.Paused)
 		next.Paused = 0
+		next.Flags &^= core.Shelved
+		if !s.takesBack(j, next) {
+			return core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
+		}
 	default:
 		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_state")
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
 	return nil
+}
+
+// takesBack tells whether the CPUs of a job that was suspended are free for it to go on.
+func (s *State) takesBack(j, next *core.Job) bool {
+	s.withdraw(j)
+	defer s.enter(j)
+	al, terms := sched.Booked(next)
+	ok := true
+	var taken []*core.NodeAlloc
+	for i := range al.Nodes {
+		if na := &al.Nodes[i]; ok && !na.Done {
+			if ok = s.ledger.Take(na, terms); ok {
+				taken = append(taken, na)
+			}
+		}
+	}
+	for _, na := range taken {
+		s.ledger.Give(na, terms)
+	}
+	return ok
 }
