@@ -64,6 +64,7 @@ func TestReservationsByTheAPI(t *testing.T) {
 		{"one in the way", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Start = "x", now+24*hour }), 409, "reservation_overlap", "maint on idle"},
 		{"one for nobody", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Users = "x", nil }), 400, "reservation_empty", ""},
 		{"one for a stranger", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Users = "x", []core.UserName{"no-such"} }), 400, "invalid_user", "no-such"},
+		{"one for a group that is none", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Groups = "x", []string{"no-such-group"} }), 400, "invalid_group", "no-such-group"},
 		{"of a node that is not there", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Nodes = "x", "n77" }), 400, "invalid_node", "n77"},
 		{"of too many licences", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Licenses = "x", []core.License{{Name: "matlab", Total: 5}} }), 409, "invalid_license", "matlab"},
 		{"a flag that is none", "POST", "", "", `{"name":"x","flags":["DIALY"]}`, 400, "bad_json", "did you mean DAILY?"},

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,6 +121,9 @@ func (s *State) dropReservation(in *DropReservation) error {
 
 // admits tells whether a user may use a reservation, in some project of his.
 func (s *State) admits(r *core.AdvanceReservation, user core.UserName) bool {
+	if len(r.Users)+len(r.Accounts) == 0 {
+		return false // it is for groups, and who is in them is not known here
+	}
 	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })
 }
 
@@ -161,18 +165,19 @@ func (s *State) unreserve(j *core.Job, r *core.AdvanceReservation) {
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
 }
 
-// names lists the nodes of a reservation in the order of the cluster's.
+// nodesOf lists the nodes of a reservation in the order of the cluster's.
 func (s *State) nodesOf(r *core.AdvanceReservation) []*core.Node {
-	var out []*core.Node
 	if r.Nodes == "" {
 		return nil
 	}
-	in := s.names.expand(r.Nodes)
-	for _, n := range s.view.nodes.All() {
-		if in[n.Name] {
+	names := s.names.expand(r.Nodes)
+	out := make([]*core.Node, 0, len(names))
+	for name := range names {
+		if n, ok := s.view.Node(name); ok {
 			out = append(out, n)
 		}
 	}
+	slices.SortFunc(out, func(a, b *core.Node) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 

@@ -13,6 +13,7 @@ type resvKeep struct {
 	users map[string]int // live jobs that run in a reservation, or wait for it
 	wake  core.Time      // when one of them is due, if
 	known bool           // nothing it depends on has changed since
+	eager bool           // what jobs give back, or take, may have nodes swapped
 }
 
 // reservationsOf calls do with the reservations a live job runs in, or waits for.
@@ -61,7 +62,7 @@ func (s *State) noteUse(old, j *core.Job) {
 	}
 	reservationsOf(old, note)
 	reservationsOf(j, note)
-	if old != nil && old.Alloc != nil || j.Alloc != nil { // what is free to be swapped in changes
+	if s.resv.eager && (old != nil && old.Alloc != nil || j.Alloc != nil) {
 		s.resv.known = false
 	}
 }
@@ -69,7 +70,7 @@ func (s *State) noteUse(old, j *core.Job) {
 // reservationWake is when the first reservation is due; 0: none is.
 func (s *State) reservationWake() core.Time {
 	if !s.resv.known {
-		s.resv.known, s.resv.wake = true, 0
+		s.resv.known, s.resv.eager, s.resv.wake = true, false, 0
 		for _, r := range sorted(s.view.reservations) {
 			if at := s.dueAt(r); at != 0 && (s.resv.wake == 0 || at < s.resv.wake) {
 				s.resv.wake = at
@@ -84,7 +85,9 @@ func (s *State) dueAt(r *core.AdvanceReservation) core.Time {
 	if r.Flags&core.ReserveTimeFloat != 0 {
 		return 0
 	}
-	if out, in := s.swap(r); len(out) > 0 && len(in) > 0 {
+	out, in := s.swap(r)
+	s.resv.eager = s.resv.eager || len(out) > 0 || r.Flags&core.ReserveReplace != 0
+	if len(out) > 0 && len(in) > 0 {
 		return max(1, s.view.now)
 	}
 	at := r.End

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -96,6 +97,9 @@ func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller
 	if err := a.meet(r, who, v.Users); err != nil {
 		return nil, err
 	}
+	if err := knownGroups(v.Groups); err != nil {
+		return nil, err
+	}
 	reply, err := a.Engine.Do(r.Context(), &state.PutReservation{By: who.Identity, Reservation: &v, New: true})
 	if err != nil {
 		return nil, err
@@ -110,6 +114,11 @@ func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *cal
 	}
 	if in.Users != nil {
 		if err := a.meet(r, who, *in.Users); err != nil {
+			return nil, err
+		}
+	}
+	if in.Groups != nil {
+		if err := knownGroups(*in.Groups); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +152,16 @@ func (a *API) meet(r *http.Request, who *caller, users []core.UserName) error {
 			if _, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.UID, UnixName: acc.Name}); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// knownGroups refuses groups that this host does not know.
+func knownGroups(list []string) error {
+	for _, name := range list {
+		if _, err := account.GroupByName(name); err != nil {
+			return core.Errorf(core.Invalid, "there is no group %q on this host", name).Because("invalid_group")
 		}
 	}
 	return nil
