@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -21,6 +22,9 @@ func (c *Config) CorePartitions() []core.Partition {
 			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly, ReqResv: p.ReqResv,
 			PreemptMode: core.PreemptMode(strings.ToLower(p.PreemptMode)), Grace: p.Grace.Seconds(),
+		}
+		if c.Preemption.Type != "none" {
+			q.PreemptMode, q.Grace = cmp.Or(q.PreemptMode, core.PreemptMode(strings.ToLower(c.Preemption.Mode))), cmp.Or(q.Grace, c.Preemption.Grace.Seconds())
 		}
 		if q.MaxTime == 0 {
 			q.MaxTime = core.Seconds(c.Jobs.MaxTime)

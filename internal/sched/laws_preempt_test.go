@@ -15,6 +15,7 @@ type pushWorld struct {
 	*lawWorld
 	table   *Preemption
 	modes   []core.PreemptMode
+	typed   bool // what takes units of any type may take others than it was promised, when they have come free by then
 	pushes  int
 	lastFor map[core.JobID]core.JobID
 }
@@ -54,6 +55,9 @@ func (w *pushWorld) submit() {
 	s.Requeue = w.r.IntN(4) > 0
 	if s.TimeLimit == core.Forever {
 		s.TimeLimit = 50
+	}
+	if len(s.Shape.Gres) > 0 && w.typed {
+		s.Shape.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: 1}}
 	}
 	j.Spec = &s
 	w.put(&j)
@@ -269,6 +273,7 @@ func TestPushedForSomething(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newPushWorld(rt, rapid.Uint64().Draw(rt, "seed"), core.PreemptByQOS, core.PreemptRequeue, core.PreemptCancel)
+		w.typed = true
 		for range 40 {
 			if w.r.IntN(4) > 0 || !w.end() {
 				w.submit()

@@ -212,7 +212,7 @@ var InfoFields = []Field[InfoRow]{
 	{Letter: 'B', Name: "MaxCPUsPerNode", Title: "MAX_CPUS_PER_NODE", Value: func(*InfoRow) string { return "UNLIMITED" }},
 	{Letter: 'I', Name: "PriorityJobFactor", Title: "PRIO_JOB_FACTOR", Value: func(r *InfoRow) string { return num(max(1, r.Part.PriorityFactor)) }},
 	{Letter: 'p', Name: "PriorityTier", Title: "PRIO_TIER", Value: func(r *InfoRow) string { return num(max(1, r.Part.PriorityTier)) }},
-	{Letter: 'M', Name: "PreemptMode", Title: "PREEMPT_MODE", Value: func(*InfoRow) string { return "OFF" }},
+	{Letter: 'M', Name: "PreemptMode", Title: "PREEMPT_MODE", Value: func(r *InfoRow) string { return preemptMode(r.Part) }},
 	{Letter: 'i', Name: "Reservation", Title: "RESERVATION", Value: func(*InfoRow) string { return "" }},
 }
 

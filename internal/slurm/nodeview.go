@@ -336,16 +336,21 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 		"PartitionName=" + string(p.Name),
 		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
 		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
-		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=0 Hidden=NO",
+		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=" + num(p.Grace) + " Hidden=NO",
 		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
 		"Nodes=" + partitionNodes(p, nodes),
 		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=%s ReqResv=%s OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), boolText(p.RootOnly, "YES", "NO"), boolText(p.ReqResv, "YES", "NO"), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
-		"OverTimeLimit=NONE PreemptMode=OFF",
+		"OverTimeLimit=NONE PreemptMode=" + preemptMode(p),
 		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
 		"JobDefaults=(null)",
 		def + " " + most,
 		"TRES=" + hardwareTRES(cpus, mem, count, true, gres),
 	}, o.OneLine)
+}
+
+// preemptMode is what becomes of a partition's jobs that are pushed aside, as Slurm prints it.
+func preemptMode(p *core.Partition) string {
+	return cmp.Or(strings.ToUpper(string(p.PreemptMode)), "OFF")
 }
 
 func inPartition(n *client.Node, p core.PartitionName) bool {

@@ -111,13 +111,17 @@ func showTimes(j *client.Job, o ShowOptions) []string {
 	if j.State == core.Pending {
 		start = j.Expected
 	}
-	return []string{
+	lines := []string{
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", grammar.FormatClock(seconds(j.Elapsed(o.Now))), limit, timeMin),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", TimeText(j.Submit, "Unknown"), TimeText(j.Eligible, "Unknown")),
 		"AccrueTime=" + TimeText(accrue, "Unknown"),
 		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", TimeText(start, "Unknown"), TimeText(expectedEnd(j), "Unknown"), TimeText(j.Spec.More().Deadline, "N/A")),
 		fmt.Sprintf("SuspendTime=%s SecsPreSuspend=%d LastSchedEval=%s Scheduler=Main", TimeText(j.Paused, "None"), preSuspend(j), TimeText(cmp.Or(j.Start, j.Submit), "Unknown")),
 	}
+	if j.Pushed != nil {
+		lines = slices.Insert(lines, 4, fmt.Sprintf("PreemptEligibleTime=%s PreemptTime=%s", TimeText(j.Start, "Unknown"), TimeText(j.Pushed.At, "None")))
+	}
+	return lines
 }
 
 // preSuspend is how long a suspended job had run when it was stopped.

@@ -244,7 +244,7 @@ func applies(in *client.Update, j *core.Job) bool {
 		return false
 	case in.Hold != nil || in.Partition != nil || in.Dependency != nil || in.QOS != nil:
 		return j.State == core.Pending
-	case in.Requeue || in.Suspend != nil:
+	case in.Requeue || in.Suspend != nil || in.Checkpoint != nil:
 		return j.State != core.Pending
 	}
 	return true
@@ -257,12 +257,12 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 		hold = nil // it says how the job comes back
 	}
 	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
-		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() {
+		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.Checkpoint != nil {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
-			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange,
+			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Checkpoint: in.Checkpoint,
 			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil),
 		}
 		if in.Dependency != nil {

@@ -23,11 +23,15 @@ AccountingStorageEnforce=associations,limits,qos
 SlurmctldPort=16817
 BurstBufferType=burst_buffer/lua
 Licenses=matlab:4,ansys
+PreemptType=preempt/qos
+PreemptMode=SUSPEND,GANG
+PreemptExemptTime=00:10:00
+PreemptParameters=youngest_first
 NodeName=n[001-008] NodeHostname=vm Port=[1-8] CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=32 RealMemory=65536 Gres=gpu:a100:4 Feature=fast,ib State=UNKNOWN
 NodeName=h1 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 Weight=5
 NodeSet=speedy Feature=fast
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60
-PartitionName=quick Nodes=speedy MaxTime=30 MaxNodes=1 PriorityJobFactor=10 TRESBillingWeights=CPU=1.0,Mem=0.25G
+PartitionName=quick Nodes=speedy MaxTime=30 MaxNodes=1 PriorityJobFactor=10 PreemptMode=REQUEUE GraceTime=60 TRESBillingWeights=CPU=1.0,Mem=0.25G
 `
 
 func TestApply(t *testing.T) {
@@ -53,6 +57,12 @@ func TestApply(t *testing.T) {
 	}
 	if len(cfg.Licenses) != 2 || cfg.Licenses[0] != "matlab:4" {
 		t.Errorf("licences %v", cfg.Licenses)
+	}
+	if p := cfg.Preemption.Core(); p != (core.Preemption{Type: core.PreemptByQOS, Mode: "suspend,gang", Exempt: 600, Order: core.Youngest}) {
+		t.Errorf("preemption %+v", p)
+	}
+	if p := cfg.CorePartitions()[1]; p.PreemptMode != core.PreemptRequeue || p.Grace != 60 {
+		t.Errorf("partition %s is pushed aside by %q after %d", p.Name, p.PreemptMode, p.Grace)
 	}
 	nodes := cfg.CoreNodes()
 	if len(nodes) != 9 || nodes[0].Name != "n001" || nodes[0].Hardware.Sockets != 2 || nodes[0].Hardware.Memory != 64*core.GiB || nodes[0].Hardware.Gres[0].Count != 4 ||

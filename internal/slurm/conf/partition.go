@@ -91,6 +91,10 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		out.ReqResv, err = yes(k.Value)
 	case "exclusiveuser":
 		out.ExclusiveUser, err = yes(k.Value)
+	case "preemptmode":
+		out.PreemptMode, err = preemptMode(k.Value)
+	case "gracetime":
+		out.Grace, err = seconds(k.Value)
 	case "lln":
 		out.LLN, err = yes(k.Value)
 	case "oversubscribe", "shared":
