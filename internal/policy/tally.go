@@ -230,17 +230,18 @@ func (t *Tally) View(now core.Time, shares *Tree) *View {
 	return v
 }
 
-// Check tells which limit keeps a job from starting in a partition with a QOS, and why, in Slurm's word and a sentence.
-func (v *View) Check(w Who, a *Ask, length core.Time) (core.Reason, string) {
-	g := v.gates[w]
+// Check tells which limit keeps a job from starting, and why, in Slurm's word and a sentence. What nobody had asked about
+// when the view was made is not known.
+func (v *View) Check(w Who, a *Ask, length core.Time) (reason core.Reason, text string, known bool) {
+	g, known := v.gates[w]
 	if g == nil {
-		return "", ""
+		return "", "", known
 	}
 	r, have := g.first(g.rules, &counts{v.pages, &v.fact, v.rules, v.shares, false}, a, minutesOf(length))
 	if r == nil {
-		return "", ""
+		return "", "", true
 	}
-	return r.reason, r.text(v.rules.names, have)
+	return r.reason, r.text(v.rules.names, have), true
 }
 
 // Rules are those the view was counted against.

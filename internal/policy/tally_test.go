@@ -97,7 +97,7 @@ func (x *counted) check(j *Job) (core.Reason, string) {
 		return "", ""
 	}
 	a, b := x.Why(g, x.ask(j), j.length(), x.now, x.shares)
-	if c, d := x.View(x.now, x.shares).Check(g.Who, x.ask(j), j.length()); a != c || b != d || x.shut(j) != (a != "") {
+	if c, d, _ := x.View(x.now, x.shares).Check(g.Who, x.ask(j), j.length()); a != c || b != d || x.shut(j) != (a != "") {
 		return core.Reason(fmt.Sprintf("%s, in a view %s", a, c)), b + d
 	}
 	return a, b
@@ -245,7 +245,7 @@ func TestTallyGoesBackToNothing(t *testing.T) {
 		if got, _ := x.check(&w.job); got != "" {
 			t.Errorf("after their end: %q", got)
 		}
-		if got, _ := v.Check(x.gate(&w.job).Who, x.ask(&w.job), w.job.length()); got != "AssocGrpCpuLimit" {
+		if got, _, _ := v.Check(x.gate(&w.job).Who, x.ask(&w.job), w.job.length()); got != "AssocGrpCpuLimit" {
 			t.Errorf("in the view of before: %q", got)
 		}
 	}

@@ -48,6 +48,15 @@ func (p *Planner) setPolicy(pol *Policy) {
 			}
 		}
 	}
+	for _, w := range p.pending {
+		if w.class != nil {
+			for i := range w.class.slots {
+				if s := &w.class.slots[i]; s.why != nil {
+					p.gate(w.job.Spec, s.part)
+				}
+			}
+		}
+	}
 	for _, part := range p.parts {
 		for _, s := range part.slots {
 			for _, chunk := range s.members.chunks {
@@ -245,8 +254,9 @@ func (p *Plan) limited(j *core.Job) (w Why, shut bool) {
 		if !ok || open {
 			return
 		}
-		reason, text := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), length(j.Spec))
+		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), length(j.Spec))
 		switch {
+		case !known: // nobody has asked: it came after the plan
 		case reason == "":
 			open = true
 		case !shut:

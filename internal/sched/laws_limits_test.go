@@ -74,6 +74,15 @@ func (w *limitLaw) use() {
 	w.p.Apply(Changes{Meters: []*policy.Meter{m}})
 }
 
+// toggle drains a node, or takes it back.
+func (w *limitLaw) toggle() {
+	i := w.r.IntN(len(w.nodes))
+	n := *w.nodes[i]
+	n.Flags ^= core.NodeDrain
+	w.nodes[i] = &n
+	w.p.Apply(Changes{Nodes: []*core.Node{&n}})
+}
+
 // told is what a cold planner is told beside nodes and jobs.
 func (w *limitLaw) told() Changes { return Changes{Policy: &Policy{Rules: w.rules}, Meters: w.meters} }
 
@@ -89,6 +98,9 @@ func newLimitLaw(t *rapid.T, rule Rule, seed uint64) *limitLaw {
 	w.dress = func(s *core.Spec) {
 		s.User, s.Project = core.UserName(fmt.Sprint("u", w.r.IntN(4))), []core.ProjectName{"a", "b", "none"}[w.r.IntN(3)]
 		s.QOS = []core.QOSName{"", "q0", "q1"}[w.r.IntN(3)]
+		if w.r.IntN(4) == 0 {
+			s.Partition = []core.PartitionName{"p1,p0", "p2,p1", "p0,p2"}[w.r.IntN(3)]
+		}
 	}
 	w.rule()
 	return w
@@ -145,7 +157,9 @@ func TestLimitsHold(t *testing.T) {
 					case 0, 1:
 						w.end()
 					case 2:
-						w.use()
+						if w.use(); w.r.IntN(3) == 0 {
+							w.toggle()
+						}
 					case 3:
 						if w.r.IntN(3) == 0 {
 							w.rule()

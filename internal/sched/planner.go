@@ -379,6 +379,8 @@ func (p *Planner) stand(j *core.Job, few int32) {
 	for i := range c.slots {
 		if s := &c.slots[i]; s.why == nil {
 			p.enqueue(s, j)
+		} else {
+			p.gate(j.Spec, s.part) // plans tell of the limits in all its partitions
 		}
 	}
 }

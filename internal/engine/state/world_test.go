@@ -38,6 +38,7 @@ type world struct {
 	before int64 // events before the first one seen
 
 	onFlush  func(*core.Changes)
+	onStart  func(core.JobID)
 	trace    bool
 	want     core.Policy // what a script applies
 	batching bool        // several inputs go into one batch
@@ -156,6 +157,9 @@ func (w *world) pass() []Started {
 		id := reply.(*Started).ID
 		out = append(out, Started{ID: id})
 		w.checkStart(id)
+		if w.onStart != nil {
+			w.onStart(id)
+		}
 	}
 	if !w.batching {
 		w.flush(nil)
