@@ -26,7 +26,7 @@ type Override struct {
 	TmpDisk  core.Bytes
 	Gres     []core.Gres // units without devices
 	Units    []core.Unit // what is known of them
-	NoDetect bool        // do not look for GPUs
+	NoDetect bool        // do not look for GPUs and disks: the node is less than its host
 }
 
 // machine is what the agent found: the hardware it offers, and which CPUs of the machine stand behind it.
@@ -50,7 +50,9 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 		return m, err
 	}
 	m.Memory = mem
-	m.TmpDisk = diskSize(tmp)
+	if !o.NoDetect {
+		m.TmpDisk = diskSize(tmp)
+	}
 	if !o.NoDetect && o.Gres == nil {
 		m.gpus = nvidia(ctx, root, m.cpus)
 		m.Gres, m.Units = countGPUs(m.gpus)

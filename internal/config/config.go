@@ -158,6 +158,7 @@ type Step struct {
 	// ConstrainDevices hides a node's other GPUs from a job. Not by default, as in Slurm: drivers then number the job's own
 	// from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
 	ConstrainDevices bool   `yaml:"constrain_devices"`
+	CountedGPUs      bool   `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
 	MaxPids          int64  `yaml:"max_pids"`
 	TmpDir           string `yaml:"tmpdir"`
 	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none

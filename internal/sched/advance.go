@@ -682,7 +682,7 @@ func (ps *pass) away(s *slot, j *core.Job) {
 		barred := false
 		for i := range a.asides {
 			if r := a.asides[i].r; a.asides[i].cpus == 0 && at.bars(r) && r.meets(ps.plan.Now, end, at.slack(r)) {
-				if barred = true; r.Flags&core.ReserveMaint != 0 {
+				if barred = true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" || r.covers(ps.plan.Now)) {
 					why = core.ReasonMaintenance
 				}
 			}

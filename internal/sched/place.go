@@ -128,13 +128,13 @@ func (n *need) chooseRoomiest(at look, buf []pick) []pick {
 	return picks
 }
 
-// spread gives each node its tasks: one each, then evenly as far as there is room.
+// spread gives each node its tasks: node after node is filled, as long as one is left for each that comes after; or evenly.
 func (n *need) spread(picks []pick) {
 	left := n.tasks
 	for i := range picks {
 		picks[i].tasks = 0
 	}
-	if len(picks) > 1 && n.fills() { // the node count followed from the tasks: fill nodes one after the other
+	if len(picks) > 1 && n.fills() {
 		for i := range picks {
 			after := int32(len(picks) - i - 1)
 			picks[i].tasks = min(picks[i].room, left-after)

@@ -34,10 +34,10 @@ type wide struct {
 	part  core.PartitionName // that is bounded in its CPUs of a node,
 	bound int32              // which are so many
 
-	even, pack bool  // tasks are dealt out to all nodes in turn; or fill one node after the other
-	turn       uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
-	layout     map[core.NodeName]int32
-	sequence   []core.NodeName // of the nodes in layout
+	even     bool  // tasks are dealt out to all nodes in turn, not to one node after the other
+	turn     uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
+	layout   map[core.NodeName]int32
+	sequence []core.NodeName // of the nodes in layout
 }
 
 // ask is a generic resource with all the ways it was asked for.
@@ -620,10 +620,7 @@ func dealOut(total int64, most []int64) []int64 {
 
 // fills tells whether tasks fill one node after the other; else each gets some in turn.
 func (n *need) fills() bool {
-	if n.more != nil && (n.more.even || n.more.pack) {
-		return n.more.pack
-	}
-	return n.nodesMin <= 1 // the node count follows from the tasks
+	return n.more == nil || !n.more.even
 }
 
 // light is w without wishes for memory.
@@ -671,7 +668,7 @@ func (w *wide) distribute(x *core.Extra) {
 	f := append(strings.Split(text, ":"), "")
 	kind, _, _ := strings.Cut(f[0], "=")
 	switch kind {
-	case "cyclic", "plane":
+	case "plane": // cyclic says who is where, not how many are there
 		w.even = true
 	case "arbitrary":
 		w.layout, w.sequence = layoutOf(x.NodeList)
@@ -683,6 +680,6 @@ func (w *wide) distribute(x *core.Extra) {
 		w.turn = 2
 	}
 	if mode == "pack" && w.layout == nil {
-		w.pack, w.even = true, false
+		w.even = false
 	}
 }

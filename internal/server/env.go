@@ -9,7 +9,7 @@ import (
 
 // env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML runs.
 func (s *server) env() hub.Env {
-	info := slurm.ClusterInfo{Name: s.Config.Cluster}
+	info := slurm.ClusterInfo{Name: s.Config.Cluster, Counted: s.Config.Step.CountedGPUs}
 	if t := s.Config.CoreTopology(); t != nil {
 		info.Node = slurm.PlacesOf(t)
 	}

@@ -14,7 +14,9 @@ import (
 type ClusterInfo struct {
 	Name string // SLURM_CLUSTER_NAME
 	Conf string // SLURM_CONF; empty: not set
-	Node Places // nil: nodes are their names
+	// Counted says that GPUs are numbers only, without devices: nobody is told which are his.
+	Counted bool
+	Node    Places // nil: nodes are their names
 }
 
 // vars collects KEY=VALUE.
@@ -41,15 +43,21 @@ func BatchEnv(j *core.Job, info ClusterInfo) []string {
 	if a := j.Alloc; a != nil && len(a.Nodes) > 0 {
 		v.set("HOSTNAME", string(a.Nodes[0].Node))
 		v.nodeVars(&a.Nodes[0], info)
-		units := gpuUnits(&a.Nodes[0])
-		v.some("SLURM_JOB_GPUS", units)
-		v.gpuVars(units)
+		if !info.Counted {
+			units := gpuUnits(&a.Nodes[0])
+			v.some("SLURM_JOB_GPUS", units)
+			v.gpuVars(units)
+		}
 	}
 	return v
 }
 
 // AllocEnv is what salloc and srun export of a job into their own environment: nothing of a node.
-func AllocEnv(j *core.Job, info ClusterInfo) []string { return jobVars(j, info) }
+func AllocEnv(j *core.Job, info ClusterInfo) []string {
+	return slices.DeleteFunc(jobVars(j, info), func(e string) bool {
+		return strings.HasPrefix(e, "SLURM_JOB_UID=") || strings.HasPrefix(e, "SLURM_JOB_GID=") || strings.HasPrefix(e, "SLURM_JOB_USER=")
+	})
+}
 
 // jobVars is the part that is the same on all nodes.
 func jobVars(j *core.Job, info ClusterInfo) vars {
@@ -84,6 +92,7 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 		v.num("SLURM_CPUS_PER_TASK", int64(sh.CPUsPerTask))
 	}
 	switch {
+	case sh.MemPerCPU > 0 && s.Kind != core.Batch && sh.Given&core.GivenMemPerCPU == 0: // a site's default is told to scripts only
 	case sh.MemPerCPU > 0:
 		v.num("SLURM_MEM_PER_CPU", mib(sh.MemPerCPU))
 	case sh.MemPerNode > 0 || sh.Given&core.GivenMemPerNode != 0:
@@ -140,12 +149,20 @@ func (v *vars) allocVars(a *core.Alloc) {
 	v.set("SLURM_NODELIST", list)
 	v.num("SLURM_JOB_NUM_NODES", int64(len(a.Nodes)))
 	v.num("SLURM_NNODES", int64(len(a.Nodes)))
-	cpus, tasks := make([]int32, len(a.Nodes)), make([]int32, len(a.Nodes))
+	tasks := make([]int32, len(a.Nodes))
 	for i := range a.Nodes {
-		cpus[i], tasks[i] = a.Nodes[i].CPUs, a.Nodes[i].Tasks
+		tasks[i] = a.Nodes[i].Tasks
 	}
-	v.set("SLURM_JOB_CPUS_PER_NODE", runs(cpus))
+	v.set("SLURM_JOB_CPUS_PER_NODE", cpusPerNode(a))
 	v.set("SLURM_TASKS_PER_NODE", runs(tasks))
+}
+
+func cpusPerNode(a *core.Alloc) string {
+	cpus := make([]int32, len(a.Nodes))
+	for i := range a.Nodes {
+		cpus[i] = a.Nodes[i].CPUs
+	}
+	return runs(cpus)
 }
 
 // nodeVars is what differs from node to node.
@@ -264,6 +281,9 @@ func StepEnv(j *core.Job, step *core.Step, info ClusterInfo) []string {
 	over.num("SLURM_NPROCS", total)
 	over.num("SLURM_NNODES", int64(len(step.Nodes)))
 	over.set("SLURM_TASKS_PER_NODE", runs(step.Tasks))
+	if j.Spec.Kind == core.Batch && j.Alloc != nil {
+		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", cpusPerNode(j.Alloc))
+	}
 	if j.Spec.Kind == core.Batch && j.Spec.More().Distribution == "" {
 		how := "cyclic"
 		if total > int64(len(step.Nodes)) {
@@ -288,8 +308,10 @@ func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int, inf
 	for i := range j.Alloc.Nodes {
 		if n := &j.Alloc.Nodes[i]; n.Node == step.Nodes[node] {
 			v.nodeVars(n, info)
-			v.some("SLURM_STEP_GPUS", gpuUnits(n))
-			v.gpuVars(taskUnits(j.Spec, n, local))
+			if !info.Counted {
+				v.some("SLURM_STEP_GPUS", gpuUnits(n))
+				v.gpuVars(taskUnits(j.Spec, n, local))
+			}
 		}
 	}
 	return v

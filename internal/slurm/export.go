@@ -156,6 +156,8 @@ func (r *Request) StepEnviron(environ []string, p Process) []string {
 		out = append(dropVar(out, "SLURM_EXPORT_ENV"), "SLURM_EXPORT_ENV="+value)
 	}
 	out = append(dropVar(out, "SLURM_UMASK"), "SLURM_UMASK="+octal(p.Umask))
+	out = append(dropVar(out, "SLURM_PRIO_PROCESS"), "SLURM_PRIO_PROCESS="+strconv.Itoa(p.Nice))
+	out = append(dropVar(out, "SRUN_DEBUG"), "SRUN_DEBUG=3") // how much srun itself says: no more than it must
 	if r.Step.Label {
 		out = append(dropVar(out, "SLURM_LABELIO"), "SLURM_LABELIO=1")
 	}

@@ -60,7 +60,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	lines = append(lines,
 		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:%d", partitionOf(&j.Job), s.From.Host, s.From.Sid),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(more.NodeList), orNull(more.Exclude)),
-		"NodeList="+client.AllocList(j.Alloc))
+		"NodeList="+client.AllocList(j.Alloc)+schedNodes(j))
 	if j.Alloc != nil && s.Kind == core.Batch && len(j.Alloc.Nodes) > 0 {
 		lines = append(lines, "BatchHost="+string(j.Alloc.Nodes[0].Node))
 	}
@@ -83,6 +83,14 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)), cmp.Or(more.MailTypes, "NONE")))
 	}
 	return block(append(lines, ""), o.OneLine)
+}
+
+// schedNodes are the nodes that wait for a job.
+func schedNodes(j *client.Job) string {
+	if j.State != core.Pending || j.Planned == "" {
+		return ""
+	}
+	return " SchedNodeList=" + j.Planned
 }
 
 func (o *ShowOptions) group(gid uint32) string {

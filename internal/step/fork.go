@@ -143,6 +143,10 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			attr.Setctty = true
 		}
 		tune := s.tuning(t)
+		if wantsPID(taskEnv) {
+			taskEnv = overlay(taskEnv, []string{taskPID + pidRoom})
+			tune = append(tune, tellPID)
+		}
 		attr.Ptrace = tune != nil
 		c := s.child(i)
 		if tune != nil {

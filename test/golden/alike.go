@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,8 +16,11 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b`), "TIME"},
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d(:\d\d)?( \d{4})?\b`), "DATE"},
-	{regexp.MustCompile(`(RunTime|CPULoad|FreeMem|OS|BootTime|SlurmdStartTime|LastBusyTime|Version|SubmitTime|AccrueTime|EligibleTime|StartTime|EndTime|LastSchedEval|SuspendTime|PreemptEligibleTime|Priority|AllocNode:Sid)=\S+`), "$1=…"},
-	{regexp.MustCompile(`(SLURM_\w*(PID|PORT|IPADDR|TIME|PRIO_PROCESS|LAUNCH_NODE\w*|CONF|WORKING_CLUSTER|UMASK|RLIMIT\w*)|SLURM_TASK_PID|SLURM_GTIDS_X)=\S*`), "$1=…"},
+	{regexp.MustCompile(`\b(RunTime|CPULoad|FreeMem|BootTime|SlurmdStartTime|LastBusyTime|Version|SubmitTime|AccrueTime|EligibleTime|StartTime|EndTime|LastSchedEval|SuspendTime|PreemptEligibleTime|Priority|AllocNode:Sid)=\S+`), "$1=…"},
+	{regexp.MustCompile(`\bOS=[^=]*@\S+`), "OS=…"},
+	{regexp.MustCompile(`\bNodeAddr=\S+ NodeHostName=\S+( Port=\d+)?`), "NodeAddr=…"},
+	{regexp.MustCompile(`\bslurmstepd-\w+:`), "slurmstepd:"}, // several of them on the recorder's host
+	{regexp.MustCompile(`\b(SLURM_(\w+_(PORT|IPADDR|COMM_HOST|TIME)|TASK_PID))=\S*`), "$1=…"},
 }
 
 var (
@@ -31,13 +35,33 @@ type reader struct {
 	taken map[string]string
 }
 
+// rules are what waived.txt says of a recording.
+type rules struct {
+	drop []*regexp.Regexp // lines that need not be there
+	edit []edit           // parts of lines that need not be the same
+	any  bool             // its lines come in any order
+}
+
+type edit struct {
+	re   *regexp.Regexp
+	with string
+}
+
+func (r rules) and(o rules) rules {
+	return rules{drop: append(slices.Clone(r.drop), o.drop...), edit: append(slices.Clone(r.edit), o.edit...), any: r.any || o.any}
+}
+
 // alike lists the lines in which got says something else than want.
-func (r *reader) alike(want, got string, waived []*regexp.Regexp) []string {
+func (r *reader) alike(want, got string, waived rules) []string {
 	r.ids, r.taken = map[string]string{}, map[string]string{}
 	for _, n := range r.names {
 		got = strings.ReplaceAll(got, n[0], n[1])
 	}
 	w, g := r.lines(want, waived), r.lines(got, waived)
+	if waived.any {
+		anyOrder(w)
+		anyOrder(g)
+	}
 	var out []string
 	for i := range max(len(w), len(g)) {
 		switch {
@@ -53,15 +77,18 @@ func (r *reader) alike(want, got string, waived []*regexp.Regexp) []string {
 }
 
 // lines masks and splits; waived lines and blanks at the end go.
-func (r *reader) lines(text string, waived []*regexp.Regexp) []string {
+func (r *reader) lines(text string, waived rules) []string {
 	var out []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
-		if slices.ContainsFunc(waived, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
+		if slices.ContainsFunc(waived.drop, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
 			continue
 		}
 		for _, m := range masks {
 			line = m.re.ReplaceAllString(line, m.with)
+		}
+		for _, e := range waived.edit {
+			line = e.re.ReplaceAllString(line, e.with)
 		}
 		out = append(out, line)
 	}
@@ -69,6 +96,15 @@ func (r *reader) lines(text string, waived []*regexp.Regexp) []string {
 		out = out[:len(out)-1]
 	}
 	return out
+}
+
+// anyOrder sorts lines by what they say besides numbers, and those that say the same by those.
+func anyOrder(lines []string) {
+	words := regexp.MustCompile(`[^\d\s]+`)
+	key := func(line string) string { return strings.Join(words.FindAllString(line, -1), " ") }
+	slices.SortStableFunc(lines, func(a, b string) int {
+		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 }
 
 func (r *reader) same(want, got string) bool {
@@ -107,7 +143,7 @@ func (r *reader) same(want, got string) bool {
 func number(s string) bool { _, err := strconv.Atoi(s); return err == nil }
 
 // before are the words after which a number is a job's.
-var before = regexp.MustCompile(`(?i)(job|jobid=|job_id=|jobid|id=|allocation|hetjobid=|afterok:|afterany:|slurm-|out\.|aenv\.|error:|arrayjobid=|het_job_id=|_id\w*=|jobid_\w+=|sinfo|StepId=|physics_|step\s*creation|for)$`)
+var before = regexp.MustCompile(`(?i)(job|jobid=|job_id=|jobid|id=|allocation|hetjobid=|afterok:|afterany:|slurm-|out\.|aenv\.|error:|arrayjobid=|het_job_id=|_id\w*=|jobid_\w+=|sinfo|StepId=|physics_|step\s*creation|step|for)$`)
 
 // jobNumber tells whether the token at i may be a job's number: it begins its line, or follows a word that says so.
 func jobNumber(line []string, i int) bool {

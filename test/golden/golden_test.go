@@ -50,11 +50,10 @@ func TestReplay(t *testing.T) {
 	for _, rc := range played {
 		name := strings.TrimSuffix(filepath.Base(rc), ".rc")
 		t.Run(name, func(t *testing.T) {
-			rules, all := waived[name], waived["*"]
 			want, code := slurmtest.Golden(t, name)
 			got := read(t, filepath.Join(out, name+".txt"))
 			r := reader{names: [][2]string{{c.Work, "/tmp/golden"}, {host, "vm"}}}
-			diff := r.alike(want, got, append(rules, all...))
+			diff := r.alike(want, got, waived[name].and(waived["*"]))
 			if left := strings.TrimSpace(read(t, rc)); left != "-" && left != strconv.Itoa(code) {
 				diff = append(diff, "left with "+left+", recorded "+strconv.Itoa(code))
 			}
@@ -77,16 +76,33 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// readWaived reads lines of NAME /REGEXP/ REASON.
-func readWaived(t *testing.T) map[string][]*regexp.Regexp {
-	out := map[string][]*regexp.Regexp{}
+// readWaived reads lines of NAME,… WHAT REASON, where WHAT is /REGEXP/, s/REGEXP/TEXT/ or "order".
+func readWaived(t *testing.T) map[string]rules {
+	out := map[string]rules{}
 	each(t, "testdata/waived.txt", func(line string) {
-		name, rest, _ := strings.Cut(line, " ")
-		expr, why, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(rest), "/"), "/ ")
-		if !ok || strings.TrimSpace(why) == "" {
-			t.Fatalf("waived.txt: %q is not NAME /REGEXP/ REASON", line)
+		names, rest, _ := strings.Cut(line, " ")
+		rest = strings.TrimSpace(rest)
+		var add rules
+		why, ok := strings.CutPrefix(rest, "order ")
+		switch {
+		case ok:
+			add.any = true
+		case strings.HasPrefix(rest, "s/"):
+			var expr, with string
+			expr, rest, _ = strings.Cut(rest[2:], "/")
+			with, why, ok = strings.Cut(rest, "/ ")
+			add.edit = []edit{{regexp.MustCompile(expr), with}}
+		default:
+			var expr string
+			expr, why, ok = strings.Cut(strings.TrimPrefix(rest, "/"), "/ ")
+			add.drop = []*regexp.Regexp{regexp.MustCompile(expr)}
 		}
-		out[name] = append(out[name], regexp.MustCompile(expr))
+		if !ok || strings.TrimSpace(why) == "" {
+			t.Fatalf("waived.txt: %q does not give its reason", line)
+		}
+		for name := range strings.SplitSeq(names, ",") {
+			out[name] = out[name].and(add)
+		}
 	})
 	return out
 }

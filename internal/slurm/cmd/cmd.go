@@ -203,7 +203,7 @@ func SplitList(text string) []string {
 
 // PrintVersion answers --version.
 func (w *World) PrintVersion() int {
-	fmt.Fprintf(w.Out, "slurm %s\n", Version)
+	fmt.Fprintf(w.Out, "slurm-wlm %s\n", Version) // as the packages of Debian and its kin call it
 	return 0
 }
 

@@ -45,6 +45,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
 	v.settings()
 	v.nodes()
+	v.devices()
 	v.partitions()
 	v.cgroup()
 	v.topology()

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,4 +114,23 @@ func joined(units []core.Unit, links [][]int, i int) int {
 		return 0
 	}
 	return set + 1
+}
+
+// devices finds out whether GPUs are real: files that are no devices stand for GPUs that are only counted.
+func (v *converter) devices() {
+	named, real := false, false
+	for i := range v.conf.Gres {
+		r := &v.conf.Gres[i]
+		files, ok := r.Get("File")
+		if !ok || r.Name != "gpu" {
+			continue
+		}
+		list, err := hostlist.Expand(files, 1<<12)
+		named = named || err == nil
+		for _, name := range list {
+			info, err := os.Stat(name)
+			real = real || err == nil && info.Mode()&os.ModeDevice != 0
+		}
+	}
+	v.cfg.Step.CountedGPUs = named && !real
 }

@@ -4,6 +4,8 @@
 set -u
 PATH=$PATH:/usr/sbin:/sbin # runuser
 OUT=$1
+export SHELL=/bin/bash # of the recorder's session, which had no USER
+unset USER
 PLAIN=games # an ordinary user of every Debian
 
 cap() { # NAME COMMAND
@@ -292,7 +294,8 @@ cap scontrol-create-reservation-bad "scontrol create reservation starttime=now d
 cap scontrol-show-reservation "scontrol show reservation"
 cap sinfo-reservations "sinfo -T"
 cap sinfo-resv-state sinfo
-cap reservation-blocks-job "sbatch -w n001 -t 120 --wrap true; sleep 1; squeue; scancel -t PD -u root"
+cap reservation-blocks-job "sbatch -w n001 -t 120 --wrap true; sleep 1; squeue; scancel -u root"
+until_ 20 '[ -z "$(squeue -h)" ]'
 cap scontrol-delete-reservation "scontrol delete reservationname=maint; scontrol delete reservationname=physics_1; scontrol show reservation"
 cap scontrol-drain "scontrol update nodename=n003 state=drain reason='bad disk'; sinfo; sinfo -R; scontrol show node n003"
 cap scontrol-drain-noreason "scontrol update nodename=n004 state=drain"
@@ -302,7 +305,6 @@ cap scontrol-update-node-bad "scontrol update nodename=nope state=idle"
 cap scontrol-partition-down "scontrol update partitionname=short state=down; sinfo -p short; sbatch -p short --wrap true; sleep 1; squeue -p short; scontrol update partitionname=short state=up; scancel -p short"
 cap scontrol-create-partition "scontrol create partitionname=tmp nodes=n[001-004] maxtime=60; sinfo -p tmp; scontrol delete partitionname=tmp; sinfo -p tmp"
 cap scontrol-reconfigure "scontrol reconfigure; echo rc=\$?"
-until_ 70 "[ -z \"\$(squeue -h -j $T 2>/dev/null)\" ]"
 cap timeout-output "cat slurm-$T.out"
 cap timeout-scontrol "scontrol show job $T"
 cap timeout-sacct "sacct -j $T"

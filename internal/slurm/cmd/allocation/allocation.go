@@ -90,6 +90,9 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 	case a.Ended != nil:
 		a.Cancel(ctx)
 		a.World.Infof("Job allocation %s has been revoked%s", a.Job, a.Dot)
+		if a.Dot == "" {
+			a.World.Infof("Force Terminated JobId=%s", a.Job)
+		}
 		return 128 + SignalNumber(a.Ended), false
 	case errors.Is(err, errTooLate):
 		a.Cancel(ctx)

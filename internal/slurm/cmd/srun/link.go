@@ -79,6 +79,20 @@ func (d *door) direct() *client.Direct {
 	return &d.ask
 }
 
+// vars tell tasks where their srun is.
+func (d *door) vars() []string {
+	if d == nil {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(d.ask.Addrs[0])
+	if err != nil {
+		return nil
+	}
+	return []string{
+		"SLURM_LAUNCH_NODE_IPADDR=" + host, "SLURM_SRUN_COMM_HOST=" + host, "SLURM_SRUN_COMM_PORT=" + port, "SLURM_STEP_LAUNCHER_PORT=" + port,
+	}
+}
+
 func (d *door) close() {
 	if d != nil {
 		_ = d.l.Close()

@@ -29,6 +29,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	defer near.close()
 	ask := s.newStep()
 	ask.Direct = near.direct()
+	ask.Env = slurm.MergeEnv(ask.Env, near.vars())
 	made, err := s.c.NewStep(ctx, s.job, ask)
 	if err != nil {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
