@@ -330,9 +330,6 @@ func (p *Planner) setJob(j *core.Job) {
 			return
 		}
 		p.pending[j.ID] = waiter{job: j}
-		if j.Array != nil && j.Spec.Throttle > 0 {
-			p.throttle(j)
-		}
 		if j.Eligible > j.Submit {
 			p.later.insert(laterOf(j))
 		} else {
@@ -376,6 +373,9 @@ func (p *Planner) ripe(j *core.Job) {
 func (p *Planner) stand(j *core.Job, few int32) {
 	c := p.join(j, few)
 	p.pending[j.ID] = waiter{job: j, class: c}
+	if j.Array != nil && j.Spec.Throttle > 0 {
+		p.throttle(j)
+	}
 	for i := range c.slots {
 		if s := &c.slots[i]; s.why == nil {
 			p.enqueue(s, j)

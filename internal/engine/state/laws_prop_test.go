@@ -44,7 +44,7 @@ type chaos struct {
 
 // anything plays some steps and returns every batch of changes.
 func anything(t failer, choose func(int) int, steps int, check bool) (batches []string) {
-	cfg := Config{MaxRequeues: 2, Partitions: []core.Partition{
+	cfg := Config{MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}}, Partitions: []core.Partition{
 		{Name: "main", Nodes: "ALL", Default: true},
 		{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
 		{Name: "short", Nodes: "n[2-4]", MaxTime: 3600, PriorityTier: 2, MinNodes: 1},
@@ -71,7 +71,7 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 	}
 	acts := []func(){
 		c.submit, c.submit, c.submit, c.submit, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
-		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people,
+		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people, c.reserve, c.wish,
 	}
 	kept, was := c.st.Snapshot(), ""
 	for i := range steps {
@@ -211,6 +211,7 @@ func (c *chaos) submit() {
 	if c.choose(4) == 0 {
 		b.Set(c.depend)
 	}
+	b.Set(c.season)
 	in := &Submit{By: by, Spec: b.Spec()}
 	if c.choose(4) == 0 {
 		in.Key = fmt.Sprintf("key-%d", c.choose(4))
