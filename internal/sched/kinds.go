@@ -47,7 +47,7 @@ func alike(a, b *account) bool {
 // countable tells whether kinds are all there is to a class.
 func (s *slot) countable() bool {
 	n := &s.need
-	return len(n.must)+len(n.not) == 0 && n.wish == nil && (n.more == nil || n.more.layout == nil) && s.own == nil && len(s.ways) == 0 && !s.named
+	return len(n.must)+len(n.not) == 0 && n.wish == nil && (n.more == nil || n.more.layout == nil && !n.more.kinds) && s.own == nil && len(s.ways) == 0 && !s.named
 }
 
 // counts tells whether the nodes of a partition that are up could hold a job of a class, which is countable, if nothing

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -45,6 +46,8 @@ func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 		}
 		w.nodes[i] = &n
 	}
+	names := w.cfg.Names
+	w.cfg.Names = func(list string) map[core.NodeName]bool { return names(strings.ReplaceAll(list, ",", "")) }
 	w.p = New(w.cfg)
 	w.p.Apply(Changes{Nodes: w.nodes})
 	w.wish = w.shape
@@ -65,10 +68,13 @@ func (w *lawWorld) shape(s *core.Spec) {
 	switch w.r.IntN(9) {
 	case 0:
 		sh.Gres, m.GPUs = nil, gpu(4)
+		if w.r.IntN(3) == 0 {
+			m.GPUs = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(3))}, {Name: "gpu", Type: "y", Count: int64(1 + w.r.IntN(2))}}
+		}
 		if w.r.IntN(2) == 0 {
 			sh.NodesMin, sh.NodesMax = 0, 0
 		}
-		sh.NodesMin = min(sh.NodesMin, int32(m.GPUs[0].Count))
+		sh.NodesMin = min(sh.NodesMin, int32(core.CountGres(m.GPUs, "gpu")))
 	case 1:
 		sh.Gres, m.GPUsPerTask = nil, gpu(2)
 	case 2:

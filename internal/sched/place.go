@@ -14,6 +14,7 @@ type pick struct {
 	a     *account
 	room  int32
 	tasks int32
+	kinds []int64 // see chooseKinds
 }
 
 // look says which nodes a choice may fall on and as what they count.
@@ -59,6 +60,9 @@ func (n *need) suits(a *account, at *look) bool {
 // choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
 // all others; or, if there is more to it, what seek finds.
 func (n *need) choose(at look, buf []pick) []pick {
+	if n.more != nil && n.more.kinds {
+		return n.chooseKinds(&at, buf)
+	}
 	if w := n.wish; w != nil && !(at.empty && w.none && w.switches == 0 && w.ledger.joined()) {
 		return n.seek(at, buf)
 	}

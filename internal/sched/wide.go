@@ -17,6 +17,7 @@ type wide struct {
 	tasks   int32 // of the job, if n.tasks counts units instead
 	perUnit int32 // with tasks per GPU a unit is one GPU with so many tasks; 0: tasks are shared out evenly
 	asks    []ask // generic resources, typed ones of a name first
+	kinds   bool  // several of them are asked for as a whole
 
 	cpusPerGPU     int32
 	memPerGPU      core.Bytes
@@ -116,10 +117,11 @@ func (w *wide) more(n *need, sh *core.Shape) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(b.typ, a.typ))
 	})
 	n.gres = nil
+	w.kinds = w.sorts() > 1
 	switch {
 	case total > 0:
 		w.tasks, w.perUnit = n.tasks, m.TasksPerGPU
-		if n.tasks = max(n.tasks, int32(total)); w.perUnit > 0 {
+		if n.tasks = max(n.tasks, int32(total)); w.perUnit > 0 || w.kinds {
 			n.tasks = int32(total)
 		}
 	case m.TasksPerGPU > 0:
@@ -308,15 +310,13 @@ func (at *look) room(n *need, a *account) int32 {
 	if n.more == nil {
 		return n.room(a, b)
 	}
-	if b.whole > 0 || n.exclusive && b.held > 0 {
+	s, ok := at.supply(n, a, b)
+	if !ok {
 		return 0
 	}
-	s := supply{n: n, a: a, b: b, cpus: b.cpus, mem: b.mem, tasks: 1<<31 - 1}
-	if n.memMost > 0 {
-		s.mem = min(s.mem, n.memMost)
-	}
-	if !s.measure(at) {
-		return 0
+	if n.more.kinds {
+		_, sum, _ := s.offer(n.more.totals(), 1<<40)
+		return int32(sum)
 	}
 	hi := n.tasks
 	if w := n.more; w.layout != nil {
@@ -340,6 +340,18 @@ func (at *look) room(n *need, a *account) int32 {
 		}
 	}
 	return lo
+}
+
+// supply looks at a node; false: the job cannot be there.
+func (at *look) supply(n *need, a *account, b *balance) (s supply, ok bool) {
+	if b.whole > 0 || n.exclusive && b.held > 0 {
+		return s, false
+	}
+	s = supply{n: n, a: a, b: b, cpus: b.cpus, mem: b.mem, tasks: 1<<31 - 1}
+	if n.memMost > 0 {
+		s.mem = min(s.mem, n.memMost)
+	}
+	return s, s.measure(at)
 }
 
 // supply is what a node could give a job at the moment looked at.
@@ -507,7 +519,11 @@ func (n *need) useWide(a *account, units int32, b *balance) balance {
 	tasks := n.most(units)
 	counts := make([]int64, len(n.more.asks))
 	for i := range counts {
-		counts[i] = n.count(&n.more.asks[i], units, tasks)
+		if q := &n.more.asks[i]; n.more.kinds {
+			counts[i] = q.node + q.total // as far as it has them
+		} else {
+			counts[i] = n.count(q, units, tasks)
+		}
 	}
 	u := n.useOf(a, tasks, counts, b)
 	if n.more.socketed() { // whatever else starts there could be on the wrong socket
@@ -574,7 +590,9 @@ func (n *need) deal(picks []pick) (tasks []int32, totals [][]int64) {
 	} else {
 		most := make([]int64, len(picks))
 		for i := range picks {
-			most[i] = int64(n.most(picks[i].tasks))
+			if most[i] = int64(n.most(picks[i].tasks)); w.kinds {
+				most[i] = int64(picks[i].room)
+			}
 			if n.perNode > 0 {
 				most[i] = min(most[i], int64(n.perNode))
 			}
@@ -588,6 +606,12 @@ func (n *need) deal(picks []pick) (tasks []int32, totals [][]int64) {
 	}
 	for k := range w.asks {
 		if w.asks[k].total == 0 {
+			continue
+		}
+		if w.kinds {
+			for i := range picks {
+				totals[i][k] = picks[i].kinds[k]
+			}
 			continue
 		}
 		most := make([]int64, len(picks))
