@@ -52,7 +52,7 @@ func (c *Changes) Merge(d Changes) {
 	c.Nodes = append(c.Nodes, d.Nodes...)
 	c.GoneNodes = append(c.GoneNodes, d.GoneNodes...)
 	if len(d.GoneReservations) > 0 { // those that come are told after those that go, so they must not outlive them here
-		c.Reservations = slices.DeleteFunc(c.Reservations, func(r *core.AdvanceReservation) bool {
+		c.Reservations = slices.DeleteFunc(slices.Clone(c.Reservations), func(r *core.AdvanceReservation) bool {
 			return slices.Contains(d.GoneReservations, r.Name)
 		})
 	}
@@ -361,6 +361,9 @@ func (p *Planner) ripe(j *core.Job) {
 	if ref := hetOf(j); ref != nil {
 		p.hetRipe(p.hets[ref.Lead])
 		return
+	}
+	if j.Array != nil && j.Spec.Throttle > 0 { // it may have been forgotten for a moment
+		p.throttle(j)
 	}
 	few, until := p.few(j)
 	if few > 0 {

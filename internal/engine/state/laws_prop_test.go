@@ -42,8 +42,8 @@ type chaos struct {
 	choose func(n int) int
 }
 
-// anything plays some steps and returns every batch of changes.
-func anything(t failer, choose func(int) int, steps int, check bool) (batches []string) {
+// anything plays some steps, of those there are and more, and returns every batch of changes.
+func anything(t failer, choose func(int) int, steps int, check bool, more ...func(*chaos)) (batches []string) {
 	cfg := Config{MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}}, Partitions: []core.Partition{
 		{Name: "main", Nodes: "ALL", Default: true},
 		{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
@@ -72,6 +72,9 @@ func anything(t failer, choose func(int) int, steps int, check bool) (batches []
 	acts := []func(){
 		c.submit, c.submit, c.submit, c.submit, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
 		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people, c.reserve, c.wish,
+	}
+	for _, act := range more {
+		acts = append(acts, func() { act(c) }, func() { act(c) })
 	}
 	kept, was := c.st.Snapshot(), ""
 	for i := range steps {
