@@ -3,6 +3,8 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -112,6 +114,9 @@ func (r *Rules) QOS(name core.QOSName) *core.QOS {
 	}
 	return r.qos[name]
 }
+
+// AllQOS goes through them, in no order.
+func (r *Rules) AllQOS() iter.Seq[*core.QOS] { return maps.Values(r.qos) }
 
 // Billed tells whether some limit is about billing.
 func (r *Rules) Billed() bool { return slices.Contains(r.names, "billing") }

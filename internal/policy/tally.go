@@ -81,6 +81,16 @@ func (t *Tally) Gate(w Who) *Gate {
 	return g
 }
 
+// MaxWall is how many minutes a job may last, if a limit says so.
+func (g *Gate) MaxWall() (minutes int64, ok bool) {
+	for i := range g.rules {
+		if g.rules[i].test == wallMost {
+			return g.rules[i].limit, true
+		}
+	}
+	return 0, false
+}
+
 // stride is the values of a counter: running jobs, submitted ones, and every resource.
 func (t *Tally) stride() int { return 2 + len(t.rules.names) }
 

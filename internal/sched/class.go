@@ -23,14 +23,15 @@ type class struct {
 
 // slot is a class in one partition.
 type slot struct {
-	part  *partition
-	need  need
-	over  bool // its time limit is above the partition's
-	why   *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
-	moved bool
-	jobs  int         // of it in the partition's queue,
-	place int         // and where among the partition's slots
-	ask   *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
+	part               *partition
+	need               need
+	over               bool // its time limit is above the partition's
+	why                *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
+	moved              bool
+	jobs               int         // of it in the partition's queue,
+	place              int         // and where among the partition's slots
+	minNodes, maxNodes int32       // the partition's bounds, as far as they hold for it
+	ask                *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
 
 	lic    *licenceAsk // nil: it asks for none
 	named  bool        // its jobs ask for reservations
@@ -89,6 +90,7 @@ type classKey struct {
 	aside      string             // see asideKey
 	owner      core.UserName      // see ownerKey
 	qos        core.QOSName       // if that may push others aside
+	exempt     core.QOSFlag       // bounds of its partitions that its QOS lifts
 }
 
 // why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
@@ -106,18 +108,18 @@ func (c *class) why() *Why {
 
 // keyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep it: it
 // reads only what never changes.
-func (p *Planner) keyFunc(books []*advance, t *Preemption) func(*core.Job, core.Time) classKey {
-	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books, t) }
+func (p *Planner) keyFunc(books []*advance, t *Preemption, exempt exempts) func(*core.Job, core.Time) classKey {
+	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books, t, exempt) }
 }
 
-func (p *Planner) keyOf(s *core.Spec, books []*advance, t *Preemption) classKey {
-	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s), owner: p.ownerKey(s)}
+func (p *Planner) keyOf(s *core.Spec, books []*advance, t *Preemption, exempt exempts) classKey {
+	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s), owner: p.ownerKey(s), exempt: exempt[s.QOS]}
 	if t.pushy(s.QOS) {
 		k.qos = s.QOS
 	}
 	at := 0
 	eachPartition(s.Partition, func(name core.PartitionName) {
-		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 {
+		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 && k.exempt&core.PartitionTimeLimit == 0 {
 			k.over |= 1 << at
 		}
 		at++
@@ -125,9 +127,26 @@ func (p *Planner) keyOf(s *core.Spec, books []*advance, t *Preemption) classKey 
 	return k
 }
 
+// exempts are the QOS that lift bounds of partitions, and which. It is a value: plans keep it.
+type exempts map[core.QOSName]core.QOSFlag
+
+// exempting are the flags of a QOS that do.
+const exempting = core.PartitionMaxNodes | core.PartitionMinNodes | core.PartitionTimeLimit
+
+// bounds gives a partition's as they are for a class.
+func (k *classKey) bounds(part core.Partition) core.Partition {
+	if k.exempt&core.PartitionMaxNodes != 0 {
+		part.MaxNodes = 0
+	}
+	if k.exempt&core.PartitionMinNodes != 0 {
+		part.MinNodes = 0
+	}
+	return part
+}
+
 // join finds or makes the class of a job that now waits.
 func (p *Planner) join(j *core.Job, few int32) *class {
-	k := p.keyOf(j.Spec, p.books, p.push)
+	k := p.keyOf(j.Spec, p.books, p.push, p.exempt)
 	k.few = few
 	c := p.classes[k]
 	if c == nil {
@@ -137,7 +156,9 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.byName[name]; part != nil && !c.in(part) {
 				s := slot{part: part, need: n, over: at < 64 && k.over&(1<<at) != 0}
-				s.need.within(&part.Partition)
+				bounds := k.bounds(part.Partition)
+				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
+				s.need.within(&bounds)
 				s.need.settle(p.ledger, part.LLN)
 				s.need.owner = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
@@ -165,7 +186,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 func (p *Planner) leave(c *class, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.stale = p.stale || c.why() != nil
-		k := p.keyOf(j.Spec, p.books, p.push)
+		k := p.keyOf(j.Spec, p.books, p.push, p.exempt)
 		k.few = c.few
 		delete(p.classes, k)
 		if c.licences != nil {
@@ -259,10 +280,10 @@ func (p *Planner) assess(s *slot) *Why {
 	switch {
 	case down(part.State):
 		return &Why{Reason: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
-	case part.MaxNodes > 0 && n.nodesMin > part.MaxNodes:
-		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, part.MaxNodes)}
-	case n.nodesMax < part.MinNodes:
-		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name, part.MinNodes)}
+	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:
+		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, s.maxNodes)}
+	case n.nodesMax < s.minNodes:
+		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name, s.minNodes)}
 	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
 		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s has %d", n.nodesMin, part.Name, len(part.nodes))}
 	case s.over:

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"maps"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 )
@@ -26,6 +28,7 @@ func (p *Planner) setPolicy(pol *Policy) {
 		p.limits.shares = pol.Shares
 		return
 	}
+	p.setExempt(pol.Rules)
 	if p.limits == nil && !pol.Rules.Any() {
 		return
 	}
@@ -75,6 +78,34 @@ func (p *Planner) setPolicy(pol *Policy) {
 				}
 			}
 		}
+	}
+}
+
+// setExempt takes in which QOS lift bounds of partitions. The jobs of those for which that changed are of another class.
+func (p *Planner) setExempt(rules *policy.Rules) {
+	next := exempts{}
+	for q := range rules.AllQOS() {
+		if f := q.Flags & exempting; f != 0 {
+			next[q.Name] = f
+		}
+	}
+	if maps.Equal(next, p.exempt) {
+		return
+	}
+	var moved []*core.Job
+	for _, w := range p.pending {
+		if name := w.job.Spec.QOS; next[name] != p.exempt[name] {
+			moved = append(moved, w.job)
+		}
+	}
+	for _, j := range moved {
+		p.forget(p.pending[j.ID])
+	}
+	p.exempt = next
+	p.key = p.keyFunc(p.books, p.push, next)
+	p.stale = true
+	for _, j := range moved {
+		p.setJob(j)
 	}
 }
 

@@ -97,6 +97,7 @@ type Planner struct {
 	table *timetable // of RuleConservative
 
 	limits *limits // nil: there are none
+	exempt exempts
 	meters map[meterKey]*policy.Meter
 	who    func(*core.Spec, core.PartitionName) (policy.Who, bool)
 

@@ -198,6 +198,18 @@ func (s *State) admitLimits(j *core.Job) error {
 	return core.Errorf(core.Denied, "%s: %s", reason, text).Because("policy_limit")
 }
 
+// mostWall bounds a time limit that nobody asked for by what limits allow a job: longer, it could not start.
+func (s *State) mostWall(spec *core.Spec, part *partInfo) core.Seconds {
+	if l := s.limitsNow(); l.tally != nil {
+		if g := s.gateIn(l.tally, spec, part.Name); g != nil {
+			if m, ok := g.MaxWall(); ok && core.Seconds(m)*60 < spec.TimeLimit && m > 0 {
+				return core.Seconds(m) * 60
+			}
+		}
+	}
+	return spec.TimeLimit
+}
+
 // allowStart holds a start against the limits once more: the plan was made beside us and the world moved on.
 func (s *State) allowStart(j *core.Job, al *core.Alloc) error {
 	l := s.limitsNow()

@@ -282,6 +282,7 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 		if spec.TimeLimit == 0 {
 			spec.TimeLimit = core.Forever
 		}
+		spec.TimeLimit = s.mostWall(spec, part)
 	}
 	if spec.Extra != nil && arbitrary(spec.Extra) {
 		if err := laidOut(spec); err != nil {
@@ -353,13 +354,14 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		nodes = len(part.nodes)
 	}
 	over := ""
+	lifts := func(f core.QOSFlag) bool { q := s.view.qos[spec.QOS]; return q != nil && q.Flags&f != 0 }
 	switch sh := &spec.Shape; {
-	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime:
+	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime && !lifts(core.PartitionTimeLimit):
 		over = fmt.Sprintf("it asks for %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name, part.MaxTime.Duration())
 		if strict {
 			return core.Errorf(core.Invalid, "%s", over).Because("time_limit")
 		}
-	case part.MaxNodes > 0 && sh.NodesMin > part.MaxNodes:
+	case part.MaxNodes > 0 && sh.NodesMin > part.MaxNodes && !lifts(core.PartitionMaxNodes):
 		over = fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", sh.NodesMin, part.Name, part.MaxNodes)
 	case int(sh.NodesMin) > nodes:
 		over = fmt.Sprintf("it asks for %d nodes; partition %s has %d", sh.NodesMin, part.Name, nodes)
