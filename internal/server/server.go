@@ -172,7 +172,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
-		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Log: s.Log,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Log: s.Log,
 	})
 	for _, d := range s.doors {
 		d.http.Handler = s.api

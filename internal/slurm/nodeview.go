@@ -323,7 +323,7 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 		defTime = grammar.FormatClockLimit(minutes(p.DefaultTime))
 	}
 	def, most := "DefMemPerNode=UNLIMITED", "MaxMemPerNode=UNLIMITED"
-	if p.DefMemPerCPU > 0 {
+	if p.DefMemPerCPU > 0 && p.DefMemPerCPU != o.DefMem {
 		def = fmt.Sprintf("DefMemPerCPU=%d", mib(p.DefMemPerCPU))
 	}
 	if p.MaxMemPerNode > 0 {

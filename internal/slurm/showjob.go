@@ -18,7 +18,8 @@ type ShowOptions struct {
 	OneLine bool
 	Detail  bool
 	Now     core.Time
-	Derived core.Exit // the worst of the job's numbered steps
+	DefMem  core.Bytes // for a CPU, where a partition says nothing
+	Derived core.Exit  // the worst of the job's numbered steps
 	// Group finds a group's name; nil or "": its number.
 	Group func(gid uint32) string
 }

@@ -40,6 +40,7 @@ type rules struct {
 	drop []*regexp.Regexp // lines that need not be there
 	edit []edit           // parts of lines that need not be the same
 	any  bool             // its lines come in any order
+	once bool             // lines that say the same count once
 }
 
 type edit struct {
@@ -48,7 +49,7 @@ type edit struct {
 }
 
 func (r rules) and(o rules) rules {
-	return rules{drop: append(slices.Clone(r.drop), o.drop...), edit: append(slices.Clone(r.edit), o.edit...), any: r.any || o.any}
+	return rules{drop: append(slices.Clone(r.drop), o.drop...), edit: append(slices.Clone(r.edit), o.edit...), any: r.any || o.any, once: r.once || o.once}
 }
 
 // alike lists the lines in which got says something else than want.
@@ -61,6 +62,9 @@ func (r *reader) alike(want, got string, waived rules) []string {
 	if waived.any {
 		anyOrder(w)
 		anyOrder(g)
+	}
+	if waived.once {
+		w, g = slices.Compact(w), slices.Compact(g)
 	}
 	var out []string
 	for i := range max(len(w), len(g)) {
@@ -119,6 +123,7 @@ func (r *reader) same(want, got string) bool {
 		limit := i > 0 && strings.Contains(a[i-1], "imit")
 		switch {
 		case clock.MatchString(a[i]) && clock.MatchString(b[i]) && !limit:
+		case r.ids[a[i]] != "" && r.ids[a[i]] == b[i]:
 		case number(a[i]) && number(b[i]):
 			// A number of a job, or an amount: the first that differs decides which.
 			if was, ok := r.ids[a[i]]; ok && was != b[i] && a[i] != b[i] {

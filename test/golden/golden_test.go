@@ -76,17 +76,19 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// readWaived reads lines of NAME,… WHAT REASON, where WHAT is /REGEXP/, s/REGEXP/TEXT/ or "order".
+// readWaived reads lines of NAME,… WHAT REASON, where WHAT is /REGEXP/, s/REGEXP/TEXT/, "order" or "once".
 func readWaived(t *testing.T) map[string]rules {
 	out := map[string]rules{}
 	each(t, "testdata/waived.txt", func(line string) {
 		names, rest, _ := strings.Cut(line, " ")
 		rest = strings.TrimSpace(rest)
 		var add rules
-		why, ok := strings.CutPrefix(rest, "order ")
+		what, why, ok := strings.Cut(rest, " ")
 		switch {
-		case ok:
+		case what == "order":
 			add.any = true
+		case what == "once":
+			add.once = true
 		case strings.HasPrefix(rest, "s/"):
 			var expr, with string
 			expr, rest, _ = strings.Cut(rest[2:], "/")

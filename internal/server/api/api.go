@@ -36,7 +36,9 @@ type Deps struct {
 	Servers   []string // told to nodes that join
 	// Reload has the settings read again.
 	Reload func(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error)
-	Log    *slog.Logger
+	// Partition changes a partition; nil removes it.
+	Partition func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
+	Log       *slog.Logger
 }
 
 // API answers HTTP. Make it with New.

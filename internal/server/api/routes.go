@@ -56,6 +56,8 @@ func (a *API) table() []route {
 		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},
 		{method: "GET", path: "/nodes/{name}", summary: "One node", handle: a.node, reply: client.Node{}},
 		{method: "PATCH", path: "/nodes/{name}", summary: "Drain, resume or take down a node", handle: a.updateNode, body: client.UpdateNode{}, reply: okBody{}},
+		{method: "PATCH", path: "/partitions/{name}", summary: "Make or change a partition, until the config file is read again", handle: a.changePartition, body: client.PartitionChange{}, reply: okBody{}},
+		{method: "DELETE", path: "/partitions/{name}", summary: "Remove a partition, until the config file is read again", handle: a.dropPartition, reply: okBody{}},
 		{method: "POST", path: "/join", summary: "Trade a one-time token for a node's certificate", handle: a.join, open: true, body: client.Join{}, reply: client.Joined{}},
 
 		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, query: []string{"after"}, reply: "text/event-stream"},

@@ -112,6 +112,7 @@ cap sbatch-comment-etc "sbatch --comment='hello world' --mail-type=END --mail-us
 cap sbatch-test-only "sbatch --test-only -N2 sleep.sh"
 sbatch --wrap true >/dev/null # where the recorder was verbose
 cap sbatch-stdin "printf '#!/bin/sh\ntrue\n' | sbatch"
+sbatch --wrap true >/dev/null # one more that the recorder had there
 cap sbatch-args "sbatch ok.sh a 'b c' d"
 cap sbatch-plain-user "cd /tmp && runuser -u $PLAIN -- sbatch -o /dev/null --wrap 'sleep 500'"
 until_ 10 "[ \"\$(squeue -h -n wide -o %r)\" = Resources ]"

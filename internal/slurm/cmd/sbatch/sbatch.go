@@ -126,11 +126,21 @@ func prepare(w *cmd.World, args []string) (*slurm.Request, []byte, error) {
 	if _, err := r.Args(args); err != nil {
 		return nil, nil, err
 	}
+	if dir := r.WorkDir(); path != "" && dir != w.Dir && !filepath.IsAbs(rest[0]) { // listings name it as seen from where the job runs
+		if path = filepath.Join(dir, rest[0]); !isFile(path) {
+			path = rest[0]
+		}
+	}
 	complete(w, r, name, path, args)
 	if len(rest) > 1 {
 		r.Spec.Args = rest[1:]
 	}
 	return r, script, nil
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func indexColon(words []string) int {

@@ -50,6 +50,9 @@ func (s *session) create(ctx context.Context, args []string) int {
 		return slurm.ExitError
 	}
 	first, _, pairs := strings.Cut(strings.ToLower(args[0]), "=")
+	if isPartition(first) {
+		return s.createPartition(ctx, args)
+	}
 	if len(first) < 3 || !strings.HasPrefix("reservationname", first) {
 		return s.unsupported(ctx, args)
 	}
@@ -66,6 +69,9 @@ func (s *session) remove(ctx context.Context, args []string) int {
 		return slurm.ExitError
 	}
 	key, name, pair := strings.Cut(args[0], "=")
+	if isPartition(strings.ToLower(key)) {
+		return s.deletePartition(ctx, name, args)
+	}
 	if lower := strings.ToLower(key); len(lower) < 3 || !strings.HasPrefix("reservationname", lower) {
 		return s.unsupported(ctx, args)
 	}

@@ -61,7 +61,7 @@ func TestReservationWords(t *testing.T) {
 		{args: "create reservation start=never dur=1 users=root", err: "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1},
 		{args: "create reservation foo=bar", err: "scontrol: error: Unknown parameter foo=bar.  No reservation created.\n", code: 1},
 		{args: "create reservation start=now dur=1 users=root burstbuffer=x", err: "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1},
-		{args: "create partition=x", err: "Requested operation not supported on this system\n", code: 1},
+		{args: "create frob=x", err: "Requested operation not supported on this system\n", code: 1},
 	} {
 		c := lab()
 		reservations(c)

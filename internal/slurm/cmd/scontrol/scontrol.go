@@ -57,7 +57,7 @@ var verbs = []struct {
 	{"help", func(s *session, _ context.Context, _ []string) int { fmt.Fprint(s.w.Out, usage); return 0 }},
 	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).reconfigure},
 	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
-	{"top", (*session).unsupported}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
+	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
 	{"wait_job", (*session).waitJob},
 }
 

@@ -139,6 +139,9 @@ func (s *session) nodes(ctx context.Context) ([]client.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range list.Nodes { // programs that ask want to know whose manners to expect
+		list.Nodes[i].Host.Version = cmd.Version
+	}
 	return slurm.ComputeNodes(list.Nodes), nil
 }
 
@@ -188,6 +191,9 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	info, err := s.c.Cluster(ctx)
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_partitions error", err)
+	}
+	if n, err := strconv.ParseInt(info.Settings["DefMemPerCPU"], 10, 64); err == nil {
+		s.show.DefMem = core.Bytes(n) * core.MiB
 	}
 	shown := false
 	for i := range info.Partitions {

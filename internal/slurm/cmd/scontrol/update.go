@@ -51,7 +51,9 @@ func (s *session) update(ctx context.Context, args []string) int {
 			return s.updateNodes(ctx, p.value, rest)
 		case !isJob && len(p.key) >= 3 && strings.HasPrefix("reservationname", p.key):
 			return s.updateReservation(ctx, p.value, rest)
-		case strings.HasPrefix(p.key, "partition") || p.key == "stepid":
+		case !isJob && isPartition(p.key):
+			return s.changePartition(ctx, p.value, rest, false)
+		case p.key == "stepid":
 			fmt.Fprintln(s.w.Err, "slurm_update error: Requested operation not supported on this system")
 			return slurm.ExitError
 		}

@@ -147,6 +147,9 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 		return w.LoadFailed("slurm_load_node", err)
 	}
 	list.Nodes = slurm.ComputeNodes(list.Nodes)
+	for i := range list.Nodes { // programs that ask want to know whose manners to expect
+		list.Nodes[i].Host.Version = cmp.Or(info.SlurmVersion, cmd.Version)
+	}
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
 	if f.Has("reservation") {

@@ -1,0 +1,166 @@
+package scontrol
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+)
+
+// isPartition tells whether a word, in small letters, means a partition.
+func isPartition(word string) bool { return len(word) >= 3 && strings.HasPrefix("partitionname", word) }
+
+// changePartition makes or changes a partition. Before says what its complaints begin with.
+func (s *session) changePartition(ctx context.Context, name string, pairs []pair, made bool) int {
+	u := &client.PartitionChange{New: made}
+	before := "slurm_update error"
+	if made {
+		before = "slurm_create_partition error"
+	}
+	for i := range pairs {
+		if !partitionKey(u, &pairs[i]) {
+			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", pairs[i].text)
+			return slurm.ExitError
+		}
+	}
+	c, err := s.client()
+	if err == nil {
+		err = c.ChangePartition(ctx, core.PartitionName(name), u)
+	}
+	if err != nil {
+		fmt.Fprintf(s.w.Err, "%s: %s\n", before, slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	return 0
+}
+
+// partitionKey takes one KEY=VALUE; false where it is not understood.
+func partitionKey(u *client.PartitionChange, p *pair) bool {
+	number := func(at **int32) bool {
+		n := int64(0)
+		if !strings.EqualFold(p.value, "UNLIMITED") {
+			var err error
+			if n, err = strconv.ParseInt(p.value, 10, 31); err != nil || n < 0 {
+				return false
+			}
+		}
+		x := int32(n)
+		*at = &x
+		return true
+	}
+	limit := func(at **core.Seconds) bool {
+		t, ok := timeLimit(p.value)
+		*at = &t
+		return ok
+	}
+	switch p.key {
+	case "state":
+		u.State = &p.value
+	case "nodes":
+		u.Nodes = &p.value
+	case "default":
+		yes := strings.EqualFold(p.value, "YES")
+		u.Default = &yes
+		return yes || strings.EqualFold(p.value, "NO")
+	case "maxtime":
+		return limit(&u.MaxTime)
+	case "defaulttime":
+		return limit(&u.DefaultTime)
+	case "maxnodes":
+		return number(&u.MaxNodes)
+	case "minnodes":
+		return number(&u.MinNodes)
+	case "prioritytier":
+		return number(&u.PriorityTier)
+	case "priorityjobfactor":
+		return number(&u.PriorityFactor)
+	default:
+		return false
+	}
+	return true
+}
+
+// createPartition reads PartitionName=NAME and what follows.
+func (s *session) createPartition(ctx context.Context, args []string) int {
+	var name string
+	var pairs []pair
+	for _, word := range args {
+		switch p, ok := parsePair(word); {
+		case !ok:
+			fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\n", word)
+			return slurm.ExitError
+		case isPartition(p.key):
+			name = p.value
+		default:
+			pairs = append(pairs, p)
+		}
+	}
+	if name == "" {
+		fmt.Fprintln(s.w.Err, "PartitionName must be given.")
+		return slurm.ExitError
+	}
+	return s.changePartition(ctx, name, pairs, true)
+}
+
+func (s *session) deletePartition(ctx context.Context, name string, args []string) int {
+	c, err := s.client()
+	if err == nil {
+		err = c.DropPartition(ctx, core.PartitionName(name))
+	}
+	if err != nil {
+		fmt.Fprintf(s.w.Err, "delete_partition %s: %s\n", strings.Join(args, " "), slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	return 0
+}
+
+// top puts jobs before all others of their users: their nice values change, and nobody else's place does.
+func (s *session) top(ctx context.Context, args []string) int {
+	c, err := s.client()
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
+	ids, code := s.jobIDs(ctx, c, args)
+	for _, id := range ids {
+		if err := raise(ctx, c, id); err != nil {
+			fmt.Fprintf(s.w.Err, "%s for job %s\n", jobText(err), id)
+			code = slurm.ExitError
+		}
+	}
+	return code
+}
+
+// raise takes from a job's nice value what it is behind the first of its user's waiting jobs in its partition, and one more.
+func raise(ctx context.Context, c *client.Client, id string) error {
+	list, err := c.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	j := &list.Jobs[0]
+	switch {
+	case j.State != core.Pending:
+		return core.Errorf(core.Conflict, "it does not wait").Because(slurm.ReasonJobNotPending)
+	case j.Priority == 0:
+		return core.Errorf(core.Conflict, "it is held").Because(slurm.ReasonJobHeld)
+	}
+	others, err := c.Jobs(ctx, client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{string(j.Spec.Partition)}})
+	if err != nil {
+		return err
+	}
+	most := uint32(0)
+	for i := range others.Jobs {
+		if o := &others.Jobs[i]; o.State == core.Pending && o.ID != j.ID {
+			most = max(most, o.Priority)
+		}
+	}
+	if j.Priority > most {
+		return nil
+	}
+	nice := int32(int64(j.Spec.Nice) - int64(most-j.Priority) - 1)
+	return c.UpdateJob(ctx, id, &client.Update{Nice: &nice})
+}
