@@ -20,7 +20,9 @@ type Submit struct {
 	Run    *core.Run  // set by YAML fronts: the run this job makes; Jobs is filled in
 	Config []byte     // blob of Run.Config
 	Strict bool       // refuse what can never start instead of letting it wait
-	Groups []string   // unix groups of the job's user, where a partition asks for them
+	// Components are those of a het job after the first, which is Spec: each becomes a job, with the ids that follow.
+	Components []*core.Spec `json:",omitempty"`
+	Groups     []string     // unix groups of the job's user, where a partition asks for them
 	// Ended are the records of jobs that Spec.Extra.Dependency names and that have left memory: memory does not know how
 	// they ended. Seen is the number of the snapshot they were missing from, 0 if nobody looked.
 	Ended []*core.Job
@@ -40,6 +42,7 @@ type Start struct {
 	Alloc *core.Alloc
 	Limit core.Seconds  `json:",omitempty"` // in place of the job's own; 0: its own
 	Aside []sched.Aside `json:",omitempty"` // jobs that are suspended for it, and what they lend
+	Rest  []Start       `json:",omitempty"` // the other components of a het job: all start or none
 }
 
 // Started is the reply to Start.
@@ -176,6 +179,8 @@ type UpdateJob struct {
 	Ended      []*core.Job
 	Seen       int64
 	Strict     bool
+
+	part bool // it follows from a change of the first component
 	// Checkpoint says when the job last saved its work: what it did before is not lost if it is pushed aside. 0: now.
 	Checkpoint *core.Time
 }
@@ -192,6 +197,8 @@ type Suspend struct {
 	By     core.Identity
 	Job    core.JobID
 	Resume bool
+
+	part bool // it follows from that of the first component
 }
 
 // EnsureUser finds or makes the user of a uid seen by the kernel. Reply: *core.User.

@@ -70,7 +70,7 @@ func anything(t failer, choose func(int) int, steps int, check bool, more ...fun
 		c.register()
 	}
 	acts := []func(){
-		c.submit, c.submit, c.submit, c.submit, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
+		c.submit, c.submit, c.submit, c.submit, c.het, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
 		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people, c.reserve, c.wish,
 	}
 	for _, act := range more {

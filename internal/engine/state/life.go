@@ -18,6 +18,24 @@ func (s *State) start(in *Start) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ref := j.Spec.More().Het; ref != nil {
+		if err := s.mayStartHet(in, ref); err != nil {
+			return nil, err
+		}
+	}
+	first, err := s.startOne(in)
+	for i := range in.Rest {
+		_, err := s.startOne(&in.Rest[i])
+		core.Assert(err == nil, "component %d could start beside the others, and could not after them: %v", in.Rest[i].Job, err)
+	}
+	return first, err
+}
+
+func (s *State) startOne(in *Start) (*Started, error) {
+	j, err := s.job(in.Job)
+	if err != nil {
+		return nil, err
+	}
 	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
@@ -382,7 +400,7 @@ func (s *State) failNode(next *core.Job, message string) {
 	if next.State.Final() || next.Flags.Has(core.Requeueing) {
 		return
 	}
-	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch {
+	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch && s.hetWhole(next) {
 		s.back(next, "", false, message)
 		return
 	}

@@ -29,7 +29,11 @@ func PreemptOf(p *sched.Preempt) *Preempt {
 
 // StartOf is the input of a start.
 func StartOf(s *sched.Start) *Start {
-	return &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit, Aside: s.Aside}
+	in := &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit, Aside: s.Aside}
+	for i := range s.Rest {
+		in.Rest = append(in.Rest, *StartOf(&s.Rest[i]))
+	}
+	return in
 }
 
 // pushing is who may push whom aside, and who uses whose CPUs.
@@ -59,6 +63,9 @@ func (s *State) preempt(in *Preempt) error {
 	v, err := s.job(in.Job)
 	if err != nil {
 		return err
+	}
+	if v.Spec.More().Het != nil && over(v) {
+		return nil // it went with another component
 	}
 	j, err := s.job(in.For)
 	if err != nil {

@@ -598,6 +598,9 @@ func (s *script) pass(_ []string, _ args) error {
 }
 
 func label(j *core.Job) string {
+	if ref := j.Spec.More().Het; ref != nil {
+		return fmt.Sprintf("%d (%d+%d) %s", j.ID, ref.Lead, ref.Offset, j.Spec.Name)
+	}
 	if j.Array == nil {
 		return fmt.Sprintf("%d %s", j.ID, j.Spec.Name)
 	}

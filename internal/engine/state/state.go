@@ -379,6 +379,9 @@ func (s *State) putJob(j *core.Job) {
 		s.out.Jobs = append(s.out.Jobs, j)
 	}
 	s.tellDependents(old, j)
+	if ref := j.Spec.More().Het; ref != nil {
+		s.hetMoved(old, j, ref)
+	}
 	if len(s.pushing.lent[j.ID]) > 0 {
 		s.repay(j)
 	}
@@ -454,7 +457,7 @@ func (s *State) watch(j *core.Job) {
 // deadline is when time ends an interactive job, 0: never. The keepers watch batch jobs.
 func (s *State) deadline(j *core.Job) (at core.Time) {
 	if j.State != core.Running || j.Spec.Kind != core.Interactive {
-		return 0
+		return s.hetDeadline(j)
 	}
 	if l := j.Spec.TimeLimit; l > 0 && l != core.Forever {
 		at = j.Start.Add(l.Duration() + j.PausedFor)
@@ -467,7 +470,7 @@ func (s *State) deadline(j *core.Job) (at core.Time) {
 
 // unused is when an allocation that never had a step is given up, 0: never.
 func (s *State) unused(j *core.Job) core.Time {
-	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 || j.Spec.More().Open {
+	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 || j.Spec.More().Open || j.Spec.Kind != core.Interactive {
 		return 0
 	}
 	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)

@@ -17,6 +17,11 @@ func (s *State) cancel(in *Cancel) error {
 	if in.Tasks != nil {
 		return s.cancelTasks(in, j, started)
 	}
+	if live {
+		if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 && j.State == core.Pending {
+			return hetWholeOnly(j, ref, "cancelled")
+		}
+	}
 	// An array's id stands for its record and every started task; a task's own id for itself.
 	targets := []core.JobID{}
 	if live {
@@ -151,6 +156,14 @@ func (s *State) updateJob(in *UpdateJob) error {
 	}
 	if j.State.Final() {
 		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
+	}
+	if ref := j.Spec.More().Het; ref != nil && hetShared(in) {
+		if ref.Offset > 0 && !in.part {
+			return hetWholeOnly(j, ref, "held, released or put in another order")
+		}
+		if ref.Offset == 0 {
+			defer s.hetUpdate(in, j, ref)
+		}
 	}
 	next := clone(j)
 	if err := s.hold(in, next); err != nil {
@@ -318,6 +331,12 @@ func (s *State) requeue(in *Requeue) error {
 	if err := s.may(in.By, j); err != nil {
 		return err
 	}
+	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
+		return hetWholeOnly(j, ref, "requeued")
+	}
+	if !s.hetWhole(j) {
+		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without", j.ID).Because("job_state")
+	}
 	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
 		return core.Errorf(core.Conflict, "job %d is %s and cannot be requeued", j.ID, j.State).Because("job_pending")
 	}
@@ -345,6 +364,12 @@ func (s *State) suspend(in *Suspend) error {
 	}
 	if j.Flags.Has(core.Requeueing) {
 		return core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
+	}
+	if ref := j.Spec.More().Het; ref != nil {
+		if ref.Offset > 0 && !in.part {
+			return hetWholeOnly(j, ref, "suspended and resumed")
+		}
+		defer s.hetSuspend(in, j, ref)
 	}
 	if in.Resume && j.Parked() {
 		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID, j.Pushed.Lent[0].To).Because("job_state")

@@ -22,6 +22,19 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		}
 		return &Submitted{ID: use.job, Duplicate: true}, nil
 	}
+	if len(in.Components) > 0 {
+		return s.submitHet(in)
+	}
+	j, err := s.prepare(in, spec)
+	if err != nil {
+		return nil, err
+	}
+	s.file(in, j)
+	return &Submitted{ID: j.ID}, nil
+}
+
+// prepare makes the record of a job that may be, without an id.
+func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
@@ -52,7 +65,12 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		j.Flags |= core.HeldUser
 		j.Priority = 0
 	}
+	return j, nil
+}
 
+// file gives a prepared record its id and puts it down.
+func (s *State) file(in *Submit, j *core.Job) {
+	spec := j.Spec
 	j.ID = s.view.nextJob
 	s.view.nextJob++
 	j.SpecID = j.ID
@@ -76,7 +94,6 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 	if j.Needs != nil {
 		s.weigh(j.ID, in.Ended)
 	}
-	return &Submitted{ID: j.ID}, nil
 }
 
 func submitted(j *core.Job) json.RawMessage {

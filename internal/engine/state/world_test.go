@@ -160,6 +160,10 @@ func (w *world) pass() []Started {
 		if w.onStart != nil {
 			w.onStart(id)
 		}
+		for k := range s.Rest {
+			out = append(out, Started{ID: s.Rest[k].Job})
+			w.checkStart(s.Rest[k].Job)
+		}
 	}
 	if !w.batching {
 		w.flush(nil)
@@ -308,6 +312,7 @@ func (w *world) image() *Image {
 func (w *world) check() {
 	w.t.Helper()
 	w.checkResources()
+	w.checkHets()
 	w.checkRestart()
 }
 

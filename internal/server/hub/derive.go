@@ -48,7 +48,7 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 		}
 		return t
 	}
-	if old == nil && j.Spec.Kind == core.Batch {
+	if old == nil && j.Spec.Batches() {
 		emit(j.Alloc.Nodes[0].Node, order{launch: j})
 	}
 	if j.State == core.Suspended && (old == nil || old.State != core.Suspended) {
@@ -68,7 +68,7 @@ func busy(j *core.Job, steps []*core.Step) bool {
 	if j.Alloc == nil {
 		return false
 	}
-	if j.Spec.Kind == core.Batch && !j.Alloc.Nodes[0].Done {
+	if j.Spec.Batches() && !j.Alloc.Nodes[0].Done {
 		return true
 	}
 	for _, s := range steps {
@@ -86,7 +86,7 @@ func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) 
 		emit(kill(j))
 	case over(j):
 		emit(finish(j))
-	case j.Spec.Kind == core.Batch && j.Alloc.Nodes[0].Node == node && !knows(wire.BatchStep):
+	case j.Spec.Batches() && j.Alloc.Nodes[0].Node == node && !knows(wire.BatchStep):
 		emit(order{launch: j})
 		if j.State == core.Suspended {
 			emit(suspend(j, false))

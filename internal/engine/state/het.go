@@ -1,0 +1,221 @@
+package state
+
+import (
+	"fmt"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// A het job is several jobs, its components, with ids that follow each other. They wait, start and go back to the queue
+// together. Only the first has a script, and when it ends all end as it did. One of the others that ends while they run
+// takes all with it, as its nodes are what the script counts on, unless somebody cancelled just that one.
+
+// maxComponents is how many a het job may have, as in Slurm.
+const maxComponents = 128
+
+// submitHet files all components, or none.
+func (s *State) submitHet(in *Submit) (*Submitted, error) {
+	specs := append([]*core.Spec{in.Spec}, in.Components...)
+	switch {
+	case len(specs) > maxComponents:
+		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(specs), maxComponents).Because("invalid_het")
+	case in.Run != nil:
+		return nil, core.Errorf(core.Invalid, "a run has no components").Because("invalid_het")
+	case s.live+len(specs) > s.cfg.MaxJobs:
+		return nil, core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d", s.live, s.cfg.MaxJobs).Because("max_jobs")
+	}
+	jobs := make([]*core.Job, len(specs))
+	for i, spec := range specs {
+		switch {
+		case spec.Array != "":
+			return nil, core.Errorf(core.Invalid, "component %d: there are no arrays of het jobs", i).Because("invalid_array")
+		case spec.User != in.Spec.User || spec.Kind != in.Spec.Kind:
+			return nil, core.Errorf(core.Invalid, "component %d: all components are of one user and one kind", i).Because("invalid_het")
+		}
+		x := *spec.More()
+		x.Het = &core.HetRef{Lead: s.view.nextJob, Offset: int32(i), Count: int32(len(specs))}
+		spec.Extra, spec.Hold = &x, in.Spec.Hold
+		if i > 0 {
+			spec.Script = core.Hash{}
+		}
+		j, err := s.prepare(in, spec)
+		if err != nil {
+			if i > 0 {
+				err = inComponent(err, i)
+			}
+			return nil, err
+		}
+		jobs[i] = j
+	}
+	first := *in
+	for i, j := range jobs {
+		s.file(&first, j)
+		if i == 0 { // the key and the blobs are the first one's
+			first.Key, first.Script, first.Env = "", nil, nil
+		}
+	}
+	return &Submitted{ID: jobs[0].ID}, nil
+}
+
+// inComponent says of which component a fault is.
+func inComponent(err error, i int) error {
+	return core.Errorf(core.CodeOf(err), "component %d: %v", i, err).Because(core.ReasonOf(err))
+}
+
+// component finds a live component.
+func (s *State) component(ref *core.HetRef, offset int32) (*core.Job, bool) {
+	return s.view.jobs.Get(int64(ref.Lead) + int64(offset))
+}
+
+// hetWhole tells whether a job is none of several components, or all of them are live.
+func (s *State) hetWhole(j *core.Job) bool {
+	ref := j.Spec.More().Het
+	if ref == nil {
+		return true
+	}
+	for k := range ref.Count {
+		if _, ok := s.component(ref, k); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func hetWholeOnly(j *core.Job, ref *core.HetRef, what string) error {
+	return core.Errorf(core.Conflict, "job %d is component %d of job %d, which is %s as a whole", j.ID, ref.Offset, ref.Lead, what).Because("het_component")
+}
+
+// mayStartHet checks that all components can start where the plan says, side by side.
+func (s *State) mayStartHet(in *Start, ref *core.HetRef) error {
+	if ref.Offset != 0 || len(in.Rest) != int(ref.Count)-1 {
+		return core.Errorf(core.Conflict, "component %d of job %d does not start alone", ref.Offset, ref.Lead)
+	}
+	var undo []func()
+	defer func() {
+		for i := len(undo) - 1; i >= 0; i-- {
+			undo[i]()
+		}
+	}()
+	limits := s.limitsNow()
+	for k := range int(ref.Count) {
+		part := in
+		if k > 0 {
+			part = &in.Rest[k-1]
+		}
+		j, ok := s.component(ref, int32(k))
+		if !ok || part.Job != j.ID || j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
+			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
+		}
+		if err := s.allowStart(j, part.Alloc); err != nil {
+			return err
+		}
+		if err := s.allowAside(j, part); err != nil {
+			return err
+		}
+		if !s.free(j, part.Alloc) {
+			return core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
+		}
+		trial := *j
+		trial.State, trial.Start, trial.Alloc = core.Running, s.view.now, part.Alloc
+		s.enter(&trial)
+		s.seat(trial.Alloc, 1)
+		undo = append(undo, func() { s.seat(trial.Alloc, -1); s.withdraw(&trial) })
+		if t := limits.tally; t != nil {
+			if g := s.gateIn(t, j.Spec, part.Alloc.Partition); g != nil {
+				undo = append(undo, endStake(t, t.Start(g, askOf(limits.rules, part.Alloc), endsBy(&trial))))
+			}
+		}
+	}
+	return nil
+}
+
+func endStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
+
+// hetMoved lets the other components follow one that has just ended or goes back to the queue.
+func (s *State) hetMoved(old, j *core.Job, ref *core.HetRef) {
+	if old == nil || over(old) || !over(j) && !wentBack(old, j) {
+		return
+	}
+	if ref.Offset == 0 {
+		for k := int32(1); k < ref.Count; k++ {
+			if f, ok := s.component(ref, k); ok && !over(f) {
+				s.hetFollow(f, j, "")
+			}
+		}
+		return
+	}
+	if old.State != core.Pending && j.Stop != nil && j.Stop.As == core.Cancelled {
+		return // just this one
+	}
+	if lead, ok := s.component(ref, 0); ok && !over(lead) {
+		s.hetFollow(lead, j, fmt.Sprintf("component %d+%d ended as %s", ref.Lead, ref.Offset, j.State))
+	}
+}
+
+// wentBack tells whether a job that ran is in the queue again.
+func wentBack(old, j *core.Job) bool { return old.Alloc != nil && j.State == core.Pending }
+
+// hetFollow ends a component as another one did, or sends it back to the queue with it.
+func (s *State) hetFollow(f, after *core.Job, message string) {
+	next := clone(f)
+	switch {
+	case after.Flags.Has(core.Requeueing) || after.State == core.Pending:
+		if f.Alloc == nil { // it is back already
+			return
+		}
+		s.back(next, stopper(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
+		next.Flags |= after.Flags & (core.HeldUser | core.HeldAdmin)
+	case after.Stop != nil && f.State == core.Pending:
+		next.Stop = after.Stop
+		next.Start = s.view.now // as Slurm: see finishWaiting
+		s.end(next, after.State, after.Reason, "")
+	default:
+		if after.Stop != nil {
+			next.Stop = after.Stop
+			next.Flags |= after.Flags & core.CancelAsked
+		}
+		next.Exit = after.Exit
+		s.end(next, after.State, after.Reason, message)
+	}
+	s.putJob(next)
+}
+
+// hetDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
+func (s *State) hetDeadline(j *core.Job) core.Time {
+	if j.State != core.Running || over(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 || j.Spec.TimeLimit == core.Forever {
+		return 0
+	}
+	return j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
+}
+
+// hetShared tells whether an update changes what all components have in common.
+func hetShared(in *UpdateJob) bool {
+	return in.Hold != nil || in.Priority != nil || in.Dependency != nil
+}
+
+// hetUpdate makes the change of the first component to the others, if it was made.
+func (s *State) hetUpdate(in *UpdateJob, was *core.Job, ref *core.HetRef) {
+	if lead, ok := s.component(ref, 0); !ok || lead == was {
+		return
+	}
+	for k := int32(1); k < ref.Count; k++ {
+		if f, ok := s.component(ref, k); ok && !f.State.Final() {
+			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority, Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
+			_ = s.updateJob(&part) // one that is on its way back to the queue waits with the others anyhow
+		}
+	}
+}
+
+// hetSuspend stops the other components with the first one, if it was stopped, or lets them go on.
+func (s *State) hetSuspend(in *Suspend, was *core.Job, ref *core.HetRef) {
+	if lead, ok := s.component(ref, 0); ref.Offset > 0 || !ok || lead == was {
+		return
+	}
+	for k := int32(1); k < ref.Count; k++ {
+		if f, ok := s.component(ref, k); ok && !over(f) {
+			_ = s.suspend(&Suspend{By: in.By, Job: f.ID, Resume: in.Resume, part: true}) // it may be so already
+		}
+	}
+}
