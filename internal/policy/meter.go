@@ -44,7 +44,8 @@ type Flow struct {
 // Micro is what a rate of one is.
 const Micro = 1_000_000
 
-// grown is a value after some time in which rate was added every second. See Grown.
+// grown is what becomes of a value in some time in which rate was added every second. What is added decays from its own
+// moment on, so it does not matter into how many steps the time is cut.
 type grown struct {
 	left float64 // of what there was
 	gain float64 // of a rate of one

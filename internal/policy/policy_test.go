@@ -28,29 +28,25 @@ func TestDecay(t *testing.T) {
 	near(t, "no half-life", Decay(0, 14*day), 1, 0)
 }
 
-func TestDecayDoesNotDependOnPeriods(t *testing.T) {
-	at := func(s int64) core.Time { return core.Time(1e15 + s*1e6) }
-	once, often := Usage{Raw: 1e6, At: at(0)}, Usage{Raw: 1e6, At: at(0)}
-	once.DecayTo(at(36000), 604800)
-	for s := int64(300); s <= 36000; s += 300 {
-		often.DecayTo(at(s), 604800)
-	}
-	near(t, "in one go and in periods", often.Raw, once.Raw, 1e-3)
-}
-
+// TestUsageIsConserved: what a job is charged does not depend on how its time is cut, with usage factor and all.
 func TestUsageIsConserved(t *testing.T) {
 	at := func(s int64) core.Time { return core.Time(1e15 + s*1e6) }
-	job := Span{Start: at(100), End: at(1000), Limit: 800}
-	var whole, parts Usage
-	tres := Of(Amount{Name: "mem", Count: 2048}, Amount{Name: "cpu", Count: 4})
-	whole.Charge(tres, 4, 2, job.Within(at(0), at(5000)))
-	for s := int64(0); s < 5000; s += 70 {
-		parts.Charge(tres, 4, 2, job.Within(at(s), at(s+70)))
+	set := Setting{}
+	m := &Meter{At: at(100)}
+	m.All.Adjust(Of(Amount{Name: "mem", Count: 2048}, Amount{Name: "cpu", Count: 4}), 4, 2, 1)
+	whole, parts := set.Read(m, at(900)), m
+	for s := int64(170); s < 900; s += 70 {
+		parts = set.Read(parts, at(s))
 	}
-	near(t, "usage by the limit", whole.Raw, 800*4*2, 1e-9)
-	near(t, "usage in periods", parts.Raw, whole.Raw, 1e-6)
-	if got := parts.Minutes("cpu"); got != 106 {
-		t.Errorf("CPU minutes: %d", got)
+	parts = set.Read(parts, at(900))
+	near(t, "usage", whole.All.Raw, 800*4*2, 1e-9)
+	near(t, "usage in periods", parts.All.Raw, whole.All.Raw, 1e-6)
+	if u := parts.All.Usage(at(900)); u.Minutes("cpu") != 106 || u.Wall != 1600 {
+		t.Errorf("CPU minutes: %d, seconds of jobs: %v", u.Minutes("cpu"), u.Wall)
+	}
+	parts.All.Adjust(Of(Amount{Name: "mem", Count: 2048}, Amount{Name: "cpu", Count: 4}), 4, 2, -1)
+	if r := parts.All; r.RawRate != 0 || r.WallRate != 0 || r.TRES[0].Rate != 0 {
+		t.Errorf("a rate is left: %+v", r)
 	}
 }
 
@@ -81,7 +77,7 @@ func TestResetPeriods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Due(day(c.last), day(c.now)); got != c.due {
+		if got := p.Began(day(c.now)) > day(c.last); got != c.due {
 			t.Errorf("%s %s to %s: %v", c.period, c.last, c.now, got)
 		}
 	}
@@ -388,15 +384,18 @@ func TestTreeRefusesWhatIsNoTree(t *testing.T) {
 	}
 }
 
-func TestGrownDoesNotDependOnSteps(t *testing.T) {
+func TestGrowthAndDecay(t *testing.T) {
+	grown := func(raw float64, rate int64, half core.Seconds, d time.Duration) float64 {
+		return growth(half, d).of(raw, rate*Micro)
+	}
 	for _, half := range []core.Seconds{0, 1, 3600, 604800} {
-		want := Grown(1e6, 40, half, 36000*time.Second)
+		want := grown(1e6, 40, half, 36000*time.Second)
 		got := 1e6
 		for range 120 {
-			got = Grown(got, 40, half, 300*time.Second)
+			got = grown(got, 40, half, 300*time.Second)
 		}
 		near(t, "in steps", got, want, 1e-6*want)
 	}
-	near(t, "in the end charge and decay are even", Grown(0, 10, 3600, 1e6*time.Second), 10*3600/.693, 10)
-	near(t, "a period charges nearly all of it", Grown(0, 10, 604800, 300*time.Second), 3000, 1)
+	near(t, "in the end charge and decay are even", grown(0, 10, 3600, 1e6*time.Second), 10*3600/.693, 10)
+	near(t, "a period charges nearly all of it", grown(0, 10, 604800, 300*time.Second), 3000, 1)
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -118,9 +117,6 @@ func (r *Rules) QOS(name core.QOSName) *core.QOS {
 // AllQOS goes through them, in no order.
 func (r *Rules) AllQOS() iter.Seq[*core.QOS] { return maps.Values(r.qos) }
 
-// Billed tells whether some limit is about billing.
-func (r *Rules) Billed() bool { return slices.Contains(r.names, "billing") }
-
 // Who is what decides which limits a job is under.
 type Who struct {
 	Account core.ProjectName
@@ -210,10 +206,6 @@ func (r *Rules) index(name string) int32 {
 	i, ok := slices.BinarySearch(r.names, name)
 	core.Assert(ok, "no limit is about %s", name)
 	return int32(i)
-}
-
-func (w Who) compare(o Who) int {
-	return cmp.Or(cmp.Compare(w.Account, o.Account), cmp.Compare(w.User, o.User), cmp.Compare(w.QOS, o.QOS), cmp.Compare(w.Part, o.Part))
 }
 
 // test is what a rule holds against what.

@@ -16,6 +16,10 @@
 // reservation leaves (see Rule for the other ways). A job that could not start even if nothing ran (its nodes are down,
 // its partition is too small) is not in the queue: it has its reason and blocks nobody.
 //
+// Limits reach the planner whole (Policy), what was used as meters. It counts what runs itself, starts of the same pass too.
+// A job that a limit keeps from starting has its reason and is passed over: it is not first, and blocks nobody. Reasons are
+// worked out when somebody asks, from a view of the counts that the plan keeps.
+//
 // Jobs that ask for the same form a class. What a class could do on empty nodes is worked out when it appears and when
 // nodes change; what it was refused within a pass it is not looked at again for. So a pass costs classes and starts, not
 // jobs times nodes.
