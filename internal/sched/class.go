@@ -23,8 +23,17 @@ type class struct {
 
 // slot is a class in one partition.
 type slot struct {
-	part               *partition
-	need               need
+	part *partition
+
+	// These are looked at for all classes in every pass, so they are together.
+	pass     int64     // the pass that last refused it
+	until    core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
+	refusal  refusal   // what is known from earlier ones
+	shortest core.Time // none of its jobs is shorter
+	slept    int64     // the dive since which it sleeps; see dive
+	push     *pusher   // nil: its jobs push nobody aside
+	need     need
+
 	over               bool // its time limit is above the partition's
 	why                *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved              bool
@@ -43,15 +52,9 @@ type slot struct {
 	order  []*account  // its nodes, then
 	shape  int         // as of; see Planner.nodesOf
 
-	members  list[member, *member] // those jobs, by themselves
-	shortest core.Time             // none of them is shorter
-
-	push   *pusher // nil: its jobs push nobody aside
-	hunted hunted  // how that went the last time
-
-	pass    int64     // the pass that last refused it
-	until   core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
-	refusal refusal   // what is known from earlier ones
+	hunted  hunted                // how it went the last time that its jobs looked for somebody to push aside
+	members list[member, *member] // its jobs, by themselves
+	dived   int64                 // the last dive that came by
 }
 
 // enter puts a job into the class's own queue.
@@ -61,6 +64,9 @@ func (s *slot) enter(j *core.Job, g *policy.Gate) {
 		s.part.live++
 		s.place, s.shortest = len(s.part.slots), n
 		s.part.slots = append(s.part.slots, s)
+		s.wake()
+	} else if n < s.shortest {
+		s.wake()
 	}
 	s.shortest = min(s.shortest, n)
 	m := s.member(j)

@@ -75,10 +75,23 @@ const passedOver = 8
 func (ps *pass) dive(l *lane) {
 	from := member{job: l.at.head().job, level: l.at.head().level}
 	l.deep, l.runners = true, l.runners[:0]
-	for _, s := range l.part.slots {
-		if ps.hopeless(s) {
+	p, part := ps.p, l.part
+	p.dives++
+	slots, awake, since := part.slots, part.awake[:0], p.dives
+	if ps.sleeps(part) {
+		slots, since = part.awake, part.asleep
+	}
+	for _, s := range slots {
+		if s.dived == p.dives || s.jobs == 0 {
 			continue
 		}
+		s.dived = p.dives
+		s.catchUp()
+		if s.slept = 0; ps.hopeless(s) && s.refusal.seen > 0 && !s.refusal.some && s.push == nil {
+			s.slept = since
+			continue
+		}
+		awake = append(awake, s)
 		r := runner{slot: s}
 		if ps.first(&r, &from) {
 			l.runners = append(l.runners, r)
@@ -86,7 +99,38 @@ func (ps *pass) dive(l *lane) {
 			s.measure()
 		}
 	}
+	clear(part.awake[min(len(awake), len(part.awake)):])
+	part.awake, part.asleep, part.quiet = awake, since, p.gains.next()
 	heap.Init(&l.runners)
+}
+
+// sleeps tells whether all classes of a partition that slept still do: nothing came free for them. Then only the others
+// are looked at.
+func (ps *pass) sleeps(part *partition) bool {
+	p := ps.p
+	if part.asleep == 0 || ps.made != allMade || part.quiet < p.gains.from {
+		return false
+	}
+	for i := part.quiet; i < p.gains.next(); i++ {
+		if a := p.gains.at(i); a.gained == i && part.has(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// wake lets a class be looked at again: it has got a job that may start where others may not.
+func (s *slot) wake() {
+	s.catchUp()
+	s.slept = 0
+	s.part.awake = append(s.part.awake, s)
+}
+
+// catchUp brings a class that sleeps up to date.
+func (s *slot) catchUp() {
+	if s.slept != 0 && s.slept == s.part.asleep {
+		s.refusal.seen = max(s.refusal.seen, s.part.quiet)
+	}
 }
 
 // hopeless tells whether no job of a class can start any more in this pass.

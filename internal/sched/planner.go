@@ -136,6 +136,7 @@ type Planner struct {
 	turn     int64 // grows when a pass begins and when more can be had in one by pushing
 
 	passes, sweeps int64
+	dives          int64
 	opened         int64 // passes, for partition.open
 	scratch
 }
@@ -172,6 +173,10 @@ type partition struct {
 	members  bitset     // the same as a set
 	open     []*account // see Planner.open
 	opened   int64
+	asleep   int64      // the dive since which classes sleep,
+	quiet    int64      // while nothing came free among the nodes before this gain
+	awake    []*slot    // the others, some of them twice
+	best     bestGain   // see pass.bestGain
 	gained   []*account // see Planner.gained
 	gainedAt int64
 	searches []*search

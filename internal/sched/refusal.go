@@ -17,6 +17,7 @@ type refusal struct {
 	kept   int32     // because of so many reservations, the first that the pass made
 	nodes  int32     // it lacked so many nodes with any room,
 	tasks  int64     // or room for so many tasks. Neither: it is not known what
+	some   bool      // it was found to lack less since
 }
 
 // allMade stands for every reservation that a pass will make.
@@ -37,6 +38,7 @@ func (ps *pass) known(s *slot, end core.Time) bool {
 
 // holds tells whether only what came free since the class was refused could let a job of it start.
 func (ps *pass) holds(s *slot, end core.Time) bool {
+	s.catchUp()
 	r := &s.refusal
 	return r.seen >= ps.p.gains.from && r.seen > 0 && r.kept <= ps.made && hits(r.beyond, end)
 }
@@ -52,7 +54,11 @@ func (ps *pass) stands(s *slot) bool {
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
 	promised := false
-	for i := r.seen; i < p.gains.next(); i++ {
+	from := r.seen
+	if ps.bestGain(s.part).below(s) {
+		from = p.gains.next()
+	}
+	for i := from; i < p.gains.next(); i++ {
 		a := p.gains.at(i)
 		if a.gained != i || !s.part.has(a) {
 			continue
@@ -71,6 +77,7 @@ func (ps *pass) stands(s *slot) bool {
 			nodesOld, tasksOld = nodes, tasks
 		}
 	}
+	r.some = nodes > 0
 	if promised { // it may be by any of those made so far that it is too little
 		r.kept = max(r.kept, int32(len(ps.reserved)))
 	}
@@ -78,6 +85,37 @@ func (ps *pass) stands(s *slot) bool {
 		r.seen, r.nodes, r.tasks = p.settled, r.nodes-nodesOld, r.tasks-tasksOld
 	}
 	return true
+}
+
+// bestGain is the most that any node among gains has free, of everything: classes that need more need not look at each.
+type bestGain struct {
+	at    int64 // gains, and
+	taken int   // starts, as of
+	pass  int64 // and in
+	nodes int32
+	cpus  int32
+	mem   core.Bytes
+}
+
+func (ps *pass) bestGain(part *partition) *bestGain {
+	p, b := ps.p, &part.best
+	if b.at == p.gains.next() && b.taken == len(ps.taken) && b.pass == p.opened {
+		return b
+	}
+	*b = bestGain{at: p.gains.next(), taken: len(ps.taken), pass: p.opened}
+	for i, a := range p.gains.nodes {
+		if a.gained == p.gains.from+int64(i) && part.has(a) && a.open() {
+			b.nodes++
+			b.cpus, b.mem = max(b.cpus, a.now.cpus), max(b.mem, a.now.mem)
+		}
+	}
+	return b
+}
+
+// below tells whether that is too little for a class.
+func (b *bestGain) below(s *slot) bool {
+	n := &s.need
+	return b.nodes == 0 || n.more == nil && (n.cpusPerTask > b.cpus || n.minCPUs > b.cpus || n.memNode > b.mem)
 }
 
 // beyond is the last reservation in the way of a job of a class that would end at end; 0: none is.

@@ -1,0 +1,46 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// TestLoadIsKept lets the bench load, at a small size, go on for a while: after every event the plan is that of a planner
+// built cold, which goes through every job and every ending.
+func TestLoadIsKept(t *testing.T) {
+	t.Parallel()
+	l := newLoad(t, 120, 1200)
+	s := l.settle()
+	s.p.deepFrom = 8
+	render := func(p *Plan) string {
+		out := fmt.Sprintf("heads %v expected %v\n", p.heads, p.expected)
+		for _, st := range p.Starts {
+			out += fmt.Sprintf("%d %+v\n", st.Job, *st.Alloc)
+		}
+		return out
+	}
+	starts := 0
+	for i := range 250 {
+		c, what := s.event()
+		s.p.Apply(c)
+		plan := s.p.Pass(s.now)
+		cold := New(l.cfg)
+		cold.trackFrom, cold.deepFrom = 1<<30, 1<<30
+		cold.Apply(Changes{Nodes: s.nodes, Policy: l.policy})
+		for id := core.JobID(1); id <= l.nextID; id++ {
+			if j := s.is[id]; j != nil && j.Live() {
+				cold.Apply(Changes{Jobs: []*core.Job{j}})
+			}
+		}
+		if a, b := render(plan), render(cold.Pass(s.now)); a != b {
+			t.Fatalf("event %d (%s): kept up to date:\n%s\nbuilt cold:\n%s", i, what, a, b)
+		}
+		starts += len(plan.Starts)
+		s.start(plan)
+	}
+	if starts < 50 {
+		t.Errorf("only %d jobs started", starts)
+	}
+}
