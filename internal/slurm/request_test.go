@@ -86,6 +86,7 @@ func TestRareWishes(t *testing.T) {
 		"-w ./hosts -x n[7-8]":                    {NodeList: "n1,n2,n3", Exclude: "n[7-8]"},
 		"-F hosts":                                {NodeList: "n1,n2,n3"},
 		"--signal=B:USR1@120":                     {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
+		"-G a100:2 --gpus-per-task=a100:1":        {Options: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"}},
 		"--mail-type=end,fail":                    {MailTypes: "END,FAIL"},
 		"-d afterok:1:2 --time-min=5":             {Dependency: "afterok:1:2", TimeMin: 300},
 		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},

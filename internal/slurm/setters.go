@@ -172,6 +172,7 @@ func gpus(option string) func(*Request, string) error {
 			return r.invalid(option)
 		}
 		r.gpu[option] = list
+		r.keepOption(option, v)
 		return nil
 	}
 }

@@ -172,9 +172,8 @@ func (r *Request) finishGres() error {
 	}
 	s.Gres = append(gresOf(r.gres), gresOf(r.gpu["gpus-per-node"])...)
 	r.more.GPUs, r.more.GPUsPerTask, r.more.GPUsPerSocket = gresOf(r.gpu["gpus"]), gresOf(r.gpu["gpus-per-task"]), gresOf(r.gpu["gpus-per-socket"])
-	for option, list := range r.gpu {
+	for _, list := range r.gpu {
 		if len(list) > 0 {
-			r.keepOption(option, grammar.FormatGRES(list))
 			s.Given |= core.GivenGres
 		}
 	}
