@@ -21,7 +21,7 @@ func stepCluster(t *testing.T) (*servertest.Server, map[core.NodeName]*servertes
 	}
 	id := s.Submit(func(in *client.Submit) {
 		in.Spec.Kind, in.Script = core.Interactive, ""
-		in.Spec.Shape = core.Shape{NodesMin: 3, NodesMax: 3, Tasks: 6, CPUsPerTask: 1}
+		in.Spec.Shape = core.Shape{NodesMin: 3, NodesMax: 3, Tasks: 6, TasksPerNode: 2, CPUsPerTask: 1}
 	})
 	s.AwaitState(id, core.Running)
 	return s, agents, id
