@@ -133,6 +133,8 @@ func (o *psOptions) list(ctx context.Context, c *client.Client, q client.JobsQue
 
 func jobName(j *client.Brief) string {
 	switch {
+	case j.Het != 0:
+		return fmt.Sprintf("%d+%d", j.Het, j.HetOffset)
 	case j.Tasks != "":
 		return fmt.Sprintf("%d_[%s]", j.Base, j.Tasks)
 	case j.Base != 0:

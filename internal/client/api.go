@@ -18,7 +18,9 @@ type Submit struct {
 	Env    []string  `json:"env,omitempty"` // KEY=VALUE
 	Key    string    `json:"key,omitempty"` // client-made; sending again under the same key gives the same job
 	Strict bool      `json:"strict,omitempty"`
-	Retry  bool      `json:"retry,omitempty"` // it was sent before and the answer was lost: look further back for the key
+	// Components are those of a het job after the first, which is Spec and has the script.
+	Components []core.Spec `json:"components,omitempty"`
+	Retry      bool        `json:"retry,omitempty"` // it was sent before and the answer was lost: look further back for the key
 	// Run makes the job a run of a YAML configuration.
 	Run    string `json:"run,omitempty"`
 	Config string `json:"config,omitempty"`
@@ -45,9 +47,11 @@ type Job struct {
 // Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of them.
 type Brief struct {
 	ID        core.JobID         `json:"id"`
-	Base      core.JobID         `json:"base,omitempty"`  // array: its base id
-	Task      int32              `json:"task,omitempty"`  // array: this task's index
-	Tasks     string             `json:"tasks,omitempty"` // array: the indices the record stands for, with %limit
+	Base      core.JobID         `json:"base,omitempty"`       // array: its base id
+	Task      int32              `json:"task,omitempty"`       // array: this task's index
+	Tasks     string             `json:"tasks,omitempty"`      // array: the indices the record stands for, with %limit
+	Het       core.JobID         `json:"het,omitempty"`        // het job: its first component
+	HetOffset int32              `json:"het_offset,omitempty"` // and this one's place
 	Name      string             `json:"name"`
 	User      core.UserName      `json:"user"`
 	UID       uint32             `json:"uid,omitempty"`
@@ -203,8 +207,8 @@ type NewStep struct {
 	TasksPerNode int32        `json:"tasks_per_node,omitempty"`
 	CPUsPerTask  int32        `json:"cpus_per_task,omitempty"`
 	Distribution string       `json:"distribution,omitempty"` // of tasks to nodes, as Slurm's -m; arbitrary: NodeList has the node of each
-	Stdin        string       `json:"stdin,omitempty"`  // "all", "none", "0".. rank
-	Stdout       string       `json:"stdout,omitempty"` // file pattern written on the node; empty: streamed to the caller
+	Stdin        string       `json:"stdin,omitempty"`        // "all", "none", "0".. rank
+	Stdout       string       `json:"stdout,omitempty"`       // file pattern written on the node; empty: streamed to the caller
 	Stderr       string       `json:"stderr,omitempty"`
 	TimeLimit    core.Seconds `json:"time_limit,omitempty"`
 	Umask        string       `json:"umask,omitempty"`

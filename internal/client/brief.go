@@ -29,6 +29,9 @@ func BriefOf(j *Job, now core.Time) Brief {
 		}
 		b.Start, b.Estimate, b.Planned = j.Expected, j.Estimate, j.Planned
 	}
+	if x := s.Extra; x != nil && x.Het != nil {
+		b.Het, b.HetOffset = x.Het.Lead, x.Het.Offset
+	}
 	if a := j.Array; a != nil {
 		b.Base, b.Task = a.Base, a.Task
 		if a.Tasks.Len() > 0 {

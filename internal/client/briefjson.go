@@ -22,6 +22,8 @@ func AppendBrief(dst []byte, b *Brief) []byte {
 	w.number("base", int64(b.Base), false)
 	w.number("task", int64(b.Task), false)
 	w.text("tasks", b.Tasks, false)
+	w.number("het", int64(b.Het), false)
+	w.number("het_offset", int64(b.HetOffset), false)
 	w.text("name", b.Name, true)
 	w.text("user", string(b.User), true)
 	w.number("uid", int64(b.UID), false)
@@ -130,6 +132,10 @@ func (p *briefParser) brief(b *Brief) bool {
 			return p.int32(&b.Task)
 		case "tasks":
 			return p.text(&b.Tasks)
+		case "het":
+			return p.integer((*int64)(&b.Het))
+		case "het_offset":
+			return p.int32(&b.HetOffset)
 		case "name":
 			return p.text(&b.Name)
 		case "user":

@@ -14,12 +14,32 @@ func (s *server) env() hub.Env {
 		info.Node = slurm.PlacesOf(t)
 	}
 	return hub.Env{
-		Batch: func(j *core.Job) []string { return append(slurm.BatchEnv(j, info), s.runEnv(j)...) },
+		Batch: func(j *core.Job) []string {
+			return append(append(slurm.BatchEnv(j, info), s.runEnv(j)...), s.hetEnv(j)...)
+		},
 		Step:  func(j *core.Job, st *core.Step) []string { return slurm.StepEnv(j, st, info) },
 		Task: func(j *core.Job, st *core.Step, ranks [][]int32, node, local int) []string {
 			return slurm.TaskEnv(j, st, ranks, node, local, info)
 		},
 	}
+}
+
+// hetEnv gives the variables of a het job's script that tell of all components.
+func (s *server) hetEnv(j *core.Job) []string {
+	ref := j.Spec.More().Het
+	if ref == nil {
+		return nil
+	}
+	now := s.engine.Snapshot()
+	all := make([]*core.Job, 0, ref.Count)
+	for k := range ref.Count {
+		c, ok := now.Job(ref.Lead + core.JobID(k))
+		if !ok { // it ended in the meantime: so will this one
+			return nil
+		}
+		all = append(all, c)
+	}
+	return slurm.HetEnv(all)
 }
 
 // runEnv gives the variables of a job that is a YAML run.

@@ -129,6 +129,9 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 		TimeMinimum: int64(more.TimeMin / 60), TRESReqStr: want.tres(false), UserID: s.UID, UserName: string(s.User), WCKey: more.WCKey,
 		WorkDir: s.IO.WorkDir,
 	}
+	if ref := more.Het; ref != nil {
+		out.HetJobID, out.HetJobIDSet, out.HetJobOffset = int64(ref.Lead), hetSet(ref), ref.Offset
+	}
 	if j.Pushed != nil {
 		out.PreemptTime = j.Pushed.At.Unix()
 	}

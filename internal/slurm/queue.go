@@ -60,6 +60,13 @@ func (r *QueueRow) endTime() core.Time {
 	return r.Start.Add(r.Limit.Duration())
 }
 
+func (r *QueueRow) jobID() string {
+	if r.Het != 0 {
+		return hetName(r.Het, r.HetOffset)
+	}
+	return JobName(r.ID, r.Base, r.Task, r.Tasks, r.Room)
+}
+
 func (r *QueueRow) taskID() string {
 	switch {
 	case r.Base == 0:
@@ -124,7 +131,7 @@ func more(r *QueueRow) *core.Extra { return r.Job.Spec.More() }
 
 // QueueFields is all that squeue can show of a job.
 var QueueFields = []Field[QueueRow]{
-	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: func(r *QueueRow) string { return JobName(r.ID, r.Base, r.Task, r.Tasks, r.Room) }, Compare: compareID},
+	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: (*QueueRow).jobID, Compare: compareID},
 	{Letter: 'A', Name: "JobID", Title: "JOBID", Value: func(r *QueueRow) string { return num(r.ID) }, Compare: byNum(func(r *QueueRow) core.JobID { return r.ID })},
 	{Letter: 'F', Name: "ArrayJobID", Title: "ARRAY_JOB_ID", Value: func(r *QueueRow) string { return num(cmp.Or(r.Base, r.ID)) }, Compare: compareID},
 	{Letter: 'K', Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: (*QueueRow).taskID, Compare: byNum(func(r *QueueRow) int32 { return r.Task })},

@@ -96,6 +96,9 @@ var QueueStepFields = []Field[StepRow]{
 
 // jobRecordName is JobName of a whole record.
 func jobRecordName(j *core.Job) string {
+	if x := j.Spec.Extra; x != nil && x.Het != nil {
+		return hetName(x.Het.Lead, x.Het.Offset)
+	}
 	if j.Array == nil {
 		return num(j.ID)
 	}

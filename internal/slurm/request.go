@@ -29,6 +29,7 @@ type Request struct {
 	limits string // literal --propagate
 	level  level
 	given  map[string]level // at which level an option was last given
+	told   []told           // all options that were, in order
 	gpu    map[string][]grammar.GRES
 	gres   []grammar.GRES
 	more   core.ShapeMore
@@ -133,6 +134,7 @@ func (r *Request) apply(o *Option, value string) error {
 		return err
 	}
 	r.given[o.Long] = r.level
+	r.told = append(r.told, told{o, value})
 	return nil
 }
 

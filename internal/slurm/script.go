@@ -41,12 +41,17 @@ func WrapScript(command string) []byte {
 
 // Script reads the #SBATCH lines of a script; name is the script's, for messages.
 func (r *Request) Script(name string, script []byte) error {
+	return r.ScriptPart(name, script, 0)
+}
+
+// ScriptPart is Script for one component of a het job.
+func (r *Request) ScriptPart(name string, script []byte, component int) error {
 	r.level = fromScript
-	words, err := r.directives(name, script)
-	if err != nil || len(words) == 0 {
+	parts, err := r.directives(name, script)
+	if err != nil || component >= len(parts) || len(parts[component]) == 0 {
 		return err
 	}
-	rest, err := r.parse(words)
+	rest, err := r.parse(parts[component])
 	if err != nil {
 		return err
 	}
@@ -56,10 +61,10 @@ func (r *Request) Script(name string, script []byte) error {
 	return nil
 }
 
-// directives collects the words of all directive lines. They start in column 1, and the first line that is neither blank
-// nor a comment ends them.
-func (r *Request) directives(name string, script []byte) ([]string, error) {
-	var words []string
+// directives collects the words of all directive lines, by component: a line "hetjob" begins another. They start in column
+// 1, and the first line that is neither blank nor a comment ends them.
+func (r *Request) directives(name string, script []byte) ([][]string, error) {
+	words := [][]string{nil}
 	for n := 1; len(script) > 0; n++ {
 		var line []byte
 		line, script, _ = bytes.Cut(script, []byte("\n"))
@@ -78,9 +83,10 @@ func (r *Request) directives(name string, script []byte) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 1 && (strings.EqualFold(found[0], "hetjob") || strings.EqualFold(found[0], "packjob")) {
-			return nil, r.Fail(ExitError, "%s: line %d: heterogeneous jobs are not supported", name, n)
+			words = append(words, nil)
+			continue
 		}
-		words = append(words, found...)
+		words[len(words)-1] = append(words[len(words)-1], found...)
 	}
 	return words, nil
 }

@@ -46,6 +46,10 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 			first += fmt.Sprintf(" ArrayTaskThrottle=%d", s.Throttle)
 		}
 	}
+	het := more.Het
+	if het != nil {
+		first += fmt.Sprintf(" HetJobId=%d HetJobOffset=%d", het.Lead, het.Offset)
+	}
 	lines := []string{
 		first + " JobName=" + s.Name,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", s.User, s.UID, o.group(s.GID), s.GID),
@@ -53,6 +57,9 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)), strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
 		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"), restarts(&j.Job),
 			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
+	}
+	if het != nil {
+		lines = slices.Insert(lines, 1, "HetJobIdSet="+hetSet(het))
 	}
 	if o.Detail {
 		lines = append(lines, "DerivedExitCode="+exitText(o.Derived))

@@ -70,7 +70,7 @@ func (a *API) selectLive(snap *state.Snapshot, sel *selection) []*core.Job {
 // of it live on.
 func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 	j, ok := snap.Job(f.id)
-	return !f.tasks.Empty() || !ok || j.Array != nil
+	return !f.tasks.Empty() || !ok || j.Array != nil || j.Spec.More().Het != nil && !f.part
 }
 
 // maxPage is how many jobs an answer with history holds: history has no bound, a server's memory has one.
@@ -109,6 +109,9 @@ func (a *API) withHistory(ctx context.Context, snap *state.Snapshot, sel *select
 	}
 	for _, f := range sel.refs {
 		q.IDs = append(q.IDs, f.id)
+	}
+	if err := a.addComponents(ctx, sel, &q); err != nil {
+		return nil, false, err
 	}
 	ended := []*core.Job{}
 	for more = true; more && len(ended) <= limit; {

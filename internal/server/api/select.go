@@ -14,10 +14,12 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
-// jobRef names a job as users do: "12", or "12_3" for a task; "12_[1-5]" where several may be meant.
+// jobRef names a job as users do: "12", or "12_3" for a task; "12_[1-5]" where several may be meant; "12+1" for a component
+// of a het job, all of which "12" stands for.
 type jobRef struct {
 	id    core.JobID
 	tasks taskset.Set // empty: the job or the whole array
+	part  bool        // just this component
 }
 
 // maxTasks bounds the tasks one reference names.
@@ -25,11 +27,17 @@ const maxTasks = 4_000_001
 
 func parseRef(text string) (jobRef, error) {
 	head, tail, task := strings.Cut(text, "_")
+	head, offset, part := strings.Cut(head, "+")
 	n, err := strconv.ParseInt(head, 10, 64)
-	if err != nil || n <= 0 {
+	if err == nil && part {
+		var k uint64
+		k, err = strconv.ParseUint(offset, 10, 16)
+		n += int64(k) // their ids follow each other
+	}
+	if err != nil || n <= 0 || part && task {
 		return jobRef{}, core.Errorf(core.Invalid, "%q is not a job id", text).Because("invalid_job_id")
 	}
-	ref := jobRef{id: core.JobID(n)}
+	ref := jobRef{id: core.JobID(n), part: part}
 	if !task {
 		return ref, nil
 	}
@@ -46,6 +54,9 @@ func parseRef(text string) (jobRef, error) {
 // is tells whether j is what the reference names.
 func (f jobRef) is(j *core.Job) bool {
 	if f.tasks.Empty() {
+		if x := j.Spec.Extra; x != nil && x.Het != nil && !f.part && x.Het.Lead == f.id {
+			return true
+		}
 		return j.ID == f.id || j.Array != nil && j.Array.Base == f.id
 	}
 	if j.Array == nil || j.Array.Base != f.id {

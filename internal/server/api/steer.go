@@ -240,7 +240,7 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 // applies leaves out those tasks of an array for which a change has no meaning.
 func applies(in *client.Update, j *core.Job) bool {
 	switch {
-	case j.State.Final():
+	case j.State.Final(), goesWithFirst(in, j):
 		return false
 	case in.Hold != nil || in.Partition != nil || in.Dependency != nil || in.QOS != nil:
 		return j.State == core.Pending

@@ -57,6 +57,9 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	if err := a.endings(r.Context(), in); err != nil {
 		return nil, err
 	}
+	if err := a.components(r, s, in, who); err != nil {
+		return nil, err
+	}
 	a.Hub.Keep(spec.Script, s.script)
 	a.Hub.Keep(spec.Env, s.env)
 	reply, err := a.Engine.Do(r.Context(), in)

@@ -25,10 +25,11 @@ const maxScript = 4 << 20
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
-	r, script, err := prepare(w, args)
+	all, script, err := prepare(w, args)
 	if err != nil {
 		return w.Complain(err)
 	}
+	r := all[0]
 	switch {
 	case r.Ask.Version:
 		return w.PrintVersion()
@@ -39,12 +40,18 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("--test-only is not supported")
 		return slurm.ExitError
 	}
-	warnings, err := r.Finish()
-	if err != nil {
-		return w.Complain(err)
-	}
-	for _, line := range warnings {
-		fmt.Fprintln(w.Err, line)
+	var components []core.Spec
+	for i, part := range all {
+		warnings, err := part.Finish()
+		if err != nil {
+			return w.Complain(err)
+		}
+		for _, line := range warnings {
+			fmt.Fprintln(w.Err, line)
+		}
+		if i > 0 {
+			components = append(components, part.Spec)
+		}
 	}
 	env := r.JobEnviron(w.Environ, cmd.ThisProcess())
 	c, err := w.Client()
@@ -52,7 +59,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	out, err := c.Submit(ctx, &client.Submit{Spec: r.Spec, Script: string(script), Env: env})
+	out, err := c.Submit(ctx, &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components})
 	if err != nil {
 		return refused(w, err, &r.Spec)
 	}
@@ -85,22 +92,17 @@ func refused(w *cmd.World, err error, s *core.Spec) int {
 }
 
 // prepare reads options and script. The command line is read first to find the script, then all sources in the order of
-// their strength.
-func prepare(w *cmd.World, args []string) (*slurm.Request, []byte, error) {
-	probe := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
-	probe.ReadFile = os.ReadFile
-	rest, err := probe.Args(args)
+// their strength. A het job has a request for each component.
+func prepare(w *cmd.World, args []string) ([]*slurm.Request, []byte, error) {
+	probe, parts, rest, err := split(w, args)
 	if err != nil {
 		return nil, nil, err
 	}
 	if probe.Ask.Version || probe.Ask.Help || probe.Ask.Usage {
-		return probe, nil, nil
+		return []*slurm.Request{probe}, nil, nil
 	}
 	if w.Dir == "" {
 		return nil, nil, probe.Fail(slurm.ExitError, cmd.NoDir)
-	}
-	if i := indexColon(rest); i == 0 {
-		return nil, nil, probe.Fail(slurm.ExitError, "heterogeneous jobs are not supported")
 	}
 	name, path, script, err := findScript(w, probe, rest)
 	if err != nil {
@@ -113,43 +115,76 @@ func prepare(w *cmd.World, args []string) (*slurm.Request, []byte, error) {
 		}
 		return nil, nil, c
 	}
-	r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
-	r.ReadFile = os.ReadFile
+	count := len(parts)
 	if probe.Ask.Wrap == nil {
-		if err := r.Script(name, script); err != nil {
+		n, err := probe.ScriptParts(name, script)
+		if err != nil {
 			return nil, nil, err
 		}
+		count = max(count, n)
 	}
-	if err := r.Environ(w.Lookup); err != nil {
-		return nil, nil, err
-	}
-	if _, err := r.Args(args); err != nil {
-		return nil, nil, err
-	}
-	if dir := r.WorkDir(); path != "" && dir != w.Dir && !filepath.IsAbs(rest[0]) { // listings name it as seen from where the job runs
-		if path = filepath.Join(dir, rest[0]); !isFile(path) {
-			path = rest[0]
+	var all []*slurm.Request
+	for k := range count {
+		r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
+		r.ReadFile = os.ReadFile
+		if k > 0 {
+			if err := r.Inherit(all[0]); err != nil {
+				return nil, nil, err
+			}
 		}
+		if probe.Ask.Wrap == nil {
+			if err := r.ScriptPart(name, script, k); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := r.Environ(w.Lookup); err != nil {
+			return nil, nil, err
+		}
+		if k < len(parts) {
+			if _, err := r.Args(parts[k]); err != nil {
+				return nil, nil, err
+			}
+		}
+		shown := path
+		if dir := r.WorkDir(); path != "" && dir != w.Dir && !filepath.IsAbs(rest[0]) { // listings name it as seen from where the job runs
+			if shown = filepath.Join(dir, rest[0]); !isFile(shown) {
+				shown = rest[0]
+			}
+		}
+		complete(w, r, name, shown, args)
+		if len(rest) > 1 {
+			r.Spec.Args = rest[1:]
+		}
+		all = append(all, r)
 	}
-	complete(w, r, name, path, args)
-	if len(rest) > 1 {
-		r.Spec.Args = rest[1:]
+	return all, script, nil
+}
+
+// split cuts the command line at each ":" that stands where a script could: what follows is another component. It returns
+// the first one's request, the words of each, and what follows the options of the last.
+func split(w *cmd.World, args []string) (first *slurm.Request, parts [][]string, rest []string, err error) {
+	for {
+		r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)
+		r.ReadFile = os.ReadFile
+		if rest, err = r.Args(args); err != nil {
+			return nil, nil, nil, err
+		}
+		if first == nil {
+			first = r
+		} else if r.Ask.Wrap != nil {
+			first.Ask.Wrap = r.Ask.Wrap
+		}
+		parts = append(parts, args[:len(args)-len(rest)])
+		if len(rest) == 0 || rest[0] != ":" {
+			return first, parts, rest, nil
+		}
+		args = rest[1:]
 	}
-	return r, script, nil
 }
 
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-func indexColon(words []string) int {
-	for i, w := range words {
-		if w == ":" {
-			return i
-		}
-	}
-	return -1
 }
 
 // complete fills in what the script's name and the command's place decide.

@@ -166,6 +166,12 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 
 func validID(id string) bool {
 	base, task, isTask := strings.Cut(id, "_")
+	base, offset, isPart := strings.Cut(base, "+")
+	if isPart {
+		if _, err := strconv.ParseUint(offset, 10, 16); err != nil || isTask {
+			return false
+		}
+	}
 	if n, err := strconv.ParseInt(base, 10, 64); err != nil || n <= 0 {
 		return false
 	}

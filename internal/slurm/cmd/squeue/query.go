@@ -104,7 +104,13 @@ func complaint(w *cmd.World, format string, args ...any) error {
 }
 
 func validID(id string) bool {
-	base, task, _ := strings.Cut(id, "_")
+	base, task, isTask := strings.Cut(id, "_")
+	base, offset, isPart := strings.Cut(base, "+")
+	if isPart {
+		if _, err := strconv.ParseUint(offset, 10, 16); err != nil || isTask {
+			return false
+		}
+	}
 	if _, err := strconv.ParseUint(base, 10, 63); err != nil {
 		return false
 	}

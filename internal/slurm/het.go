@@ -1,0 +1,90 @@
+package slurm
+
+import (
+	"fmt"
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// told is an option that was given.
+type told struct {
+	option *Option
+	value  string
+}
+
+// inherited are the options of a het job's first component that hold for the others unless they say otherwise, as Slurm
+// 22.05 lists them; sizes are each component's own.
+var inherited = map[string]bool{
+	"account": true, "begin": true, "chdir": true, "comment": true, "deadline": true, "dependency": true, "distribution": true, "error": true,
+	"exclude": true, "export": true, "export-file": true, "get-user-env": true, "gid": true, "hold": true, "input": true, "job-name": true,
+	"kill-on-invalid-dep": true, "mail-type": true, "mail-user": true, "mem": true, "nice": true, "no-requeue": true, "open-mode": true,
+	"output": true, "priority": true, "propagate": true, "qos": true, "requeue": true, "reservation": true, "signal": true, "time": true,
+	"time-min": true, "uid": true, "wckey": true,
+}
+
+// Inherit gives a further component of a het job what its first one says for all.
+func (r *Request) Inherit(first *Request) error {
+	r.level = fromNowhere // whatever it says itself is stronger
+	for _, t := range first.told {
+		if !inherited[t.option.Long] {
+			continue
+		}
+		if err := t.option.set(r, t.value); err != nil {
+			return err
+		}
+		r.given[t.option.Long] = fromScript
+	}
+	return nil
+}
+
+// ScriptParts is how many components a script describes.
+func (r *Request) ScriptParts(name string, script []byte) (int, error) {
+	parts, err := r.directives(name, script)
+	return len(parts), err
+}
+
+// hetName is a component's id as listings print it.
+func hetName(lead core.JobID, offset int32) string {
+	return strconv.FormatInt(int64(lead), 10) + "+" + strconv.FormatInt(int64(offset), 10)
+}
+
+// hetSet is the ids of all components.
+func hetSet(ref *core.HetRef) string {
+	return fmt.Sprintf("%d-%d", ref.Lead, ref.Lead+core.JobID(ref.Count)-1)
+}
+
+// HetEnv is what the script of a het job gets beside its own variables: those of each component, by its place.
+func HetEnv(components []*core.Job) []string {
+	v := make(vars, 0, 32*len(components))
+	size := strconv.Itoa(len(components))
+	v.set("SLURM_HET_SIZE", size)
+	v.set("SLURM_PACK_SIZE", size)
+	for k, j := range components {
+		for _, group := range [...]string{"_HET_GROUP_", "_PACK_GROUP_"} {
+			suffix := group + strconv.Itoa(k)
+			for _, e := range jobVars(j, ClusterInfo{}) {
+				if name, value, ok := cutVar(e); ok && hetVars[name] {
+					v.set(name+suffix, value)
+				}
+			}
+		}
+	}
+	return v
+}
+
+func cutVar(e string) (name, value string, ok bool) {
+	for i := range len(e) {
+		if e[i] == '=' {
+			return e[:i], e[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// hetVars are the variables that come once for each component, as recorded from Slurm 22.05.
+var hetVars = map[string]bool{
+	"SLURM_CPUS_PER_TASK": true, "SLURM_JOB_ACCOUNT": true, "SLURM_JOB_CPUS_PER_NODE": true, "SLURM_JOB_ID": true, "SLURM_JOB_NAME": true,
+	"SLURM_JOB_NODELIST": true, "SLURM_JOB_NUM_NODES": true, "SLURM_JOB_PARTITION": true, "SLURM_JOB_QOS": true, "SLURM_MEM_PER_CPU": true,
+	"SLURM_MEM_PER_NODE": true, "SLURM_NPROCS": true, "SLURM_NTASKS": true, "SLURM_NTASKS_PER_NODE": true, "SLURM_TASKS_PER_NODE": true,
+}
