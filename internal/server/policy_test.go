@@ -89,5 +89,17 @@ func TestPolicyByTheAPI(t *testing.T) {
 		t.Errorf("QOS: %+v", list.QOS)
 	}
 	s.Must("DELETE", "/api/v1/qos/mid", nil, nil)
+	s.Must("PATCH", "/api/v1/projects/physics", map[string]any{"shares": 9}, nil)
+	s.Must("PUT", "/api/v1/projects/physics/members/ann", map[string]any{"role": "user", "shares": 4, "assoc": map[string]any{"limits": map[string]any{"max_jobs": 3}}}, nil)
+	var now core.Policy
+	s.Must("GET", "/api/v1/policy", nil, &now)
+	for _, p := range now.Projects {
+		if m := p.Member("ann"); p.Name == "physics" && (p.Shares != 9 || p.Assoc.Limits.GrpTRES.Count("cpu") != 4 || m.Shares != 4 || *m.Assoc.Limits.MaxJobs != 3 || m.Role != core.RoleUser) {
+			t.Errorf("physics: %+v", p)
+		}
+	}
+	if status, err := s.Call("PATCH", "/api/v1/projects/physics", ann, map[string]any{"shares": 99}, nil); status != 403 {
+		t.Errorf("ann changes shares: %d %v", status, err)
+	}
 	s.Must("DELETE", "/api/v1/projects/physics", nil, nil)
 }

@@ -331,3 +331,23 @@ func member(m *core.Member) *yaml.Node {
 	}
 	return e
 }
+
+// Limits lists the limits of a QOS as a policy has them, each as "key=value".
+func Limits(q *core.QOS) []string {
+	var out []string
+	for _, f := range qosFields {
+		if !strings.HasPrefix(f.name, "grp_") && !strings.HasPrefix(f.name, "max_") && !strings.HasPrefix(f.name, "min_") && !strings.HasSuffix(f.name, "_hours") {
+			continue
+		}
+		n := write(f.at(q))
+		if n == nil {
+			continue
+		}
+		value := n.Value
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			value += "," + n.Content[i].Value + "=" + n.Content[i+1].Value
+		}
+		out = append(out, f.name+"="+strings.TrimPrefix(value, ","))
+	}
+	return out
+}

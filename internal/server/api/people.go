@@ -229,8 +229,41 @@ func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	return now, nil
 }
 
+// updateProject changes what is named of a project; its members stay.
+func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	old, ok := snap.Project(core.ProjectName(r.PathValue("project")))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
+	}
+	in := projectBody{Parent: old.Parent, Shares: old.Shares}
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	p := *old
+	p.Parent, p.Shares = in.Parent, in.Shares
+	if in.Assoc != nil {
+		p.Assoc = *in.Assoc
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p}); err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}
+
+type projectBody struct {
+	Parent core.ProjectName  `json:"parent,omitempty"`
+	Shares int32             `json:"shares,omitempty"`
+	Assoc  *core.Association `json:"assoc,omitempty"` // nil: as it is
+}
+
 type memberBody struct {
-	Role core.Role `json:"role"`
+	Role   core.Role         `json:"role"`
+	Shares *int32            `json:"shares,omitempty"` // nil: as they are
+	Assoc  *core.Association `json:"assoc,omitempty"`  // nil: as it is
 }
 
 func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -240,6 +273,7 @@ func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	}
 	_, err := a.Engine.Do(r.Context(), &state.PutMember{
 		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")), Role: in.Role,
+		Shares: in.Shares, Assoc: in.Assoc,
 	})
 	if err != nil {
 		return nil, err

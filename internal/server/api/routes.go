@@ -71,6 +71,7 @@ func (a *API) table() []route {
 		{method: "PATCH", path: "/users/{name}", summary: "Change a user", handle: a.updateUser, body: core.User{}, reply: core.User{}},
 		{method: "GET", path: "/projects", summary: "List projects", handle: a.projects, reply: client.ProjectList{}},
 		{method: "POST", path: "/projects", summary: "Add a project", handle: a.newProject, body: core.Project{}, reply: core.Project{}},
+		{method: "PATCH", path: "/projects/{project}", summary: "Change a project's parent, shares, limits and QOS", handle: a.updateProject, body: projectBody{}, reply: okBody{}},
 		{method: "DELETE", path: "/projects/{project}", summary: "Remove a project that nothing needs", handle: a.dropProject, reply: okBody{}},
 		{method: "GET", path: "/policy", summary: "Every QOS, and the tree of projects with their limits and members", handle: a.policy, reply: core.Policy{}},
 		{method: "PUT", path: "/policy", summary: "Replace what a policy names, all of it or nothing", handle: a.applyPolicy, body: client.ApplyPolicy{}, reply: core.PolicyDiff{}},
