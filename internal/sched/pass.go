@@ -12,7 +12,6 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.index()
 	p.passes++
 	p.opened++
-	p.turn++
 	p.gains.cut(p.settled) // classes are up to date with those
 	p.settled, p.begun = p.begun, p.gains.next()
 	ps := pass{p: p, plan: plan}

@@ -133,7 +133,6 @@ type Planner struct {
 	borrowed map[core.JobID][]core.Lent // what jobs use of those they pushed aside, by who uses it
 	exempts  list[exemption, *exemption]
 	hunt     hunt
-	turn     int64 // grows when a pass begins and when more can be had in one by pushing
 
 	passes, sweeps int64
 	dives          int64

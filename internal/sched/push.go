@@ -11,8 +11,9 @@ import (
 // pushing is what a pass does to jobs that run, so that others can start. All of it is taken back when the pass ends.
 type pushing struct {
 	moved  []moved
-	pushed int  // jobs, or tasks of arrays, that others make room for
-	hungry bool // some job may push others aside and found nobody
+	dooms  []*account // nodes that somebody is to leave, which leaves more to others who may push
+	pushed int        // jobs, or tasks of arrays, that others make room for
+	hungry bool       // some job may push others aside and found nobody
 }
 
 // moved is a job as it was before the pass planned to push it aside.
@@ -22,11 +23,12 @@ type moved struct {
 }
 
 // mostPushed is for how many starts one pass pushes others aside; more come with the passes that follow.
-const mostPushed = 1000
+const mostPushed = 32
 
 // hunted is what is known from the last time jobs of a class looked for somebody to push aside.
 type hunted struct {
-	turn     int64     // when they found nobody; see Planner.turn
+	pass     int64     // the pass in which they found nobody,
+	dooms    int       // when so many nodes were to be left
 	end      core.Time // that goes for jobs that end then or later
 	priority uint32    // and have this priority or less
 	stuck    int64     // if not 0, nobody could be found whatever is reserved, as of the gains before this one,
@@ -178,20 +180,31 @@ func (p *Planner) unlend(lent []core.Lent) {
 // vain tells whether a job of a class is known to find nobody to push aside.
 func (ps *pass) vain(s *slot, priority uint32, end core.Time) bool {
 	p, k := ps.p, &s.hunted
-	if k.turn == p.turn {
-		return priority <= k.priority && end >= k.end
+	if k.pass == p.passes && k.end != 0 {
+		return priority <= k.priority && end >= k.end && k.dooms == len(ps.dooms)
 	}
-	if k.stuck < p.gains.from || k.stuck == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until || p.stirred(s, ps.plan.Now) {
+	if k.stuck < p.gains.from || k.stuck == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until || ps.stirred(s) {
 		return false
 	}
-	k.stuck, k.turn, k.end, k.until = p.gains.next(), p.turn, 0, p.nextChance(ps.plan.Now)
+	k.stuck, k.pass, k.dooms, k.end = p.gains.next(), p.passes, len(ps.dooms), 0
+	k.until = p.nextChance(ps.plan.Now)
 	ps.hungry = true
 	return true
 }
 
 // stirred tells whether anything came free since a hunt that could change its outcome: on such a node a job of the class
 // would find room if everybody left whom it may push aside.
-func (p *Planner) stirred(s *slot, now core.Time) bool {
+func (ps *pass) stirred(s *slot) bool {
+	p, now := ps.p, ps.plan.Now
+	from := 0
+	if s.hunted.pass == p.passes {
+		from = s.hunted.dooms
+	}
+	for _, a := range ps.dooms[from:] {
+		if s.part.has(a) && p.hunt.potential(p, s, a, now) > 0 {
+			return true
+		}
+	}
 	for i := s.hunted.stuck; i < p.gains.next(); i++ {
 		if a := p.gains.at(i); a.gained == i && s.part.has(a) && p.hunt.potential(p, s, a, now) > 0 {
 			return true
@@ -236,6 +249,9 @@ func (ps *pass) push(s *slot, j *core.Job, task int32, left int) (started bool) 
 		left = min(left, int(j.Spec.Throttle-ps.p.running[j.Array.Base])-ps.plan.pushes[j.ID])
 	}
 	for ; left > 0 && ps.pushed < mostPushed; left-- {
+		if ps.kept(s, j) {
+			continue
+		}
 		if ps.vain(s, j.Priority, end) {
 			return false
 		}
@@ -258,39 +274,54 @@ func (ps *pass) push(s *slot, j *core.Job, task int32, left int) (started bool) 
 		if ps.over = ps.p.limits != nil && ps.exceeds(s, j, hu.would(s, picks)); ps.over {
 			return false
 		}
-		ps.pushed++
-		if ps.plan.pushes == nil {
-			ps.plan.pushes = map[core.JobID]int{}
-		}
-		ps.plan.pushes[j.ID]++
-		done := len(ps.plan.Preempts)
+		ps.waits(j)
+		on, done := namesOf(picks), len(ps.plan.Preempts)
 		if len(hu.sets) > 0 && !ps.inTime(s, j, hu.sets) {
 			for _, st := range hu.sets {
 				ps.doom(st.h, s, j)
 			}
 		}
+		for i := done; i < len(ps.plan.Preempts); i++ {
+			ps.plan.Preempts[i].Nodes = on
+		}
 		ps.promise(s, j)
-		ps.note(ps.plan.Preempts[done:], j)
 	}
 	return false
 }
 
-// note tells those who are pushed aside for a job which nodes it has been promised.
-func (ps *pass) note(list []Preempt, j *core.Job) {
-	if len(list) == 0 || len(ps.reserved) == 0 {
-		return
+// waits notes that others make room for a job.
+func (ps *pass) waits(j *core.Job) {
+	ps.pushed++
+	if ps.plan.pushes == nil {
+		ps.plan.pushes = map[core.JobID]int{}
 	}
-	r := ps.reserved[len(ps.reserved)-1]
-	if r.job != j.ID {
-		return
+	ps.plan.pushes[j.ID]++
+}
+
+// kept gives a job for which others left, or are about to, what they leave.
+func (ps *pass) kept(s *slot, j *core.Job) bool {
+	if j.Room == nil || ps.plan.pushes[j.ID] >= int(j.Room.Starts) {
+		return false
 	}
-	for _, a := range r.nodes {
-		list[0].Nodes = append(list[0].Nodes, a.node.Name)
+	sw := ps.sweepOf(s, j)
+	picks := sw.own(j)
+	if picks == nil {
+		return false
 	}
-	slices.Sort(list[0].Nodes)
-	for i := range list {
-		list[i].Nodes = list[0].Nodes
+	ps.waits(j)
+	r := sw.reservation(j.ID, picks)
+	ps.lay(r)
+	ps.plan.planned(r)
+	return true
+}
+
+func namesOf(picks []pick) []core.NodeName {
+	names := make([]core.NodeName, len(picks))
+	for i := range picks {
+		names[i] = picks[i].a.node.Name
 	}
+	slices.Sort(names)
+	return names
 }
 
 // own lists the nodes that others left to a job; nil: none did.
@@ -361,7 +392,7 @@ func (ps *pass) missed(hu *hunt, s *slot, j *core.Job, end core.Time) {
 		}
 	}
 	k := &s.hunted
-	*k = hunted{turn: p.turn, end: end, priority: math.MaxUint32}
+	*k = hunted{pass: p.passes, dooms: len(ps.dooms), end: end, priority: math.MaxUint32}
 	if s.push.picky() {
 		k.priority = j.Priority
 	}
@@ -396,24 +427,14 @@ func (ps *pass) doom(h *holding, s *slot, j *core.Job) {
 	p := ps.p
 	ps.moved = append(ps.moved, moved{h, *h})
 	p.ends.remove(ending{at: h.end, id: h.id})
-	gone, more := ps.goneBy(h), false
-	for i, a := range p.on(h) {
-		if a == nil {
-			continue
-		}
-		a.quit(h)
-		p.gain(a)                    // to others who may push, what is doomed is free
-		for _, c := range a.claims { // reservations leave what it would have had
-			if hits(c.from, h.end) && !hits(c.from, gone) && h.victim.how != core.PreemptSuspend {
-				a.add(&c.left, nil, &h.alloc.Nodes[i], h.terms, 1)
-				more = true
-			}
+	for _, a := range p.on(h) {
+		if a != nil {
+			a.quit(h)
+			p.touch(a)
+			ps.dooms = append(ps.dooms, a)
 		}
 	}
-	if p.turn++; more { // who found nobody, or had to wait, may go on now
-		ps.again()
-	}
-	h.end, h.doomed = min(h.end, gone), true
+	h.end, h.doomed = min(h.end, ps.goneBy(h)), true
 	p.stay(h, h.end)
 	p.ends.insert(ending{at: h.end, id: h.id, h: h})
 	if h.victim.how != core.PreemptSuspend { // such a one is suspended when the job can start

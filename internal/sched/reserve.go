@@ -111,11 +111,16 @@ func (ps *pass) keep(s *slot, j *core.Job) (r *reservation) {
 		r = sw.reservation(j.ID, picks)
 	}
 	if r != nil {
-		ps.claim(r)
-		ps.reserved = append(ps.reserved, r)
-		ps.remade(r)
+		ps.lay(r)
 	}
 	return r
+}
+
+// lay keeps a reservation for the rest of the pass.
+func (ps *pass) lay(r *reservation) {
+	ps.claim(r)
+	ps.reserved = append(ps.reserved, r)
+	ps.remade(r)
 }
 
 // reservation makes one of the nodes that were chosen for the moment the sweep has come to.
@@ -403,17 +408,11 @@ func (ps *pass) redeem(id core.JobID) {
 		ps.reserved[i] = &reservation{job: id, at: r.at, to: r.to}
 		delete(ps.plan.expected, id)
 		delete(ps.plan.on, id)
-		ps.again()
-	}
-}
-
-// again lets those behind be looked at once more: what they were refused for has changed.
-func (ps *pass) again() {
-	ps.redeemed = true
-	ps.p.passes++
-	ps.p.turn++
-	for _, part := range ps.p.parts {
-		part.dead = 0
+		ps.redeemed = true
+		ps.p.passes++ // what was refused because of it may start now
+		for _, part := range ps.p.parts {
+			part.dead = 0
+		}
 	}
 }
 
