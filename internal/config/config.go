@@ -172,6 +172,9 @@ type Accounting struct {
 	// defined hold for everybody. `true` adds associations to that; `none` enforces nothing.
 	Enforce        []string `yaml:"enforce"`
 	DefaultProject string   `yaml:"default_project"`
+	// Store is what of a job the history shows besides the rest: job_script, job_env.
+	Store     []string `yaml:"store"`
+	NormalQOS bool     `yaml:"normal_qos"` // there is always a QOS normal, which jobs have that name none, as in Slurm
 }
 
 // Retention says how long things stay. Zero: for ever.
@@ -212,7 +215,7 @@ func Default() *Config {
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, MPI: "pmi2",
 			LogTail: Size(core.MiB),
 		},
-		Accounting: Accounting{DefaultProject: "default"},
+		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
 			Keys: Duration(7 * 24 * time.Hour), Logs: Duration(30 * 24 * time.Hour),

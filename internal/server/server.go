@@ -160,6 +160,9 @@ func (s *server) open(ctx context.Context) (err error) {
 			return fmt.Errorf("node %s of the config file: %w", n.Name, err)
 		}
 	}
+	if err := s.ensureQOS(ctx); err != nil {
+		return err
+	}
 	if s.doors, err = s.openDoors(); err != nil {
 		return err
 	}
@@ -176,6 +179,19 @@ func (s *server) open(ctx context.Context) (err error) {
 	})
 	for _, d := range s.doors {
 		d.http.Handler = s.api
+	}
+	return nil
+}
+
+// ensureQOS makes the QOS that jobs have which name none, where a site wants one.
+func (s *server) ensureQOS(ctx context.Context) error {
+	const name = core.QOSName("normal")
+	if _, ok := s.engine.Snapshot().QOS(name); ok || !s.Config.Accounting.NormalQOS {
+		return nil
+	}
+	q := &core.QOS{Name: name, Description: "Normal QOS default"}
+	if _, err := s.engine.Do(ctx, &state.PutQOS{By: core.Identity{User: "root", Admin: true}, QOS: q}); err != nil {
+		return fmt.Errorf("QOS %s: %w", name, err)
 	}
 	return nil
 }

@@ -244,6 +244,9 @@ func (s *step) tuning(t wire.Task) []func(pid int) error {
 // release tunes a process that stands still at its exec and lets it go. Only the thread that forked it may.
 func (s *step) release(c *child, tune []func(pid int) error) error {
 	<-c.stopped
+	if c.gone.Load() { // its number may be another's by now
+		return nil
+	}
 	var faults []error
 	for _, f := range tune {
 		faults = append(faults, f(c.pid))

@@ -2,6 +2,7 @@ package step
 
 import (
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +12,8 @@ import (
 type child struct {
 	pid     int
 	exited  func(status unix.WaitStatus, usage *unix.Rusage)
-	stopped chan struct{} // gets a value when the child stops at its exec, under ptrace
+	stopped chan struct{} // gets a value when the child stops at its exec, under ptrace, or is over
+	gone    atomic.Bool   // it is over
 }
 
 // reaper waits for all children of the process, the adopted ones included. A number of a process is only used while the
@@ -29,6 +31,18 @@ type reaper struct {
 type exit struct {
 	status unix.WaitStatus
 	usage  unix.Rusage
+}
+
+// end tells all who wait for a child that it is over: one that was killed on its way to its exec never stops there.
+func (c *child) end(e *exit) {
+	c.gone.Store(true)
+	if c.stopped != nil {
+		select {
+		case c.stopped <- struct{}{}:
+		default: // it had stopped
+		}
+	}
+	c.exited(e.status, &e.usage)
 }
 
 func (r *reaper) init(mu *sync.Mutex) {
@@ -50,7 +64,7 @@ func (r *reaper) fork(c *child, start func() (int, error)) error {
 		e, early := r.early[pid]
 		delete(r.early, pid)
 		if early && !e.status.Stopped() {
-			c.exited(e.status, &e.usage)
+			c.end(&e)
 		} else {
 			r.children[pid] = c
 			if early && c.stopped != nil {
@@ -119,7 +133,7 @@ func (r *reaper) collect(pid int) {
 	switch {
 	case c != nil:
 		delete(r.children, pid)
-		c.exited(e.status, &e.usage)
+		c.end(&e)
 	case r.forking > 0:
 		r.early[pid] = e
 	}

@@ -67,6 +67,7 @@ func (a *API) settings() map[string]string {
 		"SlurmdTimeout":         seconds(c.Timers.SilentAfter.D()),
 		"Prolog":                strings.Join(c.Step.Prolog, ","),
 		"Epilog":                strings.Join(c.Step.Epilog, ","),
+		"AccountingStoreFlags":  strings.Join(c.Accounting.Store, ","),
 		"StateSaveLocation":     c.Dir,
 		"SlurmctldHost":         a.host,
 		"strict_submit":         strconv.FormatBool(c.Jobs.StrictSubmit),

@@ -71,6 +71,9 @@ func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, 
 }
 
 func (a *API) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	if r.PathValue("name") == "normal" && a.Config.Accounting.NormalQOS {
+		return nil, core.Errorf(core.Conflict, "QOS normal stays: jobs have it that name none").Because("qos_in_use")
+	}
 	if _, err := a.Engine.Do(r.Context(), &state.DropQOS{By: who.Identity, Name: core.QOSName(r.PathValue("name"))}); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ type converter struct {
 func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v := &converter{conf: c, cfg: cfg, faults: slices.Clone(c.Faults)}
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
+	cfg.Accounting.NormalQOS, cfg.Accounting.Store = true, nil
 	v.settings()
 	v.nodes()
 	v.devices()

@@ -84,6 +84,10 @@ var known = map[string]set{
 	},
 	"topologyplugin":      topologyPlugin,
 	"schedulerparameters": schedulerParameters,
+	"accountingstoreflags": func(v *converter, s Setting) error {
+		v.cfg.Accounting.Store = strings.Split(strings.ToLower(s.Value), ",")
+		return nil
+	},
 	"accountingstorageenforce": func(v *converter, s Setting) error {
 		words := []string{"none"} // nothing is enforced that is not named
 		for word := range strings.SplitSeq(strings.ToLower(s.Value), ",") {

@@ -336,16 +336,22 @@ func showBlobs(ctx context.Context, w *cmd.World, c *client.Client, q *query, en
 		w.Errorf("You need to specify a job id with this option.")
 		return slurm.ExitError
 	}
-	title, get := "Batch Script for", c.Script
+	title, flag, get := "Batch Script for", "job_script", c.Script
 	if env {
-		title, get = "Environment used for", c.Env
+		title, flag, get = "Environment used for", "job_env", c.Env
 	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return w.LoadFailed("slurm_load_ctl_conf error", err)
+	}
+	flags, told := info.Settings["AccountingStoreFlags"]
+	kept := !told || slices.Contains(strings.Split(flags, ","), flag)
 	for _, id := range q.q.IDs {
 		fmt.Fprintf(w.Out, "%s %s\n%s\n", title, id, strings.Repeat("-", 80))
 		data, err := get(ctx, id)
 		text := string(data)
 		switch {
-		case core.CodeOf(err) == core.NotFound || err == nil && text == "":
+		case core.CodeOf(err) == core.NotFound || err == nil && (text == "" || !kept):
 			text = "NONE\n"
 		case err != nil:
 			w.Errorf("%s", slurm.ErrorText(err))
