@@ -28,9 +28,9 @@ func TestMPI(t *testing.T) {
 		library string
 		argv    []string
 	}{
-		{"mpich", []string{"srun", "-N4", "-n16", "PROGRAM"}},
+		{"mpich", []string{"srun", "-N4", "-n16", "--ntasks-per-node=4", "PROGRAM"}},
 		{"mpich", []string{"srun", "--mpi=pmi2", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
-		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "mpirun.openmpi", "--mca", "btl", "tcp,self", "PROGRAM"}},
+		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl", "tcp,self", "PROGRAM"}},
 	} {
 		t.Run(x.library+" by "+x.argv[0], func(t *testing.T) {
 			program := filepath.Join(c.Work, "ring-"+x.library)
