@@ -135,13 +135,26 @@ func endStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(
 
 // hetMoved lets the other components follow one that has just ended or goes back to the queue.
 func (s *State) hetMoved(old, j *core.Job, ref *core.HetRef) {
-	if old == nil || over(old) || !over(j) && !wentBack(old, j) {
+	if old == nil {
+		return
+	}
+	// It was on its way back to the queue and ends instead.
+	calledOff := old.Flags.Has(core.Requeueing) && !j.Flags.Has(core.Requeueing) && j.State.Final()
+	if over(old) && !calledOff || !over(j) && !wentBack(old, j) {
 		return
 	}
 	if ref.Offset == 0 {
 		for k := int32(1); k < ref.Count; k++ {
-			if f, ok := s.component(ref, k); ok && !over(f) {
+			switch f, ok := s.component(ref, k); {
+			case !ok:
+			case !over(f):
 				s.hetFollow(f, j, "")
+			case j.State.Final() && !j.Flags.Has(core.Requeueing) && f.Flags.Has(core.Requeueing): // it would come back alone
+				next := clone(f)
+				next.Flags &^= core.Requeueing | core.RequeueHold
+				next.Stop = j.Stop
+				s.end(next, j.State, j.Reason, "")
+				s.putJob(next)
 			}
 		}
 		return

@@ -460,7 +460,10 @@ func (s *State) tick() error {
 	}
 	slices.Sort(due)
 	for _, id := range due {
-		j, _ := s.view.jobs.Get(int64(id))
+		j, ok := s.view.jobs.Get(int64(id))
+		if !ok || s.timed[id] == 0 { // another component of its job has taken it along
+			continue
+		}
 		next := clone(j)
 		if at := dueBy(j); at != 0 && at <= s.view.now {
 			s.missDeadline(next)
