@@ -143,6 +143,7 @@ type Extra struct {
 	Comment      string            `json:"comment,omitempty"`
 	Deadline     Time              `json:"deadline,omitempty"`
 	TimeMin      Seconds           `json:"time_min,omitempty"`
+	Fill         bool              `json:"fill,omitempty"`       // it said no limit: in an advance reservation it may run as long as that lasts
 	TimeAsked    Seconds           `json:"time_asked,omitempty"` // the limit of a job that was cut short when it started
 	Signal       *WarnSignal       `json:"signal,omitempty"`
 	MailTypes    string            `json:"mail_types,omitempty"`

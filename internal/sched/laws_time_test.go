@@ -15,7 +15,7 @@ type timeWorld struct {
 	*lawWorld
 	books []*core.AdvanceReservation
 	made  int
-	apart bool // what is reserved is nobody else's: neither nodes nor licences are shared across reservations
+	apart bool // what is reserved is nobody else's: no job, node or licence belongs to two reservations
 }
 
 var lawLicences = []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 2}}
@@ -37,7 +37,7 @@ func (w *timeWorld) season(s *core.Spec) {
 	s.User = core.UserName([]string{"ann", "bob"}[w.r.IntN(2)])
 	if w.r.IntN(3) == 0 && len(w.books) > 0 {
 		x.Reservation = w.books[w.r.IntN(len(w.books))].Name
-		if w.r.IntN(4) == 0 {
+		if w.r.IntN(4) == 0 && !w.apart {
 			x.Reservation += "," + w.books[w.r.IntN(len(w.books))].Name
 		}
 	}
@@ -46,6 +46,12 @@ func (w *timeWorld) season(s *core.Spec) {
 	}
 	if w.r.IntN(3) == 0 && s.TimeLimit != core.Forever {
 		x.TimeMin = max(1, s.TimeLimit/core.Seconds(1+w.r.IntN(4)))
+	}
+	if s.TimeLimit == core.Forever && x.Reservation != "" {
+		x.Fill = w.r.IntN(2) == 0
+	}
+	if w.r.IntN(8) == 0 && !w.apart { // nobody here removes those that miss it
+		x.Deadline = w.now + core.Time(w.r.IntN(500))*1e6
 	}
 	if w.r.IntN(8) == 0 {
 		x.Signal = &core.WarnSignal{Reserve: true}

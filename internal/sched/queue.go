@@ -32,14 +32,13 @@ func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
 	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: mustRun(j.Spec), array: j.Array != nil}.levelled()
 }
 
-// mustRun is how long a job must be able to run to start. One without a limit that has to be over by some time is content
-// with whatever is left until then.
+// mustRun is how long a job must be able to run to start. One that says no limit is content with what is left until its
+// deadline, or of its reservation.
 func mustRun(s *core.Spec) core.Time {
-	n := shortest(s)
-	if x := s.Extra; n == never && x != nil && x.Deadline > 0 {
+	if x := s.Extra; x != nil && (x.Deadline > 0 && x.TimeMin == 0 || x.Fill) {
 		return 1
 	}
-	return n
+	return shortest(s)
 }
 
 // laterOf is a job's entry among those whose moment has not come.

@@ -202,7 +202,7 @@ type point struct {
 func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
 	ps.p.sweeps++
 	return sweep{
-		ps: ps, slot: s, n: &s.need, part: s.part, length: shortest(j.Spec), from: ps.notBefore,
+		ps: ps, slot: s, n: &s.need, part: s.part, length: planLength(j.Spec, s.own, ps.plan.Now), from: ps.notBefore,
 		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
 	}
 }

@@ -15,34 +15,56 @@ func shortest(s *core.Spec) core.Time {
 	return n
 }
 
+// scrap is the least of a reservation's time that a job which says no limit starts for.
+const scrap core.Time = 60e6
+
 // spanOf is until when a job that starts now would like to run, and until when it must be able to. They differ for jobs
-// that may be cut short (--time-min), and for those without a limit that have to be over by some time.
+// that may be cut short (--time-min). One that says no limit runs until its deadline, or its reservation's end.
 func spanOf(s *core.Spec, own *advance, now core.Time) (end, least core.Time, ok bool) {
 	end = after(now, length(s))
 	least = end
-	if x := s.Extra; x != nil && (x.TimeMin > 0 || x.Deadline > 0) {
+	x := s.More()
+	if x.TimeMin > 0 {
 		least = after(now, shortest(s))
-		if x.Deadline > 0 {
-			if x.TimeMin == 0 && least == never { // it runs until then
-				least = now + 1e6
-			}
-			if least > x.Deadline {
-				return 0, 0, false
-			}
-			end = min(end, x.Deadline)
+	}
+	if x.Deadline > 0 {
+		if end = min(end, x.Deadline); x.TimeMin == 0 && least == never {
+			least = end
+		}
+		if least > end || end < now+1e6 {
+			return 0, 0, false
 		}
 	}
 	if own.over() {
 		return 0, 0, false
 	}
 	if own.timed() {
-		w, fits := own.fits(now, least)
+		must := least
+		if x.Fill {
+			must = now + scrap
+		}
+		w, fits := own.fits(now, must)
 		if !fits {
 			return 0, 0, false
 		}
-		end = min(end, w.to)
+		if end = min(end, w.to); x.Fill {
+			least = end
+		}
 	}
 	return end, least, true
+}
+
+// planLength is how long a job is planned to run in a reservation, or outside of any.
+func planLength(s *core.Spec, own *advance, now core.Time) core.Time {
+	n := shortest(s)
+	x := s.More()
+	if x.Fill && own.timed() {
+		return min(n, scrap)
+	}
+	if n == never && x.Deadline > now {
+		return x.Deadline - now
+	}
+	return n
 }
 
 // choose finds nodes for a job of a class that starts now, with the last end at which that delays nobody.

@@ -293,6 +293,9 @@ func checkShape(spec *core.Spec) error {
 func (s *State) fill(spec *core.Spec, part *partInfo) error {
 	sh := &spec.Shape
 	if spec.TimeLimit == 0 {
+		if x := spec.Extra; x != nil && x.Reservation != "" && x.TimeMin == 0 {
+			x.Fill = true
+		}
 		if spec.TimeLimit = part.DefaultTime; spec.TimeLimit == 0 {
 			spec.TimeLimit = part.MaxTime
 		}
