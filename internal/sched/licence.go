@@ -67,7 +67,7 @@ func (ps *pass) has(s *slot, l *core.License, from, end core.Time) bool {
 		return false
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.nodes != nil && r.at > from && hits(r.at, end) && amountOf(r.lic, l.Name) > 0 && l.Total > ps.seatsAt(s, l.Name, r.at) {
+		if r := ps.reserved[i]; r.nodes != nil && r.job != ps.self && r.at > from && hits(r.at, end) && amountOf(r.lic, l.Name) > 0 && l.Total > ps.seatsAt(s, l.Name, r.at) {
 			return false
 		}
 	}
@@ -88,6 +88,7 @@ func (ps *pass) has(s *slot, l *core.License, from, end core.Time) bool {
 }
 
 // seatsAt is what is left of a licence at a moment, beside all that hold it then and what other reservations have of it.
+// What the job itself was promised, in another of its partitions, does not count.
 func (ps *pass) seatsAt(s *slot, name string, t core.Time) int64 {
 	p := ps.p
 	free := p.stock[name].total
@@ -101,7 +102,7 @@ func (ps *pass) seatsAt(s *slot, name string, t core.Time) int64 {
 		}
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.holds(t) {
+		if r := ps.reserved[i]; r.job != ps.self && r.holds(t) {
 			free -= amountOf(r.lic, name)
 		}
 	}
@@ -112,7 +113,7 @@ func (ps *pass) seatsAt(s *slot, name string, t core.Time) int64 {
 			}
 		}
 		for i := range ps.reserved {
-			if r := ps.reserved[i]; r.in == in && r.holds(t) {
+			if r := ps.reserved[i]; r.in == in && r.job != ps.self && r.holds(t) {
 				n += amountOf(r.lic, name)
 			}
 		}

@@ -67,6 +67,7 @@ type pass struct {
 	placed map[core.JobID]int
 
 	seated map[string][]tenant // see seats
+	self   core.JobID          // the job that is looked at, for licences
 	pushing
 
 	joint     bool      // components of a het job are being placed: what is reserved for them stays until all are
@@ -332,6 +333,7 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 		return ps.placeAny(s, j, task)
 	}
 	p := ps.p
+	ps.self = j.ID
 	ps.over = false
 	end, least, ok := spanOf(j.Spec, s.own, ps.plan.Now)
 	if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {

@@ -232,6 +232,7 @@ func (hu *hunt) potential(p *Planner, s *slot, a *account, now core.Time) int32 
 // push makes others leave room for a job that cannot start now, if it may and that helps: it starts on CPUs of jobs that
 // are suspended for it, or it has a reservation for when the others are gone. Of an array, so many tasks are left to start.
 func (ps *pass) push(s *slot, j *core.Job, task int32, left int) (started bool) {
+	ps.self = j.ID
 	if s.push == nil {
 		return false
 	}
@@ -252,11 +253,11 @@ func (ps *pass) push(s *slot, j *core.Job, task int32, left int) (started bool) 
 		if ps.kept(s, j) {
 			continue
 		}
+		if !j.IsArray() && ps.elsewhere(s, j) { // also if nobody was found the last time: what is free there is another matter
+			return true
+		}
 		if ps.vain(s, j.Priority, end) {
 			return false
-		}
-		if !j.IsArray() && ps.elsewhere(s, j) {
-			return true
 		}
 		hu := ps.hunt(s, j, end)
 		if s.push.t.suspends {

@@ -88,6 +88,7 @@ func (ps *pass) promise(s *slot, j *core.Job) {
 
 // hold is reserve without the promise.
 func (ps *pass) hold(s *slot, j *core.Job) *reservation {
+	ps.self = j.ID
 	if hetOf(j) != nil {
 		ps.holdHet(s, j, false)
 		return nil
