@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The tests of `make test`, after its prerequisites are in place: vet, then what
 # a bare `go test ./...` runs (with PostgreSQL when TEST_POSTGRES_URL is set),
-# then the packages with tests behind the build tag e2e, which need root.
+# then the packages with tests behind the build tag e2e, which need root, one after
+# the other: recordings are replayed by the clock.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +26,7 @@ elif [ "$(id -u)" -ne 0 ]; then
 	say "SKIPPED, not root: tests with real processes, users and cgroups (${tagged[*]})"
 else
 	say "go test -tags e2e ${tagged[*]}"
-	"$GO" test -tags e2e -count=1 -timeout 5m "${tagged[@]}"
+	"$GO" test -p 1 -tags e2e -count=1 -timeout 5m "${tagged[@]}"
 fi
 
 say "all passed in ${SECONDS} s"
