@@ -19,6 +19,9 @@ type Node struct {
 	Features    []string `json:"features,omitempty"`
 	SilentSince Time     `json:"silent_since,omitempty"`
 	LastBusy    Time     `json:"last_busy,omitempty"`
+	Offer       string   `json:"offer,omitempty"`  // it was made of
+	Resume      Seconds  `json:"resume,omitempty"` // how long it takes to power up
+	Ready       Time     `json:"ready,omitempty"`  // while it powers up: when it should be
 }
 
 // Hardware is what a node has to give.
@@ -70,6 +73,8 @@ const (
 	NodeFailFlag                      // sick
 	NodeMaint
 	NodeFuture
+	NodePoweredDown // it sleeps, and can be powered up when somebody needs it
+	NodePoweringUp  // it is on its way up
 )
 
 // Has tells whether all bits of g are set.
@@ -83,7 +88,15 @@ func (n *Node) LoginOnly() bool { return n.Roles == Login }
 
 // Usable tells whether new jobs may start on the node.
 func (n *Node) Usable() bool {
-	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture)
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp)
+}
+
+// Wakeable tells whether a node that sleeps could be used once it is up.
+func (n *Node) Wakeable() bool {
+	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) { // one that is being made has not been heard of
+		return false
+	}
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeDown|NodeDrain|NodeFailFlag|NodeFuture)
 }
 
 // Partition is a named view of nodes with limits. It comes from the config file.

@@ -157,6 +157,7 @@ type Extra struct {
 	Switches     string            `json:"switches,omitempty"` // "n" or "n@time"
 	Segment      int32             `json:"segment,omitempty"`  // nodes come in groups of so many, each within a block
 	Het          *HetRef           `json:"het,omitempty"`
+	MaxPrice     Price             `json:"max_price,omitempty"` // the most a node made for it may cost an hour; 0: any
 	Contiguous   bool              `json:"contiguous,omitempty"`
 	LoginEnv     bool              `json:"login_env,omitempty"` // load the user's login environment on the node
 	Export       string            `json:"export,omitempty"`    // literal value of --export

@@ -12,6 +12,9 @@ import (
 // census counts a node among those of its kind that are up, or with -1 no more.
 func (p *Planner) census(a *account, k int32) {
 	if !a.node.Usable() {
+		if a.node.Flags.Any(core.NodePoweredDown | core.NodePoweringUp) {
+			p.asleep += int(k)
+		}
 		return
 	}
 	if k > 0 {

@@ -24,6 +24,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		ps.shortages()
 	}
 	ps.throttledNow()
+	ps.grow()
 	ps.unreserve()
 	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.ends.remove(ps.taken[i])

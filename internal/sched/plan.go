@@ -13,6 +13,8 @@ type Plan struct {
 	Starts []Start
 	// Preempts are jobs to push aside, so that others can start when they are gone.
 	Preempts []Preempt
+	// Provision is what nodes should be made or powered up; see growth.
+	Provision []Provision
 	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
 	WakeAt core.Time
 
@@ -25,6 +27,7 @@ type Plan struct {
 	limits    *policy.View                        // what limits were held against
 	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
 	on        map[core.JobID][]core.NodeName // where they will, of a few: see planned
+	growing   map[core.JobID]growing         // jobs that nodes which are not there could hold
 	hets      map[core.JobID]Why             // het jobs that are in no queue, by their first component
 	forecast  *Forecast                      // of the jobs that expected says nothing of; see With
 
@@ -86,6 +89,14 @@ func (p *Plan) Why(j *core.Job) Why {
 	if p == nil {
 		p = &Plan{}
 	}
+	w := p.why(j)
+	if len(p.growing) > 0 {
+		w = p.grown(j, w)
+	}
+	return w
+}
+
+func (p *Plan) why(j *core.Job) Why {
 	if w, ok := Held(j, p.Now); ok {
 		return w
 	}

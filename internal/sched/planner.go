@@ -12,7 +12,8 @@ import (
 // Config is what the planner needs to know beside jobs and nodes.
 type Config struct {
 	Partitions []core.Partition
-	Names      Names // expands hostlists
+	Names      Names        // expands hostlists
+	Offers     []core.Offer // nodes that could be had, by name
 	Rule       Rule
 	Grain      Grain
 	Licenses   []core.License
@@ -89,6 +90,7 @@ type Planner struct {
 	ends    list[ending, *ending] // what is in holding, and what a pass starts while it goes on
 	running map[core.JobID]int32  // tasks that hold something, by array
 	hets    map[core.JobID]*hetSet
+	asleep  int // nodes that are powered down, or on their way up
 
 	verdicts map[classKey]Why // as of the last pass; see verdictsNow
 	stale    bool

@@ -37,6 +37,7 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	}
 	n.Flags &^= core.NodeUnknown | core.NodeSilent
 	n.SilentSince = 0
+	poweredUp(n)
 	if !known || !same(old, n) {
 		s.putNode(n)
 		kind := core.NodeChanged
@@ -190,9 +191,14 @@ func (s *State) updateNode(in *UpdateNode) error {
 	case "resume", "undrain":
 		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
 		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
+	case "power_down", "power_up":
+		if len(s.onNode[n.Name]) > 0 {
+			return core.Errorf(core.Conflict, "jobs run on node %s", n.Name).Because("node_busy")
+		}
+		s.power(&next, in.State == "power_up")
 	case "":
 	default:
-		return core.Errorf(core.Invalid, "node state %q: there are drain, resume, undrain and down", in.State).Because("invalid_node_state")
+		return core.Errorf(core.Invalid, "node state %q: there are drain, resume, undrain, down, power_down and power_up", in.State).Because("invalid_node_state")
 	}
 	if in.Reason != "" {
 		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
@@ -235,6 +241,9 @@ func (s *State) declareNode(in *PutNode) (*core.Node, error) {
 	n.ID = s.view.nextNode
 	s.view.nextNode++
 	n.Flags |= core.NodeUnknown
+	if n.Offer != "" {
+		s.made(&n)
+	}
 	s.putNode(&n)
 	s.event(core.NodeJoined, core.Event{Node: n.Name, Data: nodeData(&n)})
 	return &n, nil

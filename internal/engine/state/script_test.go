@@ -66,7 +66,7 @@ func (s *script) line(words []string, out io.Writer) {
 		}
 	}
 	s.out = out
-	if words[0] != "partition" && words[0] != "config" && words[0] != "topology" && words[0] != "preemption" && s.w == nil {
+	if words[0] != "partition" && words[0] != "config" && words[0] != "offer" && words[0] != "topology" && words[0] != "preemption" && s.w == nil {
 		s.begin()
 	}
 	if err := do(s, plain, opts); err != nil {
@@ -213,6 +213,8 @@ func (s *script) config(_ []string, o args) error {
 			}
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
+		case "resume":
+			s.cfg.ResumeTime = core.Seconds(s.dur(v) / time.Second)
 		default:
 			if !s.limitConfig(k, v) {
 				s.t.Fatalf("config %s?", k)
@@ -340,6 +342,8 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.Priority = &p
 		case "hold":
 			b.Set(func(sp *core.Spec) { sp.Hold = true })
+		case "maxprice":
+			x.MaxPrice = core.Price(s.num(v) * 1_000_000)
 		case "kill":
 			x.Options = map[string]string{"kill-on-invalid-dep": v}
 		case "requeue":
@@ -359,7 +363,7 @@ func (s *script) spec(name string, o args) *core.Spec {
 			}
 		}
 	}
-	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || wishes || s.rank(&x, o) {
+	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || x.MaxPrice != 0 || wishes || s.rank(&x, o) {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
 	return b.Spec()
@@ -763,7 +767,7 @@ func nodeFlags(f core.NodeFlag) string {
 	for _, x := range []struct {
 		f core.NodeFlag
 		n string
-	}{{core.NodeUnknown, "unknown"}, {core.NodeDown, "down"}, {core.NodeDrain, "drain"}, {core.NodeSilent, "silent"}} {
+	}{{core.NodePoweredDown, "asleep"}, {core.NodePoweringUp, "powering-up"}, {core.NodeUnknown, "unknown"}, {core.NodeDown, "down"}, {core.NodeDrain, "drain"}, {core.NodeSilent, "silent"}} {
 		if f.Has(x.f) {
 			out = append(out, x.n)
 		}

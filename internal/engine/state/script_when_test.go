@@ -5,14 +5,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched"
 )
 
 func init() {
 	commands["start"] = (*script).start
 	commands["het"] = (*script).het
+	commands["offer"] = (*script).offer
+	commands["grow"] = (*script).grow
+	commands["make"] = (*script).make
 }
 
 // start tells when each pending job should start, as squeue --start does: after how long, where if that is known, and
@@ -69,4 +74,63 @@ func (s *script) het(p []string, o args) error {
 		s.printf("job %d with %d components", reply.(*Submitted).ID, 1+len(in.Components))
 	}
 	return err
+}
+
+// offer NAME cpus= mem= gres= features= price= max= powerup= partition= project=
+func (s *script) offer(p []string, o args) error {
+	x := core.Offer{Name: p[0], Hardware: core.Hardware{CPUs: 4, Memory: 8 * core.GiB}, Max: 4, PowerUp: 300}
+	for k, v := range o {
+		switch k {
+		case "cpus":
+			x.Hardware.CPUs = int32(s.num(v))
+		case "mem":
+			x.Hardware.Memory = s.mem(v)
+		case "gres":
+			x.Hardware.Gres = s.gres(v)
+		case "features":
+			x.Features = strings.Split(v, ",")
+		case "price":
+			x.Price = core.Price(s.num(v) * 1_000_000)
+		case "max":
+			x.Max = int32(s.num(v))
+		case "powerup":
+			x.PowerUp = core.Seconds(s.dur(v) / time.Second)
+		case "partition":
+			x.Partitions = []core.PartitionName{core.PartitionName(v)}
+		case "project":
+			x.Projects = []core.ProjectName{core.ProjectName(v)}
+		}
+	}
+	s.cfg.Offers = append(s.cfg.Offers, x)
+	return nil
+}
+
+// grow tells what nodes the plan wishes for.
+func (s *script) grow(_ []string, _ args) error {
+	plan := s.w.p.Pass(s.w.now)
+	for _, x := range plan.Provision {
+		what := "power up " + string(x.Node)
+		if x.Offer != "" {
+			what = fmt.Sprintf("provision %d of offer %s at %d an hour", x.Count, x.Offer, x.Price/1_000_000)
+		}
+		s.printf("%s for job %d, ready in %v", what, x.For, x.Ready.Sub(s.w.now))
+	}
+	if len(plan.Provision) == 0 {
+		s.printf("nothing")
+	}
+	return nil
+}
+
+// make NAMES offer=X: nodes of an offer are being made.
+func (s *script) make(p []string, o args) error {
+	names, err := hostlist.Expand(p[0], 100)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if _, err := s.w.do(&PutNode{Node: &core.Node{Name: core.NodeName(n), Roles: core.Compute, Weight: 1, Offer: o["offer"]}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

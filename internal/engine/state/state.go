@@ -35,6 +35,8 @@ type Config struct {
 	Topology        *core.Topology // how the network joins nodes; nil: nobody says
 	MaxSwitchWait   core.Seconds   // the most a job may wait for few switches; 0: 300
 	Licenses        []core.License // there are, by name
+	Offers          []core.Offer   // nodes that could be had, by name
+	ResumeTime      core.Seconds   // how long a node takes to power up, where it does not say
 	Zone            Zone           // whose days reservations come again by
 	Charges         Charges
 	RunWeight       int64           // what a YAML run's priority of 100 adds to its job's
@@ -85,6 +87,9 @@ func (c *Config) defaults() {
 	}
 	if c.MaxRequeues == 0 {
 		c.MaxRequeues = 5
+	}
+	if c.ResumeTime == 0 {
+		c.ResumeTime = 60
 	}
 	if c.MaxSwitchWait == 0 {
 		c.MaxSwitchWait = 300
@@ -571,5 +576,5 @@ func Partitions(cfg Config) []core.Partition {
 // PlannerConfig is what a planner beside a state with this config goes by.
 func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
-	return sched.Config{Partitions: cfg.Partitions, Grain: cfg.grain(), Licenses: cfg.Licenses, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
+	return sched.Config{Partitions: cfg.Partitions, Grain: cfg.grain(), Licenses: cfg.Licenses, Offers: cfg.Offers, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
 }

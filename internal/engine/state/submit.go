@@ -409,6 +409,9 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		}
 		part.verdict[key] = fault
 	}
+	if fault != nil && len(s.cfg.Offers) > 0 && sched.CouldGrow(s.cfg.Offers, spec, part.Name, s.names.expand) {
+		return nil
+	}
 	if fault != nil && (strict || !fault.CPUs) {
 		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
 	}
