@@ -189,6 +189,22 @@ type Update struct {
 	Checkpoint *core.Time `json:"checkpoint,omitempty"`
 }
 
+// Plan answers GET /api/v1/plan.
+type Plan struct {
+	Now       core.Time   `json:"now"` // when it was made
+	Provision []Provision `json:"provision"`
+}
+
+// Provision is a wish of the plan for nodes that are not there, or that sleep.
+type Provision struct {
+	Offer string        `json:"offer,omitempty"`
+	Count int32         `json:"count"`
+	Node  core.NodeName `json:"node,omitempty"` // in place of an offer: one that is powered down
+	For   core.JobID    `json:"for"`            // the first job that would use them
+	Ready core.Time     `json:"ready"`
+	Price core.Price    `json:"price,omitempty"` // of all of them, an hour, in millionths
+}
+
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
 	State  string `json:"state,omitempty"` // drain, resume, down

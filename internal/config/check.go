@@ -59,6 +59,7 @@ func (d *decoder) check(c *Config) {
 	d.checkPartitions(c)
 	d.checkNodes(c)
 	d.checkLicenses(c)
+	d.checkOffers(c)
 	d.checkTopology(c)
 	d.checkTimers(c)
 	d.checkPriority(c)

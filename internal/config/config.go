@@ -17,6 +17,7 @@ type Config struct {
 	Partitions   []Partition `yaml:"partitions"`
 	Nodes        []Node      `yaml:"nodes"`
 	Licenses     []string    `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
+	Offers       []Offer     `yaml:"offers"`   // nodes that could be had
 	Topology     Topology    `yaml:"topology"`
 	Jobs         Jobs        `yaml:"jobs"`
 	Scheduling   Scheduling  `yaml:"scheduling"`

@@ -190,6 +190,7 @@ func (s *State) updateNode(in *UpdateNode) error {
 		}
 	case "resume", "undrain":
 		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
+		poweredUp(&next)
 		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
 	case "power_down", "power_up":
 		if len(s.onNode[n.Name]) > 0 {

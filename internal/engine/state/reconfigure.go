@@ -220,6 +220,18 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 	for _, l := range sorted(licenses) {
 		add(l, nil, false, "licence %s", l.Name)
 	}
+	offers := map[string]core.Offer{}
+	for _, o := range s.cfg.Offers {
+		offers[o.Name] = o
+	}
+	for _, o := range cfg.Offers {
+		was, ok := offers[o.Name]
+		add(was, o, !ok, "offer %s", o.Name)
+		delete(offers, o.Name)
+	}
+	for _, o := range sorted(offers) {
+		add(o, nil, false, "offer %s", o.Name)
+	}
 	for _, n := range in.Nodes {
 		was, ok := s.view.Node(n.Name)
 		if !ok {

@@ -141,6 +141,8 @@ func nodeState(n *core.Node, cpus int32, completing bool) string {
 		word = "FUTURE"
 	case n.Flags.Has(core.NodeDown):
 		word = "DOWN"
+	case n.Flags.Any(core.NodePoweredDown | core.NodePoweringUp):
+		// as it is for those who wait for it
 	case n.Flags.Has(core.NodeUnknown):
 		word = "UNKNOWN"
 	case n.Flags.Has(core.NodeSilent) && cpus == 0:
@@ -153,7 +155,7 @@ func nodeState(n *core.Node, cpus int32, completing bool) string {
 	for _, f := range []struct {
 		flag core.NodeFlag
 		name string
-	}{{core.NodeDrain, "DRAIN"}, {core.NodeFailFlag, "FAIL"}, {core.NodeMaint, "MAINTENANCE"}, {core.NodeSilent, "NOT_RESPONDING"}} {
+	}{{core.NodeDrain, "DRAIN"}, {core.NodeFailFlag, "FAIL"}, {core.NodeMaint, "MAINTENANCE"}, {core.NodePoweredDown, "POWERED_DOWN"}, {core.NodePoweringUp, "POWERING_UP"}, {core.NodeSilent, "NOT_RESPONDING"}} {
 		if n.Flags.Has(f.flag) {
 			word += "+" + f.name
 		}

@@ -83,6 +83,7 @@ func (a *API) table() []route {
 		{method: "GET", path: "/reservations/{name}", summary: "One advance reservation", handle: a.reservation, reply: client.Reservation{}},
 		{method: "PATCH", path: "/reservations/{name}", summary: "Change an advance reservation", handle: a.updateReservation, body: core.ReservationChange{}, reply: client.Reservation{}},
 		{method: "DELETE", path: "/reservations/{name}", summary: "Remove an advance reservation", handle: a.dropReservation, reply: okBody{}},
+		{method: "GET", path: "/plan", summary: "The last plan: what nodes it wishes for", handle: a.plan, reply: client.Plan{}},
 		{method: "GET", path: "/licenses", summary: "Licences, and what is in use of them", handle: a.licenses, reply: client.LicenseList{}},
 		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.putMember, body: memberBody{}, reply: okBody{}},
 
