@@ -254,28 +254,6 @@ func (cl *cluster) drained(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (s *suite) bigArray(ctx context.Context) error {
-	cl, err := s.up(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer cl.down()
-	hc := unixClient(cl.socket())
-	var times []time.Duration
-	for i := range int64(20) {
-		sub := client.Submit{Script: scriptOf(cl.dir, i), Env: envOf(i), Key: client.NewKey()}
-		sub.Spec.Name, sub.Spec.IO.WorkDir, sub.Spec.Shape.Tasks, sub.Spec.Array, sub.Spec.Hold = "array", cl.dir, 1, "0-99999", true
-		body, _ := json.Marshal(&sub)
-		began := time.Now()
-		if err := post(ctx, hc, body); err != nil {
-			return err
-		}
-		times = append(times, time.Since(began))
-	}
-	s.add(row{what: "array of 100,000 tasks accepted, p50 / max", value: fmt.Sprintf("%s / %s", ms(pct(times, 50)), ms(pct(times, 100))), budget: "10 ms"})
-	return nil
-}
-
 // trueJobs runs jobs of `true` from submission to the last one's end.
 func (s *suite) trueJobs(ctx context.Context) error {
 	for _, nodes := range []int{1, 8} {

@@ -198,7 +198,7 @@ func Default() *Config {
 		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},
 		Jobs: Jobs{
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
-			MaxArray: 4_000_001, MaxJobs: 2_000_000, MaxRequeues: 5,
+			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxRequeues: 5,
 		},
 		Scheduling: Scheduling{Select: "core"},
 		Priority: Priority{

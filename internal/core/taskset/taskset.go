@@ -264,24 +264,94 @@ func trim(first, last, step int32) Range {
 	return Range{first, last, step}
 }
 
-// Minus returns the indices of s that are not in o.
+// Minus returns the indices of s that are not in o. It costs ranges, not indices, unless both have steps.
 func (s Set) Minus(o Set) Set {
-	return s.filter(func(i int) bool { return !o.Contains(i) })
+	return s.cut(o, func(rs []Range, r Range, over []Range) []Range {
+		for _, q := range over {
+			from, to := max(r.First, q.First), min(r.Last, q.Last)
+			if from > r.First {
+				rs = appendJoined(rs, r.upTo(from-1))
+			}
+			if q.Step > 1 && r.Step != q.Step || q.Step > 1 && (r.First-q.First)%q.Step != 0 {
+				for i := r.next(from); i <= to; i += r.Step {
+					if !q.contains(i) {
+						rs = appendLeft(rs, Range{i, i, 1})
+					}
+				}
+			}
+			if to >= r.Last {
+				return rs
+			}
+			if r = r.from(to + 1); r.First > r.Last {
+				return rs
+			}
+		}
+		return appendJoined(rs, r)
+	})
 }
 
 // Intersect returns the indices that are in both.
 func (s Set) Intersect(o Set) Set {
-	return s.filter(o.Contains)
-}
-
-func (s Set) filter(keep func(int) bool) Set {
-	return collect(func(yield func(int) bool) {
-		for i := range s.All() {
-			if keep(i) && !yield(i) {
-				return
+	return s.cut(o, func(rs []Range, r Range, over []Range) []Range {
+		for _, q := range over {
+			a, b := r, q
+			if a.Step < b.Step {
+				a, b = b, a
+			}
+			from, to := max(r.First, q.First), min(r.Last, q.Last)
+			if a = a.from(from); a.First > to {
+				continue
+			}
+			a = a.upTo(to)
+			if b.Step == 1 || a.Step == b.Step && (a.First-b.First)%b.Step == 0 {
+				rs = appendJoined(rs, a)
+				continue
+			}
+			for i := a.First; i <= a.Last; i += a.Step {
+				if b.contains(i) {
+					rs = appendLeft(rs, Range{i, i, 1})
+				}
 			}
 		}
+		return rs
 	})
+}
+
+// cut makes a set of what is left of each range by those of another set that lie over it.
+func (s Set) cut(o Set, each func(rs []Range, r Range, over []Range) []Range) Set {
+	var out Set
+	for _, r := range s.ranges {
+		k, _ := slices.BinarySearchFunc(o.ranges, r.First, func(q Range, i int32) int { return cmp.Compare(q.Last, i) })
+		to := k
+		for to < len(o.ranges) && o.ranges[to].First <= r.Last {
+			to++
+		}
+		out.ranges = each(out.ranges, r, o.ranges[k:to])
+	}
+	for _, r := range out.ranges {
+		out.n += int32(r.len())
+	}
+	return out
+}
+
+// next is the first index of a range from i on; it may lie beyond its end.
+func (r Range) next(i int32) int32 {
+	if i <= r.First {
+		return r.First
+	}
+	return r.First + (i-r.First+r.Step-1)/r.Step*r.Step
+}
+
+// from is the part of a range from i on; if there is none, its end comes before its begin.
+func (r Range) from(i int32) Range {
+	first := r.next(i)
+	return trim(first, r.Last, r.Step)
+}
+
+// upTo is the part of a range up to i, which is not before its begin.
+func (r Range) upTo(i int32) Range {
+	last := min(r.Last, i)
+	return trim(r.First, last-(last-r.First)%r.Step, r.Step)
 }
 
 // Equal tells whether both hold the same indices, however they are kept.

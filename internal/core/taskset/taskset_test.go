@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -232,4 +233,47 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is %q, which reads as %q: %v", text, s, again, err)
 		}
 	})
+}
+
+// TestCutsAsIndices: what is taken away or kept range by range is what it would be index by index.
+func TestCutsAsIndices(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 7))
+	draw := func() Set {
+		var rs []Range
+		for range 1 + r.IntN(4) {
+			first := int32(r.IntN(60))
+			rs = append(rs, Range{first, first + int32(r.IntN(40)), int32(1 + r.IntN(4))})
+		}
+		s, err := New(rs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for range 20_000 {
+		a, b := draw(), draw()
+		minus := collect(func(yield func(int) bool) {
+			for i := range a.All() {
+				if !b.Contains(i) && !yield(i) {
+					return
+				}
+			}
+		})
+		both := collect(func(yield func(int) bool) {
+			for i := range a.All() {
+				if b.Contains(i) && !yield(i) {
+					return
+				}
+			}
+		})
+		for _, c := range []struct {
+			what      string
+			got, want Set
+		}{{"without", a.Minus(b), minus}, {"with", a.Intersect(b), both}} {
+			if !c.got.Equal(c.want) || c.got.Len() != c.want.Len() {
+				t.Fatalf("%s %s %s is %s, want %s", a, c.what, b, c.got, c.want)
+			}
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -81,6 +82,60 @@ func BenchmarkArray(b *testing.B) {
 			b.Fatal(err)
 		}
 		st.Flush()
+	}
+}
+
+// BenchmarkGreatArray is what people do with an array of many tasks: one record, so it costs the same whatever its size.
+func BenchmarkGreatArray(b *testing.B) {
+	hold, free, limit := true, false, core.Seconds(7200)
+	by := core.Identity{User: "alice", UID: 1000}
+	for _, tasks := range []int{1000, 1_000_000, taskset.MaxIndex + 1} {
+		part := func(text string) taskset.Set {
+			set, err := taskset.Parse(text)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return set
+		}
+		half := part(fmt.Sprintf("%d-%d", tasks/4, tasks*3/4))
+		for _, op := range []struct {
+			name string
+			in   func(core.JobID) Input
+		}{
+			{"submit", nil},
+			{"hold", func(id core.JobID) Input { return &UpdateJob{By: by, Job: id, Hold: &hold} }},
+			{"release", func(id core.JobID) Input { return &UpdateJob{By: by, Job: id, Hold: &free} }},
+			{"update", func(id core.JobID) Input { return &UpdateJob{By: by, Job: id, TimeLimit: &limit} }},
+			{"cancel-task", func(id core.JobID) Input { return &Cancel{By: by, Job: id, Tasks: taskset.Of(tasks / 2)} }},
+			{"cancel-range", func(id core.JobID) Input { return &Cancel{By: by, Job: id, Tasks: half} }},
+			{"cancel", func(id core.JobID) Input { return &Cancel{By: by, Job: id} }},
+		} {
+			b.Run(fmt.Sprintf("tasks=%d/%s", tasks, op.name), func(b *testing.B) {
+				st := cluster(b, 1)
+				st.cfg.MaxJobs = 1 << 40
+				apply := func(in Input) any {
+					reply, err := st.Apply(in)
+					if err != nil {
+						b.Fatal(err)
+					}
+					st.Flush()
+					return reply
+				}
+				for i := 0; b.Loop(); i++ {
+					b.StopTimer()
+					in := typical(i)
+					in.Spec.Array, in.Spec.Hold = fmt.Sprintf("0-%d", tasks-1), op.name == "release"
+					if op.in == nil {
+						b.StartTimer()
+						apply(in)
+						continue
+					}
+					id := apply(in).(*Submitted).ID
+					b.StartTimer()
+					apply(op.in(id))
+				}
+			})
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -52,7 +53,7 @@ type Started struct{ ID core.JobID }
 type Cancel struct {
 	By     core.Identity
 	Job    core.JobID
-	Tasks  []int32         // of array Job; nil: the whole job or array
+	Tasks  taskset.Set     // of array Job; empty: the whole job or array
 	States []core.JobState // only if in one of these; nil: any
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -277,9 +278,11 @@ func (c *chaos) done() {
 
 func (c *chaos) cancel() {
 	in := &Cancel{By: c.who(), Job: c.live()}
+	var tasks []int
 	for range c.choose(3) * c.choose(2) {
-		in.Tasks = append(in.Tasks, int32(c.choose(9)))
+		tasks = append(tasks, c.choose(9))
 	}
+	in.Tasks = taskset.Of(tasks...)
 	if c.choose(4) == 0 {
 		in.States = []core.JobState{core.Pending}
 	}

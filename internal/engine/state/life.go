@@ -8,7 +8,6 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
-	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -483,12 +482,3 @@ func (s *State) tick() error {
 }
 
 func clone(j *core.Job) *core.Job { c := *j; return &c }
-
-// taskSetOf makes a set of indices.
-func taskSetOf(ids []int32) taskset.Set {
-	v := make([]int, len(ids))
-	for i, t := range ids {
-		v[i] = int(t)
-	}
-	return taskset.Of(v...)
-}

@@ -506,9 +506,7 @@ func (s *script) cancel(p []string, o args) error {
 		if err != nil {
 			return err
 		}
-		for t := range set.All() {
-			in.Tasks = append(in.Tasks, int32(t))
-		}
+		in.Tasks = set
 	}
 	if v := o["states"]; v != "" {
 		for _, name := range strings.Split(v, ",") {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -14,7 +15,7 @@ func (s *State) cancel(in *Cancel) error {
 	if !live && len(started) == 0 {
 		return core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
 	}
-	if in.Tasks != nil {
+	if !in.Tasks.Empty() {
 		return s.cancelTasks(in, j, started)
 	}
 	if live {
@@ -39,21 +40,22 @@ func (s *State) cancel(in *Cancel) error {
 
 func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
 	var targets []core.JobID
-	var waiting []int32
-	for _, t := range in.Tasks { // those that are over by now are left out: a range often names some
-		if id, ok := started[t]; ok {
+	var waiting taskset.Set
+	for t, id := range started { // those that are over by now are left out: a range often names some
+		if in.Tasks.Contains(int(t)) {
 			targets = append(targets, id)
-		} else if j != nil && j.IsArray() && j.Array.Tasks.Contains(int(t)) {
-			waiting = append(waiting, t)
 		}
 	}
-	if len(targets)+len(waiting) == 0 {
+	if j != nil && j.IsArray() {
+		waiting = j.Array.Tasks.Intersect(in.Tasks)
+	}
+	if len(targets)+waiting.Len() == 0 {
 		return core.Errorf(core.NotFound, "there is no such live task of array %d", in.Job).Because("invalid_job_id")
 	}
 	if err := s.mayAll(in.By, targets); err != nil {
 		return err
 	}
-	if len(waiting) > 0 {
+	if !waiting.Empty() {
 		if err := s.may(in.By, j); err != nil {
 			return err
 		}
@@ -65,8 +67,7 @@ func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobI
 }
 
 // cancelWaiting splits tasks that have not started off an array, as one record that has ended.
-func (s *State) cancelWaiting(in *Cancel, j *core.Job, tasks []int32) {
-	gone := taskSetOf(tasks)
+func (s *State) cancelWaiting(in *Cancel, j *core.Job, gone taskset.Set) {
 	rest := j.Array.Tasks.Minus(gone)
 	ended := clone(j)
 	if rest.Len() > 0 {
@@ -81,7 +82,7 @@ func (s *State) cancelWaiting(in *Cancel, j *core.Job, tasks []int32) {
 	ref := *j.Array
 	ref.Tasks = gone
 	if gone.Len() == 1 {
-		ref.Task = tasks[0]
+		ref.Task = int32(gone.Min())
 	}
 	ended.Array = &ref
 	s.finishWaiting(in.By, ended)

@@ -65,16 +65,7 @@ func (f jobRef) is(j *core.Job) bool {
 	if !j.IsArray() {
 		return f.tasks.Contains(int(j.Array.Task))
 	}
-	few, many := f.tasks, j.Array.Tasks
-	if few.Len() > many.Len() {
-		few, many = many, few
-	}
-	for t := range few.All() {
-		if many.Contains(t) {
-			return true
-		}
-	}
-	return false
+	return !f.tasks.Intersect(j.Array.Tasks).Empty()
 }
 
 // selection is what a listing or a cancel asks for. Empty parts do not restrict.

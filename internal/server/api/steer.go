@@ -59,15 +59,6 @@ type cancelTodo struct {
 	states []core.JobState
 }
 
-// list gives the tasks as the engine takes them.
-func (t *cancelTodo) list() []int32 {
-	var list []int32
-	for i := range t.tasks.All() {
-		list = append(list, int32(i))
-	}
-	return list
-}
-
 func cancelSelection(in *client.Cancel) (*selection, error) {
 	sel := &selection{
 		users: typed[core.UserName](splitWords(in.Users)), projects: typed[core.ProjectName](splitWords(in.Projects)),
@@ -148,7 +139,7 @@ func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out
 	sent := make([]*engine.Pending, len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
-		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.list(), States: t.states})
+		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
 	}
 	for i, t := range todo {
 		if errs[i] == nil {
