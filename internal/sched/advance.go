@@ -645,12 +645,12 @@ func (ps *pass) aside(s *slot, al *core.Alloc, end core.Time) {
 	if s.own == nil && s.lic == nil {
 		return
 	}
-	al.More = &core.AllocMore{}
+	more := al.Wide()
 	if s.own != nil {
-		al.More.Reservation = s.own.Name
+		more.Reservation = s.own.Name
 	}
 	if s.lic != nil {
-		al.More.Licenses = ps.grant(s, ps.plan.Now, end)
+		more.Licenses = ps.grant(s, ps.plan.Now, end)
 	}
 }
 

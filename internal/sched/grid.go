@@ -53,28 +53,40 @@ func (a *account) count(users []uint8, na *core.NodeAlloc, t Terms, sign int32) 
 	if a.unit == 1 && (t.Share <= 1 || len(users) == 0) || len(na.Cores) == 0 {
 		return na.CPUs
 	}
-	n, last := int32(0), int32(-1)
-	for _, c := range na.Cores {
-		u := c / a.unit
-		if u == last {
-			continue
+	n := int32(0)
+	for rest := na.Cores; len(rest) > 0; {
+		u, k := rest[0]/a.unit, 1
+		for k < len(rest) && rest[k]/a.unit == u {
+			k++
 		}
-		if last = u; t.Share <= 1 || int(u) >= len(users) {
+		if t.Share <= 1 || int(u*a.unit) >= len(users) {
 			n++
-			continue
-		}
-		if sign > 0 && users[u] > 0 {
-			users[u]--
-		}
-		if users[u] == 0 {
+		} else if a.change(users, rest[:k], sign) {
 			n++
 		}
-		if sign < 0 {
-			users[u]++
-		}
+		rest = rest[k:]
 	}
 	return n * a.unit
 }
+
+// change notes that a job which shares comes to CPUs of one unit, or goes, and tells whether it is the first or the last.
+func (a *account) change(users []uint8, cores []int32, sign int32) bool {
+	from := cores[0] / a.unit * a.unit
+	unit := users[from:min(int(from+a.unit), len(users))]
+	alone := sign > 0 || !slices.ContainsFunc(unit, used)
+	for _, c := range cores {
+		switch {
+		case int(c) >= len(users):
+		case sign < 0:
+			users[c]++
+		case users[c] > 0:
+			users[c]--
+		}
+	}
+	return alone && (sign < 0 || !slices.ContainsFunc(unit, used))
+}
+
+func used(n uint8) bool { return n > 0 }
 
 // wants is how many CPUs a job would newly take of a node; false if one of them is not to be had.
 func (a *account) wants(na *core.NodeAlloc, t Terms) (int32, bool) {
@@ -98,7 +110,15 @@ func (a *account) wants(na *core.NodeAlloc, t Terms) (int32, bool) {
 
 // joins tells whether a job that shares with so many may join those that are on a unit.
 func (a *account) joins(u, share int32) bool {
-	return share > 1 && int(u) < len(a.users) && a.users[u] > 0 && int32(a.users[u]) < share && int32(a.most[u]) == share
+	if share <= 1 || int((u+1)*a.unit) > len(a.users) {
+		return false
+	}
+	for c := u * a.unit; c < (u+1)*a.unit; c++ {
+		if a.users[c] == 0 || int32(a.users[c]) >= share || int32(a.most[c]) != share {
+			return false
+		}
+	}
+	return true
 }
 
 // sharing makes the account ready for a job that shares its CPUs.
@@ -107,39 +127,37 @@ func (a *account) sharing(na *core.NodeAlloc, t Terms) {
 		return
 	}
 	if a.users == nil {
-		n := (a.node.Hardware.CPUs + a.unit - 1) / a.unit
-		a.users, a.most = make([]uint8, n), make([]uint8, n)
+		a.users, a.most = make([]uint8, a.node.Hardware.CPUs), make([]uint8, a.node.Hardware.CPUs)
 	}
 	for _, c := range na.Cores {
-		if u := c / a.unit; int(u) < len(a.users) && a.users[u] == 0 {
-			a.most[u] = uint8(t.Share)
+		if int(c) < len(a.users) && a.users[c] == 0 {
+			a.most[c] = uint8(t.Share)
 		}
 	}
 }
 
 // settle forgets who shared what nobody is on any more.
 func (a *account) settle() {
-	any := false
-	for u := range a.users {
-		if any = any || a.users[u] > 0; a.users[u] == 0 {
-			a.most[u] = 0
+	for c := range a.users {
+		if a.users[c] == 0 {
+			a.most[c] = 0
 		}
 	}
-	if !any {
+	if !slices.ContainsFunc(a.users, used) {
 		a.users, a.most = nil, nil
 	}
 }
 
 // busy tells whether jobs that share are still on a CPU that one of them gave back.
 func (a *account) busy(c int32, t Terms) bool {
-	return t.Share > 1 && int(c/a.unit) < len(a.users) && a.users[c/a.unit] > 0
+	return t.Share > 1 && int(c) < len(a.users) && a.users[c] > 0
 }
 
 // joinable counts the CPUs on which a job that shares with so many others could join them.
 func (a *account) joinable(share int32) int32 {
 	n := int32(0)
-	for u := range a.users {
-		if a.joins(int32(u), share) {
+	for u := range int32(len(a.users)) / a.unit {
+		if a.joins(u, share) {
 			n += a.unit
 		}
 	}
@@ -174,9 +192,9 @@ func (a *account) pick(cpus int32, o order) []int32 {
 	}
 	p.take()
 	if p.left > 0 && o.share > 1 {
-		for u := range a.users {
-			if a.joins(int32(u), o.share) && p.left > 0 {
-				p.got = append(p.got, int32(u))
+		for u := range int32(len(a.users)) / a.unit {
+			if p.left > 0 && a.joins(u, o.share) {
+				p.got = append(p.got, u)
 				p.left -= a.unit
 			}
 		}

@@ -30,7 +30,8 @@ type account struct {
 	free  bitset // CPUs; nil if the node has too many to name
 	gres  []gresAccount
 	bound bool    // some of gres are bounds of partitions
-	users []uint8 // by unit of the grid: jobs on CPUs that are shared; nil: none are
+	stray int32   // jobs that hold units which have changed since
+	users []uint8 // jobs on each CPU that is shared; nil: none are
 	most  []uint8 // and how many there may be
 	full  balance // what would be if nothing ran
 	place place   // see Ledger.label
@@ -243,17 +244,25 @@ func (l *Ledger) Force(na *core.NodeAlloc, t Terms) {
 	if t.Owner != "" {
 		a.owner = t.Owner
 	}
+	if len(na.Gres) > 0 && a.strange(na) {
+		a.stray++
+	}
 	a.add(&a.now, a.users, na, t, -1)
+	if t.Share > 1 {
+		a.settle() // none of its CPUs may be left
+	}
 	for _, c := range na.Cores {
 		if a.free.has(c) {
 			a.free.clear(c)
 		}
 	}
 	for _, g := range na.Gres {
-		if ga := a.gresFor(g.Name, g.Type); ga != nil {
-			for _, u := range g.Units {
-				if ga.free.has(u) {
-					ga.free.clear(u)
+		for i := range a.gres {
+			if ga := &a.gres[i]; ga.name == g.Name {
+				for _, u := range g.Units {
+					if ga.free.has(u) {
+						ga.free.clear(u)
+					}
 				}
 			}
 		}
@@ -279,13 +288,18 @@ func (l *Ledger) Give(na *core.NodeAlloc, t Terms) {
 		}
 	}
 	for _, g := range na.Gres {
-		if ga := a.gresFor(g.Name, g.Type); ga != nil {
-			for _, u := range g.Units {
-				if ga.all.has(u) { // it may have more of them than the node still has
-					ga.free.set(u)
+		for i := range a.gres {
+			if ga := &a.gres[i]; ga.name == g.Name {
+				for _, u := range g.Units {
+					if ga.all.has(u) { // it may have more of them than the node still has
+						ga.free.set(u)
+					}
 				}
 			}
 		}
+	}
+	if a.stray > 0 && a.strange(na) {
+		a.stray--
 	}
 }
 
@@ -294,9 +308,14 @@ func (l *Ledger) Give(na *core.NodeAlloc, t Terms) {
 func (a *account) add(b *balance, users []uint8, na *core.NodeAlloc, t Terms, sign int32) {
 	b.cpus += sign * a.count(users, na, t, sign)
 	b.mem += core.Bytes(sign) * na.Mem
-	for _, g := range na.Gres {
+	for k := range na.Gres {
+		g := &na.Gres[k]
 		for i := range a.gres {
-			if a.gres[i].name == g.Name && a.gres[i].typ == g.Type {
+			switch ga := &a.gres[i]; {
+			case ga.name != g.Name:
+			case a.stray > 0:
+				b.gres[i] += int64(sign) * a.held(ga, g)
+			case ga.typ == g.Type:
 				b.gres[i] += int64(sign) * int64(len(g.Units))
 			}
 		}
@@ -315,6 +334,31 @@ func (a *account) add(b *balance, users []uint8, na *core.NodeAlloc, t Terms, si
 	} else if t.Whole {
 		b.whole -= sign
 	}
+}
+
+// strange tells whether a job holds units that are not of the type it was given them as: the node has been told otherwise
+// since.
+func (a *account) strange(na *core.NodeAlloc) bool {
+	for k := range na.Gres {
+		g := &na.Gres[k]
+		ga := a.gresFor(g.Name, g.Type)
+		for _, u := range g.Units {
+			if ga == nil || !ga.all.has(u) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// held counts what a job holds of a kind, by the units there are now; of those that are no more, by what they were.
+func (a *account) held(ga *gresAccount, g *core.GresAlloc) (n int64) {
+	for _, u := range g.Units {
+		if ga.all.has(u) || ga.typ == g.Type && !slices.ContainsFunc(a.gres, func(o gresAccount) bool { return o.name == g.Name && o.all.has(u) }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *account) gresFor(name, typ string) *gresAccount {

@@ -58,6 +58,7 @@ func anything(t failer, choose func(int) int, steps int, check bool, more ...fun
 		cfg.Charges.HalfLife = 3600
 	}
 	mayPush(&cfg, choose)
+	mayShare(&cfg, choose)
 	c := &chaos{world: newWorld(t, cfg), choose: choose}
 	c.trace = check
 	c.onFlush = func(ch *core.Changes) { batches = append(batches, asJSON(t, ch)) }
@@ -158,6 +159,9 @@ func (c *chaos) register() {
 	if c.choose(3) == 0 {
 		n.Features = []string{"fast"}
 	}
+	if c.choose(3) == 0 {
+		c.inside(&n.Hardware)
+	}
 	n.Host.BootID = c.pick("boot-1", "boot-1", "boot-1", "boot-2")
 	_, _ = c.do(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles, Features: n.Features})
 }
@@ -205,6 +209,9 @@ func (c *chaos) submit() {
 		s.Hold = c.choose(8) == 0
 		s.Nice = int32(c.choose(3) * 10)
 		s.Shape.MinCPUs = int32(c.choose(3))
+		if c.choose(4) == 0 {
+			c.widen(s)
+		}
 		if c.choose(5) == 0 {
 			s.Begin = c.now.Add(time.Duration(c.choose(3)) * time.Hour)
 		}

@@ -443,7 +443,7 @@ func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
 	}
 	for _, g := range j.Spec.Shape.Gres {
 		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
-		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !sched.TermsOf(j.Spec, j.Alloc).Whole {
+		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !sched.TermsOf(j.Spec, j.Alloc).Whole && j.Spec.Shape.More == nil {
 			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
 		}
 	}
