@@ -233,6 +233,20 @@ type NewStep struct {
 	MPI          string       `json:"mpi,omitempty"`      // "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
 	Direct       *Direct      `json:"direct,omitempty"`   // where the nodes may reach the caller without the server between
 	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
+	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
+	Programs []TaskProgram `json:"programs,omitempty"`
+}
+
+// TaskProgram is what some tasks of a step run.
+type TaskProgram struct {
+	Ranks []RankSpan `json:"ranks"`
+	Argv  []string   `json:"argv"` // %t in it is the task's rank, %o its place among Ranks
+}
+
+// RankSpan is the ranks from First to Last.
+type RankSpan struct {
+	First int32 `json:"first"`
+	Last  int32 `json:"last"`
 }
 
 // Direct says how the nodes of a step reach its caller without the server between: by one of the addresses, under the

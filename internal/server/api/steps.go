@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
@@ -60,6 +61,9 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if err != nil {
 		return nil, err
 	}
+	if err := programs(&ask, ranks); err != nil {
+		return nil, err
+	}
 	want := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
 	for _, t := range tasks {
 		want.CPUs += t * max(1, ask.CPUsPerTask)
@@ -91,6 +95,18 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		return nil, err
 	}
 	return made, nil
+}
+
+// programs checks that every task of a step with several programs has one.
+func programs(ask *client.NewStep, ranks [][]int32) error {
+	for _, list := range ranks {
+		for _, r := range list {
+			if len(ask.Programs) > 0 && slurm.ProgramOf(ask.Programs, r) == nil {
+				return core.Errorf(core.Invalid, "No executable program specified for task %d", r).Because("no_program")
+			}
+		}
+	}
+	return nil
 }
 
 // forsaken ends a step whose srun is gone, and with it the allocation that srun made for itself: nobody else would.

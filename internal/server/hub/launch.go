@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -95,7 +96,9 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 		l.Program.PMI = pmiOf(j, st, ranks)
 	}
 	for local, r := range ranks[at] {
-		l.Program.Tasks = append(l.Program.Tasks, wire.Task{Rank: int(r), Env: h.cfg.Env.Task(j, st, ranks, at, local)})
+		l.Program.Tasks = append(l.Program.Tasks, wire.Task{
+			Rank: int(r), Env: h.cfg.Env.Task(j, st, ranks, at, local), Argv: slurm.ProgramOf(ask.Programs, r),
+		})
 	}
 	return l, nil
 }

@@ -27,6 +27,8 @@ type run struct {
 	job    string // the job it runs in
 	inside bool   // that was there before
 	step   *client.StepMade
+
+	programs []client.TaskProgram // of --multi-prog
 }
 
 // Run is the command.
@@ -72,6 +74,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	s := &run{w: w, c: c, r: r, argv: argv, job: r.Step.Job}
 	s.inside = s.job != ""
+	if r.Step.MultiProg {
+		text, err := os.ReadFile(r.Path(argv[0]))
+		if err == nil {
+			s.programs, err = slurm.MultiProg(argv[0], text, argv[1:])
+		}
+		if err != nil {
+			w.Errorf("%v", err)
+			return slurm.ExitError
+		}
+	}
 	sig := catchSignals()
 	defer sig.stop()
 	if s.inside {
@@ -159,6 +171,7 @@ func (s *run) newStep() *client.NewStep {
 	ask := &client.NewStep{
 		Name: filepath.Base(s.argv[0]), Argv: s.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
 		Pty: r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"), OwnsJob: !s.inside,
+		Programs: s.programs,
 	}
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks
