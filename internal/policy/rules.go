@@ -21,6 +21,7 @@ type Rules struct {
 	some  bool     // there is a limit, or a QOS that changes what a job may
 	mins  bool     // some limit is about minutes that were used
 	ahead bool     // some limit is about minutes that running jobs have left
+	own   bool     // some limit is about the minutes of single jobs
 
 	relative bool // some limit is in percent of the cluster
 }
@@ -83,6 +84,7 @@ func (r *Rules) note(l *Limits, more ...TRES) {
 	r.some = r.some || l.GrpJobs != nil || l.GrpSubmit != nil || l.GrpWall != nil || l.MaxJobs != nil || l.MaxSubmit != nil || l.MaxWall != nil
 	r.mins = r.mins || len(l.GrpTRESMins) > 0 || l.GrpWall != nil
 	r.ahead = r.ahead || len(l.GrpTRESRunMins) > 0 || r.Safe && len(l.GrpTRESMins) > 0
+	r.own = r.own || len(l.MaxTRESMinsPerJob) > 0
 }
 
 // Any tells whether there is anything in the rules that a job could be held against.
@@ -90,6 +92,9 @@ func (r *Rules) Any() bool { return r != nil && r.some }
 
 // Minutes tells whether usage counts: whether somebody must say what was used.
 func (r *Rules) Minutes() bool { return r != nil && r.mins }
+
+// OwnMinutes tells whether the minutes of single jobs are limited.
+func (r *Rules) OwnMinutes() bool { return r != nil && r.own }
 
 // Shares tells whether fair shares count: whether somebody must say what they are.
 func (r *Rules) Shares() bool {
@@ -202,8 +207,10 @@ func scaled(t TRES, factor float64) TRES {
 	return out
 }
 
+func (r *Rules) find(name string) (int, bool) { return slices.BinarySearch(r.names, name) }
+
 func (r *Rules) index(name string) int32 {
-	i, ok := slices.BinarySearch(r.names, name)
+	i, ok := r.find(name)
 	core.Assert(ok, "no limit is about %s", name)
 	return int32(i)
 }

@@ -449,7 +449,8 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline, and works priorities out anew when they are due.
+// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose minutes
+// have run out, and works priorities out anew when they are due.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.timed {
@@ -473,9 +474,13 @@ func (s *State) tick() error {
 		if at := s.unused(j); at != 0 && at <= s.view.now {
 			why, message = core.ReasonInactive, fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
 		}
+		if at := s.minutesEnd(j); at != 0 && at <= s.view.now {
+			_, message = s.limits.tally.Lasts(s.limits.stakes[id])
+		}
 		s.end(next, core.Timeout, why, message)
 		s.putJob(next)
 	}
+	s.tickMinutes()
 	s.tickReservations()
 	s.recalc()
 	return nil

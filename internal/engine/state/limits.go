@@ -16,13 +16,20 @@ type limits struct {
 	tally  *policy.Tally // nil: there are none
 	stakes map[core.JobID]*policy.Stake
 	stale  bool
+
+	runsOut core.Time // when minutes in all are used up, if known
+	known   bool
 }
 
 // limitsNow gives the limits as they are, making them if something changed.
 func (s *State) limitsNow() *limits {
 	if s.limits.stale {
+		had := s.limits.rules.OwnMinutes()
 		s.limits = limits{rules: s.rulesOf(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
 		s.limits.tally = s.countAll(s.limits.rules, s.limits.stakes)
+		if had || s.limits.rules.OwnMinutes() {
+			s.watchAll()
+		}
 		s.tellPolicy()
 		s.preemptionNow()
 	}
@@ -255,6 +262,7 @@ func (s *State) tellMeter(m *policy.Meter) {
 		return
 	}
 	l.tally.SetMeter(m)
+	l.known = false
 	c := sched.Changes{Meters: []*policy.Meter{m}}
 	s.fresh.Merge(c)
 	s.touched.Merge(c)

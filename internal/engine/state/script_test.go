@@ -581,7 +581,11 @@ func (s *script) suspend(p []string, o args) error {
 }
 
 func (s *script) advance(p []string, _ args) error {
-	s.w.advance(s.w.now.Add(s.dur(p[0])))
+	to := s.w.now.Add(s.dur(p[0]))
+	for at := s.w.st.NextWake(); at != 0 && at < to; at = s.w.st.NextWake() { // what time does, it does in time
+		s.w.advance(max(at, s.w.now))
+	}
+	s.w.advance(to)
 	return nil
 }
 

@@ -355,10 +355,8 @@ func (s *State) NextWake() core.Time {
 	if s.ranks != nil && (wake == 0 || s.ranks.due < wake) {
 		wake = s.ranks.due
 	}
-	if at := s.reservationWake(); at != 0 && (wake == 0 || at < wake) {
-		wake = at
-	}
-	return wake
+	wake = sooner(wake, s.reservationWake())
+	return sooner(wake, s.minutesWake())
 }
 
 // putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
@@ -449,14 +447,19 @@ func (s *State) index(old, j *core.Job) {
 
 // watch notes when time ends a job.
 func (s *State) watch(j *core.Job) {
-	at := s.deadline(j)
-	if due := dueBy(j); due != 0 && (at == 0 || due < at) {
-		at = due
-	}
+	at := sooner(sooner(s.deadline(j), dueBy(j)), s.minutesEnd(j))
 	if at != 0 {
 		s.timed[j.ID] = at
 		s.stale = true
 	}
+}
+
+// sooner is the first of two moments of which each may be 0 for never.
+func sooner(a, b core.Time) core.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // deadline is when time ends an interactive job, 0: never. The keepers watch batch jobs.
@@ -467,10 +470,7 @@ func (s *State) deadline(j *core.Job) (at core.Time) {
 	if l := j.Spec.TimeLimit; l > 0 && l != core.Forever {
 		at = j.Start.Add(l.Duration() + j.PausedFor)
 	}
-	if idle := s.unused(j); idle != 0 && (at == 0 || idle < at) {
-		at = idle
-	}
-	return at
+	return sooner(at, s.unused(j))
 }
 
 // unused is when an allocation that never had a step is given up, 0: never.
