@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
@@ -11,6 +12,9 @@ import (
 // Pieces of a job that several listings show.
 
 func tasksOf(s *core.Spec) int32 {
+	if n, err := strconv.ParseInt(s.More().Options["ntasks"], 10, 32); err == nil { // with --overcommit the shape has fewer
+		return int32(n)
+	}
 	if s.Shape.Tasks > 0 {
 		return s.Shape.Tasks
 	}

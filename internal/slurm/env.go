@@ -206,26 +206,6 @@ func allUnits(n *core.NodeAlloc) []int32 {
 	return all
 }
 
-// taskUnits are the GPUs one task sees: those that were asked for each task, or the one that several share; else all that
-// the job has on the node.
-func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
-	m := s.Shape.Wide()
-	units := allUnits(n)
-	per, at := 0, 0
-	switch {
-	case s.More().Options["gpu-bind"] == "none":
-	case len(m.GPUsPerTask) > 0:
-		per = int(core.CountGres(m.GPUsPerTask, "gpu"))
-		at = local * per
-	case m.TasksPerGPU > 0:
-		per, at = 1, local/int(m.TasksPerGPU)
-	}
-	if per > 0 && at+per <= len(units) {
-		units = units[at : at+per]
-	}
-	return joinInts(units)
-}
-
 func joinInts(list []int32) string {
 	var b strings.Builder
 	for i, n := range list {

@@ -41,16 +41,25 @@ type Option struct {
 	// Env is the input variable without its prefix (SBATCH_, SALLOC_, SLURM_); empty: none.
 	Env string
 	// Vars are the whole names of srun's variables where they are not SLURM_+Env, the strongest first.
-	Vars  []string
-	Value string // how help names the value
-	Help  string
-	set   func(r *Request, value string) error
+	Vars   []string
+	Shared bool   // SLURM_+Env also counts for the other commands, after their own
+	Value  string // how help names the value
+	Help   string
+	set    func(r *Request, value string) error
 }
 
-// Complaint is a refusal in Slurm's own words: lines for standard error, and the exit code.
+// Complaint is a refusal in Slurm's own words: lines for standard error, and the exit code. Hint is one more line, in ours,
+// that helps where Slurm's do not.
 type Complaint struct {
 	Lines []string
+	Hint  string
 	Exit  int
+}
+
+// hint adds what would help; empty text adds nothing.
+func (c *Complaint) hint(format string, args ...any) *Complaint {
+	c.Hint = fmt.Sprintf(format, args...)
+	return c
 }
 
 // Error joins the lines.
@@ -90,12 +99,14 @@ func (o *Option) variables(t Tool) []string {
 		return o.Vars
 	case o.Env == "":
 		return nil
-	case t == Sbatch:
-		return []string{"SBATCH_" + o.Env}
-	case t == Salloc:
-		return []string{"SALLOC_" + o.Env}
+	case t == Srun:
+		return []string{"SLURM_" + o.Env}
 	}
-	return []string{"SLURM_" + o.Env}
+	names := []string{strings.ToUpper(t.String()) + "_" + o.Env}
+	if o.Shared {
+		names = append(names, "SLURM_"+o.Env)
+	}
+	return names
 }
 
 // flagOn tells whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.

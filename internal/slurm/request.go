@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -35,6 +36,8 @@ type Request struct {
 	more   core.ShapeMore
 	hint   string
 	tasks  string // SLURM_HOSTFILE: the node of each task
+
+	wait4switch string // from a variable: how long to wait for --switches
 }
 
 // Ask is what the command itself should do.
@@ -42,6 +45,7 @@ type Ask struct {
 	Parsable, Wait, TestOnly, Quiet bool
 	Help, Usage, Version            bool
 	Verbose                         int
+	Clusters                        []string // any of them will do; empty: whichever answers
 	Wrap                            *string
 	Immediate                       *time.Duration // give up when it has not started by then
 }
@@ -91,6 +95,7 @@ func (r *Request) Args(args []string) ([]string, error) {
 func (r *Request) Environ(lookup func(string) (string, bool)) error {
 	r.level = fromEnv
 	r.tasks, _ = lookup("SLURM_HOSTFILE")
+	r.wait4switch, _ = lookup(r.prefix() + "WAIT4SWITCH")
 	table := options()
 	for i := range table {
 		o := &table[i]
@@ -114,6 +119,14 @@ func (r *Request) Environ(lookup func(string) (string, bool)) error {
 	return nil
 }
 
+// prefix begins the names of the tool's variables.
+func (r *Request) prefix() string {
+	if r.tool == Srun {
+		return "SLURM_"
+	}
+	return strings.ToUpper(r.tool.String()) + "_"
+}
+
 func (r *Request) parse(args []string) ([]string, error) {
 	values, operands, err := parserFor(r.tool).Parse(args)
 	for _, v := range values {
@@ -125,7 +138,7 @@ func (r *Request) parse(args []string) ([]string, error) {
 		return nil, &Complaint{Lines: []string{
 			r.tool.String() + ": " + err.Error(),
 			fmt.Sprintf("Try \"%s --help\" for more information", r.tool),
-		}, Exit: ExitUsage}
+		}, Hint: nearOption(r.tool, err), Exit: ExitUsage}
 	}
 	return operands, nil
 }
@@ -161,6 +174,9 @@ func (r *Request) rivals(text string, names ...string) (string, error) {
 // Finish completes the spec and gives warnings to print. The defaults are those of Slurm: one task, one CPU each, as many
 // nodes as that needs; ntasks-per-node times nodes when only these are given.
 func (r *Request) Finish() (warnings []string, err error) {
+	if err := r.finishContainer(); err != nil {
+		return nil, err
+	}
 	if err := r.finishMemory(); err != nil {
 		return nil, err
 	}
@@ -173,6 +189,8 @@ func (r *Request) Finish() (warnings []string, err error) {
 		s.NodesMin, s.NodesMax = s.Tasks, s.Tasks
 	}
 	s.CPUsPerTask = max(1, s.CPUsPerTask)
+	r.finishOvercommit()
+	r.finishSwitches()
 	r.settleExtra()
 	if r.Spec.IO.WorkDir == "" {
 		r.Spec.IO.WorkDir = r.dir
@@ -246,16 +264,21 @@ func (r *Request) keepOption(name, value string) {
 	r.extra.Options[name] = value
 }
 
-// invalid is the complaint about a value that does not fit.
-func (r *Request) invalid(option string) error {
-	return r.Fail(ExitUsage, "Invalid --%s specification", option)
+// invalid is the complaint about a value that does not fit, with what would, where values tells.
+func (r *Request) invalid(option string) *Complaint {
+	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("%s", values[option])
+}
+
+// invalidHint is invalid with another hint.
+func (r *Request) invalidHint(option, want string) *Complaint {
+	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("--%s takes %s", option, want)
 }
 
 // moment reads a time; Slurm prints the parser's complaint first, without the command's name.
 func (r *Request) moment(option, text string) (core.Time, error) {
 	t, err := grammar.ParseMoment(text, r.now, grammar.Upcoming)
 	if err != nil {
-		c := r.Fail(ExitUsage, "Invalid --%s specification", option)
+		c := r.invalid(option)
 		var ge *grammar.Error
 		if errors.As(err, &ge) {
 			c.Lines = append([]string{fmt.Sprintf("Invalid time specification (pos=%d): %s", ge.Pos, text)}, c.Lines...)

@@ -150,7 +150,20 @@ func TestBadValues(t *testing.T) {
 		"-c x":                           {Lines: []string{`sbatch: error: Invalid numeric value "x" for --cpus-per-task.`}, Exit: 1},
 		"--mem=1.5G":                     {Lines: []string{"sbatch: error: Invalid --mem specification"}, Exit: 255},
 		"-w ./nofile":                    {Lines: []string{"sbatch: error: Unable to open file ./nofile"}, Exit: 1},
-		"--uid=5":                        {Lines: []string{"sbatch: error: --uid is not supported"}, Exit: 1},
+		"--uid=nobody-of-that-name":      {Lines: []string{"sbatch: error: Invalid --uid specification"}, Exit: 255},
+		"--time=soon":                    {Lines: []string{"sbatch: error: Invalid --time specification"}, Exit: 255},
+		"--time-min=soon":                {Lines: []string{"sbatch: error: Invalid --time-min specification"}, Exit: 255},
+		"--mail-type=SOME":               {Lines: []string{"sbatch: error: Invalid --mail-type specification"}, Exit: 255},
+		"--begin=soon":                   {Lines: []string{"Invalid time specification (pos=0): soon", "sbatch: error: Invalid --begin specification"}, Exit: 255},
+		"--priority=much":                {Lines: []string{"sbatch: error: Invalid --priority specification"}, Exit: 255},
+		"--gpus=a100:some":               {Lines: []string{"sbatch: error: Invalid --gpus specification"}, Exit: 255},
+		"--gpu-bind=sideways":            {Lines: []string{"sbatch: error: Invalid --gpu-bind specification"}, Exit: 255},
+		"-n 0":                           {Lines: []string{`sbatch: error: Invalid numeric value "0" for --ntasks.`}, Exit: 1},
+		"-c 0":                           {Lines: []string{`sbatch: error: Invalid numeric value "0" for --cpus-per-task.`}, Exit: 1},
+		"-N 5-2":                         {Lines: []string{"sbatch: error: Maximum node count 2 is less than minimum node count 5"}, Exit: 255},
+		"--container=/bundle":            {Lines: []string{"sbatch: error: --container is not supported"}, Exit: 1},
+		"--container-image=alpine":       {Lines: []string{"sbatch: error: --container-image is not supported"}, Exit: 1},
+		"--ntask-per-node=2":             {Lines: []string{"sbatch: unrecognized option '--ntask-per-node=2'", `Try "sbatch --help" for more information`}, Exit: 255},
 		"--gres=gpu:x:y":                 {Lines: []string{"sbatch: error: Invalid generic resource (gres) specification"}, Exit: 1},
 		"--cpus-per-gpu=1 -c1":           {Lines: []string{"sbatch: fatal: --cpus-per-gpu and --cpus-per-task are mutually exclusive"}, Exit: 1},
 		"-m plane":                       {Lines: []string{"sbatch: error: Invalid --distribution specification"}, Exit: 255},
@@ -173,9 +186,18 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 			continue
 		}
+		if first := got.Lines[len(got.Lines)-1]; got.Hint == "" && (strings.Contains(first, ": error: Invalid --") || strings.Contains(first, "not supported")) {
+			t.Errorf("%s: nothing says what would be right", args)
+		}
+		got.Hint = "" // in words of our own
 		if d := cmp.Diff(&want, got); d != "" {
 			t.Errorf("%s (-want +got)\n%s", args, d)
 		}
+	}
+	_, err := request(t, slurm.Sbatch, "--ntask-per-node=2")
+	var c *slurm.Complaint
+	if !errors.As(err, &c) || c.Hint != "did you mean --ntasks-per-node?" {
+		t.Errorf("a mistyped option: %v, hint %q", err, c.Hint)
 	}
 }
 

@@ -24,10 +24,11 @@ func keepFlag(option string) func(*Request, string) error {
 	return func(r *Request, _ string) error { r.keepOption(option, "1"); return nil }
 }
 
-// refuse is for options that would change what the job means: it is better not to run than to run something else.
-func refuse(option string) func(*Request, string) error {
+// refuse is for options that would change what the job means: it is better not to run than to run something else. hint says
+// what does instead.
+func refuse(option, hint string) func(*Request, string) error {
 	return func(r *Request, _ string) error {
-		return r.Fail(ExitError, "--%s is not supported", option)
+		return r.Fail(ExitError, "--%s is not supported", option).hint("%s", hint)
 	}
 }
 
@@ -250,7 +251,7 @@ func hint(r *Request, v string) error {
 
 func exclusive(r *Request, v string) error {
 	switch v {
-	case "":
+	case "", "1", "yes", "allocation": // the numbers come from variables
 		r.Spec.Shape.Exclusive = true
 		r.Spec.Shape.Given |= core.GivenExclusive
 	case "user":

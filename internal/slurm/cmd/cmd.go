@@ -13,13 +13,11 @@ import (
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
-
-// Version is the Slurm version that the commands answer to; --version prints it.
-const Version = "22.05.8"
 
 // World is what a command sees of the world, so that tests can give it another one.
 type World struct {
@@ -86,6 +84,20 @@ func (w *World) Infof(format string, args ...any) {
 	fmt.Fprintf(w.Err, "%s: %s\n", w.Name, fmt.Sprintf(format, args...))
 }
 
+// Hint prints the line that helps after Slurm's own; an empty one is left out.
+func (w *World) Hint(text string) {
+	if text != "" {
+		fmt.Fprintf(w.Err, "%s: hint: %s\n", w.Name, text)
+	}
+}
+
+// HintOf prints what the server says of an error beyond Slurm's text for it, unless it has been said.
+func (w *World) HintOf(err error) {
+	if core.CodeOf(err) != core.Denied && core.ReasonOf(err) != slurm.ReasonPolicy { // their preface tells
+		w.Hint(slurm.ErrorHint(err))
+	}
+}
+
 // Complain prints err and returns the exit code: a Complaint speaks for itself, anything else is an error.
 func (w *World) Complain(err error) int {
 	var c *slurm.Complaint
@@ -93,6 +105,7 @@ func (w *World) Complain(err error) int {
 		for _, line := range c.Lines {
 			fmt.Fprintln(w.Err, line)
 		}
+		w.Hint(c.Hint)
 		return c.Exit
 	}
 	w.Errorf("%s", slurm.ErrorText(err))
@@ -199,12 +212,6 @@ func SplitList(text string) []string {
 		}
 	}
 	return out
-}
-
-// PrintVersion answers --version.
-func (w *World) PrintVersion() int {
-	fmt.Fprintf(w.Out, "slurm-wlm %s\n", Version) // as the packages of Debian and its kin call it
-	return 0
 }
 
 // NoYAML refuses --yaml: a listing that a program reads must not come in another form.

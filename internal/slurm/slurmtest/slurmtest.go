@@ -62,6 +62,7 @@ func (c *Cluster) Start(t testing.TB) *Cluster {
 // Result is what a command left.
 type Result struct {
 	Out, Err string
+	Hint     string // the lines of Err that help where Slurm's do not; Err is without them
 	Code     int
 }
 
@@ -93,7 +94,15 @@ func (c *Cluster) Run(t testing.TB, name string, f cmd.Func, args []string, chan
 		ch(w)
 	}
 	code := f(context.Background(), w, args)
-	return Result{Out: out.String(), Err: errs.String(), Code: code}
+	res := Result{Out: out.String(), Code: code}
+	for line := range strings.Lines(errs.String()) {
+		if strings.HasPrefix(line, name+": hint: ") {
+			res.Hint += line
+		} else {
+			res.Err += line
+		}
+	}
+	return res
 }
 
 func answer(w http.ResponseWriter, v any) {

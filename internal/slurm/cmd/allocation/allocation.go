@@ -44,6 +44,9 @@ type Request struct {
 // Get submits the job and waits until it has its nodes. Without them it returns the exit code and false.
 func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, ok bool) {
 	spec := &a.Asked.Spec
+	if _, err := a.World.Among(ctx, a.Client, a.Asked); err != nil {
+		return a.World.Complain(err), false
+	}
 	spec.Kind = core.Interactive
 	spec.From = core.Origin{Host: a.World.Host, Dir: a.World.Dir, Line: strings.Join(append([]string{a.World.Name}, a.Argv...), " ")}
 	out, err := a.Client.Submit(ctx, &client.Submit{Spec: *spec})
@@ -54,6 +57,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 			}
 		}
 		a.World.Errorf("%s: %s", a.Refused, slurm.ErrorText(err))
+		a.World.HintOf(err)
 		return slurm.ExitError, false
 	}
 	a.Job = strconv.FormatInt(int64(out.ID), 10)

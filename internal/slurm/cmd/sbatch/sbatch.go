@@ -59,6 +59,10 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	cluster, err := w.Among(ctx, c, r)
+	if err != nil {
+		return w.Complain(err)
+	}
 	out, err := c.Submit(ctx, &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components})
 	if err != nil {
 		return refused(w, err, &r.Spec)
@@ -68,7 +72,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	switch {
 	case r.Ask.Parsable:
-		fmt.Fprintln(w.Out, out.ID)
+		fmt.Fprintln(w.Out, strings.TrimSuffix(fmt.Sprintf("%d;%s", out.ID, cluster), ";"))
+	case !r.Ask.Quiet && cluster != "":
+		fmt.Fprintf(w.Out, "Submitted batch job %d on cluster %s\n", out.ID, cluster)
 	case !r.Ask.Quiet:
 		fmt.Fprintf(w.Out, "Submitted batch job %d\n", out.ID)
 	}
@@ -88,6 +94,7 @@ func refused(w *cmd.World, err error, s *core.Spec) int {
 		w.Errorf("%s", line)
 	}
 	w.Errorf("Batch job submission failed: %s", slurm.ErrorText(err))
+	w.HintOf(err)
 	return slurm.ExitError
 }
 

@@ -1,0 +1,74 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/core"
+)
+
+// The options that say for whom and where a job is asked for, and how much is said about it.
+
+// uid names the user the job belongs to, by name or number. Whether the caller may is the server's to say.
+func uid(r *Request, v string) error {
+	if n, err := strconv.ParseUint(v, 10, 32); err == nil {
+		if _, err := account.ByUID(uint32(n)); err != nil {
+			return r.invalid("uid")
+		}
+	} else if _, err := account.ByName(v); err != nil {
+		return r.invalid("uid")
+	}
+	r.Spec.User = core.UserName(v)
+	return nil
+}
+
+func clusters(r *Request, v string) error {
+	r.Ask.Clusters = nil
+	for w := range strings.SplitSeq(v, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			r.Ask.Clusters = append(r.Ask.Clusters, w)
+		}
+	}
+	return nil
+}
+
+// verbose counts each -v; a variable says how many.
+func verbose(r *Request, v string) error {
+	if n, err := strconv.Atoi(v); err == nil {
+		r.Ask.Verbose = n
+		return nil
+	}
+	r.Ask.Verbose++
+	return nil
+}
+
+// containerOptions are kept with the job, and refused as long as jobs do not run in containers.
+var containerOptions = []string{"container", "container-id", "container-image"}
+
+func (r *Request) finishContainer() error {
+	for _, o := range containerOptions {
+		if r.Given(o) {
+			return r.Fail(ExitError, "--%s is not supported", o).hint("jobs do not run in containers yet; a script may call a container program that the nodes have")
+		}
+	}
+	return nil
+}
+
+// finishOvercommit lets one CPU a node do for all its tasks, as Slurm: their number is kept for the script and its steps.
+func (r *Request) finishOvercommit() {
+	s := &r.Spec.Shape
+	if !r.Given("overcommit") || s.Tasks <= max(1, s.NodesMin) {
+		return
+	}
+	r.keepOption("ntasks", strconv.Itoa(int(s.Tasks)))
+	s.Tasks = max(1, s.NodesMin)
+	s.TasksPerNode = 0
+}
+
+// finishSwitches adds how long to wait for --switches, where a variable says so and the option does not.
+func (r *Request) finishSwitches() {
+	if r.wait4switch != "" && r.extra.Switches != "" && !strings.Contains(r.extra.Switches, "@") {
+		r.extra.Switches += "@" + r.wait4switch
+	}
+}

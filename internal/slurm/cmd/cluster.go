@@ -1,0 +1,53 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/slurm"
+)
+
+// Version is the Slurm version that the commands answer to where nobody says otherwise.
+const Version = "22.05.8"
+
+// versionPatience is how long --version waits for the cluster: whoever asks may have none.
+const versionPatience = time.Second
+
+// PrintVersion answers --version: with BIREME_SLURM_VERSION, else with what the cluster imitates.
+func (w *World) PrintVersion() int {
+	version := w.Getenv("BIREME_SLURM_VERSION")
+	if version == "" {
+		version = Version
+		ctx, stop := context.WithTimeout(context.Background(), versionPatience)
+		defer stop()
+		if c, err := w.Client(); err == nil {
+			if info, err := c.Cluster(ctx); err == nil && info.SlurmVersion != "" {
+				version = info.SlurmVersion
+			}
+		}
+	}
+	fmt.Fprintf(w.Out, "slurm-wlm %s\n", version) // as the packages of Debian and its kin call it
+	return 0
+}
+
+// Among tells whether the cluster is one of those that --clusters names, and gives its name if so; without --clusters it
+// asks nobody and gives none.
+func (w *World) Among(ctx context.Context, c *client.Client, r *slurm.Request) (name string, err error) {
+	if len(r.Ask.Clusters) == 0 {
+		return "", nil
+	}
+	info, err := c.Cluster(ctx)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(r.Ask.Clusters, func(n string) bool { return n == info.Name || strings.EqualFold(n, "all") }) {
+		return info.Name, nil
+	}
+	complaint := r.Fail(slurm.ExitError, "No cluster '%s' known by database.", strings.Join(r.Ask.Clusters, ","))
+	complaint.Hint = "this is cluster " + info.Name + ", and it knows no other"
+	return "", complaint
+}

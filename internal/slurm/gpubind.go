@@ -1,0 +1,147 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// gpuBinding is --gpu-bind: which of a job's GPUs on a node its tasks see.
+type gpuBinding struct {
+	per    int   // so many each, one after the other (per_task)
+	shared int   // so many tasks share one (single)
+	list   []int // the k-th task has the k-th of these (map_gpu), round and round
+	masks  []uint64
+}
+
+// parseGPUBind reads [verbose,]none|closest|single:N|per_task:N|map_gpu:LIST|mask_gpu:LIST.
+func parseGPUBind(text string) (b gpuBinding, ok bool) {
+	for _, loud := range []string{"verbose,", "v,"} {
+		text = strings.TrimPrefix(text, loud)
+	}
+	kind, value, _ := strings.Cut(text, ":")
+	number := func() (int, bool) {
+		n, err := strconv.Atoi(value)
+		return n, err == nil && n > 0
+	}
+	switch kind {
+	case "none", "closest": // tasks are bound to no CPUs that one GPU would be closer to
+		return b, value == ""
+	case "single":
+		if value == "" {
+			value = "1"
+		}
+		b.shared, ok = number()
+		return b, ok
+	case "per_task":
+		b.per, ok = number()
+		return b, ok
+	case "map_gpu", "mask_gpu":
+		for item := range strings.SplitSeq(value, ",") {
+			item, times, repeated := strings.Cut(item, "*")
+			count := 1
+			if repeated {
+				n, err := strconv.Atoi(times)
+				if err != nil || n < 1 || n > 1<<16 {
+					return b, false
+				}
+				count = n
+			}
+			n, err := strconv.ParseUint(item, 0, 64)
+			if err != nil || kind == "map_gpu" && n > 1<<16 {
+				return b, false
+			}
+			for range count {
+				if kind == "map_gpu" {
+					b.list = append(b.list, int(n))
+				} else {
+					b.masks = append(b.masks, n)
+				}
+			}
+		}
+		return b, true
+	}
+	return b, false
+}
+
+// pick chooses what the local-th task on a node sees of the job's GPUs there. Numbers count within the job's own, as in
+// Slurm; what asks for more than there is sees them all.
+func (b gpuBinding) pick(units []int32, local int) []int32 {
+	part := func(at, n int) []int32 {
+		if n > 0 && at+n <= len(units) {
+			return units[at : at+n]
+		}
+		return units
+	}
+	switch {
+	case b.per > 0:
+		return part(local*b.per, b.per)
+	case b.shared > 0:
+		return part(local/b.shared%max(1, len(units)), 1)
+	case len(b.list) > 0:
+		return part(b.list[local%len(b.list)], 1)
+	case len(b.masks) > 0:
+		var out []int32
+		for i, u := range units {
+			if i < 64 && b.masks[local%len(b.masks)]&(1<<i) != 0 {
+				out = append(out, u)
+			}
+		}
+		return out
+	}
+	return units
+}
+
+// taskUnits are the GPUs one task sees: as --gpu-bind says, else those that were asked for each task, or the one that
+// several share; else all that the job has on the node.
+func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
+	m, units := s.Shape.Wide(), allUnits(n)
+	b := gpuBinding{}
+	switch bind := s.More().Options["gpu-bind"]; {
+	case bind != "":
+		b, _ = parseGPUBind(bind)
+	case len(m.GPUsPerTask) > 0:
+		b.per = int(core.CountGres(m.GPUsPerTask, "gpu"))
+	case m.TasksPerGPU > 0:
+		b.shared = int(m.TasksPerGPU)
+	}
+	return joinInts(b.pick(units, local))
+}
+
+func gpuBind(r *Request, v string) error {
+	if _, ok := parseGPUBind(v); !ok {
+		return r.invalidHint("gpu-bind", "none, closest, single:N, per_task:N, map_gpu:LIST or mask_gpu:LIST")
+	}
+	r.keepOption("gpu-bind", v)
+	return nil
+}
+
+// tresBind knows GPUs only, which are all that tasks see parts of.
+func tresBind(r *Request, v string) error {
+	for item := range strings.SplitSeq(v, "+") {
+		bind, ok := strings.CutPrefix(item, "gres/gpu:")
+		if !ok {
+			return r.invalidHint("tres-bind", "gres/gpu:single:2 or another binding of --gpu-bind after gres/gpu:")
+		}
+		if _, ok := parseGPUBind(bind); !ok {
+			return r.invalidHint("tres-bind", "gres/gpu:single:2 or another binding of --gpu-bind after gres/gpu:")
+		}
+		r.keepOption("gpu-bind", bind)
+	}
+	r.keepOption("tres-bind", v)
+	return nil
+}
+
+// memBind takes what the kernel does anyhow: memory near the CPU that asks for it.
+func memBind(r *Request, v string) error {
+	for w := range strings.SplitSeq(strings.ToLower(v), ",") {
+		switch w {
+		case "", "none", "local", "prefer", "sort", "nosort", "q", "quiet", "v", "verbose":
+		default:
+			return r.Fail(ExitError, "--mem-bind=%s is not supported", v).hint("memory is taken near the CPUs of a task (local), or anywhere (none)")
+		}
+	}
+	r.keepOption("mem-bind", v)
+	return nil
+}
