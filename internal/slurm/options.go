@@ -94,11 +94,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "mem-update", Arg: required, Tools: allTools, Value: "PCT@TIME", Help: "lower the memory of the job while it runs", set: refuse("mem-update", "--mem is what the job keeps to its end")},
 		{Long: "mincpus", Arg: required, Tools: allTools, Value: "n", Help: "minimum number of logical processors per node", set: minCPUs},
 		{Long: "mpi", Arg: required, Tools: Srun, Env: "MPI_TYPE", Value: "type", Help: "type of MPI being used", set: mpi},
-<<<<<<< HEAD
 		{Long: "multi-prog", Arg: none, Tools: Srun, Help: "the program name is a file that lists programs by rank", set: func(r *Request, _ string) error { r.Step.MultiProg = true; return nil }},
-=======
-		{Long: "multi-prog", Arg: none, Tools: Srun, Help: "the program name is a file that lists programs by rank", set: refuse("multi-prog", "")},
->>>>>>> 961b8bd (slurm: every option is tested in every way it is given; refusals help)
 		{Long: "network", Arg: required, Tools: allTools, Env: "NETWORK", Value: "type", Help: "communication protocol to be used", set: keep("network")},
 		{Long: "nice", Arg: optional, Tools: allTools, Value: "value", Help: "decrease scheduling priority by value", set: nice},
 		{Long: "no-allocate", Short: 'Z', Arg: none, Tools: Srun, Help: "don't allocate nodes (must supply -w)", set: refuse("no-allocate", "processes run on nodes only within a job")},
