@@ -135,7 +135,7 @@ func (sw *sweep) reservation(job core.JobID, picks []pick) *reservation {
 	}
 	for i, pk := range picks {
 		r.nodes[i] = pk.a
-		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, owner: sw.n.owner, from: r.at, to: r.to, use: sw.n.use(pk.a, pk.tasks, sw.look.balance(pk.a))}
+		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, owner: sw.n.owner, from: r.at, to: r.to, use: sw.n.useOn(&picks[i], sw.look.balance(pk.a))}
 	}
 	return r
 }
@@ -178,6 +178,7 @@ type sweep struct {
 	points []point
 	last   core.Time // if set, later moments are of no interest
 	from   core.Time // the job is not to start before; 0: as soon as it can
+	fills  bool      // it lasts as long as its reservation, if that is not less than length
 }
 
 // own finds the job a place on the nodes that others leave to it, in time.
@@ -204,7 +205,8 @@ func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
 	ps.p.sweeps++
 	return sweep{
 		ps: ps, slot: s, n: &s.need, part: s.part, length: planLength(j.Spec, s.own, ps.plan.Now), from: ps.notBefore,
-		look: look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
+		fills: j.Spec.More().Fill && s.own.timed(),
+		look:  look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
 	}
 }
 
@@ -280,6 +282,11 @@ func (sw *sweep) onward(w walk[ending, *ending], soon core.Time) []pick {
 
 func (sw *sweep) step(t core.Time) {
 	sw.look.then, sw.look.end = t, after(t, sw.length)
+	if sw.fills {
+		if w, ok := sw.slot.own.fits(t, sw.look.end); ok {
+			sw.look.end = w.to
+		}
+	}
 }
 
 // free gives back what a job holds, and tells whether that was on nodes the sweep looks at.

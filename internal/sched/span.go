@@ -54,7 +54,7 @@ func spanOf(s *core.Spec, own *advance, now core.Time) (end, least core.Time, ok
 	return end, least, true
 }
 
-// planLength is how long a job is planned to run in a reservation, or outside of any.
+// planLength is how long a job is planned to run in a reservation, or outside of any; at least, if it fills that.
 func planLength(s *core.Spec, own *advance, now core.Time) core.Time {
 	n := shortest(s)
 	x := s.More()

@@ -514,15 +514,31 @@ func (s *supply) holds(units int32) bool {
 	return p.cpus <= s.cpus && p.mem <= s.mem
 }
 
-// useWide is what a job with so many units on a node takes of it, for a reservation: as much as it may turn out to be.
+// useOn is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to be.
+func (n *need) useOn(p *pick, b *balance) balance {
+	if n.more == nil || !n.more.kinds {
+		return n.use(p.a, p.tasks, b)
+	}
+	return n.useMost(p.a, min(p.room, n.more.tasks), n.more.totals(), b)
+}
+
+// useWide is what a job with so many units on a node takes of it.
 func (n *need) useWide(a *account, units int32, b *balance) balance {
 	tasks := n.most(units)
-	counts := make([]int64, len(n.more.asks))
+	counts := n.more.totals() // of several kinds, as far as it has them
 	for i := range counts {
-		if q := &n.more.asks[i]; n.more.kinds {
-			counts[i] = q.node + q.total // as far as it has them
-		} else {
-			counts[i] = n.count(q, units, tasks)
+		if !n.more.kinds {
+			counts[i] = n.count(&n.more.asks[i], units, tasks)
+		}
+	}
+	return n.useMost(a, tasks, counts, b)
+}
+
+// useMost is useOf for a job that may turn out to need other CPUs or units than those that are free then.
+func (n *need) useMost(a *account, tasks int32, counts []int64, b *balance) balance {
+	if n.more.kinds {
+		for i := range counts {
+			counts[i] += n.more.asks[i].node
 		}
 	}
 	u := n.useOf(a, tasks, counts, b)
