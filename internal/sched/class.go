@@ -16,6 +16,7 @@ type class struct {
 	jobs  int
 	few   int32 // its jobs are placed on so many leaf switches at most; 0: on any
 	moved bool  // while nodes change: some slot opened or closed
+	due   int64 // see watch; 0: it is not
 
 	aside    bool        // its jobs have something to do with reservations or licences
 	licences *licenceAsk // nil: none
@@ -30,7 +31,8 @@ type slot struct {
 	until    core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
 	refusal  refusal   // what is known from earlier ones
 	shortest core.Time // none of its jobs is shorter
-	slept    int64     // the dive since which it sleeps; see dive
+	slept    int64     // the dive since which it sleeps; see roused
+	bed      int       // its place among those that do, from 1
 	push     *pusher   // nil: its jobs push nobody aside
 	need     need
 
@@ -69,16 +71,15 @@ func (s *slot) enter(j *core.Job, g *policy.Gate) {
 		s.wake()
 	}
 	s.shortest = min(s.shortest, n)
-	m := s.member(j)
-	m.gate, m.length = g, n
-	s.members.insert(m)
+	s.members.insert(s.member(j, g))
 }
 
 // leave is the other way round.
 func (s *slot) leave(j *core.Job) {
-	s.members.remove(s.member(j))
+	s.members.remove(s.member(j, nil))
 	if s.jobs--; s.jobs == 0 {
 		s.part.live--
+		s.part.rise(s)
 		k := len(s.part.slots) - 1
 		s.part.slots[s.place] = s.part.slots[k]
 		s.part.slots[s.place].place = s.place
@@ -182,6 +183,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 			c.slots[i].why = p.assess(&c.slots[i])
 		}
 		p.classes[k] = c
+		p.watch(c)
 		p.stale = p.stale || c.why() != nil
 	}
 	c.jobs++
@@ -195,6 +197,7 @@ func (p *Planner) leave(c *class, j *core.Job) {
 		k := p.keyOf(j.Spec, p.books, p.push, p.exempt)
 		k.few = c.few
 		delete(p.classes, k)
+		p.unwatch(c)
 		if c.licences != nil {
 			p.asking--
 		}
@@ -220,61 +223,6 @@ func (n *need) within(part *core.Partition) {
 	if part.MaxNodes >= n.nodesMin {
 		n.nodesMax = min(n.nodesMax, part.MaxNodes)
 	}
-}
-
-// reassess looks at all classes again after nodes changed and moves the jobs of those whose answer is another one now.
-func (p *Planner) reassess(how altered) {
-	any := false
-	for _, c := range p.classes {
-		c.moved = false
-		for i := range c.slots {
-			s := &c.slots[i]
-			why := p.assessAgain(s, how)
-			if s.moved = false; why == s.why {
-				continue
-			}
-			s.moved = (s.why == nil) != (why == nil)
-			c.moved = c.moved || s.moved
-			p.stale = p.stale || s.why != nil || why != nil
-			if s.why = why; s.moved {
-				s.refusal = refusal{}
-				for w := range s.ways {
-					s.ways[w].refusal = refusal{}
-				}
-			}
-		}
-		any = any || c.moved
-	}
-	if !any {
-		return
-	}
-	for _, w := range p.pending {
-		if w.class == nil || !w.class.moved {
-			continue
-		}
-		for i := range w.class.slots {
-			switch s := &w.class.slots[i]; {
-			case !s.moved:
-			case s.why == nil:
-				p.enqueue(s, w.job)
-			default:
-				p.dequeue(s, w.job)
-			}
-		}
-	}
-}
-
-// assessAgain is assess for a class of which only nodes changed.
-func (p *Planner) assessAgain(s *slot, how altered) *Why {
-	if s.countable() {
-		switch could := p.counts(s); {
-		case could && s.why == nil:
-			return nil
-		case !could && s.why != nil && how == upOrDown: // for the same reason, whatever it is
-			return s.why
-		}
-	}
-	return p.assess(s)
 }
 
 // assess tells why a class could not start in a partition even if nothing ran, or nil if it could.

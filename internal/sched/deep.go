@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 
@@ -10,28 +11,38 @@ import (
 
 // member is a job in its class's own queue.
 type member struct {
-	job    *core.Job
-	gate   *policy.Gate
-	length core.Time
-	level  int8
+	job      *core.Job
+	gate     *policy.Gate
+	at       core.Time
+	length   core.Time
+	priority uint32
+	array    bool
+	level    int8
 }
 
-// member is a job in the queue of a class.
-func (s *slot) member(j *core.Job) member {
-	return member{job: j, level: entry{job: j, slot: s}.levelled().level}
+// member is a job in the queue of a class. What a pass asks of it is here: looking at the job itself would cost more than
+// all the rest.
+func (s *slot) member(j *core.Job, g *policy.Gate) member { return memberOf(entryOf(j, s, g)) }
+
+func memberOf(e entry) member {
+	return member{job: e.job, gate: e.gate, at: e.at, length: e.length, priority: e.priority, array: e.array, level: e.level}
 }
 
 // compare is the order of a partition's queue.
 func (m *member) compare(o *member) int {
-	a, b := m.entry(), o.entry()
-	return a.compare(&b)
+	switch {
+	case m.level != o.level:
+		return cmp.Compare(o.level, m.level)
+	case m.priority != o.priority:
+		return cmp.Compare(o.priority, m.priority)
+	case m.at != o.at:
+		return cmp.Compare(m.at, o.at)
+	}
+	return cmp.Compare(m.job.ID, o.job.ID)
 }
 
-func (m *member) entry() entry {
-	if m.level == roomMade {
-		return entry{job: m.job}.levelled()
-	}
-	return entry{job: m.job, at: m.job.Submit, priority: m.job.Priority, level: m.level}
+func (m *member) entry(s *slot) entry {
+	return entry{job: m.job, slot: s, gate: m.gate, at: m.at, length: m.length, priority: m.priority, array: m.array, level: m.level}
 }
 
 // runner is a class that has jobs which may start, and the first of them.
@@ -73,14 +84,12 @@ const passedOver = 8
 
 // dive lets a lane go on by classes: only those are looked at of which some job may start, and not every job behind it.
 func (ps *pass) dive(l *lane) {
-	from := member{job: l.at.head().job, level: l.at.head().level}
+	from := memberOf(*l.at.head())
 	l.deep, l.runners = true, l.runners[:0]
 	p, part := ps.p, l.part
 	p.dives++
-	slots, awake, since := part.slots, part.awake[:0], p.dives
-	if ps.sleeps(part) {
-		slots, since = part.awake, part.asleep
-	}
+	slots, since := ps.roused(part)
+	awake := slots[:0]
 	for _, s := range slots {
 		if s.dived == p.dives || s.jobs == 0 {
 			continue
@@ -88,7 +97,7 @@ func (ps *pass) dive(l *lane) {
 		s.dived = p.dives
 		s.catchUp()
 		if s.slept = 0; ps.hopeless(s) && s.refusal.seen > 0 && !s.refusal.some && s.push == nil {
-			s.slept = since
+			part.lull(s, since)
 			continue
 		}
 		awake = append(awake, s)
@@ -99,38 +108,9 @@ func (ps *pass) dive(l *lane) {
 			s.measure()
 		}
 	}
-	clear(part.awake[min(len(awake), len(part.awake)):])
+	clear(slots[len(awake):])
 	part.awake, part.asleep, part.quiet = awake, since, p.gains.next()
 	heap.Init(&l.runners)
-}
-
-// sleeps tells whether all classes of a partition that slept still do: nothing came free for them. Then only the others
-// are looked at.
-func (ps *pass) sleeps(part *partition) bool {
-	p := ps.p
-	if part.asleep == 0 || ps.made != allMade || part.quiet < p.gains.from {
-		return false
-	}
-	for i := part.quiet; i < p.gains.next(); i++ {
-		if a := p.gains.at(i); a.gained == i && part.has(a) {
-			return false
-		}
-	}
-	return true
-}
-
-// wake lets a class be looked at again: it has got a job that may start where others may not.
-func (s *slot) wake() {
-	s.catchUp()
-	s.slept = 0
-	s.part.awake = append(s.part.awake, s)
-}
-
-// catchUp brings a class that sleeps up to date.
-func (s *slot) catchUp() {
-	if s.slept != 0 && s.slept == s.part.asleep {
-		s.refusal.seen = max(s.refusal.seen, s.part.quiet)
-	}
 }
 
 // hopeless tells whether no job of a class can start any more in this pass.
@@ -160,14 +140,11 @@ func (ps *pass) first(r *runner, from *member) bool {
 // advance finds a class's next job that may start.
 func (ps *pass) advance(r *runner) bool {
 	for m := r.at.head(); m != nil; m = r.at.head() {
-		// Without looking at the job itself: that would cost more than all the rest.
-		e := entry{job: m.job, slot: r.slot, gate: m.gate, length: m.length}
-		if !ps.limited(&e) {
+		if m.gate == nil || !ps.p.shut(m.gate, r.slot, m.job, m.length, ps.plan.Now) {
 			if ps.hopeless(r.slot) {
 				return false
 			}
-			if !ps.refused(&e) {
-				r.head = entryOf(m.job, r.slot, m.gate)
+			if r.head = m.entry(r.slot); !ps.refused(&r.head) {
 				return true
 			}
 		}

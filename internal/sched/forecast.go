@@ -216,7 +216,7 @@ func (w *forecasting) addNext() int {
 	best.met, best.last = true, *head
 	c := w.p.pending[head.job.ID].class
 	cost := 50 * len(w.lanes)
-	if c == nil || head.slot != c.first() || head.gate != nil && w.p.shut(head, w.out.now) {
+	if c == nil || head.slot != c.first() || head.gate != nil && w.p.shut(head.gate, head.slot, head.job, head.length, w.out.now) {
 		// It stands in several queues and counts in one; or a limit keeps it, and nobody knows how long.
 		return cost
 	}

@@ -184,15 +184,17 @@ func (l *limits) ask(s *slot, spec *core.Spec) *policy.Ask {
 }
 
 // limited tells whether a limit keeps a job from starting. While a pass goes on gates only close.
-func (ps *pass) limited(e *entry) bool { return e.gate != nil && ps.p.shut(e, ps.plan.Now) }
+func (ps *pass) limited(e *entry) bool {
+	return e.gate != nil && ps.p.shut(e.gate, e.slot, e.job, e.length, ps.plan.Now)
+}
 
-// shut tells whether a limit keeps a job that has a gate from starting.
-func (p *Planner) shut(e *entry, now core.Time) bool {
-	l, ask := p.limits, e.slot.ask
+// shut tells whether a gate keeps a job of a class from starting.
+func (p *Planner) shut(g *policy.Gate, s *slot, j *core.Job, length, now core.Time) bool {
+	l, ask := p.limits, s.ask
 	if ask == nil {
-		ask = l.ask(e.slot, e.job.Spec)
+		ask = l.ask(s, j.Spec)
 	}
-	return l.tally.Shut(e.gate, ask, e.length, now, l.shares, p.passes)
+	return l.tally.Shut(g, ask, length, now, l.shares, p.passes)
 }
 
 // barred is limited for a job that is being tried: another of its tasks may have started since.

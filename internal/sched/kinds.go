@@ -54,11 +54,13 @@ func (s *slot) countable() bool {
 }
 
 // counts tells whether the nodes of a partition that are up could hold a job of a class, which is countable, if nothing
-// ran.
-func (p *Planner) counts(s *slot) bool {
+// ran; and how many of them may go down at least before that is another matter.
+func (p *Planner) counts(s *slot) (could bool, spare int32) {
 	n := &s.need
 	left, tasks := n.nodesMin, int64(n.tasks)
 	most := int64(n.nodesMax)
+	each := (n.tasks + n.nodesMax - 1) / n.nodesMax // if so many nodes have room for that many tasks, it is enough
+	spare = -(n.tasks + each - 1) / each
 	at := look{empty: true}
 	rooms := p.some32[:0] // of kinds, with how many there are
 	for i, up := range s.part.ups {
@@ -69,11 +71,14 @@ func (p *Planner) counts(s *slot) bool {
 		if room := at.room(n, k); room > 0 && n.suits(k, &at) {
 			left -= up
 			rooms = append(rooms, [2]int32{room, up})
+			if room >= each {
+				spare += up
+			}
 		}
 	}
 	p.some32 = rooms
 	if left > 0 {
-		return false
+		return false, 0
 	}
 	for len(rooms) > 0 && most > 0 && tasks > 0 { // the roomiest first
 		best := 0
@@ -88,7 +93,7 @@ func (p *Planner) counts(s *slot) bool {
 		rooms[best] = rooms[len(rooms)-1]
 		rooms = rooms[:len(rooms)-1]
 	}
-	return tasks <= 0
+	return tasks <= 0, max(0, min(spare, -left))
 }
 
 // altered is what a change of a node means for classes.

@@ -139,6 +139,7 @@ type Planner struct {
 	passes, sweeps int64
 	dives          int64
 	opened         int64 // passes, for partition.open
+	watched        watched
 	scratch
 }
 
@@ -176,7 +177,8 @@ type partition struct {
 	opened   int64
 	asleep   int64      // the dive since which classes sleep,
 	quiet    int64      // while nothing came free among the nodes before this gain
-	awake    []*slot    // the others, some of them twice
+	sleepers []sleeper  // those that do,
+	awake    []*slot    // and the others, some of them twice
 	best     bestGain   // see pass.bestGain
 	gained   []*account // see Planner.gained
 	gainedAt int64
@@ -284,7 +286,9 @@ func (p *Planner) setNode(n *core.Node) (how altered) {
 	old := p.ledger.nodes[n.Name]
 	how = another
 	if old != nil {
-		how = alteredOf(old.node, n)
+		if how = alteredOf(old.node, n); how == upOrDown {
+			p.watched.turned(n.Usable())
+		}
 		p.census(old, -1)
 	}
 	if !p.ledger.SetNode(n) {

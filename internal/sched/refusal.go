@@ -105,11 +105,15 @@ func (ps *pass) bestGain(part *partition) *bestGain {
 	*b = bestGain{at: p.gains.next(), taken: len(ps.taken), pass: p.opened}
 	for i, a := range p.gains.nodes {
 		if a.gained == p.gains.from+int64(i) && part.has(a) && a.open() {
-			b.nodes++
-			b.cpus, b.mem = max(b.cpus, a.now.cpus), max(b.mem, a.now.mem)
+			b.add(a)
 		}
 	}
 	return b
+}
+
+func (b *bestGain) add(a *account) {
+	b.nodes++
+	b.cpus, b.mem = max(b.cpus, a.now.cpus), max(b.mem, a.now.mem)
 }
 
 // below tells whether that is too little for a class.
