@@ -235,6 +235,10 @@ type NewStep struct {
 	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
 	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
 	Programs []TaskProgram `json:"programs,omitempty"`
+	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks, whose
+	// ranks go on from one to the next. What is said of streams and of the caller is said here for all.
+	Component int32     `json:"component,omitempty"`
+	Het       []NewStep `json:"het,omitempty"`
 }
 
 // TaskProgram is what some tasks of a step run.
@@ -262,6 +266,8 @@ type StepMade struct {
 	Step  core.Step `json:"step"`
 	Key   string    `json:"key"`   // one-time key of the step's stream
 	Ranks [][]int32 `json:"ranks"` // global task ranks on each node of Step.Nodes
+
+	Het []StepMade `json:"het,omitempty"` // one for each of NewStep.Het
 }
 
 // LogChunk is a piece of a job's log.

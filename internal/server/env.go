@@ -17,9 +17,9 @@ func (s *server) env() hub.Env {
 		Batch: func(j *core.Job) []string {
 			return append(append(slurm.BatchEnv(j, info), s.runEnv(j)...), s.hetEnv(j)...)
 		},
-		Step: func(j *core.Job, st *core.Step) []string { return slurm.StepEnv(j, st, info) },
-		Task: func(j *core.Job, st *core.Step, ranks [][]int32, node, local int) []string {
-			return slurm.TaskEnv(j, st, ranks, node, local, info)
+		Step: func(all []slurm.StepPart) []string { return slurm.StepEnv(all, info) },
+		Task: func(all []slurm.StepPart, at, node, local int) []string {
+			return slurm.TaskEnv(all, at, node, local, info)
 		},
 	}
 }

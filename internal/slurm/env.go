@@ -7,7 +7,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 // ClusterInfo is what the environment of a job says of its cluster.
@@ -31,10 +30,17 @@ func (v *vars) when(b bool, key, val string) {
 	}
 }
 
+func (v vars) without(prefix string) vars {
+	return slices.DeleteFunc(v, func(e string) bool { return strings.HasPrefix(e, prefix) })
+}
+
 // BatchEnv is what Slurm puts into the environment of a batch script, as 22.05 with what came until 25.05. It is laid over
 // the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add.
 func BatchEnv(j *core.Job, info ClusterInfo) []string {
 	v := jobVars(j, info)
+	if j.Spec.More().Het != nil {
+		v = v.without("SLURM_CPUS_PER_TASK=") // each component has its own
+	}
 	v.set("ENVIRONMENT", "BATCH")
 	v.set("SLURM_NODEID", "0")
 	v.set("SLURM_PROCID", "0")
@@ -235,66 +241,6 @@ func runs(list []int32) string {
 		i = k
 	}
 	return b.String()
-}
-
-// StepEnv is what all tasks of a step get over the environment srun sent: the job's variables, with task and node counts
-// of the step. Counts named after the job stay the job's.
-func StepEnv(j *core.Job, step *core.Step, info ClusterInfo) []string {
-	v := jobVars(j, info)
-	names := make([]string, len(step.Nodes))
-	for i, n := range step.Nodes {
-		names[i] = string(n)
-	}
-	var total int64
-	for _, n := range step.Tasks {
-		total += int64(n)
-	}
-	over := vars{}
-	id := strconv.Itoa(int(step.ID))
-	over.set("SLURM_STEP_ID", id)
-	over.set("SLURM_STEPID", id)
-	over.set("SLURM_STEP_NODELIST", hostlist.FoldSorted(names))
-	over.num("SLURM_STEP_NUM_NODES", int64(len(step.Nodes)))
-	over.num("SLURM_STEP_NUM_TASKS", total)
-	over.set("SLURM_STEP_TASKS_PER_NODE", runs(step.Tasks))
-	over.num("SLURM_NTASKS", total)
-	over.num("SLURM_NPROCS", total)
-	over.num("SLURM_NNODES", int64(len(step.Nodes)))
-	over.set("SLURM_TASKS_PER_NODE", runs(step.Tasks))
-	if j.Spec.Kind == core.Batch && j.Alloc != nil {
-		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", cpusPerNode(j.Alloc))
-	}
-	if j.Spec.Kind == core.Batch && j.Spec.More().Distribution == "" {
-		how := "cyclic"
-		if total > int64(len(step.Nodes)) {
-			how = "block"
-		}
-		over.set("SLURM_DISTRIBUTION", how)
-	}
-	return MergeEnv(v, over)
-}
-
-// TaskEnv is what one task gets over StepEnv: node is the index of its node in the step, local its number on that node,
-// ranks the global ranks on each node of the step.
-func TaskEnv(j *core.Job, step *core.Step, ranks [][]int32, node, local int, info ClusterInfo) []string {
-	v := make(vars, 0, 16)
-	v.num("SLURM_PROCID", int64(ranks[node][local]))
-	v.num("SLURM_LOCALID", int64(local))
-	v.num("SLURM_NODEID", int64(node))
-	v.set("SLURM_GTIDS", joinInts(ranks[node]))
-	if j.Alloc == nil {
-		return v
-	}
-	for i := range j.Alloc.Nodes {
-		if n := &j.Alloc.Nodes[i]; n.Node == step.Nodes[node] {
-			v.nodeVars(n, info)
-			if !info.Counted {
-				v.some("SLURM_STEP_GPUS", gpuUnits(n))
-				v.gpuVars(taskUnits(j.Spec, n, local))
-			}
-		}
-	}
-	return v
 }
 
 // Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks to

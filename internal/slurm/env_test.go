@@ -78,11 +78,11 @@ func TestBatchEnv(t *testing.T) {
 func TestTaskEnv(t *testing.T) {
 	t.Parallel()
 	step := &core.Step{Job: 71, ID: 0, Nodes: []core.NodeName{"n001", "n002"}, Tasks: []int32{2, 2}}
-	ranks := slurm.Distribute(step.Tasks, "block")
+	all := []slurm.StepPart{{Job: job71(), Step: step, Ranks: slurm.Distribute(step.Tasks, "block")}}
 	for name, at := range map[string][2]int{"env-task-0": {0, 0}, "env-task-3": {1, 1}} {
 		// srun sends on what the batch script had.
-		env := slurm.MergeEnv(slurm.BatchEnv(job71(), info), slurm.StepEnv(job71(), step, info))
-		env = slurm.MergeEnv(env, slurm.TaskEnv(job71(), step, ranks, at[0], at[1], slurm.ClusterInfo{}))
+		env := slurm.MergeEnv(slurm.BatchEnv(job71(), info), slurm.StepEnv(all, info))
+		env = slurm.MergeEnv(env, slurm.TaskEnv(all, 0, at[0], at[1], slurm.ClusterInfo{}))
 		if d := cmp.Diff(golden(t, name), envMap(env, append(slices.Clone(newer), "HOSTNAME"))); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)
 		}
@@ -93,7 +93,8 @@ func TestTaskEnv(t *testing.T) {
 			j.Spec.Shape = core.Shape{NodesMin: 2, Tasks: 4, Given: core.GivenNodes | core.GivenTasks}
 		})
 	step = &core.Step{Job: 72, ID: 0, Nodes: []core.NodeName{"n001", "n002"}, Tasks: []int32{3, 1}}
-	env := slurm.MergeEnv(slurm.StepEnv(&direct.Job, step, info), slurm.TaskEnv(&direct.Job, step, slurm.Distribute(step.Tasks, ""), 1, 0, slurm.ClusterInfo{}))
+	all = []slurm.StepPart{{Job: &direct.Job, Step: step, Ranks: slurm.Distribute(step.Tasks, "")}}
+	env := slurm.MergeEnv(slurm.StepEnv(all, info), slurm.TaskEnv(all, 0, 1, 0, slurm.ClusterInfo{}))
 	if d := cmp.Diff(golden(t, "env-srun-direct-3"), envMap(env, newer)); d != "" {
 		t.Errorf("direct (-want +got)\n%s", d)
 	}

@@ -44,6 +44,30 @@ func (r *Request) ScriptParts(name string, script []byte) (int, error) {
 	return len(parts), err
 }
 
+// HetGroups are the components srun --het-group names, in its order; none: it was not given.
+func (r *Request) HetGroups() ([]int32, error) {
+	if r.Step.HetGroup == "" {
+		return nil, nil
+	}
+	spans, err := rankSpans(r.Step.HetGroup)
+	if err != nil || r.Step.HetGroup == "*" {
+		return nil, r.Fail(ExitError, "Invalid --het-group specification: %s", r.Step.HetGroup)
+	}
+	var list []int32
+	for _, s := range spans {
+		for g := s.First; g <= min(s.Last, maxGroup); g++ {
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
+// maxGroup is more than the last component a het job can have.
+const maxGroup = 128
+
+// OfComponent tells whether a variable of a het job is to be read with a component's suffix.
+func OfComponent(name string) bool { return hetVars[name] || sallocHetVars[name] }
+
 // hetName is a component's id as listings print it.
 func hetName(lead core.JobID, offset int32) string {
 	return strconv.FormatInt(int64(lead), 10) + "+" + strconv.FormatInt(int64(offset), 10)
@@ -54,8 +78,28 @@ func hetSet(ref *core.HetRef) string {
 	return fmt.Sprintf("%d-%d", ref.Lead, ref.Lead+core.JobID(ref.Count)-1)
 }
 
+// SallocHetEnv is what salloc exports of a het job: its number, its tasks, and the rest by component.
+func SallocHetEnv(components []*core.Job, info ClusterInfo) []string {
+	v := make(vars, 0, 40*len(components))
+	v.num("SLURM_JOB_ID", int64(components[0].ID))
+	v.some("SLURM_CLUSTER_NAME", info.Name)
+	v.some("SLURM_SUBMIT_DIR", components[0].Spec.From.Dir)
+	v.some("SLURM_SUBMIT_HOST", components[0].Spec.From.Host)
+	var total int64
+	for _, j := range components {
+		total += int64(tasksNow(j))
+	}
+	v.num("SLURM_NTASKS", total)
+	v.num("SLURM_NPROCS", total)
+	return append(v, componentVars(components, func(name string) bool { return hetVars[name] || sallocHetVars[name] })...)
+}
+
 // HetEnv is what the script of a het job gets beside its own variables: those of each component, by its place.
 func HetEnv(components []*core.Job) []string {
+	return componentVars(components, func(name string) bool { return hetVars[name] })
+}
+
+func componentVars(components []*core.Job, wanted func(name string) bool) vars {
 	v := make(vars, 0, 32*len(components))
 	size := strconv.Itoa(len(components))
 	v.set("SLURM_HET_SIZE", size)
@@ -64,7 +108,7 @@ func HetEnv(components []*core.Job) []string {
 		for _, group := range [...]string{"_HET_GROUP_", "_PACK_GROUP_"} {
 			suffix := group + strconv.Itoa(k)
 			for _, e := range jobVars(j, ClusterInfo{}) {
-				if name, value, ok := cutVar(e); ok && hetVars[name] {
+				if name, value, ok := cutVar(e); ok && wanted(name) {
 					v.set(name+suffix, value)
 				}
 			}
@@ -88,3 +132,6 @@ var hetVars = map[string]bool{
 	"SLURM_JOB_NODELIST": true, "SLURM_JOB_NUM_NODES": true, "SLURM_JOB_PARTITION": true, "SLURM_JOB_QOS": true, "SLURM_MEM_PER_CPU": true,
 	"SLURM_MEM_PER_NODE": true, "SLURM_NPROCS": true, "SLURM_NTASKS": true, "SLURM_NTASKS_PER_NODE": true, "SLURM_TASKS_PER_NODE": true,
 }
+
+// sallocHetVars are those that only salloc repeats for each component.
+var sallocHetVars = map[string]bool{"SLURM_JOBID": true, "SLURM_NNODES": true, "SLURM_NODELIST": true}

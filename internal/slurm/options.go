@@ -68,7 +68,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "gpus-per-task", Arg: required, Tools: allTools, Env: "GPUS_PER_TASK", Value: "n", Help: "number of GPUs required per spawned task", set: gpus("gpus-per-task")},
 		{Long: "gres", Arg: required, Tools: allTools, Env: "GRES", Vars: []string{"SLURM_STEP_GRES", "SLURM_GRES"}, Value: "list", Help: "required generic resources", set: gres},
 		{Long: "gres-flags", Arg: required, Tools: allTools, Env: "GRES_FLAGS", Value: "opts", Help: "flags related to GRES management", set: keep("gres-flags")},
-		{Long: "het-group", Arg: required, Tools: Srun, Value: "value", Help: "hetjob component allocation(s) in which to launch", set: refuse("het-group", "")},
+		{Long: "het-group", Arg: required, Tools: Srun, Value: "value", Help: "hetjob component allocation(s) in which to launch", set: func(r *Request, v string) error { r.Step.HetGroup = v; return nil }},
 		{Long: "hint", Arg: required, Tools: allTools, Env: "HINT", Shared: true, Value: "type", Help: "bind tasks according to application hints", set: hint},
 		{Long: "hold", Short: 'H', Arg: none, Tools: allTools, Help: "submit job in held state", set: func(r *Request, _ string) error { r.Spec.Hold = true; return nil }},
 		{Long: "ignore-pbs", Arg: none, Tools: Sbatch, Env: "IGNORE_PBS", Help: "ignore #PBS and #BSUB options in the batch script", set: ignored},

@@ -25,8 +25,11 @@ func (r *StepRow) Name() string {
 	return strconv.Itoa(int(r.Step.ID))
 }
 
-// ID is JOB.STEP, with the array form of the job.
+// ID is JOB.STEP, with the array form of the job. The script of a het job is not one component's.
 func (r *StepRow) ID() string {
+	if r.Step == nil && r.Job.Spec.More().Het != nil {
+		return num(r.Job.ID) + "." + r.Name()
+	}
 	return jobRecordName(&r.Job.Job) + "." + r.Name()
 }
 

@@ -60,7 +60,8 @@ type StepWish struct {
 	KillSignal                                    int           // of salloc --kill-command
 	Wait                                          time.Duration // after the first task ended
 	Relative                                      int
-	MultiProg                                     bool // the program is a file that says what each task runs
+	HetGroup                                      string // --het-group as it was given
+	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }

@@ -150,7 +150,10 @@ func number(s string) bool { _, err := strconv.Atoi(s); return err == nil }
 // before are the words after which a number is a job's.
 var before = regexp.MustCompile(`(?i)(job|jobid=|job_id=|jobid|id=|allocation|hetjobid=|afterok:|afterany:|slurm-|out\.|aenv\.|error:|arrayjobid=|het_job_id=|_id\w*=|jobid_\w+=|sinfo|StepId=|physics_|step\s*creation|step|for)$`)
 
+var component = regexp.MustCompile(`JOB_?ID_(HET|PACK)_GROUP_$`)
+
 // jobNumber tells whether the token at i may be a job's number: it begins its line, or follows a word that says so.
 func jobNumber(line []string, i int) bool {
-	return i == 0 || before.MatchString(line[i-1]) || i > 1 && line[i-1] == "|"
+	return i == 0 || before.MatchString(line[i-1]) || i > 1 && line[i-1] == "|" ||
+		i > 2 && line[i-1] == "=" && component.MatchString(line[i-3]) // SLURM_JOB_ID_HET_GROUP_1=
 }

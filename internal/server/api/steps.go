@@ -23,6 +23,15 @@ func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, err
 // maxStepName bounds what stays of a step for the life of its job.
 const maxStepName = 1024
 
+// part is a step in one job on its way: a step over components of a het job has several.
+type part struct {
+	ask   *client.NewStep
+	job   *core.Job
+	want  *core.Step
+	ranks [][]int32
+	key   string
+}
+
 // newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time
 // key.
 func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -30,71 +39,136 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if err := decode(r, &ask); err != nil {
 		return nil, err
 	}
-	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
-		return nil, core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
-	}
-	if len(ask.Name) > maxStepName {
-		return nil, core.Errorf(core.Invalid, "a step's name has at most %d bytes", maxStepName).Because("invalid_name")
-	}
-	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask) < 0 {
-		return nil, core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
-	}
 	ref, err := parseRef(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
+	parts := []*part{{ask: &ask}}
+	for i := range ask.Het {
+		h := &ask.Het[i]
+		h.Pty, h.MPI, h.OwnsJob, h.Het = ask.Pty, ask.MPI, false, nil
+		parts = append(parts, &part{ask: h})
+	}
+	var rank int32
+	for _, p := range parts {
+		if err := a.layPart(p, ref.id, who, rank); err != nil {
+			return nil, err
+		}
+		for _, list := range p.ranks {
+			rank += int32(len(list))
+		}
+	}
+	all := make([]slurm.StepPart, 0, len(parts))
+	for _, p := range parts {
+		reply, err := a.Engine.Do(r.Context(), &state.CreateStep{By: who.Identity, Step: p.want})
+		if err != nil {
+			a.unmake(r.Context(), all)
+			return nil, err
+		}
+		all = append(all, slurm.StepPart{Job: p.job, Step: reply.(*core.Step), Ranks: p.ranks})
+	}
+	made := make([]client.StepMade, len(parts))
+	for i, p := range parts {
+		if made[i], err = a.launchPart(r.Context(), all, i, p); err != nil {
+			a.unmake(r.Context(), all[i:])
+			for _, p := range all[:i] {
+				_ = a.Hub.KillStep(p.Job, stepName(p.Step.ID)) // otherwise it ends because nobody opens its streams
+			}
+			return nil, err
+		}
+	}
+	made[0].Het = made[1:]
+	return &made[0], nil
+}
+
+// layPart checks a part of a step that is asked for in a job, or in a component of it, and lays its tasks out. Their ranks
+// begin with first.
+func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
+	ask := p.ask
+	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
+		return core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
+	}
+	if len(ask.Name) > maxStepName {
+		return core.Errorf(core.Invalid, "a step's name has at most %d bytes", maxStepName).Because("invalid_name")
+	}
+	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask, ask.Component) < 0 {
+		return core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
+	}
 	snap, err := a.snapshot()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	j, ok := snap.Job(ref.id)
+	j, ok := snap.Job(id)
+	if ok && ask.Component > 0 {
+		het := j.Spec.More().Het
+		if het == nil || ask.Component >= het.Count {
+			return core.Errorf(core.Invalid, "job %d has no component %d", id, ask.Component).Because("invalid_het")
+		}
+		j, ok = snap.Job(het.Lead + core.JobID(ask.Component))
+	}
 	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no live job %d", ref.id).Because("invalid_job_id")
+		return core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
 	}
 	if !who.Admin && who.User != j.Spec.User { // a step runs as the job's owner: more than steering it
-		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	if j.State != core.Running || j.Alloc == nil {
-		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
+		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
-	nodes, tasks, ranks, err := layout(j, &ask)
+	nodes, tasks, ranks, err := layout(j, ask)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := programs(&ask, ranks); err != nil {
-		return nil, err
+	for _, list := range ranks {
+		for i := range list {
+			list[i] += first
+		}
 	}
-	want := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
+	p.job, p.ranks = j, ranks
+	p.want = &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
 	for _, t := range tasks {
-		want.CPUs += t * max(1, ask.CPUsPerTask)
+		p.want.CPUs += t * max(1, ask.CPUsPerTask)
 	}
-	reply, err := a.Engine.Do(r.Context(), &state.CreateStep{By: who.Identity, Step: want})
-	if err != nil {
-		return nil, err
-	}
-	st := reply.(*core.Step)
-	made := &client.StepMade{Step: *st, Key: newID() + newID(), Ranks: ranks}
+	return programs(ask, ranks)
+}
+
+// launchPart sends a part of a step to its nodes.
+func (a *API) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *part) (client.StepMade, error) {
+	j, st := all[at].Job, all[at].Step
+	made := client.StepMade{Step: *st, Key: newID() + newID(), Ranks: p.ranks}
 	step := stepName(st.ID)
 	a.Streams.Expect(made.Key, st, j.Spec.User, func() {
-		if err := a.forsaken(j, step, ask.OwnsJob && j.Spec.Kind == core.Interactive); err != nil {
+		if err := a.forsaken(j, step, p.ask.OwnsJob && j.Spec.Kind == core.Interactive); err != nil {
 			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
 		}
 	})
-	away, err := a.Hub.LaunchStep(j, st, &ask, made.Ranks, made.Key)
+	away, err := a.Hub.LaunchStep(all, at, p.ask, made.Key)
 	for _, n := range away { // what was not sent has failed; what was sent runs
-		_, eerr := a.Engine.Urgent(r.Context(), &state.Exited{Node: n, Job: j.ID, Attempt: st.Attempt, Step: step,
-			Cause: state.CauseLaunch, Message: "node " + string(n) + " is not connected"})
-		if eerr != nil {
-			return nil, eerr
+		if eerr := a.notLaunched(ctx, st, n, "node "+string(n)+" is not connected"); eerr != nil {
+			return made, eerr
 		}
 	}
 	if err == nil && len(away) == len(st.Nodes) {
 		err = core.Errorf(core.Unavailable, "node %s is not connected", away[0]).Because("node_silent")
 	}
-	if err != nil {
-		return nil, err
+	return made, err
+}
+
+// unmake ends parts of a step that will not be launched because another could not be.
+func (a *API) unmake(ctx context.Context, all []slurm.StepPart) {
+	for _, p := range all {
+		for _, n := range p.Step.Nodes {
+			if err := a.notLaunched(ctx, p.Step, n, "another component's part of the step could not start"); err != nil {
+				a.Log.Info("step that was not launched not ended", "job", p.Job.ID, "step", p.Step.ID, "err", err)
+			}
+		}
 	}
-	return made, nil
+}
+
+func (a *API) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, why string) error {
+	_, err := a.Engine.Urgent(ctx, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
+		Cause: state.CauseLaunch, Message: why})
+	return err
 }
 
 // programs checks that every task of a step with several programs has one.

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -254,13 +255,14 @@ func (h *Hub) toNodes(j *core.Job, o order) error {
 	return nil
 }
 
-// LaunchStep sends a step that the engine has made to its nodes and asks them to open its stream under token. It gives the
+// LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under token. It gives the
 // nodes that could not be told.
-func (h *Hub) LaunchStep(j *core.Job, st *core.Step, ask *client.NewStep, ranks [][]int32, token string) (away []core.NodeName, err error) {
+func (h *Hub) LaunchStep(all []slurm.StepPart, part int, ask *client.NewStep, token string) (away []core.NodeName, err error) {
+	j, st := all[part].Job, all[part].Step
 	now := h.engine.Snapshot().Now()
 	launches := make([]*wire.Launch, len(st.Nodes))
 	for i := range st.Nodes {
-		if launches[i], err = h.stepLaunch(j, st, ask, i, ranks, now); err != nil {
+		if launches[i], err = h.stepLaunch(all, part, ask, i, now); err != nil {
 			return st.Nodes, err
 		}
 	}

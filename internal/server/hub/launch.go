@@ -16,9 +16,9 @@ import (
 
 // Env is the tongue's promise of variables, laid over what the user sent.
 type Env struct {
-	Batch func(j *core.Job) []string                                                  // for the batch script
-	Step  func(j *core.Job, st *core.Step) []string                                   // for all tasks of a numbered step
-	Task  func(j *core.Job, st *core.Step, ranks [][]int32, node, local int) []string // for one of them
+	Batch func(j *core.Job) []string                               // for the batch script
+	Step  func(all []slurm.StepPart) []string                      // for all tasks of a numbered step
+	Task  func(all []slurm.StepPart, at, node, local int) []string // for one of them
 }
 
 // batchLaunch makes the launch of a job's script on its first node.
@@ -59,8 +59,9 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	return l, nil
 }
 
-// stepLaunch makes the launch of a numbered step on its node at index at.
-func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int, ranks [][]int32, now core.Time) (*wire.Launch, error) {
+// stepLaunch makes the launch of a numbered step's part on its node at index at.
+func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at int, now core.Time) (*wire.Launch, error) {
+	j, st, ranks := all[part].Job, all[part].Step, all[part].Ranks
 	node := st.Nodes[at]
 	na := allocOn(j, node)
 	if na == nil {
@@ -89,15 +90,15 @@ func (h *Hub) stepLaunch(j *core.Job, st *core.Step, ask *client.NewStep, at int
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
-	own := h.cfg.Env.Step(j, st)
+	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
 	h.hooks(l, own)
 	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
-		l.Program.PMI = pmiOf(j, st, ranks)
+		l.Program.PMI = pmiOf(all)
 	}
 	for local, r := range ranks[at] {
 		l.Program.Tasks = append(l.Program.Tasks, wire.Task{
-			Rank: int(r), Env: h.cfg.Env.Task(j, st, ranks, at, local), Argv: slurm.ProgramOf(ask.Programs, r),
+			Rank: int(r), Env: h.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r),
 		})
 	}
 	return l, nil
@@ -234,18 +235,21 @@ func cpuList(cpus []int32) string {
 
 // pmiOf tells MPI programs of their step. Who is where is told only if each node has consecutive ranks, as the mapping can
 // say nothing else.
-func pmiOf(j *core.Job, st *core.Step, ranks [][]int32) *wire.PMI {
-	p := &wire.PMI{Job: fmt.Sprintf("%d.%d", j.ID, st.ID)}
+func pmiOf(all []slurm.StepPart) *wire.PMI {
+	p := &wire.PMI{Job: fmt.Sprintf("%d.%d", all[0].Job.ID, all[0].Step.ID)}
 	next, block := int32(0), true
-	for _, list := range ranks {
-		p.Size += len(list)
-		for _, r := range list {
-			block = block && r == next
-			next++
+	for _, part := range all {
+		p.Counts = append(p.Counts, part.Step.Tasks...)
+		for _, list := range part.Ranks {
+			p.Size += len(list)
+			for _, r := range list {
+				block = block && r == next
+				next++
+			}
 		}
 	}
-	if block {
-		p.Counts = st.Tasks
+	if !block {
+		p.Counts = nil
 	}
 	return p
 }

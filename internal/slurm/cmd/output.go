@@ -25,7 +25,7 @@ func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]slurm
 		if j.Alloc == nil || j.IsArray() {
 			continue // it never had nodes
 		}
-		if j.Spec.Kind == core.Batch {
+		if j.Spec.Batches() {
 			rows = append(rows, slurm.StepRow{Job: j, Now: list.Now})
 		}
 		steps := byJob[j.ID]

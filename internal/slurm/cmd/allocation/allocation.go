@@ -29,7 +29,8 @@ type Request struct {
 	World  *cmd.World
 	Client *client.Client
 	Asked  *slurm.Request
-	Argv   []string // for the submit line
+	More   []*slurm.Request // of further components
+	Argv   []string         // for the submit line
 
 	Refused string // "Unable to allocate resources": what a refusal begins with
 	Busy    error  // what is said when Immediate is over
@@ -49,7 +50,12 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 	}
 	spec.Kind = core.Interactive
 	spec.From = core.Origin{Host: a.World.Host, Dir: a.World.Dir, Line: strings.Join(append([]string{a.World.Name}, a.Argv...), " ")}
-	out, err := a.Client.Submit(ctx, &client.Submit{Spec: *spec})
+	submit := &client.Submit{Spec: *spec}
+	for _, r := range a.More {
+		r.Spec.Kind, r.Spec.From = spec.Kind, spec.From
+		submit.Components = append(submit.Components, r.Spec)
+	}
+	out, err := a.Client.Submit(ctx, submit)
 	if err != nil {
 		if core.ReasonOf(err) != slurm.ReasonInvalidGres {
 			for _, line := range slurm.ErrorPreface(err, spec) {

@@ -2,6 +2,7 @@
 package salloc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,21 +29,18 @@ type run struct {
 	w    *cmd.World
 	c    *client.Client
 	r    *slurm.Request
+	more []*slurm.Request // of further components
 	ask  allocation.Request
 	argv []string
 }
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
-	r := slurm.NewRequest(slurm.Salloc, w.Now(), w.Dir)
-	r.ReadFile = os.ReadFile
-	if err := r.Environ(w.Lookup); err != nil {
-		return w.Complain(err)
-	}
-	argv, err := r.Args(args)
+	all, argv, err := prepare(w, args)
 	if err != nil {
 		return w.Complain(err)
 	}
+	r := all[0]
 	switch {
 	case r.Ask.Version:
 		return w.PrintVersion()
@@ -52,39 +50,62 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case w.Dir == "":
 		w.Errorf(cmd.NoDir)
 		return slurm.ExitError
-	case slices.Contains(argv, ":"):
-		w.Errorf("heterogeneous jobs are not supported")
-		return slurm.ExitError
 	}
-	if r.Spec.Name == "" {
-		r.Spec.Name = "interactive"
-	}
-	warnings, err := r.Finish()
-	if err != nil {
-		return w.Complain(err)
-	}
-	for _, line := range warnings {
-		fmt.Fprintln(w.Err, line)
+	for _, part := range all {
+		if part.Spec.Name == "" {
+			part.Spec.Name = "interactive"
+		}
+		warnings, err := part.Finish()
+		if err != nil {
+			return w.Complain(err)
+		}
+		for _, line := range warnings {
+			fmt.Fprintln(w.Err, line)
+		}
+		if part.Spec.Extra == nil {
+			part.Spec.Extra = &core.Extra{}
+		}
+		part.Spec.Extra.Open = true
 	}
 	c, err := w.Client()
 	if err != nil {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	s := &run{w: w, c: c, r: r, argv: argv}
+	s := &run{w: w, c: c, r: r, more: all[1:], argv: argv}
 	return s.run(ctx)
+}
+
+// prepare reads variables and options; what follows a ":" is of another component, until the command begins.
+func prepare(w *cmd.World, args []string) (all []*slurm.Request, argv []string, err error) {
+	for {
+		r := slurm.NewRequest(slurm.Salloc, w.Now(), w.Dir)
+		r.ReadFile = os.ReadFile
+		if len(all) > 0 {
+			if err := r.Inherit(all[0]); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := r.Environ(w.Lookup); err != nil {
+			return nil, nil, err
+		}
+		if argv, err = r.Args(args); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, r)
+		if len(argv) == 0 || argv[0] != ":" {
+			return all, argv, nil
+		}
+		args = argv[1:]
+	}
 }
 
 func (s *run) run(ctx context.Context) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
-	if s.r.Spec.Extra == nil {
-		s.r.Spec.Extra = &core.Extra{}
-	}
-	s.r.Spec.Extra.Open = true
 	s.ask = allocation.Request{
-		World: s.w, Client: s.c, Asked: s.r, Argv: s.argv, Refused: "Job submit/allocate failed", Dot: ".",
+		World: s.w, Client: s.c, Asked: s.r, More: s.more, Argv: s.argv, Refused: "Job submit/allocate failed", Dot: ".",
 		Busy:    core.Errorf(core.Conflict, "too late").Because(slurm.ReasonNodesBusy),
 		Pending: func(job string) { s.w.Infof("Pending job allocation %s", job) },
 	}
@@ -99,12 +120,20 @@ func (s *run) run(ctx context.Context) int {
 		return 0
 	}
 	list, err := s.c.Job(ctx, s.ask.Job)
+	if err == nil && len(list.Jobs) != 1+len(s.more) {
+		err = core.Errorf(core.Internal, "%d of its %d components are there", len(list.Jobs), 1+len(s.more))
+	}
 	if err != nil {
 		s.w.Errorf("Unable to read job %s: %s", s.ask.Job, slurm.ErrorText(err))
 		s.ask.Release(ctx, core.Exit{Code: 1})
 		return slurm.ExitError
 	}
-	exit, revoked := s.work(ctx, &list.Jobs[0].Job, list.Seq, signals)
+	jobs := make([]*core.Job, len(list.Jobs))
+	for i := range list.Jobs {
+		jobs[i] = &list.Jobs[i].Job
+	}
+	slices.SortFunc(jobs, func(a, b *core.Job) int { return cmp.Compare(a.ID, b.ID) })
+	exit, revoked := s.work(ctx, jobs, list.Seq, signals)
 	if !revoked {
 		s.say("Relinquishing job allocation %s", s.ask.Job)
 		s.ask.Release(ctx, exit)
@@ -133,7 +162,7 @@ func (s *run) command() []string {
 }
 
 // work runs the command until it ends or the allocation does.
-func (s *run) work(ctx context.Context, j *core.Job, seq int64, signals <-chan os.Signal) (exit core.Exit, revoked bool) {
+func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-chan os.Signal) (exit core.Exit, revoked bool) {
 	argv := s.command()
 	c := exec.Command(argv[0], argv[1:]...)
 	info, err := s.c.Cluster(ctx)
@@ -141,7 +170,12 @@ func (s *run) work(ctx context.Context, j *core.Job, seq int64, signals <-chan o
 		s.w.Errorf("%s", slurm.ErrorText(err))
 		return core.Exit{Code: 1}, false
 	}
-	c.Env = slurm.MergeEnv(s.w.Environ, slurm.AllocEnv(j, slurm.ClusterInfo{Name: info.Name}))
+	cluster := slurm.ClusterInfo{Name: info.Name}
+	own := slurm.AllocEnv(jobs[0], cluster)
+	if len(jobs) > 1 {
+		own = slurm.SallocHetEnv(jobs, cluster)
+	}
+	c.Env = slurm.MergeEnv(s.w.Environ, own)
 	if dir := s.r.Spec.IO.WorkDir; dir != "" {
 		c.Dir = dir
 	}
@@ -158,7 +192,7 @@ func (s *run) work(ctx context.Context, j *core.Job, seq int64, signals <-chan o
 	defer stop()
 	ended := make(chan struct{})
 	go func() { // ends with watch
-		s.untilEnded(watch, j.ID, seq)
+		s.untilEnded(watch, jobs[0].ID, seq)
 		close(ended)
 	}()
 	defer tty.back()

@@ -103,8 +103,9 @@ func (d *door) close() {
 type link struct {
 	hub    *wire.Conn
 	door   *door
-	frames chan wire.Frame
-	broken chan error
+	part   int // of the step
+	frames chan<- partFrame
+	broken chan<- error
 	quit   chan struct{}
 
 	mu     sync.Mutex
@@ -120,9 +121,9 @@ type frame struct {
 	payload []byte
 }
 
-func newLink(hub *wire.Conn, nodes []core.NodeName, d *door) *link {
+func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door) *link {
 	l := &link{
-		hub: hub, door: d, frames: make(chan wire.Frame), broken: make(chan error, 1), quit: make(chan struct{}),
+		part: part, hub: hub, door: d, quit: make(chan struct{}),
 		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{},
 	}
 	for _, n := range nodes {
@@ -169,7 +170,7 @@ func (l *link) pass(f wire.Frame) bool {
 		}
 	}
 	select {
-	case l.frames <- f:
+	case l.frames <- partFrame{l.part, f}:
 		return true
 	case <-l.quit:
 		return false

@@ -17,22 +17,28 @@ type fences struct {
 // fence is one of them.
 type fence struct {
 	n    int
-	came map[core.NodeName]bool
+	came map[place]bool
 	all  map[string]string
 	text []byte // the answer
 }
 
+// place is a node of a part.
+type place struct {
+	part int
+	node core.NodeName
+}
+
 // meet takes one node's part. When all have come they are told what everybody put.
-func (p *pump) meet(m wire.StepMeet, payload []byte) error {
+func (p *pump) meet(part int, m wire.StepMeet, payload []byte) error {
 	if l := p.fences.last; l != nil && m.N <= l.n {
 		if m.N < l.n { // it has heard that one: it came to the next
 			return nil
 		}
-		return p.link.Send(wire.TypeStepMeet, wire.StepMeet{N: l.n}, l.text)
+		return p.links.Send(wire.TypeStepMeet, wire.StepMeet{N: l.n}, l.text)
 	}
 	f := p.fences.open[m.N]
 	if f == nil {
-		f = &fence{n: m.N, came: map[core.NodeName]bool{}, all: map[string]string{}}
+		f = &fence{n: m.N, came: map[place]bool{}, all: map[string]string{}}
 		if p.fences.open == nil {
 			p.fences.open = map[int]*fence{}
 		}
@@ -43,8 +49,8 @@ func (p *pump) meet(m wire.StepMeet, payload []byte) error {
 		return err
 	}
 	maps.Copy(f.all, mine)
-	f.came[m.Node] = true
-	if len(f.came) < len(p.s.step.Step.Nodes) {
+	f.came[place{part, m.Node}] = true
+	if len(f.came) < p.nodes {
 		return nil
 	}
 	var err error
@@ -53,5 +59,5 @@ func (p *pump) meet(m wire.StepMeet, payload []byte) error {
 	}
 	delete(p.fences.open, f.n)
 	p.fences.last = f
-	return p.link.Send(wire.TypeStepMeet, wire.StepMeet{N: f.n}, f.text)
+	return p.links.Send(wire.TypeStepMeet, wire.StepMeet{N: f.n}, f.text)
 }

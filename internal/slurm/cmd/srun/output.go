@@ -146,17 +146,21 @@ func (o *output) close() {
 
 // newOutput prepares the output of a step whose tasks are laid out by ranks.
 func (s *run) newOutput() *output {
-	st := &s.step.Step
+	st := &s.parts[0].made.Step
 	o := &output{
 		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{}, rest: map[lane][]byte{},
 		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")), JobName: s.r.Spec.Name},
 	}
 	highest := int32(0)
-	for i, ranks := range s.step.Ranks {
-		for _, r := range ranks {
-			o.node[r], o.at[r] = st.Nodes[i], i
-			highest = max(highest, r)
+	before := 0
+	for _, p := range s.parts {
+		for i, ranks := range p.made.Ranks {
+			for _, r := range ranks {
+				o.node[r], o.at[r] = p.made.Step.Nodes[i], before+i
+				highest = max(highest, r)
+			}
 		}
+		before += len(p.made.Ranks)
 	}
 	if s.r.Step.Label {
 		o.label = len(strconv.Itoa(int(highest)))

@@ -25,40 +25,58 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	tty := s.openTTY()
 	defer tty.restore()
 	s.r.Step.Pty = tty != nil
-	near := openDoor()
-	defer near.close()
+	doors := make([]*door, len(s.parts))
+	for i := range doors {
+		doors[i] = openDoor()
+		defer doors[i].close()
+	}
 	ask := s.newStep()
-	ask.Direct = near.direct()
-	ask.Env = slurm.MergeEnv(ask.Env, near.vars())
+	asks := []*client.NewStep{ask}
+	for i := range ask.Het {
+		asks = append(asks, &ask.Het[i])
+	}
+	for i, a := range asks {
+		a.Direct = doors[i].direct()
+		a.Env = slurm.MergeEnv(a.Env, doors[0].vars())
+	}
 	made, err := s.c.NewStep(ctx, s.job, ask)
 	if err != nil {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
 		return slurm.ExitError, failed
 	}
-	s.step = made
-	raw, err := s.c.Stream(ctx, made.Key)
-	if err != nil {
-		s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
-		return slurm.ExitError, failed
+	p := &pump{s: s, sig: sig, tty: tty, started: map[int32]bool{}, spoke: map[core.NodeName]bool{}}
+	s.parts[0].made = made
+	for i := range made.Het {
+		s.parts[i+1].made = &made.Het[i]
 	}
-	p := &pump{s: s, link: newLink(wire.NewConn(raw), made.Step.Nodes, near), out: s.newOutput(), sig: sig, tty: tty,
-		started: map[int32]bool{}, spoke: map[core.NodeName]bool{}}
+	defer p.links.close()
+	for i, part := range s.parts {
+		raw, err := s.c.Stream(ctx, part.made.Key)
+		if err != nil {
+			s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
+			return slurm.ExitError, failed
+		}
+		p.links = append(p.links, newLink(i, wire.NewConn(raw), part.made.Step.Nodes, doors[i]))
+		p.nodes += len(part.made.Step.Nodes)
+	}
+	p.out = s.newOutput()
 	p.exits = exits{w: s.w, ended: map[int32]bool{}}
 	return p.run(ctx)
 }
 
-func (s *run) stepName() string { return fmt.Sprintf("%s.%d", s.job, s.step.Step.ID) }
+func (s *run) stepName() string { return fmt.Sprintf("%s.%d", s.job, s.parts[0].made.Step.ID) }
 
 // pump carries one step's streams until its last node has said its last.
 type pump struct {
 	s     *run
-	link  *link
+	links links
 	out   *output
 	exits exits
 	sig   *signals
 	tty   *terminal
 
 	fences     fences
+	nodes      int // of all parts
 	nodesDone  int
 	started    map[int32]bool         // by rank
 	fed        bool                   // standard input is on its way
@@ -70,19 +88,18 @@ type pump struct {
 
 func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	defer p.out.close()
-	defer p.link.close()
-	p.link.start()
+	frames, broken := p.links.start()
 	if p.tty != nil {
 		p.sendWindow()
 	}
-	for p.nodesDone < len(p.s.step.Step.Nodes) {
+	for p.nodesDone < p.nodes {
 		select {
-		case f := <-p.link.frames:
-			if err := p.frame(ctx, f); err != nil {
+		case f := <-frames:
+			if err := p.frame(ctx, f.part, f.Frame); err != nil {
 				p.s.w.Errorf("step %s: %v", p.s.stepName(), err)
 				return slurm.ExitError, core.Exit{Code: 1}
 			}
-		case err := <-p.link.broken:
+		case err := <-broken:
 			p.exits.tell(false)
 			if ctx.Err() == nil {
 				p.s.w.Errorf("Lost the streams of step %s: %v", p.s.stepName(), lost(err))
@@ -116,7 +133,7 @@ func lost(err error) error {
 	return err
 }
 
-func (p *pump) frame(ctx context.Context, f wire.Frame) error {
+func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 	switch f.Type {
 	case wire.TypeIO:
 		var h wire.IOHeader
@@ -138,13 +155,13 @@ func (p *pump) frame(ctx context.Context, f wire.Frame) error {
 		if err := f.Decode(&t); err != nil {
 			return err
 		}
-		p.nodeDone(t)
+		p.nodeDone(p.s.parts[part].made, t)
 	case wire.TypeStepMeet:
 		var m wire.StepMeet
 		if err := f.Decode(&m); err != nil {
 			return err
 		}
-		return p.meet(m, f.Payload)
+		return p.meet(part, m, f.Payload)
 	case wire.TypeTaskStart:
 		var t wire.TaskExit
 		if err := f.Decode(&t); err != nil {
@@ -179,18 +196,18 @@ func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
 }
 
 // nodeDone takes the last frame of a node: what its tasks did not tell themselves is in it.
-func (p *pump) nodeDone(t wire.TaskExit) {
+func (p *pump) nodeDone(made *client.StepMade, t wire.TaskExit) {
 	p.nodesDone++
 	p.exits.oom = p.exits.oom || t.Cause == "oom"
 	// A keeper that could write to the task's error output has said there what went wrong.
 	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" && !p.spoke[t.Node] {
 		p.s.w.Errorf("%s: %s", t.Node, t.Message)
 	}
-	for i, n := range p.s.step.Step.Nodes {
-		if n != t.Node || i >= len(p.s.step.Ranks) {
+	for i, n := range made.Step.Nodes {
+		if n != t.Node || i >= len(made.Ranks) {
 			continue
 		}
-		for _, r := range p.s.step.Ranks[i] {
+		for _, r := range made.Ranks[i] {
 			if !p.exits.ended[r] && (t.Exit.Code != 0 || t.Exit.Signal != 0) {
 				p.exits.add(wire.TaskExit{Rank: r, Node: t.Node, Exit: t.Exit})
 			}
@@ -210,9 +227,12 @@ func (p *pump) terminate(ctx context.Context) {
 }
 
 func (p *pump) kill(ctx context.Context) {
-	_, err := p.s.c.Cancel(ctx, &client.Cancel{IDs: []string{p.s.job}, Step: fmt.Sprint(p.s.step.Step.ID)})
-	if err != nil { // the step may hear a plain signal all the same
-		_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
+	for i, part := range p.s.parts {
+		st := &part.made.Step
+		_, err := p.s.c.Cancel(ctx, &client.Cancel{IDs: []string{fmt.Sprint(st.Job)}, Step: fmt.Sprint(st.ID)})
+		if err != nil { // the step may hear a plain signal all the same
+			_ = p.links[i].Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGTERM)})
+		}
 	}
 	p.killTimer = time.After(killWait)
 }
@@ -227,7 +247,7 @@ func (p *pump) signal(ctx context.Context, got os.Signal) (code int, leave bool)
 	case syscall.SIGINT:
 		return p.interrupt(ctx)
 	}
-	_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
+	_ = p.links.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(n)}) // a broken stream shows in read
 	return 0, false
 }
 
@@ -244,7 +264,7 @@ func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
 			p.sig.aborted = true
 		}
 		p.s.w.Infof("sending Ctrl-C to StepId=%s", p.s.stepName())
-		_ = p.link.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
+		_ = p.links.Send(wire.TypeStepSignal, wire.StepSignal{Signal: int32(syscall.SIGINT)})
 		if p.sig.aborted {
 			p.s.w.Infof("Job step aborted: Waiting up to %d seconds for job step to finish.", int(killWait/time.Second))
 			p.kill(ctx)
@@ -252,11 +272,9 @@ func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
 	default:
 		p.s.w.Infof("interrupt (one more within 1 sec to abort)")
 		var running []int
-		for _, ranks := range p.s.step.Ranks {
-			for _, r := range ranks {
-				if !p.exits.ended[r] {
-					running = append(running, int(r))
-				}
+		for _, r := range p.s.ranks() {
+			if !p.exits.ended[r] {
+				running = append(running, int(r))
 			}
 		}
 		if len(running) > 0 {
@@ -281,15 +299,13 @@ func (p *pump) startInput() {
 		}
 	}
 	if !ok {
-		_ = p.link.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
+		_ = p.links.Send(wire.TypeInput, wire.IOHeader{Rank: -1})
 		return
 	}
 	if rank >= 0 { // nothing will come for the others
-		for _, ranks := range p.s.step.Ranks {
-			for _, r := range ranks {
-				if r != rank {
-					_ = p.link.Send(wire.TypeInput, wire.IOHeader{Rank: r})
-				}
+		for _, r := range p.s.ranks() {
+			if r != rank {
+				_ = p.links.Send(wire.TypeInput, wire.IOHeader{Rank: r})
 			}
 		}
 	}
@@ -302,12 +318,12 @@ func (p *pump) input(in io.Reader, rank int32) {
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			if p.link.Send(wire.TypeInput, h, buf[:n]) != nil {
+			if p.links.Send(wire.TypeInput, h, buf[:n]) != nil {
 				return
 			}
 		}
 		if err != nil {
-			_ = p.link.Send(wire.TypeInput, h)
+			_ = p.links.Send(wire.TypeInput, h)
 			return
 		}
 	}
@@ -315,6 +331,6 @@ func (p *pump) input(in io.Reader, rank int32) {
 
 func (p *pump) sendWindow() {
 	if rows, cols, ok := p.tty.size(); ok {
-		_ = p.link.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
+		_ = p.links.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
 	}
 }

@@ -1,0 +1,178 @@
+package srun
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
+)
+
+// part is what srun runs in one component; there is one unless the job is a het job.
+type part struct {
+	r        *slurm.Request
+	argv     []string
+	group    int32 // which component
+	programs []client.TaskProgram
+	made     *client.StepMade
+}
+
+// prepare reads variables and options of each part: what ":" divides, once for each component it is to run in.
+func prepare(w *cmd.World, args []string) ([]*part, error) {
+	var parts []*part
+	for next := int32(0); ; {
+		rest := []string(nil)
+		more := false
+		words := args
+		if first, err := parse(w, args, nil, 0); err == nil { // ":" divides only what follows the options
+			if i := slices.Index(first.argv, ":"); i >= 0 {
+				cut := len(args) - len(first.argv) + i
+				words, rest, more = args[:cut], args[cut+1:], true
+			}
+		}
+		var lead *slurm.Request
+		if len(parts) > 0 {
+			lead = parts[0].r
+		}
+		p, err := parse(w, words, lead, next)
+		if err != nil {
+			return nil, err
+		}
+		groups, err := p.r.HetGroups()
+		if err != nil {
+			return nil, err
+		}
+		if len(groups) == 0 {
+			groups = []int32{next}
+		}
+		for _, g := range groups {
+			if p.group != g { // its variables are others
+				if p, err = parse(w, words, lead, g); err != nil {
+					return nil, err
+				}
+			}
+			parts = append(parts, p)
+			next = g + 1
+		}
+		if !more {
+			return parts, nil
+		}
+		args = rest
+	}
+}
+
+// parse reads one part. In a job, SLURM_JOB_ID names it and SLURM_JOB_NAME does not name the step; in a het job sizes are
+// the component's.
+func parse(w *cmd.World, args []string, lead *slurm.Request, group int32) (*part, error) {
+	r := slurm.NewRequest(slurm.Srun, w.Now(), w.Dir)
+	r.ReadFile = os.ReadFile
+	job, inJob := w.Lookup("SLURM_JOB_ID")
+	if !inJob {
+		job, inJob = w.Lookup("SLURM_JOBID")
+	}
+	_, inHet := w.Lookup("SLURM_HET_SIZE")
+	lookup := func(name string) (string, bool) {
+		if inJob && name == "SLURM_JOB_NAME" {
+			return "", false
+		}
+		if inHet && slurm.OfComponent(name) {
+			name += "_HET_GROUP_" + strconv.Itoa(int(group))
+		}
+		return w.Lookup(name)
+	}
+	if lead != nil {
+		if err := r.Inherit(lead); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Environ(lookup); err != nil {
+		return nil, err
+	}
+	argv, err := r.Args(args)
+	if err != nil {
+		return nil, err
+	}
+	if w.Dir == "" && !r.Ask.Version && !r.Ask.Help && !r.Ask.Usage {
+		return nil, r.Fail(slurm.ExitError, cmd.NoDir)
+	}
+	if r.Step.Job == "" {
+		r.Step.Job = job
+	}
+	if len(argv) > 0 && r.Spec.Name == "" {
+		r.Spec.Name = filepath.Base(argv[0])
+	}
+	return &part{r: r, argv: argv, group: group}, nil
+}
+
+// finish completes what is asked for.
+func (p *part) finish(w *cmd.World) error {
+	warnings, err := p.r.Finish()
+	if err != nil {
+		return err
+	}
+	for _, line := range warnings {
+		fmt.Fprintln(w.Err, line)
+	}
+	if !p.r.Step.MultiProg {
+		return nil
+	}
+	text, err := os.ReadFile(p.r.Path(p.argv[0]))
+	if err == nil {
+		p.programs, err = slurm.MultiProg(p.argv[0], text, p.argv[1:])
+	}
+	if err != nil {
+		return p.r.Fail(slurm.ExitError, "%v", err)
+	}
+	return nil
+}
+
+// newStep is the step as the options ask for it.
+func (s *run) newStep() *client.NewStep {
+	ask := s.askFor(s.parts[0])
+	for _, p := range s.parts[1:] {
+		ask.Het = append(ask.Het, *s.askFor(p))
+	}
+	if s.r.Step.Pty && ask.Tasks > 1 {
+		s.w.Errorf("--pty gives a terminal to task 0 only")
+	}
+	return ask
+}
+
+func (s *run) askFor(p *part) *client.NewStep {
+	r, sh := p.r, &p.r.Spec.Shape
+	env := r.StepEnviron(s.w.Environ, cmd.ThisProcess())
+	ask := &client.NewStep{
+		Name: filepath.Base(p.argv[0]), Argv: p.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
+		Pty: s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
+		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
+	}
+	if sh.Given&core.GivenTasks != 0 {
+		ask.Tasks = sh.Tasks
+	}
+	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) { // of a range it has what the job was given
+		ask.Nodes = sh.NodesMin
+	}
+	if sh.Given&core.GivenTasksPerNode != 0 {
+		ask.TasksPerNode = sh.TasksPerNode
+	}
+	if s.inside && r.Spec.TimeLimit > 0 && r.Spec.TimeLimit < core.Forever {
+		ask.TimeLimit = r.Spec.TimeLimit
+	}
+	return ask
+}
+
+// lookupVar finds a variable.
+func lookupVar(env []string, name string) string {
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}

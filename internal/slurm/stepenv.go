@@ -1,0 +1,93 @@
+package slurm
+
+import (
+	"strconv"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+)
+
+// StepPart is a step in one job; a step over several components of a het job has one in each.
+type StepPart struct {
+	Job   *core.Job
+	Step  *core.Step
+	Ranks [][]int32 // global ranks on each node of Step
+}
+
+// StepEnv is what all tasks of a step's part get over the environment srun sent: the job's variables, with task and node
+// counts of the step. Counts named after the job stay the job's; of a het job they are those of all components together
+// that the step is in.
+func StepEnv(all []StepPart, info ClusterInfo) []string {
+	j := all[0].Job
+	v := jobVars(j, info)
+	var total int64
+	var names []string
+	var tasks []int32
+	for _, p := range all {
+		for i, n := range p.Step.Nodes {
+			names = append(names, string(n))
+			total += int64(p.Step.Tasks[i])
+		}
+		tasks = append(tasks, p.Step.Tasks...)
+	}
+	over := vars{}
+	if len(all) > 1 {
+		v = v.without("SLURM_CPUS_PER_TASK=")
+		var whole core.Alloc
+		for _, p := range all {
+			whole.Nodes = append(whole.Nodes, p.Job.Alloc.Nodes...)
+		}
+		over.allocVars(&whole)
+	}
+	id := strconv.Itoa(int(all[0].Step.ID))
+	over.set("SLURM_STEP_ID", id)
+	over.set("SLURM_STEPID", id)
+	over.set("SLURM_STEP_NODELIST", hostlist.FoldSorted(names))
+	over.num("SLURM_STEP_NUM_NODES", int64(len(names)))
+	over.num("SLURM_STEP_NUM_TASKS", total)
+	over.set("SLURM_STEP_TASKS_PER_NODE", runs(tasks))
+	over.num("SLURM_NTASKS", total)
+	over.num("SLURM_NPROCS", total)
+	over.num("SLURM_NNODES", int64(len(names)))
+	over.set("SLURM_TASKS_PER_NODE", runs(tasks))
+	batch := j.Spec.Kind == core.Batch
+	if batch && j.Alloc != nil && j.Spec.More().Het == nil {
+		over.set("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", cpusPerNode(j.Alloc))
+	}
+	if batch && j.Spec.More().Distribution == "" {
+		how := "cyclic"
+		if total > int64(len(names)) {
+			how = "block"
+		}
+		over.set("SLURM_DISTRIBUTION", how)
+	}
+	return MergeEnv(v, over)
+}
+
+// TaskEnv is what one task gets over StepEnv: node is the index of its node in its part of the step, local its number on
+// that node.
+func TaskEnv(all []StepPart, at, node, local int, info ClusterInfo) []string {
+	p := &all[at]
+	before := 0
+	for i := range all[:at] {
+		before += len(all[i].Step.Nodes)
+	}
+	v := make(vars, 0, 16)
+	v.num("SLURM_PROCID", int64(p.Ranks[node][local]))
+	v.num("SLURM_LOCALID", int64(local))
+	v.num("SLURM_NODEID", int64(before+node))
+	v.set("SLURM_GTIDS", joinInts(p.Ranks[node]))
+	if p.Job.Alloc == nil {
+		return v
+	}
+	for i := range p.Job.Alloc.Nodes {
+		if n := &p.Job.Alloc.Nodes[i]; n.Node == p.Step.Nodes[node] {
+			v.nodeVars(n, info)
+			if !info.Counted {
+				v.some("SLURM_STEP_GPUS", gpuUnits(n))
+				v.gpuVars(taskUnits(p.Job.Spec, n, local))
+			}
+		}
+	}
+	return v
+}
