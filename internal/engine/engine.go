@@ -73,6 +73,7 @@ type Engine struct {
 	config   atomic.Pointer[state.Config] // the one that holds
 	snap     atomic.Pointer[state.Snapshot]
 	plan     atomic.Pointer[sched.Plan]
+	feed     atomic.Pointer[feed]
 	epoch    atomic.Int64
 	readOnly atomic.Pointer[string]
 	leading  chan struct{} // closed when the first snapshot is there
@@ -265,6 +266,8 @@ func (e *Engine) leave(user core.UserName) {
 func userOf(in state.Input) core.UserName {
 	switch in := in.(type) {
 	case *state.Submit:
+		return in.By.User
+	case *state.Try:
 		return in.By.User
 	case *state.UpdateJob:
 		return in.By.User

@@ -16,10 +16,13 @@ type feed struct {
 	c    sched.Changes
 	news int64 // counts additions
 	wake chan struct{}
+
+	trials []*trial
+	over   chan struct{} // closed when nobody takes from it any more
 }
 
 func newFeed(all sched.Changes) *feed {
-	f := &feed{c: all, wake: make(chan struct{}, 1)}
+	f := &feed{c: all, wake: make(chan struct{}, 1), over: make(chan struct{})}
 	f.wake <- struct{}{}
 	return f
 }
@@ -66,6 +69,7 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 		}
 		p.Apply(c)
 		now := core.At(e.cfg.Now())
+		f.answer(p, now)
 		plan := p.Pass(now)
 		fc.planned(plan)
 		wait := time.Hour

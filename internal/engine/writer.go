@@ -140,6 +140,8 @@ func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) erro
 	committed := make(chan error, 1)
 	go func() { committed <- e.commit(commits, idle) }()
 	feed := newFeed(st.All())
+	e.feed.Store(feed)
+	defer close(feed.over)
 	planned := make(chan struct{})
 	go func() { defer close(planned); e.planLoop(ctx, feed) }()
 

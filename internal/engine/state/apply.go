@@ -12,6 +12,8 @@ func (s *State) Apply(in Input) (any, error) {
 	switch in := in.(type) {
 	case *Submit:
 		return reply(s.submit(in))
+	case *Try:
+		return reply(s.try(in))
 	case *Start:
 		return reply(s.start(in))
 	case *Preempt:

@@ -39,7 +39,7 @@ type Passed struct {
 var kinds = func() map[string]reflect.Type {
 	m := map[string]reflect.Type{}
 	for _, in := range []Input{
-		(*Submit)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
+		(*Submit)(nil), (*Try)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*PutNode)(nil), (*Tick)(nil),
@@ -60,6 +60,11 @@ func RecordInput(in Input, now core.Time) (*Record, error) {
 	}
 	if sub, ok := in.(*Submit); ok {
 		bare := *sub
+		bare.Script, bare.Env, bare.Config = nil, nil, nil
+		in = &bare
+	}
+	if try, ok := in.(*Try); ok {
+		bare := *try
 		bare.Script, bare.Env, bare.Config = nil, nil, nil
 		in = &bare
 	}

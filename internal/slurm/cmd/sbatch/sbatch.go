@@ -36,9 +36,6 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Ask.Help, r.Ask.Usage:
 		fmt.Fprint(w.Out, slurm.Help(slurm.Sbatch, usage))
 		return 0
-	case r.Ask.TestOnly:
-		w.Errorf("--test-only is not supported")
-		return slurm.ExitError
 	}
 	var components []core.Spec
 	for i, part := range all {
@@ -63,7 +60,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if err != nil {
 		return w.Complain(err)
 	}
-	out, err := c.Submit(ctx, &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components})
+	sub := &client.Submit{Spec: r.Spec, Script: string(script), Env: env, Components: components}
+	if r.Ask.TestOnly {
+		return w.Try(ctx, c, sub)
+	}
+	out, err := c.Submit(ctx, sub)
 	if err != nil {
 		return refused(w, err, &r.Spec)
 	}

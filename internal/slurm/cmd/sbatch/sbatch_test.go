@@ -204,7 +204,6 @@ func TestRefusals(t *testing.T) {
 		{[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"}, "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1},
 		{[]string{"-N", "5-2", "--wrap=true"}, "sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255},
 		{[]string{"--container=x", "--wrap=true"}, "sbatch: error: --container is not supported\n", 1},
-		{[]string{"--test-only", "--wrap=true"}, "sbatch: error: --test-only is not supported\n", 1},
 		{[]string{"q.sh"}, "sbatch: fatal: q.sh: line 2: Unmatched `\"` in [ \"abc]\n", 1},
 		{[]string{"foo.sh"}, "sbatch: error: Invalid directive found in batch script: foo\n", 255},
 		{[]string{"blank.sh"}, "sbatch: error: Batch script contains only whitespace!\n", 1},

@@ -41,9 +41,6 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Step.MPI == "list":
 		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
 		return 0
-	case r.Ask.TestOnly:
-		w.Errorf("--test-only is not supported")
-		return slurm.ExitError
 	case slices.ContainsFunc(parts, func(p *part) bool { return len(p.argv) == 0 }):
 		fmt.Fprintln(w.Err, "srun: fatal: No command given to execute.")
 		return slurm.ExitError
@@ -63,6 +60,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return slurm.ExitError
 	}
 	s := &run{w: w, c: c, r: r, parts: parts, job: r.Step.Job}
+	if r.Ask.TestOnly {
+		return s.try(ctx)
+	}
 	s.inside = s.job != ""
 	sig := catchSignals()
 	defer sig.stop()
@@ -87,6 +87,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	code, exit := s.runStep(ctx, sig)
 	ask.Release(ctx, exit) // whatever became of the step
 	return code
+}
+
+// try tells when and where the job would start.
+func (s *run) try(ctx context.Context) int {
+	sub := &client.Submit{Spec: s.r.Spec}
+	sub.Spec.Kind = core.Interactive
+	for _, p := range s.parts[1:] {
+		sub.Components = append(sub.Components, p.r.Spec)
+	}
+	return s.w.Try(ctx, s.c, sub)
 }
 
 // confirm looks at the job that srun was told to run in.

@@ -1,0 +1,82 @@
+package sched
+
+import (
+	"math"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Outlook is when and where a job would start that nobody has submitted.
+type Outlook struct {
+	Start     core.Time // 0: nobody knows
+	Estimate  bool
+	Partition core.PartitionName
+	CPUs      int64
+	Nodes     []core.NodeName // where it would start; of a job with others before it, where it would if it were first
+	Pushes    []core.JobID    // that would make room for it
+	Why       Why             // what it would wait for
+}
+
+// Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass is
+// made, and it goes.
+func (p *Planner) Trial(j *core.Job, now core.Time) Outlook {
+	p.Apply(Changes{Jobs: []*core.Job{j}})
+	plan := p.Pass(now)
+	out := plan.outlook(j)
+	if out.Start == 0 && !Blocked(j) {
+		f := p.Forecast(plan)
+		for !f.Step(math.MaxInt32) {
+		}
+		plan = plan.With(f)
+		out.Why = plan.Why(j)
+		out.Start, out.Estimate, _ = plan.Expected(j.ID)
+	}
+	if out.Nodes == nil && out.Start != 0 {
+		first := *j
+		first.Priority = math.MaxUint32
+		p.Apply(Changes{Jobs: []*core.Job{&first}})
+		ahead := p.Pass(now).outlook(&first)
+		out.Nodes, out.Partition = ahead.Nodes, ahead.Partition
+	}
+	gone := *j
+	gone.State, gone.End = core.Cancelled, now
+	p.Apply(Changes{Jobs: []*core.Job{&gone}})
+	return out
+}
+
+// outlook reads of a plan what it says of one job.
+func (p *Plan) outlook(j *core.Job) Outlook {
+	all, _ := Asked(j.Spec)
+	out := Outlook{CPUs: all.Count("cpu"), Partition: firstOf(j.Spec.Partition)}
+	for i := range p.Starts {
+		for _, s := range p.Starts[i].Parts() {
+			if s.Job != j.ID {
+				continue
+			}
+			out.Start, out.Partition, out.CPUs = p.Now, s.Alloc.Partition, 0
+			for k := range s.Alloc.Nodes {
+				out.Nodes = append(out.Nodes, s.Alloc.Nodes[k].Node)
+				out.CPUs += int64(s.Alloc.Nodes[k].CPUs)
+			}
+			return out // of an array, its first task
+		}
+	}
+	out.Why = p.Why(j)
+	out.Start, out.Estimate, _ = p.Expected(j.ID)
+	out.Nodes = p.Nodes(j.ID)
+	for i := range p.Preempts {
+		if p.Preempts[i].For == j.ID {
+			out.Pushes = append(out.Pushes, p.Preempts[i].Job)
+		}
+	}
+	return out
+}
+
+func firstOf(list core.PartitionName) (first core.PartitionName) {
+	eachPartition(list, func(part core.PartitionName) {
+		if first == "" {
+			first = part
+		}
+	})
+	return first
+}

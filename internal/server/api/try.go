@@ -1,0 +1,51 @@
+package api
+
+import (
+	"net/http"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// try tells when and where a job would start; the components of a het job are looked at one by one.
+func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	limits := &a.conf().Jobs
+	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeSubmit(body.Bytes())
+	putBody(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkSizes(s); err != nil {
+		return nil, err
+	}
+	if err := a.own(r, &s.Spec, who); err != nil {
+		return nil, err
+	}
+	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || limits.StrictSubmit, Groups: a.groupsOf(s.Spec.UID, true)}
+	if err := a.endings(r.Context(), in); err != nil {
+		return nil, err
+	}
+	if err := a.components(r, s, in, who); err != nil {
+		return nil, err
+	}
+	out := &client.Trials{}
+	for _, spec := range append([]*core.Spec{in.Spec}, in.Components...) {
+		one := *in
+		one.Spec, one.Components = spec, nil
+		j, look, err := a.Engine.Try(r.Context(), &one)
+		if err != nil {
+			return nil, err
+		}
+		t := client.Trial{
+			ID: j.ID, Start: look.Start, Estimate: look.Estimate, Partition: look.Partition, CPUs: look.CPUs, Nodes: foldNodes(look.Nodes),
+			Waiting: look.Why.Reason, Why: look.Why.Text, Preempts: look.Pushes,
+		}
+		out.Trials = append(out.Trials, t)
+	}
+	return out, nil
+}
