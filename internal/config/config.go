@@ -107,6 +107,8 @@ type Jobs struct {
 	MaxJobs      int64     `yaml:"max_jobs"`       // live jobs
 	StrictSubmit bool      `yaml:"strict_submit"`  // refuse what can never start, in every tongue
 	MaxRequeues  int32     `yaml:"max_requeues"`
+	// ResvOverrun is how long what runs in an advance reservation may go on after its end, as Slurm's ResvOverRun.
+	ResvOverrun TimeLimit `yaml:"reservation_overrun"`
 }
 
 // Priority says in which order jobs wait.

@@ -62,6 +62,9 @@ func (s *State) noteUse(old, j *core.Job) {
 	}
 	reservationsOf(old, note)
 	reservationsOf(j, note)
+	if r := s.view.reservations[j.Alloc.Inside()]; r != nil && r.End <= s.view.now { // it may be what keeps it
+		s.resv.known = false
+	}
 	if s.resv.eager && (old != nil && old.Alloc != nil || j.Alloc != nil) {
 		s.resv.known = false
 	}
@@ -90,11 +93,49 @@ func (s *State) dueAt(r *core.AdvanceReservation) core.Time {
 	if len(out) > 0 && len(in) > 0 {
 		return max(1, s.view.now)
 	}
-	at := r.End
-	if idle := purgeAt(r); idle != 0 && idle < at {
-		at = idle
+	return sooner(s.lastsUntil(r), purgeAt(r))
+}
+
+// lastsUntil is when a reservation goes, or goes on to its next time: at its end, or when those that run in it may no longer
+// do so after that.
+func (s *State) lastsUntil(r *core.AdvanceReservation) core.Time {
+	more := s.cfg.ReservationOverrun
+	if r.End > s.view.now || more <= 0 || more >= core.Forever || r.Flags&core.ReserveFlex != 0 || !s.runsIn(r.Name) {
+		return r.End // where nobody has to be asked yet, that is when to ask
 	}
-	return at
+	return r.End.Add(more.Duration())
+}
+
+func (s *State) runsIn(name string) bool {
+	if s.resv.users[name] == 0 {
+		return false
+	}
+	for _, j := range s.view.jobs.All() {
+		if j.Alloc.Inside() == name && !over(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// evict ends what still runs in a reservation whose time is over, as Slurm does; FLEX lets it go on.
+func (s *State) evict(r *core.AdvanceReservation) {
+	if r.Flags&core.ReserveFlex != 0 || s.cfg.ReservationOverrun >= core.Forever || s.resv.users[r.Name] == 0 {
+		return
+	}
+	var inside []core.JobID
+	for _, j := range s.view.jobs.All() {
+		if j.Alloc.Inside() == r.Name && !over(j) {
+			inside = append(inside, j.ID)
+		}
+	}
+	for _, id := range inside {
+		if j, ok := s.view.jobs.Get(int64(id)); ok && !over(j) { // another component may have taken it along
+			next := clone(j)
+			s.end(next, core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
+			s.putJob(next)
+		}
+	}
 }
 
 // purgeAt is when a reservation has been idle for long enough; 0: it stays.
@@ -117,9 +158,10 @@ func (s *State) tickReservations() {
 		idle := purgeAt(r)
 		over := idle != 0 && idle <= s.view.now
 		switch {
-		case !over && r.End > s.view.now:
+		case !over && s.lastsUntil(r) > s.view.now:
 			s.swapNodes(r)
 		case r.Repeats():
+			s.evict(r)
 			next := *r
 			if over { // this time is over: the next one counts
 				next.Start, next.End, _ = r.After(r.Start, r.End, s.cfg.Zone.Location)
@@ -127,6 +169,7 @@ func (s *State) tickReservations() {
 			next.Start, next.End = next.Current(s.view.now, s.cfg.Zone.Location)
 			s.storeReservation(&next)
 		default:
+			s.evict(r)
 			s.endReservation(r)
 		}
 	}

@@ -211,6 +211,10 @@ func (s *script) config(_ []string, o args) error {
 				name, n, _ := strings.Cut(w, ":")
 				s.cfg.Licenses = append(s.cfg.Licenses, core.License{Name: name, Total: s.num(n)})
 			}
+		case "overrun":
+			if s.cfg.ReservationOverrun = core.Forever; v != "unlimited" {
+				s.cfg.ReservationOverrun = core.Seconds(s.dur(v) / time.Second)
+			}
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
 		case "resume":

@@ -38,9 +38,11 @@ type Config struct {
 	Offers          []core.Offer   // nodes that could be had, by name
 	ResumeTime      core.Seconds   // how long a node takes to power up, where it does not say
 	Zone            Zone           // whose days reservations come again by
-	Charges         Charges
-	RunWeight       int64           // what a YAML run's priority of 100 adds to its job's
-	Preemption      core.Preemption // who may push whom aside, beside what QOS and partitions say
+	// ReservationOverrun is how long what runs in a reservation may go on after its end; Forever: as long as it likes.
+	ReservationOverrun core.Seconds
+	Charges            Charges
+	RunWeight          int64           // what a YAML run's priority of 100 adds to its job's
+	Preemption         core.Preemption // who may push whom aside, beside what QOS and partitions say
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool

@@ -28,6 +28,11 @@ var known = map[string]set{
 	"killwait":             toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
 	"slurmdtimeout":        silentAfter,
 	"maxbatchrequeue":      maxRequeues,
+	"resvoverrun": func(v *converter, s Setting) error {
+		t, err := span(s.Value)
+		v.cfg.Jobs.ResvOverrun = config.TimeLimit(t)
+		return err
+	},
 	"unkillablesteptimeout": toSeconds(func(c *config.Config) *config.Duration {
 		return &c.Timers.UnkillableAfter
 	}),
