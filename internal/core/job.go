@@ -24,6 +24,7 @@ type Job struct {
 	Submit    Time          `json:"submit"`
 	Eligible  Time          `json:"eligible,omitempty"`
 	Released  Time          `json:"released,omitempty"` // last, from a hold: its age counts from then
+	Accrue    Time          `json:"accrue,omitempty"`   // where limits say how many grow older: since when it does
 	Start     Time          `json:"start,omitempty"`
 	End       Time          `json:"end,omitempty"`
 	Paused    Time          `json:"paused,omitempty"`     // when it was suspended, 0 if it is not

@@ -5,6 +5,7 @@ package core
 type Limits struct {
 	GrpJobs        *int64 `json:"grp_jobs,omitempty"`
 	GrpSubmit      *int64 `json:"grp_submit,omitempty"`
+	GrpJobsAccrue  *int64 `json:"grp_jobs_accrue,omitempty"` // that grow older in the queue
 	GrpTRES        TRES   `json:"grp_tres,omitempty"`
 	GrpTRESMins    TRES   `json:"grp_tres_mins,omitempty"`
 	GrpTRESRunMins TRES   `json:"grp_tres_run_mins,omitempty"`
@@ -12,10 +13,12 @@ type Limits struct {
 
 	MaxJobs           *int64 `json:"max_jobs,omitempty"` // of an association: of each of its users
 	MaxSubmit         *int64 `json:"max_submit,omitempty"`
+	MaxJobsAccrue     *int64 `json:"max_jobs_accrue,omitempty"`
 	MaxTRESPerJob     TRES   `json:"max_tres_per_job,omitempty"`
 	MaxTRESPerNode    TRES   `json:"max_tres_per_node,omitempty"`
 	MaxTRESMinsPerJob TRES   `json:"max_tres_mins_per_job,omitempty"`
-	MaxWall           *int64 `json:"max_wall,omitempty"` // minutes a job
+	MaxWall           *int64 `json:"max_wall,omitempty"`           // minutes a job
+	MinPrioThreshold  *int64 `json:"min_prio_threshold,omitempty"` // priority from which on the plan keeps a place for a job
 }
 
 // QOS is a quality of service: a priority, limits of its own for those who use it, and whom it may push aside. It comes
@@ -28,21 +31,30 @@ type QOS struct {
 	Flags       QOSFlag `json:"flags,omitempty"`
 	Limits      Limits  `json:"limits,omitzero"` // MaxJobs and MaxSubmit of it are a user's
 
-	MaxJobsPerAccount   *int64  `json:"max_jobs_per_account,omitempty"`
-	MaxSubmitPerAccount *int64  `json:"max_submit_per_account,omitempty"`
-	MaxTRESPerUser      TRES    `json:"max_tres_per_user,omitempty"`
-	MaxTRESPerAccount   TRES    `json:"max_tres_per_account,omitempty"`
-	MaxRunMinsPerUser   TRES    `json:"max_tres_run_mins_per_user,omitempty"`
-	MaxRunMinsPerAcct   TRES    `json:"max_tres_run_mins_per_account,omitempty"`
-	MinTRESPerJob       TRES    `json:"min_tres_per_job,omitempty"`
-	UsageFactor         float64 `json:"usage_factor,omitempty"`    // 0: 1
-	UsageThreshold      float64 `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceThreshold
-	LimitFactor         float64 `json:"limit_factor,omitempty"`    // 0: 1; multiplies the TRES limits of associations
+	MaxJobsPerAccount   *int64   `json:"max_jobs_per_account,omitempty"`
+	MaxSubmitPerAccount *int64   `json:"max_submit_per_account,omitempty"`
+	MaxTRESPerUser      TRES     `json:"max_tres_per_user,omitempty"`
+	MaxTRESPerAccount   TRES     `json:"max_tres_per_account,omitempty"`
+	MaxRunMinsPerUser   TRES     `json:"max_tres_run_mins_per_user,omitempty"`
+	MaxRunMinsPerAcct   TRES     `json:"max_tres_run_mins_per_account,omitempty"`
+	MinTRESPerJob       TRES     `json:"min_tres_per_job,omitempty"`
+	MaxAccruePerAccount *int64   `json:"max_jobs_accrue_per_account,omitempty"`
+	UsageFactor         *float64 `json:"usage_factor,omitempty"`    // nil: 1
+	UsageThreshold      float64  `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceThreshold
+	LimitFactor         float64  `json:"limit_factor,omitempty"`    // 0: 1; multiplies the TRES limits of associations
 
 	Preempt       []QOSName   `json:"preempt,omitempty"`        // whose jobs its jobs may push aside
 	PreemptMode   PreemptMode `json:"preempt_mode,omitempty"`   // how its jobs are pushed aside; empty: the cluster's
 	Grace         Seconds     `json:"grace,omitempty"`          // for its jobs, when they are
 	PreemptExempt Seconds     `json:"preempt_exempt,omitempty"` // its jobs run so long before they may be
+}
+
+// Factor is what usage with the QOS counts.
+func (q *QOS) Factor() float64 {
+	if q == nil || q.UsageFactor == nil {
+		return 1
+	}
+	return *q.UsageFactor
 }
 
 // QOSFlag changes how a QOS is enforced.

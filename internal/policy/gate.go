@@ -27,11 +27,15 @@ func (t *Tally) compile(w Who) *Gate {
 		c.group(ofAssoc, n.name(), &n.Limits, scaled(n.Limits.GrpTRES, c.l.factor), counterKey{account: n.Account, user: n.User}, n.parent == nil)
 	}
 	c.submits()
+	c.accrues()
 	g := c.g
 	if job := t.rules.QOS(w.QOS); job != nil {
 		g.deny, g.NoPlace = job.Flags&core.DenyOnLimit != 0, job.Flags&core.NoReserve != 0
 	}
-	if len(g.rules)+len(g.submit) == 0 && !g.deny && !g.NoPlace && len(g.counts) == 0 {
+	if part := t.rules.QOS(w.Part); part != nil {
+		g.deny = g.deny || part.Flags&core.DenyOnLimit != 0
+	}
+	if len(g.rules)+len(g.submit) == 0 && !g.deny && !g.NoPlace && g.Place == 0 && len(g.counts) == 0 {
 		return nil
 	}
 	slices.Sort(g.counts)

@@ -79,7 +79,8 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 		c.count("AssocGrpSubmitJobsLimit", up.name()+" may have %d jobs and has %d", up.Limits.GrpSubmit,
 			see(r.assoc, assocKey{up.Account, up.User}).Submits, n)
 	}
-	if c.reason == "" && q.Job != nil && q.Job.Flags&core.DenyOnLimit != 0 {
+	denies := func(x *QOS) bool { return x != nil && x.Flags&core.DenyOnLimit != 0 }
+	if c.reason == "" && (denies(q.Job) || denies(q.Partition)) {
 		empty := NewRunning(r.Now)
 		empty.Totals = r.Totals
 		return check(j, t, q, empty, true)

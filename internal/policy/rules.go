@@ -23,6 +23,7 @@ type Rules struct {
 	ahead bool     // some limit is about minutes that running jobs have left
 	own   bool     // some limit is about the minutes of single jobs
 
+	accrual  bool // some limit is about how many jobs grow older
 	relative bool // some limit is in percent of the cluster
 }
 
@@ -59,9 +60,11 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 	}
 	for _, n := range tree.list {
 		r.note(&n.Limits)
+		r.noteAccrue(&n.Limits, nil)
 	}
 	for _, q := range r.qos {
 		r.note(&q.Limits)
+		r.noteAccrue(&q.Limits, q.MaxAccruePerAccount)
 		r.note(&Limits{GrpTRES: q.MaxTRESPerUser}, q.MaxTRESPerAccount, q.MinTRESPerJob)
 		r.note(&Limits{GrpTRESRunMins: q.MaxRunMinsPerUser}, q.MaxRunMinsPerAcct)
 		r.ahead = r.ahead || len(q.MaxRunMinsPerAcct) > 0

@@ -49,7 +49,9 @@ type Gate struct {
 	ahead   bool    // some rule is about minutes ahead
 	used    bool    // or about minutes that were used
 	stakes  []*Stake
-	NoPlace bool // NoReserve: its jobs get no place in the plan before they can start
+	NoPlace bool   // NoReserve: its jobs get no place in the plan before they can start
+	Place   uint32 // nor do jobs of a lower priority
+	accrue  []rule
 	known   closed
 }
 

@@ -113,7 +113,10 @@ func (x *counted) submit(j *Job) (core.Reason, string) {
 	if g == nil {
 		return "", ""
 	}
-	return x.Admit(g, x.ask(j), j.length(), max(1, j.Tasks))
+	if reason, text := x.Admit(g, max(1, j.Tasks)); reason != "" {
+		return reason, text
+	}
+	return x.Never(g, x.ask(j), j.length())
 }
 
 // drawn makes a world of limits by chance.

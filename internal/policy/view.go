@@ -88,9 +88,11 @@ func (t *Tally) Why(g *Gate, a *Ask, length, now core.Time, shares *Tree) (core.
 	return r.reason, r.text(t.rules.names, have)
 }
 
-// Admit tells which limit keeps somebody from submitting so many jobs: those on how many there are, and with DenyOnLimit
-// all that a job could not keep even if nothing else ran.
-func (t *Tally) Admit(g *Gate, a *Ask, length core.Time, jobs int64) (core.Reason, string) {
+// Admit tells which limit on how many there are keeps somebody from submitting so many jobs.
+func (t *Tally) Admit(g *Gate, jobs int64) (core.Reason, string) {
+	if g == nil {
+		return "", ""
+	}
 	c := &counts{pages: t.pages, rules: t.rules, fact: &factAt{}}
 	for i := range g.submit {
 		r := &g.submit[i]
@@ -98,7 +100,12 @@ func (t *Tally) Admit(g *Gate, a *Ask, length core.Time, jobs int64) (core.Reaso
 			return r.reason, r.text(t.rules.names, have)
 		}
 	}
-	if !g.deny {
+	return "", ""
+}
+
+// Never tells, with DenyOnLimit, which limit a job could not keep even if nothing else ran.
+func (t *Tally) Never(g *Gate, a *Ask, length core.Time) (core.Reason, string) {
+	if g == nil || !g.deny {
 		return "", ""
 	}
 	r, have := g.first(g.rules, &counts{rules: t.rules, fact: &factAt{}, alone: true}, a, minutesOf(length))

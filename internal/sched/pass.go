@@ -222,7 +222,7 @@ func (ps *pass) refused(e *entry) bool {
 // wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
 // they do not delay it.
 func (ps *pass) wait(l *lane, e *entry) {
-	if e.gate != nil && e.gate.NoPlace { // as Slurm's NoReserve: it waits, and nobody for it
+	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) { // as Slurm's NoReserve: it waits, and nobody for it
 		ps.noPlace(l, e)
 		return
 	}

@@ -28,16 +28,19 @@ func limitFields[T any](of func(*T) *core.Limits) []field[T] {
 		{"cpu_hours", func(v *T) any { return budget{&of(v).GrpTRESMins, "cpu"} }},
 		{"grp_jobs", func(v *T) any { return &of(v).GrpJobs }},
 		{"grp_submit", func(v *T) any { return &of(v).GrpSubmit }},
+		{"grp_jobs_accrue", func(v *T) any { return &of(v).GrpJobsAccrue }},
 		{"grp_tres", func(v *T) any { return &of(v).GrpTRES }},
 		{"grp_tres_mins", func(v *T) any { return rest{&of(v).GrpTRESMins} }},
 		{"grp_tres_run_mins", func(v *T) any { return &of(v).GrpTRESRunMins }},
 		{"grp_wall", func(v *T) any { return minutes{&of(v).GrpWall} }},
 		{"max_jobs", func(v *T) any { return &of(v).MaxJobs }},
 		{"max_submit", func(v *T) any { return &of(v).MaxSubmit }},
+		{"max_jobs_accrue", func(v *T) any { return &of(v).MaxJobsAccrue }},
 		{"max_tres_per_job", func(v *T) any { return &of(v).MaxTRESPerJob }},
 		{"max_tres_per_node", func(v *T) any { return &of(v).MaxTRESPerNode }},
 		{"max_tres_mins_per_job", func(v *T) any { return &of(v).MaxTRESMinsPerJob }},
 		{"max_wall", func(v *T) any { return minutes{&of(v).MaxWall} }},
+		{"min_prio_threshold", func(v *T) any { return &of(v).MinPrioThreshold }},
 	}
 }
 
@@ -62,6 +65,7 @@ var qosFields = append([]field[core.QOS]{
 	{"limit_factor", func(q *core.QOS) any { return &q.LimitFactor }},
 	{"max_jobs_per_account", func(q *core.QOS) any { return &q.MaxJobsPerAccount }},
 	{"max_submit_per_account", func(q *core.QOS) any { return &q.MaxSubmitPerAccount }},
+	{"max_jobs_accrue_per_account", func(q *core.QOS) any { return &q.MaxAccruePerAccount }},
 	{"max_tres_per_user", func(q *core.QOS) any { return &q.MaxTRESPerUser }},
 	{"max_tres_per_account", func(q *core.QOS) any { return &q.MaxTRESPerAccount }},
 	{"max_tres_run_mins_per_user", func(q *core.QOS) any { return &q.MaxRunMinsPerUser }},

@@ -76,6 +76,12 @@ func readScalar(text string, to any) (err error) {
 		if *to, err = strconv.ParseFloat(text, 64); err != nil || *to < 0 || math.IsInf(*to, 0) || math.IsNaN(*to) {
 			err = fmt.Errorf("%q is not a number from 0 on", text)
 		}
+	case **float64:
+		var n float64
+		if n, err = strconv.ParseFloat(text, 64); err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+			err = fmt.Errorf("%q is not a number from 0 on", text)
+		}
+		*to = &n
 	case **int64:
 		if unlimited {
 			return nil
@@ -183,6 +189,11 @@ func write(from any) *yaml.Node {
 			return nil
 		}
 		return plain(strconv.FormatFloat(*v, 'g', -1, 64))
+	case **float64:
+		if *v == nil {
+			return nil
+		}
+		return plain(strconv.FormatFloat(**v, 'g', -1, 64))
 	case **int64:
 		if *v == nil {
 			return nil

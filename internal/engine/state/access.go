@@ -9,17 +9,18 @@ import (
 
 // admitQOS gives a job its QOS and checks that its user may use it. As Slurm: the job's own, else the default of the user
 // in the project, of the project, of those above it, else the one called normal where there is one and it may be used.
-// Whether a QOS that was named is there and may be used is asked only where the settings enforce it.
+// A QOS that was named must be there and be one that may be used, wherever there are QOS and limits count, and where the
+// settings say so.
 func (s *State) admitQOS(spec *core.Spec) error {
 	allowed, list := s.allowedQOS(spec)
 	if spec.QOS == "" {
 		spec.QOS = s.defaultQOS(spec, allowed, list)
 	}
-	if spec.QOS == "" || !s.cfg.EnforceQOS {
+	if spec.QOS == "" || !s.cfg.EnforceQOS && (s.cfg.NoLimits || len(s.view.qos) == 0) {
 		return s.admitFlags(spec)
 	}
 	if _, ok := s.view.qos[spec.QOS]; !ok {
-		return core.Errorf(core.Invalid, "there is no QOS %q", spec.QOS).Because("invalid_qos")
+		return core.Errorf(core.Invalid, "there is no QOS %q%s", spec.QOS, hint(spec.QOS, s.view.qos)).Because("invalid_qos")
 	}
 	if !allowed(spec.QOS) {
 		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS, spec.Project).Because("invalid_qos")

@@ -77,9 +77,7 @@ func (w *limitChaos) pass1() {
 			}
 		}
 		q, ok := v.QOS(j.Spec.QOS)
-		if ok && q.UsageFactor != 0 {
-			factor = q.UsageFactor
-		}
+		factor = q.Factor()
 		if ok {
 			w.wall[q.Name] += factor * d.Seconds()
 		}
@@ -163,8 +161,8 @@ func (w *limitChaos) counted() {
 		if a != b || at != bt {
 			w.t.Fatalf("job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}
-		a, at = l.tally.Admit(g, ask, lengthOf(j.Spec), 1)
-		if b, bt = fresh.Admit(w.st.gate(fresh, j), ask, lengthOf(j.Spec), 1); a != b || at != bt {
+		a, at = l.tally.Admit(g, 1)
+		if b, bt = fresh.Admit(w.st.gate(fresh, j), 1); a != b || at != bt {
 			w.t.Fatalf("one more like job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}
 	}
@@ -223,7 +221,7 @@ func (w *limitChaos) policy() {
 	var err error
 	switch w.choose(4) {
 	case 0:
-		q := &core.QOS{Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6), UsageFactor: []float64{0, 0.5, 3}[w.choose(3)], Priority: uint32(w.choose(5))}
+		q := &core.QOS{Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6), UsageFactor: []*float64{nil, new(0.0), new(0.5), new(3.0)}[w.choose(4)], Priority: uint32(w.choose(5))}
 		q.Flags = []core.QOSFlag{0, core.DenyOnLimit, core.OverPartQOS, core.NoReserve, core.Relative}[w.choose(5)]
 		_, err = w.do(&PutQOS{By: root, QOS: q})
 	case 1:

@@ -110,7 +110,7 @@ func (c *chaos) applyPolicy() {
 	case 1:
 		p.Projects[0].Members[0].Assoc.Limits.MaxJobs = &few
 	case 2:
-		p.QOS = append(p.QOS, core.QOS{Name: "extra", UsageFactor: 2, Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})}})
+		p.QOS = append(p.QOS, core.QOS{Name: "extra", UsageFactor: new(2.0), Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})}})
 		p.Projects = append(p.Projects, core.Project{Name: "lab", Parent: "default", Assoc: core.Association{QOS: []core.QOSName{"extra"}}})
 	}
 	_, _ = c.do(&ApplyPolicy{By: root, Policy: p, Force: c.choose(3) > 0, Prune: c.choose(3) == 0, Dry: c.choose(5) == 0})

@@ -366,7 +366,7 @@ func (s *State) back(next *core.Job, by core.UserName, hold bool, why string) {
 func (s *State) again(next *core.Job) {
 	hold := next.Flags.Has(core.RequeueHold)
 	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved
-	next.State, next.Alloc, next.Stop = core.Pending, nil, nil
+	next.State, next.Alloc, next.Stop, next.Accrue = core.Pending, nil, nil, 0
 	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
 	s.uncut(next)
 	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""

@@ -186,23 +186,31 @@ func firstPartition(list core.PartitionName) core.PartitionName {
 	return core.PartitionName(first)
 }
 
-// admitLimits refuses a job that is one too many, or that DenyOnLimit says can never start.
+// admitLimits refuses a job that is one too many, or that DenyOnLimit says can never start in any of its partitions.
 func (s *State) admitLimits(j *core.Job) error {
 	l := s.limitsNow()
 	if l.tally == nil {
 		return nil
 	}
-	part := firstPartition(j.Spec.Partition)
-	g := s.gateIn(l.tally, j.Spec, part)
-	if g == nil {
-		return nil
+	deny := func(reason core.Reason, text string) error {
+		return core.Errorf(core.Denied, "%s: %s", reason, text).Because("policy_limit")
+	}
+	if reason, text := l.tally.Admit(s.gate(l.tally, j), int64(j.Count())); reason != "" {
+		return deny(reason, text)
 	}
 	all, node := sched.Asked(j.Spec)
-	reason, text := l.tally.Admit(g, l.rules.Ask(all, node, part), lengthOf(j.Spec), int64(j.Count()))
-	if reason == "" {
-		return nil
+	var refused error // by the first; one that takes it is enough
+	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
+		part := core.PartitionName(name)
+		reason, text := l.tally.Never(s.gateIn(l.tally, j.Spec, part), l.rules.Ask(all, node, part), lengthOf(j.Spec))
+		if reason == "" {
+			return nil
+		}
+		if refused == nil {
+			refused = deny(reason, text)
+		}
 	}
-	return core.Errorf(core.Denied, "%s: %s", reason, text).Because("policy_limit")
+	return refused
 }
 
 // mostWall bounds a time limit that nobody asked for by what limits allow a job: longer, it could not start.
@@ -293,7 +301,7 @@ func special(p *core.Project) (list []core.Member) {
 func (s *State) changedQOS(old, q *core.QOS) {
 	s.limits.stale = true
 	s.rankSoon()
-	if old != nil && (q == nil || old.UsageFactor != q.UsageFactor || (old.Flags^q.Flags)&core.NoDecay != 0) || old == nil {
+	if old != nil && (q == nil || old.Factor() != q.Factor() || (old.Flags^q.Flags)&core.NoDecay != 0) || old == nil {
 		s.recharge()
 	}
 }
@@ -313,6 +321,9 @@ func (s *State) totals() policy.TRES {
 		if n.Roles&core.Compute != 0 && !n.Flags.Any(core.NodeFuture) {
 			t = t.Plus(nodeTRES(n), 1)
 		}
+	}
+	for _, l := range s.cfg.Licenses {
+		t = t.Plus(policy.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)
 	}
 	return t
 }

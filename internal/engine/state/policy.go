@@ -53,7 +53,7 @@ func (b *book) checkQOS(q *core.QOS) {
 		b.bad(path, "invalid_name", "%q is no name for a QOS", q.Name)
 		return
 	}
-	for _, f := range []float64{q.UsageFactor, q.UsageThreshold, q.LimitFactor} {
+	for _, f := range []float64{q.Factor(), q.UsageThreshold, q.LimitFactor} {
 		if f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 			bad("a factor is not below zero")
 		}
@@ -64,7 +64,7 @@ func (b *book) checkQOS(q *core.QOS) {
 	if !q.PreemptMode.Valid() {
 		bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
 	}
-	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount)
+	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount, q.MaxAccruePerAccount)
 	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser, q.MaxRunMinsPerAcct, q.MinTRESPerJob)
 	if negative(counts, amounts) {
 		bad("limits are not below zero")
@@ -173,7 +173,7 @@ func hint[K ~string, V any](got K, known map[K]V) string {
 }
 
 func limitCounts(l *core.Limits) []*int64 {
-	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall}
+	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall, l.GrpJobsAccrue, l.MaxJobsAccrue, l.MinPrioThreshold}
 }
 
 func limitAmounts(l *core.Limits) []core.TRES {

@@ -29,7 +29,7 @@ func TestPolicyInputs(t *testing.T) {
 		"pushes in a circle":          {&PutQOS{By: root, QOS: &core.QOS{Name: "low", Preempt: []core.QOSName{"high"}}}, core.Invalid, "invalid_qos"},
 		"pushes itself":               {qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"x"} }), core.Invalid, "invalid_qos"},
 		"a strange mode":              {qos(func(q *core.QOS) { q.PreemptMode = "shoot" }), core.Invalid, "invalid_qos"},
-		"a factor below zero":         {qos(func(q *core.QOS) { q.UsageFactor = -1 }), core.Invalid, "invalid_qos"},
+		"a factor below zero":         {qos(func(q *core.QOS) { q.UsageFactor = new(-1.0) }), core.Invalid, "invalid_qos"},
 		"a limit below zero":          {qos(func(q *core.QOS) { q.Limits.GrpJobs = ptr(int64(-1)) }), core.Invalid, "invalid_qos"},
 		"a QOS goes":                  {&DropQOS{By: root, Name: "high"}, "", ""},
 		"a QOS that is not there":     {&DropQOS{By: root, Name: "zz"}, core.NotFound, "invalid_qos"},

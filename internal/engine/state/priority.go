@@ -49,7 +49,7 @@ func (s *State) rankSoon() {
 
 // survey looks at the cluster and at who spent what: the part of priorities that jobs share.
 func (r *ranks) survey(s *State) {
-	k := &ranking{cfg: r.cfg, totals: map[core.PartitionName]policy.TRES{}}
+	k := &ranking{cfg: r.cfg, accrual: s.limits.rules.Accrual(), totals: map[core.PartitionName]policy.TRES{}}
 	for _, p := range s.cfg.Partitions {
 		k.cluster.MaxPart = max(k.cluster.MaxPart, partPriority(&p))
 	}
@@ -97,6 +97,7 @@ func (s *State) recalc() {
 		return
 	}
 	if r.next == 0 {
+		s.accrue()
 		r.survey(s)
 		r.began, r.next = s.view.now, 1
 	}

@@ -17,6 +17,7 @@ type ranking struct {
 	cluster policy.Cluster
 	totals  map[core.PartitionName]policy.TRES
 	tree    *policy.Tree
+	accrual bool // limits say how many jobs grow older
 }
 
 // Factor is one part of a job's priority.
@@ -86,8 +87,10 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 	} else {
 		x.TRES, _ = sched.Asked(spec)
 	}
-	if !j.Flags.Held() && j.Needs == nil {
-		x.Accrues = max(j.Eligible, j.Released)
+	if accrues(j) {
+		if x.Accrues = max(j.Eligible, j.Released); k.accrual {
+			x.Accrues = j.Accrue
+		}
 	}
 	for name := range strings.SplitSeq(string(spec.Partition), ",") { // the best of those it may start in
 		for i := range v.partitions {

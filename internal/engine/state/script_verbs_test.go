@@ -169,7 +169,7 @@ func (s *script) fill(v any, o args) {
 	s.t.Helper()
 	lists := []string{"preempt", "users", "accounts", "groups", "qos"}
 	limits := []string{"grp_jobs", "grp_submit", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "grp_wall", "max_jobs",
-		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall"}
+		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall", "grp_jobs_accrue", "max_jobs_accrue", "min_prio_threshold"}
 	top, lim, assoc := map[string]any{}, map[string]any{}, map[string]any{}
 	for k, word := range o {
 		var val any = word

@@ -137,11 +137,8 @@ func (s *State) setMeter(m *policy.Meter) {
 func (s *State) adjust(m *policy.Meter, j *core.Job, k int64) {
 	all := allocated(j.Alloc)
 	bill := policy.Bill(all, s.cfg.Charges.Billing[j.Alloc.Partition], s.cfg.Charges.Flags)
-	factor := 1.0
 	job, ok := s.view.qos[j.Spec.QOS]
-	if ok && job.UsageFactor != 0 {
-		factor = job.UsageFactor
-	}
+	factor := job.Factor()
 	m.All.Adjust(all, bill, factor, k)
 	if ok {
 		m.With(job.Name, job.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)

@@ -548,11 +548,7 @@ func (w *world) checkUsage(again *State) {
 		wall := int64(0)
 		for j := range w.st.Snapshot().Jobs() {
 			if charged(j) && j.Spec.Project == k.project && j.Spec.User == k.user {
-				factor := 1.0
-				if q := w.st.view.qos[j.Spec.QOS]; q != nil && q.UsageFactor != 0 {
-					factor = q.UsageFactor
-				}
-				wall += int64(math.Round(factor * policy.Micro))
+				wall += int64(math.Round(w.st.view.qos[j.Spec.QOS].Factor() * policy.Micro))
 			}
 		}
 		if wall != x.All.WallRate {

@@ -163,7 +163,7 @@ func testPolicy(t *testing.T, w *world) {
 	w.commit(&core.Changes{
 		QOS: []*core.QOS{
 			{Name: "high", Priority: 9, Flags: core.DenyOnLimit | core.NoDecay, Limits: core.Limits{GrpJobs: &five}, Preempt: []core.QOSName{"low"}},
-			{Name: "low", UsageFactor: 0.25, MaxTRESPerUser: core.TRESOf(core.Amount{Name: "gres/gpu", Count: 4})},
+			{Name: "low", UsageFactor: new(0.25), MaxTRESPerUser: core.TRESOf(core.Amount{Name: "gres/gpu", Count: 4})},
 		},
 		Reservations: []*core.AdvanceReservation{
 			{Name: "a", ID: 3, Start: 10, End: 20, Nodes: "n[1-4]", Users: []core.UserName{"ann", "-bob"}, Flags: core.ReserveMaint | core.ReserveDaily},

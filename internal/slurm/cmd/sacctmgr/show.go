@@ -147,6 +147,9 @@ var columns = []column{
 	{"GrpNodes", "GrpNodes", 8, func(r *row) string { return of(limitsOf(r).GrpTRES, "node") }},
 	{"GrpCPUs", "GrpCPUs", 8, func(r *row) string { return of(limitsOf(r).GrpTRES, "cpu") }},
 	{"GrpMem", "GrpMem", 7, func(r *row) string { return of(limitsOf(r).GrpTRES, "mem") }},
+	{"GrpJobsAccrue", "GrpJobsAccrue", 13, func(r *row) string { return num(limitsOf(r).GrpJobsAccrue) }},
+	{"MaxJobsAccrue", "MaxJobsAccrue", 13, func(r *row) string { return num(limitsOf(r).MaxJobsAccrue) }},
+	{"MinPrioThreshold", "MinPrioThresh", 13, func(r *row) string { return num(limitsOf(r).MinPrioThreshold) }},
 	{"GrpSubmit", "GrpSubmit", 9, func(r *row) string { return num(limitsOf(r).GrpSubmit) }},
 	{"GrpWall", "GrpWall", 11, func(r *row) string { return wall(limitsOf(r).GrpWall) }},
 	{"GrpTRESMins", "GrpTRESMins", 13, func(r *row) string { return amounts(limitsOf(r).GrpTRESMins) }},
@@ -229,10 +232,7 @@ var columns = []column{
 		return fmt.Sprintf("%.6f", r.q.UsageThreshold)
 	}},
 	{"UsageFactor", "UsageFactor", 11, func(r *row) string {
-		if r.q.UsageFactor == 0 {
-			return "1.000000"
-		}
-		return fmt.Sprintf("%.6f", r.q.UsageFactor)
+		return fmt.Sprintf("%.6f", r.q.Factor())
 	}},
 	{"LimitFactor", "LimitFactor", 11, func(r *row) string {
 		if r.q.LimitFactor == 0 {
@@ -248,6 +248,8 @@ var columns = []column{
 	{"MaxSubmitJobsPerUser", "MaxSubmitPU", 11, func(r *row) string { return num(r.q.Limits.MaxSubmit) }},
 	{"MaxTRESPA", "MaxTRESPA", 13, func(r *row) string { return amounts(r.q.MaxTRESPerAccount) }},
 	{"MaxJobsPA", "MaxJobsPA", 9, func(r *row) string { return num(r.q.MaxJobsPerAccount) }},
+	{"MaxJobsAccruePU", "MaxJobsAccruePU", 15, func(r *row) string { return num(r.q.Limits.MaxJobsAccrue) }},
+	{"MaxJobsAccruePA", "MaxJobsAccruePA", 15, func(r *row) string { return num(r.q.MaxAccruePerAccount) }},
 	{"MaxSubmitPA", "MaxSubmitPA", 11, func(r *row) string { return num(r.q.MaxSubmitPerAccount) }},
 	{"MinTRES", "MinTRES", 13, func(r *row) string { return amounts(r.q.MinTRESPerJob) }},
 

@@ -115,6 +115,9 @@ var limitKeys = []struct {
 	set   func(l *core.Limits, v string) error
 }{
 	{[]string{"grpjobs"}, func(l *core.Limits, v string) (err error) { l.GrpJobs, err = count(v); return }},
+	{[]string{"grpjobsaccrue"}, func(l *core.Limits, v string) (err error) { l.GrpJobsAccrue, err = count(v); return }},
+	{[]string{"maxjobsaccrue", "maxjobsaccrueperuser", "maxjobsaccruepu"}, func(l *core.Limits, v string) (err error) { l.MaxJobsAccrue, err = count(v); return }},
+	{[]string{"minpriothreshold", "minpriothresh"}, func(l *core.Limits, v string) (err error) { l.MinPrioThreshold, err = count(v); return }},
 	{[]string{"grpsubmitjobs", "grpsubmit"}, func(l *core.Limits, v string) (err error) { l.GrpSubmit, err = count(v); return }},
 	{[]string{"grptres"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, v); return }},
 	{[]string{"grpcpus"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, "cpu="+v); return }},
@@ -317,7 +320,13 @@ func setQOS(q *core.QOS, it item) (known bool, err error) {
 			return true, fmt.Errorf("%q is none of cluster, off, cancel, requeue, suspend, within", it.value)
 		}
 	case it.is("usagefactor"):
-		return number(&q.UsageFactor)
+		var f float64
+		if known, err = number(&f); err == nil {
+			if q.UsageFactor = &f; it.value == "-1" {
+				q.UsageFactor = nil
+			}
+		}
+		return known, err
 	case it.is("usagethreshold", "usagethres"):
 		return number(&q.UsageThreshold)
 	case it.is("limitfactor"):
@@ -326,6 +335,8 @@ func setQOS(q *core.QOS, it item) (known bool, err error) {
 		return accounts(&q.MaxJobsPerAccount)
 	case it.is("maxsubmitjobsperaccount", "maxsubmitperaccount", "maxsubmitpa"):
 		return accounts(&q.MaxSubmitPerAccount)
+	case it.is("maxjobsaccrueperaccount", "maxjobsaccruepa"):
+		return accounts(&q.MaxAccruePerAccount)
 	case it.is("maxtresperuser", "maxtrespu"):
 		return amounts(&q.MaxTRESPerUser)
 	case it.is("maxtresperaccount", "maxtrespa"):
