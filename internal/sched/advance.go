@@ -396,8 +396,11 @@ func (p *Planner) nodesOf(s *slot) []*account {
 	return s.order
 }
 
-// openTo is nodesOf without those that had nothing free when the pass began, where that is known.
+// openTo is nodesOf without those that are known to have too little free now. The next call may write over it.
 func (p *Planner) openTo(s *slot) []*account {
+	if s.plainly() {
+		return p.roomy(s)
+	}
 	if s.own == nil || s.own.on == nil {
 		return p.open(s.part)
 	}

@@ -96,7 +96,7 @@ func (ps *pass) dive(l *lane) {
 		}
 		s.dived = p.dives
 		s.catchUp()
-		if s.slept = 0; ps.hopeless(s) && s.refusal.seen > 0 && !s.refusal.some && s.push == nil {
+		if s.slept = 0; ps.forlorn(s) && s.refusal.seen > 0 && !s.refusal.some && s.push == nil {
 			part.lull(s, since)
 			continue
 		}
@@ -117,6 +117,18 @@ func (ps *pass) dive(l *lane) {
 func (ps *pass) hopeless(s *slot) bool {
 	end := after(ps.plan.Now, s.shortest)
 	return ps.known(s, end) && (s.push == nil || ps.p.alone() && ps.vain(s, math.MaxUint32, end))
+}
+
+// forlorn is hopeless for a class of which nothing may be known yet.
+func (ps *pass) forlorn(s *slot) bool {
+	if ps.hopeless(s) {
+		return true
+	}
+	if s.lic != nil || len(s.ways) > 0 || !ps.bare(s) {
+		return false
+	}
+	ps.refuseBare(s)
+	return true
 }
 
 // first finds a class's first job from some job on that may start. Most often there is none, by limits: that is found out

@@ -126,6 +126,7 @@ type Planner struct {
 	indexed  int        // the ledger's shape, as of index
 	numbered []*account
 	openSet  bitset // nodes that have anything to give
+	spares   []spare
 	tracking bool   // there are enough nodes for that
 	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
 	// fewer it does not pay.
@@ -157,6 +158,8 @@ type scratch struct {
 	isNew  bitset
 	turns  []core.Time
 	some32 [][2]int32
+
+	rooming []*account
 }
 
 type partition struct {
@@ -180,6 +183,7 @@ type partition struct {
 	sleepers []sleeper  // those that do,
 	awake    []*slot    // and the others, some of them twice
 	best     bestGain   // see pass.bestGain
+	crest    crest
 	gained   []*account // see Planner.gained
 	gainedAt int64
 	searches []*search
@@ -357,6 +361,9 @@ func (p *Planner) setJob(j *core.Job) {
 		for i := range h.alloc.Nodes {
 			if na := &h.alloc.Nodes[i]; !na.Done {
 				p.ledger.Force(na, h.terms)
+				if a := p.ledger.nodes[na.Node]; a != nil {
+					p.touch(a)
+				}
 			}
 		}
 		p.seat(h.alloc, 1)

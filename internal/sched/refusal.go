@@ -142,7 +142,7 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 	r := refusal{seen: p.gains.next(), beyond: ps.beyond(s, end), nodes: 1, tasks: int64(n.tasks)}
 	if r.beyond != 0 || len(p.books) > 0 {
 		switch {
-		case n.choose(look{nodes: p.openTo(s), share: true}, p.buf) == nil:
+		case ps.bare(s) || n.choose(look{nodes: p.openTo(s), share: true}, p.buf) == nil:
 			r.beyond = 0
 		case r.beyond == 0: // its own reservation has no room for it
 			s.refusal = refusal{}
@@ -166,6 +166,16 @@ func (ps *pass) refuse(s *slot, end core.Time) {
 		s.refusal = refusal{}
 	}
 	ps.shut(s, r.beyond)
+}
+
+// refuseBare is refuse for a class of which it is known that it lacks everything.
+func (ps *pass) refuseBare(s *slot) {
+	n := &s.need
+	s.refusal = refusal{seen: ps.p.gains.next(), nodes: 1, tasks: int64(n.tasks)}
+	if n.nodesMax > 1 {
+		s.refusal.nodes = n.nodesMin
+	}
+	ps.shut(s, 0)
 }
 
 // refuseStill is refuse for a job that was only looked at for what came free since its class was refused.

@@ -71,8 +71,9 @@ func (p *Planner) touch(a *account) {
 	p.news.nodes = append(p.news.nodes, a)
 }
 
-// mind keeps the set of nodes that have anything to give.
+// mind keeps the set of nodes that have anything to give, and what that is.
 func (p *Planner) mind(a *account) {
+	p.spares[a.index] = spare{mem: a.now.mem, cpus: a.now.cpus}
 	if a.open() {
 		p.openSet.set(a.index)
 	} else {
@@ -95,6 +96,7 @@ func (p *Planner) index() {
 	}
 	p.indexed = p.ledger.shape
 	p.openSet = make(bitset, (len(p.ledger.order)+63)/64)
+	p.spares = make([]spare, len(p.ledger.order))
 	for i, a := range p.ledger.order {
 		a.index = int32(i)
 		p.mind(a)
