@@ -34,5 +34,5 @@ func run(argv []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return cli.Real(version, multicall.Names()).Run(ctx, argv[1:])
+	return cli.Real(version, multicall.Names(), multicall.Pages).Run(ctx, argv[1:])
 }

@@ -25,6 +25,7 @@ type App struct {
 	Now      func() time.Time
 	Lookup   func(name string) (string, bool) // the caller's environment
 	Links    []string                         // names of the commands that links are made for
+	Pages    func() map[string]string         // their manual pages, by name
 	Exe      func() (string, error)           // path of this program
 
 	began bool // a command has taken over: what goes wrong from here on is not the command line's fault

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"bireme": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
-			code := Real("1.2.3", []string{"sbatch", "squeue"}).Run(ctx, os.Args[1:])
+			code := Real("1.2.3", []string{"sbatch", "squeue"}, func() map[string]string { return map[string]string{"sbatch": ".TH SBATCH 1\n"} }).Run(ctx, os.Args[1:])
 			stop()
 			os.Exit(code)
 		},

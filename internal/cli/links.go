@@ -15,17 +15,19 @@ import (
 
 func (a *App) linksCommand() *cobra.Command {
 	var remove bool
+	var man string
 	c := &cobra.Command{
 		Use: "links DIR", Short: "make links under the names of Slurm's commands", Args: cobra.ExactArgs(1),
 		Long: "Make links to this program in DIR under the names of Slurm's commands, or remove them.\nNothing that is not such a link is touched: if a name is taken, no link is made.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if remove {
-				return a.removeLinks(args[0])
+				return errors.Join(a.removeLinks(args[0]), a.removePages(man))
 			}
-			return a.makeLinks(args[0])
+			return errors.Join(a.makeLinks(args[0]), a.writePages(man))
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "remove the links instead")
+	c.Flags().StringVar(&man, "man", "", "also write their manual pages to this folder, such as /usr/local/share/man/man1, or remove them there")
 	return c
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Real is the App of this process.
-func Real(version string, links []string) *App {
+func Real(version string, links []string, pages func() map[string]string) *App {
 	return &App{
 		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
 		Connect: func() (*client.Client, error) {
@@ -23,7 +23,7 @@ func Real(version string, links []string) *App {
 			}
 			return c, nil
 		},
-		Now: time.Now, Lookup: os.LookupEnv, Links: links, Exe: os.Executable,
+		Now: time.Now, Lookup: os.LookupEnv, Links: links, Pages: pages, Exe: os.Executable,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 )
 
 // Tool is a set of the commands that ask for resources.
@@ -118,28 +119,15 @@ func flagOn(value string) bool {
 	return err == nil && n != 0
 }
 
-// Help lists the options of a tool, one line each, in the manner of --help.
-func Help(t Tool, usage string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s %s\n\nOptions:\n", t, usage)
-	for _, o := range options() {
-		if o.Tools&t == 0 || o.Help == "" {
+// Manual is the tool's page: its options as the table has them.
+func Manual(t Tool) *manual.Page {
+	page := manual.Of(t.String(), &getopt.Parser{})
+	for i := range options() {
+		o := &options()[i]
+		if o.Tools&t == 0 {
 			continue
 		}
-		left := "      "
-		if o.Short != 0 {
-			left = fmt.Sprintf("  -%c, ", o.Short)
-		}
-		left += "--" + o.Long
-		switch o.Arg {
-		case getopt.RequiredArg:
-			left += "=" + o.Value
-		case getopt.OptionalArg:
-			left += "[=" + o.Value + "]"
-		}
-		fmt.Fprintf(&b, "%-29s %s\n", left, o.Help)
+		page.Rows = append(page.Rows, manual.Row{Long: o.Long, Short: o.Short, Arg: o.Arg, Value: o.Value, Text: o.Help, Vars: o.variables(t)})
 	}
-	b.WriteString("\nHelp options:\n  -h, --help                  show this help message\n      --usage                 display brief usage message\n" +
-		"\nOther options:\n  -V, --version               output version information and exit\n")
-	return b.String()
+	return page
 }

@@ -165,8 +165,8 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "wrap", Arg: required, Tools: Sbatch, Value: "COMMAND", Help: "make a script of this command", set: func(r *Request, v string) error { r.Ask.Wrap = &v; return nil }},
 		{Long: "x11", Arg: optional, Tools: Salloc | Srun, Value: "all|first|last", Help: "show windows of the nodes here", set: refuse("x11", "ssh -X to a node of the job carries X11 where the site allows it")},
 
-		{Long: "help", Short: 'h', Arg: none, Tools: allTools, set: func(r *Request, _ string) error { r.Ask.Help = true; return nil }},
-		{Long: "usage", Arg: none, Tools: allTools, set: func(r *Request, _ string) error { r.Ask.Usage = true; return nil }},
-		{Long: "version", Short: 'V', Arg: none, Tools: allTools, set: func(r *Request, _ string) error { r.Ask.Version = true; return nil }},
+		{Long: "help", Short: 'h', Arg: none, Tools: allTools, Help: "this text", set: func(r *Request, _ string) error { r.Ask.Help = true; return nil }},
+		{Long: "usage", Arg: none, Tools: allTools, Help: "the options in short", set: func(r *Request, _ string) error { r.Ask.Usage = true; return nil }},
+		{Long: "version", Short: 'V', Arg: none, Tools: allTools, Help: "print the version of Slurm that is imitated", set: func(r *Request, _ string) error { r.Ask.Version = true; return nil }},
 	}
 })

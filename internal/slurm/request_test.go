@@ -201,22 +201,6 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-// Every option of the table must be readable by its tools, and help must name it.
-func TestHelpNamesEveryOption(t *testing.T) {
-	t.Parallel()
-	for _, tool := range []slurm.Tool{slurm.Sbatch, slurm.Salloc, slurm.Srun} {
-		help := slurm.Help(tool, "")
-		for _, want := range []string{"--ntasks=", "-N, --nodes=", "--help", "--version"} {
-			if !strings.Contains(help, want) {
-				t.Errorf("%s: %s is not in its help", tool, want)
-			}
-		}
-	}
-	if strings.Contains(slurm.Help(slurm.Salloc, ""), "--wrap") {
-		t.Error("salloc has --wrap")
-	}
-}
-
 func FuzzScript(f *testing.F) {
 	f.Add([]byte("#!/bin/sh\n#SBATCH -N2 --comment='a b' # x\n#SBATCH -J \"q\\ \"\n"))
 	f.Add([]byte("#!/bin/sh\n#SBATCH \"\n"))

@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 )
 
 // World is what a command sees of the world, so that tests can give it another one.
@@ -134,30 +135,15 @@ func (w *World) Parse(p *getopt.Parser, args []string) (f Flags, ok bool) {
 	return Flags{values, operands}, true
 }
 
-// PrintHelp answers --help: the usage, and every option by its names.
-func (w *World) PrintHelp(usage string, p *getopt.Parser) int {
-	fmt.Fprint(w.Out, usage, "\nOptions:\n")
-	for _, o := range p.Options {
-		short := "    "
-		if o.Short != 0 {
-			short = "-" + string(rune(o.Short)) + ", "
-			if o.Long == "" {
-				short = short[:2]
-			}
-		}
-		long := ""
-		if o.Long != "" {
-			long = "--" + o.Long
-		}
-		value := ""
-		switch o.Arg {
-		case getopt.RequiredArg:
-			value = "=VALUE"
-		case getopt.OptionalArg:
-			value = "[=VALUE]"
-		}
-		fmt.Fprintf(w.Out, "  %s%s%s\n", short, long, value)
-	}
+// PrintHelp answers --help.
+func (w *World) PrintHelp(p *getopt.Parser) int {
+	fmt.Fprint(w.Out, manual.Of(w.Name, p).Help())
+	return 0
+}
+
+// PrintUsage answers --usage.
+func (w *World) PrintUsage(p *getopt.Parser) int {
+	fmt.Fprint(w.Out, manual.Of(w.Name, p).Usage())
 	return 0
 }
 

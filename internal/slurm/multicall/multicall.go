@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/sacct"
 	"bireme.dev/bireme/internal/slurm/cmd/sacctmgr"
@@ -17,6 +18,8 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
+	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/manual"
 )
 
 // Lookup finds the command of a name.
@@ -47,6 +50,30 @@ func Lookup(name string) (cmd.Func, bool) {
 // Names are all names that Lookup knows, for links.
 func Names() []string {
 	return []string{"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"}
+}
+
+// Manuals are the pages of all commands.
+func Manuals() []*manual.Page {
+	pages := []*manual.Page{slurm.Manual(slurm.Sbatch), slurm.Manual(slurm.Salloc), slurm.Manual(slurm.Srun)}
+	for _, c := range []struct {
+		name    string
+		options *getopt.Parser
+	}{
+		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()},
+		{"sinfo", sinfo.Options()}, {"squeue", squeue.Options()},
+	} {
+		pages = append(pages, manual.Of(c.name, c.options))
+	}
+	return pages
+}
+
+// Pages are the manual pages by the names of the commands, for man(1).
+func Pages() map[string]string {
+	out := map[string]string{}
+	for _, p := range Manuals() {
+		out[p.Name] = p.Roff()
+	}
+	return out
 }
 
 // Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no

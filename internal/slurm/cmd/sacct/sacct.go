@@ -20,8 +20,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = "Usage: sacct [options]\n\tUse --help for help\n"
-
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "allusers", Short: 'a'},
 	{Key: "accounts", Long: "accounts", Short: 'A', Arg: getopt.RequiredArg}, {Key: "accounts", Long: "account", Arg: getopt.RequiredArg},
@@ -59,6 +57,9 @@ type query struct {
 	cols    []slurm.AcctColumn
 }
 
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser }
+
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	f, ok := w.Parse(parser, args)
@@ -74,10 +75,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		listFields(w)
 		return 0
 	case f.Has("help"):
-		return w.PrintHelp(usage, parser)
+		return w.PrintHelp(parser)
 	case f.Has("usage"):
-		fmt.Fprint(w.Out, usage)
-		return 0
+		return w.PrintUsage(parser)
 	}
 	q, err := newQuery(w, f)
 	if err != nil {

@@ -46,6 +46,9 @@ type run struct {
 	last   []func() error // to be done after the policy is applied
 }
 
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser() }
+
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	f, ok := w.Parse(parser(), args)
@@ -56,7 +59,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	for _, v := range f.Values {
 		switch v.Key {
 		case "help", "usage":
-			return w.PrintHelp(usage, parser())
+			return w.PrintHelp(parser())
 		case "version":
 			return w.PrintVersion()
 		case "immediate":

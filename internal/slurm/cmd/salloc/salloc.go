@@ -22,8 +22,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
 )
 
-const usage = "[OPTIONS...] [command [args...]]"
-
 // run is one salloc.
 type run struct {
 	w    *cmd.World
@@ -44,8 +42,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case r.Ask.Version:
 		return w.PrintVersion()
-	case r.Ask.Help, r.Ask.Usage:
-		fmt.Fprint(w.Out, slurm.Help(slurm.Salloc, usage))
+	case r.Ask.Help:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Salloc).Help())
+		return 0
+	case r.Ask.Usage:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Salloc).Usage())
 		return 0
 	case w.Dir == "":
 		w.Errorf(cmd.NoDir)

@@ -18,8 +18,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
-const usage = "[OPTIONS...] script [args...]"
-
 // maxScript is the greatest script that is read; the server has a setting of its own.
 const maxScript = 4 << 20
 
@@ -33,8 +31,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case r.Ask.Version:
 		return w.PrintVersion()
-	case r.Ask.Help, r.Ask.Usage:
-		fmt.Fprint(w.Out, slurm.Help(slurm.Sbatch, usage))
+	case r.Ask.Help:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Sbatch).Help())
+		return 0
+	case r.Ask.Usage:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Sbatch).Usage())
 		return 0
 	}
 	var components []core.Spec

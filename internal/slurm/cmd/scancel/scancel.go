@@ -17,12 +17,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = "Usage: scancel [-A account] [--batch] [--full] [--interactive] [-n job_name]\n" +
-	"               [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]\n" +
-	"               [-t PENDING | RUNNING | SUSPENDED] [--usage] [-u user_name]\n" +
-	"               [--hurry] [-V] [-v] [-w hosts...] [--wckey=wckey]\n" +
-	"               [job_id[_array_id][.step_id]]\n"
-
 // exitDenied is what scancel leaves with when it may not: the low byte of Slurm's error number 2002.
 const exitDenied = 2002 & 0xff
 
@@ -46,6 +40,9 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "help"}, {Long: "usage"},
 }}
 
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser }
+
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	f, ok := w.Parse(parser, args)
@@ -56,10 +53,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("version"):
 		return w.PrintVersion()
 	case f.Has("help"):
-		return w.PrintHelp(usage, parser)
+		return w.PrintHelp(parser)
 	case f.Has("usage"):
-		fmt.Fprint(w.Out, usage)
-		return 0
+		return w.PrintUsage(parser)
 	}
 	calls, err := requests(w, f)
 	if err != nil {

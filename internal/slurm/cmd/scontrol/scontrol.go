@@ -18,12 +18,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = "scontrol [<OPTION>] [<COMMAND>]\n" +
-	"    Commands: show ENTITY [ID], update KEY=VALUE..., hold|release|requeue|suspend|resume JOBS,\n" +
-	"              create|delete reservation, reconfigure, wait_job JOB, write batch_script JOB [FILE|-], ping, version, exit\n" +
-	"    Entities: config, hostlist, hostlistsorted, hostnames, job, node, partition, reservation, step\n" +
-	"    Options: -d details, -o one line a record, -Q quiet, -v verbose, --json\n"
-
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "all", Short: 'a'}, {Long: "details", Short: 'd'}, {Long: "federation"}, {Long: "future", Short: 'F'}, {Long: "help", Short: 'h'},
 	{Long: "hide"}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "local"}, {Long: "cluster", Short: 'M', Arg: getopt.RequiredArg},
@@ -54,12 +48,15 @@ var verbs = []struct {
 	{"ping", (*session).ping},
 	{"write", (*session).write},
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
-	{"help", func(s *session, _ context.Context, _ []string) int { fmt.Fprint(s.w.Out, usage); return 0 }},
+	{"help", func(s *session, _ context.Context, _ []string) int { return s.w.PrintHelp(parser) }},
 	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).reconfigure},
 	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
 	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
 	{"wait_job", (*session).waitJob},
 }
+
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser }
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
@@ -70,9 +67,10 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case f.Has("version"):
 		return w.PrintVersion()
-	case f.Has("help"), f.Has("usage"):
-		fmt.Fprint(w.Out, usage)
-		return 0
+	case f.Has("help"):
+		return w.PrintHelp(parser)
+	case f.Has("usage"):
+		return w.PrintUsage(parser)
 	case f.Has("yaml"):
 		return w.NoYAML()
 	}

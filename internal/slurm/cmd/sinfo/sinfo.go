@@ -17,9 +17,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = "Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]\n" +
-	"             [-S fields] [-o format] [-O Format] [--federation] [--local]\n"
-
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "all", Short: 'a'}, {Long: "dead", Short: 'd'}, {Long: "exact", Short: 'e'}, {Long: "future", Short: 'F'}, {Long: "noheader", Short: 'h'},
 	{Long: "hide"}, {Long: "iterate", Short: 'i', Arg: getopt.RequiredArg}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "long", Short: 'l'},
@@ -31,6 +28,9 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "bg", Short: 'b'}, {Long: "help"}, {Long: "usage"},
 }}
 
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser }
+
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	f, ok := w.Parse(parser, args)
@@ -41,10 +41,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("version"):
 		return w.PrintVersion()
 	case f.Has("help"):
-		return w.PrintHelp(usage, parser)
+		return w.PrintHelp(parser)
 	case f.Has("usage"):
-		fmt.Fprint(w.Out, usage)
-		return 0
+		return w.PrintUsage(parser)
 	}
 	q, err := newQuery(w, f)
 	if err != nil {

@@ -18,13 +18,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/getopt"
 )
 
-const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
-              [-n name] [-o format] [-p partition] [--qos qos]
-              [--reservation reservation] [--sort fields] [--start]
-              [--step step_id] [-t states] [-u user_name] [--usage]
-              [-w nodes] [-ahjlrsv]
-`
-
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
 	{Long: "all", Short: 'a'}, {Long: "array", Short: 'r'}, {Long: "array-unique"}, {Long: "federation"}, {Long: "hide"}, {Long: "local"},
@@ -57,6 +50,9 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "help"}, {Long: "usage"},
 }}
 
+// Options is the table of its options.
+func Options() *getopt.Parser { return parser }
+
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
 	debug.SetGCPercent(800) // it lives for milliseconds and holds one listing
@@ -70,10 +66,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case f.Has("yaml"):
 		return w.NoYAML()
 	case f.Has("help"):
-		return w.PrintHelp(usage, parser)
+		return w.PrintHelp(parser)
 	case f.Has("usage"):
-		fmt.Fprint(w.Out, usage)
-		return 0
+		return w.PrintUsage(parser)
 	}
 	c, err := w.Client()
 	if err != nil {

@@ -13,8 +13,6 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
 )
 
-const usage = "[OPTIONS...] executable [args...]"
-
 // run is one srun.
 type run struct {
 	w      *cmd.World
@@ -35,8 +33,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	switch {
 	case r.Ask.Version:
 		return w.PrintVersion()
-	case r.Ask.Help, r.Ask.Usage:
-		fmt.Fprint(w.Out, slurm.Help(slurm.Srun, usage))
+	case r.Ask.Help:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Srun).Help())
+		return 0
+	case r.Ask.Usage:
+		fmt.Fprint(w.Out, slurm.Manual(slurm.Srun).Usage())
 		return 0
 	case r.Step.MPI == "list":
 		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
