@@ -14,14 +14,17 @@ func Of(name string, p *getopt.Parser) *Page {
 	if page.Use == "" {
 		page.Use = "[OPTION...]"
 	}
-	seen := map[string]bool{}
+	first := map[string]int{} // where an option stands, by its key
 	for _, o := range p.Options {
-		if seen[o.Key] {
-			continue // another name of the same
+		id := o.Key
+		if id == "" {
+			id = o.Long
 		}
-		if seen[o.Long] = o.Long != ""; o.Key != "" {
-			seen[o.Key] = true
+		if at, ok := first[id]; ok && id != "" {
+			page.Rows[at].Text += "; also --" + o.Long
+			continue
 		}
+		first[id] = len(page.Rows)
 		r := Row{Long: o.Long, Short: o.Short, Arg: o.Arg, Value: "VALUE"}
 		key := o.Long
 		if key == "" {
