@@ -389,6 +389,9 @@ func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, host
 	if c.f.Cgroup != "" {
 		args = append(args, "--cgroup", c.f.Cgroup)
 	}
+	if c.f.Engine != "" {
+		args = append(args, "--engine", c.f.Engine)
+	}
 	if len(c.f.Features) > 0 {
 		args = append(args, "--features", strings.Join(c.f.Features, ","))
 	}

@@ -33,24 +33,26 @@ type Options struct {
 	Emulated bool
 	Override Override
 	Keeper   KeeperSpec
+	Engine   string // the container engine's socket; empty: Docker's
 	// StopJobs ends the keeper and all it holds when the agent ends.
 	StopJobs bool
 }
 
 // Agent is the daemon of one node.
 type Agent struct {
-	opt     Options
-	log     *slog.Logger
-	id      *identity
-	up      *uplink
-	root    fs.FS
-	host    core.Host
-	machine machine
-	ledger  *ledger
-	socket  *localSocket
-	env     []byte          // what every step gets: KEY=VALUE NUL
-	life    context.Context // of Run, for streams that outlive a session
-	work    sync.WaitGroup
+	opt        Options
+	log        *slog.Logger
+	id         *identity
+	up         *uplink
+	root       fs.FS
+	host       core.Host
+	machine    machine
+	ledger     *ledger
+	containers *containers
+	socket     *localSocket
+	env        []byte          // what every step gets: KEY=VALUE NUL
+	life       context.Context // of Run, for streams that outlive a session
+	work       sync.WaitGroup
 
 	mu       sync.Mutex
 	settings wire.NodeSettings
@@ -104,6 +106,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 		a.host.Hostname = string(id.name)
 	}
 	a.ledger = newLedger(a.log)
+	a.containers = newContainers(a.log, &opt, string(id.name), a.ledger)
 	a.socket = newLocalSocket(opt.Socket, a.up, a.log)
 	a.env = []byte("BIREME_SERVER=unix:" + opt.Socket + "\x00")
 	if tool := findTool(); tool != "" { // scripts made from YAML make steps with it, whatever their PATH
@@ -125,6 +128,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.keepKeeper(ctx) })
 	g.Go(func() error { return a.keepServer(ctx) })
 	g.Go(func() error { return a.watchFences(ctx) })
+	g.Go(func() error { return a.containers.run(ctx) })
 	err = g.Wait()
 	a.work.Wait()
 	if a.opt.StopJobs {
@@ -253,8 +257,12 @@ func (a *Agent) localize(l *wire.Launch) {
 	if l.Limits.PIDs == 0 {
 		l.Limits.PIDs = s.MaxPids
 	}
-	a.dropUnenforceable(&l.Limits)
-	a.machine.rename(l, len(l.Limits.DenyDevices) > 0)
+	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.Container != nil)
+	if l.Container != nil {
+		a.contain(l)
+	} else {
+		a.dropUnenforceable(&l.Limits)
+	}
 	if l.Time.KillGrace == 0 {
 		l.Time.KillGrace = s.KillWait
 	}
@@ -279,7 +287,10 @@ func (a *Agent) localize(l *wire.Launch) {
 			l.TmpBase = s.TmpDir
 		}
 	}
-	l.Env = append(dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE"), a.env...)
+	l.Env = dropEnv(l.Env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE")
+	if l.Container == nil { // the node's socket and tools are not inside
+		l.Env = append(l.Env, a.env...)
+	}
 }
 
 func programs(list []string) [][]string {

@@ -191,7 +191,11 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 			return err
 		}
 		a.log.Info("keeper", "pid", h.PID, "instance", h.Instance, "containment", h.Containment, "running", len(h.Running), "ended", len(h.Ended))
+		for i := range h.Ended {
+			a.containers.amend(&h.Ended[i])
+		}
 		l.connected(conn, h)
+		a.containers.sweep()
 		for _, st := range a.streams() {
 			st.again()
 		}
@@ -210,7 +214,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		if err := f.Decode(&x); err != nil {
 			return err
 		}
-		l.exited(x, f)
+		l.exited(a.exited(x, f))
 	case wire.TypeMeet:
 		var m wire.Meet
 		if err := f.Decode(&m); err != nil {

@@ -71,6 +71,7 @@ type ledger struct {
 	streams  map[name]*stepStream
 	launched bool          // since the agent rested
 	known    chan struct{} // closed when the first keeper has told what it holds
+	forgot   func([]wire.Key)
 }
 
 func newLedger(log *slog.Logger) *ledger {
@@ -365,12 +366,32 @@ func (l *ledger) forget(keys []wire.Key, streams ...*stepStream) {
 	if len(keys) == 0 {
 		return
 	}
+	if l.forgot != nil {
+		l.forgot(keys)
+	}
 	l.mu.Lock()
 	down := l.down
 	l.mu.Unlock()
 	if down != nil {
 		_ = down.Send(wire.TypeAckExit, wire.AckExit{Keys: keys}) // a keeper that did not hear it tells the end again
 	}
+}
+
+// holds tells whether a launch, named as Key.String does, runs or has an end that is not yet told.
+func (l *ledger) holds(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.running {
+		if r.key.String() == key {
+			return true
+		}
+	}
+	for _, e := range l.ended {
+		if e.exited.Key.String() == key {
+			return true
+		}
+	}
+	return false
 }
 
 // jobs lists what runs.

@@ -175,6 +175,13 @@ func (s *session) take(f wire.Frame) error {
 		if err := f.Decode(&about); err != nil {
 			return err
 		}
+		if f.Type == wire.TypeSuspend {
+			var order wire.Suspend
+			if err := f.Decode(&order); err != nil {
+				return err
+			}
+			s.begin(func() { a.containers.suspend(a.life, order) })
+		}
 		return a.ledger.pass(f, about.Job, about.Attempt)
 	case wire.TypeAckExit:
 		var ack wire.AckExit

@@ -21,7 +21,7 @@ type Spec struct {
 	Partition PartitionName `json:"partition,omitempty"` // one name, or several separated by commas: the first that can start
 	QOS       QOSName       `json:"qos,omitempty"`
 	Kind      JobKind       `json:"kind,omitempty"`
-	Runtime   string        `json:"runtime,omitempty"` // "process"; fixed at submit, never by the node it lands on
+	Runtime   string        `json:"runtime,omitempty"` // RuntimeProcess or RuntimeContainer; fixed at submit, never by the node it lands on
 	Run       string        `json:"run,omitempty"`     // the run it belongs to, for YAML configurations
 
 	Script Hash     `json:"script,omitzero"` // blob: what to execute
@@ -167,7 +167,8 @@ type Extra struct {
 	Fence        Seconds           `json:"fence,omitempty"` // overrides the cluster's setting for this job
 	KillGrace    Seconds           `json:"kill_grace,omitempty"`
 	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
-	Open         bool              `json:"open,omitempty"`    // an allocation that stays without steps until it is given back or its time is over
+	Open         bool              `json:"open,omitempty"` // an allocation that stays without steps until it is given back or its time is over
+	Container    *Container        `json:"container,omitempty"`
 	Options      map[string]string `json:"options,omitempty"` // options that are kept and shown, with no effect of their own yet
 }
 

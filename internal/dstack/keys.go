@@ -11,9 +11,8 @@ import (
 
 // Which release brings what is refused until then; README.md holds the same table.
 const (
-	withContainers = "containers are not available yet (planned for 0.4)"
-	withFleets     = "fleets are not available yet (planned for 0.4)"
-	later          = "not available yet (planned for 0.5)"
+	withFleets = "fleets are not available yet (planned for 0.4)"
+	later      = "not available yet (planned for 0.5)"
 )
 
 // otherTypes are the configurations that are no tasks, each with what to say.
@@ -49,17 +48,17 @@ var taskKeys = map[string]readKey{
 	"startup_order":   oneOf("all nodes start at once; other orders are planned for 0.5", "any"),
 	"stop_criteria":   oneOf("a run ends when all its nodes have; master-done is planned for 0.5", "all-done"),
 
-	"image":         refused(withContainers),
-	"python":        refused(withContainers + "; the commands see the Python of the node"),
-	"docker":        refusedUnlessFalse(withContainers),
-	"nvcc":          refusedUnlessFalse(withContainers),
-	"privileged":    refusedUnlessFalse(withContainers),
-	"entrypoint":    refused(withContainers),
-	"registry_auth": refused(withContainers),
-	"user":          refused(withContainers + "; processes run as the user who submitted them"),
-	"volumes":       refusedUnlessEmpty("volumes need containers; " + withContainers),
+	"image":         (*reader).image,
+	"python":        (*reader).python,
+	"docker":        boolField(func(b *box) *bool { return &b.docker }),
+	"nvcc":          boolField(func(b *box) *bool { return &b.nvcc }),
+	"privileged":    inContainer(boolField(func(b *box) *bool { return &b.priv })),
+	"entrypoint":    inContainer((*reader).entrypoint),
+	"registry_auth": inContainer((*reader).registryAuth),
+	"user":          inContainer((*reader).user),
+	"volumes":       inContainer((*reader).volumes),
+	"ports":         inContainer((*reader).ports),
 
-	"ports":              refusedUnlessEmpty("forwarding of ports is " + later),
 	"repos":              refusedUnlessEmpty("fetching of repositories is " + later),
 	"files":              refusedUnlessEmpty("upload of files is " + later),
 	"single_branch":      refused("fetching of repositories is " + later),
@@ -139,11 +138,11 @@ func (r *reader) name(n *yaml.Node, path string) {
 
 func (r *reader) runtime(n *yaml.Node, path string) {
 	switch s, ok := r.text(n, path); {
-	case !ok || s == "process":
-	case s == "container" || s == "docker":
-		r.add(n, path, "%s; the one runtime there is: process", withContainers)
+	case !ok:
+	case s == core.RuntimeProcess || s == core.RuntimeContainer:
+		r.task.box.runtime = s
 	default:
-		r.add(n, path, "%q is not a runtime; the one there is: process", clip(s))
+		r.add(n, path, "%q is not a runtime; there are: %s, %s", clip(s), core.RuntimeProcess, core.RuntimeContainer)
 	}
 }
 
@@ -164,6 +163,7 @@ func (r *reader) shell(n *yaml.Node, p string) {
 		return
 	}
 	s, ok := r.text(n, p)
+	r.task.box.shell = true
 	switch {
 	case !ok:
 	case s == "sh" || s == "bash":

@@ -13,7 +13,7 @@ var resourceKeys = map[string]readKey{
 	"memory":   (*reader).memory,
 	"gpu":      (*reader).gpu,
 	"disk":     (*reader).disk,
-	"shm_size": refused("shared memory of its own needs a container; " + withContainers + "; processes use the node's /dev/shm"),
+	"shm_size": inContainer((*reader).shmSize),
 }
 
 func (r *reader) resources(n *yaml.Node, path string) {

@@ -29,14 +29,14 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 		f.add(nil, "name", "%s", err.Error())
 	}
 	script := t.script(f, map[string]string{"run.args": shellJoin(o.Args)})
-	env := t.environment(f, o.Env, o.Lookup)
+	env := t.secretEnv(f, t.environment(f, o.Env, o.Lookup))
 	if err := f.err(); err != nil {
 		return nil, err
 	}
 	spec := core.Spec{
 		Name:      name,
 		Project:   o.Project,
-		Runtime:   "process",
+		Runtime:   core.RuntimeProcess,
 		Run:       name,
 		Shape:     t.shape(),
 		TimeLimit: t.MaxDuration,
@@ -44,6 +44,14 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 		From:      o.From,
 		Requeue:   t.Requeue,
 		Extra:     t.extra(),
+	}
+	if spec.Extra.Container != nil {
+		spec.Runtime, spec.IO.WorkDir = core.RuntimeContainer, "/"
+		if spec.Extra.Container.Own { // the commands are the entrypoint's arguments
+			for _, c := range t.Commands {
+				spec.Args = append(spec.Args, c.text)
+			}
+		}
 	}
 	return &client.Submit{
 		Spec: spec, Script: script, Env: env, Run: name, Config: string(t.source),
@@ -76,7 +84,8 @@ func (t *Task) shape() core.Shape {
 // extra gives the rare wishes. The commands start from the environment of a login on the node, because the caller's may
 // be that of a laptop.
 func (t *Task) extra() *core.Extra {
-	return &core.Extra{LoginEnv: true, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority}
+	c := t.container()
+	return &core.Extra{LoginEnv: c == nil, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority, Container: c}
 }
 
 // absoluteDir is the working directory as far as it is known before the node is: homes differ, and are found there.
@@ -91,8 +100,15 @@ func (t *Task) absoluteDir() string {
 // or where it goes holds for the next. Each stands on lines of its own inside braces, so that a comment at its end, a
 // trailing & or a here-document means what it says; the colon makes a command of nothing but comments legal.
 func (t *Task) script(f *faults, vars map[string]string) string {
+	if c := t.container(); c != nil && c.Own {
+		return ownScript
+	}
 	var b strings.Builder
-	b.WriteString(t.chdir())
+	if t.box.contains {
+		b.WriteString(t.prelude() + "export DSTACK_WORKING_DIR=\"$PWD\"\n")
+	} else {
+		b.WriteString(t.chdir())
+	}
 	for i, c := range t.Commands {
 		text, err := interpolate(c.text, vars)
 		if err != nil {

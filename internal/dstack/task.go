@@ -37,6 +37,7 @@ type Task struct {
 	Requeue      bool // start again after an interruption
 	Wait         bool // wait for nodes that could do it, even if there are none now
 
+	box    box
 	source []byte
 }
 
@@ -72,9 +73,7 @@ func Parse(file string, src []byte) (*Task, error) {
 	}
 	if r.checkType(root) {
 		r.mapping(root, "", taskKeys)
-		if len(r.task.Commands) == 0 && len(r.list) == 0 {
-			r.add(root, "commands", "a task needs commands")
-		}
+		r.settleContainer(root)
 	}
 	if err := r.err(); err != nil {
 		return nil, err

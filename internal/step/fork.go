@@ -18,7 +18,7 @@ import (
 // fork brings the step's tasks to life, or says why not.
 func (s *step) fork() *failure {
 	k, l := s.k, s.l
-	if !k.root && l.Identity.UID != k.uid {
+	if !k.root && l.Identity.UID != k.uid && l.Container == nil {
 		return launchFailed(fmt.Errorf("this node runs jobs of uid %d only, not of uid %d", k.uid, l.Identity.UID))
 	}
 	groups, err := k.supplementary(l.Identity)
@@ -26,6 +26,9 @@ func (s *step) fork() *failure {
 		return launchFailed(err)
 	}
 	env := s.environ()
+	if l.Container != nil {
+		env = s.standInEnviron()
+	}
 	if l.Program.LoginEnv {
 		login, err := k.loginEnv(s, groups)
 		if err != nil {
@@ -83,7 +86,7 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
 		s.io.notice("couldn't chdir to `%s': %s: going to /tmp instead", l.Program.WorkDir, strerror(chdirErr))
 	}
 	script := ""
-	if len(l.Script) > 0 {
+	if len(l.Script) > 0 && l.Container == nil {
 		if script, err = k.scripts.write(l.Identity, k.root, l.Script); err != nil {
 			return launchFailed(err)
 		}
@@ -137,6 +140,14 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		if s.pmi != nil {
 			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
 			files = append(files, s.pmi.node.Socket(i).Fd())
+		}
+		if l.Container != nil {
+			feed, err := s.feed()
+			if err != nil {
+				return launchFailed(err)
+			}
+			defer feed.Close()
+			files = append(files, feed.Fd())
 		}
 		attr := s.attr(groups)
 		if s.io.tty {
@@ -194,7 +205,7 @@ func (s *step) attr(groups []uint32) *syscall.SysProcAttr {
 		a.UseCgroupFD, a.CgroupFD = true, s.cg.FD()
 	}
 	id := s.l.Identity
-	if s.k.root && (id.UID != 0 || id.GID != 0 || len(groups) > 0) {
+	if s.k.root && s.l.Container == nil && (id.UID != 0 || id.GID != 0 || len(groups) > 0) {
 		a.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: groups}
 	}
 	return a

@@ -27,6 +27,8 @@ type Launch struct {
 	Fence time.Duration `json:"fence,omitempty"`
 	// Gres is what the job has of generic resources on the node; the agent makes device rules of it. Keepers ignore it.
 	Gres []core.GresAlloc `json:"gres,omitempty"`
+	// Container is nil for processes of the node itself.
+	Container *Container `json:"container,omitempty"`
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 

@@ -152,11 +152,8 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 			return core.Errorf(core.Invalid, "no partition was named and none is the default").Because("no_default_partition")
 		}
 	}
-	if spec.Runtime == "" {
-		spec.Runtime = "process"
-	}
-	if spec.Runtime != "process" {
-		return core.Errorf(core.Invalid, "runtime %q is not known here; there is: process", spec.Runtime).Because("invalid_runtime")
+	if err := admitRuntime(in.By, spec); err != nil {
+		return err
 	}
 	if p := spec.More().Priority; p != nil && !in.By.Admin {
 		return core.Errorf(core.Denied, "only an administrator sets a priority").Because("access_denied")

@@ -53,6 +53,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	if w := x.Signal; w != nil {
 		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
 	}
+	l.Container = containerOf(j, na)
 	own := h.cfg.Env.Batch(j)
 	l.Env = overlay(env, own)
 	h.hooks(l, own)
@@ -90,6 +91,9 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
+	if l.Container = containerOf(j, na); l.Container != nil {
+		l.Container.Join, l.Container.WorkDir = true, ""
+	}
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
 	h.hooks(l, own)
@@ -102,6 +106,15 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at
 		})
 	}
 	return l, nil
+}
+
+// containerOf is the container a job runs in, nil if in none. Who has the whole node has its network too.
+func containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
+	c := j.Spec.More().Container
+	if c == nil {
+		return nil
+	}
+	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: j.Spec.Shape.Exclusive}
 }
 
 // hooks tells prolog and epilog about the job, where a site has them.

@@ -1,0 +1,272 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bireme.dev/bireme/internal/agent/docker"
+	"bireme.dev/bireme/internal/agent/standin"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// containers is the agent's part in running containers: it tells stand-ins what only the node knows, completes the ends
+// they leave, and removes what has ended. When it is called: contain before a launch goes to the keeper; amend for each end;
+// sweep after each keeper's hello, for whatever a crash of agent, keeper or engine left. It tolerates an engine that is away:
+// what could not be removed is tried again.
+type containers struct {
+	log    *slog.Logger
+	engine *docker.Client
+	socket string
+	dir    string // of the stand-ins' folders
+	node   string // what containers of this agent are labelled with
+	alive  func(key string) bool
+
+	mu   sync.Mutex
+	gone map[string]bool // keys of containers to be removed
+	all  bool            // all that is not alive is to be removed
+	wake chan struct{}
+}
+
+func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *containers {
+	socket := opt.Engine
+	if socket == "" {
+		socket = docker.DefaultSocket
+	}
+	h := fnv.New32a()
+	h.Write([]byte(opt.Dir))
+	c := &containers{
+		log: log, engine: docker.New(socket), socket: socket, dir: filepath.Join(opt.Dir, "containers"),
+		node: node + "-" + strconv.FormatUint(uint64(h.Sum32()), 36), gone: map[string]bool{}, wake: make(chan struct{}, 1),
+	}
+	c.alive = l.holds
+	l.forgot = c.forget
+	return c
+}
+
+// contain makes of a launch in a container one of its stand-in.
+func (a *Agent) contain(l *wire.Launch) {
+	c := l.Container
+	c.Engine, c.Dir, c.Node = a.containers.socket, a.containers.dir, a.containers.node
+	c.Init = beside("bireme-init")
+	c.Args, c.Limits = l.Program.Argv, l.Limits
+	c.Devices, c.GPUs = a.machine.shown(l)
+	// What bounds the job bounds the container, not its stand-in.
+	l.Limits = wire.Limits{}
+	l.Program.Argv, l.Program.LoginEnv, l.Program.PMI, l.Program.Nice = []string{beside("bireme-container")}, false, nil, 0
+	for i := range l.Program.Tasks {
+		l.Program.Tasks[i].CPUs = ""
+	}
+}
+
+// shown lists the devices of a job's units: whole GPUs of NVIDIA by the name their runtime has for them, others as files.
+func (m machine) shown(l *wire.Launch) (files, gpus []string) {
+	for _, g := range l.Gres {
+		if g.Name != "gpu" {
+			continue
+		}
+		for _, u := range g.Units {
+			if u < 0 || int(u) >= len(m.gpus) {
+				continue
+			}
+			switch d := m.gpus[u]; {
+			case d.visible != "":
+				gpus = append(gpus, d.visible)
+			case strings.HasPrefix(d.file, "/dev/nvidia"):
+				gpus = append(gpus, strconv.Itoa(int(u)))
+			case d.file != "":
+				files = append(files, d.file)
+			}
+		}
+	}
+	return files, gpus
+}
+
+// beside finds a program of ours beside this one, then in PATH. What is not found is named as it should be, for the launch
+// to fail on.
+func beside(name string) string {
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if st, err := os.Stat(path); err == nil && !st.IsDir() {
+			return path
+		}
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		if path, err = filepath.Abs(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// amend completes the end of a step that ran in a container and has that removed. It tells whether x changed.
+func (c *containers) amend(x *wire.Exited) bool {
+	folder := standin.Folder(c.dir, x.Key)
+	if _, err := os.Stat(folder); err != nil {
+		return false
+	}
+	c.mu.Lock()
+	c.gone[x.Key.String()] = true
+	c.mu.Unlock()
+	c.nudge()
+	e, err := standin.ReadEnd(folder)
+	if err != nil {
+		c.log.Warn("end of a container", "job", x.Key.Job, "step", x.Key.Step, "err", err)
+	}
+	if e == nil {
+		return false
+	}
+	e.Amend(x)
+	return true
+}
+
+// exited completes an end as the keeper told it.
+func (a *Agent) exited(x wire.Exited, f wire.Frame) (wire.Exited, wire.Frame) {
+	if a.containers.amend(&x) {
+		f.Header, _ = json.Marshal(x) // plain fields: cannot fail
+	}
+	return x, f
+}
+
+// forget drops what was kept of ends that the server has.
+func (c *containers) forget(keys []wire.Key) {
+	for _, k := range keys {
+		if err := os.RemoveAll(standin.Folder(c.dir, k)); err != nil {
+			c.log.Warn("folder of a container", "job", k.Job, "step", k.Step, "err", err)
+		}
+	}
+}
+
+// sweep has everything removed that no living launch owns.
+func (c *containers) sweep() {
+	c.mu.Lock()
+	c.all = true
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *containers) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run removes what has ended until ctx ends.
+func (c *containers) run(ctx context.Context) error {
+	defer c.engine.Close()
+	back := backoff{least: 100 * time.Millisecond, most: 30 * time.Second}
+	quiet := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+		}
+		for {
+			err := c.clear(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err == nil {
+				back.reset()
+				quiet = false
+				break
+			}
+			if !quiet {
+				c.log.Warn("containers are not cleared away", "err", err)
+				quiet = true
+			}
+			if !back.wait(ctx) {
+				return nil
+			}
+		}
+	}
+}
+
+// clear removes what is known to be over. A node on which no container ever ran does not ask for an engine.
+func (c *containers) clear(ctx context.Context) error {
+	if _, err := os.Stat(c.dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	c.mu.Lock()
+	all := c.all
+	names := map[string]string{} // what to remove, by key
+	for key := range c.gone {
+		names[key] = standin.Name(c.node, key)
+	}
+	c.mu.Unlock()
+	if all {
+		list, err := c.engine.List(ctx, docker.LabelNode, c.node)
+		if err != nil {
+			return err
+		}
+		for _, l := range list {
+			if key := l.Labels[docker.LabelKey]; !c.alive(key) {
+				names[key] = l.ID
+			}
+		}
+		if err := c.clearFolders(); err != nil {
+			return err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for key, id := range names {
+		g.Go(func() error {
+			if err := c.engine.Remove(gctx, id); err != nil {
+				return fmt.Errorf("remove container of %s: %w", key, err)
+			}
+			c.mu.Lock()
+			delete(c.gone, key)
+			c.mu.Unlock()
+			return nil
+		})
+	}
+	err := g.Wait()
+	if err == nil && all {
+		c.mu.Lock()
+		c.all = false
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// clearFolders removes folders of launches that nobody knows.
+func (c *containers) clearFolders() error {
+	list, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !c.alive(e.Name()) {
+			if err := os.RemoveAll(filepath.Join(c.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// suspend stops or continues the container of a job, whose stand-in the keeper stops.
+func (c *containers) suspend(ctx context.Context, s wire.Suspend) {
+	key := wire.Key{Job: s.Job, Attempt: s.Attempt, Step: wire.BatchStep}
+	if _, err := os.Stat(standin.Folder(c.dir, key)); err != nil {
+		return
+	}
+	if err := c.engine.Pause(ctx, standin.Name(c.node, key.String()), !s.Resume); err != nil {
+		c.log.Warn("pause a container", "job", s.Job, "err", err)
+	}
+}

@@ -1,0 +1,198 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// The labels of containers that are ours.
+const (
+	LabelNode = "dev.bireme.node" // whose: agents of one machine do not touch each other's
+	LabelKey  = "dev.bireme.key"  // job.attempt.step
+)
+
+// Spec is a container to make, in the engine's words.
+type Spec struct {
+	Image        string
+	User         string
+	Env          []string
+	Entrypoint   []string
+	Cmd          []string
+	WorkingDir   string `json:",omitempty"`
+	Labels       map[string]string
+	Hostname     string              `json:",omitempty"`
+	ExposedPorts map[string]struct{} `json:",omitempty"`
+	HostConfig   HostConfig
+}
+
+// HostConfig is what a container has of its host.
+type HostConfig struct {
+	Mounts         []Mount `json:",omitempty"`
+	Memory         int64   `json:",omitempty"`
+	MemorySwap     int64   `json:",omitempty"`
+	NanoCpus       int64   `json:",omitempty"`
+	CpusetCpus     string  `json:",omitempty"`
+	PidsLimit      *int64  `json:",omitempty"`
+	ShmSize        int64   `json:",omitempty"`
+	Privileged     bool    `json:",omitempty"`
+	NetworkMode    string  `json:",omitempty"`
+	IpcMode        string  `json:",omitempty"`
+	SecurityOpt    []string
+	CapDrop        []string
+	CapAdd         []string
+	Devices        []Device
+	DeviceRequests []DeviceRequest
+	LogConfig      LogConfig
+	PortBindings   map[string][]PortBinding `json:",omitempty"`
+	OomScoreAdj    int                      `json:",omitempty"`
+}
+
+// Mount is a path of the host, shown inside.
+type Mount struct {
+	Type     string // bind
+	Source   string
+	Target   string
+	ReadOnly bool `json:",omitempty"`
+}
+
+// Device is a device file.
+type Device struct {
+	PathOnHost        string
+	PathInContainer   string
+	CgroupPermissions string
+}
+
+// DeviceRequest asks a driver for devices.
+type DeviceRequest struct {
+	Driver       string
+	DeviceIDs    []string
+	Capabilities [][]string
+}
+
+// LogConfig says where the engine keeps output.
+type LogConfig struct{ Type string }
+
+// PortBinding is where a port is found on the host.
+type PortBinding struct {
+	HostIP   string `json:"HostIp"`
+	HostPort string
+}
+
+// State is how a container is.
+type State struct {
+	Status    string
+	Running   bool
+	Paused    bool
+	OOMKilled bool
+	Dead      bool
+	Pid       int
+	ExitCode  int
+	Error     string
+}
+
+// Create makes a container under a name. One of that name that is there already is ours, from an earlier try: it is removed.
+func (c *Client) Create(ctx context.Context, name string, s *Spec) (id string, err error) {
+	var made struct{ ID string }
+	path := "/containers/create?name=" + url.QueryEscape(name)
+	err = c.call(ctx, http.MethodPost, path, s, &made)
+	if isStatus(err, http.StatusConflict) {
+		if err := c.Remove(ctx, name); err != nil {
+			return "", err
+		}
+		err = c.call(ctx, http.MethodPost, path, s, &made)
+	}
+	return made.ID, err
+}
+
+// Start starts a container.
+func (c *Client) Start(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodPost, "/containers/"+id+"/start", nil, nil)
+}
+
+// Kill sends a signal to a container's first process.
+func (c *Client) Kill(ctx context.Context, id string, signal int) error {
+	return c.call(ctx, http.MethodPost, "/containers/"+id+"/kill?signal="+strconv.Itoa(signal), nil, nil)
+}
+
+// Pause stops or continues a container. One that is so already, or gone, is no fault.
+func (c *Client) Pause(ctx context.Context, id string, on bool) error {
+	verb := "unpause"
+	if on {
+		verb = "pause"
+	}
+	err := c.call(ctx, http.MethodPost, "/containers/"+id+"/"+verb, nil, nil)
+	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) || isStatus(err, http.StatusInternalServerError) {
+		return nil
+	}
+	return err
+}
+
+// Wait returns when a container does not run, with its exit status.
+func (c *Client) Wait(ctx context.Context, id string) (int, error) {
+	var end struct {
+		StatusCode int
+		Error      *struct{ Message string }
+	}
+	if err := c.call(ctx, http.MethodPost, "/containers/"+id+"/wait", nil, &end); err != nil {
+		return 0, err
+	}
+	if end.Error != nil && end.Error.Message != "" {
+		return end.StatusCode, errors.New(end.Error.Message)
+	}
+	return end.StatusCode, nil
+}
+
+// State asks how a container is.
+func (c *Client) State(ctx context.Context, id string) (*State, error) {
+	var i struct{ State State }
+	return &i.State, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, &i)
+}
+
+// Remove kills and removes a container. One that is not there, or is going, is no fault.
+func (c *Client) Remove(ctx context.Context, id string) error {
+	err := c.call(ctx, http.MethodDelete, "/containers/"+id+"?force=1&v=1", nil, nil)
+	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) {
+		return nil
+	}
+	return err
+}
+
+// Listed is a container in a list.
+type Listed struct {
+	ID     string `json:"Id"`
+	Labels map[string]string
+	State  string
+	Image  string `json:"ImageID"`
+}
+
+// List gives the containers with a label, those that ended too.
+func (c *Client) List(ctx context.Context, label, value string) ([]Listed, error) {
+	filter, err := json.Marshal(map[string][]string{"label": {label + "=" + value}})
+	if err != nil {
+		return nil, err
+	}
+	var list []Listed
+	err = c.call(ctx, http.MethodGet, "/containers/json?all=1&filters="+url.QueryEscape(string(filter)), nil, &list)
+	return list, err
+}
+
+// Info is what an engine says of itself.
+type Info struct {
+	ServerVersion string
+	CgroupDriver  string
+	Runtimes      map[string]any
+}
+
+// Info asks the engine about itself.
+func (c *Client) Info(ctx context.Context) (*Info, error) {
+	i := new(Info)
+	if err := c.call(ctx, http.MethodGet, "/info", nil, i); err != nil {
+		return nil, fmt.Errorf("container engine: %w", err)
+	}
+	return i, nil
+}

@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Image is what an engine knows of an image.
+type Image struct {
+	ID          string
+	RepoDigests []string
+	RepoTags    []string
+	Created     string
+	Size        int64
+	Config      struct {
+		User       string
+		Env        []string
+		Entrypoint []string
+		Cmd        []string
+		WorkingDir string
+	}
+}
+
+// Digest names the image's content: as its registry does, else as the engine itself does.
+func (i *Image) Digest() string {
+	if len(i.RepoDigests) > 0 {
+		return i.RepoDigests[0]
+	}
+	return i.ID
+}
+
+// Image looks at an image that the engine has.
+func (c *Client) Image(ctx context.Context, ref string) (*Image, error) {
+	i := new(Image)
+	return i, c.call(ctx, http.MethodGet, "/images/"+ref+"/json", nil, i)
+}
+
+// Auth is what a registry wants to know.
+type Auth struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// split cuts a reference into what `fromImage` and `tag` take.
+func split(ref string) (name, tag string) {
+	if name, digest, ok := strings.Cut(ref, "@"); ok {
+		return name, digest
+	}
+	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
+		return ref[:i], ref[i+1:]
+	}
+	return ref, "latest"
+}
+
+// registryOf is the host of a reference; without one it is Docker's own.
+func registryOf(ref string) string {
+	host, _, ok := strings.Cut(ref, "/")
+	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
+		return "https://index.docker.io/v1/"
+	}
+	return host
+}
+
+// Progress is how far a pull has come, over the layers known so far.
+type Progress struct {
+	Done, Total int64 // bytes
+}
+
+// Pull fetches an image. progress is called with every change that the engine tells.
+func (c *Client) Pull(ctx context.Context, ref string, auth *Auth, progress func(Progress)) error {
+	name, tag := split(ref)
+	header := http.Header{}
+	if auth != nil {
+		b, err := json.Marshal(struct {
+			Auth
+			Server string `json:"serveraddress"`
+		}{*auth, registryOf(ref)})
+		if err != nil {
+			return err
+		}
+		header.Set("X-Registry-Auth", base64.URLEncoding.EncodeToString(b))
+	}
+	r, err := c.open(ctx, http.MethodPost, "/images/create?"+url.Values{"fromImage": {name}, "tag": {tag}}.Encode(), header, nil)
+	if err != nil {
+		return pullError(ref, auth, err)
+	}
+	defer r.Close()
+	return pullError(ref, auth, follow(r, progress))
+}
+
+// follow reads what an engine tells of a pull, to its end.
+func follow(r io.Reader, progress func(Progress)) error {
+	type layer struct{ done, total int64 }
+	layers := map[string]layer{}
+	dec := json.NewDecoder(r)
+	for {
+		var m struct {
+			ID     string `json:"id"`
+			Status string `json:"status"`
+			Error  string `json:"error"`
+			Detail struct {
+				Current int64 `json:"current"`
+				Total   int64 `json:"total"`
+			} `json:"progressDetail"`
+		}
+		err := dec.Decode(&m)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case m.Error != "":
+			return &Error{Status: http.StatusInternalServerError, Message: m.Error}
+		}
+		if m.Status != "Downloading" && m.Status != "Download complete" && m.Status != "Pull complete" || progress == nil {
+			continue
+		}
+		l := layers[m.ID]
+		if m.Detail.Total > 0 {
+			l.done, l.total = m.Detail.Current, m.Detail.Total
+		}
+		if m.Status != "Downloading" {
+			l.done = l.total
+		}
+		layers[m.ID] = l
+		var p Progress
+		for _, l := range layers {
+			p.Done += l.done
+			p.Total += l.total
+		}
+		progress(p)
+	}
+}
+
+// pullError says in one sentence why an image did not come. Registries have many words for two things.
+func pullError(ref string, auth *Auth, err error) error {
+	if err == nil || Away(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := strings.ToLower(err.Error())
+	switch {
+	case auth != nil && (strings.Contains(text, "unauthorized") || strings.Contains(text, "no basic auth") || strings.Contains(text, "incorrect username or password")):
+		return fmt.Errorf("image %s: the registry refused user %s: %w", ref, auth.Username, err)
+	case strings.Contains(text, "unauthorized"), strings.Contains(text, "no basic auth"), strings.Contains(text, "denied"):
+		return fmt.Errorf("image %s: the registry does not give it without registry_auth, or has no such image: %w", ref, err)
+	case strings.Contains(text, "not found"), strings.Contains(text, "manifest unknown"):
+		return fmt.Errorf("image %s: there is no such image: %w", ref, err)
+	}
+	return fmt.Errorf("image %s: %w", ref, err)
+}

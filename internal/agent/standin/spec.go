@@ -1,0 +1,170 @@
+package standin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/agent/docker"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Where the container has what is ours.
+const (
+	initInside   = "/.bireme/init"
+	folderInside = "/.bireme/run"
+)
+
+// spec says the launch in the engine's words. open are files that must stay open until the container has started.
+func (s *standIn) spec() (spec *docker.Spec, open []*os.File, err error) {
+	c, lim := s.c, &s.c.Limits
+	spec = &docker.Spec{
+		Image: c.Image, User: "0:0", // bireme-init becomes the user, who may have no right to the socket
+		Entrypoint: []string{initInside, "serve", folderInside + "/sock"},
+		Env:        []string{"NVIDIA_VISIBLE_DEVICES=void"}, // where NVIDIA's runtime is the default, an image can ask for all
+		Labels:     map[string]string{docker.LabelNode: c.Node, docker.LabelKey: s.key.String()},
+	}
+	if filepath.IsAbs(c.WorkDir) {
+		spec.WorkingDir = c.WorkDir
+	}
+	h := &spec.HostConfig
+	h.Memory, h.ShmSize, h.Privileged = lim.Memory, int64(c.Shm), c.Privileged
+	if lim.Memory > 0 {
+		h.MemorySwap = lim.Memory + max(0, lim.Swap)
+		if lim.Swap < 0 {
+			h.MemorySwap = -1
+		}
+	}
+	switch {
+	case lim.CPUs != "":
+		h.CpusetCpus = lim.CPUs
+	case c.CPUs > 0 && !c.Submitter && int(c.CPUs) < runtime.NumCPU():
+		h.NanoCpus = int64(c.CPUs) * 1e9
+	}
+	if lim.PIDs > 0 {
+		h.PidsLimit = &lim.PIDs
+	}
+	h.NetworkMode = "bridge"
+	if c.Host {
+		h.NetworkMode = "host"
+	}
+	h.LogConfig.Type = "none" // output does not pass the engine
+	if c.Submitter {
+		// What bireme-init needs to become the user; the user gets nothing of it, whatever the image holds.
+		h.SecurityOpt, h.CapDrop, h.CapAdd = []string{"no-new-privileges"}, []string{"ALL"}, []string{"SETUID", "SETGID", "KILL"}
+	}
+	for _, d := range c.Devices {
+		h.Devices = append(h.Devices, docker.Device{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
+	}
+	if len(c.GPUs) > 0 {
+		spec.Env = nil
+		h.DeviceRequests = []docker.DeviceRequest{{Driver: "nvidia", DeviceIDs: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
+	}
+	h.Mounts = []docker.Mount{
+		{Type: "bind", Source: c.Init, Target: initInside, ReadOnly: true},
+		{Type: "bind", Source: filepath.Join(s.folder, "in"), Target: folderInside, ReadOnly: true},
+	}
+	for _, m := range c.Mounts {
+		source, f, err := s.source(m)
+		if f != nil {
+			open = append(open, f)
+		}
+		if err != nil {
+			return nil, open, err
+		}
+		if source != "" {
+			h.Mounts = append(h.Mounts, docker.Mount{Type: "bind", Source: source, Target: m.Target, ReadOnly: m.ReadOnly})
+		}
+	}
+	return spec, open, nil
+}
+
+// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could open: it is
+// opened with the user's rights and mounted by that open file, so that nothing can be put in its place meanwhile.
+func (s *standIn) source(m core.Mount) (string, *os.File, error) {
+	if !s.c.Submitter {
+		_, err := os.Stat(m.Source)
+		switch {
+		case err == nil:
+		case os.IsNotExist(err) && m.Optional:
+			return "", nil, nil
+		case os.IsNotExist(err): // as dstack: an instance volume is made where it is missing
+			err = os.MkdirAll(m.Source, 0o755)
+			fallthrough
+		default:
+			if err != nil {
+				return "", nil, fmt.Errorf("mount %s: %w", m.Source, err)
+			}
+		}
+		return m.Source, nil, nil
+	}
+	fd, err := openAs(s.l.Identity, m.Source)
+	if err != nil {
+		if m.Optional && os.IsNotExist(err) {
+			return "", nil, nil
+		}
+		return "", nil, fmt.Errorf("mount %s, as user %d: %w", m.Source, s.l.Identity.UID, err)
+	}
+	return "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(fd), os.NewFile(uintptr(fd), m.Source), nil
+}
+
+// openAs opens a path with a user's rights, to be mounted: what cannot be read is not shown.
+func openAs(id wire.Identity, path string) (fd int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		if err = becomeHere(id); err != nil {
+			return
+		}
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	}()
+	<-done
+	return fd, err
+}
+
+// becomeHere gives this thread a user's rights to files. The calls of the standard library would change every thread.
+func becomeHere(id wire.Identity) error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	groups := append([]uint32{id.GID}, id.Groups...)
+	for _, c := range []struct {
+		name string
+		nr   uintptr
+		a, b uintptr
+	}{
+		{"setgroups", unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0]))},
+		{"setfsgid", unix.SYS_SETFSGID, uintptr(id.GID), 0},
+		{"setfsuid", unix.SYS_SETFSUID, uintptr(id.UID), 0},
+	} {
+		if _, _, e := unix.RawSyscall(c.nr, c.a, c.b, 0); e != 0 && c.nr == unix.SYS_SETGROUPS { // the others tell what was before
+			return os.NewSyscallError(c.name, e)
+		}
+	}
+	return nil
+}
+
+// instanceOf shortens a socket's path to what the kernel takes.
+func instanceOf(f *os.File, name string) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) + "/" + name
+}
+
+// takeAuth takes what is for a registry out of an environment.
+func takeAuth(env []string) (rest []string, auth string) {
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, core.RegistryAuth+"="); ok {
+			auth = v
+			continue
+		}
+		rest = append(rest, e)
+	}
+	return rest, auth
+}

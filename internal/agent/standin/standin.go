@@ -1,0 +1,357 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/agent/docker"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// endPatience is how long an engine may take to tell of a container that ended.
+const endPatience = 20 * time.Second
+
+// standIn is one container's.
+type standIn struct {
+	l      *wire.Launch
+	c      *wire.Container
+	key    wire.Key
+	folder string
+	engine *docker.Client
+	env    []string
+	auth   *docker.Auth
+	image  *docker.Image
+	id     string
+
+	mu      sync.Mutex
+	conn    *wire.PassConn // to the first process inside; nil: not there yet
+	joined  map[int]*wire.PassConn
+	next    int
+	stopped int // the signal that came before there was anybody to hand it to
+}
+
+// Main is the life of a stand-in: feed is the launch. It returns the status to exit with.
+func Main(feed *os.File) (int, error) {
+	f, err := wire.NewReader(feed).Next()
+	if err != nil {
+		return 1, fmt.Errorf("read the launch: %w", err)
+	}
+	feed.Close()
+	l, err := wire.DecodeLaunch(f)
+	if err != nil {
+		return 1, err
+	}
+	if l.Container == nil {
+		return 1, errors.New("the launch is not for a container")
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals)
+	if l.Container.Join {
+		return join(l, signals)
+	}
+	s := &standIn{
+		l: l, c: l.Container, key: l.Key, folder: Folder(l.Container.Dir, l.Key), engine: docker.New(l.Container.Engine),
+		joined: map[int]*wire.PassConn{}, next: 1,
+	}
+	var auth string
+	s.env, auth = takeAuth(l.Environ())
+	if auth != "" {
+		s.auth = new(docker.Auth)
+		if err := json.Unmarshal([]byte(auth), s.auth); err != nil {
+			return 1, fmt.Errorf("%s is not what a registry could be told", "registry_auth") // its text is a secret
+		}
+	}
+	end := s.run(signals)
+	if err := end.write(s.folder); err != nil {
+		return 1, err
+	}
+	if end.Signal != 0 {
+		return 128 + end.Signal, nil
+	}
+	return end.ExitCode, nil
+}
+
+// failed is an end before the beginning.
+func failed(err error) *End {
+	return &End{RunEnded: wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: err.Error()}}
+}
+
+// run is the container's life.
+func (s *standIn) run(signals <-chan os.Signal) *End {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	inside, outside, err := s.listen()
+	if err != nil {
+		return failed(err)
+	}
+	defer inside.Close()
+	defer outside.Close()
+	go s.handOn(signals, cancel) // until the process ends
+	if err := s.start(ctx); err != nil {
+		if sig := s.stoppedBy(); sig != 0 {
+			return &End{RunEnded: wire.RunEnded{Signal: sig, Message: "ended before its container ran"}}
+		}
+		return failed(err)
+	}
+	ended := make(chan ending, 1)
+	go func() { // until the container ends, or we do
+		code, err := s.engine.Wait(ctx, s.id)
+		ended <- ending{code, err}
+	}()
+	conn, end := s.meet(inside, ended)
+	if end != nil {
+		return end
+	}
+	inside.Close() // nobody else is to dial it
+	if err := s.tellRun(conn); err != nil {
+		return s.died(ctx, ended)
+	}
+	go s.takeJoins(outside)
+	for {
+		f, err := conn.Next()
+		if err != nil {
+			return s.died(ctx, ended)
+		}
+		if end := s.take(f); end != nil {
+			return end
+		}
+	}
+}
+
+// ending is what the engine tells of a container that ended.
+type ending struct {
+	code int
+	err  error
+}
+
+// listen opens the two doors: for the container's first process, and for stand-ins of steps that join.
+func (s *standIn) listen() (inside, outside *net.UnixListener, err error) {
+	in := filepath.Join(s.folder, "in")
+	if err := os.RemoveAll(s.folder); err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(in, 0o711); err != nil {
+		return nil, nil, err
+	}
+	if err := os.Chmod(s.folder, 0o700); err != nil {
+		return nil, nil, err
+	}
+	if inside, err = listenIn(in, "sock"); err != nil {
+		return nil, nil, err
+	}
+	// An engine may map root inside to somebody else; the folder around it keeps others away.
+	if err = os.Chmod(filepath.Join(in, "sock"), 0o666); err == nil {
+		outside, err = listenIn(s.folder, "join")
+	}
+	if err != nil {
+		inside.Close()
+	}
+	return inside, outside, err
+}
+
+func listenIn(dir, name string) (*net.UnixListener, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: instanceOf(d, name), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // by a path that will not lead there any more
+	return l, nil
+}
+
+// start has the container made and started, and the image fetched if the engine lacks it.
+func (s *standIn) start(ctx context.Context) error {
+	spec, open, err := s.spec()
+	defer func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	name := Name(s.c.Node, s.key.String())
+	s.id, err = s.engine.Create(ctx, name, spec)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := s.engine.Pull(ctx, s.c.Image, s.auth, s.progress()); err != nil {
+			return err
+		}
+		s.id, err = s.engine.Create(ctx, name, spec)
+	}
+	if err != nil {
+		return fmt.Errorf("make a container of image %s: %w", s.c.Image, err)
+	}
+	looked := make(chan error, 1)
+	go func() { // beside the start, which waits for the kernel
+		var err error
+		s.image, err = s.engine.Image(ctx, s.c.Image)
+		looked <- err
+	}()
+	if err := s.engine.Start(ctx, s.id); err != nil {
+		<-looked
+		return fmt.Errorf("start a container of image %s: %w", s.c.Image, err)
+	}
+	return <-looked
+}
+
+// progress writes how far a pull has come to where the agent finds it.
+func (s *standIn) progress() func(docker.Progress) {
+	var last time.Time
+	return func(p docker.Progress) {
+		if now := time.Now(); now.Sub(last) > 500*time.Millisecond {
+			last = now
+			text := fmt.Sprintf("pulling %s: %d of %d MB", s.c.Image, p.Done>>20, p.Total>>20)
+			_ = os.WriteFile(filepath.Join(s.folder, "doing"), []byte(text), 0o600) // nothing depends on it
+		}
+	}
+}
+
+// meet waits for the container's first process.
+func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn, *End) {
+	type accepted struct {
+		c   *net.UnixConn
+		err error
+	}
+	ch := make(chan accepted, 1)
+	go func() { // until somebody dials or the listener is closed
+		c, err := l.AcceptUnix()
+		ch <- accepted{c, err}
+	}()
+	select {
+	case a := <-ch:
+		if a.err != nil {
+			return nil, failed(a.err)
+		}
+		return wire.NewPassConn(a.c), nil
+	case e := <-ended:
+		err := e.err
+		if err == nil {
+			err = fmt.Errorf("the container ended with status %d before bireme-init had said a word", e.code)
+		}
+		return nil, failed(fmt.Errorf("image %s: %w", s.c.Image, err))
+	}
+}
+
+// tellRun says what the container is for.
+func (s *standIn) tellRun(conn *wire.PassConn) error {
+	c := s.c
+	r := wire.Run{
+		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY, ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
+	}
+	if c.User == "" {
+		r.User = s.image.Config.User
+	}
+	if c.Submitter {
+		uid := s.l.Identity.UID
+		r.UID, r.GID, r.Groups = &uid, s.l.Identity.GID, s.l.Identity.Groups
+	}
+	script := s.l.Script
+	if c.Own {
+		script, r.ScriptLen = nil, 0
+		r.Argv = append(append([]string{}, s.image.Config.Entrypoint...), s.image.Config.Cmd...)
+		if len(c.Entry) > 0 {
+			r.Argv = append(append([]string{}, c.Entry...), c.Args...)
+		}
+	}
+	err := conn.Send(wire.TypeRun, r, []*os.File{os.Stdin, os.Stdout, os.Stderr}, script, wire.JoinEnv(s.env))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
+	if s.stopped != 0 && err == nil {
+		err = conn.Send(wire.TypeRunSignal, wire.RunSignal{Number: s.stopped}, nil)
+	}
+	return err
+}
+
+// take acts on a frame from inside; it gives the end of the first program.
+func (s *standIn) take(f wire.Frame) *End {
+	var about struct {
+		ID int `json:"id"`
+	}
+	if f.Decode(&about) != nil {
+		return nil
+	}
+	switch {
+	case f.Type == wire.TypeRunEnded && about.ID == 0:
+		e := &End{Image: s.image.Digest()}
+		if f.Decode(&e.RunEnded) != nil {
+			return nil
+		}
+		if e.OOMKills > 0 && e.Cause == wire.CauseNone && (e.ExitCode != 0 || e.Signal != 0) {
+			e.Cause = wire.CauseOOM
+			e.Message = fmt.Sprintf("out of memory: %d processes of the container were killed by the kernel", e.OOMKills)
+		}
+		return e
+	case about.ID != 0:
+		s.toJoined(about.ID, f)
+	}
+	return nil
+}
+
+// died finds out why the first process is gone without a word.
+func (s *standIn) died(ctx context.Context, ended <-chan ending) *End {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	e := &End{}
+	if s.image != nil {
+		e.Image = s.image.Digest()
+	}
+	e.Signal, e.Message = int(unix.SIGKILL), "the container was killed"
+	select {
+	case x := <-ended:
+		if x.err != nil {
+			e.Message = "the container is gone: " + x.err.Error()
+			break
+		}
+		if st, err := s.engine.State(ctx, s.id); err == nil && st.OOMKilled {
+			e.Cause, e.Message = wire.CauseOOM, "out of memory: the container was killed by the kernel"
+		} else if err == nil && st.Error != "" {
+			e.Message = "the container was killed: " + st.Error
+		}
+	case <-ctx.Done():
+		e.Message = "the container's first process is gone, and the engine does not say why"
+	}
+	return e
+}
+
+// handOn hands signals on to the container. Before there is one, those that mean an end are the end.
+func (s *standIn) handOn(signals <-chan os.Signal, cancel context.CancelFunc) {
+	for sig := range signals {
+		n := sig.(syscall.Signal)
+		switch n {
+		case unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGWINCH:
+			continue
+		}
+		s.mu.Lock()
+		conn := s.conn
+		if conn == nil && (n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT) {
+			s.stopped = int(n)
+			cancel()
+		}
+		s.mu.Unlock()
+		if conn != nil {
+			_ = conn.Send(wire.TypeRunSignal, wire.RunSignal{Number: int(n)}, nil) // whoever is gone needs none
+		}
+	}
+}
+
+func (s *standIn) stoppedBy() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}

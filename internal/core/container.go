@@ -1,0 +1,44 @@
+package core
+
+// The runtimes a job can be fixed to when it is submitted.
+const (
+	RuntimeProcess   = "process"
+	RuntimeContainer = "container"
+)
+
+// Container is what a job runs in, instead of on its nodes themselves.
+type Container struct {
+	Image string `json:"image"`
+	// Own runs the program that the image names; the job's script is not looked at.
+	Own        bool     `json:"own,omitempty"`
+	Entry      []string `json:"entry,omitempty"` // with Own: instead of the image's entrypoint
+	WorkDir    string   `json:"workdir,omitempty"`
+	User       string   `json:"user,omitempty"` // NAME|UID[:GROUP|GID] inside; empty: the image's
+	Privileged bool     `json:"privileged,omitempty"`
+	Shm        Bytes    `json:"shm,omitempty"` // of /dev/shm; 0: the engine's default
+	Mounts     []Mount  `json:"mounts,omitempty"`
+	Ports      []Port   `json:"ports,omitempty"`
+	// Submitter runs it as the job's own uid and gid instead of a user of the image, and without ways to become another.
+	Submitter bool `json:"submitter,omitempty"`
+	// ImageEnv: where the image and the job set the same variable, the image wins. As with Slurm's containers the job's come
+	// from another machine; a YAML file's are meant.
+	ImageEnv bool `json:"image_env,omitempty"`
+}
+
+// Mount shows a path of the node inside a container.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Optional bool   `json:"optional,omitempty"` // left out where the node has no such path
+}
+
+// Port is a port of a container and where an attached user finds it.
+type Port struct {
+	Local     int32 `json:"local,omitempty"` // 0: any
+	Container int32 `json:"container"`
+}
+
+// RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username and
+// password. It is taken out before anything in the container sees it.
+const RegistryAuth = "BIREME_REGISTRY_AUTH"

@@ -1,0 +1,55 @@
+package state
+
+import (
+	"path"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// admitRuntime fixes what the job runs in and checks what was asked of it.
+func admitRuntime(by core.Identity, spec *core.Spec) error {
+	c := spec.More().Container
+	if spec.Runtime == "" {
+		spec.Runtime = core.RuntimeProcess
+		if c != nil {
+			spec.Runtime = core.RuntimeContainer
+		}
+	}
+	invalid := func(format string, args ...any) error {
+		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")
+	}
+	switch {
+	case spec.Runtime != core.RuntimeProcess && spec.Runtime != core.RuntimeContainer:
+		return invalid("runtime %q is not known here; there are: %s, %s", spec.Runtime, core.RuntimeProcess, core.RuntimeContainer)
+	case c == nil && spec.Runtime == core.RuntimeContainer:
+		return invalid("a container needs an image")
+	case c == nil:
+		return nil
+	case spec.Runtime != core.RuntimeContainer:
+		return invalid("an image was named, but the runtime is %s", spec.Runtime)
+	case c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#"):
+		return invalid("%q is no name of an image", c.Image)
+	case spec.Kind != core.Batch:
+		return invalid("only batch jobs run in containers; steps run in the container of their job")
+	case spec.Shape.NodesMax > 1 || spec.Shape.NodesMin > 1:
+		return invalid("a job in a container has one node")
+	case c.Privileged && c.Submitter:
+		return invalid("a container of the submitting user cannot be privileged")
+	}
+	// Root inside is root on the node for whatever of the node is shown: that would make everybody root there.
+	if !by.Admin && !c.Submitter && (c.Privileged || len(c.Mounts) > 0) {
+		return core.Errorf(core.Denied, "only an administrator's containers may be privileged or mount paths of their node").Because("access_denied")
+	}
+	for _, m := range c.Mounts {
+		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source || path.Clean(m.Target) != m.Target {
+			return invalid("mount %s:%s: both paths must be absolute, without . or .. in them", m.Source, m.Target)
+		}
+	}
+	for _, p := range c.Ports {
+		if p.Container < 1 || p.Container > 65535 || p.Local < 0 || p.Local > 65535 {
+			return invalid("port %d:%d: ports go from 1 to 65535", p.Local, p.Container)
+		}
+	}
+	return nil
+}
