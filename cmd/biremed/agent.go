@@ -18,6 +18,7 @@ import (
 
 	"bireme.dev/bireme/internal/agent"
 	"bireme.dev/bireme/internal/agent/emulate"
+	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
@@ -58,6 +59,7 @@ type hardwareFlags struct {
 	Memory  string `json:"memory,omitempty"`
 	TmpDisk string `json:"tmp_disk,omitempty"`
 	Gres    string `json:"gres,omitempty"`
+	Fake    string `json:"fake_gpus,omitempty"`
 }
 
 func (h *hardwareFlags) add(c *cobra.Command) {
@@ -69,6 +71,7 @@ func (h *hardwareFlags) add(c *cobra.Command) {
 	f.StringVar(&h.Memory, "memory", "", "memory of the node: 4096 (MiB), 16G")
 	f.StringVar(&h.TmpDisk, "tmp-disk", "", "temporary disk of the node: 1024 (MiB), 1T")
 	f.StringVar(&h.Gres, "gres", "", "generic resources instead of those found: gpu:a100:8,fpga:2; with the socket they are at and which are joined: gpu:a100:2@1/1")
+	f.StringVar(&h.Fake, "fake-gpus", "", "GPUs that are not there, to try things out: A100:80GB:8; they are shown as fake")
 }
 
 // args writes the flags that were given.
@@ -82,7 +85,7 @@ func (h *hardwareFlags) args() []string {
 			args = append(args, "--"+n.name, strconv.Itoa(int(n.value)))
 		}
 	}
-	for _, s := range [][2]string{{"memory", h.Memory}, {"tmp-disk", h.TmpDisk}, {"gres", h.Gres}} {
+	for _, s := range [][2]string{{"memory", h.Memory}, {"tmp-disk", h.TmpDisk}, {"gres", h.Gres}, {"fake-gpus", h.Fake}} {
 		if s[1] != "" {
 			args = append(args, "--"+s[0], s[1])
 		}
@@ -114,6 +117,15 @@ func (h *hardwareFlags) override() (agent.Override, error) {
 		var err error
 		if o.Gres, o.Units, err = config.ParseUnits(strings.Split(h.Gres, ",")...); err != nil {
 			errs = append(errs, core.Errorf(core.Invalid, "--gres: %v", err))
+		}
+	}
+	switch {
+	case h.Fake != "" && h.Gres != "":
+		errs = append(errs, core.Errorf(core.Invalid, "--gres and --fake-gpus both say which GPUs there are: give one of them"))
+	case h.Fake != "":
+		var err error
+		if o.Fake, err = gpu.Fake(h.Fake); err != nil {
+			errs = append(errs, core.Errorf(core.Invalid, "--fake-gpus: %v", err))
 		}
 	}
 	return o, errors.Join(errs...)

@@ -254,6 +254,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
 		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
 		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
+		"fake-gpus": func() { h.Fake = n.Fake },
 	} {
 		if given(flag) {
 			take()

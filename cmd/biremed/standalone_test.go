@@ -94,6 +94,8 @@ func TestStandaloneRefusesWithFalse(t *testing.T) {
 		"two counts":         {[]string{"--nodes", "2", "--node-names", "n[1-3]"}, "3 names"},
 		"bad memory":         {[]string{"--memory", "much"}, "--memory"},
 		"bad gres":           {[]string{"--gres", "gpu:x:y:z"}, "--gres"},
+		"bad fake":           {[]string{"--fake-gpus", "8"}, "--fake-gpus"},
+		"gres and fake":      {[]string{"--fake-gpus", "A100:2", "--gres", "gpu:2"}, "one of them"},
 		"operand":            {[]string{"what"}, "what"},
 		"long directory":     {[]string{"--dir", long}, "too long"},
 		"comma in directory": {[]string{"--dir", "/tmp/a,b"}, "comma"},

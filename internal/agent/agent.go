@@ -96,6 +96,9 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
 		return nil, err
 	}
+	for _, err := range a.machine.blind {
+		a.log.Warn("GPUs not found", "err", err)
+	}
 	a.host = host(a.root)
 	a.host.Version, a.host.Addr, a.host.Emulated = opt.Version, opt.Addr, opt.Emulated
 	a.host.AgentStart = core.At(time.Now())
@@ -250,7 +253,7 @@ func (a *Agent) localize(l *wire.Launch) {
 		l.Limits.Memory, l.Limits.Swap = 0, 0
 	}
 	if s.ConstrainDevices {
-		l.Limits.DenyDevices = a.machine.denied(l.Gres)
+		l.Limits.DenyDevices = a.machine.gpus.Denied(l.Gres)
 	} else {
 		l.Limits.Devices, l.Limits.DenyDevices = nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -26,6 +27,7 @@ type Override struct {
 	TmpDisk  core.Bytes
 	Gres     []core.Gres // units without devices
 	Units    []core.Unit // what is known of them
+	Fake     gpu.List    // GPUs that are not there, in place of those that are
 	NoDetect bool        // do not look for GPUs and disks: the node is less than its host
 }
 
@@ -33,7 +35,10 @@ type Override struct {
 type machine struct {
 	core.Hardware
 	cpus []int // CPU numbers of the kernel this process may use, socket by socket and core by core
-	gpus []gpu // those with device files, in the driver's order
+	gpus gpu.List
+	// Who finds and reads them, and what of it failed.
+	makers []gpu.Vendor
+	blind  []error
 }
 
 // detect looks at the machine below root ("/" outside tests).
@@ -53,10 +58,19 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 	if !o.NoDetect {
 		m.TmpDisk = diskSize(tmp)
 	}
-	if !o.NoDetect && o.Gres == nil {
-		m.gpus = nvidia(ctx, root, m.cpus)
-		m.Gres, m.Units = countGPUs(m.gpus)
+	switch {
+	case o.Fake != nil:
+		m.gpus = o.Fake
+	case !o.NoDetect && o.Gres == nil:
+		m.makers = gpu.Machine{}.Vendors()
+		seen, errs := gpu.Look(ctx, m.makers)
+		for i := range seen {
+			m.gpus = append(m.gpus, seen[i].Device)
+		}
+		m.blind = errs
+		locate(root, m.gpus, m.cpus)
 	}
+	m.Gres, m.Units = m.gpus.Count()
 	o.apply(&m.Hardware)
 	return m, nil
 }

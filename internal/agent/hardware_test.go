@@ -92,64 +92,6 @@ func TestCPUSet(t *testing.T) {
 	}
 }
 
-func TestNvidia(t *testing.T) {
-	t.Parallel()
-	info := func(minor string) *fstest.MapFile {
-		return &fstest.MapFile{Data: []byte("Model: \t\t NVIDIA\nBus Location: \t 0000:65:00.0\nDevice Minor: \t " + minor + "\n")}
-	}
-	gpus := parseNvidia("0, 00000000:17:00.0, NVIDIA A100-SXM4-80GB\n1, 00000000:65:00.0, NVIDIA A100-SXM4-80GB\n"+
-		"2, 00000000:CA:00.0, NVIDIA GeForce RTX 4090\n3, 00000000:E3:00.0, Tesla T4\n4, 00000001:01:00.0, NVIDIA H200\n", fstest.MapFS{
-		"proc/driver/nvidia/gpus/0000:17:00.0/information": info("1"), // the driver has another order
-		"proc/driver/nvidia/gpus/0000:65:00.0/information": info("0"),
-		"proc/driver/nvidia/gpus/0000:ca:00.0/information": info("2"),
-		"proc/driver/nvidia/gpus/0001:01:00.0/information": info("4"),
-	})
-	got, units := countGPUs(gpus)
-	if len(units) != 5 || units[1].Type != "a100" || units[4] != (core.Unit{Name: "gpu", Type: "h200", Index: 4}) {
-		t.Errorf("units %v", units)
-	}
-	want := []core.Gres{{Name: "gpu", Type: "a100", Count: 2}, {Name: "gpu", Type: "rtx4090", Count: 1}, {Name: "gpu", Type: "t4", Count: 1}, {Name: "gpu", Type: "h200", Count: 1}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	var files []string
-	for _, g := range gpus {
-		files = append(files, g.file)
-	}
-	if diff := cmp.Diff([]string{"/dev/nvidia1", "/dev/nvidia0", "/dev/nvidia2", "", "/dev/nvidia4"}, files); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestDeniedGPUs(t *testing.T) {
-	t.Parallel()
-	m := machine{gpus: []gpu{{model: "a100", file: "/dev/nvidia1"}, {model: "t4", file: "/dev/nvidia2"}, {model: "a100", file: "/dev/nvidia0"}, {model: "t4"}}}
-	parts := machine{gpus: []gpu{{model: "1g.10gb", file: "/dev/nvidia0"}, {model: "1g.10gb", file: "/dev/nvidia0"}, {model: "a100", file: "/dev/nvidia1"}}}
-	if diff := cmp.Diff([]string{"/dev/nvidia1"}, parts.denied([]core.GresAlloc{{Name: "gpu", Type: "1g.10gb", Units: []int32{1}}})); diff != "" {
-		t.Errorf("part of a GPU: %s", diff)
-	}
-	cases := map[string]struct {
-		given []core.GresAlloc
-		want  []string
-	}{
-		"none given":       {nil, []string{"/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia0"}},
-		"no gpu among it":  {[]core.GresAlloc{{Name: "fpga", Units: []int32{0}}}, []string{"/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia0"}},
-		"by model":         {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
-		"of two models":    {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0}}, {Name: "gpu", Type: "t4", Units: []int32{1}}}, []string{"/dev/nvidia0"}},
-		"without a model":  {[]core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
-		"all":              {[]core.GresAlloc{{Name: "gpu", Units: []int32{0, 1, 2, 3}}}, nil},
-		"not of this node": {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}}, nil},
-	}
-	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, m.denied(tc.given)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	if got := (machine{}).denied(nil); got != nil {
-		t.Errorf("a machine without GPUs denies %v", got)
-	}
-}
-
 func TestDropEnv(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -82,91 +82,11 @@ func socketOf(root fs.FS, bus string, cpus []int) int32 {
 	return int32(slices.Index(sockets, mine[0]) + 1)
 }
 
-// parseLinks reads the matrix of `nvidia-smi topo -m` and numbers the sets of GPUs that NVLink joins, from 1; those that
-// it joins to no other have 0.
-func parseLinks(text string, n int) []int32 {
-	links := make([]int32, n)
-	parent := make([]int, n)
-	for i := range parent {
-		parent[i] = i
-	}
-	find := func(i int) int {
-		for parent[i] != i {
-			i = parent[i]
-		}
-		return i
-	}
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		row, ok := gpuNumber(f[0])
-		if _, header := gpuNumber(f[1]); !ok || header || row >= n {
-			continue
-		}
-		for col, cell := range f[1:] {
-			if col < n && strings.HasPrefix(cell, "NV") && cell != "NODE" {
-				parent[max(find(row), find(col))] = min(find(row), find(col))
-			}
-		}
-	}
-	next := int32(0)
-	for i := range n {
-		if root := find(i); root != i {
-			if links[root] == 0 {
-				next++
-				links[root] = next
-			}
-			links[i] = links[root]
-		}
-	}
-	return links
-}
-
-func gpuNumber(word string) (int, bool) {
-	digits, ok := strings.CutPrefix(word, "GPU")
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil
-}
-
-// partitioned replaces GPUs that are divided (MIG) by their parts, as `nvidia-smi -L` lists them. A part's type is its
-// profile, and programs are told of it by its UUID.
-func partitioned(gpus []gpu, list string) []gpu {
-	out := make([]gpu, 0, len(gpus))
-	at := -1
-	parts := map[int][]gpu{}
-	for line := range strings.Lines(list) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) > 1 && f[0] == "GPU":
-			n, err := strconv.Atoi(strings.TrimSuffix(f[1], ":"))
-			if at = n; err != nil || n >= len(gpus) {
-				at = -1
-			}
-		case len(f) > 1 && f[0] == "MIG" && at >= 0:
-			_, id, _ := strings.Cut(line, "UUID:")
-			part := gpus[at]
-			part.model, part.visible = f[1], strings.TrimRight(strings.TrimSpace(id), ")")
-			parts[at] = append(parts[at], part)
-		}
-	}
-	for i, g := range gpus {
-		if len(parts[i]) > 0 {
-			out = append(out, parts[i]...)
-			continue
-		}
-		g.visible = strconv.Itoa(i)
-		out = append(out, g)
-	}
-	return out
-}
-
 // gpuVariables are the variables that name a job's GPUs to its programs.
 var gpuVariables = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}
+
+// makerVariables are those that name the devices of other makers, whose programs know none of the above.
+var makerVariables = map[string]string{"intel": "ZE_AFFINITY_MASK", "tenstorrent": "TT_VISIBLE_DEVICES"}
 
 // rename puts the names this machine's driver has for units in their places in a launch. Where the other GPUs are hidden
 // the driver counts those that are left from zero.
@@ -181,77 +101,78 @@ func (m machine) rename(l *wire.Launch, hidden bool) {
 		}
 	}
 	slices.Sort(mine)
-	change := hidden
+	change, maker := hidden, ""
 	name := func(unit string) string {
 		u, err := strconv.Atoi(unit)
 		if err != nil || u < 0 || u >= len(m.gpus) || !slices.Contains(mine, int32(u)) {
 			return unit
 		}
-		if g := m.gpus[u]; strings.HasPrefix(g.visible, "MIG-") || !hidden {
-			return cmp.Or(g.visible, unit)
+		if g := &m.gpus[u]; g.Part() || !hidden {
+			return cmp.Or(g.Visible, unit)
 		}
 		return strconv.Itoa(m.rank(mine, int32(u)))
 	}
 	for _, u := range mine {
-		change = change || int(u) < len(m.gpus) && m.gpus[u].visible != "" && m.gpus[u].visible != strconv.Itoa(int(u))
+		if int(u) < len(m.gpus) {
+			g := &m.gpus[u]
+			change = change || g.Visible != "" && g.Visible != strconv.Itoa(int(u))
+			maker = cmp.Or(maker, makerVariables[g.Vendor])
+		}
 	}
-	if !change {
+	if !change && maker == "" {
 		return
 	}
 	var env []byte
 	for one := range bytes.SplitSeq(l.Env, []byte{0}) {
 		if len(one) > 0 {
-			env = append(append(env, renamed(string(one), name)...), 0)
+			for _, e := range renamed(string(one), maker, name) {
+				env = append(append(env, e...), 0)
+			}
 		}
 	}
 	l.Env = env
 	for i := range l.Program.Tasks {
-		for k, e := range l.Program.Tasks[i].Env {
-			l.Program.Tasks[i].Env[k] = renamed(e, name)
+		var list []string
+		for _, e := range l.Program.Tasks[i].Env {
+			list = append(list, renamed(e, maker, name)...)
 		}
+		l.Program.Tasks[i].Env = list
 	}
 }
 
-// rank is a GPU's number among the whole ones of a job.
+// rank is a GPU's number among the whole ones of its maker's that a job has.
 func (m machine) rank(mine []int32, unit int32) int {
 	n := 0
 	for _, u := range mine {
-		if u < unit && int(u) < len(m.gpus) && !strings.HasPrefix(m.gpus[u].visible, "MIG-") {
+		if u < unit && int(u) < len(m.gpus) && !m.gpus[u].Part() && m.gpus[u].Vendor == m.gpus[unit].Vendor {
 			n++
 		}
 	}
 	return n
 }
 
-func renamed(variable string, name func(string) string) string {
+// renamed is a variable with the driver's names, and behind it the one that its maker's programs read.
+func renamed(variable, maker string, name func(string) string) []string {
 	key, value, _ := strings.Cut(variable, "=")
 	if !slices.Contains(gpuVariables, key) {
-		return variable
+		return []string{variable}
 	}
 	units := strings.Split(value, ",")
 	for i := range units {
 		units[i] = name(units[i])
 	}
-	return key + "=" + strings.Join(units, ",")
+	value = strings.Join(units, ",")
+	if maker != "" && key == gpuVariables[0] {
+		return []string{key + "=" + value, maker + "=" + value}
+	}
+	return []string{key + "=" + value}
 }
 
-// locate fills in where GPUs are.
-func locate(root fs.FS, gpus []gpu, cpus []int, topo string) {
-	links := parseLinks(topo, len(gpus))
+// locate fills in which sockets GPUs are at.
+func locate(root fs.FS, gpus gpu.List, cpus []int) {
 	for i := range gpus {
-		gpus[i].links = links[i]
-		if gpus[i].bus != "" {
-			gpus[i].socket = socketOf(root, gpus[i].bus, cpus)
+		if gpus[i].Bus != "" {
+			gpus[i].Socket = socketOf(root, gpus[i].Bus, cpus)
 		}
 	}
-}
-
-// described tells whether units say more than their number and type do.
-func described(units []core.Unit) bool {
-	for i, u := range units {
-		if u.Socket != 0 || u.Links != 0 || i > 0 && u.Type != units[i-1].Type {
-			return true
-		}
-	}
-	return false
 }

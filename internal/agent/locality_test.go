@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -48,41 +49,10 @@ func TestSocketOfADevice(t *testing.T) {
 	}
 }
 
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	const matrix = "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tNIC0\tCPU Affinity\x1b[0m\n" +
-		"GPU0\t X \tNV4\tSYS\tSYS\tSYS\tPXB\t0-31\n" +
-		"GPU1\tNV4\t X \tSYS\tSYS\tSYS\tPXB\t0-31\n" +
-		"GPU2\tSYS\tSYS\t X \tNV12\tNODE\tSYS\t32-63\n" +
-		"GPU3\tSYS\tSYS\tNV12\t X \tNODE\tSYS\t32-63\n" +
-		"GPU4\tSYS\tSYS\tNODE\tNODE\t X \tSYS\t32-63\n" +
-		"NIC0\tPXB\tPXB\tSYS\tSYS\tSYS\t X\n\nLegend:\n  NV#  = Connection traversing a bonded set of # NVLinks\n"
-	if diff := cmp.Diff([]int32{1, 1, 2, 2, 0}, parseLinks(matrix, 5)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]int32{0, 0}, parseLinks("", 2)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestGPUsInParts(t *testing.T) {
-	t.Parallel()
-	gpus := partitioned([]gpu{{model: "a100", file: "/dev/nvidia0"}, {model: "a100", file: "/dev/nvidia1"}},
-		"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89852c)\n  MIG 3g.20gb     Device  0: (UUID: MIG-61c3)\n"+
-			"  MIG 1g.5gb      Device  1: (UUID: MIG-77aa)\nGPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-4f1)\n")
-	want := []gpu{
-		{model: "3g.20gb", file: "/dev/nvidia0", visible: "MIG-61c3"}, {model: "1g.5gb", file: "/dev/nvidia0", visible: "MIG-77aa"},
-		{model: "a100", file: "/dev/nvidia1", visible: "1"},
-	}
-	if diff := cmp.Diff(want, gpus, cmp.AllowUnexported(gpu{})); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestNamesOfGPUs(t *testing.T) {
 	t.Parallel()
-	plain := machine{gpus: []gpu{{visible: "0"}, {visible: "1"}, {visible: "2"}, {visible: "3"}}}
-	parts := machine{gpus: []gpu{{visible: "MIG-a"}, {visible: "MIG-b"}, {visible: "1"}}}
+	plain := machine{gpus: gpu.List{{Visible: "0"}, {Visible: "1"}, {Visible: "2"}, {Visible: "3"}}}
+	parts := machine{gpus: gpu.List{{Visible: "MIG-a", Parent: "GPU-0"}, {Visible: "MIG-b", Parent: "GPU-0"}, {Visible: "1"}}}
 	for name, tc := range map[string]struct {
 		m      machine
 		units  []int32
@@ -110,5 +80,15 @@ func TestNamesOfGPUs(t *testing.T) {
 		if want := "CUDA_VISIBLE_DEVICES=" + tc.want; l.Program.Tasks[0].Env[0] != want {
 			t.Errorf("%s, of a task: %q, want %q", name, l.Program.Tasks[0].Env[0], want)
 		}
+	}
+}
+
+func TestOtherMakersHaveVariablesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	m := machine{gpus: gpu.List{{Vendor: "nvidia", Visible: "0"}, {Vendor: "intel", Visible: "0"}, {Vendor: "intel", Visible: "1"}}}
+	l := &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, Env: []byte("CUDA_VISIBLE_DEVICES=2\x00")}
+	m.rename(l, false)
+	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00ZE_AFFINITY_MASK=1\x00"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

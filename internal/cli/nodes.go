@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,9 @@ func nodeNote(n *client.Node) string {
 	var notes []string
 	if n.LoginOnly() {
 		notes = append(notes, "login node: no jobs")
+	}
+	if slices.ContainsFunc(n.Hardware.Units, func(u core.Unit) bool { return u.Vendor == "fake" }) {
+		notes = append(notes, "its GPUs are fake")
 	}
 	if n.Reason != "" {
 		note := n.Reason

@@ -158,7 +158,7 @@ type Step struct {
 	PrologTimeout Duration `yaml:"prolog_timeout"`
 	ConstrainCPUs bool     `yaml:"constrain_cpus"`
 	ConstrainMem  bool     `yaml:"constrain_mem"`
-	// ConstrainDevices hides a node's other GPUs from a job. Not by default, as in Slurm: drivers then number the job's own
+	// ConstrainDevices hides a node's other GPUs from a job, where the node's cgroups can. Drivers then number the job's own
 	// from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
 	ConstrainDevices bool   `yaml:"constrain_devices"`
 	CountedGPUs      bool   `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
@@ -215,7 +215,7 @@ func Default() *Config {
 			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
-			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, MPI: "pmi2",
+			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
 			LogTail: Size(core.MiB),
 		},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},

@@ -9,6 +9,8 @@ type Unit struct {
 	Index  int32  `json:"index"`            // among all units of the name on the node, as its driver counts them
 	Socket int32  `json:"socket,omitempty"` // that it is attached to, counted from 1; 0: not known
 	Links  int32  `json:"links,omitempty"`  // units of the same number, from 1, are joined directly (NVLink); 0: not known
+	Memory Bytes  `json:"memory,omitempty"` // of its own; 0: not known
+	Vendor string `json:"vendor,omitempty"` // nvidia, amd, intel, tenstorrent; fake: it is not there
 }
 
 // Kind is all units of one name and type of a node.
