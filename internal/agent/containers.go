@@ -10,8 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,24 +71,20 @@ func (a *Agent) contain(l *wire.Launch) {
 	}
 }
 
-// shown lists the devices of a job's units: whole GPUs of NVIDIA by the name their runtime has for them, others as files.
+// shown lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.
 func (m machine) shown(l *wire.Launch) (files, gpus []string) {
-	for _, g := range l.Gres {
-		if g.Name != "gpu" {
-			continue
-		}
-		for _, u := range g.Units {
-			if u < 0 || int(u) >= len(m.gpus) {
-				continue
+	mine, _ := m.gpus.Of(l.Gres)
+	for i := range mine {
+		switch d := &mine[i]; d.Vendor {
+		case "nvidia":
+			gpus = append(gpus, d.UUID)
+		case "amd":
+			if !slices.Contains(files, "/dev/kfd") { // all of them compute through it
+				files = append(files, "/dev/kfd")
 			}
-			switch d := m.gpus[u]; {
-			case d.visible != "":
-				gpus = append(gpus, d.visible)
-			case strings.HasPrefix(d.file, "/dev/nvidia"):
-				gpus = append(gpus, strconv.Itoa(int(u)))
-			case d.file != "":
-				files = append(files, d.file)
-			}
+			files = append(files, d.Files...)
+		default:
+			files = append(files, d.Files...)
 		}
 	}
 	return files, gpus
