@@ -39,6 +39,7 @@ const (
 	ReserveChanged EventKind = "reservation.changed"
 	JobPreempted   EventKind = "job.preempted"
 	ConfigChanged  EventKind = "config.changed"
+	FleetChanged   EventKind = "fleet.changed"
 )
 
 // Blob is bytes by hash.
@@ -80,6 +81,8 @@ type Changes struct {
 	Reservations     []*AdvanceReservation
 	GoneReservations []string
 	GoneProjects     []ProjectName
+	Fleets           []*Fleet
+	GoneFleets       []string
 }
 
 // SpecRow is a spec under the id it is stored under.

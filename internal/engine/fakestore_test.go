@@ -33,6 +33,7 @@ type fakestore struct {
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
+	fleets       map[string]*core.Fleet
 	keys         []core.SubmitKey
 
 	commits, loads int
@@ -46,7 +47,7 @@ type fakestore struct {
 func newFakestore() *fakestore {
 	return &fakestore{jobs: map[core.JobID]*core.Job{}, steps: map[[2]int64]*core.Step{}, nodes: map[core.NodeName]*core.Node{},
 		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
-		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}}
+		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}, fleets: map[string]*core.Fleet{}}
 }
 
 func (f *fakestore) Lead(_ context.Context, holder string, ttl time.Duration, renew int64, _ core.Time) (int64, error) {
@@ -107,6 +108,9 @@ func (f *fakestore) Load(context.Context) (*store.Image, error) {
 	for _, r := range f.reservations {
 		img.Reservations = append(img.Reservations, r)
 	}
+	for _, x := range f.fleets {
+		img.Fleets = append(img.Fleets, x)
+	}
 	return img, nil
 }
 
@@ -164,6 +168,12 @@ func (f *fakestore) write(c *core.Changes) {
 	}
 	for _, n := range c.GoneReservations {
 		delete(f.reservations, n)
+	}
+	for _, n := range c.GoneFleets {
+		delete(f.fleets, n)
+	}
+	for _, x := range c.Fleets {
+		f.fleets[x.Name] = x
 	}
 	for _, p := range c.Projects {
 		f.projects[p.Name] = p

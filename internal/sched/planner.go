@@ -50,6 +50,9 @@ func (c *Changes) Merge(d Changes) {
 		*c = Changes{Anew: d.Anew}
 	}
 	c.Jobs = append(c.Jobs, d.Jobs...)
+	if len(d.GoneNodes) > 0 { // as with reservations below
+		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n *core.Node) bool { return slices.Contains(d.GoneNodes, n.Name) })
+	}
 	c.Nodes = append(c.Nodes, d.Nodes...)
 	c.GoneNodes = append(c.GoneNodes, d.GoneNodes...)
 	if len(d.GoneReservations) > 0 { // those that come are told after those that go, so they must not outlive them here
@@ -260,16 +263,16 @@ func (p *Planner) Apply(c Changes) {
 		defer p.hetAll(p.hetStand)
 	}
 	how := notAltered
-	for _, n := range c.Nodes {
-		how = max(how, p.setNode(n))
-	}
-	for _, name := range c.GoneNodes {
+	for _, name := range c.GoneNodes { // first: a name may come again
 		if a := p.ledger.nodes[name]; a != nil {
 			p.census(a, -1)
 			a.index = -1
 			p.ledger.DropNode(name)
 			how = another
 		}
+	}
+	for _, n := range c.Nodes {
+		how = max(how, p.setNode(n))
 	}
 	p.setReservations(&c)
 	if how != notAltered {

@@ -82,6 +82,11 @@ CREATE TABLE reservations (
 	doc  TEXT NOT NULL
 );
 
+CREATE TABLE fleets (
+	name TEXT PRIMARY KEY,
+	doc  TEXT NOT NULL
+);
+
 CREATE TABLE tokens (
 	id   TEXT PRIMARY KEY,
 	hash BLOB NOT NULL UNIQUE,

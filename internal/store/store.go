@@ -30,7 +30,7 @@ type Store interface {
 	// on the time. Renewing for a ttl of 0 gives the lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
-	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations, tokens, open runs, submit
+	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations, fleets, tokens, open runs, submit
 	// keys that were not purged, counters. All of it is as of one moment, Image.Seq.
 	Load(ctx context.Context) (*Image, error)
 
@@ -83,6 +83,7 @@ type Image struct {
 	Runs         []*core.Run // not ended
 	Keys         []core.SubmitKey
 	Reservations []*core.AdvanceReservation
+	Fleets       []*core.Fleet
 }
 
 // JobQuery selects jobs. Zero fields do not restrict.

@@ -72,6 +72,14 @@ func (s *State) Apply(in Input) (any, error) {
 		return reply(s.updateReservation(in))
 	case *DropReservation:
 		return nil, s.dropReservation(in)
+	case *PutFleet:
+		return reply(s.putFleet(in))
+	case *DropFleet:
+		return nil, s.dropFleet(in)
+	case *FleetNews:
+		return nil, s.fleetNews(in)
+	case *TrustFleet:
+		return nil, s.trustFleet(in)
 	case *Tick:
 		return nil, s.tick()
 	}

@@ -44,6 +44,7 @@ var kinds = func() map[string]reflect.Type {
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*PutNode)(nil), (*Tick)(nil),
 		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
+		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil),
 	} {
 		t := reflect.TypeOf(in).Elem()
 		m[t.Name()] = t

@@ -31,6 +31,7 @@ type Snapshot struct {
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
+	fleets       map[string]*core.Fleet
 
 	partitions     []core.Partition
 	licences       map[string]int64 // that there are; never changed
@@ -270,6 +271,26 @@ func (v *Snapshot) Reservation(name string) (*core.AdvanceReservation, bool) {
 
 // Reservations lists them, by name.
 func (v *Snapshot) Reservations() []*core.AdvanceReservation { return sorted(v.reservations) }
+
+// Fleet finds a fleet.
+func (v *Snapshot) Fleet(name string) (*core.Fleet, bool) { f, ok := v.fleets[name]; return f, ok }
+
+// Fleets lists them, by name.
+func (v *Snapshot) Fleets() []*core.Fleet { return sorted(v.fleets) }
+
+// FleetHost finds the host a node is; nil for a node that did not come by a fleet.
+func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
+	f := v.fleets[n.Fleet]
+	if f == nil {
+		return nil
+	}
+	for i := range f.Hosts {
+		if f.Hosts[i].Node == n.Name {
+			return &f.Hosts[i]
+		}
+	}
+	return nil
+}
 
 // TokenByHash finds a token by the hash of its secret.
 func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) { t, ok := v.hashes[h]; return t, ok }

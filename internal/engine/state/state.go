@@ -118,6 +118,7 @@ type Image struct {
 	Runs         []*core.Run
 	Keys         []core.SubmitKey
 	Reservations []*core.AdvanceReservation
+	Fleets       []*core.Fleet
 }
 
 // State is everything live, with the rules that change it. It is not safe for concurrent use; Snapshot gives what is.
@@ -168,7 +169,7 @@ type keyUse struct {
 }
 
 // owned tells which maps of the view no snapshot shares; the others are copied before they change.
-type owned struct{ names, users, projects, tokens, runs, qos, reservations bool }
+type owned struct{ names, users, projects, tokens, runs, qos, reservations, fleets bool }
 
 // nameCache expands hostlists; the few that are in use come again and again.
 type nameCache map[string]map[core.NodeName]bool
@@ -224,6 +225,10 @@ func New(cfg Config, img *Image) *State {
 	}
 	for _, r := range img.Reservations {
 		v.reservations[r.Name] = r
+	}
+	v.fleets = map[string]*core.Fleet{}
+	for _, f := range img.Fleets {
+		v.fleets[f.Name] = f
 	}
 	for _, t := range img.Tokens {
 		v.tokens[t.ID], v.hashes[t.Hash] = t, t

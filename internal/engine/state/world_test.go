@@ -62,6 +62,7 @@ type disk struct {
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
+	fleets       map[string]*core.Fleet
 }
 
 const epoch = core.Time(1_700_000_000_000_000)
@@ -71,7 +72,7 @@ func newWorld(t failer, cfg Config) *world {
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
 		spent: map[spender]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
-		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
+		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}, fleets: map[string]*core.Fleet{},
 	}}
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(w.st.All())
@@ -232,6 +233,12 @@ func (d *disk) write(t failer, c *core.Changes) {
 	for _, n := range c.GoneReservations {
 		delete(d.reservations, n)
 	}
+	for _, n := range c.GoneFleets {
+		delete(d.fleets, n)
+	}
+	for _, f := range c.Fleets {
+		d.fleets[f.Name] = through(t, f)
+	}
 	for _, q := range c.QOS {
 		d.qos[q.Name] = through(t, q)
 	}
@@ -290,6 +297,9 @@ func (w *world) image() *Image {
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.reservations)) {
 		img.Reservations = append(img.Reservations, d.reservations[n])
+	}
+	for _, n := range slices.Sorted(maps.Keys(d.fleets)) {
+		img.Fleets = append(img.Fleets, d.fleets[n])
 	}
 	for _, x := range d.spent {
 		img.Spent = append(img.Spent, x)
@@ -496,6 +506,7 @@ func (w *world) checkRestart() {
 	differ("projects", a.Projects(), b.Projects())
 	differ("QOS", a.AllQOS(), b.AllQOS())
 	differ("reservations", a.Reservations(), b.Reservations())
+	differ("fleets", a.Fleets(), b.Fleets())
 	differ("tokens", a.Tokens(), b.Tokens())
 	differ("runs", a.Runs(), b.Runs())
 	differ("ledger", w.st.ledger, again.ledger)

@@ -94,6 +94,7 @@ func addChanges(b *Batch, c *core.Changes, known *recent) error {
 		addUser(b, u)
 	}
 	addPolicy(b, c)
+	addFleets(b, c)
 	for _, p := range c.Projects {
 		addProject(b, p)
 	}

@@ -18,6 +18,7 @@ var (
 	spentDocs   = docsOf[core.Spent]("spent", "project", "user")
 	qosDocs     = docsOf[core.QOS]("qos", "name")
 	reserveDocs = docsOf[core.AdvanceReservation]("reservation", "name")
+	fleetDocs   = docsOf[core.Fleet]("fleet", "name")
 	tokenDocs   = docsOf[core.Token]("token", "id")
 	runDocs     = docsOf[core.Run]("run", "id", "project", "name", "created", "ended", "config")
 )

@@ -41,6 +41,9 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 		if img.Reservations, err = readReservations(tx); err != nil {
 			return err
 		}
+		if img.Fleets, err = readFleets(tx); err != nil {
+			return err
+		}
 		if img.Spent, err = readSpent(tx); err != nil {
 			return err
 		}

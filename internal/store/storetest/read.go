@@ -51,12 +51,14 @@ func testEveryField(t *testing.T, w *world) {
 		Users: []*core.User{filled[core.User]()}, Projects: []*core.Project{filled[core.Project]()}, Tokens: []*core.Token{filled[core.Token]()},
 		Runs: []*core.Run{filled[core.Run]()}, Spent: []*core.Spent{filled[core.Spent]()}, Keys: []core.SubmitKey{*filled[core.SubmitKey]()},
 		QOS: []*core.QOS{filled[core.QOS]()}, Reservations: []*core.AdvanceReservation{filled[core.AdvanceReservation]()},
+		Fleets: []*core.Fleet{filled[core.Fleet]()},
 	}
 	c.Runs[0].Ended = 0
 	w.commit(c)
 	w.same(w.load(), &store.Image{
 		Seq: w.seq, NextJob: 4, NextNode: 1, Now: w.now, Jobs: c.Jobs, Steps: c.Steps, Nodes: c.Nodes, Users: c.Users,
 		Projects: c.Projects, Spent: c.Spent, Tokens: c.Tokens, Runs: c.Runs, Keys: c.Keys, QOS: c.QOS, Reservations: c.Reservations,
+		Fleets: c.Fleets,
 	})
 	j2 := *j
 	j2.State, j2.Flags = core.Timeout, core.CancelAsked

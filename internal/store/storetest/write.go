@@ -156,7 +156,7 @@ func testUpserts(t *testing.T, w *world) {
 	})
 }
 
-// testPolicy: QOS, reservations and projects come, change and go; what a project spent goes with it, and its name may come
+// testPolicy: QOS, reservations, fleets and projects come, change and go; what a project spent goes with it, and its name may come
 // again within the batch that took it.
 func testPolicy(t *testing.T, w *world) {
 	five := int64(5)
@@ -169,12 +169,18 @@ func testPolicy(t *testing.T, w *world) {
 			{Name: "a", ID: 3, Start: 10, End: 20, Nodes: "n[1-4]", Users: []core.UserName{"ann", "-bob"}, Flags: core.ReserveMaint | core.ReserveDaily},
 			{Name: "b", ID: 4, Start: 11, End: 12, Licenses: []core.License{{Name: "matlab", Total: 2}}},
 		},
+		Fleets: []*core.Fleet{
+			{Name: "lab", Next: 1, Hosts: []core.FleetHost{{Node: "lab-0", Login: core.SSHLogin{Host: "h", User: "u", Key: "SHA256:x"}, Cause: "away"}}},
+			{Name: "old", Placement: core.PlaceCluster},
+		},
 		Projects: []*core.Project{{Name: "physics"}, {Name: "old"}},
 		Spent:    []*core.Spent{{Project: "old", User: "ann", At: 5, Raw: 1}, {Project: "physics", User: "ann", At: 5, Raw: 2}},
 	})
 	low := &core.QOS{Name: "low", Priority: 3}
 	again := &core.AdvanceReservation{Name: "a", ID: 5, Start: 30, End: 40}
+	lab := &core.Fleet{Name: "lab", Next: 2, Keys: []core.FleetKey{{Fingerprint: "SHA256:y", Sealed: "AA=="}}}
 	w.commit(&core.Changes{
+		Fleets: []*core.Fleet{lab}, GoneFleets: []string{"lab", "old", "never"},
 		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},
 		Reservations: []*core.AdvanceReservation{again}, GoneReservations: []string{"a", "b"},
 		GoneProjects: []core.ProjectName{"old"},
@@ -182,6 +188,7 @@ func testPolicy(t *testing.T, w *world) {
 	w.same(w.load(), &store.Image{
 		Seq: w.seq, Now: w.now, NextJob: 1, NextNode: 1, Projects: []*core.Project{{Name: "physics"}},
 		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 2}}, QOS: []*core.QOS{low}, Reservations: []*core.AdvanceReservation{again},
+		Fleets: []*core.Fleet{lab},
 	})
 }
 

@@ -1,0 +1,100 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fleet is a pool of nodes and how they are come by: here, hosts that are reached by SSH.
+type Fleet struct {
+	Name      string      `json:"name"`
+	By        UserName    `json:"by,omitempty"`
+	Created   Time        `json:"created"`
+	Placement string      `json:"placement,omitempty"` // PlaceAny (or empty), PlaceCluster
+	Hosts     []FleetHost `json:"hosts,omitempty"`
+	Next      int32       `json:"next,omitempty"` // number of the next host: none is used twice
+	Keys      []FleetKey  `json:"keys,omitempty"`
+	Leaving   bool        `json:"leaving,omitempty"` // it goes with the last of its hosts
+}
+
+// Where the nodes of a fleet are, as seen from each other.
+const (
+	PlaceAny     = "any"
+	PlaceCluster = "cluster" // joined well enough for jobs on several of them
+)
+
+// BlocksAuto splits a host into as many blocks as there can be.
+const BlocksAuto = -1
+
+// FleetHost is a host of a fleet and the node it is. What it takes to reach it is the user's word; the rest was found out.
+type FleetHost struct {
+	Num    int32    `json:"num"`
+	Node   NodeName `json:"node"`
+	Login  SSHLogin `json:"login"`
+	Jump   SSHLogin `json:"jump,omitzero"`    // it is reached through; no Host: directly
+	Addr   string   `json:"addr,omitempty"`   // other nodes reach it by; empty: Login.Host
+	Blocks int32    `json:"blocks,omitempty"` // 0: one
+
+	HostKey string `json:"host_key,omitempty"` // it first showed, in the form of known_hosts
+	JumpKey string `json:"jump_key,omitempty"` // of the host it is reached through
+	Cert    string `json:"cert,omitempty"`     // hash of the certificate its agent has; no other is let in
+	Cause   string `json:"cause,omitempty"`    // why it cannot be used; empty: it can, or nobody has tried
+	Since   Time   `json:"since,omitempty"`    // of Cause
+	Leaving bool   `json:"leaving,omitempty"`  // its agent is to be removed, and then it goes
+}
+
+// SSHLogin says where and as whom to log in.
+type SSHLogin struct {
+	Host string `json:"host,omitempty"`
+	Port int32  `json:"port,omitempty"` // 0: 22
+	User string `json:"user,omitempty"`
+	Key  string `json:"key,omitempty"` // fingerprint of one of the fleet's keys
+}
+
+// At is where the login is: HOST:PORT.
+func (l *SSHLogin) At() string {
+	port := l.Port
+	if port == 0 {
+		port = 22
+	}
+	if strings.Contains(l.Host, ":") {
+		return fmt.Sprintf("[%s]:%d", l.Host, port)
+	}
+	return fmt.Sprintf("%s:%d", l.Host, port)
+}
+
+// FleetKey is a private key, sealed by the server.
+type FleetKey struct {
+	Fingerprint string `json:"fingerprint"` // SHA256:…
+	Public      string `json:"public"`      // in the form of authorized_keys
+	Sealed      string `json:"sealed"`      // base64
+}
+
+// Place tells two hosts apart: behind different jump hosts the same address is different hosts.
+func (h *FleetHost) Place() string {
+	if h.Jump.Host == "" {
+		return h.Login.At()
+	}
+	return h.Login.At() + " through " + h.Jump.At()
+}
+
+// Host finds a host by number; nil if there is none.
+func (f *Fleet) Host(num int32) *FleetHost {
+	for i := range f.Hosts {
+		if f.Hosts[i].Num == num {
+			return &f.Hosts[i]
+		}
+	}
+	return nil
+}
+
+// NodeOf names the node of a host.
+func (f *Fleet) NodeOf(num int32) NodeName { return NodeName(fmt.Sprintf("%s-%d", f.Name, num)) }
+
+// FleetPlan is what applying a fleet does, or would.
+type FleetPlan struct {
+	Action  string   `json:"action"`            // "create", "update", "none"
+	Added   []string `json:"added,omitempty"`   // hosts
+	Removed []string `json:"removed,omitempty"` // "
+	Changed []string `json:"changed,omitempty"` // " with what changes
+}

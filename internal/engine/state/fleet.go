@@ -1,0 +1,385 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// Inputs about fleets.
+type (
+	// PutFleet makes a fleet, or changes one in place: hosts are told apart by where they are, and those that are not named
+	// any more leave. Reply: *core.FleetPlan.
+	PutFleet struct {
+		By    core.Identity
+		Fleet *core.Fleet // as the user wants it: Num, Node and what is found out are filled in
+		Force bool        // hosts leave although jobs run on them
+		Dry   bool        // only tell what would change
+	}
+	// DropFleet has a fleet, or some of its hosts, leave. Reply: nil.
+	DropFleet struct {
+		By    core.Identity
+		Name  string
+		Hosts []int32 // nil: all, and the fleet itself
+		Force bool    // although jobs run there: they end
+	}
+	// FleetNews is what was found out about a host. Nil fields stay. Reply: nil.
+	FleetNews struct {
+		Fleet   string
+		Num     int32
+		HostKey *string
+		JumpKey *string
+		Cert    *string
+		Cause   *string
+		Gone    bool // its agent is removed, or nobody can say: the host leaves its fleet
+	}
+	// TrustFleet forgets the host keys of a fleet, or of some of its hosts: the next ones shown are kept. Reply: nil.
+	TrustFleet struct {
+		By    core.Identity
+		Name  string
+		Hosts []int32 // nil: all
+	}
+)
+
+func (*PutFleet) input()   {}
+func (*DropFleet) input()  {}
+func (*FleetNews) input()  {}
+func (*TrustFleet) input() {}
+
+func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
+	if err := adminOnly(in.By, "changes fleets"); err != nil {
+		return nil, err
+	}
+	old, known := s.view.fleets[in.Fleet.Name]
+	if known && old.Leaving {
+		return nil, core.Errorf(core.Conflict, "fleet %s is being deleted: wait until it is gone", old.Name).Because("fleet_leaving")
+	}
+	next := *in.Fleet
+	plan := &core.FleetPlan{Action: "create"}
+	if known {
+		next.By, next.Created, next.Next, plan.Action = old.By, old.Created, old.Next, "update"
+	} else {
+		next.By, next.Created, next.Next = in.By.User, s.view.now, 0
+	}
+	if err := s.placeHosts(&next, old, plan); err != nil {
+		return nil, err
+	}
+	if known && old.Placement != next.Placement {
+		plan.Changed = append(plan.Changed, fmt.Sprintf("placement: %s", next.Placement))
+	}
+	if known && len(plan.Added)+len(plan.Removed)+len(plan.Changed) == 0 {
+		plan.Action = "none"
+	}
+	if err := s.mayLeave(&next, in.Force, "--force"); err != nil {
+		return nil, err
+	}
+	if in.Dry || plan.Action == "none" {
+		return plan, nil
+	}
+	for i := range next.Hosts {
+		h := &next.Hosts[i]
+		if was, ok := s.view.Node(h.Node); !ok || was.Fleet != next.Name {
+			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute | core.Login, Weight: 1}
+			_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
+		}
+		if h.Leaving {
+			s.stopUsing(h)
+		}
+	}
+	s.storeFleet(&next, in.By.User)
+	return plan, nil
+}
+
+// placeHosts numbers the hosts of a fleet: those that were in it keep their numbers and what is known of them, and those
+// that are not named any more are told to leave.
+func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
+	taken := map[string]string{} // where hosts are, and whose they are
+	for _, f := range sorted(s.view.fleets) {
+		for i := range f.Hosts {
+			if f.Name != next.Name {
+				taken[f.Hosts[i].Place()] = f.Name
+			}
+		}
+	}
+	was := map[string]*core.FleetHost{}
+	if old != nil {
+		for i := range old.Hosts {
+			was[old.Hosts[i].Place()] = &old.Hosts[i]
+		}
+	}
+	var faults []core.Fault
+	hosts := make([]core.FleetHost, 0, len(next.Hosts))
+	for i := range next.Hosts {
+		h, path := next.Hosts[i], fmt.Sprintf("hosts[%d]", i)
+		place := h.Place()
+		h.HostKey, h.JumpKey, h.Cert, h.Cause, h.Since, h.Leaving = "", "", "", "", 0, false
+		switch o := was[place]; {
+		case taken[place] == next.Name:
+			faults = append(faults, core.Fault{Path: path, Message: place + " is there twice"})
+		case taken[place] != "":
+			faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf("%s is in fleet %s: a host belongs to one fleet", place, taken[place])})
+		case o == nil:
+			h.Num = next.Next
+			next.Next++
+			plan.Added = append(plan.Added, place)
+		default:
+			h.Num = o.Num
+			if o.Leaving {
+				return core.Errorf(core.Conflict, "host %s is being removed from the fleet: wait until it is gone", place).Because("fleet_leaving")
+			}
+			if what := changedHost(o, &h); what != "" {
+				plan.Changed = append(plan.Changed, place+": "+what)
+			}
+			h.HostKey, h.Cert, h.Cause, h.Since = o.HostKey, o.Cert, o.Cause, o.Since
+			if h.Jump.Host == o.Jump.Host {
+				h.JumpKey = o.JumpKey
+			}
+			delete(was, place)
+		}
+		taken[place] = next.Name
+		h.Node = next.NodeOf(h.Num)
+		if n, ok := s.view.Node(h.Node); ok && n.Fleet != next.Name {
+			faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf("its node would be %s, and there is a node of that name", h.Node)})
+		}
+		if !hostlist.Valid(string(h.Node)) {
+			faults = append(faults, core.Fault{Path: "name", Message: fmt.Sprintf("%s is not a node's name", h.Node)})
+		}
+		hosts = append(hosts, h)
+	}
+	if len(faults) > 0 {
+		lines := make([]string, len(faults))
+		for i, f := range faults {
+			lines[i] = f.Path + ": " + f.Message
+		}
+		return &core.Error{Code: core.Conflict, Reason: "invalid_fleet", Message: "fleet " + next.Name + ": " + strings.Join(lines, "; "), Faults: faults}
+	}
+	if old != nil {
+		for i := range old.Hosts {
+			if o := old.Hosts[i]; was[o.Place()] != nil {
+				if !o.Leaving {
+					plan.Removed = append(plan.Removed, o.Place())
+				}
+				o.Leaving = true
+				hosts = append(hosts, o)
+			}
+		}
+	}
+	next.Keys = neededKeys(next.Keys, old, hosts)
+	next.Hosts = hosts
+	return nil
+}
+
+// neededKeys keeps the keys that some host is reached with, those of hosts that leave too.
+func neededKeys(keys []core.FleetKey, old *core.Fleet, hosts []core.FleetHost) []core.FleetKey {
+	if old != nil {
+		keys = append(slices.Clone(keys), old.Keys...)
+	}
+	var out []core.FleetKey
+	for _, k := range keys {
+		there := func(o core.FleetKey) bool { return o.Fingerprint == k.Fingerprint }
+		used := func(h core.FleetHost) bool { return h.Login.Key == k.Fingerprint || h.Jump.Key == k.Fingerprint }
+		if !slices.ContainsFunc(out, there) && slices.ContainsFunc(hosts, used) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// changedHost words what is different about a host; empty: nothing.
+func changedHost(a, b *core.FleetHost) string {
+	var out []string
+	if a.Login.User != b.Login.User {
+		out = append(out, "user "+b.Login.User)
+	}
+	if a.Login.Key != b.Login.Key {
+		out = append(out, "key "+b.Login.Key)
+	}
+	if a.Jump.User != b.Jump.User || a.Jump.Key != b.Jump.Key {
+		out = append(out, fmt.Sprintf("through %s@%s with key %s", b.Jump.User, b.Jump.At(), b.Jump.Key))
+	}
+	if a.Addr != b.Addr {
+		out = append(out, "address "+b.Addr)
+	}
+	if a.Blocks != b.Blocks {
+		out = append(out, fmt.Sprintf("blocks %d", b.Blocks))
+	}
+	return strings.Join(out, ", ")
+}
+
+// mayLeave refuses to take hosts away under jobs.
+func (s *State) mayLeave(f *core.Fleet, force bool, how string) error {
+	if force {
+		return nil
+	}
+	for i := range f.Hosts {
+		h := &f.Hosts[i]
+		if jobs := s.onNodeSorted(h.Node); h.Leaving && len(jobs) > 0 {
+			return core.Errorf(core.Conflict, "host %s (node %s) stays: job %d runs there; wait, cancel it, or use %s, which ends what runs there",
+				h.Login.Host, h.Node, jobs[0], how).Because("node_busy")
+		}
+	}
+	return nil
+}
+
+// stopUsing gives the node of a host that leaves no more jobs, and ends those it has.
+func (s *State) stopUsing(h *core.FleetHost) {
+	_ = s.updateNode(&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true})
+}
+
+func (s *State) findFleet(name string) (*core.Fleet, error) {
+	f, ok := s.view.fleets[name]
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name, hint(name, s.view.fleets)).Because("invalid_fleet")
+	}
+	return f, nil
+}
+
+// someHosts copies a fleet and gives the hosts that are meant by their numbers; nil means all.
+func someHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
+	next := *f
+	next.Hosts = slices.Clone(f.Hosts)
+	for _, n := range nums {
+		if next.Host(n) == nil {
+			return nil, nil, core.Errorf(core.NotFound, "fleet %s has no instance %d", f.Name, n).Because("invalid_fleet")
+		}
+	}
+	var hosts []*core.FleetHost
+	for i := range next.Hosts {
+		if h := &next.Hosts[i]; nums == nil || slices.Contains(nums, h.Num) {
+			hosts = append(hosts, h)
+		}
+	}
+	return &next, hosts, nil
+}
+
+func (s *State) dropFleet(in *DropFleet) error {
+	if err := adminOnly(in.By, "deletes fleets"); err != nil {
+		return err
+	}
+	f, err := s.findFleet(in.Name)
+	if err != nil {
+		return err
+	}
+	next, hosts, err := someHosts(f, in.Hosts)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		h.Leaving = true
+	}
+	next.Leaving = next.Leaving || in.Hosts == nil
+	if err := s.mayLeave(next, in.Force, "--force"); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		s.stopUsing(h)
+	}
+	if next.Leaving && len(next.Hosts) == 0 {
+		s.endFleet(next)
+		return nil
+	}
+	s.storeFleet(next, in.By.User)
+	return nil
+}
+
+func (s *State) trustFleet(in *TrustFleet) error {
+	if err := adminOnly(in.By, "changes fleets"); err != nil {
+		return err
+	}
+	f, err := s.findFleet(in.Name)
+	if err != nil {
+		return err
+	}
+	next, hosts, err := someHosts(f, in.Hosts)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		h.HostKey, h.JumpKey = "", ""
+	}
+	s.storeFleet(next, in.By.User)
+	return nil
+}
+
+func (s *State) fleetNews(in *FleetNews) error {
+	f, ok := s.view.fleets[in.Fleet]
+	if !ok || f.Host(in.Num) == nil {
+		return nil // it left meanwhile
+	}
+	next := *f
+	next.Hosts = slices.Clone(f.Hosts)
+	h := next.Host(in.Num)
+	if in.Gone {
+		if !h.Leaving {
+			return nil // it is wanted again
+		}
+		s.removeNode(h.Node)
+		next.Hosts = slices.DeleteFunc(next.Hosts, func(o core.FleetHost) bool { return o.Num == in.Num })
+		next.Keys = neededKeys(next.Keys, nil, next.Hosts)
+		if next.Leaving && len(next.Hosts) == 0 {
+			s.endFleet(&next)
+			return nil
+		}
+		s.storeFleet(&next, "")
+		return nil
+	}
+	was := *h
+	for _, x := range []struct {
+		to   *string
+		from *string
+	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}} {
+		if x.from != nil {
+			*x.to = *x.from
+		}
+	}
+	if h.Cause != was.Cause {
+		h.Since = s.view.now
+	}
+	if *h != was {
+		s.storeFleet(&next, "")
+	}
+	return nil
+}
+
+// storeFleet makes a fleet the one that holds.
+func (s *State) storeFleet(f *core.Fleet, by core.UserName) {
+	ours(&s.own.fleets, &s.view.fleets)
+	s.view.fleets[f.Name] = f
+	s.out.Fleets = append(slices.DeleteFunc(s.out.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name }), f)
+	s.event(core.FleetChanged, core.Event{By: by, Data: append(appendJSON([]byte(`{"fleet":`), f.Name), '}')})
+}
+
+func (s *State) endFleet(f *core.Fleet) {
+	ours(&s.own.fleets, &s.view.fleets)
+	delete(s.view.fleets, f.Name)
+	s.out.Fleets = slices.DeleteFunc(s.out.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name })
+	s.out.GoneFleets = append(s.out.GoneFleets, f.Name)
+	s.event(core.FleetChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"fleet":`), f.Name), '}')})
+}
+
+// removeNode forgets a node that is known to hold nothing any more, or that nobody can ask.
+func (s *State) removeNode(name core.NodeName) {
+	n, ok := s.view.Node(name)
+	if !ok {
+		return
+	}
+	s.loseJobs(name, fmt.Sprintf("node %s left its fleet", name))
+	ours(&s.own.names, &s.view.names)
+	delete(s.view.names, name)
+	s.view.nodes.Delete(n.ID)
+	s.ledger.DropNode(name)
+	s.resv.known = false
+	s.limits.stale = true
+	for _, p := range s.parts {
+		clear(p.verdict)
+	}
+	s.out.Nodes = slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.fresh.Nodes = slices.DeleteFunc(s.fresh.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.out.GoneNodes = append(s.out.GoneNodes, name)
+	s.fresh.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
+	s.event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
+}
