@@ -42,6 +42,8 @@ type agentFlags struct {
 	addr     string
 	hardware hardwareFlags
 	stopJobs bool
+	replace  bool // end an agent that runs in dir
+	leave    bool // end everything that runs in dir, and that is all
 
 	// For standalone clusters.
 	emulated bool
@@ -185,7 +187,9 @@ Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --st
 	fl.StringVar(&f.hosts, "hosts", "", "")
 	fl.StringVar(&f.bootID, "boot-id", "", "")
 	fl.BoolVar(&f.probe, "probe", false, "")
-	for _, name := range []string{"emulated", "hosts", "boot-id", "probe"} {
+	fl.BoolVar(&f.replace, "replace", false, "")
+	fl.BoolVar(&f.leave, "leave", false, "")
+	for _, name := range []string{"emulated", "hosts", "boot-id", "probe", "replace", "leave"} {
 		_ = fl.MarkHidden(name) // they exist
 	}
 	return c
@@ -211,6 +215,20 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return err
 	}
+	keeper := f.keeper
+	if keeper == "" {
+		if keeper, err = agent.FindKeeper(); err != nil {
+			return err
+		}
+	}
+	if f.leave {
+		return emulate.Stop(ctx, []emulate.Node{{Name: core.NodeName(f.node), Dir: f.dir}}, keeper)
+	}
+	if f.replace {
+		if err := emulate.EndAgent(ctx, f.dir); err != nil {
+			return err
+		}
+	}
 	lock, err := emulate.HoldNode(f.dir)
 	if errors.Is(err, process.ErrRunning) {
 		return core.Errorf(core.Conflict, "another agent runs in %s", f.dir)
@@ -221,12 +239,6 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	defer lock.Release() //nolint:errcheck // the kernel releases it with the process
 	if err := joinOnce(ctx, f); err != nil {
 		return err
-	}
-	keeper := f.keeper
-	if keeper == "" {
-		if keeper, err = agent.FindKeeper(); err != nil {
-			return err
-		}
 	}
 	spec := emulate.Node{Dir: f.dir}.Keeper(keeper)
 	spec.Cgroup = f.cgroup

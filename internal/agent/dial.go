@@ -37,13 +37,15 @@ func (u *uplink) learn(servers []string) {
 	}
 }
 
-// serverURL accepts HOST:PORT for https://HOST:PORT.
+// serverURL accepts HOST:PORT for https://HOST:PORT. unix:PATH is a socket that somebody carries to a server.
 func serverURL(s string) string {
-	if !strings.Contains(s, "://") {
+	if !strings.Contains(s, "://") && !strings.HasPrefix(s, unixPrefix) {
 		s = "https://" + s
 	}
 	return strings.TrimSuffix(s, "/")
 }
+
+const unixPrefix = "unix:"
 
 // order gives the servers, the one that answered last first.
 func (u *uplink) order() []string {
@@ -78,6 +80,9 @@ func (u *uplink) dial(ctx context.Context) (net.Conn, string, error) {
 }
 
 func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(server, unixPrefix); ok {
+		return u.dialTLS(ctx, server, "unix", path, "localhost")
+	}
 	at, err := url.Parse(server)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
 		return nil, core.Errorf(core.Invalid, "%s: agents speak to https://HOST:PORT", server)
@@ -86,10 +91,14 @@ func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
 	if at.Port() == "" {
 		addr = net.JoinHostPort(at.Hostname(), "443")
 	}
+	return u.dialTLS(ctx, server, "tcp", addr, at.Hostname())
+}
+
+func (u *uplink) dialTLS(ctx context.Context, server, network, addr, name string) (net.Conn, error) {
 	conf := u.id.tls()
-	conf.ServerName = at.Hostname()
+	conf.ServerName = name
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}, Config: conf}
-	c, err := d.DialContext(ctx, "tcp", addr)
+	c, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, &core.Error{Code: core.Unavailable, Message: "server " + server, Err: err}
 	}
@@ -118,6 +127,9 @@ func handshake(c net.Conn, server, path, protocol string) (net.Conn, error) {
 		return nil, err
 	}
 	host := strings.TrimPrefix(server, "https://")
+	if strings.HasPrefix(server, unixPrefix) {
+		host = "localhost"
+	}
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, host, protocol); err != nil {
 		return nil, err
 	}

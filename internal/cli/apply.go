@@ -28,6 +28,7 @@ type applyOptions struct {
 	env     []string
 	project string
 	args    []string
+	force   bool
 }
 
 func (a *App) applyCommand() *cobra.Command {
@@ -35,7 +36,8 @@ func (a *App) applyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "apply [-f FILE] [-- ARGS...]", Short: "run a YAML configuration",
 		Long: `Run a YAML configuration (type: task) and follow its output to the end; the exit
-status is then the run's own. Without -f it takes .dstack.yml or .dstack.yaml of
+status is then the run's own. One of type: fleet makes a fleet of SSH hosts, or
+changes it in place, and waits until its hosts are nodes. Without -f it takes .dstack.yml or .dstack.yaml of
 the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
@@ -52,6 +54,7 @@ the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 	f.StringVarP(&o.name, "name", "n", "", "name of the run")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "set a variable, `KEY=VALUE`, or pass your own, KEY")
 	f.StringVar(&o.project, "project", "", "`PROJECT` to run in")
+	f.BoolVar(&o.force, "force", false, "of a fleet: hosts leave although jobs run on them")
 	return c
 }
 
@@ -59,6 +62,9 @@ func (o *applyOptions) run(ctx context.Context) error {
 	file, src, err := o.read()
 	if err != nil {
 		return err
+	}
+	if dstack.TypeOf(src) == "fleet" {
+		return o.fleet(ctx, file, src)
 	}
 	task, err := dstack.Parse(file, src)
 	if err != nil {

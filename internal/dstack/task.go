@@ -54,10 +54,11 @@ type variable struct {
 	node        *yaml.Node
 }
 
-// reader fills a Task and collects faults.
+// reader fills a Task or a Fleet and collects faults.
 type reader struct {
 	faults
 	task    *Task
+	fleet   *Fleet // of a fleet's configuration
 	aliases int
 }
 

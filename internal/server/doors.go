@@ -51,6 +51,7 @@ func (s *server) openDoors() (doors []*door, err error) {
 		Certificates: []tls.Certificate{cert}, ClientCAs: s.authority.Pool(), ClientAuth: tls.VerifyClientCertIfGiven,
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, // streams are upgraded HTTP/1.1 connections
 	}
+	s.tunnels = s.newDoor("tunnels", nil, conf)
 	if cfg.Server.Listen != "" {
 		if l, err = net.Listen("tcp", cfg.Server.Listen); err != nil {
 			return doors, core.Errorf(core.Unavailable, "the API's door: %v", err)

@@ -23,6 +23,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/stream"
@@ -86,6 +87,8 @@ type server struct {
 	hub       *hub.Hub
 	api       *api.API
 	doors     []*door
+	tunnels   *door // for agents whose connections are carried to us
+	fleets    *fleet.Fleets
 
 	live      atomic.Pointer[config.Config] // the settings that hold
 	reloading sync.Mutex
@@ -121,6 +124,7 @@ func (s *server) run(ctx context.Context) error {
 		g.Go(d.serve)
 	}
 	g.Go(func() error { return s.hub.Run(background) })
+	g.Go(func() error { return s.fleets.Run(running) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
@@ -173,11 +177,15 @@ func (s *server) open(ctx context.Context) (err error) {
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
+	if s.fleets, err = s.newFleets(); err != nil {
+		return err
+	}
+	s.engine.Subscribe(s.fleets.Publish)
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
-		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Log: s.Log,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
 	})
-	for _, d := range s.doors {
+	for _, d := range append(s.doors, s.tunnels) {
 		d.http.Handler = s.api
 	}
 	return nil
@@ -214,7 +222,7 @@ func (s *server) close() {
 	s.api.Close()
 	s.streams.Close()
 	g := errgroup.Group{}
-	for _, d := range s.doors {
+	for _, d := range append(s.doors, s.tunnels) {
 		g.Go(func() error { return d.shutdown(ctx) })
 	}
 	g.Go(func() error { s.hub.Shutdown(ctx); return nil })

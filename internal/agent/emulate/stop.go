@@ -35,7 +35,7 @@ func Stop(ctx context.Context, nodes []Node, keeper string) error {
 }
 
 func stop(ctx context.Context, n Node, keeper string) error {
-	if err := endAgent(ctx, n); err != nil {
+	if err := EndAgent(ctx, n.Dir); err != nil {
 		return err
 	}
 	k := n.Keeper(keeper)

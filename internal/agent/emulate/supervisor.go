@@ -78,7 +78,7 @@ func (s *Supervisor) keep(ctx context.Context, n Node) error {
 
 // once runs an agent to its end, or to the end of ctx, which the agent outlives.
 func (s *Supervisor) once(ctx context.Context, n Node) error {
-	if err := endAgent(ctx, n); err != nil {
+	if err := EndAgent(ctx, n.Dir); err != nil {
 		return err
 	}
 	logName := filepath.Join(s.LogDir, "agent-"+string(n.Name)+".log")
@@ -129,9 +129,9 @@ func lastWords(name string, from int64) string {
 	return "it said nothing in " + name
 }
 
-// endAgent ends a node's agent, if one runs. Its keeper is left alone.
-func endAgent(ctx context.Context, n Node) error {
-	p, err := process.Holder(filepath.Join(n.Dir, pidFile))
+// EndAgent ends the agent of the node in dir, if one runs. Its keeper is left alone.
+func EndAgent(ctx context.Context, dir string) error {
+	p, err := process.Holder(filepath.Join(dir, pidFile))
 	if err != nil || p == nil {
 		return err
 	}

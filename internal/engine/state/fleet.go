@@ -83,7 +83,7 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	for i := range next.Hosts {
 		h := &next.Hosts[i]
 		if was, ok := s.view.Node(h.Node); !ok || was.Fleet != next.Name {
-			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute | core.Login, Weight: 1}
+			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute, Weight: 1}
 			_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
 		}
 		if h.Leaving {

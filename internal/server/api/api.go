@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/stream"
@@ -38,6 +39,7 @@ type Deps struct {
 	Reload func(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error)
 	// Partition changes a partition; nil removes it.
 	Partition func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
+	Fleets    *fleet.Fleets
 	Log       *slog.Logger
 }
 

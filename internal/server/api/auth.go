@@ -88,8 +88,12 @@ func (a *API) nodeOf(r *http.Request) (ca.Node, bool, error) {
 	if err != nil {
 		return n, false, err
 	}
-	if _, known := snap.Node(n.Name); !known {
+	node, known := snap.Node(n.Name)
+	if !known {
 		return n, false, core.Errorf(core.Denied, "node %s is not known here: join again", n.Name).Because("unknown_node")
+	}
+	if h := snap.FleetHost(node); h != nil && h.Cert != certSum(r.TLS.VerifiedChains[0][0]) {
+		return n, false, core.Errorf(core.Denied, "the certificate of node %s is not the one its fleet gave it", n.Name).Because("revoked_node")
 	}
 	if m := a.revoked.Load(); m == nil {
 		a.learnRevoked(snap)

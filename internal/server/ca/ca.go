@@ -46,6 +46,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 	pem  []byte
 	now  func() time.Time
+	seal *sealer
 }
 
 // Open reads the authority from the vault, or makes it when there is none. missing tells whether an error of the vault
@@ -80,7 +81,24 @@ func Open(ctx context.Context, v Vault, missing func(error) bool, keyFile, clust
 	if err != nil {
 		return nil, fmt.Errorf("the key in %s does not open this cluster's certificate authority: %w", keyFile, err)
 	}
-	return parseAuthority(plain)
+	a, err := parseAuthority(plain)
+	if err != nil {
+		return nil, err
+	}
+	a.seal = seal
+	return a, nil
+}
+
+// Seal closes a secret under a name; only Unseal under the same name, with the same key file, opens it.
+func (a *Authority) Seal(name string, plain []byte) ([]byte, error) { return a.seal.close(name, plain) }
+
+// Unseal opens what Seal closed.
+func (a *Authority) Unseal(name string, sealed []byte) ([]byte, error) {
+	plain, err := a.seal.open(name, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("unseal %s: %w", name, err)
+	}
+	return plain, nil
 }
 
 // makeAuthority gives key and certificate as PEM.
@@ -205,6 +223,24 @@ func (a *Authority) Sign(csrPEM []byte, n Node) ([]byte, error) {
 		return nil, fmt.Errorf("sign node %s: %w", n.Name, err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// Issue makes a key and a certificate for a node that is brought both.
+func (a *Authority) Issue(n Node) (keyPEM, certPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the key of node %s: %w", n.Name, err)
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the key of node %s: %w", n.Name, err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the key of node %s: %w", n.Name, err)
+	}
+	certPEM, err = a.Sign(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}), n)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), certPEM, err
 }
 
 func units(n Node) []string {

@@ -1,0 +1,17 @@
+# up is where the server's socket is made, by whoever logged in.
+mkdir -p "$dir/up" "$base/bin" || exit 1
+chmod 700 "$dir/up" && chown "${SUDO_UID:-$(id -u)}" "$dir/up" || exit 1
+rm -f "$dir/up/server.sock"
+echo "os $(uname -s)"
+echo "arch $(uname -m)"
+echo "base $base"
+echo "free $(df -Pk "$base" | awk 'NR==2 {print $4}')"
+if [ -e "$base/bin/$sum/whole" ]; then echo "programs yes"; fi
+for f in node.crt ca.pem command; do
+	if [ -e "$dir/$f" ]; then echo "$f $(sha256sum <"$dir/$f" | cut -d' ' -f1)"; fi
+done
+if [ -n "$systemd" ]; then
+	echo "systemd yes"
+	if systemctl is-active --quiet "$unit"; then echo "running yes"; fi
+elif loop; then echo "running yes"; fi
+exit 0

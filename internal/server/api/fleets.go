@@ -1,0 +1,222 @@
+package api
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/backend/ssh"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/fleet"
+)
+
+// certSum names a certificate as its fleet does: by the hash of its PEM form.
+func certSum(c *x509.Certificate) string {
+	s := sha256.Sum256(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
+	return hex.EncodeToString(s[:])
+}
+
+func (a *API) fleets(http.ResponseWriter, *http.Request, *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.now(snap)}
+	v := a.nodeView(snap)
+	for _, f := range snap.Fleets() {
+		out.Fleets = append(out.Fleets, a.showFleet(v, f))
+	}
+	return out, nil
+}
+
+func (a *API) fleet(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	f, ok := snap.Fleet(r.PathValue("name"))
+	if !ok {
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q", r.PathValue("name")).Because("invalid_fleet")
+	}
+	out := a.showFleet(a.nodeView(snap), f)
+	return &out, nil
+}
+
+func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
+	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	if f.Leaving {
+		out.Status = "terminating"
+	}
+	if out.Placement == "" {
+		out.Placement = core.PlaceAny
+	}
+	for i := range f.Hosts {
+		out.Instances = append(out.Instances, a.showInstance(v, &f.Hosts[i]))
+	}
+	return out
+}
+
+func (a *API) showInstance(v *nodeView, h *core.FleetHost) client.FleetInstance {
+	x := client.FleetInstance{
+		Num: h.Num, Node: h.Node, Host: h.Login.User + "@" + h.Login.At(), HostKey: h.HostKey, Cause: h.Cause, Since: h.Since,
+		Phase: a.Fleets.Phase(h.Node), Blocks: max(1, h.Blocks), Status: "pending",
+	}
+	if h.Jump.Host != "" {
+		x.Jump = h.Jump.User + "@" + h.Jump.At()
+	}
+	rec, ok := v.snap.Node(h.Node)
+	if !ok {
+		return x
+	}
+	n := v.show(rec)
+	x.State, x.Hardware, x.AllocCPUs, x.Version = n.State, n.Hardware, n.AllocCPUs, n.Host.Version
+	switch {
+	case h.Leaving:
+		x.Status = "terminating"
+	case n.Connected && len(n.Jobs) > 0:
+		x.Status = "busy"
+	case n.Connected:
+		x.Status = "idle"
+	case !rec.Flags.Has(core.NodeUnknown):
+		x.Status = "unreachable"
+	case x.Phase != "" && h.Cause == "":
+		x.Status = "provisioning"
+	}
+	return x
+}
+
+func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	var in client.FleetSpec
+	if err := decodeStrict(r, &in); err != nil {
+		return nil, err
+	}
+	if !who.Admin { // before keys are looked at
+		return nil, core.Errorf(core.Denied, "only an administrator changes fleets").Because("access_denied")
+	}
+	f, err := a.fleetOf(r.PathValue("name"), &in)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.Engine.Do(r.Context(), &state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
+	if err == nil && !in.DryRun {
+		a.Fleets.Retry(f.Name) // whoever applies a fleet again has mended something
+	}
+	return plan, err
+}
+
+// fleetOf checks what a user wants and seals the keys. All faults are told at once.
+func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
+	f := &core.Fleet{Name: name, Placement: in.Placement}
+	var faults []core.Fault
+	bad := func(path, format string, args ...any) {
+		faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if !validNode(core.NodeName(name)) {
+		bad("name", "%q is not a fleet's name", name)
+	}
+	if in.Placement != "" && in.Placement != core.PlaceAny && in.Placement != core.PlaceCluster {
+		bad("placement", "%q is neither any nor cluster", in.Placement)
+	}
+	prints := map[string]string{}
+	for name, text := range in.Keys {
+		key, err := a.sealKey(text)
+		if err != nil {
+			bad("keys", "%s: %v", name, err)
+			continue
+		}
+		prints[name] = key.Fingerprint
+		f.Keys = append(f.Keys, *key)
+	}
+	slices.SortFunc(f.Keys, func(a, b core.FleetKey) int { return cmp.Compare(a.Fingerprint, b.Fingerprint) })
+	login := func(path string, l *client.SSHLogin) core.SSHLogin {
+		switch {
+		case l.Hostname == "" || strings.ContainsAny(l.Hostname, " \t\n/@"):
+			bad(path+".hostname", "%q is not a host's name or address", l.Hostname)
+		case l.User == "":
+			bad(path+".user", "whom to log in as is not said")
+		case l.Port < 0 || l.Port > 65535:
+			bad(path+".port", "%d is not a port", l.Port)
+		case in.Keys[l.Key] == "":
+			bad(path+".key", "%q is none of the keys", l.Key)
+		}
+		return core.SSHLogin{Host: l.Hostname, Port: l.Port, User: l.User, Key: prints[l.Key]}
+	}
+	for i := range in.Hosts {
+		h, path := &in.Hosts[i], fmt.Sprintf("hosts[%d]", i)
+		x := core.FleetHost{Login: login(path, &h.SSHLogin), Addr: h.InternalIP, Blocks: h.Blocks}
+		if h.Jump != nil {
+			x.Jump = login(path+".proxy_jump", h.Jump)
+		}
+		if h.Blocks < core.BlocksAuto {
+			bad(path+".blocks", "%d: a host has at least one block", h.Blocks)
+		}
+		f.Hosts = append(f.Hosts, x)
+	}
+	if len(faults) > 0 {
+		e := core.Errorf(core.Invalid, "fleet %s: %s: %s", name, faults[0].Path, faults[0].Message).Because("invalid_fleet")
+		e.Faults = faults
+		return nil, e
+	}
+	return f, nil
+}
+
+func (a *API) sealKey(text string) (*core.FleetKey, error) {
+	signer, err := ssh.ParseKey([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	k := &core.FleetKey{Fingerprint: ssh.Fingerprint(signer.PublicKey()), Public: ssh.KeyLine(signer.PublicKey())}
+	sealed, err := a.Authority.Seal(fleet.KeyName(k.Fingerprint), []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	k.Sealed = base64.StdEncoding.EncodeToString(sealed)
+	return k, nil
+}
+
+func (a *API) dropFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	nums, err := instances(r)
+	if err != nil {
+		return nil, err
+	}
+	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums, Force: isSet(r.URL.Query().Get("force"))}
+	if _, err := a.Engine.Do(r.Context(), in); err != nil {
+		return nil, err
+	}
+	return okBody{}, nil
+}
+
+func (a *API) trustFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	nums, err := instances(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Engine.Do(r.Context(), &state.TrustFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums}); err != nil {
+		return nil, err
+	}
+	a.Fleets.Retry(r.PathValue("name"))
+	return okBody{}, nil
+}
+
+// instances reads the numbers of hosts in a query; nil: none is named.
+func instances(r *http.Request) ([]int32, error) {
+	var nums []int32
+	for _, s := range r.URL.Query()["instance"] {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || n < 0 {
+			return nil, core.Errorf(core.Invalid, "instance: %q is not the number of one", s)
+		}
+		nums = append(nums, int32(n))
+	}
+	return nums, nil
+}

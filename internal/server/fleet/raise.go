@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/backend/ssh"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
+)
+
+// installWait bounds one visit to a host.
+const installWait = 10 * time.Minute
+
+// raise makes a node of the host. It returns when the agent is connected by itself, or when the SSH connection that carries
+// its stream has ended or is not wanted any more.
+func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
+	h.tried = *x
+	h.say("queued")
+	give, err := h.place(h.f.connect)
+	if err != nil {
+		return err
+	}
+	c, err := h.dial(fl, x)
+	if err != nil {
+		give()
+		return err
+	}
+	defer c.Close()
+	tunnel, err := h.install(c, fl, x)
+	give()
+	if err != nil {
+		return err
+	}
+	h.runs = addrOf(x)
+	if tunnel == nil {
+		return nil
+	}
+	defer tunnel.Close()
+	if tunnel.Active() == 0 {
+		return nil // it has come by itself
+	}
+	if x.Cause != "" {
+		h.tell(&state.FleetNews{Cause: new(string)})
+	}
+	h.say("")
+	return h.hold(c, x)
+}
+
+// hold keeps the connection that carries the agent's stream.
+func (h *host) hold(c *ssh.Host, x *core.FleetHost) error {
+	for {
+		select {
+		case <-h.ctx.Done():
+			return nil
+		case <-c.Gone():
+			return core.Errorf(core.Unavailable, "%s: the SSH connection broke", x.Login.At())
+		case <-h.moved:
+		case <-h.changed:
+			_, now := h.spec()
+			if now == nil || now.Leaving || now.Login != x.Login || now.Jump != x.Jump || now.Addr != x.Addr {
+				return nil
+			}
+		}
+	}
+}
+
+// install brings the host's agent up to date and waits until it is connected.
+func (h *host) install(c *ssh.Host, fl *core.Fleet, x *core.FleetHost) (_ *ssh.Tunnel, err error) {
+	ctx, cancel := context.WithTimeoutCause(h.ctx, installWait, errors.New("the installation takes too long"))
+	defer cancel()
+	h.say("looking")
+	facts, bundle, err := h.look(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if ours := ssh.Sum(h.f.cfg.Authority.PEM()); facts.CA != "" && facts.CA != ours {
+		return nil, core.Errorf(core.Conflict, "%s: %s/%s belongs to another cluster; delete it there first", x.Login.At(), facts.Base, h.node)
+	}
+	if !facts.Programs {
+		if err := h.bring(ctx, c, facts, bundle); err != nil {
+			return nil, err
+		}
+	}
+	a := &ssh.Agent{Node: h.node, Programs: bundle.Sum, Base: facts.Base, CA: h.f.cfg.Authority.PEM()}
+	if x.Cert == "" || facts.Cert != x.Cert {
+		if a.Key, a.Cert, err = h.f.cfg.Authority.Issue(ca.Node{Name: h.node, Roles: core.Compute}); err != nil {
+			return nil, err
+		}
+		sum := ssh.Sum(a.Cert)
+		h.tell(&state.FleetNews{Cert: &sum})
+	}
+	a.Args = h.args(fl, x, a)
+	tunnel, tunnelErr := c.Listen(a.Socket())
+	if tunnelErr == nil {
+		go func() { _ = h.f.cfg.Serve(tunnel) }() // it ends when the tunnel is closed, with its end for an error
+		defer func() {
+			if err != nil {
+				tunnel.Close()
+			}
+		}()
+	}
+	var before core.Time
+	if n, ok := h.f.engine.Snapshot().Node(h.node); ok {
+		before = n.Host.AgentStart
+	}
+	started := !a.Same(facts)
+	if started {
+		h.say("starting")
+		if err := c.Start(ctx, a); err != nil {
+			return tunnel, err
+		}
+	}
+	h.say("waiting for its agent")
+	wait, cancel := context.WithTimeout(ctx, h.f.cfg.Patience.Connect)
+	defer cancel()
+	if h.until(wait, func() bool {
+		n, ok := h.f.engine.Snapshot().Node(h.node)
+		return ok && h.f.cfg.Connected(h.node) && (!started || n.Host.AgentStart != before)
+	}) {
+		return tunnel, nil
+	}
+	if ctx.Err() != nil {
+		return tunnel, context.Cause(ctx)
+	}
+	why := fmt.Sprintf("%s: the agent was started and does not connect: %s", x.Login.At(), c.Log(ctx, h.node))
+	if tunnelErr != nil {
+		why += "; " + tunnelErr.Error()
+	}
+	return tunnel, core.Errorf(core.Unavailable, "%s", why)
+}
+
+// look probes the host and finds the programs for its kind of machine.
+func (h *host) look(ctx context.Context, c *ssh.Host) (*ssh.Facts, *ssh.Bundle, error) {
+	bundle, err := h.f.cfg.Bundles.For(runtime.GOARCH)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts, err := c.Probe(ctx, h.node, bundle.Sum)
+	if err != nil || facts.Arch == runtime.GOARCH {
+		return facts, bundle, err
+	}
+	if bundle, err = h.f.cfg.Bundles.For(facts.Arch); err != nil {
+		return nil, nil, err
+	}
+	facts, err = c.Probe(ctx, h.node, bundle.Sum)
+	return facts, bundle, err
+}
+
+// bring uploads the programs. Hosts that share a folder need them once: while this one waited its turn, another may have
+// been brought them.
+func (h *host) bring(ctx context.Context, c *ssh.Host, facts *ssh.Facts, b *ssh.Bundle) error {
+	h.say("waiting to upload")
+	give, err := h.place(h.f.upload)
+	if err != nil {
+		return err
+	}
+	defer give()
+	now, err := c.Probe(ctx, h.node, b.Sum)
+	if err != nil || now.Programs {
+		return err
+	}
+	h.say("uploading")
+	return c.Upload(ctx, h.node, facts, b)
+}
+
+// args are those of the agent: whom it dials, the tunnel's end last.
+func (h *host) args(fl *core.Fleet, x *core.FleetHost, a *ssh.Agent) []string {
+	var servers []string
+	for _, s := range h.f.cfg.Servers {
+		if !loopback(s) || loopback(x.Login.At()) { // ours is not the host's
+			servers = append(servers, s)
+		}
+	}
+	servers = append(servers, "unix:"+a.Socket())
+	return []string{"--node", string(h.node), "--fleet", fl.Name, "--addr", addrOf(x), "--server", strings.Join(servers, ",")}
+}
+
+// addrOf is where other nodes reach the host.
+func addrOf(x *core.FleetHost) string {
+	if x.Addr != "" {
+		return x.Addr
+	}
+	return x.Login.Host
+}
+
+func loopback(at string) bool {
+	at = strings.TrimPrefix(at, "https://")
+	name, _, err := net.SplitHostPort(at)
+	if err != nil {
+		name = at
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
