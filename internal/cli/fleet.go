@@ -295,7 +295,7 @@ func (o *applyOptions) untilUp(ctx context.Context, c *client.Client) error {
 				return err
 			}
 			if failed > 0 {
-				return core.Errorf(core.Unavailable, "%s of %d cannot be used yet; they are tried again, see `bireme fleet`", plural(failed, "host"), len(f.Instances))
+				return fmt.Errorf("%s of %d cannot be used yet; it is tried again, see `bireme fleet`", plural(failed, "host"), len(f.Instances))
 			}
 			return nil
 		}

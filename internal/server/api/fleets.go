@@ -220,3 +220,31 @@ func instances(r *http.Request) ([]int32, error) {
 	}
 	return nums, nil
 }
+
+// lostHosts words which hosts of fleets cannot be used, and why: all, or those a job holds. Empty: none.
+func (a *API) lostHosts(of *core.Alloc) string {
+	const most = 3
+	var list []string
+	more := 0
+	for _, f := range a.Engine.Snapshot().Fleets() {
+		for i := range f.Hosts {
+			h := &f.Hosts[i]
+			if h.Cause == "" || of != nil && !slices.ContainsFunc(of.Nodes, func(na core.NodeAlloc) bool { return na.Node == h.Node }) {
+				continue
+			}
+			if len(list) == most {
+				more++
+				continue
+			}
+			list = append(list, fmt.Sprintf("%s (%s)", h.Node, h.Cause))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	text := "; out of reach: " + strings.Join(list, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

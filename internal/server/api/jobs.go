@@ -353,9 +353,13 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		if out.Why == "" {
 			out.Why = "it has not been looked at yet"
 		}
+		out.Why += a.lostHosts(nil)
 		out.Priority = a.priority(j)
 	case out.Why == "":
 		out.Why = ending(j)
+	}
+	if j.State == core.Running {
+		out.Why += a.lostHosts(j.Alloc)
 	}
 	return out, nil
 }

@@ -64,6 +64,7 @@ type nodeView struct {
 	completing map[core.NodeName]bool
 	parts      []partView
 	aside      map[core.NodeName]*aside
+	causes     map[core.NodeName]string // why hosts of fleets cannot be used
 }
 
 type partView struct {
@@ -84,6 +85,12 @@ func (a *API) nodeView(snap *state.Snapshot) *nodeView {
 			}
 		}
 		v.parts = append(v.parts, pv)
+	}
+	v.causes = map[core.NodeName]string{}
+	for _, f := range snap.Fleets() {
+		for i := range f.Hosts {
+			v.causes[f.Hosts[i].Node] = f.Hosts[i].Cause
+		}
 	}
 	for _, u := range v.uses {
 		for _, id := range u.Jobs {
@@ -128,6 +135,9 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	if live.Skew.Abs() > maxSkew {
 		warn = append(warn, fmt.Sprintf("its clock is off by %s", live.Skew.Round(time.Second)))
+	}
+	if cause := v.causes[n.Name]; cause != "" {
+		warn = append(warn, cause)
 	}
 	out.Warning = strings.Join(warn, "; ")
 	return out
