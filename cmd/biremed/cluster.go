@@ -27,6 +27,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/server"
+	"bireme.dev/bireme/internal/slurm/conf"
 )
 
 // stopTimeout bounds the end of a cluster: what cannot be killed by then is told.
@@ -83,6 +84,19 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.cfg, err = c.settings(door); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		c.noteUnreachable()
+	}
+	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}}, client.WithTimeout(5*time.Second))
+	return err
+}
+
+// settings reads the settings: the site's slurm.conf, the config file over it, and over both what the cluster was started
+// with.
+func (c *cluster) settings(door string) (*config.Config, error) {
 	file := c.f.Config
 	if file == "" {
 		file = filepath.Join(c.f.dir, "config.yml")
@@ -96,23 +110,38 @@ func (c *cluster) prepare(ctx context.Context) error {
 	}
 	base, err := c.base()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var text []byte
 	if file != "" {
 		if text, err = os.ReadFile(file); err != nil {
-			return core.Errorf(core.NotFound, "read the settings: %v", err)
+			return nil, core.Errorf(core.NotFound, "read the settings: %v", err)
 		}
 	}
-	if c.cfg, err = config.ParseOver(base, file, text, append(set, c.f.Set...)...); err != nil {
-		return err
+	cfg, err := config.ParseOver(base, file, text, append(set, c.f.Set...)...)
+	if err != nil {
+		return nil, err
 	}
-	c.declareNodes()
-	if os.Geteuid() == 0 {
-		c.noteUnreachable()
+	c.declareNodes(cfg)
+	return cfg, nil
+}
+
+// reload reads the settings again for a cluster that runs. Its nodes are those it was started with.
+func (c *cluster) reload() (*config.Config, error) {
+	if c.f.SlurmConf == "" {
+		return c.settings(c.cfg.Server.AgentListen)
 	}
-	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}}, client.WithTimeout(5*time.Second))
-	return err
+	site, err := conf.Read(c.f.SlurmConf)
+	if err != nil {
+		return nil, core.Errorf(core.NotFound, "%v", err)
+	}
+	again := *c
+	f := *c.f
+	f.site, again.f = site, &f
+	if names := hostlist.Fold(siteNodes(site)); names != c.f.NodeNames {
+		return nil, core.Errorf(core.Invalid, "%s: its nodes are %s and those of this cluster %s: a start makes others, no reconfigure does", f.SlurmConf, names, c.f.NodeNames)
+	}
+	return again.settings(c.cfg.Server.AgentListen)
 }
 
 // base gives the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them. It
@@ -155,14 +184,14 @@ func (c *cluster) described() map[core.NodeName][]string {
 
 // declareNodes makes emulated nodes known in the order of their names, before they connect in any order: listings keep it,
 // and so does the scheduler among equals. The config file may have said something about them.
-func (c *cluster) declareNodes() {
+func (c *cluster) declareNodes(cfg *config.Config) {
 	known := map[core.NodeName]bool{}
-	for _, n := range c.cfg.CoreNodes() {
+	for _, n := range cfg.CoreNodes() {
 		known[n.Name] = true
 	}
 	for _, n := range c.nodes {
 		if n.Emulated() && !known[n.Name] {
-			c.cfg.Nodes = append(c.cfg.Nodes, config.Node{Names: string(n.Name), Features: c.f.Features})
+			cfg.Nodes = append(cfg.Nodes, config.Node{Names: string(n.Name), Features: c.f.Features})
 		}
 	}
 }
@@ -241,7 +270,7 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 	listening := make(chan server.Info, 1)
 	go func() {
 		served <- server.Run(serving, server.Options{
-			Config: c.cfg, Version: version, Log: c.log, Ready: func(i server.Info) { listening <- i },
+			Config: c.cfg, Version: version, Log: c.log, Reload: c.reload, Ready: func(i server.Info) { listening <- i },
 		})
 	}()
 	ready, cancel := context.WithTimeout(ctx, c.f.timeout)

@@ -197,15 +197,19 @@ func (f *standaloneFlags) readSite(c *cobra.Command) error {
 	if f.site, err = conf.Read(f.SlurmConf); err != nil {
 		return core.Errorf(core.NotFound, "--slurm-conf: %v", err)
 	}
-	var names []string
-	for i := range f.site.Nodes {
-		names = append(names, f.site.Nodes[i].Names...)
-	}
+	names := siteNodes(f.site)
 	if len(names) == 0 {
 		return core.Errorf(core.Invalid, "--slurm-conf %s: it names no nodes", f.SlurmConf)
 	}
 	f.NodeNames = hostlist.Fold(names)
 	return nil
+}
+
+func siteNodes(site *conf.Conf) (names []string) {
+	for i := range site.Nodes {
+		names = append(names, site.Nodes[i].Names...)
+	}
+	return names
 }
 
 func (f *standaloneFlags) nameWidth() int {

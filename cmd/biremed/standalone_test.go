@@ -111,3 +111,51 @@ func TestStandaloneRefusesWithFalse(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that runs reads its files again; its nodes stay those it was started with.
+func TestSettingsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	site, own := filepath.Join(dir, "slurm.conf"), filepath.Join(dir, "config.yml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := "ClusterName=c\nSlurmctldHost=h\nNodeName=n[1-2] CPUs=4 RealMemory=100\n"
+	write(site, head+"PartitionName=p Nodes=ALL Default=YES MaxTime=60\n")
+	f := &standaloneFlags{dir: dir, Prefix: "n", SlurmConf: site}
+	cmd := newStandaloneCommand()
+	if err := f.readSite(cmd); err != nil {
+		t.Fatal(err)
+	}
+	f.Nodes = 2
+	c := &cluster{f: f, notes: new(bytes.Buffer)}
+	var err error
+	if c.nodes, err = f.nodes(); err != nil {
+		t.Fatal(err)
+	}
+	if c.cfg, err = c.settings("127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+
+	write(site, head+"PartitionName=p Nodes=ALL Default=YES MaxTime=30\n")
+	write(own, "priority: {type: multifactor}\n")
+	next, err := c.reload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Partitions[0].MaxTime != 1800 || next.Priority.Type != "multifactor" || len(next.CoreNodes()) != 2 || next.Server.AgentListen != "127.0.0.1:1" {
+		t.Errorf("read again: %+v", next)
+	}
+	write(own, "priorty: {}\n")
+	if _, err := c.reload(); err == nil || !strings.Contains(core.FaultsOf(err)[0].Message, "did you mean priority?") {
+		t.Errorf("an unknown key: %v", err)
+	}
+	write(own, "")
+	write(site, head+"NodeName=n3 CPUs=4 RealMemory=100\nPartitionName=p Nodes=ALL Default=YES\n")
+	if _, err := c.reload(); err == nil || !strings.Contains(err.Error(), "n[1-3]") {
+		t.Errorf("other nodes: %v", err)
+	}
+}

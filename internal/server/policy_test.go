@@ -66,7 +66,7 @@ func TestPolicyByTheAPI(t *testing.T) {
 		status             int
 		reason, text       string
 	}{
-		{"an unknown field", "PUT", "/api/v1/policy", `{"policy":{"qos":[{"name":"x","priorty":3}]}}`, 400, "bad_json", `unknown field "priorty"`},
+		{"an unknown field", "PUT", "/api/v1/policy", `{"policy":{"qos":[{"name":"x","priorty":3}]}}`, 400, "bad_json", "priorty: there is no such key; did you mean priority?"},
 		{"no such QOS to push", "PUT", "/api/v1/qos/x", core.QOS{Preempt: []core.QOSName{"lwo"}}, 400, "invalid_qos", "did you mean low?"},
 		{"a flag that is none", "PUT", "/api/v1/qos/x", `{"flags":["NoDecy"]}`, 400, "bad_json", "did you mean NoDecay?"},
 		{"a QOS that is named", "DELETE", "/api/v1/qos/low", nil, 409, "qos_in_use", "QOS high"},

@@ -68,7 +68,7 @@ func TestReservationsByTheAPI(t *testing.T) {
 		{"of a node that is not there", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Nodes = "x", "n77" }), 400, "invalid_node", "n77"},
 		{"of too many licences", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Licenses = "x", []core.License{{Name: "matlab", Total: 5}} }), 409, "invalid_license", "matlab"},
 		{"a flag that is none", "POST", "", "", `{"name":"x","flags":["DIALY"]}`, 400, "bad_json", "did you mean DAILY?"},
-		{"a key that is none", "POST", "", "", `{"name":"x","nods":"n1"}`, 400, "bad_json", `"nods"`},
+		{"a key that is none", "POST", "", "", `{"name":"x","nods":"n1"}`, 400, "bad_json", "nods: there is no such key; did you mean nodes?"},
 		{"an end and a duration", "POST", "", "", body(func(r *client.NewReservation) { r.End = now + hour }), 400, "invalid_time_value", ""},
 		{"none of that name", "GET", "/zz", "", nil, 404, "invalid_reservation", "zz"},
 		{"change of none", "PATCH", "/mint", "", map[string]any{}, 404, "invalid_reservation", "did you mean maint?"},

@@ -14,7 +14,7 @@ var values = map[string]string{
 	"begin":           "--begin takes 16:00, 2026-12-24T08:00, tomorrow, now+2hours",
 	"deadline":        "--deadline takes 16:00, 2026-12-24T08:00, tomorrow, now+2hours",
 	"distribution":    "--distribution takes block, cyclic, plane=N or arbitrary, then :block, :cyclic or :fcyclic for sockets and cores",
-	"exclusive":       "--exclusive takes no value, or user, mcs or topo",
+	"exclusive":       "--exclusive takes no value, or user",
 	"extra-node-info": "-B takes sockets[:cores[:threads]], each a number or *",
 	"gpus":            "--gpus takes N, type:N, or several of these separated by commas",
 	"gpus-per-node":   "--gpus-per-node takes N, type:N, or several of these separated by commas",

@@ -21,7 +21,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "account", Short: 'A', Arg: required, Tools: allTools, Env: "ACCOUNT", Value: "NAME", Help: "the project (account) that pays", set: project},
 		{Long: "acctg-freq", Arg: required, Tools: allTools, Env: "ACCTG_FREQ", Value: "LIST", Help: "kept; usage is always sampled", set: keep("acctg-freq")},
 		{Long: "array", Short: 'a', Arg: required, Tools: Sbatch, Env: "ARRAY_INX", Value: "INDEXES", Help: "make an array of such tasks: 0-15, 1,3,5, 0-99:4; %N at the end: at most N run at once", set: array},
-		{Long: "batch", Arg: required, Tools: Sbatch, Env: "BATCH", Value: "FEATURES", Help: "kept; the script runs on the first node", set: keep("batch")},
+		{Long: "batch", Arg: required, Tools: Sbatch, Env: "BATCH", Value: "FEATURES", Help: "features of the node that the script runs on", set: refuse("batch", "the script runs on the first of the nodes; --constraint says what all of them have")},
 		{Long: "bb", Arg: required, Tools: allTools, Env: "BURST_BUFFER", Value: "TEXT", Help: "kept; there are no burst buffers", set: keep("bb")},
 		{Long: "bbf", Arg: required, Tools: allTools, Value: "FILE", Help: "kept; there are no burst buffers", set: keep("bbf")},
 		{Long: "bcast", Arg: optional, Tools: Srun, Env: "BCAST", Value: "PATH", Help: "copy the program to all nodes first", set: refuse("bcast", "sbcast copies a file to all nodes of a job")},

@@ -257,7 +257,7 @@ func exclusive(r *Request, v string) error {
 	case "user":
 		r.wide().ExclusiveUser = true
 	case "mcs", "topo":
-		r.keepOption("exclusive", v)
+		return r.Fail(ExitError, "--exclusive=%s is not supported", v).hint("--exclusive takes whole nodes, --exclusive=user nodes that only the user's jobs share")
 	default:
 		return r.invalid("exclusive")
 	}

@@ -85,7 +85,7 @@ func (a *API) enforced() config.Enforced {
 
 func (a *API) reconfigure(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.Reconfigure
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	return a.Reload(r.Context(), who.Identity, in.DryRun)

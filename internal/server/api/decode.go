@@ -67,7 +67,7 @@ func decode(r *http.Request, v any) error {
 
 // unmarshal reads JSON and words its faults with line and column.
 func unmarshal(data []byte, v any) error {
-	err := json.Unmarshal(data, v)
+	err := strictly(data, v)
 	if err == nil {
 		return nil
 	}
@@ -85,8 +85,13 @@ func unmarshal(data []byte, v any) error {
 			path += ": " + kind.Field
 		}
 		e.Faults = []core.Fault{{Path: path, Message: fmt.Sprintf("a JSON %s does not fit here", kind.Value)}}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Faults = []core.Fault{{Path: position(data, int64(len(data))), Message: "unexpected end of JSON input"}}
 	default:
-		e.Faults = []core.Fault{{Message: err.Error()}}
+		e.Faults = []core.Fault{{Path: "line 1", Message: err.Error()}}
+		if f := unknownKey(err, data, v); f != nil {
+			e.Faults[0] = *f
+		}
 	}
 	if len(e.Faults) > 0 {
 		e.Message += ": " + e.Faults[0].Path + ": " + e.Faults[0].Message
@@ -195,7 +200,7 @@ func (p *parser) member(s *submission, key []byte) (ok bool) {
 		start := p.pos
 		ok = p.skip()
 		s.specSize = p.pos - start
-		return ok && json.Unmarshal(p.data[start:p.pos], &s.Spec) == nil
+		return ok && strictly(p.data[start:p.pos], &s.Spec) == nil
 	case "config":
 		return p.textInto(&s.Config)
 	case "strict":

@@ -97,7 +97,7 @@ func (a *API) showInstance(v *nodeView, h *core.FleetHost) client.FleetInstance 
 
 func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.FleetSpec
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	if !who.Admin { // before keys are looked at

@@ -9,7 +9,7 @@ import (
 
 func (a *API) changePartition(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.PartitionChange
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	if err := a.Partition(r.Context(), who.Identity, core.PartitionName(r.PathValue("name")), &in); err != nil {

@@ -240,7 +240,7 @@ func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller)
 		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
 	}
 	in := projectBody{Parent: old.Parent, Shares: old.Shares}
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	p := *old

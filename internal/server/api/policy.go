@@ -1,36 +1,12 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
-	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 )
-
-// decodeStrict is decode for what is written by hand: a field nobody knows is a fault, and not passed over.
-func decodeStrict(r *http.Request, v any) error {
-	b, err := readBody(r, maxBody)
-	if err != nil {
-		return err
-	}
-	defer putBody(b)
-	if err := unmarshal(b.Bytes(), v); err != nil {
-		return err
-	}
-	dec := json.NewDecoder(bytes.NewReader(b.Bytes()))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		what := strings.TrimPrefix(err.Error(), "json: ")
-		e := core.Errorf(core.Invalid, "the request is not the JSON that is wanted: %s: %s", position(b.Bytes(), dec.InputOffset()), what).Because("bad_json")
-		e.Faults = []core.Fault{{Path: position(b.Bytes(), dec.InputOffset()), Message: what}}
-		return e
-	}
-	return nil
-}
 
 func (a *API) policy(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	snap, err := a.snapshot()
@@ -42,7 +18,7 @@ func (a *API) policy(http.ResponseWriter, *http.Request, *caller) (any, error) {
 
 func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.ApplyPolicy
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	return a.Engine.Do(r.Context(), &state.ApplyPolicy{
@@ -60,7 +36,7 @@ func (a *API) listQOS(http.ResponseWriter, *http.Request, *caller) (any, error) 
 
 func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var q core.QOS
-	if err := decodeStrict(r, &q); err != nil {
+	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
 	q.Name = core.QOSName(r.PathValue("name"))

@@ -81,7 +81,7 @@ func reserved(r *core.AdvanceReservation) []core.NodeName {
 
 func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.NewReservation
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	v := in.AdvanceReservation
@@ -109,7 +109,7 @@ func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller
 
 func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in core.ReservationChange
-	if err := decodeStrict(r, &in); err != nil {
+	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	if in.Users != nil {
