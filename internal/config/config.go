@@ -27,6 +27,7 @@ type Config struct {
 	Step         Step        `yaml:"step"`
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
+	Mail         Mail        `yaml:"mail"`
 
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
@@ -180,6 +181,12 @@ type Accounting struct {
 	NormalQOS bool     `yaml:"normal_qos"` // there is always a QOS normal, which jobs have that name none, as in Slurm
 }
 
+// Mail says how people are told what became of their jobs.
+type Mail struct {
+	Program string `yaml:"program"` // run as PROGRAM -s SUBJECT ADDRESS; empty: nobody is told
+	Domain  string `yaml:"domain"`  // added to addresses without one
+}
+
 // Retention says how long things stay. Zero: for ever.
 type Retention struct {
 	Events    Duration `yaml:"events"`
@@ -218,6 +225,7 @@ func Default() *Config {
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
 			LogTail: Size(core.MiB),
 		},
+		Mail:       Mail{Program: "/bin/mail"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),

@@ -26,6 +26,7 @@ import (
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/mail"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire"
@@ -85,6 +86,7 @@ type server struct {
 	logs      *logstore.Store
 	streams   *stream.Exchange
 	hub       *hub.Hub
+	mail      *mail.Sender
 	api       *api.API
 	doors     []*door
 	tunnels   *door // for agents whose connections are carried to us
@@ -125,6 +127,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	g.Go(func() error { return s.hub.Run(background) })
 	g.Go(func() error { return s.fleets.Run(running) })
+	g.Go(func() error { return s.mail.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
@@ -181,6 +184,9 @@ func (s *server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.engine.Subscribe(s.fleets.Publish)
+	s.mail = mail.New(s.mailConfig, s.Log)
+	s.engine.Subscribe(s.mail.Publish)
+	s.mail.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
@@ -189,6 +195,11 @@ func (s *server) open(ctx context.Context) (err error) {
 		d.http.Handler = s.api
 	}
 	return nil
+}
+
+func (s *server) mailConfig() mail.Config {
+	cfg := s.live.Load()
+	return mail.Config{Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, Cluster: cfg.Cluster}
 }
 
 // ensureQOS makes the QOS that jobs have which name none, where a site wants one.

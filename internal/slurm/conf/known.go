@@ -45,6 +45,8 @@ var known = map[string]set{
 		v.cfg.Step.Epilog = append(v.cfg.Step.Epilog, s.Value)
 		return nil
 	},
+	"mailprog":   func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
+	"maildomain": func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
 	"enforcepartlimits": func(v *converter, s Setting) error {
 		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") || strings.EqualFold(s.Value, "YES")
 		return nil
