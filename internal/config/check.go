@@ -57,6 +57,7 @@ func (d *decoder) check(c *Config) {
 	}
 	d.checkServer(c)
 	d.checkPartitions(c)
+	d.checkScheduling(&c.Scheduling)
 	d.checkNodes(c)
 	d.checkLicenses(c)
 	d.checkOffers(c)
@@ -153,10 +154,25 @@ func (d *decoder) checkPartitions(c *Config) {
 	}
 }
 
-func (d *decoder) checkNodes(c *Config) {
-	if s := c.Scheduling.Select; !slices.Contains([]string{"", "core", "cpu", "socket"}, strings.ToLower(s)) {
-		d.at("scheduling.select", "%q is not one of core, cpu, socket", s)
+// Rules are how jobs behind one that cannot start may, as the planner knows them.
+var Rules = []string{"easy", "conservative", "fcfs", "easy-sjbf", "sjf-easy"}
+
+func (d *decoder) checkScheduling(s *Scheduling) {
+	if !slices.Contains([]string{"", "core", "cpu", "socket"}, strings.ToLower(s.Select)) {
+		d.at("scheduling.select", "%q is not one of core, cpu, socket", s.Select)
 	}
+	if s.Rule != "" && !slices.Contains(Rules, s.Rule) {
+		d.at("scheduling.rule", "%q is not one of %s", s.Rule, strings.Join(Rules, ", "))
+	}
+	if s.Reservations < 0 {
+		d.at("scheduling.reservations", "%d is below zero", s.Reservations)
+	}
+	if s.Reservations > 0 && s.Rule == "fcfs" {
+		d.at("scheduling.reservations", "with fcfs nothing starts behind a job that waits: there is nothing to reserve")
+	}
+}
+
+func (d *decoder) checkNodes(c *Config) {
 	seen := map[string]int{}
 	for i, n := range c.Nodes {
 		path := fmt.Sprintf("nodes[%d]", i)

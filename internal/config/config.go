@@ -94,7 +94,9 @@ type Node struct {
 
 // Scheduling says how resources are given out.
 type Scheduling struct {
-	Select string `yaml:"select"` // what is given whole: core (with its threads), cpu or socket
+	Rule         string `yaml:"rule"`         // what may start behind jobs that cannot: easy, conservative, fcfs, easy-sjbf, sjf-easy
+	Reservations int32  `yaml:"reservations"` // first jobs of each partition that wait and are promised a start; 0: one, with conservative all
+	Select       string `yaml:"select"`       // what is given whole: core (with its threads), cpu or socket
 }
 
 // Jobs holds defaults and limits of submissions.
@@ -209,7 +211,7 @@ func Default() *Config {
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxRequeues: 5,
 		},
-		Scheduling: Scheduling{Select: "core"},
+		Scheduling: Scheduling{Rule: "easy", Select: "core"},
 		Priority: Priority{
 			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
 			CalcPeriod: Duration(5 * time.Minute), Dampening: 1, Reset: "none", Weights: PriorityWeights{Run: 100},

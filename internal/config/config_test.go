@@ -59,6 +59,31 @@ server:
 	}
 }
 
+func TestScheduling(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"{rule: conservative}":            "",
+		"{rule: easy, reservations: 10}":  "",
+		"{select: socket}":                "",
+		"{rule: backfill}":                "scheduling.rule",
+		"{rule: fcfs, reservations: 2}":   "scheduling.reservations",
+		"{rule: easy, reservations: -1}":  "scheduling.reservations",
+		"{rule: easy, reservations: all}": "scheduling.reservations",
+		"{select: thread}":                "scheduling.select",
+	} {
+		c, err := Parse("site.yml", []byte("scheduling: "+text))
+		var e *core.Error
+		switch {
+		case want == "":
+			if err != nil || c.Scheduling.Select == "" {
+				t.Errorf("%s: %+v, %v", text, c, err)
+			}
+		case !errors.As(err, &e) || len(e.Faults) != 1 || !strings.HasSuffix(e.Faults[0].Path, want):
+			t.Errorf("%s: %v, want a fault of %s", text, err, want)
+		}
+	}
+}
+
 func TestSyntaxErrorNamesTheLine(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("x.yml", []byte("cluster: a\n  b: c\n"))

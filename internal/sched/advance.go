@@ -570,16 +570,20 @@ func (ps *pass) inside() {
 	}
 }
 
-// waitInside promises a start to the first job that waits in a reservation; those behind it may start if they do not
-// delay it.
+// waitInside promises a start to the first jobs that wait in a reservation; those behind may start if they do not delay
+// them.
 func (ps *pass) waitInside(e *entry) {
 	if ps.plan.inside == nil {
 		ps.plan.inside = map[string]core.JobID{}
 	}
 	name := e.slot.ways[0].own.Name
-	if _, taken := ps.plan.inside[name]; taken && ps.p.cfg.Rule != RuleConservative {
+	if ps.within == nil {
+		ps.within = map[string]int{}
+	}
+	if ps.within[name] == ps.p.cfg.depth() {
 		return
-	} else if !taken {
+	}
+	if ps.within[name]++; ps.within[name] == 1 {
 		ps.plan.inside[name] = e.job.ID
 	}
 	ps.reserve(e.slot, e.job)

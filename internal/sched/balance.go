@@ -100,11 +100,16 @@ func (a *account) at(l *look) *balance {
 		return b
 	}
 	tmp.copy(b)
+	later := false
 	for i := range a.claims {
-		switch c := a.claims[i]; {
-		case c.holds(t):
+		if c := a.claims[i]; c.holds(t) {
 			tmp.sub(&c.use)
-		case c.from > t && hits(c.from, end):
+		} else {
+			later = later || c.from > t && hits(c.from, end)
+		}
+	}
+	for i := 0; later && i < len(a.claims); i++ { // what they leave has been lowered by those that hold it then
+		if c := a.claims[i]; c.from > t && hits(c.from, end) {
 			tmp.least(&c.left)
 		}
 	}

@@ -66,7 +66,7 @@ func (ps *pass) conservative(part *partition) {
 
 // tabled tells whether the timetable is for this machine and queue.
 func (p *Planner) tabled() bool {
-	return p.cfg.Rule == RuleConservative && len(p.parts) == 1 && len(p.ledger.order) == 1 && len(p.hets) == 0 && len(p.books) == 0 && p.asking == 0
+	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.parts) == 1 && len(p.ledger.order) == 1 && len(p.hets) == 0 && len(p.books) == 0 && p.asking == 0
 }
 
 // settle takes out what is gone and tells whether any of it went before its time.

@@ -13,7 +13,7 @@
 // queue that cannot start now but could on these nodes (reason Resources; those behind: Priority) gets a reservation: the
 // earliest moment at which it could start if all that runs lasts as long as it may, and nodes kept for it from then on,
 // in all dimensions. Every job behind it, however deep, starts if it does not delay that: it ends before, or uses what the
-// reservation leaves (see Rule for the other ways). A job that could not start even if nothing ran (its nodes are down,
+// reservation leaves (see Rule for the other ways, and Config.Reservations for more than one). A job that could not start even if nothing ran (its nodes are down,
 // its partition is too small) is not in the queue: it has its reason and blocks nobody.
 //
 // Limits reach the planner whole (Policy), what was used as meters. It counts what runs itself, starts of the same pass too.

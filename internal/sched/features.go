@@ -23,17 +23,3 @@ func hasFeatures(n *core.Node, want []string) bool {
 	}
 	return true
 }
-
-// stableByRoom puts nodes that must be used first, then those with most room, keeping the order of equals.
-func stableByRoom(picks []pick, must map[core.NodeName]bool) {
-	slices.SortStableFunc(picks, func(x, y pick) int {
-		mx, my := must[x.a.node.Name], must[y.a.node.Name]
-		switch {
-		case mx != my && mx:
-			return -1
-		case mx != my:
-			return 1
-		}
-		return int(y.room) - int(x.room)
-	})
-}

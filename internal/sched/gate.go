@@ -246,7 +246,7 @@ func (ps *pass) noPlace(l *lane, e *entry) {
 	if _, ok := ps.plan.heads[l.part.Name]; !ok {
 		ps.plan.heads[l.part.Name] = e.job.ID
 	}
-	if l.blocked && l.part.dead >= l.part.live {
+	if l.blocked && l.more == 0 && l.part.dead >= l.part.live {
 		l.closed = true
 	}
 }

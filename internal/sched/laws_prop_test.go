@@ -23,6 +23,7 @@ type lawWorld struct {
 	nextID  core.JobID
 	endings map[core.JobID]core.Time // when each running job really ends
 	wish    func(*core.Spec)         // what a job asks beside; nil: nothing
+	exact   bool                     // all last as long as they may
 
 	also    func() Changes               // what a cold planner is told beside nodes and jobs
 	dress   func(*core.Spec)             // makes a spec what a law needs
@@ -161,7 +162,7 @@ func (w *lawWorld) pass() *Plan {
 		j.State, j.Start, j.Alloc = core.Running, w.now, s.Alloc
 		w.put(&j)
 		w.endings[j.ID] = after(w.now, length(j.Spec))
-		if w.r.IntN(2) == 0 || j.Spec.TimeLimit == core.Forever {
+		if !w.exact && w.r.IntN(2) == 0 || j.Spec.TimeLimit == core.Forever {
 			w.endings[j.ID] = w.now + core.Time(1+w.r.IntN(200))*1e6
 		}
 		w.endings[j.ID] = min(w.endings[j.ID], after(w.now, length(j.Spec)))
@@ -248,6 +249,11 @@ func (w *lawWorld) keepsPromises() {
 		}
 		w.end()
 	}
+	w.allDone()
+}
+
+// allDone tells whether all that could start has.
+func (w *lawWorld) allDone() {
 	for _, id := range w.order {
 		if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.why() == nil {
 			w.t.Fatalf("job %d never starts", id)

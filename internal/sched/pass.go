@@ -68,6 +68,7 @@ type pass struct {
 	placed map[core.JobID]int
 
 	seated map[string][]tenant // see seats
+	within map[string]int      // promised starts in each advance reservation
 	self   core.JobID          // the job that is looked at, for licences
 	pushing
 
@@ -84,11 +85,12 @@ type lane struct {
 	barred  bool // nothing more in it may start, by the rule
 	deep    bool // it goes on by classes
 	lacking bool // that job waits for something else than nodes; see lacks
+	more    int  // jobs behind that one that are promised a start too
 	runners runners
 }
 
-// headed tells whether its reservation is made.
-func (l *lane) headed() bool { return l.blocked && !l.lacking }
+// headed tells whether its reservations are made.
+func (l *lane) headed() bool { return l.blocked && !l.lacking && l.more == 0 }
 
 // head is the lane's next job.
 func (l *lane) head() *entry {
@@ -113,7 +115,7 @@ func (ps *pass) run() {
 	lanes := ps.p.lanes[:0]
 	for _, part := range ps.p.parts {
 		part.dead = 0
-		l := lane{part: part, at: cursor{q: &part.queue}}
+		l := lane{part: part, at: cursor{q: &part.queue}, more: ps.p.cfg.depth() - 1}
 		if k := len(lanes); k < cap(lanes) {
 			l.runners = lanes[:k+1][k].runners
 		}
@@ -125,7 +127,7 @@ func (ps *pass) run() {
 	if rule == RuleEASYSJBF {
 		for i := range lanes {
 			l := &lanes[i]
-			l.at, l.closed, l.barred = cursor{q: &l.part.short}, !l.blocked, !l.blocked
+			l.at, l.closed, l.barred, l.more = cursor{q: &l.part.short}, !l.blocked, !l.blocked, 0
 		}
 		ps.walk(lanes)
 	}
@@ -212,50 +214,49 @@ func (ps *pass) rewind(lanes []lane, part *partition, last entry) {
 // refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
 // more than all the rest.
 func (ps *pass) refused(e *entry) bool {
-	if len(e.slot.ways) > 0 || ps.p.cfg.Rule == RuleConservative {
+	if len(e.slot.ways) > 0 {
 		return false
 	}
 	end := after(ps.plan.Now, e.length)
 	return ps.known(e.slot, end) && (e.slot.push == nil || ps.p.alone() && !e.array && ps.vain(e.slot, e.priority, end))
 }
 
-// wait deals with a job that cannot start now: the first of a lane gets a reservation, and those behind may start if
-// they do not delay it.
+// wait deals with a job that cannot start now: the first of a lane get reservations, and those behind may start if they
+// do not delay them.
 func (ps *pass) wait(l *lane, e *entry) {
 	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) { // as Slurm's NoReserve: it waits, and nobody for it
 		ps.noPlace(l, e)
 		return
 	}
-	if !l.blocked {
+	promised := !l.blocked || l.more > 0
+	switch {
+	case !l.blocked:
 		l.blocked = true
 		if ps.plan.heads == nil {
 			ps.plan.heads = map[core.PartitionName]core.JobID{}
 		}
 		ps.plan.heads[l.part.Name] = e.job.ID
-		switch ps.p.cfg.Rule {
-		case RuleFCFS:
-			l.closed, l.barred = true, true
-		case RuleEASYSJBF:
-			l.closed, l.barred = true, true
-			ps.reserve(e.slot, e.job)
-		default:
+		if ps.p.cfg.Rule != RuleFCFS {
 			ps.reserve(e.slot, e.job)
 		}
 		l.lacking = ps.lacks(e)
 		if len(ps.p.books) > 0 {
 			ps.away(e.slot, e.job)
 		}
-	} else if l.lacking && !ps.lacks(e) {
+	case l.more > 0:
+		l.more--
+		if ps.plan.expected[e.job.ID] == 0 || ps.p.cfg.Rule != RuleConservative {
+			ps.reserve(e.slot, e.job)
+		}
+		l.lacking = l.lacking && ps.lacks(e)
+	case l.lacking && !ps.lacks(e):
 		l.lacking = false
 		ps.hold(e.slot, e.job)
 	}
-	if ps.p.cfg.Rule == RuleConservative {
-		if ps.plan.expected == nil || ps.plan.expected[e.job.ID] == 0 {
-			ps.reserve(e.slot, e.job)
-		}
-		return
+	if rule := ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && l.more == 0 {
+		l.closed, l.barred = true, true
 	}
-	if l.part.dead >= l.part.live { // no class in the queue can start anything any more
+	if l.more == 0 && l.part.dead >= l.part.live { // no class in the queue can start anything any more
 		l.closed = true
 	}
 }

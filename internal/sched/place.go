@@ -97,37 +97,64 @@ func (n *need) choose(at look, buf []pick) []pick {
 		if len(picks) < int(n.nodesMax) {
 			return nil // that was all there is
 		}
-		// The first nodes in order have too little room for the tasks; the roomiest of all may have enough.
-		return n.chooseRoomiest(at, picks)
+		return n.chooseFew(at, picks) // others may have more room
 	}
 	n.spread(picks)
 	return picks
 }
 
-// chooseRoomiest is for jobs with a node limit whose tasks do not fit the first nodes that have any room.
-func (n *need) chooseRoomiest(at look, buf []pick) []pick {
+// chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room: of the sets that do,
+// it finds the one whose nodes come first in order. So a choice stays what it is while others take what it leaves, which a
+// plan with several promises lives by.
+func (n *need) chooseFew(at look, buf []pick) []pick {
 	picks := buf[:0]
-	for _, a := range at.nodes {
-		if r := at.room(n, a); r > 0 && n.suits(a, &at) {
-			picks = append(picks, pick{a: a, room: r})
+	for _, must := range [...]bool{true, false} {
+		for _, a := range at.nodes {
+			if (len(n.must) > 0 || must) && n.must[a.node.Name] != must {
+				continue
+			}
+			if r := at.room(n, a); r > 0 && n.suits(a, &at) {
+				picks = append(picks, pick{a: a, room: r})
+			}
 		}
 	}
-	stableByRoom(picks, n.must)
-	picks = picks[:min(len(picks), int(n.nodesMax))]
-	var room int64
-	for _, p := range picks {
-		room += int64(p.room)
+	// The roomiest would do, or none; each that comes before one of them takes the place of the last if that will do, too.
+	most := min(len(picks), int(n.nodesMax))
+	order := make([]int, len(picks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order[min(len(n.must), most):], func(i, k int) int { return cmp.Compare(picks[k].room, picks[i].room) })
+	in := make([]bool, len(picks))
+	var room, had int64
+	for _, i := range order[:most] {
+		in[i] = true
+		room += int64(picks[i].room)
 	}
 	if room < int64(n.tasks) {
 		return nil
 	}
-	for i := len(picks); i > int(n.nodesMin); i-- { // as few as will do
-		if room-int64(picks[i-1].room) < int64(n.tasks) {
+	last, k := most-1, 0
+	for i, p := range picks {
+		for last >= 0 && order[last] < i { // it is settled
+			last--
+		}
+		if !in[i] && last >= 0 {
+			if swap := room - int64(picks[order[last]].room) + int64(p.room); swap >= int64(n.tasks) {
+				in[i], in[order[last]], room = true, false, swap
+				last--
+			}
+		}
+		if !in[i] {
+			continue
+		}
+		picks[k] = p
+		had += int64(p.room)
+		if k++; k >= max(int(n.nodesMin), len(n.must)) && had >= int64(n.tasks) {
 			break
 		}
-		room -= int64(picks[i-1].room)
-		picks = picks[:i-1]
 	}
+	picks = picks[:k]
 	n.spread(picks)
 	return picks
 }

@@ -15,10 +15,13 @@ type Config struct {
 	Names      Names        // expands hostlists
 	Offers     []core.Offer // nodes that could be had, by name
 	Rule       Rule
-	Grain      Grain
-	Licenses   []core.License
-	Zone       *time.Location // whose days advance reservations come again by; nil: UTC
-	Topology   *core.Topology // how nodes are joined; nil: nobody says
+	// Reservations is how many jobs of each queue that cannot start are promised one; 0: the first, or all if the rule is
+	// RuleConservative.
+	Reservations int32
+	Grain        Grain
+	Licenses     []core.License
+	Zone         *time.Location // whose days advance reservations come again by; nil: UTC
+	Topology     *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
 	Preemption    *Preemption // nil: nobody is pushed aside, until Changes bring one

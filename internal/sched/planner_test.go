@@ -65,8 +65,8 @@ func TestJobsBeforeTheirNode(t *testing.T) {
 	}
 }
 
-// TestRoomiest: a job with a limit on nodes takes the roomiest where the first in order are too full.
-func TestRoomiest(t *testing.T) {
+// TestFewNodes: a job with a limit on nodes takes the first in order that have room for it together.
+func TestFewNodes(t *testing.T) {
 	t.Parallel()
 	p := planner()
 	p.Apply(Changes{Nodes: []*core.Node{
@@ -77,7 +77,7 @@ func TestRoomiest(t *testing.T) {
 		want []core.NodeName
 	}{
 		"one node":              {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
-		"two nodes":             {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n3", "n2"}},
+		"two nodes":             {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
 		"two nodes, one named":  {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n1"} }).Build(), []core.NodeName{"n1", "n3"}},
 		"as few as will do":     {coretest.Job().Tasks(3).Set(func(s *core.Spec) { s.Shape.NodesMin, s.Shape.NodesMax = 1, 2 }).Build(), []core.NodeName{"n1", "n2"}},
 		"more than all have":    {coretest.Job().Nodes(2).Tasks(7).Build(), nil},

@@ -1,5 +1,7 @@
 package sched
 
+import "math"
+
 // Rule is how a pass treats jobs behind one that cannot start.
 type Rule uint8
 
@@ -11,7 +13,7 @@ const (
 	RuleFCFS
 	// RuleEASYSJBF is RuleEASY, but those behind are tried shortest first.
 	RuleEASYSJBF
-	// RuleConservative reserves for every job.
+	// RuleConservative reserves for every job, or as many of each queue as Config.Reservations says.
 	RuleConservative
 	// RuleSJFEASY is RuleEASY over queues that have the shortest first.
 	RuleSJFEASY
@@ -30,4 +32,17 @@ func ParseRule(name string) (Rule, bool) {
 		}
 	}
 	return 0, false
+}
+
+// depth is how many jobs of each queue that cannot start are promised one.
+func (c *Config) depth() int {
+	switch {
+	case c.Rule == RuleFCFS:
+		return 1
+	case c.Reservations > 0:
+		return int(c.Reservations)
+	case c.Rule == RuleConservative:
+		return math.MaxInt
+	}
+	return 1
 }

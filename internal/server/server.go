@@ -252,6 +252,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: enforced.Associations, EnforceQOS: enforced.QOS,
 			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run, StrictSubmit: cfg.Jobs.StrictSubmit,
 			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
+			Rule: cfg.Scheduling.Rule, Reservations: cfg.Scheduling.Reservations,
 			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle), ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),
 			Preemption: cfg.Preemption.Core(), Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),

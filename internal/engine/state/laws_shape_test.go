@@ -15,7 +15,9 @@ func (c *chaos) inside(h *core.Hardware) {
 
 // widen asks for something in one of the rarer ways, whether it can be or not.
 func (c *chaos) widen(s *core.Spec) {
-	gpus := func() []core.Gres { return []core.Gres{{Name: "gpu", Type: c.pick("", "a"), Count: int64(1 + c.choose(3))}} }
+	gpus := func() []core.Gres {
+		return []core.Gres{{Name: "gpu", Type: c.pick("", "a"), Count: int64(1 + c.choose(3))}}
+	}
 	m := &core.ShapeMore{OverSubscribe: c.choose(3) == 0}
 	switch c.choose(7) {
 	case 0:

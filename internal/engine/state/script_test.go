@@ -217,6 +217,10 @@ func (s *script) config(_ []string, o args) error {
 			}
 		case "strict":
 			s.cfg.StrictSubmit = v == "yes"
+		case "rule":
+			s.cfg.Rule = v
+		case "reservations":
+			s.cfg.Reservations = int32(s.num(v))
 		case "resume":
 			s.cfg.ResumeTime = core.Seconds(s.dur(v) / time.Second)
 		default:

@@ -22,6 +22,8 @@ type Config struct {
 	NoLimits        bool       // limits that are defined are not enforced
 	Safe            bool       // a job starts only if limits on minutes have room for all of its time
 	StrictSubmit    bool
+	Rule            string // how jobs behind one that cannot start may; empty: easy
+	Reservations    int32  // jobs of each queue that are promised a start; 0: as the rule has it
 	Select          string // what of a node's CPUs is given whole: core (or empty), cpu, socket
 	MaxArraySize    int32  // largest array index + 1
 	MaxJobs         int    // live jobs, array tasks counted one by one
@@ -583,5 +585,9 @@ func Partitions(cfg Config) []core.Partition {
 // PlannerConfig is what a planner beside a state with this config goes by.
 func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
-	return sched.Config{Partitions: cfg.Partitions, Grain: cfg.grain(), Licenses: cfg.Licenses, Offers: cfg.Offers, Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait}
+	rule, _ := sched.ParseRule(cfg.Rule) // what the settings would have refused is the default
+	return sched.Config{
+		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, Grain: cfg.grain(), Licenses: cfg.Licenses, Offers: cfg.Offers,
+		Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
+	}
 }

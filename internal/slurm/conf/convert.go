@@ -50,6 +50,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v.partitions()
 	v.cgroup()
 	v.topology()
+	v.scheduling()
 	if len(v.faults) == 0 {
 		return v.notes, nil
 	}

@@ -90,6 +90,7 @@ var known = map[string]set{
 		return nil
 	},
 	"topologyplugin":      topologyPlugin,
+	"schedulertype":       schedulerType,
 	"schedulerparameters": schedulerParameters,
 	"accountingstoreflags": func(v *converter, s Setting) error {
 		v.cfg.Accounting.Store = strings.Split(strings.ToLower(s.Value), ",")
@@ -192,6 +193,6 @@ var needless = map[string]string{
 	"accountingstoragepass": "the store keeps the accounts", "accountingstorageuser": "the store keeps the accounts", "accountingstoragebackuphost": "the store keeps the accounts",
 	"accountingstoragetres": "all resources are accounted", "jobacctgathertype": "usage is always measured", "jobacctgatherfrequency": "usage is always measured",
 	"jobcomptype": "the store keeps all jobs", "jobcomploc": "the store keeps all jobs", "grestypes": "nodes tell what they have", "switchtype": "there are no switch plug-ins",
-	"schedulertype": "plans are complete: there is one scheduler", "returntoservice": "a node that answers is used", "slurmdparameters": "emulated nodes are as described",
+	"returntoservice": "a node that answers is used", "slurmdparameters": "emulated nodes are as described",
 	"selecttype": "all resources are accounted, as cons_tres",
 }

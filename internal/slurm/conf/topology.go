@@ -3,7 +3,6 @@ package conf
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
@@ -18,23 +17,6 @@ func topologyPlugin(v *converter, s Setting) error {
 		v.cfg.Topology.Kind = ""
 	default:
 		v.note(s.Where, s.Key, s.Value, notYet)
-	}
-	return nil
-}
-
-// schedulerParameters takes what we know of SchedulerParameters.
-func schedulerParameters(v *converter, s Setting) error {
-	for word := range strings.SplitSeq(s.Value, ",") {
-		name, value, _ := strings.Cut(word, "=")
-		if name != "max_switch_wait" {
-			v.note(s.Where, s.Key, word, notYet)
-			continue
-		}
-		n, err := integer(value, 1<<31)
-		if err != nil {
-			return err
-		}
-		v.cfg.Topology.MaxSwitchWait = config.Duration(max(1, time.Duration(n)) * time.Second)
 	}
 	return nil
 }
