@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
-# run the store against, the two MPIs, and two ordinary users to run jobs as. Running it again
-# changes nothing. Without root it only says what will be missing.
+# run the store against, the two MPIs, a container engine, SSH, and two ordinary users to run jobs as. Running it
+# again changes nothing. Without root it only says what will be missing.
 set -euo pipefail
 
 say() { echo "prereqs: $*"; }
@@ -17,6 +17,11 @@ command -v setpriv >/dev/null || packages+=(util-linux)
 command -v useradd >/dev/null || packages+=(passwd)
 command -v mpicc.mpich >/dev/null || packages+=(mpich libmpich-dev)
 command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null || packages+=(openmpi-bin libopenmpi-dev)
+{ command -v dockerd || [ -x /usr/sbin/dockerd ]; } >/dev/null || packages+=(docker.io iptables)
+command -v busybox >/dev/null || packages+=(busybox-static)
+command -v ip >/dev/null || packages+=(iproute2)
+command -v ssh >/dev/null || packages+=(openssh-client)
+command -v rsync >/dev/null || packages+=(rsync)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
 
 if [ "$(id -u)" -ne 0 ]; then

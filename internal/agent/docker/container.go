@@ -40,6 +40,7 @@ type HostConfig struct {
 	PidsLimit      *int64  `json:",omitempty"`
 	ShmSize        int64   `json:",omitempty"`
 	Privileged     bool    `json:",omitempty"`
+	AutoRemove     bool    `json:",omitempty"`
 	NetworkMode    string  `json:",omitempty"`
 	IpcMode        string  `json:",omitempty"`
 	SecurityOpt    []string

@@ -56,6 +56,7 @@ func (s *standIn) spec() (spec *docker.Spec, open []*os.File, err error) {
 		h.NetworkMode = "host"
 	}
 	h.LogConfig.Type = "none" // output does not pass the engine
+	h.AutoRemove = true
 	if c.Submitter {
 		// What bireme-init needs to become the user; the user gets nothing of it, whatever the image holds.
 		h.SecurityOpt, h.CapDrop, h.CapAdd = []string{"no-new-privileges"}, []string{"ALL"}, []string{"SETUID", "SETGID", "KILL"}

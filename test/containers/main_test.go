@@ -1,0 +1,114 @@
+//go:build e2e
+
+package containers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bireme.dev/bireme/test/cluster"
+	"bireme.dev/bireme/test/engine"
+)
+
+// The users scripts/prereqs.sh adds.
+const alice = "bireme-t1"
+
+// docker is the engine of all tests here.
+var docker *engine.Engine
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test/containers:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return 1, fmt.Errorf("needs root: it starts a container engine")
+	}
+	if _, err := cluster.Bin(); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if docker, err = engine.Start(ctx); err != nil {
+		return 1, err
+	}
+	defer func() {
+		if fault := docker.Stop(); fault != nil && err == nil {
+			code, err = 1, fault
+		}
+	}()
+	files, err := engine.BusyBox()
+	if err != nil {
+		return 1, err
+	}
+	if err := docker.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "ENV KIND=image", "WORKDIR /home/app"); err != nil {
+		return 1, err
+	}
+	// An image without a shell: one program and nothing else.
+	var tool []engine.File
+	for _, f := range files {
+		if f.Path == "bin/busybox" {
+			tool = []engine.File{{Path: "busybox", Mode: 0o755, Data: f.Data}}
+		}
+	}
+	if err := docker.Import("tool:1", tool, `ENTRYPOINT ["/busybox","echo"]`, `CMD ["alone"]`); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// start starts a cluster whose node uses the engine.
+func start(t *testing.T, opt cluster.Options) *cluster.Cluster {
+	t.Helper()
+	opt.Args = append(opt.Args, "--engine", docker.Socket)
+	return cluster.Start(t, opt)
+}
+
+// apply writes a task and applies it.
+func apply(t *testing.T, p *cluster.Person, dir, name, yaml string, flags ...string) cluster.Result {
+	t.Helper()
+	file := filepath.Join(dir, name+".dstack.yml")
+	if err := os.WriteFile(file, []byte("type: task\nname: "+name+"\n"+yaml), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p.Try("bireme", append([]string{"apply", "-y", "-f", file}, flags...)...)
+}
+
+// jobOf is the last job of a run.
+func jobOf(t *testing.T, c *cluster.Cluster, run string) string {
+	t.Helper()
+	list, err := c.Client(5*time.Second).Runs(t.Context(), "", run)
+	if err != nil || len(list.Runs) == 0 {
+		t.Fatalf("run %s: %v", run, err)
+	}
+	jobs := list.Runs[0].Jobs
+	return fmt.Sprint(jobs[len(jobs)-1])
+}
+
+// left waits until the engine has no container any more.
+func left(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	c.Eventually("no container is left", func() (bool, string) {
+		list, err := docker.Call("GET", "/containers/json?all=1")
+		return err == nil && strings.TrimSpace(list) == "[]", fmt.Sprint(list, err)
+	})
+}
+
+func wants(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%s lacks %q:\n%s", what, p, text)
+		}
+	}
+}
