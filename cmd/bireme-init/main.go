@@ -11,10 +11,12 @@ import (
 var version = "dev" // set by the linker
 
 const usage = `Usage: bireme-init serve SOCKET
+       bireme-init sshd
        bireme-init --version | --help
 
 serve   the first process of a container: dials SOCKET, runs what comes from
         there, hands signals on, reaps, and ends with the first program
+sshd    serves SSH on its standard input and output to whoever has those
 
 Exit status: the program's, or 128 plus the number of the signal that ended it;
 2 usage; 126 the program could not be run; 127 it was not found; 137 whoever had
@@ -31,6 +33,12 @@ func run(args []string) int {
 			fmt.Fprintln(os.Stderr, "bireme-init:", err)
 		}
 		return code
+	case len(args) == 1 && args[0] == "sshd":
+		if err := initd.SSH(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bireme-init:", err)
+			return 1
+		}
+		return 0
 	case len(args) == 1 && args[0] == "--version":
 		fmt.Println("bireme-init", version)
 		return 0
