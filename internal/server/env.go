@@ -17,6 +17,7 @@ func (s *server) env() hub.Env {
 		Batch: func(j *core.Job) []string {
 			return append(append(slurm.BatchEnv(j, info), s.runEnv(j)...), s.hetEnv(j)...)
 		},
+		Hook: func(j *core.Job, node core.NodeName) []string { return slurm.HookEnv(j, node, info) },
 		Step: func(all []slurm.StepPart) []string { return slurm.StepEnv(all, info) },
 		Task: func(all []slurm.StepPart, at, node, local int) []string {
 			return slurm.TaskEnv(all, at, node, local, info)

@@ -104,6 +104,9 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	case sh.MemPerNode > 0 || sh.Given&core.GivenMemPerNode != 0:
 		v.num("SLURM_MEM_PER_NODE", mib(sh.MemPerNode))
 	}
+	if m := sh.Wide().MemPerGPU; m > 0 {
+		v.num("SLURM_MEM_PER_GPU", mib(m))
+	}
 	if j.Start != 0 {
 		v.num("SLURM_JOB_START_TIME", j.Start.Unix())
 		if s.TimeLimit > 0 && s.TimeLimit < core.Forever {
@@ -141,7 +144,7 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 // optionVars carry options that are kept as they were given into the job.
 var optionVars = []struct{ option, name string }{
 	{"gpus", "SLURM_GPUS"}, {"gpus-per-node", "SLURM_GPUS_PER_NODE"}, {"gpus-per-task", "SLURM_GPUS_PER_TASK"},
-	{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"}, {"mem-per-gpu", "SLURM_MEM_PER_GPU"}, {"gpu-bind", "SLURM_GPU_BIND"},
+	{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"}, {"cpu-freq", "SLURM_CPU_FREQ_REQ"}, {"gpu-bind", "SLURM_GPU_BIND"},
 	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"}, {"profile", "SLURM_PROFILE"},
 	{"network", "SLURM_NETWORK"}, {"threads-per-core", "SLURM_THREADS_PER_CORE"}, {"tres-per-task", "SLURM_TRES_PER_TASK"},
 	{"ntasks-per-core", "SLURM_NTASKS_PER_CORE"}, {"ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET"},
@@ -181,14 +184,19 @@ func (v *vars) nodeVars(n *core.NodeAlloc, info ClusterInfo) {
 	}
 	v.set("SLURM_TOPOLOGY_ADDR", addr)
 	v.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
-	gpus := 0
+	gpus, shards := 0, 0
 	for _, g := range n.Gres {
 		if g.Name == "gpu" {
 			gpus += len(g.Units)
+		} else if g.Name == "shard" {
+			shards += len(g.Units)
 		}
 	}
 	if gpus > 0 {
 		v.num("SLURM_GPUS_ON_NODE", int64(gpus))
+	}
+	if shards > 0 {
+		v.num("SLURM_SHARDS_ON_NODE", int64(shards))
 	}
 }
 
@@ -196,6 +204,7 @@ func (v *vars) gpuVars(units string) {
 	v.some("CUDA_VISIBLE_DEVICES", units)
 	v.some("ROCR_VISIBLE_DEVICES", units)
 	v.some("GPU_DEVICE_ORDINAL", units)
+	v.some("ZE_AFFINITY_MASK", units)
 }
 
 // gpuUnits are the indices of a job's GPUs on a node.

@@ -23,7 +23,7 @@ var notOurs = []string{
 
 // newer are variables of later releases, or of nodes with real GPUs, which the recordings do not have.
 var newer = []string{
-	"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+	"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
 	"SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
 )
 
 // helper is a program run beside a job: a prolog, an epilog, a login shell.
@@ -112,8 +114,12 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 		timeout = 5 * time.Minute
 	}
 	env := set([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, j.hooks.Env)
+	env = set(env, []string{"SLURM_SCRIPT_CONTEXT=" + what + "_slurmd"})
 	if j.tmp != "" {
 		env = set(env, []string{"BIREME_TMPDIR=" + j.tmp})
+	}
+	if what == "epilog" {
+		env = set(env, j.ended())
 	}
 	out, err := k.runHelper(helper{
 		argv: argv, env: env, attr: &syscall.SysProcAttr{Setsid: true}, dir: "/", timeout: timeout, max: maxHookOutput,
@@ -125,6 +131,27 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 		return fmt.Errorf("%s %w", what, err)
 	}
 	return nil
+}
+
+// note keeps how a step ended, for the epilog. The keeper's lock is held.
+func (j *job) note(x *wire.Exited) {
+	if x.Key.Step == wire.BatchStep {
+		j.result = [2]int{x.ExitCode, x.Signal}
+	} else {
+		j.worst = max(j.worst, x.ExitCode)
+	}
+}
+
+// ended is what the epilog is told of the job's end, as far as this node has seen it: the status as wait(2) gives it, then in
+// words.
+func (j *job) ended() []string {
+	j.k.mu.Lock()
+	code, signal, worst := j.result[0], j.result[1], j.worst
+	j.k.mu.Unlock()
+	return []string{
+		"SLURM_JOB_EXIT_CODE=" + strconv.Itoa(code<<8|signal), fmt.Sprintf("SLURM_JOB_EXIT_CODE2=%d:%d", code, signal),
+		"SLURM_JOB_DERIVED_EC=" + strconv.Itoa(worst),
+	}
 }
 
 // envMark stands before the environment in what a login shell prints: profiles may print, too.

@@ -33,6 +33,8 @@ type job struct {
 	gone      chan struct{} // closed when nothing is left
 	suspended time.Duration // since when; zero: not
 	epilogErr string
+	result    [2]int // exit code and signal of the batch step
+	worst     int    // of the other steps' exit codes
 	stuck     string
 }
 

@@ -228,6 +228,9 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 		}
 	}
 	payload := s.io.finish(x)
+	k.mu.Lock()
+	s.job.note(x)
+	k.mu.Unlock()
 	if s.l.EndsJob && s.job.finish(s) {
 		x.JobDone, x.EpilogFailed = s.job.stuck == "", s.job.epilogErr
 	}

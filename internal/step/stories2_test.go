@@ -173,6 +173,11 @@ func hookStory(t *testing.T, a *agent) {
 	if _, out := a.run(l); out != "prolog 1\n" || a.read("hooks") != "prolog 1\nepilog 1\n" {
 		t.Errorf("job saw %q, hooks %q", out, a.read("hooks"))
 	}
+	l = a.batch(4, "exit 3")
+	l.Hooks = wire.Hooks{Epilog: [][]string{{"/bin/sh", "-c", "echo $SLURM_SCRIPT_CONTEXT $SLURM_JOB_EXIT_CODE $SLURM_JOB_EXIT_CODE2 $SLURM_JOB_DERIVED_EC >" + a.dir + "/ended"}}}
+	if a.run(l); a.read("ended") != "epilog_slurmd 768 3:0 0\n" {
+		t.Errorf("the epilog was told %q", a.read("ended"))
+	}
 	l = a.batch(2, "touch ran")
 	l.Hooks = wire.Hooks{Prolog: [][]string{{"/bin/sh", "-c", "echo disk is gone; exit 3"}}}
 	x, _ := a.run(l)

@@ -17,6 +17,7 @@ import (
 // Env is the tongue's promise of variables, laid over what the user sent.
 type Env struct {
 	Batch func(j *core.Job) []string                               // for the batch script
+	Hook  func(j *core.Job, node core.NodeName) []string           // for prolog and epilog on a node
 	Step  func(all []slurm.StepPart) []string                      // for all tasks of a numbered step
 	Task  func(all []slurm.StepPart, at, node, local int) []string // for one of them
 }
@@ -56,7 +57,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	l.Container = containerOf(j, na)
 	own := h.cfg.Env.Batch(j)
 	l.Env = overlay(env, own)
-	h.hooks(l, own)
+	h.hooks(l, j)
 	return l, nil
 }
 
@@ -96,7 +97,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at
 	}
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
-	h.hooks(l, own)
+	h.hooks(l, j)
 	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
 		l.Program.PMI = pmiOf(all)
 	}
@@ -118,9 +119,9 @@ func containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
 }
 
 // hooks tells prolog and epilog about the job, where a site has them.
-func (h *Hub) hooks(l *wire.Launch, env []string) {
-	if len(h.cfg.Settings.Prolog)+len(h.cfg.Settings.Epilog) > 0 {
-		l.Hooks.Env = env
+func (h *Hub) hooks(l *wire.Launch, j *core.Job) {
+	if len(h.cfg.Settings.Prolog)+len(h.cfg.Settings.Epilog) > 0 && h.cfg.Env.Hook != nil {
+		l.Hooks.Env = h.cfg.Env.Hook(j, core.NodeName(l.Key.Node))
 	}
 }
 
