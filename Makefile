@@ -53,9 +53,7 @@ check: ## format, vet, import graph, staticcheck
 .PHONY: bench
 bench: build ## print one table of figures, each beside this machine's own limit
 	@command -v strace >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq strace; } >/dev/null
-	@BIREME_BIN='$(CURDIR)/bin' $(GO) run ./bench $(ARGS)
-	@echo; echo "Scheduling passes over the seeded load (internal/sched):"
-	@$(GO) test -run '^$$' -bench 'ColdPass|IncrementalPass' -benchtime 20x ./internal/sched | grep ^Benchmark
+	@BIREME_BIN='$(CURDIR)/bin' GO='$(GO)' $(GO) run ./bench $(ARGS)
 
 .PHONY: bench-slurm
 bench-slurm: build ## the same work on Debian's Slurm in the same run, with ratios

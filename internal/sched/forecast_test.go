@@ -134,7 +134,7 @@ func BenchmarkForecast(b *testing.B) {
 			b.ReportMetric(float64(len(times))/float64(b.N), "slices/op")
 			b.ReportMetric(float64(slices.Max(times))/1e6, "longest-slice-ms")
 			b.ReportMetric(float64(f.used), "told")
-			b.ReportMetric(float64(8*len(f.slots))/float64(len(l.pending)), "B/job")
+			b.ReportMetric(float64(8*len(f.slots))/float64(len(l.Pending)), "B/job")
 			reportP99(b, times)
 		})
 	}

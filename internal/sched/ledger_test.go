@@ -106,10 +106,10 @@ func TestNodesWithoutTheDisk(t *testing.T) {
 	if KeyOf(small) == KeyOf(large) {
 		t.Error("requests for different disks have one key")
 	}
-	if f := l.CanEver(small, &core.Partition{}, nil, none); f != nil {
+	if f := l.CanEver(small, &core.Partition{}, &Within{}, none); f != nil {
 		t.Errorf("what is there is refused: %+v", f)
 	}
-	if f := l.CanEver(large, &core.Partition{}, nil, none); f == nil || f.CPUs {
+	if f := l.CanEver(large, &core.Partition{}, &Within{}, none); f == nil || f.CPUs {
 		t.Errorf("more than there is: %+v", f)
 	}
 }

@@ -20,7 +20,7 @@ func BenchmarkWhy(b *testing.B) {
 	l := newLoad(b, 10_000, 100_000)
 	plan := l.planner().Pass(loadNow)
 	for b.Loop() {
-		for _, j := range l.pending {
+		for _, j := range l.Pending {
 			plan.Why(j)
 		}
 	}

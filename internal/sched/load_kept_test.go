@@ -29,8 +29,8 @@ func TestLoadIsKept(t *testing.T) {
 		plan := s.p.Pass(s.now)
 		cold := New(l.cfg)
 		cold.trackFrom, cold.deepFrom = 1<<30, 1<<30
-		cold.Apply(Changes{Nodes: s.nodes, Policy: l.policy})
-		for id := core.JobID(1); id <= l.nextID; id++ {
+		cold.Apply(Changes{Nodes: s.Nodes, Policy: l.policy})
+		for id := core.JobID(1); id <= l.NextID; id++ {
 			if j := s.is[id]; j != nil && j.Live() {
 				cold.Apply(Changes{Jobs: []*core.Job{j}})
 			}

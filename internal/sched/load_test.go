@@ -11,41 +11,25 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/policy"
 )
 
-// load is the seeded bench load: a cluster of four kinds of nodes in ten overlapping partitions, 95 % full with two running
-// jobs a node, some of them on many nodes, and a long queue of many shapes, of 500 users in 20 accounts under limits.
+const loadNow = coretest.LoadNow
+
+// load is the seeded bench load, as a planner hears of it.
 type load struct {
-	cfg     Config
-	policy  *Policy
-	nodes   []*core.Node
-	running []*core.Job
-	pending []*core.Job
-	shapes  int
-	nextID  core.JobID
-	kinds   []core.Spec
-}
-
-const loadNow = core.Time(1_700_000_000) * 1_000_000
-
-func kindOf(i int) (cpus int32, mem core.Bytes, gres []core.Gres, features []string) {
-	switch i % 20 {
-	case 0, 1, 2:
-		return 64, 1024 * core.GiB, nil, []string{"fat", "ib"}
-	case 3, 4:
-		return 64, 512 * core.GiB, []core.Gres{{Name: "gpu", Type: "a100", Count: 4}}, []string{"gpu", "ib"}
-	case 5:
-		return 128, 1024 * core.GiB, []core.Gres{{Name: "gpu", Type: "h100", Count: 8}}, []string{"gpu", "ib", "fast"}
-	}
-	return 48, 192 * core.GiB, nil, []string{"thin"}
+	*coretest.Load
+	cfg    Config
+	policy *Policy
+	shapes int
 }
 
 func newLoad(tb testing.TB, nodes, pending int) *load {
-	r := rand.New(rand.NewPCG(uint64(nodes), uint64(pending)))
 	cache := map[string]map[core.NodeName]bool{}
-	l := &load{cfg: Config{Names: func(list string) map[core.NodeName]bool {
+	l := &load{Load: coretest.NewLoad(nodes, pending)}
+	l.cfg = Config{Partitions: l.Partitions, Names: func(list string) map[core.NodeName]bool {
 		if list == "" {
 			return nil
 		}
@@ -62,155 +46,34 @@ func newLoad(tb testing.TB, nodes, pending int) *load {
 		}
 		cache[list] = set
 		return set
-	}}}
-	for k := range 10 { // the first has all nodes, the others overlapping windows of a third
-		p := core.Partition{Name: core.PartitionName(fmt.Sprintf("p%d", k)), Nodes: "ALL", PriorityTier: 1}
-		if k > 0 {
-			from := 1 + (k-1)*nodes/14
-			p.Nodes = fmt.Sprintf("n[%05d-%05d]", from, min(nodes, from+nodes/3))
-		}
-		l.cfg.Partitions = append(l.cfg.Partitions, p)
-	}
-	for i := range nodes {
-		cpus, mem, gres, features := kindOf(i)
-		l.nodes = append(l.nodes, &core.Node{
-			ID: int64(i + 1), Name: core.NodeName(fmt.Sprintf("n%05d", i+1)), Roles: core.Compute, Features: features,
-			Hardware: core.Hardware{CPUs: cpus, Memory: mem, Gres: gres},
-		})
-	}
-	l.fill(r)
-	l.limit(tb, r)
+	}}
 	keys := map[Key]bool{}
-	l.kinds = make([]core.Spec, max(60, pending*7/100)) // people send the same again and again
-	for i := range l.kinds {
-		l.kinds[i] = kind(r, nodes)
-		keys[KeyOf(&l.kinds[i])] = true
-	}
-	for range pending {
-		l.pending = append(l.pending, l.draw(r, loadNow-core.Time(r.IntN(86400))*1e6))
+	for i := range l.Shapes {
+		keys[KeyOf(&l.Shapes[i])] = true
 	}
 	l.shapes = len(keys)
-	return l
-}
-
-// draw makes a job that somebody submits.
-func (l *load) draw(r *rand.Rand, at core.Time) *core.Job {
-	l.nextID++
-	s := l.kinds[r.IntN(len(l.kinds))]
-	s.User, s.Project = loadUser(r)
-	s.TimeLimit = core.Seconds(600 * (1 + r.IntN(144)))
-	return &core.Job{ID: l.nextID, State: core.Pending, Priority: uint32(r.IntN(100_000)), Submit: at, Spec: &s}
-}
-
-func loadUser(r *rand.Rand) (core.UserName, core.ProjectName) {
-	u := r.IntN(500)
-	return core.UserName(fmt.Sprintf("u%03d", u)), core.ProjectName(fmt.Sprintf("a%02d", u%20))
-}
-
-// fill lets jobs run: each node is given away in quarters, every fifth node has one left. One job in twenty is on 2 to 64
-// nodes, a quarter of each.
-func (l *load) fill(r *rand.Rand) {
-	used := make([]int32, len(l.nodes))
-	free := func(i int) int32 {
-		if i%5 == 0 {
-			return 3 - used[i]
-		}
-		return 4 - used[i]
-	}
-	take := func(i int) core.NodeAlloc {
-		h := &l.nodes[i].Hardware
-		na := core.NodeAlloc{Node: l.nodes[i].Name, CPUs: h.CPUs / 4, Mem: h.Memory / 4, Tasks: 1}
-		for c := range na.CPUs {
-			na.Cores = append(na.Cores, used[i]*na.CPUs+c)
-		}
-		for _, g := range h.Gres {
-			ga := core.GresAlloc{Name: g.Name, Type: g.Type}
-			for u := range int32(g.Count / 4) {
-				ga.Units = append(ga.Units, used[i]*int32(g.Count/4)+u)
-			}
-			na.Gres = append(na.Gres, ga)
-		}
-		used[i]++
-		return na
-	}
-	run := func(nodes ...core.NodeAlloc) {
-		l.nextID++
-		s := &core.Spec{Partition: "p0", TimeLimit: core.Seconds(10_800 + 60*r.IntN(2700))}
-		s.User, s.Project = loadUser(r)
-		s.Shape = core.Shape{NodesMin: int32(len(nodes)), NodesMax: int32(len(nodes)), Tasks: int32(len(nodes)), CPUsPerTask: nodes[0].CPUs, MemPerNode: nodes[0].Mem}
-		l.running = append(l.running, &core.Job{
-			ID: l.nextID, State: core.Running, Submit: loadNow - 9e9, Start: loadNow - core.Time(r.IntN(3600))*1e6, Spec: s,
-			Alloc: &core.Alloc{Partition: "p0", Nodes: nodes},
-		})
-	}
-	for range len(l.nodes) / 11 {
-		size := min(2<<r.IntN(6), len(l.nodes)/8)
-		var nodes []core.NodeAlloc
-		for i := r.IntN(len(l.nodes)); len(nodes) < size; i = (i + 1) % len(l.nodes) {
-			if free(i) > 0 {
-				nodes = append(nodes, take(i))
-			}
-		}
-		run(nodes...)
-	}
-	for i := range l.nodes {
-		for free(i) > 0 {
-			run(take(i))
-		}
-	}
-}
-
-// limit puts everybody under limits: a good part of the users may run no more than they do, and some accounts.
-func (l *load) limit(tb testing.TB, r *rand.Rand) {
-	cpus := map[core.ProjectName]int64{}
-	jobs := map[core.UserName]int64{}
-	for _, j := range l.running {
-		jobs[j.Spec.User]++
-		for i := range j.Alloc.Nodes {
-			cpus[j.Spec.Project] += int64(j.Alloc.Nodes[i].CPUs)
-		}
-	}
 	list := []policy.Assoc{{Account: policy.Root}}
-	for a := range 20 {
-		name := core.ProjectName(fmt.Sprintf("a%02d", a))
-		list = append(list, policy.Assoc{Account: name, Limits: core.Limits{GrpTRES: core.TRES{{Name: "cpu", Count: cpus[name] * int64(100+r.IntN(40)) / 100}}}})
+	for _, p := range l.Projects {
+		list = append(list, policy.Assoc{Account: p.Name, Limits: p.Assoc.Limits})
 	}
 	for u := range 500 {
-		name := core.UserName(fmt.Sprintf("u%03d", u))
-		most := jobs[name] * int64(80+r.IntN(120)) / 100
-		list = append(list, policy.Assoc{Account: core.ProjectName(fmt.Sprintf("a%02d", u%20)), User: name, Limits: core.Limits{MaxJobs: &most}})
+		p := l.Projects[u%20]
+		m := &p.Members[u/20]
+		list = append(list, policy.Assoc{Account: p.Name, User: m.User, Limits: m.Assoc.Limits})
 	}
 	rules, err := policy.NewRules(policy.Setting{}, list, nil, true)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	l.policy = &Policy{Rules: rules}
-}
-
-// kind draws one thing that people ask for: a fifth on 2 to 512 nodes, some with GPUs, 3 % with constraints.
-func kind(r *rand.Rand, nodes int) core.Spec {
-	s := core.Spec{
-		Partition: core.PartitionName(fmt.Sprintf("p%d", r.IntN(10))),
-		Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1 + r.IntN(48)), MemPerNode: core.Bytes(1+r.IntN(160)) * core.GiB},
-	}
-	switch r.IntN(10) {
-	case 0, 1:
-		n := min(int32(2)<<r.IntN(9), int32(nodes/4))
-		s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks, s.Shape.CPUsPerTask = n, n, n*int32(1+r.IntN(4)), int32(1+r.IntN(12))
-	case 2:
-		s.Shape.Gres = []core.Gres{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
-	}
-	if r.IntN(100) < 3 {
-		s.Extra = &core.Extra{Constraint: []string{"ib", "fat", "gpu&ib", "thin"}[r.IntN(4)]}
-	}
-	return s
+	return l
 }
 
 func (l *load) planner() *Planner {
 	p := New(l.cfg)
-	p.Apply(Changes{Nodes: l.nodes, Policy: l.policy})
-	p.Apply(Changes{Jobs: l.running})
-	p.Apply(Changes{Jobs: l.pending})
+	p.Apply(Changes{Nodes: l.Nodes, Policy: l.policy})
+	p.Apply(Changes{Jobs: l.Running})
+	p.Apply(Changes{Jobs: l.Pending})
 	return p
 }
 
@@ -298,11 +161,11 @@ type settled struct {
 // settle plans until nothing more starts.
 func (l *load) settle() *settled {
 	s := &settled{load: l, p: l.planner(), r: rand.New(rand.NewPCG(1, 2)), now: loadNow, is: map[core.JobID]*core.Job{}, byKind: map[string][]time.Duration{}}
-	s.run, s.waiting = slices.Clone(l.running), slices.Clone(l.pending)
-	for _, j := range slices.Concat(l.running, l.pending) {
+	s.run, s.waiting = slices.Clone(l.Running), slices.Clone(l.Pending)
+	for _, j := range slices.Concat(l.Running, l.Pending) {
 		s.is[j.ID] = j
 	}
-	for _, j := range l.running {
+	for _, j := range l.Running {
 		heap.Push(&s.ends, deadline{endOf(j), j.ID})
 	}
 	for range 3 {
@@ -380,7 +243,7 @@ func (s *settled) event() (c Changes, what string) {
 		j.State, j.End = core.Completed, s.now
 		return put(j), "end"
 	case x < 75:
-		j := s.draw(s.r, s.now)
+		j := s.Draw(s.r, s.now)
 		s.waiting = append(s.waiting, j)
 		return put(*j), "submit"
 	case x < 85:
@@ -395,18 +258,18 @@ func (s *settled) event() (c Changes, what string) {
 	if len(s.down) > 20 || len(s.down) > 0 && s.r.IntN(2) == 0 {
 		i := s.down[0]
 		s.down = s.down[1:]
-		n := *s.nodes[i]
-		s.nodes[i] = &n
+		n := *s.Nodes[i]
+		s.Nodes[i] = &n
 		n.Flags &^= core.NodeDown
 		return Changes{Nodes: []*core.Node{&n}}, "up"
 	}
-	i := s.r.IntN(len(s.nodes))
-	if s.nodes[i].Flags != 0 {
+	i := s.r.IntN(len(s.Nodes))
+	if s.Nodes[i].Flags != 0 {
 		return Changes{}, "none"
 	}
 	s.down = append(s.down, i)
-	n := *s.nodes[i]
-	s.nodes[i] = &n
+	n := *s.Nodes[i]
+	s.Nodes[i] = &n
 	n.Flags |= core.NodeDown
 	return Changes{Nodes: []*core.Node{&n}}, "down"
 }

@@ -195,12 +195,22 @@ type Fault struct {
 	CPUs   bool // it is the CPUs a task asks for alone; Slurm lets such a job wait
 }
 
-// CanEver tells whether a partition's nodes could hold the job if nothing ran and every node were up; in nil means all nodes.
-func (l *Ledger) CanEver(s *core.Spec, part *core.Partition, in map[core.NodeName]bool, names Names) *Fault {
+// Within is the nodes of a partition, for CanEver, which remembers there where they are. Nil nodes mean all.
+type Within struct {
+	Nodes map[core.NodeName]bool
+	order []*account
+	shape int
+}
+
+// CanEver tells whether a partition's nodes could hold the job if nothing ran and every node were up.
+func (l *Ledger) CanEver(s *core.Spec, part *core.Partition, in *Within, names Names) *Fault {
 	n := needOf(s, names)
 	n.bounded(part)
 	n.settle(l, false)
-	return l.canEver(&n, in, l.within(in))
+	if in.order == nil || in.shape != l.shape {
+		in.order, in.shape = l.within(in.Nodes), l.shape
+	}
+	return l.canEver(&n, in.Nodes, in.order)
 }
 
 func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *Fault {

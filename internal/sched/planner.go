@@ -133,7 +133,7 @@ type Planner struct {
 	numbered []*account
 	openSet  bitset // nodes that have anything to give
 	spares   []spare
-	tracking bool   // there are enough nodes for that
+	tracking bool // there are enough nodes for that
 	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
 	// fewer it does not pay.
 	trackFrom, deepFrom int
@@ -184,11 +184,11 @@ type partition struct {
 	members  bitset     // the same as a set
 	open     []*account // see Planner.open
 	opened   int64
-	asleep   int64      // the dive since which classes sleep,
-	quiet    int64      // while nothing came free among the nodes before this gain
-	sleepers []sleeper  // those that do,
-	awake    []*slot    // and the others, some of them twice
-	best     bestGain   // see pass.bestGain
+	asleep   int64     // the dive since which classes sleep,
+	quiet    int64     // while nothing came free among the nodes before this gain
+	sleepers []sleeper // those that do,
+	awake    []*slot   // and the others, some of them twice
+	best     bestGain  // see pass.bestGain
 	crest    crest
 	gained   []*account // see Planner.gained
 	gainedAt int64

@@ -25,8 +25,8 @@ func (l *load) mayPush() {
 			}
 		}
 	}
-	give(l.running, 3, "low")
-	give(l.pending, 50, "high")
+	give(l.Running, 3, "low")
+	give(l.Pending, 50, "high")
 }
 
 // preempt does to those who run what a plan says; those of the last one are gone.

@@ -18,12 +18,12 @@ func TestWatchedClasses(t *testing.T) {
 	for i := range 300 {
 		var c Changes
 		for range 1 + r.IntN(3) {
-			k := r.IntN(len(l.nodes))
-			n := *l.nodes[k]
+			k := r.IntN(len(l.Nodes))
+			n := *l.Nodes[k]
 			if n.Flags ^= core.NodeDown; r.IntN(600) < i && r.IntN(2) == 0 {
 				n.Flags |= core.NodeDown
 			}
-			l.nodes[k] = &n
+			l.Nodes[k] = &n
 			c.Nodes = append(c.Nodes, &n)
 		}
 		p.Apply(c)

@@ -63,7 +63,8 @@ func (s *State) configured() {
 	s.ledger.SetTopology(s.cfg.Topology)
 	s.parts = map[core.PartitionName]*partInfo{}
 	for _, p := range s.cfg.Partitions {
-		s.parts[p.Name] = &partInfo{Partition: p, nodes: sched.PartitionNodes(&p, s.names.expand), verdict: map[sched.Key]*sched.Fault{}}
+		nodes := sched.PartitionNodes(&p, s.names.expand)
+		s.parts[p.Name] = &partInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, verdict: map[sched.Key]*sched.Fault{}}
 	}
 }
 

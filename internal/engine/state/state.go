@@ -159,7 +159,8 @@ type State struct {
 
 type partInfo struct {
 	core.Partition
-	nodes map[core.NodeName]bool
+	nodes  map[core.NodeName]bool
+	within sched.Within
 	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
 	verdict map[sched.Key]*sched.Fault
 }

@@ -399,7 +399,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 			fault = s.featuresKnown(spec)
 		}
 		if fault == nil {
-			fault = s.ledger.CanEver(spec, &part.Partition, part.nodes, s.names.expand)
+			fault = s.ledger.CanEver(spec, &part.Partition, &part.within, s.names.expand)
 		}
 		if len(part.verdict) > 10_000 {
 			clear(part.verdict)
