@@ -20,6 +20,7 @@ command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null || p
 { command -v dockerd || [ -x /usr/sbin/dockerd ]; } >/dev/null || packages+=(docker.io iptables)
 command -v busybox >/dev/null || packages+=(busybox-static)
 command -v ip >/dev/null || packages+=(iproute2)
+[ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 command -v ssh >/dev/null || packages+=(openssh-client)
 command -v rsync >/dev/null || packages+=(rsync)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)

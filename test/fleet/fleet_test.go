@@ -1,0 +1,204 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+func up(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" }
+
+// TestFleetOfRealHosts is a fleet's life: hosts that join directly and through a jump host, one that refuses and one that
+// dies, updates in place, changed host keys, newer programs under a running job, and the end that leaves nothing behind.
+func TestFleetOfRealHosts(t *testing.T) {
+	l := newLab(t)
+	plain, gate, mortal, shut := l.host("plain", 1), l.host("gate", 2), l.host("mortal", 3), l.host("shut", 4)
+	inner := l.behind("inner", gate, 9)
+	for _, b := range []*box{plain, gate, mortal, inner} {
+		b.boot()
+	}
+	l.start(l.bin)
+	t.Cleanup(l.stop)
+	through := fmt.Sprintf("{hostname: %s, proxy_jump: {hostname: %s, user: root, identity_file: %s}}", inner.addr, gate.addr, l.key)
+	all := []string{plain.addr, gate.addr, mortal.addr, through, shut.addr}
+
+	said, code := l.apply("lab", all...)
+	if code != 1 || !strings.Contains(said, shut.addr+":22: it refuses connections") || !strings.Contains(said, "lab-3 root@"+inner.addr+":22: idle") {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+	for _, b := range []*box{plain, gate, mortal, inner} {
+		if x := l.instance("lab", b.addr); !up(x) || x.Hardware.CPUs == 0 || x.HostKey == "" {
+			t.Errorf("%s: %+v", b.name, x)
+		}
+	}
+	if out := l.must("nodes"); !strings.Contains(out, "it refuses connections") {
+		t.Errorf("nodes names no cause:\n%s", out)
+	}
+
+	// A job over all of them, the one behind the jump host too.
+	l.spread()
+
+	// The fifth host gets its SSH server; applying again tries at once.
+	shut.boot()
+	if said, code = l.apply("lab", all...); code != 0 || !strings.Contains(said, "no changes") {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+
+	l.hostKeyChanges(inner)
+	l.hostDies(mortal)
+	l.newerServer(plain)
+
+	// A host leaves in place: its agent is ended and its files are gone. Another comes in a fleet of its own.
+	if said, code = l.apply("lab", all[1:]...); code != 0 {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+	if left := plain.on("ls -A /var/lib/bireme; pgrep -f '[b]iremed agent'; true"); left != "" {
+		t.Errorf("left on %s: %s", plain.name, left)
+	}
+	if said, code = l.apply("two", gate.addr); code != 6 || !strings.Contains(said, gate.addr+":22 is in fleet lab") {
+		t.Errorf("a host in two fleets: status %d\n%s", code, said)
+	}
+	l.must("fleet", "delete", "-y", "lab")
+	for _, b := range []*box{gate, inner, shut, mortal} {
+		if left := b.on("ls -A /var/lib/bireme; pgrep -f '[b]iremed agent|[b]ireme-step'; true"); left != "" {
+			t.Errorf("left on %s: %s", b.name, left)
+		}
+	}
+	if out := l.must("nodes"); strings.Contains(out, "lab-") {
+		t.Errorf("nodes left:\n%s", out)
+	}
+}
+
+// spread runs a task on four hosts and looks where it was.
+func (l *lab) spread() {
+	l.t.Helper()
+	file := filepath.Join(l.dir, "task.dstack.yml")
+	if err := os.WriteFile(file, []byte("type: task\nnodes: 4\ncommands:\n  - echo rank=$DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname) as $SLURMD_NODENAME\n"), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+	out, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file)
+	if code != 0 {
+		l.t.Fatalf("task: status %d\n%s%s", code, out, errs)
+	}
+	for _, want := range []string{"on plain as lab-0", "on gate as lab-1", "on mortal as lab-2", "on inner as lab-3"} {
+		if !strings.Contains(out, want) {
+			l.t.Errorf("the task was not %s:\n%s%s", want, out, errs)
+		}
+	}
+}
+
+// hostKeyChanges: the SSH server of a host whose stream it carries comes back with another key. The job there goes on, the
+// host is refused until somebody says that it is right.
+func (l *lab) hostKeyChanges(b *box) {
+	t := l.t
+	t.Helper()
+	x := l.instance("lab", b.addr)
+	mark := filepath.Join(b.disk, "mark")
+	id := l.sbatch("-w", string(x.Node), "--wrap", "while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo through")
+	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	l.sh("rm %[1]s.hostkey* && ssh-keygen -q -t ed25519 -N '' -f %[1]s.hostkey", b.disk)
+	b.on("kill -HUP 1") // it starts anew in place
+	b.on("pkill -f '[s]shd: root' || pkill '[s]shd-session'; true")
+	l.await("the changed key is refused", "lab", b, func(x client.FleetInstance) bool {
+		return strings.Contains(x.Cause, "host key of "+b.addr+":22 changed")
+	})
+	if out := l.must("why", id); !strings.Contains(out, "changed") {
+		t.Errorf("why names no cause:\n%s", out)
+	}
+	l.must("fleet", "trust", "lab", "-i", fmt.Sprint(x.Num))
+	l.await("the new key is taken", "lab", b, func(x client.FleetInstance) bool { return x.Status == "busy" && x.Cause == "" })
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	_ = os.Remove(mark)
+	if j := l.job(id); j.Attempt != 1 {
+		t.Errorf("the job was started %d times", j.Attempt)
+	}
+}
+
+// hostDies: its node is out of reach, with the cause; its job stays, because nobody knows better. When the host is back its
+// agent is started again, and says how the job ended.
+func (l *lab) hostDies(b *box) {
+	t := l.t
+	t.Helper()
+	x := l.instance("lab", b.addr)
+	id := l.sbatch("--no-requeue", "-w", string(x.Node), "--wrap", "sleep 1000")
+	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	b.kill()
+	l.await("it is out of reach", "lab", b, func(x client.FleetInstance) bool {
+		return x.Status == "unreachable" && strings.Contains(x.State, "NOT_RESPONDING") && x.Cause != ""
+	})
+	if j := l.job(id); j.State != core.Running {
+		t.Errorf("the job of a silent node is %s", j.State)
+	}
+	b.boot()
+	l.await("it is back", "lab", b, func(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" })
+	l.eventually("the job's end is known", func() (bool, string) { j := l.job(id); return j.State.Final(), j.State.String() })
+}
+
+// newerServer: a server of another version brings its agents along, under a running job.
+func (l *lab) newerServer(b *box) {
+	t := l.t
+	t.Helper()
+	x := l.instance("lab", b.addr)
+	mark := filepath.Join(b.disk, "mark")
+	id := l.sbatch("-w", string(x.Node), "--wrap", "while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo through")
+	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	newer := filepath.Join(l.dir, "newer")
+	l.sh("cp -r %s %s", l.bin, newer)
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=99.0", "-o", filepath.Join(newer, "biremed"), "bireme.dev/bireme/cmd/biremed")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	l.stop()
+	l.start(newer)
+	for _, b := range l.hosts {
+		l.await("the agent of "+b.name+" is newer", "lab", b, func(x client.FleetInstance) bool {
+			return x.Version == "99.0" && (x.Status == "idle" || x.Status == "busy") && x.Cause == ""
+		})
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	_ = os.Remove(mark)
+	if j := l.job(id); j.Attempt != 1 {
+		t.Errorf("the job was started %d times", j.Attempt)
+	}
+}
+
+// TestBadHosts: what is wrong with a host is told where the user looks, and nothing of it is left.
+func TestBadHosts(t *testing.T) {
+	l := newLab(t)
+	small, strange := l.host("small", 1), l.host("strange", 2)
+	small.size = "8m"
+	small.boot()
+	strange.boot()
+	l.start(l.bin)
+	t.Cleanup(l.stop)
+	other := filepath.Join(l.dir, "other")
+	l.sh("ssh-keygen -q -t ed25519 -N '' -f %s", other)
+	said, code := l.apply("bad", small.addr, fmt.Sprintf("{hostname: %s, identity_file: %s}", strange.addr, other), "nowhere.invalid", l.net+".1.99")
+	for _, want := range []string{"no space for the agent", "user root is not let in with key SHA256:", "nowhere.invalid:22: its name is not known", l.net + ".1.99:22: "} {
+		if code != 1 || !strings.Contains(said, want) {
+			t.Errorf("status %d, want %q:\n%s", code, want, said)
+		}
+	}
+	l.must("fleet", "delete", "-y", "bad")
+	if left := small.on("ls -A /var/lib/bireme"); left != "" {
+		t.Errorf("left on the small host: %s", left)
+	}
+	if out := l.must("fleet", "--json"); !strings.Contains(out, `"fleets": []`) {
+		t.Errorf("left: %s", out)
+	}
+}
