@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -90,18 +92,32 @@ func (w *lawWorld) submit() {
 	w.put(&core.Job{ID: w.nextID, State: core.Pending, Submit: w.now, Priority: uint32(w.r.IntN(3)), Spec: s})
 }
 
-// cold is a planner that is told all at once, in another order.
+// cold is a planner that is told all there is in another order: shuffled, in a few batches, whatever comes first.
 func (w *lawWorld) cold() *Planner {
 	cold := New(w.cfg)
 	cold.trackFrom, cold.deepFrom = 1<<30, 1<<30 // the plain way
-	cold.Apply(Changes{Nodes: w.nodes})
+	r := rand.New(rand.NewPCG(uint64(len(w.order)), uint64(w.now)))
+	batches := make([]Changes, 3)
 	if w.also != nil {
-		cold.Apply(w.also())
+		c := w.also()
+		c.Reservations = slices.Clone(c.Reservations)
+		r.Shuffle(len(c.Reservations), func(i, k int) {
+			c.Reservations[i], c.Reservations[k] = c.Reservations[k], c.Reservations[i]
+		})
+		batches[r.IntN(3)] = c
 	}
-	for i := range w.order {
-		if j := w.jobs[w.order[len(w.order)-1-i]]; j.Live() {
-			cold.Apply(Changes{Jobs: []*core.Job{j}})
+	for _, i := range r.Perm(len(w.nodes)) {
+		c := &batches[r.IntN(3)]
+		c.Nodes = append(c.Nodes, w.nodes[i])
+	}
+	for _, i := range r.Perm(len(w.order)) {
+		if j := w.jobs[w.order[i]]; j.Live() {
+			c := &batches[r.IntN(3)]
+			c.Jobs = append(c.Jobs, j)
 		}
+	}
+	for _, c := range batches {
+		cold.Apply(c)
 	}
 	return cold
 }
@@ -170,18 +186,20 @@ func (w *lawWorld) pass() *Plan {
 	return plan
 }
 
+// render is all that a plan says, byte for byte.
 func (w *lawWorld) render(p *Plan) string {
-	s := fmt.Sprintf("wake %d heads %v expected %v inside %v\n", p.WakeAt, p.heads, p.expected, p.inside)
-	for _, st := range all(p.Starts) {
-		s += fmt.Sprintf("%d %d %v %v %q %v %+v\n", st.Job, st.Limit, st.Alloc.Partition, st.Alloc.Nodes, st.Alloc.Inside(), st.Alloc.Licenses(), st.Aside)
+	s := fmt.Sprintf("wake %d heads %v expected %v on %v inside %v\n", p.WakeAt, p.heads, p.expected, p.on, p.inside)
+	for _, part := range []any{all(p.Starts), p.Preempts, p.Provision} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		s += string(text) + "\n"
 	}
 	for _, id := range w.order {
 		if j := w.jobs[id]; j.State == core.Pending {
 			s += fmt.Sprintf("%d %+v\n", id, p.Why(j))
 		}
-	}
-	for _, pr := range p.Preempts {
-		s += fmt.Sprintf("%+v\n", pr)
 	}
 	return s
 }
