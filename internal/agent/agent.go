@@ -260,6 +260,13 @@ func (a *Agent) localize(l *wire.Launch) {
 	if l.Limits.PIDs == 0 {
 		l.Limits.PIDs = s.MaxPids
 	}
+	for i := range l.Program.Tasks { // CPUs of an emulated node are nowhere
+		if t := &l.Program.Tasks[i]; t.CPUs != "" && !a.host.Emulated {
+			t.CPUs = a.machine.cpuset(t.CPUs)
+		} else {
+			t.CPUs = ""
+		}
+	}
 	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.Container != nil)
 	if l.Container != nil {
 		a.contain(l)

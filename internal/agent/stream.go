@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,16 +94,16 @@ func (st *stepStream) rank(task int) int32 {
 	return int32(task)
 }
 
-func (st *stepStream) task(rank int32) int {
-	for i, r := range st.ranks {
-		if r == rank {
-			return i
-		}
+// task is the task of a rank on this node, -1 for all; ok is false for a rank of another node.
+func (st *stepStream) task(rank int32) (task int, ok bool) {
+	if rank < 0 {
+		return -1, true
 	}
-	if rank < 0 || len(st.ranks) > 0 {
-		return -1
+	if len(st.ranks) == 0 {
+		return int(rank), true
 	}
-	return int(rank)
+	task = slices.Index(st.ranks, rank)
+	return task, task >= 0
 }
 
 func (st *stepStream) push(i item) {
@@ -396,7 +397,11 @@ func (st *stepStream) feed(ctx context.Context, rank int32, data []byte) error {
 	eof := len(data) == 0
 	for {
 		st.mu.Lock()
-		task := st.task(rank)
+		task, mine := st.task(rank)
+		if !mine {
+			st.mu.Unlock()
+			return nil
+		}
 		in := st.lane(task)
 		if in.eof || st.over {
 			st.mu.Unlock()

@@ -230,9 +230,26 @@ type NewStep struct {
 	Umask        string       `json:"umask,omitempty"`
 	Label        bool         `json:"label,omitempty"`
 	Pty          bool         `json:"pty,omitempty"`
+	Rows         uint16       `json:"rows,omitempty"` // of the terminal
+	Cols         uint16       `json:"cols,omitempty"`
 	MPI          string       `json:"mpi,omitempty"`      // "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
 	Direct       *Direct      `json:"direct,omitempty"`   // where the nodes may reach the caller without the server between
 	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
+	Exclude      string       `json:"exclude,omitempty"`
+	Relative     int32        `json:"relative,omitempty"` // it begins with this node of the job
+	// A step has all of its nodes to itself, as far as they are the job's; an exact one only what its tasks need, and one that
+	// overlaps shares all with others.
+	Exact       bool        `json:"exact,omitempty"`
+	Overlap     bool        `json:"overlap,omitempty"`
+	Overcommit  bool        `json:"overcommit,omitempty"` // tasks need no CPUs of their own
+	MemPerNode  core.Bytes  `json:"mem_per_node,omitempty"`
+	MemPerCPU   core.Bytes  `json:"mem_per_cpu,omitempty"`
+	Gres        []core.Gres `json:"gres,omitempty"` // on each node
+	GPUs        []core.Gres `json:"gpus,omitempty"` // over all nodes
+	GPUsPerTask []core.Gres `json:"gpus_per_task,omitempty"`
+	TasksPerGPU int32       `json:"tasks_per_gpu,omitempty"`
+	GPUBind     string      `json:"gpu_bind,omitempty"` // as Slurm's --gpu-bind
+	CPUBind     string      `json:"cpu_bind,omitempty"` // as Slurm's --cpu-bind
 	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
 	Programs []TaskProgram `json:"programs,omitempty"`
 	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks, whose

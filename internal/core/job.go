@@ -154,6 +154,8 @@ type Step struct {
 	Left    int32      `json:"left,omitempty"`  // nodes that have not reported its end
 	Ended   []int32    `json:"ended,omitempty"` // positions in Nodes of those that have: a report may come twice
 	Attempt int32      `json:"attempt"`
+	// Holds is what it has to itself on each of Nodes while it runs; empty: it shares all with other steps.
+	Holds []StepHold `json:"holds,omitempty"`
 }
 
 // IsArray tells whether the record stands for tasks that have not started.

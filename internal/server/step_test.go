@@ -200,7 +200,7 @@ func TestStepLayout(t *testing.T) {
 		"a foreign node":       {client.NewStep{NodeList: "n9"}, "", "invalid_node"},
 	}
 	for name, c := range cases {
-		c.ask.Argv = []string{"true"}
+		c.ask.Argv, c.ask.Overlap = []string{"true"}, true
 		var made client.StepMade
 		_, err := s.Call("POST", "/api/v1/jobs/"+idText(id)+"/steps", "", c.ask, &made)
 		if c.fail != "" {

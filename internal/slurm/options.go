@@ -40,7 +40,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "contiguous", Arg: none, Tools: allTools, Help: "only nodes that follow each other", set: contiguous},
 		{Long: "core-spec", Short: 'S', Arg: required, Tools: allTools, Env: "CORE_SPEC", Value: "N", Help: "leave N cores of each node alone; takes whole nodes", set: counted("core-spec", 0, func(m *core.ShapeMore) *int32 { return &m.CoreSpec })},
 		{Long: "cores-per-socket", Arg: required, Tools: allTools, Value: "N", Help: "only nodes with N cores on a socket", set: counted("cores-per-socket", 1, func(m *core.ShapeMore) *int32 { return &m.Cores })},
-		{Long: "cpu-bind", Arg: required, Tools: Srun, Env: "CPU_BIND", Value: "HOW", Help: "which CPUs each task may use", set: keep("cpu-bind")},
+		{Long: "cpu-bind", Arg: required, Tools: Srun, Env: "CPU_BIND", Value: "HOW", Help: "which CPUs each task may use", set: cpuBind},
 		{Long: "cpu-freq", Arg: required, Tools: allTools, Env: "CPU_FREQ_REQ", Value: "RANGE", Help: "kept; frequencies are not changed", set: keep("cpu-freq")},
 		{Long: "cpus-per-gpu", Arg: required, Tools: allTools, Env: "CPUS_PER_GPU", Value: "N", Help: "CPUs for each GPU", set: counted("cpus-per-gpu", 1, func(m *core.ShapeMore) *int32 { return &m.CPUsPerGPU })},
 		{Long: "cpus-per-task", Short: 'c', Arg: required, Tools: allTools, Vars: []string{"SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK"}, Value: "N", Help: "CPUs for each task", set: cpusPerTask},

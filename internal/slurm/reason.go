@@ -57,6 +57,8 @@ const (
 	ReasonInvalidUser       = "invalid_user"
 	ReasonImmediate         = "immediate_impossible"
 	ReasonDisabled          = "no_requeue"
+	ReasonTaskMemory        = "task_memory"
+	ReasonCPUBind           = "cpu_bind"
 )
 
 // texts are Slurm's, by reason, with the number that REST gives as error_number.
@@ -110,6 +112,8 @@ var texts = map[string]struct {
 	ReasonNotSupported:      {2015, "Requested operation not supported on this system"},
 	ReasonInvalidUser:       {2010, "Invalid user id"},
 	ReasonImmediate:         {2041, "Immediate execution impossible, insufficient priority"},
+	ReasonTaskMemory:        {2044, "Memory required by task is not available"},
+	ReasonCPUBind:           {2104, "Unable to satisfy cpu bind request"},
 	ReasonDisabled:          {2049, "Requested operation is presently disabled"},
 }
 

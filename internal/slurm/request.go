@@ -60,6 +60,7 @@ type StepWish struct {
 	KillSignal                                    int           // of salloc --kill-command
 	Wait                                          time.Duration // after the first task ended
 	Relative                                      int
+	BindHelp                                      bool   // --cpu-bind=help
 	HetGroup                                      string // --het-group as it was given
 	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string
@@ -257,6 +258,9 @@ func (r *Request) WorkDir() string {
 
 // Given tells whether an option was given anywhere.
 func (r *Request) Given(long string) bool { return r.given[long] != fromNowhere }
+
+// Typed tells whether an option was given on the command line.
+func (r *Request) Typed(long string) bool { return r.given[long] == fromArgs }
 
 func (r *Request) keepOption(name, value string) {
 	if r.extra.Options == nil {

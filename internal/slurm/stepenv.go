@@ -3,6 +3,7 @@ package slurm
 import (
 	"strconv"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 )
@@ -12,6 +13,24 @@ type StepPart struct {
 	Job   *core.Job
 	Step  *core.Step
 	Ranks [][]int32 // global ranks on each node of Step
+	Ask   *client.NewStep
+}
+
+// Hold is what the step has on its node at an index: what is its own, or what its job has there.
+func (p *StepPart) Hold(node int) *core.NodeAlloc {
+	for i := range p.Job.Alloc.Nodes {
+		if n := p.Job.Alloc.Nodes[i]; n.Node == p.Step.Nodes[node] {
+			if node < len(p.Step.Holds) {
+				h := &p.Step.Holds[node]
+				n.CPUs, n.Cores = h.CPUs, h.Cores
+				if len(h.Gres) > 0 {
+					n.Gres = h.Gres
+				}
+			}
+			return &n
+		}
+	}
+	return nil
 }
 
 // StepEnv is what all tasks of a step's part get over the environment srun sent: the job's variables, with task and node
@@ -80,14 +99,23 @@ func TaskEnv(all []StepPart, at, node, local int, info ClusterInfo) []string {
 	if p.Job.Alloc == nil {
 		return v
 	}
-	for i := range p.Job.Alloc.Nodes {
-		if n := &p.Job.Alloc.Nodes[i]; n.Node == p.Step.Nodes[node] {
-			v.nodeVars(n, info)
-			if !info.Counted {
-				v.some("SLURM_STEP_GPUS", gpuUnits(n))
-				v.gpuVars(taskUnits(p.Job.Spec, n, local))
-			}
+	if n := p.Hold(node); n != nil {
+		v.nodeVars(n, info)
+		if !info.Counted {
+			v.some("SLURM_STEP_GPUS", gpuUnits(n))
+			v.gpuVars(p.taskUnits(n, local))
 		}
 	}
 	return v
+}
+
+// taskUnits are the GPUs one task sees: as the step says, else as its job does.
+func (p *StepPart) taskUnits(n *core.NodeAlloc, local int) string {
+	a := p.Ask
+	if a == nil || a.GPUBind == "" && len(a.GPUsPerTask) == 0 && a.TasksPerGPU == 0 {
+		return taskUnits(p.Job.Spec, n, local)
+	}
+	spec := core.Spec{Extra: &core.Extra{Options: map[string]string{"gpu-bind": a.GPUBind}}}
+	spec.Shape.More = &core.ShapeMore{GPUsPerTask: a.GPUsPerTask, TasksPerGPU: a.TasksPerGPU}
+	return taskUnits(&spec, n, local)
 }

@@ -158,6 +158,12 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			taskEnv = overlay(taskEnv, []string{taskPID + pidRoom})
 			tune = append(tune, tellPID)
 		}
+		if t.Note != "" {
+			tune = append(tune, func(pid int) error {
+				_, _ = unix.Write(fds[2], []byte(strings.Replace(t.Note, "%d", strconv.Itoa(pid), 1))) // nobody reads it: no reason to end the task
+				return nil
+			})
+		}
 		attr.Ptrace = tune != nil
 		c := s.child(i)
 		if tune != nil {

@@ -187,18 +187,18 @@ func (st *streams) notice(line string) {
 	var to *outStream
 	st.mu.Lock()
 	for _, s := range st.outs {
-		if s.task == 0 && (to == nil || s.fd == 2) {
+		if !s.ended && (to == nil || s.task < to.task || s.task == to.task && s.fd == 2) { // the first task that can still speak
 			to = s
 		}
 	}
-	if to == nil || st.dropped || to.ended || len(to.unacked)+len(line) > wire.StreamWindow {
+	if to == nil || st.dropped || len(to.unacked)+len(line) > wire.StreamWindow {
 		st.mu.Unlock()
 		return
 	}
 	offset := to.from + int64(len(to.unacked))
 	to.unacked = append(to.unacked, line...)
 	st.mu.Unlock()
-	st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: 0, FD: to.fd, Offset: offset}, []byte(line))
+	st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: to.task, FD: to.fd, Offset: offset}, []byte(line))
 }
 
 // ack lets go of what has been consumed.

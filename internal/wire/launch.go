@@ -77,6 +77,8 @@ type Task struct {
 	Env  []string `json:"env,omitempty"`
 	Argv []string `json:"argv,omitempty"` // instead of Program.Argv (multi-prog)
 	CPUs string   `json:"cpus,omitempty"` // affinity of this task, as a list "0-3,8"
+	// Note is written to its error output before it begins; %d in it is its process id.
+	Note string `json:"note,omitempty"`
 }
 
 // StdioMode says where a step's standard streams go.

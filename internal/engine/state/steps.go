@@ -24,6 +24,9 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
 		}
 	}
+	if err := s.stepFits(j, in.Step); err != nil {
+		return nil, err
+	}
 	st := *in.Step
 	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt, int32(len(in.Step.Nodes))
 	next := clone(j)
@@ -32,6 +35,24 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	s.putStep(&st)
 	s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	return &st, nil
+}
+
+// stepFits checks that what a step would have to itself is no other step's.
+func (s *State) stepFits(j *core.Job, st *core.Step) error {
+	if len(st.Holds) == 0 {
+		return nil
+	}
+	if len(st.Holds) != len(st.Nodes) {
+		return core.Errorf(core.Internal, "a step on %d nodes holds something on %d", len(st.Nodes), len(st.Holds))
+	}
+	free := core.FreeForSteps(j, s.view.Steps(j.ID))
+	for i, n := range st.Nodes {
+		at := slices.IndexFunc(free, func(na core.NodeAlloc) bool { return na.Node == n })
+		if at < 0 || !free[at].Holds(&st.Holds[i], &j.Alloc.Nodes[at]) {
+			return core.Errorf(core.Conflict, "other steps of job %d have node %s", j.ID, n).Because("nodes_busy")
+		}
+	}
+	return nil
 }
 
 func stepData(id int32) []byte {

@@ -17,7 +17,7 @@ func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 	if strings.HasPrefix(how, "arbitrary") {
 		return listed(j, ask)
 	}
-	pool, err := stepNodes(j, ask.NodeList)
+	pool, err := stepNodes(j, ask)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -43,7 +43,7 @@ func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 	if mode == "pack" {
 		deal = fill
 	}
-	tasks, left := deal(pool, want, max(1, ask.CPUsPerTask), ask.TasksPerNode)
+	tasks, left := deal(roomy(pool, ask), want, max(1, ask.CPUsPerTask), ask.TasksPerNode)
 	if left > 0 {
 		return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has there", want, max(1, ask.CPUsPerTask), j.ID).Because("too_many_cpus")
 	}
@@ -80,7 +80,7 @@ func listed(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 		if at < 0 {
 			return nil, nil, nil, core.Errorf(core.Invalid, "node %s is not of job %d", n, j.ID).Because("invalid_node")
 		}
-		if int64(tasks[i])*int64(max(1, ask.CPUsPerTask)) > int64(j.Alloc.Nodes[at].CPUs) {
+		if !ask.Overcommit && int64(tasks[i])*int64(max(1, ask.CPUsPerTask)) > int64(j.Alloc.Nodes[at].CPUs) {
 			return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has on %s", tasks[i], max(1, ask.CPUsPerTask), j.ID, n).Because("too_many_cpus")
 		}
 	}
@@ -88,16 +88,30 @@ func listed(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 }
 
 // stepNodes gives the parts of the job's allocation a step may use, in the job's order.
-func stepNodes(j *core.Job, list string) ([]core.NodeAlloc, error) {
+func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
+	pool, list := j.Alloc.Nodes, ask.NodeList
+	if ask.Relative > 0 {
+		pool = pool[min(int(ask.Relative), len(pool)):]
+	}
+	if ask.Exclude != "" {
+		names, err := hostlist.Expand(ask.Exclude, 1<<20)
+		if err != nil {
+			return nil, core.Errorf(core.Invalid, "node list %q: %v", ask.Exclude, err).Because("invalid_node")
+		}
+		pool = slices.DeleteFunc(slices.Clone(pool), func(n core.NodeAlloc) bool { return slices.Contains(names, string(n.Node)) })
+	}
 	if list == "" {
-		return j.Alloc.Nodes, nil
+		if len(pool) == 0 {
+			return nil, core.Errorf(core.Invalid, "none of the nodes of job %d are left for the step", j.ID).Because("too_many_nodes")
+		}
+		return pool, nil
 	}
 	names, err := hostlist.Expand(list, 1<<20)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
 	}
 	var out []core.NodeAlloc
-	for _, na := range j.Alloc.Nodes {
+	for _, na := range pool {
 		if slices.Contains(names, string(na.Node)) {
 			out = append(out, na)
 		}
@@ -106,6 +120,18 @@ func stepNodes(j *core.Job, list string) ([]core.NodeAlloc, error) {
 		return nil, core.Errorf(core.Invalid, "not all of %s are nodes of job %d", list, j.ID).Because("invalid_node")
 	}
 	return out, nil
+}
+
+// roomy gives nodes CPUs for as many tasks as there may be, where these need none of their own.
+func roomy(pool []core.NodeAlloc, ask *client.NewStep) []core.NodeAlloc {
+	if !ask.Overcommit {
+		return pool
+	}
+	pool = slices.Clone(pool)
+	for i := range pool {
+		pool[i].CPUs = math.MaxInt32
+	}
+	return pool
 }
 
 // fill gives each node as many tasks as it has CPUs for, one node after the other, as Slurm's Pack.

@@ -49,23 +49,15 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		h.Pty, h.MPI, h.OwnsJob, h.Het = ask.Pty, ask.MPI, false, nil
 		parts = append(parts, &part{ask: h})
 	}
-	var rank int32
-	for _, p := range parts {
-		if err := a.layPart(p, ref.id, who, rank); err != nil {
-			return nil, err
+	all, err := a.makeParts(r.Context(), parts, ref.id, who)
+	for range placeTries {
+		if core.CodeOf(err) != core.Conflict || parts[len(parts)-1].want == nil {
+			break
 		}
-		for _, list := range p.ranks {
-			rank += int32(len(list))
-		}
+		all, err = a.makeParts(r.Context(), parts, ref.id, who) // another step came first, and is seen now
 	}
-	all := make([]slurm.StepPart, 0, len(parts))
-	for _, p := range parts {
-		reply, err := a.Engine.Do(r.Context(), &state.CreateStep{By: who.Identity, Step: p.want})
-		if err != nil {
-			a.unmake(r.Context(), all)
-			return nil, err
-		}
-		all = append(all, slurm.StepPart{Job: p.job, Step: reply.(*core.Step), Ranks: p.ranks})
+	if err != nil {
+		return nil, err
 	}
 	made := make([]client.StepMade, len(parts))
 	for i, p := range parts {
@@ -81,6 +73,35 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	return &made[0], nil
 }
 
+// placeTries is how often a step is laid out again because another took its place before it was made.
+const placeTries = 20
+
+// makeParts lays out all parts of a step and makes them, or none.
+func (a *API) makeParts(ctx context.Context, parts []*part, id core.JobID, who *caller) ([]slurm.StepPart, error) {
+	var rank int32
+	for _, p := range parts {
+		p.want = nil
+	}
+	for _, p := range parts {
+		if err := a.layPart(p, id, who, rank); err != nil {
+			return nil, err
+		}
+		for _, list := range p.ranks {
+			rank += int32(len(list))
+		}
+	}
+	all := make([]slurm.StepPart, 0, len(parts))
+	for _, p := range parts {
+		reply, err := a.Engine.Do(ctx, &state.CreateStep{By: who.Identity, Step: p.want})
+		if err != nil {
+			a.unmake(ctx, all)
+			return nil, err
+		}
+		all = append(all, slurm.StepPart{Job: p.job, Step: reply.(*core.Step), Ranks: p.ranks, Ask: p.ask})
+	}
+	return all, nil
+}
+
 // layPart checks a part of a step that is asked for in a job, or in a component of it, and lays its tasks out. Their ranks
 // begin with first.
 func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
@@ -91,7 +112,7 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 	if len(ask.Name) > maxStepName {
 		return core.Errorf(core.Invalid, "a step's name has at most %d bytes", maxStepName).Because("invalid_name")
 	}
-	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask, ask.Component) < 0 {
+	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask, ask.Component, ask.Relative) < 0 {
 		return core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
 	}
 	snap, err := a.snapshot()
@@ -115,21 +136,16 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 	if j.State != core.Running || j.Alloc == nil {
 		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
-	nodes, tasks, ranks, err := layout(j, ask)
-	if err != nil {
+	p.job = j
+	if p.want, p.ranks, err = place(j, snap.Steps(j.ID), ask); err != nil {
 		return err
 	}
-	for _, list := range ranks {
+	for _, list := range p.ranks {
 		for i := range list {
 			list[i] += first
 		}
 	}
-	p.job, p.ranks = j, ranks
-	p.want = &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
-	for _, t := range tasks {
-		p.want.CPUs += t * max(1, ask.CPUsPerTask)
-	}
-	return programs(ask, ranks)
+	return programs(ask, p.ranks)
 }
 
 // launchPart sends a part of a step to its nodes.
@@ -142,7 +158,7 @@ func (a *API) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *p
 			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
 		}
 	})
-	away, err := a.Hub.LaunchStep(all, at, p.ask, made.Key)
+	away, err := a.Hub.LaunchStep(all, at, made.Key)
 	for _, n := range away { // what was not sent has failed; what was sent runs
 		if eerr := a.notLaunched(ctx, st, n, "node "+string(n)+" is not connected"); eerr != nil {
 			return made, eerr

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
@@ -257,12 +256,12 @@ func (h *Hub) toNodes(j *core.Job, o order) error {
 
 // LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under token. It gives the
 // nodes that could not be told.
-func (h *Hub) LaunchStep(all []slurm.StepPart, part int, ask *client.NewStep, token string) (away []core.NodeName, err error) {
-	j, st := all[part].Job, all[part].Step
+func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []core.NodeName, err error) {
+	j, st, ask := all[part].Job, all[part].Step, all[part].Ask
 	now := h.engine.Snapshot().Now()
 	launches := make([]*wire.Launch, len(st.Nodes))
 	for i := range st.Nodes {
-		if launches[i], err = h.stepLaunch(all, part, ask, i, now); err != nil {
+		if launches[i], err = h.stepLaunch(all, part, i, now); err != nil {
 			return st.Nodes, err
 		}
 	}

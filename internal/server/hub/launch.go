@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
@@ -62,8 +61,8 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 }
 
 // stepLaunch makes the launch of a numbered step's part on its node at index at.
-func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at int, now core.Time) (*wire.Launch, error) {
-	j, st, ranks := all[part].Job, all[part].Step, all[part].Ranks
+func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wire.Launch, error) {
+	j, st, ranks, ask := all[part].Job, all[part].Step, all[part].Ranks, all[part].Ask
 	node := st.Nodes[at]
 	na := allocOn(j, node)
 	if na == nil {
@@ -75,7 +74,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at
 		Identity: h.identity(j.Spec),
 		Program:  wire.Program{Argv: ask.Argv, WorkDir: ask.WorkDir, Umask: umask(ask.Umask)},
 		Stdio: wire.Stdio{
-			Mode: wire.StdioStream, PTY: ask.Pty, Stdout: ask.Stdout, Stderr: ask.Stderr,
+			Mode: wire.StdioStream, PTY: ask.Pty, Rows: ask.Rows, Cols: ask.Cols, Stdout: ask.Stdout, Stderr: ask.Stderr,
 			Names: filenames(j, step, at), NoticePrefix: "slurmstepd: error: ",
 		},
 		Time:   h.timing(j),
@@ -101,10 +100,14 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part int, ask *client.NewStep, at
 	if mpi := cmp.Or(ask.MPI, h.cfg.MPI); mpi == "pmi2" {
 		l.Program.PMI = pmiOf(all)
 	}
+	bound, err := h.bind(&all[part], at)
+	if err != nil {
+		return nil, err
+	}
 	for local, r := range ranks[at] {
-		l.Program.Tasks = append(l.Program.Tasks, wire.Task{
-			Rank: int(r), Env: h.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r),
-		})
+		t := wire.Task{Rank: int(r), Env: h.cfg.Env.Task(all, part, at, local), Argv: slurm.ProgramOf(ask.Programs, r)}
+		bound.apply(&t, node, local)
+		l.Program.Tasks = append(l.Program.Tasks, t)
 	}
 	return l, nil
 }

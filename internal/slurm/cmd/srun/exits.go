@@ -42,6 +42,7 @@ type exits struct {
 	signal  int32           // highest signal
 	oom     bool
 	ended   map[int32]bool
+	bad     map[int32]bool // those that did not end well
 }
 
 func (x *exits) add(t wire.TaskExit) {
@@ -49,6 +50,7 @@ func (x *exits) add(t wire.TaskExit) {
 	x.code = max(x.code, t.Exit.Code)
 	x.signal = max(x.signal, t.Exit.Signal)
 	if t.Exit.Code != 0 || t.Exit.Signal != 0 {
+		x.bad[t.Rank] = true
 		x.waiting = append(x.waiting, t)
 	}
 }

@@ -152,6 +152,18 @@ func (s *run) askFor(p *part) *client.NewStep {
 		Pty: s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
 		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
 	}
+	more, opt := sh.Wide(), r.Spec.More().Options
+	ask.Exclude, ask.Relative = r.Spec.More().Exclude, int32(r.Step.Relative)
+	ask.Overlap, ask.Overcommit = r.Step.Overlap, opt["overcommit"] != ""
+	ask.Exact = s.inside && (r.Step.Exact || sh.Exclusive || sh.Given&core.GivenCPUsPerTask != 0 || more.CPUsPerGPU > 0)
+	ask.MemPerNode, ask.MemPerCPU = sh.MemPerNode, sh.MemPerCPU
+	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt["gpu-bind"], opt["cpu-bind"]
+	if r.Typed("gres") || r.Typed("gpus-per-node") { // variables tell what the whole job has
+		ask.Gres = sh.Gres
+	}
+	if r.Typed("gpus") {
+		ask.GPUs = more.GPUs
+	}
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks
 	}

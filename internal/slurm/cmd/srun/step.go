@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -31,6 +32,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		defer doors[i].close()
 	}
 	ask := s.newStep()
+	ask.Rows, ask.Cols, _ = tty.size()
 	asks := []*client.NewStep{ask}
 	for i := range ask.Het {
 		asks = append(asks, &ask.Het[i])
@@ -39,7 +41,10 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		a.Direct = doors[i].direct()
 		a.Env = slurm.MergeEnv(a.Env, doors[0].vars())
 	}
-	made, err := s.c.NewStep(ctx, s.job, ask)
+	made, err := s.create(ctx, ask, sig)
+	if errors.Is(err, errGivenUp) {
+		return slurm.ExitError, failed
+	}
 	if err != nil {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
 		return slurm.ExitError, failed
@@ -60,7 +65,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		p.nodes += len(part.made.Step.Nodes)
 	}
 	p.out = s.newOutput()
-	p.exits = exits{w: s.w, ended: map[int32]bool{}}
+	p.exits = exits{w: s.w, ended: map[int32]bool{}, bad: map[int32]bool{}}
 	return p.run(ctx)
 }
 
@@ -112,6 +117,7 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 		case <-p.waitTimer:
 			p.waitTimer = nil
 			p.s.w.Infof("First task exited %ds ago", int(p.s.r.Step.Wait/time.Second))
+			p.states()
 			p.terminate(ctx)
 		case <-p.killTimer:
 			p.killTimer = nil
@@ -271,17 +277,30 @@ func (p *pump) interrupt(ctx context.Context) (code int, leave bool) {
 		}
 	default:
 		p.s.w.Infof("interrupt (one more within 1 sec to abort)")
-		var running []int
-		for _, r := range p.s.ranks() {
-			if !p.exits.ended[r] {
-				running = append(running, int(r))
-			}
-		}
-		if len(running) > 0 {
-			p.s.w.Infof("StepId=%s %s: running", p.s.stepName(), taskNames(running))
-		}
+		p.states()
 	}
 	return 0, false
+}
+
+// states tells how far the tasks are.
+func (p *pump) states() {
+	words := []string{"running", "exited", "exited abnormally"}
+	lists := make([][]int, len(words))
+	for _, r := range p.s.ranks() {
+		at := 0
+		if p.exits.bad[r] {
+			at = 2
+		} else if p.exits.ended[r] {
+			at = 1
+		}
+		lists[at] = append(lists[at], int(r))
+	}
+	for i, list := range lists {
+		if len(list) > 0 {
+			slices.Sort(list)
+			p.s.w.Infof("StepId=%s %s: %s", p.s.stepName(), taskNames(list), words[i])
+		}
+	}
 }
 
 // startInput sends standard input to the tasks that should have it.

@@ -1,0 +1,175 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// place lays a step out on what its job has and no other step has to itself. What could be had if the others were over is
+// a conflict; what could not be had then either is the caller's mistake.
+func place(j *core.Job, steps []*core.Step, ask *client.NewStep) (*core.Step, [][]int32, error) {
+	nodes, tasks, ranks, err := layout(j, ask)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
+	for _, t := range tasks {
+		st.CPUs += t * max(1, ask.CPUsPerTask)
+	}
+	if _, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
+		return st, ranks, err
+	}
+	may, err := stepNodes(j, ask)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := make([]core.NodeAlloc, 0, len(may))
+	for i, n := range core.FreeForSteps(j, steps) {
+		asked := slices.ContainsFunc(may, func(m core.NodeAlloc) bool { return m.Node == n.Node })
+		if asked && able(&n, &j.Alloc.Nodes[i], ask) {
+			pool = append(pool, n)
+		}
+	}
+	rest := *ask
+	rest.Relative = 0 // counted already
+	busy := core.Errorf(core.Conflict, "other steps of job %d have what this one needs", j.ID).Because("nodes_busy")
+	if ask.Nodes == 0 && ask.Tasks == 0 && len(pool) < len(may) { // it is for all nodes
+		return nil, nil, busy
+	}
+	left, alloc := *j, *j.Alloc
+	left.Alloc = &alloc
+	for alloc.Nodes = pool; ; {
+		st.Nodes, st.Tasks, ranks, err = layout(&left, &rest)
+		if err == nil {
+			break
+		}
+		if n := int(ask.Nodes); n > 0 && n < len(alloc.Nodes) { // the first that are free are too small
+			alloc.Nodes = roomiest(alloc.Nodes, n)
+			continue
+		}
+		return nil, nil, busy
+	}
+	if st.Holds, err = holds(st, pool, j.Alloc.Nodes, ask); err != nil {
+		return nil, nil, busy
+	}
+	return st, ranks, nil
+}
+
+// able tells whether a node could take a task of the step.
+func able(free, whole *core.NodeAlloc, ask *client.NewStep) bool {
+	if free.CPUs == 0 || !ask.Exact && free.CPUs < whole.CPUs || !ask.Overcommit && free.CPUs < max(1, ask.CPUsPerTask) || whole.Mem > 0 && ask.MemPerNode > free.Mem {
+		return false
+	}
+	var h core.StepHold
+	have := *free
+	for _, g := range slices.Concat(ask.Gres, ask.GPUsPerTask) {
+		for range g.Count {
+			if !takeUnit(&h, &have, g) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// roomiest are the nodes with the most free CPUs, in the order they are in.
+func roomiest(pool []core.NodeAlloc, n int) []core.NodeAlloc {
+	by := slices.Clone(pool)
+	slices.SortStableFunc(by, func(a, b core.NodeAlloc) int { return cmp.Compare(b.CPUs, a.CPUs) })
+	by = by[:n]
+	var out []core.NodeAlloc
+	for _, na := range pool {
+		if slices.ContainsFunc(by, func(b core.NodeAlloc) bool { return b.Node == na.Node }) {
+			out = append(out, na)
+		}
+	}
+	return out
+}
+
+// holds gives what a step takes for itself on each of its nodes, out of what is free there.
+func holds(st *core.Step, free, whole []core.NodeAlloc, ask *client.NewStep) ([]core.StepHold, error) {
+	list := make([]core.StepHold, len(st.Nodes))
+	pool := make([]core.NodeAlloc, len(st.Nodes)) // what is free on each
+	for i, name := range st.Nodes {
+		named := func(n core.NodeAlloc) bool { return n.Node == name }
+		n, all := &free[slices.IndexFunc(free, named)], &whole[slices.IndexFunc(whole, named)]
+		pool[i] = *n
+		h := &list[i]
+		h.CPUs, h.Cores = n.CPUs, n.Cores
+		if ask.Exact {
+			h.CPUs = min(n.CPUs, st.Tasks[i]*max(1, ask.CPUsPerTask))
+			h.Cores = n.Cores[:min(len(n.Cores), int(h.CPUs))]
+		}
+		h.Mem = cmp.Or(ask.MemPerNode, min(ask.MemPerCPU*core.Bytes(h.CPUs), all.Mem))
+		if all.Mem > 0 && h.Mem > n.Mem {
+			return nil, core.Errorf(core.Invalid, "the step asks for %d MiB on %s; there are %d", h.Mem>>20, name, n.Mem>>20).Because("task_memory")
+		}
+	}
+	return list, holdGres(list, pool, st.Tasks, ask)
+}
+
+// holdGres adds the units a step asks for by itself; one that asks for none sees all of its job's and takes none.
+func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *client.NewStep) error {
+	short := func(g core.Gres) error {
+		return core.Errorf(core.Invalid, "the step asks for %d %s; its job has fewer there", g.Count, g.Name).Because("invalid_gres")
+	}
+	take := func(i int, g core.Gres) bool {
+		for range g.Count {
+			if !takeUnit(&list[i], &pool[i], g) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range list {
+		for _, g := range ask.Gres {
+			if !take(i, g) {
+				return short(g)
+			}
+		}
+		for _, g := range ask.GPUsPerTask {
+			if g.Count *= int64(tasks[i]); !take(i, g) {
+				return short(g)
+			}
+		}
+	}
+	for _, g := range ask.GPUs { // one after the other from each node, until there are enough
+		left := g.Count
+		for left > 0 {
+			before := left
+			for i := 0; i < len(list) && left > 0; i++ {
+				if takeUnit(&list[i], &pool[i], g) {
+					left--
+				}
+			}
+			if left == before {
+				return short(g)
+			}
+		}
+	}
+	return nil
+}
+
+// takeUnit moves one unit of a kind from what is free to what is held.
+func takeUnit(h *core.StepHold, free *core.NodeAlloc, g core.Gres) bool {
+	for i := range free.Gres {
+		have := &free.Gres[i]
+		if have.Name != g.Name || g.Type != "" && have.Type != g.Type || len(have.Units) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(h.Gres, func(x core.GresAlloc) bool { return x.Name == have.Name && x.Type == have.Type })
+		if at < 0 {
+			at = len(h.Gres)
+			h.Gres = append(h.Gres, core.GresAlloc{Name: have.Name, Type: have.Type})
+		}
+		h.Gres[at].Units = append(h.Gres[at].Units, have.Units[0])
+		rest := slices.Clone(free.Gres)
+		rest[i].Units = have.Units[1:]
+		free.Gres = rest
+		return true
+	}
+	return false
+}
