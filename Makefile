@@ -53,6 +53,7 @@ check: ## format, vet, import graph, staticcheck
 .PHONY: bench
 bench: build ## print one table of figures, each beside this machine's own limit
 	@command -v strace >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq strace; } >/dev/null
+	@scripts/prereqs.sh
 	@BIREME_BIN='$(CURDIR)/bin' GO='$(GO)' $(GO) run ./bench $(ARGS)
 
 .PHONY: bench-slurm

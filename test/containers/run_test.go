@@ -54,12 +54,11 @@ commands:
 	// While one runs, neither the engine nor a command line nor a file of the node knows its secret.
 	apply(t, p, c.Work, "quiet", "image: box:1\nenv: [SECRET=s3cr3t-9911]\ncommands: [echo up, sleep 100]\n", "-d")
 	c.Eventually("it runs", func() (bool, string) { out := p.Try("bireme", "logs", "quiet"); return out.Out == "up\n", out.String() })
-	list, err := docker.Call("GET", "/containers/json")
+	name, err := docker.Find(jobOf(t, c, "quiet") + ".1.batch")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(list, `"Id":"`)
-	one, err := docker.Call("GET", "/containers/"+rest[:64]+"/json")
+	one, err := docker.Call("GET", "/containers/"+name+"/json")
 	if err != nil || strings.Contains(one, "s3cr3t") {
 		t.Errorf("the engine knows a secret: %v %s", err, one)
 	}
@@ -237,15 +236,11 @@ func killed(t *testing.T, c *cluster.Cluster) {
 		return out.Out == "up\n", out.String()
 	})
 	id := jobOf(t, c, "victim")
-	list, err := docker.Call("GET", "/containers/json?filters="+`%7B%22label%22%3A%5B%22dev.bireme.key%3D`+id+`.1.batch%22%5D%7D`)
-	if err != nil {
-		t.Fatal(err)
+	name, err := docker.Find(id + ".1.batch")
+	if err != nil || name == "" {
+		t.Fatalf("job %s has no container: %v", id, err)
 	}
-	_, rest, _ := strings.Cut(list, `"Id":"`)
-	if len(rest) < 64 {
-		t.Fatalf("job %s has no container: %s", id, list)
-	}
-	if _, err := docker.Call("POST", "/containers/"+rest[:64]+"/kill"); err != nil {
+	if _, err := docker.Call("POST", "/containers/"+name+"/kill"); err != nil {
 		t.Fatal(err)
 	}
 	j := c.WaitEnd(id)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -226,4 +227,18 @@ func (e *Engine) Call(method, path string) (string, error) {
 		err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, b)
 	}
 	return string(b), err
+}
+
+// Find gives the id of the running container of a launch, named job.attempt.step; empty: there is none.
+func (e *Engine) Find(key string) (string, error) {
+	filter := url.QueryEscape(`{"label":["dev.bireme.key=` + key + `"]}`)
+	text, err := e.Call(http.MethodGet, "/containers/json?filters="+filter)
+	if err != nil {
+		return "", err
+	}
+	var list []struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0].ID, nil
 }
