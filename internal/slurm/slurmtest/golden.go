@@ -3,7 +3,6 @@ package slurmtest
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,8 +12,7 @@ import (
 // was typed, is left out.
 func Golden(t testing.TB, name string) (text string, code int) {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(here), "..", "testdata", "golden")
+	dir := filepath.Join(root(t), "internal", "slurm", "testdata", "golden")
 	data, err := os.ReadFile(filepath.Join(dir, name+".txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +28,24 @@ func Golden(t testing.TB, name string) (text string, code int) {
 		}
 	}
 	return text, code
+}
+
+// root is the project's: tests run in their package's folder. The paths of source files would do only in a build that
+// keeps them.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatal("the project's folder was not found above the test's", err)
+	return ""
 }
 
 // Lines splits text without its last newline.
