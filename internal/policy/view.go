@@ -78,6 +78,24 @@ func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass 
 	return true
 }
 
+// Opens tells whether a job may start, or is kept by a limit on what runs, which lets it through when something ends.
+func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool {
+	c := t.counts(g, now, shares)
+	r, _ := g.first(g.rules, &c, a, minutesOf(length))
+	if r == nil {
+		return true
+	}
+	switch r.test {
+	case jobsMost:
+		return r.limit > 0
+	case heldMost:
+		return a.count[r.tres] <= r.limit
+	case aheadMost:
+		return times(a.count[r.tres], minutesOf(length)) <= r.limit
+	}
+	return false
+}
+
 // Why is Shut with the reason.
 func (t *Tally) Why(g *Gate, a *Ask, length, now core.Time, shares *Tree) (core.Reason, string) {
 	c := t.counts(g, now, shares)

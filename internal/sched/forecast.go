@@ -216,17 +216,17 @@ func (w *forecasting) addNext() int {
 	best.met, best.last = true, *head
 	c := w.p.pending[head.job.ID].class
 	cost := 50 * len(w.lanes)
-	if c == nil || head.slot != c.first() || head.gate != nil && w.p.shut(head.gate, head.slot, head.job, head.length, w.out.now) {
+	if c == nil || head.slot != c.first() || !w.opens(head) {
 		// It stands in several queues and counts in one; or a limit keeps it, and nobody knows how long.
 		return cost
 	}
 	row, ok := w.rows[c]
 	if !ok {
-		row = w.out.addClass(c)
+		row = w.out.addClass(c, head.job.Spec)
 		w.rows[c] = row
 		cost += 20 * len(w.out.pools)
 	}
-	w.out.addWaiting(head.job, row)
+	w.out.addWaiting(head.job, row, w.out.gate(head.gate))
 	return cost
 }
 
@@ -243,7 +243,7 @@ func (w *forecasting) addLater() int {
 	w.begun, w.later = true, *e
 	c := w.p.join(e.job, 0) // its class, as if its time had come
 	if c.first() != nil {
-		w.out.addWaiting(e.job, w.out.addClass(c))
+		w.out.addWaiting(e.job, w.out.addClass(c, e.job.Spec), 0)
 	}
 	w.p.leave(c, e.job)
 	return 50 + 20*len(w.out.pools)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
 )
 
 // outlook is a rough picture of the cluster on which a forecast lets the queue run off by the rule of a pass: what fits
@@ -42,6 +43,9 @@ type outlook struct {
 	claims   []outlookClaim
 	lefts    []int64 // what claims leave
 
+	outlookAside
+	parts []*partition
+
 	picks []outlookPick
 	tmp   balance
 	then  []int64 // scratch of reserve
@@ -60,6 +64,7 @@ const (
 // pool is nodes that are alike.
 type pool struct {
 	rep   *account // one of them
+	books []*advance
 	width int
 	in    []byte  // the partitions it is in: bit i of all
 	size  int     // nodes
@@ -78,11 +83,15 @@ type outlookNode struct{ pool, place int32 }
 
 // outlookClass is where the jobs of a class may be.
 type outlookClass struct {
-	holds []foothold
-	tasks int64 // of one job
-	wide  bool  // each node takes one part of a job at most
-	lane  int32
-	jobs  int32 // that wait
+	holds    []foothold
+	ask      *policy.Ask // for limits
+	lic      *licenceAsk
+	own      []*advance // reservations it may be in,
+	confined bool       // and nowhere else
+	tasks    int64      // of one job
+	wide     bool       // each node takes one part of a job at most
+	lane     int32
+	jobs     int32 // that wait
 	// The event that last refused one, and how long the shortest it refused may run; 0: none of them can start.
 	event int32
 	least core.Time
@@ -93,6 +102,7 @@ type foothold struct {
 	pool, use int32 // use is a place in outlook.uses
 	tasks     int64
 	then      int // where the pool is in outlook.then
+	shut      bool
 }
 
 // outlookPick is a node and how often a foothold's use is taken of it.
@@ -107,6 +117,7 @@ type outlookJob struct {
 	length core.Time
 	class  int32 // -1: it has started
 	array  int32 // 0: none
+	gate   int32 // 0: it is under no limits
 }
 
 // outlookArray is tasks that wait, those that run, and how many may at once; 0: all.
@@ -120,6 +131,7 @@ type outlookEnd struct {
 	array      int32
 	times, num int64 // so many times use, and of that so many parts of fraction
 	tasks      int64 // of the array that end
+	back       *outlookBack
 }
 
 func (e *outlookEnd) compare(f *outlookEnd) int {
@@ -140,7 +152,7 @@ type outlookClaim struct {
 func newOutlook(now core.Time, p *Planner) *outlook {
 	return &outlook{
 		now: now, at: now, fcfs: p.cfg.Rule == RuleFCFS, events: 1, byKey: map[string]int32{}, byBase: map[core.JobID]int32{},
-		heads: make([]outlookHead, len(p.parts)), arrays: make([]outlookArray, 1),
+		heads: make([]outlookHead, len(p.parts)), arrays: make([]outlookArray, 1), parts: p.parts, outlookAside: newOutlookAside(now, p),
 	}
 }
 
@@ -159,6 +171,12 @@ func (o *outlook) addNode(a *account, parts []*partition) {
 		k = append(append(k, f...), 0)
 	}
 	k = append(k, 0)
+	for i, r := range o.books {
+		if r.on[a.node.Name] {
+			k = binary.AppendVarint(k, int64(i))
+		}
+	}
+	k = append(k, 0)
 	at := len(k)
 	for i, part := range parts {
 		if i%8 == 0 {
@@ -174,6 +192,11 @@ func (o *outlook) addNode(a *account, parts []*partition) {
 		n = int32(len(o.pools))
 		o.pools = append(o.pools, pool{rep: a, width: 2 + len(a.gres), in: slices.Clone(k[at:]), above: make([]int32, hw.CPUs)})
 		o.byKey[string(k)] = n
+		for _, r := range o.books {
+			if r.on[a.node.Name] {
+				o.pools[n].books = append(o.pools[n].books, r)
+			}
+		}
 	}
 	w := &o.pools[n]
 	a.pool = int32(len(o.nodes))
@@ -216,6 +239,9 @@ func (o *outlook) addRunning(a *account, na *core.NodeAlloc, h *holding, end cor
 	if i := o.byBase[h.base]; i != 0 && first {
 		e.array, e.tasks = i, 1
 		o.arrays[i].running++
+	}
+	if first {
+		e.back = o.addHolder(h, end)
 	}
 	o.take(&e)
 }
@@ -264,8 +290,9 @@ func (o *outlook) add(to []int64, e *outlookEnd, sign int64) {
 }
 
 // addClass works out where the jobs of a class may be.
-func (o *outlook) addClass(c *class) int32 {
+func (o *outlook) addClass(c *class, spec *core.Spec) int32 {
 	oc := outlookClass{lane: c.first().part.lane}
+	o.setAside(&oc, c.first(), spec)
 	for i := range c.slots {
 		s := &c.slots[i]
 		if s.why != nil {
@@ -313,8 +340,8 @@ func (c *outlookClass) stands(pool int32) bool {
 }
 
 // addWaiting puts down a job.
-func (o *outlook) addWaiting(j *core.Job, class int32) {
-	w := outlookJob{id: j.ID, length: length(j.Spec), class: class}
+func (o *outlook) addWaiting(j *core.Job, class, gate int32) {
+	w := outlookJob{id: j.ID, length: length(j.Spec), class: class, gate: gate}
 	if j.IsArray() {
 		w.array = int32(len(o.arrays))
 		o.arrays = append(o.arrays, outlookArray{left: int64(j.Array.Tasks.Len()), most: int64(j.Spec.Throttle)})

@@ -30,6 +30,7 @@ func (o *outlook) settle(few int) (cost int) {
 			break
 		}
 		o.book(e, 1)
+		o.giveBack(e.back)
 		o.arrays[e.array].running -= e.tasks
 		o.ends.remove(*e)
 		cost += 20
@@ -56,6 +57,12 @@ func (o *outlook) advance() bool {
 	if len(o.laterAt) > 0 {
 		t = min(t, o.laterAt[0])
 	}
+	for len(o.edges) > 0 && o.edges[0] <= o.at {
+		o.edges = o.edges[1:]
+	}
+	if len(o.edges) > 0 {
+		t = min(t, o.edges[0])
+	}
 	if t == never || len(o.waiting)+len(o.later) == 0 {
 		return false
 	}
@@ -81,7 +88,10 @@ func (o *outlook) try(f *Forecast) (cost int) {
 		return 1
 	}
 	tight := false
-	for {
+	for tries := 0; ; tries++ {
+		if o.bound(j, c) && (tries == 16 || !o.allows(j, c)) { // of an array, so many at a time will do
+			return cost + 5
+		}
 		want := int64(1)
 		a := &o.arrays[j.array]
 		if j.array != 0 {
@@ -91,7 +101,7 @@ func (o *outlook) try(f *Forecast) (cost int) {
 			if want <= 0 {
 				return cost + 2
 			}
-			if c.wide {
+			if c.wide || o.bound(j, c) {
 				want = 1
 			}
 		}
@@ -118,7 +128,7 @@ func (o *outlook) try(f *Forecast) (cost int) {
 		c.event, c.least = o.events, max(1, j.length)
 	}
 	if head.event != o.events {
-		cost += o.reserve(c.lane, c)
+		cost += o.reserve(c.lane, c, j.length)
 	}
 	return cost
 }
@@ -171,6 +181,10 @@ func (o *outlook) fit(c *outlookClass, length core.Time, want int64) (got int64,
 	tasks, all, spared := int64(0), want*c.tasks, false
 	end := after(o.at, length)
 	for k := range c.holds {
+		if w := &o.pools[c.holds[k].pool]; len(w.books) > 0 && !o.open(c, w, o.at, end) {
+			spared = true // a shorter one may fit
+			continue
+		}
 		found, kept, n := o.pick(c, k, num, all-tasks, end)
 		tasks += found
 		spared = spared || kept
@@ -244,7 +258,7 @@ func room(of, use []int64, most, num int64) int64 {
 func (o *outlook) start(j *outlookJob, c *outlookClass, copies int64) (cost int) {
 	left := copies * c.tasks
 	end := after(o.at, j.length)
-	e := outlookEnd{at: max(end, o.at+o.span), array: j.array, tasks: copies, num: o.part(j.length)}
+	e := outlookEnd{at: max(end, o.at+o.span), array: j.array, tasks: copies, num: o.part(j.length), back: o.taken(j, c)}
 	for _, p := range o.picks {
 		h := &c.holds[p.hold]
 		if e.times = min(p.times, (left+h.tasks-1)/h.tasks); e.times <= 0 {
@@ -260,7 +274,7 @@ func (o *outlook) start(j *outlookJob, c *outlookClass, copies int64) (cost int)
 				}
 			}
 		}
-		e.tasks = 0
+		e.tasks, e.back = 0, nil
 		left -= e.times * h.tasks
 		cost += 50
 	}
@@ -268,7 +282,7 @@ func (o *outlook) start(j *outlookJob, c *outlookClass, copies int64) (cost int)
 }
 
 // reserve finds when a job could start if all that runs lasts as long as it may, and keeps nodes for it.
-func (o *outlook) reserve(lane int32, c *outlookClass) (cost int) {
+func (o *outlook) reserve(lane int32, c *outlookClass, length core.Time) (cost int) {
 	head := &o.heads[lane]
 	head.event, head.at = o.events, never-1 // if it waits for what may never end, it is in nobody's way
 	have := int64(0)
@@ -276,6 +290,9 @@ func (o *outlook) reserve(lane int32, c *outlookClass) (cost int) {
 	for k := range c.holds {
 		h := &c.holds[k]
 		w := &o.pools[h.pool]
+		if h.shut = len(w.books) > 0 && !o.open(c, w, o.at, after(o.at, length)); h.shut {
+			continue
+		}
 		h.then = len(o.then)
 		o.then = append(o.then, w.free...)
 		for i := range w.size {
@@ -291,7 +308,7 @@ func (o *outlook) reserve(lane int32, c *outlookClass) (cost int) {
 		cost += 5
 		n := o.nodes[e.node]
 		k := slices.IndexFunc(c.holds, func(h foothold) bool { return h.pool == n.pool })
-		if k < 0 {
+		if k < 0 || c.holds[k].shut {
 			continue
 		}
 		h, w, i := &c.holds[k], &o.pools[n.pool], int(n.place)
@@ -303,6 +320,9 @@ func (o *outlook) reserve(lane int32, c *outlookClass) (cost int) {
 	left := c.tasks
 	for k := range c.holds {
 		h := &c.holds[k]
+		if h.shut {
+			continue
+		}
 		w := &o.pools[h.pool]
 		for i := 0; i < w.size && left > 0; i++ {
 			got := min(left, o.measure(c, h, w, i))

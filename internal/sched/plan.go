@@ -122,6 +122,7 @@ func (p *Plan) why(j *core.Job) Why {
 		return w
 	}
 	if w, ok := p.limited(j); ok {
+		w.Expected, w.Estimate, _ = p.Expected(j.ID)
 		return w
 	}
 	if p.pushes[j.ID] > 0 {
