@@ -48,6 +48,11 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 			return nil, err
 		}
 		jobs[i] = j
+		if l := s.limitsNow(); l.tally != nil { // the next one counts this one too
+			g := s.gate(l.tally, j)
+			l.tally.Submit(g, 1)
+			defer l.tally.Submit(g, -1) // filing it counts it for good
+		}
 	}
 	first := *in
 	for i, j := range jobs {
