@@ -46,6 +46,9 @@ type Snapshot struct {
 // Seq is the number of the last event in the snapshot.
 func (v *Snapshot) Seq() int64 { return v.seq }
 
+// NextJob is the first number that no job has had.
+func (v *Snapshot) NextJob() core.JobID { return v.nextJob }
+
 // Now is the time of the last batch.
 func (v *Snapshot) Now() core.Time { return v.now }
 

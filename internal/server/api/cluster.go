@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
@@ -44,37 +43,12 @@ func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) 
 	out := &client.Cluster{
 		Name: a.conf().Cluster, Version: a.Version, SlurmVersion: a.conf().SlurmVersion, Server: a.host, Started: a.started,
 		Now: a.now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
-		Partitions: snap.Partitions(), Topology: a.conf().CoreTopology(), Settings: a.settings(), Jobs: map[string]int{},
+		Partitions: snap.Partitions(), Topology: a.conf().CoreTopology(), Settings: a.settings(snap), Jobs: map[string]int{},
 	}
 	for j := range snap.Jobs() {
 		out.Jobs[j.State.String()] += j.Count()
 	}
 	return out, nil
-}
-
-// settings are the effective ones under the names the Slurm tongue shows them by.
-func (a *API) settings() map[string]string {
-	c := a.conf()
-	seconds := func(d interface{ Seconds() float64 }) string { return strconv.Itoa(int(d.Seconds())) }
-	return map[string]string{
-		"ClusterName":           c.Cluster,
-		"DefMemPerCPU":          strconv.FormatInt(int64(c.Jobs.DefMemPerCPU)>>20, 10),
-		"MaxArraySize":          strconv.FormatInt(c.Jobs.MaxArray, 10),
-		"MaxJobCount":           strconv.FormatInt(c.Jobs.MaxJobs, 10),
-		"MaxScriptSize":         strconv.FormatInt(int64(c.Jobs.MaxScript), 10),
-		"KillWait":              seconds(c.Timers.KillWait.D()),
-		"UnkillableStepTimeout": seconds(c.Timers.UnkillableAfter.D()),
-		"SlurmdTimeout":         seconds(c.Timers.SilentAfter.D()),
-		"Prolog":                strings.Join(c.Step.Prolog, ","),
-		"Epilog":                strings.Join(c.Step.Epilog, ","),
-		"AccountingStoreFlags":  strings.Join(c.Accounting.Store, ","),
-		"StateSaveLocation":     c.Dir,
-		"SlurmctldHost":         a.host,
-		"strict_submit":         strconv.FormatBool(c.Jobs.StrictSubmit),
-		"enforce_accounts":      strconv.FormatBool(a.enforced().Associations),
-		"default_project":       c.Accounting.DefaultProject,
-		"fence":                 c.Timers.Fence.String(),
-	}
 }
 
 // enforced is what of the policy is enforced; the settings have been checked.

@@ -227,7 +227,7 @@ func TestPrompt(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	c.Info.Settings = map[string]string{"SlurmdTimeout": "300 sec"}
+	c.Info.Settings = map[string]string{"SlurmdTimeout": "300"}
 	got := c.Start(t).Run(t, "scontrol", Run, []string{"show", "config"})
 	for _, want := range []string{"Configuration data as of 2026-11-15T01:10:19\n", "ClusterName             = anchor\n", "SlurmdTimeout           = 300 sec\n", "\nSlurmctld(primary) at vm is UP\n"} {
 		if !strings.Contains(got.Out, want) {

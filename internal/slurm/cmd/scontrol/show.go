@@ -249,7 +249,7 @@ func (s *session) showSteps(ctx context.Context, args []string) int {
 	return 0
 }
 
-// showConfig prints the server's settings in Slurm's layout: what it says of itself, sorted, below a header.
+// showConfig prints the server's settings in Slurm's layout.
 func (s *session) showConfig(ctx context.Context, _ []string) int {
 	c, err := s.client()
 	if err != nil {
@@ -267,15 +267,7 @@ func (s *session) showConfig(ctx context.Context, _ []string) int {
 	for k, v := range info.Settings {
 		set[k] = v
 	}
-	keys := make([]string, 0, len(set))
-	for k := range set {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
-	fmt.Fprintf(s.w.Out, "Configuration data as of %s\n", s.w.Now().Format("2006-01-02T15:04:05"))
-	for _, k := range keys {
-		fmt.Fprintf(s.w.Out, "%-23s = %s\n", k, cmp.Or(set[k], "(null)"))
-	}
+	fmt.Fprintf(s.w.Out, "Configuration data as of %s\n%s", s.w.Now().Format("2006-01-02T15:04:05"), slurm.ShowConfig(set))
 	fmt.Fprintf(s.w.Out, "\nSlurmctld(primary) at %s is UP\n", info.Server)
 	return 0
 }

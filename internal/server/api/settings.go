@@ -1,0 +1,91 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// settings are the effective ones under the names the Slurm tongue shows them by.
+func (a *API) settings(snap *state.Snapshot) map[string]string {
+	c := a.conf()
+	seconds := func(d config.Duration) string { return strconv.Itoa(int(d.D() / time.Second)) }
+	clock := func(d config.Duration) string { return grammar.FormatClock(int64(d.D() / time.Second)) }
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	yes := func(b bool, yes, no string) string {
+		if b {
+			return yes
+		}
+		return no
+	}
+	w := &c.Priority.Weights
+	nodes, gres := 0, []string{}
+	for n := range snap.Nodes() {
+		nodes++
+		for _, g := range n.Hardware.Gres {
+			if !slices.Contains(gres, g.Name) {
+				gres = append(gres, g.Name)
+			}
+		}
+	}
+	slices.Sort(gres)
+	tracked := "cpu,mem,energy,node,billing,fs/disk,vmem,pages"
+	for _, g := range gres {
+		tracked += ",gres/" + g
+	}
+	mode, kind := strings.ToUpper(c.Preemption.Mode), c.Preemption.Type
+	track := "proctrack/" + yes(c.Step.ConstrainCPUs || c.Step.ConstrainMem || c.Step.ConstrainDevices, "cgroup", "pgid")
+	return map[string]string{
+		"AccountingStorageEnforce": enforcedText(c), "AccountingStorageTRES": tracked, "AccountingStoreFlags": strings.Join(c.Accounting.Store, ","),
+		"ClusterName": c.Cluster, "DefMemPerCPU": strconv.FormatInt(int64(c.Jobs.DefMemPerCPU)>>20, 10), "EnforcePartLimits": yes(c.Jobs.StrictSubmit, "ALL", "NO"),
+		"Epilog": strings.Join(c.Step.Epilog, ","), "FairShareDampeningFactor": number(c.Priority.Dampening), "GresTypes": strings.Join(gres, ","),
+		"InactiveLimit": seconds(c.Timers.InteractiveIdle), "KillWait": seconds(c.Timers.KillWait), "Licenses": strings.Join(c.Licenses, ","),
+		"MailDomain": c.Mail.Domain, "MailProg": c.Mail.Program, "MaxArraySize": number(c.Jobs.MaxArray), "MaxJobCount": number(c.Jobs.MaxJobs),
+		"MaxNodeCount": strconv.Itoa(nodes), "MaxScriptSize": number(int64(c.Jobs.MaxScript)), "MpiDefault": cmp.Or(c.Step.MPI, "none"),
+		"NEXT_JOB_ID": number(int64(snap.NextJob())), "PreemptMode": mode, "PreemptType": "preempt/" + kind, "PreemptExemptTime": clock(c.Preemption.ExemptTime),
+		"PriorityCalcPeriod": clock(c.Priority.CalcPeriod), "PriorityDecayHalfLife": clock(c.Priority.HalfLife), "PriorityFavorSmall": yes(c.Priority.FavorSmall, "Yes", "No"),
+		"PriorityFlags": strings.Join(c.Priority.Flags, ","), "PriorityMaxAge": clock(c.Priority.MaxAge), "PriorityType": "priority/" + c.Priority.Type,
+		"PriorityUsageResetPeriod": strings.ToUpper(c.Priority.Reset), "PriorityWeightAge": number(w.Age), "PriorityWeightAssoc": number(w.Assoc),
+		"PriorityWeightFairShare": number(w.FairShare), "PriorityWeightJobSize": number(w.JobSize), "PriorityWeightPartition": number(w.Partition),
+		"PriorityWeightQOS": number(w.QOS), "PriorityWeightTRES": w.TRES, "ProctrackType": track, "Prolog": strings.Join(c.Step.Prolog, ","),
+		"PrologEpilogTimeout": seconds(c.Step.PrologTimeout), "ResvOverRun": number(int64(c.Jobs.ResvOverrun) / 60),
+		"SelectTypeParameters": "CR_" + strings.ToUpper(c.Scheduling.Select) + "_MEMORY", "SlurmUser": a.owner(), "SlurmctldHost": a.host,
+		"SlurmdTimeout": seconds(c.Timers.SilentAfter), "StateSaveLocation": c.Dir, "TaskPlugin": yes(strings.HasSuffix(track, "cgroup"), "task/cgroup", "task/none"),
+		"TmpFS": cmp.Or(c.Step.TmpDir, "/tmp"), "TopologyPlugin": "topology/" + cmp.Or(c.Topology.Kind, "none"),
+		"UnkillableStepTimeout": seconds(c.Timers.UnkillableAfter),
+
+		"strict_submit": strconv.FormatBool(c.Jobs.StrictSubmit), "enforce_accounts": strconv.FormatBool(a.enforced().Associations),
+		"default_project": c.Accounting.DefaultProject, "fence": c.Timers.Fence.String(),
+	}
+}
+
+// enforcedText is what is enforced, in Slurm's words and order.
+func enforcedText(c *config.Config) string {
+	e, _ := c.Accounting.Enforced()
+	var words []string
+	for _, w := range []struct {
+		on   bool
+		name string
+	}{{e.Associations, "associations"}, {e.Limits, "limits"}, {e.QOS, "qos"}, {e.Safe, "safe"}} {
+		if w.on {
+			words = append(words, w.name)
+		}
+	}
+	return cmp.Or(strings.Join(words, ","), "none")
+}
+
+// owner is the administrator that the settings name first, who is root if there is none.
+func (a *API) owner() string {
+	for _, name := range a.conf().Admins {
+		if u, err := accountOf(name, nil); err == nil {
+			return name + "(" + strconv.FormatUint(uint64(u.UID), 10) + ")"
+		}
+	}
+	return "root(0)"
+}
