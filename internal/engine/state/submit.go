@@ -61,6 +61,9 @@ func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
 			return nil, err
 		}
 	}
+	if err := s.admitCron(j); err != nil {
+		return nil, err
+	}
 	if spec.Hold {
 		j.Flags |= core.HeldUser
 		j.Priority = 0

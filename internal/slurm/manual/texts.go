@@ -109,6 +109,8 @@ var texts = map[string]string{
 	"sbcast fanout": "N|how many copies one node passes on", "sbcast force": "replace a file that is there", "sbcast preserve": "keep times, mode and owner",
 	"sbcast jobid": "JOB[.STEP]|the job whose nodes get it", "sbcast compress": "LIBRARY|compress on the way", "sbcast size": "SIZE|of each block",
 	"sbcast timeout": "SECONDS|how long a node may take", "sbcast exclude": "PATHS|directories whose libraries stay", "sbcast send-libs": "yes|no: shared libraries too",
+	"scrontab edit": "change the table with $VISUAL, $EDITOR or vi", "scrontab list": "print the table", "scrontab remove": "end all its jobs",
+	"scrontab user": "USER|whose table; administrators only",
 	"sattach label": "put the task's number before each line", "sattach layout": "print where the tasks are, and leave", "sattach pty": "give task 0 your terminal",
 	"sattach input-filter": "TASK|send input to this task alone", "sattach output-filter": "TASK|output of this task alone", "sattach error-filter": "TASK|errors of this task alone",
 }

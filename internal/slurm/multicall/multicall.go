@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sbatch"
 	"bireme.dev/bireme/internal/slurm/cmd/scancel"
 	"bireme.dev/bireme/internal/slurm/cmd/scontrol"
+	"bireme.dev/bireme/internal/slurm/cmd/scrontab"
 	"bireme.dev/bireme/internal/slurm/cmd/sinfo"
 	"bireme.dev/bireme/internal/slurm/cmd/squeue"
 	"bireme.dev/bireme/internal/slurm/cmd/srun"
@@ -39,6 +40,8 @@ func Lookup(name string) (cmd.Func, bool) {
 		return srun.Run, true
 	case "scontrol":
 		return scontrol.Run, true
+	case "scrontab":
+		return scrontab.Run, true
 	case "salloc":
 		return salloc.Run, true
 	case "sacctmgr":
@@ -49,7 +52,7 @@ func Lookup(name string) (cmd.Func, bool) {
 
 // Names are all names that Lookup knows, for links.
 func Names() []string {
-	return []string{"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"}
+	return []string{"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "scrontab", "sinfo", "squeue", "srun"}
 }
 
 // Manuals are the pages of all commands.
@@ -59,7 +62,7 @@ func Manuals() []*manual.Page {
 		name    string
 		options *getopt.Parser
 	}{
-		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()},
+		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()}, {"scrontab", scrontab.Options()},
 		{"sinfo", sinfo.Options()}, {"squeue", squeue.Options()},
 	} {
 		pages = append(pages, manual.Of(c.name, c.options))

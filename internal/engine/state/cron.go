@@ -1,0 +1,44 @@
+package state
+
+import (
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/cron"
+)
+
+// cronOption is the option under which a job of scrontab has its schedule. Such a job waits for its time, and goes back to
+// the queue for the next when it has ended, however it did, under the same number; only who ends it ends it for good.
+const cronOption = "cron"
+
+func recurs(j *core.Job) bool { return j.Spec.More().Options[cronOption] != "" }
+
+// nextTime is when a job that recurs is due after now.
+func (s *State) nextTime(spec *core.Spec) (core.Time, error) {
+	plan, err := cron.Parse(spec.More().Options[cronOption], cron.Crontab)
+	if err != nil {
+		return 0, core.Errorf(core.Invalid, "%v", err).Because("invalid_time_value")
+	}
+	zone := s.cfg.Zone.Location
+	if zone == nil {
+		zone = time.UTC
+	}
+	at, ok := plan.Next(s.view.now.Go().In(zone))
+	if !ok {
+		return 0, core.Errorf(core.Invalid, "%q never comes", plan).Because("invalid_time_value")
+	}
+	return core.At(at), nil
+}
+
+// admitCron gives a job that recurs its first time.
+func (s *State) admitCron(j *core.Job) error {
+	if !recurs(j) {
+		return nil
+	}
+	if j.Array != nil || j.Spec.Kind != core.Batch || j.Spec.More().Het != nil {
+		return core.Errorf(core.Invalid, "only plain batch jobs come again by the clock").Because("invalid_time_value")
+	}
+	at, err := s.nextTime(j.Spec)
+	j.Eligible = max(j.Eligible, at)
+	return err
+}
