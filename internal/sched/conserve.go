@@ -53,7 +53,7 @@ func (ps *pass) conservative(part *partition) {
 		if b.at == now && ps.try(e.slot, e.job) {
 			continue
 		}
-		if ps.plan.heads == nil {
+		if len(ps.plan.heads) == 0 {
 			ps.plan.heads = map[core.PartitionName]core.JobID{part.Name: e.job.ID}
 			ps.plan.expected = map[core.JobID]core.Time{}
 		}

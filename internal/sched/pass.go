@@ -6,7 +6,7 @@ import (
 
 // Pass plans at now.
 func (p *Planner) Pass(now core.Time) *Plan {
-	plan := &Plan{Now: now, keyOf: p.key}
+	plan := &Plan{Now: now, keyOf: p.key, heads: p.fresher.heads, expected: p.fresher.expected, on: p.fresher.on}
 	p.ripen(now, plan)
 	p.loosen(now, plan)
 	p.index()
@@ -14,7 +14,8 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.opened++
 	p.gains.cut(p.settled) // classes are up to date with those
 	p.settled, p.begun = p.begun, p.gains.next()
-	ps := pass{p: p, plan: plan}
+	ps := &p.walking
+	*ps = pass{p: p, plan: plan, taken: ps.taken[:0], reserved: ps.reserved[:0]}
 	if len(p.books) > 0 {
 		ps.overlay()
 	}
@@ -31,6 +32,9 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.release(ps.taken[i].h)
 	}
 	ps.unpush()
+	clear(ps.taken)
+	clear(ps.reserved)
+	p.share(plan)
 	plan.verdicts, plan.hets = p.verdictsNow(), p.hetWhys()
 	return plan
 }

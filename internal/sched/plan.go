@@ -2,6 +2,8 @@ package sched
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
@@ -183,6 +185,31 @@ func (p *Plan) Nodes(id core.JobID) []core.NodeName {
 	return p.on[id]
 }
 
+// promises is what plans tell of heads and reserved starts. Most plans tell the same as the one before.
+type promises struct {
+	heads    map[core.PartitionName]core.JobID
+	expected map[core.JobID]core.Time
+	on       map[core.JobID][]core.NodeName
+}
+
+// sharedMost is up to how many of them are held against those of the last plan.
+const sharedMost = 64
+
+// share lets a plan that promises what the last one did have its very maps, and keeps its own for the next one to fill.
+func (p *Planner) share(plan *Plan) {
+	made := promises{plan.heads, plan.expected, plan.on}
+	if len(made.expected) > sharedMost || !maps.Equal(made.heads, p.shared.heads) || !maps.Equal(made.expected, p.shared.expected) ||
+		!maps.EqualFunc(made.on, p.shared.on, func(a, b []core.NodeName) bool { return slices.Equal(a, b) }) {
+		p.shared, p.fresher = made, promises{}
+		return
+	}
+	clear(made.heads)
+	clear(made.expected)
+	clear(made.on)
+	p.fresher = made
+	plan.heads, plan.expected, plan.on = p.shared.heads, p.shared.expected, p.shared.on
+}
+
 // plannedMost is of how many jobs a plan remembers their nodes: with EASY of all that have a reservation.
 const plannedMost = 256
 
@@ -199,11 +226,13 @@ func (p *Plan) planned(r *reservation) {
 		p.on = map[core.JobID][]core.NodeName{}
 	}
 	if len(p.on) < plannedMost && r.at != never {
-		names := make([]core.NodeName, len(r.nodes))
-		for i, a := range r.nodes {
-			names[i] = a.node.Name
+		if r.names == nil {
+			r.names = make([]core.NodeName, len(r.nodes))
+			for i, a := range r.nodes {
+				r.names[i] = a.node.Name
+			}
 		}
-		p.on[r.job] = names
+		p.on[r.job] = r.names
 	}
 }
 

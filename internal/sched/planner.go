@@ -147,6 +147,9 @@ type Planner struct {
 	dives          int64
 	opened         int64 // passes, for partition.open
 	watched        watched
+	walking        pass
+	shared         promises // of the last plan
+	fresher        promises // for the next one to fill
 	scratch
 }
 

@@ -108,7 +108,7 @@ func (q *list[E, P]) insert(e E) {
 			return
 		}
 		if q.spare == nil {
-			q.spare = make([]E, 0, 8)
+			q.spare = make([]E, 0, 2)
 		}
 		q.chunks, q.spare = append(q.chunks, append(q.spare, e)), nil
 		return

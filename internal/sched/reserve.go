@@ -47,7 +47,8 @@ type reservation struct {
 	job    core.JobID
 	at, to core.Time
 	nodes  []*account // nil once it is dropped
-	in     string     // the advance reservation the job would run in
+	names  []core.NodeName
+	in     string // the advance reservation the job would run in
 	lic    []core.License
 	claims []claim // one a node
 }

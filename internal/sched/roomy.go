@@ -48,9 +48,9 @@ type crest struct {
 }
 
 // bare tells whether no node has enough free for one task of a class, whatever is reserved. Where jobs are pushed aside,
-// nodes may get more in a pass, too.
+// nodes may get more in a pass, too; and of few nodes each is soon looked at.
 func (ps *pass) bare(s *slot) bool {
-	if ps.p.push != nil || !s.plainly() {
+	if ps.p.push != nil || !ps.p.tracking || !s.plainly() {
 		return false
 	}
 	c := ps.crest(s.part)

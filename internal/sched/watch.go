@@ -1,7 +1,5 @@
 package sched
 
-import "container/heap"
-
 // What a class could do if nothing ran is another matter when nodes go down or come up, but seldom: most classes could
 // spare many nodes before they could not start any more. So each is looked at again only when as many went down as it
 // could spare, or when one came up and it could not start before.
@@ -21,19 +19,41 @@ type due struct {
 	class *class
 }
 
-// dues is a heap of them.
+// dues is a heap of them. Classes come and go with every job, so it is done by hand, without making anything.
 type dues []due
 
-func (d dues) Len() int           { return len(d) }
-func (d dues) Less(i, k int) bool { return d[i].downs < d[k].downs }
-func (d dues) Swap(i, k int)      { d[i], d[k] = d[k], d[i] }
-func (d *dues) Push(x any)        { *d = append(*d, x.(due)) }
-func (d *dues) Pop() any {
-	k := len(*d) - 1
-	x := (*d)[k]
-	(*d)[k] = due{}
-	*d = (*d)[:k]
-	return x
+func (d *dues) push(x due) {
+	h := append(*d, x)
+	for i := len(h) - 1; i > 0 && h[i].downs < h[(i-1)/2].downs; i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+	*d = h
+}
+
+// pop takes out the first.
+func (d *dues) pop() due {
+	h := *d
+	first, k := h[0], len(h)-1
+	h[0], h[k] = h[k], due{}
+	*d = h[:k]
+	d.sink(0)
+	return first
+}
+
+func (d dues) sink(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(d); c++ {
+			if d[c].downs < d[least].downs {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		d[i], d[least] = d[least], d[i]
+		i = least
+	}
 }
 
 // watch notes when a class must be looked at again. It has just been.
@@ -55,7 +75,7 @@ func (p *Planner) watch(c *class) {
 	}
 	if at := w.downs + int64(spare) + 1; spare >= 0 && (c.due == 0 || at < c.due) {
 		c.due = at
-		heap.Push(&w.due, due{at, c})
+		w.due.push(due{at, c})
 	}
 }
 
@@ -80,7 +100,9 @@ func (p *Planner) unwatch(c *class) {
 		}
 		clear(w.due[len(kept):])
 		w.due = kept
-		heap.Init(&w.due)
+		for i := len(kept)/2 - 1; i >= 0; i-- {
+			w.due.sink(i)
+		}
 	}
 }
 
@@ -104,7 +126,7 @@ func (p *Planner) reassess(how altered) {
 		w.due, w.unfit, w.other = w.due[:0], nil, nil
 	} else {
 		for len(w.due) > 0 && w.due[0].downs <= w.downs {
-			if d := heap.Pop(&w.due).(due); d.downs == d.class.due {
+			if d := w.due.pop(); d.downs == d.class.due {
 				d.class.due = 0
 				again[d.class] = true
 			}
