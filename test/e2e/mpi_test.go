@@ -30,7 +30,7 @@ func TestMPI(t *testing.T) {
 	}{
 		{"mpich", []string{"srun", "-N4", "-n16", "--ntasks-per-node=4", "PROGRAM"}},
 		{"mpich", []string{"srun", "--mpi=pmi2", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
-		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl", "tcp,self", "PROGRAM"}},
+		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "PROGRAM"}},
 	} {
 		t.Run(x.library+" by "+x.argv[0], func(t *testing.T) {
 			program := filepath.Join(c.Work, "ring-"+x.library)

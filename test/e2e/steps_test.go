@@ -23,6 +23,7 @@ func TestSteps(t *testing.T) {
 	for name, f := range map[string]func(*testing.T, *cluster.Cluster){
 		"share": shareAllocation, "wait for others": waitForSteps, "programs": programsByRank, "components": overComponents,
 		"binding": bindAsIf, "gpus": gpusOfTasks, "ends": endsOfTasks, "input": inputOfTasks, "terminal": terminalOfTask, "interrupt": interrupted,
+		"broadcast": broadcast, "relayed": relayed,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, c.For(t)) })
 	}
@@ -137,10 +138,10 @@ echo $?
 // bindAsIf: emulated CPUs are nowhere, and tasks are told of them all the same.
 func bindAsIf(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	r := p.Try("srun", "-n2", "-N1", "--cpu-bind=verbose,cores", "sh", "-c", "echo $SLURM_CPU_BIND")
+	r := p.Try("srun", "-n2", "-N1", "--exclusive", "--cpu-bind=verbose,cores", "sh", "-c", "echo $SLURM_CPU_BIND")
 	wantLines(t, r, 0, "verbose,mask_cpu:0x1,0x2", "verbose,mask_cpu:0x1,0x2")
 	wants(t, "srun", r.Err, "task  0  0 [", "]: mask 0x1 set\n", "task  1  1 [", "]: mask 0x2 set\n", "cpu-bind=MASK - n")
-	wantLines(t, p.Try("srun", "-n2", "-N1", "--cpu-bind=map_cpu:1,0", "printenv", "SLURM_CPU_BIND_LIST"), 0, "1,0", "1,0")
+	wantLines(t, p.Try("srun", "-n2", "-N1", "--exclusive", "--cpu-bind=map_cpu:1,0", "printenv", "SLURM_CPU_BIND_LIST"), 0, "1,0", "1,0")
 	refused(t, p.Try("srun", "-n1", "--cpu-bind=map_cpu:63", "true"), 1, "Unable to satisfy cpu bind request")
 	refused(t, p.Try("srun", "--cpu-bind=sideways", "true"), 255, "Invalid --cpu-bind argument: sideways", "map_cpu:")
 	wants(t, "help", p.Run("srun", "--cpu-bind=help"), "mask_cpu:LIST")
@@ -165,7 +166,7 @@ func endsOfTasks(t *testing.T, c *cluster.Cluster) {
 	r := p.Try("srun", "-n3", "-N3", "-K", "sh", "-c", "if [ $SLURM_PROCID = 1 ]; then until [ -e bad.0 ] && [ -e bad.2 ]; do :; done; exit 3; fi; : >bad.$SLURM_PROCID; exec tail -f /dev/null")
 	refused(t, r, 143, ": task 1: Exited with exit code 3\n", "srun: launch/slurm: _step_signal: Terminating StepId=", ": task 0: Terminated\n", ": task 2: Terminated\n")
 	r = p.Try("srun", "-n2", "-N1", "-W1", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then exit 0; fi; exec tail -f /dev/null")
-	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", "*** STEP ", " CANCELLED AT ")
+	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", " task 1: Terminated\n")
 	refused(t, p.Try("srun", "-n3", "-N1", "sh", "-c", "exit $SLURM_PROCID"), 2, ": task 1: Exited with exit code 1\n", ": task 2: Exited with exit code 2\n")
 	refused(t, p.Try("srun", "-n2", "-N1", "sh", "-c", "[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 200"), 139, "Segmentation fault")
 }
@@ -229,6 +230,40 @@ func interrupted(t *testing.T, c *cluster.Cluster) {
 	}
 	wants(t, "srun", read(t, said), "srun: interrupt (one more within 1 sec to abort)\n", " tasks 0-1: running\n", "srun: sending Ctrl-C to StepId=",
 		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n")
+}
+
+// broadcast: a file comes to all nodes, in a tree and by the step's input.
+func broadcast(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	write(t, filepath.Join(c.Work, "file.txt"), strings.Repeat("some text\n", 10000))
+	script := write(t, filepath.Join(c.Work, "cast.sh"), `#!/bin/sh
+# The nodes share their folders: without -f one would find what another has made.
+sbcast -f file.txt $PWD/cast.a && sbcast -f -F1 -C -s 10k file.txt cast.b && BIREME_DIRECT=off sbcast -f -p file.txt $PWD/cast.c || exit
+for f in cast.a cast.b cast.c; do cmp file.txt $f && echo $f; done
+[ cast.c -nt file.txt ] || [ cast.c -ot file.txt ] || echo same time
+sbcast file.txt $PWD/cast.a || echo refused
+sbcast -f file.txt $PWD/cast.a && echo forced
+`)
+	r := p.Try("salloc", "-Q", "-N3", script)
+	wantLines(t, r, 0, "cast.a", "cast.b", "cast.c", "same time", "refused", "forced")
+	wants(t, "sbcast", r.Err, "File exists")
+	refused(t, p.Try("sbcast", "file.txt", "there"), 1, "sbcast: error: Command only valid from within Slurm job")
+	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 1, "sbcast: error: Can't open `nosuchfile`: No such file or directory")
+}
+
+// relayed: streams that go by the server carry the same as direct ones.
+func relayed(t *testing.T, c *cluster.Cluster) {
+	text := strings.Repeat("line of input\n", 50_000)
+	for _, way := range []string{"on", "off"} {
+		p := c.As(alice).With("BIREME_DIRECT=" + way)
+		r := p.TryIn(text, "srun", "-n2", "-N2", "-i", "1", "sh", "-c", "cat; echo $SLURM_PROCID $SLURM_SRUN_COMM_PORT >&2; exit 4")
+		if r.Code != 4 || r.Out != text {
+			t.Errorf("BIREME_DIRECT=%s: %d bytes of %d came back, exit status %d: %s", way, len(r.Out), len(text), r.Code, r.Err)
+		}
+		if told := strings.Contains("\n"+r.Err, "\n0\n"); told != (way == "off") {
+			t.Errorf("BIREME_DIRECT=%s: what tasks are told of srun's port: %s", way, r.Err)
+		}
+	}
 }
 
 // TestRealBinding: on the machine itself tasks really have the CPUs they were given.

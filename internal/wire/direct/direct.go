@@ -74,3 +74,25 @@ func Dial(ctx context.Context, d *wire.Direct, node core.NodeName) (net.Conn, er
 	}
 	return nil, last
 }
+
+// HostAddrs are this host's addresses: those that others can reach first.
+func HostAddrs() []string {
+	var far, near []string
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		ip, ok := a.(*net.IPNet)
+		switch {
+		case !ok || ip.IP.IsLinkLocalUnicast():
+		case ip.IP.IsLoopback() && ip.IP.To4() != nil:
+			near = append(near, ip.IP.String())
+		case ip.IP.To4() != nil:
+			far = append([]string{ip.IP.String()}, far...)
+		case !ip.IP.IsLoopback():
+			far = append(far, ip.IP.String())
+		}
+	}
+	if len(far) > 4 {
+		far = far[:4]
+	}
+	return append(far, near...)
+}

@@ -40,7 +40,7 @@ func openDoor() *door {
 	var secret [16]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	d := &door{l: l, tls: cfg, ask: client.Direct{Print: print, Secret: hex.EncodeToString(secret[:])}}
-	for _, host := range hostAddrs() {
+	for _, host := range direct.HostAddrs() {
 		d.ask.Addrs = append(d.ask.Addrs, net.JoinHostPort(host, port))
 	}
 	if len(d.ask.Addrs) == 0 {
@@ -48,28 +48,6 @@ func openDoor() *door {
 		return nil
 	}
 	return d
-}
-
-// hostAddrs are this host's addresses: those that others can reach first.
-func hostAddrs() []string {
-	var far, near []string
-	list, _ := net.InterfaceAddrs()
-	for _, a := range list {
-		ip, ok := a.(*net.IPNet)
-		switch {
-		case !ok || ip.IP.IsLinkLocalUnicast():
-		case ip.IP.IsLoopback() && ip.IP.To4() != nil:
-			near = append(near, ip.IP.String())
-		case ip.IP.To4() != nil:
-			far = append([]string{ip.IP.String()}, far...)
-		case !ip.IP.IsLoopback():
-			far = append(far, ip.IP.String())
-		}
-	}
-	if len(far) > 4 {
-		far = far[:4]
-	}
-	return append(far, near...)
 }
 
 func (d *door) direct() *client.Direct {
