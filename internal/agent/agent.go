@@ -62,6 +62,7 @@ type Agent struct {
 	fences   fences
 	problems []wire.Problem
 	refence  chan struct{} // fences have changed
+	settled  chan struct{} // a server has given its settings
 	writing  sync.Mutex    // of the fence's file
 }
 
@@ -90,7 +91,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1)}
+	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
 	a.up = &uplink{id: id}
 	a.up.learn(opt.Servers)
 	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
@@ -131,6 +132,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.keepKeeper(ctx) })
 	g.Go(func() error { return a.keepServer(ctx) })
 	g.Go(func() error { return a.watchFences(ctx) })
+	g.Go(func() error { return a.sample(ctx) })
 	g.Go(func() error { return a.containers.run(ctx) })
 	err = g.Wait()
 	a.work.Wait()
@@ -179,6 +181,10 @@ func (a *Agent) settle(w *wire.Welcome) {
 	}
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
+	select {
+	case a.settled <- struct{}{}:
+	default:
+	}
 	a.heard()
 }
 

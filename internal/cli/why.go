@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,11 @@ func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.B
 		return err
 	}
 	fmt.Fprintf(b, "  there is:       %s\n", available(list.Nodes, partitionOf(j)))
+	for i := range list.Nodes {
+		if n := &list.Nodes[i]; len(n.Hardware.Sick) > 0 && slices.ContainsFunc(n.Partitions, func(p core.PartitionName) bool { return slices.Contains(partitionOf(j), string(p)) }) {
+			fmt.Fprintf(b, "  out of use:     %s: %s\n", n.Name, cell(core.SickText(n.Hardware.Sick)))
+		}
+	}
 	return nil
 }
 

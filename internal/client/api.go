@@ -109,7 +109,9 @@ type Node struct {
 	// Reservation is the advance reservation that has the node now.
 	Reservation string       `json:"reservation,omitempty"`
 	Skew        core.Seconds `json:"skew,omitempty"`
-	Warning     string       `json:"warning,omitempty"` // weak containment, clock skew
+	Warning     string       `json:"warning,omitempty"` // weak containment, clock skew, GPUs that ail
+	// GPUs is how they do, as the node last told.
+	GPUs []core.UnitState `json:"gpus,omitempty"`
 }
 
 // Cluster answers GET /api/v1/cluster.

@@ -173,6 +173,12 @@ func (d *decoder) checkScheduling(s *Scheduling) {
 }
 
 func (d *decoder) checkNodes(c *Config) {
+	if h := c.GPU.Health; h != "act" && h != "show" {
+		d.at("gpu.health", "%q is neither act nor show", h)
+	}
+	if c.GPU.Sample < 0 {
+		d.at("gpu.sample", "%s is negative; 0 is never", c.GPU.Sample)
+	}
 	seen := map[string]int{}
 	for i, n := range c.Nodes {
 		path := fmt.Sprintf("nodes[%d]", i)

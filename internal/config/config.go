@@ -25,6 +25,7 @@ type Config struct {
 	Preemption   Preemption  `yaml:"preemption"`
 	Timers       Timers      `yaml:"timers"`
 	Step         Step        `yaml:"step"`
+	GPU          GPU         `yaml:"gpu"`
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
 	Mail         Mail        `yaml:"mail"`
@@ -171,6 +172,14 @@ type Step struct {
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
 }
 
+// GPU says how nodes watch their GPUs and jobs.
+type GPU struct {
+	Sample       Duration `yaml:"sample"`        // how often nodes look at what jobs and GPUs do while jobs run; 0: never
+	Health       string   `yaml:"health"`        // act: a GPU that has failed is given to nobody; show: it is only shown
+	Return       bool     `yaml:"return"`        // and comes back by itself when what was wrong is gone
+	DCGMExporter string   `yaml:"dcgm_exporter"` // address of dcgm-exporter on each node; empty: it is not asked
+}
+
 // Accounting says who may use the cluster.
 type Accounting struct {
 	// Enforce is what is enforced, in Slurm's words (AccountingStorageEnforce): associations (unknown users and projects
@@ -228,6 +237,7 @@ func Default() *Config {
 			LogTail: Size(core.MiB),
 		},
 		Mail:       Mail{Program: "/bin/mail"},
+		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
@@ -254,6 +264,9 @@ func (c *Config) Store() string {
 
 // Logs is the folder of the log store.
 func (c *Config) Logs() string { return filepath.Join(c.Dir, "logs") }
+
+// Samples is the folder of what jobs used, moment by moment.
+func (c *Config) Samples() string { return filepath.Join(c.Dir, "samples") }
 
 // CAFile is where the CA's certificate is written for clients.
 func (c *Config) CAFile() string { return filepath.Join(c.Dir, "ca.pem") }

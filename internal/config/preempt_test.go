@@ -32,10 +32,12 @@ preemption: {type: qos, mode: "requeue,within", grace: 2m, exempt_time: 10m, ord
 		t.Errorf("by default: %+v", off)
 	}
 	for text, says := range map[string]string{
-		"preemption: {type: maybe}":                                                  "preemption.type",
-		"preemption: {mode: 'requeue,cancel'}":                                       "preemption.mode",
-		"preemption: {order: oldest}":                                                "preemption.order",
-		"preemption: {grace: 1500ms}":                                                "preemption.grace",
+		"preemption: {type: maybe}":            "preemption.type",
+		"preemption: {mode: 'requeue,cancel'}": "preemption.mode",
+		"gpu: {health: maybe}":                 "gpu.health",
+		"gpu: {sample: -1s}":                   "gpu.sample",
+		"preemption: {order: oldest}":          "preemption.order",
+		"preemption: {grace: 1500ms}":          "preemption.grace",
 		"partitions: [{name: main, nodes: ALL, default: yes, preempt_mode: gently}]": "partitions[0].preempt_mode",
 	} {
 		_, err := Parse("site.yml", []byte(text))

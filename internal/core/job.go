@@ -125,6 +125,11 @@ type Usage struct {
 	User   time.Duration `json:"user,omitempty"`
 	Sys    time.Duration `json:"sys,omitempty"`
 	MaxRSS Bytes         `json:"max_rss,omitempty"`
+	// Of all GPUs together, sampled: percent (200: two of them, all the time) and memory.
+	GPUUtil    int32 `json:"gpu_util,omitempty"` // at most
+	GPUUtilAve int32 `json:"gpu_util_ave,omitempty"`
+	GPUMem     Bytes `json:"gpu_mem,omitempty"`
+	GPUMemAve  Bytes `json:"gpu_mem_ave,omitempty"`
 }
 
 // Stop is somebody's wish that a job should end.

@@ -34,6 +34,8 @@ type Hardware struct {
 	TmpDisk Bytes  `json:"tmp_disk,omitempty"`
 	Gres    []Gres `json:"gres,omitempty"`
 	Units   []Unit `json:"units,omitempty"` // of Gres, where more is known of them than their number
+	// Sick are those of Gres that are not given out.
+	Sick []SickUnit `json:"sick,omitempty"`
 }
 
 // Host is what an agent tells of the machine under it.

@@ -29,12 +29,13 @@ type account struct {
 
 	free  bitset // CPUs; nil if the node has too many to name
 	gres  []gresAccount
-	bound bool    // some of gres are bounds of partitions
-	stray int32   // jobs that hold units which have changed since
-	users []uint8 // jobs on each CPU that is shared; nil: none are
-	most  []uint8 // and how many there may be
-	full  balance // what would be if nothing ran
-	place place   // see Ledger.label
+	bound bool     // some of gres are bounds of partitions
+	stray int32    // jobs that hold units which have changed since
+	users []uint8  // jobs on each CPU that is shared; nil: none are
+	most  []uint8  // and how many there may be
+	full  balance  // what would be if nothing ran
+	well  *balance // and none of its units were sick; nil: none is
+	place place    // see Ledger.label
 
 	owner   core.UserName // who keeps it to himself, while now.owned is not 0
 	asides  []aside       // what advance reservations have of it; see Planner.layAside
@@ -138,6 +139,15 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	}
 	l.rules.bind(a)
 	a.now.copy(&a.full)
+	if len(n.Hardware.Sick) > 0 {
+		a.well = new(balance)
+		a.well.copy(&a.full)
+		well := n.Hardware
+		well.Sick = nil
+		for i, k := range well.Kinds() {
+			a.well.gres[i] = int64(len(k.Index))
+		}
+	}
 	l.nodes[n.Name] = a
 	at, _ := slices.BinarySearchFunc(l.order, a, inOrder)
 	l.order = slices.Insert(l.order, at, a)
@@ -149,7 +159,8 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 func resized(old, new *core.Node) bool {
 	a, b := old.Hardware, new.Hardware
 	return a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores || a.Threads != b.Threads || a.Memory != b.Memory ||
-		!slices.Equal(a.Gres, b.Gres) || !slices.Equal(a.Units, b.Units)
+		!slices.Equal(a.Gres, b.Gres) || !slices.Equal(a.Units, b.Units) ||
+		!slices.EqualFunc(a.Sick, b.Sick, func(x, y core.SickUnit) bool { return x.Name == y.Name && x.Index == y.Index })
 }
 
 // DropNode forgets a node.
@@ -351,10 +362,11 @@ func (a *account) strange(na *core.NodeAlloc) bool {
 	return false
 }
 
-// held counts what a job holds of a kind, by the units there are now; of those that are no more, by what they were.
+// held counts what a job holds of a kind, by the units there are now; of those that are no more, by what they were. Sick
+// ones are not among those there are.
 func (a *account) held(ga *gresAccount, g *core.GresAlloc) (n int64) {
 	for _, u := range g.Units {
-		if ga.all.has(u) || ga.typ == g.Type && !slices.ContainsFunc(a.gres, func(o gresAccount) bool { return o.name == g.Name && o.all.has(u) }) {
+		if ga.all.has(u) || ga.typ == g.Type && !a.node.Hardware.IsSick(g.Name, u) && !slices.ContainsFunc(a.gres, func(o gresAccount) bool { return o.name == g.Name && o.all.has(u) }) {
 			n++
 		}
 	}

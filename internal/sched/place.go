@@ -36,6 +36,8 @@ type look struct {
 // balance is what a node has free for a look.
 func (at *look) balance(a *account) *balance {
 	switch {
+	case at.empty && at.any && a.well != nil:
+		return a.well
 	case at.empty:
 		return &a.full
 	case at.hunt != nil:

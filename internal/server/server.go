@@ -27,6 +27,7 @@ import (
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/mail"
+	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire"
@@ -71,8 +72,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
 	}
-	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), streams: stream.New(stream.Patience{})}
-	defer func() { err = errors.Join(err, s.logs.Close()) }()
+	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
+	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)
 	return s.run(ctx)
 }
@@ -84,6 +85,7 @@ type server struct {
 	engine    *engine.Engine
 	authority *ca.Authority
 	logs      *logstore.Store
+	samples   *samples.Store
 	streams   *stream.Exchange
 	hub       *hub.Hub
 	mail      *mail.Sender
@@ -176,7 +178,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob,
+		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Samples: s.samples,
+		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return},
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
@@ -188,7 +191,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.engine.Subscribe(s.mail.Publish)
 	s.mail.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
-		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
+		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
 	})
 	for _, d := range append(s.doors, s.tunnels) {
@@ -286,7 +289,7 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 	return wire.NodeSettings{
 		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
-		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, LogTail: int64(cfg.Step.LogTail),
+		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
 	}
 }
 
@@ -305,6 +308,9 @@ func (s *server) purgeLogs(ctx context.Context) error {
 		case <-tick.C:
 		}
 		n, err := s.logs.Purge(time.Now().Add(-keep), 1000)
+		if err == nil {
+			_, err = s.samples.Purge(time.Now().Add(-keep), 1000)
+		}
 		if err != nil {
 			s.Log.Warn("purge of logs", "err", err)
 		} else if n > 0 {

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"fmt"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -125,8 +126,8 @@ var AcctFields = []AcctField{
 		return acctLimit(j.Spec.TimeLimit)
 	})},
 	{"TotalCPU", 10, func(r *AcctRow) string { return cpuTime(r.usage().User + r.usage().Sys) }},
-	{"TRESUsageInAve", 14, blank},
-	{"TRESUsageInMax", 14, blank},
+	{"TRESUsageInAve", 14, func(r *AcctRow) string { u := r.usage(); return stepOnly(r, gpuUse(u.GPUMemAve, u.GPUUtilAve)) }},
+	{"TRESUsageInMax", 14, func(r *AcctRow) string { u := r.usage(); return stepOnly(r, gpuUse(u.GPUMem, u.GPUUtil)) }},
 	{"TRESUsageInMaxNode", 18, blank},
 	{"TRESUsageInMaxTask", 18, blank},
 	{"TRESUsageInMin", 14, blank},
@@ -244,4 +245,12 @@ func acctLimit(s core.Seconds) string {
 	default:
 		return grammar.FormatClock(m * 60)
 	}
+}
+
+// gpuUse is what was sampled of a step's GPUs, all together; empty where nothing was.
+func gpuUse(mem core.Bytes, util int32) string {
+	if mem == 0 && util == 0 {
+		return ""
+	}
+	return fmt.Sprintf("gres/gpumem=%s,gres/gpuutil=%d", memText(mem), util)
 }

@@ -246,6 +246,9 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		"CapWatts=n/a",
 		"CurrentWatts=0 AveWatts=0",
 		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s")
+	if n.Reason == "" && len(n.Hardware.Sick) > 0 { // some of its GPUs are out of use, it is not
+		lines = append(lines, "Reason="+core.SickText(n.Hardware.Sick))
+	}
 	if n.Reason != "" {
 		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"), TimeText(n.ReasonAt, "Unknown")))
 	}

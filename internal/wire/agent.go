@@ -79,8 +79,10 @@ type NodeSettings struct {
 	ConstrainMem     bool          `json:"constrain_mem"`
 	ConstrainDevices bool          `json:"constrain_devices"`
 	MaxPids          int64         `json:"max_pids,omitempty"`
-	TmpDir           string        `json:"tmpdir,omitempty"` // base of per-job temp dirs; empty: the agent's own
-	LogTail          int64         `json:"log_tail"`         // bytes of batch output kept in the log store; negative: all
+	Sample           time.Duration `json:"sample,omitempty"`        // how often jobs are looked at; 0: never
+	DCGMExporter     string        `json:"dcgm_exporter,omitempty"` // where dcgm-exporter is asked; empty: nowhere
+	TmpDir           string        `json:"tmpdir,omitempty"`        // base of per-job temp dirs; empty: the agent's own
+	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
 }
 
 // Heartbeat carries what changes by the second.

@@ -38,6 +38,7 @@ type Options struct {
 	Store  string   // empty: SQLite in the cluster's folder
 	Set    []string // settings, KEY=VALUE; laid over the timers of tests
 	Args   []string // more arguments of standalone
+	Tools  string   // a folder of programs that its daemons find before the machine's own
 }
 
 // timers are those of every test cluster: what is minutes in a machine room is milliseconds here.
@@ -158,6 +159,9 @@ func (c *Cluster) Up() error {
 	cmd := exec.CommandContext(ctx, c.Program("biremed"), c.Args()...)
 	cmd.Dir = c.Base
 	cmd.Env = plainEnv()
+	if c.opt.Tools != "" {
+		cmd.Env = append(cmd.Env, "PATH="+c.opt.Tools+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -56,6 +56,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return reply(s.useToken(in))
 	case *PutNode:
 		return reply(s.declareNode(in))
+	case *UnitHealth:
+		return nil, s.unitHealth(in)
 	case *PutQOS:
 		return nil, s.putQOS(in)
 	case *DropQOS:

@@ -28,7 +28,9 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 		s.view.nextNode++
 	}
 	rebooted := known && old.Host.BootID != "" && old.Host.BootID != in.Host.BootID
+	sick := n.Hardware.Sick // until the agent has looked
 	n.Hardware, n.Host, n.Roles, n.TrustRoot = in.Hardware, in.Host, in.Roles, in.TrustRoot
+	n.Hardware.Sick = sick
 	if in.Fleet != "" {
 		n.Fleet = in.Fleet
 	}
@@ -192,6 +194,7 @@ func (s *State) updateNode(in *UpdateNode) error {
 		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
 		poweredUp(&next)
 		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
+		next.Hardware.Sick = nil // what is still sick is told again
 	case "power_down", "power_up":
 		if len(s.onNode[n.Name]) > 0 {
 			return core.Errorf(core.Conflict, "jobs run on node %s", n.Name).Because("node_busy")
@@ -207,7 +210,7 @@ func (s *State) updateNode(in *UpdateNode) error {
 			next.ReasonBy = "bireme"
 		}
 	}
-	if next.Flags == n.Flags && next.Reason == n.Reason {
+	if next.Flags == n.Flags && next.Reason == n.Reason && len(next.Hardware.Sick) == len(n.Hardware.Sick) {
 		return nil
 	}
 	s.putNode(&next)

@@ -126,6 +126,8 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 	st.Usage.User += in.Usage.User
 	st.Usage.Sys += in.Usage.Sys
 	st.Usage.MaxRSS = max(st.Usage.MaxRSS, in.Usage.MaxRSS)
+	st.Usage.GPUUtil, st.Usage.GPUUtilAve = max(st.Usage.GPUUtil, in.Usage.GPUUtil), max(st.Usage.GPUUtilAve, in.Usage.GPUUtilAve)
+	st.Usage.GPUMem, st.Usage.GPUMemAve = max(st.Usage.GPUMem, in.Usage.GPUMem), max(st.Usage.GPUMemAve, in.Usage.GPUMemAve)
 	if in.Message != "" {
 		st.Message = in.Message
 	}

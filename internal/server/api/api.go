@@ -20,6 +20,7 @@ import (
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/store"
 )
@@ -33,6 +34,7 @@ type Deps struct {
 	Hub       *hub.Hub
 	Streams   *stream.Exchange
 	Logs      *logstore.Store
+	Samples   *samples.Store
 	Authority *ca.Authority
 	Servers   []string // told to nodes that join
 	// Reload has the settings read again.

@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// metrics are the server's numbers. Labels are routes, codes and states; never users or jobs.
+// metrics are the server's numbers. Labels are routes, codes and states; never users, and jobs only where each has a GPU.
 type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
@@ -26,7 +26,7 @@ func newMetrics(a *API) *metrics {
 		}, []string{"method", "route", "code"}),
 		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
 	}
-	m.registry.MustRegister(m.requests, m.submitted, &collector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.submitted, &collector{a}, &gpuCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -133,6 +133,8 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	case lacks != "":
 		warn = append(warn, "its cgroups hold no limits on "+lacks)
 	}
+	out.GPUs = live.Units
+	warn = append(warn, ailing(n, live.Units)...)
 	if live.Skew.Abs() > maxSkew {
 		warn = append(warn, fmt.Sprintf("its clock is off by %s", live.Skew.Round(time.Second)))
 	}

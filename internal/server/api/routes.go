@@ -48,6 +48,7 @@ func (a *API) table() []route {
 		{method: "GET", path: "/jobs/{id}/script", summary: "The job's script", handle: a.script, reply: octets},
 		{method: "GET", path: "/jobs/{id}/env", summary: "The job's environment, NUL-separated", handle: a.env, reply: octets},
 		{method: "GET", path: "/jobs/{id}/why", summary: "Why a job waits, or how it ended", handle: a.why, reply: client.Why{}},
+		{method: "GET", path: "/jobs/{id}/metrics", summary: "What the job used of CPUs, memory and GPUs, moment by moment", handle: a.jobMetrics, query: []string{"attempt"}, reply: client.Metrics{}},
 		{method: "GET", path: "/jobs/{id}/logs", summary: "The job's output", handle: a.jobLogs, query: []string{"offset", "follow", "attempt"}, reply: octets},
 		{method: "GET", path: "/jobs/{id}/steps", summary: "The job's steps", handle: a.steps, reply: client.StepList{}},
 		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.newStep, body: client.NewStep{}, reply: client.StepMade{}},
@@ -104,6 +105,7 @@ func (a *API) table() []route {
 		route{method: "GET", path: "/agent/v1/connect", handle: a.agentConnect, open: true},
 		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.stepStream, open: true},
 		route{method: "GET", path: "/metrics", handle: a.serveMetrics, open: true},
+		route{method: "GET", path: "/metrics/dcgm", handle: a.serveDCGM, open: true},
 		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.profile},
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -27,7 +28,9 @@ type Config struct {
 	Settings    wire.NodeSettings
 	MPI         string // what is served to the tasks of steps that do not say
 	Env         Env
-	BlobRoom    int       // bytes of scripts and environments kept in memory; 0: 16 MiB
+	BlobRoom    int            // bytes of scripts and environments kept in memory; 0: 16 MiB
+	Samples     *samples.Store // of what jobs use; nil: not kept
+	Sick        Sick
 	Ended       EndedFunc // finds jobs that have left memory; nil: none
 }
 
@@ -69,6 +72,9 @@ type node struct {
 	heard time.Time // the last frame of its agent
 	beat  wire.Heartbeat
 	skew  time.Duration
+	units []core.UnitState // as it last told
+	// What its dcgm-exporter said then.
+	exported []byte
 	// Silence that the engine has been told of in this life of the hub.
 	silent bool
 }
@@ -102,10 +108,14 @@ func (h *Hub) Load(snap *state.Snapshot) {
 
 // track notes which nodes a job touches. h.mu is held.
 func (h *Hub) track(j *core.Job, t told) {
+	gone := j.Alloc == nil || !j.Live()
 	if old := h.jobs[j.ID]; old != nil {
 		h.untrack(old.job)
+		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {
+			h.cfg.Samples.End(samples.Key{Job: j.ID, Attempt: old.job.Attempt})
+		}
 	}
-	if j.Alloc == nil || !j.Live() {
+	if gone {
 		return
 	}
 	h.jobs[j.ID] = &tracked{job: j, told: t}
@@ -192,6 +202,7 @@ type Live struct {
 	Load      float64
 	FreeMem   core.Bytes
 	Skew      time.Duration
+	Units     []core.UnitState // as the node last told
 }
 
 // Live tells about one node.
@@ -202,7 +213,7 @@ func (h *Hub) Live(name core.NodeName) Live {
 	if n == nil {
 		return Live{}
 	}
-	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew}
+	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units}
 	if n.heard != h.began {
 		l.Heard = n.heard
 	}

@@ -3,12 +3,14 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -43,6 +45,12 @@ func (k *conn) take(f wire.Frame) error {
 		}
 		have := k.store(c, f.Payload)
 		k.queue(order{typ: wire.TypeLogAck, header: wire.LogAck{Key: c.Key, Offset: have}})
+	case wire.TypeSample:
+		var s wire.Sample
+		if err := f.Decode(&s); err != nil {
+			return err
+		}
+		k.sampled(&s, slices.Clone(f.Payload))
 	case wire.TypeProblem:
 		var p wire.Problem
 		if err := f.Decode(&p); err != nil {
@@ -141,7 +149,7 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 	if x.Key.Step == wire.BatchStep {
 		k.logEnd(x)
 	}
-	return &state.Exited{
+	in := &state.Exited{
 		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
 		Cause: causeOf(x.Cause), Message: x.Message,
@@ -149,6 +157,10 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
 		Elapsed: x.Elapsed, JobDone: x.JobDone,
 	}
+	if k.h.cfg.Samples != nil {
+		k.h.cfg.Samples.Use(samples.Key{Job: in.Job, Attempt: in.Attempt}, &in.Usage)
+	}
+	return in
 }
 
 func (k *conn) epilog(x *wire.Exited) {

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/samples"
+)
+
+// ailing words what is wrong with a node's units: those that are out of use, and those that warn.
+func ailing(n *core.Node, units []core.UnitState) []string {
+	var out []string
+	if text := core.SickText(n.Hardware.Sick); text != "" && text != n.Reason {
+		out = append(out, "out of use: "+text)
+	}
+	for _, u := range units {
+		if u.Faults != "" && !n.Hardware.IsSick(u.Name, u.Index) {
+			out = append(out, fmt.Sprintf("%s %d: %s", u.Name, u.Index, u.Faults))
+		}
+	}
+	return out
+}
+
+func (a *API) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	j, err := a.one(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if err := a.may(who, j); err != nil {
+		return nil, err
+	}
+	attempt, err := number(r.URL.Query().Get("attempt"), int64(j.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	out := &client.Metrics{ID: j.ID, Attempt: int32(attempt), GPUs: []client.MetricGPU{}}
+	if out.Samples, err = a.Samples.Read(samples.Key{Job: j.ID, Attempt: out.Attempt}); err != nil {
+		return nil, err
+	}
+	if out.Samples == nil {
+		out.Samples = []core.Sample{}
+	}
+	if j.Alloc == nil {
+		return out, nil
+	}
+	snap := a.Engine.Snapshot()
+	for i := range j.Alloc.Nodes {
+		na := &j.Alloc.Nodes[i]
+		out.CPUs += na.CPUs
+		out.Memory += na.Mem
+		n, _ := snap.Node(na.Node)
+		for _, g := range na.Gres {
+			for _, u := range g.Units {
+				if g.Name == "gpu" {
+					out.GPUs = append(out.GPUs, client.MetricGPU{Node: na.Node, Index: u, Type: g.Type, Memory: unitMemory(n, u)})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func unitMemory(n *core.Node, index int32) core.Bytes {
+	if n != nil {
+		for _, u := range n.Hardware.Units {
+			if u.Name == "gpu" && u.Index == index {
+				return u.Memory
+			}
+		}
+	}
+	return 0
+}
+
+// gpuCollector tells Prometheus how GPUs do; a series a GPU, with who has it.
+type gpuCollector struct{ a *API }
+
+var (
+	gpuLabels   = []string{"node", "gpu", "uuid", "model", "job"}
+	descGPUUtil = prometheus.NewDesc("bireme_gpu_utilization_ratio", "Part of the time that something ran on a GPU.", gpuLabels, nil)
+	descGPUUsed = prometheus.NewDesc("bireme_gpu_memory_used_bytes", "Memory of a GPU in use.", gpuLabels, nil)
+	descGPUMem  = prometheus.NewDesc("bireme_gpu_memory_total_bytes", "Memory of a GPU.", gpuLabels, nil)
+	descGPUTemp = prometheus.NewDesc("bireme_gpu_temperature_celsius", "Temperature of a GPU.", gpuLabels, nil)
+	descGPUWatt = prometheus.NewDesc("bireme_gpu_power_watts", "Power a GPU draws.", gpuLabels, nil)
+	descGPUWell = prometheus.NewDesc("bireme_gpu_health", "0: healthy, 1: warning, 2: failure.", gpuLabels, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *gpuCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descGPUUtil, descGPUUsed, descGPUMem, descGPUTemp, descGPUWatt, descGPUWell} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *gpuCollector) Collect(ch chan<- prometheus.Metric) {
+	list, _ := c.a.Hub.GPUs()
+	for i := range list {
+		g := &list[i]
+		labels := []string{string(g.Node), strconv.Itoa(int(g.Index)), g.UUID, g.Type, jobLabel(g)}
+		for d, v := range map[*prometheus.Desc]float64{
+			descGPUUtil: g.Util / 100, descGPUUsed: float64(g.Used), descGPUMem: float64(g.Memory), descGPUTemp: g.Temp, descGPUWatt: g.Power,
+			descGPUWell: float64(slices.Index([]string{"healthy", "warning", "failure"}, g.Health)),
+		} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		}
+	}
+}
+
+func jobLabel(g *hub.GPU) string {
+	if g.Job == nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(g.Job.ID), 10)
+}
+
+// serveDCGM passes on what the nodes' dcgm-exporters say of GPUs that jobs have, with the node, the job and its run beside
+// it.
+func (a *API) serveDCGM(w http.ResponseWriter, _ *http.Request, _ *caller) (any, error) {
+	list, exported := a.Hub.GPUs()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = w.Write(relabelled(list, exported)) // a scraper that went away
+	return nil, nil
+}
+
+// relabelled joins the texts of several exporters: each family once, with the lines of all nodes below it.
+func relabelled(list []hub.GPU, exported map[core.NodeName][]byte) []byte {
+	type family struct{ about, lines []string }
+	families := map[string]*family{}
+	var order []string
+	find := func(name string) *family {
+		if families[name] == nil {
+			families[name] = &family{}
+			order = append(order, name)
+		}
+		return families[name]
+	}
+	slices.SortFunc(list, func(a, b hub.GPU) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index)) })
+	for i := range list {
+		g := &list[i]
+		if g.Job == nil || exported[g.Node] == nil {
+			continue
+		}
+		more := fmt.Sprintf(`bireme_node=%q,bireme_job="%d",bireme_run=%q,bireme_user=%q,`, g.Node, g.Job.ID, g.Job.Spec.Run, g.Job.Spec.User)
+		for line := range strings.Lines(string(exported[g.Node])) {
+			line = strings.TrimSpace(line)
+			if f := strings.Fields(line); strings.HasPrefix(line, "# ") && len(f) > 2 {
+				if at := find(f[2]); !slices.Contains(at.about, line) && len(at.about) < 2 {
+					at.about = append(at.about, line)
+				}
+				continue
+			}
+			name, rest, ok := strings.Cut(line, "{")
+			if ok && strings.Contains(rest, `UUID="`+g.UUID+`"`) {
+				at := find(name)
+				at.lines = append(at.lines, name+"{"+more+rest)
+			}
+		}
+	}
+	var b bytes.Buffer
+	for _, name := range order {
+		if at := families[name]; len(at.lines) > 0 {
+			for _, line := range slices.Concat(at.about, at.lines) {
+				b.WriteString(line + "\n")
+			}
+		}
+	}
+	return b.Bytes()
+}

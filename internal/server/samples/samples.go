@@ -1,0 +1,150 @@
+// Package samples keeps what jobs used, moment by moment: one file a job's attempt, one line of JSON a sample, below a folder
+// like that of the log store. The first hour of a job is kept as it comes, what follows once a minute; of all samples the
+// sums are kept in memory while the job runs.
+package samples
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"sync"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/logstore"
+)
+
+// Key names a job's attempt.
+type Key = logstore.Key
+
+const (
+	fineFor = time.Hour   // samples are kept as they come for so long
+	coarse  = time.Minute // and then once in so long
+)
+
+// Store keeps samples. It is safe for all goroutines.
+type Store struct {
+	files *logstore.Store
+
+	mu   sync.Mutex
+	live map[Key]*sum
+}
+
+// sum is what is known of a job that runs.
+type sum struct {
+	first, kept      core.Time // kept: of the last sample that was
+	n                int64     // samples with GPUs
+	util, utilMost   float64
+	mem, memMost     float64
+	lastUtil, lastMB map[core.NodeName]float64 // of each node: a job's GPUs may be on several
+}
+
+// New uses dir, which need not exist yet.
+func New(dir string) *Store { return &Store{files: logstore.New(dir), live: map[Key]*sum{}} }
+
+// Add keeps a sample of a job.
+func (s *Store) Add(k Key, x *core.Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.live[k]
+	if t == nil {
+		t = &sum{first: x.At, lastUtil: map[core.NodeName]float64{}, lastMB: map[core.NodeName]float64{}}
+		old, err := s.read(k)
+		if err != nil {
+			return err
+		}
+		for i := range old { // the server was started anew
+			t.add(&old[i])
+			t.first = min(t.first, old[i].At)
+		}
+		s.live[k] = t
+	}
+	t.add(x)
+	if x.At.Sub(t.first) > fineFor && x.At.Sub(t.kept) < coarse && x.At != t.kept {
+		return nil
+	}
+	t.kept = x.At
+	line, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	_, end, err := s.files.Range(k)
+	if err != nil {
+		return err
+	}
+	_, err = s.files.Append(k, end, append(line, '\n'), false)
+	return err
+}
+
+func (t *sum) add(x *core.Sample) {
+	if len(x.GPUs) == 0 {
+		return
+	}
+	var util, mem float64
+	for _, g := range x.GPUs {
+		util += g.Util
+		mem += float64(g.Mem)
+	}
+	t.lastUtil[x.Node], t.lastMB[x.Node] = util, mem
+	util, mem = 0, 0
+	for n := range t.lastUtil {
+		util += t.lastUtil[n]
+		mem += t.lastMB[n]
+	}
+	t.n++
+	t.util, t.mem = t.util+util, t.mem+mem
+	t.utilMost, t.memMost = max(t.utilMost, util), max(t.memMost, mem)
+}
+
+// Use puts what was sampled of a job's GPUs into its usage.
+func (s *Store) Use(k Key, u *core.Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.live[k]; t != nil && t.n > 0 {
+		u.GPUUtil, u.GPUUtilAve = int32(math.Round(t.utilMost)), int32(math.Round(t.util/float64(t.n)))
+		u.GPUMem, u.GPUMemAve = core.Bytes(t.memMost), core.Bytes(t.mem/float64(t.n))
+	}
+}
+
+// End tells that a job's attempt is over.
+func (s *Store) End(k Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live[k] != nil {
+		delete(s.live, k)
+		s.files.End(k)
+	}
+}
+
+// Read gives a job's samples, oldest first; none if there are none.
+func (s *Store) Read(k Key) ([]core.Sample, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read(k)
+}
+
+func (s *Store) read(k Key) ([]core.Sample, error) {
+	base, end, err := s.files.Range(k)
+	if err != nil || end == base {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := s.files.Copy(context.Background(), &b, k, base, nil, nil); err != nil {
+		return nil, err
+	}
+	var list []core.Sample
+	for line := range bytes.Lines(b.Bytes()) {
+		var x core.Sample
+		if json.Unmarshal(line, &x) == nil { // a line cut short by a crash is nobody's loss
+			list = append(list, x)
+		}
+	}
+	return list, nil
+}
+
+// Purge removes samples of jobs last written before the moment, at most limit of them.
+func (s *Store) Purge(before time.Time, limit int) (int, error) { return s.files.Purge(before, limit) }
+
+// Close gives the files back.
+func (s *Store) Close() error { return s.files.Close() }
