@@ -24,6 +24,11 @@
 // nodes change; what it was refused within a pass it is not looked at again for. So a pass costs classes and starts, not
 // jobs times nodes.
 //
+// From pass to pass: a class that was refused sleeps until a node among those on which something came free has what one
+// task of it needs (sleep.go, refusal.go); a node that goes down or comes up disturbs only the classes that cannot spare it
+// (watch.go); the earliest start of a queue's first job is worked out again only for nodes on which something changed
+// (search.go); what each node has free lies side by side, so that a choice looks at few nodes (roomy.go).
+//
 // Most jobs take the first nodes with room, by weight. Those that ask more of their nodes as a whole (a constraint with
 // alternatives or counts, no gap between them, few switches), and all jobs where the network is known, have a wish and go
 // the long way of seek: all nodes with room are gathered, and a set of them is looked for that is enough.
