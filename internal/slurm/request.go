@@ -64,6 +64,7 @@ type StepWish struct {
 	HetGroup                                      string // --het-group as it was given
 	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string
+	Prolog, Epilog                                string // programs run before and after the step, where srun is
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }
 

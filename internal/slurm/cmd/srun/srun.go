@@ -74,8 +74,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		if code := s.confirm(ctx); code != 0 {
 			return code
 		}
-		code, _ := s.runStep(ctx, sig)
-		return code
+		return s.within(ctx, func() int { code, _ := s.runStep(ctx, sig); return code })
 	}
 	ask := allocation.Request{
 		World: w, Client: c, Asked: r, Argv: args, Refused: "Unable to allocate resources",
@@ -88,7 +87,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	s.job = ask.Job
-	code, exit := s.runStep(ctx, sig)
+	exit := core.Exit{Code: 1}
+	code := s.within(ctx, func() (code int) { code, exit = s.runStep(ctx, sig); return code })
 	ask.Release(ctx, exit) // whatever became of the step
 	return code
 }
