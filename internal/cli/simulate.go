@@ -115,7 +115,7 @@ func (a *App) simulate(ctx context.Context, o *simulation) error {
 		return usagef("simulate: --procs is %d; a machine has at least one", o.procs)
 	}
 	// What lives is a few megabytes, however long the trace, and what dies is much: let some of it gather.
-	defer debug.SetGCPercent(debug.SetGCPercent(1600))
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	var out *simulated
 	err = a.withCSV(o.csv, func(emit func(*sim.Row) error, reset func() error) error {
 		var err error
