@@ -43,18 +43,6 @@ func verbose(r *Request, v string) error {
 	return nil
 }
 
-// containerOptions are kept with the job, and refused as long as jobs do not run in containers.
-var containerOptions = []string{"container", "container-id", "container-image"}
-
-func (r *Request) finishContainer() error {
-	for _, o := range containerOptions {
-		if r.Given(o) {
-			return r.Fail(ExitError, "--%s is not supported", o).hint("jobs do not run in containers yet; a script may call a container program that the nodes have")
-		}
-	}
-	return nil
-}
-
 // finishOvercommit lets one CPU a node do for all its tasks, as Slurm: their number is kept for the script and its steps.
 func (r *Request) finishOvercommit() {
 	s := &r.Spec.Shape

@@ -142,7 +142,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			files = append(files, s.pmi.node.Socket(i).Fd())
 		}
 		if l.Container != nil {
-			feed, err := s.feed()
+			feed, err := s.feed(groups)
 			if err != nil {
 				return launchFailed(err)
 			}

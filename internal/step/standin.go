@@ -12,9 +12,12 @@ import (
 // A step in a container is a stand-in to the keeper: a program of ours that runs with the keeper's own rights, in the step's
 // place and with its streams, and to which what the user sent is nothing but data.
 
-// feed is the launch as the stand-in gets it, on descriptor 3: in memory, because secrets are in its environment.
-func (s *step) feed() (*os.File, error) {
-	b, err := wire.AppendFrame(nil, wire.TypeLaunch, s.l, s.l.Script, s.l.Env)
+// feed is the launch as the stand-in gets it, on descriptor 3, with the groups that this node knows of its user: in memory, because
+// secrets are in its environment.
+func (s *step) feed(groups []uint32) (*os.File, error) {
+	l := *s.l
+	l.Identity.Groups = groups
+	b, err := wire.AppendFrame(nil, wire.TypeLaunch, &l, l.Script, l.Env)
 	if err != nil {
 		return nil, err
 	}

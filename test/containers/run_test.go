@@ -5,8 +5,10 @@ package containers
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ func TestContainers(t *testing.T) {
 	}{
 		{"run", runs}, {"own program", ownProgram}, {"user", users}, {"no shell", noShell}, {"memory", memory}, {"pids", pids},
 		{"stop", stops}, {"limit", limit}, {"registry", registry}, {"killed", killed}, {"mounts", mounts}, {"denied", denied},
-		{"agent", agentDies}, {"keeper", keeperDies},
+		{"sbatch", batch}, {"suspend", suspended}, {"agent", agentDies}, {"keeper", keeperDies},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}
@@ -267,6 +269,86 @@ func denied(t *testing.T, c *cluster.Cluster) {
 			t.Errorf("%s: %v", name, r)
 		}
 	}
+}
+
+// batch: a Slurm script runs in an image as its user, sees what that user may see, and can become nobody else.
+func batch(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	mine, secret := filepath.Join(c.Work, "mine"), filepath.Join(c.Work, "closed")
+	for _, dir := range []string{mine, filepath.Join(secret, "open")} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(mine, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(secret, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(c.Work, "job.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --container-image=box:1\nid -u; id -G; echo $KIND $SLURM_JOB_ID $1; pwd; grep NoNewPrivs /proc/self/status; echo kept > /m/out; exit 3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(mine, "job.out")
+	id := p.Sbatch("-o", out, "--container-mounts="+mine+":/m", "--container-workdir=/tmp", script, "argument")
+	j := c.WaitEnd(id)
+	if j.State != core.Failed || j.Exit.Code != 3 {
+		t.Errorf("it is %s %v: %s", j.State, j.Exit, j.Message)
+	}
+	ids := strings.Fields(strings.TrimSpace(runTool(t, "id", "-u", alice)) + " " + strings.TrimSpace(runTool(t, "id", "-G", alice)))
+	got, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(got))
+	if len(f) < len(ids) || strings.Join(f[:len(ids)], " ") != strings.Join(ids, " ") {
+		t.Errorf("it ran as %v, want %v", f, ids)
+	}
+	wants(t, "output", string(got), "image "+id+" argument\n/tmp\nNoNewPrivs:\t1\n")
+	if st, err := os.Stat(filepath.Join(mine, "out")); err != nil || fmt.Sprint(st.Sys().(*syscall.Stat_t).Uid) != ids[0] {
+		t.Errorf("what it wrote belongs to %v: %v", st, err)
+	}
+	// What the user cannot reach is not reached by way of a mount.
+	id = p.Sbatch("-o", "/dev/null", "--container-image=box:1", "--container-mounts="+secret+"/open:/m", "--wrap", "true")
+	if j := c.WaitEnd(id); j.State != core.Failed || !strings.Contains(j.Message, "permission denied") {
+		t.Errorf("a closed folder: %s: %s", j.State, j.Message)
+	}
+	if r := p.Try("srun", "--container-image=box:1", "true"); r.Code == 0 {
+		t.Errorf("srun of its own: %v", r)
+	}
+}
+
+func runTool(t *testing.T, argv ...string) string {
+	t.Helper()
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// suspended: what is suspended stands still, whoever made it.
+func suspended(t *testing.T, c *cluster.Cluster) {
+	p := c.Root()
+	apply(t, p, c.Work, "ticking", "image: box:1\ncommands: [\"while :; do echo tick; sleep 0.05; done\"]\n", "-d")
+	id := jobOf(t, c, "ticking")
+	ticks := func() int { return strings.Count(p.Try("bireme", "logs", "ticking").Out, "tick") }
+	c.Eventually("it ticks", func() (bool, string) { n := ticks(); return n > 0, fmt.Sprint(n) })
+	p.Run("scontrol", "suspend", id)
+	name, err := docker.Find(id + ".1.batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Eventually("the engine holds it", func() (bool, string) {
+		s, err := docker.Call("GET", "/containers/"+name+"/json")
+		return err == nil && strings.Contains(s, `"Paused":true`), s
+	})
+	before := ticks()
+	p.Run("scontrol", "resume", id)
+	c.Eventually("it ticks again", func() (bool, string) { n := ticks(); return n > before+1, fmt.Sprint(n, before) })
+	p.Run("bireme", "stop", "-y", "-x", "ticking")
+	c.WaitEnd(id)
 }
 
 // agentDies: containers run on without an agent, and the next one has all of their output.

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,8 +23,8 @@ const (
 	folderInside = "/.bireme/run"
 )
 
-// spec says the launch in the engine's words. open are files that must stay open until the container has started.
-func (s *standIn) spec() (spec *docker.Spec, open []*os.File, err error) {
+// spec says the launch in the engine's words.
+func (s *standIn) spec() (spec *docker.Spec, err error) {
 	c, lim := s.c, &s.c.Limits
 	spec = &docker.Spec{
 		Image: c.Image, User: "0:0", // bireme-init becomes the user, who may have no right to the socket
@@ -73,47 +74,82 @@ func (s *standIn) spec() (spec *docker.Spec, open []*os.File, err error) {
 		{Type: "bind", Source: filepath.Join(s.folder, "in"), Target: folderInside, ReadOnly: true},
 	}
 	for _, m := range c.Mounts {
-		source, f, err := s.source(m)
-		if f != nil {
-			open = append(open, f)
-		}
+		source, err := s.source(m)
 		if err != nil {
-			return nil, open, err
+			return nil, err
 		}
 		if source != "" {
 			h.Mounts = append(h.Mounts, docker.Mount{Type: "bind", Source: source, Target: m.Target, ReadOnly: m.ReadOnly})
 		}
 	}
-	return spec, open, nil
+	return spec, nil
 }
 
-// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could open: it is
-// opened with the user's rights and mounted by that open file, so that nothing can be put in its place meanwhile.
-func (s *standIn) source(m core.Mount) (string, *os.File, error) {
-	if !s.c.Submitter {
-		_, err := os.Stat(m.Source)
+// shown is something of the node that a submitting user mounted: the open file is what that user could open.
+type shown struct {
+	file   *os.File
+	target string
+}
+
+// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could open, with
+// the user's rights. The engine mounts by name, and names can be changed meanwhile: verify looks at what it mounted.
+func (s *standIn) source(m core.Mount) (string, error) {
+	if s.c.Submitter {
+		fd, err := openAs(s.l.Identity, m.Source)
 		switch {
-		case err == nil:
-		case os.IsNotExist(err) && m.Optional:
-			return "", nil, nil
-		case os.IsNotExist(err): // as dstack: an instance volume is made where it is missing
-			err = os.MkdirAll(m.Source, 0o755)
-			fallthrough
-		default:
-			if err != nil {
-				return "", nil, fmt.Errorf("mount %s: %w", m.Source, err)
-			}
+		case err != nil && m.Optional && os.IsNotExist(err):
+			return "", nil
+		case err != nil:
+			return "", fmt.Errorf("mount %s, as user %d: %w", m.Source, s.l.Identity.UID, err)
 		}
-		return m.Source, nil, nil
+		s.shown = append(s.shown, shown{os.NewFile(uintptr(fd), m.Source), m.Target})
+		return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	}
-	fd, err := openAs(s.l.Identity, m.Source)
+	_, err := os.Stat(m.Source)
+	if os.IsNotExist(err) && m.Optional {
+		return "", nil
+	}
+	if os.IsNotExist(err) { // as dstack: an instance volume is made where it is missing
+		err = os.MkdirAll(m.Source, 0o755)
+	}
 	if err != nil {
-		if m.Optional && os.IsNotExist(err) {
-			return "", nil, nil
-		}
-		return "", nil, fmt.Errorf("mount %s, as user %d: %w", m.Source, s.l.Identity.UID, err)
+		return "", fmt.Errorf("mount %s: %w", m.Source, err)
 	}
-	return "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(fd), os.NewFile(uintptr(fd), m.Source), nil
+	return m.Source, nil
+}
+
+// verify makes sure that the container has what its user could open, and not what somebody put in its place. Nothing of the
+// job runs yet; pid is the container's first process.
+func (s *standIn) verify(pid int32) error {
+	defer func() {
+		for _, m := range s.shown {
+			m.file.Close()
+		}
+	}()
+	if len(s.shown) == 0 {
+		return nil
+	}
+	root, err := os.Open("/proc/" + strconv.Itoa(int(pid)) + "/root")
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, m := range s.shown {
+		fd, err := unix.Openat2(int(root.Fd()), m.target, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+		if err != nil {
+			return fmt.Errorf("mount %s: look at it inside: %w", m.file.Name(), err)
+		}
+		var have, want unix.Stat_t
+		err = errors.Join(unix.Fstat(fd, &have), unix.Fstat(int(m.file.Fd()), &want))
+		_ = unix.Close(fd)
+		if err != nil {
+			return err
+		}
+		if have.Dev != want.Dev || have.Ino != want.Ino {
+			return fmt.Errorf("mount %s: it was changed while the container was made", m.file.Name())
+		}
+	}
+	return nil
 }
 
 // openAs opens a path with a user's rights, to be mounted: what cannot be read is not shown.

@@ -33,6 +33,7 @@ type standIn struct {
 	auth   *docker.Auth
 	image  *docker.Image
 	id     string
+	shown  []shown
 
 	mu      sync.Mutex
 	conn    *wire.PassConn // to the first process inside; nil: not there yet
@@ -176,12 +177,7 @@ func listenIn(dir, name string) (*net.UnixListener, error) {
 
 // start has the container made and started, and the image fetched if the engine lacks it.
 func (s *standIn) start(ctx context.Context) error {
-	spec, open, err := s.spec()
-	defer func() {
-		for _, f := range open {
-			f.Close()
-		}
-	}()
+	spec, err := s.spec()
 	if err != nil {
 		return err
 	}
@@ -237,6 +233,14 @@ func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn
 		if a.err != nil {
 			return nil, failed(a.err)
 		}
+		pid, err := peerOf(a.c)
+		if err == nil {
+			err = s.verify(pid)
+		}
+		if err != nil {
+			a.c.Close() // which ends the container
+			return nil, failed(err)
+		}
 		return wire.NewPassConn(a.c), nil
 	case e := <-ended:
 		err := e.err
@@ -245,6 +249,21 @@ func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn
 		}
 		return nil, failed(fmt.Errorf("image %s: %w", s.c.Image, err))
 	}
+}
+
+// peerOf asks the kernel which process dialled.
+func peerOf(c *net.UnixConn) (int32, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var fault error
+	err = raw.Control(func(fd uintptr) { cred, fault = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(err, fault); err != nil {
+		return 0, err
+	}
+	return cred.Pid, nil
 }
 
 // tellRun says what the container is for.

@@ -45,6 +45,9 @@ func admitRuntime(by core.Identity, spec *core.Spec) error {
 		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source || path.Clean(m.Target) != m.Target {
 			return invalid("mount %s:%s: both paths must be absolute, without . or .. in them", m.Source, m.Target)
 		}
+		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" || first == ".bireme" {
+			return invalid("mount %s:%s: nothing is mounted over /, /proc, /sys or /.bireme", m.Source, m.Target)
+		}
 	}
 	for _, p := range c.Ports {
 		if p.Container < 1 || p.Container > 65535 || p.Local < 0 || p.Local > 65535 {
