@@ -206,7 +206,7 @@ func (c *compiler) submits() {
 		}
 		if q.MaxSubmitPerAccount != nil {
 			most(rule{who: who, whom: "project " + string(g.Account), at: c.count(counterKey{qos: q.Name, account: g.Account})},
-				q.MaxSubmitPerAccount, "MaxSubmitJobsPerAccount", "")
+				q.MaxSubmitPerAccount, "MaxSubmitJobsPerAccount", "account submits")
 		}
 	}
 	c.user(&g.submit, submitsMost, "AssocMaxSubmitJobLimit", func(l *Limits) *int64 { return l.MaxSubmit })

@@ -198,6 +198,10 @@ func TestSubmitLimits(t *testing.T) {
 		{"QOSGrpSubmitJobsLimit", func(w *limitWorld) { w.q.Job.Limits.GrpSubmit = n(1) }},
 		{"QOSMaxSubmitJobPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxSubmit = n(1) }},
 		{"MaxSubmitJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxSubmitPerAccount = n(1) }},
+		{"", func(w *limitWorld) { // the partition's QOS has said it
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", MaxSubmitPerAccount: n(5)}}
+			w.q.Job.MaxSubmitPerAccount = n(1)
+		}},
 		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(10); w.job.Tasks = 10 }},
 		{"", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(11); w.job.Tasks = 10 }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 1}) }}, // it waits

@@ -53,7 +53,7 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 	}
 	c := &checker{j: j, t: t, q: q, r: r, leaf: leaf}
 	n := max(1, j.Tasks)
-	userSet := false // the first limit that is defined counts
+	userSet, accountSet := false, false // the first limit that is defined counts
 	for _, x := range q.order() {
 		if x == nil {
 			continue
@@ -65,8 +65,11 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 			c.count("QOSMaxSubmitJobPerUserLimit", "a user of "+who+" may have %d jobs, "+string(j.User)+" has %d", x.Limits.MaxSubmit,
 				see(r.qos, qosKey{qos: x.Name, user: j.User}).Submits, n)
 		}
-		c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Account)+" has %d", x.MaxSubmitPerAccount,
-			see(r.qos, qosKey{qos: x.Name, account: j.Account}).Submits, n)
+		if !accountSet && x.MaxSubmitPerAccount != nil {
+			accountSet = true
+			c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Account)+" has %d", x.MaxSubmitPerAccount,
+				see(r.qos, qosKey{qos: x.Name, account: j.Account}).Submits, n)
+		}
 	}
 	for up := leaf; up != nil && !userSet; up = up.parent {
 		if up.Limits.MaxSubmit != nil {
