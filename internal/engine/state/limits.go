@@ -314,7 +314,7 @@ func (s *State) changedNode(n *core.Node) {
 	}
 }
 
-// totals are the resources of all nodes.
+// totals are the resources of all nodes, and the licences.
 func (s *State) totals() policy.TRES {
 	var t policy.TRES
 	for _, n := range s.view.nodes.All() {
@@ -322,6 +322,11 @@ func (s *State) totals() policy.TRES {
 			t = t.Plus(nodeTRES(n), 1)
 		}
 	}
+	return t.Plus(s.licenceTRES(), 1)
+}
+
+// licenceTRES are the licences there are.
+func (s *State) licenceTRES() (t policy.TRES) {
 	for _, l := range s.cfg.Licenses {
 		t = t.Plus(policy.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)
 	}

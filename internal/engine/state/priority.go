@@ -78,6 +78,11 @@ func (r *ranks) survey(s *State) {
 			}
 		}
 	}
+	if len(r.cfg.Weights.TRES) > 0 { // licences are the whole cluster's, whatever the partition
+		for _, p := range s.cfg.Partitions {
+			k.totals[p.Name] = k.totals[p.Name].Plus(s.licenceTRES(), 1)
+		}
+	}
 	if r.cfg.Weights.FairShare > 0 || s.limits.rules.Shares() {
 		k.tree = s.view.accounts(s.view.now)
 		k.tree.FairShare(r.cfg.Flags, r.cfg.Damp)
