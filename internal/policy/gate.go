@@ -29,8 +29,12 @@ func (t *Tally) compile(w Who) *Gate {
 	c.submits()
 	c.accrues()
 	g := c.g
+	g.factor = 1
 	if job := t.rules.QOS(w.QOS); job != nil {
 		g.deny, g.NoPlace = job.Flags&core.DenyOnLimit != 0, job.Flags&core.NoReserve != 0
+		if t.rules.Safe && job.Flags&core.UsageFactorSafe != 0 {
+			g.factor = job.Factor()
+		}
 	}
 	if part := t.rules.QOS(w.Part); part != nil {
 		g.deny = g.deny || part.Flags&core.DenyOnLimit != 0

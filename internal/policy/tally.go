@@ -48,6 +48,7 @@ type Gate struct {
 	Timed   bool    // time alone may open it
 	ahead   bool    // some rule is about minutes ahead
 	used    bool    // or about minutes that were used
+	factor  float64 // what its minutes ahead count
 	stakes  []*Stake
 	NoPlace bool   // NoReserve: its jobs get no place in the plan before they can start
 	Place   uint32 // nor do jobs of a lower priority
@@ -217,7 +218,7 @@ func (t *Tally) stakeAhead(f *factAt, s *Stake, k int64) {
 	n := len(t.rules.names)
 	for _, c := range s.gate.counts {
 		for i, have := range s.ask.count {
-			f.ahead[int(c)*n+i] += k * times(have, left)
+			f.ahead[int(c)*n+i] += k * s.gate.minutes(have, left)
 		}
 	}
 }

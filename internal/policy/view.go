@@ -91,7 +91,7 @@ func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool
 	case heldMost:
 		return a.count[r.tres] <= r.limit
 	case aheadMost:
-		return times(a.count[r.tres], minutesOf(length)) <= r.limit
+		return g.minutes(a.count[r.tres], minutesOf(length)) <= r.limit
 	}
 	return false
 }
@@ -220,13 +220,13 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 			if want == 0 {
 				continue
 			}
-			have = plus(c.ahead(r.at, r.tres), times(want, mins))
+			have = plus(c.ahead(r.at, r.tres), g.minutes(want, mins))
 		case usedMost:
 			if want == 0 {
 				continue
 			}
 			if have = c.used(r.at, r.tres); r.safe || c.alone {
-				have = plus(have, plus(c.ahead(r.at, r.tres), times(want, mins)))
+				have = plus(have, plus(c.ahead(r.at, r.tres), g.minutes(want, mins)))
 			} else if have >= r.limit {
 				return r, have
 			}
@@ -236,7 +236,7 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 			}
 			have = c.used(r.at, int32(len(c.rules.names)))
 			if r.safe {
-				have = plus(have, mins)
+				have = plus(have, g.minutes(1, mins))
 			} else if have >= r.limit {
 				return r, have
 			}
@@ -254,6 +254,15 @@ func minutesOf(length core.Time) int64 {
 		return math.MaxInt64
 	}
 	return int64((length + minute - 1) / minute)
+}
+
+// minutes is what so much of a resource counts ahead for so long: as Slurm's UsageFactorSafe, by what it will be charged.
+func (g *Gate) minutes(n, mins int64) int64 {
+	all := times(n, mins)
+	if g.factor == 1 || all == math.MaxInt64 {
+		return all
+	}
+	return int64(min(math.Ceil(float64(all)*g.factor), 1<<62))
 }
 
 // times multiplies without running over.
