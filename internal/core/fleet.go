@@ -98,3 +98,32 @@ type FleetPlan struct {
 	Removed []string `json:"removed,omitempty"` // "
 	Changed []string `json:"changed,omitempty"` // " with what changes
 }
+
+// Split works out how many blocks a node of this hardware has that should have so many (BlocksAuto: as many as can be).
+// As in dstack, its CPUs and its GPUs of each kind must divide.
+func (h *Hardware) Split(want int32) (int32, error) {
+	gpus := int64(0)
+	for _, g := range h.Gres {
+		if g.Name == "gpu" {
+			gpus += g.Count
+		}
+	}
+	n := max(1, want)
+	if want == BlocksAuto {
+		if n = h.CPUs; gpus > 0 {
+			n = int32(min(int64(n), gpus))
+		}
+	}
+	bad := n < 1 || h.CPUs%n != 0
+	what := fmt.Sprintf("%d CPUs", h.CPUs)
+	for _, g := range h.Gres {
+		if g.Name == "gpu" {
+			bad = bad || g.Count%int64(n) != 0
+			what += fmt.Sprintf(" and %d GPUs", g.Count)
+		}
+	}
+	if bad {
+		return 0, Errorf(Conflict, "%s cannot be split into %d equal blocks", what, n).Because("invalid_blocks")
+	}
+	return n, nil
+}

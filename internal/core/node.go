@@ -22,6 +22,7 @@ type Node struct {
 	Offer       string   `json:"offer,omitempty"`  // it was made of
 	Resume      Seconds  `json:"resume,omitempty"` // how long it takes to power up
 	Ready       Time     `json:"ready,omitempty"`  // while it powers up: when it should be
+	Blocks      int32    `json:"blocks,omitempty"` // it is split into, for jobs that take whole ones; 0: it is not
 }
 
 // Hardware is what a node has to give.

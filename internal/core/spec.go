@@ -53,8 +53,9 @@ type Shape struct {
 	MemPerCPU    Bytes      `json:"mem_per_cpu,omitempty"`
 	Gres         []Gres     `json:"gres,omitempty"` // on each node
 	Exclusive    bool       `json:"exclusive,omitempty"`
-	More         *ShapeMore `json:"more,omitempty"`  // what few jobs ask for
-	Given        ShapeGiven `json:"given,omitempty"` // which of these the user wrote; environment variables depend on it
+	Blocks       bool       `json:"blocks,omitempty"` // whole blocks of nodes that are split, and of several nodes all of each
+	More         *ShapeMore `json:"more,omitempty"`   // what few jobs ask for
+	Given        ShapeGiven `json:"given,omitempty"`  // which of these the user wrote; environment variables depend on it
 }
 
 // ShapeMore is the part of a shape that few jobs have.

@@ -63,7 +63,7 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 // shape asks for the task's part on each node: one task a node, as dstack runs one container a node.
 func (t *Task) shape() core.Shape {
 	s := core.Shape{
-		NodesMin: t.Nodes, NodesMax: t.Nodes, Tasks: t.Nodes, TasksPerNode: 1, CPUsPerTask: 1,
+		NodesMin: t.Nodes, NodesMax: t.Nodes, Tasks: t.Nodes, TasksPerNode: 1, CPUsPerTask: 1, Blocks: true,
 		Given: core.GivenNodes | core.GivenTasks | core.GivenTasksPerNode,
 	}
 	if t.CPUs > 0 {

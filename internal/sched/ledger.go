@@ -37,6 +37,8 @@ type account struct {
 	well  *balance // and none of its units were sick; nil: none is
 	place place    // see Ledger.label
 
+	split *split // nil: it is not split
+
 	owner   core.UserName // who keeps it to himself, while now.owned is not 0
 	asides  []aside       // what advance reservations have of it; see Planner.layAside
 	parted  bool          // they have a part of it only
@@ -148,6 +150,7 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 			a.well.gres[i] = int64(len(k.Index))
 		}
 	}
+	a.split = splitOf(a)
 	l.nodes[n.Name] = a
 	at, _ := slices.BinarySearchFunc(l.order, a, inOrder)
 	l.order = slices.Insert(l.order, at, a)
@@ -158,7 +161,7 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 // resized tells whether a node's hardware differs, so that its balance must be worked out anew.
 func resized(old, new *core.Node) bool {
 	a, b := old.Hardware, new.Hardware
-	return a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores || a.Threads != b.Threads || a.Memory != b.Memory ||
+	return old.Blocks != new.Blocks || a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores || a.Threads != b.Threads || a.Memory != b.Memory ||
 		!slices.Equal(a.Gres, b.Gres) || !slices.Equal(a.Units, b.Units) ||
 		!slices.EqualFunc(a.Sick, b.Sick, func(x, y core.SickUnit) bool { return x.Name == y.Name && x.Index == y.Index })
 }

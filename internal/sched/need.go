@@ -21,6 +21,7 @@ type need struct {
 	allMem             bool       // --mem=0
 	memMost            core.Bytes // the partition gives no more on a node; 0: any
 	exclusive          bool
+	blocks             bool        // whole blocks of nodes that are split
 	gres               []core.Gres // typed ones first, each kind once
 	must, not          map[core.NodeName]bool
 	features           []string
@@ -40,14 +41,14 @@ type Names func(hostlist string) map[core.NodeName]bool
 type Key struct {
 	nodesMin, nodesMax, tasks, perNode, perTask, minCPUs int32
 	memNode, memCPU                                      core.Bytes
-	exclusive                                            bool
+	exclusive, blocks                                    bool
 	rest                                                 string // gres, node lists and constraints, which are rare
 }
 
 // KeyOf gives the key of a spec's request.
 func KeyOf(s *core.Spec) Key {
 	sh := &s.Shape
-	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, ""}
+	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, sh.Blocks, ""}
 	x := s.Extra
 	simple := simpleKey(s)
 	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0 && x.Distribution == "") {
@@ -107,6 +108,7 @@ func needOf(s *core.Spec, names Names) need {
 		n.memNode, n.allMem = 0, true
 	}
 	n.wideOf(s)
+	n.blocks = sh.Blocks && n.more == nil && !n.exclusive && n.perNode == 1
 	if n.nodesMax < n.nodesMin {
 		n.nodesMax = n.nodesMin
 		if sh.NodesMin == 0 && sh.NodesMax == 0 {
@@ -180,7 +182,7 @@ func (n *need) room(a *account, b *balance) (tasks int32) {
 	if n.perNode > 0 {
 		tasks = min(tasks, n.perNode)
 	}
-	if tasks <= 0 || len(n.gres) > 0 && !n.gresRoom(a, b) {
+	if tasks <= 0 || len(n.gres) > 0 && !n.gresRoom(a, b) || n.blocks && a.split != nil && !n.hasBlocks(a, b) {
 		return 0
 	}
 	return tasks
@@ -217,6 +219,15 @@ func (n *need) use(a *account, tasks int32, b *balance) balance {
 	if n.more != nil {
 		return n.useWide(a, tasks, b)
 	}
+	u := n.asked(a, tasks, b)
+	if n.blocks && a.split != nil {
+		n.inBlocks(a, &u)
+	}
+	return u
+}
+
+// asked is what it asks for of the node.
+func (n *need) asked(a *account, tasks int32, b *balance) balance {
 	u := balance{cpus: a.grid.whole(max(tasks*n.cpusPerTask, n.minCPUs)), mem: n.memNode, held: -1}
 	n.keeps(&u)
 	if n.memCPU > 0 {

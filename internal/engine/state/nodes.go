@@ -40,6 +40,7 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	n.Flags &^= core.NodeUnknown | core.NodeSilent
 	n.SilentSince = 0
 	poweredUp(n)
+	s.split(n)
 	if !known || !same(old, n) {
 		s.putNode(n)
 		kind := core.NodeChanged
@@ -70,7 +71,7 @@ func checkHardware(in *Register) error {
 
 // same tells whether a registration says nothing new.
 func same(a, b *core.Node) bool {
-	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet &&
+	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
 		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
 		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
 		slices.Equal(a.Hardware.Units, b.Hardware.Units) &&

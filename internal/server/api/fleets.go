@@ -79,6 +79,9 @@ func (a *API) showInstance(v *nodeView, h *core.FleetHost) client.FleetInstance 
 		return x
 	}
 	n := v.show(rec)
+	if rec.Blocks > 0 {
+		x.Blocks, x.Busy = rec.Blocks, busyBlocks(&n)
+	}
 	x.State, x.Hardware, x.AllocCPUs, x.Version = n.State, n.Hardware, n.AllocCPUs, n.Host.Version
 	switch {
 	case h.Leaving:
@@ -247,4 +250,23 @@ func (a *API) lostHosts(of *core.Alloc) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// busyBlocks is how many blocks of a node are in use, in whole or in part.
+func busyBlocks(n *client.Node) int32 {
+	parts := func(used, all int64) int32 {
+		if size := all / int64(n.Blocks); used > 0 && size > 0 {
+			return int32((used + size - 1) / size)
+		}
+		return 0
+	}
+	busy := max(parts(int64(n.AllocCPUs), int64(n.Hardware.CPUs)), parts(int64(n.AllocMem), int64(n.Hardware.Memory)))
+	for _, g := range n.Hardware.Gres {
+		for _, u := range n.AllocGres {
+			if g.Name == "gpu" && u.Name == g.Name && u.Type == g.Type {
+				busy = max(busy, parts(u.Count, g.Count))
+			}
+		}
+	}
+	return min(busy, n.Blocks)
 }
