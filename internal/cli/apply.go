@@ -91,6 +91,15 @@ func (o *applyOptions) run(ctx context.Context) error {
 		return err
 	}
 	sub.Spec.Project = core.ProjectName(o.project)
+	if task.Placed() {
+		list, err := c.Fleets(ctx)
+		if err != nil {
+			return err
+		}
+		if err := task.Place(sub, list.Fleets); err != nil {
+			return err
+		}
+	}
 	if generated {
 		if err := o.freeName(ctx, c, sub); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 // Which release brings what is refused until then; README.md holds the same table.
 const (
-	withFleets = "fleets are not available yet (planned for 0.4)"
+	withFleets = "there are no clouds to choose from yet: fleets are of SSH hosts"
 	later      = "not available yet (planned for 0.5)"
 )
 
@@ -19,7 +19,7 @@ const (
 var otherTypes = map[string]string{
 	"service":         "services are planned for 0.5",
 	"dev-environment": "dev environments are planned for 0.5",
-	"fleet":           "fleets are planned for 0.4; a node joins with `biremed agent --token TOKEN`",
+	"fleet":           "a fleet is applied by itself",
 	"volume":          "volumes are planned for 0.5",
 	"gateway":         "gateways are planned for 0.5",
 	"preset":          "presets are not planned",
@@ -73,7 +73,7 @@ var taskKeys = map[string]readKey{
 	"availability_zones": refused(withFleets),
 	"instance_types":     refused(withFleets),
 	"instances":          refused(withFleets),
-	"fleets":             refused(withFleets),
+	"fleets":             (*reader).fleets,
 	"reservation":        refused(withFleets),
 	"max_price":          refused(withFleets),
 	"idle_duration":      refused(withFleets),

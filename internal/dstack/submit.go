@@ -127,7 +127,7 @@ func (t *Task) script(f *faults, vars map[string]string) string {
 	}
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
 	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + shellQuote(t.Shell) + " -c " +
-		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+body) + "\n"
+		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+hostfile+body) + "\n"
 }
 
 // chdir goes to the working directory. One that was asked for must be there; a home may be missing.

@@ -34,8 +34,9 @@ type Task struct {
 	Priority     int32
 	MaxDuration  core.Seconds // 0: the partition's default; Forever: off
 	StopDuration core.Seconds
-	Requeue      bool // start again after an interruption
-	Wait         bool // wait for nodes that could do it, even if there are none now
+	Requeue      bool     // start again after an interruption
+	Fleets       []string // it may use; none: any
+	Wait         bool     // wait for nodes that could do it, even if there are none now
 
 	box    box
 	source []byte

@@ -52,6 +52,7 @@ func TestFleetOfRealHosts(t *testing.T) {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
 
+	l.splits(plain, all)
 	l.hostKeyChanges(inner)
 	l.hostDies(mortal)
 	l.newerServer(plain)
@@ -81,14 +82,18 @@ func TestFleetOfRealHosts(t *testing.T) {
 func (l *lab) spread() {
 	l.t.Helper()
 	file := filepath.Join(l.dir, "task.dstack.yml")
-	if err := os.WriteFile(file, []byte("type: task\nnodes: 4\ncommands:\n  - echo rank=$DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname) as $SLURMD_NODENAME\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("type: task\nnodes: 4\ncommands:\n  - echo rank=$DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname) as $SLURMD_NODENAME\n  - echo hosts=$(tr '\\n' , <$DSTACK_MPI_HOSTFILE)\n"), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
 	out, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file)
 	if code != 0 {
 		l.t.Fatalf("task: status %d\n%s%s", code, out, errs)
 	}
-	for _, want := range []string{"on plain as lab-0", "on gate as lab-1", "on mortal as lab-2", "on inner as lab-3"} {
+	hosts := ""
+	for _, name := range []string{"plain", "gate", "mortal", "inner"} {
+		hosts += l.hosts[name].addr + ","
+	}
+	for _, want := range []string{"on plain as lab-0", "on gate as lab-1", "on mortal as lab-2", "on inner as lab-3", "hosts=" + hosts + "\n"} {
 		if !strings.Contains(out, want) {
 			l.t.Errorf("the task was not %s:\n%s%s", want, out, errs)
 		}
@@ -131,8 +136,10 @@ func (l *lab) hostDies(b *box) {
 	t := l.t
 	t.Helper()
 	x := l.instance("lab", b.addr)
-	id := l.sbatch("--no-requeue", "-w", string(x.Node), "--wrap", "sleep 1000")
-	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	id := l.sbatch("--no-requeue", "-w", string(x.Node), "--wrap", "touch /var/lib/bireme/began; sleep 1000")
+	began := filepath.Join(b.disk, "began") // a launch that never arrived would be sent again
+	l.eventually("the job runs", func() (bool, string) { _, err := os.Stat(began); return err == nil, fmt.Sprint(err) })
+	_ = os.Remove(began)
 	b.kill()
 	l.await("it is out of reach", "lab", b, func(x client.FleetInstance) bool {
 		return x.Status == "unreachable" && strings.Contains(x.State, "NOT_RESPONDING") && x.Cause != ""
@@ -200,5 +207,53 @@ func TestBadHosts(t *testing.T) {
 	}
 	if out := l.must("fleet", "--json"); !strings.Contains(out, `"fleets": []`) {
 		t.Errorf("left: %s", out)
+	}
+}
+
+// splits: a host is split in place, and two runs share it; one of the other tongue sees the same CPUs.
+func (l *lab) splits(b *box, all []string) {
+	t := l.t
+	t.Helper()
+	cpus := l.instance("lab", b.addr).Hardware.CPUs
+	if cpus < 2 || cpus%2 != 0 {
+		t.Logf("a machine of %d CPUs is not split", cpus)
+		return
+	}
+	bad := append([]string{fmt.Sprintf("{hostname: %s, blocks: %d}", b.addr, cpus+1)}, all[1:]...)
+	if said, code := l.apply("lab", bad...); code != 6 || !strings.Contains(said, fmt.Sprintf("%d CPUs cannot be split into %d equal blocks", cpus, cpus+1)) {
+		t.Errorf("blocks that do not divide: status %d\n%s", code, said)
+	}
+	half := append([]string{fmt.Sprintf("{hostname: %s, blocks: 2}", b.addr)}, all[1:]...)
+	if said, code := l.apply("lab", half...); code != 0 {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+	node := string(l.instance("lab", b.addr).Node)
+	for _, others := range []string{"gate", "mortal", "inner", "shut"} { // nothing else may be used
+		l.must("drain", string(l.instance("lab", l.hosts[others].addr).Node))
+	}
+	mark := filepath.Join(b.disk, "mark")
+	file := filepath.Join(l.dir, "half.dstack.yml")
+	if err := os.WriteFile(file, []byte("type: task\nfleets: [lab]\nresources: {cpu: 1}\ncommands:\n  - while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, errs, code := l.as("bireme-t1", "apply", "-d", "-y", "-f", file); code != 0 {
+			t.Fatalf("half: %s", errs)
+		}
+	}
+	l.await("two runs share the host", "lab", b, func(x client.FleetInstance) bool { return x.Busy == 2 && x.AllocCPUs == cpus })
+	if out := l.must("sinfo", "-h", "-n", node, "-o", "%t"); !strings.HasPrefix(out, "alloc") {
+		t.Errorf("sinfo says %s", out)
+	}
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l.await("they end", "lab", b, func(x client.FleetInstance) bool { return x.Busy == 0 && x.Status == "idle" })
+	_ = os.Remove(mark)
+	for _, others := range []string{"gate", "mortal", "inner", "shut"} {
+		l.must("resume", string(l.instance("lab", l.hosts[others].addr).Node))
+	}
+	if said, code := l.apply("lab", all...); code != 0 {
+		t.Fatalf("apply: status %d\n%s", code, said)
 	}
 }

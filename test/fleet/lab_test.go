@@ -263,7 +263,7 @@ func (l *lab) must(args ...string) string {
 // apply applies a fleet of some hosts.
 func (l *lab) apply(name string, lines ...string) (errs string, code int) {
 	l.t.Helper()
-	text := fmt.Sprintf("type: fleet\nname: %s\nssh_config:\n  user: root\n  identity_file: %s\n  hosts:\n", name, l.key)
+	text := fmt.Sprintf("type: fleet\nname: %s\nplacement: cluster\nssh_config:\n  user: root\n  identity_file: %s\n  hosts:\n", name, l.key)
 	for _, x := range lines {
 		text += "    - " + x + "\n"
 	}

@@ -179,7 +179,7 @@ func (h *host) args(fl *core.Fleet, x *core.FleetHost, a *ssh.Agent) []string {
 		}
 	}
 	servers = append(servers, "unix:"+a.Socket())
-	return []string{"--node", string(h.node), "--fleet", fl.Name, "--addr", addrOf(x), "--server", strings.Join(servers, ",")}
+	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addrOf(x), "--server", strings.Join(servers, ",")}
 }
 
 // addrOf is where other nodes reach the host.
