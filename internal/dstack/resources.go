@@ -179,23 +179,31 @@ func (r *reader) gpu(n *yaml.Node, path string) {
 		r.add(n, path, "must be a number, text such as A100:2, or a mapping, not %s", kindOf(n))
 		return
 	}
+	count := int64(1) // written without a count: one or more
+	if g.given {
+		count = g.count.min
+	}
+	r.task.GPUs = core.Gres{Name: "gpu", Count: count}
+	ask := core.GPUAsk{Vendor: g.vendor, Names: g.names}
+	if g.memory != "" {
+		sp, err := parseSizes(g.memory)
+		if err != nil {
+			r.add(n, path, "%s", err.Error())
+			return
+		}
+		if sp.hasMin {
+			ask.MemMin = sp.min
+		}
+		if sp.hasMax {
+			ask.MemMax = sp.max
+		}
+	}
 	switch {
-	case g.vendor != "":
-		r.add(n, path, "choosing by vendor is planned for 0.4; name the GPU as `bireme nodes` shows it")
-	case g.memory != "":
-		r.add(n, path, "choosing by GPU memory is planned for 0.4; name the GPU as `bireme nodes` shows it")
-	case len(g.names) > 1:
-		r.add(n, path, "several alternatives are planned for 0.4; name one GPU")
-	default:
-		count := int64(1) // written without a count: one or more
-		if g.given {
-			count = g.count.min
-		}
-		r.task.GPUs = core.Gres{Name: "gpu", Count: count}
-		if len(g.names) == 1 {
-			// GRES types are lower case by custom, dstack's GPU names upper case.
-			r.task.GPUs.Type = strings.ToLower(g.names[0])
-		}
+	case len(g.names) == 1 && g.vendor == "" && g.memory == "":
+		// GRES types are lower case by custom, dstack's GPU names upper case.
+		r.task.GPUs.Type = strings.ToLower(g.names[0])
+	case len(g.names) > 0 || g.vendor != "" || g.memory != "":
+		r.task.GPUAsk = &ask
 	}
 }
 
@@ -221,9 +229,15 @@ func (r *reader) gpuMap(n *yaml.Node, path string) (gpuSpec, bool) {
 				g.count, g.given = sp, true
 			}
 		case e.key.Value == "vendor":
-			g.vendor = e.value.Value
+			if s, ok := r.text(e.value, p); ok {
+				if g.vendor = gpuVendors[strings.ToLower(s)]; g.vendor == "" {
+					r.add(e.value, p, "%q is none of nvidia, amd, google, intel and tenstorrent", s)
+				}
+			}
 		case e.key.Value == "memory":
-			g.memory = e.value.Value
+			if s, ok := r.rangeText(e.value, p); ok {
+				g.memory = s
+			}
 		case e.key.Value == "total_memory", e.key.Value == "compute_capability":
 			r.add(e.value, p, "choosing by it is planned for 0.4; name the GPU as `bireme nodes` shows it")
 		default:

@@ -27,10 +27,11 @@ type Task struct {
 	Env          []variable
 	WorkDir      string // absolute, "~" or "~/…"; "" for the user's home
 	Nodes        int32
-	CPUs         int32      // on each node; 0 when not asked for
-	Memory       core.Bytes // on each node
-	GPUs         core.Gres  // on each node; Count 0 for none
-	Disk         core.Bytes // on each node
+	CPUs         int32        // on each node; 0 when not asked for
+	Memory       core.Bytes   // on each node
+	GPUs         core.Gres    // on each node; Count 0 for none
+	GPUAsk       *core.GPUAsk // which of them will do; nil: those of GPUs.Type
+	Disk         core.Bytes   // on each node
 	Priority     int32
 	MaxDuration  core.Seconds // 0: the partition's default; Forever: off
 	StopDuration core.Seconds

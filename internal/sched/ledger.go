@@ -62,6 +62,8 @@ type gresAccount struct {
 	name, typ string
 	all, free bitset // by index
 	units     []core.Unit
+	mem       core.Bytes // of each of them; 0: not known, or not the same
+	vendor    string
 }
 
 // namedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as in
@@ -137,6 +139,7 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	a.full = balance{cpus: n.Hardware.CPUs, mem: n.Hardware.Memory}
 	for _, k := range n.Hardware.Kinds() {
 		a.gres = append(a.gres, gresAccount{name: k.Name, typ: k.Type, all: bitsetOf(k.Index), free: bitsetOf(k.Index), units: k.Units})
+		a.gres[len(a.gres)-1].describe(n)
 		a.full.gres = append(a.full.gres, int64(len(k.Index)))
 	}
 	l.rules.bind(a)
@@ -156,6 +159,20 @@ func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
 	l.order = slices.Insert(l.order, at, a)
 	l.shape++
 	return true
+}
+
+// describe notes what all units of a kind have in common, the sick ones too.
+func (g *gresAccount) describe(n *core.Node) {
+	first := true
+	for _, u := range n.Hardware.Units {
+		switch {
+		case u.Name != g.name || u.Type != g.typ:
+		case first:
+			g.mem, g.vendor, first = u.Memory, u.Vendor, false
+		case u.Memory != g.mem || u.Vendor != g.vendor:
+			g.mem, g.vendor = min(g.mem, u.Memory), ""
+		}
+	}
 }
 
 // resized tells whether a node's hardware differs, so that its balance must be worked out anew.

@@ -21,8 +21,9 @@ type need struct {
 	allMem             bool       // --mem=0
 	memMost            core.Bytes // the partition gives no more on a node; 0: any
 	exclusive          bool
-	blocks             bool        // whole blocks of nodes that are split
-	gres               []core.Gres // typed ones first, each kind once
+	blocks             bool         // whole blocks of nodes that are split
+	gres               []core.Gres  // typed ones first, each kind once
+	gpu                *core.GPUAsk // which GPUs will do; nil: all
 	must, not          map[core.NodeName]bool
 	features           []string
 	tmpDisk            core.Bytes    // that each node must have; it is not shared out
@@ -51,7 +52,7 @@ func KeyOf(s *core.Spec) Key {
 	k := Key{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode, sh.MemPerCPU, sh.Exclusive, sh.Blocks, ""}
 	x := s.Extra
 	simple := simpleKey(s)
-	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0 && x.Distribution == "") {
+	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" && x.Constraint == "" && x.TmpDisk == 0 && x.Distribution == "" && x.GPU == nil) {
 		return k
 	}
 	b := make([]byte, 0, 64)
@@ -65,6 +66,9 @@ func KeyOf(s *core.Spec) Key {
 		b = append(append(b, 0), x.Exclude...)
 		b = append(append(b, 0), x.Constraint...)
 		b = strconv.AppendInt(append(b, 0), int64(x.TmpDisk), 10)
+		if x.GPU != nil {
+			b = fmt.Appendf(append(b, 0), "%s %q %d %d", x.GPU.Vendor, x.GPU.Names, x.GPU.MemMin, x.GPU.MemMax)
+		}
 	}
 	if !simple {
 		b = appendWish(b, s)
@@ -107,6 +111,7 @@ func needOf(s *core.Spec, names Names) need {
 	if n.memNode == AllMemory {
 		n.memNode, n.allMem = 0, true
 	}
+	n.gpu = s.More().GPU
 	n.wideOf(s)
 	n.blocks = sh.Blocks && n.more == nil && !n.exclusive && n.perNode == 1
 	if n.nodesMax < n.nodesMin {
@@ -188,6 +193,11 @@ func (n *need) room(a *account, b *balance) (tasks int32) {
 	return tasks
 }
 
+// serves tells whether units of a kind will do for a request.
+func (g *gresAccount) serves(name, typ string, only *core.GPUAsk) bool {
+	return g.name == name && (typ == "" || g.typ == typ) && (only == nil || name != "gpu" || only.Fits(g.typ, g.vendor, g.mem))
+}
+
 func (n *need) gresRoom(a *account, b *balance) bool {
 	typed := int64(0) // of the same name, asked for by type
 	for i := range n.gres {
@@ -203,7 +213,7 @@ func (n *need) gresRoom(a *account, b *balance) bool {
 		}
 		have := int64(0)
 		for k := range a.gres {
-			if u := &a.gres[k]; u.name == g.Name && (g.Type == "" || u.typ == g.Type) {
+			if u := &a.gres[k]; u.serves(g.Name, g.Type, n.gpu) {
 				have += b.gres[k]
 			}
 		}
@@ -252,7 +262,7 @@ func (n *need) asked(a *account, tasks int32, b *balance) balance {
 	for _, want := range n.gres {
 		left := want.Count
 		for i := range a.gres {
-			if g := &a.gres[i]; g.name == want.Name && (want.Type == "" || g.typ == want.Type) {
+			if g := &a.gres[i]; g.serves(want.Name, want.Type, n.gpu) {
 				take := max(0, min(left, b.gres[i]-u.gres[i]))
 				u.gres[i] += take
 				left -= take
@@ -288,6 +298,9 @@ func (n *need) String() string {
 			name += ":" + g.Type
 		}
 		t += fmt.Sprintf(", %s:%d a node", name, g.Count)
+	}
+	if n.gpu != nil {
+		t += " (" + n.gpu.String() + ")"
 	}
 	t += n.more.String()
 	for _, f := range n.features {

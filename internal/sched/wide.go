@@ -45,6 +45,7 @@ type wide struct {
 type ask struct {
 	name, typ         string
 	node, task, total int64 // on each node, for each task, in the whole job
+	only              *core.GPUAsk
 	socket            int64 // on each of the sockets, which is counted in node already
 }
 
@@ -69,6 +70,9 @@ func (n *need) wideOf(s *core.Spec) {
 		w.more(n, &s.Shape)
 	} else {
 		w.perNode(n.gres)
+	}
+	for i := range w.asks {
+		w.asks[i].only = n.gpu
 	}
 	n.more = w
 }
@@ -471,7 +475,7 @@ func (a *account) localTo(socket int32, w *wide, now bool) bool {
 	return true
 }
 
-func (a *ask) takes(g *gresAccount) bool { return g.name == a.name && (a.typ == "" || g.typ == a.typ) }
+func (a *ask) takes(g *gresAccount) bool { return g.serves(a.name, a.typ, a.only) }
 
 // holds tells whether so many units fit.
 func (s *supply) holds(units int32) bool {

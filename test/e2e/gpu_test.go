@@ -130,4 +130,9 @@ func TestFakeGPUs(t *testing.T) {
 		t.Fatalf("%v %s", j.State, j.Message)
 	}
 	wants(t, "the job", read(t, out), "0,1\n")
+	for gpu, says := range map[string]string{"80GB..:2": "cuda=0,1", "H100:1": "cuda=0", "A100,H100:40GB..80GB": "cuda=0", "100GB..:1": "100 GB or more", "A100,H200:1": "A100 or H200"} {
+		file := write(t, filepath.Join(c.Work, "gpu.yml"), "type: task\nname: by-gpu\ncommands: [echo cuda=$CUDA_VISIBLE_DEVICES]\nresources: {cpu: 1, memory: 1GB.., disk: 1GB.., gpu: '"+gpu+"'}\n")
+		r := c.Root().Try("bireme", "apply", "-y", "-f", file)
+		wants(t, gpu+": "+r.Line, r.Out+r.Err, says)
+	}
 }
