@@ -89,7 +89,7 @@ func (s *suite) fleet(ctx context.Context) error {
 		took := time.Since(began)
 		what := fmt.Sprintf("%d SSH hosts made nodes", fleetHosts)
 		if again {
-			what = "… once more, deleted and with the agent there"
+			what = "… once more, after they were deleted"
 		}
 		s.add(row{what, fmt.Sprintf("%.1f s", took.Seconds()), fmt.Sprintf("%.1f s (as many logins by ssh, 32 at once)", login.Seconds()),
 			fmt.Sprintf("%.1f", took.Seconds()/login.Seconds()), "60 s"})
@@ -168,7 +168,7 @@ func startSSHD(ctx context.Context, dir string) (*sshServer, error) {
 		return nil, fmt.Errorf("%s: %w: %s", line, err, out)
 	}
 	s.cmd = exec.Command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
-		fmt.Sprintf("ip link set lo up; mount --bind %[1]s/disk /var/lib/bireme; exec /usr/sbin/sshd -D -f %[1]s/sshd_config -E %[1]s/sshd.log", dir))
+		fmt.Sprintf("ip link set lo up; mount -t tmpfs none /root; mount --bind %[1]s/disk /var/lib/bireme; exec /usr/sbin/sshd -D -f %[1]s/sshd_config -E %[1]s/sshd.log", dir))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err

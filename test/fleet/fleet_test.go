@@ -257,3 +257,33 @@ func (l *lab) splits(b *box, all []string) {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
 }
+
+// TestOrdinaryUser: somebody without root makes a node of a host for his own jobs.
+func TestOrdinaryUser(t *testing.T) {
+	l := newLab(t)
+	b := l.host("own", 1)
+	b.boot()
+	l.start(l.bin)
+	t.Cleanup(l.stop)
+	const user = "bireme-t1"
+	if said, code := l.apply("own", fmt.Sprintf("{hostname: %s, user: %s}", b.addr, user)); code != 0 {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+	if out := l.must("nodes"); !strings.Contains(out, "("+user+" only)") {
+		t.Errorf("nodes do not say whose it is:\n%s", out)
+	}
+	file := filepath.Join(l.dir, "who.dstack.yml")
+	if err := os.WriteFile(file, []byte("type: task\ncommands:\n  - echo I am $(id -un) on $(hostname)\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := l.as(user, "apply", "-y", "-f", file); code != 0 || !strings.Contains(out, "I am "+user+" on own") {
+		t.Errorf("status %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := l.as("bireme-t2", "apply", "-y", "-f", file); code == 0 || !strings.Contains(errs, "only their own user's jobs") {
+		t.Errorf("another user's job: status %d\n%s%s", code, out, errs)
+	}
+	l.must("fleet", "delete", "-y", "own")
+	if left := b.on("ls -A ~" + user + "/.bireme/fleet 2>/dev/null; pgrep -f '[b]iremed agent'; true"); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}

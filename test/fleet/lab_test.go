@@ -137,7 +137,7 @@ HostKey %s.hostkey
 AuthorizedKeysFile %s/authorized
 PidFile none
 StrictModes no
-UsePAM no
+UsePAM yes
 PermitRootLogin yes
 PasswordAuthentication no
 `, b.addr, b.disk, b.l.dir)
@@ -148,7 +148,7 @@ PasswordAuthentication no
 	if b.size != "" {
 		mount = "mount -t tmpfs -o size=" + b.size + " none /var/lib/bireme"
 	}
-	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; %s; exec /usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, config, config)
+	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; mount -t tmpfs none /root; %s; exec /usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, config, config)
 	b.cmd = exec.Command("nsenter", "--net=/run/netns/"+b.ns, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.cmd.Start(); err != nil {
