@@ -49,7 +49,7 @@ type Start struct {
 // Started is the reply to Start.
 type Started struct{ ID core.JobID }
 
-// Cancel asks for the end of a job, an array (Task < 0) or tasks of it. Reply: nil.
+// Cancel asks for the end of a job, an array or tasks of it. Reply: nil.
 type Cancel struct {
 	By     core.Identity
 	Job    core.JobID
@@ -163,7 +163,7 @@ type UpdateJob struct {
 	Hold      *bool
 	AdminHold bool // with Hold: as an administrator
 	TimeLimit *core.Seconds
-	Priority  *uint32
+	Priority  *uint32 // 0: a hold
 	Nice      *int32
 	Name      *string
 	Partition *core.PartitionName
@@ -244,7 +244,7 @@ type (
 	}
 )
 
-// Tick lets time pass: begin times, retention edges. Reply: nil.
+// Tick does what time alone brings: see NextWake. Reply: nil.
 type Tick struct{}
 
 func (*Submit) input()      {}

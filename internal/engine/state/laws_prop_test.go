@@ -306,7 +306,7 @@ func (c *chaos) update() {
 	case 2:
 		in.TimeLimit = ptr(core.Seconds(60 * (1 + c.choose(100))))
 	case 3:
-		in.Priority = ptr(uint32(c.choose(20_000)))
+		in.Priority = ptr(uint32(c.choose(2) * c.choose(20_000)))
 	case 4:
 		in.Nice = ptr(int32(c.choose(50)))
 	case 5:

@@ -158,6 +158,11 @@ func (s *State) updateJob(in *UpdateJob) error {
 	if j.State.Final() {
 		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
 	}
+	if in.Priority != nil && *in.Priority == 0 { // as Slurm: a hold
+		hold, yes := *in, true
+		hold.Priority, hold.Hold, hold.AdminHold = nil, &yes, in.By.User != j.Spec.User
+		in = &hold
+	}
 	if ref := j.Spec.More().Het; ref != nil && hetShared(in) {
 		if ref.Offset > 0 && !in.part {
 			return hetWholeOnly(j, ref, "held, released or put in another order")

@@ -158,7 +158,11 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 	if err := admitRuntime(in.By, spec); err != nil {
 		return err
 	}
-	if p := spec.More().Priority; p != nil && !in.By.Admin {
+	if p := spec.More().Priority; p != nil && *p == 0 { // as Slurm: a hold
+		x := *spec.Extra
+		x.Priority = nil
+		spec.Extra, spec.Hold = &x, true
+	} else if p != nil && !in.By.Admin {
 		return core.Errorf(core.Denied, "only an administrator sets a priority").Because("access_denied")
 	}
 	if x := spec.More(); x.Site != 0 && !in.By.Admin {

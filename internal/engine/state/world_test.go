@@ -488,8 +488,8 @@ func (w *world) checkRestart() {
 	if w.cfg.Priority != nil { // priorities are worked out anew after a restart; see checkRanks
 		opts = append(slices.Clip(opts), cmpopts.IgnoreFields(core.Job{}, "Priority"))
 		plan = w.st.All()
-		w.checkRanks()
 	}
+	w.checkRanks()
 	w.checkUsage(again)
 	differ := func(what string, x, y any) {
 		w.t.Helper()
@@ -568,11 +568,11 @@ func (w *world) checkUsage(again *State) {
 	}
 }
 
-// checkRanks holds every job to having a priority unless it is held.
+// checkRanks holds every job to having a priority unless it is held. One that is held may have been given one.
 func (w *world) checkRanks() {
 	w.t.Helper()
 	for j := range w.st.Snapshot().Jobs() {
-		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() && !j.Flags.Has(core.FixedPriority) {
+		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() && (j.Priority == 0 || !j.Flags.Has(core.FixedPriority)) {
 			w.t.Fatalf("job %d has priority %d and flags %b", j.ID, j.Priority, j.Flags)
 		}
 	}
