@@ -18,6 +18,7 @@ import (
 type limitChaos struct {
 	*chaos
 	cost map[spender]float64
+	cpus map[spender]float64
 	wall map[core.QOSName]float64
 }
 
@@ -33,7 +34,7 @@ func TestLimitLaws(t *testing.T) {
 			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 1000, QOS: 100, Assoc: 100}}, Period: 600}
 		}
 
-		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[spender]float64{}, wall: map[core.QOSName]float64{}}
+		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[spender]float64{}, cpus: map[spender]float64{}, wall: map[core.QOSName]float64{}}
 		w.onStart = w.allowed
 		for i, u := range []string{"alice", "bob"} {
 			w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: u})
@@ -61,12 +62,13 @@ func (w *limitChaos) pass1() {
 	d := time.Duration(w.choose(100)) * time.Minute
 	v := w.st.Snapshot()
 	for j := range v.Jobs() {
-		if !charged(j) {
+		if j.State != core.Running || j.End != 0 {
 			continue
 		}
-		factor, bill := 1.0, int64(0)
+		factor, bill, cpus := 1.0, int64(0), int64(0)
 		for i := range j.Alloc.Nodes {
 			na := &j.Alloc.Nodes[i]
+			cpus += int64(na.CPUs)
 			if j.Alloc.Partition != "main" {
 				bill += int64(na.CPUs)
 				continue
@@ -84,7 +86,9 @@ func (w *limitChaos) pass1() {
 		if _, there := v.QOS("q0"); there && j.Alloc.Partition == "small" && j.Spec.QOS != "q0" {
 			w.wall["q0"] += factor * d.Seconds()
 		}
-		w.cost[spender{j.Spec.Project, j.Spec.User}] += factor * float64(bill) * d.Seconds()
+		k := spender{j.Spec.Project, j.Spec.User}
+		w.cost[k] += factor * float64(bill) * d.Seconds()
+		w.cpus[k] += factor * float64(cpus) * d.Seconds()
 	}
 	w.now = w.now.Add(d)
 	w.st.Advance(w.now)
@@ -95,13 +99,24 @@ func (w *limitChaos) pass1() {
 func (w *limitChaos) conserved() {
 	w.t.Helper()
 	v := w.st.Snapshot()
-	sum := map[spender]float64{}
+	same := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+want) }
+	seen := map[spender]bool{}
 	for _, m := range v.meterList() {
-		sum[spender{m.Account, m.User}] = v.setting.Read(m, w.now).All.Raw
+		k, cpus := spender{m.Account, m.User}, 0.0
+		seen[k] = true
+		now := v.setting.Read(m, w.now)
+		for _, f := range now.All.TRES {
+			if f.Name == "cpu" {
+				cpus = f.Seconds
+			}
+		}
+		if !same(now.All.Raw, w.cost[k]) || !same(cpus, w.cpus[k]) {
+			w.t.Fatalf("%v was charged %v and %v CPU-seconds for %v and %v", k, now.All.Raw, cpus, w.cost[k], w.cpus[k])
+		}
 	}
 	for k, want := range w.cost {
-		if got := sum[k]; math.Abs(got-want) > 1e-6*(1+want) {
-			w.t.Fatalf("%v was charged %v for %v", k, got, want)
+		if !seen[k] && want > 0 {
+			w.t.Fatalf("%v was charged nothing for %v", k, want)
 		}
 	}
 	for name, u := range v.QOSUsage() {
