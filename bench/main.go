@@ -43,7 +43,7 @@ func main() {
 	flag.IntVar(&s.queue, "queue", 50_000, "pending jobs for the squeue row")
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "do the same work on the installed Slurm as well, in the same run")
-	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array,container,fleet,sched,traces")
+	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array,container,fleet,stream,sched,traces")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
@@ -73,17 +73,20 @@ func envOr(name, or string) string {
 func (s *suite) wants(name string) bool { return len(s.only) == 0 || slices.Contains(s.only, name) }
 
 func (s *suite) run(ctx context.Context, slurm bool) error {
-	progress("measuring what this machine allows")
-	var err error
-	if s.lim, err = measureLimits(ctx); err != nil {
-		return err
+	if s.wants("submit") || s.wants("true") || slurm { // the rows that are put beside them
+		progress("measuring what this machine allows")
+		var err error
+		if s.lim, err = measureLimits(ctx); err != nil {
+			return err
+		}
 	}
 	steps := []struct {
 		name string
 		f    func(context.Context) error
 	}{
 		{"submit", s.submissions}, {"fsync", s.slowDisk}, {"sbatch", s.sbatch}, {"start", s.startLatency}, {"array", s.bigArray},
-		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"container", s.containers}, {"fleet", s.fleet}, {"sched", s.sched}, {"traces", s.traces},
+		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"container", s.containers}, {"fleet", s.fleet}, {"stream", s.streams},
+		{"sched", s.sched}, {"traces", s.traces},
 	}
 	for _, st := range steps {
 		if !s.wants(st.name) {

@@ -3,7 +3,6 @@ package agent
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire/direct"
 )
 
 // uplink dials the servers: all replicas are tried in turn, the one that answered last first.
@@ -97,10 +97,19 @@ func (u *uplink) dialOne(ctx context.Context, server string) (net.Conn, error) {
 func (u *uplink) dialTLS(ctx context.Context, server, network, addr, name string) (net.Conn, error) {
 	conf := u.id.tls()
 	conf.ServerName = name
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}, Config: conf}
-	c, err := d.DialContext(ctx, network, addr)
+	away := func(err error) error {
+		return &core.Error{Code: core.Unavailable, Message: "server " + server, Err: err}
+	}
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
+	defer stop()
+	raw, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, &core.Error{Code: core.Unavailable, Message: "server " + server, Err: err}
+		return nil, away(err)
+	}
+	c := direct.Client(raw, conf)
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, away(err)
 	}
 	u.answered(server)
 	return c, nil

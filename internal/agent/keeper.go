@@ -249,7 +249,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		if err := f.Decode(&d); err != nil {
 			return err
 		}
-		a.stream(d.Key).data(d, f.Payload)
+		a.stream(d.Key).data(d, f)
 	case wire.TypeDataAck:
 		var d wire.DataAck
 		if err := f.Decode(&d); err != nil {

@@ -25,6 +25,7 @@ type item struct {
 	header  any
 	payload []byte
 	ack     *wire.DataAck // to the keeper, once it is sent
+	frame   wire.Frame    // what payload lies in, free once it is sent
 }
 
 // stepStream carries the stdio of a step between its keeper and the server, which joins it to the waiting srun. What the
@@ -119,7 +120,8 @@ func poke(c chan<- struct{}) {
 }
 
 // data takes output from the keeper; what was had before is dropped.
-func (st *stepStream) data(d wire.Data, payload []byte) {
+func (st *stepStream) data(d wire.Data, f wire.Frame) {
+	payload := f.Payload
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	at := lane{d.Task, d.FD}
@@ -139,7 +141,7 @@ func (st *stepStream) data(d wire.Data, payload []byte) {
 	header := wire.IOHeader{Rank: st.rank(d.Task), FD: int8(d.FD)}
 	ack := &wire.DataAck{Key: st.key, Task: d.Task, FD: d.FD, Offset: have}
 	if len(payload) > 0 {
-		st.push(item{t: wire.TypeIO, header: header, payload: payload, ack: ack})
+		st.push(item{t: wire.TypeIO, header: header, payload: payload, ack: ack, frame: f})
 	}
 	if d.EOF {
 		st.push(item{t: wire.TypeIO, header: header, ack: ack})
@@ -338,8 +340,10 @@ func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
 			return err
 		}
 		st.mu.Lock()
+		st.queue[0] = item{}
 		st.queue = st.queue[1:]
 		st.mu.Unlock()
+		next.frame.Free()
 		if next.ack != nil {
 			_ = st.a.ledger.send(wire.TypeDataAck, *next.ack) // a keeper that did not hear it repeats, and we drop
 		}

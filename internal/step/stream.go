@@ -32,8 +32,7 @@ type streams struct {
 type outStream struct {
 	task, fd int
 	file     *os.File
-	unacked  []byte
-	from     int64 // offset of unacked[0]
+	unacked  window
 	ended    bool
 }
 
@@ -79,6 +78,9 @@ func (o *stdio) openStreams(tasks int) error {
 	return nil
 }
 
+// pipeSize lets a task that prints much run on while its keeper is busy, and fills the frames.
+const pipeSize = 256 << 10
+
 // pipe makes a pipe, gives one end to a task and returns the other.
 func (o *stdio) pipe(task, fd int, input bool) (*os.File, error) {
 	var p [2]int
@@ -91,6 +93,9 @@ func (o *stdio) pipe(task, fd int, input bool) (*os.File, error) {
 	}
 	o.task[task][fd] = theirs
 	o.theirs = append(o.theirs, theirs)
+	if !input {
+		_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize) // a bounded wish: a user has only so many pages for pipes
+	}
 	if err := unix.SetNonblock(ours, true); err != nil {
 		return nil, err
 	}
@@ -159,17 +164,19 @@ func (st *streams) start() {
 
 // pump reads one output and sends it, never more than a window ahead of the acknowledgements.
 func (st *streams) pump(s *outStream) {
-	buf := make([]byte, 32<<10)
 	for {
-		n, err := s.file.Read(buf)
 		st.mu.Lock()
-		for !st.dropped && len(s.unacked)+n > wire.StreamWindow {
+		for !st.dropped && s.unacked.held >= wire.StreamWindow {
 			st.changed.Wait()
 		}
+		buf := s.unacked.room()
+		st.mu.Unlock()
+		n, err := s.file.Read(buf)
+		st.mu.Lock()
 		dropped := st.dropped
-		offset := s.from + int64(len(s.unacked))
+		offset := s.unacked.end()
 		if !dropped {
-			s.unacked = append(s.unacked, buf[:n]...)
+			s.unacked.add(n)
 		}
 		s.ended = err != nil // end of file, or EIO from a terminal nobody has open any more
 		st.mu.Unlock()
@@ -191,12 +198,12 @@ func (st *streams) notice(line string) {
 			to = s
 		}
 	}
-	if to == nil || st.dropped || len(to.unacked)+len(line) > wire.StreamWindow {
+	if to == nil || st.dropped || to.unacked.held+len(line) > wire.StreamWindow {
 		st.mu.Unlock()
 		return
 	}
-	offset := to.from + int64(len(to.unacked))
-	to.unacked = append(to.unacked, line...)
+	offset := to.unacked.end()
+	to.unacked.put([]byte(line))
 	st.mu.Unlock()
 	st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: to.task, FD: to.fd, Offset: offset}, []byte(line))
 }
@@ -207,13 +214,7 @@ func (st *streams) ack(a wire.DataAck) {
 	defer st.mu.Unlock()
 	for _, s := range st.outs {
 		if s.task == a.Task && s.fd == a.FD {
-			if n := min(a.Offset-s.from, int64(len(s.unacked))); n > 0 {
-				s.unacked = s.unacked[n:]
-				s.from += n
-				if len(s.unacked) == 0 {
-					s.unacked = nil
-				}
-			}
+			s.unacked.upTo(a.Offset)
 		}
 	}
 	st.changed.Broadcast()
@@ -228,9 +229,9 @@ func (st *streams) resend() {
 	var list []piece
 	st.mu.Lock()
 	for _, s := range st.outs {
-		if len(s.unacked) > 0 || s.ended {
-			d := wire.Data{Key: st.key, Task: s.task, FD: s.fd, Offset: s.from, EOF: s.ended}
-			list = append(list, piece{d, append([]byte(nil), s.unacked...)})
+		if s.unacked.held > 0 || s.ended {
+			d := wire.Data{Key: st.key, Task: s.task, FD: s.fd, Offset: s.unacked.from, EOF: s.ended}
+			list = append(list, piece{d, s.unacked.bytes()})
 		}
 	}
 	acks := make([]wire.DataAck, 0, len(st.ins))
@@ -338,8 +339,7 @@ func (st *streams) drop() {
 	defer st.mu.Unlock()
 	st.dropped = true
 	for _, s := range st.outs {
-		s.from += int64(len(s.unacked))
-		s.unacked = nil
+		s.unacked.upTo(s.unacked.end())
 		_ = s.file.SetReadDeadline(time.Now().Add(time.Second)) // an escaped process may hold the pipe
 	}
 	st.changed.Broadcast()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -30,6 +31,8 @@ type Frame struct {
 	Type    Type
 	Header  []byte
 	Payload []byte
+
+	body []byte // what both lie in
 }
 
 // Decode reads the header into v.
@@ -71,7 +74,7 @@ func (r *Reader) Next() (Frame, error) {
 	if err != nil {
 		return Frame{}, unexpected(err)
 	}
-	return Frame{Type: Type(head[lengthSize]), Header: body[:hlen:hlen], Payload: body[hlen:]}, nil
+	return Frame{Type: Type(head[lengthSize]), Header: body[:hlen:hlen], Payload: body[hlen:], body: body}, nil
 }
 
 // Buffered tells how many bytes wait in the reader: zero means that the peer has no more for us at this moment.
@@ -81,7 +84,7 @@ func (r *Reader) Buffered() int { return r.br.Buffered() }
 func (r *Reader) body(n int) ([]byte, error) {
 	const step = 1 << 20
 	if n <= step {
-		b := make([]byte, n)
+		b := newBody(n)
 		_, err := io.ReadFull(r.br, b)
 		return b, err
 	}
@@ -105,9 +108,28 @@ func unexpected(err error) error {
 
 // AppendFrame adds an encoded frame to dst. The payload is the concatenation of its parts.
 func AppendFrame(dst []byte, t Type, header any, payload ...[]byte) ([]byte, error) {
+	dst, err := appendHead(dst, t, header, sizeOf(payload))
+	if err != nil {
+		return dst, err
+	}
+	for _, p := range payload {
+		dst = append(dst, p...)
+	}
+	return dst, nil
+}
+
+func sizeOf(payload [][]byte) int {
+	n := 0
+	for _, p := range payload {
+		n += len(p)
+	}
+	return n
+}
+
+// appendHead adds all of a frame but its payload.
+func appendHead(dst []byte, t Type, header any, payload int) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0, byte(t), 0, 0, 0, 0)
-	var err error
 	switch h := header.(type) {
 	case nil:
 		dst = append(dst, '{', '}')
@@ -116,22 +138,16 @@ func AppendFrame(dst []byte, t Type, header any, payload ...[]byte) ([]byte, err
 	case interface{ AppendJSON([]byte) []byte }: // messages sent thousands of times a second spare the reflection
 		dst = h.AppendJSON(dst)
 	default:
-		var b []byte
-		if b, err = json.Marshal(header); err != nil {
+		b, err := json.Marshal(header)
+		if err != nil {
 			return dst[:start], fmt.Errorf("header of frame type %d: %w", t, err)
 		}
 		dst = append(dst, b...)
 	}
 	hlen := len(dst) - start - lengthSize - prefixSize
-	size := prefixSize + hlen
-	for _, p := range payload {
-		size += len(p)
-	}
+	size := prefixSize + hlen + payload
 	if size > MaxFrame {
 		return dst[:start], fmt.Errorf("frame type %d of %d bytes is over the limit of %d: %w", t, size, MaxFrame, ErrFrame)
-	}
-	for _, p := range payload {
-		dst = append(dst, p...)
 	}
 	binary.BigEndian.PutUint32(dst[start:], uint32(size))
 	binary.BigEndian.PutUint32(dst[start+lengthSize+1:], uint32(hlen))
@@ -141,7 +157,8 @@ func AppendFrame(dst []byte, t Type, header any, payload ...[]byte) ([]byte, err
 // Writer puts frames on a stream. Any goroutine may Send; frames that come while a write is under way leave together in
 // the next one, so a burst costs few system calls and a lone frame leaves at once.
 type Writer struct {
-	w io.Writer
+	w      io.Writer
+	socket bool // several places are written from in one system call
 
 	mu      sync.Mutex
 	room    sync.Cond // waits for pending to shrink
@@ -152,16 +169,22 @@ type Writer struct {
 }
 
 // Bounds of a Writer: senders wait above maxPending; a sender that has written rounds batches for others hands the rest to
-// a goroutine of its own, so that nobody is held by a busy stream; larger buffers are not kept.
+// a goroutine of its own, so that nobody is held by a busy stream; larger buffers are not kept; a payload from uncopied on is
+// written to a socket from where it lies when nothing else is being written.
 const (
 	maxPending = 4 << 20
 	maxSpare   = 256 << 10
 	maxRounds  = 8
+	uncopied   = 16 << 10
 )
 
 // NewWriter makes a Writer on w, which is used by one goroutine at a time.
 func NewWriter(w io.Writer) *Writer {
 	wr := &Writer{w: w}
+	switch w.(type) {
+	case *net.UnixConn, *net.TCPConn:
+		wr.socket = true
+	}
 	wr.room.L = &wr.mu
 	return wr
 }
@@ -178,6 +201,15 @@ func (w *Writer) Send(t Type, header any, payload ...[]byte) error {
 		return w.err
 	}
 	var err error
+	if size := sizeOf(payload); w.socket && size >= uncopied && !w.writing {
+		if w.pending, err = appendHead(w.pending, t, header, size); err != nil {
+			return err
+		}
+		w.writing = true
+		w.write(payload...)
+		w.flush(maxRounds)
+		return w.err
+	}
 	if w.pending, err = AppendFrame(w.pending, t, header, payload...); err != nil {
 		return err
 	}
@@ -187,6 +219,28 @@ func (w *Writer) Send(t Type, header any, payload ...[]byte) error {
 	w.writing = true
 	w.flush(maxRounds)
 	return w.err
+}
+
+// write writes what is pending and then more; w.mu is held at entry and exit, not during the writes.
+func (w *Writer) write(more ...[]byte) {
+	batch := w.pending
+	w.pending, w.spare = w.spare[:0], nil
+	w.mu.Unlock()
+	var err error
+	if len(more) == 0 {
+		_, err = w.w.Write(batch)
+	} else {
+		all := append(net.Buffers{batch}, more...)
+		_, err = all.WriteTo(w.w) // one system call on a socket
+	}
+	w.mu.Lock()
+	if err != nil {
+		w.err = err
+	}
+	if cap(batch) <= maxSpare {
+		w.spare = batch
+	}
+	w.room.Broadcast()
 }
 
 // flush writes what is pending; w.mu is held at entry and exit, not during the writes.
@@ -201,18 +255,7 @@ func (w *Writer) flush(rounds int) {
 			return
 		}
 		rounds--
-		batch := w.pending
-		w.pending, w.spare = w.spare[:0], nil
-		w.mu.Unlock()
-		_, err := w.w.Write(batch)
-		w.mu.Lock()
-		if err != nil {
-			w.err = err
-		}
-		if cap(batch) <= maxSpare {
-			w.spare = batch
-		}
-		w.room.Broadcast()
+		w.write()
 	}
 	w.writing = false
 	w.room.Broadcast()

@@ -331,7 +331,7 @@ type DataAck struct {
 }
 
 // StreamWindow is how many unacknowledged bytes a stream may have.
-const StreamWindow = 256 << 10
+const StreamWindow = 512 << 10
 
 // Meet is the fence of a step's tasks: each node tells what its tasks put, and gets what those of all nodes did. It may
 // come twice.

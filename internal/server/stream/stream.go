@@ -270,6 +270,7 @@ func (s *session) fromNode(c *wire.Conn, n *nodeEnd) error {
 			s.passed(n)
 			return nil
 		}
+		f.Free()
 	}
 }
 

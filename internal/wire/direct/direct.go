@@ -63,7 +63,7 @@ func Dial(ctx context.Context, d *wire.Direct, node core.NodeName) (net.Conn, er
 			last = err
 			continue
 		}
-		c := tls.Client(raw, cfg)
+		c := Client(raw, cfg)
 		if err = c.HandshakeContext(ctx); err == nil {
 			if err = wire.NewConn(c).Send(wire.TypeDirectHello, wire.DirectHello{Secret: d.Secret, Node: node}); err == nil {
 				return c, nil

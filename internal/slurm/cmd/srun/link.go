@@ -158,7 +158,7 @@ func (l *link) pass(f wire.Frame) bool {
 // serve reads from a node that came to the door.
 func (l *link) serve(raw net.Conn) {
 	_ = raw.SetDeadline(time.Now().Add(5 * time.Second)) // somebody who is no node gets no longer
-	c := wire.NewConn(tls.Server(raw, l.door.tls))
+	c := wire.NewConn(direct.Server(raw, l.door.tls))
 	defer c.Close()
 	f, err := c.Next()
 	var hello wire.DirectHello

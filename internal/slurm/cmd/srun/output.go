@@ -29,6 +29,7 @@ type output struct {
 	at     map[int32]int           // index of its node
 	files  map[string]*os.File
 	rest   map[lane][]byte // labelled output up to the end of its line
+	lines  []byte          // labelled output to be written, kept for its room
 	failed error
 }
 
@@ -108,23 +109,27 @@ func (o *output) write(l lane, data []byte) {
 	}
 }
 
+// labelled puts the rank before every line. What follows the last line's end is kept, the rest is written from one buffer.
 func (o *output) labelled(to io.Writer, l lane, data []byte) error {
-	held := append(o.rest[l], data...)
 	prefix := fmt.Sprintf("%*d: ", o.label, l.rank)
-	var out []byte
+	ended := len(data) == 0
+	rest := o.rest[l]
+	out := o.lines[:0]
 	for {
-		i := bytes.IndexByte(held, '\n')
+		i := bytes.IndexByte(data, '\n')
 		if i < 0 {
 			break
 		}
-		out = append(append(out, prefix...), held[:i+1]...)
-		held = held[i+1:]
+		out = append(append(append(out, prefix...), rest...), data[:i+1]...)
+		data, rest = data[i+1:], rest[:0]
 	}
-	if len(data) == 0 && len(held) > 0 { // a last line without its newline
-		out = append(append(append(out, prefix...), held...), '\n')
-		held = nil
+	if len(data) > 0 {
+		rest = append(rest, data...)
+	} else if ended && len(rest) > 0 { // a last line without its newline
+		out = append(append(append(out, prefix...), rest...), '\n')
+		rest = rest[:0]
 	}
-	o.rest[l] = held
+	o.rest[l], o.lines = rest, out
 	if len(out) == 0 {
 		return nil
 	}

@@ -150,6 +150,7 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 			p.spoke[p.out.node[h.Rank]] = true
 		}
 		p.out.write(lane{h.Rank, h.FD}, f.Payload)
+		f.Free()
 	case wire.TypeTaskExit:
 		var t wire.TaskExit
 		if err := f.Decode(&t); err != nil {
