@@ -276,12 +276,12 @@ func (s *State) tellMeter(m *policy.Meter) {
 	s.touched.Merge(c)
 }
 
-// changedProject notes what a project's change means for limits.
+// changedProject notes what a project's change means for limits and priorities.
 func (s *State) changedProject(old, p *core.Project) {
 	if old == nil {
 		old = &core.Project{}
 	}
-	if old.Parent != p.Parent || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(special(old), special(p)) {
+	if old.Parent != p.Parent || old.Shares != p.Shares || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(special(old), special(p)) {
 		s.limits.stale = true
 		s.rankSoon()
 	}
@@ -290,8 +290,8 @@ func (s *State) changedProject(old, p *core.Project) {
 // special lists the members that carry something of their own.
 func special(p *core.Project) (list []core.Member) {
 	for _, m := range p.Members {
-		if !reflect.DeepEqual(m.Assoc, core.Association{}) {
-			list = append(list, core.Member{User: m.User, Assoc: m.Assoc})
+		if m.Shares != 0 || !reflect.DeepEqual(m.Assoc, core.Association{}) {
+			list = append(list, core.Member{User: m.User, Shares: m.Shares, Assoc: m.Assoc})
 		}
 	}
 	return list

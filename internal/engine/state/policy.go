@@ -321,5 +321,6 @@ func (s *State) goneProject(name core.ProjectName) {
 	s.out.Projects = slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == name })
 	s.out.GoneProjects = append(s.out.GoneProjects, name)
 	s.forgetUsage(name)
+	s.rankSoon()
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"project":`), string(name)), '}')})
 }
