@@ -74,6 +74,8 @@ var qosFields = append([]field[core.QOS]{
 }, limitFields(func(q *core.QOS) *core.Limits { return &q.Limits })...)
 
 var projectFields = append([]field[core.Project]{
+	{"description", func(p *core.Project) any { return &p.Description }},
+	{"organization", func(p *core.Project) any { return &p.Organization }},
 	{"shares", func(p *core.Project) any { return &p.Shares }},
 }, assocFields(func(p *core.Project) *core.Association { return &p.Assoc })...)
 

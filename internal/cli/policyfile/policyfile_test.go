@@ -3,6 +3,7 @@ package policyfile
 import (
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -47,6 +48,74 @@ func TestGolden(t *testing.T) {
 	p := f.Policy.Projects[1]
 	if p.Name != "optics" || p.Parent != "physics" || p.Assoc.Limits.GrpTRESMins.Count("gres/gpu") != 500*60 {
 		t.Errorf("optics is %+v", p)
+	}
+}
+
+// TestNothingIsLeftOut: whatever an entry may say is written and read again, so that get and apply change nothing.
+func TestNothingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	var q core.QOS
+	var p core.Project
+	var m core.Member
+	filled(t, reflect.ValueOf(&q).Elem())
+	filled(t, reflect.ValueOf(&m).Elem())
+	filled(t, reflect.ValueOf(&p).Elem())
+	p.Members, p.Parent = []core.Member{m}, ""
+	q.Created, p.Created = 0, 0 // the server's own
+	want := core.Policy{QOS: []core.QOS{q}, Projects: []core.Project{p}}
+	data, err := Format(&want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Parse("all.yml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, f.Policy); diff != "" {
+		t.Fatalf("said (-), written and read (+):\n%s", diff)
+	}
+}
+
+// filled sets every field to something.
+func filled(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch to := v.Addr().Interface().(type) {
+	case *core.TRES:
+		*to = core.TRES{{Name: "cpu", Count: 120}, {Name: "gres/gpu", Count: 60}}
+		return
+	case *core.QOSFlag:
+		*to = core.NoDecay
+		return
+	case *core.PreemptMode:
+		*to = core.PreemptCancel
+		return
+	case *core.Role:
+		*to = core.RoleManager
+		return
+	case *[]core.Member:
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			filled(t, v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		filled(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		filled(t, v.Index(0))
+	case reflect.String:
+		v.SetString("some")
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(180)
+	case reflect.Uint32:
+		v.SetUint(7)
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	default:
+		t.Fatalf("what is a %s?", v.Type())
 	}
 }
 
