@@ -135,6 +135,9 @@ func (d *decoder) checkPartitions(c *Config) {
 		default:
 			d.at(path+".state", "%q is not one of UP, DOWN, DRAIN, INACTIVE", p.State)
 		}
+		if p.MaxNodes > 0 && p.MinNodes > p.MaxNodes {
+			d.at(path+".min_nodes", "%d is more than max_nodes, %d: no job could run", p.MinNodes, p.MaxNodes)
+		}
 		if _, _, _, ok := core.ParseSharing(p.OverSubscribe); !ok {
 			d.at(path+".oversubscribe", "%q is not one of NO, YES[:n], FORCE[:n], EXCLUSIVE", p.OverSubscribe)
 		}
@@ -183,8 +186,11 @@ func (d *decoder) checkNodes(c *Config) {
 	for i, n := range c.Nodes {
 		path := fmt.Sprintf("nodes[%d]", i)
 		names, err := hostlist.Expand(n.Names, maxNames)
-		if err != nil || len(names) == 0 {
+		switch {
+		case err != nil:
 			d.at(path+".names", "%q is not a list of host names (%v)", n.Names, err)
+		case len(names) == 0:
+			d.at(path+".names", "names of nodes are wanted here, such as n[1-8]")
 		}
 		for _, name := range names {
 			if first, twice := seen[name]; twice {

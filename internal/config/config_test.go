@@ -169,6 +169,20 @@ func TestPartitionsKeepTheirStanding(t *testing.T) {
 	}
 }
 
+func TestNodesAndBounds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"nodes: [{weight: 3}]": "names of nodes are wanted here, such as n[1-8]",
+		"partitions: [{name: a, nodes: ALL, min_nodes: 5, max_nodes: 3}]": "5 is more than max_nodes, 3: no job could run",
+	} {
+		_, err := Parse("x.yml", []byte(text))
+		var e *core.Error
+		if !errors.As(err, &e) || e.Faults[0].Message != want {
+			t.Errorf("%s: %+v, want %s", text, e, want)
+		}
+	}
+}
+
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("x.yml", []byte("licenses: [matlab:10, ansys]\n"))
