@@ -684,12 +684,12 @@ func (ps *pass) away(s *slot, j *core.Job) {
 	}
 	at := look{own: s.own, reach: s.reach}
 	end := after(ps.plan.Now, shortest(j.Spec))
-	why, left := core.ReasonReserved, ps.p.leftOver[:0]
+	why, left, some := core.ReasonReserved, ps.p.leftOver[:0], false
 	for _, a := range ps.p.nodesOf(s) {
 		barred := false
 		for i := range a.asides {
 			if r := a.asides[i].r; a.asides[i].cpus == 0 && at.bars(r) && r.meets(ps.plan.Now, end, at.slack(r)) {
-				if barred = true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" || r.covers(ps.plan.Now)) {
+				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" || r.covers(ps.plan.Now)) {
 					why = core.ReasonMaintenance
 				}
 			}
@@ -699,8 +699,11 @@ func (ps *pass) away(s *slot, j *core.Job) {
 		}
 	}
 	ps.p.leftOver = left
-	if why == core.ReasonReserved && j.Spec.More().NodeList == "" || s.need.choose(look{nodes: left, empty: true}, ps.p.buf) != nil {
+	if !some || s.need.choose(look{nodes: left, empty: true}, ps.p.buf) != nil {
 		return
+	}
+	if why == core.ReasonReserved && j.Spec.More().NodeList == "" {
+		why = core.ReasonResources // as Slurm, which names reservations only to who named nodes
 	}
 	if ps.plan.away == nil {
 		ps.plan.away = map[core.JobID]core.Reason{}
