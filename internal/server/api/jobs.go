@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -382,6 +383,9 @@ func ending(j *core.Job) string {
 	case core.Running:
 		return "it runs on " + client.AllocList(j.Alloc)
 	case core.Suspended:
+		if j.Parked() {
+			return parked(j.Pushed.Lent)
+		}
 		return "an administrator suspended it"
 	case core.Completed:
 		return "it ended well"
@@ -403,4 +407,18 @@ func ending(j *core.Job) string {
 		return "its script ended with exit code " + strconv.Itoa(int(j.Exit.Code))
 	}
 	return "it is " + j.State.String()
+}
+
+// parked words that others use a suspended job's CPUs, each named once.
+func parked(lent []core.Lent) string {
+	var ids []string
+	for i := range lent {
+		if id := strconv.FormatInt(int64(lent[i].To), 10); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 1 {
+		return "it was pushed aside: job " + ids[0] + " uses its CPUs, and it goes on when they are back"
+	}
+	return "it was pushed aside: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it goes on when they are all back"
 }
