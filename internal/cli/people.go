@@ -93,7 +93,13 @@ func (a *App) userAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cl.NewUser(cmd.Context(), &u)
+			if err := cl.NewUser(cmd.Context(), &u); err != nil {
+				return err
+			}
+			if u.UnixName == "" {
+				a.note("%s has a name here only: with --unix-name ACCOUNT it would be who that account is on the nodes, and run processes", u.Name)
+			}
+			return nil
 		},
 	}
 	f := c.Flags()

@@ -39,7 +39,7 @@ func (a *App) reconfigureCommand() *cobra.Command {
 	return c
 }
 
-// withFaults words an error with a line for each of its faults.
+// withFaults words an error with a line for each of its faults that its message does not tell.
 func withFaults(err error) error {
 	var e *core.Error
 	if !errors.As(err, &e) || len(e.Faults) == 0 {
@@ -48,6 +48,9 @@ func withFaults(err error) error {
 	c := *e
 	lines := []string{e.Message}
 	for _, f := range e.Faults {
+		if strings.Contains(e.Message, f.Message) {
+			continue
+		}
 		lines = append(lines, strings.TrimPrefix(f.Path+": "+f.Message, ": "))
 	}
 	c.Message = strings.Join(lines, "\n")

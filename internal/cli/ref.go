@@ -15,9 +15,12 @@ var errStop = errors.New("stop")
 
 func lower(s core.JobState) string { return strings.ToLower(s.String()) }
 
-// isJobID tells "12" and "12_3" from a run's name, which starts with a letter.
+// isJobID tells "12", "12_3" and "12+1" from a run's name, which starts with a letter.
 func isJobID(ref string) bool {
 	base, task, isTask := strings.Cut(ref, "_")
+	if !isTask {
+		base, task, isTask = strings.Cut(ref, "+")
+	}
 	_, err := strconv.ParseUint(base, 10, 63)
 	if err == nil && isTask {
 		_, err = strconv.ParseUint(task, 10, 31)

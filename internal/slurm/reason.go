@@ -146,6 +146,9 @@ func ErrorNumber(err error) int { return texts[core.ReasonOf(err)].number }
 func ErrorPreface(err error, s *core.Spec) []string {
 	switch core.ReasonOf(err) {
 	case ReasonInvalidPartition:
+		if s.Partition == "" { // it is another component's, which the hint names
+			return nil
+		}
 		return []string{"invalid partition specified: " + string(s.Partition)}
 	case ReasonMemory:
 		return []string{"Memory specification can not be satisfied"}
@@ -162,12 +165,24 @@ func ErrorPreface(err error, s *core.Spec) []string {
 	case e.Code == core.Denied: // Slurm's text does not tell what is denied
 		lines = append(lines, e.Message)
 	}
+	return append(lines, faultLines(e)...)
+}
+
+// faultLines words the faults of an error that its message does not tell, a line each.
+func faultLines(e *core.Error) (lines []string) {
 	for _, f := range e.Faults {
-		line := f.Message
-		if f.Path != "" {
-			line = f.Path + ": " + line
+		if !strings.Contains(e.Message, f.Message) {
+			lines = append(lines, strings.TrimPrefix(f.Path+": "+f.Message, ": "))
 		}
-		lines = append(lines, line)
 	}
 	return lines
+}
+
+// ErrorTexts is ErrorText, with a line for each fault of an error that has several.
+func ErrorTexts(err error) string {
+	text := ErrorText(err)
+	if e := (*core.Error)(nil); errors.As(err, &e) && text == err.Error() {
+		text = strings.Join(append([]string{text}, faultLines(e)...), "\n")
+	}
+	return text
 }

@@ -50,7 +50,7 @@ func stderr(r *Request, v string) error { r.Spec.IO.Stderr = v; return nil }
 func array(r *Request, v string) error {
 	a, err := grammar.ParseArray(v)
 	if err != nil {
-		return r.Fail(ExitError, "Batch job submission failed: Invalid job array specification")
+		return r.Fail(ExitError, "Batch job submission failed: Invalid job array specification").hint("%v", err)
 	}
 	r.Spec.Array, _, _ = strings.Cut(v, "%")
 	r.Spec.Throttle = int32(a.Throttle)

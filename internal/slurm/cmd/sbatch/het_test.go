@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"strings"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
@@ -69,5 +70,24 @@ func TestHet(t *testing.T) {
 				t.Errorf("generic resources %v and %v", sent[0].Shape.Gres, sent[1].Shape.Gres)
 			}
 		})
+	}
+}
+
+// TestHetRefused leaves it to the hint to say which component is meant.
+func TestHetRefused(t *testing.T) {
+	t.Parallel()
+	c := &slurmtest.Cluster{Refuse: core.Errorf(core.Invalid, `component 1: there is no partition "x"`).Because("invalid_partition")}
+	got := c.Start(t).Run(t, "sbatch", Run, []string{"-n1", ":", "-p", "x", "--wrap", "sleep 1"})
+	if got.Err != "sbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
+		got.Hint != "sbatch: hint: component 1: there is no partition \"x\"\n" || got.Code != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestArrayHint(t *testing.T) {
+	t.Parallel()
+	got := (&slurmtest.Cluster{}).Start(t).Run(t, "sbatch", Run, []string{"-a", "1-5000000", "--wrap", "true"})
+	if want := `sbatch: hint: invalid job array "1-5000000": task index above 4000000`; !strings.HasPrefix(got.Hint, want) {
+		t.Errorf("got %q, want %s", got.Hint, want)
 	}
 }

@@ -32,7 +32,7 @@ func (s *session) changePartition(ctx context.Context, name string, pairs []pair
 		err = c.ChangePartition(ctx, core.PartitionName(name), u)
 	}
 	if err != nil {
-		fmt.Fprintf(s.w.Err, "%s: %s\n", before, slurm.ErrorText(err))
+		fmt.Fprintf(s.w.Err, "%s: %s\n", before, slurm.ErrorTexts(err))
 		return slurm.ExitError
 	}
 	return 0

@@ -103,6 +103,14 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("got %+v, asked %d times", got, asked)
 	}
 	c = lab()
+	bad := core.Errorf(core.Invalid, "config.yml: 2 faults")
+	bad.Faults = []core.Fault{{Path: "line 1: partitons", Message: "there is no such setting"}, {Path: "line 2: cluster", Message: "may not be empty"}}
+	c.Refuse = bad
+	want := "slurm_reconfigure error: config.yml: 2 faults\nline 1: partitons: there is no such setting\nline 2: cluster: may not be empty\n"
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err != want || got.Code != 1 {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	c = lab()
 	c.Refuse = core.Errorf(core.Denied, "no").Because("access_denied")
 	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err != "slurm_reconfigure error: Access/permission denied\n" || got.Code != 1 {
 		t.Errorf("got %+v", got)

@@ -139,7 +139,7 @@ func (s *session) reconfigure(ctx context.Context, _ []string) int {
 		_, err = c.Reconfigure(ctx, &client.Reconfigure{})
 	}
 	if err != nil {
-		fmt.Fprintf(s.w.Err, "slurm_reconfigure error: %s\n", slurm.ErrorText(err))
+		fmt.Fprintf(s.w.Err, "slurm_reconfigure error: %s\n", slurm.ErrorTexts(err))
 		return slurm.ExitError
 	}
 	return 0
