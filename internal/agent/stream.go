@@ -46,6 +46,7 @@ type stepStream struct {
 	over  bool          // the last frame is in the queue
 	gone  chan struct{} // closed when the step is forgotten
 	input map[int]*inputLane
+	split bool          // what goes to all goes to each in its lane: some have had input of their own
 	eaten map[int]int64 // input consumed by each task
 	// readers is how many tasks have an input: all, or the one that has the terminal.
 	readers int
@@ -208,6 +209,21 @@ func (st *stepStream) acked(d wire.DataAck) {
 		in.take(least)
 	}
 	poke(st.room)
+}
+
+// apart gives each task a lane of its own, which begins where the one to all is: from there on they may differ.
+func (st *stepStream) apart() {
+	st.split = true
+	all := st.input[-1]
+	if all == nil {
+		return
+	}
+	delete(st.input, -1)
+	for task := range st.readers {
+		in := *all
+		in.take(st.eaten[task])
+		st.input[task] = &in
+	}
 }
 
 // lane gives the input of a task (-1: all); one that an agent before us fed goes on where that was.
@@ -398,14 +414,32 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 
 // feed passes input on, and waits while the task has not taken what it was sent. Empty input is its end.
 func (st *stepStream) feed(ctx context.Context, rank int32, data []byte) error {
+	st.mu.Lock()
+	task, mine := st.task(rank)
+	readers := st.readers
+	if mine && task >= 0 && !st.split {
+		st.apart()
+	}
+	split := st.split
+	st.mu.Unlock()
+	switch {
+	case !mine:
+		return nil
+	case task >= 0 || !split:
+		return st.feedTask(ctx, task, data)
+	}
+	for task := range readers {
+		if err := st.feedTask(ctx, task, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *stepStream) feedTask(ctx context.Context, task int, data []byte) error {
 	eof := len(data) == 0
 	for {
 		st.mu.Lock()
-		task, mine := st.task(rank)
-		if !mine {
-			st.mu.Unlock()
-			return nil
-		}
 		in := st.lane(task)
 		if in.eof || st.over {
 			st.mu.Unlock()

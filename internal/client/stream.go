@@ -81,8 +81,17 @@ func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool)
 
 // Stream opens the caller's end of a step's stream: frames of package wire in both directions.
 func (c *Client) Stream(ctx context.Context, key string) (io.ReadWriteCloser, error) {
+	return c.stream(ctx, api+"/streams/"+url.PathEscape(key))
+}
+
+// Attach joins those who watch a step: what its tasks write from now on comes, and input goes to them.
+func (c *Client) Attach(ctx context.Context, job, step string) (io.ReadWriteCloser, error) {
+	return c.stream(ctx, jobPath(job, "/steps/"+url.PathEscape(step)+"/attach"))
+}
+
+func (c *Client) stream(ctx context.Context, path string) (io.ReadWriteCloser, error) {
 	resp, err := c.roundTrip(ctx, call{
-		method: "GET", path: api + "/streams/" + url.PathEscape(key),
+		method: "GET", path: path,
 		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"bireme-stream"}}, again: always,
 	})
 	if err != nil {

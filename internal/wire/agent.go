@@ -136,6 +136,8 @@ const (
 	TypeStepMeet // both ways; payload as of TypeMeet
 	TypeDirectHello
 	TypeDirectNews // srun → server
+	TypeWatched    // server → srun: whether others watch the step; srun then sends the server a copy of what it hears
+	TypeLayout     // srun → those who watch
 )
 
 // IOHeader says whose bytes they are.
@@ -156,6 +158,17 @@ type TaskExit struct {
 // StepSignal asks for a signal to all tasks.
 type StepSignal struct {
 	Signal int32 `json:"signal"`
+}
+
+// Watched tells srun how many others watch its step.
+type Watched struct {
+	Watchers int `json:"watchers"`
+}
+
+// StepLayout tells who watches a step which tasks are on which node.
+type StepLayout struct {
+	Nodes []core.NodeName `json:"nodes"`
+	Ranks [][]int32       `json:"ranks"` // of the tasks on each
 }
 
 // Window is a terminal's size.

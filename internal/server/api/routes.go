@@ -53,6 +53,7 @@ func (a *API) table() []route {
 		{method: "GET", path: "/jobs/{id}/steps", summary: "The job's steps", handle: a.steps, reply: client.StepList{}},
 		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.newStep, body: client.NewStep{}, reply: client.StepMade{}},
 		{method: "POST", path: "/jobs/{id}/release", summary: "Give an interactive allocation back", handle: a.release, body: client.Release{}, reply: okBody{}},
+		{method: "GET", path: "/jobs/{id}/steps/{step}/attach", summary: "Watch a running step's streams (Upgrade: bireme-stream)", handle: a.attachStep, reply: octets},
 		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.srunStream, reply: octets},
 
 		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},

@@ -91,6 +91,20 @@ func (a *API) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (a
 	return nil, a.joined(a.Streams.Srun(r.PathValue("key"), who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
+// attachStep is the end of somebody who watches a step.
+func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	j, err := a.one(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	id, err := strconv.ParseInt(r.PathValue("step"), 10, 32)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "a step is named by its number, not %q", r.PathValue("step")).Because("invalid_job_id")
+	}
+	open := func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }
+	return nil, a.joined(a.Streams.Watch(j.ID, int32(id), who.Identity, open))
+}
+
 // joined keeps errors of a stream that was opened from being answered on it.
 func (a *API) joined(err error) error {
 	if _, refused := err.(*core.Error); err == nil || refused {

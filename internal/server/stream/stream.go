@@ -52,6 +52,8 @@ type session struct {
 	over   chan struct{} // closed at the end
 	err    error         // why, once over
 	timer  *time.Timer
+
+	watchers map[*wire.Conn]bool
 }
 
 type nodeEnd struct {
@@ -79,6 +81,7 @@ func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost
 	s := &session{
 		x: x, token: token, step: stepID{st.Job, st.ID}, owner: owner, lost: lost,
 		nodes: map[core.NodeName]*nodeEnd{}, left: len(st.Nodes), change: make(chan struct{}), over: make(chan struct{}),
+		watchers: map[*wire.Conn]bool{},
 	}
 	for _, n := range st.Nodes {
 		s.nodes[n] = &nodeEnd{}
@@ -157,12 +160,16 @@ func (s *session) fromSrun(c *wire.Conn) error {
 		if err != nil {
 			return err
 		}
-		if f.Type == wire.TypeDirectNews {
+		switch f.Type {
+		case wire.TypeDirectNews:
 			var n wire.DirectNews
 			if err := f.Decode(&n); err != nil {
 				return err
 			}
 			s.news(n)
+			continue
+		case wire.TypeLayout, wire.TypeIO, wire.TypeTaskExit, wire.TypeStepExit, wire.TypeBye:
+			s.toWatchers(f)
 			continue
 		}
 		for name := range s.nodes { // the set of keys never changes

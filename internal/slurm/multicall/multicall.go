@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd/sacct"
 	"bireme.dev/bireme/internal/slurm/cmd/sacctmgr"
 	"bireme.dev/bireme/internal/slurm/cmd/salloc"
+	"bireme.dev/bireme/internal/slurm/cmd/sattach"
 	"bireme.dev/bireme/internal/slurm/cmd/sbatch"
 	"bireme.dev/bireme/internal/slurm/cmd/sbcast"
 	"bireme.dev/bireme/internal/slurm/cmd/scancel"
@@ -47,6 +48,8 @@ func Lookup(name string) (cmd.Func, bool) {
 		return salloc.Run, true
 	case "sacctmgr":
 		return sacctmgr.Run, true
+	case "sattach":
+		return sattach.Run, true
 	case "sbcast":
 		return sbcast.Run, true
 	}
@@ -55,7 +58,7 @@ func Lookup(name string) (cmd.Func, bool) {
 
 // Names are all names that Lookup knows, for links.
 func Names() []string {
-	return []string{"sacct", "sacctmgr", "salloc", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "sinfo", "squeue", "srun"}
+	return []string{"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "sinfo", "squeue", "srun"}
 }
 
 // Manuals are the pages of all commands.
@@ -65,7 +68,7 @@ func Manuals() []*manual.Page {
 		name    string
 		options *getopt.Parser
 	}{
-		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"sbcast", sbcast.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()}, {"scrontab", scrontab.Options()},
+		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"sattach", sattach.Options()}, {"sbcast", sbcast.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()}, {"scrontab", scrontab.Options()},
 		{"sinfo", sinfo.Options()}, {"squeue", squeue.Options()},
 	} {
 		pages = append(pages, manual.Of(c.name, c.options))

@@ -1,8 +1,6 @@
 package srun
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -13,23 +11,15 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
-// lane is one stream of one task.
-type lane struct {
-	rank int32
-	fd   int8
-}
-
 // output writes what tasks print: to srun's own streams or to files, whole lines with a label when labels are asked for.
 type output struct {
 	w      *cmd.World
 	r      *slurm.Request
-	label  int // width of the rank, 0 for none
+	label  *cmd.Labels // nil: none
 	names  core.FilenameNames
 	node   map[int32]core.NodeName // of each rank
 	at     map[int32]int           // index of its node
 	files  map[string]*os.File
-	rest   map[lane][]byte // labelled output up to the end of its line
-	lines  []byte          // labelled output to be written, kept for its room
 	failed error
 }
 
@@ -52,25 +42,25 @@ func (o *output) where(fd int8) string {
 }
 
 // target finds the writer for a stream of a task; nil throws its output away.
-func (o *output) target(l lane) (io.Writer, error) {
-	place := o.where(l.fd)
+func (o *output) target(l cmd.Lane) (io.Writer, error) {
+	place := o.where(l.FD)
 	if isMode(place) {
 		switch {
 		case place == "none":
 			return nil, nil
 		case place != "" && place != "all":
-			if n, _ := strconv.Atoi(place); int32(n) != l.rank {
+			if n, _ := strconv.Atoi(place); int32(n) != l.Rank {
 				return nil, nil
 			}
 		}
-		if l.fd == 2 {
+		if l.FD == 2 {
 			return o.w.Err, nil
 		}
 		return o.w.Out, nil
 	}
 	names := o.names
-	names.Node, names.NodeIndex = o.node[l.rank], o.at[l.rank]
-	path := o.r.Path(core.ExpandFilename(place, names, int(l.rank)))
+	names.Node, names.NodeIndex = o.node[l.Rank], o.at[l.Rank]
+	path := o.r.Path(core.ExpandFilename(place, names, int(l.Rank)))
 	if f := o.files[path]; f != nil {
 		return f, nil
 	}
@@ -87,7 +77,7 @@ func (o *output) target(l lane) (io.Writer, error) {
 }
 
 // write takes a piece of output; an empty one is its end.
-func (o *output) write(l lane, data []byte) {
+func (o *output) write(l cmd.Lane, data []byte) {
 	to, err := o.target(l)
 	if err != nil {
 		if o.failed == nil {
@@ -99,48 +89,23 @@ func (o *output) write(l lane, data []byte) {
 	if to == nil {
 		return
 	}
-	if o.label == 0 {
+	if o.label != nil {
+		data = o.label.Add(l, data)
+	}
+	if len(data) > 0 {
 		_, err = to.Write(data)
-	} else {
-		err = o.labelled(to, l, data)
 	}
 	if err != nil && o.failed == nil {
 		o.failed = err
 	}
 }
 
-// labelled puts the rank before every line. What follows the last line's end is kept, the rest is written from one buffer.
-func (o *output) labelled(to io.Writer, l lane, data []byte) error {
-	prefix := fmt.Sprintf("%*d: ", o.label, l.rank)
-	ended := len(data) == 0
-	rest := o.rest[l]
-	out := o.lines[:0]
-	for {
-		i := bytes.IndexByte(data, '\n')
-		if i < 0 {
-			break
-		}
-		out = append(append(append(out, prefix...), rest...), data[:i+1]...)
-		data, rest = data[i+1:], rest[:0]
-	}
-	if len(data) > 0 {
-		rest = append(rest, data...)
-	} else if ended && len(rest) > 0 { // a last line without its newline
-		out = append(append(append(out, prefix...), rest...), '\n')
-		rest = rest[:0]
-	}
-	o.rest[l], o.lines = rest, out
-	if len(out) == 0 {
-		return nil
-	}
-	_, err := to.Write(out)
-	return err
-}
-
 // close ends all files.
 func (o *output) close() {
-	for l := range o.rest {
-		o.write(l, nil)
+	if o.label != nil {
+		for _, l := range o.label.Open() {
+			o.write(l, nil)
+		}
 	}
 	for _, f := range o.files {
 		if err := f.Close(); err != nil {
@@ -153,7 +118,7 @@ func (o *output) close() {
 func (s *run) newOutput() *output {
 	st := &s.parts[0].made.Step
 	o := &output{
-		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{}, rest: map[lane][]byte{},
+		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{},
 		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")), JobName: s.r.Spec.Name},
 	}
 	highest := int32(0)
@@ -168,7 +133,7 @@ func (s *run) newOutput() *output {
 		before += len(p.made.Ranks)
 	}
 	if s.r.Step.Label {
-		o.label = len(strconv.Itoa(int(highest)))
+		o.label = cmd.NewLabels(highest)
 	}
 	return o
 }

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/allocation"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -24,7 +25,7 @@ const killWait = 32 * time.Second
 func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	failed := core.Exit{Code: 1}
 	tty := s.openTTY()
-	defer tty.restore()
+	defer tty.Restore()
 	s.r.Step.Pty = tty != nil
 	doors := make([]*door, len(s.parts))
 	for i := range doors {
@@ -32,7 +33,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		defer doors[i].close()
 	}
 	ask := s.newStep()
-	ask.Rows, ask.Cols, _ = tty.size()
+	ask.Rows, ask.Cols, _ = tty.Size()
 	asks := []*client.NewStep{ask}
 	for i := range ask.Het {
 		asks = append(asks, &ask.Het[i])
@@ -78,9 +79,10 @@ type pump struct {
 	out   *output
 	exits exits
 	sig   *signals
-	tty   *terminal
+	tty   *cmd.Terminal
 
 	fences     fences
+	gallery    gallery
 	nodes      int // of all parts
 	nodesDone  int
 	started    map[int32]bool         // by rank
@@ -93,6 +95,7 @@ type pump struct {
 
 func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	defer p.out.close()
+	defer p.closeGallery()
 	frames, broken := p.links.start()
 	if p.tty != nil {
 		p.sendWindow()
@@ -140,7 +143,16 @@ func lost(err error) error {
 }
 
 func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
+	p.copy(part, f)
 	switch f.Type {
+	case wire.TypeWatched:
+		var w wire.Watched
+		if err := f.Decode(&w); err != nil {
+			return err
+		}
+		p.watched(part, w.Watchers)
+	case wire.TypeInput:
+		p.typed(part, f)
 	case wire.TypeIO:
 		var h wire.IOHeader
 		if err := f.Decode(&h); err != nil {
@@ -149,7 +161,7 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 		if h.FD == 2 && len(f.Payload) > 0 {
 			p.spoke[p.out.node[h.Rank]] = true
 		}
-		p.out.write(lane{h.Rank, h.FD}, f.Payload)
+		p.out.write(cmd.Lane{Rank: h.Rank, FD: h.FD}, f.Payload)
 		f.Free()
 	case wire.TypeTaskExit:
 		var t wire.TaskExit
@@ -350,7 +362,7 @@ func (p *pump) input(in io.Reader, rank int32) {
 }
 
 func (p *pump) sendWindow() {
-	if rows, cols, ok := p.tty.size(); ok {
+	if rows, cols, ok := p.tty.Size(); ok {
 		_ = p.links.Send(wire.TypeWindow, wire.Window{Rows: rows, Cols: cols})
 	}
 }

@@ -1,29 +1,27 @@
-package srun
+package cmd
 
 import (
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the caller's terminal while a task has it.
-type terminal struct {
+// Terminal is the caller's terminal while a task has it. A nil one is none.
+type Terminal struct {
 	f   *os.File
 	old *unix.Termios
 }
 
-// openTTY makes the terminal raw for --pty. Without a terminal the option is dropped, as Slurm does.
-func (s *run) openTTY() *terminal {
-	if !s.r.Step.Pty {
-		return nil
-	}
-	f, ok := s.w.In.(*os.File)
+// RawTerminal makes the terminal that in is raw: what is typed goes to the task as it is. Nil: it is no terminal.
+func RawTerminal(in io.Reader) *Terminal {
+	f, ok := in.(*os.File)
 	if !ok {
-		return s.noTTY()
+		return nil
 	}
 	old, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
-		return s.noTTY()
+		return nil
 	}
 	raw := *old
 	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
@@ -32,24 +30,20 @@ func (s *run) openTTY() *terminal {
 	raw.Cflag = raw.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
 	if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, &raw); err != nil {
-		return s.noTTY()
+		return nil
 	}
-	return &terminal{f: f, old: old}
+	return &Terminal{f: f, old: old}
 }
 
-func (s *run) noTTY() *terminal {
-	s.w.Errorf("Not using a pseudo-terminal, disregarding --pty option")
-	return nil
-}
-
-// restore gives the terminal back as it was.
-func (t *terminal) restore() {
+// Restore gives the terminal back as it was.
+func (t *Terminal) Restore() {
 	if t != nil {
 		_ = unix.IoctlSetTermios(int(t.f.Fd()), unix.TCSETS, t.old)
 	}
 }
 
-func (t *terminal) size() (rows, cols uint16, ok bool) {
+// Size is how many rows and columns it has.
+func (t *Terminal) Size() (rows, cols uint16, ok bool) {
 	if t == nil {
 		return 0, 0, false
 	}
