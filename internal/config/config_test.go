@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,24 @@ func TestPartitionsKeepTheirStanding(t *testing.T) {
 	c.Partitions = []Partition{{Name: "a", Nodes: "ALL", Default: true, PriorityTier: 3, PriorityFactor: 7}}
 	if p := c.CorePartitions()[0]; p.PriorityTier != 3 || p.PriorityFactor != 7 {
 		t.Errorf("tier %d, factor %d", p.PriorityTier, p.PriorityFactor)
+	}
+}
+
+// TestDocumentedSettings reads the example of the manual.
+func TestDocumentedSettings(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## The settings\n")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, ok := strings.Cut(text, "```\n")
+	if !ok {
+		t.Fatal("there is no example")
+	}
+	if c, err := Parse("commands.md", []byte(text)); err != nil || len(c.Partitions) != 2 || len(c.CoreLicenses()) != 2 {
+		t.Errorf("%+v, %+v", err, c)
 	}
 }
 
