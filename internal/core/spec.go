@@ -168,7 +168,7 @@ type Extra struct {
 	Fence        Seconds           `json:"fence,omitempty"` // overrides the cluster's setting for this job
 	KillGrace    Seconds           `json:"kill_grace,omitempty"`
 	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
-	GPU          *GPUAsk           `json:"gpu,omitempty"` // which GPUs will do, where Shape asks for them without a type
+	GPU          *GPUAsk           `json:"gpu,omitempty"`  // which GPUs will do, where Shape asks for them without a type
 	Open         bool              `json:"open,omitempty"` // an allocation that stays without steps until it is given back or its time is over
 	Container    *Container        `json:"container,omitempty"`
 	Options      map[string]string `json:"options,omitempty"` // options that are kept and shown, with no effect of their own yet

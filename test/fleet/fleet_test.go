@@ -111,6 +111,14 @@ func (l *lab) hostKeyChanges(b *box) {
 	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
 	l.sh("rm %[1]s.hostkey* && ssh-keygen -q -t ed25519 -N '' -f %[1]s.hostkey", b.disk)
 	b.on("kill -HUP 1") // it starts anew in place
+	key, err := os.ReadFile(b.disk + ".hostkey.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("it shows the new key", func() (bool, string) {
+		out, _ := exec.Command("nsenter", "--net=/run/netns/"+b.ns, "ssh-keyscan", "-t", "ed25519", b.addr).Output()
+		return strings.Contains(string(out), strings.Fields(string(key))[1]), string(out)
+	})
 	b.on("pkill -f '[s]shd: root' || pkill '[s]shd-session'; true")
 	l.await("the changed key is refused", "lab", b, func(x client.FleetInstance) bool {
 		return strings.Contains(x.Cause, "host key of "+b.addr+":22 changed")

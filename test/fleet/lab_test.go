@@ -20,7 +20,7 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {

@@ -179,7 +179,7 @@ func (h *host) tell(n *state.FleetNews) {
 }
 
 // dial logs into the host and keeps the host keys it shows.
-func (h *host) dial(fl *core.Fleet, x *core.FleetHost) (*ssh.Host, error) {
+func (h *host) dial(ctx context.Context, fl *core.Fleet, x *core.FleetHost) (*ssh.Host, error) {
 	t, err := h.target(fl, &x.Login, x.HostKey)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (h *host) dial(fl *core.Fleet, x *core.FleetHost) (*ssh.Host, error) {
 		}
 	}
 	h.say("connecting")
-	c, err := ssh.Dial(h.ctx, t)
+	c, err := ssh.Dial(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +227,12 @@ func (h *host) target(fl *core.Fleet, l *core.SSHLogin, known string) (*ssh.Targ
 func KeyName(fingerprint string) string { return "ssh-key/" + fingerprint }
 
 // place takes one of a number of places; give gives it back.
-func (h *host) place(c chan struct{}) (give func(), err error) {
+func place(ctx context.Context, c chan struct{}) (give func(), err error) {
 	select {
 	case c <- struct{}{}:
 		return func() { <-c }, nil
-	case <-h.ctx.Done():
-		return nil, context.Cause(h.ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -241,12 +241,12 @@ func (h *host) remove(fl *core.Fleet, x *core.FleetHost) error {
 	if x.HostKey == "" {
 		return nil
 	}
-	give, err := h.place(h.f.connect)
+	give, err := place(h.ctx, h.f.connect)
 	if err != nil {
 		return err
 	}
 	defer give()
-	c, err := h.dial(fl, x)
+	c, err := h.dial(h.ctx, fl, x)
 	if err != nil {
 		return err
 	}

@@ -23,27 +23,27 @@ const installWait = 10 * time.Minute
 func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	h.tried = *x
 	h.say("queued")
-	give, err := h.place(h.f.connect)
+	give, err := place(h.ctx, h.f.connect)
 	if err != nil {
 		return err
 	}
-	c, err := h.dial(fl, x)
+	ctx, stopped := h.visit(x)
+	c, err := h.dial(ctx, fl, x)
 	if err != nil {
 		give()
-		return err
+		return stopped(err)
 	}
 	defer c.Close()
-	tunnel, err := h.install(c, fl, x)
+	tunnel, err := h.install(ctx, c, fl, x)
 	give()
-	if err != nil {
+	if tunnel != nil {
+		defer tunnel.Close()
+	}
+	if err = stopped(err); err != nil || !h.wanted(x) {
 		return err
 	}
 	h.runs = addrOf(x)
-	if tunnel == nil {
-		return nil
-	}
-	defer tunnel.Close()
-	if tunnel.Active() == 0 {
+	if tunnel == nil || tunnel.Active() == 0 {
 		return nil // it has come by itself
 	}
 	if x.Cause != "" {
@@ -51,6 +51,45 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	}
 	h.say("")
 	return h.hold(c, x)
+}
+
+// errUnwanted ends a visit to a host of which something else is wanted now.
+var errUnwanted = errors.New("the fleet was changed")
+
+// visit bounds the time spent on a host, and ends it when its fleet wants something else of it. The function it gives ends
+// the watch; a visit that was cut short did not fail.
+func (h *host) visit(x *core.FleetHost) (context.Context, func(error) error) {
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.changed:
+				if !h.wanted(x) {
+					cancel(errUnwanted)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func(err error) error {
+		cut := context.Cause(ctx) == errUnwanted
+		cancel(nil)
+		<-done
+		if cut {
+			return nil
+		}
+		return err
+	}
+}
+
+// wanted tells whether a host is still wanted the way it was.
+func (h *host) wanted(x *core.FleetHost) bool {
+	_, now := h.spec()
+	return now != nil && !now.Leaving && now.Login == x.Login && now.Jump == x.Jump && now.Addr == x.Addr
 }
 
 // hold keeps the connection that carries the agent's stream.
@@ -63,8 +102,7 @@ func (h *host) hold(c *ssh.Host, x *core.FleetHost) error {
 			return core.Errorf(core.Unavailable, "%s: the SSH connection broke", x.Login.At())
 		case <-h.moved:
 		case <-h.changed:
-			_, now := h.spec()
-			if now == nil || now.Leaving || now.Login != x.Login || now.Jump != x.Jump || now.Addr != x.Addr {
+			if !h.wanted(x) {
 				return nil
 			}
 		}
@@ -72,8 +110,8 @@ func (h *host) hold(c *ssh.Host, x *core.FleetHost) error {
 }
 
 // install brings the host's agent up to date and waits until it is connected.
-func (h *host) install(c *ssh.Host, fl *core.Fleet, x *core.FleetHost) (_ *ssh.Tunnel, err error) {
-	ctx, cancel := context.WithTimeoutCause(h.ctx, installWait, errors.New("the installation takes too long"))
+func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core.FleetHost) (_ *ssh.Tunnel, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, installWait, errors.New("the installation takes too long"))
 	defer cancel()
 	h.say("looking")
 	facts, bundle, err := h.look(ctx, c)
@@ -157,7 +195,7 @@ func (h *host) look(ctx context.Context, c *ssh.Host) (*ssh.Facts, *ssh.Bundle, 
 // been brought them.
 func (h *host) bring(ctx context.Context, c *ssh.Host, facts *ssh.Facts, b *ssh.Bundle) error {
 	h.say("waiting to upload")
-	give, err := h.place(h.f.upload)
+	give, err := place(ctx, h.f.upload)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,139 @@
+package ssh
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+func TestParseKey(t *testing.T) {
+	t.Parallel()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	s, err := ParseKey(plain)
+	if err != nil || !strings.HasPrefix(Fingerprint(s.PublicKey()), "SHA256:") {
+		t.Fatal(err)
+	}
+	locked, err := ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"locked":  {pem.EncodeToMemory(locked), "has a passphrase"},
+		"public":  {ssh.MarshalAuthorizedKey(s.PublicKey()), "this is a public key"},
+		"nothing": {nil, "not a private key"},
+		"cut":     {plain[:40], "not a private key"},
+	} {
+		if _, err := ParseKey(tc.text); core.CodeOf(err) != core.Invalid || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestScriptsPassShells: what a script is given arrives unharmed through the login shell, sh and its own quotes.
+func TestScriptsPassShells(t *testing.T) {
+	t.Parallel()
+	value := "it's \"$HOME\" `id` \\ \n two"
+	out, err := exec.Command("sh", "-c", asRoot(vars(map[string]string{"b": "x", "a": value})+`printf '%s|%s' "$a" "$b"`)).Output()
+	if err != nil || string(out) != value+"|x" {
+		t.Fatalf("got %q, %v", out, err)
+	}
+	for name, script := range map[string]string{"probe": probeScript, "upload": uploadScript, "start": startScript, "remove": removeScript, "log": logScript} {
+		if out, err := exec.Command("sh", "-n", "-c", prelude+script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+}
+
+func TestAgentCommand(t *testing.T) {
+	t.Parallel()
+	a := &Agent{Node: "lab-0", Base: "/b", Programs: "s", Args: []string{"--server", "h:1,unix:/x", "--addr", "a b"}}
+	if got := string(a.command()); got != "exec /b/bin/s/biremed agent --replace --dir /b/lab-0 --server h:1,unix:/x --addr 'a b'\n" {
+		t.Fatalf("got %q", got)
+	}
+	f := &Facts{Running: true, Command: Sum(a.command())}
+	if !a.Same(f) {
+		t.Error("it runs as it should")
+	}
+	if a.Key = []byte("new"); a.Same(f) {
+		t.Error("a new key wants a start")
+	}
+}
+
+// TestBundles: programs are packed once, with sums that name their content; what is not there is told.
+func TestBundles(t *testing.T) {
+	t.Parallel()
+	dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
+	b := &Bundles{From: dir, Cache: cache}
+	if _, err := b.For(runtime.GOARCH); core.CodeOf(err) != core.NotFound {
+		t.Fatalf("got %v", err)
+	}
+	for _, name := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("program "+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := b.For(runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := (&Bundles{From: dir, Cache: cache}).For(runtime.GOARCH); err != nil || again.Sum != x.Sum {
+		t.Fatalf("packed again as %v, %v", again, err)
+	}
+	if _, err := b.For("riscv64"); core.CodeOf(err) != core.NotFound || !strings.Contains(err.Error(), "no agent for riscv64 machines") {
+		t.Fatalf("got %v", err)
+	}
+	f, err := x.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[h.Name] = string(data)
+	}
+	for _, name := range programs {
+		if found[name] != "program "+name || !strings.Contains(found["sums"], Sum([]byte(found[name]))+"  "+name+"\n") {
+			t.Errorf("%s: %q, sums %q", name, found[name], found["sums"])
+		}
+	}
+}
