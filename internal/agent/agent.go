@@ -134,6 +134,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.watchFences(ctx) })
 	g.Go(func() error { return a.sample(ctx) })
 	g.Go(func() error { return a.containers.run(ctx) })
+	g.Go(func() error { return a.containers.tellPending(ctx, a.ledger) })
+	g.Go(func() error { return a.containers.images.run(ctx) })
 	err = g.Wait()
 	a.work.Wait()
 	if a.opt.StopJobs {
@@ -181,6 +183,7 @@ func (a *Agent) settle(w *wire.Welcome) {
 	}
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
+	a.containers.images.settle(w.Settings.ImageCache, w.Settings.Prefetch)
 	select {
 	case a.settled <- struct{}{}:
 	default:

@@ -34,10 +34,14 @@ type containers struct {
 	node   string // what containers of this agent are labelled with
 	alive  func(key string) bool
 
-	mu   sync.Mutex
-	gone map[string]bool // keys of containers to be removed
-	all  bool            // all that is not alive is to be removed
-	wake chan struct{}
+	images *images
+
+	mu      sync.Mutex
+	gone    map[string]bool // keys of containers to be removed
+	all     bool            // all that is not alive is to be removed
+	wake    chan struct{}
+	pending map[wire.Key]string // launches that may not run yet, with what was told of them
+	watch   chan struct{}
 }
 
 func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *containers {
@@ -50,7 +54,9 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 	c := &containers{
 		log: log, engine: docker.New(socket), socket: socket, dir: filepath.Join(opt.Dir, "containers"),
 		node: node + "-" + strconv.FormatUint(uint64(h.Sum32()), 36), gone: map[string]bool{}, wake: make(chan struct{}, 1),
+		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1),
 	}
+	c.images = newImages(log, c.engine, opt.Dir)
 	c.alive = l.holds
 	l.forgot = c.forget
 	return c
@@ -63,6 +69,9 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Init = beside("bireme-init")
 	c.Args, c.Limits = l.Program.Argv, l.Limits
 	c.Devices, c.GPUs = a.machine.shown(l)
+	if !c.Join {
+		a.containers.expect(l.Key)
+	}
 	// What bounds the job bounds the container, not its stand-in.
 	l.Limits = wire.Limits{}
 	l.Program.Argv, l.Program.LoginEnv, l.Program.PMI, l.Program.Nice = []string{beside("bireme-container")}, false, nil, 0
@@ -115,6 +124,7 @@ func (c *containers) amend(x *wire.Exited) bool {
 	}
 	c.mu.Lock()
 	c.gone[x.Key.String()] = true
+	delete(c.pending, x.Key)
 	c.mu.Unlock()
 	c.nudge()
 	e, err := standin.ReadEnd(folder)
@@ -124,6 +134,7 @@ func (c *containers) amend(x *wire.Exited) bool {
 	if e == nil {
 		return false
 	}
+	c.images.used(e.ImageID)
 	e.Amend(x)
 	return true
 }

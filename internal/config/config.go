@@ -170,6 +170,9 @@ type Step struct {
 	TmpDir           string `yaml:"tmpdir"`
 	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
+	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no limit.
+	ImageCache Size     `yaml:"image_cache"`
+	Prefetch   []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
 }
 
 // GPU says how nodes watch their GPUs and jobs.

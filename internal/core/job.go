@@ -35,6 +35,7 @@ type Job struct {
 	Usage Usage  `json:"usage,omitzero"` // of the batch step, all nodes
 	Stop  *Stop  `json:"stop,omitempty"`
 	Steps int32  `json:"steps,omitempty"` // numbered steps made so far
+	Image string `json:"image,omitempty"` // the digest of what its container was made of, once it has ended
 	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
 
 	Checkpoint Time    `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it

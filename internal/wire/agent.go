@@ -31,6 +31,7 @@ const (
 	TypeOpenStream                  // server → agent: dial PathStream+Key and join it to a step's stdio
 	TypeProblem                     // agent → server: something an operator should know; may drain
 	TypeBye                         // server → agent: going away, reconnect; agent → server: stopping
+	TypeDoing                       // agent → server: what is done about a launch that does not run yet
 )
 
 // NodeHello says who the agent is and what runs. Ended steps are those whose exit the server has not acknowledged.
@@ -83,6 +84,8 @@ type NodeSettings struct {
 	DCGMExporter     string        `json:"dcgm_exporter,omitempty"` // where dcgm-exporter is asked; empty: nowhere
 	TmpDir           string        `json:"tmpdir,omitempty"`        // base of per-job temp dirs; empty: the agent's own
 	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
+	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
+	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
 }
 
 // Heartbeat carries what changes by the second.
@@ -116,6 +119,12 @@ type OpenStream struct {
 	Key    Key     `json:"key"`
 	Token  string  `json:"token"`
 	Direct *Direct `json:"direct,omitempty"` // tried first
+}
+
+// Doing tells what is done about a launch: an image is fetched, so much of it is there. Empty: nothing any more, it runs.
+type Doing struct {
+	Key  Key    `json:"key"`
+	Text string `json:"text,omitempty"`
 }
 
 // Problem is something an operator should know about a node.

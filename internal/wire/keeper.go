@@ -268,6 +268,7 @@ type Exited struct {
 	JobDone bool  `json:"job_done,omitempty"` // nothing of the job is left on this node: epilog run, tmpdir and cgroup gone
 	// EpilogFailed drains the node, as Slurm does.
 	EpilogFailed string `json:"epilog_failed,omitempty"`
+	Image        string `json:"image,omitempty"` // digest of what its container was made of
 }
 
 // Used is what a step consumed, children included.

@@ -112,3 +112,11 @@ func wants(t *testing.T, what, text string, parts ...string) {
 		}
 	}
 }
+
+// open makes the file that a job waits for.
+func open(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,19 +15,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// engines counts those of this process.
+var engines atomic.Int32
+
 // Engine is a dockerd that runs.
 type Engine struct {
-	Socket string
-	base   string
-	bridge string
-	cmd    *exec.Cmd
-	http   *http.Client
+	Socket  string
+	base    string
+	bridge  string
+	number  int32
+	program string
+	gone    chan error // the daemon's end
+	below   *exec.Cmd  // containerd
+	cmd     *exec.Cmd
+	http    *http.Client
 }
 
 // Start starts a dockerd below a new folder and returns when it answers.
@@ -42,7 +50,8 @@ func Start(ctx context.Context) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Socket: filepath.Join(base, "sock"), base: base, bridge: fmt.Sprintf("be%d", os.Getpid())}
+	e := &Engine{Socket: filepath.Join(base, "sock"), base: base, number: engines.Add(1)}
+	e.bridge = fmt.Sprintf("be%d-%d", os.Getpid(), e.number)
 	e.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", e.Socket)
@@ -50,7 +59,8 @@ func Start(ctx context.Context) (*Engine, error) {
 	if err := e.makeBridge(); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
-	if err := e.Up(ctx, program); err != nil {
+	e.program = program
+	if err := e.Up(ctx); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
@@ -58,7 +68,7 @@ func Start(ctx context.Context) (*Engine, error) {
 
 // makeBridge gives the engine a network that leads nowhere and meets no other engine's.
 func (e *Engine) makeBridge() error {
-	net := fmt.Sprintf("10.%d.%d.1/24", 200+os.Getpid()/256%50, os.Getpid()%256)
+	net := fmt.Sprintf("10.%d.%d.1/24", 200+(os.Getpid()/256+int(e.number))%50, os.Getpid()%256)
 	for _, args := range [][]string{{"link", "add", e.bridge, "type", "bridge"}, {"addr", "add", net, "dev", e.bridge}, {"link", "set", e.bridge, "up"}} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
@@ -67,14 +77,43 @@ func (e *Engine) makeBridge() error {
 	return nil
 }
 
+// startContainerd starts what dockerd stands on. As on a real host it is nobody's child, so that it outlives a dockerd that is
+// killed.
+func (e *Engine) startContainerd() error {
+	program, err := exec.LookPath("containerd")
+	if err != nil {
+		return errors.New("there is no containerd: scripts/prereqs.sh installs one with Docker")
+	}
+	config := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = %q\n",
+		filepath.Join(e.base, "c-root"), filepath.Join(e.base, "c-state"), filepath.Join(e.base, "c-sock"))
+	file := filepath.Join(e.base, "containerd.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(e.base, "c-log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	e.below = exec.Command(program, "--config", file)
+	e.below.Stdout, e.below.Stderr = log, log
+	e.below.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return e.below.Start()
+}
+
 // Up starts the daemon, again if it was killed.
-func (e *Engine) Up(ctx context.Context, program string) error {
+func (e *Engine) Up(ctx context.Context) error {
+	if e.below == nil {
+		if err := e.startContainerd(); err != nil {
+			return err
+		}
+	}
 	log, err := os.OpenFile(filepath.Join(e.base, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	e.cmd = exec.Command(program, "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
+	e.cmd = exec.Command(e.program, "--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
 		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://"+e.Socket, "--bridge", e.bridge, "--iptables=false", "--ip-masq=false",
 		"--userland-proxy=false", "--shutdown-timeout", "2")
 	e.cmd.Stdout, e.cmd.Stderr = log, log
@@ -82,8 +121,8 @@ func (e *Engine) Up(ctx context.Context, program string) error {
 	if err := e.cmd.Start(); err != nil {
 		return err
 	}
-	gone := make(chan error, 1)
-	go func() { gone <- e.cmd.Wait() }()
+	e.gone = make(chan error, 1)
+	go func() { e.gone <- e.cmd.Wait() }()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -93,7 +132,7 @@ func (e *Engine) Up(ctx context.Context, program string) error {
 			return nil
 		}
 		select {
-		case err := <-gone:
+		case err := <-e.gone:
 			text, _ := os.ReadFile(filepath.Join(e.base, "log"))
 			return fmt.Errorf("dockerd ended: %v: %s", err, text)
 		case <-ctx.Done():
@@ -101,6 +140,15 @@ func (e *Engine) Up(ctx context.Context, program string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// Kill kills the daemon; what it started runs on.
+func (e *Engine) Kill() error {
+	if err := e.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-e.gone
+	return nil
 }
 
 // Stop ends the engine and removes everything of it.
@@ -116,6 +164,10 @@ func (e *Engine) Stop() error {
 			nap()
 		}
 		_ = e.cmd.Process.Kill()
+	}
+	if e.below != nil && e.below.Process != nil {
+		_ = e.below.Process.Signal(syscall.SIGTERM)
+		_ = e.below.Wait() // however it went
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {

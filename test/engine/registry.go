@@ -13,8 +13,10 @@ import (
 // tokens. It asks for a name and a password by HTTP's basic way.
 type FakeRegistry struct {
 	Host     string
-	Username string
+	Username string // empty: everybody may pull
 	Password string
+	// Hold, if it is not nil, is waited for before a layer is given.
+	Hold chan struct{}
 
 	server *httptest.Server
 	blobs  map[string][]byte // by digest
@@ -69,7 +71,7 @@ func (r *FakeRegistry) Add(name string, files []File) (ref string, err error) {
 // ServeHTTP answers what a pull asks.
 func (r *FakeRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	user, pass, ok := q.BasicAuth()
-	if !ok || user != r.Username || pass != r.Password {
+	if r.Username != "" && (!ok || user != r.Username || pass != r.Password) {
 		w.Header().Set("Www-Authenticate", `Basic realm="fake registry"`)
 		r.fail(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required")
 		return
@@ -93,6 +95,13 @@ func (r *FakeRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.write(w, q, r.blobs[d])
 	default:
 		_, d, _ := strings.Cut(path, "/blobs/")
+		if r.Hold != nil {
+			select {
+			case <-r.Hold:
+			case <-q.Context().Done():
+				return
+			}
+		}
 		if r.blobs[d] == nil {
 			r.fail(w, http.StatusNotFound, "BLOB_UNKNOWN", "blob unknown")
 			return

@@ -42,6 +42,33 @@ func (c *Client) Image(ctx context.Context, ref string) (*Image, error) {
 	return i, c.call(ctx, http.MethodGet, "/images/"+ref+"/json", nil, i)
 }
 
+// Images lists the images that the engine has.
+func (c *Client) Images(ctx context.Context) ([]Image, error) {
+	var list []struct {
+		ID          string `json:"Id"`
+		RepoTags    []string
+		RepoDigests []string
+		Size        int64
+	}
+	if err := c.call(ctx, http.MethodGet, "/images/json", nil, &list); err != nil {
+		return nil, err
+	}
+	out := make([]Image, len(list))
+	for i, l := range list {
+		out[i] = Image{ID: l.ID, RepoTags: l.RepoTags, RepoDigests: l.RepoDigests, Size: l.Size}
+	}
+	return out, nil
+}
+
+// RemoveImage removes an image by one of its names. One that a container uses stays, and one that is gone is no fault.
+func (c *Client) RemoveImage(ctx context.Context, name string) error {
+	err := c.call(ctx, http.MethodDelete, "/images/"+name, nil, nil)
+	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) {
+		return nil
+	}
+	return err
+}
+
 // Auth is what a registry wants to know.
 type Auth struct {
 	Username string `json:"username"`

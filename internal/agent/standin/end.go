@@ -13,7 +13,8 @@ import (
 // End is how a container's step ended, beyond its stand-in's exit status.
 type End struct {
 	wire.RunEnded
-	Image string `json:"image,omitempty"` // its digest
+	Image   string `json:"image,omitempty"`    // its digest
+	ImageID string `json:"image_id,omitempty"` // as the engine calls it
 }
 
 // Folder is where a stand-in keeps its things.
@@ -53,7 +54,7 @@ func ReadEnd(folder string) (*End, error) {
 // Amend puts into the end that the keeper tells what it could not know.
 func (e *End) Amend(x *wire.Exited) {
 	x.ExitCode, x.Signal, x.CoreDump = e.ExitCode, e.Signal, false
-	x.Usage = e.Used
+	x.Usage, x.Image = e.Used, e.Image
 	if x.Cause == wire.CauseNone {
 		x.Cause, x.Message = e.Cause, e.Message
 	}

@@ -118,6 +118,7 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 	if err := s.tellRun(conn); err != nil {
 		return s.died(ctx, ended)
 	}
+	s.doing("")
 	go s.takeJoins(outside)
 	for {
 		f, err := conn.Next()
@@ -205,14 +206,22 @@ func (s *standIn) start(ctx context.Context) error {
 	return <-looked
 }
 
-// progress writes how far a pull has come to where the agent finds it.
+// doing writes what is done at the moment to where the agent finds it; empty: the job runs.
+func (s *standIn) doing(text string) {
+	tmp := filepath.Join(s.folder, "doing.new")
+	if os.WriteFile(tmp, []byte(text), 0o600) == nil { // nothing depends on it
+		_ = os.Rename(tmp, filepath.Join(s.folder, "doing"))
+	}
+}
+
+// progress tells how far a pull has come, twice a second.
 func (s *standIn) progress() func(docker.Progress) {
-	var last time.Time
+	s.doing("fetching image " + s.c.Image)
+	last := time.Now()
 	return func(p docker.Progress) {
 		if now := time.Now(); now.Sub(last) > 500*time.Millisecond {
 			last = now
-			text := fmt.Sprintf("pulling %s: %d of %d MB", s.c.Image, p.Done>>20, p.Total>>20)
-			_ = os.WriteFile(filepath.Join(s.folder, "doing"), []byte(text), 0o600) // nothing depends on it
+			s.doing(fmt.Sprintf("fetching image %s: %d of %d MB", s.c.Image, p.Done>>20, p.Total>>20))
 		}
 	}
 }
@@ -307,7 +316,7 @@ func (s *standIn) take(f wire.Frame) *End {
 	}
 	switch {
 	case f.Type == wire.TypeRunEnded && about.ID == 0:
-		e := &End{Image: s.image.Digest()}
+		e := &End{Image: s.image.Digest(), ImageID: s.image.ID}
 		if f.Decode(&e.RunEnded) != nil {
 			return nil
 		}
@@ -328,7 +337,7 @@ func (s *standIn) died(ctx context.Context, ended <-chan ending) *End {
 	defer cancel()
 	e := &End{}
 	if s.image != nil {
-		e.Image = s.image.Digest()
+		e.Image, e.ImageID = s.image.Digest(), s.image.ID
 	}
 	e.Signal, e.Message = int(unix.SIGKILL), "the container was killed"
 	select {

@@ -68,7 +68,8 @@ type Exited struct {
 	Message string
 	Usage   core.Usage
 	Elapsed time.Duration
-	JobDone bool // the node holds nothing of the job any more
+	JobDone bool   // the node holds nothing of the job any more
+	Image   string // digest of the image it ran in
 }
 
 // ExitCause is why a step ended, when its exit status does not say.

@@ -170,7 +170,7 @@ func (s *State) exited(in *Exited) error {
 	next := clone(j)
 	if in.Step == "batch" {
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
-			next.Exit, next.Usage = in.Exit, in.Usage
+			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
 		}
 		if !over(j) {
 			s.judge(next, in)

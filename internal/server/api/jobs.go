@@ -360,6 +360,9 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		out.Why = ending(j)
 	}
 	if j.State == core.Running {
+		if doing := a.Hub.Doing(j.ID); doing != "" {
+			out.Why = doing
+		}
 		out.Why += a.lostHosts(j.Alloc)
 	}
 	return out, nil

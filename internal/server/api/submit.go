@@ -128,8 +128,8 @@ func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
 	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.user.UnixName {
 		return a.ownAs(r, spec, who, want)
 	}
-	if !who.hasGID {
-		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name)", who.User).Because("no_account")
+	if box := spec.More().Container; !who.hasGID && (box == nil || box.Submitter) {
+		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name); containers run without", who.User).Because("no_account")
 	}
 	return nil
 }

@@ -60,8 +60,9 @@ type Hub struct {
 
 // tracked is a live job that holds nodes.
 type tracked struct {
-	job  *core.Job
-	told told
+	job   *core.Job
+	told  told
+	doing string // what is done before it runs
 }
 
 // node is what the hub knows of a node beside its record.
@@ -109,7 +110,11 @@ func (h *Hub) Load(snap *state.Snapshot) {
 // track notes which nodes a job touches. h.mu is held.
 func (h *Hub) track(j *core.Job, t told) {
 	gone := j.Alloc == nil || !j.Live()
+	next := &tracked{job: j, told: t}
 	if old := h.jobs[j.ID]; old != nil {
+		if old.job.Attempt == j.Attempt {
+			next.doing = old.doing
+		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {
 			h.cfg.Samples.End(samples.Key{Job: j.ID, Attempt: old.job.Attempt})
@@ -118,7 +123,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	if gone {
 		return
 	}
-	h.jobs[j.ID] = &tracked{job: j, told: t}
+	h.jobs[j.ID] = next
 	for i := range j.Alloc.Nodes {
 		if na := &j.Alloc.Nodes[i]; !na.Done {
 			h.node(na.Node).jobs[j.ID] = struct{}{}

@@ -51,6 +51,12 @@ func (k *conn) take(f wire.Frame) error {
 			return err
 		}
 		k.sampled(&s, slices.Clone(f.Payload))
+	case wire.TypeDoing:
+		var d wire.Doing
+		if err := f.Decode(&d); err != nil {
+			return err
+		}
+		k.doing(d)
 	case wire.TypeProblem:
 		var p wire.Problem
 		if err := f.Decode(&p); err != nil {
@@ -155,7 +161,7 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 		Cause: causeOf(x.Cause), Message: x.Message,
 		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond, Sys: time.Duration(x.Usage.SysCPU) * time.Microsecond,
 			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
-		Elapsed: x.Elapsed, JobDone: x.JobDone,
+		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image,
 	}
 	if k.h.cfg.Samples != nil {
 		k.h.cfg.Samples.Use(samples.Key{Job: in.Job, Attempt: in.Attempt}, &in.Usage)

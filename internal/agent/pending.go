@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bireme.dev/bireme/internal/agent/standin"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// pendingEvery is how often stand-ins that have not started their container are looked at.
+const pendingEvery = 500 * time.Millisecond
+
+// expect has a launch watched until it runs.
+func (c *containers) expect(k wire.Key) {
+	c.mu.Lock()
+	c.pending[k] = ""
+	c.mu.Unlock()
+	select {
+	case c.watch <- struct{}{}:
+	default:
+	}
+}
+
+// tellPending tells the server what is done about launches that do not run yet. While there are none it rests.
+func (c *containers) tellPending(ctx context.Context, l *ledger) error {
+	for {
+		c.mu.Lock()
+		n := len(c.pending)
+		c.mu.Unlock()
+		if n == 0 {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-c.watch:
+			}
+		}
+		t := time.NewTimer(pendingEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-t.C:
+		}
+		for _, d := range c.lookPending() {
+			l.tell(wire.TypeDoing, d)
+		}
+	}
+}
+
+// lookPending reads what the stand-ins say and gives what is new.
+func (c *containers) lookPending() []wire.Doing {
+	c.mu.Lock()
+	keys := maps.Clone(c.pending)
+	c.mu.Unlock()
+	var news []wire.Doing
+	for k, told := range keys {
+		b, err := os.ReadFile(filepath.Join(standin.Folder(c.dir, k), "doing"))
+		if err != nil {
+			continue // it has not said anything yet
+		}
+		text := string(b)
+		c.mu.Lock()
+		if _, still := c.pending[k]; still {
+			if c.pending[k] = text; text == "" {
+				delete(c.pending, k)
+			}
+		}
+		c.mu.Unlock()
+		if text != told {
+			news = append(news, wire.Doing{Key: k, Text: text})
+		}
+	}
+	return news
+}

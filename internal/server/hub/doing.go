@@ -1,0 +1,26 @@
+package hub
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// doing keeps what an agent tells of a launch that does not run yet. It is shown and decides nothing, so it stays in memory.
+func (k *conn) doing(d wire.Doing) {
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	t := k.h.jobs[core.JobID(d.Key.Job)]
+	if t != nil && t.job.Attempt == d.Key.Attempt && allocOn(t.job, k.who.Name) != nil {
+		t.doing = d.Text
+	}
+}
+
+// Doing tells what is done about a job that has its nodes but does not run yet; empty: nothing is known.
+func (h *Hub) Doing(id core.JobID) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.jobs[id]; t != nil {
+		return t.doing
+	}
+	return ""
+}
