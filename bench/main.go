@@ -42,7 +42,7 @@ func main() {
 	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
 	flag.IntVar(&s.queue, "queue", 50_000, "pending jobs for the squeue row")
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
-	flag.BoolVar(&slurm, "slurm", false, "do the same work on the installed Slurm as well, in the same run")
+	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
 	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array,container,fleet,stream,sched,traces")
 	flag.Parse()
 	if only != "" {
@@ -73,7 +73,15 @@ func envOr(name, or string) string {
 func (s *suite) wants(name string) bool { return len(s.only) == 0 || slices.Contains(s.only, name) }
 
 func (s *suite) run(ctx context.Context, slurm bool) error {
-	if s.wants("submit") || s.wants("true") || slurm { // the rows that are put beside them
+	if slurm {
+		progress("the same work on Slurm and here")
+		if err := s.slurm(ctx); err != nil {
+			return fmt.Errorf("slurm: %w", err)
+		}
+		s.print()
+		return nil
+	}
+	if s.wants("submit") || s.wants("true") { // the rows that are put beside them
 		progress("measuring what this machine allows")
 		var err error
 		if s.lim, err = measureLimits(ctx); err != nil {
@@ -95,12 +103,6 @@ func (s *suite) run(ctx context.Context, slurm bool) error {
 		progress("%s", st.name)
 		if err := st.f(ctx); err != nil {
 			return fmt.Errorf("%s: %w", st.name, err)
-		}
-	}
-	if slurm {
-		progress("the same on Slurm")
-		if err := s.slurm(ctx); err != nil {
-			return fmt.Errorf("slurm: %w", err)
 		}
 	}
 	s.print()

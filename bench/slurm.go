@@ -13,27 +13,13 @@ import (
 	"time"
 )
 
-// slurm does the same work on a real Slurm, started by scripts/slurm-up.sh, and prints its figures beside ours.
-func (s *suite) slurm(ctx context.Context) error {
-	dir, err := os.MkdirTemp(scratch, "slurm-")
-	if err != nil {
-		return err
-	}
-	up := exec.CommandContext(ctx, "bash", "scripts/slurm-up.sh", dir, "8")
-	up.Stderr = os.Stderr
-	if err := up.Run(); err != nil {
-		return fmt.Errorf("scripts/slurm-up.sh: %w", err)
-	}
-	defer exec.Command("bash", "scripts/slurm-down.sh", dir).Run()
-	p := &peer{dir: dir, env: append(envOf(1), "SLURM_CONF="+filepath.Join(dir, "slurm.conf"), "PATH="+os.Getenv("PATH"))}
-	if err := s.slurmSbatch(p); err != nil {
-		return err
-	}
-	if err := s.slurmTrue(ctx, p); err != nil {
-		return err
-	}
-	return s.slurmSqueue(ctx, p)
+// side is one of the two clusters that do the same work by the same commands.
+type side interface {
+	command(name string, args ...string) *exec.Cmd
+	folder() string
 }
+
+func (cl *cluster) folder() string { return cl.dir }
 
 // peer is a running Slurm.
 type peer struct {
@@ -47,105 +33,255 @@ func (p *peer) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (s *suite) slurmSbatch(p *peer) error {
-	var times []time.Duration
-	for i := range 100 {
-		path := filepath.Join(p.dir, fmt.Sprintf("s%d.sh", i))
-		if err := os.WriteFile(path, []byte(scriptOf(p.dir, int64(i))), 0o755); err != nil {
-			return err
-		}
-		cmd := p.command("sbatch", "--hold", "-o", os.DevNull, path)
-		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("sbatch: %w: %s", err, out)
-		}
-		times = append(times, time.Since(began))
+func (p *peer) folder() string { return p.dir }
+
+// both are a cluster of ours and one of Slurm's of the same shape: it is read from the same slurm.conf.
+type both struct {
+	s            *suite
+	ours, theirs side
+}
+
+// slurm starts a real Slurm by scripts/slurm-up.sh and a cluster of ours beside it, and has both do the same. Short things
+// are done in turn, so that what else the machine does falls on both alike.
+func (s *suite) slurm(ctx context.Context) error {
+	dir, err := os.MkdirTemp(scratch, "slurm-")
+	if err != nil {
+		return err
 	}
-	p.command("scancel", "-u", "root").Run()
-	s.peer("sbatch, wall, p50 / p99", fmt.Sprintf("Slurm %s / %s", ms(pct(times, 50)), ms(pct(times, 99))), pct(times, 50))
+	defer exec.Command("bash", "scripts/slurm-down.sh", dir).Run()
+	up := exec.CommandContext(ctx, "bash", "scripts/slurm-up.sh", dir, "8")
+	up.Stderr = os.Stderr
+	if err := up.Run(); err != nil {
+		return fmt.Errorf("scripts/slurm-up.sh: %w", err)
+	}
+	conf := filepath.Join(dir, "slurm.conf")
+	cl, err := s.up(ctx, nil, "--slurm-conf", conf)
+	if err != nil {
+		return err
+	}
+	defer cl.down()
+	b := &both{s: s, ours: cl, theirs: &peer{dir: dir, env: append(envOf(1), "SLURM_CONF="+conf, "PATH="+os.Getenv("PATH"))}}
+	for _, r := range []struct {
+		name string
+		f    func(context.Context) error
+	}{{"sbatch", b.sbatch}, {"srun", b.srun}, {"srun", b.wide}, {"true", b.jobs}, {"array", b.array(1000)}, {"array", b.array(5000)}, {"squeue", b.squeue}} {
+		if !s.wants(r.name) {
+			continue
+		}
+		if err := r.f(ctx); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
 	return nil
 }
 
-// peer puts Slurm's figure beside ours and, for the first duration of ours, the ratio.
-func (s *suite) peer(prefix, text string, theirs time.Duration) {
-	for i := range s.rows {
-		if !strings.HasPrefix(s.rows[i].what, prefix) {
-			continue
+// inTurn times n runs of f on either side.
+func (b *both) inTurn(ctx context.Context, n int, f func(side, int) error) (ours, theirs []time.Duration, err error) {
+	for i := range n {
+		for _, on := range []struct {
+			side  side
+			times *[]time.Duration
+		}{{b.ours, &ours}, {b.theirs, &theirs}} {
+			began := time.Now()
+			if err := f(on.side, i); err != nil {
+				return nil, nil, err
+			}
+			*on.times = append(*on.times, time.Since(began))
 		}
-		s.rows[i].limit = text
-		var ours float64
-		if _, err := fmt.Sscanf(s.rows[i].value, "%f ms", &ours); err == nil && theirs > 0 {
-			s.rows[i].ratio = fmt.Sprintf("%.2f of its time", ours/(theirs.Seconds()*1e3))
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
 		}
-		progress("  %s: %s", prefix, text)
-		return
 	}
-	s.add(row{what: prefix + " (Slurm)", value: text})
+	return ours, theirs, nil
 }
 
-// slurmTrue submits from 4 clients and waits for the last job; fewer jobs, for the same table in reasonable time.
-func (s *suite) slurmTrue(ctx context.Context, p *peer) error {
-	n := min(s.jobs, 500)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	var failed atomic.Pointer[error]
-	began := time.Now()
-	for range 4 {
-		wg.Go(func() {
-			for i := next.Add(1); i <= int64(n) && failed.Load() == nil; i = next.Add(1) {
-				path := filepath.Join(p.dir, fmt.Sprintf("t%d.sh", i))
-				err := os.WriteFile(path, []byte(scriptOf(p.dir, i)), 0o755)
-				if err == nil {
-					err = p.command("sbatch", "-Q", "-o", filepath.Join(p.dir, "out-%j"), path).Run()
+func (b *both) times(what string, ours, theirs []time.Duration) {
+	text := func(t []time.Duration) string { return fmt.Sprintf("%s / %s", ms(pct(t, 50)), ms(pct(t, 99))) }
+	b.s.add(row{what: what + ", wall, p50 / p99", value: text(ours), limit: "Slurm " + text(theirs),
+		ratio: fmt.Sprintf("%.1f ×", pct(theirs, 50).Seconds()/pct(ours, 50).Seconds()), budget: "ahead"})
+}
+
+func (b *both) rates(what string, n int, ours, theirs time.Duration, floor string) {
+	rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
+	b.s.add(row{what: what, value: fmt.Sprintf("%.0f/s (%.1f s)", rate(ours), ours.Seconds()), limit: fmt.Sprintf("Slurm %.0f/s (%.1f s)", rate(theirs), theirs.Seconds()),
+		ratio: fmt.Sprintf("%.1f ×", theirs.Seconds()/ours.Seconds()), budget: floor})
+}
+
+func script(on side, name string, i int64) (string, error) {
+	path := filepath.Join(on.folder(), fmt.Sprintf("%s%d.sh", name, i))
+	return path, os.WriteFile(path, []byte(scriptOf(on.folder(), i)), 0o755)
+}
+
+// said runs a command and gives what it printed.
+func said(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, out)
+	}
+	return string(out), nil
+}
+
+func (b *both) sbatch(ctx context.Context) error {
+	ours, theirs, err := b.inTurn(ctx, 200, func(on side, i int) error {
+		path, err := script(on, "s", int64(i))
+		if err == nil {
+			_, err = said(on.command("sbatch", "--hold", "-o", os.DevNull, path))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.times("sbatch", ours, theirs)
+	for _, on := range []side{b.ours, b.theirs} {
+		if _, err := said(on.command("scancel", "-u", "root")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *both) srun(ctx context.Context) error {
+	ours, theirs, err := b.inTurn(ctx, 40, func(on side, _ int) error {
+		_, err := said(on.command("srun", "true"))
+		return err
+	})
+	if err == nil {
+		b.times("srun true", ours, theirs)
+	}
+	return err
+}
+
+func (b *both) wide(ctx context.Context) error {
+	ours, theirs, err := b.inTurn(ctx, 20, func(on side, _ int) error {
+		out, err := said(on.command("srun", "-N8", "hostname"))
+		if n := strings.Count(out, "\n"); err == nil && n != 8 {
+			err = fmt.Errorf("srun -N8 hostname: %d lines: %s", n, out)
+		}
+		return err
+	})
+	if err == nil {
+		b.times("srun -N8 hostname", ours, theirs)
+	}
+	return err
+}
+
+// jobs submits from 4 clients, a process of sbatch for each job, and waits for the last job.
+func (b *both) jobs(ctx context.Context) error {
+	n := min(b.s.jobs, 500)
+	var submitted, ended [2]time.Duration
+	for k, on := range []side{b.ours, b.theirs} {
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		var failed atomic.Pointer[error]
+		began := time.Now()
+		for range 4 {
+			wg.Go(func() {
+				for i := next.Add(1); i <= int64(n) && failed.Load() == nil; i = next.Add(1) {
+					path, err := script(on, "t", i)
+					if err == nil {
+						_, err = said(on.command("sbatch", "-Q", "-o", filepath.Join(on.folder(), "job-%j.out"), path))
+					}
+					if err != nil {
+						failed.Store(&err)
+					}
 				}
-				if err != nil {
-					failed.Store(&err)
-				}
+			})
+		}
+		wg.Wait()
+		if e := failed.Load(); e != nil {
+			return *e
+		}
+		submitted[k] = time.Since(began)
+		if err := over(ctx, on); err != nil {
+			return err
+		}
+		ended[k] = time.Since(began)
+		if err := printed(on, "job-*.out", n); err != nil {
+			return err
+		}
+	}
+	b.rates(fmt.Sprintf("%d jobs submitted by sbatch, 4 at a time", n), n, submitted[0], submitted[1], "ahead")
+	b.rates("  … and run to the last one's end", n, ended[0], ended[1], "")
+	return nil
+}
+
+// array runs an array of n tasks of `true` from its submission to the last one's end.
+func (b *both) array(n int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var took [2]time.Duration
+		for k, on := range []side{b.ours, b.theirs} {
+			path, err := script(on, "a", int64(n))
+			if err != nil {
+				return err
 			}
-		})
+			began := time.Now()
+			if _, err := said(on.command("sbatch", "-Q", fmt.Sprintf("--array=1-%d", n), "-o", filepath.Join(on.folder(), fmt.Sprintf("array%d-%%a.out", n)), path)); err != nil {
+				return err
+			}
+			if err := over(ctx, on); err != nil {
+				return err
+			}
+			took[k] = time.Since(began)
+			if err := printed(on, fmt.Sprintf("array%d-*.out", n), n); err != nil {
+				return err
+			}
+		}
+		b.rates(fmt.Sprintf("array of %d tasks of true, end to end", n), n, took[0], took[1], "5 ×")
+		return nil
 	}
-	wg.Wait()
-	if e := failed.Load(); e != nil {
-		return *e
+}
+
+// over waits until no job is left.
+func over(ctx context.Context, on side) error {
+	for until := time.Now().Add(10 * time.Minute); ; {
+		out, err := on.command("squeue", "-h", "-t", "PD,R,CG", "-o", "%T").Output()
+		if err != nil {
+			return fmt.Errorf("squeue: %w", err)
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return errors.New("the jobs did not end in ten minutes")
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	submitted := time.Since(began)
-	for {
-		out, err := p.command("squeue", "-h", "-t", "all", "-o", "%T").Output()
+}
+
+// printed checks that a figure stands for work that was done: every job made its output file.
+func printed(on side, pattern string, n int) error {
+	list, err := filepath.Glob(filepath.Join(on.folder(), pattern))
+	if err == nil && len(list) != n {
+		err = fmt.Errorf("%d of %d jobs made their output file %s", len(list), n, pattern)
+	}
+	return err
+}
+
+// squeue lists an array of many tasks, a line each.
+func (b *both) squeue(ctx context.Context) error {
+	for _, on := range []side{b.ours, b.theirs} {
+		path, err := script(on, "q", 0)
+		if err == nil {
+			_, err = said(on.command("sbatch", "--hold", "--array=1-"+fmt.Sprint(b.s.queue), "-o", os.DevNull, path))
+		}
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(string(out), "PENDING") && !strings.Contains(string(out), "RUNNING") && !strings.Contains(string(out), "COMPLETING") {
-			break
-		}
-		if time.Since(began) > 5*time.Minute {
-			return errors.New("its Slurm did not finish its jobs in five minutes")
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	rate := float64(n) / time.Since(began).Seconds()
-	s.add(row{what: fmt.Sprintf("Slurm: %d jobs of true end to end, 8 nodes, jobs/s", n), value: fmt.Sprintf("%.0f", rate), limit: fmt.Sprintf("%.0f forked/s", s.lim.fork), ratio: fmt.Sprintf("%.2f", rate/s.lim.fork)})
-	s.add(row{what: "Slurm: submissions/s by sbatch, 4 clients", value: fmt.Sprintf("%.0f", float64(n)/submitted.Seconds())})
-	return nil
-}
-
-// slurmSqueue fills the queue by arrays, which Slurm takes quickly, one record a task once they are listed.
-func (s *suite) slurmSqueue(ctx context.Context, p *peer) error {
-	path := filepath.Join(p.dir, "q.sh")
-	if err := os.WriteFile(path, []byte(scriptOf(p.dir, 0)), 0o755); err != nil {
+	ours, theirs, err := b.inTurn(ctx, 5, func(on side, _ int) error {
+		out, err := on.command("squeue", "-h", "-r").Output()
+		if n := strings.Count(string(out), "\n"); err == nil && n != b.s.queue {
+			err = fmt.Errorf("%d lines of %d tasks", n, b.s.queue)
+		}
 		return err
+	})
+	if err == nil {
+		b.times(fmt.Sprintf("squeue -r over an array of %d", b.s.queue), ours, theirs)
 	}
-	if out, err := p.command("sbatch", "--hold", "--array=1-"+fmt.Sprint(s.queue), "-o", os.DevNull, path).CombinedOutput(); err != nil {
-		return fmt.Errorf("sbatch --array: %w: %s", err, out)
-	}
-	var times []time.Duration
-	for range 5 {
-		cmd := p.command("squeue", "-r")
-		began := time.Now()
-		if err := cmd.Run(); err != nil {
-			return err
-		}
-		times = append(times, time.Since(began))
-	}
-	s.peer("squeue over", "Slurm "+ms(pct(times, 50))+" (array, -r)", pct(times, 50))
-	return ctx.Err()
+	return err
 }
