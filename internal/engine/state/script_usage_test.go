@@ -96,7 +96,7 @@ func (s *script) limitConfig(k, v string) bool {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		prio().Flags = f
+		prio().Flags, s.cfg.Charges.Flags = f, f
 	case "runweight":
 		s.cfg.RunWeight = s.num(v)
 	case "period":
