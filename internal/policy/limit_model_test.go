@@ -37,7 +37,7 @@ func (q *QOS) tres(t, totals TRES) TRES {
 	}
 	out := make(TRES, len(t))
 	for i, a := range t {
-		out[i] = Amount{Name: a.Name, Count: totals.Count(a.Name) * a.Count / 100}
+		out[i] = Amount{Name: a.Name, Count: times(totals.Count(a.Name), a.Count) / 100}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -155,6 +156,13 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 			w.q.Job.Flags |= core.Relative
 			w.totals = Of(Amount{Name: "cpu", Count: 70})
 			w.q.Job.Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 10})
+		}},
+		{"", func(w *limitWorld) { // more than could be counted is no limit
+			w.q.Job.Flags |= core.Relative
+			w.totals = Of(Amount{Name: "cpu", Count: 70})
+			w.q.Job.Limits.GrpTRES = Of(Amount{Name: "cpu", Count: math.MaxInt64 / 2})
+			w.q.Job.LimitFactor = 1000
+			w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: math.MaxInt64 / 2})
 		}},
 		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
 			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)}}}

@@ -193,7 +193,7 @@ func (r *Rules) percent(q *core.QOS, t TRES) TRES {
 	}
 	out := make(TRES, len(t))
 	for i, a := range t {
-		out[i] = Amount{Name: a.Name, Count: r.Totals.Count(a.Name) * a.Count / 100}
+		out[i] = Amount{Name: a.Name, Count: times(r.Totals.Count(a.Name), a.Count) / 100}
 	}
 	return out
 }
@@ -205,7 +205,7 @@ func scaled(t TRES, factor float64) TRES {
 	}
 	out := make(TRES, len(t))
 	for i, a := range t {
-		out[i] = Amount{Name: a.Name, Count: int64(float64(a.Count) * factor)}
+		out[i] = Amount{Name: a.Name, Count: int64(min(float64(a.Count)*factor, 1<<62))}
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
@@ -44,6 +43,9 @@ func (b *book) err() error {
 	return e
 }
 
+// maxFactor bounds the factors of a QOS: far above any use, far below where what is charged would run over.
+const maxFactor = 1000
+
 func (b *book) checkQOS(q *core.QOS) {
 	path := "qos." + string(q.Name)
 	bad := func(format string, args ...any) {
@@ -53,9 +55,12 @@ func (b *book) checkQOS(q *core.QOS) {
 		b.bad(path, "invalid_name", "%q is no name for a QOS", q.Name)
 		return
 	}
-	for _, f := range []float64{q.Factor(), q.UsageThreshold, q.LimitFactor} {
-		if f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
-			bad("a factor is not below zero")
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"usage_factor", q.Factor()}, {"usage_threshold", q.UsageThreshold}, {"limit_factor", q.LimitFactor}} {
+		if !(f.v >= 0 && f.v <= maxFactor) { // nor NaN
+			bad("%s is %g; it is 0 to %d", f.name, f.v, maxFactor)
 		}
 	}
 	if q.Grace < 0 || q.PreemptExempt < 0 {

@@ -30,6 +30,7 @@ func TestPolicyInputs(t *testing.T) {
 		"pushes itself":               {qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"x"} }), core.Invalid, "invalid_qos"},
 		"a strange mode":              {qos(func(q *core.QOS) { q.PreemptMode = "shoot" }), core.Invalid, "invalid_qos"},
 		"a factor below zero":         {qos(func(q *core.QOS) { q.UsageFactor = new(-1.0) }), core.Invalid, "invalid_qos"},
+		"a factor beyond counting":    {qos(func(q *core.QOS) { q.UsageFactor = new(1e15) }), core.Invalid, "invalid_qos"},
 		"a limit below zero":          {qos(func(q *core.QOS) { q.Limits.GrpJobs = ptr(int64(-1)) }), core.Invalid, "invalid_qos"},
 		"a QOS goes":                  {&DropQOS{By: root, Name: "high"}, "", ""},
 		"a QOS that is not there":     {&DropQOS{By: root, Name: "zz"}, core.NotFound, "invalid_qos"},
