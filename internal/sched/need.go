@@ -30,6 +30,7 @@ type need struct {
 	wish               *wish         // what is asked of the nodes as a whole; nil: nothing
 	owner              core.UserName // whose jobs alone may be beside it; "": anybody's
 	more               *wide         // what few jobs ask for of each node
+	lone               alone
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.

@@ -59,8 +59,9 @@ func (n *need) suits(a *account, at *look) bool {
 		(n.wish == nil || n.wish.suits(a.node))
 }
 
-// choose finds nodes for the whole job, or none: the first nodes in order that have room, nodes that must be used before
-// all others; or, if there is more to it, what seek finds.
+// choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one; otherwise
+// the first nodes in order that have room, nodes that must be used before all others; or, if there is more to it, what seek
+// finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
 func (n *need) choose(at look, buf []pick) []pick {
 	if n.more != nil && n.more.kinds {
 		return n.chooseKinds(&at, buf)
@@ -84,16 +85,28 @@ func (n *need) choose(at look, buf []pick) []pick {
 		}
 	}
 	enough := len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
+	alone := !at.empty && at.hunt == nil && len(n.must) == 0 && n.alone() // if nothing ran, it is asked whether, not where; hunts go by price
 	for _, a := range at.nodes {
-		if enough || len(picks) >= int(n.nodesMax) {
+		if !alone && (enough || len(picks) >= int(n.nodesMax)) {
 			break
 		}
 		// Room first: most nodes have none, and that is told without looking at the node itself.
-		if r := at.room(n, a); r > 0 && n.suits(a, &at) && (len(n.must) == 0 || !n.must[a.node.Name]) {
+		r := at.room(n, a)
+		if r <= 0 || enough && r < n.tasks || !n.suits(a, &at) || len(n.must) > 0 && n.must[a.node.Name] {
+			continue
+		}
+		if alone && r >= n.tasks {
+			picks, enough = append(picks[:0], pick{a: a, room: r}), true
+			break
+		}
+		if !enough && len(picks) < int(n.nodesMax) {
 			picks = append(picks, pick{a: a, room: r})
 			room += int64(r)
 			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
 		}
+	}
+	if enough && len(picks) > max(1, int(n.nodesMin)) && n.more != nil && n.more.tasks > 0 && !at.empty {
+		return n.chooseFew(at, picks)
 	}
 	if !enough {
 		if len(picks) < int(n.nodesMax) {
@@ -105,8 +118,8 @@ func (n *need) choose(at look, buf []pick) []pick {
 	return picks
 }
 
-// chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room: of the sets that do,
-// it finds the one whose nodes come first in order. So a choice stays what it is while others take what it leaves, which a
+// chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room, and for those that want
+// as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what it is while others take what it leaves, which a
 // plan with several promises lives by.
 func (n *need) chooseFew(at look, buf []pick) []pick {
 	picks := buf[:0]
@@ -129,7 +142,11 @@ func (n *need) chooseFew(at look, buf []pick) []pick {
 	slices.SortStableFunc(order[min(len(n.must), most):], func(i, k int) int { return cmp.Compare(picks[k].room, picks[i].room) })
 	in := make([]bool, len(picks))
 	var room, had int64
-	for _, i := range order[:most] {
+	for k, i := range order[:most] {
+		if n.more != nil && n.more.tasks > 0 && k >= max(int(n.nodesMin), len(n.must)) && room >= int64(n.tasks) {
+			most = k
+			break
+		}
 		in[i] = true
 		room += int64(picks[i].room)
 	}

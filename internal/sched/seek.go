@@ -97,6 +97,11 @@ func (n *need) seekAmong(c *grammar.Constraint, either *grammar.Features, at *lo
 	case w.contiguous:
 		return n.byWeight(all, func(some []candidate) []pick { return n.adjacent(some, counts, buf) })
 	case net == nil, w.spread:
+		if !w.spread && !w.most && !w.idle && !at.empty && w.each == 0 && len(counts) == 0 {
+			if picks := n.onOne(all, buf); picks != nil {
+				return n.finish(picks)
+			}
+		}
 		picks := n.cover(all, counts, buf)
 		if w.idle {
 			slices.SortStableFunc(picks, func(x, y pick) int { return inOrder(x.a, y.a) })

@@ -85,6 +85,7 @@ func (n *need) wishOf(s *core.Spec) {
 
 // settle tells a need where it is placed: a partition's way of choosing and the network are wishes too.
 func (n *need) settle(l *Ledger, lln bool) {
+	n.lone = alone{ledger: l, shape: -1}
 	if n.wish == nil && l.net == nil && !lln {
 		return
 	}

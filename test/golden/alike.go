@@ -106,8 +106,17 @@ func (r *reader) lines(text string, waived rules) []string {
 func anyOrder(lines []string) {
 	words := regexp.MustCompile(`[^\d\s]+`)
 	key := func(line string) string { return strings.Join(words.FindAllString(line, -1), " ") }
+	numbers := regexp.MustCompile(`\d+`)
+	count := func(line string) []int {
+		var list []int
+		for _, n := range numbers.FindAllString(line, -1) {
+			i, _ := strconv.Atoi(n)
+			list = append(list, i)
+		}
+		return list
+	}
 	slices.SortStableFunc(lines, func(a, b string) int {
-		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(key(a), key(b)), slices.Compare(count(a), count(b)))
 	})
 }
 
