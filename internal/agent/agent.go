@@ -297,6 +297,8 @@ func (a *Agent) localize(l *wire.Launch) {
 	if len(s.Epilog) > 0 && l.Hooks.Epilog == nil {
 		l.Hooks.Epilog = programs(s.Epilog)
 	}
+	l.Program.TaskProlog = append(slices.Clip(s.TaskProlog), l.Program.TaskProlog...)
+	l.Program.TaskEpilog = append(slices.Clip(l.Program.TaskEpilog), s.TaskEpilog...)
 	if l.Hooks.Timeout == 0 {
 		l.Hooks.Timeout = s.PrologTimeout
 	}

@@ -252,6 +252,9 @@ type NewStep struct {
 	TasksPerGPU int32       `json:"tasks_per_gpu,omitempty"`
 	GPUBind     string      `json:"gpu_bind,omitempty"` // as Slurm's --gpu-bind
 	CPUBind     string      `json:"cpu_bind,omitempty"` // as Slurm's --cpu-bind
+	// Run as the user before and after each task, on its node.
+	TaskProlog string `json:"task_prolog,omitempty"`
+	TaskEpilog string `json:"task_epilog,omitempty"`
 	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
 	Programs []TaskProgram `json:"programs,omitempty"`
 	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks, whose

@@ -19,6 +19,10 @@ type JobList struct {
 	Seq   int64       `json:"seq,omitempty"`
 	Now   core.Time   `json:"now,omitempty"`  // the server's clock; elapsed times are counted against it
 	More  bool        `json:"more,omitempty"` // jobs follow: ask again after the last one
+
+	// What the site has srun do around its steps; with a single job.
+	SrunProlog string `json:"srun_prolog,omitempty"`
+	SrunEpilog string `json:"srun_epilog,omitempty"`
 }
 
 // NodeList answers GET /api/v1/nodes.

@@ -159,6 +159,10 @@ type Timers struct {
 type Step struct {
 	Prolog        []string `yaml:"prolog"`
 	Epilog        []string `yaml:"epilog"`
+	TaskProlog    []string `yaml:"task_prolog"` // run as the user around each task
+	TaskEpilog    []string `yaml:"task_epilog"`
+	SrunProlog    string   `yaml:"srun_prolog"` // run by srun, where it is, around its step
+	SrunEpilog    string   `yaml:"srun_epilog"`
 	PrologTimeout Duration `yaml:"prolog_timeout"`
 	ConstrainCPUs bool     `yaml:"constrain_cpus"`
 	ConstrainMem  bool     `yaml:"constrain_mem"`

@@ -287,7 +287,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 
 func nodeSettings(cfg *config.Config) wire.NodeSettings {
 	return wire.NodeSettings{
-		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
+		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, TaskProlog: cfg.Step.TaskProlog, TaskEpilog: cfg.Step.TaskEpilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
 		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch,

@@ -65,6 +65,7 @@ type StepWish struct {
 	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string
 	Prolog, Epilog                                string // programs run before and after the step, where srun is
+	TaskProlog, TaskEpilog                        string // and before and after each task, where that is
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }
 

@@ -39,8 +39,9 @@ func (s *step) fork() *failure {
 	if s.cancelled() {
 		return &failure{cause: wire.CauseCancelled, message: "ended before it started"}
 	}
+	ready := s.prologs(groups, env)
 	var f *failure
-	if err := k.threads.do(func(th *thread) { f = s.forkHere(th, groups, env) }); err != nil {
+	if err := k.threads.do(func(th *thread) { f = s.forkHere(th, groups, env, ready) }); err != nil {
 		k.log.Error("a launcher thread was given up", "job", s.key.Job, "step", s.key.Step, "err", err)
 	}
 	return f
@@ -53,7 +54,7 @@ func (s *step) cancelled() bool {
 }
 
 // forkHere is fork on a launcher thread.
-func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
+func (s *step) forkHere(th *thread, groups []uint32, env []string, ready []prepared) *failure {
 	k, l := s.k, s.l
 	defer func() { _ = unix.Chdir("/") }()
 	if l.Program.Umask != nil && *l.Program.Umask != defaultUmask {
@@ -103,11 +104,11 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string) *failure {
 			return launchFailed(err)
 		}
 	}
-	return s.forkTasks(th, script, dir, groups, env)
+	return s.forkTasks(th, script, dir, groups, env, ready)
 }
 
 // forkTasks forks each task. If one fails those before it are killed by the caller's cleaning up.
-func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []string) *failure {
+func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []string, ready []prepared) *failure {
 	l := s.l
 	tasks := l.Program.Tasks
 	if len(tasks) == 0 {
@@ -127,6 +128,12 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		if len(t.Env) > 0 {
 			taskEnv = overlay(env, t.Env)
 		}
+		if ready != nil {
+			if ready[i].err != nil {
+				return s.spoilt(ready[i].err)
+			}
+			taskEnv = ready[i].env
+		}
 		path := script
 		if script != "" {
 			argv = append([]string{script}, argv...)
@@ -136,6 +143,9 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			path = findProgram(argv[0], taskEnv)
 		}
 		fds := s.io.fds(i)
+		if ready != nil && ready[i].prints != "" {
+			_, _ = unix.Write(fds[1], []byte(ready[i].prints)) // nobody reads it: no reason to end the task
+		}
 		files := []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}
 		if s.pmi != nil {
 			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
@@ -200,7 +210,15 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 // child is a task as the reaper knows it.
 func (s *step) child(i int) *child {
 	return &child{exited: func(status unix.WaitStatus, usage *unix.Rusage) {
-		s.exits <- taskExit{task: i, status: status, usage: *usage}
+		x := taskExit{task: i, status: status, usage: *usage}
+		if len(s.l.Program.TaskEpilog) == 0 || s.l.Container != nil {
+			s.exits <- x
+			return
+		}
+		s.k.later(func() { // until it is done the task has not ended
+			s.epilogs(i)
+			s.exits <- x
+		})
 	}}
 }
 

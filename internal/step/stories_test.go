@@ -46,6 +46,7 @@ func stories(t *testing.T, cgroup string) {
 		"out of descriptors":            descriptorStory,
 		"log by offset":                 logStory,
 		"prolog and epilog":             hookStory,
+		"task prolog and epilog":        taskHookStory,
 		"finish":                        finishStory,
 		"login environment":             loginStory,
 		"limits of a process":           rlimitStory,

@@ -73,6 +73,8 @@ type JobFence struct {
 type NodeSettings struct {
 	Prolog           []string      `json:"prolog,omitempty"` // programs run as root before a job's first step on the node
 	Epilog           []string      `json:"epilog,omitempty"`
+	TaskProlog       []string      `json:"task_prolog,omitempty"` // run as the user before each task
+	TaskEpilog       []string      `json:"task_epilog,omitempty"`
 	PrologTimeout    time.Duration `json:"prolog_timeout,omitempty"`
 	KillWait         time.Duration `json:"kill_wait"` // TERM to KILL
 	UnkillableAfter  time.Duration `json:"unkillable_after"`

@@ -62,6 +62,9 @@ type Program struct {
 	// KillOnBadExit ends the step when one task fails.
 	KillOnBadExit bool `json:"kill_on_bad_exit,omitempty"`
 	PMI           *PMI `json:"pmi,omitempty"` // nil: none is served
+	// Programs run as the user before and after each task. What the first write may set the task's variables.
+	TaskProlog []string `json:"task_prolog,omitempty"`
+	TaskEpilog []string `json:"task_epilog,omitempty"`
 }
 
 // PMI is what the tasks of an MPI program are told of their step.

@@ -245,6 +245,8 @@ func (a *API) job(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		return nil, err
 	}
 	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap), More: more}
+	step := &a.conf().Step
+	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	for i, j := range list {
 		a.describe(&out.Jobs[i], j)
 	}

@@ -82,6 +82,12 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 		Fence:  j.Spec.More().Fence.Duration(),
 		Gres:   na.Gres,
 	}
+	if ask.TaskProlog != "" {
+		l.Program.TaskProlog = []string{ask.TaskProlog}
+	}
+	if ask.TaskEpilog != "" {
+		l.Program.TaskEpilog = []string{ask.TaskEpilog}
+	}
 	if ask.Stdout != "" || ask.Stderr != "" {
 		l.Stdio.Mode = wire.StdioFiles
 	}

@@ -45,6 +45,16 @@ var known = map[string]set{
 		v.cfg.Step.Epilog = append(v.cfg.Step.Epilog, s.Value)
 		return nil
 	},
+	"taskprolog": func(v *converter, s Setting) error {
+		v.cfg.Step.TaskProlog = append(v.cfg.Step.TaskProlog, s.Value)
+		return nil
+	},
+	"taskepilog": func(v *converter, s Setting) error {
+		v.cfg.Step.TaskEpilog = append(v.cfg.Step.TaskEpilog, s.Value)
+		return nil
+	},
+	"srunprolog": func(v *converter, s Setting) error { v.cfg.Step.SrunProlog = s.Value; return nil },
+	"srunepilog": func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
 	"mailprog":   func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
 	"maildomain": func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
 	"enforcepartlimits": func(v *converter, s Setting) error {

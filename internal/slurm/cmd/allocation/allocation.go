@@ -38,8 +38,9 @@ type Request struct {
 	// Pending is said of a job that does not start at once, before the rest.
 	Pending func(job string)
 
-	Job   string    // its number, once it is submitted
-	Ended os.Signal // the signal that ended the wait
+	Job   string          // its number, once it is submitted
+	Ended os.Signal       // the signal that ended the wait
+	Found *client.JobList // the job as it was seen last
 }
 
 // Get submits the job and waits until it has its nodes. Without them it returns the exit code and false.
@@ -132,6 +133,7 @@ func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan ti
 		if err != nil {
 			return 0, err
 		}
+		a.Found = list
 		state := list.Jobs[0].State
 		if state != core.Pending {
 			if told && state == core.Running && a.talks() {

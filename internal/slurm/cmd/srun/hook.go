@@ -5,8 +5,24 @@ import (
 	"fmt"
 	"os/exec"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm"
 )
+
+// site takes the site's programs where none were given.
+func (s *run) site(list *client.JobList) {
+	for _, h := range []struct {
+		mine *string
+		its  string
+	}{{&s.r.Step.Prolog, list.SrunProlog}, {&s.r.Step.Epilog, list.SrunEpilog}} {
+		if *h.mine == "" {
+			*h.mine = h.its
+		}
+		if *h.mine == "none" { // as Slurm: not even the site's
+			*h.mine = ""
+		}
+	}
+}
 
 // hook runs the program of --prolog or --epilog, here and as the caller, with the job's variables.
 func (s *run) hook(ctx context.Context, what, program string) error {

@@ -36,4 +36,12 @@ func TestPrologAndEpilog(t *testing.T) {
 	if got.Code != 1 || strings.Contains(got.Out, "step") || got.Err != "srun: error: prolog ./before: exit status 1\n" || p.released == nil {
 		t.Errorf("%+v, released %v", got, p.released)
 	}
+
+	// The site's run where none were given, but for "none".
+	p = newPlay(t, 9, [][]int32{{0}}, hello)
+	p.siteProlog, p.siteEpilog = "./site", "./site"
+	got = p.Run(t, "srun", Run, []string{"--epilog=none", "hostname"}, func(w *cmd.World) { script(t, w, "site", "echo site $SLURM_SCRIPT_CONTEXT") })
+	if got.Code != 0 || got.Out != "site prolog_srun\nstep\n" {
+		t.Errorf("%+v", got)
+	}
 }

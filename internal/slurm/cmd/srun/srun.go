@@ -87,6 +87,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		return code
 	}
 	s.job = ask.Job
+	s.site(ask.Found)
 	exit := core.Exit{Code: 1}
 	code := s.within(ctx, func() (code int) { code, exit = s.runStep(ctx, sig); return code })
 	ask.Release(ctx, exit) // whatever became of the step
@@ -117,6 +118,7 @@ func (s *run) confirm(ctx context.Context) int {
 		s.w.Infof("Check SLURM_JOB_ID environment variable. Expired or invalid job %s", s.job)
 		return slurm.ExitError
 	}
+	s.site(list)
 	have := 0
 	if a := list.Jobs[0].Alloc; a != nil {
 		have = len(a.Nodes)

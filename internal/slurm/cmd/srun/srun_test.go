@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +27,8 @@ type play struct {
 	asked    client.NewStep
 	released *client.Release
 	cancels  []client.Cancel
+
+	siteProlog, siteEpilog string
 }
 
 func newPlay(t *testing.T, id core.JobID, ranks [][]int32, frames func(c *wire.Conn, in func() string)) *play {
@@ -49,6 +52,8 @@ func (p *play) serve(w http.ResponseWriter, r *http.Request) bool {
 	switch key := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/api/v1"); {
 	case key == "POST /jobs" && p.Refuse == nil:
 		json.NewEncoder(w).Encode(client.Submitted{ID: p.step.Step.Job})
+	case p.siteProlog != "" && key == "GET /jobs/"+strconv.Itoa(int(p.step.Step.Job)):
+		json.NewEncoder(w).Encode(client.JobList{Jobs: p.Jobs, SrunProlog: p.siteProlog, SrunEpilog: p.siteEpilog})
 	case key == "POST /jobs/cancel":
 		var b client.Cancel
 		json.NewDecoder(r.Body).Decode(&b)
