@@ -16,6 +16,9 @@ import (
 // streamPatience is how long a broken stream of a running step is dialled again before its reader counts as gone.
 const streamPatience = time.Minute
 
+// lastWords is how long the last frames of a step may take to be read.
+const lastWords = 30 * time.Second
+
 // lane is one stream of one task.
 type lane struct{ task, fd int }
 
@@ -181,6 +184,7 @@ func (st *stepStream) exited(x wire.Exited) {
 	st.push(item{t: wire.TypeStepExit, header: wire.TaskExit{Rank: -1, Node: st.a.id.name,
 		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}, Cause: string(x.Cause), Message: x.Message}})
 	st.over = true
+	poke(st.room) // nobody takes input any more
 }
 
 // forgotten lets go when the server has the step's end: what srun has not taken within a while is dropped.
@@ -349,6 +353,12 @@ func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
 				broken <- err
 				return err
 			case <-st.gone:
+				st.mu.Lock()
+				some = len(st.queue) > 0 // the last frames may have come just before
+				st.mu.Unlock()
+				if some {
+					continue
+				}
 				return nil
 			}
 		}
@@ -364,6 +374,15 @@ func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
 			_ = st.a.ledger.send(wire.TypeDataAck, *next.ack) // a keeper that did not hear it repeats, and we drop
 		}
 		if next.t == wire.TypeStepExit {
+			// The other end hangs up when it has it. To do so here would throw away what is still on its way if input lies unread.
+			late := time.NewTimer(lastWords)
+			defer late.Stop()
+			select {
+			case err := <-broken:
+				broken <- err
+			case <-late.C:
+			case <-ctx.Done():
+			}
 			return nil
 		}
 	}

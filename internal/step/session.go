@@ -119,12 +119,12 @@ func (k *Keeper) serve(s *session) error {
 		_ = old.c.Close()
 	}
 	err = s.c.Send(wire.TypeKeeperHello, h)
+	for _, st := range flows { // before anything newer: what comes after a gap is taken for all there is
+		st.resend(s.c)
+	}
 	close(s.ready)
 	if err != nil {
 		return err
-	}
-	for _, st := range flows {
-		st.resend()
 	}
 	for {
 		f, err := s.c.Next()

@@ -32,8 +32,11 @@ type streams struct {
 type outStream struct {
 	task, fd int
 	file     *os.File
-	unacked  window
-	ended    bool
+	// order is held from where the offset of some bytes is taken until they are sent: the agent takes what comes after a gap
+	// for the end of what it will get, and drops what comes then.
+	order   sync.Mutex
+	unacked window
+	ended   bool
 }
 
 // inStream is one task's input.
@@ -172,6 +175,7 @@ func (st *streams) pump(s *outStream) {
 		buf := s.unacked.room()
 		st.mu.Unlock()
 		n, err := s.file.Read(buf)
+		s.order.Lock()
 		st.mu.Lock()
 		dropped := st.dropped
 		offset := s.unacked.end()
@@ -183,29 +187,46 @@ func (st *streams) pump(s *outStream) {
 		if !dropped && (n > 0 || err != nil) {
 			st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: s.task, FD: s.fd, Offset: offset, EOF: err != nil}, buf[:n])
 		}
+		s.order.Unlock()
 		if err != nil {
 			return
 		}
 	}
 }
 
-// notice puts a line of the keeper's own into the error stream of the first task.
+// notice puts a line of the keeper's own into the error stream of the first task that can still speak. It is not held back by
+// a full window: it is short, and there are few.
 func (st *streams) notice(line string) {
-	var to *outStream
-	st.mu.Lock()
-	for _, s := range st.outs {
-		if !s.ended && (to == nil || s.task < to.task || s.task == to.task && s.fd == 2) { // the first task that can still speak
-			to = s
+	for {
+		var to *outStream
+		st.mu.Lock()
+		for _, s := range st.outs {
+			if !s.ended && (to == nil || s.task < to.task || s.task == to.task && s.fd == 2) {
+				to = s
+			}
+		}
+		dropped := st.dropped
+		st.mu.Unlock()
+		if to == nil || dropped || st.say(to, line) {
+			return
 		}
 	}
-	if to == nil || st.dropped || to.unacked.held+len(line) > wire.StreamWindow {
+}
+
+// say sends a line on a stream, unless that has ended meanwhile.
+func (st *streams) say(to *outStream, line string) bool {
+	to.order.Lock()
+	defer to.order.Unlock()
+	st.mu.Lock()
+	if to.ended {
 		st.mu.Unlock()
-		return
+		return false
 	}
 	offset := to.unacked.end()
 	to.unacked.put([]byte(line))
 	st.mu.Unlock()
 	st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: to.task, FD: to.fd, Offset: offset}, []byte(line))
+	return true
 }
 
 // ack lets go of what has been consumed.
@@ -220,8 +241,8 @@ func (st *streams) ack(a wire.DataAck) {
 	st.changed.Broadcast()
 }
 
-// resend repeats what a new agent may not have.
-func (st *streams) resend() {
+// resend repeats what a new agent may not have. A broken connection ends its own session.
+func (st *streams) resend(c *wire.Conn) {
 	type piece struct {
 		d wire.Data
 		b []byte
@@ -240,10 +261,10 @@ func (st *streams) resend() {
 	}
 	st.mu.Unlock()
 	for _, p := range list {
-		st.k.send(wire.TypeData, p.d, p.b)
+		_ = c.Send(wire.TypeData, p.d, p.b)
 	}
 	for _, a := range acks {
-		st.k.send(wire.TypeDataAck, a)
+		_ = c.Send(wire.TypeDataAck, a)
 	}
 }
 

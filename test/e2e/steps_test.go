@@ -161,9 +161,10 @@ wait
 func endsOfTasks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	r := p.Try("srun", "-n3", "-N3", "-K", "sh", "-c", "if [ $SLURM_PROCID = 1 ]; then until [ -e bad.0 ] && [ -e bad.2 ]; do :; done; exit 3; fi; : >bad.$SLURM_PROCID; exec tail -f /dev/null")
-	refused(t, r, 143, ": task 1: Exited with exit code 3\n", "srun: launch/slurm: _step_signal: Terminating StepId=", ": task 0: Terminated\n", ": task 2: Terminated\n")
+	refused(t, r, 143, ": task 1: Exited with exit code 3\n", "srun: launch/slurm: _step_signal: Terminating StepId=", ": task 0: Terminated\n", ": task 2: Terminated\n",
+		" ON n1 CANCELLED AT ", " ON n3 CANCELLED AT ")
 	r = p.Try("srun", "-n2", "-N1", "-W1", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then exit 0; fi; exec tail -f /dev/null")
-	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", " task 1: Terminated\n")
+	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", " task 1: Terminated\n", " CANCELLED AT ")
 	refused(t, p.Try("srun", "-n3", "-N1", "sh", "-c", "exit $SLURM_PROCID"), 2, ": task 1: Exited with exit code 1\n", ": task 2: Exited with exit code 2\n")
 	refused(t, p.Try("srun", "-n2", "-N1", "sh", "-c", "[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 200"), 139, "Segmentation fault")
 }

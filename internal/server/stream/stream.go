@@ -307,15 +307,15 @@ func (s *session) passed(n *nodeEnd) {
 		s.announce()
 	}
 	if s.left == 0 {
-		s.rearm(func() { s.end(nil, false) })
+		s.rearm(s.x.patience.Trail, func() { s.end(nil, false) })
 	}
 	s.mu.Unlock()
 }
 
-// rearm replaces what the timer does, one trail from now. s.mu is held.
-func (s *session) rearm(f func()) {
+// rearm replaces what the timer does. s.mu is held.
+func (s *session) rearm(after time.Duration, f func()) {
 	s.timer.Stop()
-	s.timer = time.AfterFunc(s.x.patience.Trail, f)
+	s.timer = time.AfterFunc(after, f)
 }
 
 // announce wakes all who wait for somebody. s.mu is held.
@@ -359,8 +359,8 @@ func (s *session) end(err error, broken bool) {
 	}
 }
 
-// Ended says that the engine has a step's end. Nodes that have not sent their last frame within the trail never will: srun
-// is told so in their place.
+// Ended says that the engine has a step's end. Nodes that have not sent their last frame within the trail, and are not there
+// to do so, never will: srun is told so in their place. Those that are there may have much to send, and get longer.
 func (x *Exchange) Ended(st *core.Step) {
 	x.mu.Lock()
 	s := x.byStep[stepID{st.Job, st.ID}]
@@ -369,35 +369,40 @@ func (x *Exchange) Ended(st *core.Step) {
 		return
 	}
 	exit, message := st.Exit, st.Message
+	if exit == (core.Exit{}) {
+		exit.Signal = 9
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left > 0 {
-		s.rearm(func() { s.speakFor(exit, message) })
+		s.rearm(x.patience.Trail, func() {
+			s.speakFor(exit, message, func(n *nodeEnd) bool { return n.conn == nil && !n.direct })
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.left > 0 {
+				s.rearm(x.patience.Meet, func() { s.speakFor(exit, message, func(*nodeEnd) bool { return true }) })
+			}
+		})
 	}
 }
 
-// speakFor sends the last frames of nodes that did not, and ends the session.
-func (s *session) speakFor(exit core.Exit, message string) {
+// speakFor sends the last frames of nodes that did not and of which is true.
+func (s *session) speakFor(exit core.Exit, message string, which func(*nodeEnd) bool) {
 	s.mu.Lock()
 	srun := s.srun
-	var missing []core.NodeName
+	missing := map[core.NodeName]*nodeEnd{}
 	for name, n := range s.nodes {
-		if !n.done {
-			missing = append(missing, name)
+		if !n.done && which(n) {
+			missing[name] = n
 		}
 	}
 	s.mu.Unlock()
-	if srun != nil {
-		if exit == (core.Exit{}) {
-			exit.Signal = 9
-		}
-		for _, name := range missing {
+	for name, n := range missing {
+		if srun != nil {
 			_ = srun.Send(wire.TypeStepExit, wire.TaskExit{Rank: -1, Node: name, Exit: exit, Cause: "lost", Message: message})
 		}
+		s.passed(n)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rearm(func() { s.end(nil, false) }) // srun hangs up when it has read that
 }
 
 // Close ends all sessions and waits for their connections.

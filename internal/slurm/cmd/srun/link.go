@@ -174,7 +174,11 @@ func (l *link) serve(raw net.Conn) {
 			return
 		}
 		if f.Type == wire.TypeStepExit {
+			l.mu.Lock()
+			delete(l.nodes, hello.Node) // there is nothing more to hear from it, or to tell it
+			l.mu.Unlock()
 			_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: hello.Node, State: "done"})
+			return
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
 		return slurm.ExitError, failed
 	}
-	p := &pump{s: s, sig: sig, tty: tty, started: map[int32]bool{}, spoke: map[core.NodeName]bool{}}
+	p := &pump{s: s, sig: sig, tty: tty, started: map[int32]bool{}, spoke: map[core.NodeName]bool{}, nodesDone: map[place]bool{}}
 	s.parts[0].made = made
 	for i := range made.Het {
 		s.parts[i+1].made = &made.Het[i]
@@ -84,7 +84,7 @@ type pump struct {
 	fences     fences
 	gallery    gallery
 	nodes      int // of all parts
-	nodesDone  int
+	nodesDone  map[place]bool
 	started    map[int32]bool         // by rank
 	fed        bool                   // standard input is on its way
 	spoke      map[core.NodeName]bool // nodes that wrote to standard error
@@ -100,7 +100,7 @@ func (p *pump) run(ctx context.Context) (int, core.Exit) {
 	if p.tty != nil {
 		p.sendWindow()
 	}
-	for p.nodesDone < p.nodes {
+	for len(p.nodesDone) < p.nodes {
 		select {
 		case f := <-frames:
 			if err := p.frame(ctx, f.part, f.Frame); err != nil {
@@ -174,7 +174,7 @@ func (p *pump) frame(ctx context.Context, part int, f wire.Frame) error {
 		if err := f.Decode(&t); err != nil {
 			return err
 		}
-		p.nodeDone(p.s.parts[part].made, t)
+		p.nodeDone(part, t)
 	case wire.TypeStepMeet:
 		var m wire.StepMeet
 		if err := f.Decode(&m); err != nil {
@@ -215,8 +215,12 @@ func (p *pump) taskExit(ctx context.Context, t wire.TaskExit) {
 }
 
 // nodeDone takes the last frame of a node: what its tasks did not tell themselves is in it.
-func (p *pump) nodeDone(made *client.StepMade, t wire.TaskExit) {
-	p.nodesDone++
+func (p *pump) nodeDone(part int, t wire.TaskExit) {
+	at, made := place{part, t.Node}, p.s.parts[part].made
+	if p.nodesDone[at] { // the server spoke for it, and then it did
+		return
+	}
+	p.nodesDone[at] = true
 	p.exits.oom = p.exits.oom || t.Cause == "oom"
 	// A keeper that could write to the task's error output has said there what went wrong.
 	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" && !p.spoke[t.Node] {
