@@ -26,6 +26,7 @@ func BenchmarkJobs(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { plainLoop(b, script, env, true) })
 	b.Run("plain-one-script", func(b *testing.B) { plainLoop(b, script, env, false) })
 	b.Run("keeper", func(b *testing.B) { keeperLoop(b, "", script, env) })
+	b.Run("keeper-slurm", func(b *testing.B) { keeperLoop(b, "", script, append(env, "SLURM_JOB_ID=1")) })
 	b.Run("keeper-games", func(b *testing.B) { keeperLoop(b, "games", script, env) })
 	b.Run("keeper-v1", func(b *testing.B) { keeperLoop(b, "v1", script, env) })
 	b.Run("weak", func(b *testing.B) { keeperLoop(b, "none", script, env) })

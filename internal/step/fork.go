@@ -165,8 +165,8 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		}
 		tune := s.tuning(t)
 		if wantsPID(taskEnv) {
-			taskEnv = overlay(taskEnv, []string{taskPID + pidRoom})
-			tune = append(tune, tellPID)
+			taskEnv = withRoom(taskEnv)
+			tune = append(tune, func(pid int) error { return tellPID(pid, len(taskEnv)) })
 		}
 		if t.Note != "" {
 			tune = append(tune, func(pid int) error {
@@ -278,9 +278,11 @@ func (s *step) tuning(t wire.Task) []func(pid int) error {
 
 // release tunes a process that stands still at its exec and lets it go. Only the thread that forked it may.
 func (s *step) release(c *child, tune []func(pid int) error) error {
-	<-c.stopped
-	if c.gone.Load() { // its number may be another's by now
-		return nil
+	if !standing(c.pid) {
+		<-c.stopped
+		if c.gone.Load() { // its number may be another's by now
+			return nil
+		}
 	}
 	var faults []error
 	for _, f := range tune {
@@ -290,6 +292,20 @@ func (s *step) release(c *child, tune []func(pid int) error) error {
 		faults = append(faults, fmt.Errorf("let go of process %d: %w", c.pid, err))
 	}
 	return errors.Join(faults...)
+}
+
+// standing tells that a process has come to its exec, giving it a moment to: a fork returns just before. It spares the way
+// round by the reaper, which wakes two threads. Only what this very thread traces can stand.
+func standing(pid int) bool {
+	const moments = 20
+	var regs syscall.PtraceRegs
+	for range moments {
+		if syscall.PtraceGetRegs(pid, &regs) == nil {
+			return true
+		}
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return false
 }
 
 // environ is the environment of the step's tasks.
