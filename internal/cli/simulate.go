@@ -164,13 +164,17 @@ func (a *App) simulateOnce(ctx context.Context, o *simulation, rule sim.Rule, so
 	}
 	t.Limit(cfg.Procs())
 	t.Report = func(f *sim.Fault) { a.note("%s", f) }
-	var src sim.Source = t
+	var sum *sim.Summary
 	if sorted {
-		if src, err = sim.Sorted(t); err != nil {
-			return nil, err
+		var src sim.Source
+		if src, err = sim.Sorted(t); err == nil {
+			sum, err = sim.Run(cfg, src, emit)
 		}
+	} else {
+		src := readAhead(t)
+		sum, err = sim.Run(cfg, src, emit)
+		src.close()
 	}
-	sum, err := sim.Run(cfg, src, emit)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,9 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		p.release(ps.taken[i].h)
 	}
 	ps.unpush()
+	for i := range ps.taken {
+		p.spare.give(ps.taken[i].h)
+	}
 	clear(ps.taken)
 	clear(ps.reserved)
 	p.share(plan)
@@ -381,7 +384,8 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 // begin starts a job, or a task of an array, on what is free.
 func (ps *pass) begin(j *core.Job, task int32, al *core.Alloc, terms Terms, end core.Time) {
 	p := ps.p
-	h := &holding{alloc: al, terms: terms, job: j}
+	h := p.spare.take()
+	*h = holding{alloc: al, terms: terms, job: j}
 	p.stake(h, end)
 	for i := range h.alloc.Nodes {
 		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)

@@ -148,6 +148,7 @@ type Planner struct {
 	opened         int64 // passes, for partition.open
 	watched        watched
 	walking        pass
+	spare          spares
 	shared         promises // of the last plan
 	fresher        promises // for the next one to fill
 	scratch
@@ -222,6 +223,24 @@ type holding struct {
 	owes   []core.Lent // what it uses of others
 	dying  bool        // it has ended and its nodes come free
 	doomed bool        // in this pass: it is to be pushed aside
+}
+
+// spares are the holdings of starts of earlier passes, to be used again: nobody knows them after their pass.
+type spares []*holding
+
+func (s *spares) take() *holding {
+	if k := len(*s) - 1; k >= 0 {
+		h := (*s)[k]
+		*s = (*s)[:k]
+		return h
+	}
+	return &holding{}
+}
+
+func (s *spares) give(h *holding) {
+	if *h = (holding{}); len(*s) < 1024 {
+		*s = append(*s, h)
+	}
 }
 
 // New makes an empty planner.

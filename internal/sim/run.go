@@ -59,6 +59,11 @@ type sim struct {
 	emit  func(*Row) error
 	by    core.Identity
 	pass  int64
+
+	// Nobody keeps what is applied, so each input is the last one of its kind again.
+	submitting state.Submit
+	starting   state.Start
+	exiting    state.Exited
 }
 
 // Run simulates a workload to its end. Every job is given to emit once, in the order of the file.
@@ -161,7 +166,8 @@ func pull(src Source) (j *Job, more bool, err error) {
 
 // submit is a user's sbatch.
 func (s *sim) submit(j *Job) error {
-	reply, err := s.st.Apply(&state.Submit{By: s.by, Spec: s.spec(j), Strict: true})
+	s.submitting = state.Submit{By: s.by, Spec: s.spec(j), Strict: true}
+	reply, err := s.st.Apply(&s.submitting)
 	if err != nil {
 		return fmt.Errorf("job %d of the trace: %w", j.Number, err)
 	}
@@ -213,7 +219,8 @@ func (s *sim) step(now int64) (wake int64, err error) {
 
 func (s *sim) start(now int64, p *sched.Start) error {
 	row := s.rows.at(p.Job)
-	if _, err := s.st.Apply(&state.Start{Job: p.Job, Alloc: p.Alloc}); err != nil {
+	s.starting = state.Start{Job: p.Job, Alloc: p.Alloc}
+	if _, err := s.st.Apply(&s.starting); err != nil {
 		return fmt.Errorf("start job %d of the trace: %w", row.Number, err)
 	}
 	row.Start, row.End = now, now+row.End
@@ -225,10 +232,10 @@ func (s *sim) start(now int64, p *sched.Start) error {
 // end is an agent's report that a job's program is over and its nodes are clean of it.
 func (s *sim) end(e end) error {
 	nodes := e.alloc.Nodes
-	in := &state.Exited{
+	s.exiting = state.Exited{
 		Node: nodes[0].Node, Job: e.job, Attempt: 1, Step: "batch", Elapsed: time.Duration(e.run) * time.Second, JobDone: true,
 	}
-	if _, err := s.st.Apply(in); err != nil {
+	if _, err := s.st.Apply(&s.exiting); err != nil {
 		return err
 	}
 	for i := range nodes[1:] {
