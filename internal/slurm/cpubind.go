@@ -97,7 +97,7 @@ func (b *CPUBind) read(text string) error {
 
 func cpuBind(r *Request, v string) error {
 	if v == "help" {
-		r.Step.BindHelp = true
+		r.Ask.Explain = cpuBindHelp
 		return nil
 	}
 	if _, err := ParseCPUBind(v); err != nil {
@@ -108,9 +108,6 @@ func cpuBind(r *Request, v string) error {
 	r.keepOption("cpu-bind", v)
 	return nil
 }
-
-// CPUBindHelp is the text of --cpu-bind=help.
-func CPUBindHelp() string { return cpuBindHelp }
 
 // NodeCPUs is a node as its CPUs are numbered: threads within cores within sockets.
 type NodeCPUs struct {

@@ -44,6 +44,7 @@ type Request struct {
 type Ask struct {
 	Parsable, Wait, TestOnly, Quiet bool
 	Help, Usage, Version            bool
+	Explain                         string // the text that =help asked for: nothing else is done
 	Verbose                         int
 	Clusters                        []string // any of them will do; empty: whichever answers
 	Wrap                            *string
@@ -60,7 +61,6 @@ type StepWish struct {
 	KillSignal                                    int           // of salloc --kill-command
 	Wait                                          time.Duration // after the first task ended
 	Relative                                      int
-	BindHelp                                      bool   // --cpu-bind=help
 	HetGroup                                      string // --het-group as it was given
 	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string

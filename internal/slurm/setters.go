@@ -157,7 +157,20 @@ func memPerCPU(r *Request, v string) (err error) {
 
 func tmpDisk(r *Request, v string) (err error) { r.extra.TmpDisk, err = r.memory("tmp", v); return err }
 
+// gresHelp is what --gres=help says.
+const gresHelp = `Generic resources of each node: NAME[:TYPE][:COUNT], several with commas between.
+    gpu            one GPU of any type
+    gpu:2          two of them
+    gpu:a100:2     two of type a100
+    none           none, whatever else is asked for
+sinfo -N -o "%N %G" shows what the nodes have.
+`
+
 func gres(r *Request, v string) error {
+	if v == "help" {
+		r.Ask.Explain = gresHelp
+		return nil
+	}
 	list, err := grammar.ParseGRES(v)
 	if err != nil {
 		return r.Fail(ExitError, "Invalid generic resource (gres) specification")
@@ -239,7 +252,19 @@ func contains(list []string, w string) bool {
 	return false
 }
 
+// hintHelp is what --hint=help says.
+const hintHelp = `What a program is like:
+    compute_bound     it uses all cores of a socket
+    memory_bound      it needs the memory of a socket
+    multithread       it uses all threads of a core
+    nomultithread     it uses one thread of each core
+`
+
 func hint(r *Request, v string) error {
+	if v == "help" {
+		r.Ask.Explain = hintHelp
+		return nil
+	}
 	if !contains([]string{"compute_bound", "memory_bound", "multithread", "nomultithread"}, v) {
 		return r.Fail(ExitError, "unrecognized --hint argument %q, see --hint=help", v)
 	}

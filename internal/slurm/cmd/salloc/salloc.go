@@ -48,6 +48,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Ask.Usage:
 		fmt.Fprint(w.Out, slurm.Manual(slurm.Salloc).Usage())
 		return 0
+	case r.Ask.Explain != "":
+		fmt.Fprint(w.Out, r.Ask.Explain)
+		return 0
 	case w.Dir == "":
 		w.Errorf(cmd.NoDir)
 		return slurm.ExitError

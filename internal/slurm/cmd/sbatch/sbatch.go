@@ -37,6 +37,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Ask.Usage:
 		fmt.Fprint(w.Out, slurm.Manual(slurm.Sbatch).Usage())
 		return 0
+	case r.Ask.Explain != "":
+		fmt.Fprint(w.Out, r.Ask.Explain)
+		return 0
 	}
 	var components []core.Spec
 	for i, part := range all {
@@ -107,7 +110,7 @@ func prepare(w *cmd.World, args []string) ([]*slurm.Request, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if probe.Ask.Version || probe.Ask.Help || probe.Ask.Usage {
+	if probe.Ask.Version || probe.Ask.Help || probe.Ask.Usage || probe.Ask.Explain != "" {
 		return []*slurm.Request{probe}, nil, nil
 	}
 	if w.Dir == "" {

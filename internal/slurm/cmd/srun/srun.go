@@ -42,8 +42,8 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	case r.Step.MPI == "list":
 		fmt.Fprint(w.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
 		return 0
-	case r.Step.BindHelp:
-		fmt.Fprint(w.Out, slurm.CPUBindHelp())
+	case r.Ask.Explain != "":
+		fmt.Fprint(w.Out, r.Ask.Explain)
 		return 0
 	case slices.ContainsFunc(parts, func(p *part) bool { return len(p.argv) == 0 }):
 		fmt.Fprintln(w.Err, "srun: fatal: No command given to execute.")
