@@ -282,6 +282,12 @@ func (s *State) newWishes(in *UpdateJob, next *core.Job, spec *core.Spec) error 
 	set(&x.Deadline, in.Wish.Deadline)
 	set(&x.TimeMin, in.Wish.TimeMin)
 	spec.Extra = &x
+	if in.Wish.Begin != nil {
+		spec.Begin = *in.Wish.Begin
+		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now { // one that waits for others hears of it when they are done
+			next.Eligible = max(s.view.now, spec.Begin)
+		}
+	}
 	if err := s.admitAside(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
 		return err
 	}

@@ -562,6 +562,8 @@ func (s *script) update(p []string, o args) error {
 			in.Wish.Reservation = &v
 		case "deadline":
 			in.Wish.Deadline = ptr(s.w.now.Add(s.dur(v)))
+		case "begin":
+			in.Wish.Begin = ptr(s.w.now.Add(s.dur(v)))
 		case "timemin":
 			in.Wish.TimeMin = ptr(core.Seconds(s.dur(v) / time.Second))
 		case "qos":

@@ -134,6 +134,7 @@ func TestLicenses(t *testing.T) {
 	for args, want := range map[string]string{
 		"update jobid=1 licenses=matlab:2":              `{"licenses":"matlab:2"}`,
 		"update jobid=1 reservationname=":               `{"reservation":""}`,
+		"update jobid=1 starttime=2030-01-02":           `{"begin":1893542400000000}`,
 		"update jobid=1 timemin=30 deadline=2030-01-02": `{"deadline":1893542400000000,"time_min":1800}`,
 	} {
 		c.Updates = nil

@@ -64,7 +64,7 @@ func (s *session) update(ctx context.Context, args []string) int {
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
 var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask " +
-	"delayboot eligibletime starttime endtime excnodelist extra features gres mailtype mailuser mcslabel mincpusnode " +
+	"delayboot endtime excnodelist extra features gres mailtype mailuser mcslabel mincpusnode " +
 	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer reboot reqcores reqnodelist " +
 	"reqsockets reqthreads requeue resetaccruetime segmentsize stderr stdin stdout switches taskspernode " +
 	"threadspec userid wait-for-switch wckey workdir")
@@ -140,6 +140,13 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			}
 			at := core.At(t)
 			u.Deadline = &at
+		case "starttime", "eligibletime":
+			t, err := grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
+			if err != nil {
+				return s.badValue(p)
+			}
+			at := core.At(t)
+			u.Begin = &at
 		default:
 			for _, key := range jobKeys {
 				if strings.EqualFold(key, p.key) {
