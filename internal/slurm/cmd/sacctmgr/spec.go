@@ -106,6 +106,9 @@ func tres(old core.TRES, text string) (core.TRES, error) {
 			out = core.TRESOf(append(out, a)...)
 		}
 	}
+	if len(out) == 0 {
+		return nil, nil
+	}
 	return out, nil
 }
 
@@ -128,7 +131,7 @@ var limitKeys = []struct {
 	{[]string{"grptresrunmins", "grptresrunmin"}, func(l *core.Limits, v string) (err error) { l.GrpTRESRunMins, err = tres(l.GrpTRESRunMins, v); return }},
 	{[]string{"grpwall"}, func(l *core.Limits, v string) (err error) { l.GrpWall, err = minutes(v); return }},
 	{[]string{"maxjobs", "maxjobsperuser", "maxjobspu"}, func(l *core.Limits, v string) (err error) { l.MaxJobs, err = count(v); return }},
-	{[]string{"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitperuser", "maxsubmitpu"}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
+	{[]string{"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser", "maxsubmitpu"}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
 	{[]string{"maxtres", "maxtresperjob", "maxtrespj"}, func(l *core.Limits, v string) (err error) { l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, v); return }},
 	{[]string{"maxcpus", "maxcpusperjob"}, func(l *core.Limits, v string) (err error) {
 		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, "cpu="+v)
