@@ -23,6 +23,19 @@ func uid(r *Request, v string) error {
 	return nil
 }
 
+// gid names the group a job runs with, for administrators.
+func gid(r *Request, v string) error {
+	_, err := account.GroupByName(v)
+	if n, bad := strconv.ParseUint(v, 10, 32); err != nil && bad == nil {
+		_, err = account.GroupByGID(uint32(n))
+	}
+	if err != nil {
+		return r.invalid("gid")
+	}
+	r.keepOption("gid", v)
+	return nil
+}
+
 func clusters(r *Request, v string) error {
 	r.Ask.Clusters = nil
 	for w := range strings.SplitSeq(v, ",") {

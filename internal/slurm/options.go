@@ -62,7 +62,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "extra", Arg: required, Tools: allTools, Value: "TEXT", Help: "kept with the job", set: keep("extra")},
 		{Long: "extra-node-info", Short: 'B', Arg: required, Tools: allTools, Value: "S[:C[:T]]", Help: "only nodes with S sockets of C cores of T threads", set: extraNodeInfo},
 		{Long: "get-user-env", Arg: optional, Tools: Sbatch, Env: "GET_USER_ENV", Value: "SECONDS", Help: "begin with what a login on the node would set", set: func(r *Request, _ string) error { r.extra.LoginEnv = true; return nil }},
-		{Long: "gid", Arg: required, Tools: allTools, Value: "GROUP", Help: "run with another group", set: refuse("gid", "a job runs with the groups of its user; --uid names another user")},
+		{Long: "gid", Arg: required, Tools: allTools, Value: "GROUP", Help: "run with another group; for administrators", set: gid},
 		{Long: "gpu-bind", Arg: required, Tools: allTools, Env: "GPU_BIND", Value: "HOW", Help: "which GPUs each task sees: none, single:N, per_task:N, map_gpu:LIST", set: gpuBind},
 		{Long: "gpu-freq", Arg: required, Tools: allTools, Env: "GPU_FREQ", Value: "HOW", Help: "kept; frequencies are not changed", set: keep("gpu-freq")},
 		{Long: "gpus", Short: 'G', Arg: required, Tools: allTools, Env: "GPUS", Value: "[TYPE:]N", Help: "GPUs of the whole job", set: gpus("gpus")},

@@ -84,6 +84,7 @@ var commonRows = []sheetRow{
 	{"deadline", all, "now+120", "", "spec.extra.deadline=1794704520000000"},
 	{"distribution", all, "cyclic:block", "", "spec.extra.distribution=cyclic:block"},
 	{"get-user-env", b, "", "", "spec.extra.login_env=true"},
+	{"gid", all, "0", "", "spec.extra.options.gid=0"},
 	{"hint", all, "nomultithread", "", "spec.shape.more.one_thread=true"},
 	{"immediate", a | r, "60", "", "ask.Immediate=60000000000"},
 	{"licenses", all, "matlab:2", "", "spec.extra.licenses=matlab:2"},
@@ -121,7 +122,7 @@ var commonRows = []sheetRow{
 }
 
 // refused are the options of these groups that do not work, with a value that they would take.
-var refused = map[string]string{"gid": "0", "x11": ""}
+var refused = map[string]string{"x11": ""}
 
 // rare are the options of Slurm's remaining groups: they work, or are refused by name.
 var rare = strings.Fields(`acctg-freq batch bb bbf bcast bcast-exclude send-libs compress cluster-constraint container container-id runtime

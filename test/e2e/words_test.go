@@ -147,6 +147,19 @@ scancel %[2]s; echo $?
 	c.WaitClean()
 }
 
+// TestGroup: administrators choose the group of a job, others do not.
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 2, Memory: "1G"})
+	if got := c.As("root").Run("srun", "--uid="+alice, "--gid=games", "sh", "-c", "id -un; id -gn; echo $SLURM_JOB_GID"); got != alice+"\ngames\n60\n" {
+		t.Errorf("it ran as %q", got)
+	}
+	p := c.As(alice)
+	begins(t, p.Try("srun", "--gid=games", "true"), 1, "srun: error: only an administrator chooses the group of a job\nsrun: error: Unable to allocate resources: Access/permission denied")
+	begins(t, p.Try("sbatch", "--gid=nosuch", "--wrap=true"), 255, "sbatch: error: Invalid --gid specification")
+	c.WaitClean()
+}
+
 // TestTaskHooks: a task prolog sets what its task sees; an epilog runs after it.
 func TestTaskHooks(t *testing.T) {
 	t.Parallel()

@@ -126,11 +126,34 @@ func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
 	want := spec.User
 	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.gid, ""
 	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.user.UnixName {
-		return a.ownAs(r, spec, who, want)
+		if err := a.ownAs(r, spec, who, want); err != nil {
+			return err
+		}
+		return ownGroup(spec, who)
 	}
 	if box := spec.More().Container; !who.hasGID && (box == nil || box.Submitter) {
 		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name); containers run without", who.User).Because("no_account")
 	}
+	return ownGroup(spec, who)
+}
+
+// ownGroup gives the job the group that --gid names, which only an administrator may.
+func ownGroup(spec *core.Spec, who *caller) error {
+	want := spec.More().Options["gid"]
+	if want == "" {
+		return nil
+	}
+	if !who.Admin {
+		return core.Errorf(core.Denied, "only an administrator chooses the group of a job").Because("access_denied")
+	}
+	g, err := account.GroupByName(want)
+	if n, bad := strconv.ParseUint(want, 10, 32); err != nil && bad == nil {
+		g, err = account.GroupByGID(uint32(n))
+	}
+	if err != nil {
+		return core.Errorf(core.Invalid, "there is no group %q on this host", want).Because("invalid_group")
+	}
+	spec.GID = g.GID
 	return nil
 }
 
