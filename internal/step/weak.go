@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"time"
 
 	"bireme.dev/bireme/internal/wire"
 )
@@ -76,7 +77,7 @@ func (k *Keeper) family(mark string, tasks []int) (list []int, ok bool) {
 		k.mu.Unlock()
 		if leads[pid] {
 			roots = append(roots, pid)
-		} else if _, session, alive := procStat(pid); !forked && alive && (leads[session] || hasMark(pid, []byte(mark))) {
+		} else if _, session, alive := procStat(pid); !forked && alive && (leads[session] || willHaveMark(pid, []byte(mark))) {
 			roots = append(roots, pid)
 		}
 	}
@@ -130,6 +131,28 @@ func procStat(pid int) (parent, session int, alive bool) {
 	parent, _ = strconv.Atoi(string(f[1]))
 	session, _ = strconv.Atoi(string(f[3]))
 	return parent, session, true
+}
+
+// willHaveMark is hasMark for a process that may be in the middle of an exec, where its environment is not to be seen.
+func willHaveMark(pid int, mark []byte) bool {
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for until := boottime() + time.Second; executing(pid) && boottime() < until; {
+		tick.Reset(time.Millisecond)
+		<-tick.C
+	}
+	return hasMark(pid, mark)
+}
+
+// executing tells that a process has left its old memory and not got its new one: the place of its environment, the 50th
+// field of all, is nowhere.
+func executing(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	return len(f) > 50-3 && f[0][0] != 'Z' && f[0][0] != 'X' && string(f[50-3]) == "0"
 }
 
 func hasMark(pid int, mark []byte) bool {
