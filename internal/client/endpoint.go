@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -30,9 +29,7 @@ func newEndpoint(text, ca string) (*endpoint, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
 		e.base = "http://bireme"
-		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", path)
-		}
+		e.http.Transport = &socketTrip{dialer, path}
 		return e, nil
 	}
 	u, err := url.Parse(text)
