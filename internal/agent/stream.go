@@ -262,7 +262,10 @@ func (a *Agent) openStream(o wire.OpenStream) {
 	st := a.stream(o.Key)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.token, st.near = o.Token, o.Direct
+	st.token = o.Token
+	if o.Direct != nil || !st.open { // one that is told again still knows the shorter way
+		st.near = o.Direct
+	}
 	if st.open {
 		return
 	}

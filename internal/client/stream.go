@@ -81,17 +81,28 @@ func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool)
 
 // Stream opens the caller's end of a step's stream: frames of package wire in both directions.
 func (c *Client) Stream(ctx context.Context, key string) (io.ReadWriteCloser, error) {
-	return c.stream(ctx, api+"/streams/"+url.PathEscape(key))
+	return c.stream(ctx, api+"/streams/"+url.PathEscape(key), nil)
 }
 
 // Attach joins those who watch a step: what its tasks write from now on comes, and input goes to them.
 func (c *Client) Attach(ctx context.Context, job, step string) (io.ReadWriteCloser, error) {
-	return c.stream(ctx, jobPath(job, "/steps/"+url.PathEscape(step)+"/attach"))
+	return c.stream(ctx, jobPath(job, "/steps/"+url.PathEscape(step)+"/attach"), nil)
 }
 
-func (c *Client) stream(ctx context.Context, path string) (io.ReadWriteCloser, error) {
+// Resume opens the caller's end of a step's stream again, at a server that may have been started since. With owns the job
+// ends if the caller leaves.
+func (c *Client) Resume(ctx context.Context, st *core.Step, key string, owns bool) (io.ReadWriteCloser, error) {
+	v := url.Values{"key": {key}}
+	if owns {
+		v.Set("owns", "1")
+	}
+	id := strconv.FormatInt(int64(st.Job), 10)
+	return c.stream(ctx, jobPath(id, "/steps/"+strconv.Itoa(int(st.ID))+"/resume"), v)
+}
+
+func (c *Client) stream(ctx context.Context, path string, query url.Values) (io.ReadWriteCloser, error) {
 	resp, err := c.roundTrip(ctx, call{
-		method: "GET", path: path,
+		method: "GET", path: path, query: query,
 		header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"bireme-stream"}}, again: always,
 	})
 	if err != nil {

@@ -54,6 +54,7 @@ func (a *API) table() []route {
 		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.newStep, body: client.NewStep{}, reply: client.StepMade{}},
 		{method: "POST", path: "/jobs/{id}/release", summary: "Give an interactive allocation back", handle: a.release, body: client.Release{}, reply: okBody{}},
 		{method: "GET", path: "/jobs/{id}/steps/{step}/attach", summary: "Watch a running step's streams (Upgrade: bireme-stream)", handle: a.attachStep, reply: octets},
+		{method: "GET", path: "/jobs/{id}/steps/{step}/resume", summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)", handle: a.resumeStep, query: []string{"key", "owns"}, reply: octets},
 		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.srunStream, reply: octets},
 
 		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},

@@ -152,12 +152,7 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 func (a *API) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *part) (client.StepMade, error) {
 	j, st := all[at].Job, all[at].Step
 	made := client.StepMade{Step: *st, Key: newID() + newID(), Ranks: p.ranks}
-	step := stepName(st.ID)
-	a.Streams.Expect(made.Key, st, j.Spec.User, func() {
-		if err := a.forsaken(j, step, p.ask.OwnsJob && j.Spec.Kind == core.Interactive); err != nil {
-			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
-		}
-	})
+	a.Streams.Expect(made.Key, st, j.Spec.User, a.whenForsaken(j, st, p.ask.OwnsJob))
 	away, err := a.Hub.LaunchStep(all, at, made.Key)
 	for _, n := range away { // what was not sent has failed; what was sent runs
 		if eerr := a.notLaunched(ctx, st, n, "node "+string(n)+" is not connected"); eerr != nil {
@@ -197,6 +192,15 @@ func programs(ask *client.NewStep, ranks [][]int32) error {
 		}
 	}
 	return nil
+}
+
+// whenForsaken is what happens when the srun of a step, that may own the job, is gone.
+func (a *API) whenForsaken(j *core.Job, st *core.Step, owns bool) func() {
+	return func() {
+		if err := a.forsaken(j, stepName(st.ID), owns && j.Spec.Kind == core.Interactive); err != nil {
+			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
+		}
+	}
 }
 
 // forsaken ends a step whose srun is gone, and with it the allocation that srun made for itself: nobody else would.

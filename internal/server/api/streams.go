@@ -88,7 +88,11 @@ func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any
 
 // srunStream is srun's end.
 func (a *API) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	return nil, a.joined(a.Streams.Srun(r.PathValue("key"), who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
+	return a.srunEnd(w, r, r.PathValue("key"), who)
+}
+
+func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *caller) (any, error) {
+	return nil, a.joined(a.Streams.Srun(key, who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
 // attachStep is the end of somebody who watches a step.
@@ -103,6 +107,40 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	}
 	open := func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }
 	return nil, a.joined(a.Streams.Watch(j.ID, int32(id), who.Identity, open))
+}
+
+// resumeStep is srun's end again: of a step that was made before this server was started.
+func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	ref, err := parseRef(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	key := r.URL.Query().Get("key")
+	if len(key) < 32 {
+		return nil, core.Errorf(core.Invalid, "the step's one-time key is wanted")
+	}
+	j, ok := snap.Job(ref.id)
+	if ok && who.User != j.Spec.User && !who.Admin {
+		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
+	}
+	var st *core.Step
+	if ok {
+		for _, s := range snap.Steps(j.ID) {
+			if stepName(s.ID) == r.PathValue("step") && !s.State.Final() {
+				st = s
+			}
+		}
+	}
+	if st == nil {
+		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")
+	}
+	a.Streams.Again(key, st, j.Spec.User, a.whenForsaken(j, st, isSet(r.URL.Query().Get("owns"))))
+	a.Hub.OpenStreams(st, key)
+	return a.srunEnd(w, r, key, who)
 }
 
 // joined keeps errors of a stream that was opened from being answered on it.

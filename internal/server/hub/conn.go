@@ -90,6 +90,7 @@ func (k *conn) run() error {
 		return err
 	}
 	k.reconcile(hello)
+	k.openStreams(hello)
 	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended), "version", hello.Version)
 	writer := make(chan struct{})
 	go func() {
@@ -213,6 +214,18 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		}
 	}
 	return w, nil
+}
+
+// openStreams tells an agent of the streams of its steps whose srun waits: one that was started since does not know of them.
+func (k *conn) openStreams(hello *wire.NodeHello) {
+	if k.h.cfg.Stream == nil {
+		return
+	}
+	for _, r := range hello.Running {
+		if token := k.h.cfg.Stream(core.JobID(r.Job), r.Step); token != "" {
+			k.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: r, Token: token}})
+		}
+	}
 }
 
 // reconcile queues what follows from the difference between what the node has and what it should have. Launches that were

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Config struct {
 	Samples     *samples.Store // of what jobs use; nil: not kept
 	Sick        Sick
 	Ended       EndedFunc // finds jobs that have left memory; nil: none
+	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
+	Stream func(job core.JobID, step string) string
 }
 
 // EndedFunc finds a job that has ended; nil for one nobody knows.
@@ -299,6 +302,19 @@ func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []c
 		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token, Direct: (*wire.Direct)(ask.Direct)}})
 	}
 	return away, nil
+}
+
+// OpenStreams has the nodes of a step dial the server for its streams: those of agents that were started since they were
+// told, or whose srun is back at a server that was.
+func (h *Hub) OpenStreams(st *core.Step, token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range st.Nodes {
+		if n := h.nodes[name]; n != nil && n.conn != nil {
+			key := wire.Key{Job: int64(st.Job), Attempt: st.Attempt, Step: strconv.Itoa(int(st.ID)), Node: string(name)}
+			n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: key, Token: token}})
+		}
+	}
 }
 
 // Shutdown says goodbye to all agents, waits until their connections have ended (at most until ctx is over, then they are

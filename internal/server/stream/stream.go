@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -92,6 +93,30 @@ func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(x.patience.Meet, s.missed)
+}
+
+// Again is Expect for a step whose srun is back at a server that does not know it, as one that was started since.
+func (x *Exchange) Again(token string, st *core.Step, owner core.UserName, lost func()) {
+	x.mu.Lock()
+	_, known := x.byStep[stepID{st.Job, st.ID}]
+	x.mu.Unlock()
+	if !known {
+		x.Expect(token, st, owner, lost)
+	}
+}
+
+// Key is that of a step's streams, if its srun is there.
+func (x *Exchange) Key(job core.JobID, step string) string {
+	id, err := strconv.ParseInt(step, 10, 32)
+	if err != nil {
+		return ""
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.byStep[stepID{job, int32(id)}]; s != nil {
+		return s.token
+	}
+	return ""
 }
 
 // missed ends a session whose srun did not come.

@@ -79,7 +79,9 @@ func (d *door) close() {
 
 // link carries a step's frames: from each node directly, or by the server.
 type link struct {
-	hub    *wire.Conn
+	hub    *wire.Conn // under mu
+	resume resumer
+	all    []core.NodeName
 	door   *door
 	part   int // of the step
 	frames chan<- partFrame
@@ -99,9 +101,9 @@ type frame struct {
 	payload []byte
 }
 
-func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door) *link {
+func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door, again resumer) *link {
 	l := &link{
-		part: part, hub: hub, door: d, quit: make(chan struct{}),
+		part: part, hub: hub, door: d, quit: make(chan struct{}), all: nodes, resume: again,
 		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{},
 	}
 	for _, n := range nodes {
@@ -112,18 +114,7 @@ func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door) *link {
 
 // start begins to read. All ends with close.
 func (l *link) start() {
-	go func() {
-		for {
-			f, err := l.hub.Next()
-			if err != nil {
-				l.broken <- err
-				return
-			}
-			if !l.pass(f) {
-				return
-			}
-		}
-	}()
+	go l.fromServer()
 	if l.door == nil {
 		return
 	}
@@ -140,15 +131,22 @@ func (l *link) start() {
 
 // pass hands a frame to the pump and notes who is there.
 func (l *link) pass(f wire.Frame) bool {
+	var last core.NodeName
 	switch f.Type {
 	case wire.TypeTaskStart, wire.TypeTaskExit, wire.TypeStepExit:
 		var t wire.TaskExit
 		if f.Decode(&t) == nil {
 			l.arrived(t.Node)
+			last = t.Node
 		}
 	}
 	select {
 	case l.frames <- partFrame{l.part, f}:
+		if f.Type == wire.TypeStepExit {
+			l.mu.Lock()
+			delete(l.nodes, last) // there is nothing more to hear from it, or to tell it
+			l.mu.Unlock()
+		}
 		return true
 	case <-l.quit:
 		return false
@@ -174,10 +172,7 @@ func (l *link) serve(raw net.Conn) {
 			return
 		}
 		if f.Type == wire.TypeStepExit {
-			l.mu.Lock()
-			delete(l.nodes, hello.Node) // there is nothing more to hear from it, or to tell it
-			l.mu.Unlock()
-			_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: hello.Node, State: "done"})
+			_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: hello.Node, State: "done"})
 			return
 		}
 	}
@@ -196,7 +191,7 @@ func (l *link) enter(node core.NodeName, c *wire.Conn) bool {
 	if old != nil {
 		_ = old.Close()
 	}
-	_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "direct"}) // a break shows in the reader
+	_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "direct"}) // a break shows in the reader
 	l.arrived(node)
 	return true
 }
@@ -210,7 +205,7 @@ func (l *link) leave(node core.NodeName, c *wire.Conn) {
 	closed := l.closed
 	l.mu.Unlock()
 	if mine && !closed {
-		_ = l.hub.Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "gone"})
+		_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "gone"})
 	}
 }
 
@@ -254,7 +249,8 @@ func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
 	if !far {
 		return nil
 	}
-	return l.hub.Send(t, header, payload...)
+	_ = l.server().Send(t, header, payload...) // so does the server's
+	return nil
 }
 
 func (l *link) close() {
@@ -271,5 +267,5 @@ func (l *link) close() {
 	for _, c := range near {
 		_ = c.Close()
 	}
-	_ = l.hub.Close()
+	_ = l.server().Close()
 }

@@ -62,7 +62,9 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 			s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
 			return slurm.ExitError, failed
 		}
-		p.links = append(p.links, newLink(i, wire.NewConn(raw), part.made.Step.Nodes, doors[i]))
+		p.links = append(p.links, newLink(i, wire.NewConn(raw), part.made.Step.Nodes, doors[i], func() (io.ReadWriteCloser, error) {
+			return s.c.Resume(ctx, &part.made.Step, part.made.Key, i == 0 && !s.inside)
+		}))
 		p.nodes += len(part.made.Step.Nodes)
 	}
 	p.out = s.newOutput()

@@ -59,7 +59,7 @@ func (p *pump) watched(part int, watchers int) {
 func (b *balcony) send(l *link) {
 	defer close(b.sent)
 	for f := range b.copies {
-		_ = l.hub.Send(f.t, f.header, f.payload) // a break shows in the reader
+		_ = l.server().Send(f.t, f.header, f.payload) // a break shows in the reader
 	}
 }
 

@@ -1,0 +1,115 @@
+package srun
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// goneTrail is how long the last frames of nodes that srun hears directly may take once the server knows the step no more.
+const goneTrail = 5 * time.Second
+
+// server is the connection to the server; there is another after it was away.
+func (l *link) server() *wire.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hub
+}
+
+// fromServer reads what comes by the server, and finds it again when it was away. Nodes that are heard directly go on
+// meanwhile; those that are not come again as well, but what was on its way by the server is lost with it.
+func (l *link) fromServer() {
+	for {
+		f, err := l.server().Next()
+		if err == nil {
+			if !l.pass(f) {
+				return
+			}
+			continue
+		}
+		for err != nil && !l.quits() {
+			raw, rerr := l.resume()
+			switch {
+			case rerr == nil:
+				l.resumed(wire.NewConn(raw))
+				err = nil
+			case client.Unreachable(rerr) && l.near() > 0:
+			case core.CodeOf(rerr) == core.NotFound && l.waitNear():
+				return
+			default:
+				l.broken <- errors.Join(err, rerr)
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *link) quits() bool {
+	select {
+	case <-l.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// near is how many nodes are heard directly.
+func (l *link) near() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.nodes {
+		if c != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// waitNear waits for the last frames of a step that the server says is over. It is false when some will not come.
+func (l *link) waitNear() bool {
+	for {
+		select {
+		case <-l.quit:
+			return true
+		case <-time.After(goneTrail):
+		}
+		l.mu.Lock()
+		left := len(l.nodes)
+		l.mu.Unlock()
+		if left == 0 || l.near() == 0 {
+			return left == 0
+		}
+	}
+}
+
+// resumed goes on with another connection: the server there has forgotten how the nodes' frames go.
+func (l *link) resumed(c *wire.Conn) {
+	l.mu.Lock()
+	l.hub = c
+	closed := l.closed
+	var news []wire.DirectNews
+	for _, n := range l.all {
+		if conn, left := l.nodes[n]; !left {
+			news = append(news, wire.DirectNews{Node: n, State: "done"})
+		} else if conn != nil {
+			news = append(news, wire.DirectNews{Node: n, State: "direct"})
+		}
+	}
+	l.mu.Unlock()
+	for _, n := range news {
+		_ = c.Send(wire.TypeDirectNews, n) // a break shows in the reader
+	}
+	if closed {
+		_ = c.Close()
+	}
+}
+
+// resumer is how a part of a step finds the server again.
+type resumer func() (io.ReadWriteCloser, error)
