@@ -209,7 +209,9 @@ type Provision struct {
 
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
-	State  string `json:"state,omitempty"` // drain, resume, down
+	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force], reboot[_asap], cancel_reboot.
+	State  string `json:"state,omitempty"`
+	Next   string `json:"next,omitempty"` // with a reboot: resume or down, when the node is back
 	Reason string `json:"reason,omitempty"`
 }
 

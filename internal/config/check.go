@@ -63,6 +63,7 @@ func (d *decoder) check(c *Config) {
 	d.checkOffers(c)
 	d.checkTopology(c)
 	d.checkTimers(c)
+	d.checkHealth(c)
 	d.checkPriority(c)
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)

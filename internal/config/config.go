@@ -26,6 +26,8 @@ type Config struct {
 	Timers       Timers      `yaml:"timers"`
 	Step         Step        `yaml:"step"`
 	GPU          GPU         `yaml:"gpu"`
+	Health       Health      `yaml:"health"`
+	Reboot       Reboot      `yaml:"reboot"`
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
 	Mail         Mail        `yaml:"mail"`
@@ -144,7 +146,7 @@ type PriorityWeights struct {
 // Timers are all lengths of time the control plane waits for something.
 type Timers struct {
 	Heartbeat       Duration `yaml:"heartbeat"`
-	SilentAfter     Duration `yaml:"silent_after"`     // a node not heard for so long is silent
+	SilentAfter     Duration `yaml:"silent_after"`     // a node not heard for so long is unreachable
 	Fence           Duration `yaml:"fence"`            // agents kill what runs after so much silence; 0: never
 	FenceMargin     Duration `yaml:"fence_margin"`     // and the server requeues so much later
 	KillWait        Duration `yaml:"kill_wait"`        // TERM to KILL
@@ -234,7 +236,8 @@ func Default() *Config {
 		},
 		Preemption: Preemption{Type: "none", Mode: "off", Order: "least_lost"},
 		Timers: Timers{
-			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(30 * time.Second),
+			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(25 * time.Second), // two heartbeats are missed, the third is not due
+
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
 			MaxKillGrace: Duration(10 * time.Minute), InteractiveIdle: Duration(time.Minute),
 			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
@@ -243,6 +246,7 @@ func Default() *Config {
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
 			LogTail: Size(core.MiB),
 		},
+		Health:     defaultHealth(),
 		Mail:       Mail{Program: "/bin/mail"},
 		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},

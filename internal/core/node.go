@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // Node is a machine that runs steps. What changes by the second (load, free memory, when it was last heard) is not
 // here: the hub knows it and never bothers the engine with it.
 type Node struct {
@@ -23,6 +25,9 @@ type Node struct {
 	Resume      Seconds  `json:"resume,omitempty"` // how long it takes to power up
 	Ready       Time     `json:"ready,omitempty"`  // while it powers up: when it should be
 	Blocks      int32    `json:"blocks,omitempty"` // it is split into, for jobs that take whole ones; 0: it is not
+	// Faults are those for which it takes no new jobs.
+	Faults  []NodeFault `json:"faults,omitempty"`
+	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
 }
 
 // Hardware is what a node has to give.
@@ -78,7 +83,32 @@ const (
 	NodeFuture
 	NodePoweredDown // it sleeps, and can be powered up when somebody needs it
 	NodePoweringUp  // it is on its way up
+	NodePowerDown   // it goes to sleep when its jobs have ended
+	NodeReboot      // it restarts when its jobs have ended
+	NodeRebooting   // it was told to restart, and has not come back
 )
+
+// Restart is what was asked of a node that is to restart.
+type Restart struct {
+	ASAP bool   `json:"asap,omitempty"` // the drain of a node that is asked to hurry ends with it
+	Next string `json:"next,omitempty"` // resume or down, when it is back; empty: as it was
+}
+
+// NodeFault is something wrong with a node that its agent, or the hub, has found.
+type NodeFault struct {
+	Check string `json:"check"` // disk, memory, mount, skew, gpu_processes, engine, program
+	Text  string `json:"text"`
+	Drain bool   `json:"drain,omitempty"` // it takes no new jobs; otherwise they are warned only
+}
+
+// FaultText tells what is wrong, in one line.
+func FaultText(list []NodeFault) string {
+	var out []string
+	for _, f := range list {
+		out = append(out, f.Text)
+	}
+	return strings.Join(out, "; ")
+}
 
 // Has tells whether all bits of g are set.
 func (f NodeFlag) Has(g NodeFlag) bool { return f&g == g }
@@ -91,7 +121,7 @@ func (n *Node) LoginOnly() bool { return n.Roles == Login }
 
 // Usable tells whether new jobs may start on the node.
 func (n *Node) Usable() bool {
-	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp)
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp|NodePowerDown|NodeRebooting)
 }
 
 // Wakeable tells whether a node that sleeps could be used once it is up.

@@ -58,7 +58,7 @@ var configHere = map[string]string{
 
 // configUnits follow the values of settings that the server gives as numbers.
 var configUnits = map[string]string{
-	"InactiveLimit": " sec", "KillWait": " sec", "ResvOverRun": " min", "SlurmdTimeout": " sec", "UnkillableStepTimeout": " sec",
+	"HealthCheckInterval": " sec", "InactiveLimit": " sec", "KillWait": " sec", "ResvOverRun": " min", "SlurmdTimeout": " sec", "UnkillableStepTimeout": " sec",
 }
 
 // ShowConfig is scontrol show config: Slurm's settings in their order, then those that are only ours.

@@ -46,12 +46,19 @@ func parseNodeState(text string) nodeState {
 // words are the short and the long form that sinfo prints, as Slurm's order of conditions gives them.
 func (s nodeState) words() (compact, long string) {
 	working := s.base == "ALLOCATED" || s.base == "MIXED" || s.flags["COMPLETING"]
+	reboot := s.flags["REBOOT_REQUESTED"] || s.flags["REBOOT_ISSUED"]
 	switch {
+	case s.flags["INVALID_REG"]:
+		return "inval", "inval"
 	case s.flags["MAINT"] || s.flags["MAINTENANCE"]:
-		compact, long = "maint", "maint"
-		if working {
+		if compact, long = "maint", "maint"; working {
 			compact, long = baseWords(s.base)
 		}
+	case reboot && !working:
+		if compact, long = "boot", "reboot"; s.flags["REBOOT_ISSUED"] {
+			return "boot^", "reboot^"
+		}
+		return compact, long
 	case s.flags["DRAIN"] && working:
 		compact, long = "drng", "draining"
 	case s.flags["DRAIN"]:
@@ -63,24 +70,41 @@ func (s nodeState) words() (compact, long string) {
 	case s.base == "DOWN":
 		compact, long = "down", "down"
 	case s.flags["COMPLETING"] && s.base == "ALLOCATED":
-		compact, long = "alloc+", "allocated+"
-		return compact, long
+		return "alloc+", "allocated+"
 	case s.flags["COMPLETING"]:
 		compact, long = "comp", "completing"
 	case s.flags["RESERVED"] && s.base == "IDLE":
 		compact, long = "resv", "reserved"
+	case s.flags["BLOCKED"] && s.base == "IDLE":
+		compact, long = "block", "blocked"
 	case s.flags["PLANNED"] && s.base == "IDLE":
 		compact, long = "plnd", "planned"
 	default:
 		compact, long = baseWords(s.base)
-		if s.flags["PLANNED"] && s.base == "MIXED" {
-			return compact + "-", long + "-"
+	}
+	mark := s.mark(working)
+	return compact + mark, long + mark
+}
+
+// marks are the signs behind a state, of which the first that holds is shown.
+var marks = []struct{ flag, sign string }{
+	{"REBOOT_ISSUED", "^"}, {"REBOOT_REQUESTED", "@"}, {"POWERING_UP", "#"}, {"POWERING_DOWN", "%"}, {"POWERED_DOWN", "~"}, {"POWER_DOWN", "!"},
+	{"NOT_RESPONDING", "*"},
+}
+
+func (s nodeState) mark(working bool) string {
+	if (s.flags["MAINT"] || s.flags["MAINTENANCE"]) && working {
+		return "$"
+	}
+	for _, m := range marks {
+		if s.flags[m.flag] {
+			return m.sign
 		}
 	}
-	if s.flags["NOT_RESPONDING"] {
-		return compact + "*", long + "*"
+	if s.flags["PLANNED"] && s.base == "MIXED" {
+		return "-"
 	}
-	return compact, long
+	return ""
 }
 
 func baseWords(base string) (compact, long string) {
@@ -108,11 +132,14 @@ func (s nodeState) rank() int {
 	return -(flag + map[string]int{"DOWN": 1, "IDLE": 2, "ALLOCATED": 3, "ERROR": 4, "MIXED": 5, "FUTURE": 6}[s.base])
 }
 
+// signs are all that may stand behind a state's word.
+const signs = "$^@#%~!*+-"
+
 // matches tells whether a filter word of sinfo -t means this state.
 func (s nodeState) matches(word string) bool {
-	word = strings.ToLower(strings.TrimRight(word, "*"))
+	word = strings.ToLower(strings.TrimRight(word, signs))
 	compact, long := s.words()
-	compact, long = strings.TrimRight(compact, "*+-"), strings.TrimRight(long, "*+-")
+	compact, long = strings.TrimRight(compact, signs), strings.TrimRight(long, signs)
 	switch word {
 	case "all":
 		return true
@@ -121,6 +148,11 @@ func (s nodeState) matches(word string) bool {
 			return s.flags["DRAIN"]
 		}
 		return compact == word || long == word
+	case "reboot", "boot", "reboot_requested", "reboot_issued":
+		return s.flags["REBOOT_ISSUED"] && word != "reboot_requested" || s.flags["REBOOT_REQUESTED"] && word != "reboot_issued"
+	case "power_down", "powered_down", "powering_down", "power_up", "powering_up", "cloud":
+		return s.flags[strings.ToUpper(map[string]string{"power_up": "powering_up"}[word])] || s.flags[strings.ToUpper(word)] ||
+			word == "power_down" && s.flags["POWERED_DOWN"]
 	case "no_respond", "not_responding":
 		return s.flags["NOT_RESPONDING"]
 	case "idle":
@@ -135,11 +167,12 @@ func (s nodeState) matches(word string) bool {
 
 // nodeStates are the words sinfo -t takes.
 var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain drained draining drng comp completing fail failing failg " +
-	"future futr maint no_respond not_responding planned plnd resv reserved unk unknown reboot power_down power_up error")
+	"future futr maint no_respond not_responding planned plnd resv reserved unk unknown reboot boot reboot_requested reboot_issued " +
+	"power_down powered_down powering_down power_up powering_up cloud error")
 
 // ValidNodeState tells whether sinfo -t knows a word.
 func ValidNodeState(word string) bool {
-	return contains(nodeStates, strings.ToLower(strings.TrimRight(word, "*")))
+	return contains(nodeStates, strings.ToLower(strings.TrimRight(word, signs)))
 }
 
 // cpuUse is how a node's CPUs stand.
@@ -238,6 +271,11 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		"OS="+n.Host.OS+" ",
 		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", mib(n.Hardware.Memory), mib(n.AllocMem), freeMem, s),
 		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=%d Owner=N/A MCS_label=N/A", n.State, t, mib(n.Hardware.TmpDisk), max(1, n.Weight)),
+	)
+	if n.Restart != nil && n.Restart.Next != "" {
+		lines = append(lines, "NextState="+strings.ToUpper(n.Restart.Next))
+	}
+	lines = append(lines,
 		"Partitions="+joinNames(n.Partitions)+" ",
 		fmt.Sprintf("BootTime=%s SlurmdStartTime=%s", TimeText(n.Host.Boot, "None"), TimeText(n.Host.AgentStart, "None")),
 		"LastBusyTime="+TimeText(n.LastBusy, "Unknown"),

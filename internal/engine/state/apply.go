@@ -9,6 +9,12 @@ import (
 // Apply carries out one input at the time set by Advance. It returns the reply the input's comment names, or an error
 // after which nothing has changed.
 func (s *State) Apply(in Input) (any, error) {
+	out, err := s.apply(in)
+	s.emptied()
+	return out, err
+}
+
+func (s *State) apply(in Input) (any, error) {
 	switch in := in.(type) {
 	case *Submit:
 		return reply(s.submit(in))
@@ -34,6 +40,8 @@ func (s *State) Apply(in Input) (any, error) {
 		return nil, s.nodeSilence(in)
 	case *Fenced:
 		return nil, s.fenced(in)
+	case *NodeHealth:
+		return nil, s.nodeHealth(in)
 	case *UpdateNode:
 		return nil, s.updateNode(in)
 	case *UpdateJob:

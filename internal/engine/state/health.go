@@ -29,18 +29,9 @@ func (s *State) unitHealth(in *UnitHealth) error {
 	}
 	next := *n
 	next.Hardware.Sick = sick
-	text := core.SickText(sick)
-	ours := n.ReasonBy == "bireme" && n.Reason != "" && n.Reason == core.SickText(n.Hardware.Sick)
-	switch {
-	case allSick(&next.Hardware) && (!n.Flags.Any(core.NodeDrain|core.NodeDown) || ours):
-		next.Flags |= core.NodeDrain
-		next.Reason, next.ReasonBy, next.ReasonAt = text, "bireme", s.view.now
-	case ours && n.Flags.Has(core.NodeDrain) && in.Return:
-		next.Flags &^= core.NodeDrain
-		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
-	}
+	s.treat(n, &next, in.Return)
 	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+	s.event(core.NodeChanged, core.Event{Node: n.Name, By: system, Data: nodeData(&next)})
 	return nil
 }
 

@@ -40,6 +40,9 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	n.Flags &^= core.NodeUnknown | core.NodeSilent
 	n.SilentSince = 0
 	poweredUp(n)
+	if rebooted {
+		s.restarted(n)
+	}
 	s.split(n)
 	if !known || !same(old, n) {
 		s.putNode(n)
@@ -93,6 +96,8 @@ func (s *State) unwanted(in *Register) []StepRef {
 func nodeData(n *core.Node) []byte {
 	b := append(make([]byte, 0, 64), `{"flags":`...)
 	b = append(b, fmt.Sprint(uint16(n.Flags))...)
+	b = append(b, `,"state":`...)
+	b = appendJSON(b, n.Flags.String())
 	if n.Reason != "" {
 		b = append(b, `,"reason":`...)
 		b = appendJSON(b, n.Reason)
@@ -182,47 +187,35 @@ func (s *State) updateNode(in *UpdateNode) error {
 		return core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
 	}
 	next := *n
-	switch in.State {
-	case "drain", "down":
-		if in.Reason == "" && n.Reason == "" {
-			return core.Errorf(core.Invalid, "a node is taken out of service with a reason").Because("reason_required")
-		}
-		next.Flags |= core.NodeDrain
-		if in.State == "down" {
-			next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
-		}
-	case "resume", "undrain":
-		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
-		poweredUp(&next)
-		next.Reason, next.ReasonBy, next.ReasonAt = "", "", 0
-		next.Hardware.Sick = nil // what is still sick is told again
-	case "power_down", "power_up":
-		if len(s.onNode[n.Name]) > 0 {
-			return core.Errorf(core.Conflict, "jobs run on node %s", n.Name).Because("node_busy")
-		}
-		s.power(&next, in.State == "power_up")
-	case "":
-	default:
-		return core.Errorf(core.Invalid, "node state %q: there are drain, resume, undrain, down, power_down and power_up", in.State).Because("invalid_node_state")
+	if err := s.steerNode(&next, in); err != nil {
+		return err
 	}
 	if in.Reason != "" {
 		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
 		if in.System {
-			next.ReasonBy = "bireme"
+			next.ReasonBy = system
 		}
 	}
-	if next.Flags == n.Flags && next.Reason == n.Reason && len(next.Hardware.Sick) == len(n.Hardware.Sick) {
+	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
 		return nil
 	}
 	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
-	if in.State == "down" {
+	by := in.By.User
+	if in.System {
+		by = system
+	}
+	s.event(core.NodeChanged, core.Event{Node: n.Name, By: by, Data: nodeData(&next)})
+	if in.State == "down" || in.State == "power_down_force" {
 		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
 		// a job must not start again beside itself.
+		message := downMessage(&next)
+		if in.State != "down" {
+			message = fmt.Sprintf("node %s is powered down", n.Name)
+		}
 		if next.Flags.Any(core.NodeSilent | core.NodeUnknown) {
-			s.loseJobs(in.Node, downMessage(&next))
+			s.loseJobs(in.Node, message)
 		} else {
-			s.failJobs(in.Node, downMessage(&next))
+			s.failJobs(in.Node, message)
 		}
 	}
 	return nil

@@ -269,7 +269,7 @@ func (s *script) nodes(p []string, o args) error {
 	return nil
 }
 
-// node NAME silent|back|fence|reboot|down|drain|resume|reconnect running=JOB.ATTEMPT.STEP
+// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeActions; running=JOB.ATTEMPT.STEP
 func (s *script) node(p []string, o args) error {
 	name := core.NodeName(p[0])
 	var in Input
@@ -299,7 +299,10 @@ func (s *script) node(p []string, o args) error {
 		}
 		return err
 	default:
-		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Reason: strings.ReplaceAll(o["reason"], "_", " ")}
+		if p[1] == "restart" { // that is what is asked; reboot is that it happened
+			p[1] = "reboot"
+		}
+		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "", Reason: strings.ReplaceAll(o["reason"], "_", " ")}
 	}
 	_, err := s.w.do(in)
 	return err
@@ -764,7 +767,7 @@ func (s *script) use(_ []string, _ args) error {
 			t += fmt.Sprintf("  %s:%s:%d", g.Name, g.Type, g.Count)
 		}
 		if n.Flags != 0 {
-			t += fmt.Sprintf("  %s", nodeFlags(n.Flags))
+			t += "  " + n.Flags.String()
 		}
 		if n.Reason != "" {
 			t += "  " + n.Reason
@@ -772,19 +775,6 @@ func (s *script) use(_ []string, _ args) error {
 		s.printf("%s", t)
 	}
 	return nil
-}
-
-func nodeFlags(f core.NodeFlag) string {
-	var out []string
-	for _, x := range []struct {
-		f core.NodeFlag
-		n string
-	}{{core.NodePoweredDown, "asleep"}, {core.NodePoweringUp, "powering-up"}, {core.NodeUnknown, "unknown"}, {core.NodeDown, "down"}, {core.NodeDrain, "drain"}, {core.NodeSilent, "silent"}} {
-		if f.Has(x.f) {
-			out = append(out, x.n)
-		}
-	}
-	return strings.Join(out, ",")
 }
 
 func (s *script) restart(_ []string, _ args) error {

@@ -141,6 +141,7 @@ type State struct {
 	wake     core.Time                // the first of timed, unless stale
 	stale    bool
 	onNode   map[core.NodeName]map[core.JobID]struct{}
+	awaited  map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	own      owned
 	resv     resvKeep
 	replan   bool // projects changed, and with them whose jobs reservations are for
@@ -207,6 +208,7 @@ func New(cfg Config, img *Image) *State {
 		cfg: cfg, names: nameCache{},
 		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
+		awaited: map[core.NodeName]struct{}{},
 	}
 	s.configured()
 	v := &s.view
@@ -242,6 +244,7 @@ func New(cfg Config, img *Image) *State {
 	for _, n := range img.Nodes {
 		v.nodes.Set(n.ID, n)
 		v.names[n.Name] = n.ID
+		s.await(n)
 		s.ledger.SetNode(n)
 	}
 	for _, j := range img.Jobs {
@@ -511,6 +514,7 @@ func (s *State) putNode(n *core.Node) {
 		s.view.names[n.Name] = n.ID
 	}
 	s.view.nodes.Set(n.ID, n)
+	s.await(n)
 	s.resv.known = false
 	s.fresh.Nodes = append(s.fresh.Nodes, n)
 	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)

@@ -83,17 +83,13 @@ func (a *API) showInstance(v *nodeView, h *core.FleetHost) client.FleetInstance 
 		x.Blocks, x.Busy = rec.Blocks, busyBlocks(&n)
 	}
 	x.State, x.Hardware, x.AllocCPUs, x.Version = n.State, n.Hardware, n.AllocCPUs, n.Host.Version
-	switch {
-	case h.Leaving:
-		x.Status = "terminating"
-	case n.Connected && len(n.Jobs) > 0:
-		x.Status = "busy"
-	case n.Connected:
-		x.Status = "idle"
-	case !rec.Flags.Has(core.NodeUnknown):
+	st := v.stateOf(rec, n.AllocCPUs)
+	if st.Making, st.Leaving = x.Phase != "" && h.Cause == "", h.Leaving; !n.Connected {
+		st.Flags |= core.NodeSilent // who watches a fleet sees at once what listings of nodes forgive for two heartbeats
+	}
+	status, unreachable := st.Dstack()
+	if x.Status = status; unreachable {
 		x.Status = "unreachable"
-	case x.Phase != "" && h.Cause == "":
-		x.Status = "provisioning"
 	}
 	return x
 }

@@ -47,8 +47,11 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(strings.ToLower(in.State), "reboot") && a.conf().Reboot.Program == "" {
+		return nil, core.Errorf(core.Conflict, "nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").Because("no_reboot_program")
+	}
 	_, err := a.Engine.Do(r.Context(), &state.UpdateNode{
-		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Reason: in.Reason,
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Next: strings.ToLower(in.Next), Reason: in.Reason,
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +123,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 			out.Partitions = append(out.Partitions, p.name)
 		}
 	}
-	out.State = nodeState(n, out.AllocCPUs, v.completing[n.Name]) + v.aside[n.Name].flags()
+	out.State = v.stateOf(n, out.AllocCPUs).Slurm()
 	if at := v.aside[n.Name]; at != nil {
 		out.Reservation = at.name
 	}
@@ -145,35 +148,14 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	return out
 }
 
-// nodeState words a node's state as Slurm does.
-func nodeState(n *core.Node, cpus int32, completing bool) string {
-	word := "IDLE"
-	switch {
-	case n.Flags.Has(core.NodeFuture):
-		word = "FUTURE"
-	case n.Flags.Has(core.NodeDown):
-		word = "DOWN"
-	case n.Flags.Any(core.NodePoweredDown | core.NodePoweringUp):
-		// as it is for those who wait for it
-	case n.Flags.Has(core.NodeUnknown):
-		word = "UNKNOWN"
-	case n.Flags.Has(core.NodeSilent) && cpus == 0:
-		word = "DOWN"
-	case cpus >= n.Hardware.CPUs && cpus > 0:
-		word = "ALLOCATED"
-	case cpus > 0:
-		word = "MIXED"
-	}
-	for _, f := range []struct {
-		flag core.NodeFlag
-		name string
-	}{{core.NodeDrain, "DRAIN"}, {core.NodeFailFlag, "FAIL"}, {core.NodeMaint, "MAINTENANCE"}, {core.NodePoweredDown, "POWERED_DOWN"}, {core.NodePoweringUp, "POWERING_UP"}, {core.NodeSilent, "NOT_RESPONDING"}} {
-		if n.Flags.Has(f.flag) {
-			word += "+" + f.name
+// stateOf is what a node's name depends on.
+func (v *nodeView) stateOf(n *core.Node, cpus int32) core.NodeState {
+	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Cloud: n.Offer != ""}
+	if at := v.aside[n.Name]; at != nil {
+		st.Reserved = true
+		if at.maint {
+			st.Flags |= core.NodeMaint
 		}
 	}
-	if completing {
-		word += "+COMPLETING"
-	}
-	return word
+	return st
 }

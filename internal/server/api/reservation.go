@@ -191,14 +191,3 @@ type aside struct {
 	name  string // of the first reservation, by name
 	maint bool
 }
-
-// flags are what Slurm adds to the state of such a node.
-func (s *aside) flags() string {
-	switch {
-	case s == nil:
-		return ""
-	case s.maint:
-		return "+MAINTENANCE+RESERVED"
-	}
-	return "+RESERVED"
-}

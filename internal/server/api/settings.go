@@ -45,6 +45,8 @@ func (a *API) settings(snap *state.Snapshot) map[string]string {
 		"AccountingStorageEnforce": enforcedText(c), "AccountingStorageTRES": tracked, "AccountingStoreFlags": strings.Join(c.Accounting.Store, ","),
 		"ClusterName": c.Cluster, "DefMemPerCPU": strconv.FormatInt(int64(c.Jobs.DefMemPerCPU)>>20, 10), "EnforcePartLimits": yes(c.Jobs.StrictSubmit, "ALL", "NO"),
 		"Epilog": strings.Join(c.Step.Epilog, ","), "FairShareDampeningFactor": number(c.Priority.Dampening), "GresTypes": strings.Join(gres, ","),
+		"HealthCheckInterval": seconds(c.Health.Interval), "HealthCheckNodeState": cmp.Or(strings.ToUpper(strings.Join(c.Health.States, ",")), "ANY") + yes(c.Health.Cycle, ",CYCLE", ""),
+		"HealthCheckProgram": c.Health.Program, "RebootProgram": c.Reboot.Program,
 		"InactiveLimit": seconds(c.Timers.InteractiveIdle), "KillWait": seconds(c.Timers.KillWait), "Licenses": strings.Join(c.Licenses, ","),
 		"MailDomain": c.Mail.Domain, "MailProg": c.Mail.Program, "MaxArraySize": number(c.Jobs.MaxArray), "MaxJobCount": number(c.Jobs.MaxJobs),
 		"MaxNodeCount": strconv.Itoa(nodes), "MaxScriptSize": number(int64(c.Jobs.MaxScript)), "MpiDefault": cmp.Or(c.Step.MPI, "none"),

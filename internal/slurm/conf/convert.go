@@ -36,6 +36,7 @@ type converter struct {
 	cfg    *config.Config
 	notes  []Note
 	faults []Fault
+	once   bool // the health program is run when an agent starts, and not again
 }
 
 // Apply lays all that is understood over cfg. It returns what had no effect, for people to read; the error lists what is
@@ -45,6 +46,9 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
 	cfg.Accounting.NormalQOS, cfg.Accounting.Store = true, nil
 	v.settings()
+	if v.once {
+		cfg.Health.Interval = 0
+	}
 	v.nodes()
 	v.devices()
 	v.partitions()

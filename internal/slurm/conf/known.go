@@ -53,10 +53,14 @@ var known = map[string]set{
 		v.cfg.Step.TaskEpilog = append(v.cfg.Step.TaskEpilog, s.Value)
 		return nil
 	},
-	"srunprolog": func(v *converter, s Setting) error { v.cfg.Step.SrunProlog = s.Value; return nil },
-	"srunepilog": func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
-	"mailprog":   func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
-	"maildomain": func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
+	"srunprolog":           func(v *converter, s Setting) error { v.cfg.Step.SrunProlog = s.Value; return nil },
+	"srunepilog":           func(v *converter, s Setting) error { v.cfg.Step.SrunEpilog = s.Value; return nil },
+	"mailprog":             func(v *converter, s Setting) error { v.cfg.Mail.Program = s.Value; return nil },
+	"maildomain":           func(v *converter, s Setting) error { v.cfg.Mail.Domain = s.Value; return nil },
+	"healthcheckprogram":   func(v *converter, s Setting) error { v.cfg.Health.Program = s.Value; return nil },
+	"healthcheckinterval":  toSeconds(func(c *config.Config) *config.Duration { return &c.Health.Interval }),
+	"healthchecknodestate": healthStates,
+	"rebootprogram":        func(v *converter, s Setting) error { v.cfg.Reboot.Program = s.Value; return nil },
 	"enforcepartlimits": func(v *converter, s Setting) error {
 		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") || strings.EqualFold(s.Value, "YES")
 		return nil
@@ -147,6 +151,24 @@ func silentAfter(v *converter, s Setting) error {
 		v.note(s.Where, s.Key, s.Value, "a silent node keeps its jobs; see timers.fence")
 	}
 	return err
+}
+
+// healthStates reads HealthCheckNodeState. Slurm's program drains by itself; ours also does when it fails.
+func healthStates(v *converter, s Setting) error {
+	h := &v.cfg.Health
+	for word := range strings.SplitSeq(strings.ToLower(s.Value), ",") {
+		switch word {
+		case "any", "idle", "nondrained_idle", "mixed", "alloc":
+			h.States = append(h.States, word)
+		case "cycle":
+			h.Cycle = true
+		case "start_only":
+			v.once = true
+		default:
+			return fmt.Errorf("%q: ANY, ALLOC, CYCLE, IDLE, NONDRAINED_IDLE, MIXED and START_ONLY are known", word)
+		}
+	}
+	return nil
 }
 
 func maxRequeues(v *converter, s Setting) error {

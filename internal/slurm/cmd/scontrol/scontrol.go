@@ -50,8 +50,8 @@ var verbs = []struct {
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
 	{"help", func(s *session, _ context.Context, _ []string) int { return s.w.PrintHelp(parser) }},
 	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).reconfigure},
-	{"reboot", (*session).unsupported}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
-	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).unsupported},
+	{"reboot", (*session).reboot}, {"reboot_nodes", (*session).reboot}, {"cancel_reboot", (*session).cancelReboot}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
+	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).power},
 	{"wait_job", (*session).waitJob},
 }
 

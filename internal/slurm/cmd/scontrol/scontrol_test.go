@@ -187,6 +187,13 @@ func TestChanges(t *testing.T) {
 		{args: "update jobid=1 priority=0", jobs: []client.Update{{Hold: ptr(true)}}},
 		{args: "update nodename=n[001-002] state=drain reason=x", nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}}},
 		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume"}}},
+		{args: "update nodename=n003 state=fail reason=ecc", nodes: []client.UpdateNode{{State: "fail", Reason: "ecc"}}},
+		{args: "update nodename=n003 state=POWER_DOWN_ASAP", nodes: []client.UpdateNode{{State: "power_down_asap"}}},
+		{args: "reboot ASAP nextstate=RESUME reason=kernel n[001-002]", nodes: []client.UpdateNode{
+			{State: "reboot_asap", Next: "resume", Reason: "kernel"}, {State: "reboot_asap", Next: "resume", Reason: "kernel"}}},
+		{args: "reboot n003", nodes: []client.UpdateNode{{State: "reboot"}}},
+		{args: "cancel_reboot n003", nodes: []client.UpdateNode{{State: "cancel_reboot"}}},
+		{args: "power down force n003", nodes: []client.UpdateNode{{State: "power_down_force"}}},
 		{args: "hold 99999", err: "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n", code: 1},
 		{args: "requeue 99999", err: "Invalid job id specified for job 99999\n", code: 1},
 		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"\n", code: 1},

@@ -3,6 +3,7 @@ package scontrol
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -211,7 +212,9 @@ func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 
 // nodeActions are the states that can be asked for, in our words.
 var nodeActions = map[string]string{
-	"DRAIN": "drain", "DOWN": "down", "RESUME": "resume", "IDLE": "resume", "UNDRAIN": "undrain",
+	"DRAIN": "drain", "DOWN": "down", "FAIL": "fail", "FUTURE": "future", "RESUME": "resume", "IDLE": "resume", "UNDRAIN": "undrain",
+	"POWER_UP": "power_up", "POWER_DOWN": "power_down", "POWER_DOWN_ASAP": "power_down_asap", "POWER_DOWN_FORCE": "power_down_force",
+	"CANCEL_REBOOT": "cancel_reboot",
 }
 
 func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) int {
@@ -221,7 +224,7 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 		case "state":
 			action, ok := nodeActions[strings.ToUpper(p.value)]
 			if !ok {
-				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: DOWN DRAIN IDLE RESUME UNDRAIN\n", p.text)
+				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: %s\n", p.text, strings.Join(slices.Sorted(maps.Keys(nodeActions)), " "))
 				return slurm.ExitError
 			}
 			u.State = action
@@ -232,13 +235,18 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 			return slurm.ExitError
 		}
 	}
-	if (u.State == "drain" || u.State == "down") && u.Reason == "" {
+	if (u.State == "drain" || u.State == "down" || u.State == "fail") && u.Reason == "" {
 		fmt.Fprintln(s.w.Err, "You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		return slurm.ExitError
 	}
+	return s.eachNode(ctx, expr, u, "slurm_update")
+}
+
+// eachNode asks the same of every node of a list; call names it in errors.
+func (s *session) eachNode(ctx context.Context, expr string, u *client.UpdateNode, call string) int {
 	names, err := cmd.Hosts(expr)
 	if err != nil || len(names) == 0 {
-		fmt.Fprintln(s.w.Err, "slurm_update error: Invalid node name specified")
+		fmt.Fprintln(s.w.Err, call+" error: Invalid node name specified")
 		return slurm.ExitError
 	}
 	c, err := s.client()
@@ -252,7 +260,7 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 			if core.CodeOf(err) == core.NotFound {
 				text = "Invalid node name specified"
 			}
-			fmt.Fprintf(s.w.Err, "slurm_update error: %s\n", text)
+			fmt.Fprintf(s.w.Err, "%s error: %s\n", call, text)
 			return slurm.ExitError
 		}
 	}
