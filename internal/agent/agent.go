@@ -54,16 +54,18 @@ type Agent struct {
 	life       context.Context // of Run, for streams that outlive a session
 	work       sync.WaitGroup
 
-	mu       sync.Mutex
-	settings wire.NodeSettings
-	beat     time.Duration
-	last     time.Duration // boottime of the server's last word
-	lease    time.Duration // boottime of our last word that the server is known to have heard: fences count from it
-	fences   fences
-	problems []wire.Problem
-	refence  chan struct{} // fences have changed
-	settled  chan struct{} // a server has given its settings
-	writing  sync.Mutex    // of the fence's file
+	mu        sync.Mutex
+	settings  wire.NodeSettings
+	beat      time.Duration
+	last      time.Duration // boottime of the server's last word
+	lease     time.Duration // boottime of our last word that the server is known to have heard: fences count from it
+	fences    fences
+	problems  []wire.Problem
+	checkup   chan bool     // the node is to be looked at; true: also by its health program
+	rebooting bool          // the machine was told to restart
+	refence   chan struct{} // fences have changed
+	settled   chan struct{} // a server has given its settings
+	writing   sync.Mutex    // of the fence's file
 }
 
 // New makes an agent from what Join left in its folder.
@@ -91,7 +93,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
+	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1), settled: make(chan struct{}, 1), checkup: make(chan bool, 1)}
 	a.up = &uplink{id: id}
 	a.up.learn(opt.Servers)
 	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
@@ -133,6 +135,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.keepServer(ctx) })
 	g.Go(func() error { return a.watchFences(ctx) })
 	g.Go(func() error { return a.sample(ctx) })
+	g.Go(func() error { return a.watchHealth(ctx) })
 	g.Go(func() error { return a.containers.run(ctx) })
 	g.Go(func() error { return a.containers.tellPending(ctx, a.ledger) })
 	g.Go(func() error { return a.containers.images.run(ctx) })
@@ -188,6 +191,7 @@ func (a *Agent) settle(w *wire.Welcome) {
 	case a.settled <- struct{}{}:
 	default:
 	}
+	a.checkHealth(false)
 	a.heard()
 }
 
@@ -354,7 +358,10 @@ func dropEnv(env []byte, keys ...string) []byte {
 
 // problem tells the server something an operator should know, now or when it is back.
 func (a *Agent) problem(drain bool, reason string) {
-	p := wire.Problem{Drain: drain, Reason: reason}
+	a.complain(wire.Problem{Drain: drain, Reason: reason})
+}
+
+func (a *Agent) complain(p wire.Problem) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, have := range a.problems {

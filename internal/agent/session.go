@@ -211,6 +211,10 @@ func (s *session) take(f wire.Frame) error {
 			return err
 		}
 		a.settle(&w)
+	case wire.TypeCheck:
+		a.checkHealth(true)
+	case wire.TypeReboot:
+		a.reboot()
 	case wire.TypeBye:
 		return errBye
 	case wire.TypePong:

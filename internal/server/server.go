@@ -179,7 +179,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
 		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples,
-		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return},
+		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}, Health: hubHealth(cfg),
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
@@ -291,7 +291,20 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
 		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch,
+		Health: wire.HealthSettings{
+			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk, DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
+			MemoryPercent: cfg.Health.MemoryPercent, Mount: cfg.Health.Mount, Mounts: cfg.Health.Mounts, GPUProcesses: cfg.Health.GPUProcesses, Engine: cfg.Health.Engine,
+		},
+		RebootProgram: cfg.Reboot.Program,
 	}
+}
+
+func hubHealth(cfg *config.Config) hub.Health {
+	h := hub.Health{Interval: cfg.Health.Interval.D(), States: cfg.Health.States, Cycle: cfg.Health.Cycle, Return: cfg.Health.Return}
+	if cfg.Health.Skew == "drain" {
+		h.MaxSkew = cfg.Health.MaxSkew.D()
+	}
+	return h
 }
 
 // purgeLogs removes old logs in bounded batches.

@@ -88,6 +88,9 @@ type NodeSettings struct {
 	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
 	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
 	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
+
+	Health        HealthSettings `json:"health"`
+	RebootProgram string         `json:"reboot_program,omitempty"` // restarts the machine; empty: it cannot be
 }
 
 // Heartbeat carries what changes by the second.
@@ -132,6 +135,7 @@ type Doing struct {
 // Problem is something an operator should know about a node.
 type Problem struct {
 	Drain  bool   `json:"drain,omitempty"`
+	Reboot bool   `json:"reboot,omitempty"` // it could not be restarted
 	Reason string `json:"reason"`
 }
 

@@ -13,9 +13,6 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// maxSkew is how far a node's clock may be off before a warning says so.
-const maxSkew = 5 * time.Second
-
 func (a *API) nodes(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
@@ -138,7 +135,12 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	out.GPUs = live.Units
 	warn = append(warn, ailing(n, live.Units)...)
-	if live.Skew.Abs() > maxSkew {
+	for _, f := range live.Faults {
+		if !f.Drain { // what drains is its reason
+			warn = append(warn, f.Text)
+		}
+	}
+	if h := &v.a.conf().Health; h.Skew == "warn" && live.Skew.Abs() > h.MaxSkew.D() {
 		warn = append(warn, fmt.Sprintf("its clock is off by %s", live.Skew.Round(time.Second)))
 	}
 	if cause := v.causes[n.Name]; cause != "" {

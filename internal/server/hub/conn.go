@@ -91,6 +91,7 @@ func (k *conn) run() error {
 	}
 	k.reconcile(hello)
 	k.openStreams(hello)
+	k.connected()
 	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended), "version", hello.Version)
 	writer := make(chan struct{})
 	go func() {

@@ -32,6 +32,7 @@ type Config struct {
 	BlobRoom    int            // bytes of scripts and environments kept in memory; 0: 16 MiB
 	Samples     *samples.Store // of what jobs use; nil: not kept
 	Sick        Sick
+	Health      Health
 	Ended       EndedFunc // finds jobs that have left memory; nil: none
 	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
 	Stream func(job core.JobID, step string) string
@@ -79,6 +80,8 @@ type node struct {
 	units []core.UnitState // as it last told
 	// What its dcgm-exporter said then.
 	exported []byte
+	faults   []core.NodeFault // as it last told
+	checked  int64            // the interval in which its health program was last asked for
 	// Silence that the engine has been told of in this life of the hub.
 	silent bool
 }
@@ -165,6 +168,9 @@ func (h *Hub) Publish(p *engine.Published) {
 	for _, j := range c.Jobs {
 		h.change(j, p.Snapshot)
 	}
+	for _, n := range c.Nodes {
+		h.restarts(n)
+	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
 		if k := h.jobs[s.Job]; k != nil && over(k.job) {
 			h.change(k.job, p.Snapshot)
@@ -201,6 +207,9 @@ func (h *Hub) reload(snap *state.Snapshot) {
 	for j := range snap.Jobs() {
 		h.change(j, snap)
 	}
+	for n := range snap.Nodes() {
+		h.restarts(n)
+	}
 }
 
 // Live is what only the hub knows of a node.
@@ -211,6 +220,7 @@ type Live struct {
 	FreeMem   core.Bytes
 	Skew      time.Duration
 	Units     []core.UnitState // as the node last told
+	Faults    []core.NodeFault // likewise
 }
 
 // Live tells about one node.
@@ -221,7 +231,7 @@ func (h *Hub) Live(name core.NodeName) Live {
 	if n == nil {
 		return Live{}
 	}
-	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units}
+	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units, Faults: n.faults}
 	if n.heard != h.began {
 		l.Heard = n.heard
 	}

@@ -57,6 +57,12 @@ func (k *conn) take(f wire.Frame) error {
 			return err
 		}
 		k.doing(d)
+	case wire.TypeHealth:
+		var m wire.Health
+		if err := f.Decode(&m); err != nil {
+			return err
+		}
+		k.ailing(&m)
 	case wire.TypeProblem:
 		var p wire.Problem
 		if err := f.Decode(&p); err != nil {
@@ -213,6 +219,9 @@ func (k *conn) jobDone(d wire.JobDone) {
 
 func (k *conn) problem(p wire.Problem) {
 	k.h.log.Warn("node reports a problem", "node", k.who.Name, "reason", p.Reason, "drain", p.Drain)
+	if p.Reboot {
+		k.report(&state.UpdateNode{Node: k.who.Name, State: "reboot_failed", Reason: p.Reason, System: true}, nil)
+	}
 	if p.Drain {
 		k.report(&state.UpdateNode{Node: k.who.Name, State: "drain", Reason: p.Reason, System: true}, nil)
 	}

@@ -30,6 +30,7 @@ func (h *Hub) watch(ctx context.Context) {
 	now := time.Now()
 	snap := h.engine.Snapshot()
 	h.mu.Lock()
+	h.checkups(snap, now)
 	for rec := range snap.Nodes() {
 		if rec.Flags.Any(core.NodeUnknown | core.NodeFuture) {
 			continue

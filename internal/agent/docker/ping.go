@@ -1,0 +1,6 @@
+package docker
+
+import "context"
+
+// Ping tells whether the engine answers.
+func (c *Client) Ping(ctx context.Context) error { return c.call(ctx, "GET", "/_ping", nil, nil) }

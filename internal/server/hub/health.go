@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// Health says when nodes are looked at and what follows. What they look at is in the settings they are told.
+type Health struct {
+	Interval time.Duration // between two runs of the health program; 0: only when an agent connects
+	States   []string      // of nodes on which it is run; empty: any
+	Cycle    bool          // the nodes take turns throughout the interval
+	Return   bool          // what was drained for a fault comes back without it
+	MaxSkew  time.Duration // a clock that is further off drains; 0: it does not
+}
+
+// turns is into how many parts the nodes are divided when they take turns.
+const turns = 64
+
+// slot counts the intervals that have passed for a node. Nodes that do not take turns have the same.
+func (h *Hub) slot(id int64, now time.Time) int64 {
+	c := &h.cfg.Health
+	if c.Interval <= 0 {
+		return 0
+	}
+	since := now.Sub(h.began)
+	if c.Cycle {
+		since += c.Interval * time.Duration(id%turns) / turns
+	}
+	return int64(since / c.Interval)
+}
+
+// checkups asks the connected nodes whose turn it is to run their health program. h.mu is held.
+func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
+	if h.cfg.Settings.Health.Program == "" || h.cfg.Health.Interval <= 0 {
+		return
+	}
+	var uses map[core.NodeName]*state.Use
+	for rec := range snap.Nodes() {
+		n, slot := h.nodes[rec.Name], h.slot(rec.ID, now)
+		if n == nil || n.conn == nil || n.checked >= slot {
+			continue
+		}
+		if uses == nil {
+			uses = snap.Uses()
+		}
+		if h.wanted(rec, uses[rec.Name]) {
+			n.checked = slot
+			n.conn.queue(order{typ: wire.TypeCheck})
+		}
+	}
+}
+
+// wanted tells whether the health program is meant for nodes in the state a node is in.
+func (h *Hub) wanted(rec *core.Node, use *state.Use) bool {
+	if len(h.cfg.Health.States) == 0 {
+		return true
+	}
+	is := "idle"
+	switch {
+	case use != nil && use.CPUs >= rec.Hardware.CPUs && use.CPUs > 0:
+		is = "alloc"
+	case use != nil && use.CPUs > 0:
+		is = "mixed"
+	}
+	return slices.ContainsFunc(h.cfg.Health.States, func(s string) bool {
+		return s == "any" || s == is || s == "nondrained_idle" && is == "idle" && !rec.Flags.Any(core.NodeDrain|core.NodeDown|core.NodeFailFlag)
+	})
+}
+
+// connected asks of a node that has just connected what it may have missed.
+func (k *conn) connected() {
+	h := k.h
+	rec, ok := h.engine.Snapshot().Node(k.who.Name)
+	if !ok {
+		return
+	}
+	if h.cfg.Settings.Health.Program != "" {
+		h.mu.Lock()
+		h.node(k.who.Name).checked = h.slot(rec.ID, time.Now())
+		h.mu.Unlock()
+		k.queue(order{typ: wire.TypeCheck})
+	}
+	if rec.Flags.Has(core.NodeRebooting) {
+		k.queue(order{typ: wire.TypeReboot})
+	}
+}
+
+// restarts tells nodes that they are to restart. h.mu is held.
+func (h *Hub) restarts(rec *core.Node) {
+	if n := h.nodes[rec.Name]; rec.Flags.Has(core.NodeRebooting) && n != nil && n.conn != nil {
+		n.conn.queue(order{typ: wire.TypeReboot})
+	}
+}
+
+// ailing takes what a node says is wrong with it: all of it is shown, and what drains is told the engine when it is news.
+func (k *conn) ailing(m *wire.Health) {
+	h := k.h
+	h.mu.Lock()
+	n := h.node(k.who.Name)
+	if n.conn != k {
+		h.mu.Unlock()
+		return
+	}
+	faults := m.Faults
+	if most := h.cfg.Health.MaxSkew; most > 0 && n.skew.Abs() > most {
+		faults = append(faults, core.NodeFault{Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most), Drain: true})
+	}
+	n.faults = faults
+	h.mu.Unlock()
+	drain := slices.DeleteFunc(slices.Clone(faults), func(f core.NodeFault) bool { return !f.Drain })
+	if rec, ok := h.engine.Snapshot().Node(k.who.Name); ok && !slices.Equal(drain, rec.Faults) {
+		k.report(&state.NodeHealth{Node: k.who.Name, Faults: drain, Return: h.cfg.Health.Return}, nil)
+	}
+}
