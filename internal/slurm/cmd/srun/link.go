@@ -131,22 +131,15 @@ func (l *link) start() {
 
 // pass hands a frame to the pump and notes who is there.
 func (l *link) pass(f wire.Frame) bool {
-	var last core.NodeName
 	switch f.Type {
 	case wire.TypeTaskStart, wire.TypeTaskExit, wire.TypeStepExit:
 		var t wire.TaskExit
 		if f.Decode(&t) == nil {
 			l.arrived(t.Node)
-			last = t.Node
 		}
 	}
 	select {
 	case l.frames <- partFrame{l.part, f}:
-		if f.Type == wire.TypeStepExit {
-			l.mu.Lock()
-			delete(l.nodes, last) // there is nothing more to hear from it, or to tell it
-			l.mu.Unlock()
-		}
 		return true
 	case <-l.quit:
 		return false
@@ -172,9 +165,20 @@ func (l *link) serve(raw net.Conn) {
 			return
 		}
 		if f.Type == wire.TypeStepExit {
-			_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: hello.Node, State: "done"})
 			return
 		}
+	}
+}
+
+// done takes a node away that has said its last: there is nothing more to hear from it, or to tell it. The server is told
+// before srun can leave, or it would take the step for one that lost its srun.
+func (l *link) done(node core.NodeName) {
+	l.mu.Lock()
+	near := l.nodes[node] != nil
+	delete(l.nodes, node)
+	l.mu.Unlock()
+	if near {
+		_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "done"}) // a break shows in the reader
 	}
 }
 

@@ -223,6 +223,7 @@ func (p *pump) nodeDone(part int, t wire.TaskExit) {
 		return
 	}
 	p.nodesDone[at] = true
+	p.links[part].done(t.Node)
 	p.exits.oom = p.exits.oom || t.Cause == "oom"
 	// A keeper that could write to the task's error output has said there what went wrong.
 	if t.Message != "" && t.Cause != "" && t.Cause != "oom" && t.Cause != "cancelled" && !p.spoke[t.Node] {
