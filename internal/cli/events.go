@@ -18,6 +18,7 @@ type eventsOptions struct {
 	follow bool
 	after  int64
 	json   bool
+	node   string
 }
 
 func (a *App) eventsCommand() *cobra.Command {
@@ -25,12 +26,14 @@ func (a *App) eventsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "events", Short: "show what happened", Args: cobra.NoArgs,
 		Long: `Show what happened, oldest first: the last 20 events, or all after a number. You
-see what concerns you; administrators see everything. JSON is one object a line.`,
+see what concerns you; administrators see everything. Of one node they are the last 100,
+however long ago. JSON is one object a line.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags().Changed("after")) },
 	}
 	f := c.Flags()
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now on")
 	f.Int64Var(&o.after, "after", 0, "begin behind event `N`")
+	f.StringVar(&o.node, "node", "", "only what happened to `NODE`")
 	f.BoolVar(&o.json, "json", false, "print JSON, an event a line")
 	return c
 }
@@ -38,6 +41,9 @@ see what concerns you; administrators see everything. JSON is one object a line.
 // quiet is how long no event must come before a listing without -f ends. The last event may be one that the caller does
 // not get to see, so its number alone cannot tell.
 const quiet = time.Second
+
+// nodeEvents is how many events of a node are shown.
+const nodeEvents = 100
 
 func (o *eventsOptions) run(ctx context.Context, given bool) error {
 	if o.after < 0 {
@@ -54,6 +60,23 @@ func (o *eventsOptions) run(ctx context.Context, given bool) error {
 	after := o.after
 	if !given {
 		after = max(0, info.Seq-20)
+	}
+	if o.node != "" {
+		list, err := c.NodeEvents(ctx, core.NodeName(o.node), nodeEvents)
+		if err != nil {
+			return err
+		}
+		for i := range list.Events {
+			if e := &list.Events[i]; e.Seq > o.after {
+				if err := o.print(e); err != nil {
+					return err
+				}
+				after = e.Seq
+			}
+		}
+		if !o.follow {
+			return nil
+		}
 	}
 	if o.follow {
 		return o.watch(ctx, c, after)
@@ -89,6 +112,9 @@ func (o *eventsOptions) watch(ctx context.Context, c *client.Client, after int64
 	for {
 		err := c.Watch(ctx, after, func(e *core.Event) error {
 			after = e.Seq
+			if o.node != "" && string(e.Node) != o.node {
+				return nil
+			}
 			if err := o.print(e); err != nil {
 				return &sinkError{err}
 			}

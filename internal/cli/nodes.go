@@ -16,8 +16,13 @@ import (
 func (a *App) nodesCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "nodes", Short: "list the nodes and what is free on them", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.nodes(cmd.Context(), asJSON) },
+		Use: "nodes [NODE]", Short: "list the nodes and what is free on them, or show one and what happened to it", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.oneNode(cmd.Context(), core.NodeName(args[0]), asJSON)
+			}
+			return a.nodes(cmd.Context(), asJSON)
+		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -207,6 +207,11 @@ type Provision struct {
 	Price core.Price    `json:"price,omitempty"` // of all of them, an hour, in millionths
 }
 
+// EventList answers GET /api/v1/nodes/{name}/events.
+type EventList struct {
+	Events []core.Event `json:"events"` // oldest first
+}
+
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
 	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force], reboot[_asap], cancel_reboot.

@@ -262,6 +262,12 @@ func (c *Client) Node(ctx context.Context, name core.NodeName) (*Node, error) {
 	return get[Node](ctx, c, api+"/nodes/"+url.PathEscape(string(name)), nil)
 }
 
+// NodeEvents are the last events of a node, oldest first.
+func (c *Client) NodeEvents(ctx context.Context, name core.NodeName, limit int) (*EventList, error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	return get[EventList](ctx, c, api+"/nodes/"+url.PathEscape(string(name))+"/events", q)
+}
+
 // UpdateNode drains, resumes or downs a node.
 func (c *Client) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNode) error {
 	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always}, nil)

@@ -139,6 +139,7 @@ CREATE TABLE events (
 	by_usr TEXT   NOT NULL,
 	data   TEXT   NOT NULL
 );
+CREATE INDEX events_node ON events (node, seq) WHERE node <> '';
 
 CREATE TABLE sealed (
 	name TEXT PRIMARY KEY,

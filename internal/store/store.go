@@ -53,6 +53,8 @@ type Store interface {
 	Steps(ctx context.Context, jobs []core.JobID) ([]*core.Step, error)
 	// Events after seq, at most limit; ErrGone if some of them were purged.
 	Events(ctx context.Context, after int64, limit int) ([]core.Event, error)
+	// NodeEvents are the last events of a node that are still there, at most limit, oldest first.
+	NodeEvents(ctx context.Context, node core.NodeName, limit int) ([]core.Event, error)
 	// Runs finds runs, ended ones included: by project (empty: all), name (empty: all), newest first.
 	Runs(ctx context.Context, project core.ProjectName, name string, limit int) ([]*core.Run, error)
 	SubmitKey(ctx context.Context, key string) (core.JobID, error)

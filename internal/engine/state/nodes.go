@@ -102,6 +102,10 @@ func nodeData(n *core.Node) []byte {
 		b = append(b, `,"reason":`...)
 		b = appendJSON(b, n.Reason)
 	}
+	if text := core.FaultText(n.Faults); text != "" && text != n.Reason {
+		b = append(b, `,"faults":`...)
+		b = appendJSON(b, text)
+	}
 	return append(b, '}')
 }
 

@@ -39,6 +39,22 @@ func (a *API) node(_ http.ResponseWriter, r *http.Request, _ *caller) (any, erro
 	return &out, nil
 }
 
+// maxNodeEvents bounds an answer.
+const maxNodeEvents = 1000
+
+func (a *API) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	limit, err := number(r.URL.Query().Get("limit"), 20)
+	if err != nil || limit < 1 || limit > maxNodeEvents {
+		return nil, core.Errorf(core.Invalid, "limit %q: a number from 1 to %d is wanted", r.URL.Query().Get("limit"), maxNodeEvents)
+	}
+	list, err := a.Store.NodeEvents(r.Context(), core.NodeName(r.PathValue("name")), int(limit))
+	if err != nil {
+		return nil, storeError(err)
+	}
+	s := &sse{who: who}
+	return &client.EventList{Events: slices.DeleteFunc(list, func(e core.Event) bool { return !s.sees(&e) })}, nil
+}
+
 func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.UpdateNode
 	if err := decode(r, &in); err != nil {

@@ -59,6 +59,7 @@ func (a *API) table() []route {
 
 		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},
 		{method: "GET", path: "/nodes/{name}", summary: "One node", handle: a.node, reply: client.Node{}},
+		{method: "GET", path: "/nodes/{name}/events", summary: "The last events of a node, oldest first (limit=N)", handle: a.nodeEvents, reply: client.EventList{}},
 		{method: "PATCH", path: "/nodes/{name}", summary: "Drain, resume or take down a node", handle: a.updateNode, body: client.UpdateNode{}, reply: okBody{}},
 		{method: "PATCH", path: "/partitions/{name}", summary: "Make or change a partition, until the config file is read again", handle: a.changePartition, body: client.PartitionChange{}, reply: okBody{}},
 		{method: "DELETE", path: "/partitions/{name}", summary: "Remove a partition, until the config file is read again", handle: a.dropPartition, reply: okBody{}},

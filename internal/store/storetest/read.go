@@ -319,6 +319,14 @@ func testEvents(t *testing.T, w *world) {
 	if got, err := w.Events(w.ctx, w.seq, 10); err != nil || len(got) != 0 {
 		t.Fatalf("events after the last: %v, %v", got, err)
 	}
+	last, err := w.NodeEvents(w.ctx, "n1", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.same(last, []core.Event{want[2], want[4]})
+	if got, err := w.NodeEvents(w.ctx, "", 10); err != nil || len(got) != 0 {
+		t.Fatalf("events of no node: %v, %v", got, err)
+	}
 }
 
 func testRuns(t *testing.T, w *world) {

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// oneNode shows a node and the last of what happened to it.
+func (a *App) oneNode(ctx context.Context, name core.NodeName, asJSON bool) error {
+	c, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	n, err := c.Node(ctx, name)
+	if err != nil {
+		return err
+	}
+	list, err := c.NodeEvents(ctx, name, 20)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			*client.Node
+			Events []core.Event `json:"events"`
+		}{n, list.Events})
+	}
+	t := table{}
+	row := func(key, value string) {
+		if value != "" {
+			t.row(key, value)
+		}
+	}
+	row("node", string(n.Name))
+	row("state", strings.ToLower(n.State))
+	if n.Reason != "" {
+		row("reason", fmt.Sprintf("%s [%s at %s]", n.Reason, n.ReasonBy, clock(n.ReasonAt)))
+	}
+	row("warning", n.Warning)
+	row("reservation", n.Reservation)
+	row("cpus", fmt.Sprintf("%d of %d in use", n.AllocCPUs, n.Hardware.CPUs))
+	row("memory", size(n.AllocMem)+" of "+size(n.Hardware.Memory)+" in use")
+	row("gres", nodeGres(n))
+	row("load", fmt.Sprintf("%.2f", n.Load))
+	var jobs []string
+	for _, id := range n.Jobs {
+		jobs = append(jobs, fmt.Sprint(id))
+	}
+	row("jobs", strings.Join(jobs, " "))
+	row("features", strings.Join(n.Features, " "))
+	row("fleet", n.Fleet)
+	row("address", n.Host.Addr)
+	row("system", strings.TrimSpace(n.Host.OS+" "+n.Host.Arch))
+	row("agent", n.Host.Version)
+	row("containment", containment(n))
+	if n.Host.Boot != 0 {
+		row("booted", clock(n.Host.Boot))
+	}
+	if n.LastHeard != 0 {
+		row("last heard", clock(n.LastHeard))
+	}
+	if err := t.write(a.Out); err != nil || len(list.Events) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.Out); err != nil {
+		return err
+	}
+	past := table{{"WHEN", "WHAT", "BY", "REASON"}}
+	for i := range list.Events {
+		e := &list.Events[i]
+		var d struct {
+			State  string `json:"state"`
+			Reason string `json:"reason"`
+			Faults string `json:"faults"`
+			Gone   bool   `json:"gone"`
+		}
+		what := string(e.Kind)
+		if json.Unmarshal(e.Data, &d) == nil && d.State != "" { // what is not of the node's own state is told by its kind
+			what = d.State
+		}
+		if e.Kind == core.NodeJoined {
+			what = "joined, " + what
+		}
+		if d.Gone {
+			what = "gone"
+		}
+		if e.Job != 0 {
+			what += fmt.Sprintf(" of job %d", e.Job)
+		}
+		if d.Faults != "" {
+			d.Reason = strings.TrimPrefix(d.Reason+"; found: "+d.Faults, "; ")
+		}
+		past.row(clock(e.At), what, string(e.By), d.Reason)
+	}
+	return past.write(a.Out)
+}
