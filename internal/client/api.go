@@ -182,6 +182,7 @@ type Update struct {
 	Run       *int32              `json:"run_priority,omitempty"` // of a YAML run, 0 to 100
 	Comment   *string             `json:"comment,omitempty"`
 	core.WishChange
+	core.SpecChange
 	// Dependency is what a pending job waits for from now on; empty: nothing. With Strict a job it names must be known.
 	Dependency *string `json:"dependency,omitempty"`
 	Strict     bool    `json:"strict,omitempty"`

@@ -24,7 +24,7 @@ func (w *lawWorld) upset() {
 		j := *at[w.r.IntN(len(at))]
 		return &j
 	}
-	switch w.r.IntN(10) {
+	switch w.r.IntN(11) {
 	case 0: // a node goes or comes
 		i := w.r.IntN(len(w.nodes))
 		n := *w.nodes[i]
@@ -68,6 +68,13 @@ func (w *lawWorld) upset() {
 		w.submitArray()
 	case 7:
 		w.end()
+	case 8: // an array may run more tasks at once, or fewer, whether it had a limit or not
+		if j := some(core.Pending); j != nil && j.Array != nil {
+			s := *j.Spec
+			s.Throttle = int32(w.r.IntN(4))
+			j.Spec = &s
+			w.put(j)
+		}
 	default:
 		w.submit()
 	}

@@ -174,7 +174,8 @@ type UpdateJob struct {
 	Run       *int32 // priority of a YAML run, 0 to 100
 	Comment   *string
 	Wish      core.WishChange
-	Groups    []string // of the job's user, with Partition, QOS or Reservation, where one asks for them
+	Spec      core.SpecChange
+	Groups    []string // of the job's user, with Partition, QOS, Reservation or an AskChange, where one asks for them
 
 	// Dependency is what a pending job waits for from now on; empty: nothing. Ended and Seen are as in Submit, and so is
 	// Strict, for what it names.

@@ -298,7 +298,7 @@ func (c *chaos) cancel() {
 
 func (c *chaos) update() {
 	in := &UpdateJob{By: c.who(), Job: c.live()}
-	switch c.choose(7) {
+	switch c.choose(9) {
 	case 0:
 		in.Hold, in.AdminHold = ptr(true), c.choose(2) == 0
 	case 1:
@@ -313,8 +313,32 @@ func (c *chaos) update() {
 		in.Partition = ptr(core.PartitionName(c.pick("main", "small", "short,main", "nosuch")))
 	case 6:
 		in.Name = ptr("renamed")
+	case 7:
+		in.Spec.Throttle = ptr(int32(c.choose(3)))
+	case 8:
+		in.Spec.AskChange = c.ask()
 	}
 	_, _ = c.do(in)
+}
+
+// ask is a change of what a job asks for, often more than there is.
+func (c *chaos) ask() (ask core.AskChange) {
+	switch c.choose(6) {
+	case 0:
+		least := int32(1 + c.choose(3))
+		ask.Nodes = &core.NodeCount{Min: least, Max: least + int32(c.choose(2))}
+	case 1:
+		ask.Tasks = ptr(int32(c.choose(4)))
+	case 2:
+		ask.CPUs = ptr(int32(1 + c.choose(6)))
+	case 3:
+		ask.MemPerNode = ptr(core.Bytes(c.choose(4)) * core.GiB)
+	case 4:
+		ask.Exclude = ptr(c.pick("", string(c.node())))
+	case 5:
+		ask.CPUsPerTask, ask.TasksPerNode = ptr(int32(1+c.choose(3))), ptr(int32(c.choose(3)))
+	}
+	return ask
 }
 
 func (c *chaos) requeue() {

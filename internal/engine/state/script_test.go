@@ -573,6 +573,26 @@ func (s *script) update(p []string, o args) error {
 			in.QOS = ptr(core.QOSName(v))
 		case "site":
 			in.Site = ptr(int32(s.num(v)))
+		case "throttle":
+			in.Spec.Throttle = ptr(int32(s.num(v)))
+		case "project":
+			in.Spec.Project = ptr(core.ProjectName(v))
+		case "constraint":
+			in.Spec.Constraint = &v
+		case "nodelist":
+			in.Spec.NodeList = &v
+		case "exclude":
+			in.Spec.Exclude = &v
+		case "nodes":
+			in.Spec.Nodes = &core.NodeCount{Min: int32(s.num(v))}
+		case "tasks":
+			in.Spec.Tasks = ptr(int32(s.num(v)))
+		case "cpus":
+			in.Spec.CPUs = ptr(int32(s.num(v)))
+		case "mem":
+			in.Spec.MemPerNode = ptr(core.Bytes(s.num(v)) * core.GiB)
+		case "requeue":
+			in.Spec.Requeue = ptr(v == "yes")
 		case "runprio":
 			in.Run = ptr(int32(s.num(v)))
 		}

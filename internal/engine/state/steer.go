@@ -199,7 +199,7 @@ func (s *State) updateJob(in *UpdateJob) error {
 // newSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
 func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil &&
-		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() {
+		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() && !in.Spec.Any() {
 		return nil
 	}
 	spec := *next.Spec
@@ -241,12 +241,15 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 	if err := s.newWishes(in, next, &spec); err != nil {
 		return err
 	}
+	if err := s.newAsk(in, next, &spec); err != nil {
+		return err
+	}
 	if in.Dependency != nil {
 		if err := s.newNeeds(in, next, &spec); err != nil {
 			return err
 		}
 	}
-	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil; reranks && next.Priority != 0 && in.Priority == nil &&
+	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks && next.Priority != 0 && in.Priority == nil &&
 		(s.ranks == nil || !next.Flags.Has(core.FixedPriority)) {
 		next.Priority = s.priorityOf(next, &spec)
 	}

@@ -209,6 +209,9 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 		}
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
 	}
+	if !ref.tasks.Empty() && in.Throttle != nil {
+		return nil, core.Errorf(core.Invalid, "a limit on tasks is the whole array's: change %d, not %s", ref.id, text).Because("array_task")
+	}
 	done := false
 	for _, j := range live {
 		if !ref.tasks.Empty() && j.IsArray() {
@@ -233,7 +236,7 @@ func applies(in *client.Update, j *core.Job) bool {
 	switch {
 	case j.State.Final(), goesWithFirst(in, j):
 		return false
-	case in.Hold != nil || in.Partition != nil || in.Dependency != nil || in.QOS != nil:
+	case in.Hold != nil || in.Partition != nil || in.Dependency != nil || in.QOS != nil || in.AskChange.Any():
 		return j.State == core.Pending
 	case in.Requeue || in.Suspend != nil || in.Checkpoint != nil:
 		return j.State != core.Pending
@@ -248,13 +251,13 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 		hold = nil // it says how the job comes back
 	}
 	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
-		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.Checkpoint != nil {
+		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.SpecChange.Any() || in.Checkpoint != nil {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
-			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Checkpoint: in.Checkpoint,
-			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil),
+			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Spec: in.SpecChange, Checkpoint: in.Checkpoint,
+			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil || in.AskChange.Any()),
 		}
 		if in.Dependency != nil {
 			var err error

@@ -76,10 +76,12 @@ func TestAgainstRecordings(t *testing.T) {
 		"scontrol-show-topology":           {args: "show topology"},
 		"scontrol-bad-subcommand":          {args: "frobnicate"},
 		"scontrol-update-unknown-key":      {args: "update jobid=1 Foo=bar"},
-		"scontrol-update-bad":              {args: "update jobid=1 NumNodes=99"},
-		"scontrol-update-node-bad":         {args: "update nodename=nope state=idle"},
-		"scontrol-drain-noreason":          {args: "update nodename=n004 state=drain"},
-		"scontrol-write-batch":             {args: "write batch_script 1 -"},
+		"scontrol-update-bad": {args: "update jobid=1 NumNodes=99", change: func(c *slurmtest.Cluster) {
+			c.Refuse = core.Errorf(core.Conflict, "job 1 has started").Because("not_supported")
+		}},
+		"scontrol-update-node-bad": {args: "update nodename=nope state=idle"},
+		"scontrol-drain-noreason":  {args: "update nodename=n004 state=drain"},
+		"scontrol-write-batch":     {args: "write batch_script 1 -"},
 		"scontrol-update-denied": {args: "update jobid=1 TimeLimit=5", change: func(c *slurmtest.Cluster) {
 			c.Refuse = core.Errorf(core.Denied, "not yours")
 		}},
@@ -136,12 +138,34 @@ func TestLicenses(t *testing.T) {
 		"update jobid=1 reservationname=":               `{"reservation":""}`,
 		"update jobid=1 starttime=2030-01-02":           `{"begin":1893542400000000}`,
 		"update jobid=1 timemin=30 deadline=2030-01-02": `{"deadline":1893542400000000,"time_min":1800}`,
+		"update jobid=1 ArrayTaskThrottle=0":            `{"array_limit":0}`,
+		"update jobid=1 requeue=0 account=physics":      `{"may_requeue":false,"project":"physics"}`,
+		"update jobid=1 features=ib reqnodelist=n001":   `{"constraint":"ib","nodelist":"n001"}`,
+		"update jobid=1 excnodelist= numnodes=2-4":      `{"exclude":"","nodes":{"min":2,"max":4}}`,
+		"update jobid=1 numcpus=4 mincpusnode=2":        `{"cpus":4,"min_cpus":2}`,
+		"update jobid=1 numtasks=4 taskspernode=2":      `{"tasks":4,"tasks_per_node":2}`,
+		"update jobid=1 minmemorynode=2G cpuspertask=3": `{"cpus_per_task":3,"mem_per_node":2147483648}`,
+		"update jobid=1 minmemorycpu=100":               `{"mem_per_cpu":104857600}`,
 	} {
 		c.Updates = nil
 		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || len(c.Updates) != 1 {
 			t.Errorf("%s: code %d, %s", args, got.Code, got.Err)
 		} else if b, err := json.Marshal(c.Updates[0]); err != nil || string(b) != want {
 			t.Errorf("%s: %s, want %s", args, b, want)
+		}
+	}
+}
+
+func TestBadAsks(t *testing.T) {
+	t.Parallel()
+	c := lab()
+	s := c.Start(t)
+	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x ArrayTaskThrottle+=1 Account= NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
+		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0") {
+		p, _ := parsePair(word)
+		want := fmt.Sprintf("Invalid value for %s: %s\nRequest aborted\n", p.key, p.value)
+		if got := s.Run(t, "scontrol", Run, []string{"update", "jobid=1", word}); got.Code != 1 || got.Err != want || c.Updates != nil {
+			t.Errorf("%s: code %d, %s", word, got.Code, got.Err)
 		}
 	}
 }

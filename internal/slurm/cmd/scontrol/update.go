@@ -64,11 +64,9 @@ func (s *session) update(ctx context.Context, args []string) int {
 }
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("account admincomment arraytaskthrottle burstbuffer clusters clusterfeatures contiguous corespec cpuspertask " +
-	"delayboot endtime excnodelist extra features gres mailtype mailuser mcslabel mincpusnode " +
-	"minmemorycpu minmemorynode mintmpdisknode nodelist numcpus numnodes numtasks oversubscribe prefer reboot reqcores reqnodelist " +
-	"reqsockets reqthreads requeue resetaccruetime segmentsize stderr stdin stdout switches taskspernode " +
-	"threadspec userid wait-for-switch wckey workdir")
+var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot endtime extra gres mailtype mailuser " +
+	"mcslabel mintmpdisknode nodelist oversubscribe prefer reboot reqcores reqsockets reqthreads resetaccruetime segmentsize stderr stdin stdout " +
+	"switches threadspec userid wait-for-switch wckey workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
@@ -149,6 +147,11 @@ func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int 
 			at := core.At(t)
 			u.Begin = &at
 		default:
+			if known, ok := ask(&p, u); ok {
+				continue
+			} else if known {
+				return s.badValue(p)
+			}
 			for _, key := range jobKeys {
 				if strings.EqualFold(key, p.key) {
 					fmt.Fprintf(s.w.Err, "Requested operation not supported on this system for job %s\n", ids)

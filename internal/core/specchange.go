@@ -1,0 +1,37 @@
+package core
+
+// SpecChange changes what else of a job's spec can be changed after submission. Nil fields stay. All but Throttle and
+// Requeue are for pending jobs, which are checked again as if they were submitted so.
+type SpecChange struct {
+	Throttle *int32 `json:"array_limit,omitempty"` // tasks of the array that may run at once; 0: all
+	Requeue  *bool  `json:"may_requeue,omitempty"` // whether it may go back to the queue
+	AskChange
+}
+
+// AskChange is the part of it that says where a job may run and what it asks for.
+type AskChange struct {
+	Project      *ProjectName `json:"project,omitempty"`
+	Constraint   *string      `json:"constraint,omitempty"` // empty: none
+	NodeList     *string      `json:"nodelist,omitempty"`   // empty: any
+	Exclude      *string      `json:"exclude,omitempty"`    // empty: none
+	Nodes        *NodeCount   `json:"nodes,omitempty"`
+	CPUs         *int32       `json:"cpus,omitempty"` // of the whole job: as many tasks as have them
+	Tasks        *int32       `json:"tasks,omitempty"`
+	TasksPerNode *int32       `json:"tasks_per_node,omitempty"` // 0: any
+	CPUsPerTask  *int32       `json:"cpus_per_task,omitempty"`
+	MinCPUs      *int32       `json:"min_cpus,omitempty"`     // on each node
+	MemPerNode   *Bytes       `json:"mem_per_node,omitempty"` // in place of memory for each CPU
+	MemPerCPU    *Bytes       `json:"mem_per_cpu,omitempty"`  // in place of memory on each node
+}
+
+// NodeCount is how many nodes a job may have; a Max of 0 is Min.
+type NodeCount struct {
+	Min int32 `json:"min"`
+	Max int32 `json:"max,omitempty"`
+}
+
+// Any tells whether anything changes.
+func (c *SpecChange) Any() bool { return c.Throttle != nil || c.Requeue != nil || c.AskChange.Any() }
+
+// Any tells whether anything changes.
+func (c *AskChange) Any() bool { return *c != AskChange{} }

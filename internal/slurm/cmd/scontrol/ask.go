@@ -1,0 +1,67 @@
+package scontrol
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+)
+
+// asks are the keys that change what a job asks for; each puts its value into the update, and tells whether it could.
+var asks = map[string]func(v string, u *client.Update) bool{
+	"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },
+	"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
+	"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
+	"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
+	"features":          func(v string, u *client.Update) bool { return text(&u.Constraint, v) },
+	"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
+	"minmemorycpu":      func(v string, u *client.Update) bool { return memory(&u.MemPerCPU, v) },
+	"minmemorynode":     func(v string, u *client.Update) bool { return memory(&u.MemPerNode, v) },
+	"numcpus":           func(v string, u *client.Update) bool { return count(&u.CPUs, v, 1) },
+	"numnodes":          nodeCount,
+	"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
+	"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
+	"requeue":           mayRequeue,
+	"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
+}
+
+// ask reads one of them; known is false for any other key.
+func ask(p *pair, u *client.Update) (known, ok bool) {
+	put, known := asks[p.key]
+	return known, known && p.sign == 0 && put(p.value, u)
+}
+
+func text[T ~string](to **T, v string) bool {
+	t := T(v)
+	*to = &t
+	return true
+}
+
+func count(to **int32, v string, least int64) bool {
+	n, err := strconv.ParseInt(v, 10, 32)
+	n32 := int32(n)
+	*to = &n32
+	return err == nil && n >= least
+}
+
+func memory(to **core.Bytes, v string) bool {
+	mib, err := grammar.ParseMemory(v)
+	b := core.Bytes(mib) * core.MiB
+	*to = &b
+	return err == nil && mib <= math.MaxInt64/int64(core.MiB)
+}
+
+func nodeCount(v string, u *client.Update) bool {
+	c, err := grammar.ParseNodeCount(v)
+	u.Nodes = &core.NodeCount{Min: int32(c.Min), Max: int32(c.Max)}
+	return err == nil && c.Min > 0
+}
+
+func mayRequeue(v string, u *client.Update) bool {
+	yes := v == "1" || strings.EqualFold(v, "yes")
+	u.SpecChange.Requeue = &yes
+	return yes || v == "0" || strings.EqualFold(v, "no")
+}
