@@ -3,6 +3,7 @@ package scancel
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -194,9 +195,6 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 	}
 	out, err := c.Cancel(ctx, b)
 	if err != nil {
-		if quietly(err) {
-			return 0
-		}
 		if client.Unreachable(err) {
 			return w.LoadFailed("slurm_load_jobs error", err)
 		}
@@ -211,13 +209,13 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 			}
 			continue
 		}
-		if quietly(r.Error) {
-			continue
+		plain := inactive(r.Error) && !chosen(f)
+		if !f.Has("quiet") && (!plain || f.Has("verbose")) {
+			w.Errorf("Kill job error on job id %s: %s", r.ID, text(r.Error))
 		}
-		if !f.Has("quiet") {
-			w.Errorf("Kill job error on job id %s: %s", r.ID, slurm.ErrorText(r.Error))
+		if !plain {
+			code = max(code, exitOf(r.Error))
 		}
-		code = max(code, exitOf(r.Error))
 	}
 	return code
 }
@@ -229,8 +227,31 @@ func signalOf(b *client.Cancel) int32 {
 	return b.Signal
 }
 
-func quietly(err error) bool {
+// chosen tells whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not find;
+// without, it passes the ids on and says nothing.
+func chosen(f cmd.Flags) bool {
+	for _, o := range parser.Options {
+		switch key := cmp.Or(o.Key, o.Long); key {
+		case "quiet", "verbose", "ctld", "clusters", "hurry", "full":
+		default:
+			if f.Has(key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inactive tells whether err says that there is no such job, or not any more.
+func inactive(err error) bool {
 	return core.CodeOf(err) == core.NotFound || core.ReasonOf(err) == slurm.ReasonJobFinished || core.ReasonOf(err) == slurm.ReasonInvalidJobID
+}
+
+func text(err error) string {
+	if inactive(err) {
+		return "Invalid job id specified" // of one that has ended, too
+	}
+	return slurm.ErrorText(err)
 }
 
 func exitOf(err error) int {
