@@ -82,14 +82,18 @@ func byLetter[R any](fields []Field[R], c byte) *Field[R] {
 	return nil
 }
 
-// ParseLongFormat reads --Format: name[:[.]width][,…], 20 wide by default.
+// ParseLongFormat reads --Format: name[:[.][width][text]][,…]. Without a colon a column is 20 wide; with one but no width it is as
+// wide as its value. The text is printed after it, blanks too.
 func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R], err error) {
 	for _, word := range strings.Split(format, ",") {
-		if word = strings.TrimSpace(word); word == "" {
+		name, spec, sized := strings.Cut(word, ":")
+		if name = strings.TrimSpace(name); name == "" && spec == "" {
 			continue
 		}
-		name, spec, _ := strings.Cut(word, ":")
 		c := Column[R]{Width: 20}
+		if sized {
+			c.Width = 0
+		}
 		if rest, ok := strings.CutPrefix(spec, "."); ok {
 			c.Right, spec = true, rest
 		}

@@ -154,6 +154,23 @@ func TestLongFormat(t *testing.T) {
 	}
 }
 
+// After a colon a column is as wide as is said, or as its value; what follows the width is printed as it is.
+func TestLongFormatWidths(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{
+		"JobID:,Name:":           "1sleeper\n",
+		"jobid:|,name:|,state:":  "1|sleeper|RUNNING\n",
+		"jobid:4 ,name:.3### ":   "1    sle### \n",
+		"jobid: ,name:\x1f":      "1 sleeper\x1f\n",
+		" jobid:3, name , state": "1  sleeper             RUNNING             \n",
+	} {
+		got := slurmtest.Lab().Start(t).Run(t, "squeue", Run, []string{"-h", "-j", "1", "-O", format})
+		if got.Out != want {
+			t.Errorf("-O %q: got %q, want %q", format, got.Out, want)
+		}
+	}
+}
+
 func TestBadFormatIsToldAndKept(t *testing.T) {
 	t.Parallel()
 	got := slurmtest.Lab().Start(t).Run(t, "squeue", Run, []string{"-j", "1", "-o", "%i %!"})
