@@ -273,3 +273,14 @@ func orText(a, b string) string {
 	}
 	return b
 }
+
+// Promised are the nodes on which the jobs will start whose nodes the plan remembers.
+func (p *Plan) Promised() map[core.NodeName]bool {
+	out := map[core.NodeName]bool{}
+	for _, names := range p.on {
+		for _, n := range names {
+			out[n] = true
+		}
+	}
+	return out
+}

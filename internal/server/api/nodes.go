@@ -80,6 +80,7 @@ type nodeView struct {
 	completing map[core.NodeName]bool
 	parts      []partView
 	aside      map[core.NodeName]*aside
+	planned    map[core.NodeName]bool   // promised to jobs that wait
 	causes     map[core.NodeName]string // why hosts of fleets cannot be used
 }
 
@@ -101,6 +102,9 @@ func (a *API) nodeView(snap *state.Snapshot) *nodeView {
 			}
 		}
 		v.parts = append(v.parts, pv)
+	}
+	if p := a.Engine.Plan(); p != nil {
+		v.planned = p.Promised()
 	}
 	v.causes = map[core.NodeName]string{}
 	for _, f := range snap.Fleets() {
@@ -168,7 +172,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 
 // stateOf is what a node's name depends on.
 func (v *nodeView) stateOf(n *core.Node, cpus int32) core.NodeState {
-	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Cloud: n.Offer != ""}
+	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Offer != ""}
 	if at := v.aside[n.Name]; at != nil {
 		st.Reserved = true
 		if at.maint {
