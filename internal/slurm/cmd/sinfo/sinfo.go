@@ -174,7 +174,7 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 		fmt.Fprintln(out, w.Now().Format("Mon Jan 02 15:04:05 2006"))
 	}
 	rows := slurm.InfoRows(info.Partitions, list.Nodes, q)
-	if f.Has("format") && !mentionsPartition(q.Format) && !q.PerNode {
+	if (f.Has("format") || f.Has("Format")) && !mentionsPartition(q.Format) && !q.PerNode {
 		rows = slurm.MergePartitions(rows, q)
 	}
 	slurm.FitColumns(q.Format, rows)

@@ -67,6 +67,8 @@ func TestMixedStates(t *testing.T) {
 		{"-h -t drain,down -p main", "main*        up   infinite      1  down* n006\nmain*        up   infinite      1  drain n003\n"},
 		{"-h -t down", "main*        up   infinite      1  down* n006\nshort        up      30:00      1  down* n006\ndebug        up      10:00      0    n/a \n"},
 		{"-R", "REASON               USER      TIMESTAMP           NODELIST\nbad disk             root      2026-11-15T01:15:19 n003\n"},
+		{"-h -n n004 -O StateCompact:|,NodeList:|,NodeAIOT:", "idle|n004|0/1/0/1\n"}, // of two partitions, yet once
+		{"-h -n n004 -O PartitionName:|,NodeList:", "main|n004\nshort|n004\ndebug|\n"},
 		{"-h -n n004,n007 -o %n|%T -p short", "vm|allocated\nvm|idle\n"},
 	} {
 		got := c.Run(t, "sinfo", Run, strings.Fields(tc.args))
