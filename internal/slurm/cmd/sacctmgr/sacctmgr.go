@@ -24,7 +24,7 @@ const usage = `Usage: sacctmgr [OPTION...] VERB ENTITY [SPEC...]
 `
 
 func parser() *getopt.Parser {
-	return &getopt.Parser{Options: []getopt.Option{
+	return &getopt.Parser{Permute: true, Options: []getopt.Option{
 		{Short: 'h', Long: "help"}, {Short: 'i', Long: "immediate"}, {Short: 'n', Long: "noheader"}, {Short: 'o', Long: "oneliner"},
 		{Short: 'p', Long: "parsable"}, {Short: 'P', Long: "parsable2"}, {Short: 'Q', Long: "quiet"}, {Short: 'r', Long: "readonly"},
 		{Short: 's', Long: "associations"}, {Short: 'v', Long: "verbose"}, {Short: 'V', Long: "version"}, {Short: 0, Long: "usage"},
