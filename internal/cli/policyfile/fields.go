@@ -11,6 +11,7 @@ type field[T any] struct {
 // Pointers to what is written in a way of its own.
 type (
 	minutes struct{ n **int64 } // as a length of time
+	part    struct{ n *int32 }  // as shares, or parent
 	// budget is so many minutes of a resource, told in hours; the rest of the amounts are told in minutes.
 	budget struct {
 		all  *core.TRES
@@ -76,12 +77,12 @@ var qosFields = append([]field[core.QOS]{
 var projectFields = append([]field[core.Project]{
 	{"description", func(p *core.Project) any { return &p.Description }},
 	{"organization", func(p *core.Project) any { return &p.Organization }},
-	{"shares", func(p *core.Project) any { return &p.Shares }},
+	{"shares", func(p *core.Project) any { return part{&p.Shares} }},
 }, assocFields(func(p *core.Project) *core.Association { return &p.Assoc })...)
 
 var memberFields = append([]field[core.Member]{
 	{"role", func(m *core.Member) any { return &m.Role }},
-	{"shares", func(m *core.Member) any { return &m.Shares }},
+	{"shares", func(m *core.Member) any { return part{&m.Shares} }},
 }, assocFields(func(m *core.Member) *core.Association { return &m.Assoc })...)
 
 func names[T any](fields []field[T], more ...string) []string {

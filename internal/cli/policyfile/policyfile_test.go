@@ -119,6 +119,23 @@ func filled(t *testing.T, v reflect.Value) {
 	}
 }
 
+func TestNoLimit(t *testing.T) {
+	t.Parallel()
+	f, err := Parse("p.yml", []byte("qos: {a: {max_jobs: -1, max_submit: unlimited, max_wall: -1}}\nprojects: {b: {max_jobs: none, shares: parent}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := f.Policy.QOS[0].Limits; l.MaxJobs != nil || l.MaxSubmit != nil || l.MaxWall != nil {
+		t.Errorf("limits of QOS a: %+v", l)
+	}
+	if b := f.Policy.Projects[0]; b.Assoc.Limits.MaxJobs != nil || b.Shares != core.SharesParent {
+		t.Errorf("project b: %+v", b)
+	}
+	if out, err := Format(&f.Policy); err != nil || !strings.Contains(string(out), "shares: parent") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
@@ -130,6 +147,9 @@ func TestFaults(t *testing.T) {
 		"a resource that is not": {"qos: {a: {grp_tres: {cups: 3}}}", `"cups" is no resource`},
 		"a flag that is none":    {"qos: {a: {flags: [NoDecy]}}", `there is no flag "NoDecy"; did you mean NoDecay?`},
 		"hours that are none":    {"projects: {a: {gpu_hours: lots}}", `"lots" is not a number of hours`},
+		"no shares":              {"projects:\n  a:\n    shares: 0\n", `p.yml, line 3, column 13: projects.a.shares: shares are 1 or more, or parent; leave them out for 1`},
+		"shares below none":      {"projects: {a: {members: {ann: {shares: -1}}}}", `projects.a.members.ann.shares: "-1" is not a whole number from 0 to 2147483647`},
+		"jobs below none":        {"qos: {a: {max_jobs: -2}}", `qos.a.max_jobs: "-2" is not a whole number from 0`},
 		"two budgets":            {"projects: {a: {gpu_hours: 5, grp_tres_mins: gres/gpu=3}}", `gres/gpu is limited twice, in gpu_hours and in grp_tres_mins`},
 		"a key twice":            {"qos: {a: {}, a: {}}", `line 1, column 14: qos: a is there twice`},
 		"a project twice":        {"projects:\n  a:\n    projects: {b: {}}\n  b: {}\n", `line 4, column 3: projects.b: it is there twice, first at line 3, column 16`},

@@ -68,6 +68,16 @@ func readScalar(text string, to any) (err error) {
 		var n int64
 		n, err = whole(text, math.MaxInt32)
 		*to = int32(n)
+	case part:
+		if strings.EqualFold(text, "parent") {
+			*to.n = core.SharesParent
+			return nil
+		}
+		var n int64
+		if n, err = whole(text, core.SharesParent); err == nil && n == 0 { // which the store takes for one that said nothing
+			err = fmt.Errorf("shares are 1 or more, or parent; leave them out for 1")
+		}
+		*to.n = int32(n)
 	case *uint32:
 		var n int64
 		n, err = whole(text, math.MaxUint32-1)
@@ -182,6 +192,11 @@ func write(from any) *yaml.Node {
 		return text(string(*v))
 	case *int32:
 		return number(int64(*v))
+	case part:
+		if *v.n == core.SharesParent {
+			return text("parent")
+		}
+		return number(int64(*v.n))
 	case *uint32:
 		return number(int64(*v))
 	case *float64:

@@ -219,7 +219,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := checkShape(spec); err != nil {
 		return err
 	}
-	if err := admitSegment(spec); err != nil {
+	if err := s.admitSegment(spec); err != nil {
 		return err
 	}
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {

@@ -28,11 +28,13 @@ func (s *State) admitWish(x *core.Extra) error {
 }
 
 // admitSegment refuses node counts that are no whole number of segments.
-func admitSegment(spec *core.Spec) error {
+func (s *State) admitSegment(spec *core.Spec) error {
 	k, sh := spec.More().Segment, &spec.Shape
 	switch {
 	case k == 0:
 		return nil
+	case s.cfg.Topology != nil && s.cfg.Topology.Kind == core.TopologyTree:
+		return core.Errorf(core.Invalid, "--segment=%d: the topology is a tree of switches and has no blocks; --switches keeps nodes near each other here", k).Because("segment")
 	case k < 0 || k > maxNodes:
 		return core.Errorf(core.Invalid, "segments of %d nodes cannot be", k).Because("invalid_shape")
 	case max(1, sh.NodesMin)%k != 0:
