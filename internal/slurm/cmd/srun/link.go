@@ -176,6 +176,7 @@ func (l *link) done(node core.NodeName) {
 	l.mu.Lock()
 	near := l.nodes[node] != nil
 	delete(l.nodes, node)
+	delete(l.came, node) // or it would stand for one that has not come yet
 	l.mu.Unlock()
 	if near {
 		_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "done"}) // a break shows in the reader
@@ -216,7 +217,9 @@ func (l *link) leave(node core.NodeName, c *wire.Conn) {
 // arrived notes that a node is there. When all are, what waited is sent.
 func (l *link) arrived(node core.NodeName) {
 	l.mu.Lock()
-	l.came[node] = true
+	if _, left := l.nodes[node]; left {
+		l.came[node] = true
+	}
 	var now []frame
 	if len(l.came) >= len(l.nodes) {
 		now, l.queue = l.queue, nil

@@ -1,8 +1,11 @@
 package srun
 
 import (
+	"io"
+	"net"
 	"testing"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 	"bireme.dev/bireme/internal/wire/direct"
 )
@@ -43,4 +46,57 @@ func TestDirectEndIsToldBeforeLeaving(t *testing.T) {
 			t.Fatalf("srun: exit %d, %s; it told of the node: %v, want direct and done", got.Code, got.Err, news)
 		}
 	}
+}
+
+// The server hangs up on a part of a step that is over, while others run on. It is not asked for again, be it there or not,
+// and what is for all nodes still waits for those of a part that have not come.
+func TestAPartThatIsOverDoesNotEndTheOthers(t *testing.T) {
+	t.Parallel()
+	var all links
+	var hubs []*wire.Conn
+	for i, nodes := range [][]core.NodeName{{"n001"}, {"n002", "n003", "n004"}} {
+		ours, theirs := net.Pipe()
+		hubs = append(hubs, wire.NewConn(theirs))
+		all = append(all, newLink(i, wire.NewConn(ours), nodes, nil, func() (io.ReadWriteCloser, error) {
+			return nil, core.Errorf(core.Unavailable, "the server is away")
+		}))
+	}
+	frames, broken := all.start()
+	defer all.close()
+	comes := func(part int, node core.NodeName, kind wire.Type) {
+		t.Helper()
+		go hubs[part].Send(kind, wire.TaskExit{Node: node})
+		select {
+		case f := <-frames:
+			if f.part != part || f.Type != kind {
+				t.Fatalf("frame %d of part %d", f.Type, f.part)
+			}
+		case err := <-broken:
+			t.Fatalf("broken: %v", err)
+		}
+		if kind == wire.TypeStepExit {
+			all[part].done(node)
+		}
+	}
+	comes(0, "n001", wire.TypeStepExit)
+	hubs[0].Close()
+	comes(1, "n002", wire.TypeStepExit)
+	comes(1, "n003", wire.TypeTaskStart)
+	_ = all.Send(wire.TypeStepSignal, wire.StepSignal{Signal: 2})
+	all[1].mu.Lock()
+	if n := len(all[1].queue); n != 1 {
+		t.Errorf("%d frames wait for n004, want 1", n)
+	}
+	all[1].mu.Unlock()
+	got := make(chan wire.Type, 1)
+	go func() { // ends with the frame, or with the link
+		f, _ := hubs[1].Next()
+		got <- f.Type
+	}()
+	comes(1, "n004", wire.TypeTaskStart)
+	if f := <-got; f != wire.TypeStepSignal {
+		t.Errorf("the other part got frame %d", f)
+	}
+	comes(1, "n003", wire.TypeStepExit)
+	comes(1, "n004", wire.TypeStepExit)
 }

@@ -31,6 +31,9 @@ func (l *link) fromServer() {
 			}
 			continue
 		}
+		if l.left() == 0 { // the server hangs up on a part that is over; others may run on
+			return
+		}
 		for err != nil && !l.quits() {
 			raw, rerr := l.resume()
 			switch {
@@ -60,6 +63,13 @@ func (l *link) quits() bool {
 	}
 }
 
+// left is how many nodes have not said their last.
+func (l *link) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.nodes)
+}
+
 // near is how many nodes are heard directly.
 func (l *link) near() (n int) {
 	l.mu.Lock()
@@ -80,10 +90,7 @@ func (l *link) waitNear() bool {
 			return true
 		case <-time.After(goneTrail):
 		}
-		l.mu.Lock()
-		left := len(l.nodes)
-		l.mu.Unlock()
-		if left == 0 || l.near() == 0 {
+		if left := l.left(); left == 0 || l.near() == 0 {
 			return left == 0
 		}
 	}

@@ -74,12 +74,12 @@ func (p *play) serve(w http.ResponseWriter, r *http.Request) bool {
 		c := wire.NewConn(conn)
 		go func() { // ends when its frames are sent; srun closes its end then
 			defer c.Close()
-			for _, ranks := range p.step.Ranks {
+			for i, ranks := range p.step.Ranks {
 				for _, k := range ranks {
 					if p.direct {
 						continue
 					}
-					c.Send(wire.TypeTaskStart, wire.TaskExit{Rank: k})
+					c.Send(wire.TypeTaskStart, wire.TaskExit{Rank: k, Node: p.step.Step.Nodes[i]})
 				}
 			}
 			p.frames(c, func() string { return input(c) })
