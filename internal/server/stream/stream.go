@@ -41,6 +41,7 @@ type session struct {
 	x     *Exchange
 	token string
 	step  stepID
+	turn  int32 // attempt of the job
 	owner core.UserName
 	lost  func() // srun is gone while the step runs
 
@@ -54,6 +55,7 @@ type session struct {
 	err    error         // why, once over
 	timer  *time.Timer
 
+	telling  sync.Mutex // held while srun is told how many watch; taken before mu
 	watchers map[*wire.Conn]bool
 }
 
@@ -80,7 +82,7 @@ var errOver = errors.New("the step's streams are over")
 // ended, or never comes.
 func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost func()) {
 	s := &session{
-		x: x, token: token, step: stepID{st.Job, st.ID}, owner: owner, lost: lost,
+		x: x, token: token, step: stepID{st.Job, st.ID}, turn: st.Attempt, owner: owner, lost: lost,
 		nodes: map[core.NodeName]*nodeEnd{}, left: len(st.Nodes), change: make(chan struct{}), over: make(chan struct{}),
 		watchers: map[*wire.Conn]bool{},
 	}
@@ -98,9 +100,9 @@ func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost
 // Again is Expect for a step whose srun is back at a server that does not know it, as one that was started since.
 func (x *Exchange) Again(token string, st *core.Step, owner core.UserName, lost func()) {
 	x.mu.Lock()
-	_, known := x.byStep[stepID{st.Job, st.ID}]
+	s := x.byStep[stepID{st.Job, st.ID}]
 	x.mu.Unlock()
-	if !known {
+	if s == nil || s.turn != st.Attempt {
 		x.Expect(token, st, owner, lost)
 	}
 }
@@ -370,7 +372,9 @@ func (s *session) end(err error, broken bool) {
 		return
 	}
 	delete(s.x.sessions, s.token)
-	delete(s.x.byStep, s.step)
+	if s.x.byStep[s.step] == s { // else it is a later attempt's
+		delete(s.x.byStep, s.step)
+	}
 	closed := s.x.closed
 	s.x.mu.Unlock()
 	s.mu.Lock()
@@ -390,7 +394,7 @@ func (x *Exchange) Ended(st *core.Step) {
 	x.mu.Lock()
 	s := x.byStep[stepID{st.Job, st.ID}]
 	x.mu.Unlock()
-	if s == nil {
+	if s == nil || s.turn != st.Attempt {
 		return
 	}
 	exit, message := st.Exit, st.Message

@@ -62,16 +62,20 @@ func (x *Exchange) Watch(job core.JobID, step int32, who core.Identity, accept f
 	}
 }
 
-// watch notes that a watcher came or left, and tells srun.
+// watch notes that a watcher came or left, and tells srun: in turn, so that the last it hears is how things stand. An srun
+// that does not read holds up its watchers and nobody else.
 func (s *session) watch(srun, c *wire.Conn, here bool) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if here {
 		s.watchers[c] = true
 	} else {
 		delete(s.watchers, c)
 	}
-	_ = srun.Send(wire.TypeWatched, wire.Watched{Watchers: len(s.watchers)}) // a break shows in its reader
+	n := len(s.watchers)
+	s.mu.Unlock()
+	_ = srun.Send(wire.TypeWatched, wire.Watched{Watchers: n}) // a break shows in its reader
 }
 
 // toWatchers passes a copy on. Who does not take it is let go.

@@ -1,0 +1,79 @@
+package stream
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
+)
+
+// join opens one end of a step's streams on a pipe and gives the other end of that.
+func join(t *testing.T, open func(accept func() (net.Conn, error)) error) net.Conn {
+	t.Helper()
+	far, near := net.Pipe()
+	in, out := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(out)
+		_ = open(func() (net.Conn, error) { close(in); return near, nil }) // how a stream ends is not looked at
+	}()
+	t.Cleanup(func() { far.Close(); <-out })
+	<-in
+	return far
+}
+
+// An srun that reads nothing holds up those who watch its step, not the engine that tells of the step's end.
+func TestStuckSrunHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := New(Patience{})
+		st := &core.Step{Job: 7, Attempt: 1, Nodes: []core.NodeName{"n1", "n2"}}
+		x.Expect("k", st, "ann", func() {})
+		ann := core.Identity{User: "ann"}
+		join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, accept) })
+		for _, n := range st.Nodes {
+			node := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Step("k", n, accept) }))
+			go func() { // until the test closes it
+				for node.Send(wire.TypeIO, wire.IOHeader{FD: 1}, make([]byte, 1<<20)) == nil {
+				}
+			}()
+		}
+		synctest.Wait() // all is full
+		join(t, func(accept func() (net.Conn, error)) error { return x.Watch(7, 0, ann, accept) })
+		synctest.Wait() // srun is being told of the watcher
+		x.Ended(st)
+		x.Close()
+	})
+}
+
+// The streams of a job's first attempt end after those of its second have begun.
+func TestAttemptsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	x := New(Patience{Meet: time.Hour, Trail: time.Nanosecond})
+	old := &core.Step{Job: 7, Attempt: 1, Nodes: []core.NodeName{"n1"}}
+	now := &core.Step{Job: 7, Attempt: 2, Nodes: []core.NodeName{"n1"}}
+	ann := core.Identity{User: "ann"}
+	x.Expect("old", old, "ann", func() {})
+	first, err := x.find("old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.ends.Done()
+	x.Expect("now", now, "ann", func() {})
+	srun := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("now", ann, accept) }))
+	first.end(nil, false)
+	old.Message, now.Message = "the first", "the second"
+	x.Ended(old)
+	x.Ended(now)
+	f, err := srun.Next()
+	var exit wire.TaskExit
+	if err == nil {
+		err = f.Decode(&exit)
+	}
+	if err != nil || exit.Message != "the second" {
+		t.Errorf("srun heard %+v, %v", exit, err)
+	}
+	x.Close()
+}
