@@ -285,7 +285,9 @@ func (st *stepStream) run(ctx context.Context) {
 		c, err := st.dial(ctx)
 		if err == nil {
 			began := time.Now()
-			if err = st.copy(ctx, wire.NewConn(&impatient{Conn: c})); err == nil {
+			// No deadline for writes: who reads may pause for as long as they like (a pager), and what was written before is
+			// known to be theirs. A reader that is gone closes the connection, or the kernel does.
+			if err = st.copy(ctx, wire.NewConn(c)); err == nil {
 				return
 			}
 			if time.Since(began) > time.Second {
