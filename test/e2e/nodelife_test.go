@@ -102,3 +102,17 @@ func TestReboot(t *testing.T) {
 		t.Errorf("after the restart: %v %s", j.State, j.Message)
 	}
 }
+
+// TestPlanned: an idle node that is kept for a job which waits for another one is shown so.
+func TestPlanned(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "1G"})
+	root, nodes := c.Root(), c.Nodes()
+	runs := root.Sbatch("-o", "/dev/null", "-c", "2", "-w", nodes[0], "-t", "10", "--wrap", "sleep 600")
+	c.WaitState(runs, core.Running)
+	root.Sbatch("-o", "/dev/null", "-N", "2", "-t", "10", "--wrap", "true")
+	c.WaitNode(nodes[1], "planned", func(n *client.Node) bool { return n.State == "IDLE+PLANNED" })
+	wants(t, "sinfo", root.Run("sinfo", "-h", "-N", "-n", nodes[1]), "plnd")
+	root.Run("scancel", runs)
+	c.WaitNode(nodes[1], "free of the promise", func(n *client.Node) bool { return n.State == "IDLE" })
+}
