@@ -263,7 +263,7 @@ func Distribute(counts []int32, how string) [][]int32 {
 	switch kind {
 	case "cyclic":
 	case "plane":
-		if n, err := strconv.Atoi(size); err == nil && n > 0 {
+		if n, err := strconv.ParseInt(size, 10, 32); err == nil && n > 0 {
 			chunk = int32(n)
 		}
 	default:

@@ -11,6 +11,9 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
+// maxNodeTasks bounds the tasks of a step on a node, CPUs or not; scontrol shows it as MaxTasksPerNode.
+const maxNodeTasks = 1 << 16
+
 // layout decides how many tasks of a step run on which of the job's nodes, and which they are.
 func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []int32, ranks [][]int32, err error) {
 	how, mode, _ := strings.Cut(strings.ToLower(ask.Distribution), ",")
@@ -35,6 +38,9 @@ func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 	want := ask.Tasks
 	if want == 0 {
 		want = int32(min(int64(count)*int64(max(1, ask.TasksPerNode)), math.MaxInt32)) // more than fits is told below
+	}
+	if int64(want) > int64(count)*maxNodeTasks {
+		return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks are more than %d on each of %d nodes", want, maxNodeTasks, count).Because("too_many_cpus")
 	}
 	if want < int32(count) {
 		pool = pool[:want]
@@ -110,9 +116,11 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
 	}
+	slices.Sort(names)
+	names = slices.Compact(names) // a node may be named twice
 	var out []core.NodeAlloc
 	for _, na := range pool {
-		if slices.Contains(names, string(na.Node)) {
+		if _, named := slices.BinarySearch(names, string(na.Node)); named {
 			out = append(out, na)
 		}
 	}
