@@ -162,6 +162,7 @@ type UpdateNode struct {
 type UpdateJob struct {
 	By        core.Identity
 	Job       core.JobID
+	Tasks     taskset.Set // of array Job, those that wait: each becomes a job of its own; empty: the whole job or array
 	Hold      *bool
 	AdminHold bool // with Hold: as an administrator
 	TimeLimit *core.Seconds

@@ -298,6 +298,9 @@ func (c *chaos) cancel() {
 
 func (c *chaos) update() {
 	in := &UpdateJob{By: c.who(), Job: c.live()}
+	if c.choose(4) == 0 {
+		in.Tasks = taskset.Of(c.choose(9), c.choose(9))
+	}
 	switch c.choose(9) {
 	case 0:
 		in.Hold, in.AdminHold = ptr(true), c.choose(2) == 0

@@ -534,7 +534,15 @@ func (s *script) cancel(p []string, o args) error {
 
 // hold|release|update JOB …
 func (s *script) update(p []string, o args) error {
-	in := &UpdateJob{By: s.by(o), Job: s.id(p[0])}
+	id, tasks, some := strings.Cut(p[0], "_")
+	in := &UpdateJob{By: s.by(o), Job: s.id(id)}
+	if some {
+		set, err := taskset.Parse(tasks)
+		if err != nil {
+			return err
+		}
+		in.Tasks = set
+	}
 	switch o[""] {
 	case "hold":
 		in.Hold, in.AdminHold = ptr(true), o["admin"] != ""

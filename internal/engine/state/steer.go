@@ -171,7 +171,10 @@ func (s *State) updateJob(in *UpdateJob) error {
 			defer s.hetUpdate(in, j, ref)
 		}
 	}
-	next := clone(j)
+	next, tasks, err := s.apart(in, j)
+	if err != nil {
+		return err
+	}
 	if err := s.hold(in, next); err != nil {
 		return err
 	}
@@ -187,6 +190,10 @@ func (s *State) updateJob(in *UpdateJob) error {
 	}
 	if err := s.checkpoint(in, next); err != nil {
 		return err
+	}
+	if !tasks.Empty() {
+		s.putApart(in, j, next, tasks)
+		return nil
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})

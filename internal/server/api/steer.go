@@ -214,13 +214,10 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	}
 	done := false
 	for _, j := range live {
-		if !ref.tasks.Empty() && j.IsArray() {
-			return nil, core.Errorf(core.Conflict, "task %s has not started; change the whole array %d", text, ref.id).Because("array_task")
-		}
 		if len(live) > 1 && !applies(&in, j) {
 			continue
 		}
-		if err := a.update(r.Context(), who, j, &in); err != nil {
+		if err := a.update(r.Context(), who, j, ref.tasks, &in); err != nil {
 			return nil, err
 		}
 		done = true
@@ -244,7 +241,8 @@ func applies(in *client.Update, j *core.Job) bool {
 	return true
 }
 
-func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.Update) error {
+// update changes one record; tasks are those of it that are meant, if it is an array's and not all are.
+func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskset.Set, in *client.Update) error {
 	var inputs []state.Input
 	hold := in.Hold
 	if in.Requeue {
@@ -258,6 +256,9 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, in *client.U
 			Dependency: in.Dependency, Strict: in.Strict,
 			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Spec: in.SpecChange, Checkpoint: in.Checkpoint,
 			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil || in.AskChange.Any()),
+		}
+		if j.IsArray() {
+			up.Tasks = tasks
 		}
 		if in.Dependency != nil {
 			var err error
