@@ -113,7 +113,10 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 	if timeout == 0 {
 		timeout = 5 * time.Minute
 	}
-	env := set([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, j.hooks.Env)
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	for _, e := range j.hooks.Env {
+		env = set(env, []string{told(e)})
+	}
 	env = set(env, []string{"SLURM_SCRIPT_CONTEXT=" + what + "_slurmd"})
 	if j.tmp != "" {
 		env = set(env, []string{"BIREME_TMPDIR=" + j.tmp})
@@ -131,6 +134,16 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 		return fmt.Errorf("%s %w", what, err)
 	}
 	return nil
+}
+
+// maxHookVar bounds what a prolog is told in one variable: the kernel takes 128 KiB.
+const maxHookVar = 64 << 10
+
+// told is a variable as the kernel takes it. What users write must not make a prolog fail that would be well: its node would
+// be taken for broken.
+func told(variable string) string {
+	variable, _, _ = strings.Cut(variable, "\x00")
+	return variable[:min(len(variable), maxHookVar)]
 }
 
 // note keeps how a step ended, for the epilog. The keeper's lock is held.

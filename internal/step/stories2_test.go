@@ -169,7 +169,9 @@ func hookStory(t *testing.T, a *agent) {
 	say := func(what string) []string {
 		return []string{"/bin/sh", "-c", "echo " + what + " $SLURM_JOB_ID >>" + a.dir + "/hooks"}
 	}
-	l.Hooks = wire.Hooks{Prolog: [][]string{say("prolog")}, Epilog: [][]string{say("epilog")}, Env: []string{"SLURM_JOB_ID=1"}}
+	l.Hooks = wire.Hooks{Prolog: [][]string{say("prolog")}, Epilog: [][]string{say("epilog")}, Env: []string{
+		"SLURM_JOB_ID=1", "SLURM_JOB_NAME=a\x00b", "SLURM_JOB_COMMENT=" + strings.Repeat("x", 1<<20), // what no program can be given
+	}}
 	if _, out := a.run(l); out != "prolog 1\n" || a.read("hooks") != "prolog 1\nepilog 1\n" {
 		t.Errorf("job saw %q, hooks %q", out, a.read("hooks"))
 	}

@@ -62,7 +62,31 @@ func decode(r *http.Request, v any) error {
 		return err
 	}
 	defer putBody(b)
+	if holdsNUL(b.Bytes()) {
+		return errNUL()
+	}
 	return unmarshal(b.Bytes(), v)
+}
+
+// holdsNUL tells whether a text in JSON has a NUL byte in it. What has cannot be given to a program, and a job's prolog that
+// could not be told its name would count as failed, and its node as broken.
+func holdsNUL(data []byte) bool {
+	escape := []byte(`\u0000`)
+	for {
+		at := bytes.Index(data, escape)
+		if at < 0 {
+			return false
+		}
+		before := len(data[:at]) - len(bytes.TrimRight(data[:at], `\`))
+		if before%2 == 0 { // else that backslash is itself one that is written
+			return true
+		}
+		data = data[at+len(escape):]
+	}
+}
+
+func errNUL() error {
+	return core.Errorf(core.Invalid, "a text of the request holds a NUL byte").Because("bad_json")
 }
 
 // unmarshal reads JSON and words its faults with line and column.
@@ -112,17 +136,18 @@ type submission struct {
 	script   []byte
 	env      []byte // KEY=VALUE, each ended by NUL
 	specSize int    // bytes of its JSON
+	nul      bool   // some text holds a NUL byte
 }
 
 // decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into what
 // will be stored; the rest goes through encoding/json. Anything unusual is left to encoding/json altogether, which then
 // also words the error.
 func decodeSubmit(data []byte) (*submission, error) {
-	s := new(submission)
+	s := &submission{nul: holdsNUL(data)}
 	if p := (parser{data: data}); p.submit(s) {
 		return s, nil
 	}
-	s = new(submission)
+	s = &submission{nul: s.nul}
 	if err := unmarshal(data, &s.Submit); err != nil {
 		return nil, err
 	}

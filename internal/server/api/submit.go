@@ -116,6 +116,8 @@ func (a *API) checkSizes(s *submission) error {
 		return core.Errorf(core.Invalid, "this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
 	case bytes.IndexByte(s.script, 0) >= 0:
 		return core.Errorf(core.Invalid, "the script holds a NUL byte").Because("invalid_script")
+	case s.nul:
+		return errNUL()
 	}
 	return nil
 }
