@@ -121,6 +121,9 @@ type Exit struct {
 	Signal int32 `json:"signal,omitempty"`
 }
 
+// ExitOOM is the exit of what the kernel ended for the memory it took, in Slurm's mark.
+var ExitOOM = Exit{Signal: 125}
+
 // Usage is what a step used, measured on its nodes.
 type Usage struct {
 	User   time.Duration `json:"user,omitempty"`

@@ -219,7 +219,7 @@ func (s *State) judge(next *core.Job, in *Exited) {
 		}
 		s.end(next, core.Timeout, core.ReasonTimeLimit, in.Message)
 	case CauseOOM:
-		next.Exit = core.Exit{Signal: 125} // as Slurm: its mark for memory
+		next.Exit = core.ExitOOM
 		s.end(next, core.OutOfMemory, core.ReasonOutOfMemory, in.Message)
 	case CauseCancelled:
 		s.end(next, core.Cancelled, "", in.Message)
@@ -447,7 +447,11 @@ func (s *State) allocDone(in *AllocDone) error {
 	next.Exit = in.Exit
 	st := core.Completed
 	why := core.ReasonNone
-	if in.Exit != (core.Exit{}) {
+	switch in.Exit {
+	case core.Exit{}:
+	case core.ExitOOM:
+		st, why = core.OutOfMemory, core.ReasonOutOfMemory
+	default:
 		st, why = core.Failed, core.ReasonNonZeroExit
 	}
 	if j.State == core.Pending {

@@ -501,7 +501,10 @@ func (s *script) done(p []string, o args) error {
 
 func (s *script) giveback(p []string, o args) error {
 	in := &AllocDone{By: s.by(o), Job: s.id(p[0])}
-	if len(p) > 1 {
+	switch {
+	case len(p) > 1 && p[1] == "oom":
+		in.Exit = core.ExitOOM
+	case len(p) > 1:
 		in.Exit.Code = int32(s.num(p[1]))
 	}
 	_, err := s.w.do(in)

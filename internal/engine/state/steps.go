@@ -135,7 +135,7 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		st.End, st.Ended = s.view.now, nil
 		switch {
 		case in.Cause == CauseOOM:
-			st.Exit = core.Exit{Signal: 125}
+			st.Exit = core.ExitOOM
 			st.State = core.OutOfMemory
 		case in.Cause == CauseTimeout:
 			st.State = core.Timeout

@@ -108,7 +108,7 @@ func taskNames(ranks []int) string {
 func (x *exits) result() (int, core.Exit) {
 	switch {
 	case x.oom:
-		return exitOOM, core.Exit{Signal: 9}
+		return exitOOM, core.ExitOOM
 	case x.signal != 0:
 		return 128 + int(x.signal), core.Exit{Signal: x.signal}
 	}

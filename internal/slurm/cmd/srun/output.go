@@ -121,6 +121,9 @@ func (s *run) newOutput() *output {
 		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{},
 		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")), JobName: s.r.Spec.Name},
 	}
+	if s.array != nil {
+		o.names.ArrayJob, o.names.ArrayTask = s.array.Base, int64(s.array.Task)
+	}
 	highest := int32(0)
 	before := 0
 	for _, p := range s.parts {

@@ -21,6 +21,7 @@ type run struct {
 	parts  []*part
 	job    string // the job it runs in
 	inside bool   // that was there before
+	array  *core.ArrayRef
 }
 
 // Run is the command.
@@ -119,6 +120,7 @@ func (s *run) confirm(ctx context.Context) int {
 		return slurm.ExitError
 	}
 	s.site(list)
+	s.array = list.Jobs[0].Array
 	have := 0
 	if a := list.Jobs[0].Alloc; a != nil {
 		have = len(a.Nodes)

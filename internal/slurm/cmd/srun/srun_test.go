@@ -243,6 +243,9 @@ func TestOutOfMemory(t *testing.T) {
 	if got := p.Run(t, "srun", Run, []string{"hog"}); got.Code != exitOOM || !strings.HasPrefix(got.Err, "srun: error: n001: task 0: Out Of Memory\n") {
 		t.Errorf("got %+v", got)
 	}
+	if p.released == nil || p.released.Exit != core.ExitOOM {
+		t.Errorf("the job is given back with %+v", p.released)
+	}
 }
 
 func TestBrokenStream(t *testing.T) {
@@ -268,6 +271,23 @@ func TestOutputFiles(t *testing.T) {
 	read := func(name string) string { b, _ := os.ReadFile(filepath.Join(dir, name)); return string(b) }
 	if read("out.51.0.n001") != "a\n" || read("out.51.1.n002") != "b\ne\n" || got.Out+got.Err != "" {
 		t.Errorf("got %q %q, %+v", read("out.51.0.n001"), read("out.51.1.n002"), got)
+	}
+}
+
+// %A and %a are the array's, of which the job is a task.
+func TestOutputFilesOfAnArray(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := newPlay(t, 52, one(), func(c *wire.Conn, _ func() string) {
+		say(c, 0, 1, "a\n")
+		last(c, "n001")
+	})
+	p.Jobs[0].Array = &core.ArrayRef{Base: 51, Task: 3}
+	got := p.Run(t, "srun", Run, []string{"-o", "%A_%a_%t.out", "x"}, func(w *cmd.World) {
+		w.Dir, w.Environ = dir, append(w.Environ, "SLURM_JOB_ID=52")
+	})
+	if b, err := os.ReadFile(filepath.Join(dir, "51_3_0.out")); string(b) != "a\n" || got.Out+got.Err != "" {
+		t.Errorf("got %q, %v, %+v", b, err, got)
 	}
 }
 
