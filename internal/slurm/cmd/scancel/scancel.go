@@ -209,6 +209,9 @@ func send(ctx context.Context, w *cmd.World, c *client.Client, b *client.Cancel,
 			}
 			continue
 		}
+		if inactive(r.Error) && len(b.IDs) == 0 {
+			continue // it ended meanwhile; nobody named it
+		}
 		plain := inactive(r.Error) && !chosen(f)
 		if !f.Has("quiet") && (!plain || f.Has("verbose")) {
 			w.Errorf("Kill job error on job id %s: %s", r.ID, text(r.Error))
