@@ -144,7 +144,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		}
 		fds := s.io.fds(i)
 		if ready != nil && ready[i].prints != "" {
-			_, _ = unix.Write(fds[1], []byte(ready[i].prints)) // nobody reads it: no reason to end the task
+			tell(fds[1], ready[i].prints)
 		}
 		files := []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}
 		if s.pmi != nil {
@@ -170,7 +170,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 		}
 		if t.Note != "" {
 			tune = append(tune, func(pid int) error {
-				_, _ = unix.Write(fds[2], []byte(strings.Replace(t.Note, "%d", strconv.Itoa(pid), 1))) // nobody reads it: no reason to end the task
+				tell(fds[2], strings.Replace(t.Note, "%d", strconv.Itoa(pid), 1))
 				return nil
 			})
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -206,6 +207,29 @@ func (o *stdio) notice(format string, args ...any) {
 	defer o.mu.Unlock()
 	if o.err.fd >= 0 && o.err.file { // a full pipe would hold us
 		_, _ = unix.Write(o.err.fd, []byte(line))
+	}
+}
+
+// tellPatience is how long one piece of what a task finds in its output may wait for a reader.
+const tellPatience = time.Second
+
+// tell writes into a task's output before the task does. That may be a named pipe of the user which nobody reads: there is
+// no reason then to end the task, or to hold up the thread that starts everybody's.
+func tell(fd int, text string) {
+	const atOnce = 4096 // what a pipe with room takes without waiting
+	for len(text) > 0 {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p, int(tellPatience/time.Millisecond))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 || p[0].Revents&unix.POLLOUT == 0 {
+			return
+		}
+		if n, err = unix.Write(fd, []byte(text[:min(len(text), atOnce)])); err != nil || n <= 0 {
+			return
+		}
+		text = text[n:]
 	}
 }
 
