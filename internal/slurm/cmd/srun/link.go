@@ -92,6 +92,7 @@ type link struct {
 	nodes  map[core.NodeName]*wire.Conn // nil: by the server, or not there yet
 	came   map[core.NodeName]bool
 	queue  []frame // for when all have come: the server would wait for those that have not
+	moving bool    // somebody is sending what waited
 	closed bool
 }
 
@@ -220,28 +221,49 @@ func (l *link) arrived(node core.NodeName) {
 	if _, left := l.nodes[node]; left {
 		l.came[node] = true
 	}
-	var now []frame
-	if len(l.came) >= len(l.nodes) {
-		now, l.queue = l.queue, nil
-	}
 	l.mu.Unlock()
-	for _, f := range now {
-		_ = l.Send(f.t, f.header, f.payload)
+	l.flush()
+}
+
+// flush sends what waited, once all have come. Whatever else is to be sent meanwhile waits behind it.
+func (l *link) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.moving || len(l.came) < len(l.nodes) {
+		return
 	}
+	l.moving = true
+	for len(l.queue) > 0 {
+		f := l.queue[0]
+		l.queue = l.queue[1:]
+		l.mu.Unlock()
+		l.send(f.t, f.header, f.payload)
+		l.mu.Lock()
+	}
+	l.moving = false
 }
 
 // Send sends a frame to all nodes, once all have come.
 func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
 	l.mu.Lock()
-	if len(l.came) < len(l.nodes) {
+	if len(l.came) < len(l.nodes) || l.moving || len(l.queue) > 0 {
 		f := frame{t: t, header: header}
 		for _, p := range payload {
 			f.payload = append(f.payload, p...)
 		}
 		l.queue = append(l.queue, f)
 		l.mu.Unlock()
+		l.flush()
 		return nil
 	}
+	l.mu.Unlock()
+	l.send(t, header, payload...)
+	return nil
+}
+
+// send sends a frame to all nodes. A break shows in the readers.
+func (l *link) send(t wire.Type, header any, payload ...[]byte) {
+	l.mu.Lock()
 	var near []*wire.Conn
 	for _, c := range l.nodes {
 		if c != nil {
@@ -251,13 +273,11 @@ func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
 	far := len(near) < len(l.nodes)
 	l.mu.Unlock()
 	for _, c := range near {
-		_ = c.Send(t, header, payload...) // a break shows in its reader
+		_ = c.Send(t, header, payload...)
 	}
-	if !far {
-		return nil
+	if far {
+		_ = l.server().Send(t, header, payload...)
 	}
-	_ = l.server().Send(t, header, payload...) // so does the server's
-	return nil
 }
 
 func (l *link) close() {

@@ -3,6 +3,7 @@ package srun
 import (
 	"io"
 	"net"
+	"sync"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
@@ -99,4 +100,34 @@ func TestAPartThatIsOverDoesNotEndTheOthers(t *testing.T) {
 	}
 	comes(1, "n003", wire.TypeStepExit)
 	comes(1, "n004", wire.TypeStepExit)
+}
+
+// What is typed before the nodes are there comes before what is typed after, also when that is typed while the first is
+// on its way.
+func TestWhatWaitedComesFirst(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	hub := wire.NewConn(theirs)
+	l := newLink(0, wire.NewConn(ours), []core.NodeName{"n001"}, nil, nil)
+	const waited, typed = 20, 20
+	for i := range waited {
+		_ = l.Send(wire.TypeInput, wire.IOHeader{Rank: int32(i)})
+	}
+	var senders sync.WaitGroup
+	senders.Go(func() { l.arrived("n001") })
+	for i := range waited + typed {
+		f, err := hub.Next()
+		var h wire.IOHeader
+		if err != nil || f.Decode(&h) != nil || h.Rank != int32(i) {
+			t.Fatalf("frame %d of %d came in the place of %d: %v", h.Rank, waited+typed, i, err)
+		}
+		if i == 0 { // the others are on their way
+			senders.Go(func() {
+				for k := range typed {
+					_ = l.Send(wire.TypeInput, wire.IOHeader{Rank: int32(waited + k)})
+				}
+			})
+		}
+	}
+	senders.Wait()
 }
