@@ -12,6 +12,8 @@ type SpecChange struct {
 type AskChange struct {
 	Project      *ProjectName `json:"project,omitempty"`
 	Constraint   *string      `json:"constraint,omitempty"` // empty: none
+	Prefer       *string      `json:"prefer,omitempty"`     // empty: none
+	Switches     *string      `json:"switches,omitempty"`   // empty: any
 	NodeList     *string      `json:"nodelist,omitempty"`   // empty: any
 	Exclude      *string      `json:"exclude,omitempty"`    // empty: none
 	Nodes        *NodeCount   `json:"nodes,omitempty"`
@@ -20,6 +22,7 @@ type AskChange struct {
 	TasksPerNode *int32       `json:"tasks_per_node,omitempty"` // 0: any
 	CPUsPerTask  *int32       `json:"cpus_per_task,omitempty"`
 	MinCPUs      *int32       `json:"min_cpus,omitempty"`     // on each node
+	Gres         *[]Gres      `json:"gres,omitempty"`         // on each node; empty: none
 	MemPerNode   *Bytes       `json:"mem_per_node,omitempty"` // in place of memory for each CPU
 	MemPerCPU    *Bytes       `json:"mem_per_cpu,omitempty"`  // in place of memory on each node
 }

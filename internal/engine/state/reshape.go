@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"slices"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -38,9 +39,11 @@ func (s *State) newAsk(in *UpdateJob, next *core.Job, spec *core.Spec) error {
 			return err
 		}
 	}
-	if c.Constraint != nil || c.NodeList != nil || c.Exclude != nil {
+	if c.Constraint != nil || c.Prefer != nil || c.Switches != nil || c.NodeList != nil || c.Exclude != nil {
 		x := *spec.More()
 		set(&x.Constraint, c.Constraint)
+		set(&x.Prefer, c.Prefer)
+		set(&x.Switches, c.Switches)
 		set(&x.NodeList, c.NodeList)
 		set(&x.Exclude, c.Exclude)
 		spec.Extra = &x
@@ -81,6 +84,10 @@ func reshape(c *core.AskChange, sh *core.Shape) error {
 		sh.Given |= core.GivenCPUsPerTask
 	}
 	set(&sh.MinCPUs, c.MinCPUs)
+	if c.Gres != nil {
+		sh.Gres = slices.Clone(*c.Gres)
+		sh.Given |= core.GivenGres
+	}
 	switch each := max(1, sh.CPUsPerTask); {
 	case c.Tasks != nil:
 		sh.Tasks = *c.Tasks

@@ -590,6 +590,8 @@ func (s *script) update(p []string, o args) error {
 			in.Spec.Project = ptr(core.ProjectName(v))
 		case "constraint":
 			in.Spec.Constraint = &v
+		case "gpus":
+			in.Spec.Gres = &[]core.Gres{{Name: "gpu", Count: int64(s.num(v))}}
 		case "nodelist":
 			in.Spec.NodeList = &v
 		case "exclude":

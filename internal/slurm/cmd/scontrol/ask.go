@@ -17,14 +17,17 @@ var asks = map[string]func(v string, u *client.Update) bool{
 	"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
 	"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
 	"features":          func(v string, u *client.Update) bool { return text(&u.Constraint, v) },
+	"gres":              gres,
 	"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
 	"minmemorycpu":      func(v string, u *client.Update) bool { return memory(&u.MemPerCPU, v) },
 	"minmemorynode":     func(v string, u *client.Update) bool { return memory(&u.MemPerNode, v) },
 	"numcpus":           func(v string, u *client.Update) bool { return count(&u.CPUs, v, 1) },
 	"numnodes":          nodeCount,
 	"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
+	"prefer":            func(v string, u *client.Update) bool { return text(&u.Prefer, v) },
 	"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
 	"requeue":           mayRequeue,
+	"switches":          func(v string, u *client.Update) bool { return text(&u.Switches, v) },
 	"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
 }
 
@@ -64,4 +67,16 @@ func mayRequeue(v string, u *client.Update) bool {
 	yes := v == "1" || strings.EqualFold(v, "yes")
 	u.SpecChange.Requeue = &yes
 	return yes || v == "0" || strings.EqualFold(v, "no")
+}
+
+func gres(v string, u *client.Update) bool {
+	asked := []core.Gres{} // not nil, which would change nothing
+	list, err := grammar.ParseGRES(v)
+	for _, g := range list {
+		if g.Count > 0 {
+			asked = append(asked, core.Gres{Name: g.Name, Type: g.Type, Count: g.Count})
+		}
+	}
+	u.Gres = &asked
+	return err == nil
 }

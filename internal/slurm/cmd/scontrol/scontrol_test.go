@@ -145,6 +145,8 @@ func TestLicenses(t *testing.T) {
 		"update jobid=1 numcpus=4 mincpusnode=2":        `{"cpus":4,"min_cpus":2}`,
 		"update jobid=1 numtasks=4 taskspernode=2":      `{"tasks":4,"tasks_per_node":2}`,
 		"update jobid=1 minmemorynode=2G cpuspertask=3": `{"cpus_per_task":3,"mem_per_node":2147483648}`,
+		"update jobid=1 gres=gpu:a100:2 switches=1@5":   `{"switches":"1@5","gres":[{"name":"gpu","type":"a100","count":2}]}`,
+		"update jobid=1 gres=none prefer=ib":            `{"prefer":"ib","gres":[]}`,
 		"update jobid=1 minmemorycpu=100":               `{"mem_per_cpu":104857600}`,
 	} {
 		c.Updates = nil
@@ -161,7 +163,7 @@ func TestBadAsks(t *testing.T) {
 	c := lab()
 	s := c.Start(t)
 	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x ArrayTaskThrottle+=1 Account= NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
-		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0") {
+		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0 Gres=gpu:x:y") {
 		p, _ := parsePair(word)
 		want := fmt.Sprintf("Invalid value for %s: %s\nRequest aborted\n", p.key, p.value)
 		if got := s.Run(t, "scontrol", Run, []string{"update", "jobid=1", word}); got.Code != 1 || got.Err != want || c.Updates != nil {

@@ -64,9 +64,9 @@ func (s *session) update(ctx context.Context, args []string) int {
 }
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot endtime extra gres mailtype mailuser " +
-	"mcslabel mintmpdisknode nodelist oversubscribe prefer reboot reqcores reqsockets reqthreads resetaccruetime segmentsize stderr stdin stdout " +
-	"switches threadspec userid wait-for-switch wckey workdir")
+var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot endtime extra mailtype mailuser " +
+	"mcslabel mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize stderr stdin stdout " +
+	"threadspec userid wait-for-switch wckey workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
