@@ -376,11 +376,18 @@ func TestStepStream(t *testing.T) {
 	}
 	var got wire.Launch
 	keeper.want(wire.TypeLaunch, &got)
+	keeper.send(wire.TypeStarted, wire.Started{Key: step, PIDs: []int{11, 12}})
 	keeper.send(wire.TypeData, wire.Data{Key: step, Task: 1, FD: 1}, []byte("early "))
 	server.send(wire.TypeOpenStream, wire.OpenStream{Key: step, Token: "tok"})
 	srun := take(t, s.streams, "the step's stream")
 	if srun.path != wire.PathStream+"tok" {
 		t.Errorf("the stream is %s", srun.path)
+	}
+	for _, rank := range []int32{4, 5} { // srun sends no input before
+		var start wire.TaskExit
+		if srun.want(wire.TypeTaskStart, &start); start.Rank != rank {
+			t.Errorf("started %+v, want %d", start, rank)
+		}
 	}
 	var io wire.IOHeader
 	if f := srun.want(wire.TypeIO, &io); io.Rank != 5 || io.FD != 1 || string(f.Payload) != "early " {
