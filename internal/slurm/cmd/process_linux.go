@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +15,16 @@ var rlimits = map[string]int{
 	"MEMLOCK": unix.RLIMIT_MEMLOCK, "AS": unix.RLIMIT_AS,
 }
 
+var asking sync.Mutex
+
 // ThisProcess reads what jobs inherit from this process. Go raises its own soft limit of open files at start,
 // so that one is the parent's: the shell's, which is what the user means.
 func ThisProcess() slurm.Process {
 	p := slurm.Process{Limits: map[string]uint64{}}
+	asking.Lock() // the kernel tells a mask only by changing it
 	mask := syscall.Umask(0)
 	syscall.Umask(mask)
+	asking.Unlock()
 	p.Umask = uint32(mask)
 	if prio, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
 		p.Nice = 20 - prio // the kernel's answer is 20 - nice
