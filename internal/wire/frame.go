@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // Type says what a frame means. Numbers 1–63 are agent ↔ keeper, 64 and up agent ↔ server.
@@ -261,6 +262,15 @@ func (w *Writer) flush(rounds int) {
 	w.room.Broadcast()
 }
 
+// drain waits until all that was given to Send is written, or the stream broke.
+func (w *Writer) drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.err == nil && w.writing {
+		w.room.Wait()
+	}
+}
+
 // Conn is a Reader and a Writer on one stream.
 type Conn struct {
 	*Reader
@@ -275,3 +285,12 @@ func NewConn(c io.ReadWriteCloser) *Conn {
 
 // Close ends the stream; senders and the reader get an error.
 func (c *Conn) Close() error { return c.c.Close() }
+
+// Finish closes the stream once all that was given to Send is written, or could not be for that long. A Send that found
+// another goroutine writing has only queued its frame: Close would throw that away.
+func (c *Conn) Finish(within time.Duration) error {
+	late := time.AfterFunc(within, func() { _ = c.c.Close() }) // a write that hangs breaks
+	defer late.Stop()
+	c.drain()
+	return c.c.Close()
+}

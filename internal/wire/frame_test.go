@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -216,3 +217,38 @@ func FuzzReader(f *testing.F) {
 type rawHeader []byte
 
 func (h rawHeader) AppendJSON(b []byte) []byte { return append(b, h...) }
+
+// A frame that was queued behind a write under way is not lost with the close, and a peer that does not read does not hold
+// the close up for ever.
+func TestFinishSendsWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	for _, reads := range []bool{true, false} {
+		here, there := net.Pipe()
+		c := NewConn(here)
+		var work sync.WaitGroup
+		work.Go(func() { _ = c.Send(TypeInput, nil, []byte("first")) })
+		var length [4]byte
+		if _, err := io.ReadFull(there, length[:]); err != nil { // the rest of the write is under way now
+			t.Fatal(err)
+		}
+		if err := c.Send(TypeIO, nil, []byte("second")); err != nil {
+			t.Fatal(err)
+		}
+		if !reads {
+			_ = c.Finish(time.Millisecond)
+			work.Wait()
+			continue
+		}
+		work.Go(func() { _ = c.Finish(time.Hour) })
+		r := NewReader(io.MultiReader(bytes.NewReader(length[:]), there))
+		for _, want := range []string{"first", "second"} {
+			if f := next(t, r); string(f.Payload) != want {
+				t.Fatalf("%q instead of %q", f.Payload, want)
+			}
+		}
+		if _, err := r.Next(); !errors.Is(err, io.EOF) {
+			t.Fatalf("at the end: %v", err)
+		}
+		work.Wait()
+	}
+}

@@ -37,7 +37,7 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 			return strings.HasSuffix(job, ".0"), job
 		})
 		layout := p.Run("sattach", "--layout", job)
-		nodes := strings.Fields(p.Run("scontrol", "show", "hostnames", strings.TrimSpace(p.Run("squeue", "-h", "-n", "talk", "-o", "%N"))))
+		nodes := strings.Fields(p.Run("scontrol", "show", "hostnames", strings.TrimSpace(p.Run("squeue", "-h", "-j", strings.TrimSuffix(job, ".0"), "-o", "%N"))))
 		if len(nodes) != 2 {
 			t.Fatalf("nodes %q", nodes)
 		}
@@ -65,13 +65,9 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 			t.Errorf("srun ended with %d", code)
 		}
 		want := []string{"0: first hello", "0: second others", "1: first hello", "1: second you", "2: first hello", "2: second others"}
-		if got := lines(said.String()); !slices.Equal(got, want) {
-			t.Errorf("BIREME_DIRECT=%s, srun showed\n%s", way, said.String())
-		}
-		// What comes with the step's end does not always reach those who watch (docs/commands.md), but nothing else is shown.
-		for _, line := range lines(read(t, all.out)) {
-			if !slices.Contains(want, line) {
-				t.Errorf("BIREME_DIRECT=%s, sattach showed %q", way, line)
+		for who, text := range map[string]string{"srun": said.String(), "sattach": read(t, all.out)} {
+			if got := lines(text); !slices.Equal(got, want) {
+				t.Errorf("BIREME_DIRECT=%s, %s showed\n%s", way, who, text)
 			}
 		}
 		wants(t, "standard error", read(t, all.errs), "0: again hello\n", "2: again hello\n")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/logstore"
 )
@@ -95,6 +96,19 @@ func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *c
 	return nil, a.joined(a.Streams.Srun(key, who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
+// srunPatience is how long who would watch a running step waits for its srun, which is on its way or never was there.
+const srunPatience = 3 * time.Second
+
+// running is a step of a job that has not ended; nil: there is none.
+func running(snap *state.Snapshot, job core.JobID, step string) *core.Step {
+	for _, s := range snap.Steps(job) {
+		if stepName(s.ID) == step && !s.State.Final() {
+			return s
+		}
+	}
+	return nil
+}
+
 // attachStep is the end of somebody who watches a step.
 func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	j, err := a.one(r.Context(), r.PathValue("id"))
@@ -104,6 +118,11 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	id, err := strconv.ParseInt(r.PathValue("step"), 10, 32)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "a step is named by its number, not %q", r.PathValue("step")).Because("invalid_job_id")
+	}
+	if snap, serr := a.snapshot(); serr == nil && running(snap, j.ID, r.PathValue("step")) != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), srunPatience)
+		a.Streams.Await(ctx, j.ID, int32(id))
+		cancel()
 	}
 	open := func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }
 	return nil, a.joined(a.Streams.Watch(j.ID, int32(id), who.Identity, open))
@@ -129,11 +148,7 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	}
 	var st *core.Step
 	if ok {
-		for _, s := range snap.Steps(j.ID) {
-			if stepName(s.ID) == r.PathValue("step") && !s.State.Final() {
-				st = s
-			}
-		}
+		st = running(snap, j.ID, r.PathValue("step"))
 	}
 	if st == nil {
 		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")

@@ -27,6 +27,7 @@ type Exchange struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	byStep   map[stepID]*session
+	news     chan struct{} // closed and replaced with every session that is made
 	ends     sync.WaitGroup
 	closed   bool
 }
@@ -73,7 +74,7 @@ func New(p Patience) *Exchange {
 	if p.Trail == 0 {
 		p.Trail = 5 * time.Second
 	}
-	return &Exchange{patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}}
+	return &Exchange{patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}, news: make(chan struct{})}
 }
 
 var errOver = errors.New("the step's streams are over")
@@ -92,6 +93,8 @@ func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.sessions[token], x.byStep[s.step] = s, s
+	close(x.news)
+	x.news = make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(x.patience.Meet, s.missed)

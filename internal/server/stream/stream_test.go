@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -76,4 +77,31 @@ func TestAttemptsAreKeptApart(t *testing.T) {
 		t.Errorf("srun heard %+v, %v", exit, err)
 	}
 	x.Close()
+}
+
+// Who comes to watch before the streams are there waits for them, as long as they like to.
+func TestWatchersWaitForSrun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := New(Patience{})
+		ctx, cancel := context.WithCancel(t.Context())
+		there := make(chan bool, 2)
+		for _, c := range []context.Context{ctx, t.Context()} {
+			go func() { x.Await(c, 7, 0); there <- c.Err() == nil }()
+		}
+		cancel()
+		if <-there {
+			t.Error("one who left was told that the streams are there")
+		}
+		x.Expect("other", &core.Step{Job: 8, Nodes: []core.NodeName{"n1"}}, "ann", func() {})
+		synctest.Wait()
+		if len(there) > 0 {
+			t.Error("the streams of another job were taken for these")
+		}
+		x.Expect("k", &core.Step{Job: 7, Nodes: []core.NodeName{"n1"}}, "ann", func() {})
+		if !<-there {
+			t.Error("they did not come")
+		}
+		x.Close()
+	})
 }

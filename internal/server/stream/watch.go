@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"time"
@@ -11,6 +12,24 @@ import (
 
 // watchPatience is how long a watcher may take no bytes before it is let go: the step waits for it meanwhile.
 const watchPatience = 5 * time.Second
+
+// Await waits until the streams of a step are there to be watched, or ctx ends: a step is seen to run before its srun has
+// come, or come back to a server that was started since.
+func (x *Exchange) Await(ctx context.Context, job core.JobID, step int32) {
+	for {
+		x.mu.Lock()
+		there, news := x.byStep[stepID{job, step}] != nil, x.news
+		x.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // Watch joins somebody who watches a step to its streams. accept is called when they may and gives the connection; the
 // call returns when they leave, or the streams are over.

@@ -291,8 +291,7 @@ func (l *link) close() {
 		}
 	}
 	l.mu.Unlock()
-	for _, c := range near {
-		_ = c.Close()
+	for _, c := range append(near, l.server()) {
+		_ = c.Finish(copyPatience)
 	}
-	_ = l.server().Close()
 }
