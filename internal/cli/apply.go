@@ -90,6 +90,11 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if o.project, err = project(ctx, c, o.project); err != nil {
 		return err
 	}
+	if task.Undecided() {
+		if sub, err = o.inProject(ctx, c, task, file); err != nil {
+			return err
+		}
+	}
 	sub.Spec.Project = core.ProjectName(o.project)
 	if task.Placed() {
 		list, err := c.Fleets(ctx)
@@ -123,6 +128,17 @@ func (o *applyOptions) run(ctx context.Context) error {
 	}
 	o.app.note("run %s, job %d", sub.Run, made.ID)
 	return o.attach(ctx, c, made.ID)
+}
+
+// inProject has the project say what a task runs in that does not say it itself.
+func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (*client.Submit, error) {
+	list, err := c.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := o.options(file)
+	opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
+	return task.Submit(opts)
 }
 
 // read finds and reads the configuration.
@@ -222,6 +238,11 @@ func plan(s *client.Submit) string {
 		line("project", p)
 	}
 	line("asks for", asked(&s.Spec.Shape))
+	if c := s.Spec.More().Container; c != nil {
+		line("runs in", "a container of "+c.Image)
+	} else {
+		line("runs in", "processes of its nodes")
+	}
 	switch l := s.Spec.TimeLimit; l {
 	case 0:
 	case core.Forever:

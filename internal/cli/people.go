@@ -172,7 +172,7 @@ func (a *App) projectsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(a.projectAdd(), a.projectMember())
+	c.AddCommand(a.projectAdd(), a.projectSet(), a.projectMember())
 	return c
 }
 
@@ -191,7 +191,7 @@ func (a *App) projects(ctx context.Context, asJSON bool) error {
 		}
 		return a.printJSON(list)
 	}
-	t := table{{"PROJECT", "PARENT", "MEMBERS"}}
+	t := table{{"PROJECT", "PARENT", "RUNTIME", "MEMBERS"}}
 	for _, p := range list.Projects {
 		members := make([]string, len(p.Members))
 		for i, m := range p.Members {
@@ -200,13 +200,13 @@ func (a *App) projects(ctx context.Context, asJSON bool) error {
 				members[i] += " (" + string(m.Role) + ")"
 			}
 		}
-		t.row(string(p.Name), string(p.Parent), strings.Join(members, ", "))
+		t.row(string(p.Name), string(p.Parent), core.RuntimeIn(p.Name, list.Find), strings.Join(members, ", "))
 	}
 	return t.write(a.Out)
 }
 
 func (a *App) projectAdd() *cobra.Command {
-	var parent string
+	var parent, runtime string
 	c := &cobra.Command{
 		Use: "add NAME", Short: "add a project", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -214,10 +214,32 @@ func (a *App) projectAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cl.NewProject(cmd.Context(), &core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent)})
+			return cl.NewProject(cmd.Context(), &core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent), Runtime: runtime})
 		},
 	}
 	c.Flags().StringVar(&parent, "parent", "", "the `PROJECT` above it")
+	c.Flags().StringVar(&runtime, "runtime", "", runtimeHelp)
+	return c
+}
+
+const runtimeHelp = "process or container: what configurations run in that do not say it (default: as the project above it)"
+
+func (a *App) projectSet() *cobra.Command {
+	var runtime string
+	c := &cobra.Command{
+		Use: "set NAME", Short: "change a project", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("runtime") {
+				return usagef("projects set %s: say what to change; see --help", args[0])
+			}
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			return cl.UpdateProject(cmd.Context(), core.ProjectName(args[0]), &client.UpdateProject{Runtime: &runtime})
+		},
+	}
+	c.Flags().StringVar(&runtime, "runtime", "", runtimeHelp)
 	return c
 }
 

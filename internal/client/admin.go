@@ -20,6 +20,16 @@ type PutMember struct {
 	Role core.Role `json:"role"`
 }
 
+// UpdateProject is the body of PATCH /api/v1/projects/{project}. Nil fields stay.
+type UpdateProject struct {
+	Runtime *string `json:"runtime,omitempty"`
+}
+
+// UpdateProject changes a project.
+func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *UpdateProject) error {
+	return c.do(ctx, call{method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p, again: always}, nil)
+}
+
 // NewUser adds a user.
 func (c *Client) NewUser(ctx context.Context, u *core.User) error {
 	return c.do(ctx, call{method: "POST", path: api + "/users", body: u}, nil)

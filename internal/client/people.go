@@ -57,6 +57,16 @@ func (c *Client) Projects(ctx context.Context) (*ProjectList, error) {
 	return get[ProjectList](ctx, c, api+"/projects", nil)
 }
 
+// Find gives the project of a name.
+func (l *ProjectList) Find(name core.ProjectName) (*core.Project, bool) {
+	for i := range l.Projects {
+		if l.Projects[i].Name == name {
+			return &l.Projects[i], true
+		}
+	}
+	return nil, false
+}
+
 // Runs lists runs; empty arguments do not restrict.
 func (c *Client) Runs(ctx context.Context, project, name string) (*RunList, error) {
 	v := url.Values{}

@@ -20,6 +20,7 @@ type Project struct {
 	Members      []Member    `json:"members,omitempty"` // sorted by user
 	Description  string      `json:"description,omitempty"`
 	Organization string      `json:"organization,omitempty"`
+	Runtime      string      `json:"runtime,omitempty"` // of configurations that do not say one; empty: as the project above it has it
 	Assoc        Association `json:"assoc,omitzero"`
 }
 
@@ -43,6 +44,23 @@ func (p *Project) Member(user UserName) Member {
 		}
 	}
 	return Member{User: user}
+}
+
+// RuntimeIn is what a project's configurations run in that do not say it themselves: what the nearest project says, from this
+// one upwards; processes where none does.
+func RuntimeIn(name ProjectName, project func(ProjectName) (*Project, bool)) string {
+	const deepest = 100 // stores of old may hold circles
+	for range deepest {
+		p, ok := project(name)
+		if !ok {
+			break
+		}
+		if p.Runtime != "" {
+			return p.Runtime
+		}
+		name = p.Parent
+	}
+	return RuntimeProcess
 }
 
 // Spent is what a user's jobs in a project have used up to a moment, decayed: for fair-share and for limits on minutes. It

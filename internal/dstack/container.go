@@ -67,18 +67,21 @@ func inContainer(read readKey) readKey {
 }
 
 // settleContainer decides what the task runs in, once all keys are read: an image, python or docker mean a container, else
-// runtime says it.
+// runtime says it, else the project does (settleRuntime).
 func (r *reader) settleContainer(root *yaml.Node) {
 	t, b := r.task, &r.task.box
 	named := b.image != "" || b.python != "" || b.docker || b.nvcc
-	b.contains = named || b.runtime == core.RuntimeContainer
 	switch {
 	case named && b.runtime == core.RuntimeProcess:
 		r.add(root, "runtime", "is process, but image, python, nvcc and docker mean a container; leave one of them out")
+	case named:
+		b.runtime = core.RuntimeContainer
+	}
+	b.contains = b.runtime == core.RuntimeContainer
+	switch {
+	case b.runtime == core.RuntimeProcess:
+		t.needContainer(&r.faults)
 	case !b.contains:
-		for _, k := range b.needs {
-			r.add(k.node, k.path, "needs a container: name an image, or write runtime: container")
-		}
 	case b.image != "" && (b.python != "" || b.docker || b.nvcc):
 		r.add(root, "image", "says what is inside; leave out python, nvcc and docker")
 	case b.docker && (b.python != "" || b.nvcc):
@@ -94,6 +97,28 @@ func (r *reader) settleContainer(root *yaml.Node) {
 	}
 	if len(t.Commands) == 0 && len(r.list) == 0 && b.image == "" {
 		r.add(root, "commands", "a task needs commands, or an image that has a program of its own")
+	}
+}
+
+// needContainer tells of the keys that mean nothing to processes.
+func (t *Task) needContainer(f *faults) {
+	for _, k := range t.box.needs {
+		f.add(k.node, k.path, "needs a container: name an image, or write runtime: container")
+	}
+}
+
+// Undecided tells that the configuration leaves what it runs in to its project.
+func (t *Task) Undecided() bool { return t.box.runtime == "" }
+
+// settleRuntime takes the project's word where the configuration has none. Before that is known, keys that need a container
+// may turn out to have one.
+func (t *Task) settleRuntime(f *faults, project string) {
+	if !t.Undecided() {
+		return
+	}
+	t.box.contains = project == core.RuntimeContainer
+	if project == core.RuntimeProcess {
+		t.needContainer(f)
 	}
 }
 

@@ -15,12 +15,14 @@ type Options struct {
 	Lookup  func(name string) (value string, ok bool)
 	Args    []string // what ${{ run.args }} stands for
 	From    core.Origin
+	Runtime string // of the project, for a task that does not say its own; empty: not known yet
 }
 
 // Submit turns the task into a submission. What the file leaves to the caller (the name, bare variables, arguments) must
 // be there now; all faults come in one error.
 func (t *Task) Submit(o Options) (*client.Submit, error) {
 	f := &faults{file: t.File}
+	t.settleRuntime(f, o.Runtime)
 	name := o.Name
 	if name == "" {
 		name = t.Name

@@ -79,7 +79,8 @@ func containerWorkDir(r *Request, v string) error {
 func (r *Request) finishContainer() error {
 	c := r.extra.Container
 	switch {
-	case c == nil:
+	case c == nil: // whatever the project's configurations run in: these commands say it themselves
+		r.Spec.Runtime = core.RuntimeProcess
 		return nil
 	case c.Image == "":
 		return r.Fail(ExitError, "options of a container need --container-image")

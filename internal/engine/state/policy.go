@@ -109,6 +109,9 @@ func (b *book) checkProject(p *core.Project) {
 	if p.Shares < 0 {
 		b.bad(path, "", "%s: shares are not below zero", who)
 	}
+	if p.Runtime != "" && p.Runtime != core.RuntimeProcess && p.Runtime != core.RuntimeContainer {
+		b.bad(path, "invalid_runtime", "%s: runtime %q is not known here; there are: %s, %s", who, p.Runtime, core.RuntimeProcess, core.RuntimeContainer)
+	}
 	if p.Parent != "" {
 		if _, there := b.projects[p.Parent]; !there {
 			b.bad(path, "invalid_project", "%s: there is no project %q to be its parent%s", who, p.Parent, hint(p.Parent, b.projects))

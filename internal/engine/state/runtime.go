@@ -8,13 +8,15 @@ import (
 )
 
 // admitRuntime fixes what the job runs in and checks what was asked of it.
-func admitRuntime(by core.Identity, spec *core.Spec) error {
+func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	c := spec.More().Container
-	if spec.Runtime == "" {
-		spec.Runtime = core.RuntimeProcess
-		if c != nil {
-			spec.Runtime = core.RuntimeContainer
-		}
+	said := spec.Runtime != ""
+	switch {
+	case said:
+	case c != nil:
+		spec.Runtime = core.RuntimeContainer
+	default:
+		spec.Runtime = core.RuntimeIn(spec.Project, s.view.Project)
 	}
 	invalid := func(format string, args ...any) error {
 		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")
@@ -22,6 +24,8 @@ func admitRuntime(by core.Identity, spec *core.Spec) error {
 	switch {
 	case spec.Runtime != core.RuntimeProcess && spec.Runtime != core.RuntimeContainer:
 		return invalid("runtime %q is not known here; there are: %s, %s", spec.Runtime, core.RuntimeProcess, core.RuntimeContainer)
+	case c == nil && spec.Runtime == core.RuntimeContainer && !said:
+		return invalid("project %s runs in containers: name an image, or say runtime %s", spec.Project, core.RuntimeProcess)
 	case c == nil && spec.Runtime == core.RuntimeContainer:
 		return invalid("a container needs an image")
 	case c == nil:

@@ -155,7 +155,7 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 			return core.Errorf(core.Invalid, "no partition was named and none is the default").Because("no_default_partition")
 		}
 	}
-	if err := admitRuntime(in.By, spec); err != nil {
+	if err := s.admitRuntime(in.By, spec); err != nil {
 		return err
 	}
 	if p := spec.More().Priority; p != nil && *p == 0 { // as Slurm: a hold

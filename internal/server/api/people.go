@@ -239,12 +239,12 @@ func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller)
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
 	}
-	in := projectBody{Parent: old.Parent, Shares: old.Shares}
+	in := projectBody{Parent: old.Parent, Shares: old.Shares, Runtime: old.Runtime}
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	p := *old
-	p.Parent, p.Shares = in.Parent, in.Shares
+	p.Parent, p.Shares, p.Runtime = in.Parent, in.Shares, in.Runtime
 	if in.Assoc != nil {
 		p.Assoc = *in.Assoc
 	}
@@ -255,9 +255,10 @@ func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller)
 }
 
 type projectBody struct {
-	Parent core.ProjectName  `json:"parent,omitempty"`
-	Shares int32             `json:"shares,omitempty"`
-	Assoc  *core.Association `json:"assoc,omitempty"` // nil: as it is
+	Parent  core.ProjectName  `json:"parent,omitempty"`
+	Shares  int32             `json:"shares,omitempty"`
+	Runtime string            `json:"runtime"`
+	Assoc   *core.Association `json:"assoc,omitempty"` // nil: as it is
 }
 
 type memberBody struct {
