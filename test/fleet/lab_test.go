@@ -101,11 +101,12 @@ func (l *lab) host(name string, n int) *box {
 	b := &box{l: l, name: name, ns: fmt.Sprintf("bf%d-%s", os.Getpid(), name), addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
 	l.hosts[name] = b
 	l.sh("mkdir %s && ip netns add %s && ssh-keygen -q -t ed25519 -N '' -f %s.hostkey", b.disk, b.ns, b.disk)
+	cable := fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n)
 	l.t.Cleanup(func() {
 		b.kill()
-		_ = exec.Command("ip", "netns", "del", b.ns).Run() // and its end of the cable with it
+		_ = exec.Command("ip", "link", "del", cable).Run() // with its namespace it would go later, and be in the next lab's way
+		_ = exec.Command("ip", "netns", "del", b.ns).Run()
 	})
-	cable := fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n)
 	l.sh("ip link add %s type veth peer name cable0 netns %s && ip addr add %s.%d.1/24 dev %s && ip link set %s up", cable, b.ns, l.net, n, cable, cable)
 	l.sh("ip -n %[1]s addr add %[2]s/24 dev cable0 && ip -n %[1]s link set cable0 up && ip -n %[1]s link set lo up", b.ns, b.addr)
 	return b
