@@ -122,7 +122,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 	}
 	for i, t := range tasks {
 		argv, taskEnv := l.Program.Argv, env
-		if len(t.Argv) > 0 {
+		if len(t.Argv) > 0 && l.Container == nil {
 			argv = t.Argv
 		}
 		if len(t.Env) > 0 {
@@ -152,7 +152,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			files = append(files, s.pmi.node.Socket(i).Fd())
 		}
 		if l.Container != nil {
-			feed, err := s.feed(groups)
+			feed, err := s.feed(groups, t)
 			if err != nil {
 				return launchFailed(err)
 			}

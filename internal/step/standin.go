@@ -14,9 +14,13 @@ import (
 
 // feed is the launch as the stand-in gets it, on descriptor 3, with the groups that this node knows of its user: in memory, because
 // secrets are in its environment.
-func (s *step) feed(groups []uint32) (*os.File, error) {
+func (s *step) feed(groups []uint32, t wire.Task) (*os.File, error) {
 	l := *s.l
 	l.Identity.Groups = groups
+	if len(t.Argv) > 0 { // for inside: here only the stand-in runs, with rights that no user has
+		box := *l.Container
+		box.Args, l.Container = t.Argv, &box
+	}
 	b, err := wire.AppendFrame(nil, wire.TypeLaunch, &l, l.Script, l.Env)
 	if err != nil {
 		return nil, err
