@@ -71,7 +71,8 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		defer unix.Umask(unix.Umask(int(*r.Umask & 0o777)))
 	}
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: r.TTY}
-	if id.uid != 0 || id.gid != 0 || len(id.groups) > 0 {
+	same := os.Getuid() != 0 && int(id.uid) == os.Getuid() // which needs no rights, and nobody else could be become
+	if !same && (id.uid != 0 || id.gid != 0 || len(id.groups) > 0) {
 		sys.Credential = &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
 	}
 	path := find(argv[0], dir, vars)

@@ -27,8 +27,12 @@ type Spec struct {
 	Labels       map[string]string
 	Hostname     string              `json:",omitempty"`
 	ExposedPorts map[string]struct{} `json:",omitempty"`
+	Healthcheck  Healthcheck
 	HostConfig   HostConfig
 }
+
+// Healthcheck is a program that the engine runs inside now and then; NONE is none, also of the image's.
+type Healthcheck struct{ Test []string }
 
 // HostConfig is what a container has of its host.
 type HostConfig struct {
@@ -45,7 +49,7 @@ type HostConfig struct {
 	IpcMode        string  `json:",omitempty"`
 	SecurityOpt    []string
 	CapDrop        []string
-	CapAdd         []string
+	GroupAdd       []string `json:",omitempty"`
 	Devices        []Device
 	DeviceRequests []DeviceRequest
 	LogConfig      LogConfig

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -17,20 +18,19 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Where the container has what is ours.
-const (
-	initInside   = "/.bireme/init"
-	folderInside = "/.bireme/run"
-)
+// initInside is where those who join find bireme-init. What is ours and runs before the job does lies elsewhere, in a folder that
+// nobody can name beforehand: an image can lead a mount to any place by a link.
+const initInside = "/.bireme/init"
 
 // spec says the launch in the engine's words.
 func (s *standIn) spec() (spec *docker.Spec, err error) {
 	c, lim := s.c, &s.c.Limits
+	place := "/.bireme-" + rand.Text()
 	spec = &docker.Spec{
-		Image: c.Image, User: "0:0", // bireme-init becomes the user, who may have no right to the socket
-		Entrypoint: []string{initInside, "serve", folderInside + "/sock"},
-		Env:        []string{"NVIDIA_VISIBLE_DEVICES=void"}, // where NVIDIA's runtime is the default, an image can ask for all
-		Labels:     map[string]string{docker.LabelNode: c.Node, docker.LabelKey: s.key.String()},
+		Image: c.Image, User: "0:0", // of which bireme-init becomes the user that the image or the job names
+		Entrypoint: []string{place + "/init", "serve", place + "/run/sock"}, Healthcheck: docker.Healthcheck{Test: []string{"NONE"}},
+		Env:    []string{"NVIDIA_VISIBLE_DEVICES=void"}, // where NVIDIA's runtime is the default, an image can ask for all
+		Labels: map[string]string{docker.LabelNode: c.Node, docker.LabelKey: s.key.String()},
 	}
 	if filepath.IsAbs(c.WorkDir) {
 		spec.WorkingDir = c.WorkDir
@@ -59,8 +59,13 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	h.LogConfig.Type = "none" // output does not pass the engine
 	h.AutoRemove = true
 	if c.Submitter {
-		// What bireme-init needs to become the user; the user gets nothing of it, whatever the image holds.
-		h.SecurityOpt, h.CapDrop, h.CapAdd = []string{"no-new-privileges"}, []string{"ALL"}, []string{"SETUID", "SETGID", "KILL"}
+		// Root inside would be the node's root to all that is mounted, so there is none, whatever the image holds.
+		id := &s.l.Identity
+		spec.User = fmt.Sprintf("%d:%d", id.UID, id.GID)
+		for _, g := range id.Groups {
+			h.GroupAdd = append(h.GroupAdd, strconv.FormatUint(uint64(g), 10))
+		}
+		h.SecurityOpt, h.CapDrop = []string{"no-new-privileges"}, []string{"ALL"}
 	}
 	for _, d := range c.Devices {
 		h.Devices = append(h.Devices, docker.Device{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
@@ -70,8 +75,9 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 		h.DeviceRequests = []docker.DeviceRequest{{Driver: "nvidia", DeviceIDs: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	h.Mounts = []docker.Mount{
+		{Type: "bind", Source: c.Init, Target: place + "/init", ReadOnly: true},
+		{Type: "bind", Source: filepath.Join(s.folder, "in"), Target: place + "/run", ReadOnly: true},
 		{Type: "bind", Source: c.Init, Target: initInside, ReadOnly: true},
-		{Type: "bind", Source: filepath.Join(s.folder, "in"), Target: folderInside, ReadOnly: true},
 	}
 	for _, m := range c.Mounts {
 		source, err := s.source(m)

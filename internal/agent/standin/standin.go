@@ -146,7 +146,8 @@ func (s *standIn) listen() (inside, outside *net.UnixListener, err error) {
 	if err := os.MkdirAll(in, 0o711); err != nil {
 		return nil, nil, err
 	}
-	if err := os.Chmod(s.folder, 0o700); err != nil {
+	// Whatever the step's umask is: the user inside goes through the one, nobody else through the other.
+	if err := errors.Join(os.Chmod(in, 0o711), os.Chmod(s.folder, 0o700)); err != nil {
 		return nil, nil, err
 	}
 	if inside, err = listenIn(in, "sock"); err != nil {
