@@ -16,8 +16,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// programs are what a node needs: its agent, the keeper of its jobs, the users' tool, and what starts in containers.
-var programs = []string{"biremed", "bireme-step", "bireme", "bireme-init"}
+// programs are what a node needs: its agent, the keeper of its jobs, the users' tool, and what starts containers and in them.
+var programs = []string{"biremed", "bireme-step", "bireme", "bireme-container", "bireme-init"}
 
 // Bundles packs programs for hosts, once for each kind of machine.
 type Bundles struct {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,20 @@ func TestAgentCommand(t *testing.T) {
 	}
 	if a.Key = []byte("new"); a.Same(f) {
 		t.Error("a new key wants a start")
+	}
+}
+
+// TestPrograms: a host gets every program there is; an agent that lacks one finds out when a job needs it.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadDir("../../../cmd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if !slices.Contains(programs, e.Name()) {
+			t.Errorf("%s is not among %v", e.Name(), programs)
+		}
 	}
 }
 
