@@ -66,6 +66,7 @@ type Agent struct {
 	refence   chan struct{} // fences have changed
 	settled   chan struct{} // a server has given its settings
 	writing   sync.Mutex    // of the fence's file
+	renewed   renewal       // of the keeper's program, by whoever listens to it
 }
 
 // New makes an agent from what Join left in its folder.

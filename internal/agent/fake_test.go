@@ -285,7 +285,10 @@ func (k *fakeKeeper) serve(c net.Conn) {
 	if f, err := p.Next(); err != nil || f.Type != wire.TypeHello {
 		return
 	}
-	if p.Send(wire.TypeKeeperHello, k.hello) != nil {
+	k.mu.Lock()
+	h := k.hello
+	k.mu.Unlock()
+	if p.Send(wire.TypeKeeperHello, h) != nil {
 		return
 	}
 	k.conns <- p

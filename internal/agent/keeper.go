@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -169,6 +170,10 @@ func (a *Agent) listenToKeeper(ctx context.Context, c net.Conn) error {
 	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
 		return err
 	}
+	var beside sync.WaitGroup // ends with the connection
+	defer beside.Wait()
+	ctx, over := context.WithCancel(ctx)
+	defer over()
 	defer a.ledger.disconnected(conn)
 	for {
 		f, err := conn.Next()
@@ -177,6 +182,9 @@ func (a *Agent) listenToKeeper(ctx context.Context, c net.Conn) error {
 		}
 		if err := a.fromKeeper(conn, f); err != nil {
 			return err
+		}
+		if f.Type == wire.TypeKeeperHello {
+			beside.Go(func() { a.renewKeeper(ctx) })
 		}
 	}
 }
@@ -232,6 +240,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 			st.taskExited(x)
 		}
 	case wire.TypeJobDone:
+		l.rested()
 		l.tell(f.Type, rawHeader(f))
 	case wire.TypeLog, wire.TypeUsage, wire.TypeReply:
 		var r struct {

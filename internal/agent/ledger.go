@@ -72,12 +72,13 @@ type ledger struct {
 	launched bool          // since the agent rested
 	known    chan struct{} // closed when the first keeper has told what it holds
 	forgot   func([]wire.Key)
+	rest     chan struct{} // something that ran has ended
 }
 
 func newLedger(log *slog.Logger) *ledger {
 	return &ledger{
 		log: log, running: map[name]*running{}, ended: map[name]*end{}, calls: map[uint64]chan wire.Frame{},
-		streams: map[name]*stepStream{}, known: make(chan struct{}),
+		streams: map[name]*stepStream{}, known: make(chan struct{}), rest: make(chan struct{}, 1),
 	}
 }
 
@@ -270,6 +271,7 @@ func (l *ledger) endLocked(x wire.Exited, header json.RawMessage) *end {
 		delete(l.running, n)
 	}
 	l.ended[n] = e
+	l.rested()
 	return e
 }
 

@@ -79,7 +79,7 @@ func instanceResources(x *client.FleetInstance) string {
 
 func instanceStatus(x *client.FleetInstance) string {
 	switch {
-	case x.Phase != "" && x.Status != "idle" && x.Status != "busy":
+	case x.Phase != "":
 		return x.Status + " (" + x.Phase + ")"
 	case x.Blocks > 1 && (x.Status == "idle" || x.Status == "busy"):
 		return fmt.Sprintf("%d/%d busy", x.Busy, x.Blocks)
@@ -201,7 +201,7 @@ func (o *applyOptions) fleet(ctx context.Context, file string, src []byte) error
 	if o.name == "" {
 		return usagef("apply: %s: a fleet has a name: write it in the file, or give -n", file)
 	}
-	spec, err := f.Spec(o.readKey)
+	spec, err := f.Spec(&dstack.FleetOptions{Env: o.env, Lookup: o.app.Lookup, Read: o.readKey})
 	if err != nil {
 		return err
 	}
@@ -218,9 +218,12 @@ func (o *applyOptions) fleet(ctx context.Context, file string, src []byte) error
 	spec.DryRun = false
 	if plan.Action == "none" {
 		o.app.note("fleet %s: no changes", o.name)
-	} else if !o.app.confirm(o.yes, "%s%s", fleetPlan(plan, spec), map[string]string{
-		"create": "Create fleet " + o.name + "?", "update": "Update fleet " + o.name + " in place?"}[plan.Action]) {
-		return core.Errorf(core.Conflict, "nothing was changed")
+	} else {
+		fmt.Fprint(o.app.Err, fleetPlan(plan, spec)) // also for those who are not asked: it is what will be done
+		if !o.app.confirm(o.yes, "%s", map[string]string{
+			"create": "Create fleet " + o.name + "?", "update": "Update fleet " + o.name + " in place?"}[plan.Action]) {
+			return core.Errorf(core.Conflict, "nothing was changed")
+		}
 	}
 	if plan, err = c.PutFleet(ctx, o.name, spec); err != nil {
 		return err
@@ -252,7 +255,11 @@ func (o *applyOptions) readKey(file string) ([]byte, error) {
 // fleetPlan words what will change, before the question.
 func fleetPlan(p *core.FleetPlan, s *client.FleetSpec) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %-9s ssh, %s, placement %s\n", "fleet", plural(len(s.Hosts), "host"), s.Placement)
+	fmt.Fprintf(&b, "  %-9s ssh, %s, placement %s", "fleet", plural(len(s.Hosts), "host"), s.Placement)
+	if s.Network != "" {
+		fmt.Fprintf(&b, ", network %s", s.Network)
+	}
+	b.WriteByte('\n')
 	for _, x := range []struct {
 		what  string
 		hosts []string
@@ -277,11 +284,13 @@ func (o *applyOptions) untilUp(ctx context.Context, c *client.Client) error {
 			x := &f.Instances[i]
 			line := instanceStatus(x)
 			switch {
-			case x.Status == "idle" || x.Status == "busy":
-				line = x.Status + ", " + instanceResources(x)
-			case x.Cause != "" && x.Phase == "" && x.Status != "terminating":
+			case x.Phase != "" || x.Status == "terminating":
+				open++
+			case x.Cause != "":
 				line = x.Cause
 				failed++
+			case x.Status == "idle" || x.Status == "busy":
+				line = x.Status + ", " + instanceResources(x)
 			default:
 				open++
 			}

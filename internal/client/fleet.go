@@ -11,6 +11,8 @@ import (
 // FleetSpec is the body of PUT /api/v1/fleets/{name}: a fleet as its user wants it.
 type FleetSpec struct {
 	Placement string            `json:"placement,omitempty"` // any, cluster
+	Network   string            `json:"network,omitempty"`   // private; hosts reach each other by their addresses in it
+	Env       []string          `json:"env,omitempty"`       // of the agents, NAME=VALUE
 	Hosts     []FleetHostSpec   `json:"hosts"`
 	Keys      map[string]string `json:"keys"` // private keys, by what hosts call them
 	Force     bool              `json:"force,omitempty"`
@@ -38,6 +40,8 @@ type Fleet struct {
 	Name      string          `json:"name"`
 	Status    string          `json:"status"` // active, terminating
 	Placement string          `json:"placement"`
+	Network   string          `json:"network,omitempty"`
+	Env       []string        `json:"env,omitempty"` // names of the agents' variables
 	By        core.UserName   `json:"by,omitempty"`
 	Created   core.Time       `json:"created"`
 	Instances []FleetInstance `json:"instances"`

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -11,6 +12,8 @@ type Fleet struct {
 	By        UserName    `json:"by,omitempty"`
 	Created   Time        `json:"created"`
 	Placement string      `json:"placement,omitempty"` // PlaceAny (or empty), PlaceCluster
+	Network   string      `json:"network,omitempty"`   // hosts reach each other by their addresses in it
+	Env       FleetEnv    `json:"env,omitzero"`
 	Hosts     []FleetHost `json:"hosts,omitempty"`
 	Next      int32       `json:"next,omitempty"` // number of the next host: none is used twice
 	Keys      []FleetKey  `json:"keys,omitempty"`
@@ -38,9 +41,36 @@ type FleetHost struct {
 	HostKey string `json:"host_key,omitempty"` // it first showed, in the form of known_hosts
 	JumpKey string `json:"jump_key,omitempty"` // of the host it is reached through
 	Cert    string `json:"cert,omitempty"`     // hash of the certificate its agent has; no other is let in
+	Runs    string `json:"runs,omitempty"`     // what its agent was last started with
 	Cause   string `json:"cause,omitempty"`    // why it cannot be used; empty: it can, or nobody has tried
 	Since   Time   `json:"since,omitempty"`    // of Cause
 	Leaving bool   `json:"leaving,omitempty"`  // its agent is to be removed, and then it goes
+}
+
+// FleetEnv is the environment of a fleet's agents.
+type FleetEnv struct {
+	Names  []string `json:"names,omitempty"`
+	Sealed string   `json:"sealed,omitempty"` // base64; the same text for the same variables
+}
+
+// PrivateNetwork reads a network that is not reachable from everywhere. Bits beyond its prefix do not matter.
+func PrivateNetwork(text string) (netip.Prefix, error) {
+	net, err := netip.ParsePrefix(text)
+	if err != nil {
+		return net, fmt.Errorf("%q is not a network: ADDRESS/BITS is", text)
+	}
+	net = net.Masked()
+	last := net.Addr().AsSlice()
+	for i := net.Bits(); i < 8*len(last); i++ {
+		last[i/8] |= 0x80 >> (i % 8)
+	}
+	end, _ := netip.AddrFromSlice(last) // of the length it had
+	for _, ip := range []netip.Addr{net.Addr(), end} {
+		if !ip.IsPrivate() && !ip.IsLoopback() {
+			return net, fmt.Errorf("%q is not a private network", text)
+		}
+	}
+	return net, nil
 }
 
 // SSHLogin says where and as whom to log in.

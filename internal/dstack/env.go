@@ -47,13 +47,17 @@ func (r *reader) variable(v variable, path string) {
 		r.add(v.node, path, "%q is not a variable's name: letters, digits and _, no digit first", clip(v.name))
 		return
 	}
+	if r.fleet != nil {
+		r.fleet.env = append(r.fleet.env, v)
+		return
+	}
 	r.task.Env = append(r.task.Env, v)
 }
 
-// environment completes the task's variables: those of extra ("NAME=VALUE", or a bare "NAME") win over the file's, and
+// environment completes variables of a file: those of extra ("NAME=VALUE", or a bare "NAME") win over the file's, and
 // bare ones are looked up. What has no value is a fault.
-func (t *Task) environment(f *faults, extra []string, lookup func(string) (string, bool)) []string {
-	vars := append([]variable(nil), t.Env...)
+func environment(f *faults, vars []variable, extra []string, lookup func(string) (string, bool)) []string {
+	vars = append([]variable(nil), vars...)
 	for _, s := range extra {
 		name, value, has := strings.Cut(s, "=")
 		if !envForm().MatchString(name) {

@@ -17,10 +17,12 @@ type Fleet struct {
 	File      string // for messages
 	Name      string // "" when the file gives none
 	Placement string
+	Network   string // the hosts reach each other by their addresses in it; "": by those they are logged into at
 	Hosts     []FleetHost
 
-	all    FleetHost // what ssh_config says for hosts that do not
-	blocks int32     // of hosts that do not say
+	env    []variable // of their agents
+	all    FleetHost  // what ssh_config says for hosts that do not
+	blocks int32      // of hosts that do not say
 }
 
 // FleetHost is one of ssh_config.hosts.
@@ -63,7 +65,7 @@ var (
 		"placement":  (*reader).placement,
 		"blocks":     func(r *reader, n *yaml.Node, path string) { r.readBlocks(n, path, &r.fleet.blocks) },
 		"ssh_config": (*reader).sshConfig,
-		"env":        refusedUnlessEmptyMap("variables of agents are " + later),
+		"env":        (*reader).fleetEnv,
 
 		"nodes": refused(cloudOnly), "resources": refused(cloudOnly), "backends": refused(cloudOnly), "regions": refused(cloudOnly),
 		"availability_zones": refused(cloudOnly), "instance_types": refused(cloudOnly), "reservation": refused(cloudOnly),
@@ -76,18 +78,9 @@ var (
 		"identity_file": textKey(func(r *reader) *string { return &r.fleet.all.IdentityFile }),
 		"proxy_jump":    func(r *reader, n *yaml.Node, path string) { r.fleet.all.Jump = r.readJump(n, path) },
 		"hosts":         (*reader).hosts,
-		"network":       refused("not available yet; give each host its internal_ip"),
+		"network":       (*reader).network,
 	}
 )
-
-// refusedUnlessEmptyMap is refused for what may stand there empty.
-func refusedUnlessEmptyMap(why string) readKey {
-	return func(r *reader, n *yaml.Node, path string) {
-		if !isNull(n) && len(n.Content) > 0 || n.Kind == yaml.ScalarNode && !isNull(n) {
-			r.add(n, path, "%s", why)
-		}
-	}
-}
 
 // textKey reads a string into a place; null leaves it.
 func textKey(to func(r *reader) *string) readKey {
@@ -246,6 +239,29 @@ func (r *reader) hosts(n *yaml.Node, path string) {
 	}
 }
 
+func (r *reader) fleetEnv(n *yaml.Node, path string) {
+	if !isNull(n) {
+		r.env(n, path)
+	}
+}
+
+// network reads a private network, whose bits beyond its prefix do not matter (as dstack 0.22.5).
+func (r *reader) network(n *yaml.Node, path string) {
+	if isNull(n) {
+		return
+	}
+	s, ok := r.text(n, path)
+	if !ok {
+		return
+	}
+	net, err := core.PrivateNetwork(s)
+	if err != nil {
+		r.add(n, path, "%s", err.Error())
+		return
+	}
+	r.fleet.Network = net.String()
+}
+
 // internalIP reads the address other hosts reach one by. As with dstack 0.22.5 it is a private one.
 func (r *reader) internalIP(n *yaml.Node, path string, to *string) {
 	if isNull(n) {
@@ -297,18 +313,29 @@ func (r *reader) completeHosts(root *yaml.Node) {
 			r.add(h.node, h.path, "%s has no identity_file: give it one here or in ssh_config", h.Hostname)
 		}
 	}
+	if inner > 0 && f.Network != "" {
+		r.add(root, "ssh_config.network", "internal_ip of hosts and network both say where hosts reach each other: give one of them")
+	}
 	if inner > 0 && inner < len(f.Hosts) {
 		r.add(root, "ssh_config.hosts", "internal_ip is given for all hosts or for none")
 	}
 }
 
-// Spec is the fleet as the server wants it. read gives the content of a key's file.
-func (f *Fleet) Spec(read func(file string) ([]byte, error)) (*client.FleetSpec, error) {
-	s := &client.FleetSpec{Placement: f.Placement, Keys: map[string]string{}}
+// FleetOptions are what is given beside the file.
+type FleetOptions struct {
+	Env    []string                          // NAME=VALUE or NAME; wins over the file's
+	Lookup func(name string) (string, bool)  // of the caller's environment
+	Read   func(file string) ([]byte, error) // of a key's file
+}
+
+// Spec is the fleet as the server wants it.
+func (f *Fleet) Spec(o *FleetOptions) (*client.FleetSpec, error) {
 	bad := &faults{file: f.File}
+	s := &client.FleetSpec{Placement: f.Placement, Network: f.Network, Keys: map[string]string{}}
+	s.Env = environment(bad, f.env, o.Env, o.Lookup)
 	login := func(h *FleetHost, l *SSHLogin) client.SSHLogin {
 		if _, known := s.Keys[l.IdentityFile]; !known {
-			text, err := read(l.IdentityFile)
+			text, err := o.Read(l.IdentityFile)
 			if err == nil && !strings.Contains(string(text), "PRIVATE KEY") {
 				err = fmt.Errorf("%s is not a private key", l.IdentityFile)
 			}

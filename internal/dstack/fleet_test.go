@@ -14,7 +14,9 @@ const fleetFile = `type: fleet
 name: lab
 placement: cluster
 blocks: auto
+env: [HTTPS_PROXY=http://p:3128, BARE, MINE=1]
 ssh_config:
+  network: 10.0.0.7/24
   user: ubuntu
   port: 2222
   identity_file: ~/.ssh/id
@@ -37,13 +39,14 @@ func TestFleetIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := f.Spec(func(file string) ([]byte, error) { return []byte("PRIVATE KEY of " + file), nil })
+	got, err := f.Spec(&FleetOptions{Env: []string{"MINE=2"}, Lookup: func(name string) (string, bool) { return "of the caller", name == "BARE" },
+		Read: func(file string) ([]byte, error) { return []byte("PRIVATE KEY of " + file), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gate := &client.SSHLogin{Hostname: "gate", User: "me", Key: "gate.key"}
 	want := &client.FleetSpec{
-		Placement: "cluster",
+		Placement: "cluster", Network: "10.0.0.0/24", Env: []string{"HTTPS_PROXY=http://p:3128", "BARE=of the caller", "MINE=2"},
 		Keys: map[string]string{
 			"~/.ssh/id": "PRIVATE KEY of ~/.ssh/id", "gate.key": "PRIVATE KEY of gate.key", "other.key": "PRIVATE KEY of other.key",
 		},
@@ -55,11 +58,18 @@ func TestFleetIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || f.Name != "lab" {
 		t.Fatal(f.Name, diff)
 	}
-	if _, err := f.Spec(func(file string) ([]byte, error) { return nil, fmt.Errorf("%s: no such file", file) }); err == nil ||
-		!strings.Contains(err.Error(), "f.yml, line 11, column 7: ssh_config.hosts[0]: identity_file: ~/.ssh/id: no such file") {
+	unset := &FleetOptions{Lookup: func(string) (string, bool) { return "", false }, Read: func(string) ([]byte, error) { return []byte("PRIVATE KEY"), nil }}
+	if _, err := f.Spec(unset); err == nil || !strings.Contains(err.Error(), "f.yml, line 5, column 34: env: BARE has no value") {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := f.Spec(func(string) ([]byte, error) { return []byte("ssh-ed25519 AAAA"), nil }); err == nil || !strings.Contains(err.Error(), "not a private key") {
+	spec := func(read func(string) ([]byte, error)) (*client.FleetSpec, error) {
+		return f.Spec(&FleetOptions{Lookup: func(string) (string, bool) { return "", true }, Read: read})
+	}
+	if _, err := spec(func(file string) ([]byte, error) { return nil, fmt.Errorf("%s: no such file", file) }); err == nil ||
+		!strings.Contains(err.Error(), "f.yml, line 13, column 7: ssh_config.hosts[0]: identity_file: ~/.ssh/id: no such file") {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := spec(func(string) ([]byte, error) { return []byte("ssh-ed25519 AAAA"), nil }); err == nil || !strings.Contains(err.Error(), "not a private key") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -82,6 +92,12 @@ func TestFleetRefusals(t *testing.T) {
 		"a placement":      {"type: fleet\nplacement: near\n", "placement: must be any or cluster"},
 		"a public address": {head + "  hosts: [{hostname: a, internal_ip: 8.8.8.8}]\n", "not a private address"},
 		"some addresses":   {head + "  hosts: [{hostname: a, internal_ip: 10.0.0.1}, b]\n", "for all hosts or for none"},
+		"a public network": {head + "  network: 10.0.0.0/7\n  hosts: [a]\n", "ssh_config.network: \"10.0.0.0/7\" is not a private network"},
+		"no network":       {head + "  network: here\n  hosts: [a]\n", "ssh_config.network: \"here\" is not a network"},
+		"two ways":         {head + "  network: 10.0.0.0/8\n  hosts: [{hostname: a, internal_ip: 10.0.0.1}]\n", "give one of them"},
+		"a variable":       {"type: fleet\nenv: [1X=2]\n", "env[0]: \"1X\" is not a variable's name"},
+		"a variable twice": {"type: fleet\nenv: [X=1, X=2]\n", "X is there twice"},
+		"no variables":     {"type: fleet\nenv: X\n", "env: must be a list of NAME=VALUE or a mapping"},
 		"a cloud fleet":    {"type: fleet\nnodes: 2\n", "nodes: fleets of machines that are made to order"},
 		"a bad name":       {"type: fleet\nname: Lab\n", "name: "},
 		"no mapping":       {"type: fleet\nssh_config: a\n", "ssh_config: must be a mapping"},

@@ -31,7 +31,7 @@ func (t *Task) Submit(o Options) (*client.Submit, error) {
 		f.add(nil, "name", "%s", err.Error())
 	}
 	script := t.script(f, map[string]string{"run.args": shellJoin(o.Args)})
-	env := t.secretEnv(f, t.environment(f, o.Env, o.Lookup))
+	env := t.secretEnv(f, environment(f, t.Env, o.Env, o.Lookup))
 	if err := f.err(); err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 	}
 	k.log.Info("upgrade", "program", path)
 	env := append(os.Environ(), stateVariable+"="+strconv.Itoa(fd))
-	err = syscall.Exec(path, os.Args, env)
+	err = syscall.Exec(path, append([]string{path}, os.Args[1:]...), env)
 	_ = unix.Close(fd)
 	return fmt.Errorf("execute %s: %w", path, err)
 }

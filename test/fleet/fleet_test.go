@@ -160,38 +160,6 @@ func (l *lab) hostDies(b *box) {
 	l.eventually("the job's end is known", func() (bool, string) { j := l.job(id); return j.State.Final(), j.State.String() })
 }
 
-// newerServer: a server of another version brings its agents along, under a running job.
-func (l *lab) newerServer(b *box) {
-	t := l.t
-	t.Helper()
-	x := l.instance("lab", b.addr)
-	mark := filepath.Join(b.disk, "mark")
-	id := l.sbatch("-w", string(x.Node), "--wrap", "while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo through")
-	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
-	newer := filepath.Join(l.dir, "newer")
-	l.sh("cp -r %s %s", l.bin, newer)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=99.0", "-o", filepath.Join(newer, "biremed"), "bireme.dev/bireme/cmd/biremed")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	l.stop()
-	l.start(newer)
-	for _, b := range l.hosts {
-		l.await("the agent of "+b.name+" is newer", "lab", b, func(x client.FleetInstance) bool {
-			return x.Version == "99.0" && (x.Status == "idle" || x.Status == "busy") && x.Cause == ""
-		})
-	}
-	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
-	_ = os.Remove(mark)
-	if j := l.job(id); j.Attempt != 1 {
-		t.Errorf("the job was started %d times", j.Attempt)
-	}
-}
-
 // TestBadHosts: what is wrong with a host is told where the user looks, and nothing of it is left.
 func TestBadHosts(t *testing.T) {
 	l := newLab(t)

@@ -264,7 +264,13 @@ func (l *lab) must(args ...string) string {
 // apply applies a fleet of some hosts.
 func (l *lab) apply(name string, lines ...string) (errs string, code int) {
 	l.t.Helper()
-	text := fmt.Sprintf("type: fleet\nname: %s\nplacement: cluster\nssh_config:\n  user: root\n  identity_file: %s\n  hosts:\n", name, l.key)
+	return l.applyText(name, fmt.Sprintf("type: fleet\nname: %s\nplacement: cluster\nssh_config:\n  user: root\n  identity_file: %s\n", name, l.key), lines...)
+}
+
+// applyText applies a fleet whose file begins in a certain way, up to the hosts of ssh_config.
+func (l *lab) applyText(name, text string, lines ...string) (errs string, code int) {
+	l.t.Helper()
+	text += "  hosts:\n"
 	for _, x := range lines {
 		text += "    - " + x + "\n"
 	}

@@ -8,6 +8,7 @@ import (
 	_ "embed" // the scripts
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"path"
 	"strconv"
 	"strings"
@@ -39,7 +40,9 @@ type Facts struct {
 	Cert     string     // hash of the node's certificate
 	CA       string     // hash of the CA it knows
 	Command  string     // hash of the command its agent was started with
-	Running  bool       // its agent is kept going
+	Env      string     // hash of the variables it was started with
+	Addrs    []netip.Addr
+	Running  bool // its agent is kept going
 }
 
 // arches are the machines agents are made for, by the kernel's name for them.
@@ -80,6 +83,17 @@ func (h *Host) Probe(ctx context.Context, node core.NodeName, sum string) (*Fact
 			f.CA = value
 		case "command":
 			f.Command = value
+		case "env":
+			f.Env = value
+		case "addr":
+			if ip, err := netip.ParseAddr(value); err == nil {
+				f.Addrs = append(f.Addrs, ip)
+			}
+		case "addr6":
+			var b [16]byte
+			if n, err := hex.Decode(b[:], []byte(value)); err == nil && n == len(b) {
+				f.Addrs = append(f.Addrs, netip.AddrFrom16(b))
+			}
 		case "running":
 			f.Running = true
 		}
@@ -120,6 +134,7 @@ func (h *Host) Upload(ctx context.Context, node core.NodeName, f *Facts, b *Bund
 type Agent struct {
 	Node           core.NodeName
 	Args           []string // of `biremed agent`, beside those that follow from the rest
+	Env            []string // NAME=VALUE
 	Key, Cert, CA  []byte   // PEM; an empty Key: what is there stays
 	Programs, Base string
 }
@@ -138,12 +153,26 @@ func (a *Agent) command() []byte {
 			words[i] = quote(w)
 		}
 	}
-	return []byte("exec " + strings.Join(words, " ") + "\n")
+	from := ""
+	if len(a.Env) > 0 {
+		from = ". " + path.Join(a.Dir(), "env") + "\n"
+	}
+	return []byte(from + "exec " + strings.Join(words, " ") + "\n")
+}
+
+// env is the file its variables are in; nil: there are none.
+func (a *Agent) env() []byte {
+	var b []byte
+	for _, v := range a.Env {
+		name, value, _ := strings.Cut(v, "=")
+		b = append(b, "export "+name+"="+quote(value)+"\n"...)
+	}
+	return b
 }
 
 // Same tells whether the agent on a host runs as it should.
 func (a *Agent) Same(f *Facts) bool {
-	return f.Running && f.Command == Sum(a.command()) && len(a.Key) == 0
+	return f.Running && f.Command == Sum(a.command()) && (len(a.Env) == 0 || f.Env == Sum(a.env())) && len(a.Key) == 0
 }
 
 const runText = `#!/bin/sh
@@ -193,6 +222,7 @@ func (h *Host) Start(ctx context.Context, a *Agent) error {
 	}
 	add("run", 0o644, fmt.Appendf(nil, runText, a.Dir()))
 	add("unit", 0o644, fmt.Appendf(nil, unitText, a.Dir(), a.Node))
+	add("env", 0o600, a.env())
 	add("command", 0o644, a.command())
 	if err := w.Close(); err != nil {
 		return err

@@ -7,9 +7,12 @@ echo "arch $(uname -m)"
 echo "base $base"
 echo "free $(df -Pk "$base" | awk 'NR==2 {print $4}')"
 if [ -e "$base/bin/$sum/whole" ]; then echo "programs yes"; fi
-for f in node.crt ca.pem command; do
+for f in node.crt ca.pem command env; do
 	if [ -e "$dir/$f" ]; then echo "$f $(sha256sum <"$dir/$f" | cut -d' ' -f1)"; fi
 done
+# Its own addresses, without a program that a small system may not have.
+awk '/32 host LOCAL/ {print "addr " last} {last = $2}' /proc/net/fib_trie 2>/dev/null | sort -u
+awk '{print "addr6 " $1}' /proc/net/if_inet6 2>/dev/null
 if [ -n "$systemd" ]; then
 	echo "systemd yes"
 	if systemctl is-active --quiet "$unit"; then echo "running yes"; fi

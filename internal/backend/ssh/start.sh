@@ -1,5 +1,6 @@
 # The input is a tar of what the agent needs: its certificate, its command, and how it is kept going.
 if [ -z "$systemd" ]; then end_loop; fi
+rm -f "$dir/env"
 tar -xf - -C "$dir" || exit 1
 rm -f "$dir/stop"
 if [ -n "$systemd" ]; then

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type (
 		JumpKey *string
 		Cert    *string
 		Cause   *string
+		Runs    *string
 		Gone    bool // its agent is removed, or nobody can say: the host leaves its fleet
 	}
 	// TrustFleet forgets the host keys of a fleet, or of some of its hosts: the next ones shown are kept. Reply: nil.
@@ -70,6 +72,12 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	}
 	if known && old.Placement != next.Placement {
 		plan.Changed = append(plan.Changed, fmt.Sprintf("placement: %s", next.Placement))
+	}
+	if known && old.Network != next.Network {
+		plan.Changed = append(plan.Changed, "network: "+cmp.Or(next.Network, "none"))
+	}
+	if known && old.Env.Sealed != next.Env.Sealed {
+		plan.Changed = append(plan.Changed, "env: "+cmp.Or(strings.Join(next.Env.Names, ", "), "none"))
 	}
 	if known && len(plan.Added)+len(plan.Removed)+len(plan.Changed) == 0 {
 		plan.Action = "none"
@@ -120,7 +128,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 	for i := range next.Hosts {
 		h, path := next.Hosts[i], fmt.Sprintf("hosts[%d]", i)
 		place := h.Place()
-		h.HostKey, h.JumpKey, h.Cert, h.Cause, h.Since, h.Leaving = "", "", "", "", 0, false
+		h.HostKey, h.JumpKey, h.Cert, h.Runs, h.Cause, h.Since, h.Leaving = "", "", "", "", "", 0, false
 		switch o := was[place]; {
 		case taken[place] == next.Name:
 			faults = append(faults, core.Fault{Path: path, Message: place + " is there twice"})
@@ -138,7 +146,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 			if what := changedHost(o, &h); what != "" {
 				plan.Changed = append(plan.Changed, place+": "+what)
 			}
-			h.HostKey, h.Cert, h.Cause, h.Since = o.HostKey, o.Cert, o.Cause, o.Since
+			h.HostKey, h.Cert, h.Runs, h.Cause, h.Since = o.HostKey, o.Cert, o.Runs, o.Cause, o.Since
 			if h.Jump.Host == o.Jump.Host {
 				h.JumpKey = o.JumpKey
 			}
@@ -335,7 +343,7 @@ func (s *State) fleetNews(in *FleetNews) error {
 	for _, x := range []struct {
 		to   *string
 		from *string
-	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}} {
+	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}, {&h.Runs, in.Runs}} {
 		if x.from != nil {
 			*x.to = *x.from
 		}

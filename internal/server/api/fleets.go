@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func (a *API) fleet(_ http.ResponseWriter, r *http.Request, _ *caller) (any, err
 }
 
 func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
-	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
 	if f.Leaving {
 		out.Status = "terminating"
 	}
@@ -61,15 +62,18 @@ func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
 		out.Placement = core.PlaceAny
 	}
 	for i := range f.Hosts {
-		out.Instances = append(out.Instances, a.showInstance(v, &f.Hosts[i]))
+		out.Instances = append(out.Instances, a.showInstance(v, f, &f.Hosts[i]))
 	}
 	return out
 }
 
-func (a *API) showInstance(v *nodeView, h *core.FleetHost) client.FleetInstance {
+func (a *API) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client.FleetInstance {
 	x := client.FleetInstance{
 		Num: h.Num, Node: h.Node, Host: h.Login.User + "@" + h.Login.At(), HostKey: h.HostKey, Cause: h.Cause, Since: h.Since,
 		Phase: a.Fleets.Phase(h.Node), Blocks: max(1, h.Blocks), Status: "pending",
+	}
+	if x.Phase == "" && h.Cause == "" && !h.Leaving && h.Runs != fleet.Runs(f, h) {
+		x.Phase = "queued" // its agent is not run the way it is to be run, and nobody has begun to see to it
 	}
 	if h.Jump.Host != "" {
 		x.Jump = h.Jump.User + "@" + h.Jump.At()
@@ -126,6 +130,18 @@ func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
 	if in.Placement != "" && in.Placement != core.PlaceAny && in.Placement != core.PlaceCluster {
 		bad("placement", "%q is neither any nor cluster", in.Placement)
 	}
+	if in.Network != "" {
+		if net, err := core.PrivateNetwork(in.Network); err != nil {
+			bad("network", "%v", err)
+		} else {
+			f.Network = net.String()
+		}
+	}
+	for _, v := range in.Env {
+		if name, value, ok := strings.Cut(v, "="); !ok || !variable.MatchString(name) || strings.ContainsRune(value, 0) {
+			bad("env", "%q is not NAME=VALUE", name)
+		}
+	}
 	prints := map[string]string{}
 	for name, text := range in.Keys {
 		key, err := a.sealKey(text)
@@ -156,6 +172,9 @@ func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
 		if h.Jump != nil {
 			x.Jump = login(path+".proxy_jump", h.Jump)
 		}
+		if h.InternalIP != "" && in.Network != "" {
+			bad(path+".internal_ip", "the fleet has a network: give one of them")
+		}
 		if h.Blocks < core.BlocksAuto {
 			bad(path+".blocks", "%d: a host has at least one block", h.Blocks)
 		}
@@ -166,7 +185,26 @@ func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
 		e.Faults = faults
 		return nil, e
 	}
-	return f, nil
+	var err error
+	f.Env, err = a.sealEnv(name, in.Env)
+	return f, err
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// sealEnv seals the variables of a fleet's agents. Those that are as they were stay sealed as they were: that nothing has
+// changed can be told without opening them.
+func (a *API) sealEnv(name string, env []string) (core.FleetEnv, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return core.FleetEnv{}, err
+	}
+	if old, ok := snap.Fleet(name); ok && old.Env.Sealed != "" {
+		if was, err := fleet.OpenEnv(a.Authority, old); err == nil && slices.Equal(was, env) {
+			return old.Env, nil
+		}
+	}
+	return fleet.SealEnv(a.Authority, name, env)
 }
 
 func (a *API) sealKey(text string) (*core.FleetKey, error) {

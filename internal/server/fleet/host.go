@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/backend/ssh"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
 )
 
 // host is one host that is kept.
@@ -27,7 +29,6 @@ type host struct {
 	again   chan struct{} // somebody wants it to be tried at once
 	phase   atomic.Pointer[string]
 	tried   core.FleetHost // how it was last tried to be reached
-	runs    string         // address its agent was last seen to run with
 }
 
 func (f *Fleets) newHost(ctx context.Context, fleet string, num int32, node core.NodeName) *host {
@@ -74,7 +75,7 @@ func (h *host) keep() {
 				h.f.cfg.Drop(h.node)
 				return
 			}
-		case h.well(x):
+		case h.well(fl, x):
 			delay = h.f.cfg.Patience.Least
 			if x.Cause != "" {
 				h.tell(&state.FleetNews{Cause: new(string)})
@@ -125,9 +126,15 @@ func (h *host) until(ctx context.Context, done func() bool) bool {
 }
 
 // well tells whether the host's agent is connected and as it should be.
-func (h *host) well(x *core.FleetHost) bool {
+func (h *host) well(fl *core.Fleet, x *core.FleetHost) bool {
 	n, ok := h.f.engine.Snapshot().Node(h.node)
-	return ok && h.f.cfg.Connected(h.node) && n.Host.Version == h.f.cfg.Version && (h.runs == "" || h.runs == addrOf(x))
+	return ok && h.f.cfg.Connected(h.node) && n.Host.Version == h.f.cfg.Version && x.Runs == Runs(fl, x)
+}
+
+// Runs names what a fleet says of how the agent of a host is run. What it was last started with is in the state, so that a
+// server that died half-way knows what is left to do.
+func Runs(fl *core.Fleet, x *core.FleetHost) string {
+	return ssh.Sum([]byte(strings.Join([]string{addrOf(x), fl.Network, fl.Env.Sealed}, "\x00")))
 }
 
 // rest waits until something happens to the host or its node.
@@ -222,6 +229,44 @@ func (h *host) target(fl *core.Fleet, l *core.SSHLogin, known string) (*ssh.Targ
 	}
 	return nil, core.Errorf(core.Internal, "fleet %s has no key %s", fl.Name, l.Key)
 }
+
+// env gives the variables of a fleet's agents.
+func (f *Fleets) env(fl *core.Fleet) ([]string, error) {
+	if fl.Env.Sealed == "" {
+		return nil, nil
+	}
+	return OpenEnv(f.cfg.Authority, fl)
+}
+
+// SealEnv seals the variables of a fleet's agents.
+func SealEnv(a *ca.Authority, fleet string, env []string) (core.FleetEnv, error) {
+	var e core.FleetEnv
+	if len(env) == 0 {
+		return e, nil
+	}
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		e.Names = append(e.Names, name)
+	}
+	sealed, err := a.Seal(envName(fleet), []byte(strings.Join(env, "\x00")))
+	e.Sealed = base64.StdEncoding.EncodeToString(sealed)
+	return e, err
+}
+
+// OpenEnv is the other way round.
+func OpenEnv(a *ca.Authority, fl *core.Fleet) ([]string, error) {
+	sealed, err := base64.StdEncoding.DecodeString(fl.Env.Sealed)
+	if err != nil {
+		return nil, fmt.Errorf("variables of fleet %s: %w", fl.Name, err)
+	}
+	plain, err := a.Unseal(envName(fl.Name), sealed)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(string(plain), "\x00"), nil
+}
+
+func envName(fleet string) string { return "fleet-env/" + fleet }
 
 // KeyName is what a key is sealed under.
 func KeyName(fingerprint string) string { return "ssh-key/" + fingerprint }

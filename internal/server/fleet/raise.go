@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	if err != nil {
 		return err
 	}
-	ctx, stopped := h.visit(x)
+	ctx, stopped := h.visit(fl, x)
 	c, err := h.dial(ctx, fl, x)
 	if err != nil {
 		give()
@@ -39,10 +41,9 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	if tunnel != nil {
 		defer tunnel.Close()
 	}
-	if err = stopped(err); err != nil || !h.wanted(x) {
+	if err = stopped(err); err != nil || !h.wanted(fl, x) {
 		return err
 	}
-	h.runs = addrOf(x)
 	if tunnel == nil || tunnel.Active() == 0 {
 		return nil // it has come by itself
 	}
@@ -50,7 +51,7 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 		h.tell(&state.FleetNews{Cause: new(string)})
 	}
 	h.say("")
-	return h.hold(c, x)
+	return h.hold(c, fl, x)
 }
 
 // errUnwanted ends a visit to a host of which something else is wanted now.
@@ -58,7 +59,7 @@ var errUnwanted = errors.New("the fleet was changed")
 
 // visit bounds the time spent on a host, and ends it when its fleet wants something else of it. The function it gives ends
 // the watch; a visit that was cut short did not fail.
-func (h *host) visit(x *core.FleetHost) (context.Context, func(error) error) {
+func (h *host) visit(fl *core.Fleet, x *core.FleetHost) (context.Context, func(error) error) {
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	done := make(chan struct{})
 	go func() {
@@ -68,7 +69,7 @@ func (h *host) visit(x *core.FleetHost) (context.Context, func(error) error) {
 			case <-ctx.Done():
 				return
 			case <-h.changed:
-				if !h.wanted(x) {
+				if !h.wanted(fl, x) {
 					cancel(errUnwanted)
 					return
 				}
@@ -87,13 +88,13 @@ func (h *host) visit(x *core.FleetHost) (context.Context, func(error) error) {
 }
 
 // wanted tells whether a host is still wanted the way it was.
-func (h *host) wanted(x *core.FleetHost) bool {
-	_, now := h.spec()
-	return now != nil && !now.Leaving && now.Login == x.Login && now.Jump == x.Jump && now.Addr == x.Addr
+func (h *host) wanted(fl *core.Fleet, x *core.FleetHost) bool {
+	of, now := h.spec()
+	return now != nil && !now.Leaving && now.Login == x.Login && now.Jump == x.Jump && Runs(of, now) == Runs(fl, x)
 }
 
 // hold keeps the connection that carries the agent's stream.
-func (h *host) hold(c *ssh.Host, x *core.FleetHost) error {
+func (h *host) hold(c *ssh.Host, fl *core.Fleet, x *core.FleetHost) error {
 	for {
 		select {
 		case <-h.ctx.Done():
@@ -102,7 +103,7 @@ func (h *host) hold(c *ssh.Host, x *core.FleetHost) error {
 			return core.Errorf(core.Unavailable, "%s: the SSH connection broke", x.Login.At())
 		case <-h.moved:
 		case <-h.changed:
-			if !h.wanted(x) {
+			if !h.wanted(fl, x) {
 				return nil
 			}
 		}
@@ -134,7 +135,14 @@ func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core
 		sum := ssh.Sum(a.Cert)
 		h.tell(&state.FleetNews{Cert: &sum})
 	}
-	a.Args = h.args(fl, x, a)
+	addr, err := addrIn(fl, x, facts)
+	if err != nil {
+		return nil, err
+	}
+	if a.Env, err = h.f.env(fl); err != nil {
+		return nil, err
+	}
+	a.Args = h.args(fl, addr, x, a)
 	tunnel, tunnelErr := c.Listen(a.Socket())
 	if tunnelErr == nil {
 		go func() { _ = h.f.cfg.Serve(tunnel) }() // it ends when the tunnel is closed, with its end for an error
@@ -162,6 +170,9 @@ func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core
 		n, ok := h.f.engine.Snapshot().Node(h.node)
 		return ok && h.f.cfg.Connected(h.node) && (!started || n.Host.AgentStart != before)
 	}) {
+		if now := Runs(fl, x); x.Runs != now {
+			h.tell(&state.FleetNews{Runs: &now})
+		}
 		return tunnel, nil
 	}
 	if ctx.Err() != nil {
@@ -209,7 +220,7 @@ func (h *host) bring(ctx context.Context, c *ssh.Host, facts *ssh.Facts, b *ssh.
 }
 
 // args are those of the agent: whom it dials, the tunnel's end last.
-func (h *host) args(fl *core.Fleet, x *core.FleetHost, a *ssh.Agent) []string {
+func (h *host) args(fl *core.Fleet, addr string, x *core.FleetHost, a *ssh.Agent) []string {
 	var servers []string
 	for _, s := range h.f.cfg.Servers {
 		if !loopback(s) || loopback(x.Login.At()) { // ours is not the host's
@@ -217,7 +228,7 @@ func (h *host) args(fl *core.Fleet, x *core.FleetHost, a *ssh.Agent) []string {
 		}
 	}
 	servers = append(servers, "unix:"+a.Socket())
-	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addrOf(x), "--server", strings.Join(servers, ",")}
+	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addr, "--server", strings.Join(servers, ",")}
 }
 
 // addrOf is where other nodes reach the host.
@@ -226,6 +237,27 @@ func addrOf(x *core.FleetHost) string {
 		return x.Addr
 	}
 	return x.Login.Host
+}
+
+// addrIn is where other nodes reach the host that has shown its addresses.
+func addrIn(fl *core.Fleet, x *core.FleetHost, facts *ssh.Facts) (string, error) {
+	if fl.Network == "" || x.Addr != "" {
+		return addrOf(x), nil
+	}
+	within, err := core.PrivateNetwork(fl.Network)
+	if err != nil {
+		return "", err
+	}
+	var found []netip.Addr
+	for _, ip := range facts.Addrs {
+		if within.Contains(ip) {
+			found = append(found, ip)
+		}
+	}
+	if len(found) == 0 {
+		return "", core.Errorf(core.Invalid, "%s: it has no address in the fleet's network %s", x.Login.At(), fl.Network).Because("host_unsuitable")
+	}
+	return slices.MinFunc(found, netip.Addr.Compare).String(), nil
 }
 
 func loopback(at string) bool {
