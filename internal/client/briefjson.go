@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
 
 	"bireme.dev/bireme/internal/core"
@@ -83,16 +82,7 @@ func (w *objectWriter) text(name, s string, always bool) {
 		return
 	}
 	w.key(name)
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
-			quoted, _ := json.Marshal(s)
-			w.dst = append(w.dst, quoted...)
-			return
-		}
-	}
-	w.dst = append(w.dst, '"')
-	w.dst = append(w.dst, s...)
-	w.dst = append(w.dst, '"')
+	w.dst = appendText(w.dst, s)
 }
 
 // DecodeBriefs reads {"jobs":[...],"seq":N,"now":N,"more":true}. Strings of the result point into data, which must not change.

@@ -3,8 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,9 +85,7 @@ func (c *Client) Settings() Settings { return c.set }
 
 // NewKey makes a key under which a submission may be sent again.
 func NewKey() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	return fmt.Sprintf("%016x%016x", mrand.Uint64(), mrand.Uint64()) // seeded by the system, and need not be a secret
 }
 
 // again says which failures of a call may be followed by another try.
@@ -109,12 +105,14 @@ type call struct {
 	body         any // marshalled to JSON; nil: none
 	again        again
 	header       http.Header
+	once         bool // the answer is read to its end at once
 	// resend is called before a request is sent a second time after its answer was lost.
 	resend func()
 }
 
 // do performs a call and decodes the JSON answer into out (nil: thrown away; *[]byte: taken as it is).
 func (c *Client) do(ctx context.Context, q call, out any) error {
+	q.once = true
 	resp, err := c.roundTrip(ctx, q)
 	if err != nil {
 		return err
@@ -162,7 +160,7 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 	for try := 0; ; try++ {
 		if q.body != nil && (body == nil || q.resend != nil) {
 			var err error
-			if body, err = json.Marshal(q.body); err != nil {
+			if body, err = marshal(q.body); err != nil {
 				return nil, fmt.Errorf("encode %s: %w", q.path, err)
 			}
 		}
@@ -247,7 +245,11 @@ func (c *Client) send(ctx context.Context, e *endpoint, q call, body []byte) (re
 	for k, v := range q.header {
 		req.Header[k] = v
 	}
-	resp, err = e.http.Do(req)
+	if q.once { // no redirects are followed and there are no cookies
+		resp, err = e.once.RoundTrip(req)
+	} else {
+		resp, err = e.http.Do(req)
+	}
 	if err != nil {
 		var op *net.OpError
 		return nil, !(errors.As(err, &op) && op.Op == "dial"), err

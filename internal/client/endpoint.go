@@ -18,6 +18,7 @@ type endpoint struct {
 	text string // as the user wrote it
 	base string // scheme and host for requests
 	http *http.Client
+	once http.RoundTripper // for a call whose answer is read to its end at once
 }
 
 func newEndpoint(text, ca string) (*endpoint, error) {
@@ -29,9 +30,11 @@ func newEndpoint(text, ca string) (*endpoint, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")
 		e.base = "http://bireme"
-		e.http.Transport = &socketTrip{dialer, path}
+		e.http.Transport = &socketTrip{dialer: dialer, path: path}
+		e.once = &socketTrip{dialer: dialer, path: path, plain: true}
 		return e, nil
 	}
+	e.once = t
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("server %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", text)

@@ -14,16 +14,30 @@ import (
 type socketTrip struct {
 	dialer *net.Dialer
 	path   string
+	plain  bool // no streams: dialPlain is enough
+}
+
+// dial opens a connection that may live long. cut ends what waits on it.
+func (s *socketTrip) dial(ctx context.Context) (conn io.ReadWriteCloser, cut func(), err error) {
+	c, err := s.dialer.DialContext(ctx, "unix", s.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, func() { _ = c.Close() }, nil
 }
 
 // RoundTrip makes one call.
 func (s *socketTrip) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	c, err := s.dialer.DialContext(ctx, "unix", s.path)
+	dial := s.dial
+	if s.plain {
+		dial = s.dialPlain
+	}
+	c, cut, err := dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &socketBody{c: c, stop: context.AfterFunc(ctx, func() { _ = c.Close() })}
+	b := &socketBody{c: c, stop: context.AfterFunc(ctx, cut)}
 	w := bufio.NewWriterSize(c, 16<<10)
 	sent := req.Write(w)
 	if sent == nil {
@@ -55,7 +69,7 @@ func (s *socketTrip) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // socketBody is an answer's body; the connection ends with it.
 type socketBody struct {
-	c    net.Conn
+	c    io.ReadWriteCloser
 	r    *bufio.Reader
 	stop func() bool
 	body io.ReadCloser

@@ -93,7 +93,10 @@ func Main(name string, args []string) (code int, ok bool) {
 		return 0, false
 	}
 	ctx := context.Background()
-	if name != "srun" && name != "salloc" { // these two have their own ways with signals
+	switch name {
+	case "srun", "salloc": // they have their own ways with signals
+	case "sbatch", "squeue", "sinfo", "sacct", "scancel", "scontrol": // they leave nothing behind: a signal ends them, as it ends Slurm's
+	default:
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
