@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
-# run the store against, the two MPIs, a container engine, SSH, and two ordinary users to run jobs as. Running it
+# run the store against, the two MPIs, two container engines, an OCI runtime, SSH, and two ordinary users to run jobs as. Running it
 # again changes nothing. Without root it only says what will be missing.
 set -euo pipefail
 
@@ -18,6 +18,8 @@ command -v useradd >/dev/null || packages+=(passwd)
 command -v mpicc.mpich >/dev/null || packages+=(mpich libmpich-dev)
 command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null || packages+=(openmpi-bin libopenmpi-dev)
 { command -v dockerd || [ -x /usr/sbin/dockerd ]; } >/dev/null || packages+=(docker.io iptables)
+command -v podman >/dev/null || packages+=(podman)
+command -v crun >/dev/null || packages+=(crun)
 command -v busybox >/dev/null || packages+=(busybox-static)
 command -v ip >/dev/null || packages+=(iproute2)
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)

@@ -177,7 +177,7 @@ Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --st
 	fl.StringVar(&f.tmp, "tmp", "", "`folder` of jobs' temporary directories (default DIR/tmp)")
 	fl.StringVar(&f.keeper, "keeper", "", "the step keeper's program (default: bireme-step beside this one)")
 	fl.StringVar(&f.cgroup, "cgroup", "", "`name` of the node's cgroups; none: work without")
-	fl.StringVar(&f.engine, "engine", "", "`socket` of the container engine, Docker's or Podman's (default /var/run/docker.sock)")
+	fl.StringVar(&f.engine, "engine", "", "`socket` of the container engine, Docker's or Podman's (default /var/run/docker.sock, then /run/podman/podman.sock)")
 	fl.StringVar(&f.fleet, "fleet", "", "fleet the node belongs to")
 	fl.StringSliceVar(&f.features, "features", nil, "features of the node")
 	fl.StringVar(&f.addr, "addr", "", "address other nodes reach this one by")

@@ -90,7 +90,7 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	fl.StringVar(&f.Config, "config", "", "config `file` (default DIR/config.yml, if there is one)")
 	fl.StringArrayVar(&f.Set, "set", nil, "a setting, `KEY=VALUE`: timers.heartbeat=100ms")
 	fl.StringVar(&f.Cgroup, "cgroup", "", "none: work without cgroups")
-	fl.StringVar(&f.Engine, "engine", "", "`socket` of the container engine (default /var/run/docker.sock)")
+	fl.StringVar(&f.Engine, "engine", "", "`socket` of the container engine (default /var/run/docker.sock, then /run/podman/podman.sock)")
 	fl.StringVar(&f.SlurmConf, "slurm-conf", "", "a site's slurm.conf: emulate every node it names and take its settings from it")
 	fl.DurationVar(&f.timeout, "timeout", 60*time.Second, "how long the cluster may take to become ready")
 	f.Hardware.add(c)

@@ -33,7 +33,7 @@ type Options struct {
 	Emulated bool
 	Override Override
 	Keeper   KeeperSpec
-	Engine   string // the container engine's socket; empty: Docker's
+	Engine   string // the container engine's socket; empty: the first of docker.Sockets that is there
 	// StopJobs ends the keeper and all it holds when the agent ends.
 	StopJobs bool
 }

@@ -47,7 +47,7 @@ type containers struct {
 func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *containers {
 	socket := opt.Engine
 	if socket == "" {
-		socket = docker.DefaultSocket
+		socket = docker.Socket()
 	}
 	h := fnv.New32a()
 	h.Write([]byte(opt.Dir))

@@ -25,6 +25,7 @@ type images struct {
 	mu       sync.Mutex
 	limit    int64
 	prefetch []string
+	wanted   map[string]bool      // what is wanted and there, by the engine's id: it may have longer names than we were told
 	last     map[string]time.Time // by the engine's id
 	wake     chan struct{}
 }
@@ -101,20 +102,29 @@ func (i *images) fetch(ctx context.Context) error {
 	list := i.prefetch
 	i.mu.Unlock()
 	var faults []error
+	wanted := map[string]bool{}
 	for _, ref := range list {
-		_, err := i.engine.Image(ctx, ref)
+		m, err := i.engine.Image(ctx, ref)
 		if errors.Is(err, os.ErrNotExist) {
-			err = i.engine.Pull(ctx, ref, nil, nil)
+			if err = i.engine.Pull(ctx, ref, nil, nil); err == nil {
+				m, err = i.engine.Image(ctx, ref)
+			}
+		}
+		if err == nil {
+			wanted[m.ID] = true
 		}
 		faults = append(faults, err)
 	}
+	i.mu.Lock()
+	i.wanted = wanted
+	i.mu.Unlock()
 	return errors.Join(faults...)
 }
 
 // trim removes the images not used for longest until the rest is within the limit.
 func (i *images) trim(ctx context.Context) error {
 	i.mu.Lock()
-	limit, wanted := i.limit, i.prefetch
+	limit, wanted := i.limit, i.wanted
 	i.mu.Unlock()
 	if limit <= 0 {
 		return nil
@@ -125,7 +135,7 @@ func (i *images) trim(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	ours := slices.DeleteFunc(list, func(m docker.Image) bool {
-		return i.last[m.ID].IsZero() || slices.ContainsFunc(m.RepoTags, func(tag string) bool { return slices.Contains(wanted, tag) })
+		return i.last[m.ID].IsZero() || wanted[m.ID]
 	})
 	slices.SortFunc(ours, func(a, b docker.Image) int { return i.last[b.ID].Compare(i.last[a.ID]) }) // the latest first
 	i.mu.Unlock()

@@ -47,12 +47,20 @@ func run(m *testing.M) (code int, err error) {
 			code, err = 1, fault
 		}
 	}()
-	files, err := engine.BusyBox()
-	if err != nil {
+	if err := importImages(docker); err != nil {
 		return 1, err
 	}
-	if err := docker.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "ENV KIND=image", "WORKDIR /home/app"); err != nil {
-		return 1, err
+	return m.Run(), nil
+}
+
+// importImages gives an engine the images of the tests.
+func importImages(e *engine.Engine) error {
+	files, err := engine.BusyBox()
+	if err != nil {
+		return err
+	}
+	if err := e.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "ENV KIND=image", "WORKDIR /home/app"); err != nil {
+		return err
 	}
 	// An image without a shell: one program and nothing else.
 	var tool []engine.File
@@ -61,10 +69,7 @@ func run(m *testing.M) (code int, err error) {
 			tool = []engine.File{{Path: "busybox", Mode: 0o755, Data: f.Data}}
 		}
 	}
-	if err := docker.Import("tool:1", tool, `ENTRYPOINT ["/busybox","echo"]`, `CMD ["alone"]`); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	return e.Import("tool:1", tool, `ENTRYPOINT ["/busybox","echo"]`, `CMD ["alone"]`)
 }
 
 // start starts a cluster whose node uses the engine.

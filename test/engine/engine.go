@@ -25,13 +25,16 @@ import (
 // engines counts those of this process.
 var engines atomic.Int32
 
-// Engine is a dockerd that runs.
+// Engine is a dockerd that runs, or a service of Podman.
 type Engine struct {
 	Socket  string
 	base    string
 	bridge  string
 	number  int32
 	program string
+	args    []string
+	env     []string   // beside our own
+	alone   bool       // it stands on no containerd
 	gone    chan error // the daemon's end
 	below   *exec.Cmd  // containerd
 	cmd     *exec.Cmd
@@ -46,20 +49,38 @@ func Start(ctx context.Context) (*Engine, error) {
 			return nil, errors.New("there is no dockerd: scripts/prereqs.sh installs one")
 		}
 	}
+	e, err := newEngine(program)
+	if err != nil {
+		return nil, err
+	}
+	e.args = []string{
+		"--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
+		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://" + e.Socket, "--bridge", e.bridge, "--iptables=false", "--ip-masq=false",
+		"--userland-proxy=false", "--shutdown-timeout", "2",
+	}
+	return e.begin(ctx)
+}
+
+// newEngine makes room for one.
+func newEngine(program string) (*Engine, error) {
 	base, err := os.MkdirTemp("/tmp", "be-")
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Socket: filepath.Join(base, "sock"), base: base, number: engines.Add(1)}
+	e := &Engine{program: program, Socket: filepath.Join(base, "sock"), base: base, number: engines.Add(1)}
 	e.bridge = fmt.Sprintf("be%d-%d", os.Getpid(), e.number)
 	e.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", e.Socket)
 	}}}
+	return e, nil
+}
+
+// begin starts it, and leaves nothing of one that does not.
+func (e *Engine) begin(ctx context.Context) (*Engine, error) {
 	if err := e.makeBridge(); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
-	e.program = program
 	if err := e.Up(ctx); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
@@ -68,13 +89,17 @@ func Start(ctx context.Context) (*Engine, error) {
 
 // makeBridge gives the engine a network that leads nowhere and meets no other engine's.
 func (e *Engine) makeBridge() error {
-	net := fmt.Sprintf("10.%d.%d.1/24", 200+(os.Getpid()/256+int(e.number))%50, os.Getpid()%256)
-	for _, args := range [][]string{{"link", "add", e.bridge, "type", "bridge"}, {"addr", "add", net, "dev", e.bridge}, {"link", "set", e.bridge, "up"}} {
+	for _, args := range [][]string{{"link", "add", e.bridge, "type", "bridge"}, {"addr", "add", e.subnet(1), "dev", e.bridge}, {"link", "set", e.bridge, "up"}} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 	}
 	return nil
+}
+
+// subnet is the network of the bridge, told by its address with a last number.
+func (e *Engine) subnet(last int) string {
+	return fmt.Sprintf("10.%d.%d.%d/24", 200+(os.Getpid()/256+int(e.number))%50, os.Getpid()%256, last)
 }
 
 // startContainerd starts what dockerd stands on. As on a real host it is nobody's child, so that it outlives a dockerd that is
@@ -103,7 +128,7 @@ func (e *Engine) startContainerd() error {
 
 // Up starts the daemon, again if it was killed.
 func (e *Engine) Up(ctx context.Context) error {
-	if e.below == nil {
+	if e.below == nil && !e.alone {
 		if err := e.startContainerd(); err != nil {
 			return err
 		}
@@ -113,9 +138,8 @@ func (e *Engine) Up(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	e.cmd = exec.Command(e.program, "--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
-		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://"+e.Socket, "--bridge", e.bridge, "--iptables=false", "--ip-masq=false",
-		"--userland-proxy=false", "--shutdown-timeout", "2")
+	e.cmd = exec.Command(e.program, e.args...)
+	e.cmd.Env = append(os.Environ(), e.env...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := e.cmd.Start(); err != nil {
@@ -134,7 +158,7 @@ func (e *Engine) Up(ctx context.Context) error {
 		select {
 		case err := <-e.gone:
 			text, _ := os.ReadFile(filepath.Join(e.base, "log"))
-			return fmt.Errorf("dockerd ended: %v: %s", err, text)
+			return fmt.Errorf("%s ended: %v: %s", e.program, err, text)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
@@ -211,6 +235,9 @@ func (e *Engine) Import(ref string, files []File, changes ...string) error {
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && (resp.StatusCode != http.StatusOK || bytes.Contains(text, []byte(`"error"`))) {
 		err = fmt.Errorf("import %s: %s: %s", ref, resp.Status, text)
+	}
+	if err == nil && e.alone { // as Podman 4.3: it takes no notice of the tag
+		_, err = e.Call(http.MethodPost, "/images/"+repo+":latest/tag?"+url.Values{"repo": {repo}, "tag": {tag}}.Encode())
 	}
 	return err
 }

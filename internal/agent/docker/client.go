@@ -16,8 +16,18 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// DefaultSocket is where Docker listens.
-const DefaultSocket = "/var/run/docker.sock"
+// Sockets are where engines listen, in the order they are looked for: Docker, then Podman's service.
+var Sockets = []string{"/var/run/docker.sock", "/run/podman/podman.sock"}
+
+// Socket is the first of them that is there; Docker's where none is.
+func Socket() string {
+	for _, s := range Sockets {
+		if st, err := os.Stat(s); err == nil && st.Mode()&os.ModeSocket != 0 {
+			return s
+		}
+	}
+	return Sockets[0]
+}
 
 // Client calls one engine.
 type Client struct {
