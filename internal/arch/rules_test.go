@@ -220,6 +220,9 @@ var unlinked = map[string][]struct {
 		{cloudSDKs, "the user's tool starts in milliseconds and talks to the server only"},
 		{[]string{"github.com/danielgtaylor/huma", "github.com/prometheus/client_golang"}, "only the server serves an API and metrics; linking them costs start-up time"},
 	},
+	"cmd/bireme-slurm": {
+		{[]string{"go.yaml.in/yaml", "github.com", "regexp", modulePath + "/internal/cli", modulePath + "/internal/sched"}, "it exists to start sooner than cmd/bireme"},
+	},
 	"cmd/bireme-step": {
 		{[]string{"net/http", "crypto/tls"}, "the keeper is exec'd on nodes for every special step: HTTP and TLS cost milliseconds and megabytes"},
 		{[]string{"database/sql"}, "the keeper knows no database"},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ func (a *App) linksCommand() *cobra.Command {
 	var man string
 	c := &cobra.Command{
 		Use: "links DIR", Short: "make links under the names of Slurm's commands", Args: cobra.ExactArgs(1),
-		Long: "Make links to this program in DIR under the names of Slurm's commands, or remove them.\nNothing that is not such a link is touched: if a name is taken, no link is made.",
+		Long: "Make links in DIR under the names of Slurm's commands, or remove them. They lead to bireme-slurm, which is nothing but\nthose commands, or to this program where that does not lie beside it.\nNothing that is not such a link is touched: if a name is taken, no link is made.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if remove {
 				return errors.Join(a.removeLinks(args[0]), a.removePages(man))
@@ -31,52 +32,71 @@ func (a *App) linksCommand() *cobra.Command {
 	return c
 }
 
-// target is the program that links lead to, found through links of its own.
-func (a *App) target() (string, error) {
+// slurmMain is the program with nothing but the Slurm commands; it starts sooner than this one.
+const slurmMain = "bireme-slurm"
+
+// targets are the programs that links may lead to, found through links of their own; new ones lead to the first. That is
+// slurmMain where it lies beside this program, which does for it elsewhere.
+func (a *App) targets() ([]string, error) {
 	exe, err := a.Exe()
 	if err != nil {
-		return "", fmt.Errorf("find this program: %w", err)
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(exe); err == nil {
 		exe = real
 	}
-	return filepath.Abs(exe)
+	if exe, err = filepath.Abs(exe); err != nil {
+		return nil, err
+	}
+	own := filepath.Join(filepath.Dir(exe), slurmMain)
+	if real, err := filepath.EvalSymlinks(own); err == nil {
+		return []string{real, exe}, nil
+	}
+	return []string{exe, own}, nil
 }
 
 func (a *App) makeLinks(dir string) error {
-	target, err := a.target()
+	targets, err := a.targets()
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var missing, foreign []string
+	var missing, old, foreign []string
 	for _, name := range a.Links {
 		path := filepath.Join(dir, name)
-		switch ours, err := isOurs(path, target); {
+		switch to, err := leadsTo(path); {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, path)
 		case err != nil:
 			return err
-		case !ours:
+		case to == targets[1]:
+			old = append(old, path)
+		case to != targets[0]:
 			foreign = append(foreign, name)
 		}
 	}
 	if len(foreign) > 0 {
 		return core.Errorf(core.Conflict, "%s holds files that are not ours: %s; no link was made; move them away or choose another folder", dir, strings.Join(foreign, ", "))
 	}
-	for _, path := range missing {
-		if err := os.Symlink(target, path); err != nil {
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
 			return err
 		}
 	}
-	a.note("%s: %s made, %d were there", dir, plural(len(missing), "link"), len(a.Links)-len(missing))
+	for _, path := range append(missing, old...) {
+		if err := os.Symlink(targets[0], path); err != nil {
+			return err
+		}
+	}
+	made := len(missing) + len(old)
+	a.note("%s: %s made, %d were there", dir, plural(made, "link"), len(a.Links)-made)
 	return nil
 }
 
 func (a *App) removeLinks(dir string) error {
-	target, err := a.target()
+	targets, err := a.targets()
 	if err != nil {
 		return err
 	}
@@ -86,7 +106,7 @@ func (a *App) removeLinks(dir string) error {
 	removed := 0
 	for _, name := range a.Links {
 		path := filepath.Join(dir, name)
-		if ours, err := isOurs(path, target); err != nil || !ours {
+		if to, err := leadsTo(path); err != nil || !slices.Contains(targets, to) {
 			continue // not there, or somebody else's
 		}
 		if err := os.Remove(path); err != nil {
@@ -98,18 +118,15 @@ func (a *App) removeLinks(dir string) error {
 	return nil
 }
 
-// isOurs tells whether path is a link to target.
-func isOurs(path, target string) (bool, error) {
+// leadsTo is where a link leads in the end, and "" for what is no link.
+func leadsTo(path string) (string, error) {
 	info, err := os.Lstat(path)
-	if err != nil {
-		return false, err
-	}
-	if info.Mode()&fs.ModeSymlink == 0 {
-		return false, nil
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return "", err
 	}
 	to, err := os.Readlink(path)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)
@@ -117,5 +134,5 @@ func isOurs(path, target string) (bool, error) {
 	if real, err := filepath.EvalSymlinks(to); err == nil {
 		to = real
 	}
-	return filepath.Clean(to) == target, nil
+	return filepath.Clean(to), nil
 }

@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"strconv"
+	"sync"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -15,19 +16,21 @@ type told struct {
 
 // inherited are the options of a het job's first component that hold for the others unless they say otherwise, as Slurm
 // 22.05 lists them; sizes are each component's own.
-var inherited = map[string]bool{
-	"account": true, "begin": true, "chdir": true, "comment": true, "deadline": true, "dependency": true, "distribution": true, "error": true,
-	"exclude": true, "export": true, "export-file": true, "get-user-env": true, "gid": true, "hold": true, "input": true, "job-name": true,
-	"kill-on-invalid-dep": true, "mail-type": true, "mail-user": true, "mem": true, "nice": true, "no-requeue": true, "open-mode": true,
-	"output": true, "priority": true, "propagate": true, "qos": true, "requeue": true, "reservation": true, "signal": true, "time": true,
-	"time-min": true, "uid": true, "wckey": true,
-}
+var inherited = sync.OnceValue(func() map[string]bool {
+	return map[string]bool{
+		"account": true, "begin": true, "chdir": true, "comment": true, "deadline": true, "dependency": true, "distribution": true, "error": true,
+		"exclude": true, "export": true, "export-file": true, "get-user-env": true, "gid": true, "hold": true, "input": true, "job-name": true,
+		"kill-on-invalid-dep": true, "mail-type": true, "mail-user": true, "mem": true, "nice": true, "no-requeue": true, "open-mode": true,
+		"output": true, "priority": true, "propagate": true, "qos": true, "requeue": true, "reservation": true, "signal": true, "time": true,
+		"time-min": true, "uid": true, "wckey": true,
+	}
+})
 
 // Inherit gives a further component of a het job what its first one says for all.
 func (r *Request) Inherit(first *Request) error {
 	r.level = fromNowhere // whatever it says itself is stronger
 	for _, t := range first.told {
-		if !inherited[t.option.Long] {
+		if !inherited()[t.option.Long] {
 			continue
 		}
 		if err := t.option.set(r, t.value); err != nil {

@@ -273,7 +273,7 @@ func (r *Request) keepOption(name, value string) {
 
 // invalid is the complaint about a value that does not fit, with what would, where values tells.
 func (r *Request) invalid(option string) *Complaint {
-	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("%s", values[option])
+	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("%s", values()[option])
 }
 
 // invalidHint is invalid with another hint.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -11,29 +12,31 @@ import (
 )
 
 // asks are the keys that change what a job asks for; each puts its value into the update, and tells whether it could.
-var asks = map[string]func(v string, u *client.Update) bool{
-	"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },
-	"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
-	"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
-	"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
-	"features":          func(v string, u *client.Update) bool { return text(&u.Constraint, v) },
-	"gres":              gres,
-	"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
-	"minmemorycpu":      func(v string, u *client.Update) bool { return memory(&u.MemPerCPU, v) },
-	"minmemorynode":     func(v string, u *client.Update) bool { return memory(&u.MemPerNode, v) },
-	"numcpus":           func(v string, u *client.Update) bool { return count(&u.CPUs, v, 1) },
-	"numnodes":          nodeCount,
-	"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
-	"prefer":            func(v string, u *client.Update) bool { return text(&u.Prefer, v) },
-	"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
-	"requeue":           mayRequeue,
-	"switches":          func(v string, u *client.Update) bool { return text(&u.Switches, v) },
-	"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
-}
+var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) bool {
+	return map[string]func(v string, u *client.Update) bool{
+		"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },
+		"arraytaskthrottle": func(v string, u *client.Update) bool { return count(&u.Throttle, v, 0) },
+		"cpuspertask":       func(v string, u *client.Update) bool { return count(&u.CPUsPerTask, v, 1) },
+		"excnodelist":       func(v string, u *client.Update) bool { return text(&u.Exclude, v) },
+		"features":          func(v string, u *client.Update) bool { return text(&u.Constraint, v) },
+		"gres":              gres,
+		"mincpusnode":       func(v string, u *client.Update) bool { return count(&u.MinCPUs, v, 0) },
+		"minmemorycpu":      func(v string, u *client.Update) bool { return memory(&u.MemPerCPU, v) },
+		"minmemorynode":     func(v string, u *client.Update) bool { return memory(&u.MemPerNode, v) },
+		"numcpus":           func(v string, u *client.Update) bool { return count(&u.CPUs, v, 1) },
+		"numnodes":          nodeCount,
+		"numtasks":          func(v string, u *client.Update) bool { return count(&u.Tasks, v, 1) },
+		"prefer":            func(v string, u *client.Update) bool { return text(&u.Prefer, v) },
+		"reqnodelist":       func(v string, u *client.Update) bool { return text(&u.NodeList, v) },
+		"requeue":           mayRequeue,
+		"switches":          func(v string, u *client.Update) bool { return text(&u.Switches, v) },
+		"taskspernode":      func(v string, u *client.Update) bool { return count(&u.TasksPerNode, v, 0) },
+	}
+})
 
 // ask reads one of them; known is false for any other key.
 func ask(p *pair, u *client.Update) (known, ok bool) {
-	put, known := asks[p.key]
+	put, known := asks()[p.key]
 	return known, known && p.sign == 0 && put(p.value, u)
 }
 
