@@ -84,7 +84,11 @@ func (d *decoder) check(c *Config) {
 }
 
 func (d *decoder) checkServer(c *Config) {
-	for _, l := range [][2]string{{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}} {
+	list := [][2]string{{"server.listen", c.Server.Listen}, {"server.agent_listen", c.Server.AgentListen}}
+	for _, a := range c.Server.Advertise { // an agent that cannot read it takes the long way, or none
+		list = append(list, [2]string{"server.advertise", strings.TrimPrefix(a, "https://")})
+	}
+	for _, l := range list {
 		path, addr := l[0], l[1]
 		if addr == "" {
 			continue

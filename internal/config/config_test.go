@@ -37,6 +37,7 @@ partitions:
 server:
   inbox: lots
   listen: nowhere
+  advertise: ["one:1", "[two:2"]
 `
 	_, err := Parse("site.yml", []byte(text))
 	var e *core.Error
@@ -49,7 +50,7 @@ server:
 	}
 	want := []string{
 		"line 3: timers.heartbeat", "line 4: timers.fense", "line 11: partitions[1].default", "line 13: server.inbox",
-		"line 1: cluster", "line 14: server.listen", "line 8: partitions[0].nodes", "line 9: partitions[1].name",
+		"line 1: cluster", "line 14: server.listen", "line 15: server.advertise", "line 8: partitions[0].nodes", "line 9: partitions[1].name",
 		"line 5: timers.silent_after",
 	}
 	if d := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b })); d != "" {

@@ -195,7 +195,7 @@ func (l *lab) start(bin string) {
 	}
 	defer log.Close()
 	l.server = exec.Command(filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(l.dir, "srv"), "--agent-listen", fmt.Sprintf("0.0.0.0:%d", l.port),
-		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set", "server.advertise=["+strings.Join(names, ",")+"]")
+		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set", "server.advertise="+strings.Join(names, ","))
 	l.server.Stdout, l.server.Stderr = log, log
 	l.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := l.server.Start(); err != nil {
