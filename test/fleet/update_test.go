@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -70,4 +71,31 @@ func (l *lab) newerServer(b *box) {
 	}
 	id = l.sbatch("-w", string(x.Node), "--wrap", "true")
 	l.eventually("a job runs under the new keeper", func() (bool, string) { j := l.job(id); return j.State == core.Completed, fmt.Sprint(j.State, j.Reason) })
+}
+
+// TestReplacedPrograms: programs that are newer than the server beside which they lie are told of, and not brought again and again.
+func TestReplacedPrograms(t *testing.T) {
+	l := newLab(t)
+	b := l.host("plain", 1)
+	b.boot()
+	bin := filepath.Join(l.dir, "bin")
+	l.sh("cp -r %s %s", l.bin, bin)
+	l.start(bin)
+	t.Cleanup(l.stop)
+	l.sh("mv %s/* %s/", l.newer("99.0"), bin)
+	l.apply("odd", b.addr)
+	l.await("it is told", "odd", b, func(x client.FleetInstance) bool {
+		return strings.Contains(x.Cause, "its agent is of version 99.0") && strings.Contains(x.Cause, "start it again")
+	})
+	if log, err := os.ReadFile(filepath.Join(l.dir, b.name+".sshd.log")); err != nil || strings.Count(string(log), "Accepted publickey") > 2 {
+		t.Errorf("it was logged in to again and again: %v\n%s", err, log)
+	}
+	if x := l.instance("odd", b.addr); x.Status != "idle" {
+		t.Errorf("it serves all the same: %+v", x)
+	}
+	// What is right then mends itself.
+	l.stop()
+	l.start(bin)
+	l.await("the server is as new", "odd", b, func(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" })
+	l.must("fleet", "delete", "-y", "odd")
 }

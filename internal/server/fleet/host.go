@@ -159,7 +159,7 @@ func (h *host) pause(d time.Duration) {
 		case <-h.again:
 			return
 		case <-h.moved:
-			if h.f.cfg.Connected(h.node) {
+			if fl, x := h.spec(); x == nil || h.well(fl, x) {
 				return
 			}
 		case <-h.changed:

@@ -44,14 +44,24 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	if err = stopped(err); err != nil || !h.wanted(fl, x) {
 		return err
 	}
-	if tunnel == nil || tunnel.Active() == 0 {
-		return nil // it has come by itself
+	if tunnel == nil || tunnel.Active() == 0 { // it has come by itself
+		return h.sameVersion(x)
 	}
 	if x.Cause != "" {
 		h.tell(&state.FleetNews{Cause: new(string)})
 	}
 	h.say("")
 	return h.hold(c, fl, x)
+}
+
+// sameVersion tells whether what was brought is what this server is of. Trying again would bring the same.
+func (h *host) sameVersion(x *core.FleetHost) error {
+	n, ok := h.f.engine.Snapshot().Node(h.node)
+	if !ok || n.Host.Version == h.f.cfg.Version {
+		return nil
+	}
+	return core.Errorf(core.Conflict, "%s: its agent is of version %s and this server of %s: the programs beside the server were replaced while it ran; start it again",
+		x.Login.At(), n.Host.Version, h.f.cfg.Version)
 }
 
 // errUnwanted ends a visit to a host of which something else is wanted now.
