@@ -4,6 +4,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"bireme.dev/bireme/internal/initd"
 )
@@ -11,19 +12,27 @@ import (
 var version = "dev" // set by the linker
 
 const usage = `Usage: bireme-init serve SOCKET
-       bireme-init sshd
+       bireme-init sshd | job-sshd
        bireme-init --version | --help
 
 serve   the first process of a container: dials SOCKET, runs what comes from
         there, hands signals on, reaps, and ends with the first program
 sshd    serves SSH on its standard input and output to whoever has those
+job-sshd  serves SSH to the other containers of its job; serve starts it
+
+Called as ssh it is a client for those.
 
 Exit status: the program's, or 128 plus the number of the signal that ended it;
 2 usage; 126 the program could not be run; 127 it was not found; 137 whoever had
 the container made is gone.
 `
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if filepath.Base(os.Args[0]) == "ssh" {
+		os.Exit(initd.SSHCommand(os.Args[1:]))
+	}
+	os.Exit(run(os.Args[1:]))
+}
 
 func run(args []string) int {
 	switch {
@@ -35,6 +44,12 @@ func run(args []string) int {
 		return code
 	case len(args) == 1 && args[0] == "sshd":
 		if err := initd.SSH(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bireme-init:", err)
+			return 1
+		}
+		return 0
+	case len(args) == 1 && args[0] == "job-sshd":
+		if err := initd.JobSSH(os.Stdin); err != nil {
 			fmt.Fprintln(os.Stderr, "bireme-init:", err)
 			return 1
 		}

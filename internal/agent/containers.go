@@ -269,11 +269,13 @@ func (c *containers) clearFolders() error {
 
 // suspend stops or continues the container of a job, whose stand-in the keeper stops.
 func (c *containers) suspend(ctx context.Context, s wire.Suspend) {
-	key := wire.Key{Job: s.Job, Attempt: s.Attempt, Step: wire.BatchStep}
-	if _, err := os.Stat(standin.Folder(c.dir, key)); err != nil {
-		return
-	}
-	if err := c.engine.Pause(ctx, standin.Name(c.node, key.String()), !s.Resume); err != nil {
-		c.log.Warn("pause a container", "job", s.Job, "err", err)
+	for _, step := range []string{wire.BatchStep, wire.ExternStep} {
+		key := wire.Key{Job: s.Job, Attempt: s.Attempt, Step: step}
+		if _, err := os.Stat(standin.Folder(c.dir, key)); err != nil {
+			continue
+		}
+		if err := c.engine.Pause(ctx, standin.Name(c.node, key.String()), !s.Resume); err != nil {
+			c.log.Warn("pause a container", "job", s.Job, "err", err)
+		}
 	}
 }

@@ -115,6 +115,17 @@ type GresAlloc struct {
 	Units []int32 `json:"units"`
 }
 
+// GPUs counts the GPUs that a job has on a node.
+func (n *NodeAlloc) GPUs() int {
+	count := 0
+	for _, g := range n.Gres {
+		if g.Name == "gpu" {
+			count += len(g.Units)
+		}
+	}
+	return count
+}
+
 // Exit is how a program ended.
 type Exit struct {
 	Code   int32 `json:"code,omitempty"`

@@ -86,8 +86,6 @@ func (r *reader) settleContainer(root *yaml.Node) {
 		r.add(root, "image", "says what is inside; leave out python, nvcc and docker")
 	case b.docker && (b.python != "" || b.nvcc):
 		r.add(root, "docker", "brings an image of its own; leave out python and nvcc")
-	case t.Nodes > 1:
-		r.add(root, "nodes", "a run in containers has one node in this version; several are planned for 0.5")
 	}
 	if b.contains && b.image != "" && !b.shell {
 		t.Shell = "/bin/sh"

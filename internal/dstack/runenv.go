@@ -20,7 +20,7 @@ func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) stri
 	total := 0
 	for i := range nodes {
 		ips[i] = addr(nodes[i].Node)
-		total += gpus(&nodes[i])
+		total += nodes[i].GPUs()
 	}
 	return []string{
 		"DSTACK_RUN_NAME=" + job.Spec.Run,
@@ -30,17 +30,7 @@ func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) stri
 		"DSTACK_NODE_RANK=" + strconv.Itoa(rank),
 		"DSTACK_NODES_IPS=" + strings.Join(ips, "\n"),
 		"DSTACK_MASTER_NODE_IP=" + ips[0],
-		"DSTACK_GPUS_PER_NODE=" + strconv.Itoa(gpus(&nodes[rank])),
+		"DSTACK_GPUS_PER_NODE=" + strconv.Itoa(nodes[rank].GPUs()),
 		"DSTACK_GPUS_NUM=" + strconv.Itoa(total),
 	}
-}
-
-func gpus(n *core.NodeAlloc) int {
-	count := 0
-	for _, g := range n.Gres {
-		if g.Name == "gpu" {
-			count += len(g.Units)
-		}
-	}
-	return count
 }

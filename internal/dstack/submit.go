@@ -124,7 +124,7 @@ func (t *Task) script(f *faults, vars map[string]string) string {
 	}
 	body := b.String() + "\n"
 	head := "#!" + t.Shell + "\n"
-	if t.Nodes == 1 {
+	if t.Nodes == 1 || t.box.contains { // the first of several containers starts it in the others
 		return head + body
 	}
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.

@@ -26,20 +26,25 @@ type identity struct {
 	name     string
 }
 
-// fork starts a program in a session of its own. The lock is held, so that its end is not seen before its beginning.
-func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int, fault *wire.RunEnded) {
-	failed := func(format string, args ...any) *wire.RunEnded {
-		return &wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: fmt.Sprintf(format, args...)}
-	}
+// place is whom and where a program runs, and with which variables.
+type place struct {
+	id   identity
+	vars []string
+	dir  string
+}
+
+// place finds out where a program is to run.
+func (s *server) place(r wire.Run, env []byte) (p place, err error) {
 	id, err := whoever(r)
 	if err != nil {
-		return 0, failed("user %q: %v", r.User, err)
+		return p, fmt.Errorf("user %q: %w", r.User, err)
 	}
 	vars := merge(s.env, env, r.ImageEnv)
 	vars = fallback(vars, "HOME", id.home)
 	if id.name != "" && r.UID == nil {
 		vars = fallback(fallback(vars, "USER", id.name), "LOGNAME", id.name)
 	}
+	vars = withGang(vars, s.gang)
 	dir := r.WorkDir
 	if dir == "" {
 		dir, _ = os.Getwd()
@@ -48,7 +53,19 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		dir = filepath.Join(valueOf(vars, "HOME"), dir[1:])
 	}
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return 0, failed("working directory %s: the container has no such directory", dir)
+		return p, fmt.Errorf("working directory %s: the container has no such directory", dir)
+	}
+	return place{id, vars, dir}, nil
+}
+
+// fork starts a program in a session of its own. The lock is held, so that its end is not seen before its beginning.
+func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int, fault *wire.RunEnded) {
+	failed := func(format string, args ...any) *wire.RunEnded {
+		return &wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: fmt.Sprintf(format, args...)}
+	}
+	p, err := s.place(r, env)
+	if err != nil {
+		return 0, failed("%v", err)
 	}
 	list := make([]uintptr, 0, 4)
 	for _, f := range files {
@@ -70,17 +87,21 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 	if r.Umask != nil {
 		defer unix.Umask(unix.Umask(int(*r.Umask & 0o777)))
 	}
-	sys := &syscall.SysProcAttr{Setsid: true, Setctty: r.TTY}
-	same := os.Getuid() != 0 && int(id.uid) == os.Getuid() // which needs no rights, and nobody else could be become
-	if !same && (id.uid != 0 || id.gid != 0 || len(id.groups) > 0) {
-		sys.Credential = &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
-	}
-	path := find(argv[0], dir, vars)
-	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: dir, Env: vars, Files: list, Sys: sys})
-	if err != nil {
+	path := find(argv[0], p.dir, p.vars)
+	if pid, err = p.fork(path, argv, r.TTY, list); err != nil {
 		return 0, cannotRun(argv[0], path, len(script) > 0, err)
 	}
 	return pid, nil
+}
+
+// fork starts a program in its place.
+func (p *place) fork(path string, argv []string, tty bool, files []uintptr) (int, error) {
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: tty}
+	same := os.Getuid() != 0 && int(p.id.uid) == os.Getuid() // which needs no rights, and nobody else could be become
+	if !same && (p.id.uid != 0 || p.id.gid != 0 || len(p.id.groups) > 0) {
+		sys.Credential = &syscall.Credential{Uid: p.id.uid, Gid: p.id.gid, Groups: p.id.groups}
+	}
+	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: p.dir, Env: p.vars, Files: files, Sys: sys})
 }
 
 // cannotRun says why a program was not executed.

@@ -36,6 +36,10 @@ type server struct {
 	ids  map[int]*run
 	over chan wire.RunEnded // the end of the first program
 	done bool               // it has ended: nothing new begins
+	gang []string           // variables of a job with several containers
+	// Of a job whose program runs in several containers, in the first of them; nil: it runs here alone.
+	ranks   *ranks
+	waiting bool // for the others, before the first program begins
 }
 
 // Serve dials the stand-in and does what it says. It returns the status to exit with.
@@ -92,7 +96,11 @@ func (s *server) read() error {
 			if r.ScriptLen < 0 || r.ScriptLen > len(f.Payload) {
 				return fmt.Errorf("script of %d bytes in a payload of %d: %w", r.ScriptLen, len(f.Payload), wire.ErrFrame)
 			}
-			s.begin(r, f.Payload[:r.ScriptLen], f.Payload[r.ScriptLen:], files)
+			begin := s.begin
+			if r.ID == 0 {
+				begin = s.first
+			}
+			begin(r, f.Payload[:r.ScriptLen], f.Payload[r.ScriptLen:], files)
 		case wire.TypeRunSignal:
 			var sig wire.RunSignal
 			if err := f.Decode(&sig); err != nil {
@@ -108,14 +116,34 @@ func (s *server) read() error {
 // tell sends news. A stand-in that is gone is noticed by read.
 func (s *server) tell(t wire.Type, header any) { _ = s.conn.Send(t, header, nil) }
 
+// first prepares the container and begins what it is for.
+func (s *server) first(r wire.Run, script, env []byte, files []*os.File) {
+	if r.Gang != nil {
+		if err := s.enlist(r, script, env); err != nil {
+			closeAll(files)
+			s.lost(err.Error())
+			return
+		}
+	}
+	switch {
+	case r.Hold:
+		closeAll(files)
+		s.tell(wire.TypeRunStarted, wire.RunStarted{ID: r.ID})
+	case r.Gang != nil:
+		s.mu.Lock()
+		s.waiting = true
+		s.mu.Unlock()
+		go s.gather(r, script, env, files) // until the job begins, or the container ends
+	default:
+		s.begin(r, script, env, files)
+	}
+}
+
 // begin starts a program and tells how that went.
 func (s *server) begin(r wire.Run, script, env []byte, files []*os.File) {
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
+	defer closeAll(files)
 	s.mu.Lock()
+	s.waiting = s.waiting && r.ID != 0
 	if s.done {
 		s.mu.Unlock()
 		return
@@ -130,7 +158,9 @@ func (s *server) begin(r wire.Run, script, env []byte, files []*os.File) {
 	case fault == nil:
 		s.tell(wire.TypeRunStarted, wire.RunStarted{ID: r.ID})
 	case r.ID == 0:
-		s.over <- *fault
+		s.mu.Lock()
+		s.settle(*fault)
+		s.mu.Unlock()
 	default:
 		fault.ID = r.ID
 		s.tell(wire.TypeRunEnded, fault)
@@ -168,8 +198,7 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 		end.ExitCode, end.Signal = 0, int(w.Signal())
 	}
 	if p.id == 0 {
-		s.done = true
-		s.over <- end
+		s.settle(end)
 		return
 	}
 	s.tell(wire.TypeRunEnded, end)
@@ -177,12 +206,16 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 
 // signal hands a signal on: to every process, or to those of one program that joined.
 func (s *server) signal(sig wire.RunSignal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := unix.Signal(sig.Number); sig.ID == 0 && s.waiting && (n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT) {
+		s.settle(wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"})
+		return
+	}
 	if sig.ID == 0 && alone() {
 		_ = unix.Kill(-1, unix.Signal(sig.Number)) // nobody there is no fault
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p := s.ids[sig.ID]; p != nil {
 		_ = unix.Kill(-p.pid, unix.Signal(sig.Number))
 	}

@@ -19,6 +19,7 @@ import (
 type session struct {
 	ch  ssh.Channel
 	env []string
+	job *jobd // nil: from outside
 
 	mu   sync.Mutex
 	tty  *os.File // the master; nil: no terminal
@@ -74,6 +75,16 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 // run runs what was asked for and tells how it ended.
 func (s *session) run(kind, text string) {
 	defer s.ch.Close()
+	if kind == "exec" && text == runCommand && s.job != nil {
+		cmd, done, err := s.job.program()
+		defer done()
+		if err == nil {
+			cmd.Env = s.env
+			err = s.runPlain(cmd)
+		}
+		s.tell(err)
+		return
+	}
 	if kind == "subsystem" {
 		code := 0
 		if err := serveSFTP(s.ch); err != nil {
@@ -101,6 +112,11 @@ func (s *session) run(kind, text string) {
 	} else {
 		err = s.runPlain(cmd)
 	}
+	s.tell(err)
+}
+
+// tell says how the program ended.
+func (s *session) tell(err error) {
 	var ended *exec.ExitError
 	switch {
 	case err == nil:

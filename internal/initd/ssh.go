@@ -35,11 +35,16 @@ func SSH(in io.ReadCloser, out io.WriteCloser) error {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	cfg := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-bireme"}
 	cfg.AddHostKey(signer)
-	conn, channels, requests, err := ssh.NewServerConn(&stream{in, out}, cfg)
+	return serveSSH(&stream{in, out}, cfg, nil)
+}
+
+// serveSSH serves one connection; job is what runs in all containers of a job, nil for a connection from outside.
+func serveSSH(c net.Conn, cfg *ssh.ServerConfig, job *jobd) error {
+	conn, channels, requests, err := ssh.NewServerConn(c, cfg)
 	if err != nil {
 		return err
 	}
-	s := &sshServer{conn: conn, listeners: map[string]net.Listener{}}
+	s := &sshServer{conn: conn, listeners: map[string]net.Listener{}, job: job}
 	s.work.Go(func() { s.global(requests) })
 	for c := range channels {
 		s.work.Go(func() { s.channel(c) })
@@ -67,6 +72,7 @@ func (s *stream) SetWriteDeadline(time.Time) error { return nil }
 // sshServer is one connection.
 type sshServer struct {
 	conn *ssh.ServerConn
+	job  *jobd
 	work sync.WaitGroup
 
 	mu        sync.Mutex
@@ -95,7 +101,7 @@ func (s *sshServer) channel(c ssh.NewChannel) {
 		if err != nil {
 			return
 		}
-		one := &session{ch: ch, env: os.Environ()}
+		one := &session{ch: ch, env: os.Environ(), job: s.job}
 		s.mu.Lock()
 		s.sessions = append(s.sessions, one)
 		s.mu.Unlock()

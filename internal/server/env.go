@@ -14,8 +14,8 @@ func (s *server) env() hub.Env {
 		info.Node = slurm.PlacesOf(t)
 	}
 	return hub.Env{
-		Batch: func(j *core.Job) []string {
-			return append(append(slurm.BatchEnv(j, info), s.runEnv(j)...), s.hetEnv(j)...)
+		Batch: func(j *core.Job, rank int) []string {
+			return append(append(slurm.BatchEnv(j, rank, info), s.runEnv(j, rank)...), s.hetEnv(j)...)
 		},
 		Hook: func(j *core.Job, node core.NodeName) []string { return slurm.HookEnv(j, node, info) },
 		Step: func(all []slurm.StepPart) []string { return slurm.StepEnv(all, info) },
@@ -43,8 +43,8 @@ func (s *server) hetEnv(j *core.Job) []string {
 	return slurm.HetEnv(all)
 }
 
-// runEnv gives the variables of a job that is a YAML run.
-func (s *server) runEnv(j *core.Job) []string {
+// runEnv gives the variables of a job that is a YAML run on its rank-th node.
+func (s *server) runEnv(j *core.Job, rank int) []string {
 	if j.Spec.Run == "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *server) runEnv(j *core.Job) []string {
 	if r, ok := now.Run(j.Spec.Project, j.Spec.Run); ok {
 		id = r.ID
 	}
-	return dstack.RunEnv(j, id, 0, func(name core.NodeName) string {
+	return dstack.RunEnv(j, id, rank, func(name core.NodeName) string {
 		if n, ok := now.Node(name); ok && n.Host.Addr != "" {
 			return n.Host.Addr
 		}

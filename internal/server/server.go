@@ -178,7 +178,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples,
+		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
 		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}, Health: hubHealth(cfg),
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)

@@ -35,22 +35,23 @@ func (v vars) without(prefix string) vars {
 }
 
 // BatchEnv is what Slurm puts into the environment of a batch script, as 22.05 with what came until 25.05. It is laid over
-// the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add.
-func BatchEnv(j *core.Job, info ClusterInfo) []string {
+// the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add. The script runs on the first
+// node; in containers something of the job's is on each of them, one task of it.
+func BatchEnv(j *core.Job, rank int, info ClusterInfo) []string {
 	v := jobVars(j, info)
 	if j.Spec.More().Het != nil {
 		v = v.without("SLURM_CPUS_PER_TASK=") // each component has its own
 	}
 	v.set("ENVIRONMENT", "BATCH")
-	v.set("SLURM_NODEID", "0")
-	v.set("SLURM_PROCID", "0")
+	v.num("SLURM_NODEID", int64(rank))
+	v.num("SLURM_PROCID", int64(rank))
 	v.set("SLURM_LOCALID", "0")
-	v.set("SLURM_GTIDS", "0")
-	if a := j.Alloc; a != nil && len(a.Nodes) > 0 {
-		v.set("HOSTNAME", string(a.Nodes[0].Node))
-		v.nodeVars(&a.Nodes[0], info)
+	v.num("SLURM_GTIDS", int64(rank))
+	if a := j.Alloc; a != nil && rank < len(a.Nodes) {
+		v.set("HOSTNAME", string(a.Nodes[rank].Node))
+		v.nodeVars(&a.Nodes[rank], info)
 		if !info.Counted {
-			units := gpuUnits(&a.Nodes[0])
+			units := gpuUnits(&a.Nodes[rank])
 			v.some("SLURM_JOB_GPUS", units)
 			v.gpuVars(units)
 		}

@@ -62,14 +62,14 @@ func job71() *core.Job {
 
 func TestBatchEnv(t *testing.T) {
 	t.Parallel()
-	got := envMap(slurm.BatchEnv(job71(), info), newer)
+	got := envMap(slurm.BatchEnv(job71(), 0, info), newer)
 	if d := cmp.Diff(golden(t, "env-batch"), got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	array := slurmtest.Job(75, "aenv.sh", "01:14:34", slurmtest.Running("01:14:36", slurmtest.On("n001", 1)), slurmtest.With(from), func(j *client.Job) {
 		j.Array = &core.ArrayRef{Base: 73, Task: 6, Count: 3, Min: 2, Max: 10, Step: 4}
 	})
-	got = envMap(slurm.BatchEnv(&array.Job, info), append(slices.Clone(newer), "HOSTNAME"))
+	got = envMap(slurm.BatchEnv(&array.Job, 0, info), append(slices.Clone(newer), "HOSTNAME"))
 	if d := cmp.Diff(golden(t, "env-array"), got); d != "" {
 		t.Errorf("array (-want +got)\n%s", d)
 	}
@@ -81,7 +81,7 @@ func TestTaskEnv(t *testing.T) {
 	all := []slurm.StepPart{{Job: job71(), Step: step, Ranks: slurm.Distribute(step.Tasks, "block")}}
 	for name, at := range map[string][2]int{"env-task-0": {0, 0}, "env-task-3": {1, 1}} {
 		// srun sends on what the batch script had.
-		env := slurm.MergeEnv(slurm.BatchEnv(job71(), info), slurm.StepEnv(all, info))
+		env := slurm.MergeEnv(slurm.BatchEnv(job71(), 0, info), slurm.StepEnv(all, info))
 		env = slurm.MergeEnv(env, slurm.TaskEnv(all, 0, at[0], at[1], slurm.ClusterInfo{}))
 		if d := cmp.Diff(golden(t, name), envMap(env, append(slices.Clone(newer), "HOSTNAME"))); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)

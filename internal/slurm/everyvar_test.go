@@ -84,7 +84,7 @@ func TestEveryVariable(t *testing.T) {
 		want []map[string]string
 		not  []string // variables that are not there
 	}{
-		"batch script": {slurm.BatchEnv(j, info), []map[string]string{job, owner, node, gpus, {
+		"batch script": {slurm.BatchEnv(j, 0, info), []map[string]string{job, owner, node, gpus, {
 			"SLURM_NODEID": "0", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_GTIDS": "0", "ENVIRONMENT": "BATCH", "HOSTNAME": "n001",
 			"SLURM_JOB_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3",
 		}}, []string{"SLURM_STEP_ID", "SLURM_JOB_COMMENT"}},

@@ -28,7 +28,7 @@ func het76() []*core.Job {
 func TestHetEnv(t *testing.T) {
 	t.Parallel()
 	all := het76()
-	got := envMap(slurm.MergeEnv(slurm.BatchEnv(all[0], info), slurm.HetEnv(all)), append(slices.Clone(newer), "HOSTNAME"))
+	got := envMap(slurm.MergeEnv(slurm.BatchEnv(all[0], 0, info), slurm.HetEnv(all)), append(slices.Clone(newer), "HOSTNAME"))
 	delete(got, "SLURM_CPUS_PER_TASK") // 22.05 has it by component only
 	if d := cmp.Diff(golden(t, "env-het-batch"), got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

@@ -1,15 +1,22 @@
 package wire
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"log/slog"
+
+	"bireme.dev/bireme/internal/core"
+)
 
 // Container is how a step runs in a container. The keeper runs a stand-in (bireme-container) in the step's place: it gets
 // the step's standard streams and, on descriptor 3, the launch itself; it has the container made and hands the streams on to
 // the first process inside, so that everything the keeper does to processes happens to the container too.
 type Container struct {
 	core.Container
-	Join bool  `json:"join,omitempty"` // into the container of the job's batch step, which runs on this node
-	CPUs int32 `json:"cpus,omitempty"` // what the job has of the node
-	Host bool  `json:"host,omitempty"` // the node's network instead of one of its own
+	Join bool   `json:"join,omitempty"` // into a container of the job that is on this node already, or is being made
+	Home string `json:"home,omitempty"` // with Join: the step that has the container
+	Hold bool   `json:"hold,omitempty"` // nothing of its own runs in it: it is there for what joins, and for its Gang
+	Gang *Gang  `json:"gang,omitempty"` // nil: the job has one container
+	CPUs int32  `json:"cpus,omitempty"` // what the job has of the node
+	Host bool   `json:"host,omitempty"` // the node's network instead of one of its own
 
 	// What follows is the agent's to fill in.
 	Args    []string `json:"args,omitempty"` // of the script; with Join the program
@@ -21,6 +28,26 @@ type Container struct {
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 }
+
+// Gang is what a container knows of the others of its job: one a node, in the order of the job's nodes.
+type Gang struct {
+	Rank   int    `json:"rank"`
+	Peers  []Peer `json:"peers"`            // itself too
+	Seed   []byte `json:"seed"`             // of the keys by which they trust each other: a secret
+	Each   bool   `json:"each,omitempty"`   // the job's program runs in all of them, not in the first alone
+	Bridge bool   `json:"bridge,omitempty"` // they have networks of their own; the stand-in's to fill in
+}
+
+// Peer is one container of a Gang, as the others reach it.
+type Peer struct {
+	Node  string `json:"node"`
+	Addr  string `json:"addr"`
+	Port  int    `json:"port"`            // of its SSH server
+	Slots int    `json:"slots,omitempty"` // for MPI; 0: not said
+}
+
+// LogValue keeps the secret out of logs.
+func (g *Gang) LogValue() slog.Value { return slog.IntValue(g.Rank) }
 
 // Frames between a stand-in and the first process of its container, bireme-init, which dials it. Also between the stand-in
 // of a step that joins and that of the batch step.
@@ -45,6 +72,8 @@ type Run struct {
 	Umask    *uint32  `json:"umask,omitempty"`
 	TTY      bool     `json:"tty,omitempty"`
 	ImageEnv bool     `json:"image_env,omitempty"`
+	Hold     bool     `json:"hold,omitempty"` // of the first: it does not run yet, but what joins does
+	Gang     *Gang    `json:"gang,omitempty"` // of the first
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 }

@@ -58,6 +58,9 @@ type Key struct {
 // BatchStep is the step that runs a job's script.
 const BatchStep = "batch"
 
+// ExternStep has the job's container on a node where its script does not run.
+const ExternStep = "extern"
+
 // String is the form used in logs and file names: "12.0.batch".
 func (k Key) String() string {
 	b := make([]byte, 0, 40)

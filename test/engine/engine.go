@@ -56,7 +56,7 @@ func Start(ctx context.Context) (*Engine, error) {
 	e.args = []string{
 		"--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
 		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://" + e.Socket, "--bridge", e.bridge, "--iptables=false", "--ip-masq=false",
-		"--userland-proxy=false", "--shutdown-timeout", "2",
+		"--shutdown-timeout", "2",
 	}
 	return e.begin(ctx)
 }

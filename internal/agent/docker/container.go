@@ -54,6 +54,8 @@ type HostConfig struct {
 	DeviceRequests []DeviceRequest
 	LogConfig      LogConfig
 	PortBindings   map[string][]PortBinding `json:",omitempty"`
+	Tmpfs          map[string]string        `json:",omitempty"` // file systems in memory, with their options
+	ExtraHosts     []string                 `json:",omitempty"` // NAME:ADDRESS
 	OomScoreAdj    int                      `json:",omitempty"`
 }
 

@@ -2,7 +2,6 @@ package standin
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,18 +15,15 @@ import (
 
 // join is the life of the stand-in of a step that runs in the container of its job's batch step.
 func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
-	batch := l.Key
-	batch.Step = wire.BatchStep
-	d, err := os.Open(Folder(l.Container.Dir, batch))
-	if err != nil {
-		return 1, fmt.Errorf("the container of job %d does not run here: %w", l.Key.Job, err)
+	home := l.Key
+	if home.Step = l.Container.Home; home.Step == "" {
+		home.Step = wire.BatchStep // an older server
 	}
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: instanceOf(d, "join"), Net: "unix"})
-	d.Close()
+	folder := Folder(l.Container.Dir, home)
+	conn, err := await(folder, l.Key.Job, signals)
 	if err != nil {
-		return 1, fmt.Errorf("the container of job %d does not run yet, or has ended: %w", l.Key.Job, err)
+		return 1, err
 	}
-	conn := wire.NewPassConn(c)
 	defer conn.Close()
 	env, _ := takeAuth(l.Environ())
 	r := wire.Run{Argv: l.Container.Args, WorkDir: l.Container.WorkDir, Umask: l.Program.Umask, TTY: l.Stdio.PTY, ImageEnv: l.Container.ImageEnv}
@@ -47,7 +43,7 @@ func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 	for {
 		f, err := conn.Next()
 		if err != nil {
-			return 1, errors.New("the container ended")
+			return 1, lastWords(folder)
 		}
 		if f.Type != wire.TypeRunEnded {
 			continue

@@ -56,6 +56,9 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	if c.Host {
 		h.NetworkMode = "host"
 	}
+	if g := c.Gang; g != nil {
+		s.gang(spec, g)
+	}
 	h.LogConfig.Type = "none" // output does not pass the engine
 	h.AutoRemove = true
 	if c.Submitter {

@@ -282,6 +282,11 @@ func (s *standIn) tellRun(conn *wire.PassConn) error {
 	r := wire.Run{
 		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY, ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
 	}
+	r.Hold = c.Hold
+	if c.Gang != nil {
+		g := *c.Gang
+		g.Bridge, r.Gang = !c.Host, &g
+	}
 	if c.User == "" {
 		r.User = s.image.Config.User
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -175,6 +176,10 @@ func (s *State) exited(in *Exited) error {
 		if !over(j) {
 			s.judge(next, in)
 		}
+	} else if in.Step == "extern" {
+		if !over(j) {
+			s.judgeHolder(next, in)
+		}
 	} else {
 		s.stepExited(j, in)
 		if !over(j) {
@@ -233,6 +238,17 @@ func (s *State) judge(next *core.Job, in *Exited) {
 			s.end(next, core.Completed, "", in.Message)
 		}
 	}
+}
+
+// judgeHolder ends a job whose container on one of its nodes is gone before the job is: without it the others are no job.
+func (s *State) judgeHolder(next *core.Job, in *Exited) {
+	lost := *in
+	lost.Message = strings.TrimSuffix("the container on "+string(in.Node)+": "+in.Message, ": ")
+	if lost.Cause == CauseExit && lost.Exit == (core.Exit{}) {
+		lost.Exit.Signal = 9 // it holds until it is ended
+	}
+	next.Exit = lost.Exit
+	s.judge(next, &lost)
 }
 
 // judgeStep ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends, however

@@ -34,10 +34,6 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 		return invalid("an image was named, but the runtime is %s", spec.Runtime)
 	case c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#"):
 		return invalid("%q is no name of an image", c.Image)
-	case spec.Kind != core.Batch:
-		return invalid("only batch jobs run in containers; steps run in the container of their job")
-	case spec.Shape.NodesMax > 1 || spec.Shape.NodesMin > 1:
-		return invalid("a job in a container has one node")
 	case c.Privileged && c.Submitter:
 		return invalid("a container of the submitting user cannot be privileged")
 	}

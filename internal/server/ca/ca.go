@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -91,6 +93,17 @@ func Open(ctx context.Context, v Vault, missing func(error) bool, keyFile, clust
 
 // Seal closes a secret under a name; only Unseal under the same name, with the same key file, opens it.
 func (a *Authority) Seal(name string, plain []byte) ([]byte, error) { return a.seal.close(name, plain) }
+
+// Secret makes 32 bytes for a name, always the same ones, which nobody without the authority's key can.
+func (a *Authority) Secret(name string) []byte {
+	der, err := a.key.Bytes()
+	if err != nil {
+		panic(err) // a key of P-256 that signs has its bytes
+	}
+	mac := hmac.New(sha256.New, der)
+	mac.Write([]byte("bireme secret\x00" + name))
+	return mac.Sum(nil)
+}
 
 // Unseal opens what Seal closed.
 func (a *Authority) Unseal(name string, sealed []byte) ([]byte, error) {

@@ -359,7 +359,7 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	if o.launch == nil {
 		return wire.AppendFrame(b, o.typ, o.header, o.payload...)
 	}
-	l, err := k.h.batchLaunch(k.ctx, o.launch)
+	l, err := k.h.launch(k.ctx, o.launch, k.who.Name)
 	switch {
 	case err == nil:
 		l.ScriptLen = len(l.Script)
@@ -367,7 +367,7 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	case errors.Is(err, store.ErrNotFound):
 		j := o.launch
 		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)
-		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: wire.BatchStep, Cause: state.CauseLaunch,
+		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name), Cause: state.CauseLaunch,
 			Message: "its script or environment is not in the store any more", JobDone: true}, nil)
 		return b, nil
 	}

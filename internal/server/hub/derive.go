@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// order is something to tell an agent: a job's batch launch, whose frame is made by the writer because its blobs may have
+// order is something to tell an agent: a job's own launch, whose frame is made by the writer because its blobs may have
 // to be fetched, or a frame.
 type order struct {
 	launch  *core.Job
@@ -48,8 +48,13 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 		}
 		return t
 	}
-	if old == nil && j.Spec.Batches() {
-		emit(j.Alloc.Nodes[0].Node, order{launch: j})
+	if old == nil {
+		// The first last: what runs there waits for the others.
+		for i := len(j.Alloc.Nodes) - 1; i >= 0; i-- {
+			if na := &j.Alloc.Nodes[i]; !na.Done && holder(j, na.Node) != "" {
+				emit(na.Node, order{launch: j})
+			}
+		}
 	}
 	if j.State == core.Suspended && (old == nil || old.State != core.Suspended) {
 		each(j, emit, suspend(j, false))
@@ -86,7 +91,7 @@ func rejoin(j *core.Job, node core.NodeName, runs bool, knows func(step string) 
 		emit(kill(j))
 	case over(j):
 		emit(finish(j))
-	case j.Spec.Batches() && j.Alloc.Nodes[0].Node == node && !knows(wire.BatchStep):
+	case holder(j, node) != "" && !knows(holder(j, node)):
 		emit(order{launch: j})
 		if j.State == core.Suspended {
 			emit(suspend(j, false))

@@ -51,6 +51,7 @@ func TestDerive(t *testing.T) {
 		return func(j *core.Job) { j.State, j.Flags = st, core.Completing }
 	}
 	interactive := func(j *core.Job) { j.Spec.Kind = core.Interactive }
+	contained := func(j *core.Job) { j.Spec.Extra = &core.Extra{Container: &core.Container{Image: "x"}} }
 	running := job("a", "b")
 	steps := []*core.Step{{Job: 7, Attempt: 1, State: core.Running}}
 	cases := map[string]struct {
@@ -61,6 +62,8 @@ func TestDerive(t *testing.T) {
 		after    told
 	}{
 		"started":                        {nil, running, 0, nil, "a:launch", 0},
+		"started in containers":          {nil, with(running, contained), 0, nil, "b:launch a:launch", 0},
+		"allocated in containers":        {nil, with(with(running, contained), interactive), 0, nil, "b:launch a:launch", 0},
 		"unchanged":                      {running, running, 0, nil, "", 0},
 		"interactive started":            {nil, with(running, interactive), 0, nil, "", 0},
 		"started again":                  {running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil, "a:launch", 0},

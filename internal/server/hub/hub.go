@@ -36,6 +36,7 @@ type Config struct {
 	Ended       EndedFunc // finds jobs that have left memory; nil: none
 	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
 	Stream func(job core.JobID, step string) string
+	Secret func(name string) []byte // 32 bytes that only this cluster's servers can make, the same for the same name
 }
 
 // EndedFunc finds a job that has ended; nil for one nobody knows.

@@ -15,18 +15,21 @@ import (
 
 // Env is the tongue's promise of variables, laid over what the user sent.
 type Env struct {
-	Batch func(j *core.Job) []string                               // for the batch script
+	Batch func(j *core.Job, rank int) []string                     // for the script, or what else runs on the rank-th node
 	Hook  func(j *core.Job, node core.NodeName) []string           // for prolog and epilog on a node
 	Step  func(all []slurm.StepPart) []string                      // for all tasks of a numbered step
 	Task  func(all []slurm.StepPart, at, node, local int) []string // for one of them
 }
 
-// batchLaunch makes the launch of a job's script on its first node.
-func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error) {
-	spec, x, na := j.Spec, j.Spec.More(), &j.Alloc.Nodes[0]
-	script, err := h.blobs.get(ctx, spec.Script)
-	if err != nil {
-		return nil, fmt.Errorf("script of job %d: %w", j.ID, err)
+// batchLaunch makes the launch of a job's script on its rank-th node, which is the first unless it has containers.
+func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Launch, error) {
+	spec, x, na := j.Spec, j.Spec.More(), &j.Alloc.Nodes[rank]
+	var script []byte
+	var err error
+	if spec.Kind == core.Batch {
+		if script, err = h.blobs.get(ctx, spec.Script); err != nil {
+			return nil, fmt.Errorf("script of job %d: %w", j.ID, err)
+		}
 	}
 	env, err := h.blobs.get(ctx, spec.Env)
 	if err != nil {
@@ -38,7 +41,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 		Program:  wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv, Nice: int(max(0, x.Prio))},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
-			Names: filenames(j, wire.BatchStep, 0), KeepTail: h.cfg.Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
+			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.cfg.Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
 		},
 		Time:    h.timing(j),
 		Limits:  h.limits(j, na),
@@ -53,8 +56,10 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job) (*wire.Launch, error
 	if w := x.Signal; w != nil {
 		l.Time.WarnSignal, l.Time.WarnBefore, l.Time.WarnBatch = int(w.Signal), w.Before.Duration(), w.Batch
 	}
-	l.Container = containerOf(j, na)
-	own := h.cfg.Env.Batch(j)
+	if l.Container = h.containerOf(j, na); l.Container != nil {
+		l.Container.Gang = h.gangOf(j, rank)
+	}
+	own := h.cfg.Env.Batch(j, rank)
 	l.Env = overlay(env, own)
 	h.hooks(l, j)
 	return l, nil
@@ -97,8 +102,8 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
-	if l.Container = containerOf(j, na); l.Container != nil {
-		l.Container.Join, l.Container.WorkDir = true, ""
+	if l.Container = h.containerOf(j, na); l.Container != nil {
+		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
 	}
 	own := h.cfg.Env.Step(all)
 	l.Env = overlay(wire.JoinEnv(ask.Env), own)
@@ -119,12 +124,12 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 }
 
 // containerOf is the container a job runs in, nil if in none. Who has the whole node has its network too.
-func containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
+func (h *Hub) containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
 	c := j.Spec.More().Container
 	if c == nil {
 		return nil
 	}
-	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: j.Spec.Shape.Exclusive}
+	return &wire.Container{Container: *c, CPUs: na.CPUs, Host: h.whole(j)}
 }
 
 // hooks tells prolog and epilog about the job, where a site has them.

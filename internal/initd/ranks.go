@@ -1,0 +1,146 @@
+package initd
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// ranks is a job whose program runs in each of its containers, seen from the first one.
+type ranks struct {
+	left int // that have not ended
+	over bool
+}
+
+// ended notes the end of one of them and tells whether that is the end of all: the first that fails, or the last.
+func (k *ranks) ended(end wire.RunEnded) (wire.RunEnded, bool) {
+	if k.over {
+		return end, false
+	}
+	k.left--
+	if end.ExitCode != 0 || end.Signal != 0 || end.Cause != wire.CauseNone {
+		k.over = true
+		return end, true
+	}
+	k.over = k.left == 0
+	return end, k.over
+}
+
+// gather waits for the other containers, then begins the job: here, and there if it runs in all of them. It takes over files.
+func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
+	say := func(text string) { fmt.Fprintln(files[2], "bireme-init:", text) }
+	clients, err := meetPeers(context.Background(), r.Gang, say)
+	if err != nil {
+		closeAll(files)
+		s.lost(fmt.Sprint(err))
+		return
+	}
+	if !r.Gang.Each {
+		for _, c := range clients {
+			if c != nil {
+				c.Close()
+			}
+		}
+		s.begin(r, script, env, files)
+		return
+	}
+	s.mu.Lock()
+	s.ranks = &ranks{left: len(clients)}
+	s.mu.Unlock()
+	out, err := dup(files)
+	if err != nil {
+		closeAll(files)
+		s.lost(err.Error())
+		return
+	}
+	s.begin(r, script, env, files)
+	for rank, c := range clients {
+		if c != nil {
+			go func() { // until it ends there, or we do here
+				defer c.Close()
+				s.rankEnded(remote(c, r.Gang, rank, out))
+			}()
+		}
+	}
+}
+
+// remote runs the job's program in another container.
+func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File) wire.RunEnded {
+	where := fmt.Sprintf("rank %d on %s", rank, g.Peers[rank].Node)
+	lost := func(err error) wire.RunEnded {
+		return wire.RunEnded{Signal: int(unix.SIGKILL), Message: fmt.Sprintf("%s: the connection to its container is lost: %v", where, err)}
+	}
+	s, err := c.NewSession()
+	if err != nil {
+		return lost(err)
+	}
+	s.Stdout, s.Stderr = out[1], out[2]
+	if err := s.Start(runCommand); err != nil {
+		return lost(err)
+	}
+	code, sig, err := exitOf(s.Wait())
+	switch {
+	case err != nil:
+		return lost(err)
+	case sig != 0:
+		return wire.RunEnded{Signal: sig, Message: fmt.Sprintf("%s was ended by signal %d", where, sig)}
+	case code != 0:
+		return wire.RunEnded{ExitCode: code, Message: fmt.Sprintf("%s ended with status %d", where, code)}
+	}
+	return wire.RunEnded{}
+}
+
+// rankEnded notes the end of a program elsewhere.
+func (s *server) rankEnded(end wire.RunEnded) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle(end)
+}
+
+// settle ends the job with a program of it, unless others are to end first; the lock is held.
+func (s *server) settle(end wire.RunEnded) {
+	if s.ranks != nil {
+		var over bool
+		if end, over = s.ranks.ended(end); !over {
+			return
+		}
+	}
+	if !s.done {
+		s.done = true
+		s.over <- end
+	}
+}
+
+// lost ends the job before it began.
+func (s *server) lost(message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.done {
+		s.done = true
+		s.over <- wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: message}
+	}
+}
+
+func dup(files []*os.File) ([]*os.File, error) {
+	var out []*os.File
+	for _, f := range files {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			closeAll(out)
+			return nil, os.NewSyscallError("fcntl", err)
+		}
+		out = append(out, os.NewFile(uintptr(fd), f.Name()))
+	}
+	return out, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

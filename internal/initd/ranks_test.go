@@ -1,0 +1,52 @@
+package initd
+
+import (
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// TestRanks: the last that ends well ends the job, or the first that does not.
+func TestRanks(t *testing.T) {
+	t.Parallel()
+	well, bad := wire.RunEnded{}, wire.RunEnded{ExitCode: 3, Message: "rank 1"}
+	for name, tc := range map[string]struct {
+		ends []wire.RunEnded
+		at   int // which of them is the end of all
+	}{
+		"all well":    {[]wire.RunEnded{well, well, well}, 2},
+		"one fails":   {[]wire.RunEnded{well, bad, well}, 1},
+		"all fail":    {[]wire.RunEnded{bad, bad, bad}, 0},
+		"not started": {[]wire.RunEnded{{Cause: wire.CauseLaunchFailed}, well, well}, 0},
+		"killed":      {[]wire.RunEnded{well, well, {Signal: 9}}, 2},
+	} {
+		k := &ranks{left: len(tc.ends)}
+		for i, e := range tc.ends {
+			end, over := k.ended(e)
+			if over != (i == tc.at) || over && end != e {
+				t.Errorf("%s: after %d: %v %+v", name, i, over, end)
+			}
+		}
+	}
+}
+
+// TestGangPaths: programs find our ssh after the image's own, or before it where that could not work.
+func TestGangPaths(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		openSSH bool
+		path    string
+		want    string
+	}{
+		{true, "PATH=/bin", "/bin:" + gangDir}, {false, "PATH=/bin", gangDir + ":/bin"}, {false, "A=b", gangDir + ":/usr/local/sbin:"},
+	} {
+		got := valueOf(withGang([]string{tc.path, "OMPI_MCA_plm=mine"}, gangEnv(tc.openSSH)), "PATH")
+		if !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%v %s: %s", tc.openSSH, tc.path, got)
+		}
+	}
+	if got := valueOf(withGang([]string{"OMPI_MCA_plm=mine"}, gangEnv(true)), "OMPI_MCA_plm"); got != "mine" {
+		t.Errorf("the job's own word is not kept: %s", got)
+	}
+}
