@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,7 +249,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // what only the start needed
+	agent.GiveBack() // what only the start needed
 	return a.Run(ctx)
 }
 

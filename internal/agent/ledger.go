@@ -59,26 +59,26 @@ type ledger struct {
 	// again what its predecessor was told.
 	order sync.Mutex
 
-	mu       sync.Mutex
-	up       *session   // nil while no server is connected
-	down     *wire.Conn // nil while no keeper is connected
-	keeper   wire.KeeperHello
-	running  map[name]*running
-	ended    map[name]*end
-	waiting  []wire.Frame // orders for the next keeper
-	calls    map[uint64]chan wire.Frame
-	refs     uint64
-	streams  map[name]*stepStream
-	launched bool          // since the agent rested
-	known    chan struct{} // closed when the first keeper has told what it holds
-	forgot   func([]wire.Key)
-	rest     chan struct{} // something that ran has ended
+	mu      sync.Mutex
+	up      *session   // nil while no server is connected
+	down    *wire.Conn // nil while no keeper is connected
+	keeper  wire.KeeperHello
+	running map[name]*running
+	ended   map[name]*end
+	waiting []wire.Frame // orders for the next keeper
+	calls   map[uint64]chan wire.Frame
+	refs    uint64
+	streams map[name]*stepStream
+	busy    bool          // something was started since the agent rested, be it the agent itself
+	known   chan struct{} // closed when the first keeper has told what it holds
+	forgot  func([]wire.Key)
+	rest    chan struct{} // something that ran has ended
 }
 
 func newLedger(log *slog.Logger) *ledger {
 	return &ledger{
 		log: log, running: map[name]*running{}, ended: map[name]*end{}, calls: map[uint64]chan wire.Frame{},
-		streams: map[name]*stepStream{}, known: make(chan struct{}), rest: make(chan struct{}, 1),
+		streams: map[name]*stepStream{}, known: make(chan struct{}), rest: make(chan struct{}, 1), busy: true,
 	}
 }
 
@@ -148,7 +148,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 		}
 		return nil
 	}
-	l.running[n], l.launched = r, true
+	l.running[n], l.busy = r, true
 	st, down, up := l.streams[n], l.down, l.up
 	l.mu.Unlock()
 	if st != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -290,16 +289,16 @@ func (s *session) beat() {
 	}
 }
 
-// rest gives memory back to the machine when the last job is gone: an idle agent is one of many things there.
+// rest gives memory back to the machine when the start or the last job is over: an idle agent is one of many things there.
 func (a *Agent) rest() {
 	a.ledger.mu.Lock()
-	idle := a.ledger.launched && len(a.ledger.running) == 0
+	idle := a.ledger.busy && len(a.ledger.running) == 0
 	if idle {
-		a.ledger.launched = false
+		a.ledger.busy = false
 	}
 	a.ledger.mu.Unlock()
 	if idle {
-		debug.FreeOSMemory()
+		GiveBack()
 	}
 }
 
