@@ -231,13 +231,18 @@ func rss(pid int) int64 {
 // profile writes a CPU profile of the server over the next d, beside whatever runs, when profiles were asked for. The
 // returned function waits for it.
 func (s *suite) profile(cl *cluster, name string, d time.Duration) (wait func()) {
+	return s.profileSocket(cl.socket(), name, d)
+}
+
+// profileSocket is profile of the server that listens there.
+func (s *suite) profileSocket(sock, name string, d time.Duration) (wait func()) {
 	if s.prof == "" {
 		return func() {}
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		resp, err := unixClient(cl.socket()).Get(fmt.Sprintf("http://bireme/debug/pprof/profile?seconds=%d", int(d.Seconds())))
+		resp, err := unixClient(sock).Get(fmt.Sprintf("http://bireme/debug/pprof/profile?seconds=%d", int(d.Seconds())))
 		if err != nil {
 			progress("profile: %v", err)
 			return

@@ -29,6 +29,7 @@ type suite struct {
 	jobs  int
 	many  int // jobs for restart and memory
 	queue int // jobs for squeue
+	nodes int // fake agents
 	rows  []row
 	lim   limits
 	prof  string // folder for CPU profiles of the server
@@ -43,9 +44,10 @@ func main() {
 	flag.IntVar(&s.jobs, "jobs", 5000, "jobs of `true` in the end-to-end rows")
 	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
 	flag.IntVar(&s.queue, "queue", 50_000, "pending jobs for the squeue row")
+	flag.IntVar(&s.nodes, "agents", 10_000, "fake agents of one server in the agents rows")
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
-	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,array,container,fleet,stream,sched,traces")
+	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
@@ -115,7 +117,7 @@ func (s *suite) run(ctx context.Context, slurm bool) error {
 		f    func(context.Context) error
 	}{
 		{"submit", s.submissions}, {"fsync", s.slowDisk}, {"sbatch", s.sbatch}, {"start", s.startLatency}, {"array", s.bigArray},
-		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"container", s.containers}, {"fleet", s.fleet}, {"stream", s.streams},
+		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"agents", s.agents}, {"container", s.containers}, {"fleet", s.fleet}, {"stream", s.streams},
 		{"sched", s.sched}, {"traces", s.traces},
 	}
 	for _, st := range steps {

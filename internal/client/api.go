@@ -219,6 +219,8 @@ type UpdateNode struct {
 	State  string `json:"state,omitempty"`
 	Next   string `json:"next,omitempty"` // with a reboot: resume or down, when the node is back
 	Reason string `json:"reason,omitempty"`
+	// ResumeAfter is how long a node that is down or drained stays so; negative: until somebody says otherwise.
+	ResumeAfter core.Seconds `json:"resume_after,omitempty"`
 }
 
 // NewStep is the body of POST /api/v1/jobs/{id}/steps: srun inside an allocation.

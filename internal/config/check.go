@@ -64,6 +64,7 @@ func (d *decoder) check(c *Config) {
 	d.checkTopology(c)
 	d.checkTimers(c)
 	d.checkHealth(c)
+	d.checkPower(c)
 	d.checkPriority(c)
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)
@@ -208,6 +209,9 @@ func (d *decoder) checkNodes(c *Config) {
 			if _, _, err := ParseUnits(g); err != nil {
 				d.at(fmt.Sprintf("%s.gres[%d]", path, k), "%v", err)
 			}
+		}
+		if _, ok := nodeStates[strings.ToLower(n.State)]; !ok {
+			d.at(path+".state", "%q is none of cloud, future, down, drain and fail", n.State)
 		}
 		if n.CPUs < 0 || n.Memory < 0 {
 			d.at(path, "cpus and memory may not be negative")

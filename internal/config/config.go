@@ -28,6 +28,7 @@ type Config struct {
 	GPU          GPU         `yaml:"gpu"`
 	Health       Health      `yaml:"health"`
 	Reboot       Reboot      `yaml:"reboot"`
+	Power        Power       `yaml:"power"`
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
 	Mail         Mail        `yaml:"mail"`
@@ -93,6 +94,8 @@ type Node struct {
 	Features []string `yaml:"features"`
 	Weight   int32    `yaml:"weight"`
 	Addr     string   `yaml:"addr"`
+	State    string   `yaml:"state"`  // in which it begins: cloud (it sleeps until somebody needs it), future, down, drain, fail
+	Reason   string   `yaml:"reason"` // of the last three
 }
 
 // Scheduling says how resources are given out.
@@ -247,6 +250,8 @@ func Default() *Config {
 			LogTail: Size(core.MiB),
 		},
 		Health:     defaultHealth(),
+		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},
+		Power:      defaultPower(),
 		Mail:       Mail{Program: "/bin/mail"},
 		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},

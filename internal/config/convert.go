@@ -61,10 +61,11 @@ func (c *Config) CoreNodes() []*core.Node {
 		hw := core.Hardware{CPUs: n.CPUs, Sockets: n.Sockets, Cores: n.Cores, Threads: n.Threads,
 			Memory: core.Bytes(n.Memory), TmpDisk: core.Bytes(n.TmpDisk)}
 		hw.Gres, hw.Units, _ = ParseUnits(n.Gres...) // Check refuses what it cannot read
+		flags := nodeStates[strings.ToLower(n.State)]
 		for _, name := range names {
 			list = append(list, &core.Node{
 				Name: core.NodeName(name), Roles: core.Compute, Hardware: hw, Host: core.Host{Hostname: name, Addr: n.Addr},
-				Weight: n.Weight, Features: n.Features, Flags: core.NodeUnknown,
+				Weight: n.Weight, Features: n.Features, Flags: core.NodeUnknown | flags, Cloud: flags.Has(core.NodePoweredDown), Reason: n.Reason,
 			})
 		}
 	}

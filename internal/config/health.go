@@ -30,7 +30,8 @@ type Health struct {
 
 // Reboot says how nodes are restarted.
 type Reboot struct {
-	Program string `yaml:"program"` // run on the node by its agent; empty: nodes cannot be restarted
+	Program string   `yaml:"program"` // run on the node by its agent; empty: nodes cannot be restarted
+	Timeout Duration `yaml:"timeout"` // within which a node must be back; one that is not is down. 0: it may take as long as it likes
 }
 
 func defaultHealth() Health {

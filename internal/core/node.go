@@ -21,10 +21,13 @@ type Node struct {
 	Features    []string `json:"features,omitempty"`
 	SilentSince Time     `json:"silent_since,omitempty"`
 	LastBusy    Time     `json:"last_busy,omitempty"`
-	Offer       string   `json:"offer,omitempty"`  // it was made of
-	Resume      Seconds  `json:"resume,omitempty"` // how long it takes to power up
-	Ready       Time     `json:"ready,omitempty"`  // while it powers up: when it should be
-	Blocks      int32    `json:"blocks,omitempty"` // it is split into, for jobs that take whole ones; 0: it is not
+	Cloud       bool     `json:"cloud,omitempty"`     // it is made when it is needed, by programs of the site's
+	Offer       string   `json:"offer,omitempty"`     // it was made of
+	Resume      Seconds  `json:"resume,omitempty"`    // how long it takes to power up
+	Ready       Time     `json:"ready,omitempty"`     // while it powers up: when it should be
+	Due         Time     `json:"due,omitempty"`       // while it powers up or down, or restarts: when that must be over
+	ResumeAt    Time     `json:"resume_at,omitempty"` // it is taken back into service by then
+	Blocks      int32    `json:"blocks,omitempty"`    // it is split into, for jobs that take whole ones; 0: it is not
 	// Faults are those for which it takes no new jobs.
 	Faults  []NodeFault `json:"faults,omitempty"`
 	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
@@ -81,12 +84,16 @@ const (
 	NodeFailFlag                      // sick
 	NodeMaint
 	NodeFuture
-	NodePoweredDown // it sleeps, and can be powered up when somebody needs it
-	NodePoweringUp  // it is on its way up
-	NodePowerDown   // it goes to sleep when its jobs have ended
-	NodeReboot      // it restarts when its jobs have ended
-	NodeRebooting   // it was told to restart, and has not come back
+	NodePoweredDown  // it sleeps, and can be powered up when somebody needs it
+	NodePoweringUp   // it is on its way up
+	NodePowerDown    // it goes to sleep when its jobs have ended
+	NodeReboot       // it restarts when its jobs have ended
+	NodeRebooting    // it was told to restart, and has not come back
+	NodePoweringDown // it is on its way to sleep
 )
+
+// Asleep are the flags of a node that is not there because nobody needs it, or not yet.
+const Asleep = NodePoweredDown | NodePoweringUp | NodePoweringDown
 
 // Restart is what was asked of a node that is to restart.
 type Restart struct {
@@ -121,12 +128,12 @@ func (n *Node) LoginOnly() bool { return n.Roles == Login }
 
 // Usable tells whether new jobs may start on the node.
 func (n *Node) Usable() bool {
-	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp|NodePowerDown|NodeRebooting)
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp|NodePowerDown|NodePoweringDown|NodeRebooting)
 }
 
 // Wakeable tells whether a node that sleeps could be used once it is up.
 func (n *Node) Wakeable() bool {
-	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) { // one that is being made has not been heard of
+	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) && !n.Cloud { // one that is being made has not been heard of
 		return false
 	}
 	return n.Roles&Compute != 0 && !n.Flags.Any(NodeDown|NodeDrain|NodeFailFlag|NodeFuture)

@@ -11,7 +11,7 @@ type NodeState struct {
 	Completing bool  // a job has ended and the node is not clean of it
 	Reserved   bool  // by an advance reservation that is active
 	Planned    bool  // the plan has promised it to a job that waits
-	Cloud      bool  // made from an offer
+	Cloud      bool  // made from an offer, or by programs of the site's
 
 	// What only fleets know.
 	Making  bool // its host is being prepared
@@ -24,7 +24,7 @@ var slurmFlags = []struct {
 	name string
 }{
 	{NodeDrain, "DRAIN"}, {NodeFailFlag, "FAIL"}, {NodeMaint, "MAINTENANCE"}, {NodeReboot, "REBOOT_REQUESTED"}, {NodeRebooting, "REBOOT_ISSUED"},
-	{NodePowerDown, "POWER_DOWN"}, {NodePoweredDown, "POWERED_DOWN"}, {NodePoweringUp, "POWERING_UP"}, {NodeSilent, "NOT_RESPONDING"},
+	{NodePowerDown, "POWER_DOWN"}, {NodePoweringDown, "POWERING_DOWN"}, {NodePoweredDown, "POWERED_DOWN"}, {NodePoweringUp, "POWERING_UP"}, {NodeSilent, "NOT_RESPONDING"},
 }
 
 // base is the first word of Slurm's name.
@@ -34,7 +34,7 @@ func (s NodeState) base() string {
 		return "FUTURE"
 	case s.Flags.Has(NodeDown):
 		return "DOWN"
-	case s.Flags.Any(NodePoweredDown | NodePoweringUp):
+	case s.Flags.Any(Asleep):
 		return "IDLE" // as it is for those who wait for it
 	case s.Flags.Has(NodeUnknown):
 		return "UNKNOWN"
@@ -70,9 +70,9 @@ func (s NodeState) Slurm() string {
 // Dstack is the state as dstack names that of an instance, and whether it adds that the instance cannot be reached. A node that
 // takes no new jobs is still idle or busy there: dstack has no word for a drain.
 func (s NodeState) Dstack() (status string, unreachable bool) {
-	away := s.Flags.Has(NodeSilent) && !s.Flags.Has(NodePoweredDown)
+	away := s.Flags.Has(NodeSilent) && !s.Flags.Any(Asleep)
 	switch {
-	case s.Leaving:
+	case s.Leaving, s.Flags.Has(NodePoweringDown):
 		return "terminating", false
 	case s.Flags.Has(NodePoweredDown), s.Flags.Has(NodeFuture):
 		return "terminated", false
@@ -94,7 +94,7 @@ func (f NodeFlag) String() string {
 		name string
 	}{
 		{NodeUnknown, "unknown"}, {NodeFuture, "future"}, {NodeDown, "down"}, {NodeDrain, "drain"}, {NodeFailFlag, "fail"}, {NodeMaint, "maint"},
-		{NodeReboot, "reboot-requested"}, {NodeRebooting, "rebooting"}, {NodePowerDown, "powering-down"}, {NodePoweredDown, "powered-down"},
+		{NodeReboot, "reboot-requested"}, {NodeRebooting, "rebooting"}, {NodePowerDown, "power-down"}, {NodePoweringDown, "powering-down"}, {NodePoweredDown, "powered-down"},
 		{NodePoweringUp, "powering-up"}, {NodeSilent, "silent"},
 	} {
 		if f.Has(w.flag) {

@@ -50,6 +50,16 @@ func (f *feed) take() (sched.Changes, int64) {
 	return c, f.news
 }
 
+// sleepers are the nodes that a plan wants to be woken.
+func sleepers(plan *sched.Plan) (out []core.NodeName) {
+	for i := range plan.Provision {
+		if n := plan.Provision[i].Node; n != "" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
 func (e *Engine) planLoop(ctx context.Context, f *feed) {
@@ -78,6 +88,9 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 		}
 		timer.Reset(wait)
 		s := &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seen: seen, applied: make(chan struct{})}
+		if e.config.Load().Power.Wakes {
+			s.wakes = sleepers(plan)
+		}
 		select {
 		case e.starts <- s:
 		case <-ctx.Done():

@@ -23,8 +23,9 @@ type batch struct {
 type startBatch struct {
 	starts   []sched.Start
 	preempts []sched.Preempt
-	now      core.Time // of the pass
-	seen     int64     // the last news the pass knew of
+	wakes    []core.NodeName // that sleep, and that somebody needs
+	now      core.Time       // of the pass
+	seen     int64           // the last news the pass knew of
 	refused  int
 	applied  chan struct{}
 }
@@ -314,7 +315,23 @@ func (w *writer) start(s *startBatch) {
 		w.n++
 		w.feed.add(w.st.Fresh())
 	}
+	w.wakeNodes(s.wakes)
 	close(s.applied)
+}
+
+// wakeNodes wakes nodes that the plan wants; who does so is the settings' matter.
+func (w *writer) wakeNodes(names []core.NodeName) {
+	for _, name := range names {
+		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
+		w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
+		if _, err := w.st.Apply(in); err != nil {
+			w.e.log.Debug("node not woken", "node", name, "err", err)
+		}
+		w.n++
+	}
+	if len(names) > 0 {
+		w.tell()
+	}
 }
 
 // tell gives the planner what was just applied; the open batch waits a little for what it makes of it.

@@ -144,7 +144,7 @@ func (p *Planner) account(n *core.Node) *account {
 // awake is a node as it will be when it has come up.
 func (p *Planner) awake(a *account) *account {
 	n := *a.node
-	n.Flags &^= core.NodePoweredDown | core.NodePoweringUp | core.NodeSilent | core.NodeUnknown
+	n.Flags &^= core.Asleep | core.NodeSilent | core.NodeUnknown
 	return p.account(&n)
 }
 

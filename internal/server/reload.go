@@ -47,6 +47,7 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 	if out.Applied = !dry; out.Applied {
 		s.live.Store(next)
 		s.api.SetConfig(next)
+		s.hub.SetRules(hubRules(next))
 	}
 	return out, nil
 }

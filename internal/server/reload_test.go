@@ -6,11 +6,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/servertest"
+	"bireme.dev/bireme/internal/wire"
 )
 
 // TestReload: the config file is read again, checked whole, and taken over or refused; jobs go on.
@@ -102,5 +104,53 @@ func TestReload(t *testing.T) {
 	}
 	if status, err := s.Call("GET", "/api/v1/nodes/extra", "", nil, nil); status != 404 {
 		t.Errorf("a node that never came is still there: %d %v", status, err)
+	}
+}
+
+// TestReloadHealth: what nodes look at and how their health is judged changes without a restart, and they are told.
+func TestReloadHealth(t *testing.T) {
+	t.Parallel()
+	s := servertest.New(t)
+	var text atomic.Pointer[string]
+	say := func(yaml string) { text.Store(&yaml) }
+	s.Reload = func() (*config.Config, error) {
+		return config.Parse("config.yml", []byte(*text.Load()), "dir="+s.Dir, "server.listen=127.0.0.1:0", "server.agent_listen=127.0.0.1:0",
+			"timers.heartbeat=50ms", "timers.silent_after=10s", "timers.grace=2s")
+	}
+	s.Start()
+	a := s.Join("n1", core.Compute, false)
+	a.Connect()
+	fenced := s.Submit(func(b *client.Submit) { b.Spec.Extra = &core.Extra{Fence: 300} })
+	a.AwaitLaunch(fenced, 1, wire.BatchStep)
+
+	say("health: {program: /bin/check, interval: 1h, disk: drain, every: 3s}\ngpu: {sample: 7s}\nreboot: {program: /bin/reboot}\npower: {resume_timeout: 5m}\n")
+	var done client.Reconfigured
+	s.Must("POST", "/api/v1/reconfigure", client.Reconfigure{}, &done)
+	if len(done.Restart) != 0 {
+		t.Errorf("waits for a restart: %+v", done.Restart)
+	}
+	f := a.AwaitFrame(wire.TypeWelcome)
+	var w wire.Welcome
+	if err := f.Decode(&w); err != nil {
+		t.Fatal(err)
+	}
+	set := &w.Settings
+	if set.Health.Program != "/bin/check" || set.Health.Disk != "drain" || set.Health.Every != 3*time.Second || set.Sample != 7*time.Second || set.RebootProgram != "/bin/reboot" {
+		t.Errorf("the node is told %+v", set)
+	}
+	if len(w.Fences) != 1 || w.Fences[0].Job != fenced {
+		t.Errorf("its job's own fence: %+v", w.Fences)
+	}
+	a.AwaitFrame(wire.TypeCheck) // a new program is run at once
+	var n client.Node
+	s.Must("PATCH", "/api/v1/nodes/n1", client.UpdateNode{State: "reboot"}, nil)
+	s.Must("GET", "/api/v1/nodes/n1", nil, &n)
+	if !n.Flags.Has(core.NodeReboot) {
+		t.Errorf("it is not asked to restart: %v", n.Flags)
+	}
+	say("health: {interval: 1h}\n")
+	s.Must("POST", "/api/v1/reconfigure", client.Reconfigure{}, &done)
+	if status, err := s.Call("PATCH", "/api/v1/nodes/n1", "", client.UpdateNode{State: "reboot"}, nil); status != 409 || err.Reason != "no_reboot_program" {
+		t.Errorf("a restart without a program: %d %v", status, err)
 	}
 }

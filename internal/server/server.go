@@ -27,6 +27,7 @@ import (
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/mail"
+	"bireme.dev/bireme/internal/server/power"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/store"
@@ -89,6 +90,7 @@ type server struct {
 	streams   *stream.Exchange
 	hub       *hub.Hub
 	mail      *mail.Sender
+	power     *power.Switch
 	api       *api.API
 	doors     []*door
 	tunnels   *door // for agents whose connections are carried to us
@@ -130,6 +132,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.hub.Run(background) })
 	g.Go(func() error { return s.fleets.Run(running) })
 	g.Go(func() error { return s.mail.Run(background) })
+	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
@@ -178,8 +181,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Settings: nodeSettings(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
-		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}, Health: hubHealth(cfg),
+		Rules: hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.engine.Subscribe(s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
@@ -190,6 +192,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.mail = mail.New(s.mailConfig, s.Log)
 	s.engine.Subscribe(s.mail.Publish)
 	s.mail.Load(s.engine.Snapshot())
+	s.power = power.New(s.powerPrograms, s.engine, s.Log)
+	s.engine.Subscribe(s.power.Publish)
+	s.power.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
@@ -258,6 +263,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Rule: cfg.Scheduling.Rule, Reservations: cfg.Scheduling.Reservations,
 			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle), ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),
+			Power:      powerRules(cfg),
 			Preemption: cfg.Preemption.Core(), Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
 		},
 		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,
@@ -299,12 +305,13 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 	}
 }
 
-func hubHealth(cfg *config.Config) hub.Health {
+// hubRules is what nodes and their health go by.
+func hubRules(cfg *config.Config) hub.Rules {
 	h := hub.Health{Interval: cfg.Health.Interval.D(), States: cfg.Health.States, Cycle: cfg.Health.Cycle, Return: cfg.Health.Return}
 	if cfg.Health.Skew == "drain" {
 		h.MaxSkew = cfg.Health.MaxSkew.D()
 	}
-	return h
+	return hub.Rules{Settings: nodeSettings(cfg), Health: h, Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}}
 }
 
 // purgeLogs removes old logs in bounded batches.

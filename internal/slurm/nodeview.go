@@ -278,7 +278,7 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	lines = append(lines,
 		"Partitions="+joinNames(n.Partitions)+" ",
 		fmt.Sprintf("BootTime=%s SlurmdStartTime=%s", TimeText(n.Host.Boot, "None"), TimeText(n.Host.AgentStart, "None")),
-		"LastBusyTime="+TimeText(n.LastBusy, "Unknown"),
+		"LastBusyTime="+TimeText(n.LastBusy, "Unknown")+resumeAt(n),
 		"CfgTRES="+hardwareTRES(n.Hardware.CPUs, n.Hardware.Memory, 0, true, n.Hardware.Gres),
 		"AllocTRES="+alloc,
 		"CapWatts=n/a",
@@ -294,6 +294,14 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		lines = append(lines, "ReservationName="+n.Reservation)
 	}
 	return block(lines, o.OneLine)
+}
+
+// resumeAt says when a node comes back into service by itself; one of which nobody said so has no word for it, as in Slurm 22.05.
+func resumeAt(n *client.Node) string {
+	if n.ResumeAt == 0 {
+		return ""
+	}
+	return " ResumeAfterTime=" + TimeText(n.ResumeAt, "None")
 }
 
 // nodeGres writes what a node has, with the sockets it is at where they are known: gpu:a100:4(S:0-1).

@@ -54,6 +54,12 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 64<<10)}
 }
 
+// NewSmallReader makes a Reader of a stream that says little, of which there are thousands; what is larger than its buffer is read
+// past it.
+func NewSmallReader(r io.Reader) *Reader {
+	return &Reader{br: bufio.NewReaderSize(r, 4<<10)}
+}
+
 // Next waits for the next frame. io.EOF means that the stream ended between two frames.
 func (r *Reader) Next() (Frame, error) {
 	var head [lengthSize + prefixSize]byte
@@ -281,6 +287,11 @@ type Conn struct {
 // NewConn makes a Conn that owns c.
 func NewConn(c io.ReadWriteCloser) *Conn {
 	return &Conn{Reader: NewReader(c), Writer: NewWriter(c), c: c}
+}
+
+// NewSmallConn is NewConn of a stream that says little.
+func NewSmallConn(c io.ReadWriteCloser) *Conn {
+	return &Conn{Reader: NewSmallReader(c), Writer: NewWriter(c), c: c}
 }
 
 // Close ends the stream; senders and the reader get an error.

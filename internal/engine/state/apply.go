@@ -10,6 +10,7 @@ import (
 // after which nothing has changed.
 func (s *State) Apply(in Input) (any, error) {
 	out, err := s.apply(in)
+	s.idled()
 	s.emptied()
 	return out, err
 }

@@ -156,6 +156,8 @@ type UpdateNode struct {
 	Next   string // with a reboot: "resume" or "down" when it is back, "" as it was
 	Reason string
 	System bool // by Bireme itself (unkillable step, failed prolog), not a person
+	// ResumeAfter is when a node that is down or drained is resumed; 0: as it was, negative: not by itself.
+	ResumeAfter core.Seconds
 }
 
 // UpdateJob changes a job. Nil fields stay. Reply: nil.

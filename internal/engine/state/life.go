@@ -511,6 +511,7 @@ func (s *State) tick() error {
 	}
 	s.tickMinutes()
 	s.tickReservations()
+	s.tickNodes()
 	s.recalc()
 	return nil
 }

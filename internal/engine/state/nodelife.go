@@ -36,27 +36,22 @@ func (s *State) steerNode(next *core.Node, in *UpdateNode) error {
 	case "undrain":
 		next.Flags &^= core.NodeDrain
 		if !next.Flags.Any(core.NodeDown | core.NodeFailFlag) {
+			next.ResumeAt = 0
 			s.well(next)
 		}
 	case "resume":
-		next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture | core.NodePowerDown | core.NodeReboot | core.NodeRebooting
-		next.Restart = nil
-		poweredUp(next)
-		s.well(next)
+		s.resume(next)
 	case "future":
 		if err := s.mustBeEmpty(next); err != nil {
 			return err
 		}
 		next.Flags |= core.NodeFuture
 	case "power_up":
-		if err := s.mustBeEmpty(next); err != nil && !next.Flags.Has(core.NodePowerDown) {
-			return err
-		}
-		if next.Flags &^= core.NodePowerDown; len(s.onNode[next.Name]) == 0 {
-			s.power(next, true)
-		}
+		s.powerUp(next)
 	case "power_down", "power_down_asap", "power_down_force":
-		next.Flags = next.Flags&^core.NodePoweringUp | core.NodePowerDown // now, if it is empty: see emptied
+		if next.Flags &^= core.NodePoweringUp; !next.Flags.Any(core.Asleep) {
+			next.Flags |= core.NodePowerDown // it goes now, if it is empty: see emptied
+		}
 	case "reboot", "reboot_asap":
 		return s.askReboot(next, in)
 	case "cancel_reboot":
@@ -70,11 +65,24 @@ func (s *State) steerNode(next *core.Node, in *UpdateNode) error {
 		}
 		s.endRestart(next)
 		next.Flags |= core.NodeDrain
+	case "resume_failed":
+		if in.System && next.Flags.Has(core.NodePoweringUp) {
+			poweredUp(next)
+			s.late(next, in.Reason)
+		}
 	case "":
 	default:
 		return core.Errorf(core.Invalid, "node state %q: there are %s", in.State, strings.Join(nodeActions, ", ")).Because("invalid_node_state")
 	}
 	return nil
+}
+
+// resume takes a node back into service, whatever was said of it.
+func (s *State) resume(next *core.Node) {
+	next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture | core.NodePowerDown | core.NodeReboot | core.NodeRebooting
+	next.Restart, next.ResumeAt = nil, 0
+	poweredUp(next)
+	s.well(next)
 }
 
 func (s *State) mustBeEmpty(n *core.Node) error {
@@ -120,7 +128,7 @@ func (s *State) endRestart(n *core.Node) {
 		n.Flags &^= core.NodeDrain
 	}
 	n.Flags &^= core.NodeReboot | core.NodeRebooting
-	n.Restart = nil
+	n.Restart, n.Due = nil, 0
 	if !n.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag) {
 		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
 	}
@@ -173,10 +181,11 @@ func (s *State) emptied() {
 		next := *n
 		if n.Flags.Has(core.NodeReboot) {
 			next.Flags = next.Flags&^core.NodeReboot | core.NodeRebooting
+			next.Due = s.within(s.cfg.Power.RebootTimeout)
 		}
 		if n.Flags.Has(core.NodePowerDown) {
 			next.Flags &^= core.NodePowerDown
-			s.power(&next, false)
+			s.power(&next, false, true)
 		}
 		s.putNode(&next)
 		s.event(core.NodeChanged, core.Event{Node: name, By: system, Data: nodeData(&next)})

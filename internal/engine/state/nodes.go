@@ -39,10 +39,13 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	}
 	n.Flags &^= core.NodeUnknown | core.NodeSilent
 	n.SilentSince = 0
-	poweredUp(n)
+	if !n.Flags.Has(core.NodePoweringDown) { // one that is on its way to sleep may still speak
+		poweredUp(n)
+	}
 	if rebooted {
 		s.restarted(n)
 	}
+	s.cameLate(n)
 	s.split(n)
 	if !known || !same(old, n) {
 		s.putNode(n)
@@ -144,7 +147,7 @@ func (s *State) loseJobs(node core.NodeName, message string, only ...core.JobID)
 // nodeSilence notes that a node is not heard, or is again. Its jobs stay either way.
 func (s *State) nodeSilence(in *NodeSilence) error {
 	n, ok := s.view.Node(in.Node)
-	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back {
+	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back || n.Flags.Any(core.Asleep) && !in.Back {
 		return nil
 	}
 	next := *n
@@ -194,13 +197,16 @@ func (s *State) updateNode(in *UpdateNode) error {
 	if err := s.steerNode(&next, in); err != nil {
 		return err
 	}
+	if err := s.resumeAfter(&next, in); err != nil {
+		return err
+	}
 	if in.Reason != "" {
 		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
 		if in.System {
 			next.ReasonBy = system
 		}
 	}
-	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
+	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt && len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
 		return nil
 	}
 	s.putNode(&next)
@@ -225,16 +231,30 @@ func (s *State) updateNode(in *UpdateNode) error {
 	return nil
 }
 
+// resumeAfter notes when a node that is taken out of service comes back by itself.
+func (s *State) resumeAfter(next *core.Node, in *UpdateNode) error {
+	switch {
+	case in.ResumeAfter == 0:
+	case in.ResumeAfter < 0:
+		next.ResumeAt = 0
+	case !next.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
+		return core.Errorf(core.Invalid, "node %s is in service: only one that is down or drained is resumed after a time", next.Name).Because("invalid_node_state")
+	default:
+		next.ResumeAt = s.within(in.ResumeAfter)
+	}
+	return nil
+}
+
 // declareNode makes a node of the config file known before its agent is heard.
 func (s *State) declareNode(in *PutNode) (*core.Node, error) {
 	n := *in.Node
 	if old, ok := s.view.Node(n.Name); ok {
 		c := *old
-		c.Weight, c.Features = n.Weight, n.Features
+		c.Weight, c.Features, c.Cloud = n.Weight, n.Features, n.Cloud
 		if old.Flags.Has(core.NodeUnknown) && n.Hardware.CPUs > 0 { // nobody knows better yet
 			c.Hardware, c.Host = n.Hardware, n.Host
 		}
-		if !same(old, &c) || c.Weight != old.Weight {
+		if !same(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud {
 			s.putNode(&c)
 			s.event(core.NodeChanged, core.Event{Node: c.Name, Data: nodeData(&c)})
 		}
@@ -245,6 +265,12 @@ func (s *State) declareNode(in *PutNode) (*core.Node, error) {
 	n.Flags |= core.NodeUnknown
 	if n.Offer != "" {
 		s.made(&n)
+	}
+	if n.Cloud {
+		n.Resume = s.cfg.ResumeTime
+	}
+	if n.Reason != "" {
+		n.ReasonBy, n.ReasonAt = system, s.view.now
 	}
 	s.putNode(&n)
 	s.event(core.NodeJoined, core.Event{Node: n.Name, Data: nodeData(&n)})

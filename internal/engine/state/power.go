@@ -4,24 +4,42 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// power notes that a node goes to sleep, or is on its way up. It is up when its agent says so.
-func (s *State) power(next *core.Node, up bool) {
-	next.Flags &^= core.NodePoweredDown | core.NodePoweringUp
+// power notes that a node is on its way up, or else sleeps: going is for one that takes its time to. It is up when its agent says so.
+func (s *State) power(next *core.Node, up, going bool) {
+	next.Flags &^= core.Asleep | core.NodeSilent
+	next.SilentSince = 0
 	if next.Resume == 0 {
 		next.Resume = s.cfg.ResumeTime
 	}
-	if next.Ready = 0; up {
+	switch next.Ready, next.Due = 0, 0; {
+	case up:
 		next.Flags |= core.NodePoweringUp
-		next.Ready = s.view.now.Add(next.Resume.Duration())
-		return
+		next.Ready, next.Due = s.view.now.Add(next.Resume.Duration()), s.within(s.cfg.Power.ResumeTimeout)
+	case going && s.cfg.Power.SuspendTimeout > 0:
+		next.Flags |= core.NodePoweringDown
+		next.Due = s.within(s.cfg.Power.SuspendTimeout)
+	default:
+		next.Flags |= core.NodePoweredDown
 	}
-	next.Flags |= core.NodePoweredDown
+}
+
+// powerUp wakes a node that sleeps. One that is on its way to sleep is woken when it does, and one that only should sleep stays up.
+func (s *State) powerUp(next *core.Node) {
+	switch {
+	case next.Flags.Has(core.NodePowerDown):
+		next.Flags &^= core.NodePowerDown
+	case next.Flags.Has(core.NodePoweringDown):
+		next.Flags |= core.NodePoweringUp
+		next.Ready = next.Due.Add(next.Resume.Duration())
+	case next.Flags.Has(core.NodePoweredDown):
+		s.power(next, true, false)
+	}
 }
 
 // poweredUp notes that a node that slept, or was being made, is there.
 func poweredUp(n *core.Node) {
-	n.Flags &^= core.NodePoweredDown | core.NodePoweringUp
-	n.Ready = 0
+	n.Flags &^= core.Asleep
+	n.Ready, n.Due = 0, 0
 }
 
 // made completes the record of a node of an offer that is being made: what it will be, and when.

@@ -73,6 +73,7 @@ func (s *State) rebuild() {
 	for _, n := range s.view.nodes.All() {
 		s.ledger.SetNode(n)
 	}
+	s.rewind()
 	clear(s.timed)
 	s.stale, s.resv.known = true, false
 	for _, j := range s.view.jobs.All() {

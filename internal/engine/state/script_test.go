@@ -224,7 +224,7 @@ func (s *script) config(_ []string, o args) error {
 		case "resume":
 			s.cfg.ResumeTime = core.Seconds(s.dur(v) / time.Second)
 		default:
-			if !s.limitConfig(k, v) {
+			if !s.limitConfig(k, v) && !s.powerConfig(k, v) {
 				s.t.Fatalf("config %s?", k)
 			}
 		}
@@ -302,7 +302,7 @@ func (s *script) node(p []string, o args) error {
 		if p[1] == "restart" { // that is what is asked; reboot is that it happened
 			p[1] = "reboot"
 		}
-		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "", Reason: strings.ReplaceAll(o["reason"], "_", " ")}
+		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "", Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"])}
 	}
 	_, err := s.w.do(in)
 	return err

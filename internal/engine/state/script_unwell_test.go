@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -23,4 +24,38 @@ func (s *script) ails(p []string, o args) error {
 	}
 	_, err := s.w.do(in)
 	return err
+}
+
+// powerConfig sets how nodes sleep: suspend= suspend_timeout= resume_timeout= reboot_timeout= awake= return=
+func (s *script) powerConfig(k, v string) bool {
+	p := &s.cfg.Power
+	seconds := func(into *core.Seconds) bool { *into = core.Seconds(s.dur(v) / time.Second); return true }
+	switch k {
+	case "suspend":
+		return seconds(&p.SuspendTime)
+	case "suspend_timeout":
+		return seconds(&p.SuspendTimeout)
+	case "resume_timeout":
+		return seconds(&p.ResumeTimeout)
+	case "reboot_timeout":
+		return seconds(&p.RebootTimeout)
+	case "awake":
+		p.Except = v
+	case "return":
+		p.Return = v == "yes"
+	default:
+		return false
+	}
+	return true
+}
+
+// after reads how long a node is to be out of service.
+func (s *script) after(v string) core.Seconds {
+	switch v {
+	case "":
+		return 0
+	case "never":
+		return -1
+	}
+	return core.Seconds(s.dur(v) / time.Second)
 }

@@ -39,7 +39,8 @@ type Config struct {
 	Licenses        []core.License // there are, by name
 	Offers          []core.Offer   // nodes that could be had, by name
 	ResumeTime      core.Seconds   // how long a node takes to power up, where it does not say
-	Zone            Zone           // whose days reservations come again by
+	Power           Power
+	Zone            Zone // whose days reservations come again by
 	// ReservationOverrun is how long what runs in a reservation may go on after its end; Forever: as long as it likes.
 	ReservationOverrun core.Seconds
 	Charges            Charges
@@ -141,6 +142,7 @@ type State struct {
 	wake     core.Time                // the first of timed, unless stale
 	stale    bool
 	onNode   map[core.NodeName]map[core.JobID]struct{}
+	clock    nodeClock
 	awaited  map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	own      owned
 	resv     resvKeep
@@ -208,7 +210,7 @@ func New(cfg Config, img *Image) *State {
 		cfg: cfg, names: nameCache{},
 		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
 		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
-		awaited: map[core.NodeName]struct{}{},
+		awaited: map[core.NodeName]struct{}{}, clock: nodeClock{at: map[core.NodeName]core.Time{}, moved: map[core.NodeName]struct{}{}},
 	}
 	s.configured()
 	v := &s.view
@@ -251,6 +253,7 @@ func New(cfg Config, img *Image) *State {
 		s.index(nil, j)
 		v.jobs.Set(int64(j.ID), j)
 	}
+	s.rewind()
 	s.deps.born = img.Seq
 	if len(s.deps.singles) > 0 {
 		s.nameAll()
@@ -368,7 +371,7 @@ func (s *State) NextWake() core.Time {
 	if s.ranks != nil && (wake == 0 || s.ranks.due < wake) {
 		wake = s.ranks.due
 	}
-	wake = sooner(wake, s.reservationWake())
+	wake = sooner(sooner(wake, s.reservationWake()), s.nodeWake())
 	return sooner(wake, s.minutesWake())
 }
 
@@ -417,6 +420,9 @@ func (s *State) index(old, j *core.Job) {
 			for i := range old.Alloc.Nodes {
 				if na := &old.Alloc.Nodes[i]; !na.Done {
 					delete(s.onNode[na.Node], old.ID)
+					if len(s.onNode[na.Node]) == 0 {
+						s.occupied(na.Node)
+					}
 				}
 			}
 		}
@@ -451,7 +457,9 @@ func (s *State) index(old, j *core.Job) {
 					on = map[core.JobID]struct{}{}
 					s.onNode[na.Node] = on
 				}
-				on[j.ID] = struct{}{}
+				if on[j.ID] = struct{}{}; len(on) == 1 {
+					s.occupied(na.Node)
+				}
 			}
 		}
 	}
@@ -495,6 +503,9 @@ func (s *State) unused(j *core.Job) core.Time {
 }
 
 func (s *State) putNode(n *core.Node) {
+	if old, known := s.view.Node(n.Name); s.cfg.Power.SuspendTime > 0 && n.Flags == 0 && (!known || old.Flags != 0) {
+		n.LastBusy = s.view.now // it could not be used before
+	}
 	if s.limits.rules.Relative() {
 		s.changedNode(n)
 	}
@@ -515,6 +526,7 @@ func (s *State) putNode(n *core.Node) {
 	}
 	s.view.nodes.Set(n.ID, n)
 	s.await(n)
+	s.setClock(n)
 	s.resv.known = false
 	s.fresh.Nodes = append(s.fresh.Nodes, n)
 	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)

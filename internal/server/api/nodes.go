@@ -64,7 +64,7 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 		return nil, core.Errorf(core.Conflict, "nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").Because("no_reboot_program")
 	}
 	_, err := a.Engine.Do(r.Context(), &state.UpdateNode{
-		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Next: strings.ToLower(in.Next), Reason: in.Reason,
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Next: strings.ToLower(in.Next), Reason: in.Reason, ResumeAfter: in.ResumeAfter,
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 
 // stateOf is what a node's name depends on.
 func (v *nodeView) stateOf(n *core.Node, cpus int32) core.NodeState {
-	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Offer != ""}
+	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Cloud || n.Offer != ""}
 	if at := v.aside[n.Name]; at != nil {
 		st.Reserved = true
 		if at.maint {

@@ -18,7 +18,7 @@ type binding struct {
 // where the cluster keeps jobs to their CPUs.
 func (h *Hub) bind(p *slurm.StepPart, at int) (*binding, error) {
 	have := p.Hold(at)
-	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !h.cfg.Settings.ConstrainCPUs {
+	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !h.rules().Settings.ConstrainCPUs {
 		return nil, nil
 	}
 	how, err := slurm.ParseCPUBind(p.Ask.CPUBind)

@@ -20,7 +20,7 @@ import (
 // Bounds of a connection.
 const (
 	helloPatience = 10 * time.Second
-	maxReports    = 1024    // reports to the engine under way; the reader waits beyond
+	maxReports    = 128     // reports to the engine under way; the reader waits beyond
 	flushAt       = 1 << 20 // a batch of frames is written when it has grown to this
 )
 
@@ -57,7 +57,7 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	h.mu.Unlock()
 	defer h.conns.Done()
 
-	k := &conn{h: h, who: who, c: c, r: wire.NewReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1),
+	k := &conn{h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1),
 		late: map[logstore.Key]bool{}}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
@@ -189,10 +189,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		k.ack(x.Key)
 		k.epilog(x)
 	}
-	w := &wire.Welcome{
-		Protocol: wire.AgentProtocol, Version: k.h.cfg.Version, Cluster: k.h.cfg.Cluster, Heartbeat: k.h.cfg.Heartbeat,
-		Fence: k.h.cfg.Fence, Servers: k.h.cfg.Servers, Settings: k.h.cfg.Settings,
-	}
+	w := k.h.welcome()
 	for _, r := range reply.(*state.Reconciled).Kill {
 		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})
 	}

@@ -24,7 +24,7 @@ const turns = 64
 
 // slot counts the intervals that have passed for a node. Nodes that do not take turns have the same.
 func (h *Hub) slot(id int64, now time.Time) int64 {
-	c := &h.cfg.Health
+	c := &h.rules().Health
 	if c.Interval <= 0 {
 		return 0
 	}
@@ -37,7 +37,7 @@ func (h *Hub) slot(id int64, now time.Time) int64 {
 
 // checkups asks the connected nodes whose turn it is to run their health program. h.mu is held.
 func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
-	if h.cfg.Settings.Health.Program == "" || h.cfg.Health.Interval <= 0 {
+	if h.rules().Settings.Health.Program == "" || h.rules().Health.Interval <= 0 {
 		return
 	}
 	var uses map[core.NodeName]*state.Use
@@ -58,7 +58,7 @@ func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
 
 // wanted tells whether the health program is meant for nodes in the state a node is in.
 func (h *Hub) wanted(rec *core.Node, use *state.Use) bool {
-	if len(h.cfg.Health.States) == 0 {
+	if len(h.rules().Health.States) == 0 {
 		return true
 	}
 	is := "idle"
@@ -68,7 +68,7 @@ func (h *Hub) wanted(rec *core.Node, use *state.Use) bool {
 	case use != nil && use.CPUs > 0:
 		is = "mixed"
 	}
-	return slices.ContainsFunc(h.cfg.Health.States, func(s string) bool {
+	return slices.ContainsFunc(h.rules().Health.States, func(s string) bool {
 		return s == "any" || s == is || s == "nondrained_idle" && is == "idle" && !rec.Flags.Any(core.NodeDrain|core.NodeDown|core.NodeFailFlag)
 	})
 }
@@ -80,7 +80,7 @@ func (k *conn) connected() {
 	if !ok {
 		return
 	}
-	if h.cfg.Settings.Health.Program != "" {
+	if h.rules().Settings.Health.Program != "" {
 		h.mu.Lock()
 		h.node(k.who.Name).checked = h.slot(rec.ID, time.Now())
 		h.mu.Unlock()
@@ -108,13 +108,13 @@ func (k *conn) ailing(m *wire.Health) {
 		return
 	}
 	faults := m.Faults
-	if most := h.cfg.Health.MaxSkew; most > 0 && n.skew.Abs() > most {
+	if most := h.rules().Health.MaxSkew; most > 0 && n.skew.Abs() > most {
 		faults = append(faults, core.NodeFault{Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most), Drain: true})
 	}
 	n.faults = faults
 	h.mu.Unlock()
 	drain := slices.DeleteFunc(slices.Clone(faults), func(f core.NodeFault) bool { return !f.Drain })
 	if rec, ok := h.engine.Snapshot().Node(k.who.Name); ok && !slices.Equal(drain, rec.Faults) {
-		k.report(&state.NodeHealth{Node: k.who.Name, Faults: drain, Return: h.cfg.Health.Return}, nil)
+		k.report(&state.NodeHealth{Node: k.who.Name, Faults: drain, Return: h.rules().Health.Return}, nil)
 	}
 }

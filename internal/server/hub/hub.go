@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -26,14 +27,12 @@ type Config struct {
 	SilentAfter time.Duration
 	Fence       time.Duration
 	FenceMargin time.Duration
-	Settings    wire.NodeSettings
+	Rules              // until SetRules says otherwise
 	MPI         string // what is served to the tasks of steps that do not say
 	Env         Env
 	BlobRoom    int            // bytes of scripts and environments kept in memory; 0: 16 MiB
 	Samples     *samples.Store // of what jobs use; nil: not kept
-	Sick        Sick
-	Health      Health
-	Ended       EndedFunc // finds jobs that have left memory; nil: none
+	Ended       EndedFunc      // finds jobs that have left memory; nil: none
 	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
 	Stream func(job core.JobID, step string) string
 	Secret func(name string) []byte // 32 bytes that only this cluster's servers can make, the same for the same name
@@ -53,6 +52,7 @@ type Hub struct {
 	log    *slog.Logger
 	blobs  *blobs
 	began  time.Time
+	live   atomic.Pointer[Rules]
 
 	conns sync.WaitGroup // Serve calls
 
@@ -92,10 +92,12 @@ func New(cfg Config, e *engine.Engine, fetch BlobFunc, logs *logstore.Store, log
 	if cfg.BlobRoom == 0 {
 		cfg.BlobRoom = 48 << 20
 	}
-	return &Hub{
+	h := &Hub{
 		cfg: cfg, engine: e, logs: logs, log: log, blobs: newBlobs(cfg.BlobRoom, fetch), began: time.Now(),
 		nodes: map[core.NodeName]*node{}, jobs: map[core.JobID]*tracked{},
 	}
+	h.live.Store(&cfg.Rules)
+	return h
 }
 
 // Keep remembers a blob that was just submitted, so that the launch need not fetch it.
@@ -171,6 +173,7 @@ func (h *Hub) Publish(p *engine.Published) {
 	}
 	for _, n := range c.Nodes {
 		h.restarts(n)
+		h.woken(n)
 	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
 		if k := h.jobs[s.Job]; k != nil && over(k.job) {
@@ -210,6 +213,7 @@ func (h *Hub) reload(snap *state.Snapshot) {
 	}
 	for n := range snap.Nodes() {
 		h.restarts(n)
+		h.woken(n)
 	}
 }
 

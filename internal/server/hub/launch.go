@@ -41,7 +41,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 		Program:  wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv, Nice: int(max(0, x.Prio))},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
-			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.cfg.Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
+			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.rules().Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
 		},
 		Time:    h.timing(j),
 		Limits:  h.limits(j, na),
@@ -134,7 +134,7 @@ func (h *Hub) containerOf(j *core.Job, na *core.NodeAlloc) *wire.Container {
 
 // hooks tells prolog and epilog about the job, where a site has them.
 func (h *Hub) hooks(l *wire.Launch, j *core.Job) {
-	if len(h.cfg.Settings.Prolog)+len(h.cfg.Settings.Epilog) > 0 && h.cfg.Env.Hook != nil {
+	if len(h.rules().Settings.Prolog)+len(h.rules().Settings.Epilog) > 0 && h.cfg.Env.Hook != nil {
 		l.Hooks.Env = h.cfg.Env.Hook(j, core.NodeName(l.Key.Node))
 	}
 }
@@ -173,7 +173,7 @@ func (h *Hub) identity(spec *core.Spec) wire.Identity {
 }
 
 func (h *Hub) timing(j *core.Job) wire.Timing {
-	t := wire.Timing{Limit: limit(j.Spec.TimeLimit), KillGrace: h.cfg.Settings.KillWait, Unkillable: h.cfg.Settings.UnkillableAfter}
+	t := wire.Timing{Limit: limit(j.Spec.TimeLimit), KillGrace: h.rules().Settings.KillWait, Unkillable: h.rules().Settings.UnkillableAfter}
 	if g := j.Spec.More().KillGrace; g > 0 {
 		t.KillGrace = g.Duration()
 	}
@@ -182,13 +182,13 @@ func (h *Hub) timing(j *core.Job) wire.Timing {
 
 func (h *Hub) limits(j *core.Job, na *core.NodeAlloc) wire.Limits {
 	var l wire.Limits
-	if h.cfg.Settings.ConstrainCPUs {
+	if h.rules().Settings.ConstrainCPUs {
 		l.CPUs = cpuList(na.Cores)
 	}
-	if h.cfg.Settings.ConstrainMem {
+	if h.rules().Settings.ConstrainMem {
 		l.Memory = int64(na.Mem)
 	}
-	l.PIDs = h.cfg.Settings.MaxPids
+	l.PIDs = h.rules().Settings.MaxPids
 	if r := j.Spec.More().Rlimits; len(r) > 0 {
 		l.RLimits = make(map[string]wire.RLimit, len(r))
 		for name, v := range r {

@@ -47,7 +47,7 @@ func (k *conn) sampled(s *wire.Sample, exported []byte) {
 			h.log.Warn("sample not kept", "job", o.key.Job, "err", err)
 		}
 	}
-	if s.Units != nil && h.cfg.Sick.Act {
+	if s.Units != nil && h.rules().Sick.Act {
 		k.health(s.Units)
 	}
 }
@@ -77,7 +77,7 @@ func (k *conn) health(units []core.UnitState) {
 	if !ok || slices.Equal(sick, rec.Hardware.Sick) {
 		return
 	}
-	k.report(&state.UnitHealth{Node: k.who.Name, Sick: sick, Return: k.h.cfg.Sick.Return}, nil)
+	k.report(&state.UnitHealth{Node: k.who.Name, Sick: sick, Return: k.h.rules().Sick.Return}, nil)
 }
 
 // Sick says what becomes of units that have failed.

@@ -32,7 +32,7 @@ func (h *Hub) watch(ctx context.Context) {
 	h.mu.Lock()
 	h.checkups(snap, now)
 	for rec := range snap.Nodes() {
-		if rec.Flags.Any(core.NodeUnknown | core.NodeFuture) {
+		if rec.Flags.Any(core.NodeUnknown | core.NodeFuture | core.Asleep) {
 			continue
 		}
 		n := h.node(rec.Name)

@@ -248,9 +248,13 @@ func (v *converter) nodeKey(out *config.Node, p Pair, n *Node, boards, perBoard 
 			}
 			out.Gres = append(out.Gres, g)
 		}
+	case "reason":
+		out.Reason = p.Value
 	case "state":
 		switch strings.ToUpper(p.Value) {
-		case "UNKNOWN", "IDLE", "CLOUD":
+		case "UNKNOWN", "IDLE":
+		case "CLOUD", "FUTURE", "DOWN", "DRAIN", "FAIL":
+			out.State = strings.ToLower(p.Value)
 		default:
 			v.note(n.Where, p.Key, p.Value, notYet)
 		}

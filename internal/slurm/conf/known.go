@@ -61,6 +61,17 @@ var known = map[string]set{
 	"healthcheckinterval":  toSeconds(func(c *config.Config) *config.Duration { return &c.Health.Interval }),
 	"healthchecknodestate": healthStates,
 	"rebootprogram":        func(v *converter, s Setting) error { v.cfg.Reboot.Program = s.Value; return nil },
+	"suspendprogram":       func(v *converter, s Setting) error { v.cfg.Power.SuspendProgram = s.Value; return nil },
+	"resumeprogram":        func(v *converter, s Setting) error { v.cfg.Power.ResumeProgram = s.Value; return nil },
+	"resumefailprogram":    func(v *converter, s Setting) error { v.cfg.Power.ResumeFailProgram = s.Value; return nil },
+	"suspendtime":          suspendTime,
+	"suspendtimeout":       toSeconds(func(c *config.Config) *config.Duration { return &c.Power.SuspendTimeout }),
+	"resumetimeout":        resumeTimeout,
+	"suspendexcnodes":      func(v *converter, s Setting) error { v.cfg.Power.ExcludeNodes = s.Value; return nil },
+	"suspendexcparts": func(v *converter, s Setting) error {
+		v.cfg.Power.ExcludePartitions = strings.Split(s.Value, ",")
+		return nil
+	},
 	"enforcepartlimits": func(v *converter, s Setting) error {
 		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") || strings.EqualFold(s.Value, "YES")
 		return nil

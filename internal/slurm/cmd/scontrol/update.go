@@ -233,6 +233,13 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 			u.State = action
 		case "reason":
 			u.Reason = p.value
+		case "resumeafter":
+			after, err := resumeAfter(p.value)
+			if err != nil {
+				fmt.Fprintf(s.w.Err, "Invalid ResumeAfter value: %s\nRequest aborted\n", p.value)
+				return slurm.ExitError
+			}
+			u.ResumeAfter = after
 		default:
 			fmt.Fprintf(s.w.Err, "Update of this parameter is not supported: %s\nRequest aborted\n", p.text)
 			return slurm.ExitError
@@ -243,6 +250,18 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 		return slurm.ExitError
 	}
 	return s.eachNode(ctx, expr, u, "slurm_update")
+}
+
+// resumeAfter reads seconds, or -1 or INFINITE for never.
+func resumeAfter(text string) (core.Seconds, error) {
+	if text == "-1" || strings.EqualFold(text, "INFINITE") {
+		return -1, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err == nil && n == 0 {
+		err = core.Errorf(core.Invalid, "%q: seconds are wanted", text)
+	}
+	return core.Seconds(n), err
 }
 
 // eachNode asks the same of every node of a list; call names it in errors.
