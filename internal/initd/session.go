@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ type session struct {
 	ch  ssh.Channel
 	env []string
 	job *jobd // nil: from outside
+
+	gone chan struct{} // closed when the client is
+	once sync.Once
 
 	mu   sync.Mutex
 	tty  *os.File // the master; nil: no terminal
@@ -37,11 +41,11 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 		switch r.Type {
 		case "env":
 			var e struct{ Name, Value string }
-			if ok = ssh.Unmarshal(r.Payload, &e) == nil; ok {
+			if ok = !started && ssh.Unmarshal(r.Payload, &e) == nil; ok {
 				s.env = append(s.env, e.Name+"="+e.Value)
 			}
 		case "pty-req":
-			ok = s.openTerminal(r.Payload) == nil
+			ok = !started && s.terminal() == nil && s.openTerminal(r.Payload) == nil
 		case "window-change":
 			var w struct{ Cols, Rows, Width, Height uint32 }
 			if ok = ssh.Unmarshal(r.Payload, &w) == nil; ok {
@@ -149,8 +153,11 @@ func (s *session) runPlain(cmd *exec.Cmd) error {
 		_, _ = io.Copy(in, s.ch)
 		_ = in.Close()
 	}()
-	return cmd.Wait()
+	return s.wait(cmd)
 }
+
+// lastWords is how long a terminal is read after its shell has ended, if others hold it still.
+const lastWords = 200 * time.Millisecond
 
 // runTerminal runs a command on the session's terminal.
 func (s *session) runTerminal(cmd *exec.Cmd) error {
@@ -173,9 +180,10 @@ func (s *session) runTerminal(cmd *exec.Cmd) error {
 		defer close(read)
 		_, _ = io.Copy(s.ch, master) // ends with an error when the last holder of the slave is gone
 	}()
-	err = cmd.Wait()
-	// Whoever holds the terminal in the background does not hold the client.
+	err = s.wait(cmd)
+	// Whoever holds the terminal in the background does not hold the client: it has what was said so far.
 	_ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP)
+	_ = master.SetReadDeadline(time.Now().Add(lastWords))
 	<-read
 	return err
 }
@@ -190,6 +198,24 @@ func (s *session) begin(cmd *exec.Cmd) error {
 	s.cmd = cmd
 	return nil
 }
+
+// wait waits for the command, or for the client's end: what goes on without a client goes on without us.
+func (s *session) wait(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }() // until it ends, or we do
+	select {
+	case err := <-done:
+		s.mu.Lock()
+		s.cmd = nil // its number may be another's from here on
+		s.mu.Unlock()
+		return err
+	case <-s.gone:
+		return errGone
+	}
+}
+
+// errGone is why a command is not waited for any more.
+var errGone = errors.New("the client is gone")
 
 func (s *session) terminal() *os.File {
 	s.mu.Lock()
@@ -219,10 +245,11 @@ func (s *session) signal(n syscall.Signal) {
 	}
 }
 
-// hangUp is what a terminal's end is to its programs.
+// hangUp is what a terminal's end is to its programs. It is called when the client is gone, once or twice.
 func (s *session) hangUp() {
 	s.signal(unix.SIGHUP)
 	s.signal(unix.SIGCONT)
+	s.once.Do(func() { close(s.gone) })
 }
 
 // openTerminal makes the terminal that a client asks for.
@@ -239,10 +266,13 @@ func (s *session) openTerminal(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
+	n := 0
+	err = control(master, func(fd int) (err error) {
+		if n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); err == nil {
+			err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+		}
+		return err
+	})
 	if err != nil {
 		master.Close()
 		return err
@@ -257,8 +287,20 @@ func (s *session) openTerminal(payload []byte) error {
 
 func (s *session) resize(cols, rows uint32) {
 	if t := s.terminal(); t != nil {
-		_ = unix.IoctlSetWinsize(int(t.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)}) // closed: nobody looks
+		_ = control(t, func(fd int) error { // closed: nobody looks
+			return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
+		})
 	}
+}
+
+// control does something with a file's descriptor. File.Fd would make its reads wait without end.
+func control(f *os.File, do func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var fault error
+	return errors.Join(raw.Control(func(fd uintptr) { fault = do(int(fd)) }), fault)
 }
 
 // loginShell is what the image's own files say of a user; empty: nothing.

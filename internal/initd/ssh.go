@@ -44,7 +44,7 @@ func serveSSH(c net.Conn, cfg *ssh.ServerConfig, job *jobd) error {
 	if err != nil {
 		return err
 	}
-	s := &sshServer{conn: conn, listeners: map[string]net.Listener{}, job: job}
+	s := &sshServer{conn: conn, listeners: map[string]net.Listener{}, sessions: map[*session]bool{}, job: job}
 	s.work.Go(func() { s.global(requests) })
 	for c := range channels {
 		s.work.Go(func() { s.channel(c) })
@@ -77,7 +77,7 @@ type sshServer struct {
 
 	mu        sync.Mutex
 	listeners map[string]net.Listener // of remote forwards, by address asked for
-	sessions  []*session
+	sessions  map[*session]bool
 	over      bool
 }
 
@@ -89,7 +89,7 @@ func (s *sshServer) close() {
 	for _, l := range s.listeners {
 		l.Close()
 	}
-	for _, one := range s.sessions {
+	for one := range s.sessions {
 		one.hangUp()
 	}
 }
@@ -101,11 +101,14 @@ func (s *sshServer) channel(c ssh.NewChannel) {
 		if err != nil {
 			return
 		}
-		one := &session{ch: ch, env: os.Environ(), job: s.job}
+		one := &session{ch: ch, env: os.Environ(), job: s.job, gone: make(chan struct{})}
 		s.mu.Lock()
-		s.sessions = append(s.sessions, one)
+		s.sessions[one] = true
 		s.mu.Unlock()
 		one.serve(requests)
+		s.mu.Lock()
+		delete(s.sessions, one)
+		s.mu.Unlock()
 	case "direct-tcpip":
 		var to struct {
 			Host     string
