@@ -25,6 +25,7 @@ command -v ip >/dev/null || packages+=(iproute2)
 [ -x /usr/sbin/sshd ] || packages+=(openssh-server)
 command -v ssh >/dev/null || packages+=(openssh-client)
 command -v rsync >/dev/null || packages+=(rsync)
+command -v sudo >/dev/null || packages+=(sudo)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
 
 if [ "$(id -u)" -ne 0 ]; then

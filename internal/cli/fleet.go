@@ -195,7 +195,7 @@ func (o *applyOptions) fleet(ctx context.Context, file string, src []byte) error
 	}
 	if o.name == "" {
 		o.name = f.Name
-	} else if err := dstack.CheckName(o.name); err != nil {
+	} else if err := dstack.CheckFleetName(o.name); err != nil {
 		return usagef("-n: %s", err.Error())
 	}
 	if o.name == "" {

@@ -65,6 +65,7 @@ func (d *decoder) check(c *Config) {
 	d.checkTimers(c)
 	d.checkHealth(c)
 	d.checkPower(c)
+	d.checkFleets(c)
 	d.checkPriority(c)
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)

@@ -32,6 +32,7 @@ type Config struct {
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
 	Mail         Mail        `yaml:"mail"`
+	Fleets       Fleets      `yaml:"fleets"`
 
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
@@ -253,6 +254,7 @@ func Default() *Config {
 		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},
 		Power:      defaultPower(),
 		Mail:       Mail{Program: "/bin/mail"},
+		Fleets:     defaultFleets(),
 		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{

@@ -40,6 +40,7 @@ type FleetHost struct {
 
 	HostKey string `json:"host_key,omitempty"` // it first showed, in the form of known_hosts
 	JumpKey string `json:"jump_key,omitempty"` // of the host it is reached through
+	Peer    string `json:"peer,omitempty"`     // address it was reached at, if directly
 	Cert    string `json:"cert,omitempty"`     // hash of the certificate its agent has; no other is let in
 	Runs    string `json:"runs,omitempty"`     // what its agent was last started with
 	Cause   string `json:"cause,omitempty"`    // why it cannot be used; empty: it can, or nobody has tried

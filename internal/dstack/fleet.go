@@ -122,7 +122,7 @@ func (r *reader) fleetName(n *yaml.Node, path string) {
 	if !ok {
 		return
 	}
-	if err := CheckName(s); err != nil {
+	if err := CheckFleetName(s); err != nil {
 		r.add(n, path, "%s", err.Error())
 		return
 	}

@@ -218,9 +218,14 @@ var (
 )
 
 // CheckName tells what is wrong with a run's name, or nil.
-func CheckName(name string) error {
+func CheckName(name string) error { return checkName("run", name) }
+
+// CheckFleetName tells what is wrong with a fleet's name, or nil.
+func CheckFleetName(name string) error { return checkName("fleet", name) }
+
+func checkName(of, name string) error {
 	if !nameForm().MatchString(name) {
-		return core.Errorf(core.Invalid, "%q is not a run name: 2 to 41 lower-case letters, digits and dashes, a letter first", clip(name))
+		return core.Errorf(core.Invalid, "%q is not a %s name: 2 to 41 lower-case letters, digits and dashes, a letter first", clip(name), of)
 	}
 	return nil
 }

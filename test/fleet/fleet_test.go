@@ -160,32 +160,6 @@ func (l *lab) hostDies(b *box) {
 	l.eventually("the job's end is known", func() (bool, string) { j := l.job(id); return j.State.Final(), j.State.String() })
 }
 
-// TestBadHosts: what is wrong with a host is told where the user looks, and nothing of it is left.
-func TestBadHosts(t *testing.T) {
-	l := newLab(t)
-	small, strange := l.host("small", 1), l.host("strange", 2)
-	small.size = "8m"
-	small.boot()
-	strange.boot()
-	l.start(l.bin)
-	t.Cleanup(l.stop)
-	other := filepath.Join(l.dir, "other")
-	l.sh("ssh-keygen -q -t ed25519 -N '' -f %s", other)
-	said, code := l.apply("bad", small.addr, fmt.Sprintf("{hostname: %s, identity_file: %s}", strange.addr, other), "nowhere.invalid", l.net+".1.99")
-	for _, want := range []string{"no space for the agent", "user root is not let in with key SHA256:", "nowhere.invalid:22: its name is not known", l.net + ".1.99:22: "} {
-		if code != 1 || !strings.Contains(said, want) {
-			t.Errorf("status %d, want %q:\n%s", code, want, said)
-		}
-	}
-	l.must("fleet", "delete", "-y", "bad")
-	if left := small.on("ls -A /var/lib/bireme"); left != "" {
-		t.Errorf("left on the small host: %s", left)
-	}
-	if out := l.must("fleet", "--json"); !strings.Contains(out, `"fleets": []`) {
-		t.Errorf("left: %s", out)
-	}
-}
-
 // splits: a host is split in place, and two runs share it; one of the other tongue sees the same CPUs.
 func (l *lab) splits(b *box, all []string) {
 	t := l.t

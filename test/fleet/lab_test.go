@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,11 +45,14 @@ type lab struct {
 	dir    string
 	bin    string // of the server's programs
 	net    string // first two numbers of all addresses
+	id     string // begins the names of what the machine gets to see of it
 	key    string // file that opens every host
 	hosts  map[string]*box
 	server *exec.Cmd
 	ended  chan error
 	port   int // of the agents' door
+
+	hostsFile string // the server's; empty: the machine's
 }
 
 // box is a host.
@@ -59,12 +63,17 @@ type box struct {
 	addr string
 	disk string // what is its /var/lib/bireme
 	size string // of a disk that is small; empty: a folder
+	more string // what else is done before its SSH server starts, in its own world
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
+// labs counts them: they are there at the same time. Their fleets have different names, or the hosts' cgroups would not.
+var labs atomic.Int32
+
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	t.Parallel()
 	bin, err := cluster.Bin()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +83,8 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l := &lab{t: t, dir: dir, bin: bin, net: fmt.Sprintf("10.%d", 100+os.Getpid()%100), hosts: map[string]*box{}, key: filepath.Join(dir, "key")}
+	n := int(labs.Add(1))
+	l := &lab{t: t, dir: dir, bin: bin, net: fmt.Sprintf("10.%d", 80+(os.Getpid()*8+n)%170), id: fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n), hosts: map[string]*box{}, key: filepath.Join(dir, "key")}
 	l.sh("ssh-keygen -q -t ed25519 -N '' -f %s && cp %s.pub %s/authorized", l.key, l.key, dir)
 	l.sh("chmod 755 %[1]s && cp %[2]s/bireme %[1]s", dir, bin)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,10 +108,10 @@ func (l *lab) sh(format string, args ...any) {
 // host makes a host with a cable to this machine, on the n-th net.
 func (l *lab) host(name string, n int) *box {
 	l.t.Helper()
-	b := &box{l: l, name: name, ns: fmt.Sprintf("bf%d-%s", os.Getpid(), name), addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
+	b := &box{l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
 	l.hosts[name] = b
 	l.sh("mkdir %s && ip netns add %s && ssh-keygen -q -t ed25519 -N '' -f %s.hostkey", b.disk, b.ns, b.disk)
-	cable := fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n)
+	cable := fmt.Sprintf("%s.%d", l.id, n)
 	l.t.Cleanup(func() {
 		b.kill()
 		_ = exec.Command("ip", "link", "del", cable).Run() // with its namespace it would go later, and be in the next lab's way
@@ -115,7 +125,7 @@ func (l *lab) host(name string, n int) *box {
 // behind makes a host that is joined to another alone.
 func (l *lab) behind(name string, gate *box, n int) *box {
 	l.t.Helper()
-	b := &box{l: l, name: name, ns: fmt.Sprintf("bf%d-%s", os.Getpid(), name), addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
+	b := &box{l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
 	l.hosts[name] = b
 	l.sh("mkdir %s && ip netns add %s && ssh-keygen -q -t ed25519 -N '' -f %s.hostkey", b.disk, b.ns, b.disk)
 	l.t.Cleanup(func() {
@@ -149,7 +159,7 @@ PasswordAuthentication no
 	if b.size != "" {
 		mount = "mount -t tmpfs -o size=" + b.size + " none /var/lib/bireme"
 	}
-	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; mount -t tmpfs none /root; %s; exec /usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, config, config)
+	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; mount -t tmpfs none /root; %s; %s exec /usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, b.more, config, config)
 	b.cmd = exec.Command("nsenter", "--net=/run/netns/"+b.ns, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.cmd.Start(); err != nil {
@@ -182,8 +192,8 @@ func (b *box) on(line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// start starts a server with the programs of a folder.
-func (l *lab) start(bin string) {
+// start starts a server with the programs of a folder and settings beside the usual ones.
+func (l *lab) start(bin string, settings ...string) {
 	l.t.Helper()
 	var names []string
 	for n := 1; n <= 4; n++ {
@@ -194,8 +204,15 @@ func (l *lab) start(bin string) {
 		l.t.Fatal(err)
 	}
 	defer log.Close()
-	l.server = exec.Command(filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(l.dir, "srv"), "--agent-listen", fmt.Sprintf("0.0.0.0:%d", l.port),
-		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set", "server.advertise="+strings.Join(names, ","))
+	words := []string{filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(l.dir, "srv"), "--agent-listen", fmt.Sprintf("0.0.0.0:%d", l.port),
+		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set", "server.advertise=" + strings.Join(names, ",")}
+	for _, x := range settings {
+		words = append(words, "--set", x)
+	}
+	if l.hostsFile != "" { // of its own, without a word to the machine's
+		words = append([]string{"unshare", "--mount", "sh", "-ec", `mount --bind "$0" /etc/hosts; exec "$@"`, l.hostsFile}, words...)
+	}
+	l.server = exec.Command(words[0], words[1:]...)
 	l.server.Stdout, l.server.Stderr = log, log
 	l.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := l.server.Start(); err != nil {

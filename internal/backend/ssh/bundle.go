@@ -50,7 +50,7 @@ func (s *Bundles) For(arch string) (*Bundle, error) {
 	}
 	b, sums, err := measure(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "no agent for %s machines here: %v", arch, err).Because("host_unsuitable")
+		return nil, core.Errorf(core.NotFound, "no agent for %s machines here: the server looks for it in %s: %v", arch, dir, errors.Unwrap(err)).Because("host_unsuitable")
 	}
 	if err != nil {
 		return nil, err

@@ -27,13 +27,15 @@ const (
 type Target struct {
 	Login core.SSHLogin
 	Key   ssh.Signer
-	Known string  // the host key it showed first; empty: whatever it shows is taken
+	Known string // the host key it showed first; empty: it has shown none
+	Keys  HostKeys
 	Via   *Target // the host it is reached through; nil: directly
 }
 
 // Host is a host that is logged into.
 type Host struct {
 	Key    string // the host key it showed
+	Peer   string // address it was reached at; empty: through another host
 	ViaKey string // of the host it is reached through
 
 	at     string
@@ -83,6 +85,8 @@ func Dial(ctx context.Context, t *Target) (_ *Host, err error) {
 		}
 	} else if c, err = dialTCP(ctx, h.at); err != nil {
 		return nil, err
+	} else {
+		h.Peer = c.RemoteAddr().String()
 	}
 	if h.client, h.Key, err = login(ctx, t, c); err != nil {
 		if h.via != nil {
@@ -132,19 +136,18 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 	at := t.Login.At()
 	var shown string
 	var changed error
+	kinds, judge, err := t.Keys.judge(at, t.Known)
+	if err != nil {
+		_ = c.Close() // nothing was said yet
+		return nil, "", err
+	}
 	conf := &ssh.ClientConfig{
-		User: t.Login.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(t.Key)}, ClientVersion: "SSH-2.0-Bireme",
+		User: t.Login.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(t.Key)}, ClientVersion: "SSH-2.0-Bireme", HostKeyAlgorithms: kinds,
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			shown = KeyLine(key)
-			if t.Known != "" && t.Known != shown {
-				changed = &core.Error{Code: core.Denied, Reason: "host_key_changed", Message: fmt.Sprintf(
-					"the host key of %s changed: it was %s and is %s; if the host was made anew, say so with `bireme fleet trust`",
-					at, fingerprintOf(t.Known), Fingerprint(key))}
-			}
+			shown, changed = KeyLine(key), judge(key)
 			return changed
 		},
 	}
-	conf.HostKeyAlgorithms = algorithmsOf(t.Known)
 	wait, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	stop := context.AfterFunc(wait, func() { _ = c.Close() })
@@ -157,6 +160,10 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 		return ssh.NewClient(conn, chans, reqs), shown, nil
 	case changed != nil:
 		err = changed
+	case strings.Contains(err.Error(), "no common algorithm for host key"):
+		err = &core.Error{Code: core.Denied, Reason: "host_key_changed", Message: fmt.Sprintf(
+			"the host key of %s changed: it has none of the kind that is known of it (%s); if the host was made anew, say so with `bireme fleet trust`",
+			at, strings.Join(kinds, ", "))}
 	case wait.Err() != nil && ctx.Err() == nil:
 		err = core.Errorf(core.Unavailable, "%s: it says nothing of SSH within %s", at, connectWait)
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -167,29 +174,6 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 	}
 	_ = c.Close()
 	return nil, "", err
-}
-
-// KeyLine writes a public key as authorized_keys and, after a name, known_hosts have it.
-func KeyLine(k ssh.PublicKey) string { return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k))) }
-
-func fingerprintOf(line string) string {
-	k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil {
-		return "another"
-	}
-	return Fingerprint(k)
-}
-
-// algorithmsOf asks a host for the kind of key that is known of it: it may have several.
-func algorithmsOf(known string) []string {
-	kind, _, _ := strings.Cut(known, " ")
-	switch kind {
-	case "":
-		return nil
-	case ssh.KeyAlgoRSA:
-		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
-	}
-	return []string{kind}
 }
 
 // watch closes a connection that has gone dead, and tells of its end.
@@ -218,6 +202,9 @@ func (h *Host) watch() {
 		}
 	}
 }
+
+// At is where it was logged into: HOST:PORT.
+func (h *Host) At() string { return h.at }
 
 // Gone is closed when the connection has ended.
 func (h *Host) Gone() <-chan struct{} { return h.gone }

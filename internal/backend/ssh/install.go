@@ -178,21 +178,26 @@ func (a *Agent) Same(f *Facts) bool {
 const runText = `#!/bin/sh
 # Keeps the Bireme agent of this node going. Its server put it here over SSH.
 dir=%[1]s
+# One at a time: a server that died may have left somebody behind who is about to start another.
+exec 9>"$dir/loop.lock"
+if command -v flock >/dev/null && ! flock -n 9; then exit 0; fi
 echo $$ >"$dir/loop.pid"
 child=
 trap 'kill "$child" 2>/dev/null; wait "$child"; exit 0' TERM INT
 while [ ! -e "$dir/stop" ]; do
-	sh "$dir/command" >>"$dir/agent.log" 2>&1 </dev/null &
+	sh "$dir/command" >>"$dir/agent.log" 2>&1 </dev/null 9>&- &
 	child=$!
 	wait "$child"
-	if [ ! -e "$dir/stop" ]; then sleep 1; fi
+	if [ ! -e "$dir/stop" ]; then sleep 1 9>&-; fi
 done
 `
 
-// The keeper and the jobs must outlive the agent, and make cgroups of their own.
+// The keeper and the jobs must outlive the agent, and make cgroups of their own; no bound on processes or locked memory that
+// systemd has for services is meant for them. An agent that dies is started again however often that happens.
 const unitText = `[Unit]
 Description=Bireme agent of node %[2]s
 After=network.target
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=/bin/sh %[1]s/command
@@ -200,6 +205,8 @@ Restart=always
 RestartSec=1
 KillMode=process
 Delegate=yes
+TasksMax=infinity
+LimitMEMLOCK=infinity
 
 [Install]
 WantedBy=multi-user.target

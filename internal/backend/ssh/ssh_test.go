@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -151,5 +152,32 @@ func TestBundles(t *testing.T) {
 		if found[name] != "program "+name || !strings.Contains(found["sums"], Sum([]byte(found[name]))+"  "+name+"\n") {
 			t.Errorf("%s: %q, sums %q", name, found[name], found["sums"])
 		}
+	}
+}
+
+// TestUnit: systemd has nothing to say against the unit, where it can be asked.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	text := fmt.Sprintf(unitText, "/var/lib/bireme/fleet/lab-0", "lab-0")
+	for _, want := range []string{
+		"ExecStart=/bin/sh /var/lib/bireme/fleet/lab-0/command\n", "Restart=always\n", // it comes back
+		"StartLimitIntervalSec=0\n", // however often
+		"KillMode=process\n",        // the keeper and jobs stay when it ends
+		"Delegate=yes\n", "TasksMax=infinity\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the unit lacks %q:\n%s", want, text)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not here to look at the unit")
+	}
+	file := filepath.Join(t.TempDir(), "bireme-agent-lab-0.service")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

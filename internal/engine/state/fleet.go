@@ -34,6 +34,7 @@ type (
 		Num     int32
 		HostKey *string
 		JumpKey *string
+		Peer    *string
 		Cert    *string
 		Cause   *string
 		Runs    *string
@@ -128,7 +129,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 	for i := range next.Hosts {
 		h, path := next.Hosts[i], fmt.Sprintf("hosts[%d]", i)
 		place := h.Place()
-		h.HostKey, h.JumpKey, h.Cert, h.Runs, h.Cause, h.Since, h.Leaving = "", "", "", "", "", 0, false
+		h.HostKey, h.JumpKey, h.Peer, h.Cert, h.Runs, h.Cause, h.Since, h.Leaving = "", "", "", "", "", "", 0, false
 		switch o := was[place]; {
 		case taken[place] == next.Name:
 			faults = append(faults, core.Fault{Path: path, Message: place + " is there twice"})
@@ -146,7 +147,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 			if what := changedHost(o, &h); what != "" {
 				plan.Changed = append(plan.Changed, place+": "+what)
 			}
-			h.HostKey, h.Cert, h.Runs, h.Cause, h.Since = o.HostKey, o.Cert, o.Runs, o.Cause, o.Since
+			h.HostKey, h.Peer, h.Cert, h.Runs, h.Cause, h.Since = o.HostKey, o.Peer, o.Cert, o.Runs, o.Cause, o.Since
 			if h.Jump.Host == o.Jump.Host {
 				h.JumpKey = o.JumpKey
 			}
@@ -343,7 +344,7 @@ func (s *State) fleetNews(in *FleetNews) error {
 	for _, x := range []struct {
 		to   *string
 		from *string
-	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}, {&h.Runs, in.Runs}} {
+	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Peer, in.Peer}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}, {&h.Runs, in.Runs}} {
 		if x.from != nil {
 			*x.to = *x.from
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -284,6 +285,17 @@ func (a *API) lostHosts(of *core.Alloc) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// tellLost adds to the refusal of a job that no node is large enough for which hosts are none, and why.
+func (a *API) tellLost(err error) error {
+	var e *core.Error
+	if !errors.As(err, &e) || e.Reason != "node_config_unavailable" && e.Reason != "memory_unsatisfiable" {
+		return err
+	}
+	told := *e
+	told.Message += a.lostHosts(nil)
+	return &told
 }
 
 // busyBlocks is how many blocks of a node are in use, in whole or in part.

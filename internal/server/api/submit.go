@@ -64,7 +64,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	a.Hub.Keep(spec.Env, s.env)
 	reply, err := a.Engine.Do(r.Context(), in)
 	if err != nil {
-		return nil, err
+		return nil, a.tellLost(err)
 	}
 	a.metrics.submitted.Inc()
 	done := reply.(*state.Submitted)

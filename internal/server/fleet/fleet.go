@@ -28,6 +28,7 @@ type Config struct {
 	Serve     func(net.Listener) error      // takes agents' connections from a tunnel, until it is closed
 	Connected func(node core.NodeName) bool // its agent is
 	Drop      func(node core.NodeName)      // cuts its connection
+	HostKeys  ssh.HostKeys
 	Patience  Patience
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -86,14 +87,14 @@ func (h *host) keep() {
 		default:
 			err = h.raise(fl, x)
 		}
-		h.say("")
-		if err == nil || h.ctx.Err() != nil {
+		if err == nil || h.ctx.Err() != nil { // what comes next says when all is done
 			delay = h.f.cfg.Patience.Least
 			continue
 		}
 		cause := err.Error()
 		h.f.log.Info("host", "fleet", fl.Name, "node", x.Node, "err", err)
 		h.tell(&state.FleetNews{Cause: &cause})
+		h.say("") // not before the cause is known: whoever watches would take it for done
 		h.pause(delay)
 		delay = min(2*delay, h.f.cfg.Patience.Most)
 	}
@@ -201,10 +202,39 @@ func (h *host) dial(ctx context.Context, fl *core.Fleet, x *core.FleetHost) (*ss
 	if err != nil {
 		return nil, err
 	}
-	if c.Key != x.HostKey || c.ViaKey != x.JumpKey {
-		h.tell(&state.FleetNews{HostKey: &c.Key, JumpKey: &c.ViaKey})
+	if c.Key != x.HostKey || c.ViaKey != x.JumpKey || c.Peer != x.Peer {
+		h.tell(&state.FleetNews{HostKey: &c.Key, JumpKey: &c.ViaKey, Peer: &c.Peer})
+	}
+	if err := h.sole(c, x); err != nil && !x.Leaving {
+		c.Close()
+		return nil, err
 	}
 	return c, nil
+}
+
+// sole refuses a host that is there twice under different names: the one that is a node already stays, or the first in order.
+func (h *host) sole(c *ssh.Host, x *core.FleetHost) error {
+	snap := h.f.engine.Snapshot()
+	if snap == nil || c.Peer == "" {
+		return nil
+	}
+	for _, fl := range snap.Fleets() {
+		for i := range fl.Hosts {
+			o := &fl.Hosts[i]
+			if o.Node == h.node || o.Peer != c.Peer || o.HostKey != c.Key {
+				continue
+			}
+			stays := o.Cert != ""
+			if stays == (x.Cert != "") {
+				stays = cmp.Or(cmp.Compare(fl.Name, h.fleet), cmp.Compare(o.Num, h.num)) < 0
+			}
+			if stays {
+				return core.Errorf(core.Conflict, "%s is at %s, and so is %s of fleet %s: a host belongs to one fleet, once",
+					x.Login.At(), c.Peer, o.Login.At(), fl.Name).Because("invalid_fleet")
+			}
+		}
+	}
+	return nil
 }
 
 func (h *host) target(fl *core.Fleet, l *core.SSHLogin, known string) (*ssh.Target, error) {
@@ -225,7 +255,7 @@ func (h *host) target(fl *core.Fleet, l *core.SSHLogin, known string) (*ssh.Targ
 		if err != nil {
 			return nil, err
 		}
-		return &ssh.Target{Login: *l, Key: signer, Known: known}, nil
+		return &ssh.Target{Login: *l, Key: signer, Known: known, Keys: h.f.cfg.HostKeys}, nil
 	}
 	return nil, core.Errorf(core.Internal, "fleet %s has no key %s", fl.Name, l.Key)
 }

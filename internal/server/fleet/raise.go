@@ -112,6 +112,9 @@ func (h *host) hold(c *ssh.Host, fl *core.Fleet, x *core.FleetHost) error {
 		case <-c.Gone():
 			return core.Errorf(core.Unavailable, "%s: the SSH connection broke", x.Login.At())
 		case <-h.moved:
+			if n, ok := h.f.engine.Snapshot().Node(h.node); ok && n.Flags.Has(core.NodeSilent) && !h.f.cfg.Connected(h.node) {
+				return nil // nobody is at the other end any more: whoever keeps the agent going may be gone, too
+			}
 		case <-h.changed:
 			if !h.wanted(fl, x) {
 				return nil
@@ -206,7 +209,7 @@ func (h *host) look(ctx context.Context, c *ssh.Host) (*ssh.Facts, *ssh.Bundle, 
 		return facts, bundle, err
 	}
 	if bundle, err = h.f.cfg.Bundles.For(facts.Arch); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", c.At(), err)
 	}
 	facts, err = c.Probe(ctx, h.node, bundle.Sum)
 	return facts, bundle, err
