@@ -7,7 +7,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"bireme.dev/bireme/internal/agent/launcher"
 	"bireme.dev/bireme/internal/agent/standin"
+	"bireme.dev/bireme/internal/wire"
 )
 
 var version = "dev" // set by the linker
@@ -24,9 +26,29 @@ func main() {
 	// There may be a hundred of us, each idle but at its beginning and its end.
 	runtime.GOMAXPROCS(2)
 	debug.SetMemoryLimit(16 << 20)
-	code, err := standin.Main(os.NewFile(3, "launch"))
+	code, err := run()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bireme-container:", err)
 	}
 	os.Exit(code)
+}
+
+// run is its life: in the place of a container of an engine, or until it becomes the program that makes one.
+func run() (int, error) {
+	feed := os.NewFile(3, "launch")
+	f, err := wire.NewReader(feed).Next()
+	if err != nil {
+		return 1, fmt.Errorf("read the launch: %w", err)
+	}
+	feed.Close()
+	l, err := wire.DecodeLaunch(f)
+	switch {
+	case err != nil:
+		return 1, err
+	case l.Container == nil:
+		return 1, fmt.Errorf("the launch is not for a container")
+	case !l.StandsIn():
+		return 1, launcher.Main(l, os.Environ())
+	}
+	return standin.Main(l)
 }

@@ -36,6 +36,7 @@ type agentFlags struct {
 	keeper   string
 	cgroup   string
 	engine   string
+	oci      string
 	fleet    string
 	features []string
 	addr     string
@@ -176,7 +177,8 @@ Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --st
 	fl.StringVar(&f.tmp, "tmp", "", "`folder` of jobs' temporary directories (default DIR/tmp)")
 	fl.StringVar(&f.keeper, "keeper", "", "the step keeper's program (default: bireme-step beside this one)")
 	fl.StringVar(&f.cgroup, "cgroup", "", "`name` of the node's cgroups; none: work without")
-	fl.StringVar(&f.engine, "engine", "", "`socket` of the container engine, Docker's or Podman's (default /var/run/docker.sock, then /run/podman/podman.sock)")
+	fl.StringVar(&f.engine, "engine", "", engineHelp)
+	fl.StringVar(&f.oci, "oci-runtime", "", "`program` that runs OCI bundles (default runc, then crun)")
 	fl.StringVar(&f.fleet, "fleet", "", "fleet the node belongs to")
 	fl.StringSliceVar(&f.features, "features", nil, "features of the node")
 	fl.StringVar(&f.addr, "addr", "", "address other nodes reach this one by")
@@ -244,7 +246,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	a, err := agent.New(ctx, agent.Options{
 		Dir: f.dir, Servers: f.servers, Socket: f.socket, TmpBase: f.tmp, Version: version, Features: f.features, Fleet: f.fleet,
-		Addr: f.addr, BootID: f.bootID, Emulated: f.emulated, Override: o, Keeper: spec, Engine: f.engine, StopJobs: f.stopJobs,
+		Addr: f.addr, BootID: f.bootID, Emulated: f.emulated, Override: o, Keeper: spec, Engine: f.engine, OCIRuntime: f.oci, StopJobs: f.stopJobs,
 	}, log)
 	if err != nil {
 		return err
@@ -289,3 +291,6 @@ func shortHostname() (string, error) {
 	short, _, _ := strings.Cut(name, ".")
 	return short, nil
 }
+
+const engineHelp = "`socket` of the container engine, Docker's or Podman's, or apptainer, singularity or enroot " +
+	"(default /var/run/docker.sock, then /run/podman/podman.sock, then the first of those programs)"

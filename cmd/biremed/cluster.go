@@ -421,6 +421,9 @@ func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, host
 	if c.f.Engine != "" {
 		args = append(args, "--engine", c.f.Engine)
 	}
+	if c.f.OCIRuntime != "" {
+		args = append(args, "--oci-runtime", c.f.OCIRuntime)
+	}
 	if len(c.f.Features) > 0 {
 		args = append(args, "--features", strings.Join(c.f.Features, ","))
 	}

@@ -25,18 +25,19 @@ import (
 
 // standaloneFlags are what `biremed standalone` takes. They are kept in DIR: a later start takes those it is not given.
 type standaloneFlags struct {
-	Nodes     int           `json:"nodes,omitempty"` // 0: the machine itself
-	NodeNames string        `json:"node_names,omitempty"`
-	Prefix    string        `json:"node_prefix,omitempty"`
-	Hardware  hardwareFlags `json:"hardware"`
-	Features  []string      `json:"features,omitempty"`
-	Listen    string        `json:"listen,omitempty"`
-	Store     string        `json:"store,omitempty"`
-	Config    string        `json:"config,omitempty"`
-	Set       []string      `json:"set,omitempty"`
-	Cgroup    string        `json:"cgroup,omitempty"`
-	Engine    string        `json:"engine,omitempty"`
-	SlurmConf string        `json:"slurm_conf,omitempty"`
+	Nodes      int           `json:"nodes,omitempty"` // 0: the machine itself
+	NodeNames  string        `json:"node_names,omitempty"`
+	Prefix     string        `json:"node_prefix,omitempty"`
+	Hardware   hardwareFlags `json:"hardware"`
+	Features   []string      `json:"features,omitempty"`
+	Listen     string        `json:"listen,omitempty"`
+	Store      string        `json:"store,omitempty"`
+	Config     string        `json:"config,omitempty"`
+	Set        []string      `json:"set,omitempty"`
+	Cgroup     string        `json:"cgroup,omitempty"`
+	Engine     string        `json:"engine,omitempty"`
+	OCIRuntime string        `json:"oci_runtime,omitempty"`
+	SlurmConf  string        `json:"slurm_conf,omitempty"`
 
 	site    *conf.Conf // what SlurmConf says
 	dir     string
@@ -90,7 +91,8 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	fl.StringVar(&f.Config, "config", "", "config `file` (default DIR/config.yml, if there is one)")
 	fl.StringArrayVar(&f.Set, "set", nil, "a setting, `KEY=VALUE`: timers.heartbeat=100ms")
 	fl.StringVar(&f.Cgroup, "cgroup", "", "none: work without cgroups")
-	fl.StringVar(&f.Engine, "engine", "", "`socket` of the container engine (default /var/run/docker.sock, then /run/podman/podman.sock)")
+	fl.StringVar(&f.Engine, "engine", "", engineHelp)
+	fl.StringVar(&f.OCIRuntime, "oci-runtime", "", "`program` that runs OCI bundles (default runc, then crun)")
 	fl.StringVar(&f.SlurmConf, "slurm-conf", "", "a site's slurm.conf: emulate every node it names and take its settings from it")
 	fl.DurationVar(&f.timeout, "timeout", 60*time.Second, "how long the cluster may take to become ready")
 	f.Hardware.add(c)
@@ -254,7 +256,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 	for flag, take := range map[string]func(){
 		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
 		"store": func() { f.Store = new.Store }, "config": func() { f.Config = new.Config },
-		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup }, "engine": func() { f.Engine = new.Engine },
+		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup }, "engine": func() { f.Engine = new.Engine }, "oci-runtime": func() { f.OCIRuntime = new.OCIRuntime },
 		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
 		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
 		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
@@ -359,7 +361,7 @@ func (f *standaloneFlags) args() []string {
 	default:
 		args = append(args, "--node-prefix", f.Prefix, "--nodes", strconv.Itoa(f.Nodes))
 	}
-	for _, s := range [][2]string{{"listen", f.Listen}, {"store", f.Store}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"engine", f.Engine}, {"features", strings.Join(f.Features, ",")}} {
+	for _, s := range [][2]string{{"listen", f.Listen}, {"store", f.Store}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
 		args = append(args, "--"+s[0]+"="+s[1])
 	}
 	for _, s := range f.Set {

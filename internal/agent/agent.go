@@ -33,7 +33,10 @@ type Options struct {
 	Emulated bool
 	Override Override
 	Keeper   KeeperSpec
-	Engine   string // the container engine's socket; empty: the first of docker.Sockets that is there
+	// Engine is the container engine's socket, or apptainer, singularity or enroot. Empty: the first of docker.Sockets that is
+	// there, then the first of those programs.
+	Engine     string
+	OCIRuntime string // of bundles; empty: runc, then crun
 	// StopJobs ends the keeper and all it holds when the agent ends.
 	StopJobs bool
 }
@@ -76,6 +79,9 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	}
 	if opt.Socket == "" {
 		opt.Socket = filepath.Join(opt.Dir, "agent.sock")
+	}
+	if err := checkEngine(opt.Engine); err != nil {
+		return nil, err
 	}
 	if opt.TmpBase == "" {
 		opt.TmpBase = filepath.Join(opt.Dir, "tmp")
@@ -281,10 +287,17 @@ func (a *Agent) localize(l *wire.Launch) {
 			t.CPUs = ""
 		}
 	}
-	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.Container != nil)
 	if l.Container != nil {
+		l.Container.Maker, l.Container.Program = a.containers.makers.choose(l.Container)
+	}
+	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.StandsIn())
+	switch {
+	case l.StandsIn():
 		a.contain(l)
-	} else {
+	case l.Container != nil:
+		a.launchByMaker(l)
+		fallthrough
+	default:
 		a.dropUnenforceable(&l.Limits)
 	}
 	if l.Time.KillGrace == 0 {

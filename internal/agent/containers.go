@@ -35,6 +35,7 @@ type containers struct {
 	alive  func(key string) bool
 
 	images *images
+	makers *makers
 
 	mu      sync.Mutex
 	gone    map[string]bool // keys of containers to be removed
@@ -46,7 +47,7 @@ type containers struct {
 
 func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *containers {
 	socket := opt.Engine
-	if socket == "" {
+	if !filepath.IsAbs(socket) { // none, or a maker's name
 		socket = docker.Socket()
 	}
 	h := fnv.New32a()
@@ -57,6 +58,7 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1),
 	}
 	c.images = newImages(log, c.engine, opt.Dir)
+	c.makers = newMakers(opt, socket, c.node)
 	c.alive = l.holds
 	l.forgot = c.forget
 	return c
@@ -118,6 +120,9 @@ func beside(name string) string {
 
 // amend completes the end of a step that ran in a container and has that removed. It tells whether x changed.
 func (c *containers) amend(x *wire.Exited) bool {
+	if c.makers.amend(x) {
+		return true
+	}
 	folder := standin.Folder(c.dir, x.Key)
 	if _, err := os.Stat(folder); err != nil {
 		return false
@@ -150,7 +155,7 @@ func (a *Agent) exited(x wire.Exited, f wire.Frame) (wire.Exited, wire.Frame) {
 // forget drops what was kept of ends that the server has.
 func (c *containers) forget(keys []wire.Key) {
 	for _, k := range keys {
-		if err := os.RemoveAll(standin.Folder(c.dir, k)); err != nil {
+		if err := errors.Join(os.RemoveAll(standin.Folder(c.dir, k)), c.makers.forget(k)); err != nil {
 			c.log.Warn("folder of a container", "job", k.Job, "step", k.Step, "err", err)
 		}
 	}
@@ -158,6 +163,9 @@ func (c *containers) forget(keys []wire.Key) {
 
 // sweep has everything removed that no living launch owns.
 func (c *containers) sweep() {
+	if err := c.makers.keep(c.alive); err != nil {
+		c.log.Warn("folders of containers", "err", err)
+	}
 	c.mu.Lock()
 	c.all = true
 	c.mu.Unlock()

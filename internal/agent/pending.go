@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/launcher"
 	"bireme.dev/bireme/internal/agent/standin"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -58,11 +59,10 @@ func (c *containers) lookPending() []wire.Doing {
 	c.mu.Unlock()
 	var news []wire.Doing
 	for k, told := range keys {
-		b, err := os.ReadFile(filepath.Join(standin.Folder(c.dir, k), "doing"))
-		if err != nil {
+		text, ok := c.doing(k)
+		if !ok {
 			continue // it has not said anything yet
 		}
-		text := string(b)
 		c.mu.Lock()
 		if _, still := c.pending[k]; still {
 			if c.pending[k] = text; text == "" {
@@ -75,4 +75,12 @@ func (c *containers) lookPending() []wire.Doing {
 		}
 	}
 	return news
+}
+
+// doing is what a launch last said of itself.
+func (c *containers) doing(k wire.Key) (string, bool) {
+	if b, err := os.ReadFile(filepath.Join(standin.Folder(c.dir, k), "doing")); err == nil {
+		return string(b), true
+	}
+	return c.makers.said(k, launcher.DoingFile)
 }

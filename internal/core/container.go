@@ -1,5 +1,7 @@
 package core
 
+import "strings"
+
 // The runtimes a job can be fixed to when it is submitted.
 const (
 	RuntimeProcess   = "process"
@@ -8,7 +10,9 @@ const (
 
 // Container is what a job runs in, instead of on its nodes themselves.
 type Container struct {
-	Image string `json:"image"`
+	Image string `json:"image,omitempty"` // as a registry names it, or the absolute path of a file
+	// Bundle is the folder of an OCI bundle on the node, in the place of an image.
+	Bundle string `json:"bundle,omitempty"`
 	// Own runs the program that the image names; the job's script is not looked at.
 	Own        bool     `json:"own,omitempty"`
 	Entry      []string `json:"entry,omitempty"` // with Own: instead of the image's entrypoint
@@ -42,3 +46,15 @@ type Port struct {
 // RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username and
 // password. It is taken out before anything in the container sees it.
 const RegistryAuth = "BIREME_REGISTRY_AUTH"
+
+// TakeRegistryAuth takes it out of an environment.
+func TakeRegistryAuth(env []string) (rest []string, auth string) {
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, RegistryAuth+"="); ok {
+			auth = v
+			continue
+		}
+		rest = append(rest, e)
+	}
+	return rest, auth
+}

@@ -79,7 +79,7 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		}
 		defer f.Close()
 		list = append(list, f.Fd())
-		argv = append(interpreter(script), append([]string{"/proc/self/fd/3"}, argv...)...)
+		argv = append(wire.Interpreter(script), append([]string{"/proc/self/fd/3"}, argv...)...)
 	}
 	if len(argv) == 0 || argv[0] == "" {
 		return 0, failed("nothing to run: the image names no program and the job has none")
@@ -118,17 +118,6 @@ func cannotRun(name, path string, script bool, err error) *wire.RunEnded {
 		}
 	}
 	return end
-}
-
-// interpreter is the first line of a script, as the kernel reads it.
-func interpreter(script []byte) []string {
-	line, _, _ := bytes.Cut(script, []byte{'\n'})
-	text := strings.TrimSpace(strings.TrimPrefix(string(line), "#!"))
-	prog, arg, _ := strings.Cut(text, " ")
-	if arg = strings.TrimSpace(arg); arg != "" {
-		return []string{prog, arg}
-	}
-	return []string{prog}
 }
 
 // memory makes a file of no file system: an image may have no place to write, and a script is nobody else's business.

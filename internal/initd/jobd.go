@@ -85,7 +85,7 @@ func (d *jobd) program() (*exec.Cmd, func(), error) {
 		}
 		done = func() { f.Close() }
 		extra = []*os.File{f}
-		argv = append(interpreter(d.Script), append([]string{"/proc/self/fd/3"}, argv...)...)
+		argv = append(wire.Interpreter(d.Script), append([]string{"/proc/self/fd/3"}, argv...)...)
 	}
 	if len(argv) == 0 {
 		return nil, done, errors.New("nothing to run: the image names no program and the job has none")

@@ -3,6 +3,7 @@ package slurm
 import (
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -18,13 +19,32 @@ func (r *Request) container() *core.Container {
 	return r.extra.Container
 }
 
-// containerImage takes [REGISTRY#]IMAGE[:TAG]; elsewhere the registry ends with a slash, which is taken too.
+// containerImage takes [REGISTRY#]IMAGE[:TAG]; elsewhere the registry ends with a slash, which is taken too. A path, which starts
+// with / or ., names an image in a file.
 func containerImage(r *Request, v string) error {
+	if strings.HasPrefix(v, "/") || strings.HasPrefix(v, ".") {
+		file, err := filepath.Abs(v)
+		if err != nil || strings.ContainsAny(v, "\n?#") {
+			return r.Fail(ExitError, "Invalid --container-image specification").hint("%q is no path of an image's file", v)
+		}
+		r.container().Image = file
+		return nil
+	}
 	v = strings.TrimPrefix(v, "docker://")
-	if v == "" || strings.ContainsAny(v, " \t\n?@") && !strings.Contains(v, "@sha256:") || strings.HasPrefix(v, "/") || strings.HasPrefix(v, ".") {
-		return r.Fail(ExitError, "Invalid --container-image specification").hint("write [REGISTRY/]IMAGE[:TAG]; images in files are not run")
+	if v == "" || strings.ContainsAny(v, " \t\n?@") && !strings.Contains(v, "@sha256:") {
+		return r.Fail(ExitError, "Invalid --container-image specification").hint("write [REGISTRY/]IMAGE[:TAG], or the path of a .sif or .sqsh file")
 	}
 	r.container().Image = strings.Replace(v, "#", "/", 1)
+	return nil
+}
+
+// containerBundle takes the folder of an OCI bundle.
+func containerBundle(r *Request, v string) error {
+	dir, err := filepath.Abs(v)
+	if err != nil || v == "" {
+		return r.Fail(ExitError, "Invalid --container specification").hint("it is the folder of an OCI bundle, with config.json in it")
+	}
+	r.container().Bundle = dir
 	return nil
 }
 
@@ -82,8 +102,12 @@ func (r *Request) finishContainer() error {
 	case c == nil: // whatever the project's configurations run in: these commands say it themselves
 		r.Spec.Runtime = core.RuntimeProcess
 		return nil
-	case c.Image == "":
+	case c.Bundle != "" && (c.Image != "" || len(c.Mounts) > 0):
+		return r.Fail(ExitError, "--container has its own files and mounts").hint("leave out --container-image and --container-mounts")
+	case c.Bundle == "" && c.Image == "":
 		return r.Fail(ExitError, "options of a container need --container-image")
+	case r.tool != Sbatch && c.Bundle != "":
+		return r.Fail(ExitError, "--container is not supported").hint("of sbatch it is; the steps of a job in a bundle run in that bundle")
 	case r.tool != Sbatch:
 		return r.Fail(ExitError, "--container-image is not supported").hint("only batch jobs run in containers; srun --jobid=N --overlap runs a step in the container of job N")
 	}

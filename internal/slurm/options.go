@@ -34,7 +34,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "consolidate-segments", Arg: none, Tools: allTools, Help: "lay segments together", set: refuse("consolidate-segments", "--segment=N alone keeps groups of N nodes together")},
 		{Long: "comment", Arg: required, Tools: allTools, Value: "TEXT", Help: "a note that stays with the job", set: comment},
 		{Long: "constraint", Short: 'C', Arg: required, Tools: allTools, Env: "CONSTRAINT", Value: "FEATURES", Help: "only nodes with these: a&b, a|b, [a*2&b*4]", set: constraint},
-		{Long: "container", Arg: required, Tools: allTools, Env: "CONTAINER", Vars: []string{"SRUN_CONTAINER"}, Value: "BUNDLE", Help: "OCI bundle to run in", set: refuse("container", "name an image with --container-image")},
+		{Long: "container", Arg: required, Tools: allTools, Env: "CONTAINER", Vars: []string{"SRUN_CONTAINER"}, Value: "BUNDLE", Help: "OCI bundle to run in", set: containerBundle},
 		{Long: "container-id", Arg: required, Tools: allTools, Env: "CONTAINER_ID", Vars: []string{"SRUN_CONTAINER_ID"}, Value: "ID", Help: "name of the container", set: refuse("container-id", "a container is named after its job")},
 		{Long: "container-image", Arg: required, Tools: allTools, Value: "IMAGE", Help: "image to run in", set: containerImage},
 		{Long: "container-mount-home", Arg: none, Tools: allTools, Help: "show the home inside the container", set: containerHome},

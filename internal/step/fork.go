@@ -18,7 +18,7 @@ import (
 // fork brings the step's tasks to life, or says why not.
 func (s *step) fork() *failure {
 	k, l := s.k, s.l
-	if !k.root && l.Identity.UID != k.uid && l.Container == nil {
+	if !k.root && l.Identity.UID != k.uid && !l.StandsIn() {
 		return launchFailed(fmt.Errorf("this node runs jobs of uid %d only, not of uid %d", k.uid, l.Identity.UID))
 	}
 	groups, err := k.supplementary(l.Identity)
@@ -26,7 +26,7 @@ func (s *step) fork() *failure {
 		return launchFailed(err)
 	}
 	env := s.environ()
-	if l.Container != nil {
+	if l.StandsIn() {
 		env = s.standInEnviron()
 	}
 	if l.Program.LoginEnv {
@@ -211,7 +211,7 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 func (s *step) child(i int) *child {
 	return &child{exited: func(status unix.WaitStatus, usage *unix.Rusage) {
 		x := taskExit{task: i, status: status, usage: *usage}
-		if len(s.l.Program.TaskEpilog) == 0 || s.l.Container != nil {
+		if len(s.l.Program.TaskEpilog) == 0 || s.l.StandsIn() {
 			s.exits <- x
 			return
 		}
@@ -229,7 +229,7 @@ func (s *step) attr(groups []uint32) *syscall.SysProcAttr {
 		a.UseCgroupFD, a.CgroupFD = true, s.cg.FD()
 	}
 	id := s.l.Identity
-	if s.k.root && s.l.Container == nil && (id.UID != 0 || id.GID != 0 || len(groups) > 0) {
+	if s.k.root && !s.l.StandsIn() && (id.UID != 0 || id.GID != 0 || len(groups) > 0) {
 		a.Credential = &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: groups}
 	}
 	return a

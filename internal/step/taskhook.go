@@ -24,7 +24,7 @@ type prepared struct {
 // done before the launcher thread is taken: they may take long.
 func (s *step) prologs(groups []uint32, env []string) []prepared {
 	programs := s.l.Program.TaskProlog
-	if len(programs) == 0 || s.l.Container != nil {
+	if len(programs) == 0 || s.l.StandsIn() {
 		return nil
 	}
 	tasks := s.l.Program.Tasks

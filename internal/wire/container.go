@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"log/slog"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -27,6 +29,33 @@ type Container struct {
 	Node    string   `json:"node,omitempty"`   // labels what is ours
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
+
+	// Maker is the kind of program that makes the container in the place of an engine, as the job's user; empty: an engine does.
+	Maker   string `json:"maker,omitempty"`
+	Program string `json:"program,omitempty"` // its path; empty: the node has none
+	Run     string `json:"run,omitempty"`     // a folder of the user's, in memory, for this launch
+	Images  string `json:"images,omitempty"`  // a folder of the user's for images
+}
+
+// The makers.
+const (
+	MakerApptainer = "apptainer" // or singularity
+	MakerEnroot    = "enroot"
+	MakerOCI       = "oci" // of bundles
+)
+
+// StandsIn tells whether a stand-in runs in the step's place that has rights which no user has: its engine's.
+func (l *Launch) StandsIn() bool { return l.Container != nil && l.Container.Maker == "" }
+
+// Interpreter is what a script's first line names, as the kernel reads it.
+func Interpreter(script []byte) []string {
+	line, _, _ := bytes.Cut(script, []byte{'\n'})
+	text := strings.TrimSpace(strings.TrimPrefix(string(line), "#!"))
+	prog, arg, _ := strings.Cut(text, " ")
+	if arg = strings.TrimSpace(arg); arg != "" {
+		return []string{prog, arg}
+	}
+	return []string{prog}
 }
 
 // Gang is what a container knows of the others of its job: one a node, in the order of the job's nodes.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -25,7 +26,7 @@ func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 		return 1, err
 	}
 	defer conn.Close()
-	env, _ := takeAuth(l.Environ())
+	env, _ := core.TakeRegistryAuth(l.Environ())
 	r := wire.Run{Argv: l.Container.Args, WorkDir: l.Container.WorkDir, Umask: l.Program.Umask, TTY: l.Stdio.PTY, ImageEnv: l.Container.ImageEnv}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	if err := conn.Send(wire.TypeRun, r, files, wire.JoinEnv(append(env, taskEnv(os.Environ())...))); err != nil {

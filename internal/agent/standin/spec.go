@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -201,16 +200,4 @@ func becomeHere(id wire.Identity) error {
 // instanceOf shortens a socket's path to what the kernel takes.
 func instanceOf(f *os.File, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) + "/" + name
-}
-
-// takeAuth takes what is for a registry out of an environment.
-func takeAuth(env []string) (rest []string, auth string) {
-	for _, e := range env {
-		if v, ok := strings.CutPrefix(e, core.RegistryAuth+"="); ok {
-			auth = v
-			continue
-		}
-		rest = append(rest, e)
-	}
-	return rest, auth
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/agent/docker"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -42,20 +43,8 @@ type standIn struct {
 	stopped int // the signal that came before there was anybody to hand it to
 }
 
-// Main is the life of a stand-in: feed is the launch. It returns the status to exit with.
-func Main(feed *os.File) (int, error) {
-	f, err := wire.NewReader(feed).Next()
-	if err != nil {
-		return 1, fmt.Errorf("read the launch: %w", err)
-	}
-	feed.Close()
-	l, err := wire.DecodeLaunch(f)
-	if err != nil {
-		return 1, err
-	}
-	if l.Container == nil {
-		return 1, errors.New("the launch is not for a container")
-	}
+// Main is the life of a launch's stand-in. It returns the status to exit with.
+func Main(l *wire.Launch) (int, error) {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
 	if l.Container.Join {
@@ -66,7 +55,7 @@ func Main(feed *os.File) (int, error) {
 		joined: map[int]*wire.PassConn{}, next: 1,
 	}
 	var auth string
-	s.env, auth = takeAuth(l.Environ())
+	s.env, auth = core.TakeRegistryAuth(l.Environ())
 	if auth != "" {
 		s.auth = new(docker.Auth)
 		if err := json.Unmarshal([]byte(auth), s.auth); err != nil {

@@ -32,7 +32,11 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 		return nil
 	case spec.Runtime != core.RuntimeContainer:
 		return invalid("an image was named, but the runtime is %s", spec.Runtime)
-	case c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#"):
+	case c.Bundle != "" && (c.Image != "" || !c.Submitter):
+		return invalid("a bundle is run without an image, as its submitter")
+	case c.Bundle != "" && (!path.IsAbs(c.Bundle) || path.Clean(c.Bundle) != c.Bundle):
+		return invalid("bundle %q: its path must be absolute, without . or .. in it", c.Bundle)
+	case c.Bundle == "" && (c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#")):
 		return invalid("%q is no name of an image", c.Image)
 	case c.Privileged && c.Submitter:
 		return invalid("a container of the submitting user cannot be privileged")

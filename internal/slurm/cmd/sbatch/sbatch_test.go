@@ -203,7 +203,7 @@ func TestRefusals(t *testing.T) {
 		{[]string{"-n0", "--wrap=true"}, "sbatch: error: Invalid numeric value \"0\" for --ntasks.\n", 1},
 		{[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"}, "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1},
 		{[]string{"-N", "5-2", "--wrap=true"}, "sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255},
-		{[]string{"--container=x", "--wrap=true"}, "sbatch: error: --container is not supported\n", 1},
+		{[]string{"--container-id=x", "--wrap=true"}, "sbatch: error: --container-id is not supported\n", 1},
 		{[]string{"q.sh"}, "sbatch: fatal: q.sh: line 2: Unmatched `\"` in [ \"abc]\n", 1},
 		{[]string{"foo.sh"}, "sbatch: error: Invalid directive found in batch script: foo\n", 255},
 		{[]string{"blank.sh"}, "sbatch: error: Batch script contains only whitespace!\n", 1},
