@@ -107,7 +107,7 @@ func (m machine) rename(l *wire.Launch, hidden bool) {
 		if err != nil || u < 0 || u >= len(m.gpus) || !slices.Contains(mine, int32(u)) {
 			return unit
 		}
-		if g := &m.gpus[u]; g.Part() || !hidden {
+		if g := &m.gpus[u]; g.Part() || g.Variable != "" || !hidden {
 			return cmp.Or(g.Visible, unit)
 		}
 		return strconv.Itoa(m.rank(mine, int32(u)))
@@ -116,7 +116,7 @@ func (m machine) rename(l *wire.Launch, hidden bool) {
 		if int(u) < len(m.gpus) {
 			g := &m.gpus[u]
 			change = change || g.Visible != "" && g.Visible != strconv.Itoa(int(u))
-			maker = cmp.Or(maker, makerVariables[g.Vendor])
+			maker = cmp.Or(maker, g.Variable, makerVariables[g.Vendor])
 		}
 	}
 	if !change && maker == "" {

@@ -91,4 +91,10 @@ func TestOtherMakersHaveVariablesOfTheirOwn(t *testing.T) {
 	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00ZE_AFFINITY_MASK=1\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	m.gpus = gpu.List{{Vendor: "intel", Visible: "3", Variable: "HABANA_VISIBLE_MODULES"}, {Vendor: "intel", Visible: "1", Variable: "HABANA_VISIBLE_MODULES"}}
+	l = &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{1}}}, Env: []byte("CUDA_VISIBLE_DEVICES=1\x00")}
+	m.rename(l, true) // modules keep their numbers
+	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00HABANA_VISIBLE_MODULES=1\x00"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

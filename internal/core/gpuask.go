@@ -12,12 +12,15 @@ type GPUAsk struct {
 	Names  []string `json:"names,omitempty"` // one of these, in any case
 	MemMin Bytes    `json:"mem_min,omitempty"`
 	MemMax Bytes    `json:"mem_max,omitempty"`
+	// Capability is the least compute capability, as Unit has it.
+	Capability int32 `json:"capability,omitempty"`
 }
 
-// Fits tells whether GPUs of a type, maker and memory will do. Sizes are as sold: of an L4 of 24 GB programs see 22.5, so
-// up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake one the maker is not asked.
-func (a *GPUAsk) Fits(typ, vendor string, memory Bytes) bool {
-	return (a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&
+// Fits tells whether GPUs of a type, maker, memory and compute capability will do. Sizes are as sold: of an L4 of 24 GB programs
+// see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake one neither maker nor
+// capability is asked.
+func (a *GPUAsk) Fits(typ, vendor string, memory Bytes, capability int32) bool {
+	return (capability >= a.Capability || vendor == "fake") && (a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&
 		(len(a.Names) == 0 || slices.ContainsFunc(a.Names, func(n string) bool { return strings.EqualFold(n, typ) })) &&
 		(a.MemMin == 0 || memory >= a.MemMin/100*93) && (a.MemMax == 0 || memory > 0 && memory <= a.MemMax)
 }
@@ -40,6 +43,9 @@ func (a *GPUAsk) String() string {
 		out = append(out, fmt.Sprintf("%d GB or more", low))
 	case high > 0:
 		out = append(out, fmt.Sprintf("at most %d GB", high))
+	}
+	if c := a.Capability; c > 0 {
+		out = append(out, fmt.Sprintf("compute capability %d.%d or more", c/10, c%10))
 	}
 	return strings.Join(out, ", ")
 }

@@ -15,6 +15,8 @@ type Unit struct {
 	Links  int32  `json:"links,omitempty"`  // units of the same number, from 1, are joined directly (NVLink); 0: not known
 	Memory Bytes  `json:"memory,omitempty"` // of its own; 0: not known
 	Vendor string `json:"vendor,omitempty"` // nvidia, amd, intel, tenstorrent; fake: it is not there
+	// Capability is the compute capability of an NVIDIA GPU, ten times: 90 for 9.0; 0: not known.
+	Capability int32 `json:"capability,omitempty"`
 }
 
 // SickUnit is a unit that is not given out, and why.

@@ -157,6 +157,8 @@ type gpuSpec struct {
 	count  span[int64]
 	given  bool // a count was written; otherwise it is 1..
 	memory string
+	total  span[core.Bytes] // of all of them
+	able   int32            // compute capability, ten times
 }
 
 var gpuVendors = map[string]string{

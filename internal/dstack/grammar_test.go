@@ -1,6 +1,7 @@
 package dstack
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -150,6 +151,31 @@ func TestRunEnv(t *testing.T) {
 	} {
 		if got := RunEnv(j, "", 0, addr); got != nil {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestTotals: what GPUs are to have together is each one's share of it.
+func TestTotals(t *testing.T) {
+	t.Parallel()
+	for gpu, want := range map[string]string{
+		"{count: 2, total_memory: 160GB..}":                    "2 of 80 GB or more",
+		"{count: 4, memory: 40GB.., total_memory: 96GB..}":     "4 of 40 GB or more",
+		"{total_memory: 80GB}":                                 "1 of 80 GB",
+		"{memory: 40GB.., total_memory: 160GB..}":              "4 of 40 GB or more",
+		"{count: 1..2, memory: 40GB.., total_memory: 160GB..}": "2 of 80 GB or more",
+		"{count: 2, total_memory: ..96GB}":                     "2 of at most 48 GB",
+		"{name: H100, compute_capability: 9.0}":                "1 of H100, compute capability 9.0 or more",
+		"{compute_capability: [7, 5]}":                         "1 of compute capability 7.5 or more",
+		`{compute_capability: "8.9", vendor: nvidia}`:          "1 of nvidia, compute capability 8.9 or more",
+	} {
+		task, err := Parse("x.yml", []byte("type: task\ncommands: [x]\nresources: {gpu: "+gpu+"}\n"))
+		if err != nil {
+			t.Errorf("%s: %v", gpu, err)
+			continue
+		}
+		if got := fmt.Sprintf("%d of %s", task.GPUs.Count, task.GPUAsk); got != want {
+			t.Errorf("%s: %s, want %s", gpu, got, want)
 		}
 	}
 }

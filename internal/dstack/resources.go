@@ -1,6 +1,7 @@
 package dstack
 
 import (
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -185,6 +186,9 @@ func (r *reader) gpu(n *yaml.Node, path string) {
 	}
 	r.task.GPUs = core.Gres{Name: "gpu", Count: count}
 	ask := core.GPUAsk{Vendor: g.vendor, Names: g.names}
+	if g.able > 0 {
+		ask.Capability = g.able
+	}
 	if g.memory != "" {
 		sp, err := parseSizes(g.memory)
 		if err != nil {
@@ -198,11 +202,12 @@ func (r *reader) gpu(n *yaml.Node, path string) {
 			ask.MemMax = sp.max
 		}
 	}
+	r.task.GPUs.Count = g.share(&ask, count)
 	switch {
-	case len(g.names) == 1 && g.vendor == "" && g.memory == "":
+	case len(g.names) == 1 && ask.Vendor == "" && ask.MemMin+ask.MemMax == 0 && ask.Capability == 0:
 		// GRES types are lower case by custom, dstack's GPU names upper case.
 		r.task.GPUs.Type = strings.ToLower(g.names[0])
-	case len(g.names) > 0 || g.vendor != "" || g.memory != "":
+	case len(g.names) > 0 || ask.Vendor != "" || ask.MemMin+ask.MemMax > 0 || ask.Capability > 0:
 		r.task.GPUAsk = &ask
 	}
 }
@@ -238,11 +243,52 @@ func (r *reader) gpuMap(n *yaml.Node, path string) (gpuSpec, bool) {
 			if s, ok := r.rangeText(e.value, p); ok {
 				g.memory = s
 			}
-		case e.key.Value == "total_memory", e.key.Value == "compute_capability":
-			r.add(e.value, p, "choosing by it is planned for 0.4; name the GPU as `bireme nodes` shows it")
+		case e.key.Value == "total_memory":
+			if sp, ok := r.sizes(e.value, p); ok {
+				g.total = sp
+			}
+		case e.key.Value == "compute_capability":
+			g.able = r.capability(e.value, p)
 		default:
 			r.unknown(e.key, p, []string{"vendor", "name", "count", "memory", "total_memory", "compute_capability"})
 		}
 	}
 	return g, len(r.list) == before
+}
+
+// share divides what all GPUs are to have together among them: of a count that may grow, so many are asked for that each needs no more
+// than its own least memory. It gives the count.
+func (g *gpuSpec) share(ask *core.GPUAsk, count int64) int64 {
+	if g.total.hasMin && ask.MemMin > 0 && count > 0 {
+		need := int64((g.total.min + ask.MemMin - 1) / ask.MemMin)
+		if most := g.count.max; g.given && g.count.hasMax {
+			need = min(need, most)
+		}
+		count = max(count, need)
+	}
+	if n := core.Bytes(max(1, count)); g.total.hasMin {
+		ask.MemMin = max(ask.MemMin, (g.total.min+n-1)/n)
+	}
+	if n := core.Bytes(max(1, count)); g.total.hasMax {
+		if each := g.total.max / n; ask.MemMax == 0 || each < ask.MemMax {
+			ask.MemMax = each
+		}
+	}
+	return count
+}
+
+// capability reads 7.5, "7.5" or [7, 5], ten times; never a whole number, which could be either part.
+func (r *reader) capability(n *yaml.Node, path string) int32 {
+	text := n.Value
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 2 {
+		text = n.Content[0].Value + "." + n.Content[1].Value
+	}
+	major, minor, ok := strings.Cut(text, ".")
+	a, err := strconv.ParseUint(major, 10, 8)
+	b, err2 := strconv.ParseUint(minor, 10, 8)
+	if !ok || err != nil || err2 != nil || b > 9 {
+		r.add(n, path, "%q is not a compute capability, such as 8.0", clip(text))
+		return 0
+	}
+	return int32(10*a + b)
 }

@@ -12,8 +12,8 @@ func TestGPUsByMemoryAndMaker(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
 	for i, hw := range []core.Hardware{
-		{Gres: []core.Gres{{Name: "gpu", Type: "l4", Count: 2}}, Units: []core.Unit{{Name: "gpu", Type: "l4", Memory: 23034 * core.MiB, Vendor: "nvidia"}, {Name: "gpu", Type: "l4", Index: 1, Memory: 23034 * core.MiB, Vendor: "nvidia"}}},
-		{Gres: []core.Gres{{Name: "gpu", Type: "h100", Count: 1}, {Name: "gpu", Type: "mi300x", Count: 1}}, Units: []core.Unit{{Name: "gpu", Type: "h100", Memory: 81559 * core.MiB, Vendor: "nvidia"}, {Name: "gpu", Type: "mi300x", Index: 1, Memory: 196592 * core.MiB, Vendor: "amd"}}},
+		{Gres: []core.Gres{{Name: "gpu", Type: "l4", Count: 2}}, Units: []core.Unit{{Name: "gpu", Type: "l4", Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89}, {Name: "gpu", Type: "l4", Index: 1, Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89}}},
+		{Gres: []core.Gres{{Name: "gpu", Type: "h100", Count: 1}, {Name: "gpu", Type: "mi300x", Count: 1}}, Units: []core.Unit{{Name: "gpu", Type: "h100", Memory: 81559 * core.MiB, Vendor: "nvidia", Capability: 90}, {Name: "gpu", Type: "mi300x", Index: 1, Memory: 196592 * core.MiB, Vendor: "amd"}}},
 		{Gres: []core.Gres{{Name: "gpu", Type: "mystery", Count: 8}}},
 	} {
 		hw.CPUs, hw.Memory = 8, 16*core.GiB
@@ -34,6 +34,9 @@ func TestGPUsByMemoryAndMaker(t *testing.T) {
 		"one of two names":           {1, &core.GPUAsk{Names: []string{"H200", "H100"}}, "b h100"},
 		"a name nothing is known of": {8, &core.GPUAsk{Names: []string{"Mystery"}}, "c mystery"},
 		"its memory":                 {8, &core.GPUAsk{Names: []string{"Mystery"}, MemMin: core.GiB}, ""},
+		"capability 8.0 or more":     {2, &core.GPUAsk{Capability: 80}, "a l4"},
+		"capability 9.0 or more":     {1, &core.GPUAsk{Capability: 90}, "b h100"},
+		"capability 9.0, two":        {2, &core.GPUAsk{Capability: 90}, ""},
 		"small":                      {1, &core.GPUAsk{MemMax: 16 * core.GiB}, ""},
 	} {
 		var s *core.Spec

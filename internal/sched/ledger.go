@@ -64,6 +64,7 @@ type gresAccount struct {
 	units     []core.Unit
 	mem       core.Bytes // of each of them; 0: not known, or not the same
 	vendor    string
+	able      int32 // compute capability
 }
 
 // namedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as in
@@ -168,9 +169,12 @@ func (g *gresAccount) describe(n *core.Node) {
 		switch {
 		case u.Name != g.name || u.Type != g.typ:
 		case first:
-			g.mem, g.vendor, first = u.Memory, u.Vendor, false
-		case u.Memory != g.mem || u.Vendor != g.vendor:
-			g.mem, g.vendor = min(g.mem, u.Memory), ""
+			g.mem, g.vendor, g.able, first = u.Memory, u.Vendor, u.Capability, false
+		case u.Memory != g.mem || u.Vendor != g.vendor || u.Capability != g.able:
+			g.mem, g.able = min(g.mem, u.Memory), min(g.able, u.Capability)
+			if u.Vendor != g.vendor {
+				g.vendor = ""
+			}
 		}
 	}
 }

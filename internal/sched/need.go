@@ -68,7 +68,7 @@ func KeyOf(s *core.Spec) Key {
 		b = append(append(b, 0), x.Constraint...)
 		b = strconv.AppendInt(append(b, 0), int64(x.TmpDisk), 10)
 		if x.GPU != nil {
-			b = fmt.Appendf(append(b, 0), "%s %q %d %d", x.GPU.Vendor, x.GPU.Names, x.GPU.MemMin, x.GPU.MemMax)
+			b = fmt.Appendf(append(b, 0), "%s %q %d %d %d", x.GPU.Vendor, x.GPU.Names, x.GPU.MemMin, x.GPU.MemMax, x.GPU.Capability)
 		}
 	}
 	if !simple {
@@ -196,7 +196,7 @@ func (n *need) room(a *account, b *balance) (tasks int32) {
 
 // serves tells whether units of a kind will do for a request.
 func (g *gresAccount) serves(name, typ string, only *core.GPUAsk) bool {
-	return g.name == name && (typ == "" || g.typ == typ) && (only == nil || name != "gpu" || only.Fits(g.typ, g.vendor, g.mem))
+	return g.name == name && (typ == "" || g.typ == typ) && (only == nil || name != "gpu" || only.Fits(g.typ, g.vendor, g.mem, g.able))
 }
 
 func (n *need) gresRoom(a *account, b *balance) bool {

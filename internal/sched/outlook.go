@@ -164,7 +164,7 @@ func (o *outlook) addNode(a *account, parts []*partition) {
 	k = binary.AppendVarint(k, int64(hw.TmpDisk))
 	for i, g := range a.gres {
 		k = append(append(append(append(k, g.name...), ':'), g.typ...), 0)
-		k = binary.AppendVarint(binary.AppendVarint(append(k, g.vendor...), int64(g.mem)), a.full.gres[i])
+		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.vendor...), int64(g.able)), int64(g.mem)), a.full.gres[i])
 	}
 	k = append(k, 0)
 	for _, f := range a.node.Features {

@@ -21,10 +21,14 @@ type Device struct {
 	UUID   string     //
 	Bus    string     // its PCI address, as the kernel writes it
 	Memory core.Bytes // 0: not known
-	Files  []string   // its device files. Parts of one device share some
+	// Capability as core.Unit has it.
+	Capability int32
+	Files      []string // its device files. Parts of one device share some
 	// Visible is what programs call it: its number among its maker's, or the UUID of a part.
 	Visible string
 	Parent  string // UUID of the device it is a part of
+	// Variable names devices to programs, where they know neither CUDA's nor their maker's. Those names hold whatever is hidden.
+	Variable string
 	// Where it is, as core.Unit says it.
 	Socket, Links int32
 }
@@ -96,7 +100,7 @@ func (m Machine) Vendors() []Vendor {
 	if m.Run == nil {
 		m.Run = run
 	}
-	return []Vendor{&nvidia{m: m}, &amd{m: m}, &intel{m: m}, &tenstorrent{m: m}}
+	return []Vendor{&nvidia{m: m}, &amd{m: m}, &intel{m: m}, &gaudi{m: m}, &tenstorrent{m: m}}
 }
 
 // Look asks all vendors. A tool that fails keeps no other from answering.
@@ -123,7 +127,7 @@ func (l List) Count() (list []core.Gres, units []core.Unit) {
 		} else {
 			list = append(list, core.Gres{Name: "gpu", Type: d.Model, Count: 1})
 		}
-		units = append(units, core.Unit{Name: "gpu", Type: d.Model, Index: int32(n), Socket: d.Socket, Links: d.Links, Memory: d.Memory, Vendor: d.Vendor})
+		units = append(units, core.Unit{Name: "gpu", Type: d.Model, Index: int32(n), Socket: d.Socket, Links: d.Links, Memory: d.Memory, Vendor: d.Vendor, Capability: d.Capability})
 	}
 	return list, units
 }

@@ -44,10 +44,12 @@ func look(t *testing.T, m Machine) []Seen {
 
 func TestRecordedH200(t *testing.T) {
 	t.Parallel()
-	got := look(t, tools(t, nil, map[string]string{"nvidia-smi -q -x": "nvidia-h200-recorded.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt"}))
+	got := look(t, tools(t, nil, map[string]string{"nvidia-smi -q -x": "nvidia-h200-recorded.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt",
+		"nvidia-smi --query-gpu=compute_cap --format=csv,noheader": "nvidia-capability-documented.txt"}))
 	want := []Seen{{
 		Device: Device{
-			Vendor: "nvidia", Name: "NVIDIA H200", Model: "h200", UUID: "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0", Bus: "0000:00:06.0",
+			Capability: 90,
+			Vendor:     "nvidia", Name: "NVIDIA H200", Model: "h200", UUID: "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0", Bus: "0000:00:06.0",
 			Memory: 143771 * core.MiB, Files: []string{"/dev/nvidia0"}, Visible: "0",
 		},
 		Reading: Reading{Temp: 35, Power: 84.19, Counts: []Count{{What: "PCIe replays", Level: Warning, Allow: 8}}},
@@ -121,6 +123,13 @@ func TestOtherMakers(t *testing.T) {
 			[]Device{{Vendor: "tenstorrent", Name: "Tenstorrent n300 L", Model: "n300", UUID: "0100014211703033", Bus: "0000:01:00.0", Memory: 24 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0"}}},
 		"Tenstorrent, sysfs": {tt, nil,
 			[]Device{{Vendor: "tenstorrent", Name: "Tenstorrent p150a", Model: "p150", UUID: "0000046131924062", Memory: 32 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0"}}},
+		"Gaudi": {fstest.MapFS{}, map[string]string{"hl-smi -Q " + gaudiFields + " -f csv,noheader": "hl-smi-documented.csv"},
+			[]Device{
+				{Vendor: "intel", Name: "HL-225", Model: "gaudi2", UUID: "01P0-HL2080A0-15-TNPS34-03-05-07", Bus: "0000:19:00.0", Memory: 98304 * core.MiB, Visible: "3",
+					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel0", "/dev/accel/accel_controlD0"}},
+				{Vendor: "intel", Name: "HL-325L", Model: "gaudi3", UUID: "01P4-HL3090A0-18-U4V193-22-07-00", Bus: "0000:4d:00.0", Memory: 131072 * core.MiB, Visible: "1",
+					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel1", "/dev/accel/accel_controlD1"}},
+			}},
 		"none": {fstest.MapFS{}, nil, nil},
 	} {
 		var got []Device

@@ -18,6 +18,7 @@ import (
 type nvidia struct {
 	m     Machine
 	links []int32 // by device; nil: not asked yet
+	able  []int32 // compute capability by device; likewise
 }
 
 // smiLog is what of `nvidia-smi -q -x` is read, as driver 580 writes it. Older drivers have other names for some of it.
@@ -101,6 +102,8 @@ func (v *nvidia) Look(ctx context.Context) ([]Seen, error) {
 	if v.links == nil && len(log.GPUs) > 0 {
 		topo, _ := v.m.Run(ctx, "nvidia-smi", "topo", "-m") // without it nothing is known of links
 		v.links = parseLinks(string(topo), len(log.GPUs))
+		able, _ := v.m.Run(ctx, "nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader") // drivers before 510 do not tell
+		v.able = parseCapabilities(string(able))
 	}
 	parts := v.parts(ctx, log.GPUs)
 	var list []Seen
@@ -109,6 +112,9 @@ func (v *nvidia) Look(ctx context.Context) ([]Seen, error) {
 		s := Seen{Device: v.device(g, i), Reading: g.reading()}
 		if i < len(v.links) {
 			s.Links = v.links[i]
+		}
+		if i < len(v.able) {
+			s.Capability = v.able[i]
 		}
 		if len(parts[i]) == 0 {
 			list = append(list, s)
@@ -119,6 +125,20 @@ func (v *nvidia) Look(ctx context.Context) ([]Seen, error) {
 	}
 	v.linkErrors(ctx, list)
 	return list, nil
+}
+
+// parseCapabilities reads a line a device: 9.0. What cannot be read is not known.
+func parseCapabilities(text string) (out []int32) {
+	for line := range strings.Lines(text) {
+		major, minor, _ := strings.Cut(strings.TrimSpace(line), ".")
+		a, err := strconv.ParseUint(major, 10, 8)
+		b, err2 := strconv.ParseUint(minor, 10, 8)
+		if err != nil || err2 != nil || b > 9 {
+			a, b = 0, 0
+		}
+		out = append(out, int32(10*a+b))
+	}
+	return out
 }
 
 func (v *nvidia) device(g *smiGPU, index int) Device {
