@@ -249,7 +249,7 @@ func (cl *cluster) drained(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond) // each look counts every job
 	}
 	return ctx.Err()
 }

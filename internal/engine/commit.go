@@ -39,13 +39,17 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 		e.stats.Batches++
 		e.stats.Inputs += int64(len(b.waiting))
 		e.mu.Unlock()
+		back := 0
 		for _, r := range b.waiting {
+			if !r.lane {
+				back++
+			}
 			close(r.done)
 		}
 		if !b.changes.Empty() {
 			e.publish(&Published{Changes: b.changes, Snapshot: b.snap})
 		}
-		idle <- done{took: took, answered: len(b.waiting)}
+		idle <- done{took: took, answered: back}
 	}
 	return nil
 }

@@ -96,6 +96,7 @@ type Stats struct {
 type request struct {
 	in    state.Input
 	user  core.UserName
+	lane  bool // it came by the lane of exits and cancels
 	reply any
 	err   error
 	done  chan struct{}
@@ -187,7 +188,7 @@ func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
 
 // Urgent is Do for exits and cancels: they have a lane of their own and are never refused for lack of room.
 func (e *Engine) Urgent(ctx context.Context, in state.Input) (any, error) {
-	r := &request{in: in, done: make(chan struct{})}
+	r := &request{in: in, lane: true, done: make(chan struct{})}
 	select {
 	case e.urgent <- r:
 	case <-ctx.Done():
@@ -203,7 +204,7 @@ type Pending struct{ r *request }
 
 // Send is Urgent without waiting: many exits of one agent go into one transaction.
 func (e *Engine) Send(ctx context.Context, in state.Input) (*Pending, error) {
-	r := &request{in: in, done: make(chan struct{})}
+	r := &request{in: in, lane: true, done: make(chan struct{})}
 	select {
 	case e.urgent <- r:
 		return &Pending{r}, nil

@@ -177,7 +177,7 @@ type writer struct {
 // done is what the committer tells of a batch that is written.
 type done struct {
 	took     time.Duration
-	answered int
+	answered int // callers; a job that ended does not come back
 }
 
 // Callers come back: those of a batch just written send their next command while the next batch, which has waited for
