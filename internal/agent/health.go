@@ -111,7 +111,7 @@ func (a *Agent) runProgram(ctx context.Context, program string, patience time.Du
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	var out bytes.Buffer
+	var out head
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	if inner.Err() != nil && ctx.Err() == nil {
@@ -122,6 +122,16 @@ func (a *Agent) runProgram(ctx context.Context, program string, patience time.Du
 		line = strings.ToValidUTF8(line[:maxMessage], "") + "…"
 	}
 	return line, err
+}
+
+// head keeps the beginning of what is written to it, enough for a first line that is told.
+type head struct{ bytes.Buffer }
+
+func (h *head) Write(b []byte) (int, error) {
+	if room := 16*maxMessage - h.Len(); room > 0 {
+		h.Buffer.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
 }
 
 // look makes the built-in checks.

@@ -2,9 +2,12 @@ package agent
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 func TestBuiltInChecks(t *testing.T) {
@@ -35,5 +38,27 @@ func TestBuiltInChecks(t *testing.T) {
 	}
 	if got := full([]string{dir, dir, "/no/such/folder"}, 0); len(got) > 1 { // an empty disk is none
 		t.Errorf("a disk is told twice: %v", got)
+	}
+}
+
+// TestProgramsSayOneLine: of a program that talks without end the first line is told and little is kept.
+func TestProgramsSayOneLine(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "check")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '\\n  no scratch \\nmore\\n'; head -c 3000000 /dev/zero; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a := &Agent{id: &identity{name: "n1"}}
+	if line, err := a.runProgram(t.Context(), program, time.Minute); line != "no scratch" || err == nil {
+		t.Errorf("got %q, %v", line, err)
+	}
+	var h head
+	for range 100 {
+		if n, err := h.Write(make([]byte, 1<<16)); n != 1<<16 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if h.Len() != 16*maxMessage {
+		t.Errorf("%d bytes are kept", h.Len())
 	}
 }

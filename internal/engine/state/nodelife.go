@@ -209,7 +209,8 @@ func (s *State) nodeHealth(in *NodeHealth) error {
 	}
 	faults := slices.DeleteFunc(slices.Clone(in.Faults), func(f core.NodeFault) bool { return !f.Drain })
 	for _, f := range n.Faults {
-		if !in.Return && !slices.Contains(faults, f) {
+		// Of one check the last word holds: a program may say something else each time.
+		if !in.Return && !slices.ContainsFunc(in.Faults, func(o core.NodeFault) bool { return o.Check == f.Check && o.Drain }) {
 			faults = append(faults, f)
 		}
 	}
