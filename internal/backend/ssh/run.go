@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/crypto/ssh"
 
@@ -57,9 +58,22 @@ func asRoot(script string) string {
 // quote makes one word of s for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
+// maxLine bounds what is told of a host's words: it is in the state, and shown.
+const maxLine = 300
+
+// lastLine is the last that a host said, fit to be shown: what would steer a terminal is not.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	line := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(lines[len(lines)-1], "?"))
+	if line = strings.TrimSpace(line); len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+	}
+	return line
 }
 
 // vars writes assignments for the beginning of a script.

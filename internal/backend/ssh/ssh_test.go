@@ -71,6 +71,18 @@ func TestScriptsPassShells(t *testing.T) {
 	}
 }
 
+// TestHostsWords: a host is quoted by its last line, without what would steer a terminal and without end.
+func TestHostsWords(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"": "", "one\n two \n\n": "two", "\x1b[2Jno\tspace\xff\r\n": "[2Jno space?", strings.Repeat("ä", 200): strings.Repeat("ä", 150) + "…",
+	} {
+		if got := lastLine(said); got != want {
+			t.Errorf("%q is told as %q, want %q", said, got, want)
+		}
+	}
+}
+
 func TestAgentCommand(t *testing.T) {
 	t.Parallel()
 	a := &Agent{Node: "lab-0", Base: "/b", Programs: "s", Args: []string{"--server", "h:1,unix:/x", "--addr", "a b"}}
