@@ -298,7 +298,10 @@ func (r *reader) volumes(n *yaml.Node, at string) {
 				case "path":
 					m.Target, _ = r.text(e.value, q)
 				case "optional":
-					m.Optional, _ = boolean(e.value)
+					var ok bool
+					if m.Optional, ok = boolean(e.value); !ok {
+						r.add(e.value, q, "must be true or false, not %s", kindOf(e.value))
+					}
 				case "name":
 					named = true
 				default:
