@@ -36,6 +36,14 @@ func (x *launcher) enroot() (*command, error) {
 		}
 		argv = append(argv, "--mount", m.Source+":"+m.Target+":rbind,x-create=auto,"+mode)
 	}
+	if x.script != nil { // it hands on no descriptors but the three
+		file := filepath.Join(x.c.Run, "script")
+		if err := os.WriteFile(file, x.l.Script, 0o600); err != nil {
+			return nil, err
+		}
+		x.path = "/.bireme/script"
+		argv = append(argv, "--mount", file+":"+x.path+":bind,x-create=file,ro")
+	}
 	shared := x.shared()
 	for _, e := range shared { // by name: the values are in its environment
 		name, _, _ := strings.Cut(e, "=")

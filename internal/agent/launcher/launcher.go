@@ -30,6 +30,7 @@ type launcher struct {
 	env    []string // the job's
 	auth   string   // what a registry wants to know
 	script *os.File // nil: none
+	path   string   // where what runs inside finds it
 }
 
 // command is what the launcher becomes.
@@ -107,7 +108,7 @@ func (x *launcher) keepScript() error {
 	if _, err := f.Write(x.l.Script); err != nil {
 		return fmt.Errorf("keep the script: %w", err)
 	}
-	x.script = f
+	x.script, x.path = f, fmt.Sprintf("/proc/self/fd/%d", scriptFD)
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (x *launcher) keepScript() error {
 func (x *launcher) inside() []string {
 	switch {
 	case x.script != nil:
-		return append(append(wire.Interpreter(x.l.Script), fmt.Sprintf("/proc/self/fd/%d", scriptFD)), x.c.Args...)
+		return append(append(wire.Interpreter(x.l.Script), x.path), x.c.Args...)
 	case x.c.Own && len(x.c.Entry) > 0 && !x.c.Join:
 		return append(slices.Clone(x.c.Entry), x.c.Args...)
 	case x.c.Own && !x.c.Join:
@@ -158,9 +159,9 @@ func variable(name string) bool {
 	return name != ""
 }
 
-// outer is the environment of the maker itself.
+// outer is the environment of the maker itself, which may have its helpers beside it.
 func (x *launcher) outer(more ...string) []string {
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	env := []string{"PATH=" + filepath.Dir(x.c.Program) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, e := range x.env {
 		if name, _, _ := strings.Cut(e, "="); name == "HOME" || name == "TMPDIR" || name == "USER" || name == "LOGNAME" {
 			env = append(env, e)
