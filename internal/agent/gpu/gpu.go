@@ -135,13 +135,15 @@ func (l List) Count() (list []core.Gres, units []core.Unit) {
 // Of are the devices behind a job's units; false where one of them is not known here, because somebody else than
 // detection described the node.
 func (l List) Of(given []core.GresAlloc) ([]Device, bool) {
+	// Where all are alike a number says enough: a site may have a name of its own for the model.
+	alike := !slices.ContainsFunc(l, func(d Device) bool { return d.Model != l[0].Model })
 	var out []Device
 	for _, g := range given {
 		if g.Name != "gpu" {
 			continue
 		}
 		for _, u := range g.Units {
-			if u < 0 || int(u) >= len(l) || g.Type != "" && l[u].Model != g.Type {
+			if u < 0 || int(u) >= len(l) || g.Type != "" && l[u].Model != g.Type && !alike {
 				return nil, false
 			}
 			out = append(out, l[u])

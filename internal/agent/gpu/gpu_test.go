@@ -178,6 +178,10 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+	alike := List{{Model: "a100", Files: []string{"/dev/nvidia0"}}, {Model: "a100", Files: []string{"/dev/nvidia1"}}}
+	if got := alike.Denied([]core.GresAlloc{{Name: "gpu", Type: "tesla", Units: []int32{1}}}); !cmp.Equal(got, []string{"/dev/nvidia0"}) {
+		t.Errorf("under a name of the site's own %v is denied", got)
+	}
 	if got := (List{}).Denied(nil); got != nil {
 		t.Errorf("a machine without GPUs denies %v", got)
 	}
