@@ -3,8 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,11 +72,22 @@ func (g *fakeGPU) says(pairs ...string) {
 	}
 }
 
+// fakeExporter stands in for dcgm-exporter: it tells of the GPU and of one that is not the machine's. It gives its address.
+func fakeExporter(t *testing.T, uuid string) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).\n# TYPE DCGM_FI_DEV_SM_CLOCK gauge\n"+
+			"DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=%q} 1980\nDCGM_FI_DEV_SM_CLOCK{gpu=\"1\",UUID=\"GPU-elsewhere\"} 345\n", uuid)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/metrics"
+}
+
 // TestGPU follows a machine with one GPU: found, given to one job at a time and hidden from others, sampled, sick and well.
 func TestGPU(t *testing.T) {
 	t.Parallel()
 	g := newFakeGPU(t)
-	c := cluster.Start(t, cluster.Options{Tools: g.tools, Set: []string{"gpu.sample=100ms"}})
+	exporter := fakeExporter(t, "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0")
+	c := cluster.Start(t, cluster.Options{Tools: g.tools, Set: []string{"gpu.sample=100ms", "gpu.dcgm_exporter=" + exporter}})
 	root := c.Root()
 	node := strings.Fields(root.Run("bireme", "nodes"))[8]
 	wants(t, "bireme nodes", root.Run("bireme", "nodes"), "gpu:h200:0/1")
@@ -97,6 +113,20 @@ func TestGPU(t *testing.T) {
 	})
 	wants(t, "bireme metrics", root.Run("bireme", "metrics", has), "gpu 0", "97%", "59.6G", "140.4G")
 	wants(t, "squeue", root.Run("squeue", "-h", "-j", waits), "(Resources)")
+	socket := strings.TrimPrefix(strings.Split(c.Env[0], ",")[0], "BIREME_SERVER=unix:")
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer web.CloseIdleConnections()
+	c.Eventually("what dcgm-exporter says, with whose GPU it is", func() (bool, string) {
+		r, err := web.Get("http://bireme/metrics/dcgm")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		return err == nil && strings.Contains(string(b), `DCGM_FI_DEV_SM_CLOCK{bireme_node="`+node+`",bireme_job="`+has+`"`) && !strings.Contains(string(b), "GPU-elsewhere"), string(b)
+	})
 
 	g.says("<remapped_row_pending>No<", "<remapped_row_pending>Yes<")
 	c.WaitNode(node, "a warning", func(n *client.Node) bool { return strings.Contains(n.Warning, "remapped") && n.State == "MIXED" })
