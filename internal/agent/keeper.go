@@ -204,6 +204,9 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		}
 		l.connected(conn, h)
 		a.containers.sweep()
+		for _, f := range h.Flows {
+			a.found(f)
+		}
 		for _, st := range a.streams() {
 			st.again()
 		}
@@ -214,7 +217,7 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		}
 		l.started(s.Key)
 		if st := a.streamOf(s.Key); st != nil {
-			st.started(s)
+			st.started()
 		}
 		// The server is not told: it counts a job as running from its launch, and this would be a third of all news.
 	case wire.TypeExited:

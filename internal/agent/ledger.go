@@ -32,13 +32,12 @@ func nameOf(k wire.Key) name { return name{k.Job, k.Attempt, k.Step} }
 
 // running is a launch that has not ended.
 type running struct {
-	key     wire.Key
-	stream  bool         // its output is streamed into the log store
-	logged  bool         // and is there, all of it
-	fenced  bool         // killed after too long a silence
-	ranks   []int32      // of its tasks, when its stdio goes to srun
-	readers int          // tasks that have an input
-	redo    []wire.Frame // until it is known to have started: the launch and the orders after it, for a keeper's successor
+	key    wire.Key
+	stream bool         // its output is streamed into the log store
+	logged bool         // and is there, all of it
+	fenced bool         // killed after too long a silence
+	flow   wire.Flow    // its stdio, when that goes to srun
+	redo   []wire.Frame // until it is known to have started: the launch and the orders after it, for a keeper's successor
 }
 
 // end is a launch that ended and whose end the server has not yet made durable.
@@ -126,16 +125,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 	}
 	f.Header = header
 	f.Payload = append(append(make([]byte, 0, len(w.Script)+len(w.Env)), w.Script...), w.Env...)
-	r := &running{key: w.Key, stream: w.Stdio.Mode == wire.StdioLog, redo: []wire.Frame{f}}
-	if w.Stdio.Mode == wire.StdioStream {
-		for _, t := range w.Program.Tasks {
-			r.ranks = append(r.ranks, int32(t.Rank))
-		}
-		r.readers = max(1, len(r.ranks))
-		if w.Stdio.PTY {
-			r.readers = 1
-		}
-	}
+	r := &running{key: w.Key, stream: w.Stdio.Mode == wire.StdioLog, flow: w.Flow(), redo: []wire.Frame{f}}
 	l.order.Lock()
 	defer l.order.Unlock()
 	l.mu.Lock()
@@ -152,7 +142,7 @@ func (l *ledger) launch(w *wire.Launch) error {
 	st, down, up := l.streams[n], l.down, l.up
 	l.mu.Unlock()
 	if st != nil {
-		st.launched(r)
+		st.launched(r.flow)
 	}
 	if down != nil {
 		_ = down.Send(f.Type, json.RawMessage(f.Header), f.Payload) // a broken stream: the next keeper gets it from redo
@@ -287,18 +277,17 @@ func (l *ledger) started(k wire.Key) {
 // exited takes an end from the keeper.
 func (l *ledger) exited(x wire.Exited, f wire.Frame) {
 	l.mu.Lock()
-	if l.ended[nameOf(x.Key)] != nil {
-		l.mu.Unlock()
-		return
+	var e *end
+	if l.ended[nameOf(x.Key)] == nil { // else it was in the keeper's hello, and this comes after the rest of its output
+		e = l.endLocked(x, f.Header)
 	}
-	e := l.endLocked(x, f.Header)
 	up := l.up
 	st := l.streams[nameOf(x.Key)]
 	l.mu.Unlock()
 	if st != nil {
 		st.exited(x)
 	}
-	if up != nil {
+	if up != nil && e != nil {
 		up.ended(e, f.Payload)
 	}
 }
@@ -325,10 +314,16 @@ func (l *ledger) acked(keys []wire.Key) {
 	l.forget(forget, streams...)
 }
 
-// logged notes that a launch's output is where it should be.
+// logged notes that a launch's output is where it should be. What goes to srun is when srun has it.
 func (l *ledger) logged(k wire.Key) {
-	l.mu.Lock()
 	n := nameOf(k)
+	l.mu.Lock()
+	flow := l.streams[n]
+	l.mu.Unlock()
+	if flow != nil && flow.busy() {
+		return
+	}
+	l.mu.Lock()
 	e := l.ended[n]
 	if e == nil {
 		if r := l.running[n]; r != nil {

@@ -168,7 +168,7 @@ func (s *session) take(f wire.Frame) error {
 		if l.Fence > 0 {
 			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
 		}
-		if l.Stdio.Mode == wire.StdioStream {
+		if len(l.Program.Tasks) > 0 || l.Stdio.Mode == wire.StdioStream {
 			a.stream(l.Key) // it is there before the keeper speaks of the step, which may be before the server says where it goes
 		}
 		return a.ledger.launch(l)

@@ -13,7 +13,8 @@ import (
 	"bireme.dev/bireme/internal/wire/direct"
 )
 
-// streamPatience is how long a broken stream of a running step is dialled again before its reader counts as gone.
+// streamPatience is how long a server that does not know a running step's stream is asked again before its reader counts as
+// gone: it may have been started since, and srun has to find it too.
 const streamPatience = time.Minute
 
 // lastWords is how long the last frames of a step may take to be read.
@@ -43,6 +44,7 @@ type stepStream struct {
 	queue []item
 	wake  chan struct{} // something is in the queue
 	room  chan struct{} // some input was acknowledged
+	told  chan struct{} // there is a token
 	token string
 	near  *wire.Direct  // how srun is reached without the server; nil: it is not
 	open  bool          // somebody dials or copies
@@ -76,20 +78,56 @@ func (a *Agent) stream(k wire.Key) *stepStream {
 	n := nameOf(k)
 	st := a.ledger.streams[n]
 	if st == nil {
-		st = &stepStream{a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		st = &stepStream{a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), told: make(chan struct{}, 1),
 			gone: make(chan struct{}), input: map[int]*inputLane{}, eaten: map[int]int64{}}
 		if r := a.ledger.running[n]; r != nil {
-			st.ranks, st.readers, st.key = r.ranks, r.readers, r.key
+			st.ranks, st.readers, st.key = r.flow.Ranks, r.flow.Readers, r.key
 		}
 		a.ledger.streams[n] = st
 	}
 	return st
 }
 
-func (st *stepStream) launched(r *running) {
+func (st *stepStream) launched(f wire.Flow) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.ranks, st.readers = r.ranks, r.readers
+	st.ranks, st.readers = f.Ranks, f.Readers
+}
+
+// found takes up the streams of a step that an agent before us started. srun may not have heard of the start, nor of the
+// tasks that have ended since; it takes both twice.
+func (a *Agent) found(f wire.Flow) {
+	if a.streamOf(f.Key) == nil {
+		st := a.stream(f.Key)
+		st.launched(f)
+		st.taken(f.Have)
+		st.started()
+		st.open = true
+		a.work.Go(func() { st.run(a.life) }) // before the server says whereto: until then its end is not forgotten
+	}
+	for _, x := range f.Exits {
+		a.stream(f.Key).taskExited(x)
+	}
+}
+
+// taken notes how much input each task was sent by an agent before us. Where that differs, what goes to all goes to each.
+func (st *stepStream) taken(have []int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for task, at := range have {
+		st.split = st.split || at != have[0]
+		st.input[task] = &inputLane{sent: at, acked: at}
+	}
+	if len(have) > 0 && !st.split {
+		st.input = map[int]*inputLane{-1: st.input[0]}
+	}
+}
+
+// busy tells whether somebody still carries the step's streams: the keeper must not forget what it holds of them.
+func (st *stepStream) busy() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.open
 }
 
 func (st *stepStream) rank(task int) int32 {
@@ -166,7 +204,7 @@ func (st *stepStream) meet(m wire.Meet, payload []byte) {
 	st.push(item{t: wire.TypeStepMeet, header: wire.StepMeet{Node: st.a.id.name, N: m.N}, payload: payload})
 }
 
-func (st *stepStream) started(s wire.Started) {
+func (st *stepStream) started() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i := range max(1, len(st.ranks)) {
@@ -230,17 +268,11 @@ func (st *stepStream) apart() {
 	}
 }
 
-// lane gives the input of a task (-1: all); one that an agent before us fed goes on where that was.
+// lane gives the input of a task (-1: all).
 func (st *stepStream) lane(task int) *inputLane {
 	in := st.input[task]
 	if in == nil {
 		in = &inputLane{}
-		for t, at := range st.eaten {
-			if t == task || task < 0 {
-				in.sent = max(in.sent, at)
-			}
-		}
-		in.acked = in.sent
 		st.input[task] = in
 	}
 	return in
@@ -257,12 +289,16 @@ func (st *stepStream) again() {
 	}
 }
 
-// openStream begins to carry a step's stdio to the server under a token.
+// openStream begins to carry a step's stdio to the server under a token. One that is over and forgotten has nothing to carry.
 func (a *Agent) openStream(o wire.OpenStream) {
-	st := a.stream(o.Key)
+	st := a.streamOf(o.Key)
+	if st == nil {
+		return
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.token = o.Token
+	poke(st.told)
 	if o.Direct != nil || !st.open { // one that is told again still knows the shorter way
 		st.near = o.Direct
 	}
@@ -278,7 +314,11 @@ func (st *stepStream) run(ctx context.Context) {
 	defer func() {
 		st.mu.Lock()
 		st.open = false
+		over := st.over
 		st.mu.Unlock()
+		if over && ctx.Err() == nil {
+			st.a.ledger.logged(st.key)
+		}
 	}()
 	broke := time.Now()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -291,13 +331,16 @@ func (st *stepStream) run(ctx context.Context) {
 				return
 			}
 			if time.Since(began) > time.Second {
-				broke, wait = time.Now(), 20*time.Millisecond
+				wait = 20 * time.Millisecond
 			}
 		}
-		code := core.CodeOf(err)
-		refused := code == core.NotFound || code == core.Gone || code == core.Denied || code == core.Conflict
 		if ctx.Err() != nil {
 			return
+		}
+		code := core.CodeOf(err)
+		refused := code == core.Gone || code == core.Denied || code == core.Conflict
+		if code != core.NotFound && !refused { // nobody answers: whether srun is there is known when somebody does
+			broke = time.Now()
 		}
 		if refused || time.Since(broke) > streamPatience {
 			st.a.log.Info("nobody reads a step's streams any more", "job", st.key.Job, "step", st.key.Step, "err", err)
@@ -308,6 +351,7 @@ func (st *stepStream) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-t.C:
+		case <-st.told:
 		}
 		t.Stop()
 	}
@@ -327,6 +371,15 @@ func (st *stepStream) dial(ctx context.Context) (net.Conn, error) {
 		st.mu.Lock()
 		st.near = nil
 		st.mu.Unlock()
+	}
+	if token == "" { // we were started since srun's key was told
+		st.a.ledger.mu.Lock()
+		away := st.a.ledger.up == nil
+		st.a.ledger.mu.Unlock()
+		if away {
+			return nil, core.Errorf(core.Unavailable, "no server tells whether srun is there")
+		}
+		return nil, core.Errorf(core.NotFound, "the server knows of no srun")
 	}
 	return st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
 }

@@ -39,6 +39,7 @@ type step struct {
 	end                          end // why it is being ended from outside
 	killed                       bool
 	warned                       bool
+	told                         []wire.TaskExited
 	exited                       *wire.Exited // set at the end
 	warnT, limitT, killT, stuckT *timer
 }
@@ -191,9 +192,11 @@ func (s *step) wait() []taskExit {
 		case x := <-s.exits:
 			list = append(list, x)
 			if tell {
-				s.k.send(wire.TypeTaskExited, wire.TaskExited{
-					Key: s.key, Task: x.task, ExitCode: max(x.status.ExitStatus(), 0), Signal: termSignal(x.status),
-				})
+				end := wire.TaskExited{Key: s.key, Task: x.task, ExitCode: max(x.status.ExitStatus(), 0), Signal: termSignal(x.status)}
+				s.k.mu.Lock()
+				s.told = append(s.told, end)
+				s.k.mu.Unlock()
+				s.k.send(wire.TypeTaskExited, end)
 			}
 			if s.l.Program.KillOnBadExit && (x.status.ExitStatus() != 0) && len(list) < n {
 				s.terminate(end{cause: wire.CauseNone, message: "task failed"})

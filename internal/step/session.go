@@ -108,10 +108,12 @@ func (k *Keeper) serve(s *session) error {
 	k.mu.Lock()
 	h := k.hello()
 	old := k.conn.Swap(s)
-	var flows []*streams
+	var flows []*step
+	ends := map[*step]*wire.Exited{}
 	for _, st := range k.steps {
-		if st.started && st.io.streams != nil {
-			flows = append(flows, st.io.streams)
+		if st.flows() {
+			flows = append(flows, st)
+			ends[st] = st.exited
 		}
 	}
 	k.mu.Unlock()
@@ -120,7 +122,12 @@ func (k *Keeper) serve(s *session) error {
 	}
 	err = s.c.Send(wire.TypeKeeperHello, h)
 	for _, st := range flows { // before anything newer: what comes after a gap is taken for all there is
-		st.resend(s.c)
+		if st.io.streams != nil {
+			st.io.streams.resend(s.c)
+		}
+		if x := ends[st]; x != nil { // so that srun hears of the end after all the rest; a break ends this session
+			_ = s.c.Send(wire.TypeExited, x)
+		}
 	}
 	close(s.ready)
 	if err != nil {
@@ -147,6 +154,19 @@ func (k *Keeper) send(t wire.Type, header any, payload ...[]byte) {
 	_ = s.c.Send(t, header, payload...) // a broken connection ends its own session
 }
 
+// flows tells whether an srun waits for a step that has started. The keeper's lock is held.
+func (s *step) flows() bool { return s.started && (len(s.l.Program.Tasks) > 0 || s.io.streams != nil) }
+
+// flowOf tells a new agent of such a step. The keeper's lock is held.
+func (s *step) flowOf() wire.Flow {
+	f := s.l.Flow()
+	f.Exits = s.told
+	if s.io.streams != nil {
+		f.Have = s.io.streams.taken()
+	}
+	return f
+}
+
 // hello tells everything. The lock is held.
 func (k *Keeper) hello() *wire.KeeperHello {
 	h := &wire.KeeperHello{
@@ -158,6 +178,9 @@ func (k *Keeper) hello() *wire.KeeperHello {
 	}
 	now := boottime()
 	for key, s := range k.steps {
+		if s.flows() {
+			h.Flows = append(h.Flows, s.flowOf())
+		}
 		if s.exited != nil {
 			h.Ended = append(h.Ended, *s.exited)
 			continue

@@ -268,6 +268,17 @@ func (st *streams) resend(c *wire.Conn) {
 	}
 }
 
+// taken is how much input has come for each task.
+func (st *streams) taken() []int64 {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	have := make([]int64, len(st.ins))
+	for i, s := range st.ins {
+		have[i] = s.next
+	}
+	return have
+}
+
 // input takes bytes for the tasks' standard input. The agent keeps to the window, so pending stays small.
 func (st *streams) input(d wire.Data, b []byte) {
 	st.mu.Lock()

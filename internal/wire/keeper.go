@@ -121,6 +121,16 @@ type KeeperHello struct {
 	Running  []Running `json:"running,omitempty"`
 	Ended    []Exited  `json:"ended,omitempty"` // not yet acknowledged
 	Jobs     []JobRef  `json:"jobs,omitempty"`  // jobs that still hold a tmpdir or cgroup here; Finish ends them
+	Flows    []Flow    `json:"flows,omitempty"` // steps that an srun waits for; what it may not have of them follows
+}
+
+// Flow is a step that an srun waits for: it hears of its tasks, and has their streams unless those are files.
+type Flow struct {
+	Key     Key          `json:"key"`
+	Ranks   []int32      `json:"ranks,omitempty"`
+	Readers int          `json:"readers"`        // tasks that have an input: all, or the one that has the terminal
+	Have    []int64      `json:"have,omitempty"` // how much input each of them was sent
+	Exits   []TaskExited `json:"exits,omitempty"`
 }
 
 // JobRef names an attempt of a job.

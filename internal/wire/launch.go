@@ -195,3 +195,19 @@ func JoinEnv(env []string) []byte {
 	}
 	return b
 }
+
+// Flow tells what a waiting srun has to do with a launch.
+func (l *Launch) Flow() Flow {
+	f := Flow{Key: l.Key}
+	for _, t := range l.Program.Tasks {
+		f.Ranks = append(f.Ranks, int32(t.Rank))
+	}
+	switch {
+	case l.Stdio.Mode != StdioStream:
+	case l.Stdio.PTY:
+		f.Readers = 1
+	default:
+		f.Readers = max(1, len(f.Ranks))
+	}
+	return f
+}

@@ -99,10 +99,10 @@ func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *c
 // srunPatience is how long who would watch a running step waits for its srun, which is on its way or never was there.
 const srunPatience = 3 * time.Second
 
-// running is a step of a job that has not ended; nil: there is none.
-func running(snap *state.Snapshot, job core.JobID, step string) *core.Step {
-	for _, s := range snap.Steps(job) {
-		if stepName(s.ID) == step && !s.State.Final() {
+// stepOf is a step of a job's present attempt, or nil.
+func stepOf(snap *state.Snapshot, j *core.Job, step string) *core.Step {
+	for _, s := range snap.Steps(j.ID) {
+		if stepName(s.ID) == step && s.Attempt == j.Attempt {
 			return s
 		}
 	}
@@ -119,10 +119,12 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "a step is named by its number, not %q", r.PathValue("step")).Because("invalid_job_id")
 	}
-	if snap, serr := a.snapshot(); serr == nil && running(snap, j.ID, r.PathValue("step")) != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), srunPatience)
-		a.Streams.Await(ctx, j.ID, int32(id))
-		cancel()
+	if snap, serr := a.snapshot(); serr == nil {
+		if st := stepOf(snap, j, r.PathValue("step")); st != nil && !st.State.Final() {
+			ctx, cancel := context.WithTimeout(r.Context(), srunPatience)
+			a.Streams.Await(ctx, j.ID, int32(id))
+			cancel()
+		}
 	}
 	open := func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }
 	return nil, a.joined(a.Streams.Watch(j.ID, int32(id), who.Identity, open))
@@ -148,13 +150,16 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	}
 	var st *core.Step
 	if ok {
-		st = running(snap, j.ID, r.PathValue("step"))
+		st = stepOf(snap, j, r.PathValue("step"))
 	}
 	if st == nil {
 		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")
 	}
 	a.Streams.Again(key, st, j.Spec.User, a.whenForsaken(j, st, isSet(r.URL.Query().Get("owns"))))
 	a.Hub.OpenStreams(st, key)
+	if st.State.Final() { // how it ended may have been lost on its way
+		a.Streams.Ended(st)
+	}
 	return a.srunEnd(w, r, key, who)
 }
 

@@ -219,7 +219,11 @@ func (k *conn) openStreams(hello *wire.NodeHello) {
 	if k.h.cfg.Stream == nil {
 		return
 	}
-	for _, r := range hello.Running {
+	keys := slices.Clone(hello.Running)
+	for i := range hello.Ended { // their last words may not have been heard
+		keys = append(keys, hello.Ended[i].Key)
+	}
+	for _, r := range keys {
 		if token := k.h.cfg.Stream(core.JobID(r.Job), r.Step); token != "" {
 			k.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: r, Token: token}})
 		}

@@ -28,8 +28,23 @@ type Exchange struct {
 	sessions map[string]*session
 	byStep   map[stepID]*session
 	news     chan struct{} // closed and replaced with every session that is made
+	past     past
 	ends     sync.WaitGroup
 	closed   bool
+}
+
+// past are the last keys whose streams are over: a node that comes with one is told so. One that comes with a key nobody
+// knows may be early, at a server that was started since and whose srun is not back yet.
+type past struct {
+	over map[string]bool
+	list [4096]string // a ring
+	next int
+}
+
+func (p *past) add(token string) {
+	delete(p.over, p.list[p.next])
+	p.list[p.next], p.over[token] = token, true
+	p.next = (p.next + 1) % len(p.list)
 }
 
 type stepID struct {
@@ -74,7 +89,9 @@ func New(p Patience) *Exchange {
 	if p.Trail == 0 {
 		p.Trail = 5 * time.Second
 	}
-	return &Exchange{patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}, news: make(chan struct{})}
+	return &Exchange{
+		patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}, news: make(chan struct{}), past: past{over: map[string]bool{}},
+	}
 }
 
 var errOver = errors.New("the step's streams are over")
@@ -134,12 +151,18 @@ func (s *session) missed() {
 	}
 }
 
-func (x *Exchange) find(token string) (*session, error) {
+// find gives the session of a key, or an error with the code for one that nobody knows.
+func (x *Exchange) find(token string, unknown core.Code) (*session, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s := x.sessions[token]
-	if s == nil || x.closed {
-		return nil, core.Errorf(core.Gone, "there is no step with this key, or its streams are over")
+	switch {
+	case x.closed:
+		return nil, core.Errorf(core.Unavailable, "the server stops")
+	case s == nil && x.past.over[token]:
+		return nil, core.Errorf(core.Gone, "the step's streams are over")
+	case s == nil:
+		return nil, core.Errorf(unknown, "there is no step with this key, or its streams are over")
 	}
 	x.ends.Add(1)
 	return s, nil
@@ -148,7 +171,7 @@ func (x *Exchange) find(token string) (*session, error) {
 // Srun joins srun's end. accept is called when the key is good and gives the connection; the call returns when the stream
 // is over.
 func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn, error)) error {
-	s, err := x.find(token)
+	s, err := x.find(token, core.Gone)
 	if err != nil {
 		return err
 	}
@@ -251,7 +274,7 @@ func (s *session) toNode(name core.NodeName, f wire.Frame) error {
 
 // Step joins a node's end.
 func (x *Exchange) Step(token string, node core.NodeName, accept func() (net.Conn, error)) error {
-	s, err := x.find(token)
+	s, err := x.find(token, core.NotFound)
 	if err != nil {
 		return err
 	}
@@ -375,6 +398,7 @@ func (s *session) end(err error, broken bool) {
 		return
 	}
 	delete(s.x.sessions, s.token)
+	s.x.past.add(s.token)
 	if s.x.byStep[s.step] == s { // else it is a later attempt's
 		delete(s.x.byStep, s.step)
 	}

@@ -57,7 +57,7 @@ func TestAttemptsAreKeptApart(t *testing.T) {
 	now := &core.Step{Job: 7, Attempt: 2, Nodes: []core.NodeName{"n1"}}
 	ann := core.Identity{User: "ann"}
 	x.Expect("old", old, "ann", func() {})
-	first, err := x.find("old")
+	first, err := x.find("old", core.Gone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,9 @@ type exits struct {
 }
 
 func (x *exits) add(t wire.TaskExit) {
+	if x.ended[t.Rank] { // an agent that was started since tells again
+		return
+	}
 	x.ended[t.Rank] = true
 	x.code = max(x.code, t.Exit.Code)
 	x.signal = max(x.signal, t.Exit.Signal)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,6 +94,9 @@ type link struct {
 	came   map[core.NodeName]bool
 	queue  []frame // for when all have come: the server would wait for those that have not
 	moving bool    // somebody is sending what waited
+	away   bool    // the server is, and held waits for it
+	held   []frame
+	moved  sync.Cond // some of what waited is sent
 	closed bool
 }
 
@@ -102,11 +106,17 @@ type frame struct {
 	payload []byte
 }
 
+// newFrame keeps a frame: whose bytes they are uses them again.
+func newFrame(t wire.Type, header any, payload [][]byte) frame {
+	return frame{t, header, slices.Concat(payload...)}
+}
+
 func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door, again resumer) *link {
 	l := &link{
 		part: part, hub: hub, door: d, quit: make(chan struct{}), all: nodes, resume: again,
 		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{},
 	}
+	l.moved.L = &l.mu
 	for _, n := range nodes {
 		l.nodes[n] = nil
 	}
@@ -241,17 +251,14 @@ func (l *link) flush() {
 		l.mu.Lock()
 	}
 	l.moving = false
+	l.moved.Broadcast()
 }
 
 // Send sends a frame to all nodes, once all have come.
 func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
 	l.mu.Lock()
 	if len(l.came) < len(l.nodes) || l.moving || len(l.queue) > 0 {
-		f := frame{t: t, header: header}
-		for _, p := range payload {
-			f.payload = append(f.payload, p...)
-		}
-		l.queue = append(l.queue, f)
+		l.queue = append(l.queue, newFrame(t, header, payload))
 		l.mu.Unlock()
 		l.flush()
 		return nil
@@ -276,7 +283,7 @@ func (l *link) send(t wire.Type, header any, payload ...[]byte) {
 		_ = c.Send(t, header, payload...)
 	}
 	if far {
-		_ = l.server().Send(t, header, payload...)
+		l.toServer(newFrame(t, header, payload))
 	}
 }
 
@@ -284,6 +291,7 @@ func (l *link) close() {
 	close(l.quit)
 	l.mu.Lock()
 	l.closed = true
+	l.moved.Broadcast()
 	var near []*wire.Conn
 	for _, c := range l.nodes {
 		if c != nil {

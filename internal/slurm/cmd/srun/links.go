@@ -31,6 +31,13 @@ func (l links) Send(t wire.Type, header any, payload ...[]byte) error {
 	return nil
 }
 
+// room waits until not too much waits to be sent.
+func (l links) room() {
+	for _, one := range l {
+		one.room()
+	}
+}
+
 func (l *links) close() {
 	for _, one := range *l {
 		one.close()

@@ -34,13 +34,20 @@ func (l *link) fromServer() {
 		if l.left() == 0 { // the server hangs up on a part that is over; others may run on
 			return
 		}
+		l.mu.Lock()
+		l.away = true
+		l.mu.Unlock()
 		for err != nil && !l.quits() {
 			raw, rerr := l.resume()
 			switch {
 			case rerr == nil:
 				l.resumed(wire.NewConn(raw))
 				err = nil
-			case client.Unreachable(rerr) && l.near() > 0:
+			case client.Unreachable(rerr):
+				select { // a place that is gone is found so at once
+				case <-time.After(time.Second):
+				case <-l.quit:
+				}
 			case core.CodeOf(rerr) == core.NotFound && l.waitNear():
 				return
 			default:
@@ -100,7 +107,6 @@ func (l *link) waitNear() bool {
 func (l *link) resumed(c *wire.Conn) {
 	l.mu.Lock()
 	l.hub = c
-	closed := l.closed
 	var news []wire.DirectNews
 	for _, n := range l.all {
 		if conn, left := l.nodes[n]; !left {
@@ -113,8 +119,52 @@ func (l *link) resumed(c *wire.Conn) {
 	for _, n := range news {
 		_ = c.Send(wire.TypeDirectNews, n) // a break shows in the reader
 	}
+	l.mu.Lock()
+	for len(l.held) > 0 && !l.closed {
+		f := l.held[0]
+		l.mu.Unlock()
+		err := c.Send(f.t, f.header, f.payload)
+		l.mu.Lock()
+		if err != nil { // the reader finds the next
+			break
+		}
+		l.held = l.held[1:]
+	}
+	l.away = len(l.held) > 0
+	l.moved.Broadcast()
+	closed := l.closed
+	l.mu.Unlock()
 	if closed {
 		_ = c.Close()
+	}
+}
+
+// toServer sends a frame to the nodes that are reached by the server, or keeps it while that is away.
+func (l *link) toServer(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.away {
+		c := l.hub
+		l.mu.Unlock()
+		err := c.Send(f.t, f.header, f.payload)
+		l.mu.Lock()
+		if err == nil {
+			return
+		}
+		l.away = l.away || l.hub == c // else there is another already
+	}
+	l.held = append(l.held, f)
+}
+
+// maxHeld is how many frames wait for nodes or the server before whoever reads input is held up.
+const maxHeld = 64
+
+// room waits until not too much is waiting, or the link is closed.
+func (l *link) room() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.held)+len(l.queue) >= maxHeld && !l.closed {
+		l.moved.Wait()
 	}
 }
 

@@ -357,6 +357,7 @@ func (p *pump) input(in io.Reader, rank int32) {
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
+			p.links.room()
 			if p.links.Send(wire.TypeInput, h, buf[:n]) != nil {
 				return
 			}
