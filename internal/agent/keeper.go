@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/local"
 )
 
 // keeperStart is how long a new keeper may take: it cleans up after its predecessor before it listens.
@@ -100,9 +101,9 @@ func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
 // start runs a keeper in a session of its own. The channel is closed when it ends; the agent is its parent while it lives,
 // so somebody must collect it.
 func (k KeeperSpec) start() (<-chan struct{}, error) {
-	if len(k.Socket) > maxSocketPath {
+	if len(k.Socket) > local.MaxPath {
 		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
-			k.Socket, len(k.Socket), maxSocketPath)
+			k.Socket, len(k.Socket), local.MaxPath)
 	}
 	out, err := os.OpenFile(k.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

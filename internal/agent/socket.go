@@ -10,9 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,14 +18,12 @@ import (
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire/local"
 )
 
 // PeerHeader carries the kernel's word for who calls. The server believes it from a node's certificate only, and the
 // socket below sets it itself: what a caller sends is dropped.
 const PeerHeader = "Bireme-Peer"
-
-// maxSocketPath is the kernel's limit on the name of a unix socket.
-const maxSocketPath = 107
 
 // localSocket passes calls of the node's users on to the server.
 type localSocket struct {
@@ -100,7 +96,7 @@ func refuse(w http.ResponseWriter, status int, err *core.Error) {
 type peerKey struct{}
 
 // listen opens the socket to everybody.
-func (s *localSocket) listen() (net.Listener, error) { return listenUnix(s.path, 0o666) }
+func (s *localSocket) listen() (net.Listener, error) { return local.Listen(s.path, 0o666) }
 
 // serve answers on l until ctx ends.
 func (s *localSocket) serve(ctx context.Context, l net.Listener) error {
@@ -123,33 +119,6 @@ func (s *localSocket) serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
-}
-
-// listenUnix takes over a socket path; one that somebody listens on is refused.
-func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
-			path, len(path), maxSocketPath)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	if c, err := net.Dial("unix", path); err == nil {
-		c.Close()
-		return nil, core.Errorf(core.Conflict, "%s: somebody listens there", path)
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
 }
 
 func peerOf(c net.Conn) (*unix.Ucred, error) {

@@ -47,12 +47,14 @@ type stepStream struct {
 	told  chan struct{} // there is a token
 	token string
 	near  *wire.Direct  // how srun is reached without the server; nil: it is not
+	far   bool          // it was reached by the server
 	open  bool          // somebody dials or copies
 	over  bool          // the last frame is in the queue
 	gone  chan struct{} // closed when the step is forgotten
 	input map[int]*inputLane
 	split bool          // what goes to all goes to each in its lane: some have had input of their own
 	eaten map[int]int64 // input consumed by each task
+	seq   int64         // srun's last frame of input that was passed on
 	// readers is how many tasks have an input: all, or the one that has the terminal.
 	readers int
 	closed  bool
@@ -100,7 +102,7 @@ func (a *Agent) found(f wire.Flow) {
 	if a.streamOf(f.Key) == nil {
 		st := a.stream(f.Key)
 		st.launched(f)
-		st.taken(f.Have)
+		st.taken(f)
 		st.started()
 		st.open = true
 		a.work.Go(func() { st.run(a.life) }) // before the server says whereto: until then its end is not forgotten
@@ -111,9 +113,11 @@ func (a *Agent) found(f wire.Flow) {
 }
 
 // taken notes how much input each task was sent by an agent before us. Where that differs, what goes to all goes to each.
-func (st *stepStream) taken(have []int64) {
+func (st *stepStream) taken(f wire.Flow) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.seq = f.Seq
+	have := f.Have
 	for task, at := range have {
 		st.split = st.split || at != have[0]
 		st.input[task] = &inputLane{sent: at, acked: at}
@@ -337,9 +341,8 @@ func (st *stepStream) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		code := core.CodeOf(err)
-		refused := code == core.Gone || code == core.Denied || code == core.Conflict
-		if code != core.NotFound && !refused { // nobody answers: whether srun is there is known when somebody does
+		refused := answered(err) && core.CodeOf(err) != core.NotFound
+		if !answered(err) { // whether srun is there is known when somebody answers
 			broke = time.Now()
 		}
 		if refused || time.Since(broke) > streamPatience {
@@ -357,31 +360,66 @@ func (st *stepStream) run(ctx context.Context) {
 	}
 }
 
-// dial reaches srun: directly, or, once that has failed, by the server.
+// dial reaches srun: directly, or, when that fails, by the server. Once that was the way it is tried first.
 func (st *stepStream) dial(ctx context.Context) (net.Conn, error) {
 	st.mu.Lock()
-	token, near := st.token, st.near
+	far := st.far
 	st.mu.Unlock()
-	if near != nil {
-		c, err := direct.Dial(ctx, near, st.a.id.name)
-		if err == nil {
+	if !far {
+		if c := st.dialSrun(ctx); c != nil {
 			return c, nil
 		}
-		st.a.log.Debug("srun is not reached directly", "job", st.key.Job, "step", st.key.Step, "err", err)
+	}
+	c, err := st.dialServer(ctx)
+	if err == nil {
 		st.mu.Lock()
-		st.near = nil
+		st.far = true
 		st.mu.Unlock()
-	}
-	if token == "" { // we were started since srun's key was told
-		st.a.ledger.mu.Lock()
-		away := st.a.ledger.up == nil
-		st.a.ledger.mu.Unlock()
-		if away {
-			return nil, core.Errorf(core.Unavailable, "no server tells whether srun is there")
+	} else if far && !answered(err) {
+		if c := st.dialSrun(ctx); c != nil {
+			return c, nil
 		}
-		return nil, core.Errorf(core.NotFound, "the server knows of no srun")
 	}
-	return st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
+	return c, err
+}
+
+// answered tells whether an error is a server's word on a stream.
+func answered(err error) bool {
+	return slices.Contains([]core.Code{core.NotFound, core.Gone, core.Denied, core.Conflict}, core.CodeOf(err))
+}
+
+// dialSrun reaches srun directly, or gives nil.
+func (st *stepStream) dialSrun(ctx context.Context) net.Conn {
+	st.mu.Lock()
+	near := st.near
+	st.mu.Unlock()
+	if near == nil {
+		return nil
+	}
+	c, err := direct.Dial(ctx, near, st.a.id.name)
+	if err != nil {
+		st.a.log.Debug("srun is not reached directly", "job", st.key.Job, "step", st.key.Step, "err", err)
+		return nil
+	}
+	return c
+}
+
+// dialServer reaches srun by the server.
+func (st *stepStream) dialServer(ctx context.Context) (net.Conn, error) {
+	st.mu.Lock()
+	token := st.token
+	st.mu.Unlock()
+	if token != "" {
+		return st.a.up.upgrade(ctx, wire.PathStream+token, "bireme-stream")
+	}
+	// We were started since srun's key was told.
+	st.a.ledger.mu.Lock()
+	away := st.a.ledger.up == nil
+	st.a.ledger.mu.Unlock()
+	if away {
+		return nil, core.Errorf(core.Unavailable, "no server tells whether srun is there")
+	}
+	return nil, core.Errorf(core.NotFound, "the server knows of no srun")
 }
 
 // copy carries frames both ways. A nil error means that all has been sent.
@@ -395,6 +433,12 @@ func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
 		c.Close()
 		<-broken
 	}()
+	st.mu.Lock()
+	at := wire.InputAt{Node: st.a.id.name, Seq: st.seq, Again: true}
+	st.mu.Unlock()
+	if err := c.Send(wire.TypeInputAt, at); err != nil {
+		return err
+	}
 	for {
 		st.mu.Lock()
 		var next item
@@ -459,7 +503,7 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 			if err := f.Decode(&h); err != nil {
 				return err
 			}
-			if err := st.feed(ctx, h.Rank, f.Payload); err != nil {
+			if err := st.feed(ctx, h, f.Payload); err != nil {
 				return err
 			}
 		case wire.TypeStepSignal:
@@ -489,54 +533,78 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 	}
 }
 
-// feed passes input on, and waits while the task has not taken what it was sent. Empty input is its end.
-func (st *stepStream) feed(ctx context.Context, rank int32, data []byte) error {
+// feed passes input on, and waits while the task has not taken what it was sent. Empty input is its end. What was had
+// before a stream was opened again is dropped, and what comes after a gap: srun is about to send all again.
+func (st *stepStream) feed(ctx context.Context, h wire.IOHeader, data []byte) error {
 	st.mu.Lock()
-	task, mine := st.task(rank)
-	readers := st.readers
-	if mine && task >= 0 && !st.split {
+	task, mine := st.task(h.Rank)
+	fresh := h.Seq == 0 || h.Seq == st.seq+1
+	if fresh && mine && task >= 0 && !st.split {
 		st.apart()
 	}
-	split := st.split
-	st.mu.Unlock()
-	switch {
-	case !mine:
-		return nil
-	case task >= 0 || !split:
-		return st.feedTask(ctx, task, data)
-	}
-	for task := range readers {
-		if err := st.feedTask(ctx, task, data); err != nil {
-			return err
+	tasks := []int{task}
+	if task < 0 && st.split {
+		tasks = tasks[:0]
+		for t := range st.readers {
+			tasks = append(tasks, t)
 		}
 	}
+	st.mu.Unlock()
+	if !fresh {
+		return nil
+	}
+	told := false
+	for i, task := range tasks {
+		seq := int64(0)
+		if i == len(tasks)-1 {
+			seq = h.Seq
+		}
+		if mine {
+			passed, err := st.feedTask(ctx, task, seq, data)
+			if err != nil {
+				return err
+			}
+			told = passed && seq != 0
+		}
+	}
+	if h.Seq == 0 {
+		return nil
+	}
+	if !told { // nothing of it is for this node, or nobody takes it any more
+		_ = st.a.ledger.send(wire.TypeData, wire.Data{Key: st.key, Task: wire.NoTask, Seq: h.Seq})
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.seq = h.Seq
+	st.push(item{t: wire.TypeInputAt, header: wire.InputAt{Node: st.a.id.name, Seq: h.Seq}})
 	return nil
 }
 
-func (st *stepStream) feedTask(ctx context.Context, task int, data []byte) error {
+// feedTask passes input on to one task (-1: all) and tells whether it was wanted.
+func (st *stepStream) feedTask(ctx context.Context, task int, seq int64, data []byte) (passed bool, err error) {
 	eof := len(data) == 0
 	for {
 		st.mu.Lock()
 		in := st.lane(task)
 		if in.eof || st.over {
 			st.mu.Unlock()
-			return nil
+			return false, nil
 		}
 		if len(in.unacked) < wire.StreamWindow {
-			d := wire.Data{Key: st.key, Task: task, Offset: in.sent, EOF: eof}
+			d := wire.Data{Key: st.key, Task: task, Offset: in.sent, EOF: eof, Seq: seq}
 			in.sent += int64(len(data))
 			in.unacked = append(in.unacked[:len(in.unacked):len(in.unacked)], data...)
 			in.eof = eof
 			st.mu.Unlock()
 			_ = st.a.ledger.send(wire.TypeData, d, data) // a keeper that comes back gets it from unacked
-			return nil
+			return true, nil
 		}
 		st.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-st.gone:
-			return nil
+			return false, nil
 		case <-st.room:
 		}
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/server/api"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/open"
+	"bireme.dev/bireme/internal/wire/local"
 )
 
 // openStore opens the store of a URL.
@@ -38,7 +38,7 @@ func (s *server) openDoors() (doors []*door, err error) {
 		}
 	}()
 	cfg := s.Config
-	l, err := listenUnix(cfg.Socket())
+	l, err := local.Listen(cfg.Socket(), 0o666) // who calls is known from the kernel, so everybody may
 	if err != nil {
 		return nil, err
 	}
@@ -86,27 +86,6 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 func isLoopback(a net.Addr) bool {
 	t, ok := a.(*net.TCPAddr)
 	return ok && t.IP.IsLoopback()
-}
-
-// listenUnix takes over a socket path; one that somebody listens on is refused.
-func listenUnix(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		return nil, errors.Join(core.Errorf(core.Conflict, "a server listens on %s already", path), c.Close())
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, 0o666); err != nil { // who calls is known from the kernel, so everybody may
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
 
 // certNames are the names and addresses the server may be reached under.

@@ -162,7 +162,7 @@ func (s *step) flowOf() wire.Flow {
 	f := s.l.Flow()
 	f.Exits = s.told
 	if s.io.streams != nil {
-		f.Have = s.io.streams.taken()
+		f.Have, f.Seq = s.io.streams.taken()
 	}
 	return f
 }

@@ -23,6 +23,7 @@ type streams struct {
 	changed sync.Cond
 	outs    []*outStream
 	ins     []*inStream
+	seq     int64 // srun's last frame of input
 	dropped bool
 	readers sync.WaitGroup
 	writers sync.WaitGroup
@@ -268,21 +269,22 @@ func (st *streams) resend(c *wire.Conn) {
 	}
 }
 
-// taken is how much input has come for each task.
-func (st *streams) taken() []int64 {
+// taken is how much input has come for each task, and srun's last frame in it.
+func (st *streams) taken() (have []int64, seq int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	have := make([]int64, len(st.ins))
+	have = make([]int64, len(st.ins))
 	for i, s := range st.ins {
 		have[i] = s.next
 	}
-	return have
+	return have, st.seq
 }
 
 // input takes bytes for the tasks' standard input. The agent keeps to the window, so pending stays small.
 func (st *streams) input(d wire.Data, b []byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.seq = max(st.seq, d.Seq)
 	for _, s := range st.ins {
 		if d.Task >= 0 && d.Task != s.task || s.eof {
 			continue

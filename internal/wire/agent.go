@@ -153,12 +153,22 @@ const (
 	TypeDirectNews // srun → server
 	TypeWatched    // server → srun: whether others watch the step; srun then sends the server a copy of what it hears
 	TypeLayout     // srun → those who watch
+	TypeInputAt    // step → srun
 )
 
 // IOHeader says whose bytes they are.
 type IOHeader struct {
 	Rank int32 `json:"rank"` // global; -1 on input: all
 	FD   int8  `json:"fd"`   // 1 or 2; 0 on input
+	Seq  int64 `json:"seq,omitempty"`
+}
+
+// InputAt tells srun which of its input frames, that bear numbers from 1 on, a node's keeper has. A node whose stream was
+// opened again says so, and gets what it does not have.
+type InputAt struct {
+	Node  core.NodeName `json:"node"`
+	Seq   int64         `json:"seq"`
+	Again bool          `json:"again,omitempty"`
 }
 
 // TaskExit is the end of one task.

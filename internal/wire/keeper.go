@@ -130,6 +130,7 @@ type Flow struct {
 	Ranks   []int32      `json:"ranks,omitempty"`
 	Readers int          `json:"readers"`        // tasks that have an input: all, or the one that has the terminal
 	Have    []int64      `json:"have,omitempty"` // how much input each of them was sent
+	Seq     int64        `json:"seq,omitempty"`  // srun's last frame in that
 	Exits   []TaskExited `json:"exits,omitempty"`
 }
 
@@ -334,7 +335,11 @@ type Data struct {
 	FD     int   `json:"fd"`
 	Offset int64 `json:"offset"`
 	EOF    bool  `json:"eof,omitempty"`
+	Seq    int64 `json:"seq,omitempty"` // for FD 0, the number of srun's frame it ends
 }
+
+// NoTask is the Task of a Data that only tells a Seq.
+const NoTask = 1 << 30
 
 // DataAck tells up to which offset a stream has been consumed, and so how much more may be sent: StreamWindow beyond it.
 type DataAck struct {

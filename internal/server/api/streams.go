@@ -89,11 +89,11 @@ func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any
 
 // srunStream is srun's end.
 func (a *API) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	return a.srunEnd(w, r, r.PathValue("key"), who)
+	return a.srunEnd(w, r, r.PathValue("key"), who, false)
 }
 
-func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *caller) (any, error) {
-	return nil, a.joined(a.Streams.Srun(key, who.Identity, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
+func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *caller, again bool) (any, error) {
+	return nil, a.joined(a.Streams.Srun(key, who.Identity, again, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
 // srunPatience is how long who would watch a running step waits for its srun, which is on its way or never was there.
@@ -160,7 +160,7 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	if st.State.Final() { // how it ended may have been lost on its way
 		a.Streams.Ended(st)
 	}
-	return a.srunEnd(w, r, key, who)
+	return a.srunEnd(w, r, key, who, true)
 }
 
 // joined keeps errors of a stream that was opened from being answered on it.

@@ -169,8 +169,8 @@ func (x *Exchange) find(token string, unknown core.Code) (*session, error) {
 }
 
 // Srun joins srun's end. accept is called when the key is good and gives the connection; the call returns when the stream
-// is over.
-func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn, error)) error {
+// is over. With again it takes the place of a connection that srun says is broken, though nothing shows of that here yet.
+func (x *Exchange) Srun(token string, who core.Identity, again bool, accept func() (net.Conn, error)) error {
 	s, err := x.find(token, core.Gone)
 	if err != nil {
 		return err
@@ -180,7 +180,8 @@ func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn
 		return core.Errorf(core.Denied, "the step is %s's", s.owner)
 	}
 	s.mu.Lock()
-	taken := s.taken
+	old := s.srun
+	taken := s.taken && !(again && old != nil)
 	s.taken = true
 	s.mu.Unlock()
 	if taken {
@@ -189,7 +190,7 @@ func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn
 	raw, err := accept()
 	if err != nil {
 		s.mu.Lock()
-		s.taken = false // it may try again
+		s.taken = old != nil // it may try again
 		s.mu.Unlock()
 		return err
 	}
@@ -199,10 +200,18 @@ func (x *Exchange) Srun(token string, who core.Identity, accept func() (net.Conn
 	s.srun = c
 	s.announce()
 	s.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
+	}
 	unhook := s.closeAtEnd(c)
 	defer unhook()
 	err = s.fromSrun(c)
-	s.end(err, true)
+	s.mu.Lock()
+	replaced := s.srun != c
+	s.mu.Unlock()
+	if !replaced {
+		s.end(err, true)
+	}
 	return nil
 }
 

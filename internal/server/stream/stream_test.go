@@ -33,7 +33,7 @@ func TestStuckSrunHoldsUpNobodyElse(t *testing.T) {
 		st := &core.Step{Job: 7, Attempt: 1, Nodes: []core.NodeName{"n1", "n2"}}
 		x.Expect("k", st, "ann", func() {})
 		ann := core.Identity{User: "ann"}
-		join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, accept) })
+		join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, false, accept) })
 		for _, n := range st.Nodes {
 			node := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Step("k", n, accept) }))
 			go func() { // until the test closes it
@@ -63,7 +63,7 @@ func TestAttemptsAreKeptApart(t *testing.T) {
 	}
 	x.ends.Done()
 	x.Expect("now", now, "ann", func() {})
-	srun := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("now", ann, accept) }))
+	srun := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("now", ann, false, accept) }))
 	first.end(nil, false)
 	old.Message, now.Message = "the first", "the second"
 	x.Ended(old)
@@ -104,4 +104,27 @@ func TestWatchersWaitForSrun(t *testing.T) {
 		}
 		x.Close()
 	})
+}
+
+// An srun whose connection broke without the server's seeing it takes its place again; the step goes on.
+func TestSrunTakesItsPlaceAgain(t *testing.T) {
+	t.Parallel()
+	x := New(Patience{Meet: time.Hour, Trail: time.Nanosecond})
+	st := &core.Step{Job: 7, Attempt: 1, Nodes: []core.NodeName{"n1"}}
+	ann := core.Identity{User: "ann"}
+	x.Expect("k", st, "ann", func() { t.Error("the step lost its srun") })
+	first := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, false, accept) }))
+	if err := x.Srun("k", ann, false, nil); core.CodeOf(err) != core.Conflict {
+		t.Errorf("another srun: %v", err)
+	}
+	second := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("k", ann, true, accept) }))
+	if _, err := first.Next(); err == nil {
+		t.Error("the broken connection is still read")
+	}
+	node := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Step("k", "n1", accept) }))
+	go func() { _ = node.Send(wire.TypeStepExit, wire.TaskExit{Node: "n1"}) }() // the pipe waits for its reader
+	if f, err := second.Next(); err != nil || f.Type != wire.TypeStepExit {
+		t.Errorf("srun heard %v, %v", f.Type, err)
+	}
+	x.Close()
 }

@@ -80,7 +80,8 @@ func (d *door) close() {
 
 // link carries a step's frames: from each node directly, or by the server.
 type link struct {
-	hub    *wire.Conn // under mu
+	hub    *wire.Conn     // under mu
+	first  <-chan opening // nil: hub is what came of it
 	resume resumer
 	all    []core.NodeName
 	door   *door
@@ -97,6 +98,7 @@ type link struct {
 	away   bool    // the server is, and held waits for it
 	held   []frame
 	moved  sync.Cond // some of what waited is sent
+	intake
 	closed bool
 }
 
@@ -113,8 +115,8 @@ func newFrame(t wire.Type, header any, payload [][]byte) frame {
 
 func newLink(part int, hub *wire.Conn, nodes []core.NodeName, d *door, again resumer) *link {
 	l := &link{
-		part: part, hub: hub, door: d, quit: make(chan struct{}), all: nodes, resume: again,
-		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{},
+		part: part, hub: hub, door: d, quit: make(chan struct{}), all: nodes, resume: again, away: hub == nil,
+		nodes: map[core.NodeName]*wire.Conn{}, came: map[core.NodeName]bool{}, intake: intake{fed: map[core.NodeName]int64{}},
 	}
 	l.moved.L = &l.mu
 	for _, n := range nodes {
@@ -143,6 +145,12 @@ func (l *link) start() {
 // pass hands a frame to the pump and notes who is there.
 func (l *link) pass(f wire.Frame) bool {
 	switch f.Type {
+	case wire.TypeInputAt:
+		var at wire.InputAt
+		if f.Decode(&at) == nil {
+			l.inputAt(at)
+		}
+		return true
 	case wire.TypeTaskStart, wire.TypeTaskExit, wire.TypeStepExit:
 		var t wire.TaskExit
 		if f.Decode(&t) == nil {
@@ -188,9 +196,11 @@ func (l *link) done(node core.NodeName) {
 	near := l.nodes[node] != nil
 	delete(l.nodes, node)
 	delete(l.came, node) // or it would stand for one that has not come yet
+	delete(l.fed, node)
+	l.trim()
 	l.mu.Unlock()
 	if near {
-		_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "done"}) // a break shows in the reader
+		l.tell(node, "done")
 	}
 }
 
@@ -207,7 +217,7 @@ func (l *link) enter(node core.NodeName, c *wire.Conn) bool {
 	if old != nil {
 		_ = old.Close()
 	}
-	_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "direct"}) // a break shows in the reader
+	l.tell(node, "direct")
 	l.arrived(node)
 	return true
 }
@@ -221,7 +231,7 @@ func (l *link) leave(node core.NodeName, c *wire.Conn) {
 	closed := l.closed
 	l.mu.Unlock()
 	if mine && !closed {
-		_ = l.server().Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: "gone"})
+		l.tell(node, "gone")
 	}
 }
 
@@ -270,6 +280,10 @@ func (l *link) Send(t wire.Type, header any, payload ...[]byte) error {
 
 // send sends a frame to all nodes. A break shows in the readers.
 func (l *link) send(t wire.Type, header any, payload ...[]byte) {
+	if t == wire.TypeInput {
+		l.feed(newFrame(t, header, payload))
+		return
+	}
 	l.mu.Lock()
 	var near []*wire.Conn
 	for _, c := range l.nodes {
@@ -299,7 +313,10 @@ func (l *link) close() {
 		}
 	}
 	l.mu.Unlock()
-	for _, c := range append(near, l.server()) {
+	if c := l.server(); c != nil {
+		near = append(near, c)
+	}
+	for _, c := range near {
 		_ = c.Finish(copyPatience)
 	}
 }

@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -13,23 +14,74 @@ import (
 // goneTrail is how long the last frames of nodes that srun hears directly may take once the server knows the step no more.
 const goneTrail = 5 * time.Second
 
-// server is the connection to the server; there is another after it was away.
+// hubPatience is how long nodes wait for srun to open its stream at the server before it hears them without.
+const hubPatience = 3 * time.Second
+
+// opening is what comes of opening srun's end of a step's stream at the server.
+type opening struct {
+	hub *wire.Conn
+	err error
+}
+
+// openHub opens srun's end at the server. One that takes too long goes on in the background.
+func (s *run) openHub(ctx context.Context, key string) (*wire.Conn, <-chan opening, error) {
+	first := make(chan opening, 1)
+	go func() { // ends with ctx at the latest
+		raw, err := s.c.Stream(ctx, key)
+		if err != nil {
+			first <- opening{err: err}
+			return
+		}
+		first <- opening{hub: wire.NewConn(raw)}
+	}()
+	select {
+	case o := <-first:
+		if core.CodeOf(o.err) != core.Gone && !client.Unreachable(o.err) {
+			return o.hub, nil, o.err
+		}
+		return nil, nil, nil // the server is another one since, or away: it is looked for beside the step
+	case <-time.After(hubPatience):
+		return nil, first, nil
+	}
+}
+
+// server is the connection to the server; there is another after it was away, and none before it is found.
 func (l *link) server() *wire.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.hub
 }
 
+// tell tells the server of a node. One that is away is told when it is found; a break shows in the reader.
+func (l *link) tell(node core.NodeName, state string) {
+	if c := l.server(); c != nil {
+		_ = c.Send(wire.TypeDirectNews, wire.DirectNews{Node: node, State: state})
+	}
+}
+
 // fromServer reads what comes by the server, and finds it again when it was away. Nodes that are heard directly go on
 // meanwhile; those that are not come again as well, but what was on its way by the server is lost with it.
 func (l *link) fromServer() {
-	for {
-		f, err := l.server().Next()
-		if err == nil {
-			if !l.pass(f) {
-				return
+	if l.first != nil {
+		select {
+		case o := <-l.first:
+			if o.err == nil {
+				l.resumed(o.hub)
 			}
-			continue
+		case <-l.quit:
+			return
+		}
+	}
+	for {
+		err := errNoServer
+		if c := l.server(); c != nil {
+			var f wire.Frame
+			if f, err = c.Next(); err == nil {
+				if !l.pass(f) {
+					return
+				}
+				continue
+			}
 		}
 		if l.left() == 0 { // the server hangs up on a part that is over; others may run on
 			return
@@ -43,11 +95,8 @@ func (l *link) fromServer() {
 			case rerr == nil:
 				l.resumed(wire.NewConn(raw))
 				err = nil
-			case client.Unreachable(rerr):
-				select { // a place that is gone is found so at once
-				case <-time.After(time.Second):
-				case <-l.quit:
-				}
+			case client.Unreachable(rerr) && l.pause(): // a place that is gone is found so at once
+			case core.CodeOf(rerr) == core.Conflict && l.pause(): // we are on our way in, as far as it can see
 			case core.CodeOf(rerr) == core.NotFound && l.waitNear():
 				return
 			default:
@@ -58,6 +107,18 @@ func (l *link) fromServer() {
 		if err != nil {
 			return
 		}
+	}
+}
+
+var errNoServer = errors.New("the server is away")
+
+// pause waits a moment and tells whether the link is still wanted.
+func (l *link) pause() bool {
+	select {
+	case <-time.After(time.Second):
+		return true
+	case <-l.quit:
+		return false
 	}
 }
 
@@ -154,18 +215,6 @@ func (l *link) toServer(f frame) {
 		l.away = l.away || l.hub == c // else there is another already
 	}
 	l.held = append(l.held, f)
-}
-
-// maxHeld is how many frames wait for nodes or the server before whoever reads input is held up.
-const maxHeld = 64
-
-// room waits until not too much is waiting, or the link is closed.
-func (l *link) room() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.held)+len(l.queue) >= maxHeld && !l.closed {
-		l.moved.Wait()
-	}
 }
 
 // resumer is how a part of a step finds the server again.

@@ -57,14 +57,16 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 	}
 	defer p.links.close()
 	for i, part := range s.parts {
-		raw, err := s.c.Stream(ctx, part.made.Key)
+		hub, first, err := s.openHub(ctx, part.made.Key)
 		if err != nil {
 			s.w.Errorf("Unable to open the streams of step %s: %s", s.stepName(), slurm.ErrorText(err))
 			return slurm.ExitError, failed
 		}
-		p.links = append(p.links, newLink(i, wire.NewConn(raw), part.made.Step.Nodes, doors[i], func() (io.ReadWriteCloser, error) {
+		one := newLink(i, hub, part.made.Step.Nodes, doors[i], func() (io.ReadWriteCloser, error) {
 			return s.c.Resume(ctx, &part.made.Step, part.made.Key, i == 0 && !s.inside)
-		}))
+		})
+		one.first = first
+		p.links = append(p.links, one)
 		p.nodes += len(part.made.Step.Nodes)
 	}
 	p.out = s.newOutput()
