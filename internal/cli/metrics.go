@@ -11,47 +11,23 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-type metricsOptions struct {
-	app     *App
-	json    bool
-	project string
-	ref     string
-}
-
 func (a *App) metricsCommand() *cobra.Command {
-	o := &metricsOptions{app: a}
-	c := &cobra.Command{
-		Use: "metrics RUN|JOB", Short: "show what a job uses of its CPUs, memory and GPUs", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ref = args[0]
-			return o.run(cmd.Context())
-		},
-	}
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON: every sample")
-	c.Flags().StringVar(&o.project, "project", "", "`PROJECT` of the run")
-	return c
+	o := &aboutJob{app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs", jsonAs: "print JSON: every sample", tell: a.tellMetrics}
+	return o.command()
 }
 
-func (o *metricsOptions) run(ctx context.Context) error {
-	c, err := o.app.Connect()
-	if err != nil {
-		return err
-	}
-	id, err := findJob(ctx, c, o.project, o.ref)
-	if err != nil {
-		return err
-	}
+func (a *App) tellMetrics(ctx context.Context, c *client.Client, id string, json bool) error {
 	m, err := c.Metrics(ctx, id)
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return o.app.printJSON(m)
+	if json {
+		return a.printJSON(m)
 	}
 	if len(m.Samples) == 0 {
 		return core.Errorf(core.NotFound, "job %s has no samples: its nodes look at an interval (gpu.sample), and it has not run for so long", id)
 	}
-	return metricsTable(m).write(o.app.Out)
+	return metricsTable(m).write(a.Out)
 }
 
 // series is one number of a job over time.

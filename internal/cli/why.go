@@ -13,42 +13,18 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-type whyOptions struct {
-	app     *App
-	json    bool
-	project string
-	ref     string
-}
-
 func (a *App) whyCommand() *cobra.Command {
-	o := &whyOptions{app: a}
-	c := &cobra.Command{
-		Use: "why RUN|JOB", Short: "tell why a job waits, or how it ended", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.ref = args[0]
-			return o.run(cmd.Context())
-		},
-	}
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	c.Flags().StringVar(&o.project, "project", "", "`PROJECT` of the run")
-	return c
+	o := &aboutJob{app: a, use: "why", short: "tell why a job waits, or how it ended", jsonAs: "print JSON", tell: a.tellWhy}
+	return o.command()
 }
 
-func (o *whyOptions) run(ctx context.Context) error {
-	c, err := o.app.Connect()
-	if err != nil {
-		return err
-	}
-	id, err := findJob(ctx, c, o.project, o.ref)
-	if err != nil {
-		return err
-	}
+func (a *App) tellWhy(ctx context.Context, c *client.Client, id string, json bool) error {
 	w, err := c.Why(ctx, id)
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return o.app.printJSON(w)
+	if json {
+		return a.printJSON(w)
 	}
 	j, now, err := jobNow(ctx, c, id)
 	if err != nil {
@@ -68,19 +44,19 @@ func (o *whyOptions) run(ctx context.Context) error {
 		fmt.Fprintf(&b, "  %s\n", cell(w.Why))
 	}
 	if w.State == core.Pending {
-		if err := o.waiting(ctx, c, &b, w, j, now); err != nil {
+		if err := a.waiting(ctx, c, &b, w, j, now); err != nil {
 			return err
 		}
 	}
-	_, err = o.app.Out.Write([]byte(b.String()))
+	_, err = a.Out.Write([]byte(b.String()))
 	return err
 }
 
 // waiting adds when a job may start, and what it asks for beside what there is.
-func (o *whyOptions) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job, now core.Time) error {
+func (a *App) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job, now core.Time) error {
 	if w.Expected != 0 {
 		if now == 0 {
-			now = core.At(o.app.Now())
+			now = core.At(a.Now())
 		}
 		about, kind := "", "reserved"
 		if w.Estimate {

@@ -151,10 +151,15 @@ type Cancel struct {
 	Projects   []string `json:"projects,omitempty"`
 	QOS        []string `json:"qos,omitempty"`
 	Nodes      []string `json:"nodes,omitempty"`
-	Signal     int32    `json:"signal,omitempty"` // 0: end them
-	Batch      bool     `json:"batch,omitempty"`  // signal the batch shell only
-	Full       bool     `json:"full,omitempty"`   // batch shell and all its children, and the steps
-	Step       string   `json:"step,omitempty"`
+	// Reservations and WCKeys are what jobs asked for.
+	Reservations []string `json:"reservations,omitempty"`
+	WCKeys       []string `json:"wckeys,omitempty"`
+	// Cron confirms that jobs which come again by the clock are meant too: to end one takes it off its table.
+	Cron   bool   `json:"cron,omitempty"`
+	Signal int32  `json:"signal,omitempty"` // 0: end them
+	Batch  bool   `json:"batch,omitempty"`  // signal the batch shell only
+	Full   bool   `json:"full,omitempty"`   // batch shell and all its children, and the steps
+	Step   string `json:"step,omitempty"`
 }
 
 // Cancelled answers Cancel, one entry a job it concerned.

@@ -133,6 +133,12 @@ type Origin struct {
 	Sid     int32  `json:"sid,omitempty"`     // session id of the submitter
 }
 
+// OptionCron is the option under which a job that comes again by the clock has its schedule.
+const OptionCron = "cron"
+
+// Recurs tells whether a job comes again by the clock.
+func (s *Spec) Recurs() bool { return s.More().Options[OptionCron] != "" }
+
 // Extra holds what few jobs ask for.
 type Extra struct {
 	NodeList     string            `json:"nodelist,omitempty"` // hostlist of nodes that must be used

@@ -7,15 +7,10 @@ import (
 	"bireme.dev/bireme/internal/core/cron"
 )
 
-// cronOption is the option under which a job of scrontab has its schedule. Such a job waits for its time, and goes back to
-// the queue for the next when it has ended, however it did, under the same number; only who ends it ends it for good.
-const cronOption = "cron"
-
-func recurs(j *core.Job) bool { return j.Spec.More().Options[cronOption] != "" }
-
-// nextTime is when a job that recurs is due after now.
+// nextTime is when a job that recurs is due after now. Such a job waits for its time, and goes back to the queue for the next
+// when it has ended, however it did, under the same number; only who ends it ends it for good.
 func (s *State) nextTime(spec *core.Spec) (core.Time, error) {
-	plan, err := cron.Parse(spec.More().Options[cronOption], cron.Crontab)
+	plan, err := cron.Parse(spec.More().Options[core.OptionCron], cron.Crontab)
 	if err != nil {
 		return 0, core.Errorf(core.Invalid, "%v", err).Because("invalid_time_value")
 	}
@@ -32,7 +27,7 @@ func (s *State) nextTime(spec *core.Spec) (core.Time, error) {
 
 // admitCron gives a job that recurs its first time.
 func (s *State) admitCron(j *core.Job) error {
-	if !recurs(j) {
+	if !j.Spec.Recurs() {
 		return nil
 	}
 	if j.Array != nil || j.Spec.Kind != core.Batch || j.Spec.More().Het != nil {

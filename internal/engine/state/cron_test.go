@@ -20,7 +20,7 @@ func TestJobsThatComeAgain(t *testing.T) {
 	w.advance(day)
 	by := core.Identity{User: "alice", UID: 1000}
 	submit := func(plan string) (any, error) {
-		spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = &core.Extra{Options: map[string]string{cronOption: plan}} }).Spec()
+		spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = &core.Extra{Options: map[string]string{core.OptionCron: plan}} }).Spec()
 		return w.do(&Submit{By: by, Spec: spec})
 	}
 	for _, bad := range []string{"61 * * * *", "0 0 31 2 *"} {

@@ -269,15 +269,20 @@ func someHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, err
 	return &next, hosts, nil
 }
 
-func (s *State) dropFleet(in *DropFleet) error {
-	if err := adminOnly(in.By, "deletes fleets"); err != nil {
-		return err
+// hostsFor gives a fleet as it will be, and those of its hosts that an administrator means.
+func (s *State) hostsFor(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
+	if err := adminOnly(by, verb); err != nil {
+		return nil, nil, err
 	}
-	f, err := s.findFleet(in.Name)
+	f, err := s.findFleet(name)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	next, hosts, err := someHosts(f, in.Hosts)
+	return someHosts(f, nums)
+}
+
+func (s *State) dropFleet(in *DropFleet) error {
+	next, hosts, err := s.hostsFor(in.By, "deletes fleets", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}
@@ -300,14 +305,7 @@ func (s *State) dropFleet(in *DropFleet) error {
 }
 
 func (s *State) trustFleet(in *TrustFleet) error {
-	if err := adminOnly(in.By, "changes fleets"); err != nil {
-		return err
-	}
-	f, err := s.findFleet(in.Name)
-	if err != nil {
-		return err
-	}
-	next, hosts, err := someHosts(f, in.Hosts)
+	next, hosts, err := s.hostsFor(in.By, "changes fleets", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}

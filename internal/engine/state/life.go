@@ -288,7 +288,7 @@ func (s *State) end(next *core.Job, st core.JobState, why core.Reason, message s
 	if next.Alloc != nil {
 		next.Flags |= core.Completing
 	}
-	if recurs(next) && next.Stop == nil && next.Alloc != nil {
+	if next.Spec.Recurs() && next.Stop == nil && next.Alloc != nil {
 		next.Flags |= core.Requeueing
 	}
 	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stopper(next), Data: s.told(endData, next)})
@@ -391,7 +391,7 @@ func (s *State) again(next *core.Job) {
 	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
 	next.Submit, next.Eligible = s.view.now, s.view.now
 	tries := next.Attempt
-	if recurs(next) {
+	if next.Spec.Recurs() {
 		tries = 0
 		if at, err := s.nextTime(next.Spec); err == nil { // it was read when the job came
 			next.Eligible = at

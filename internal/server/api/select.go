@@ -80,6 +80,8 @@ type selection struct {
 	nodes      []core.NodeName
 	runs       []string
 	qos        []core.QOSName
+	resvs      []string // reservations asked for
+	wckeys     []string
 
 	history      bool
 	brief        bool
@@ -247,7 +249,7 @@ func (s *selection) match(j *core.Job) bool {
 	}
 	spec := j.Spec
 	return s.matchUser(spec) && oneOf(s.projects, spec.Project) && oneOf(s.names, spec.Name) && oneOf(s.runs, spec.Run) &&
-		oneOf(s.qos, spec.QOS) && s.matchState(j) && s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
+		oneOf(s.qos, spec.QOS) && oneOf(s.resvs, spec.More().Reservation) && oneOf(s.wckeys, spec.More().WCKey) && s.matchState(j) && s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
 }
 
 // matchUser lets a user be named by name or number.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"bireme.dev/bireme/internal/client"
@@ -43,12 +44,28 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 			}
 		}
 	}
+	if !in.Cron && in.Step == "" {
+		todo = a.keepCron(todo, out)
+	}
 	if in.Signal != 0 || in.Step != "" {
 		a.signalAll(who, &in, todo, out)
 	} else {
 		a.cancelAll(r.Context(), who, todo, out)
 	}
 	return out, nil
+}
+
+// keepCron leaves out what comes again by the clock: to end that for good one has to say so.
+func (a *API) keepCron(todo []cancelTodo, out *client.Cancelled) []cancelTodo {
+	return slices.DeleteFunc(todo, func(c cancelTodo) bool {
+		j, live := a.Engine.Snapshot().Job(c.job)
+		if !live || !j.Spec.Recurs() {
+			return false
+		}
+		err := core.Errorf(core.Conflict, "Cannot cancel scrontab jobs without --cron flag.") // as Slurm 22.05
+		out.Results = append(out.Results, client.CancelResult{ID: c.label, Error: err})
+		return true
+	})
 }
 
 // cancelTodo is one job, array, or some tasks of an array to end.
@@ -63,7 +80,7 @@ func cancelSelection(in *client.Cancel) (*selection, error) {
 	sel := &selection{
 		users: typed[core.UserName](splitWords(in.Users)), projects: typed[core.ProjectName](splitWords(in.Projects)),
 		partitions: typed[core.PartitionName](splitWords(in.Partitions)), names: splitWords(in.Names), runs: splitWords(in.Runs),
-		qos: typed[core.QOSName](splitWords(in.QOS)),
+		qos: typed[core.QOSName](splitWords(in.QOS)), resvs: splitWords(in.Reservations), wckeys: splitWords(in.WCKeys),
 	}
 	if err := sel.parseStates(splitWords(in.States)); err != nil {
 		return nil, err
@@ -72,7 +89,7 @@ func cancelSelection(in *client.Cancel) (*selection, error) {
 }
 
 func (s *selection) restricts() bool {
-	return len(s.users)+len(s.projects)+len(s.partitions)+len(s.names)+len(s.runs)+len(s.qos)+len(s.states)+len(s.nodes) > 0
+	return len(s.users)+len(s.projects)+len(s.partitions)+len(s.names)+len(s.runs)+len(s.qos)+len(s.resvs)+len(s.wckeys)+len(s.states)+len(s.nodes) > 0
 }
 
 func stateFilter(s *selection) []core.JobState {

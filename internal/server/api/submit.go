@@ -14,8 +14,8 @@ import (
 	"bireme.dev/bireme/internal/store"
 )
 
-// submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with others.
-func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+// readSubmit reads a job that the caller wants, as theirs.
+func (a *API) readSubmit(r *http.Request, who *caller) (*submission, error) {
 	limits := &a.conf().Jobs
 	// Escaping may double a script; the limits themselves are checked on what it says.
 	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
@@ -30,10 +30,16 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	if err := a.checkSizes(s); err != nil {
 		return nil, err
 	}
-	spec := &s.Spec
-	if err := a.own(r, spec, who); err != nil {
+	return s, a.own(r, &s.Spec, who)
+}
+
+// submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with others.
+func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	s, err := a.readSubmit(r, who)
+	if err != nil {
 		return nil, err
 	}
+	spec := &s.Spec
 	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.conf().Jobs.StrictSubmit}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {

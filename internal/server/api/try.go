@@ -10,23 +10,11 @@ import (
 
 // try tells when and where a job would start; the components of a het job are looked at one by one.
 func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	limits := &a.conf().Jobs
-	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
+	s, err := a.readSubmit(r, who)
 	if err != nil {
 		return nil, err
 	}
-	s, err := decodeSubmit(body.Bytes())
-	putBody(body)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.checkSizes(s); err != nil {
-		return nil, err
-	}
-	if err := a.own(r, &s.Spec, who); err != nil {
-		return nil, err
-	}
-	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || limits.StrictSubmit, Groups: a.groupsOf(s.Spec.UID, true)}
+	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.conf().Jobs.StrictSubmit, Groups: a.groupsOf(s.Spec.UID, true)}
 	if err := a.endings(r.Context(), in); err != nil {
 		return nil, err
 	}

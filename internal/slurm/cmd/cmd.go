@@ -135,6 +135,24 @@ func (w *World) Parse(p *getopt.Parser, args []string) (f Flags, ok bool) {
 	return Flags{values, operands}, true
 }
 
+// Begin reads args by a table. ok is false when that is all there is to do: code is what the command leaves with then.
+func (w *World) Begin(p *getopt.Parser, args []string) (f Flags, code int, ok bool) {
+	f, ok = w.Parse(p, args)
+	switch {
+	case !ok:
+		return f, slurm.ExitError, false
+	case f.Has("version"):
+		return f, w.PrintVersion(), false
+	case f.Has("yaml"):
+		return f, w.NoYAML(), false
+	case f.Has("help"):
+		return f, w.PrintHelp(p), false
+	case f.Has("usage"):
+		return f, w.PrintUsage(p), false
+	}
+	return f, 0, true
+}
+
 // PrintHelp answers --help.
 func (w *World) PrintHelp(p *getopt.Parser) int {
 	fmt.Fprint(w.Out, manual.Of(w.Name, p).Help())

@@ -61,17 +61,9 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	if text := w.Getenv(variable); text != "" {
 		return receiveMain(ctx, w, text)
 	}
-	f, ok := w.Parse(parser, args)
+	f, code, ok := w.Begin(parser, args)
 	if !ok {
-		return slurm.ExitError
-	}
-	switch {
-	case f.Has("version"):
-		return w.PrintVersion()
-	case f.Has("help"):
-		return w.PrintHelp(parser)
-	case f.Has("usage"):
-		return w.PrintUsage(parser)
+		return code
 	}
 	s, err := prepare(w, f)
 	if err != nil {

@@ -46,17 +46,9 @@ func Options() *getopt.Parser { return parser }
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
-	f, ok := w.Parse(parser, args)
+	f, code, ok := w.Begin(parser, args)
 	if !ok {
-		return slurm.ExitError
-	}
-	switch {
-	case f.Has("version"):
-		return w.PrintVersion()
-	case f.Has("help"):
-		return w.PrintHelp(parser)
-	case f.Has("usage"):
-		return w.PrintUsage(parser)
+		return code
 	}
 	calls, err := requests(w, f)
 	if err != nil {
@@ -81,7 +73,6 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 			return w.LoadFailed("slurm_load_jobs error", err)
 		}
 	}
-	code := 0
 	for i := range calls {
 		code = max(code, send(ctx, w, c, &calls[i], f))
 	}
@@ -96,7 +87,7 @@ func fail(w *cmd.World, format string, args ...any) error {
 func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	all := client.Cancel{
 		Users: f.List("user"), Names: f.List("name"), Partitions: f.List("partition"), Projects: f.List("account"), QOS: f.List("qos"),
-		Batch: f.Has("batch"), Full: f.Has("full"),
+		Reservations: f.List("reservation"), WCKeys: f.List("wckey"), Cron: f.Has("cron"), Batch: f.Has("batch"), Full: f.Has("full"),
 	}
 	for i, u := range all.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
@@ -105,8 +96,8 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 			}
 		}
 	}
-	if f.Has("reservation") || f.Has("wckey") || f.Has("cron") || f.Has("sibling") {
-		return nil, fail(w, "--reservation, --wckey, --cron and --sibling are not supported")
+	if f.Has("sibling") {
+		return nil, fail(w, "--sibling is not supported: there are no federations here")
 	}
 	if f.Has("nodelist") {
 		names, err := cmd.Hosts(f.Get("nodelist"))
@@ -131,7 +122,7 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 			all.States = append(all.States, s.String())
 		}
 	}
-	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+len(all.Nodes)+len(all.States) > 0
+	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+len(all.Reservations)+len(all.WCKeys)+len(all.Nodes)+len(all.States) > 0
 	if len(f.Operands) == 0 {
 		if !filtered {
 			return nil, fail(w, "No job identification provided")

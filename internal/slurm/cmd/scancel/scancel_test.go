@@ -52,6 +52,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"1,2 3.0", []client.Cancel{{IDs: []string{"1", "2"}}, {IDs: []string{"3"}, Step: "0"}}},
 		{"-t PD -n dep2", []client.Cancel{{Names: []string{"dep2"}, States: []string{"PENDING"}}}},
 		{"-s USR1 -b 1", []client.Cancel{{IDs: []string{"1"}, Signal: 10, Batch: true}}},
+		{"-R maint --wckey=w --cron 7", []client.Cancel{{IDs: []string{"7"}, Reservations: []string{"maint"}, WCKeys: []string{"w"}, Cron: true}}},
+		{"-R maint", []client.Cancel{{Reservations: []string{"maint"}}}},
 		{"--me -p a,b -w n[1-2]", []client.Cancel{{Users: []string{"root"}, Partitions: []string{"a", "b"}, Nodes: []string{"n1", "n2"}}}},
 	} {
 		c := slurmtest.Lab().Start(t)

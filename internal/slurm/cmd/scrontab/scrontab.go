@@ -38,16 +38,10 @@ type table struct {
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
-	f, ok := w.Parse(parser, args)
+	f, code, ok := w.Begin(parser, args)
 	switch {
 	case !ok:
-		return slurm.ExitError
-	case f.Has("version"):
-		return w.PrintVersion()
-	case f.Has("help"):
-		return w.PrintHelp(parser)
-	case f.Has("usage"):
-		return w.PrintUsage(parser)
+		return code
 	case len(f.Operands) > 1:
 		w.Errorf("only one file can be given")
 		return slurm.ExitError
@@ -103,7 +97,7 @@ func (t *table) load(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Jobs {
-		if j := &list.Jobs[i]; j.Spec.More().Options[optSchedule] != "" && j.Stop == nil {
+		if j := &list.Jobs[i]; j.Spec.Recurs() && j.Stop == nil {
 			t.jobs = append(t.jobs, *j)
 		}
 	}
@@ -178,7 +172,7 @@ func (t *table) drop(ctx context.Context, jobs []client.Job) error {
 	for i := range jobs {
 		ids[i] = strconv.FormatInt(int64(jobs[i].ID), 10)
 	}
-	_, err := t.c.Cancel(ctx, &client.Cancel{IDs: ids})
+	_, err := t.c.Cancel(ctx, &client.Cancel{IDs: ids, Cron: true})
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 // The options of a job under which its part of the table is kept: the schedule, the lines as they were written, and their
 // place among the parts.
 const (
-	optSchedule = "cron"
+	optSchedule = core.OptionCron
 	optLines    = "scrontab"
 	optPlace    = "scrontab-place"
 )

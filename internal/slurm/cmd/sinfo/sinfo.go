@@ -33,17 +33,9 @@ func Options() *getopt.Parser { return parser }
 
 // Run is the command.
 func Run(ctx context.Context, w *cmd.World, args []string) int {
-	f, ok := w.Parse(parser, args)
+	f, code, ok := w.Begin(parser, args)
 	if !ok {
-		return slurm.ExitError
-	}
-	switch {
-	case f.Has("version"):
-		return w.PrintVersion()
-	case f.Has("help"):
-		return w.PrintHelp(parser)
-	case f.Has("usage"):
-		return w.PrintUsage(parser)
+		return code
 	}
 	q, err := newQuery(w, f)
 	if err != nil {
