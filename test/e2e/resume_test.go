@@ -18,8 +18,8 @@ func TestSrunOutlivesServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "4G"})
 	p := c.As(alice)
-	short := p.Command(t.Context(), "srun", "-J", "short", "-n2", "-N2", "-l", "sh", "-c", `: >up.$SLURM_PROCID; read a; echo $a; exit $((5 + SLURM_PROCID))`)
-	long := p.Command(t.Context(), "srun", "-J", "long", "-n2", "-N2", "sh", "-c", `: >run.$SLURM_PROCID; until [ -e go ]; do sleep 0.1; done; exit 7`)
+	short := p.Command(t.Context(), "srun", "-J", "short", "-n2", "-N2", "-l", "sh", "-c", `echo up; read a; echo $a; exit $((5 + SLURM_PROCID))`)
+	long := p.Command(t.Context(), "srun", "-J", "long", "-n2", "-N2", "sh", "-c", `echo run; until [ -e go ]; do sleep 0.1; done; exit 7`)
 	typed, err := short.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -29,17 +29,22 @@ func TestSrunOutlivesServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer said.Close()
+	runs, err := os.Create(filepath.Join(c.Work, "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runs.Close()
 	var errs, more bytes.Buffer
-	short.Stdout, short.Stderr, long.Stderr = said, &errs, &more
+	short.Stdout, short.Stderr, long.Stdout, long.Stderr = said, &errs, runs, &more
 	if err := short.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := long.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"up.0", "up.1", "run.0", "run.1"} {
-		c.WaitFile(c.Work+"/"+name, "")
-	}
+	c.WaitFile(said.Name(), "0: up\n") // so that srun has its step: it can know of none that was made while its server died
+	c.WaitFile(said.Name(), "1: up\n")
+	c.WaitFile(runs.Name(), "run\nrun\n")
 	jobs := strings.Fields(p.Run("squeue", "-h", "-o", "%i"))
 	c.KillServer()
 	if _, err := typed.Write([]byte("while away\n")); err != nil {

@@ -59,22 +59,39 @@ func (l *link) feed(f frame) {
 	}
 }
 
-// inputAt takes a node's word on what it has.
-func (l *link) inputAt(at wire.InputAt) {
+// inputAt takes a node's word on what it has. One that comes by the server is not heard directly any more, though nothing
+// else shows of that yet.
+func (l *link) inputAt(at wire.InputAt, near bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, left := l.nodes[at.Node]; !left {
+	old, left := l.nodes[at.Node]
+	if !left {
+		l.mu.Unlock()
 		return
 	}
 	l.fed[at.Node] = max(l.fed[at.Node], at.Seq)
 	l.trim()
-	if at.Again && len(l.kept) > 0 {
-		go l.refeed(at.Node) // ends with the connection; the reader must not wait for it
+	l.mu.Unlock()
+	switch {
+	case at.Again && !near && old != nil:
+		l.leave(at.Node, old)
+		_ = old.Close()
+	case at.Again:
+		l.refeed(at.Node)
 	}
 }
 
-// refeed sends a node that came again what it does not have. By the server others hear it too, and drop it.
+// refeed sends a node that came again what it does not have; readers must not wait for that.
 func (l *link) refeed(node core.NodeName) {
+	l.mu.Lock()
+	some := len(l.kept) > 0
+	l.mu.Unlock()
+	if some {
+		go l.sendAgain(node) // ends with the connection
+	}
+}
+
+// sendAgain sends a node what it does not have. By the server others hear it too, and drop it.
+func (l *link) sendAgain(node core.NodeName) {
 	l.order.Lock()
 	defer l.order.Unlock()
 	l.mu.Lock()

@@ -143,12 +143,12 @@ func (l *link) start() {
 }
 
 // pass hands a frame to the pump and notes who is there.
-func (l *link) pass(f wire.Frame) bool {
+func (l *link) pass(f wire.Frame, near bool) bool {
 	switch f.Type {
 	case wire.TypeInputAt:
 		var at wire.InputAt
 		if f.Decode(&at) == nil {
-			l.inputAt(at)
+			l.inputAt(at, near)
 		}
 		return true
 	case wire.TypeTaskStart, wire.TypeTaskExit, wire.TypeStepExit:
@@ -179,7 +179,7 @@ func (l *link) serve(raw net.Conn) {
 	_ = raw.SetDeadline(time.Time{})
 	for {
 		f, err := c.Next()
-		if err != nil || !l.pass(f) {
+		if err != nil || !l.pass(f, true) {
 			l.leave(hello.Node, c)
 			return
 		}
@@ -232,6 +232,7 @@ func (l *link) leave(node core.NodeName, c *wire.Conn) {
 	l.mu.Unlock()
 	if mine && !closed {
 		l.tell(node, "gone")
+		l.refeed(node) // what was sent it last is not known to have come
 	}
 }
 

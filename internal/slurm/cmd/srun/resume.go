@@ -77,7 +77,7 @@ func (l *link) fromServer() {
 		if c := l.server(); c != nil {
 			var f wire.Frame
 			if f, err = c.Next(); err == nil {
-				if !l.pass(f) {
+				if !l.pass(f, false) {
 					return
 				}
 				continue
