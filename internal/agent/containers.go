@@ -24,8 +24,9 @@ import (
 
 // containers is the agent's part in running containers: it tells stand-ins what only the node knows, completes the ends
 // they leave, and removes what has ended. When it is called: contain before a launch goes to the keeper; amend for each end;
-// sweep after each keeper's hello, for whatever a crash of agent, keeper or engine left. It tolerates an engine that is away:
-// what could not be removed is tried again.
+// sweep after each keeper's hello and now and then, for whatever a crash of agent, keeper or engine left: an engine goes on making
+// a container whose stand-in was killed while it waited for it. It tolerates an engine that is away: what could not be removed is
+// tried again.
 type containers struct {
 	log    *slog.Logger
 	engine *docker.Client
@@ -33,6 +34,7 @@ type containers struct {
 	dir    string // of the stand-ins' folders
 	node   string // what containers of this agent are labelled with
 	alive  func(key string) bool
+	every  time.Duration // between two sweeps
 
 	images *images
 	makers *makers
@@ -45,6 +47,9 @@ type containers struct {
 	watch   chan struct{}
 }
 
+// sweepEvery is often enough for what is rare and does no harm.
+const sweepEvery = 10 * time.Minute
+
 func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *containers {
 	socket := opt.Engine
 	if !filepath.IsAbs(socket) { // none, or a maker's name
@@ -55,7 +60,7 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 	c := &containers{
 		log: log, engine: docker.New(socket), socket: socket, dir: filepath.Join(opt.Dir, "containers"),
 		node: node + "-" + strconv.FormatUint(uint64(h.Sum32()), 36), gone: map[string]bool{}, wake: make(chan struct{}, 1),
-		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1),
+		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1), every: sweepEvery,
 	}
 	c.images = newImages(log, c.engine, opt.Dir)
 	c.makers = newMakers(opt, socket, c.node)
@@ -184,10 +189,14 @@ func (c *containers) run(ctx context.Context) error {
 	defer c.engine.Close()
 	back := backoff{least: 100 * time.Millisecond, most: 30 * time.Second}
 	quiet := false
+	again := time.NewTicker(c.every)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-again.C:
+			c.sweep()
 		case <-c.wake:
 		}
 		for {
@@ -237,11 +246,11 @@ func (c *containers) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group // one that cannot be removed keeps no other
 	g.SetLimit(4)
 	for key, id := range names {
 		g.Go(func() error {
-			if err := c.engine.Remove(gctx, id); err != nil {
+			if err := c.engine.Remove(ctx, id); err != nil {
 				return fmt.Errorf("remove container of %s: %w", key, err)
 			}
 			c.mu.Lock()

@@ -1,7 +1,16 @@
 package agent
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,5 +40,50 @@ func TestShownDevices(t *testing.T) {
 		if diff := cmp.Diff([][]string{tc.files, tc.gpus}, [][]string{files, gpus}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// TestSweep: a container of ours that nobody knows is removed although nobody asks, and one that cannot be keeps no other.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "containers"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed := make(chan string, 100)
+	engine := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete && r.URL.Path == "/containers/stuck":
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.Method == http.MethodDelete:
+			select {
+			case removed <- r.URL.Path:
+			default:
+			}
+		default:
+			fmt.Fprint(w, `[{"Id":"lives","Labels":{"dev.bireme.key":"1.1.batch"}},{"Id":"stuck","Labels":{"dev.bireme.key":"2.1.batch"}},
+				{"Id":"late","Labels":{"dev.bireme.key":"3.1.batch"}}]`)
+		}
+	}))
+	engine.Listener = l
+	engine.Start()
+	defer engine.Close()
+	c := newContainers(slog.New(slog.DiscardHandler), &Options{Dir: dir, Engine: filepath.Join(dir, "sock")}, "n1", &ledger{})
+	c.alive, c.every = func(key string) bool { return key == "1.1.batch" }, time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.run(ctx) }()
+	for range 3 {
+		if path := <-removed; path != "/containers/late" {
+			t.Errorf("%s was removed", path)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
