@@ -83,18 +83,18 @@ func (s *suite) agents(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
-	drum, stop := context.WithCancel(ctx)
-	var beating sync.WaitGroup
-	defer beating.Wait()
-	defer stop()
-	beating.Go(func() { beatFakes(drum, list) }) // who has connected must be heard from then on
-	defer func() {
+	defer func() { // when nobody beats any more
 		for _, a := range list {
 			if c := a.conn.Load(); c != nil {
 				c.Close()
 			}
 		}
 	}()
+	drum, stop := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	defer stop()
+	beating.Go(func() { beatFakes(drum, list) }) // who has connected must be heard from then on
 	before, _ := procCPU(pid)
 	began := time.Now()
 	err = connectFakes(ctx, list, pool, addr)
