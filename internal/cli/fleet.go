@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,13 +52,13 @@ func (a *App) fleets(ctx context.Context, asJSON bool) error {
 
 // fleetTable shows fleets as dstack does: each with its instances below it.
 func fleetTable(list []client.Fleet) table {
-	t := table{{"NAME", "NODES", "NODE", "HOST", "RESOURCES", "STATUS", "CREATED", "ERROR"}}
+	t := table{{"NAME", "PROJECT", "NODES", "NODE", "HOST", "RESOURCES", "STATUS", "CREATED", "NOTE"}}
 	for i := range list {
 		f := &list[i]
-		t.row(f.Name, fmt.Sprint(len(f.Instances)), "", "", "", f.Status, clock(f.Created), "")
+		t.row(f.Name, string(f.Project), fmt.Sprint(len(f.Instances)), "", "", "", f.Status, clock(f.Created), "")
 		for k := range f.Instances {
 			x := &f.Instances[k]
-			t.row(fmt.Sprintf("   instance=%d", x.Num), "", string(x.Node), x.Host, instanceResources(x), instanceStatus(x), "", x.Cause)
+			t.row(fmt.Sprintf("   instance=%d", x.Num), "", "", string(x.Node), x.Host, instanceResources(x), instanceStatus(x), "", cmp.Or(x.Cause, x.Note))
 		}
 	}
 	return t
@@ -205,7 +206,7 @@ func (o *applyOptions) fleet(ctx context.Context, file string, src []byte) error
 	if err != nil {
 		return err
 	}
-	spec.Force = o.force
+	spec.Force, spec.Project = o.force, core.ProjectName(o.project)
 	c, err := o.app.Connect()
 	if err != nil {
 		return err
@@ -290,7 +291,9 @@ func (o *applyOptions) untilUp(ctx context.Context, c *client.Client) error {
 				line = x.Cause
 				failed++
 			case x.Status == "idle" || x.Status == "busy":
-				line = x.Status + ", " + instanceResources(x)
+				if line = x.Status + ", " + instanceResources(x); x.Note != "" {
+					line += "; " + x.Note
+				}
 			default:
 				open++
 			}
@@ -304,7 +307,11 @@ func (o *applyOptions) untilUp(ctx context.Context, c *client.Client) error {
 				return err
 			}
 			if failed > 0 {
-				return fmt.Errorf("%s of %d cannot be used yet; it is tried again, see `bireme fleet`", plural(failed, "host"), len(f.Instances))
+				again := "it is"
+				if failed > 1 {
+					again = "they are"
+				}
+				return fmt.Errorf("%s of %d cannot be used yet; %s tried again, see `bireme fleet`", plural(failed, "host"), len(f.Instances), again)
 			}
 			return nil
 		}

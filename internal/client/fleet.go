@@ -10,6 +10,7 @@ import (
 
 // FleetSpec is the body of PUT /api/v1/fleets/{name}: a fleet as its user wants it.
 type FleetSpec struct {
+	Project   core.ProjectName  `json:"project,omitempty"`   // empty: as it was, at first none
 	Placement string            `json:"placement,omitempty"` // any, cluster
 	Network   string            `json:"network,omitempty"`   // private; hosts reach each other by their addresses in it
 	Env       []string          `json:"env,omitempty"`       // of the agents, NAME=VALUE
@@ -37,14 +38,15 @@ type SSHLogin struct {
 
 // Fleet is a fleet as the API shows it.
 type Fleet struct {
-	Name      string          `json:"name"`
-	Status    string          `json:"status"` // active, terminating
-	Placement string          `json:"placement"`
-	Network   string          `json:"network,omitempty"`
-	Env       []string        `json:"env,omitempty"` // names of the agents' variables
-	By        core.UserName   `json:"by,omitempty"`
-	Created   core.Time       `json:"created"`
-	Instances []FleetInstance `json:"instances"`
+	Name      string           `json:"name"`
+	Status    string           `json:"status"` // active, terminating
+	Placement string           `json:"placement"`
+	Network   string           `json:"network,omitempty"`
+	Env       []string         `json:"env,omitempty"`     // names of the agents' variables
+	Project   core.ProjectName `json:"project,omitempty"` // whose members see it; empty: everybody does
+	By        core.UserName    `json:"by,omitempty"`      // who made it
+	Created   core.Time        `json:"created"`
+	Instances []FleetInstance  `json:"instances"`
 }
 
 // FleetInstance is a host of a fleet and the node it is.
@@ -58,6 +60,7 @@ type FleetInstance struct {
 	Phase     string        `json:"phase,omitempty"` // what is being done about it just now
 	Cause     string        `json:"cause,omitempty"` // why it cannot be used
 	Since     core.Time     `json:"since,omitempty"` // of Cause
+	Note      string        `json:"note,omitempty"`  // what else is to be known of it: who drained it and why, whose jobs it takes
 	State     string        `json:"state"`           // the node's
 	Hardware  core.Hardware `json:"hardware"`
 	AllocCPUs int32         `json:"alloc_cpus"`

@@ -9,7 +9,8 @@ import (
 // Fleet is a pool of nodes and how they are come by: here, hosts that are reached by SSH.
 type Fleet struct {
 	Name      string      `json:"name"`
-	By        UserName    `json:"by,omitempty"`
+	Project   ProjectName `json:"project,omitempty"` // whose members see it and whose managers may delete it; empty: everybody sees it
+	By        UserName    `json:"by,omitempty"`      // who made it
 	Created   Time        `json:"created"`
 	Placement string      `json:"placement,omitempty"` // PlaceAny (or empty), PlaceCluster
 	Network   string      `json:"network,omitempty"`   // hosts reach each other by their addresses in it
@@ -121,6 +122,11 @@ func (f *Fleet) Host(num int32) *FleetHost {
 
 // NodeOf names the node of a host.
 func (f *Fleet) NodeOf(num int32) NodeName { return NodeName(fmt.Sprintf("%s-%d", f.Name, num)) }
+
+// SeenBy tells whether somebody with a role in its project, or an administrator, gets to see a fleet.
+func (f *Fleet) SeenBy(by Identity, in Role) bool {
+	return by.Admin || f.Project == "" || in != RoleNone
+}
 
 // FleetPlan is what applying a fleet does, or would.
 type FleetPlan struct {

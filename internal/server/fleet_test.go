@@ -103,6 +103,26 @@ func TestFleetsByTheAPI(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d with %q", c.what, status, err, c.status, c.text)
 		}
 	}
+	// In a project it is there for its members.
+	s.Must("POST", "/api/v1/projects", &core.Project{Name: "physics"}, nil)
+	s.Must("PUT", "/api/v1/fleets/lab", spec(func(x *client.FleetSpec) { x.Project = "physics" }), &plan)
+	sees := func() int {
+		var list client.FleetList
+		if status, err := s.Call("GET", "/api/v1/fleets", ann, nil, &list); status != 200 {
+			t.Fatal(status, err)
+		}
+		if status, _ := s.Call("GET", "/api/v1/fleets/lab", ann, nil, nil); (status == 200) != (len(list.Fleets) == 1) {
+			t.Errorf("the list has %d and the fleet answers %d", len(list.Fleets), status)
+		}
+		return len(list.Fleets)
+	}
+	if n := sees(); n != 0 {
+		t.Errorf("ann sees %d fleets", n)
+	}
+	s.Must("PUT", "/api/v1/projects/physics/members/ann", map[string]any{"role": core.RoleUser}, nil)
+	if n := sees(); n != 1 {
+		t.Errorf("a member sees %d fleets", n)
+	}
 	s.Must("DELETE", "/api/v1/fleets/lab", nil, nil)
 	s.Await("the fleet to be gone", func() bool {
 		var list client.FleetList

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
 )
 
 // strange gives a host another machine's name in the place of its own.
@@ -192,4 +193,39 @@ func TestHostKeyPolicies(t *testing.T) {
 	}
 	l.must("fleet", "delete", "-y", "twice")
 	l.must("fleet", "delete", "-y", "keys")
+}
+
+// TestBareHost: a host that joins and cannot be split says so and takes no jobs. One without a container engine is a node for
+// plain jobs; a run that wants a container there says what is missing, and where.
+func TestBareHost(t *testing.T) {
+	l := newLab(t)
+	b := l.host("bare", 1)
+	b.more = "mount -t tmpfs none /run; mkdir -p /run/sshd;"
+	b.boot()
+	l.start(l.bin, "health.engine=warn", "health.every=1s")
+	t.Cleanup(l.stop)
+	said, code := l.apply("bare", fmt.Sprintf("{hostname: %s, blocks: 12345}", b.addr))
+	x := l.instance("bare", b.addr)
+	want := fmt.Sprintf("blocks: %d CPUs cannot be split into 12345 equal blocks", x.Hardware.CPUs)
+	if code != 1 || !strings.Contains(said, want) || !strings.Contains(l.must("fleet"), want) || !strings.Contains(l.must("nodes"), want) {
+		t.Errorf("blocks that do not divide: status %d\n%s", code, said)
+	}
+	if said, code = l.apply("bare", b.addr); code != 0 {
+		t.Fatalf("apply: status %d\n%s", code, said)
+	}
+	l.await("the missing engine is told", "bare", b, func(x client.FleetInstance) bool { return up(x) && strings.Contains(x.Note, "container engine") })
+	file := filepath.Join(l.dir, "box.dstack.yml")
+	if err := os.WriteFile(file, []byte("type: task\nname: boxed\nimage: busybox\ncommands: [echo hello]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const lacks = "no container engine listens on /var/run/docker.sock"
+	if out, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file); code == 0 || !strings.Contains(errs, lacks) {
+		t.Errorf("a container without an engine: status %d\n%s%s", code, out, errs)
+	}
+	if out := l.must("why", "1"); !strings.Contains(out, lacks) {
+		t.Errorf("why does not tell:\n%s", out)
+	}
+	id := l.sbatch("--wrap", "true")
+	l.eventually("a plain job runs", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	l.must("fleet", "delete", "-y", "bare")
 }

@@ -222,6 +222,9 @@ func TestOrdinaryUser(t *testing.T) {
 	if out := l.must("nodes"); !strings.Contains(out, "("+user+" only)") {
 		t.Errorf("nodes do not say whose it is:\n%s", out)
 	}
+	if out := l.must("fleet"); !strings.Contains(out, "jobs of "+user+" only: the user is not root there and has no sudo without a password") {
+		t.Errorf("the fleet does not say whose it is:\n%s", out)
+	}
 	file := filepath.Join(l.dir, "who.dstack.yml")
 	if err := os.WriteFile(file, []byte("type: task\ncommands:\n  - echo I am $(id -un) on $(hostname)\n"), 0o644); err != nil {
 		t.Fatal(err)

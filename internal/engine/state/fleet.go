@@ -65,14 +65,21 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	plan := &core.FleetPlan{Action: "create"}
 	if known {
 		next.By, next.Created, next.Next, plan.Action = old.By, old.Created, old.Next, "update"
+		next.Project = cmp.Or(next.Project, old.Project)
 	} else {
 		next.By, next.Created, next.Next = in.By.User, s.view.now, 0
+	}
+	if _, ok := s.view.projects[next.Project]; !ok && next.Project != "" {
+		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project, hint(next.Project, s.view.projects)).Because("invalid_project")
 	}
 	if err := s.placeHosts(&next, old, plan); err != nil {
 		return nil, err
 	}
 	if known && old.Placement != next.Placement {
 		plan.Changed = append(plan.Changed, fmt.Sprintf("placement: %s", next.Placement))
+	}
+	if known && old.Project != next.Project {
+		plan.Changed = append(plan.Changed, fmt.Sprintf("project: %s", next.Project))
 	}
 	if known && old.Network != next.Network {
 		plan.Changed = append(plan.Changed, "network: "+cmp.Or(next.Network, "none"))
@@ -238,17 +245,42 @@ func (s *State) mayLeave(f *core.Fleet, force bool, how string) error {
 	return nil
 }
 
+// mayEnd refuses a manager who would end the jobs of other projects with a host of his own.
+func (s *State) mayEnd(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
+	for _, h := range hosts {
+		for _, id := range s.onNodeSorted(h.Node) {
+			if j, ok := s.view.Job(id); ok && !by.Admin && j.Spec.Project != project {
+				return core.Errorf(core.Denied, "host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host, h.Node, id).Because("access_denied")
+			}
+		}
+	}
+	return nil
+}
+
 // stopUsing gives the node of a host that leaves no more jobs, and ends those it has.
 func (s *State) stopUsing(h *core.FleetHost) {
 	_ = s.updateNode(&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true})
 }
 
-func (s *State) findFleet(name string) (*core.Fleet, error) {
+// steeredFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project. Whoever may
+// not even see it is told that it is not there.
+func (s *State) steeredFleet(by core.Identity, name, what string) (*core.Fleet, error) {
 	f, ok := s.view.fleets[name]
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name, hint(name, s.view.fleets)).Because("invalid_fleet")
+	role := core.RoleNone
+	if ok {
+		role = s.view.Role(by.User, f.Project)
 	}
-	return f, nil
+	switch {
+	case !ok && by.Admin:
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name, hint(name, s.view.fleets)).Because("invalid_fleet")
+	case !ok || !f.SeenBy(by, role):
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q", name).Because("invalid_fleet")
+	case by.Admin || f.Project != "" && role.Rank() >= core.RoleManager.Rank():
+		return f, nil
+	case f.Project != "":
+		return nil, core.Errorf(core.Denied, "only a manager of project %s or an administrator %s fleet %s", f.Project, what, name).Because("access_denied")
+	}
+	return nil, adminOnly(by, what+" fleets")
 }
 
 // someHosts copies a fleet and gives the hosts that are meant by their numbers; nil means all.
@@ -269,12 +301,9 @@ func someHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, err
 	return &next, hosts, nil
 }
 
-// hostsFor gives a fleet as it will be, and those of its hosts that an administrator means.
+// hostsFor gives a fleet as it will be, and those of its hosts that somebody who may means.
 func (s *State) hostsFor(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
-	if err := adminOnly(by, verb); err != nil {
-		return nil, nil, err
-	}
-	f, err := s.findFleet(name)
+	f, err := s.steeredFleet(by, name, verb)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -282,7 +311,7 @@ func (s *State) hostsFor(by core.Identity, verb, name string, nums []int32) (*co
 }
 
 func (s *State) dropFleet(in *DropFleet) error {
-	next, hosts, err := s.hostsFor(in.By, "deletes fleets", in.Name, in.Hosts)
+	next, hosts, err := s.hostsFor(in.By, "deletes", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}
@@ -291,6 +320,9 @@ func (s *State) dropFleet(in *DropFleet) error {
 	}
 	next.Leaving = next.Leaving || in.Hosts == nil
 	if err := s.mayLeave(next, in.Force, "--force"); err != nil {
+		return err
+	}
+	if err := s.mayEnd(in.By, next.Project, hosts); err != nil {
 		return err
 	}
 	for _, h := range hosts {
@@ -305,7 +337,7 @@ func (s *State) dropFleet(in *DropFleet) error {
 }
 
 func (s *State) trustFleet(in *TrustFleet) error {
-	next, hosts, err := s.hostsFor(in.By, "changes fleets", in.Name, in.Hosts)
+	next, hosts, err := s.hostsFor(in.By, "changes", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}

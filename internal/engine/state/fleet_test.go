@@ -193,3 +193,53 @@ func TestFleetRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestFleetOfAProject: its members see it, its managers may delete it and forget its host keys, others are told that it is not
+// there; the project stays while it has one.
+func TestFleetOfAProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{})
+	w.must(&PutProject{By: root, Project: &core.Project{Name: "physics"}, New: true})
+	who := map[string]core.Identity{}
+	for i, name := range []string{"ann", "bob", "eve"} {
+		uid := uint32(1000 + i)
+		w.must(&PutUser{By: root, User: &core.User{Name: core.UserName(name), UID: &uid, Role: core.RoleUser}, New: true})
+		who[name] = core.Identity{User: core.UserName(name), UID: uid}
+	}
+	w.must(&PutMember{By: root, Project: "physics", User: "ann", Role: core.RoleManager})
+	w.must(&PutMember{By: root, Project: "physics", User: "bob", Role: core.RoleUser})
+	f := fleetOf("lab", "a", "b")
+	f.Project = "phisics"
+	if _, err := w.do(&PutFleet{By: root, Fleet: f}); core.CodeOf(err) != core.Invalid || !strings.Contains(err.Error(), "did you mean physics") {
+		t.Fatalf("no such project: %v", err)
+	}
+	f = fleetOf("lab", "a", "b")
+	f.Project = "physics"
+	w.must(&PutFleet{By: root, Fleet: f})
+	w.must(&PutFleet{By: root, Fleet: fleetOf("lab", "a", "b", "c")}) // it stays in its project
+	for name, tc := range map[string]struct {
+		seen bool
+		code core.Code
+		want string
+	}{
+		"ann": {true, "", ""},
+		"bob": {true, core.Denied, "only a manager of project physics or an administrator"},
+		"eve": {false, core.NotFound, "there is no fleet"},
+	} {
+		got, _ := w.st.view.Fleet("lab")
+		if seen := got.SeenBy(who[name], w.st.view.Role(who[name].User, got.Project)); seen != tc.seen {
+			t.Errorf("%s sees it: %t", name, seen)
+		}
+		if _, err := w.do(&TrustFleet{By: who[name], Name: "lab"}); core.CodeOf(err) != tc.code || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s trusts its hosts: %v", name, err)
+		}
+		if _, err := w.do(&PutFleet{By: who[name], Fleet: fleetOf("lab", "a")}); core.CodeOf(err) != core.Denied {
+			t.Errorf("%s changes it: %v", name, err)
+		}
+	}
+	if _, err := w.do(&DropProject{By: root, Name: "physics"}); core.CodeOf(err) != core.Conflict || !strings.Contains(err.Error(), "fleet lab belongs to it") {
+		t.Errorf("the project goes: %v", err)
+	}
+	w.must(&DropFleet{By: who["ann"], Name: "lab"})
+	wantFleet(t, w, "lab", "lab-0=a(leaves) lab-1=b(leaves) lab-2=c(leaves)")
+}

@@ -315,6 +315,11 @@ func (s *State) whyKept(b *book, name core.ProjectName) string {
 			return fmt.Sprintf("job %d belongs to it", j.ID)
 		}
 	}
+	for _, f := range sorted(s.view.fleets) {
+		if f.Project == name {
+			return fmt.Sprintf("fleet %s belongs to it", f.Name)
+		}
+	}
 	for key := range s.view.runs {
 		if key.project == name {
 			return "a run belongs to it"

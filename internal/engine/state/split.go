@@ -6,8 +6,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// unsplit begins the reason of a node whose hardware cannot be split as its fleet says.
-const unsplit = "blocks: "
+// Unsplit begins the reason of a node whose hardware cannot be split as its fleet says.
+const Unsplit = "blocks: "
 
 // split gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is put right.
 func (s *State) split(n *core.Node) {
@@ -21,8 +21,8 @@ func (s *State) split(n *core.Node) {
 	case err != nil:
 		n.Blocks = 1
 		n.Flags |= core.NodeDrain
-		n.Reason, n.ReasonBy, n.ReasonAt = unsplit+err.Error(), "bireme", s.view.now
-	case strings.HasPrefix(n.Reason, unsplit):
+		n.Reason, n.ReasonBy, n.ReasonAt = Unsplit+err.Error(), "bireme", s.view.now
+	case strings.HasPrefix(n.Reason, Unsplit):
 		n.Flags &^= core.NodeDrain
 		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
 		fallthrough

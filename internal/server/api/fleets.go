@@ -28,7 +28,7 @@ func certSum(c *x509.Certificate) string {
 	return hex.EncodeToString(s[:])
 }
 
-func (a *API) fleets(http.ResponseWriter, *http.Request, *caller) (any, error) {
+func (a *API) fleets(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -36,18 +36,20 @@ func (a *API) fleets(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.now(snap)}
 	v := a.nodeView(snap)
 	for _, f := range snap.Fleets() {
-		out.Fleets = append(out.Fleets, a.showFleet(v, f))
+		if f.SeenBy(who.Identity, snap.Role(who.User, f.Project)) {
+			out.Fleets = append(out.Fleets, a.showFleet(v, f))
+		}
 	}
 	return out, nil
 }
 
-func (a *API) fleet(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *API) fleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
 	}
 	f, ok := snap.Fleet(r.PathValue("name"))
-	if !ok {
+	if !ok || !f.SeenBy(who.Identity, snap.Role(who.User, f.Project)) {
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q", r.PathValue("name")).Because("invalid_fleet")
 	}
 	out := a.showFleet(a.nodeView(snap), f)
@@ -55,7 +57,7 @@ func (a *API) fleet(_ http.ResponseWriter, r *http.Request, _ *caller) (any, err
 }
 
 func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
-	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
 	if f.Leaving {
 		out.Status = "terminating"
 	}
@@ -87,6 +89,10 @@ func (a *API) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client
 	if rec.Blocks > 0 {
 		x.Blocks, x.Busy = rec.Blocks, busyBlocks(&n)
 	}
+	x.Note = instanceNote(rec, &n, h)
+	if x.Cause == "" && strings.HasPrefix(rec.Reason, state.Unsplit) {
+		x.Cause, x.Note = rec.Reason, ""
+	}
 	x.State, x.Hardware, x.AllocCPUs, x.Version = n.State, n.Hardware, n.AllocCPUs, n.Host.Version
 	st := v.stateOf(rec, n.AllocCPUs)
 	if st.Making, st.Leaving = x.Phase != "" && h.Cause == "", h.Leaving; !n.Connected {
@@ -97,6 +103,21 @@ func (a *API) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client
 		x.Status = "unreachable"
 	}
 	return x
+}
+
+// instanceNote words what is not the fleet's doing: why the node takes no jobs, or whose alone.
+func instanceNote(rec *core.Node, n *client.Node, h *core.FleetHost) string {
+	var notes []string
+	if rec.Reason != "" {
+		notes = append(notes, rec.Reason)
+	}
+	if !rec.Host.Root && !rec.Flags.Has(core.NodeUnknown) {
+		notes = append(notes, fmt.Sprintf("jobs of %s only: the user is not root there and has no sudo without a password", h.Login.User))
+	}
+	if n.Warning != "" && h.Cause == "" {
+		notes = append(notes, n.Warning)
+	}
+	return strings.Join(notes, "; ")
 }
 
 func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -120,7 +141,7 @@ func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any
 
 // fleetOf checks what a user wants and seals the keys. All faults are told at once.
 func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
-	f := &core.Fleet{Name: name, Placement: in.Placement}
+	f := &core.Fleet{Name: name, Project: in.Project, Placement: in.Placement}
 	var faults []core.Fault
 	bad := func(path, format string, args ...any) {
 		faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
