@@ -62,8 +62,8 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 		node: node + "-" + strconv.FormatUint(uint64(h.Sum32()), 36), gone: map[string]bool{}, wake: make(chan struct{}, 1),
 		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1), every: sweepEvery,
 	}
-	c.images = newImages(log, c.engine, opt.Dir)
 	c.makers = newMakers(opt, socket, c.node)
+	c.images = newImages(log, c.engine, c.makers, opt.Dir)
 	c.alive = l.holds
 	l.forgot = c.forget
 	return c
@@ -125,8 +125,9 @@ func beside(name string) string {
 
 // amend completes the end of a step that ran in a container and has that removed. It tells whether x changed.
 func (c *containers) amend(x *wire.Exited) bool {
-	if c.makers.amend(x) {
-		return true
+	if c.makers.made(x.Key) {
+		c.images.nudge()
+		return c.makers.amend(x)
 	}
 	folder := standin.Folder(c.dir, x.Key)
 	if _, err := os.Stat(folder); err != nil {

@@ -157,7 +157,11 @@ func (d *doctor) look(ctx context.Context, set *wire.HealthSettings) (out []core
 			add("gpu_processes", set.GPUProcesses, "GPUs are held by processes of no job: %s", strings.Join(list, ", "))
 		}
 	}
-	if on(set.Engine) {
+	if kind, program := d.a.containers.makers.choose(&wire.Container{}); on(set.Engine) && kind != "" {
+		if program == "" {
+			add("engine", set.Engine, "this node is to make containers by %s, which is not there", kind)
+		}
+	} else if on(set.Engine) {
 		inner, cancel := context.WithTimeout(ctx, enginePatience)
 		if err := d.a.containers.engine.Ping(inner); err != nil {
 			add("engine", set.Engine, "%v", err)

@@ -20,6 +20,7 @@ import (
 type images struct {
 	log    *slog.Logger
 	engine *docker.Client
+	makers *makers // of images that are files
 	file   string
 
 	mu       sync.Mutex
@@ -30,8 +31,8 @@ type images struct {
 	wake     chan struct{}
 }
 
-func newImages(log *slog.Logger, engine *docker.Client, dir string) *images {
-	i := &images{log: log, engine: engine, file: filepath.Join(dir, "images.json"), last: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+func newImages(log *slog.Logger, engine *docker.Client, m *makers, dir string) *images {
+	i := &images{log: log, engine: engine, makers: m, file: filepath.Join(dir, "images.json"), last: map[string]time.Time{}, wake: make(chan struct{}, 1)}
 	b, err := os.ReadFile(i.file)
 	if err == nil {
 		err = json.Unmarshal(b, &i.last)
@@ -104,6 +105,10 @@ func (i *images) fetch(ctx context.Context) error {
 	var faults []error
 	wanted := map[string]bool{}
 	for _, ref := range list {
+		if mine, err := i.makers.prefetch(ref); mine {
+			faults = append(faults, err)
+			continue
+		}
 		m, err := i.engine.Image(ctx, ref)
 		if errors.Is(err, os.ErrNotExist) {
 			if err = i.engine.Pull(ctx, ref, nil, nil); err == nil {
@@ -124,17 +129,17 @@ func (i *images) fetch(ctx context.Context) error {
 // trim removes the images not used for longest until the rest is within the limit.
 func (i *images) trim(ctx context.Context) error {
 	i.mu.Lock()
-	limit, wanted := i.limit, i.wanted
+	limit, wanted, list, used := i.limit, i.wanted, i.prefetch, len(i.last)
 	i.mu.Unlock()
-	if limit <= 0 {
-		return nil
+	if err := i.makers.trim(limit, list); err != nil || limit <= 0 || used == 0 { // nobody asks for an engine that nothing was run by
+		return err
 	}
-	list, err := i.engine.Images(ctx)
+	all, err := i.engine.Images(ctx)
 	if err != nil {
 		return err
 	}
 	i.mu.Lock()
-	ours := slices.DeleteFunc(list, func(m docker.Image) bool {
+	ours := slices.DeleteFunc(all, func(m docker.Image) bool {
 		return i.last[m.ID].IsZero() || wanted[m.ID]
 	})
 	slices.SortFunc(ours, func(a, b docker.Image) int { return i.last[b.ID].Compare(i.last[a.ID]) }) // the latest first

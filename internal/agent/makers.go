@@ -23,11 +23,12 @@ import (
 // amend for each end; forget and keep for what is over. A launch's folder lies in memory, for what is secret may be in it, and
 // belongs to the user: nothing in it is believed.
 type makers struct {
-	engine string // as the operator said it: a socket, or a maker by name; empty: what there is
-	socket string // of the engine
-	oci    string // the operator's OCI runtime; empty: what there is
-	run    string // of the launches' folders
-	images string // of the users' images
+	engine string   // as the operator said it: a socket, or a maker by name; empty: what there is
+	socket string   // of the engine
+	oci    string   // the operator's OCI runtime; empty: what there is
+	run    string   // of the launches' folders
+	images string   // of the users' images
+	dirs   []string // where programs are looked for beside PATH: Debian has some where an agent's may not lead
 }
 
 // byName are the programs of images, in the order they are looked for.
@@ -56,7 +57,10 @@ func newMakers(opt *Options, socket, node string) *makers {
 	if os.Getuid() != 0 {
 		run = filepath.Join(opt.Dir, "run")
 	}
-	return &makers{engine: opt.Engine, socket: socket, oci: opt.OCIRuntime, run: filepath.Join(run, node), images: filepath.Join(opt.Dir, "images")}
+	return &makers{
+		engine: opt.Engine, socket: socket, oci: opt.OCIRuntime, run: filepath.Join(run, node), images: filepath.Join(opt.Dir, "images"),
+		dirs: []string{"/usr/local/bin/", "/usr/bin/", "/usr/sbin/"},
+	}
 }
 
 // choose says which maker runs a container; an empty kind leaves it to the engine. Images in files are for makers alone; those of
@@ -67,7 +71,7 @@ func (m *makers) choose(c *wire.Container) (kind, program string) {
 	}
 	for _, b := range byName {
 		if m.engine == b.program {
-			return b.kind, find(b.program)
+			return b.kind, m.find(b.program)
 		}
 	}
 	file := path.IsAbs(c.Image)
@@ -79,7 +83,7 @@ func (m *makers) choose(c *wire.Container) (kind, program string) {
 		slices.Reverse(order)
 	}
 	for _, b := range order {
-		if p := find(b.program); p != "" {
+		if p := m.find(b.program); p != "" {
 			return b.kind, p
 		}
 	}
@@ -91,19 +95,19 @@ func (m *makers) choose(c *wire.Container) (kind, program string) {
 
 func (m *makers) ociRuntime() string {
 	if m.oci != "" {
-		return find(m.oci)
+		return m.find(m.oci)
 	}
 	for _, name := range ociRuntimes {
-		if p := find(name); p != "" {
+		if p := m.find(name); p != "" {
 			return p
 		}
 	}
 	return ""
 }
 
-// find gives a program's absolute path; empty: there is none. Debian has some where an agent's PATH may not lead.
-func find(name string) string {
-	for _, dir := range []string{"", "/usr/local/bin/", "/usr/bin/", "/usr/sbin/"} {
+// find gives a program's absolute path; empty: there is none.
+func (m *makers) find(name string) string {
+	for _, dir := range append([]string{""}, m.dirs...) {
 		if p, err := exec.LookPath(dir + name); err == nil {
 			if p, err = filepath.Abs(p); err == nil {
 				return p
@@ -191,6 +195,12 @@ func (m *makers) said(k wire.Key, name string) (string, bool) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	return strings.ToValidUTF8(string(b), "?"), err == nil
+}
+
+// made tells whether a launch was a maker's.
+func (m *makers) made(k wire.Key) bool {
+	_, err := os.Lstat(m.folder(k))
+	return err == nil
 }
 
 // amend puts into an end why the container could not be made. It tells whether x changed.

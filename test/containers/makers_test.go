@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,27 +48,44 @@ SECRET=${APPTAINERENV_SECRET-$SECRET} SLURM_JOB_ID=${APPTAINERENV_SLURM_JOB_ID-$
 			if err := os.Chmod(program, 0o755); err != nil {
 				t.Fatal(err)
 			}
+			calls := filepath.Join(dir, "calls") // the node's, too, and each user's
+			if err := errors.Join(os.WriteFile(calls, nil, 0o666), os.Chmod(calls, 0o666)); err != nil {
+				t.Fatal(err)
+			}
 			c := cluster.Start(t, cluster.Options{
-				Memory: "8G", Set: []string{"step.constrain_mem=true"}, Args: []string{"--engine", maker, "--cpus", "4"},
-				Tools: dir,
+				Memory: "8G", Args: []string{"--engine", maker, "--cpus", "4"}, Tools: dir,
+				Set: []string{"step.constrain_mem=true", "step.image_cache=10", "step.prefetch=reg.example/wanted:1"},
 			})
+			files := func(folder string) int {
+				names, err := filepath.Glob(filepath.Join(c.Dir, "nodes", c.Nodes()[0], "images", folder, "*.s[iq]*[fh]"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(names)
+			}
+			c.Eventually("what is wanted is there", func() (bool, string) { return files("shared") == 1, "no" })
 			made(t, c, "reg.example/box:1")
 			p := c.As(alice)
+			c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/wanted:1", "--wrap", "true"))
+			c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/second:1", "--wrap", "true"))
+			uid := strings.TrimSpace(runTool(t, "id", "-u", alice))
+			c.Eventually("the one not used for longest is removed", func() (bool, string) { return files(uid) == 1 && files("shared") == 1, fmt.Sprint(files(uid)) })
 			j := c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/missing:1", "--wrap", "true"))
 			if j.State != core.Failed || !strings.Contains(j.Message, "image reg.example/missing:1: FATAL: manifest unknown") {
 				t.Errorf("a missing image: %s: %q", j.State, j.Message)
 			}
-			calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+			b, err := os.ReadFile(calls)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := strings.Count(string(calls), "docker://reg.example"); n != 2 {
-				t.Errorf("images were fetched %d times, want one by one:\n%s", n, calls)
+			told := string(b)
+			if n := strings.Count(told, "docker://reg.example"); n != 4 {
+				t.Errorf("images were fetched %d times, want one by one:\n%s", n, told)
 			}
-			if strings.Contains(string(calls), "s3cr3t") {
-				t.Errorf("a command line holds a secret:\n%s", calls)
+			if strings.Contains(told, "s3cr3t") {
+				t.Errorf("a command line holds a secret:\n%s", told)
 			}
-			wants(t, "the command line", string(calls), map[string]string{"apptainer": " exec --containall --workdir ", "enroot": " start --rw "}[maker])
+			wants(t, "the command line", told, map[string]string{"apptainer": " exec --containall --workdir ", "enroot": " start --rw "}[maker])
 			c.WaitClean()
 		})
 	}
@@ -120,6 +138,14 @@ func TestMakers(t *testing.T) {
 			if j.State != core.Completed || err != nil || string(b) != "/home/app\ngroup\npasswd\napart\nwritten\n" {
 				t.Errorf("it is %s: %s: %q, %v", j.State, j.Message, b, err)
 			}
+			// ssh leads into a container like the job's.
+			apply(t, p, c.Work, "desk", "image: "+image+"\nenv: [SECRET=s3cr3t-58]\ncommands: [echo up, sleep 100]\n", "-d")
+			c.Eventually("it runs", func() (bool, string) { r := p.Try("bireme", "logs", "desk"); return r.Out == "up\n", r.String() })
+			if r := p.Try("bireme", "ssh", "desk", "test ! -e /usr/bin/apt && id -un; exit 4"); r.Code != 4 {
+				t.Errorf("ssh: %v", r)
+			}
+			p.Run("bireme", "stop", "-y", "-x", "desk")
+			c.WaitEnd(jobOf(t, c, "desk"))
 			c.WaitClean()
 		})
 	}

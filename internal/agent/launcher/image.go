@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
 )
 
 // Shared is the folder of images that the node fetched before anybody asked, beside those of the users.
@@ -23,7 +25,7 @@ const Shared = "shared"
 func ImageFile(maker, ref string) string {
 	sum := sha256.Sum256([]byte(ref))
 	ext := ".sif"
-	if maker == "enroot" {
+	if maker == wire.MakerEnroot {
 		ext = ".sqsh"
 	}
 	return hex.EncodeToString(sum[:12]) + ext
@@ -74,6 +76,20 @@ func (x *launcher) image(pull func(ref, file string) (*command, error)) (string,
 		return "", fmt.Errorf("image %s: %w", x.c.Image, err)
 	}
 	return file, os.Rename(file+".new", file)
+}
+
+// Prefetch fetches an image into a file of the container's Images, unless it is there.
+func Prefetch(c *wire.Container) error {
+	x := &launcher{l: &wire.Launch{Container: c}, c: c}
+	pull := x.pullSIF
+	if c.Maker == wire.MakerEnroot {
+		pull = x.importSquash
+	}
+	file, err := x.image(pull)
+	if err != nil {
+		return err
+	}
+	return os.Chmod(file, 0o644) // for everybody
 }
 
 func there(file string) bool {

@@ -20,6 +20,9 @@ const (
 	DoingFile = "doing" // what is done at the moment; empty: the job runs
 )
 
+// initInside is bireme-init, where it is wanted.
+const initInside = "/.bireme/init"
+
 // scriptFD is where the script lies inside.
 const scriptFD = 3
 
@@ -183,6 +186,9 @@ func (x *launcher) tmp() string {
 // mounts are those of the job that the node has, with what of ours is needed inside.
 func (x *launcher) mounts() ([]core.Mount, error) {
 	var out []core.Mount
+	if len(x.c.Args) > 0 && x.c.Args[0] == initInside { // bireme ssh runs it
+		out = append(out, core.Mount{Source: x.c.Init, Target: initInside, ReadOnly: true})
+	}
 	for _, m := range x.c.Mounts {
 		switch _, err := os.Stat(m.Source); {
 		case err == nil:

@@ -168,7 +168,7 @@ func TestConfig(t *testing.T) {
 	const want = `{"ociVersion":"1.0.2","process":{"terminal":false,"args":["prog","a b"],"cwd":"/w","env":["PATH=/bin","SECRET=own"],"user":{"uid":5,"gid":6}},
 "root":{"path":"DIR/rootfs"},"mounts":[{"destination":"/dev/pts","type":"devpts","options":["newinstance"]},
 {"destination":"/sys","type":"none","source":"/sys","options":["rbind","nosuid","noexec","nodev","ro"]},
-{"destination":"/dev/fake0","type":"bind","source":"/dev/fake0","options":["bind","rw","nosuid","noexec"]}],
+{"destination":"/dev/fake0","type":"bind","source":"/dev/fake0","options":["bind","nosuid","rw","noexec"]}],
 "linux":{"namespaces":[{"type":"pid"},{"type":"user"}],"seccomp":{"n":12345678901234567890},"uidMappings":[{"containerID":5,"hostID":1000,"size":1}],"gidMappings":[{"containerID":6,"hostID":1000,"size":1}]}}`
 	var a, b any
 	text := strings.ReplaceAll(want, "DIR", dir)

@@ -117,8 +117,14 @@ func (x *launcher) fillIn(spec object, uid, gid int) {
 		unprivileged(spec, uid, gid)
 	}
 	mounts, _ := spec["mounts"].([]any)
+	bind := func(from, to string, options ...string) {
+		mounts = append(mounts, object{"type": "bind", "source": from, "destination": to, "options": append([]string{"bind", "nosuid"}, options...)})
+	}
 	for _, d := range x.c.Devices {
-		mounts = append(mounts, object{"type": "bind", "source": d, "destination": d, "options": []string{"bind", "rw", "nosuid", "noexec"}})
+		bind(d, d, "rw", "noexec")
+	}
+	if len(x.c.Args) > 0 && x.c.Args[0] == initInside {
+		bind(x.c.Init, initInside, "ro")
 	}
 	spec["mounts"] = mounts
 }
