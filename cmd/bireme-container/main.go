@@ -19,14 +19,15 @@ func main() {
 		fmt.Println("bireme-container", version)
 		return
 	}
-	if len(os.Args) > 1 {
+	host := len(os.Args) == 2 && os.Args[1] == "host"
+	if len(os.Args) > 1 && !host {
 		fmt.Fprintln(os.Stderr, "bireme-container: it takes no arguments: a step keeper gives it a launch on descriptor 3")
 		os.Exit(2)
 	}
 	// There may be a hundred of us, each idle but at its beginning and its end.
 	runtime.GOMAXPROCS(2)
 	debug.SetMemoryLimit(16 << 20)
-	code, err := run()
+	code, err := run(host)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bireme-container:", err)
 	}
@@ -34,13 +35,12 @@ func main() {
 }
 
 // run is its life: in the place of a container of an engine, or until it becomes the program that makes one.
-func run() (int, error) {
+func run(host bool) (int, error) {
 	feed := os.NewFile(3, "launch")
 	f, err := wire.NewReader(feed).Next()
 	if err != nil {
 		return 1, fmt.Errorf("read the launch: %w", err)
 	}
-	feed.Close()
 	l, err := wire.DecodeLaunch(f)
 	switch {
 	case err != nil:
@@ -48,7 +48,8 @@ func run() (int, error) {
 	case l.Container == nil:
 		return 1, fmt.Errorf("the launch is not for a container")
 	case !l.StandsIn():
+		feed.Close() // its place is another's
 		return 1, launcher.Main(l, os.Environ())
 	}
-	return standin.Main(l)
+	return standin.Main(l, feed, host)
 }

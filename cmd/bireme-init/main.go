@@ -19,6 +19,7 @@ serve   the first process of a container: dials SOCKET, runs what comes from
         there, hands signals on, reaps, and ends with the first program
 sshd    serves SSH on its standard input and output to whoever has those
 job-sshd  serves SSH to the other containers of its job; serve starts it
+limit   sets limits and becomes a program; serve starts it
 
 Called as ssh it is a client for those.
 
@@ -54,6 +55,9 @@ func run(args []string) int {
 			return 1
 		}
 		return 0
+	case len(args) > 1 && args[0] == "limit":
+		fmt.Fprintln(os.Stderr, "bireme-init:", initd.Limit(args[1:]))
+		return initd.ExitCannotRun
 	case len(args) == 1 && args[0] == "--version":
 		fmt.Println("bireme-init", version)
 		return 0

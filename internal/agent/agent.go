@@ -194,6 +194,7 @@ func (a *Agent) settle(w *wire.Welcome) {
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
 	a.containers.images.settle(w.Settings.ImageCache, w.Settings.Prefetch)
+	a.containers.retell(a.ledger)
 	select {
 	case a.settled <- struct{}{}:
 	default:

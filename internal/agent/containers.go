@@ -76,12 +76,17 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Init = beside("bireme-init")
 	c.Args, c.Limits = l.Program.Argv, l.Limits
 	c.Devices, c.GPUs = a.machine.shown(l)
+	if c.Bounded {
+		a.mu.Lock()
+		c.Within = a.settings.Volumes
+		a.mu.Unlock()
+	}
 	if !c.Join {
 		a.containers.expect(l.Key)
 	}
 	// What bounds the job bounds the container, not its stand-in.
 	l.Limits = wire.Limits{}
-	l.Program.Argv, l.Program.LoginEnv, l.Program.PMI, l.Program.Nice = []string{beside("bireme-container")}, false, nil, 0
+	l.Program.Argv, l.Program.LoginEnv, l.Program.Nice = []string{beside("bireme-container")}, false, 0
 	for i := range l.Program.Tasks {
 		l.Program.Tasks[i].CPUs = ""
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/agent/launcher"
 	"bireme.dev/bireme/internal/agent/standin"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -70,8 +72,8 @@ func (c *containers) lookPending() []wire.Doing {
 			}
 		}
 		c.mu.Unlock()
-		if text != told {
-			news = append(news, wire.Doing{Key: k, Text: text})
+		if text != told || text == "" {
+			news = append(news, wire.Doing{Key: k, Text: text, Ports: c.portsOf(k.String())})
 		}
 	}
 	return news
@@ -83,4 +85,38 @@ func (c *containers) doing(k wire.Key) (string, bool) {
 		return string(b), true
 	}
 	return c.makers.said(k, launcher.DoingFile)
+}
+
+// portsOf reads where the ports of a container are found.
+func (c *containers) portsOf(key string) []core.Published {
+	b, err := os.ReadFile(filepath.Join(c.dir, key, "ports"))
+	if err != nil {
+		return nil // most have none
+	}
+	var list []core.Published
+	if err := json.Unmarshal(b, &list); err != nil {
+		c.log.Warn("ports of a container", "key", key, "err", err)
+	}
+	return list
+}
+
+// retell tells a server that knows nothing yet where the ports of running containers are found.
+func (c *containers) retell(l *ledger) {
+	list, err := filepath.Glob(filepath.Join(c.dir, "*", "ports"))
+	if err != nil || len(list) == 0 {
+		return
+	}
+	run := map[string]wire.Key{}
+	for _, k := range l.jobKeys() {
+		for _, step := range []string{wire.BatchStep, wire.ExternStep} {
+			k.Step = step
+			run[k.String()] = k
+		}
+	}
+	for _, path := range list {
+		key := filepath.Base(filepath.Dir(path))
+		if k, ok := run[key]; ok && c.alive(key) {
+			l.tell(wire.TypeDoing, wire.Doing{Key: k, Ports: c.portsOf(key)})
+		}
+	}
 }

@@ -130,7 +130,8 @@ func (s *sampler) use(ctx context.Context, k wire.Key) (wire.JobUse, bool) {
 	if err := f.Decode(&u); err != nil || !u.Found {
 		return wire.JobUse{}, false
 	}
-	return wire.JobUse{Job: k.Job, Attempt: k.Attempt, CPU: u.Used.UserCPU + u.Used.SysCPU, Mem: u.RSS}, true
+	cpu, mem := s.a.containers.use(k)
+	return wire.JobUse{Job: k.Job, Attempt: k.Attempt, CPU: u.Used.UserCPU + u.Used.SysCPU + cpu, Mem: u.RSS + mem}, true
 }
 
 // jobKeys names the jobs that run, each once.

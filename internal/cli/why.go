@@ -43,6 +43,9 @@ func (a *App) tellWhy(ctx context.Context, c *client.Client, id string, json boo
 	if w.Why != "" {
 		fmt.Fprintf(&b, "  %s\n", cell(w.Why))
 	}
+	for _, p := range w.Ports {
+		fmt.Fprintf(&b, "  port %d is port %d of %s\n", p.Port, p.Host, cell(string(p.Node)))
+	}
 	if w.State == core.Pending {
 		if err := a.waiting(ctx, c, &b, w, j, now); err != nil {
 			return err

@@ -42,6 +42,8 @@ type Job struct {
 	Expected core.Time   `json:"expected_start,omitempty"` // from the plan
 	Estimate bool        `json:"estimate,omitempty"`       // Expected is a forecast, not a reservation
 	Planned  string      `json:"planned_nodes,omitempty"`  // hostlist of the nodes reserved for it
+	// Ports are where those of its containers are found.
+	Ports []core.Published `json:"ports,omitempty"`
 }
 
 // Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of them.
@@ -267,6 +269,8 @@ type NewStep struct {
 	TasksPerGPU int32       `json:"tasks_per_gpu,omitempty"`
 	GPUBind     string      `json:"gpu_bind,omitempty"` // as Slurm's --gpu-bind
 	CPUBind     string      `json:"cpu_bind,omitempty"` // as Slurm's --cpu-bind
+	// Container is the step's own, one a node; nil: it runs where its job does.
+	Container *core.Container `json:"container,omitempty"`
 	// Run as the user before and after each task, on its node.
 	TaskProlog string `json:"task_prolog,omitempty"`
 	TaskEpilog string `json:"task_epilog,omitempty"`
@@ -319,6 +323,8 @@ type Run struct {
 	State  string  `json:"state"` // submitted, provisioning, running, terminating, terminated, failed, done
 	Reason string  `json:"reason,omitempty"`
 	Views  []Brief `json:"job_views"`
+	// Ports are where those of its containers are found.
+	Ports []core.Published `json:"ports,omitempty"`
 }
 
 // NewToken is the body of POST /api/v1/tokens; NewTokenMade its answer, the only time the secret is shown.

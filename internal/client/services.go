@@ -51,6 +51,8 @@ type Why struct {
 	Expected core.Time     `json:"expected_start,omitempty"`
 	Estimate bool          `json:"estimate,omitempty"`
 	Priority *Priority     `json:"priority,omitempty"` // of a job that waits
+	// Ports are where those of its containers are found, if it runs.
+	Ports []core.Published `json:"ports,omitempty"`
 }
 
 // Priority is what a job's priority is made of.

@@ -55,6 +55,11 @@ func (d *decoder) check(c *Config) {
 	if c.Step.MPI != "pmi2" && c.Step.MPI != "none" {
 		d.at("step.mpi", "%q is neither pmi2 nor none", c.Step.MPI)
 	}
+	for i, v := range c.Step.Volumes {
+		if !filepath.IsAbs(v) || filepath.Clean(v) != v || v == "/" {
+			d.at(fmt.Sprintf("step.volumes[%d]", i), "%q is not an absolute path of a folder, without . or .. in it", v)
+		}
+	}
 	d.checkServer(c)
 	d.checkPartitions(c)
 	d.checkScheduling(&c.Scheduling)

@@ -181,7 +181,11 @@ type Step struct {
 	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
 	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no limit.
-	ImageCache Size     `yaml:"image_cache"`
+	ImageCache Size `yaml:"image_cache"`
+	// Volumes are paths of nodes below which the containers of everybody's YAML runs may mount, as root inside; Privileged lets all of
+	// them have every right on their node. Otherwise both are the administrators'.
+	Volumes    []string `yaml:"volumes"`
+	Privileged bool     `yaml:"privileged"`
 	Prefetch   []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
 }
 

@@ -24,9 +24,27 @@ type Container struct {
 	Ports      []Port   `json:"ports,omitempty"`
 	// Submitter runs it as the job's own uid and gid instead of a user of the image, and without ways to become another.
 	Submitter bool `json:"submitter,omitempty"`
+	// Bounded: its mounts are below the paths that the site gives to everybody. Set when the job is taken.
+	Bounded bool `json:"bounded,omitempty"`
 	// ImageEnv: where the image and the job set the same variable, the image wins. As with Slurm's containers the job's come
 	// from another machine; a YAML file's are meant.
 	ImageEnv bool `json:"image_env,omitempty"`
+}
+
+// ContainerRules are what of its node anybody's container may have.
+type ContainerRules struct {
+	Volumes    []string `json:"volumes,omitempty"` // what is below these paths
+	Privileged bool     `json:"privileged,omitempty"`
+}
+
+// Below gives the path for everybody that another lies below, or is; empty: there is none.
+func (r *ContainerRules) Below(p string) string {
+	for _, v := range r.Volumes {
+		if v = strings.TrimSuffix(v, "/"); p == v || strings.HasPrefix(p, v+"/") {
+			return v
+		}
+	}
+	return ""
 }
 
 // Mount shows a path of the node inside a container.
@@ -41,6 +59,13 @@ type Mount struct {
 type Port struct {
 	Local     int32 `json:"local,omitempty"` // 0: any
 	Container int32 `json:"container"`
+}
+
+// Published is where a port of a container is found on its node.
+type Published struct {
+	Node NodeName `json:"node,omitempty"`
+	Port int32    `json:"port"` // of the container
+	Host int32    `json:"host"` // of its node
 }
 
 // RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username and

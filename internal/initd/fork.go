@@ -88,6 +88,9 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 		defer unix.Umask(unix.Umask(int(*r.Umask & 0o777)))
 	}
 	path := find(argv[0], p.dir, p.vars)
+	if limits := limitArgs(r.RLimits); limits != "" && executable(path, p.dir) {
+		argv, path = append([]string{"bireme-init", "limit", limits, path}, argv...), self
+	}
 	if pid, err = p.fork(path, argv, r.TTY, list); err != nil {
 		return 0, cannotRun(argv[0], path, len(script) > 0, err)
 	}

@@ -89,7 +89,7 @@ func (s *server) read() error {
 			if err := f.Decode(&r); err != nil {
 				return err
 			}
-			files, err := s.conn.Files(3)
+			files, err := s.conn.Files(3 + max(r.Extra, 0))
 			if err != nil {
 				return err
 			}
@@ -200,6 +200,9 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 	if p.id == 0 {
 		s.settle(end)
 		return
+	}
+	if end.Signal == int(unix.SIGKILL) && oomKills() > 0 {
+		end.Message = "out of memory: the kernel killed processes of the container"
 	}
 	s.tell(wire.TypeRunEnded, end)
 }

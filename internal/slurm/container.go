@@ -108,8 +108,10 @@ func (r *Request) finishContainer() error {
 		return r.Fail(ExitError, "options of a container need --container-image")
 	case r.tool != Sbatch && c.Bundle != "":
 		return r.Fail(ExitError, "--container is not supported").hint("of sbatch it is; the steps of a job in a bundle run in that bundle")
-	case r.tool != Sbatch:
-		return r.Fail(ExitError, "--container-image is not supported").hint("only batch jobs run in containers; srun --jobid=N --overlap runs a step in the container of job N")
+	case r.tool == Srun: // the step's own, whatever its job runs in
+		r.Step.Container, r.extra.Container = c, nil
+		r.Spec.Runtime = core.RuntimeProcess
+		return nil
 	}
 	r.Spec.Runtime = core.RuntimeContainer
 	return nil

@@ -66,6 +66,7 @@ type StepWish struct {
 	MPI                                           string
 	Prolog, Epilog                                string // programs run before and after the step, where srun is
 	TaskProlog, TaskEpilog                        string // and before and after each task, where that is
+	Container                                     *core.Container
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }
 

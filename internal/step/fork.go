@@ -147,10 +147,6 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			tell(fds[1], ready[i].prints)
 		}
 		files := []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}
-		if s.pmi != nil {
-			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
-			files = append(files, s.pmi.node.Socket(i).Fd())
-		}
 		if l.Container != nil {
 			feed, err := s.feed(groups, t)
 			if err != nil {
@@ -158,6 +154,10 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			}
 			defer feed.Close()
 			files = append(files, feed.Fd())
+		}
+		if s.pmi != nil {
+			taskEnv = overlay(taskEnv, s.pmi.node.Env(i, len(files)))
+			files = append(files, s.pmi.node.Socket(i).Fd())
 		}
 		attr := s.attr(groups)
 		if s.io.tty {

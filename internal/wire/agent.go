@@ -88,6 +88,7 @@ type NodeSettings struct {
 	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
 	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
 	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
+	Volumes          []string      `json:"volumes,omitempty"`       // paths below which anybody's container may mount
 
 	Health        HealthSettings `json:"health"`
 	RebootProgram string         `json:"reboot_program,omitempty"` // restarts the machine; empty: it cannot be
@@ -130,6 +131,8 @@ type OpenStream struct {
 type Doing struct {
 	Key  Key    `json:"key"`
 	Text string `json:"text,omitempty"`
+	// Ports are told once they are known.
+	Ports []core.Published `json:"ports,omitempty"`
 }
 
 // Problem is something an operator should know about a node.

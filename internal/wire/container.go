@@ -15,10 +15,12 @@ type Container struct {
 	core.Container
 	Join bool   `json:"join,omitempty"` // into a container of the job that is on this node already, or is being made
 	Home string `json:"home,omitempty"` // with Join: the step that has the container
-	Hold bool   `json:"hold,omitempty"` // nothing of its own runs in it: it is there for what joins, and for its Gang
-	Gang *Gang  `json:"gang,omitempty"` // nil: the job has one container
-	CPUs int32  `json:"cpus,omitempty"` // what the job has of the node
-	Host bool   `json:"host,omitempty"` // the node's network instead of one of its own
+	// Step makes it the step's own: all tasks of the step on this node join it, and the stand-in of the first has it made.
+	Step bool  `json:"step,omitempty"`
+	Hold bool  `json:"hold,omitempty"` // nothing of its own runs in it: it is there for what joins, and for its Gang
+	Gang *Gang `json:"gang,omitempty"` // nil: the job has one container
+	CPUs int32 `json:"cpus,omitempty"` // what the job has of the node
+	Host bool  `json:"host,omitempty"` // the node's network instead of one of its own
 
 	// What follows is the agent's to fill in.
 	Args    []string `json:"args,omitempty"` // of the script; with Join the program
@@ -27,6 +29,7 @@ type Container struct {
 	Dir     string   `json:"dir,omitempty"`    // of everything the stand-ins of the node leave
 	Init    string   `json:"init,omitempty"`   // bireme-init, as the node has it
 	Node    string   `json:"node,omitempty"`   // labels what is ours
+	Within  []string `json:"within,omitempty"` // if it is Bounded: the paths that its mounts must be below
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 
@@ -101,8 +104,11 @@ type Run struct {
 	Umask    *uint32  `json:"umask,omitempty"`
 	TTY      bool     `json:"tty,omitempty"`
 	ImageEnv bool     `json:"image_env,omitempty"`
-	Hold     bool     `json:"hold,omitempty"` // of the first: it does not run yet, but what joins does
-	Gang     *Gang    `json:"gang,omitempty"` // of the first
+	// Extra open files follow the three standard streams, to be the program's from descriptor 3 on; not with a script.
+	Extra   int               `json:"extra,omitempty"`
+	RLimits map[string]RLimit `json:"rlimits,omitempty"`
+	Hold    bool              `json:"hold,omitempty"` // of the first: it does not run yet, but what joins does
+	Gang    *Gang             `json:"gang,omitempty"` // of the first
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
 }

@@ -82,6 +82,7 @@ type passReader struct {
 func (r *passReader) Read(b []byte) (int, error) {
 	oob := make([]byte, unix.CmsgSpace(4*maxPassed))
 	n, oobn, _, _, err := r.c.ReadMsgUnix(b, oob)
+	n = max(n, 0) // of a peer that is gone it says -1
 	if oobn > 0 {
 		if fault := r.keep(oob[:oobn]); fault != nil {
 			return n, fault

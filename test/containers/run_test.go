@@ -315,9 +315,6 @@ func batch(t *testing.T, c *cluster.Cluster) {
 	if j := c.WaitEnd(id); j.State != core.Failed || !strings.Contains(j.Message, "permission denied") {
 		t.Errorf("a closed folder: %s: %s", j.State, j.Message)
 	}
-	if r := p.Try("srun", "--container-image=box:1", "true"); r.Code == 0 {
-		t.Errorf("srun of its own: %v", r)
-	}
 }
 
 func runTool(t *testing.T, argv ...string) string {

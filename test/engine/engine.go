@@ -265,7 +265,7 @@ func Tar(files []File) ([]byte, error) {
 }
 
 // applets are what the image of BusyBox answers to.
-const applets = "sh wget httpd nc stty echo sleep cat ls env id true false ps kill seq dd head tail mkdir touch test tar rm cp pwd wc stat mount grep"
+const applets = "sh wget httpd nc stty echo sleep cat ls env id true false ps kill seq dd head tail mkdir touch test tar tr rm cp pwd wc stat mount grep"
 
 // BusyBox is the files of a small system: a static BusyBox by the names of its programs, and a user app.
 func BusyBox() ([]File, error) {

@@ -1,13 +1,18 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 // The labels of containers that are ours.
@@ -158,6 +163,34 @@ func (c *Client) Wait(ctx context.Context, id string) (int, error) {
 func (c *Client) State(ctx context.Context, id string) (*State, error) {
 	var i struct{ State State }
 	return &i.State, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, &i)
+}
+
+// Ports asks where the ports of a container are found on this machine.
+func (c *Client) Ports(ctx context.Context, id string) ([]core.Published, error) {
+	var i struct {
+		NetworkSettings struct {
+			Ports map[string][]PortBinding
+		}
+	}
+	if err := c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, &i); err != nil {
+		return nil, err
+	}
+	var out []core.Published
+	for name, list := range i.NetworkSettings.Ports {
+		port, kind, _ := strings.Cut(name, "/")
+		for _, b := range list {
+			inside, err1 := strconv.ParseInt(port, 10, 32)
+			outside, err2 := strconv.ParseInt(b.HostPort, 10, 32)
+			p := core.Published{Port: int32(inside), Host: int32(outside)}
+			// There is one for each kind of address, not always of the same number: of two the older kind's is told.
+			second := strings.Contains(b.HostIP, ":") && len(list) > 1
+			if err1 == nil && err2 == nil && kind == "tcp" && !second {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b core.Published) int { return cmp.Compare(a.Port, b.Port) })
+	return out, nil
 }
 
 // Remove kills and removes a container. One that is not there, or is going, is no fault.

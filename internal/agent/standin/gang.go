@@ -1,10 +1,14 @@
 package standin
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 
 	"bireme.dev/bireme/internal/agent/docker"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -20,12 +24,38 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 		return
 	}
 	spec.Hostname = self.Node
-	port := fmt.Sprintf("%d/tcp", self.Port)
-	spec.ExposedPorts = map[string]struct{}{port: {}}
-	h.PortBindings = map[string][]docker.PortBinding{port: {{HostPort: fmt.Sprint(self.Port)}}}
+	publish(spec, int32(self.Port), fmt.Sprint(self.Port))
 	for _, p := range g.Peers {
 		if ip := net.ParseIP(p.Addr); ip != nil && !ip.IsLoopback() && p.Node != self.Node {
 			h.ExtraHosts = append(h.ExtraHosts, p.Node+":"+p.Addr)
 		}
+	}
+}
+
+// publish has a port of the container found on the node: under a number, or an empty one for any that is free.
+func publish(spec *docker.Spec, port int32, host string) {
+	name := fmt.Sprintf("%d/tcp", port)
+	if spec.ExposedPorts == nil {
+		spec.ExposedPorts, spec.HostConfig.PortBindings = map[string]struct{}{}, map[string][]docker.PortBinding{}
+	}
+	spec.ExposedPorts[name] = struct{}{}
+	spec.HostConfig.PortBindings[name] = []docker.PortBinding{{HostPort: host}}
+}
+
+// tellPorts leaves word of where the job's ports are found on the node. In the node's own network they are where they are.
+func (s *standIn) tellPorts(ctx context.Context) {
+	var list []core.Published
+	if s.c.Host {
+		for _, p := range s.c.Ports {
+			list = append(list, core.Published{Port: p.Container, Host: p.Container})
+		}
+	} else {
+		list, _ = s.engine.Ports(ctx, s.id) // an engine that is gone now is noticed elsewhere
+		list = slices.DeleteFunc(list, func(x core.Published) bool {
+			return !slices.ContainsFunc(s.c.Ports, func(p core.Port) bool { return p.Container == x.Port })
+		})
+	}
+	if b, err := json.Marshal(list); err == nil && len(list) > 0 {
+		s.note("ports", string(b))
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +20,9 @@ import (
 // join is the life of the stand-in of a step that runs in the container of its job's batch step.
 func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 	home := l.Key
-	if home.Step = l.Container.Home; home.Step == "" {
+	if l.Container.Step {
+		home.Step = l.Key.Step
+	} else if home.Step = l.Container.Home; home.Step == "" {
 		home.Step = wire.BatchStep // an older server
 	}
 	folder := Folder(l.Container.Dir, home)
@@ -28,8 +33,13 @@ func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 	defer conn.Close()
 	env, _ := core.TakeRegistryAuth(l.Environ())
 	r := wire.Run{Argv: l.Container.Args, WorkDir: l.Container.WorkDir, Umask: l.Program.Umask, TTY: l.Stdio.PTY, ImageEnv: l.Container.ImageEnv}
+	r.RLimits = l.Container.Limits.RLimits
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
-	if err := conn.Send(wire.TypeRun, r, files, wire.JoinEnv(append(env, taskEnv(os.Environ())...))); err != nil {
+	mine := taskEnv(os.Environ())
+	if pmi := pmiSocket(mine); pmi != nil {
+		files, r.Extra = append(files, pmi), 1
+	}
+	if err := conn.Send(wire.TypeRun, r, files, wire.JoinEnv(append(env, mine...))); err != nil {
 		return 1, err
 	}
 	go func() { // until the process ends
@@ -57,10 +67,36 @@ func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 			fmt.Fprintln(os.Stderr, "bireme-container:", e.Message)
 		}
 		if e.Signal != 0 {
+			dieOf(unix.Signal(e.Signal))
 			return 128 + e.Signal, nil
 		}
 		return e.ExitCode, nil
 	}
+}
+
+// dieOf ends this process as the program inside ended, so that the keeper sees the same end.
+func dieOf(sig unix.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // not our core
+	signal.Reset(sig)
+	_ = unix.Kill(os.Getpid(), sig)
+	t := time.NewTimer(time.Second) // it is delivered to some thread
+	<-t.C
+}
+
+// pmiSocket is what the keeper gave this task to speak with others of its MPI program, nil if nothing. Inside it is the first
+// file after the standard streams; here the launch is before it.
+func pmiSocket(env []string) *os.File {
+	for i, e := range env {
+		if v, ok := strings.CutPrefix(e, "PMI_FD="); ok {
+			fd, err := strconv.Atoi(v)
+			if err != nil || fd < 4 {
+				return nil
+			}
+			env[i] = "PMI_FD=3"
+			return os.NewFile(uintptr(fd), "pmi")
+		}
+	}
+	return nil
 }
 
 // taskEnv is what the keeper gave this task of its own.
@@ -116,7 +152,7 @@ func (s *standIn) passJoin(id int, conn *wire.PassConn, f wire.Frame) error {
 		if err := f.Decode(&r); err != nil {
 			return err
 		}
-		files, err := conn.Files(3)
+		files, err := conn.Files(3 + min(max(r.Extra, 0), 1))
 		if err != nil {
 			return err
 		}

@@ -58,6 +58,11 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	if g := c.Gang; g != nil {
 		s.gang(spec, g)
 	}
+	for _, p := range c.Ports {
+		if !c.Host {
+			publish(spec, p.Container, "")
+		}
+	}
 	h.LogConfig.Type = "none" // output does not pass the engine
 	h.AutoRemove = true
 	if c.Submitter {
@@ -112,6 +117,9 @@ func (s *standIn) source(m core.Mount) (string, error) {
 		}
 		s.shown = append(s.shown, shown{os.NewFile(uintptr(fd), m.Source), m.Target})
 		return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	}
+	if s.c.Bounded {
+		return s.within(m)
 	}
 	_, err := os.Stat(m.Source)
 	if os.IsNotExist(err) && m.Optional {

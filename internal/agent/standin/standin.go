@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -43,13 +44,21 @@ type standIn struct {
 	stopped int // the signal that came before there was anybody to hand it to
 }
 
-// Main is the life of a launch's stand-in. It returns the status to exit with.
-func Main(l *wire.Launch) (int, error) {
+// Main is the life of a launch's stand-in; feed is where that was read. It returns the status to exit with. With host it is
+// that of a step's own container, which ends with the step.
+func Main(l *wire.Launch, feed *os.File, host bool) (int, error) {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
-	if l.Container.Join {
+	if l.Container.Step && !host {
+		if err := startHost(feed); err != nil {
+			return 1, err
+		}
+	}
+	feed.Close()
+	if l.Container.Join || l.Container.Step && !host {
 		return join(l, signals)
 	}
+	l.Container.Hold = l.Container.Hold || host
 	s := &standIn{
 		l: l, c: l.Container, key: l.Key, folder: Folder(l.Container.Dir, l.Key), engine: docker.New(l.Container.Engine),
 		joined: map[int]*wire.PassConn{}, next: 1,
@@ -106,6 +115,9 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 	inside.Close() // nobody else is to dial it
 	if err := s.tellRun(conn); err != nil {
 		return s.died(ctx, ended)
+	}
+	if len(s.c.Ports) > 0 {
+		s.tellPorts(ctx)
 	}
 	s.doing("")
 	go s.takeJoins(outside)
@@ -197,10 +209,13 @@ func (s *standIn) start(ctx context.Context) error {
 }
 
 // doing writes what is done at the moment to where the agent finds it; empty: the job runs.
-func (s *standIn) doing(text string) {
-	tmp := filepath.Join(s.folder, "doing.new")
-	if os.WriteFile(tmp, []byte(text), 0o600) == nil { // nothing depends on it
-		_ = os.Rename(tmp, filepath.Join(s.folder, "doing"))
+func (s *standIn) doing(text string) { s.note("doing", text) }
+
+// note leaves a word for the agent. Nothing depends on it.
+func (s *standIn) note(name, text string) {
+	tmp := filepath.Join(s.folder, name+".new")
+	if os.WriteFile(tmp, []byte(text), 0o600) == nil {
+		_ = os.Rename(tmp, filepath.Join(s.folder, name))
 	}
 }
 
@@ -235,6 +250,9 @@ func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn
 		pid, err := peerOf(a.c)
 		if err == nil {
 			err = s.verify(pid)
+		}
+		if err == nil {
+			s.note("pid", strconv.Itoa(int(pid)))
 		}
 		if err != nil {
 			a.c.Close() // which ends the container
@@ -271,7 +289,7 @@ func (s *standIn) tellRun(conn *wire.PassConn) error {
 	r := wire.Run{
 		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY, ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
 	}
-	r.Hold = c.Hold
+	r.Hold, r.RLimits = c.Hold, c.Limits.RLimits
 	if c.Gang != nil {
 		g := *c.Gang
 		g.Bridge, r.Gang = !c.Host, &g
@@ -367,7 +385,7 @@ func (s *standIn) handOn(signals <-chan os.Signal, cancel context.CancelFunc) {
 			cancel()
 		}
 		s.mu.Unlock()
-		if conn != nil {
+		if conn != nil && !s.c.Step { // each task of a step has a stand-in that is told
 			_ = conn.Send(wire.TypeRunSignal, wire.RunSignal{Number: int(n)}, nil) // whoever is gone needs none
 		}
 	}

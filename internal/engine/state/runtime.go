@@ -32,6 +32,26 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 		return nil
 	case spec.Runtime != core.RuntimeContainer:
 		return invalid("an image was named, but the runtime is %s", spec.Runtime)
+	}
+	rules := &s.cfg.Containers
+	if by.Admin || c.Submitter {
+		rules = nil
+	}
+	if bounded := rules != nil; c.Bounded != bounded {
+		extra, box := *spec.Extra, *c
+		box.Bounded, extra.Container = bounded, &box
+		spec.Extra, c = &extra, &box
+	}
+	return CheckContainer(c, rules)
+}
+
+// CheckContainer checks what is asked of a container. Root inside is root on the node for whatever of the node it is shown; so rules
+// say what of it anybody may have. There are none for administrators, nor for containers that are their submitters inside, too.
+func CheckContainer(c *core.Container, rules *core.ContainerRules) error {
+	invalid := func(format string, args ...any) error {
+		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")
+	}
+	switch {
 	case c.Bundle != "" && (c.Image != "" || !c.Submitter):
 		return invalid("a bundle is run without an image, as its submitter")
 	case c.Bundle != "" && (!path.IsAbs(c.Bundle) || path.Clean(c.Bundle) != c.Bundle):
@@ -40,10 +60,8 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 		return invalid("%q is no name of an image", c.Image)
 	case c.Privileged && c.Submitter:
 		return invalid("a container of the submitting user cannot be privileged")
-	}
-	// Root inside is root on the node for whatever of the node is shown: that would make everybody root there.
-	if !by.Admin && !c.Submitter && (c.Privileged || len(c.Mounts) > 0) {
-		return core.Errorf(core.Denied, "only an administrator's containers may be privileged or mount paths of their node").Because("access_denied")
+	case rules != nil && c.Privileged && !rules.Privileged:
+		return core.Errorf(core.Denied, "only an administrator's containers may be privileged; the setting step.privileged would let everybody's").Because("access_denied")
 	}
 	for _, m := range c.Mounts {
 		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source || path.Clean(m.Target) != m.Target {
@@ -51,6 +69,13 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 		}
 		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" || first == ".bireme" {
 			return invalid("mount %s:%s: nothing is mounted over /, /proc, /sys or /.bireme", m.Source, m.Target)
+		}
+		if rules != nil && rules.Below(m.Source) == "" {
+			what := "the setting step.volumes names paths for everybody"
+			if len(rules.Volumes) > 0 {
+				what = "others may mount what is below " + strings.Join(rules.Volumes, ", ")
+			}
+			return core.Errorf(core.Denied, "mount %s: only an administrator's containers may mount any path of their node; %s", m.Source, what).Because("access_denied")
 		}
 	}
 	for _, p := range c.Ports {

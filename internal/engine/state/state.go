@@ -44,7 +44,8 @@ type Config struct {
 	// ReservationOverrun is how long what runs in a reservation may go on after its end; Forever: as long as it likes.
 	ReservationOverrun core.Seconds
 	Charges            Charges
-	RunWeight          int64           // what a YAML run's priority of 100 adds to its job's
+	RunWeight          int64 // what a YAML run's priority of 100 adds to its job's
+	Containers         core.ContainerRules
 	Preemption         core.Preemption // who may push whom aside, beside what QOS and partitions say
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.

@@ -178,6 +178,9 @@ func (a *API) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Jo
 // describe fills in what only a live server knows.
 func (a *API) describe(out *client.Job, j *core.Job) {
 	out.Job = *j
+	if j.State == core.Running && j.Spec.More().Container != nil {
+		out.Ports = a.Hub.Ports(j.ID)
+	}
 	if j.State != core.Pending {
 		return
 	}
@@ -366,6 +369,7 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 			out.Why = doing
 		}
 		out.Why += a.lostHosts(j.Alloc)
+		out.Ports = view.Ports
 	}
 	return out, nil
 }

@@ -74,7 +74,7 @@ func (a *API) showRun(run *core.Run, jobs map[core.JobID]*core.Job, now core.Tim
 		var view client.Job
 		a.describe(&view, j)
 		out.Views = append(out.Views, client.BriefOf(&view, now))
-		out.State, out.Reason = runState(j), j.Message
+		out.State, out.Reason, out.Ports = runState(j), j.Message, view.Ports
 		if j.State == core.Pending {
 			out.Reason = view.Why
 		}

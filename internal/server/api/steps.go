@@ -43,10 +43,16 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if err != nil {
 		return nil, err
 	}
+	if c := ask.Container; c != nil {
+		c.Submitter, c.Privileged, c.Ports = true, false, nil // a step is its user's, as the job is
+		if err := state.CheckContainer(c, nil); err != nil {
+			return nil, err
+		}
+	}
 	parts := []*part{{ask: &ask}}
 	for i := range ask.Het {
 		h := &ask.Het[i]
-		h.Pty, h.MPI, h.OwnsJob, h.Het = ask.Pty, ask.MPI, false, nil
+		h.Pty, h.MPI, h.OwnsJob, h.Het, h.Container = ask.Pty, ask.MPI, false, nil, ask.Container
 		parts = append(parts, &part{ask: h})
 	}
 	all, err := a.makeParts(r.Context(), parts, ref.id, who)

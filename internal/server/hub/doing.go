@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"slices"
+
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -12,7 +14,24 @@ func (k *conn) doing(d wire.Doing) {
 	t := k.h.jobs[core.JobID(d.Key.Job)]
 	if t != nil && t.job.Attempt == d.Key.Attempt && allocOn(t.job, k.who.Name) != nil {
 		t.doing = d.Text
+		if d.Ports != nil {
+			t.ports = slices.DeleteFunc(slices.Clone(t.ports), func(p core.Published) bool { return p.Node == k.who.Name })
+			for _, p := range d.Ports {
+				p.Node = k.who.Name
+				t.ports = append(t.ports, p)
+			}
+		}
 	}
+}
+
+// Ports tells where the ports of a job's containers are found.
+func (h *Hub) Ports(id core.JobID) []core.Published {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.jobs[id]; t != nil {
+		return t.ports
+	}
+	return nil
 }
 
 // Doing tells what is done about a job that has its nodes but does not run yet; empty: nothing is known.

@@ -68,6 +68,7 @@ type tracked struct {
 	job   *core.Job
 	told  told
 	doing string // what is done before it runs
+	ports []core.Published
 }
 
 // node is what the hub knows of a node beside its record.
@@ -122,7 +123,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	next := &tracked{job: j, told: t}
 	if old := h.jobs[j.ID]; old != nil {
 		if old.job.Attempt == j.Attempt {
-			next.doing = old.doing
+			next.doing, next.ports = old.doing, old.ports
 		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {

@@ -102,7 +102,9 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 	if t := limit(ask.TimeLimit); t > 0 && (l.Time.Limit == 0 || t < l.Time.Limit) {
 		l.Time.Limit = t
 	}
-	if l.Container = h.containerOf(j, na); l.Container != nil {
+	if ask.Container != nil {
+		l.Container = &wire.Container{Container: *ask.Container, Step: true, CPUs: na.CPUs, Host: h.whole(j)}
+	} else if l.Container = h.containerOf(j, na); l.Container != nil {
 		l.Container.Join, l.Container.Home, l.Container.WorkDir = true, holder(j, node), ""
 	}
 	own := h.cfg.Env.Step(all)

@@ -150,7 +150,7 @@ func (s *run) askFor(p *part) *client.NewStep {
 	ask := &client.NewStep{
 		Name: filepath.Base(p.argv[0]), Argv: p.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
 		Pty: s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
-		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog,
+		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog, Container: r.Step.Container,
 		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
 	}
 	more, opt := sh.Wide(), r.Spec.More().Options
