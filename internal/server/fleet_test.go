@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -124,6 +125,39 @@ func TestFleetsByTheAPI(t *testing.T) {
 		t.Errorf("a member sees %d fleets", n)
 	}
 	s.Must("DELETE", "/api/v1/fleets/lab", nil, nil)
+	s.Await("the fleet to be gone", func() bool {
+		var list client.FleetList
+		s.Must("GET", "/api/v1/fleets", nil, &list)
+		return len(list.Fleets) == 0
+	})
+}
+
+// TestFleetIsLetGo: a fleet that is deleted while a host keeps its server waiting is gone, and so is the connection.
+func TestFleetIsLetGo(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.Must("PUT", "/api/v1/fleets/mute", &client.FleetSpec{Keys: map[string]string{"k": sshKey(t)}, Hosts: []client.FleetHostSpec{
+		{SSHLogin: client.SSHLogin{Hostname: "127.0.0.1", Port: int32(l.Addr().(*net.TCPAddr).Port), User: "root", Key: "k"}},
+	}}, nil)
+	c, err := l.Accept() // and not a word
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var f client.Fleet
+	s.Must("GET", "/api/v1/fleets/mute", nil, &f)
+	if x := f.Instances[0]; x.Phase != "connecting" || x.Cause != "" {
+		t.Errorf("while it waits: %+v", x)
+	}
+	s.Must("DELETE", "/api/v1/fleets/mute", nil, nil)
+	if _, err := io.Copy(io.Discard, c); err != nil { // until its end
+		t.Errorf("the connection: %v", err)
+	}
 	s.Await("the fleet to be gone", func() bool {
 		var list client.FleetList
 		s.Must("GET", "/api/v1/fleets", nil, &list)
