@@ -65,7 +65,7 @@ type Agent struct {
 	fences    fences
 	problems  []wire.Problem
 	checkup   chan bool     // the node is to be looked at; true: also by its health program
-	rebooting bool          // the machine was told to restart
+	rebooting *wire.Reboot  // the machine was told to restart
 	refence   chan struct{} // fences have changed
 	settled   chan struct{} // a server has given its settings
 	writing   sync.Mutex    // of the fence's file

@@ -288,11 +288,11 @@ func holding(root fs.FS, files []string) map[int]string {
 	return out
 }
 
-// reboot runs the program that restarts the machine, once. The agent ends with the machine; one whose program fails says so.
-func (a *Agent) reboot() {
+// reboot runs the program that restarts the machine, once a request. The agent ends with the machine; one whose program fails says so.
+func (a *Agent) reboot(order wire.Reboot) {
 	a.mu.Lock()
-	program, again := a.settings.RebootProgram, a.rebooting
-	a.rebooting = true
+	program, again := a.settings.RebootProgram, a.rebooting != nil && *a.rebooting == order
+	a.rebooting = &order
 	a.mu.Unlock()
 	if again {
 		return
@@ -307,7 +307,7 @@ func (a *Agent) reboot() {
 			return
 		}
 		a.mu.Lock()
-		a.rebooting = false
+		a.rebooting = nil
 		a.mu.Unlock()
 		if text == "" {
 			text = err.Error()

@@ -216,7 +216,11 @@ func (s *session) take(f wire.Frame) error {
 	case wire.TypeCheck:
 		a.checkHealth(true)
 	case wire.TypeReboot:
-		a.reboot()
+		var order wire.Reboot
+		if err := f.Decode(&order); err != nil {
+			return err
+		}
+		a.reboot(order)
 	case wire.TypeBye:
 		return errBye
 	case wire.TypePong:

@@ -103,6 +103,29 @@ func TestReboot(t *testing.T) {
 	}
 }
 
+// TestRebootTooLate: a node that is told to restart and does not is down after a while, and can be told again.
+func TestRebootTooLate(t *testing.T) {
+	t.Parallel()
+	told := filepath.Join(t.TempDir(), "told")
+	program := write(t, told+".program", "#!/bin/sh\necho $SLURMD_NODENAME >>"+told+"\n") // and that is all it does
+	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 1, Memory: "256M", Set: []string{"reboot.program=" + program, "reboot.timeout=1s"}})
+	root := c.Root()
+	late := func(n *client.Node) bool {
+		return n.State == "DOWN" && n.Reason == "reboot timed out" && n.ReasonBy == "bireme"
+	}
+	root.Run("scontrol", "reboot", "n1")
+	c.WaitNode("n1", "down", late)
+	wants(t, "sinfo -R", root.Run("sinfo", "-R"), "reboot timed out", "n1")
+	root.Run("scontrol", "update", "nodename=n1", "state=resume")
+	root.Run("scontrol", "reboot", "n1")
+	c.WaitFile(told, "n1\nn1\n")
+	c.WaitNode("n1", "down again", late)
+	root.Run("scontrol", "update", "nodename=n1", "state=resume")
+	if j := c.WaitEnd(root.Sbatch("-o", "/dev/null", "--wrap", "true")); j.State != core.Completed {
+		t.Errorf("resumed: %v %s", j.State, j.Message)
+	}
+}
+
 // TestPlanned: an idle node that is kept for a job which waits for another one is shown so.
 func TestPlanned(t *testing.T) {
 	t.Parallel()

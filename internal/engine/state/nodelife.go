@@ -59,22 +59,32 @@ func (s *State) steerNode(next *core.Node, in *UpdateNode) error {
 			return core.Errorf(core.Conflict, "node %s does not wait for a restart", next.Name).Because("no_reboot")
 		}
 		s.endRestart(next)
-	case "reboot_failed":
-		if !in.System || !next.Flags.Has(core.NodeRebooting) {
-			return nil
-		}
-		s.endRestart(next)
-		next.Flags |= core.NodeDrain
-	case "resume_failed":
-		if in.System && next.Flags.Has(core.NodePoweringUp) {
-			poweredUp(next)
-			s.late(next, in.Reason)
-		}
 	case "":
 	default:
+		if in.System {
+			s.failed(next, in.State)
+			return nil
+		}
 		return core.Errorf(core.Invalid, "node state %q: there are %s", in.State, strings.Join(nodeActions, ", ")).Because("invalid_node_state")
 	}
 	return nil
+}
+
+// outdated tells whether it is news no more that a node could not be restarted or woken.
+func outdated(n *core.Node, in *UpdateNode) bool {
+	return in.System && (in.State == "reboot_failed" && !n.Flags.Has(core.NodeRebooting) || in.State == "resume_failed" && !n.Flags.Has(core.NodePoweringUp))
+}
+
+// failed follows from what we were told to do with a node and could not. The reason is the caller's.
+func (s *State) failed(n *core.Node, what string) {
+	switch what {
+	case "reboot_failed":
+		s.endRestart(n)
+		n.Flags |= core.NodeDrain
+	case "resume_failed":
+		poweredUp(n)
+		n.Flags |= core.NodeDown
+	}
 }
 
 // resume takes a node back into service, whatever was said of it.

@@ -45,7 +45,7 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	if rebooted {
 		s.restarted(n)
 	}
-	s.cameLate(n)
+	s.cameLate(n, rebooted)
 	s.split(n)
 	if !known || !same(old, n) {
 		s.putNode(n)
@@ -192,6 +192,9 @@ func (s *State) updateNode(in *UpdateNode) error {
 	}
 	if !in.By.Admin && !in.System {
 		return core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
+	}
+	if outdated(n, in) {
+		return nil
 	}
 	next := *n
 	if err := s.steerNode(&next, in); err != nil {

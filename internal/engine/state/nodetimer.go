@@ -183,10 +183,10 @@ func (s *State) late(n *core.Node, why string) {
 	n.Reason, n.ReasonBy, n.ReasonAt = why, system, s.view.now
 }
 
-// cameLate takes back that a node was late, now that it is there.
-func (s *State) cameLate(n *core.Node) {
-	ours := n.ReasonBy == system && (n.Reason == lateWaking || n.Reason == lateRebooting || strings.HasPrefix(n.Reason, neverWoken))
-	if s.cfg.Power.Return && n.Flags.Has(core.NodeDown) && ours {
+// cameLate takes back that a node was late, now that it is there, or has restarted after all.
+func (s *State) cameLate(n *core.Node, rebooted bool) {
+	late := n.Reason == lateWaking || strings.HasPrefix(n.Reason, neverWoken) || n.Reason == lateRebooting && rebooted
+	if s.cfg.Power.Return && n.Flags.Has(core.NodeDown) && n.ReasonBy == system && late {
 		n.Flags &^= core.NodeDown
 		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
 	}

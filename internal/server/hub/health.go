@@ -87,14 +87,14 @@ func (k *conn) connected() {
 		k.queue(order{typ: wire.TypeCheck})
 	}
 	if rec.Flags.Has(core.NodeRebooting) {
-		k.queue(order{typ: wire.TypeReboot})
+		k.queue(order{typ: wire.TypeReboot, header: wire.Reboot{By: rec.Due}})
 	}
 }
 
 // restarts tells nodes that they are to restart. h.mu is held.
 func (h *Hub) restarts(rec *core.Node) {
 	if n := h.nodes[rec.Name]; rec.Flags.Has(core.NodeRebooting) && n != nil && n.conn != nil {
-		n.conn.queue(order{typ: wire.TypeReboot})
+		n.conn.queue(order{typ: wire.TypeReboot, header: wire.Reboot{By: rec.Due}})
 	}
 }
 
