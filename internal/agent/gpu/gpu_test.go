@@ -45,7 +45,7 @@ func look(t *testing.T, m Machine) []Seen {
 func TestRecordedH200(t *testing.T) {
 	t.Parallel()
 	got := look(t, tools(t, nil, map[string]string{"nvidia-smi -q -x": "nvidia-h200-recorded.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt",
-		"nvidia-smi --query-gpu=compute_cap --format=csv,noheader": "nvidia-capability-documented.txt"}))
+		"nvidia-smi --query-gpu=compute_cap --format=csv,noheader": "nvidia-capability-h200-recorded.txt"}))
 	want := []Seen{{
 		Device: Device{
 			Capability: 90,
