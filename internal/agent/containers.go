@@ -192,6 +192,7 @@ func (c *containers) nudge() {
 
 // run removes what has ended until ctx ends.
 func (c *containers) run(ctx context.Context) error {
+	defer c.makers.close()
 	defer c.engine.Close()
 	back := backoff{least: 100 * time.Millisecond, most: 30 * time.Second}
 	quiet := false

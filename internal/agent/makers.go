@@ -53,15 +53,44 @@ func checkEngine(engine string) error {
 }
 
 func newMakers(opt *Options, socket, node string) *makers {
-	run := "/run/bireme-containers"
-	if os.Getuid() != 0 {
-		run = filepath.Join(opt.Dir, "run")
+	run := filepath.Join(opt.Dir, "run")
+	if os.Getuid() == 0 {
+		run = filepath.Join(memory(), "bireme-containers")
 	}
 	return &makers{
 		engine: opt.Engine, socket: socket, oci: opt.OCIRuntime, run: filepath.Join(run, node), images: filepath.Join(opt.Dir, "images"),
 		dirs: []string{"/usr/local/bin/", "/usr/bin/", "/usr/sbin/"},
 	}
 }
+
+// memory is a folder that lies on no disk: /run, as everywhere, unless this machine has it elsewhere.
+func memory() string {
+	for _, dir := range []string{"/run", "/dev/shm"} {
+		var st unix.Statfs_t
+		if unix.Statfs(dir, &st) == nil && st.Type == unix.TMPFS_MAGIC {
+			return dir
+		}
+	}
+	return "/run"
+}
+
+// ours makes a folder in which nobody else can put anything. Where it lies others may have been before.
+func ours(dir string) error {
+	if err := os.Mkdir(dir, 0o711); err == nil || !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 {
+		return core.Errorf(core.Denied, "%s is not this agent's folder", dir)
+	}
+	return nil
+}
+
+// close removes the agent's folder when it ends, unless launches go on: theirs are in it.
+func (m *makers) close() { _ = os.Remove(m.run) }
 
 // choose says which maker runs a container; an empty kind leaves it to the engine. Images in files are for makers alone; those of
 // registries for the engine, where there is one.
@@ -165,10 +194,10 @@ func (m machine) nvidiaFiles(l *wire.Launch) (files []string) {
 func (m *makers) folders(l *wire.Launch) (run, images string, err error) {
 	run = m.folder(l.Key)
 	images = filepath.Join(m.images, strconv.FormatUint(uint64(l.Identity.UID), 10))
+	if err := errors.Join(ours(filepath.Dir(m.run)), ours(m.run), ours(m.images)); err != nil {
+		return "", "", err
+	}
 	for _, dir := range []string{run, images} {
-		if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
-			return "", "", err
-		}
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return "", "", err
 		}

@@ -19,7 +19,7 @@ func (m *makers) prefetch(ref string) (bool, error) {
 	if c.Maker, c.Program = m.choose(c); c.Maker == "" {
 		return false, nil
 	}
-	if err := os.MkdirAll(c.Images, 0o755); err != nil {
+	if err := errors.Join(ours(m.images), os.MkdirAll(c.Images, 0o755)); err != nil {
 		return true, err
 	}
 	run, err := os.MkdirTemp("", "bireme-image-")
