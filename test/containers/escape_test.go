@@ -101,5 +101,14 @@ func TestNoWayOut(t *testing.T) {
 			t.Errorf("the job ran as %q, want %s: %v", b, uid, err)
 		}
 	})
+	t.Run("low ports", func(t *testing.T) {
+		c := c.For(t)
+		out := filepath.Join(mine, "port")
+		id := p.Sbatch("-o", out, "--container-image=box:1", "--wrap", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start; httpd -p 700")
+		j := c.WaitEnd(id)
+		if b, err := os.ReadFile(out); err != nil || j.State != core.Failed || !strings.HasPrefix(string(b), "1024\n") || !strings.Contains(string(b), "Permission denied") {
+			t.Errorf("a user's job is %s with a port that is root's: %v\n%s", j.State, err, b)
+		}
+	})
 	left(t, c)
 }

@@ -54,7 +54,8 @@ type HostConfig struct {
 	IpcMode        string  `json:",omitempty"`
 	SecurityOpt    []string
 	CapDrop        []string
-	GroupAdd       []string `json:",omitempty"`
+	GroupAdd       []string          `json:",omitempty"`
+	Sysctls        map[string]string `json:",omitempty"`
 	Devices        []Device
 	DeviceRequests []DeviceRequest
 	LogConfig      LogConfig

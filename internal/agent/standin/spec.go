@@ -73,6 +73,11 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 			h.GroupAdd = append(h.GroupAdd, strconv.FormatUint(uint64(g), 10))
 		}
 		h.SecurityOpt, h.CapDrop = []string{"no-new-privileges"}, []string{"ALL"}
+		if !c.Host {
+			// Docker lets everybody have low ports inside. To the world they are the node's, and file servers take who calls from
+			// one for its root.
+			h.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024"}
+		}
 	}
 	for _, d := range c.Devices {
 		h.Devices = append(h.Devices, docker.Device{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
