@@ -191,3 +191,29 @@ func TestNoRuntime(t *testing.T) {
 		t.Errorf("it is %s: %q", j.State, j.Message)
 	}
 }
+
+// TestBundleOnNodes: a job on several nodes has its place on each; its script runs on the first, its steps in bundles everywhere.
+func TestBundleOnNodes(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("runc")
+	if err != nil {
+		t.Skip("there is no runc: scripts/prereqs.sh installs one with Docker")
+	}
+	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "4G", Args: []string{"--engine", "/no/such.sock", "--oci-runtime", program}})
+	dir, out := bundle(t, c.Work, program), filepath.Join(c.Work, "out")
+	p := c.As(alice)
+	id := p.Sbatch("-o", out, "-N2", "--container="+dir, "--wrap", "echo here; while ! test -e /tmp/go; do sleep 0.05; done; echo end")
+	read := func() string {
+		b, _ := os.ReadFile(out) // not there yet: nothing
+		return string(b)
+	}
+	c.Eventually("it runs", func() (bool, string) { return read() == "here\n", read() })
+	if r := p.Try("srun", "--jobid="+id, "--overlap", "-N2", "sh", "-c", "test -e /home/app && test ! -e /usr && echo in"); r.Code != 0 || r.Out != "in\nin\n" {
+		t.Errorf("a step on both: %v", r)
+	}
+	open(t, filepath.Join(dir, "rootfs/tmp"), "go")
+	if j := c.WaitEnd(id); j.State != core.Completed || read() != "here\nend\n" {
+		t.Errorf("it is %s: %s: %q", j.State, j.Message, read())
+	}
+	c.WaitClean()
+}
