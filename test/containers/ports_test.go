@@ -20,15 +20,18 @@ func TestSiteRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runTool(t, "mount", "-t", "tmpfs", "-o", "nosuid,nodev,size=1m", "none", pool)
 	t.Cleanup(func() {
+		runTool(t, "umount", "-l", pool)
 		if err := os.RemoveAll(pool); err != nil {
 			t.Error(err)
 		}
 	})
+	unsafe := t.TempDir() // where a container's root could leave a program that is root's
 	if err := os.Symlink("/etc", filepath.Join(pool, "way-out")); err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, cluster.Options{Set: []string{"step.volumes=" + pool, "step.privileged=true"}})
+	c := start(t, cluster.Options{Set: []string{"step.volumes=" + pool + "," + unsafe, "step.privileged=true"}})
 	p := c.As(alice)
 	r := apply(t, p, c.Work, "volume", fmt.Sprintf("image: box:1\nvolumes: [\"%s/a/b:/data\"]\ncommands: [echo in > /data/out]\n", pool))
 	if b, err := os.ReadFile(filepath.Join(pool, "a/b/out")); r.Code != 0 || err != nil || string(b) != "in\n" {
@@ -40,6 +43,11 @@ func TestSiteRules(t *testing.T) {
 			t.Errorf("%s: %v", name, r)
 		}
 	}
+	r = apply(t, p, c.Work, "unsafe", fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\"]\ncommands: [cp /bin/busybox /data/su, echo did]\n", unsafe))
+	if r.Code == 0 || r.Out != "" {
+		t.Errorf("a file system that takes programs of root: %v", r)
+	}
+	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "unsafe")), "mounted without nosuid and nodev")
 	r = apply(t, p, c.Work, "out", fmt.Sprintf("image: box:1\nvolumes: [\"%s/way-out:/data\"]\ncommands: [ls /data]\n", pool))
 	if r.Code == 0 || r.Out != "" {
 		t.Errorf("a link that leads out: %v", r)

@@ -26,6 +26,14 @@ func (s *standIn) within(m core.Mount) (string, error) {
 		return "", fmt.Errorf("mount %s: %w", m.Source, err)
 	}
 	defer root.Close()
+	// Root inside could leave programs and devices there that are root's to whoever finds them on the node.
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(root.Fd()), &st); err != nil {
+		return "", fmt.Errorf("mount %s: %w", m.Source, err)
+	}
+	if st.Flags&unix.MS_NOSUID == 0 || st.Flags&unix.MS_NODEV == 0 {
+		return "", fmt.Errorf("mount %s: the file system of %s is mounted without nosuid and nodev: an administrator mounts it so, or takes it out of step.volumes", m.Source, base)
+	}
 	rel := strings.TrimPrefix(strings.TrimPrefix(m.Source, base), "/")
 	if rel == "" {
 		rel = "."
