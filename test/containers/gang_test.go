@@ -110,6 +110,20 @@ func rankKilled(t *testing.T, c *cluster.Cluster) {
 	if err != nil || name == "" {
 		t.Fatalf("no container beside the first: %v", err)
 	}
+	// Their key is in no file of the machine, and the engine does not know it.
+	const key = "OPENSSH PRIVATE KEY-----"
+	one, err := docker.Call("GET", "/containers/"+name+"/json")
+	if err != nil || strings.Contains(one, key) || strings.Contains(one, "seed") {
+		t.Errorf("the engine knows the job's key: %v %s", err, one)
+	}
+	for _, dir := range []string{filepath.Dir(docker.Socket), filepath.Join(c.Dir, "nodes")} {
+		if found := searchFiles(t, dir, key); len(found) > 0 {
+			t.Errorf("files of the machine hold a key: %v", found)
+		}
+	}
+	if r := p.Try("srun", "--jobid="+id, "--overlap", "-N1", "grep", "-c", key, "/.bireme/job/key"); r.Out != "2\n" {
+		t.Errorf("inside: %v", r)
+	}
 	if _, err := docker.Call("POST", "/containers/"+name+"/kill"); err != nil {
 		t.Fatal(err)
 	}

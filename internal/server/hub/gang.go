@@ -56,7 +56,8 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 	id := fmt.Sprintf("containers of job %d.%d", j.ID, j.Attempt)
 	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id)}
 	snap := h.engine.Snapshot()
-	port := int(int64(j.ID) * 61 % gangPorts) // jobs that are neighbours in time are not neighbours here
+	// Jobs that are neighbours in time are not neighbours here, and one that failed because somebody had its port finds another.
+	port := int((int64(j.ID)*61 + int64(j.Attempt-1)*17) % gangPorts)
 	for i := range nodes {
 		p := wire.Peer{Node: string(nodes[i].Node), Addr: string(nodes[i].Node), Port: firstGangPort + port, Slots: nodes[i].GPUs()}
 		if !g.Each {
