@@ -65,7 +65,24 @@ func (s *Bundles) For(arch string) (*Bundle, error) {
 		s.made = map[string]*Bundle{}
 	}
 	s.made[arch] = b
+	s.tidy()
 	return b, nil
+}
+
+// tidy removes what earlier versions were packed into, and what was cut off while it was packed.
+func (s *Bundles) tidy() {
+	keep := map[string]bool{}
+	for _, b := range s.made {
+		keep[b.file] = true
+	}
+	for _, form := range []string{"*.tar.gz", ".bundle-*"} {
+		old, _ := filepath.Glob(filepath.Join(s.Cache, form)) // the form is right
+		for _, file := range old {
+			if !keep[file] {
+				_ = os.Remove(file) // it is tried again with the next version
+			}
+		}
+	}
 }
 
 // measure names the content of a folder's programs.

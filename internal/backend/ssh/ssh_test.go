@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -126,9 +127,20 @@ func TestBundles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, old := range []string{"0123456789abcdef.tar.gz", ".bundle-77"} { // of an earlier version, and one that was cut off
+		if err := errors.Join(os.MkdirAll(cache, 0o755), os.WriteFile(filepath.Join(cache, old), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	x, err := b.For(runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(cache, "*")); err != nil || len(left) != 1 || left[0] != x.file {
+		t.Errorf("the cache has %q: %v", left, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(cache, ".*")); err != nil || len(left) != 0 {
+		t.Errorf("the cache has %q: %v", left, err)
 	}
 	if again, err := (&Bundles{From: dir, Cache: cache}).For(runtime.GOARCH); err != nil || again.Sum != x.Sum {
 		t.Fatalf("packed again as %v, %v", again, err)
