@@ -149,14 +149,23 @@ func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, of
 	}
 }
 
+// ownExit is how the job's program ended; nothing where it did not end by itself but has Slurm's mark for that.
+func ownExit(j *client.Job) core.Exit {
+	if j.Exit == core.ExitOOM && j.State == core.OutOfMemory || j.Exit == core.ExitLaunch && j.Reason == core.ReasonLaunchFailure {
+		return core.Exit{}
+	}
+	return j.Exit
+}
+
 // jobExit is the status a command that stands for the job ends with: the job's own, 128 plus its signal, or 1 for an end
-// that has neither (a time limit, a lost node).
+// that has neither (a time limit, a lost node, no memory, no image).
 func jobExit(j *client.Job) int {
+	own := ownExit(j)
 	switch {
-	case j.Exit.Signal != 0:
-		return 128 + int(j.Exit.Signal)
-	case j.Exit.Code != 0:
-		return int(j.Exit.Code)
+	case own.Signal != 0:
+		return 128 + int(own.Signal)
+	case own.Code != 0:
+		return int(own.Code)
 	case j.State != core.Completed:
 		return ExitFailed
 	}
@@ -166,11 +175,12 @@ func jobExit(j *client.Job) int {
 // ending words how a job ended.
 func ending(j *client.Job) string {
 	text := lower(j.State)
+	own := ownExit(j)
 	switch {
-	case j.Exit.Signal != 0:
-		text += fmt.Sprintf(", signal %d", j.Exit.Signal)
-	case j.Exit.Code != 0:
-		text += fmt.Sprintf(", exit status %d", j.Exit.Code)
+	case own.Signal != 0:
+		text += fmt.Sprintf(", signal %d", own.Signal)
+	case own.Code != 0:
+		text += fmt.Sprintf(", exit status %d", own.Code)
 	}
 	if j.Message != "" {
 		text += ": " + j.Message

@@ -132,8 +132,11 @@ type Exit struct {
 	Signal int32 `json:"signal,omitempty"`
 }
 
-// ExitOOM is the exit of what the kernel ended for the memory it took, in Slurm's mark.
-var ExitOOM = Exit{Signal: 125}
+// Slurm's marks for ends that are no program's own; they are not signals.
+var (
+	ExitOOM    = Exit{Signal: 125} // the kernel ended it for the memory it took
+	ExitLaunch = Exit{Signal: 53}  // it could not be started
+)
 
 // Usage is what a step used, measured on its nodes.
 type Usage struct {

@@ -43,7 +43,9 @@ func interpolate(s string, vars map[string]string) (string, error) {
 }
 
 func unknownVariable(name string) error {
-	switch ns, _, _ := strings.Cut(name, "."); {
+	switch ns, key, _ := strings.Cut(name, "."); {
+	case ns == "env":
+		return fmt.Errorf("${{ %s }} is known in registry_auth where env names %s (a bare name takes your value) or -e gives it; commands write $%[2]s", clip(name), clip(key))
 	case ns == "secrets":
 		return fmt.Errorf("${{ %s }}: secrets are not available yet (planned for 0.5); pass the value by a bare name in env or by -e", clip(name))
 	case strings.HasPrefix(name, "groups["):

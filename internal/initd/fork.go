@@ -100,11 +100,24 @@ func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int
 // fork starts a program in its place.
 func (p *place) fork(path string, argv []string, tty bool, files []uintptr) (int, error) {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: tty}
-	same := os.Getuid() != 0 && int(p.id.uid) == os.Getuid() // which needs no rights, and nobody else could be become
-	if !same && (p.id.uid != 0 || p.id.gid != 0 || len(p.id.groups) > 0) {
+	if !p.id.ours() {
 		sys.Credential = &syscall.Credential{Uid: p.id.uid, Gid: p.id.gid, Groups: p.id.groups}
 	}
 	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: p.dir, Env: p.vars, Files: files, Sys: sys})
+}
+
+// ours tells whether this process is that user already. Then nothing is to be changed, and without rights nothing could be:
+// root inside may have none (sbatch --container-image).
+func (id identity) ours() bool {
+	switch {
+	case int(id.uid) != os.Getuid():
+		return false
+	case id.uid != 0 || id.gid == 0 && len(id.groups) == 0:
+		return true
+	}
+	have, err := os.Getgroups()
+	lacks := func(g uint32) bool { return g != id.gid && !slices.Contains(have, int(g)) }
+	return err == nil && int(id.gid) == os.Getgid() && !slices.ContainsFunc(id.groups, lacks)
 }
 
 // cannotRun says why a program was not executed.

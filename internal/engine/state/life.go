@@ -215,7 +215,7 @@ func (s *State) judge(next *core.Job, in *Exited) {
 		s.unlaunched(next, core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
 		return
 	case CauseLaunch:
-		next.Exit = core.Exit{Signal: 53} // as Slurm: launch setup error
+		next.Exit = core.ExitLaunch
 		s.end(next, core.Failed, core.ReasonLaunchFailure, in.Message)
 	case CauseTimeout:
 		if at := dueBy(next); at != 0 && at <= s.view.now+1e6 { // its limit was what was left until then
