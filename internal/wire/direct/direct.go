@@ -77,8 +77,14 @@ func Dial(ctx context.Context, d *wire.Direct, node core.NodeName) (net.Conn, er
 
 // HostAddrs are this host's addresses: those that others can reach first.
 func HostAddrs() []string {
-	var far, near []string
 	list, _ := net.InterfaceAddrs()
+	return inOrder(list)
+}
+
+// inOrder keeps the order of interfaces: a machine's own come before bridges, which mean nobody elsewhere and may go while a
+// step runs.
+func inOrder(list []net.Addr) []string {
+	var far, six, near []string
 	for _, a := range list {
 		ip, ok := a.(*net.IPNet)
 		switch {
@@ -86,13 +92,11 @@ func HostAddrs() []string {
 		case ip.IP.IsLoopback() && ip.IP.To4() != nil:
 			near = append(near, ip.IP.String())
 		case ip.IP.To4() != nil:
-			far = append([]string{ip.IP.String()}, far...)
-		case !ip.IP.IsLoopback():
 			far = append(far, ip.IP.String())
+		case !ip.IP.IsLoopback():
+			six = append(six, ip.IP.String())
 		}
 	}
-	if len(far) > 4 {
-		far = far[:4]
-	}
-	return append(far, near...)
+	far = append(far, six...)
+	return append(far[:min(4, len(far))], near...)
 }
