@@ -5,8 +5,23 @@ package core
 type SpecChange struct {
 	Throttle *int32 `json:"array_limit,omitempty"` // tasks of the array that may run at once; 0: all
 	Requeue  *bool  `json:"may_requeue,omitempty"` // whether it may go back to the queue
+	PaperChange
 	AskChange
 }
+
+// PaperChange is the part of it that decides nothing: whom mail goes to, and of pending jobs what they count for and where
+// their files are.
+type PaperChange struct {
+	MailUser  *string `json:"mail_user,omitempty"`
+	MailTypes *string `json:"mail_types,omitempty"` // empty: none
+	WCKey     *string `json:"wckey,omitempty"`
+	Stdin     *string `json:"stdin,omitempty"`
+	Stdout    *string `json:"stdout,omitempty"`
+	Stderr    *string `json:"stderr,omitempty"`
+}
+
+// Any tells whether anything changes.
+func (c *PaperChange) Any() bool { return *c != PaperChange{} }
 
 // AskChange is the part of it that says where a job may run and what it asks for.
 type AskChange struct {
@@ -34,7 +49,9 @@ type NodeCount struct {
 }
 
 // Any tells whether anything changes.
-func (c *SpecChange) Any() bool { return c.Throttle != nil || c.Requeue != nil || c.AskChange.Any() }
+func (c *SpecChange) Any() bool {
+	return c.Throttle != nil || c.Requeue != nil || c.PaperChange.Any() || c.AskChange.Any()
+}
 
 // Any tells whether anything changes.
 func (c *AskChange) Any() bool { return *c != AskChange{} }

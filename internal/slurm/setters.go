@@ -230,16 +230,23 @@ var mailTypes = []string{
 	"TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS",
 }
 
-func mailType(r *Request, v string) error {
-	var words []string
-	for _, w := range strings.Split(v, ",") {
-		w = strings.ToUpper(w)
+// MailTypes reads a list of what mail is sent about.
+func MailTypes(text string) (string, bool) {
+	text = strings.ToUpper(text)
+	for w := range strings.SplitSeq(text, ",") {
 		if !contains(mailTypes, w) {
-			return r.invalid("mail-type")
+			return "", false
 		}
-		words = append(words, w)
 	}
-	r.extra.MailTypes = strings.Join(words, ",")
+	return text, true
+}
+
+func mailType(r *Request, v string) error {
+	list, ok := MailTypes(v)
+	if !ok {
+		return r.invalid("mail-type")
+	}
+	r.extra.MailTypes = list
 	return nil
 }
 

@@ -357,6 +357,12 @@ func badOutput(t *testing.T, a *agent) {
 	if want := filepath.Join(a.dir, "file/out.txt") + ": not a directory"; x.Message != want {
 		t.Errorf("got %q, want %q", x.Message, want)
 	}
+	l = a.batch(3, "touch ran")
+	l.Stdio.Stdout = "nowhere/out.txt"
+	x, _ = a.run(l)
+	if want := filepath.Join(a.dir, "nowhere/out.txt") + ": no such file or directory"; x.Message != want || x.Signal != wire.LaunchFailedSignal {
+		t.Errorf("got %q and signal %d, want %q", x.Message, x.Signal, want)
+	}
 	l = a.batch(2, "touch ran")
 	l.Stdio.Stdin = "missing"
 	x, _ = a.run(l)
@@ -407,6 +413,9 @@ func badProgram(t *testing.T, a *agent) {
 func outputNames(t *testing.T, a *agent) {
 	l := a.batch(12, "echo out; echo err >&2")
 	l.Stdio.Stdout, l.Stdio.Stderr = "new/dir/%x-%4j-%N.out", "%u.%t.err"
+	if err := os.MkdirAll(filepath.Join(a.dir, "new/dir"), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	l.Stdio.Names = core.FilenameNames{Job: 12, Step: "batch", Node: "n1", User: "ann", JobName: "name"}
 	a.run(l)
 	if a.read("new/dir/name-0012-n1.out") != "out\n" || a.read("ann.0.err") != "err\n" {

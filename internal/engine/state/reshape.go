@@ -20,6 +20,9 @@ func (s *State) newAsk(in *UpdateJob, next *core.Job, spec *core.Spec) error {
 		spec.Throttle = *c.Throttle
 	}
 	set(&spec.Requeue, c.Requeue)
+	if err := newPaper(&c.PaperChange, next, spec); err != nil {
+		return err
+	}
 	if !c.AskChange.Any() {
 		return nil
 	}
@@ -106,5 +109,24 @@ func reshape(c *core.AskChange, sh *core.Shape) error {
 		sh.MemPerNode, sh.MemPerCPU = 0, *c.MemPerCPU
 		sh.Given = sh.Given&^core.GivenMemPerNode | core.GivenMemPerCPU
 	}
+	return nil
+}
+
+// newPaper changes what decides nothing. A job that has started has its files open.
+func newPaper(c *core.PaperChange, next *core.Job, spec *core.Spec) error {
+	if !c.Any() {
+		return nil
+	}
+	if next.State != core.Pending && (c.WCKey != nil || c.Stdin != nil || c.Stdout != nil || c.Stderr != nil) {
+		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+	}
+	x := *spec.More()
+	set(&x.MailUser, c.MailUser)
+	set(&x.MailTypes, c.MailTypes)
+	set(&x.WCKey, c.WCKey)
+	spec.Extra = &x
+	set(&spec.IO.Stdin, c.Stdin)
+	set(&spec.IO.Stdout, c.Stdout)
+	set(&spec.IO.Stderr, c.Stderr)
 	return nil
 }

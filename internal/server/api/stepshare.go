@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"bireme.dev/bireme/internal/client"
@@ -17,7 +18,7 @@ func place(j *core.Job, steps []*core.Step, ask *client.NewStep) (*core.Step, []
 	}
 	st := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
 	for _, t := range tasks {
-		st.CPUs += t * max(1, ask.CPUsPerTask)
+		st.CPUs = int32(min(int64(st.CPUs)+cpusFor(t, ask), math.MaxInt32))
 	}
 	if _, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
 		return st, ranks, err
@@ -89,6 +90,11 @@ func roomiest(pool []core.NodeAlloc, n int) []core.NodeAlloc {
 	return out
 }
 
+// cpusFor is how many CPUs so many tasks ask for: of those that share CPUs it may be more than there can be.
+func cpusFor(tasks int32, ask *client.NewStep) int64 {
+	return int64(tasks) * int64(max(1, ask.CPUsPerTask))
+}
+
 // holds gives what a step takes for itself on each of its nodes, out of what is free there.
 func holds(st *core.Step, free, whole []core.NodeAlloc, ask *client.NewStep) ([]core.StepHold, error) {
 	list := make([]core.StepHold, len(st.Nodes))
@@ -100,7 +106,7 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *client.NewStep) ([]
 		h := &list[i]
 		h.CPUs, h.Cores = n.CPUs, n.Cores
 		if ask.Exact {
-			h.CPUs = min(n.CPUs, st.Tasks[i]*max(1, ask.CPUsPerTask))
+			h.CPUs = int32(min(int64(n.CPUs), cpusFor(st.Tasks[i], ask)))
 			h.Cores = n.Cores[:min(len(n.Cores), int(h.CPUs))]
 		}
 		h.Mem = cmp.Or(ask.MemPerNode, min(ask.MemPerCPU*core.Bytes(h.CPUs), all.Mem))

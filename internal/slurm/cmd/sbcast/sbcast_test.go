@@ -117,3 +117,41 @@ func TestBrokenFile(t *testing.T) {
 		t.Errorf("a file that is there: %v", err)
 	}
 }
+
+// A receiver that comes twice, or is none of the step's, is sent away; the others have the file all the same.
+func TestStrangeRanks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source")
+	if err := os.WriteFile(source, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tr, err := openTree(&sender{file: file, head: header{Size: 4, Mode: 0o600}, fanout: 2, block: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.close()
+	tr.expect(2)
+	take := func(rank int, name string) error {
+		o := &order{Dest: filepath.Join(dir, name), Addrs: tr.addrs, Print: tr.print, Secret: tr.secret}
+		return receive(t.Context(), o, strconv.Itoa(rank), "n")
+	}
+	first := make(chan error, 2)
+	for range 2 {
+		go func() { first <- take(0, fmt.Sprintf("first%d", len(first))) }()
+	}
+	if err := take(7, "seventh"); err == nil {
+		t.Error("a receiver that is none of the two had the file")
+	}
+	if err := take(1, "second"); err != nil {
+		t.Errorf("the second receiver: %v", err)
+	}
+	if a, b := <-first, <-first; (a == nil) == (b == nil) {
+		t.Errorf("of two with one place one has the file: %v, %v", a, b)
+	}
+}

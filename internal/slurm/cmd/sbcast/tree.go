@@ -173,11 +173,19 @@ func greeted(p *pipe, secret string) (h hello, err error) {
 // serve waits for all to come, tells one its place, and sends the file to those at the top.
 func (t *tree) serve(h hello, c *pipe) {
 	t.mu.Lock()
-	t.nodes[h.Rank], t.conns[h.Rank] = h, c
-	if len(t.nodes) == t.want {
-		close(t.ready)
+	_, twice := t.nodes[h.Rank]
+	good := !twice && h.Rank >= 0 && (t.want < 0 || h.Rank < t.want)
+	if good {
+		t.nodes[h.Rank], t.conns[h.Rank] = h, c
+		if len(t.nodes) == t.want {
+			close(t.ready)
+		}
 	}
 	t.mu.Unlock()
+	if !good { // who knows the secret may still be mad
+		_ = c.Close()
+		return
+	}
 	select {
 	case <-t.ready:
 	case <-time.After(patience):

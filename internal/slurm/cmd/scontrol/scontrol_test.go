@@ -134,20 +134,22 @@ func TestLicenses(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"update jobid=1 licenses=matlab:2":              `{"licenses":"matlab:2"}`,
-		"update jobid=1 reservationname=":               `{"reservation":""}`,
-		"update jobid=1 starttime=2030-01-02":           `{"begin":1893542400000000}`,
-		"update jobid=1 timemin=30 deadline=2030-01-02": `{"deadline":1893542400000000,"time_min":1800}`,
-		"update jobid=1 ArrayTaskThrottle=0":            `{"array_limit":0}`,
-		"update jobid=1 requeue=0 account=physics":      `{"may_requeue":false,"project":"physics"}`,
-		"update jobid=1 features=ib reqnodelist=n001":   `{"constraint":"ib","nodelist":"n001"}`,
-		"update jobid=1 excnodelist= numnodes=2-4":      `{"exclude":"","nodes":{"min":2,"max":4}}`,
-		"update jobid=1 numcpus=4 mincpusnode=2":        `{"cpus":4,"min_cpus":2}`,
-		"update jobid=1 numtasks=4 taskspernode=2":      `{"tasks":4,"tasks_per_node":2}`,
-		"update jobid=1 minmemorynode=2G cpuspertask=3": `{"cpus_per_task":3,"mem_per_node":2147483648}`,
-		"update jobid=1 gres=gpu:a100:2 switches=1@5":   `{"switches":"1@5","gres":[{"name":"gpu","type":"a100","count":2}]}`,
-		"update jobid=1 gres=none prefer=ib":            `{"prefer":"ib","gres":[]}`,
-		"update jobid=1 minmemorycpu=100":               `{"mem_per_cpu":104857600}`,
+		"update jobid=1 licenses=matlab:2":                      `{"licenses":"matlab:2"}`,
+		"update jobid=1 reservationname=":                       `{"reservation":""}`,
+		"update jobid=1 starttime=2030-01-02":                   `{"begin":1893542400000000}`,
+		"update jobid=1 timemin=30 deadline=2030-01-02":         `{"deadline":1893542400000000,"time_min":1800}`,
+		"update jobid=1 mailtype=end,fail mailuser=eve wckey=w": `{"mail_user":"eve","mail_types":"END,FAIL","wckey":"w"}`,
+		"update jobid=1 stdout=o stderr=e stdin=i":              `{"stdin":"i","stdout":"o","stderr":"e"}`,
+		"update jobid=1 ArrayTaskThrottle=0":                    `{"array_limit":0}`,
+		"update jobid=1 requeue=0 account=physics":              `{"may_requeue":false,"project":"physics"}`,
+		"update jobid=1 features=ib reqnodelist=n001":           `{"constraint":"ib","nodelist":"n001"}`,
+		"update jobid=1 excnodelist= numnodes=2-4":              `{"exclude":"","nodes":{"min":2,"max":4}}`,
+		"update jobid=1 numcpus=4 mincpusnode=2":                `{"cpus":4,"min_cpus":2}`,
+		"update jobid=1 numtasks=4 taskspernode=2":              `{"tasks":4,"tasks_per_node":2}`,
+		"update jobid=1 minmemorynode=2G cpuspertask=3":         `{"cpus_per_task":3,"mem_per_node":2147483648}`,
+		"update jobid=1 gres=gpu:a100:2 switches=1@5":           `{"switches":"1@5","gres":[{"name":"gpu","type":"a100","count":2}]}`,
+		"update jobid=1 gres=none prefer=ib":                    `{"prefer":"ib","gres":[]}`,
+		"update jobid=1 minmemorycpu=100":                       `{"mem_per_cpu":104857600}`,
 	} {
 		c.Updates = nil
 		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || len(c.Updates) != 1 {

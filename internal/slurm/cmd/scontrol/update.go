@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -64,15 +65,32 @@ func (s *session) update(ctx context.Context, args []string) int {
 }
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot endtime extra mailtype mailuser " +
-	"mcslabel mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize stderr stdin stdout " +
-	"threadspec userid wait-for-switch wckey workdir")
+var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot extra mcslabel " +
+	"mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize threadspec userid wait-for-switch workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
 	var relative *pair
 	for i, p := range pairs {
 		switch p.key {
+		case "endtime":
+			relative = &pairs[i]
+		case "mailuser":
+			u.MailUser = &pairs[i].value
+		case "mailtype":
+			list, ok := slurm.MailTypes(p.value)
+			if !ok {
+				return s.badValue(p)
+			}
+			u.MailTypes = &list
+		case "wckey":
+			u.WCKey = &pairs[i].value
+		case "stdin":
+			u.Stdin = &pairs[i].value
+		case "stdout":
+			u.Stdout = &pairs[i].value
+		case "stderr":
+			u.Stderr = &pairs[i].value
 		case "timelimit":
 			if p.sign != 0 {
 				relative = &pairs[i]
@@ -186,10 +204,19 @@ func timeLimit(text string) (core.Seconds, bool) {
 	return core.Seconds(m * 60), true
 }
 
-// addTime turns TimeLimit+= and -= into a limit, from the one the job has.
+// addTime turns TimeLimit+= and -=, and EndTime of a job that runs, into a limit, from what the job has.
 func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Update) int {
-	delta, ok := timeLimit(p.value)
-	if !ok || delta >= core.Forever {
+	delta, ok := core.Seconds(0), true
+	var end time.Time
+	if p.key == "endtime" {
+		var err error
+		end, err = grammar.ParseMoment(p.value, s.w.Now(), grammar.Upcoming)
+		ok = err == nil
+	} else {
+		delta, ok = timeLimit(p.value)
+		ok = ok && delta < core.Forever
+	}
+	if !ok {
 		return s.badValue(*p)
 	}
 	c, err := s.client()
@@ -202,11 +229,17 @@ func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 		fmt.Fprintf(s.w.Err, "Invalid job id specified for job %s\n", id)
 		return slurm.ExitError
 	}
-	limit := list.Jobs[0].Spec.TimeLimit
-	if limit < core.Forever {
-		if p.sign == '-' {
-			delta = -delta
-		}
+	j := &list.Jobs[0]
+	limit := j.Spec.TimeLimit
+	switch {
+	case !end.IsZero() && j.State == core.Pending:
+		fmt.Fprintf(s.w.Err, "Job is pending execution for job %s\n", id)
+		return slurm.ExitError
+	case !end.IsZero(): // in minutes, rounded up, as all limits are
+		limit = max(60, core.Seconds((end.Sub(j.Start.Go())+time.Minute-1)/time.Minute*60))
+	case limit < core.Forever && p.sign == '-':
+		limit = max(60, limit-delta)
+	case limit < core.Forever:
 		limit = max(60, limit+delta)
 	}
 	u.TimeLimit = &limit
