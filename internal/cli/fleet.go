@@ -3,11 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,10 +130,19 @@ func (a *App) fleetDelete() *cobra.Command {
 			if !a.confirm(yes, "Delete %s?", what) {
 				return core.Errorf(core.Conflict, "nothing was deleted")
 			}
+			was, err := c.Fleet(cmd.Context(), args[0])
+			if core.CodeOf(err) == core.NotFound {
+				was = &client.Fleet{} // its deletion says so
+			} else if err != nil {
+				return err
+			}
 			if err := c.DropFleet(cmd.Context(), args[0], nums, force); err != nil {
 				return err
 			}
-			return a.untilGone(cmd.Context(), c, args[0], nums)
+			if err := a.untilGone(cmd.Context(), c, args[0], nums); err != nil {
+				return err
+			}
+			return a.leftBehind(cmd.Context(), c, was, nums)
 		},
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -170,6 +181,27 @@ func (a *App) untilGone(ctx context.Context, c *client.Client, name string, nums
 			return err
 		}
 	}
+}
+
+// leftBehind names the hosts that could not be logged into any more: what was put there is still there.
+func (a *App) leftBehind(ctx context.Context, c *client.Client, was *client.Fleet, nums []int32) error {
+	for i := range was.Instances {
+		x := &was.Instances[i]
+		if len(nums) > 0 && !slices.Contains(nums, x.Num) {
+			continue
+		}
+		list, err := c.NodeEvents(ctx, core.NodeName(x.Node), 1)
+		if err != nil {
+			return err
+		}
+		for _, e := range list.Events {
+			var d nodeEvent
+			if json.Unmarshal(e.Data, &d) == nil && d.Gone && d.Reason != "" {
+				a.note("%s: %s", x.Node, d.Reason)
+			}
+		}
+	}
+	return nil
 }
 
 func (a *App) fleetTrust() *cobra.Command {

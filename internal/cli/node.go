@@ -73,12 +73,7 @@ func (a *App) oneNode(ctx context.Context, name core.NodeName, asJSON bool) erro
 	past := table{{"WHEN", "WHAT", "BY", "REASON"}}
 	for i := range list.Events {
 		e := &list.Events[i]
-		var d struct {
-			State  string `json:"state"`
-			Reason string `json:"reason"`
-			Faults string `json:"faults"`
-			Gone   bool   `json:"gone"`
-		}
+		var d nodeEvent
 		what := string(e.Kind)
 		if json.Unmarshal(e.Data, &d) == nil && d.State != "" { // what is not of the node's own state is told by its kind
 			what = d.State
@@ -98,4 +93,12 @@ func (a *App) oneNode(ctx context.Context, name core.NodeName, asJSON bool) erro
 		past.row(clock(e.At), what, string(e.By), d.Reason)
 	}
 	return past.write(a.Out)
+}
+
+// nodeEvent is what events of nodes say.
+type nodeEvent struct {
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	Faults string `json:"faults"`
+	Gone   bool   `json:"gone"`
 }

@@ -38,7 +38,7 @@ type (
 		Cert    *string
 		Cause   *string
 		Runs    *string
-		Gone    bool // its agent is removed, or nobody can say: the host leaves its fleet
+		Gone    bool // its agent is removed, or cannot be, for Cause: the host leaves its fleet
 	}
 	// TrustFleet forgets the host keys of a fleet, or of some of its hosts: the next ones shown are kept. Reply: nil.
 	TrustFleet struct {
@@ -360,7 +360,11 @@ func (s *State) fleetNews(in *FleetNews) error {
 		if !h.Leaving {
 			return nil // it is wanted again
 		}
-		s.removeNode(h.Node)
+		why := ""
+		if in.Cause != nil {
+			why = *in.Cause
+		}
+		s.removeNode(h.Node, why)
 		next.Hosts = slices.DeleteFunc(next.Hosts, func(o core.FleetHost) bool { return o.Num == in.Num })
 		next.Keys = neededKeys(next.Keys, nil, next.Hosts)
 		if next.Leaving && len(next.Hosts) == 0 {
@@ -404,8 +408,8 @@ func (s *State) endFleet(f *core.Fleet) {
 	s.event(core.FleetChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"fleet":`), f.Name), '}')})
 }
 
-// removeNode forgets a node that is known to hold nothing any more, or that nobody can ask.
-func (s *State) removeNode(name core.NodeName) {
+// removeNode forgets a node that is known to hold nothing any more, or that nobody can ask; why says the latter.
+func (s *State) removeNode(name core.NodeName, why string) {
 	n, ok := s.view.Node(name)
 	if !ok {
 		return
@@ -424,5 +428,9 @@ func (s *State) removeNode(name core.NodeName) {
 	s.fresh.Nodes = slices.DeleteFunc(s.fresh.Nodes, func(o *core.Node) bool { return o.Name == name })
 	s.out.GoneNodes = append(s.out.GoneNodes, name)
 	s.fresh.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
-	s.event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
+	data := []byte(`{"gone":true`)
+	if why != "" {
+		data = appendJSON(append(data, `,"reason":`...), why)
+	}
+	s.event(core.NodeChanged, core.Event{Node: name, Data: append(data, '}')})
 }

@@ -81,7 +81,19 @@ func TestFleetInPlace(t *testing.T) {
 		t.Fatalf("plan %+v", plan)
 	}
 	wantFleet(t, w, "lab", "lab-1=b(connection refused) lab-2=c lab-0=a(leaves)")
-	w.must(&FleetNews{Fleet: "lab", Num: 0, Gone: true})
+	stays, told := `its files stay: "no route"`, ""
+	w.onFlush = func(c *core.Changes) {
+		for _, e := range c.Events {
+			if e.Node == "lab-0" {
+				told += string(e.Data)
+			}
+		}
+	}
+	w.must(&FleetNews{Fleet: "lab", Num: 0, Gone: true, Cause: &stays})
+	w.onFlush = nil
+	if told != `{"gone":true,"reason":"its files stay: \"no route\""}` {
+		t.Errorf("of the host that left it is told: %s", told)
+	}
 	wantFleet(t, w, "lab", "lab-1=b(connection refused) lab-2=c")
 	if _, ok := w.st.view.Node("lab-0"); ok {
 		t.Fatal("node lab-0 is still there")

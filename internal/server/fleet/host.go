@@ -69,10 +69,13 @@ func (h *host) keep() {
 		case x.Leaving:
 			left++
 			if err = h.remove(fl, x); err == nil || left >= h.f.cfg.Patience.Leave || core.CodeOf(err) == core.Denied {
+				news := &state.FleetNews{Gone: true}
 				if err != nil {
 					h.f.log.Warn("a host left its fleet with the agent's files on it", "fleet", fl.Name, "node", x.Node, "err", err)
+					cause := "the agent and its files stay on the host: " + err.Error()
+					news.Cause = &cause
 				}
-				h.tell(&state.FleetNews{Gone: true})
+				h.tell(news)
 				h.f.cfg.Drop(h.node)
 				return
 			}
