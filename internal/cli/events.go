@@ -66,6 +66,10 @@ func (o *eventsOptions) run(ctx context.Context, given bool) error {
 		if err != nil {
 			return err
 		}
+		if len(list.Events) == 0 && !o.follow { // of one that has left there are still some
+			_, err := c.Node(ctx, core.NodeName(o.node))
+			return err
+		}
 		for i := range list.Events {
 			if e := &list.Events[i]; e.Seq > o.after {
 				if err := o.print(e); err != nil {
