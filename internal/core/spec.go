@@ -139,6 +139,15 @@ const OptionCron = "cron"
 // Recurs tells whether a job comes again by the clock.
 func (s *Spec) Recurs() bool { return s.More().Options[OptionCron] != "" }
 
+// OptionNoKill is the option of a job that goes on when one of its nodes fails.
+const OptionNoKill = "no-kill"
+
+// NoKill tells whether a job goes on when one of its nodes fails.
+func (s *Spec) NoKill() bool {
+	v, set := s.More().Options[OptionNoKill]
+	return set && v != "off"
+}
+
 // Extra holds what few jobs ask for.
 type Extra struct {
 	NodeList     string            `json:"nodelist,omitempty"` // hostlist of nodes that must be used

@@ -101,7 +101,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "network", Arg: required, Tools: allTools, Env: "NETWORK", Value: "TEXT", Help: "kept", set: keep("network")},
 		{Long: "nice", Arg: optional, Tools: allTools, Value: "N", Help: "stand back in the queue by N (100)", set: nice},
 		{Long: "no-allocate", Short: 'Z', Arg: none, Tools: Srun, Help: "run without a job", set: refuse("no-allocate", "processes run on nodes only within a job")},
-		{Long: "no-kill", Short: 'k', Arg: optional, Tools: allTools, Env: "NO_KILL", Value: "off", Help: "kept; a job with a failed node ends or starts again", set: keep("no-kill")},
+		{Long: "no-kill", Short: 'k', Arg: optional, Tools: allTools, Env: "NO_KILL", Value: "off", Help: "go on when a node fails that does not run the script", set: noKill},
 		{Long: "no-requeue", Arg: none, Tools: Sbatch, Env: "NO_REQUEUE", Help: "never start it again", set: requeue(false)},
 		{Long: "nodefile", Short: 'F', Arg: required, Tools: allTools, Value: "FILE", Help: "only the nodes named in a file, and more if needed", set: nodeFile},
 		{Long: "nodelist", Short: 'w', Arg: required, Tools: allTools, Value: "NODES", Help: "these nodes, and more if needed", set: nodeList},

@@ -24,6 +24,15 @@ func keepFlag(option string) func(*Request, string) error {
 	return func(r *Request, _ string) error { r.keepOption(option, "1"); return nil }
 }
 
+// noKill reads --no-kill: alone, or with what takes back what a variable or the script said.
+func noKill(r *Request, v string) error {
+	if v == "no" {
+		v = "off"
+	}
+	r.keepOption(core.OptionNoKill, v)
+	return nil
+}
+
 // refuse is for options that would change what the job means: it is better not to run than to run something else. hint says
 // what does instead.
 func refuse(option, hint string) func(*Request, string) error {

@@ -92,6 +92,7 @@ var commonRows = []sheetRow{
 	{"tmp", all, "1G", "", "spec.extra.tmp_disk=1073741824"},
 	{"nice", all, "7", "", "spec.nice=7"},
 	{"no-kill", all, "", "", "spec.extra.options.no-kill="},
+	{"no-kill", all, "off", "", "spec.extra.options.no-kill=off"},
 	{"no-requeue", b, "", "", "spec.requeue=<none>"},
 	{"requeue", b, "", "", "spec.requeue=true"},
 	{"ntasks-per-core", all, "2", "", "spec.shape.more.tasks_per_core=2"},

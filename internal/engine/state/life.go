@@ -205,7 +205,7 @@ func (s *State) putChanged(j, next *core.Job) {
 func (s *State) judge(next *core.Job, in *Exited) {
 	switch in.Cause {
 	case CauseLost, CauseFenced:
-		s.failNode(next, in.Message)
+		s.failNode(next, in.Node, in.Message)
 		return
 	case CauseProlog:
 		s.drain(in.Node, "Prolog error")
@@ -256,7 +256,7 @@ func (s *State) judgeHolder(next *core.Job, in *Exited) {
 func (s *State) judgeStep(next *core.Job, in *Exited) {
 	switch in.Cause {
 	case CauseLost, CauseFenced:
-		s.failNode(next, in.Message)
+		s.failNode(next, in.Node, in.Message)
 	case CauseProlog:
 		s.drain(in.Node, "Prolog error")
 		s.unlaunched(next, core.ReasonProlog, "launch failed requeued held", in.Message)
@@ -419,9 +419,10 @@ func (s *State) again(next *core.Job) {
 }
 
 // failNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs on
-// its other nodes is ended by the hub, which sees a job that is over with nodes not clean.
-func (s *State) failNode(next *core.Job, message string) {
-	if next.State.Final() || next.Flags.Has(core.Requeueing) {
+// its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for that goes on
+// without the node.
+func (s *State) failNode(next *core.Job, node core.NodeName, message string) {
+	if over(next) || s.goesOn(next, node, message) {
 		return
 	}
 	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch && s.hetWhole(next) {

@@ -89,7 +89,7 @@ func (s *State) unwanted(in *Register) []StepRef {
 	var kill []StepRef
 	for _, r := range in.Running {
 		j, ok := s.view.jobs.Get(int64(r.Job))
-		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil || !holds(j, in.Node) {
+		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil || !holds(j, in.Node) || s.stepOver(j, r.Step) {
 			kill = append(kill, r)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *State) failJobs(node core.NodeName, message string) {
 	for _, id := range s.onNodeSorted(node) {
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
-		s.failNode(next, message)
+		s.failNode(next, node, message)
 		s.putChanged(j, next)
 	}
 }
@@ -131,15 +131,11 @@ func (s *State) loseJobs(node core.NodeName, message string, only ...core.JobID)
 		}
 		j, _ := s.view.jobs.Get(int64(id))
 		next := clone(j)
-		s.failNode(next, message)
-		for _, st := range s.view.Steps(id) {
-			if !st.State.Final() && slices.Contains(st.Nodes, node) {
-				end := *st
-				end.State, end.End, end.Left, end.Ended, end.Message = core.NodeFail, s.view.now, 0, nil, message
-				s.putStep(&end)
-				s.event(core.StepEnded, core.Event{Job: id, User: j.Spec.User, Data: stepData(st.ID)})
-			}
+		if s.failNode(next, node, message); !over(next) {
+			s.putJob(next)
+			continue
 		}
+		s.loseSteps(next, node, message)
 		s.markDone(next, node)
 	}
 }

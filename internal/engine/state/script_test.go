@@ -357,6 +357,9 @@ func (s *script) spec(name string, o args) *core.Spec {
 			x.MaxPrice = core.Price(s.num(v) * 1_000_000)
 		case "kill":
 			x.Options = map[string]string{"kill-on-invalid-dep": v}
+		case "nokill":
+			x.Options = map[string]string{core.OptionNoKill: v}
+			wishes = true
 		case "requeue":
 			b.Set(func(sp *core.Spec) { sp.Requeue = v != "no" })
 		case "exclusive":

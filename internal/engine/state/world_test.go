@@ -348,7 +348,11 @@ func (w *world) checkResources() {
 		if !j.Live() {
 			w.t.Fatalf("job %d is in memory and not live", j.ID)
 		}
-		if j.State == core.Running && (j.Alloc == nil || len(j.Alloc.Nodes) < int(max(1, j.Spec.Shape.NodesMin))) {
+		least := max(1, j.Spec.Shape.NodesMin)
+		if j.Spec.NoKill() { // it goes on with what is left
+			least = 1
+		}
+		if j.State == core.Running && (j.Alloc == nil || len(j.Alloc.Nodes) < int(least)) {
 			w.t.Fatalf("job %d runs on %v and asked for %d nodes", j.ID, j.Alloc, j.Spec.Shape.NodesMin)
 		}
 		if j.Alloc == nil {
@@ -385,7 +389,7 @@ func (w *world) checkResources() {
 				}
 			}
 		}
-		if tasks < j.Spec.Shape.Tasks {
+		if tasks < j.Spec.Shape.Tasks && !j.Spec.NoKill() {
 			w.t.Fatalf("job %d asked for %d tasks and has %d", j.ID, j.Spec.Shape.Tasks, tasks)
 		}
 	}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -56,6 +57,7 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 			}
 		}
 	}
+	leave(old, j, emit)
 	if j.State == core.Suspended && (old == nil || old.State != core.Suspended) {
 		each(j, emit, suspend(j, false))
 	} else if old != nil && old.State == core.Suspended && j.State == core.Running {
@@ -65,6 +67,18 @@ func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)
 		each(j, emit, setLimit(j))
 	}
 	return toldNothing
+}
+
+// leave ends what may still run of a job that goes on, on nodes that it has lost.
+func leave(old, j *core.Job, emit func(core.NodeName, order)) {
+	if old == nil || old.Alloc == j.Alloc {
+		return
+	}
+	each(old, func(name core.NodeName, o order) {
+		if !slices.ContainsFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == name }) {
+			emit(name, o)
+		}
+	}, finish(j))
 }
 
 // busy tells whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it), its

@@ -70,6 +70,7 @@ func TestDerive(t *testing.T) {
 		"started and suspended at once":  {nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:launch a:suspend b:suspend", 0},
 		"suspended":                      {running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:suspend b:suspend", 0},
 		"resumed":                        {with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil, "a:resume b:resume", 0},
+		"a node lost":                    {running, job("a"), 0, nil, "b:finish", 0},
 		"another limit":                  {running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil, "a:limit b:limit", 0},
 		"cancelled":                      {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
 		"cancelled, told already":        {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},

@@ -177,8 +177,13 @@ func (h *Hub) Publish(p *engine.Published) {
 		h.woken(n)
 	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
-		if k := h.jobs[s.Job]; k != nil && over(k.job) {
+		k := h.jobs[s.Job]
+		switch {
+		case k == nil:
+		case over(k.job):
 			h.change(k.job, p.Snapshot)
+		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job goes on, and some of it may too
+			_ = h.order(k.job, killStep(k.job, strconv.Itoa(int(s.ID)), "DUE TO NODE FAILURE")) // a node that is away hears of it when it is back
 		}
 	}
 }
@@ -265,8 +270,10 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 }
 
 // KillStep ends one step of a job.
-func (h *Hub) KillStep(j *core.Job, step string) error {
-	return h.toNodes(j, order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Cause: wire.CauseCancelled}})
+func (h *Hub) KillStep(j *core.Job, step string) error { return h.toNodes(j, killStep(j, step, "")) }
+
+func killStep(j *core.Job, step, notice string) order {
+	return order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Cause: wire.CauseCancelled, Notice: notice}}
 }
 
 func (h *Hub) toNodes(j *core.Job, o order) error {
@@ -275,6 +282,11 @@ func (h *Hub) toNodes(j *core.Job, o order) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.order(j, o)
+}
+
+// order queues o for all nodes of a job that runs. h.mu is held.
+func (h *Hub) order(j *core.Job, o order) error {
 	var away []core.NodeName
 	each(j, func(name core.NodeName, o order) {
 		if n := h.nodes[name]; n != nil && n.conn != nil {
