@@ -213,7 +213,11 @@ func (a *App) fleetTrust() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.TrustFleet(cmd.Context(), args[0], nums)
+			if err := c.TrustFleet(cmd.Context(), args[0], nums); err != nil {
+				return err
+			}
+			a.note("fleet %s: the host keys shown next are kept; `bireme fleet get %s` tells how it goes", args[0], args[0])
+			return nil
 		},
 	}
 	c.Flags().Int32SliceVarP(&nums, "instance", "i", nil, "only instances with these `NUMBERS`")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -81,12 +80,38 @@ func (a *App) waiting(ctx context.Context, c *client.Client, b *strings.Builder,
 		return err
 	}
 	fmt.Fprintf(b, "  there is:       %s\n", available(list.Nodes, partitionOf(j)))
-	for i := range list.Nodes {
-		if n := &list.Nodes[i]; len(n.Hardware.Sick) > 0 && slices.ContainsFunc(n.Partitions, func(p core.PartitionName) bool { return slices.Contains(partitionOf(j), string(p)) }) {
-			fmt.Fprintf(b, "  out of use:     %s: %s\n", n.Name, cell(core.SickText(n.Hardware.Sick)))
-		}
-	}
+	outOfUse(b, list.Nodes, partitionOf(j))
 	return nil
+}
+
+// mostOut is how many nodes out of use are named: the rest are in `bireme nodes`.
+const mostOut = 5
+
+// outOfUse adds which nodes, or GPUs of them, a job cannot have now, and why.
+func outOfUse(b *strings.Builder, nodes []client.Node, partitions []string) {
+	var named int32
+	for i := range nodes {
+		n := &nodes[i]
+		text := n.Reason
+		if len(n.Hardware.Sick) > 0 {
+			text = core.SickText(n.Hardware.Sick)
+		} else if n.Usable() {
+			continue
+		}
+		if n.Roles&core.Compute == 0 || !inPartitions(n, partitions) {
+			continue
+		}
+		if named++; named > mostOut {
+			continue
+		}
+		if text == "" {
+			text = strings.ToLower(n.State)
+		}
+		fmt.Fprintf(b, "  out of use:     %s: %s\n", n.Name, cell(text))
+	}
+	if named > mostOut {
+		fmt.Fprintf(b, "  out of use:     %s more\n", plural(named-mostOut, "node"))
+	}
 }
 
 // priorityText words what a priority is made of: 1520 = age 0.5×1000 + qos 1×1000 + run 20.
