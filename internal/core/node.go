@@ -63,6 +63,14 @@ type Host struct {
 	Emulated    bool   `json:"emulated,omitempty"`
 }
 
+// KeptTo is the user whose jobs alone the node may run; 0: it runs anybody's, or who is not known yet.
+func (h *Host) KeptTo() uint32 {
+	if h.Root {
+		return 0
+	}
+	return h.UID
+}
+
 // NodeRole says what a node joined for.
 type NodeRole uint8
 

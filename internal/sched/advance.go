@@ -253,7 +253,7 @@ func (p *Planner) setReservations(c *Changes) {
 	}
 	p.books, p.bookings = books, p.bookings+1
 	p.unsettle()
-	p.key = p.keyFunc(books, p.push, p.exempt)
+	p.key = p.keyFunc()
 	p.stale = true
 	if len(books) == 0 {
 		p.layAside()

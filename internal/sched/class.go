@@ -96,6 +96,7 @@ type classKey struct {
 	few        int32              // leaf switches it waits for; see Planner.few
 	aside      string             // see asideKey
 	owner      core.UserName      // see ownerKey
+	uid        uint32             // see users
 	qos        core.QOSName       // if that may push others aside
 	exempt     core.QOSFlag       // bounds of its partitions that its QOS lifts
 }
@@ -113,15 +114,24 @@ func (c *class) why() *Why {
 	return c.slots[0].why
 }
 
-// keyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep it: it
-// reads only what never changes.
-func (p *Planner) keyFunc(books []*advance, t *Preemption, exempt exempts) func(*core.Job, core.Time) classKey {
-	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, books, t, exempt) }
+// ruling is what classes go by beside the jobs themselves. It is a value: plans keep it.
+type ruling struct {
+	books  []*advance
+	push   *Preemption // nil: nobody is pushed aside
+	exempt exempts
+	users  users
 }
 
-func (p *Planner) keyOf(s *core.Spec, books []*advance, t *Preemption, exempt exempts) classKey {
-	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(books, s), owner: p.ownerKey(s), exempt: exempt[s.QOS]}
-	if t.pushy(s.QOS) {
+// keyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep it: it
+// reads only what never changes.
+func (p *Planner) keyFunc() func(*core.Job, core.Time) classKey {
+	r := p.ruling
+	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, &r) }
+}
+
+func (p *Planner) keyOf(s *core.Spec, r *ruling) classKey {
+	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(r.books, s), owner: p.ownerKey(s), uid: r.users.key(s), exempt: r.exempt[s.QOS]}
+	if r.push.pushy(s.QOS) {
 		k.qos = s.QOS
 	}
 	at := 0
@@ -153,12 +163,13 @@ func (k *classKey) bounds(part core.Partition) core.Partition {
 
 // join finds or makes the class of a job that now waits.
 func (p *Planner) join(j *core.Job, few int32) *class {
-	k := p.keyOf(j.Spec, p.books, p.push, p.exempt)
+	k := p.keyOf(j.Spec, &p.ruling)
 	k.few = few
 	c := p.classes[k]
 	if c == nil {
 		c = &class{few: few}
 		n := needOf(j.Spec, p.cfg.Names)
+		n.uid = k.uid
 		at := 0
 		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.byName[name]; part != nil && !c.in(part) {
@@ -194,7 +205,7 @@ func (p *Planner) join(j *core.Job, few int32) *class {
 func (p *Planner) leave(c *class, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.stale = p.stale || c.why() != nil
-		k := p.keyOf(j.Spec, p.books, p.push, p.exempt)
+		k := p.keyOf(j.Spec, &p.ruling)
 		k.few = c.few
 		delete(p.classes, k)
 		p.unwatch(c)

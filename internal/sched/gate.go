@@ -102,7 +102,7 @@ func (p *Planner) setExempt(rules *policy.Rules) {
 		p.forget(p.pending[j.ID])
 	}
 	p.exempt = next
-	p.key = p.keyFunc(p.books, p.push, next)
+	p.key = p.keyFunc()
 	p.stale = true
 	for _, j := range moved {
 		p.setJob(j)

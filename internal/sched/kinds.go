@@ -43,7 +43,7 @@ func (p *Planner) kindOf(a *account) int32 {
 }
 
 func alike(a, b *account) bool {
-	return !resized(a.node, b.node) && a.node.Hardware.TmpDisk == b.node.Hardware.TmpDisk && slices.Equal(a.node.Features, b.node.Features) &&
+	return !resized(a.node, b.node) && a.node.Hardware.TmpDisk == b.node.Hardware.TmpDisk && slices.Equal(a.node.Features, b.node.Features) && a.node.Host.KeptTo() == b.node.Host.KeptTo() &&
 		a.full.equal(&b.full) && slices.EqualFunc(a.gres, b.gres, func(x, y gresAccount) bool { return x.name == y.name && x.typ == y.typ })
 }
 
@@ -107,7 +107,7 @@ const (
 
 func alteredOf(old, is *core.Node) altered {
 	switch {
-	case resized(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk, !slices.Equal(old.Features, is.Features), old.Roles != is.Roles,
+	case resized(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk, !slices.Equal(old.Features, is.Features), old.Roles != is.Roles, old.Host.KeptTo() != is.Host.KeptTo(),
 		old.Weight != is.Weight, old.ID != is.ID:
 		return another
 	case old.Usable() != is.Usable():

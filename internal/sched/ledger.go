@@ -16,6 +16,8 @@ type Ledger struct {
 	shape int        // grows whenever order or the accounts in it change
 	rules Rules
 
+	kept map[uint32]int // nodes by the user they are kept to; see keep
+
 	net     *network // how nodes are joined; nil: nobody says
 	seeking seeking
 }
@@ -121,7 +123,9 @@ func (l *Ledger) Rule(r Rules) { l.rules = r }
 // SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
 // node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
 func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
+	l.keep(n, 1)
 	if a := l.nodes[n.Name]; a != nil {
+		l.keep(a.node, -1)
 		if !resized(a.node, n) {
 			reorder := a.node.Weight != n.Weight || a.node.ID != n.ID
 			a.node = n
@@ -190,6 +194,7 @@ func resized(old, new *core.Node) bool {
 // DropNode forgets a node.
 func (l *Ledger) DropNode(name core.NodeName) {
 	if a := l.nodes[name]; a != nil {
+		l.keep(a.node, -1)
 		l.drop(a)
 		delete(l.nodes, name)
 	}

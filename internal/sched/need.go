@@ -27,6 +27,7 @@ type need struct {
 	must, not          map[core.NodeName]bool
 	features           []string
 	tmpDisk            core.Bytes    // that each node must have; it is not shared out
+	uid                uint32        // whose it is, if he has nodes of his own; see Ledger.UserOf
 	wish               *wish         // what is asked of the nodes as a whole; nil: nothing
 	owner              core.UserName // whose jobs alone may be beside it; "": anybody's
 	more               *wide         // what few jobs ask for of each node

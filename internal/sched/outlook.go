@@ -162,6 +162,7 @@ func (o *outlook) addNode(a *account, parts []*partition) {
 	k := binary.AppendVarint(o.key[:0], int64(hw.CPUs))
 	k = binary.AppendVarint(k, int64(hw.Memory))
 	k = binary.AppendVarint(k, int64(hw.TmpDisk))
+	k = binary.AppendVarint(k, int64(a.node.Host.KeptTo()))
 	for i, g := range a.gres {
 		k = append(append(append(append(k, g.name...), ':'), g.typ...), 0)
 		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.vendor...), int64(g.able)), int64(g.mem)), a.full.gres[i])

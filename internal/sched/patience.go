@@ -45,8 +45,8 @@ func (p *Planner) loosen(now core.Time, plan *Plan) {
 }
 
 // keyAt names the class a job is in at a moment.
-func (p *Planner) keyAt(j *core.Job, now core.Time, books []*advance, t *Preemption, exempt exempts) classKey {
-	k := p.keyOf(j.Spec, books, t, exempt)
+func (p *Planner) keyAt(j *core.Job, now core.Time, r *ruling) classKey {
+	k := p.keyOf(j.Spec, r)
 	if n, until := p.few(j); n > 0 && now < until {
 		k.few = n
 	}

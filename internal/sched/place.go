@@ -56,7 +56,7 @@ func (at *look) balance(a *account) *balance {
 func (n *need) suits(a *account, at *look) bool {
 	return (at.any && !a.node.LoginOnly() || a.node.Usable()) && (len(n.not) == 0 || !n.not[a.node.Name]) &&
 		a.node.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.node, n.features)) &&
-		(n.wish == nil || n.wish.suits(a.node))
+		(n.wish == nil || n.wish.suits(a.node)) && n.by(a.node)
 }
 
 // choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one; otherwise
@@ -224,6 +224,7 @@ type Within struct {
 // CanEver tells whether a partition's nodes could hold the job if nothing ran and every node were up.
 func (l *Ledger) CanEver(s *core.Spec, part *core.Partition, in *Within, names Names) *Fault {
 	n := needOf(s, names)
+	n.uid = l.UserOf(s)
 	n.bounded(part)
 	n.settle(l, false)
 	if in.order == nil || in.shape != l.shape {
@@ -245,6 +246,9 @@ func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *
 	if n.tmpDisk > 0 && len(nodes) > 0 {
 		most := slices.MaxFunc(nodes, func(a, b *account) int { return cmp.Compare(a.node.Hardware.TmpDisk, b.node.Hardware.TmpDisk) })
 		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.node.Hardware.TmpDisk/core.MiB)
+	}
+	if others := n.keptFrom(nodes); others > 0 {
+		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", others)
 	}
 	light := *n
 	light.memNode, light.memCPU = 0, 0

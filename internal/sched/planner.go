@@ -105,14 +105,13 @@ type Planner struct {
 	table *timetable // of RuleConservative
 
 	limits *limits // nil: there are none
-	exempt exempts
 	meters map[meterKey]*policy.Meter
 	who    func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
-	books    []*advance // advance reservations, by name; never changed, but replaced
-	bookings int64      // how often
-	laid     int        // the ledger's shape, and
-	laidFor  int64      // bookings, as of when they were laid on the nodes
+	ruling         // its books are the advance reservations, by name; never changed, but replaced
+	bookings int64 // how often
+	laid     int   // the ledger's shape, and
+	laidFor  int64 // bookings, as of when they were laid on the nodes
 	laidAs   fingerprint
 	parted   []*account // nodes of which reservations have a part
 	leftOver []*account // scratch; see pass.away
@@ -138,7 +137,6 @@ type Planner struct {
 	// fewer it does not pay.
 	trackFrom, deepFrom int
 
-	push     *Preemption                // nil: nobody is pushed aside
 	borrowed map[core.JobID][]core.Lent // what jobs use of those they pushed aside, by who uses it
 	exempts  list[exemption, *exemption]
 	hunt     hunt
@@ -300,6 +298,9 @@ func (p *Planner) Apply(c Changes) {
 		how = max(how, p.setNode(n))
 	}
 	p.setReservations(&c)
+	if how == another {
+		p.setUsers()
+	}
 	if how != notAltered {
 		p.reassess(how)
 	}

@@ -51,7 +51,7 @@ func (p *Planner) rule(t *Preemption) {
 		t = nil
 	}
 	p.push = t
-	p.key = p.keyFunc(p.books, t, p.exempt)
+	p.key = p.keyFunc()
 }
 
 // setPreemption changes who may push whom aside: every job is looked at anew.

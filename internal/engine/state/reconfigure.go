@@ -64,7 +64,7 @@ func (s *State) configured() {
 	s.parts = map[core.PartitionName]*partInfo{}
 	for _, p := range s.cfg.Partitions {
 		nodes := sched.PartitionNodes(&p, s.names.expand)
-		s.parts[p.Name] = &partInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, verdict: map[sched.Key]*sched.Fault{}}
+		s.parts[p.Name] = &partInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, verdict: map[verdictKey]*sched.Fault{}}
 	}
 }
 

@@ -232,7 +232,7 @@ func (s *script) config(_ []string, o args) error {
 	return nil
 }
 
-// nodes LIST cpus= mem= gres= features= : the agents of these nodes register.
+// nodes LIST cpus= mem= gres= features= user= : the agents of these nodes register.
 func (s *script) nodes(p []string, o args) error {
 	names, err := hostlist.Expand(p[0], 1000)
 	if err != nil {
@@ -260,6 +260,9 @@ func (s *script) nodes(p []string, o args) error {
 		s.hardware(&r.Hardware, o)
 		if v := o["features"]; v != "" {
 			r.Features = strings.Split(v, ",")
+		}
+		if v := o["user"]; v != "" { // its agent is not root, but this user
+			r.Host.Root, r.Host.UID = v == "root", s.user(core.UserName(v))
 		}
 		s.hw[name] = r
 		if _, err := s.w.do(&r); err != nil {

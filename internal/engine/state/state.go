@@ -166,7 +166,13 @@ type partInfo struct {
 	nodes  map[core.NodeName]bool
 	within sched.Within
 	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
-	verdict map[sched.Key]*sched.Fault
+	verdict map[verdictKey]*sched.Fault
+}
+
+// verdictKey is all that decides whether a request could ever run in a partition.
+type verdictKey struct {
+	sched.Key
+	uid uint32 // see sched.Ledger.UserOf
 }
 
 // keyUse is what a submit key was used for.

@@ -399,7 +399,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 	if least, most := leastMemory(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
 		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB, part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
-	key := sched.KeyOf(spec)
+	key := verdictKey{sched.KeyOf(spec), s.ledger.UserOf(spec)}
 	fault, seen := part.verdict[key]
 	if !seen {
 		if fault = s.gresKnown(spec); fault == nil {
@@ -447,7 +447,7 @@ func (s *State) gresKnown(spec *core.Spec) *sched.Fault {
 func (s *State) admitUsers(spec *core.Spec) error {
 	any := s.view.nodes.Len() == 0
 	for _, n := range s.view.nodes.All() {
-		if n.Host.Root || n.Host.UID == spec.UID || n.Flags.Has(core.NodeUnknown) {
+		if n.Host.KeptTo() == 0 || n.Host.KeptTo() == spec.UID || n.Flags.Has(core.NodeUnknown) {
 			any = true
 			break
 		}
