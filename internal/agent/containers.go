@@ -94,7 +94,7 @@ func (a *Agent) contain(l *wire.Launch) {
 
 // shown lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.
 func (m machine) shown(l *wire.Launch) (files, gpus []string) {
-	mine, _ := m.gpus.Of(l.Gres)
+	mine := m.gpus.Of(l.Gres)
 	for i := range mine {
 		switch d := &mine[i]; d.Vendor {
 		case "nvidia":

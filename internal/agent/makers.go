@@ -172,7 +172,7 @@ func (a *Agent) launchByMaker(l *wire.Launch) {
 
 // nvidiaFiles are the device files of a job's NVIDIA GPUs, with those that all of them compute through.
 func (m machine) nvidiaFiles(l *wire.Launch) (files []string) {
-	mine, _ := m.gpus.Of(l.Gres)
+	mine := m.gpus.Of(l.Gres)
 	for i := range mine {
 		if mine[i].Vendor == "nvidia" {
 			files = append(files, mine[i].Files...)

@@ -132,33 +132,25 @@ func (l List) Count() (list []core.Gres, units []core.Unit) {
 	return list, units
 }
 
-// Of are the devices behind a job's units; false where one of them is not known here, because somebody else than
-// detection described the node.
-func (l List) Of(given []core.GresAlloc) ([]Device, bool) {
-	// Where all are alike a number says enough: a site may have a name of its own for the model.
-	alike := !slices.ContainsFunc(l, func(d Device) bool { return d.Model != l[0].Model })
-	var out []Device
+// Of are the devices behind a job's units. A unit's number says which it is, whatever its model is called: a site may have
+// names of its own. A number that no device has, because somebody else than detection described the node, is nothing here.
+func (l List) Of(given []core.GresAlloc) (out []Device) {
 	for _, g := range given {
 		if g.Name != "gpu" {
 			continue
 		}
 		for _, u := range g.Units {
-			if u < 0 || int(u) >= len(l) || g.Type != "" && l[u].Model != g.Type && !alike {
-				return nil, false
+			if u >= 0 && int(u) < len(l) {
+				out = append(out, l[u])
 			}
-			out = append(out, l[u])
 		}
 	}
-	return out, true
+	return out
 }
 
-// Denied lists the device files that are not among those of a job's units. Where a unit is given that is not known here
-// nothing is denied: better a GPU too many than a job without its own.
+// Denied lists the device files that are not among those of a job's units: whatever is not known to be its own is another's.
 func (l List) Denied(given []core.GresAlloc) []string {
-	mine, known := l.Of(given)
-	if !known {
-		return nil
-	}
+	mine := l.Of(given)
 	var out, keep []string // parts of one device share files
 	for i := range mine {
 		keep = append(keep, mine[i].Files...)

@@ -172,7 +172,8 @@ func TestDenied(t *testing.T) {
 		"of two models":    {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0}}, {Name: "gpu", Type: "t4", Units: []int32{1}}}, []string{"/dev/nvidia0"}},
 		"without a model":  {[]core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
 		"all":              {[]core.GresAlloc{{Name: "gpu", Units: []int32{0, 1, 2, 3}}}, nil},
-		"not of this node": {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}}, nil},
+		"by another name":  {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}}, []string{"/dev/nvidia2", "/dev/nvidia0"}},
+		"not of this node": {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{1, 4}}}, []string{"/dev/nvidia1", "/dev/nvidia0"}},
 	} {
 		if diff := cmp.Diff(tc.want, list.Denied(tc.given)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
