@@ -88,6 +88,7 @@ func (s *sampler) look(ctx context.Context) (units []core.UnitState, exported []
 		return nil, nil
 	}
 	s.looked = bootTime()
+	s.watch.Loaded(s.kernel.Loads())
 	health := s.watch.Judge(seen, errs, s.kernel.Faults(), s.found)
 	for i := range gpus {
 		u := core.UnitState{

@@ -63,12 +63,16 @@ const badLooks = 3
 // missing later has failed.
 type Watch struct {
 	devices List
-	counts  map[string]int64 // by UUID and what is counted: at the last look
+	counts  map[string]int64 // by UUID and what is counted: at the last look,
+	failed  map[string]int64 // and of those that grew to a failure: before it did
+	loads   int              // of the driver, as of the last look
 	bad     int              // looks in a row in which a tool failed
 }
 
 // NewWatch makes a watch over devices.
-func NewWatch(devices List) *Watch { return &Watch{devices: devices, counts: map[string]int64{}} }
+func NewWatch(devices List) *Watch {
+	return &Watch{devices: devices, counts: map[string]int64{}, failed: map[string]int64{}}
+}
 
 // Judge tells of each device how it is, by what was seen now, what the kernel log told (by PCI address) and what others
 // found (by UUID).
@@ -98,6 +102,15 @@ func (w *Watch) Judge(seen []Seen, errs []error, kernel map[string][]Fault, othe
 	return out
 }
 
+// Loaded tells how often the driver was loaded so far: one that is loaded anew has reset its devices.
+func (w *Watch) Loaded(times int) {
+	if times != w.loads {
+		w.loads = times
+		clear(w.failed)
+		clear(w.counts)
+	}
+}
+
 func (w *Watch) missing(errs []error) Fault {
 	switch {
 	case len(errs) == 0:
@@ -108,14 +121,25 @@ func (w *Watch) missing(errs []error) Fault {
 	return Fault{Warning, errs[0].Error()}
 }
 
-// grown notes a counter that has grown since the last look. What grew before the first one is nobody's job's.
+// grown notes a counter that has grown since the last look. What grew before the first one is nobody's job's. A failure stays
+// until the counter is less than it was, for then the device was reset, or Loaded tells so.
 func (w *Watch) grown(h *Health, uuid string, c Count) {
 	key := uuid + " " + c.What
 	old, known := w.counts[key]
 	w.counts[key] = c.N
-	if known && c.N-old > c.Allow {
-		h.add(Fault{c.Level, fmt.Sprintf("%d new %s", c.N-old, c.What)})
+	if c.N < old {
+		delete(w.failed, key)
 	}
+	since, failed := w.failed[key]
+	switch grew := known && c.N-old > c.Allow; {
+	case failed:
+		old = since
+	case !grew:
+		return
+	case c.Level == Failure:
+		w.failed[key] = old
+	}
+	h.add(Fault{c.Level, fmt.Sprintf("%d new %s", c.N-old, c.What)})
 }
 
 // slot is a PCI address without its function, as the driver writes it in the kernel log.

@@ -135,6 +135,33 @@ func TestLinkErrors(t *testing.T) {
 	}
 }
 
+// TestLinkFailureStays follows a counter that makes a failure: the device does not come back by itself.
+func TestLinkFailureStays(t *testing.T) {
+	t.Parallel()
+	w := NewWatch(List{{UUID: "GPU-a"}})
+	var log KernelLog
+	judge := func(n int64, want string) {
+		t.Helper()
+		w.Loaded(log.Loads())
+		h := w.Judge([]Seen{{Device: Device{UUID: "GPU-a"}, Reading: Reading{Counts: []Count{{What: "NVLink recovery errors", N: n, Level: Failure}}}}}, nil, log.Faults(), nil)[0]
+		if got := h.String(); got != want || (h.Level == Failure) != (want != "") {
+			t.Errorf("at %d: %v, %q, want %q", n, h.Level, got, want)
+		}
+	}
+	judge(7, "") // before the agent came
+	judge(8, "1 new NVLink recovery errors")
+	judge(8, "1 new NVLink recovery errors")
+	judge(10, "3 new NVLink recovery errors")
+	w.Judge(nil, []error{errors.New("nvidia-smi did not answer within 15s")}, nil, nil)
+	judge(10, "3 new NVLink recovery errors")
+	judge(0, "") // reset
+	judge(0, "")
+	judge(2, "2 new NVLink recovery errors")
+	log.Take("6,816,99,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build")
+	judge(2, "")
+	judge(3, "1 new NVLink recovery errors")
+}
+
 func TestDCGM(t *testing.T) {
 	t.Parallel()
 	list := List{{Vendor: "nvidia", UUID: "GPU-a", Visible: "0"}, {Vendor: "nvidia", UUID: "GPU-b", Visible: "1"}}

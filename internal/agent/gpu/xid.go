@@ -32,13 +32,15 @@ var xids = map[int]Fault{
 
 // KernelLog collects what the kernel says of devices. A driver that is loaded anew has reset them: what was before is over.
 type KernelLog struct {
-	by map[string]map[int]Fault // by PCI address without function
+	by    map[string]map[int]Fault // by PCI address without function
+	loads int
 }
 
 // Take reads one message.
 func (k *KernelLog) Take(line string) {
 	if strings.Contains(line, "NVRM: loading NVIDIA UNIX") {
 		k.by = nil
+		k.loads++
 		return
 	}
 	_, rest, ok := strings.Cut(line, "NVRM: Xid (PCI:")
@@ -64,6 +66,9 @@ func (k *KernelLog) Take(line string) {
 	}
 	k.by[at][n] = Fault{f.Level, fmt.Sprintf("Xid %d: %s", n, f.Text)}
 }
+
+// Loads is how often the driver was loaded.
+func (k *KernelLog) Loads() int { return k.loads }
 
 // Faults gives what stands, by PCI address without function.
 func (k *KernelLog) Faults() map[string][]Fault {
