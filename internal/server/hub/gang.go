@@ -56,22 +56,94 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 	id := fmt.Sprintf("containers of job %d.%d", j.ID, j.Attempt)
 	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id)}
 	snap := h.engine.Snapshot()
-	// Jobs that are neighbours in time are not neighbours here, and one that failed because somebody had its port finds another.
-	port := int((int64(j.ID)*61 + int64(j.Attempt-1)*17) % gangPorts)
+	local := false // nodes of one machine
 	for i := range nodes {
-		p := wire.Peer{Node: string(nodes[i].Node), Addr: string(nodes[i].Node), Port: firstGangPort + port, Slots: nodes[i].GPUs()}
+		if n, ok := snap.Node(nodes[i].Node); ok {
+			ip := net.ParseIP(n.Host.Addr)
+			local = local || ip != nil && ip.IsLoopback()
+		}
+	}
+	port := h.gangPort(j, local)
+	for i := range nodes {
+		p := wire.Peer{Node: string(nodes[i].Node), Addr: string(nodes[i].Node), Port: port, Slots: nodes[i].GPUs()}
 		if !g.Each {
 			p.Slots = int(nodes[i].Tasks)
 		}
 		if n, ok := snap.Node(nodes[i].Node); ok && n.Host.Addr != "" {
 			p.Addr = n.Host.Addr
 		}
-		if ip := net.ParseIP(p.Addr); ip != nil && ip.IsLoopback() { // nodes of one machine
-			p.Port = firstGangPort + (port+i)%gangPorts
+		if local {
+			p.Port = firstGangPort + (port-firstGangPort+i)%gangPorts
 		}
 		g.Peers = append(g.Peers, p)
 	}
 	return g
+}
+
+// gangPort is the port of a job's containers, the first of them where its nodes are one machine: one that no other job on its
+// nodes has. It stays while the job's attempt does, for its containers are launched one by one.
+func (h *Hub) gangPort(j *core.Job, local bool) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	mine := h.jobs[j.ID]
+	if mine != nil && mine.gang != 0 && mine.job.Attempt == j.Attempt {
+		return mine.gang
+	}
+	taken := map[int]bool{}
+	take := func(o *core.Job, port int) {
+		for i := range gangSpan(o, local) {
+			taken[firstGangPort+(port-firstGangPort+i)%gangPorts] = true
+		}
+	}
+	for id, t := range h.jobs {
+		o := t.job
+		switch {
+		case id == j.ID || o.Alloc == nil || len(o.Alloc.Nodes) < 2 || o.Spec.More().Container == nil || !local && !meet(o, j):
+		case t.gang != 0:
+			take(o, t.gang)
+		case o.Start < j.Start || o.Start == j.Start && o.ID < j.ID: // since before this server was started
+			take(o, wishedPort(o, 0))
+		}
+	}
+	port := wishedPort(j, 0)
+	for try := range gangPorts { // if all are taken, whichever
+		at, free := wishedPort(j, try), true
+		for i := range gangSpan(j, local) {
+			free = free && !taken[firstGangPort+(at-firstGangPort+i)%gangPorts]
+		}
+		if free {
+			port = at
+			break
+		}
+	}
+	if mine != nil && mine.job.Attempt == j.Attempt {
+		mine.gang = port
+	}
+	return port
+}
+
+// gangSpan is how many ports in a row a job's containers have.
+func gangSpan(j *core.Job, local bool) int {
+	if local {
+		return len(j.Alloc.Nodes)
+	}
+	return 1
+}
+
+// wishedPort is the port a job's containers would have if nobody else had any. Jobs that are neighbours in time are not
+// neighbours here, and one that failed because somebody on a node had its port finds another.
+func wishedPort(j *core.Job, try int) int {
+	return firstGangPort + int((int64(j.ID)*61+int64(j.Attempt-1)*17+int64(try))%gangPorts)
+}
+
+// meet tells whether two jobs are on a node together.
+func meet(a, b *core.Job) bool {
+	for i := range a.Alloc.Nodes {
+		if allocOn(b, a.Alloc.Nodes[i].Node) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // whole tells whether a job has all of each of its nodes, and with them their networks: it asked for that, or it has all of the

@@ -69,6 +69,7 @@ type tracked struct {
 	told  told
 	doing string // what is done before it runs
 	ports []core.Published
+	gang  int // see gangPort; 0: nobody asked yet
 }
 
 // node is what the hub knows of a node beside its record.
@@ -123,7 +124,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	next := &tracked{job: j, told: t}
 	if old := h.jobs[j.ID]; old != nil {
 		if old.job.Attempt == j.Attempt {
-			next.doing, next.ports = old.doing, old.ports
+			next.doing, next.ports, next.gang = old.doing, old.ports, old.gang
 		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {
