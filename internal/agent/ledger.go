@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -118,13 +119,13 @@ func (l *ledger) tell(t wire.Type, header any, payload ...[]byte) {
 // under way.
 func (l *ledger) launch(w *wire.Launch) error {
 	f := wire.Frame{Type: wire.TypeLaunch}
-	w.ScriptLen = len(w.Script)
+	payload := w.Payload()
 	header, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
 	f.Header = header
-	f.Payload = append(append(make([]byte, 0, len(w.Script)+len(w.Env)), w.Script...), w.Env...)
+	f.Payload = bytes.Join(payload, nil)
 	r := &running{key: w.Key, stream: w.Stdio.Mode == wire.StdioLog, flow: w.Flow(), redo: []wire.Frame{f}}
 	l.order.Lock()
 	defer l.order.Unlock()

@@ -125,6 +125,7 @@ var rooms = map[string]room{
 		"internal/slurm":   "the same program answers to Slurm's names",
 		"internal/dstack":  "apply reads this tongue's YAML",
 		"internal/sim":     "the simulator is a command",
+		"internal/wire":    "apply packs files as a container unpacks them",
 	}},
 }
 

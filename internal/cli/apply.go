@@ -83,6 +83,10 @@ func (o *applyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	files, err := o.pack(task, file)
+	if err != nil {
+		return err
+	}
 	c, err := o.app.Connect()
 	if err != nil {
 		return err
@@ -95,7 +99,7 @@ func (o *applyOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	sub.Spec.Project = core.ProjectName(o.project)
+	sub.Spec.Project, sub.Files = core.ProjectName(o.project), files
 	if task.Placed() {
 		list, err := c.Fleets(ctx)
 		if err != nil {
@@ -242,6 +246,9 @@ func plan(s *client.Submit) string {
 		line("runs in", "a container of "+c.Image)
 	} else {
 		line("runs in", "processes of its nodes")
+	}
+	if n := len(s.Files); n > 0 {
+		line("brings", size(core.Bytes(n))+" of files")
 	}
 	switch l := s.Spec.TimeLimit; l {
 	case 0:

@@ -11,12 +11,14 @@ const (
 	PathSubmit = "/api/v1/jobs"
 )
 
-// Submit is the body of POST /api/v1/jobs. Script and Env are plain text in JSON; the server hashes and stores them.
+// Submit is the body of POST /api/v1/jobs. Script and Env are plain text in JSON; the server hashes and stores them, and
+// Files.
 type Submit struct {
 	Spec   core.Spec `json:"spec"`
 	Script string    `json:"script,omitempty"`
-	Env    []string  `json:"env,omitempty"` // KEY=VALUE
-	Key    string    `json:"key,omitempty"` // client-made; sending again under the same key gives the same job
+	Env    []string  `json:"env,omitempty"`   // KEY=VALUE
+	Files  []byte    `json:"files,omitempty"` // a parcel (internal/wire/parcel), for a job in containers
+	Key    string    `json:"key,omitempty"`   // client-made; sending again under the same key gives the same job
 	Strict bool      `json:"strict,omitempty"`
 	// Components are those of a het job after the first, which is Spec and has the script.
 	Components []core.Spec `json:"components,omitempty"`

@@ -162,6 +162,7 @@ type Extra struct {
 	Fill         bool              `json:"fill,omitempty"`       // it said no limit: in an advance reservation it may run as long as that lasts
 	TimeAsked    Seconds           `json:"time_asked,omitempty"` // the limit of a job that was cut short when it started
 	Signal       *WarnSignal       `json:"signal,omitempty"`
+	Files        Hash              `json:"files,omitzero"` // blob: a parcel of files that its containers begin with
 	MailTypes    string            `json:"mail_types,omitempty"`
 	MailUser     string            `json:"mail_user,omitempty"`
 	Priority     *uint32           `json:"priority,omitempty"`     // asked for by an administrator

@@ -58,9 +58,9 @@ var taskKeys = map[string]readKey{
 	"user":          inContainer((*reader).user),
 	"volumes":       inContainer((*reader).volumes),
 	"ports":         inContainer((*reader).ports),
+	"files":         inContainer((*reader).files),
 
 	"repos":              refusedUnlessEmpty("fetching of repositories is " + later),
-	"files":              refusedUnlessEmpty("upload of files is " + later),
 	"single_branch":      refused("fetching of repositories is " + later),
 	"groups":             refused("node groups are " + later),
 	"dstack":             refusedUnlessFalse("access to the server from inside is " + later),

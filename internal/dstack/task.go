@@ -38,6 +38,7 @@ type Task struct {
 	Requeue      bool     // start again after an interruption
 	Fleets       []string // it may use; none: any
 	Wait         bool     // wait for nodes that could do it, even if there are none now
+	Files        []File   // the container begins with
 
 	box    box
 	source []byte

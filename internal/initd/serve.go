@@ -93,14 +93,15 @@ func (s *server) read() error {
 			if err != nil {
 				return err
 			}
-			if r.ScriptLen < 0 || r.ScriptLen > len(f.Payload) {
-				return fmt.Errorf("script of %d bytes in a payload of %d: %w", r.ScriptLen, len(f.Payload), wire.ErrFrame)
+			script, parcel, env, err := r.Cut(f.Payload)
+			if err != nil {
+				return err
 			}
-			begin := s.begin
 			if r.ID == 0 {
-				begin = s.first
+				s.first(r, script, parcel, env, files)
+			} else {
+				s.begin(r, script, env, files)
 			}
-			begin(r, f.Payload[:r.ScriptLen], f.Payload[r.ScriptLen:], files)
 		case wire.TypeRunSignal:
 			var sig wire.RunSignal
 			if err := f.Decode(&sig); err != nil {
@@ -117,7 +118,12 @@ func (s *server) read() error {
 func (s *server) tell(t wire.Type, header any) { _ = s.conn.Send(t, header, nil) }
 
 // first prepares the container and begins what it is for.
-func (s *server) first(r wire.Run, script, env []byte, files []*os.File) {
+func (s *server) first(r wire.Run, script, parcel, env []byte, files []*os.File) {
+	if err := s.unpack(r, parcel, env); err != nil {
+		closeAll(files)
+		s.lost("files: " + err.Error())
+		return
+	}
 	if r.Gang != nil {
 		if err := s.enlist(r, script, env); err != nil {
 			closeAll(files)

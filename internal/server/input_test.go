@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/servertest"
 	"bireme.dev/bireme/internal/wire"
+	"bireme.dev/bireme/internal/wire/parcel"
 )
 
 func TestBadInput(t *testing.T) {
@@ -43,7 +44,9 @@ func TestBadInput(t *testing.T) {
 		{"no interpreter", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "echo" }), 400, "invalid_script", "#!"},
 		{"a large script", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "#!" + strings.Repeat("x", 2000) }), 413, "script_too_large", "1K"},
 		{"a large environment", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=" + strings.Repeat("x", 2000)} }), 413, "environment_too_large", "1K"},
-		{"an enormous request", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = strings.Repeat("x", 2<<20) }), 413, "request_too_large", ""},
+		{"an enormous request", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = strings.Repeat("x", 3*parcel.Max) }), 413, "request_too_large", ""},
+		{"many files", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = make([]byte, parcel.Max+1) }), 413, "files_too_large", "8388608"},
+		{"files for processes", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = []byte("x") }), 400, "files_without_container", ""},
 		{"NUL in a variable", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=\x00b"} }), 400, "bad_environment", `"A"`},
 		{"NUL in a name", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Name = "a\x00b" }), 400, "bad_json", "NUL"},
 		{"NUL in an update", "PATCH", "/api/v1/jobs/1", `{"comment":"\\\u0000"}`, 400, "bad_json", "NUL"},

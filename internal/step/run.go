@@ -247,7 +247,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	k.mu.Unlock()
 	k.send(wire.TypeExited, x, payload)
 	// What a launch carried is not needed until the acknowledgement.
-	s.l.Script, s.l.Env = nil, nil
+	s.l.Script, s.l.Files, s.l.Env = nil, nil, nil
 }
 
 // account fills in how the step ended and what it used.

@@ -21,7 +21,7 @@ func (s *step) feed(groups []uint32, t wire.Task) (*os.File, error) {
 		box := *l.Container
 		box.Args, l.Container = t.Argv, &box
 	}
-	b, err := wire.AppendFrame(nil, wire.TypeLaunch, &l, l.Script, l.Env)
+	b, err := wire.AppendFrame(nil, wire.TypeLaunch, &l, l.Payload()...)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (g *Gang) LogValue() slog.Value { return slog.IntValue(g.Rank) }
 // Frames between a stand-in and the first process of its container, bireme-init, which dials it. Also between the stand-in
 // of a step that joins and that of the batch step.
 const (
-	TypeRun        Type = 160 + iota // Run, with the three standard streams; payload: script, then environment as in a Launch
+	TypeRun        Type = 160 + iota // Run, with the three standard streams; payload: script, files, environment as in a Launch
 	TypeRunSignal                    // RunSignal
 	TypeRunStarted                   // RunStarted
 	TypeRunEnded                     // RunEnded; of the first Run it is the last frame
@@ -111,6 +111,12 @@ type Run struct {
 	Gang    *Gang             `json:"gang,omitempty"` // of the first
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
+	FilesLen  int `json:"files_len,omitempty"` // of the first: and how much after it the files
+}
+
+// Cut finds script, files and environment in the payload of a Run.
+func (r *Run) Cut(payload []byte) (script, files, env []byte, err error) {
+	return cutPayload(payload, r.ScriptLen, r.FilesLen)
 }
 
 // RunSignal asks for a signal to every process inside, or to those of one Run that joined.

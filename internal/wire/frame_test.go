@@ -69,6 +69,7 @@ func TestLaunchRoundTrip(t *testing.T) {
 		Identity: Identity{UID: 5, GID: 60, Name: "games"},
 		Program:  Program{Argv: []string{"a b", "c"}, WorkDir: "/tmp", Umask: &umask},
 		Script:   []byte("#!/bin/sh\necho \"\x00\xff\"\n"),
+		Files:    []byte("a parcel\x00"),
 		Env:      JoinEnv([]string{"A=1", "B=x\ny", "EMPTY="}),
 	}
 	var buf bytes.Buffer
@@ -84,6 +85,20 @@ func TestLaunchRoundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"A=1", "B=x\ny", "EMPTY="}, got.Environ()); diff != "" {
 		t.Fatal(diff)
+	}
+}
+
+func TestPayloadMustHoldItsParts(t *testing.T) {
+	t.Parallel()
+	for _, l := range [][2]int{{-1, 0}, {0, -1}, {4, 0}, {0, 4}, {2, 2}, {1, int(^uint(0) >> 1)}} {
+		r := Run{ScriptLen: l[0], FilesLen: l[1]}
+		if _, _, _, err := r.Cut([]byte("abc")); !errors.Is(err, ErrFrame) {
+			t.Errorf("%v of 3: %v", l, err)
+		}
+	}
+	r := Run{ScriptLen: 1, FilesLen: 1}
+	if s, f, env, err := r.Cut([]byte("abc")); err != nil || string(s)+"|"+string(f)+"|"+string(env) != "a|b|c" {
+		t.Errorf("%q %q %q %v", s, f, env, err)
 	}
 }
 

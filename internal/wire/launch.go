@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Launch is everything a keeper needs to run a step. In a frame it is the header; Script and Env follow as payload.
+// Launch is everything a keeper needs to run a step. In a frame it is the header; Script, Files and Env follow as payload.
 type Launch struct {
 	Key      Key      `json:"key"`
 	Identity Identity `json:"identity"`
@@ -31,8 +31,10 @@ type Launch struct {
 	Container *Container `json:"container,omitempty"`
 	// ScriptLen is how much of the payload is the script.
 	ScriptLen int `json:"script_len,omitempty"`
+	FilesLen  int `json:"files_len,omitempty"` // and how much after it the files
 
 	Script []byte `json:"-"`
+	Files  []byte `json:"-"` // a parcel that is unpacked before a container's program begins
 	Env    []byte `json:"-"` // KEY=VALUE, each ended by NUL
 }
 
@@ -153,21 +155,33 @@ type Hooks struct {
 
 // SendLaunch puts l on the stream.
 func (w *Writer) SendLaunch(l *Launch) error {
-	l.ScriptLen = len(l.Script)
-	return w.Send(TypeLaunch, l, l.Script, l.Env)
+	return w.Send(TypeLaunch, l, l.Payload()...)
 }
 
-// DecodeLaunch reads a Launch from its frame, whatever its type number; Script and Env alias the payload.
+// Payload is what follows the header, which is told how long the parts are.
+func (l *Launch) Payload() [][]byte {
+	l.ScriptLen, l.FilesLen = len(l.Script), len(l.Files)
+	return [][]byte{l.Script, l.Files, l.Env}
+}
+
+// DecodeLaunch reads a Launch from its frame, whatever its type number; Script, Files and Env alias the payload.
 func DecodeLaunch(f Frame) (*Launch, error) {
 	l := new(Launch)
 	if err := f.Decode(l); err != nil {
 		return nil, err
 	}
-	if l.ScriptLen < 0 || l.ScriptLen > len(f.Payload) {
-		return nil, fmt.Errorf("script of %d bytes in a payload of %d: %w", l.ScriptLen, len(f.Payload), ErrFrame)
+	var err error
+	l.Script, l.Files, l.Env, err = cutPayload(f.Payload, l.ScriptLen, l.FilesLen)
+	return l, err
+}
+
+// cutPayload finds script, files and environment in a payload.
+func cutPayload(b []byte, script, files int) (s, f, env []byte, err error) {
+	if script < 0 || files < 0 || script > len(b) || files > len(b)-script {
+		return nil, nil, nil, fmt.Errorf("script of %d bytes and files of %d in a payload of %d: %w", script, files, len(b), ErrFrame)
 	}
-	l.Script, l.Env = f.Payload[:l.ScriptLen:l.ScriptLen], f.Payload[l.ScriptLen:]
-	return l, nil
+	end := script + files
+	return b[:script:script], b[script:end:end], b[end:], nil
 }
 
 // Environ splits Env into strings that share its memory: nobody may write to Env afterwards.

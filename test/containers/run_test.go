@@ -26,7 +26,7 @@ func TestContainers(t *testing.T) {
 	}{
 		{"run", runs}, {"own program", ownProgram}, {"user", users}, {"no shell", noShell}, {"memory", memory}, {"pids", pids},
 		{"stop", stops}, {"limit", limit}, {"registry", registry}, {"killed", killed}, {"mounts", mounts}, {"denied", denied},
-		{"sbatch", batch}, {"suspend", suspended}, {"agent", agentDies}, {"keeper", keeperDies},
+		{"files", files}, {"sbatch", batch}, {"suspend", suspended}, {"agent", agentDies}, {"keeper", keeperDies},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}

@@ -61,6 +61,8 @@ func become(l *wire.Launch, env []string) error {
 		return errors.New("the node has no folder for it: see its agent's log")
 	case c.Gang != nil && c.Gang.Each:
 		return fmt.Errorf("this node makes containers by %s: a run on several nodes needs Docker or Podman, or sbatch and srun", c.Maker)
+	case len(l.Files) > 0:
+		return fmt.Errorf("this node makes containers by %s: files of a run need Docker or Podman", c.Maker)
 	case c.Hold: // steps have containers of their own: nothing is held but the place
 		x := &launcher{c: c}
 		x.doing("")

@@ -288,6 +288,7 @@ func (s *standIn) tellRun(conn *wire.PassConn) error {
 	c := s.c
 	r := wire.Run{
 		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY, ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
+		FilesLen: len(s.l.Files),
 	}
 	r.Hold, r.RLimits = c.Hold, c.Limits.RLimits
 	if c.Gang != nil {
@@ -309,7 +310,7 @@ func (s *standIn) tellRun(conn *wire.PassConn) error {
 			r.Argv = append(append([]string{}, c.Entry...), c.Args...)
 		}
 	}
-	err := conn.Send(wire.TypeRun, r, []*os.File{os.Stdin, os.Stdout, os.Stderr}, script, wire.JoinEnv(s.env))
+	err := conn.Send(wire.TypeRun, r, []*os.File{os.Stdin, os.Stdout, os.Stderr}, script, s.l.Files, wire.JoinEnv(s.env))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn = conn

@@ -58,7 +58,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	for i, j := range jobs {
 		s.file(&first, j)
 		if i == 0 { // the key and the blobs are the first one's
-			first.Key, first.Script, first.Env = "", nil, nil
+			first.Key, first.Script, first.Env, first.Files = "", nil, nil, nil
 		}
 	}
 	return &Submitted{ID: jobs[0].ID}, nil

@@ -17,6 +17,7 @@ type Submit struct {
 	Spec   *core.Spec // taken over: the caller must not touch it afterwards
 	Script []byte     // its hash is in Spec.Script
 	Env    []byte     // its hash is in Spec.Env
+	Files  []byte     `json:",omitempty"` // their hash is in Spec.Extra.Files
 	Key    string     // client-made; the same key gives the same job
 	Run    *core.Run  // set by YAML fronts: the run this job makes; Jobs is filled in
 	Config []byte     // blob of Run.Config

@@ -61,12 +61,12 @@ func RecordInput(in Input, now core.Time) (*Record, error) {
 	}
 	if sub, ok := in.(*Submit); ok {
 		bare := *sub
-		bare.Script, bare.Env, bare.Config = nil, nil, nil
+		bare.Script, bare.Env, bare.Files, bare.Config = nil, nil, nil, nil
 		in = &bare
 	}
 	if try, ok := in.(*Try); ok {
 		bare := *try
-		bare.Script, bare.Env, bare.Config = nil, nil, nil
+		bare.Script, bare.Env, bare.Files, bare.Config = nil, nil, nil, nil
 		in = &bare
 	}
 	data, err := json.Marshal(in)

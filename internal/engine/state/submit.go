@@ -84,6 +84,7 @@ func (s *State) file(in *Submit, j *core.Job) {
 		s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
 		s.blob(spec.Script, in.Script)
 		s.blob(spec.Env, in.Env)
+		s.blob(spec.More().Files, in.Files)
 	}
 	if in.Run != nil {
 		s.makeRun(in, j.ID)

@@ -18,6 +18,9 @@ func (a *API) components(r *http.Request, s *submission, in *state.Submit, who *
 			return err
 		}
 		c.User, c.UID, c.GID, c.Kind, c.Script, c.Env = in.Spec.User, in.Spec.UID, in.Spec.GID, in.Spec.Kind, core.Hash{}, in.Spec.Env
+		if c.Extra != nil {
+			c.Extra.Files = core.Hash{}
+		}
 		in.Components = append(in.Components, c)
 	}
 	return nil

@@ -12,13 +12,14 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/wire/parcel"
 )
 
 // readSubmit reads a job that the caller wants, as theirs.
 func (a *API) readSubmit(r *http.Request, who *caller) (*submission, error) {
 	limits := &a.conf().Jobs
-	// Escaping may double a script; the limits themselves are checked on what it says.
-	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+1<<20)
+	// Escaping may double a script, and base64 adds a third; the limits themselves are checked on what it says.
+	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+2*parcel.Max+1<<20)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 		return nil, err
 	}
 	spec := &s.Spec
-	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Strict: s.Strict || a.conf().Jobs.StrictSubmit}
+	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files, Strict: s.Strict || a.conf().Jobs.StrictSubmit}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
@@ -53,6 +54,9 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 		}
 	}
 	spec.Script, spec.Env = hashOf(s.script), hashOf(s.env)
+	if spec.Extra != nil { // files come with a container, which is told there
+		spec.Extra.Files = hashOf(s.Files)
+	}
 	if s.Run != "" {
 		in.Run = &core.Run{Name: s.Run, ID: newID() + newID(), User: spec.User, Project: spec.Project}
 		if s.Config != "" {
@@ -68,6 +72,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	}
 	a.Hub.Keep(spec.Script, s.script)
 	a.Hub.Keep(spec.Env, s.env)
+	a.Hub.Keep(spec.More().Files, s.Files)
 	reply, err := a.Engine.Do(r.Context(), in)
 	if err != nil {
 		return nil, a.tellLost(err)
@@ -116,6 +121,10 @@ func (a *API) checkSizes(s *submission) error {
 		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
 	case int64(len(s.env)) > int64(limits.MaxEnv):
 		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s", len(s.env), limits.MaxEnv).Because("environment_too_large")
+	case len(s.Files) > parcel.Max:
+		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
+	case len(s.Files) > 0 && s.Spec.More().Container == nil:
+		return core.Errorf(core.Invalid, "files are for jobs in containers").Because("files_without_container")
 	case s.Spec.Kind == core.Batch && len(s.script) == 0:
 		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
 	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):

@@ -363,13 +363,12 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	l, err := k.h.launch(k.ctx, o.launch, k.who.Name)
 	switch {
 	case err == nil:
-		l.ScriptLen = len(l.Script)
-		return wire.AppendFrame(b, wire.TypeLaunch, l, l.Script, l.Env)
+		return wire.AppendFrame(b, wire.TypeLaunch, l, l.Payload()...)
 	case errors.Is(err, store.ErrNotFound):
 		j := o.launch
 		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)
 		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name), Cause: state.CauseLaunch,
-			Message: "its script or environment is not in the store any more", JobDone: true}, nil)
+			Message: "its script, environment or files are not in the store any more", JobDone: true}, nil)
 		return b, nil
 	}
 	return b, err

@@ -326,8 +326,7 @@ func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []c
 			continue
 		}
 		l := launches[i]
-		l.ScriptLen = len(l.Script)
-		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: [][]byte{l.Script, l.Env}})
+		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: l.Payload()})
 		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token, Direct: (*wire.Direct)(ask.Direct)}})
 	}
 	return away, nil

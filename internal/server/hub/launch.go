@@ -35,6 +35,10 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 	if err != nil {
 		return nil, fmt.Errorf("environment of job %d: %w", j.ID, err)
 	}
+	files, err := h.blobs.get(ctx, x.Files)
+	if err != nil {
+		return nil, fmt.Errorf("files of job %d: %w", j.ID, err)
+	}
 	l := &wire.Launch{
 		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
 		Identity: h.identity(spec),
@@ -49,6 +53,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 		Fence:   x.Fence.Duration(),
 		Gres:    na.Gres,
 		Script:  script,
+		Files:   files,
 	}
 	if spec.IO.Stream {
 		l.Stdio.Mode, l.Stdio.NoticePrefix = wire.StdioLog, ""

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/store/doc"
 )
 
 // Blobs stand on shelves of shelfJobs neighbouring job ids: a blob is put on the shelf of each spec that refers to it.
@@ -95,6 +96,7 @@ func addBlobs(b *Batch, c *core.Changes, known *recent) error {
 	for _, s := range c.Specs {
 		p.put(shelfOf(s.ID), s.Spec.Script)
 		p.put(shelfOf(s.ID), s.Spec.Env)
+		p.put(shelfOf(s.ID), s.Spec.More().Files)
 	}
 	for _, r := range c.Runs {
 		p.put(loose, r.Config)
@@ -255,11 +257,16 @@ func blobOn(tx Tx, h core.Hash, shelves ...int64) ([]byte, error) {
 
 // sweep removes the blobs of a shelf that no spec on it refers to any more, and the packs that are empty then.
 func sweep(tx Tx, shelf int64) error {
-	var script, env []byte
-	wanted := map[string]bool{}
-	err := tx.Query(`SELECT script, env FROM specs WHERE id >= $1 AND id < $2`, []any{shelf * shelfJobs, (shelf + 1) * shelfJobs},
-		[]any{&script, &env}, func() error {
-			wanted[string(script)], wanted[string(env)] = true, true
+	var row specRow
+	dec, wanted := &doc.Decoder{}, map[string]bool{}
+	err := tx.Query(`SELECT `+specColumns+` FROM specs s WHERE s.id >= $1 AND s.id < $2`, []any{shelf * shelfJobs, (shelf + 1) * shelfJobs},
+		row.dest(), func() error {
+			s, err := row.spec(dec) // files are rare and have no column of their own
+			if err != nil {
+				return err
+			}
+			files := s.More().Files
+			wanted[string(row.script)], wanted[string(row.env)], wanted[string(files[:])] = true, true, true
 			return nil
 		})
 	if err != nil {

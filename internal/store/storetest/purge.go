@@ -108,9 +108,9 @@ func testPurgeJobs(t *testing.T, w *world) {
 func testPurgeSharedBlobs(t *testing.T, w *world) {
 	submit := func(id core.JobID) *core.Job {
 		s := spec(id, "ann")
-		s.Script = hash("shared")
+		s.Script, s.Extra = hash("shared"), &core.Extra{Files: hash("files")}
 		j := &core.Job{ID: id, SpecID: id, Spec: s, Submit: w.now}
-		w.commit(&core.Changes{Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: id, Spec: s}}, Blobs: []core.Blob{blob("shared"), blobsOf(id)[1]}})
+		w.commit(&core.Changes{Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: id, Spec: s}}, Blobs: []core.Blob{blob("shared"), blobsOf(id)[1], blob("files")}})
 		return j
 	}
 	old, near, far := submit(1), submit(2), submit(3000)
@@ -124,6 +124,7 @@ func testPurgeSharedBlobs(t *testing.T, w *world) {
 	w.now = w.now.Add(time.Hour)
 	w.same(w.purge(keep), 1)
 	w.wantBlob("shared")
+	w.wantBlob("files")
 	w.wantBlob("env 3000")
 	w.finish(far, core.Completed)
 	w.now = w.now.Add(time.Hour)
