@@ -32,13 +32,15 @@ func TestGang(t *testing.T) {
 	c.WaitClean()
 }
 
-// ranks: the commands run in each container, each knows its place, and all that they write is one output.
+// ranks: the commands run in each container, each knows its place and has the files that came along, and all that they write is one output.
 func ranks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	r := apply(t, p, c.Work, "ranks", fmt.Sprintf(`image: box:1
 nodes: %d
 env: [SECRET=s3cr3t-6621]
+files: [ranks.dstack.yml]
 commands:
+  - grep -q '^name. ranks' ranks.dstack.yml
   - echo "rank $DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $SLURMD_NODENAME $SLURM_NODEID master $DSTACK_MASTER_NODE_IP $SECRET"
   - test "$(echo "$DSTACK_NODES_IPS" | wc -l)" = $DSTACK_NODES_NUM
   - test "$(cat $DSTACK_MPI_HOSTFILE)" = "$DSTACK_NODES_IPS"
