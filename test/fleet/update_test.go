@@ -44,7 +44,10 @@ func (l *lab) newerServer(b *box) {
 	x := l.instance("lab", b.addr)
 	mark := filepath.Join(b.disk, "mark")
 	id := l.sbatch("-w", string(x.Node), "--wrap", "while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo through")
-	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, fmt.Sprint(j.State, " ", j.Reason, " ", j.Message) })
+	l.eventually("the job runs", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Running, fmt.Sprint(j.State, " ", j.Reason, " ", j.Message)
+	})
 	was := b.keeper()
 	newer := l.newer("99.0")
 	l.stop()
