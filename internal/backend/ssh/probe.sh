@@ -2,6 +2,13 @@
 mkdir -p "$dir/up" "$base/bin" || exit 1
 chmod 700 "$dir/up" && chown "${SUDO_UID:-$(id -u)}" "$dir/up" || exit 1
 rm -f "$dir/up/server.sock"
+# What an upload left that was cut off: the shell that it is named for is gone, or is something else by now, for none takes so long.
+for d in "$base"/bin/.*.*; do
+	case ${d##*.} in
+	'' | *[!0-9]*) ;;
+	*) if [ ! -d "/proc/${d##*.}" ] || [ -n "$(find "$d" -maxdepth 0 -mmin +15)" ]; then rm -rf "$d"; fi ;;
+	esac
+done
 echo "os $(uname -s)"
 echo "arch $(uname -m)"
 echo "base $base"

@@ -15,8 +15,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -203,5 +205,29 @@ func TestUnit(t *testing.T) {
 	}
 	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestProbeClears: what uploads left that were cut off is gone after the next look at the host, and one that goes on is let be.
+func TestProbeClears(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	cut, old, going := ".sum.999999999", ".sum."+strconv.Itoa(os.Getppid()), ".sum."+strconv.Itoa(os.Getpid())
+	for _, d := range []string{cut, old, going, "sum"} {
+		if err := os.MkdirAll(filepath.Join(base, "bin", d, "programs"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(base, "bin", old), past, past); err != nil {
+		t.Fatal(err)
+	}
+	script := vars(map[string]string{"base": base, "dir": filepath.Join(base, "n1"), "sum": "sum", "systemd": ""}) + "loop() { false; }\n" + probeScript
+	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	list, err := os.ReadDir(filepath.Join(base, "bin"))
+	if err != nil || len(list) != 2 || list[0].Name() != going || list[1].Name() != "sum" {
+		t.Errorf("left: %v %v", list, err)
 	}
 }
