@@ -289,6 +289,7 @@ func (a *Agent) localize(l *wire.Launch) {
 		}
 	}
 	if l.Container != nil {
+		a.containers.note(l.Key)
 		l.Container.Maker, l.Container.Program = a.containers.makers.choose(l.Container)
 	}
 	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.StandsIn())

@@ -43,6 +43,7 @@ type containers struct {
 	gone    map[string]bool // keys of containers to be removed
 	all     bool            // all that is not alive is to be removed
 	wake    chan struct{}
+	ours    map[string]bool     // keys of launches in containers of which something may be left in a folder
 	pending map[wire.Key]string // launches that may not run yet, with what was told of them
 	watch   chan struct{}
 }
@@ -63,10 +64,30 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 		pending: map[wire.Key]string{}, watch: make(chan struct{}, 1), every: sweepEvery,
 	}
 	c.makers = newMakers(opt, socket, c.node)
+	c.ours = map[string]bool{}
+	for _, dir := range []string{c.dir, c.makers.run} { // an agent before this one launched them
+		list, _ := os.ReadDir(dir) // most nodes have none
+		for _, e := range list {
+			c.ours[e.Name()] = true
+		}
+	}
 	c.images = newImages(log, c.engine, c.makers, opt.Dir)
 	c.alive = l.holds
 	l.forgot = c.forget
 	return c
+}
+
+// note remembers a launch in a container. Other launches, of which there may be thousands a second, cost no look at a disk.
+func (c *containers) note(k wire.Key) {
+	c.mu.Lock()
+	c.ours[k.String()] = true
+	c.mu.Unlock()
+}
+
+func (c *containers) noted(k wire.Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ours) > 0 && c.ours[k.String()]
 }
 
 // contain makes of a launch in a container one of its stand-in.
@@ -130,6 +151,9 @@ func beside(name string) string {
 
 // amend completes the end of a step that ran in a container and has that removed. It tells whether x changed.
 func (c *containers) amend(x *wire.Exited) bool {
+	if !c.noted(x.Key) {
+		return false
+	}
 	if c.makers.made(x.Key) {
 		c.images.nudge()
 		return c.makers.amend(x)
@@ -166,9 +190,16 @@ func (a *Agent) exited(x wire.Exited, f wire.Frame) (wire.Exited, wire.Frame) {
 // forget drops what was kept of ends that the server has.
 func (c *containers) forget(keys []wire.Key) {
 	for _, k := range keys {
+		if !c.noted(k) {
+			continue
+		}
 		if err := errors.Join(os.RemoveAll(standin.Folder(c.dir, k)), c.makers.forget(k)); err != nil {
 			c.log.Warn("folder of a container", "job", k.Job, "step", k.Step, "err", err)
+			continue // the next sweep removes it
 		}
+		c.mu.Lock()
+		delete(c.ours, k.String())
+		c.mu.Unlock()
 	}
 }
 

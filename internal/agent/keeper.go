@@ -200,7 +200,11 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 			return err
 		}
 		a.log.Info("keeper", "pid", h.PID, "instance", h.Instance, "containment", h.Containment, "running", len(h.Running), "ended", len(h.Ended))
+		for _, r := range h.Running { // which of them are containers an agent before this one knew
+			a.containers.note(r.Key)
+		}
 		for i := range h.Ended {
+			a.containers.note(h.Ended[i].Key)
 			a.containers.amend(&h.Ended[i])
 		}
 		l.connected(conn, h)
