@@ -99,7 +99,7 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Devices, c.GPUs = a.machine.shown(l)
 	if c.Bounded {
 		a.mu.Lock()
-		c.Within = a.settings.Volumes
+		c.Within, c.NetRaw = a.settings.Volumes, a.settings.NetRaw
 		a.mu.Unlock()
 	}
 	if !c.Join {

@@ -186,7 +186,9 @@ type Step struct {
 	// them have every right on their node. Otherwise both are the administrators'.
 	Volumes    []string `yaml:"volumes"`
 	Privileged bool     `yaml:"privileged"`
-	Prefetch   []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
+	// NetRaw lets everybody's containers open raw sockets, by which root inside reads and forges what others on the network send.
+	NetRaw   bool     `yaml:"net_raw"`
+	Prefetch []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
 }
 
 // GPU says how nodes watch their GPUs and jobs.

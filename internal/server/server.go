@@ -297,7 +297,7 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, TaskProlog: cfg.Step.TaskProlog, TaskEpilog: cfg.Step.TaskEpilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
-		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes,
+		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes, NetRaw: cfg.Step.NetRaw,
 		Health: wire.HealthSettings{
 			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk, DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
 			MemoryPercent: cfg.Health.MemoryPercent, Mount: cfg.Health.Mount, Mounts: cfg.Health.Mounts, GPUProcesses: cfg.Health.GPUProcesses, Engine: cfg.Health.Engine,

@@ -25,11 +25,12 @@ type Container struct {
 	// What follows is the agent's to fill in.
 	Args    []string `json:"args,omitempty"` // of the script; with Join the program
 	Limits  Limits   `json:"limits"`
-	Engine  string   `json:"engine,omitempty"` // the engine's socket
-	Dir     string   `json:"dir,omitempty"`    // of everything the stand-ins of the node leave
-	Init    string   `json:"init,omitempty"`   // bireme-init, as the node has it
-	Node    string   `json:"node,omitempty"`   // labels what is ours
-	Within  []string `json:"within,omitempty"` // if it is Bounded: the paths that its mounts must be below
+	Engine  string   `json:"engine,omitempty"`  // the engine's socket
+	Dir     string   `json:"dir,omitempty"`     // of everything the stand-ins of the node leave
+	Init    string   `json:"init,omitempty"`    // bireme-init, as the node has it
+	Node    string   `json:"node,omitempty"`    // labels what is ours
+	NetRaw  bool     `json:"net_raw,omitempty"` // if it is Bounded: it may open raw sockets all the same
+	Within  []string `json:"within,omitempty"`  // if it is Bounded: the paths that its mounts must be below
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 

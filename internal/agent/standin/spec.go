@@ -79,6 +79,10 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 			h.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024"}
 		}
 	}
+	if c.Bounded && !c.NetRaw && !c.Privileged {
+		// Root inside may otherwise read, and answer in the name of others, what containers on the same bridge or node send.
+		h.CapDrop = []string{"NET_RAW"}
+	}
 	for _, d := range c.Devices {
 		h.Devices = append(h.Devices, docker.Device{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
 	}
