@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"bireme.dev/bireme/test/cluster"
 )
 
@@ -57,6 +59,12 @@ func TestSiteRules(t *testing.T) {
 	r = apply(t, p, c.Work, "priv", "image: box:1\nprivileged: true\ncommands: [mount -t tmpfs none /tmp, echo did]\n")
 	if r.Out != "did\n" && !strings.Contains(r.Err, "unable to apply caps") {
 		t.Errorf("privileged: %v", r)
+	}
+	// Root inside, without raw sockets.
+	r = apply(t, p, c.Work, "raw", "image: box:1\ncommands: [grep CapEff /proc/self/status]\n")
+	caps := uint64(0)
+	if _, err := fmt.Sscanf(r.Out, "CapEff: %x", &caps); err != nil || caps == 0 || caps&(1<<unix.CAP_NET_RAW) != 0 {
+		t.Errorf("rights inside: %v, %v", r, err)
 	}
 	t.Run("ports", func(t *testing.T) { ports(t, c.For(t)) })
 	left(t, c)
