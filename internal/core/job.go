@@ -38,9 +38,10 @@ type Job struct {
 	Image string `json:"image,omitempty"` // the digest of what its container was made of, once it has ended
 	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
 
-	Checkpoint Time    `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it
-	Pushed     *Pushed `json:"pushed,omitempty"`     // it was pushed aside
-	Room       *Room   `json:"room,omitempty"`       // while it waits: others were pushed aside for it
+	Checkpoint Time     `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it
+	Pushed     *Pushed  `json:"pushed,omitempty"`     // it was pushed aside
+	Earlier    *Earlier `json:"earlier,omitempty"`    // attempts of it that went back to the queue
+	Room       *Room    `json:"room,omitempty"`       // while it waits: others were pushed aside for it
 }
 
 // ArrayRef ties a job to its array.

@@ -106,6 +106,8 @@ func (r *AcctRow) StateText() string {
 	switch s := r.Job.State; {
 	case s == core.Cancelled && r.Job.Stop != nil:
 		return fmt.Sprintf("CANCELLED by %d", r.Job.Stop.UID)
+	case !s.Final() && r.Job.Flags.Has(core.Requeueing):
+		return "REQUEUED"
 	default:
 		return s.String()
 	}
@@ -120,6 +122,9 @@ func (r *StepRow) State() core.JobState {
 	case core.Timeout, core.Preempted, core.DeadlineMissed:
 		return core.Cancelled
 	default:
+		if !s.Final() && r.Job.Flags.Has(core.Requeueing) {
+			return core.Cancelled
+		}
 		return s
 	}
 }
@@ -139,6 +144,9 @@ func (r *AcctRow) Exit() core.Exit {
 	}
 	switch r.Job.State {
 	case core.Cancelled, core.Timeout, core.Preempted, core.NodeFail:
+		return core.Exit{}
+	}
+	if !r.Job.State.Final() {
 		return core.Exit{}
 	}
 	return r.Job.Exit

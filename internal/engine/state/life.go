@@ -384,6 +384,9 @@ func (s *State) back(next *core.Job, by core.UserName, hold bool, why string) {
 // again puts a job that was on its way back into the queue.
 func (s *State) again(next *core.Job) {
 	hold := next.Flags.Has(core.RequeueHold)
+	if next.Alloc != nil {
+		next.Remember()
+	}
 	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved
 	next.State, next.Alloc, next.Stop, next.Accrue = core.Pending, nil, nil, 0
 	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
@@ -427,6 +430,7 @@ func (s *State) failNode(next *core.Job, node core.NodeName, message string) {
 	}
 	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch && s.hetWhole(next) {
 		s.back(next, "", false, message)
+		next.Reason = core.ReasonNodeDown // what is kept of the attempt tells it
 		return
 	}
 	s.end(next, core.NodeFail, core.ReasonNodeDown, message)

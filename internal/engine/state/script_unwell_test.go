@@ -11,6 +11,20 @@ import (
 
 func init() { // after script_test.go's
 	commands["ails"] = (*script).ails
+	commands["earlier"] = (*script).earlier
+}
+
+// earlier JOB: what is kept of the attempts that went back to the queue.
+func (s *script) earlier(p []string, _ args) error {
+	j, err := s.w.st.job(s.id(p[0]))
+	if err != nil || j.Earlier == nil {
+		return err
+	}
+	for i := range j.Earlier.Attempts {
+		a := &j.Earlier.Attempts[i]
+		s.printf("attempt %d  %s  %d:%d  %v on %s  %s", a.Attempt, a.State, a.Exit.Code, a.Exit.Signal, a.End.Sub(a.Start), NodeList(a.Alloc), a.Message)
+	}
+	return nil
 }
 
 // ails NODE [CHECK=TEXT…] [warn=yes] [stay=yes]: the node tells what is wrong with it; without any all is well. stay: it does not

@@ -68,6 +68,11 @@ func fix(v any, t *rapid.T) {
 		if v.Stop != nil {
 			v.Stop.As = state.Draw(t, "as")
 		}
+		if v.Earlier != nil {
+			for i := range v.Earlier.Attempts {
+				v.Earlier.Attempts[i].State = state.Draw(t, "earlier")
+			}
+		}
 		if v.Array != nil {
 			v.Array.Tasks = taskset.Of(rapid.SliceOfN(rapid.IntRange(0, 999), 0, 20).Draw(t, "tasks")...)
 		}

@@ -246,24 +246,60 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		byJob[s.Job.ID] = append(byJob[s.Job.ID], s)
 	}
 	var rows []slurm.AcctRow
-	for i := range list.Jobs {
-		j := &list.Jobs[i]
-		row := slurm.AcctRow{Job: j, Cluster: cluster, Now: list.Now, Derived: derived(byJob[j.ID])}
+	add := func(j *client.Job, steps []slurm.StepRow) {
+		row := slurm.AcctRow{Job: j, Cluster: cluster, Now: list.Now, Derived: derived(steps)}
 		only := q.stepIDs[strconv.FormatInt(int64(j.ID), 10)]
 		if only == nil {
 			rows = append(rows, row)
 		}
 		if f.Has("allocations") {
-			continue
+			return
 		}
-		for k := range byJob[j.ID] {
-			s := &byJob[j.ID][k]
+		for k := range steps {
+			s := &steps[k]
 			if only == nil || slices.Contains(only, s.Name()) {
 				rows = append(rows, slurm.AcctRow{Job: j, Step: s, Cluster: cluster, Now: list.Now})
 			}
 		}
 	}
+	for i := range list.Jobs {
+		j := &list.Jobs[i]
+		if j.Earlier != nil && f.Has("duplicates") {
+			if j.Alloc == nil && j.Steps > 0 { // it waits again: only the earlier ones have steps
+				more, err := c.Steps(ctx, strconv.FormatInt(int64(j.ID), 10))
+				if err != nil {
+					return nil, err
+				}
+				for k := range more.Steps {
+					byJob[j.ID] = append(byJob[j.ID], slurm.StepRow{Step: &more.Steps[k], Now: list.Now})
+				}
+			}
+			for k := range j.Earlier.Attempts {
+				old := &client.Job{Job: j.As(&j.Earlier.Attempts[k])}
+				add(old, ofAttempt(byJob[j.ID], old, list.Now))
+			}
+		}
+		add(j, ofAttempt(byJob[j.ID], j, list.Now))
+	}
 	return rows, nil
+}
+
+// ofAttempt picks the steps of one attempt of a job, which j is as it was then.
+func ofAttempt(steps []slurm.StepRow, j *client.Job, now core.Time) []slurm.StepRow {
+	var out []slurm.StepRow
+	if j.Alloc == nil { // it waits
+		return nil
+	}
+	if j.Spec.Batches() && !j.IsArray() {
+		out = append(out, slurm.StepRow{Job: j, Now: now})
+	}
+	for _, s := range steps {
+		if s.Step != nil && s.Step.Attempt == j.Attempt {
+			s.Job = j
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func base(j *client.Job) core.JobID {

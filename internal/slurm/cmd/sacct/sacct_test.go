@@ -45,8 +45,8 @@ func history() *slurmtest.Cluster {
 			j.Array, j.Spec.Throttle = &core.ArrayRef{Base: 90, Count: 5, Max: 4, Step: 1, Tasks: taskset.Of(4)}, 2
 		}))
 	c.Steps = []core.Step{
-		{Job: 82, ID: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10")},
-		{Job: 82, ID: 0, Name: "false", State: core.Failed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
+		{Job: 82, ID: 1, Attempt: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10")},
+		{Job: 82, ID: 0, Attempt: 1, Name: "false", State: core.Failed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
 	}
 	return c
 }
@@ -87,6 +87,36 @@ func TestFields(t *testing.T) {
 		{"-X -n -P -j 90 -o jobid,state", "90_4|CANCELLED\n"},
 		{"-n -p -j 82.0 -o jobid,jobname,ntasks,cputimeraw", "82.0|false|1|1|\n"},
 		{"-X -n -j 82 -o jobname%3,jobname%-6,jobid%2", "wr+ wrap   82 \n"},
+	} {
+		got := c.Run(t, "sacct", Run, strings.Fields(tc.args))
+		if d := cmp.Diff(tc.want, got.Out); d != "" || got.Code != 0 {
+			t.Errorf("%s: %s(-want +got)\n%s", tc.args, got.Err, d)
+		}
+	}
+}
+
+// -D shows the attempts that went back to the queue before the last one, each with its steps.
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	on := slurmtest.On("n001", 1)
+	lab := history()
+	again := slurmtest.Job(95, "again", "01:17:00", slurmtest.Running("01:17:01", on), func(j *client.Job) {
+		j.End, j.Steps, j.Exit = slurmtest.Day("01:17:05"), 2, core.Exit{Signal: 15}
+		j.Remember()
+		j.Attempt, j.Submit, j.Start, j.End, j.Reason = 2, slurmtest.Day("01:17:05"), slurmtest.Day("01:17:06"), slurmtest.Day("01:17:16"), core.ReasonNodeDown
+		j.Remember()
+		j.State, j.Alloc, j.Submit, j.Start, j.End, j.Exit, j.Reason = core.Pending, nil, slurmtest.Day("01:17:16"), 0, 0, core.Exit{}, ""
+	})
+	lab.Jobs = append(lab.Jobs, again)
+	lab.Steps = append(lab.Steps,
+		core.Step{Job: 95, ID: 0, Attempt: 1, Name: "one", State: core.Cancelled, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:01"), End: slurmtest.Day("01:17:05")},
+		core.Step{Job: 95, ID: 1, Attempt: 2, Name: "two", State: core.NodeFail, Nodes: []core.NodeName{"n001"}, Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:06"), End: slurmtest.Day("01:17:16")})
+	c := lab.Start(t)
+	for _, tc := range []struct{ args, want string }{
+		{"-n -P -j 95 -o jobid,state,exitcode,elapsed", "95|PENDING|0:0|00:00:00\n"},
+		{"-n -P -D -j 95 -o jobid,jobname,state,exitcode,elapsed,nodelist", "95|again|REQUEUED|0:0|00:00:04|n001\n95.batch|batch|CANCELLED|0:15|00:00:04|n001\n95.0|one|CANCELLED|0:0|00:00:04|n001\n" +
+			"95|again|NODE_FAIL|0:0|00:00:10|n001\n95.batch|batch|NODE_FAIL|0:15|00:00:10|n001\n95.1|two|NODE_FAIL|0:0|00:00:10|n001\n" +
+			"95|again|PENDING|0:0|00:00:00|None assigned\n"},
 	} {
 		got := c.Run(t, "sacct", Run, strings.Fields(tc.args))
 		if d := cmp.Diff(tc.want, got.Out); d != "" || got.Code != 0 {
