@@ -235,8 +235,8 @@ func broadcast(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	write(t, filepath.Join(c.Work, "file.txt"), strings.Repeat("some text\n", 10000))
 	script := write(t, filepath.Join(c.Work, "cast.sh"), `#!/bin/sh
-# The nodes share their folders: without -f one would find what another has made.
-sbcast -f file.txt $PWD/cast.a && sbcast -f -F1 -C -s 10k file.txt cast.b && BIREME_DIRECT=off sbcast -f -p file.txt $PWD/cast.c || exit
+# The nodes share their folders: each finds what another has made, which is the same.
+sbcast file.txt $PWD/cast.a && sbcast -f -F1 -C -s 10k file.txt cast.b && BIREME_DIRECT=off sbcast -f -p file.txt $PWD/cast.c || exit
 for f in cast.a cast.b cast.c; do cmp file.txt $f && echo $f; done
 [ cast.c -nt file.txt ] || [ cast.c -ot file.txt ] || echo same time
 sbcast file.txt $PWD/cast.a || echo refused

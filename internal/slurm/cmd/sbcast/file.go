@@ -105,7 +105,7 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	dest := o.Dest
 	if info, serr := os.Stat(dest); serr == nil && info.IsDir() {
 		return fmt.Errorf("%s: Is a directory", dest)
-	} else if serr == nil && !o.Force {
+	} else if serr == nil && !o.Force && !o.made(info) {
 		return fmt.Errorf("Can't open `%s`: File exists", dest)
 	}
 	f, err := os.CreateTemp(filepath.Dir(dest), ".sbcast-*")
@@ -145,11 +145,42 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	if !bytes.Equal(want, sum.Sum(nil)) {
 		return fmt.Errorf("`%s` came otherwise than it was sent", dest)
 	}
-	return finish(f, &h, o)
+	return finish(f, &h, o, want)
+}
+
+// made tells whether a file that is there may have come with this broadcast, to a node that shares its folder with us: it is no
+// older.
+func (o *order) made(info os.FileInfo) bool { return o.Began != 0 && changed(info) >= o.Began }
+
+// put gives a whole file its name, without replacing one that is there. One that is the same and came while we were at it is
+// another node's, which shares our folder.
+func (o *order) put(temp string, sum []byte) error {
+	err := os.Link(temp, o.Dest)
+	if err == nil || !errors.Is(err, os.ErrExist) {
+		return errors.Join(err, os.Remove(temp))
+	}
+	_ = os.Remove(temp)
+	f, err := os.Open(o.Dest)
+	if err != nil {
+		return fmt.Errorf("Can't open `%s`: %s", o.Dest, reason(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is := sha256.New()
+	if _, err := io.Copy(is, f); err != nil {
+		return err
+	}
+	if !o.made(info) || !bytes.Equal(is.Sum(nil), sum) {
+		return fmt.Errorf("Can't open `%s`: File exists", o.Dest)
+	}
+	return nil
 }
 
 // finish gives a file that is complete its rights and its name.
-func finish(f *os.File, h *header, o *order) error {
+func finish(f *os.File, h *header, o *order, sum []byte) error {
 	mode := os.FileMode(h.Mode)
 	if !o.Preserve {
 		mode &= 0o755 | 0o600
@@ -165,6 +196,9 @@ func finish(f *os.File, h *header, o *order) error {
 	}
 	if err := f.Close(); err != nil {
 		return err
+	}
+	if !o.Force {
+		return o.put(f.Name(), sum)
 	}
 	return os.Rename(f.Name(), o.Dest)
 }

@@ -51,6 +51,7 @@ type order struct {
 	Dest     string   `json:"dest"`
 	Force    bool     `json:"force,omitempty"`
 	Preserve bool     `json:"preserve,omitempty"`
+	Began    int64    `json:"began,omitempty"` // nanoseconds: what is older was there before
 	Addrs    []string `json:"addrs,omitempty"` // of the command; none: the file comes by standard input
 	Print    string   `json:"print,omitempty"`
 	Secret   string   `json:"secret,omitempty"`
@@ -138,7 +139,7 @@ func prepare(w *cmd.World, f cmd.Flags) (*sender, error) {
 	if !filepath.IsAbs(dest) {
 		dest = filepath.Join(w.Dir, dest)
 	}
-	s.order = order{Dest: dest, Force: f.Has("force"), Preserve: f.Has("preserve")}
+	s.order = order{Dest: dest, Force: f.Has("force"), Preserve: f.Has("preserve"), Began: w.Now().UnixNano()}
 	return s, nil
 }
 

@@ -118,6 +118,52 @@ func TestBrokenFile(t *testing.T) {
 	}
 }
 
+// Nodes that share a folder each find what another has made: the same file of the same broadcast is theirs too, without -f; one
+// that is another's is not replaced.
+func TestSharedFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(text string) []byte {
+		source, err := os.Create(filepath.Join(dir, "source"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer source.Close()
+		var sent bytes.Buffer
+		s := &sender{file: source, head: header{Size: int64(len(text)), Mode: 0o600}, block: 100}
+		if _, err := source.WriteString(text); err == nil {
+			err = s.write(&sent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent.Bytes()
+	}
+	one, two := file(strings.Repeat("one", 100)), file(strings.Repeat("two", 100))
+	o := &order{Dest: filepath.Join(dir, "dest"), Began: 1} // all that is there came later
+	ends := make(chan error)
+	for range 8 {
+		go func() { ends <- take(bytes.NewReader(one), o, func([]byte) {}) }()
+	}
+	for range 8 {
+		if err := <-ends; err != nil {
+			t.Errorf("of eight nodes with one folder: %v", err)
+		}
+	}
+	if err := take(bytes.NewReader(two), o, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
+		t.Errorf("another file that came meanwhile: %v", err)
+	}
+	if err := take(bytes.NewReader(one), &order{Dest: o.Dest, Began: 1 << 62}, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
+		t.Errorf("the same file from before: %v", err)
+	}
+	if text, err := os.ReadFile(o.Dest); err != nil || string(text) != strings.Repeat("one", 100) {
+		t.Errorf("%q, %v is there", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".sbcast*")); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
 // A receiver that comes twice, or is none of the step's, is sent away; the others have the file all the same.
 func TestStrangeRanks(t *testing.T) {
 	t.Parallel()
