@@ -85,6 +85,9 @@ func (d *decoder) check(c *Config) {
 	if int64(c.Jobs.MaxScript)+int64(c.Jobs.MaxEnv) > int64(48*core.MiB) {
 		d.at("jobs.max_script", "max_script and max_env together may not exceed 48M: a launch is one message")
 	}
+	if c.Jobs.MaxTasks < 1 || c.Jobs.MaxTasks > 65533 {
+		d.at("jobs.max_tasks_per_node", "%d is not between 1 and 65533", c.Jobs.MaxTasks)
+	}
 	if c.Jobs.MaxArray < 1 || c.Jobs.MaxArray > 4_000_001 {
 		d.at("jobs.max_array_size", "%d is not between 1 and 4000001", c.Jobs.MaxArray)
 	}

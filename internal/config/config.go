@@ -113,9 +113,10 @@ type Jobs struct {
 	MaxTime      TimeLimit `yaml:"max_time"`
 	MaxScript    Size      `yaml:"max_script"`
 	MaxEnv       Size      `yaml:"max_env"`
-	MaxArray     int64     `yaml:"max_array_size"` // one more than the highest index, as Slurm's MaxArraySize
-	MaxJobs      int64     `yaml:"max_jobs"`       // live jobs
-	StrictSubmit bool      `yaml:"strict_submit"`  // refuse what can never start, in every tongue
+	MaxArray     int64     `yaml:"max_array_size"`     // one more than the highest index, as Slurm's MaxArraySize
+	MaxJobs      int64     `yaml:"max_jobs"`           // live jobs
+	MaxTasks     int64     `yaml:"max_tasks_per_node"` // of a step, as Slurm's MaxTasksPerNode
+	StrictSubmit bool      `yaml:"strict_submit"`      // refuse what can never start, in every tongue
 	MaxRequeues  int32     `yaml:"max_requeues"`
 	// ResvOverrun is how long what runs in an advance reservation may go on after its end, as Slurm's ResvOverRun.
 	ResvOverrun TimeLimit `yaml:"reservation_overrun"`
@@ -237,7 +238,7 @@ func Default() *Config {
 		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},
 		Jobs: Jobs{
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
-			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxRequeues: 5,
+			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxTasks: 512, MaxRequeues: 5,
 		},
 		Scheduling: Scheduling{Rule: "easy", Select: "core"},
 		Priority: Priority{

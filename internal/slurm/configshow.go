@@ -49,7 +49,7 @@ var configHere = sync.OnceValue(func() map[string]string {
 		"JobAcctGatherFrequency": "0", "JobAcctGatherType": "jobacct_gather/cgroup", "JobCompHost": "localhost", "JobCompLoc": "(null)", "JobCompPort": "0",
 		"JobCompType": "jobcomp/none", "JobCompUser": "root", "JobContainerType": "job_container/none", "JobFileAppend": "0", "JobRequeue": "1", "KillOnBadExit": "0",
 		"LaunchType": "launch/bireme", "LogTimeFormat": "iso8601_ms", "MaxDBDMsgs": "0", "MaxJobId": "9223372036854775807", "MaxMemPerNode": "UNLIMITED",
-		"MaxStepCount": "2147483646", "MaxTasksPerNode": "65536", "MCSPlugin": "mcs/none", "MessageTimeout": "30 sec", "MinJobAge": "300 sec", "MULTIPLE_SLURMD": "Yes",
+		"MaxStepCount": "2147483646", "MCSPlugin": "mcs/none", "MessageTimeout": "30 sec", "MinJobAge": "300 sec", "MULTIPLE_SLURMD": "Yes",
 		"OverTimeLimit": "0 min", "PluginDir": "(null)", "PowerPlugin": "", "PrEpPlugins": "prep/script", "PrivateData": "none", "PropagatePrioProcess": "0",
 		"PropagateResourceLimits": "NONE", "ResumeRate": "0 nodes/min", "ResumeTimeout": "0 sec", "ReturnToService": "2", "RoutePlugin": "route/none",
 		"SchedulerTimeSlice": "0 sec", "SchedulerType": "sched/backfill", "SelectType": "select/cons_tres", "SlurmctldDebug": "info", "SlurmctldTimeout": "0 sec",

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// maxNodeTasks bounds the tasks of a step on a node, CPUs or not; scontrol shows it as MaxTasksPerNode.
+// maxNodeTasks bounds the tasks of a step on a node, whatever jobs.max_tasks_per_node says: what is dealt out is held in memory.
 const maxNodeTasks = 1 << 16
 
 // layout decides how many tasks of a step run on which of the job's nodes, and which they are.

@@ -9,12 +9,20 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
+// crowded finds a node with too many tasks; -1: none has.
+func crowded(tasks []int32, most int64) int {
+	return slices.IndexFunc(tasks, func(n int32) bool { return int64(n) > most })
+}
+
 // place lays a step out on what its job has and no other step has to itself. What could be had if the others were over is
-// a conflict; what could not be had then either is the caller's mistake.
-func place(j *core.Job, steps []*core.Step, ask *client.NewStep) (*core.Step, [][]int32, error) {
+// a conflict; what could not be had then either is the caller's mistake. most tasks may run on a node, CPUs or not.
+func place(j *core.Job, steps []*core.Step, ask *client.NewStep, most int64) (*core.Step, [][]int32, error) {
 	nodes, tasks, ranks, err := layout(j, ask)
 	if err != nil {
 		return nil, nil, err
+	}
+	if at := crowded(tasks, most); at >= 0 {
+		return nil, nil, core.Errorf(core.Invalid, "%d tasks on node %s; a step may have %d on a node", tasks[at], nodes[at], most).Because("too_many_cpus")
 	}
 	st := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
 	for _, t := range tasks {
@@ -44,7 +52,7 @@ func place(j *core.Job, steps []*core.Step, ask *client.NewStep) (*core.Step, []
 	left.Alloc = &alloc
 	for alloc.Nodes = pool; ; {
 		st.Nodes, st.Tasks, ranks, err = layout(&left, &rest)
-		if err == nil {
+		if err == nil && crowded(st.Tasks, most) < 0 {
 			break
 		}
 		if n := int(ask.Nodes); n > 0 && n < len(alloc.Nodes) { // the first that are free are too small

@@ -48,7 +48,7 @@ func TestPlace(t *testing.T) {
 			if s.ends {
 				running = running[1:]
 			}
-			st, _, err := place(j, running, &s.ask)
+			st, _, err := place(j, running, &s.ask, 512)
 			got := core.ReasonOf(err)
 			if err == nil {
 				got = showHolds(st)
@@ -75,4 +75,16 @@ func showHolds(st *core.Step) string {
 		words = append(words, text)
 	}
 	return strings.Join(words, " ")
+}
+
+// TestCrowded: CPUs need not be there for --overcommit, but a node takes only so many tasks of a step.
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	j := &core.Job{ID: 7, Spec: &core.Spec{}, Alloc: &core.Alloc{Nodes: []core.NodeAlloc{{Node: "a", CPUs: 2}, {Node: "b", CPUs: 2}}}}
+	for tasks, fails := range map[int32]string{8: "", 9: "too_many_cpus"} {
+		_, _, err := place(j, nil, &client.NewStep{Tasks: tasks, Overcommit: true, Overlap: true}, 4)
+		if core.ReasonOf(err) != fails {
+			t.Errorf("%d tasks on two nodes that take 4 each: %v", tasks, err)
+		}
+	}
 }

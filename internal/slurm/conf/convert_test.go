@@ -27,6 +27,7 @@ PreemptType=preempt/qos
 PreemptMode=SUSPEND,GANG
 PreemptExemptTime=00:10:00
 PreemptParameters=youngest_first
+MaxTasksPerNode=128
 NodeName=n[001-008] NodeHostname=vm Port=[1-8] CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=32 RealMemory=65536 Gres=gpu:a100:4 Feature=fast,ib State=UNKNOWN
 NodeName=h1 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 Weight=5
 NodeSet=speedy Feature=fast
@@ -51,7 +52,7 @@ func TestApply(t *testing.T) {
 	if cfg, err = config.ParseOver(cfg, "", nil, "dir=/x"); err != nil {
 		t.Fatalf("what was made of it is refused: %v", err)
 	}
-	if cfg.Cluster != "anchor" || cfg.Jobs.MaxArray != 100001 || cfg.Timers.KillWait.String() != "5s" || cfg.Admins[0] != "slurm" ||
+	if cfg.Cluster != "anchor" || cfg.Jobs.MaxArray != 100001 || cfg.Jobs.MaxTasks != 128 || cfg.Timers.KillWait.String() != "5s" || cfg.Admins[0] != "slurm" ||
 		!cfg.Step.ConstrainCPUs || cfg.Step.ConstrainMem || len(cfg.Accounting.Enforce) == 0 || cfg.Priority.MaxAge.String() != "14d" || cfg.Priority.HalfLife != 0 {
 		t.Errorf("settings %+v", cfg)
 	}

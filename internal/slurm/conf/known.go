@@ -23,6 +23,7 @@ var known = map[string]set{
 	},
 	"selecttypeparameters": selectParameters,
 	"maxjobcount":          toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxJobs }, 1<<31),
+	"maxtaskspernode":      toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxTasks }, 65533),
 	"maxarraysize":         toInt64(func(c *config.Config) *int64 { return &c.Jobs.MaxArray }, 4_000_001),
 	"defmempercpu":         toSize(func(c *config.Config) *config.Size { return &c.Jobs.DefMemPerCPU }),
 	"killwait":             toSeconds(func(c *config.Config) *config.Duration { return &c.Timers.KillWait }),
