@@ -93,6 +93,7 @@ const (
 	CauseCancelled    Cause = "cancelled"     // Kill; its Reason is in Message
 	CauseLaunchFailed Cause = "launch_failed" // not run at all: output file, cgroup, user… Signal is 53, as Slurm's 0:53
 	CauseExecFailed   Cause = "exec_failed"   // the program could not be executed: ExitCode is the errno
+	CausePortTaken    Cause = "port_taken"    // not run either: somebody has the port of its container's Gang
 	CauseEnvFailed    Cause = "env_failed"    // the login environment could not be had
 	CausePrologFailed Cause = "prolog_failed"
 	CauseUnkillable   Cause = "unkillable"  // processes remain: the node must be drained

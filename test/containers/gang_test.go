@@ -4,8 +4,10 @@ package containers
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func TestGang(t *testing.T) {
 		test func(*testing.T, *cluster.Cluster)
 	}{
 		{"ranks", ranks}, {"ssh", gangSSH}, {"openssh", gangOpenSSH}, {"fails", rankFails}, {"killed", rankKilled}, {"stop", gangStops},
-		{"sbatch", gangBatch}, {"host", gangHost}, {"no image", gangNoImage},
+		{"sbatch", gangBatch}, {"host", gangHost}, {"port", gangPort}, {"no image", gangNoImage},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}
@@ -208,4 +210,25 @@ func gangNoImage(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("%v", r)
 	}
 	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "nowhere")), "127.0.0.1:1/none:1")
+}
+
+// gangPort: somebody sits on the port that a job's containers would have; they get another.
+func gangPort(t *testing.T, c *cluster.Cluster) {
+	p := c.As(alice)
+	out := filepath.Join(c.Work, "port.out")
+	id := p.Sbatch("-H", "--requeue", "-N2", "-o", out, "--container-image=box:1", "--wrap", "echo did")
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", 24000+n*61%8000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.Run("scontrol", "release", id)
+	j := c.WaitEnd(id)
+	if b, err := os.ReadFile(out); j.State != core.Completed || j.Attempt != 2 || err != nil || string(b) != "did\n" {
+		t.Errorf("%s at its attempt %d: %s: %q %v", j.State, j.Attempt, j.Message, b, err)
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/agent/docker"
 	"bireme.dev/bireme/internal/core"
@@ -30,6 +33,12 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 			h.ExtraHosts = append(h.ExtraHosts, p.Node+":"+p.Addr)
 		}
 	}
+}
+
+// portTaken tells whether somebody else has the port of a container: in the words of the system, which bireme-init and engines
+// pass on, or of an engine that gave it to another container itself.
+func portTaken(message string) bool {
+	return strings.Contains(message, unix.EADDRINUSE.Error()) || strings.Contains(message, "port is already allocated")
 }
 
 // publish has a port of the container found on the node: under a number, or an empty one for any that is free.

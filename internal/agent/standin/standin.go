@@ -72,6 +72,9 @@ func Main(l *wire.Launch, feed *os.File, host bool) (int, error) {
 		}
 	}
 	end := s.run(signals)
+	if l.Container.Gang != nil && end.Cause == wire.CauseLaunchFailed && portTaken(end.Message) {
+		end.Cause = wire.CausePortTaken
+	}
 	if err := end.write(s.folder); err != nil {
 		return 1, err
 	}

@@ -83,6 +83,7 @@ const (
 	CauseTimeout    ExitCause = "timeout"
 	CauseCancelled  ExitCause = "cancelled"
 	CauseLaunch     ExitCause = "launch_failed"
+	CausePort       ExitCause = "port_taken" // somebody on the node has the port of its containers; another attempt has another
 	CauseProlog     ExitCause = "prolog_failed"
 	CauseEnv        ExitCause = "env_failed"  // the login environment could not be had
 	CauseLost       ExitCause = "keeper_lost" // its keeper died: how it ended is not known

@@ -214,7 +214,11 @@ func (s *State) judge(next *core.Job, in *Exited) {
 	case CauseEnv:
 		s.unlaunched(next, core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
 		return
-	case CauseLaunch:
+	case CausePort, CauseLaunch:
+		if in.Cause == CausePort && next.Spec.Kind == core.Batch && next.Spec.Requeue && next.Stop == nil {
+			s.back(next, "", false, in.Message)
+			return
+		}
 		next.Exit = core.ExitLaunch
 		s.end(next, core.Failed, core.ReasonLaunchFailure, in.Message)
 	case CauseTimeout:
