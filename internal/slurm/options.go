@@ -24,7 +24,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "batch", Arg: required, Tools: Sbatch, Env: "BATCH", Value: "FEATURES", Help: "features of the node that the script runs on", set: refuse("batch", "the script runs on the first of the nodes; --constraint says what all of them have")},
 		{Long: "bb", Arg: required, Tools: allTools, Env: "BURST_BUFFER", Value: "TEXT", Help: "kept; there are no burst buffers", set: keep("bb")},
 		{Long: "bbf", Arg: required, Tools: allTools, Value: "FILE", Help: "kept; there are no burst buffers", set: keep("bbf")},
-		{Long: "bcast", Arg: optional, Tools: Srun, Env: "BCAST", Value: "PATH", Help: "copy the program to all nodes first", set: refuse("bcast", "sbcast copies a file to all nodes of a job")},
+		{Long: "bcast", Arg: optional, Tools: Srun, Env: "BCAST", Value: "PATH", Help: "copy the program to all nodes first", set: func(r *Request, v string) error { r.Step.Bcast = &v; return nil }},
 		{Long: "bcast-exclude", Arg: required, Tools: Srun, Value: "PATHS", Help: "directories whose libraries stay where they are", set: refuse("bcast-exclude", "sbcast copies a file to all nodes of a job")},
 		{Long: "begin", Short: 'b', Arg: required, Tools: allTools, Value: "TIME", Help: "do not start before: 16:00, 2026-12-24, now+2hours", set: begin},
 		{Long: "chdir", Short: 'D', Arg: required, Tools: allTools, Value: "DIR", Vars: []string{"SLURM_REMOTE_CWD", "SLURM_WORKING_DIR"}, Help: "where the job runs; usually where the command was given", set: chdir},

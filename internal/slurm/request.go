@@ -64,8 +64,9 @@ type StepWish struct {
 	HetGroup                                      string // --het-group as it was given
 	MultiProg                                     bool   // the program is a file that says what each task runs
 	MPI                                           string
-	Prolog, Epilog                                string // programs run before and after the step, where srun is
-	TaskProlog, TaskEpilog                        string // and before and after each task, where that is
+	Bcast                                         *string // copy the program there first; "": into the folder the step runs in; nil: do not
+	Prolog, Epilog                                string  // programs run before and after the step, where srun is
+	TaskProlog, TaskEpilog                        string  // and before and after each task, where that is
 	Container                                     *core.Container
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }

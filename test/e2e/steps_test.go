@@ -245,6 +245,14 @@ sbcast -f file.txt $PWD/cast.a && echo forced
 	r := p.Try("salloc", "-Q", "-N3", script)
 	wantLines(t, r, 0, "cast.a", "cast.b", "cast.c", "same time", "refused", "forced")
 	wants(t, "sbcast", r.Err, "File exists")
+	write(t, filepath.Join(c.Work, "program"), "#!/bin/sh\necho $0 $1\n")
+	wantLines(t, p.Try("srun", "-N2", "-n2", "--bcast="+c.Work+"/copy", "./program", "arg"), 0, c.Work+"/copy arg", c.Work+"/copy arg")
+	r = p.Try("salloc", "-Q", "-N2", "sh", "-c", "srun --bcast ./program arg; ls "+c.Work)
+	if r.Code != 0 || strings.Count(r.Out, c.Work+"/slurm_bcast_") != 2 || strings.Contains(r.Out, "\nslurm_bcast_") || strings.Contains(r.Out, "\ncopy\n") {
+		t.Errorf("srun --bcast: exit status %d\n%s%s", r.Code, r.Out, r.Err)
+	}
+	refused(t, p.Try("srun", "--bcast=program", "./program"), 1, "srun: error: --bcast: "+c.Work+"/program is the program itself")
+	refused(t, p.Try("srun", "--bcast", "./nosuchfile"), 1, "srun: error: --bcast: "+c.Work+"/nosuchfile could not be copied")
 	refused(t, p.Try("sbcast", "file.txt", "there"), 1, "sbcast: error: Command only valid from within Slurm job")
 	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 1, "sbcast: error: Can't open `nosuchfile`: No such file or directory")
 }

@@ -39,7 +39,7 @@ func Lookup(name string) (cmd.Func, bool) {
 	case "sinfo":
 		return sinfo.Run, true
 	case "srun":
-		return srun.Run, true
+		return srun.Casting(sbcast.Run), true
 	case "scontrol":
 		return scontrol.Run, true
 	case "scrontab":

@@ -48,7 +48,13 @@ func (s *run) within(ctx context.Context, step func() int) int {
 		s.w.Errorf("%v", err)
 		return slurm.ExitError
 	}
+	drop, err := s.broadcast(ctx)
+	if err != nil {
+		s.w.Errorf("%v", err)
+		return slurm.ExitError
+	}
 	code := step()
+	drop()
 	if err := s.hook(context.WithoutCancel(ctx), "epilog", s.r.Step.Epilog); err != nil {
 		s.w.Errorf("%v", err)
 	}

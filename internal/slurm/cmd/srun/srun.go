@@ -22,10 +22,13 @@ type run struct {
 	job    string // the job it runs in
 	inside bool   // that was there before
 	array  *core.ArrayRef
+	cast   cmd.Func // sbcast, for --bcast
 }
 
 // Run is the command.
-func Run(ctx context.Context, w *cmd.World, args []string) int {
+func Run(ctx context.Context, w *cmd.World, args []string) int { return start(ctx, w, args, nil) }
+
+func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int {
 	parts, err := prepare(w, args)
 	if err != nil {
 		return w.Complain(err)
@@ -64,7 +67,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	s := &run{w: w, c: c, r: r, parts: parts, job: r.Step.Job}
+	s := &run{w: w, c: c, r: r, parts: parts, job: r.Step.Job, cast: cast}
 	if r.Ask.TestOnly {
 		return s.try(ctx)
 	}
