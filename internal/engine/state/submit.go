@@ -239,11 +239,14 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := s.admitTimes(spec); err != nil {
 		return err
 	}
+	if err := s.admitUsers(spec); err != nil { // no partition could have said it as well
+		return err
+	}
 	var refused error // by the first partition; one that takes it is enough
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
 		err := s.admitPartition(in, spec, s.parts[core.PartitionName(name)])
 		if err == nil {
-			return s.admitUsers(spec)
+			return nil
 		}
 		if refused == nil {
 			refused = err
