@@ -104,6 +104,7 @@ type Scheduling struct {
 	Rule         string `yaml:"rule"`         // what may start behind jobs that cannot: easy, conservative, fcfs, easy-sjbf, sjf-easy
 	Reservations int32  `yaml:"reservations"` // first jobs of each partition that wait and are promised a start; 0: one, with conservative all
 	Select       string `yaml:"select"`       // what is given whole: core (with its threads), cpu or socket
+	SelectAs     string `yaml:"-"`            // how a slurm.conf put it, for scontrol
 }
 
 // Jobs holds defaults and limits of submissions.

@@ -60,7 +60,7 @@ func (a *API) settings(snap *state.Snapshot) map[string]string {
 		"PriorityWeightFairShare": number(w.FairShare), "PriorityWeightJobSize": number(w.JobSize), "PriorityWeightPartition": number(w.Partition),
 		"PriorityWeightQOS": number(w.QOS), "PriorityWeightTRES": w.TRES, "ProctrackType": track, "Prolog": strings.Join(c.Step.Prolog, ","),
 		"PrologEpilogTimeout": seconds(c.Step.PrologTimeout), "ResvOverRun": number(int64(c.Jobs.ResvOverrun) / 60),
-		"SelectTypeParameters": "CR_" + strings.ToUpper(c.Scheduling.Select) + "_MEMORY", "SlurmUser": a.owner(), "SlurmctldHost": a.host,
+		"SelectTypeParameters": cmp.Or(c.Scheduling.SelectAs, "CR_"+strings.ToUpper(c.Scheduling.Select)+"_MEMORY"), "SlurmUser": a.owner(), "SlurmctldHost": a.host,
 		"SlurmdTimeout": seconds(c.Timers.SilentAfter), "SrunEpilog": c.Step.SrunEpilog, "SrunProlog": c.Step.SrunProlog, "StateSaveLocation": c.Dir,
 		"TaskEpilog": strings.Join(c.Step.TaskEpilog, ","), "TaskProlog": strings.Join(c.Step.TaskProlog, ","), "TaskPlugin": yes(strings.HasSuffix(track, "cgroup"), "task/cgroup", "task/none"),
 		"TmpFS": cmp.Or(c.Step.TmpDir, "/tmp"), "TopologyPlugin": "topology/" + cmp.Or(c.Topology.Kind, "none"),

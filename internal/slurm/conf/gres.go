@@ -14,6 +14,7 @@ import (
 
 // selectParameters reads what is given whole. CR_CPU too gives no core to two jobs where a node tells of its cores.
 func selectParameters(v *converter, s Setting) error {
+	v.cfg.Scheduling.SelectAs = strings.ToUpper(s.Value)
 	for word := range strings.SplitSeq(strings.ToUpper(s.Value), ",") {
 		switch strings.TrimSuffix(word, "_MEMORY") {
 		case "CR_CPU", "CR_CORE":
