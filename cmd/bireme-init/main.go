@@ -50,11 +50,8 @@ func run(args []string) int {
 		}
 		return 0
 	case len(args) == 1 && args[0] == "job-sshd":
-		if err := initd.JobSSH(os.Stdin); err != nil {
-			fmt.Fprintln(os.Stderr, "bireme-init:", err)
-			return 1
-		}
-		return 0
+		fmt.Fprintln(os.Stderr, "bireme-init:", initd.JobSSH(os.Stdin)) // it ends with its listener
+		return 1
 	case len(args) > 1 && args[0] == "limit":
 		fmt.Fprintln(os.Stderr, "bireme-init:", initd.Limit(args[1:]))
 		return initd.ExitCannotRun

@@ -262,7 +262,7 @@ func (o *applyOptions) fleet(ctx context.Context, file string, src []byte) error
 			return core.Errorf(core.Conflict, "nothing was changed")
 		}
 	}
-	if plan, err = c.PutFleet(ctx, o.name, spec); err != nil {
+	if _, err = c.PutFleet(ctx, o.name, spec); err != nil {
 		return err
 	}
 	if o.detach {

@@ -101,9 +101,7 @@ func (c *chaos) submitReserved() {
 func (c *chaos) applyPolicy() {
 	few := int64(1 + c.choose(5))
 	p := core.Policy{Projects: []core.Project{{Name: "default", Shares: int32(c.choose(4)), Members: []core.Member{{User: "alice"}, {User: "bob"}}}}}
-	for _, q := range pushers {
-		p.QOS = append(p.QOS, q)
-	}
+	p.QOS = append(p.QOS, pushers...)
 	switch c.choose(4) {
 	case 0:
 		p.Projects[0].Assoc.Limits.GrpJobs = &few

@@ -29,7 +29,6 @@ type part struct {
 	job   *core.Job
 	want  *core.Step
 	ranks [][]int32
-	key   string
 }
 
 // newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time

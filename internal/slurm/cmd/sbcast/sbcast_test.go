@@ -131,7 +131,7 @@ func TestSharedFolder(t *testing.T) {
 		defer source.Close()
 		var sent bytes.Buffer
 		s := &sender{file: source, head: header{Size: int64(len(text)), Mode: 0o600}, block: 100}
-		if _, err := source.WriteString(text); err == nil {
+		if _, err = source.WriteString(text); err == nil {
 			err = s.write(&sent)
 		}
 		if err != nil {
