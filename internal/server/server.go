@@ -29,6 +29,7 @@ import (
 	"bireme.dev/bireme/internal/server/mail"
 	"bireme.dev/bireme/internal/server/power"
 	"bireme.dev/bireme/internal/server/samples"
+	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire"
@@ -84,6 +85,7 @@ type server struct {
 	Options
 	store     store.Store
 	engine    *engine.Engine
+	seals     *seal.Ring
 	authority *ca.Authority
 	logs      *logstore.Store
 	samples   *samples.Store
@@ -160,8 +162,7 @@ func (s *server) run(ctx context.Context) error {
 // open makes everything ready and opens the doors.
 func (s *server) open(ctx context.Context) (err error) {
 	cfg := s.Config
-	missing := func(err error) bool { return errors.Is(err, store.ErrNotFound) }
-	if s.authority, err = ca.Open(ctx, s.store, missing, cfg.SealKey(), cfg.Cluster); err != nil {
+	if err := s.openAuthority(ctx); err != nil {
 		return err
 	}
 	if err := writeFile(cfg.CAFile(), s.authority.PEM()); err != nil {

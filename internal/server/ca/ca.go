@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/seal"
 )
 
 // Vault keeps sealed bytes; a store is one. Sealed fails when there are none under the name; PutSealed keeps the first.
@@ -33,7 +34,8 @@ const (
 	backdate      = time.Hour // clocks of nodes differ
 )
 
-const sealedName = "ca"
+// SealedName is what the authority lies under in the vault.
+const SealedName = "ca"
 
 // Organizational units of a node's certificate.
 const (
@@ -48,51 +50,46 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 	pem  []byte
 	now  func() time.Time
-	seal *sealer
+	seal *seal.Ring
 }
 
 // Open reads the authority from the vault, or makes it when there is none. missing tells whether an error of the vault
 // means "none there".
-func Open(ctx context.Context, v Vault, missing func(error) bool, keyFile, cluster string) (*Authority, error) {
-	data, err := v.Sealed(ctx, sealedName)
+func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Ring, cluster string) (*Authority, error) {
+	data, err := v.Sealed(ctx, SealedName)
 	if err != nil && !missing(err) {
 		return nil, fmt.Errorf("read the certificate authority: %w", err)
 	}
-	first := err != nil
-	seal, err := openSeal(keyFile, first)
 	if err != nil {
-		return nil, err
-	}
-	if first {
 		made, err := makeAuthority(cluster)
 		if err != nil {
 			return nil, err
 		}
-		sealed, err := seal.close(sealedName, made)
+		sealed, err := ring.Seal(SealedName, made)
 		if err != nil {
 			return nil, err
 		}
-		if err := v.PutSealed(ctx, sealedName, sealed); err != nil {
+		if err := v.PutSealed(ctx, SealedName, sealed); err != nil {
 			return nil, fmt.Errorf("keep the certificate authority: %w", err)
 		}
-		if data, err = v.Sealed(ctx, sealedName); err != nil { // another replica may have been first
+		if data, err = v.Sealed(ctx, SealedName); err != nil { // another replica may have been first
 			return nil, fmt.Errorf("read the certificate authority back: %w", err)
 		}
 	}
-	plain, err := seal.open(sealedName, data)
+	plain, err := ring.Unseal(SealedName, data)
 	if err != nil {
-		return nil, fmt.Errorf("the key in %s does not open this cluster's certificate authority: %w", keyFile, err)
+		return nil, fmt.Errorf("the key in %s does not open this cluster's certificate authority: %w", ring.Path(), err)
 	}
 	a, err := parseAuthority(plain)
 	if err != nil {
 		return nil, err
 	}
-	a.seal = seal
+	a.seal = ring
 	return a, nil
 }
 
 // Seal closes a secret under a name; only Unseal under the same name, with the same key file, opens it.
-func (a *Authority) Seal(name string, plain []byte) ([]byte, error) { return a.seal.close(name, plain) }
+func (a *Authority) Seal(name string, plain []byte) ([]byte, error) { return a.seal.Seal(name, plain) }
 
 // Secret makes 32 bytes for a name, always the same ones, which nobody without the authority's key can.
 func (a *Authority) Secret(name string) []byte {
@@ -107,11 +104,7 @@ func (a *Authority) Secret(name string) []byte {
 
 // Unseal opens what Seal closed.
 func (a *Authority) Unseal(name string, sealed []byte) ([]byte, error) {
-	plain, err := a.seal.open(name, sealed)
-	if err != nil {
-		return nil, fmt.Errorf("unseal %s: %w", name, err)
-	}
-	return plain, nil
+	return a.seal.Unseal(name, sealed)
 }
 
 // makeAuthority gives key and certificate as PEM.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/seal"
 )
 
 var errNone = errors.New("none")
@@ -38,7 +39,11 @@ func missing(err error) bool { return errors.Is(err, errNone) }
 func TestAuthorityIsMadeOnceAndSealed(t *testing.T) {
 	t.Parallel()
 	v, key := vault{}, filepath.Join(t.TempDir(), "seal.key")
-	a, err := Open(t.Context(), v, missing, key, "c")
+	ring, err := seal.Open(key, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), v, missing, ring, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +53,27 @@ func TestAuthorityIsMadeOnceAndSealed(t *testing.T) {
 	if block, _ := pem.Decode(v["ca"]); block != nil {
 		t.Fatal("the store holds the authority in the clear")
 	}
-	b, err := Open(t.Context(), v, missing, key, "c")
+	b, err := Open(t.Context(), v, missing, ring, "c")
 	if err != nil || string(a.PEM()) != string(b.PEM()) {
 		t.Fatalf("second start made another authority (%v)", err)
 	}
 	// Another key file must not open it, and must not replace it.
-	if _, err := Open(t.Context(), v, missing, filepath.Join(t.TempDir(), "other"), "c"); err == nil {
+	other, err := seal.Open(filepath.Join(t.TempDir(), "other"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), v, missing, other, "c"); err == nil {
 		t.Fatal("opened without the key file")
 	}
 }
 
 func TestNodeCertificate(t *testing.T) {
 	t.Parallel()
-	a, err := Open(t.Context(), vault{}, missing, filepath.Join(t.TempDir(), "seal.key"), "c")
+	ring, err := seal.Open(filepath.Join(t.TempDir(), "seal.key"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), vault{}, missing, ring, "c")
 	if err != nil {
 		t.Fatal(err)
 	}

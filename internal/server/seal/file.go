@@ -1,0 +1,244 @@
+package seal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Open reads a ring's file; with create it makes one with a new key where there is none.
+func Open(path string, create bool) (*Ring, error) {
+	r := &Ring{path: path}
+	text, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		text, err = makeFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the sealing key: %w", err)
+	}
+	list, err := parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	r.keys.Store(&keys{list: list, current: list[len(list)-1]})
+	return r, nil
+}
+
+// readFile refuses a file that others than its owner can read: what it protects would not be protected.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.Mode().Perm()&0o007 != 0 {
+		return nil, fmt.Errorf("%s has mode %#o, so every user of this host can open it: chmod 600 %[1]s, then `biremed seal rotate`",
+			path, st.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s is longer than a ring of keys", path)
+	}
+	return b, err
+}
+
+const maxFile = 64 << 10
+
+// parse reads the lines `ID KEY`, or one bare key. Errors name lines, never what is in them.
+func parse(path string, text []byte) ([]*key, error) {
+	var list []*key
+	for i, line := range strings.Split(string(text), "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		id, digits := uint64(0), words[len(words)-1]
+		var err error
+		if len(words) == 1 && list == nil {
+			id = 1
+		} else if len(words) == 2 {
+			id, err = strconv.ParseUint(words[0], 10, 32)
+		}
+		b, herr := hex.DecodeString(digits)
+		if err != nil || herr != nil || id == 0 || len(b) != keySize {
+			return nil, fmt.Errorf("the sealing key in %s, line %d, is not 64 hexadecimal digits, nor ID and those", path, i+1)
+		}
+		if n := len(list); n > 0 && list[n-1].id >= KeyID(id) {
+			return nil, fmt.Errorf("%s, line %d: the ids of sealing keys ascend", path, i+1)
+		}
+		k, err := newKey(KeyID(id), b)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	if list == nil {
+		return nil, fmt.Errorf("the sealing key in %s is not 64 hexadecimal digits: it has no key", path)
+	}
+	return list, nil
+}
+
+func format(list []*key) []byte {
+	var b bytes.Buffer
+	b.WriteString("# The keys that seal secrets in the store: ID KEY, the newest last. Whoever has them and the store has the secrets.\n")
+	for _, k := range list {
+		fmt.Fprintf(&b, "%d %s\n", k.id, hex.EncodeToString(k.bytes[:]))
+	}
+	return b.Bytes()
+}
+
+// makeFile writes a new key to stable storage before it is used: a sealed CA without its key is lost.
+func makeFile(path string) ([]byte, error) {
+	k, err := randomKey(1)
+	if err != nil {
+		return nil, err
+	}
+	text := format([]*key{k})
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, werr := f.Write(text)
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	return text, syncFolder(path)
+}
+
+func randomKey(id KeyID) (*key, error) {
+	b := make([]byte, keySize)
+	if _, err := rand.Read(b); err != nil {
+		return nil, err
+	}
+	return newKey(id, b)
+}
+
+func syncFolder(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// replace writes the file anew: whole on stable storage, or as it was. Its owner and mode stay.
+func replace(path string, list []*key) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil { // a link to a shared place stays one
+		path = real
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".seal-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(format(list))
+	if err := errors.Join(werr, f.Chmod(st.Mode().Perm()), chownLike(f, st), f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncFolder(path)
+}
+
+// Reload reads the file again. The current key stays the current one.
+func (r *Ring) Reload() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reload()
+}
+
+func (r *Ring) reload() error {
+	text, err := readFile(r.path)
+	if err != nil {
+		return fmt.Errorf("the sealing key: %w", err)
+	}
+	list, err := parse(r.path, text)
+	if err != nil {
+		return err
+	}
+	return r.set(list, r.Current())
+}
+
+func (r *Ring) set(list []*key, current KeyID) error {
+	next := &keys{list: list}
+	if next.current = next.find(current); next.current == nil {
+		return fmt.Errorf("%s does not have key %d, under which the store is sealed: bring the file that has it", r.path, current)
+	}
+	r.keys.Store(next)
+	return nil
+}
+
+// Use makes a key of the ring the one that new texts are under, after reading the file again where it is not known.
+func (r *Ring) Use(id KeyID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys.Load().find(id) == nil {
+		if err := r.reload(); err != nil {
+			return err
+		}
+	}
+	return r.set(r.keys.Load().list, id)
+}
+
+// Add makes a new key, last in the file, and gives its id. It does not become the current one by that.
+func (r *Ring) Add() (KeyID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.reload(); err != nil {
+		return 0, err
+	}
+	list := r.keys.Load().list
+	k, err := randomKey(list[len(list)-1].id + 1)
+	if err != nil {
+		return 0, err
+	}
+	list = append(list[:len(list):len(list)], k)
+	if err := replace(r.path, list); err != nil {
+		return 0, fmt.Errorf("write %s: %w", r.path, err)
+	}
+	return k.id, r.set(list, r.Current())
+}
+
+// Drop removes all keys but the current one and those newer than it.
+func (r *Ring) Drop() (gone []KeyID, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.reload(); err != nil {
+		return nil, err
+	}
+	ks := r.keys.Load()
+	var left []*key
+	for _, k := range ks.list {
+		if k.id < ks.current.id {
+			gone = append(gone, k.id)
+		} else {
+			left = append(left, k)
+		}
+	}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	if err := replace(r.path, left); err != nil {
+		return nil, fmt.Errorf("write %s: %w", r.path, err)
+	}
+	return gone, r.set(left, ks.current.id)
+}
