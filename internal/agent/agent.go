@@ -343,33 +343,34 @@ func programs(list []string) [][]string {
 }
 
 // dropEnv removes variables from NUL-separated KEY=VALUE: what the submitter's shell said about how to reach the cluster
-// does not hold on another machine.
+// does not hold on another machine. It reads the environment once and copies it at most once: an environment is as large as
+// a user makes it, and the node waits meanwhile.
 func dropEnv(env []byte, keys ...string) []byte {
-	for _, key := range keys {
-		k := []byte(key + "=")
-		for from := 0; ; {
-			i := bytes.Index(env[from:], k)
-			if i < 0 {
-				break
-			}
-			i += from
-			if i > 0 && env[i-1] != 0 {
-				from = i + 1 // the end of a longer name, or of a value
-				continue
-			}
-			n := bytes.IndexByte(env[i:], 0)
-			if n < 0 {
-				env = env[:i]
-				break
-			}
-			env = append(env[:i:i], env[i+n+1:]...)
-			from = i
+	var out []byte // nil: nothing is dropped so far
+	for from := 0; from < len(env); {
+		end := len(env)
+		if n := bytes.IndexByte(env[from:], 0); n >= 0 {
+			end = from + n + 1
 		}
+		one := env[from:end]
+		drop := slices.ContainsFunc(keys, func(k string) bool {
+			return len(one) > len(k) && one[len(k)] == '=' && string(one[:len(k)]) == k
+		})
+		switch {
+		case drop && out == nil:
+			out = append(make([]byte, 0, len(env)), env[:from]...)
+		case !drop && out != nil:
+			out = append(out, one...)
+		}
+		from = end
 	}
-	if len(env) > 0 && env[len(env)-1] != 0 {
-		env = append(env[:len(env):len(env)], 0)
+	if out == nil {
+		out = env
 	}
-	return env
+	if len(out) > 0 && out[len(out)-1] != 0 {
+		out = append(out[:len(out):len(out)], 0)
+	}
+	return out
 }
 
 // problem tells the server something an operator should know, now or when it is back.

@@ -20,6 +20,7 @@ type Config struct {
 	Offers       []Offer     `yaml:"offers"`   // nodes that could be had
 	Topology     Topology    `yaml:"topology"`
 	Jobs         Jobs        `yaml:"jobs"`
+	Limits       Limits      `yaml:"limits"`
 	Scheduling   Scheduling  `yaml:"scheduling"`
 	Priority     Priority    `yaml:"priority"`
 	Preemption   Preemption  `yaml:"preemption"`
@@ -178,7 +179,7 @@ type Step struct {
 	// from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
 	ConstrainDevices bool   `yaml:"constrain_devices"`
 	CountedGPUs      bool   `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
-	MaxPids          int64  `yaml:"max_pids"`
+	MaxPids          int64  `yaml:"max_pids"`     // processes and threads of a job on a node; 0: no limit
 	TmpDir           string `yaml:"tmpdir"`
 	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
@@ -241,6 +242,7 @@ func Default() *Config {
 			MaxScript: Size(4 * core.MiB), MaxEnv: Size(8 * core.MiB),
 			MaxArray: 4_000_001, MaxJobs: 5_000_000, MaxTasks: 512, MaxRequeues: 5,
 		},
+		Limits:     defaultLimits(),
 		Scheduling: Scheduling{Rule: "easy", Select: "core"},
 		Priority: Priority{
 			Type: "basic", MaxAge: Duration(7 * 24 * time.Hour), HalfLife: Duration(7 * 24 * time.Hour),
@@ -256,7 +258,7 @@ func Default() *Config {
 		},
 		Step: Step{
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
-			LogTail: Size(core.MiB),
+			LogTail: Size(core.MiB), MaxPids: defaultMaxPids,
 		},
 		Health:     defaultHealth(),
 		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},
@@ -271,6 +273,10 @@ func Default() *Config {
 		},
 	}
 }
+
+// defaultMaxPids lets a job have threads for many cores and a build its processes, and leaves most of the kernel's 32,768 or
+// more to others: a fork bomb ends in its own job.
+const defaultMaxPids = 8192
 
 // Derived places.
 

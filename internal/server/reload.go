@@ -46,6 +46,7 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 	out.Changes = reply.(*state.Reconfigured).Changes
 	if out.Applied = !dry; out.Applied {
 		s.live.Store(next)
+		s.bound(next)
 		s.api.SetConfig(next)
 		s.hub.SetRules(hubRules(next))
 	}

@@ -77,7 +77,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)
+	s.bound(cfg)
 	return s.run(ctx)
+}
+
+// bound has the limits of a configuration hold for what is kept of jobs' output.
+func (s *server) bound(cfg *config.Config) {
+	l := &cfg.Limits
+	s.logs.SetBounds(logstore.Bounds{PerJob: int64(l.LogPerJob), PerUser: int64(l.LogPerUser), MinFree: int64(l.MinFreeDisk)})
+	s.samples.SetMinFree(int64(l.MinFreeDisk))
 }
 
 // server is one that runs.
@@ -136,6 +144,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.mail.Run(background) })
 	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
+	g.Go(func() error { return s.watchLogs(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
 		var lost error
@@ -298,6 +307,7 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, TaskProlog: cfg.Step.TaskProlog, TaskEpilog: cfg.Step.TaskEpilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
+		LogPerJob: int64(cfg.Limits.LogPerJob), LogRate: int64(cfg.Limits.LogRate), MinFreeDisk: int64(cfg.Limits.MinFreeDisk),
 		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes, NetRaw: cfg.Step.NetRaw,
 		Health: wire.HealthSettings{
 			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk, DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
@@ -314,6 +324,31 @@ func hubRules(cfg *config.Config) hub.Rules {
 		h.MaxSkew = cfg.Health.MaxSkew.D()
 	}
 	return hub.Rules{Settings: nodeSettings(cfg), Health: h, Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}}
+}
+
+// watchLogs counts what the logs of each user have, then says when the disk of the logs has too little room and when it has
+// enough again.
+func (s *server) watchLogs(ctx context.Context) error {
+	if err := s.logs.Count(ctx); err != nil {
+		s.Log.Warn("the logs of users were not counted", "err", err)
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for was := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if low := s.logs.DiskLow(); low != was {
+			was = low
+			if low {
+				s.Log.Warn("output of jobs is dropped: the disk is nearly full", "dir", s.Config.Logs(), "limits.min_free_disk", s.live.Load().Limits.MinFreeDisk.String())
+			} else {
+				s.Log.Info("output of jobs is kept again", "dir", s.Config.Logs())
+			}
+		}
+	}
 }
 
 // purgeLogs removes old logs in bounded batches.

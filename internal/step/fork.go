@@ -319,8 +319,40 @@ func (s *step) environ() []string {
 	return set(env, own)
 }
 
-// set puts variables into an environment in place; the first of a name is the one programs see, so none may be twice.
+// set puts variables into an environment in place; the first of a name is the one programs see, so none may be twice. It
+// reads the environment once, however many variables there are: both are as many as a user says.
 func set(env, vars []string) []string {
+	if len(vars) <= 8 {
+		return setFew(env, vars)
+	}
+	index := make(map[string]int, len(vars)) // name -> the last of vars with it
+	for i, v := range vars {
+		if name := nameOf(v); name != "" {
+			index[name] = i
+		}
+	}
+	put := make([]bool, len(vars))
+	for i, e := range env {
+		if len(index) == 0 {
+			break
+		}
+		name := nameOf(e)
+		if at, ok := index[name]; ok && name != "" {
+			env[i], put[at] = vars[at], true
+			delete(index, name)
+		}
+	}
+	for i, v := range vars {
+		at, known := index[nameOf(v)]
+		if nameOf(v) == "" || known && at == i && !put[i] {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// setFew is set without an index, which costs more than it saves for a few variables.
+func setFew(env, vars []string) []string {
 	for _, v := range vars {
 		name := v[:strings.IndexByte(v, '=')+1]
 		if i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name) }); i >= 0 && name != "" {
@@ -331,6 +363,9 @@ func set(env, vars []string) []string {
 	}
 	return env
 }
+
+// nameOf is a variable's name, empty for what is no variable.
+func nameOf(v string) string { return v[:max(0, strings.IndexByte(v, '='))] }
 
 // overlay is set on a copy.
 func overlay(env, vars []string) []string {

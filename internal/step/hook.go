@@ -114,9 +114,11 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 		timeout = 5 * time.Minute
 	}
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	for _, e := range j.hooks.Env {
-		env = set(env, []string{told(e)})
+	own := make([]string, len(j.hooks.Env))
+	for i, e := range j.hooks.Env {
+		own[i] = told(e)
 	}
+	env = set(env, own)
 	env = set(env, []string{"SLURM_SCRIPT_CONTEXT=" + what + "_slurmd"})
 	if j.tmp != "" {
 		env = set(env, []string{"BIREME_TMPDIR=" + j.tmp})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,21 +49,60 @@ func (s *step) prologs(groups []uint32, env []string) []prepared {
 	return list
 }
 
-// follow does what a task prolog wrote: export NAME=value, unset NAME, print text. Other lines mean nothing.
+// follow does what a task prolog wrote: export NAME=value, unset NAME, print text. Other lines mean nothing. The last word on
+// a name counts, so the environment is gone through once: a prolog of the user's own writes as many lines as it likes.
 func (p *prepared) follow(out []byte) []string {
-	env := p.env
+	type change struct {
+		value   string // NAME=value
+		set     bool
+		cleared bool // was unset at some point: what was there before goes
+	}
+	changes := map[string]*change{}
+	var order []*change
+	about := func(name string) *change {
+		c := changes[name]
+		if c == nil {
+			c = &change{}
+			changes[name] = c
+			order = append(order, c)
+		}
+		return c
+	}
+	var prints strings.Builder
 	for line := range strings.Lines(string(out)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		rest = strings.TrimSpace(rest)
 		switch word {
 		case "export":
 			if name, _, ok := strings.Cut(rest, "="); ok && name != "" && !strings.ContainsAny(name, " \t") {
-				env = overlay(env, []string{rest})
+				c := about(name)
+				c.value, c.set = rest, true
 			}
 		case "unset":
-			env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, rest+"=") })
+			c := about(rest)
+			c.set, c.cleared = false, true
 		case "print":
-			p.prints += rest + "\n"
+			prints.WriteString(rest + "\n")
+		}
+	}
+	p.prints += prints.String()
+	if len(order) == 0 {
+		return p.env
+	}
+	env := make([]string, 0, len(p.env)+len(order))
+	for _, e := range p.env {
+		c := changes[nameOf(e)]
+		switch {
+		case c == nil || !c.set && !c.cleared: // not spoken of, or replaced where it stood first
+			env = append(env, e)
+		case c.set && !c.cleared:
+			env = append(env, c.value)
+			c.set = false
+		}
+	}
+	for _, c := range order {
+		if c.set {
+			env = append(env, c.value)
 		}
 	}
 	return env

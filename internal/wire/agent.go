@@ -86,6 +86,9 @@ type NodeSettings struct {
 	DCGMExporter     string        `json:"dcgm_exporter,omitempty"` // where dcgm-exporter is asked; empty: nowhere
 	TmpDir           string        `json:"tmpdir,omitempty"`        // base of per-job temp dirs; empty: the agent's own
 	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
+	LogPerJob        int64         `json:"log_per_job,omitempty"`   // bytes of a streamed log that a node keeps; 0: no limit
+	LogRate          int64         `json:"log_rate,omitempty"`      // bytes of streamed logs a second, all together; 0: no limit
+	MinFreeDisk      int64         `json:"min_free_disk,omitempty"` // bytes of a node's disk that logs leave free
 	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
 	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
 	Volumes          []string      `json:"volumes,omitempty"`       // paths below which anybody's container may mount

@@ -54,6 +54,11 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		h.Pty, h.MPI, h.OwnsJob, h.Het, h.Container = ask.Pty, ask.MPI, false, nil, ask.Container
 		parts = append(parts, &part{ask: h})
 	}
+	for _, p := range parts {
+		if err := a.checkEnvList(p.ask.Env); err != nil {
+			return nil, err
+		}
+	}
 	all, err := a.makeParts(r.Context(), parts, ref.id, who)
 	for range placeTries {
 		if core.CodeOf(err) != core.Conflict || parts[len(parts)-1].want == nil {

@@ -120,7 +120,7 @@ func (a *API) checkSizes(s *submission) error {
 	case int64(len(s.script)) > int64(limits.MaxScript):
 		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
 	case int64(len(s.env)) > int64(limits.MaxEnv):
-		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s", len(s.env), limits.MaxEnv).Because("environment_too_large")
+		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", len(s.env), limits.MaxEnv).Because("environment_too_large")
 	case len(s.Files) > parcel.Max:
 		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
 	case len(s.Files) > 0 && s.Spec.More().Container == nil:
@@ -134,7 +134,7 @@ func (a *API) checkSizes(s *submission) error {
 	case s.nul:
 		return errNUL()
 	}
-	return nil
+	return a.checkEnv(s.env)
 }
 
 // own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name another

@@ -35,8 +35,8 @@ type conn struct {
 
 	reports chan report // to settle, in the order they were sent to the engine
 	// The reader's own:
-	beats int64                 // heartbeats received
-	late  map[logstore.Key]bool // ended here, with output still to come
+	beats int64                          // heartbeats received
+	late  map[logstore.Key]core.UserName // ended here, with output still to come
 
 	mu      sync.Mutex
 	orders  []order
@@ -58,7 +58,7 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	defer h.conns.Done()
 
 	k := &conn{h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1),
-		late: map[logstore.Key]bool{}}
+		late: map[logstore.Key]core.UserName{}}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
 	unhook := context.AfterFunc(k.ctx, func() { _ = c.Close() })
@@ -203,7 +203,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 			w.Fences = append(w.Fences, wire.JobFence{Job: j.ID, Fence: f.Duration()})
 		}
 		if j.Spec.IO.Stream {
-			_, end, err := k.h.logs.Range(logstore.Key{Job: j.ID, Attempt: r.Attempt})
+			end, err := k.h.logs.Have(logstore.Key{Job: j.ID, Attempt: r.Attempt})
 			if err != nil {
 				k.h.log.Warn("log store", "job", j.ID, "err", err)
 				continue

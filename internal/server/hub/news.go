@@ -111,11 +111,12 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 	if c.Key.Step != wire.BatchStep {
 		return c.Offset + int64(len(data)) // only batch output is kept
 	}
-	if !k.owns(key) {
+	owner, ok := k.owner(key)
+	if !ok {
 		k.h.log.Warn("output of a job that is not the node's", "job", c.Key.Job, "node", k.who.Name)
 		return c.Offset + int64(len(data))
 	}
-	have, err := k.h.logs.Append(key, c.Offset, data, c.Tail)
+	have, err := k.h.logs.Append(key, owner, c.Offset, data, c.Tail)
 	if err != nil {
 		k.h.log.Warn("output not kept", "job", c.Key.Job, "node", k.who.Name, "err", err)
 		return c.Offset + int64(len(data)) // output is not worth stopping a job for
@@ -127,10 +128,10 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 	return have
 }
 
-// owns tells whether an attempt of a job is, or was, the node's: nobody writes into the output of others' jobs.
-func (k *conn) owns(key logstore.Key) bool {
-	if k.late[key] {
-		return true
+// owner tells whose job a log is of, if an attempt of it is, or was, the node's: nobody writes into the output of others' jobs.
+func (k *conn) owner(key logstore.Key) (core.UserName, bool) {
+	if user, ok := k.late[key]; ok {
+		return user, true
 	}
 	k.h.mu.Lock()
 	t := k.h.jobs[key.Job]
@@ -144,7 +145,10 @@ func (k *conn) owns(key logstore.Key) bool {
 			k.h.log.Warn("whose output is it?", "job", key.Job, "node", k.who.Name, "err", err)
 		}
 	}
-	return j != nil && j.Attempt == key.Attempt && allocOn(j, k.who.Name) != nil
+	if j == nil || j.Attempt != key.Attempt || allocOn(j, k.who.Name) == nil {
+		return "", false
+	}
+	return j.Spec.User, true
 }
 
 // maxLate bounds the ended jobs whose output a connection waits for; of others the store is asked.
@@ -184,13 +188,14 @@ func (k *conn) epilog(x *wire.Exited) {
 // logEnd tells followers of a job's output that nothing follows, when the store has it to its end.
 func (k *conn) logEnd(x *wire.Exited) {
 	key := logstore.Key{Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt}
-	if !k.owns(key) {
+	owner, ok := k.owner(key)
+	if !ok {
 		return
 	}
 	if x.LogSize > x.LogFrom {
-		if _, end, err := k.h.logs.Range(key); err != nil || end < x.LogSize {
+		if have, err := k.h.logs.Have(key); err != nil || have < x.LogSize {
 			if len(k.late) < maxLate {
-				k.late[key] = true // the job may have left memory when the rest comes
+				k.late[key] = owner // the job may have left memory when the rest comes
 			}
 			return
 		}

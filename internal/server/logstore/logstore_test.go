@@ -35,7 +35,7 @@ func TestNoGapNoRepeat(t *testing.T) {
 		{11, "!", 12},
 	}
 	for _, st := range steps {
-		have, err := s.Append(k, st.offset, []byte(st.data), false)
+		have, err := s.Append(k, "u", st.offset, []byte(st.data), false)
 		if err != nil || have != st.have {
 			t.Fatalf("append %q at %d: %d, %v; want %d", st.data, st.offset, have, err, st.have)
 		}
@@ -44,7 +44,7 @@ func TestNoGapNoRepeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = New(dir) // a restart goes on where the file ends
-	if have, err := s.Append(k, 10, []byte("d!?"), false); err != nil || have != 13 {
+	if have, err := s.Append(k, "u", 10, []byte("d!?"), false); err != nil || have != 13 {
 		t.Fatal(have, err)
 	}
 	if got := text(t, s, k, 0); got != "hello world!?" {
@@ -59,7 +59,7 @@ func TestTailBeginsAnywhere(t *testing.T) {
 	t.Parallel()
 	dir, k := t.TempDir(), Key{Job: 7, Attempt: 2}
 	s := New(dir)
-	if have, err := s.Append(k, 1000, []byte("the end"), true); err != nil || have != 1007 {
+	if have, err := s.Append(k, "u", 1000, []byte("the end"), true); err != nil || have != 1007 {
 		t.Fatal(have, err)
 	}
 	s = New(dir)
@@ -85,7 +85,7 @@ func TestFollowIsWoken(t *testing.T) {
 	var offset int64
 	buf := make([]byte, 3)
 	for range 100 {
-		have, err := s.Append(k, offset, []byte("abc"), false)
+		have, err := s.Append(k, "u", offset, []byte("abc"), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestManyLogsKeepFewFilesOpen(t *testing.T) {
 	t.Parallel()
 	s := New(t.TempDir())
 	for i := range maxOpen * 3 {
-		if _, err := s.Append(Key{Job: 1, Attempt: int32(i)}, 0, []byte("x"), false); err != nil {
+		if _, err := s.Append(Key{Job: 1, Attempt: int32(i)}, "u", 0, []byte("x"), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestPurge(t *testing.T) {
 	s := New(t.TempDir())
 	old, young := Key{Job: 1, Attempt: 1}, Key{Job: 5000, Attempt: 1}
 	for _, k := range []Key{old, young} {
-		if _, err := s.Append(k, 10, []byte("x"), true); err != nil {
+		if _, err := s.Append(k, "u", 10, []byte("x"), true); err != nil {
 			t.Fatal(err)
 		}
 		s.End(k)

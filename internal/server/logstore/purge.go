@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 // Purge removes logs last written before the moment, at most limit of them, and tells how many it removed.
@@ -24,7 +26,7 @@ func (s *Store) Purge(before time.Time, limit int) (removed int, err error) {
 			continue
 		}
 		dir := filepath.Join(s.dir, d.Name())
-		n, err := purgeDir(dir, before, limit-removed)
+		n, err := s.purgeDir(dir, before, limit-removed)
 		removed += n
 		if err != nil || removed >= limit {
 			return removed, err
@@ -34,13 +36,21 @@ func (s *Store) Purge(before time.Time, limit int) (removed int, err error) {
 	return removed, nil
 }
 
-func purgeDir(dir string, before time.Time, limit int) (removed int, err error) {
+func (s *Store) purgeDir(dir string, before time.Time, limit int) (removed int, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
 	}
+	var owners map[string]core.UserName // read when the first log goes
+	left := 0
+	defer func() {
+		if left == 0 {
+			_ = os.Remove(filepath.Join(dir, ownersName)) // the folder goes next; one that is used again gets another
+		}
+	}()
 	for _, f := range files {
 		if removed >= limit {
+			left++
 			return removed, nil
 		}
 		if !strings.HasSuffix(f.Name(), ".log") {
@@ -48,11 +58,19 @@ func purgeDir(dir string, before time.Time, limit int) (removed int, err error) 
 		}
 		st, err := f.Info()
 		if err != nil || !st.ModTime().Before(before) {
+			left++
 			continue
+		}
+		if owners == nil {
+			owners = ownersOf(dir)
 		}
 		path := filepath.Join(dir, f.Name())
 		if err := os.Remove(path); err != nil {
+			left++
 			return removed, err
+		}
+		if owner := owners[f.Name()]; owner != "" {
+			s.usage.add(owner, -st.Size())
 		}
 		if err := os.Remove(strings.TrimSuffix(path, ".log") + ".base"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return removed, err

@@ -23,7 +23,10 @@ const (
 	coarse  = time.Minute // and then once in so long
 )
 
-// Store keeps samples. It is safe for all goroutines.
+// maxFile bounds the samples of a job's attempt: a year of one that runs on a few nodes. What is over is dropped.
+const maxFile = 64 << 20
+
+// Store keeps samples. It is safe for all goroutines. No lock that the end of a job waits for is held across I/O.
 type Store struct {
 	files *logstore.Store
 
@@ -33,48 +36,82 @@ type Store struct {
 
 // sum is what is known of a job that runs.
 type sum struct {
-	first, kept      core.Time // kept: of the last sample that was
-	n                int64     // samples with GPUs
+	write  sync.Mutex // held by who reads or writes the file
+	loaded bool       // what an earlier server kept has been added
+
+	mu               sync.Mutex // guards what follows; never held across I/O
+	first, kept      core.Time  // kept: of the last sample that was
+	n                int64      // samples with GPUs
 	util, utilMost   float64
 	mem, memMost     float64
 	lastUtil, lastMB map[core.NodeName]float64 // of each node: a job's GPUs may be on several
 }
 
 // New uses dir, which need not exist yet.
-func New(dir string) *Store { return &Store{files: logstore.New(dir), live: map[Key]*sum{}} }
+func New(dir string) *Store {
+	s := &Store{files: logstore.New(dir), live: map[Key]*sum{}}
+	s.SetMinFree(0)
+	return s
+}
 
-// Add keeps a sample of a job.
-func (s *Store) Add(k Key, x *core.Sample) error {
+// SetMinFree has samples dropped while fewer bytes of the disk are free.
+func (s *Store) SetMinFree(n int64) { s.files.SetBounds(logstore.Bounds{PerJob: maxFile, MinFree: n}) }
+
+// sum finds or makes the sums of a job that runs.
+func (s *Store) sum(k Key, at core.Time) *sum {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.live[k]
 	if t == nil {
-		t = &sum{first: x.At, lastUtil: map[core.NodeName]float64{}, lastMB: map[core.NodeName]float64{}}
-		old, err := s.read(k)
+		t = &sum{first: at, lastUtil: map[core.NodeName]float64{}, lastMB: map[core.NodeName]float64{}}
+		s.live[k] = t
+	}
+	return t
+}
+
+// Add keeps a sample of a job.
+func (s *Store) Add(k Key, x *core.Sample) error {
+	t := s.sum(k, x.At)
+	t.write.Lock()
+	defer t.write.Unlock()
+	if !t.loaded {
+		old, err := s.Read(k)
 		if err != nil {
 			return err
 		}
+		t.mu.Lock()
 		for i := range old { // the server was started anew
 			t.add(&old[i])
 			t.first = min(t.first, old[i].At)
 		}
-		s.live[k] = t
+		t.mu.Unlock()
+		t.loaded = true
 	}
-	t.add(x)
-	if x.At.Sub(t.first) > fineFor && x.At.Sub(t.kept) < coarse && x.At != t.kept {
+	if !t.keep(x) {
 		return nil
 	}
-	t.kept = x.At
 	line, err := json.Marshal(x)
 	if err != nil {
 		return err
 	}
-	_, end, err := s.files.Range(k)
+	end, err := s.files.Have(k)
 	if err != nil {
 		return err
 	}
-	_, err = s.files.Append(k, end, append(line, '\n'), false)
+	_, err = s.files.Append(k, "", end, append(line, '\n'), false)
 	return err
+}
+
+// keep adds a sample to the sums and tells whether it is one to be kept.
+func (t *sum) keep(x *core.Sample) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.add(x)
+	if x.At.Sub(t.first) > fineFor && x.At.Sub(t.kept) < coarse && x.At != t.kept {
+		return false
+	}
+	t.kept = x.At
+	return true
 }
 
 func (t *sum) add(x *core.Sample) {
@@ -100,31 +137,32 @@ func (t *sum) add(x *core.Sample) {
 // Use puts what was sampled of a job's GPUs into its usage.
 func (s *Store) Use(k Key, u *core.Usage) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.live[k]; t != nil && t.n > 0 {
+	t := s.live[k]
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n > 0 {
 		u.GPUUtil, u.GPUUtilAve = int32(math.Round(t.utilMost)), int32(math.Round(t.util/float64(t.n)))
 		u.GPUMem, u.GPUMemAve = core.Bytes(t.memMost), core.Bytes(t.mem/float64(t.n))
 	}
 }
 
-// End tells that a job's attempt is over.
+// End tells that a job's attempt is over. It waits for no disk.
 func (s *Store) End(k Key) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live[k] != nil {
-		delete(s.live, k)
+	t := s.live[k]
+	delete(s.live, k)
+	s.mu.Unlock()
+	if t != nil {
 		s.files.End(k)
 	}
 }
 
 // Read gives a job's samples, oldest first; none if there are none.
 func (s *Store) Read(k Key) ([]core.Sample, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.read(k)
-}
-
-func (s *Store) read(k Key) ([]core.Sample, error) {
 	base, end, err := s.files.Range(k)
 	if err != nil || end == base {
 		return nil, err
