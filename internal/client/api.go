@@ -363,5 +363,6 @@ type Joined struct {
 
 // ErrorBody is the body of every answer that is not 2xx.
 type ErrorBody struct {
-	Error core.Error `json:"error"`
+	Error     core.Error `json:"error"`
+	RequestID string     `json:"request_id,omitempty"` // under which the server's log has what went wrong there
 }

@@ -181,6 +181,26 @@ func (c *Client) UpdateJob(ctx context.Context, id string, u *Update) error {
 
 // Cancel ends or signals jobs.
 func (c *Client) Cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
+	if len(b.IDs) <= cancelIDs {
+		return c.cancel(ctx, b)
+	}
+	out := new(Cancelled)
+	for ids := range slices.Chunk(b.IDs, cancelIDs) {
+		some := *b
+		some.IDs = ids
+		part, err := c.cancel(ctx, &some)
+		if err != nil {
+			return nil, err
+		}
+		out.Results = append(out.Results, part.Results...)
+	}
+	return out, nil
+}
+
+// cancelIDs is how many jobs one request names; the server takes 5,000.
+const cancelIDs = 4000
+
+func (c *Client) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 	out := new(Cancelled)
 	tries := always
 	if b.Signal != 0 {

@@ -75,6 +75,7 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 	return &door{kind: kind, l: l, tls: conf != nil, http: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		WriteTimeout:      2 * time.Minute, // api renews it with each write
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         conf,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: streams take connections over

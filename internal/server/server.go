@@ -193,17 +193,17 @@ func (s *server) open(ctx context.Context) (err error) {
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
 		Rules: hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
 	}, s.engine, s.store.Blob, s.logs, s.Log)
-	s.engine.Subscribe(s.hub.Publish)
+	s.follow("hub", s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())
 	if s.fleets, err = s.newFleets(); err != nil {
 		return err
 	}
-	s.engine.Subscribe(s.fleets.Publish)
+	s.follow("fleets", s.fleets.Publish)
 	s.mail = mail.New(s.mailConfig, s.Log)
-	s.engine.Subscribe(s.mail.Publish)
+	s.follow("mail", s.mail.Publish)
 	s.mail.Load(s.engine.Snapshot())
 	s.power = power.New(s.powerPrograms, s.engine, s.Log)
-	s.engine.Subscribe(s.power.Publish)
+	s.follow("power", s.power.Publish)
 	s.power.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
@@ -213,6 +213,25 @@ func (s *server) open(ctx context.Context) (err error) {
 		d.http.Handler = s.api
 	}
 	return nil
+}
+
+// follow subscribes a part to the engine's commits. A panic in one part, caused by what somebody asked for, must not end
+// the server: the part is told to look at the whole state with the next commit.
+func (s *server) follow(part string, publish func(*engine.Published)) {
+	broken := false // publications come one after the other
+	s.engine.Subscribe(func(p *engine.Published) {
+		defer func() {
+			if v := recover(); v != nil {
+				broken = true
+				hub.LogPanic(s.Log, v, "part", part)
+			}
+		}()
+		if broken {
+			p = &engine.Published{Changes: p.Changes, Snapshot: p.Snapshot, Reloaded: true}
+		}
+		publish(p)
+		broken = false
+	})
 }
 
 func (s *server) mailConfig() mail.Config {

@@ -91,6 +91,7 @@ type Image struct {
 // JobQuery selects jobs. Zero fields do not restrict.
 type JobQuery struct {
 	IDs        []core.JobID // jobs, and all tasks of arrays with these ids
+	Exact      bool         // only the jobs that have these ids themselves
 	Users      []core.UserName
 	Projects   []core.ProjectName
 	States     []core.JobState

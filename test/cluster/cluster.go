@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -234,6 +235,9 @@ func (c *Cluster) Close() {
 			c.T.Errorf("%v", err)
 		}
 	}
+	for _, what := range c.panics() {
+		c.T.Errorf("a daemon panicked: %s", what)
+	}
 	for _, what := range c.Left() {
 		c.T.Errorf("left behind: %s", what)
 	}
@@ -250,6 +254,34 @@ func (c *Cluster) Close() {
 	}
 }
 
+// panicLine begins what a daemon writes when it panics, or when one of its handlers does and it goes on.
+var panicLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |.*"?panic in a handler"?).*$`)
+
+// panics lists the panics in the logs of the cluster's daemons.
+func (c *Cluster) panics() []string {
+	var out []string
+	for _, name := range c.logFiles() {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if at := panicLine.FindIndex(data); at != nil {
+			out = append(out, fmt.Sprintf("%s: %s", strings.TrimPrefix(name, c.Dir+"/"), data[at[0]:min(len(data), at[1]+4000)]))
+		}
+	}
+	return out
+}
+
+// logFiles are the logs of the cluster's daemons.
+func (c *Cluster) logFiles() []string {
+	var out []string
+	for _, pattern := range []string{"log/*", "nodes/*/*.log"} {
+		names, _ := filepath.Glob(filepath.Join(c.Dir, pattern)) // the pattern is good
+		out = append(out, names...)
+	}
+	return out
+}
+
 // killRest ends what a broken cluster left, so that one failure does not become many.
 func (c *Cluster) killRest() {
 	for _, p := range c.processes() {
@@ -262,18 +294,15 @@ func (c *Cluster) killRest() {
 // Logs is the end of every log of the cluster.
 func (c *Cluster) Logs() string {
 	var b strings.Builder
-	for _, pattern := range []string{"log/*", "nodes/*/*.log"} {
-		names, _ := filepath.Glob(filepath.Join(c.Dir, pattern)) // the pattern is good
-		for _, name := range names {
-			data, err := os.ReadFile(name)
-			if err != nil || len(data) == 0 {
-				continue
-			}
-			if len(data) > 6000 {
-				data = data[len(data)-6000:]
-			}
-			fmt.Fprintf(&b, "--- %s\n%s\n", strings.TrimPrefix(name, c.Dir+"/"), data)
+	for _, name := range c.logFiles() {
+		data, err := os.ReadFile(name)
+		if err != nil || len(data) == 0 {
+			continue
 		}
+		if len(data) > 6000 {
+			data = data[len(data)-6000:]
+		}
+		fmt.Fprintf(&b, "--- %s\n%s\n", strings.TrimPrefix(name, c.Dir+"/"), data)
 	}
 	return b.String()
 }

@@ -10,6 +10,13 @@ import (
 // own: enough for any cluster, small enough that a typing error cannot eat the memory.
 const DefaultMax = 1 << 18
 
+// MaxRequest is the most names that all node lists of one request may stand for together.
+const MaxRequest = 1 << 16
+
+// MaxName is the longest name an expression may stand for. With the number of names it bounds the memory of an expansion:
+// a long text before a bracket group would be copied for each of its numbers.
+const MaxName = 255
+
 // maxDigits bounds a folded number so that it always fits an int64; a longer run of digits is
 // part of the plain name. (Slurm 22.05 silently changes such names.)
 const maxDigits = 18
@@ -22,7 +29,16 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("invalid hostlist %q at position %d: %s", e.Expr, e.Pos, e.Msg)
+	return fmt.Sprintf("invalid hostlist %q at position %d: %s", shown(e.Expr), e.Pos, e.Msg)
+}
+
+// shown is an expression as a message quotes it.
+func shown(expr string) string {
+	const most = 1000
+	if len(expr) > most {
+		return strings.ToValidUTF8(expr[:most], "") + "..."
+	}
+	return expr
 }
 
 // Expand returns the names expr stands for, in its order, duplicates included. An expression of
@@ -126,7 +142,7 @@ func (p *parser) tooMany(pos int) error {
 
 func (p *parser) item() (item, int, error) {
 	var it item
-	n, start := 1, p.pos
+	n, start, length := 1, p.pos, 0
 	for lit := p.pos; ; p.pos++ {
 		end := p.pos == len(p.expr) || isSeparator(p.expr[p.pos])
 		if !end && p.expr[p.pos] == ']' {
@@ -136,6 +152,9 @@ func (p *parser) item() (item, int, error) {
 			continue
 		}
 		it.lits = append(it.lits, p.expr[lit:p.pos])
+		if length += p.pos - lit; length > MaxName {
+			return it, 0, p.fail(start, "a name of more than %d bytes", MaxName)
+		}
 		if end {
 			return it, n, nil
 		}
@@ -148,8 +167,18 @@ func (p *parser) item() (item, int, error) {
 			return it, 0, p.tooMany(start)
 		}
 		it.groups = append(it.groups, group)
+		length += widest(group)
 		lit = p.pos + 1 // group left pos on ']'
 	}
+}
+
+// widest is how many digits a group adds to a name at most.
+func widest(group []span) int {
+	n := 0
+	for _, s := range group {
+		n = max(n, s.width, digits(s.hi))
+	}
+	return n
 }
 
 // group reads from '[' and leaves pos on the matching ']'.

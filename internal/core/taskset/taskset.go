@@ -93,9 +93,20 @@ func Of(indices ...int) Set {
 }
 
 func fromOverlapping(rs []Range) Set {
-	last := int32(0)
+	last, work := int32(0), 0
 	for _, r := range rs {
 		last = max(last, r.Last)
+		work += r.len()
+	}
+	if work < int(last)/16 { // few indices far apart: a table of all up to the last would be mostly empty
+		all := make([]int, 0, work)
+		for _, r := range rs {
+			for i := r.First; i <= r.Last; i += r.Step {
+				all = append(all, int(i))
+			}
+		}
+		slices.Sort(all)
+		return collect(slices.Values(slices.Compact(all)))
 	}
 	seen := make([]bool, last+1)
 	for _, r := range rs {

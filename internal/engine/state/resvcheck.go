@@ -167,7 +167,7 @@ func (s *State) namedNodes(r *core.AdvanceReservation) error {
 			}
 		}
 	} else {
-		list, err := hostlist.Expand(r.Nodes, 1<<20)
+		list, err := hostlist.Expand(r.Nodes, hostlist.MaxRequest)
 		if err != nil {
 			return core.Errorf(core.Invalid, "nodes: %v", err).Because("invalid_node")
 		}

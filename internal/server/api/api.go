@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -88,6 +90,11 @@ func (a *API) Close() {
 
 // published follows a commit; it must be quick.
 func (a *API) published(p *engine.Published) {
+	defer func() {
+		if v := recover(); v != nil {
+			hub.LogPanic(a.Log, v, "part", "api")
+		}
+	}()
 	a.watch.publish(p)
 	for _, s := range p.Changes.Steps {
 		if s.State.Final() {
@@ -100,7 +107,13 @@ func (a *API) published(p *engine.Published) {
 }
 
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	awaitBody(w, r, unknownBody)
+	a.mux.ServeHTTP(w, r)
+}
+
+// unknownBody bounds the time that a body may take before it is known whose it is.
+const unknownBody = 1 << 20
 
 // snapshot is the present state, or an error while this server does not lead.
 func (a *API) snapshot() (*state.Snapshot, error) {
@@ -121,14 +134,19 @@ var status = map[core.Code]int{
 // fail answers with an error. What is nobody's business but the operator's is logged, not sent.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var e *core.Error
+	id := ""
 	if !errors.As(err, &e) {
 		if r.Context().Err() != nil {
 			return // the caller left
 		}
-		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = core.Errorf(core.Internal, "something went wrong here; the server's log has the details")
+		id = newID()
+		e = failureOf(id)
 	} else if e.Code == core.Internal {
-		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "err", err)
+		id = newID()
+	}
+	if id != "" {
+		a.Log.Error("request", "id", id, "method", r.Method, "path", r.URL.Path, "err", err)
+		w.Header().Set(RequestIDHeader, id)
 	}
 	code, ok := status[e.Code]
 	if !ok {
@@ -140,7 +158,36 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Code == core.Unknown {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	writeJSON(w, code, client.ErrorBody{Error: *e})
+	writeJSON(w, code, client.ErrorBody{Error: shortened(e), RequestID: id})
+}
+
+// Bounds of what an error says: messages quote what they refuse, which may be megabytes.
+const (
+	maxMessage = 4 << 10
+	maxFaults  = 100
+)
+
+// shortened is an error of a length that can be read.
+func shortened(e *core.Error) core.Error {
+	out := *e
+	out.Message = clipped(out.Message)
+	if len(out.Faults) > maxFaults {
+		out.Faults = out.Faults[:maxFaults]
+	}
+	for i := range out.Faults {
+		if f := &out.Faults[i]; len(f.Message) > maxMessage || len(f.Path) > maxMessage {
+			out.Faults = slices.Clone(out.Faults)
+			out.Faults[i] = core.Fault{Path: clipped(f.Path), Message: clipped(f.Message)}
+		}
+	}
+	return out
+}
+
+func clipped(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -23,15 +23,21 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // maxKept is the largest buffer that goes back to the pool.
 const maxKept = 256 << 10
 
+// announced bounds the memory that a body gets before its bytes have come: the buffer grows with those beyond it.
+const announced = 64 << 10
+
 // readBody reads at most limit bytes into a pooled buffer; give it back with putBody.
 func readBody(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	if t, ok := r.Body.(*timedBody); ok {
+		awaitBody(t.w, r, limit)
+	}
 	b := bodies.Get().(*bytes.Buffer)
 	b.Reset()
 	if r.ContentLength > 0 {
-		b.Grow(int(r.ContentLength) + bytes.MinRead)
+		b.Grow(int(min(r.ContentLength, announced)) + bytes.MinRead)
 	}
 	n, err := b.ReadFrom(io.LimitReader(r.Body, limit+1))
 	switch {

@@ -102,7 +102,7 @@ func (a *API) page(ctx context.Context, snap *state.Snapshot, sel *selection) (l
 // may be longer, and is then complete up to the limit.
 func (a *API) withHistory(ctx context.Context, snap *state.Snapshot, sel *selection, live []*core.Job, limit int) (list []*core.Job, more bool, err error) {
 	q := store.JobQuery{
-		Users: names2users(a, sel.users), Projects: sel.projects, Partitions: sel.partitions, Names: sel.names, Nodes: sel.nodes,
+		Users: names2users(a, sel.users.list), Projects: sel.projects.list, Partitions: sel.partitions.list, Names: sel.names.list, Nodes: sel.nodes.list,
 		Since: sel.since, Until: sel.until, Newest: sel.newest, After: sel.after, Limit: limit + 1,
 	}
 	if !sel.completing {

@@ -15,6 +15,7 @@ type metrics struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	submitted prometheus.Counter
+	panics    prometheus.Counter
 	handler   http.Handler
 }
 
@@ -25,8 +26,9 @@ func newMetrics(a *API) *metrics {
 			Name: "bireme_http_requests_total", Help: "Calls answered, by route and outcome.",
 		}, []string{"method", "route", "code"}),
 		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
+		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total", Help: "Calls whose handler panicked."}),
 	}
-	m.registry.MustRegister(m.requests, m.submitted, &collector{a}, &gpuCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.submitted, m.panics, &collector{a}, &gpuCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -127,9 +127,19 @@ func (a *API) newMux() *http.ServeMux {
 }
 
 // serve answers one call: identity, handler, answer.
-func (a *API) serve(rt *route, count *routeCount, w http.ResponseWriter, r *http.Request) {
+func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *http.Request) {
 	var who *caller
 	var err error
+	w := &answer{ResponseWriter: rw}
+	defer func() {
+		if p := recover(); p != nil {
+			a.recovered(w, r, who, p)
+		}
+	}()
+	if r.ContentLength != 0 {
+		w.body = timedBody{r.Body, rw}
+		r.Body = &w.body
+	}
 	if !rt.open {
 		who, err = a.identify(r)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
@@ -71,17 +70,18 @@ func (f jobRef) is(j *core.Job) bool {
 // selection is what a listing or a cancel asks for. Empty parts do not restrict.
 type selection struct {
 	refs       []jobRef
-	users      []core.UserName
-	projects   []core.ProjectName
-	partitions []core.PartitionName
+	index      *refIndex // of many refs
+	users      filter[core.UserName]
+	projects   filter[core.ProjectName]
+	partitions filter[core.PartitionName]
 	states     []core.JobState
 	completing bool // "CG" was among the states
-	names      []string
-	nodes      []core.NodeName
-	runs       []string
-	qos        []core.QOSName
-	resvs      []string // reservations asked for
-	wckeys     []string
+	names      filter[string]
+	nodes      filter[core.NodeName]
+	runs       filter[string]
+	qos        filter[core.QOSName]
+	resvs      filter[string] // reservations asked for
+	wckeys     filter[string]
 
 	history      bool
 	brief        bool
@@ -91,9 +91,7 @@ type selection struct {
 	after        core.JobID // the page that follows this job
 }
 
-// words collects a query parameter that may be repeated or hold commas.
-func words(q url.Values, key string) []string { return splitWords(q[key]) }
-
+// splitWords collects a parameter that may be repeated or hold commas.
 func splitWords(list []string) []string {
 	var out []string
 	for _, v := range list {
@@ -116,23 +114,22 @@ func typed[T ~string](list []string) []T {
 
 func parseSelection(r *http.Request) (*selection, error) {
 	q := r.URL.Query()
+	if err := checkQuery(q); err != nil {
+		return nil, err
+	}
 	s := &selection{
-		users: typed[core.UserName](words(q, "user")), projects: typed[core.ProjectName](words(q, "project")),
-		partitions: typed[core.PartitionName](words(q, "partition")), names: words(q, "name"), runs: words(q, "run"),
+		users: wordFilter[core.UserName](q["user"]), projects: wordFilter[core.ProjectName](q["project"]),
+		partitions: wordFilter[core.PartitionName](q["partition"]), names: wordFilter[string](q["name"]), runs: wordFilter[string](q["run"]),
 		brief: q.Get("view") == "brief", history: isSet(q.Get("history")), newest: isSet(q.Get("newest")),
 	}
-	if err := s.parseStates(words(q, "state")); err != nil {
+	if err := s.parseStates(splitWords(q["state"])); err != nil {
 		return nil, err
 	}
 	if err := s.parseNodes(q["node"]); err != nil {
 		return nil, err
 	}
-	for _, id := range splitRefs(q["id"]) {
-		ref, err := parseRef(id)
-		if err != nil {
-			return nil, err
-		}
-		s.refs = append(s.refs, ref)
+	if err := s.parseRefs(q["id"]); err != nil {
+		return nil, err
 	}
 	for key, at := range map[string]*core.Time{"since": &s.since, "until": &s.until} {
 		if text := q.Get(key); text != "" {
@@ -181,6 +178,25 @@ func (s *selection) order(x, y *core.Job) int {
 	return cmp.Compare(x.ID, y.ID)
 }
 
+// parseRefs reads the jobs that are named.
+func (s *selection) parseRefs(list []string) error {
+	if err := checkRefs(list); err != nil {
+		return err
+	}
+	budget := refBudget{}
+	for _, id := range splitRefs(list) {
+		ref, err := budget.parse(id)
+		if err != nil {
+			return err
+		}
+		s.refs = append(s.refs, ref)
+	}
+	if len(s.refs) > fewWords {
+		s.index = indexRefs(s.refs)
+	}
+	return nil
+}
+
 func isSet(text string) bool { return text == "1" || text == "true" || text == "yes" }
 
 // splitRefs splits at commas that are not within brackets.
@@ -216,14 +232,14 @@ func (s *selection) parseStates(list []string) error {
 			s.completing = true
 			continue
 		case "CF", "CONFIGURING", "SO", "STAGE_OUT", "SI", "SIGNALING", "RV", "REVOKED", "RS", "RESIZING", "ST", "STOPPED", "SE", "SPECIAL_EXIT", "RF", "REQUEUE_FED", "RH", "REQUEUE_HOLD", "RQ", "REQUEUED", "RD", "RESV_DEL_HOLD":
-			s.states = append(s.states, noState) // Slurm knows them; nothing here is ever in them
+			s.addState(noState) // Slurm knows them; nothing here is ever in them
 			continue
 		}
 		st, ok := core.ParseJobState(w)
 		if !ok {
 			return core.Errorf(core.Invalid, "%q is not a job state", w).Because("invalid_job_state")
 		}
-		s.states = append(s.states, st)
+		s.addState(st)
 	}
 	return nil
 }
@@ -232,33 +248,39 @@ func (s *selection) parseStates(list []string) error {
 const noState core.JobState = 255
 
 func (s *selection) parseNodes(list []string) error {
-	for _, v := range list {
-		found, err := hostlist.Expand(v, 1<<20)
-		if err != nil {
-			return core.Errorf(core.Invalid, "node: %v", err).Because("invalid_node")
-		}
-		s.nodes = append(s.nodes, typed[core.NodeName](found)...)
+	names, err := expandNodes(list)
+	s.nodes = filterOf(names)
+	return err
+}
+
+func (s *selection) addState(st core.JobState) {
+	if !slices.Contains(s.states, st) {
+		s.states = append(s.states, st)
 	}
-	return nil
+}
+
+// isNamed tells whether a job is one of those named, where any are.
+func (s *selection) isNamed(j *core.Job) bool {
+	if s.index != nil {
+		return s.index.any(j)
+	}
+	return len(s.refs) == 0 || slices.ContainsFunc(s.refs, func(f jobRef) bool { return f.is(j) })
 }
 
 // match tells whether a job is wanted.
 func (s *selection) match(j *core.Job) bool {
-	if len(s.refs) > 0 && !slices.ContainsFunc(s.refs, func(f jobRef) bool { return f.is(j) }) {
+	if !s.isNamed(j) {
 		return false
 	}
 	spec := j.Spec
-	return s.matchUser(spec) && oneOf(s.projects, spec.Project) && oneOf(s.names, spec.Name) && oneOf(s.runs, spec.Run) &&
-		oneOf(s.qos, spec.QOS) && oneOf(s.resvs, spec.More().Reservation) && oneOf(s.wckeys, spec.More().WCKey) && s.matchState(j) && s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
+	return s.matchUser(spec) && s.projects.passes(spec.Project) && s.names.passes(spec.Name) && s.runs.passes(spec.Run) && s.qos.passes(spec.QOS) &&
+		s.resvs.passes(spec.More().Reservation) && s.wckeys.passes(spec.More().WCKey) && s.matchState(j) && s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
 }
 
 // matchUser lets a user be named by name or number.
 func (s *selection) matchUser(spec *core.Spec) bool {
-	return len(s.users) == 0 || slices.Contains(s.users, spec.User) ||
-		slices.Contains(s.users, core.UserName(strconv.FormatUint(uint64(spec.UID), 10)))
+	return s.users.passes(spec.User) || s.users.has(core.UserName(strconv.FormatUint(uint64(spec.UID), 10)))
 }
-
-func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
 func (s *selection) matchState(j *core.Job) bool {
 	if len(s.states) == 0 && !s.completing {
@@ -271,14 +293,14 @@ func (s *selection) matchState(j *core.Job) bool {
 }
 
 func (s *selection) matchPartition(j *core.Job) bool {
-	if len(s.partitions) == 0 {
+	if s.partitions.empty() {
 		return true
 	}
 	if j.Alloc != nil {
-		return slices.Contains(s.partitions, j.Alloc.Partition)
+		return s.partitions.has(j.Alloc.Partition)
 	}
 	for p := range strings.SplitSeq(string(j.Spec.Partition), ",") {
-		if slices.Contains(s.partitions, core.PartitionName(p)) {
+		if s.partitions.has(core.PartitionName(p)) {
 			return true
 		}
 	}
@@ -286,14 +308,14 @@ func (s *selection) matchPartition(j *core.Job) bool {
 }
 
 func (s *selection) matchNode(j *core.Job) bool {
-	if len(s.nodes) == 0 {
+	if s.nodes.empty() {
 		return true
 	}
 	if j.Alloc == nil {
 		return false
 	}
 	for i := range j.Alloc.Nodes {
-		if slices.Contains(s.nodes, j.Alloc.Nodes[i].Node) {
+		if s.nodes.has(j.Alloc.Nodes[i].Node) {
 			return true
 		}
 	}

@@ -32,7 +32,9 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	out := &client.Cancelled{Results: []client.CancelResult{}}
 	var todo []cancelTodo
 	if len(ids) > 0 {
-		todo = a.named(r.Context(), ids, sel, out)
+		if todo, err = a.named(r.Context(), ids, sel, out); err != nil {
+			return nil, err
+		}
 	} else {
 		snap, err := a.snapshot()
 		if err != nil {
@@ -73,14 +75,22 @@ type cancelTodo struct {
 	label  string
 	job    core.JobID
 	tasks  taskset.Set
+	part   bool // just this component of a het job
 	states []core.JobState
 }
 
 func cancelSelection(in *client.Cancel) (*selection, error) {
+	err := checkWords(in.Users, in.Projects, in.Partitions, in.Names, in.Runs, in.QOS, in.Reservations, in.WCKeys, in.States)
+	if err == nil {
+		err = checkRefs(in.IDs)
+	}
+	if err != nil {
+		return nil, err
+	}
 	sel := &selection{
-		users: typed[core.UserName](splitWords(in.Users)), projects: typed[core.ProjectName](splitWords(in.Projects)),
-		partitions: typed[core.PartitionName](splitWords(in.Partitions)), names: splitWords(in.Names), runs: splitWords(in.Runs),
-		qos: typed[core.QOSName](splitWords(in.QOS)), resvs: splitWords(in.Reservations), wckeys: splitWords(in.WCKeys),
+		users: wordFilter[core.UserName](in.Users), projects: wordFilter[core.ProjectName](in.Projects),
+		partitions: wordFilter[core.PartitionName](in.Partitions), names: wordFilter[string](in.Names), runs: wordFilter[string](in.Runs),
+		qos: wordFilter[core.QOSName](in.QOS), resvs: wordFilter[string](in.Reservations), wckeys: wordFilter[string](in.WCKeys),
 	}
 	if err := sel.parseStates(splitWords(in.States)); err != nil {
 		return nil, err
@@ -89,7 +99,8 @@ func cancelSelection(in *client.Cancel) (*selection, error) {
 }
 
 func (s *selection) restricts() bool {
-	return len(s.users)+len(s.projects)+len(s.partitions)+len(s.names)+len(s.runs)+len(s.qos)+len(s.resvs)+len(s.wckeys)+len(s.states)+len(s.nodes) > 0
+	return len(s.users.list)+len(s.projects.list)+len(s.partitions.list)+len(s.names.list)+len(s.runs.list)+len(s.qos.list)+
+		len(s.resvs.list)+len(s.wckeys.list)+len(s.states)+len(s.nodes.list) > 0
 }
 
 func stateFilter(s *selection) []core.JobState {
@@ -99,60 +110,18 @@ func stateFilter(s *selection) []core.JobState {
 	return s.states
 }
 
-// named turns references into work; what is not there is answered at once.
-func (a *API) named(ctx context.Context, ids []string, sel *selection, out *client.Cancelled) []cancelTodo {
-	var todo []cancelTodo
-	tasks := 0
-	for _, text := range ids {
-		ref, err := parseRef(text)
-		if tasks += ref.tasks.Len(); err == nil && tasks > maxTasks {
-			err = core.Errorf(core.TooLarge, "more than %d tasks are named at once", maxTasks).Because("too_many_tasks")
-		}
-		if err == nil {
-			err = a.checkNamed(ctx, ref, text, sel)
-		}
-		if err == errSkip {
-			continue
-		}
-		if err != nil {
-			out.Results = append(out.Results, client.CancelResult{ID: text, Error: asCoreError(err)})
-			continue
-		}
-		todo = append(todo, cancelTodo{label: text, job: ref.id, tasks: ref.tasks, states: stateFilter(sel)})
-	}
-	return todo
-}
+// cancelWindow is how many cancels of one request are under way at once: they share commits and leave room for others'.
+const cancelWindow = 512
 
-var errSkip = core.Errorf(core.Conflict, "filtered out")
-
-// checkNamed tells whether there is something to end, and that the filters beside the ids do not leave it out.
-func (a *API) checkNamed(ctx context.Context, ref jobRef, text string, sel *selection) error {
-	snap, err := a.snapshot()
-	if err != nil {
-		return err
-	}
-	live := a.selectLive(snap, &selection{refs: []jobRef{ref}})
-	if len(live) == 0 {
-		if _, err := a.one(ctx, text); err != nil {
-			return err
-		}
-		return core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
-	}
-	only := *sel
-	only.states, only.completing = nil, false // the engine checks those
-	for _, j := range live {
-		if only.match(j) {
-			if j.State.Final() && len(live) == 1 {
-				return core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
-			}
-			return nil
-		}
-	}
-	return errSkip
-}
-
-// cancelAll sends all cancels at once, so that they share commits, then collects the answers.
+// cancelAll cancels window by window.
 func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
+	for some := range slices.Chunk(todo, cancelWindow) {
+		a.cancelSome(ctx, who, some, out)
+	}
+}
+
+// cancelSome sends all cancels at once, then collects the answers.
+func (a *API) cancelSome(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
 	sent := make([]*engine.Pending, len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
@@ -168,14 +137,20 @@ func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out
 
 // signalAll sends signals (or the end of one step) past the engine: they change no record.
 func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *client.Cancelled) {
-	snap := a.Engine.Snapshot()
-	for _, t := range todo {
-		sel := &selection{refs: []jobRef{{id: t.job, tasks: t.tasks}}, states: t.states}
+	refs := make([]jobRef, len(todo))
+	for i, t := range todo {
+		refs[i] = jobRef{id: t.job, tasks: t.tasks, part: t.part}
+	}
+	runs := make([][]*core.Job, len(todo))
+	eachLive(a.Engine.Snapshot(), refs, func(i int, j *core.Job) {
+		sel := &selection{states: todo[i].states}
+		if (j.State == core.Running || j.State == core.Suspended) && sel.matchState(j) {
+			runs[i] = append(runs[i], j)
+		}
+	})
+	for i, t := range todo {
 		var last error = core.Errorf(core.Conflict, "job %s does not run", t.label).Because("job_not_running")
-		for _, j := range a.selectLive(snap, sel) {
-			if j.State != core.Running && j.State != core.Suspended {
-				continue
-			}
+		for _, j := range runs[i] {
 			if last = a.may(who, j); last == nil {
 				last = a.signal(j, in)
 			}

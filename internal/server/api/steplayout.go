@@ -65,17 +65,19 @@ func layout(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 
 // listed lays tasks out as the list of nodes says, one name for each task.
 func listed(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []int32, ranks [][]int32, err error) {
-	names, err := hostlist.Expand(ask.NodeList, 1<<16)
+	names, err := hostlist.Expand(ask.NodeList, hostlist.MaxRequest)
 	if err != nil || len(names) == 0 {
 		return nil, nil, nil, core.Errorf(core.Invalid, "an arbitrary distribution has a list with the node of each task").Because("invalid_node")
 	}
 	if ask.Tasks != 0 && int(ask.Tasks) != len(names) {
 		return nil, nil, nil, core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names), ask.Tasks).Because("invalid_shape")
 	}
+	place := map[string]int{}
 	for rank, name := range names {
-		i := slices.Index(nodes, core.NodeName(name))
-		if i < 0 {
+		i, seen := place[name]
+		if !seen {
 			i = len(nodes)
+			place[name] = i
 			nodes, tasks, ranks = append(nodes, core.NodeName(name)), append(tasks, 0), append(ranks, nil)
 		}
 		tasks[i]++
@@ -100,11 +102,12 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 		pool = pool[min(int(ask.Relative), len(pool)):]
 	}
 	if ask.Exclude != "" {
-		names, err := hostlist.Expand(ask.Exclude, 1<<20)
+		names, err := hostlist.Expand(ask.Exclude, hostlist.MaxRequest)
 		if err != nil {
 			return nil, core.Errorf(core.Invalid, "node list %q: %v", ask.Exclude, err).Because("invalid_node")
 		}
-		pool = slices.DeleteFunc(slices.Clone(pool), func(n core.NodeAlloc) bool { return slices.Contains(names, string(n.Node)) })
+		left := filterOf(names)
+		pool = slices.DeleteFunc(slices.Clone(pool), func(n core.NodeAlloc) bool { return left.has(string(n.Node)) })
 	}
 	if list == "" {
 		if len(pool) == 0 {
@@ -112,9 +115,12 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 		}
 		return pool, nil
 	}
-	names, err := hostlist.Expand(list, 1<<20)
+	names, err := hostlist.Expand(list, hostlist.MaxRequest)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
+	}
+	if len(names) == 0 {
+		return nil, core.Errorf(core.Invalid, "node list %q names no node", list).Because("invalid_node")
 	}
 	slices.Sort(names)
 	names = slices.Compact(names) // a node may be named twice

@@ -66,9 +66,11 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	settled := make(chan struct{})
 	go func() {
 		defer close(settled)
-		k.settle()
+		if err := k.guarded(k.settle); err != nil {
+			k.cut(err)
+		}
 	}()
-	err := k.run()
+	err := k.guarded(k.run)
 	k.cut(err)
 	h.detach(k)
 	<-settled
@@ -96,7 +98,7 @@ func (k *conn) run() error {
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
-		k.cut(k.writeLoop())
+		k.cut(k.guarded(k.writeLoop))
 	}()
 	err = k.readLoop()
 	k.cut(err)
@@ -250,15 +252,23 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 		e := hello.Ended[i].Key
 		knows[wire.Key{Job: e.Job, Attempt: e.Attempt, Step: e.Step}] = true
 	}
-	var lost []*core.Step
+	for _, st := range k.rejoinAll(func(job core.JobID, turn int32) bool { return runs[attempt{int64(job), turn}] }, knows) {
+		k.report(&state.Exited{Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
+			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name)}, nil)
+	}
+}
+
+// rejoinAll queues what the jobs of the node need after it came back, and gives the steps that never reached it.
+func (k *conn) rejoinAll(runs func(core.JobID, int32) bool, knows map[wire.Key]bool) (lost []*core.Step) {
 	snap := k.h.engine.Snapshot()
 	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
 	for id := range k.h.node(k.who.Name).jobs {
 		j := k.h.jobs[id].job
 		if now, live := snap.Job(id); !live || now.Attempt != j.Attempt || now.Alloc == nil {
 			continue // the hub has yet to hear of it, and queues what follows then
 		}
-		rejoin(j, k.who.Name, runs[attempt{int64(j.ID), j.Attempt}], func(step string) bool {
+		rejoin(j, k.who.Name, runs(j.ID, j.Attempt), func(step string) bool {
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, k.queue)
 		for _, st := range snap.Steps(id) {
@@ -270,11 +280,7 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 			}
 		}
 	}
-	k.h.mu.Unlock()
-	for _, st := range lost {
-		k.report(&state.Exited{Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
-			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name)}, nil)
-	}
+	return lost
 }
 
 // queue adds an order. An agent that does not drain its queue is cut: after its return everything is derived again.

@@ -267,18 +267,18 @@ func (k *conn) report(in state.Input, done func()) {
 
 // settle waits for the engine's answers until the connection ends or reports is closed. What fails for want of a store is
 // tried again as long as the connection lives, and is in the next hello otherwise.
-func (k *conn) settle() {
+func (k *conn) settle() error {
 	for {
 		select {
 		case r, open := <-k.reports:
 			if !open {
-				return
+				return nil
 			}
 			if k.commit(r) && r.done != nil {
 				r.done()
 			}
 		case <-k.ctx.Done():
-			return
+			return nil
 		}
 	}
 }

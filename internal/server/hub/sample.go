@@ -14,31 +14,10 @@ import (
 // into the store of samples, and a unit that has failed or is well again is told the engine.
 func (k *conn) sampled(s *wire.Sample, exported []byte) {
 	h, now := k.h, core.At(time.Now())
-	type one struct {
-		key    samples.Key
-		sample *core.Sample
-	}
-	var keep []one
-	h.mu.Lock()
-	n := h.node(k.who.Name)
-	if n.conn != k {
-		h.mu.Unlock()
+	keep, mine := k.jobSamples(s, exported, now)
+	if !mine {
 		return
 	}
-	if s.Units != nil {
-		n.units, n.exported = s.Units, exported
-	}
-	for _, u := range s.Jobs {
-		t := h.jobs[core.JobID(u.Job)]
-		if t == nil || t.job.Attempt != u.Attempt {
-			continue
-		}
-		if na := allocOn(t.job, k.who.Name); na != nil { // nobody tells of others' jobs
-			x := &core.Sample{At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem), GPUs: unitUse(na, s.Units)}
-			keep = append(keep, one{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x})
-		}
-	}
-	h.mu.Unlock()
 	for _, o := range keep {
 		if h.cfg.Samples == nil {
 			break
@@ -50,6 +29,37 @@ func (k *conn) sampled(s *wire.Sample, exported []byte) {
 	if s.Units != nil && h.rules().Sick.Act {
 		k.health(s.Units)
 	}
+}
+
+// jobSample is what a job used on a node.
+type jobSample struct {
+	key    samples.Key
+	sample *core.Sample
+}
+
+// jobSamples notes how the node's units do and gives what its jobs used; mine is false when the node has another connection.
+func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep []jobSample, mine bool) {
+	h := k.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.node(k.who.Name)
+	if n.conn != k {
+		return nil, false
+	}
+	if s.Units != nil {
+		n.units, n.exported = s.Units, exported
+	}
+	for _, u := range s.Jobs {
+		t := h.jobs[core.JobID(u.Job)]
+		if t == nil || t.job.Attempt != u.Attempt {
+			continue
+		}
+		if na := allocOn(t.job, k.who.Name); na != nil { // nobody tells of others' jobs
+			x := &core.Sample{At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem), GPUs: unitUse(na, s.Units)}
+			keep = append(keep, jobSample{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x})
+		}
+	}
+	return keep, true
 }
 
 // unitUse is how the GPUs a job has on a node are used.

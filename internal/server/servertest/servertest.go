@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server"
+	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -30,6 +31,8 @@ type Server struct {
 	Dir  string
 	Cfg  *config.Config
 	Info server.Info
+	// MayPanic keeps a panic of a handler from failing the test: it is for tests of what becomes of one.
+	MayPanic bool
 	// Store, if set before Start, is used instead of the configured one and stays open over restarts.
 	Store store.Store
 	// Reload, if set before Start, is what the server reads its settings with again; Hangup has it do so.
@@ -82,6 +85,7 @@ func (s *Server) Start() {
 	if os.Getenv("SERVERTEST_LOG") == "" {
 		log = slog.New(slog.DiscardHandler)
 	}
+	log = slog.New(&panicCheck{log.Handler(), s})
 	done := s.done
 	go func() {
 		done <- server.Run(ctx, server.Options{
@@ -122,6 +126,39 @@ func (s *Server) Stop() {
 	case <-time.After(Patience):
 		s.t.Error("the server does not stop")
 	}
+}
+
+// panicCheck fails the test when the server logs that one of its handlers panicked.
+type panicCheck struct {
+	slog.Handler
+	s *Server
+}
+
+func (h *panicCheck) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError || h.Handler.Enabled(ctx, l)
+}
+
+func (h *panicCheck) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == hub.PanicMessage && !h.s.MayPanic {
+		var b strings.Builder
+		r.Attrs(func(a slog.Attr) bool {
+			b.WriteString("\n" + a.Key + ": " + a.Value.String())
+			return true
+		})
+		h.s.t.Errorf("the server: %s%s", r.Message, b.String())
+	}
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h *panicCheck) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &panicCheck{h.Handler.WithAttrs(attrs), h.s}
+}
+
+func (h *panicCheck) WithGroup(name string) slog.Handler {
+	return &panicCheck{h.Handler.WithGroup(name), h.s}
 }
 
 type testWriter struct{ t testing.TB }

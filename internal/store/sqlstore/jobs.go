@@ -154,7 +154,9 @@ func jobsText(q store.JobQuery) (string, []any) {
 	if !q.Live {
 		w.and("NOT j.live")
 	}
-	if len(q.IDs) > 0 {
+	if len(q.IDs) > 0 && q.Exact {
+		w.and(in(&w, "j.id", q.IDs, intArg))
+	} else if len(q.IDs) > 0 {
 		w.and("(" + in(&w, "j.id", q.IDs, intArg) + " OR " + in(&w, "j.array_id", q.IDs, intArg) + ")")
 	}
 	beyond, order := " > ", ""

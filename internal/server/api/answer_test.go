@@ -1,0 +1,118 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/engine"
+)
+
+// broken serves one handler and keeps the server's log.
+func broken(t *testing.T, h handler) (url string, log *bytes.Buffer) {
+	t.Helper()
+	log = &bytes.Buffer{}
+	a := &API{Deps: Deps{Log: slog.New(slog.NewTextHandler(log, nil)), Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
+	a.live.Store(&config.Config{})
+	a.metrics = newMetrics(a)
+	rt := &route{method: "GET", path: "/", handle: h, open: true}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, a.metrics.route(rt), w, r) }))
+	t.Cleanup(srv.Close)
+	return srv.URL, log
+}
+
+func TestPanicIsAnAnswerWithItsID(t *testing.T) {
+	t.Parallel()
+	url, log := broken(t, func(http.ResponseWriter, *http.Request, *caller) (any, error) {
+		var list []int
+		return list[len(list)+3], nil
+	})
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body client.ErrorBody
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	id := resp.Header.Get(RequestIDHeader)
+	if resp.StatusCode != 500 || id == "" || body.RequestID != id || !strings.Contains(body.Error.Message, id) {
+		t.Errorf("%d, id %q, body %+v", resp.StatusCode, id, body)
+	}
+	for _, want := range []string{id, "index out of range", "answer_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q: %s", want, log)
+		}
+	}
+	if strings.Contains(body.Error.Message, "index out of range") {
+		t.Errorf("the caller is told what only the log should say: %s", body.Error.Message)
+	}
+}
+
+// After the first byte nothing else can be said: the stream is cut, never completed as if it were whole.
+func TestPanicAfterTheAnswerBeganCutsIt(t *testing.T) {
+	t.Parallel()
+	url, log := broken(t, func(w http.ResponseWriter, _ *http.Request, _ *caller) (any, error) {
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 1<<20))
+		panic("half way")
+	})
+	resp, err := http.Get(url)
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+	}
+	if err == nil {
+		t.Error("the answer came to its end")
+	}
+	if !strings.Contains(log.String(), "half way") {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+func TestPanicOnAHijackedStreamClosesIt(t *testing.T) {
+	t.Parallel()
+	url, log := broken(t, func(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+		if _, err := upgrade(w, r, "bireme-stream"); err != nil {
+			return nil, err
+		}
+		panic("in the stream")
+	})
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: bireme-stream\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(c)
+	if err != nil || !bytes.HasPrefix(data, []byte("HTTP/1.1 101")) {
+		t.Errorf("%q, %v", data, err)
+	}
+	if !strings.Contains(log.String(), "in the stream") {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+// A body that is announced and never sent costs what has arrived of it.
+func TestBodyGetsMemoryAsItArrives(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("POST", "/", io.LimitReader(strings.NewReader(strings.Repeat("x", 1000)), 1000))
+	r.ContentLength = maxBody
+	b, err := readBody(r, maxBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Cap() > 1<<20 {
+		t.Errorf("%d bytes of memory for 1000 that came", b.Cap())
+	}
+}
