@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +12,10 @@ import (
 
 func (a *App) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "make, list and revoke tokens", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
+		Use: "token", Short: "make, list, rotate and revoke tokens", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.tokenCreate(), a.tokenJoin(), a.tokenList(), a.tokenRevoke())
+	c.AddCommand(a.tokenCreate(), a.tokenJoin(), a.tokenList(), a.tokenRotate(), a.tokenRevoke())
 	return c
 }
 
@@ -24,9 +23,10 @@ func (a *App) tokenCommand() *cobra.Command {
 type tokenOptions struct {
 	app   *App
 	json  bool
-	ttl   time.Duration
+	life  lifeFlags
 	login bool
 	both  bool
+	scope []string
 	new   client.NewToken
 }
 
@@ -34,11 +34,22 @@ func (a *App) tokenCreate() *cobra.Command {
 	o := &tokenOptions{app: a, new: client.NewToken{Kind: "user"}}
 	c := &cobra.Command{
 		Use: "create", Short: "make a token that acts as a user", Args: cobra.NoArgs,
-		Long: "Make a token that acts as you, or (administrators) as another user. It is shown once.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		Long: "Make a token that acts as you, or (administrators) as another user. It is shown once.\n\n" +
+			"Its scopes say what it may do: read looks at what you may see; submit also submits and steers your own jobs and runs; admin also " +
+			"uses the rights you have as an administrator or as a manager of projects; project limits the others to one project, see --project.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.new.Scopes, err = parseScopes(o.scope, o.new.Project != ""); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
 	}
 	f := c.Flags()
 	f.StringVarP((*string)(&o.new.User), "user", "u", "", "act as `USER` instead of yourself")
+	f.StringSliceVar(&o.scope, "scope", []string{"read", "submit"}, "what it may do: read, submit, admin, project")
+	f.StringVar((*string)(&o.new.Project), "project", "", "good for the jobs and runs of `PROJECT` only")
+	f.StringVar(&o.new.Client, "for", "", "made for a client of this kind: dstack, whose tokens do not expire by default")
 	o.common(c)
 	return c
 }
@@ -73,16 +84,17 @@ func (a *App) tokenJoin() *cobra.Command {
 
 func (o *tokenOptions) common(c *cobra.Command) {
 	f := c.Flags()
+	f.StringVar(&o.new.Name, "name", "", "what it is called in lists and in the audit log")
 	f.StringVar(&o.new.Note, "note", "", "what it is for, for the list")
-	f.DurationVar(&o.ttl, "ttl", 0, "how long it is good, such as 24h; without it the server's default")
+	o.life.add(c)
 	f.BoolVar(&o.json, "json", false, "print JSON")
 }
 
 func (o *tokenOptions) run(ctx context.Context) error {
-	if o.ttl < 0 || o.ttl%time.Second != 0 {
-		return usagef("--ttl %s: want whole seconds", o.ttl)
+	var err error
+	if o.new.TTL, err = o.life.ttl(o.app.Now()); err != nil {
+		return err
 	}
-	o.new.TTL = core.Seconds(o.ttl / time.Second)
 	c, err := o.app.Connect()
 	if err != nil {
 		return err
@@ -91,15 +103,25 @@ func (o *tokenOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return o.app.printJSON(made)
+	return o.app.showSecret(made, o.json)
+}
+
+// showSecret prints a token that was made or rotated: the secret alone on standard output.
+func (a *App) showSecret(made *client.NewTokenMade, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(made)
 	}
-	if made.Token.Expires != 0 {
-		o.app.note("token %s, good until %s; it is not shown again:", made.Token.ID, clock(made.Token.Expires))
+	t := &made.Token
+	what := "token " + t.ID
+	if t.Name != "" {
+		what += " (" + cell(t.Name) + ")"
+	}
+	if t.Expires != 0 {
+		a.note("%s, good until %s; it is not shown again:", what, clock(t.Expires))
 	} else {
-		o.app.note("token %s; it is not shown again:", made.Token.ID)
+		a.note("%s; it is not shown again:", what)
 	}
-	_, err = fmt.Fprintln(o.app.Out, made.Secret)
+	_, err := fmt.Fprintln(a.Out, made.Secret)
 	return err
 }
 
@@ -129,11 +151,11 @@ func (a *App) tokens(ctx context.Context, asJSON bool) error {
 		return a.printJSON(list)
 	}
 	now := core.At(a.Now())
-	t := table{{"ID", "KIND", "FOR", "STATE", "CREATED", "EXPIRES", "NOTE"}}
+	t := table{{"ID", "KIND", "FOR", "STATE", "NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USE", "NOTE"}}
 	for _, k := range list.Tokens {
-		who := string(k.User)
+		who, scope := string(k.User), k.ScopeText()
 		if k.Kind == "join" {
-			who = string(k.Node)
+			who, scope = string(k.Node), ""
 			if who == "" {
 				who = "any node"
 			}
@@ -147,14 +169,48 @@ func (a *App) tokens(ctx context.Context, asJSON bool) error {
 		case k.Expires != 0 && k.Expires <= now:
 			state = "expired"
 		}
-		t.row(k.ID, k.Kind, who, state, clock(k.Created), clock(k.Expires), k.Note)
+		t.row(k.ID, k.Kind, who, state, k.Name, scope, clock(k.Created), clock(k.Expires), clock(max(k.LastUsed, k.Used)), k.Note)
 	}
 	return t.write(a.Out)
 }
 
+func (a *App) tokenRotate() *cobra.Command {
+	var asJSON bool
+	var overlap string
+	var life lifeFlags
+	c := &cobra.Command{
+		Use: "rotate ID|NAME", Short: "give a token another secret", Args: cobra.ExactArgs(1),
+		Long: "Give a token another secret, which is shown once. Its name and scopes stay, and it is good for as long as a new one. The old secret " +
+			"ends at once, or works for --overlap more; tokens that were made with it end with it.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := client.RotateToken{}
+			var err error
+			if in.Overlap, err = lengthOf("overlap", overlap); err != nil {
+				return err
+			}
+			if in.TTL, err = life.ttl(a.Now()); err != nil {
+				return err
+			}
+			c, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			made, err := c.RotateToken(cmd.Context(), args[0], &in)
+			if err != nil {
+				return err
+			}
+			return a.showSecret(made, asJSON)
+		},
+	}
+	c.Flags().StringVar(&overlap, "overlap", "", "how long the old secret still works, such as 1h or 7d")
+	life.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
 func (a *App) tokenRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID...", Short: "end tokens", Args: cobra.MinimumNArgs(1),
+		Use: "revoke ID|NAME...", Short: "end tokens, and those that were made with them", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := a.Connect()
 			if err != nil {

@@ -142,6 +142,9 @@ type Whoami struct {
 	UID     uint32           `json:"uid"`
 	Admin   bool             `json:"admin"`
 	Project core.ProjectName `json:"project"`
+	// Of the token the caller came with, if any.
+	Token  string       `json:"token,omitempty"` // its name, or its id
+	Scopes []core.Scope `json:"scopes,omitempty"`
 }
 
 // Cancel is the body of POST /api/v1/jobs/cancel: all that match. Signal sends a signal instead of ending them.
@@ -337,7 +340,18 @@ type NewToken struct {
 	Roles     core.NodeRole `json:"roles,omitempty"`
 	TrustRoot bool          `json:"trust_root,omitempty"`
 	Note      string        `json:"note,omitempty"`
-	TTL       core.Seconds  `json:"ttl,omitempty"`
+	TTL       core.Seconds  `json:"ttl,omitempty"` // 0: the server's default; core.Forever: without end
+
+	Name    string           `json:"name,omitempty"`
+	Scopes  []core.Scope     `json:"scopes,omitempty"`  // none: every right of the user, within those of the token that asks
+	Project core.ProjectName `json:"project,omitempty"` // the only one it is good for; implies scope project
+	Client  string           `json:"client,omitempty"`  // "dstack": made for a dstack client
+}
+
+// RotateToken is the body of POST /api/v1/tokens/{id}/rotate; its answer is a NewTokenMade.
+type RotateToken struct {
+	Overlap core.Seconds `json:"overlap,omitempty"` // how long the old secret still works
+	TTL     core.Seconds `json:"ttl,omitempty"`     // as in NewToken
 }
 
 // NewTokenMade answers NewToken.

@@ -37,6 +37,15 @@ func (c *Client) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, erro
 	return out, nil
 }
 
+// RotateToken gives a token another secret. Like NewToken it is not sent again once received.
+func (c *Client) RotateToken(ctx context.Context, id string, in *RotateToken) (*NewTokenMade, error) {
+	out := new(NewTokenMade)
+	if err := c.do(ctx, call{method: "POST", path: api + "/tokens/" + url.PathEscape(id) + "/rotate", body: in}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RevokeToken ends a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, call{method: "DELETE", path: api + "/tokens/" + url.PathEscape(id), again: always}, nil)

@@ -32,6 +32,7 @@ type Config struct {
 	Power        Power       `yaml:"power"`
 	Accounting   Accounting  `yaml:"accounting"`
 	Retention    Retention   `yaml:"retention"`
+	Tokens       Tokens      `yaml:"tokens"`
 	Mail         Mail        `yaml:"mail"`
 	Fleets       Fleets      `yaml:"fleets"`
 
@@ -227,6 +228,7 @@ type Retention struct {
 	Jobs      Duration `yaml:"jobs"`
 	Keys      Duration `yaml:"keys"` // submit keys
 	Logs      Duration `yaml:"logs"`
+	Tokens    Duration `yaml:"tokens"` // that have expired or were revoked
 }
 
 // Default gives the settings of a site that wrote none.
@@ -270,7 +272,9 @@ func Default() *Config {
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
 			Keys: Duration(7 * 24 * time.Hour), Logs: Duration(30 * 24 * time.Hour),
+			Tokens: Duration(30 * 24 * time.Hour),
 		},
+		Tokens: Tokens{Lifetime: Duration(90 * 24 * time.Hour)},
 	}
 }
 

@@ -83,6 +83,7 @@ type Changes struct {
 	GoneProjects     []ProjectName
 	Fleets           []*Fleet
 	GoneFleets       []string
+	GoneTokens       []string
 }
 
 // SpecRow is a spec under the id it is stored under.
@@ -93,5 +94,5 @@ type SpecRow struct {
 
 // Empty tells whether nothing changed.
 func (c *Changes) Empty() bool {
-	return len(c.Events) == 0 && len(c.Jobs) == 0 && len(c.Nodes) == 0 && len(c.Steps) == 0 && len(c.Tokens) == 0
+	return len(c.Events) == 0 && len(c.Jobs) == 0 && len(c.Nodes) == 0 && len(c.Steps) == 0 && len(c.Tokens) == 0 && len(c.GoneTokens) == 0
 }

@@ -128,6 +128,19 @@ type Token struct {
 	Expires   Time     `json:"expires,omitempty"`
 	Used      Time     `json:"used,omitempty"` // join tokens work once
 	Revoked   bool     `json:"revoked,omitempty"`
+
+	// What follows is missing from tokens made before it was there: those have every right of their user and no end.
+	Name     string      `json:"name,omitempty"`
+	Scopes   []Scope     `json:"scopes,omitempty"`    // empty: every right of the user
+	Project  ProjectName `json:"project,omitempty"`   // the only one it is good for, with ScopeProject
+	Client   string      `json:"client,omitempty"`    // what it was made for: "dstack", or empty
+	Parent   string      `json:"parent,omitempty"`    // id of the token that made it and bounds its life
+	LastUsed Time        `json:"last_used,omitempty"` // written now and then, not at each use
+	Ended    Time        `json:"ended,omitempty"`     // when it was revoked
+	// Prior is the hash of the secret before the last rotation, which works until PriorUntil. Listings leave it out.
+	Prior      Hash `json:"prior,omitzero"`
+	PriorUntil Time `json:"prior_until,omitempty"`
+	Rotated    Time `json:"rotated,omitempty"` // when it last got a new secret
 }
 
 // Identity is who makes a call, as established by a token or by the kernel.
@@ -136,6 +149,12 @@ type Identity struct {
 	UID   uint32
 	Admin bool
 	Node  NodeName // the node the call came through, if any
+
+	// What follows is set for callers with a token.
+	Token   string      `json:",omitempty"` // its id
+	Project ProjectName `json:",omitempty"` // the only project the token is good for; empty: all of the user's
+	Plain   bool        `json:",omitempty"` // the token lacks scope admin: neither an administrator's nor a manager's rights hold
+	Prior   bool        `json:",omitempty"` // it came by the secret that a rotation replaced
 }
 
 // Run is what a YAML configuration made: a name over one Job (or, for services, several).

@@ -145,6 +145,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
+	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
 		var lost error
@@ -288,7 +289,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
 			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: enforced.Associations, EnforceQOS: enforced.QOS,
 			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run, StrictSubmit: cfg.Jobs.StrictSubmit,
-			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues,
+			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), MaxRequeues: cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
 			Rule: cfg.Scheduling.Rule, Reservations: cfg.Scheduling.Reservations,
 			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(), Zone: state.Zone{Location: time.Local},
 			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle), ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),

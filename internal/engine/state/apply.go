@@ -61,6 +61,14 @@ func (s *State) apply(in Input) (any, error) {
 		return nil, s.putMember(in)
 	case *PutToken:
 		return nil, s.putToken(in)
+	case *RevokeToken:
+		return nil, s.revokeToken(in)
+	case *RotateToken:
+		return reply(s.rotateToken(in))
+	case *TokensUsed:
+		return nil, s.tokensUsed(in)
+	case *PurgeTokens:
+		return reply(s.purgeTokens(in))
 	case *UseToken:
 		return reply(s.useToken(in))
 	case *PutNode:
@@ -107,7 +115,10 @@ func reply[T any](v *T, err error) (any, error) {
 
 // may tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
 func (s *State) may(by core.Identity, j *core.Job) error {
-	if by.Admin || by.User == j.Spec.User || s.view.Role(by.User, j.Spec.Project).Rank() >= core.RoleManager.Rank() {
+	if err := withinProject(by, j.Spec.Project); err != nil {
+		return err
+	}
+	if by.Admin || by.User == j.Spec.User || s.manages(by, j.Spec.Project) {
 		return nil
 	}
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")

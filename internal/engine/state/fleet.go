@@ -270,6 +270,9 @@ func (s *State) steeredFleet(by core.Identity, name, what string) (*core.Fleet, 
 	if ok {
 		role = s.view.Role(by.User, f.Project)
 	}
+	if by.Plain && role.Rank() > core.RoleUser.Rank() {
+		role = core.RoleUser
+	}
 	switch {
 	case !ok && by.Admin:
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name, hint(name, s.view.fleets)).Because("invalid_fleet")

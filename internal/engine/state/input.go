@@ -216,7 +216,7 @@ type EnsureUser struct {
 	UnixName string
 }
 
-// PutUser, PutProject and PutToken create or replace. Reply: nil.
+// PutUser and PutProject create or replace, PutToken makes a token. Reply: nil.
 type (
 	PutUser struct {
 		By   core.Identity

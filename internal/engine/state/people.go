@@ -158,7 +158,7 @@ func (s *State) putUser(in *PutUser) error {
 
 func (s *State) putProject(in *PutProject) error {
 	old, ok := s.view.projects[in.Project.Name]
-	manager := ok && s.view.Role(in.By.User, in.Project.Name).Rank() >= core.RoleManager.Rank()
+	manager := ok && s.manages(in.By, in.Project.Name)
 	if !in.By.Admin && !manager {
 		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
@@ -206,6 +206,9 @@ func (s *State) putMember(in *PutMember) error {
 		return core.Errorf(core.NotFound, "there is no project %q", in.Project).Because("invalid_project")
 	}
 	mine := s.view.Role(in.By.User, in.Project).Rank()
+	if in.By.Plain {
+		mine = core.RoleNone.Rank()
+	}
 	if !in.By.Admin && mine < core.RoleManager.Rank() {
 		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
@@ -280,34 +283,13 @@ func (s *State) share(in *PutMember) {
 	s.storeProject(&p)
 }
 
-// putToken stores a token's hash, or revokes it. People make and revoke their own; join tokens are for administrators.
-func (s *State) putToken(in *PutToken) error {
-	t := in.Token
-	if t.Kind == "join" || t.User != in.By.User {
-		if err := adminOnly(in.By, "makes or revokes such tokens"); err != nil {
-			return err
-		}
-	}
-	if t.Kind == "user" {
-		if _, ok := s.view.users[t.User]; !ok {
-			return core.Errorf(core.NotFound, "there is no user %q", t.User).Because("invalid_user")
-		}
-	}
-	if old, ok := s.view.tokens[t.ID]; ok && old.User != t.User {
-		return core.Errorf(core.Conflict, "token %s belongs to somebody else", t.ID).Because("token_exists")
-	}
-	s.storeToken(t)
-	return nil
-}
-
 func (s *State) storeToken(t *core.Token) {
-	if !s.own.tokens {
-		s.view.tokens, s.view.hashes, s.own.tokens = maps.Clone(s.view.tokens), maps.Clone(s.view.hashes), true
-	}
-	if old, ok := s.view.tokens[t.ID]; ok && old.Hash != t.Hash {
+	s.ownTokens()
+	if old, ok := s.view.tokens[t.ID]; ok {
 		delete(s.view.hashes, old.Hash)
+		delete(s.view.hashes, old.Prior)
 	}
-	s.view.tokens[t.ID], s.view.hashes[t.Hash] = t, t
+	s.view.addToken(t)
 	s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
 	s.event(core.TokenChanged, core.Event{User: t.User, Data: append(appendJSON([]byte(`{"token":`), t.ID), '}')})
 }

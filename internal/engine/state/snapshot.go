@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
@@ -297,6 +298,29 @@ func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
 
 // TokenByHash finds a token by the hash of its secret.
 func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) { t, ok := v.hashes[h]; return t, ok }
+
+// Token finds a token by its id.
+func (v *Snapshot) Token(id string) (*core.Token, bool) { t, ok := v.tokens[id]; return t, ok }
+
+// TokensOf lists the tokens with which a user signs in, by id.
+func (v *Snapshot) TokensOf(user core.UserName) []*core.Token {
+	var out []*core.Token
+	for _, t := range v.tokens {
+		if t.Kind == "user" && t.User == user {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *core.Token) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// addToken makes a token found by its id and by its secrets.
+func (v *Snapshot) addToken(t *core.Token) {
+	v.tokens[t.ID], v.hashes[t.Hash] = t, t
+	if !t.Prior.IsZero() {
+		v.hashes[t.Prior] = t
+	}
+}
 
 // Tokens lists all, by id.
 func (v *Snapshot) Tokens() []*core.Token { return sorted(v.tokens) }

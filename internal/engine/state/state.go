@@ -29,6 +29,7 @@ type Config struct {
 	MaxJobs         int    // live jobs, array tasks counted one by one
 	KeyWindow       int    // submit keys remembered in memory
 	MaxRequeues     int32
+	MaxTokens       int          // of a user that work; 0: any number
 	MaxKillGrace    core.Seconds // the most a job may ask for between TERM and KILL
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
 	// ever.
@@ -245,7 +246,7 @@ func New(cfg Config, img *Image) *State {
 		v.fleets[f.Name] = f
 	}
 	for _, t := range img.Tokens {
-		v.tokens[t.ID], v.hashes[t.Hash] = t, t
+		v.addToken(t)
 	}
 	for _, r := range img.Runs {
 		v.runs[runKey{r.Project, r.Name}] = r

@@ -139,6 +139,9 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 		return core.Errorf(core.Unknown, "there is no user %q", spec.User).Because("invalid_user")
 	}
 	if spec.Project == "" {
+		spec.Project = in.By.Project
+	}
+	if spec.Project == "" {
 		spec.Project = user.Default
 	}
 	if spec.Project == "" {
@@ -180,6 +183,9 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 // admitProject checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
 // project that is there and that they are in.
 func (s *State) admitProject(in *Submit, spec *core.Spec) error {
+	if err := withinProject(in.By, spec.Project); err != nil {
+		return err
+	}
 	if !s.cfg.EnforceAccounts && !in.Strict || s.view.Role(spec.User, spec.Project) != core.RoleNone {
 		return nil
 	}

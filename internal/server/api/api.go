@@ -59,6 +59,7 @@ type API struct {
 	revoked atomic.Pointer[map[core.NodeName]bool]
 	cancel  func() // ends the subscription
 	live    atomic.Pointer[config.Config]
+	uses    tokenUses
 }
 
 // conf is the settings that hold; Deps.Config are those it started with.

@@ -33,6 +33,7 @@ type caller struct {
 	user   *core.User
 	gid    uint32
 	hasGID bool
+	token  *core.Token // the one the call came with; nil: none
 }
 
 // peerKey is where ConnContext leaves the kernel's word.
@@ -241,8 +242,9 @@ func (a *API) byToken(header string) (*caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(secret, tokenPrefix) {
 		return nil, bad
 	}
-	t, ok := snap.TokenByHash(hashToken(secret))
-	if !ok || t.Kind != "user" || t.Revoked {
+	hash := hashToken(secret)
+	t, ok := snap.TokenByHash(hash)
+	if !ok || t.Kind != "user" || t.Revoked || t.Hash != hash && t.PriorUntil.Go().Before(time.Now()) {
 		return nil, bad
 	}
 	if t.Expires != 0 && t.Expires.Go().Before(time.Now()) {
@@ -253,7 +255,11 @@ func (a *API) byToken(header string) (*caller, error) {
 		return nil, bad
 	}
 	uid, gid, hasGID := processesOf(u)
-	return a.callerOf(u, uid, gid, hasGID)
+	c, err := a.callerOf(u, uid, gid, hasGID)
+	if err == nil {
+		a.bearer(c, t, t.Hash != hash)
+	}
+	return c, err
 }
 
 // processesOf finds the uid and gid a user's processes have. A name and a uid that do not go together here are no account.

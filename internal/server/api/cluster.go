@@ -28,7 +28,14 @@ func (a *API) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	if project == "" {
 		project = core.ProjectName(a.conf().Accounting.DefaultProject)
 	}
-	return &client.Whoami{User: who.User, UID: who.UID, Admin: who.Admin, Project: project}, nil
+	out := &client.Whoami{User: who.User, UID: who.UID, Admin: who.Admin, Project: project}
+	if t := who.token; t != nil {
+		out.Token, out.Scopes = tokenName(t), t.Scopes
+		if t.Project != "" {
+			out.Project = t.Project
+		}
+	}
+	return out, nil
 }
 
 func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) {

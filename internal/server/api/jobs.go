@@ -298,10 +298,13 @@ func (a *API) one(ctx context.Context, text string) (*core.Job, error) {
 
 // may tells whether somebody may see and steer what is private to a job.
 func (a *API) may(who *caller, j *core.Job) error {
+	if t := who.token; t != nil && t.Project != "" && t.Project != j.Spec.Project {
+		return outsideProject(t)
+	}
 	if who.Admin || who.User == j.Spec.User {
 		return nil
 	}
-	if a.Engine.Snapshot().Role(who.User, j.Spec.Project).Rank() >= core.RoleManager.Rank() {
+	if !who.Plain && a.Engine.Snapshot().Role(who.User, j.Spec.Project).Rank() >= core.RoleManager.Rank() {
 		return nil
 	}
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")

@@ -2,89 +2,12 @@ package api
 
 import (
 	"net/http"
-	"slices"
-	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 )
-
-// tokens lists tokens: everybody their own, administrators all. Secrets are not kept.
-func (a *API) tokens(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	out := &client.TokenList{Tokens: []core.Token{}}
-	for _, t := range snap.Tokens() {
-		if who.Admin || t.User == who.User && t.Kind == "user" {
-			out.Tokens = append(out.Tokens, *t)
-		}
-	}
-	return out, nil
-}
-
-// newToken makes a token. Its secret is in the answer and nowhere else.
-func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	var in client.NewToken
-	if err := decode(r, &in); err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	t := &core.Token{ID: newID(), Kind: in.Kind, Note: in.Note, Created: core.At(now)}
-	switch in.Kind {
-	case "", "user":
-		t.Kind, t.User = "user", in.User
-		if t.User == "" {
-			t.User = who.User
-		}
-	case "join":
-		t.Node, t.Roles, t.TrustRoot = in.Node, in.Roles, in.TrustRoot
-		if t.Roles == 0 {
-			t.Roles = core.Compute
-		}
-		if in.TTL == 0 {
-			in.TTL = core.Seconds(24 * time.Hour / time.Second)
-		}
-	default:
-		return nil, core.Errorf(core.Invalid, "kind: %q is neither user nor join", in.Kind)
-	}
-	if in.TTL > 0 && in.TTL < core.Forever {
-		t.Expires = core.At(now.Add(in.TTL.Duration()))
-	}
-	secret, hash := newSecret()
-	t.Hash = hash
-	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: t}); err != nil {
-		return nil, err
-	}
-	return &client.NewTokenMade{Token: *t, Secret: secret, CA: string(a.Authority.PEM())}, nil
-}
-
-func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(snap.Tokens(), func(t *core.Token) bool { return t.ID == r.PathValue("id") })
-	if i < 0 {
-		return nil, core.Errorf(core.NotFound, "there is no token %q", r.PathValue("id")).Because("invalid_token")
-	}
-	t := *snap.Tokens()[i]
-	if !who.Admin && (t.Kind != "user" || t.User != who.User) {
-		return nil, core.Errorf(core.NotFound, "there is no token %q of yours", t.ID).Because("invalid_token")
-	}
-	t.Revoked = true
-	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: &t}); err != nil {
-		return nil, err
-	}
-	if t.Kind == "join" && t.Used != 0 {
-		a.learnRevoked(a.Engine.Snapshot())
-		a.Hub.Drop(t.Node)
-	}
-	return okBody{}, nil
-}
 
 // join trades a one-time token for a certificate. The token is spent only when the certificate can be made.
 func (a *API) join(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {

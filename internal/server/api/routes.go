@@ -21,6 +21,7 @@ type route struct {
 	body         any      // zero value of what is sent; nil: nothing
 	reply        any      // zero value of the answer; nil: none; a string: a content type
 	native       bool     // under /api/v1; false: the agents' side, not in the document
+	right        right    // what a caller's token must allow; see rights.go
 }
 
 const (
@@ -69,6 +70,7 @@ func (a *API) table() []route {
 
 		{method: "GET", path: "/tokens", summary: "List tokens", handle: a.tokens, reply: client.TokenList{}},
 		{method: "POST", path: "/tokens", summary: "Make a token", handle: a.newToken, body: client.NewToken{}, reply: client.NewTokenMade{}},
+		{method: "POST", path: "/tokens/{id}/rotate", summary: "Give a token another secret", handle: a.rotateToken, body: client.RotateToken{}, reply: client.NewTokenMade{}},
 		{method: "DELETE", path: "/tokens/{id}", summary: "Revoke a token, or the node that joined with it", handle: a.revokeToken, reply: okBody{}},
 		{method: "GET", path: "/users", summary: "List users", handle: a.users, reply: client.UserList{}},
 		{method: "POST", path: "/users", summary: "Add a user", handle: a.newUser, body: core.User{}, reply: core.User{}},
@@ -104,13 +106,13 @@ func (a *API) table() []route {
 		native[i].path = base + native[i].path
 		native[i].native = true
 	}
-	return append(native,
+	return withRights(append(native,
 		route{method: "GET", path: "/agent/v1/connect", handle: a.agentConnect, open: true},
 		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.stepStream, open: true},
 		route{method: "GET", path: "/metrics", handle: a.serveMetrics, open: true},
 		route{method: "GET", path: "/metrics/dcgm", handle: a.serveDCGM, open: true},
 		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.profile},
-	)
+	))
 }
 
 func (a *API) newMux() *http.ServeMux {
@@ -142,6 +144,9 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 	}
 	if !rt.open {
 		who, err = a.identify(r)
+	}
+	if err == nil {
+		err = a.allow(rt, r, who)
 	}
 	var out any
 	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.method != "GET" {

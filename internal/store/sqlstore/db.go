@@ -101,6 +101,9 @@ func addChanges(b *Batch, c *core.Changes, known *recent) error {
 	for _, x := range c.Spent {
 		addSpent(b, x)
 	}
+	for _, id := range c.GoneTokens {
+		goneToken(b, id)
+	}
 	for _, t := range c.Tokens {
 		addToken(b, t)
 	}

@@ -53,6 +53,13 @@ func addToken(b *Batch, t *core.Token) {
 	tokenDocs.add(b, t)
 }
 
+var deleteToken = &Insert{Cols: []string{"id"}, One: `DELETE FROM tokens WHERE id = $1`}
+
+func goneToken(b *Batch, id string) {
+	b.row(deleteToken)
+	b.text(id)
+}
+
 func readNodes(tx Tx) ([]*core.Node, error) {
 	var name string
 	var id int64

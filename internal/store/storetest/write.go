@@ -173,6 +173,7 @@ func testPolicy(t *testing.T, w *world) {
 			{Name: "lab", Next: 1, Hosts: []core.FleetHost{{Node: "lab-0", Login: core.SSHLogin{Host: "h", User: "u", Key: "SHA256:x"}, Cause: "away"}}},
 			{Name: "old", Placement: core.PlaceCluster},
 		},
+		Tokens:   []*core.Token{{ID: "t1", Hash: hash("t1")}, {ID: "t2", Hash: hash("t2")}},
 		Projects: []*core.Project{{Name: "physics"}, {Name: "old"}},
 		Spent:    []*core.Spent{{Project: "old", User: "ann", At: 5, Raw: 1}, {Project: "physics", User: "ann", At: 5, Raw: 2}},
 	})
@@ -183,12 +184,12 @@ func testPolicy(t *testing.T, w *world) {
 		Fleets: []*core.Fleet{lab}, GoneFleets: []string{"lab", "old", "never"},
 		QOS: []*core.QOS{low}, GoneQOS: []core.QOSName{"high", "never"},
 		Reservations: []*core.AdvanceReservation{again}, GoneReservations: []string{"a", "b"},
-		GoneProjects: []core.ProjectName{"old"},
+		GoneProjects: []core.ProjectName{"old"}, GoneTokens: []string{"t2", "never"},
 	})
 	w.same(w.load(), &store.Image{
 		Seq: w.seq, Now: w.now, NextJob: 1, NextNode: 1, Projects: []*core.Project{{Name: "physics"}},
 		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 2}}, QOS: []*core.QOS{low}, Reservations: []*core.AdvanceReservation{again},
-		Fleets: []*core.Fleet{lab},
+		Fleets: []*core.Fleet{lab}, Tokens: []*core.Token{{ID: "t1", Hash: hash("t1")}},
 	})
 }
 

@@ -1,0 +1,24 @@
+package config
+
+import (
+	"time"
+)
+
+// Tokens says how long tokens of users are good that are made without saying so. Zero: without end.
+type Tokens struct {
+	Lifetime       Duration `yaml:"lifetime"`
+	DstackLifetime Duration `yaml:"dstack_lifetime"` // of those made for dstack clients, which cannot renew theirs
+	MaxLifetime    Duration `yaml:"max_lifetime"`    // the most anybody but an administrator may have
+}
+
+// Default is how long a token is good that is made without saying so.
+func (t *Tokens) Default(dstack bool) time.Duration {
+	d := t.Lifetime
+	if dstack {
+		d = t.DstackLifetime
+	}
+	if t.MaxLifetime > 0 && (d == 0 || d > t.MaxLifetime) {
+		d = t.MaxLifetime
+	}
+	return d.D()
+}
