@@ -243,6 +243,8 @@ func (p *Planner) assess(s *slot) *Why {
 	}
 	part, n := s.part, &s.need
 	switch {
+	case n.unreadable != "":
+		return &Why{Reason: core.ReasonBadConstraints, Text: n.unreadable}
 	case down(part.State):
 		return &Why{Reason: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
 	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:

@@ -32,6 +32,7 @@ type need struct {
 	owner              core.UserName // whose jobs alone may be beside it; "": anybody's
 	more               *wide         // what few jobs ask for of each node
 	lone               alone
+	unreadable         string // a part of the request that cannot be read: it fits nowhere
 }
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
@@ -130,6 +131,7 @@ func needOf(s *core.Spec, names Names) need {
 	}
 	n.atLeast(int32(len(n.must)))
 	n.wishOf(s)
+	n.unreadable = unreadable(s)
 	return n
 }
 

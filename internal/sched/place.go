@@ -63,6 +63,9 @@ func (n *need) suits(a *account, at *look) bool {
 // the first nodes in order that have room, nodes that must be used before all others; or, if there is more to it, what seek
 // finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
 func (n *need) choose(at look, buf []pick) []pick {
+	if n.unreadable != "" {
+		return nil
+	}
 	if n.more != nil && n.more.kinds {
 		return n.chooseKinds(&at, buf)
 	}
@@ -234,6 +237,9 @@ func (l *Ledger) CanEver(s *core.Spec, part *core.Partition, in *Within, names N
 }
 
 func (l *Ledger) canEver(n *need, in map[core.NodeName]bool, nodes []*account) *Fault {
+	if n.unreadable != "" {
+		return &Fault{Reason: "node_config_unavailable", Text: n.unreadable}
+	}
 	for _, name := range slices.Sorted(maps.Keys(n.must)) {
 		if l.nodes[name] == nil || in != nil && !in[name] {
 			return &Fault{Reason: "invalid_node", Text: fmt.Sprintf("node %s is not in the partition", name)}

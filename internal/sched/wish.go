@@ -30,7 +30,7 @@ type wish struct {
 func simpleKey(s *core.Spec) bool {
 	sh, x := &s.Shape, s.Extra
 	return (sh.NodesMax <= sh.NodesMin || sh.NodesMax <= 1) && (sh.More == nil || !sh.More.SpreadJob && !sh.More.UseMinNodes) &&
-		(x == nil || x.Prefer == "" && !x.Contiguous && x.Segment == 0)
+		(x == nil || x.Prefer == "" && !x.Contiguous && x.Segment == 0 && switchesReadable(x))
 }
 
 // appendWish names all that wishOf reads beside the constraint.
@@ -38,7 +38,7 @@ func appendWish(b []byte, s *core.Spec) []byte {
 	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
 	b = append(append(b, 0), x.Prefer...)
 	b = strconv.AppendInt(append(b, 0), int64(x.Segment), 10)
-	for _, is := range [...]bool{x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob, wide.UseMinNodes} {
+	for _, is := range [...]bool{switchesReadable(x), x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob, wide.UseMinNodes} {
 		b = strconv.AppendBool(b, is)
 	}
 	return b
@@ -114,7 +114,7 @@ func (w *wish) String() (t string) {
 	return t
 }
 
-// parsed reads a constraint that admission has let in; one that it has not asks for nothing.
+// parsed reads a constraint that admission has let in. One that cannot be read is in need.unreadable, and its job fits nowhere.
 func parsed(text string) *grammar.Constraint {
 	c, err := grammar.ParseConstraint(text)
 	if err != nil {

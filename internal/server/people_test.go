@@ -43,7 +43,7 @@ func TestTokensAndRoles(t *testing.T) {
 		t.Errorf("the job is not its caller's: %+v", j.Spec)
 	}
 	path := "/api/v1/jobs/" + idText(made.ID)
-	name := "y"
+	name, nice := "y", int32(100)
 	calls := []struct {
 		who, token   string
 		method, path string
@@ -58,7 +58,9 @@ func TestTokensAndRoles(t *testing.T) {
 		{"bob reads the script", bob, "GET", path + "/script", nil, 403},
 		{"bob reads the log", bob, "GET", path + "/logs", nil, 403},
 		{"bob changes", bob, "PATCH", path, client.Update{Name: &name}, 403},
-		{"the manager changes", mia, "PATCH", path, client.Update{Name: &name}, 200},
+		{"the manager writes", mia, "PATCH", path, client.Update{Name: &name}, 403},
+		{"the manager puts it last", mia, "PATCH", path, client.Update{Nice: &nice}, 200},
+		{"the owner writes", ann, "PATCH", path, client.Update{Name: &name}, 200},
 		{"the manager reads the script", mia, "GET", path + "/script", nil, 403},
 		{"the owner reads the script", ann, "GET", path + "/script", nil, 200},
 		{"the administrator reads it", boss, "GET", path + "/script", nil, 200},

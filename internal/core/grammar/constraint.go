@@ -63,9 +63,10 @@ func (c *Constraint) Names() (names []string) {
 	return names
 }
 
-// Bounds: how deep parentheses may go, and how many terms may have a count.
+// Bounds: how deep parentheses may go, how many terms there may be, and how many of them may have a count.
 const (
 	maxFeatureDepth  = 32
+	maxFeatures      = 256
 	maxFeatureCounts = 64
 )
 
@@ -75,6 +76,7 @@ type constraintText struct {
 	out      Constraint
 	brackets bool
 	depth    int
+	terms    int
 }
 
 // ParseConstraint reads --constraint and --prefer: features joined by & or , (and) and | (or), from left to right without
@@ -219,6 +221,9 @@ func (t *constraintText) term() (*Features, error) {
 			return nil, t.fail(t.pos, "a feature cannot be asked to be absent")
 		}
 		return nil, t.unexpected()
+	}
+	if t.terms++; t.terms > maxFeatures {
+		return nil, t.fail(start, "more than %d features", maxFeatures)
 	}
 	return &Features{Name: t.in[start:t.pos]}, nil
 }

@@ -99,5 +99,8 @@ func (t *text) need(n *core.Needs) error {
 		if !t.take(':') {
 			return nil
 		}
+		if len(n.Left) >= maxDependencies {
+			return t.fail(t.pos, "more than %d jobs to wait for", maxDependencies)
+		}
 	}
 }

@@ -252,5 +252,5 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // Valid reports whether name is one name: not empty, no separator, no bracket.
 func Valid(name string) bool {
-	return name != "" && !strings.ContainsAny(name, ", \t\n\r[]")
+	return name != "" && len(name) <= MaxName && !strings.ContainsAny(name, ", \t\n\r[]")
 }

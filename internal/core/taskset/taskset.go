@@ -11,9 +11,9 @@ import (
 // MaxIndex is the greatest task index there is (Slurm's hard limit for MaxArraySize, less one).
 const MaxIndex = 4_000_000
 
-// maxWork bounds the indices visited when ranges interleave, so that a long list of overlapping
-// ranges cannot keep the caller busy.
-const maxWork = 1 << 24
+// maxWork bounds the indices visited when ranges with steps interleave, so that a list of them cannot
+// keep the caller busy; plain ranges that overlap are joined without a visit.
+const maxWork = 1 << 20
 
 // Range is the indices First, First+Step … Last.
 type Range struct {
@@ -57,7 +57,7 @@ func New(ranges ...Range) (Set, error) {
 	slices.SortFunc(rs, func(a, b Range) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Step, b.Step))
 	})
-	rs = slices.Compact(rs)
+	rs = joinPlain(slices.Compact(rs))
 	interleaved, work := false, 0
 	for k, r := range rs {
 		interleaved = interleaved || k > 0 && r.First <= rs[k-1].Last
@@ -91,6 +91,25 @@ func Of(indices ...int) Set {
 	}
 	return collect(s.All())
 }
+
+// joinPlain joins sorted ranges that overlap, if none of them has a step.
+func joinPlain(rs []Range) []Range {
+	if slices.ContainsFunc(rs, func(r Range) bool { return r.Step != 1 }) {
+		return rs
+	}
+	out := rs[:0]
+	for _, r := range rs {
+		if n := len(out); n > 0 && r.First <= out[n-1].Last {
+			out[n-1].Last = max(out[n-1].Last, r.Last)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Pieces is how many ranges the set is kept as.
+func (s Set) Pieces() int { return len(s.ranges) }
 
 func fromOverlapping(rs []Range) Set {
 	last, work := int32(0), 0

@@ -59,19 +59,19 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Error{
-		"":           {Pos: 0, Msg: "expected a task index at the end"},
-		"[]":         {Pos: 1, Msg: "expected a task index at the end"},
-		"a":          {Pos: 0, Msg: "expected a task index, found 'a'"},
-		"5-1":        {Pos: 0, Msg: "range 5-1 runs backwards"},
-		"1-":         {Pos: 2, Msg: "expected a task index at the end"},
-		"-1":         {Pos: 0, Msg: "expected a task index, found '-'"},
-		"1,,2":       {Pos: 2, Msg: "expected a task index, found ','"},
-		"1-5:0":      {Pos: 4, Msg: "the step must be 1 or more"},
-		"1-5:":       {Pos: 4, Msg: "expected a task step at the end"},
-		"1:2":        {Pos: 1, Msg: "expected ',' between indices, found ':'"},
-		"1-4000001":  {Pos: 2, Msg: "task index above 4000000"},
-		"9999999999": {Pos: 0, Msg: "task index above 4000000"},
-		"0-4000000,1-4000000,2-4000000,3-4000000,4-4000000": {Pos: 0, Msg: "ranges overlap too much: more than 16777216 indices named"},
+		"":                                    {Pos: 0, Msg: "expected a task index at the end"},
+		"[]":                                  {Pos: 1, Msg: "expected a task index at the end"},
+		"a":                                   {Pos: 0, Msg: "expected a task index, found 'a'"},
+		"5-1":                                 {Pos: 0, Msg: "range 5-1 runs backwards"},
+		"1-":                                  {Pos: 2, Msg: "expected a task index at the end"},
+		"-1":                                  {Pos: 0, Msg: "expected a task index, found '-'"},
+		"1,,2":                                {Pos: 2, Msg: "expected a task index, found ','"},
+		"1-5:0":                               {Pos: 4, Msg: "the step must be 1 or more"},
+		"1-5:":                                {Pos: 4, Msg: "expected a task step at the end"},
+		"1:2":                                 {Pos: 1, Msg: "expected ',' between indices, found ':'"},
+		"1-4000001":                           {Pos: 2, Msg: "task index above 4000000"},
+		"9999999999":                          {Pos: 0, Msg: "task index above 4000000"},
+		"0-4000000:2,1-4000000:3,2-4000000:5": {Pos: 0, Msg: "ranges overlap too much: more than 1048576 indices named"},
 	} {
 		_, err := Parse(text)
 		var got *Error

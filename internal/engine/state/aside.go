@@ -284,9 +284,15 @@ func (s *State) newWishes(in *UpdateJob, next *core.Job, spec *core.Spec) error 
 	spec.Extra = &x
 	if in.Wish.Begin != nil {
 		spec.Begin = *in.Wish.Begin
+		if spec.Begin < 0 || spec.Begin > maxMoment {
+			return badField("begin", "%d is not between 0 and %d", spec.Begin, int64(maxMoment))
+		}
 		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now { // one that waits for others hears of it when they are done
 			next.Eligible = max(s.view.now, spec.Begin)
 		}
+	}
+	if err := checkSpec(spec); err != nil {
+		return err
 	}
 	if err := s.admitAside(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
 		return err

@@ -13,6 +13,9 @@ func (s *State) newNeeds(in *UpdateJob, next *core.Job, spec *core.Spec) error {
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
+	if n := len(*in.Dependency); n > maxLine {
+		return tooLong("dependency", n, maxLine)
+	}
 	x := *spec.More()
 	x.Dependency = *in.Dependency
 	spec.Extra = &x

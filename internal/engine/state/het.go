@@ -19,8 +19,6 @@ const maxComponents = 128
 func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	specs := append([]*core.Spec{in.Spec}, in.Components...)
 	switch {
-	case len(specs) > maxComponents:
-		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(specs), maxComponents).Because("invalid_het")
 	case in.Run != nil:
 		return nil, core.Errorf(core.Invalid, "a run has no components").Because("invalid_het")
 	case s.live+len(specs) > s.cfg.MaxJobs:

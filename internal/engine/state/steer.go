@@ -152,7 +152,7 @@ func (s *State) updateJob(in *UpdateJob) error {
 	if err != nil {
 		return err
 	}
-	if err := s.may(in.By, j); err != nil {
+	if err := s.mayChange(in, j); err != nil {
 		return err
 	}
 	if j.State.Final() {
@@ -214,8 +214,8 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 		if next.State != core.Pending && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
 			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
 		}
-		if *in.TimeLimit <= 0 {
-			return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
+		if *in.TimeLimit <= 0 || *in.TimeLimit > maxSeconds && *in.TimeLimit != core.Forever {
+			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds", int64(maxSeconds)).Because("time_limit")
 		}
 		spec.TimeLimit = *in.TimeLimit
 	}
@@ -255,6 +255,9 @@ func (s *State) newSpec(in *UpdateJob, next *core.Job) error {
 		if err := s.newNeeds(in, next, &spec); err != nil {
 			return err
 		}
+	}
+	if err := checkSpec(&spec); err != nil {
+		return err
 	}
 	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks && next.Priority != 0 && in.Priority == nil &&
 		(s.ranks == nil || !next.Flags.Has(core.FixedPriority)) {

@@ -19,6 +19,9 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
 		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
+	if err := checkStep(in.Step); err != nil {
+		return nil, err
+	}
 	for _, n := range in.Step.Nodes {
 		if !holds(j, n) {
 			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
@@ -35,6 +38,24 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	s.putStep(&st)
 	s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	return &st, nil
+}
+
+// checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short name.
+func checkStep(st *core.Step) error {
+	if len(st.Name) > maxName {
+		return tooLong("step name", len(st.Name), maxName)
+	}
+	if len(st.Nodes) == 0 || len(st.Nodes) != len(st.Tasks) {
+		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes), len(st.Tasks)).Because("invalid_node")
+	}
+	seen := make(map[core.NodeName]bool, len(st.Nodes))
+	for i, n := range st.Nodes {
+		if seen[n] || st.Tasks[i] < 0 {
+			return core.Errorf(core.Invalid, "node %s: a step has each node once, with some tasks", n).Because("invalid_node")
+		}
+		seen[n] = true
+	}
+	return nil
 }
 
 // stepFits checks that what a step would have to itself is no other step's.

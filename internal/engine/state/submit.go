@@ -22,6 +22,9 @@ func (s *State) submit(in *Submit) (*Submitted, error) {
 		}
 		return &Submitted{ID: use.job, Duplicate: true}, nil
 	}
+	if err := checkInput(in); err != nil {
+		return nil, err
+	}
 	if len(in.Components) > 0 {
 		return s.submitHet(in)
 	}
@@ -215,6 +218,9 @@ func (s *State) defaultPartition() core.PartitionName {
 
 // admitShape checks the request against the partitions it names.
 func (s *State) admitShape(in *Submit, spec *core.Spec) error {
+	if err := checkSpec(spec); err != nil { // a change comes here without having been a submission
+		return err
+	}
 	if x := spec.Extra; x != nil {
 		if err := s.admitExtra(x); err != nil {
 			return err
@@ -266,6 +272,8 @@ const (
 	maxNodes = 1 << 20
 	maxTasks = 1 << 24
 	maxGres  = 1 << 30
+	// maxPieces is how many ranges the indices of an array may be: each start of a task goes through them.
+	maxPieces = 1 << 14
 )
 
 // checkShape refuses numbers that mean nothing, whoever sent them.
@@ -358,7 +366,10 @@ func (s *State) admitExtra(x *core.Extra) error {
 		}
 		names, err := hostlist.Expand(list, most)
 		if err != nil {
-			return core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
+			return core.Errorf(core.Invalid, "node list %.200q: %v", list, err).Because("invalid_node")
+		}
+		if len(names) == 0 {
+			return core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
 		}
 		for _, n := range names {
 			if _, ok := s.view.names[core.NodeName(n)]; !ok {
@@ -472,6 +483,9 @@ func (s *State) arrayOf(spec *core.Spec) (*core.ArrayRef, error) {
 	set, err := taskset.Parse(spec.Array)
 	if err != nil || set.Len() == 0 {
 		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
+	}
+	if set.Pieces() > maxPieces {
+		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array, set.Pieces(), maxPieces).Because("invalid_array")
 	}
 	if spec.Kind != core.Batch {
 		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")

@@ -9,6 +9,9 @@ type Try struct{ Submit }
 func (*Try) input() {}
 
 func (s *State) try(in *Try) (*core.Job, error) {
+	if err := checkInput(&in.Submit); err != nil {
+		return nil, err
+	}
 	j, err := s.prepare(&in.Submit, in.Spec)
 	if err != nil {
 		return nil, err

@@ -149,9 +149,15 @@ type submission struct {
 // will be stored; the rest goes through encoding/json. Anything unusual is left to encoding/json altogether, which then
 // also words the error.
 func decodeSubmit(data []byte) (*submission, error) {
+	if err := checkValues(data); err != nil {
+		return nil, err
+	}
 	s := &submission{nul: holdsNUL(data)}
 	if p := (parser{data: data}); p.submit(s) {
 		return s, nil
+	}
+	if s.specSize > maxSpec {
+		return nil, specTooLarge(s.specSize)
 	}
 	s = &submission{nul: s.nul}
 	if err := unmarshal(data, &s.Submit); err != nil {
@@ -231,7 +237,7 @@ func (p *parser) member(s *submission, key []byte) (ok bool) {
 		start := p.pos
 		ok = p.skip()
 		s.specSize = p.pos - start
-		return ok && strictly(p.data[start:p.pos], &s.Spec) == nil
+		return ok && s.specSize <= maxSpec && strictly(p.data[start:p.pos], &s.Spec) == nil
 	case "config":
 		return p.textInto(&s.Config)
 	case "strict":

@@ -72,22 +72,22 @@ func listed(j *core.Job, ask *client.NewStep) (nodes []core.NodeName, tasks []in
 	if ask.Tasks != 0 && int(ask.Tasks) != len(names) {
 		return nil, nil, nil, core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names), ask.Tasks).Because("invalid_shape")
 	}
-	place := map[string]int{}
+	place := map[core.NodeName]int{} // of the nodes that have tasks
 	for rank, name := range names {
-		i, seen := place[name]
+		n := core.NodeName(name)
+		i, seen := place[n]
 		if !seen {
-			i = len(nodes)
-			place[name] = i
-			nodes, tasks, ranks = append(nodes, core.NodeName(name)), append(tasks, 0), append(ranks, nil)
+			if at := slices.IndexFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == n }); at < 0 {
+				return nil, nil, nil, core.Errorf(core.Invalid, "node %s is not of job %d", n, j.ID).Because("invalid_node")
+			}
+			i, place[n] = len(nodes), len(nodes)
+			nodes, tasks, ranks = append(nodes, n), append(tasks, 0), append(ranks, nil)
 		}
 		tasks[i]++
 		ranks[i] = append(ranks[i], int32(rank))
 	}
 	for i, n := range nodes {
 		at := slices.IndexFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == n })
-		if at < 0 {
-			return nil, nil, nil, core.Errorf(core.Invalid, "node %s is not of job %d", n, j.ID).Because("invalid_node")
-		}
 		if !ask.Overcommit && int64(tasks[i])*int64(max(1, ask.CPUsPerTask)) > int64(j.Alloc.Nodes[at].CPUs) {
 			return nil, nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has on %s", tasks[i], max(1, ask.CPUsPerTask), j.ID, n).Because("too_many_cpus")
 		}
@@ -102,12 +102,14 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 		pool = pool[min(int(ask.Relative), len(pool)):]
 	}
 	if ask.Exclude != "" {
-		names, err := hostlist.Expand(ask.Exclude, hostlist.MaxRequest)
+		names, err := nodeNames(ask.Exclude)
 		if err != nil {
-			return nil, core.Errorf(core.Invalid, "node list %q: %v", ask.Exclude, err).Because("invalid_node")
+			return nil, err
 		}
-		left := filterOf(names)
-		pool = slices.DeleteFunc(slices.Clone(pool), func(n core.NodeAlloc) bool { return left.has(string(n.Node)) })
+		pool = slices.DeleteFunc(slices.Clone(pool), func(n core.NodeAlloc) bool {
+			_, named := slices.BinarySearch(names, string(n.Node))
+			return named
+		})
 	}
 	if list == "" {
 		if len(pool) == 0 {
@@ -115,15 +117,10 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 		}
 		return pool, nil
 	}
-	names, err := hostlist.Expand(list, hostlist.MaxRequest)
+	names, err := nodeNames(list)
 	if err != nil {
-		return nil, core.Errorf(core.Invalid, "node list %q: %v", list, err).Because("invalid_node")
+		return nil, err
 	}
-	if len(names) == 0 {
-		return nil, core.Errorf(core.Invalid, "node list %q names no node", list).Because("invalid_node")
-	}
-	slices.Sort(names)
-	names = slices.Compact(names) // a node may be named twice
 	var out []core.NodeAlloc
 	for _, na := range pool {
 		if _, named := slices.BinarySearch(names, string(na.Node)); named {
@@ -134,6 +131,19 @@ func stepNodes(j *core.Job, ask *client.NewStep) ([]core.NodeAlloc, error) {
 		return nil, core.Errorf(core.Invalid, "not all of %s are nodes of job %d", list, j.ID).Because("invalid_node")
 	}
 	return out, nil
+}
+
+// nodeNames reads a list of nodes, each once, sorted. One that names nobody is a mistake, and not a list of all.
+func nodeNames(list string) ([]string, error) {
+	names, err := hostlist.Expand(list, hostlist.MaxRequest)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "node list %.200q: %v", list, err).Because("invalid_node")
+	}
+	if len(names) == 0 {
+		return nil, core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // roomy gives nodes CPUs for as many tasks as there may be, where these need none of their own.

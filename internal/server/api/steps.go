@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -20,9 +21,6 @@ func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, err
 	return &client.StepList{Steps: steps, Now: a.now(snap)}, err
 }
 
-// maxStepName bounds what stays of a step for the life of its job.
-const maxStepName = 1024
-
 // part is a step in one job on its way: a step over components of a het job has several.
 type part struct {
 	ask   *client.NewStep
@@ -34,8 +32,8 @@ type part struct {
 // newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time
 // key.
 func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	var ask client.NewStep
-	if err := decode(r, &ask); err != nil {
+	ask, err := readStep(r)
+	if err != nil {
 		return nil, err
 	}
 	ref, err := parseRef(r.PathValue("id"))
@@ -48,7 +46,10 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 			return nil, err
 		}
 	}
-	parts := []*part{{ask: &ask}}
+	if len(ask.Het) >= maxStepParts {
+		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(ask.Het)+1, maxStepParts).Because("invalid_het")
+	}
+	parts := []*part{{ask: ask}}
 	for i := range ask.Het {
 		h := &ask.Het[i]
 		h.Pty, h.MPI, h.OwnsJob, h.Het, h.Container = ask.Pty, ask.MPI, false, nil, ask.Container
@@ -119,11 +120,8 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
 		return core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
 	}
-	if len(ask.Name) > maxStepName {
-		return core.Errorf(core.Invalid, "a step's name has at most %d bytes", maxStepName).Because("invalid_name")
-	}
-	if min(ask.Nodes, ask.Tasks, ask.TasksPerNode, ask.CPUsPerTask, ask.Component, ask.Relative) < 0 {
-		return core.Errorf(core.Invalid, "a step's counts are not below zero").Because("invalid_shape")
+	if err := checkStep(ask); err != nil {
+		return err
 	}
 	snap, err := a.snapshot()
 	if err != nil {
@@ -194,9 +192,14 @@ func (a *API) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, w
 
 // programs checks that every task of a step with several programs has one.
 func programs(ask *client.NewStep, ranks [][]int32) error {
+	if len(ask.Programs) == 0 {
+		return nil
+	}
 	for _, list := range ranks {
 		for _, r := range list {
-			if len(ask.Programs) > 0 && slurm.ProgramOf(ask.Programs, r) == nil {
+			if !slices.ContainsFunc(ask.Programs, func(p client.TaskProgram) bool {
+				return slices.ContainsFunc(p.Ranks, func(s client.RankSpan) bool { return s.First <= r && r <= s.Last })
+			}) {
 				return core.Errorf(core.Invalid, "No executable program specified for task %d", r).Because("no_program")
 			}
 		}

@@ -114,13 +114,15 @@ func (a *API) checkSizes(s *submission) error {
 	limits := &a.conf().Jobs
 	switch {
 	case s.specSize > maxSpec: // it stays in memory for the job's life
-		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", s.specSize, maxSpec).Because("request_too_large")
+		return specTooLarge(s.specSize)
 	case len(s.Key) > maxKey:
 		return core.Errorf(core.Invalid, "key: %d bytes are too many; the limit is %d", len(s.Key), maxKey).Because("submit_key")
 	case int64(len(s.script)) > int64(limits.MaxScript):
 		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
 	case int64(len(s.env)) > int64(limits.MaxEnv):
 		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", len(s.env), limits.MaxEnv).Because("environment_too_large")
+	case int64(len(s.Config)) > int64(limits.MaxScript):
+		return core.Errorf(core.TooLarge, "the run's configuration has %d bytes; the limit is %s (jobs.max_script)", len(s.Config), limits.MaxScript).Because("script_too_large")
 	case len(s.Files) > parcel.Max:
 		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
 	case len(s.Files) > 0 && s.Spec.More().Container == nil:
