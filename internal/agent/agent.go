@@ -47,6 +47,7 @@ type Agent struct {
 	log        *slog.Logger
 	id         *identity
 	up         *uplink
+	certs      *renewer
 	root       fs.FS
 	host       core.Host
 	machine    machine
@@ -103,6 +104,7 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1), settled: make(chan struct{}, 1), checkup: make(chan bool, 1)}
 	a.up = &uplink{id: id}
 	a.up.learn(opt.Servers)
+	a.certs = newRenewer(opt.Dir, id, a.up)
 	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
 		return nil, err
 	}
@@ -140,6 +142,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.socket.serve(ctx, l) })
 	g.Go(func() error { return a.keepKeeper(ctx) })
 	g.Go(func() error { return a.keepServer(ctx) })
+	g.Go(func() error { return a.renewCertificates(ctx) })
 	g.Go(func() error { return a.watchFences(ctx) })
 	g.Go(func() error { return a.sample(ctx) })
 	g.Go(func() error { return a.watchHealth(ctx) })
@@ -166,6 +169,12 @@ func (a *Agent) keepServer(ctx context.Context) error {
 	back := backoff{least: 50 * time.Millisecond, most: 5 * time.Second}
 	quiet := false
 	for {
+		if a.id.ended() { // the renewal has its own rhythm; without it nobody would listen to us
+			if err := a.certs.renew(ctx); err != nil && !quiet {
+				a.log.Warn("the node's certificate has run out, and no server gives another one", "err", err)
+				quiet = true
+			}
+		}
 		welcomed, err := a.connect(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -193,6 +202,7 @@ func (a *Agent) settle(w *wire.Welcome) {
 	}
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
+	a.certs.settle(w.Certs)
 	a.containers.images.settle(w.Settings.ImageCache, w.Settings.Prefetch)
 	a.containers.retell(a.ledger)
 	select {

@@ -29,38 +29,21 @@ const (
 	caFile   = "ca.pem"
 )
 
-// identity is the node's certificate and the CA it trusts.
-type identity struct {
-	name core.NodeName
-	cert tls.Certificate
-	ca   *x509.CertPool
-}
-
-// tls gives the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered.
-func (id *identity) tls() *tls.Config {
-	return &tls.Config{
-		RootCAs: id.ca, Certificates: []tls.Certificate{id.cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
-	}
-}
-
-// loadIdentity reads what an earlier join left in dir; os.ErrNotExist when there was none.
+// loadIdentity reads what an earlier join left in dir; os.ErrNotExist when there was none. A certificate that has run out is
+// good for asking for another one.
 func loadIdentity(dir string) (*identity, error) {
-	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+	var text [3][]byte
+	for i, name := range []string{certFile, keyFile, caFile} {
+		var err error
+		if text[i], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("the node's certificate: %w", err)
+		}
+	}
+	id, err := makeIdentity(text[0], text[1], text[2])
 	if err != nil {
-		return nil, fmt.Errorf("the node's certificate: %w", err)
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	leaf, err := x509.ParseCertificate(cert.Certificate[0])
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, certFile), err)
-	}
-	if time.Now().After(leaf.NotAfter) {
-		return nil, core.Errorf(core.Denied, "the node's certificate ended %s: join again with a new token", leaf.NotAfter.Format(time.DateTime))
-	}
-	ca, err := loadCA(filepath.Join(dir, caFile))
-	if err != nil {
-		return nil, err
-	}
-	return &identity{name: core.NodeName(leaf.Subject.CommonName), cert: cert, ca: ca}, nil
+	return id, nil
 }
 
 func loadCA(file string) (*x509.CertPool, error) {
@@ -88,11 +71,11 @@ func HasJoined(dir, ca string) bool {
 	if err != nil {
 		return false
 	}
-	leaf, err := x509.ParseCertificate(id.cert.Certificate[0])
-	if err != nil {
-		return false
-	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	leaf := id.cert.Leaf
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		CurrentTime: leaf.NotBefore.Add(time.Second), // one that has run out is renewed
+	})
 	return err == nil
 }
 
@@ -128,7 +111,7 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 	var errs []error
 	for _, server := range servers {
 		server = serverURL(server)
-		err := postJoin(ctx, client, server, body, &joined)
+		err := post(ctx, client, server+"/api/v1/join", body, &joined)
 		if err == nil {
 			return errors.Join(
 				writeFile(filepath.Join(dir, caFile), []byte(joined.CA), 0o644),
@@ -141,8 +124,8 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 	return errors.Join(errs...)
 }
 
-func postJoin(ctx context.Context, client *http.Client, server string, body []byte, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/join", bytes.NewReader(body))
+func post(ctx context.Context, client *http.Client, url string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -156,7 +139,7 @@ func postJoin(ctx context.Context, client *http.Client, server string, body []by
 		return refusal(resp)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(into); err != nil {
-		return fmt.Errorf("answer to join: %w", err)
+		return fmt.Errorf("the server's answer: %w", err)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	}
 	return &wire.NodeHello{
 		Protocol: wire.AgentProtocol, Version: a.opt.Version, Node: a.id.name, Hardware: a.machine.Hardware, Host: h,
-		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()),
+		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()), Trust: a.id.trusts(),
 	}
 }
 

@@ -368,7 +368,15 @@ type Join struct {
 	CSR   string        `json:"csr"` // PEM
 }
 
-// Joined answers Join.
+// Renew is the body of POST /api/v1/renew: a node that has joined asks for another certificate. A request signed with the key
+// it is known by is enough; one with a new key must come with the certificate it has.
+type Renew struct {
+	Node  core.NodeName `json:"node"`
+	CSR   string        `json:"csr"`             // PEM
+	Trust string        `json:"trust,omitempty"` // SHA-256 of the file of authorities the node has
+}
+
+// Joined answers Join and Renew.
 type Joined struct {
 	Cert    string   `json:"cert"` // PEM
 	CA      string   `json:"ca"`   // PEM

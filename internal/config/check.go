@@ -61,6 +61,7 @@ func (d *decoder) check(c *Config) {
 		}
 	}
 	d.checkServer(c)
+	d.checkCertificates(c)
 	d.checkLimits(&c.Limits)
 	if c.Step.MaxPids < 0 {
 		d.at("step.max_pids", "%d is less than 0; 0 means no limit", c.Step.MaxPids)

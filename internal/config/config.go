@@ -9,32 +9,33 @@ import (
 
 // Config is every setting. Default gives the usable zero point; the file and overrides are laid over it.
 type Config struct {
-	Cluster      string      `yaml:"cluster"`
-	Dir          string      `yaml:"dir"` // everything the server keeps lies under it unless a setting says otherwise
-	SlurmVersion string      `yaml:"slurm_version"`
-	Admins       []string    `yaml:"admins"` // unix names that are administrators of the cluster
-	Server       Server      `yaml:"server"`
-	Partitions   []Partition `yaml:"partitions"`
-	Nodes        []Node      `yaml:"nodes"`
-	Licenses     []string    `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
-	Offers       []Offer     `yaml:"offers"`   // nodes that could be had
-	Topology     Topology    `yaml:"topology"`
-	Jobs         Jobs        `yaml:"jobs"`
-	Limits       Limits      `yaml:"limits"`
-	Scheduling   Scheduling  `yaml:"scheduling"`
-	Priority     Priority    `yaml:"priority"`
-	Preemption   Preemption  `yaml:"preemption"`
-	Timers       Timers      `yaml:"timers"`
-	Step         Step        `yaml:"step"`
-	GPU          GPU         `yaml:"gpu"`
-	Health       Health      `yaml:"health"`
-	Reboot       Reboot      `yaml:"reboot"`
-	Power        Power       `yaml:"power"`
-	Accounting   Accounting  `yaml:"accounting"`
-	Retention    Retention   `yaml:"retention"`
-	Tokens       Tokens      `yaml:"tokens"`
-	Mail         Mail        `yaml:"mail"`
-	Fleets       Fleets      `yaml:"fleets"`
+	Cluster      string       `yaml:"cluster"`
+	Dir          string       `yaml:"dir"` // everything the server keeps lies under it unless a setting says otherwise
+	SlurmVersion string       `yaml:"slurm_version"`
+	Admins       []string     `yaml:"admins"` // unix names that are administrators of the cluster
+	Server       Server       `yaml:"server"`
+	Certificates Certificates `yaml:"certificates"`
+	Partitions   []Partition  `yaml:"partitions"`
+	Nodes        []Node       `yaml:"nodes"`
+	Licenses     []string     `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
+	Offers       []Offer      `yaml:"offers"`   // nodes that could be had
+	Topology     Topology     `yaml:"topology"`
+	Jobs         Jobs         `yaml:"jobs"`
+	Limits       Limits       `yaml:"limits"`
+	Scheduling   Scheduling   `yaml:"scheduling"`
+	Priority     Priority     `yaml:"priority"`
+	Preemption   Preemption   `yaml:"preemption"`
+	Timers       Timers       `yaml:"timers"`
+	Step         Step         `yaml:"step"`
+	GPU          GPU          `yaml:"gpu"`
+	Health       Health       `yaml:"health"`
+	Reboot       Reboot       `yaml:"reboot"`
+	Power        Power        `yaml:"power"`
+	Accounting   Accounting   `yaml:"accounting"`
+	Retention    Retention    `yaml:"retention"`
+	Tokens       Tokens       `yaml:"tokens"`
+	Mail         Mail         `yaml:"mail"`
+	Fleets       Fleets       `yaml:"fleets"`
 
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
@@ -238,6 +239,7 @@ func Default() *Config {
 		Dir:          "/var/lib/bireme",
 		SlurmVersion: "22.05.8",
 		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384},
+		Certificates: defaultCertificates(),
 		Partitions:   []Partition{{Name: "main", Nodes: "ALL", Default: true}},
 		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},
 		Jobs: Jobs{

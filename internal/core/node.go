@@ -31,6 +31,29 @@ type Node struct {
 	// Faults are those for which it takes no new jobs.
 	Faults  []NodeFault `json:"faults,omitempty"`
 	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
+	Pin     *NodePin    `json:"pin,omitempty"`     // nil: it has not joined
+}
+
+// NodePin is the key a node is known by. A certificate of ours with any other key is refused, so a key that is replaced or
+// revoked is of no use from then on, however long its certificates last.
+type NodePin struct {
+	Key       string   `json:"key,omitempty"`  // KeySum of its public key
+	Next      string   `json:"next,omitempty"` // a key it has changed to: at its first use Key is dropped
+	Roles     NodeRole `json:"roles,omitempty"`
+	TrustRoot bool     `json:"trust_root,omitempty"`
+	Token     string   `json:"token,omitempty"` // id of the token it joined with
+	Revoked   bool     `json:"revoked,omitempty"`
+	Gone      []string `json:"gone,omitempty"` // keys that were revoked: none of them joins again
+	// Before is when the node joined a server that pinned no keys: the certificate that was made then may be used once more, and
+	// its key is pinned.
+	Before Time   `json:"before,omitempty"`
+	Ends   Time   `json:"ends,omitempty"` // of its last certificate
+	CA     string `json:"ca,omitempty"`   // the newest authority that it trusts
+}
+
+// Takes tells whether a key is the node's.
+func (p *NodePin) Takes(key string) bool {
+	return p != nil && !p.Revoked && key != "" && (key == p.Key || key == p.Next)
 }
 
 // Hardware is what a node has to give.

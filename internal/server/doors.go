@@ -43,14 +43,7 @@ func (s *server) openDoors() (doors []*door, err error) {
 		return nil, err
 	}
 	doors = append(doors, s.newDoor("socket", l, nil))
-	cert, err := s.authority.Server(s.certNames())
-	if err != nil {
-		return doors, err
-	}
-	conf := &tls.Config{
-		Certificates: []tls.Certificate{cert}, ClientCAs: s.authority.Pool(), ClientAuth: tls.VerifyClientCertIfGiven,
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, // streams are upgraded HTTP/1.1 connections
-	}
+	conf := s.authority.TLS(s.certNames)
 	s.tunnels = s.newDoor("tunnels", nil, conf)
 	if cfg.Server.Listen != "" {
 		if l, err = net.Listen("tcp", cfg.Server.Listen); err != nil {

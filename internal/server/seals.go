@@ -20,6 +20,8 @@ func (s *server) openAuthority(ctx context.Context) error {
 	if s.seals, err = seal.Open(s.Config.SealKey(), err != nil); err != nil {
 		return err
 	}
-	s.authority, err = ca.Open(ctx, s.store, missing, s.seals, s.Config.Cluster)
+	s.authority, err = ca.Open(ctx, s.store, missing, s.seals, s.Config.Cluster, ca.Lives{
+		Node: s.Config.Certificates.Node.D(), Server: s.Config.Certificates.Server.D(),
+	})
 	return err
 }

@@ -178,6 +178,9 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := writeFile(cfg.CAFile(), s.authority.PEM()); err != nil {
 		return err
 	}
+	if _, err := s.engine.Do(ctx, &state.NodeKey{Do: state.KeyKeep}); err != nil {
+		return fmt.Errorf("nodes of an older server: %w", err)
+	}
 	for _, n := range cfg.CoreNodes() {
 		if _, err := s.engine.Do(ctx, &state.PutNode{Node: n}); err != nil {
 			return fmt.Errorf("node %s of the config file: %w", n.Name, err)
@@ -193,6 +196,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
 		Rules: hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
+		Certs: func() wire.CertRules { return wire.CertRules{Trust: s.authority.Sum(), Life: s.authority.Life()} },
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.follow("hub", s.hub.Publish)
 	s.hub.Load(s.engine.Snapshot())

@@ -45,7 +45,8 @@ type NodeHello struct {
 	Fleet    string        `json:"fleet,omitempty"`
 	Running  []Key         `json:"running"`
 	Ended    []Exited      `json:"ended"`
-	Now      core.Time     `json:"now"` // the node's clock, to measure skew; nothing else uses it
+	Now      core.Time     `json:"now"`             // the node's clock, to measure skew; nothing else uses it
+	Trust    string        `json:"trust,omitempty"` // SHA-256 of the file of authorities it has
 }
 
 // Welcome gives the agent its settings.
@@ -61,6 +62,13 @@ type Welcome struct {
 	// Logs tells how far the log store has each streamed log, so that the agent goes on from there.
 	Logs     []LogAck     `json:"logs,omitempty"`
 	Settings NodeSettings `json:"settings"`
+	Certs    CertRules    `json:"certs,omitzero"`
+}
+
+// CertRules are what a node's certificate is to be like. An agent whose own is not asks for another one.
+type CertRules struct {
+	Trust string        `json:"trust,omitempty"` // SHA-256 of the file of authorities to trust
+	Life  time.Duration `json:"life,omitempty"`
 }
 
 // JobFence is a job's own fence.

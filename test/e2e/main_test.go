@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"bireme.dev/bireme/test/cluster"
@@ -67,10 +68,16 @@ func refused(t *testing.T, r cluster.Result, code int, says ...string) {
 	wants(t, r.Line, r.Out+r.Err, says...)
 }
 
+var lastPort atomic.Int32
+
 // freePort finds a port of 127.0.0.1 nobody listens on, below those that outgoing connections take.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for port := 20000 + os.Getpid()%10000; port < 32000; port++ {
+	for {
+		port := 20000 + os.Getpid()%10000 + int(lastPort.Add(1)) // tests run beside each other: none is given twice
+		if port >= 32000 {
+			break
+		}
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err == nil {
 			defer l.Close()

@@ -36,6 +36,8 @@ type (
 		JumpKey *string
 		Peer    *string
 		Cert    *string
+		Key     string    // of the certificate, if it is a new one: the node is known by it from then on
+		Ends    core.Time // of the certificate
 		Cause   *string
 		Runs    *string
 		Gone    bool // its agent is removed, or cannot be, for Cause: the host leaves its fleet
@@ -391,6 +393,9 @@ func (s *State) fleetNews(in *FleetNews) error {
 	}
 	if *h != was {
 		s.storeFleet(&next, "")
+	}
+	if n, ok := s.view.Node(h.Node); ok && in.Key != "" {
+		return s.nodeKey(&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends})
 	}
 	return nil
 }

@@ -122,6 +122,7 @@ type Register struct {
 	Features  []string
 	Running   []StepRef
 	Ended     []Exited // applied first, and nothing starts on the node before the rest is
+	Trust     string   // the file of authorities that the node has
 }
 
 // StepRef names a step of an attempt.
@@ -241,10 +242,12 @@ type (
 		By    core.Identity
 		Token *core.Token
 	}
-	// UseToken spends a join token; the second use is refused. Reply: *core.Token.
+	// UseToken spends a join token; the second use is refused. The node is known by the key from then on. Reply: *core.Token.
 	UseToken struct {
 		ID   string
 		Node core.NodeName
+		Key  string // see core.NodePin
+		Ends core.Time
 	}
 	// PutNode makes a node known before it joins (from the config file). Reply: *core.Node.
 	PutNode struct {

@@ -45,6 +45,10 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	if rebooted {
 		s.restarted(n)
 	}
+	if n.Pin != nil && n.Pin.CA != in.Trust {
+		pin := *n.Pin
+		pin.CA, n.Pin = in.Trust, &pin
+	}
 	s.cameLate(n, rebooted)
 	s.split(n)
 	if !known || !same(old, n) {
@@ -77,7 +81,7 @@ func checkHardware(in *Register) error {
 
 // same tells whether a registration says nothing new.
 func same(a, b *core.Node) bool {
-	return a.Flags == b.Flags && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
+	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
 		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
 		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
 		slices.Equal(a.Hardware.Units, b.Hardware.Units) &&

@@ -307,6 +307,9 @@ func (s *State) useToken(in *UseToken) (*core.Token, error) {
 	case t.Node != "" && t.Node != in.Node:
 		return nil, core.Errorf(core.Denied, "this join token is for node %s", t.Node).Because("bad_token")
 	}
+	if err := s.pinByToken(t, in); err != nil {
+		return nil, err
+	}
 	used := *t
 	used.Used, used.Node = s.view.now, in.Node
 	s.storeToken(&used)

@@ -251,7 +251,12 @@ func New(cfg Config, img *Image) *State {
 	for _, r := range img.Runs {
 		v.runs[runKey{r.Project, r.Name}] = r
 	}
+	before := pinsBefore(img.Tokens)
 	for _, n := range img.Nodes {
+		if p := before[n.Name]; p != nil && n.Pin == nil {
+			c := *n
+			c.Pin, n = p, &c
+		}
 		v.nodes.Set(n.ID, n)
 		v.names[n.Name] = n.ID
 		s.await(n)

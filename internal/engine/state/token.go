@@ -226,6 +226,9 @@ func (s *State) revokeToken(in *RevokeToken) error {
 		return err
 	}
 	s.endToken(t, s.view.now)
+	if t.Kind == "join" {
+		s.revokeJoin(t)
+	}
 	return nil
 }
 
@@ -241,11 +244,11 @@ func (s *State) endToken(t *core.Token, at core.Time) {
 	s.endMade(t.ID, at)
 }
 
-// endMade ends what was made with a token.
+// endMade ends what was made with a token. A node that has joined goes on: it is known by its key, not by its token.
 func (s *State) endMade(id string, at core.Time) {
 	var made []*core.Token
 	for _, o := range s.view.tokens {
-		if o.Parent == id && !o.Revoked && (o.Expires == 0 || o.Expires > at) {
+		if o.Parent == id && !o.Revoked && o.Used == 0 && (o.Expires == 0 || o.Expires > at) {
 			made = append(made, o)
 		}
 	}
@@ -307,12 +310,11 @@ func (s *State) tokensUsed(in *TokensUsed) error {
 	return nil
 }
 
-// purgeTokens forgets what has not worked for long. A join token that was used stays: that it was revoked is what says that
-// its node is.
+// purgeTokens forgets what has not worked for long. The join token of a node that is there stays: the node is revoked by it.
 func (s *State) purgeTokens(in *PurgeTokens) (*Purged, error) {
 	var dead []*core.Token
 	for _, t := range s.view.tokens {
-		if end := t.DeadSince(); end != 0 && end < in.Before && end <= s.view.now && !(t.Kind == "join" && t.Used != 0) {
+		if end := t.DeadSince(); end != 0 && end < in.Before && end <= s.view.now && !s.joinedWith(t) {
 			dead = append(dead, t)
 		}
 	}

@@ -56,7 +56,6 @@ type API struct {
 	routes  []route
 	metrics *metrics
 	watch   *watchers
-	revoked atomic.Pointer[map[core.NodeName]bool]
 	cancel  func() // ends the subscription
 	live    atomic.Pointer[config.Config]
 	uses    tokenUses
@@ -101,9 +100,6 @@ func (a *API) published(p *engine.Published) {
 		if s.State.Final() {
 			a.Streams.Ended(s)
 		}
-	}
-	if len(p.Changes.Tokens) > 0 || p.Reloaded {
-		a.learnRevoked(p.Snapshot)
 	}
 }
 

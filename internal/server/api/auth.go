@@ -76,55 +76,6 @@ func (a *API) identify(r *http.Request) (*caller, error) {
 	return nil, core.Errorf(core.Unknown, "who are you? Send a token (bireme login), or call through a local socket").Because("no_identity")
 }
 
-// nodeOf gives the node whose certificate the connection has, refusing those that are unknown or revoked.
-func (a *API) nodeOf(r *http.Request) (ca.Node, bool, error) {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return ca.Node{}, false, nil
-	}
-	n, ok := ca.NodeOf(r.TLS.VerifiedChains[0][0])
-	if !ok {
-		return n, false, nil
-	}
-	snap, err := a.snapshot()
-	if err != nil {
-		return n, false, err
-	}
-	node, known := snap.Node(n.Name)
-	if !known {
-		return n, false, core.Errorf(core.Denied, "node %s is not known here: join again", n.Name).Because("unknown_node")
-	}
-	if h := snap.FleetHost(node); h != nil && h.Cert != certSum(r.TLS.VerifiedChains[0][0]) {
-		return n, false, core.Errorf(core.Denied, "the certificate of node %s is not the one its fleet gave it", n.Name).Because("revoked_node")
-	}
-	if m := a.revoked.Load(); m == nil {
-		a.learnRevoked(snap)
-	}
-	if (*a.revoked.Load())[n.Name] {
-		return n, false, core.Errorf(core.Denied, "the certificate of node %s was revoked", n.Name).Because("revoked_node")
-	}
-	return n, true, nil
-}
-
-// learnRevoked works out which nodes may not come any more: those whose last join token was revoked.
-func (a *API) learnRevoked(snap *state.Snapshot) {
-	last := map[core.NodeName]*core.Token{}
-	for _, t := range snap.Tokens() {
-		if t.Kind != "join" || t.Used == 0 {
-			continue
-		}
-		if old := last[t.Node]; old == nil || old.Used < t.Used {
-			last[t.Node] = t
-		}
-	}
-	out := map[core.NodeName]bool{}
-	for name, t := range last {
-		if t.Revoked {
-			out[name] = true
-		}
-	}
-	a.revoked.Store(&out)
-}
-
 // peer is a kernel's word for who is at a socket, here or on a node.
 type peer struct {
 	uid, gid uint32

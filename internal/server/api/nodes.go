@@ -132,6 +132,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 		Node: *n, Connected: live.Connected, LastHeard: core.At(live.Heard), Load: live.Load, FreeMem: live.FreeMem,
 		Skew: core.Seconds(live.Skew / time.Second), Partitions: []core.PartitionName{},
 	}
+	out.Pin = nil // see GET /ca
 	if u := v.uses[n.Name]; u != nil {
 		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units, slices.Sorted(slices.Values(u.Jobs))
 	}

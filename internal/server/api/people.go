@@ -6,57 +6,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
-	"bireme.dev/bireme/internal/server/ca"
 )
-
-// join trades a one-time token for a certificate. The token is spent only when the certificate can be made.
-func (a *API) join(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	var in client.Join
-	if err := decode(r, &in); err != nil {
-		return nil, err
-	}
-	if !validNode(in.Node) {
-		return nil, core.Errorf(core.Invalid, "node: %q is not a node's name", in.Node).Because("invalid_node")
-	}
-	snap, err := a.snapshot()
-	if err != nil {
-		return nil, err
-	}
-	t, ok := snap.TokenByHash(hashToken(in.Token))
-	if !ok || t.Kind != "join" {
-		return nil, core.Errorf(core.Unknown, "this join token is not known").Because("bad_token")
-	}
-	cert, err := a.Authority.Sign([]byte(in.CSR), ca.Node{Name: in.Node, Roles: t.Roles, TrustRoot: t.TrustRoot})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.Engine.Do(r.Context(), &state.UseToken{ID: t.ID, Node: in.Node}); err != nil {
-		return nil, err
-	}
-	if _, known := snap.Node(in.Node); !known {
-		n := &core.Node{Name: in.Node, Roles: t.Roles, TrustRoot: t.TrustRoot, Weight: 1}
-		if _, err := a.Engine.Do(r.Context(), &state.PutNode{Node: n}); err != nil {
-			return nil, err
-		}
-	}
-	a.Log.Info("node joined", "node", in.Node, "token", t.ID)
-	return &client.Joined{Cert: string(cert), CA: string(a.Authority.PEM()), Servers: a.Servers}, nil
-}
-
-// validNode keeps names to what host lists and file names bear.
-func validNode(n core.NodeName) bool {
-	if n == "" || len(n) > 64 || n[0] == '-' || n[0] == '.' {
-		return false
-	}
-	for _, c := range n {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
-}
 
 func (a *API) users(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	snap, err := a.snapshot()

@@ -65,6 +65,7 @@ func (a *API) table() []route {
 		{method: "PATCH", path: "/partitions/{name}", summary: "Make or change a partition, until the config file is read again", handle: a.changePartition, body: client.PartitionChange{}, reply: okBody{}},
 		{method: "DELETE", path: "/partitions/{name}", summary: "Remove a partition, until the config file is read again", handle: a.dropPartition, reply: okBody{}},
 		{method: "POST", path: "/join", summary: "Trade a one-time token for a node's certificate", handle: a.join, open: true, body: client.Join{}, reply: client.Joined{}},
+		{method: "POST", path: "/renew", summary: "Give a node that shows its key a new certificate", handle: a.renew, open: true, body: client.Renew{}, reply: client.Joined{}},
 
 		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, query: []string{"after"}, reply: "text/event-stream"},
 

@@ -237,10 +237,6 @@ func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 	if _, err := a.Engine.Do(r.Context(), &state.RevokeToken{By: who.Identity, ID: t.ID}); err != nil {
 		return nil, err
 	}
-	if t.Kind == "join" && t.Used != 0 {
-		a.learnRevoked(a.Engine.Snapshot())
-		a.Hub.Drop(t.Node)
-	}
 	return okBody{}, nil
 }
 

@@ -43,7 +43,7 @@ func TestAuthorityIsMadeOnceAndSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(t.Context(), v, missing, ring, "c")
+	a, err := Open(t.Context(), v, missing, ring, "c", Lives{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestAuthorityIsMadeOnceAndSealed(t *testing.T) {
 	if block, _ := pem.Decode(v["ca"]); block != nil {
 		t.Fatal("the store holds the authority in the clear")
 	}
-	b, err := Open(t.Context(), v, missing, ring, "c")
+	b, err := Open(t.Context(), v, missing, ring, "c", Lives{})
 	if err != nil || string(a.PEM()) != string(b.PEM()) {
 		t.Fatalf("second start made another authority (%v)", err)
 	}
@@ -62,7 +62,7 @@ func TestAuthorityIsMadeOnceAndSealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), v, missing, other, "c"); err == nil {
+	if _, err := Open(t.Context(), v, missing, other, "c", Lives{}); err == nil {
 		t.Fatal("opened without the key file")
 	}
 }
@@ -73,7 +73,7 @@ func TestNodeCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(t.Context(), vault{}, missing, ring, "c")
+	a, err := Open(t.Context(), vault{}, missing, ring, "c", Lives{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,12 @@ func TestNodeCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Node{Name: "n1", Roles: core.Compute | core.Login, TrustRoot: true}
-	text, err := a.Sign(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), want)
+	csr, sum, err := Request(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Key = sum
+	text, _, err := a.Sign(csr, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +121,7 @@ func TestNodeCertificate(t *testing.T) {
 		t.Fatal("the server's certificate passes for a node's")
 	}
 	for _, bad := range []string{"", "x", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
-		if _, err := a.Sign([]byte(bad), want); core.CodeOf(err) != core.Invalid {
+		if _, _, err := Request([]byte(bad)); core.CodeOf(err) != core.Invalid {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -132,7 +132,7 @@ func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core
 	if err != nil {
 		return nil, err
 	}
-	if ours := ssh.Sum(h.f.cfg.Authority.PEM()); facts.CA != "" && facts.CA != ours {
+	if facts.CA != "" && !h.f.cfg.Authority.Knows(facts.CA) {
 		return nil, core.Errorf(core.Conflict, "%s: %s/%s belongs to another cluster; delete it there first", x.Login.At(), facts.Base, h.node)
 	}
 	if !facts.Programs {
@@ -142,11 +142,13 @@ func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core
 	}
 	a := &ssh.Agent{Node: h.node, Programs: bundle.Sum, Base: facts.Base, CA: h.f.cfg.Authority.PEM()}
 	if x.Cert == "" || facts.Cert != x.Cert {
-		if a.Key, a.Cert, err = h.f.cfg.Authority.Issue(ca.Node{Name: h.node, Roles: core.Compute}); err != nil {
+		made, err := h.f.cfg.Authority.Issue(ca.Node{Name: h.node, Roles: core.Compute})
+		if err != nil {
 			return nil, err
 		}
+		a.Key, a.Cert = made.Key, made.Cert
 		sum := ssh.Sum(a.Cert)
-		h.tell(&state.FleetNews{Cert: &sum})
+		h.tell(&state.FleetNews{Cert: &sum, Key: made.Sum, Ends: core.At(made.Ends)})
 	}
 	addr, err := addrIn(fl, x, facts)
 	if err != nil {

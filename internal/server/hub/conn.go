@@ -84,6 +84,10 @@ func (k *conn) run() error {
 		return err
 	}
 	k.h.attach(k, hello)
+	// From here on a key that is replaced or revoked cuts the connection; it may have been a moment ago.
+	if n, known := k.h.engine.Snapshot().Node(k.who.Name); k.who.Key != "" && (!known || !n.Pin.Takes(k.who.Key)) {
+		return errors.New("the node's key was revoked or replaced")
+	}
 	welcome, err := k.register(hello)
 	if err != nil {
 		return err
@@ -172,7 +176,7 @@ func (h *Hub) detach(k *conn) {
 func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	in := &state.Register{
 		Node: hello.Node, Hardware: hello.Hardware, Host: hello.Host, Roles: k.who.Roles, TrustRoot: k.who.TrustRoot,
-		Fleet: hello.Fleet, Features: hello.Features,
+		Fleet: hello.Fleet, Features: hello.Features, Trust: hello.Trust,
 	}
 	for _, r := range hello.Running {
 		in.Running = append(in.Running, state.StepRef{Job: core.JobID(r.Job), Attempt: r.Attempt, Step: r.Step})

@@ -35,6 +35,7 @@ type Config struct {
 	Ended       EndedFunc      // finds jobs that have left memory; nil: none
 	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
 	Stream func(job core.JobID, step string) string
+	Certs  func() wire.CertRules    // what nodes' certificates are to be like
 	Secret func(name string) []byte // 32 bytes that only this cluster's servers can make, the same for the same name
 }
 
@@ -176,6 +177,12 @@ func (h *Hub) Publish(p *engine.Published) {
 	for _, n := range c.Nodes {
 		h.restarts(n)
 		h.woken(n)
+		h.checkKey(n.Name, n.Pin)
+	}
+	for _, name := range c.GoneNodes {
+		if _, again := p.Snapshot.Node(name); !again {
+			h.checkKey(name, nil)
+		}
 	}
 	for _, s := range c.Steps { // the last step of a job that is over lets its nodes be cleaned
 		k := h.jobs[s.Job]
@@ -221,6 +228,19 @@ func (h *Hub) reload(snap *state.Snapshot) {
 	for n := range snap.Nodes() {
 		h.restarts(n)
 		h.woken(n)
+		h.checkKey(n.Name, n.Pin)
+	}
+	for name := range h.nodes {
+		if _, known := snap.Node(name); !known {
+			h.checkKey(name, nil)
+		}
+	}
+}
+
+// checkKey cuts a connection that was made with a key which is not the node's any more. h.mu is held.
+func (h *Hub) checkKey(name core.NodeName, pin *core.NodePin) {
+	if n := h.nodes[name]; n != nil && n.conn != nil && n.conn.who.Key != "" && !pin.Takes(n.conn.who.Key) {
+		n.conn.cut(errors.New("the node's key was revoked or replaced"))
 	}
 }
 
@@ -379,6 +399,6 @@ func (h *Hub) Drop(name core.NodeName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n := h.nodes[name]; n != nil && n.conn != nil {
-		n.conn.cut(errors.New("the node's certificate was revoked"))
+		n.conn.cut(errors.New("the node has left"))
 	}
 }

@@ -18,11 +18,18 @@ func (h *Hub) rules() *Rules { return h.live.Load() }
 
 // welcome is what every agent is told.
 func (h *Hub) welcome() *wire.Welcome {
-	return &wire.Welcome{
+	w := &wire.Welcome{
 		Protocol: wire.AgentProtocol, Version: h.cfg.Version, Cluster: h.cfg.Cluster, Heartbeat: h.cfg.Heartbeat,
 		Fence: h.cfg.Fence, Servers: h.cfg.Servers, Settings: h.rules().Settings,
 	}
+	if h.cfg.Certs != nil {
+		w.Certs = h.cfg.Certs()
+	}
+	return w
 }
+
+// Tell has all nodes hear the cluster's settings again.
+func (h *Hub) Tell() { h.SetRules(*h.live.Load()) }
 
 // SetRules has new settings hold, and tells the nodes. A health program that is new is run at once.
 func (h *Hub) SetRules(r Rules) {

@@ -2,12 +2,14 @@ package servertest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -60,10 +62,27 @@ func (s *Server) Join(name core.NodeName, roles core.NodeRole, trustRoot bool) *
 	s.t.Helper()
 	var made client.NewTokenMade
 	s.Must("POST", "/api/v1/tokens", client.NewToken{Kind: "join", Node: name, Roles: roles, TrustRoot: trustRoot}, &made)
+	a, err := s.JoinWith(name, made.Secret)
+	if err != nil {
+		s.t.Fatalf("join %s: %v", name, err)
+	}
+	return a
+}
+
+// JoinWith joins with a token, under a key of its own.
+func (s *Server) JoinWith(name core.NodeName, token string) (*Agent, *core.Error) {
+	s.t.Helper()
 	key, csr := NewCSR(s.t)
 	var joined client.Joined
-	s.Must("POST", "/api/v1/join", client.Join{Token: made.Secret, Node: name, CSR: csr}, &joined)
-	block, _ := pem.Decode([]byte(joined.Cert))
+	if _, err := s.Call("POST", "/api/v1/join", "", client.Join{Token: token, Node: name, CSR: csr}, &joined); err != nil {
+		return nil, err
+	}
+	return s.NewAgent(name, key, joined.Cert), nil
+}
+
+// NewAgent gives the agent of a node that has a key and a certificate.
+func (s *Server) NewAgent(name core.NodeName, key *ecdsa.PrivateKey, certPEM string) *Agent {
+	block, _ := pem.Decode([]byte(certPEM))
 	return &Agent{
 		t: s.t, s: s, Name: name, cert: tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}, Boot: "boot-1",
 		started: map[wire.Key]int{}, acked: map[wire.Key]bool{}, logAcks: map[wire.Key]int64{}, killed: map[int64]bool{},
@@ -83,6 +102,62 @@ func NewCSR(t testing.TB) (*ecdsa.PrivateKey, string) {
 		t.Fatal(err)
 	}
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+// Renew asks for another certificate for a key (nil: the agent's own), and uses it. shown tells whether the present certificate
+// is shown.
+func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
+	a.t.Helper()
+	if key == nil {
+		key = a.cert.PrivateKey.(*ecdsa.PrivateKey)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	body, err := json.Marshal(client.Renew{Node: a.Name, CSR: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	conf := a.TLS()
+	if !shown {
+		conf.Certificates = nil
+	}
+	h := &http.Client{Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true}}
+	resp, err := h.Post("https://"+a.s.Info.Agents+"/api/v1/renew", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var e client.ErrorBody
+		if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
+			return err
+		}
+		return &e.Error
+	}
+	var joined client.Joined
+	if err := json.NewDecoder(resp.Body).Decode(&joined); err != nil {
+		return err
+	}
+	block, _ := pem.Decode([]byte(joined.Cert))
+	a.cert = tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
+	return nil
+}
+
+// Copy gives another agent with the same certificate, as somebody has who copied it.
+func (a *Agent) Copy() *Agent {
+	return a.s.NewAgent(a.Name, a.cert.PrivateKey.(*ecdsa.PrivateKey), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Certificate[0]})))
+}
+
+// Cert is the certificate it has.
+func (a *Agent) Cert() *x509.Certificate {
+	a.t.Helper()
+	c, err := x509.ParseCertificate(a.cert.Certificate[0])
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return c
 }
 
 // TLS gives the settings of a connection with the node's certificate.
