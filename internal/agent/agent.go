@@ -321,6 +321,7 @@ func (a *Agent) localize(l *wire.Launch) {
 	if l.Stdio.KeepTail == 0 {
 		l.Stdio.KeepTail = s.LogTail
 	}
+	l.Stdio.Bounds = wire.LogBounds{Most: s.LogPerJob, MinFree: s.MinFreeDisk, Rate: s.LogRate}
 	if len(s.Prolog) > 0 && l.Hooks.Prolog == nil {
 		l.Hooks.Prolog = programs(s.Prolog)
 	}

@@ -11,10 +11,14 @@ import (
 // Bounds of log traffic.
 const (
 	logPiece  = 128 << 10        // read at once
-	logWindow = 1 << 20          // sent and not yet acknowledged, for each log
+	logWindow = 1 << 20          // sent and not yet acknowledged, for a log that is alone
+	allWindow = 4 << 20          // for all of them, as long as each has a piece
 	logWait   = 20 * time.Second // how long a keeper holds back the answer while there is nothing
 	shortTail = 1 << 20          // output that is sent before the end it belongs to
 )
+
+// diskLimit is what the keeper says when it drops output for want of disk.
+const diskLimit = "limits.min_free_disk"
 
 // follower sends one streamed log into the log store: from where the store has it, without gap or repeat.
 type follower struct {
@@ -40,6 +44,13 @@ func (s *session) follow(k wire.Key, from int64) {
 	s.begin(func() { s.run(w) })
 }
 
+// window is how much of one log may be under way: what matters more than output waits behind all of it.
+func (s *session) window() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, min(logWindow, allWindow/int64(max(1, len(s.logs)))-logPiece))
+}
+
 // logAck notes how far the store has a log.
 func (s *session) logAck(ack wire.LogAck) {
 	s.mu.Lock()
@@ -62,15 +73,15 @@ func (w *follower) have() int64 {
 
 // run reads from the keeper and sends to the server until the log is complete or the session ends.
 func (s *session) run(w *follower) {
-	at := w.have()
+	at, dropping := w.have(), ""
 	for {
-		for at-w.have() > logWindow {
+		for at-w.have() > s.window() {
 			if !s.wait(w.more) {
 				return
 			}
 		}
 		at = max(at, w.have()) // the store had more than we knew
-		l, data, err := s.readLog(w.key, at, logWait)
+		l, data, err := s.readLog(w.key, at, w.have(), logWait)
 		if errors.Is(err, errNoKeeper) {
 			if !s.pause(200 * time.Millisecond) { // another keeper is on its way
 				return
@@ -86,10 +97,15 @@ func (s *session) run(w *follower) {
 			}
 			continue
 		}
+		at = max(at, l.Offset) // the keeper has given up what the store said it has
+		if l.Dropping == diskLimit && dropping != l.Dropping {
+			s.a.problem(false, "output of runs is dropped: the node's disk is nearly full ("+diskLimit+")")
+		}
+		dropping = l.Dropping
 		gone := l.Error != "" // the keeper has forgotten it: nothing more to send
 		last := gone || l.Ended && at+int64(len(data)) >= l.Size
 		if len(data) > 0 || last {
-			s.send(wire.TypeLogChunk, wire.LogChunk{Key: w.key, Offset: at, End: last}, data)
+			s.send(wire.TypeLogChunk, wire.LogChunk{Key: w.key, Offset: at, End: last, Dropping: l.Dropping}, data)
 			at += int64(len(data))
 		}
 		if last {
@@ -116,7 +132,7 @@ func (s *session) output(x wire.Exited) {
 		return // its follower does it
 	}
 	for at := x.LogFrom; at < x.LogSize; {
-		l, data, err := s.readLog(x.Key, at, 0)
+		l, data, err := s.readLog(x.Key, at, 0, 0)
 		if err != nil {
 			return // the next session tries again: the end stays with the keeper
 		}
@@ -130,10 +146,11 @@ func (s *session) output(x wire.Exited) {
 	s.a.ledger.logged(x.Key)
 }
 
-func (s *session) readLog(k wire.Key, at int64, wait time.Duration) (wire.Log, []byte, error) {
+// readLog asks the keeper for a piece of output; what is below free nobody needs any more.
+func (s *session) readLog(k wire.Key, at, free int64, wait time.Duration) (wire.Log, []byte, error) {
 	var l wire.Log
 	f, err := s.a.ledger.call(s.done, wire.TypeReadLog, func(ref uint64) any {
-		return wire.ReadLog{Ref: ref, Key: k, Offset: at, Max: logPiece, Wait: wait}
+		return wire.ReadLog{Ref: ref, Key: k, Offset: at, Max: logPiece, Wait: wait, Free: free}
 	})
 	if err != nil {
 		return l, nil, err

@@ -51,6 +51,7 @@ var rooms = map[string]room{
 		"internal/engine/state": "it drives the production rules, never a copy of them",
 	}},
 	"internal/account": {why: "the users and groups of this machine", may: map[string]string{}},
+	"internal/disk":    {why: "when a disk has too little room", may: map[string]string{}},
 	"internal/store": {why: "durable state: one interface, two databases", may: map[string]string{
 		"internal/core": words,
 	}},
@@ -73,6 +74,7 @@ var rooms = map[string]room{
 	"internal/server": {why: "HTTP, identity, agent hub, lease, logs, proxy", may: map[string]string{
 		"internal/core":         words,
 		"internal/account":      "who calls is an account of its host",
+		"internal/disk":         "logs leave room for the database",
 		"internal/engine":       "handlers send it commands and read its snapshot",
 		"internal/engine/state": "the snapshot's type lives there",
 		"internal/store":        "history is asked of the tables",
@@ -94,6 +96,7 @@ var rooms = map[string]room{
 	"internal/step": {why: "the keeper of the users' processes", may: map[string]string{
 		"internal/core":        words,
 		"internal/account":     "jobs run with the groups the node knows",
+		"internal/disk":        "output leaves room for the journal",
 		"internal/wire":        "it is the step's end of the agent's contract",
 		"internal/step/cgroup": "it contains processes",
 	}},

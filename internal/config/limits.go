@@ -16,7 +16,7 @@ type Limits struct {
 func defaultLimits() Limits {
 	return Limits{
 		EnvVars: 10_000, EnvVarSize: Size(128 * core.KiB), // the kernel executes nothing with a longer one
-		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(64 * core.MiB),
+		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB),
 		Tokens:      100,
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/disk"
 	"bireme.dev/bireme/internal/step/cgroup"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -54,6 +55,8 @@ type Keeper struct {
 	accounts account.Book
 	scripts  scripts
 	tmps     tmpDirs
+	pace     pace                     // of output that is streamed to the server
+	disk     disk.Watch               // of the keeper's folder
 	limits   [rlimitCount]unix.Rlimit // the keeper's own, which children inherit
 
 	conn    atomic.Pointer[session]

@@ -428,20 +428,23 @@ func (k *Keeper) stat(m wire.Stat) wire.Usage {
 	return u
 }
 
-// logPoll is how often a log is looked at while somebody waits for more of it.
-const logPoll = 50 * time.Millisecond
+// logPoll is how often a log is looked at while somebody waits for more of it, and how long what comes is collected. logIdle is
+// how often one is looked at of which the keeper knows when there is more.
+const (
+	logPoll = 50 * time.Millisecond
+	logIdle = time.Second
+)
 
 // readLog answers with a piece of a step's output.
 func (k *Keeper) readLog(m wire.ReadLog) {
-	answer := wire.Log{Ref: m.Ref, Key: m.Key, Offset: m.Offset}
 	n := m.Max
 	if n <= 0 || n > maxInline {
 		n = 256 << 10
 	}
 	deadline := boottime() + m.Wait
-	tick := time.NewTicker(logPoll)
-	defer tick.Stop()
 	for {
+		var more, over <-chan struct{}
+		answer := wire.Log{Ref: m.Ref, Key: m.Key, Offset: m.Offset}
 		k.mu.Lock()
 		s := k.steps[m.Key]
 		ended := s != nil && s.exited != nil
@@ -452,26 +455,60 @@ func (k *Keeper) readLog(m wire.ReadLog) {
 		case s == nil:
 			answer.Ended, answer.Error = true, "step "+m.Key.String()+" is not known here"
 		case usable && s.io != nil:
-			s.io.mu.Lock()
-			file := &s.io.out
-			if m.Stderr {
-				file = &s.io.err
+			if s.io.intake != nil {
+				more, over = s.io.intake.wait(), s.over // before the look, so that nothing is missed
 			}
-			answer.Size = file.size()
-			if answer.Size > m.Offset {
-				var err error
-				if b, err = s.io.read(file, m.Offset, n); err != nil {
-					answer.Error = err.Error()
-				}
-			}
-			s.io.mu.Unlock()
+			b = s.io.piece(&m, n, &answer)
 		}
 		answer.Ended = answer.Ended || ended
 		if len(b) > 0 || answer.Ended || answer.Error != "" || boottime() >= deadline || k.isEnding() {
 			k.send(wire.TypeLog, answer, b)
 			return
 		}
-		<-tick.C
+		awaitMore(more, over)
+	}
+}
+
+// piece reads n bytes of the output that was asked for and says what they are.
+func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
+	if o.intake != nil {
+		answer.Offset, answer.Dropping = max(m.Offset, o.intake.free(m.Free)), o.intake.drops()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	file := &o.out
+	if m.Stderr {
+		file = &o.err
+	}
+	answer.Size = file.size()
+	if answer.Size <= answer.Offset {
+		return nil
+	}
+	b, err := o.read(file, answer.Offset, n)
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	return b
+}
+
+// awaitMore returns when there may be more of a log. What comes is collected for a moment: a job that writes a line at a time
+// would otherwise cost a message a line.
+func awaitMore(more, over <-chan struct{}) {
+	wait := logPoll
+	if more != nil {
+		wait = logIdle
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-over:
+	case <-more:
+		t.Reset(logPoll)
+		select {
+		case <-t.C:
+		case <-over:
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type stdio struct {
 	task   [][3]int // what each task gets
 
 	streams *streams // mode stream
+	intake  *intake  // mode log; nil: its tasks write the log themselves, as a keeper before this one had it
 
 	mu       sync.Mutex
 	out, err logFile // kept open while the step runs: for notices, and to read what it wrote
@@ -66,8 +67,14 @@ func (o *stdio) prepare() error {
 		}
 		o.keep(&o.out, f, o.log)
 		o.err = o.out
+		in, theirs, err := o.s.k.newIntake(o.s, f)
+		if err != nil {
+			return err
+		}
+		o.intake = in
+		o.theirs = append(o.theirs, theirs)
 		for i := range o.task {
-			o.task[i][1], o.task[i][2] = f, f
+			o.task[i][1], o.task[i][2] = theirs, theirs
 		}
 	case wire.StdioStream:
 		return o.openStreams(n)
@@ -239,6 +246,7 @@ func (o *stdio) finish(x *wire.Exited) []byte {
 	if o.streams != nil {
 		o.streams.finish(o.s)
 	}
+	o.intake.finish()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var tail []byte
@@ -250,6 +258,9 @@ func (o *stdio) finish(x *wire.Exited) []byte {
 			keep := o.spec.KeepTail
 			if keep == 0 {
 				keep = maxInline
+			}
+			if most := o.spec.Bounds.Most; most > 0 && (keep < 0 || keep > most) {
+				keep = most
 			}
 			if keep > 0 && o.log == "" {
 				x.LogFrom = max(x.LogFrom, st.Size-keep)

@@ -52,6 +52,9 @@ func stories(t *testing.T, cgroup string) {
 		"limits of a process":           rlimitStory,
 		"one keeper":                    oneKeeper,
 		"upgrade":                       upgradeStory,
+		"bounded log":                   boundedLogStory,
+		"log given back":                freedLogStory,
+		"log over an upgrade":           upgradedLogStory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

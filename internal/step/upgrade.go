@@ -65,6 +65,7 @@ type savedStep struct {
 	Log      string        `json:"log,omitempty"`
 	Out      savedFile     `json:"out"`
 	Err      savedFile     `json:"err"`
+	Intake   *savedIntake  `json:"intake,omitempty"`
 }
 
 type savedFile struct {
@@ -117,6 +118,11 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 	defer func() { // the exec failed: jobs must not get these
 		for _, fd := range keep {
 			unix.CloseOnExec(fd)
+		}
+		for _, s := range k.steps {
+			if s.io != nil && s.io.intake != nil {
+				s.io.intake.again()
+			}
 		}
 	}()
 	if err != nil {
@@ -193,6 +199,12 @@ func (k *Keeper) save() (*saved, []int, error) {
 			ss.Anchor = s.anchor.pid
 		}
 		if s.io != nil {
+			if in := s.io.intake; in != nil {
+				ss.Intake = in.pause() // until the exec, or until it has failed
+				if ss.Intake.Pipe >= 0 {
+					keep = append(keep, ss.Intake.Pipe)
+				}
+			}
 			ss.Log, ss.Out, ss.Err = s.io.log, s.io.out.save(), s.io.err.save()
 			for _, fd := range []int{ss.Out.FD, ss.Err.FD} {
 				if fd >= 0 && !slices.Contains(keep, fd) {
@@ -318,6 +330,12 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 	}
 	s.io = newStdio(s)
 	s.io.log, s.io.out, s.io.err = ss.Log, ss.Out.load(), ss.Err.load()
+	if ss.Intake != nil {
+		var err error
+		if s.io.intake, err = ss.Intake.load(k, l.Stdio.Bounds, s.io.out.fd); err != nil {
+			k.log.Error("the output of a step is lost", "job", s.key.Job, "step", s.key.Step, "err", err)
+		}
+	}
 	k.steps[s.key] = s
 	if s.exited != nil {
 		close(s.over)

@@ -124,6 +124,8 @@ type LogChunk struct {
 	Offset int64 `json:"offset"`
 	Tail   bool  `json:"tail,omitempty"`
 	End    bool  `json:"end,omitempty"` // nothing follows
+	// Dropping is the limit because of which the node drops output of the step at the moment.
+	Dropping string `json:"dropping,omitempty"`
 }
 
 // LogAck says that the log store has everything below Offset.

@@ -226,7 +226,12 @@ type ReadLog struct {
 	Max    int           `json:"max,omitempty"`
 	Wait   time.Duration `json:"wait,omitempty"`
 	Stderr bool          `json:"stderr,omitempty"` // the error file, where it is not the same
+	// Free is the offset below which nobody needs the output any more. An answer may begin later than it was asked for.
+	Free int64 `json:"free,omitempty"`
 }
+
+// LogFull is an offset beyond all output: nobody wants more of a log.
+const LogFull = int64(1) << 62
 
 // StreamDrop lets a step with stdio over the connection run on, or end, without a reader.
 type StreamDrop struct {
@@ -326,6 +331,8 @@ type Log struct {
 	Size   int64  `json:"size"` // of the whole output now
 	Ended  bool   `json:"ended,omitempty"`
 	Error  string `json:"error,omitempty"`
+	// Dropping is the limit because of which the keeper drops output; empty: it keeps it.
+	Dropping string `json:"dropping,omitempty"`
 }
 
 // Data carries bytes of a stream. Offset counts from the stream's beginning: after a reconnect the sender repeats what was

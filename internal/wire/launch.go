@@ -109,9 +109,17 @@ type Stdio struct {
 	Cols   uint16             `json:"cols,omitempty"`
 	Names  core.FilenameNames `json:"names"`
 	// KeepTail is how much of the end of the output is handed over at the exit; zero: 1 MiB, negative: all.
-	KeepTail int64 `json:"keep_tail,omitempty"`
+	KeepTail int64     `json:"keep_tail,omitempty"`
+	Bounds   LogBounds `json:"bounds,omitzero"` // of output that the keeper itself keeps
 	// NoticePrefix begins the lines the keeper itself writes to the error output ("slurmstepd: error: "); empty: none.
 	NoticePrefix string `json:"notice_prefix,omitempty"`
+}
+
+// LogBounds say how much of output a keeper takes into files of its own. Zero: no bound.
+type LogBounds struct {
+	Most    int64 `json:"most,omitempty"`     // bytes of one step
+	MinFree int64 `json:"min_free,omitempty"` // bytes of the disk that are left to others
+	Rate    int64 `json:"rate,omitempty"`     // bytes a second of all steps together
 }
 
 // Timing holds a step's limits in time. All run on the keeper's monotonic clock.

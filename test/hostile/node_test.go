@@ -3,11 +3,14 @@
 package hostile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/test/cluster"
@@ -115,5 +118,61 @@ func TestEndlessOutput(t *testing.T) {
 	if r := run(t, c, victim, "mine", "echo hello"); r.Code != 0 || !strings.Contains(r.Out, "hello") {
 		t.Errorf("the victim's run: %v", r)
 	}
+	works(t, c)
+}
+
+// TestFillTheDisk: with the cluster's folder on a small disk, runs that write without end leave the floor of free disk alone, on
+// the server and on the node: the database, the keeper's journal and others' jobs go on, and the log says what happened.
+func TestFillTheDisk(t *testing.T) {
+	t.Parallel()
+	small, err := os.MkdirTemp("/tmp", "bt-small-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("small", small, "tmpfs", 0, "size=96m,mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the cluster's own, which is registered later
+		if err := errors.Join(unix.Unmount(small, unix.MNT_DETACH), os.Remove(small)); err != nil {
+			t.Error(err)
+		}
+	})
+	c := cluster.New(t, cluster.Options{Args: []string{"--cpus", "4"}, Set: []string{"limits.min_free_disk=24M", "limits.log_rate=0"}})
+	c.Dir = filepath.Join(small, "d")
+	if err := c.Up(); err != nil {
+		t.Fatal(err)
+	}
+	least := int64(1) << 60
+	watch := func() {
+		var st unix.Statfs_t
+		if err := unix.Statfs(c.Dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, int64(st.Bavail)*st.Bsize)
+	}
+	ran := filepath.Join(c.Work, "ran")
+	file := filepath.Join(c.Work, "fill.dstack.yml")
+	text := "type: task\nname: fill\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n  - head -c 400M /dev/zero | tr '\\0' x; echo >" + ran + "; sleep 1000\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.As(mallory).Run("bireme", "apply", "-y", "-d", "-f", file)
+	c.Eventually("the run to have written four times the disk", func() (bool, string) {
+		watch()
+		_, err := os.Stat(ran)
+		return err == nil, fmt.Sprint(err)
+	})
+	works(t, c)
+	watch()
+	if least < 8<<20 {
+		t.Errorf("of the 24 MiB that are to stay free %d bytes were left", least)
+	}
+	if log := c.As(mallory).Run("bireme", "logs", "fill"); !strings.Contains(log[max(0, len(log)-1000):], "limits.min_free_disk") {
+		t.Errorf("the log of %d bytes ends with %q", len(log), log[max(0, len(log)-300):])
+	}
+	if why := c.As(mallory).Run("bireme", "why", "fill"); !strings.Contains(why, "limits.min_free_disk") {
+		t.Errorf("why: %s", why)
+	}
+	c.As(mallory).Run("bireme", "stop", "-y", "fill")
 	works(t, c)
 }

@@ -374,6 +374,9 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		out.Why += a.lostHosts(j.Alloc)
 		out.Ports = view.Ports
 	}
+	if limit := a.Hub.Dropping(j); limit != "" {
+		out.Why += "; output of it is dropped: " + limit + " is reached"
+	}
 	return out, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -22,6 +23,29 @@ func (k *conn) doing(d wire.Doing) {
 			}
 		}
 	}
+}
+
+// dropping keeps the limit because of which a job's node drops its output.
+func (h *Hub) dropping(key logstore.Key, limit string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.jobs[key.Job]; t != nil && t.job.Attempt == key.Attempt {
+		t.drops = limit
+	}
+}
+
+// Dropping tells which limit keeps output of a job from being kept, by its node or by the server; empty: none.
+func (h *Hub) Dropping(j *core.Job) string {
+	h.mu.Lock()
+	t := h.jobs[j.ID]
+	h.mu.Unlock()
+	if t != nil && t.job.Attempt == j.Attempt && t.drops != "" {
+		return t.drops
+	}
+	if j.Attempt == 0 {
+		return ""
+	}
+	return h.logs.Dropping(logstore.Key{Job: j.ID, Attempt: j.Attempt})
 }
 
 // Ports tells where the ports of a job's containers are found.

@@ -69,6 +69,7 @@ type tracked struct {
 	job   *core.Job
 	told  told
 	doing string // what is done before it runs
+	drops string // the limit because of which its node drops output
 	ports []core.Published
 	gang  int // see gangPort; 0: nobody asked yet
 }
@@ -125,7 +126,7 @@ func (h *Hub) track(j *core.Job, t told) {
 	next := &tracked{job: j, told: t}
 	if old := h.jobs[j.ID]; old != nil {
 		if old.job.Attempt == j.Attempt {
-			next.doing, next.ports, next.gang = old.doing, old.ports, old.gang
+			next.doing, next.ports, next.gang, next.drops = old.doing, old.ports, old.gang, old.drops
 		}
 		h.untrack(old.job)
 		if h.cfg.Samples != nil && (gone || old.job.Attempt != j.Attempt) {

@@ -116,6 +116,7 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 		k.h.log.Warn("output of a job that is not the node's", "job", c.Key.Job, "node", k.who.Name)
 		return c.Offset + int64(len(data))
 	}
+	k.h.dropping(key, c.Dropping)
 	have, err := k.h.logs.Append(key, owner, c.Offset, data, c.Tail)
 	if err != nil {
 		k.h.log.Warn("output not kept", "job", c.Key.Job, "node", k.who.Name, "err", err)

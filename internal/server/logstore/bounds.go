@@ -3,10 +3,6 @@ package logstore
 import (
 	"fmt"
 	"strconv"
-	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -63,7 +59,7 @@ func bytesText(n int64) string {
 // room tells how much of n bytes may be added to a log, and which limit keeps the rest out.
 func (s *Store) room(e *entry, owner core.UserName, n int64) (int64, string) {
 	b := s.bounds.Load()
-	if s.disk.low(s.dir, b.MinFree, n) {
+	if s.disk.Low(s.dir, b.MinFree, n) {
 		return 0, LimitDisk
 	}
 	fits, why := n, ""
@@ -89,56 +85,4 @@ func (s *Store) Dropping(k Key) string {
 }
 
 // DiskLow tells whether output is dropped because the disk has too little room.
-func (s *Store) DiskLow() bool {
-	s.disk.mu.Lock()
-	defer s.disk.mu.Unlock()
-	return s.disk.isLow
-}
-
-// disk knows how much room a disk has, without asking for each piece of output.
-type disk struct {
-	mu     sync.Mutex
-	asked  time.Time
-	since  int64 // bytes written since then
-	isLow  bool
-	asking bool
-}
-
-const (
-	askEvery = 200 * time.Millisecond
-	askAfter = 8 << 20
-)
-
-// low tells whether fewer than least bytes are free. One that was low is well again when an eighth more is free, so that logs do
-// not stop and go on all the time.
-func (d *disk) low(dir string, least, n int64) bool {
-	if least <= 0 {
-		return false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.since += n
-	if d.asking || d.since < askAfter && time.Since(d.asked) < askEvery {
-		return d.isLow
-	}
-	d.asking = true
-	was := d.isLow
-	d.mu.Unlock()
-	free, ok := freeOf(dir)
-	d.mu.Lock()
-	d.asking, d.asked, d.since = false, time.Now(), 0
-	if was {
-		least += least / 8
-	}
-	d.isLow = ok && free < least
-	return d.isLow
-}
-
-// freeOf is how many bytes a user without privileges could still write. A disk that does not say is not low.
-func freeOf(dir string) (int64, bool) {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
-		return 0, false
-	}
-	return int64(st.Bavail) * st.Bsize, true
-}
+func (s *Store) DiskLow() bool { return s.disk.IsLow() }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 func appendAll(t *testing.T, s *Store, k Key, offset int64, data []byte) int64 {
@@ -130,18 +128,4 @@ func TestEndDoesNotWaitForTheDisk(t *testing.T) {
 	}
 	e.write.Unlock()
 	s.put(e)
-}
-
-func TestFreeOf(t *testing.T) {
-	t.Parallel()
-	var st unix.Statfs_t
-	if err := unix.Statfs("/", &st); err != nil {
-		t.Fatal(err)
-	}
-	if free, ok := freeOf("/"); !ok || free < 0 || free > int64(st.Blocks)*st.Bsize {
-		t.Error(free, ok)
-	}
-	if _, ok := freeOf("/no/such/folder"); ok {
-		t.Error("a folder that is not there has room")
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/disk"
 )
 
 // Key names a log.
@@ -30,7 +31,7 @@ const maxOpen = 256
 type Store struct {
 	dir    string
 	bounds atomic.Pointer[Bounds]
-	disk   disk
+	disk   disk.Watch
 	usage  usage
 
 	mu   sync.Mutex

@@ -1,0 +1,348 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/internal/wire"
+)
+
+// intake takes the output of a step that is streamed to the server from a pipe into a file of the keeper's. The job never has that
+// file itself: what it can make of the node's disk is what the keeper writes, up to the bounds of the launch. What is over them
+// is read and dropped, so that the job runs on.
+//
+// All intakes of a node share one rate, in turns: who prints much is slowed down by the pipe, and who prints little waits for one
+// turn of each of the others at most.
+type intake struct {
+	k      *Keeper
+	bounds wire.LogBounds
+	fd     int      // of the pipe
+	pipe   *os.File // the same
+	file   int
+
+	turn   sync.Mutex // held from a read of the pipe until it is in the file
+	closed bool       // nothing is read any more
+	paused bool       // by an upgrade, which has turn
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	taken    int64  // bytes read
+	dropping string // the limit because of which output is dropped; empty: it is kept
+	unwanted bool   // the server takes no more of it
+	freed    int64  // below which the file was given back
+	changed  chan struct{}
+}
+
+const (
+	intakeTurn = 64 << 10 // read at once
+	// drainMost is what is taken at the end of a step from a pipe that somebody else may still write into: more than it holds.
+	drainMost = 4 << 20
+	// freeStep is how much of a file is given back at once.
+	freeStep = 1 << 20
+)
+
+// limits by the names of their settings.
+const (
+	limitJob  = "limits.log_per_job"
+	limitDisk = "limits.min_free_disk"
+)
+
+// newIntake makes the pipe of a step's output into file and gives the end that its tasks write to.
+func (k *Keeper) newIntake(s *step, file int) (in *intake, theirs int, err error) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, fmt.Errorf("pipe: %w", err)
+	}
+	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize) // a bounded wish: a user has only so many pages for pipes
+	if k.root {
+		_ = unix.Fchown(p[1], int(s.l.Identity.UID), -1) // so that /dev/stdout can be opened by name
+	}
+	in = &intake{k: k, bounds: s.l.Stdio.Bounds, fd: p[0], file: file}
+	if err := in.start(); err != nil {
+		return nil, -1, errors.Join(err, unix.Close(p[0]), unix.Close(p[1]))
+	}
+	return in, p[1], nil
+}
+
+// start begins to read.
+func (in *intake) start() error {
+	if err := unix.SetNonblock(in.fd, true); err != nil {
+		return err
+	}
+	in.pipe = os.NewFile(uintptr(in.fd), "output")
+	raw, err := in.pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	in.k.pace.set(in.bounds.Rate)
+	in.ended = make(chan struct{})
+	in.k.work.Go(func() {
+		defer close(in.ended)
+		for {
+			n, done := 0, false
+			err := raw.Read(func(uintptr) bool {
+				var wait bool
+				n, done, wait = in.once()
+				return !wait
+			})
+			if err != nil || done {
+				return
+			}
+			in.k.pace.wait(int64(n), in.k.stop)
+		}
+	})
+	return nil
+}
+
+// turns are the buffers of those whose turn it is.
+var turns = sync.Pool{New: func() any { return new([intakeTurn]byte) }}
+
+// once reads what the pipe has, and puts it where it belongs; wait: there was nothing.
+func (in *intake) once() (n int, done, wait bool) {
+	in.turn.Lock()
+	defer in.turn.Unlock()
+	if in.closed {
+		return 0, true, false
+	}
+	buf := turns.Get().(*[intakeTurn]byte)
+	defer turns.Put(buf)
+	n, err := unix.Read(in.fd, buf[:])
+	switch {
+	case errors.Is(err, unix.EINTR):
+		return 0, false, false
+	case errors.Is(err, unix.EAGAIN):
+		return 0, false, true
+	case err != nil || n == 0:
+		return 0, true, false
+	}
+	in.put(buf[:n])
+	return n, false, false
+}
+
+// put keeps output, or drops what is over a bound and says so in the file, once.
+func (in *intake) put(data []byte) {
+	b, dir := in.bounds, in.k.logDir()
+	in.mu.Lock()
+	room, why, was := int64(len(data)), "", in.dropping
+	if b.Most > 0 && in.taken+room > b.Most {
+		room, why = max(0, b.Most-in.taken), limitJob
+	}
+	in.taken += int64(len(data))
+	unwanted := in.unwanted
+	in.mu.Unlock()
+	if unwanted {
+		return
+	}
+	if room > 0 && in.k.disk.Low(dir, b.MinFree, room) {
+		room, why = 0, limitDisk
+	}
+	if room > 0 {
+		if was != "" {
+			in.write([]byte("[bireme: output is kept again from here on (" + was + ")]\n"))
+		}
+		if err := in.write(data[:room]); err != nil {
+			why = limitDisk
+			in.k.log.Warn("output not kept", "err", err)
+		}
+		was = ""
+	}
+	if why != "" && why != was {
+		in.write([]byte(in.stops(why)))
+	}
+	in.mu.Lock()
+	if in.dropping = why; why == "" && room == 0 {
+		in.dropping = was
+	}
+	if in.changed != nil {
+		close(in.changed)
+		in.changed = nil
+	}
+	in.mu.Unlock()
+}
+
+// stops is the line that ends what is kept.
+func (in *intake) stops(limit string) string {
+	if limit == limitJob {
+		return fmt.Sprintf("\n[bireme: the output ends here: this job has written %d bytes, as much as is kept (%s); it runs on]\n", in.bounds.Most, limit)
+	}
+	return fmt.Sprintf("\n[bireme: output is dropped from here on: less than %d bytes of the node's disk are free (%s); the job runs on]\n",
+		in.bounds.MinFree, limit)
+}
+
+func (in *intake) write(b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Write(in.file, b)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// wait gives a channel that is closed when there is more.
+func (in *intake) wait() <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.changed == nil {
+		in.changed = make(chan struct{})
+	}
+	return in.changed
+}
+
+// finish takes what is left in the pipe of a step whose processes are dead, and closes it.
+func (in *intake) finish() {
+	if in == nil {
+		return
+	}
+	in.turn.Lock()
+	if !in.closed {
+		in.drain()
+		in.closed = true
+	}
+	in.turn.Unlock()
+	in.mu.Lock()
+	in.file = -1 // it is closed next, and its number may be another's then
+	in.mu.Unlock()
+	_ = in.pipe.Close()
+	<-in.ended
+}
+
+// drain reads until nothing is there. in.turn is held.
+func (in *intake) drain() {
+	buf := turns.Get().(*[intakeTurn]byte)
+	defer turns.Put(buf)
+	for left := drainMost; left > 0; {
+		n, err := unix.Read(in.fd, buf[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return
+		}
+		in.put(buf[:n])
+		left -= n
+	}
+}
+
+// free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means that nobody
+// wants what is to come either. It gives the offset from which on the file is there.
+func (in *intake) free(below int64) int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.file < 0 {
+		return in.freed
+	}
+	if below >= wire.LogFull {
+		in.unwanted = true
+		var st unix.Stat_t
+		if unix.Fstat(in.file, &st) != nil {
+			return in.freed
+		}
+		below = st.Size
+	}
+	if n := (below - in.freed) / freeStep * freeStep; n > 0 {
+		// A file system that cannot do that keeps all of it: the bounds hold either way.
+		if unix.Fallocate(in.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, in.freed, n) == nil {
+			in.freed += n
+		}
+	}
+	return in.freed
+}
+
+// drops is the limit because of which output is dropped; empty: it is kept.
+func (in *intake) drops() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.dropping
+}
+
+// savedIntake is an intake at rest.
+type savedIntake struct {
+	Pipe     int    `json:"pipe"` // descriptor; -1: the step has ended
+	Taken    int64  `json:"taken"`
+	Dropping string `json:"dropping,omitempty"`
+	Unwanted bool   `json:"unwanted,omitempty"`
+	Freed    int64  `json:"freed,omitempty"`
+}
+
+// pause stops the intake between two reads, for a program that takes over; again lets it go on.
+func (in *intake) pause() *savedIntake {
+	in.turn.Lock()
+	in.paused = true
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	s := &savedIntake{Pipe: in.fd, Taken: in.taken, Dropping: in.dropping, Unwanted: in.unwanted, Freed: in.freed}
+	if in.closed {
+		s.Pipe = -1
+	}
+	return s
+}
+
+func (in *intake) again() {
+	if in.paused {
+		in.paused = false
+		in.turn.Unlock()
+	}
+}
+
+// load takes an intake over.
+func (s *savedIntake) load(k *Keeper, b wire.LogBounds, file int) (*intake, error) {
+	in := &intake{k: k, bounds: b, fd: s.Pipe, file: file, taken: s.Taken, dropping: s.Dropping, unwanted: s.Unwanted, freed: s.Freed}
+	if s.Pipe < 0 {
+		in.closed, in.file = true, -1
+		return in, nil
+	}
+	unix.CloseOnExec(s.Pipe)
+	if err := in.start(); err != nil {
+		return nil, fmt.Errorf("output on descriptor %s: %w", strconv.Itoa(s.Pipe), err)
+	}
+	return in, nil
+}
+
+// pace shares a rate among all who write. It hands out moments in the order they are asked for.
+type pace struct {
+	mu   sync.Mutex
+	rate int64
+	next time.Duration // boottime at which all that was handed out is used up
+}
+
+// paceBurst is how much of the rate may come at once after a rest.
+const paceBurst = 4 * time.Second
+
+func (p *pace) set(rate int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
+}
+
+// wait returns when n more bytes are within the rate, or at the end of all.
+func (p *pace) wait(n int64, stop <-chan struct{}) {
+	p.mu.Lock()
+	now := boottime()
+	if p.rate <= 0 {
+		p.mu.Unlock()
+		return
+	}
+	p.next = max(p.next, now-paceBurst) + time.Duration(float64(n)/float64(p.rate)*float64(time.Second))
+	late := p.next - now
+	p.mu.Unlock()
+	if late <= 0 {
+		return
+	}
+	t := time.NewTimer(late)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-stop:
+	}
+}
