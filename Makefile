@@ -15,6 +15,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 MAINS := $(sort $(dir $(wildcard cmd/*/*.go)))
 
 DIR ?= bin/links
+PREFIX ?= /usr/local
 SEED ?=
 
 .PHONY: help
@@ -45,6 +46,26 @@ test: build ## vet and every test, with PostgreSQL and, as root, real processes 
 	@scripts/prereqs.sh
 	@scripts/with-postgres.sh scripts/test.sh
 
+.PHONY: test-bare
+test-bare: ## make demo and make test on a bare Debian in namespaces of its own (root)
+	@scripts/test-bare.sh
+
+.PHONY: test-long
+test-long: build ## make test in its long form: soak runs and full matrices, for hours
+	@scripts/prereqs.sh
+	@BIREME_SOAK=1 BIREME_SEED='$(SEED)' BIREME_TEST_TIMEOUT=4h scripts/with-postgres.sh scripts/test.sh
+
+.PHONY: install
+install: build ## install programs and systemd units below DESTDIR and PREFIX (default /usr/local)
+	@install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib/systemd/system' '$(DESTDIR)$(PREFIX)/lib/sysusers.d' \
+		'$(DESTDIR)$(PREFIX)/lib/tmpfiles.d' '$(DESTDIR)$(PREFIX)/share/doc/bireme'
+	@install -m 755 $(addprefix bin/,$(notdir $(MAINS:/=))) '$(DESTDIR)$(PREFIX)/bin'
+	@install -m 644 packaging/systemd/*.service '$(DESTDIR)$(PREFIX)/lib/systemd/system'
+	@install -m 644 packaging/systemd/bireme.sysusers.conf '$(DESTDIR)$(PREFIX)/lib/sysusers.d/bireme.conf'
+	@install -m 644 packaging/systemd/bireme.tmpfiles.conf '$(DESTDIR)$(PREFIX)/lib/tmpfiles.d/bireme.conf'
+	@install -m 644 docs/install.md '$(DESTDIR)$(PREFIX)/share/doc/bireme'
+	@echo "installed below $(DESTDIR)$(PREFIX)"
+
 .PHONY: check
 check: ## format, vet, import graph, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -67,7 +88,7 @@ bench-slurm: build ## the same work on Debian's Slurm in the same run, with rati
 soak: build ## the long fault run; SEED=n repeats one
 	@scripts/prereqs.sh
 	@BIREME_BIN='$(CURDIR)/bin' BIREME_SOAK=1 BIREME_SEED='$(SEED)' scripts/with-postgres.sh \
-		$(GO) test -tags e2e -count=1 -timeout 4h -v ./test/faults/...
+		$(GO) test -p 1 -tags e2e -count=1 -timeout 4h -v ./test/faults/... ./test/hostile/...
 
 .PHONY: clean
 clean: ## remove what was built

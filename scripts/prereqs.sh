@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts in place what `make test` needs on a bare Debian machine: PostgreSQL to
-# run the store against, the two MPIs, two container engines, an OCI runtime, SSH, and two ordinary users to run jobs as. Running it
-# again changes nothing. Without root it only says what will be missing.
+# run the store against, the two MPIs, two container engines, an OCI runtime, SSH, the program that judges systemd
+# units, and two ordinary users to run jobs as. Running it again changes nothing. Without root it only says what will
+# be missing.
 set -euo pipefail
 
 say() { echo "prereqs: $*"; }
@@ -13,7 +14,10 @@ have_postgres() {
 
 packages=()
 have_postgres || packages+=(postgresql)
-command -v setpriv >/dev/null || packages+=(util-linux)
+command -v setpriv >/dev/null && command -v nsenter >/dev/null && command -v unshare >/dev/null || packages+=(util-linux)
+command -v mount >/dev/null || packages+=(mount)
+command -v hostname >/dev/null || packages+=(hostname)
+command -v pgrep >/dev/null || packages+=(procps)
 command -v useradd >/dev/null || packages+=(passwd)
 command -v mpicc.mpich >/dev/null || packages+=(mpich libmpich-dev)
 command -v mpicc.openmpi >/dev/null && command -v mpirun.openmpi >/dev/null || packages+=(openmpi-bin libopenmpi-dev)
@@ -27,6 +31,8 @@ command -v ssh >/dev/null || packages+=(openssh-client)
 command -v rsync >/dev/null || packages+=(rsync)
 command -v sudo >/dev/null || packages+=(sudo)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
+# Only systemd-analyze is used: the package brings programs, it does not make systemd the machine's init.
+command -v systemd-analyze >/dev/null || packages+=(systemd)
 
 if [ "$(id -u)" -ne 0 ]; then
 	[ ${#packages[@]} -eq 0 ] || say "not root, so not installed: ${packages[*]}"

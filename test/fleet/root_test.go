@@ -22,8 +22,11 @@ func TestUnitAndSudo(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit, sudo := l.host("unit", 1), l.host("sudo", 2)
-	// Its own /run, or the whole machine would seem to have systemd.
-	unit.more = fmt.Sprintf("mount -t tmpfs none /run; mkdir -p /run/sshd /run/systemd/system; mount -t tmpfs none /etc/systemd/system; mount --bind %s /usr/bin/systemctl;", fake)
+	// Its own /run, or the whole machine would seem to have systemd. The fake comes first in everybody's PATH: the machine
+	// need not have the real one.
+	unit.more = fmt.Sprintf("mount -t tmpfs none /run; mkdir -p /run/sshd /run/systemd/system /etc/systemd/system /usr/local/sbin; "+
+		"mount -t tmpfs none /etc/systemd/system; mount -t tmpfs none /usr/local/sbin; cp %[1]s /usr/local/sbin/systemctl; "+
+		"if [ -e /usr/bin/systemctl ]; then mount --bind %[1]s /usr/bin/systemctl; fi;", fake)
 	const user = "bireme-t1"
 	rules := filepath.Join(l.dir, "sudoers")
 	l.sh("echo '%s ALL=(ALL) NOPASSWD: ALL' >%s && chmod 440 %s", user, rules, rules)

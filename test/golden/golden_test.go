@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -18,10 +19,7 @@ import (
 
 // TestReplay types the commands once and compares each with its recording.
 func TestReplay(t *testing.T) {
-	conf, err := filepath.Abs("testdata/conf/slurm.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf, owner := writeConf(t)
 	c := cluster.Start(t, cluster.Options{Args: []string{"--slurm-conf", conf}})
 	out := os.Getenv("GOLDEN_OUT") // kept, to look at
 	if out == "" {
@@ -52,7 +50,7 @@ func TestReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, code := slurmtest.Golden(t, name)
 			got := read(t, filepath.Join(out, name+".txt"))
-			r := reader{names: [][2]string{{c.Work, "/tmp/golden"}, {host, "vm"}}}
+			r := reader{names: [][2]string{{c.Work, "/tmp/golden"}, {host, "vm"}, {owner, "slurm(64030)"}}}
 			diff := r.alike(want, got, waived[name].and(waived["*"]))
 			if left := strings.TrimSpace(read(t, rc)); left != "-" && left != strconv.Itoa(code) {
 				diff = append(diff, "left with "+left+", recorded "+strconv.Itoa(code))
@@ -65,6 +63,31 @@ func TestReplay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// writeConf copies the recorder's slurm.conf. Its SlurmUser was an account of the recorder's packages; here it is one that
+// every machine has, and owner is how `scontrol show config` shows it.
+func writeConf(t *testing.T) (file, owner string) {
+	t.Helper()
+	const recorded, here = "SlurmUser=slurm\n", "daemon"
+	u, err := user.Lookup(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/conf")); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(dir, "slurm.conf")
+	text := read(t, file)
+	if !strings.Contains(text, recorded) {
+		t.Fatalf("%s does not say %q", file, recorded)
+	}
+	text = strings.Replace(text, recorded, "SlurmUser="+here+"\n", 1)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file, here + "(" + u.Uid + ")"
 }
 
 func read(t *testing.T, file string) string {
