@@ -121,6 +121,12 @@ timers: {fence: 5m}
 			t.Errorf("show lacks %q:\n%s", want, b.String())
 		}
 	}
+	if strings.Contains(b.String(), "-:") {
+		t.Errorf("show prints a setting that has no name:\n%s", b.String())
+	}
+	if _, err := Parse("site.yml", nil, "scheduling.-=CR_CORE"); err == nil {
+		t.Error("scheduling.- was taken for a setting")
+	}
 	again, err := Parse("again.yml", []byte(b.String()))
 	if err != nil {
 		t.Fatalf("show is not readable: %+v\n%s", err, b.String())

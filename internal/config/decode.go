@@ -251,6 +251,9 @@ func field(v reflect.Value, key string) (reflect.Value, bool) {
 	if v.Kind() != reflect.Struct {
 		return reflect.Value{}, false
 	}
+	if key == "-" { // marks what is no setting
+		return reflect.Value{}, false
+	}
 	for i := range v.NumField() {
 		if t := v.Type().Field(i); t.IsExported() && t.Tag.Get("yaml") == key {
 			return v.Field(i), true

@@ -32,7 +32,7 @@ func (c *Config) Differences(o *Config) []string {
 func differ(path string, a, b reflect.Value, do func(path string, a, b reflect.Value)) {
 	for i := range a.NumField() {
 		key := a.Type().Field(i).Tag.Get("yaml")
-		if key == "" {
+		if key == "" || key == "-" {
 			continue
 		}
 		sub, x, y := join(path, key), a.Field(i), b.Field(i)

@@ -43,7 +43,7 @@ func (p *printer) group(path string, indent int, v reflect.Value, dash bool) {
 	for i := range v.NumField() {
 		t := v.Type().Field(i)
 		key := t.Tag.Get("yaml")
-		if key == "" {
+		if key == "" || key == "-" { // no setting
 			continue
 		}
 		sub, f := join(path, key), v.Field(i)
