@@ -160,7 +160,7 @@ func newAgentCommand() *cobra.Command {
 
 A node joins once, with a token from "bireme token join" and the cluster's CA; its certificate stays in DIR.
 Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --stop-jobs is given.`,
-		Args: cobra.NoArgs,
+		Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()

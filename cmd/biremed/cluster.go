@@ -21,7 +21,6 @@ import (
 
 	"bireme.dev/bireme/internal/agent"
 	"bireme.dev/bireme/internal/agent/emulate"
-	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
@@ -46,22 +45,22 @@ type cluster struct {
 	api    *client.Client
 }
 
-func pidPath(dir string) string { return filepath.Join(dir, "server.pid") }
-
 // run is the cluster's life: it reports the shell's exports when all nodes are there and ends with ctx.
 func (f *standaloneFlags) run(ctx context.Context, notes io.Writer, report func(exports string) error) error {
-	lock, err := process.TakeLock(pidPath(f.dir))
-	if errors.Is(err, process.ErrRunning) {
-		return core.Errorf(core.Conflict, "a cluster runs in %s already; biremed stop --dir %s ends it", f.dir, f.dir)
-	}
+	lock, err := holdDir(f.dir)
 	if err != nil {
 		return err
 	}
-	defer lock.Release() //nolint:errcheck // the kernel releases it with the process
+	defer release(lock) //nolint:errcheck // the kernel releases it with the process
 	c := &cluster{f: f, notes: notes, log: slog.New(slog.NewTextHandler(notes, nil))}
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
+	database, err := holdStore(c.cfg)
+	if err != nil {
+		return err
+	}
+	defer release(database) //nolint:errcheck // as above
 	if err := f.save(); err != nil {
 		return err
 	}

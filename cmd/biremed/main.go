@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,10 +32,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          noSuchCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("biremed {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return core.Errorf(core.Invalid, "%v", err) })
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -59,4 +64,49 @@ func complain(w io.Writer, err error) int {
 		return exitInvalid
 	}
 	return exitFailed
+}
+
+// noSuchCommand is the Args of commands that only hold others.
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "; see `" + c.CommandPath() + " --help`"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return core.Errorf(core.Invalid, "there is no command %q%s", c.CommandPath()+" "+args[0], hint)
+}
+
+// noOperands is the Args of commands that take flags only.
+func noOperands(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return core.Errorf(core.Invalid, "%q: %s takes options only; see `%s --help`", args[0], c.CommandPath(), c.CommandPath())
+}
+
+var (
+	badValue = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
+	badInt   = regexp.MustCompile(`^strconv\.Parse(Int|Uint|Float): parsing ".*": (.*)$`)
+)
+
+// flagError says in plain words what the library for options found.
+func flagError(err error) error {
+	text := err.Error()
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		why := m[3]
+		switch n := badInt.FindStringSubmatch(why); {
+		case n != nil && strings.Contains(n[2], "out of range"):
+			why = "the number is too large"
+		case n != nil:
+			why = "a whole number is wanted"
+		case strings.HasPrefix(why, "strconv.ParseBool"):
+			why = "true or false is wanted"
+		case strings.HasPrefix(why, "time: "):
+			why = "a duration is wanted, such as 30s or 5m"
+		}
+		text = m[2] + " " + m[1] + ": " + why
+	}
+	return core.Errorf(core.Invalid, "%s", text)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -50,7 +51,7 @@ func newServerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "server [--config FILE] [--set KEY=VALUE]...",
 		Short: "run the control plane",
-		Args:  cobra.NoArgs,
+		Args:  noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("listen") {
 				f.set = append(f.set, "server.listen="+listen)
@@ -86,7 +87,15 @@ func newServerCommand() *cobra.Command {
 				defer rec.Close()
 				o.Record = rec
 			}
-			return server.Run(ctx, o)
+			dir, err := holdDir(cfg.Dir)
+			if err != nil {
+				return err
+			}
+			database, err := holdStore(cfg)
+			if err != nil {
+				return errors.Join(err, release(dir))
+			}
+			return errors.Join(server.Run(ctx, o), release(database, dir))
 		},
 	}
 	f.add(c)
@@ -98,10 +107,13 @@ func newServerCommand() *cobra.Command {
 }
 
 func newConfigCommand() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "check and show the settings"}
+	c := &cobra.Command{
+		Use: "config", Short: "check and show the settings", Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
 	var check, show configFlags
 	checkCmd := &cobra.Command{
-		Use: "check", Short: "tell every fault of the settings, with its line", Args: cobra.NoArgs,
+		Use: "check", Short: "tell every fault of the settings, with its line", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := check.load(); err != nil {
 				return err
@@ -111,7 +123,7 @@ func newConfigCommand() *cobra.Command {
 		},
 	}
 	showCmd := &cobra.Command{
-		Use: "show", Short: "show the effective settings and where each came from", Args: cobra.NoArgs,
+		Use: "show", Short: "show the effective settings and where each came from", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := show.load()
 			if err != nil {

@@ -77,7 +77,7 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		fmt.Fprintln(c.OutOrStdout(), "false")
-		return &core.Error{Code: core.Invalid, Message: err.Error()}
+		return flagError(err)
 	})
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", "", "`folder` of everything it writes (default: the user's state folder)")
@@ -179,7 +179,7 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 	}
 	for _, dir := range []string{f.dir, filepath.Join(f.dir, "log"), filepath.Join(f.dir, "nodes")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
+			return foreign(f.dir, err)
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return foreign(f.dir, err)
 	}
 	var old standaloneFlags
 	if err := json.Unmarshal(b, &old); err != nil {
@@ -302,7 +302,7 @@ func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
 	logName := filepath.Join(f.dir, "log", "standalone.log")
 	log, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 	if err != nil {
-		return err
+		return foreign(f.dir, err)
 	}
 	defer log.Close()
 	from, err := log.Seek(0, io.SeekEnd)

@@ -293,6 +293,35 @@ func (k KeeperSpec) Shutdown(ctx context.Context) error {
 	return shutdownOn(ctx, c)
 }
 
+// Running lists what a keeper runs; nothing where there is no keeper. An agent that is connected to it connects again.
+func (k KeeperSpec) Running(ctx context.Context) ([]wire.Running, error) {
+	c, err := net.Dial("unix", k.Socket)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn := wire.NewConn(c)
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := conn.Send(wire.TypeHello, wire.AgentHello{Version: wire.KeeperVersion}); err != nil {
+		return nil, err
+	}
+	for {
+		f, err := conn.Next()
+		if err != nil {
+			return nil, fmt.Errorf("the keeper on %s: %w", k.Socket, err)
+		}
+		if f.Type == wire.TypeKeeperHello {
+			var hello wire.KeeperHello
+			err := f.Decode(&hello)
+			return hello.Running, err
+		}
+	}
+}
+
 // Recover runs a keeper only to clean up after one that died: it kills what is left, notes the ends as lost, and ends.
 func (k KeeperSpec) Recover(ctx context.Context) error {
 	c, err := k.connect(ctx)

@@ -318,11 +318,14 @@ func (e *Engine) lead(ctx context.Context) error {
 			return nil
 		}
 		why := "another server leads"
-		if !errors.Is(err, store.ErrHeld) {
+		switch held := errors.Is(err, store.ErrHeld); {
+		case !held:
 			why = "the store is away: " + err.Error()
 			if e.ReadOnly() != why {
 				e.log.Warn("cannot take the lead yet", "err", err)
 			}
+		case e.ReadOnly() != why:
+			e.log.Info("waiting: another server leads; this one answers nobody until it does", "err", err)
 		}
 		e.readOnly.Store(&why)
 		if !e.refuse(ctx, max(e.cfg.Lease/5, 20*time.Millisecond), why) {

@@ -67,6 +67,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return fmt.Errorf("the server's folder: %w", err)
 	}
+	if err := checkFree(cfg); err != nil {
+		return err
+	}
+	name, err := holder(cfg)
+	if err != nil {
+		return err
+	}
 	st := o.Store
 	if st == nil {
 		if st, err = openStore(ctx, cfg.Store()); err != nil {
@@ -74,7 +81,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
 	}
-	s := &server{Options: o, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
+	s := &server{Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)
 	s.bound(cfg)
@@ -91,6 +98,7 @@ func (s *server) bound(cfg *config.Config) {
 // server is one that runs.
 type server struct {
 	Options
+	holder    string // who it is to the lease
 	store     store.Store
 	engine    *engine.Engine
 	seals     *seal.Ring
@@ -112,7 +120,7 @@ type server struct {
 
 func (s *server) run(ctx context.Context) error {
 	ec := engineConfig(s.Config)
-	ec.Record = s.Record
+	ec.Record, ec.Holder = s.Record, s.holder
 	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
@@ -301,7 +309,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 			Containers: core.ContainerRules{Volumes: cfg.Step.Volumes, Privileged: cfg.Step.Privileged},
 			Preemption: cfg.Preemption.Core(), Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
 		},
-		Holder: cfg.Server.ID, Inbox: cfg.Server.Inbox,
+		Inbox: cfg.Server.Inbox,
 		Retention: store.Retention{
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
 		},
@@ -315,13 +323,6 @@ func engineConfig(cfg *config.Config) engine.Config {
 	}
 	if !strings.HasPrefix(cfg.Store(), "sqlite:") { // an embedded store has one server, and the file's lock says so
 		c.Lease = cfg.Timers.Lease.D()
-	}
-	if c.Holder == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "localhost"
-		}
-		c.Holder = host + ":" + cfg.Dir
 	}
 	return c
 }

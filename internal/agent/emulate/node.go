@@ -121,3 +121,13 @@ func (n Node) Booted() bool {
 	_, err := os.Stat(filepath.Join(n.Dir, bootFile))
 	return err == nil
 }
+
+// IsNode reports whether an agent has worked in a folder.
+func IsNode(dir string) bool {
+	for _, name := range []string{pidFile, "keeper", "keeper.sock"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -21,25 +21,48 @@ type Lock struct{ f *os.File }
 // ErrRunning is wrapped by TakeLock's error when another process holds the file.
 var ErrRunning = errors.New("already running")
 
-// TakeLock writes this process's pid into a file and locks it.
+// TakeLock writes this process's pid into a file and locks it. Other users cannot open the file: a lock needs no more than
+// that, and somebody else's would keep its owner from starting.
 func TakeLock(path string) (*Lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &core.Error{Code: core.Conflict, Message: fmt.Sprintf("process %d holds %s", readPid(path), path), Err: ErrRunning}
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			defer f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, &core.Error{Code: core.Conflict, Message: fmt.Sprintf("process %d holds %s", readPid(path), path), Err: ErrRunning}
+			}
+			return nil, err
+		}
+		if current, err := isCurrent(f, path); err != nil || !current {
+			f.Close()
+			if err != nil {
+				return nil, err
+			}
+			continue // its last holder removed it while it was being locked
+		}
+		pid := strconv.Itoa(os.Getpid()) + "\n"
+		if err := errors.Join(f.Chmod(0o600), f.Truncate(0), second(f.WriteAt([]byte(pid), 0))); err != nil {
+			f.Close()
+			return nil, err
+		}
+		return &Lock{f}, nil
 	}
-	pid := strconv.Itoa(os.Getpid()) + "\n"
-	if err := errors.Join(f.Truncate(0), second(f.WriteAt([]byte(pid), 0))); err != nil {
-		f.Close()
-		return nil, err
+}
+
+// isCurrent reports whether an open file is the one that its path names now.
+func isCurrent(f *os.File, path string) (bool, error) {
+	have, err := f.Stat()
+	if err != nil {
+		return false, err
 	}
-	return &Lock{f}, nil
+	now, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(have, now), err
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -157,9 +157,19 @@ func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew 
 		if renew != 0 {
 			return 0, store.ErrStale
 		}
-		return 0, store.ErrHeld
+		return 0, db.heldBy(ctx)
 	}
 	return epoch, err
+}
+
+// heldBy is ErrHeld with the name of the one who leads.
+func (db *DB) heldBy(ctx context.Context) error {
+	var name string
+	err := db.engine.Read(ctx, func(tx Tx) error { return queryRow(tx, `SELECT holder FROM leader`, nil, &name) })
+	if err != nil || name == "" {
+		return store.ErrHeld
+	}
+	return fmt.Errorf("%w: %s", store.ErrHeld, name)
 }
 
 // Probe writes and removes something big enough to need room.
