@@ -59,7 +59,7 @@ func New(s Settings, opts ...Option) (*Client, error) {
 		o(c)
 	}
 	if len(s.Servers) == 0 {
-		c.set.Servers = []string{"unix:" + DefaultSocket}
+		c.set.Servers = []string{defaultServer()}
 	}
 	for _, text := range c.set.Servers {
 		e, err := newEndpoint(text, s.CA)

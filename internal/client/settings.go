@@ -12,8 +12,22 @@ import (
 	"time"
 )
 
-// DefaultSocket is where the server, or a node's agent, listens for local callers.
-const DefaultSocket = "/run/bireme/bireme.sock"
+// DefaultSocket is where an installed server listens for local callers, AgentSocket where a node's agent does: its folder
+// is root's, the other one the server's own user's.
+const (
+	DefaultSocket = "/run/bireme/bireme.sock"
+	AgentSocket   = "/run/bireme-agent/bireme.sock"
+)
+
+// defaultServer is the server of callers who name none: that of this machine, or the one its agent passes calls on to.
+func defaultServer() string {
+	if _, err := os.Lstat(DefaultSocket); err != nil {
+		if _, err := os.Lstat(AgentSocket); err == nil {
+			return "unix:" + AgentSocket
+		}
+	}
+	return "unix:" + DefaultSocket
+}
 
 // DefaultTimeout bounds how long a call is tried again.
 const DefaultTimeout = 30 * time.Second
