@@ -47,7 +47,7 @@ func (r *recorder) line(rec *state.Record, err error) {
 
 func (r *recorder) load(cfg state.Config, img *state.Image) {
 	if r != nil {
-		r.line(&state.Record{Load: &state.Loaded{Config: cfg, Image: img}}, nil)
+		r.line(state.RecordLoad(cfg, img), nil)
 	}
 }
 

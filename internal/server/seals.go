@@ -3,25 +3,103 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/config"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/reseal"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/store"
 )
 
-// openAuthority reads the ring of keys and the certificate authority that is sealed with it. A ring is made only where
-// nothing is sealed yet: beside an older store a new one would open nothing.
-func (s *server) openAuthority(ctx context.Context) error {
-	missing := func(err error) bool { return errors.Is(err, store.ErrNotFound) }
-	_, err := s.store.Sealed(ctx, ca.SealedName)
+func missing(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
+// openRing reads the ring of keys. One is made only where nothing is sealed yet: beside an older store it would open
+// nothing.
+func openRing(ctx context.Context, st store.Store, cfg *config.Config) (*seal.Ring, error) {
+	_, err := st.Sealed(ctx, ca.SealedName)
 	if err != nil && !missing(err) {
+		return nil, err
+	}
+	return seal.Open(cfg.SealKey(), err != nil)
+}
+
+// openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.
+func (s *server) openSeals(ctx context.Context) (err error) {
+	if s.seals, err = openRing(ctx, s.store, s.Config); err != nil {
 		return err
 	}
-	if s.seals, err = seal.Open(s.Config.SealKey(), err != nil); err != nil {
+	s.rotator = reseal.New(reseal.Config{
+		Store: s.store, Ring: s.seals, Epoch: s.engine.Epoch, Log: s.Log,
+		Fleets: func() []*core.Fleet {
+			if snap := s.engine.Snapshot(); snap != nil {
+				return snap.Fleets()
+			}
+			return nil
+		},
+		Put: func(ctx context.Context, in *state.ResealFleet) error {
+			_, err := s.engine.Do(ctx, in)
+			return err
+		},
+	})
+	if err := s.rotator.Open(ctx); err != nil {
 		return err
 	}
 	s.authority, err = ca.Open(ctx, s.store, missing, s.seals, s.Config.Cluster, ca.Lives{
 		Node: s.Config.Certificates.Node.D(), Server: s.Config.Certificates.Server.D(),
 	})
 	return err
+}
+
+// rotateSeals begins a rotation of the sealing key, or tells how far one is.
+func (s *server) rotateSeals(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error) {
+	if !by.Admin {
+		return nil, core.Errorf(core.Denied, "only an administrator sees and rotates the sealing key").Because("access_denied")
+	}
+	if begin {
+		if err := s.rotator.Begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	st, err := s.store.Seals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.Seals{File: s.seals.Path(), Key: st.Key, Done: st.Done}
+	for _, id := range s.seals.IDs() {
+		out.Keys = append(out.Keys, int64(id))
+		out.Done = out.Done && int64(id) >= st.Key // the older ones leave last
+	}
+	if err := s.rotator.Err(); err != nil {
+		out.Error = err.Error()
+	}
+	if st.Last > 0 && st.After > 0 {
+		out.Percent = int(100 * (float64(st.After) / float64(st.Last)))
+	}
+	return out, nil
+}
+
+// RotateSeals rotates the sealing key of a store that no server leads.
+func RotateSeals(ctx context.Context, cfg *config.Config, log *slog.Logger) (file string, err error) {
+	st, err := openStore(ctx, cfg.Store())
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if _, err := st.Sealed(ctx, ca.SealedName); missing(err) {
+		return "", core.Errorf(core.NotFound, "the store has nothing sealed yet: a server makes the first key when it starts")
+	}
+	ring, err := openRing(ctx, st, cfg)
+	if err != nil {
+		return "", err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return ring.Path(), reseal.Offline(ctx, st, ring, host+":seal rotate", log)
 }

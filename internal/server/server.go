@@ -28,6 +28,7 @@ import (
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/mail"
 	"bireme.dev/bireme/internal/server/power"
+	"bireme.dev/bireme/internal/server/reseal"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/stream"
@@ -102,6 +103,7 @@ type server struct {
 	store     store.Store
 	engine    *engine.Engine
 	seals     *seal.Ring
+	rotator   *reseal.Rotator
 	authority *ca.Authority
 	logs      *logstore.Store
 	samples   *samples.Store
@@ -154,6 +156,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
+	g.Go(func() error { return s.rotator.Run(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
 		var lost error
@@ -180,7 +183,7 @@ func (s *server) run(ctx context.Context) error {
 // open makes everything ready and opens the doors.
 func (s *server) open(ctx context.Context) (err error) {
 	cfg := s.Config
-	if err := s.openAuthority(ctx); err != nil {
+	if err := s.openSeals(ctx); err != nil {
 		return err
 	}
 	if err := writeFile(cfg.CAFile(), s.authority.PEM()); err != nil {
@@ -221,6 +224,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
+		Seals: s.rotateSeals, HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {
 		d.http.Handler = s.api

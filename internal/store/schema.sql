@@ -118,6 +118,14 @@ CREATE TABLE blobs (
 CREATE TABLE packs (
 	id   INTEGER PRIMARY KEY,
 	data BLOB NOT NULL
+, seal BIGINT NOT NULL DEFAULT 0);
+
+-- One row: the key that seals packs now, and after which pack those are that are not yet under it.
+CREATE TABLE seals (
+	one     BIGINT  PRIMARY KEY CHECK (one = 1),
+	seal    BIGINT  NOT NULL,
+	after   BIGINT  NOT NULL,
+	done    BOOLEAN NOT NULL
 );
 
 CREATE TABLE submit_keys (

@@ -59,6 +59,20 @@ type Store interface {
 	Runs(ctx context.Context, project core.ProjectName, name string, limit int) ([]*core.Run, error)
 	SubmitKey(ctx context.Context, key string) (core.JobID, error)
 
+	// SealWith has blobs that are committed from now on lie sealed, and those that lie sealed opened. Call it before the
+	// first such commit; until then blobs lie as they are.
+	SealWith(s Sealer)
+	// Seals tells which key is the present one and how far the sealing of what is older has come. ErrNotFound: nobody said.
+	Seals(ctx context.Context) (SealState, error)
+	// BeginReseal makes a key the present one: whatever is not under it is to be sealed anew.
+	BeginReseal(ctx context.Context, epoch int64, key int64) error
+	// Reseal seals a bounded batch with the sealer's present key and notes how far it came, in one transaction. What lies in
+	// the engine's state (fleets) is the engine's.
+	Reseal(ctx context.Context, epoch int64) (SealState, error)
+	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left in the store's files. Nobody else
+	// gets at the store meanwhile: it is for times without a server.
+	Compact(ctx context.Context) error
+
 	// Sealed keeps small secrets (the CA, sealed by the caller) outside the engine's state.
 	Sealed(ctx context.Context, name string) ([]byte, error)
 	PutSealed(ctx context.Context, name string, data []byte) error // keeps the first: returns nil and changes nothing if it exists
@@ -66,6 +80,23 @@ type Store interface {
 	// Purge removes a bounded batch of what is past its time; more tells that there is more to do.
 	Purge(ctx context.Context, epoch int64, keep Retention, now core.Time) (removed int, more bool, err error)
 	Close() error
+}
+
+// Sealer encrypts what lies in the store; server/seal has one.
+type Sealer interface {
+	// Append seals plain under a name, appends that to dst and tells which key it is under.
+	Append(dst []byte, name string, plain []byte) (sealed []byte, key int64, err error)
+	Unseal(name string, sealed []byte) ([]byte, error)
+	// Fresh tells whether a text is under the present key.
+	Fresh(sealed []byte) bool
+}
+
+// SealState is how far the sealing of what lies in the store has come.
+type SealState struct {
+	Key   int64 // the present one
+	After int64 // packs up to this one are under it
+	Last  int64 // the newest pack
+	Done  bool  // all of them are
 }
 
 // Image is the live part of the store.

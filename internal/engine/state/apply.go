@@ -101,6 +101,8 @@ func (s *State) apply(in Input) (any, error) {
 		return nil, s.fleetNews(in)
 	case *TrustFleet:
 		return nil, s.trustFleet(in)
+	case *ResealFleet:
+		return nil, s.resealFleet(in)
 	case *Tick:
 		return nil, s.tick()
 	}

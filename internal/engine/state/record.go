@@ -45,7 +45,7 @@ var kinds = func() map[string]reflect.Type {
 		(*RevokeToken)(nil), (*RotateToken)(nil), (*TokensUsed)(nil), (*PurgeTokens)(nil),
 		(*PutNode)(nil), (*NodeKey)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*Tick)(nil),
 		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
-		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil),
+		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil), (*ResealFleet)(nil),
 	} {
 		t := reflect.TypeOf(in).Elem()
 		m[t.Name()] = t
@@ -53,24 +53,14 @@ var kinds = func() map[string]reflect.Type {
 	return m
 }()
 
-// RecordInput makes the line of an input. Scripts and environments, which nothing is decided by and which are their
-// owners' own, are left out. It must be called before Apply, which completes what it is given.
+// RecordInput makes the line of an input, without anybody's secrets. It must be called before Apply, which completes what it
+// is given.
 func RecordInput(in Input, now core.Time) (*Record, error) {
 	name := reflect.TypeOf(in).Elem().Name()
 	if kinds[name] == nil {
 		return nil, fmt.Errorf("input %s has no place in recordings", name)
 	}
-	if sub, ok := in.(*Submit); ok {
-		bare := *sub
-		bare.Script, bare.Env, bare.Files, bare.Config = nil, nil, nil, nil
-		in = &bare
-	}
-	if try, ok := in.(*Try); ok {
-		bare := *try
-		bare.Script, bare.Env, bare.Files, bare.Config = nil, nil, nil, nil
-		in = &bare
-	}
-	data, err := json.Marshal(in)
+	data, err := json.Marshal(redacted(in))
 	return &Record{Now: now, Kind: name, Input: data}, err
 }
 

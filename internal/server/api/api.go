@@ -44,7 +44,11 @@ type Deps struct {
 	// Partition changes a partition; nil removes it.
 	Partition func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
 	Fleets    *fleet.Fleets
-	Log       *slog.Logger
+	// Seals tells of the sealing key; with begin it is rotated.
+	Seals func(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error)
+	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
+	HashKey []byte
+	Log     *slog.Logger
 }
 
 // API answers HTTP. Make it with New.

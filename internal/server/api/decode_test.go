@@ -83,12 +83,13 @@ func BenchmarkDecodeSubmit(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
+	a := &API{Deps: Deps{HashKey: make([]byte, 32)}}
 	for b.Loop() {
 		s, err := decodeSubmit(data)
 		if err != nil {
 			b.Fatal(err)
 		}
-		hashOf(s.script)
-		hashOf(s.env)
+		a.hashOf(s.script)
+		a.hashOf(s.env)
 	}
 }

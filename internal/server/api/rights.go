@@ -28,9 +28,11 @@ const (
 // rights says for every route which scope a token needs; open routes have none. A route that is not here can be used by no
 // token at all, and a test fails.
 var rights = map[string]right{
-	"GET /cluster":      {core.ScopeRead, harmless},
-	"POST /reconfigure": {core.ScopeAdmin, refused},
-	"GET /whoami":       {core.ScopeRead, harmless},
+	"GET /cluster":       {core.ScopeRead, harmless},
+	"POST /reconfigure":  {core.ScopeAdmin, refused},
+	"GET /seals":         {core.ScopeAdmin, refused},
+	"POST /seals/rotate": {core.ScopeAdmin, refused},
+	"GET /whoami":        {core.ScopeRead, harmless},
 
 	"POST /jobs":                             {core.ScopeSubmit, byEngine},
 	"POST /jobs/try":                         {core.ScopeSubmit, byEngine},

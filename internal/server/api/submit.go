@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
 	"net/http"
@@ -53,15 +54,15 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 			}
 		}
 	}
-	spec.Script, spec.Env = hashOf(s.script), hashOf(s.env)
+	spec.Script, spec.Env = a.hashOf(s.script), a.hashOf(s.env)
 	if spec.Extra != nil { // files come with a container, which is told there
-		spec.Extra.Files = hashOf(s.Files)
+		spec.Extra.Files = a.hashOf(s.Files)
 	}
 	if s.Run != "" {
 		in.Run = &core.Run{Name: s.Run, ID: newID() + newID(), User: spec.User, Project: spec.Project}
 		if s.Config != "" {
 			in.Config = []byte(s.Config)
-			in.Run.Config = hashOf(in.Config)
+			in.Run.Config = a.hashOf(in.Config)
 		}
 	}
 	if err := a.endings(r.Context(), in); err != nil {
@@ -97,11 +98,15 @@ func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run stri
 	return nil
 }
 
-func hashOf(data []byte) core.Hash {
+// hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob might be.
+func (a *API) hashOf(data []byte) (h core.Hash) {
 	if len(data) == 0 {
-		return core.Hash{}
+		return h
 	}
-	return sha256.Sum256(data)
+	mac := hmac.New(sha256.New, a.HashKey)
+	mac.Write(data)
+	mac.Sum(h[:0])
+	return h
 }
 
 // Bounds of what stays in memory for a submission.

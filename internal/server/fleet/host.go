@@ -14,7 +14,6 @@ import (
 	"bireme.dev/bireme/internal/backend/ssh"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
-	"bireme.dev/bireme/internal/server/ca"
 )
 
 // host is one host that is kept.
@@ -270,39 +269,6 @@ func (f *Fleets) env(fl *core.Fleet) ([]string, error) {
 	}
 	return OpenEnv(f.cfg.Authority, fl)
 }
-
-// SealEnv seals the variables of a fleet's agents.
-func SealEnv(a *ca.Authority, fleet string, env []string) (core.FleetEnv, error) {
-	var e core.FleetEnv
-	if len(env) == 0 {
-		return e, nil
-	}
-	for _, v := range env {
-		name, _, _ := strings.Cut(v, "=")
-		e.Names = append(e.Names, name)
-	}
-	sealed, err := a.Seal(envName(fleet), []byte(strings.Join(env, "\x00")))
-	e.Sealed = base64.StdEncoding.EncodeToString(sealed)
-	return e, err
-}
-
-// OpenEnv is the other way round.
-func OpenEnv(a *ca.Authority, fl *core.Fleet) ([]string, error) {
-	sealed, err := base64.StdEncoding.DecodeString(fl.Env.Sealed)
-	if err != nil {
-		return nil, fmt.Errorf("variables of fleet %s: %w", fl.Name, err)
-	}
-	plain, err := a.Unseal(envName(fl.Name), sealed)
-	if err != nil {
-		return nil, err
-	}
-	return strings.Split(string(plain), "\x00"), nil
-}
-
-func envName(fleet string) string { return "fleet-env/" + fleet }
-
-// KeyName is what a key is sealed under.
-func KeyName(fingerprint string) string { return "ssh-key/" + fingerprint }
 
 // place takes one of a number of places; give gives it back.
 func place(ctx context.Context, c chan struct{}) (give func(), err error) {

@@ -115,6 +115,9 @@ func KeyOf(sealed []byte) KeyID {
 	return KeyID(binary.BigEndian.Uint32(sealed[len(magic):]))
 }
 
+// Fresh tells whether a sealed text is under the current key.
+func (r *Ring) Fresh(sealed []byte) bool { return KeyOf(sealed) == r.Current() }
+
 // Unseal opens what Seal closed. A text under a key that the ring does not know has the file read again: another server
 // may have made the key.
 func (r *Ring) Unseal(name string, sealed []byte) ([]byte, error) {

@@ -1,8 +1,12 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -94,4 +98,71 @@ func (c *conn) checkpoint() (copied int32, ok bool) {
 	rc := lib.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, lib.SQLITE_CHECKPOINT_PASSIVE,
 		uintptr(unsafe.Pointer(&c.counts[0])), uintptr(unsafe.Pointer(&c.counts[1])))
 	return c.counts[1], rc == lib.SQLITE_OK
+}
+
+// Settle writes the whole log into the database and cuts its file to nothing, so that what was overwritten there is gone.
+// Most of it is copied beside the writer. A reader that is at an older state stands in the way: the writer does not wait for
+// it, it is tried again.
+func (e *engine) Settle(ctx context.Context) error {
+	const tries, pause = 200, 50 * time.Millisecond
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for range tries {
+		e.wakeCheckpointer()
+		if done, err := e.cutLog(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return errors.New("sqlite: the log cannot be cut: somebody reads all the time")
+}
+
+func (e *engine) wakeCheckpointer() {
+	select {
+	case e.checkpointer.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (e *engine) cutLog() (done bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.writer == nil {
+		return false, errClosed
+	}
+	if _, err := e.writer.run("PRAGMA busy_timeout = 0"); err != nil {
+		return false, err
+	}
+	rc := lib.Xsqlite3_wal_checkpoint_v2(e.writer.tls, e.writer.db, 0, lib.SQLITE_CHECKPOINT_TRUNCATE, 0, 0)
+	if _, err := e.writer.run(busyTimeout); err != nil {
+		return false, err
+	}
+	switch rc & 0xff {
+	case lib.SQLITE_OK:
+		e.checkpointer.pages.Store(0)
+		e.checkpointer.copied.Store(0)
+		return true, nil
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		return false, nil
+	}
+	return false, fmt.Errorf("sqlite: the log cannot be cut: code %d", rc)
+}
+
+// Compact writes the database anew, so that pages hold nothing of what was there before.
+func (e *engine) Compact(ctx context.Context) error {
+	e.mu.Lock()
+	if e.writer == nil {
+		e.mu.Unlock()
+		return errClosed
+	}
+	_, err := e.writer.run("VACUUM")
+	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return e.Settle(ctx)
 }

@@ -77,13 +77,16 @@ func openEngine(path string, lim limits) (_ *engine, err error) {
 	return e, nil
 }
 
+// busyTimeout is how long a connection waits for another's lock.
+const busyTimeout = "PRAGMA busy_timeout = 5000"
+
 // openWith opens a connection: waiting for locks comes first, so that nothing after it fails for a busy moment.
 func openWith(path string, pragmas ...string) (*conn, error) {
 	c, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	all := append([]string{"PRAGMA busy_timeout = 5000"}, pragmas...)
+	all := append([]string{busyTimeout}, pragmas...)
 	all = append(all, "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -16384")
 	for _, p := range all {
 		if _, err := c.run(p); err != nil {
@@ -121,6 +124,8 @@ func (e *engine) Dialect() sqlstore.Dialect {
 		Name:  "sqlite",
 		Clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 		Table: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = $1",
+		Wipe:  "PRAGMA secure_delete = ON",
+		Keep:  "PRAGMA secure_delete = OFF",
 	}
 }
 

@@ -17,6 +17,7 @@ type Batch struct {
 	vals   []Value
 	buf    []byte    // documents
 	packed []byte    // blobs
+	sealed []byte    // packed, as it is stored
 	put    []blobKey // what packed holds
 }
 

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ func shelfOf(id core.JobID) int64 { return int64(id) / shelfJobs }
 
 var (
 	insertBlob = keepFirst("blobs", "shelf, hash", "shelf", "hash", "pack", "off", "len")
-	insertPack = &Insert{Table: "packs", Cols: []string{"id", "data"}}
+	insertPack = &Insert{Table: "packs", Cols: []string{"id", "data", "seal"}}
 )
 
 type blobKey struct {
@@ -78,14 +79,14 @@ func (r *recent) add(epoch int64, keys []blobKey) {
 }
 
 // addBlobs packs the blobs of c that are not there already.
-func addBlobs(b *Batch, c *core.Changes, known *recent) error {
+func addBlobs(b *Batch, c *core.Changes, known *recent, seal store.Sealer) error {
 	if len(c.Blobs) == 0 {
 		return nil
 	}
 	if len(c.Events) == 0 {
 		return errors.New("store: blobs come with the event of what they belong to")
 	}
-	p := packer{b: b, c: c, known: known, index: make(map[core.Hash]int, len(c.Blobs)), at: make([]int64, len(c.Blobs))}
+	p := packer{b: b, c: c, known: known, seal: seal, index: make(map[core.Hash]int, len(c.Blobs)), at: make([]int64, len(c.Blobs))}
 	total := 0
 	for i := range c.Blobs {
 		p.index[c.Blobs[i].Hash] = i
@@ -106,8 +107,7 @@ func addBlobs(b *Batch, c *core.Changes, known *recent) error {
 			p.put(loose, h)
 		}
 	}
-	p.flush()
-	return nil
+	return p.flush()
 }
 
 const nowhere = math.MinInt64
@@ -117,6 +117,7 @@ type packer struct {
 	b     *Batch
 	c     *core.Changes
 	known *recent
+	seal  store.Sealer      // nil: packs lie as they are
 	index map[core.Hash]int // into c.Blobs
 	at    []int64           // the shelf each was put on last
 	shelf int64             // of the pack being filled, which begins
@@ -159,34 +160,49 @@ func (p *packer) close() {
 	p.from = len(p.b.packed)
 }
 
-func (p *packer) flush() {
+func (p *packer) flush() error {
 	if len(p.b.put) == 0 {
-		return
+		return nil
 	}
 	p.close()
-	first := p.c.Events[0].Seq << 20
+	b, first := p.b, p.c.Events[0].Seq<<20
+	b.sealed = slices.Grow(b.sealed, len(b.packed)+len(p.packs)*sealRoom)
 	for i, data := range p.packs {
-		p.b.row(insertPack)
-		p.b.int(first + int64(i))
-		if data == nil {
+		id, key := first+int64(i), int64(0)
+		if p.seal != nil {
+			at := len(b.sealed)
+			sealed, k, err := p.seal.Append(b.sealed, packName(id), data)
+			if err != nil {
+				return err
+			}
+			b.sealed, data, key = sealed, sealed[at:], k
+		} else if data == nil {
 			data = []byte{}
 		}
-		p.b.bytes(data)
+		b.row(insertPack)
+		b.int(id)
+		b.bytes(data)
+		b.int(key)
 	}
+	return nil
 }
 
 // Blob finds a blob wherever it stands, looking at the newest shelves first.
-func (db *DB) Blob(ctx context.Context, h core.Hash) (data []byte, err error) {
-	err = db.engine.Read(ctx, func(tx Tx) error {
-		data, err = findBlob(tx, h)
+func (db *DB) Blob(ctx context.Context, h core.Hash) ([]byte, error) {
+	var at place
+	err := db.engine.Read(ctx, func(tx Tx) (err error) {
+		at, err = findBlob(tx, h)
 		return err
 	})
-	return data, err
+	if err != nil {
+		return nil, err
+	}
+	return db.unpack(&at)
 }
 
 // Blobs finds blobs that the spec stored under id refers to: all on its shelf, most in one pack.
 func (db *DB) Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([][]byte, error) {
-	out := make([][]byte, len(hashes))
+	out, places := make([][]byte, len(hashes)), make([]place, len(hashes))
 	var w where
 	w.arg(shelfOf(id))
 	cond := in(&w, "b.hash", hashes, func(h core.Hash) any { return h[:] })
@@ -194,35 +210,71 @@ func (db *DB) Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([]
 		return out, nil
 	}
 	err := db.engine.Read(ctx, func(tx Tx) (err error) {
-		var hash, data []byte
-		err = tx.Query(`SELECT b.hash, `+blobData+` WHERE b.shelf = $1 AND `+cond, w.args, []any{&hash, &data}, func() error {
+		var hash []byte
+		var at place
+		err = tx.Query(`SELECT b.hash, `+placeColumns+` WHERE b.shelf = $1 AND `+cond, w.args, append([]any{&hash}, at.dest()...), func() error {
 			for i := range hashes {
 				if string(hash) == string(hashes[i][:]) {
-					out[i] = append([]byte{}, data...)
+					places[i] = at.clone()
 				}
 			}
 			return nil
 		})
 		for i := 0; i < len(hashes) && err == nil; i++ {
-			if out[i] == nil && !hashes[i].IsZero() {
-				out[i], err = findBlob(tx, hashes[i])
+			if !places[i].found && !hashes[i].IsZero() {
+				places[i], err = findBlob(tx, hashes[i])
 			}
 		}
 		return err
 	})
+	for i := 0; i < len(hashes) && err == nil; i++ {
+		if places[i].found {
+			out[i], err = db.unpack(&places[i])
+		}
+	}
 	return out, err
 }
 
-// blobData is the bytes of a blob, and where they come from.
-const blobData = `substr(p.data, CAST(b.off AS INTEGER) + 1, CAST(b.len AS INTEGER)) FROM blobs b JOIN packs p ON p.id = b.pack`
+// place is where a blob stands, with its bytes, or the whole pack where that is sealed.
+type place struct {
+	pack, seal, off, len int64
+	data                 []byte
+	found                bool
+}
 
-func findBlob(tx Tx, h core.Hash) ([]byte, error) {
-	var first, last int64
-	if err := queryRow(tx, `SELECT COALESCE(MIN(shelf), 0) FROM blobs WHERE shelf >= 0`, nil, &first); err != nil {
+const placeColumns = `b.pack, b.off, b.len, p.seal,
+ CASE WHEN p.seal = 0 THEN substr(p.data, CAST(b.off AS INTEGER) + 1, CAST(b.len AS INTEGER)) ELSE p.data END
+ FROM blobs b JOIN packs p ON p.id = b.pack`
+
+func (p *place) dest() []any { return []any{&p.pack, &p.off, &p.len, &p.seal, &p.data} }
+
+func (p *place) clone() place {
+	c := *p
+	c.data, c.found = append([]byte{}, p.data...), true
+	return c
+}
+
+func (db *DB) unpack(p *place) ([]byte, error) {
+	if p.seal == 0 {
+		return p.data, nil
+	}
+	plain, err := db.openPack(p.pack, p.data)
+	if err != nil {
 		return nil, err
 	}
+	if p.off < 0 || p.len < 0 || p.off+p.len > int64(len(plain)) {
+		return nil, fmt.Errorf("store: pack %d is shorter than what stands in it", p.pack)
+	}
+	return plain[p.off : p.off+p.len : p.off+p.len], nil
+}
+
+func findBlob(tx Tx, h core.Hash) (place, error) {
+	var first, last int64
+	if err := queryRow(tx, `SELECT COALESCE(MIN(shelf), 0) FROM blobs WHERE shelf >= 0`, nil, &first); err != nil {
+		return place{}, err
+	}
 	if err := queryRow(tx, `SELECT COALESCE(MAX(shelf), 0) FROM blobs`, nil, &last); err != nil {
-		return nil, err
+		return place{}, err
 	}
 	const step = 32 // shelves a statement looks at
 	for at := last; at >= first; at -= step {
@@ -230,26 +282,25 @@ func findBlob(tx Tx, h core.Hash) ([]byte, error) {
 		for s := at; s >= max(first, at-step+1); s-- {
 			shelves = append(shelves, s)
 		}
-		data, err := blobOn(tx, h, shelves...)
+		found, err := blobOn(tx, h, shelves...)
 		if err != store.ErrNotFound {
-			return data, err
+			return found, err
 		}
 	}
 	return blobOn(tx, h, loose)
 }
 
-func blobOn(tx Tx, h core.Hash, shelves ...int64) ([]byte, error) {
+func blobOn(tx Tx, h core.Hash, shelves ...int64) (out place, err error) {
 	var w where
-	var data, out []byte
+	var at place
 	w.arg(h[:])
 	cond := in(&w, "b.shelf", shelves, intArg)
-	found := false
-	text := `SELECT ` + blobData + ` WHERE b.hash = $1 AND ` + cond + ` LIMIT 1`
-	err := tx.Query(text, w.args, []any{&data}, func() error {
-		out, found = append([]byte{}, data...), true
+	text := `SELECT ` + placeColumns + ` WHERE b.hash = $1 AND ` + cond + ` LIMIT 1`
+	err = tx.Query(text, w.args, at.dest(), func() error {
+		out = at.clone()
 		return nil
 	})
-	if err == nil && !found {
+	if err == nil && !out.found {
 		err = store.ErrNotFound
 	}
 	return out, err

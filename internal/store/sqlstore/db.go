@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -18,6 +19,7 @@ type DB struct {
 	engine Engine
 	batch  sync.Pool // *Batch, for its memory
 	recent recent
+	seal   atomic.Pointer[store.Sealer] // nil: none
 }
 
 var _ store.Store = (*DB)(nil)
@@ -52,7 +54,7 @@ func (db *DB) Commit(ctx context.Context, epoch int64, c *core.Changes) error {
 	if len(c.Events) > 0 {
 		b.Fence.Before = c.Events[0].Seq - 1
 	}
-	if err := addChanges(b, c, &db.recent); err != nil {
+	if err := addChanges(b, c, &db.recent, db.sealer()); err != nil {
 		return err
 	}
 	b.done()
@@ -68,8 +70,8 @@ func (db *DB) Commit(ctx context.Context, epoch int64, c *core.Changes) error {
 	return err
 }
 
-func addChanges(b *Batch, c *core.Changes, known *recent) error {
-	if err := addBlobs(b, c, known); err != nil {
+func addChanges(b *Batch, c *core.Changes, known *recent, seal store.Sealer) error {
+	if err := addBlobs(b, c, known, seal); err != nil {
 		return err
 	}
 	for i := range c.Specs {
@@ -116,12 +118,15 @@ func addChanges(b *Batch, c *core.Changes, known *recent) error {
 // reset empties the batch, keeps its memory within reason and lets go of what it pointed to.
 func (b *Batch) reset() {
 	clear(b.vals)
-	b.Ops, b.vals, b.buf, b.packed, b.put = b.Ops[:0], b.vals[:0], b.buf[:0], b.packed[:0], b.put[:0]
+	b.Ops, b.vals, b.buf, b.packed, b.sealed, b.put = b.Ops[:0], b.vals[:0], b.buf[:0], b.packed[:0], b.sealed[:0], b.put[:0]
 	if cap(b.buf) > 4<<20 {
 		b.buf = nil
 	}
 	if cap(b.packed) > 8<<20 {
 		b.packed = nil
+	}
+	if cap(b.sealed) > 8<<20 {
+		b.sealed = nil
 	}
 }
 

@@ -17,6 +17,11 @@ type Engine interface {
 	Write(ctx context.Context, f func(Tx) error) error
 	// Apply writes a batch in one transaction behind its fence. It is durable when Apply returns nil.
 	Apply(ctx context.Context, b *Batch) error
+	// Settle makes files hold no more than the database does, as far as this engine can: a log that was written into it ends.
+	Settle(ctx context.Context) error
+	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left. It stops everybody else for as
+	// long as that takes.
+	Compact(ctx context.Context) error
 	// Dialect gives the few words in which engines differ.
 	Dialect() Dialect
 	Close() error
@@ -28,6 +33,8 @@ type Dialect struct {
 	Clock string // expression: the database's own time in microseconds
 	Lock  string // statement that keeps a second migrator out until the transaction ends; may be empty
 	Table string // query: does the table $1 exist (count)
+	Wipe  string // statement: what a transaction frees from now on is overwritten; may be empty
+	Keep  string // statement: it is not any more
 }
 
 // Tx is a transaction. Arguments are int64, string, []byte or bool.

@@ -1,0 +1,100 @@
+package reseal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/seal"
+	"bireme.dev/bireme/internal/store"
+)
+
+// lease is how long a rotation without a server leads between renewals.
+const lease = time.Minute
+
+// Offline rotates in a store that no server leads. It leads itself meanwhile, so that none starts under its hands.
+func Offline(ctx context.Context, st store.Store, ring *seal.Ring, holder string, log *slog.Logger) (err error) {
+	epoch, err := st.Lead(ctx, holder, lease, 0, 0)
+	if errors.Is(err, store.ErrHeld) {
+		return core.Errorf(core.Conflict, "a server leads this cluster: run `biremed seal rotate` on its host")
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		renew(ctx, cancel, st, holder, epoch)
+	}()
+	defer func() {
+		cancel(nil)
+		<-ended
+		_, lerr := st.Lead(context.WithoutCancel(ctx), holder, 0, epoch, 0)
+		err = errors.Join(err, lerr)
+	}()
+	img, err := st.Load(ctx)
+	if err != nil {
+		return err
+	}
+	o := &offline{st: st, epoch: epoch, img: img}
+	r := New(Config{Store: st, Ring: ring, Epoch: func() int64 { return epoch }, Fleets: func() []*core.Fleet { return img.Fleets }, Put: o.put, Log: log})
+	if err := r.Open(ctx); err != nil {
+		return err
+	}
+	if err := r.Begin(ctx); err != nil {
+		return err
+	}
+	if err := r.Finish(ctx); err != nil {
+		return err
+	}
+	if err := st.Compact(ctx); err != nil {
+		return fmt.Errorf("everything is sealed with the new key, but what was there before may be left in unused parts of the store's files: %w", err)
+	}
+	return nil
+}
+
+func renew(ctx context.Context, cancel context.CancelCauseFunc, st store.Store, holder string, epoch int64) {
+	tick := time.NewTicker(lease / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := st.Lead(ctx, holder, lease, epoch, 0); errors.Is(err, store.ErrStale) {
+			cancel(fmt.Errorf("somebody else leads now: %w", err))
+			return
+		}
+	}
+}
+
+// offline writes fleets as an engine would.
+type offline struct {
+	st    store.Store
+	epoch int64
+	img   *store.Image
+}
+
+func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
+	for i, f := range o.img.Fleets {
+		if f.Name != in.Name {
+			continue
+		}
+		next, changed := state.ResealedFleet(f, in)
+		if !changed {
+			return nil
+		}
+		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged, Data: fmt.Appendf(nil, `{"fleet":%q}`, f.Name)}
+		if err := o.st.Commit(ctx, o.epoch, &core.Changes{Now: o.img.Now, Fleets: []*core.Fleet{next}, Events: []core.Event{event}}); err != nil {
+			return err
+		}
+		o.img.Fleets[i], o.img.Seq = next, event.Seq
+	}
+	return nil
+}
