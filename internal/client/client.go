@@ -195,6 +195,9 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 			resp.Body.Close()
 			switch core.CodeOf(last) {
 			case core.Exhausted:
+				if wait == 0 && core.ReasonOf(last) != "" { // a limit that does not go by itself
+					return nil, last
+				}
 			case core.Unavailable:
 				if q.again == never {
 					return nil, last
@@ -339,7 +342,8 @@ func retryAfter(resp *http.Response) time.Duration {
 	if err != nil || s <= 0 {
 		return 0
 	}
-	return jitter(time.Duration(min(s, 60)) * time.Second)
+	d := time.Duration(min(s, 60)) * time.Second
+	return d + time.Duration(mrand.Int64N(int64(d/2))) // not before it, and not all at once
 }
 
 // backoff is the wait after the given try: 25 ms doubling to 2 s, each with jitter so that clients that were refused

@@ -4,13 +4,26 @@ import "bireme.dev/bireme/internal/core"
 
 // Limits bound what one user, job or request may take of the server and of nodes. Zero means no limit.
 type Limits struct {
+	Connections int64 `yaml:"connections"`   // open connections of one user of the host to the server's socket
 	EnvVars     int64 `yaml:"env_vars"`      // variables in the environment of a job or step
 	EnvVarSize  Size  `yaml:"env_var_size"`  // of one of them, with its name
+	Followers   int64 `yaml:"followers"`     // logs that one user follows
 	LogPerJob   Size  `yaml:"log_per_job"`   // output of one attempt of a job kept by the server, and by its node until the server has it
 	LogPerUser  Size  `yaml:"log_per_user"`  // output of all jobs of a user kept by the server
 	LogRate     Size  `yaml:"log_rate"`      // output of runs that a node takes in a second, all of them together, in turns
 	MinFreeDisk Size  `yaml:"min_free_disk"` // on the disks of logs, of the server and of nodes: below it output is dropped
 	Tokens      int64 `yaml:"tokens"`        // of a user that have neither expired nor been revoked
+	// Of one user's requests: bytes of the bodies of those under way, how many are worked on at once, may come at once and be
+	// under way, and come in a second.
+	RequestBytes      Size  `yaml:"request_bytes"`
+	RequestsAtOnce    int64 `yaml:"requests_at_once"`
+	RequestsBurst     int64 `yaml:"requests_burst"`
+	RequestsInFlight  int64 `yaml:"requests_in_flight"`
+	RequestsPerSecond int64 `yaml:"requests_per_second"`
+	Streams           int64 `yaml:"streams"` // watches, followed logs and steps' streams that one user has open
+	// Of an address whose callers have shown no identity: open connections, and requests in a second.
+	UnknownConnections int64 `yaml:"unknown_connections"`
+	UnknownRequests    int64 `yaml:"unknown_requests"`
 }
 
 func defaultLimits() Limits {
@@ -19,6 +32,8 @@ func defaultLimits() Limits {
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB),
 		Tokens:      100,
+		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 16, RequestsBurst: 2000, RequestsInFlight: 256,
+		RequestsPerSecond: 500, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
 	}
 }
 
@@ -27,6 +42,9 @@ func (d *decoder) checkLimits(l *Limits) {
 		name  string
 		value int64
 	}{
+		{"connections", l.Connections}, {"followers", l.Followers}, {"request_bytes", int64(l.RequestBytes)}, {"requests_at_once", l.RequestsAtOnce},
+		{"requests_burst", l.RequestsBurst}, {"requests_in_flight", l.RequestsInFlight}, {"requests_per_second", l.RequestsPerSecond},
+		{"streams", l.Streams}, {"unknown_connections", l.UnknownConnections}, {"unknown_requests", l.UnknownRequests},
 		{"env_vars", l.EnvVars}, {"env_var_size", int64(l.EnvVarSize)}, {"log_per_job", int64(l.LogPerJob)},
 		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"min_free_disk", int64(l.MinFreeDisk)},
 		{"tokens", l.Tokens},

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/open"
 	"bireme.dev/bireme/internal/wire/local"
@@ -72,9 +76,51 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         conf,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: streams take connections over
-		ConnContext:       api.ConnContext,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return limit.WithConn(api.ConnContext(ctx, c), c)
+		},
+		ConnState: s.countConn,
+		ErrorLog:  slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}}
+}
+
+// countConn counts connections and closes those over a limit. net/http calls it before it reads from a new one.
+func (s *server) countConn(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+	case http.StateHijacked, http.StateClosed: // a stream is counted as one
+		s.conns.Remove(c)
+		return
+	default:
+		return
+	}
+	limits := &s.live.Load().Limits
+	if uid, ok := api.PeerUID(c); ok {
+		if uid != 0 && int(uid) != os.Geteuid() && !s.conns.AddUser(c, uid, int(limits.Connections)) {
+			s.refuseConn(c, fmt.Sprintf("uid %d has %d connections open, the most there may be (limits.connections in the server's settings)", uid, limits.Connections))
+		}
+		return
+	}
+	if _, unix := c.RemoteAddr().(*net.UnixAddr); unix {
+		return
+	}
+	cut, ok := s.conns.AddAddress(c, limit.Address(c.RemoteAddr().String()), int(limits.UnknownConnections), time.Now())
+	if cut != nil {
+		_ = cut.Close() // its caller has had time to say who they are
+	}
+	if !ok {
+		_ = c.Close() // likewise: nobody is known to be there who could be told
+	}
+}
+
+// refuseConn tells a caller why the connection ends.
+func (s *server) refuseConn(c net.Conn, why string) {
+	body, err := json.Marshal(client.ErrorBody{Error: *core.Errorf(core.Exhausted, "%s", why).Because("limit_connections")})
+	if err == nil {
+		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+	}
+	_ = c.Close() // whether it was told or not
 }
 
 func isLoopback(a net.Addr) bool {

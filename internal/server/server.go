@@ -25,6 +25,7 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/mail"
 	"bireme.dev/bireme/internal/server/power"
@@ -117,6 +118,7 @@ type server struct {
 	fleets    *fleet.Fleets
 
 	live      atomic.Pointer[config.Config] // the settings that hold
+	conns     limit.Conns
 	reloading sync.Mutex
 }
 
@@ -223,7 +225,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.power.Load(s.engine.Snapshot())
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
-		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log, Conns: &s.conns,
 		Seals: s.rotateSeals, HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {

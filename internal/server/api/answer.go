@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -25,7 +26,10 @@ const (
 type answer struct {
 	http.ResponseWriter
 	begun    bool
-	stream   bool     // it may be quiet for a long time between two writes
+	long     bool            // it may be quiet for a long time between two writes
+	isStream bool            // it counts as an open stream of its caller
+	ctx      context.Context // of a stream: ends when its caller's rights do
+	held     held
 	hijacked net.Conn // the connection was taken over
 	body     timedBody
 }
@@ -40,7 +44,7 @@ func (w *answer) WriteHeader(code int) {
 }
 
 func (w *answer) Write(b []byte) (int, error) {
-	if !w.begun || w.stream || len(b) > smallWrite {
+	if !w.begun || w.long || len(b) > smallWrite {
 		w.begun = true
 		w.extend(len(b))
 	}
@@ -59,6 +63,9 @@ func (w *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err == nil {
 		w.hijacked, w.begun = c, true
+		if w.ctx != nil { // the stream's end unhooks it
+			context.AfterFunc(w.ctx, func() { _ = c.Close() })
+		}
 	}
 	return c, rw, err
 }
@@ -88,13 +95,13 @@ func awaitBody(w http.ResponseWriter, r *http.Request, most int64) {
 // timedBody is a request's body under a deadline. At its end the deadline goes: net/http reads on, to see the peer leave.
 type timedBody struct {
 	io.ReadCloser
-	w http.ResponseWriter
+	w *answer
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
-		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // as in extend
+		_ = http.NewResponseController(b.w.ResponseWriter).SetReadDeadline(time.Time{}) // as in extend
 	}
 	return n, err
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -114,5 +115,31 @@ func TestBodyGetsMemoryAsItArrives(t *testing.T) {
 	}
 	if b.Cap() > 1<<20 {
 		t.Errorf("%d bytes of memory for 1000 that came", b.Cap())
+	}
+}
+
+// Numbers and the description of the API are open only where nobody but this host's users can ask for them.
+func TestOnLoopback(t *testing.T) {
+	t.Parallel()
+	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 6818} }
+	for _, c := range []struct {
+		listen string
+		came   net.Addr
+		open   bool
+	}{
+		{"127.0.0.1:6818", tcp("127.0.0.1"), true},
+		{"localhost:6818", tcp("::1"), true},
+		{"", &net.UnixAddr{Name: "/run/x", Net: "unix"}, true},
+		{"0.0.0.0:6818", tcp("127.0.0.1"), false}, // others can reach it
+		{":6818", tcp("127.0.0.1"), false},
+		{"192.0.2.1:6818", tcp("192.0.2.1"), false},
+		{"127.0.0.1:6818", tcp("192.0.2.1"), false}, // the agents' listener
+	} {
+		a := &API{Deps: Deps{Config: &config.Config{Server: config.Server{Listen: c.listen}}}}
+		r := httptest.NewRequest("GET", "/metrics", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, c.came))
+		if got := a.onLoopback(r); got != c.open {
+			t.Errorf("listening on %q, asked at %v: open %v", c.listen, c.came, got)
+		}
 	}
 }

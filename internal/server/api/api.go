@@ -21,6 +21,7 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
 	"bireme.dev/bireme/internal/server/samples"
 	"bireme.dev/bireme/internal/server/stream"
@@ -49,6 +50,7 @@ type Deps struct {
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
 	Log     *slog.Logger
+	Conns   *limit.Conns // told of those who have shown an identity
 }
 
 // API answers HTTP. Make it with New.
@@ -60,7 +62,11 @@ type API struct {
 	routes  []route
 	metrics *metrics
 	watch   *watchers
-	cancel  func() // ends the subscription
+	open    streamSet
+	limits  atomic.Pointer[limits]
+	known   limit.Table // by name
+	unknown limit.Table // by address
+	cancel  func()      // ends the subscription
 	live    atomic.Pointer[config.Config]
 	uses    tokenUses
 }
@@ -69,7 +75,13 @@ type API struct {
 func (a *API) conf() *config.Config { return a.live.Load() }
 
 // SetConfig makes other settings hold.
-func (a *API) SetConfig(c *config.Config) { a.live.Store(c) }
+func (a *API) SetConfig(c *config.Config) {
+	a.live.Store(c)
+	a.limits.Store(limitsOf(c))
+	if snap := a.Engine.Snapshot(); snap != nil {
+		a.checkStreams(snap) // other people may be administrators now
+	}
+}
 
 // New makes the API and subscribes it to the engine.
 func New(d Deps) *API {
@@ -79,6 +91,7 @@ func New(d Deps) *API {
 	}
 	a := &API{Deps: d, host: host, started: core.At(time.Now()), watch: newWatchers()}
 	a.live.Store(d.Config)
+	a.limits.Store(limitsOf(d.Config))
 	a.metrics = newMetrics(a)
 	a.routes = a.table()
 	a.mux = a.newMux()
@@ -104,6 +117,9 @@ func (a *API) published(p *engine.Published) {
 		if s.State.Final() {
 			a.Streams.Ended(s)
 		}
+	}
+	if len(p.Changes.Tokens)+len(p.Changes.Users)+len(p.Changes.Nodes) > 0 || p.Reloaded {
+		a.checkStreams(p.Snapshot)
 	}
 }
 
@@ -153,13 +169,26 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		code = http.StatusInternalServerError
 	}
-	if e.Code == core.Exhausted || e.Code == core.Unavailable {
-		w.Header().Set("Retry-After", "1")
+	if wait := retryAfter(e); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
 	if e.Code == core.Unknown {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	writeJSON(w, code, client.ErrorBody{Error: shortened(e), RequestID: id})
+}
+
+// retryAfter is the seconds after which a call may be sent again; 0: waiting does not help. Errors of a limit say it
+// themselves; other limits with a reason of their own are no matter of time.
+func retryAfter(e *core.Error) int {
+	var x *limit.Excess
+	switch {
+	case e.Code == core.Exhausted && errors.As(e, &x) && x.After > 0:
+		return int((x.After + time.Second - 1) / time.Second)
+	case e.Code == core.Unavailable, e.Code == core.Exhausted && e.Reason == "":
+		return 1
+	}
+	return 0
 }
 
 // Bounds of what an error says: messages quote what they refuse, which may be megabytes.

@@ -41,20 +41,37 @@ type peerKey struct{}
 
 // ConnContext notes who is at the other end of a unix socket. It is for http.Server.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if cred := peerCred(c); cred != nil { // without it the caller is nobody
+		return context.WithValue(ctx, peerKey{}, cred)
+	}
+	return ctx
+}
+
+// PeerUID is the uid at the other end of a unix socket.
+func PeerUID(c net.Conn) (uint32, bool) {
+	cred := peerCred(c)
+	if cred == nil {
+		return 0, false
+	}
+	return cred.Uid, true
+}
+
+// peerCred is the kernel's word for who is at the other end of a unix socket; nil: it has none.
+func peerCred(c net.Conn) *unix.Ucred {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return ctx
+		return nil
 	}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return ctx
+		return nil
 	}
 	var cred *unix.Ucred
 	var credErr error
 	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || credErr != nil {
-		return ctx // without it the caller is nobody
+		return nil
 	}
-	return context.WithValue(ctx, peerKey{}, cred)
+	return cred
 }
 
 // identify finds out who calls.
@@ -178,8 +195,7 @@ func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, err
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
-	admin := u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.conf().Admins, u.UnixName)
-	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: admin}, user: u, gid: gid, hasGID: hasGID}, nil
+	return &caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: a.adminByRecord(u)}, user: u, gid: gid, hasGID: hasGID}, nil
 }
 
 // byToken finds the user a token speaks for.

@@ -32,7 +32,14 @@ func readBody(r *http.Request, limit int64) (*bytes.Buffer, error) {
 		return nil, tooLarge(limit)
 	}
 	if t, ok := r.Body.(*timedBody); ok {
-		awaitBody(t.w, r, limit)
+		size := r.ContentLength
+		if size < 0 {
+			size = limit
+		}
+		if err := t.w.held.reserve(size); err != nil {
+			return nil, err
+		}
+		awaitBody(t.w.ResponseWriter, r, limit)
 	}
 	b := bodies.Get().(*bytes.Buffer)
 	b.Reset()

@@ -69,12 +69,13 @@ var (
 	descInputs  = prometheus.NewDesc("bireme_inputs_total", "Commands applied.", nil, nil)
 	descRefused = prometheus.NewDesc("bireme_inputs_refused_total", "Commands refused for want of room.", nil, nil)
 	descReloads = prometheus.NewDesc("bireme_reloads_total", "Times the state was loaded anew after a failed commit.", nil, nil)
+	descStreams = prometheus.NewDesc("bireme_streams_open", "Open streams of users: watches, followed logs, streams of steps.", nil, nil)
 	descLeading = prometheus.NewDesc("bireme_leading", "1 while this server leads and can write.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descLeading} {
+	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descStreams, descLeading} {
 		ch <- d
 	}
 }
@@ -93,6 +94,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		leading = 1
 	}
 	gauge(descLeading, leading)
+	gauge(descStreams, float64(c.a.open.count()))
 	gauge(descAgents, float64(c.a.Hub.Connected()))
 	s := c.a.Engine.Stats()
 	count(descBatches, s.Batches)

@@ -91,6 +91,10 @@ var rights = map[string]right{
 	"DELETE /fleets/{name}":                  {core.ScopeAdmin, refused},
 	"POST /fleets/{name}/trust":              {core.ScopeAdmin, refused},
 
+	"GET /openapi.json": {core.ScopeRead, harmless},
+	"GET /metrics":      {core.ScopeRead, refused},
+	"GET /metrics/dcgm": {core.ScopeRead, refused},
+
 	"GET /debug/pprof/{what...}": {core.ScopeAdmin, refused},
 }
 

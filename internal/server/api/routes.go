@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"net"
 	"net/http"
 
 	"bireme.dev/bireme/internal/client"
@@ -22,7 +23,18 @@ type route struct {
 	reply        any      // zero value of the answer; nil: none; a string: a content type
 	native       bool     // under /api/v1; false: the agents' side, not in the document
 	right        right    // what a caller's token must allow; see rights.go
+	lasts        lasting  // how long its answer takes
+	local        bool     // no identity is asked for where the API listens on loopback only
 }
+
+// lasting says how long an answer takes and what it counts as.
+type lasting uint8
+
+const (
+	short     lasting = iota
+	download          // as long as its reader takes; with follow=1 it is a stream that follows a log
+	streaming         // until its caller leaves
+)
 
 const (
 	base   = "/api/v1"
@@ -35,7 +47,7 @@ var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "
 func (a *API) table() []route {
 	native := []route{
 		{method: "GET", path: "/ping", summary: "Is the server there?", handle: a.ping, open: true, reply: pingBody{}},
-		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, open: true, reply: map[string]any{}},
+		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, local: true, reply: map[string]any{}},
 		{method: "GET", path: "/cluster", summary: "The cluster, its partitions and settings", handle: a.cluster, reply: client.Cluster{}},
 		{method: "POST", path: "/reconfigure", summary: "Read the config file again and take it over, all of it or nothing", handle: a.reconfigure, body: client.Reconfigure{}, reply: client.Reconfigured{}},
 		{method: "GET", path: "/seals", summary: "The key that seals secrets in the store, and how far its rotation is", handle: a.showSeals, reply: client.Seals{}},
@@ -52,13 +64,13 @@ func (a *API) table() []route {
 		{method: "GET", path: "/jobs/{id}/env", summary: "The job's environment, NUL-separated", handle: a.env, reply: octets},
 		{method: "GET", path: "/jobs/{id}/why", summary: "Why a job waits, or how it ended", handle: a.why, reply: client.Why{}},
 		{method: "GET", path: "/jobs/{id}/metrics", summary: "What the job used of CPUs, memory and GPUs, moment by moment", handle: a.jobMetrics, query: []string{"attempt"}, reply: client.Metrics{}},
-		{method: "GET", path: "/jobs/{id}/logs", summary: "The job's output", handle: a.jobLogs, query: []string{"offset", "follow", "attempt"}, reply: octets},
+		{method: "GET", path: "/jobs/{id}/logs", summary: "The job's output", handle: a.jobLogs, lasts: download, query: []string{"offset", "follow", "attempt"}, reply: octets},
 		{method: "GET", path: "/jobs/{id}/steps", summary: "The job's steps", handle: a.steps, reply: client.StepList{}},
 		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.newStep, body: client.NewStep{}, reply: client.StepMade{}},
 		{method: "POST", path: "/jobs/{id}/release", summary: "Give an interactive allocation back", handle: a.release, body: client.Release{}, reply: okBody{}},
-		{method: "GET", path: "/jobs/{id}/steps/{step}/attach", summary: "Watch a running step's streams (Upgrade: bireme-stream)", handle: a.attachStep, reply: octets},
-		{method: "GET", path: "/jobs/{id}/steps/{step}/resume", summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)", handle: a.resumeStep, query: []string{"key", "owns"}, reply: octets},
-		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.srunStream, reply: octets},
+		{method: "GET", path: "/jobs/{id}/steps/{step}/attach", summary: "Watch a running step's streams (Upgrade: bireme-stream)", handle: a.attachStep, lasts: streaming, reply: octets},
+		{method: "GET", path: "/jobs/{id}/steps/{step}/resume", summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)", handle: a.resumeStep, lasts: streaming, query: []string{"key", "owns"}, reply: octets},
+		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.srunStream, lasts: streaming, reply: octets},
 
 		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes, reply: client.NodeList{}},
 		{method: "GET", path: "/nodes/{name}", summary: "One node", handle: a.node, reply: client.Node{}},
@@ -69,7 +81,7 @@ func (a *API) table() []route {
 		{method: "POST", path: "/join", summary: "Trade a one-time token for a node's certificate", handle: a.join, open: true, body: client.Join{}, reply: client.Joined{}},
 		{method: "POST", path: "/renew", summary: "Give a node that shows its key a new certificate", handle: a.renew, open: true, body: client.Renew{}, reply: client.Joined{}},
 
-		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, query: []string{"after"}, reply: "text/event-stream"},
+		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, lasts: streaming, query: []string{"after"}, reply: "text/event-stream"},
 
 		{method: "GET", path: "/tokens", summary: "List tokens", handle: a.tokens, reply: client.TokenList{}},
 		{method: "POST", path: "/tokens", summary: "Make a token", handle: a.newToken, body: client.NewToken{}, reply: client.NewTokenMade{}},
@@ -112,9 +124,9 @@ func (a *API) table() []route {
 	return withRights(append(native,
 		route{method: "GET", path: "/agent/v1/connect", handle: a.agentConnect, open: true},
 		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.stepStream, open: true},
-		route{method: "GET", path: "/metrics", handle: a.serveMetrics, open: true},
-		route{method: "GET", path: "/metrics/dcgm", handle: a.serveDCGM, open: true},
-		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.profile},
+		route{method: "GET", path: "/metrics", handle: a.serveMetrics, local: true},
+		route{method: "GET", path: "/metrics/dcgm", handle: a.serveDCGM, local: true},
+		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.profile, lasts: download},
 	))
 }
 
@@ -142,11 +154,14 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 		}
 	}()
 	if r.ContentLength != 0 {
-		w.body = timedBody{r.Body, rw}
+		w.body = timedBody{r.Body, w}
 		r.Body = &w.body
 	}
-	if !rt.open {
-		who, err = a.identify(r)
+	defer w.held.release()
+	if who, err = a.letIn(rt, w, r); err == nil && w.isStream {
+		ctx, leave := a.open.open(r.Context(), who, a.adminByRecord(who.user), a.keyOf(who.Node))
+		defer leave()
+		w.ctx, r = ctx, r.WithContext(ctx)
 	}
 	if err == nil {
 		err = a.allow(rt, r, who)
@@ -165,6 +180,47 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 	case out != nil:
 		writeJSON(w, http.StatusOK, out)
 	}
+}
+
+// letIn finds out who calls and counts the call.
+func (a *API) letIn(rt *route, w *answer, r *http.Request) (*caller, error) {
+	w.long = rt.lasts != short
+	if rt.open || rt.local && a.onLoopback(r) {
+		if rt.native || rt.local { // agents show a certificate, which their handlers look at
+			return nil, a.admitUnknown(r)
+		}
+		return nil, nil
+	}
+	who, err := a.identify(r)
+	if err != nil {
+		if code := core.CodeOf(err); code == core.Unknown || code == core.Denied {
+			if much := a.admitUnknown(r); much != nil {
+				err = much
+			}
+		}
+		return nil, err
+	}
+	a.Conns.Known(r.Context())
+	follower := rt.lasts == download && isSet(r.URL.Query().Get("follow"))
+	w.isStream = rt.lasts == streaming || follower
+	return who, a.admit(w, r, who, follower)
+}
+
+// onLoopback tells whether the API can be reached from this host only, and the call came that way.
+func (a *API) onLoopback(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	if _, unix := at.(*net.UnixAddr); unix {
+		return true
+	}
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return false
+	}
+	host, _, err := net.SplitHostPort(a.Config.Server.Listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // errAnswered is returned by handlers that failed after their answer had begun; the caller sees a cut stream.

@@ -58,6 +58,11 @@ func (a *API) agentOf(r *http.Request) (ca.Node, error) {
 	if err == nil && (!ok || len(r.Header.Values(PeerHeader)) > 0) {
 		err = core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
 	}
+	if err == nil {
+		a.Conns.Known(r.Context())
+	} else if much := a.admitUnknown(r); much != nil {
+		err = much
+	}
 	return n, err
 }
 

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,23 +19,30 @@ import (
 // Bounds of watching.
 const (
 	maxBehind = 4096             // commits a watcher may be behind before it is dropped
+	maxKeptEv = 1 << 16          // and events of them that are kept
 	pastPage  = 1000             // events read from the store at once
 	heartbeat = 15 * time.Second // between comments that keep proxies from closing a quiet stream
 )
 
-// watchers spreads published changes to those who wait for them.
+// watchers spreads published changes to those who wait for them. What was published lately is kept once for all: a watcher
+// is a place in it, so that one that waits costs next to nothing.
 type watchers struct {
 	mu     sync.Mutex
-	subs   map[*watcher]struct{}
+	count  int            // event streams
+	kept   [][]core.Event // of the last commits
+	events int            // in kept
+	first  int64          // number of kept[0]
+	epoch  int            // grows when what was published may not be all there is
+	wake   chan struct{}  // closed by the next commit; nil while nobody waits for it
 	jobs   map[core.JobID]map[*jobWait]struct{}
 	closed bool
 	end    chan struct{}
 }
 
-// watcher is one event stream.
+// watcher is one event stream's place.
 type watcher struct {
-	ch      chan []core.Event // closed when it is dropped
-	dropped bool
+	next  int64
+	epoch int
 }
 
 // jobWait waits for something about one job.
@@ -44,24 +53,14 @@ type jobWait struct {
 }
 
 func newWatchers() *watchers {
-	return &watchers{subs: map[*watcher]struct{}{}, jobs: map[core.JobID]map[*jobWait]struct{}{}, end: make(chan struct{})}
+	return &watchers{jobs: map[core.JobID]map[*jobWait]struct{}{}, end: make(chan struct{})}
 }
 
 // publish never blocks: a watcher that is too far behind is dropped and starts again from its last number.
 func (w *watchers) publish(p *engine.Published) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for s := range w.subs {
-		if p.Reloaded {
-			w.drop(s) // events of a commit with an unknown fate may have been written: look into the store
-			continue
-		}
-		select {
-		case s.ch <- p.Changes.Events:
-		default:
-			w.drop(s)
-		}
-	}
+	w.keep(p)
 	if len(w.jobs) == 0 {
 		return
 	}
@@ -82,22 +81,59 @@ func (w *watchers) publish(p *engine.Published) {
 	}
 }
 
-func (w *watchers) drop(s *watcher) {
-	s.dropped = true
-	close(s.ch)
-	delete(w.subs, s)
+// keep adds the events of a commit for those who watch. w.mu is held.
+func (w *watchers) keep(p *engine.Published) {
+	switch {
+	case p.Reloaded: // events of a commit with an unknown fate may have been written: look into the store
+		w.first += int64(len(w.kept)) + 1
+		w.kept, w.events = nil, 0
+		w.epoch++
+	case w.count == 0:
+		w.first += int64(len(w.kept)) + 1
+		w.kept, w.events = nil, 0
+	default:
+		w.kept, w.events = append(w.kept, p.Changes.Events), w.events+len(p.Changes.Events)
+		for len(w.kept) > maxBehind || w.events > maxKeptEv && len(w.kept) > 1 {
+			w.events -= len(w.kept[0])
+			w.kept[0] = nil
+			w.kept = w.kept[1:]
+			w.first++
+		}
+	}
+	if w.wake != nil {
+		close(w.wake)
+		w.wake = nil
+	}
 }
 
+// add makes a watcher of what is published from now on.
 func (w *watchers) add() (*watcher, func()) {
-	s := &watcher{ch: make(chan []core.Event, maxBehind)}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.subs[s] = struct{}{}
-	return s, func() {
+	w.count++
+	return &watcher{next: w.first + int64(len(w.kept)), epoch: w.epoch}, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.subs, s)
+		w.count--
 	}
+}
+
+// take gives the next commit's events, or a channel that is closed when there are some. A watcher that is too far behind
+// is told so, once.
+func (w *watchers) take(s *watcher) (events []core.Event, wake <-chan struct{}, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.epoch != w.epoch || s.next < w.first {
+		return nil, nil, false
+	}
+	if i := int(s.next - w.first); i < len(w.kept) {
+		s.next++
+		return w.kept[i], nil, true
+	}
+	if w.wake == nil {
+		w.wake = make(chan struct{})
+	}
+	return nil, w.wake, true
 }
 
 // whenOver closes done when over says so, now or after a change of the job.
@@ -166,7 +202,13 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s := &sse{a: a, w: w, rc: http.NewResponseController(w), who: who, last: after}
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		return nil, errAnswered // the caller left
+	}
+	s := &sse{a: a, w: w, rc: http.NewResponseController(w), who: who, last: after, held: &held{}}
+	if ans, ok := w.(*answer); ok {
+		s.held = &ans.held
+	}
 	if err := s.run(r, sub, past); err != nil {
 		return nil, errAnswered // the caller left, or is told in the stream
 	}
@@ -179,8 +221,8 @@ type sse struct {
 	w    io.Writer
 	rc   *http.ResponseController
 	who  *caller
+	held *held // whose turns the reading of what is past takes
 	last int64
-	buf  []byte
 }
 
 func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
@@ -198,21 +240,32 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 			break
 		}
 		var err error
-		if past, err = s.a.Store.Events(r.Context(), s.last, pastPage); err != nil {
+		err = s.held.turn(r.Context(), func() (err error) {
+			past, err = s.a.Store.Events(r.Context(), s.last, pastPage)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for {
-		select {
-		case events, open := <-sub.ch:
-			if !open {
-				return s.farewell("dropped", "the stream fell behind; resume from the last id")
-			}
+		events, wake, ok := s.a.watch.take(sub)
+		if !ok {
+			return s.farewell("dropped", "the stream fell behind; resume from the last id")
+		}
+		if wake == nil {
 			if err := s.send(events); err != nil {
 				return err
 			}
+			if err := r.Context().Err(); err != nil {
+				return s.ended(r.Context())
+			}
+			continue
+		}
+		select {
+		case <-wake:
 		case <-tick.C:
 			if err := s.write([]byte(": still here\n\n")); err != nil {
 				return err
@@ -220,14 +273,25 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 		case <-s.a.watch.end:
 			return s.farewell("bye", "the server stops; resume from the last id")
 		case <-r.Context().Done():
-			return r.Context().Err()
+			return s.ended(r.Context())
 		}
 	}
 }
 
-// send writes the events the caller may see, once each.
+// ended tells a caller whose rights are gone why the stream ends.
+func (s *sse) ended(ctx context.Context) error {
+	if e := endOf(ctx); e != nil {
+		return s.farewell("bye", e.text)
+	}
+	return ctx.Err()
+}
+
+// send writes the events the caller may see, once each. Nothing of it is kept: most streams are quiet most of the time.
 func (s *sse) send(events []core.Event) error {
-	b := s.buf[:0]
+	buf := bodies.Get().(*bytes.Buffer)
+	defer putBody(buf)
+	buf.Reset()
+	b := buf.AvailableBuffer()
 	for i := range events {
 		e := &events[i]
 		if e.Seq <= s.last {
@@ -248,10 +312,21 @@ func (s *sse) send(events []core.Event) error {
 		b = append(b, "\ndata: "...)
 		b = append(b, data...)
 		b = append(b, '\n', '\n')
+		if len(b) >= maxChunk {
+			if err := s.write(b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
 	}
-	s.buf = b
+	if len(b) == 0 {
+		return nil
+	}
 	return s.write(b)
 }
+
+// maxChunk is how much of a stream is written at once.
+const maxChunk = 64 << 10
 
 // sees tells whether an event is the caller's business: their own things, and nodes, which everybody sees.
 func (s *sse) sees(e *core.Event) bool {
