@@ -1,15 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/server"
@@ -115,7 +120,11 @@ func newConfigCommand() *cobra.Command {
 	checkCmd := &cobra.Command{
 		Use: "check", Short: "tell every fault of the settings, with its line", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if _, err := check.load(); err != nil {
+			cfg, err := check.load()
+			if err != nil {
+				return err
+			}
+			if err := judge(c.Context(), cfg, c.ErrOrStderr()); err != nil {
 				return err
 			}
 			fmt.Fprintln(c.OutOrStdout(), "ok")
@@ -136,4 +145,43 @@ func newConfigCommand() *cobra.Command {
 	show.add(showCmd)
 	c.AddCommand(checkCmd, showCmd)
 	return c
+}
+
+// judge holds settings against what their cluster holds, if its server answers; where none does, that is told.
+func judge(ctx context.Context, cfg *config.Config, notes io.Writer) error {
+	faults, told := cfg.Judge(ask(ctx, cfg))
+	for _, n := range told {
+		fmt.Fprintln(notes, "note:", n)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	e := core.Errorf(core.Invalid, "the settings do not fit what the server on %s holds", cfg.Socket())
+	e.Faults = faults
+	return e
+}
+
+// ask finds out from the server of some settings what is there.
+func ask(ctx context.Context, cfg *config.Config) (k config.Known) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := client.New(client.Settings{Servers: []string{"unix:" + cfg.Socket()}})
+	if err != nil {
+		return k
+	}
+	qos, err := c.QOS(ctx)
+	if err != nil {
+		return k
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return k
+	}
+	k.QOS = func(name core.QOSName) bool {
+		return slices.ContainsFunc(qos.QOS, func(q core.QOS) bool { return q.Name == name })
+	}
+	k.Node = func(name core.NodeName) bool {
+		return slices.ContainsFunc(nodes.Nodes, func(n client.Node) bool { return n.Name == name })
+	}
+	return k
 }

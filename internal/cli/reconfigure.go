@@ -66,6 +66,9 @@ func (a *App) printReconfigured(out *client.Reconfigured) error {
 	for _, f := range out.Restart {
 		fmt.Fprintf(&b, "! %s: %s -> %s waits for a restart of the server\n", f.Name, cell(f.Was), cell(f.Is))
 	}
+	for _, n := range out.Notes {
+		a.note("note: %s", n)
+	}
 	if err := a.printDiff(d); err != nil {
 		return err
 	}

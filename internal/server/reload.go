@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"bireme.dev/bireme/internal/client"
@@ -27,6 +28,10 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 		}
 	}
 	next := old.Reloaded(file)
+	notes, err := s.judge(next)
+	if err != nil {
+		return nil, err
+	}
 	out := &client.Reconfigured{Settings: []core.FieldChange{}}
 	for _, path := range old.Differences(file) {
 		c := core.FieldChange{Name: path, Was: old.Text(path), Is: file.Text(path)}
@@ -43,6 +48,7 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 	if err != nil {
 		return nil, err
 	}
+	out.Notes = notes
 	out.Changes = reply.(*state.Reconfigured).Changes
 	if out.Applied = !dry; out.Applied {
 		s.live.Store(next)
@@ -51,6 +57,24 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 		s.hub.SetRules(hubRules(next))
 	}
 	return out, nil
+}
+
+// judge holds settings against what is there.
+func (s *server) judge(cfg *config.Config) (notes []string, err error) {
+	snap := s.engine.Snapshot()
+	faults, notes := cfg.Judge(config.Known{
+		QOS:  func(name core.QOSName) bool { _, ok := snap.QOS(name); return ok },
+		Node: func(name core.NodeName) bool { _, ok := snap.Node(name); return ok },
+	})
+	if len(faults) == 0 {
+		return notes, nil
+	}
+	e := core.Errorf(core.Conflict, "the settings do not fit what is there: %s (a server that runs adds it: sacctmgr add qos)", faults[0].Message)
+	if n := len(faults) - 1; n > 0 {
+		e.Message += fmt.Sprintf("; and %d more", n)
+	}
+	e.Faults = faults
+	return notes, e.Because("invalid_configuration")
 }
 
 // goneNodes lists the nodes that one configuration has and another has not.

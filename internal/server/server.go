@@ -202,6 +202,13 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := s.ensureQOS(ctx); err != nil {
 		return err
 	}
+	notes, err := s.judge(cfg)
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		s.Log.Warn("settings: " + n)
+	}
 	if s.doors, err = s.openDoors(); err != nil {
 		return err
 	}
