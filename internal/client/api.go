@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -132,8 +133,17 @@ type Cluster struct {
 	ReadOnly     string            `json:"read_only,omitempty"` // why nothing can be written now
 	Partitions   []core.Partition  `json:"partitions"`
 	Topology     *core.Topology    `json:"topology,omitempty"`
-	Settings     map[string]string `json:"settings"` // what scontrol show config prints, and defaults that commands need
-	Jobs         map[string]int    `json:"jobs"`     // live jobs by state
+	Settings     map[string]string `json:"settings"`         // what scontrol show config prints, and defaults that commands need
+	Jobs         map[string]int    `json:"jobs"`             // live jobs by state, of those that the caller sees
+	Hidden       []string          `json:"hidden,omitempty"` // kinds of records that the caller is not shown: nodes, partitions
+}
+
+// Withheld refuses in the server's stead, where it left out all records of a kind instead of refusing the call.
+func (c *Cluster) Withheld(kind string) error {
+	if !slices.Contains(c.Hidden, kind) {
+		return nil
+	}
+	return core.Errorf(core.Denied, "%s are private here (private_data): administrators see them", kind).Because("access_denied")
 }
 
 // Whoami answers GET /api/v1/whoami.

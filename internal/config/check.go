@@ -60,6 +60,9 @@ func (d *decoder) check(c *Config) {
 			d.at(fmt.Sprintf("step.volumes[%d]", i), "%q is not an absolute path of a folder, without . or .. in it", v)
 		}
 	}
+	if _, err := ParsePrivate(c.PrivateData); err != nil {
+		d.at("private_data", "%v", err)
+	}
 	d.checkServer(c)
 	d.checkCertificates(c)
 	d.checkLimits(&c.Limits)

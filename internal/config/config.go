@@ -12,7 +12,8 @@ type Config struct {
 	Cluster      string       `yaml:"cluster"`
 	Dir          string       `yaml:"dir"` // everything the server keeps lies under it unless a setting says otherwise
 	SlurmVersion string       `yaml:"slurm_version"`
-	Admins       []string     `yaml:"admins"` // unix names that are administrators of the cluster
+	Admins       []string     `yaml:"admins"`       // unix names that are administrators of the cluster
+	PrivateData  []string     `yaml:"private_data"` // what users see only their own of: Slurm's words for PrivateData
 	Server       Server       `yaml:"server"`
 	Certificates Certificates `yaml:"certificates"`
 	Partitions   []Partition  `yaml:"partitions"`

@@ -135,6 +135,13 @@ type JobQuery struct {
 	Newest       bool       // by descending id
 	After        core.JobID // page: ids above this, with Newest ids below it
 	Limit        int        // 0: 10,000
+	Seen         *Seen      // nil: all jobs
+}
+
+// Seen leaves out jobs that somebody does not get to see: those that are neither the user's nor in one of the projects.
+type Seen struct {
+	User     core.UserName
+	Projects []core.ProjectName
 }
 
 // Retention says how long things stay. Zero means for ever.

@@ -128,6 +128,9 @@ func (s *State) nameAll() {
 	}
 }
 
+// neverJob is an id that no job gets.
+const neverJob core.JobID = 1 << 62
+
 // admitNeeds reads a dependency. What it names that never was is dropped, as Slurm 22.05 does.
 func (s *State) admitNeeds(in *Submit, j *core.Job) error {
 	needs, err := grammar.ParseDependency(j.Spec.More().Dependency)
@@ -145,6 +148,10 @@ func (s *State) admitNeeds(in *Submit, j *core.Job) error {
 			if s.deps.named == nil {
 				s.nameAll()
 			}
+			continue
+		}
+		if slices.Contains(in.Hidden, n.Job) {
+			n.Job = neverJob
 			continue
 		}
 		t, live := s.view.jobs.Get(int64(n.Job))

@@ -29,7 +29,7 @@ func (s *State) newNeeds(in *UpdateJob, next *core.Job, spec *core.Spec) error {
 	}
 	trial := *next
 	trial.Spec = spec
-	if err := s.admitNeeds(&Submit{By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Strict: in.Strict}, &trial); err != nil {
+	if err := s.admitNeeds(&Submit{By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden, Strict: in.Strict}, &trial); err != nil {
 		return err
 	}
 	if round := s.circle(next, trial.Needs); round != nil {
@@ -109,8 +109,9 @@ func (s *State) records(id core.JobID) []core.JobID {
 func (s *State) knowNeeds(in *Submit, needs *core.Needs) error {
 	for i := range needs.Left {
 		n := &needs.Left[i]
-		if n.Job == 0 || s.left(n) || slices.ContainsFunc(s.deps.recent, func(e ending) bool { return e.concerns(n) }) ||
-			slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := endingOf(e); return x.concerns(n) }) {
+		known := !slices.Contains(in.Hidden, n.Job)
+		if n.Job == 0 || known && (s.left(n) || slices.ContainsFunc(s.deps.recent, func(e ending) bool { return e.concerns(n) }) ||
+			slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := endingOf(e); return x.concerns(n) })) {
 			continue
 		}
 		name := fmt.Sprint(n.Job)

@@ -29,6 +29,8 @@ type Submit struct {
 	// they ended. Seen is the number of the snapshot they were missing from, 0 if nobody looked.
 	Ended []*core.Job
 	Seen  int64
+	// Hidden are jobs that the caller is not to know of: a dependency on one is taken as on a job that never was.
+	Hidden []core.JobID `json:",omitempty"`
 }
 
 // Submitted is the reply to Submit.
@@ -183,11 +185,12 @@ type UpdateJob struct {
 	Spec      core.SpecChange
 	Groups    []string // of the job's user, with Partition, QOS, Reservation or an AskChange, where one asks for them
 
-	// Dependency is what a pending job waits for from now on; empty: nothing. Ended and Seen are as in Submit, and so is
-	// Strict, for what it names.
+	// Dependency is what a pending job waits for from now on; empty: nothing. Ended, Seen and Hidden are as in Submit, and so
+	// is Strict, for what it names.
 	Dependency *string
 	Ended      []*core.Job
 	Seen       int64
+	Hidden     []core.JobID `json:",omitempty"`
 	Strict     bool
 
 	part bool // it follows from a change of the first component

@@ -38,11 +38,12 @@ func (a *API) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	return out, nil
 }
 
-func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) cluster(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
+	snap := v.snap
 	kind, _, _ := strings.Cut(a.conf().Store(), ":")
 	if kind == "postgresql" {
 		kind = "postgres"
@@ -50,9 +51,17 @@ func (a *API) cluster(http.ResponseWriter, *http.Request, *caller) (any, error) 
 	out := &client.Cluster{
 		Name: a.conf().Cluster, Version: a.Version, SlurmVersion: a.conf().SlurmVersion, Server: a.host, Started: a.started,
 		Now: a.now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
-		Partitions: snap.Partitions(), Topology: a.conf().CoreTopology(), Settings: a.settings(snap), Jobs: map[string]int{},
+		Partitions: v.partitions(), Topology: a.conf().CoreTopology(), Settings: a.settings(snap), Jobs: map[string]int{},
+		Hidden: v.hidden(),
 	}
-	for j := range snap.Jobs() {
+	if !v.seesNodes() {
+		out.Topology = nil
+		delete(out.Settings, "SuspendExcNodes")
+	}
+	if !v.seesPartitions() {
+		delete(out.Settings, "SuspendExcParts")
+	}
+	for j := range v.jobs() {
 		out.Jobs[j.State.String()] += j.Count()
 	}
 	return out, nil

@@ -11,39 +11,62 @@ import (
 
 // endings looks up how the jobs ended that a dependency names and that have left memory. The snapshot comes first: a job
 // that leaves it later is known to the engine.
-func (a *API) endings(ctx context.Context, in *state.Submit) (err error) {
-	if text := in.Spec.More().Dependency; text != "" {
-		in.Ended, in.Seen, err = a.ended(ctx, text)
+func (a *API) endings(ctx context.Context, who *caller, in *state.Submit) error {
+	text := in.Spec.More().Dependency
+	if text == "" {
+		return nil
 	}
+	x, err := a.ended(ctx, who, text)
+	in.Ended, in.Seen, in.Hidden = x.jobs, x.seen, x.hidden
 	return err
 }
 
-// ended is the same for any dependency, with the number of the snapshot that was looked at.
-func (a *API) ended(ctx context.Context, text string) (out []*core.Job, seen int64, err error) {
+// needed is what is known of the jobs that a dependency names.
+type needed struct {
+	jobs   []*core.Job  // those that have left memory
+	seen   int64        // the number of the snapshot that was looked at
+	hidden []core.JobID // those the caller is not to know of
+}
+
+// ended is the same for any dependency.
+func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, err error) {
 	needs, err := grammar.ParseDependency(text)
 	if err != nil {
-		return nil, 0, nil // the engine refuses it in its own words
+		return out, nil // the engine refuses it in its own words
 	}
-	seen = max(1, a.Engine.Snapshot().Seq())
+	v, err := a.viewer(who)
+	if err != nil {
+		return out, err
+	}
+	out.seen = max(1, v.snap.Seq())
 	q := store.JobQuery{Limit: 10_000}
 	for _, n := range needs.Left {
 		if n.Job != 0 {
 			q.IDs = append(q.IDs, n.Job)
+			if v.hidesLive(n.Job) {
+				out.hidden = append(out.hidden, n.Job)
+			}
 		}
 	}
 	if len(q.IDs) == 0 {
-		return nil, seen, nil
+		return out, nil
 	}
 	for { // an array may have ended task by task
 		jobs, err := a.Store.Jobs(ctx, q)
 		if err != nil {
-			return nil, 0, storeError(err)
+			return out, storeError(err)
 		}
 		for _, j := range jobs {
-			out = append(out, &core.Job{ID: j.ID, Array: j.Array, State: j.State})
+			if v.seesJob(j) {
+				out.jobs = append(out.jobs, &core.Job{ID: j.ID, Array: j.Array, State: j.State})
+				continue
+			}
+			if out.hidden = append(out.hidden, j.ID); j.Array != nil {
+				out.hidden = append(out.hidden, j.Array.Base)
+			}
 		}
 		if len(jobs) < q.Limit {
-			return out, seen, nil
+			return out, nil
 		}
 		q.After = jobs[len(jobs)-1].ID
 	}

@@ -29,30 +29,30 @@ func certSum(c *x509.Certificate) string {
 }
 
 func (a *API) fleets(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.now(snap)}
-	v := a.nodeView(snap)
-	for _, f := range snap.Fleets() {
-		if f.SeenBy(who.Identity, snap.Role(who.User, f.Project)) {
-			out.Fleets = append(out.Fleets, a.showFleet(v, f))
+	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.now(v.snap)}
+	view := a.nodeView(v)
+	for _, f := range v.snap.Fleets() {
+		if f.SeenBy(who.Identity, v.snap.Role(who.User, f.Project)) {
+			out.Fleets = append(out.Fleets, a.showFleet(view, f))
 		}
 	}
 	return out, nil
 }
 
 func (a *API) fleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	f, ok := snap.Fleet(r.PathValue("name"))
-	if !ok || !f.SeenBy(who.Identity, snap.Role(who.User, f.Project)) {
+	f, ok := v.snap.Fleet(r.PathValue("name"))
+	if !ok || !f.SeenBy(who.Identity, v.snap.Role(who.User, f.Project)) {
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q", r.PathValue("name")).Because("invalid_fleet")
 	}
-	out := a.showFleet(a.nodeView(snap), f)
+	out := a.showFleet(a.nodeView(v), f)
 	return &out, nil
 }
 
@@ -63,6 +63,12 @@ func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
 	}
 	if out.Placement == "" {
 		out.Placement = core.PlaceAny
+	}
+	if !v.who.seesUser(f.By) {
+		out.By = ""
+	}
+	if !v.who.seesNodes() && !v.who.manages(f.Project) {
+		return out
 	}
 	for i := range f.Hosts {
 		out.Instances = append(out.Instances, a.showInstance(v, f, &f.Hosts[i]))

@@ -32,7 +32,11 @@ func ailing(n *core.Node, units []core.UnitState) []string {
 }
 
 func (a *API) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	j, err := a.one(r.Context(), r.PathValue("id"))
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +85,11 @@ func unitMemory(n *core.Node, index int32) core.Bytes {
 	return 0
 }
 
-// gpuCollector tells Prometheus how GPUs do; a series a GPU, with who has it.
-type gpuCollector struct{ a *API }
+// gpuCollector tells Prometheus how GPUs do; a series a GPU, with the job that has it.
+type gpuCollector struct {
+	a    *API
+	jobs bool // jobs may be named
+}
 
 var (
 	gpuLabels   = []string{"node", "gpu", "uuid", "model", "job"}
@@ -106,7 +113,7 @@ func (c *gpuCollector) Collect(ch chan<- prometheus.Metric) {
 	list, _ := c.a.Hub.GPUs()
 	for i := range list {
 		g := &list[i]
-		labels := []string{string(g.Node), strconv.Itoa(int(g.Index)), g.UUID, g.Type, jobLabel(g)}
+		labels := []string{string(g.Node), strconv.Itoa(int(g.Index)), g.UUID, g.Type, c.jobLabel(g)}
 		for d, v := range map[*prometheus.Desc]float64{
 			descGPUUtil: g.Util / 100, descGPUUsed: float64(g.Used), descGPUMem: float64(g.Memory), descGPUTemp: g.Temp, descGPUWatt: g.Power,
 			descGPUWell: float64(slices.Index([]string{"healthy", "warning", "failure"}, g.Health)),
@@ -116,8 +123,8 @@ func (c *gpuCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func jobLabel(g *hub.GPU) string {
-	if g.Job == nil {
+func (c *gpuCollector) jobLabel(g *hub.GPU) string {
+	if g.Job == nil || !c.jobs {
 		return ""
 	}
 	return strconv.FormatInt(int64(g.Job.ID), 10)
@@ -125,8 +132,10 @@ func jobLabel(g *hub.GPU) string {
 
 // serveDCGM passes on what the nodes' dcgm-exporters say of GPUs that jobs have, with the node, the job and its run beside
 // it.
-func (a *API) serveDCGM(w http.ResponseWriter, _ *http.Request, _ *caller) (any, error) {
+func (a *API) serveDCGM(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	list, exported := a.Hub.GPUs()
+	v := a.scraper(r, who)
+	list = slices.DeleteFunc(list, func(g hub.GPU) bool { return g.Job != nil && !v.seesJob(g.Job) })
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	_, _ = w.Write(relabelled(list, exported)) // a scraper that went away
 	return nil, nil

@@ -17,29 +17,29 @@ import (
 )
 
 // jobs lists jobs: live ones from the snapshot, and with history those of the store.
-func (a *API) jobs(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *API) jobs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	sel, err := parseSelection(r)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := a.page(r.Context(), snap, sel)
+	list, more, err := a.page(r.Context(), v, sel)
 	if err != nil {
 		return nil, err
 	}
 	if sel.brief {
-		a.writeBriefs(w, snap, list, more)
+		a.writeBriefs(w, v, list, more)
 		return nil, nil
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap), More: more}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: more}
 	for i, j := range list {
-		a.describe(&out.Jobs[i], j)
+		a.describe(v, &out.Jobs[i], j)
 	}
 	if sel.history {
-		out.Steps, err = a.stepsOf(r.Context(), snap, list)
+		out.Steps, err = a.stepsOf(r.Context(), v.snap, list)
 	}
 	return out, err
 }
@@ -47,19 +47,20 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, _ *caller) (any, erro
 // now is the time elapsed times are counted to: the engine's own may lie behind when nothing happens.
 func (a *API) now(snap *state.Snapshot) core.Time { return max(snap.Now(), core.At(time.Now())) }
 
-// selectLive gives the live jobs that match, by ascending id. A few plain ids are looked up, not searched for.
-func (a *API) selectLive(snap *state.Snapshot, sel *selection) []*core.Job {
+// selectLive gives the live jobs that match and that the viewer sees, by ascending id. A few plain ids are looked up, not
+// searched for.
+func (a *API) selectLive(v *viewer, sel *selection) []*core.Job {
 	var out []*core.Job
-	if n := len(sel.refs); n > 0 && n <= 64 && !slices.ContainsFunc(sel.refs, func(f jobRef) bool { return mayBeArray(snap, f) }) {
+	if n := len(sel.refs); n > 0 && n <= 64 && !slices.ContainsFunc(sel.refs, func(f jobRef) bool { return mayBeArray(v.snap, f) }) {
 		for _, f := range sel.refs {
-			if j, ok := snap.Job(f.id); ok && sel.match(j) && !slices.Contains(out, j) {
+			if j, ok := v.job(f.id); ok && sel.match(j) && !slices.Contains(out, j) {
 				out = append(out, j)
 			}
 		}
 		slices.SortFunc(out, func(x, y *core.Job) int { return int(x.ID - y.ID) })
 		return out
 	}
-	for j := range snap.Jobs() {
+	for j := range v.jobs() {
 		if sel.match(j) {
 			out = append(out, j)
 		}
@@ -78,8 +79,8 @@ func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 const maxPage = 5000
 
 // page gives the jobs of an answer in its order, and whether more follow the last of them.
-func (a *API) page(ctx context.Context, snap *state.Snapshot, sel *selection) (list []*core.Job, more bool, err error) {
-	list = slices.DeleteFunc(a.selectLive(snap, sel), func(j *core.Job) bool { return !sel.beyond(j) })
+func (a *API) page(ctx context.Context, v *viewer, sel *selection) (list []*core.Job, more bool, err error) {
+	list = slices.DeleteFunc(a.selectLive(v, sel), func(j *core.Job) bool { return !sel.beyond(j) })
 	if sel.newest {
 		slices.Reverse(list)
 	}
@@ -88,7 +89,7 @@ func (a *API) page(ctx context.Context, snap *state.Snapshot, sel *selection) (l
 		if limit == 0 || limit > maxPage {
 			limit = maxPage
 		}
-		if list, more, err = a.withHistory(ctx, snap, sel, list, limit); err != nil {
+		if list, more, err = a.withHistory(ctx, v, sel, list, limit); err != nil {
 			return nil, false, err
 		}
 	}
@@ -100,13 +101,16 @@ func (a *API) page(ctx context.Context, snap *state.Snapshot, sel *selection) (l
 
 // withHistory merges the store's jobs into the live ones until there are limit of them or none are left. What it returns
 // may be longer, and is then complete up to the limit.
-func (a *API) withHistory(ctx context.Context, snap *state.Snapshot, sel *selection, live []*core.Job, limit int) (list []*core.Job, more bool, err error) {
+func (a *API) withHistory(ctx context.Context, v *viewer, sel *selection, live []*core.Job, limit int) (list []*core.Job, more bool, err error) {
 	q := store.JobQuery{
 		Users: names2users(a, sel.users.list), Projects: sel.projects.list, Partitions: sel.partitions.list, Names: sel.names.list, Nodes: sel.nodes.list,
 		Since: sel.since, Until: sel.until, Newest: sel.newest, After: sel.after, Limit: limit + 1,
 	}
 	if !sel.completing {
 		q.States = sel.states
+	}
+	if !v.allJobs() { // the store leaves out what the loop below would: history may be long
+		q.Seen = &store.Seen{User: v.user, Projects: v.managed()}
 	}
 	for _, f := range sel.refs {
 		q.IDs = append(q.IDs, f.id)
@@ -121,7 +125,7 @@ func (a *API) withHistory(ctx context.Context, snap *state.Snapshot, sel *select
 			return nil, false, storeError(err)
 		}
 		for _, j := range found {
-			if _, isLive := snap.Job(j.ID); !isLive && sel.match(j) { // memory knows better about what is live
+			if _, isLive := v.snap.Job(j.ID); !isLive && v.seesJob(j) && sel.match(j) { // memory knows better about what is live
 				ended = append(ended, j)
 			}
 		}
@@ -176,7 +180,13 @@ func (a *API) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Jo
 }
 
 // describe fills in what only a live server knows.
-func (a *API) describe(out *client.Job, j *core.Job) {
+func (a *API) describe(v *viewer, out *client.Job, j *core.Job) {
+	a.explain(v, out, j)
+	out.Job = v.show(j)
+}
+
+// explain fills in why a job waits and where its ports are; the record itself is as it is stored.
+func (a *API) explain(v *viewer, out *client.Job, j *core.Job) {
 	out.Job = *j
 	if j.State == core.Running && j.Spec.More().Container != nil {
 		out.Ports = a.Hub.Ports(j.ID)
@@ -186,7 +196,7 @@ func (a *API) describe(out *client.Job, j *core.Job) {
 	}
 	if plan := a.Engine.Plan(); plan != nil {
 		y := plan.Why(j)
-		out.Waiting, out.Why, out.Expected, out.Estimate = y.Reason, y.Text, y.Expected, y.Estimate
+		out.Waiting, out.Why, out.Expected, out.Estimate = y.Reason, v.sentence(y.Text, j.ID), y.Expected, y.Estimate
 		if on := plan.Nodes(j.ID); on != nil && y.Expected != 0 && !y.Estimate {
 			out.Planned = foldNodes(on)
 		}
@@ -202,16 +212,16 @@ func foldNodes(names []core.NodeName) string {
 }
 
 // writeBriefs streams a brief listing.
-func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*core.Job, more bool) {
+func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, more bool) {
 	const chunk = 64 << 10
 	w.Header()["Content-Type"] = jsonType
 	buf := bodies.Get().(*bytes.Buffer)
 	defer putBody(buf)
 	buf.Reset()
 	buf.Grow(chunk + 4096)
-	now := a.now(snap)
+	now := a.now(v.snap)
 	b := append(buf.AvailableBuffer(), `{"seq":`...)
-	b = strconv.AppendInt(b, snap.Seq(), 10)
+	b = strconv.AppendInt(b, v.snap.Seq(), 10)
 	b = append(b, `,"now":`...)
 	b = strconv.AppendInt(b, int64(now), 10)
 	if more {
@@ -223,7 +233,7 @@ func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*c
 		if i > 0 {
 			b = append(b, ',')
 		}
-		a.describe(&view, j)
+		a.explain(v, &view, j) // a brief holds nothing that is private to a job
 		brief := client.BriefOf(&view, now)
 		b = client.AppendBrief(b, &brief)
 		view = client.Job{}
@@ -238,49 +248,50 @@ func (a *API) writeBriefs(w http.ResponseWriter, snap *state.Snapshot, list []*c
 }
 
 // job shows one job, or an array's record and its tasks.
-func (a *API) job(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *API) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	after, err := parseAfter(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, more, snap, err := a.find(r.Context(), r.PathValue("id"), after)
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: snap.Seq(), Now: a.now(snap), More: more}
+	list, more, err := a.find(r.Context(), v, r.PathValue("id"), after)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: more}
 	step := &a.conf().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	for i, j := range list {
-		a.describe(&out.Jobs[i], j)
+		a.describe(v, &out.Jobs[i], j)
 	}
-	out.Steps, err = a.stepsOf(r.Context(), snap, list)
+	out.Steps, err = a.stepsOf(r.Context(), v.snap, list)
 	return out, err
 }
 
 // find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
-func (a *API) find(ctx context.Context, text string, after core.JobID) (list []*core.Job, more bool, snap *state.Snapshot, err error) {
+func (a *API) find(ctx context.Context, v *viewer, text string, after core.JobID) (list []*core.Job, more bool, err error) {
 	ref, err := parseRef(text)
 	if err != nil {
-		return nil, false, nil, err
-	}
-	if snap, err = a.snapshot(); err != nil {
-		return nil, false, nil, err
+		return nil, false, err
 	}
 	sel := &selection{refs: []jobRef{ref}, after: after}
-	if live := a.selectLive(snap, sel); len(live) == 1 && live[0].Array == nil && after == 0 {
-		return live, false, snap, nil
+	if live := a.selectLive(v, sel); len(live) == 1 && live[0].Array == nil && after == 0 {
+		return live, false, nil
 	}
 	sel.history = true
-	list, more, err = a.page(ctx, snap, sel)
+	list, more, err = a.page(ctx, v, sel)
 	if err == nil && len(list) == 0 && after == 0 {
 		err = core.Errorf(core.NotFound, "there is no job %s", text).Because("invalid_job_id")
 	}
-	return list, more, snap, err
+	return list, more, err
 }
 
 // one is find for calls that mean a single job: of an array and its tasks, the record that bears the id.
-func (a *API) one(ctx context.Context, text string) (*core.Job, error) {
-	list, _, _, err := a.find(ctx, text, 0)
+func (a *API) one(ctx context.Context, v *viewer, text string) (*core.Job, error) {
+	list, _, err := a.find(ctx, v, text, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -321,11 +332,15 @@ func (a *API) env(w http.ResponseWriter, r *http.Request, who *caller) (any, err
 // blob writes a script or an environment; only its owner and administrators may read it, managers may not: environments
 // hold secrets.
 func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick func(*core.Spec) core.Hash) error {
-	j, err := a.one(r.Context(), r.PathValue("id"))
+	v, err := a.viewer(who)
 	if err != nil {
 		return err
 	}
-	if !who.Admin && who.User != j.Spec.User {
+	j, err := a.one(r.Context(), v, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if !v.ownsSecrets(j.Spec.User) {
 		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	h := pick(j.Spec)
@@ -343,14 +358,18 @@ func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick fun
 }
 
 // why tells in a sentence why a job waits, or how it ended.
-func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	j, err := a.one(r.Context(), r.PathValue("id"))
+func (a *API) why(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	var view client.Job
-	a.describe(&view, j)
-	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: j.Message, Expected: view.Expected, Estimate: view.Estimate}
+	a.describe(v, &view, j)
+	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: view.Message, Expected: view.Expected, Estimate: view.Estimate}
 	switch {
 	case j.State == core.Pending:
 		if view.Waiting != "" {
@@ -362,16 +381,22 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error
 		if out.Why == "" {
 			out.Why = "it has not been looked at yet"
 		}
-		out.Why += a.lostHosts(nil)
-		out.Priority = a.priority(j)
+		if v.seesNodes() {
+			out.Why += a.lostHosts(nil)
+		}
+		if v.seesUsage(j.Spec.User, j.Spec.Project) { // fair-share follows from what was used
+			out.Priority = a.priority(j)
+		}
 	case out.Why == "":
-		out.Why = ending(j)
+		out.Why = v.sentence(ending(j), j.ID)
 	}
 	if j.State == core.Running {
 		if doing := a.Hub.Doing(j.ID); doing != "" {
 			out.Why = doing
 		}
-		out.Why += a.lostHosts(j.Alloc)
+		if v.seesNodes() || v.ownsSecrets(j.Spec.User) {
+			out.Why += a.lostHosts(j.Alloc)
+		}
 		out.Ports = view.Ports
 	}
 	if limit := a.Hub.Dropping(j); limit != "" {

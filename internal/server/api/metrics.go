@@ -17,6 +17,7 @@ type metrics struct {
 	submitted prometheus.Counter
 	panics    prometheus.Counter
 	handler   http.Handler
+	jobless   http.Handler // the same without jobs as labels, for scrapers that do not see all jobs
 }
 
 func newMetrics(a *API) *metrics {
@@ -28,8 +29,12 @@ func newMetrics(a *API) *metrics {
 		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
 		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total", Help: "Calls whose handler panicked."}),
 	}
-	m.registry.MustRegister(m.requests, m.submitted, m.panics, &collector{a}, &gpuCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	common := []prometheus.Collector{m.requests, m.submitted, m.panics, &collector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	jobless := prometheus.NewRegistry()
+	m.registry.MustRegister(append(common, &gpuCollector{a: a, jobs: true})...)
+	jobless.MustRegister(append(common, &gpuCollector{a: a})...)
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	m.jobless = promhttp.HandlerFor(jobless, promhttp.HandlerOpts{})
 	return m
 }
 
@@ -52,9 +57,27 @@ func (c *routeCount) add(err error) {
 	c.m.requests.WithLabelValues(c.rt.method, c.rt.path, string(core.CodeOf(err))).Inc()
 }
 
-func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	a.metrics.handler.ServeHTTP(w, r)
+func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	if a.scraper(r, who).allJobs() {
+		a.metrics.handler.ServeHTTP(w, r)
+	} else {
+		a.metrics.jobless.ServeHTTP(w, r)
+	}
 	return nil, nil
+}
+
+// scraper is the view of who reads metrics. Where nothing is private nobody is asked who they are.
+func (a *API) scraper(r *http.Request, who *caller) *viewer {
+	snap := a.Engine.Snapshot()
+	if who == nil && snap != nil && a.conf().Private() != 0 {
+		if known, err := a.identify(r); err == nil {
+			who = known
+		}
+	}
+	if snap == nil {
+		who = nil // nothing is known of anybody's role
+	}
+	return a.viewOf(who, snap)
 }
 
 // collector reads what others count when it is asked.

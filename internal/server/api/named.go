@@ -5,7 +5,6 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
 )
 
@@ -75,13 +74,13 @@ func (x *refIndex) any(j *core.Job) bool {
 
 // eachLive calls f for every live job that a reference means: those named by a plain id are looked up, and one pass over
 // all jobs finds the others.
-func eachLive(snap *state.Snapshot, refs []jobRef, f func(ref int, j *core.Job)) {
+func eachLive(v *viewer, refs []jobRef, f func(ref int, j *core.Job)) {
 	var rest []jobRef
 	var at []int
 	for i, r := range refs {
-		if mayBeArray(snap, r) {
+		if mayBeArray(v.snap, r) {
 			rest, at = append(rest, r), append(at, i)
-		} else if j, ok := snap.Job(r.id); ok {
+		} else if j, ok := v.job(r.id); ok {
 			f(i, j)
 		}
 	}
@@ -89,7 +88,7 @@ func eachLive(snap *state.Snapshot, refs []jobRef, f func(ref int, j *core.Job))
 		return
 	}
 	x := indexRefs(rest)
-	for j := range snap.Jobs() {
+	for j := range v.jobs() {
 		x.each(j, func(i int) bool { f(at[i], j); return true })
 	}
 }
@@ -102,11 +101,7 @@ type standing struct {
 }
 
 // named turns references into work; what is not there is answered at once.
-func (a *API) named(ctx context.Context, ids []string, sel *selection, out *client.Cancelled) ([]cancelTodo, error) {
-	snap, err := a.snapshot()
-	if err != nil {
-		return nil, err
-	}
+func (a *API) named(ctx context.Context, v *viewer, ids []string, sel *selection, out *client.Cancelled) ([]cancelTodo, error) {
 	refs, wrong := make([]jobRef, len(ids)), make([]error, len(ids)) // a reference that is none has id 0, which no job has
 	budget := refBudget{}
 	for i, text := range ids {
@@ -118,13 +113,13 @@ func (a *API) named(ctx context.Context, ids []string, sel *selection, out *clie
 	only := *sel
 	only.states, only.completing = nil, false // the engine checks those
 	found := make([]standing, len(refs))
-	eachLive(snap, refs, func(i int, j *core.Job) {
+	eachLive(v, refs, func(i int, j *core.Job) {
 		s := &found[i]
 		if s.live++; !s.open && only.match(j) {
 			s.matches, s.open = true, !j.State.Final()
 		}
 	})
-	known, err := a.endedRefs(ctx, refs, found)
+	known, err := a.endedRefs(ctx, v, refs, found)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +148,7 @@ const maxEndedTasks = 10_000
 
 // endedRefs tells which of the references without a live job name one that has ended, by one query for all of them, and
 // one more where tasks of arrays are named.
-func (a *API) endedRefs(ctx context.Context, refs []jobRef, found []standing) (map[int]bool, error) {
+func (a *API) endedRefs(ctx context.Context, v *viewer, refs []jobRef, found []standing) (map[int]bool, error) {
 	var ids []core.JobID
 	tasks := false
 	for i, f := range refs {
@@ -177,6 +172,9 @@ func (a *API) endedRefs(ctx context.Context, refs []jobRef, found []standing) (m
 	}
 	x := indexRefs(refs)
 	for _, j := range list {
+		if !v.seesJob(j) {
+			continue
+		}
 		x.each(j, func(i int) bool { known[i] = true; return true })
 	}
 	return known, nil

@@ -13,29 +13,33 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) nodes(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) nodes(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	v := a.nodeView(snap)
-	out := &client.NodeList{Nodes: []client.Node{}, Now: a.now(snap)}
-	for n := range snap.Nodes() {
-		out.Nodes = append(out.Nodes, v.show(n))
+	all, err := v.nodes()
+	if err != nil {
+		return nil, err
+	}
+	view := a.nodeView(v)
+	out := &client.NodeList{Nodes: []client.Node{}, Now: a.now(v.snap)}
+	for n := range all {
+		out.Nodes = append(out.Nodes, view.show(n))
 	}
 	return out, nil
 }
 
-func (a *API) node(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) node(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	n, ok := snap.Node(core.NodeName(r.PathValue("name")))
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no node %q", r.PathValue("name")).Because("invalid_node")
+	n, err := v.node(core.NodeName(r.PathValue("name")))
+	if err != nil {
+		return nil, err
 	}
-	out := a.nodeView(snap).show(n)
+	out := a.nodeView(v).show(n)
 	return &out, nil
 }
 
@@ -47,12 +51,24 @@ func (a *API) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err != nil || limit < 1 || limit > maxNodeEvents {
 		return nil, core.Errorf(core.Invalid, "limit %q: a number from 1 to %d is wanted", r.URL.Query().Get("limit"), maxNodeEvents)
 	}
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.nodes(); err != nil {
+		return nil, err
+	}
 	list, err := a.Store.NodeEvents(r.Context(), core.NodeName(r.PathValue("name")), int(limit))
 	if err != nil {
 		return nil, storeError(err)
 	}
-	s := &sse{who: who}
-	return &client.EventList{Events: slices.DeleteFunc(list, func(e core.Event) bool { return !s.sees(&e) })}, nil
+	out := &client.EventList{Events: []core.Event{}}
+	for i := range list {
+		if v.seesEvent(&list[i]) {
+			out.Events = append(out.Events, list[i])
+		}
+	}
+	return out, nil
 }
 
 func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -75,6 +91,7 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 // nodeView is what showing nodes needs, worked out once.
 type nodeView struct {
 	a          *API
+	who        *viewer
 	snap       *state.Snapshot
 	uses       map[core.NodeName]*state.Use
 	completing map[core.NodeName]bool
@@ -90,9 +107,10 @@ type partView struct {
 	has  map[core.NodeName]bool
 }
 
-func (a *API) nodeView(snap *state.Snapshot) *nodeView {
-	v := &nodeView{a: a, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.setAside(snap)}
-	for _, p := range snap.Partitions() {
+func (a *API) nodeView(who *viewer) *nodeView {
+	snap := who.snap
+	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.setAside(snap)}
+	for _, p := range who.partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
 		if !pv.all {
 			names, err := hostlist.Expand(p.Nodes, 1<<20)
@@ -134,7 +152,7 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	out.Pin = nil // see GET /ca
 	if u := v.uses[n.Name]; u != nil {
-		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units, slices.Sorted(slices.Values(u.Jobs))
+		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units, slices.Sorted(slices.Values(v.who.jobIDs(u.Jobs)))
 	}
 	for _, p := range v.parts {
 		if p.all || p.has[n.Name] {
@@ -143,7 +161,9 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	out.State = v.stateOf(n, out.AllocCPUs).Slurm()
 	if at := v.aside[n.Name]; at != nil {
-		out.Reservation = at.name
+		if _, err := v.who.reservation(at.name); err == nil {
+			out.Reservation = at.name
+		}
 	}
 	var warn []string
 	switch kind, lacks, _ := strings.Cut(n.Host.Containment, " without "); {

@@ -8,32 +8,24 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) users(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) users(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.UserList{Users: []core.User{}}
-	for _, u := range snap.Users() {
+	for _, u := range v.users() {
 		out.Users = append(out.Users, *u)
 	}
 	return out, nil
 }
 
-func (a *API) user(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	return a.findUser(r)
-}
-
-func (a *API) findUser(r *http.Request) (*core.User, error) {
-	snap, err := a.snapshot()
+func (a *API) user(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	u, ok := snap.User(core.UserName(r.PathValue("name")))
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no user %q", r.PathValue("name")).Because("invalid_user")
-	}
-	return u, nil
+	return v.findUser(core.UserName(r.PathValue("name")))
 }
 
 func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -45,7 +37,11 @@ func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 }
 
 func (a *API) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	old, err := a.findUser(r)
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	old, err := v.findUser(core.UserName(r.PathValue("name")))
 	if err != nil {
 		return nil, err
 	}
@@ -75,16 +71,12 @@ func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (a
 	return now, nil
 }
 
-func (a *API) projects(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) projects(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.ProjectList{Projects: []core.Project{}}
-	for _, p := range snap.Projects() {
-		out.Projects = append(out.Projects, *p)
-	}
-	return out, nil
+	return &client.ProjectList{Projects: v.projects()}, nil
 }
 
 func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -104,12 +96,12 @@ func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (a
 
 // updateProject changes what is named of a project; its members stay.
 func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	old, ok := snap.Project(core.ProjectName(r.PathValue("project")))
-	if !ok {
+	old, ok := v.snap.Project(core.ProjectName(r.PathValue("project")))
+	if !ok || !v.seesProject(old.Name) {
 		return nil, core.Errorf(core.NotFound, "there is no project %q", r.PathValue("project")).Because("invalid_project")
 	}
 	in := projectBody{Parent: old.Parent, Shares: old.Shares, Runtime: old.Runtime}
@@ -145,7 +137,14 @@ func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
-	_, err := a.Engine.Do(r.Context(), &state.PutMember{
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	if p := core.ProjectName(r.PathValue("project")); !v.seesProject(p) { // whether it is there is not told
+		return nil, core.Errorf(core.NotFound, "there is no project %q", p).Because("invalid_project")
+	}
+	_, err = a.Engine.Do(r.Context(), &state.PutMember{
 		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")), Role: in.Role,
 		Shares: in.Shares, Assoc: in.Assoc,
 	})

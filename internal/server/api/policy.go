@@ -8,12 +8,12 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) policy(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) policy(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	return snap.Policy(), nil
+	return v.policy(), nil
 }
 
 func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -26,12 +26,12 @@ func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (
 	})
 }
 
-func (a *API) listQOS(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) listQOS(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	return &client.QOSList{QOS: snap.Policy().QOS}, nil
+	return &client.QOSList{QOS: v.policy().QOS}, nil
 }
 
 func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {

@@ -14,29 +14,29 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) reservations(http.ResponseWriter, *http.Request, *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) reservations(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.ReservationList{Reservations: []client.Reservation{}, Now: a.now(snap)}
-	for _, r := range snap.Reservations() {
-		out.Reservations = append(out.Reservations, a.showReservation(snap, r))
+	out := &client.ReservationList{Reservations: []client.Reservation{}, Now: a.now(v.snap)}
+	for _, r := range v.reservations() {
+		out.Reservations = append(out.Reservations, a.showReservation(v.snap, r))
 	}
 	slices.SortFunc(out.Reservations, func(x, y client.Reservation) int { return cmp.Compare(x.ID, y.ID) })
 	return out, nil
 }
 
-func (a *API) reservation(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) reservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	v, ok := snap.Reservation(r.PathValue("name"))
-	if !ok {
-		return nil, core.Errorf(core.NotFound, "there is no reservation %q", r.PathValue("name")).Because("invalid_reservation")
+	found, err := v.reservation(r.PathValue("name"))
+	if err != nil {
+		return nil, err
 	}
-	return a.showReservation(snap, v), nil
+	return a.showReservation(v.snap, found), nil
 }
 
 // showReservation gives a reservation the times it has now.

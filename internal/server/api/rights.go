@@ -135,7 +135,7 @@ func (a *API) allow(rt *route, r *http.Request, who *caller) error {
 	case byQuery:
 		return a.limitQuery(r, t)
 	case byJob:
-		return a.limitJob(r, t)
+		return a.limitJob(r, who)
 	}
 	return core.Errorf(core.Denied, "this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
 		tokenName(t), t.Project, rt.method, rt.path).Because("token_scope")
@@ -157,8 +157,13 @@ func (a *API) limitQuery(r *http.Request, t *core.Token) error {
 }
 
 // limitJob refuses a job of another project. What is not there is the handler's to tell.
-func (a *API) limitJob(r *http.Request, t *core.Token) error {
-	list, _, _, err := a.find(r.Context(), r.PathValue("id"), 0)
+func (a *API) limitJob(r *http.Request, who *caller) error {
+	v, err := a.viewer(who)
+	if err != nil {
+		return err
+	}
+	t := who.token
+	list, _, err := a.find(r.Context(), v, r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}

@@ -173,6 +173,7 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 	if err == nil {
 		out, err = rt.handle(w, r, who)
 	}
+	err = a.mask(who, err)
 	count.add(err)
 	switch {
 	case err != nil && !errors.Is(err, errAnswered):

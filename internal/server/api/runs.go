@@ -12,8 +12,8 @@ import (
 )
 
 // runs lists runs, newest first: open ones from memory, ended ones from the store.
-func (a *API) runs(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	snap, err := a.snapshot()
+func (a *API) runs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
@@ -27,14 +27,15 @@ func (a *API) runs(_ http.ResponseWriter, r *http.Request, _ *caller) (any, erro
 	if err != nil {
 		return nil, storeError(err)
 	}
-	jobs, err := a.jobsOf(r.Context(), snap, list)
+	list = slices.DeleteFunc(list, func(run *core.Run) bool { return !v.seesRun(run) })
+	jobs, err := a.jobsOf(r.Context(), v.snap, list)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.RunList{Runs: make([]client.Run, 0, len(list))}
-	now := a.now(snap)
+	now := a.now(v.snap)
 	for _, run := range list {
-		out.Runs = append(out.Runs, a.showRun(run, jobs, now))
+		out.Runs = append(out.Runs, a.showRun(v, run, jobs, now))
 	}
 	return out, nil
 }
@@ -64,17 +65,17 @@ func (a *API) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run
 	return out, nil
 }
 
-func (a *API) showRun(run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
-	out := client.Run{Run: *run, State: "submitted", Views: []client.Brief{}}
+func (a *API) showRun(v *viewer, run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
+	out := client.Run{Run: v.showRun(run), State: "submitted", Views: []client.Brief{}}
 	for _, id := range run.Jobs {
 		j := jobs[id]
 		if j == nil {
 			continue // purged
 		}
 		var view client.Job
-		a.describe(&view, j)
+		a.explain(v, &view, j)
 		out.Views = append(out.Views, client.BriefOf(&view, now))
-		out.State, out.Reason, out.Ports = runState(j), j.Message, view.Ports
+		out.State, out.Reason, out.Ports = runState(j), v.sentence(j.Message, j.ID), view.Ports
 		if j.State == core.Pending {
 			out.Reason = view.Why
 		}
@@ -101,7 +102,7 @@ func runState(j *core.Job) string {
 
 // stopRun ends the open run of a name.
 func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 			project = core.ProjectName(a.conf().Accounting.DefaultProject)
 		}
 	}
-	run, ok := snap.Run(project, name)
+	run, ok := v.run(project, name)
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "no run %q is open in project %s", name, project).Because("invalid_run")
 	}

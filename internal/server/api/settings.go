@@ -58,7 +58,7 @@ func (a *API) settings(snap *state.Snapshot) map[string]string {
 		"PriorityFlags": strings.Join(c.Priority.Flags, ","), "PriorityMaxAge": clock(c.Priority.MaxAge), "PriorityType": "priority/" + c.Priority.Type,
 		"PriorityUsageResetPeriod": strings.ToUpper(c.Priority.Reset), "PriorityWeightAge": number(w.Age), "PriorityWeightAssoc": number(w.Assoc),
 		"PriorityWeightFairShare": number(w.FairShare), "PriorityWeightJobSize": number(w.JobSize), "PriorityWeightPartition": number(w.Partition),
-		"PriorityWeightQOS": number(w.QOS), "PriorityWeightTRES": w.TRES, "ProctrackType": track, "Prolog": strings.Join(c.Step.Prolog, ","),
+		"PriorityWeightQOS": number(w.QOS), "PriorityWeightTRES": w.TRES, "PrivateData": c.Private().String(), "ProctrackType": track, "Prolog": strings.Join(c.Step.Prolog, ","),
 		"PrologEpilogTimeout": seconds(c.Step.PrologTimeout), "ResvOverRun": number(int64(c.Jobs.ResvOverrun) / 60),
 		"SelectTypeParameters": cmp.Or(c.Scheduling.SelectAs, "CR_"+strings.ToUpper(c.Scheduling.Select)+"_MEMORY"), "SlurmUser": a.owner(), "SlurmctldHost": a.host,
 		"SlurmdTimeout": seconds(c.Timers.SilentAfter), "SrunEpilog": c.Step.SrunEpilog, "SrunProlog": c.Step.SrunProlog, "StateSaveLocation": c.Dir,

@@ -29,18 +29,18 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if len(ids) == 0 && !sel.restricts() {
 		return nil, core.Errorf(core.Invalid, "which jobs? Name ids, or a filter").Because("no_jobs")
 	}
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
 	out := &client.Cancelled{Results: []client.CancelResult{}}
 	var todo []cancelTodo
 	if len(ids) > 0 {
-		if todo, err = a.named(r.Context(), ids, sel, out); err != nil {
+		if todo, err = a.named(r.Context(), v, ids, sel, out); err != nil {
 			return nil, err
 		}
 	} else {
-		snap, err := a.snapshot()
-		if err != nil {
-			return nil, err
-		}
-		for _, j := range a.selectLive(snap, sel) {
+		for _, j := range a.selectLive(v, sel) {
 			if !j.State.Final() && a.may(who, j) == nil {
 				todo = append(todo, cancelTodo{label: strconv.FormatInt(int64(j.ID), 10), job: j.ID, states: stateFilter(sel)})
 			}
@@ -142,7 +142,7 @@ func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *
 		refs[i] = jobRef{id: t.job, tasks: t.tasks, part: t.part}
 	}
 	runs := make([][]*core.Job, len(todo))
-	eachLive(a.Engine.Snapshot(), refs, func(i int, j *core.Job) {
+	eachLive(a.viewOf(who, a.Engine.Snapshot()), refs, func(i int, j *core.Job) {
 		sel := &selection{states: todo[i].states}
 		if (j.State == core.Running || j.State == core.Suspended) && sel.matchState(j) {
 			runs[i] = append(runs[i], j)
@@ -190,13 +190,13 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	if err != nil {
 		return nil, err
 	}
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	live := a.selectLive(snap, &selection{refs: []jobRef{ref}})
+	live := a.selectLive(v, &selection{refs: []jobRef{ref}})
 	if len(live) == 0 {
-		if _, err := a.one(r.Context(), text); err != nil {
+		if _, err := a.one(r.Context(), v, text); err != nil {
 			return nil, err
 		}
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
@@ -253,10 +253,11 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskse
 			up.Tasks = tasks
 		}
 		if in.Dependency != nil {
-			var err error
-			if up.Ended, up.Seen, err = a.ended(ctx, *in.Dependency); err != nil {
+			x, err := a.ended(ctx, who, *in.Dependency)
+			if err != nil {
 				return err
 			}
+			up.Ended, up.Seen, up.Hidden = x.jobs, x.seen, x.hidden
 		}
 		inputs = append(inputs, up)
 	}
@@ -286,6 +287,13 @@ func (a *API) release(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	ref, err := parseRef(r.PathValue("id"))
 	if err != nil {
 		return nil, err
+	}
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.job(ref.id); !ok {
+		return nil, core.Errorf(core.NotFound, "there is no live job %d", ref.id).Because("invalid_job_id")
 	}
 	if _, err := a.Engine.Urgent(r.Context(), &state.AllocDone{By: who.Identity, Job: ref.id, Exit: in.Exit}); err != nil {
 		return nil, err

@@ -12,13 +12,17 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-func (a *API) steps(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
-	list, _, snap, err := a.find(r.Context(), r.PathValue("id"), 0)
+func (a *API) steps(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	steps, err := a.stepsOf(r.Context(), snap, list)
-	return &client.StepList{Steps: steps, Now: a.now(snap)}, err
+	list, _, err := a.find(r.Context(), v, r.PathValue("id"), 0)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := a.stepsOf(r.Context(), v.snap, list)
+	return &client.StepList{Steps: steps, Now: a.now(v.snap)}, err
 }
 
 // part is a step in one job on its way: a step over components of a het job has several.
@@ -123,17 +127,18 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 	if err := checkStep(ask); err != nil {
 		return err
 	}
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return err
 	}
-	j, ok := snap.Job(id)
+	snap := v.snap
+	j, ok := v.job(id)
 	if ok && ask.Component > 0 {
 		het := j.Spec.More().Het
 		if het == nil || ask.Component >= het.Count {
 			return core.Errorf(core.Invalid, "job %d has no component %d", id, ask.Component).Because("invalid_het")
 		}
-		j, ok = snap.Job(het.Lead + core.JobID(ask.Component))
+		j, ok = v.job(het.Lead + core.JobID(ask.Component))
 	}
 	if !ok {
 		return core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")

@@ -116,7 +116,11 @@ func stepOf(snap *state.Snapshot, j *core.Job, step string) *core.Step {
 
 // attachStep is the end of somebody who watches a step.
 func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	j, err := a.one(r.Context(), r.PathValue("id"))
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 
 // resumeStep is srun's end again: of a step that was made before this server was started.
 func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	snap, err := a.snapshot()
+	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +153,13 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	if len(key) < 32 {
 		return nil, core.Errorf(core.Invalid, "the step's one-time key is wanted")
 	}
-	j, ok := snap.Job(ref.id)
+	j, ok := v.job(ref.id)
 	if ok && who.User != j.Spec.User && !who.Admin {
 		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	var st *core.Step
 	if ok {
-		st = stepOf(snap, j, r.PathValue("step"))
+		st = stepOf(v.snap, j, r.PathValue("step"))
 	}
 	if st == nil {
 		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")
@@ -179,7 +183,11 @@ func (a *API) joined(err error) error {
 
 // jobLogs writes a job's output from an offset; with follow until the job is over.
 func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	j, err := a.one(r.Context(), r.PathValue("id"))
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +207,7 @@ func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any,
 	var done <-chan struct{}
 	if isSet(q.Get("follow")) {
 		if attempt == 0 { // it has not started: there is nothing to follow until it has
-			if key.Attempt, err = a.awaitStart(r, j); err != nil {
+			if key.Attempt, err = a.awaitStart(r, who, j); err != nil {
 				return nil, err
 			}
 		}
@@ -265,7 +273,7 @@ func (a *API) isOver(id core.JobID, attempt int32) bool {
 }
 
 // awaitStart waits until a pending job starts and gives its attempt; 0 when it ended without.
-func (a *API) awaitStart(r *http.Request, j *core.Job) (int32, error) {
+func (a *API) awaitStart(r *http.Request, who *caller, j *core.Job) (int32, error) {
 	begun := make(chan struct{})
 	started := func() bool {
 		now, live := a.Engine.Snapshot().Job(j.ID)
@@ -278,7 +286,11 @@ func (a *API) awaitStart(r *http.Request, j *core.Job) (int32, error) {
 	case <-r.Context().Done():
 		return 0, r.Context().Err()
 	}
-	now, err := a.one(r.Context(), strconv.FormatInt(int64(j.ID), 10))
+	v, err := a.viewer(who)
+	if err != nil {
+		return 0, err
+	}
+	now, err := a.one(r.Context(), v, strconv.FormatInt(int64(j.ID), 10))
 	if err != nil {
 		return 0, err
 	}

@@ -65,7 +65,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 			in.Run.Config = a.hashOf(in.Config)
 		}
 	}
-	if err := a.endings(r.Context(), in); err != nil {
+	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}
 	if err := a.components(r, s, in, who); err != nil {
@@ -210,6 +210,11 @@ func (a *API) groupsOf(uid uint32, wanted bool) (names []string) {
 	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(), func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
 		return nil
 	}
+	return groupNames(uid)
+}
+
+// groupNames names the groups of a user, none where the source does not answer.
+func groupNames(uid uint32) (names []string) {
 	u, err := account.ByUID(uid)
 	if err != nil {
 		return nil

@@ -15,10 +15,14 @@ func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 		return nil, err
 	}
 	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.conf().Jobs.StrictSubmit, Groups: a.groupsOf(s.Spec.UID, true)}
-	if err := a.endings(r.Context(), in); err != nil {
+	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}
 	if err := a.components(r, s, in, who); err != nil {
+		return nil, err
+	}
+	v, err := a.viewer(who)
+	if err != nil {
 		return nil, err
 	}
 	out := &client.Trials{}
@@ -31,7 +35,7 @@ func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 		}
 		t := client.Trial{
 			ID: j.ID, Start: look.Start, Estimate: look.Estimate, Partition: look.Partition, CPUs: look.CPUs, Nodes: foldNodes(look.Nodes),
-			Waiting: look.Why.Reason, Why: look.Why.Text, Preempts: look.Pushes,
+			Waiting: look.Why.Reason, Why: v.sentence(look.Why.Text, j.ID), Preempts: v.jobIDs(look.Pushes),
 		}
 		out.Trials = append(out.Trials, t)
 	}

@@ -288,6 +288,10 @@ func (s *sse) ended(ctx context.Context) error {
 
 // send writes the events the caller may see, once each. Nothing of it is kept: most streams are quiet most of the time.
 func (s *sse) send(events []core.Event) error {
+	v, err := s.a.viewer(s.who) // roles and settings may have changed since the last commit
+	if err != nil {
+		return err
+	}
 	buf := bodies.Get().(*bytes.Buffer)
 	defer putBody(buf)
 	buf.Reset()
@@ -298,7 +302,7 @@ func (s *sse) send(events []core.Event) error {
 			continue
 		}
 		s.last = e.Seq
-		if !s.sees(e) {
+		if !v.seesEvent(e) {
 			continue
 		}
 		data, err := json.Marshal(e)
@@ -327,11 +331,6 @@ func (s *sse) send(events []core.Event) error {
 
 // maxChunk is how much of a stream is written at once.
 const maxChunk = 64 << 10
-
-// sees tells whether an event is the caller's business: their own things, and nodes, which everybody sees.
-func (s *sse) sees(e *core.Event) bool {
-	return s.who.Admin || e.User == s.who.User || e.By == s.who.User || e.User == "" && e.Node != ""
-}
 
 func (s *sse) farewell(kind, text string) error {
 	return s.write([]byte("event: " + kind + "\nid: " + strconv.FormatInt(s.last, 10) + "\ndata: {\"kind\":\"" + kind + "\",\"seq\":" +

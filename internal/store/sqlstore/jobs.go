@@ -172,6 +172,13 @@ func jobsText(q store.JobQuery) (string, []any) {
 	if len(q.Projects) > 0 {
 		w.and(in(&w, "j.project", q.Projects, textArg))
 	}
+	if s := q.Seen; s != nil {
+		text := "j.usr = " + w.arg(string(s.User))
+		if len(s.Projects) > 0 {
+			text += " OR " + in(&w, "j.project", s.Projects, textArg)
+		}
+		w.and("(" + text + ")")
+	}
 	if len(q.Partitions) > 0 {
 		w.and(in(&w, "j.part", q.Partitions, textArg))
 	}

@@ -185,10 +185,13 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 
 func (s *session) showPartitions(ctx context.Context, args []string) int {
 	nodes, err := s.nodes(ctx)
-	if err != nil {
+	if err != nil && core.CodeOf(err) != core.Denied { // partitions may be shown where nodes are private
 		return s.w.LoadFailed("slurm_load_partitions error", err)
 	}
 	info, err := s.c.Cluster(ctx)
+	if err == nil {
+		err = info.Withheld("partitions")
+	}
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_partitions error", err)
 	}
@@ -358,6 +361,9 @@ func (s *session) showTopology(ctx context.Context, _ []string) int {
 		return slurm.ExitError
 	}
 	info, err := c.Cluster(ctx)
+	if err == nil {
+		err = info.Withheld("nodes")
+	}
 	if err != nil {
 		return s.w.LoadFailed("slurm_load_topo error", err)
 	}

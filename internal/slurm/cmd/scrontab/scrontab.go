@@ -63,7 +63,14 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("%v", err)
 		return slurm.ExitError
 	}
-	if err := t.load(ctx); err != nil {
+	if err := t.load(ctx); core.CodeOf(err) == core.Denied { // in the words of Slurm 22.05
+		call := "slurm_request_crontab"
+		if f.Has("remove") {
+			call = "slurm_remove_crontab"
+		}
+		fmt.Fprintf(w.Err, "scrontab: fatal: %s failed: %s\n", call, slurm.ErrorText(err))
+		return slurm.ExitError
+	} else if err != nil {
 		return w.Complain(err)
 	}
 	switch {
@@ -84,13 +91,16 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 
 // load finds the jobs of the table.
 func (t *table) load(ctx context.Context) error {
+	who, err := t.c.Whoami(ctx)
+	if err != nil {
+		return err
+	}
 	user := t.user
 	if user == "" {
-		who, err := t.c.Whoami(ctx)
-		if err != nil {
-			return err
-		}
 		user = string(who.User)
+	}
+	if user != string(who.User) && !who.Admin { // the server shows nobody another's table, and lets nobody change it
+		return core.Errorf(core.Denied, "the table of %s is theirs and the administrators'", user).Because("access_denied")
 	}
 	list, err := t.c.Jobs(ctx, client.JobsQuery{Users: []string{user}})
 	if err != nil {
@@ -172,8 +182,16 @@ func (t *table) drop(ctx context.Context, jobs []client.Job) error {
 	for i := range jobs {
 		ids[i] = strconv.FormatInt(int64(jobs[i].ID), 10)
 	}
-	_, err := t.c.Cancel(ctx, &client.Cancel{IDs: ids, Cron: true})
-	return err
+	done, err := t.c.Cancel(ctx, &client.Cancel{IDs: ids, Cron: true})
+	if err != nil {
+		return err
+	}
+	for _, r := range done.Results {
+		if r.Error != nil && r.Error.Reason != "job_finished" {
+			return r.Error
+		}
+	}
+	return nil
 }
 
 // edit lets the user's editor change the table.

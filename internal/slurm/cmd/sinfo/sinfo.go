@@ -130,6 +130,9 @@ func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
 
 func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery, f cmd.Flags) int {
 	info, err := c.Cluster(ctx)
+	if err == nil {
+		err = info.Withheld("partitions")
+	}
 	if err != nil {
 		return w.LoadFailed("slurm_load_partitions", err)
 	}
