@@ -104,7 +104,7 @@ func newServerCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&listen, "listen", "", "`HOST:PORT` of the HTTP API: plain on loopback, TLS elsewhere")
+	c.Flags().StringVar(&listen, "listen", "", "`HOST:PORT` of the HTTP API, with TLS by the cluster's CA")
 	c.Flags().StringVar(&agents, "agent-listen", "", "`HOST:PORT` agents dial, with TLS")
 	c.Flags().StringVar(&record, "record", "", "append every input with its time to `FILE`, for bireme simulate --replay")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")

@@ -86,7 +86,7 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	fl.StringVar(&f.NodeNames, "node-names", "", "names of emulated nodes: `n[001-008]`")
 	fl.StringVar(&f.Prefix, "node-prefix", "n", "emulated nodes are called PREFIX1, PREFIX2, …")
 	fl.StringSliceVar(&f.Features, "features", nil, "features of the nodes")
-	fl.StringVar(&f.Listen, "listen", "", "open the HTTP API on `HOST:PORT`: plain on loopback, TLS elsewhere")
+	fl.StringVar(&f.Listen, "listen", "", "open the HTTP API on `HOST:PORT`, with TLS by the cluster's CA")
 	fl.StringVar(&f.Store, "store", "", "`URL` of the store (default: SQLite in DIR)")
 	fl.StringVar(&f.Config, "config", "", "config `file` (default DIR/config.yml, if there is one)")
 	fl.StringArrayVar(&f.Set, "set", nil, "a setting, `KEY=VALUE`: timers.heartbeat=100ms")

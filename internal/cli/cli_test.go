@@ -43,11 +43,12 @@ func TestScripts(t *testing.T) {
 			s := &canned{dir: e.WorkDir, count: map[string]int{}}
 			h := httptest.NewServer(s)
 			e.Defer(h.Close)
-			e.Setenv("BIREME_SERVER", h.URL)
+			url := strings.Replace(h.URL, "http://", "http+insecure://", 1)
+			e.Setenv("BIREME_SERVER", url)
 			e.Setenv("BIREME_TIMEOUT", "300ms")
 			e.Setenv("TZ", "UTC")
 			e.Setenv("HOME", e.WorkDir)
-			e.Setenv("URL", h.URL)
+			e.Setenv("URL", url)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

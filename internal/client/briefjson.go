@@ -102,8 +102,6 @@ func DecodeBriefs(data []byte) (*BriefList, error) {
 			return p.integer((*int64)(&list.Now))
 		case "more":
 			return p.boolean(&list.More)
-		case "next":
-			return p.integer((*int64)(&list.Next))
 		}
 		return p.skip()
 	})

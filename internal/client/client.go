@@ -270,7 +270,12 @@ func hopeless(err error) bool {
 	if errors.Is(err, syscall.EACCES) {
 		return true
 	}
-	return isCertError(err)
+	return isCertError(err) || isUntrusted(err)
+}
+
+func isUntrusted(err error) bool {
+	var u *untrustedError
+	return errors.As(err, &u)
 }
 
 // away wraps a transport error so that its code is Unavailable and its message names the endpoint.
@@ -280,6 +285,9 @@ func (c *Client) away(e *endpoint, err error) error {
 		err = ue.Err
 	}
 	out := &core.Error{Code: core.Unavailable, Reason: ReasonUnreachable, Message: "the server at " + e.text + " cannot be reached", Err: err}
+	if isUntrusted(err) {
+		out.Reason, out.Message = ReasonUntrusted, "the server at "+e.text+" is not to be trusted"
+	}
 	if isCertError(err) {
 		out.Reason, out.Message = ReasonUntrusted, "the certificate of the server at "+e.text+" is not trusted (set BIREME_CA to the cluster's CA)"
 	}
@@ -289,7 +297,7 @@ func (c *Client) away(e *endpoint, err error) error {
 // Reasons of errors made by the client itself.
 const (
 	ReasonUnreachable = "unreachable" // nobody answers
-	ReasonUntrusted   = "untrusted"   // the server's certificate is not signed by BIREME_CA
+	ReasonUntrusted   = "untrusted"   // the server's certificate is not signed by BIREME_CA, or somebody else listens on its socket
 )
 
 // Unreachable tells that err means that no server answered.

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,9 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 )
+
+// insecure makes of a test server's address one that a client takes.
+func insecure(url string) string { return strings.Replace(url, "http://", insecureScheme+"://", 1) }
 
 func noWait(context.Context, time.Duration) error { return nil }
 
@@ -51,7 +55,7 @@ func TestWaitingIsToldOnce(t *testing.T) {
 		json.NewEncoder(w).Encode(Whoami{User: "ann"})
 	}))
 	defer srv.Close()
-	c, err := New(Settings{Servers: []string{srv.URL}, Timeout: time.Hour}, WithSleep(noWait), WithNotice(func(err error, left time.Duration) {
+	c, err := New(Settings{Servers: []string{insecure(srv.URL)}, Timeout: time.Hour}, WithSleep(noWait), WithNotice(func(err error, left time.Duration) {
 		if told++; core.CodeOf(err) != core.Unavailable || left <= 0 || tries < 3 {
 			t.Errorf("told %v after %d tries, %v are left", err, tries, left)
 		}
@@ -87,7 +91,7 @@ func TestSubmitIsSentAgainUnderTheSameKey(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	out, err := testClient(t, srv.URL).Submit(t.Context(), &Submit{Script: "#!/bin/sh\n"})
+	out, err := testClient(t, insecure(srv.URL)).Submit(t.Context(), &Submit{Script: "#!/bin/sh\n"})
 	if err != nil || out.ID != 7 {
 		t.Fatalf("got %v, %v", out, err)
 	}
@@ -115,7 +119,7 @@ func TestStepIsNotSentAgainWhenItMayHaveBeenReceived(t *testing.T) {
 		conn.Close()
 	}))
 	defer srv.Close()
-	_, err := testClient(t, srv.URL).NewStep(t.Context(), "1", &NewStep{})
+	_, err := testClient(t, insecure(srv.URL)).NewStep(t.Context(), "1", &NewStep{})
 	if !Unreachable(err) || calls.Load() != 2 {
 		t.Fatalf("%d calls, %v", calls.Load(), err)
 	}
@@ -138,7 +142,7 @@ func TestEndpointsAreTriedInTurn(t *testing.T) {
 	})}}
 	srv.Start()
 	defer srv.Close()
-	c := testClient(t, "http://"+dead.Addr().String(), "unix:"+filepath.Join(dir, "s"))
+	c := testClient(t, "http+insecure://"+dead.Addr().String(), "unix:"+filepath.Join(dir, "s"))
 	for range 2 {
 		who, err := c.Whoami(t.Context())
 		if err != nil || who.User != "alice" {
@@ -161,7 +165,7 @@ func TestErrorsKeepCodeAndReason(t *testing.T) {
 		http.Error(w, "go away", http.StatusForbidden)
 	}))
 	defer srv.Close()
-	c := testClient(t, srv.URL)
+	c := testClient(t, insecure(srv.URL))
 	_, err := c.Job(t.Context(), "9")
 	if core.CodeOf(err) != core.NotFound || core.ReasonOf(err) != "invalid_job_id" || err.Error() != "there is no job 9" {
 		t.Errorf("got %#v", err)
@@ -194,13 +198,13 @@ func TestTLSNeedsTheCA(t *testing.T) {
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
-	_, err := testClient(t, srv.URL).Cluster(t.Context())
+	_, err := testClient(t, insecure(srv.URL)).Cluster(t.Context())
 	if core.ReasonOf(err) != ReasonUntrusted {
 		t.Errorf("without a CA: %v", err)
 	}
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600)
-	c, err := New(Settings{Servers: []string{srv.URL}, CA: ca})
+	c, err := New(Settings{Servers: []string{insecure(srv.URL)}, CA: ca})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +224,7 @@ func TestWatch(t *testing.T) {
 	defer srv.Close()
 	var seqs []int64
 	done := errors.New("done")
-	err := testClient(t, srv.URL).Watch(t.Context(), 4, func(e *core.Event) error {
+	err := testClient(t, insecure(srv.URL)).Watch(t.Context(), 4, func(e *core.Event) error {
 		seqs = append(seqs, e.Seq)
 		if e.Kind == core.JobEnded {
 			return done
@@ -248,7 +252,7 @@ func TestStreamUpgrades(t *testing.T) {
 		rw.Flush()
 	}))
 	defer srv.Close()
-	s, err := testClient(t, srv.URL).Stream(t.Context(), "k1")
+	s, err := testClient(t, insecure(srv.URL)).Stream(t.Context(), "k1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,10 +280,10 @@ func TestSettings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("file: %v (-want +got)\n%s", err, d)
 	}
-	t.Setenv("BIREME_SERVER", "unix:/run/a folder/x.sock, http://h:1")
+	t.Setenv("BIREME_SERVER", "unix:/run/a folder/x.sock, https://h:1")
 	t.Setenv("BIREME_TIMEOUT", "1500ms")
 	got, err = SettingsFromEnv()
-	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "http://h:1"}, Project: "main", Timeout: 1500 * time.Millisecond}
+	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "https://h:1"}, Project: "main", Timeout: 1500 * time.Millisecond}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("environment: %v (-want +got)\n%s", err, d)
 	}
@@ -309,7 +313,7 @@ func TestJobsFollowPages(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	c := testClient(t, srv.URL)
+	c := testClient(t, insecure(srv.URL))
 	full, err := c.Jobs(t.Context(), JobsQuery{History: true})
 	if err != nil || len(full.Jobs) != 5 || full.Jobs[4].ID != 6 || full.Seq != 7 || full.More {
 		t.Errorf("full: %+v, %v", full, err)
@@ -344,7 +348,7 @@ func TestCancelAsksAgainForWhatWasUnavailable(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(out)
 	}))
 	defer srv.Close()
-	out, err := testClient(t, srv.URL).Cancel(t.Context(), &Cancel{IDs: []string{"1", "2", "3"}})
+	out, err := testClient(t, insecure(srv.URL)).Cancel(t.Context(), &Cancel{IDs: []string{"1", "2", "3"}})
 	if err != nil {
 		t.Fatal(err)
 	}

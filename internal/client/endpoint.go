@@ -9,9 +9,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
+
+// insecureScheme is plain HTTP by whoever asks for it by name.
+const insecureScheme = "http+insecure"
 
 // endpoint is one place where a server listens.
 type endpoint struct {
@@ -36,8 +40,15 @@ func newEndpoint(text, ca string) (*endpoint, error) {
 	}
 	e.once = t
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("server %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", text)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", insecureScheme}, u.Scheme) {
+		return nil, fmt.Errorf("server %q: want https://HOST:PORT or unix:PATH", text)
+	}
+	switch u.Scheme {
+	case "http":
+		return nil, fmt.Errorf("server %q: nobody can tell who answers there, and whoever does would get scripts, environments and tokens: "+
+			"use https://%s with the cluster's CA (BIREME_CA), or %s://%[2]s if only a proxy of your own can be there", text, u.Host, insecureScheme)
+	case insecureScheme:
+		u.Scheme = "http"
 	}
 	e.base = strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/")
 	if u.Scheme == "https" {

@@ -34,7 +34,7 @@ const DefaultTimeout = 30 * time.Second
 
 // Settings say which cluster to call and as whom.
 type Settings struct {
-	Servers []string // "unix:PATH", "http://…", "https://…"; tried in turn
+	Servers []string // "unix:PATH", "https://…", "http+insecure://…"; tried in turn
 	CA      string   // PEM file to trust; empty: the system's
 	Token   string
 	Project string // project of new runs, if the user names none

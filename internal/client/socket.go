@@ -23,6 +23,10 @@ func (s *socketTrip) dial(ctx context.Context) (conn io.ReadWriteCloser, cut fun
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.checkConn(c); err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
 	return c, func() { _ = c.Close() }, nil
 }
 

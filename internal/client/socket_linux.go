@@ -25,12 +25,51 @@ func (s *socketTrip) dialPlain(ctx context.Context) (conn io.ReadWriteCloser, cu
 		_ = syscall.Close(fd)
 		return nil, nil, s.dialError("connect", err)
 	}
+	if err := s.check(fd); err != nil {
+		_ = syscall.Close(fd)
+		return nil, nil, err
+	}
 	f := os.NewFile(uintptr(fd), s.path)
 	return f, func() {
 		if raw, err := f.SyscallConn(); err == nil { // to close it would not wake a reader
 			_ = raw.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
 		}
 	}, nil
+}
+
+// check asks the kernel who listens.
+func (s *socketTrip) check(fd int) error {
+	cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	if err != nil {
+		return s.dialError("getsockopt", err)
+	}
+	uid := cred.Uid
+	if uid == overflowUID && mappedRoot() { // root, if the path is: see pathOwner
+		if own, err := pathOwner(s.path, uint32(os.Geteuid())); err == nil && own == 0 {
+			return nil
+		}
+	}
+	if err := checkListener(s.path, uid); err != nil {
+		return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: s.path, Net: "unix"}, Err: err}
+	}
+	return nil
+}
+
+// checkConn is check for a connection of the runtime's.
+func (s *socketTrip) checkConn(c net.Conn) error {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var bad error
+	if err := raw.Control(func(fd uintptr) { bad = s.check(int(fd)) }); err != nil {
+		return err
+	}
+	return bad
 }
 
 func (s *socketTrip) dialError(call string, err error) error {

@@ -117,6 +117,11 @@ func (d *decoder) checkServer(c *Config) {
 			d.at(path, "%q is not a port", port)
 		}
 	}
+	if host, _, err := net.SplitHostPort(c.Server.Listen); c.Server.PlainHTTP && err == nil {
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			d.at("server.plain_http", "server.listen is %q: without TLS the server listens on loopback only, as 127.0.0.1:PORT", c.Server.Listen)
+		}
+	}
 	if s := c.Store(); !strings.HasPrefix(s, "sqlite:") && !strings.HasPrefix(s, "postgres://") && !strings.HasPrefix(s, "postgresql://") {
 		d.at("server.store", "%q is neither sqlite:PATH nor postgres://…", s)
 	}

@@ -44,7 +44,8 @@ type Config struct {
 // Server says where the server is reached and what it stands on. Paths that are empty lie under Dir.
 type Server struct {
 	Store       string   `yaml:"store"`        // "sqlite:PATH" or "postgres://…"; empty: sqlite under Dir
-	Listen      string   `yaml:"listen"`       // HTTP API; plain on loopback, TLS elsewhere; empty: unix socket only
+	Listen      string   `yaml:"listen"`       // HTTP API with TLS; empty: unix socket only
+	PlainHTTP   bool     `yaml:"plain_http"`   // listen on loopback without TLS, for a proxy that has its own; any user of the host can take the port while the server is away
 	AgentListen string   `yaml:"agent_listen"` // agents, TLS with client certificates
 	Socket      string   `yaml:"socket"`       // unix socket for local callers; empty: DIR/bireme.sock
 	Names       []string `yaml:"names"`        // host names and addresses in the server's certificate, beside its own

@@ -53,9 +53,9 @@ func (s *server) openDoors() (doors []*door, err error) {
 		if l, err = net.Listen("tcp", cfg.Server.Listen); err != nil {
 			return doors, core.Errorf(core.Unavailable, "the API's door: %v", err)
 		}
-		var c *tls.Config
-		if !isLoopback(l.Addr()) {
-			c = conf
+		c := conf
+		if cfg.Server.PlainHTTP { // of a listener on loopback only, the settings have seen to that
+			c = nil
 		}
 		doors = append(doors, s.newDoor("api", l, c))
 	}
@@ -121,11 +121,6 @@ func (s *server) refuseConn(c net.Conn, why string) {
 		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	}
 	_ = c.Close() // whether it was told or not
-}
-
-func isLoopback(a net.Addr) bool {
-	t, ok := a.(*net.TCPAddr)
-	return ok && t.IP.IsLoopback()
 }
 
 // certNames are the names and addresses the server may be reached under.
@@ -194,7 +189,7 @@ func (s *server) agentAddr() string {
 func (s *server) info() Info {
 	i := Info{Agents: s.agentAddr(), Socket: s.Config.Socket(), CAFile: s.Config.CAFile()}
 	if d := s.door("api"); d != nil {
-		scheme := "http://"
+		scheme := "http+insecure://"
 		if d.tls {
 			scheme = "https://"
 		}

@@ -26,7 +26,7 @@ func openStream(t *testing.T, s *servertest.Server, path, token string) *http.Re
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := s.Far().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestStreamsEndWithTheirRights(t *testing.T) {
 	go func() { // it waits for the job's start
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("%s/api/v1/jobs/%d/logs?follow=1", s.Info.API, follow), nil)
 		req.Header.Set("Authorization", "Bearer "+one.Secret)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := s.Far().Do(req)
 		if err == nil {
 			_, err = io.ReadAll(resp.Body)
 			resp.Body.Close()

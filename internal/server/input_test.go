@@ -151,7 +151,7 @@ func watch(t *testing.T, s *servertest.Server, token, after string) (*bufio.Read
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := s.Far().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

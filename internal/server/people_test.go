@@ -204,7 +204,7 @@ func TestNodesSpeakForTheirUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Bireme-Peer", "0:0:root")
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := s.Far().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,11 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +211,18 @@ func (c *Cluster) Client(again time.Duration) *client.Client {
 		c.T.Fatalf("%v", err)
 	}
 	return cl
+}
+
+// HTTP gives a client that trusts the cluster's CA.
+func (c *Cluster) HTTP() *http.Client {
+	c.T.Helper()
+	text, err := os.ReadFile(filepath.Join(c.Dir, "ca.pem"))
+	if err != nil {
+		c.T.Fatalf("%v", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
 // Program is the path of a built program.

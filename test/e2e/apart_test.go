@@ -117,7 +117,7 @@ func TestApart(t *testing.T) {
 	c.WaitEnd(id)
 }
 
-// TestHTTPS: off the loopback the API speaks TLS only, with the cluster's own authority.
+// TestHTTPS: the API speaks TLS only, with the cluster's own authority.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -127,7 +127,8 @@ func TestHTTPS(t *testing.T) {
 	far := p.With(fmt.Sprintf("BIREME_SERVER=https://127.0.0.1:%d", port), "BIREME_TOKEN="+token, "BIREME_TIMEOUT=2s")
 	wants(t, "whoami", far.Run("bireme", "whoami"), alice)
 	refused(t, far.With("BIREME_CA=").Try("bireme", "whoami"), 5, "BIREME_CA")
-	plain := far.With(fmt.Sprintf("BIREME_SERVER=http://127.0.0.1:%d", port)).Try("bireme", "whoami")
+	refused(t, far.With(fmt.Sprintf("BIREME_SERVER=http://127.0.0.1:%d", port)).Try("bireme", "whoami"), 2, "nobody can tell who answers there")
+	plain := far.With(fmt.Sprintf("BIREME_SERVER=http+insecure://127.0.0.1:%d", port)).Try("bireme", "whoami")
 	if plain.Code == 0 {
 		t.Errorf("the API answered in the clear: %v", plain)
 	}
@@ -147,7 +148,10 @@ func TestWithoutRoot(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})
 	p := c.As(alice)
-	c.Dir = filepath.Join(c.Work, "own")
+	c.Dir = filepath.Join(c.Base, "own") // not among everybody's files, where anybody could have made it
+	if r := c.Root().Try("/usr/bin/install", "-d", "-o", alice, c.Dir); r.Code != 0 {
+		t.Fatal(r)
+	}
 	if r := p.Try("biremed", c.Args()...); r.Code != 0 {
 		t.Fatalf("%v\n%s", r, c.Logs())
 	}

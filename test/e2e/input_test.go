@@ -28,7 +28,7 @@ func TestBadInput(t *testing.T) {
 		Nodes: 2, CPUs: 2, Memory: "1G", Args: []string{"--listen", fmt.Sprintf("127.0.0.1:%d", port)},
 		Set: []string{"jobs.max_script=64KiB"},
 	})
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	url := fmt.Sprintf("https://127.0.0.1:%d", port)
 	t.Run("commands", func(t *testing.T) { badCommands(t, c.For(t)) })
 	t.Run("people", func(t *testing.T) { badPeople(t, c.For(t), url) })
 	t.Run("api", func(t *testing.T) { badRequests(t, c.For(t), url) })
@@ -86,8 +86,8 @@ func badPeople(t *testing.T, c *cluster.Cluster, url string) {
 	refused(t, far.With("BIREME_TOKEN=wrong").Try("bireme", "ps"), 4, "bireme login")
 	refused(t, far.With("BIREME_TOKEN=").Try("bireme", "ps"), 4, "bireme login")
 	refused(t, far.With("BIREME_TOKEN=wrong").Try("sbatch", "-J", "bad", "--wrap", "true"), 1, "sbatch: error: ")
-	refused(t, far.Try("bireme", "drain", "n1", "-r", "because"), 4, "administrator")
-	refused(t, far.Try("bireme", "token", "join"), 4, "administrator")
+	refused(t, far.Try("bireme", "drain", "n1", "-r", "because"), 4, "needs admin")
+	refused(t, far.Try("bireme", "token", "join"), 4, "admin")
 	refused(t, p.Try("scontrol", "update", "NodeName=n1", "State=drain", "Reason=x"), 1)
 	job := root.Sbatch("-H", "-J", "good", "-o", "/dev/null", "--wrap", "true")
 	refused(t, p.Try("scontrol", "update", "jobid="+job, "TimeLimit=5"), 1, "Invalid user id for job "+job)
@@ -107,7 +107,7 @@ func badRequests(t *testing.T, c *cluster.Cluster, url string) {
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := c.HTTP().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func badRequests(t *testing.T, c *cluster.Cluster, url string) {
 			t.Errorf("%s: answered %d %q %q, want %d %q", name, status, e.Code, e.Message, tc.status, tc.code)
 		}
 	}
-	resp, err := http.Get(url + "/api/v1/openapi.json")
+	resp, err := c.HTTP().Get(url + "/api/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,10 @@ func Holder(path string) (*Process, error) {
 		if p == nil {
 			continue // it has just ended
 		}
+		if err := sameOwner(path, pid); err != nil {
+			p.Close()
+			return nil, err
+		}
 		// If the file is still locked under that pid, the process we hold is the one.
 		if held, err = isLocked(path); err == nil && held && readPid(path) == pid {
 			return p, nil
@@ -110,6 +114,21 @@ func Holder(path string) (*Process, error) {
 		p.Close()
 	}
 	return nil, fmt.Errorf("%s changes hands all the time", path)
+}
+
+// sameOwner refuses a pid file that names somebody else's process: whoever can write it would have us end any process.
+func sameOwner(path string, pid int) error {
+	var file, proc unix.Stat_t
+	if err := unix.Stat(path, &file); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &proc); err != nil {
+		return nil //nolint:nilerr // it has just ended
+	}
+	if file.Uid != proc.Uid {
+		return fmt.Errorf("%s belongs to user %d and names process %d of user %d: it is left alone", path, file.Uid, pid, proc.Uid)
+	}
+	return nil
 }
 
 // Locked tells whether a process holds a lock on a file.

@@ -77,15 +77,12 @@ func (v *viewer) hidesLive(id core.JobID) bool {
 }
 
 // jobs are the live jobs by ascending id.
-func (v *viewer) jobs() iter.Seq[*core.Job] { return v.jobsFrom(0) }
-
-// jobsFrom are those from an id on.
-func (v *viewer) jobsFrom(id core.JobID) iter.Seq[*core.Job] {
+func (v *viewer) jobs() iter.Seq[*core.Job] {
 	if v.allJobs() {
-		return v.snap.JobsFrom(id)
+		return v.snap.Jobs()
 	}
 	return func(yield func(*core.Job) bool) {
-		for j := range v.snap.JobsFrom(id) {
+		for j := range v.snap.Jobs() {
 			if v.seesJob(j) && !yield(j) {
 				return
 			}

@@ -3,6 +3,8 @@ package servertest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -178,6 +180,18 @@ func (s *Server) Client() *client.Client {
 	return c
 }
 
+// Far gives an HTTP client that calls over TCP, one connection a call, and trusts the cluster's CA.
+func (s *Server) Far() *http.Client {
+	s.t.Helper()
+	text, err := os.ReadFile(s.CA())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
 // Call makes one HTTP call on the unix socket, or with a token over TCP, and reads the answer into out.
 func (s *Server) Call(method, path, token string, body, out any) (status int, err *core.Error) {
 	s.t.Helper()
@@ -195,7 +209,7 @@ func (s *Server) Call(method, path, token string, body, out any) (status int, er
 	}
 	base, h := "http://bireme", s.http
 	if token != "" {
-		base, h = s.Info.API, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		base, h = s.Info.API, s.Far()
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)
 	defer cancel()

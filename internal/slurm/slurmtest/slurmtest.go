@@ -72,9 +72,9 @@ func (c *Cluster) World(t testing.TB, name string, out, errs *bytes.Buffer) *cmd
 		Name: name, In: strings.NewReader(""), Out: out, Err: errs, Dir: t.TempDir(), Host: "vm",
 		Environ: []string{"PATH=/usr/bin:/bin", "HOME=/root"}, Now: time.Now,
 	}
-	url := "http://127.0.0.1:1"
+	url := "http+insecure://127.0.0.1:1"
 	if c != nil {
-		url = c.srv.URL
+		url = strings.Replace(c.srv.URL, "http://", "http+insecure://", 1)
 		if !c.Now.IsZero() {
 			w.Now = func() time.Time { return c.Now }
 		}
