@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm/multicall"
 )
 
 func main() {
 	grow(len(os.Args) & 1)
-	if code, ok := multicall.Main(filepath.Base(os.Args[0]), os.Args[1:]); ok {
+	args := client.HideArguments()
+	if code, ok := multicall.Main(filepath.Base(args[0]), args[1:]); ok {
 		os.Exit(code)
 	}
 	fmt.Fprintf(os.Stderr, "%s: call it by a link with the name of a Slurm command, as `bireme links DIR` makes them: %s\n", os.Args[0], strings.Join(multicall.Names(), ", "))

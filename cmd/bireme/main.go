@@ -10,12 +10,13 @@ import (
 	"syscall"
 
 	"bireme.dev/bireme/internal/cli"
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm/multicall"
 )
 
 var version = "dev" // set by the linker
 
-func main() { os.Exit(run(os.Args)) }
+func main() { os.Exit(run(client.HideArguments())) }
 
 // run decides which command this is before anything is set up: a link's name, then `bireme NAME` for machines without
 // links, then the native commands.

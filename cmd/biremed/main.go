@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
 
 var version = "dev" // set by the linker
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(client.HideArguments()[1:], os.Stdout, os.Stderr)) }
 
 // Exit codes of biremed; docs name them.
 const (

@@ -44,6 +44,7 @@ type standaloneFlags struct {
 	detach  bool
 	timeout time.Duration
 	ready   int // file descriptor to report to
+	given   int // descriptor the flags with secrets are read from; 0: none
 }
 
 // maxNodes bounds an emulated cluster: each node is two processes.
@@ -98,11 +99,16 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	f.Hardware.add(c)
 	fl.IntVar(&f.ready, "ready-fd", 0, "")
 	_ = fl.MarkHidden("ready-fd") // it exists
+	fl.IntVar(&f.given, "given-fd", 0, "")
+	_ = fl.MarkHidden("given-fd") // it exists
 	return c
 }
 
 // runStandalone starts the cluster here, or in a process of its own.
 func runStandalone(ctx context.Context, c *cobra.Command, f *standaloneFlags) error {
+	if err := f.readGiven(c); err != nil {
+		return err
+	}
 	if err := f.settle(c); err != nil {
 		return err
 	}
@@ -251,7 +257,7 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 	}
 	new := *f
 	*f = old
-	f.dir, f.detach, f.timeout, f.ready = new.dir, new.detach, new.timeout, new.ready
+	f.dir, f.detach, f.timeout, f.ready, f.given = new.dir, new.detach, new.timeout, new.ready, new.given
 	h, n := &f.Hardware, &new.Hardware
 	for flag, take := range map[string]func(){
 		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
@@ -319,7 +325,12 @@ func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
 	}
 	cmd := exec.Command(self, f.args()...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{w} // descriptor 3
+	given, err := f.passGiven()
+	if err != nil {
+		return err
+	}
+	defer given.Close()
+	cmd.ExtraFiles = []*os.File{w, given} // descriptors 3 and 4
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	w.Close()
@@ -350,9 +361,50 @@ func lastLine(name string, from int64) string {
 	return string(lines[len(lines)-1])
 }
 
+// passed are the flags that may hold a store's password: no process is given them as arguments, which everybody sees.
+type passed struct {
+	Store string
+	Set   []string
+}
+
+// passGiven gives the end of a pipe from which another process reads them.
+func (f *standaloneFlags) passGiven() (*os.File, error) {
+	b, err := json.Marshal(passed{Store: f.Store, Set: f.Set})
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > 32<<10 { // as much as a pipe holds for sure
+		return nil, core.Errorf(core.Invalid, "--set: %d bytes are too many: put the settings into a file, and name it with --config", len(b))
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	_, werr := w.Write(b)
+	return r, errors.Join(werr, w.Close())
+}
+
+func (f *standaloneFlags) readGiven(c *cobra.Command) error {
+	if f.given == 0 {
+		return nil
+	}
+	pipe := os.NewFile(uintptr(f.given), "given")
+	defer pipe.Close()
+	var p passed
+	if err := json.NewDecoder(pipe).Decode(&p); err != nil {
+		return fmt.Errorf("--given-fd: %w", err)
+	}
+	if err := c.Flags().Set("store", p.Store); err != nil {
+		return err
+	}
+	f.Set = p.Set
+	c.Flags().Lookup("set").Changed = true
+	return nil
+}
+
 // args are the flags as another process is given them.
 func (f *standaloneFlags) args() []string {
-	args := []string{"standalone", "--dir", f.dir, "--ready-fd", "3", "--timeout", f.timeout.String()}
+	args := []string{"standalone", "--dir", f.dir, "--ready-fd", "3", "--given-fd", "4", "--timeout", f.timeout.String()}
 	switch {
 	case f.SlurmConf != "":
 		args = append(args, "--slurm-conf", f.SlurmConf)
@@ -361,11 +413,8 @@ func (f *standaloneFlags) args() []string {
 	default:
 		args = append(args, "--node-prefix", f.Prefix, "--nodes", strconv.Itoa(f.Nodes))
 	}
-	for _, s := range [][2]string{{"listen", f.Listen}, {"store", f.Store}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
+	for _, s := range [][2]string{{"listen", f.Listen}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
 		args = append(args, "--"+s[0]+"="+s[1])
-	}
-	for _, s := range f.Set {
-		args = append(args, "--set", s)
 	}
 	return append(args, f.Hardware.args()...)
 }

@@ -371,12 +371,24 @@ type NewTokenMade struct {
 	CA     string     `json:"ca,omitempty"` // PEM of the cluster's CA, for join tokens
 }
 
+// String keeps the secret out of whatever prints a NewTokenMade.
+func (m NewTokenMade) String() string { return "token " + m.Token.ID }
+
+// GoString is String for %#v.
+func (m NewTokenMade) GoString() string { return m.String() }
+
 // Join is the body of POST /api/v1/join: a node trades a one-time token for a certificate.
 type Join struct {
 	Token string        `json:"token"`
 	Node  core.NodeName `json:"node"`
 	CSR   string        `json:"csr"` // PEM
 }
+
+// String keeps the token out of whatever prints a Join.
+func (j Join) String() string { return "join of " + string(j.Node) }
+
+// GoString is String for %#v.
+func (j Join) GoString() string { return j.String() }
 
 // Renew is the body of POST /api/v1/renew: a node that has joined asks for another certificate. A request signed with the key
 // it is known by is enough; one with a new key must come with the certificate it has.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 
@@ -19,6 +20,14 @@ type FleetSpec struct {
 	Force     bool              `json:"force,omitempty"`
 	DryRun    bool              `json:"dry_run,omitempty"`
 }
+
+// String keeps keys and variables out of whatever prints a FleetSpec.
+func (f FleetSpec) String() string {
+	return fmt.Sprintf("fleet of %d hosts, %d keys and %d variables", len(f.Hosts), len(f.Keys), len(f.Env))
+}
+
+// GoString is String for %#v.
+func (f FleetSpec) GoString() string { return f.String() }
 
 // FleetHostSpec is a host of a FleetSpec.
 type FleetHostSpec struct {

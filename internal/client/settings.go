@@ -41,6 +41,12 @@ type Settings struct {
 	Timeout time.Duration
 }
 
+// String keeps the token out of whatever prints a Settings.
+func (s Settings) String() string { return "settings for " + strings.Join(s.Servers, ", ") }
+
+// GoString is String for %#v.
+func (s Settings) GoString() string { return s.String() }
+
 // SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what they
 // leave open from the user's config file. A server given by the environment never gets the token of the file: the file's
 // token belongs to the file's server.

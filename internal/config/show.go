@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 // Show writes the effective settings as YAML that Load reads back; each line says where its value came from.
@@ -88,7 +90,7 @@ func scalarText(f reflect.Value) (string, bool) {
 	}
 	switch f.Kind() {
 	case reflect.String:
-		return quote(f.String()), true
+		return quote(masked(f.String())), true
 	case reflect.Bool:
 		if f.Bool() {
 			return "yes", true
@@ -98,6 +100,14 @@ func scalarText(f reflect.Value) (string, bool) {
 		return strconv.FormatInt(f.Int(), 10), true
 	}
 	return "", false
+}
+
+// masked is a setting without the password of a URL in it: what is shown ends up in logs and tickets.
+func masked(s string) string {
+	if !strings.Contains(s, "://") {
+		return s
+	}
+	return core.MaskSecrets([]string{s})[0]
 }
 
 // quote writes a word as YAML reads it back as the same string.

@@ -52,6 +52,12 @@ type registryAuth struct {
 	node               *yaml.Node
 }
 
+// String keeps the password out of whatever prints a registryAuth.
+func (a registryAuth) String() string { return "login of " + a.username }
+
+// GoString is String for %#v.
+func (a registryAuth) GoString() string { return a.String() }
+
 // inContainer wraps the reader of a key that means nothing to processes.
 func inContainer(read readKey) readKey {
 	return func(r *reader, n *yaml.Node, path string) {

@@ -38,6 +38,12 @@ type Launch struct {
 	Env    []byte `json:"-"` // KEY=VALUE, each ended by NUL
 }
 
+// String keeps script, files, environment and arguments out of whatever prints a Launch.
+func (l *Launch) String() string { return fmt.Sprintf("launch of %v", l.Key) }
+
+// GoString is String for %#v.
+func (l *Launch) GoString() string { return l.String() }
+
 // Identity is whom the step runs as.
 type Identity struct {
 	UID    uint32   `json:"uid"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,6 +75,15 @@ type Auth struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
+
+// String keeps the password out of whatever prints an Auth.
+func (a Auth) String() string { return "login of " + a.Username }
+
+// GoString is String for %#v.
+func (a Auth) GoString() string { return a.String() }
+
+// LogValue is String for logs.
+func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // split cuts a reference into what `fromImage` and `tag` take.
 func split(ref string) (name, tag string) {

@@ -83,6 +83,12 @@ func (x *launcher) pullSIF(ref, file string) (*command, error) {
 // auth is what a registry wants to know.
 type auth struct{ Username, Password string }
 
+// String keeps the password out of whatever prints an auth.
+func (a auth) String() string { return "login of " + a.Username }
+
+// GoString is String for %#v.
+func (a auth) GoString() string { return a.String() }
+
 func (x *launcher) registryAuth() (auth, error) {
 	var a auth
 	if json.Unmarshal([]byte(x.auth), &a) != nil { // its text is a secret

@@ -217,7 +217,7 @@ func complete(w *cmd.World, r *slurm.Request, name, path string, args []string) 
 
 // line is the submit line as sacct shows it.
 func line(name string, args []string) string {
-	text := name + " " + strings.Join(args, " ")
+	text := name + " " + strings.Join(core.MaskSecrets(args), " ")
 	return text[:min(len(text), 1<<20)]
 }
 
