@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -154,8 +155,15 @@ func rotateRunning(ctx context.Context, w io.Writer, cfg *config.Config) error {
 	return err
 }
 
-func rotateOffline(ctx context.Context, c *cobra.Command, cfg *config.Config) error {
+func rotateOffline(ctx context.Context, c *cobra.Command, cfg *config.Config) (err error) {
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	lock, err := holdStore(cfg)
+	if err != nil {
+		return err
+	}
+	if lock != nil {
+		defer func() { err = errors.Join(err, lock.Release()) }()
+	}
 	file, err := server.RotateSeals(ctx, cfg, log)
 	if err != nil {
 		return err
