@@ -66,9 +66,11 @@ type Engine struct {
 	log   *slog.Logger
 	rec   *recorder
 
-	inbox  chan *request
-	urgent chan *request
-	starts chan *startBatch
+	inbox   chan *request
+	urgent  chan *request
+	starts  chan *startBatch
+	replans chan replan
+	faults  faults // planner and streak are the planner's goroutine's, the rest is the writer's
 
 	config   atomic.Pointer[state.Config] // the one that holds
 	snap     atomic.Pointer[state.Snapshot]
@@ -79,10 +81,14 @@ type Engine struct {
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
 
-	mu    sync.Mutex
-	subs  []*subscriber
-	held  map[core.UserName]int // commands of each user in the inbox
-	stats Stats
+	mu   sync.Mutex
+	subs []*subscriber
+	held map[core.UserName]int // commands of each user in the inbox
+	// trying counts the trials of each user that wait; failed are those whose trial failed, until when they try no more.
+	trying map[core.UserName]int
+	failed map[core.UserName]time.Time
+	barred map[core.UserName]barred
+	stats  Stats
 }
 
 type subscriber struct{ f func(*Published) }
@@ -90,6 +96,7 @@ type subscriber struct{ f func(*Published) }
 // Stats counts what the engine did.
 type Stats struct {
 	Batches, Inputs, Refused, Reloads int64
+	Panics                            int64 // of the planner and the state, all caught
 }
 
 // request is a command and the caller waiting for its answer.
@@ -107,7 +114,7 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 	cfg.defaults()
 	e := &Engine{
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
-		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
+		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch), replans: make(chan replan),
 		leading: make(chan struct{}), stopped: make(chan struct{}), held: map[core.UserName]int{},
 	}
 	e.config.Store(&cfg.State)
@@ -171,8 +178,8 @@ func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
 		return nil, unavailable(why)
 	}
 	r := &request{in: in, user: userOf(in), done: make(chan struct{})}
-	if !e.admit(r.user) {
-		return nil, core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", r.user)
+	if err := e.admit(r.user); err != nil {
+		return nil, err
 	}
 	select {
 	case e.inbox <- r:
@@ -238,18 +245,23 @@ func unavailable(why string) error {
 	return core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
 }
 
-func (e *Engine) admit(user core.UserName) bool {
+func (e *Engine) admit(user core.UserName) error {
 	if user == "" {
-		return true
+		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.held[user] >= max(1, e.cfg.Inbox/4) {
 		e.stats.Refused++
-		return false
+		return core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", user)
+	}
+	if len(e.barred) > 0 {
+		if err := e.barredNow(user); err != nil {
+			return err
+		}
 	}
 	e.held[user]++
-	return true
+	return nil
 }
 
 func (e *Engine) leave(user core.UserName) {

@@ -17,12 +17,13 @@ type feed struct {
 	news int64 // counts additions
 	wake chan struct{}
 
-	trials []*trial
+	trials trials
 	over   chan struct{} // closed when nobody takes from it any more
 }
 
 func newFeed(all sched.Changes) *feed {
 	f := &feed{c: all, wake: make(chan struct{}, 1), over: make(chan struct{})}
+	f.trials.asked = make(chan struct{}, 1)
 	f.wake <- struct{}{}
 	return f
 }
@@ -60,49 +61,114 @@ func sleepers(plan *sched.Plan) (out []core.NodeName) {
 	return out
 }
 
+// planning is the planner's goroutine.
+type planning struct {
+	e     *Engine
+	f     *feed
+	p     *sched.Planner
+	lost  bool // p failed: nothing is done with it until all has come anew
+	fc    *forecaster
+	timer *time.Timer
+}
+
 // planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
 func (e *Engine) planLoop(ctx context.Context, f *feed) {
-	p := sched.New(state.PlannerConfig(*e.config.Load()))
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	fc := newForecaster(e, p)
-	defer fc.stop()
+	l := &planning{e: e, f: f, p: sched.New(state.PlannerConfig(*e.config.Load())), timer: time.NewTimer(time.Hour)}
+	defer l.timer.Stop()
+	l.fc = newForecaster(e, l.p, f)
+	defer l.fc.stop()
 	for {
-		if !fc.wait(ctx, f.wake, timer.C) {
+		more := false
+		if fault := guard("forecast", func() { more = l.fc.wait(ctx, f.wake, l.timer.C) }); fault != nil {
+			e.report(fault, 0, nil)
+			l.fc.failed()
+			continue
+		}
+		if !more {
 			return
 		}
-		c, seen := f.take()
-		if c.Anew != nil {
-			p = sched.New(*c.Anew)
-			fc.begin(p)
+		if t := l.fc.failedTrial; t != nil {
+			l.fc.failedTrial = nil
+			if !l.recover(ctx, t.fault, 0) {
+				return
+			}
+			continue
 		}
-		p.Apply(c)
-		now := core.At(e.cfg.Now())
-		f.answer(p, now)
-		plan := p.Pass(now)
-		fc.planned(plan)
+		s, fault := l.round()
+		if fault != nil {
+			if !l.recover(ctx, fault, l.p.Looking()) {
+				return
+			}
+			continue
+		}
+		if s != nil && !l.hand(ctx, s) {
+			return
+		}
+	}
+}
+
+// round takes in what changed and plans.
+func (l *planning) round() (s *startBatch, fault *panicked) {
+	c, seen := l.f.take()
+	fault = guard("plan", func() {
+		if c.Anew != nil {
+			l.p, l.lost = sched.New(*c.Anew), false
+			l.fc.begin(l.p)
+		}
+		if l.lost { // all comes anew
+			return
+		}
+		l.p.Apply(c)
+		now := core.At(l.e.cfg.Now())
+		plan := l.p.Pass(now)
+		l.fc.planned(plan)
 		wait := time.Hour
 		if plan.WakeAt != 0 {
 			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))
 		}
-		timer.Reset(wait)
-		s := &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seen: seen, applied: make(chan struct{})}
-		if e.config.Load().Power.Wakes {
+		l.timer.Reset(wait)
+		s = &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seen: seen, applied: make(chan struct{})}
+		if l.e.config.Load().Power.Wakes {
 			s.wakes = sleepers(plan)
 		}
-		select {
-		case e.starts <- s:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-s.applied:
-		case <-ctx.Done():
-			return
-		}
-		if s.refused > 0 { // the world moved on; look again soon, with what the writer has told us by then
-			timer.Reset(10 * time.Millisecond)
-		}
+	})
+	if fault == nil && s != nil {
+		l.e.plannerWell()
+	}
+	return s, fault
+}
+
+// hand gives the writer what is to start and waits until it is applied. It returns false when ctx ended.
+func (l *planning) hand(ctx context.Context, s *startBatch) bool {
+	select {
+	case l.e.starts <- s:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-s.applied:
+	case <-ctx.Done():
+		return false
+	}
+	if s.refused > 0 { // the world moved on; look again soon, with what the writer has told us by then
+		l.timer.Reset(10 * time.Millisecond)
+	}
+	return true
+}
+
+// recover asks the writer for all there is, after the planner failed. It returns false when ctx ended.
+func (l *planning) recover(ctx context.Context, fault *panicked, job core.JobID) bool {
+	r, rest := l.e.plannerLost(fault, job)
+	l.lost = true
+	l.fc.begin(nil)
+	if rest > 0 && !pause(ctx, rest) {
+		return false
+	}
+	select {
+	case l.e.replans <- r:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
@@ -10,19 +11,42 @@ import (
 
 // trial is a question to the planner: what would become of this job?
 type trial struct {
-	job  *core.Job
-	out  sched.Outlook
-	done chan struct{}
+	job   *core.Job
+	asked time.Time
+	out   sched.Outlook
+	fault *panicked
+	done  chan struct{}
 }
+
+// trials are the questions that wait. They are answered one at a time, and only when the planner has nothing else to do.
+type trials struct {
+	list  []*trial
+	asked chan struct{}
+}
+
+// Bounds on trials: how many of all users wait, and how long the planner works on other things after one, in times of
+// what it took. A trial stops looking further ahead when there is something to plan, or after trialMost. One that has
+// waited for trialLate, because there is always something to plan, is answered before the next pass.
+const (
+	maxTrials  = 256
+	trialLate  = time.Second
+	trialRest  = 2
+	trialMost  = 250 * time.Millisecond
+	trialSlice = 200_000 // about a millisecond; see sched.Forecast.Step
+)
 
 // Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job is
 // made.
 func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Outlook, error) {
+	if err := e.beginTrial(&in.By); err != nil {
+		return nil, sched.Outlook{}, err
+	}
+	defer e.endTrial(in.By.User)
 	reply, err := e.Do(ctx, &state.Try{Submit: *in})
 	if err != nil {
 		return nil, sched.Outlook{}, err
 	}
-	t := &trial{job: reply.(*core.Job), done: make(chan struct{})}
+	t := &trial{job: reply.(*core.Job), asked: time.Now(), done: make(chan struct{})}
 	f := e.feed.Load()
 	if f == nil {
 		return nil, t.out, unavailable("the server has no plan yet")
@@ -30,33 +54,101 @@ func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Ou
 	f.ask(t)
 	select {
 	case <-t.done:
+		if t.fault != nil {
+			return nil, t.out, core.Errorf(core.Internal, "the server failed on this job; the fault is in its log").Because("fault")
+		}
 		return t.job, t.out, nil
 	case <-f.over:
 		return nil, t.out, unavailable("the state is being loaded anew")
 	case <-ctx.Done():
+		f.withdraw(t)
 		return nil, t.out, ctx.Err()
 	}
 }
 
-// ask lets the planner answer a trial when it next looks.
+// beginTrial counts a trial of a user that waits for its answer, or refuses it.
+func (e *Engine) beginTrial(by *core.Identity) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if most := e.config.Load().TrialsPerUser; most > 0 && !by.Admin && e.trying[by.User] >= most {
+		return core.Errorf(core.Exhausted, "%s has %d jobs being tried (--test-only); the limit is %d (limits.trials_per_user); try again", by.User, e.trying[by.User], most).Because("trials_per_user")
+	}
+	if until := e.failed[by.User]; !until.IsZero() && e.cfg.Now().Before(until) {
+		return core.Errorf(core.Exhausted, "the server failed on the last job that %s tried; it tries no other before %s", by.User, until.UTC().Format(time.RFC3339)).Because("fault")
+	}
+	total := 0
+	for _, n := range e.trying {
+		total += n
+	}
+	if total >= maxTrials {
+		return core.Errorf(core.Exhausted, "%d jobs are being tried; try again", total).Because("trials")
+	}
+	if e.trying == nil {
+		e.trying = map[core.UserName]int{}
+	}
+	e.trying[by.User]++
+	return nil
+}
+
+func (e *Engine) endTrial(user core.UserName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.trying[user]--; e.trying[user] <= 0 {
+		delete(e.trying, user)
+	}
+}
+
+// ask lets the planner answer a trial when it has nothing else to do.
 func (f *feed) ask(t *trial) {
 	f.mu.Lock()
-	f.trials = append(f.trials, t)
+	f.trials.list = append(f.trials.list, t)
 	f.mu.Unlock()
 	select {
-	case f.wake <- struct{}{}:
+	case f.trials.asked <- struct{}{}:
 	default:
 	}
 }
 
-// answer works off the trials.
-func (f *feed) answer(p *sched.Planner, now core.Time) {
+// withdraw takes a question back.
+func (f *feed) withdraw(t *trial) {
 	f.mu.Lock()
-	list := f.trials
-	f.trials = nil
-	f.mu.Unlock()
-	for _, t := range list {
-		t.out = p.Trial(t.job, now)
-		close(t.done)
+	defer f.mu.Unlock()
+	for i, o := range f.trials.list {
+		if o == t {
+			f.trials.list = append(f.trials.list[:i:i], f.trials.list[i+1:]...)
+			return
+		}
 	}
+}
+
+// nextTrial gives the first that waits; when the planner is busy only if it is late.
+func (f *feed) nextTrial(busy bool) *trial {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.trials.list) == 0 {
+		return nil
+	}
+	t := f.trials.list[0]
+	if busy && time.Since(t.asked) < trialLate {
+		return nil
+	}
+	f.trials.list = f.trials.list[1:]
+	return t
+}
+
+// answer works on one trial and tells how long that took.
+func (f *feed) answer(e *Engine, p *sched.Planner, t *trial) time.Duration {
+	began := time.Now()
+	more := func() bool { return len(f.wake) == 0 && time.Since(began) < trialMost }
+	t.fault = guard("trial", func() { t.out = p.Trial(t.job, core.At(e.cfg.Now()), trialSlice, more) })
+	if t.fault != nil {
+		e.mu.Lock()
+		if e.failed == nil || len(e.failed) > 10_000 {
+			e.failed = map[core.UserName]time.Time{}
+		}
+		e.failed[t.job.Spec.User] = e.cfg.Now().Add(time.Minute)
+		e.mu.Unlock()
+	}
+	close(t.done)
+	return time.Since(began)
 }

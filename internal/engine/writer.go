@@ -76,10 +76,12 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 			var img *store.Image
 			if img, err = e.store.Load(ctx); err == nil {
 				e.rec.load(*e.config.Load(), (*state.Image)(img))
-				st := state.New(*e.config.Load(), (*state.Image)(img))
-				e.readOnly.Store(nil)
-				e.log.Info("loaded", "jobs", len(img.Jobs), "nodes", len(img.Nodes), "seq", img.Seq, "took", time.Since(began))
-				return st, nil
+				var st *state.State
+				if st, err = e.build((*state.Image)(img)); err == nil {
+					e.readOnly.Store(nil)
+					e.log.Info("loaded", "jobs", len(img.Jobs), "nodes", len(img.Nodes), "seq", img.Seq, "took", time.Since(began))
+					return st, nil
+				}
 			}
 		}
 		if errors.Is(err, store.ErrStale) {
@@ -147,11 +149,16 @@ func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) erro
 	go func() { defer close(planned); e.planLoop(ctx, feed) }()
 
 	w := &writer{e: e, st: st, feed: feed}
+	w.holdFaulty()
 	err := w.loop(ctx, commits, idle, committed)
 	cancel()
 	close(commits)
-	if err == nil {
+	if fault := (*errPanicked)(nil); err == nil {
 		err = <-committed
+	} else if errors.As(err, &fault) { // what was handed over before is written first: loading must see it
+		if bad := <-committed; bad != nil {
+			err = bad
+		}
 	}
 	w.drop(err)
 	<-planned
@@ -168,6 +175,8 @@ type writer struct {
 	news int64     // what the planner should see before the open batch is sealed
 	seen int64     // what it has seen
 	late time.Time // when the open batch waits no longer for it
+
+	broken error // a command made the state fail: nothing is applied to it any more
 
 	free   bool      // the committer has nothing to do
 	expect int       // inputs the open batch should have when those just answered have come back
@@ -216,6 +225,9 @@ func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan do
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		if w.broken != nil {
+			return w.broken
+		}
 		if w.ready() {
 			w.free = false
 			commits <- w.seal()
@@ -236,6 +248,8 @@ func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan do
 			w.tell()
 		case s := <-starts:
 			w.start(s)
+		case r := <-w.e.replans:
+			w.replan(r)
 		case d := <-idle:
 			w.freed(d)
 		case <-timer.C:
@@ -266,7 +280,7 @@ func (w *writer) last(commits chan<- *batch, idle <-chan done, committed <-chan 
 
 // drain takes what else waits, exits first, up to a full batch.
 func (w *writer) drain() {
-	for w.n < w.e.cfg.MaxBatch {
+	for w.n < w.e.cfg.MaxBatch && w.broken == nil {
 		select {
 		case r := <-w.e.urgent:
 			w.apply(r)
@@ -287,7 +301,11 @@ func (w *writer) drain() {
 func (w *writer) apply(r *request) {
 	w.e.leave(r.user)
 	w.e.rec.input(r.in, w.st.Advance(core.At(w.e.cfg.Now())))
-	r.reply, r.err = w.st.Apply(r.in)
+	r.reply, r.err = w.safely(r.in)
+	if core.ReasonOf(r.err) == "fault" { // its answer does not wait for a commit
+		close(r.done)
+		return
+	}
 	if in, ok := r.in.(*state.Reconfigure); ok && r.err == nil && !in.Dry {
 		w.open.config = &in.Config
 	}
@@ -299,13 +317,13 @@ func (w *writer) start(s *startBatch) {
 	w.e.rec.pass(s, w.st.Advance(core.At(w.e.cfg.Now())))
 	for i := range s.preempts {
 		x := &s.preempts[i]
-		if _, err := w.st.Apply(state.PreemptOf(x)); err != nil {
+		if _, err := w.safely(state.PreemptOf(x)); err != nil {
 			s.refused++
 			w.e.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
 		}
 	}
 	for i := range s.starts {
-		if _, err := w.st.Apply(state.StartOf(&s.starts[i])); err != nil {
+		if _, err := w.safely(state.StartOf(&s.starts[i])); err != nil {
 			s.refused++
 			w.e.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
 		}
@@ -324,7 +342,7 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 	for _, name := range names {
 		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
 		w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
-		if _, err := w.st.Apply(in); err != nil {
+		if _, err := w.safely(in); err != nil {
 			w.e.log.Debug("node not woken", "node", name, "err", err)
 		}
 		w.n++
@@ -332,6 +350,19 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 	if len(names) > 0 {
 		w.tell()
 	}
+}
+
+// replan gives the planner all there is, after it failed, and holds the job it failed on.
+func (w *writer) replan(r replan) {
+	in := &state.PlannerFailed{Job: r.job, Why: r.why}
+	w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
+	if _, err := w.safely(in); err != nil {
+		return
+	}
+	if r.job != 0 {
+		w.n++
+	}
+	w.tell()
 }
 
 // tell gives the planner what was just applied; the open batch waits a little for what it makes of it.
@@ -349,11 +380,13 @@ func (w *writer) tell() {
 
 // timer is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
 func (w *writer) timer() {
-	if at := w.st.NextWake(); at == 0 || at > core.At(w.e.cfg.Now()) {
+	if at := w.st.NextWake(); at == 0 || at > core.At(w.e.cfg.Now()) || w.e.cfg.Now().Before(w.e.faults.tickFrom) {
 		return
 	}
 	w.e.rec.input(&state.Tick{}, w.st.Advance(core.At(w.e.cfg.Now())))
-	_, _ = w.st.Apply(&state.Tick{})
+	if _, err := w.safely(&state.Tick{}); err == nil {
+		w.e.faults.ticks = 0
+	}
 	w.n++
 	w.tell()
 }
@@ -362,7 +395,7 @@ func (w *writer) timer() {
 func (w *writer) arm(t *time.Timer) {
 	d := time.Hour
 	if at := w.st.NextWake(); at != 0 {
-		d = min(d, max(0, at.Sub(core.At(w.e.cfg.Now()))))
+		d = min(d, max(0, at.Sub(core.At(w.e.cfg.Now())), w.e.faults.tickFrom.Sub(w.e.cfg.Now())))
 	}
 	if w.free && w.n > 0 { // once these are over, ready says so
 		for _, at := range []time.Time{w.late, w.until} {
@@ -395,6 +428,9 @@ func (w *writer) drop(err error) {
 func reasonOf(err error) string {
 	if err == nil {
 		return "the server is stopping"
+	}
+	if fault := (*errPanicked)(nil); errors.As(err, &fault) {
+		return "the state is being loaded anew"
 	}
 	return "the last write failed"
 }

@@ -20,6 +20,15 @@ type hetSet struct {
 	why     *Why // why it is in no queue though all are there
 }
 
+// sound tells whether a component has a place in a set of so many; what admission did not number has none, and waits for
+// ever.
+func (set *hetSet) sound(ref *core.HetRef) bool {
+	return int(ref.Count) == len(set.jobs) && ref.Offset >= 0 && ref.Offset < ref.Count
+}
+
+// maxHetParts is more components than a het job may have.
+const maxHetParts = 1 << 10
+
 // hetOf tells which het job a job is a component of; nil: none.
 func hetOf(j *core.Job) *core.HetRef {
 	if x := j.Spec.Extra; x != nil {
@@ -30,15 +39,21 @@ func hetOf(j *core.Job) *core.HetRef {
 
 // hetAdd lets a component wait.
 func (p *Planner) hetAdd(j *core.Job, ref *core.HetRef) {
+	p.pending[j.ID] = waiter{job: j}
 	set := p.hets[ref.Lead]
 	if set == nil {
+		if ref.Count < 1 || ref.Count > maxHetParts || ref.Offset < 0 || ref.Offset >= ref.Count {
+			return
+		}
 		set = &hetSet{jobs: make([]*core.Job, ref.Count)}
 		if p.hets == nil {
 			p.hets = map[core.JobID]*hetSet{}
 		}
 		p.hets[ref.Lead] = set
 	}
-	p.pending[j.ID] = waiter{job: j}
+	if !set.sound(ref) || set.jobs[ref.Offset] != nil || ref.Offset == 0 && j.ID != ref.Lead {
+		return
+	}
 	set.jobs[ref.Offset] = j
 	if set.have++; set.have == len(set.jobs) {
 		p.hetStand(set)
@@ -48,6 +63,10 @@ func (p *Planner) hetAdd(j *core.Job, ref *core.HetRef) {
 // hetDrop is the other way round.
 func (p *Planner) hetDrop(j *core.Job, ref *core.HetRef) {
 	set := p.hets[ref.Lead]
+	delete(p.pending, j.ID)
+	if set == nil || !set.sound(ref) || set.jobs[ref.Offset] == nil || set.jobs[ref.Offset].ID != j.ID {
+		return
+	}
 	p.hetSit(set)
 	delete(p.pending, j.ID)
 	set.jobs[ref.Offset] = nil

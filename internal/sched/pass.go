@@ -20,6 +20,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 		ps.overlay()
 	}
 	ps.run()
+	p.looking = 0
 	ps.limitsNow()
 	if p.asking > 0 {
 		ps.shortages()
@@ -38,6 +39,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	clear(ps.taken)
 	clear(ps.reserved)
 	p.share(plan)
+	p.looking = 0
 	plan.verdicts, plan.hets = p.verdictsNow(), p.hetWhys()
 	return plan
 }
@@ -56,6 +58,7 @@ func (p *Planner) ripen(now core.Time, plan *Plan) {
 		}
 		j := e.job
 		p.later.remove(*e)
+		p.look(j)
 		p.ripe(j)
 	}
 }
@@ -283,6 +286,7 @@ func down(state string) bool { return state != "" && state != "UP" && state != "
 
 // try starts a job, or as many tasks of an array as fit. It returns false if the queue behind must wait for it.
 func (ps *pass) try(s *slot, j *core.Job) bool {
+	ps.p.look(j)
 	if hetOf(j) != nil {
 		return ps.tryHet(s, j)
 	}
@@ -342,6 +346,7 @@ func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
 		return ps.placeAny(s, j, task)
 	}
 	p := ps.p
+	p.looking = j.ID
 	ps.self = j.ID
 	ps.over = false
 	end, least, ok := spanOf(j.Spec, s.own, ps.plan.Now)

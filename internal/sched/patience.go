@@ -39,6 +39,7 @@ func (p *Planner) loosen(now core.Time, plan *Plan) {
 			return
 		}
 		j := e.job
+		p.look(j)
 		p.forget(p.pending[j.ID])
 		p.stand(j, 0)
 	}

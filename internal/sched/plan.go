@@ -239,6 +239,8 @@ func (p *Plan) planned(r *reservation) {
 // Held tells why a job is not even looked at, if so.
 func Held(j *core.Job, now core.Time) (Why, bool) {
 	switch {
+	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // not by a person
+		return Why{Reason: core.ReasonHeldAdmin, Text: j.Message}, true
 	case j.Flags.Has(core.HeldAdmin):
 		return Why{Reason: core.ReasonHeldAdmin, Text: "an administrator holds it; `scontrol release` by one lets it go"}, true
 	case j.Flags.Has(core.HeldRequeues):

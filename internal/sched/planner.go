@@ -25,6 +25,8 @@ type Config struct {
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
 	Preemption    *Preemption // nil: nobody is pushed aside, until Changes bring one
+	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
+	FaultForTests func(*core.Job)
 }
 
 // Changes is what the planner is told: whole records that are new or changed, and what is gone. A reservation that is in
@@ -140,6 +142,8 @@ type Planner struct {
 	borrowed map[core.JobID][]core.Lent // what jobs use of those they pushed aside, by who uses it
 	exempts  list[exemption, *exemption]
 	hunt     hunt
+
+	looking core.JobID // see Looking
 
 	passes, sweeps int64
 	dives          int64
@@ -311,9 +315,23 @@ func (p *Planner) Apply(c Changes) {
 		p.setPolicy(c.Policy)
 	}
 	for _, j := range c.Jobs {
+		p.look(j)
 		p.setJob(j)
 	}
+	p.looking = 0
 }
+
+// look notes which job is worked on.
+func (p *Planner) look(j *core.Job) {
+	p.looking = j.ID
+	if p.cfg.FaultForTests != nil {
+		p.cfg.FaultForTests(j)
+	}
+}
+
+// Looking is the job that was worked on last, 0 for none: when a call of the planner's does not return, the one it
+// failed on.
+func (p *Planner) Looking() core.JobID { return p.looking }
 
 func (p *Planner) setNode(n *core.Node) (how altered) {
 	old := p.ledger.nodes[n.Name]

@@ -99,6 +99,7 @@ func (ps *pass) hold(s *slot, j *core.Job) *reservation {
 
 // keep keeps nodes for one job.
 func (ps *pass) keep(s *slot, j *core.Job) (r *reservation) {
+	ps.p.looking = j.ID
 	if len(s.ways) > 0 {
 		if s = ps.soonest(s, j); s == nil {
 			return nil

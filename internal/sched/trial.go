@@ -18,18 +18,23 @@ type Outlook struct {
 }
 
 // Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass is
-// made, and it goes.
-func (p *Planner) Trial(j *core.Job, now core.Time) Outlook {
+// made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long as more
+// says; without more all of it is.
+func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool) Outlook {
 	p.Apply(Changes{Jobs: []*core.Job{j}})
 	plan := p.Pass(now)
 	out := plan.outlook(j)
 	if out.Start == 0 && !Blocked(j) {
 		f := p.Forecast(plan)
-		for !f.Step(math.MaxInt32) {
+		done := false
+		for !done && (more == nil || more()) {
+			done = f.Step(slice)
 		}
-		plan = plan.With(f)
-		out.Why = plan.Why(j)
-		out.Start, out.Estimate, _ = plan.Expected(j.ID)
+		if done {
+			plan = plan.With(f)
+			out.Why = plan.Why(j)
+			out.Start, out.Estimate, _ = plan.Expected(j.ID)
+		}
 	}
 	if out.Nodes == nil && out.Start != 0 {
 		first := *j

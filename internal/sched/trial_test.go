@@ -25,7 +25,7 @@ func TestTrial(t *testing.T) {
 	before := p.Pass(now).Starts
 	try := func(id core.JobID, nodes int32) Outlook {
 		j := coretest.Job().ID(id).Partition("main").Nodes(nodes).Tasks(nodes).CPUs(4).Time(60 * time.Second).Build()
-		out := p.Trial(j, now)
+		out := p.Trial(j, now, 1<<30, nil)
 		if after := p.Pass(now).Starts; !cmp.Equal(before, after) {
 			t.Errorf("before: %+v\nafter: %+v", before, after)
 		}

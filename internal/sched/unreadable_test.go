@@ -34,7 +34,7 @@ func TestUnreadableRequestsNeverStart(t *testing.T) {
 		if w := plan.Why(bad); w.Text == "" || w.Reason == "" {
 			t.Errorf("%s: it waits because %+v", name, w)
 		}
-		if out := p.Trial(bad, 1); out.Start != 0 {
+		if out := p.Trial(bad, 1, 1<<30, nil); out.Start != 0 {
 			t.Errorf("%s: it would start at %d", name, out.Start)
 		}
 	}

@@ -19,6 +19,9 @@ const (
 	ReasonTooManyCPUs       = "too_many_cpus"
 	ReasonTooManyNodes      = "too_many_nodes"
 	ReasonMaxJobs           = "max_jobs"
+	ReasonJobsPerUser       = "jobs_per_user"
+	ReasonTasksPerUser      = "array_tasks_per_user"
+	ReasonStepsPerJob       = "steps_per_job"
 	ReasonNoScript          = "no_script"
 	ReasonNodeConfig        = "node_config_unavailable"
 	ReasonMemory            = "memory_unsatisfiable"
@@ -79,6 +82,9 @@ var texts = sync.OnceValue(func() map[string]slurmText {
 		ReasonTooManyCPUs:       {2005, "More processors requested than permitted"},
 		ReasonTooManyNodes:      {2006, "Node count specification invalid"},
 		ReasonMaxJobs:           {2007, "MaxJobCount limit reached"},
+		ReasonJobsPerUser:       {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+		ReasonTasksPerUser:      {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+		ReasonStepsPerJob:       {2050, "Step limit reached for this job"},
 		ReasonNoScript:          {2009, "Job script not specified"},
 		ReasonNodeConfig:        {2014, "Requested node configuration is not available"},
 		ReasonMemory:            {2014, "Requested node configuration is not available"},

@@ -25,6 +25,9 @@ func (s *State) apart(in *UpdateJob, j *core.Job) (next *core.Job, tasks taskset
 		return next, taskset.Set{}, nil // all that are left: they stay one record
 	case tasks.Len() > mostApart:
 		return nil, tasks, core.Errorf(core.Invalid, "%d tasks of array %d are too many to change apart: %d at most, or the whole array", tasks.Len(), j.ID, mostApart).Because("array_task")
+	case s.cfg.JobsPerUser > 0 && !in.By.Admin && s.perUser[j.Spec.User].jobs+tasks.Len() > s.cfg.JobsPerUser:
+		return nil, tasks, core.Errorf(core.Exhausted, "%s has %d jobs that wait or run, and would have %d more; the limit is %d (limits.jobs_per_user)",
+			j.Spec.User, s.perUser[j.Spec.User].jobs, tasks.Len(), s.cfg.JobsPerUser).Because("jobs_per_user")
 	case in.Dependency != nil || j.Needs != nil && len(j.Needs.Left) > 0:
 		return nil, tasks, core.Errorf(core.Conflict, "tasks of array %d wait for other jobs together; change the whole array", j.ID).Because("array_task")
 	}

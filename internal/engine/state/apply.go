@@ -103,6 +103,8 @@ func (s *State) apply(in Input) (any, error) {
 		return nil, s.trustFleet(in)
 	case *ResealFleet:
 		return nil, s.resealFleet(in)
+	case *PlannerFailed:
+		return nil, s.plannerFailed(in)
 	case *Tick:
 		return nil, s.tick()
 	}

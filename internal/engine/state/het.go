@@ -21,8 +21,6 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	switch {
 	case in.Run != nil:
 		return nil, core.Errorf(core.Invalid, "a run has no components").Because("invalid_het")
-	case s.live+len(specs) > s.cfg.MaxJobs:
-		return nil, core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d", s.live, s.cfg.MaxJobs).Because("max_jobs")
 	}
 	jobs := make([]*core.Job, len(specs))
 	for i, spec := range specs {
@@ -67,9 +65,16 @@ func inComponent(err error, i int) error {
 	return core.Errorf(core.CodeOf(err), "component %d: %v", i, err).Because(core.ReasonOf(err))
 }
 
-// component finds a live component.
+// component finds a live component: the job of that number, if it says itself that it is one.
 func (s *State) component(ref *core.HetRef, offset int32) (*core.Job, bool) {
-	return s.view.jobs.Get(int64(ref.Lead) + int64(offset))
+	j, ok := s.view.jobs.Get(int64(ref.Lead) + int64(offset))
+	if !ok {
+		return nil, false
+	}
+	if own := j.Spec.More().Het; own == nil || own.Lead != ref.Lead || own.Count != ref.Count || own.Offset != offset {
+		return nil, false
+	}
+	return j, true
 }
 
 // hetWhole tells whether a job is none of several components, or all of them are live.

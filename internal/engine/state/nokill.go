@@ -41,7 +41,7 @@ func (s *State) stepOver(j *core.Job, step string) bool {
 
 // loseSteps ends the numbered steps that ran on a node which lost them; the hub ends what is left of them elsewhere.
 func (s *State) loseSteps(j *core.Job, node core.NodeName, message string) {
-	for _, st := range s.view.Steps(j.ID) {
+	for _, st := range s.view.LiveSteps(j.ID) {
 		if !st.State.Final() && slices.Contains(st.Nodes, node) {
 			end := *st
 			end.State, end.End, end.Left, end.Ended, end.Message = core.NodeFail, s.view.now, 0, nil, message

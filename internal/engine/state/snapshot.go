@@ -19,7 +19,7 @@ type Snapshot struct {
 	nextNode int64
 
 	jobs  trie.Map[*core.Job]
-	steps trie.Map[[]*core.Step] // by job
+	steps trie.Map[*stepList] // by job
 	nodes trie.Map[*core.Node]
 	names map[core.NodeName]int64
 
@@ -166,35 +166,6 @@ func (u *Use) addGres(g core.GresAlloc) {
 	u.Gres = append(u.Gres, core.Gres{Name: g.Name, Type: g.Type, Count: int64(len(g.Units))})
 	g.Units = slices.Clone(g.Units)
 	u.Units = append(u.Units, g)
-}
-
-// Steps lists a live job's numbered steps.
-func (v *Snapshot) Steps(id core.JobID) []*core.Step {
-	s, _ := v.steps.Get(int64(id))
-	return s
-}
-
-// Step finds one.
-func (v *Snapshot) Step(id core.JobID, step int32) (*core.Step, bool) {
-	for _, s := range v.Steps(id) {
-		if s.ID == step {
-			return s, true
-		}
-	}
-	return nil, false
-}
-
-func (v *Snapshot) addStep(st *core.Step) {
-	list, _ := v.steps.Get(int64(st.Job))
-	list = slices.Clone(list)
-	for i := range list {
-		if list[i].ID == st.ID {
-			list[i] = st
-			v.steps.Set(int64(st.Job), list)
-			return
-		}
-	}
-	v.steps.Set(int64(st.Job), append(list, st))
 }
 
 // Node finds a node.

@@ -27,10 +27,15 @@ type Config struct {
 	Select          string // what of a node's CPUs is given whole: core (or empty), cpu, socket
 	MaxArraySize    int32  // largest array index + 1
 	MaxJobs         int    // live jobs, array tasks counted one by one
-	KeyWindow       int    // submit keys remembered in memory
-	MaxRequeues     int32
-	MaxTokens       int          // of a user that work; 0: any number
-	MaxKillGrace    core.Seconds // the most a job may ask for between TERM and KILL
+	// Bounds on what one user who is no administrator may have; 0: none.
+	JobsPerUser       int `json:",omitempty"` // live jobs; an array and its tasks that have not started are one
+	ArrayTasksPerUser int `json:",omitempty"` // tasks of arrays that have not started
+	TrialsPerUser     int `json:",omitempty"` // jobs that are tried at once
+	StepsPerJob       int `json:",omitempty"` // numbered steps of a job, for everybody
+	KeyWindow         int // submit keys remembered in memory
+	MaxRequeues       int32
+	MaxTokens         int          // of a user that work; 0: any number
+	MaxKillGrace      core.Seconds // the most a job may ask for between TERM and KILL
 	// InteractiveIdle is how long an allocation may stand without ever having had a step; its creator is gone then. 0: for
 	// ever.
 	InteractiveIdle core.Seconds
@@ -51,6 +56,10 @@ type Config struct {
 	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
 	// tells. No event is written and no record kept for one.
 	Unkept bool
+	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
+	FaultForTests func(*core.Job) `json:"-"`
+	// PutFaultForTests is called with every record that changes, in the middle of its change. A test's may panic there.
+	PutFaultForTests func(*core.Job) `json:"-"`
 }
 
 // Zone is a time zone; the zero one is UTC. A recording names it, and whoever replays it must know it by that name.
@@ -134,7 +143,8 @@ type State struct {
 
 	parts    map[core.PartitionName]*partInfo
 	names    nameCache
-	live     int                                 // jobs, array tasks counted one by one
+	live     int // jobs, array tasks counted one by one
+	perUser  map[core.UserName]userCount
 	arrays   map[core.JobID]map[int32]core.JobID // live started tasks, by array
 	keys     map[string]keyUse
 	keyRing  []string                 // oldest first, to forget
@@ -153,11 +163,14 @@ type State struct {
 	ranks    *ranks // nil without Config.Priority
 	usage    usage
 	limits   limits
+	unsound  map[core.JobID]string // jobs whose stored record cannot be used, and why
 
-	out     *core.Changes
-	dirty   map[core.JobID]int // index into out.Jobs
-	fresh   sched.Changes      // what the planner has not been told; see Fresh
-	pushing pushing
+	out   *core.Changes
+	dirty map[core.JobID]int // index into out.Jobs
+	// dirtySteps is the index of steps into out.Steps.
+	dirtySteps map[stepKey]int
+	fresh      sched.Changes // what the planner has not been told; see Fresh
+	pushing    pushing
 	// touched is what Flush tells the planner that no record of the batch does.
 	touched sched.Changes
 }
@@ -216,8 +229,8 @@ func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
 		cfg: cfg, names: nameCache{},
-		arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
-		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{},
+		perUser: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
+		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{}, dirtySteps: map[stepKey]int{},
 		awaited: map[core.NodeName]struct{}{}, clock: nodeClock{at: map[core.NodeName]core.Time{}, moved: map[core.NodeName]struct{}{}},
 	}
 	s.configured()
@@ -263,6 +276,7 @@ func New(cfg Config, img *Image) *State {
 		s.ledger.SetNode(n)
 	}
 	for _, j := range img.Jobs {
+		j = s.sound(j)
 		s.index(nil, j)
 		v.jobs.Set(int64(j.ID), j)
 	}
@@ -298,6 +312,7 @@ func (s *State) begin() {
 	s.replan = false
 	s.fresh, s.touched = sched.Changes{}, sched.Changes{}
 	clear(s.dirty)
+	clear(s.dirtySteps)
 }
 
 // Batch is what a run of inputs changed.
@@ -370,6 +385,9 @@ func (s *State) Advance(now core.Time) core.Time {
 	return s.view.now
 }
 
+// Now is the time set by Advance.
+func (s *State) Now() core.Time { return s.view.now }
+
 // NextWake is when time alone changes something (an interactive job ends, priorities are due); 0: never.
 func (s *State) NextWake() core.Time {
 	if s.stale {
@@ -398,10 +416,14 @@ func (s *State) putJob(j *core.Job) {
 	} else {
 		s.view.jobs.Delete(int64(j.ID))
 		s.view.steps.Delete(int64(j.ID))
+		delete(s.unsound, j.ID)
 		s.endRun(j)
 	}
 	if len(s.view.reservations) > 0 {
 		s.noteUse(old, j)
+	}
+	if s.cfg.PutFaultForTests != nil {
+		s.cfg.PutFaultForTests(j)
 	}
 	s.fresh.Jobs = append(s.fresh.Jobs, j)
 	if i, ok := s.dirty[j.ID]; ok {
@@ -427,6 +449,7 @@ func (s *State) index(old, j *core.Job) {
 	s.indexLent(old, j)
 	if old != nil {
 		s.live -= old.Count()
+		s.countUser(old, -1)
 		if old.Alloc != nil && old.Live() {
 			s.seat(old.Alloc, -1)
 			s.withdraw(old)
@@ -460,6 +483,7 @@ func (s *State) index(old, j *core.Job) {
 		return
 	}
 	s.live += j.Count()
+	s.countUser(j, 1)
 	if j.Alloc != nil {
 		s.seat(j.Alloc, 1)
 		s.enter(j)
@@ -618,6 +642,6 @@ func PlannerConfig(cfg Config) sched.Config {
 	rule, _ := sched.ParseRule(cfg.Rule) // what the settings would have refused is the default
 	return sched.Config{
 		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, Grain: cfg.grain(), Licenses: cfg.Licenses, Offers: cfg.Offers,
-		Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
+		Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait, FaultForTests: cfg.FaultForTests,
 	}
 }

@@ -155,6 +155,9 @@ func (s *State) updateJob(in *UpdateJob) error {
 	if err := s.mayChange(in, j); err != nil {
 		return err
 	}
+	if err := s.usable(j); err != nil {
+		return err
+	}
 	if j.State.Final() {
 		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
 	}
@@ -348,6 +351,9 @@ func (s *State) requeue(in *Requeue) error {
 		return err
 	}
 	if err := s.may(in.By, j); err != nil {
+		return err
+	}
+	if err := s.usable(j); err != nil {
 		return err
 	}
 	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {

@@ -19,6 +19,9 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
 		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
+	if most := s.cfg.StepsPerJob; most > 0 && int(j.Steps) >= most {
+		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID, j.Steps, most).Because("steps_per_job")
+	}
 	if err := checkStep(in.Step); err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func (s *State) stepFits(j *core.Job, st *core.Step) error {
 	if len(st.Holds) != len(st.Nodes) {
 		return core.Errorf(core.Internal, "a step on %d nodes holds something on %d", len(st.Nodes), len(st.Holds))
 	}
-	free := core.FreeForSteps(j, s.view.Steps(j.ID))
+	free := core.FreeForSteps(j, s.view.LiveSteps(j.ID))
 	for i, n := range st.Nodes {
 		at := slices.IndexFunc(free, func(na core.NodeAlloc) bool { return na.Node == n })
 		if at < 0 || !free[at].Holds(&st.Holds[i], &j.Alloc.Nodes[at]) {
@@ -92,19 +95,25 @@ func holds(j *core.Job, n core.NodeName) bool {
 
 func (s *State) putStep(st *core.Step) {
 	s.view.addStep(st)
-	for i, o := range s.out.Steps {
-		if o.Job == st.Job && o.ID == st.ID {
-			s.out.Steps[i] = st
-			return
-		}
+	at := stepKey{st.Job, st.ID}
+	if i, ok := s.dirtySteps[at]; ok {
+		s.out.Steps[i] = st
+		return
 	}
+	s.dirtySteps[at] = len(s.out.Steps)
 	s.out.Steps = append(s.out.Steps, st)
+}
+
+// stepKey names a step.
+type stepKey struct {
+	job  core.JobID
+	step int32
 }
 
 // endSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it is
 // known only that they did.
 func (s *State) endSteps(j *core.Job) {
-	for _, st := range s.view.Steps(j.ID) {
+	for _, st := range s.view.LiveSteps(j.ID) {
 		if st.State.Final() || st.Attempt != j.Attempt {
 			continue
 		}

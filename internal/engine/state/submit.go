@@ -50,8 +50,8 @@ func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
 		}
 		j.Array = ref
 	}
-	if n := j.Count(); s.live+n > s.cfg.MaxJobs {
-		return nil, core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d", s.live, s.cfg.MaxJobs).Because("max_jobs")
+	if err := s.admitCount(in.By, j, 1+len(in.Components)); err != nil {
+		return nil, err
 	}
 	if err := s.admitLimits(j); err != nil {
 		return nil, err

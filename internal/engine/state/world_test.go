@@ -321,6 +321,7 @@ func (w *world) image() *Image {
 // check holds the world to its laws: no resource twice, and a restart changes nothing.
 func (w *world) check() {
 	w.t.Helper()
+	w.checkPerUser()
 	w.checkResources()
 	w.checkHets()
 	w.checkRestart()

@@ -43,7 +43,7 @@ func (a *API) addComponents(ctx context.Context, sel *selection, q *store.JobQue
 	}
 	for _, j := range found {
 		if ref := j.Spec.More().Het; ref != nil && ref.Offset == 0 {
-			for k := int32(1); k < ref.Count; k++ {
+			for k := int32(1); k < min(ref.Count, maxStepParts); k++ {
 				q.IDs = append(q.IDs, ref.Lead+core.JobID(k))
 			}
 		}

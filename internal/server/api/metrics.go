@@ -91,6 +91,7 @@ var (
 	descBatches = prometheus.NewDesc("bireme_commits_total", "Transactions committed.", nil, nil)
 	descInputs  = prometheus.NewDesc("bireme_inputs_total", "Commands applied.", nil, nil)
 	descRefused = prometheus.NewDesc("bireme_inputs_refused_total", "Commands refused for want of room.", nil, nil)
+	descPanics  = prometheus.NewDesc("bireme_panics_total", "Panics of the scheduler and of the state that were caught; each is in the log.", nil, nil)
 	descReloads = prometheus.NewDesc("bireme_reloads_total", "Times the state was loaded anew after a failed commit.", nil, nil)
 	descStreams = prometheus.NewDesc("bireme_streams_open", "Open streams of users: watches, followed logs, streams of steps.", nil, nil)
 	descLeading = prometheus.NewDesc("bireme_leading", "1 while this server leads and can write.", nil, nil)
@@ -98,7 +99,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descStreams, descLeading} {
+	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descPanics, descStreams, descLeading} {
 		ch <- d
 	}
 }
@@ -124,6 +125,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	count(descInputs, s.Inputs)
 	count(descRefused, s.Refused)
 	count(descReloads, s.Reloads)
+	count(descPanics, s.Panics)
 	if snap == nil {
 		return
 	}

@@ -52,6 +52,7 @@ func (a *API) settings(snap *state.Snapshot) map[string]string {
 		"ResumeTimeout": seconds(c.Power.ResumeTimeout), "SuspendExcNodes": c.Power.ExcludeNodes, "SuspendExcParts": strings.Join(c.Power.ExcludePartitions, ","),
 		"InactiveLimit": seconds(c.Timers.InteractiveIdle), "KillWait": seconds(c.Timers.KillWait), "Licenses": strings.Join(c.Licenses, ","),
 		"MailDomain": c.Mail.Domain, "MailProg": c.Mail.Program, "MaxArraySize": number(c.Jobs.MaxArray), "MaxJobCount": number(c.Jobs.MaxJobs), "MaxTasksPerNode": number(c.Jobs.MaxTasks),
+		"MaxStepCount": number(cmp.Or(c.Limits.StepsPerJob, 2147483646)),
 		"MaxNodeCount": strconv.Itoa(nodes), "MaxScriptSize": number(int64(c.Jobs.MaxScript)), "MpiDefault": cmp.Or(c.Step.MPI, "none"),
 		"NEXT_JOB_ID": number(int64(snap.NextJob())), "PreemptMode": mode, "PreemptType": "preempt/" + kind, "PreemptExemptTime": clock(c.Preemption.ExemptTime),
 		"PriorityCalcPeriod": clock(c.Priority.CalcPeriod), "PriorityDecayHalfLife": clock(c.Priority.HalfLife), "PriorityFavorSmall": yes(c.Priority.FavorSmall, "Yes", "No"),

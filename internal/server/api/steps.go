@@ -150,7 +150,7 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
 	}
 	p.job = j
-	if p.want, p.ranks, err = place(j, snap.Steps(j.ID), ask, a.conf().Jobs.MaxTasks); err != nil {
+	if p.want, p.ranks, err = place(j, snap.LiveSteps(j.ID), ask, a.conf().Jobs.MaxTasks); err != nil {
 		return err
 	}
 	for _, list := range p.ranks {

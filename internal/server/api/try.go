@@ -1,11 +1,14 @@
 package api
 
 import (
+	"errors"
 	"net/http"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/limit"
 )
 
 // try tells when and where a job would start; the components of a het job are looked at one by one.
@@ -30,6 +33,9 @@ func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 		one := *in
 		one.Spec, one.Components = spec, nil
 		j, look, err := a.Engine.Try(r.Context(), &one)
+		if e := (*core.Error)(nil); errors.As(err, &e) && (e.Reason == "trials_per_user" || e.Reason == "trials") { // others are done soon
+			return nil, &core.Error{Code: e.Code, Reason: e.Reason, Message: e.Message, Err: &limit.Excess{Limit: e.Reason, After: time.Second}}
+		}
 		if err != nil {
 			return nil, err
 		}

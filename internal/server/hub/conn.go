@@ -275,7 +275,7 @@ func (k *conn) rejoinAll(runs func(core.JobID, int32) bool, knows map[wire.Key]b
 		rejoin(j, k.who.Name, runs(j.ID, j.Attempt), func(step string) bool {
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, k.queue)
-		for _, st := range snap.Steps(id) {
+		for _, st := range snap.LiveSteps(id) {
 			// A step that the node does not know never reached it, and nobody has its command any more; or its end there is
 			// recorded, and telling it twice changes nothing.
 			if !st.State.Final() && st.Attempt == j.Attempt && slices.Contains(st.Nodes, k.who.Name) &&

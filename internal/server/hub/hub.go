@@ -207,7 +207,7 @@ func (h *Hub) change(j *core.Job, snap *state.Snapshot) {
 	if old == nil && j.Alloc == nil {
 		return // most changes: something waits
 	}
-	t = derive(old, j, t, busy(j, snap.Steps(j.ID)), func(name core.NodeName, o order) {
+	t = derive(old, j, t, busy(j, snap.LiveSteps(j.ID)), func(name core.NodeName, o order) {
 		if n := h.nodes[name]; n != nil && n.conn != nil {
 			n.conn.queue(o)
 		}

@@ -79,6 +79,17 @@ func (r *jobRow) job(dec *doc.Decoder) (*core.Job, error) {
 	return j, nil
 }
 
+// unreadable stands for a record that cannot be read. Its number of attempts tells the engine that it is none.
+func (r *jobRow) unreadable(err error) *core.Job {
+	return &core.Job{
+		ID: core.JobID(r.id), SpecID: core.JobID(r.spec), State: core.JobState(r.state), Attempt: -1,
+		Submit: core.Time(r.submit), Start: core.Time(r.start), End: core.Time(r.end), Message: "its stored record cannot be read: " + err.Error(),
+	}
+}
+
+// lostSpec stands for what was asked for where that cannot be read any more.
+var lostSpec = &core.Spec{Name: "unreadable", Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: -1}}
+
 const specColumns = `s.script, s.env, s.doc`
 
 type specRow struct{ script, env, doc []byte }
@@ -136,8 +147,11 @@ func readJobs(tx Tx, dec *doc.Decoder, q store.JobQuery) ([]*core.Job, error) {
 	var page []*core.Job
 	err := tx.Query(text, args, r.dest(), func() error {
 		j, err := r.job(dec)
+		if err != nil { // it must not keep anybody from seeing the others
+			j = r.unreadable(err)
+		}
 		page = append(page, j)
-		return err
+		return nil
 	})
 	return page, err
 }
@@ -220,8 +234,10 @@ func attachSpecs(tx Tx, dec *doc.Decoder, page []*core.Job, known map[core.JobID
 		text := `SELECT s.id, ` + specColumns + ` FROM specs s WHERE ` + in(&w, "s.id", chunk, intArg)
 		err := tx.Query(text, w.args, append([]any{&id}, r.dest()...), func() error {
 			s, err := r.spec(dec)
-			known[core.JobID(id)] = s
-			return err
+			if err == nil {
+				known[core.JobID(id)] = s
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -230,7 +246,7 @@ func attachSpecs(tx Tx, dec *doc.Decoder, page []*core.Job, known map[core.JobID
 	for _, j := range page {
 		j.Spec = known[j.SpecID]
 		if j.Spec == nil {
-			return core.Errorf(core.Internal, "store: job %d has lost its spec %d", j.ID, j.SpecID)
+			j.Spec = lostSpec
 		}
 	}
 	return nil

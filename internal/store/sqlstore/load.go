@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
@@ -94,9 +95,7 @@ func loadJobs(ctx context.Context, tx Tx) ([]*core.Job, error) {
 		g.Go(func() error {
 			var dec doc.Decoder
 			for c := range work {
-				if err := c.decode(&dec); err != nil {
-					return err
-				}
+				c.decode(&dec)
 			}
 			return nil
 		})
@@ -158,23 +157,39 @@ func readLive(ctx context.Context, tx Tx, work chan<- *rawChunk) ([]*rawChunk, e
 	return chunks, send()
 }
 
-func (c *rawChunk) decode(dec *doc.Decoder) error {
+func (c *rawChunk) decode(dec *doc.Decoder) {
 	c.out = make([]*core.Job, len(c.rows))
 	for i := range c.rows {
 		raw := &c.rows[i]
-		j, err := raw.row.job(dec)
-		if err != nil {
-			return err
-		}
-		if raw.spec != nil {
-			if j.Spec, err = raw.spec.spec(dec); err != nil {
-				return err
-			}
-		}
-		c.out[i] = j
+		c.out[i] = raw.decode(dec)
 	}
 	c.rows, c.buf = nil, nil
-	return nil
+}
+
+// decode reads one record. One that cannot be read is there all the same, without a spec, for the engine to hold: a
+// server that did not start because of it would serve nobody.
+func (r *rawJob) decode(dec *doc.Decoder) (j *core.Job) {
+	defer func() {
+		if p := recover(); p != nil {
+			*dec = doc.Decoder{}
+			j = r.unreadable(fmt.Errorf("decoding it failed: %v", p))
+		}
+	}()
+	j, err := r.row.job(dec)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	if r.spec == nil {
+		return j
+	}
+	if j.Spec, err = r.spec.spec(dec); err != nil {
+		return r.unreadable(err)
+	}
+	return j
+}
+
+func (r *rawJob) unreadable(err error) *core.Job {
+	return r.row.unreadable(err)
 }
 
 // shareSpecs gives the jobs that have none the spec of their array: from the array's own record, or from the table.
@@ -184,7 +199,7 @@ func shareSpecs(tx Tx, jobs []*core.Job) error {
 	for _, j := range jobs {
 		if j.Spec == nil {
 			without = append(without, j)
-		} else if j.Array != nil {
+		} else if j.Array != nil && j.Spec != nil {
 			known[j.ID] = j.Spec
 		}
 	}

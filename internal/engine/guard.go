@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// A fault in the code of the planner or of the state must not end the server: it would come up again, meet the same job
+// and end again. The two boundaries are here. What fails inside the planner costs the planner, which is built anew from
+// the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private state,
+// which is loaded anew as after a commit that failed; the command gets `internal`, and is not taken a third time.
+
+// panicked is a panic that was caught.
+type panicked struct {
+	what  string // was being done
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("%s: %v", p.what, p.value) }
+
+// short is the fault for users: what it was, and nothing of the inside.
+func (p *panicked) short() string {
+	return string(bytes.ToValidUTF8(fmt.Appendf(nil, "%.200v", p.value), []byte("?")))
+}
+
+// guard calls do and catches its panic.
+func guard(what string, do func()) (p *panicked) {
+	defer func() {
+		if v := recover(); v != nil {
+			p = &panicked{what: what, value: v, stack: debug.Stack()}
+		}
+	}()
+	do()
+	return nil
+}
+
+// faults are what the engine remembers of panics, for as long as it runs.
+type faults struct {
+	planner  map[core.JobID]int // panics of the planner on a job, since its last pass that went well
+	total    map[core.JobID]int // the same, since the engine runs
+	held     map[core.JobID]int // how often a job was to be held because of it
+	streak   int                // of them in a row
+	inputs   map[string]int     // panics of the state, by the command
+	holds    []heldFor          // jobs to be held once the state is loaded anew
+	tickFrom time.Time          // no tick before
+	ticks    int                // panics of it in a row
+}
+
+// heldFor is a job that is to be held, and why.
+type heldFor struct {
+	job core.JobID
+	why string
+}
+
+// report logs a panic with its stack and a line that `bireme simulate --replay` understands, without scripts and
+// environments.
+func (e *Engine) report(p *panicked, job core.JobID, rec *state.Record) {
+	line := []byte("none")
+	if rec != nil {
+		if data, err := json.Marshal(rec); err == nil {
+			line = data
+		}
+	}
+	e.log.Error("panic", "what", p.what, "job", job, "panic", fmt.Sprint(p.value), "record", string(line), "stack", string(p.stack))
+	e.mu.Lock()
+	e.stats.Panics++
+	e.mu.Unlock()
+}
+
+// replayOf is a recording's line that loads the nodes and one job, and so replays what the planner made of it.
+func (e *Engine) replayOf(job core.JobID) *state.Record {
+	snap := e.snap.Load()
+	if snap == nil {
+		return nil
+	}
+	img := &state.Image{Seq: snap.Seq(), Now: core.At(e.cfg.Now())}
+	for n := range snap.Nodes() {
+		if img.Nodes = append(img.Nodes, n); len(img.Nodes) == 1000 {
+			break
+		}
+	}
+	if j, ok := snap.Job(job); ok {
+		img.Jobs = append(img.Jobs, j)
+		img.NextJob = j.ID + 1
+	}
+	return &state.Record{Load: &state.Loaded{Config: *e.config.Load(), Image: img}}
+}
+
+// maxPoison is how often a command that makes the state fail is applied.
+const maxPoison = 2
+
+// keyOf names a command for faults.inputs.
+func keyOf(in state.Input) string {
+	rec, err := state.RecordInput(in, 0)
+	if err != nil {
+		return fmt.Sprintf("%T", in)
+	}
+	return rec.Kind + string(rec.Input)
+}
+
+// errPanicked says that the private state is of no use any more because a command made it fail.
+type errPanicked struct{ p *panicked }
+
+func (e *errPanicked) Error() string { return "engine: " + e.p.Error() }
+
+// Is makes it a reason to load anew.
+func (e *errPanicked) Is(target error) bool { return target == errReload }
+
+// safely applies a command. After a panic the state may be half changed: the writer stops, and all is loaded anew.
+func (w *writer) safely(in state.Input) (reply any, err error) {
+	if w.broken != nil {
+		return nil, unavailable(reasonOf(w.broken))
+	}
+	f := &w.e.faults
+	if len(f.inputs) > 0 && f.inputs[keyOf(in)] >= maxPoison {
+		return nil, core.Errorf(core.Internal, "the server failed on this command before and does not try again until it is restarted; the fault is in its log").Because("fault")
+	}
+	p := guard(fmt.Sprintf("apply %T", in), func() { reply, err = w.st.Apply(in) })
+	if p == nil {
+		return reply, err
+	}
+	rec, _ := state.RecordInput(in, w.st.Now()) // a submission's may have been completed in part
+	job := w.e.note(in, p)
+	if j, ok := w.st.Snapshot().Job(job); ok { // what it came with is lost with it, and would come again
+		w.e.bar(j.Spec.User)
+	}
+	w.e.report(p, job, rec)
+	w.broken = &errPanicked{p}
+	return nil, core.Errorf(core.Internal, "the server failed on this command; the fault is in its log").Because("fault")
+}
+
+// note remembers on what the state failed, and what follows from it when it is loaded anew.
+func (e *Engine) note(in state.Input, p *panicked) (job core.JobID) {
+	f := &e.faults
+	switch in := in.(type) {
+	case *state.Start:
+		job = in.Job
+	case *state.Preempt:
+		job = in.For
+	case *state.Tick:
+		f.ticks++
+		f.tickFrom = e.cfg.Now().Add(min(time.Second<<min(f.ticks, 10), 10*time.Minute))
+		return 0
+	default:
+		if user := userOf(in); user != "" { // another time it says it a little differently
+			e.bar(user)
+			return 0
+		}
+		if f.inputs == nil || len(f.inputs) > 10_000 {
+			f.inputs = map[string]int{}
+		}
+		f.inputs[keyOf(in)]++
+		return 0
+	}
+	f.holds = append(f.holds, heldFor{job, p.short()})
+	return job
+}
+
+// barred is a user on whose commands the state failed.
+type barred struct {
+	until time.Time
+	times int
+}
+
+// bar takes no commands of a user for a while, longer each time: to load the state anew costs everybody.
+func (e *Engine) bar(user core.UserName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.barred == nil {
+		e.barred = map[core.UserName]barred{}
+	}
+	b := e.barred[user]
+	b.times++
+	b.until = e.cfg.Now().Add(min(5*time.Second<<min(b.times, 10), time.Hour))
+	e.barred[user] = b
+}
+
+// barredNow refuses a user whose commands made the state fail. The caller holds e.mu.
+func (e *Engine) barredNow(user core.UserName) error {
+	b, ok := e.barred[user]
+	if !ok || !e.cfg.Now().Before(b.until) {
+		return nil
+	}
+	return core.Errorf(core.Exhausted, "the server failed on the last command of %s and takes none of this kind before %s; the fault is in its log",
+		user, b.until.UTC().Format(time.RFC3339)).Because("fault")
+}
+
+// holdFaulty holds the jobs that the state failed on, now that it was loaded anew.
+func (w *writer) holdFaulty() {
+	f := &w.e.faults
+	for len(f.holds) > 0 && w.broken == nil {
+		h := f.holds[0]
+		f.holds = f.holds[1:]
+		in := &state.PlannerFailed{Job: h.job, Why: h.why}
+		w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
+		if _, err := w.safely(in); err == nil {
+			w.n++
+			w.tell()
+		}
+	}
+}
+
+// replan is the planner's word that it failed and wants all there is.
+type replan struct {
+	job core.JobID // to be held; 0: none
+	why string
+}
+
+// plannerLost decides what follows from a panic of the planner.
+func (e *Engine) plannerLost(p *panicked, job core.JobID) (r replan, rest time.Duration) {
+	e.report(p, job, e.replayOf(job))
+	f := &e.faults
+	if f.planner == nil {
+		f.planner, f.total, f.held = map[core.JobID]int{}, map[core.JobID]int{}, map[core.JobID]int{}
+	}
+	f.streak++
+	later := min(100*time.Millisecond<<min(f.streak, 10), time.Minute)
+	if job == 0 {
+		return replan{}, later // it is not known whom to hold: planning goes on later, all else does now
+	}
+	f.planner[job]++
+	f.total[job]++
+	switch {
+	case len(f.planner) > maxSuspects:
+		return replan{}, later
+	case f.planner[job] < 2 && f.total[job] < maxTotal:
+		// A planner that is built cold has another try: what this one kept from earlier passes may have been at fault.
+		return replan{}, 0
+	}
+	if f.held[job]++; f.held[job] == 1 {
+		later = 0
+	}
+	return replan{job, p.short()}, later
+}
+
+// maxTotal is how often the planner may fail on a job though it did not with its next try.
+const maxTotal = 5
+
+// maxSuspects bounds how many different jobs are held for one fault: more than that are its victims.
+const maxSuspects = 16
+
+// plannerWell forgets faults after a pass that went well.
+func (e *Engine) plannerWell() {
+	if f := &e.faults; f.streak > 0 {
+		f.streak = 0
+		clear(f.planner)
+	}
+}

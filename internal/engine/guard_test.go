@@ -1,0 +1,320 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state"
+)
+
+// syncBuffer is a log that goroutines write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (e *running) job(id core.JobID) *core.Job {
+	e.t.Helper()
+	j, ok := e.Snapshot().Job(id)
+	if !ok {
+		e.t.Fatalf("there is no job %d", id)
+	}
+	return j
+}
+
+// A job on which the planner fails is held and says why; all others are planned, before and after a restart.
+func TestPlannerFaultHoldsItsJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		var hits atomic.Int64
+		cfg := Config{State: state.Config{FaultForTests: func(j *core.Job) {
+			if j.Spec.Name == "evil" && j.State == core.Pending && !j.Flags.Held() {
+				hits.Add(1)
+				panic("index out of range [3] with length 2")
+			}
+		}}}
+		log := &syncBuffer{}
+		ctx, cancel := context.WithCancel(context.Background())
+		e := &running{Engine: New(f, cfg, slog.New(slog.NewTextHandler(log, nil))), t: t, cancel: cancel, done: make(chan error, 1)}
+		go func() { e.done <- e.Run(ctx) }()
+		e.people(2)
+		before := idOf(t, e.must(submit(0, "", free)))
+		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name = "evil" })))
+		time.Sleep(10 * time.Second)
+		after := idOf(t, e.must(submit(2, "", free)))
+		time.Sleep(time.Second)
+		for _, id := range []core.JobID{before, after} {
+			if j := e.job(id); j.State != core.Running {
+				t.Errorf("job %d is %s", id, j.State)
+			}
+		}
+		j := e.job(evil)
+		if !j.Flags.Has(core.HeldAdmin) || !strings.Contains(j.Message, "index out of range") {
+			t.Errorf("the job is %s, flags %v, %q", j.State, j.Flags, j.Message)
+		}
+		if why := e.Plan().Why(j); why.Reason != core.ReasonHeldAdmin || !strings.Contains(why.Text, "the scheduler fails on it") {
+			t.Errorf("why: %+v", why)
+		}
+		if n := hits.Load(); n != 2 || e.Stats().Panics != 2 {
+			t.Errorf("%d faults, %d counted", n, e.Stats().Panics)
+		}
+		if text := log.String(); !strings.Contains(text, "guard_test.go") || !strings.Contains(text, `load`) {
+			t.Errorf("the log has no stack or no record: %s", text)
+		}
+		if err := e.stop(); err != nil {
+			t.Fatal(err)
+		}
+		e = start(t, f, cfg)
+		<-e.Leading()
+		later := idOf(t, e.must(submit(3, "", free)))
+		time.Sleep(time.Second)
+		if j := e.job(later); j.State != core.Running {
+			t.Errorf("after a restart job %d is %s", later, j.State)
+		}
+		if hits.Load() != 2 || e.Stats().Panics != 0 {
+			t.Errorf("after a restart the planner failed again")
+		}
+		// The administrator lets it go, and it is held again.
+		no := false
+		e.must(&state.UpdateJob{By: core.Identity{User: "u0", Admin: true}, Job: evil, Hold: &no})
+		time.Sleep(10 * time.Second)
+		if j := e.job(evil); !j.Flags.Has(core.HeldAdmin) {
+			t.Errorf("released, it is %s %v", j.State, j.Flags)
+		}
+		e.must(&state.Cancel{By: core.Identity{User: "u1", UID: 1001}, Job: evil})
+	})
+}
+
+// A fault that is nobody's does not end the server, and planning goes on when it is over.
+func TestPlannerFaultOfNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		e := start(t, newFakestore(), Config{State: state.Config{FaultForTests: func(*core.Job) {
+			if broken.Load() {
+				panic("everything fails")
+			}
+		}}})
+		e.people(2)
+		broken.Store(true)
+		var ids []core.JobID
+		for i := range 40 {
+			ids = append(ids, idOf(t, e.must(submit(i%8, fmt.Sprint(i), free))))
+		}
+		time.Sleep(5 * time.Minute)
+		held := 0
+		for _, id := range ids {
+			if e.job(id).Flags.Held() {
+				held++
+			}
+		}
+		if held > maxSuspects {
+			t.Errorf("%d jobs are held for one fault", held)
+		}
+		broken.Store(false)
+		time.Sleep(2 * time.Minute)
+		runs := 0
+		for _, id := range ids {
+			if e.job(id).State == core.Running {
+				runs++
+			}
+		}
+		if runs == 0 {
+			t.Error("afterwards nothing starts")
+		}
+	})
+}
+
+// A command in the middle of which the state fails gets internal, has changed nothing, and harms no command beside it.
+func TestApplyFaultLosesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		e := start(t, f, Config{State: state.Config{PutFaultForTests: func(j *core.Job) {
+			if j.Spec.Name == "evil" {
+				panic("half changed")
+			}
+		}}})
+		e.people(2)
+		var ids []core.JobID
+		for i := range 5 {
+			ids = append(ids, idOf(t, e.must(submit(i%3, "", free))))
+		}
+		_, err := e.Do(t.Context(), submit(7, "", func(s *core.Spec) { s.Name = "evil" }))
+		if core.CodeOf(err) != core.Internal || core.ReasonOf(err) != "fault" {
+			t.Fatalf("the command got %v", err)
+		}
+		time.Sleep(time.Second)
+		for _, id := range ids {
+			e.job(id)
+		}
+		if f.job(ids[4]+1) != nil {
+			t.Error("half a job is stored")
+		}
+		if s := e.Stats(); s.Panics != 1 || s.Reloads != 1 {
+			t.Errorf("%+v", s)
+		}
+		// Who did it waits; others do not.
+		if _, err := e.Do(t.Context(), submit(7, "")); core.CodeOf(err) != core.Exhausted {
+			t.Errorf("the user got %v", err)
+		}
+		e.must(submit(1, ""))
+		time.Sleep(time.Minute)
+		e.must(submit(7, ""))
+	})
+}
+
+// A start in which the state fails holds its job; a tick in which it fails does not load the state in a loop.
+func TestStartFaultHoldsItsJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, newFakestore(), Config{State: state.Config{PutFaultForTests: func(j *core.Job) {
+			if j.Spec.Name == "evil" && j.State == core.Running {
+				panic("it cannot start")
+			}
+		}}})
+		e.people(2)
+		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name, s.Begin = "evil", core.At(time.Now().Add(time.Minute)) })))
+		time.Sleep(2 * time.Minute)
+		id := idOf(t, e.must(submit(2, "", free)))
+		time.Sleep(time.Second)
+		if j := e.job(evil); !j.Flags.Has(core.HeldAdmin) {
+			t.Errorf("it is %s %v", j.State, j.Flags)
+		}
+		if j := e.job(id); j.State != core.Running {
+			t.Errorf("another is %s", j.State)
+		}
+		if s := e.Stats(); s.Panics != 1 || s.Reloads != 1 {
+			t.Errorf("%+v", s)
+		}
+		// One that starts with its submission is lost with it: its user waits before the next.
+		if _, err := e.Do(t.Context(), submit(4, "", free, func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Unavailable {
+			t.Errorf("it got %v", err)
+		}
+		time.Sleep(time.Second)
+		if _, err := e.Do(t.Context(), submit(4, "", free)); core.ReasonOf(err) != "fault" {
+			t.Errorf("its user got %v", err)
+		}
+		e.must(submit(5, "", free))
+	})
+}
+
+// Records that admission would not have let in are held when they are loaded, and the server starts.
+func TestUnsoundRecordsAreHeld(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*core.Job){
+		"het offset over count": func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Offset: 5, Count: 2}} },
+		"het negative count":    func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Count: -1}} },
+		"het of another":        func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: 1, Offset: 1, Count: 2}} },
+		"time asked":            func(j *core.Job) { j.Spec.Extra = &core.Extra{TimeAsked: 1 << 61} },
+		"negative tasks":        func(j *core.Job) { j.Spec.Shape.Tasks = -5 },
+		"negative nodes":        func(j *core.Job) { j.Spec.Shape.NodesMin, j.Spec.Shape.NodesMax = -5, -1 },
+		"negative memory":       func(j *core.Job) { j.Spec.Shape.MemPerCPU = -5 },
+		"negative gres":         func(j *core.Job) { j.Spec.Shape.Gres = []core.Gres{{Name: "gpu", Count: -9}} },
+		"time":                  func(j *core.Job) { j.Spec.TimeLimit = -1 << 62 },
+		"no spec":               func(j *core.Job) { j.Spec = nil },
+		"running nowhere":       func(j *core.Job) { j.State = core.Running },
+		"a strange dependency":  func(j *core.Job) { j.Needs = &core.Needs{Left: []core.Need{{Kind: "never", Job: 1}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFakestore()
+				e := start(t, f, Config{})
+				e.people(2)
+				bad := idOf(t, e.must(submit(1, "", func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
+				good := idOf(t, e.must(submit(2, "", func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
+				if err := e.stop(); err != nil {
+					t.Fatal(err)
+				}
+				f.mu.Lock()
+				j := *f.jobs[bad]
+				spec := *j.Spec
+				j.Spec = &spec
+				spoil(&j)
+				f.jobs[bad] = &j
+				f.mu.Unlock()
+				e = start(t, f, Config{})
+				<-e.Leading()
+				time.Sleep(2 * time.Hour)
+				if j := e.job(good); j.State != core.Running {
+					t.Errorf("the other is %s", j.State)
+				}
+				got := e.job(bad)
+				if got.State != core.Pending || !got.Flags.Has(core.HeldAdmin) || !strings.Contains(e.Plan().Why(got).Text, "stored record cannot be used") {
+					t.Errorf("it is %s %v: %+v", got.State, got.Flags, e.Plan().Why(got))
+				}
+				no := false
+				boss := core.Identity{User: "u0", Admin: true}
+				if _, err := e.Do(t.Context(), &state.UpdateJob{By: boss, Job: bad, Hold: &no}); core.CodeOf(err) != core.Conflict {
+					t.Errorf("released: %v", err)
+				}
+				e.must(&state.Cancel{By: boss, Job: bad})
+				if e.Stats().Panics != 0 {
+					t.Errorf("%d panics", e.Stats().Panics)
+				}
+			})
+		})
+	}
+}
+
+// Trials of one user are bounded and wait behind passes.
+func TestTrialsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakestore()
+		e := start(t, f, Config{State: state.Config{TrialsPerUser: 2}})
+		e.people(1)
+		f.mu.Lock()
+		f.gate = make(chan struct{}) // nothing is committed: the trials wait
+		f.mu.Unlock()
+		answers := make(chan error, 10)
+		for range 5 {
+			go func() {
+				_, _, err := e.Try(t.Context(), submit(1, ""))
+				answers <- err
+			}()
+		}
+		synctest.Wait()
+		refused := 0
+		for range 3 {
+			if err := <-answers; core.ReasonOf(err) == "trials_per_user" {
+				refused++
+			}
+		}
+		if refused != 3 {
+			t.Errorf("%d of 5 were refused", refused)
+		}
+		close(f.gate)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if _, _, err := e.Try(t.Context(), submit(1, "")); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
