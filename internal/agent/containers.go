@@ -19,6 +19,7 @@ import (
 
 	"bireme.dev/bireme/internal/agent/docker"
 	"bireme.dev/bireme/internal/agent/standin"
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -97,6 +98,7 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Init = beside("bireme-init")
 	c.Args, c.Limits = l.Program.Argv, l.Limits
 	c.Devices, c.GPUs = a.machine.shown(l)
+	c.Caps = a.containerCaps()
 	if c.Bounded {
 		a.mu.Lock()
 		c.Within, c.NetRaw = a.settings.Volumes, a.settings.NetRaw
@@ -111,6 +113,16 @@ func (a *Agent) contain(l *wire.Launch) {
 	for i := range l.Program.Tasks {
 		l.Program.Tasks[i].CPUs = ""
 	}
+}
+
+// containerCaps are the capabilities of root in users' containers.
+func (a *Agent) containerCaps() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.settings.ContainerCaps == nil { // a server from before there was such a setting
+		return core.ContainerCaps
+	}
+	return a.settings.ContainerCaps
 }
 
 // shown lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.

@@ -157,7 +157,7 @@ func isSocket(path string) bool {
 // launch makes of a launch one of the maker's program. Limits stay: it is processes.
 func (a *Agent) launchByMaker(l *wire.Launch) {
 	c, m := l.Container, a.containers.makers
-	c.Init, c.Args = beside("bireme-init"), l.Program.Argv
+	c.Init, c.Args, c.Caps = beside("bireme-init"), l.Program.Argv, a.containerCaps()
 	files, gpus := a.machine.shown(l)
 	c.Devices, c.GPUs = append(files, a.machine.nvidiaFiles(l)...), gpus
 	var err error

@@ -66,6 +66,11 @@ func (d *decoder) check(c *Config) {
 	d.checkServer(c)
 	d.checkCertificates(c)
 	d.checkLimits(&c.Limits)
+	for i, name := range c.Step.ContainerCaps {
+		if _, ok := core.Capability(name); !ok {
+			d.at(fmt.Sprintf("step.container_caps[%d]", i), "%q is no capability of Linux", name)
+		}
+	}
 	if c.Step.MaxPids < 0 {
 		d.at("step.max_pids", "%d is less than 0; 0 means no limit", c.Step.MaxPids)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -193,6 +194,8 @@ type Step struct {
 	// them have every right on their node. Otherwise both are the administrators'.
 	Volumes    []string `yaml:"volumes"`
 	Privileged bool     `yaml:"privileged"`
+	// ContainerCaps are the capabilities that root has in everybody's containers, without CAP_; all others are dropped.
+	ContainerCaps []string `yaml:"container_caps"`
 	// NetRaw lets everybody's containers open raw sockets, by which root inside reads and forges what others on the network send.
 	NetRaw   bool     `yaml:"net_raw"`
 	Prefetch []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
@@ -264,7 +267,7 @@ func Default() *Config {
 		},
 		Step: Step{
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
-			LogTail: Size(core.MiB), MaxPids: defaultMaxPids,
+			LogTail: Size(core.MiB), MaxPids: defaultMaxPids, ContainerCaps: slices.Clone(core.ContainerCaps),
 		},
 		Health:     defaultHealth(),
 		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bireme.dev/bireme/internal/wire"
-
+	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/wire"
 )
 
 // step is one launch on its way.
@@ -219,7 +219,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	empty := s.reapRest()
 	s.pmi.close()
 	s.anchor.close()
-	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received}
+	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received, At: core.At(time.Now())}
 	s.account(x, f, tasks)
 	if !empty {
 		x.Cause, x.Message = wire.CauseUnkillable, "processes do not die: "+fmt.Sprint(s.procs())

@@ -100,6 +100,7 @@ type NodeSettings struct {
 	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
 	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
 	Volumes          []string      `json:"volumes,omitempty"`       // paths below which anybody's container may mount
+	ContainerCaps    []string      `json:"container_caps"`          // of root in anybody's container; null: core.ContainerCaps
 	NetRaw           bool          `json:"net_raw,omitempty"`       // anybody's container may open raw sockets
 
 	Health        HealthSettings `json:"health"`

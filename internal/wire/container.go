@@ -29,6 +29,7 @@ type Container struct {
 	Dir     string   `json:"dir,omitempty"`     // of everything the stand-ins of the node leave
 	Init    string   `json:"init,omitempty"`    // bireme-init, as the node has it
 	Node    string   `json:"node,omitempty"`    // labels what is ours
+	Caps    []string `json:"caps,omitempty"`    // if it is Bounded: the capabilities that root inside has
 	NetRaw  bool     `json:"net_raw,omitempty"` // if it is Bounded: it may open raw sockets all the same
 	Within  []string `json:"within,omitempty"`  // if it is Bounded: the paths that its mounts must be below
 	Devices []string `json:"devices,omitempty"`

@@ -3,6 +3,8 @@ package wire
 import (
 	"strconv"
 	"time"
+
+	"bireme.dev/bireme/internal/core"
 )
 
 // KeeperVersion is the version of the agent ↔ keeper contract. A keeper outlives its agent's upgrades, so an agent must
@@ -280,6 +282,7 @@ type Exited struct {
 	// Elapsed counts from the start of the program (from the launch, if it was not started), Suspended within it.
 	Elapsed   time.Duration `json:"elapsed"`
 	Suspended time.Duration `json:"suspended,omitempty"`
+	At        core.Time     `json:"at,omitempty"` // by the node's clock: it may be told long after
 	Usage     Used          `json:"usage"`
 	// LogSize is how many bytes the output has. When the part worth keeping is short it is this frame's payload,
 	// otherwise it is to be had with ReadLog until the exit is acknowledged.

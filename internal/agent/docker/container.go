@@ -54,6 +54,7 @@ type HostConfig struct {
 	IpcMode        string  `json:",omitempty"`
 	SecurityOpt    []string
 	CapDrop        []string
+	CapAdd         []string          `json:",omitempty"`
 	GroupAdd       []string          `json:",omitempty"`
 	Sysctls        map[string]string `json:",omitempty"`
 	Devices        []Device
@@ -164,6 +165,13 @@ func (c *Client) Wait(ctx context.Context, id string) (int, error) {
 func (c *Client) State(ctx context.Context, id string) (*State, error) {
 	var i struct{ State State }
 	return &i.State, c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, &i)
+}
+
+// ImageOf is the engine's id of the image that a container was made of.
+func (c *Client) ImageOf(ctx context.Context, id string) (string, error) {
+	var i struct{ Image string }
+	err := c.call(ctx, http.MethodGet, "/containers/"+id+"/json", nil, &i)
+	return i.Image, err
 }
 
 // Ports asks where the ports of a container are found on this machine.

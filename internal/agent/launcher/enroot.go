@@ -53,12 +53,16 @@ func (x *launcher) enroot() (*command, error) {
 	if x.c.WorkDir != "" && inside != nil { // it has no option for that
 		inside = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, x.c.WorkDir}, inside...)
 	}
-	env := x.enrootEnv(x.outer())
+	mine := make(map[string]bool, len(shared))
 	for _, e := range shared {
 		name, _, _ := strings.Cut(e, "=")
-		env = slices.DeleteFunc(env, func(o string) bool { return strings.HasPrefix(o, name+"=") })
-		env = append(env, e)
+		mine[name] = true
 	}
+	env := slices.DeleteFunc(x.enrootEnv(x.outer()), func(o string) bool {
+		name, _, _ := strings.Cut(o, "=")
+		return mine[name]
+	})
+	env = append(env, shared...)
 	return &command{argv: append(append(argv, "--", image), inside...), env: env}, nil
 }
 

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -130,9 +131,15 @@ func (x *launcher) inside() []string {
 	return x.c.Args
 }
 
+// nobody is the uid of users without an account.
+const nobody = 65534
+
 // forEngines tells of wishes that only an engine grants.
 func (x *launcher) forEngines() error {
 	switch {
+	case x.l.Identity.UID == nobody:
+		return fmt.Errorf("this node makes containers by %s, as the job's user: %s has no account on the cluster's machines (unix_name), and all who have none "+
+			"would be one user here; it needs Docker or Podman", x.c.Maker, cmp.Or(x.l.Identity.Name, "the user"))
 	case x.c.Privileged:
 		return fmt.Errorf("this node makes containers by %s, as the job's user: a privileged one needs Docker or Podman", x.c.Maker)
 	case x.c.User != "":

@@ -141,11 +141,13 @@ func TestFetching(t *testing.T) {
 // TestConfig: what becomes of a bundle's configuration.
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	x := newLauncher(t, wire.MakerOCI, func(c *wire.Container) { c.Image, c.WorkDir, c.Devices = "", "/w", []string{"/dev/fake0"} })
+	x := newLauncher(t, wire.MakerOCI, func(c *wire.Container) {
+		c.Image, c.WorkDir, c.Devices, c.Caps = "", "/w", []string{"/dev/fake0"}, []string{"KILL"}
+	})
 	dir := t.TempDir()
 	x.c.Bundle = dir
 	const in = `{"ociVersion":"1.0.2","process":{"terminal":true,"args":["sh"],"cwd":"/","env":["PATH=/bin","SECRET=own"],"user":{"uid":5,"gid":6,"additionalGids":[7]},
-"rlimits":[{"type":"RLIMIT_NOFILE","hard":1,"soft":1}]},"root":{"path":"rootfs"},"mounts":[{"destination":"/dev/pts","type":"devpts","options":["gid=5","newinstance"]},
+"capabilities":{"bounding":["CAP_KILL","CAP_SYS_ADMIN"],"ambient":["CAP_NET_RAW"]},"rlimits":[{"type":"RLIMIT_NOFILE","hard":1,"soft":1}]},"root":{"path":"rootfs"},"mounts":[{"destination":"/dev/pts","type":"devpts","options":["gid=5","newinstance"]},
 {"destination":"/sys","type":"sysfs","source":"sysfs","options":["ro"]}],"linux":{"resources":{"devices":[]},"cgroupsPath":"x","namespaces":[{"type":"pid"}],"seccomp":{"n":12345678901234567890}}}`
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(in), 0o644); err != nil {
 		t.Fatal(err)
@@ -165,7 +167,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"ociVersion":"1.0.2","process":{"terminal":false,"args":["prog","a b"],"cwd":"/w","env":["PATH=/bin","SECRET=own"],"user":{"uid":5,"gid":6}},
+	const want = `{"ociVersion":"1.0.2","process":{"terminal":false,"args":["prog","a b"],"cwd":"/w","env":["PATH=/bin","SECRET=own"],"user":{"uid":5,"gid":6},"noNewPrivileges":true,"capabilities":{"bounding":["CAP_KILL"],"ambient":[]}},
 "root":{"path":"DIR/rootfs"},"mounts":[{"destination":"/dev/pts","type":"devpts","options":["newinstance"]},
 {"destination":"/sys","type":"none","source":"/sys","options":["rbind","nosuid","noexec","nodev","ro"]},
 {"destination":"/dev/fake0","type":"bind","source":"/dev/fake0","options":["bind","nosuid","rw","noexec"]}],
@@ -181,5 +183,18 @@ func TestConfig(t *testing.T) {
 	}
 	if d := cmp.Diff(b, a); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestNoAccount: users without an account would all have one uid, and each other's files and processes with it.
+func TestNoAccount(t *testing.T) {
+	t.Parallel()
+	for _, maker := range []string{wire.MakerApptainer, wire.MakerEnroot} {
+		x := newLauncher(t, maker, nil)
+		x.l.Identity = wire.Identity{UID: nobody, GID: nobody, Name: "laptop-user"}
+		make := map[string]func() (*command, error){wire.MakerApptainer: x.apptainer, wire.MakerEnroot: x.enroot}[maker]
+		if _, err := make(); err == nil || !strings.Contains(err.Error(), "laptop-user has no account") {
+			t.Errorf("%s: %v", maker, err)
+		}
 	}
 }

@@ -115,6 +115,7 @@ func (x *launcher) fillIn(spec object, uid, gid int) {
 	delete(linux, "cgroupsPath")
 	if uid != 0 {
 		unprivileged(spec, uid, gid)
+		x.boundCaps(p)
 	}
 	mounts, _ := spec["mounts"].([]any)
 	bind := func(from, to string, options ...string) {
@@ -129,12 +130,30 @@ func (x *launcher) fillIn(spec object, uid, gid int) {
 	spec["mounts"] = mounts
 }
 
+// boundCaps leaves of a bundle's capabilities those that containers of users have. They hold in the user's own namespaces only;
+// fewer of them reach less of the kernel. What the program becomes by files of the bundle it had not is nothing either.
+func (x *launcher) boundCaps(process object) {
+	process["noNewPrivileges"] = true
+	caps, _ := process["capabilities"].(object)
+	for set, list := range caps {
+		names, _ := list.([]any)
+		caps[set] = slices.DeleteFunc(names, func(v any) bool {
+			name, ok := v.(string)
+			return !ok || !slices.Contains(x.c.Caps, strings.TrimPrefix(strings.ToUpper(name), "CAP_"))
+		})
+	}
+}
+
 // merge adds to a bundle's variables those of the job that it does not set itself.
 func merge(own, job []string) []string {
 	out := slices.Clone(own)
+	has := make(map[string]bool, len(own))
+	for _, o := range own {
+		name, _, _ := strings.Cut(o, "=")
+		has[name] = true
+	}
 	for _, e := range job {
-		name, _, _ := strings.Cut(e, "=")
-		if !slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
+		if name, _, _ := strings.Cut(e, "="); !has[name] {
 			out = append(out, e)
 		}
 	}

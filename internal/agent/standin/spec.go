@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -73,15 +74,18 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 			h.GroupAdd = append(h.GroupAdd, strconv.FormatUint(uint64(g), 10))
 		}
 		h.SecurityOpt, h.CapDrop = []string{"no-new-privileges"}, []string{"ALL"}
-		if !c.Host {
-			// Docker lets everybody have low ports inside. To the world they are the node's, and file servers take who calls from
-			// one for its root.
-			h.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024"}
-		}
+		s.noLowPorts(h)
 	}
-	if c.Bounded && !c.NetRaw && !c.Privileged {
-		// Root inside may otherwise read, and answer in the name of others, what containers on the same bridge or node send.
-		h.CapDrop = []string{"NET_RAW"}
+	if c.Bounded && !c.Privileged {
+		// Root inside keeps what it needs of its own files and processes. It gets more by no program of the image either: who has
+		// all that root has here gains nothing by a set-user-id program, so those are left to images whose users need them (sudo).
+		h.CapDrop, h.CapAdd = []string{"ALL"}, slices.Clone(c.Caps)
+		if c.NetRaw && !slices.Contains(h.CapAdd, "NET_RAW") {
+			h.CapAdd = append(h.CapAdd, "NET_RAW")
+		}
+		if !slices.Contains(h.CapAdd, "NET_BIND_SERVICE") {
+			s.noLowPorts(h)
+		}
 	}
 	for _, d := range c.Devices {
 		h.Devices = append(h.Devices, docker.Device{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
@@ -105,6 +109,14 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 		}
 	}
 	return spec, nil
+}
+
+// noLowPorts keeps the low ports from all inside, which Docker gives to everybody. To the world they are the node's, and file
+// servers take who calls from one for its root. On the node's own network the node's setting holds.
+func (s *standIn) noLowPorts(h *docker.HostConfig) {
+	if !s.c.Host {
+		h.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024"}
+	}
 }
 
 // shown is something of the node that a submitting user mounted: the open file is what that user could open.

@@ -189,7 +189,8 @@ func (s *standIn) start(ctx context.Context) error {
 	}
 	name := Name(s.c.Node, s.key.String())
 	s.id, err = s.engine.Create(ctx, name, spec)
-	if errors.Is(err, os.ErrNotExist) {
+	fetched := errors.Is(err, os.ErrNotExist)
+	if fetched {
 		if err := s.engine.Pull(ctx, s.c.Image, s.auth, s.progress()); err != nil {
 			return err
 		}
@@ -198,17 +199,42 @@ func (s *standIn) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a container of image %s: %w", s.c.Image, err)
 	}
-	looked := make(chan error, 1)
-	go func() { // beside the start, which waits for the kernel
-		var err error
-		s.image, err = s.engine.Image(ctx, s.c.Image)
-		looked <- err
-	}()
+	if err := s.own(ctx, name, spec, fetched); err != nil {
+		return errors.Join(err, s.engine.Remove(context.WithoutCancel(ctx), s.id))
+	}
 	if err := s.engine.Start(ctx, s.id); err != nil {
-		<-looked
 		return fmt.Errorf("start a container of image %s: %w", s.c.Image, err)
 	}
-	return <-looked
+	return nil
+}
+
+// own makes sure that the container, which does not run yet, is of an image that its user may have. It is the container's own
+// image that is looked at: what a name leads to may change meanwhile.
+func (s *standIn) own(ctx context.Context, name string, spec *docker.Spec, fetched bool) error {
+	id, err := s.engine.ImageOf(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if !fetched {
+		if fetched, err = s.allowed(ctx, id); err != nil {
+			return err
+		}
+		if fetched { // the name may lead to another image now; the container of the old one is in the way and goes
+			if s.id, err = s.engine.Create(ctx, name, spec); err != nil {
+				return fmt.Errorf("make a container of image %s: %w", s.c.Image, err)
+			}
+			if id, err = s.engine.ImageOf(ctx, s.id); err != nil {
+				return err
+			}
+		}
+	}
+	if fetched {
+		if err := s.noteAccess(id); err != nil {
+			return fmt.Errorf("note who may run image %s: %w", s.c.Image, err)
+		}
+	}
+	s.image, err = s.engine.Image(ctx, id)
+	return err
 }
 
 // doing writes what is done at the moment to where the agent finds it; empty: the job runs.

@@ -71,8 +71,9 @@ type Exited struct {
 	Message string
 	Usage   core.Usage
 	Elapsed time.Duration
-	JobDone bool   // the node holds nothing of the job any more
-	Image   string // digest of the image it ran in
+	At      core.Time `json:",omitempty"` // when it ended; 0: now
+	JobDone bool      // the node holds nothing of the job any more
+	Image   string    // digest of the image it ran in
 }
 
 // ExitCause is why a step ended, when its exit status does not say.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
@@ -175,6 +176,9 @@ func (s *State) exited(in *Exited) error {
 		}
 		if !over(j) {
 			s.judge(next, in)
+			if over(next) && next.End == s.view.now {
+				next.End = s.endedAt(in, next.Start)
+			}
 		}
 	} else if in.Step == "extern" {
 		if !over(j) {
@@ -192,6 +196,17 @@ func (s *State) exited(in *Exited) error {
 	}
 	s.putChanged(j, next)
 	return nil
+}
+
+// toldLate is how much later than it happened an end may be told to count as told at once.
+const toldLate = 2 * time.Second
+
+// endedAt is when something ended that began at start: now, unless its node could not tell before.
+func (s *State) endedAt(in *Exited, start core.Time) core.Time {
+	if in.At == 0 || s.view.now.Sub(in.At) < toldLate {
+		return s.view.now
+	}
+	return max(in.At, start)
 }
 
 // putChanged replaces j by next unless they are the same: a report that comes twice writes nothing.

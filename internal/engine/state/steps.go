@@ -162,7 +162,7 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		st.Message = in.Message
 	}
 	if st.Left == 0 {
-		st.End, st.Ended = s.view.now, nil
+		st.End, st.Ended = s.endedAt(in, st.Start), nil
 		switch {
 		case in.Cause == CauseOOM:
 			st.Exit = core.ExitOOM

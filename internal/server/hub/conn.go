@@ -36,6 +36,7 @@ type conn struct {
 	reports chan report // to settle, in the order they were sent to the engine
 	// The reader's own:
 	beats int64                          // heartbeats received
+	skew  time.Duration                  // of the node's clock, as it last told
 	late  map[logstore.Key]core.UserName // ended here, with output still to come
 
 	mu      sync.Mutex
@@ -174,6 +175,9 @@ func (h *Hub) detach(k *conn) {
 
 // register makes the ends the agent brings durable, then the node itself, and gives the welcome.
 func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
+	if hello.Now != 0 {
+		k.skew = hello.Now.Go().Sub(time.Now())
+	}
 	in := &state.Register{
 		Node: hello.Node, Hardware: hello.Hardware, Host: hello.Host, Roles: k.who.Roles, TrustRoot: k.who.TrustRoot,
 		Fleet: hello.Fleet, Features: hello.Features, Trust: hello.Trust,

@@ -87,6 +87,9 @@ func (k *conn) take(f wire.Frame) error {
 func (k *conn) heard(b wire.Heartbeat) {
 	k.beats++
 	now := time.Now()
+	if b.Now != 0 {
+		k.skew = b.Now.Go().Sub(now)
+	}
 	h := k.h
 	h.mu.Lock()
 	n := h.node(k.who.Name)
@@ -173,6 +176,9 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond, Sys: time.Duration(x.Usage.SysCPU) * time.Microsecond,
 			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
 		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image,
+	}
+	if x.At != 0 {
+		in.At = x.At.Add(-k.skew) // by the server's clock
 	}
 	if k.h.cfg.Samples != nil {
 		k.h.cfg.Samples.Use(samples.Key{Job: in.Job, Attempt: in.Attempt}, &in.Usage)

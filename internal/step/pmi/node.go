@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -37,10 +38,12 @@ type Node struct {
 	fresh    map[string]string // put here since the last fence
 	attrs    map[string]string // of this node, PMI-2
 	names    map[string]string // published
-	waiting  int               // tasks at the fence
-	left     int               // tasks that have not gone
-	fence    int               // fences passed
-	err      error             // of the exchange: nobody gets past it any more
+	held     int64             // bytes of all of them
+	closed   bool
+	waiting  int   // tasks at the fence
+	left     int   // tasks that have not gone
+	fence    int   // fences passed
+	err      error // of the exchange: nobody gets past it any more
 	sockets  []net.Conn
 	children []*os.File
 }
@@ -50,8 +53,27 @@ const (
 	maxKey   = 256
 	maxValue = 4096
 	maxKeys  = 1 << 20
+	maxBytes = 64 << 20  // of all keys and values of a step on a node
+	allBytes = 512 << 20 // of all steps of a node
 	maxLine  = 1 << 16
 )
+
+// total is how many bytes all steps of this process hold.
+var total atomic.Int64
+
+// hold counts bytes that a step keeps until it ends, or says that they are too many. The lock is held.
+func (n *Node) hold(size int) error {
+	add := int64(size)
+	if n.held+add > maxBytes {
+		return fmt.Errorf("the keys and values of a step have %d bytes at most", maxBytes)
+	}
+	if total.Add(add) > allBytes {
+		total.Add(-add)
+		return fmt.Errorf("the keys and values of all steps of a node have %d bytes at most", allBytes)
+	}
+	n.held += add
+	return nil
+}
 
 // New makes the sockets of all tasks and begins to serve them.
 func New(cfg Config) (*Node, error) {
@@ -94,6 +116,11 @@ func (n *Node) Env(local, fd int) []string {
 func (n *Node) Close() {
 	n.mu.Lock()
 	n.fail(errors.New("the step has ended"))
+	if !n.closed {
+		n.closed = true
+		total.Add(-n.held)
+		n.held = maxBytes // nothing more is kept
+	}
 	n.mu.Unlock()
 	for _, c := range n.sockets {
 		_ = c.Close()
@@ -137,6 +164,13 @@ func (n *Node) put(key, value string) error {
 	case len(n.fresh)+len(n.keys) >= maxKeys:
 		return errors.New("there are too many keys")
 	}
+	size := len(key) + len(value)
+	if old, again := n.fresh[key]; again {
+		size -= len(key) + len(old)
+	}
+	if err := n.hold(size); err != nil {
+		return err
+	}
 	n.fresh[key] = value
 	return nil
 }
@@ -177,6 +211,19 @@ func (n *Node) pass() error {
 		n.fail(err)
 		return n.err
 	}
+	size := 0
+	for k, v := range all {
+		if _, mine := n.fresh[k]; !mine {
+			size += len(k) + len(v)
+		}
+		if old, again := n.keys[k]; again {
+			size -= len(k) + len(old)
+		}
+	}
+	if err := n.hold(size); err != nil {
+		n.fail(err)
+		return n.err
+	}
 	maps.Copy(n.keys, all)
 	n.fresh = map[string]string{}
 	n.fence++
@@ -202,6 +249,9 @@ func (n *Node) putAttr(key, value string) error {
 	defer n.mu.Unlock()
 	if key == "" || len(key) > maxKey || len(value) > maxValue || len(n.attrs) >= maxKeys {
 		return errors.New("the attribute is too large")
+	}
+	if err := n.hold(len(key) + len(value)); err != nil {
+		return err
 	}
 	n.attrs[key] = value
 	n.cond.Broadcast()

@@ -171,3 +171,28 @@ func FuzzFirst(f *testing.F) {
 		_ = c.second(text)
 	})
 }
+
+// TestBytes: what tasks put is the keeper's memory, which is everybody's on the node: it is bounded for a step, and given back.
+func TestBytes(t *testing.T) {
+	before := total.Load() // not in parallel with others, who hold some too
+	n, err := New(Config{Job: "7.0", Size: 1, Ranks: []int32{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := strings.Repeat("x", maxValue)
+	put := 0
+	for ; err == nil && put < 2*maxBytes/maxValue; put++ {
+		err = n.put(fmt.Sprint("key", put), value)
+	}
+	if err == nil || !strings.Contains(err.Error(), "bytes at most") || int64(put)*maxValue > maxBytes+maxValue {
+		t.Errorf("%d values of %d bytes were taken: %v", put, maxValue, err)
+	}
+	if err := n.put("key0", value); err != nil {
+		t.Errorf("a value in the place of another: %v", err)
+	}
+	n.Close()
+	n.Close()
+	if after := total.Load(); after != before {
+		t.Errorf("%d bytes were held before, %d are after", before, after)
+	}
+}

@@ -146,24 +146,31 @@ func (c *call) first(text string) error {
 	return fmt.Errorf("%.40q is no command", text)
 }
 
-// name publishes a service among the tasks of this node. Across nodes there is no name service.
-func (c *call) name(q map[string]string) error {
-	n, service := c.n, q["service"]
+// name publishes a service among the tasks of this node. Across nodes there is no name service. Nothing is said under the lock: who
+// does not listen would hold up all others, and the end of the step.
+func (c *call) name(q map[string]string) error { return c.say("%s", c.n.name(q)) }
+
+func (n *Node) name(q map[string]string) string {
+	service := q["service"]
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch port, known := n.names[service]; {
-	case q["cmd"] == "publish_name" && !known && len(n.names) < maxKeys:
+	case q["cmd"] == "publish_name" && !known && len(n.names) < maxKeys && len(service)+len(q["port"]) <= maxKey+maxValue:
+		if n.hold(len(service)+len(q["port"])) != nil {
+			return "cmd=publish_result info=no_room rc=-1 msg=no_room"
+		}
 		n.names[service] = q["port"]
-		return c.say("cmd=publish_result info=ok rc=0 msg=success")
+		return "cmd=publish_result info=ok rc=0 msg=success"
 	case q["cmd"] == "publish_name":
-		return c.say("cmd=publish_result info=in_use rc=-1 msg=in_use")
+		return "cmd=publish_result info=in_use rc=-1 msg=in_use"
 	case q["cmd"] == "lookup_name" && known:
-		return c.say("cmd=lookup_result info=ok port=%s rc=0 msg=success", port)
+		return fmt.Sprintf("cmd=lookup_result info=ok port=%s rc=0 msg=success", port)
 	case q["cmd"] == "unpublish_name" && known:
 		delete(n.names, service)
-		return c.say("cmd=unpublish_result info=ok rc=0 msg=success")
+		_ = n.hold(-len(service) - len(port)) // less is never too much
+		return "cmd=unpublish_result info=ok rc=0 msg=success"
 	}
-	return c.say("cmd=%s_result info=not_found rc=-1 msg=not_found", strings.TrimSuffix(q["cmd"], "_name"))
+	return fmt.Sprintf("cmd=%s_result info=not_found rc=-1 msg=not_found", strings.TrimSuffix(q["cmd"], "_name"))
 }
 
 // answer sends a PMI-2 block.
