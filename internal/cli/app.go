@@ -77,7 +77,7 @@ func (a *App) root() *cobra.Command {
 	}
 	add("run", a.applyCommand(), a.psCommand(), a.logsCommand(), a.sshCommand(), a.stopCommand(), a.checkpointCommand(), a.whyCommand(), a.metricsCommand(), a.eventsCommand())
 	add("cluster", a.nodesCommand(), a.fleetCommand(), a.nodeStateCommand("drain"), a.nodeStateCommand("resume"), a.nodeStateCommand("down"),
-		a.usersCommand(), a.projectsCommand(), a.policyCommand(), a.qosCommand(), a.reservationCommand(), a.licenseCommand(), a.reconfigureCommand(), a.tokenCommand())
+		a.usersCommand(), a.projectsCommand(), a.policyCommand(), a.qosCommand(), a.reservationCommand(), a.licenseCommand(), a.reconfigureCommand(), a.auditCommand(), a.tokenCommand())
 	add("self", a.loginCommand(), a.whoamiCommand(), a.simulateCommand(), a.linksCommand(), a.versionCommand())
 	return root
 }

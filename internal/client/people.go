@@ -51,6 +51,17 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, call{method: "DELETE", path: api + "/tokens/" + url.PathEscape(id), again: always}, nil)
 }
 
+// AuditList answers GET /api/v1/audit, the newest entries first.
+type AuditList struct {
+	Entries []core.AuditEntry `json:"entries"`
+	More    bool              `json:"more,omitempty"` // ask again with before= the last one's number
+}
+
+// Audit asks for entries of the audit log; see the API for the names.
+func (c *Client) Audit(ctx context.Context, query url.Values) (*AuditList, error) {
+	return get[AuditList](ctx, c, api+"/audit", query)
+}
+
 // Users lists users.
 func (c *Client) Users(ctx context.Context) (*UserList, error) {
 	return get[UserList](ctx, c, api+"/users", nil)

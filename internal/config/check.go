@@ -85,6 +85,7 @@ func (d *decoder) check(c *Config) {
 	d.checkPower(c)
 	d.checkFleets(c)
 	d.checkPriority(c)
+	d.checkAudit(&c.Audit)
 	if _, err := c.Accounting.Enforced(); err != nil {
 		d.at("accounting.enforce", "%v", err)
 	}

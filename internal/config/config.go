@@ -36,6 +36,7 @@ type Config struct {
 	Accounting   Accounting   `yaml:"accounting"`
 	Retention    Retention    `yaml:"retention"`
 	Tokens       Tokens       `yaml:"tokens"`
+	Audit        Audit        `yaml:"audit"`
 	Mail         Mail         `yaml:"mail"`
 	Fleets       Fleets       `yaml:"fleets"`
 
@@ -234,6 +235,7 @@ type Retention struct {
 	Jobs      Duration `yaml:"jobs"`
 	Keys      Duration `yaml:"keys"` // submit keys
 	Logs      Duration `yaml:"logs"`
+	Audit     Duration `yaml:"audit"`  // the audit log
 	Tokens    Duration `yaml:"tokens"` // that have expired or were revoked
 }
 
@@ -279,7 +281,7 @@ func Default() *Config {
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
 			Keys: Duration(7 * 24 * time.Hour), Logs: Duration(30 * 24 * time.Hour),
-			Tokens: Duration(30 * 24 * time.Hour),
+			Audit: Duration(365 * 24 * time.Hour), Tokens: Duration(30 * 24 * time.Hour),
 		},
 		Tokens: Tokens{Lifetime: Duration(90 * 24 * time.Hour)},
 	}

@@ -9,7 +9,7 @@ import (
 
 // fixed are the groups and settings that hold from the start of a server to its end; within them, live ones do not.
 var (
-	fixed = []string{"cluster", "dir", "server", "certificates", "timers", "step", "retention", "fleets"}
+	fixed = []string{"cluster", "dir", "server", "certificates", "timers", "step", "retention", "fleets", "audit"}
 	live  = []string{"timers.max_kill_grace", "timers.interactive_idle"}
 )
 

@@ -101,6 +101,7 @@ func (s *server) reloadOn(ctx context.Context, signals <-chan os.Signal) error {
 		case <-signals:
 		}
 		out, err := s.reload(ctx, core.Identity{User: "root", Admin: true}, false)
+		s.auditReload(err)
 		if err != nil {
 			s.Log.Error("the settings were not taken over; nothing has changed", "err", err, "faults", core.FaultsOf(err))
 			continue

@@ -22,6 +22,7 @@ import (
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
@@ -113,6 +114,7 @@ type server struct {
 	mail      *mail.Sender
 	power     *power.Switch
 	api       *api.API
+	audit     *audit.Log
 	doors     []*door
 	tunnels   *door // for agents whose connections are carried to us
 	fleets    *fleet.Fleets
@@ -157,6 +159,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.power.Run(background) })
 	g.Go(func() error { return s.purgeLogs(background) })
 	g.Go(func() error { return s.watchLogs(background) })
+	g.Go(func() error { return s.audit.Run(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.rotator.Run(background) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
@@ -230,9 +233,12 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.power = power.New(s.powerPrograms, s.engine, s.Log)
 	s.follow("power", s.power.Publish)
 	s.power.Load(s.engine.Snapshot())
+	if s.audit, err = audit.New(audit.Config{Append: s.appendAudit, Export: cfg.Audit.Export, Log: s.Log}); err != nil {
+		return err
+	}
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
-		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Log: s.Log, Conns: &s.conns,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Audit: s.audit, Log: s.Log, Conns: &s.conns,
 		Seals: s.rotateSeals, HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {
@@ -326,6 +332,7 @@ func engineConfig(cfg *config.Config) engine.Config {
 		Inbox: cfg.Server.Inbox,
 		Retention: store.Retention{
 			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
+			Audit: cfg.Retention.Audit.D(),
 		},
 	}
 	c.State.Charges = state.Charges{HalfLife: cfg.Priority.HalfLife.Seconds(), Reset: cfg.Priority.ResetPeriod(), Billing: cfg.Billing()}

@@ -149,6 +149,20 @@ CREATE TABLE events (
 );
 CREATE INDEX events_node ON events (node, seq) WHERE node <> '';
 
+-- The audit log: who asked for what, with which answer.
+CREATE TABLE audit (
+	seq        INTEGER PRIMARY KEY,
+	at         BIGINT NOT NULL,
+	usr        TEXT   NOT NULL,
+	token      TEXT   NOT NULL,
+	token_name TEXT   NOT NULL,
+	action     TEXT   NOT NULL,
+	object     TEXT   NOT NULL,
+	answer     TEXT   NOT NULL,
+	doc        TEXT   NOT NULL
+);
+CREATE INDEX audit_usr ON audit (usr, seq);
+
 CREATE TABLE sealed (
 	name TEXT PRIMARY KEY,
 	data BLOB NOT NULL

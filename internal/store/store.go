@@ -77,6 +77,12 @@ type Store interface {
 	Sealed(ctx context.Context, name string) ([]byte, error)
 	PutSealed(ctx context.Context, name string, data []byte) error // keeps the first: returns nil and changes nothing if it exists
 
+	// AppendAudit adds entries to the audit log, gives them their numbers and is durable when it returns. Nothing but Purge takes
+	// entries out again, and nothing changes them.
+	AppendAudit(ctx context.Context, epoch int64, list []*core.AuditEntry) error
+	// Audit finds entries of the audit log, the newest first.
+	Audit(ctx context.Context, q AuditQuery) ([]*core.AuditEntry, error)
+
 	// Purge removes a bounded batch of what is past its time; more tells that there is more to do.
 	Purge(ctx context.Context, epoch int64, keep Retention, now core.Time) (removed int, more bool, err error)
 	Close() error
@@ -150,4 +156,17 @@ type Retention struct {
 	MaxEvents int64
 	Jobs      time.Duration
 	Keys      time.Duration
+	Audit     time.Duration
+}
+
+// AuditQuery selects entries of the audit log. Zero fields do not restrict.
+type AuditQuery struct {
+	User         core.UserName
+	Token        string // its id or name
+	Action       string // "job.cancel", or "job" for all that begin with "job."
+	Object       string // all of it, or with * at its end how it begins
+	Answer       string
+	Since, Until core.Time // Since <= At < Until
+	Before       int64     // page: numbers below this
+	Limit        int       // 0: 10,000
 }

@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 	"bireme.dev/bireme/internal/server/hub"
@@ -49,6 +50,7 @@ type Deps struct {
 	Seals func(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error)
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
+	Audit   *audit.Log // nil: none is kept
 	Log     *slog.Logger
 	Conns   *limit.Conns // told of those who have shown an identity
 }
@@ -69,6 +71,7 @@ type API struct {
 	cancel  func()      // ends the subscription
 	live    atomic.Pointer[config.Config]
 	uses    tokenUses
+	signIns audit.SignIns
 }
 
 // conf is the settings that hold; Deps.Config are those it started with.

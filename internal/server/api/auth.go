@@ -34,6 +34,7 @@ type caller struct {
 	gid    uint32
 	hasGID bool
 	token  *core.Token // the one the call came with; nil: none
+	trail  trail
 }
 
 // peerKey is where ConnContext leaves the kernel's word.

@@ -43,6 +43,7 @@ func (a *API) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err := a.may(who, j); err != nil {
 		return nil, err
 	}
+	a.saw(who, j)
 	attempt, err := number(r.URL.Query().Get("attempt"), int64(j.Attempt))
 	if err != nil {
 		return nil, err

@@ -343,6 +343,7 @@ func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick fun
 	if !v.ownsSecrets(j.Spec.User) {
 		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
+	a.saw(who, j)
 	h := pick(j.Spec)
 	if h.IsZero() {
 		return core.Errorf(core.NotFound, "job %d has none", j.ID).Because("no_script")

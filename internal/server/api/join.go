@@ -86,11 +86,12 @@ func (a *API) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Nod
 }
 
 // join trades a one-time token for a certificate. The token is spent only when the certificate can be made.
-func (a *API) join(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *API) join(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
 	var in client.Join
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	by.about("node", string(in.Node))
 	if !validNode(in.Node) {
 		return nil, core.Errorf(core.Invalid, "node: %q is not a node's name", in.Node).Because("invalid_node")
 	}
@@ -124,11 +125,12 @@ func (a *API) joinedBy(cert []byte) *client.Joined {
 // renew gives a node another certificate. Whoever signs a request with the key that the node is known by gets one for that key,
 // which is of use to nobody else; so a node may also come back after its certificate has run out. A new key is taken from a
 // connection with the present certificate only.
-func (a *API) renew(_ http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *API) renew(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
 	var in client.Renew
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	by.about("node", string(in.Node))
 	csr, key, err := ca.Request([]byte(in.CSR))
 	if err != nil {
 		return nil, err

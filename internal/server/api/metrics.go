@@ -29,7 +29,7 @@ func newMetrics(a *API) *metrics {
 		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
 		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total", Help: "Calls whose handler panicked."}),
 	}
-	common := []prometheus.Collector{m.requests, m.submitted, m.panics, &collector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	common := []prometheus.Collector{m.requests, m.submitted, m.panics, &collector{a}, &auditCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	jobless := prometheus.NewRegistry()
 	m.registry.MustRegister(append(common, &gpuCollector{a: a, jobs: true})...)
 	jobless.MustRegister(append(common, &gpuCollector{a: a})...)

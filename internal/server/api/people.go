@@ -33,6 +33,7 @@ func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if err := decode(r, &u); err != nil {
 		return nil, err
 	}
+	who.about("user", string(u.Name))
 	return a.putUser(r, who, &u, true)
 }
 
@@ -84,6 +85,7 @@ func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err := decode(r, &p); err != nil {
 		return nil, err
 	}
+	who.about("project", string(p.Name))
 	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p, New: true}); err != nil {
 		return nil, err
 	}

@@ -100,6 +100,7 @@ func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller
 	if err := knownGroups(v.Groups); err != nil {
 		return nil, err
 	}
+	who.about("reservation", v.Name)
 	reply, err := a.Engine.Do(r.Context(), &state.PutReservation{By: who.Identity, Reservation: &v, New: true})
 	if err != nil {
 		return nil, err

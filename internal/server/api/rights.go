@@ -33,6 +33,7 @@ var rights = map[string]right{
 	"GET /seals":         {core.ScopeAdmin, refused},
 	"POST /seals/rotate": {core.ScopeAdmin, refused},
 	"GET /whoami":        {core.ScopeRead, harmless},
+	"GET /audit":         {core.ScopeAdmin, refused},
 
 	"POST /jobs":                             {core.ScopeSubmit, byEngine},
 	"POST /jobs/try":                         {core.ScopeSubmit, byEngine},
@@ -98,11 +99,11 @@ var rights = map[string]right{
 	"GET /debug/pprof/{what...}": {core.ScopeAdmin, refused},
 }
 
-// withRights gives each route the right it asks for.
+// withRights gives each route the right it asks for, and its place in the audit log.
 func withRights(list []route) []route {
 	for i := range list {
 		rt := &list[i]
-		rt.right = rights[rt.key()]
+		rt.right, rt.audit = rights[rt.key()], audited[rt.key()]
 	}
 	return list
 }

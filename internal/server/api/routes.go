@@ -25,6 +25,7 @@ type route struct {
 	right        right    // what a caller's token must allow; see rights.go
 	lasts        lasting  // how long its answer takes
 	local        bool     // no identity is asked for where the API listens on loopback only
+	audit        auditing // what the audit log calls it; see audit.go
 }
 
 // lasting says how long an answer takes and what it counts as.
@@ -83,6 +84,7 @@ func (a *API) table() []route {
 
 		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.watchEvents, lasts: streaming, query: []string{"after"}, reply: "text/event-stream"},
 
+		{method: "GET", path: "/audit", summary: "The audit log, newest entries first; while more is true, ask again with before=SEQ of the last", handle: a.auditLog, query: []string{"user", "token", "action", "object", "answer", "since", "until", "before", "limit"}, reply: client.AuditList{}},
 		{method: "GET", path: "/tokens", summary: "List tokens", handle: a.tokens, reply: client.TokenList{}},
 		{method: "POST", path: "/tokens", summary: "Make a token", handle: a.newToken, body: client.NewToken{}, reply: client.NewTokenMade{}},
 		{method: "POST", path: "/tokens/{id}/rotate", summary: "Give a token another secret", handle: a.rotateToken, body: client.RotateToken{}, reply: client.NewTokenMade{}},
@@ -163,6 +165,7 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 		defer leave()
 		w.ctx, r = ctx, r.WithContext(ctx)
 	}
+	who = a.begin(rt, r, who)
 	if err == nil {
 		err = a.allow(rt, r, who)
 	}
@@ -173,7 +176,7 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 	if err == nil {
 		out, err = rt.handle(w, r, who)
 	}
-	err = a.mask(who, err)
+	err = a.mask(who, a.end(rt, r, who, err))
 	count.add(err)
 	switch {
 	case err != nil && !errors.Is(err, errAnswered):

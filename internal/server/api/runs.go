@@ -121,6 +121,9 @@ func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		if err != nil && core.CodeOf(err) != core.NotFound {
 			return nil, err
 		}
+		if j, ok := v.job(id); ok {
+			who.changed(j)
+		}
 	}
 	return okBody{}, nil
 }

@@ -49,11 +49,14 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if !in.Cron && in.Step == "" {
 		todo = a.keepCron(todo, out)
 	}
+	before := a.Engine.Snapshot()
 	if in.Signal != 0 || in.Step != "" {
 		a.signalAll(who, &in, todo, out)
 	} else {
 		a.cancelAll(r.Context(), who, todo, out)
+		a.cancelled(who, before, todo, out)
 	}
+	who.denied(out)
 	return out, nil
 }
 
@@ -153,6 +156,7 @@ func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *
 		for _, j := range runs[i] {
 			if last = a.may(who, j); last == nil {
 				last = a.signal(j, in)
+				who.changed(j)
 			}
 			if last != nil {
 				break
@@ -212,6 +216,7 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 		if err := a.update(r.Context(), who, j, ref.tasks, &in); err != nil {
 			return nil, err
 		}
+		who.changed(j)
 		done = true
 	}
 	if !done {
@@ -295,8 +300,12 @@ func (a *API) release(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if _, ok := v.job(ref.id); !ok {
 		return nil, core.Errorf(core.NotFound, "there is no live job %d", ref.id).Because("invalid_job_id")
 	}
+	before := a.Engine.Snapshot()
 	if _, err := a.Engine.Urgent(r.Context(), &state.AllocDone{By: who.Identity, Job: ref.id, Exit: in.Exit}); err != nil {
 		return nil, err
+	}
+	if j, ok := before.Job(ref.id); ok {
+		who.changed(j)
 	}
 	return okBody{}, nil
 }

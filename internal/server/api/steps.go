@@ -76,6 +76,7 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	}
 	made := make([]client.StepMade, len(parts))
 	for i, p := range parts {
+		who.changed(p.job)
 		if made[i], err = a.launchPart(r.Context(), all, i, p); err != nil {
 			a.unmake(r.Context(), all[i:])
 			for _, p := range all[:i] {

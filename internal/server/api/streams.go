@@ -135,7 +135,10 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 			cancel()
 		}
 	}
-	open := func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }
+	open := func() (net.Conn, error) {
+		a.saw(who, j)
+		return upgrade(w, r, "bireme-stream")
+	}
 	return nil, a.joined(a.Streams.Watch(j.ID, int32(id), who.Identity, open))
 }
 
@@ -194,6 +197,7 @@ func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any,
 	if err := a.may(who, j); err != nil {
 		return nil, err
 	}
+	a.saw(who, j)
 	q := r.URL.Query()
 	offset, err := number(q.Get("offset"), 0)
 	if err != nil {

@@ -80,6 +80,12 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	}
 	a.metrics.submitted.Inc()
 	done := reply.(*state.Submitted)
+	if spec.User != who.User { // an administrator's act, told before it is answered
+		who.changed(&core.Job{ID: done.ID, Spec: spec})
+		if err := a.confirm(r, who); err != nil {
+			return nil, err
+		}
+	}
 	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
 }
 

@@ -85,6 +85,7 @@ func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any
 	}
 	secret, hash := newSecret()
 	t.Hash = hash
+	who.aboutToken(t)
 	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: t}); err != nil {
 		return nil, err
 	}
@@ -218,6 +219,7 @@ func (a *API) rotateToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 	if err != nil {
 		return nil, err
 	}
+	who.aboutToken(t)
 	secret, hash := newSecret()
 	reply, err := a.Engine.Do(r.Context(), &state.RotateToken{By: who.Identity, ID: t.ID, Hash: hash, Overlap: in.Overlap, Expires: end})
 	if err != nil {
@@ -234,6 +236,7 @@ func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 	if err != nil {
 		return nil, err
 	}
+	who.aboutToken(t)
 	if _, err := a.Engine.Do(r.Context(), &state.RevokeToken{By: who.Identity, ID: t.ID}); err != nil {
 		return nil, err
 	}

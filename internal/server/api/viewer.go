@@ -310,7 +310,7 @@ var closedReservation = regexp.MustCompile(`^reservation (\S+) is not for `)
 // is there which is not for them.
 func (a *API) mask(who *caller, err error) error {
 	var e *core.Error
-	if err == nil || who == nil || who.Admin || a.conf().Private() == 0 || !errors.As(err, &e) {
+	if err == nil || who == nil || who.user == nil || who.Admin || a.conf().Private() == 0 || !errors.As(err, &e) {
 		return err
 	}
 	v, verr := a.viewer(who)

@@ -138,7 +138,7 @@ func TestFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages("60")
+	pages("70") // the schema, and room for one change
 	change := func(seq int64) *core.Changes {
 		text := strings.Repeat("x", 64<<10)
 		return &core.Changes{Now: core.Time(seq), Events: []core.Event{{Seq: seq, At: core.Time(seq)}}, Blobs: []core.Blob{{Hash: core.Hash{byte(seq)}, Data: []byte(text)}}}

@@ -23,7 +23,7 @@ func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now 
 		if err := fence(tx, epoch); err != nil {
 			return err
 		}
-		for _, part := range []func(Tx, store.Retention, core.Time) (int, bool, error){purgeEvents, purgeKeys, purgeEnded, purgeRuns} {
+		for _, part := range []func(Tx, store.Retention, core.Time) (int, bool, error){purgeEvents, purgeKeys, purgeEnded, purgeRuns, purgeAudit} {
 			n, left, err := part(tx, keep, now)
 			if err != nil {
 				return err

@@ -49,6 +49,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Database) {
 		"seals":              testSeals,
 		"reseal":             testReseal,
 		"reseal race":        testResealRace,
+		"audit":              testAudit,
+		"purge audit":        testPurgeAudit,
 		"purge events":       testPurgeEvents,
 		"purge jobs":         testPurgeJobs,
 		"purge shared blobs": testPurgeSharedBlobs,

@@ -1,0 +1,109 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/servertest"
+)
+
+// auditOf finds an entry of the log.
+func auditOf(s *servertest.Server, query, answer string) (found core.AuditEntry) {
+	var list client.AuditList
+	s.Must("GET", "/api/v1/audit?"+query, nil, &list)
+	for _, e := range list.Entries {
+		if e.Answer == answer {
+			return e
+		}
+	}
+	return found
+}
+
+func TestAuditTellsWhoAskedForWhat(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	ann, bob, _, boss := people(s)
+	var made client.Submitted
+	if status, err := s.Call("POST", "/api/v1/jobs", ann, submitBody(), &made); err != nil {
+		t.Fatal(status, err)
+	}
+	path, job := "/api/v1/jobs/"+idText(made.ID), "job "+idText(made.ID)
+	name := "y"
+	call := func(method, path, token string, body any, want int) {
+		t.Helper()
+		if status, err := s.Call(method, path, token, body, nil); status != want {
+			t.Errorf("%s %s: %d %v, want %d", method, path, status, err, want)
+		}
+	}
+	call("PATCH", path, bob, client.Update{Name: &name}, 403)
+	call("GET", path+"/script", bob, nil, 403)
+	call("GET", path+"/script", boss, nil, 200)
+	call("PATCH", path, boss, client.Update{Name: &name}, 200)
+	call("PATCH", path, ann, client.Update{Name: &name}, 200)
+	call("POST", "/api/v1/jobs/cancel", bob, client.Cancel{IDs: []string{idText(made.ID)}}, 200)
+	call("PATCH", "/api/v1/users/bob", boss, map[string]string{"role": "manager"}, 200)
+	call("GET", "/api/v1/jobs", "bm_nonsense", nil, 401)
+	call("GET", "/api/v1/audit", bob, nil, 403)
+	call("POST", "/api/v1/tokens", bob, client.NewToken{Name: "laptop"}, 200)
+	call("POST", "/api/v1/tokens", bob, client.NewToken{User: "ann"}, 403)
+	call("POST", "/api/v1/join", "", client.Join{Token: "bm_secret", Node: "n7", CSR: "x"}, 401)
+
+	check := func(e core.AuditEntry, user core.UserName, object string, owner core.UserName) {
+		t.Helper()
+		if e.User != user || e.Object != object || e.Owner != owner || e.At == 0 || e.Addr == "" || e.Seq == 0 || user != "" && e.Token == "" {
+			t.Errorf("%+v, want %s %q of %q", e, user, object, owner)
+		}
+	}
+	check(auditOf(s, "user=bob&action=job.update", "denied"), "bob", job, "")
+	check(auditOf(s, "user=bob&action=job.script", "denied"), "bob", job, "")
+	check(auditOf(s, "user=bob&action=job.cancel", "denied"), "bob", "", "")
+	check(auditOf(s, "user=boss&action=job.script", "ok"), "boss", job, "ann")
+	check(auditOf(s, "user=boss&action=job.update", "ok"), "boss", job, "ann")
+	e := auditOf(s, "object=user+bob", "ok")
+	if check(e, "boss", "user bob", ""); !strings.Contains(e.Detail, `"role":"manager"`) {
+		t.Errorf("the change is not told: %+v", e)
+	}
+	check(auditOf(s, "action=sign-in", "unknown_user"), "", "/api/v1/jobs", "")
+	check(auditOf(s, "action=sign-in&user=ann", "ok"), "ann", "", "")
+	check(auditOf(s, "action=audit.read&user=bob", "denied"), "bob", "audit log", "")
+	check(auditOf(s, "action=token.create&user=bob", "denied"), "bob", auditOf(s, "action=token.create&user=bob", "denied").Object, "ann")
+	join := auditOf(s, "action=node.join", "unknown_user")
+	if join.Object != "node n7" || join.UID != -1 || strings.Contains(join.Detail+join.Message, "secret") {
+		t.Errorf("a join that was refused: %+v", join)
+	}
+	var own client.AuditList
+	s.Must("GET", "/api/v1/audit?user=ann&action=job", nil, &own)
+	if len(own.Entries) != 0 {
+		t.Errorf("a user's own work is in the audit log: %+v", own.Entries)
+	}
+	var me client.Whoami
+	s.Must("GET", "/api/v1/whoami", nil, &me)
+	if e := auditOf(s, "action=audit.read&user="+string(me.User), "ok"); e.UID != int64(me.UID) {
+		t.Errorf("reading it is not told: %+v", e)
+	}
+}
+
+// What an administrator was told is done is in the log when the answer comes, and after the next start, numbered on.
+func TestAuditIsThereWhenTheAnswerComes(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for i := range 20 {
+		name := core.ProjectName("p" + idText(core.JobID(i)))
+		s.Must("POST", "/api/v1/projects", core.Project{Name: name}, nil)
+		var list client.AuditList
+		s.Must("GET", "/api/v1/audit?limit=1&action=project.create", nil, &list)
+		if len(list.Entries) != 1 || list.Entries[0].Object != "project "+string(name) {
+			t.Fatalf("after the answer the log's last is %+v", list.Entries)
+		}
+	}
+	var before, after client.AuditList
+	s.Must("GET", "/api/v1/audit?action=project", nil, &before)
+	s.Stop()
+	s.Start()
+	s.Must("GET", "/api/v1/audit?action=project", nil, &after)
+	if len(after.Entries) != 20 || after.Entries[0] != before.Entries[0] {
+		t.Errorf("after a restart: %d entries", len(after.Entries))
+	}
+}
