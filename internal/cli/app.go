@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -27,8 +28,11 @@ type App struct {
 	Links    []string                         // names of the commands that links are made for
 	Pages    func() map[string]string         // their manual pages, by name
 	Exe      func() (string, error)           // path of this program
+	// Interrupts tells of Ctrl-C from the call on, until stop is called; nil: there is none.
+	Interrupts func() (c <-chan os.Signal, stop func())
 
-	began bool // a command has taken over: what goes wrong from here on is not the command line's fault
+	began       bool // a command has taken over: what goes wrong from here on is not the command line's fault
+	interrupted bool // a question was answered by Ctrl-C
 }
 
 // Run runs one command line (without the program's name) and gives the exit status.
@@ -39,6 +43,9 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	err := root.ExecuteContext(ctx)
+	if a.interrupted {
+		return ExitInterrupted
+	}
 	if err != nil && !a.began {
 		err = usagef("%s", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
 	}
@@ -65,7 +72,8 @@ func (a *App) root() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("bireme {{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetCompletionCommandGroupID("self")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SuggestionsMinimumDistance = 2
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Runs and jobs:"}, &cobra.Group{ID: "cluster", Title: "The cluster:"},
 		&cobra.Group{ID: "self", Title: "You and this tool:"})
@@ -79,6 +87,8 @@ func (a *App) root() *cobra.Command {
 	add("cluster", a.nodesCommand(), a.fleetCommand(), a.nodeStateCommand("drain"), a.nodeStateCommand("resume"), a.nodeStateCommand("down"),
 		a.usersCommand(), a.projectsCommand(), a.policyCommand(), a.qosCommand(), a.reservationCommand(), a.licenseCommand(), a.reconfigureCommand(), a.auditCommand(), a.tokenCommand())
 	add("self", a.loginCommand(), a.whoamiCommand(), a.simulateCommand(), a.linksCommand(), a.versionCommand())
+	a.completions(root)
+	plainUsage(root)
 	return root
 }
 
@@ -143,13 +153,33 @@ func (a *App) confirm(yes bool, format string, args ...any) bool {
 	return a.ask(format, args...)
 }
 
-// ask asks on the terminal; anything but y or yes means no.
+// ask asks on the terminal; anything but y or yes means no. Ctrl-C ends the program, also where it was typed before: whatever
+// else waits for it is past.
 func (a *App) ask(format string, args ...any) bool {
+	if a.interrupted {
+		return false
+	}
+	var interrupts <-chan os.Signal
+	if a.Interrupts != nil {
+		c, stop := a.Interrupts()
+		defer stop()
+		interrupts = c
+	}
 	fmt.Fprintf(a.Err, format+" [y/N] ", args...)
-	line, _ := bufio.NewReader(a.In).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.In).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return true
+		}
+	case <-interrupts:
+		fmt.Fprintln(a.Err)
+		a.interrupted = true
 	}
 	return false
 }

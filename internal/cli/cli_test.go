@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -179,5 +180,35 @@ func TestCellIsSafeForTerminals(t *testing.T) {
 	t.Parallel()
 	if got := cell("a\x1b[2Jb\nc\u009bd"); got != "a?[2Jb?c?d" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCtrlCAtAQuestion: it ends the program at once with 130, whatever waits for an answer, and nothing is done.
+func TestCtrlCAtAQuestion(t *testing.T) {
+	t.Parallel()
+	var posts atomic.Int32
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			posts.Add(1)
+		}
+		fmt.Fprint(w, `{"jobs":[{"id":7,"spec_id":7,"attempt":1,"state":"RUNNING","submit":1}]}`)
+	}))
+	defer h.Close()
+	never, typing := io.Pipe()
+	defer typing.Close()
+	signals := make(chan os.Signal, 1)
+	var said bytes.Buffer
+	a := &App{In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
+		Connect: func() (*client.Client, error) {
+			return client.New(client.Settings{Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second})
+		},
+		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
+	}
+	signals <- os.Interrupt
+	if code := a.Run(t.Context(), []string{"stop", "7", "8"}); code != ExitInterrupted {
+		t.Errorf("exit status %d: %s", code, said.String())
+	}
+	if posts.Load() != 0 || strings.Count(said.String(), "y/N") != 1 {
+		t.Errorf("%d calls that change something; it said %q", posts.Load(), said.String())
 	}
 }

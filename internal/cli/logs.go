@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -54,14 +55,28 @@ func (o *logsOptions) run(ctx context.Context) error {
 		}
 		return followLogs(ctx, c, o.app.Out, job, max(1, j.Attempt), o.offset)
 	}
-	_, err = copyLogs(ctx, c, o.app.Out, job, o.offset, false)
+	n, err := copyLogs(ctx, c, o.app.Out, job, o.offset, false)
 	var sink *sinkError
 	if errors.As(err, &sink) {
 		return sink.error
 	}
-	if core.CodeOf(err) == core.NotFound {
-		// A job that has written nothing has no log; a job that is not there is an error.
-		_, err = oneJob(ctx, c, job)
+	if core.CodeOf(err) == core.NotFound || err == nil && n == 0 && o.offset == 0 {
+		return o.nothing(ctx, c, job)
 	}
 	return err
+}
+
+// nothing says why there is no output. A job that has written nothing has no log; a job that is not there is an error.
+func (o *logsOptions) nothing(ctx context.Context, c *client.Client, job string) error {
+	j, err := oneJob(ctx, c, job)
+	if err != nil {
+		return err
+	}
+	switch {
+	case j.State == core.Pending:
+		o.app.note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for it, `bireme why %s` says what it waits for", job, o.ref, o.ref)
+	case !j.State.Final():
+		o.app.note("job %s is %s and has written nothing yet; `bireme logs -f %s` waits for it", job, lower(j.State), o.ref)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,11 @@ func Real(version string, links []string, pages func() map[string]string) *App {
 			return c, nil
 		},
 		Now: time.Now, Lookup: os.LookupEnv, Links: links, Pages: pages, Exe: os.Executable,
+		Interrupts: func() (<-chan os.Signal, func()) {
+			c := make(chan os.Signal, 1)
+			signal.Notify(c, os.Interrupt)
+			return c, func() { signal.Stop(c) }
+		},
 	}
 }
 

@@ -142,6 +142,9 @@ func (a *App) simulate(ctx context.Context, o *simulation) error {
 	return err
 }
 
+// shownFaults is how many lines that cannot be read are named.
+const shownFaults = 5
+
 // simulateOnce reads the trace and runs it; sorted: after putting it in order.
 func (a *App) simulateOnce(ctx context.Context, o *simulation, rule sim.Rule, sorted bool, emit func(*sim.Row) error) (*simulated, error) {
 	began := a.Now()
@@ -163,7 +166,12 @@ func (a *App) simulateOnce(ctx context.Context, o *simulation, rule sim.Rule, so
 		return nil, err
 	}
 	t.Limit(cfg.Procs())
-	t.Report = func(f *sim.Fault) { a.note("%s", f) }
+	var faults []*sim.Fault
+	t.Report = func(f *sim.Fault) {
+		if len(faults) < shownFaults {
+			faults = append(faults, f)
+		}
+	}
 	var sum *sim.Summary
 	if sorted {
 		var src sim.Source
@@ -177,6 +185,12 @@ func (a *App) simulateOnce(ctx context.Context, o *simulation, rule sim.Rule, so
 	}
 	if err != nil {
 		return nil, err
+	}
+	if sum.Jobs == 0 && t.Dropped.Total() == 0 && t.Malformed > 0 {
+		return nil, core.Errorf(core.Invalid, "%s is no trace in the Standard Workload Format: none of its %s can be read; the first: %v", o.trace, plural(t.Malformed, "line"), faults[0])
+	}
+	for _, f := range faults {
+		a.note("%s", f)
 	}
 	out := &simulated{
 		Trace: o.trace, Rule: o.rule, Procs: cfg.Procs(), Nodes: len(cfg.Nodes), Summary: sum,

@@ -62,10 +62,10 @@ func (o *sshOptions) run(ctx context.Context) error {
 	}
 	box := j.Spec.More().Container
 	switch {
+	case j.State.Final():
+		return core.Errorf(core.Conflict, "%s has ended (%s)", o.what(id), lower(j.State))
 	case box == nil:
 		return core.Errorf(core.Invalid, "job %s runs in no container; on its node: srun --jobid=%s --overlap --pty bash", id, id)
-	case j.State.Final():
-		return core.Errorf(core.Conflict, "job %s has ended", id)
 	case j.State != core.Running:
 		return core.Errorf(core.Conflict, "job %s does not run yet: it is %s", id, strings.ToLower(j.State.String()))
 	}
@@ -83,6 +83,14 @@ func (o *sshOptions) run(ctx context.Context) error {
 		return err
 	}
 	return o.exec(self, box)
+}
+
+// what names what was asked for.
+func (o *sshOptions) what(id string) string {
+	if isJobID(o.args[0]) {
+		return "job " + id
+	}
+	return "run " + o.args[0]
 }
 
 // settings are those of every connection. The cluster has authenticated both ends.

@@ -45,6 +45,12 @@ func (o *stopOptions) run(ctx context.Context) error {
 	}
 	var faults []error
 	for _, ref := range o.refs {
+		if !o.yes && o.app.Terminal { // nobody is asked about what is not there
+			if err := o.look(ctx, c, ref); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+		}
 		if !o.app.confirm(o.yes, "Stop %s?", ref) {
 			continue
 		}
@@ -55,6 +61,23 @@ func (o *stopOptions) run(ctx context.Context) error {
 		o.app.note("%s is being stopped", ref)
 	}
 	return errors.Join(faults...)
+}
+
+// look tells why there is nothing to stop.
+func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) error {
+	if isJobID(ref) {
+		_, err := oneJob(ctx, c, ref)
+		return err
+	}
+	in, err := project(ctx, c, o.project)
+	if err != nil {
+		return err
+	}
+	run, err := findRun(ctx, c, in, ref)
+	if err == nil && run.Ended != 0 {
+		err = core.Errorf(core.Conflict, "run %s has ended (%s)", ref, run.State)
+	}
+	return err
 }
 
 func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) error {

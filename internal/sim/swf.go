@@ -218,9 +218,10 @@ func (t *Reader) parse(line []byte) *Fault {
 			end++
 		}
 		line = line[end:]
-		if n++; n > fields {
-			return &Fault{Text: fmt.Sprintf("there are more than %d fields", fields)}
+		if n == fields { // some archives add columns of their own
+			break
 		}
+		n++
 		var ok bool
 		if v[n], ok = number(word); ok {
 			continue
