@@ -59,6 +59,9 @@ type heldFor struct {
 	why string
 }
 
+// PanicMessage is the line of a panic in the log. Tests fail on it.
+const PanicMessage = "panic in the engine"
+
 // report logs a panic with its stack and a line that `bireme simulate --replay` understands, without scripts and
 // environments.
 func (e *Engine) report(p *panicked, job core.JobID, rec *state.Record) {
@@ -68,7 +71,7 @@ func (e *Engine) report(p *panicked, job core.JobID, rec *state.Record) {
 			line = data
 		}
 	}
-	e.log.Error("panic", "what", p.what, "job", job, "panic", fmt.Sprint(p.value), "record", string(line), "stack", string(p.stack))
+	e.log.Error(PanicMessage, "what", p.what, "job", job, "panic", fmt.Sprint(p.value), "record", string(line), "stack", string(p.stack))
 	e.mu.Lock()
 	e.stats.Panics++
 	e.mu.Unlock()

@@ -270,7 +270,7 @@ func (c *Cluster) Close() {
 }
 
 // panicLine begins what a daemon writes when it panics, or when one of its handlers does and it goes on.
-var panicLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |.*"?panic in a handler"?).*$`)
+var panicLine = regexp.MustCompile(`(?m)^(panic: |fatal error: |.*"?panic in (a handler|the engine)"?).*$`)
 
 // panics lists the panics in the logs of the cluster's daemons.
 func (c *Cluster) panics() []string {

@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/server"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/store"
@@ -141,7 +142,7 @@ func (h *panicCheck) Enabled(ctx context.Context, l slog.Level) bool {
 }
 
 func (h *panicCheck) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == hub.PanicMessage && !h.s.MayPanic {
+	if (r.Message == hub.PanicMessage || r.Message == engine.PanicMessage) && !h.s.MayPanic {
 		var b strings.Builder
 		r.Attrs(func(a slog.Attr) bool {
 			b.WriteString("\n" + a.Key + ": " + a.Value.String())
