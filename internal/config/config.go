@@ -166,8 +166,9 @@ type Timers struct {
 	MaxKillGrace    Duration `yaml:"max_kill_grace"`   // the most a job may ask for in kill_wait's place
 	InteractiveIdle Duration `yaml:"interactive_idle"` // an allocation without a step for so long after its start ends; 0: never
 	UnkillableAfter Duration `yaml:"unkillable_after"`
-	Lease           Duration `yaml:"lease"` // leadership without renewal
-	Grace           Duration `yaml:"grace"` // for what is under way when the server stops
+	ContainerWait   Duration `yaml:"container_wait"` // a job's first container waits so long for those on its other nodes, image and all
+	Lease           Duration `yaml:"lease"`          // leadership without renewal
+	Grace           Duration `yaml:"grace"`          // for what is under way when the server stops
 }
 
 // Step holds what nodes do around and to a job.
@@ -265,7 +266,7 @@ func Default() *Config {
 
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
 			MaxKillGrace: Duration(10 * time.Minute), InteractiveIdle: Duration(time.Minute),
-			UnkillableAfter: Duration(60 * time.Second), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
+			UnkillableAfter: Duration(60 * time.Second), ContainerWait: Duration(20 * time.Minute), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",

@@ -2,6 +2,7 @@ package initd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -274,9 +275,10 @@ func withGang(env, gang []string) []string {
 // peersPatience is how long the others may take: they may have an image to fetch. One that fails ends the job before.
 const peersPatience = time.Hour
 
-// meetPeers dials all others until each has answered. say is called when it takes long, with what is waited for.
-func meetPeers(ctx context.Context, g *wire.Gang, say func(string)) ([]*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, peersPatience)
+// meetPeers dials all others until each has answered. say is called when it takes a while, with what is waited for, and again,
+// loud, when it takes long.
+func meetPeers(ctx context.Context, g *wire.Gang, say func(text string, loud bool)) ([]*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceOf(g))
 	defer cancel()
 	clients := make([]*ssh.Client, len(g.Peers))
 	errs := make([]error, len(g.Peers))
@@ -298,24 +300,27 @@ func meetPeers(ctx context.Context, g *wire.Gang, say func(string)) ([]*ssh.Clie
 	return clients, nil
 }
 
-func meetPeer(ctx context.Context, g *wire.Gang, rank int, say func(string)) (*ssh.Client, error) {
-	const patience = 30 * time.Second
-	began, told := time.Now(), false
+func patienceOf(g *wire.Gang) time.Duration { return cmp.Or(g.Patience, peersPatience) }
+
+func meetPeer(ctx context.Context, g *wire.Gang, rank int, say func(text string, loud bool)) (*ssh.Client, error) {
+	const quiet, loud = 2 * time.Second, 30 * time.Second
+	began, told, cried := time.Now(), false, false
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, err := dialPeer(ctx, g, rank)
 		if err == nil {
 			return c, nil
 		}
-		if !told && time.Since(began) > patience {
-			told = true
-			say(fmt.Sprintf("waiting for the container on %s: %v", g.Peers[rank].Node, err))
+		if waited := time.Since(began); !told && waited > quiet || !cried && waited > loud {
+			told, cried = true, waited > loud
+			say(fmt.Sprintf("waiting for the container on %s: %v", g.Peers[rank].Node, err), cried)
 		}
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, fmt.Errorf("the container on %s does not answer: %w", g.Peers[rank].Node, err)
+			return nil, fmt.Errorf("the container on %s does not answer; it was waited for %s (timers.container_wait): %w",
+				g.Peers[rank].Node, time.Since(began).Round(time.Second), err)
 		}
 	}
 }

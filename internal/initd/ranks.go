@@ -33,7 +33,12 @@ func (k *ranks) ended(end wire.RunEnded) (wire.RunEnded, bool) {
 
 // gather waits for the other containers, then begins the job: here, and there if it runs in all of them. It takes over files.
 func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
-	say := func(text string) { fmt.Fprintln(files[2], "bireme-init:", text) }
+	say := func(text string, loud bool) {
+		s.tell(wire.TypeRunDoing, wire.RunDoing{Text: text})
+		if loud {
+			fmt.Fprintln(files[2], "bireme-init:", text)
+		}
+	}
 	clients, err := meetPeers(context.Background(), r.Gang, say)
 	if err != nil {
 		closeAll(files)

@@ -218,7 +218,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.hub = hub.New(hub.Config{
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
-		Rules: hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
+		ContainerWait: cfg.Timers.ContainerWait.D(),
+		Rules:         hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
 		Certs: func() wire.CertRules { return wire.CertRules{Trust: s.authority.Sum(), Life: s.authority.Life()} },
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.follow("hub", s.hub.Publish)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"time"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -70,6 +71,8 @@ type Gang struct {
 	Seed   []byte `json:"seed"`             // of the keys by which they trust each other: a secret
 	Each   bool   `json:"each,omitempty"`   // the job's program runs in all of them, not in the first alone
 	Bridge bool   `json:"bridge,omitempty"` // they have networks of their own; the stand-in's to fill in
+	// Patience is how long the first waits for the others, whose images may have to be fetched; zero: an hour.
+	Patience time.Duration `json:"patience,omitempty"`
 }
 
 // Peer is one container of a Gang, as the others reach it.
@@ -92,7 +95,14 @@ const (
 	TypeRunEnded                     // RunEnded; of the first Run it is the last frame
 	TypeRunStat                      // no header, answered with RunUsed
 	TypeRunUsed                      // Usage
+	TypeRunDoing                     // RunDoing
 )
+
+// RunDoing says what is done before the first program begins.
+type RunDoing struct {
+	ID   int    `json:"id"` // 0
+	Text string `json:"text"`
+}
 
 // Run is a program to run inside. The container ends with its first one.
 type Run struct {

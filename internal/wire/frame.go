@@ -46,7 +46,8 @@ func (f Frame) Decode(v any) error {
 
 // Reader takes frames from a stream. It is for one goroutine.
 type Reader struct {
-	br *bufio.Reader
+	br   *bufio.Reader
+	most uint32 // bytes of a frame; 0: MaxFrame
 }
 
 // NewReader makes a Reader.
@@ -60,6 +61,9 @@ func NewSmallReader(r io.Reader) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 4<<10)}
 }
 
+// Bound refuses frames of more than n bytes from now on: of a peer that is not trusted.
+func (r *Reader) Bound(n uint32) { r.most = n }
+
 // Next waits for the next frame. io.EOF means that the stream ended between two frames.
 func (r *Reader) Next() (Frame, error) {
 	var head [lengthSize + prefixSize]byte
@@ -67,7 +71,7 @@ func (r *Reader) Next() (Frame, error) {
 		return Frame{}, err
 	}
 	total := binary.BigEndian.Uint32(head[:])
-	if total < prefixSize || total > MaxFrame {
+	if total < prefixSize || total > MaxFrame || r.most > 0 && total > r.most {
 		return Frame{}, fmt.Errorf("length %d: %w", total, ErrFrame)
 	}
 	if _, err := io.ReadFull(r.br, head[lengthSize:]); err != nil {

@@ -267,3 +267,23 @@ func TestFinishSendsWhatIsQueued(t *testing.T) {
 		work.Wait()
 	}
 }
+
+// TestBound: of a peer that is not trusted large frames are refused before they are read.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	for _, n := range []int{100, 5000} {
+		if err := w.Send(TypeData, nil, make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := NewReader(&b)
+	r.Bound(1000)
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Next(); !errors.Is(err, ErrFrame) {
+		t.Errorf("a frame of 5000 bytes: %v", err)
+	}
+}

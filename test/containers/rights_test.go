@@ -41,6 +41,10 @@ commands:
 			t.Errorf("root inside has %q", gained)
 		}
 	}
+	// Who has seen the end of a run finds no container of it.
+	if list, err := docker.Call("GET", "/containers/json?all=1"); err != nil || strings.TrimSpace(list) != "[]" {
+		t.Errorf("after apply there is %s, %v", list, err)
+	}
 	// A user of the image is reached, and signals reach its programs.
 	if r := apply(t, p, c.Work, "user", "image: box:1\nuser: \"1234:5\"\ncommands: ['id -u; grep CapEff /proc/self/status']\n"); !strings.Contains(r.Out, "1234\n") || !strings.Contains(r.Out, "CapEff:\t0000000000000000") {
 		t.Errorf("%v", r)

@@ -161,6 +161,15 @@ func (c *Client) Wait(ctx context.Context, id string) (int, error) {
 	return end.StatusCode, nil
 }
 
+// WaitRemoved returns when a container that removes itself is gone.
+func (c *Client) WaitRemoved(ctx context.Context, id string) error {
+	err := c.call(ctx, http.MethodPost, "/containers/"+id+"/wait?condition=removed", nil, nil)
+	if isStatus(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
 // State asks how a container is.
 func (c *Client) State(ctx context.Context, id string) (*State, error) {
 	var i struct{ State State }

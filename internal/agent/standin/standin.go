@@ -10,9 +10,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -122,7 +124,9 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 	if len(s.c.Ports) > 0 {
 		s.tellPorts(ctx)
 	}
-	s.doing("")
+	if s.c.Gang == nil || s.c.Hold {
+		s.doing("")
+	}
 	go s.takeJoins(outside)
 	for {
 		f, err := conn.Next()
@@ -130,9 +134,21 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 			return s.died(ctx, ended)
 		}
 		if end := s.take(f); end != nil {
+			s.awaitRemoval(ctx)
 			return end
 		}
 	}
+}
+
+// removalPatience is how long an engine may take to remove a container that has ended before the job's end is told all the same.
+// What is left then is the agent's to remove.
+const removalPatience = 5 * time.Second
+
+// awaitRemoval returns when the engine has removed the container: whoever hears that the job has ended finds nothing of it.
+func (s *standIn) awaitRemoval(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, removalPatience)
+	defer cancel()
+	_ = s.engine.WaitRemoved(ctx, s.id) // an engine that is away, or slow, holds up no end
 }
 
 // ending is what the engine tells of a container that ended.
@@ -260,6 +276,9 @@ func (s *standIn) progress() func(docker.Progress) {
 	}
 }
 
+// fromInside bounds one message of a container's first process, which root inside can be: the stand-in's memory is the node's.
+const fromInside = 1 << 20
+
 // meet waits for the container's first process.
 func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn, *End) {
 	type accepted struct {
@@ -287,7 +306,9 @@ func (s *standIn) meet(l *net.UnixListener, ended <-chan ending) (*wire.PassConn
 			a.c.Close() // which ends the container
 			return nil, failed(err)
 		}
-		return wire.NewPassConn(a.c), nil
+		conn := wire.NewPassConn(a.c)
+		conn.Bound(fromInside)
+		return conn, nil
 	case e := <-ended:
 		err := e.err
 		if err == nil {
@@ -370,8 +391,27 @@ func (s *standIn) take(f wire.Frame) *End {
 		return e
 	case about.ID != 0:
 		s.toJoined(about.ID, f)
+	case f.Type == wire.TypeRunStarted:
+		s.doing("")
+	case f.Type == wire.TypeRunDoing:
+		var d wire.RunDoing
+		if f.Decode(&d) == nil {
+			s.doing(plain(d.Text))
+		}
 	}
 	return nil
+}
+
+// plain makes one short line of what comes from inside a container, where anybody may have written it.
+func plain(text string) string {
+	const most = 300
+	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // died finds out why the first process is gone without a word.

@@ -54,7 +54,7 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 		return nil
 	}
 	id := fmt.Sprintf("containers of job %d.%d", j.ID, j.Attempt)
-	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id)}
+	g := &wire.Gang{Rank: rank, Each: j.Spec.Run != "", Seed: h.cfg.Secret(id), Patience: h.cfg.ContainerWait}
 	snap := h.engine.Snapshot()
 	local := false // nodes of one machine
 	for i := range nodes {

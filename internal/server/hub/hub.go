@@ -27,12 +27,14 @@ type Config struct {
 	SilentAfter time.Duration
 	Fence       time.Duration
 	FenceMargin time.Duration
-	Rules              // until SetRules says otherwise
-	MPI         string // what is served to the tasks of steps that do not say
-	Env         Env
-	BlobRoom    int            // bytes of scripts and environments kept in memory; 0: 16 MiB
-	Samples     *samples.Store // of what jobs use; nil: not kept
-	Ended       EndedFunc      // finds jobs that have left memory; nil: none
+	// ContainerWait is how long the first container of a job waits for those on other nodes; 0: an hour.
+	ContainerWait time.Duration
+	Rules                // until SetRules says otherwise
+	MPI           string // what is served to the tasks of steps that do not say
+	Env           Env
+	BlobRoom      int            // bytes of scripts and environments kept in memory; 0: 16 MiB
+	Samples       *samples.Store // of what jobs use; nil: not kept
+	Ended         EndedFunc      // finds jobs that have left memory; nil: none
 	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
 	Stream func(job core.JobID, step string) string
 	Certs  func() wire.CertRules    // what nodes' certificates are to be like
