@@ -5,7 +5,7 @@
 # whatever the tests take from a machine by chance is missing. Without COMMAND: `make demo` as an ordinary user, then
 # `make demo` and `make test` as root. The exit status is COMMAND's. Needs root.
 #
-#   --can    only tell whether it could run here: exit status 0, or 1 and the reason
+#   --can    only make the Debian, and tell whether it could run here: exit status 0, or 1 and the reason
 #   --cold   keep nothing of Go and apt between runs: every module and package is downloaded
 #   --keep   leave the root in place and print where it is
 #
@@ -50,7 +50,6 @@ can() {
 		</dev/null >/dev/null 2>&1 || { echo "mmdebstrap is missing and apt-get cannot install it"; return 1; }
 }
 why=$(can) || { say "$why"; exit 1; }
-[ -z "$can_only" ] || exit 0
 
 # The suite is this machine's where this is a Debian: its package sources name no other.
 suite=bookworm
@@ -77,9 +76,14 @@ base=$cache/base-$digest.tar
 if [ ! -f "$base" ]; then
 	say "making a bare Debian ($suite)"
 	[ -s "$sources" ] || sources=
-	mmdebstrap --quiet --format=tar --variant=apt --include="$include" --aptopt="$settings" "$suite" "$base.new" ${sources:+"$sources"} >&2
-	mv "$base.new" "$base"
+	if ! mmdebstrap --quiet --format=tar --variant=apt --include="$include" --aptopt="$settings" \
+		"$suite" "$work/base.tar" ${sources:+"$sources"} >&2; then
+		say "no bare Debian can be made here: are its packages within reach?"
+		exit 1
+	fi
+	mv "$work/base.tar" "$base"
 fi
+[ -z "$can_only" ] || exit 0
 
 root=$work/root
 mkdir "$root"

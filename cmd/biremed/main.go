@@ -38,7 +38,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	root.SetVersionTemplate("biremed {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(), newSealCommand())
 	root.SetArgs(args)
@@ -72,6 +71,7 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	c.SuggestionsMinimumDistance = 2
 	hint := "; see `" + c.CommandPath() + " --help`"
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"

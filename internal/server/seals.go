@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -26,6 +27,18 @@ func openRing(ctx context.Context, st store.Store, cfg *config.Config) (*seal.Ri
 		return nil, err
 	}
 	return seal.Open(cfg.SealKey(), err != nil)
+}
+
+// checkSeals finds out whether this server could read what the store holds, before it leads: one that cannot is found when it
+// is started, and not when it is needed.
+func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
+	if _, err := st.Sealed(ctx, ca.SealedName); err != nil {
+		return nil // nothing is sealed yet, or the store is away: a server waits for it
+	}
+	if _, err := seal.Open(cfg.SealKey(), false); err != nil {
+		return fmt.Errorf("server.seal_key: %w; servers of one store have one key", err)
+	}
+	return nil
 }
 
 // openSeals reads the ring of keys, has the store seal with it, and reads the certificate authority.

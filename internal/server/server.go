@@ -84,6 +84,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
 	}
+	if err := checkSeals(ctx, st, cfg); err != nil {
+		return err
+	}
 	s := &server{Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)

@@ -75,6 +75,7 @@ func TestSecondServerPostgres(t *testing.T) {
 
 	s.refused(s.serverStarts("same", dir, "root", args...), "runs in "+dir)
 	s.works(first, dir)
+	s.refused(s.serverStarts("keyless", other, "root", "--set", store, "--agent-listen", ""), "server.seal_key")
 	second := s.serverStarts("second", other, "root", args...)
 	s.eventually("the second server says that it waits", func() (bool, string) {
 		said := second.said()
