@@ -30,6 +30,7 @@ command -v ip >/dev/null || packages+=(iproute2)
 command -v ssh >/dev/null || packages+=(openssh-client)
 command -v rsync >/dev/null || packages+=(rsync)
 command -v sudo >/dev/null || packages+=(sudo)
+command -v python3 >/dev/null || packages+=(python3)
 command -v gcc >/dev/null || packages+=(gcc libc6-dev)
 # Only systemd-analyze is used: the package brings programs, it does not make systemd the machine's init.
 command -v systemd-analyze >/dev/null || packages+=(systemd)

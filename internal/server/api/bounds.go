@@ -2,22 +2,32 @@ package api
 
 import "bireme.dev/bireme/internal/core"
 
-// maxValues bounds the values in the body of a submission or a step: three bytes of JSON become hundreds in memory.
-const maxValues = 1 << 16
+// Bounds of the values in the body of a submission or a step. Three bytes of JSON that are an object become hundreds in
+// memory, those that are a string sixteen: an environment may have more of them than a submission has of anything else, and
+// limits.env_vars bounds it by name.
+const (
+	maxValues  = 1 << 16 // but for strings
+	maxStrings = 1 << 20
+)
 
 // checkValues refuses a body with more values than any submission has, before it is decoded.
 func checkValues(data []byte) error {
 	if len(data) <= maxValues {
 		return nil
 	}
-	values, text := 0, false
+	values, strings, text := 0, 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case text && c == '\\':
 			i++
 		case c == '"':
-			text = !text
-		case !text && (c == ',' || c == '{' || c == '['):
+			if text = !text; !text {
+				continue
+			}
+			if strings++; strings > maxStrings {
+				return core.Errorf(core.TooLarge, "the request has more than %d strings", maxStrings).Because("request_too_large")
+			}
+		case !text && (c == '{' || c == '[' || c == ',' && !(i+1 < len(data) && data[i+1] == '"')):
 			if values++; values > maxValues {
 				return core.Errorf(core.TooLarge, "the request has more than %d values", maxValues).Because("request_too_large")
 			}

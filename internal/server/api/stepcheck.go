@@ -134,7 +134,7 @@ func checkPrograms(ask *client.NewStep) error {
 		size += textSize(p.Argv)
 		spans += len(p.Ranks)
 		for _, s := range p.Ranks {
-			if s.First < 0 || s.Last < s.First || s.Last == math.MaxInt32 {
+			if s.First < 0 || s.Last < s.First { // up to the largest number: all others
 				return badStep("programs", "there are no ranks %d to %d", s.First, s.Last)
 			}
 		}
