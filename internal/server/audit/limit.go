@@ -14,8 +14,9 @@ import (
 // 2*perCaller+1 rows in it, and all callers together 2*perWindow+maxCallers.
 const (
 	windowLen  = time.Minute
-	perCaller  = 10
-	perWindow  = 200
+	perAction  = 3 // objects that are told one by one; cheap calls must not hide those of another kind
+	perCaller  = 40
+	perWindow  = 400
 	maxCallers = 100
 )
 
@@ -31,9 +32,13 @@ type limiter struct {
 // window is what one caller did in the present minute.
 type window struct {
 	kinds map[kind]*repeat
+	acts  map[kind]int     // how many objects of an action and answer are told
 	rest  *core.AuditEntry // the last entry beyond perCaller kinds
 	more  int64            // how many there were
 }
+
+// several stands for objects that are not told one by one.
+const several = "several"
 
 type kind struct{ action, object, answer, token string }
 
@@ -64,7 +69,7 @@ func (l *limiter) admit(e *core.AuditEntry) *core.AuditEntry {
 			l.last = max(l.last, e.At)
 			return nil
 		}
-		w = &window{kinds: map[kind]*repeat{}}
+		w = &window{kinds: map[kind]*repeat{}, acts: map[kind]int{}}
 		l.callers[key] = w
 	}
 	k := kind{e.Action, e.Object, e.Answer, e.Token}
@@ -72,11 +77,21 @@ func (l *limiter) admit(e *core.AuditEntry) *core.AuditEntry {
 		r.entry, r.more = e, r.more+1
 		return nil
 	}
+	act := kind{action: e.Action, answer: e.Answer}
+	if w.acts[act] >= perAction {
+		e.Object, e.Owner, e.Detail = several, "", ""
+		k.object, k.token = several, ""
+		if r := w.kinds[k]; r != nil {
+			r.entry, r.more = e, r.more+1
+			return nil
+		}
+	}
 	if len(w.kinds) >= perCaller || l.rows >= perWindow {
 		w.rest, w.more = e, w.more+1
 		return nil
 	}
 	w.kinds[k] = &repeat{entry: e}
+	w.acts[act]++
 	l.rows++
 	return e
 }
@@ -96,14 +111,14 @@ func (l *limiter) closeWindow() []*core.AuditEntry {
 		}
 		if w.more > 0 {
 			e := *w.rest
-			e.Action, e.Object, e.Owner, e.Detail, e.Count = "several", "", "", "", w.more
+			e.Action, e.Object, e.Owner, e.Detail, e.Count = several, "", "", "", w.more
 			e.Message = fmt.Sprintf("%d more calls of this caller within a minute; the last was %s %s: %s", w.more, w.rest.Action, w.rest.Object, w.rest.Message)
 			out = append(out, &e)
 		}
 	}
 	if l.others > 0 {
 		out = append(out, &core.AuditEntry{
-			At: l.last, UID: -1, Action: "several", Answer: "several", Count: l.others,
+			At: l.last, UID: -1, Action: several, Answer: several, Count: l.others,
 			Message: "calls of callers beyond the first 100 within a minute",
 		})
 	}
