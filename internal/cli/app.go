@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 // App is what the commands touch of the world.
@@ -52,7 +54,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	var status *statusError
 	interrupted := errors.Is(err, context.Canceled) // whoever did it knows
 	if err != nil && !errors.As(err, &status) && !interrupted {
-		fmt.Fprintln(a.Err, message(err))
+		fmt.Fprintln(a.Err, plain.Message(message(err)))
 	}
 	return exitCode(err)
 }
@@ -136,14 +138,21 @@ func project(ctx context.Context, c *client.Client, flag string) (string, error)
 
 // printJSON writes v for programs.
 func (a *App) printJSON(v any) error {
-	enc := json.NewEncoder(a.Out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := a.Out.Write(plain.JSON(b.Bytes()))
+	return err
 }
 
 // note tells the user something that is not the result.
-func (a *App) note(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }
+func (a *App) note(format string, args ...any) {
+	fmt.Fprintln(a.Err, plain.Message(fmt.Sprintf(format, args...)))
+}
 
 // confirm asks a question. Without a terminal there is nobody to ask, and whoever typed the command meant it.
 func (a *App) confirm(yes bool, format string, args ...any) bool {
@@ -165,7 +174,7 @@ func (a *App) ask(format string, args ...any) bool {
 		defer stop()
 		interrupts = c
 	}
-	fmt.Fprintf(a.Err, format+" [y/N] ", args...)
+	fmt.Fprint(a.Err, plain.Message(fmt.Sprintf(format, args...))+" [y/N] ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.In).ReadString('\n')

@@ -178,7 +178,7 @@ func TestJobExit(t *testing.T) {
 
 func TestCellIsSafeForTerminals(t *testing.T) {
 	t.Parallel()
-	if got := cell("a\x1b[2Jb\nc\u009bd"); got != "a?[2Jb?c?d" {
+	if got := cell("a\x1b[2Jb\nc\u009bd"); got != "a?[2Jb c?d" {
 		t.Errorf("%q", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 type eventsOptions struct {
@@ -141,7 +142,12 @@ func (o *eventsOptions) watch(ctx context.Context, c *client.Client, after int64
 
 func (o *eventsOptions) print(e *core.Event) error {
 	if o.json {
-		return json.NewEncoder(o.app.Out).Encode(e)
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = o.app.Out.Write(append(plain.JSON(data), '\n'))
+		return err
 	}
 	text := fmt.Sprintf("%d  %s  %s", e.Seq, clock(e.At), e.Kind)
 	if e.Job != 0 {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 // table is rows of cells; the first is the heading.
@@ -45,12 +46,7 @@ func cell(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
+	return plain.Cell(s)
 }
 
 // span words a length of time in its two largest units: 45s, 3m20s, 5h10m, 2d4h.

@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 func (a *App) whyCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func (a *App) tellWhy(ctx context.Context, c *client.Client, id string, json boo
 			return err
 		}
 	}
-	_, err = a.Out.Write([]byte(b.String()))
+	_, err = a.Out.Write([]byte(plain.Message(b.String())))
 	return err
 }
 

@@ -84,6 +84,12 @@ func (d *decoder) check(c *Config) {
 	d.checkHealth(c)
 	d.checkPower(c)
 	d.checkFleets(c)
+	if c.Mail.User == "" || c.Mail.User == "root" || c.Mail.User == "0" {
+		d.at("mail.user", "%q: the mail program runs as a user without rights, such as nobody", c.Mail.User)
+	}
+	if c.Mail.Domain != "" && !core.IsMailAddress("a@"+c.Mail.Domain) {
+		d.at("mail.domain", "%q is not a host's name", c.Mail.Domain)
+	}
 	d.checkPriority(c)
 	d.checkAudit(&c.Audit)
 	if _, err := c.Accounting.Enforced(); err != nil {

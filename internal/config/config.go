@@ -227,6 +227,7 @@ type Accounting struct {
 type Mail struct {
 	Program string `yaml:"program"` // run as PROGRAM -s SUBJECT ADDRESS; empty: nobody is told
 	Domain  string `yaml:"domain"`  // added to addresses without one
+	User    string `yaml:"user"`    // whom the program runs as where the server is root; never root
 }
 
 // Retention says how long things stay. Zero: for ever.
@@ -275,7 +276,7 @@ func Default() *Config {
 		Health:     defaultHealth(),
 		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},
 		Power:      defaultPower(),
-		Mail:       Mail{Program: "/bin/mail"},
+		Mail:       Mail{Program: "/bin/mail", User: "nobody"},
 		Fleets:     defaultFleets(),
 		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},

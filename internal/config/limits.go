@@ -13,6 +13,7 @@ type Limits struct {
 	LogPerJob         Size  `yaml:"log_per_job"`          // output of one attempt of a job kept by the server, and by its node until the server has it
 	LogPerUser        Size  `yaml:"log_per_user"`         // output of all jobs of a user kept by the server
 	LogRate           Size  `yaml:"log_rate"`             // output of runs that a node takes in a second, all of them together, in turns
+	MailPerHour       int64 `yaml:"mail_per_hour"`        // letters about one user's jobs; what is over is not sent
 	MinFreeDisk       Size  `yaml:"min_free_disk"`        // on the disks of logs, of the server and of nodes: below it output is dropped
 	StepsPerJob       int64 `yaml:"steps_per_job"`        // as Slurm's MaxStepCount
 	Tokens            int64 `yaml:"tokens"`               // of a user that have neither expired nor been revoked
@@ -35,7 +36,7 @@ func defaultLimits() Limits {
 		ArrayTasksPerUser: 1_000_000, JobsPerUser: 100_000, StepsPerJob: 40_000, TrialsPerUser: 4,
 		EnvVars: 10_000, EnvVarSize: Size(128 * core.KiB), // the kernel executes nothing with a longer one
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
-		MinFreeDisk: Size(core.GiB),
+		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
 		Tokens:      100,
 		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 16, RequestsBurst: 2000, RequestsInFlight: 256,
 		RequestsPerSecond: 500, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
@@ -52,7 +53,7 @@ func (d *decoder) checkLimits(l *Limits) {
 		{"streams", l.Streams}, {"unknown_connections", l.UnknownConnections}, {"unknown_requests", l.UnknownRequests},
 		{"array_tasks_per_user", l.ArrayTasksPerUser}, {"jobs_per_user", l.JobsPerUser}, {"steps_per_job", l.StepsPerJob}, {"trials_per_user", l.TrialsPerUser},
 		{"env_vars", l.EnvVars}, {"env_var_size", int64(l.EnvVarSize)}, {"log_per_job", int64(l.LogPerJob)},
-		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"min_free_disk", int64(l.MinFreeDisk)},
+		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"mail_per_hour", l.MailPerHour}, {"min_free_disk", int64(l.MinFreeDisk)},
 		{"tokens", l.Tokens},
 	} {
 		if x.value < 0 {

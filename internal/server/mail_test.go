@@ -18,9 +18,19 @@ import (
 // Mail goes through the site's program, with Slurm's subjects, to whom the job names or to its owner.
 func TestMail(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "mail-") // below t.TempDir only its owner may look, and the program runs as nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	pipe, program := filepath.Join(dir, "pipe"), filepath.Join(dir, "mail")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\nread nothing && exit 1\necho \"$SLURM_JOB_MAIL_TYPE $1 $2 $3\" >" + pipe + "\n"

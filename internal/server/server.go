@@ -272,7 +272,7 @@ func (s *server) follow(part string, publish func(*engine.Published)) {
 
 func (s *server) mailConfig() mail.Config {
 	cfg := s.live.Load()
-	return mail.Config{Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, Cluster: cfg.Cluster}
+	return mail.Config{Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, User: cfg.Mail.User, PerHour: cfg.Limits.MailPerHour, Cluster: cfg.Cluster}
 }
 
 // ensureQOS makes the QOS that jobs have which name none, where a site wants one.

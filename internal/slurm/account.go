@@ -90,7 +90,7 @@ func acctField(name string) *AcctField {
 func (c *AcctColumn) Pad(v string) string {
 	width := max(c.Width, -c.Width)
 	if len(v) > width && width > 0 {
-		return v[:width-1] + "+"
+		v = cutText(v, width-1) + "+"
 	}
 	if c.Width < 0 {
 		return v + strings.Repeat(" ", width-len(v))

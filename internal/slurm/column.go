@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 // Field is a thing a listing can show of a record R.
@@ -171,11 +174,12 @@ func AppendRow[R any](dst []byte, cols []Column[R], r *R) []byte {
 
 // pad puts a value into its column: cut when it is too long, as Slurm does.
 func (c *Column[R]) pad(dst []byte, v string) []byte {
+	v = plain.Cell(v)
 	if c.Width == 0 {
 		return append(dst, v...)
 	}
 	if len(v) > c.Width {
-		v = v[:c.Width]
+		v = cutText(v, c.Width)
 	}
 	const blanks = "                                                                "
 	fill := func() {
@@ -191,4 +195,12 @@ func (c *Column[R]) pad(dst []byte, v string) []byte {
 		fill()
 	}
 	return dst
+}
+
+// cutText is the beginning of a text in at most so many bytes, without a part of a character at its end.
+func cutText(v string, most int) string {
+	for most > 0 && !utf8.RuneStart(v[most]) {
+		most--
+	}
+	return v[:most]
 }

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 // ShowReservation prints a reservation as scontrol show reservation of Slurm 22.05 does.
@@ -65,7 +66,7 @@ func ListReservations(out io.Writer, list []client.Reservation, header bool) {
 		width = max(width, len(list[i].Name))
 	}
 	row := func(name, state, start, end, length, nodes string) {
-		fmt.Fprintf(out, "%-*s  %8s  %19s  %19s  %11s  %s\n", width, name, state, start, end, length, nodes)
+		fmt.Fprintf(out, "%-*s  %8s  %19s  %19s  %11s  %s\n", width, plain.Cell(name), state, start, end, length, nodes)
 	}
 	if header {
 		row("RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")

@@ -234,20 +234,10 @@ func tresPerTask(r *Request, v string) error {
 	return nil
 }
 
-var mailTypes = []string{
-	"NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT", "TIME_LIMIT_90",
-	"TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS",
-}
-
 // MailTypes reads a list of what mail is sent about.
 func MailTypes(text string) (string, bool) {
 	text = strings.ToUpper(text)
-	for w := range strings.SplitSeq(text, ",") {
-		if !contains(mailTypes, w) {
-			return "", false
-		}
-	}
-	return text, true
+	return text, core.CheckMail(text, "") == nil && text != ""
 }
 
 func mailType(r *Request, v string) error {

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/plain"
 )
 
 // ShowOptions say how scontrol show prints.
@@ -26,6 +27,9 @@ type ShowOptions struct {
 
 // block joins the lines of a record: below each other, or on one line.
 func block(lines []string, oneLine bool) string {
+	for i := range lines {
+		lines[i] = plain.Cell(lines[i])
+	}
 	if oneLine {
 		return strings.Join(lines, " ") + "\n"
 	}

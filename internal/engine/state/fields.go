@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -90,6 +91,9 @@ func (t *table[T]) measure(v *T, size *int) error {
 		if strings.IndexByte(text, 0) >= 0 {
 			return badField(f.path, "it holds a NUL byte")
 		}
+		if !rawTexts[f.path] && !plain.Is(text) {
+			return badField(f.path, "%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
+		}
 		*size += n
 	}
 	for i := range t.lists {
@@ -168,6 +172,9 @@ func checkSpec(spec *core.Spec) error {
 	}
 	if x := spec.Extra; x != nil {
 		if err := extraTable.measure(x, &size); err != nil {
+			return err
+		}
+		if err := core.CheckMail(x.MailTypes, x.MailUser); err != nil {
 			return err
 		}
 		if x.Container != nil {

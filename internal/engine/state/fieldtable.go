@@ -16,6 +16,13 @@ const (
 	maxOptions   = 128
 )
 
+// rawTexts may hold any character but NUL: a file may have any name, and a submit line several lines. Commands that show them
+// make them plain (core/plain); all other texts must be plain already.
+var rawTexts = map[string]bool{
+	"io.workdir": true, "io.stdin": true, "io.stdout": true, "io.stderr": true, "from.dir": true, "from.command": true, "from.line": true,
+	"extra.export": true, "extra.container.image": true, "extra.container.bundle": true, "extra.container.workdir": true,
+}
+
 var specTable = table[core.Spec]{
 	texts: []textField[core.Spec]{
 		{"name", maxName, func(s *core.Spec) string { return s.Name }},

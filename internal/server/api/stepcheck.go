@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	plaintext "bireme.dev/bireme/internal/core/plain"
 )
 
 // Bounds of what a step may ask for. TestEveryStepFieldIsClassified fails for a field that checkStep does not know.
@@ -93,6 +94,7 @@ func badStep(name, format string, args ...any) error {
 
 // checkStep refuses what no step may ask for, before anything is worked out from it.
 func checkStep(ask *client.NewStep) error {
+	ask.Name = plaintext.Cell(ask.Name) // it is a program's name unless somebody says another: it is mended, not refused
 	for i := range stepTexts {
 		if f := &stepTexts[i]; len(f.get(ask)) > f.most {
 			return badStep(f.name, "%d bytes; the limit is %d", len(f.get(ask)), f.most)

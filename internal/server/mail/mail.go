@@ -2,8 +2,10 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os/exec"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
@@ -20,14 +23,21 @@ import (
 type Config struct {
 	Program string // run as PROGRAM -s SUBJECT ADDRESS, with nothing to read; empty: nobody is told anything
 	Domain  string // added to addresses that have none
+	User    string // whom the program runs as where this process is root; never root itself
+	PerHour int64  // letters about the jobs of one user; 0: any number
 	Cluster string
 }
 
 // maxWaiting is how many letters may wait for the program; more are dropped, and the log says so.
 const maxWaiting = 10_000
 
-// patience is how long the program may take for one letter.
-const patience = time.Minute
+// patience is how long the program may take for one letter, senders how many letters are sent at once, and maxOutput how much
+// of what the program says is looked at.
+const (
+	patience  = time.Minute
+	senders   = 4
+	maxOutput = 4 << 10
+)
 
 // letter is one message.
 type letter struct {
@@ -46,11 +56,12 @@ type Sender struct {
 	arrays map[core.JobID]*summary      // those of which a task has started or ended
 	ends   []*core.Job                  // tasks of arrays that ended in the transaction at hand
 	told   map[core.JobID]bool          // that what they wait for cannot happen
+	rates  map[core.UserName]*rate      // letters about each user's jobs
 }
 
 // New makes a sender; cfg is asked for each letter, so that settings may change.
 func New(cfg func() Config, log *slog.Logger) *Sender {
-	return &Sender{cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{}, arrays: map[core.JobID]*summary{}}
+	return &Sender{cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{}, arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{}}
 }
 
 // Load begins with a state: alarms of jobs that run are set again.
@@ -95,6 +106,20 @@ func (s *Sender) Publish(p *engine.Published) {
 
 // Run sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range senders {
+		wg.Go(func() { s.work(ctx) })
+	}
+	wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.alarms {
+		s.stopAlarms(id)
+	}
+	return nil
+}
+
+func (s *Sender) work(ctx context.Context) {
 	for {
 		select {
 		case l := <-s.queue:
@@ -102,12 +127,7 @@ func (s *Sender) Run(ctx context.Context) error {
 				s.log.Warn("mail was not sent", "to", l.to, "subject", l.subject, "err", err)
 			}
 		case <-ctx.Done():
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for id := range s.alarms {
-				s.stopAlarms(id)
-			}
-			return nil
+			return
 		}
 	}
 }
@@ -119,19 +139,59 @@ func (s *Sender) send(ctx context.Context, l letter) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	if cfg.Domain != "" && !strings.Contains(l.to, "@") {
-		l.to += "@" + cfg.Domain
+	to, err := addresses(l.to, cfg.Domain) // again: the record may be older than the check at submission
+	if err != nil {
+		return err
 	}
-	c := exec.CommandContext(ctx, cfg.Program, "-s", l.subject, l.to)
-	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CLUSTER_NAME=" + cfg.Cluster}, l.env...)
-	c.WaitDelay = time.Second
-	out, err := c.CombinedOutput()
+	c := exec.CommandContext(ctx, cfg.Program, "-s", subject(l.subject), to)
+	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SLURM_CLUSTER_NAME=" + cfg.Cluster}, l.env...)
+	c.Dir, c.WaitDelay = "/", time.Second
+	if err := confine(c, cfg.User); err != nil {
+		return err
+	}
+	var said head
+	c.Stdout, c.Stderr = &said, &said
+	err = c.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(out) > 0 {
-		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		return errors.New(exit.Error() + ": " + line)
+	if errors.As(err, &exit) && said.Len() > 0 {
+		line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return errors.New(exit.Error() + ": " + plain.Cell(line))
 	}
 	return err
+}
+
+// addresses checks whom a letter goes to and completes names without a host.
+func addresses(list, domain string) (string, error) {
+	if err := core.CheckMail("", list); err != nil || list == "" {
+		return "", fmt.Errorf("%q is not an address", list)
+	}
+	out := strings.Split(list, ",")
+	for i, a := range out {
+		if domain != "" && !strings.Contains(a, "@") {
+			out[i] = a + "@" + domain
+		}
+	}
+	return strings.Join(out, ","), nil
+}
+
+// subject makes a text one header line of a letter.
+func subject(text string) string {
+	const most = 512
+	text = plain.Cell(text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// head keeps the beginning of what is written to it.
+type head struct{ bytes.Buffer }
+
+func (h *head) Write(p []byte) (int, error) {
+	if left := maxOutput - h.Len(); left > 0 {
+		h.Buffer.Write(p[:min(left, len(p))])
+	}
+	return len(p), nil
 }
 
 // post puts a letter about a job into the queue.
@@ -140,12 +200,19 @@ func (s *Sender) post(j *core.Job, kind, subject string) {
 	if to == "" {
 		to = string(j.Spec.User)
 	}
-	if strings.HasPrefix(to, "-") { // it would be an option of the program
-		s.log.Warn("mail was not sent", "job", j.ID, "to", to)
+	cfg := s.cfg()
+	if cfg.Program == "" {
+		return
+	}
+	switch ok, last := s.allow(j.Spec.User, cfg.PerHour, time.Now()); {
+	case last:
+		s.log.Warn("mail is held back", "user", j.Spec.User, "limit", "limits.mail_per_hour", "value", cfg.PerHour)
+		subject = fmt.Sprintf("Slurm mail about your jobs is held back for an hour: limits.mail_per_hour is %d", cfg.PerHour)
+	case !ok:
 		return
 	}
 	l := letter{to: to, subject: subject, env: []string{
-		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + j.Spec.Name, "SLURM_JOB_USER=" + string(j.Spec.User), "SLURM_JOB_MAIL_TYPE=" + kind,
+		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + plain.Cell(j.Spec.Name), "SLURM_JOB_USER=" + plain.Cell(string(j.Spec.User)), "SLURM_JOB_MAIL_TYPE=" + kind,
 	}}
 	select {
 	case s.queue <- l:

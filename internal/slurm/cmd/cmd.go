@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/getopt"
 	"bireme.dev/bireme/internal/slurm/manual"
@@ -26,6 +27,7 @@ type World struct {
 	In      io.Reader
 	Out     io.Writer
 	Err     io.Writer
+	Raw     io.Writer // Out for what is a file's, byte for byte; nil: Out itself
 	Environ []string
 	Dir     string // current directory; empty: it was removed
 	Host    string
@@ -48,9 +50,25 @@ func Real(name string) *World {
 	}
 	host, _ := os.Hostname()
 	return &World{
-		Name: name, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir, Host: host,
+		Name: name, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Raw: rawOut(), Environ: os.Environ(), Dir: dir, Host: host,
 		Now: time.Now, Client: func() (*client.Client, error) { return client.FromEnv(client.WithNotice(tellWaiting(name))) },
 	}
+}
+
+// rawOut is standard output unless it is a terminal, which would act on what is in a file.
+func rawOut() io.Writer {
+	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
+		return nil
+	}
+	return os.Stdout
+}
+
+// File is where the bytes of a file are printed.
+func (w *World) File() io.Writer {
+	if w.Raw != nil {
+		return w.Raw
+	}
+	return w.Out
 }
 
 // tellWaiting tells people, not scripts, why a command does not answer yet.
@@ -77,18 +95,18 @@ func (w *World) Getenv(name string) string { v, _ := w.Lookup(name); return v }
 
 // Errorf prints "NAME: error: …".
 func (w *World) Errorf(format string, args ...any) {
-	fmt.Fprintf(w.Err, "%s: error: %s\n", w.Name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(w.Err, "%s: error: %s\n", w.Name, plain.Message(fmt.Sprintf(format, args...)))
 }
 
 // Infof prints "NAME: …".
 func (w *World) Infof(format string, args ...any) {
-	fmt.Fprintf(w.Err, "%s: %s\n", w.Name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(w.Err, "%s: %s\n", w.Name, plain.Message(fmt.Sprintf(format, args...)))
 }
 
 // Hint prints the line that helps after Slurm's own; an empty one is left out.
 func (w *World) Hint(text string) {
 	if text != "" {
-		fmt.Fprintf(w.Err, "%s: hint: %s\n", w.Name, text)
+		fmt.Fprintf(w.Err, "%s: hint: %s\n", w.Name, plain.Message(text))
 	}
 }
 
@@ -104,7 +122,7 @@ func (w *World) Complain(err error) int {
 	var c *slurm.Complaint
 	if errors.As(err, &c) {
 		for _, line := range c.Lines {
-			fmt.Fprintln(w.Err, line)
+			fmt.Fprintln(w.Err, plain.Message(line))
 		}
 		w.Hint(c.Hint)
 		return c.Exit
@@ -115,7 +133,7 @@ func (w *World) Complain(err error) int {
 
 // LoadFailed prints a failed reading of records in the manner of the listing commands ("slurm_load_jobs error: …").
 func (w *World) LoadFailed(what string, err error) int {
-	fmt.Fprintf(w.Err, "%s: %s\n", what, slurm.ErrorText(err))
+	fmt.Fprintf(w.Err, "%s: %s\n", what, plain.Message(slurm.ErrorText(err)))
 	return slurm.ExitError
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 )
 
@@ -77,7 +78,7 @@ func PrintJSON(out io.Writer, key string, records any) int {
 	text = append(text, ",\n  \"errors\": [\n  ],\n  \""+key+"\": "...)
 	text = append(text, body...)
 	text = append(text, "\n}\n"...)
-	if _, err := out.Write(text); err != nil {
+	if _, err := out.Write(plain.JSON(text)); err != nil {
 		return slurm.ExitError
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/cmd/sacct"
@@ -101,7 +102,12 @@ func Main(name string, args []string) (code int, ok bool) {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
-	if code = run(ctx, cmd.Real(name), args); code != 0 && ctx.Err() != nil {
+	w := cmd.Real(name)
+	switch name {
+	case "sacct", "sacctmgr", "scancel", "scontrol", "sinfo", "squeue": // what they print is other people's words, and nobody's program writes there
+		w.Out, w.Err = &plain.Writer{W: w.Out}, &plain.Writer{W: w.Err}
+	}
+	if code = run(ctx, w, args); code != 0 && ctx.Err() != nil {
 		code = exitInterrupted
 	}
 	return code, true

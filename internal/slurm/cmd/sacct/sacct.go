@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -339,7 +340,7 @@ func print(out *bufio.Writer, cols []slurm.AcctColumn, rows []slurm.AcctRow, f c
 	}
 	line := func(value func(c *slurm.AcctColumn) string) {
 		for i := range cols {
-			v := value(&cols[i])
+			v := plain.Cell(value(&cols[i]))
 			switch {
 			case f.Has("parsable2"):
 				if i > 0 {
@@ -354,10 +355,10 @@ func print(out *bufio.Writer, cols []slurm.AcctColumn, rows []slurm.AcctRow, f c
 		}
 		out.WriteByte('\n')
 	}
-	plain := f.Has("parsable") || f.Has("parsable2")
+	parsable := f.Has("parsable") || f.Has("parsable2")
 	if !f.Has("noheader") {
 		line(func(c *slurm.AcctColumn) string { return c.Name })
-		if !plain {
+		if !parsable {
 			line(func(c *slurm.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
@@ -245,7 +246,7 @@ func findScript(w *cmd.World, r *slurm.Request, rest []string) (name, path strin
 	if script, err = readLimited(f); err != nil {
 		return "", "", nil, r.Fail(slurm.ExitError, "Unable to read file %s: %v", rest[0], cause(err))
 	}
-	return filepath.Base(rest[0]), path, script, nil
+	return plain.Cell(filepath.Base(rest[0])), path, script, nil
 }
 
 func cause(err error) error {

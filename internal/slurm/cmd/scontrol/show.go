@@ -339,7 +339,7 @@ func (s *session) write(ctx context.Context, args []string) int {
 		name = args[2]
 	}
 	if name == "-" {
-		s.w.Out.Write(script)
+		s.w.File().Write(script)
 		return 0
 	}
 	if !strings.HasPrefix(name, "/") {

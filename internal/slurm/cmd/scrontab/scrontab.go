@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
@@ -75,7 +76,11 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	switch {
 	case f.Has("list"):
-		fmt.Fprint(w.Out, t.text())
+		text := t.text()
+		if t.user != "" {
+			text = plain.Message(text) // another's words
+		}
+		fmt.Fprint(w.Out, text)
 	case f.Has("remove"):
 		err = t.drop(ctx, t.jobs)
 	case f.Has("edit"):

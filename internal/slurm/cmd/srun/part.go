@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
@@ -105,7 +106,7 @@ func parse(w *cmd.World, args []string, lead *slurm.Request, group int32) (*part
 		r.Step.Job = job
 	}
 	if len(argv) > 0 && r.Spec.Name == "" {
-		r.Spec.Name = filepath.Base(argv[0])
+		r.Spec.Name = plain.Cell(filepath.Base(argv[0]))
 	}
 	return &part{r: r, argv: argv, group: group}, nil
 }
