@@ -372,7 +372,7 @@ func (c *cluster) supervisor(ctx context.Context, failed chan<- error) (*emulate
 	}, nil
 }
 
-// dropOldNodes stops nodes of an earlier, larger cluster.
+// dropOldNodes stops and forgets nodes of an earlier, larger cluster.
 func (c *cluster) dropOldNodes(ctx context.Context) error {
 	found, err := emulate.Found(filepath.Join(c.f.dir, "nodes"))
 	if err != nil {
@@ -381,7 +381,19 @@ func (c *cluster) dropOldNodes(ctx context.Context) error {
 	old := slices.DeleteFunc(found, func(n emulate.Node) bool {
 		return slices.ContainsFunc(c.nodes, func(m emulate.Node) bool { return m.Name == n.Name })
 	})
-	return emulate.Stop(ctx, old, c.keeper)
+	if err := emulate.Stop(ctx, old, c.keeper); err != nil {
+		return err
+	}
+	for _, n := range old {
+		_, err := c.api.RemoveNode(ctx, n.Name, "gone")
+		if err != nil && core.CodeOf(err) != core.NotFound {
+			return fmt.Errorf("remove %s: %w", n.Name, err)
+		}
+		if err := agent.Forget(n.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join sees that a node has a certificate of this cluster.

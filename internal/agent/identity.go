@@ -79,6 +79,15 @@ func HasJoined(dir, ca string) bool {
 	return err == nil
 }
 
+// Forget drops the certificate in dir: the node would have to join again.
+func Forget(dir string) error {
+	err := os.Remove(filepath.Join(dir, certFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Join trades a one-time token for the node's certificate and keeps it in dir. ca is the file with the cluster's CA.
 func Join(ctx context.Context, dir string, servers []string, name core.NodeName, token, ca string) error {
 	pool, err := loadCA(ca)

@@ -11,12 +11,13 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 )
 
 func (a *App) nodesCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "nodes [NODE]", Short: "list the nodes and what is free on them, or show one and what happened to it", Args: cobra.MaximumNArgs(1),
+		Use: "nodes [NODE]", Aliases: []string{"node"}, Short: "list the nodes and what is free on them, or show one and what happened to it", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.oneNode(cmd.Context(), core.NodeName(args[0]), asJSON)
@@ -25,6 +26,80 @@ func (a *App) nodesCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(a.nodeRemove())
+	return c
+}
+
+// maxNodesNamed bounds what a command's host lists stand for.
+const maxNodesNamed = 100_000
+
+// nodesNamed expands host lists and sees that all of them are nodes, before anything is done with the first.
+func nodesNamed(ctx context.Context, c *client.Client, lists []string) ([]core.NodeName, error) {
+	names, err := hostlist.Expand(strings.Join(lists, ","), maxNodesNamed)
+	if err != nil {
+		return nil, usagef("%s: %s", strings.Join(lists, ","), err.Error())
+	}
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[core.NodeName]bool{}
+	for i := range list.Nodes {
+		known[list.Nodes[i].Name] = true
+	}
+	var out []core.NodeName
+	var missing []string
+	for _, n := range names {
+		if name := core.NodeName(n); !known[name] {
+			missing = append(missing, n)
+		} else if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, core.Errorf(core.NotFound, "there is no node %s; nothing was changed", hostlist.Fold(missing)).Because("invalid_node")
+	}
+	return out, nil
+}
+
+func (a *App) nodeRemove() *cobra.Command {
+	var now, drain bool
+	c := &cobra.Command{
+		Use: "remove NODE...", Short: "forget nodes: their certificates are good for nothing from then on", Args: cobra.MinimumNArgs(1),
+		Long: "Forget nodes, named as host lists (n[1-4]). A node with running jobs is refused, unless they are waited for (--drain) or ended (--now, as by\n" +
+			"bireme down). To come back a node joins again with a token (bireme token join). One that is in the settings is to be taken out there, too.",
+		RunE: func(cmd *cobra.Command, lists []string) error {
+			if err := oneFlag(cmd, "now", "drain"); err != nil {
+				return err
+			}
+			how := ""
+			if now {
+				how = "now"
+			} else if drain {
+				how = "drain"
+			}
+			cl, err := a.Connect()
+			if err != nil {
+				return err
+			}
+			names, err := nodesNamed(cmd.Context(), cl, lists)
+			if err != nil {
+				return err
+			}
+			for _, n := range names {
+				out, err := cl.RemoveNode(cmd.Context(), n, how)
+				if err != nil {
+					return err
+				}
+				if !out.Gone {
+					a.note("%s takes no more jobs and goes when those on it have ended", n)
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&now, "now", false, "end the jobs that run there")
+	c.Flags().BoolVar(&drain, "drain", false, "wait for the jobs that run there; the command does not")
 	return c
 }
 
@@ -124,7 +199,7 @@ func (a *App) nodeStateCommand(state string) *cobra.Command {
 		"down":   "say that a node is dead: what ran there has ended",
 	}[state]
 	c := &cobra.Command{
-		Use: state + " NODE...", Short: short, Args: cobra.MinimumNArgs(1),
+		Use: state + " NODE...", Short: short, Long: short + "; NODE may be a host list: n[1-4]", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if reason == "" && state != "resume" {
 				reason = "set by " + state
@@ -133,8 +208,12 @@ func (a *App) nodeStateCommand(state string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, n := range names {
-				if err := cl.UpdateNode(cmd.Context(), core.NodeName(n), &client.UpdateNode{State: state, Reason: reason}); err != nil {
+			nodes, err := nodesNamed(cmd.Context(), cl, names)
+			if err != nil {
+				return err
+			}
+			for _, n := range nodes {
+				if err := cl.UpdateNode(cmd.Context(), n, &client.UpdateNode{State: state, Reason: reason}); err != nil {
 					return err
 				}
 			}

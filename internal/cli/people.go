@@ -93,8 +93,12 @@ func (a *App) userAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cl.NewUser(cmd.Context(), &u); err != nil {
+			made, err := cl.AddUser(cmd.Context(), &u)
+			if err != nil {
 				return err
+			}
+			if made.Warning != "" {
+				a.note("%s", made.Warning)
 			}
 			if u.UnixName == "" {
 				a.note("%s has a name here only: with --unix-name ACCOUNT it would be who that account is on the nodes, and run processes", u.Name)

@@ -32,7 +32,17 @@ func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *Up
 
 // NewUser adds a user.
 func (c *Client) NewUser(ctx context.Context, u *core.User) error {
-	return c.do(ctx, call{method: "POST", path: api + "/users", body: u}, nil)
+	_, err := c.AddUser(ctx, u)
+	return err
+}
+
+// AddUser is NewUser that also gives what the server made of it.
+func (c *Client) AddUser(ctx context.Context, u *core.User) (*UserPut, error) {
+	out := new(UserPut)
+	if err := c.do(ctx, call{method: "POST", path: api + "/users", body: u}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // UpdateUser changes a user.

@@ -235,6 +235,17 @@ type EventList struct {
 	Events []core.Event `json:"events"` // oldest first
 }
 
+// UserPut is a user that was added or changed.
+type UserPut struct {
+	core.User
+	Warning string `json:"warning,omitempty"` // what is likely wrong with it
+}
+
+// RemovedNode answers DELETE /api/v1/nodes/{name}: the node is gone, or goes when its jobs have ended.
+type RemovedNode struct {
+	Gone bool `json:"gone"`
+}
+
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
 	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force], reboot[_asap], cancel_reboot.

@@ -295,6 +295,19 @@ func (c *Client) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNo
 	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always}, nil)
 }
 
+// RemoveNode forgets a node. how says what of its jobs: empty (there must be none), drain, now or gone.
+func (c *Client) RemoveNode(ctx context.Context, name core.NodeName, how string) (*RemovedNode, error) {
+	q := url.Values{}
+	if how != "" {
+		q.Set(how, "1")
+	}
+	out := new(RemovedNode)
+	if err := c.do(ctx, call{method: "DELETE", path: api + "/nodes/" + url.PathEscape(string(name)), query: q}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func get[T any](ctx context.Context, c *Client, path string, q url.Values) (*T, error) {
 	out := new(T)
 	if err := c.do(ctx, call{method: "GET", path: path, query: q, again: always}, out); err != nil {

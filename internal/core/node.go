@@ -32,6 +32,7 @@ type Node struct {
 	Faults  []NodeFault `json:"faults,omitempty"`
 	Restart *Restart    `json:"restart,omitempty"` // with NodeReboot or NodeRebooting
 	Pin     *NodePin    `json:"pin,omitempty"`     // nil: it has not joined
+	Leaving bool        `json:"leaving,omitempty"` // it is forgotten when its jobs have ended
 }
 
 // NodePin is the key a node is known by. A certificate of ours with any other key is refused, so a key that is replaced or

@@ -71,6 +71,8 @@ func (s *State) apply(in Input) (any, error) {
 		return reply(s.purgeTokens(in))
 	case *UseToken:
 		return reply(s.useToken(in))
+	case *RemoveNode:
+		return reply(s.removeNodeBy(in))
 	case *NodeKey:
 		return nil, s.nodeKey(in)
 	case *PutNode:

@@ -422,10 +422,11 @@ func (s *State) removeNode(name core.NodeName, why string) {
 	if !ok {
 		return
 	}
-	s.loseJobs(name, fmt.Sprintf("node %s left its fleet", name))
+	s.loseJobs(name, fmt.Sprintf("node %s was removed", name))
 	ours(&s.own.names, &s.view.names)
 	delete(s.view.names, name)
 	s.view.nodes.Delete(n.ID)
+	delete(s.awaited, name)
 	s.ledger.DropNode(name)
 	s.resv.known = false
 	s.limits.stale = true

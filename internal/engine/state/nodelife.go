@@ -90,7 +90,7 @@ func (s *State) failed(n *core.Node, what string) {
 // resume takes a node back into service, whatever was said of it.
 func (s *State) resume(next *core.Node) {
 	next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture | core.NodePowerDown | core.NodeReboot | core.NodeRebooting
-	next.Restart, next.ResumeAt = nil, 0
+	next.Restart, next.ResumeAt, next.Leaving = nil, 0, false
 	poweredUp(next)
 	s.well(next)
 }
@@ -167,7 +167,7 @@ func (s *State) restarted(n *core.Node) {
 
 // await notes whether something is to be done with a node when it is empty.
 func (s *State) await(n *core.Node) {
-	if n.Flags.Any(core.NodeReboot | core.NodePowerDown) {
+	if n.Flags.Any(core.NodeReboot|core.NodePowerDown) || n.Leaving {
 		s.awaited[n.Name] = struct{}{}
 	} else {
 		delete(s.awaited, n.Name)
@@ -186,6 +186,10 @@ func (s *State) emptied() {
 			continue
 		}
 		if len(s.onNode[name]) > 0 {
+			continue
+		}
+		if n.Leaving {
+			s.removeNode(name, "")
 			continue
 		}
 		next := *n

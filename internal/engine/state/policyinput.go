@@ -53,7 +53,7 @@ type Reconfigure struct {
 	By        core.Identity
 	Config    Config
 	Nodes     []*core.Node    // those of the file: weight and features of those that have joined, all of the others
-	GoneNodes []core.NodeName // that were in the file: they go, unless they have joined
+	GoneNodes []core.NodeName // that were in the file: they go, those with jobs when these have ended
 	Dry       bool            // change nothing, tell what would change
 }
 

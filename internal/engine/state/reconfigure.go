@@ -34,7 +34,7 @@ func (s *State) reconfigure(in *Reconfigure) (*Reconfigured, error) {
 		_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
 	}
 	for _, name := range in.GoneNodes {
-		s.dropNode(name)
+		s.dropNode(name, in.By.User)
 	}
 	s.cfg = cfg
 	s.configured()
@@ -119,10 +119,15 @@ func (s *State) anew() {
 	s.fresh, s.touched = c, c
 }
 
-// dropNode removes a node that was never heard of. What has joined is there, whatever the file says.
-func (s *State) dropNode(name core.NodeName) {
+// dropNode removes a node that is not in the file any more: at once one that was never heard of or has no jobs, the others
+// when they have none.
+func (s *State) dropNode(name core.NodeName, by core.UserName) {
 	n, ok := s.view.Node(name)
-	if !ok || !n.Flags.Has(core.NodeUnknown) || len(s.onNode[name]) > 0 {
+	if !ok || s.view.FleetHost(n) != nil {
+		return
+	}
+	if !n.Flags.Has(core.NodeUnknown) || len(s.onNode[name]) > 0 {
+		s.leave(n, by, false, false)
 		return
 	}
 	ours(&s.own.names, &s.view.names)
@@ -243,8 +248,10 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(nodeSettings{was.Weight, was.Features}, nodeSettings{n.Weight, n.Features}, false, "node %s", n.Name)
 	}
 	for _, name := range in.GoneNodes {
-		if n, ok := s.view.Node(name); ok && n.Flags.Has(core.NodeUnknown) && len(s.onNode[name]) == 0 {
-			add(n, nil, false, "node %s", name)
+		if n, ok := s.view.Node(name); ok && s.view.FleetHost(n) == nil {
+			was := *n
+			was.Pin = nil
+			add(&was, nil, false, "node %s", name)
 		}
 	}
 	return out

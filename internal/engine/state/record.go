@@ -43,7 +43,7 @@ var kinds = func() map[string]reflect.Type {
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
 		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
 		(*RevokeToken)(nil), (*RotateToken)(nil), (*TokensUsed)(nil), (*PurgeTokens)(nil),
-		(*PutNode)(nil), (*NodeKey)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*PlannerFailed)(nil), (*Tick)(nil),
+		(*PutNode)(nil), (*NodeKey)(nil), (*RemoveNode)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*PlannerFailed)(nil), (*Tick)(nil),
 		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
 		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil), (*ResealFleet)(nil),
 	} {

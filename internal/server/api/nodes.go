@@ -88,6 +88,18 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	return okBody{}, nil
 }
 
+// removeNode forgets a node. With gone=1 the caller knows that nothing of it runs any more.
+func (a *API) removeNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+	q := r.URL.Query()
+	reply, err := a.Engine.Do(r.Context(), &state.RemoveNode{
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), Drain: isSet(q.Get("drain")), Now: isSet(q.Get("now")), Gone: isSet(q.Get("gone")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &client.RemovedNode{Gone: reply.(*state.Removed).Gone}, nil
+}
+
 // nodeView is what showing nodes needs, worked out once.
 type nodeView struct {
 	a          *API

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
+	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
@@ -69,7 +71,11 @@ func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (a
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "user %s is gone", u.Name)
 	}
-	return now, nil
+	out := &client.UserPut{User: *now}
+	if _, err := account.ByName(now.UnixName); now.UnixName != "" && err != nil {
+		out.Warning = fmt.Sprintf("the server's host knows no account %q: while it does not, %s cannot run processes", now.UnixName, now.Name)
+	}
+	return out, nil
 }
 
 func (a *API) projects(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {

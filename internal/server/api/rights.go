@@ -58,6 +58,7 @@ var rights = map[string]right{
 	"GET /nodes":                             {core.ScopeRead, refused},
 	"GET /nodes/{name}":                      {core.ScopeRead, refused},
 	"GET /nodes/{name}/events":               {core.ScopeRead, refused},
+	"DELETE /nodes/{name}":                   {core.ScopeAdmin, refused},
 	"PATCH /nodes/{name}":                    {core.ScopeAdmin, refused},
 	"PATCH /partitions/{name}":               {core.ScopeAdmin, refused},
 	"DELETE /partitions/{name}":              {core.ScopeAdmin, refused},

@@ -62,7 +62,29 @@ func (s *session) create(ctx context.Context, args []string) int {
 	return s.createReservation(ctx, args)
 }
 
-// remove deletes what its word names: a reservation.
+// deleteNodes forgets nodes; those that jobs run on are refused, as Slurm does.
+func (s *session) deleteNodes(ctx context.Context, list string, args []string) int {
+	names, err := hostlist.Expand(list, 0)
+	if err == nil && len(names) == 0 {
+		err = core.Errorf(core.Invalid, "no node is named").Because("invalid_node")
+	}
+	var c *client.Client
+	if err == nil {
+		c, err = s.client()
+	}
+	for _, n := range names {
+		if err == nil {
+			_, err = c.RemoveNode(ctx, core.NodeName(n), "")
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(s.w.Err, "delete_node %s: %s\n", strings.Join(args, " "), slurm.ErrorText(err))
+		return slurm.ExitError
+	}
+	return 0
+}
+
+// remove deletes what its word names: nodes, a partition or a reservation.
 func (s *session) remove(ctx context.Context, args []string) int {
 	if len(args) == 0 {
 		fmt.Fprintln(s.w.Err, "too few arguments for keyword:delete")
@@ -71,6 +93,9 @@ func (s *session) remove(ctx context.Context, args []string) int {
 	key, name, pair := strings.Cut(args[0], "=")
 	if isPartition(strings.ToLower(key)) {
 		return s.deletePartition(ctx, name, args)
+	}
+	if lower := strings.ToLower(key); pair && len(lower) > 3 && strings.HasPrefix("nodename", lower) {
+		return s.deleteNodes(ctx, name, args)
 	}
 	if lower := strings.ToLower(key); len(lower) < 3 || !strings.HasPrefix("reservationname", lower) {
 		return s.unsupported(ctx, args)
