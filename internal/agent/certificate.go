@@ -217,8 +217,11 @@ func (r *renewer) keep(certPEM, caPEM []byte) error {
 	if next.name != r.id.name {
 		return core.Errorf(core.Invalid, "the server gave the certificate of %s", next.name)
 	}
-	// The authorities first: a certificate is worth nothing to a node that trusts no server.
-	if err := errors.Join(writeFile(filepath.Join(r.dir, caFile), caPEM, 0o644), writeFile(filepath.Join(r.dir, certFile), certPEM, 0o600)); err != nil {
+	// The authorities last: what they are is what the server knows of us, and a node that has them must have the certificate.
+	if err := writeFile(filepath.Join(r.dir, certFile), certPEM, 0o600); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(r.dir, caFile), caPEM, 0o644); err != nil {
 		return err
 	}
 	r.id.mu.Lock()

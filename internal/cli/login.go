@@ -72,6 +72,11 @@ func (o *loginOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if o.ca != "" { // a copy of our own follows the cluster's when that is replaced
+		if set.CA, err = keepCA(o.ca); err != nil {
+			return err
+		}
+	}
 	path := client.ConfigPath()
 	if path == "" {
 		return core.Errorf(core.Invalid, "login: there is no home folder to write to; set BIREME_CONFIG")
@@ -81,6 +86,22 @@ func (o *loginOptions) run(ctx context.Context) error {
 	}
 	o.app.note("logged in as %s; written to %s", me.User, path)
 	return nil
+}
+
+// keepCA copies the cluster's CA beside the config file.
+func keepCA(file string) (string, error) {
+	own := client.OwnCA()
+	if own == "" || own == file {
+		return file, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		return "", err
+	}
+	return own, os.WriteFile(own, data, 0o644)
 }
 
 func (o *loginOptions) checkProject(ctx context.Context, c *client.Client) error {

@@ -31,6 +31,8 @@ type Client struct {
 	sleep   func(ctx context.Context, d time.Duration) error
 	notice  func(err error, left time.Duration)
 	told    atomic.Bool
+
+	following atomic.Bool // the copy of the CA is being replaced
 }
 
 // Option changes a Client while it is made.
@@ -169,6 +171,7 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 			e := c.end()
 			resp, sent, err := c.send(ctx, e, q, body)
 			if err == nil && resp.StatusCode < 400 {
+				c.followCA(ctx, e, resp.Header.Get(caHeader))
 				return resp, nil
 			}
 			if err != nil {

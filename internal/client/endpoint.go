@@ -19,10 +19,11 @@ const insecureScheme = "http+insecure"
 
 // endpoint is one place where a server listens.
 type endpoint struct {
-	text string // as the user wrote it
-	base string // scheme and host for requests
-	http *http.Client
-	once http.RoundTripper // for a call whose answer is read to its end at once
+	text  string // as the user wrote it
+	base  string // scheme and host for requests
+	http  *http.Client
+	caSum string            // of the file of authorities, if one was named
+	once  http.RoundTripper // for a call whose answer is read to its end at once
 }
 
 func newEndpoint(text, ca string) (*endpoint, error) {
@@ -62,7 +63,7 @@ func newEndpoint(text, ca string) (*endpoint, error) {
 			if !pool.AppendCertsFromPEM(pem) {
 				return nil, fmt.Errorf("%s holds no certificate in PEM", ca)
 			}
-			t.TLSClientConfig.RootCAs = pool
+			t.TLSClientConfig.RootCAs, e.caSum = pool, fileSum(pem)
 		}
 	}
 	return e, nil

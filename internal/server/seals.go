@@ -96,6 +96,15 @@ func (s *server) rotateSeals(ctx context.Context, by core.Identity, begin bool) 
 	return out, nil
 }
 
+// caChanged writes the authorities for clients of this host and has nodes ask for those they should trust.
+func (s *server) caChanged() error {
+	if err := writeFile(s.Config.CAFile(), s.authority.PEM()); err != nil {
+		return err
+	}
+	s.hub.Tell()
+	return nil
+}
+
 // RotateSeals rotates the sealing key of a store that no server leads.
 func RotateSeals(ctx context.Context, cfg *config.Config, log *slog.Logger) (file string, err error) {
 	st, err := openStore(ctx, cfg.Store())

@@ -243,7 +243,7 @@ func (s *server) open(ctx context.Context) (err error) {
 	s.api = api.New(api.Deps{
 		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
 		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Audit: s.audit, Log: s.Log, Conns: &s.conns,
-		Seals: s.rotateSeals, HashKey: s.authority.Secret("blob hashes"),
+		Seals: s.rotateSeals, CAChanged: s.caChanged, HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {
 		d.http.Handler = s.api

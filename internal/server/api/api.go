@@ -46,6 +46,8 @@ type Deps struct {
 	// Partition changes a partition; nil removes it.
 	Partition func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
 	Fleets    *fleet.Fleets
+	// CAChanged has everybody learn of a certificate authority that was changed.
+	CAChanged func() error
 	// Seals tells of the sealing key; with begin it is rotated.
 	Seals func(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error)
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
@@ -129,6 +131,9 @@ func (a *API) published(p *engine.Published) {
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	awaitBody(w, r, unknownBody)
+	if r.TLS != nil && len(r.TLS.VerifiedChains) == 0 { // agents are told in their session
+		w.Header().Set(CAHeader, a.Authority.Sum())
+	}
 	a.mux.ServeHTTP(w, r)
 }
 

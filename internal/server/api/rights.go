@@ -30,6 +30,8 @@ const (
 var rights = map[string]right{
 	"GET /cluster":       {core.ScopeRead, harmless},
 	"POST /reconfigure":  {core.ScopeAdmin, refused},
+	"GET /ca":            {core.ScopeRead, harmless},
+	"POST /ca/rotate":    {core.ScopeAdmin, refused},
 	"GET /seals":         {core.ScopeAdmin, refused},
 	"POST /seals/rotate": {core.ScopeAdmin, refused},
 	"GET /whoami":        {core.ScopeRead, harmless},

@@ -51,6 +51,8 @@ func (a *API) table() []route {
 		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, local: true, reply: map[string]any{}},
 		{method: "GET", path: "/cluster", summary: "The cluster, its partitions and settings", handle: a.cluster, reply: client.Cluster{}},
 		{method: "POST", path: "/reconfigure", summary: "Read the config file again and take it over, all of it or nothing", handle: a.reconfigure, body: client.Reconfigure{}, reply: client.Reconfigured{}},
+		{method: "GET", path: "/ca", summary: "The certificate authority to trust, and how far its replacement is", handle: a.showCA, reply: client.CA{}},
+		{method: "POST", path: "/ca/rotate", summary: "Take the next step of replacing the certificate authority", handle: a.rotateCA, body: client.RotateCA{}, reply: client.CA{}},
 		{method: "GET", path: "/seals", summary: "The key that seals secrets in the store, and how far its rotation is", handle: a.showSeals, reply: client.Seals{}},
 		{method: "POST", path: "/seals/rotate", summary: "Seal everything in the store with a new key, beside what else happens", handle: a.rotateSeals, reply: client.Seals{}},
 		{method: "GET", path: "/whoami", summary: "Who the caller is", handle: a.whoami, reply: client.Whoami{}},

@@ -92,6 +92,7 @@ var pastViewer = map[string]string{
 	"ended":           "filtered by the viewer there",
 	"groupsOf":        "whether any partition asks for groups",
 	"isOver":          "of a job whose log the caller reads",
+	"caState":         "administrators only",
 	"awaitStart":      "of a job whose log the caller reads",
 	"layPart":         "steps of the caller's own job",
 	"stepOf":          "of a job that the caller sees",
