@@ -36,6 +36,7 @@ const (
 var audited = map[string]auditing{
 	"POST /reconfigure":  {"settings.reload", "settings", always, true},
 	"GET /audit":         {"audit.read", "audit log", always, false},
+	"POST /ca/rotate":    {"ca.rotate", "ca", always, true},
 	"GET /seals":         {"seals.read", "seals", always, false},
 	"POST /seals/rotate": {"seals.rotate", "seals", always, false},
 
@@ -54,6 +55,7 @@ var audited = map[string]auditing{
 	"GET /streams/{key}":                 {"step.stream", "", others, false},
 	"POST /runs/{name}/stop":             {"run.stop", "run {name}", others, false},
 
+	"DELETE /nodes/{name}":        {"node.remove", "node {name}", always, false},
 	"PATCH /nodes/{name}":         {"node.update", "node {name}", always, true},
 	"PATCH /partitions/{name}":    {"partition.update", "partition {name}", always, true},
 	"DELETE /partitions/{name}":   {"partition.delete", "partition {name}", always, false},
