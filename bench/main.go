@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bireme.dev/bireme/test/hostile/flood"
 )
 
 // row is one line of the table.
@@ -37,6 +39,7 @@ type suite struct {
 }
 
 func main() {
+	flood.Main() // where this process is the attacker of the hostile row
 	var s suite
 	var slurm bool
 	var only string
@@ -47,7 +50,7 @@ func main() {
 	flag.IntVar(&s.nodes, "agents", 10_000, "fake agents of one server in the agents rows")
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
-	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces")
+	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
@@ -118,7 +121,7 @@ func (s *suite) run(ctx context.Context, slurm bool) error {
 	}{
 		{"submit", s.submissions}, {"fsync", s.slowDisk}, {"sbatch", s.sbatch}, {"start", s.startLatency}, {"array", s.bigArray},
 		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"agents", s.agents}, {"container", s.containers}, {"fleet", s.fleet}, {"stream", s.streams},
-		{"sched", s.sched}, {"traces", s.traces},
+		{"sched", s.sched}, {"traces", s.traces}, {"hostile", s.hostile},
 	}
 	for _, st := range steps {
 		if !s.wants(st.name) {

@@ -38,7 +38,7 @@ func defaultLimits() Limits {
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
 		Tokens:      100,
-		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 16, RequestsBurst: 2000, RequestsInFlight: 256,
+		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 2000, RequestsInFlight: 256,
 		RequestsPerSecond: 500, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/test/cluster"
+	"bireme.dev/bireme/test/hostile/flood"
 )
 
 // The users that scripts/prereqs.sh adds.
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, impostor(spec))
 		os.Exit(1)
 	}
+	flood.Main() // where this process is the attacker of a test
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "test/hostile: needs root: it attacks as other users")
 		os.Exit(1)

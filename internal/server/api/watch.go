@@ -190,7 +190,15 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (
 	}
 	sub, stop := a.watch.add()
 	defer stop()
-	past, err := a.Store.Events(r.Context(), after, pastPage)
+	turns := &held{}
+	if ans, ok := w.(*answer); ok {
+		turns = &ans.held
+	}
+	var past []core.Event
+	err = turns.turn(r.Context(), func() (err error) {
+		past, err = a.Store.Events(r.Context(), after, pastPage)
+		return err
+	})
 	if errors.Is(err, store.ErrGone) {
 		return nil, core.Errorf(core.Gone, "events after %d have been purged; start again from a listing and its number", after).Because("events_purged")
 	}
@@ -205,10 +213,7 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		return nil, errAnswered // the caller left
 	}
-	s := &sse{a: a, w: w, rc: http.NewResponseController(w), who: who, last: after, held: &held{}}
-	if ans, ok := w.(*answer); ok {
-		s.held = &ans.held
-	}
+	s := &sse{a: a, w: w, rc: http.NewResponseController(w), who: who, last: after, held: turns}
 	if err := s.run(r, sub, past); err != nil {
 		return nil, errAnswered // the caller left, or is told in the stream
 	}

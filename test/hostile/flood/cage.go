@@ -1,0 +1,98 @@
+package flood
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Cage is a cgroup with a share of the processors, for attackers and their jobs.
+type Cage struct{ dir string }
+
+// period of the share, short so that an attacker's turn is: in a longer one it would have all processors for a while.
+const period = 10_000 // microseconds
+
+// NewCage makes a cgroup (of version 1 or 2) that gets so many processors.
+func NewCage(name string, cpus float64) (*Cage, error) {
+	quota := strconv.Itoa(int(cpus * period))
+	dir := filepath.Join("/sys/fs/cgroup/cpu", name)
+	files := map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": quota}
+	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err != nil {
+		dir = filepath.Join("/sys/fs/cgroup", name)
+		files = map[string]string{"cpu.max": quota + " " + strconv.Itoa(period)}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	for name, value := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0); err != nil {
+			_ = os.Remove(dir)
+			return nil, err
+		}
+	}
+	return &Cage{dir}, nil
+}
+
+// Put moves a process into the cage.
+func (c *Cage) Put(pid int) error {
+	return os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+}
+
+// PutUser moves all processes of a uid into the cage that are in no cgroup for processors of their own, and holds the others
+// where they are to their part of half a processor. It gives how many there are.
+func (c *Cage) PutUser(uid uint32) (int, error) {
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, dir := range procs {
+		status, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil || !bytes.Contains(status, []byte(fmt.Sprintf("\nUid:\t%d\t", uid))) {
+			continue // it has ended, or is another's
+		}
+		n++
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			return n, err
+		}
+		own := ownGroup(dir)
+		if own == "" {
+			_ = c.Put(pid) // it may have ended
+			continue
+		}
+		_ = os.WriteFile(filepath.Join(own, "cpu.cfs_period_us"), []byte("100000"), 0)
+		_ = os.WriteFile(filepath.Join(own, "cpu.cfs_quota_us"), []byte("1000"), 0)
+		_ = os.WriteFile(filepath.Join(own, "cpu.max"), []byte("1000 100000"), 0)
+	}
+	return n, nil
+}
+
+// ownGroup is the directory of a process's cgroup for processors, or "" where that is the root.
+func ownGroup(proc string) string {
+	data, err := os.ReadFile(filepath.Join(proc, "cgroup"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[2] == "/" || strings.Contains(parts[2], "bireme-flood") {
+			continue
+		}
+		for _, controller := range strings.Split(parts[1], ",") {
+			if controller == "cpu" {
+				return filepath.Join("/sys/fs/cgroup/cpu", parts[2])
+			}
+		}
+		if _, err := os.Stat("/sys/fs/cgroup/cpu"); err != nil && parts[0] == "0" {
+			return filepath.Join("/sys/fs/cgroup", parts[2])
+		}
+	}
+	return ""
+}
+
+// Close removes the cage, which must be empty.
+func (c *Cage) Close() error { return os.Remove(c.dir) }
