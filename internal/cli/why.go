@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/plain"
 )
 
@@ -88,12 +89,13 @@ func (a *App) waiting(ctx context.Context, c *client.Client, b *strings.Builder,
 	return nil
 }
 
-// mostOut is how many nodes out of use are named: the rest are in `bireme nodes`.
+// mostOut is how many reasons of nodes out of use are told: the rest are in `bireme nodes`.
 const mostOut = 5
 
-// outOfUse adds which nodes, or GPUs of them, a job cannot have now, and why.
+// outOfUse adds which nodes, or GPUs of them, a job cannot have now, and why: those with one reason on one line.
 func outOfUse(b *strings.Builder, nodes []client.Node, partitions []string) {
-	var named int32
+	var reasons []string
+	names := map[string][]string{}
 	for i := range nodes {
 		n := &nodes[i]
 		text := n.Reason
@@ -105,16 +107,24 @@ func outOfUse(b *strings.Builder, nodes []client.Node, partitions []string) {
 		if n.Roles&core.Compute == 0 || !inPartitions(n, partitions) {
 			continue
 		}
-		if named++; named > mostOut {
-			continue
-		}
 		if text == "" {
 			text = strings.ToLower(n.State)
 		}
-		fmt.Fprintf(b, "  out of use:     %s: %s\n", n.Name, cell(text))
+		if names[text] == nil {
+			reasons = append(reasons, text)
+		}
+		names[text] = append(names[text], string(n.Name))
 	}
-	if named > mostOut {
-		fmt.Fprintf(b, "  out of use:     %s more\n", plural(named-mostOut, "node"))
+	rest := 0
+	for i, text := range reasons {
+		if i >= mostOut {
+			rest += len(names[text])
+			continue
+		}
+		fmt.Fprintf(b, "  out of use:     %s: %s\n", cell(hostlist.Fold(names[text])), cell(text))
+	}
+	if rest > 0 {
+		fmt.Fprintf(b, "  out of use:     %s more\n", plural(rest, "node"))
 	}
 }
 
@@ -132,7 +142,11 @@ func priorityText(p *client.Priority) string {
 		parts = append(parts, strconv.FormatInt(p.Base, 10))
 	}
 	for _, f := range p.Factors {
-		parts = append(parts, fmt.Sprintf("%s %.3g×%.6g", f.Name, f.Value, f.Weight))
+		value := f.Value
+		if value < 0.0005 { // a job that has just come: 1.65e-08 tells nobody anything
+			value = 0
+		}
+		parts = append(parts, fmt.Sprintf("%s %.3g×%.6g", f.Name, value, f.Weight))
 	}
 	for _, x := range []struct {
 		name string
