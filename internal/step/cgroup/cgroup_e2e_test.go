@@ -206,3 +206,20 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 	t.Fatalf("waited in vain: %s", what)
 }
+
+// TestAllJobsTogether: the bounds of many jobs add up to no more than three quarters of the kernel's process numbers.
+func TestAllJobsTogether(t *testing.T) {
+	tr := tree(t, "all", func(*Layout) {})
+	if tr.by[pids] < 0 {
+		t.Skip("this machine does not bound processes")
+	}
+	file := filepath.Join(t.TempDir(), "pid_max")
+	if err := os.WriteFile(file, []byte("4000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tr.leavePIDs(file)
+	b, err := os.ReadFile(filepath.Join(tr.hiers[tr.by[pids]].dir, "pids.max"))
+	if err != nil || string(b) != "3000\n" {
+		t.Errorf("all jobs together have %q processes: %v", b, err)
+	}
+}

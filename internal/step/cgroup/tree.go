@@ -89,7 +89,23 @@ func Prepare(l Layout, name string) (*Tree, error) {
 	}
 	t.dropUnusable()
 	t.probe()
+	t.leavePIDs("/proc/sys/kernel/pid_max")
 	return t, nil
+}
+
+// leavePIDs keeps a quarter of the kernel's process numbers from all jobs together: the bounds of many jobs add up, and the
+// node's own daemons fork too.
+func (t *Tree) leavePIDs(file string) {
+	if t.by[pids] < 0 {
+		return
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n >= 1024 {
+		_ = writeFile(t.hiers[t.by[pids]].dir, "pids.max", strconv.FormatInt(n-n/4, 10)) // each job has a bound of its own besides
+	}
 }
 
 func place(m *Mount, name string) string {
