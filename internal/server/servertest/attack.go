@@ -24,6 +24,7 @@ type Attack struct {
 type Attacks struct {
 	rng     *rand.Rand
 	victims []core.JobID // jobs of others, to be named and forged
+	texts   []string
 	kinds   []attackKind
 }
 
@@ -42,7 +43,10 @@ type attackLeaf struct {
 
 // NewAttacks makes the calls of a seed.
 func NewAttacks(seed uint64, victims []core.JobID) *Attacks {
-	a := &Attacks{rng: rand.New(rand.NewPCG(seed, 12)), victims: victims}
+	a := &Attacks{rng: rand.New(rand.NewPCG(seed, 12)), victims: victims, texts: hostileTexts(1)}
+	for _, id := range victims[:min(len(victims), 4)] {
+		a.texts = append(a.texts, hostileTexts(id)...)
+	}
 	add := func(weight int, method, path string, body any, base func() map[string]any) {
 		a.kinds = append(a.kinds, attackKind{method, path, base, leavesOf(nil, reflect.TypeOf(body), 0), weight})
 	}
@@ -179,13 +183,9 @@ var hostileNumbers = []int64{
 	1 << 40, 1 << 50, 1<<62 - 1, 1 << 62, 255, 65535, 65536, -65536, 4_000_000,
 }
 
-// text makes a text: words of the grammars that the API knows, broken ones, and what a terminal or a shell would obey.
-func (a *Attacks) text() string {
-	victim := int64(1)
-	if len(a.victims) > 0 {
-		victim = int64(a.victims[a.rng.IntN(len(a.victims))])
-	}
-	list := []string{
+// hostileTexts are words of the grammars that the API knows, broken ones, and what a terminal or a shell would obey.
+func hostileTexts(victim core.JobID) []string {
+	return []string{
 		"", " ", ",", ", ,\t", "x", "n1", "idle", "n1,idle", "n[1-2]", "n[", "n[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]", strings.Repeat("n1,", 4000),
 		"fast", "fast&", "(((((", "[a*2&b*3]", strings.Repeat("(", 60), strings.Repeat("a&", 2000) + "a", "!a", "a*99999999",
 		"0-3", "1-4000000", "0-4000000:2,1-4000000:3", "5-1", "1,,2", "0-99999%5",
@@ -195,8 +195,9 @@ func (a *Attacks) text() string {
 		"\x1b[2J\x1b]0;owned\x07", "\r\nX-Injected: 1", "\u202egnp.exe", "\u0000", "\uffff\ufffe", "\xff\xfe", "Ω≈ç√", "arbitrary", "cyclic:block,pack", "plane=0", "plane=99999999999", "gpu:a100:2", "container", "process",
 		"main", "main,main,main", "nosuch", strings.Repeat("main,", 800), "normal", "default", "0 0 31 2 *", "* * * * *", "@reboot", strings.Repeat("z", 5000), strings.Repeat("z", 70_000), "yes",
 	}
-	return list[a.rng.IntN(len(list))]
 }
+
+func (a *Attacks) text() string { return a.texts[a.rng.IntN(len(a.texts))] }
 
 // value makes one of a type, or of another.
 func (a *Attacks) value(t reflect.Type, depth int) any {
