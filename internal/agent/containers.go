@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,6 +100,7 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Args, c.Limits = l.Program.Argv, l.Limits
 	c.Devices, c.GPUs = a.machine.shown(l)
 	c.Caps = a.containerCaps()
+	c.Publish = a.publishAt()
 	if c.Bounded {
 		a.mu.Lock()
 		c.Within, c.NetRaw = a.settings.Volumes, a.settings.NetRaw
@@ -345,4 +347,20 @@ func (c *containers) suspend(ctx context.Context, s wire.Suspend) {
 			c.log.Warn("pause a container", "job", s.Job, "err", err)
 		}
 	}
+}
+
+// publishAt is the address that ports of containers are found at: loopback, unless the settings ask for more.
+func (a *Agent) publishAt() string {
+	a.mu.Lock()
+	how := a.settings.Publish
+	a.mu.Unlock()
+	switch how {
+	case "all":
+		return ""
+	case "network":
+		if ip := net.ParseIP(a.opt.Addr); ip != nil {
+			return ip.String()
+		}
+	}
+	return "127.0.0.1"
 }

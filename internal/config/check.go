@@ -64,6 +64,9 @@ func (d *decoder) check(c *Config) {
 		d.at("private_data", "%v", err)
 	}
 	d.checkServer(c)
+	if p := c.Step.Publish; p != "loopback" && p != "network" && p != "all" {
+		d.at("step.publish", "%q is none of loopback, network, all", p)
+	}
 	d.checkCertificates(c)
 	d.checkLimits(&c.Limits)
 	for i, name := range c.Step.ContainerCaps {

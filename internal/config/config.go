@@ -198,6 +198,8 @@ type Step struct {
 	Privileged bool     `yaml:"privileged"`
 	// ContainerCaps are the capabilities that root has in everybody's containers, without CAP_; all others are dropped.
 	ContainerCaps []string `yaml:"container_caps"`
+	// Publish is where ports of containers are found on a node: loopback; network (the address other nodes reach it by); all.
+	Publish string `yaml:"publish"`
 	// NetRaw lets everybody's containers open raw sockets, by which root inside reads and forges what others on the network send.
 	NetRaw   bool     `yaml:"net_raw"`
 	Prefetch []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
@@ -270,6 +272,7 @@ func Default() *Config {
 			UnkillableAfter: Duration(60 * time.Second), ContainerWait: Duration(20 * time.Minute), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
+			Publish:       "loopback",
 			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
 			LogTail: Size(core.MiB), MaxPids: defaultMaxPids, ContainerCaps: slices.Clone(core.ContainerCaps),
 		},

@@ -101,6 +101,7 @@ type NodeSettings struct {
 	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
 	Volumes          []string      `json:"volumes,omitempty"`       // paths below which anybody's container may mount
 	ContainerCaps    []string      `json:"container_caps"`          // of root in anybody's container; null: core.ContainerCaps
+	Publish          string        `json:"publish,omitempty"`       // where ports of containers are found: loopback (or empty), network, all
 	NetRaw           bool          `json:"net_raw,omitempty"`       // anybody's container may open raw sockets
 
 	Health        HealthSettings `json:"health"`

@@ -33,6 +33,7 @@ type Container struct {
 	Caps    []string `json:"caps,omitempty"`    // if it is Bounded: the capabilities that root inside has
 	NetRaw  bool     `json:"net_raw,omitempty"` // if it is Bounded: it may open raw sockets all the same
 	Within  []string `json:"within,omitempty"`  // if it is Bounded: the paths that its mounts must be below
+	Publish string   `json:"publish,omitempty"` // address of the node that its ports are found at; empty: all of them
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 

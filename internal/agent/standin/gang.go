@@ -27,7 +27,7 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 		return
 	}
 	spec.Hostname = self.Node
-	publish(spec, int32(self.Port), fmt.Sprint(self.Port))
+	publish(spec, int32(self.Port), ownAddr(self.Addr), fmt.Sprint(self.Port))
 	for _, p := range g.Peers {
 		if ip := net.ParseIP(p.Addr); ip != nil && !ip.IsLoopback() && p.Node != self.Node {
 			h.ExtraHosts = append(h.ExtraHosts, p.Node+":"+p.Addr)
@@ -41,14 +41,30 @@ func portTaken(message string) bool {
 	return strings.Contains(message, unix.EADDRINUSE.Error()) || strings.Contains(message, "port is already allocated")
 }
 
-// publish has a port of the container found on the node: under a number, or an empty one for any that is free.
-func publish(spec *docker.Spec, port int32, host string) {
+// ownAddr is the address by which other nodes reach this one, to listen there and nowhere else; empty where that is not an address
+// of an interface, as behind a translation of addresses: then all of them.
+func ownAddr(addr string) string {
+	ip := net.ParseIP(addr)
+	if ip == nil || ip.IsLoopback() {
+		return ""
+	}
+	list, _ := net.InterfaceAddrs() // without them: all
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return addr
+		}
+	}
+	return ""
+}
+
+// publish has a port of the container found at an address of the node: under a number, or an empty one for any that is free.
+func publish(spec *docker.Spec, port int32, addr, host string) {
 	name := fmt.Sprintf("%d/tcp", port)
 	if spec.ExposedPorts == nil {
 		spec.ExposedPorts, spec.HostConfig.PortBindings = map[string]struct{}{}, map[string][]docker.PortBinding{}
 	}
 	spec.ExposedPorts[name] = struct{}{}
-	spec.HostConfig.PortBindings[name] = []docker.PortBinding{{HostPort: host}}
+	spec.HostConfig.PortBindings[name] = []docker.PortBinding{{HostIP: addr, HostPort: host}}
 }
 
 // tellPorts leaves word of where the job's ports are found on the node. In the node's own network they are where they are.

@@ -61,7 +61,7 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	}
 	for _, p := range c.Ports {
 		if !c.Host {
-			publish(spec, p.Container, "")
+			publish(spec, p.Container, c.Publish, "")
 		}
 	}
 	h.LogConfig.Type = "none" // output does not pass the engine
