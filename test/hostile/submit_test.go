@@ -126,7 +126,7 @@ func TestHostileStepsAreRefused(t *testing.T) {
 	m := visit(t, c, mallory)
 	for _, part := range []string{
 		`"nodelist":" "`, `"nodelist":","`, `"nodelist":" , ,\t"`, `"exclude":","`, `"nodelist":" ","distribution":"arbitrary"`, `"tasks":-1`, `"nodes":2147483647`,
-		`"mem_per_cpu":9223372036854775807`, `"gres":[{"name":"gpu","count":-1}]`, `"component":5`, `"relative":-3`, `"programs":[{"ranks":[{"first":0,"last":2147483647}],"argv":["x"]}]`,
+		`"mem_per_cpu":9223372036854775807`, `"gres":[{"name":"gpu","count":-1}]`, `"component":5`, `"relative":-3`, `"programs":[{"ranks":[{"first":-1,"last":2147483647}],"argv":["x"]}]`,
 	} {
 		body := `{"name":"s","argv":["true"],` + part + `}`
 		if status, answer := m.call("POST", "/api/v1/jobs/"+id+"/steps", body); status < 400 || status >= 500 {
