@@ -37,6 +37,7 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 		e.snap.Store(b.snap)
 		e.mu.Lock()
 		e.stats.Batches++
+		e.stats.Committing += took
 		e.stats.Inputs += int64(len(b.waiting))
 		e.mu.Unlock()
 		back := 0

@@ -96,7 +96,10 @@ type subscriber struct{ f func(*Published) }
 // Stats counts what the engine did.
 type Stats struct {
 	Batches, Inputs, Refused, Reloads int64
-	Panics                            int64 // of the planner and the state, all caught
+	Panics                            int64         // of the planner and the state, all caught
+	Passes                            int64         // of the planner
+	Committing, Planning              time.Duration // spent so far in commits and in passes
+	Inbox, Urgent                     int           // commands that wait now, and of those the exits and cancels
 }
 
 // request is a command and the caller waiting for its answer.
@@ -145,7 +148,9 @@ func (e *Engine) ReadOnly() string {
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stats
+	s := e.stats
+	s.Inbox, s.Urgent = len(e.inbox)+len(e.urgent), len(e.urgent)
+	return s
 }
 
 // Subscribe calls f after each commit, in order, from the committing goroutine: f must be quick. It returns a function

@@ -111,6 +111,14 @@ func (e *Engine) planLoop(ctx context.Context, f *feed) {
 // round takes in what changed and plans.
 func (l *planning) round() (s *startBatch, fault *panicked) {
 	c, seen := l.f.take()
+	began := time.Now()
+	defer func() {
+		took := time.Since(began)
+		l.e.mu.Lock()
+		l.e.stats.Passes++
+		l.e.stats.Planning += took
+		l.e.mu.Unlock()
+	}()
 	fault = guard("plan", func() {
 		if c.Anew != nil {
 			l.p, l.lost = sched.New(*c.Anew), false

@@ -161,6 +161,8 @@ func TestMetricsAndDocument(t *testing.T) {
 	for _, want := range []string{
 		"bireme_jobs_submitted_total 1", `bireme_jobs{state="PENDING"} 10`, "bireme_leading 1",
 		`bireme_http_requests_total{code="not_found",method="GET",route="/api/v1/jobs/{id}"} 1`, "bireme_commits_total",
+		`bireme_queue{partition="main",reason="JobHeldUser"} 10`, `bireme_allocated_cpus{partition="main"} 0`, `bireme_inbox{lane="calls"} 0`,
+		"bireme_scheduler_passes_total", "bireme_scheduler_seconds_total", "bireme_commit_seconds_total",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("metrics lack %q", want)

@@ -31,7 +31,7 @@ func newMetrics(a *API) *metrics {
 	}
 	common := []prometheus.Collector{m.requests, m.submitted, m.panics, &collector{a}, &auditCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	jobless := prometheus.NewRegistry()
-	m.registry.MustRegister(append(common, &gpuCollector{a: a, jobs: true})...)
+	m.registry.MustRegister(append(common, &queueCollector{a}, &gpuCollector{a: a, jobs: true})...)
 	jobless.MustRegister(append(common, &gpuCollector{a: a})...)
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	m.jobless = promhttp.HandlerFor(jobless, promhttp.HandlerOpts{})

@@ -87,6 +87,7 @@ func TestVisibility(t *testing.T) {
 // theirs by it. A handler that is not here and lists records must take them from the viewer.
 var pastViewer = map[string]string{
 	"Collect":         "totals without names or ids",
+	"countQueue":      "totals by partition and reason, for scrapers that see all jobs",
 	"addComponents":   "ids of components; the records are filtered afterwards",
 	"endedRefs":       "filtered by the viewer there",
 	"ended":           "filtered by the viewer there",
