@@ -520,7 +520,7 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 		t.Errorf("the server saw %q, want %q", b, want)
 	}
 	// The node's certificate opens the agents' side of the server; nobody on the node may use it for that.
-	for _, path := range []string{wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect", "//agent/v1/connect"} {
+	for _, path := range []string{wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect", "//agent/v1/connect", "/api/v1/renew", "/api/v1/join", "/api/v1/%72enew"} {
 		resp, err := call(path)
 		if err != nil {
 			t.Fatal(err)

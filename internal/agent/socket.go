@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,9 @@ import (
 // PeerHeader carries the kernel's word for who calls. The server believes it from a node's certificate only, and the
 // socket below sets it itself: what a caller sends is dropped.
 const PeerHeader = "Bireme-Peer"
+
+// agentsOwn are calls of the users' API that agents make for their nodes: with them a user would get the node's certificate.
+var agentsOwn = []string{"/api/v1/join", "/api/v1/renew"}
 
 // localSocket passes calls of the node's users on to the server.
 type localSocket struct {
@@ -51,10 +55,8 @@ func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.Host = "bireme"
-			r.Out.Header.Del(PeerHeader)
-			if peer, ok := r.In.Context().Value(peerKey{}).(*unix.Ucred); ok {
-				r.Out.Header.Set(PeerHeader, fmt.Sprintf("%d:%d:%s", peer.Uid, peer.Gid, userName(peer.Uid)))
-			}
+			peer := r.In.Context().Value(peerKey{}).(*unix.Ucred) // ServeHTTP has seen to it
+			r.Out.Header.Set(PeerHeader, fmt.Sprintf("%d:%d:%s", peer.Uid, peer.Gid, userName(peer.Uid)))
 		},
 		Transport:     transport,
 		FlushInterval: -1, // logs and events are passed on as they come
@@ -64,10 +66,14 @@ func newLocalSocket(path string, up *uplink, log *slog.Logger) *localSocket {
 }
 
 // ServeHTTP passes calls to the users' API on, and nothing else: a call goes out under the node's certificate, which
-// opens the agents' side of the server, too.
+// opens the agents' side of the server, too. A call of which nobody knows whose it is would look like the agent's own.
 func (s *localSocket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p := r.URL.Path; path.Clean(p) != p || !strings.HasPrefix(p, "/api/v1/") {
+	if p := r.URL.Path; path.Clean(p) != p || !strings.HasPrefix(p, "/api/v1/") || slices.Contains(agentsOwn, p) {
 		refuse(w, http.StatusNotFound, core.Errorf(core.NotFound, "there is no %s %s on a node's socket", r.Method, p))
+		return
+	}
+	if _, ok := r.Context().Value(peerKey{}).(*unix.Ucred); !ok {
+		refuse(w, http.StatusUnauthorized, core.Errorf(core.Unknown, "the kernel does not say who calls").Because("no_identity"))
 		return
 	}
 	s.proxy.ServeHTTP(w, r)
@@ -109,7 +115,7 @@ func (s *localSocket) serve(ctx context.Context, l net.Listener) error {
 			if peer, err := peerOf(c); err == nil {
 				return context.WithValue(ctx, peerKey{}, peer)
 			}
-			return ctx // without the header the server knows nobody
+			return ctx // ServeHTTP refuses what comes by it
 		},
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })

@@ -1,13 +1,18 @@
 package server_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/api"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/servertest"
@@ -113,6 +118,36 @@ func TestRenewal(t *testing.T) {
 		t.Fatalf("a pinned key cannot come back: %v", err)
 	}
 	n.Connect()
+}
+
+// What a node's user sends through the node's socket comes with the node's certificate, and gets no certificate for it.
+func TestUsersRenewNothing(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	n := s.Join("n1", core.Login, false)
+	_, csr := servertest.NewCSR(t)
+	body, err := json.Marshal(client.Renew{Node: "n1", CSR: csr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, peer := range []string{"1001:1001:mallory", "0:0:root", ""} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Info.Agents+"/api/v1/renew", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header[api.PeerHeader] = []string{peer}
+		h := &http.Client{Transport: &http.Transport{TLSClientConfig: n.TLS(), DisableKeepAlives: true}}
+		resp, err := h.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden || bytes.Contains(text, []byte("CERTIFICATE")) {
+			t.Errorf("%q got %s %s", peer, resp.Status, text)
+		}
+	}
+	n.Connect() // its own key is still the one
 }
 
 // A node that joined a server without pins is pinned at its first connection, by the certificate of its last join and no other.

@@ -124,13 +124,17 @@ func (a *API) joinedBy(cert []byte) *client.Joined {
 
 // renew gives a node another certificate. Whoever signs a request with the key that the node is known by gets one for that key,
 // which is of use to nobody else; so a node may also come back after its certificate has run out. A new key is taken from a
-// connection with the present certificate only.
+// connection with the present certificate only. What comes through a node's socket is shown with that certificate, too, but is
+// a user's: it says so by PeerHeader, which agents never send for themselves.
 func (a *API) renew(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
 	var in client.Renew
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
 	by.about("node", string(in.Node))
+	if len(r.Header.Values(PeerHeader)) > 0 {
+		return nil, core.Errorf(core.Denied, "only the agent of node %q renews its certificate, not the users of the node's socket", in.Node).Because("access_denied")
+	}
 	csr, key, err := ca.Request([]byte(in.CSR))
 	if err != nil {
 		return nil, err
