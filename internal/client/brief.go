@@ -9,10 +9,11 @@ import (
 
 // BriefList answers GET /api/v1/jobs?view=brief.
 type BriefList struct {
-	Jobs []Brief   `json:"jobs"`
-	Seq  int64     `json:"seq,omitempty"`
-	Now  core.Time `json:"now,omitempty"`
-	More bool      `json:"more,omitempty"` // as in JobList
+	Jobs []Brief    `json:"jobs"`
+	Seq  int64      `json:"seq,omitempty"`
+	Now  core.Time  `json:"now,omitempty"`
+	More bool       `json:"more,omitempty"` // as in JobList
+	Next core.JobID `json:"next,omitempty"`
 }
 
 // BriefOf shortens a job as it stands at now. Its spec must be there.

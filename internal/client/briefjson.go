@@ -102,6 +102,8 @@ func DecodeBriefs(data []byte) (*BriefList, error) {
 			return p.integer((*int64)(&list.Now))
 		case "more":
 			return p.boolean(&list.More)
+		case "next":
+			return p.integer((*int64)(&list.Next))
 		}
 		return p.skip()
 	})

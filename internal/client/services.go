@@ -18,7 +18,8 @@ type JobList struct {
 	Steps []core.Step `json:"steps,omitempty"` // with history or for a single job
 	Seq   int64       `json:"seq,omitempty"`
 	Now   core.Time   `json:"now,omitempty"`  // the server's clock; elapsed times are counted against it
-	More  bool        `json:"more,omitempty"` // jobs follow: ask again after the last one
+	More  bool        `json:"more,omitempty"` // jobs follow: ask again after Next, or after the last one
+	Next  core.JobID  `json:"next,omitempty"`
 
 	// What the site has srun do around its steps; with a single job.
 	SrunProlog string `json:"srun_prolog,omitempty"`
@@ -122,13 +123,17 @@ func (c *Client) jobPages(ctx context.Context, path string, v url.Values, limit 
 	if err != nil {
 		return nil, err
 	}
-	for out.More && len(out.Jobs) > 0 && (limit == 0 || len(out.Jobs) < limit) {
-		turn(v, out.Jobs[len(out.Jobs)-1].ID, limit-len(out.Jobs))
+	for out.More && (out.Next != 0 || len(out.Jobs) > 0) && (limit == 0 || len(out.Jobs) < limit) {
+		if out.Next == 0 { // an older server
+			out.Next = out.Jobs[len(out.Jobs)-1].ID
+		}
+		turn(v, out.Next, limit-len(out.Jobs))
 		next, err := get[JobList](ctx, c, path, v)
 		if err != nil {
 			return nil, err
 		}
-		out.Jobs, out.Steps, out.More = append(out.Jobs, next.Jobs...), append(out.Steps, next.Steps...), next.More && len(next.Jobs) > 0
+		out.Jobs, out.Steps, out.More = append(out.Jobs, next.Jobs...), append(out.Steps, next.Steps...), next.More && len(next.Jobs)+int(next.Next) > 0
+		out.Next = next.Next
 	}
 	return out, nil
 }
@@ -150,13 +155,17 @@ func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 	if err != nil {
 		return nil, err
 	}
-	for out.More && len(out.Jobs) > 0 && (q.Limit == 0 || len(out.Jobs) < q.Limit) {
-		turn(v, out.Jobs[len(out.Jobs)-1].ID, q.Limit-len(out.Jobs))
+	for out.More && (out.Next != 0 || len(out.Jobs) > 0) && (q.Limit == 0 || len(out.Jobs) < q.Limit) {
+		if out.Next == 0 { // an older server
+			out.Next = out.Jobs[len(out.Jobs)-1].ID
+		}
+		turn(v, out.Next, q.Limit-len(out.Jobs))
 		next, err := c.briefs(ctx, v)
 		if err != nil {
 			return nil, err
 		}
-		out.Jobs, out.More = append(out.Jobs, next.Jobs...), next.More && len(next.Jobs) > 0
+		out.Jobs, out.More = append(out.Jobs, next.Jobs...), next.More && len(next.Jobs)+int(next.Next) > 0
+		out.Next = next.Next
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,5 +108,40 @@ func TestStepOnNoNode(t *testing.T) {
 		if status != http.StatusBadRequest || err == nil {
 			t.Errorf("%q: %d %v", list, status, err)
 		}
+	}
+}
+
+// Live jobs are listed in pages; a client that follows them sees each once, in either order and view.
+func TestLiveJobsComeInPages(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	var want []core.JobID
+	for range 25 {
+		want = append(want, s.Submit(func(in *client.Submit) { in.Spec.Hold = true }))
+	}
+	for _, query := range []string{"limit=10", "limit=10&view=brief", "limit=10&newest=1", "limit=10&history=1", "limit=10&history=1&newest=1&view=brief"} {
+		var got []core.JobID
+		pages := 0
+		for after := core.JobID(0); ; pages++ {
+			var page client.JobList
+			s.Must("GET", fmt.Sprintf("/api/v1/jobs?%s&after=%d", query, after), nil, &page)
+			for i := range page.Jobs {
+				got = append(got, page.Jobs[i].ID)
+			}
+			if !page.More {
+				break
+			}
+			after = page.Next
+		}
+		if strings.Contains(query, "newest") {
+			slices.Reverse(got)
+		}
+		if !slices.Equal(got, want) || pages != 2 {
+			t.Errorf("%s: %d pages, %v", query, pages+1, got)
+		}
+	}
+	list, err := s.Client().Briefs(t.Context(), client.JobsQuery{Limit: 20})
+	if err != nil || len(list.Jobs) != 20 {
+		t.Errorf("20 of them: %v, %v", list, err)
 	}
 }

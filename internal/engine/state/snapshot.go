@@ -67,6 +67,17 @@ func (v *Snapshot) Jobs() iter.Seq[*core.Job] {
 	}
 }
 
+// JobsFrom gives the live jobs from an id on, by ascending id.
+func (v *Snapshot) JobsFrom(id core.JobID) iter.Seq[*core.Job] {
+	return func(yield func(*core.Job) bool) {
+		for _, j := range v.jobs.From(int64(id)) {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
 // NumJobs counts live records.
 func (v *Snapshot) NumJobs() int { return v.jobs.Len() }
 

@@ -9,6 +9,12 @@ import (
 	"bireme.dev/bireme/internal/store"
 )
 
+// Bounds of a dependency: the jobs it names, and the ended tasks of arrays among them.
+const (
+	maxNeeded      = 1000
+	maxNeededTasks = 1_000_000
+)
+
 // endings looks up how the jobs ended that a dependency names and that have left memory. The snapshot comes first: a job
 // that leaves it later is known to the engine.
 func (a *API) endings(ctx context.Context, who *caller, in *state.Submit) error {
@@ -40,6 +46,9 @@ func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, 
 	}
 	out.seen = max(1, v.snap.Seq())
 	q := store.JobQuery{Limit: 10_000}
+	if n := len(needs.Left); n > maxNeeded {
+		return out, core.Errorf(core.TooLarge, "a dependency on %d jobs is too long; the limit is %d", n, maxNeeded).Because("invalid_dependency")
+	}
 	for _, n := range needs.Left {
 		if n.Job != 0 {
 			q.IDs = append(q.IDs, n.Job)
@@ -67,6 +76,9 @@ func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, 
 		}
 		if len(jobs) < q.Limit {
 			return out, nil
+		}
+		if len(out.jobs)+len(out.hidden) > maxNeededTasks {
+			return out, core.Errorf(core.TooLarge, "the arrays of the dependency have more than %d ended tasks", maxNeededTasks).Because("invalid_dependency")
 		}
 		q.After = jobs[len(jobs)-1].ID
 	}

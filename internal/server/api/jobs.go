@@ -13,7 +13,6 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state"
-	"bireme.dev/bireme/internal/store"
 )
 
 // jobs lists jobs: live ones from the snapshot, and with history those of the store.
@@ -26,15 +25,22 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, who *caller) (any, er
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := a.page(r.Context(), v, sel)
+	if sel.history {
+		done, err := a.heavy(r.Context(), who)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	list, next, err := a.page(r.Context(), v, sel)
 	if err != nil {
 		return nil, err
 	}
 	if sel.brief {
-		a.writeBriefs(w, v, list, more)
+		a.writeBriefs(w, v, list, next)
 		return nil, nil
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: more}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: next != 0, Next: next}
 	for i, j := range list {
 		a.describe(v, &out.Jobs[i], j)
 	}
@@ -73,69 +79,6 @@ func (a *API) selectLive(v *viewer, sel *selection) []*core.Job {
 func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 	j, ok := snap.Job(f.id)
 	return !f.tasks.Empty() || !ok || j.Array != nil || j.Spec.More().Het != nil && !f.part
-}
-
-// maxPage is how many jobs an answer with history holds: history has no bound, a server's memory has one.
-const maxPage = 5000
-
-// page gives the jobs of an answer in its order, and whether more follow the last of them.
-func (a *API) page(ctx context.Context, v *viewer, sel *selection) (list []*core.Job, more bool, err error) {
-	list = slices.DeleteFunc(a.selectLive(v, sel), func(j *core.Job) bool { return !sel.beyond(j) })
-	if sel.newest {
-		slices.Reverse(list)
-	}
-	limit := sel.limit
-	if sel.history {
-		if limit == 0 || limit > maxPage {
-			limit = maxPage
-		}
-		if list, more, err = a.withHistory(ctx, v, sel, list, limit); err != nil {
-			return nil, false, err
-		}
-	}
-	if limit > 0 && len(list) > limit {
-		list, more = list[:limit:limit], true
-	}
-	return list, more, nil
-}
-
-// withHistory merges the store's jobs into the live ones until there are limit of them or none are left. What it returns
-// may be longer, and is then complete up to the limit.
-func (a *API) withHistory(ctx context.Context, v *viewer, sel *selection, live []*core.Job, limit int) (list []*core.Job, more bool, err error) {
-	q := store.JobQuery{
-		Users: names2users(a, sel.users.list), Projects: sel.projects.list, Partitions: sel.partitions.list, Names: sel.names.list, Nodes: sel.nodes.list,
-		Since: sel.since, Until: sel.until, Newest: sel.newest, After: sel.after, Limit: limit + 1,
-	}
-	if !sel.completing {
-		q.States = sel.states
-	}
-	if !v.allJobs() { // the store leaves out what the loop below would: history may be long
-		q.Seen = &store.Seen{User: v.user, Projects: v.managed()}
-	}
-	for _, f := range sel.refs {
-		q.IDs = append(q.IDs, f.id)
-	}
-	if err := a.addComponents(ctx, sel, &q); err != nil {
-		return nil, false, err
-	}
-	ended := []*core.Job{}
-	for more = true; more && len(ended) <= limit; {
-		found, err := a.Store.Jobs(ctx, q)
-		if err != nil {
-			return nil, false, storeError(err)
-		}
-		for _, j := range found {
-			if _, isLive := v.snap.Job(j.ID); !isLive && v.seesJob(j) && sel.match(j) { // memory knows better about what is live
-				ended = append(ended, j)
-			}
-		}
-		if more = len(found) == q.Limit; more {
-			q.After = found[len(found)-1].ID
-		}
-	}
-	list = append(ended, live...)
-	slices.SortFunc(list, sel.order)
-	return list, more, nil
 }
 
 // names2users turns numbers among the users into names, which is what the store has.
@@ -212,7 +155,7 @@ func foldNodes(names []core.NodeName) string {
 }
 
 // writeBriefs streams a brief listing.
-func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, more bool) {
+func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, next core.JobID) {
 	const chunk = 64 << 10
 	w.Header()["Content-Type"] = jsonType
 	buf := bodies.Get().(*bytes.Buffer)
@@ -224,8 +167,9 @@ func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, mo
 	b = strconv.AppendInt(b, v.snap.Seq(), 10)
 	b = append(b, `,"now":`...)
 	b = strconv.AppendInt(b, int64(now), 10)
-	if more {
-		b = append(b, `,"more":true`...)
+	if next != 0 {
+		b = append(b, `,"more":true,"next":`...)
+		b = strconv.AppendInt(b, int64(next), 10)
 	}
 	b = append(b, `,"jobs":[`...)
 	var view client.Job
@@ -257,11 +201,11 @@ func (a *API) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := a.find(r.Context(), v, r.PathValue("id"), after)
+	list, next, err := a.find(r.Context(), v, r.PathValue("id"), after)
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: more}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.snap.Seq(), Now: a.now(v.snap), More: next != 0, Next: next}
 	step := &a.conf().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	for i, j := range list {
@@ -272,21 +216,24 @@ func (a *API) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 }
 
 // find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
-func (a *API) find(ctx context.Context, v *viewer, text string, after core.JobID) (list []*core.Job, more bool, err error) {
+func (a *API) find(ctx context.Context, v *viewer, text string, after core.JobID) (list []*core.Job, next core.JobID, err error) {
 	ref, err := parseRef(text)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	sel := &selection{refs: []jobRef{ref}, after: after}
 	if live := a.selectLive(v, sel); len(live) == 1 && live[0].Array == nil && after == 0 {
-		return live, false, nil
+		return live, 0, nil
 	}
 	sel.history = true
-	list, more, err = a.page(ctx, v, sel)
+	for list, next, err = a.page(ctx, v, sel); err == nil && len(list) == 0 && next != 0; {
+		sel.after = next // a task of an array that ended long ago
+		list, next, err = a.page(ctx, v, sel)
+	}
 	if err == nil && len(list) == 0 && after == 0 {
 		err = core.Errorf(core.NotFound, "there is no job %s", text).Because("invalid_job_id")
 	}
-	return list, more, err
+	return list, next, err
 }
 
 // one is find for calls that mean a single job: of an array and its tasks, the record that bears the id.

@@ -71,6 +71,25 @@ func (a *API) admit(w *answer, r *http.Request, who *caller, follower bool) erro
 	return nil
 }
 
+// heavyAtOnce is how many calls over much of the history one user has worked on at once; the others wait.
+const heavyAtOnce = 2
+
+// heavy waits for the caller's turn to read history: each such call may take a processor for a while.
+func (a *API) heavy(ctx context.Context, who *caller) (done func(), err error) {
+	if who.Admin {
+		return func() {}, nil
+	}
+	rules := &limit.Rules{AtOnce: heavyAtOnce}
+	c, _ := a.known.Caller("history of "+string(who.User), rules, time.Now(), func(c *limit.Caller) *limit.Excess {
+		err = c.Begin(ctx, rules)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.End, nil
+}
+
 // release gives back what a call has.
 func (h *held) release() {
 	if h.caller == nil {

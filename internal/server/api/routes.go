@@ -59,7 +59,7 @@ func (a *API) table() []route {
 
 		{method: "POST", path: "/jobs", summary: "Submit a job or an array", handle: a.submit, body: client.Submit{}, reply: client.Submitted{}},
 		{method: "POST", path: "/jobs/try", summary: "When and where a job would start; nothing is submitted", handle: a.try, body: client.Submit{}, reply: client.Trials{}},
-		{method: "GET", path: "/jobs", summary: "List jobs; with history=1 in pages of at most 5000: while more is true, ask again with after=ID of the last", handle: a.jobs, query: jobQuery, reply: client.JobList{}},
+		{method: "GET", path: "/jobs", summary: "List jobs, in pages: while more is true, ask again with after= the answer's next", handle: a.jobs, query: jobQuery, reply: client.JobList{}},
 		{method: "POST", path: "/jobs/cancel", summary: "End or signal all jobs that match", handle: a.cancelJobs, body: client.Cancel{}, reply: client.Cancelled{}},
 		{method: "GET", path: "/jobs/{id}", summary: "One job, or an array and its started tasks", query: []string{"after"}, handle: a.job, reply: client.JobList{}},
 		{method: "PATCH", path: "/jobs/{id}", summary: "Change, hold, release, requeue, suspend or resume a job", handle: a.updateJob, body: client.Update{}, reply: okBody{}},

@@ -23,7 +23,7 @@ func (a *API) runs(_ http.ResponseWriter, r *http.Request, who *caller) (any, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.Store.Runs(r.Context(), project, name, int(limit))
+	list, err := a.Store.Runs(r.Context(), project, name, int(min(limit, maxPage)))
 	if err != nil {
 		return nil, storeError(err)
 	}

@@ -77,12 +77,15 @@ func (v *viewer) hidesLive(id core.JobID) bool {
 }
 
 // jobs are the live jobs by ascending id.
-func (v *viewer) jobs() iter.Seq[*core.Job] {
+func (v *viewer) jobs() iter.Seq[*core.Job] { return v.jobsFrom(0) }
+
+// jobsFrom are those from an id on.
+func (v *viewer) jobsFrom(id core.JobID) iter.Seq[*core.Job] {
 	if v.allJobs() {
-		return v.snap.Jobs()
+		return v.snap.JobsFrom(id)
 	}
 	return func(yield func(*core.Job) bool) {
-		for j := range v.snap.Jobs() {
+		for j := range v.snap.JobsFrom(id) {
 			if v.seesJob(j) && !yield(j) {
 				return
 			}
