@@ -213,7 +213,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if f.dir, err = filepath.Abs(f.dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+	if err := makeDir(f.dir); err != nil {
 		return err
 	}
 	keeper := f.keeper

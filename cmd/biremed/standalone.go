@@ -150,6 +150,9 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 	if f.dir, err = stateDir(f.dir); err != nil {
 		return err
 	}
+	if err := f.owned(); err != nil {
+		return err
+	}
 	if err := f.recall(c); err != nil {
 		return err
 	}
@@ -184,11 +187,19 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters", f.dir)
 	}
 	for _, dir := range []string{f.dir, filepath.Join(f.dir, "log"), filepath.Join(f.dir, "nodes")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return foreign(f.dir, err)
+		if err := makeDir(dir); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// owned looks at a DIR that is there already, before anything in it is read.
+func (f *standaloneFlags) owned() error {
+	if _, err := os.Lstat(f.dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return makeDir(f.dir)
 }
 
 // readSite reads the site's slurm.conf and names the nodes after it.

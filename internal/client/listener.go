@@ -41,16 +41,41 @@ func listenerAt(path string, uid, self uint32) error {
 
 func userText(uid uint32) string { return "user " + strconv.FormatUint(uint64(uid), 10) }
 
-// pathOwner gives the owner of the folder a socket lies in, if nobody but root, the caller and that owner can put something
-// else in its place. What lies in a folder that others may write to must be root's or the caller's own.
-func pathOwner(path string, self uint32) (uint32, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return 0, err
+// CheckFolder refuses a folder that somebody but root and the caller made or may have made, or may write to: what lies there would
+// be taken for the caller's own, settings and links to other files included.
+func CheckFolder(dir string) error { return folderOf(dir, uint32(os.Geteuid())) }
+
+func folderOf(dir string, self uint32) error {
+	owner, mode, err := folderOwner(dir, self)
+	switch {
+	case err != nil:
+		return err
+	case owner != 0 && owner != self:
+		return fmt.Errorf("it belongs to %s", userText(owner))
+	case mode&0o002 != 0:
+		return errors.New("every user may write to it")
 	}
-	dir, rest := "/", strings.Split(filepath.Dir(path), "/")
-	var owner uint32
-	open := false // others may write to dir
+	return nil
+}
+
+// pathOwner gives the owner of the folder a socket lies in, if nobody but root, the caller and that owner can put something
+// else in its place.
+func pathOwner(path string, self uint32) (uint32, error) {
+	owner, mode, err := folderOwner(filepath.Dir(path), self)
+	if err == nil && mode&0o022 != 0 {
+		return 0, fmt.Errorf("others may write to %s", filepath.Dir(path))
+	}
+	return owner, err
+}
+
+// folderOwner gives a folder's owner and mode, if nobody but root, the caller and that owner can put something else in its place.
+// What lies in a folder that others may write to must be root's or the caller's own.
+func folderOwner(path string, self uint32) (owner uint32, mode fs.FileMode, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	dir, rest := "/", strings.Split(path, "/")
 	var links int
 	for i := -1; i < len(rest); i++ {
 		if i >= 0 && rest[i] == "" {
@@ -62,43 +87,40 @@ func pathOwner(path string, self uint32) (uint32, error) {
 		}
 		info, err := os.Lstat(next)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		st, ok := info.Sys().(*syscall.Stat_t)
 		if !ok {
-			return 0, errors.New("its folders' owners are not known here")
+			return 0, 0, errors.New("its folders' owners are not known here")
 		}
 		of := st.Uid
 		if of == overflowUID && owner == 0 && mappedRoot() {
 			of = 0 // root outside of this user namespace
 		}
-		if open && of != 0 && of != self {
-			return 0, fmt.Errorf("%s, which anybody could have made, is of %s", next, userText(of))
+		if mode&0o022 != 0 && of != 0 && of != self {
+			return 0, 0, fmt.Errorf("%s, which anybody could have made, is of %s", next, userText(of))
 		}
 		if of != 0 && of != self && owner != 0 && owner != self && owner != of {
-			return 0, fmt.Errorf("%s is of %s and lies in a folder of %s", next, userText(of), userText(owner))
+			return 0, 0, fmt.Errorf("%s is of %s and lies in a folder of %s", next, userText(of), userText(owner))
 		}
 		if info.Mode()&fs.ModeSymlink != 0 {
 			if links++; links > 20 {
-				return 0, errors.New("its path has too many links")
+				return 0, 0, errors.New("its path has too many links")
 			}
 			to, err := os.Readlink(next)
 			if err != nil {
-				return 0, err
+				return 0, 0, err
 			}
 			if filepath.IsAbs(to) {
-				dir, owner, open = "/", 0, false
+				dir, owner, mode = "/", 0, 0
 			}
 			rest = append(strings.Split(filepath.Clean(to), "/"), rest[i+1:]...)
 			i = -1
 			continue
 		}
-		dir, owner, open = next, of, info.Mode().Perm()&0o022 != 0
+		dir, owner, mode = next, of, info.Mode().Perm()
 	}
-	if open {
-		return 0, fmt.Errorf("others may write to %s", dir)
-	}
-	return owner, nil
+	return owner, mode, nil
 }
 
 // mappedRoot tells whether this process is in a user namespace where root of the machine is nobody.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,5 +79,48 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 	}
 	if c, err := New(Settings{Servers: []string{"http+insecure://127.0.0.1:7440"}}); err != nil || c.ends[0].base != "http://127.0.0.1:7440" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A daemon works in folders of its own user and of root, which nobody else may write to or have made.
+func TestFolderOf(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes folders of other users")
+	}
+	const alice, mallory = 4001, 4002
+	base := t.TempDir()
+	mk := func(name string, uid int, mode os.FileMode) string {
+		t.Helper()
+		dir := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, mode), os.Chown(dir, uid, uid)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	open := mk("tmp", 0, 0o777|os.ModeSticky)
+	if err := errors.Join(os.Symlink(mk("root", 0, 0o755), filepath.Join(open, "link")), os.Lchown(filepath.Join(open, "link"), mallory, mallory)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		dir  string
+		self uint32
+		ok   bool
+	}{
+		"one's own":                    {mk("alice", alice, 0o755), alice, true},
+		"one's own, for its group too": {mk("group", alice, 0o775), alice, true},
+		"one's own in /tmp":            {mk("tmp/alice", alice, 0o755), alice, true},
+		"root's":                       {mk("srv", 0, 0o755), alice, true},
+		"another's, for root":          {mk("mallory", mallory, 0o755), 0, false},
+		"another's in /tmp, for root":  {mk("tmp/b", mallory, 0o700), 0, false},
+		"another's in /tmp":            {mk("tmp/c", mallory, 0o777), alice, false},
+		"below another's in /tmp":      {mk("tmp/b/nodes", 0, 0o755), 0, false},
+		"a link of another's to ours":  {filepath.Join(open, "link"), 0, false},
+		"everybody's":                  {mk("all", 0, 0o777), 0, false},
+		"/tmp itself":                  {open, 0, false},
+	} {
+		if err := folderOf(tc.dir, tc.self); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

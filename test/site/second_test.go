@@ -51,7 +51,7 @@ func TestSecondServerSQLite(t *testing.T) {
 	first := s.server("first", dir, serverUser, "--agent-listen", door)
 
 	s.refused(s.serverStarts("same", dir, serverUser, "--agent-listen", door), "runs in "+dir)
-	s.refused(s.serverStarts("root", dir, "root", "--agent-listen", ""), "runs in "+dir) // also as root
+	s.refused(s.serverStarts("root", dir, "root", "--agent-listen", ""), "not safe for root") // that user's links would have root write anywhere
 	s.works(first, dir)
 	s.refused(s.start("standalone", serverUser, nil, "standalone", "--dir", dir), "runs in "+dir)
 	s.works(first, dir)

@@ -25,7 +25,7 @@ var ErrRunning = errors.New("already running")
 // that, and somebody else's would keep its owner from starting.
 func TakeLock(path string) (*Lock, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func isCurrent(f *os.File, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	now, err := os.Stat(path)
+	now, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -119,7 +119,7 @@ func Holder(path string) (*Process, error) {
 // sameOwner refuses a pid file that names somebody else's process: whoever can write it would have us end any process.
 func sameOwner(path string, pid int) error {
 	var file, proc unix.Stat_t
-	if err := unix.Stat(path, &file); err != nil {
+	if err := unix.Lstat(path, &file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &proc); err != nil {
@@ -135,7 +135,7 @@ func sameOwner(path string, pid int) error {
 func Locked(path string) (bool, error) { return isLocked(path) }
 
 func isLocked(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a link would lead to anybody's process
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

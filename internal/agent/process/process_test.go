@@ -76,3 +76,20 @@ func TestHolder(t *testing.T) {
 		t.Errorf("the file is still there: %v", err)
 	}
 }
+
+// A link in the place of a pid file leads to nobody's process, and nothing is written where it leads.
+func TestLinkIsNoPidFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other, link := filepath.Join(dir, "other"), filepath.Join(dir, "pid")
+	hold(t, other)
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Holder(link); p != nil || err == nil {
+		t.Errorf("a link is held by %v, %v", p, err)
+	}
+	if l, err := TakeLock(link); l != nil || err == nil || errors.Is(err, ErrRunning) {
+		t.Errorf("a link was locked: %v, %v", l, err)
+	}
+}
