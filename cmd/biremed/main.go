@@ -101,11 +101,11 @@ func flagError(err error) error {
 		case n != nil && strings.Contains(n[2], "out of range"):
 			why = "the number is too large"
 		case n != nil:
-			why = "a whole number is wanted"
+			why = "expected a whole number"
 		case strings.HasPrefix(why, "strconv.ParseBool"):
-			why = "true or false is wanted"
+			why = "expected true or false"
 		case strings.HasPrefix(why, "time: "):
-			why = "a duration is wanted, such as 30s or 5m"
+			why = "expected a duration, such as 30s or 5m"
 		}
 		text = m[2] + " " + m[1] + ": " + why
 	}

@@ -211,7 +211,7 @@ func (l *ledger) connected(c *wire.Conn, h wire.KeeperHello) {
 		default:
 			// Its journal does not know it any more: whatever ran was killed with its cgroup.
 			news = append(news, l.endLocked(wire.Exited{Key: r.key, Cause: wire.CauseKeeperLost, Signal: 9,
-				Message: "the keeper died and its journal is gone"}, nil))
+				Message: "the step keeper ended before the job did, and its journal is gone"}, nil))
 			l.ended[n].logged = true
 		}
 	}

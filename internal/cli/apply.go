@@ -212,9 +212,9 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	if !o.yes && !o.app.Terminal {
-		return core.Errorf(core.Conflict, "run %s is %s; stop it with `bireme stop %s`, or give -y to replace it", o.name, run.State, o.name)
+		return core.Errorf(core.Conflict, "run %s %s; stop it with `bireme stop %s`, or give -y to replace it", o.name, runPhrase(run.State), o.name)
 	}
-	if !o.app.confirm(o.yes, "Run %s is %s. Stop it and start anew?", o.name, run.State) {
+	if !o.app.confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
 		return core.Errorf(core.Conflict, "run %s goes on; nothing was submitted", o.name)
 	}
 	o.app.note("stopping run %s", o.name)

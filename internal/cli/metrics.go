@@ -25,7 +25,7 @@ func (a *App) tellMetrics(ctx context.Context, c *client.Client, id string, json
 		return a.printJSON(m)
 	}
 	if len(m.Samples) == 0 {
-		return core.Errorf(core.NotFound, "job %s has no samples: its nodes look at an interval (gpu.sample), and it has not run for so long", id)
+		return core.Errorf(core.NotFound, "job %s has no samples: a node takes the first one after the interval gpu.sample, and the job has run for less", id)
 	}
 	return metricsTable(m).write(a.Out)
 }

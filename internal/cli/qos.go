@@ -25,7 +25,7 @@ func (a *App) qosCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(list)
 			}
-			t := table{{"QOS", "PRIORITY", "PUSHES ASIDE", "FLAGS", "LIMITS"}}
+			t := table{{"QOS", "PRIORITY", "PREEMPTS", "FLAGS", "LIMITS"}}
 			for i := range list.QOS {
 				q := &list.QOS[i]
 				t.row(string(q.Name), fmt.Sprint(q.Priority), strings.Join(textsOf(q.Preempt), ","), q.Flags.String(), strings.Join(policyfile.Limits(q), " "))

@@ -15,6 +15,19 @@ var errStop = errors.New("stop")
 
 func lower(s core.JobState) string { return strings.ToLower(s.String()) }
 
+// runPhrase is Phrase of a run's state. The API has dstack's words, which differ from those for jobs.
+func runPhrase(state string) string {
+	switch state {
+	case "done":
+		return core.Completed.Phrase()
+	case "terminated":
+		return core.Cancelled.Phrase()
+	case "failed":
+		return core.Failed.Phrase()
+	}
+	return "is " + state
+}
+
 // isJobID tells "12", "12_3" and "12+1" from a run's name, which starts with a letter.
 func isJobID(ref string) bool {
 	base, task, isTask := strings.Cut(ref, "_")

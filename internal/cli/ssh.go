@@ -63,11 +63,11 @@ func (o *sshOptions) run(ctx context.Context) error {
 	box := j.Spec.More().Container
 	switch {
 	case j.State.Final():
-		return core.Errorf(core.Conflict, "%s has ended (%s)", o.what(id), lower(j.State))
+		return core.Errorf(core.Conflict, "%s has ended: it %s", o.what(id), j.State.Phrase())
 	case box == nil:
 		return core.Errorf(core.Invalid, "job %s runs in no container; on its node: srun --jobid=%s --overlap --pty bash", id, id)
 	case j.State != core.Running:
-		return core.Errorf(core.Conflict, "job %s does not run yet: it is %s", id, strings.ToLower(j.State.String()))
+		return core.Errorf(core.Conflict, "job %s does not run yet: it %s", id, j.State.Phrase())
 	}
 	self, err := os.Executable()
 	if err != nil {

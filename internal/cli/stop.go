@@ -75,7 +75,7 @@ func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) er
 	}
 	run, err := findRun(ctx, c, in, ref)
 	if err == nil && run.Ended != 0 {
-		err = core.Errorf(core.Conflict, "run %s has ended (%s)", ref, run.State)
+		err = core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) err
 			return err
 		}
 		if run.Ended != 0 {
-			return core.Errorf(core.Conflict, "run %s has ended (%s)", ref, run.State)
+			return core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
 		}
 		if err := c.StopRun(ctx, in, ref); err != nil {
 			return err

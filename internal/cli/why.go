@@ -36,8 +36,8 @@ func (a *App) tellWhy(ctx context.Context, c *client.Client, id string, json boo
 	if j.Spec != nil && j.Spec.Name != "" {
 		fmt.Fprintf(&b, " (%s)", cell(j.Spec.Name))
 	}
-	fmt.Fprintf(&b, " is %s", lower(w.State))
-	if w.Reason != "" {
+	fmt.Fprintf(&b, " %s", w.State.Phrase())
+	if w.Reason != "" && !w.State.Final() {
 		fmt.Fprintf(&b, ": %s", w.Reason)
 	}
 	b.WriteByte('\n')
@@ -205,7 +205,7 @@ func available(nodes []client.Node, partitions []string) string {
 			free[name] = max(free[name], left)
 		}
 	}
-	text := fmt.Sprintf("%s, %d in use or idle; the largest has %s and %s of memory; free on one node: at most %s, %s",
+	text := fmt.Sprintf("%s, %d usable; the largest has %s and %s of memory; free on one node: at most %s, %s",
 		plural(total, "node"), usable, plural(cpus, "CPU"), size(mem), plural(freeCPUs, "CPU"), size(freeMem))
 	for _, k := range kinds {
 		text += fmt.Sprintf(", %s:%d", k, free[k])

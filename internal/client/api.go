@@ -210,7 +210,7 @@ type Update struct {
 	Strict     bool    `json:"strict,omitempty"`
 	Requeue    bool    `json:"requeue,omitempty"`
 	Suspend    *bool   `json:"suspend,omitempty"` // true: suspend, false: resume
-	// Checkpoint is when the job last saved its work, which is not lost then if it is pushed aside; 0: now.
+	// Checkpoint is when the job last saved its work, which is not lost then if it is preempted; 0: now.
 	Checkpoint *core.Time `json:"checkpoint,omitempty"`
 }
 

@@ -233,7 +233,7 @@ func (d *decoder) checkNodes(c *Config) {
 		case err != nil:
 			d.at(path+".names", "%q is not a list of host names (%v)", n.Names, err)
 		case len(names) == 0:
-			d.at(path+".names", "names of nodes are wanted here, such as n[1-8]")
+			d.at(path+".names", "expected names of nodes, such as n[1-8]")
 		}
 		for _, name := range names {
 			if first, twice := seen[name]; twice {

@@ -84,7 +84,7 @@ type Partition struct {
 	DenyProjects   []string  `yaml:"deny_projects"`        //
 	AllowGroups    []string  `yaml:"allow_groups"`         // unix groups; empty: all
 	AdminOnly      bool      `yaml:"admin_only"`           // only administrators submit to it
-	PreemptMode    string    `yaml:"preempt_mode"`         // what becomes of its jobs that are pushed aside; empty: as preemption.mode says
+	PreemptMode    string    `yaml:"preempt_mode"`         // what becomes of its jobs that are preempted; empty: as preemption.mode says
 	Grace          Duration  `yaml:"grace"`                // for them; 0: as preemption.grace says
 	ReqResv        bool      `yaml:"requires_reservation"` // its jobs need an advance reservation
 }

@@ -106,7 +106,7 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if n.Kind != yaml.ScalarNode {
-			d.fault(path, n.Line, "a single value is wanted here")
+			d.fault(path, n.Line, "expected a single value")
 			return
 		}
 		if err := u.UnmarshalText([]byte(n.Value)); err != nil {
@@ -128,7 +128,7 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 
 func (d *decoder) mapping(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(path, n.Line, "a group of settings (key: value) is wanted here")
+		d.fault(path, n.Line, "expected a group of settings (key: value)")
 		return
 	}
 	seen := map[string]int{}
@@ -158,7 +158,7 @@ func (d *decoder) sequence(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind == yaml.ScalarNode && v.Type().Elem().Kind() == reflect.String {
 		items = []*yaml.Node{n} // one word where a list of words is wanted
 	} else if n.Kind != yaml.SequenceNode {
-		d.fault(path, n.Line, "a list is wanted here")
+		d.fault(path, n.Line, "expected a list")
 		return
 	}
 	list := reflect.MakeSlice(v.Type(), len(items), len(items))
@@ -171,7 +171,7 @@ func (d *decoder) sequence(path string, n *yaml.Node, v reflect.Value) {
 
 func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
-		d.fault(path, n.Line, "a single value is wanted here")
+		d.fault(path, n.Line, "expected a single value")
 		return
 	}
 	if err := set(v, n.Value); err != nil {

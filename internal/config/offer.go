@@ -55,7 +55,7 @@ func (d *decoder) checkOffers(c *Config) {
 		case o.Name == "":
 			d.at(path+".name", "an offer has a name")
 		case seen[o.Name]:
-			d.at(path+".name", "%s is there twice", o.Name)
+			d.at(path+".name", "%s is given twice", o.Name)
 		case o.CPUs <= 0 || o.Memory <= 0:
 			d.at(path, "an offer says how many CPUs and how much memory its nodes have")
 		case o.Max <= 0:

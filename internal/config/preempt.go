@@ -12,7 +12,7 @@ type Preemption struct {
 	Type       string   `yaml:"type"`        // none, qos: a QOS those it lists, partition_prio: a partition those of lower tiers
 	Mode       string   `yaml:"mode"`        // off, cancel, requeue or suspend; "within" and "priority" may follow, after a comma
 	Grace      Duration `yaml:"grace"`       // between TERM and KILL; 0: as when a job is cancelled
-	ExemptTime Duration `yaml:"exempt_time"` // a job runs so long before it may be pushed aside
+	ExemptTime Duration `yaml:"exempt_time"` // a job runs so long before it may be preempted
 	Order      string   `yaml:"order"`       // of equals, who goes first: least_lost, youngest, smallest
 }
 

@@ -39,9 +39,9 @@ type Job struct {
 	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
 
 	Checkpoint Time     `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it
-	Pushed     *Pushed  `json:"pushed,omitempty"`     // it was pushed aside
+	Pushed     *Pushed  `json:"pushed,omitempty"`     // it was preempted
 	Earlier    *Earlier `json:"earlier,omitempty"`    // attempts of it that went back to the queue
-	Room       *Room    `json:"room,omitempty"`       // while it waits: others were pushed aside for it
+	Room       *Room    `json:"room,omitempty"`       // while it waits: others were preempted for it
 }
 
 // ArrayRef ties a job to its array.

@@ -21,7 +21,7 @@ type Limits struct {
 	MinPrioThreshold  *int64 `json:"min_prio_threshold,omitempty"` // priority from which on the plan keeps a place for a job
 }
 
-// QOS is a quality of service: a priority, limits of its own for those who use it, and whom it may push aside. It comes
+// QOS is a quality of service: a priority, limits of its own for those who use it, and whom it may preempt. It comes
 // from the store.
 type QOS struct {
 	Name        QOSName `json:"name"`
@@ -43,8 +43,8 @@ type QOS struct {
 	UsageThreshold      float64  `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceThreshold
 	LimitFactor         float64  `json:"limit_factor,omitempty"`    // 0: 1; multiplies the TRES limits of associations
 
-	Preempt       []QOSName   `json:"preempt,omitempty"`        // whose jobs its jobs may push aside
-	PreemptMode   PreemptMode `json:"preempt_mode,omitempty"`   // how its jobs are pushed aside; empty: the cluster's
+	Preempt       []QOSName   `json:"preempt,omitempty"`        // whose jobs its jobs may preempt
+	PreemptMode   PreemptMode `json:"preempt_mode,omitempty"`   // how its jobs are preempted; empty: the cluster's
 	Grace         Seconds     `json:"grace,omitempty"`          // for its jobs, when they are
 	PreemptExempt Seconds     `json:"preempt_exempt,omitempty"` // its jobs run so long before they may be
 }
@@ -75,7 +75,7 @@ const (
 	UsageFactorSafe                           // limits are safe with the usage factor applied
 )
 
-// PreemptMode says what happens to a job that is pushed aside.
+// PreemptMode says what happens to a job that is preempted.
 type PreemptMode string
 
 // The modes.

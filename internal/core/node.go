@@ -187,7 +187,7 @@ type Partition struct {
 	PriorityTier   int32         `json:"priority_tier,omitempty"`
 	PriorityFactor int32         `json:"priority_factor,omitempty"`
 	OverSubscribe  string        `json:"oversubscribe,omitempty"` // NO (empty), YES[:n], FORCE[:n], EXCLUSIVE
-	PreemptMode    PreemptMode   `json:"preempt_mode,omitempty"`  // how its jobs are pushed aside; empty: the cluster's
+	PreemptMode    PreemptMode   `json:"preempt_mode,omitempty"`  // how its jobs are preempted; empty: the cluster's
 	Grace          Seconds       `json:"grace,omitempty"`         // for its jobs, when they are
 	QOS            QOSName       `json:"qos,omitempty"`           // whose limits all its jobs are under
 	AllowQOS       []QOSName     `json:"allow_qos,omitempty"`     // empty: all

@@ -15,7 +15,7 @@ const (
 	PreemptByTier PreemptType = "partition_prio" // a partition those of lower priority tiers
 )
 
-// PreemptOrder says which of several jobs that may be pushed aside goes first, among those of one QOS or tier.
+// PreemptOrder says which of several jobs that may be preempted goes first, among those of one QOS or tier.
 type PreemptOrder string
 
 // The orders.
@@ -25,13 +25,13 @@ const (
 	Smallest  PreemptOrder = "smallest" // the one with the fewest CPUs
 )
 
-// Preemption says how jobs are pushed aside by others, where neither QOS nor partition says otherwise. It comes from the
+// Preemption says how jobs are preempted by others, where neither QOS nor partition says otherwise. It comes from the
 // config file.
 type Preemption struct {
 	Type   PreemptType  `json:"type,omitempty"`
 	Mode   PreemptMode  `json:"mode,omitempty"`
 	Grace  Seconds      `json:"grace,omitempty"`  // between the word and KILL; 0: as when a job is cancelled
-	Exempt Seconds      `json:"exempt,omitempty"` // a job runs so long before it may be pushed aside
+	Exempt Seconds      `json:"exempt,omitempty"` // a job runs so long before it may be preempted
 	Order  PreemptOrder `json:"order,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (m PreemptMode) Valid() bool {
 	return hows <= 1
 }
 
-// Pushed tells that a job was pushed aside.
+// Pushed tells that a job was preempted.
 type Pushed struct {
 	For   JobID       `json:"for"` // who got the room, the last time
 	At    Time        `json:"at"`
@@ -87,7 +87,7 @@ type Pushed struct {
 	Lent  []Lent      `json:"lent,omitempty"` // while it is suspended: what of its CPUs others use
 }
 
-// Room tells that others were pushed aside for a job, which has not started yet: it stands before all others, so that what
+// Room tells that others were preempted for a job, which has not started yet: it stands before all others, so that what
 // they leave is its own.
 type Room struct {
 	Seq    int64      `json:"seq"`    // grows: who came first starts first

@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // JobState is where a job is in its life. The numbers are stored; never renumber.
 type JobState uint8
@@ -24,6 +27,27 @@ const (
 var jobStates = [...]struct{ name, short string }{
 	{"PENDING", "PD"}, {"RUNNING", "R"}, {"SUSPENDED", "S"}, {"COMPLETED", "CD"}, {"CANCELLED", "CA"}, {"FAILED", "F"},
 	{"TIMEOUT", "TO"}, {"NODE_FAIL", "NF"}, {"PREEMPTED", "PR"}, {"BOOT_FAIL", "BF"}, {"DEADLINE", "DL"}, {"OUT_OF_MEMORY", "OOM"},
+}
+
+// Phrase says in a sentence's words what became of a job: "job 5 " and then "is running", "failed".
+func (s JobState) Phrase() string {
+	switch s {
+	case Completed, Failed:
+		return strings.ToLower(s.String())
+	case Cancelled, Preempted:
+		return "was " + strings.ToLower(s.String())
+	case Timeout:
+		return "timed out"
+	case NodeFail:
+		return "failed with its node"
+	case BootFail:
+		return "failed when its nodes booted"
+	case DeadlineMissed:
+		return "missed its deadline"
+	case OutOfMemory:
+		return "ran out of memory"
+	}
+	return "is " + strings.ToLower(s.String())
 }
 
 // String is the long name, as Slurm prints it.

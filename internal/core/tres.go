@@ -110,7 +110,7 @@ func ParseTRES(text string) (TRES, error) {
 			name += "/" + rest
 		}
 		if _, twice := out.Get(name); twice {
-			return nil, fmt.Errorf("%q: %s is there twice", part, name)
+			return nil, fmt.Errorf("%q: %s is given twice", part, name)
 		}
 		out = out.plus(name, n)
 	}

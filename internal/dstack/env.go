@@ -20,7 +20,7 @@ func (r *reader) env(n *yaml.Node, path string) {
 			}
 			name, value, has := strings.Cut(s, "=")
 			if seen[name] {
-				r.add(item, p, "%s is there twice", name)
+				r.add(item, p, "%s is given twice", name)
 				continue
 			}
 			seen[name] = true

@@ -96,7 +96,7 @@ func TestFleetRefusals(t *testing.T) {
 		"no network":       {head + "  network: here\n  hosts: [a]\n", "ssh_config.network: \"here\" is not a network"},
 		"two ways":         {head + "  network: 10.0.0.0/8\n  hosts: [{hostname: a, internal_ip: 10.0.0.1}]\n", "give one of them"},
 		"a variable":       {"type: fleet\nenv: [1X=2]\n", "env[0]: \"1X\" is not a variable's name"},
-		"a variable twice": {"type: fleet\nenv: [X=1, X=2]\n", "X is there twice"},
+		"a variable twice": {"type: fleet\nenv: [X=1, X=2]\n", "X is given twice"},
 		"no variables":     {"type: fleet\nenv: X\n", "env: must be a list of NAME=VALUE or a mapping"},
 		"a cloud fleet":    {"type: fleet\nnodes: 2\n", "nodes: fleets of machines that are made to order"},
 		"a bad name":       {"type: fleet\nname: Lab\n", "name: "},

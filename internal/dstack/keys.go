@@ -44,7 +44,7 @@ var taskKeys = map[string]readKey{
 	"stop_duration":   (*reader).stopDuration,
 	"retry":           (*reader).retry,
 	"creation_policy": oneOf("which node is used is the scheduler's choice", "reuse", "reuse-or-create"),
-	"spot_policy":     oneOf("there are no spot nodes: "+withFleets, "on-demand", "auto"),
+	"spot_policy":     oneOf("fleets are of SSH hosts, none of which are spot", "on-demand", "auto"),
 	"startup_order":   oneOf("all nodes start at once; other orders are planned for 0.5", "any"),
 	"stop_criteria":   oneOf("a run ends when all its nodes have; master-done is planned for 0.5", "all-done"),
 

@@ -50,7 +50,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 			continue
 		}
 		if seen[k.Value] {
-			r.add(k, join(path, k.Value), "the key is there twice")
+			r.add(k, join(path, k.Value), "the key is given twice")
 			continue
 		}
 		seen[k.Value] = true

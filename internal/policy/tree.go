@@ -59,7 +59,7 @@ func NewTree(list []Assoc) (*Tree, error) {
 		n := &node{Assoc: list[i]}
 		k := assocKey{n.Account, n.User}
 		if t.index[k] != nil {
-			return nil, core.Errorf(core.Invalid, "association %s is there twice", n.name())
+			return nil, core.Errorf(core.Invalid, "association %s is given twice", n.name())
 		}
 		t.index[k] = n
 		t.list = append(t.list, n)

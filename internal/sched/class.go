@@ -54,7 +54,7 @@ type slot struct {
 	order  []*account  // its nodes, then
 	shape  int         // as of; see Planner.nodesOf
 
-	hunted  hunted                // how it went the last time that its jobs looked for somebody to push aside
+	hunted  hunted                // how it went the last time that its jobs looked for somebody to preempt
 	members list[member, *member] // its jobs, by themselves
 	dived   int64                 // the last dive that came by
 }
@@ -117,7 +117,7 @@ func (c *class) why() *Why {
 // ruling is what classes go by beside the jobs themselves. It is a value: plans keep it.
 type ruling struct {
 	books  []*advance
-	push   *Preemption // nil: nobody is pushed aside
+	push   *Preemption // nil: nobody is preempted
 	exempt exempts
 	users  users
 }

@@ -7,11 +7,11 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// hunt is the search for those whom a job pushes aside: which nodes it could have, and who must leave them.
+// hunt is the search for those whom a job preempts: which nodes it could have, and who must leave them.
 //
 // Every node is given a price: who must go there, of what rank, how many, and what they lose. The choice of nodes goes by
 // price, and at last everybody stays whom the job does not need to go after all. What is on its way out already counts
-// as free, so nobody is pushed aside twice for the same job, and no more than it needs.
+// as free, so nobody is preempted twice for the same job, and no more than it needs.
 type hunt struct {
 	p     *Planner
 	s     *slot
@@ -157,7 +157,7 @@ func (hu *hunt) price(a *account, at int, victims, few bool) {
 	hu.a = nil
 }
 
-// candidates lists who could be pushed aside on a node, the cheapest first.
+// candidates lists who could be preempted on a node, the cheapest first.
 func (hu *hunt) candidates(a *account) {
 	hu.cands = hu.cands[:0]
 	for _, st := range a.jobs {

@@ -36,7 +36,7 @@ func TestGangsAreWhole(t *testing.T) {
 						}
 					}
 					if n > gangs*gangs*4 {
-						rt.Fatalf("%d gangs have not ended after %d events and %d times that one was pushed aside", gangs, n, w.pushes)
+						rt.Fatalf("%d gangs have not ended after %d events and %d times that one was preempted", gangs, n, w.pushes)
 					}
 				}
 				for _, id := range w.order {

@@ -98,10 +98,10 @@ func (w *pushWorld) preempt(pr Preempt) {
 	v, j := *w.jobs[pr.Job], w.jobs[pr.For]
 	how, ok := w.table.May(j, pr.Partition, &v, w.now)
 	if !ok || how.How == core.PreemptSuspend {
-		w.t.Fatalf("job %d is pushed aside for %d: %v %v", pr.Job, pr.For, ok, how)
+		w.t.Fatalf("job %d is preempted for %d: %v %v", pr.Job, pr.For, ok, how)
 	}
 	if w.lastFor[j.ID] == v.ID {
-		w.t.Fatalf("job %d was pushed aside by %d and pushes it aside now", j.ID, v.ID)
+		w.t.Fatalf("job %d was preempted by %d and pushes it aside now", j.ID, v.ID)
 	}
 	w.lastFor[v.ID] = j.ID
 	w.pushes++
@@ -176,7 +176,7 @@ func (w *pushWorld) checkTaken() {
 	}
 }
 
-// end lets the next thing happen: a job ends, or one that was pushed aside is gone.
+// end lets the next thing happen: a job ends, or one that was preempted is gone.
 func (w *pushWorld) end() bool {
 	var first core.JobID
 	for _, id := range w.order {
@@ -235,8 +235,8 @@ var pushKinds = []struct {
 	{"any by tier", core.PreemptByTier, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel, core.PreemptOff}},
 }
 
-// TestPushingAside: whatever is pushed aside, nothing is given twice, a planner kept up to date plans as one built cold,
-// nobody pushes aside the one who made him go, and when no more jobs come, all of them end: nobody starves and no two take
+// TestPushingAside: whatever is preempted, nothing is given twice, a planner kept up to date plans as one built cold,
+// nobody preempts the one who made him go, and when no more jobs come, all of them end: nobody starves and no two take
 // turns for ever.
 func TestPushingAside(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestPushingAside(t *testing.T) {
 				}
 				for n := 0; w.end(); n++ {
 					if n > 40*40 {
-						rt.Fatalf("after %d ends and %d times that somebody was pushed aside, jobs still start", n, w.pushes)
+						rt.Fatalf("after %d ends and %d times that somebody was preempted, jobs still start", n, w.pushes)
 					}
 					w.pass()
 				}
@@ -267,7 +267,7 @@ func TestPushingAside(t *testing.T) {
 	}
 }
 
-// TestPushedForSomething: when those who were pushed aside are gone and nothing else happened, every job they had to leave
+// TestPushedForSomething: when those who were preempted are gone and nothing else happened, every job they had to leave
 // for starts, or has what it was promised, and no more leave for it.
 func TestPushedForSomething(t *testing.T) {
 	t.Parallel()

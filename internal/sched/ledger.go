@@ -56,7 +56,7 @@ type account struct {
 
 	tracks
 
-	jobs []stay // that hold something here, where jobs may be pushed aside
+	jobs []stay // that hold something here, where jobs may be preempted
 }
 
 // gresAccount is the units of one kind. One without a name is what a partition may still use of the node's CPUs.

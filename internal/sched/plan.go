@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Now    core.Time
 	Starts []Start
-	// Preempts are jobs to push aside, so that others can start when they are gone.
+	// Preempts are jobs to preempt, so that others can start when they are gone.
 	Preempts []Preempt
 	// Provision is what nodes should be made or powered up; see growth.
 	Provision []Provision
@@ -52,7 +52,7 @@ type Start struct {
 	Aside []Aside      `json:",omitempty"` // jobs to suspend for it: it gets CPUs of theirs
 }
 
-// Preempt is a job to push aside now, so that another can start when it is gone.
+// Preempt is a job to preempt now, so that another can start when it is gone.
 type Preempt struct {
 	Job       core.JobID
 	For       core.JobID
@@ -129,7 +129,7 @@ func (p *Plan) why(j *core.Job) Why {
 	}
 	if p.pushes[j.ID] > 0 {
 		at, estimate, _ := p.Expected(j.ID)
-		return Why{Reason: core.ReasonResources, Text: "it waits for jobs that are being pushed aside for it", Expected: at, Estimate: estimate}
+		return Why{Reason: core.ReasonResources, Text: "it waits for jobs that are being preempted for it", Expected: at, Estimate: estimate}
 	}
 	if j.Spec.More().Reservation != "" {
 		return p.whyInside(j)

@@ -24,7 +24,7 @@ type Config struct {
 	Topology     *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
-	Preemption    *Preemption // nil: nobody is pushed aside, until Changes bring one
+	Preemption    *Preemption // nil: nobody is preempted, until Changes bring one
 	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
 	FaultForTests func(*core.Job)
 }
@@ -139,7 +139,7 @@ type Planner struct {
 	// fewer it does not pay.
 	trackFrom, deepFrom int
 
-	borrowed map[core.JobID][]core.Lent // what jobs use of those they pushed aside, by who uses it
+	borrowed map[core.JobID][]core.Lent // what jobs use of those they preempted, by who uses it
 	exempts  list[exemption, *exemption]
 	hunt     hunt
 
@@ -220,11 +220,11 @@ type holding struct {
 	shape int        // the ledger's; see Planner.on
 
 	id     core.JobID  // of those a planner keeps between passes
-	victim *victim     // nil: it is not to be pushed aside
+	victim *victim     // nil: it is not to be preempted
 	lent   []core.Lent // what others use of it while it is suspended
 	owes   []core.Lent // what it uses of others
 	dying  bool        // it has ended and its nodes come free
-	doomed bool        // in this pass: it is to be pushed aside
+	doomed bool        // in this pass: it is to be preempted
 }
 
 // spares are the holdings of starts of earlier passes, to be used again: nobody knows them after their pass.

@@ -8,8 +8,8 @@ import (
 
 // Preemption is who may push whom aside, and how. It is never changed: when policy changes, a new one is made.
 //
-// Nobody may push aside who, directly or by way of others, could be pushed aside by the same: so no two jobs take turns
-// in pushing each other. Within a QOS it is by priority, which age may turn round; there, a job never pushes aside the one
+// Nobody may preempt who, directly or by way of others, could be preempted by the same: so no two jobs take turns
+// in pushing each other. Within a QOS it is by priority, which age may turn round; there, a job never preempts the one
 // it had to make room for itself.
 type Preemption struct {
 	cfg   core.Preemption
@@ -23,10 +23,10 @@ type Preemption struct {
 	longest  core.Seconds // grace of anybody
 }
 
-// qosRank is a QOS among those it pushes aside and that push it.
+// qosRank is a QOS among those it preempts and that push it.
 type qosRank struct {
 	q      *core.QOS
-	level  int8 // above all those it pushes aside
+	level  int8 // above all those it preempts
 	over   map[core.QOSName]bool
 	within bool // also its own jobs, by priority
 }
@@ -122,10 +122,10 @@ func (t *Preemption) pushy(qos core.QOSName) bool {
 	return r != nil && (len(r.over) > 0 || r.within)
 }
 
-// roomMade is the level of jobs that others were pushed aside for.
+// roomMade is the level of jobs that others were preempted for.
 const roomMade = math.MaxInt8
 
-// levelled says where a job stands in every queue: one that others were pushed aside for before all, so that what they
+// levelled says where a job stands in every queue: one that others were preempted for before all, so that what they
 // left is its own, and those who may push others aside before these. Tiers order queues anyway.
 func (e entry) levelled() entry {
 	switch s := e.slot; {
@@ -148,10 +148,10 @@ func (pu *pusher) may(j *core.Job, v *victim) bool {
 	return pu.qos.over[v.qos] || pu.qos.within && v.qos == pu.qos.q.Name && j.Priority > v.priority
 }
 
-// picky tells whether it depends on a job's own priority whom it may push aside.
+// picky tells whether it depends on a job's own priority whom it may preempt.
 func (pu *pusher) picky() bool { return pu.qos != nil && pu.qos.within || pu.t.weighs }
 
-// victim is a job that holds nodes as one that may be pushed aside.
+// victim is a job that holds nodes as one that may be preempted.
 type victim struct {
 	id       core.JobID
 	qos      core.QOSName
@@ -250,7 +250,7 @@ func (v *victim) cost(order core.PreemptOrder, now core.Time) int64 {
 	return int64(max(0, now-v.lost)/1000) * v.cpus
 }
 
-// Victim is how a job is pushed aside.
+// Victim is how a job is preempted.
 type Victim struct {
 	How   core.PreemptMode // cancel, requeue or suspend
 	Grace core.Seconds

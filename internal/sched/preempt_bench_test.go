@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// mayPush lets a fiftieth of the jobs that wait push aside a third of those that run.
+// mayPush lets a fiftieth of the jobs that wait preempt a third of those that run.
 func (l *load) mayPush() {
 	l.cfg.Preemption = NewPreemption(core.Preemption{Type: core.PreemptByQOS, Mode: core.PreemptRequeue}, l.cfg.Partitions, []*core.QOS{
 		{Name: "low", Priority: 1}, {Name: "high", Priority: 10, Preempt: []core.QOSName{"low"}},

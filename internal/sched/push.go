@@ -25,7 +25,7 @@ type moved struct {
 // mostPushed is for how many starts one pass pushes others aside; more come with the passes that follow.
 const mostPushed = 32
 
-// hunted is what is known from the last time jobs of a class looked for somebody to push aside.
+// hunted is what is known from the last time jobs of a class looked for somebody to preempt.
 type hunted struct {
 	pass     int64     // the pass in which they found nobody,
 	dooms    int       // when so many nodes were to be left
@@ -35,7 +35,7 @@ type hunted struct {
 	until    core.Time // until this moment; 0: for ever
 }
 
-// exemption is a moment from which on a job may be pushed aside.
+// exemption is a moment from which on a job may be preempted.
 type exemption struct {
 	at core.Time
 	id core.JobID
@@ -77,7 +77,7 @@ func (p *Planner) setPreemption(t *Preemption) {
 	}
 }
 
-// alone tells whether there is one queue only. In several, whom those push aside who come first in another one may leave
+// alone tells whether there is one queue only. In several, whom those preempt who come first in another one may leave
 // room for more than themselves, so what is known of those behind does not last.
 func (p *Planner) alone() bool { return len(p.parts) == 1 }
 
@@ -177,7 +177,7 @@ func (p *Planner) unlend(lent []core.Lent) {
 	}
 }
 
-// vain tells whether a job of a class is known to find nobody to push aside.
+// vain tells whether a job of a class is known to find nobody to preempt.
 func (ps *pass) vain(s *slot, priority uint32, end core.Time) bool {
 	p, k := ps.p, &s.hunted
 	if k.pass == p.passes && k.end != 0 {
@@ -193,7 +193,7 @@ func (ps *pass) vain(s *slot, priority uint32, end core.Time) bool {
 }
 
 // stirred tells whether anything came free since a hunt that could change its outcome: on such a node a job of the class
-// would find room if everybody left whom it may push aside.
+// would find room if everybody left whom it may preempt.
 func (ps *pass) stirred(s *slot) bool {
 	p, now := ps.p, ps.plan.Now
 	from := 0
@@ -213,7 +213,7 @@ func (ps *pass) stirred(s *slot) bool {
 	return false
 }
 
-// potential is the room a node would have without anybody whom jobs of a class may ever push aside: at least what a hunt
+// potential is the room a node would have without anybody whom jobs of a class may ever preempt: at least what a hunt
 // finds.
 func (hu *hunt) potential(p *Planner, s *slot, a *account, now core.Time) int32 {
 	hu.p, hu.s, hu.need, hu.a, hu.now, hu.end, hu.bare = p, s, &s.need, a, now, never, true
@@ -339,7 +339,7 @@ func (p *Planner) own(j *core.Job, nodes []*account) []*account {
 	return out
 }
 
-// inTime tells whether a job starts as soon if nobody is pushed aside.
+// inTime tells whether a job starts as soon if nobody is preempted.
 func (ps *pass) inTime(s *slot, j *core.Job, sets []stay) bool {
 	last := ps.plan.Now + overdue
 	if j.Room != nil { // others left for it, and what started there since will be gone in time
@@ -353,7 +353,7 @@ func (ps *pass) inTime(s *slot, j *core.Job, sets []stay) bool {
 	return sw.earliest() != nil
 }
 
-// goneBy is when a job is gone at the latest if it is pushed aside now.
+// goneBy is when a job is gone at the latest if it is preempted now.
 func (ps *pass) goneBy(h *holding) core.Time {
 	return max(after(ps.plan.Now, core.Time(h.victim.grace)*1e6), ps.plan.Now+overdue)
 }
@@ -367,7 +367,7 @@ func (ps *pass) hunt(s *slot, j *core.Job, end core.Time) *hunt {
 	return hu
 }
 
-// elsewhere starts a job in another of its partitions, before anybody is pushed aside for it.
+// elsewhere starts a job in another of its partitions, before anybody is preempted for it.
 func (ps *pass) elsewhere(s *slot, j *core.Job) bool {
 	c := ps.p.pending[j.ID].class
 	if c == nil || len(c.slots) == 1 {
@@ -385,7 +385,7 @@ func (ps *pass) elsewhere(s *slot, j *core.Job) bool {
 func (ps *pass) missed(hu *hunt, s *slot, j *core.Job, end core.Time) {
 	p := ps.p
 	ps.hungry = true
-	if j.Pushed != nil { // there is somebody whom only this one may not push aside
+	if j.Pushed != nil { // there is somebody whom only this one may not preempt
 		any := *j
 		any.Pushed = nil
 		if hu.j = &any; hu.run(s) != nil {
@@ -414,7 +414,7 @@ func (p *Planner) nextChance(now core.Time) core.Time {
 	return at
 }
 
-// nextExemption is when the next job that is exempt may be pushed aside; 0: there is none.
+// nextExemption is when the next job that is exempt may be preempted; 0: there is none.
 func (p *Planner) nextExemption(now core.Time) core.Time {
 	chunk, at, _ := p.exempts.find(&exemption{at: now + 1})
 	if chunk == len(p.exempts.chunks) {

@@ -71,7 +71,7 @@ const overdue core.Time = 1e6
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
 func (ps *pass) reserve(s *slot, j *core.Job) {
-	if ps.plan.pushes[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are pushed aside
+	if ps.plan.pushes[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are preempted
 		return
 	}
 	ps.promise(s, j)

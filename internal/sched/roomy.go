@@ -47,7 +47,7 @@ type crest struct {
 	mem  []core.Bytes
 }
 
-// bare tells whether no node has enough free for one task of a class, whatever is reserved. Where jobs are pushed aside,
+// bare tells whether no node has enough free for one task of a class, whatever is reserved. Where jobs are preempted,
 // nodes may get more in a pass, too; and of few nodes each is soon looked at.
 func (ps *pass) bare(s *slot) bool {
 	if ps.p.push != nil || !ps.p.tracking || !s.plainly() {

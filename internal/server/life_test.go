@@ -78,7 +78,7 @@ func TestHowJobsEnd(t *testing.T) {
 		"no output":  {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseLaunchFailed, "/x/y.out: permission denied" }, core.Failed, "/x/y.out: permission denied"},
 		"no login":   {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseEnvFailed, "login environment of ann: killed" }, core.Failed, "of ann: killed"},
 		"keeper":     {func(x *wire.Exited) { x.Cause = wire.CauseKeeperLost }, core.NodeFail, "node"},
-		"ended well": {nil, core.Completed, "ended well"},
+		"ended well": {nil, core.Completed, "exit code 0"},
 	}
 	for name, tc := range cases {
 		id := s.Submit(nil)

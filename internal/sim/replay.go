@@ -17,7 +17,7 @@ type Replayed struct {
 	Batches   int64  `json:"batches"`
 	Passes    int64  `json:"passes"`
 	Starts    int64  `json:"starts"`
-	Preempts  int64  `json:"preempts,omitempty"` // jobs pushed aside
+	Preempts  int64  `json:"preempts,omitempty"` // jobs preempted
 	Different int64  `json:"different"`          // passes that decided otherwise than the recorded ones
 	First     string `json:"first,omitempty"`    // of these, in words
 }
@@ -130,7 +130,7 @@ func text(starts []sched.Start, preempts []sched.Preempt) []byte {
 	if err == nil && len(preempts) > 0 {
 		var more []byte
 		more, err = json.Marshal(preempts)
-		b = append(append(b, " and pushed aside "...), more...)
+		b = append(append(b, " and preempted "...), more...)
 	}
 	if err != nil {
 		return []byte(err.Error())

@@ -397,7 +397,7 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 	}, o.OneLine)
 }
 
-// preemptMode is what becomes of a partition's jobs that are pushed aside, as Slurm prints it.
+// preemptMode is what becomes of a partition's jobs that are preempted, as Slurm prints it.
 func preemptMode(p *core.Partition) string {
 	return cmp.Or(strings.ToUpper(string(p.PreemptMode)), "OFF")
 }

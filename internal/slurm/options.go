@@ -132,7 +132,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "quit-on-interrupt", Arg: none, Tools: Srun, Help: "one Ctrl-C ends it", set: func(r *Request, _ string) error { r.Step.QuitOnInterrupt = true; return nil }},
 		{Long: "reboot", Arg: none, Tools: allTools, Help: "boot the nodes first", set: refuse("reboot", "an administrator reboots nodes; --constraint asks for those that have a feature already")},
 		{Long: "relative", Short: 'r', Arg: required, Tools: Srun, Value: "N", Help: "begin with the N-th node of the job", set: relative},
-		{Long: "requeue", Arg: optional, Tools: Sbatch, Env: "REQUEUE", Value: "expedite", Help: "start it again when a node fails or it is pushed aside", set: requeue(true)},
+		{Long: "requeue", Arg: optional, Tools: Sbatch, Env: "REQUEUE", Value: "expedite", Help: "start it again when a node fails or it is preempted", set: requeue(true)},
 		{Long: "reservation", Arg: required, Tools: allTools, Env: "RESERVATION", Value: "NAMES", Help: "run in an advance reservation", set: func(r *Request, v string) error { r.extra.Reservation = v; return nil }},
 		{Long: "resv-ports", Arg: optional, Tools: Srun, Env: "RESV_PORTS", Value: "N", Help: "kept", set: keep("resv-ports")},
 		{Long: "resources", Arg: required, Tools: allTools, Value: "LIST", Help: "resources that belong to parts of the cluster", set: refuse("resources", "--licenses asks for what belongs to no node, --gres for what does")},

@@ -80,7 +80,7 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 func (k *Keeper) lost(key wire.Key, l launchRecord) *wire.Exited {
 	x := &wire.Exited{
 		Key: key, Signal: int(unix.SIGKILL), Cause: wire.CauseKeeperLost, JobDone: true,
-		Message: "the step keeper died; the job's processes were killed",
+		Message: "the step keeper ended before the job did, and the job's processes were killed",
 	}
 	if l.Boot == k.bootID {
 		x.Elapsed = boottime() - l.At

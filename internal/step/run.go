@@ -291,7 +291,7 @@ func (s *step) account(x *wire.Exited, f *failure, tasks []taskExit) {
 		}
 	case oom > 0 && why.cause == wire.CauseNone:
 		x.Cause = wire.CauseOOM
-		x.Message = fmt.Sprintf("out of memory: %d processes killed by the kernel", oom)
+		x.Message = fmt.Sprintf("out of memory: the kernel killed %d process%s", oom, map[bool]string{false: "es"}[oom == 1])
 		s.io.notice("Detected %d oom_kill event%s in StepId=%d.%s. Some of the step tasks have been OOM Killed.",
 			oom, plural(oom), s.key.Job, s.key.Step)
 	}

@@ -105,7 +105,7 @@ func TestBadFiles(t *testing.T) {
 		"a key of the file":     {"nmae: x\n" + head(l.key) + "  hosts: [a]\n", 2, "line 1, column 1: nmae: unknown key; did you mean name?"},
 		"a key of a host":       {head(l.key) + "  hosts: [{hostname: a, usr: b}]\n", 2, "ssh_config.hosts[0].usr: unknown key; did you mean user?"},
 		"no hosts":              {head(l.key) + "  hosts: []\n", 2, "ssh_config.hosts: a fleet needs hosts"},
-		"a host twice":          {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is there twice"},
+		"a host twice":          {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is given twice"},
 		"no such key":           {head(at("none")) + "  hosts: [a]\n", 2, "identity_file: " + at("none") + ": no such file or directory"},
 		"a folder for a key":    {head(at("folder")) + "  hosts: [a]\n", 2, "identity_file: " + at("folder") + ": is a directory"},
 		"nonsense for a key":    {head(at("nonsense")) + "  hosts: [a]\n", 2, at("nonsense") + " is not a private key"},

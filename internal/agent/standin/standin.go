@@ -386,7 +386,7 @@ func (s *standIn) take(f wire.Frame) *End {
 		}
 		if e.OOMKills > 0 && e.Cause == wire.CauseNone && (e.ExitCode != 0 || e.Signal != 0) {
 			e.Cause = wire.CauseOOM
-			e.Message = fmt.Sprintf("out of memory: %d processes of the container were killed by the kernel", e.OOMKills)
+			e.Message = fmt.Sprintf("out of memory: the kernel killed %d process%s of the container", e.OOMKills, map[bool]string{false: "es"}[e.OOMKills == 1])
 		}
 		return e
 	case about.ID != 0:

@@ -52,7 +52,7 @@ func ParseKey(text []byte) (ssh.Signer, error) {
 	case errors.As(err, &locked):
 		return nil, core.Errorf(core.Invalid, "the key has a passphrase; the server needs one without: ssh-keygen -p -N ''")
 	case err != nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("ssh-")):
-		return nil, core.Errorf(core.Invalid, "this is a public key; the private one is wanted")
+		return nil, core.Errorf(core.Invalid, "this is a public key; the private one is needed")
 	case err != nil:
 		return nil, core.Errorf(core.Invalid, "not a private key: RSA, ECDSA and Ed25519 are known, as ssh-keygen writes them")
 	}

@@ -35,7 +35,7 @@ func Parse(name string, data []byte) (*File, error) {
 		return f, f.err()
 	}
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		f.add(&more, "", "one document is wanted in a policy")
+		f.add(&more, "", "a policy is one document, and here is another")
 	}
 	if len(doc.Content) == 1 && doc.Content[0].Tag != "!!null" {
 		f.top(doc.Content[0])
@@ -97,7 +97,7 @@ func (f *File) each(n *yaml.Node, path string, do func(key, val *yaml.Node)) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		f.add(n, path, "key: value is wanted here")
+		f.add(n, path, "expected key: value pairs")
 		return
 	}
 	seen := map[string]bool{}
@@ -107,7 +107,7 @@ func (f *File) each(n *yaml.Node, path string, do func(key, val *yaml.Node)) {
 		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
 			f.add(key, path, "a key is plain text")
 		case seen[key.Value]:
-			f.add(key, path, "%s is there twice", key.Value)
+			f.add(key, path, "%s is given twice", key.Value)
 		default:
 			seen[key.Value] = true
 			do(key, val)
@@ -180,7 +180,7 @@ func (f *File) project(parent core.ProjectName, key, val *yaml.Node, depth int) 
 		return
 	}
 	if first, twice := f.places[path]; twice {
-		f.add(key, path, "it is there twice, first at %s", first)
+		f.add(key, path, "it is given twice, first at %s", first)
 		return
 	}
 	f.place(path, key)

@@ -48,7 +48,7 @@ func read(n *yaml.Node, to any) error {
 		return err
 	}
 	if n.Kind != yaml.ScalarNode {
-		return fmt.Errorf("a single value is wanted here")
+		return fmt.Errorf("expected a single value")
 	}
 	return readScalar(n.Value, to)
 }
@@ -147,13 +147,13 @@ func readWords(n *yaml.Node) ([]string, error) {
 		var out []string
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, fmt.Errorf("a list of words is wanted here")
+				return nil, fmt.Errorf("expected a list of words")
 			}
 			out = append(out, item.Value)
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("a list of words is wanted here")
+	return nil, fmt.Errorf("expected a list of words")
 }
 
 // readTRES reads cpu=4,gres/gpu=2 or {cpu: 4, gpu: 2, "gpu:a100": 1, mem: 2T}.
@@ -169,7 +169,7 @@ func readTRES(n *yaml.Node) (core.TRES, error) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, v := n.Content[i].Value, n.Content[i+1]
 		if v.Kind != yaml.ScalarNode || strings.Contains(name+v.Value, ",") {
-			return nil, fmt.Errorf("%s: an amount is wanted here", name)
+			return nil, fmt.Errorf("%s: expected an amount", name)
 		}
 		if name == "gpu" || strings.HasPrefix(name, "gpu:") {
 			name = "gres/" + name

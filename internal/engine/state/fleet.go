@@ -141,7 +141,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		h.HostKey, h.JumpKey, h.Peer, h.Cert, h.Runs, h.Cause, h.Since, h.Leaving = "", "", "", "", "", "", 0, false
 		switch o := was[place]; {
 		case taken[place] == next.Name:
-			faults = append(faults, core.Fault{Path: path, Message: place + " is there twice"})
+			faults = append(faults, core.Fault{Path: path, Message: place + " is given twice"})
 		case taken[place] != "":
 			faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf("%s is in fleet %s: a host belongs to one fleet", place, taken[place])})
 		case o == nil:

@@ -195,7 +195,7 @@ type UpdateJob struct {
 	Strict     bool
 
 	part bool // it follows from a change of the first component
-	// Checkpoint says when the job last saved its work: what it did before is not lost if it is pushed aside. 0: now.
+	// Checkpoint says when the job last saved its work: what it did before is not lost if it is preempted. 0: now.
 	Checkpoint *core.Time
 }
 

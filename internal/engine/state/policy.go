@@ -80,7 +80,7 @@ func (b *book) checkQOS(q *core.QOS) {
 		case slices.Contains(q.Preempt[:i], name):
 			bad("it pushes %s aside twice", name)
 		case !there && name != q.Name:
-			bad("there is no QOS %q for it to push aside%s", name, hint(name, b.qos))
+			bad("there is no QOS %q for it to preempt%s", name, hint(name, b.qos))
 		case b.pushes(name, q.Name, map[core.QOSName]bool{}):
 			bad("it and %s would push each other aside", name)
 		}

@@ -44,7 +44,7 @@ func (s *State) wanted(in *ApplyPolicy) *book {
 	for i := range in.Policy.QOS {
 		q := in.Policy.QOS[i]
 		if _, twice := b.qos[q.Name]; twice && slices.ContainsFunc(in.Policy.QOS[:i], func(o core.QOS) bool { return o.Name == q.Name }) {
-			b.bad("qos."+string(q.Name), "invalid_qos", "QOS %s is there twice", q.Name)
+			b.bad("qos."+string(q.Name), "invalid_qos", "QOS %s is given twice", q.Name)
 		}
 		q.Created = s.view.now
 		if old, ok := s.view.qos[q.Name]; ok {
@@ -55,7 +55,7 @@ func (s *State) wanted(in *ApplyPolicy) *book {
 	for i := range in.Policy.Projects {
 		p := in.Policy.Projects[i]
 		if slices.ContainsFunc(in.Policy.Projects[:i], func(o core.Project) bool { return o.Name == p.Name }) {
-			b.bad("projects."+string(p.Name), "invalid_project", "project %s is there twice", p.Name)
+			b.bad("projects."+string(p.Name), "invalid_project", "project %s is given twice", p.Name)
 		}
 		old, ok := s.view.projects[p.Name]
 		p.Created = s.view.now

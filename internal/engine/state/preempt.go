@@ -84,7 +84,7 @@ func (s *State) preempt(in *Preempt) error {
 	next.Pushed.Until = gone
 	next.Stop = &core.Stop{At: s.view.now, As: core.Preempted, Grace: how.Grace}
 	s.event(core.JobPreempted, core.Event{Job: v.ID, User: v.Spec.User, Data: s.told(pushedData, next)})
-	why := fmt.Sprintf("pushed aside for job %d", j.ID)
+	why := fmt.Sprintf("preempted for job %d", j.ID)
 	if how.How == core.PreemptRequeue {
 		s.back(next, "", false, why)
 	} else {
@@ -107,7 +107,7 @@ func (s *State) preempt(in *Preempt) error {
 	return nil
 }
 
-// pushed counts once more that a job was pushed aside.
+// pushed counts once more that a job was preempted.
 func (s *State) pushed(v *core.Job, by core.JobID, how core.PreemptMode) *core.Pushed {
 	p := core.Pushed{For: by, At: s.view.now, Mode: how, Times: 1}
 	if v.Pushed != nil {
@@ -290,7 +290,7 @@ func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
 	}
 	at := *in.Checkpoint
 	if next.State != core.Running && next.State != core.Suspended {
-		return core.Errorf(core.Conflict, "job %d is %s and has no work to save", next.ID, next.State).Because("job_state")
+		return core.Errorf(core.Conflict, "job %d %s and has no work to save", next.ID, next.State.Phrase()).Because("job_state")
 	}
 	if at == 0 {
 		at = s.view.now

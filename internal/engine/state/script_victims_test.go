@@ -49,12 +49,12 @@ func (s *script) planned(p *sched.Plan) {
 	}
 }
 
-// pushed shows the jobs that were pushed aside, or that others left for.
+// pushed shows the jobs that were preempted, or that others left for.
 func (s *script) pushed(_ []string, _ args) error {
 	for j := range s.w.st.Snapshot().Jobs() {
 		t := label(j) + "  " + j.State.Short()
 		if p := j.Pushed; p != nil {
-			t += fmt.Sprintf("  pushed aside %d time(s), by %d", p.Times, p.For)
+			t += fmt.Sprintf("  preempted %d time(s), by %d", p.Times, p.For)
 			lent := slices.Clone(p.Lent)
 			for _, l := range lent {
 				t += fmt.Sprintf("  %d uses %s(%s)", l.To, l.Node, ints(l.Cores))

@@ -363,7 +363,7 @@ func (s *State) requeue(in *Requeue) error {
 		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without", j.ID).Because("job_state")
 	}
 	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
-		return core.Errorf(core.Conflict, "job %d is %s and cannot be requeued", j.ID, j.State).Because("job_pending")
+		return core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID, j.State.Phrase()).Because("job_pending")
 	}
 	if !j.Spec.Requeue {
 		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
@@ -413,7 +413,7 @@ func (s *State) suspend(in *Suspend) error {
 			return core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
 		}
 	default:
-		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_state")
+		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})

@@ -17,7 +17,7 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
-		return nil, core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
+		return nil, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
 	}
 	if most := s.cfg.StepsPerJob; most > 0 && int(j.Steps) >= most {
 		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID, j.Steps, most).Because("steps_per_job")

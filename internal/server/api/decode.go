@@ -110,10 +110,10 @@ func unmarshal(data []byte, v any) error {
 	}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	e := core.Errorf(core.Invalid, "the request is not the JSON that is wanted").Because("bad_json")
+	e := core.Errorf(core.Invalid, "the request is not the JSON expected here").Because("bad_json")
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
-		e.Message = "the request has no body; JSON is wanted"
+		e.Message = "the request has no body; JSON is expected"
 	case errors.As(err, &syntax):
 		e.Faults = []core.Fault{{Path: position(data, syntax.Offset), Message: syntax.Error()}}
 	case errors.As(err, &kind):

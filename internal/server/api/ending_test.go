@@ -16,9 +16,9 @@ func TestEndingOfSuspended(t *testing.T) {
 		return p
 	}
 	for want, pushed := range map[string]*core.Pushed{
-		"an administrator suspended it":                                                      nil,
-		"it was pushed aside: job 7 uses its CPUs, and it goes on when they are back":        lent(7, 7),
-		"it was pushed aside: jobs 7, 9 use its CPUs, and it goes on when they are all back": lent(7, 9, 7),
+		"an administrator suspended it": nil,
+		"it was preempted: job 7 uses its CPUs, and it goes on when they are free again":           lent(7, 7),
+		"it was preempted: jobs 7, 9 use its CPUs, and it goes on when all of them are free again": lent(7, 9, 7),
 	} {
 		if got := ending(&core.Job{State: core.Suspended, Pushed: pushed}); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -376,7 +376,7 @@ func ending(j *core.Job) string {
 		}
 		return "an administrator suspended it"
 	case core.Completed:
-		return "it ended well"
+		return "its script ended with exit code 0"
 	case core.Cancelled:
 		if j.Stop != nil && j.Stop.By != "" {
 			return "it was cancelled by " + string(j.Stop.By)
@@ -394,7 +394,7 @@ func ending(j *core.Job) string {
 		}
 		return "its script ended with exit code " + strconv.Itoa(int(j.Exit.Code))
 	}
-	return "it is " + j.State.String()
+	return "it " + j.State.Phrase()
 }
 
 // parked words that others use a suspended job's CPUs, each named once.
@@ -406,7 +406,7 @@ func parked(lent []core.Lent) string {
 		}
 	}
 	if len(ids) == 1 {
-		return "it was pushed aside: job " + ids[0] + " uses its CPUs, and it goes on when they are back"
+		return "it was preempted: job " + ids[0] + " uses its CPUs, and it goes on when they are free again"
 	}
-	return "it was pushed aside: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it goes on when they are all back"
+	return "it was preempted: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it goes on when all of them are free again"
 }

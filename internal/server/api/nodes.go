@@ -49,7 +49,7 @@ const maxNodeEvents = 1000
 func (a *API) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	limit, err := number(r.URL.Query().Get("limit"), 20)
 	if err != nil || limit < 1 || limit > maxNodeEvents {
-		return nil, core.Errorf(core.Invalid, "limit %q: a number from 1 to %d is wanted", r.URL.Query().Get("limit"), maxNodeEvents)
+		return nil, core.Errorf(core.Invalid, "limit %q: expected a number from 1 to %d", r.URL.Query().Get("limit"), maxNodeEvents)
 	}
 	v, err := a.viewer(who)
 	if err != nil {

@@ -53,7 +53,7 @@ func publicSpec(s *core.Spec) *core.Spec {
 	return &out
 }
 
-// publicPushed takes jobs that the viewer does not see out of how a job was pushed aside.
+// publicPushed takes jobs that the viewer does not see out of how a job was preempted.
 func (v *viewer) publicPushed(p *core.Pushed) *core.Pushed {
 	if p == nil {
 		return nil

@@ -148,7 +148,7 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	if j.State != core.Running || j.Alloc == nil {
-		return core.Errorf(core.Conflict, "job %d is %s", j.ID, j.State).Because("job_not_running")
+		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
 	}
 	p.job = j
 	if p.want, p.ranks, err = place(j, snap.LiveSteps(j.ID), ask, a.conf().Jobs.MaxTasks); err != nil {

@@ -26,7 +26,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn,
 	}
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, core.Errorf(core.Invalid, "this connection cannot be upgraded (HTTP/1.1 is wanted): %v", err)
+		return nil, core.Errorf(core.Invalid, "this connection cannot be upgraded (HTTP/1.1 is needed): %v", err)
 	}
 	if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n"); err != nil {
 		_ = c.Close()
@@ -154,7 +154,7 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	}
 	key := r.URL.Query().Get("key")
 	if len(key) < 32 {
-		return nil, core.Errorf(core.Invalid, "the step's one-time key is wanted")
+		return nil, core.Errorf(core.Invalid, "the step's one-time key is missing")
 	}
 	j, ok := v.job(ref.id)
 	if ok && who.User != j.Spec.User && !who.Admin {

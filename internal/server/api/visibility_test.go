@@ -164,7 +164,7 @@ func TestSentencesNameNoHiddenJobs(t *testing.T) {
 	v := &viewer{snap: emptySnapshot(t), visibility: visibility{user: "mallory", private: config.PrivateJobs}}
 	for text, want := range map[string]string{
 		"job 12 is ahead of it in partition main":                                  "another job is ahead of it in partition main",
-		"it was pushed aside: jobs 12, 13 use its CPUs, and it goes on":            "it was pushed aside: other jobs use its CPUs, and it goes on",
+		"it was preempted: jobs 12, 13 use its CPUs, and it goes on":               "it was preempted: other jobs use its CPUs, and it goes on",
 		"run x is there already (job 5); stop it first":                            "run x is there already (another job); stop it first",
 		"job 7 waits for job 8_3":                                                  "job 7 waits for another job",
 		"there are 12 jobs in the queue, which is 3 hours long; its job script 12": "there are 12 jobs in the queue, which is 3 hours long; its job script 12",

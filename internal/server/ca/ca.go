@@ -296,7 +296,7 @@ type Node struct {
 func Request(csrPEM []byte) (csr *x509.CertificateRequest, key string, err error) {
 	block, _ := pem.Decode(csrPEM)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, "", core.Errorf(core.Invalid, "csr: a PEM block CERTIFICATE REQUEST is wanted")
+		return nil, "", core.Errorf(core.Invalid, "csr: expected a PEM block CERTIFICATE REQUEST")
 	}
 	if csr, err = x509.ParseCertificateRequest(block.Bytes); err != nil {
 		return nil, "", core.Errorf(core.Invalid, "csr: %v", err)
@@ -304,7 +304,7 @@ func Request(csrPEM []byte) (csr *x509.CertificateRequest, key string, err error
 	switch csr.PublicKeyAlgorithm {
 	case x509.ECDSA, x509.Ed25519:
 	default: // large keys of other kinds cost more to check than they are worth
-		return nil, "", core.Errorf(core.Invalid, "csr: a key of type %v: ECDSA or Ed25519 is wanted", csr.PublicKeyAlgorithm)
+		return nil, "", core.Errorf(core.Invalid, "csr: a key of type %v: expected ECDSA or Ed25519", csr.PublicKeyAlgorithm)
 	}
 	return csr, KeySum(csr.RawSubjectPublicKeyInfo), nil
 }

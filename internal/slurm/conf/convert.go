@@ -98,7 +98,7 @@ func (v *converter) settings() {
 func integer(text string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > most {
-		return 0, fmt.Errorf("a number from 0 to %d is wanted", most)
+		return 0, fmt.Errorf("expected a number from 0 to %d", most)
 	}
 	return n, nil
 }
@@ -110,7 +110,7 @@ func yes(text string) (bool, error) {
 	case "no", "false", "0", "n":
 		return false, nil
 	}
-	return false, fmt.Errorf("YES or NO is wanted")
+	return false, fmt.Errorf("expected YES or NO")
 }
 
 func seconds(text string) (config.Duration, error) {

@@ -63,7 +63,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("preemption %+v", p)
 	}
 	if p := cfg.CorePartitions()[1]; p.PreemptMode != core.PreemptRequeue || p.Grace != 60 {
-		t.Errorf("partition %s is pushed aside by %q after %d", p.Name, p.PreemptMode, p.Grace)
+		t.Errorf("partition %s is preempted by %q after %d", p.Name, p.PreemptMode, p.Grace)
 	}
 	nodes := cfg.CoreNodes()
 	if len(nodes) != 9 || nodes[0].Name != "n001" || nodes[0].Hardware.Sockets != 2 || nodes[0].Hardware.Memory != 64*core.GiB || nodes[0].Hardware.Gres[0].Count != 4 ||
@@ -80,10 +80,10 @@ func TestApply(t *testing.T) {
 func TestApplyBad(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"KillWait=soon\n":                              "KillWait=soon: a number",
-		"NodeName=a CPUs=x\n":                          "CPUs=x: a number",
+		"KillWait=soon\n":                              "KillWait=soon: expected a number",
+		"NodeName=a CPUs=x\n":                          "CPUs=x: expected a number",
 		"NodeName=a CPUs=5 Sockets=2 CoresPerSocket=4": "CPUs=5; 2 sockets",
-		"PartitionName=p Nodes=a State=SIDEWAYS\n":     "State=SIDEWAYS: UP, DOWN",
+		"PartitionName=p Nodes=a State=SIDEWAYS\n":     "State=SIDEWAYS: expected UP, DOWN",
 		"PriorityType=priority/best\n":                 "priority/basic or",
 		"PartitionName=p Nodes=a MaxTime=1:2:3:4\n":    "MaxTime=1:2:3:4: ",
 	} {

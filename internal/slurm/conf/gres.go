@@ -94,7 +94,7 @@ func (v *converter) gresLine(r *Record, n *config.Node) (u core.Unit, many int, 
 		for word := range strings.SplitSeq(text, ",") {
 			x, err := strconv.Atoi(strings.TrimSpace(word))
 			if err != nil {
-				v.fault(r.Where, "Links=%s: numbers with commas are wanted", text)
+				v.fault(r.Where, "Links=%s: expected numbers with commas", text)
 				return u, many, nil
 			}
 			links = append(links, x)

@@ -89,7 +89,7 @@ var known = map[string]set{
 			v.cfg.Priority.Type = kind
 			return nil
 		}
-		return fmt.Errorf("priority/basic or priority/multifactor is wanted")
+		return fmt.Errorf("expected priority/basic or priority/multifactor")
 	},
 	"priorityweightage":       toInt64(func(c *config.Config) *int64 { return &c.Priority.Weights.Age }, 1<<32-1),
 	"priorityweightassoc":     toInt64(func(c *config.Config) *int64 { return &c.Priority.Weights.Assoc }, 1<<32-1),

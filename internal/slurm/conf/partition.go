@@ -49,7 +49,7 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 		out.Default, err = yes(k.Value)
 	case "state":
 		if out.State = strings.ToUpper(k.Value); !slices.Contains([]string{"UP", "DOWN", "DRAIN", "INACTIVE"}, out.State) {
-			err = fmt.Errorf("UP, DOWN, DRAIN or INACTIVE is wanted")
+			err = fmt.Errorf("expected UP, DOWN, DRAIN or INACTIVE")
 		}
 	case "maxtime":
 		out.MaxTime, err = timeLimit(k.Value)
@@ -100,7 +100,7 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 	case "oversubscribe", "shared":
 		out.OverSubscribe = strings.ToUpper(k.Value)
 		if _, _, _, ok := core.ParseSharing(k.Value); !ok {
-			err = fmt.Errorf("NO, YES[:n], FORCE[:n] or EXCLUSIVE is wanted")
+			err = fmt.Errorf("expected NO, YES[:n], FORCE[:n] or EXCLUSIVE")
 		}
 	case "exclusive":
 		if strings.EqualFold(k.Value, "NODE") {

@@ -30,7 +30,7 @@ func preemptType(v *converter, s Setting) error {
 		v.cfg.Preemption.Type = kind
 		return nil
 	}
-	return fmt.Errorf("preempt/none, preempt/qos or preempt/partition_prio is wanted")
+	return fmt.Errorf("expected preempt/none, preempt/qos or preempt/partition_prio")
 }
 
 // preemptMode reads words such as SUSPEND,GANG.
@@ -40,7 +40,7 @@ func preemptMode(text string) (string, error) {
 		mode = "off"
 	}
 	if !core.PreemptMode(mode).Valid() {
-		return "", fmt.Errorf("OFF, CANCEL, REQUEUE or SUSPEND is wanted, with GANG, PRIORITY or WITHIN")
+		return "", fmt.Errorf("expected OFF, CANCEL, REQUEUE or SUSPEND, with GANG, PRIORITY or WITHIN")
 	}
 	return mode, nil
 }

@@ -44,7 +44,7 @@ func (v *converter) topology() {
 			for word := range strings.SplitSeq(sizes, ",") {
 				n, err := strconv.Atoi(word)
 				if err != nil || n < 1 {
-					v.fault(r.Where, "BlockSizes=%s: numbers of nodes are wanted", sizes)
+					v.fault(r.Where, "BlockSizes=%s: expected numbers of nodes", sizes)
 					break
 				}
 				t.BlockSizes = append(t.BlockSizes, n)

@@ -20,7 +20,7 @@ func (s *session) reboot(ctx context.Context, words []string) int {
 			u.State = "reboot_asap"
 		case named && key == "nextstate":
 			if u.Next = strings.ToLower(value); u.Next != "resume" && u.Next != "down" {
-				fmt.Fprintf(s.w.Err, "Invalid nextstate %q: RESUME or DOWN is wanted\n", value)
+				fmt.Fprintf(s.w.Err, "Invalid nextstate %q: expected RESUME or DOWN\n", value)
 				return slurm.ExitError
 			}
 		case named && key == "reason":

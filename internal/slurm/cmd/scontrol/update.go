@@ -292,7 +292,7 @@ func resumeAfter(text string) (core.Seconds, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err == nil && n == 0 {
-		err = core.Errorf(core.Invalid, "%q: seconds are wanted", text)
+		err = core.Errorf(core.Invalid, "%q: expected seconds", text)
 	}
 	return core.Seconds(n), err
 }

@@ -47,7 +47,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 		w.Errorf("only one file can be given")
 		return slurm.ExitError
 	case len(f.Operands) == 0 && !f.Has("edit") && !f.Has("list") && !f.Has("remove"):
-		w.Errorf("-e, -l, -r or a file is wanted")
+		w.Errorf("expected -e, -l, -r or a file")
 		return slurm.ExitError
 	}
 	t := &table{w: w, user: f.Get("user"), home: w.Getenv("HOME")}
