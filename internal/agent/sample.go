@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"bireme.dev/bireme/internal/agent/gpu"
@@ -21,6 +22,8 @@ type sampler struct {
 	idle   time.Duration          // between two looks on a node without jobs
 	looked time.Duration          // boottime of the last look at the GPUs; 0: never
 	asked  time.Duration          // and of the last question to DCGM
+
+	foreign bool // another user listens where dcgm-exporter should
 }
 
 // sample runs until ctx ends. Jobs that end between two looks leave no sample.
@@ -113,6 +116,11 @@ func (s *sampler) export(ctx context.Context) []byte {
 		return nil
 	}
 	text, err := gpu.Exported(ctx, url, s.a.machine.gpus)
+	if foreign := errors.Is(err, gpu.ErrListener); foreign != s.foreign {
+		if s.foreign = foreign; foreign {
+			s.a.log.Warn("dcgm-exporter", "err", err)
+		}
+	}
 	if err != nil {
 		s.a.log.Debug("dcgm-exporter", "err", err)
 	}
