@@ -123,7 +123,7 @@ func (s *State) anew() {
 // when they have none.
 func (s *State) dropNode(name core.NodeName, by core.UserName) {
 	n, ok := s.view.Node(name)
-	if !ok || s.view.FleetHost(n) != nil {
+	if !ok || n.Leaving || s.view.FleetHost(n) != nil {
 		return
 	}
 	if !n.Flags.Has(core.NodeUnknown) || len(s.onNode[name]) > 0 {
@@ -248,7 +248,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(nodeSettings{was.Weight, was.Features}, nodeSettings{n.Weight, n.Features}, false, "node %s", n.Name)
 	}
 	for _, name := range in.GoneNodes {
-		if n, ok := s.view.Node(name); ok && s.view.FleetHost(n) == nil {
+		if n, ok := s.view.Node(name); ok && !n.Leaving && s.view.FleetHost(n) == nil {
 			was := *n
 			was.Pin = nil
 			add(&was, nil, false, "node %s", name)
