@@ -87,7 +87,7 @@ type Engine struct {
 	// trying counts the trials of each user that wait; failed are those whose trial failed, until when they try no more.
 	trying map[core.UserName]int
 	failed map[core.UserName]time.Time
-	barred map[core.UserName]barred
+	barred map[sender]barred
 	stats  Stats
 }
 
@@ -200,15 +200,11 @@ func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
 
 // Urgent is Do for exits and cancels: they have a lane of their own and are never refused for lack of room.
 func (e *Engine) Urgent(ctx context.Context, in state.Input) (any, error) {
-	r := &request{in: in, lane: true, done: make(chan struct{})}
-	select {
-	case e.urgent <- r:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-e.stopped:
-		return nil, unavailable("the server is stopping")
+	p, err := e.Send(ctx, in)
+	if err != nil {
+		return nil, err
 	}
-	return e.wait(ctx, r)
+	return e.wait(ctx, p.r)
 }
 
 // Pending is the answer to come of a command that was sent with Send.
@@ -216,6 +212,14 @@ type Pending struct{ r *request }
 
 // Send is Urgent without waiting: many exits of one agent go into one transaction.
 func (e *Engine) Send(ctx context.Context, in state.Input) (*Pending, error) {
+	if user := userOf(in); user != "" {
+		e.mu.Lock()
+		err := e.barredNow(sender{user, true})
+		e.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
 	r := &request{in: in, lane: true, done: make(chan struct{})}
 	select {
 	case e.urgent <- r:
@@ -261,7 +265,7 @@ func (e *Engine) admit(user core.UserName) error {
 		return core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", user)
 	}
 	if len(e.barred) > 0 {
-		if err := e.barredNow(user); err != nil {
+		if err := e.barredNow(sender{user: user}); err != nil {
 			return err
 		}
 	}
@@ -280,7 +284,8 @@ func (e *Engine) leave(user core.UserName) {
 	e.mu.Unlock()
 }
 
-// userOf finds whose share of the inbox a command takes.
+// userOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for a
+// state that fails on it.
 func userOf(in state.Input) core.UserName {
 	switch in := in.(type) {
 	case *state.Submit:
@@ -290,6 +295,20 @@ func userOf(in state.Input) core.UserName {
 	case *state.UpdateJob:
 		return in.By.User
 	case *state.CreateStep:
+		return in.By.User
+	case *state.Cancel:
+		return in.By.User
+	case *state.AllocDone:
+		return in.By.User
+	case *state.Requeue:
+		return in.By.User
+	case *state.Suspend:
+		return in.By.User
+	case *state.PutToken:
+		return in.By.User
+	case *state.RotateToken:
+		return in.By.User
+	case *state.RevokeToken:
 		return in.By.User
 	}
 	return ""

@@ -93,7 +93,7 @@ func (e *Engine) replayOf(job core.JobID) *state.Record {
 		img.Jobs = append(img.Jobs, j)
 		img.NextJob = j.ID + 1
 	}
-	return &state.Record{Load: &state.Loaded{Config: *e.config.Load(), Image: img}}
+	return state.RecordLoad(*e.config.Load(), img)
 }
 
 // maxPoison is how often a command that makes the state fail is applied.
@@ -132,7 +132,7 @@ func (w *writer) safely(in state.Input) (reply any, err error) {
 	rec, _ := state.RecordInput(in, w.st.Now()) // a submission's may have been completed in part
 	job := w.e.note(in, p)
 	if j, ok := w.st.Snapshot().Job(job); ok { // what it came with is lost with it, and would come again
-		w.e.bar(j.Spec.User)
+		w.e.bar(sender{user: j.Spec.User})
 	}
 	w.e.report(p, job, rec)
 	w.broken = &errPanicked{p}
@@ -153,7 +153,7 @@ func (e *Engine) note(in state.Input, p *panicked) (job core.JobID) {
 		return 0
 	default:
 		if user := userOf(in); user != "" { // another time it says it a little differently
-			e.bar(user)
+			e.bar(sender{user, isUrgent(in)})
 			return 0
 		}
 		if f.inputs == nil || len(f.inputs) > 10_000 {
@@ -172,27 +172,42 @@ type barred struct {
 	times int
 }
 
+// sender is a user with the urgent commands, or with the others: whose submission failed can still end their jobs.
+type sender struct {
+	user   core.UserName
+	urgent bool
+}
+
+// isUrgent tells whether a user's command goes by the urgent lane.
+func isUrgent(in state.Input) bool {
+	switch in.(type) {
+	case *state.Cancel, *state.AllocDone:
+		return true
+	}
+	return false
+}
+
 // bar takes no commands of a user for a while, longer each time: to load the state anew costs everybody.
-func (e *Engine) bar(user core.UserName) {
+func (e *Engine) bar(from sender) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.barred == nil {
-		e.barred = map[core.UserName]barred{}
+		e.barred = map[sender]barred{}
 	}
-	b := e.barred[user]
+	b := e.barred[from]
 	b.times++
 	b.until = e.cfg.Now().Add(min(5*time.Second<<min(b.times, 10), time.Hour))
-	e.barred[user] = b
+	e.barred[from] = b
 }
 
 // barredNow refuses a user whose commands made the state fail. The caller holds e.mu.
-func (e *Engine) barredNow(user core.UserName) error {
-	b, ok := e.barred[user]
+func (e *Engine) barredNow(from sender) error {
+	b, ok := e.barred[from]
 	if !ok || !e.cfg.Now().Before(b.until) {
 		return nil
 	}
 	return core.Errorf(core.Exhausted, "the server failed on the last command of %s and takes none of this kind before %s; the fault is in its log",
-		user, b.until.UTC().Format(time.RFC3339)).Because("fault")
+		from.user, b.until.UTC().Format(time.RFC3339)).Because("fault")
 }
 
 // holdFaulty holds the jobs that the state failed on, now that it was loaded anew.

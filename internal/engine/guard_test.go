@@ -61,7 +61,7 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		go func() { e.done <- e.Run(ctx) }()
 		e.people(2)
 		before := idOf(t, e.must(submit(0, "", free)))
-		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name = "evil" })))
+		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name, s.From.Line = "evil", "sbatch --export=KEY=hunter2" })))
 		time.Sleep(10 * time.Second)
 		after := idOf(t, e.must(submit(2, "", free)))
 		time.Sleep(time.Second)
@@ -82,6 +82,8 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		}
 		if text := log.String(); !strings.Contains(text, "guard_test.go") || !strings.Contains(text, `load`) {
 			t.Errorf("the log has no stack or no record: %s", text)
+		} else if strings.Contains(text, "hunter2") {
+			t.Error("the log has the submit line of a user")
 		}
 		if err := e.stop(); err != nil {
 			t.Fatal(err)
@@ -183,6 +185,50 @@ func TestApplyFaultLosesNothing(t *testing.T) {
 		e.must(submit(1, ""))
 		time.Sleep(time.Minute)
 		e.must(submit(7, ""))
+	})
+}
+
+// Who makes the state fail by ending or requeuing jobs waits too, however the command differs from the one before; a
+// submission that failed keeps nobody from ending their jobs.
+func TestApplyFaultOfAnyCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, newFakestore(), Config{State: state.Config{PutFaultForTests: func(j *core.Job) {
+			if j.Spec.Name == "evil" || j.Spec.Name == "trap" && j.State == core.Cancelled {
+				panic("half changed")
+			}
+		}}})
+		e.people(2)
+		var traps []core.JobID
+		for range 3 {
+			traps = append(traps, idOf(t, e.must(submit(1, "", func(s *core.Spec) { s.Name, s.Hold = "trap", true }))))
+		}
+		mine := idOf(t, e.must(submit(7, "", func(s *core.Spec) { s.Hold = true })))
+		by := e.job(traps[0]).Spec
+		cancel := func(id core.JobID) error {
+			_, err := e.Urgent(t.Context(), &state.Cancel{By: core.Identity{User: by.User, UID: by.UID}, Job: id})
+			return err
+		}
+		if err := cancel(traps[0]); core.CodeOf(err) != core.Internal {
+			t.Fatalf("the command got %v", err)
+		}
+		time.Sleep(time.Second)
+		for _, id := range traps[1:] {
+			if err := cancel(id); core.CodeOf(err) != core.Exhausted || core.ReasonOf(err) != "fault" {
+				t.Errorf("the next one got %v", err)
+			}
+		}
+		if s := e.Stats(); s.Panics != 1 || s.Reloads != 1 {
+			t.Errorf("%+v", s)
+		}
+		if _, err := e.Do(t.Context(), submit(7, "", func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Internal {
+			t.Fatalf("the submission got %v", err)
+		}
+		time.Sleep(time.Second)
+		him := e.job(mine).Spec
+		if _, err := e.Urgent(t.Context(), &state.Cancel{By: core.Identity{User: him.User, UID: him.UID}, Job: mine}); err != nil {
+			t.Errorf("the end of one's own job: %v", err)
+		}
 	})
 }
 

@@ -19,6 +19,13 @@ func redacted(in Input) Input {
 		x := *in
 		x.Submit = *redactSubmit(&in.Submit)
 		return &x
+	case *UpdateJob:
+		if len(in.Ended) == 0 {
+			return in
+		}
+		x := *in
+		x.Ended = redactJobs(in.Ended)
+		return &x
 	case *PutFleet:
 		x := *in
 		x.Fleet = redactFleet(in.Fleet)
