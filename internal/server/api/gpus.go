@@ -48,6 +48,11 @@ func (a *API) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err != nil {
 		return nil, err
 	}
+	done, err := a.heavy(r.Context(), who) // a job of weeks has many of them, and all are read
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	out := &client.Metrics{ID: j.ID, Attempt: int32(attempt), GPUs: []client.MetricGPU{}}
 	if out.Samples, err = a.Samples.Read(samples.Key{Job: j.ID, Attempt: out.Attempt}); err != nil {
 		return nil, err

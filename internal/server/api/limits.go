@@ -71,7 +71,7 @@ func (a *API) admit(w *answer, r *http.Request, who *caller, follower bool) erro
 	return nil
 }
 
-// heavyAtOnce is how many calls over much of the history one user has worked on at once; the others wait.
+// heavyAtOnce is how many calls over much of the history, or all samples of a job, one user has worked on at once; the others wait.
 const heavyAtOnce = 2
 
 // heavy waits for the caller's turn to read history: each such call may take a processor for a while.

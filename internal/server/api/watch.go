@@ -91,6 +91,8 @@ func (w *watchers) keep(p *engine.Published) {
 	case w.count == 0:
 		w.first += int64(len(w.kept)) + 1
 		w.kept, w.events = nil, 0
+	case len(p.Changes.Events) == 0: // nobody is to be woken for it
+		return
 	default:
 		w.kept, w.events = append(w.kept, p.Changes.Events), w.events+len(p.Changes.Events)
 		for len(w.kept) > maxBehind || w.events > maxKeptEv && len(w.kept) > 1 {
