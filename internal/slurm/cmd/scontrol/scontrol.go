@@ -32,6 +32,7 @@ type session struct {
 	show  slurm.ShowOptions
 	json  bool
 	quiet bool
+	verb  string // the command that runs, as it was written
 }
 
 // verbs are the commands, in the order in which short forms find them.
@@ -87,6 +88,7 @@ func (s *session) client() (*client.Client, error) {
 }
 
 func (s *session) command(ctx context.Context, words []string) int {
+	s.verb = words[0]
 	name := strings.ToLower(words[0])
 	for _, v := range verbs {
 		if v.name == name {
@@ -203,7 +205,7 @@ func (s *session) each(ctx context.Context, words []string, after string, u *cli
 // jobIDs reads ids, and jobname=NAME as the ids of all live jobs of that name.
 func (s *session) jobIDs(ctx context.Context, c *client.Client, words []string) (ids []string, code int) {
 	if len(words) == 0 {
-		fmt.Fprintln(s.w.Err, "too few arguments for keyword")
+		fmt.Fprintf(s.w.Err, "too few arguments for keyword:%s\n", s.verb)
 		return nil, slurm.ExitError
 	}
 	for _, word := range cmd.SplitList(strings.Join(words, ",")) {

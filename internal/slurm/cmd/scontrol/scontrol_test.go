@@ -222,6 +222,7 @@ func TestChanges(t *testing.T) {
 		{args: "reboot n003", nodes: []client.UpdateNode{{State: "reboot"}}},
 		{args: "cancel_reboot n003", nodes: []client.UpdateNode{{State: "cancel_reboot"}}},
 		{args: "power down force n003", nodes: []client.UpdateNode{{State: "power_down_force"}}},
+		{args: "hold", err: "too few arguments for keyword:hold\n", code: 1},
 		{args: "hold 99999", err: "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n", code: 1},
 		{args: "requeue 99999", err: "Invalid job id specified for job 99999\n", code: 1},
 		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"\n", code: 1},

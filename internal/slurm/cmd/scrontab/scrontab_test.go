@@ -87,12 +87,12 @@ func TestListEditReplaceRemove(t *testing.T) {
 func TestBadTables(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"* * * * *\n":                       "scrontab: error: line 1: want five fields or @word, and a command: * * * * *\n",
-		"# x\n61 * * * * true\n":            "scrontab: error: line 2: ",
-		"@sometimes true\n":                 "scrontab: error: line 1: ",
-		"#SCRON --nonsense\n@daily true\n":  "sbatch: unrecognized option '--nonsense'\n",
-		"#SCRON --array=1-3\n@daily true\n": "scrontab: error: line 2: --array, --wait and --test-only have no meaning here\n",
-		"#SCRON --mem=much\n@daily true\n":  "sbatch: error: Invalid --mem specification\n",
+		"* * * * *\n":                         "scrontab: error: line 1: want five fields or @word, and a command: * * * * *\n",
+		"# x\n61 * * * * true\n":              "scrontab: error: line 2: ",
+		"@sometimes true\n":                   "scrontab: error: line 1: ",
+		"#SCRON --nonsense\n@daily true\n":    "scrontab: error: line 1: unrecognized option '--nonsense'\n",
+		"#SCRON --array=1-3\n@daily true\n":   "scrontab: error: line 2: --array, --wait and --test-only have no meaning here\n",
+		"#\n#SCRON --mem=much\n@daily true\n": "scrontab: error: line 2: Invalid --mem specification\n",
 	} {
 		c := (&slurmtest.Cluster{}).Start(t)
 		got := c.Run(t, "scrontab", Run, []string{"-"}, func(w *cmd.World) { w.In = strings.NewReader(text) })

@@ -1,6 +1,7 @@
 package scrontab
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -26,14 +27,30 @@ type entry struct {
 	line     int // where it stands
 	schedule string
 	command  string
-	options  []string // of #SCRON, as they stand there
+	options  []option // of #SCRON, as they stand there
 	env      []string
 	text     string // all its lines
+}
+
+// option is a line of options.
+type option struct {
+	line int
+	text string
 }
 
 // fault is something wrong with a line.
 func fault(line int, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...))
+}
+
+// atLine says of what the options' reader complains about, which is sbatch's, in which line of the table it stands.
+func atLine(line int, err error) error {
+	var c *slurm.Complaint
+	if !errors.As(err, &c) || len(c.Lines) == 0 {
+		return fault(line, "%v", err)
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(c.Lines[0], "sbatch: "), "error: ")
+	return &slurm.Complaint{Lines: []string{fmt.Sprintf("scrontab: error: line %d: %s", line, text)}, Hint: c.Hint, Exit: c.Exit}
 }
 
 // parse cuts a table into entries. Lines after the last one belong to it.
@@ -47,7 +64,7 @@ func parse(text string) ([]entry, error) {
 		switch {
 		case bare == "":
 		case strings.HasPrefix(bare, "#SCRON"):
-			now.options = append(now.options, strings.TrimPrefix(bare, "#SCRON"))
+			now.options = append(now.options, option{i + 1, strings.TrimPrefix(bare, "#SCRON")})
 		case bare[0] == '#':
 		default:
 			if name, value, ok := assignment(bare); ok {
@@ -109,18 +126,16 @@ func split(line string) (schedule, command string, err error) {
 // submission is the job of an entry: a script of one command, in the user's home, whose output goes nowhere unless it says so.
 func (e *entry) submission(w *cmd.World, user, home string, place int) (*client.Submit, error) {
 	r := slurm.NewRequest(slurm.Sbatch, w.Now(), home)
-	script := "#!/bin/sh\n"
 	for _, o := range e.options {
-		script += "#SBATCH" + o + "\n"
-	}
-	if err := r.Script("scrontab", []byte(script)); err != nil {
-		return nil, err
+		if err := r.Script("scrontab", []byte("#!/bin/sh\n#SBATCH"+o.text+"\n")); err != nil {
+			return nil, atLine(o.line, err)
+		}
 	}
 	if r.Given("array") || r.Given("wait") || r.Given("test-only") {
 		return nil, fault(e.line, "--array, --wait and --test-only have no meaning here")
 	}
 	if _, err := r.Finish(); err != nil {
-		return nil, err
+		return nil, atLine(e.line, err)
 	}
 	s := &r.Spec
 	if s.Name == "" {
