@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -149,7 +153,7 @@ func (o *eventsOptions) print(e *core.Event) error {
 		_, err = o.app.Out.Write(append(plain.JSON(data), '\n'))
 		return err
 	}
-	text := fmt.Sprintf("%d  %s  %s", e.Seq, clock(e.At), e.Kind)
+	text := fmt.Sprintf("%-6d  %s  %-15s", e.Seq, clock(e.At), e.Kind)
 	if e.Job != 0 {
 		text += fmt.Sprintf("  job %d", e.Job)
 	}
@@ -163,8 +167,28 @@ func (o *eventsOptions) print(e *core.Event) error {
 		text += "  by " + cell(string(e.By))
 	}
 	if len(e.Data) > 0 {
-		text += "  " + cell(string(e.Data))
+		text += "  " + cell(dataText(e.Data))
 	}
-	_, err := fmt.Fprintln(o.app.Out, text)
+	_, err := fmt.Fprintln(o.app.Out, strings.TrimRight(text, " "))
 	return err
+}
+
+// dataText words what an event brings: {"state":"drain","flags":4} is flags=4 state=drain.
+func dataText(data json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return string(data)
+	}
+	parts := make([]string, 0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text := string(fields[name])
+		var word string
+		if json.Unmarshal(fields[name], &word) == nil {
+			if text = word; word == "" || strings.ContainsAny(word, " =\"") {
+				text = strconv.Quote(word)
+			}
+		}
+		parts = append(parts, name+"="+text)
+	}
+	return strings.Join(parts, " ")
 }

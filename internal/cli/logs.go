@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -48,12 +49,20 @@ func (o *logsOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	list, err := c.Job(ctx, job)
+	if err == nil && len(list.Jobs) == 0 {
+		err = core.Errorf(core.NotFound, "there is no job %s", job)
+	}
+	if err == nil {
+		if tasks := arrayTasks(job, list.Jobs); len(tasks) > 1 {
+			return o.array(ctx, c, job, tasks)
+		}
+	}
 	if o.follow {
-		j, err := oneJob(ctx, c, job)
 		if err != nil {
 			return err
 		}
-		return followLogs(ctx, c, o.app.Out, job, max(1, j.Attempt), o.offset)
+		return followLogs(ctx, c, o.app.Out, job, max(1, list.Jobs[0].Attempt), o.offset)
 	}
 	n, err := copyLogs(ctx, c, o.app.Out, job, o.offset, false)
 	var sink *sinkError
@@ -64,6 +73,30 @@ func (o *logsOptions) run(ctx context.Context) error {
 		return o.nothing(ctx, c, job)
 	}
 	return err
+}
+
+// array prints what each task wrote, in their order.
+func (o *logsOptions) array(ctx context.Context, c *client.Client, id string, tasks []client.Job) error {
+	if o.follow || o.offset != 0 {
+		return usagef("job %s is an array: -f and --since-offset are for one task, such as %s", id, taskID(&tasks[0]))
+	}
+	for i := range tasks {
+		if !tasks[i].Array.Tasks.Empty() { // these have not started
+			continue
+		}
+		if _, err := fmt.Fprintf(o.app.Out, "==> job %s <==\n", taskID(&tasks[i])); err != nil {
+			return err
+		}
+		_, err := copyLogs(ctx, c, o.app.Out, taskID(&tasks[i]), 0, false)
+		var sink *sinkError
+		if errors.As(err, &sink) {
+			return sink.error
+		}
+		if err != nil && core.CodeOf(err) != core.NotFound {
+			return err
+		}
+	}
+	return nil
 }
 
 // nothing says why there is no output. A job that has written nothing has no log; a job that is not there is an error.

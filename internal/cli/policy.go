@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -125,6 +129,33 @@ func (a *App) readFile(name string) ([]byte, error) {
 	return data, err
 }
 
+// fieldUnits are the fields of records that are lengths of time, each with its unit.
+var fieldUnits = map[string]time.Duration{
+	"max_time": time.Second, "default_time": time.Second, "grace": time.Second, "preempt_exempt": time.Second, "resume": time.Second,
+	"purge_comp": time.Second, "max_start_delay": time.Second, "max_wall": time.Minute,
+}
+
+var tresMemory = regexp.MustCompile(`\bmem=(\d+)`)
+
+// inUnits words a field's value for people: 259200 seconds are 3d00h, mem=2097152, in MiB, is mem=2T.
+func inUnits(name, value string) string {
+	if unit := fieldUnits[name]; unit != 0 {
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 && n < int64(math.MaxInt64/unit) {
+			return span(time.Duration(n) * unit)
+		}
+	}
+	if strings.Contains(name, "mins") { // amounts times minutes
+		return value
+	}
+	return tresMemory.ReplaceAllStringFunc(value, func(text string) string {
+		n, err := strconv.ParseInt(text[len("mem="):], 10, 64)
+		if err != nil || n > math.MaxInt64>>20 {
+			return text
+		}
+		return "mem=" + size(core.Bytes(n<<20))
+	})
+}
+
 // printDiff tells what changed, a line an entry, with its fields below it.
 func (a *App) printDiff(d *core.PolicyDiff) error {
 	var b strings.Builder
@@ -134,9 +165,9 @@ func (a *App) printDiff(d *core.PolicyDiff) error {
 		for _, f := range c.Fields {
 			switch {
 			case f.Was == "":
-				fmt.Fprintf(&b, "    %s: %s\n", f.Name, cell(f.Is))
+				fmt.Fprintf(&b, "    %s: %s\n", f.Name, cell(inUnits(f.Name, f.Is)))
 			default:
-				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, cell(f.Was), cell(f.Is))
+				fmt.Fprintf(&b, "    %s: %s -> %s\n", f.Name, cell(inUnits(f.Name, f.Was)), cell(inUnits(f.Name, f.Is)))
 			}
 		}
 	}

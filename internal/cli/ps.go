@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,11 +125,33 @@ func (o *psOptions) list(ctx context.Context, c *client.Client, q client.JobsQue
 	if q.Newest {
 		slices.Reverse(list.Jobs)
 	}
+	slices.SortStableFunc(list.Jobs, func(a, b client.Brief) int {
+		return cmp.Or(cmp.Compare(whole(&a), whole(&b)), tasksLast(&a, &b), cmp.Compare(a.Task, b.Task))
+	})
 	list.More = false // -n asked for no more
 	if list.Jobs == nil {
 		list.Jobs = []client.Brief{}
 	}
 	return list, nil
+}
+
+// whole is the id under which a job is listed: its array's, or its own. The last task of an array has the array's.
+func whole(j *client.Brief) core.JobID {
+	if j.Base != 0 {
+		return j.Base
+	}
+	return j.ID
+}
+
+// tasksLast puts the tasks of an array that have not started behind those that have.
+func tasksLast(a, b *client.Brief) int {
+	switch {
+	case a.Tasks == "" && b.Tasks != "":
+		return -1
+	case a.Tasks != "" && b.Tasks == "":
+		return 1
+	}
+	return 0
 }
 
 func jobName(j *client.Brief) string {

@@ -41,7 +41,7 @@ func isJobID(ref string) bool {
 	return err == nil
 }
 
-// findJob gives the job that ref means: a job id, or the newest run of that name and of it the last job.
+// findJob gives the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest job of it.
 func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, error) {
 	if isJobID(ref) {
 		return ref, nil
@@ -51,6 +51,11 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 		return "", err
 	}
 	run, err := findRun(ctx, c, in, ref)
+	if core.CodeOf(err) == core.NotFound {
+		if id := namedJob(ctx, c, flag, ref); id != "" {
+			return id, nil
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -58,6 +63,26 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 		return "", core.Errorf(core.NotFound, "run %s has no job", ref)
 	}
 	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
+}
+
+// namedJob gives the caller's newest job of a name, the array for one of its tasks; "": there is none.
+func namedJob(ctx context.Context, c *client.Client, project, name string) string {
+	me, err := c.Whoami(ctx)
+	if err != nil {
+		return ""
+	}
+	q := client.JobsQuery{Users: []string{string(me.User)}, Names: []string{name}, History: true, Newest: true, Limit: 1}
+	if project != "" {
+		q.Projects = []string{project}
+	}
+	list, err := c.Briefs(ctx, q)
+	if err != nil || len(list.Jobs) == 0 || list.Jobs[0].Name != name {
+		return ""
+	}
+	if j := &list.Jobs[0]; j.Base != 0 {
+		return strconv.FormatInt(int64(j.Base), 10)
+	}
+	return jobName(&list.Jobs[0])
 }
 
 // findRun gives the newest run of a name.

@@ -27,10 +27,17 @@ func (a *App) tellWhy(ctx context.Context, c *client.Client, id string, json boo
 	if json {
 		return a.printJSON(w)
 	}
-	j, now, err := jobNow(ctx, c, id)
+	list, err := c.Job(ctx, id)
 	if err != nil {
 		return err
 	}
+	if len(list.Jobs) == 0 {
+		return core.Errorf(core.NotFound, "there is no job %s", id)
+	}
+	if tasks := arrayTasks(id, list.Jobs); len(tasks) > 1 {
+		return a.tellArray(ctx, c, id, tasks)
+	}
+	j, now := &list.Jobs[0], list.Now
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s", id)
 	if j.Spec != nil && j.Spec.Name != "" {

@@ -48,7 +48,7 @@ func TestHealthProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.WaitNode(node, "well, and drained all the same", func(n *client.Node) bool { return len(n.Faults) == 0 && n.State == "IDLE+DRAIN" && n.Reason == "fan" })
-	wants(t, "bireme events", root.Run("bireme", "events", "--node", node), `"state":"drain","reason":"scratch is read-only"`, "by bireme", `"reason":"fan"`, "by root")
+	wants(t, "bireme events", root.Run("bireme", "events", "--node", node), "state=drain", `reason="scratch is read-only"`, "by bireme", "reason=fan", "by root")
 	wants(t, "bireme nodes NODE", root.Run("bireme", "nodes", node), "fan [root at ", "WHEN", "joined, unknown", "scratch is read-only", "fan; found: worse")
 	refused(t, root.Try("bireme", "nodes", "nosuch"), 3, "nosuch")
 	root.Run("scontrol", "update", "nodename="+node, "state=undrain")

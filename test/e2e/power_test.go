@@ -72,7 +72,7 @@ func TestPowerPrograms(t *testing.T) {
 	c.WaitNode("c1", "asleep again", asleep)
 	root.Run("scontrol", "power", "up", "c1")
 	c.WaitNode("c1", "up", func(n *client.Node) bool { return n.Connected })
-	wants(t, "events", root.Run("bireme", "events", "--node", "c1"), `"state":"powering-down"`, `"state":"powered-down"`, `"state":"powering-up"`, "by bireme", "by root")
+	wants(t, "events", root.Run("bireme", "events", "--node", "c1"), "state=powering-down", "state=powered-down", "state=powering-up", "by bireme", "by root")
 
 	c.WaitNode("c1", "asleep once more", asleep)
 	refuse := write(t, filepath.Join(c.Dir, "refuse"), "no power in row 3\n")
