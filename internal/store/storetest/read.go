@@ -161,6 +161,14 @@ func testQueries(t *testing.T, w *world) {
 	w.wantIDs(store.JobQuery{Newest: true, Nodes: []core.NodeName{"n1"}, Limit: 2, After: 4}, 3, 2)
 	w.wantIDs(store.JobQuery{Users: []core.UserName{"nobody"}})
 
+	// What somebody sees: their own, and what is in projects they manage; filters only take away.
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}}, 2, 5)
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob", Projects: []core.ProjectName{"arts"}}}, 2, 5, 7)
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}, Users: []core.UserName{"ann", "bob"}, Newest: true, Limit: 1}, 5)
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob", Projects: []core.ProjectName{"arts"}}, IDs: []core.JobID{1, 2, 7}}, 2, 7)
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}, Projects: []core.ProjectName{"arts"}})
+	w.wantIDs(store.JobQuery{Seen: &store.Seen{}})
+
 	// Overlap: not ended at Since, submitted before Until.
 	w.wantIDs(store.JobQuery{Since: ends[3]}, 5, 6, 7, 9)
 	w.wantIDs(store.JobQuery{Since: ends[3] - 1}, 4, 5, 6, 7, 9)
