@@ -121,6 +121,14 @@ func (h *held) turn(ctx context.Context, f func() error) error {
 	return f()
 }
 
+// streams is how many the caller has open; 0 for one who is not limited.
+func (h *held) streams() int {
+	if h.caller == nil {
+		return 0
+	}
+	return h.caller.Streams()
+}
+
 // reserve takes n more bytes for the call's body.
 func (h *held) reserve(n int64) error {
 	if h.caller == nil || n <= announced {

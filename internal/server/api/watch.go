@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -120,17 +121,21 @@ func (w *watchers) add() (*watcher, func()) {
 	}
 }
 
-// take gives the next commit's events, or a channel that is closed when there are some. A watcher that is too far behind
-// is told so, once.
-func (w *watchers) take(s *watcher) (events []core.Event, wake <-chan struct{}, ok bool) {
+// takeMost is how many commits a watcher takes at once.
+const takeMost = 256
+
+// take gives the events of the next commits, or a channel that is closed when there are some. A watcher that is too far
+// behind is told so, once.
+func (w *watchers) take(s *watcher) (commits [][]core.Event, wake <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.epoch != w.epoch || s.next < w.first {
 		return nil, nil, false
 	}
 	if i := int(s.next - w.first); i < len(w.kept) {
-		s.next++
-		return w.kept[i], nil, true
+		commits = slices.Clone(w.kept[i:min(len(w.kept), i+takeMost)]) // what is kept is cut off at its front meanwhile
+		s.next += int64(len(commits))
+		return commits, nil, true
 	}
 	if w.wake == nil {
 		w.wake = make(chan struct{})
@@ -240,7 +245,7 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 		for page > 0 && past[page-1].Seq > seen {
 			page--
 		}
-		if err := s.send(past[:page]); err != nil {
+		if err := s.send([][]core.Event{past[:page]}); err != nil {
 			return err
 		}
 		if page < pastPage {
@@ -258,15 +263,15 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for {
-		events, wake, ok := s.a.watch.take(sub)
+		commits, wake, ok := s.a.watch.take(sub)
 		if !ok {
 			return s.farewell("dropped", "the stream fell behind; resume from the last id")
 		}
 		if wake == nil {
-			if err := s.send(events); err != nil {
+			if err := s.send(commits); err != nil {
 				return err
 			}
-			if err := r.Context().Err(); err != nil {
+			if err := s.rest(r.Context()); err != nil {
 				return s.ended(r.Context())
 			}
 			continue
@@ -285,6 +290,32 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 	}
 }
 
+// Each commit wakes every stream: one user with many would have the server write to all of theirs at each of anybody's
+// commits. A user with few streams hears of a change at once; with more of them each rests between two writes, restEach
+// for each stream, and then has all there is in one.
+const (
+	restFrom = 16 // streams
+	restEach = 500 * time.Microsecond
+)
+
+// rest waits until the caller's next write is due.
+func (s *sse) rest(ctx context.Context) error {
+	d := restOf(s.held.streams())
+	if d == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.a.watch.end:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+func restOf(streams int) time.Duration { return time.Duration(max(0, streams-restFrom)) * restEach }
+
 // ended tells a caller whose rights are gone why the stream ends.
 func (s *sse) ended(ctx context.Context) error {
 	if e := endOf(ctx); e != nil {
@@ -294,7 +325,7 @@ func (s *sse) ended(ctx context.Context) error {
 }
 
 // send writes the events the caller may see, once each. Nothing of it is kept: most streams are quiet most of the time.
-func (s *sse) send(events []core.Event) error {
+func (s *sse) send(commits [][]core.Event) error {
 	v, err := s.a.viewer(s.who) // roles and settings may have changed since the last commit
 	if err != nil {
 		return err
@@ -303,37 +334,46 @@ func (s *sse) send(events []core.Event) error {
 	defer putBody(buf)
 	buf.Reset()
 	b := buf.AvailableBuffer()
-	for i := range events {
-		e := &events[i]
-		if e.Seq <= s.last {
-			continue
-		}
-		s.last = e.Seq
-		if !v.seesEvent(e) {
-			continue
-		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		b = append(b, "id: "...)
-		b = strconv.AppendInt(b, e.Seq, 10)
-		b = append(b, "\nevent: "...)
-		b = append(b, e.Kind...)
-		b = append(b, "\ndata: "...)
-		b = append(b, data...)
-		b = append(b, '\n', '\n')
-		if len(b) >= maxChunk {
-			if err := s.write(b); err != nil {
+	for _, events := range commits {
+		for i := range events {
+			e := &events[i]
+			if e.Seq <= s.last {
+				continue
+			}
+			s.last = e.Seq
+			if !v.seesEvent(e) {
+				continue
+			}
+			if b, err = appendEvent(b, e); err != nil {
 				return err
 			}
-			b = b[:0]
+			if len(b) >= maxChunk {
+				if err := s.write(b); err != nil {
+					return err
+				}
+				b = b[:0]
+			}
 		}
 	}
 	if len(b) == 0 {
 		return nil
 	}
 	return s.write(b)
+}
+
+// appendEvent writes an event as a stream has it.
+func appendEvent(b []byte, e *core.Event) ([]byte, error) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return b, err
+	}
+	b = append(b, "id: "...)
+	b = strconv.AppendInt(b, e.Seq, 10)
+	b = append(b, "\nevent: "...)
+	b = append(b, e.Kind...)
+	b = append(b, "\ndata: "...)
+	b = append(b, data...)
+	return append(b, '\n', '\n'), nil
 }
 
 // maxChunk is how much of a stream is written at once.
