@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,15 +49,29 @@ func (s *suite) hostile(ctx context.Context) error {
 		return err
 	}
 	before := rss(pid)
-	flooded, stats, err := cl.underFlood(ctx, attacker, victim)
+	f, err := cl.underFlood(ctx, attacker, victim)
 	if err != nil {
 		return err
 	}
-	s.add(row{what: what, value: fmt.Sprintf("%s / %s", ms(pct(flooded, 50)), ms(pct(flooded, 99))),
+	s.add(row{what: what, value: fmt.Sprintf("%s / %s", ms(pct(f.sbatch, 50)), ms(pct(f.sbatch, 99))),
 		limit: fmt.Sprintf("%s / %s quiet", ms(pct(quiet, 50)), ms(pct(quiet, 99))), budget: "50 ms p99"})
-	s.add(row{what: "  the attack", value: fmt.Sprintf("%d requests: %d served, %d refused, %d without an answer; %d streams, %d jobs, %d tokens",
-		stats.Sent, stats.Served, stats.Refused, stats.Broken, stats.Streams, stats.Jobs, stats.Tokens)})
+	s.add(row{what: "  … and their job has run, p50 / max of 20", value: fmt.Sprintf("%s / %s", ms(pct(f.ran, 50)), ms(pct(f.ran, 100)))})
+	for _, kind := range slices.Sorted(maps.Keys(f.stats)) {
+		st := f.stats[kind]
+		value := fmt.Sprintf("%d sent, %d served, %d without an answer, %d errors", st.Sent, st.Served, st.Broken, st.Errors)
+		if kind == flood.Streams {
+			value += fmt.Sprintf(", %d open", st.Open)
+		}
+		for _, why := range slices.Sorted(maps.Keys(st.Refused)) {
+			value += fmt.Sprintf("; %d refused by %s", st.Refused[why], why)
+		}
+		s.add(row{what: "  flood of " + kind, value: value})
+	}
 	s.add(row{what: "  server's memory, before and after (resident)", value: fmt.Sprintf("%d, %d MB", before>>20, rss(pid)>>20)})
+	load, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		s.add(row{what: "  load average at the end", value: strings.TrimSpace(string(load))})
+	}
 	return nil
 }
 
@@ -108,37 +122,78 @@ func (cl *cluster) sbatchAs(ctx context.Context, p person, n int) (times []time.
 	return times, nil
 }
 
-// underFlood times the victim's sbatch while the attacker's client floods and `yes` runs in 50 of its jobs.
-func (cl *cluster) underFlood(ctx context.Context, attacker, victim person) (times []time.Duration, stats flood.Stats, err error) {
-	var cages [2]*flood.Cage // half of the processors: one half of that for clients, one for jobs
-	for i := range cages {
-		if cages[i], err = flood.NewCage(fmt.Sprintf("bireme-flood-%d-%d", os.Getpid(), i), float64(runtime.NumCPU())/4); err != nil {
-			return nil, stats, err
-		}
-		defer closeCage(cages[i])
-	}
-	for range 50 {
-		cmd := attacker.own(cl.command("sbatch", "-n1", "--mem=16M", "-o", os.DevNull, "--wrap", "exec timeout 300 yes"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, stats, fmt.Errorf("sbatch as %s: %w: %s", attacker.name, err, out)
-		}
-	}
-	if _, err := cages[1].PutUser(attacker.uid); err != nil {
-		return nil, stats, err
-	}
-	end, err := cl.startFlood(attacker, cages[0])
+// flooded is what was measured during a flood.
+type flooded struct {
+	sbatch, ran []time.Duration
+	stats       map[string]flood.Stats
+}
+
+// underFlood times the victim's sbatch while the attacker's clients flood and `yes` runs in 50 of its jobs.
+func (cl *cluster) underFlood(ctx context.Context, attacker, victim person) (f flooded, err error) {
+	cage, err := flood.NewCage(fmt.Sprintf("bireme-flood-%d", os.Getpid()), float64(runtime.NumCPU())/2)
 	if err != nil {
-		return nil, stats, err
+		return f, err
 	}
-	times, err = cl.sbatchAs(ctx, victim, 1000)
-	stats, err2 := end()
-	if err == nil {
-		err = err2
+	defer closeCage(cage)
+	if err := cl.yesJobs(attacker, cage); err != nil {
+		return f, err
 	}
-	if out, cerr := attacker.own(cl.command("scancel", "-u", attacker.name)).CombinedOutput(); cerr != nil && err == nil {
-		err = fmt.Errorf("scancel: %w: %s", cerr, out)
+	attack, err := flood.Start(cage, flood.Order{Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"), Jobs: 100_000, Streams: 1000,
+		Own: func(cmd *exec.Cmd) { attacker.own(cmd) }})
+	if err != nil {
+		return f, err
 	}
-	return times, stats, err
+	defer attack.Kill()
+	if f.sbatch, err = cl.sbatchAs(ctx, victim, 1000); err != nil {
+		return f, err
+	}
+	for range 20 {
+		began := time.Now()
+		if out, err := victim.own(cl.command("sbatch", "--wait", "--mem=16M", "-o", os.DevNull, "--wrap", "true")).CombinedOutput(); err != nil {
+			return f, fmt.Errorf("sbatch --wait as %s: %w: %s", victim.name, err, out)
+		}
+		f.ran = append(f.ran, time.Since(began))
+	}
+	if f.stats, err = attack.End(); err != nil {
+		return f, err
+	}
+	cmd := cl.command("scancel", "-u", attacker.name) // by the administrator: the attacker's own is refused for a while
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return f, fmt.Errorf("scancel: %w: %s", err, out)
+	}
+	return f, nil
+}
+
+// yesJobs starts 50 jobs of `yes`, one half with a file for their output and the other as runs, and puts them into the cage.
+func (cl *cluster) yesJobs(p person, cage *flood.Cage) error {
+	part, err := cage.Part("jobs")
+	if err != nil {
+		return err
+	}
+	for i := range 25 {
+		out := filepath.Join(cl.dir, fmt.Sprintf("yes%d.out", i))
+		cmd := p.own(cl.command("sbatch", "-n1", "--mem=16M", "-o", out, "--wrap", flood.Yes(out)))
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("sbatch as %s: %w: %s", p.name, err, text)
+		}
+		file := filepath.Join(cl.dir, fmt.Sprintf("yes%d.dstack.yml", i))
+		if err := os.WriteFile(file, []byte(flood.YesRun(i)), 0o644); err != nil {
+			return err
+		}
+		cmd = p.own(cl.command("sbatch"))
+		cmd.Path, cmd.Args = filepath.Join(cl.bin, "bireme"), []string{"bireme", "apply", "-y", "-d", "-f", file}
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apply as %s: %w: %s", p.name, err, text)
+		}
+	}
+	for range 200 {
+		n, err := part.PutUser(p.uid)
+		if err != nil || n >= 50 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("the jobs of %s do not start", p.name)
 }
 
 // closeCage removes a cage when its last processes are gone.
@@ -149,44 +204,4 @@ func closeCage(c *flood.Cage) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-}
-
-// startFlood runs this program as the attacker's client; the function ends it and gives what became of it.
-func (cl *cluster) startFlood(p person, cage *flood.Cage) (func() (flood.Stats, error), error) {
-	program := filepath.Join(cl.dir, "flood")
-	data, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, data, 0o755)
-	}
-	if err != nil {
-		return nil, err
-	}
-	cmd := p.own(exec.Command(program))
-	cmd.Env = flood.Env(cl.socket(), 100_000, 2000)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		return nil, err
-	}
-	r := bufio.NewReader(out)
-	err = cage.Put(cmd.Process.Pid)
-	line := ""
-	if err == nil {
-		line, err = r.ReadString('\n')
-	}
-	if err != nil || strings.TrimSpace(line) != "flooding" {
-		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("the attacker said %q: %w", line, err)
-	}
-	return func() (stats flood.Stats, err error) {
-		if err = cmd.Process.Signal(os.Interrupt); err == nil {
-			if err = json.NewDecoder(r).Decode(&stats); err == nil {
-				err = cmd.Wait()
-			}
-		}
-		return stats, err
-	}, nil
 }

@@ -3,9 +3,6 @@
 package hostile
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,43 +15,50 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/test/cluster"
 	"bireme.dev/bireme/test/hostile/flood"
 )
 
-// While one user sends requests, opens streams, makes tokens and submits jobs without end, and `yes` runs in 50 jobs, all of
-// it in half of the machine's processors, another user's jobs are taken and run. Afterwards the server has the memory of before.
+// While one user sends requests, opens streams and connections, makes tokens and submits jobs without end, and `yes` runs in 50
+// jobs, all of it in half of the machine's processors, another user's jobs are taken and run. Each kind of the flood is served
+// meanwhile. Afterwards the server has the memory of before.
 func TestFloodHarmsNobodyElse(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 64, Memory: "64G"})
-	uid := uidOf(t, mallory)
+	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 64, Memory: "64G", Set: []string{"timers.heartbeat=1s", "timers.silent_after=10s"}})
 	c.As(victim).Sbatch("--wrap", "true", "-o", "/dev/null")
 	before := heapOf(t, c)
-	clients, jobs := newCage(t, c, "clients"), newCage(t, c, "jobs")
-	var yes []string
-	for range 50 {
-		yes = append(yes, c.As(mallory).Sbatch("-n1", "--mem=16M", "-o", "/dev/null", "--wrap", "exec timeout 120 yes"))
+	cage := newCage(t, c)
+	startYes(t, c, cage)
+	attack, err := flood.Start(cage, flood.Order{Socket: c.Socket(), Program: filepath.Join(c.Work, "flood"), Jobs: 100_000, Streams: 1000,
+		Own: func(cmd *exec.Cmd) { cmd.SysProcAttr = c.As(mallory).Command(t.Context(), "true").SysProcAttr }})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n, err := jobs.PutUser(uid); err != nil || n < 10 {
-		t.Fatalf("%d processes of the attacker: %v", n, err)
-	}
-	attacker := startFlood(t, c, clients, 20_000, 2000)
+	t.Cleanup(attack.Kill)
 	for i := range 20 {
 		id := c.As(victim).Sbatch("--mem=16M", "--wrap", "true", "-o", "/dev/null")
 		if i%5 == 0 {
 			c.WaitState(id, core.Completed)
 		}
 	}
-	stats := attacker()
-	if stats.Refused == 0 || stats.Served == 0 || stats.Errors > 0 {
-		t.Errorf("the attack: %+v", stats)
+	stats, err := attack.End()
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.As(mallory).Run("scancel", "-u", mallory)
+	for kind, s := range stats {
+		t.Logf("%s: %+v", kind, s)
+		if s.Served == 0 || s.Errors > 0 {
+			t.Errorf("the flood of %s: %+v", kind, s)
+		}
+	}
+	if s := stats[flood.Streams]; s.Refused["limit_streams"] == 0 {
+		t.Errorf("no stream was refused by limits.streams: %+v", s)
+	}
 	c.Eventually("nothing of the attacker's is left", func() (bool, string) {
+		c.Root().Run("scancel", "-u", mallory) // again: what was on its way is taken after the attackers' end
 		out := c.Root().Run("squeue", "-h", "-u", mallory, "-o", "%i %T")
-		return strings.TrimSpace(out) == "", fmt.Sprintf("%d of %d jobs", strings.Count(out, "\n"), len(yes))
+		return strings.TrimSpace(out) == "", fmt.Sprintf("%d jobs", strings.Count(out, "\n"))
 	})
 	c.Eventually("the server has the memory of before", func() (bool, string) {
 		now := heapOf(t, c)
@@ -64,10 +68,33 @@ func TestFloodHarmsNobodyElse(t *testing.T) {
 	c.WaitState(id, core.Completed)
 }
 
-// newCage makes a cgroup with a quarter of the machine's processors.
-func newCage(t *testing.T, c *cluster.Cluster, name string) *flood.Cage {
+// startYes starts 50 jobs of `yes`, one half with a file for their output and the other as runs, in their part of the cage.
+func startYes(t *testing.T, c *cluster.Cluster, cage *flood.Cage) {
 	t.Helper()
-	cage, err := flood.NewCage(fmt.Sprintf("bireme-flood-%s-%d", name, os.Getpid()), float64(runtime.NumCPU())/4)
+	part, err := cage.Part("jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 25 {
+		out := filepath.Join(c.Work, fmt.Sprintf("yes%d.out", i))
+		c.As(mallory).Sbatch("-n1", "--mem=16M", "-o", out, "--wrap", flood.Yes(out))
+		file := filepath.Join(c.Work, fmt.Sprintf("yes%d.dstack.yml", i))
+		if err := os.WriteFile(file, []byte(flood.YesRun(i)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c.As(mallory).Run("bireme", "apply", "-y", "-d", "-f", file)
+	}
+	uid := uidOf(t, mallory)
+	c.Eventually("the jobs of yes run", func() (bool, string) {
+		n, err := part.PutUser(uid)
+		return err == nil && n >= 50, fmt.Sprintf("%d processes, %v", n, err)
+	})
+}
+
+// newCage makes a cgroup with half of the machine's processors.
+func newCage(t *testing.T, c *cluster.Cluster) *flood.Cage {
+	t.Helper()
+	cage, err := flood.NewCage(fmt.Sprintf("bireme-flood-%d", os.Getpid()), float64(runtime.NumCPU())/2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +104,7 @@ func newCage(t *testing.T, c *cluster.Cluster, name string) *flood.Cage {
 			return err == nil, fmt.Sprint(err)
 		})
 	})
+	t.Cleanup(func() { c.Root().Try("scancel", "-u", mallory) }) // where the test ended before it did
 	return cage
 }
 
@@ -91,53 +119,6 @@ func uidOf(t *testing.T, name string) uint32 {
 		t.Fatal(err)
 	}
 	return uint32(n)
-}
-
-// startFlood runs the attacker's client as mallory in the cage; the function ends it and gives what became of it.
-func startFlood(t *testing.T, c *cluster.Cluster, cage *flood.Cage, jobs, streams int) func() flood.Stats {
-	t.Helper()
-	program := filepath.Join(c.Work, "flood")
-	data, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	cmd := c.As(mallory).Command(ctx, program)
-	cmd.Env = append(cmd.Env, flood.Env(c.Socket(), jobs, streams)...)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if err := cage.Put(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	r := bufio.NewReader(out)
-	if line, err := r.ReadString('\n'); err != nil || line != "flooding\n" {
-		t.Fatalf("the attacker says %q: %v", line, err)
-	}
-	return func() flood.Stats { return endFlood(t, cmd, r) }
-}
-
-func endFlood(t *testing.T, cmd *exec.Cmd, r io.Reader) (stats flood.Stats) {
-	t.Helper()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewDecoder(r).Decode(&stats); err != nil {
-		t.Fatalf("the attacker's account: %v", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the attacker: %v", err)
-	}
-	return stats
 }
 
 var heapLine = regexp.MustCompile(`(?m)^go_memstats_heap_alloc_bytes (\S+)$`)

@@ -10,7 +10,10 @@ import (
 )
 
 // Cage is a cgroup with a share of the processors, for attackers and their jobs.
-type Cage struct{ dir string }
+type Cage struct {
+	dir   string
+	parts []string
+}
 
 // period of the share, short so that an attacker's turn is: in a longer one it would have all processors for a while.
 const period = 10_000 // microseconds
@@ -19,29 +22,39 @@ const period = 10_000 // microseconds
 func NewCage(name string, cpus float64) (*Cage, error) {
 	quota := strconv.Itoa(int(cpus * period))
 	dir := filepath.Join("/sys/fs/cgroup/cpu", name)
-	files := map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": quota}
+	files := [][2]string{{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", quota}}
 	if _, err := os.Stat("/sys/fs/cgroup/cpu"); err != nil {
 		dir = filepath.Join("/sys/fs/cgroup", name)
-		files = map[string]string{"cpu.max": quota + " " + strconv.Itoa(period)}
+		files = [][2]string{{"cpu.max", quota + " " + strconv.Itoa(period)}, {"cgroup.subtree_control", "+cpu"}}
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	for name, value := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(value), 0); err != nil {
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f[0]), []byte(f[1]), 0); err != nil {
 			_ = os.Remove(dir)
 			return nil, err
 		}
 	}
-	return &Cage{dir}, nil
+	return &Cage{dir: dir}, nil
 }
 
-// Put moves a process into the cage.
+// Part is a cgroup within the cage. Its parts get the same share where all want more: no kind of attack starves another.
+func (c *Cage) Part(name string) (*Cage, error) {
+	dir := filepath.Join(c.dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	c.parts = append(c.parts, dir)
+	return &Cage{dir: dir}, nil
+}
+
+// Put moves a process into a part of the cage.
 func (c *Cage) Put(pid int) error {
 	return os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
-// PutUser moves all processes of a uid into the cage that are in no cgroup for processors of their own, and holds the others
+// PutUser moves all processes of a uid into a part of the cage that are in no cgroup for processors of their own, and holds the others
 // where they are to their part of half a processor. It gives how many there are.
 func (c *Cage) PutUser(uid uint32) (int, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*")
@@ -95,4 +108,12 @@ func ownGroup(proc string) string {
 }
 
 // Close removes the cage, which must be empty.
-func (c *Cage) Close() error { return os.Remove(c.dir) }
+func (c *Cage) Close() error {
+	for len(c.parts) > 0 {
+		if err := os.Remove(c.parts[0]); err != nil {
+			return err
+		}
+		c.parts = c.parts[1:]
+	}
+	return os.Remove(c.dir)
+}

@@ -14,179 +14,236 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
 
-// Variables that make a process an attacker: the socket to attack, and how many jobs to submit and streams to open.
+// Variables that make a process an attacker: the socket to attack, by what, and how often.
 const (
-	envSocket  = "BIREME_FLOOD"
-	envJobs    = "BIREME_FLOOD_JOBS"
-	envStreams = "BIREME_FLOOD_STREAMS"
+	envSocket = "BIREME_FLOOD"
+	envKind   = "BIREME_FLOOD_KIND"
+	envCount  = "BIREME_FLOOD_COUNT"
 )
 
-// Env is the environment of an attacker.
-func Env(socket string, jobs, streams int) []string {
-	return []string{envSocket + "=" + socket, envJobs + "=" + strconv.Itoa(jobs), envStreams + "=" + strconv.Itoa(streams)}
-}
+// Kinds of attack, each from a process of its own.
+const (
+	Requests    = "requests"
+	Streams     = "streams"
+	Tokens      = "tokens"
+	Submissions = "submissions"
+	Connections = "connections"
+)
 
 // Stats is what became of an attack.
 type Stats struct {
-	Sent, Served, Refused, Broken int64 // requests; broken ones got no answer
-	Errors                        int64 // answers of 500 and above, but for 503
-	Streams                       int64 // that were open at once
-	Jobs, Tokens                  int64 // that were taken
+	Sent, Served, Broken int64            // requests; broken ones got no answer
+	Errors               int64            // answers of 500 and above, but for 503
+	Open                 int64            // streams at the end
+	Refused              map[string]int64 // by the reason that the answer gave
 }
 
-// Main attacks until it is told to stop (SIGTERM or SIGINT), prints its Stats and exits. It prints a line with "flooding" when it was refused something for the first time. It returns at once where the environment
-// does not make this process an attacker.
+// Main attacks until it is told to stop (SIGTERM or SIGINT), prints its Stats and exits. Before, it prints a line with
+// "flooding" when its attack is under way. It returns at once where the environment does not make this process an attacker.
 func Main() {
-	socket := os.Getenv(envSocket)
+	socket, kind := os.Getenv(envSocket), os.Getenv(envKind)
 	if socket == "" {
 		return
 	}
-	jobs, _ := strconv.Atoi(os.Getenv(envJobs))
-	streams, _ := strconv.Atoi(os.Getenv(envStreams))
+	count, _ := strconv.Atoi(os.Getenv(envCount))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	a := &attack{hc: clientOf(socket), jobs: int64(jobs)}
-	a.run(ctx, streams)
-	if err := json.NewEncoder(os.Stdout).Encode(a.stats()); err != nil {
+	a := &attack{hc: clientOf(socket, kind == Connections), ready: 1, stats: Stats{Refused: map[string]int64{}}}
+	a.run(ctx, kind, count)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := json.NewEncoder(os.Stdout).Encode(a.stats); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func clientOf(socket string) *http.Client {
+func clientOf(socket string, once bool) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socket)
 		},
-		MaxIdleConnsPerHost: 256,
+		MaxIdleConnsPerHost: 256, DisableKeepAlives: once,
 	}}
 }
 
 type attack struct {
-	hc   *http.Client
-	jobs int64 // still to submit
+	hc    *http.Client
+	ready int64 // answers after which the attack is under way
 
-	sent, served, refused, broken, errors, streams, taken, tokens atomic.Int64
+	mu    sync.Mutex
+	seen  int64 // answers
+	stats Stats
 }
 
-func (a *attack) stats() Stats {
-	return Stats{
-		Sent: a.sent.Load(), Served: a.served.Load(), Refused: a.refused.Load(), Broken: a.broken.Load(), Errors: a.errors.Load(),
-		Streams: a.streams.Load(), Jobs: a.taken.Load(), Tokens: a.tokens.Load(),
-	}
-}
+// Clients of each kind. Together with the streams they are somewhat more than the connections that a user may have, and the
+// others are few enough to keep theirs: a flood that is refused at the socket only would not reach what lies behind.
+const (
+	callers    = 8
+	tokeners   = 2
+	submitters = 8
+	dialers    = 16
+	lateComers = 4 // who open streams over the limit
+)
 
-// noteRefused counts a refusal. The first one says that the flood has reached a limit.
-func (a *attack) noteRefused() {
-	if a.refused.Add(1) == 1 {
-		fmt.Println("flooding")
-	}
-}
-
-// clients of each kind.
-const clients = 32
-
-func (a *attack) run(ctx context.Context, streams int) {
+func (a *attack) run(ctx context.Context, kind string, count int) {
 	var wg sync.WaitGroup
-	each := func(n int, f func()) {
-		for range n {
+	each := func(n int, f func(i int)) {
+		for i := range n {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					f()
+					f(i)
 				}
 			})
 		}
 	}
-	each(clients, func() { a.call(ctx, "GET", "/api/v1/jobs?view=brief", nil) })
-	each(clients, func() { a.call(ctx, "GET", "/api/v1/jobs?history=1&run=nosuch", nil) })
-	each(clients, func() { a.call(ctx, "GET", "/api/v1/nodes", nil) })
-	each(4, func() {
-		if a.call(ctx, "POST", "/api/v1/tokens", client.NewToken{Kind: "user"}) {
-			a.tokens.Add(1)
-		}
-	})
-	each(clients, func() {
-		if atomic.AddInt64(&a.jobs, -1) < 0 {
-			a.call(ctx, "POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{"1", "2", "3"}})
-			return
-		}
-		if a.call(ctx, "POST", "/api/v1/jobs", job()) {
-			a.taken.Add(1)
-		}
-	})
-	for range streams {
-		wg.Go(func() { a.watch(ctx) })
+	paths := []string{"jobs?view=brief", "jobs?history=1&run=nosuch", "nodes", "plan"}
+	switch kind {
+	case Requests:
+		each(callers, func(i int) { a.call(ctx, "GET", paths[i%len(paths)], nil) })
+	case Connections:
+		each(dialers, func(int) { a.call(ctx, "GET", "nodes", nil) })
+	case Tokens:
+		each(tokeners, func(int) { a.token(ctx) })
+	case Submissions:
+		left := int64(count)
+		each(submitters, func(i int) {
+			if atomic.AddInt64(&left, -1) >= 0 {
+				a.call(ctx, "POST", "jobs", job(i%2 == 0))
+			} else {
+				a.call(ctx, "POST", "jobs/cancel", client.Cancel{IDs: []string{"1", "2", "3"}})
+			}
+		})
+	case Streams:
+		a.ready = int64(count) // all are open or were refused
+		each(count+lateComers, func(int) { a.watch(ctx) })
 	}
 	wg.Wait()
 }
 
-// job is one that is held: it stays until somebody removes it.
-func job() *client.Submit {
+// job is one that waits until somebody removes it: it is held, or begins tomorrow. One that could start next would be a
+// matter of priorities, not of the server.
+func job(hold bool) *client.Submit {
 	s := &client.Submit{Script: "#!/bin/sh\nexec sleep 1000\n", Env: []string{"PATH=/usr/bin:/bin"}}
-	s.Spec.Name, s.Spec.Hold, s.Spec.Shape = "flood", true, core.Shape{Tasks: 1}
+	s.Spec.Name, s.Spec.Hold, s.Spec.Shape = "flood", hold, core.Shape{Tasks: 1}
+	if !hold {
+		s.Spec.Begin = core.At(time.Now().Add(24 * time.Hour))
+	}
 	s.Spec.IO = core.IO{WorkDir: "/tmp", Stdout: "/dev/null"}
 	return s
 }
 
-// call sends one request and reads its answer.
-func (a *attack) call(ctx context.Context, method, path string, body any) (taken bool) {
-	var r io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return false
-		}
-		r = bytes.NewReader(data)
+// token makes one, and gives it another secret as often as that is allowed.
+func (a *attack) token(ctx context.Context) {
+	data, ok := a.call(ctx, "POST", "tokens", client.NewToken{Kind: "user"})
+	var made client.NewTokenMade
+	if !ok || json.Unmarshal(data, &made) != nil {
+		return
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://bireme"+path, r)
-	if err != nil {
-		return false
+	for range 20 {
+		a.call(ctx, "POST", "tokens/"+made.Token.ID+"/rotate", client.RotateToken{})
 	}
-	a.sent.Add(1)
-	resp, err := a.hc.Do(req)
-	if err != nil {
-		if ctx.Err() == nil {
-			a.broken.Add(1)
-		}
-		return false
-	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests:
-		a.noteRefused()
-	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable:
-		a.errors.Add(1)
-	default:
-		a.served.Add(1)
-	}
-	return resp.StatusCode < 300
+	a.call(ctx, "DELETE", "tokens/"+made.Token.ID, nil)
 }
 
-// watch holds one stream open, and opens it again when it is refused or ends.
-func (a *attack) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		req, err := http.NewRequestWithContext(ctx, "GET", "http://bireme/api/v1/watch?after=0", nil)
-		if err != nil {
-			return
-		}
-		a.sent.Add(1)
-		resp, err := a.hc.Do(req)
-		if err != nil {
-			continue
-		}
-		if resp.StatusCode == http.StatusOK {
-			a.streams.Add(1)
-			_, _ = io.Copy(io.Discard, resp.Body)
-		} else {
-			a.noteRefused()
-		}
-		resp.Body.Close()
+// call sends one request and reads its answer.
+func (a *attack) call(ctx context.Context, method, path string, body any) (answer []byte, taken bool) {
+	resp := a.send(ctx, method, path, body)
+	if resp == nil {
+		return nil, false
 	}
+	defer resp.Body.Close()
+	answer, _ = io.ReadAll(resp.Body)
+	a.note(resp.StatusCode, answer)
+	return answer, resp.StatusCode < 300
+}
+
+func (a *attack) send(ctx context.Context, method, path string, body any) *http.Response {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://bireme/api/v1/"+path, bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	if body == nil {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+	}
+	resp, err := a.hc.Do(req)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.stats.Sent++
+		return resp
+	case ctx.Err() == nil:
+		a.stats.Sent++
+		a.stats.Broken++
+	}
+	return nil
+}
+
+// note counts an answer. With the one that makes the attack complete it says so.
+func (a *attack) note(status int, answer []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.seen++; a.seen == a.ready {
+		fmt.Println("flooding")
+	}
+	switch {
+	case status >= 500 && status != http.StatusServiceUnavailable:
+		a.stats.Errors++
+	case status >= 300:
+		var e client.ErrorBody
+		if json.Unmarshal(answer, &e) != nil || e.Error.Reason == "" {
+			e.Error.Reason = strconv.Itoa(status)
+		}
+		a.stats.Refused[e.Error.Reason]++
+	default:
+		a.stats.Served++
+	}
+}
+
+// watch holds one stream open; where it is refused it is tried again by run.
+func (a *attack) watch(ctx context.Context) {
+	resp := a.send(ctx, "GET", "watch?after=0", nil)
+	if resp == nil {
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		answer, _ := io.ReadAll(resp.Body)
+		a.note(resp.StatusCode, answer)
+		return
+	}
+	a.note(resp.StatusCode, nil)
+	a.open(1)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	if ctx.Err() == nil { // the server ended it
+		a.open(-1)
+	}
+}
+
+func (a *attack) open(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stats.Open += n
+}
+
+// Yes is a script whose output goes to a file for as long as a flood may last. The file is cut again and again: the disk is not what is attacked.
+func Yes(out string) string {
+	return fmt.Sprintf("exec timeout 300 sh -c 'while :; do yes | head -c 10000000; : >%s; done'", out)
+}
+
+// YesRun is the configuration of a run that writes without end.
+func YesRun(i int) string {
+	return fmt.Sprintf("type: task\nname: yes%d\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n  - exec timeout 300 yes\n", i)
 }
