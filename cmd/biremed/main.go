@@ -39,7 +39,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetVersionTemplate("biremed {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(), newSealCommand(), newCACommand())
+	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(), newSealCommand(), newCACommand(),
+		newNextJobCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -28,7 +28,9 @@ type Config struct {
 	PurgeEvery time.Duration    // 0: a minute
 	Probe      time.Duration    // between attempts while the store cannot be written; 0: 250 ms
 	Now        func() time.Time // nil: time.Now
-	Record     io.Writer        // gets every input batch with its now, for replay; nil: nobody does
+	// LeastJob is the least id that a new job may have, given the last event of the store; nil: the store's next one.
+	LeastJob func(seq int64) core.JobID
+	Record   io.Writer // gets every input batch with its now, for replay; nil: nobody does
 }
 
 func (c *Config) defaults() {

@@ -75,6 +75,9 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 		if err == nil {
 			var img *store.Image
 			if img, err = e.store.Load(ctx); err == nil {
+				err = e.raise(ctx, img)
+			}
+			if err == nil {
 				e.rec.load(*e.config.Load(), (*state.Image)(img))
 				var st *state.State
 				if st, err = e.build((*state.Image)(img)); err == nil {

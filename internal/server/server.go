@@ -130,6 +130,8 @@ type server struct {
 func (s *server) run(ctx context.Context) error {
 	ec := engineConfig(s.Config)
 	ec.Record, ec.Holder = s.Record, s.holder
+	mark := newJobMark(s.Config.Dir, s.Log)
+	ec.LeastJob = mark.least
 	s.engine = engine.New(s.store, ec, s.Log)
 	// The engine outlives ctx: what is under way when it ends is still committed.
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
@@ -165,6 +167,7 @@ func (s *server) run(ctx context.Context) error {
 	g.Go(func() error { return s.audit.Run(background) })
 	g.Go(func() error { return s.api.KeepTokens(background, s.Config.Retention.Tokens.D()) })
 	g.Go(func() error { return s.rotator.Run(background) })
+	g.Go(func() error { return mark.run(background, s.engine) })
 	g.Go(func() error { return s.reloadOn(background, s.Hangup) })
 	g.Go(func() error {
 		var lost error
@@ -184,8 +187,9 @@ func (s *server) run(ctx context.Context) error {
 	if s.Ready != nil {
 		s.Ready(s.info())
 	}
-	err := g.Wait()
-	return finish(err)
+	err := finish(g.Wait())
+	mark.end(s.engine)
+	return err
 }
 
 // open makes everything ready and opens the doors.

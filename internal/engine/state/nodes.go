@@ -13,6 +13,7 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	if err := checkHardware(in); err != nil {
 		return nil, err
 	}
+	raised := s.skipSeen(in)
 	for i := range in.Ended {
 		if err := s.exited(&in.Ended[i]); err != nil {
 			return nil, err
@@ -51,7 +52,7 @@ func (s *State) register(in *Register) (*Reconciled, error) {
 	}
 	s.cameLate(n, rebooted)
 	s.split(n)
-	if !known || !same(old, n) {
+	if !known || raised || !same(old, n) {
 		s.putNode(n)
 		kind := core.NodeChanged
 		if !known {

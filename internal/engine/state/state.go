@@ -143,7 +143,8 @@ type State struct {
 
 	parts    map[core.PartitionName]*partInfo
 	names    nameCache
-	live     int // jobs, array tasks counted one by one
+	live     int        // jobs, array tasks counted one by one
+	believed core.JobID // see believable
 	perUser  map[core.UserName]userCount
 	arrays   map[core.JobID]map[int32]core.JobID // live started tasks, by array
 	keys     map[string]keyUse
@@ -236,6 +237,7 @@ func New(cfg Config, img *Image) *State {
 	s.configured()
 	v := &s.view
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
+	s.believed = v.nextJob + believable
 	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
 	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
 	for _, u := range img.Users {
