@@ -13,11 +13,11 @@ import (
 )
 
 func newCACommand() *cobra.Command {
-	c := &cobra.Command{Use: "ca", Short: "the cluster's certificate authority", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "ca", Short: "the cluster's certificate authority", Args: noSuchCommand, RunE: showHelp}
 	var show, rotate configFlags
 	var force bool
 	showCmd := &cobra.Command{
-		Use: "show [--config FILE]", Short: "show the authority, how far its replacement is, and the nodes' certificates", Args: cobra.NoArgs,
+		Use: "show [--config FILE]", Short: "show the authority, how far its replacement is, and the nodes' certificates", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := show.client()
 			if err != nil {
@@ -31,7 +31,7 @@ func newCACommand() *cobra.Command {
 		},
 	}
 	rotateCmd := &cobra.Command{
-		Use: "rotate [--config FILE] [--force]", Short: "replace the authority, one step at each call", Args: cobra.NoArgs,
+		Use: "rotate [--config FILE] [--force]", Short: "replace the authority, one step at each call", Args: noOperands,
 		Long: `Replace the cluster's certificate authority while everything goes on. The first call makes a new one: nodes get certificates of it over
 their sessions and trust both, as do clients that read the server's ca.pem or have logged in. A second call, when every node trusts the new
 one, drops the old one: what was signed with it is good for nothing from then on. 'biremed ca show' tells who is behind. Between the two

@@ -80,6 +80,9 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	return core.Errorf(core.Invalid, "there is no command %q%s", c.CommandPath()+" "+args[0], hint)
 }
 
+// showHelp is the RunE of commands that only hold others: without one, cobra does not check what was typed.
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
+
 // noOperands is the Args of commands that take flags only.
 func noOperands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {

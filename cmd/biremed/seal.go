@@ -22,10 +22,10 @@ import (
 )
 
 func newSealCommand() *cobra.Command {
-	c := &cobra.Command{Use: "seal", Short: "the keys that seal secrets in the store", Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "seal", Short: "the keys that seal secrets in the store", Args: noSuchCommand, RunE: showHelp}
 	var status, add, rotate configFlags
 	statusCmd := &cobra.Command{
-		Use: "status [--config FILE]", Short: "show the keys and how far a rotation is", Args: cobra.NoArgs,
+		Use: "status [--config FILE]", Short: "show the keys and how far a rotation is", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := status.load()
 			if err != nil {
@@ -35,7 +35,7 @@ func newSealCommand() *cobra.Command {
 		},
 	}
 	addCmd := &cobra.Command{
-		Use: "new-key [--config FILE]", Short: "put a new key into the file, for the next rotation", Args: cobra.NoArgs,
+		Use: "new-key [--config FILE]", Short: "put a new key into the file, for the next rotation", Args: noOperands,
 		Long: `Put a new key into the file of keys. Nothing is sealed with it until 'biremed seal rotate' is run: where several servers have
 files of their own, copy this one to all of them in between.`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ files of their own, copy this one to all of them in between.`,
 		},
 	}
 	rotateCmd := &cobra.Command{
-		Use: "rotate [--config FILE]", Short: "seal everything in the store with a new key, and drop the old one", Args: cobra.NoArgs,
+		Use: "rotate [--config FILE]", Short: "seal everything in the store with a new key, and drop the old one", Args: noOperands,
 		Long: `Seal the certificate authority, SSH keys, scripts, environments and files in the store with a new key, and remove the old
 key from the file when nothing is sealed with it any more. A server that runs does it beside its work; without one it is done here. It
 may be interrupted at any moment: the server goes on with it, or this command does when it is run again.`,
@@ -157,6 +157,9 @@ func rotateRunning(ctx context.Context, w io.Writer, cfg *config.Config) error {
 
 func rotateOffline(ctx context.Context, c *cobra.Command, cfg *config.Config) (err error) {
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if _, err := seal.Open(cfg.SealKey(), false); err != nil {
+		return err // before a store is made in a folder that was named by mistake
+	}
 	lock, err := holdStore(cfg)
 	if err != nil {
 		return err

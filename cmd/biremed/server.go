@@ -113,8 +113,7 @@ func newServerCommand() *cobra.Command {
 
 func newConfigCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "check and show the settings", Args: noSuchCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use: "config", Short: "check and show the settings", Args: noSuchCommand, RunE: showHelp,
 	}
 	var check, show configFlags
 	checkCmd := &cobra.Command{

@@ -86,6 +86,9 @@ func lengthOf(option, text string) (core.Seconds, error) {
 
 // parseScopes reads --scope; naming a project adds the scope of that name.
 func parseScopes(words []string, project bool) ([]core.Scope, error) {
+	if len(words) == 0 { // the server takes no scopes for all of them
+		return nil, usagef("--scope %q: there are read, submit, admin and project", "")
+	}
 	var out []core.Scope
 	for _, w := range words {
 		s := core.Scope(strings.ToLower(strings.TrimSpace(w)))

@@ -61,6 +61,7 @@ func TestScopesBoundWhatATokenMayDo(t *testing.T) {
 		{"read revokes another", read, "DELETE", "/api/v1/tokens/s", nil, 403},
 		{"submit submits", submit, "POST", "/api/v1/jobs", in("ml"), 200},
 		{"submit manages", submit, "PUT", "/api/v1/projects/ml/members/boss", map[string]string{"role": "user"}, 403},
+		{"an empty list of scopes", admin, "POST", "/api/v1/tokens", map[string]any{"kind": "user", "scopes": []string{}}, 400},
 		{"submit makes admin", submit, "POST", "/api/v1/tokens", client.NewToken{Scopes: []core.Scope{core.ScopeAdmin}}, 403},
 		{"submit makes one without end", submit, "POST", "/api/v1/tokens", client.NewToken{TTL: core.Forever}, 403},
 		{"submit makes its like", submit, "POST", "/api/v1/tokens", client.NewToken{}, 200},

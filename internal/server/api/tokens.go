@@ -100,6 +100,9 @@ func (a *API) userToken(t *core.Token, in *client.NewToken, who *caller) error {
 	if in.Node != "" || in.Roles != 0 || in.TrustRoot {
 		return core.Errorf(core.Invalid, "node, roles and trust_root are for tokens with which nodes join")
 	}
+	if in.Scopes != nil && len(in.Scopes) == 0 { // without rights is not meant to be with every right
+		return core.Errorf(core.Invalid, "scopes: the list is empty: name read, submit, admin or project, or leave scopes out for every right")
+	}
 	t.Client, t.Project = in.Client, in.Project
 	t.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
 	if p := who.token; p != nil {
