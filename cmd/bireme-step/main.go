@@ -31,6 +31,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if err := step.KeepInherited(); err != nil {
+		return err
+	}
 	var cfg step.Config
 	fs := flag.NewFlagSet("bireme-step", flag.ContinueOnError)
 	fs.StringVar(&cfg.Dir, "dir", "", "state `directory` of this keeper (required)")
