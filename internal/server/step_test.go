@@ -1,8 +1,12 @@
 package server_test
 
 import (
+	"errors"
+	"io"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -111,6 +115,40 @@ func TestStepStreamsJoinNodesWithSrun(t *testing.T) {
 		n.AwaitFrame(wire.TypeFinish)
 	}
 	s.Await("the allocation to be free", func() bool { j := s.Job(id); return j.State == core.Failed && !j.Live() })
+}
+
+// The streams of steps that a node has open end with its key: it neither hears nor tells anything more.
+func TestStepStreamsEndWithTheNodesKey(t *testing.T) {
+	t.Parallel()
+	s, agents, id := stepCluster(t)
+	var made client.StepMade
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"cat"}, Tasks: 1, NodeList: "n2"}, &made)
+	raw, err := s.Client().Stream(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	n := agents["n2"]
+	n.AwaitLaunch(id, 1, "0")
+	c, _, err := n.Dial(wire.PathStream+made.Key, "bireme-stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var list client.TokenList
+	s.Must("GET", "/api/v1/tokens", nil, &list)
+	for _, token := range list.Tokens {
+		if token.Node == "n2" {
+			s.Must("DELETE", "/api/v1/tokens/"+token.ID, nil, nil)
+		}
+	}
+	n.AwaitCut()
+	if err := c.SetReadDeadline(time.Now().Add(servertest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the stream of a node whose key was revoked is open")
+	}
 }
 
 func TestStepIsEndedWhenSrunLeaves(t *testing.T) {

@@ -83,10 +83,18 @@ func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (a
 	return nil, nil
 }
 
-// stepStream is a node's end of a step's streams.
+// stepStream is a node's end of a step's streams. It ends with the node's key.
 func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
 	n, err := a.agentOf(r)
 	if err != nil {
+		return nil, err
+	}
+	ctx, leave := a.open.open(r.Context(), &caller{Identity: core.Identity{Node: n.Name}}, false, n.Key)
+	defer leave()
+	if answer, ok := w.(*answer); ok {
+		answer.ctx = ctx
+	}
+	if _, _, err := a.nodeOf(r); err != nil { // it was revoked a moment ago
 		return nil, err
 	}
 	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
