@@ -24,6 +24,7 @@ type eventsOptions struct {
 	after  int64
 	json   bool
 	node   string
+	tasks  map[core.JobID]string // what tasks of arrays are called, of those whose start was seen
 }
 
 func (a *App) eventsCommand() *cobra.Command {
@@ -155,7 +156,7 @@ func (o *eventsOptions) print(e *core.Event) error {
 	}
 	text := fmt.Sprintf("%-6d  %s  %-15s", e.Seq, clock(e.At), e.Kind)
 	if e.Job != 0 {
-		text += fmt.Sprintf("  job %d", e.Job)
+		text += "  job " + o.jobName(e)
 	}
 	if e.Node != "" {
 		text += "  node " + cell(string(e.Node))
@@ -171,6 +172,24 @@ func (o *eventsOptions) print(e *core.Event) error {
 	}
 	_, err := fmt.Fprintln(o.app.Out, strings.TrimRight(text, " "))
 	return err
+}
+
+// jobName is a job's id, of a task its array's with its index: its own number is one that no other command shows.
+func (o *eventsOptions) jobName(e *core.Event) string {
+	var of struct {
+		Array json.RawMessage `json:"array"`
+		Task  *int32          `json:"task"`
+	}
+	if json.Unmarshal(e.Data, &of) == nil && of.Task != nil && len(of.Array) > 0 {
+		if o.tasks == nil {
+			o.tasks = map[core.JobID]string{}
+		}
+		o.tasks[e.Job] = fmt.Sprintf("%s_%d", of.Array, *of.Task)
+	}
+	if name := o.tasks[e.Job]; name != "" {
+		return cell(name)
+	}
+	return fmt.Sprint(int64(e.Job))
 }
 
 // dataText words what an event brings: {"state":"drain","flags":4} is flags=4 state=drain.

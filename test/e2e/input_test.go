@@ -261,7 +261,7 @@ func TestServerNotRunning(t *testing.T) {
 	c := cluster.New(t, cluster.Options{})
 	p := c.As(alice).With("BIREME_SERVER=unix:"+c.Work+"/none.sock", "BIREME_TIMEOUT=200ms")
 	refused(t, p.Try("sbatch", "--wrap", "true"), 1, "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n")
-	refused(t, p.Try("squeue"), 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+	refused(t, p.Try("squeue"), 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n", "squeue: hint: ", "none.sock")
 	refused(t, p.Try("sinfo"), 1, "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n")
 	refused(t, p.Try("scontrol", "ping"), 1, "DOWN")
 	refused(t, p.Try("srun", "true"), 1, "Unable to contact slurm controller")

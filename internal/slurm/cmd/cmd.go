@@ -134,6 +134,9 @@ func (w *World) Complain(err error) int {
 // LoadFailed prints a failed reading of records in the manner of the listing commands ("slurm_load_jobs error: …").
 func (w *World) LoadFailed(what string, err error) int {
 	fmt.Fprintf(w.Err, "%s: %s\n", what, plain.Message(slurm.ErrorText(err)))
+	if client.Unreachable(err) { // which server was tried, and what may help
+		w.Hint(err.Error())
+	}
 	return slurm.ExitError
 }
 
