@@ -186,9 +186,13 @@ func (cl *cluster) yesJobs(p person, cage *flood.Cage) error {
 			return fmt.Errorf("apply as %s: %w: %s", p.name, err, text)
 		}
 	}
-	for range 200 {
+	for range 600 {
+		out, err := cl.command("squeue", "-h", "-t", "R", "-u", p.name, "-o", "%i").Output()
+		if err != nil {
+			return err
+		}
 		n, err := part.PutUser(p.uid)
-		if err != nil || n >= 50 {
+		if err != nil || n == 0 && strings.Count(string(out), "\n") == 50 {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)

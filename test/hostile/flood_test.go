@@ -86,8 +86,9 @@ func startYes(t *testing.T, c *cluster.Cluster, cage *flood.Cage) {
 	}
 	uid := uidOf(t, mallory)
 	c.Eventually("the jobs of yes run", func() (bool, string) {
+		jobs := strings.Count(c.Root().Run("squeue", "-h", "-t", "R", "-u", mallory, "-o", "%i"), "\n")
 		n, err := part.PutUser(uid)
-		return err == nil && n >= 50, fmt.Sprintf("%d processes, %v", n, err)
+		return err == nil && n == 0 && jobs == 50, fmt.Sprintf("%d jobs, %d processes outside the cage, %v", jobs, n, err)
 	})
 }
 

@@ -55,7 +55,8 @@ func (c *Cage) Put(pid int) error {
 }
 
 // PutUser moves all processes of a uid into a part of the cage that are in no cgroup for processors of their own, and holds the others
-// where they are to their part of half a processor. It gives how many there are.
+// where they are to their part of half a processor. It gives how many were outside: they may have had children meanwhile, so it is
+// called until there are none.
 func (c *Cage) PutUser(uid uint32) (int, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -67,13 +68,16 @@ func (c *Cage) PutUser(uid uint32) (int, error) {
 		if err != nil || !bytes.Contains(status, []byte(fmt.Sprintf("\nUid:\t%d\t", uid))) {
 			continue // it has ended, or is another's
 		}
-		n++
+		if groups, err := os.ReadFile(filepath.Join(dir, "cgroup")); err != nil || bytes.Contains(groups, []byte(filepath.Base(filepath.Dir(c.dir)))) {
+			continue
+		}
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			return n, err
 		}
 		own := ownGroup(dir)
 		if own == "" {
+			n++
 			_ = c.Put(pid) // it may have ended
 			continue
 		}
