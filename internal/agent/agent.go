@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -53,7 +55,7 @@ type Agent struct {
 	machine    machine
 	ledger     *ledger
 	containers *containers
-	socket     *localSocket
+	socket     *socket.Socket
 	env        []byte          // what every step gets: KEY=VALUE NUL
 	life       context.Context // of Run, for streams that outlive a session
 	work       sync.WaitGroup
@@ -122,7 +124,10 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	}
 	a.ledger = newLedger(a.log)
 	a.containers = newContainers(a.log, &opt, string(id.name), a.ledger)
-	a.socket = newLocalSocket(opt.Socket, a.up, a.log)
+	a.socket = socket.New(opt.Socket, func(ctx context.Context) (net.Conn, error) {
+		c, _, err := a.up.dial(ctx)
+		return c, err
+	}, a.log)
 	a.env = []byte("BIREME_SERVER=unix:" + opt.Socket + "\x00")
 	if tool := findTool(); tool != "" { // scripts made from YAML make steps with it, whatever their PATH
 		a.env = append(a.env, "BIREME_EXE="+tool+"\x00"...)
@@ -134,12 +139,12 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 // Run is the agent's life. It ends with ctx; the keeper and what it holds go on, unless Options say otherwise.
 func (a *Agent) Run(ctx context.Context) error {
 	a.life = ctx
-	l, err := a.socket.listen() // before the first job could want it
+	l, err := a.socket.Listen() // before the first job could want it
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.socket.serve(ctx, l) })
+	g.Go(func() error { return a.socket.Serve(ctx, l) })
 	g.Go(func() error { return a.keepKeeper(ctx) })
 	g.Go(func() error { return a.keepServer(ctx) })
 	g.Go(func() error { return a.renewCertificates(ctx) })
@@ -203,6 +208,7 @@ func (a *Agent) settle(w *wire.Welcome) {
 	a.fences.set(w.Fence, w.Fences)
 	a.mu.Unlock()
 	a.certs.settle(w.Certs)
+	a.socket.SetLimit(w.Settings.Connections)
 	a.containers.images.settle(w.Settings.ImageCache, w.Settings.Prefetch)
 	a.containers.retell(a.ledger)
 	select {

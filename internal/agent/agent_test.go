@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -488,7 +490,7 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 			http.Error(w, "no certificate", http.StatusForbidden)
 			return
 		}
-		fmt.Fprintf(w, "%s %s %q %s\n", r.Method, r.URL, r.Header.Values(PeerHeader), r.TLS.PeerCertificates[0].Subject.CommonName)
+		fmt.Fprintf(w, "%s %s %q %s\n", r.Method, r.URL, r.Header.Values(socket.PeerHeader), r.TLS.PeerCertificates[0].Subject.CommonName)
 		if r.URL.Path == "/api/v1/flow" {
 			w.(http.Flusher).Flush()
 			for line := range flow {
@@ -506,7 +508,7 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set(PeerHeader, "0:0:root") // a lie
+		req.Header.Set(socket.PeerHeader, "0:0:root") // a lie
 		return client.Do(req)
 	}
 	resp, err := call("/api/v1/jobs?user=x")
@@ -515,7 +517,11 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 	}
 	b, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	me := fmt.Sprintf("%d:%d:%s", os.Getuid(), os.Getgid(), userName(uint32(os.Getuid())))
+	user, err := account.ByUID(uint32(os.Getuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := fmt.Sprintf("%d:%d:%s", os.Getuid(), os.Getgid(), user.Name)
 	if want := fmt.Sprintf("GET /api/v1/jobs?user=x [%q] n1\n", me); string(b) != want {
 		t.Errorf("the server saw %q, want %q", b, want)
 	}

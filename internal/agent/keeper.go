@@ -336,7 +336,7 @@ func shutdownOn(ctx context.Context, c net.Conn) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	peer, err := peerOf(c)
+	peer, err := local.Peer(c)
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func (k KeeperSpec) Kill(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	peer, err := peerOf(c)
+	peer, err := local.Peer(c)
 	if err != nil {
 		return err
 	}

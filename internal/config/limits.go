@@ -5,7 +5,7 @@ import "bireme.dev/bireme/internal/core"
 // Limits bound what one user, job or request may take of the server and of nodes. Zero means no limit.
 type Limits struct {
 	ArrayTasksPerUser int64 `yaml:"array_tasks_per_user"` // tasks of a user's arrays that have not started; jobs.max_jobs may allow fewer
-	Connections       int64 `yaml:"connections"`          // open connections of one user of the host to the server's socket
+	Connections       int64 `yaml:"connections"`          // open connections of one user of a host to the server's or node's socket
 	EnvVars           int64 `yaml:"env_vars"`             // variables in the environment of a job or step
 	EnvVarSize        Size  `yaml:"env_var_size"`         // of one of them, with its name
 	Followers         int64 `yaml:"followers"`            // logs that one user follows

@@ -362,7 +362,8 @@ func nodeSettings(cfg *config.Config) wire.NodeSettings {
 		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
 		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
 		LogPerJob: int64(cfg.Limits.LogPerJob), LogRate: int64(cfg.Limits.LogRate), MinFreeDisk: int64(cfg.Limits.MinFreeDisk),
-		ImageCache: int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes, NetRaw: cfg.Step.NetRaw, Publish: cfg.Step.Publish, ContainerCaps: containerCaps(cfg),
+		Connections: cfg.Limits.Connections,
+		ImageCache:  int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes, NetRaw: cfg.Step.NetRaw, Publish: cfg.Step.Publish, ContainerCaps: containerCaps(cfg),
 		Health: wire.HealthSettings{
 			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk, DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
 			MemoryPercent: cfg.Health.MemoryPercent, Mount: cfg.Health.Mount, Mounts: cfg.Health.Mounts, GPUProcesses: cfg.Health.GPUProcesses, Engine: cfg.Health.Engine,
