@@ -20,8 +20,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/core"
 )
 
 func TestMain(m *testing.M) {
@@ -140,49 +140,6 @@ func (s *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestExitCodes(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[core.Code]int{
-		core.Invalid: 2, core.TooLarge: 2, core.NotFound: 3, core.Gone: 3, core.Denied: 4, core.Unknown: 4,
-		core.Unavailable: 5, core.Exhausted: 5, core.Conflict: 6, core.Internal: 1,
-	} {
-		if got := exitCode(fmt.Errorf("doing: %w", core.Errorf(code, "x"))); got != want {
-			t.Errorf("%s: exit status %d, want %d", code, got, want)
-		}
-	}
-	if got := exitCode(errors.Join(core.Errorf(core.NotFound, "a"), core.Errorf(core.Denied, "b"))); got != ExitNotFound {
-		t.Errorf("two errors: exit status %d, want that of the first", got)
-	}
-}
-
-func TestJobExit(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		job  core.Job
-		want int
-	}{
-		"done":      {core.Job{State: core.Completed}, 0},
-		"failed":    {core.Job{State: core.Failed, Exit: core.Exit{Code: 3}}, 3},
-		"signal":    {core.Job{State: core.Failed, Exit: core.Exit{Signal: 9}}, 137},
-		"timeout":   {core.Job{State: core.Timeout}, 1},
-		"node lost": {core.Job{State: core.NodeFail}, 1},
-		"memory":    {core.Job{State: core.OutOfMemory, Reason: core.ReasonOutOfMemory, Exit: core.ExitOOM}, 1},
-		"no image":  {core.Job{State: core.Failed, Reason: core.ReasonLaunchFailure, Exit: core.ExitLaunch}, 1},
-		"real-time": {core.Job{State: core.Failed, Reason: core.ReasonNonZeroExit, Exit: core.Exit{Signal: 53}}, 181},
-	} {
-		if got := jobExit(&client.Job{Job: tc.job}); got != tc.want {
-			t.Errorf("%s: %d, want %d", name, got, tc.want)
-		}
-	}
-}
-
-func TestCellIsSafeForTerminals(t *testing.T) {
-	t.Parallel()
-	if got := cell("a\x1b[2Jb\nc\u009bd"); got != "a?[2Jb c?d" {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestCtrlCAtAQuestion: it ends the program at once with 130, whatever waits for an answer, and nothing is done.
 func TestCtrlCAtAQuestion(t *testing.T) {
 	t.Parallel()
@@ -198,14 +155,14 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	defer typing.Close()
 	signals := make(chan os.Signal, 1)
 	var said bytes.Buffer
-	a := &App{In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
+	a := &App{App: app.App{In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
 		Connect: func() (*client.Client, error) {
 			return client.New(client.Settings{Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second})
 		},
-		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
+		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} }},
 	}
 	signals <- os.Interrupt
-	if code := a.Run(t.Context(), []string{"stop", "7", "8"}); code != ExitInterrupted {
+	if code := a.Run(t.Context(), []string{"stop", "7", "8"}); code != app.ExitInterrupted {
 		t.Errorf("exit status %d: %s", code, said.String())
 	}
 	if posts.Load() != 0 || strings.Count(said.String(), "y/N") != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 )
 
@@ -55,7 +56,7 @@ func (a *App) names(ctx context.Context, list nameFunc, begins string) []string 
 
 func runsAndJobs(ctx context.Context, c *client.Client) ([]string, error) {
 	var out []string
-	in, err := project(ctx, c, "")
+	in, err := app.Project(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -91,7 +92,7 @@ func (a *App) makeLinks(dir string) error {
 		}
 	}
 	made := len(missing) + len(old)
-	a.note("%s: %s made, %d were there", dir, plural(made, "link"), len(a.Links)-made)
+	a.Note("%s: %s made, %d were there", dir, app.Plural(made, "link"), len(a.Links)-made)
 	return nil
 }
 
@@ -114,7 +115,7 @@ func (a *App) removeLinks(dir string) error {
 		}
 		removed++
 	}
-	a.note("%s: %s removed", dir, plural(removed, "link"))
+	a.Note("%s: %s removed", dir, app.Plural(removed, "link"))
 	return nil
 }
 

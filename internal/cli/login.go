@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
@@ -36,17 +37,17 @@ func (a *App) loginCommand() *cobra.Command {
 
 func (o *loginOptions) run(ctx context.Context) error {
 	if o.server == "" {
-		return usagef("login: name the server with --server URL")
+		return app.Usagef("login: name the server with --server URL")
 	}
 	if o.token == "-" {
 		line, err := bufio.NewReader(o.app.In).ReadString('\n')
 		if line == "" && err != nil {
-			return usagef("login: --token -: standard input holds no token")
+			return app.Usagef("login: --token -: standard input holds no token")
 		}
 		o.token = strings.TrimSpace(line)
 	}
 	if strings.ContainsAny(o.token, " \t\r\n\"'#") {
-		return usagef("login: --token: a token is one word")
+		return app.Usagef("login: --token: a token is one word")
 	}
 	if o.ca != "" {
 		abs, err := filepath.Abs(o.ca)
@@ -61,7 +62,7 @@ func (o *loginOptions) run(ctx context.Context) error {
 	}
 	c, err := client.New(set, client.WithTimeout(0))
 	if err != nil {
-		return usagef("login: %s", err.Error())
+		return app.Usagef("login: %s", err.Error())
 	}
 	me, err := c.Whoami(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (o *loginOptions) run(ctx context.Context) error {
 	if err := writeConfig(path, set); err != nil {
 		return err
 	}
-	o.app.note("logged in as %s; written to %s", me.User, path)
+	o.app.Note("logged in as %s; written to %s", me.User, path)
 	return nil
 }
 
@@ -128,7 +129,7 @@ func writeConfig(path string, s client.Settings) error {
 	}
 	for _, v := range append([]string{s.CA, s.Project}, s.Servers...) {
 		if strings.ContainsAny(v, "'\n") {
-			return usagef("login: %q cannot be written to the config file", v)
+			return app.Usagef("login: %q cannot be written to the config file", v)
 		}
 	}
 	line("server", strings.Join(s.Servers, ","))

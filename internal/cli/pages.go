@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bireme.dev/bireme/internal/cli/app"
 )
 
 // writePages writes the manual pages of the Slurm commands to dir; "" writes none.
@@ -21,7 +23,7 @@ func (a *App) writePages(dir string) error {
 			return err
 		}
 	}
-	a.note("%s: %s written", dir, plural(len(pages), "manual page"))
+	a.Note("%s: %s written", dir, app.Plural(len(pages), "manual page"))
 	return nil
 }
 
@@ -44,6 +46,6 @@ func (a *App) removePages(dir string) error {
 		}
 		removed++
 	}
-	a.note("%s: %s removed", dir, plural(removed, "manual page"))
+	a.Note("%s: %s removed", dir, app.Plural(removed, "manual page"))
 	return nil
 }

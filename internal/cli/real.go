@@ -8,28 +8,30 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/cli/app"
 	"bireme.dev/bireme/internal/client"
 )
 
 // Real is the App of this process.
 func Real(version string, links []string, pages func() map[string]string) *App {
 	return &App{
-		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
-		Connect: func() (*client.Client, error) {
-			c, err := client.FromEnv(client.WithNotice(func(err error, left time.Duration) {
-				fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
-			}))
-			if err != nil {
-				return nil, usagef("%s", err.Error()) // a setting is wrong: BIREME_SERVER, the config file, …
-			}
-			return c, nil
-		},
-		Now: time.Now, Lookup: os.LookupEnv, Links: links, Pages: pages, Exe: os.Executable,
-		Interrupts: func() (<-chan os.Signal, func()) {
-			c := make(chan os.Signal, 1)
-			signal.Notify(c, os.Interrupt)
-			return c, func() { signal.Stop(c) }
-		},
+		App: app.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
+			Connect: func() (*client.Client, error) {
+				c, err := client.FromEnv(client.WithNotice(func(err error, left time.Duration) {
+					fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
+				}))
+				if err != nil {
+					return nil, app.Usagef("%s", err.Error()) // a setting is wrong: BIREME_SERVER, the config file, …
+				}
+				return c, nil
+			},
+			Now: time.Now, Lookup: os.LookupEnv,
+			Interrupts: func() (<-chan os.Signal, func()) {
+				c := make(chan os.Signal, 1)
+				signal.Notify(c, os.Interrupt)
+				return c, func() { signal.Stop(c) }
+			}},
+		Version: version, Links: links, Pages: pages, Exe: os.Executable,
 	}
 }
 

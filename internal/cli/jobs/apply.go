@@ -1,0 +1,288 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/cli/nodes"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack"
+)
+
+type applyOptions struct {
+	app     *app.App
+	file    string
+	yes     bool
+	detach  bool
+	name    string
+	env     []string
+	project string
+	args    []string
+	force   bool
+}
+
+func applyCommand(a *app.App) *cobra.Command {
+	o := &applyOptions{app: a}
+	c := &cobra.Command{
+		Use: "apply [-f FILE] [-- ARGS...]", Short: "run a YAML configuration",
+		Long: `Run a YAML configuration (type: task) and follow its output to the end; the exit
+status is then the run's own. One of type: fleet makes a fleet of SSH hosts, or
+changes it in place, and waits until its hosts are nodes. Without -f it takes .dstack.yml or .dstack.yaml of
+the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+				return app.Usagef("apply: %q: name the file with -f; arguments of the run come after --", args[0])
+			}
+			o.args = args
+			return o.run(cmd.Context())
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "the configuration, `FILE`; - for standard input")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's name and job and leave")
+	f.StringVarP(&o.name, "name", "n", "", "name of the run")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "set a variable, `KEY=VALUE`, or pass your own, KEY")
+	f.StringVar(&o.project, "project", "", "`PROJECT` to run in")
+	f.BoolVar(&o.force, "force", false, "of a fleet: hosts leave although jobs run on them")
+	return c
+}
+
+func (o *applyOptions) run(ctx context.Context) error {
+	file, src, err := o.read()
+	if err != nil {
+		return err
+	}
+	if dstack.TypeOf(src) == "fleet" {
+		f := nodes.FleetApply{App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force, Detach: o.detach}
+		return f.Run(ctx, file, src)
+	}
+	task, err := dstack.Parse(file, src)
+	if err != nil {
+		return err
+	}
+	if o.name == "" {
+		o.name = task.Name
+	} else if err := dstack.CheckName(o.name); err != nil {
+		return app.Usagef("-n: %s", err.Error())
+	}
+	generated := o.name == ""
+	if generated { // so that the file's own faults are told before the server is asked
+		o.name = dstack.RunName(rand.Uint64(), func(string) bool { return false })
+	}
+	sub, err := task.Submit(o.options(file))
+	if err != nil {
+		return err
+	}
+	files, err := o.pack(task, file)
+	if err != nil {
+		return err
+	}
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	if o.project, err = app.Project(ctx, c, o.project); err != nil {
+		return err
+	}
+	if task.Undecided() {
+		if sub, err = o.inProject(ctx, c, task, file); err != nil {
+			return err
+		}
+	}
+	sub.Spec.Project, sub.Files = core.ProjectName(o.project), files
+	if task.Placed() {
+		list, err := c.Fleets(ctx)
+		if err != nil {
+			return err
+		}
+		if err := task.Place(sub, list.Fleets); err != nil {
+			return err
+		}
+	}
+	if generated {
+		if err := o.freeName(ctx, c, sub); err != nil {
+			return err
+		}
+	} else if err := o.replace(ctx, c); err != nil {
+		return err
+	}
+	if !o.app.Confirm(o.yes, "%sSubmit run %s?", plan(sub), o.name) {
+		return core.Errorf(core.Conflict, "nothing was submitted")
+	}
+	made, err := c.Submit(ctx, sub)
+	if err != nil {
+		return err
+	}
+	if made.Warning != "" {
+		o.app.Note("bireme: %s", made.Warning)
+	}
+	if o.detach {
+		_, err := fmt.Fprintf(o.app.Out, "run %s, job %d\n", sub.Run, made.ID)
+		return err
+	}
+	o.app.Note("run %s, job %d", sub.Run, made.ID)
+	return o.attach(ctx, c, made.ID)
+}
+
+// inProject has the project say what a task runs in that does not say it itself.
+func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (*client.Submit, error) {
+	list, err := c.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := o.options(file)
+	opts.Runtime = core.RuntimeIn(core.ProjectName(o.project), list.Find)
+	return task.Submit(opts)
+}
+
+// read finds and reads the configuration.
+func (o *applyOptions) read() (name string, src []byte, err error) {
+	if o.file == "-" {
+		src, err = io.ReadAll(io.LimitReader(o.app.In, dstack.MaxSize+1))
+		return "(standard input)", src, err
+	}
+	name = o.file
+	if name == "" {
+		for _, n := range []string{".dstack.yml", ".dstack.yaml"} {
+			if _, err := os.Stat(n); err == nil {
+				name = n
+				break
+			}
+		}
+		if name == "" {
+			return "", nil, app.Usagef("apply: there is no .dstack.yml here; name the file with -f")
+		}
+	}
+	f, err := os.Open(name)
+	if err == nil {
+		defer f.Close()
+		src, err = io.ReadAll(io.LimitReader(f, dstack.MaxSize+1))
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) { // not there, not readable, a directory
+		return "", nil, app.Usagef("apply: -f %s: %s", name, pe.Err)
+	}
+	return name, src, err
+}
+
+func (o *applyOptions) options(file string) dstack.Options {
+	host, _ := os.Hostname()
+	dir, _ := os.Getwd()
+	from := core.Origin{Host: host, Dir: dir, Line: "bireme apply -f " + file}
+	if o.file != "-" {
+		if abs, err := filepath.Abs(file); err == nil {
+			from.Command = abs
+		}
+	}
+	return dstack.Options{Name: o.name, Env: o.env, Lookup: o.app.Lookup, Args: o.args, From: from}
+}
+
+// freeName names the run by the first number that is free in the project.
+func (o *applyOptions) freeName(ctx context.Context, c *client.Client, sub *client.Submit) error {
+	list, err := c.Runs(ctx, o.project, "")
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for i := range list.Runs {
+		used[list.Runs[i].Name] = true
+	}
+	o.name = dstack.RunName(rand.Uint64(), func(n string) bool { return used[n] })
+	sub.Run, sub.Spec.Run, sub.Spec.Name = o.name, o.name, o.name
+	return nil
+}
+
+// replace makes room for a run of a given name: one that is still going is stopped first, if the user agrees.
+func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
+	run, err := findRun(ctx, c, o.project, o.name)
+	if core.CodeOf(err) == core.NotFound {
+		return nil
+	}
+	if err != nil || run.Ended != 0 {
+		return err
+	}
+	if !o.yes && !o.app.Terminal {
+		return core.Errorf(core.Conflict, "run %s %s; stop it with `bireme stop %s`, or give -y to replace it", o.name, runPhrase(run.State), o.name)
+	}
+	if !o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
+		return core.Errorf(core.Conflict, "run %s goes on; nothing was submitted", o.name)
+	}
+	o.app.Note("stopping run %s", o.name)
+	if err := c.StopRun(ctx, o.project, o.name); err != nil && core.CodeOf(err) != core.Conflict {
+		return err
+	}
+	for {
+		if run, err = findRun(ctx, c, o.project, o.name); err != nil {
+			return err
+		}
+		if run.Ended != 0 {
+			return nil
+		}
+		if err := app.Wait(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// plan words what is asked for, before the question.
+func plan(s *client.Submit) string {
+	var b strings.Builder
+	line := func(k, v string) { fmt.Fprintf(&b, "  %-9s %s\n", k, v) }
+	if p := string(s.Spec.Project); p != "" {
+		line("project", p)
+	}
+	line("asks for", asked(&s.Spec.Shape))
+	if c := s.Spec.More().Container; c != nil {
+		line("runs in", "a container of "+c.Image)
+	} else {
+		line("runs in", "processes of its nodes")
+	}
+	if n := len(s.Files); n > 0 {
+		line("brings", app.Size(core.Bytes(n))+" of files")
+	}
+	switch l := s.Spec.TimeLimit; l {
+	case 0:
+	case core.Forever:
+		line("limit", "none")
+	default:
+		line("limit", app.Span(l.Duration()))
+	}
+	return b.String()
+}
+
+// asked words a shape.
+func asked(s *core.Shape) string {
+	nodes, cpus := client.Wants(*s)
+	parts := []string{app.Plural(nodes, "node")}
+	if nodes > 1 {
+		parts = append(parts, "each with "+app.Plural(cpus/nodes, "CPU"))
+	} else {
+		parts = append(parts, app.Plural(cpus, "CPU"))
+	}
+	switch {
+	case s.MemPerNode > 0:
+		parts = append(parts, app.Size(s.MemPerNode)+" of memory")
+	case s.MemPerCPU > 0:
+		parts = append(parts, app.Size(s.MemPerCPU)+" of memory a CPU")
+	}
+	if len(s.Gres) > 0 {
+		parts = append(parts, app.Gres(s.Gres))
+	}
+	if s.Exclusive {
+		parts = append(parts, "nobody else on it")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,18 @@
+// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics and events.
+//
+// Each command is an options struct and run(ctx). A job is named by its id or by its run's name (ref.go).
+package jobs
+
+import (
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/cli/app"
+)
+
+// Commands are the commands on runs and jobs.
+func Commands(a *app.App) []*cobra.Command {
+	return []*cobra.Command{
+		applyCommand(a), psCommand(a), logsCommand(a), sshCommand(a), stopCommand(a), checkpointCommand(a),
+		whyCommand(a), metricsCommand(a), eventsCommand(a),
+	}
+}

@@ -1,0 +1,43 @@
+package jobs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/dstack"
+	"bireme.dev/bireme/internal/wire/parcel"
+)
+
+// pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the current one if it
+// has none.
+func (o *applyOptions) pack(task *dstack.Task, file string) ([]byte, error) {
+	if len(task.Files) == 0 {
+		return nil, nil
+	}
+	dir := "."
+	if o.file != "-" {
+		dir = filepath.Dir(file)
+	}
+	items := make([]parcel.Item, len(task.Files))
+	for i, f := range task.Files {
+		items[i] = parcel.Item(f)
+		local := &items[i].Local
+		switch rest, home := strings.CutPrefix(f.Local, "~"); {
+		case home:
+			h, err := os.UserHomeDir()
+			if err != nil {
+				return nil, core.Errorf(core.Invalid, "%s: files[%d]: where ~ is cannot be told: %v", file, i, err)
+			}
+			*local = filepath.Join(h, rest)
+		case !filepath.IsAbs(f.Local):
+			*local = filepath.Join(dir, f.Local)
+		}
+	}
+	data, err := parcel.Pack(items)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "%s: %v", file, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,116 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type logsOptions struct {
+	app     *app.App
+	follow  bool
+	offset  int64
+	project string
+	ref     string
+}
+
+func logsCommand(a *app.App) *cobra.Command {
+	o := &logsOptions{app: a}
+	c := &cobra.Command{
+		Use: "logs [-f] RUN|JOB", Short: "print what a run or job wrote", Args: cobra.ExactArgs(1),
+		Long: `Print what a run or job wrote. Of a YAML run that is all of it; of a batch job,
+whose output goes to its own files, the part that the cluster keeps.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ref = args[0]
+			return o.run(cmd.Context())
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until it ends")
+	f.Int64Var(&o.offset, "since-offset", 0, "begin at byte `N`")
+	f.StringVar(&o.project, "project", "", "`PROJECT` of the run")
+	return c
+}
+
+func (o *logsOptions) run(ctx context.Context) error {
+	if o.offset < 0 {
+		return app.Usagef("--since-offset %d: want a number from 0 on", o.offset)
+	}
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	job, err := findJob(ctx, c, o.project, o.ref)
+	if err != nil {
+		return err
+	}
+	list, err := c.Job(ctx, job)
+	if err == nil && len(list.Jobs) == 0 {
+		err = core.Errorf(core.NotFound, "there is no job %s", job)
+	}
+	if err == nil {
+		if tasks := arrayTasks(job, list.Jobs); len(tasks) > 1 {
+			return o.array(ctx, c, job, tasks)
+		}
+	}
+	if o.follow {
+		if err != nil {
+			return err
+		}
+		return followLogs(ctx, c, o.app.Out, job, max(1, list.Jobs[0].Attempt), o.offset)
+	}
+	n, err := copyLogs(ctx, c, o.app.Out, job, o.offset, false)
+	var sink *sinkError
+	if errors.As(err, &sink) {
+		return sink.error
+	}
+	if core.CodeOf(err) == core.NotFound || err == nil && n == 0 && o.offset == 0 {
+		return o.nothing(ctx, c, job)
+	}
+	return err
+}
+
+// array prints what each task wrote, in their order.
+func (o *logsOptions) array(ctx context.Context, c *client.Client, id string, tasks []client.Job) error {
+	if o.follow || o.offset != 0 {
+		return app.Usagef("job %s is an array: -f and --since-offset are for one task, such as %s", id, taskID(&tasks[0]))
+	}
+	for i := range tasks {
+		if !tasks[i].Array.Tasks.Empty() { // these have not started
+			continue
+		}
+		if _, err := fmt.Fprintf(o.app.Out, "==> job %s <==\n", taskID(&tasks[i])); err != nil {
+			return err
+		}
+		_, err := copyLogs(ctx, c, o.app.Out, taskID(&tasks[i]), 0, false)
+		var sink *sinkError
+		if errors.As(err, &sink) {
+			return sink.error
+		}
+		if err != nil && core.CodeOf(err) != core.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing says why there is no output. A job that has written nothing has no log; a job that is not there is an error.
+func (o *logsOptions) nothing(ctx context.Context, c *client.Client, job string) error {
+	j, err := oneJob(ctx, c, job)
+	if err != nil {
+		return err
+	}
+	switch {
+	case j.State == core.Pending:
+		o.app.Note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for it, `bireme why %s` says what it waits for", job, o.ref, o.ref)
+	case !j.State.Final():
+		o.app.Note("job %s is %s and has written nothing yet; `bireme logs -f %s` waits for it", job, lower(j.State), o.ref)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+// errStop ends a watch that has seen enough.
+var errStop = errors.New("stop")
+
+func lower(s core.JobState) string { return strings.ToLower(s.String()) }
+
+// runPhrase is Phrase of a run's state. The API has dstack's words, which differ from those for jobs.
+func runPhrase(state string) string {
+	switch state {
+	case "done":
+		return core.Completed.Phrase()
+	case "terminated":
+		return core.Cancelled.Phrase()
+	case "failed":
+		return core.Failed.Phrase()
+	}
+	return "is " + state
+}
+
+// isJobID tells "12", "12_3" and "12+1" from a run's name, which starts with a letter.
+func isJobID(ref string) bool {
+	base, task, isTask := strings.Cut(ref, "_")
+	if !isTask {
+		base, task, isTask = strings.Cut(ref, "+")
+	}
+	_, err := strconv.ParseUint(base, 10, 63)
+	if err == nil && isTask {
+		_, err = strconv.ParseUint(task, 10, 31)
+	}
+	return err == nil
+}
+
+// findJob gives the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest job of it.
+func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, error) {
+	if isJobID(ref) {
+		return ref, nil
+	}
+	in, err := app.Project(ctx, c, flag)
+	if err != nil {
+		return "", err
+	}
+	run, err := findRun(ctx, c, in, ref)
+	if core.CodeOf(err) == core.NotFound {
+		if id := namedJob(ctx, c, flag, ref); id != "" {
+			return id, nil
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(run.Jobs) == 0 {
+		return "", core.Errorf(core.NotFound, "run %s has no job", ref)
+	}
+	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
+}
+
+// namedJob gives the caller's newest job of a name, the array for one of its tasks; "": there is none.
+func namedJob(ctx context.Context, c *client.Client, project, name string) string {
+	me, err := c.Whoami(ctx)
+	if err != nil {
+		return ""
+	}
+	q := client.JobsQuery{Users: []string{string(me.User)}, Names: []string{name}, History: true, Newest: true, Limit: 1}
+	if project != "" {
+		q.Projects = []string{project}
+	}
+	list, err := c.Briefs(ctx, q)
+	if err != nil || len(list.Jobs) == 0 || list.Jobs[0].Name != name {
+		return ""
+	}
+	if j := &list.Jobs[0]; j.Base != 0 {
+		return strconv.FormatInt(int64(j.Base), 10)
+	}
+	return jobName(&list.Jobs[0])
+}
+
+// findRun gives the newest run of a name.
+func findRun(ctx context.Context, c *client.Client, project, name string) (*client.Run, error) {
+	list, err := c.Runs(ctx, project, name)
+	if err != nil {
+		return nil, err
+	}
+	var newest *client.Run
+	for i := range list.Runs {
+		if r := &list.Runs[i]; r.Name == name && (newest == nil || r.Created > newest.Created) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists what there is", name, inProject(project))
+	}
+	return newest, nil
+}
+
+func inProject(p string) string {
+	if p == "" {
+		return ""
+	}
+	return " in project " + p
+}
+
+// oneJob gives a single job by id, its record for an array.
+func oneJob(ctx context.Context, c *client.Client, id string) (*client.Job, error) {
+	j, _, err := jobNow(ctx, c, id)
+	return j, err
+}
+
+// jobNow is oneJob with the server's time.
+func jobNow(ctx context.Context, c *client.Client, id string) (*client.Job, core.Time, error) {
+	list, err := c.Job(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(list.Jobs) == 0 {
+		return nil, 0, core.Errorf(core.NotFound, "there is no job %s", id)
+	}
+	return &list.Jobs[0], list.Now, nil
+}

@@ -1,0 +1,131 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/cli/app"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+)
+
+type stopOptions struct {
+	app     *app.App
+	abort   bool
+	yes     bool
+	project string
+	refs    []string
+}
+
+func stopCommand(a *app.App) *cobra.Command {
+	o := &stopOptions{app: a}
+	c := &cobra.Command{
+		Use: "stop [-x] RUN|JOB...", Short: "end runs and jobs", Args: cobra.MinimumNArgs(1),
+		Long: "End runs and jobs: their processes get TERM, and KILL after the grace time.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.refs = args
+			return o.run(cmd.Context())
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&o.abort, "abort", "x", false, "kill at once, without grace")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.StringVar(&o.project, "project", "", "`PROJECT` of the runs")
+	return c
+}
+
+// run stops all it can and reports every failure; the exit status is that of the first.
+func (o *stopOptions) run(ctx context.Context) error {
+	c, err := o.app.Connect()
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, ref := range o.refs {
+		if !o.yes && o.app.Terminal { // nobody is asked about what is not there
+			if err := o.look(ctx, c, ref); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+		}
+		if !o.app.Confirm(o.yes, "Stop %s?", ref) {
+			continue
+		}
+		if err := o.one(ctx, c, ref); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		o.app.Note("%s is being stopped", ref)
+	}
+	return errors.Join(faults...)
+}
+
+// look tells why there is nothing to stop.
+func (o *stopOptions) look(ctx context.Context, c *client.Client, ref string) error {
+	if isJobID(ref) {
+		_, err := oneJob(ctx, c, ref)
+		return err
+	}
+	in, err := app.Project(ctx, c, o.project)
+	if err != nil {
+		return err
+	}
+	run, err := findRun(ctx, c, in, ref)
+	if err == nil && run.Ended != 0 {
+		err = core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
+	}
+	return err
+}
+
+func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) error {
+	ids := []string{ref}
+	if !isJobID(ref) {
+		in, err := app.Project(ctx, c, o.project)
+		if err != nil {
+			return err
+		}
+		run, err := findRun(ctx, c, in, ref)
+		if err != nil {
+			return err
+		}
+		if run.Ended != 0 {
+			return core.Errorf(core.Conflict, "run %s has ended: it %s", ref, runPhrase(run.State))
+		}
+		if err := c.StopRun(ctx, in, ref); err != nil {
+			return err
+		}
+		ids = ids[:0]
+		for _, id := range run.Jobs {
+			ids = append(ids, strconv.FormatInt(int64(id), 10))
+		}
+	} else if err := cancel(ctx, c, &client.Cancel{IDs: ids}); err != nil {
+		return err
+	}
+	if !o.abort || len(ids) == 0 {
+		return nil
+	}
+	// The wish to end comes first, so that the job ends as cancelled and not as killed by a signal.
+	err := cancel(ctx, c, &client.Cancel{IDs: ids, Signal: int32(syscall.SIGKILL), Full: true})
+	if code := core.CodeOf(err); code == core.Conflict || code == core.NotFound {
+		return nil // it has ended meanwhile, or had not begun
+	}
+	return err
+}
+
+// cancel ends or signals jobs and gives the first failure.
+func cancel(ctx context.Context, c *client.Client, what *client.Cancel) error {
+	done, err := c.Cancel(ctx, what)
+	if err != nil {
+		return err
+	}
+	for _, r := range done.Results {
+		if r.Error != nil {
+			return r.Error
+		}
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+// Package nodes is the native commands on nodes and fleets, and the part of apply that makes a fleet.
+package nodes
+
+import (
+	"github.com/spf13/cobra"
+
+	"bireme.dev/bireme/internal/cli/app"
+)
+
+// Commands are the commands on nodes and fleets.
+func Commands(a *app.App) []*cobra.Command {
+	n := nodes{a}
+	return []*cobra.Command{n.command(), fleets{a}.command(), n.stateCommand("drain"), n.stateCommand("resume"), n.stateCommand("down")}
+}
