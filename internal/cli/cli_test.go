@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"bireme": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
-			code := Real("1.2.3", []string{"sbatch", "squeue"}, func() map[string]string { return map[string]string{"sbatch": ".TH SBATCH 1\n"} }).Run(ctx, os.Args[1:])
+			code := Real("1.2.3", []string{"sbatch", "squeue"}, func() map[string]string {
+				return map[string]string{"sbatch": ".TH SBATCH 1\n"}
+			}).Run(ctx, os.Args[1:])
 			stop()
 			os.Exit(code)
 		},
@@ -87,9 +89,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// canned is a server whose answers are files: api/GET_jobs_12 answers GET /api/v1/jobs/12; with api/GET_jobs_12.1, .2, …
-// the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status, "HANG" keeps the
-// answer open until the caller leaves. What was asked is written to the file requests. What has no file is not found.
+// canned is a server whose answers are files: api/GET_jobs_12 answers GET /api/v1/jobs/12; with api/GET_jobs_12.1, .2,
+// … the n-th request gets the n-th, and the last one for ever. A first line "HTTP 409" sets the status, "HANG" keeps
+// the answer open until the caller leaves. What was asked is written to the file requests. What has no file is not
+// found.
 type canned struct {
 	dir   string
 	mu    sync.Mutex
@@ -157,7 +160,8 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	var said bytes.Buffer
 	a := &App{App: app.App{In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
 		Connect: func() (*client.Client, error) {
-			return client.New(client.Settings{Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second})
+			return client.New(client.Settings{
+				Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second})
 		},
 		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} }},
 	}

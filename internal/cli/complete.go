@@ -21,8 +21,9 @@ type nameFunc func(ctx context.Context, c *client.Client) ([]string, error)
 // completions has the shell complete runs, jobs and nodes where commands take them.
 func (a *App) completions(root *cobra.Command) {
 	for path, list := range map[string]nameFunc{
-		"logs": runsAndJobs, "ssh": runsAndJobs, "stop": runsAndJobs, "why": runsAndJobs, "metrics": runsAndJobs, "checkpoint": runsAndJobs,
-		"drain": nodeNames, "resume": nodeNames, "down": nodeNames, "nodes": nodeNames,
+		"logs": runsAndJobs, "ssh": runsAndJobs, "stop": runsAndJobs, "why": runsAndJobs, "metrics": runsAndJobs,
+		"checkpoint": runsAndJobs,
+		"drain":      nodeNames, "resume": nodeNames, "down": nodeNames, "nodes": nodeNames,
 	} {
 		c, _, err := root.Find([]string{path})
 		if err != nil || c == root {
@@ -37,7 +38,8 @@ func (a *App) completions(root *cobra.Command) {
 	}
 }
 
-// names are those that begin so. A server that does not answer gives none: nobody wants its error in the middle of a line.
+// names are those that begin so. A server that does not answer gives none: nobody wants its error in the middle of a
+// line.
 func (a *App) names(ctx context.Context, list nameFunc, begins string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()

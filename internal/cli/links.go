@@ -20,7 +20,9 @@ func (a *App) linksCommand() *cobra.Command {
 	var man string
 	c := &cobra.Command{
 		Use: "links DIR", Short: "make links under the names of Slurm's commands", Args: cobra.ExactArgs(1),
-		Long: "Make links in DIR under the names of Slurm's commands, or remove them. They lead to bireme-slurm, which is nothing but\nthose commands, or to this program where that does not lie beside it.\nNothing that is not such a link is touched: if a name is taken, no link is made.",
+		Long: "Make links in DIR under the names of Slurm's commands, or remove them. They lead to bireme-slurm, " +
+			"which is nothing but\nthose commands, or to this program where that does not lie beside it.\nNothing " +
+			"that is not such a link is touched: if a name is taken, no link is made.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if remove {
 				return errors.Join(a.removeLinks(args[0]), a.removePages(man))
@@ -29,15 +31,16 @@ func (a *App) linksCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "remove the links instead")
-	c.Flags().StringVar(&man, "man", "", "also write their manual pages to this folder, such as /usr/local/share/man/man1, or remove them there")
+	c.Flags().StringVar(&man, "man", "", "also write their manual pages to this folder, such as "+
+		"/usr/local/share/man/man1, or remove them there")
 	return c
 }
 
 // slurmMain is the program with nothing but the Slurm commands; it starts sooner than this one.
 const slurmMain = "bireme-slurm"
 
-// targets are the programs that links may lead to, found through links of their own; new ones lead to the first. That is
-// slurmMain where it lies beside this program, which does for it elsewhere.
+// targets are the programs that links may lead to, found through links of their own; new ones lead to the first. That
+// is slurmMain where it lies beside this program, which does for it elsewhere.
 func (a *App) targets() ([]string, error) {
 	exe, err := a.Exe()
 	if err != nil {
@@ -79,7 +82,8 @@ func (a *App) makeLinks(dir string) error {
 		}
 	}
 	if len(foreign) > 0 {
-		return core.Errorf(core.Conflict, "%s holds files that are not ours: %s; no link was made; move them away or choose another folder", dir, strings.Join(foreign, ", "))
+		return core.Errorf(core.Conflict, "%s holds files that are not ours: %s; no link was made; move them away or "+
+			"choose another folder", dir, strings.Join(foreign, ", "))
 	}
 	for _, path := range old {
 		if err := os.Remove(path); err != nil {

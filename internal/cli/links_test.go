@@ -9,7 +9,8 @@ import (
 	"bireme.dev/bireme/internal/cli/app"
 )
 
-// Links lead to the program of the Slurm commands where it is there, also those made before it was, and to this one where not.
+// Links lead to the program of the Slurm commands where it is there, also those made before it was, and to this one
+// where not.
 func TestLinksLeadToTheSmallerProgram(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -25,7 +26,9 @@ func TestLinksLeadToTheSmallerProgram(t *testing.T) {
 	run := func(want string, args ...string) {
 		t.Helper()
 		var errs bytes.Buffer
-		a := &App{App: app.App{Err: &errs, Out: &errs}, Links: []string{"sbatch"}, Exe: func() (string, error) { return exe, nil }}
+		a := &App{App: app.App{Err: &errs, Out: &errs}, Links: []string{"sbatch"}, Exe: func() (string, error) {
+			return exe, nil
+		}}
 		if code := a.Run(t.Context(), append([]string{"links", links}, args...)); code != 0 {
 			t.Fatalf("links: %d %s", code, errs.String())
 		}

@@ -14,7 +14,8 @@ func plainUsage(root *cobra.Command) {
 		if check := c.Args; check != nil && c.RunE != nil {
 			c.Args = func(cmd *cobra.Command, args []string) error {
 				err := check(cmd, args)
-				if err != nil && strings.Contains(err.Error(), "arg(s)") || err != nil && strings.HasPrefix(err.Error(), "unknown command") {
+				if err != nil && strings.Contains(err.Error(), "arg(s)") || err != nil &&
+					strings.HasPrefix(err.Error(), "unknown command") {
 					return countError(cmd, args, check)
 				}
 				return err

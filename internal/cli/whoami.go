@@ -28,7 +28,8 @@ func (a *App) whoamiCommand() *cobra.Command {
 			if me.Admin {
 				role = ", administrator"
 			}
-			_, err = fmt.Fprintf(a.Out, "%s (uid %d), project %s%s\n", app.Cell(string(me.User)), me.UID, app.Cell(string(me.Project)), role)
+			_, err = fmt.Fprintf(a.Out, "%s (uid %d), project %s%s\n", app.Cell(string(me.User)), me.UID,
+				app.Cell(string(me.Project)), role)
 			return err
 		},
 	}

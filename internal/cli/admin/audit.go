@@ -25,10 +25,12 @@ func auditCommand(a *app.App) *cobra.Command {
 	o := &auditOptions{app: a}
 	c := &cobra.Command{
 		Use: "audit", Short: "who asked for what, with which answer (administrators)", Args: cobra.NoArgs,
-		Long: "Show the audit log, oldest first: sign-ins, refusals, acts of administrators, acts on and looks at other people's things, changes of " +
+		Long: "Show the audit log, oldest first: sign-ins, refusals, acts of administrators, acts on and looks at " +
+			"other people's things, changes of " +
 			"policy and tokens. Only administrators may, and each look is in the log itself.",
-		Example: "  bireme audit --since 24h --answer denied\n  bireme audit --user mia --action job.cancel\n  bireme audit --object 'user *' --json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		Example: "  bireme audit --since 24h --answer denied\n  bireme audit --user mia --action job.cancel\n  " +
+			"bireme audit --object 'user *' --json",
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := c.Flags()
 	f.StringVarP(&o.user, "user", "u", "", "what `USER` asked for")
@@ -45,7 +47,8 @@ func auditCommand(a *app.App) *cobra.Command {
 
 func (o *auditOptions) query() (url.Values, error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"user": o.user, "token": o.token, "action": o.action, "object": o.object, "answer": o.answer} {
+	for name, value := range map[string]string{"user": o.user, "token": o.token, "action": o.action, "object": o.object,
+		"answer": o.answer} {
 		if value != "" {
 			v.Set(name, value)
 		}
@@ -76,7 +79,8 @@ func moment(option, text string, now time.Time) (core.Time, error) {
 	}
 	ago, err := lengthOf(option, text)
 	if err != nil {
-		return 0, app.Usagef("--%s %q: want a time such as 2027-01-31T12:00:00, or how long ago, such as 12h or 30d", option, text)
+		return 0, app.Usagef("--%s %q: want a time such as 2027-01-31T12:00:00, or how long ago, such as 12h or 30d",
+			option, text)
 	}
 	return core.At(now.Add(-ago.Duration())), nil
 }

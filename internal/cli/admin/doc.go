@@ -1,5 +1,5 @@
-// Package admin is the native commands on who may use what: users, projects, policy, QOS, reservations, licenses, tokens,
-// the audit log and the server's settings.
+// Package admin is the native commands on who may use what: users, projects, policy, QOS, reservations, licenses,
+// tokens, the audit log and the server's settings.
 package admin
 
 import (

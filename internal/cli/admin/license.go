@@ -12,7 +12,8 @@ import (
 func licensesCommand(a *app.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "licenses", Aliases: []string{"license"}, Short: "list licences: how many there are, in use and reserved", Args: cobra.NoArgs,
+		Use: "licenses", Aliases: []string{"license"}, Short: "list licences: how many there are, in use and reserved",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listLicenses(cmd.Context(), a, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -77,7 +77,8 @@ func (a people) userAdd() *cobra.Command {
 				a.Note("%s", made.Warning)
 			}
 			if u.UnixName == "" {
-				a.Note("%s has a name here only: with --unix-name ACCOUNT it would be who that account is on the nodes, and run processes", u.Name)
+				a.Note("%s has a name here only: with --unix-name ACCOUNT it would be who that account is on the "+
+					"nodes, and run processes", u.Name)
 			}
 			return nil
 		},
@@ -148,8 +149,9 @@ func checkRole(role string) error {
 func (a people) projectsCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "projects", Short: "list and add projects and their members", Args: app.NoSuchCommand, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
+		Use: "projects", Short: "list and add projects and their members", Args: app.NoSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return a.projects(cmd.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.AddCommand(a.projectAdd(), a.projectSet(), a.projectMember())
@@ -194,7 +196,8 @@ func (a people) projectAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cl.NewProject(cmd.Context(), &core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent), Runtime: runtime})
+			return cl.NewProject(cmd.Context(),
+				&core.Project{Name: core.ProjectName(args[0]), Parent: core.ProjectName(parent), Runtime: runtime})
 		},
 	}
 	c.Flags().StringVar(&parent, "parent", "", "the `PROJECT` above it")
@@ -202,7 +205,8 @@ func (a people) projectAdd() *cobra.Command {
 	return c
 }
 
-const runtimeHelp = "process or container: what configurations run in that do not say it (default: as the project above it)"
+const runtimeHelp = "process or container: what configurations run in that do not say it (default: as the project " +
+	"above it)"
 
 func (a people) projectSet() *cobra.Command {
 	var runtime string

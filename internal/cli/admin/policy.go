@@ -76,7 +76,8 @@ func (a policies) apply() *cobra.Command {
 	c := &cobra.Command{
 		Use: "apply FILE", Short: "change the policy to what a file says, all of it or nothing", Args: cobra.ExactArgs(1),
 		Long: "Changes every QOS, project and member that FILE names to what it says; - reads standard input. " +
-			"What FILE does not name stays, unless --prune is given. Everything is checked first, and nothing is changed if anything is wrong.",
+			"What FILE does not name stays, unless --prune is given. Everything is checked first, and nothing is " +
+			"changed if anything is wrong.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.applyFile(cmd.Context(), args[0], &in, asJSON)
 		},
@@ -119,7 +120,8 @@ func (a policies) applyFile(ctx context.Context, name string, in *client.ApplyPo
 
 // fieldUnits are the fields of records that are lengths of time, each with its unit.
 var fieldUnits = map[string]time.Duration{
-	"max_time": time.Second, "default_time": time.Second, "grace": time.Second, "preempt_exempt": time.Second, "resume": time.Second,
+	"max_time": time.Second, "default_time": time.Second, "grace": time.Second, "preempt_exempt": time.Second,
+	"resume":     time.Second,
 	"purge_comp": time.Second, "max_start_delay": time.Second, "max_wall": time.Minute,
 }
 

@@ -29,7 +29,8 @@ func qosCommand(a *app.App) *cobra.Command {
 			t := app.Table{{"QOS", "PRIORITY", "PREEMPTS", "FLAGS", "LIMITS"}}
 			for i := range list.QOS {
 				q := &list.QOS[i]
-				t.Row(string(q.Name), fmt.Sprint(q.Priority), strings.Join(textsOf(q.Preempt), ","), q.Flags.String(), strings.Join(policyfile.Limits(q), " "))
+				t.Row(string(q.Name), fmt.Sprint(q.Priority), strings.Join(textsOf(q.Preempt), ","), q.Flags.String(),
+					strings.Join(policyfile.Limits(q), " "))
 			}
 			return t.Write(a.Out)
 		},

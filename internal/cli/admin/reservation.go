@@ -20,8 +20,9 @@ type reservations struct{ *app.App }
 
 func (a reservations) command() *cobra.Command {
 	c := &cobra.Command{
-		Use: "reservation", Aliases: []string{"reservations"}, Short: "set nodes, cores or licences aside for some people for some time",
-		Args: app.NoSuchCommand, SuggestionsMinimumDistance: 2,
+		Use: "reservation", Aliases: []string{"reservations"},
+		Short: "set nodes, cores or licences aside for some people for some time",
+		Args:  app.NoSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.create(), a.list(), a.show(), a.update(), a.delete())
@@ -50,7 +51,8 @@ func (o *reservationFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.accounts, "accounts", "", "`PROJECTS` it is for; with - before each, those it is not for")
 	f.StringVar(&o.groups, "groups", "", "unix `GROUPS` it is for")
 	f.StringVar(&o.licenses, "licenses", "", "`NAME:COUNT,...` licences it has")
-	f.StringVar(&o.flags, "flags", "", "maint, daily, weekly, weekday, weekend, hourly, overlap, ignore_jobs, flex, replace, replace_down, static, magnetic, time_float, user_delete, no_hold_jobs_after_end")
+	f.StringVar(&o.flags, "flags", "", "maint, daily, weekly, weekday, weekend, hourly, overlap, ignore_jobs, flex, "+
+		"replace, replace_down, static, magnetic, time_float, user_delete, no_hold_jobs_after_end")
 	f.StringVar(&o.purge, "purge", "", "remove it when it was idle for so long; without a length, 5 minutes")
 	f.Lookup("purge").NoOptDefVal = "5m"
 	f.StringVar(&o.delay, "max-start-delay", "", "jobs submitted with --signal=R:… may reach so far into it")
@@ -259,7 +261,8 @@ func (a reservations) printAll(ctx context.Context, asJSON bool) error {
 	t := app.Table{{"NAME", "STATE", "START", "END", "FOR", "WHAT", "FLAGS"}}
 	for i := range list.Reservations {
 		r := &list.Reservations[i]
-		t.Row(r.Name, strings.ToLower(r.State), app.Clock(r.Start), app.Clock(r.End), strings.Join(reservedFor(r), " "), strings.Join(reservedWhat(r), " "), strings.ToLower(r.Flags.String()))
+		t.Row(r.Name, strings.ToLower(r.State), app.Clock(r.Start), app.Clock(r.End), strings.Join(reservedFor(r), " "),
+			strings.Join(reservedWhat(r), " "), strings.ToLower(r.Flags.String()))
 	}
 	return t.Write(a.Out)
 }
@@ -303,11 +306,13 @@ func (a reservations) print(r *client.Reservation, asJSON bool) error {
 		return a.PrintJSON(r)
 	}
 	t := app.Table{
-		{"name", r.Name}, {"state", strings.ToLower(r.State)}, {"start", app.Clock(r.Start)}, {"end", app.Clock(r.End) + " (" + app.Span(r.End.Sub(r.Start)) + ")"},
+		{"name", r.Name}, {"state", strings.ToLower(r.State)}, {"start", app.Clock(r.Start)},
+		{"end", app.Clock(r.End) + " (" + app.Span(r.End.Sub(r.Start)) + ")"},
 		{"for", strings.Join(reservedFor(r), ", ")}, {"what", strings.Join(reservedWhat(r), ", ")},
 	}
 	for _, more := range [][2]string{
-		{"partition", string(r.Partition)}, {"features", r.Features}, {"flags", strings.ToLower(r.Flags.String())}, {"comment", r.Comment},
+		{"partition", string(r.Partition)}, {"features", r.Features}, {"flags", strings.ToLower(r.Flags.String())},
+		{"comment", r.Comment},
 	} {
 		if more[1] != "" {
 			t.Row(more[0], more[1])

@@ -39,8 +39,10 @@ func (a tokens) create() *cobra.Command {
 	c := &cobra.Command{
 		Use: "create", Short: "make a token that acts as a user", Args: cobra.NoArgs,
 		Long: "Make a token that acts as you, or (administrators) as another user. It is shown once.\n\n" +
-			"Its scopes say what it may do: read looks at what you may see; submit also submits and steers your own jobs and runs; admin also " +
-			"uses the rights you have as an administrator or as a manager of projects; project limits the others to one project, see --project.",
+			"Its scopes say what it may do: read looks at what you may see; submit also submits and steers your own " +
+			"jobs and runs; admin also " +
+			"uses the rights you have as an administrator or as a manager of projects; project limits the others to " +
+			"one project, see --project.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.new.Scopes, err = parseScopes(o.scope, o.new.Project != ""); err != nil {
@@ -173,7 +175,8 @@ func (a tokens) printAll(ctx context.Context, asJSON bool) error {
 		case k.Expires != 0 && k.Expires <= now:
 			state = "expired"
 		}
-		t.Row(k.ID, k.Kind, who, state, k.Name, scope, app.Clock(k.Created), app.Clock(k.Expires), app.Clock(max(k.LastUsed, k.Used)), k.Note)
+		t.Row(k.ID, k.Kind, who, state, k.Name, scope, app.Clock(k.Created), app.Clock(k.Expires),
+			app.Clock(max(k.LastUsed, k.Used)), k.Note)
 	}
 	return t.Write(a.Out)
 }
@@ -184,7 +187,8 @@ func (a tokens) rotate() *cobra.Command {
 	var life lifeFlags
 	c := &cobra.Command{
 		Use: "rotate ID|NAME", Short: "give a token another secret", Args: cobra.ExactArgs(1),
-		Long: "Give a token another secret, which is shown once. Its name and scopes stay, and it is good for as long as a new one. The old secret " +
+		Long: "Give a token another secret, which is shown once. Its name and scopes stay, and it is good for as " +
+			"long as a new one. The old secret " +
 			"ends at once, or works for --overlap more; tokens that were made with it end with it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := client.RotateToken{}

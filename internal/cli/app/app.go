@@ -1,5 +1,5 @@
-// Package app is what all native commands share: their streams, clock, connection and terminal (App), questions, tables,
-// the wording of numbers and times, and the exit statuses.
+// Package app is what all native commands share: their streams, clock, connection and terminal (App), questions,
+// tables, the wording of numbers and times, and the exit statuses.
 package app
 
 import (
@@ -99,8 +99,8 @@ func (a *App) Confirm(yes bool, format string, args ...any) bool {
 	return a.Ask(format, args...)
 }
 
-// Ask asks on the terminal; anything but y or yes means no. Ctrl-C ends the program, also where it was typed before: whatever
-// else waits for it is past.
+// Ask asks on the terminal; anything but y or yes means no. Ctrl-C ends the program, also where it was typed before:
+// whatever else waits for it is past.
 func (a *App) Ask(format string, args ...any) bool {
 	if a.interrupted {
 		return false

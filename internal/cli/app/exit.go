@@ -49,7 +49,8 @@ func ExitCode(err error) int {
 		return ExitInterrupted
 	}
 	switch core.ReasonOf(err) {
-	case "node_config_unavailable", "memory_unsatisfiable", "too_many_nodes": // the request is sound; the cluster is too small for it
+	case "node_config_unavailable", "memory_unsatisfiable", "too_many_nodes":
+		// the request is sound; the cluster is too small for it
 		return ExitConflict
 	}
 	switch core.CodeOf(err) {

@@ -66,7 +66,8 @@ func (o *applyOptions) run(ctx context.Context) error {
 		return err
 	}
 	if dstack.TypeOf(src) == "fleet" {
-		f := nodes.FleetApply{App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force, Detach: o.detach}
+		f := nodes.FleetApply{App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force,
+			Detach: o.detach}
 		return f.Run(ctx, file, src)
 	}
 	task, err := dstack.Parse(file, src)
@@ -138,7 +139,8 @@ func (o *applyOptions) run(ctx context.Context) error {
 }
 
 // inProject has the project say what a task runs in that does not say it itself.
-func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (*client.Submit, error) {
+func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (
+	*client.Submit, error) {
 	list, err := c.Projects(ctx)
 	if err != nil {
 		return nil, err
@@ -215,7 +217,8 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	if !o.yes && !o.app.Terminal {
-		return core.Errorf(core.Conflict, "run %s %s; stop it with `bireme stop %s`, or give -y to replace it", o.name, runPhrase(run.State), o.name)
+		return core.Errorf(core.Conflict, "run %s %s; stop it with `bireme stop %s`, or give -y to replace it", o.name,
+			runPhrase(run.State), o.name)
 	}
 	if !o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
 		return core.Errorf(core.Conflict, "run %s goes on; nothing was submitted", o.name)

@@ -89,7 +89,8 @@ func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, 
 			return ctx.Err()
 		case errors.As(err, &sink):
 			return sink.error
-		case err != nil && core.CodeOf(err) != core.Unavailable && core.CodeOf(err) != core.NotFound && core.CodeOf(err) != core.Exhausted:
+		case err != nil && core.CodeOf(err) != core.Unavailable && core.CodeOf(err) != core.NotFound &&
+			core.CodeOf(err) != core.Exhausted:
 			return err
 		}
 		j, jobErr := oneJob(ctx, c, job)
@@ -124,7 +125,8 @@ func followLogs(ctx context.Context, c *client.Client, w io.Writer, job string, 
 type sinkError struct{ error }
 
 // copyLogs copies what one stream gives and tells how far it came.
-func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64, follow bool) (int64, error) {
+func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64, follow bool) (
+	int64, error) {
 	r, at, err := c.Logs(ctx, job, offset, follow)
 	if err != nil {
 		return 0, err
@@ -152,14 +154,15 @@ func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, of
 
 // ownExit is how the job's program ended; nothing where it did not end by itself but has Slurm's mark for that.
 func ownExit(j *client.Job) core.Exit {
-	if j.Exit == core.ExitOOM && j.State == core.OutOfMemory || j.Exit == core.ExitLaunch && j.Reason == core.ReasonLaunchFailure {
+	if j.Exit == core.ExitOOM && j.State == core.OutOfMemory || j.Exit == core.ExitLaunch &&
+		j.Reason == core.ReasonLaunchFailure {
 		return core.Exit{}
 	}
 	return j.Exit
 }
 
-// jobExit is the status a command that stands for the job ends with: the job's own, 128 plus its signal, or 1 for an end
-// that has neither (a time limit, a lost node, no memory, no image).
+// jobExit is the status a command that stands for the job ends with: the job's own, 128 plus its signal, or 1 for an
+// end that has neither (a time limit, a lost node, no memory, no image).
 func jobExit(j *client.Job) int {
 	own := ownExit(j)
 	switch {

@@ -19,7 +19,8 @@ func checkpointCommand(a *app.App) *cobra.Command {
 	o := &checkpointOptions{app: a}
 	c := &cobra.Command{
 		Use: "checkpoint [RUN|JOB]", Short: "tell that a job has saved its work", Args: cobra.MaximumNArgs(1),
-		Long: "Tell that a job has just saved its work: what it did until now is not lost if it has to make room for another, and of\n" +
+		Long: "Tell that a job has just saved its work: what it did until now is not lost if it has to make room for " +
+			"another, and of\n" +
 			"several that could, the one that loses the least goes first. In a job, without an argument, it is that one.",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}

@@ -1,4 +1,5 @@
-// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics and events.
+// Package jobs is the native commands on runs and jobs: apply, ps, logs, ssh, stop, checkpoint, why, metrics and
+// events.
 //
 // Each command is an options struct and run(ctx). A job is named by its id or by its run's name (ref.go).
 package jobs

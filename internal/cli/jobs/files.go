@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
-// pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the current one if it
-// has none.
+// pack reads the files that a configuration brings along: those with relative paths from its own folder, or from the
+// current one if it has none.
 func (o *applyOptions) pack(task *dstack.Task, file string) ([]byte, error) {
 	if len(task.Files) == 0 {
 		return nil, nil

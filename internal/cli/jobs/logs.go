@@ -108,7 +108,8 @@ func (o *logsOptions) nothing(ctx context.Context, c *client.Client, job string)
 	}
 	switch {
 	case j.State == core.Pending:
-		o.app.Note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for it, `bireme why %s` says what it waits for", job, o.ref, o.ref)
+		o.app.Note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for it, `bireme why %s` "+
+			"says what it waits for", job, o.ref, o.ref)
 	case !j.State.Final():
 		o.app.Note("job %s is %s and has written nothing yet; `bireme logs -f %s` waits for it", job, lower(j.State), o.ref)
 	}

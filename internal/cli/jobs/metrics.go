@@ -16,7 +16,8 @@ import (
 type metrics struct{ *app.App }
 
 func metricsCommand(a *app.App) *cobra.Command {
-	o := &aboutJob{app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs", jsonAs: "print JSON: every sample", tell: metrics{a}.tell}
+	o := &aboutJob{app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs",
+		jsonAs: "print JSON: every sample", tell: metrics{a}.tell}
 	return o.command()
 }
 
@@ -29,7 +30,8 @@ func (a metrics) tell(ctx context.Context, c *client.Client, id string, json boo
 		return a.PrintJSON(m)
 	}
 	if len(m.Samples) == 0 {
-		return core.Errorf(core.NotFound, "job %s has no samples: a node takes the first one after the interval gpu.sample, and the job has run for less", id)
+		return core.Errorf(core.NotFound, "job %s has no samples: a node takes the first one after the interval "+
+			"gpu.sample, and the job has run for less", id)
 	}
 	return metricsTable(m).Write(a.Out)
 }
@@ -90,7 +92,8 @@ func metricsTable(m *client.Metrics) app.Table {
 		} else if s.all == 0 {
 			top = max(100, most)
 		}
-		t.Row(s.node, s.what, s.text(s.values[len(s.values)-1]), s.text(sum/float64(len(s.values))), s.text(most), of, course(s.values, top))
+		t.Row(s.node, s.what, s.text(s.values[len(s.values)-1]), s.text(sum/float64(len(s.values))), s.text(most), of,
+			course(s.values, top))
 	}
 	return t
 }

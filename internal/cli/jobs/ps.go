@@ -111,7 +111,8 @@ func (o *psOptions) print(ctx context.Context, c *client.Client, q client.JobsQu
 	t := app.Table{{"JOB", "NAME", "USER", "PROJECT", "STATE", "SUBMITTED", "RUNTIME", "NODES", "CPUS", "WHERE"}}
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
-		t.Row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j), fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j, list.Now))
+		t.Row(jobName(j), j.Name, string(j.User), string(j.Project), jobState(j), ago(list.Now, j.Submit), runtime(j),
+			fmt.Sprint(j.Nodes), fmt.Sprint(j.CPUs), where(j, list.Now))
 	}
 	return list.Seq, t.Write(o.app.Out)
 }

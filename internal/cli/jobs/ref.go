@@ -42,7 +42,8 @@ func isJobID(ref string) bool {
 	return err == nil
 }
 
-// findJob gives the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest job of it.
+// findJob gives the job that ref means: a job id, the last job of the newest run of that name, or the caller's newest
+// job of it.
 func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, error) {
 	if isJobID(ref) {
 		return ref, nil
@@ -99,7 +100,8 @@ func findRun(ctx context.Context, c *client.Client, project, name string) (*clie
 		}
 	}
 	if newest == nil {
-		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists what there is", name, inProject(project))
+		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists what there is", name,
+			inProject(project))
 	}
 	return newest, nil
 }

@@ -26,7 +26,8 @@ type sshOptions struct {
 func sshCommand(a *app.App) *cobra.Command {
 	o := &sshOptions{app: a}
 	c := &cobra.Command{
-		Use: "ssh [--config] RUN|JOB [ARGUMENTS OF SSH]", Short: "open a shell in a job's container, or run a command there", Args: cobra.MinimumNArgs(1),
+		Use:   "ssh [--config] RUN|JOB [ARGUMENTS OF SSH]",
+		Short: "open a shell in a job's container, or run a command there", Args: cobra.MinimumNArgs(1),
 		Long: `Open a shell in the container of a run or job, or run a command there, by the ssh of this machine. What follows
 RUN|JOB goes to ssh as it is: a command, or options such as -L and -R before it. The ports of the configuration are
 forwarded.
@@ -66,7 +67,8 @@ func (o *sshOptions) run(ctx context.Context) error {
 	case j.State.Final():
 		return core.Errorf(core.Conflict, "%s has ended: it %s", o.what(id), j.State.Phrase())
 	case box == nil:
-		return core.Errorf(core.Invalid, "job %s runs in no container; on its node: srun --jobid=%s --overlap --pty bash", id, id)
+		return core.Errorf(core.Invalid,
+			"job %s runs in no container; on its node: srun --jobid=%s --overlap --pty bash", id, id)
 	case j.State != core.Running:
 		return core.Errorf(core.Conflict, "job %s does not run yet: it %s", id, j.State.Phrase())
 	}
@@ -101,7 +103,8 @@ func (o *sshOptions) settings(self string) [][2]string {
 		proxy += "--project " + o.project + " "
 	}
 	return [][2]string{
-		{"ProxyCommand", proxy + o.args[0]}, {"User", "root"}, {"StrictHostKeyChecking", "no"}, {"UserKnownHostsFile", "/dev/null"},
+		{"ProxyCommand", proxy + o.args[0]}, {"User", "root"}, {"StrictHostKeyChecking", "no"},
+		{"UserKnownHostsFile", "/dev/null"},
 		{"PreferredAuthentications", "none"}, {"LogLevel", "ERROR"},
 	}
 }

@@ -19,7 +19,8 @@ import (
 type why struct{ *app.App }
 
 func whyCommand(a *app.App) *cobra.Command {
-	o := &aboutJob{app: a, use: "why", short: "tell why a job waits, or how it ended", jsonAs: "print JSON", tell: why{a}.tell}
+	o := &aboutJob{app: a, use: "why", short: "tell why a job waits, or how it ended", jsonAs: "print JSON",
+		tell: why{a}.tell}
 	return o.command()
 }
 
@@ -68,7 +69,8 @@ func (a why) tell(ctx context.Context, c *client.Client, id string, json bool) e
 }
 
 // waiting adds when a job may start, and what it asks for beside what there is.
-func (a why) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job, now core.Time) error {
+func (a why) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job,
+	now core.Time) error {
 	if w.Expected != 0 {
 		if now == 0 {
 			now = core.At(a.Now())
@@ -77,7 +79,8 @@ func (a why) waiting(ctx context.Context, c *client.Client, b *strings.Builder, 
 		if w.Estimate {
 			about, kind = "about ", "an estimate"
 		}
-		fmt.Fprintf(b, "  expected start: %s%s, in %s%s (%s)\n", about, app.Clock(w.Expected), about, app.Span(max(0, w.Expected.Sub(now))), kind)
+		fmt.Fprintf(b, "  expected start: %s%s, in %s%s (%s)\n", about, app.Clock(w.Expected), about,
+			app.Span(max(0, w.Expected.Sub(now))), kind)
 	} else {
 		b.WriteString("  expected start: not known\n")
 	}
@@ -217,7 +220,8 @@ func available(nodes []client.Node, partitions []string) string {
 		}
 	}
 	text := fmt.Sprintf("%s, %d usable; the largest has %s and %s of memory; free on one node: at most %s, %s",
-		app.Plural(total, "node"), usable, app.Plural(cpus, "CPU"), app.Size(mem), app.Plural(freeCPUs, "CPU"), app.Size(freeMem))
+		app.Plural(total, "node"), usable, app.Plural(cpus, "CPU"), app.Size(mem), app.Plural(freeCPUs, "CPU"),
+		app.Size(freeMem))
 	for _, k := range kinds {
 		text += fmt.Sprintf(", %s:%d", k, free[k])
 	}

@@ -58,7 +58,8 @@ func fleetTable(list []client.Fleet) app.Table {
 		t.Row(f.Name, string(f.Project), fmt.Sprint(len(f.Instances)), "", "", "", f.Status, app.Clock(f.Created), "")
 		for k := range f.Instances {
 			x := &f.Instances[k]
-			t.Row(fmt.Sprintf("   instance=%d", x.Num), "", "", string(x.Node), x.Host, instanceResources(x), instanceStatus(x), "", cmp.Or(x.Cause, x.Note))
+			t.Row(fmt.Sprintf("   instance=%d", x.Num), "", "", string(x.Node), x.Host, instanceResources(x),
+				instanceStatus(x), "", cmp.Or(x.Cause, x.Note))
 		}
 	}
 	return t

@@ -150,7 +150,8 @@ func (o *FleetApply) untilUp(ctx context.Context, c *client.Client) error {
 				if failed > 1 {
 					again = "they are"
 				}
-				return fmt.Errorf("%s of %d cannot be used yet; %s tried again, see `bireme fleet`", app.Plural(failed, "host"), len(f.Instances), again)
+				return fmt.Errorf("%s of %d cannot be used yet; %s tried again, see `bireme fleet`",
+					app.Plural(failed, "host"), len(f.Instances), again)
 			}
 			return nil
 		}

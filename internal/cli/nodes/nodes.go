@@ -21,7 +21,8 @@ type nodes struct{ *app.App }
 func (a nodes) command() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "nodes [NODE]", Aliases: []string{"node"}, Short: "list the nodes and what is free on them, or show one and what happened to it", Args: cobra.MaximumNArgs(1),
+		Use: "nodes [NODE]", Aliases: []string{"node"}, Short: "list the nodes and what is free on them, or show one " +
+			"and what happened to it", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.show(cmd.Context(), core.NodeName(args[0]), asJSON)
@@ -61,7 +62,8 @@ func nodesNamed(ctx context.Context, c *client.Client, lists []string) ([]core.N
 		}
 	}
 	if len(missing) > 0 {
-		return nil, core.Errorf(core.NotFound, "there is no node %s; nothing was changed", hostlist.Fold(missing)).Because("invalid_node")
+		return nil, core.Errorf(core.NotFound, "there is no node %s; nothing was changed", hostlist.Fold(missing)).
+			Because("invalid_node")
 	}
 	return out, nil
 }
@@ -69,9 +71,12 @@ func nodesNamed(ctx context.Context, c *client.Client, lists []string) ([]core.N
 func (a nodes) remove() *cobra.Command {
 	var now, drain bool
 	c := &cobra.Command{
-		Use: "remove NODE...", Short: "forget nodes: their certificates are good for nothing from then on", Args: cobra.MinimumNArgs(1),
-		Long: "Forget nodes, named as host lists (n[1-4]). A node with running jobs is refused, unless they are waited for (--drain) or ended (--now, as by\n" +
-			"bireme down). To come back a node joins again with a token (bireme token join). One that is in the settings is to be taken out there, too.",
+		Use: "remove NODE...", Short: "forget nodes: their certificates are good for nothing from then on",
+		Args: cobra.MinimumNArgs(1),
+		Long: "Forget nodes, named as host lists (n[1-4]). A node with running jobs is refused, unless they are " +
+			"waited for (--drain) or ended (--now, as by\n" +
+			"bireme down). To come back a node joins again with a token (bireme token join). One that is in the " +
+			"settings is to be taken out there, too.",
 		RunE: func(cmd *cobra.Command, lists []string) error {
 			if err := app.OneFlag(cmd, "now", "drain"); err != nil {
 				return err
@@ -126,7 +131,8 @@ func (a nodes) list(ctx context.Context, asJSON bool) error {
 	for i := range list.Nodes {
 		n := &list.Nodes[i]
 		t.Row(string(n.Name), strings.ToLower(n.State), fmt.Sprintf("%d/%d", n.AllocCPUs, n.Hardware.CPUs),
-			app.Size(n.AllocMem)+"/"+app.Size(n.Hardware.Memory), nodeGres(n), fmt.Sprintf("%.2f", n.Load), containment(n), nodeNote(n))
+			app.Size(n.AllocMem)+"/"+app.Size(n.Hardware.Memory), nodeGres(n), fmt.Sprintf("%.2f", n.Load),
+			containment(n), nodeNote(n))
 	}
 	return t.Write(a.Out)
 }

@@ -336,7 +336,8 @@ func member(m *core.Member) *yaml.Node {
 func Limits(q *core.QOS) []string {
 	var out []string
 	for _, f := range qosFields {
-		if !strings.HasPrefix(f.name, "grp_") && !strings.HasPrefix(f.name, "max_") && !strings.HasPrefix(f.name, "min_") && !strings.HasSuffix(f.name, "_hours") {
+		if !strings.HasPrefix(f.name, "grp_") && !strings.HasPrefix(f.name, "max_") &&
+			!strings.HasPrefix(f.name, "min_") && !strings.HasSuffix(f.name, "_hours") {
 			continue
 		}
 		n := write(f.at(q))

@@ -32,7 +32,8 @@ type simulation struct {
 func Command(a *app.App) *cobra.Command {
 	o := &simulation{app: a}
 	c := &cobra.Command{
-		Use: "simulate --trace FILE | --replay FILE", Short: "run a recorded workload through the scheduler on a virtual clock", Args: cobra.NoArgs,
+		Use:   "simulate --trace FILE | --replay FILE",
+		Short: "run a recorded workload through the scheduler on a virtual clock", Args: cobra.NoArgs,
 		Long: `Run a recorded workload through the scheduler on a virtual clock and tell how good the schedule is.
 
 FILE is a trace in the Standard Workload Format, plain or compressed by gzip; - is standard input. A job asks for
@@ -54,7 +55,8 @@ The machine is one node with the processors that the trace's header tells, unles
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.recording, "replay", "", "decide again what a server decided that wrote `FILE` with --record, and compare")
+	f.StringVar(&o.recording, "replay", "",
+		"decide again what a server decided that wrote `FILE` with --record, and compare")
 	f.StringVar(&o.trace, "trace", "", "the `FILE` to read the workload from")
 	f.Int64Var(&o.procs, "procs", 0, "processors of the machine (default: what the trace tells)")
 	f.StringVar(&o.nodes, "nodes", "", "`N` nodes that share the processors, or NxC nodes of C processors each")
@@ -82,7 +84,8 @@ func (o *simulation) replay(ctx context.Context) error {
 		for _, r := range []struct {
 			name string
 			n    int64
-		}{{"inputs", out.Inputs}, {"batches", out.Batches}, {"passes", out.Passes}, {"starts", out.Starts}, {"passes that differ", out.Different}} {
+		}{{"inputs", out.Inputs}, {"batches", out.Batches}, {"passes", out.Passes}, {"starts", out.Starts},
+			{"passes that differ", out.Different}} {
 			t.Row(r.name, strconv.FormatInt(r.n, 10))
 		}
 		err = t.Write(o.app.Out)
@@ -140,7 +143,8 @@ func (o *simulation) simulate(ctx context.Context) error {
 		err = out.table().Write(o.app.Out)
 	}
 	if err == nil && out.Malformed > 0 {
-		err = core.Errorf(core.Invalid, "%s: %s could not be read and took no part", o.trace, app.Plural(out.Malformed, "line"))
+		err = core.Errorf(core.Invalid, "%s: %s could not be read and took no part", o.trace,
+			app.Plural(out.Malformed, "line"))
 	}
 	return err
 }
@@ -149,7 +153,8 @@ func (o *simulation) simulate(ctx context.Context) error {
 const shownFaults = 5
 
 // simulateOnce reads the trace and runs it; sorted: after putting it in order.
-func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted bool, emit func(*sim.Row) error) (*simulated, error) {
+func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted bool, emit func(*sim.Row) error) (
+	*simulated, error) {
 	began := o.app.Now()
 	in := io.NopCloser(o.app.In)
 	if o.trace != "-" {
@@ -190,7 +195,8 @@ func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted boo
 		return nil, err
 	}
 	if sum.Jobs == 0 && t.Dropped.Total() == 0 && t.Malformed > 0 {
-		return nil, core.Errorf(core.Invalid, "%s is no trace in the Standard Workload Format: none of its %s can be read; the first: %v", o.trace, app.Plural(t.Malformed, "line"), faults[0])
+		return nil, core.Errorf(core.Invalid, "%s is no trace in the Standard Workload Format: none of its %s can be "+
+			"read; the first: %v", o.trace, app.Plural(t.Malformed, "line"), faults[0])
 	}
 	for _, f := range faults {
 		o.app.Note("%s", f)
@@ -235,7 +241,8 @@ func (o *simulation) machine(header int64) ([]int32, error) {
 		procs = n * c
 	}
 	if procs > maxProcs || n > procs {
-		return nil, app.Usagef("simulate: %d processors on %s cannot be; there are at most %d, at least one a node", procs, app.Plural(n, "node"), maxProcs)
+		return nil, app.Usagef("simulate: %d processors on %s cannot be; there are at most %d, at least one a node",
+			procs, app.Plural(n, "node"), maxProcs)
 	}
 	nodes := make([]int32, n)
 	for i := range nodes { // what does not divide goes to the first ones
@@ -296,9 +303,11 @@ func (s *simulated) table() app.Table {
 	t.Row("rule", s.Rule)
 	t.Row("machine", fmt.Sprintf("%s on %s", app.Plural(s.Procs, "processor"), app.Plural(s.Nodes, "node")))
 	t.Row("jobs", strconv.FormatInt(s.Jobs, 10))
-	t.Row("dropped", fmt.Sprintf("%d (no run time %d, no processors %d, too large %d)", s.Dropped.Total(), s.Dropped.NoRunTime, s.Dropped.NoProcessors, s.Dropped.TooLarge))
+	t.Row("dropped", fmt.Sprintf("%d (no run time %d, no processors %d, too large %d)", s.Dropped.Total(),
+		s.Dropped.NoRunTime, s.Dropped.NoProcessors, s.Dropped.TooLarge))
 	t.Row("malformed lines", strconv.FormatInt(s.Malformed, 10))
-	t.Row("bounded slowdown", fmt.Sprintf("mean %.2f, median %.2f, p95 %.2f", s.Slowdown.Mean, s.Slowdown.Median, s.Slowdown.P95))
+	t.Row("bounded slowdown", fmt.Sprintf("mean %.2f, median %.2f, p95 %.2f", s.Slowdown.Mean, s.Slowdown.Median,
+		s.Slowdown.P95))
 	t.Row("mean wait", seconds(s.MeanWait))
 	t.Row("max wait", seconds(float64(s.MaxWait)))
 	t.Row("makespan", seconds(float64(s.Makespan)))
