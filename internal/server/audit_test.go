@@ -47,7 +47,7 @@ func TestAuditTellsWhoAskedForWhat(t *testing.T) {
 	call("GET", "/api/v1/jobs", "bm_nonsense", nil, 401)
 	call("GET", "/api/v1/audit", bob, nil, 403)
 	call("POST", "/api/v1/tokens", bob, client.NewToken{Name: "laptop"}, 200)
-	call("POST", "/api/v1/tokens", bob, client.NewToken{User: "ann"}, 403)
+	call("POST", "/api/v1/tokens", bob, client.NewToken{User: "ann", Name: "stolen"}, 403)
 	call("POST", "/api/v1/join", "", client.Join{Token: "bm_secret", Node: "n7", CSR: "x"}, 401)
 
 	check := func(e core.AuditEntry, user core.UserName, object string, owner core.UserName) {
@@ -68,7 +68,7 @@ func TestAuditTellsWhoAskedForWhat(t *testing.T) {
 	check(auditOf(s, "action=sign-in", "unknown_user"), "", "/api/v1/jobs", "")
 	check(auditOf(s, "action=sign-in&user=ann", "ok"), "ann", "", "")
 	check(auditOf(s, "action=audit.read&user=bob", "denied"), "bob", "audit log", "")
-	check(auditOf(s, "action=token.create&user=bob", "denied"), "bob", auditOf(s, "action=token.create&user=bob", "denied").Object, "ann")
+	check(auditOf(s, "action=token.create&user=bob", "denied"), "bob", "token (stolen)", "ann") // one that was never made has no id
 	join := auditOf(s, "action=node.join", "unknown_user")
 	if join.Object != "node n7" || join.UID != -1 || strings.Contains(join.Detail+join.Message, "secret") {
 		t.Errorf("a join that was refused: %+v", join)
@@ -105,5 +105,54 @@ func TestAuditIsThereWhenTheAnswerComes(t *testing.T) {
 	s.Must("GET", "/api/v1/audit?action=project", nil, &after)
 	if len(after.Entries) != 20 || after.Entries[0] != before.Entries[0] {
 		t.Errorf("after a restart: %d entries", len(after.Entries))
+	}
+}
+
+// Whoever reaches for a job that private_data hides is told that it is not there; the audit log has a denial, with the owner. For
+// a job that never was it has nothing.
+func TestAuditTellsOfHiddenJobs(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "private_data=jobs")
+	ann, _, _, _ := people(s)
+	uid := uint32(2)
+	eve := s.Token(core.User{Name: "eve", UnixName: "bin", UID: &uid})
+	var made, other client.Submitted
+	for _, to := range []*client.Submitted{&made, &other} {
+		if status, err := s.Call("POST", "/api/v1/jobs", ann, submitBody(), to); err != nil {
+			t.Fatal(status, err)
+		}
+	}
+	if _, err := s.Call("POST", "/api/v1/jobs/cancel", ann, client.Cancel{IDs: []string{idText(other.ID)}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	name := "y"
+	depends := submitBody()
+	depends.Spec.Extra = &core.Extra{Dependency: "afterok:" + idText(made.ID)}
+	for _, x := range []struct {
+		method, path, action string
+		body                 any
+		id                   core.JobID
+		want                 int
+	}{
+		{"GET", "/api/v1/jobs/" + idText(made.ID), "read", nil, made.ID, 404},
+		{"GET", "/api/v1/jobs/" + idText(made.ID) + "/script", "job.script", nil, made.ID, 404},
+		{"GET", "/api/v1/jobs/" + idText(other.ID) + "/logs", "job.logs", nil, other.ID, 404}, // it has ended
+		{"PATCH", "/api/v1/jobs/" + idText(made.ID), "job.update", client.Update{Name: &name}, made.ID, 404},
+		{"POST", "/api/v1/jobs/cancel", "job.cancel", client.Cancel{IDs: []string{idText(made.ID)}}, made.ID, 200},
+		{"POST", "/api/v1/jobs", "job.submit", depends, made.ID, 200},
+	} {
+		if status, err := s.Call(x.method, x.path, eve, x.body, nil); status != x.want {
+			t.Errorf("%s %s: %d %v, want %d", x.method, x.path, status, err, x.want)
+		}
+		e := auditOf(s, "user=eve&action="+x.action, "denied")
+		if e.User != "eve" || e.Object != "job "+idText(x.id) || e.Reason != "hidden" || x.action != "job.submit" && e.Owner != "ann" {
+			t.Errorf("%s %s is in the audit log as %+v", x.method, x.path, e)
+		}
+	}
+	if status, _ := s.Call("GET", "/api/v1/jobs/999999/env", eve, nil, nil); status != 404 {
+		t.Errorf("a job that never was: %d", status)
+	}
+	if e := auditOf(s, "user=eve&action=job.env", "denied"); e.User != "" {
+		t.Errorf("a job that never was is in the audit log: %+v", e)
 	}
 }

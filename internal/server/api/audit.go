@@ -94,7 +94,8 @@ type trail struct {
 	object  string        // in place of the route's
 	owner   core.UserName // of another's things that were changed
 	touched int
-	refused error // of a part of the call, which as a whole went well
+	refused error  // of a part of the call, which as a whole went well
+	hidden  *trail // what the call named that is hidden from its caller
 	detail  *excerpt
 }
 
@@ -180,6 +181,7 @@ func (a *API) end(rt *route, r *http.Request, who *caller, err error) error {
 	if a.Audit == nil {
 		return err
 	}
+	a.noteHidden(rt, r, who, err)
 	code := core.CodeOf(err)
 	refused := code == core.Denied || code == core.Unknown
 	var t *trail

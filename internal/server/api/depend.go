@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strconv"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
@@ -54,6 +55,7 @@ func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, 
 			q.IDs = append(q.IDs, n.Job)
 			if v.hidesLive(n.Job) {
 				out.hidden = append(out.hidden, n.Job)
+				who.hid("job "+strconv.FormatInt(int64(n.Job), 10), "")
 			}
 		}
 	}
@@ -70,6 +72,7 @@ func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, 
 				out.jobs = append(out.jobs, &core.Job{ID: j.ID, Array: j.Array, State: j.State})
 				continue
 			}
+			who.hid("job "+strconv.FormatInt(int64(j.ID), 10), j.Spec.User)
 			if out.hidden = append(out.hidden, j.ID); j.Array != nil {
 				out.hidden = append(out.hidden, j.Array.Base)
 			}

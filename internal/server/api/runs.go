@@ -113,6 +113,9 @@ func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		}
 	}
 	run, ok := v.run(project, name)
+	if hidden, there := v.snap.Run(project, name); there && !ok {
+		who.hid("run "+name, hidden.User)
+	}
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "no run %q is open in project %s", name, project).Because("invalid_run")
 	}

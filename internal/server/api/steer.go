@@ -57,6 +57,7 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 		a.cancelled(who, before, todo, out)
 	}
 	who.denied(out)
+	a.hidJobs(r.Context(), who, notFound(out))
 	return out, nil
 }
 

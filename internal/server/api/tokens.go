@@ -64,6 +64,12 @@ func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any
 		return nil, err
 	}
 	now := time.Now()
+	if in.User != "" && in.User != who.User {
+		who.trail.owner = in.User
+	}
+	if in.Name != "" { // a token that is refused has no id
+		who.about("token", "("+in.Name+")")
+	}
 	t := &core.Token{ID: newID(), Kind: in.Kind, Note: in.Note, Name: in.Name, Created: core.At(now)}
 	var err error
 	switch in.Kind {
@@ -85,10 +91,10 @@ func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any
 	}
 	secret, hash := newSecret()
 	t.Hash = hash
-	who.aboutToken(t)
 	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: t}); err != nil {
 		return nil, err
 	}
+	who.aboutToken(t)
 	return &client.NewTokenMade{Token: a.showToken(t), Secret: secret, CA: string(a.Authority.PEM())}, nil
 }
 
