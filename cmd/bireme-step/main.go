@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"bireme.dev/bireme/internal/nice"
 	"bireme.dev/bireme/internal/step"
 )
 
@@ -55,6 +56,9 @@ func run(args []string) error {
 		return fmt.Errorf("--dir is required")
 	}
 	cfg.Program = version
+	if err := nice.Lower(); err != nil { // jobs do not have the agent's
+		return err
+	}
 	// Forking holds a scheduler slot until the child has executed, so with two there would be none left for the rest.
 	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	debug.SetGCPercent(400) // the heap is a few megabytes; collecting it for every hundred jobs is not worth it

@@ -265,6 +265,7 @@ func (f *standaloneFlags) agentDoor() (string, error) {
 func (c *cluster) live(ctx context.Context, report func(exports string) error) error {
 	serving, stopServer := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServer()
+	raise(c.cfg, c.log)
 	served := make(chan error, 1)
 	listening := make(chan server.Info, 1)
 	go func() {

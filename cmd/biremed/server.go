@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/nice"
 	"bireme.dev/bireme/internal/server"
 )
 
@@ -100,6 +101,7 @@ func newServerCommand() *cobra.Command {
 			if err != nil {
 				return errors.Join(err, release(dir))
 			}
+			raise(cfg, log)
 			return errors.Join(server.Run(ctx, o), release(database, dir))
 		},
 	}
@@ -109,6 +111,17 @@ func newServerCommand() *cobra.Command {
 	c.Flags().StringVar(&record, "record", "", "append every input with its time to `FILE`, for bireme simulate --replay")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return c
+}
+
+// raise gives the server its nice value. One that may not goes on without.
+func raise(cfg *config.Config, log *slog.Logger) {
+	err := nice.Raise(cfg.Server.Nice)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		log.Debug("server.nice needs root or CAP_SYS_NICE", "err", err)
+	case err != nil:
+		log.Warn("server.nice", "err", err)
+	}
 }
 
 func newConfigCommand() *cobra.Command {

@@ -52,6 +52,7 @@ var rooms = map[string]room{
 	}},
 	"internal/account": {why: "the users and groups of this machine", may: map[string]string{}},
 	"internal/disk":    {why: "when a disk has too little room", may: map[string]string{}},
+	"internal/nice":    {why: "a daemon's share of the processors", may: map[string]string{}},
 	"internal/store": {why: "durable state: one interface, two databases", may: map[string]string{
 		"internal/core": words,
 	}},
@@ -75,6 +76,7 @@ var rooms = map[string]room{
 		"internal/core":         words,
 		"internal/account":      "who calls is an account of its host",
 		"internal/disk":         "logs leave room for the database",
+		"internal/nice":         "programs that it starts do not have its nice value",
 		"internal/engine":       "handlers send it commands and read its snapshot",
 		"internal/engine/state": "the snapshot's type lives there",
 		"internal/store":        "history is asked of the tables",

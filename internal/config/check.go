@@ -143,6 +143,9 @@ func (d *decoder) checkServer(c *Config) {
 	if c.Server.Inbox < 16 {
 		d.at("server.inbox", "%d is too small; 16 is the least", c.Server.Inbox)
 	}
+	if c.Server.Nice < -20 || c.Server.Nice > 0 {
+		d.at("server.nice", "%d is not between -20 and 0", c.Server.Nice)
+	}
 	if p := c.Socket(); len(p) > 107 {
 		d.at("server.socket", "%q is longer than the 107 bytes a unix socket's path may have", p)
 	}

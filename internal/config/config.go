@@ -53,6 +53,7 @@ type Server struct {
 	Names       []string `yaml:"names"`        // host names and addresses in the server's certificate, beside its own
 	Advertise   []string `yaml:"advertise"`    // HOST:PORT told to agents; empty: AgentListen
 	Inbox       int      `yaml:"inbox"`        // commands that may wait for the engine
+	Nice        int      `yaml:"nice"`         // of the server's process where it may set that (root); 0: left as it is
 	SealKey     string   `yaml:"seal_key"`     // file of the key that seals the CA in the store; empty: DIR/seal.key
 	ID          string   `yaml:"id"`           // of this replica, for leadership; empty: host name and process
 }
@@ -249,7 +250,7 @@ func Default() *Config {
 		Cluster:      "bireme",
 		Dir:          "/var/lib/bireme",
 		SlurmVersion: "22.05.8",
-		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384},
+		Server:       Server{Listen: "127.0.0.1:7440", AgentListen: ":7441", Inbox: 16384, Nice: -10},
 		Certificates: defaultCertificates(),
 		Partitions:   []Partition{{Name: "main", Nodes: "ALL", Default: true}},
 		Topology:     Topology{MaxSwitchWait: defaultSwitchWait},

@@ -17,6 +17,7 @@ import (
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/nice"
 )
 
 // Config says how mail is sent.
@@ -151,7 +152,7 @@ func (s *Sender) send(ctx context.Context, l letter) error {
 	}
 	var said head
 	c.Stdout, c.Stderr = &said, &said
-	err = c.Run()
+	err = nice.Run(c)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && said.Len() > 0 {
 		line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")

@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/nice"
 )
 
 // Programs are run with a host list for an argument; an empty one is not run.
@@ -171,7 +172,7 @@ func (s *Switch) run(ctx context.Context, program string, env, nodes []string) e
 	c.WaitDelay = time.Second
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	err := c.Run()
+	err := nice.Run(c)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay): // something it started goes on: that is what it is for
 		return nil
