@@ -49,7 +49,9 @@ func (s *suite) hostile(ctx context.Context) error {
 		return err
 	}
 	before := rss(pid)
-	f, err := cl.underFlood(ctx, attacker, victim)
+	wait := s.profile(cl, "hostile", 15*time.Second)
+	defer wait()
+	f, err := cl.underFlood(ctx, attacker, victim, s.flood)
 	if err != nil {
 		return err
 	}
@@ -129,16 +131,18 @@ type flooded struct {
 }
 
 // underFlood times the victim's sbatch while the attacker's clients flood and `yes` runs in 50 of its jobs.
-func (cl *cluster) underFlood(ctx context.Context, attacker, victim person) (f flooded, err error) {
+func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kinds []string) (f flooded, err error) {
 	cage, err := flood.NewCage(fmt.Sprintf("bireme-flood-%d", os.Getpid()), float64(runtime.NumCPU())/2)
 	if err != nil {
 		return f, err
 	}
 	defer closeCage(cage)
-	if err := cl.yesJobs(attacker, cage); err != nil {
-		return f, err
+	if len(kinds) == 0 || slices.Contains(kinds, "jobs") {
+		if err := cl.yesJobs(attacker, cage); err != nil {
+			return f, err
+		}
 	}
-	attack, err := flood.Start(cage, flood.Order{Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"), Jobs: 100_000, Streams: 1000,
+	attack, err := flood.Start(cage, flood.Order{Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"), Jobs: 100_000, Streams: 1000, Kinds: kinds,
 		Own: func(cmd *exec.Cmd) { attacker.own(cmd) }})
 	if err != nil {
 		return f, err

@@ -36,13 +36,14 @@ type suite struct {
 	lim   limits
 	prof  string // folder for CPU profiles of the server
 	only  []string
+	flood []string // kinds of flood; none: all
 }
 
 func main() {
 	flood.Main() // where this process is the attacker of the hostile row
 	var s suite
 	var slurm bool
-	var only string
+	var only, kinds string
 	flag.StringVar(&s.bin, "bin", envOr("BIREME_BIN", "bin"), "folder of the built binaries")
 	flag.IntVar(&s.jobs, "jobs", 5000, "jobs of `true` in the end-to-end rows")
 	flag.IntVar(&s.many, "many", 100_000, "pending jobs for the restart and memory rows")
@@ -51,9 +52,13 @@ func main() {
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
 	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile")
+	flag.StringVar(&kinds, "flood", "", "comma list of what floods in the hostile row: requests,tokens,submissions,streams,connections,jobs")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
+	}
+	if kinds != "" {
+		s.flood = strings.Split(kinds, ",")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

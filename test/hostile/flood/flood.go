@@ -36,6 +36,9 @@ const (
 	Connections = "connections"
 )
 
+// Kinds are all of them.
+var Kinds = []string{Requests, Tokens, Submissions, Streams, Connections}
+
 // Stats is what became of an attack.
 type Stats struct {
 	Sent, Served, Broken int64            // requests; broken ones got no answer

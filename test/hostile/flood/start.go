@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,7 @@ type Order struct {
 	Socket        string
 	Program       string // where a copy of this program goes that attackers can execute
 	Jobs, Streams int
+	Kinds         []string        // none: all
 	Own           func(*exec.Cmd) // makes a command the attacker's
 }
 
@@ -40,7 +42,10 @@ func Start(cage *Cage, o Order) (*Flood, error) {
 		return nil, err
 	}
 	f := &Flood{}
-	for _, kind := range []string{Requests, Tokens, Submissions, Streams, Connections} {
+	for _, kind := range Kinds {
+		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, kind) {
+			continue
+		}
 		a, err := o.start(cage, kind)
 		if err != nil {
 			f.Kill()
