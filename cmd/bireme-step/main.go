@@ -40,7 +40,8 @@ func run(args []string) error {
 	fs.StringVar(&cfg.Dir, "dir", "", "state `directory` of this keeper (required)")
 	fs.StringVar(&cfg.Spool, "spool", "", "`directory` for job scripts, reachable by users (default DIR/spool)")
 	fs.StringVar(&cfg.Socket, "socket", "", "`path` of the socket the agent connects to (default DIR/keeper.sock)")
-	fs.StringVar(&cfg.Cgroup, "cgroup", "", "`name` of the keeper's cgroups, below its own or from the root with a leading slash; none: work without; pidns: with PID namespaces instead")
+	fs.StringVar(&cfg.Cgroup, "cgroup", "", "`name` of the keeper's cgroups, below its own or from the root with a "+
+		"leading slash; none: work without; pidns: with PID namespaces instead")
 	fs.DurationVar(&cfg.Unkillable, "unkillable", time.Minute, "how long dying processes are waited for")
 	show := fs.Bool("version", false, "print the version")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {

@@ -72,8 +72,10 @@ func (h *hardwareFlags) add(c *cobra.Command) {
 	f.Int32Var(&h.Threads, "threads", 0, "threads a core")
 	f.StringVar(&h.Memory, "memory", "", "memory of the node: 4096 (MiB), 16G")
 	f.StringVar(&h.TmpDisk, "tmp-disk", "", "temporary disk of the node: 1024 (MiB), 1T")
-	f.StringVar(&h.Gres, "gres", "", "generic resources instead of those found: gpu:a100:8,fpga:2; with the socket they are at and which are joined: gpu:a100:2@1/1")
-	f.StringVar(&h.Fake, "fake-gpus", "", "GPUs that are not there, to try things out: A100:80GB:8; they are shown as fake")
+	f.StringVar(&h.Gres, "gres", "", "generic resources instead of those found: gpu:a100:8,fpga:2; with the socket "+
+		"they are at and which are joined: gpu:a100:2@1/1")
+	f.StringVar(&h.Fake, "fake-gpus", "",
+		"GPUs that are not there, to try things out: A100:80GB:8; they are shown as fake")
 }
 
 // args writes the flags that were given.
@@ -123,7 +125,8 @@ func (h *hardwareFlags) override() (agent.Override, error) {
 	}
 	switch {
 	case h.Fake != "" && h.Gres != "":
-		errs = append(errs, core.Errorf(core.Invalid, "--gres and --fake-gpus both say which GPUs there are: give one of them"))
+		errs = append(errs, core.Errorf(core.Invalid, "--gres and --fake-gpus both say which GPUs there are: give "+
+			"one of them"))
 	case h.Fake != "":
 		var err error
 		if o.Fake, err = gpu.Fake(h.Fake); err != nil {
@@ -171,7 +174,8 @@ Jobs outlive the agent: stopping or upgrading it interrupts nothing, unless --st
 	fl.StringSliceVar(&f.servers, "server", nil, "servers, `HOST:PORT` or https://HOST:PORT, separated by commas")
 	fl.StringVar(&f.dir, "dir", "/var/lib/bireme/agent", "the agent's `folder`")
 	fl.StringVar(&f.node, "node", "", "`name` of the node (default: the host's)")
-	fl.StringVar(&f.token, "token", "", "one-time token to join with; BIREME_JOIN_TOKEN works too and is not seen by others")
+	fl.StringVar(&f.token, "token", "",
+		"one-time token to join with; BIREME_JOIN_TOKEN works too and is not seen by others")
 	fl.StringVar(&f.ca, "ca", "", "`file` with the cluster's CA, to join")
 	fl.StringVar(&f.socket, "socket", "", "the socket offered to the node's users (default DIR/agent.sock)")
 	fl.StringVar(&f.tmp, "tmp", "", "`folder` of jobs' temporary directories (default DIR/tmp)")
@@ -245,8 +249,10 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	spec.Cgroup = f.cgroup
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	a, err := agent.New(ctx, agent.Options{
-		Dir: f.dir, Servers: f.servers, Socket: f.socket, TmpBase: f.tmp, Version: version, Features: f.features, Fleet: f.fleet,
-		Addr: f.addr, BootID: f.bootID, Emulated: f.emulated, Override: o, Keeper: spec, Engine: f.engine, OCIRuntime: f.oci, StopJobs: f.stopJobs,
+		Dir: f.dir, Servers: f.servers, Socket: f.socket, TmpBase: f.tmp, Version: version, Features: f.features,
+		Fleet: f.fleet,
+		Addr:  f.addr, BootID: f.bootID, Emulated: f.emulated, Override: o, Keeper: spec, Engine: f.engine,
+		OCIRuntime: f.oci, StopJobs: f.stopJobs,
 	}, log)
 	if err != nil {
 		return err

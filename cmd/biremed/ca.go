@@ -17,7 +17,8 @@ func newCACommand() *cobra.Command {
 	var show, rotate configFlags
 	var force bool
 	showCmd := &cobra.Command{
-		Use: "show [--config FILE]", Short: "show the authority, how far its replacement is, and the nodes' certificates", Args: noOperands,
+		Use: "show [--config FILE]", Short: "show the authority, how far its replacement is, and the nodes' " +
+			"certificates", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := show.client()
 			if err != nil {
@@ -32,9 +33,10 @@ func newCACommand() *cobra.Command {
 	}
 	rotateCmd := &cobra.Command{
 		Use: "rotate [--config FILE] [--force]", Short: "replace the authority, one step at each call", Args: noOperands,
-		Long: `Replace the cluster's certificate authority while everything goes on. The first call makes a new one: nodes get certificates of it over
-their sessions and trust both, as do clients that read the server's ca.pem or have logged in. A second call, when every node trusts the new
-one, drops the old one: what was signed with it is good for nothing from then on. 'biremed ca show' tells who is behind. Between the two
+		Long: `Replace the cluster's certificate authority while everything goes on. The first call makes a new one:
+nodes get certificates of it over their sessions and trust both, as do clients that read the server's
+ca.pem or have logged in. A second call, when every node trusts the new one, drops the old one: what was
+signed with it is good for nothing from then on. 'biremed ca show' tells who is behind. Between the two
 calls the server may be stopped, upgraded or die.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := rotate.client()
@@ -46,7 +48,8 @@ calls the server may be stopped, upgraded or die.`,
 				return err
 			}
 			if ca.Rotating {
-				fmt.Fprintln(c.OutOrStdout(), "a new authority was made; nodes learn of it now. When 'biremed ca show' finds none behind, run 'biremed ca rotate' again")
+				fmt.Fprintln(c.OutOrStdout(), "a new authority was made; nodes learn of it now. When 'biremed ca "+
+					"show' finds none behind, run 'biremed ca rotate' again")
 			} else {
 				fmt.Fprintln(c.OutOrStdout(), "the old authority is trusted no more")
 			}

@@ -89,12 +89,13 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if os.Geteuid() == 0 {
 		c.noteUnreachable()
 	}
-	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}}, client.WithTimeout(5*time.Second))
+	c.api, err = client.New(client.Settings{Servers: []string{"unix:" + c.cfg.Socket()}},
+		client.WithTimeout(5*time.Second))
 	return err
 }
 
-// settings reads the settings: the site's slurm.conf, the config file over it, and over both what the cluster was started
-// with.
+// settings reads the settings: the site's slurm.conf, the config file over it, and over both what the cluster was
+// started with.
 func (c *cluster) settings(door string) (*config.Config, error) {
 	file := c.f.Config
 	if file == "" {
@@ -138,13 +139,14 @@ func (c *cluster) reload() (*config.Config, error) {
 	f := *c.f
 	f.site, again.f = site, &f
 	if names := hostlist.Fold(siteNodes(site)); names != c.f.NodeNames {
-		return nil, core.Errorf(core.Invalid, "%s: its nodes are %s and those of this cluster %s: a start makes others, no reconfigure does", f.SlurmConf, names, c.f.NodeNames)
+		return nil, core.Errorf(core.Invalid, "%s: its nodes are %s and those of this cluster %s: a start makes "+
+			"others, no reconfigure does", f.SlurmConf, names, c.f.NodeNames)
 	}
 	return again.settings(c.cfg.Server.AgentListen)
 }
 
-// base gives the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them. It
-// tells what of that had no effect.
+// base gives the settings that the config file is laid over: the defaults, or what a site's slurm.conf makes of them.
+// It tells what of that had no effect.
 func (c *cluster) base() (*config.Config, error) {
 	base := config.Default()
 	if c.f.site == nil {
@@ -167,7 +169,8 @@ func (c *cluster) described() map[core.NodeName][]string {
 	all := map[core.NodeName][]string{}
 	for _, n := range c.cfg.CoreNodes() {
 		hw := n.Hardware
-		h := hardwareFlags{CPUs: hw.CPUs, Sockets: hw.Sockets, Cores: hw.Cores, Threads: hw.Threads, Memory: strconv.FormatInt(int64(hw.Memory/core.MiB), 10)}
+		h := hardwareFlags{CPUs: hw.CPUs, Sockets: hw.Sockets, Cores: hw.Cores, Threads: hw.Threads,
+			Memory: strconv.FormatInt(int64(hw.Memory/core.MiB), 10)}
 		if hw.TmpDisk > 0 {
 			h.TmpDisk = strconv.FormatInt(int64(hw.TmpDisk/core.MiB), 10)
 		}
@@ -181,8 +184,8 @@ func (c *cluster) described() map[core.NodeName][]string {
 	return all
 }
 
-// declareNodes makes emulated nodes known in the order of their names, before they connect in any order: listings keep it,
-// and so does the scheduler among equals. The config file may have said something about them.
+// declareNodes makes emulated nodes known in the order of their names, before they connect in any order: listings keep
+// it, and so does the scheduler among equals. The config file may have said something about them.
 func (c *cluster) declareNodes(cfg *config.Config) {
 	known := map[core.NodeName]bool{}
 	for _, n := range cfg.CoreNodes() {
@@ -260,8 +263,8 @@ func (f *standaloneFlags) agentDoor() (string, error) {
 	return "", core.Errorf(core.Unavailable, "no free port on 127.0.0.1 for the agents")
 }
 
-// live runs the server and the nodes. A cluster that does not become ready is taken down; a server that fails later leaves
-// the nodes and their jobs as they are, for the next start.
+// live runs the server and the nodes. A cluster that does not become ready is taken down; a server that fails later
+// leaves the nodes and their jobs as they are, for the next start.
 func (c *cluster) live(ctx context.Context, report func(exports string) error) error {
 	serving, stopServer := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServer()
@@ -414,8 +417,10 @@ func (c *cluster) join(ctx context.Context, n emulate.Node) error {
 	return agent.Join(ctx, n.Dir, c.agents, n.Name, made.Secret, c.cfg.CAFile())
 }
 
-func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string, described []string) *exec.Cmd {
-	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","), "--keeper", c.keeper}
+func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string,
+	described []string) *exec.Cmd {
+	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","),
+		"--keeper", c.keeper}
 	if boot, err := n.BootID(); err == nil {
 		args = append(args, "--boot-id", boot)
 	} else {
@@ -454,7 +459,8 @@ func (c *cluster) await(ctx context.Context, began core.Time, failed, served <-c
 			missing = missing[:0]
 			for _, n := range c.nodes {
 				there := func(have client.Node) bool {
-					return have.Name == n.Name && have.Connected && have.Host.AgentStart >= began && !have.Flags.Any(core.NodeUnknown|core.NodeSilent)
+					return have.Name == n.Name && have.Connected && have.Host.AgentStart >= began &&
+						!have.Flags.Any(core.NodeUnknown|core.NodeSilent)
 				}
 				if !slices.ContainsFunc(list.Nodes, there) {
 					missing = append(missing, string(n.Name))
@@ -470,7 +476,8 @@ func (c *cluster) await(ctx context.Context, began core.Time, failed, served <-c
 		case err := <-served:
 			return fmt.Errorf("server: %w", err)
 		case <-ctx.Done():
-			return core.Errorf(core.Unavailable, "not connected after %s: %s; see %s", c.f.timeout, hostlist.Fold(missing), filepath.Join(c.f.dir, "log"))
+			return core.Errorf(core.Unavailable, "not connected after %s: %s; see %s", c.f.timeout,
+				hostlist.Fold(missing), filepath.Join(c.f.dir, "log"))
 		case <-tick.C:
 		}
 	}

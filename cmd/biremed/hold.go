@@ -18,34 +18,36 @@ import (
 
 func pidPath(dir string) string { return filepath.Join(dir, "server.pid") }
 
-// holdDir makes this process the only server that works in a folder. It comes before anything else a server does: one that
-// is refused has changed nothing.
+// holdDir makes this process the only server that works in a folder. It comes before anything else a server does: one
+// that is refused has changed nothing.
 func holdDir(dir string) (*process.Lock, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
 	lock, err := process.TakeLock(pidPath(dir))
 	if errors.Is(err, process.ErrRunning) {
-		return nil, core.Errorf(core.Conflict, "a server runs in %s already (%s); biremed stop --dir %s ends it", dir, told(err), dir)
+		return nil, core.Errorf(core.Conflict, "a server runs in %s already (%s); biremed stop --dir %s ends it", dir,
+			told(err), dir)
 	}
 	return lock, foreign(dir, err)
 }
 
-// makeDir makes the folder that a daemon works in, or refuses one that another user made or may write to: that user's settings
-// would be ours, and their links would have us write to any file. In /tmp anybody may be first.
+// makeDir makes the folder that a daemon works in, or refuses one that another user made or may write to: that user's
+// settings would be ours, and their links would have us write to any file. In /tmp anybody may be first.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return foreign(dir, err)
 	}
 	if err := client.CheckFolder(dir); err != nil {
-		return core.Errorf(core.Denied, "--dir %s is not safe for %s to work in: %v; give a folder of your own, or start as its owner",
+		return core.Errorf(core.Denied, "--dir %s is not safe for %s to work in: %v; give a folder of your own, or "+
+			"start as its owner",
 			dir, userName(uint32(os.Geteuid())), err)
 	}
 	return nil
 }
 
-// holdStore makes this process the only server that uses an embedded database, which may lie outside the server's folder.
-// Servers that share a PostgreSQL have a lease there.
+// holdStore makes this process the only server that uses an embedded database, which may lie outside the server's
+// folder. Servers that share a PostgreSQL have a lease there.
 func holdStore(cfg *config.Config) (*process.Lock, error) {
 	file, ok := strings.CutPrefix(cfg.Store(), "sqlite:")
 	if !ok {
@@ -85,7 +87,8 @@ func foreign(dir string, err error) error {
 			owner = userName(sys.Uid)
 		}
 	}
-	return core.Errorf(core.Denied, "%s belongs to %s, and you are %s: %v; give another --dir, or have its owner remove it",
+	return core.Errorf(core.Denied, "%s belongs to %s, and you are %s: %v; give another --dir, or have its owner "+
+		"remove it",
 		dir, owner, userName(uint32(os.Geteuid())), err)
 }
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whoever makes the folder first that root will name with --dir has nothing of it: its settings are not read, and a link in it
-// leads to no file that is overwritten.
+// Whoever makes the folder first that root will name with --dir has nothing of it: its settings are not read, and a
+// link in it leads to no file that is overwritten.
 func TestFolderOfAnother(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -33,7 +33,8 @@ func TestFolderOfAnother(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		code := run(append(strings.Fields(command), "--dir", dir), &out, &errs)
-		if said := errs.String(); code == 0 || !strings.Contains(said, dir) || !strings.Contains(said, "it belongs to user 4002") {
+		if said := errs.String(); code == 0 || !strings.Contains(said, dir) ||
+			!strings.Contains(said, "it belongs to user 4002") {
 			t.Errorf("biremed %s: status %d, %s", command, code, said)
 		}
 		if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {

@@ -39,7 +39,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetVersionTemplate("biremed {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
-	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(), newSealCommand(), newCACommand(),
+	root.AddCommand(newServerCommand(), newConfigCommand(), newAgentCommand(), newStandaloneCommand(), newStopCommand(),
+		newSealCommand(), newCACommand(),
 		newNextJobCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -88,7 +89,8 @@ func noOperands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return core.Errorf(core.Invalid, "%q: %s takes options only; see `%s --help`", args[0], c.CommandPath(), c.CommandPath())
+	return core.Errorf(core.Invalid, "%q: %s takes options only; see `%s --help`", args[0], c.CommandPath(),
+		c.CommandPath())
 }
 
 var (

@@ -14,10 +14,12 @@ import (
 func newNextJobCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
-		Use: "next-job-id [N] [--config FILE]", Short: "show or raise the id that the next job gets, without a server", Args: cobra.MaximumNArgs(1),
-		Long: `Show the id that the next job gets, or raise it to N. It is never lowered. Raise it after an older copy of the database was put
-back on another machine, before the server is started: ids that were given out after the copy was made do not come again then. Stop the
-server first; while one runs, 'scontrol show config' shows NEXT_JOB_ID.`,
+		Use: "next-job-id [N] [--config FILE]", Short: "show or raise the id that the next job gets, without a server",
+		Args: cobra.MaximumNArgs(1),
+		Long: `Show the id that the next job gets, or raise it to N. It is never lowered. Raise it after an older copy
+of the database was put back on another machine, before the server is started: ids that were given out
+after the copy was made do not come again then. Stop the server first; while one runs, 'scontrol show
+config' shows NEXT_JOB_ID.`,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			next := int64(0)
 			if len(args) == 1 {

@@ -47,7 +47,8 @@ func TestReplayDecidesAsTheServer(t *testing.T) {
 	if bytes.Equal(other, recording.Bytes()) {
 		t.Fatal("no start to change")
 	}
-	if out, err := sim.Replay("recording", bytes.NewReader(other)); err != nil || out.Different == 0 || !strings.HasPrefix(out.First, "recording:") {
+	if out, err := sim.Replay("recording", bytes.NewReader(other)); err != nil || out.Different == 0 ||
+		!strings.HasPrefix(out.First, "recording:") {
 		t.Errorf("a changed recording: %+v, %v", out, err)
 	}
 	if _, err := sim.Replay("recording", strings.NewReader("{\"now\":1,\"kind\":\"Tick\"}\n")); err == nil {
@@ -82,7 +83,8 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	by, root := core.Identity{User: "ann", UID: 1000}, core.Identity{User: "root", Admin: true}
 	for i := range 60 {
-		b := coretest.Job().User("ann").CPUs(1 + rng.Int32N(8)).Time(time.Duration(1+rng.IntN(90)) * time.Minute).Set(func(s *core.Spec) { s.UID = 1000 })
+		b := coretest.Job().User("ann").CPUs(1 + rng.Int32N(8)).Time(time.Duration(1+rng.IntN(90)) * time.Minute).Set(
+			func(s *core.Spec) { s.UID = 1000 })
 		if i%10 == 0 {
 			b.CPUs(2).Array("1-5", 2)
 		}
@@ -101,14 +103,16 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 			now := e.Snapshot().Now()
 			name := fmt.Sprintf("r%d", seed)
 			do(&state.PutReservation{By: root, Reservation: &core.AdvanceReservation{
-				Name: name, Start: now, End: now.Add(time.Hour), Nodes: "n3", Users: []core.UserName{"ann"}, Flags: core.ReserveIgnoreJobs | core.ReserveOverlap,
+				Name: name, Start: now, End: now.Add(time.Hour), Nodes: "n3", Users: []core.UserName{"ann"},
+				Flags: core.ReserveIgnoreJobs | core.ReserveOverlap,
 			}})
 		case 35:
 			do(&state.ApplyPolicy{By: root, Policy: core.Policy{Projects: []core.Project{{Name: "default"}}}})
 			do(&state.DropReservation{By: root, Name: fmt.Sprintf("r%d", seed)})
 		case 45:
 			parts := []core.Partition{{Name: "main", Nodes: "n[1,3]", Default: true, MaxTime: 3600}, {Name: "fast", Nodes: "n2"}}
-			do(&state.Reconfigure{By: root, Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}}})
+			do(&state.Reconfigure{By: root,
+				Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}}})
 		}
 		for j := range e.Snapshot().Jobs() {
 			if j.State == core.Running && rng.IntN(3) == 0 {

@@ -36,8 +36,8 @@ func newSealCommand() *cobra.Command {
 	}
 	addCmd := &cobra.Command{
 		Use: "new-key [--config FILE]", Short: "put a new key into the file, for the next rotation", Args: noOperands,
-		Long: `Put a new key into the file of keys. Nothing is sealed with it until 'biremed seal rotate' is run: where several servers have
-files of their own, copy this one to all of them in between.`,
+		Long: `Put a new key into the file of keys. Nothing is sealed with it until 'biremed seal rotate' is run: where
+several servers have files of their own, copy this one to all of them in between.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := add.load()
 			if err != nil {
@@ -49,16 +49,19 @@ files of their own, copy this one to all of them in between.`,
 			}
 			id, err := ring.Add()
 			if err == nil {
-				fmt.Fprintf(c.OutOrStdout(), "key %d is in %s; copy the file to every server, then run: biremed seal rotate\n", id, ring.Path())
+				fmt.Fprintf(c.OutOrStdout(), "key %d is in %s; copy the file to every server, then run: biremed seal "+
+					"rotate\n", id, ring.Path())
 			}
 			return err
 		},
 	}
 	rotateCmd := &cobra.Command{
-		Use: "rotate [--config FILE]", Short: "seal everything in the store with a new key, and drop the old one", Args: noOperands,
-		Long: `Seal the certificate authority, SSH keys, scripts, environments and files in the store with a new key, and remove the old
-key from the file when nothing is sealed with it any more. A server that runs does it beside its work; without one it is done here. It
-may be interrupted at any moment: the server goes on with it, or this command does when it is run again.`,
+		Use: "rotate [--config FILE]", Short: "seal everything in the store with a new key, and drop the old one",
+		Args: noOperands,
+		Long: `Seal the certificate authority, SSH keys, scripts, environments and files in the store with a new key,
+and remove the old key from the file when nothing is sealed with it any more. A server that runs does it
+beside its work; without one it is done here. It may be interrupted at any moment: the server goes on
+with it, or this command does when it is run again.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := rotate.load()
 			if err != nil {
@@ -144,7 +147,8 @@ func rotateRunning(ctx context.Context, w io.Writer, cfg *config.Config) error {
 		}
 		select {
 		case <-ctx.Done():
-			return core.Errorf(core.Unavailable, "the server goes on with the rotation; `biremed seal status` tells how far it is")
+			return core.Errorf(core.Unavailable, "the server goes on with the rotation; `biremed seal status` tells "+
+				"how far it is")
 		case <-tick.C:
 		}
 		s, err = c.Seals(ctx)

@@ -55,13 +55,14 @@ func newStandaloneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   `standalone [--dir DIR] [--detach] [--nodes N]`,
 		Short: "run a whole cluster on this machine",
-		Long: `Run a server and its nodes on this machine: the machine itself as the only node, or N emulated ones, each an agent of its
-own that runs real processes, with its own host name, address and hosts file.
+		Long: `Run a server and its nodes on this machine: the machine itself as the only node, or N emulated ones,
+each an agent of its own that runs real processes, with its own host name, address and hosts file.
 
   eval "$(biremed standalone --dir DIR --detach)"    returns when the cluster is ready, and the shell's commands use it
   biremed stop --dir DIR                             ends it; the same DIR starts again with what it held
 
-What it prints is for the shell: exports when the cluster is ready, and "false" when it is not, with the cause on stderr.`,
+What it prints is for the shell: exports when the cluster is ready, and "false" when it is not, with the
+cause on stderr.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				fmt.Fprintln(c.OutOrStdout(), "false")
@@ -94,7 +95,8 @@ What it prints is for the shell: exports when the cluster is ready, and "false" 
 	fl.StringVar(&f.Cgroup, "cgroup", "", "none: work without cgroups")
 	fl.StringVar(&f.Engine, "engine", "", engineHelp)
 	fl.StringVar(&f.OCIRuntime, "oci-runtime", "", "`program` that runs OCI bundles (default runc, then crun)")
-	fl.StringVar(&f.SlurmConf, "slurm-conf", "", "a site's slurm.conf: emulate every node it names and take its settings from it")
+	fl.StringVar(&f.SlurmConf, "slurm-conf", "", "a site's slurm.conf: emulate every node it names and take its "+
+		"settings from it")
 	fl.DurationVar(&f.timeout, "timeout", 60*time.Second, "how long the cluster may take to become ready")
 	f.Hardware.add(c)
 	fl.IntVar(&f.ready, "ready-fd", 0, "")
@@ -181,10 +183,12 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 		return err
 	}
 	if strings.ContainsAny(f.dir, ",\n") {
-		return core.Errorf(core.Invalid, "--dir %q: a comma or a line break cannot be told to commands, which know servers by a list", f.dir)
+		return core.Errorf(core.Invalid, "--dir %q: a comma or a line break cannot be told to commands, which know "+
+			"servers by a list", f.dir)
 	}
 	if longest := filepath.Join(f.dir, "nodes", strings.Repeat("x", f.nameWidth()), "keeper.sock"); len(longest) > 107 {
-		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters", f.dir)
+		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters",
+			f.dir)
 	}
 	for _, dir := range []string{f.dir, filepath.Join(f.dir, "log"), filepath.Join(f.dir, "nodes")} {
 		if err := makeDir(dir); err != nil {
@@ -273,8 +277,12 @@ func (f *standaloneFlags) recall(c *cobra.Command) error {
 	for flag, take := range map[string]func(){
 		"features": func() { f.Features = new.Features }, "listen": func() { f.Listen = new.Listen },
 		"store": func() { f.Store = new.Store }, "config": func() { f.Config = new.Config },
-		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup }, "engine": func() { f.Engine = new.Engine }, "oci-runtime": func() { f.OCIRuntime = new.OCIRuntime },
-		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() { h.Cores = n.Cores },
+		"set": func() { f.Set = new.Set }, "cgroup": func() { f.Cgroup = new.Cgroup }, "engine": func() {
+			f.Engine = new.Engine
+		}, "oci-runtime": func() { f.OCIRuntime = new.OCIRuntime },
+		"cpus": func() { h.CPUs = n.CPUs }, "sockets": func() { h.Sockets = n.Sockets }, "cores": func() {
+			h.Cores = n.Cores
+		},
 		"threads": func() { h.Threads = n.Threads }, "memory": func() { h.Memory = n.Memory },
 		"tmp-disk": func() { h.TmpDisk = n.TmpDisk }, "gres": func() { h.Gres = n.Gres },
 		"fake-gpus": func() { h.Fake = n.Fake },
@@ -385,7 +393,8 @@ func (f *standaloneFlags) passGiven() (*os.File, error) {
 		return nil, err
 	}
 	if len(b) > 32<<10 { // as much as a pipe holds for sure
-		return nil, core.Errorf(core.Invalid, "--set: %d bytes are too many: put the settings into a file, and name it with --config", len(b))
+		return nil, core.Errorf(core.Invalid, "--set: %d bytes are too many: put the settings into a file, and name "+
+			"it with --config", len(b))
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -424,7 +433,8 @@ func (f *standaloneFlags) args() []string {
 	default:
 		args = append(args, "--node-prefix", f.Prefix, "--nodes", strconv.Itoa(f.Nodes))
 	}
-	for _, s := range [][2]string{{"listen", f.Listen}, {"config", f.Config}, {"cgroup", f.Cgroup}, {"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
+	for _, s := range [][2]string{{"listen", f.Listen}, {"config", f.Config}, {"cgroup", f.Cgroup},
+		{"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
 		args = append(args, "--"+s[0]+"="+s[1])
 	}
 	return append(args, f.Hardware.args()...)

@@ -15,7 +15,8 @@ import (
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"unix:/tmp/x.sock,http://h:1": "unix:/tmp/x.sock,http://h:1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'",
+		"unix:/tmp/x.sock,http://h:1": "unix:/tmp/x.sock,http://h:1", "": "''", "a b": "'a b'", "it's": `'it'\''s'`,
+		"$(x)": "'$(x)'",
 	} {
 		if got := quote(in); got != want {
 			t.Errorf("quote(%q) is %s, want %s", in, got, want)
@@ -25,7 +26,8 @@ func TestQuote(t *testing.T) {
 
 func TestMebibytes(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]core.Bytes{"": 0, "4096": 4 * core.GiB, "16G": 16 * core.GiB, "512M": 512 * core.MiB} {
+	for in, want := range map[string]core.Bytes{"": 0, "4096": 4 * core.GiB, "16G": 16 * core.GiB,
+		"512M": 512 * core.MiB} {
 		if got, err := mebibytes(in); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
 		}
@@ -51,7 +53,8 @@ func TestFlagsAreRemembered(t *testing.T) {
 		if err := fl.Parse(append(args, "--dir", dir)); err != nil {
 			t.Fatal(err)
 		}
-		for name, into := range map[string]*string{"node-names": &f.NodeNames, "listen": &f.Listen, "memory": &f.Hardware.Memory, "dir": &f.dir} {
+		for name, into := range map[string]*string{"node-names": &f.NodeNames, "listen": &f.Listen,
+			"memory": &f.Hardware.Memory, "dir": &f.dir} {
 			*into, _ = fl.GetString(name)
 		}
 		f.Nodes, _ = fl.GetInt("nodes")
@@ -146,7 +149,8 @@ func TestSettingsAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if next.Partitions[0].MaxTime != 1800 || next.Priority.Type != "multifactor" || len(next.CoreNodes()) != 2 || next.Server.AgentListen != "127.0.0.1:1" {
+	if next.Partitions[0].MaxTime != 1800 || next.Priority.Type != "multifactor" || len(next.CoreNodes()) != 2 ||
+		next.Server.AgentListen != "127.0.0.1:1" {
 		t.Errorf("read again: %+v", next)
 	}
 	write(own, "priorty: {}\n")

@@ -26,9 +26,11 @@ func newStopCommand() *cobra.Command {
 		Short: "end the cluster, server or agent of a folder",
 		Long: `End what runs in DIR and return when it is gone:
 
-  a standalone cluster   with its agents, keepers and jobs, which are treated as after a node failure when DIR is started again
+  a standalone cluster   with its agents, keepers and jobs, which are treated as after a
+                         node failure when DIR is started again
   a server               jobs go on; what ended meanwhile is told to the next server
-  an agent               with its step keeper (bireme-step). While jobs run there it is refused, unless --jobs ends them too
+  an agent               with its step keeper (bireme-step). While jobs run there it is
+                         refused, unless --jobs ends them too
 
 A DIR in which nothing runs is fine.`,
 		Args: noOperands,
@@ -109,7 +111,8 @@ func stopNode(ctx context.Context, dir string, jobs bool) error {
 			}
 		}
 		if len(ids) > 0 {
-			return core.Errorf(core.Conflict, "jobs run on the node of %s: %s; drain it and wait for them, or give --jobs to end them",
+			return core.Errorf(core.Conflict, "jobs run on the node of %s: %s; drain it and wait for them, or give "+
+				"--jobs to end them",
 				dir, strings.Join(ids, ", "))
 		}
 	}

@@ -72,8 +72,8 @@ func (b *Book) GroupByGID(gid uint32) (*Group, error) {
 	return look(b, "group", "gid "+key, key, parseGroup, func(g *Group) bool { return g.GID == gid })
 }
 
-// Groups gives all groups of a user, its first group first. A user of the files may be in groups of another source, too,
-// which is asked where the machine's settings name one.
+// Groups gives all groups of a user, its first group first. A user of the files may be in groups of another source,
+// too, which is asked where the machine's settings name one.
 func (b *Book) Groups(u *User) ([]uint32, error) {
 	if !askable(u.Name) {
 		return []uint32{u.GID}, nil

@@ -87,7 +87,8 @@ func answer[T any](e *entry) (T, error) {
 	return v, e.err
 }
 
-// look finds an entry in a file, else by getent. getent takes a name of digits for a number, so its answer is checked, too.
+// look finds an entry in a file, else by getent. getent takes a name of digits for a number, so its answer is checked,
+// too.
 func look[T any](b *Book, database, what, key string, parse func(string) *T, is func(*T) bool) (*T, error) {
 	return remembered(b, what, func() (found *T, err error) {
 		match := func(line string) bool {
@@ -142,8 +143,8 @@ func scan(path string, f func(line string) bool) error {
 	return s.Err()
 }
 
-// elsewhere tells whether the machine's settings name a source beyond the files for the first of the databases they speak
-// of. Without settings it may be.
+// elsewhere tells whether the machine's settings name a source beyond the files for the first of the databases they
+// speak of. Without settings it may be.
 func (b *Book) elsewhere(databases ...string) bool {
 	for _, db := range databases {
 		known, other := false, false

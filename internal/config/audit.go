@@ -8,8 +8,8 @@ import (
 
 // Audit says where the audit log goes besides the store.
 type Audit struct {
-	// Export is file:PATH (a JSON object a line), syslog (/dev/log), or syslog:ADDR, where ADDR is a socket's path, udp:HOST:PORT or
-	// tcp:HOST:PORT of this machine; empty: nowhere else.
+	// Export is file:PATH (a JSON object a line), syslog (/dev/log), or syslog:ADDR, where ADDR is a socket's path,
+	// udp:HOST:PORT or tcp:HOST:PORT of this machine; empty: nowhere else.
 	Export string `yaml:"export"`
 }
 

@@ -134,10 +134,12 @@ func (d *decoder) checkServer(c *Config) {
 	}
 	if host, _, err := net.SplitHostPort(c.Server.Listen); c.Server.PlainHTTP && err == nil {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			d.at("server.plain_http", "server.listen is %q: without TLS the server listens on loopback only, as 127.0.0.1:PORT", c.Server.Listen)
+			d.at("server.plain_http", "server.listen is %q: without TLS the server listens on loopback only, as "+
+				"127.0.0.1:PORT", c.Server.Listen)
 		}
 	}
-	if s := c.Store(); !strings.HasPrefix(s, "sqlite:") && !strings.HasPrefix(s, "postgres://") && !strings.HasPrefix(s, "postgresql://") {
+	if s := c.Store(); !strings.HasPrefix(s, "sqlite:") && !strings.HasPrefix(s, "postgres://") &&
+		!strings.HasPrefix(s, "postgresql://") {
 		d.at("server.store", "%q is neither sqlite:PATH nor postgres://…", s)
 	}
 	if c.Server.Inbox < 16 {
@@ -265,7 +267,8 @@ func (d *decoder) checkTimers(c *Config) {
 		d.at("timers.heartbeat", "must be more than 0")
 	}
 	if t.SilentAfter < 2*t.Heartbeat {
-		d.at("timers.silent_after", "%s is less than two heartbeats of %s: a late one would silence a node", t.SilentAfter, t.Heartbeat)
+		d.at("timers.silent_after", "%s is less than two heartbeats of %s: a late one would silence a node",
+			t.SilentAfter, t.Heartbeat)
 	}
 	if t.Fence > 0 && t.Fence < t.SilentAfter {
 		d.at("timers.fence", "%s is less than silent_after %s", t.Fence, t.SilentAfter)
@@ -277,15 +280,16 @@ func (d *decoder) checkTimers(c *Config) {
 		d.at("timers.max_kill_grace", "%s is less than kill_wait %s", t.MaxKillGrace, t.KillWait)
 	}
 	if t.InteractiveIdle != 0 && t.InteractiveIdle.D() < 5*time.Second {
-		d.at("timers.interactive_idle", "%s is too short for srun to start its step; 5s is the least, 0 turns it off", t.InteractiveIdle)
+		d.at("timers.interactive_idle", "%s is too short for srun to start its step; 5s is the least, 0 turns it off",
+			t.InteractiveIdle)
 	}
 	if t.Lease <= 0 {
 		d.at("timers.lease", "must be more than 0")
 	}
 }
 
-// ParseUnits reads a list of name[:type]:count[@socket[/links]]: what there is, and of those with a place, which index they
-// have and where they are. Those of one name are counted on in the order of the list.
+// ParseUnits reads a list of name[:type]:count[@socket[/links]]: what there is, and of those with a place, which index
+// they have and where they are. Those of one name are counted on in the order of the list.
 func ParseUnits(list ...string) (gres []core.Gres, units []core.Unit, err error) {
 	next := map[string]int32{}
 	for _, text := range list {
@@ -310,7 +314,8 @@ func ParseUnits(list ...string) (gres []core.Gres, units []core.Unit, err error)
 		}
 		for i := range int32(min(g.Count, 1024)) {
 			if placed {
-				units = append(units, core.Unit{Name: g.Name, Type: g.Type, Index: next[g.Name] + i, Socket: int32(s), Links: int32(l)})
+				units = append(units, core.Unit{Name: g.Name, Type: g.Type, Index: next[g.Name] + i, Socket: int32(s),
+					Links: int32(l)})
 			}
 		}
 		next[g.Name] += int32(g.Count)

@@ -19,35 +19,38 @@ type Config struct {
 	Certificates Certificates `yaml:"certificates"`
 	Partitions   []Partition  `yaml:"partitions"`
 	Nodes        []Node       `yaml:"nodes"`
-	Licenses     []string     `yaml:"licenses"` // name[:count] of what belongs to no node, one of each where no count is said
-	Offers       []Offer      `yaml:"offers"`   // nodes that could be had
-	Topology     Topology     `yaml:"topology"`
-	Jobs         Jobs         `yaml:"jobs"`
-	Limits       Limits       `yaml:"limits"`
-	Scheduling   Scheduling   `yaml:"scheduling"`
-	Priority     Priority     `yaml:"priority"`
-	Preemption   Preemption   `yaml:"preemption"`
-	Timers       Timers       `yaml:"timers"`
-	Step         Step         `yaml:"step"`
-	GPU          GPU          `yaml:"gpu"`
-	Health       Health       `yaml:"health"`
-	Reboot       Reboot       `yaml:"reboot"`
-	Power        Power        `yaml:"power"`
-	Accounting   Accounting   `yaml:"accounting"`
-	Retention    Retention    `yaml:"retention"`
-	Tokens       Tokens       `yaml:"tokens"`
-	Audit        Audit        `yaml:"audit"`
-	Mail         Mail         `yaml:"mail"`
-	Fleets       Fleets       `yaml:"fleets"`
+	// name[:count] of what belongs to no node, one of each where no count is said
+	Licenses   []string   `yaml:"licenses"`
+	Offers     []Offer    `yaml:"offers"` // nodes that could be had
+	Topology   Topology   `yaml:"topology"`
+	Jobs       Jobs       `yaml:"jobs"`
+	Limits     Limits     `yaml:"limits"`
+	Scheduling Scheduling `yaml:"scheduling"`
+	Priority   Priority   `yaml:"priority"`
+	Preemption Preemption `yaml:"preemption"`
+	Timers     Timers     `yaml:"timers"`
+	Step       Step       `yaml:"step"`
+	GPU        GPU        `yaml:"gpu"`
+	Health     Health     `yaml:"health"`
+	Reboot     Reboot     `yaml:"reboot"`
+	Power      Power      `yaml:"power"`
+	Accounting Accounting `yaml:"accounting"`
+	Retention  Retention  `yaml:"retention"`
+	Tokens     Tokens     `yaml:"tokens"`
+	Audit      Audit      `yaml:"audit"`
+	Mail       Mail       `yaml:"mail"`
+	Fleets     Fleets     `yaml:"fleets"`
 
 	origins map[string]string // path -> where its value came from; what is not in it is a default
 }
 
 // Server says where the server is reached and what it stands on. Paths that are empty lie under Dir.
 type Server struct {
-	Store       string   `yaml:"store"`        // "sqlite:PATH" or "postgres://…"; empty: sqlite under Dir
-	Listen      string   `yaml:"listen"`       // HTTP API with TLS; empty: unix socket only
-	PlainHTTP   bool     `yaml:"plain_http"`   // listen on loopback without TLS, for a proxy that has its own; any user of the host can take the port while the server is away
+	Store  string `yaml:"store"`  // "sqlite:PATH" or "postgres://…"; empty: sqlite under Dir
+	Listen string `yaml:"listen"` // HTTP API with TLS; empty: unix socket only
+	// listen on loopback without TLS, for a proxy that has its own; any user of the host can take the port while the
+	// server is away
+	PlainHTTP   bool     `yaml:"plain_http"`
 	AgentListen string   `yaml:"agent_listen"` // agents, TLS with client certificates
 	Socket      string   `yaml:"socket"`       // unix socket for local callers; empty: DIR/bireme.sock
 	Names       []string `yaml:"names"`        // host names and addresses in the server's certificate, beside its own
@@ -72,53 +75,63 @@ type Partition struct {
 	MaxMemPerNode  Size      `yaml:"max_mem_per_node"`  // a job may have on a node; more is refused
 	MaxMemPerCPU   Size      `yaml:"max_mem_per_cpu"`   // a job that asks for more gets more CPUs
 	MaxCPUsPerNode int32     `yaml:"max_cpus_per_node"` // that its jobs may use of a node, all together
-	OverSubscribe  string    `yaml:"oversubscribe"`     // NO, YES[:n] (those that ask share CPUs), FORCE[:n] (all do), EXCLUSIVE (whole nodes)
-	PriorityTier   int32     `yaml:"priority_tier"`
-	PriorityFactor int32     `yaml:"priority_factor"`      // weighed by priority.weights.partition
-	BillingWeights string    `yaml:"billing_weights"`      // what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
-	ExclusiveUser  bool      `yaml:"exclusive_user"`       // a node has the jobs of one user at a time
-	LLN            bool      `yaml:"least_loaded"`         // the nodes with the largest part of their CPUs free are used first
-	QOS            string    `yaml:"qos"`                  // whose limits all its jobs are under
-	AllowQOS       []string  `yaml:"allow_qos"`            // empty: all
-	DenyQOS        []string  `yaml:"deny_qos"`             //
-	AllowProjects  []string  `yaml:"allow_projects"`       // with those below them; empty: all
-	DenyProjects   []string  `yaml:"deny_projects"`        //
-	AllowGroups    []string  `yaml:"allow_groups"`         // unix groups; empty: all
-	AdminOnly      bool      `yaml:"admin_only"`           // only administrators submit to it
-	PreemptMode    string    `yaml:"preempt_mode"`         // what becomes of its jobs that are preempted; empty: as preemption.mode says
-	Grace          Duration  `yaml:"grace"`                // for them; 0: as preemption.grace says
-	ReqResv        bool      `yaml:"requires_reservation"` // its jobs need an advance reservation
+	// NO, YES[:n] (those that ask share CPUs), FORCE[:n] (all do), EXCLUSIVE (whole nodes)
+	OverSubscribe  string `yaml:"oversubscribe"`
+	PriorityTier   int32  `yaml:"priority_tier"`
+	PriorityFactor int32  `yaml:"priority_factor"` // weighed by priority.weights.partition
+	// what its resources cost, "cpu=1,mem=0.25G,gres/gpu=8"; empty: a CPU costs 1
+	BillingWeights string `yaml:"billing_weights"`
+	ExclusiveUser  bool   `yaml:"exclusive_user"` // a node has the jobs of one user at a time
+	// the nodes with the largest part of their CPUs free are used first
+	LLN           bool     `yaml:"least_loaded"`
+	QOS           string   `yaml:"qos"`            // whose limits all its jobs are under
+	AllowQOS      []string `yaml:"allow_qos"`      // empty: all
+	DenyQOS       []string `yaml:"deny_qos"`       //
+	AllowProjects []string `yaml:"allow_projects"` // with those below them; empty: all
+	DenyProjects  []string `yaml:"deny_projects"`  //
+	AllowGroups   []string `yaml:"allow_groups"`   // unix groups; empty: all
+	AdminOnly     bool     `yaml:"admin_only"`     // only administrators submit to it
+	// what becomes of its jobs that are preempted; empty: as preemption.mode says
+	PreemptMode string   `yaml:"preempt_mode"`
+	Grace       Duration `yaml:"grace"`                // for them; 0: as preemption.grace says
+	ReqResv     bool     `yaml:"requires_reservation"` // its jobs need an advance reservation
 }
 
-// Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and features.
+// Node describes nodes known before they join. What the agent finds wins over what is written here, except weight and
+// features.
 type Node struct {
-	Names    string   `yaml:"names"` // hostlist
-	CPUs     int32    `yaml:"cpus"`
-	Sockets  int32    `yaml:"sockets"`
-	Cores    int32    `yaml:"cores"`   // a socket
-	Threads  int32    `yaml:"threads"` // a core
-	Memory   Size     `yaml:"memory"`
-	TmpDisk  Size     `yaml:"tmp_disk"`
-	Gres     []string `yaml:"gres"` // name[:type]:count[@socket[/links]]: the socket they are at, and which of them are joined
+	Names   string `yaml:"names"` // hostlist
+	CPUs    int32  `yaml:"cpus"`
+	Sockets int32  `yaml:"sockets"`
+	Cores   int32  `yaml:"cores"`   // a socket
+	Threads int32  `yaml:"threads"` // a core
+	Memory  Size   `yaml:"memory"`
+	TmpDisk Size   `yaml:"tmp_disk"`
+	// name[:type]:count[@socket[/links]]: the socket they are at, and which of them are joined
+	Gres     []string `yaml:"gres"`
 	Features []string `yaml:"features"`
 	Weight   int32    `yaml:"weight"`
 	Addr     string   `yaml:"addr"`
-	State    string   `yaml:"state"`  // in which it begins: cloud (it sleeps until somebody needs it), future, down, drain, fail
-	Reason   string   `yaml:"reason"` // of the last three
+	// in which it begins: cloud (it sleeps until somebody needs it), future, down, drain, fail
+	State  string `yaml:"state"`
+	Reason string `yaml:"reason"` // of the last three
 }
 
 // Scheduling says how resources are given out.
 type Scheduling struct {
-	Rule         string `yaml:"rule"`         // what may start behind jobs that cannot: easy, conservative, fcfs, easy-sjbf, sjf-easy
-	Reservations int32  `yaml:"reservations"` // first jobs of each partition that wait and are promised a start; 0: one, with conservative all
-	Select       string `yaml:"select"`       // what is given whole: core (with its threads), cpu or socket
-	SelectAs     string `yaml:"-"`            // how a slurm.conf put it, for scontrol
+	// what may start behind jobs that cannot: easy, conservative, fcfs, easy-sjbf, sjf-easy
+	Rule string `yaml:"rule"`
+	// first jobs of each partition that wait and are promised a start; 0: one, with conservative all
+	Reservations int32  `yaml:"reservations"`
+	Select       string `yaml:"select"` // what is given whole: core (with its threads), cpu or socket
+	SelectAs     string `yaml:"-"`      // how a slurm.conf put it, for scontrol
 }
 
 // Jobs holds defaults and limits of submissions.
 type Jobs struct {
-	DefMemPerCPU Size      `yaml:"default_mem_per_cpu"` // for jobs that ask for none, where the partition says nothing; 0: none is counted or limited
-	DefaultTime  TimeLimit `yaml:"default_time"`        // where the partition says nothing
+	// for jobs that ask for none, where the partition says nothing; 0: none is counted or limited
+	DefMemPerCPU Size      `yaml:"default_mem_per_cpu"`
+	DefaultTime  TimeLimit `yaml:"default_time"` // where the partition says nothing
 	MaxTime      TimeLimit `yaml:"max_time"`
 	MaxScript    Size      `yaml:"max_script"`
 	MaxEnv       Size      `yaml:"max_env"`
@@ -139,13 +152,14 @@ type Priority struct {
 	FavorSmall bool            `yaml:"favor_small"`
 	Flags      []string        `yaml:"flags"`           // as Slurm's PriorityFlags
 	HalfLife   Duration        `yaml:"decay_half_life"` // of usage; 0: it is kept for ever
-	Reset      string          `yaml:"usage_reset"`     // when usage starts anew: none, now, daily, weekly, monthly, quarterly, yearly
-	CalcPeriod Duration        `yaml:"calc_period"`     // between two calculations of all that waits
-	Dampening  int64           `yaml:"dampening"`       // of classic fair-share
+	// when usage starts anew: none, now, daily, weekly, monthly, quarterly, yearly
+	Reset      string   `yaml:"usage_reset"`
+	CalcPeriod Duration `yaml:"calc_period"` // between two calculations of all that waits
+	Dampening  int64    `yaml:"dampening"`   // of classic fair-share
 }
 
-// PriorityWeights say how much each factor counts. Run counts with every type of priority: what a YAML run's priority of
-// 100 adds.
+// PriorityWeights say how much each factor counts. Run counts with every type of priority: what a YAML run's priority
+// of 100 adds.
 type PriorityWeights struct {
 	Age       int64  `yaml:"age"`
 	FairShare int64  `yaml:"fairshare"`
@@ -159,17 +173,19 @@ type PriorityWeights struct {
 
 // Timers are all lengths of time the control plane waits for something.
 type Timers struct {
-	Heartbeat       Duration `yaml:"heartbeat"`
-	SilentAfter     Duration `yaml:"silent_after"`     // a node not heard for so long is unreachable
-	Fence           Duration `yaml:"fence"`            // agents kill what runs after so much silence; 0: never
-	FenceMargin     Duration `yaml:"fence_margin"`     // and the server requeues so much later
-	KillWait        Duration `yaml:"kill_wait"`        // TERM to KILL
-	MaxKillGrace    Duration `yaml:"max_kill_grace"`   // the most a job may ask for in kill_wait's place
-	InteractiveIdle Duration `yaml:"interactive_idle"` // an allocation without a step for so long after its start ends; 0: never
+	Heartbeat    Duration `yaml:"heartbeat"`
+	SilentAfter  Duration `yaml:"silent_after"`   // a node not heard for so long is unreachable
+	Fence        Duration `yaml:"fence"`          // agents kill what runs after so much silence; 0: never
+	FenceMargin  Duration `yaml:"fence_margin"`   // and the server requeues so much later
+	KillWait     Duration `yaml:"kill_wait"`      // TERM to KILL
+	MaxKillGrace Duration `yaml:"max_kill_grace"` // the most a job may ask for in kill_wait's place
+	// an allocation without a step for so long after its start ends; 0: never
+	InteractiveIdle Duration `yaml:"interactive_idle"`
 	UnkillableAfter Duration `yaml:"unkillable_after"`
-	ContainerWait   Duration `yaml:"container_wait"` // a job's first container waits so long for those on its other nodes, image and all
-	Lease           Duration `yaml:"lease"`          // leadership without renewal
-	Grace           Duration `yaml:"grace"`          // for what is under way when the server stops
+	// a job's first container waits so long for those on its other nodes, image and all
+	ContainerWait Duration `yaml:"container_wait"`
+	Lease         Duration `yaml:"lease"` // leadership without renewal
+	Grace         Duration `yaml:"grace"` // for what is under way when the server stops
 }
 
 // Step holds what nodes do around and to a job.
@@ -183,25 +199,28 @@ type Step struct {
 	PrologTimeout Duration `yaml:"prolog_timeout"`
 	ConstrainCPUs bool     `yaml:"constrain_cpus"`
 	ConstrainMem  bool     `yaml:"constrain_mem"`
-	// ConstrainDevices hides a node's other GPUs from a job, where the node's cgroups can. Drivers then number the job's own
-	// from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
+	// ConstrainDevices hides a node's other GPUs from a job, where the node's cgroups can. Drivers then number the
+	// job's own from zero, and so does CUDA_VISIBLE_DEVICES, which otherwise names them by their number on the node.
 	ConstrainDevices bool   `yaml:"constrain_devices"`
 	CountedGPUs      bool   `yaml:"counted_gpus"` // GPUs are numbers only, without devices: no job is told which are its
 	MaxPids          int64  `yaml:"max_pids"`     // processes and threads of a job on a node; 0: no limit
 	TmpDir           string `yaml:"tmpdir"`
 	MPI              string `yaml:"mpi"`      // pmi2: served to the tasks of steps that do not say; none
 	LogTail          Size   `yaml:"log_tail"` // batch output kept in the log store; negative: all
-	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no limit.
+	// ImageCache is how much of a node's disk images may take that jobs ran; those not used for longest go first. 0: no
+	// limit.
 	ImageCache Size `yaml:"image_cache"`
-	// Volumes are paths of nodes below which the containers of everybody's YAML runs may mount, as root inside; Privileged lets all of
-	// them have every right on their node. Otherwise both are the administrators'.
+	// Volumes are paths of nodes below which the containers of everybody's YAML runs may mount, as root inside;
+	// Privileged lets all of them have every right on their node. Otherwise both are the administrators'.
 	Volumes    []string `yaml:"volumes"`
 	Privileged bool     `yaml:"privileged"`
 	// ContainerCaps are the capabilities that root has in everybody's containers, without CAP_; all others are dropped.
 	ContainerCaps []string `yaml:"container_caps"`
-	// Publish is where ports of containers are found on a node: loopback; network (the address other nodes reach it by); all.
+	// Publish is where ports of containers are found on a node: loopback; network (the address other nodes reach it
+	// by); all.
 	Publish string `yaml:"publish"`
-	// NetRaw lets everybody's containers open raw sockets, by which root inside reads and forges what others on the network send.
+	// NetRaw lets everybody's containers open raw sockets, by which root inside reads and forges what others on the
+	// network send.
 	NetRaw   bool     `yaml:"net_raw"`
 	Prefetch []string `yaml:"prefetch"` // images that every node with a container engine fetches before anybody asks
 }
@@ -266,23 +285,27 @@ func Default() *Config {
 		},
 		Preemption: Preemption{Type: "none", Mode: "off", Order: "least_lost"},
 		Timers: Timers{
-			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(25 * time.Second), // two heartbeats are missed, the third is not due
+			// two heartbeats are missed, the third is not due
+			Heartbeat: Duration(10 * time.Second), SilentAfter: Duration(25 * time.Second),
 
 			FenceMargin: Duration(30 * time.Second), KillWait: Duration(30 * time.Second),
 			MaxKillGrace: Duration(10 * time.Minute), InteractiveIdle: Duration(time.Minute),
-			UnkillableAfter: Duration(60 * time.Second), ContainerWait: Duration(20 * time.Minute), Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
+			UnkillableAfter: Duration(60 * time.Second), ContainerWait: Duration(20 * time.Minute),
+			Lease: Duration(4 * time.Second), Grace: Duration(5 * time.Second),
 		},
 		Step: Step{
 			Publish:       "loopback",
-			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true, MPI: "pmi2",
+			PrologTimeout: Duration(5 * time.Minute), ConstrainCPUs: true, ConstrainMem: true, ConstrainDevices: true,
+			MPI:     "pmi2",
 			LogTail: Size(core.MiB), MaxPids: defaultMaxPids, ContainerCaps: slices.Clone(core.ContainerCaps),
 		},
-		Health:     defaultHealth(),
-		Reboot:     Reboot{Timeout: Duration(10 * time.Minute)},
-		Power:      defaultPower(),
-		Mail:       Mail{Program: "/bin/mail", User: "nobody"},
-		Fleets:     defaultFleets(),
-		GPU:        GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true, DCGMExporter: "http://127.0.0.1:9400/metrics"},
+		Health: defaultHealth(),
+		Reboot: Reboot{Timeout: Duration(10 * time.Minute)},
+		Power:  defaultPower(),
+		Mail:   Mail{Program: "/bin/mail", User: "nobody"},
+		Fleets: defaultFleets(),
+		GPU: GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true,
+			DCGMExporter: "http://127.0.0.1:9400/metrics"},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),
@@ -293,8 +316,8 @@ func Default() *Config {
 	}
 }
 
-// defaultMaxPids lets a job have threads for many cores and a build its processes, and leaves most of the kernel's 32,768 or
-// more to others: a fork bomb ends in its own job.
+// defaultMaxPids lets a job have threads for many cores and a build its processes, and leaves most of the kernel's
+// 32,768 or more to others: a fork bomb ends in its own job.
 const defaultMaxPids = 8192
 
 // Derived places.

@@ -50,7 +50,8 @@ server:
 	}
 	want := []string{
 		"line 3: timers.heartbeat", "line 4: timers.fense", "line 11: partitions[1].default", "line 13: server.inbox",
-		"line 1: cluster", "line 14: server.listen", "line 15: server.advertise", "line 8: partitions[0].nodes", "line 9: partitions[1].name",
+		"line 1: cluster", "line 14: server.listen", "line 15: server.advertise", "line 8: partitions[0].nodes",
+		"line 9: partitions[1].name",
 		"line 5: timers.silent_after",
 	}
 	if d := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b string) bool { return a < b })); d != "" {
@@ -137,7 +138,8 @@ timers: {fence: 5m}
 	if c.Timers.Heartbeat.D() != 200*time.Millisecond {
 		t.Errorf("override lost: %v", c.Timers.Heartbeat)
 	}
-	if n := c.CoreNodes(); len(n) != 4 || n[3].Name != "n4" || n[0].Hardware.Gres[0] != (core.Gres{Name: "gpu", Type: "a100", Count: 8}) {
+	if n := c.CoreNodes(); len(n) != 4 || n[3].Name != "n4" ||
+		n[0].Hardware.Gres[0] != (core.Gres{Name: "gpu", Type: "a100", Count: 8}) {
 		t.Errorf("nodes: %+v", n)
 	}
 	if p := c.CorePartitions(); p[0].MaxTime != 7*86400 || p[1].MaxTime != 0 {
@@ -147,13 +149,15 @@ timers: {fence: 5m}
 
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "200ms": 200 * time.Millisecond, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0": 0} {
+	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "200ms": 200 * time.Millisecond,
+		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0": 0} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || d.D() != want {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
 	}
-	for text, want := range map[string]int64{"512": 512, "4K": 4096, "4KiB": 4096, "16M": 16 << 20, "2G": 2 << 30, "1T": 1 << 40, "-1": -1} {
+	for text, want := range map[string]int64{"512": 512, "4K": 4096, "4KiB": 4096, "16M": 16 << 20, "2G": 2 << 30,
+		"1T": 1 << 40, "-1": -1} {
 		var s Size
 		if err := s.UnmarshalText([]byte(text)); err != nil || int64(s) != want {
 			t.Errorf("%s: %v, %v", text, s, err)

@@ -14,17 +14,20 @@ func (c *Config) CorePartitions() []core.Partition {
 	for _, p := range c.Partitions {
 		q := core.Partition{
 			Name: core.PartitionName(p.Name), Nodes: p.Nodes, Default: p.Default, State: strings.ToUpper(p.State),
-			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes, MinNodes: p.MinNodes,
+			MaxTime: core.Seconds(p.MaxTime), DefaultTime: core.Seconds(p.DefaultTime), MaxNodes: p.MaxNodes,
+			MinNodes:     p.MinNodes,
 			DefMemPerCPU: core.Bytes(p.DefMemPerCPU), MaxMemPerNode: core.Bytes(p.MaxMemPerNode),
-			MaxMemPerCPU: core.Bytes(p.MaxMemPerCPU), MaxCPUsPerNode: p.MaxCPUsPerNode, OverSubscribe: strings.ToUpper(p.OverSubscribe),
-			PriorityTier: p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN, ExclusiveUser: p.ExclusiveUser,
+			MaxMemPerCPU: core.Bytes(p.MaxMemPerCPU), MaxCPUsPerNode: p.MaxCPUsPerNode,
+			OverSubscribe: strings.ToUpper(p.OverSubscribe),
+			PriorityTier:  p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN, ExclusiveUser: p.ExclusiveUser,
 			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
 			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly, ReqResv: p.ReqResv,
 			PreemptMode: core.PreemptMode(strings.ToLower(p.PreemptMode)), Grace: p.Grace.Seconds(),
 		}
 		if c.Preemption.Type != "none" {
-			q.PreemptMode, q.Grace = cmp.Or(q.PreemptMode, core.PreemptMode(strings.ToLower(c.Preemption.Mode))), cmp.Or(q.Grace, c.Preemption.Grace.Seconds())
+			q.PreemptMode, q.Grace = cmp.Or(q.PreemptMode, core.PreemptMode(strings.ToLower(c.Preemption.Mode))),
+				cmp.Or(q.Grace, c.Preemption.Grace.Seconds())
 		}
 		if q.MaxTime == 0 {
 			q.MaxTime = core.Seconds(c.Jobs.MaxTime)
@@ -65,7 +68,8 @@ func (c *Config) CoreNodes() []*core.Node {
 		for _, name := range names {
 			list = append(list, &core.Node{
 				Name: core.NodeName(name), Roles: core.Compute, Hardware: hw, Host: core.Host{Hostname: name, Addr: n.Addr},
-				Weight: n.Weight, Features: n.Features, Flags: core.NodeUnknown | flags, Cloud: flags.Has(core.NodePoweredDown), Reason: n.Reason,
+				Weight: n.Weight, Features: n.Features, Flags: core.NodeUnknown | flags,
+				Cloud: flags.Has(core.NodePoweredDown), Reason: n.Reason,
 			})
 		}
 	}

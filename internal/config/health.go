@@ -9,11 +9,13 @@ import (
 
 // Health says how nodes watch over themselves. Each check is off, warn (shown) or drain (no new jobs, with the reason).
 type Health struct {
-	Program  string   `yaml:"program"`  // run by each node's agent as its user, root as a rule; one that fails drains with the first line it printed
+	// run by each node's agent as its user, root as a rule; one that fails drains with the first line it printed
+	Program  string   `yaml:"program"`
 	Interval Duration `yaml:"interval"` // between two runs of it; 0: only when an agent has connected
-	States   []string `yaml:"states"`   // of nodes on which it is run: any, idle, nondrained_idle, mixed, alloc; empty: any
-	Cycle    bool     `yaml:"cycle"`    // the nodes take their turns throughout the interval instead of all at once
-	Return   bool     `yaml:"return"`   // a node that was drained by a check comes back when nothing is wrong any more
+	// of nodes on which it is run: any, idle, nondrained_idle, mixed, alloc; empty: any
+	States []string `yaml:"states"`
+	Cycle  bool     `yaml:"cycle"`  // the nodes take their turns throughout the interval instead of all at once
+	Return bool     `yaml:"return"` // a node that was drained by a check comes back when nothing is wrong any more
 
 	Every         Duration `yaml:"every"`          // between two looks at what follows; 0: never
 	Disk          string   `yaml:"disk"`           // of the agent's folder, jobs' temporary folders and /tmp
@@ -30,14 +32,16 @@ type Health struct {
 
 // Reboot says how nodes are restarted.
 type Reboot struct {
-	Program string   `yaml:"program"` // run on the node by its agent; empty: nodes cannot be restarted
-	Timeout Duration `yaml:"timeout"` // within which a node must be back; one that is not is down. 0: it may take as long as it likes
+	Program string `yaml:"program"` // run on the node by its agent; empty: nodes cannot be restarted
+	// within which a node must be back; one that is not is down. 0: it may take as long as it likes
+	Timeout Duration `yaml:"timeout"`
 }
 
 func defaultHealth() Health {
 	return Health{
-		Return: true, Every: Duration(time.Minute), Disk: "warn", DiskPercent: 98, Memory: "warn", MemoryPercent: 98, Mount: "drain",
-		Skew: "warn", MaxSkew: Duration(5 * time.Second), GPUProcesses: "warn", Engine: "off",
+		Return: true, Every: Duration(time.Minute), Disk: "warn", DiskPercent: 98, Memory: "warn", MemoryPercent: 98,
+		Mount: "drain",
+		Skew:  "warn", MaxSkew: Duration(5 * time.Second), GPUProcesses: "warn", Engine: "off",
 	}
 }
 
@@ -61,7 +65,8 @@ func (d *decoder) checkHealth(c *Config) {
 			d.at("health.states", "%q: there are %s", s, strings.Join(healthStates, ", "))
 		}
 	}
-	for _, k := range [][2]string{{"disk", h.Disk}, {"memory", h.Memory}, {"mount", h.Mount}, {"skew", h.Skew}, {"gpu_processes", h.GPUProcesses}, {"engine", h.Engine}} {
+	for _, k := range [][2]string{{"disk", h.Disk}, {"memory", h.Memory}, {"mount", h.Mount}, {"skew", h.Skew},
+		{"gpu_processes", h.GPUProcesses}, {"engine", h.Engine}} {
 		if k[1] != "off" && k[1] != "warn" && k[1] != "drain" {
 			d.at("health."+k[0], "%q is neither off, warn nor drain", k[1])
 		}

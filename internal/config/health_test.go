@@ -17,7 +17,8 @@ func TestTwoMissedHeartbeats(t *testing.T) {
 
 func TestHealthFaults(t *testing.T) {
 	t.Parallel()
-	_, err := Parse("site.yml", []byte("health:\n  program: check.sh\n  states: [idle, busy]\n  disk: maybe\n  disk_percent: 101\n  mounts: [scratch]\nreboot:\n  program: reboot\n"))
+	_, err := Parse("site.yml", []byte("health:\n  program: check.sh\n  states: [idle, busy]\n  disk: maybe\n  "+
+		"disk_percent: 101\n  mounts: [scratch]\nreboot:\n  program: reboot\n"))
 	var got []string
 	for _, f := range core.FaultsOf(err) {
 		got = append(got, f.Path[strings.LastIndex(f.Path, " ")+1:])

@@ -32,9 +32,11 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 		if p.QOS != "" {
 			switch {
 			case k.QOS == nil:
-				notes = append(notes, fmt.Sprintf("partitions[%d].qos: no server answers, so nobody knows whether there is a QOS %q", i, p.QOS))
+				notes = append(notes, fmt.Sprintf("partitions[%d].qos: no server answers, so nobody knows whether "+
+					"there is a QOS %q", i, p.QOS))
 			case !k.QOS(core.QOSName(p.QOS)):
-				faults = append(faults, core.Fault{Path: fmt.Sprintf("partitions[%d].qos", i), Message: fmt.Sprintf("partition %s: there is no QOS %q", p.Name, p.QOS)})
+				faults = append(faults, core.Fault{Path: fmt.Sprintf("partitions[%d].qos", i),
+					Message: fmt.Sprintf("partition %s: there is no QOS %q", p.Name, p.QOS)})
 			}
 		}
 		if strings.EqualFold(p.Nodes, "ALL") {
@@ -51,7 +53,8 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 			}
 		}
 		if len(missing) > 0 {
-			notes = append(notes, fmt.Sprintf("partitions[%d].nodes: partition %s: %s: neither under nodes: nor joined; nothing runs there until they join",
+			notes = append(notes, fmt.Sprintf("partitions[%d].nodes: partition %s: %s: neither under nodes: nor "+
+				"joined; nothing runs there until they join",
 				i, p.Name, hostlist.Fold(missing)))
 		}
 	}

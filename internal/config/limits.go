@@ -4,22 +4,27 @@ import "bireme.dev/bireme/internal/core"
 
 // Limits bound what one user, job or request may take of the server and of nodes. Zero means no limit.
 type Limits struct {
-	ArrayTasksPerUser int64 `yaml:"array_tasks_per_user"` // tasks of a user's arrays that have not started; jobs.max_jobs may allow fewer
-	Connections       int64 `yaml:"connections"`          // open connections of one user of a host to the server's or node's socket
-	EnvVars           int64 `yaml:"env_vars"`             // variables in the environment of a job or step
-	EnvVarSize        Size  `yaml:"env_var_size"`         // of one of them, with its name
-	Followers         int64 `yaml:"followers"`            // logs that one user follows
-	JobsPerUser       int64 `yaml:"jobs_per_user"`        // that wait or run; an array and its tasks that have not started are one
-	LogPerJob         Size  `yaml:"log_per_job"`          // output of one attempt of a job kept by the server, and by its node until the server has it
-	LogPerUser        Size  `yaml:"log_per_user"`         // output of all jobs of a user kept by the server
-	LogRate           Size  `yaml:"log_rate"`             // output of runs that a node takes in a second, all of them together, in turns
-	MailPerHour       int64 `yaml:"mail_per_hour"`        // letters about one user's jobs; what is over is not sent
-	MinFreeDisk       Size  `yaml:"min_free_disk"`        // on the disks of logs, of the server and of nodes: below it output is dropped
-	StepsPerJob       int64 `yaml:"steps_per_job"`        // as Slurm's MaxStepCount
-	Tokens            int64 `yaml:"tokens"`               // of a user that have neither expired nor been revoked
-	TrialsPerUser     int64 `yaml:"trials_per_user"`      // jobs of a user that are tried (--test-only) at once
-	// Of one user's requests: bytes of the bodies of those under way, how many are worked on at once, may come at once and be
-	// under way, and come in a second.
+	// tasks of a user's arrays that have not started; jobs.max_jobs may allow fewer
+	ArrayTasksPerUser int64 `yaml:"array_tasks_per_user"`
+	// open connections of one user of a host to the server's or node's socket
+	Connections int64 `yaml:"connections"`
+	EnvVars     int64 `yaml:"env_vars"`      // variables in the environment of a job or step
+	EnvVarSize  Size  `yaml:"env_var_size"`  // of one of them, with its name
+	Followers   int64 `yaml:"followers"`     // logs that one user follows
+	JobsPerUser int64 `yaml:"jobs_per_user"` // that wait or run; an array and its tasks that have not started are one
+	// output of one attempt of a job kept by the server, and by its node until the server has it
+	LogPerJob  Size `yaml:"log_per_job"`
+	LogPerUser Size `yaml:"log_per_user"` // output of all jobs of a user kept by the server
+	// output of runs that a node takes in a second, all of them together, in turns
+	LogRate     Size  `yaml:"log_rate"`
+	MailPerHour int64 `yaml:"mail_per_hour"` // letters about one user's jobs; what is over is not sent
+	// on the disks of logs, of the server and of nodes: below it output is dropped
+	MinFreeDisk   Size  `yaml:"min_free_disk"`
+	StepsPerJob   int64 `yaml:"steps_per_job"`   // as Slurm's MaxStepCount
+	Tokens        int64 `yaml:"tokens"`          // of a user that have neither expired nor been revoked
+	TrialsPerUser int64 `yaml:"trials_per_user"` // jobs of a user that are tried (--test-only) at once
+	// Of one user's requests: bytes of the bodies of those under way, how many are worked on at once, may come at once
+	// and be under way, and come in a second.
 	RequestBytes      Size  `yaml:"request_bytes"`
 	RequestsAtOnce    int64 `yaml:"requests_at_once"`
 	RequestsBurst     int64 `yaml:"requests_burst"`
@@ -38,7 +43,8 @@ func defaultLimits() Limits {
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
 		Tokens:      100,
-		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 2000, RequestsInFlight: 256,
+		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 2000,
+		RequestsInFlight:  256,
 		RequestsPerSecond: 500, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
 	}
 }
@@ -48,12 +54,16 @@ func (d *decoder) checkLimits(l *Limits) {
 		name  string
 		value int64
 	}{
-		{"connections", l.Connections}, {"followers", l.Followers}, {"request_bytes", int64(l.RequestBytes)}, {"requests_at_once", l.RequestsAtOnce},
-		{"requests_burst", l.RequestsBurst}, {"requests_in_flight", l.RequestsInFlight}, {"requests_per_second", l.RequestsPerSecond},
+		{"connections", l.Connections}, {"followers", l.Followers}, {"request_bytes", int64(l.RequestBytes)},
+		{"requests_at_once", l.RequestsAtOnce},
+		{"requests_burst", l.RequestsBurst}, {"requests_in_flight", l.RequestsInFlight},
+		{"requests_per_second", l.RequestsPerSecond},
 		{"streams", l.Streams}, {"unknown_connections", l.UnknownConnections}, {"unknown_requests", l.UnknownRequests},
-		{"array_tasks_per_user", l.ArrayTasksPerUser}, {"jobs_per_user", l.JobsPerUser}, {"steps_per_job", l.StepsPerJob}, {"trials_per_user", l.TrialsPerUser},
+		{"array_tasks_per_user", l.ArrayTasksPerUser}, {"jobs_per_user", l.JobsPerUser},
+		{"steps_per_job", l.StepsPerJob}, {"trials_per_user", l.TrialsPerUser},
 		{"env_vars", l.EnvVars}, {"env_var_size", int64(l.EnvVarSize)}, {"log_per_job", int64(l.LogPerJob)},
-		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"mail_per_hour", l.MailPerHour}, {"min_free_disk", int64(l.MinFreeDisk)},
+		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"mail_per_hour", l.MailPerHour},
+		{"min_free_disk", int64(l.MinFreeDisk)},
 		{"tokens", l.Tokens},
 	} {
 		if x.value < 0 {

@@ -27,14 +27,16 @@ func TestOffers(t *testing.T) {
 	c, err := load(t, `
 offers:
   - {name: small, cpus: 4, memory: 16G, price: 0.25, max: 10, power_up: 90s}
-  - {name: gpu, cpus: 64, memory: 512G, gres: ["gpu:h100:8"], price: 31.5, max: 2, power_up: 10m, partitions: [main], projects: [physics]}
+  - {name: gpu, cpus: 64, memory: 512G, gres: ["gpu:h100:8"], price: 31.5, max: 2, power_up: 10m,
+      partitions: [main], projects: [physics]}
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []core.Offer{
 		{
-			Name: "gpu", Price: 31_500_000, Max: 2, PowerUp: 600, Partitions: []core.PartitionName{"main"}, Projects: []core.ProjectName{"physics"},
+			Name: "gpu", Price: 31_500_000, Max: 2, PowerUp: 600, Partitions: []core.PartitionName{"main"},
+			Projects: []core.ProjectName{"physics"},
 			Hardware: core.Hardware{CPUs: 64, Memory: 512 * core.GiB, Gres: []core.Gres{{Name: "gpu", Type: "h100", Count: 8}}},
 		},
 		{Name: "small", Price: 250_000, Max: 10, PowerUp: 90, Hardware: core.Hardware{CPUs: 4, Memory: 16 * core.GiB}},

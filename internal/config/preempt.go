@@ -9,8 +9,10 @@ import (
 
 // Preemption says who may push whom aside, and what becomes of those. QOS and partitions may say more.
 type Preemption struct {
-	Type       string   `yaml:"type"`        // none, qos: a QOS those it lists, partition_prio: a partition those of lower tiers
-	Mode       string   `yaml:"mode"`        // off, cancel, requeue or suspend; "within" and "priority" may follow, after a comma
+	// none, qos: a QOS those it lists, partition_prio: a partition those of lower tiers
+	Type string `yaml:"type"`
+	// off, cancel, requeue or suspend; "within" and "priority" may follow, after a comma
+	Mode       string   `yaml:"mode"`
 	Grace      Duration `yaml:"grace"`       // between TERM and KILL; 0: as when a job is cancelled
 	ExemptTime Duration `yaml:"exempt_time"` // a job runs so long before it may be preempted
 	Order      string   `yaml:"order"`       // of equals, who goes first: least_lost, youngest, smallest
@@ -43,12 +45,14 @@ func (d *decoder) checkPreemptMode(path, mode string) {
 	}
 }
 
-var preemptOrders = map[string]core.PreemptOrder{"least_lost": core.LeastLost, "youngest": core.Youngest, "smallest": core.Smallest}
+var preemptOrders = map[string]core.PreemptOrder{"least_lost": core.LeastLost, "youngest": core.Youngest,
+	"smallest": core.Smallest}
 
 // Core gives it in core's words. The Config has been checked.
 func (p *Preemption) Core() core.Preemption {
 	c := core.Preemption{
-		Mode: core.PreemptMode(strings.ToLower(p.Mode)), Grace: p.Grace.Seconds(), Exempt: p.ExemptTime.Seconds(), Order: preemptOrders[p.Order],
+		Mode: core.PreemptMode(strings.ToLower(p.Mode)), Grace: p.Grace.Seconds(), Exempt: p.ExemptTime.Seconds(),
+		Order: preemptOrders[p.Order],
 	}
 	if p.Type != "none" {
 		c.Type = core.PreemptType(p.Type)

@@ -82,8 +82,10 @@ priority:
 		got = append(got, f.Path)
 	}
 	want := []string{
-		"line 9: priority.weights.fairshares", "line 2: partitions[0].billing_weights", "line 4: priority.type", "line 6: priority.weights.age",
-		"line 7: priority.weights.job_size", "line 8: priority.weights.tres", "line 10: priority.flags", "line 12: priority.max_age",
+		"line 9: priority.weights.fairshares", "line 2: partitions[0].billing_weights", "line 4: priority.type",
+		"line 6: priority.weights.age",
+		"line 7: priority.weights.job_size", "line 8: priority.weights.tres", "line 10: priority.flags",
+		"line 12: priority.max_age",
 		"line 11: priority.calc_period", "line 13: priority.dampening",
 	}
 	if d := cmp.Diff(want, got); d != "" {

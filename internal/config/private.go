@@ -26,7 +26,8 @@ var privateWords = []struct {
 	bit  Private
 }{
 	{"accounts", PrivateAccounts}, {"events", PrivateEvents}, {"jobs", PrivateJobs}, {"nodes", PrivateNodes},
-	{"partitions", PrivatePartitions}, {"reservations", PrivateReservations}, {"usage", PrivateUsage}, {"users", PrivateUsers},
+	{"partitions", PrivatePartitions}, {"reservations", PrivateReservations}, {"usage", PrivateUsage},
+	{"users", PrivateUsers},
 }
 
 // Has tells whether a kind is private.
@@ -46,8 +47,8 @@ func (p Private) String() string {
 	return strings.Join(words, ",")
 }
 
-// ParsePrivate reads the words of a list; each may hold several, separated by commas. "cloud", which Slurm gave up in 23.02,
-// hides nothing.
+// ParsePrivate reads the words of a list; each may hold several, separated by commas. "cloud", which Slurm gave up in
+// 23.02, hides nothing.
 func ParsePrivate(list []string) (Private, error) {
 	var out Private
 	none, some := false, false
@@ -74,7 +75,8 @@ func ParsePrivate(list []string) (Private, error) {
 					continue words
 				}
 			}
-			return 0, fmt.Errorf("%q is none of accounts, events, jobs, nodes, partitions, reservations, usage, users, all and none", w)
+			return 0, fmt.Errorf("%q is none of accounts, events, jobs, nodes, partitions, reservations, usage, "+
+				"users, all and none", w)
 		}
 	}
 	if none && some {

@@ -25,7 +25,9 @@ func NeedsRestart(path string) bool {
 // Differences lists the settings in which two configurations differ, in the order of the file; a list is one setting.
 func (c *Config) Differences(o *Config) []string {
 	var out []string
-	differ("", reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem(), func(path string, _, _ reflect.Value) { out = append(out, path) })
+	differ("", reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem(), func(path string, _, _ reflect.Value) {
+		out = append(out, path)
+	})
 	return out
 }
 

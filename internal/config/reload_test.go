@@ -12,7 +12,8 @@ func TestReloaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := Parse("b.yml", []byte("cluster: two\njobs: {max_requeues: 7}\ntimers: {fence: 5m, interactive_idle: 90s}\npartitions: [{name: a, nodes: ALL}, {name: b, nodes: n1}]\nadmins: [ann]\n"))
+	file, err := Parse("b.yml", []byte("cluster: two\njobs: {max_requeues: 7}\ntimers: {fence: 5m, interactive_idle: "+
+		"90s}\npartitions: [{name: a, nodes: ALL}, {name: b, nodes: n1}]\nadmins: [ann]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,8 @@ func TestReloaded(t *testing.T) {
 		t.Errorf("differences (-want +got)\n%s", d)
 	}
 	got := old.Reloaded(file)
-	if got.Cluster != "one" || got.Timers.Fence != 0 || got.Jobs.MaxRequeues != 7 || len(got.Partitions) != 2 || got.Timers.InteractiveIdle.String() != "90s" {
+	if got.Cluster != "one" || got.Timers.Fence != 0 || got.Jobs.MaxRequeues != 7 || len(got.Partitions) != 2 ||
+		got.Timers.InteractiveIdle.String() != "90s" {
 		t.Errorf("reloaded: %+v", got)
 	}
 	if file.Cluster != "two" {
@@ -30,7 +32,8 @@ func TestReloaded(t *testing.T) {
 	if d := cmp.Diff([]string{"cluster", "timers.fence"}, got.Differences(file)); d != "" {
 		t.Errorf("left (-want +got)\n%s", d)
 	}
-	if got, want := file.Text("timers.fence")+" "+file.Text("admins")+" "+file.Text("partitions"), "5m [ann] "; got != want {
+	if got, want := file.Text("timers.fence")+" "+file.Text("admins")+" "+file.Text("partitions"),
+		"5m [ann] "; got != want {
 		t.Errorf("texts: %q", got)
 	}
 }

@@ -112,7 +112,8 @@ func masked(s string) string {
 
 // quote writes a word as YAML reads it back as the same string.
 func quote(s string) string {
-	plain := s != "" && strings.Trim(s, " ") == s && !strings.ContainsAny(s, "#:{}[],&*!|>'\"%@`\n\t\\") && !strings.ContainsAny(s[:1], "-?=")
+	plain := s != "" && strings.Trim(s, " ") == s && !strings.ContainsAny(s, "#:{}[],&*!|>'\"%@`\n\t\\") &&
+		!strings.ContainsAny(s[:1], "-?=")
 	if plain {
 		return s
 	}

@@ -12,10 +12,11 @@ import (
 
 // Topology says how the network joins nodes, so that jobs get nodes near each other.
 type Topology struct {
-	Kind          string   `yaml:"kind"`            // tree, block; empty: nobody says
-	Switches      []Switch `yaml:"switches"`        // of a tree: leaves have nodes, the others switches
-	Blocks        []Block  `yaml:"blocks"`          // in order: neighbours form larger blocks
-	BlockSizes    []int    `yaml:"block_sizes"`     // nodes in a block, and in each larger one; empty: those of the smallest block
+	Kind     string   `yaml:"kind"`     // tree, block; empty: nobody says
+	Switches []Switch `yaml:"switches"` // of a tree: leaves have nodes, the others switches
+	Blocks   []Block  `yaml:"blocks"`   // in order: neighbours form larger blocks
+	// nodes in a block, and in each larger one; empty: those of the smallest block
+	BlockSizes    []int    `yaml:"block_sizes"`
 	MaxSwitchWait Duration `yaml:"max_switch_wait"` // a job waits for few switches so long at most
 }
 

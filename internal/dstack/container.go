@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// The images of a container that names none, as dstack 0.22.5 has them: CUDA's runtime, with nvcc its compiler, or Docker
-// itself.
+// The images of a container that names none, as dstack 0.22.5 has them: CUDA's runtime, with nvcc its compiler, or
+// Docker itself.
 const (
 	baseImage  = "dstackai/base:0.16-base-ubuntu24.04"
 	develImage = "dstackai/base:0.16-devel-ubuntu24.04"
@@ -72,8 +72,8 @@ func inContainer(read readKey) readKey {
 	}
 }
 
-// settleContainer decides what the task runs in, once all keys are read: an image, python or docker mean a container, else
-// runtime says it, else the project does (settleRuntime).
+// settleContainer decides what the task runs in, once all keys are read: an image, python or docker mean a container,
+// else runtime says it, else the project does (settleRuntime).
 func (r *reader) settleContainer(root *yaml.Node) {
 	t, b := r.task, &r.task.box
 	named := b.image != "" || b.python != "" || b.docker || b.nvcc
@@ -114,8 +114,8 @@ func (t *Task) needContainer(f *faults) {
 // Undecided tells that the configuration leaves what it runs in to its project.
 func (t *Task) Undecided() bool { return t.box.runtime == "" }
 
-// settleRuntime takes the project's word where the configuration has none. Before that is known, keys that need a container
-// may turn out to have one.
+// settleRuntime takes the project's word where the configuration has none. Before that is known, keys that need a
+// container may turn out to have one.
 func (t *Task) settleRuntime(f *faults, project string) {
 	if !t.Undecided() {
 		return
@@ -205,7 +205,8 @@ func (r *reader) python(n *yaml.Node, path string) {
 	if s == "3.1" {
 		s = "3.10" // YAML reads it as a number
 	}
-	if minor, err := strconv.Atoi(strings.TrimPrefix(s, "3.")); ok && (err != nil || !strings.HasPrefix(s, "3.") || minor < 9 || minor > 15) {
+	if minor, err := strconv.Atoi(strings.TrimPrefix(s, "3.")); ok &&
+		(err != nil || !strings.HasPrefix(s, "3.") || minor < 9 || minor > 15) {
 		r.add(n, path, "%q is not a version from 3.9 to 3.15", clip(s))
 		return
 	}
@@ -329,8 +330,10 @@ func (r *reader) volumes(n *yaml.Node, at string) {
 		m.Target = strings.TrimSuffix(m.Target, "/")
 		switch {
 		case named:
-			r.add(item, p, "volumes with a name are planned for 0.5; a path of the node is mounted with /path/on/node:/path/inside")
-		case !path.IsAbs(m.Source) || path.Clean(m.Source) != m.Source, !path.IsAbs(m.Target) || path.Clean(m.Target) != m.Target:
+			r.add(item, p, "volumes with a name are planned for 0.5; a path of the node is mounted with "+
+				"/path/on/node:/path/inside")
+		case !path.IsAbs(m.Source) || path.Clean(m.Source) != m.Source, !path.IsAbs(m.Target) ||
+			path.Clean(m.Target) != m.Target:
 			r.add(item, p, "both paths must be absolute, without . or .. in them")
 		default:
 			r.task.box.mounts = append(r.task.box.mounts, m)

@@ -6,9 +6,10 @@
 //
 // Parse reads the YAML node by node, so that every fault of a file is told at once with its line, column and path, and
 // an unknown key comes with the nearest known one. Keys of dstack's grammar (as of 0.22.5) that Bireme does not act on
-// yet are refused by name: nothing that somebody wrote is dropped in silence. The table in keys.go is the whole grammar.
+// yet are refused by name: nothing that somebody wrote is dropped in silence. The table in keys.go is the whole
+// grammar.
 //
-// Where a value is a range, what is asked for is its minimum: an allocation is exact, while dstack's ranges choose among
-// machines. For the same reason an omitted size asks for nothing (one CPU, the partition's default memory), while dstack
-// looks for a machine with at least 2 CPUs and 8 GB.
+// Where a value is a range, what is asked for is its minimum: an allocation is exact, while dstack's ranges choose
+// among machines. For the same reason an omitted size asks for nothing (one CPU, the partition's default memory), while
+// dstack looks for a machine with at least 2 CPUs and 8 GB.
 package dstack

@@ -44,7 +44,8 @@ func (r *reader) files(n *yaml.Node, at string) {
 			}
 			// As dstack 0.22.5: what looks like a drive of Windows is none of ours.
 			if strings.Contains(f.Path, ":") || cut && len(f.Local) == 1 && strings.HasPrefix(f.Path, "/") {
-				r.add(item, p, "must be LOCAL or LOCAL:PATH, not %q; what has a colon in it, or one letter before it, is written {local_path: LOCAL, path: PATH}", clip(s))
+				r.add(item, p, "must be LOCAL or LOCAL:PATH, not %q; what has a colon in it, or one letter before "+
+					"it, is written {local_path: LOCAL, path: PATH}", clip(s))
 				continue
 			}
 		}

@@ -8,7 +8,8 @@ import (
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	task, err := Parse("x.yml", []byte("type: task\nimage: a\nfiles: [a.txt, 'src:/app', '~/.vimrc', ../up, {local_path: 'a:b', path: c}]\n"))
+	task, err := Parse("x.yml",
+		[]byte("type: task\nimage: a\nfiles: [a.txt, 'src:/app', '~/.vimrc', ../up, {local_path: 'a:b', path: c}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

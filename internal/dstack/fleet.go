@@ -55,7 +55,8 @@ func TypeOf(src []byte) string {
 	return head.Type
 }
 
-const cloudOnly = "fleets of machines that are made to order come with the cloud backends (planned for 0.6); hosts that are there go below ssh_config"
+const cloudOnly = "fleets of machines that are made to order come with the cloud backends (planned for 0.6); hosts " +
+	"that are there go below ssh_config"
 
 // fleetKeys, sshKeys, hostKeys and jumpKeys are the grammar of a fleet.
 var (
@@ -67,10 +68,12 @@ var (
 		"ssh_config": (*reader).sshConfig,
 		"env":        (*reader).fleetEnv,
 
-		"nodes": refused(cloudOnly), "resources": refused(cloudOnly), "backends": refused(cloudOnly), "regions": refused(cloudOnly),
+		"nodes": refused(cloudOnly), "resources": refused(cloudOnly), "backends": refused(cloudOnly),
+		"regions":            refused(cloudOnly),
 		"availability_zones": refused(cloudOnly), "instance_types": refused(cloudOnly), "reservation": refused(cloudOnly),
-		"spot_policy": refused(cloudOnly), "retry": refused(cloudOnly), "max_price": refused(cloudOnly), "idle_duration": refused(cloudOnly),
-		"tags": refused(cloudOnly), "backend_options": refused(cloudOnly),
+		"spot_policy": refused(cloudOnly), "retry": refused(cloudOnly), "max_price": refused(cloudOnly),
+		"idle_duration": refused(cloudOnly),
+		"tags":          refused(cloudOnly), "backend_options": refused(cloudOnly),
 	}
 	sshKeys = map[string]readKey{
 		"user":          textKey(func(r *reader) *string { return &r.fleet.all.User }),
@@ -314,7 +317,8 @@ func (r *reader) completeHosts(root *yaml.Node) {
 		}
 	}
 	if inner > 0 && f.Network != "" {
-		r.add(root, "ssh_config.network", "internal_ip of hosts and network both say where hosts reach each other: give one of them")
+		r.add(root, "ssh_config.network", "internal_ip of hosts and network both say where hosts reach each other: "+
+			"give one of them")
 	}
 	if inner > 0 && inner < len(f.Hosts) {
 		r.add(root, "ssh_config.hosts", "internal_ip is given for all hosts or for none")
@@ -339,7 +343,9 @@ func (f *Fleet) Spec(o *FleetOptions) (*client.FleetSpec, error) {
 			if err == nil && !strings.Contains(string(text), "PRIVATE KEY") {
 				err = fmt.Errorf("%s is not a private key", l.IdentityFile)
 			}
-			if err != nil && !slices.ContainsFunc(bad.list, func(x core.Fault) bool { return strings.HasSuffix(x.Message, err.Error()) }) {
+			if err != nil && !slices.ContainsFunc(bad.list, func(x core.Fault) bool {
+				return strings.HasSuffix(x.Message, err.Error())
+			}) {
 				bad.add(h.node, h.path, "identity_file: %s", err.Error())
 			}
 			if err == nil {

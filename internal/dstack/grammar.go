@@ -162,11 +162,12 @@ type gpuSpec struct {
 }
 
 var gpuVendors = map[string]string{
-	"nvidia": "nvidia", "amd": "amd", "google": "google", "tpu": "google", "intel": "intel", "tenstorrent": "tenstorrent", "tt": "tenstorrent",
+	"nvidia": "nvidia", "amd": "amd", "google": "google", "tpu": "google", "intel": "intel",
+	"tenstorrent": "tenstorrent", "tt": "tenstorrent",
 }
 
-// parseGPU reads tokens separated by ':' in any order; each is, tried in this order, a vendor, a list of names, a memory
-// range or a count. So A100:80 means eighty GPUs, as in dstack.
+// parseGPU reads tokens separated by ':' in any order; each is, tried in this order, a vendor, a list of names, a
+// memory range or a count. So A100:80 means eighty GPUs, as in dstack.
 func parseGPU(s string) (gpuSpec, error) {
 	var g gpuSpec
 	for _, tok := range strings.Split(s, ":") {
@@ -227,7 +228,8 @@ func CheckFleetName(name string) error { return checkName("fleet", name) }
 
 func checkName(of, name string) error {
 	if !nameForm().MatchString(name) {
-		return core.Errorf(core.Invalid, "%q is not a %s name: 2 to 41 lower-case letters, digits and dashes, a letter first", clip(name), of)
+		return core.Errorf(core.Invalid, "%q is not a %s name: 2 to 41 lower-case letters, digits and dashes, a "+
+			"letter first", clip(name), of)
 	}
 	return nil
 }

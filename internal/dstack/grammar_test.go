@@ -141,7 +141,8 @@ func TestRunEnv(t *testing.T) {
 	addr := func(n core.NodeName) string { return map[core.NodeName]string{"n1": "127.0.1.1", "n2": "127.0.1.2"}[n] }
 	want := []string{
 		"DSTACK_RUN_NAME=train", "DSTACK_RUN_ID=id-1", "DSTACK_JOB_ID=7", "DSTACK_NODES_NUM=2", "DSTACK_NODE_RANK=1",
-		"DSTACK_NODES_IPS=127.0.1.2\n127.0.1.1", "DSTACK_MASTER_NODE_IP=127.0.1.2", "DSTACK_GPUS_PER_NODE=1", "DSTACK_GPUS_NUM=3",
+		"DSTACK_NODES_IPS=127.0.1.2\n127.0.1.1", "DSTACK_MASTER_NODE_IP=127.0.1.2", "DSTACK_GPUS_PER_NODE=1",
+		"DSTACK_GPUS_NUM=3",
 	}
 	if diff := cmp.Diff(want, RunEnv(job, "id-1", 1, addr)); diff != "" {
 		t.Error(diff)

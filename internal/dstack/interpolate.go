@@ -45,13 +45,16 @@ func interpolate(s string, vars map[string]string) (string, error) {
 func unknownVariable(name string) error {
 	switch ns, key, _ := strings.Cut(name, "."); {
 	case ns == "env":
-		return fmt.Errorf("${{ %s }} is known in registry_auth where env names %s (a bare name takes your value) or -e gives it; commands write $%[2]s", clip(name), clip(key))
+		return fmt.Errorf("${{ %s }} is known in registry_auth where env names %s (a bare name takes your value) or "+
+			"-e gives it; commands write $%[2]s", clip(name), clip(key))
 	case ns == "secrets":
-		return fmt.Errorf("${{ %s }}: secrets are not available yet (planned for 0.5); pass the value by a bare name in env or by -e", clip(name))
+		return fmt.Errorf("${{ %s }}: secrets are not available yet (planned for 0.5); pass the value by a bare name "+
+			"in env or by -e", clip(name))
 	case strings.HasPrefix(name, "groups["):
 		return fmt.Errorf("${{ %s }}: node groups are planned for 0.5", clip(name))
 	}
-	return fmt.Errorf("${{ %s }}: there is no such variable; what there is: ${{ run.args }} in commands; $$ stands for a dollar", clip(name))
+	return fmt.Errorf("${{ %s }}: there is no such variable; what there is: ${{ run.args }} in commands; $$ stands "+
+		"for a dollar", clip(name))
 }
 
 // shellJoin quotes words so that a shell reads them back as they were.
@@ -65,7 +68,8 @@ func shellJoin(words []string) string {
 
 func shellQuote(w string) string {
 	plain := w != "" && strings.IndexFunc(w, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%+=:,./-_", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("@%+=:,./-_", r))
 	}) < 0
 	if plain {
 		return w

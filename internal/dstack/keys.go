@@ -265,7 +265,8 @@ func (r *reader) duration(n *yaml.Node, path string) (d core.Seconds, off, ok bo
 
 // retry reads which of dstack's events start a run again; those not acted on are refused.
 func (r *reader) retry(n *yaml.Node, path string) {
-	const noError = "starting again after an error is planned for 0.5; what there is: on_events: [interruption, no-capacity]"
+	const noError = "starting again after an error is planned for 0.5; what there is: on_events: [interruption, " +
+		"no-capacity]"
 	if v, ok := boolean(n); ok || isNull(n) {
 		if v {
 			r.add(n, path, "true means all events, and %s", noError)

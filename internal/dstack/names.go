@@ -5,12 +5,16 @@ import "strconv"
 // Words of generated run names: adjective-noun-number. A galley's, so that they are told from dstack's animals.
 var (
 	adjectives = [...]string{
-		"able", "bold", "brave", "bright", "brisk", "calm", "clear", "eager", "fair", "fast", "firm", "fleet", "fresh", "glad", "grand", "keen",
-		"kind", "light", "lively", "loyal", "merry", "neat", "noble", "proud", "quick", "quiet", "rapid", "ready", "sharp", "steady", "swift", "wise",
+		"able", "bold", "brave", "bright", "brisk", "calm", "clear", "eager", "fair", "fast", "firm", "fleet", "fresh",
+		"glad", "grand", "keen",
+		"kind", "light", "lively", "loyal", "merry", "neat", "noble", "proud", "quick", "quiet", "rapid", "ready",
+		"sharp", "steady", "swift", "wise",
 	}
 	nouns = [...]string{
-		"anchor", "beacon", "breeze", "buoy", "cape", "coast", "coral", "crest", "current", "delta", "drum", "foam", "galley", "gull", "harbor", "hull",
-		"island", "keel", "lagoon", "lantern", "mast", "oar", "osprey", "pearl", "pilot", "reef", "rudder", "sail", "shore", "tide", "voyage", "wave",
+		"anchor", "beacon", "breeze", "buoy", "cape", "coast", "coral", "crest", "current", "delta", "drum", "foam",
+		"galley", "gull", "harbor", "hull",
+		"island", "keel", "lagoon", "lantern", "mast", "oar", "osprey", "pearl", "pilot", "reef", "rudder", "sail",
+		"shore", "tide", "voyage", "wave",
 	}
 )
 

@@ -123,11 +123,13 @@ func boolean(n *yaml.Node) (value, ok bool) {
 
 // plainBoolean tells whether YAML 1.1 reads n as a boolean, although it may have been meant as a word.
 func plainBoolean(n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode || n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+	if n.Kind != yaml.ScalarNode ||
+		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return false
 	}
 	switch n.Value {
-	case "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":
+	case "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON",
+		"off", "Off", "OFF":
 		return true
 	}
 	return false
@@ -163,7 +165,8 @@ func wholeNumber(s string) (int64, bool) {
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return v, true
 	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 && strings.Contains(s, ".") {
+	if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 &&
+		strings.Contains(s, ".") {
 		return int64(f), true
 	}
 	return 0, false

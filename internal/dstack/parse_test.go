@@ -68,7 +68,8 @@ func transcript(name string, src []byte) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	sub, err := task.Submit(Options{Name: first(task.Name, "swift-oar-1"), Lookup: caller, Args: []string{"--lr", "0.1", "it's"}})
+	sub, err := task.Submit(Options{Name: first(task.Name, "swift-oar-1"), Lookup: caller,
+		Args: []string{"--lr", "0.1", "it's"}})
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

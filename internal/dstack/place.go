@@ -46,8 +46,9 @@ func (r *reader) fleetRef(n *yaml.Node, path string) {
 // Placed tells whether it takes a look at the fleets to know where the run may be.
 func (t *Task) Placed() bool { return t.Nodes > 1 || len(t.Fleets) > 0 }
 
-// Place says in the submission which fleets the run may be on: those it names, and on several nodes only hosts of one fleet
-// with placement: cluster. Where there are no fleets a run may be anywhere. A fleet's name is a feature of its nodes.
+// Place says in the submission which fleets the run may be on: those it names, and on several nodes only hosts of one
+// fleet with placement: cluster. Where there are no fleets a run may be anywhere. A fleet's name is a feature of its
+// nodes.
 func (t *Task) Place(sub *client.Submit, fleets []client.Fleet) error {
 	names := func(ok func(*client.Fleet) bool) (list []string) {
 		for i := range fleets {
@@ -60,7 +61,8 @@ func (t *Task) Place(sub *client.Submit, fleets []client.Fleet) error {
 	all := names(func(*client.Fleet) bool { return true })
 	for _, want := range t.Fleets {
 		if !slices.Contains(all, want) {
-			return core.Errorf(core.NotFound, "%s: fleets: there is no fleet %q%s", t.File, want, suggest(want, slices.Clone(all))).Because("invalid_fleet")
+			return core.Errorf(core.NotFound, "%s: fleets: there is no fleet %q%s", t.File, want,
+				suggest(want, slices.Clone(all))).Because("invalid_fleet")
 		}
 	}
 	if len(all) == 0 {
@@ -70,7 +72,8 @@ func (t *Task) Place(sub *client.Submit, fleets []client.Fleet) error {
 	list := names(may)
 	if t.Nodes > 1 {
 		if list = names(func(f *client.Fleet) bool { return may(f) && f.Placement == core.PlaceCluster }); len(list) == 0 {
-			return core.Errorf(core.Conflict, "%s: nodes: a run on %d nodes needs a fleet with `placement: cluster`, and none of %s is", t.File, t.Nodes,
+			return core.Errorf(core.Conflict, "%s: nodes: a run on %d nodes needs a fleet with `placement: cluster`, "+
+				"and none of %s is", t.File, t.Nodes,
 				strings.Join(names(may), ", ")).Because("node_config_unavailable")
 		}
 	}

@@ -49,7 +49,8 @@ func (r *reader) cpu(n *yaml.Node, path string) {
 		if count == nil {
 			return
 		}
-	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, ":"), n.Kind == yaml.ScalarNode && n.Value != "" && isLetter(n.Value[0]):
+	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, ":"), n.Kind == yaml.ScalarNode && n.Value != "" &&
+		isLetter(n.Value[0]):
 		c, err := parseCPU(n.Value)
 		switch {
 		case err != nil:
@@ -256,8 +257,8 @@ func (r *reader) gpuMap(n *yaml.Node, path string) (gpuSpec, bool) {
 	return g, len(r.list) == before
 }
 
-// share divides what all GPUs are to have together among them: of a count that may grow, so many are asked for that each needs no more
-// than its own least memory. It gives the count.
+// share divides what all GPUs are to have together among them: of a count that may grow, so many are asked for that
+// each needs no more than its own least memory. It gives the count.
 func (g *gpuSpec) share(ask *core.GPUAsk, count int64) int64 {
 	if g.total.hasMin && ask.MemMin > 0 && count > 0 {
 		need := int64((g.total.min + ask.MemMin - 1) / ask.MemMin)

@@ -7,12 +7,12 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// RunEnv gives the variables that commands of a run find in their environment, for the node that is rank-th in the job's
-// order. addr gives a node's address. The script itself sets
-// DSTACK_WORKING_DIR, because only it finds the home. It gives nil for a
-// job that belongs to no run.
+// RunEnv gives the variables that commands of a run find in their environment, for the node that is rank-th in the
+// job's order. addr gives a node's address. The script itself sets DSTACK_WORKING_DIR, because only it finds the home.
+// It gives nil for a job that belongs to no run.
 func RunEnv(job *core.Job, runID string, rank int, addr func(core.NodeName) string) []string {
-	if job == nil || job.Spec == nil || job.Spec.Run == "" || job.Alloc == nil || rank < 0 || rank >= len(job.Alloc.Nodes) {
+	if job == nil || job.Spec == nil || job.Spec.Run == "" || job.Alloc == nil || rank < 0 ||
+		rank >= len(job.Alloc.Nodes) {
 		return nil
 	}
 	nodes := job.Alloc.Nodes

@@ -29,7 +29,8 @@ func TestRuntime(t *testing.T) {
 		"image and process":               {"runtime: process\nimage: box:1", container, "", "runtime: is process"},
 		"what needs one has one":          {"privileged: true", container, container + " " + baseImage, ""},
 		"what needs one, among processes": {"privileged: true", process, "", "privileged: needs a container"},
-		"what needs one, said process":    {"runtime: process\nprivileged: true", container, "", "privileged: needs a container"},
+		"what needs one, said process": {"runtime: process\nprivileged: true", container, "",
+			"privileged: needs a container"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ type Options struct {
 	Runtime string // of the project, for a task that does not say its own; empty: not known yet
 }
 
-// Submit turns the task into a submission. What the file leaves to the caller (the name, bare variables, arguments) must
-// be there now; all faults come in one error.
+// Submit turns the task into a submission. What the file leaves to the caller (the name, bare variables, arguments)
+// must be there now; all faults come in one error.
 func (t *Task) Submit(o Options) (*client.Submit, error) {
 	f := &faults{file: t.File}
 	t.settleRuntime(f, o.Runtime)
@@ -87,7 +87,8 @@ func (t *Task) shape() core.Shape {
 // be that of a laptop.
 func (t *Task) extra() *core.Extra {
 	c := t.container()
-	return &core.Extra{LoginEnv: c == nil, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority, Container: c, GPU: t.GPUAsk}
+	return &core.Extra{LoginEnv: c == nil, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority,
+		Container: c, GPU: t.GPUAsk}
 }
 
 // absoluteDir is the working directory as far as it is known before the node is: homes differ, and are found there.
@@ -128,7 +129,8 @@ func (t *Task) script(f *faults, vars map[string]string) string {
 		return head + body
 	}
 	// A batch script runs on the first node; a step takes the commands to all of them, and fails when one node does.
-	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + shellQuote(t.Shell) + " -c " +
+	return head + `exec "${BIREME_EXE:-bireme}" srun --ntasks-per-node=1 --kill-on-bad-exit=1 ` + shellQuote(t.Shell) +
+		" -c " +
 		shellQuote("export DSTACK_NODE_RANK=$SLURM_NODEID\n"+hostfile+body) + "\n"
 }
 

@@ -133,7 +133,8 @@ func (r *reader) checkType(root *yaml.Node) bool {
 		case otherTypes[v.Value] != "":
 			r.add(v, "type", "%s: this version runs tasks only; %s", v.Value, otherTypes[v.Value])
 		default:
-			r.add(v, "type", "%q is not a type of configuration%s", clip(v.Value), suggest(v.Value, append(keysOf(otherTypes), "task")))
+			r.add(v, "type", "%q is not a type of configuration%s", clip(v.Value),
+				suggest(v.Value, append(keysOf(otherTypes), "task")))
 		}
 		return false
 	}

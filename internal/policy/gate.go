@@ -24,7 +24,8 @@ func (t *Tally) compile(w Who) *Gate {
 	}
 	c.user(&c.g.rules, jobsMost, "AssocMaxJobsLimit", func(l *Limits) *int64 { return l.MaxJobs })
 	for _, n := range c.l.path {
-		c.group(ofAssoc, n.name(), &n.Limits, scaled(n.Limits.GrpTRES, c.l.factor), counterKey{account: n.Account, user: n.User}, n.parent == nil)
+		c.group(ofAssoc, n.name(), &n.Limits, scaled(n.Limits.GrpTRES, c.l.factor),
+			counterKey{account: n.Account, user: n.User}, n.parent == nil)
 	}
 	c.submits()
 	c.accrues()
@@ -102,7 +103,8 @@ func (c *compiler) single() {
 		c.tres(nodeMost, s, perNode, fit(l.MaxTRESPerNode), "node ", r)
 		c.tres(minutesMost, s, minsPerJob, l.MaxTRESMinsPerJob, "mins ", r)
 		if l.MaxWall != nil && c.first("wall") {
-			c.add(rule{test: wallMost, tres: -1, limit: *l.MaxWall, reason: core.Reason(s) + "MaxWallDurationPerJobLimit", who: who})
+			c.add(rule{test: wallMost, tres: -1, limit: *l.MaxWall, reason: core.Reason(s) +
+				"MaxWallDurationPerJobLimit", who: who})
 		}
 	}
 	for _, q := range c.l.qos {
@@ -129,7 +131,8 @@ func (c *compiler) qos(q *core.QOS) {
 		mine.at = c.count(counterKey{qos: q.Name, user: w.User})
 	}
 	ours := rule{who: who, whom: "project " + string(w.Account), tres: -1}
-	if q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || len(q.MaxTRESPerAccount)+len(q.MaxRunMinsPerAcct) > 0 {
+	if q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || len(q.MaxTRESPerAccount)+len(q.MaxRunMinsPerAcct) >
+		0 {
 		ours.at = c.count(counterKey{qos: q.Name, account: w.Account})
 	}
 	if q.Limits.MaxJobs != nil && c.first("user jobs") {
@@ -158,7 +161,8 @@ func (c *compiler) user(to *[]rule, x test, reason core.Reason, of func(*Limits)
 		}
 		at := c.count(counterKey{account: c.g.Account, user: c.g.User})
 		if c.first(map[test]string{jobsMost: "user jobs", submitsMost: "user submits"}[x]) {
-			*to = append(*to, rule{test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(), whom: string(c.g.User)})
+			*to = append(*to, rule{test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(),
+				whom: string(c.g.User)})
 		}
 		return
 	}
@@ -166,7 +170,8 @@ func (c *compiler) user(to *[]rule, x test, reason core.Reason, of func(*Limits)
 
 // group is what a group may have together.
 func (c *compiler) group(s scope, who string, l *Limits, held TRES, k counterKey, root bool) {
-	if l.GrpJobs == nil && l.GrpSubmit == nil && l.GrpWall == nil && len(l.GrpTRES)+len(l.GrpTRESMins)+len(l.GrpTRESRunMins) == 0 {
+	if l.GrpJobs == nil && l.GrpSubmit == nil && l.GrpWall == nil && len(l.GrpTRES)+len(l.GrpTRESMins)+
+		len(l.GrpTRESRunMins) == 0 {
 		return
 	}
 	p, safe := core.Reason(s), c.t.rules.Safe
@@ -216,7 +221,8 @@ func (c *compiler) submits() {
 	c.user(&g.submit, submitsMost, "AssocMaxSubmitJobLimit", func(l *Limits) *int64 { return l.MaxSubmit })
 	for _, n := range c.l.path {
 		if n.Limits.GrpSubmit != nil {
-			most(rule{who: n.name(), at: c.count(counterKey{account: n.Account, user: n.User})}, n.Limits.GrpSubmit, "AssocGrpSubmitJobsLimit", "")
+			most(rule{who: n.name(), at: c.count(counterKey{account: n.Account, user: n.User})}, n.Limits.GrpSubmit,
+				"AssocGrpSubmitJobsLimit", "")
 		}
 	}
 }

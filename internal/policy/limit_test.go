@@ -24,11 +24,14 @@ type limitWorld struct {
 func newLimitWorld() *limitWorld {
 	w := &limitWorld{
 		assocs: map[string]*Assoc{
-			"root": {Account: Root}, "lab": {Account: "lab", Shares: 1}, "physics": {Account: "physics", Parent: "lab", Shares: 1},
-			"physics/ann": {Account: "physics", User: "ann", Shares: 1}, "physics/bob": {Account: "physics", User: "bob", Shares: 1},
+			"root": {Account: Root}, "lab": {Account: "lab", Shares: 1},
+			"physics":     {Account: "physics", Parent: "lab", Shares: 1},
+			"physics/ann": {Account: "physics", User: "ann", Shares: 1},
+			"physics/bob": {Account: "physics", User: "bob", Shares: 1},
 		},
 		job: Job{User: "ann", Account: "physics", Limit: 3600,
-			TRES:    Of(Amount{Name: "cpu", Count: 8}, Amount{Name: "mem", Count: 4096}, Amount{Name: "node", Count: 2}, Amount{Name: "gres/gpu", Count: 2}, Amount{Name: "license/x", Count: 1}, Amount{Name: "billing", Count: 9}),
+			TRES: Of(Amount{Name: "cpu", Count: 8}, Amount{Name: "mem", Count: 4096}, Amount{Name: "node", Count: 2},
+				Amount{Name: "gres/gpu", Count: 2}, Amount{Name: "license/x", Count: 1}, Amount{Name: "billing", Count: 9}),
 			PerNode: Of(Amount{Name: "cpu", Count: 4}, Amount{Name: "mem", Count: 2048}, Amount{Name: "gres/gpu", Count: 1})},
 		q: QOSPair{Job: &QOS{QOS: &core.QOS{Name: "normal"}}},
 	}
@@ -63,22 +66,34 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"", func(*limitWorld) {}},
 		{"InvalidAccount", func(w *limitWorld) { w.job.Account = "chemistry" }},
 		{"AssocGrpJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpJobs = n(1); w.before = []Job{bob(w)} }},
-		{"AssocGrpWallLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpWall = n(10); w.assocs["lab"].Used.Wall = 600 }},
+		{"AssocGrpWallLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpWall = n(10)
+			w.assocs["lab"].Used.Wall = 600
+		}},
 		{"AssocGrpCpuLimit", func(w *limitWorld) {
 			w.assocs["root"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 15})
 			w.before = []Job{bob(w)}
 		}},
 		{"AssocGrpMemLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "mem", Count: 1}) }},
-		{"AssocGrpNodeLimit", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "node", Count: 1}) }},
+		{"AssocGrpNodeLimit", func(w *limitWorld) {
+			w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "node", Count: 1})
+		}},
 		{"AssocGrpGRES", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "gres/gpu", Count: 1}) }},
-		{"AssocGrpLicense", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "license/x", Count: 0}) }},
-		{"AssocGrpBilling", func(w *limitWorld) { w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "billing", Count: 8}) }},
+		{"AssocGrpLicense", func(w *limitWorld) {
+			w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "license/x", Count: 0})
+		}},
+		{"AssocGrpBilling", func(w *limitWorld) {
+			w.assocs["physics"].Limits.GrpTRES = Of(Amount{Name: "billing", Count: 8})
+		}},
 		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
 			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 100})
 			w.assocs["lab"].Used.TRES = []Used{{Name: "cpu", Seconds: 6000}}
 		}},
-		{"AssocGrpMemMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0}) }},
-		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 0}) }}, // not on the root
+		{"AssocGrpMemMinutes", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0})
+		}},
+		// not on the root
+		{"", func(w *limitWorld) { w.assocs["root"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 0}) }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 479}) }},
 		{"AssocGrpCPUMinutesLimit", func(w *limitWorld) {
 			w.assocs["lab"].Limits.GrpTRESMins = Of(Amount{Name: "cpu", Count: 479})
@@ -88,24 +103,41 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 			w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 959})
 			w.before = []Job{bob(w)}
 		}},
-		{"AssocGrpGRESRunMinutes", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "gres/gpu", Count: 119}) }},
+		{"AssocGrpGRESRunMinutes", func(w *limitWorld) {
+			w.assocs["lab"].Limits.GrpTRESRunMins = Of(Amount{Name: "gres/gpu", Count: 119})
+		}},
 		{"AssocMaxJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.MaxJobs = n(1); w.before = []Job{bob(w)} }},
 		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(59) }},
-		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxWall = n(1e6); w.job.Limit = core.Forever }},
-		{"AssocMaxCpuPerJobLimit", func(w *limitWorld) { w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 7}) }},
+		{"AssocMaxWallDurationPerJobLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxWall = n(1e6)
+			w.job.Limit = core.Forever
+		}},
+		{"AssocMaxCpuPerJobLimit", func(w *limitWorld) {
+			w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 7})
+		}},
 		{"", func(w *limitWorld) { // the nearer one counts
 			w.assocs["root"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 7})
 			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 8})
 		}},
-		{"AssocMaxNodePerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "node", Count: 1}) }},
-		{"AssocMaxMemPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1}) }},
+		{"AssocMaxNodePerJobLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "node", Count: 1})
+		}},
+		{"AssocMaxMemPerJob", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1})
+		}},
 		{"", func(w *limitWorld) {
 			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "gres/gpu:a100", Count: 0})
 		}}, // untyped request
-		{"AssocMaxCpuPerNode", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESPerNode = Of(Amount{Name: "cpu", Count: 3}) }},
-		{"AssocMaxCpuMinutesPerJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "cpu", Count: 479}) }},
-		{"AssocMaxNodeMinutesPerJob", func(w *limitWorld) { w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "node", Count: 119}) }},
+		{"AssocMaxCpuPerNode", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESPerNode = Of(Amount{Name: "cpu", Count: 3})
+		}},
+		{"AssocMaxCpuMinutesPerJobLimit", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "cpu", Count: 479})
+		}},
+		{"AssocMaxNodeMinutesPerJob", func(w *limitWorld) {
+			w.assocs["lab"].Limits.MaxTRESMinsPerJob = Of(Amount{Name: "node", Count: 119})
+		}},
 		{"", func(w *limitWorld) { // LimitFactor lifts an association's limit
 			w.assocs["lab"].Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 4})
 			w.q.Job.LimitFactor = 2
@@ -118,7 +150,9 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"QOSGrpGRES", func(w *limitWorld) { w.q.Job.Limits.GrpTRES = Of(Amount{Name: "gres/gpu", Count: 1}) }},
 		{"QOSGrpMemoryMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESMins = Of(Amount{Name: "mem", Count: 0}) }},
 		{"QOSGrpMemoryRunMinutes", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "mem", Count: 1}) }},
-		{"QOSGrpCPURunMinutesLimit", func(w *limitWorld) { w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 1}) }},
+		{"QOSGrpCPURunMinutesLimit", func(w *limitWorld) {
+			w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 1})
+		}},
 		{"QOSMaxJobsPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
 		{"MaxJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxJobsPerAccount = n(1); w.before = []Job{bob(w)} }},
 		{"QOSMaxWallDurationPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxWall = n(5) }},
@@ -126,7 +160,9 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"QOSMaxMemoryPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1}) }},
 		{"QOSMaxGRESPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "gres/gpu", Count: 1}) }},
 		{"QOSMaxMemoryPerNode", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerNode = Of(Amount{Name: "mem", Count: 1}) }},
-		{"QOSMaxMemoryMinutesPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESMinsPerJob = Of(Amount{Name: "mem", Count: 1}) }},
+		{"QOSMaxMemoryMinutesPerJob", func(w *limitWorld) {
+			w.q.Job.Limits.MaxTRESMinsPerJob = Of(Amount{Name: "mem", Count: 1})
+		}},
 		{"QOSMaxCpuPerUserLimit", func(w *limitWorld) {
 			w.q.Job.MaxTRESPerUser = Of(Amount{Name: "cpu", Count: 15})
 			w.before = []Job{w.job}
@@ -165,7 +201,8 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 			w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: math.MaxInt64 / 2})
 		}},
 		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
-			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)}}}
+			w.q.Partition = &QOS{QOS: &core.QOS{
+				Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)}}}
 			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1})
 			w.q.Job.Limits.MaxJobs = n(0)
 		}},
@@ -210,7 +247,10 @@ func TestSubmitLimits(t *testing.T) {
 			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", MaxSubmitPerAccount: n(5)}}
 			w.q.Job.MaxSubmitPerAccount = n(1)
 		}},
-		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(10); w.job.Tasks = 10 }},
+		{"AssocMaxSubmitJobLimit", func(w *limitWorld) {
+			w.assocs["physics/ann"].Limits.MaxSubmit = n(10)
+			w.job.Tasks = 10
+		}},
 		{"", func(w *limitWorld) { w.assocs["physics/ann"].Limits.MaxSubmit = n(11); w.job.Tasks = 10 }},
 		{"", func(w *limitWorld) { w.assocs["lab"].Limits.GrpTRES = Of(Amount{Name: "cpu", Count: 1}) }}, // it waits
 		{"AssocGrpCpuLimit", func(w *limitWorld) {
@@ -246,7 +286,8 @@ func TestRunningGoesBackToNothing(t *testing.T) {
 	for range 3 {
 		r.Submit(&w.job, tree, w.q, 1)
 		r.Start(&w.job, tree, w.q, end)
-		if got, text := Check(&w.job, tree, w.q, r); got != "AssocGrpCPURunMinutesLimit" || !strings.Contains(text, "project lab") {
+		if got, text := Check(&w.job, tree, w.q, r); got != "AssocGrpCPURunMinutesLimit" ||
+			!strings.Contains(text, "project lab") {
 			t.Errorf("beside one that runs: %q, %q", got, text)
 		}
 		r.End(&w.job, tree, w.q, end)

@@ -103,8 +103,8 @@ func (r *Reading) after(g grown) Reading {
 	return out
 }
 
-// Adjust changes the rates of a reading by those of a job: k is 1 when it starts and -1 when it ends. The reading must be
-// the caller's own.
+// Adjust changes the rates of a reading by those of a job: k is 1 when it starts and -1 when it ends. The reading must
+// be the caller's own.
 func (r *Reading) Adjust(t TRES, billing int64, factor float64, k int64) {
 	per := k * int64(math.Round(factor*Micro))
 	r.RawRate += billing * per

@@ -8,8 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Check is the model that Gate is held against, written as the rules are told. It tells whether limits let a job start now. It gives no reason if they do, else Slurm's word for the first limit
-// that does not and a sentence for people.
+// Check is the model that Gate is held against, written as the rules are told. It tells whether limits let a job start
+// now. It gives no reason if they do, else Slurm's word for the first limit that does not and a sentence for people.
 //
 // A QOS is asked before associations, the partition's before the job's unless the job's says otherwise; then the user's
 // association and the accounts above it, up to the root. Of a limit on single jobs or users the first that is defined
@@ -44,8 +44,8 @@ func check(j *Job, t *Tree, q QOSPair, r *Running, alone bool) (core.Reason, str
 	return c.reason, c.text
 }
 
-// CheckSubmit tells whether one may submit a job: the limits on how many are there, and with DenyOnLimit all that the job
-// could not keep even if nothing else ran.
+// CheckSubmit tells whether one may submit a job: the limits on how many are there, and with DenyOnLimit all that the
+// job could not keep even if nothing else ran.
 func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 	leaf := t.find(j.Account, j.User)
 	if leaf == nil {
@@ -59,22 +59,26 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 			continue
 		}
 		who := "QOS " + string(x.Name)
-		c.count("QOSGrpSubmitJobsLimit", who+" may have %d jobs and has %d", x.Limits.GrpSubmit, see(r.qos, qosKey{qos: x.Name}).Submits, n)
+		c.count("QOSGrpSubmitJobsLimit", who+" may have %d jobs and has %d", x.Limits.GrpSubmit,
+			see(r.qos, qosKey{qos: x.Name}).Submits, n)
 		if !userSet && x.Limits.MaxSubmit != nil {
 			userSet = true
-			c.count("QOSMaxSubmitJobPerUserLimit", "a user of "+who+" may have %d jobs, "+string(j.User)+" has %d", x.Limits.MaxSubmit,
+			c.count("QOSMaxSubmitJobPerUserLimit", "a user of "+who+" may have %d jobs, "+string(j.User)+" has %d",
+				x.Limits.MaxSubmit,
 				see(r.qos, qosKey{qos: x.Name, user: j.User}).Submits, n)
 		}
 		if !accountSet && x.MaxSubmitPerAccount != nil {
 			accountSet = true
-			c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Account)+" has %d", x.MaxSubmitPerAccount,
+			c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Account)+" has %d",
+				x.MaxSubmitPerAccount,
 				see(r.qos, qosKey{qos: x.Name, account: j.Account}).Submits, n)
 		}
 	}
 	for up := leaf; up != nil && !userSet; up = up.parent {
 		if up.Limits.MaxSubmit != nil {
 			userSet = true
-			c.count("AssocMaxSubmitJobLimit", "a user of "+up.name()+" may have %d jobs, "+string(j.User)+" has %d", up.Limits.MaxSubmit,
+			c.count("AssocMaxSubmitJobLimit", "a user of "+up.name()+" may have %d jobs, "+string(j.User)+" has %d",
+				up.Limits.MaxSubmit,
 				see(r.assoc, assocKey{j.Account, j.User}).Submits, n)
 		}
 	}
@@ -125,7 +129,8 @@ func (c *checker) most(s scope, f form, who string, limit TRES, want func(name s
 			continue
 		}
 		if n := want(a.Name); n > a.Count {
-			c.stop(reasonOf(s, f, a.Name), "%s: %s %s at most, with this job %d", who, strings.ReplaceAll(text, "%", a.Name), fmt.Sprint(a.Count), n)
+			c.stop(reasonOf(s, f, a.Name), "%s: %s %s at most, with this job %d", who,
+				strings.ReplaceAll(text, "%", a.Name), fmt.Sprint(a.Count), n)
 		}
 	}
 }
@@ -142,7 +147,9 @@ func (c *checker) single() {
 	var levels []level
 	for _, x := range c.q.order() {
 		if x != nil {
-			levels = append(levels, level{ofQOS, "QOS " + string(x.Name), &x.Limits, func(t TRES) TRES { return x.tres(t, c.r.Totals) }})
+			levels = append(levels, level{ofQOS, "QOS " + string(x.Name), &x.Limits, func(t TRES) TRES {
+				return x.tres(t, c.r.Totals)
+			}})
 		}
 	}
 	k := c.q.limitFactor()
@@ -154,7 +161,9 @@ func (c *checker) single() {
 	for _, l := range levels {
 		c.most(l.s, perJob, l.who, jobSeen.first(l.fit(l.l.MaxTRESPerJob)), j.TRES.Count, "% a job")
 		c.most(l.s, perNode, l.who, nodeSeen.first(l.fit(l.l.MaxTRESPerNode)), j.PerNode.Count, "% a node")
-		c.most(l.s, minsPerJob, l.who, minsSeen.first(l.l.MaxTRESMinsPerJob), func(name string) int64 { return times(j.TRES.Count(name), mins) }, "%-minutes a job")
+		c.most(l.s, minsPerJob, l.who, minsSeen.first(l.l.MaxTRESMinsPerJob), func(name string) int64 {
+			return times(j.TRES.Count(name), mins)
+		}, "%-minutes a job")
 		if l.l.MaxWall != nil && !wallSeen {
 			wallSeen = true
 			if mins > *l.l.MaxWall {
@@ -188,23 +197,27 @@ func (c *checker) qos(x *QOS) {
 		}
 	}
 	if x.Flags&core.EnforceUsageThreshold != 0 && j.FairShare < x.UsageThreshold {
-		c.stop(ReasonUsageThreshold, "%s asks for a fair-share of %.4f, this job has %.4f", who, x.UsageThreshold, j.FairShare)
+		c.stop(ReasonUsageThreshold, "%s asks for a fair-share of %.4f, this job has %.4f", who, x.UsageThreshold,
+			j.FairShare)
 	}
 	c.group(ofQOS, who, &x.Limits, see(r.qos, qosKey{qos: x.Name}), &x.Used, limitsView{
 		tres: x.tres(x.Limits.GrpTRES, c.r.Totals), mins: x.Limits.GrpTRESMins, runMins: x.Limits.GrpTRESRunMins,
 	})
 	mine, ours := see(r.qos, qosKey{qos: x.Name, user: j.User}), see(r.qos, qosKey{qos: x.Name, account: j.Account})
 	if !c.jobs[0] {
-		c.count("QOSMaxJobsPerUserLimit", "a user of "+who+" may run %d jobs, "+string(j.User)+" runs %d", x.Limits.MaxJobs, mine.Jobs, 1)
+		c.count("QOSMaxJobsPerUserLimit", "a user of "+who+" may run %d jobs, "+string(j.User)+" runs %d",
+			x.Limits.MaxJobs, mine.Jobs, 1)
 	}
 	if !c.jobs[1] {
-		c.count("MaxJobsPerAccount", "an account of "+who+" may run %d jobs, "+string(j.Account)+" runs %d", x.MaxJobsPerAccount, ours.Jobs, 1)
+		c.count("MaxJobsPerAccount", "an account of "+who+" may run %d jobs, "+string(j.Account)+" runs %d",
+			x.MaxJobsPerAccount, ours.Jobs, 1)
 	}
 	c.jobs = [2]bool{c.jobs[0] || x.Limits.MaxJobs != nil, c.jobs[1] || x.MaxJobsPerAccount != nil}
 	c.most(ofQOS, perUser, who, c.kept[0].first(x.tres(x.MaxTRESPerUser, c.r.Totals)), c.with(mine), "% a user")
 	c.most(ofQOS, perAccount, who, c.kept[1].first(x.tres(x.MaxTRESPerAccount, c.r.Totals)), c.with(ours), "% an account")
 	c.most(ofQOS, runMinsPerUser, who, c.kept[2].first(x.MaxRunMinsPerUser), c.ahead(mine), "running %-minutes a user")
-	c.most(ofQOS, runMinsPerAccount, who, c.kept[3].first(x.MaxRunMinsPerAcct), c.ahead(ours), "running %-minutes an account")
+	c.most(ofQOS, runMinsPerAccount, who, c.kept[3].first(x.MaxRunMinsPerAcct), c.ahead(ours),
+		"running %-minutes an account")
 }
 
 // userJobs checks how many jobs a user may run: the first association upward that says so, unless a QOS has said it.
@@ -214,7 +227,8 @@ func (c *checker) userJobs() {
 	}
 	for n := c.leaf; n != nil; n = n.parent {
 		if n.Limits.MaxJobs != nil {
-			c.count("AssocMaxJobsLimit", "a user of "+n.name()+" may run %d jobs, "+string(c.j.User)+" runs %d", n.Limits.MaxJobs,
+			c.count("AssocMaxJobsLimit", "a user of "+n.name()+" may run %d jobs, "+string(c.j.User)+" runs %d",
+				n.Limits.MaxJobs,
 				see(c.r.assoc, assocKey{c.j.Account, c.j.User}).Jobs, 1)
 			return
 		}

@@ -130,7 +130,8 @@ func TestPriorityOfExample(t *testing.T) {
 		flags  Flag
 		factor float64
 		prio   uint32
-	}{{false, 0, .140625, 140}, {true, 0, .859375, 859}, {false, SmallRelativeToTime, .0041667, 4}, {true, SmallRelativeToTime, .9958333, 995}} {
+	}{{false, 0, .140625, 140}, {true, 0, .859375, 859}, {false, SmallRelativeToTime, .0041667, 4},
+		{true, SmallRelativeToTime, .9958333, 995}} {
 		f, p := size(c.small, c.flags)
 		near(t, "size", f, c.factor, 1e-7)
 		if p != c.prio {
@@ -173,7 +174,8 @@ func TestPriorityOfExample(t *testing.T) {
 
 func TestPriorityTRESCapAndIncrease(t *testing.T) {
 	c := Config{Weights: Weights{TRES: []Weight{{Name: "cpu", Per: 1000}, {Name: "gres/gpu", Per: 500}}}}
-	j := &Job{TRES: Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}), PartTRES: Of(Amount{Name: "cpu", Count: 64})}
+	j := &Job{TRES: Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}),
+		PartTRES: Of(Amount{Name: "cpu", Count: 64})}
 	f := c.Factors(j, &Cluster{}, 0)
 	if p := c.Priority(&f, 7, 0); p != 257 {
 		t.Errorf("TRES and site: %d", p)
@@ -213,7 +215,8 @@ func exampleTree() []Assoc {
 	return []Assoc{
 		acct("A", "", 40, 450), acct("D", "root", 60, 250), acct("B", "A", 30, 200), acct("C", "A", 10, 250),
 		acct("E", "D", 25, 250), acct("F", "D", 35, 0),
-		user("B", "u1", 1, 200), user("C", "u2", 1, 250), user("C", "u3", 1, 0), user("E", "u4", 1, 250), user("F", "u5", 1, 0),
+		user("B", "u1", 1, 200), user("C", "u2", 1, 250), user("C", "u3", 1, 0), user("E", "u4", 1, 250),
+		user("F", "u5", 1, 0),
 	}
 }
 

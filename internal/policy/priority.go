@@ -140,7 +140,8 @@ func normal(n, most uint32, raw bool) float64 {
 // Priority adds the factors up. It is at least 1: 0 means held.
 func (c *Config) Priority(f *Factors, site, nice int64) uint32 {
 	w := &c.Weights
-	p := float64(w.Age)*f.Age + float64(w.Assoc)*f.Assoc + float64(w.FairShare)*f.FairShare + float64(w.JobSize)*f.JobSize +
+	p := float64(w.Age)*f.Age + float64(w.Assoc)*f.Assoc + float64(w.FairShare)*f.FairShare +
+		float64(w.JobSize)*f.JobSize +
 		float64(w.Partition)*f.Partition + float64(w.QOS)*f.QOS
 	for i := range f.TRES {
 		p += w.TRES[i].Per * f.TRES[i]

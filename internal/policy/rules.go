@@ -53,7 +53,8 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 	r := &Rules{Setting: set, tree: tree, qos: map[core.QOSName]*core.QOS{}}
 	for _, q := range qos {
 		if !enforce {
-			bare := core.QOS{Name: q.Name, Priority: q.Priority, Flags: q.Flags &^ (core.DenyOnLimit | core.EnforceUsageThreshold)}
+			bare := core.QOS{Name: q.Name, Priority: q.Priority,
+				Flags: q.Flags &^ (core.DenyOnLimit | core.EnforceUsageThreshold)}
 			q = &bare
 		}
 		r.qos[q.Name] = q
@@ -78,13 +79,15 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 
 // note takes in what limits are about.
 func (r *Rules) note(l *Limits, more ...TRES) {
-	for _, t := range append(more, l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRESPerJob, l.MaxTRESPerNode, l.MaxTRESMinsPerJob) {
+	for _, t := range append(more, l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRESPerJob, l.MaxTRESPerNode,
+		l.MaxTRESMinsPerJob) {
 		for _, a := range t {
 			r.names = append(r.names, a.Name)
 			r.some = true
 		}
 	}
-	r.some = r.some || l.GrpJobs != nil || l.GrpSubmit != nil || l.GrpWall != nil || l.MaxJobs != nil || l.MaxSubmit != nil || l.MaxWall != nil
+	r.some = r.some || l.GrpJobs != nil || l.GrpSubmit != nil || l.GrpWall != nil || l.MaxJobs != nil ||
+		l.MaxSubmit != nil || l.MaxWall != nil
 	r.mins = r.mins || len(l.GrpTRESMins) > 0 || l.GrpWall != nil
 	r.ahead = r.ahead || len(l.GrpTRESRunMins) > 0 || r.Safe && len(l.GrpTRESMins) > 0
 	r.own = r.own || len(l.MaxTRESMinsPerJob) > 0
@@ -276,7 +279,8 @@ func (r *rule) text(names []string, have int64) string {
 		return fmt.Sprintf("%s: at most %d %s-minutes ahead; with this job %s", r.counted(), r.limit, name, endless(have))
 	case usedMost:
 		if r.safe {
-			return fmt.Sprintf("%s: %d %s-minutes in all; used and ahead, with this job, %s", r.who, r.limit, name, endless(have))
+			return fmt.Sprintf("%s: %d %s-minutes in all; used and ahead, with this job, %s", r.who, r.limit, name,
+				endless(have))
 		}
 		return fmt.Sprintf("%s: %d %s-minutes in all; %d are used", r.who, r.limit, name, have)
 	case wallUsed:

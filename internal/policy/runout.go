@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// RunsOut is when the first limit on minutes in all will be used up if what runs goes on as it does: never later than it
-// is, and now if one is. 0: none will be. What safe starts have left room for does not run out.
+// RunsOut is when the first limit on minutes in all will be used up if what runs goes on as it does: never later than
+// it is, and now if one is. 0: none will be. What safe starts have left room for does not run out.
 func (t *Tally) RunsOut(now core.Time) (first core.Time) {
 	if t.rules.Safe || !t.rules.mins {
 		return 0
@@ -75,7 +75,8 @@ func (t *Tally) rates() (rates []int64, keeps []bool) {
 	return rates, keeps
 }
 
-// reach is in how many seconds a value that grows at a rate, and decays meanwhile, comes to what is wanted; false: never.
+// reach is in how many seconds a value that grows at a rate, and decays meanwhile, comes to what is wanted; false:
+// never.
 func (s *Setting) reach(have float64, rate int64, want float64, keep bool) (float64, bool) {
 	if rate <= 0 {
 		return 0, false

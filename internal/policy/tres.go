@@ -87,7 +87,8 @@ func ParseWeights(text string) ([]Weight, error) {
 		}
 		k := kindOf(w.Name)
 		if k == kindUnknown || k == kindBilling || (rest == "") == (k == kindGRES || k == kindLicense || k == kindBB) {
-			return nil, fmt.Errorf("%q: %q is not a resource with a weight; there are cpu, mem, node, energy, gres/NAME, license/NAME and bb/NAME", part, name)
+			return nil, fmt.Errorf("%q: %q is not a resource with a weight; there are cpu, mem, node, energy, "+
+				"gres/NAME, license/NAME and bb/NAME", part, name)
 		}
 		scale := 1.0
 		if k == kindMem || k == kindBB {

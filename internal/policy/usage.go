@@ -11,8 +11,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Decay is what is left of usage after some time. Slurm's first-order form of the half-life is kept, so that the figures
-// agree to the last digit: each second keeps 1 - 0.693/halfLife. No half-life keeps everything.
+// Decay is what is left of usage after some time. Slurm's first-order form of the half-life is kept, so that the
+// figures agree to the last digit: each second keeps 1 - 0.693/halfLife. No half-life keeps everything.
 func Decay(halfLife core.Seconds, passed time.Duration) float64 {
 	if halfLife <= 0 || halfLife == core.Forever || passed <= 0 {
 		return 1

@@ -26,8 +26,8 @@ func (t *Tally) View(now core.Time, shares *Tree) *View {
 	return v
 }
 
-// Check tells which limit keeps a job from starting, and why, in Slurm's word and a sentence. What nobody had asked about
-// when the view was made is not known.
+// Check tells which limit keeps a job from starting, and why, in Slurm's word and a sentence. What nobody had asked
+// about when the view was made is not known.
 func (v *View) Check(w Who, a *Ask, length core.Time) (reason core.Reason, text string, known bool) {
 	g, known := v.gates[w]
 	if g == nil {
@@ -48,16 +48,16 @@ func (v *View) Rules() *Rules {
 	return v.rules
 }
 
-// closed is what was found of a gate in one pass of the caller's, while counts only grew: it is shut for all jobs that ask
-// for so much of a resource or more.
+// closed is what was found of a gate in one pass of the caller's, while counts only grew: it is shut for all jobs that
+// ask for so much of a resource or more.
 type closed struct {
 	pass int64
 	tres int32 // -1: for any job
 	want int64
 }
 
-// Shut tells whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered from
-// 1, nothing may have ended.
+// Shut tells whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered
+// from 1, nothing may have ended.
 func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass int64) bool {
 	if k := &g.known; k.pass == pass && (k.tres < 0 || a.count[k.tres] >= k.want) {
 		return true
@@ -256,7 +256,8 @@ func minutesOf(length core.Time) int64 {
 	return int64((length + minute - 1) / minute)
 }
 
-// minutes is what so much of a resource counts ahead for so long: as Slurm's UsageFactorSafe, by what it will be charged.
+// minutes is what so much of a resource counts ahead for so long: as Slurm's UsageFactorSafe, by what it will be
+// charged.
 func (g *Gate) minutes(n, mins int64) int64 {
 	all := times(n, mins)
 	if g.factor == 1 || all == math.MaxInt64 {

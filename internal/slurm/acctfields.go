@@ -9,7 +9,8 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 )
 
-// NumListedFields is how many of AcctFields sacct -e lists, as Slurm 22.05; those behind came later and are known by name.
+// NumListedFields is how many of AcctFields sacct -e lists, as Slurm 22.05; those behind came later and are known by
+// name.
 const NumListedFields = 109
 
 // AcctFields is all that sacct can show, in the order sacct -e lists it. What nobody measures is blank.
@@ -104,7 +105,10 @@ var AcctFields = []AcctField{
 	{"Reservation", 20, ofJob(func(j *client.Job) string { return j.Spec.More().Reservation })},
 	{"ReservationId", 8, blank},
 	{"Reserved", 10, ofJob(func(j *client.Job) string { return grammar.FormatClock(planned(j)) })},
-	{"ResvCPU", 10, ofJob(func(j *client.Job) string { z := asked(j.Spec); return grammar.FormatClock(planned(j) * int64(z.cpus)) })},
+	{"ResvCPU", 10, ofJob(func(j *client.Job) string {
+		z := asked(j.Spec)
+		return grammar.FormatClock(planned(j) * int64(z.cpus))
+	})},
 	{"ResvCPURAW", 10, ofJob(func(j *client.Job) string { z := asked(j.Spec); return num(planned(j) * int64(z.cpus)) })},
 	{"Start", 19, (*AcctRow).startText},
 	{"State", 10, (*AcctRow).StateText},
@@ -116,7 +120,8 @@ var AcctFields = []AcctField{
 	}},
 	{"SubmitLine", 20, ofJob(func(j *client.Job) string { return j.Spec.From.Line })},
 	{"Suspended", 10, func(r *AcctRow) string { return grammar.FormatClock(seconds(r.Job.PausedFor)) }},
-	{"SystemComment", 15, ofJob(func(j *client.Job) string { return j.Message })}, // what became of it, with path and cause
+	// what became of it, with path and cause
+	{"SystemComment", 15, ofJob(func(j *client.Job) string { return j.Message })},
 	{"SystemCPU", 10, func(r *AcctRow) string { return cpuTime(r.usage().Sys) }},
 	{"Timelimit", 10, ofJob(func(j *client.Job) string { return acctLimit(j.Spec.TimeLimit) })},
 	{"TimelimitRaw", 10, ofJob(func(j *client.Job) string {
@@ -126,7 +131,10 @@ var AcctFields = []AcctField{
 		return acctLimit(j.Spec.TimeLimit)
 	})},
 	{"TotalCPU", 10, func(r *AcctRow) string { return cpuTime(r.usage().User + r.usage().Sys) }},
-	{"TRESUsageInAve", 14, func(r *AcctRow) string { u := r.usage(); return stepOnly(r, gpuUse(u.GPUMemAve, u.GPUUtilAve)) }},
+	{"TRESUsageInAve", 14, func(r *AcctRow) string {
+		u := r.usage()
+		return stepOnly(r, gpuUse(u.GPUMemAve, u.GPUUtilAve))
+	}},
 	{"TRESUsageInMax", 14, func(r *AcctRow) string { u := r.usage(); return stepOnly(r, gpuUse(u.GPUMem, u.GPUUtil)) }},
 	{"TRESUsageInMaxNode", 18, blank},
 	{"TRESUsageInMaxTask", 18, blank},
@@ -149,9 +157,17 @@ var AcctFields = []AcctField{
 	{"WCKeyID", 10, blank},
 	{"WorkDir", 20, ofJob(func(j *client.Job) string { return j.Spec.IO.WorkDir })},
 	{"Planned", 10, ofJob(func(j *client.Job) string { return grammar.FormatClock(planned(j)) })},
-	{"PlannedCPU", 10, ofJob(func(j *client.Job) string { z := asked(j.Spec); return grammar.FormatClock(planned(j) * int64(z.cpus)) })},
-	{"PlannedCPURAW", 13, ofJob(func(j *client.Job) string { z := asked(j.Spec); return num(planned(j) * int64(z.cpus)) })},
-	{"StdErr", 20, ofJob(func(j *client.Job) string { return outPath(&j.Job, cmp.Or(j.Spec.IO.Stderr, j.Spec.IO.Stdout)) })},
+	{"PlannedCPU", 10, ofJob(func(j *client.Job) string {
+		z := asked(j.Spec)
+		return grammar.FormatClock(planned(j) * int64(z.cpus))
+	})},
+	{"PlannedCPURAW", 13, ofJob(func(j *client.Job) string {
+		z := asked(j.Spec)
+		return num(planned(j) * int64(z.cpus))
+	})},
+	{"StdErr", 20, ofJob(func(j *client.Job) string {
+		return outPath(&j.Job, cmp.Or(j.Spec.IO.Stderr, j.Spec.IO.Stdout))
+	})},
 	{"StdIn", 20, ofJob(func(j *client.Job) string { return outPath(&j.Job, cmp.Or(j.Spec.IO.Stdin, "/dev/null")) })},
 	{"StdOut", 20, ofJob(func(j *client.Job) string { return outPath(&j.Job, j.Spec.IO.Stdout) })},
 	{"Restarts", 8, ofJob(func(j *client.Job) string { return num(restarts(&j.Job)) })},

@@ -123,12 +123,16 @@ func acctJob(r *AcctRow) AcctJSON {
 	j, s := r.Job, r.Job.Spec
 	want := asked(s)
 	out := AcctJSON{
-		Account: string(s.Project), Cluster: r.Cluster, Constraints: s.More().Constraint, Group: s.GID, JobID: int64(j.ID), Name: s.Name,
-		Nodes: r.nodeList(), Partition: partitionOf(&j.Job), Priority: j.Priority, QOS: string(s.QOS), User: string(s.User), WorkDir: s.IO.WorkDir,
-		Comment:     map[string]any{"administrator": nil, "job": nullable(s.More().Comment), "system": nil},
-		Association: map[string]any{"account": string(s.Project), "cluster": r.Cluster, "partition": nil, "user": string(s.User)},
-		ExitCode:    exitJSON(r.Exit(), j.State), DerivedExitCode: exitJSON(r.Derived, core.Completed), Flags: []string{}, Steps: []acctStep{},
-		Time: r.timeJSON(),
+		Account: string(s.Project), Cluster: r.Cluster, Constraints: s.More().Constraint, Group: s.GID,
+		JobID: int64(j.ID), Name: s.Name,
+		Nodes: r.nodeList(), Partition: partitionOf(&j.Job), Priority: j.Priority, QOS: string(s.QOS),
+		User: string(s.User), WorkDir: s.IO.WorkDir,
+		Comment: map[string]any{"administrator": nil, "job": nullable(s.More().Comment), "system": nil},
+		Association: map[string]any{"account": string(s.Project), "cluster": r.Cluster, "partition": nil,
+			"user": string(s.User)},
+		ExitCode: exitJSON(r.Exit(), j.State), DerivedExitCode: exitJSON(r.Derived, core.Completed), Flags: []string{},
+		Steps: []acctStep{},
+		Time:  r.timeJSON(),
 	}
 	out.Time.Eligible, out.Time.Submission = j.Eligible.Unix(), j.Submit.Unix()
 	if m := minutes(s.TimeLimit); m >= 0 {
@@ -208,7 +212,8 @@ func (z *size) json() []acctTRES {
 	if z.mem > 0 {
 		list = append(list, acctTRES{Type: "mem", ID: 2, Count: mib(z.mem)})
 	}
-	list = append(list, acctTRES{Type: "node", ID: 4, Count: int64(z.nodes)}, acctTRES{Type: "billing", ID: 5, Count: int64(z.cpus)})
+	list = append(list, acctTRES{Type: "node", ID: 4, Count: int64(z.nodes)},
+		acctTRES{Type: "billing", ID: 5, Count: int64(z.cpus)})
 	id := 1001
 	for _, name := range sortedKeys(z.gres) {
 		n := name

@@ -56,7 +56,8 @@ func verbose(r *Request, v string) error {
 	return nil
 }
 
-// finishOvercommit lets one CPU a node do for all its tasks, as Slurm: their number is kept for the script and its steps.
+// finishOvercommit lets one CPU a node do for all its tasks, as Slurm: their number is kept for the script and its
+// steps.
 func (r *Request) finishOvercommit() {
 	s := &r.Spec.Shape
 	if !r.Given("overcommit") || s.Tasks <= max(1, s.NodesMin) {

@@ -29,8 +29,8 @@ type Column[R any] struct {
 	Text  string // literal text that follows the column, or stands alone
 }
 
-// ParseFormat reads a format of %[[.]width]letter fields with text between them. bad lists the letters that are no field;
-// they stay in the output as they were typed.
+// ParseFormat reads a format of %[[.]width]letter fields with text between them. bad lists the letters that are no
+// field; they stay in the output as they were typed.
 func ParseFormat[R any](fields []Field[R], format string) (cols []Column[R], bad []string) {
 	literal := func(text string) {
 		if len(cols) == 0 {
@@ -85,8 +85,8 @@ func byLetter[R any](fields []Field[R], c byte) *Field[R] {
 	return nil
 }
 
-// ParseLongFormat reads --Format: name[:[.][width][text]][,…]. Without a colon a column is 20 wide; with one but no width it is as
-// wide as its value. The text is printed after it, blanks too.
+// ParseLongFormat reads --Format: name[:[.][width][text]][,…]. Without a colon a column is 20 wide; with one but no
+// width it is as wide as its value. The text is printed after it, blanks too.
 func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R], err error) {
 	for _, word := range strings.Split(format, ",") {
 		name, spec, sized := strings.Cut(word, ":")

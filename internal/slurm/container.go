@@ -19,8 +19,8 @@ func (r *Request) container() *core.Container {
 	return r.extra.Container
 }
 
-// containerImage takes [REGISTRY#]IMAGE[:TAG]; elsewhere the registry ends with a slash, which is taken too. A path, which starts
-// with / or ., names an image in a file.
+// containerImage takes [REGISTRY#]IMAGE[:TAG]; elsewhere the registry ends with a slash, which is taken too. A path,
+// which starts with / or ., names an image in a file.
 func containerImage(r *Request, v string) error {
 	if strings.HasPrefix(v, "/") || strings.HasPrefix(v, ".") {
 		file, err := filepath.Abs(v)
@@ -32,7 +32,8 @@ func containerImage(r *Request, v string) error {
 	}
 	v = strings.TrimPrefix(v, "docker://")
 	if v == "" || strings.ContainsAny(v, " \t\n?@") && !strings.Contains(v, "@sha256:") {
-		return r.Fail(ExitError, "Invalid --container-image specification").hint("write [REGISTRY/]IMAGE[:TAG], or the path of a .sif or .sqsh file")
+		return r.Fail(ExitError, "Invalid --container-image specification").hint(
+			"write [REGISTRY/]IMAGE[:TAG], or the path of a .sif or .sqsh file")
 	}
 	r.container().Image = strings.Replace(v, "#", "/", 1)
 	return nil
@@ -42,7 +43,8 @@ func containerImage(r *Request, v string) error {
 func containerBundle(r *Request, v string) error {
 	dir, err := filepath.Abs(v)
 	if err != nil || v == "" {
-		return r.Fail(ExitError, "Invalid --container specification").hint("it is the folder of an OCI bundle, with config.json in it")
+		return r.Fail(ExitError, "Invalid --container specification").hint(
+			"it is the folder of an OCI bundle, with config.json in it")
 	}
 	r.container().Bundle = dir
 	return nil
@@ -64,12 +66,14 @@ func containerMounts(r *Request, v string) error {
 					m.ReadOnly = true
 				case "rw":
 				default:
-					return r.Fail(ExitError, "Invalid --container-mounts specification").hint("%q is not a flag; there are ro and rw", flag)
+					return r.Fail(ExitError, "Invalid --container-mounts specification").hint(
+						"%q is not a flag; there are ro and rw", flag)
 				}
 			}
 		}
 		if len(f) > 3 || !path.IsAbs(m.Source) || !path.IsAbs(m.Target) {
-			return r.Fail(ExitError, "Invalid --container-mounts specification").hint("write /SRC:/DST[:ro], separated by commas, not %q", w)
+			return r.Fail(ExitError, "Invalid --container-mounts specification").hint(
+				"write /SRC:/DST[:ro], separated by commas, not %q", w)
 		}
 		c.Mounts = append(c.Mounts, m)
 	}
@@ -89,7 +93,8 @@ func containerHome(r *Request, _ string) error {
 
 func containerWorkDir(r *Request, v string) error {
 	if !path.IsAbs(v) {
-		return r.Fail(ExitError, "Invalid --container-workdir specification").hint("it is a path inside the container, from the root")
+		return r.Fail(ExitError, "Invalid --container-workdir specification").hint(
+			"it is a path inside the container, from the root")
 	}
 	r.container().WorkDir = path.Clean(v)
 	return nil
@@ -103,11 +108,13 @@ func (r *Request) finishContainer() error {
 		r.Spec.Runtime = core.RuntimeProcess
 		return nil
 	case c.Bundle != "" && (c.Image != "" || len(c.Mounts) > 0):
-		return r.Fail(ExitError, "--container has its own files and mounts").hint("leave out --container-image and --container-mounts")
+		return r.Fail(ExitError, "--container has its own files and mounts").hint(
+			"leave out --container-image and --container-mounts")
 	case c.Bundle == "" && c.Image == "":
 		return r.Fail(ExitError, "options of a container need --container-image")
 	case r.tool != Sbatch && c.Bundle != "":
-		return r.Fail(ExitError, "--container is not supported").hint("of sbatch it is; the steps of a job in a bundle run in that bundle")
+		return r.Fail(ExitError, "--container is not supported").hint(
+			"of sbatch it is; the steps of a job in a bundle run in that bundle")
 	case r.tool == Srun: // the step's own, whatever its job runs in
 		r.Step.Container, r.extra.Container = c, nil
 		r.Spec.Runtime = core.RuntimeProcess

@@ -69,7 +69,8 @@ func (b *CPUBind) read(text string) error {
 		return nil
 	case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
 	default:
-		return fmt.Errorf("%q is no binding; none, threads, cores, sockets, ldoms, rank, rank_ldom, map_cpu:, mask_cpu:, map_ldom: and mask_ldom: are", kind)
+		return fmt.Errorf("%q is no binding; none, threads, cores, sockets, ldoms, rank, rank_ldom, map_cpu:, "+
+			"mask_cpu:, map_ldom: and mask_ldom: are", kind)
 	}
 	for item := range strings.SplitSeq(list, ",") {
 		item, times, repeated := strings.Cut(item, "*")
@@ -151,8 +152,8 @@ type Bound struct {
 	size int32
 }
 
-// Tasks binds tasks of so many CPUs each. Where nothing was asked for, tasks get threads, cores or sockets of their own if
-// these are as many as they need, and else all that the step has.
+// Tasks binds tasks of so many CPUs each. Where nothing was asked for, tasks get threads, cores or sockets of their own
+// if these are as many as they need, and else all that the step has.
 func (b CPUBind) Tasks(n *NodeCPUs, tasks, perTask int) (*Bound, error) {
 	out := &Bound{CPUs: make([][]int32, tasks), note: "MASK", size: max(n.Hardware.CPUs, 1)}
 	coreOf := func(c int32) int32 { return c / n.threads() }
@@ -224,7 +225,8 @@ func (b CPUBind) Tasks(n *NodeCPUs, tasks, perTask int) (*Bound, error) {
 }
 
 func outside(task int, list, have []int32) error {
-	return core.Errorf(core.Invalid, "CPU binding outside of job step allocation: task %d would have %v of %v", task, list, have).Because(ReasonCPUBind)
+	return core.Errorf(core.Invalid, "CPU binding outside of job step allocation: task %d would have %v of %v", task,
+		list, have).Because(ReasonCPUBind)
 }
 
 // deal gives each task so many parts, from one socket after the other; when they are all given, from the beginning.
@@ -294,7 +296,8 @@ func (o *Bound) vars(b CPUBind, kind string) {
 	if kind == "map_cpu" {
 		kind += ":"
 	}
-	o.Vars = []string{"SLURM_CPU_BIND=" + loud + "," + kind + list, "SLURM_CPU_BIND_LIST=" + list, "SLURM_CPU_BIND_TYPE=" + kind, "SLURM_CPU_BIND_VERBOSE=" + loud}
+	o.Vars = []string{"SLURM_CPU_BIND=" + loud + "," + kind + list, "SLURM_CPU_BIND_LIST=" + list,
+		"SLURM_CPU_BIND_TYPE=" + kind, "SLURM_CPU_BIND_VERBOSE=" + loud}
 }
 
 // Note is the line of --cpu-bind=verbose about a task; %d in it is for its process.

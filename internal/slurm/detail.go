@@ -12,7 +12,8 @@ import (
 // Pieces of a job that several listings show.
 
 func tasksOf(s *core.Spec) int32 {
-	if n, err := strconv.ParseInt(s.More().Options["ntasks"], 10, 32); err == nil { // with --overcommit the shape has fewer
+	// with --overcommit the shape has fewer
+	if n, err := strconv.ParseInt(s.More().Options["ntasks"], 10, 32); err == nil {
 		return int32(n)
 	}
 	if s.Shape.Tasks > 0 {
@@ -75,7 +76,8 @@ func dependencyText(j *client.Job) string {
 		return j.Needs.String()
 	}
 	text := j.Spec.More().Dependency
-	if text == "" || j.State != core.Pending || j.Waiting != core.ReasonDependency && j.Waiting != core.ReasonDependencyNever {
+	if text == "" || j.State != core.Pending || j.Waiting != core.ReasonDependency &&
+		j.Waiting != core.ReasonDependencyNever {
 		return "(null)"
 	}
 	status := "(unfulfilled)"

@@ -34,9 +34,9 @@ func (v vars) without(prefix string) vars {
 	return slices.DeleteFunc(v, func(e string) bool { return strings.HasPrefix(e, prefix) })
 }
 
-// BatchEnv is what Slurm puts into the environment of a batch script, as 22.05 with what came until 25.05. It is laid over
-// the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add. The script runs on the first
-// node; in containers something of the job's is on each of them, one task of it.
+// BatchEnv is what Slurm puts into the environment of a batch script, as 22.05 with what came until 25.05. It is laid
+// over the submitted environment with MergeEnv. SLURM_TASK_PID and TMPDIR are the keeper's to add. The script runs on
+// the first node; in containers something of the job's is on each of them, one task of it.
 func BatchEnv(j *core.Job, rank int, info ClusterInfo) []string {
 	v := jobVars(j, info)
 	if j.Spec.More().Het != nil {
@@ -62,7 +62,8 @@ func BatchEnv(j *core.Job, rank int, info ClusterInfo) []string {
 // AllocEnv is what salloc and srun export of a job into their own environment: nothing of a node.
 func AllocEnv(j *core.Job, info ClusterInfo) []string {
 	return slices.DeleteFunc(jobVars(j, info), func(e string) bool {
-		return strings.HasPrefix(e, "SLURM_JOB_UID=") || strings.HasPrefix(e, "SLURM_JOB_GID=") || strings.HasPrefix(e, "SLURM_JOB_USER=")
+		return strings.HasPrefix(e, "SLURM_JOB_UID=") || strings.HasPrefix(e, "SLURM_JOB_GID=") ||
+			strings.HasPrefix(e, "SLURM_JOB_USER=")
 	})
 }
 
@@ -99,7 +100,8 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 		v.num("SLURM_CPUS_PER_TASK", int64(sh.CPUsPerTask))
 	}
 	switch {
-	case sh.MemPerCPU > 0 && s.Kind != core.Batch && sh.Given&core.GivenMemPerCPU == 0: // a site's default is told to scripts only
+	case sh.MemPerCPU > 0 && s.Kind != core.Batch && sh.Given&core.GivenMemPerCPU == 0:
+		// a site's default is told to scripts only
 	case sh.MemPerCPU > 0:
 		v.num("SLURM_MEM_PER_CPU", mib(sh.MemPerCPU))
 	case sh.MemPerNode > 0 || sh.Given&core.GivenMemPerNode != 0:
@@ -146,10 +148,12 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 var optionVars = []struct{ option, name string }{
 	{"gpus", "SLURM_GPUS"}, {"gpus-per-node", "SLURM_GPUS_PER_NODE"}, {"gpus-per-task", "SLURM_GPUS_PER_TASK"},
 	{"cpus-per-gpu", "SLURM_CPUS_PER_GPU"}, {"cpu-freq", "SLURM_CPU_FREQ_REQ"}, {"gpu-bind", "SLURM_GPU_BIND"},
-	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"}, {"profile", "SLURM_PROFILE"},
+	{"gpu-freq", "SLURM_GPU_FREQ"}, {"hint", "SLURM_HINT"}, {"overcommit", "SLURM_OVERCOMMIT"},
+	{"profile", "SLURM_PROFILE"},
 	{"network", "SLURM_NETWORK"}, {"threads-per-core", "SLURM_THREADS_PER_CORE"}, {"tres-per-task", "SLURM_TRES_PER_TASK"},
 	{"ntasks-per-core", "SLURM_NTASKS_PER_CORE"}, {"ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET"},
-	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"gpus-per-socket", "SLURM_GPUS_PER_SOCKET"}, {"oom-kill-step", "SLURM_OOMKILLSTEP"},
+	{"ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"}, {"gpus-per-socket", "SLURM_GPUS_PER_SOCKET"},
+	{"oom-kill-step", "SLURM_OOMKILLSTEP"},
 	{"mem-bind", "SBATCH_MEM_BIND"},
 }
 
@@ -253,8 +257,8 @@ func runs(list []int32) string {
 	return b.String()
 }
 
-// Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks to
-// a node, cyclic deals them out, plane=N deals blocks of N. Counts are those of the nodes, whatever the way.
+// Distribute lays tasks out over the nodes of a step and gives the global ranks on each. Block gives consecutive ranks
+// to a node, cyclic deals them out, plane=N deals blocks of N. Counts are those of the nodes, whatever the way.
 func Distribute(counts []int32, how string) [][]int32 {
 	ranks := make([][]int32, len(counts))
 	how, _, _ = strings.Cut(how, ",")

@@ -16,14 +16,16 @@ import (
 // notOurs are variables of the recordings that come from elsewhere: the submitting process, the keeper, Slurm's own
 // plumbing, and srun's options.
 var notOurs = []string{
-	"HOME", "PWD", "SHELL", "TMPDIR", "SLURM_TASK_PID", "SLURM_PRIO_PROCESS", "SLURM_NODE_ALIASES", "SLURM_WORKING_CLUSTER",
+	"HOME", "PWD", "SHELL", "TMPDIR", "SLURM_TASK_PID", "SLURM_PRIO_PROCESS", "SLURM_NODE_ALIASES",
+	"SLURM_WORKING_CLUSTER",
 	"SLURM_LABELIO", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT",
 	"SLURM_STEP_LAUNCHER_PORT", "SLURM_UMASK", "SRUN_DEBUG",
 }
 
 // newer are variables of later releases, or of nodes with real GPUs, which the recordings do not have.
 var newer = []string{
-	"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
+	"SLURM_JOB_START_TIME", "SLURM_JOB_END_TIME", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+	"GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
 	"SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
 }
 
@@ -49,14 +51,16 @@ func from(s *core.Spec) { s.From.Host = "vm" }
 // job71 is sbatch -N2 --ntasks-per-node=2 -c2 --mem=512 --gres=gpu:2 --time=5.
 func job71() *core.Job {
 	on := func(n core.NodeName) core.NodeAlloc {
-		return core.NodeAlloc{Node: n, CPUs: 4, Tasks: 2, Gres: []core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0, 1}}}}
+		return core.NodeAlloc{Node: n, CPUs: 4, Tasks: 2,
+			Gres: []core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0, 1}}}}
 	}
-	j := slurmtest.Job(71, "envdump", "01:14:26", slurmtest.Running("01:14:28", on("n001"), on("n002")), slurmtest.With(from), func(j *client.Job) {
-		j.Spec.Shape = core.Shape{
-			NodesMin: 2, NodesMax: 2, Tasks: 4, TasksPerNode: 2, CPUsPerTask: 2, MemPerNode: 512 * core.MiB,
-			Given: core.GivenNodes | core.GivenTasksPerNode | core.GivenCPUsPerTask | core.GivenMemPerNode,
-		}
-	})
+	j := slurmtest.Job(71, "envdump", "01:14:26", slurmtest.Running("01:14:28", on("n001"), on("n002")),
+		slurmtest.With(from), func(j *client.Job) {
+			j.Spec.Shape = core.Shape{
+				NodesMin: 2, NodesMax: 2, Tasks: 4, TasksPerNode: 2, CPUsPerTask: 2, MemPerNode: 512 * core.MiB,
+				Given: core.GivenNodes | core.GivenTasksPerNode | core.GivenCPUsPerTask | core.GivenMemPerNode,
+			}
+		})
 	return &j.Job
 }
 
@@ -66,9 +70,10 @@ func TestBatchEnv(t *testing.T) {
 	if d := cmp.Diff(golden(t, "env-batch"), got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	array := slurmtest.Job(75, "aenv.sh", "01:14:34", slurmtest.Running("01:14:36", slurmtest.On("n001", 1)), slurmtest.With(from), func(j *client.Job) {
-		j.Array = &core.ArrayRef{Base: 73, Task: 6, Count: 3, Min: 2, Max: 10, Step: 4}
-	})
+	array := slurmtest.Job(75, "aenv.sh", "01:14:34", slurmtest.Running("01:14:36", slurmtest.On("n001", 1)),
+		slurmtest.With(from), func(j *client.Job) {
+			j.Array = &core.ArrayRef{Base: 73, Task: 6, Count: 3, Min: 2, Max: 10, Step: 4}
+		})
 	got = envMap(slurm.BatchEnv(&array.Job, 0, info), append(slices.Clone(newer), "HOSTNAME"))
 	if d := cmp.Diff(golden(t, "env-array"), got); d != "" {
 		t.Errorf("array (-want +got)\n%s", d)
@@ -87,7 +92,8 @@ func TestTaskEnv(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", name, d)
 		}
 	}
-	direct := slurmtest.Job(72, "bash", "01:14:33", slurmtest.Running("01:14:33", slurmtest.On("n001", 3), slurmtest.On("n002", 1)), slurmtest.With(from),
+	direct := slurmtest.Job(72, "bash", "01:14:33",
+		slurmtest.Running("01:14:33", slurmtest.On("n001", 3), slurmtest.On("n002", 1)), slurmtest.With(from),
 		func(j *client.Job) {
 			j.Spec.Kind = core.Interactive
 			j.Spec.Shape = core.Shape{NodesMin: 2, Tasks: 4, Given: core.GivenNodes | core.GivenTasks}

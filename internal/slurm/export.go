@@ -17,8 +17,8 @@ type Process struct {
 }
 
 // JobEnviron makes the environment that a job is submitted with: what --export lets through of the caller's. It also
-// settles what the job inherits from the caller's process: the umask, and with --propagate its limits; and whether the node
-// must load the user's login environment.
+// settles what the job inherits from the caller's process: the umask, and with --propagate its limits; and whether the
+// node must load the user's login environment.
 func (r *Request) JobEnviron(environ []string, p Process) []string {
 	out, login := exported(r.export, environ)
 	r.extra.LoginEnv = r.extra.LoginEnv || login
@@ -65,7 +65,9 @@ func (r *Request) propagates(name string) bool {
 func exported(value string, environ []string) (out []string, login bool) {
 	switch {
 	case value == "", strings.EqualFold(value, "ALL"):
-		return slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, "SLURM_JWT=") }), false
+		return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
+			return strings.HasPrefix(e, "SLURM_JWT=")
+		}), false
 	case strings.EqualFold(value, "NONE"):
 		return onlySlurm(environ), true
 	case strings.EqualFold(value, "NIL"):
@@ -113,7 +115,9 @@ func lookup(environ []string, name string) (string, bool) {
 }
 
 func dropVar(environ []string, name string) []string {
-	return slices.DeleteFunc(environ, func(e string) bool { return strings.HasPrefix(e, name) && len(e) > len(name) && e[len(name)] == '=' })
+	return slices.DeleteFunc(environ, func(e string) bool {
+		return strings.HasPrefix(e, name) && len(e) > len(name) && e[len(name)] == '='
+	})
 }
 
 // MergeEnv lays over upon base: one entry a name, in base's order, then what is new.
@@ -134,12 +138,14 @@ func MergeEnv(base, over []string) []string {
 	return out
 }
 
-// StepEnviron makes the environment that srun sends with a step. Of --export=ALL,V=x the caller's V wins, as Slurm 22.05
-// does; no login environment is loaded for steps.
+// StepEnviron makes the environment that srun sends with a step. Of --export=ALL,V=x the caller's V wins, as Slurm
+// 22.05 does; no login environment is loaded for steps.
 func (r *Request) StepEnviron(environ []string, p Process) []string {
 	value := r.export
 	var out []string
-	if words := strings.Split(value, ","); slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "ALL") }) {
+	if words := strings.Split(value, ","); slices.ContainsFunc(words, func(w string) bool {
+		return strings.EqualFold(w, "ALL")
+	}) {
 		var unset []string
 		for _, w := range words {
 			if name, _, assigned := strings.Cut(w, "="); assigned {

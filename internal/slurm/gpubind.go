@@ -139,7 +139,8 @@ func memBind(r *Request, v string) error {
 		switch w {
 		case "", "none", "local", "prefer", "sort", "nosort", "q", "quiet", "v", "verbose":
 		default:
-			return r.Fail(ExitError, "--mem-bind=%s is not supported", v).hint("memory is taken near the CPUs of a task (local), or anywhere (none)")
+			return r.Fail(ExitError, "--mem-bind=%s is not supported", v).hint(
+				"memory is taken near the CPUs of a task (local), or anywhere (none)")
 		}
 	}
 	r.keepOption("mem-bind", v)

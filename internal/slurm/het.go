@@ -18,10 +18,14 @@ type told struct {
 // 22.05 lists them; sizes are each component's own.
 var inherited = sync.OnceValue(func() map[string]bool {
 	return map[string]bool{
-		"account": true, "begin": true, "chdir": true, "comment": true, "deadline": true, "dependency": true, "distribution": true, "error": true,
-		"exclude": true, "export": true, "export-file": true, "get-user-env": true, "gid": true, "hold": true, "input": true, "job-name": true,
-		"kill-on-invalid-dep": true, "mail-type": true, "mail-user": true, "mem": true, "nice": true, "no-requeue": true, "open-mode": true,
-		"output": true, "priority": true, "propagate": true, "qos": true, "requeue": true, "reservation": true, "signal": true, "time": true,
+		"account": true, "begin": true, "chdir": true, "comment": true, "deadline": true, "dependency": true,
+		"distribution": true, "error": true,
+		"exclude": true, "export": true, "export-file": true, "get-user-env": true, "gid": true, "hold": true,
+		"input": true, "job-name": true,
+		"kill-on-invalid-dep": true, "mail-type": true, "mail-user": true, "mem": true, "nice": true,
+		"no-requeue": true, "open-mode": true,
+		"output": true, "priority": true, "propagate": true, "qos": true, "requeue": true, "reservation": true,
+		"signal": true, "time": true,
 		"time-min": true, "uid": true, "wckey": true,
 	}
 })
@@ -131,9 +135,12 @@ func cutVar(e string) (name, value string, ok bool) {
 
 // hetVars are the variables that come once for each component, as recorded from Slurm 22.05.
 var hetVars = map[string]bool{
-	"SLURM_CPUS_PER_TASK": true, "SLURM_JOB_ACCOUNT": true, "SLURM_JOB_CPUS_PER_NODE": true, "SLURM_JOB_ID": true, "SLURM_JOB_NAME": true,
-	"SLURM_JOB_NODELIST": true, "SLURM_JOB_NUM_NODES": true, "SLURM_JOB_PARTITION": true, "SLURM_JOB_QOS": true, "SLURM_MEM_PER_CPU": true,
-	"SLURM_MEM_PER_NODE": true, "SLURM_NPROCS": true, "SLURM_NTASKS": true, "SLURM_NTASKS_PER_NODE": true, "SLURM_TASKS_PER_NODE": true,
+	"SLURM_CPUS_PER_TASK": true, "SLURM_JOB_ACCOUNT": true, "SLURM_JOB_CPUS_PER_NODE": true, "SLURM_JOB_ID": true,
+	"SLURM_JOB_NAME":     true,
+	"SLURM_JOB_NODELIST": true, "SLURM_JOB_NUM_NODES": true, "SLURM_JOB_PARTITION": true, "SLURM_JOB_QOS": true,
+	"SLURM_MEM_PER_CPU":  true,
+	"SLURM_MEM_PER_NODE": true, "SLURM_NPROCS": true, "SLURM_NTASKS": true, "SLURM_NTASKS_PER_NODE": true,
+	"SLURM_TASKS_PER_NODE": true,
 }
 
 // sallocHetVars are those that only salloc repeats for each component.

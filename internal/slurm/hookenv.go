@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// HookEnv is what the prolog and the epilog of a job see on a node. GPUs have the node's own numbers. SLURM_SCRIPT_CONTEXT,
-// and how the job ended, are the keeper's to add.
+// HookEnv is what the prolog and the epilog of a job see on a node. GPUs have the node's own numbers.
+// SLURM_SCRIPT_CONTEXT, and how the job ended, are the keeper's to add.
 func HookEnv(j *core.Job, node core.NodeName, info ClusterInfo) []string {
 	s, more := j.Spec, j.Spec.More()
 	v := make(vars, 0, 40)

@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 )
 
-// InfoRow is a line of sinfo: nodes of a partition that are alike in what is printed. Exact rows hold nodes that are alike
-// in sizes as well.
+// InfoRow is a line of sinfo: nodes of a partition that are alike in what is printed. Exact rows hold nodes that are
+// alike in sizes as well.
 type InfoRow struct {
 	Part    *core.Partition
 	Nodes   []*client.Node
@@ -167,57 +167,110 @@ func sct(n *client.Node) string {
 // InfoFields is all that sinfo can show.
 var InfoFields = []Field[InfoRow]{
 	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: (*InfoRow).star},
-	{Letter: 'R', Name: "PartitionName", Title: "PARTITION", Value: func(r *InfoRow) string { return string(r.Part.Name) }},
+	{Letter: 'R', Name: "PartitionName", Title: "PARTITION", Value: func(r *InfoRow) string {
+		return string(r.Part.Name)
+	}},
 	{Letter: 'a', Name: "Available", Title: "AVAIL", Value: func(r *InfoRow) string {
-		return cmp.Or(map[string]string{"INACTIVE": "inact"}[strings.ToUpper(r.Part.State)], strings.ToLower(r.Part.State), "up")
+		return cmp.Or(map[string]string{"INACTIVE": "inact"}[strings.ToUpper(r.Part.State)],
+			strings.ToLower(r.Part.State), "up")
 	}},
 	{Letter: 'l', Name: "Time", Title: "TIMELIMIT", Value: func(r *InfoRow) string { return infoTime(r.Part.MaxTime) }},
-	{Letter: 'L', Name: "DefaultTime", Title: "DEFAULTTIME", Value: func(r *InfoRow) string { return infoTime(cmp.Or(r.Part.DefaultTime, r.Part.MaxTime)) }},
+	{Letter: 'L', Name: "DefaultTime", Title: "DEFAULTTIME", Value: func(r *InfoRow) string {
+		return infoTime(cmp.Or(r.Part.DefaultTime, r.Part.MaxTime))
+	}},
 	{Letter: 'D', Name: "Nodes", Title: "NODES", Value: func(r *InfoRow) string { return strconv.Itoa(len(r.Nodes)) }},
 	{Letter: 't', Name: "StateCompact", Title: "STATE", Value: ofNode(stateWord(false))},
 	{Letter: 'T', Name: "StateLong", Title: "STATE", Value: ofNode(stateWord(true))},
-	{Name: "StateComplete", Title: "STATE", Value: ofNode(func(n *client.Node) string { return strings.ToLower(n.State) })},
+	{Name: "StateComplete", Title: "STATE", Value: ofNode(func(n *client.Node) string {
+		return strings.ToLower(n.State)
+	})},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: (*InfoRow).names},
-	{Letter: 'n', Name: "NodeHost", Title: "HOSTNAMES", Value: ofNode(func(n *client.Node) string { return cmp.Or(n.Host.Hostname, string(n.Name)) })},
-	{Letter: 'o', Name: "NodeAddr", Title: "NODE_ADDR", Value: ofNode(func(n *client.Node) string { return cmp.Or(n.Host.Addr, string(n.Name)) })},
+	{Letter: 'n', Name: "NodeHost", Title: "HOSTNAMES", Value: ofNode(func(n *client.Node) string {
+		return cmp.Or(n.Host.Hostname, string(n.Name))
+	})},
+	{Letter: 'o', Name: "NodeAddr", Title: "NODE_ADDR", Value: ofNode(func(n *client.Node) string {
+		return cmp.Or(n.Host.Addr, string(n.Name))
+	})},
 	{Letter: 'C', Name: "CPUsState", Title: "CPUS(A/I/O/T)", Value: func(r *InfoRow) string { return r.cpus().String() }},
 	{Letter: 'F', Name: "NodeAIOT", Title: "NODES(A/I/O/T)", Value: func(r *InfoRow) string { return r.use().String() }},
-	{Letter: 'A', Name: "NodeAI", Title: "NODES(A/I)", Value: func(r *InfoRow) string { u := r.use(); return fmt.Sprintf("%d/%d", u.alloc, u.idle) }},
+	{Letter: 'A', Name: "NodeAI", Title: "NODES(A/I)", Value: func(r *InfoRow) string {
+		u := r.use()
+		return fmt.Sprintf("%d/%d", u.alloc, u.idle)
+	}},
 	{Letter: 'c', Name: "CPUs", Title: "CPUS", Value: least(func(n *client.Node) int64 { return int64(n.Hardware.CPUs) })},
-	{Letter: 'm', Name: "Memory", Title: "MEMORY", Value: least(func(n *client.Node) int64 { return mib(n.Hardware.Memory) })},
+	{Letter: 'm', Name: "Memory", Title: "MEMORY", Value: least(func(n *client.Node) int64 {
+		return mib(n.Hardware.Memory)
+	})},
 	{Name: "AllocMem", Title: "ALLOCMEM", Value: least(func(n *client.Node) int64 { return mib(n.AllocMem) })},
-	{Letter: 'd', Name: "Disk", Title: "TMP_DISK", Value: least(func(n *client.Node) int64 { return mib(n.Hardware.TmpDisk) })},
-	{Letter: 'w', Name: "Weight", Title: "WEIGHT", Value: least(func(n *client.Node) int64 { return int64(max(1, n.Weight)) })},
-	{Letter: 'X', Name: "Sockets", Title: "SOCKETS", Value: least(func(n *client.Node) int64 { s, _, _ := shape(&n.Hardware); return int64(s) })},
-	{Letter: 'Y', Name: "Cores", Title: "CORES", Value: least(func(n *client.Node) int64 { _, c, _ := shape(&n.Hardware); return int64(c) })},
-	{Letter: 'Z', Name: "Threads", Title: "THREADS", Value: least(func(n *client.Node) int64 { _, _, t := shape(&n.Hardware); return int64(t) })},
+	{Letter: 'd', Name: "Disk", Title: "TMP_DISK", Value: least(func(n *client.Node) int64 {
+		return mib(n.Hardware.TmpDisk)
+	})},
+	{Letter: 'w', Name: "Weight", Title: "WEIGHT", Value: least(func(n *client.Node) int64 {
+		return int64(max(1, n.Weight))
+	})},
+	{Letter: 'X', Name: "Sockets", Title: "SOCKETS", Value: least(func(n *client.Node) int64 {
+		s, _, _ := shape(&n.Hardware)
+		return int64(s)
+	})},
+	{Letter: 'Y', Name: "Cores", Title: "CORES", Value: least(func(n *client.Node) int64 {
+		_, c, _ := shape(&n.Hardware)
+		return int64(c)
+	})},
+	{Letter: 'Z', Name: "Threads", Title: "THREADS", Value: least(func(n *client.Node) int64 {
+		_, _, t := shape(&n.Hardware)
+		return int64(t)
+	})},
 	{Letter: 'z', Name: "SocketCoreThread", Title: "S:C:T", Value: ofNode(sct)},
-	{Letter: 'O', Name: "CPUsLoad", Title: "CPU_LOAD", Value: rangeOf(func(n *client.Node) float64 { return n.Load }, func(f float64) string { return fmt.Sprintf("%.2f", f) })},
-	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: rangeOf(func(n *client.Node) int64 { return mib(n.FreeMem) }, func(m int64) string { return num(m) })},
-	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode(func(n *client.Node) string { return orNull(strings.Join(n.Features, ",")) })},
-	{Letter: 'b', Name: "features_act", Title: "ACTIVE_FEATURES", Value: ofNode(func(n *client.Node) string { return orNull(strings.Join(n.Features, ",")) })},
-	{Letter: 'G', Name: "Gres", Title: "GRES", Value: ofNode(func(n *client.Node) string { return orNull(gresText(n.Hardware.Gres)) })},
+	{Letter: 'O', Name: "CPUsLoad", Title: "CPU_LOAD", Value: rangeOf(func(n *client.Node) float64 {
+		return n.Load
+	}, func(f float64) string { return fmt.Sprintf("%.2f", f) })},
+	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: rangeOf(func(n *client.Node) int64 {
+		return mib(n.FreeMem)
+	}, func(m int64) string { return num(m) })},
+	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode(func(n *client.Node) string {
+		return orNull(strings.Join(n.Features, ","))
+	})},
+	{Letter: 'b', Name: "features_act", Title: "ACTIVE_FEATURES", Value: ofNode(func(n *client.Node) string {
+		return orNull(strings.Join(n.Features, ","))
+	})},
+	{Letter: 'G', Name: "Gres", Title: "GRES", Value: ofNode(func(n *client.Node) string {
+		return orNull(gresText(n.Hardware.Gres))
+	})},
 	{Name: "GresUsed", Title: "GRES_USED", Value: ofNode(gresUsed)},
 	{Letter: 'E', Name: "Reason", Title: "REASON", Value: ofNode(infoReason)},
-	{Letter: 'u', Name: "User", Title: "USER", Value: ofNode(func(n *client.Node) string { return cmp.Or(string(n.ReasonBy), infoReasonNoneLong) })},
-	{Letter: 'U', Name: "UserLong", Title: "USER", Value: ofNode(func(n *client.Node) string { return cmp.Or(string(n.ReasonBy), infoReasonNoneLong) })},
-	{Letter: 'H', Name: "TimeStamp", Title: "TIMESTAMP", Value: ofNode(func(n *client.Node) string { return TimeText(n.ReasonAt, infoReasonNoneLong) })},
+	{Letter: 'u', Name: "User", Title: "USER", Value: ofNode(func(n *client.Node) string {
+		return cmp.Or(string(n.ReasonBy), infoReasonNoneLong)
+	})},
+	{Letter: 'U', Name: "UserLong", Title: "USER", Value: ofNode(func(n *client.Node) string {
+		return cmp.Or(string(n.ReasonBy), infoReasonNoneLong)
+	})},
+	{Letter: 'H', Name: "TimeStamp", Title: "TIMESTAMP", Value: ofNode(func(n *client.Node) string {
+		return TimeText(n.ReasonAt, infoReasonNoneLong)
+	})},
 	{Letter: 'v', Name: "Version", Title: "VERSION", Value: ofNode(func(n *client.Node) string { return n.Host.Version })},
 	{Letter: 'V', Name: "Cluster", Title: "CLUSTER", Value: func(r *InfoRow) string { return "N/A" }},
 	{Letter: 's', Name: "Size", Title: "JOB_SIZE", Value: (*InfoRow).jobSize},
 	{Letter: 'r', Name: "Root", Title: "ROOT", Value: func(*InfoRow) string { return "no" }},
-	{Letter: 'h', Name: "OverSubscribe", Title: "OVERSUBSCRIBE", Value: func(r *InfoRow) string { return cmp.Or(strings.ToUpper(r.Part.OverSubscribe), "NO") }},
+	{Letter: 'h', Name: "OverSubscribe", Title: "OVERSUBSCRIBE", Value: func(r *InfoRow) string {
+		return cmp.Or(strings.ToUpper(r.Part.OverSubscribe), "NO")
+	}},
 	{Letter: 'g', Name: "Groups", Title: "GROUPS", Value: func(*InfoRow) string { return "all" }},
 	{Letter: 'S', Name: "AllocNodes", Title: "ALLOCNODES", Value: func(*InfoRow) string { return "all" }},
 	{Letter: 'B', Name: "MaxCPUsPerNode", Title: "MAX_CPUS_PER_NODE", Value: func(*InfoRow) string { return "UNLIMITED" }},
-	{Letter: 'I', Name: "PriorityJobFactor", Title: "PRIO_JOB_FACTOR", Value: func(r *InfoRow) string { return num(max(1, r.Part.PriorityFactor)) }},
-	{Letter: 'p', Name: "PriorityTier", Title: "PRIO_TIER", Value: func(r *InfoRow) string { return num(max(1, r.Part.PriorityTier)) }},
-	{Letter: 'M', Name: "PreemptMode", Title: "PREEMPT_MODE", Value: func(r *InfoRow) string { return preemptMode(r.Part) }},
+	{Letter: 'I', Name: "PriorityJobFactor", Title: "PRIO_JOB_FACTOR", Value: func(r *InfoRow) string {
+		return num(max(1, r.Part.PriorityFactor))
+	}},
+	{Letter: 'p', Name: "PriorityTier", Title: "PRIO_TIER", Value: func(r *InfoRow) string {
+		return num(max(1, r.Part.PriorityTier))
+	}},
+	{Letter: 'M', Name: "PreemptMode", Title: "PREEMPT_MODE", Value: func(r *InfoRow) string {
+		return preemptMode(r.Part)
+	}},
 	{Letter: 'i', Name: "Reservation", Title: "RESERVATION", Value: func(*InfoRow) string { return "" }},
 }
 
-// InfoRows groups the nodes into rows: partitions in the order of the configuration, each split by what the format prints
-// of its nodes.
+// InfoRows groups the nodes into rows: partitions in the order of the configuration, each split by what the format
+// prints of its nodes.
 func InfoRows(parts []core.Partition, nodes []client.Node, q InfoQuery) []InfoRow {
 	var rows []InfoRow
 	for i := range parts {
@@ -293,7 +346,8 @@ func (q *InfoQuery) key(p *core.Partition, n *client.Node) string {
 	one := InfoRow{Part: p, Nodes: []*client.Node{n}}
 	var b strings.Builder
 	for _, c := range q.Format {
-		if f := c.Field; f != nil && (strings.IndexByte(infoSplitLetters, f.Letter) >= 0 && f.Letter != 0 || f.Letter == 0 && f.Name != "AllocMem" ||
+		if f := c.Field; f != nil && (strings.IndexByte(infoSplitLetters, f.Letter) >= 0 && f.Letter != 0 ||
+			f.Letter == 0 && f.Name != "AllocMem" ||
 			q.Exact && f.Letter != 0 && strings.IndexByte(infoSizeLetters, f.Letter) >= 0) {
 			b.WriteString(f.Value(&one) + "\x00")
 		}

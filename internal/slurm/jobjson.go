@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// JobJSON is a job as squeue --json of Slurm 22.05 (openapi v0.0.38) writes it. Fields we have nothing for hold what Slurm
-// writes when they are unset.
+// JobJSON is a job as squeue --json of Slurm 22.05 (openapi v0.0.38) writes it. Fields we have nothing for hold what
+// Slurm writes when they are unset.
 type JobJSON struct {
 	Account            string        `json:"account"`
 	AccrueTime         int64         `json:"accrue_time"`
@@ -115,18 +115,25 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 	s, more := j.Spec, j.Spec.More()
 	want, have := asked(s), held(&j.Job)
 	out := JobJSON{
-		Account: string(s.Project), AccrueTime: j.Eligible.Unix(), BatchFlag: s.Kind == core.Batch, Flags: []string{}, Cluster: cluster,
+		Account: string(s.Project), AccrueTime: j.Eligible.Unix(), BatchFlag: s.Kind == core.Batch, Flags: []string{},
+		Cluster: cluster,
 		Comment: more.Comment, Contiguous: more.Contiguous, BillableTRES: float64(have.cpus), Deadline: more.Deadline.Unix(),
 		EligibleTime: j.Eligible.Unix(), EndTime: expectedEnd(j).Unix(), ExcludedNodes: more.Exclude,
-		ExitCode: j.Exit.Code<<8 | j.Exit.Signal, Features: more.Constraint, Prefer: more.Prefer, GresDetail: []string{}, GroupID: s.GID, JobID: int64(j.ID),
+		ExitCode: j.Exit.Code<<8 | j.Exit.Signal, Features: more.Constraint, Prefer: more.Prefer,
+		GresDetail: []string{}, GroupID: s.GID, JobID: int64(j.ID),
 		JobState: StateName(j.State, j.Flags), Licenses: more.Licenses, MaxNodes: s.Shape.NodesMax, Name: s.Name,
-		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: tasksOf(s), Partition: partitionOf(&j.Job),
-		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: mib(more.TmpDisk), PreSusTime: seconds(j.PausedFor), Priority: j.Priority,
-		QOS: string(s.QOS), RequiredNodes: more.NodeList, Requeue: s.Requeue, RestartCnt: restarts(&j.Job), ResvName: more.Reservation,
+		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: tasksOf(s),
+		Partition:          partitionOf(&j.Job),
+		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: mib(more.TmpDisk), PreSusTime: seconds(j.PausedFor),
+		Priority: j.Priority,
+		QOS:      string(s.QOS), RequiredNodes: more.NodeList, Requeue: s.Requeue, RestartCnt: restarts(&j.Job),
+		ResvName:  more.Reservation,
 		StartTime: cmp.Or(j.Start, j.Expected).Unix(), StateDescription: j.Message, StateReason: reasonOf(j).Word().String(),
 		StandardOutput: outPath(&j.Job, s.IO.Stdout), StandardError: outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
-		StandardInput: outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")), SubmitTime: j.Submit.Unix(), SuspendTime: j.Paused.Unix(),
-		TimeMinimum: int64(more.TimeMin / 60), TRESReqStr: want.tres(false), UserID: s.UID, UserName: string(s.User), WCKey: more.WCKey,
+		StandardInput: outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")), SubmitTime: j.Submit.Unix(),
+		SuspendTime: j.Paused.Unix(),
+		TimeMinimum: int64(more.TimeMin / 60), TRESReqStr: want.tres(false), UserID: s.UID, UserName: string(s.User),
+		WCKey:   more.WCKey,
 		WorkDir: s.IO.WorkDir,
 	}
 	if ref := more.Het; ref != nil {

@@ -9,8 +9,8 @@ import (
 	"bireme.dev/bireme/internal/client"
 )
 
-// MultiProg reads the file of srun --multi-prog: lines of RANKS PROGRAM ARGS…, where RANKS are numbers, ranges, or * for all
-// that no line before has. more follows each program's own arguments.
+// MultiProg reads the file of srun --multi-prog: lines of RANKS PROGRAM ARGS…, where RANKS are numbers, ranges, or *
+// for all that no line before has. more follows each program's own arguments.
 func MultiProg(name string, text []byte, more []string) ([]client.TaskProgram, error) {
 	var list []client.TaskProgram
 	for i, line := range strings.Split(string(text), "\n") {

@@ -9,12 +9,14 @@ import (
 
 func TestMultiProg(t *testing.T) {
 	t.Parallel()
-	list, err := MultiProg("mp.conf", []byte("# who does what\n0 echo 'the master' %t\n2-3,7\tworker --at=%o of %t%%\n\n* rest\n"), []string{"more"})
+	list, err := MultiProg("mp.conf",
+		[]byte("# who does what\n0 echo 'the master' %t\n2-3,7\tworker --at=%o of %t%%\n\n* rest\n"), []string{"more"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for rank, want := range map[int32]string{
-		0: "echo|the master|0|more", 1: "rest|more", 2: "worker|--at=0|of|2%|more", 3: "worker|--at=1|of|3%|more", 7: "worker|--at=2|of|7%|more",
+		0: "echo|the master|0|more", 1: "rest|more", 2: "worker|--at=0|of|2%|more", 3: "worker|--at=1|of|3%|more",
+		7: "worker|--at=2|of|7%|more",
 	} {
 		if diff := cmp.Diff(want, strings.Join(ProgramOf(list, rank), "|")); diff != "" {
 			t.Errorf("task %d: %s", rank, diff)

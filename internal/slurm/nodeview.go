@@ -88,7 +88,8 @@ func (s nodeState) words() (compact, long string) {
 
 // marks are the signs behind a state, of which the first that holds is shown.
 var marks = []struct{ flag, sign string }{
-	{"REBOOT_ISSUED", "^"}, {"REBOOT_REQUESTED", "@"}, {"POWERING_UP", "#"}, {"POWERING_DOWN", "%"}, {"POWERED_DOWN", "~"}, {"POWER_DOWN", "!"},
+	{"REBOOT_ISSUED", "^"}, {"REBOOT_REQUESTED", "@"}, {"POWERING_UP", "#"}, {"POWERING_DOWN", "%"},
+	{"POWERED_DOWN", "~"}, {"POWER_DOWN", "!"},
 	{"NOT_RESPONDING", "*"},
 }
 
@@ -149,9 +150,11 @@ func (s nodeState) matches(word string) bool {
 		}
 		return compact == word || long == word
 	case "reboot", "boot", "reboot_requested", "reboot_issued":
-		return s.flags["REBOOT_ISSUED"] && word != "reboot_requested" || s.flags["REBOOT_REQUESTED"] && word != "reboot_issued"
+		return s.flags["REBOOT_ISSUED"] && word != "reboot_requested" || s.flags["REBOOT_REQUESTED"] &&
+			word != "reboot_issued"
 	case "power_down", "powered_down", "powering_down", "power_up", "powering_up", "cloud":
-		return s.flags[strings.ToUpper(map[string]string{"power_up": "powering_up"}[word])] || s.flags[strings.ToUpper(word)] ||
+		return s.flags[strings.ToUpper(map[string]string{"power_up": "powering_up"}[word])] ||
+			s.flags[strings.ToUpper(word)] ||
 			word == "power_down" && s.flags["POWERED_DOWN"]
 	case "no_respond", "not_responding":
 		return s.flags["NOT_RESPONDING"]
@@ -166,8 +169,10 @@ func (s nodeState) matches(word string) bool {
 }
 
 // nodeStates are the words sinfo -t takes.
-var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain drained draining drng comp completing fail failing failg " +
-	"future futr maint no_respond not_responding planned plnd resv reserved unk unknown reboot boot reboot_requested reboot_issued " +
+var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain drained draining drng comp completing " +
+	"fail failing failg " +
+	"future futr maint no_respond not_responding planned plnd resv reserved unk unknown reboot boot reboot_requested " +
+	"reboot_issued " +
 	"power_down powered_down powering_down power_up powering_up cloud error")
 
 // ValidNodeState tells whether sinfo -t knows a word.
@@ -181,7 +186,8 @@ type cpuUse struct{ alloc, idle, other, total int32 }
 func cpusOf(n *client.Node) cpuUse {
 	u := cpuUse{alloc: n.AllocCPUs, total: n.Hardware.CPUs}
 	rest := max(0, u.total-u.alloc)
-	if s := parseNodeState(n.State); s.base == "DOWN" || s.base == "UNKNOWN" || s.base == "FUTURE" || s.flags["DRAIN"] || s.flags["FAIL"] {
+	if s := parseNodeState(n.State); s.base == "DOWN" || s.base == "UNKNOWN" || s.base == "FUTURE" ||
+		s.flags["DRAIN"] || s.flags["FAIL"] {
 		u.other = rest
 	} else {
 		u.idle = rest
@@ -267,10 +273,13 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		lines = append(lines, "GresDrain=N/A", "GresUsed="+gresUsed(n))
 	}
 	lines = append(lines,
-		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Host.Addr, string(n.Name)), cmp.Or(n.Host.Hostname, string(n.Name)), n.Host.Version),
+		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Host.Addr, string(n.Name)),
+			cmp.Or(n.Host.Hostname, string(n.Name)), n.Host.Version),
 		"OS="+n.Host.OS+" ",
-		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", mib(n.Hardware.Memory), mib(n.AllocMem), freeMem, s),
-		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=%d Owner=N/A MCS_label=N/A", n.State, t, mib(n.Hardware.TmpDisk), max(1, n.Weight)),
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", mib(n.Hardware.Memory), mib(n.AllocMem),
+			freeMem, s),
+		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=%d Owner=N/A MCS_label=N/A", n.State, t,
+			mib(n.Hardware.TmpDisk), max(1, n.Weight)),
 	)
 	if n.Restart != nil && n.Restart.Next != "" {
 		lines = append(lines, "NextState="+strings.ToUpper(n.Restart.Next))
@@ -288,7 +297,8 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		lines = append(lines, "Reason="+core.SickText(n.Hardware.Sick))
 	}
 	if n.Reason != "" {
-		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"), TimeText(n.ReasonAt, "Unknown")))
+		lines = append(lines, fmt.Sprintf("Reason=%s [%s@%s]", n.Reason, cmp.Or(string(n.ReasonBy), "slurm"),
+			TimeText(n.ReasonAt, "Unknown")))
 	}
 	if n.Reservation != "" {
 		lines = append(lines, "ReservationName="+n.Reservation)
@@ -296,7 +306,8 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	return block(lines, o.OneLine)
 }
 
-// resumeAt says when a node comes back into service by itself; one of which nobody said so has no word for it, as in Slurm 22.05.
+// resumeAt says when a node comes back into service by itself; one of which nobody said so has no word for it, as in
+// Slurm 22.05.
 func resumeAt(n *client.Node) string {
 	if n.ResumeAt == 0 {
 		return ""
@@ -385,12 +396,17 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 		"PartitionName=" + string(p.Name),
 		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
 		"AllocNodes=ALL Default=" + boolText(p.Default, "YES", "NO") + " QoS=N/A",
-		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") + " GraceTime=" + num(p.Grace) + " Hidden=NO",
-		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes, boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
+		"DefaultTime=" + defTime + " DisableRootJobs=NO ExclusiveUser=" + boolText(p.ExclusiveUser, "YES", "NO") +
+			" GraceTime=" + num(p.Grace) + " Hidden=NO",
+		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=%s MaxCPUsPerNode=%s", maxNodes, maxTime, p.MinNodes,
+			boolText(p.LLN, "YES", "NO"), cmp.Or(positive(p.MaxCPUsPerNode), "UNLIMITED")),
 		"Nodes=" + partitionNodes(p, nodes),
-		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=%s ReqResv=%s OverSubscribe=%s", max(1, p.PriorityFactor), max(1, p.PriorityTier), boolText(p.RootOnly, "YES", "NO"), boolText(p.ReqResv, "YES", "NO"), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
+		fmt.Sprintf("PriorityJobFactor=%d PriorityTier=%d RootOnly=%s ReqResv=%s OverSubscribe=%s",
+			max(1, p.PriorityFactor), max(1, p.PriorityTier), boolText(p.RootOnly, "YES", "NO"),
+			boolText(p.ReqResv, "YES", "NO"), cmp.Or(strings.ToUpper(p.OverSubscribe), "NO")),
 		"OverTimeLimit=NONE PreemptMode=" + preemptMode(p),
-		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
+		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE",
+			cmp.Or(strings.ToUpper(p.State), "UP"), cpus, count),
 		"JobDefaults=(null)",
 		def + " " + most,
 		"TRES=" + hardwareTRES(cpus, mem, count, true, gres),

@@ -49,8 +49,8 @@ type Option struct {
 	set    func(r *Request, value string) error
 }
 
-// Complaint is a refusal in Slurm's own words: lines for standard error, and the exit code. Hint is one more line, in ours,
-// that helps where Slurm's do not.
+// Complaint is a refusal in Slurm's own words: lines for standard error, and the exit code. Hint is one more line, in
+// ours, that helps where Slurm's do not.
 type Complaint struct {
 	Lines []string
 	Hint  string
@@ -127,7 +127,8 @@ func Manual(t Tool) *manual.Page {
 		if o.Tools&t == 0 {
 			continue
 		}
-		page.Rows = append(page.Rows, manual.Row{Long: o.Long, Short: o.Short, Arg: o.Arg, Value: o.Value, Text: o.Help, Vars: o.variables(t)})
+		page.Rows = append(page.Rows, manual.Row{Long: o.Long, Short: o.Short, Arg: o.Arg, Value: o.Value, Text: o.Help,
+			Vars: o.variables(t)})
 	}
 	return page
 }

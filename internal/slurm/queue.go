@@ -30,8 +30,10 @@ const (
 func num[T ~int32 | ~int64 | ~uint32](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 func (r *QueueRow) reasonOrNodes() string {
-	failed := r.State == core.Failed || r.State == core.Timeout || r.State == core.OutOfMemory || r.State == core.DeadlineMissed
-	if r.State == core.Pending && !r.Flags.Any(core.Completing) || failed && r.Reason != "" && !r.Flags.Any(core.Completing) {
+	failed := r.State == core.Failed || r.State == core.Timeout || r.State == core.OutOfMemory ||
+		r.State == core.DeadlineMissed
+	if r.State == core.Pending && !r.Flags.Any(core.Completing) || failed && r.Reason != "" &&
+		!r.Flags.Any(core.Completing) {
 		return "(" + r.Reason.String() + ")"
 	}
 	return r.NodeList
@@ -132,81 +134,168 @@ func more(r *QueueRow) *core.Extra { return r.Job.Spec.More() }
 // QueueFields is all that squeue can show of a job.
 var QueueFields = []Field[QueueRow]{
 	{Letter: 'i', Name: "JobArrayID", Title: "JOBID", Value: (*QueueRow).jobID, Compare: compareID},
-	{Letter: 'A', Name: "JobID", Title: "JOBID", Value: func(r *QueueRow) string { return num(r.ID) }, Compare: byNum(func(r *QueueRow) core.JobID { return r.ID })},
-	{Letter: 'F', Name: "ArrayJobID", Title: "ARRAY_JOB_ID", Value: func(r *QueueRow) string { return num(cmp.Or(r.Base, r.ID)) }, Compare: compareID},
-	{Letter: 'K', Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: (*QueueRow).taskID, Compare: byNum(func(r *QueueRow) int32 { return r.Task })},
+	{Letter: 'A', Name: "JobID", Title: "JOBID", Value: func(r *QueueRow) string {
+		return num(r.ID)
+	}, Compare: byNum(func(r *QueueRow) core.JobID { return r.ID })},
+	{Letter: 'F', Name: "ArrayJobID", Title: "ARRAY_JOB_ID", Value: func(r *QueueRow) string {
+		return num(cmp.Or(r.Base, r.ID))
+	}, Compare: compareID},
+	{Letter: 'K', Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: (*QueueRow).taskID,
+		Compare: byNum(func(r *QueueRow) int32 { return r.Task })},
 	{Letter: 'j', Name: "Name", Title: "NAME", Value: func(r *QueueRow) string { return r.Name }},
 	{Letter: 'u', Name: "UserName", Title: "USER", Value: func(r *QueueRow) string { return string(r.User) }},
-	{Letter: 'U', Name: "UserID", Title: "UID", Value: func(r *QueueRow) string { return num(r.UID) }, Compare: byNum(func(r *QueueRow) uint32 { return r.UID })},
+	{Letter: 'U', Name: "UserID", Title: "UID", Value: func(r *QueueRow) string {
+		return num(r.UID)
+	}, Compare: byNum(func(r *QueueRow) uint32 { return r.UID })},
 	{Letter: 'a', Name: "Account", Title: "ACCOUNT", Value: func(r *QueueRow) string { return orNull(string(r.Project)) }},
 	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: func(r *QueueRow) string { return string(r.Partition) }},
 	{Letter: 'q', Name: "QOS", Title: "QOS", Value: func(r *QueueRow) string { return orNull(string(r.QOS)) }},
-	{Letter: 't', Name: "StateCompact", Title: "ST", Value: func(r *QueueRow) string { return StateCode(r.State, r.Flags) }, Compare: byNum(stateRank)},
-	{Letter: 'T', Name: "State", Title: "STATE", Value: func(r *QueueRow) string { return StateName(r.State, r.Flags) }, Compare: byNum(stateRank)},
-	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *QueueRow) string { return grammar.FormatElapsed(int64(r.Elapsed)) }, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Elapsed })},
-	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(r *QueueRow) string { return grammar.FormatLimit(minutes(r.Limit)) }, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit })},
-	{Letter: 'L', Name: "TimeLeft", Title: "TIME_LEFT", Value: (*QueueRow).left, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit - r.Elapsed })},
-	{Letter: 'D', Name: "NumNodes", Title: "NODES", Value: func(r *QueueRow) string { return num(r.Nodes) }, Compare: byNum(func(r *QueueRow) int32 { return r.Nodes })},
-	{Letter: 'C', Name: "NumCPUs", Title: "CPUS", Value: func(r *QueueRow) string { return num(r.CPUs) }, Compare: byNum(func(r *QueueRow) int32 { return r.CPUs })},
+	{Letter: 't', Name: "StateCompact", Title: "ST", Value: func(r *QueueRow) string {
+		return StateCode(r.State, r.Flags)
+	}, Compare: byNum(stateRank)},
+	{Letter: 'T', Name: "State", Title: "STATE", Value: func(r *QueueRow) string {
+		return StateName(r.State, r.Flags)
+	}, Compare: byNum(stateRank)},
+	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *QueueRow) string {
+		return grammar.FormatElapsed(int64(r.Elapsed))
+	}, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Elapsed })},
+	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(r *QueueRow) string {
+		return grammar.FormatLimit(minutes(r.Limit))
+	}, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit })},
+	{Letter: 'L', Name: "TimeLeft", Title: "TIME_LEFT", Value: (*QueueRow).left,
+		Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit - r.Elapsed })},
+	{Letter: 'D', Name: "NumNodes", Title: "NODES", Value: func(r *QueueRow) string {
+		return num(r.Nodes)
+	}, Compare: byNum(func(r *QueueRow) int32 { return r.Nodes })},
+	{Letter: 'C', Name: "NumCPUs", Title: "CPUS", Value: func(r *QueueRow) string {
+		return num(r.CPUs)
+	}, Compare: byNum(func(r *QueueRow) int32 { return r.CPUs })},
 	{Letter: 'r', Name: "Reason", Title: "REASON", Value: func(r *QueueRow) string { return r.Reason.Word().String() }},
 	{Letter: 'R', Name: "ReasonList", Title: "NODELIST(REASON)", Value: (*QueueRow).reasonOrNodes},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: func(r *QueueRow) string { return r.NodeList }},
 	{Name: "Nodes", Title: "NODELIST", Value: func(r *QueueRow) string { return r.NodeList }},
-	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *QueueRow) string { return TimeText(r.Start, "N/A") }, Compare: byNum(func(r *QueueRow) uint64 { return uint64(r.Start) - 1 })},
-	{Letter: 'e', Name: "EndTime", Title: "END_TIME", Value: func(r *QueueRow) string { return TimeText(r.endTime(), "N/A") }, Compare: byNum(func(r *QueueRow) uint64 { return uint64(r.endTime()) - 1 })},
-	{Letter: 'V', Name: "SubmitTime", Title: "SUBMIT_TIME", Value: func(r *QueueRow) string { return TimeText(r.Submit, "N/A") }, Compare: byNum(func(r *QueueRow) core.Time { return r.Submit })},
-	{Letter: 'p', Name: "Priority", Title: "PRIORITY", Value: func(r *QueueRow) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32)) }, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
-	{Letter: 'Q', Name: "PriorityLong", Title: "PRIORITY", Value: func(r *QueueRow) string { return num(r.Priority) }, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
+	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *QueueRow) string {
+		return TimeText(r.Start, "N/A")
+	}, Compare: byNum(func(r *QueueRow) uint64 { return uint64(r.Start) - 1 })},
+	{Letter: 'e', Name: "EndTime", Title: "END_TIME", Value: func(r *QueueRow) string {
+		return TimeText(r.endTime(), "N/A")
+	}, Compare: byNum(func(r *QueueRow) uint64 { return uint64(r.endTime()) - 1 })},
+	{Letter: 'V', Name: "SubmitTime", Title: "SUBMIT_TIME", Value: func(r *QueueRow) string {
+		return TimeText(r.Submit, "N/A")
+	}, Compare: byNum(func(r *QueueRow) core.Time { return r.Submit })},
+	{Letter: 'p', Name: "Priority", Title: "PRIORITY", Value: func(r *QueueRow) string {
+		return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32))
+	}, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
+	{Letter: 'Q', Name: "PriorityLong", Title: "PRIORITY", Value: func(r *QueueRow) string {
+		return num(r.Priority)
+	}, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
 	{Letter: 'Y', Name: "SchedNodes", Title: "SCHEDNODES", Value: func(r *QueueRow) string { return orNull(r.Planned) }},
 	{Letter: 'B', Name: "BatchHost", Title: "EXEC_HOST", Full: true, Value: batchHost},
-	{Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory, Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem })},
+	{Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory,
+		Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem })},
 	{Letter: 'b', Name: "tres-per-node", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
-	{Name: "tres-per-job", Title: "TRES_PER_JOB", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUs) }},
-	{Name: "tres-per-socket", Title: "TRES_PER_SOCKET", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUsPerSocket) }},
-	{Name: "tres-per-task", Title: "TRES_PER_TASK", Full: true, Value: func(r *QueueRow) string { return tresPer(r.Job.Spec.Shape.Wide().GPUsPerTask) }},
+	{Name: "tres-per-job", Title: "TRES_PER_JOB", Full: true, Value: func(r *QueueRow) string {
+		return tresPer(r.Job.Spec.Shape.Wide().GPUs)
+	}},
+	{Name: "tres-per-socket", Title: "TRES_PER_SOCKET", Full: true, Value: func(r *QueueRow) string {
+		return tresPer(r.Job.Spec.Shape.Wide().GPUsPerSocket)
+	}},
+	{Name: "tres-per-task", Title: "TRES_PER_TASK", Full: true, Value: func(r *QueueRow) string {
+		return tresPer(r.Job.Spec.Shape.Wide().GPUsPerTask)
+	}},
 	{Name: "gres", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
-	{Name: "tres-alloc", Title: "TRES_ALLOC", Full: true, Value: func(r *QueueRow) string { z := held(&r.Job.Job); return z.tres(false) }},
-	{Letter: 'y', Name: "Nice", Title: "NICE", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.Nice) }, Compare: byNum(func(r *QueueRow) int32 { return r.Job.Spec.Nice })},
-	{Letter: 'E', Name: "Dependency", Title: "DEPENDENCY", Full: true, Value: func(r *QueueRow) string { return dependencyText(r.Job) }},
-	{Letter: 'f', Name: "Feature", Title: "FEATURES", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Constraint) }},
-	{Letter: 'h', Name: "OverSubscribe", Title: "OVER_SUBSCRIBE", Full: true, Value: func(r *QueueRow) string { return oversubscribe(r.Job.Spec) }},
-	{Letter: 'k', Name: "Comment", Title: "COMMENT", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Comment) }},
-	{Letter: 'n', Name: "ReqNodes", Title: "REQ_NODES", Full: true, Value: func(r *QueueRow) string { return more(r).NodeList }},
-	{Letter: 'x', Name: "ExcNodes", Title: "EXC_NODES", Full: true, Value: func(r *QueueRow) string { return more(r).Exclude }},
-	{Letter: 'o', Name: "Command", Title: "COMMAND", Full: true, Value: func(r *QueueRow) string { return command(r.Job.Spec) }},
+	{Name: "tres-alloc", Title: "TRES_ALLOC", Full: true, Value: func(r *QueueRow) string {
+		z := held(&r.Job.Job)
+		return z.tres(false)
+	}},
+	{Letter: 'y', Name: "Nice", Title: "NICE", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.Nice)
+	}, Compare: byNum(func(r *QueueRow) int32 { return r.Job.Spec.Nice })},
+	{Letter: 'E', Name: "Dependency", Title: "DEPENDENCY", Full: true, Value: func(r *QueueRow) string {
+		return dependencyText(r.Job)
+	}},
+	{Letter: 'f', Name: "Feature", Title: "FEATURES", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).Constraint)
+	}},
+	{Letter: 'h', Name: "OverSubscribe", Title: "OVER_SUBSCRIBE", Full: true, Value: func(r *QueueRow) string {
+		return oversubscribe(r.Job.Spec)
+	}},
+	{Letter: 'k', Name: "Comment", Title: "COMMENT", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).Comment)
+	}},
+	{Letter: 'n', Name: "ReqNodes", Title: "REQ_NODES", Full: true, Value: func(r *QueueRow) string {
+		return more(r).NodeList
+	}},
+	{Letter: 'x', Name: "ExcNodes", Title: "EXC_NODES", Full: true, Value: func(r *QueueRow) string {
+		return more(r).Exclude
+	}},
+	{Letter: 'o', Name: "Command", Title: "COMMAND", Full: true, Value: func(r *QueueRow) string {
+		return command(r.Job.Spec)
+	}},
 	{Letter: 's', Title: "", Value: func(*QueueRow) string { return "" }},
-	{Letter: 'v', Name: "Reservation", Title: "RESERVATION", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Reservation) }},
-	{Letter: 'w', Name: "WCKey", Title: "WCKEY", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).WCKey) }},
-	{Letter: 'W', Name: "Licenses", Title: "LICENSES", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Licenses) }},
+	{Letter: 'v', Name: "Reservation", Title: "RESERVATION", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).Reservation)
+	}},
+	{Letter: 'w', Name: "WCKey", Title: "WCKEY", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).WCKey)
+	}},
+	{Letter: 'W', Name: "Licenses", Title: "LICENSES", Full: true, Value: func(r *QueueRow) string {
+		return orNull(more(r).Licenses)
+	}},
 	{Letter: 'X', Name: "CoreSpec", Title: "CORE_SPEC", Value: func(*QueueRow) string { return "N/A" }},
 	{Letter: 'z', Name: "SCT", Title: "S:C:T", Value: func(*QueueRow) string { return "*:*:*" }},
 	{Letter: 'H', Name: "Sockets", Title: "SOCKETS_PER_NODE", Value: star},
 	{Letter: 'I', Name: "Cores", Title: "CORES_PER_SOCKET", Value: star},
 	{Letter: 'J', Name: "Threads", Title: "THREADS_PER_CORE", Value: star},
-	{Letter: 'Z', Name: "WorkDir", Title: "WORK_DIR", Full: true, Value: func(r *QueueRow) string { return r.Job.Spec.IO.WorkDir }},
-	{Letter: 'c', Name: "MinCpus", Title: "MIN_CPUS", Full: true, Value: func(r *QueueRow) string { return num(minCPUsNode(r.Job.Spec)) }},
+	{Letter: 'Z', Name: "WorkDir", Title: "WORK_DIR", Full: true, Value: func(r *QueueRow) string {
+		return r.Job.Spec.IO.WorkDir
+	}},
+	{Letter: 'c', Name: "MinCpus", Title: "MIN_CPUS", Full: true, Value: func(r *QueueRow) string {
+		return num(minCPUsNode(r.Job.Spec))
+	}},
 	{Letter: 'd', Name: "MinTmpDisk", Title: "MIN_TMP_DISK", Full: true, Value: func(r *QueueRow) string {
 		return strconv.FormatInt(int64(more(r).TmpDisk/core.MiB), 10)
 	}},
-	{Letter: 'g', Name: "GroupName", Title: "GROUP", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.GID) }},
-	{Letter: 'G', Name: "GroupID", Title: "GROUP", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.GID) }},
-	{Letter: 'O', Name: "Contiguous", Title: "CONTIGUOUS", Full: true, Value: func(r *QueueRow) string { return boolText(more(r).Contiguous, "1", "0") }},
+	{Letter: 'g', Name: "GroupName", Title: "GROUP", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.GID)
+	}},
+	{Letter: 'G', Name: "GroupID", Title: "GROUP", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.GID)
+	}},
+	{Letter: 'O', Name: "Contiguous", Title: "CONTIGUOUS", Full: true, Value: func(r *QueueRow) string {
+		return boolText(more(r).Contiguous, "1", "0")
+	}},
 	{Name: "Prefer", Title: "PREFER", Full: true, Value: func(r *QueueRow) string { return orNull(more(r).Prefer) }},
-	{Name: "ReqSwitch", Title: "REQ_SWITCH", Full: true, Value: func(r *QueueRow) string { n, _, _ := wantedSwitches(more(r)); return num(n) }},
+	{Name: "ReqSwitch", Title: "REQ_SWITCH", Full: true, Value: func(r *QueueRow) string {
+		n, _, _ := wantedSwitches(more(r))
+		return num(n)
+	}},
 	{Name: "Wait4Switch", Title: "WAIT4SWITCH", Full: true, Value: func(r *QueueRow) string {
 		if _, wait, ok := wantedSwitches(more(r)); ok && wait >= 0 {
 			return strconv.FormatInt(wait, 10)
 		}
 		return "0"
 	}},
-	{Name: "SegmentSize", Title: "SEGMENT_SIZE", Full: true, Value: func(r *QueueRow) string { return num(more(r).Segment) }},
+	{Name: "SegmentSize", Title: "SEGMENT_SIZE", Full: true, Value: func(r *QueueRow) string {
+		return num(more(r).Segment)
+	}},
 	{Name: "NumTasks", Title: "TASKS", Full: true, Value: func(r *QueueRow) string { return num(tasksOf(r.Job.Spec)) }},
-	{Name: "cpus-per-task", Title: "CPUS_PER_TASK", Full: true, Value: func(r *QueueRow) string { return num(max(1, r.Job.Spec.Shape.CPUsPerTask)) }},
-	{Name: "EligibleTime", Title: "ELIGIBLE_TIME", Full: true, Value: func(r *QueueRow) string { return TimeText(r.Job.Eligible, "N/A") }},
+	{Name: "cpus-per-task", Title: "CPUS_PER_TASK", Full: true, Value: func(r *QueueRow) string {
+		return num(max(1, r.Job.Spec.Shape.CPUsPerTask))
+	}},
+	{Name: "EligibleTime", Title: "ELIGIBLE_TIME", Full: true, Value: func(r *QueueRow) string {
+		return TimeText(r.Job.Eligible, "N/A")
+	}},
 	{Name: "exit_code", Title: "EXIT_CODE", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Exit.Code) }},
-	{Name: "Requeue", Title: "REQUEUE", Full: true, Value: func(r *QueueRow) string { return boolText(r.Job.Spec.Requeue, "1", "0") }},
-	{Name: "RestartCnt", Title: "RESTART_COUNT", Full: true, Value: func(r *QueueRow) string { return num(restarts(&r.Job.Job)) }},
-	{Name: "STDOUT", Title: "STDOUT", Full: true, Value: func(r *QueueRow) string { return outPath(&r.Job.Job, r.Job.Spec.IO.Stdout) }},
+	{Name: "Requeue", Title: "REQUEUE", Full: true, Value: func(r *QueueRow) string {
+		return boolText(r.Job.Spec.Requeue, "1", "0")
+	}},
+	{Name: "RestartCnt", Title: "RESTART_COUNT", Full: true, Value: func(r *QueueRow) string {
+		return num(restarts(&r.Job.Job))
+	}},
+	{Name: "STDOUT", Title: "STDOUT", Full: true, Value: func(r *QueueRow) string {
+		return outPath(&r.Job.Job, r.Job.Spec.IO.Stdout)
+	}},
 	{Name: "STDERR", Title: "STDERR", Full: true, Value: func(r *QueueRow) string {
 		return outPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stderr, r.Job.Spec.IO.Stdout))
 	}},
@@ -220,11 +309,21 @@ var QueueFields = []Field[QueueRow]{
 		}
 		return strconv.FormatInt(max(0, seconds(end.Sub(r.Submit))), 10)
 	}},
-	{Name: "AllocNodes", Title: "ALLOC_NODES", Full: true, Value: func(r *QueueRow) string { return r.Job.Spec.From.Host }},
-	{Name: "AllocSID", Title: "ALLOC_SID", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.From.Sid) }},
-	{Name: "BatchFlag", Title: "BATCH_FLAG", Full: true, Value: func(r *QueueRow) string { return boolText(r.Job.Spec.Kind == core.Batch, "1", "0") }},
-	{Name: "MaxNodes", Title: "MAX_NODES", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.Shape.NodesMax) }},
-	{Name: "NTPerNode", Title: "NTASKS_PER_NODE", Full: true, Value: func(r *QueueRow) string { return num(r.Job.Spec.Shape.TasksPerNode) }},
+	{Name: "AllocNodes", Title: "ALLOC_NODES", Full: true, Value: func(r *QueueRow) string {
+		return r.Job.Spec.From.Host
+	}},
+	{Name: "AllocSID", Title: "ALLOC_SID", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.From.Sid)
+	}},
+	{Name: "BatchFlag", Title: "BATCH_FLAG", Full: true, Value: func(r *QueueRow) string {
+		return boolText(r.Job.Spec.Kind == core.Batch, "1", "0")
+	}},
+	{Name: "MaxNodes", Title: "MAX_NODES", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.Shape.NodesMax)
+	}},
+	{Name: "NTPerNode", Title: "NTASKS_PER_NODE", Full: true, Value: func(r *QueueRow) string {
+		return num(r.Job.Spec.Shape.TasksPerNode)
+	}},
 }
 
 func star(*QueueRow) string { return "*" }

@@ -87,13 +87,19 @@ func (r *StepRow) start() core.Time {
 var QueueStepFields = []Field[StepRow]{
 	{Letter: 'i', Name: "StepID", Title: "STEPID", Value: (*StepRow).ID},
 	{Letter: 'j', Name: "StepName", Title: "NAME", Value: (*StepRow).Title},
-	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: func(r *StepRow) string { return partitionOf(&r.Job.Job) }},
+	{Letter: 'P', Name: "Partition", Title: "PARTITION", Value: func(r *StepRow) string {
+		return partitionOf(&r.Job.Job)
+	}},
 	{Letter: 'u', Name: "UserName", Title: "USER", Value: func(r *StepRow) string { return string(r.Job.Spec.User) }},
 	{Letter: 'U', Name: "UserID", Title: "UID", Value: func(r *StepRow) string { return num(r.Job.Spec.UID) }},
-	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *StepRow) string { return grammar.FormatElapsed(r.Elapsed()) }},
+	{Letter: 'M', Name: "TimeUsed", Title: "TIME", Value: func(r *StepRow) string {
+		return grammar.FormatElapsed(r.Elapsed())
+	}},
 	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(*StepRow) string { return "UNLIMITED" }},
 	{Letter: 'N', Name: "NodeList", Title: "NODELIST", Value: (*StepRow).NodeList},
-	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *StepRow) string { return TimeText(r.start(), "N/A") }},
+	{Letter: 'S', Name: "StartTime", Title: "START_TIME", Value: func(r *StepRow) string {
+		return TimeText(r.start(), "N/A")
+	}},
 	{Letter: 'A', Name: "NumTasks", Title: "TASKS", Value: func(r *StepRow) string { return num(r.Tasks()) }},
 }
 

@@ -74,37 +74,40 @@ type slurmText struct {
 // texts are Slurm's, by reason.
 var texts = sync.OnceValue(func() map[string]slurmText {
 	return map[string]slurmText{
-		ReasonInvalidPartition:  {2000, "Invalid partition name specified"},
-		ReasonNoPartition:       {2001, "No partition specified or system default partition"},
-		ReasonAccessDenied:      {2002, "Access/permission denied"},
-		ReasonGroupDenied:       {2003, "User's group not permitted to use this partition"},
-		ReasonNodesNotInPart:    {2004, "Requested nodes not in this partition"},
-		ReasonTooManyCPUs:       {2005, "More processors requested than permitted"},
-		ReasonTooManyNodes:      {2006, "Node count specification invalid"},
-		ReasonMaxJobs:           {2007, "MaxJobCount limit reached"},
-		ReasonJobsPerUser:       {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
-		ReasonTasksPerUser:      {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
-		ReasonStepsPerJob:       {2050, "Step limit reached for this job"},
-		ReasonNoScript:          {2009, "Job script not specified"},
-		ReasonNodeConfig:        {2014, "Requested node configuration is not available"},
-		ReasonMemory:            {2014, "Requested node configuration is not available"},
-		ReasonPartitionConfig:   {2015, "Requested partition configuration not available now"},
-		ReasonNodesBusy:         {2016, "Requested nodes are busy"},
-		ReasonInvalidJobID:      {2017, "Invalid job id specified"},
-		ReasonInvalidNode:       {2018, "Invalid node name specified"},
-		ReasonTryLater:          {2020, "Job can not be altered now, try again later"},
-		ReasonJobFinished:       {2021, "Job/step already completing or completed"},
-		ReasonJobPending:        {2024, "Job is pending execution"},
-		ReasonJobRunning:        {2020, "Job is no longer pending execution"},
-		ReasonJobNotPending:     {2020, "Job is no longer pending execution"},
-		ReasonJobNotSuspended:   {2022, "Job is not suspended"},
-		ReasonInvalidFeature:    {2029, "Invalid feature specification"},
-		ReasonDependency:        {2038, "Job dependency problem"},
-		ReasonCircular:          {2071, "Circular job dependency"},
-		ReasonJobHeld:           {2042, "Job is in held state, pending scheduler release"},
-		ReasonInvalidAccount:    {2045, "Invalid account or account/partition combination specified"},
-		ReasonInvalidLicense:    {2048, "Invalid license specification"},
-		ReasonPolicy:            {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"},
+		ReasonInvalidPartition: {2000, "Invalid partition name specified"},
+		ReasonNoPartition:      {2001, "No partition specified or system default partition"},
+		ReasonAccessDenied:     {2002, "Access/permission denied"},
+		ReasonGroupDenied:      {2003, "User's group not permitted to use this partition"},
+		ReasonNodesNotInPart:   {2004, "Requested nodes not in this partition"},
+		ReasonTooManyCPUs:      {2005, "More processors requested than permitted"},
+		ReasonTooManyNodes:     {2006, "Node count specification invalid"},
+		ReasonMaxJobs:          {2007, "MaxJobCount limit reached"},
+		ReasonJobsPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)"},
+		ReasonTasksPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)"},
+		ReasonStepsPerJob:     {2050, "Step limit reached for this job"},
+		ReasonNoScript:        {2009, "Job script not specified"},
+		ReasonNodeConfig:      {2014, "Requested node configuration is not available"},
+		ReasonMemory:          {2014, "Requested node configuration is not available"},
+		ReasonPartitionConfig: {2015, "Requested partition configuration not available now"},
+		ReasonNodesBusy:       {2016, "Requested nodes are busy"},
+		ReasonInvalidJobID:    {2017, "Invalid job id specified"},
+		ReasonInvalidNode:     {2018, "Invalid node name specified"},
+		ReasonTryLater:        {2020, "Job can not be altered now, try again later"},
+		ReasonJobFinished:     {2021, "Job/step already completing or completed"},
+		ReasonJobPending:      {2024, "Job is pending execution"},
+		ReasonJobRunning:      {2020, "Job is no longer pending execution"},
+		ReasonJobNotPending:   {2020, "Job is no longer pending execution"},
+		ReasonJobNotSuspended: {2022, "Job is not suspended"},
+		ReasonInvalidFeature:  {2029, "Invalid feature specification"},
+		ReasonDependency:      {2038, "Job dependency problem"},
+		ReasonCircular:        {2071, "Circular job dependency"},
+		ReasonJobHeld:         {2042, "Job is in held state, pending scheduler release"},
+		ReasonInvalidAccount:  {2045, "Invalid account or account/partition combination specified"},
+		ReasonInvalidLicense:  {2048, "Invalid license specification"},
+		ReasonPolicy: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)"},
 		ReasonTimeLimit:         {2051, "Requested time limit is invalid (missing or exceeds some limit)"},
 		ReasonReservationAccess: {2052, "Access denied to requested reservation"},
 		ReasonInvalidResv:       {2053, "Requested reservation is invalid"},
@@ -154,7 +157,8 @@ func ErrorText(err error) string {
 // ErrorNumber is Slurm's number for err, 0 where there is none.
 func ErrorNumber(err error) int { return texts()[core.ReasonOf(err)].number }
 
-// ErrorPreface is what Slurm prints before the error of a submission, a line each: what the server adds about the cause.
+// ErrorPreface is what Slurm prints before the error of a submission, a line each: what the server adds about the
+// cause.
 func ErrorPreface(err error, s *core.Spec) []string {
 	switch core.ReasonOf(err) {
 	case ReasonInvalidPartition:

@@ -53,20 +53,21 @@ type Ask struct {
 
 // StepWish is what only srun asks for.
 type StepWish struct {
-	Job                                           string // --jobid, or the job it runs in
-	Label, Unbuffered, Pty, Exact, Overlap        bool
-	NoStatus, QuitOnInterrupt, KillOnBadExit      bool
-	KillGiven                                     bool
-	Bell, NoShell, KillCommand                    bool          // of salloc
-	KillSignal                                    int           // of salloc --kill-command
-	Wait                                          time.Duration // after the first task ended
-	Relative                                      int
-	HetGroup                                      string // --het-group as it was given
-	MultiProg                                     bool   // the program is a file that says what each task runs
-	MPI                                           string
-	Bcast                                         *string // copy the program there first; "": into the folder the step runs in; nil: do not
-	Prolog, Epilog                                string  // programs run before and after the step, where srun is
-	TaskProlog, TaskEpilog                        string  // and before and after each task, where that is
+	Job                                      string // --jobid, or the job it runs in
+	Label, Unbuffered, Pty, Exact, Overlap   bool
+	NoStatus, QuitOnInterrupt, KillOnBadExit bool
+	KillGiven                                bool
+	Bell, NoShell, KillCommand               bool          // of salloc
+	KillSignal                               int           // of salloc --kill-command
+	Wait                                     time.Duration // after the first task ended
+	Relative                                 int
+	HetGroup                                 string // --het-group as it was given
+	MultiProg                                bool   // the program is a file that says what each task runs
+	MPI                                      string
+	// copy the program there first; "": into the folder the step runs in; nil: do not
+	Bcast                                         *string
+	Prolog, Epilog                                string // programs run before and after the step, where srun is
+	TaskProlog, TaskEpilog                        string // and before and after each task, where that is
 	Container                                     *core.Container
 	Stdin, Stdout, Stderr, NodeList, Distribution string
 }
@@ -177,8 +178,8 @@ func (r *Request) rivals(text string, names ...string) (string, error) {
 	return best, nil
 }
 
-// Finish completes the spec and gives warnings to print. The defaults are those of Slurm: one task, one CPU each, as many
-// nodes as that needs; ntasks-per-node times nodes when only these are given.
+// Finish completes the spec and gives warnings to print. The defaults are those of Slurm: one task, one CPU each, as
+// many nodes as that needs; ntasks-per-node times nodes when only these are given.
 func (r *Request) Finish() (warnings []string, err error) {
 	if err := r.finishContainer(); err != nil {
 		return nil, err
@@ -191,7 +192,8 @@ func (r *Request) Finish() (warnings []string, err error) {
 	}
 	s := &r.Spec.Shape
 	if s.Given&core.GivenTasks != 0 && s.Given&core.GivenNodes != 0 && s.Tasks < s.NodesMin {
-		warnings = append(warnings, fmt.Sprintf("%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d", r.tool, s.Tasks, s.NodesMin, s.Tasks))
+		warnings = append(warnings, fmt.Sprintf("%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d",
+			r.tool, s.Tasks, s.NodesMin, s.Tasks))
 		s.NodesMin, s.NodesMax = s.Tasks, s.Tasks
 	}
 	s.CPUsPerTask = max(1, s.CPUsPerTask)
@@ -216,7 +218,8 @@ func (r *Request) settleExtra() {
 }
 
 func (r *Request) finishMemory() error {
-	which, err := r.rivals("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", "mem", "mem-per-cpu", "mem-per-gpu")
+	which, err := r.rivals("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", "mem", "mem-per-cpu",
+		"mem-per-gpu")
 	if err != nil {
 		return err
 	}
@@ -232,7 +235,8 @@ func (r *Request) finishMemory() error {
 	if which != "mem-per-gpu" {
 		r.more.MemPerGPU = 0
 	}
-	if which, err = r.rivals("--cpus-per-gpu and --cpus-per-task are mutually exclusive", "cpus-per-gpu", "cpus-per-task"); err != nil {
+	if which, err = r.rivals("--cpus-per-gpu and --cpus-per-task are mutually exclusive", "cpus-per-gpu",
+		"cpus-per-task"); err != nil {
 		return err
 	}
 	if which != "cpus-per-gpu" {

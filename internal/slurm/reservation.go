@@ -30,12 +30,14 @@ func ShowReservation(r *client.Reservation, o ShowOptions) string {
 		tres = append(tres, fmt.Sprintf("license/%s=%d", l.Name, l.Total))
 	}
 	lines := []string{
-		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, TimeText(r.Start, "None"), TimeText(r.End, "None"), reservedFor(r)),
+		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, TimeText(r.Start, "None"),
+			TimeText(r.End, "None"), reservedFor(r)),
 		fmt.Sprintf("Nodes=%s NodeCnt=%d CoreCnt=%d Features=%s PartitionName=%s Flags=%s",
 			orNull(r.Nodes), r.NodeCount, r.Cores, orNull(r.Features), orNull(string(r.Partition)), reservationFlags(r)),
 		"TRES=" + orNull(strings.Join(tres, ",")),
 		fmt.Sprintf("Users=%s Groups=%s Accounts=%s Licenses=%s State=%s BurstBuffer=(null) Watts=n/a",
-			orNull(joinNames(r.Users)), orNull(strings.Join(r.Groups, ",")), orNull(joinNames(r.Accounts)), orNull(strings.Join(licenses, ",")), r.State),
+			orNull(joinNames(r.Users)), orNull(strings.Join(r.Groups, ",")), orNull(joinNames(r.Accounts)),
+			orNull(strings.Join(licenses, ",")), r.State),
 		"MaxStartDelay=" + delay,
 	}
 	if r.Comment != "" {

@@ -61,8 +61,8 @@ func (r *Request) ScriptPart(name string, script []byte, component int) error {
 	return nil
 }
 
-// directives collects the words of all directive lines, by component: a line "hetjob" begins another. They start in column
-// 1, and the first line that is neither blank nor a comment ends them.
+// directives collects the words of all directive lines, by component: a line "hetjob" begins another. They start in
+// column 1, and the first line that is neither blank nor a comment ends them.
 func (r *Request) directives(name string, script []byte) ([][]string, error) {
 	words := [][]string{nil}
 	for n := 1; len(script) > 0; n++ {

@@ -33,8 +33,8 @@ func noKill(r *Request, v string) error {
 	return nil
 }
 
-// refuse is for options that would change what the job means: it is better not to run than to run something else. hint says
-// what does instead.
+// refuse is for options that would change what the job means: it is better not to run than to run something else. hint
+// says what does instead.
 func refuse(option, hint string) func(*Request, string) error {
 	return func(r *Request, _ string) error {
 		return r.Fail(ExitError, "--%s is not supported", option).hint("%s", hint)
@@ -288,7 +288,8 @@ func exclusive(r *Request, v string) error {
 	case "user":
 		r.wide().ExclusiveUser = true
 	case "mcs", "topo":
-		return r.Fail(ExitError, "--exclusive=%s is not supported", v).hint("--exclusive takes whole nodes, --exclusive=user nodes that only the user's jobs share")
+		return r.Fail(ExitError, "--exclusive=%s is not supported", v).hint(
+			"--exclusive takes whole nodes, --exclusive=user nodes that only the user's jobs share")
 	default:
 		return r.invalid("exclusive")
 	}
@@ -389,7 +390,8 @@ func signal(r *Request, v string) error {
 	if err != nil {
 		return r.invalid("signal")
 	}
-	r.extra.Signal = &core.WarnSignal{Signal: int32(s.Signal), Before: core.Seconds(s.Seconds), Batch: s.Batch, Reserve: s.Reservation}
+	r.extra.Signal = &core.WarnSignal{Signal: int32(s.Signal), Before: core.Seconds(s.Seconds), Batch: s.Batch,
+		Reserve: s.Reservation}
 	return nil
 }
 

@@ -69,7 +69,8 @@ func distribution(r *Request, v string) error {
 		if i == 0 {
 			known = []string{"*", "block", "cyclic", "arbitrary", "plane"}
 		}
-		if n, err := strconv.ParseUint(size, 10, 31); i > 2 || !slices.Contains(known, word) || sized != (word == "plane") || sized && (err != nil || n == 0) {
+		if n, err := strconv.ParseUint(size, 10, 31); i > 2 || !slices.Contains(known, word) ||
+			sized != (word == "plane") || sized && (err != nil || n == 0) {
 			return r.invalid("distribution")
 		}
 	}
@@ -84,9 +85,11 @@ func (r *Request) finishShape() error {
 		return err
 	}
 	if r.hint != "" {
-		for _, o := range []string{"ntasks-per-core", "threads-per-core", "sockets-per-node", "cores-per-socket", "extra-node-info"} {
+		for _, o := range []string{"ntasks-per-core", "threads-per-core", "sockets-per-node", "cores-per-socket",
+			"extra-node-info"} {
 			if r.given[o] == r.given["hint"] {
-				return &Complaint{Lines: []string{r.tool.String() + ": fatal: --hint and --" + o + " are mutually exclusive"}, Exit: ExitError}
+				return &Complaint{Lines: []string{r.tool.String() + ": fatal: --hint and --" + o +
+					" are mutually exclusive"}, Exit: ExitError}
 			}
 		}
 	}
@@ -98,7 +101,8 @@ func (r *Request) finishShape() error {
 		s.More = &m
 	}
 	if s.Given&core.GivenTasks == 0 && s.TasksPerNode == 0 && r.fixedNodes() {
-		if n := int64(max(1, s.NodesMin)) * int64(max(1, r.more.Sockets)) * int64(max(1, r.more.Cores)) * int64(max(1, r.more.Threads)); n > int64(max(1, s.NodesMin)) {
+		if n := int64(max(1, s.NodesMin)) * int64(max(1, r.more.Sockets)) * int64(max(1, r.more.Cores)) * int64(
+			max(1, r.more.Threads)); n > int64(max(1, s.NodesMin)) {
 			s.Tasks = int32(min(n, 1<<24)) // as Slurm: one for each socket, core or thread that was asked for
 			s.Given |= core.GivenTasks
 		}
@@ -131,7 +135,9 @@ func (r *Request) finishHosts() error {
 		if err != nil {
 			return r.Fail(ExitError, "Unable to open file %s", r.tasks)
 		}
-		r.extra.NodeList = strings.Join(strings.FieldsFunc(string(data), func(c rune) bool { return c == ',' || c <= ' ' }), ",")
+		r.extra.NodeList = strings.Join(strings.FieldsFunc(string(data), func(c rune) bool {
+			return c == ',' || c <= ' '
+		}), ",")
 	}
 	if r.extra.NodeList == "" && r.given["distribution"] == fromEnv { // the job's, whose list srun does not have
 		r.extra.Distribution = ""
@@ -160,18 +166,22 @@ func (r *Request) finishHosts() error {
 // finishGres puts the several ways to ask for generic resources where they belong.
 func (r *Request) finishGres() error {
 	s := &r.Spec.Shape
-	if len(r.gpu["gpus-per-node"]) > 0 && slices.ContainsFunc(r.gres, func(g grammar.GRES) bool { return g.Name == "gpu" }) {
+	if len(r.gpu["gpus-per-node"]) > 0 && slices.ContainsFunc(r.gres, func(g grammar.GRES) bool {
+		return g.Name == "gpu"
+	}) {
 		switch cmp.Compare(r.given["gres"], r.given["gpus-per-node"]) {
 		case 1:
 			delete(r.gpu, "gpus-per-node")
 		case -1:
 			r.gres = slices.DeleteFunc(slices.Clone(r.gres), func(g grammar.GRES) bool { return g.Name == "gpu" })
 		default:
-			return &Complaint{Lines: []string{r.tool.String() + ": fatal: --gres=gpu and --gpus-per-node are mutually exclusive"}, Exit: ExitError}
+			return &Complaint{Lines: []string{r.tool.String() + ": fatal: --gres=gpu and --gpus-per-node are " +
+				"mutually exclusive"}, Exit: ExitError}
 		}
 	}
 	s.Gres = append(gresOf(r.gres), gresOf(r.gpu["gpus-per-node"])...)
-	r.more.GPUs, r.more.GPUsPerTask, r.more.GPUsPerSocket = gresOf(r.gpu["gpus"]), gresOf(r.gpu["gpus-per-task"]), gresOf(r.gpu["gpus-per-socket"])
+	r.more.GPUs, r.more.GPUsPerTask, r.more.GPUsPerSocket = gresOf(r.gpu["gpus"]), gresOf(r.gpu["gpus-per-task"]),
+		gresOf(r.gpu["gpus-per-socket"])
 	for _, list := range r.gpu {
 		if len(list) > 0 {
 			s.Given |= core.GivenGres

@@ -22,9 +22,9 @@ const (
 	all = b | a | r
 )
 
-// An option of Slurm's core and common groups: what it is given, and what must be seen of it in the request, as paths into
-// its JSON. It must be seen whichever way it is given: --option=value, --option value, a prefix, -o value, -ovalue,
-// #SBATCH and a variable, as far as Slurm has these.
+// An option of Slurm's core and common groups: what it is given, and what must be seen of it in the request, as paths
+// into its JSON. It must be seen whichever way it is given: --option=value, --option value, a prefix, -o value,
+// -ovalue, #SBATCH and a variable, as far as Slurm has these.
 type sheetRow struct {
 	option string
 	tools  slurm.Tool
@@ -110,7 +110,8 @@ var commonRows = []sheetRow{
 	{"quiet", all, "", "", "ask.Quiet=true"},
 	{"verbose", all, "", "", "ask.Verbose=1"},
 	{"reservation", all, "maint", "", "spec.extra.reservation=maint"},
-	{"signal", all, "B:USR1@120", "", "spec.extra.signal.signal=10 spec.extra.signal.before=120 spec.extra.signal.batch=true"},
+	{"signal", all, "B:USR1@120", "", "spec.extra.signal.signal=10 spec.extra.signal.before=120 " +
+		"spec.extra.signal.batch=true"},
 	{"switches", all, "2@10", "", "spec.extra.switches=2@10"},
 	{"time-min", all, "5", "", "spec.extra.time_min=300"},
 	{"tres-per-task", all, "cpu=2", "", "spec.shape.cpus_per_task=2"},
@@ -126,8 +127,10 @@ var commonRows = []sheetRow{
 var refused = map[string]string{"x11": ""}
 
 // rare are the options of Slurm's remaining groups: they work, or are refused by name.
-var rare = strings.Fields(`acctg-freq batch bb bbf bcast bcast-exclude send-libs compress cluster-constraint container container-id runtime
-	core-spec thread-spec cpu-freq gpu-freq delay-boot export-file extra gres-flags ignore-pbs kill-on-invalid-dep mcs-label mem-update
+var rare = strings.Fields(
+	`acctg-freq batch bb bbf bcast bcast-exclude send-libs compress cluster-constraint container container-id runtime
+	core-spec thread-spec cpu-freq gpu-freq delay-boot export-file extra gres-flags ignore-pbs kill-on-invalid-dep
+mcs-label mem-update
 	network nodefile oom-kill-step profile reboot resources resv-ports segment spread-segments consolidate-segments stepmgr
 	wait-all-nodes bell no-bell no-shell kill-command container-image`)
 
@@ -138,9 +141,10 @@ func flat(t *testing.T, req *slurm.Request) map[string]string {
 		t.Fatal(err)
 	}
 	env := req.JobEnviron(nil, slurm.Process{Umask: 0o022, Limits: map[string]uint64{"NOFILE": 1024}})
-	text, err := json.Marshal(map[string]any{"spec": req.Spec, "ask": req.Ask, "step": req.Step, "env": strings.Join(slices.DeleteFunc(env, func(e string) bool {
-		return strings.HasPrefix(e, "SLURM_PRIO_PROCESS=")
-	}), " ")})
+	text, err := json.Marshal(map[string]any{"spec": req.Spec, "ask": req.Ask, "step": req.Step,
+		"env": strings.Join(slices.DeleteFunc(env, func(e string) bool {
+			return strings.HasPrefix(e, "SLURM_PRIO_PROCESS=")
+		}), " ")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,33 +353,52 @@ func TestSheetIsCovered(t *testing.T) {
 }
 
 // sheet is Slurm's core and common options.
-const sheet = `job-name nodes ntasks ntasks-per-node cpus-per-task time mem mem-per-cpu partition output error input array account qos gres
-	gpus gpus-per-node gpus-per-task dependency mail-type mail-user constraint chdir exclusive export wrap nodelist exclude parsable wait
+const sheet = `job-name nodes ntasks ntasks-per-node cpus-per-task time mem mem-per-cpu partition output error input
+array account qos gres
+	gpus gpus-per-node gpus-per-task dependency mail-type mail-user constraint chdir exclusive export wrap
+nodelist exclude parsable wait
 	hold test-only
-	begin comment cpus-per-gpu mem-per-gpu gpus-per-socket ntasks-per-gpu cpu-bind gpu-bind tres-bind mem-bind deadline distribution
-	get-user-env hint immediate licenses mincpus tmp nice no-kill no-requeue requeue ntasks-per-core ntasks-per-socket threads-per-core
-	sockets-per-node cores-per-socket extra-node-info open-mode overcommit oversubscribe prefer priority propagate quiet verbose
+	begin comment cpus-per-gpu mem-per-gpu gpus-per-socket ntasks-per-gpu cpu-bind gpu-bind tres-bind mem-bind
+deadline distribution
+	get-user-env hint immediate licenses mincpus tmp nice no-kill no-requeue requeue ntasks-per-core
+ntasks-per-socket threads-per-core
+	sockets-per-node cores-per-socket extra-node-info open-mode overcommit oversubscribe prefer priority propagate
+quiet verbose
 	reservation signal switches time-min tres-per-task uid gid use-min-nodes spread-job contiguous wckey clusters x11`
 
 // Every input variable of Slurm is some option's.
 func TestEveryInputVariable(t *testing.T) {
 	t.Parallel()
 	for tool, names := range map[slurm.Tool]string{
-		b: `ACCOUNT ACCTG_FREQ ARRAY_INX BATCH BURST_BUFFER CLUSTERS CLUSTER_CONSTRAINT CONSTRAINT CONTAINER CONTAINER_ID CORE_SPEC CPU_FREQ_REQ
-			CPUS_PER_GPU DEBUG DELAY_BOOT DISTRIBUTION ERROR EXCLUSIVE EXPORT GET_USER_ENV GPU_BIND GPU_FREQ GPUS GPUS_PER_NODE GPUS_PER_SOCKET
-			GPUS_PER_TASK GRES GRES_FLAGS HINT IGNORE_PBS INPUT JOB_NAME MEM_BIND MEM_PER_CPU MEM_PER_GPU MEM_PER_NODE NETWORK NO_KILL NO_REQUEUE
-			OPEN_MODE OUTPUT OVERCOMMIT PARTITION PROFILE QOS REQ_SWITCH REQUEUE RESERVATION SEGMENT_SIZE SIGNAL SPREAD_JOB THREAD_SPEC
-			THREADS_PER_CORE TIMELIMIT TRES_BIND TRES_PER_TASK USE_MIN_NODES WAIT WAIT_ALL_NODES WCKEY SLURM_CLUSTERS SLURM_HINT`,
-		a: `ACCOUNT ACCTG_FREQ BELL BURST_BUFFER CLUSTERS CONSTRAINT CONTAINER CORE_SPEC CPUS_PER_GPU DEBUG DELAY_BOOT EXCLUSIVE GPU_BIND GPU_FREQ
-			GPUS GPUS_PER_NODE GPUS_PER_TASK GRES GRES_FLAGS HINT IMMEDIATE KILL_CMD MEM_BIND MEM_PER_CPU MEM_PER_GPU MEM_PER_NODE NETWORK NO_BELL
-			NO_KILL OVERCOMMIT PARTITION PROFILE QOS REQ_SWITCH RESERVATION SEGMENT_SIZE SIGNAL SPREAD_JOB THREAD_SPEC THREADS_PER_CORE TIMELIMIT
+		b: `ACCOUNT ACCTG_FREQ ARRAY_INX BATCH BURST_BUFFER CLUSTERS CLUSTER_CONSTRAINT CONSTRAINT CONTAINER
+CONTAINER_ID CORE_SPEC CPU_FREQ_REQ
+			CPUS_PER_GPU DEBUG DELAY_BOOT DISTRIBUTION ERROR EXCLUSIVE EXPORT GET_USER_ENV GPU_BIND
+GPU_FREQ GPUS GPUS_PER_NODE GPUS_PER_SOCKET
+			GPUS_PER_TASK GRES GRES_FLAGS HINT IGNORE_PBS INPUT JOB_NAME MEM_BIND MEM_PER_CPU MEM_PER_GPU
+MEM_PER_NODE NETWORK NO_KILL NO_REQUEUE
+			OPEN_MODE OUTPUT OVERCOMMIT PARTITION PROFILE QOS REQ_SWITCH REQUEUE RESERVATION SEGMENT_SIZE
+SIGNAL SPREAD_JOB THREAD_SPEC
+			THREADS_PER_CORE TIMELIMIT TRES_BIND TRES_PER_TASK USE_MIN_NODES WAIT WAIT_ALL_NODES WCKEY
+SLURM_CLUSTERS SLURM_HINT`,
+		a: `ACCOUNT ACCTG_FREQ BELL BURST_BUFFER CLUSTERS CONSTRAINT CONTAINER CORE_SPEC CPUS_PER_GPU DEBUG
+DELAY_BOOT EXCLUSIVE GPU_BIND GPU_FREQ
+			GPUS GPUS_PER_NODE GPUS_PER_TASK GRES GRES_FLAGS HINT IMMEDIATE KILL_CMD MEM_BIND MEM_PER_CPU
+MEM_PER_GPU MEM_PER_NODE NETWORK NO_BELL
+			NO_KILL OVERCOMMIT PARTITION PROFILE QOS REQ_SWITCH RESERVATION SEGMENT_SIZE SIGNAL SPREAD_JOB
+THREAD_SPEC THREADS_PER_CORE TIMELIMIT
 			TRES_BIND TRES_PER_TASK USE_MIN_NODES WAIT_ALL_NODES WCKEY`,
-		r: `ACCOUNT ACCTG_FREQ BCAST BURST_BUFFER CLUSTERS COMPRESS CONSTRAINT CORE_SPEC CPU_BIND CPU_FREQ_REQ CPUS_PER_GPU CPUS_PER_TASK DEBUG
-			DELAY_BOOT DEPENDENCY DISABLE_STATUS DISTRIBUTION EPILOG EXACT EXCLUSIVE EXPORT_ENV GPU_BIND GPU_FREQ GPUS GPUS_PER_NODE GPUS_PER_TASK
-			GRES GRES_FLAGS HINT IMMEDIATE JOB_NAME JOB_NUM_NODES KILL_BAD_EXIT LABELIO MEM_BIND MEM_PER_CPU MEM_PER_GPU MEM_PER_NODE MPI_TYPE
-			NETWORK NNODES NO_KILL NPROCS NTASKS NTASKS_PER_CORE NTASKS_PER_GPU NTASKS_PER_NODE NTASKS_PER_SOCKET OPEN_MODE OVERCOMMIT OVERLAP
-			PARTITION PROFILE PROLOG QOS REMOTE_CWD REQ_SWITCH RESERVATION RESV_PORTS SIGNAL SPREAD_JOB STEP_GRES TASK_EPILOG TASK_PROLOG
-			THREAD_SPEC THREADS THREADS_PER_CORE TIMELIMIT TRES_BIND TRES_PER_TASK UNBUFFEREDIO USE_MIN_NODES WAIT WCKEY WORKING_DIR
+		r: `ACCOUNT ACCTG_FREQ BCAST BURST_BUFFER CLUSTERS COMPRESS CONSTRAINT CORE_SPEC CPU_BIND CPU_FREQ_REQ
+CPUS_PER_GPU CPUS_PER_TASK DEBUG
+			DELAY_BOOT DEPENDENCY DISABLE_STATUS DISTRIBUTION EPILOG EXACT EXCLUSIVE EXPORT_ENV GPU_BIND
+GPU_FREQ GPUS GPUS_PER_NODE GPUS_PER_TASK
+			GRES GRES_FLAGS HINT IMMEDIATE JOB_NAME JOB_NUM_NODES KILL_BAD_EXIT LABELIO MEM_BIND
+MEM_PER_CPU MEM_PER_GPU MEM_PER_NODE MPI_TYPE
+			NETWORK NNODES NO_KILL NPROCS NTASKS NTASKS_PER_CORE NTASKS_PER_GPU NTASKS_PER_NODE
+NTASKS_PER_SOCKET OPEN_MODE OVERCOMMIT OVERLAP
+			PARTITION PROFILE PROLOG QOS REMOTE_CWD REQ_SWITCH RESERVATION RESV_PORTS SIGNAL SPREAD_JOB
+STEP_GRES TASK_EPILOG TASK_PROLOG
+			THREAD_SPEC THREADS THREADS_PER_CORE TIMELIMIT TRES_BIND TRES_PER_TASK UNBUFFEREDIO
+USE_MIN_NODES WAIT WCKEY WORKING_DIR
 			SRUN_CONTAINER SRUN_CONTAINER_ID SRUN_ERROR SRUN_EXPORT_ENV SRUN_INPUT SRUN_OUTPUT SRUN_SEGMENT_SIZE SLURMD_DEBUG`,
 	} {
 		known := map[string]bool{}

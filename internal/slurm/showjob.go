@@ -57,9 +57,12 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	lines := []string{
 		first + " JobName=" + s.Name,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", s.User, s.UID, o.group(s.GID), s.GID),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", j.Priority, s.Nice, orNull(string(s.Project)), orNull(string(s.QOS))),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)), strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
-		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"), restarts(&j.Job),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", j.Priority, s.Nice, orNull(string(s.Project)),
+			orNull(string(s.QOS))),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)),
+			strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
+		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"),
+			restarts(&j.Job),
 			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
 	}
 	if het != nil {
@@ -83,7 +86,8 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		lines = append(lines, "Comment="+more.Comment+" ")
 	}
 	if s.Kind == core.Batch {
-		lines = append(lines, "StdErr="+outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)), "StdIn="+outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
+		lines = append(lines, "StdErr="+outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
+			"StdIn="+outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
 			"StdOut="+outPath(&j.Job, s.IO.Stdout))
 	}
 	if more.Switches != "" {
@@ -92,7 +96,8 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 	lines = append(lines, "Power=")
 	lines = append(lines, showPer(j)...)
 	if more.MailTypes != "" || more.MailUser != "" {
-		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)), cmp.Or(more.MailTypes, "NONE")))
+		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", cmp.Or(more.MailUser, string(s.User)),
+			cmp.Or(more.MailTypes, "NONE")))
 	}
 	return block(append(lines, ""), o.OneLine)
 }
@@ -135,11 +140,14 @@ func showTimes(j *client.Job, o ShowOptions) []string {
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", grammar.FormatClock(seconds(j.Elapsed(o.Now))), limit, timeMin),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", TimeText(j.Submit, "Unknown"), TimeText(j.Eligible, "Unknown")),
 		"AccrueTime=" + TimeText(accrue, "Unknown"),
-		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", TimeText(start, "Unknown"), TimeText(expectedEnd(j), "Unknown"), TimeText(j.Spec.More().Deadline, "N/A")),
-		fmt.Sprintf("SuspendTime=%s SecsPreSuspend=%d LastSchedEval=%s Scheduler=Main", TimeText(j.Paused, "None"), preSuspend(j), TimeText(cmp.Or(j.Start, j.Submit), "Unknown")),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", TimeText(start, "Unknown"),
+			TimeText(expectedEnd(j), "Unknown"), TimeText(j.Spec.More().Deadline, "N/A")),
+		fmt.Sprintf("SuspendTime=%s SecsPreSuspend=%d LastSchedEval=%s Scheduler=Main", TimeText(j.Paused, "None"),
+			preSuspend(j), TimeText(cmp.Or(j.Start, j.Submit), "Unknown")),
 	}
 	if j.Pushed != nil {
-		lines = slices.Insert(lines, 4, fmt.Sprintf("PreemptEligibleTime=%s PreemptTime=%s", TimeText(j.Start, "Unknown"), TimeText(j.Pushed.At, "None")))
+		lines = slices.Insert(lines, 4, fmt.Sprintf("PreemptEligibleTime=%s PreemptTime=%s",
+			TimeText(j.Start, "Unknown"), TimeText(j.Pushed.At, "None")))
 	}
 	return lines
 }
@@ -160,10 +168,12 @@ func showSize(j *client.Job, o ShowOptions) []string {
 		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)
 	}
 	lines := []string{
-		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:%s:%s:%s", nodes, z.cpus, tasksOf(s), max(1, s.Shape.CPUsPerTask),
+		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:%s:%s:%s", nodes, z.cpus, tasksOf(s),
+			max(1, s.Shape.CPUsPerTask),
 			cmp.Or(positive(wide.Sockets), "0"), anyOr(wide.Cores), anyOr(wide.Threads)),
 		"TRES=" + z.tres(false),
-		fmt.Sprintf("Socks/Node=%s NtasksPerN:B:S:C=%d:0:%s:%s %s", anyOr(wide.Sockets), s.Shape.TasksPerNode, anyOr(wide.TasksPerSocket),
+		fmt.Sprintf("Socks/Node=%s NtasksPerN:B:S:C=%d:0:%s:%s %s", anyOr(wide.Sockets), s.Shape.TasksPerNode,
+			anyOr(wide.TasksPerSocket),
 			anyOr(wide.TasksPerCore), spared(wide)),
 	}
 	if o.Detail && j.Alloc != nil {
@@ -204,7 +214,8 @@ func showPer(j *client.Job) []string {
 	for _, p := range []struct {
 		name string
 		list []core.Gres
-	}{{"TresPerJob", m.GPUs}, {"TresPerNode", s.Gres}, {"TresPerSocket", m.GPUsPerSocket}, {"TresPerTask", m.GPUsPerTask}} {
+	}{{"TresPerJob", m.GPUs}, {"TresPerNode", s.Gres}, {"TresPerSocket", m.GPUsPerSocket},
+		{"TresPerTask", m.GPUsPerTask}} {
 		if len(p.list) > 0 {
 			lines = append(lines, p.name+"="+tresPer(p.list))
 		}
@@ -325,7 +336,8 @@ func ShowStep(r *StepRow, o ShowOptions) string {
 		tres = fmt.Sprintf("cpu=%d,node=%d", cpus, nodes)
 	}
 	return block([]string{
-		fmt.Sprintf("StepId=%s UserId=%d StartTime=%s TimeLimit=UNLIMITED", r.ID(), r.Job.Spec.UID, TimeText(r.start(), "Unknown")),
+		fmt.Sprintf("StepId=%s UserId=%d StartTime=%s TimeLimit=UNLIMITED", r.ID(), r.Job.Spec.UID,
+			TimeText(r.start(), "Unknown")),
 		fmt.Sprintf("State=%s Partition=%s NodeList=%s", r.State(), partitionOf(&r.Job.Job), r.NodeList()),
 		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", nodes, cpus, r.Tasks(), r.Title()),
 		"TRES=" + tres,

@@ -33,9 +33,9 @@ func (p *StepPart) Hold(node int) *core.NodeAlloc {
 	return nil
 }
 
-// StepEnv is what all tasks of a step's part get over the environment srun sent: the job's variables, with task and node
-// counts of the step. Counts named after the job stay the job's; of a het job they are those of all components together
-// that the step is in.
+// StepEnv is what all tasks of a step's part get over the environment srun sent: the job's variables, with task and
+// node counts of the step. Counts named after the job stay the job's; of a het job they are those of all components
+// together that the step is in.
 func StepEnv(all []StepPart, info ClusterInfo) []string {
 	j := all[0].Job
 	v := jobVars(j, info)
@@ -83,8 +83,8 @@ func StepEnv(all []StepPart, info ClusterInfo) []string {
 	return MergeEnv(v, over)
 }
 
-// TaskEnv is what one task gets over StepEnv: node is the index of its node in its part of the step, local its number on
-// that node.
+// TaskEnv is what one task gets over StepEnv: node is the index of its node in its part of the step, local its number
+// on that node.
 func TaskEnv(all []StepPart, at, node, local int, info ClusterInfo) []string {
 	p := &all[at]
 	before := 0

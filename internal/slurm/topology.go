@@ -12,8 +12,8 @@ import (
 // Places gives a node's address in the network and the pattern of that, as SLURM_TOPOLOGY_ADDR has them.
 type Places func(core.NodeName) (addr, pattern string)
 
-// PlacesOf works the addresses out: the switches from the top down, or the block, and the node, joined by dots. A node that
-// the topology does not know, as every node without one, is its name.
+// PlacesOf works the addresses out: the switches from the top down, or the block, and the node, joined by dots. A node
+// that the topology does not know, as every node without one, is its name.
 func PlacesOf(t *core.Topology) Places {
 	above := map[string]string{} // by switch: what is before the names below it
 	kinds := map[string]string{}
@@ -121,7 +121,8 @@ func blockLines(t *core.Topology) (lines []string) {
 		base = t.BlockSizes[0]
 	}
 	for i, b := range t.Blocks {
-		lines = append(lines, fmt.Sprintf("BlockName=%s BlockIndex=%d Nodes=%s BlockSize=%d", b.Name, i, hostlist.FoldSorted(expand(b.Nodes)), base))
+		lines = append(lines, fmt.Sprintf("BlockName=%s BlockIndex=%d Nodes=%s BlockSize=%d", b.Name, i,
+			hostlist.FoldSorted(expand(b.Nodes)), base))
 	}
 	for k := 1; k < len(t.BlockSizes); k++ { // larger blocks, of neighbours
 		per := int(t.BlockSizes[k] / t.BlockSizes[0])
@@ -130,7 +131,8 @@ func blockLines(t *core.Topology) (lines []string) {
 			for _, b := range t.Blocks[lo:min(lo+per, len(t.Blocks))] {
 				names, nodes = append(names, b.Name), append(nodes, expand(b.Nodes)...)
 			}
-			lines = append(lines, fmt.Sprintf("AggregatedBlock=%s BlockIndex=%d Nodes=%s BlockSize=%d", strings.Join(names, ","), len(lines), hostlist.FoldSorted(nodes), t.BlockSizes[k]))
+			lines = append(lines, fmt.Sprintf("AggregatedBlock=%s BlockIndex=%d Nodes=%s BlockSize=%d",
+				strings.Join(names, ","), len(lines), hostlist.FoldSorted(nodes), t.BlockSizes[k]))
 		}
 	}
 	return lines

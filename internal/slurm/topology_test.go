@@ -14,15 +14,18 @@ func TestTopology(t *testing.T) {
 	tree := &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{
 		{Name: "s1", Nodes: "n[1-2]"}, {Name: "s2", Nodes: "n[3-4]"}, {Name: "top", Switches: "s[1-2]"},
 	}}
-	blocks := &core.Topology{Kind: core.TopologyBlock, BlockSizes: []int32{2, 4}, Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-4]"}}}
+	blocks := &core.Topology{Kind: core.TopologyBlock, BlockSizes: []int32{2, 4},
+		Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-4]"}}}
 	for _, tc := range []struct {
 		t             *core.Topology
 		addr, pattern string
 		lines         string
 	}{
-		{tree, "top.s2.n3", "switch.switch.node", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[3-4]\n" +
+		{tree, "top.s2.n3", "switch.switch.node", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s2 " +
+			"Level=0 LinkSpeed=1 Nodes=n[3-4]\n" +
 			"SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=s[1-2]"},
-		{blocks, "b2.n3", "block.node", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\n" +
+		{blocks, "b2.n3", "block.node", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 " +
+			"BlockIndex=1 Nodes=n[3-4] BlockSize=2\n" +
 			"AggregatedBlock=b1,b2 BlockIndex=2 Nodes=n[1-4] BlockSize=4"},
 		{nil, "n3", "node", ""},
 	} {

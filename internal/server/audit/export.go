@@ -186,7 +186,8 @@ func (s *syslog) send(rows []*core.AuditEntry) error {
 	return nil
 }
 
-// message is an entry as RFC 5424 says: <PRI>1 TIME HOST APP PID MSGID SD MSG. In a stream its length goes before it (RFC 6587).
+// message is an entry as RFC 5424 says: <PRI>1 TIME HOST APP PID MSGID SD MSG. In a stream its length goes before it
+// (RFC 6587).
 func (s *syslog) message(e *core.AuditEntry) ([]byte, error) {
 	const authpriv, warning, notice = 10, 4, 5
 	severity := notice

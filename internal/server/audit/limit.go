@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Bounds of a window of the limiter. A caller who makes as many calls as the server answers, all different, adds at most
-// 2*perCaller+1 rows in it, and all callers together 2*perWindow+maxCallers.
+// Bounds of a window of the limiter. A caller who makes as many calls as the server answers, all different, adds at
+// most 2*perCaller+1 rows in it, and all callers together 2*perWindow+maxCallers.
 const (
 	windowLen  = time.Minute
 	perAction  = 3 // objects that are told one by one; cheap calls must not hide those of another kind
@@ -112,7 +112,8 @@ func (l *limiter) closeWindow() []*core.AuditEntry {
 		if w.more > 0 {
 			e := *w.rest
 			e.Action, e.Object, e.Owner, e.Detail, e.Count = several, "", "", "", w.more
-			e.Message = fmt.Sprintf("%d more calls of this caller within a minute; the last was %s %s: %s", w.more, w.rest.Action, w.rest.Object, w.rest.Message)
+			e.Message = fmt.Sprintf("%d more calls of this caller within a minute; the last was %s %s: %s", w.more,
+				w.rest.Action, w.rest.Object, w.rest.Message)
 			out = append(out, &e)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// SignIns remembers who has come from where with what, so that the first call of a day tells and the thousands after it do
-// not.
+// SignIns remembers who has come from where with what, so that the first call of a day tells and the thousands after it
+// do not.
 type SignIns struct {
 	mu    sync.Mutex
 	seen  map[SignIn]struct{}

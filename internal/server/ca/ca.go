@@ -53,7 +53,8 @@ const (
 	unitTrustRoot = "trust-root"
 )
 
-// Authority signs certificates of one cluster. While its key is being replaced it has two issuers: see Begin and Finish.
+// Authority signs certificates of one cluster. While its key is being replaced it has two issuers: see Begin and
+// Finish.
 type Authority struct {
 	vault   Vault
 	missing func(error) bool
@@ -111,7 +112,8 @@ func KeySum(spki []byte) string {
 
 // Open reads the authority from the vault, or makes it when there is none. missing tells whether an error of the vault
 // means "none there".
-func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Ring, cluster string, lives Lives) (*Authority, error) {
+func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Ring, cluster string, lives Lives) (
+	*Authority, error) {
 	a := &Authority{vault: v, missing: missing, cluster: cluster, lives: lives, now: time.Now, seal: ring}
 	if a.lives.Node <= 0 {
 		a.lives.Node = defaultLife
@@ -138,7 +140,8 @@ func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Rin
 	return a, a.loadRotations(ctx)
 }
 
-// makeIssuer makes and stores a key with its certificate, and gives what is stored then: another replica may have been first.
+// makeIssuer makes and stores a key with its certificate, and gives what is stored then: another replica may have been
+// first.
 func (a *Authority) makeIssuer(ctx context.Context, name string) ([]byte, error) {
 	made, err := makeAuthority(a.cluster)
 	if err != nil {
@@ -363,7 +366,8 @@ func (a *Authority) Issue(n Node) (*Issued, error) {
 		if err != nil {
 			return err
 		}
-		out.Key, out.Sum = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs}), KeySum(csr.RawSubjectPublicKeyInfo)
+		out.Key, out.Sum = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs}),
+			KeySum(csr.RawSubjectPublicKeyInfo)
 		out.Cert, out.Ends, err = a.Sign(csr, n)
 		return err
 	}()

@@ -100,7 +100,8 @@ func TestNodeCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := cert.Verify(
+		x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := NodeOf(cert); !ok || got != want {
@@ -120,7 +121,8 @@ func TestNodeCertificate(t *testing.T) {
 	if _, ok := NodeOf(leaf); ok {
 		t.Fatal("the server's certificate passes for a node's")
 	}
-	for _, bad := range []string{"", "x", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"} {
+	for _, bad := range []string{"", "x", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE " +
+		"REQUEST-----\n"} {
 		if _, _, err := Request([]byte(bad)); core.CodeOf(err) != core.Invalid {
 			t.Errorf("%q: %v", bad, err)
 		}

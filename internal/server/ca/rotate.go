@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// The authority is replaced in two steps, each one record in the vault that is never changed, so that a server which dies
-// between or within them goes on where it was:
+// The authority is replaced in two steps, each one record in the vault that is never changed, so that a server which
+// dies between or within them goes on where it was:
 //
 //	ca.1       Begin: there is a second issuer. Both are trusted; nodes get certificates of the new one, and with them
 //	           both authorities to trust; the server still shows a certificate of the old one, which everybody knows.
@@ -124,11 +124,12 @@ func (s *serverCert) forget() {
 	s.conf = nil
 }
 
-// TLS gives the settings of a listener whose certificate is renewed by itself and whose trust follows the authority. names
-// tells what the server is reached under.
+// TLS gives the settings of a listener whose certificate is renewed by itself and whose trust follows the authority.
+// names tells what the server is reached under.
 func (a *Authority) TLS(names func() []string) *tls.Config {
 	base := &tls.Config{
-		ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, // streams are upgraded HTTP/1.1 connections
+		// streams are upgraded HTTP/1.1 connections
+		ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		SessionTicketsDisabled: true, // a resumed session would outlive what its certificate was trusted for
 	}
 	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {

@@ -32,7 +32,8 @@ type host struct {
 }
 
 func (f *Fleets) newHost(ctx context.Context, fleet string, num int32, node core.NodeName) *host {
-	h := &host{f: f, fleet: fleet, num: num, node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), again: make(chan struct{}, 1)}
+	h := &host{f: f, fleet: fleet, num: num, node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		again: make(chan struct{}, 1)}
 	h.ctx, h.stop = context.WithCancel(ctx)
 	return h
 }
@@ -134,8 +135,8 @@ func (h *host) well(fl *core.Fleet, x *core.FleetHost) bool {
 	return ok && h.f.cfg.Connected(h.node) && n.Host.Version == h.f.cfg.Version && x.Runs == Runs(fl, x)
 }
 
-// Runs names what a fleet says of how the agent of a host is run. What it was last started with is in the state, so that a
-// server that died half-way knows what is left to do.
+// Runs names what a fleet says of how the agent of a host is run. What it was last started with is in the state, so
+// that a server that died half-way knows what is left to do.
 func Runs(fl *core.Fleet, x *core.FleetHost) string {
 	return ssh.Sum([]byte(strings.Join([]string{addrOf(x), fl.Network, fl.Env.Sealed}, "\x00")))
 }
@@ -177,7 +178,8 @@ func (h *host) pause(d time.Duration) {
 // triedThis tells whether the host was last tried the way it is to be reached now.
 func (h *host) triedThis(x *core.FleetHost) bool {
 	t := &h.tried
-	return x.Login == t.Login && x.Jump == t.Jump && (x.HostKey == t.HostKey || t.HostKey == "") && (x.JumpKey == t.JumpKey || t.JumpKey == "")
+	return x.Login == t.Login && x.Jump == t.Jump && (x.HostKey == t.HostKey || t.HostKey == "") &&
+		(x.JumpKey == t.JumpKey || t.JumpKey == "")
 }
 
 // tell has the state take note of something found out.
@@ -214,7 +216,8 @@ func (h *host) dial(ctx context.Context, fl *core.Fleet, x *core.FleetHost) (*ss
 	return c, nil
 }
 
-// sole refuses a host that is there twice under different names: the one that is a node already stays, or the first in order.
+// sole refuses a host that is there twice under different names: the one that is a node already stays, or the first in
+// order.
 func (h *host) sole(c *ssh.Host, x *core.FleetHost) error {
 	snap := h.f.engine.Snapshot()
 	if snap == nil || c.Peer == "" {

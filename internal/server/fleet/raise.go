@@ -20,8 +20,8 @@ import (
 // installWait bounds one visit to a host.
 const installWait = 10 * time.Minute
 
-// raise makes a node of the host. It returns when the agent is connected by itself, or when the SSH connection that carries
-// its stream has ended or is not wanted any more.
+// raise makes a node of the host. It returns when the agent is connected by itself, or when the SSH connection that
+// carries its stream has ended or is not wanted any more.
 func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	h.tried = *x
 	h.say("queued")
@@ -60,15 +60,16 @@ func (h *host) sameVersion(x *core.FleetHost) error {
 	if !ok || n.Host.Version == h.f.cfg.Version {
 		return nil
 	}
-	return core.Errorf(core.Conflict, "%s: its agent is of version %s and this server of %s: the programs beside the server were replaced while it ran; start it again",
+	return core.Errorf(core.Conflict, "%s: its agent is of version %s and this server of %s: the programs beside the "+
+		"server were replaced while it ran; start it again",
 		x.Login.At(), n.Host.Version, h.f.cfg.Version)
 }
 
 // errUnwanted ends a visit to a host of which something else is wanted now.
 var errUnwanted = errors.New("the fleet was changed")
 
-// visit bounds the time spent on a host, and ends it when its fleet wants something else of it. The function it gives ends
-// the watch; a visit that was cut short did not fail.
+// visit bounds the time spent on a host, and ends it when its fleet wants something else of it. The function it gives
+// ends the watch; a visit that was cut short did not fail.
 func (h *host) visit(fl *core.Fleet, x *core.FleetHost) (context.Context, func(error) error) {
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	done := make(chan struct{})
@@ -133,7 +134,8 @@ func (h *host) install(ctx context.Context, c *ssh.Host, fl *core.Fleet, x *core
 		return nil, err
 	}
 	if facts.CA != "" && !h.f.cfg.Authority.Knows(facts.CA) {
-		return nil, core.Errorf(core.Conflict, "%s: %s/%s belongs to another cluster; delete it there first", x.Login.At(), facts.Base, h.node)
+		return nil, core.Errorf(core.Conflict, "%s: %s/%s belongs to another cluster; delete it there first",
+			x.Login.At(), facts.Base, h.node)
 	}
 	if !facts.Programs {
 		if err := h.bring(ctx, c, facts, bundle); err != nil {
@@ -217,8 +219,8 @@ func (h *host) look(ctx context.Context, c *ssh.Host) (*ssh.Facts, *ssh.Bundle, 
 	return facts, bundle, err
 }
 
-// bring uploads the programs. Hosts that share a folder need them once: while this one waited its turn, another may have
-// been brought them.
+// bring uploads the programs. Hosts that share a folder need them once: while this one waited its turn, another may
+// have been brought them.
 func (h *host) bring(ctx context.Context, c *ssh.Host, facts *ssh.Facts, b *ssh.Bundle) error {
 	h.say("waiting to upload")
 	give, err := place(ctx, h.f.upload)
@@ -243,7 +245,8 @@ func (h *host) args(fl *core.Fleet, addr string, x *core.FleetHost, a *ssh.Agent
 		}
 	}
 	servers = append(servers, "unix:"+a.Socket())
-	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addr, "--server", strings.Join(servers, ",")}
+	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addr, "--server",
+		strings.Join(servers, ",")}
 }
 
 // addrOf is where other nodes reach the host.
@@ -270,7 +273,8 @@ func addrIn(fl *core.Fleet, x *core.FleetHost, facts *ssh.Facts) (string, error)
 		}
 	}
 	if len(found) == 0 {
-		return "", core.Errorf(core.Invalid, "%s: it has no address in the fleet's network %s", x.Login.At(), fl.Network).Because("host_unsuitable")
+		return "", core.Errorf(core.Invalid, "%s: it has no address in the fleet's network %s", x.Login.At(),
+			fl.Network).Because("host_unsuitable")
 	}
 	return slices.MinFunc(found, netip.Addr.Compare).String(), nil
 }

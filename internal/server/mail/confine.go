@@ -9,9 +9,9 @@ import (
 	"bireme.dev/bireme/internal/account"
 )
 
-// confine has a program run without the server's rights: where the server is root, as another user with that user's own group
-// and no others. A server that is not root has none to give away; then it runs as the server does. What the program starts
-// ends with it when its time is over.
+// confine has a program run without the server's rights: where the server is root, as another user with that user's own
+// group and no others. A server that is not root has none to give away; then it runs as the server does. What the
+// program starts ends with it when its time is over.
 func confine(c *exec.Cmd, user string) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

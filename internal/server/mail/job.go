@@ -77,7 +77,8 @@ func (s *Sender) ofArray(kind core.EventKind, j *core.Job) {
 	switch kind {
 	case core.JobStarted:
 		if !sum.began && wants(j, "BEGIN") {
-			s.post(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", arrayTitle(j), clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
+			s.post(j, "BEGIN", fmt.Sprintf("%s Began, Queued time %s", arrayTitle(j),
+				clock(j.Start.Sub(max(j.Submit, j.Eligible)))))
 		}
 		sum.began = true
 	case core.JobRequeued:

@@ -32,8 +32,8 @@ type Config struct {
 // maxWaiting is how many letters may wait for the program; more are dropped, and the log says so.
 const maxWaiting = 10_000
 
-// patience is how long the program may take for one letter, senders how many letters are sent at once, and maxOutput how much
-// of what the program says is looked at.
+// patience is how long the program may take for one letter, senders how many letters are sent at once, and maxOutput
+// how much of what the program says is looked at.
 const (
 	patience  = time.Minute
 	senders   = 4
@@ -62,7 +62,8 @@ type Sender struct {
 
 // New makes a sender; cfg is asked for each letter, so that settings may change.
 func New(cfg func() Config, log *slog.Logger) *Sender {
-	return &Sender{cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{}, arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{}}
+	return &Sender{cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
+		arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{}}
 }
 
 // Load begins with a state: alarms of jobs that run are set again.
@@ -145,7 +146,8 @@ func (s *Sender) send(ctx context.Context, l letter) error {
 		return err
 	}
 	c := exec.CommandContext(ctx, cfg.Program, "-s", subject(l.subject), to)
-	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SLURM_CLUSTER_NAME=" + cfg.Cluster}, l.env...)
+	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
+		"SLURM_CLUSTER_NAME=" + cfg.Cluster}, l.env...)
 	c.Dir, c.WaitDelay = "/", time.Second
 	if err := confine(c, cfg.User); err != nil {
 		return err
@@ -213,7 +215,8 @@ func (s *Sender) post(j *core.Job, kind, subject string) {
 		return
 	}
 	l := letter{to: to, subject: subject, env: []string{
-		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + plain.Cell(j.Spec.Name), "SLURM_JOB_USER=" + plain.Cell(string(j.Spec.User)), "SLURM_JOB_MAIL_TYPE=" + kind,
+		"SLURM_JOB_ID=" + strconv.FormatInt(int64(j.ID), 10), "SLURM_JOB_NAME=" + plain.Cell(j.Spec.Name),
+		"SLURM_JOB_USER=" + plain.Cell(string(j.Spec.User)), "SLURM_JOB_MAIL_TYPE=" + kind,
 	}}
 	select {
 	case s.queue <- l:

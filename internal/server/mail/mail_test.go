@@ -13,7 +13,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// program writes a mail program that leaves its arguments, its ids and its environment in a file that anybody may write.
+// program writes a mail program that leaves its arguments, its ids and its environment in a file that anybody may
+// write.
 func program(t *testing.T) (path, out string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mail-")
@@ -22,7 +23,8 @@ func program(t *testing.T) (path, out string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path, out = filepath.Join(dir, "mail"), filepath.Join(dir, "out")
-	script := "#!/bin/sh\n{ echo \"argc=$#\"; for a in \"$@\"; do echo \"arg=<$a>\"; done; echo uid=$(id -u) gids=$(id -G); env; } >>" + out + "\n"
+	script := "#!/bin/sh\n{ echo \"argc=$#\"; for a in \"$@\"; do echo \"arg=<$a>\"; done; echo uid=$(id -u) " +
+		"gids=$(id -G); env; } >>" + out + "\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func program(t *testing.T) (path, out string) {
 func TestSendIsConfined(t *testing.T) {
 	t.Setenv("BIREME_SECRET_OF_THE_SERVER", "yes")
 	path, out := program(t)
-	s := New(func() Config { return Config{Program: path, Domain: "site.example", User: "nobody", Cluster: "c"} }, slog.New(slog.DiscardHandler))
+	s := New(func() Config { return Config{Program: path, Domain: "site.example", User: "nobody", Cluster: "c"} },
+		slog.New(slog.DiscardHandler))
 	l := letter{to: "ann,bob@x.y", subject: "Name=a\nBcc: all@x.y\r\n\x1b[2J" + strings.Repeat("x", 5000)}
 	if err := s.send(context.Background(), l); err != nil {
 		t.Fatal(err)
@@ -51,7 +54,8 @@ func TestSendIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	for _, want := range []string{"argc=3\n", "arg=<-s>\n", "arg=<Name=a Bcc: all@x.y  ?[2Jxxx", "arg=<ann@site.example,bob@x.y>\n"} {
+	for _, want := range []string{"argc=3\n", "arg=<-s>\n", "arg=<Name=a Bcc: all@x.y  ?[2Jxxx",
+		"arg=<ann@site.example,bob@x.y>\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
@@ -105,7 +109,8 @@ func TestRate(t *testing.T) {
 	for len(s.queue) > 0 {
 		got = append(got, (<-s.queue).subject)
 	}
-	if len(got) != 5 || got[2] != "subject 2" || !strings.Contains(got[3], "limits.mail_per_hour is 3") || got[4] != "theirs" {
+	if len(got) != 5 || got[2] != "subject 2" || !strings.Contains(got[3], "limits.mail_per_hour is 3") ||
+		got[4] != "theirs" {
 		t.Fatalf("sent: %q", got)
 	}
 	if ok, _ := s.allow("mallory", 3, time.Now().Add(61*time.Minute)); !ok {

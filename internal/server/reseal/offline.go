@@ -42,7 +42,9 @@ func Offline(ctx context.Context, st store.Store, ring *seal.Ring, holder string
 		return err
 	}
 	o := &offline{st: st, epoch: epoch, img: img}
-	r := New(Config{Store: st, Ring: ring, Epoch: func() int64 { return epoch }, Fleets: func() []*core.Fleet { return img.Fleets }, Put: o.put, Log: log})
+	r := New(Config{Store: st, Ring: ring, Epoch: func() int64 { return epoch }, Fleets: func() []*core.Fleet {
+		return img.Fleets
+	}, Put: o.put, Log: log})
 	if err := r.Open(ctx); err != nil {
 		return err
 	}
@@ -53,7 +55,8 @@ func Offline(ctx context.Context, st store.Store, ring *seal.Ring, holder string
 		return err
 	}
 	if err := st.Compact(ctx); err != nil {
-		return fmt.Errorf("everything is sealed with the new key, but what was there before may be left in unused parts of the store's files: %w", err)
+		return fmt.Errorf("everything is sealed with the new key, but what was there before may be left in unused "+
+			"parts of the store's files: %w", err)
 	}
 	return nil
 }
@@ -90,8 +93,10 @@ func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
 		if !changed {
 			return nil
 		}
-		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged, Data: fmt.Appendf(nil, `{"fleet":%q}`, f.Name)}
-		if err := o.st.Commit(ctx, o.epoch, &core.Changes{Now: o.img.Now, Fleets: []*core.Fleet{next}, Events: []core.Event{event}}); err != nil {
+		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged,
+			Data: fmt.Appendf(nil, `{"fleet":%q}`, f.Name)}
+		if err := o.st.Commit(ctx, o.epoch, &core.Changes{Now: o.img.Now, Fleets: []*core.Fleet{next},
+			Events: []core.Event{event}}); err != nil {
 			return err
 		}
 		o.img.Fleets[i], o.img.Seq = next, event.Seq

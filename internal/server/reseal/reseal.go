@@ -174,7 +174,8 @@ func (r *Rotator) drop(s store.SealState, worked bool, began time.Time) error {
 		return err
 	}
 	if worked || len(gone) > 0 {
-		r.Log.Info("everything is sealed with one key", "key", s.Key, "dropped", gone, "took", time.Since(began).Round(time.Millisecond))
+		r.Log.Info("everything is sealed with one key", "key", s.Key, "dropped", gone, "took",
+			time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }

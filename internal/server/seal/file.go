@@ -44,7 +44,8 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if st.Mode().Perm()&0o007 != 0 {
-		return nil, fmt.Errorf("%s has mode %#o, so every user of this host can open it: chmod 600 %[1]s, then `biremed seal rotate`",
+		return nil, fmt.Errorf("%s has mode %#o, so every user of this host can open it: chmod 600 %[1]s, then "+
+			"`biremed seal rotate`",
 			path, st.Mode().Perm())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -92,7 +93,8 @@ func parse(path string, text []byte) ([]*key, error) {
 
 func format(list []*key) []byte {
 	var b bytes.Buffer
-	b.WriteString("# The keys that seal secrets in the store: ID KEY, the newest last. Whoever has them and the store has the secrets.\n")
+	b.WriteString("# The keys that seal secrets in the store: ID KEY, the newest last. Whoever has them and the " +
+		"store has the secrets.\n")
 	for _, k := range list {
 		fmt.Fprintf(&b, "%d %s\n", k.id, hex.EncodeToString(k.bytes[:]))
 	}
@@ -181,7 +183,8 @@ func (r *Ring) reload() error {
 func (r *Ring) set(list []*key, current KeyID) error {
 	next := &keys{list: list}
 	if next.current = next.find(current); next.current == nil {
-		return fmt.Errorf("%s does not have key %d, under which the store is sealed: bring the file that has it", r.path, current)
+		return fmt.Errorf("%s does not have key %d, under which the store is sealed: bring the file that has it",
+			r.path, current)
 	}
 	r.keys.Store(next)
 	return nil

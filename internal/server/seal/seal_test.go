@@ -168,7 +168,8 @@ func TestNothingPrintsAKey(t *testing.T) {
 			b.WriteString(err.Error())
 		}
 	}
-	if strings.Contains(b.String(), line[1][:16]) || strings.Contains(b.String(), string(raw)) || strings.Contains(b.String(), fmt.Sprint(raw[:4])[1:10]) {
+	if strings.Contains(b.String(), line[1][:16]) || strings.Contains(b.String(), string(raw)) ||
+		strings.Contains(b.String(), fmt.Sprint(raw[:4])[1:10]) {
 		t.Fatalf("a key is shown:\n%s", b.String())
 	}
 }

@@ -16,8 +16,8 @@ const (
 
 var errOpen = errors.New("the key does not open it, or it was changed")
 
-// xaes is XAES-256-GCM as c2sp.org/XAES-256-GCM defines it: the first half of the nonce derives a key by AES-CMAC, and the
-// second half is the nonce of AES-256-GCM under that key.
+// xaes is XAES-256-GCM as c2sp.org/XAES-256-GCM defines it: the first half of the nonce derives a key by AES-CMAC, and
+// the second half is the nonce of AES-256-GCM under that key.
 type xaes struct {
 	block cipher.Block
 	k1    [aes.BlockSize]byte // CMAC's first subkey

@@ -28,7 +28,8 @@ func (w *World) Try(ctx context.Context, c *client.Client, s *client.Submit) int
 			w.Hint(t.Why)
 			return slurm.ExitError
 		}
-		w.Infof("Job %d to start at %s using %d processors on nodes %s in partition %s", t.ID, slurm.TimeText(t.Start, "Unknown"), t.CPUs, t.Nodes, t.Partition)
+		w.Infof("Job %d to start at %s using %d processors on nodes %s in partition %s", t.ID,
+			slurm.TimeText(t.Start, "Unknown"), t.CPUs, t.Nodes, t.Partition)
 		if len(t.Preempts) > 0 {
 			ids := make([]string, len(t.Preempts))
 			for k, id := range t.Preempts {

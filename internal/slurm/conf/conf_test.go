@@ -24,10 +24,11 @@ PartitionName=long Nodes=big MaxTime=7-0
 NodeSet=big Feature=large
 DownNodes=n3 State=DRAIN Reason="bad fan"
 `)},
-		"nodes-anchor.conf": {Data: []byte("NodeName=DEFAULT CPUs=4 RealMemory=1000\r\nNodeName=n[1-3] RealMemory=2000\nNodeName=g1 Gres=gpu:a100:4\n")},
-		"gres.conf":         {Data: []byte("NodeName=g1 Name=gpu Type=a100 File=/dev/nvidia[0-3]\n")},
-		"cgroup.conf":       {Data: []byte("ConstrainCores=yes\n")},
-		"topology.conf":     {Data: []byte("SwitchName=s0 Nodes=n[1-3]\nSwitchName=s1 Switches=s0\n")},
+		"nodes-anchor.conf": {Data: []byte("NodeName=DEFAULT CPUs=4 RealMemory=1000\r\nNodeName=n[1-3] " +
+			"RealMemory=2000\nNodeName=g1 Gres=gpu:a100:4\n")},
+		"gres.conf":     {Data: []byte("NodeName=g1 Name=gpu Type=a100 File=/dev/nvidia[0-3]\n")},
+		"cgroup.conf":   {Data: []byte("ConstrainCores=yes\n")},
+		"topology.conf": {Data: []byte("SwitchName=s0 Nodes=n[1-3]\nSwitchName=s1 Switches=s0\n")},
 	}, "slurm.conf")
 	if err != nil || len(c.Faults) > 0 {
 		t.Fatalf("%v, faults %v", err, c.Faults)
@@ -46,7 +47,8 @@ DownNodes=n3 State=DRAIN Reason="bad fan"
 		fmt.Fprintf(&got, "%s %s max=%s\n", p.Where, p.Name, most)
 	}
 	reason, _ := c.Down[0].Get("Reason")
-	fmt.Fprintf(&got, "%s %q; %s; gres %s; cgroup %s; switch %s %s\n", c.Down[0].Name, reason, c.NodeSets[0].Name, c.Gres[0].Name, c.Cgroup[0].Key, c.Switches[0].Name, c.Switches[1].Name)
+	fmt.Fprintf(&got, "%s %q; %s; gres %s; cgroup %s; switch %s %s\n", c.Down[0].Name, reason, c.NodeSets[0].Name,
+		c.Gres[0].Name, c.Cgroup[0].Key, c.Switches[0].Name, c.Switches[1].Name)
 	want := `slurm.conf:2 ClusterName=Anchor
 slurm.conf:3 SlurmctldHost=a(10.0.0.1)
 slurm.conf:4 SlurmctldHost=b
@@ -67,14 +69,15 @@ n3 "bad fan"; big; gres gpu; cgroup ConstrainCores; switch s0 s1
 func TestReadBad(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
-		"no value":      {"ClusterName\n", `slurm.conf:1: "ClusterName" is not KEY=VALUE`},
-		"open quotes":   {"\nMailProg=\"x\n", "slurm.conf:2: the quotes of MailProg are not closed"},
-		"no include":    {"Include gone.conf\n", "slurm.conf:1: Include gone.conf: open gone.conf: file does not exist"},
-		"circle":        {"Include slurm.conf\n", "slurm.conf:1: 16 files include each other in a row; is it a circle?"},
-		"twice":         {"NodeName=a\nNodeName=a\n", "slurm.conf:2: node a is there already, at slurm.conf:1"},
-		"bad names":     {"NodeName=a[1\n", "slurm.conf:1: NodeName=a[1 is no list of names"},
-		"default addr":  {"NodeName=DEFAULT NodeAddr=x\n", "slurm.conf:1: NodeAddr is not allowed with NodeName=DEFAULT"},
-		"two partition": {"PartitionName=p\nPartitionName=p\n", "slurm.conf:2: partition p is there already, at slurm.conf:1"},
+		"no value":     {"ClusterName\n", `slurm.conf:1: "ClusterName" is not KEY=VALUE`},
+		"open quotes":  {"\nMailProg=\"x\n", "slurm.conf:2: the quotes of MailProg are not closed"},
+		"no include":   {"Include gone.conf\n", "slurm.conf:1: Include gone.conf: open gone.conf: file does not exist"},
+		"circle":       {"Include slurm.conf\n", "slurm.conf:1: 16 files include each other in a row; is it a circle?"},
+		"twice":        {"NodeName=a\nNodeName=a\n", "slurm.conf:2: node a is there already, at slurm.conf:1"},
+		"bad names":    {"NodeName=a[1\n", "slurm.conf:1: NodeName=a[1 is no list of names"},
+		"default addr": {"NodeName=DEFAULT NodeAddr=x\n", "slurm.conf:1: NodeAddr is not allowed with NodeName=DEFAULT"},
+		"two partition": {"PartitionName=p\nPartitionName=p\n",
+			"slurm.conf:2: partition p is there already, at slurm.conf:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

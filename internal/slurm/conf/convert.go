@@ -39,8 +39,8 @@ type converter struct {
 	once   bool // the health program is run when an agent starts, and not again
 }
 
-// Apply lays all that is understood over cfg. It returns what had no effect, for people to read; the error lists what is
-// wrong, each with its place.
+// Apply lays all that is understood over cfg. It returns what had no effect, for people to read; the error lists what
+// is wrong, each with its place.
 func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	v := &converter{conf: c, cfg: cfg, faults: slices.Clone(c.Faults)}
 	cfg.Accounting.Enforce = []string{"none"} // as Slurm: what AccountingStorageEnforce does not name
@@ -199,7 +199,8 @@ func (v *converter) nodes() {
 		case whole == 1: // only the count is told: that many sockets of one core, as Slurm takes it
 			out.Sockets = out.CPUs
 		case out.CPUs != whole && out.CPUs != out.Sockets*out.Cores:
-			v.fault(n.Where, "CPUs=%d; %d sockets of %d cores with %d threads have %d", out.CPUs, out.Sockets, out.Cores, out.Threads, whole)
+			v.fault(n.Where, "CPUs=%d; %d sockets of %d cores with %d threads have %d", out.CPUs, out.Sockets,
+				out.Cores, out.Threads, whole)
 		}
 		if out.Memory == 0 {
 			out.Memory = config.Size(core.MiB)

@@ -54,8 +54,12 @@ func (v *converter) placed(n *config.Node, names []string) []string {
 	}
 	var out []string
 	for k, g := range kinds {
-		mine := slices.DeleteFunc(slices.Clone(units), func(u core.Unit) bool { return u.Name != g.Name || u.Type != "" && u.Type != g.Type })
-		if int64(len(mine)) != g.Count || !slices.ContainsFunc(mine, func(u core.Unit) bool { return u.Socket > 0 || links[u.Index] != nil }) {
+		mine := slices.DeleteFunc(slices.Clone(units), func(u core.Unit) bool {
+			return u.Name != g.Name || u.Type != "" && u.Type != g.Type
+		})
+		if int64(len(mine)) != g.Count || !slices.ContainsFunc(mine, func(u core.Unit) bool {
+			return u.Socket > 0 || links[u.Index] != nil
+		}) {
 			out = append(out, n.Gres[k])
 			continue
 		}

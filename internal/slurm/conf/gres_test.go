@@ -37,7 +37,8 @@ NodeName=g3 Name=gpu File=/dev/nvidia[0-1]
 	}
 	nodes := cfg.CoreNodes()
 	want := []core.Unit{
-		{Name: "gpu", Type: "a100", Index: 0, Socket: 1, Links: 1}, {Name: "gpu", Type: "a100", Index: 1, Socket: 1, Links: 1},
+		{Name: "gpu", Type: "a100", Index: 0, Socket: 1, Links: 1},
+		{Name: "gpu", Type: "a100", Index: 1, Socket: 1, Links: 1},
 		{Name: "gpu", Type: "a100", Index: 2, Socket: 2}, {Name: "gpu", Type: "a100", Index: 3, Socket: 2},
 	}
 	if diff := cmp.Diff(want, nodes[0].Hardware.Units); diff != "" {
@@ -47,7 +48,8 @@ NodeName=g3 Name=gpu File=/dev/nvidia[0-1]
 		t.Errorf("g3 has %+v", h)
 	}
 	p := cfg.CorePartitions()
-	if p[0].OverSubscribe != "FORCE:2" || p[0].MaxCPUsPerNode != 6 || p[0].MaxMemPerCPU != 500*core.MiB || p[1].OverSubscribe != "EXCLUSIVE" {
+	if p[0].OverSubscribe != "FORCE:2" || p[0].MaxCPUsPerNode != 6 || p[0].MaxMemPerCPU != 500*core.MiB ||
+		p[1].OverSubscribe != "EXCLUSIVE" {
 		t.Errorf("partitions %+v", p)
 	}
 	if cfg.Scheduling.Select != "socket" {

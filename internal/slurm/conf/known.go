@@ -79,7 +79,8 @@ var known = map[string]set{
 		return nil
 	},
 	"enforcepartlimits": func(v *converter, s Setting) error {
-		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") || strings.EqualFold(s.Value, "YES")
+		v.cfg.Jobs.StrictSubmit = strings.EqualFold(s.Value, "ALL") || strings.EqualFold(s.Value, "ANY") ||
+			strings.EqualFold(s.Value, "YES")
 		return nil
 	},
 
@@ -101,7 +102,9 @@ var known = map[string]set{
 	"prioritymaxage":          toTime(func(c *config.Config) *config.Duration { return &c.Priority.MaxAge }),
 	"prioritydecayhalflife":   toTime(func(c *config.Config) *config.Duration { return &c.Priority.HalfLife }),
 	"licenses": func(v *converter, s Setting) error {
-		v.cfg.Licenses = append(v.cfg.Licenses, strings.FieldsFunc(s.Value, func(r rune) bool { return r == ',' || r == ';' })...)
+		v.cfg.Licenses = append(v.cfg.Licenses, strings.FieldsFunc(s.Value, func(r rune) bool {
+			return r == ',' || r == ';'
+		})...)
 		return nil
 	},
 	"priorityusageresetperiod": func(v *converter, s Setting) error {
@@ -232,16 +235,25 @@ const (
 
 // needless are keys that have nothing to say here, with the reason.
 var needless = map[string]string{
-	"slurmctldhost": ownWay, "controlmachine": ownWay, "controladdr": ownWay, "slurmctldaddr": ownWay, "slurmctldport": ownWay, "slurmdport": ownWay, "slurmduser": "agents run as root",
-	"authtype": ownWay, "authinfo": ownWay, "authalttypes": ownWay, "authaltparameters": ownWay, "credtype": ownWay, "cryptotype": ownWay, "treewidth": ownWay,
-	"communicationparameters": ownWay, "messagetimeout": ownWay, "tcptimeout": ownWay, "tlstype": ownWay, "srunportrange": ownWay,
+	"slurmctldhost": ownWay, "controlmachine": ownWay, "controladdr": ownWay, "slurmctldaddr": ownWay,
+	"slurmctldport": ownWay, "slurmdport": ownWay, "slurmduser": "agents run as root",
+	"authtype": ownWay, "authinfo": ownWay, "authalttypes": ownWay, "authaltparameters": ownWay, "credtype": ownWay,
+	"cryptotype": ownWay, "treewidth": ownWay,
+	"communicationparameters": ownWay, "messagetimeout": ownWay, "tcptimeout": ownWay, "tlstype": ownWay,
+	"srunportrange":     ownWay,
 	"statesavelocation": ownPath, "slurmdspooldir": ownPath, "slurmctldpidfile": ownPath, "slurmdpidfile": ownPath,
-	"slurmctldlogfile": ownPath, "slurmdlogfile": ownPath, "plugindir": "there are no plug-ins", "plugstackconfig": "there are no plug-ins",
-	"slurmctlddebug": "logs have one level", "slurmddebug": "logs have one level", "slurmctldtimeout": "leadership has its own lease, timers.lease",
-	"accountingstoragetype": "the store keeps the accounts", "accountingstoragehost": "the store keeps the accounts", "accountingstorageport": "the store keeps the accounts",
-	"accountingstoragepass": "the store keeps the accounts", "accountingstorageuser": "the store keeps the accounts", "accountingstoragebackuphost": "the store keeps the accounts",
-	"accountingstoragetres": "all resources are accounted", "jobacctgathertype": "usage is always measured", "jobacctgatherfrequency": "usage is always measured",
-	"jobcomptype": "the store keeps all jobs", "jobcomploc": "the store keeps all jobs", "grestypes": "nodes tell what they have", "switchtype": "there are no switch plug-ins",
+	"slurmctldlogfile": ownPath, "slurmdlogfile": ownPath, "plugindir": "there are no plug-ins",
+	"plugstackconfig": "there are no plug-ins",
+	"slurmctlddebug":  "logs have one level", "slurmddebug": "logs have one level",
+	"slurmctldtimeout":      "leadership has its own lease, timers.lease",
+	"accountingstoragetype": "the store keeps the accounts", "accountingstoragehost": "the store keeps the accounts",
+	"accountingstorageport": "the store keeps the accounts",
+	"accountingstoragepass": "the store keeps the accounts", "accountingstorageuser": "the store keeps the accounts",
+	"accountingstoragebackuphost": "the store keeps the accounts",
+	"accountingstoragetres":       "all resources are accounted", "jobacctgathertype": "usage is always measured",
+	"jobacctgatherfrequency": "usage is always measured",
+	"jobcomptype":            "the store keeps all jobs", "jobcomploc": "the store keeps all jobs",
+	"grestypes": "nodes tell what they have", "switchtype": "there are no switch plug-ins",
 	"returntoservice": "a node that answers is used", "slurmdparameters": "emulated nodes are as described",
 	"selecttype": "all resources are accounted, as cons_tres",
 }

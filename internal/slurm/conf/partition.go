@@ -82,8 +82,9 @@ func (v *converter) partitionKey(out *config.Partition, k Pair, p *Partition) (e
 			return nil
 		}
 		*map[string]*[]string{
-			"allowqos": &out.AllowQOS, "denyqos": &out.DenyQOS, "allowaccounts": &out.AllowProjects, "denyaccounts": &out.DenyProjects,
-			"allowgroups": &out.AllowGroups,
+			"allowqos": &out.AllowQOS, "denyqos": &out.DenyQOS, "allowaccounts": &out.AllowProjects,
+			"denyaccounts": &out.DenyProjects,
+			"allowgroups":  &out.AllowGroups,
 		}[strings.ToLower(k.Key)] = strings.Split(k.Value, ",")
 	case "rootonly":
 		out.AdminOnly, err = yes(k.Value)

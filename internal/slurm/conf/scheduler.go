@@ -23,10 +23,14 @@ func schedulerType(v *converter, s Setting) error {
 const complete = "plans look at every job, at once and without a horizon"
 
 var completes = map[string]bool{
-	"default_queue_depth": true, "partition_job_depth": true, "sched_interval": true, "sched_min_interval": true, "max_sched_time": true,
-	"sched_max_job_start": true, "batch_sched_delay": true, "max_rpc_cnt": true, "defer": true, "defer_batch": true, "build_queue_timeout": true,
-	"bf_continue": true, "bf_interval": true, "bf_licenses": true, "bf_max_job_array_resv": true, "bf_max_job_start": true,
-	"bf_max_job_test": true, "bf_max_time": true, "bf_node_space_size": true, "bf_resolution": true, "bf_window": true, "bf_window_linear": true,
+	"default_queue_depth": true, "partition_job_depth": true, "sched_interval": true, "sched_min_interval": true,
+	"max_sched_time":      true,
+	"sched_max_job_start": true, "batch_sched_delay": true, "max_rpc_cnt": true, "defer": true, "defer_batch": true,
+	"build_queue_timeout": true,
+	"bf_continue":         true, "bf_interval": true, "bf_licenses": true, "bf_max_job_array_resv": true,
+	"bf_max_job_start": true,
+	"bf_max_job_test":  true, "bf_max_time": true, "bf_node_space_size": true, "bf_resolution": true, "bf_window": true,
+	"bf_window_linear":  true,
 	"bf_yield_interval": true, "bf_yield_rpc_cnt": true, "bf_yield_sleep": true,
 }
 

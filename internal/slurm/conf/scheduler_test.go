@@ -20,7 +20,8 @@ func TestScheduler(t *testing.T) {
 		{conf: "SchedulerType=sched/backfill\n", rule: "easy"},
 		{conf: "SchedulerType=sched/builtin\n", rule: "fcfs"},
 		{conf: "SchedulerType=sched/hold\n", rule: "easy", notes: []string{"sched/hold: " + notYet}},
-		{conf: "SchedulerParameters=bf_job_part_count_reserve=10,BF_Window=2880,bf_min_prio_reserve=100,bf_continue\n", rule: "easy", reservations: 10,
+		{conf: "SchedulerParameters=bf_job_part_count_reserve=10,BF_Window=2880,bf_min_prio_reserve=100,bf_continue\n",
+			rule: "easy", reservations: 10,
 			notes: []string{"BF_Window=2880: " + complete, "bf_min_prio_reserve=100: " + notYet, "bf_continue: " + complete}},
 		{conf: "SchedulerParameters=bf_interval=-1,bf_job_part_count_reserve=10\n", rule: "fcfs"},
 		{conf: "SchedulerParameters=bf_interval=60\n", rule: "easy", notes: []string{"bf_interval=60: " + complete}},
@@ -42,7 +43,8 @@ func TestScheduler(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tc.conf, d)
 		}
 	}
-	c, _ := ReadFS(fstest.MapFS{"slurm.conf": {Data: []byte("SchedulerParameters=bf_job_part_count_reserve=many\n")}}, "slurm.conf")
+	c, _ := ReadFS(fstest.MapFS{"slurm.conf": {Data: []byte("SchedulerParameters=bf_job_part_count_reserve=many\n")}},
+		"slurm.conf")
 	if _, err := c.Apply(config.Default()); err == nil {
 		t.Error("a count that is none is taken")
 	}

@@ -90,7 +90,8 @@ func (p *Page) Usage() string {
 func (p *Page) Roff() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"Bireme\" \"User Commands\"\n", strings.ToUpper(p.Name))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(firstSentence(p.About)), p.Name, roff(p.Use))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n%s\n", p.Name, roff(firstSentence(p.About)), p.Name,
+		roff(p.Use))
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n.SH OPTIONS\n", roff(p.About))
 	for i := range p.Rows {
 		r := &p.Rows[i]

@@ -46,76 +46,117 @@ func Of(name string, p *getopt.Parser) *Page {
 
 var pages = sync.OnceValue(func() map[string]Page {
 	return map[string]Page{
-		"sbatch": {Use: "[OPTION...] SCRIPT [ARG...]", About: "Submits a batch script. It is read from standard input if none is named; lines that begin with #SBATCH hold options."},
-		"salloc": {Use: "[OPTION...] [COMMAND [ARG...]]", About: "Gets nodes and runs a command, or a shell, beside them. They are given back when it ends."},
-		"srun":   {Use: "[OPTION...] COMMAND [ARG...]", About: "Runs tasks on nodes. In a job it makes a step of it; outside it gets nodes first."},
+		"sbatch": {Use: "[OPTION...] SCRIPT [ARG...]", About: "Submits a batch script. It is read from standard " +
+			"input if none is named; lines that begin with #SBATCH hold options."},
+		"salloc": {Use: "[OPTION...] [COMMAND [ARG...]]", About: "Gets nodes and runs a command, or a shell, beside " +
+			"them. They are given back when it ends."},
+		"srun": {Use: "[OPTION...] COMMAND [ARG...]", About: "Runs tasks on nodes. In a job it makes a step of it; " +
+			"outside it gets nodes first."},
 		"squeue": {About: "Lists jobs that wait or run, and those that ended a moment ago."},
 		"sinfo":  {About: "Lists partitions and nodes, and how they are."},
 		"sacct":  {About: "Lists jobs and their steps, also those that ended long ago."},
 		"scancel": {Use: "[OPTION...] [JOB[_TASK][.STEP]...]",
-			About: "Ends jobs, tasks of arrays and steps, or sends them a signal. What is said of jobs with options picks those that all of it is true of."},
+			About: "Ends jobs, tasks of arrays and steps, or sends them a signal. What is said of jobs with options " +
+				"picks those that all of it is true of."},
 		"scontrol": {Use: "[OPTION...] COMMAND [WORD...]", About: "Shows single records of the cluster and changes them.",
 			Notes: `Commands:
-  show config | hostlist LIST | hostlistsorted LIST | hostnames [EXPR] | job [ID] | licenses | node [NAME] | partition [NAME] |
-       reservation [NAME] | step [ID] | topology
-  update jobid=ID KEY=VALUE... | nodename=NAMES state=STATE reason=TEXT | partitionname=NAME ... | reservationname=NAME ...
+  show config | hostlist LIST | hostlistsorted LIST | hostnames [EXPR] | job [ID] | licenses | node [NAME] |
+       partition [NAME] | reservation [NAME] | step [ID] | topology
+  update jobid=ID KEY=VALUE... | nodename=NAMES state=STATE reason=TEXT | partitionname=NAME ... |
+       reservationname=NAME ...
   hold, uhold, release, requeue, requeuehold, suspend, resume JOB...
   create reservation | partition KEY=VALUE...; delete reservationname=NAME | partitionname=NAME
   write batch_script JOB [FILE|-]; wait_job JOB; top JOB; reconfigure; ping; version; help; exit
 Without a command they are read from standard input.`},
-		"sacctmgr": {Use: "[OPTION...] VERB ENTITY [SPEC...]", About: "Shows and changes accounts, users, associations and qualities of service.",
+		"sacctmgr": {Use: "[OPTION...] VERB ENTITY [SPEC...]",
+			About: "Shows and changes accounts, users, associations and qualities of service.",
 			Notes: `Verbs: add, modify ... set, delete, show (list), dump.
 Entities: account, association, cluster, configuration, qos, stats, transactions, tres, user.
 For example: sacctmgr -i add account physics parent=root
              sacctmgr -i modify user ann set maxjobs=10
              sacctmgr show assoc tree format=account,user,share`},
-		"sbcast":   {Use: "[OPTION...] SOURCE DEST", About: "Copies a file to all nodes of a job."},
-		"sattach":  {Use: "[OPTION...] JOB.STEP", About: "Joins the streams of a step that runs."},
-		"scrontab": {Use: "[OPTION...] [FILE|-]", About: "Shows and changes the jobs that come again by the clock. A line #SCRON holds options of sbatch for the entry below it."},
+		"sbcast":  {Use: "[OPTION...] SOURCE DEST", About: "Copies a file to all nodes of a job."},
+		"sattach": {Use: "[OPTION...] JOB.STEP", About: "Joins the streams of a step that runs."},
+		"scrontab": {Use: "[OPTION...] [FILE|-]", About: "Shows and changes the jobs that come again by the clock. A " +
+			"line #SCRON holds options of sbatch for the entry below it."},
 	}
 })
 
-// texts says what options do: for one command, or for all that have an option of that name. What stands before a bar is the
-// name of the value.
+// texts says what options do: for one command, or for all that have an option of that name. What stands before a bar is
+// the name of the value.
 var texts = sync.OnceValue(func() map[string]string {
 	return map[string]string{
-		"account": "NAMES|only jobs of these accounts", "accounts": "NAMES|only jobs of these accounts", "all": "also what is hidden from others",
-		"allclusters": "there is one cluster", "allocations": "jobs alone, without their steps", "allusers": "jobs of everybody",
-		"array": "each task of an array on a line of its own", "array-unique": "an array's tasks as one", "associations": "IDS|only jobs of these associations",
-		"batch": "signal the script alone, not what it started", "batch-script": "print the script of a job", "bg": "ignored", "brief": "number, state and exit code",
-		"cluster": "NAME|there is one cluster", "clusters": "NAMES|there is one cluster", "completion": "ignored", "constraints": "FEATURES|only jobs that asked for these",
-		"cron": "also jobs of scrontab", "ctld": "ignored: signals always pass through the server", "dead": "only nodes that do not answer",
-		"delimiter": "TEXT|what separates the fields of -p and -P", "details": "more of each record", "duplicates": "also earlier attempts of the same job",
-		"endtime": "TIME|only jobs that began before", "env-vars": "print the environment of a job", "exact": "do not put nodes together that differ",
-		"federation": "there is one cluster", "file": "PATH|ignored: there are no such files", "flags": "LIST|only jobs that were started in this way",
-		"format": "FIELDS|what to print", "Format": "FIELDS|what to print, by long names", "full": "signal the script and the steps", "future": "also nodes that are not there yet",
-		"gid": "GROUPS|only jobs of these groups", "help": "this text", "helpformat": "list the fields", "hide": "not what is hidden", "hurry": "ignored",
-		"immediate": "do not ask before a change", "interactive": "ask before each job", "iterate": "SECONDS|print again and again", "jobs": "IDS|only these jobs",
-		"json": "VERSION|print JSON", "licenses": "NAMES|only jobs with these licences", "list-reasons": "why nodes are down or drained", "local": "there is one cluster",
-		"long": "more columns", "me": "only jobs of your own", "name": "NAMES|only jobs of these names", "ncpus": "N|only jobs with so many CPUs",
-		"nnodes": "N|only jobs with so many nodes", "noconvert": "no larger units", "Node": "a line a node", "nodelist": "NODES|only jobs on these nodes",
-		"nodes": "NODES|only these nodes", "noheader": "no titles", "oneliner": "a line a record", "parsable": "fields between bars, also after the last",
-		"parsable2": "fields between bars", "partition": "NAMES|only these partitions", "priority": "a line for each partition a job may run in",
-		"qos": "NAMES|only jobs of these qualities of service", "quiet": "say only what is wrong", "readonly": "change nothing", "reason": "TEXT|only jobs that wait for this",
-		"reservation": "NAMES|only jobs in these reservations", "responding": "only nodes that answer", "sibling": "NAME|there is one cluster", "signal": "SIGNAL|send this instead of ending them",
-		"sort": "FIELDS|in which order; - before a field turns it round", "start": "when jobs that wait should start", "starttime": "TIME|only jobs that ended after",
-		"state": "STATES|only jobs in these states", "states": "STATES|only what is in these states", "steps": "IDS|steps instead of jobs", "summarize": "a line a partition",
-		"timelimit-max": "TIME|only jobs with at most this limit", "timelimit-min": "TIME|only jobs with at least this limit", "truncate": "cut times to --starttime and --endtime",
-		"uid": "USERS|only jobs of these users", "units": "K|M|G|T: sizes in this unit", "usage": "the options in short", "user": "USERS|only jobs of these users",
-		"users": "USERS|only jobs of these users", "verbose": "say more", "version": "print the version of Slurm that is imitated", "wckey": "KEYS|only jobs with these keys",
-		"wckeys": "KEYS|only jobs with these keys", "whole-hetjob": "yes|no: all components of a het job, or those named", "yaml": "VERSION|refused; there is --json",
+		"account": "NAMES|only jobs of these accounts", "accounts": "NAMES|only jobs of these accounts",
+		"all":         "also what is hidden from others",
+		"allclusters": "there is one cluster", "allocations": "jobs alone, without their steps",
+		"allusers": "jobs of everybody",
+		"array":    "each task of an array on a line of its own", "array-unique": "an array's tasks as one",
+		"associations": "IDS|only jobs of these associations",
+		"batch":        "signal the script alone, not what it started", "batch-script": "print the script of a job",
+		"bg": "ignored", "brief": "number, state and exit code",
+		"cluster": "NAME|there is one cluster", "clusters": "NAMES|there is one cluster", "completion": "ignored",
+		"constraints": "FEATURES|only jobs that asked for these",
+		"cron":        "also jobs of scrontab", "ctld": "ignored: signals always pass through the server",
+		"dead":      "only nodes that do not answer",
+		"delimiter": "TEXT|what separates the fields of -p and -P", "details": "more of each record",
+		"duplicates": "also earlier attempts of the same job",
+		"endtime":    "TIME|only jobs that began before", "env-vars": "print the environment of a job",
+		"exact":      "do not put nodes together that differ",
+		"federation": "there is one cluster", "file": "PATH|ignored: there are no such files",
+		"flags":  "LIST|only jobs that were started in this way",
+		"format": "FIELDS|what to print", "Format": "FIELDS|what to print, by long names",
+		"full": "signal the script and the steps", "future": "also nodes that are not there yet",
+		"gid": "GROUPS|only jobs of these groups", "help": "this text", "helpformat": "list the fields",
+		"hide": "not what is hidden", "hurry": "ignored",
+		"immediate": "do not ask before a change", "interactive": "ask before each job",
+		"iterate": "SECONDS|print again and again", "jobs": "IDS|only these jobs",
+		"json": "VERSION|print JSON", "licenses": "NAMES|only jobs with these licences",
+		"list-reasons": "why nodes are down or drained", "local": "there is one cluster",
+		"long": "more columns", "me": "only jobs of your own", "name": "NAMES|only jobs of these names",
+		"ncpus":  "N|only jobs with so many CPUs",
+		"nnodes": "N|only jobs with so many nodes", "noconvert": "no larger units", "Node": "a line a node",
+		"nodelist": "NODES|only jobs on these nodes",
+		"nodes":    "NODES|only these nodes", "noheader": "no titles", "oneliner": "a line a record",
+		"parsable":  "fields between bars, also after the last",
+		"parsable2": "fields between bars", "partition": "NAMES|only these partitions",
+		"priority": "a line for each partition a job may run in",
+		"qos":      "NAMES|only jobs of these qualities of service", "quiet": "say only what is wrong",
+		"readonly": "change nothing", "reason": "TEXT|only jobs that wait for this",
+		"reservation": "NAMES|only jobs in these reservations", "responding": "only nodes that answer",
+		"sibling": "NAME|there is one cluster", "signal": "SIGNAL|send this instead of ending them",
+		"sort": "FIELDS|in which order; - before a field turns it round", "start": "when jobs that wait should start",
+		"starttime": "TIME|only jobs that ended after",
+		"state":     "STATES|only jobs in these states", "states": "STATES|only what is in these states",
+		"steps": "IDS|steps instead of jobs", "summarize": "a line a partition",
+		"timelimit-max": "TIME|only jobs with at most this limit", "timelimit-min": "TIME|only jobs with at least " +
+			"this limit", "truncate": "cut times to --starttime and --endtime",
+		"uid": "USERS|only jobs of these users", "units": "K|M|G|T: sizes in this unit",
+		"usage": "the options in short", "user": "USERS|only jobs of these users",
+		"users": "USERS|only jobs of these users", "verbose": "say more",
+		"version": "print the version of Slurm that is imitated", "wckey": "KEYS|only jobs with these keys",
+		"wckeys":       "KEYS|only jobs with these keys",
+		"whole-hetjob": "yes|no: all components of a het job, or those named", "yaml": "VERSION|refused; there is --json",
 
-		"sacct array": "each task of an array on a line of its own", "sacct partition": "NAMES|only jobs of these partitions", "squeue partition": "NAMES|only jobs of these partitions",
-		"sacctmgr associations": "with associations", "sacctmgr oneliner": "a line a record", "scontrol uid": "USER|refused; an administrator acts as one",
-		"scancel partition": "NAMES|only jobs of these partitions", "sinfo reservation": "advance reservations", "sinfo states": "STATES|only nodes in these states",
+		"sacct array": "each task of an array on a line of its own", "sacct partition": "NAMES|only jobs of these " +
+			"partitions", "squeue partition": "NAMES|only jobs of these partitions",
+		"sacctmgr associations": "with associations", "sacctmgr oneliner": "a line a record",
+		"scontrol uid":      "USER|refused; an administrator acts as one",
+		"scancel partition": "NAMES|only jobs of these partitions", "sinfo reservation": "advance reservations",
+		"sinfo states":   "STATES|only nodes in these states",
 		"squeue sibling": "there is one cluster", "scancel user": "USER|only jobs of this user",
 
-		"sbcast fanout": "N|how many copies one node passes on", "sbcast force": "replace a file that is there", "sbcast preserve": "keep times, mode and owner",
-		"sbcast jobid": "JOB[.STEP]|the job whose nodes get it", "sbcast compress": "LIBRARY|compress on the way", "sbcast size": "SIZE|of each block",
-		"sbcast timeout": "SECONDS|how long a node may take", "sbcast exclude": "PATHS|directories whose libraries stay", "sbcast send-libs": "yes|no: shared libraries too",
-		"scrontab edit": "change the table with $VISUAL, $EDITOR or vi", "scrontab list": "print the table", "scrontab remove": "end all its jobs",
-		"scrontab user": "USER|whose table; administrators only",
-		"sattach label": "put the task's number before each line", "sattach layout": "print where the tasks are, and leave", "sattach pty": "give task 0 your terminal",
-		"sattach input-filter": "TASK|send input to this task alone", "sattach output-filter": "TASK|output of this task alone", "sattach error-filter": "TASK|errors of this task alone",
+		"sbcast fanout": "N|how many copies one node passes on", "sbcast force": "replace a file that is there",
+		"sbcast preserve": "keep times, mode and owner",
+		"sbcast jobid":    "JOB[.STEP]|the job whose nodes get it", "sbcast compress": "LIBRARY|compress on the way",
+		"sbcast size":    "SIZE|of each block",
+		"sbcast timeout": "SECONDS|how long a node may take",
+		"sbcast exclude": "PATHS|directories whose libraries stay", "sbcast send-libs": "yes|no: shared libraries too",
+		"scrontab edit": "change the table with $VISUAL, $EDITOR or vi", "scrontab list": "print the table",
+		"scrontab remove": "end all its jobs",
+		"scrontab user":   "USER|whose table; administrators only",
+		"sattach label":   "put the task's number before each line",
+		"sattach layout":  "print where the tasks are, and leave", "sattach pty": "give task 0 your terminal",
+		"sattach input-filter": "TASK|send input to this task alone", "sattach output-filter": "TASK|output of this " +
+			"task alone", "sattach error-filter": "TASK|errors of this task alone",
 	}
 })

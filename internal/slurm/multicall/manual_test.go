@@ -27,7 +27,8 @@ func TestManuals(t *testing.T) {
 		}
 		help, usage := output(t, run, p.Name, "--help"), output(t, run, p.Name, "--usage")
 		page := p.Roff()
-		if !strings.HasPrefix(page, ".TH "+strings.ToUpper(p.Name)+" 1 ") || !strings.Contains(page, ".SH NAME\n"+p.Name+" \\- ") {
+		if !strings.HasPrefix(page, ".TH "+strings.ToUpper(p.Name)+" 1 ") ||
+			!strings.Contains(page, ".SH NAME\n"+p.Name+" \\- ") {
 			t.Errorf("%s: the page begins with %.80q", p.Name, page)
 		}
 		for _, r := range p.Rows {
@@ -38,7 +39,8 @@ func TestManuals(t *testing.T) {
 			if !strings.Contains(help, option) || !strings.Contains(page, strings.ReplaceAll(option, "-", `\-`)) {
 				t.Errorf("%s: help or page do not name %s", p.Name, option)
 			}
-			if short := "[-" + string(rune(r.Short)); !strings.Contains(usage, option) && (r.Short == 0 || !strings.Contains(usage, short)) {
+			if short := "[-" + string(rune(r.Short)); !strings.Contains(usage, option) &&
+				(r.Short == 0 || !strings.Contains(usage, short)) {
 				t.Errorf("%s: --usage does not name %s:\n%s", p.Name, option, usage)
 			}
 		}

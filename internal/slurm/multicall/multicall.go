@@ -59,7 +59,8 @@ func Lookup(name string) (cmd.Func, bool) {
 
 // Names are all names that Lookup knows, for links.
 func Names() []string {
-	return []string{"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab", "sinfo", "squeue", "srun"}
+	return []string{"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab",
+		"sinfo", "squeue", "srun"}
 }
 
 // Manuals are the pages of all commands.
@@ -69,7 +70,9 @@ func Manuals() []*manual.Page {
 		name    string
 		options *getopt.Parser
 	}{
-		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"sattach", sattach.Options()}, {"sbcast", sbcast.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()}, {"scrontab", scrontab.Options()},
+		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"sattach", sattach.Options()},
+		{"sbcast", sbcast.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()},
+		{"scrontab", scrontab.Options()},
 		{"sinfo", sinfo.Options()}, {"squeue", squeue.Options()},
 	} {
 		pages = append(pages, manual.Of(c.name, c.options))
@@ -86,8 +89,8 @@ func Pages() map[string]string {
 	return out
 }
 
-// Main runs the command called name in the world of this process and returns its exit code. ok is false when there is no
-// such command.
+// Main runs the command called name in the world of this process and returns its exit code. ok is false when there is
+// no such command.
 func Main(name string, args []string) (code int, ok bool) {
 	run, ok := Lookup(name)
 	if !ok {
@@ -96,7 +99,8 @@ func Main(name string, args []string) (code int, ok bool) {
 	ctx := context.Background()
 	switch name {
 	case "srun", "salloc": // they have their own ways with signals
-	case "sbatch", "squeue", "sinfo", "sacct", "scancel", "scontrol": // they leave nothing behind: a signal ends them, as it ends Slurm's
+	case "sbatch", "squeue", "sinfo", "sacct", "scancel", "scontrol":
+		// they leave nothing behind: a signal ends them, as it ends Slurm's
 	default:
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -104,7 +108,8 @@ func Main(name string, args []string) (code int, ok bool) {
 	}
 	w := cmd.Real(name)
 	switch name {
-	case "sacct", "sacctmgr", "scancel", "scontrol", "sinfo", "squeue": // what they print is other people's words, and nobody's program writes there
+	case "sacct", "sacctmgr", "scancel", "scontrol", "sinfo", "squeue":
+		// what they print is other people's words, and nobody's program writes there
 		w.Out, w.Err = &plain.Writer{W: w.Out}, &plain.Writer{W: w.Err}
 	}
 	if code = run(ctx, w, args); code != 0 && ctx.Err() != nil {

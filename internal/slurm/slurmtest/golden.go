@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Golden is a recording of the real program: what it printed and left with. The first line of the file, the command as it
-// was typed, is left out.
+// Golden is a recording of the real program: what it printed and left with. The first line of the file, the command as
+// it was typed, is left out.
 func Golden(t testing.TB, name string) (text string, code int) {
 	t.Helper()
 	dir := filepath.Join(root(t), "internal", "slurm", "testdata", "golden")

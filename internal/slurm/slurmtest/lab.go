@@ -22,12 +22,13 @@ type JobOption func(j *client.Job)
 
 // Job makes a pending job like those of the recordings: root's, in partition main, one task with 10 MiB.
 func Job(id core.JobID, name string, submit string, opts ...JobOption) client.Job {
-	j := client.Job{Job: core.Job{ID: id, SpecID: id, Submit: Day(submit), Eligible: Day(submit), Priority: 10163, Spec: &core.Spec{
-		Name: name, User: "root", Project: "bench", Partition: "main", QOS: "normal", TimeLimit: 600, Requeue: true,
-		Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: 1, MemPerCPU: 10 * core.MiB},
-		IO:    core.IO{WorkDir: "/tmp/golden", Stdout: "slurm-%j.out"},
-		From:  core.Origin{Host: "localhost", Sid: 10067, Command: "/tmp/golden/sleep.sh", Dir: "/tmp/golden"},
-	}}}
+	j := client.Job{Job: core.Job{ID: id, SpecID: id, Submit: Day(submit), Eligible: Day(submit), Priority: 10163,
+		Spec: &core.Spec{
+			Name: name, User: "root", Project: "bench", Partition: "main", QOS: "normal", TimeLimit: 600, Requeue: true,
+			Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: 1, MemPerCPU: 10 * core.MiB},
+			IO:    core.IO{WorkDir: "/tmp/golden", Stdout: "slurm-%j.out"},
+			From:  core.Origin{Host: "localhost", Sid: 10067, Command: "/tmp/golden/sleep.sh", Dir: "/tmp/golden"},
+		}}}
 	for _, o := range opts {
 		o(&j)
 	}
@@ -81,11 +82,12 @@ func Lab() *Cluster {
 		return a
 	}
 	c := &Cluster{Now: Day("01:10:19").Go().UTC(), Who: client.Whoami{User: "root", Admin: true, Project: "bench"}}
-	c.Info = client.Cluster{Name: "anchor", SlurmVersion: "22.05.8", Server: "vm", Settings: map[string]string{}, Partitions: []core.Partition{
-		{Name: "main", Nodes: "n[001-008]", Default: true, DefaultTime: 3600, PriorityTier: 1, PriorityFactor: 1},
-		{Name: "short", Nodes: "n[001-008]", MaxTime: 1800, DefaultTime: 300, PriorityTier: 1, PriorityFactor: 10},
-		{Name: "debug", Nodes: "n001", MaxTime: 600, DefaultTime: 60, MaxNodes: 1, PriorityTier: 1, PriorityFactor: 1},
-	}}
+	c.Info = client.Cluster{Name: "anchor", SlurmVersion: "22.05.8", Server: "vm", Settings: map[string]string{},
+		Partitions: []core.Partition{
+			{Name: "main", Nodes: "n[001-008]", Default: true, DefaultTime: 3600, PriorityTier: 1, PriorityFactor: 1},
+			{Name: "short", Nodes: "n[001-008]", MaxTime: 1800, DefaultTime: 300, PriorityTier: 1, PriorityFactor: 10},
+			{Name: "debug", Nodes: "n001", MaxTime: 600, DefaultTime: 60, MaxNodes: 1, PriorityTier: 1, PriorityFactor: 1},
+		}}
 	c.Nodes = nodes()
 	c.Jobs = []client.Job{
 		Job(1, "sleeper", "01:08:52", Running("01:08:52", On("n001", 1))),
@@ -97,7 +99,9 @@ func Lab() *Cluster {
 			j.Array = &core.ArrayRef{Base: 4, Count: 20, Min: 1, Max: 20, Step: 1, Tasks: mustTasks("5-20")}
 			j.Eligible, j.Spec.Throttle, j.Spec.IO.Stdout = 0, 4, "slurm-%A_%a.out"
 		}),
-		Job(5, "held", "01:08:58", Waits(core.ReasonHeldUser), func(j *client.Job) { j.Flags, j.Priority = core.HeldUser, 0 }),
+		Job(5, "held", "01:08:58", Waits(core.ReasonHeldUser), func(j *client.Job) {
+			j.Flags, j.Priority = core.HeldUser, 0
+		}),
 		Job(6, "later", "01:08:59", Waits(core.ReasonBeginTime), func(j *client.Job) { j.Expected = Day("02:08:59") }),
 		Job(7, "arr", "01:08:57", Running("01:09:00", On("n001", 1)), arrayTask(1)),
 		Job(8, "arr", "01:08:57", Running("01:09:00", On("n001", 1)), arrayTask(2)),
@@ -117,16 +121,24 @@ func Lab() *Cluster {
 			s.Shape.Gres = []core.Gres{{Name: "gpu", Type: "a100", Count: 2}}
 		})),
 		Job(15, "gpt", "01:09:06", Running("01:09:24", On("n001", 16))),
-		Job(18, "hiq", "01:09:08", Running("01:09:09", On("n001", 1)), func(j *client.Job) { j.Priority, j.Spec.QOS = 20163, "high" }),
+		Job(18, "hiq", "01:09:08", Running("01:09:09", On("n001", 1)), func(j *client.Job) {
+			j.Priority, j.Spec.QOS = 20163, "high"
+		}),
 		Job(19, "name with space", "01:09:10", Running("01:09:24", On("n003", 1)), func(j *client.Job) {
 			j.Priority = 10063
 			j.Spec.Nice, j.Spec.IO = 100, core.IO{WorkDir: "/tmp", Stdout: "/tmp/o.%j", Stderr: "/tmp/e.%j"}
 			j.Spec.From.Command = "sleep.sh"
 			j.Spec.Extra = &core.Extra{Comment: "hello world", Constraint: "fast", MailTypes: "END", MailUser: "a@b.c"}
 		}),
-		Job(21, "wrap", "01:09:13", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n003" }),
-		Job(22, "sbatch", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n002" }),
-		Job(23, "wrap", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) { j.Expected, j.Planned = Day("02:18:00"), "n004" }),
+		Job(21, "wrap", "01:09:13", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) {
+			j.Expected, j.Planned = Day("02:18:00"), "n003"
+		}),
+		Job(22, "sbatch", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) {
+			j.Expected, j.Planned = Day("02:18:00"), "n002"
+		}),
+		Job(23, "wrap", "01:09:14", Waits(core.ReasonPriority), With(wrapped), func(j *client.Job) {
+			j.Expected, j.Planned = Day("02:18:00"), "n004"
+		}),
 		Job(24, "ok.sh", "01:10:14", Waits(core.ReasonPriority), With(func(s *core.Spec) {
 			s.TimeLimit, s.From.Command, s.Args = 3600, "/tmp/golden/ok.sh", []string{"a", "b c", "d"}
 		})),
@@ -151,14 +163,18 @@ func nodes() []client.Node {
 	for i, name := range []core.NodeName{"n001", "n002", "n003", "n004", "n005", "n006", "n007", "n008"} {
 		n := client.Node{
 			Node: core.Node{
-				ID: int64(i + 1), Name: name, Roles: core.Compute, Weight: 1, Features: []string{"fast", "ib"}, LastBusy: Day("01:07:56"),
-				Hardware: core.Hardware{CPUs: 64, Sockets: 2, Cores: 32, Threads: 1, Memory: 65536 * core.MiB, Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 4}}},
+				ID: int64(i + 1), Name: name, Roles: core.Compute, Weight: 1, Features: []string{"fast", "ib"},
+				LastBusy: Day("01:07:56"),
+				Hardware: core.Hardware{CPUs: 64, Sockets: 2, Cores: 32, Threads: 1, Memory: 65536 * core.MiB,
+					Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 4}}},
 				Host: core.Host{
-					Hostname: "vm", Addr: "127.0.0.1", OS: "Linux 6.18.44-fc-v445 #1 SMP PREEMPT_DYNAMIC @0", Arch: "x86_64", Version: "22.05.8",
+					Hostname: "vm", Addr: "127.0.0.1", OS: "Linux 6.18.44-fc-v445 #1 SMP PREEMPT_DYNAMIC @0",
+					Arch: "x86_64", Version: "22.05.8",
 					Boot: Day("00:28:50"), AgentStart: Day("01:07:56"),
 				},
 			},
-			State: "IDLE", Connected: true, Load: 36.14, FreeMem: 12809 * core.MiB, Partitions: []core.PartitionName{"main", "short"},
+			State: "IDLE", Connected: true, Load: 36.14, FreeMem: 12809 * core.MiB,
+			Partitions: []core.PartitionName{"main", "short"},
 		}
 		if i == 0 {
 			n.Partitions = append(n.Partitions, "debug")

@@ -112,7 +112,8 @@ func answer(w http.ResponseWriter, v any) {
 
 func refuse(w http.ResponseWriter, e *core.Error) {
 	status := map[core.Code]int{
-		core.Invalid: 400, core.Unknown: 401, core.Denied: 403, core.NotFound: 404, core.Conflict: 409, core.Exhausted: 429, core.Unavailable: 503,
+		core.Invalid: 400, core.Unknown: 401, core.Denied: 403, core.NotFound: 404, core.Conflict: 409,
+		core.Exhausted: 429, core.Unavailable: 503,
 	}[e.Code]
 	w.WriteHeader(max(status, 400))
 	json.NewEncoder(w).Encode(client.ErrorBody{Error: *e})
@@ -219,8 +220,11 @@ func (c *Cluster) change(w http.ResponseWriter, r *http.Request, key string, par
 		answer(w, map[string]any{})
 	case "POST reservations", "PATCH reservations/*", "DELETE reservations/*":
 		body, _ := io.ReadAll(r.Body)
-		c.Resvs = append(c.Resvs, strings.TrimSpace(r.Method+" "+strings.Join(parts, "/")+" "+strings.TrimSpace(string(body))))
-		if len(parts) > 1 && !slices.ContainsFunc(c.Reservations, func(v client.Reservation) bool { return v.Name == parts[1] }) {
+		c.Resvs = append(c.Resvs,
+			strings.TrimSpace(r.Method+" "+strings.Join(parts, "/")+" "+strings.TrimSpace(string(body))))
+		if len(parts) > 1 && !slices.ContainsFunc(c.Reservations, func(v client.Reservation) bool {
+			return v.Name == parts[1]
+		}) {
 			refuse(w, core.Errorf(core.NotFound, "no reservation").Because("invalid_reservation"))
 			return
 		}
@@ -255,7 +259,8 @@ func matchID(j *client.Job, id string) bool {
 	base, task, isTask := strings.Cut(id, "_")
 	n, _ := strconv.ParseInt(base, 10, 64)
 	if isTask {
-		return j.Array != nil && int64(j.Array.Base) == n && (strings.HasPrefix(task, "[") || strconv.Itoa(int(j.Array.Task)) == task)
+		return j.Array != nil && int64(j.Array.Base) == n &&
+			(strings.HasPrefix(task, "[") || strconv.Itoa(int(j.Array.Task)) == task)
 	}
 	return int64(j.ID) == n || j.Array != nil && int64(j.Array.Base) == n
 }
@@ -286,8 +291,10 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request) {
 	brief := client.BriefList{Now: full.Now, Jobs: []client.Brief{}}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		if !j.Live() && q.Get("history") == "" || len(q["id"]) > 0 && !slices.ContainsFunc(q["id"], func(id string) bool { return matchID(j, id) }) ||
-			!in("user", string(j.Spec.User)) || !in("partition", string(j.Spec.Partition)) || !in("name", j.Spec.Name) || !in("project", string(j.Spec.Project)) {
+		if !j.Live() && q.Get("history") == "" || len(q["id"]) > 0 &&
+			!slices.ContainsFunc(q["id"], func(id string) bool { return matchID(j, id) }) ||
+			!in("user", string(j.Spec.User)) || !in("partition", string(j.Spec.Partition)) ||
+			!in("name", j.Spec.Name) || !in("project", string(j.Spec.Project)) {
 			continue
 		}
 		full.Jobs = append(full.Jobs, *j)

@@ -50,7 +50,8 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		return a.World.Complain(err), false
 	}
 	spec.Kind = core.Interactive
-	spec.From = core.Origin{Host: a.World.Host, Dir: a.World.Dir, Line: strings.Join(append([]string{a.World.Name}, core.MaskSecrets(a.Argv)...), " ")}
+	spec.From = core.Origin{Host: a.World.Host, Dir: a.World.Dir,
+		Line: strings.Join(append([]string{a.World.Name}, core.MaskSecrets(a.Argv)...), " ")}
 	submit := &client.Submit{Spec: *spec}
 	for _, r := range a.More {
 		r.Spec.Kind, r.Spec.From = spec.Kind, spec.From
@@ -189,7 +190,8 @@ func (a *Request) tellQueued(j *client.Job) {
 	}
 	switch j.Waiting {
 	case core.ReasonPartitionNodes, core.ReasonPartitionTime, core.ReasonPartitionDown, core.ReasonBadConstraints:
-		a.World.Infof("%s", slurm.ErrorText(core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
+		a.World.Infof("%s", slurm.ErrorText(
+			core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
 	}
 	if a.Pending != nil {
 		a.Pending(a.Job)
@@ -206,7 +208,8 @@ func (a *Request) Cancel(ctx context.Context) {
 	}
 }
 
-// Release gives the allocation back, also when the command itself was told to end. One that is gone is given back already.
+// Release gives the allocation back, also when the command itself was told to end. One that is gone is given back
+// already.
 func (a *Request) Release(ctx context.Context, exit core.Exit) {
 	err := a.Client.Release(context.WithoutCancel(ctx), a.Job, exit)
 	if err != nil && core.CodeOf(err) != core.NotFound && core.CodeOf(err) != core.Conflict {

@@ -23,25 +23,30 @@ import (
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "allusers", Short: 'a'},
-	{Key: "accounts", Long: "accounts", Short: 'A', Arg: getopt.RequiredArg}, {Key: "accounts", Long: "account", Arg: getopt.RequiredArg},
+	{Key: "accounts", Long: "accounts", Short: 'A', Arg: getopt.RequiredArg},
+	{Key: "accounts", Long: "account", Arg: getopt.RequiredArg},
 	{Long: "array"}, {Long: "brief", Short: 'b'}, {Long: "batch-script", Short: 'B'}, {Long: "completion", Short: 'c'},
-	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "allclusters", Short: 'L'}, {Long: "local"}, {Long: "federation"},
+	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "allclusters", Short: 'L'}, {Long: "local"},
+	{Long: "federation"},
 	{Long: "constraints", Short: 'C', Arg: getopt.RequiredArg},
 	{Long: "delimiter", Arg: getopt.RequiredArg}, {Long: "duplicates", Short: 'D'},
 	{Long: "endtime", Short: 'E', Arg: getopt.RequiredArg}, {Long: "starttime", Short: 'S', Arg: getopt.RequiredArg},
-	{Long: "env-vars"}, {Long: "file", Short: 'f', Arg: getopt.RequiredArg}, {Long: "flags", Short: 'F', Arg: getopt.RequiredArg},
+	{Long: "env-vars"}, {Long: "file", Short: 'f', Arg: getopt.RequiredArg},
+	{Long: "flags", Short: 'F', Arg: getopt.RequiredArg},
 	{Long: "format", Short: 'o', Arg: getopt.RequiredArg},
 	{Key: "gid", Long: "gid", Short: 'g', Arg: getopt.RequiredArg}, {Key: "gid", Long: "group", Arg: getopt.RequiredArg},
 	{Long: "help", Short: 'h'}, {Long: "helpformat", Short: 'e'}, {Long: "usage"},
 	{Long: "jobs", Short: 'j', Arg: getopt.RequiredArg}, {Key: "jobs", Long: "job", Arg: getopt.RequiredArg},
 	{Long: "json", Arg: getopt.OptionalArg}, {Long: "yaml", Arg: getopt.OptionalArg},
-	{Long: "timelimit-min", Short: 'k', Arg: getopt.RequiredArg}, {Long: "timelimit-max", Short: 'K', Arg: getopt.RequiredArg},
+	{Long: "timelimit-min", Short: 'k', Arg: getopt.RequiredArg},
+	{Long: "timelimit-max", Short: 'K', Arg: getopt.RequiredArg},
 	{Long: "long", Short: 'l'}, {Long: "name", Arg: getopt.RequiredArg},
 	{Long: "ncpus", Short: 'I', Arg: getopt.RequiredArg}, {Long: "nnodes", Short: 'i', Arg: getopt.RequiredArg},
 	{Long: "nodelist", Short: 'N', Arg: getopt.RequiredArg}, {Long: "noheader", Short: 'n'}, {Long: "noconvert"},
 	{Long: "parsable", Short: 'p'}, {Long: "parsable2", Short: 'P'},
 	{Long: "partition", Short: 'r', Arg: getopt.RequiredArg}, {Long: "qos", Short: 'q', Arg: getopt.RequiredArg},
-	{Long: "reason", Short: 'R', Arg: getopt.RequiredArg}, {Key: "state", Long: "state", Short: 's', Arg: getopt.RequiredArg},
+	{Long: "reason", Short: 'R', Arg: getopt.RequiredArg},
+	{Key: "state", Long: "state", Short: 's', Arg: getopt.RequiredArg},
 	{Long: "truncate", Short: 'T'}, {Long: "units", Arg: getopt.RequiredArg},
 	{Key: "user", Long: "uid", Short: 'u', Arg: getopt.RequiredArg}, {Key: "user", Long: "user", Arg: getopt.RequiredArg},
 	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
@@ -133,7 +138,8 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		return nil, fail(w, "Invalid field requested: %q", bad)
 	}
 	q.q = client.JobsQuery{
-		History: true, Projects: f.List("accounts"), Partitions: f.List("partition"), Names: f.List("name"), Users: f.List("user"),
+		History: true, Projects: f.List("accounts"), Partitions: f.List("partition"), Names: f.List("name"),
+		Users: f.List("user"),
 	}
 	if f.Has("nodelist") {
 		names, err := cmd.Hosts(f.Get("nodelist"))
@@ -233,10 +239,12 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		cluster = info.Name
 	}
 	list.Jobs = slices.DeleteFunc(list.Jobs, func(j client.Job) bool {
-		return j.Spec == nil || q.states != nil && !q.states.Match(j.State, 0) || len(q.qos) > 0 && !slices.Contains(q.qos, string(j.Spec.QOS))
+		return j.Spec == nil || q.states != nil && !q.states.Match(j.State, 0) || len(q.qos) > 0 &&
+			!slices.Contains(q.qos, string(j.Spec.QOS))
 	})
 	slices.SortStableFunc(list.Jobs, func(a, b client.Job) int {
-		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(base(&a), base(&b)), cmp.Compare(task(&a), task(&b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(base(&a), base(&b)), cmp.Compare(task(&a), task(&b)),
+			cmp.Compare(a.ID, b.ID))
 	})
 	steps, err := cmd.Steps(ctx, c, list)
 	if err != nil {

@@ -20,8 +20,10 @@ func entity(args []string) (string, []string) {
 		name  string
 		least int
 	}{
-		{"accounts", 2}, {"associations", 2}, {"clusters", 2}, {"configuration", 4}, {"coordinators", 4}, {"problems", 1}, {"qos", 1},
-		{"runawayjobs", 2}, {"tres", 2}, {"users", 1}, {"reservations", 5}, {"transactions", 3}, {"events", 1}, {"wckeys", 1}, {"stats", 1},
+		{"accounts", 2}, {"associations", 2}, {"clusters", 2}, {"configuration", 4}, {"coordinators", 4},
+		{"problems", 1}, {"qos", 1},
+		{"runawayjobs", 2}, {"tres", 2}, {"users", 1}, {"reservations", 5}, {"transactions", 3}, {"events", 1},
+		{"wckeys", 1}, {"stats", 1},
 		{"resources", 5}, {"federations", 1},
 	} {
 		if len(word) >= e.least && strings.HasPrefix(e.name, word) || word == "account" && e.name == "accounts" {
@@ -35,7 +37,8 @@ func (s *run) add(args []string) int {
 	what, rest := entity(args)
 	set, _ := items(rest)
 	if !slices.Contains([]string{"accounts", "users", "qos", "coordinators"}, what) {
-		fmt.Fprint(s.w.Err, "No valid entity in add command\nInput line must include \"Account\", \"Coordinator\", \"QOS\", or \"User\"\n")
+		fmt.Fprint(s.w.Err, "No valid entity in add command\nInput line must include \"Account\", \"Coordinator\", "+
+			"\"QOS\", or \"User\"\n")
 		return slurm.ExitError
 	}
 	if !s.load() {
@@ -152,7 +155,9 @@ func (s *run) addAccounts(set []item) int {
 
 // withNormal sees that the QOS that everybody has by default is there.
 func (s *run) withNormal(p core.Policy) core.Policy {
-	if q := s.qos("normal"); q.Created == 0 && !slices.ContainsFunc(p.QOS, func(o core.QOS) bool { return o.Name == "normal" }) {
+	if q := s.qos("normal"); q.Created == 0 && !slices.ContainsFunc(p.QOS, func(o core.QOS) bool {
+		return o.Name == "normal"
+	}) {
 		p.QOS = append(p.QOS, *q)
 	}
 	return p
@@ -182,7 +187,8 @@ func (s *run) addUsers(set []item) int {
 			level = adminLevel(it.value)
 		case it.is("cluster", "clusters", "partition", "partitions"):
 			if strings.HasPrefix(it.key, "partition") {
-				fmt.Fprintf(s.w.Out, " %s: associations of one partition are not supported; a QOS of the partition (QOS=) can carry such limits\n", it.raw)
+				fmt.Fprintf(s.w.Out, " %s: associations of one partition are not supported; a QOS of the partition "+
+					"(QOS=) can carry such limits\n", it.raw)
 				return slurm.ExitError
 			}
 		default:
@@ -230,12 +236,15 @@ func (s *run) addUsers(set []item) int {
 		if old == nil {
 			fresh = append(fresh, u)
 			// The server makes him a member of his default account; which kind of one is told with the policy.
-			made := &core.User{Name: core.UserName(u), UnixName: u, Role: level, Default: core.ProjectName(orName(def, accounts[0]))}
+			made := &core.User{Name: core.UserName(u), UnixName: u, Role: level,
+				Default: core.ProjectName(orName(def, accounts[0]))}
 			first = append(first, func() error { return s.c.NewUser(s.ctx, made) })
 		}
 		if old != nil && (def != "" && string(old.Default) != def || old.Default == "") {
 			d := core.ProjectName(orName(def, accounts[0]))
-			s.last = append(s.last, func() error { return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Default: &d}) })
+			s.last = append(s.last, func() error {
+				return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Default: &d})
+			})
 		}
 	}
 	if len(changed)+len(fresh) == 0 {
@@ -402,7 +411,8 @@ func (s *run) modifyAccounts(where, set []item) int {
 	return s.modified(" Modified account associations...", lines, changed)
 }
 
-func (s *run) modified(title string, lines []string, changed map[core.ProjectName]*core.Project, first ...func() error) int {
+func (s *run) modified(title string, lines []string, changed map[core.ProjectName]*core.Project,
+	first ...func() error) int {
 	if len(lines) == 0 {
 		s.say(" Nothing modified")
 		return slurm.ExitError
@@ -435,13 +445,17 @@ func (s *run) modifyUsers(where, set []item) int {
 					fmt.Fprintf(s.w.Out, " User %s is not in account %s\n", u, d)
 					return slurm.ExitError
 				}
-				first = append(first, func() error { return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Default: &d}) })
+				first = append(first, func() error {
+					return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Default: &d})
+				})
 				lines = append(lines, "  "+u)
 			}
 		case it.is("adminlevel", "admin"):
 			role := adminLevel(it.value)
 			for _, u := range want {
-				first = append(first, func() error { return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Role: &role}) })
+				first = append(first, func() error {
+					return s.c.UpdateUser(s.ctx, core.UserName(u), &client.UpdateUser{Role: &role})
+				})
 				lines = append(lines, "  "+u)
 			}
 		default:
@@ -480,7 +494,8 @@ func (s *run) remove(args []string) int {
 	what, rest := entity(args)
 	where, _ := items(rest)
 	if !slices.Contains([]string{"accounts", "users", "qos", "coordinators"}, what) {
-		fmt.Fprint(s.w.Err, "No valid entity in delete command\nInput line must include \"Account\", \"Coordinator\", \"QOS\", or \"User\"\n")
+		fmt.Fprint(s.w.Err, "No valid entity in delete command\nInput line must include \"Account\", "+
+			"\"Coordinator\", \"QOS\", or \"User\"\n")
 		return slurm.ExitError
 	}
 	if !s.load() {

@@ -69,7 +69,8 @@ func (s *run) dump(args []string) int {
 		}
 		for _, k := range kids {
 			inherited := s.mayUse(p, nil)
-			line("Account - '%s':Description='%s':Organization='%s'%s", k.Name, k.Description, k.Organization, s.assocText(k.Shares, &k.Assoc, inherited))
+			line("Account - '%s':Description='%s':Organization='%s'%s", k.Name, k.Description, k.Organization,
+				s.assocText(k.Shares, &k.Assoc, inherited))
 		}
 		for _, k := range kids {
 			level(k.Name, depth+1)

@@ -1,4 +1,5 @@
-// Package sacctmgr is the command by which accounts, users, associations and qualities of service are shown and changed.
+// Package sacctmgr is the command by which accounts, users, associations and qualities of service are shown and
+// changed.
 //
 // An account is a project, an association a project or a member of one, and a coordinator a project's manager. What is
 // changed goes to the server as one policy, all or nothing.
@@ -25,9 +26,12 @@ const usage = `Usage: sacctmgr [OPTION...] VERB ENTITY [SPEC...]
 
 func parser() *getopt.Parser {
 	return &getopt.Parser{Permute: true, Options: []getopt.Option{
-		{Short: 'h', Long: "help"}, {Short: 'i', Long: "immediate"}, {Short: 'n', Long: "noheader"}, {Short: 'o', Long: "oneliner"},
-		{Short: 'p', Long: "parsable"}, {Short: 'P', Long: "parsable2"}, {Short: 'Q', Long: "quiet"}, {Short: 'r', Long: "readonly"},
-		{Short: 's', Long: "associations"}, {Short: 'v', Long: "verbose"}, {Short: 'V', Long: "version"}, {Short: 0, Long: "usage"},
+		{Short: 'h', Long: "help"}, {Short: 'i', Long: "immediate"}, {Short: 'n', Long: "noheader"},
+		{Short: 'o', Long: "oneliner"},
+		{Short: 'p', Long: "parsable"}, {Short: 'P', Long: "parsable2"}, {Short: 'Q', Long: "quiet"},
+		{Short: 'r', Long: "readonly"},
+		{Short: 's', Long: "associations"}, {Short: 'v', Long: "verbose"}, {Short: 'V', Long: "version"},
+		{Short: 0, Long: "usage"},
 	}}
 }
 
@@ -145,7 +149,8 @@ func (s *run) load() bool {
 // complete adds what Slurm has without anybody's doing: the account root with its user, and the QOS normal.
 func (s *run) complete() {
 	if s.account("root") == nil {
-		s.policy.Projects = append(s.policy.Projects, core.Project{Name: "root", Members: []core.Member{{User: "root", Role: core.RoleAdmin}}})
+		s.policy.Projects = append(s.policy.Projects,
+			core.Project{Name: "root", Members: []core.Member{{User: "root", Role: core.RoleAdmin}}})
 	}
 	if s.qos("normal") == nil {
 		s.policy.QOS = append([]core.QOS{{Name: "normal", Description: "Normal QOS default"}}, s.policy.QOS...)

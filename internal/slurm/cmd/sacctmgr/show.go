@@ -263,17 +263,23 @@ var columns = []column{
 
 // defaults are the columns of each listing, where nobody says.
 var defaults = map[string]string{
-	"accounts":     "Account,Descr,Org",
-	"associations": "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins",
-	"users":        "User,DefaultAccount,Admin",
-	"qos":          "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES",
-	"clusters":     "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit,MaxWall,QOS,DefaultQOS",
-	"tres":         "Type,TRESName,ID",
+	"accounts": "Account,Descr,Org",
+	"associations": "Cluster,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins," +
+		"MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins",
+	"users": "User,DefaultAccount,Admin",
+	"qos": "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor," +
+		"GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall," +
+		"MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES",
+	"clusters": "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit," +
+		"MaxWall,QOS,DefaultQOS",
+	"tres": "Type,TRESName,ID",
 }
 
 const (
-	accountAssoc = ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmit,GrpWall,GrpCPUMins,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS"
-	userAssoc    = ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	accountAssoc = ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmit,GrpWall," +
+		"GrpCPUMins,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS"
+	userAssoc = ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall," +
+		"MaxCPUMins,QOS,DefaultQOS"
 )
 
 func init() { find = findColumn } // a column's value may be another's
@@ -313,11 +319,13 @@ Input line must include "Account", "Association", "Cluster", "Configuration",
 	var filter []item
 	for _, it := range where {
 		switch {
-		case it.key == "" && strings.EqualFold(it.value, "withassoc"), it.key == "" && strings.EqualFold(it.value, "withassocs"):
+		case it.key == "" && strings.EqualFold(it.value, "withassoc"), it.key == "" &&
+			strings.EqualFold(it.value, "withassocs"):
 			s.withAssoc = true
 		case it.key == "" && strings.EqualFold(it.value, "tree"):
 			tree = true
-		case it.key == "" && slices.Contains([]string{"withcoordinators", "withdeleted", "wolimits", "withsubaccounts", "onlydefaults", "rawqos", "withoutlimits"}, strings.ToLower(it.value)):
+		case it.key == "" && slices.Contains([]string{"withcoordinators", "withdeleted", "wolimits", "withsubaccounts",
+			"onlydefaults", "rawqos", "withoutlimits"}, strings.ToLower(it.value)):
 			if strings.EqualFold(it.value, "withcoordinators") {
 				format += ",Coordinators"
 			}

@@ -119,20 +119,54 @@ var limitKeys = []struct {
 }{
 	{[]string{"grpjobs"}, func(l *core.Limits, v string) (err error) { l.GrpJobs, err = count(v); return }},
 	{[]string{"grpjobsaccrue"}, func(l *core.Limits, v string) (err error) { l.GrpJobsAccrue, err = count(v); return }},
-	{[]string{"maxjobsaccrue", "maxjobsaccrueperuser", "maxjobsaccruepu"}, func(l *core.Limits, v string) (err error) { l.MaxJobsAccrue, err = count(v); return }},
-	{[]string{"minpriothreshold", "minpriothresh"}, func(l *core.Limits, v string) (err error) { l.MinPrioThreshold, err = count(v); return }},
-	{[]string{"grpsubmitjobs", "grpsubmit"}, func(l *core.Limits, v string) (err error) { l.GrpSubmit, err = count(v); return }},
+	{[]string{"maxjobsaccrue", "maxjobsaccrueperuser", "maxjobsaccruepu"}, func(l *core.Limits, v string) (err error) {
+		l.MaxJobsAccrue, err = count(v)
+		return
+	}},
+	{[]string{"minpriothreshold", "minpriothresh"}, func(l *core.Limits, v string) (err error) {
+		l.MinPrioThreshold, err = count(v)
+		return
+	}},
+	{[]string{"grpsubmitjobs", "grpsubmit"}, func(l *core.Limits, v string) (err error) {
+		l.GrpSubmit, err = count(v)
+		return
+	}},
 	{[]string{"grptres"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, v); return }},
-	{[]string{"grpcpus"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, "cpu="+v); return }},
-	{[]string{"grpnodes"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, "node="+v); return }},
-	{[]string{"grpmem", "grpmemory"}, func(l *core.Limits, v string) (err error) { l.GrpTRES, err = tres(l.GrpTRES, "mem="+v); return }},
-	{[]string{"grptresmins"}, func(l *core.Limits, v string) (err error) { l.GrpTRESMins, err = tres(l.GrpTRESMins, v); return }},
-	{[]string{"grpcpumins"}, func(l *core.Limits, v string) (err error) { l.GrpTRESMins, err = tres(l.GrpTRESMins, "cpu="+v); return }},
-	{[]string{"grptresrunmins", "grptresrunmin"}, func(l *core.Limits, v string) (err error) { l.GrpTRESRunMins, err = tres(l.GrpTRESRunMins, v); return }},
+	{[]string{"grpcpus"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRES, err = tres(l.GrpTRES, "cpu="+v)
+		return
+	}},
+	{[]string{"grpnodes"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRES, err = tres(l.GrpTRES, "node="+v)
+		return
+	}},
+	{[]string{"grpmem", "grpmemory"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRES, err = tres(l.GrpTRES, "mem="+v)
+		return
+	}},
+	{[]string{"grptresmins"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRESMins, err = tres(l.GrpTRESMins, v)
+		return
+	}},
+	{[]string{"grpcpumins"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRESMins, err = tres(l.GrpTRESMins, "cpu="+v)
+		return
+	}},
+	{[]string{"grptresrunmins", "grptresrunmin"}, func(l *core.Limits, v string) (err error) {
+		l.GrpTRESRunMins, err = tres(l.GrpTRESRunMins, v)
+		return
+	}},
 	{[]string{"grpwall"}, func(l *core.Limits, v string) (err error) { l.GrpWall, err = minutes(v); return }},
-	{[]string{"maxjobs", "maxjobsperuser", "maxjobspu"}, func(l *core.Limits, v string) (err error) { l.MaxJobs, err = count(v); return }},
-	{[]string{"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser", "maxsubmitpu"}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
-	{[]string{"maxtres", "maxtresperjob", "maxtrespj"}, func(l *core.Limits, v string) (err error) { l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, v); return }},
+	{[]string{"maxjobs", "maxjobsperuser", "maxjobspu"}, func(l *core.Limits, v string) (err error) {
+		l.MaxJobs, err = count(v)
+		return
+	}},
+	{[]string{"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser",
+		"maxsubmitpu"}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
+	{[]string{"maxtres", "maxtresperjob", "maxtrespj"}, func(l *core.Limits, v string) (err error) {
+		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, v)
+		return
+	}},
 	{[]string{"maxcpus", "maxcpusperjob"}, func(l *core.Limits, v string) (err error) {
 		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, "cpu="+v)
 		return
@@ -141,7 +175,10 @@ var limitKeys = []struct {
 		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, "node="+v)
 		return
 	}},
-	{[]string{"maxtrespernode", "maxtrespn"}, func(l *core.Limits, v string) (err error) { l.MaxTRESPerNode, err = tres(l.MaxTRESPerNode, v); return }},
+	{[]string{"maxtrespernode", "maxtrespn"}, func(l *core.Limits, v string) (err error) {
+		l.MaxTRESPerNode, err = tres(l.MaxTRESPerNode, v)
+		return
+	}},
 	{[]string{"maxtresmins", "maxtresminsperjob", "maxtresminspj"}, func(l *core.Limits, v string) (err error) {
 		l.MaxTRESMinsPerJob, err = tres(l.MaxTRESMinsPerJob, v)
 		return
@@ -150,7 +187,10 @@ var limitKeys = []struct {
 		l.MaxTRESMinsPerJob, err = tres(l.MaxTRESMinsPerJob, "cpu="+v)
 		return
 	}},
-	{[]string{"maxwall", "maxwalldurationperjob", "maxwallperjob"}, func(l *core.Limits, v string) (err error) { l.MaxWall, err = minutes(v); return }},
+	{[]string{"maxwall", "maxwalldurationperjob", "maxwallperjob"}, func(l *core.Limits, v string) (err error) {
+		l.MaxWall, err = minutes(v)
+		return
+	}},
 }
 
 // setLimit sets a limit if the key is one.
@@ -169,8 +209,8 @@ type target struct {
 	assoc  *core.Association
 }
 
-// setAssoc sets what an association carries if the key is one of that. inherited is what it may use of QOS without an own
-// list.
+// setAssoc sets what an association carries if the key is one of that. inherited is what it may use of QOS without an
+// own list.
 func (s *run) setAssoc(t target, it item, inherited []core.QOSName) (known bool, err error) {
 	switch {
 	case it.is("fairshare", "shares", "share", "rawshares"):

@@ -106,7 +106,8 @@ func prepare(w *cmd.World, args []string) (all []*slurm.Request, argv []string, 
 
 func (s *run) run(ctx context.Context) int {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+		syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	s.ask = allocation.Request{
 		World: s.w, Client: s.c, Asked: s.r, More: s.more, Argv: s.argv, Refused: "Job submit/allocate failed", Dot: ".",
@@ -166,7 +167,8 @@ func (s *run) command() []string {
 }
 
 // work runs the command until it ends or the allocation does.
-func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-chan os.Signal) (exit core.Exit, revoked bool) {
+func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-chan os.Signal) (
+	exit core.Exit, revoked bool) {
 	argv := s.command()
 	c := exec.Command(argv[0], argv[1:]...)
 	info, err := s.c.Cluster(ctx)
@@ -205,7 +207,8 @@ func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-c
 		case err := <-over:
 			return exitOf(err), revoked
 		case got := <-signals:
-			if !revoked && (got == syscall.SIGTERM || got == syscall.SIGHUP) { // a shell on a terminal has seen the others itself
+			// a shell on a terminal has seen the others itself
+			if !revoked && (got == syscall.SIGTERM || got == syscall.SIGHUP) {
 				_ = c.Process.Signal(got) // it may have ended
 			}
 		case <-ended:

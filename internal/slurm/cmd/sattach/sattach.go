@@ -1,5 +1,5 @@
-// Package sattach is the command that joins the streams of a step that runs: it shows what its tasks write from then on,
-// sends them what is typed, and ends as the step does.
+// Package sattach is the command that joins the streams of a step that runs: it shows what its tasks write from then
+// on, sends them what is typed, and ends as the step does.
 package sattach
 
 import (
@@ -19,9 +19,12 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "input-filter", Short: 'i', Arg: getopt.RequiredArg}, {Long: "output-filter", Short: 'o', Arg: getopt.RequiredArg},
-	{Long: "error-filter", Short: 'e', Arg: getopt.RequiredArg}, {Long: "label", Short: 'l'}, {Long: "layout"}, {Long: "pty"},
-	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'}, {Long: "help", Short: 'h'}, {Long: "usage", Short: 'u'},
+	{Long: "input-filter", Short: 'i', Arg: getopt.RequiredArg},
+	{Long: "output-filter", Short: 'o', Arg: getopt.RequiredArg},
+	{Long: "error-filter", Short: 'e', Arg: getopt.RequiredArg}, {Long: "label", Short: 'l'}, {Long: "layout"},
+	{Long: "pty"},
+	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "help", Short: 'h'}, {Long: "usage", Short: 'u'},
 }}
 
 // Options is the table of its options.

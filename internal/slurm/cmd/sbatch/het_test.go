@@ -9,13 +9,14 @@ import (
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
-// TestHet sends components that are separated on the command line, in the script, or in both: what is said for the first
-// holds for all, sizes are each one's own.
+// TestHet sends components that are separated on the command line, in the script, or in both: what is said for the
+// first holds for all, sizes are each one's own.
 func TestHet(t *testing.T) {
 	t.Parallel()
 	scripts := map[string]string{
 		"sleep.sh": "#!/bin/bash\nsleep 600\n",
-		"het.sh":   "#!/bin/bash\n#SBATCH -t 5 --mem-per-cpu=10 -n1\n#SBATCH hetjob\n#SBATCH -n2 --gres=gpu:1\n#SBATCH HetJob\n#SBATCH -N2 -t 7\nsrun x\n",
+		"het.sh": "#!/bin/bash\n#SBATCH -t 5 --mem-per-cpu=10 -n1\n#SBATCH hetjob\n#SBATCH -n2 " +
+			"--gres=gpu:1\n#SBATCH HetJob\n#SBATCH -N2 -t 7\nsrun x\n",
 	}
 	for name, tc := range map[string]struct {
 		args []string
@@ -46,7 +47,8 @@ func TestHet(t *testing.T) {
 		},
 		"wrapped": {
 			[]string{"-n1", ":", "-n2", "--wrap", "sleep 1"},
-			[]core.Spec{{Name: "wrap", Shape: core.Shape{Tasks: 1, CPUsPerTask: 1}}, {Name: "wrap", Shape: core.Shape{Tasks: 2, CPUsPerTask: 1}}},
+			[]core.Spec{{Name: "wrap", Shape: core.Shape{Tasks: 1, CPUsPerTask: 1}},
+				{Name: "wrap", Shape: core.Shape{Tasks: 2, CPUsPerTask: 1}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +64,10 @@ func TestHet(t *testing.T) {
 			}
 			for i, w := range tc.want {
 				s := sent[i]
-				if s.Name != w.Name || s.TimeLimit != w.TimeLimit || s.Shape.Tasks != w.Shape.Tasks || s.Shape.CPUsPerTask != w.Shape.CPUsPerTask || s.Shape.NodesMin != w.Shape.NodesMin {
-					t.Errorf("component %d is %s %d %+v, want %s %d %+v", i, s.Name, s.TimeLimit, s.Shape, w.Name, w.TimeLimit, w.Shape)
+				if s.Name != w.Name || s.TimeLimit != w.TimeLimit || s.Shape.Tasks != w.Shape.Tasks ||
+					s.Shape.CPUsPerTask != w.Shape.CPUsPerTask || s.Shape.NodesMin != w.Shape.NodesMin {
+					t.Errorf("component %d is %s %d %+v, want %s %d %+v", i, s.Name, s.TimeLimit, s.Shape, w.Name,
+						w.TimeLimit, w.Shape)
 				}
 			}
 			if name == "line" && (len(sent[0].Shape.Gres) != 0 || len(sent[1].Shape.Gres) != 1) {
@@ -76,7 +80,8 @@ func TestHet(t *testing.T) {
 // TestHetRefused leaves it to the hint to say which component is meant.
 func TestHetRefused(t *testing.T) {
 	t.Parallel()
-	c := &slurmtest.Cluster{Refuse: core.Errorf(core.Invalid, `component 1: there is no partition "x"`).Because("invalid_partition")}
+	c := &slurmtest.Cluster{Refuse: core.Errorf(core.Invalid, `component 1: there is no partition "x"`).Because(
+		"invalid_partition")}
 	got := c.Start(t).Run(t, "sbatch", Run, []string{"-n1", ":", "-p", "x", "--wrap", "sleep 1"})
 	if got.Err != "sbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
 		got.Hint != "sbatch: hint: component 1: there is no partition \"x\"\n" || got.Code != 1 {
@@ -87,7 +92,8 @@ func TestHetRefused(t *testing.T) {
 func TestArrayHint(t *testing.T) {
 	t.Parallel()
 	got := (&slurmtest.Cluster{}).Start(t).Run(t, "sbatch", Run, []string{"-a", "1-5000000", "--wrap", "true"})
-	if want := `sbatch: hint: invalid job array "1-5000000": task index above 4000000`; !strings.HasPrefix(got.Hint, want) {
+	if want := `sbatch: hint: invalid job array "1-5000000": task index above 4000000`; !strings.HasPrefix(
+		got.Hint, want) {
 		t.Errorf("got %q, want %s", got.Hint, want)
 	}
 }

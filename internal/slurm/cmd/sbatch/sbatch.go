@@ -159,7 +159,8 @@ func prepare(w *cmd.World, args []string) ([]*slurm.Request, []byte, error) {
 			}
 		}
 		shown := path
-		if dir := r.WorkDir(); path != "" && dir != w.Dir && !filepath.IsAbs(rest[0]) { // listings name it as seen from where the job runs
+		// listings name it as seen from where the job runs
+		if dir := r.WorkDir(); path != "" && dir != w.Dir && !filepath.IsAbs(rest[0]) {
 			if shown = filepath.Join(dir, rest[0]); !isFile(shown) {
 				shown = rest[0]
 			}
@@ -173,8 +174,8 @@ func prepare(w *cmd.World, args []string) ([]*slurm.Request, []byte, error) {
 	return all, script, nil
 }
 
-// split cuts the command line at each ":" that stands where a script could: what follows is another component. It returns
-// the first one's request, the words of each, and what follows the options of the last.
+// split cuts the command line at each ":" that stands where a script could: what follows is another component. It
+// returns the first one's request, the words of each, and what follows the options of the last.
 func split(w *cmd.World, args []string) (first *slurm.Request, parts [][]string, rest []string, err error) {
 	for {
 		r := slurm.NewRequest(slurm.Sbatch, w.Now(), w.Dir)

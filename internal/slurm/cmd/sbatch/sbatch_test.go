@@ -30,7 +30,8 @@ func TestAgainstRecordings(t *testing.T) {
 	t.Parallel()
 	scripts := map[string]string{
 		"sleep.sh":     "#!/bin/bash\n#SBATCH --job-name=sleeper\n#SBATCH --time=10\nsleep 600\n",
-		"noshebang.sh": "echo hi\n", "dos.sh": "#!/bin/bash\r\ntrue\r\n", "empty.sh": "", "bogus.sh": "#!/bin/bash\n#SBATCH --bogus\ntrue\n",
+		"noshebang.sh": "echo hi\n", "dos.sh": "#!/bin/bash\r\ntrue\r\n", "empty.sh": "",
+		"bogus.sh": "#!/bin/bash\n#SBATCH --bogus\ntrue\n",
 	}
 	for name, tc := range map[string]struct {
 		args   []string
@@ -48,13 +49,15 @@ func TestAgainstRecordings(t *testing.T) {
 		"sbatch-bad-nodecount":  {args: []string{"-N", "abc", "sleep.sh"}},
 		"sbatch-bad-mail":       {args: []string{"--mail-type=SOMETIMES", "sleep.sh"}},
 		"sbatch-bad-array":      {args: []string{"--array=5-1", "sleep.sh"}},
-		"sbatch-bad-partition":  {[]string{"-p", "nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_partition"}},
-		"sbatch-bad-account":    {[]string{"-A", "nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_account"}},
-		"sbatch-bad-qos":        {[]string{"--qos=nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_qos"}},
-		"sbatch-bad-mem":        {[]string{"--mem=999999999", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "memory_unsatisfiable"}},
-		"sbatch-bad-gres":       {[]string{"--gres=nope:1", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_gres"}},
-		"sbatch-plain":          {args: []string{"sleep.sh"}},
-		"sbatch-wrap":           {args: []string{"--wrap", "sleep 300"}},
+		"sbatch-bad-partition": {[]string{"-p", "nope", "sleep.sh"},
+			core.Error{Code: core.Invalid, Reason: "invalid_partition"}},
+		"sbatch-bad-account": {[]string{"-A", "nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_account"}},
+		"sbatch-bad-qos":     {[]string{"--qos=nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_qos"}},
+		"sbatch-bad-mem": {[]string{"--mem=999999999", "sleep.sh"},
+			core.Error{Code: core.Invalid, Reason: "memory_unsatisfiable"}},
+		"sbatch-bad-gres": {[]string{"--gres=nope:1", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_gres"}},
+		"sbatch-plain":    {args: []string{"sleep.sh"}},
+		"sbatch-wrap":     {args: []string{"--wrap", "sleep 300"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,9 +82,11 @@ func TestAgainstRecordings(t *testing.T) {
 
 func TestWhatIsDeniedIsTold(t *testing.T) {
 	t.Parallel()
-	c := &slurmtest.Cluster{Refuse: &core.Error{Code: core.Denied, Reason: "access_denied", Message: "user ann is disabled"}}
+	c := &slurmtest.Cluster{Refuse: &core.Error{Code: core.Denied, Reason: "access_denied",
+		Message: "user ann is disabled"}}
 	got := c.Start(t).Run(t, "sbatch", Run, []string{"--wrap=true"})
-	if want := "sbatch: error: user ann is disabled\nsbatch: error: Batch job submission failed: Access/permission denied\n"; got.Err != want || got.Code != 1 {
+	if want := "sbatch: error: user ann is disabled\nsbatch: error: Batch job submission failed: Access/permission " +
+		"denied\n"; got.Err != want || got.Code != 1 {
 		t.Errorf("got %d %q", got.Code, got.Err)
 	}
 }
@@ -112,8 +117,10 @@ func submit(t *testing.T, script string, env []string, args ...string) (client.S
 
 func TestDirectivesEnvironmentAndOptionsInThatOrder(t *testing.T) {
 	t.Parallel()
-	script := "#!/bin/sh\n#SBATCH -J fromscript -t 1 -p one # trailing\n\n#SBATCH --comment='two words' --mail-user=a\\ b\n ##SBATCH -t 99\n #SBATCH -t 98\necho\n#SBATCH -t 97\n"
-	s, _ := submit(t, script, []string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_REQUEUE=no"}, "-p", "three", "job.sh", "-t", "x y")
+	script := "#!/bin/sh\n#SBATCH -J fromscript -t 1 -p one # trailing\n\n#SBATCH --comment='two words' " +
+		"--mail-user=a\\ b\n ##SBATCH -t 99\n #SBATCH -t 98\necho\n#SBATCH -t 97\n"
+	s, _ := submit(t, script, []string{"SBATCH_TIMELIMIT=2", "SBATCH_PARTITION=two", "SBATCH_REQUEUE=no"}, "-p",
+		"three", "job.sh", "-t", "x y")
 	if s.Spec.Name != "fromscript" || s.Spec.TimeLimit != 120 || s.Spec.Partition != "three" || !s.Spec.Requeue {
 		t.Errorf("got %+v", s.Spec)
 	}
@@ -131,14 +138,17 @@ func TestDirectivesEnvironmentAndOptionsInThatOrder(t *testing.T) {
 func TestNamesOutputsAndOrigin(t *testing.T) {
 	t.Parallel()
 	s, _ := submit(t, "#!/bin/sh\n", nil, "job.sh")
-	if s.Spec.Name != "job.sh" || s.Spec.IO.Stdout != "slurm-%j.out" || filepath.Base(s.Spec.From.Command) != "job.sh" || s.Spec.IO.WorkDir != s.Spec.From.Dir {
+	if s.Spec.Name != "job.sh" || s.Spec.IO.Stdout != "slurm-%j.out" || filepath.Base(s.Spec.From.Command) !=
+		"job.sh" || s.Spec.IO.WorkDir != s.Spec.From.Dir {
 		t.Errorf("got %+v", s.Spec)
 	}
 	s, _ = submit(t, "", nil, "--wrap=true", "-a", "1-3%2", "-D", "sub")
-	if s.Spec.Name != "wrap" || s.Spec.From.Command != "" || s.Spec.IO.Stdout != "slurm-%A_%a.out" || s.Spec.Array != "1-3" || s.Spec.Throttle != 2 {
+	if s.Spec.Name != "wrap" || s.Spec.From.Command != "" || s.Spec.IO.Stdout != "slurm-%A_%a.out" ||
+		s.Spec.Array != "1-3" || s.Spec.Throttle != 2 {
 		t.Errorf("got %+v", s.Spec)
 	}
-	if s.Spec.IO.WorkDir != filepath.Join(s.Spec.From.Dir, "sub") || !strings.HasPrefix(s.Script, "#!/bin/sh\n") || !strings.HasSuffix(s.Script, "\ntrue\n") {
+	if s.Spec.IO.WorkDir != filepath.Join(s.Spec.From.Dir, "sub") || !strings.HasPrefix(s.Script, "#!/bin/sh\n") ||
+		!strings.HasSuffix(s.Script, "\ntrue\n") {
 		t.Errorf("got %+v %q", s.Spec.IO, s.Script)
 	}
 	s, got := submit(t, "#!/bin/sh\ntrue\n", nil, "--parsable")
@@ -157,7 +167,8 @@ func TestExport(t *testing.T) {
 		has, hasNot []string
 		login       bool
 	}{
-		"":                {has: []string{"FOO=caller", "PATH=/usr/bin:/bin", "SLURM_X=s"}, hasNot: []string{"SLURM_JWT=secret"}},
+		"": {has: []string{"FOO=caller", "PATH=/usr/bin:/bin", "SLURM_X=s"},
+			hasNot: []string{"SLURM_JWT=secret"}},
 		"ALL,FOO=x":       {has: []string{"FOO=x", "BAR=1", "SLURM_EXPORT_ENV=ALL,FOO=x"}, hasNot: []string{"FOO=caller"}},
 		"NONE":            {has: []string{"SLURM_X=s"}, hasNot: []string{"FOO=caller", "PATH=/usr/bin:/bin"}, login: true},
 		"NIL":             {has: []string{"SLURM_X=s"}, hasNot: []string{"FOO=caller"}},
@@ -187,7 +198,8 @@ func TestExport(t *testing.T) {
 func TestTooFewTasksLowerTheNodes(t *testing.T) {
 	t.Parallel()
 	s, got := submit(t, "", nil, "--wrap=true", "-N3", "-n2")
-	if got.Err != "sbatch: Warning: can't run 2 processes on 3 nodes, setting nnodes to 2\n" || s.Spec.Shape.NodesMin != 2 {
+	if got.Err != "sbatch: Warning: can't run 2 processes on 3 nodes, setting nnodes to 2\n" ||
+		s.Spec.Shape.NodesMin != 2 {
 		t.Errorf("got %+v %+v", got, s.Spec.Shape)
 	}
 }
@@ -201,8 +213,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{[]string{"--wrap=true", "x"}, "sbatch: error: Script arguments not permitted with --wrap option\n", 1},
 		{[]string{"-n0", "--wrap=true"}, "sbatch: error: Invalid numeric value \"0\" for --ntasks.\n", 1},
-		{[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"}, "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1},
-		{[]string{"-N", "5-2", "--wrap=true"}, "sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255},
+		{[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"},
+			"sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1},
+		{[]string{"-N", "5-2", "--wrap=true"},
+			"sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255},
 		{[]string{"--container-id=x", "--wrap=true"}, "sbatch: error: --container-id is not supported\n", 1},
 		{[]string{"q.sh"}, "sbatch: fatal: q.sh: line 2: Unmatched `\"` in [ \"abc]\n", 1},
 		{[]string{"foo.sh"}, "sbatch: error: Invalid directive found in batch script: foo\n", 255},
@@ -210,7 +224,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		c := (&slurmtest.Cluster{}).Start(t)
 		got := c.Run(t, "sbatch", Run, tc.args, func(w *cmd.World) {
-			files(t, w, map[string]string{"q.sh": "#!/bin/sh\n#SBATCH \"abc\n", "foo.sh": "#!/bin/sh\n#SBATCH foo\n", "blank.sh": " \n"})
+			files(t, w, map[string]string{"q.sh": "#!/bin/sh\n#SBATCH \"abc\n", "foo.sh": "#!/bin/sh\n#SBATCH foo\n",
+				"blank.sh": " \n"})
 		})
 		if got.Err != tc.want || got.Code != tc.code || len(c.Submits) != 0 {
 			t.Errorf("%q: got %d %q, want %d %q", tc.args, got.Code, got.Err, tc.code, tc.want)
@@ -229,13 +244,15 @@ func TestNoCurrentDirectory(t *testing.T) {
 
 func TestWaitGivesTheJobsExitCode(t *testing.T) {
 	t.Parallel()
-	c := &slurmtest.Cluster{Jobs: []client.Job{slurmtest.Job(1, "wrap", "01:00:00", slurmtest.Running("01:00:01", slurmtest.On("n1", 1)))}}
+	c := &slurmtest.Cluster{Jobs: []client.Job{
+		slurmtest.Job(1, "wrap", "01:00:00", slurmtest.Running("01:00:01", slurmtest.On("n1", 1)))}}
 	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/api/v1/watch" {
 			return false
 		}
 		slurmtest.Ended("01:00:02", core.Failed, core.Exit{Code: 7})(&c.Jobs[0])
-		w.Write([]byte("data: {\"seq\":1,\"kind\":\"job.started\",\"job\":9}\n\ndata: {\"seq\":2,\"kind\":\"job.ended\",\"job\":1}\n\n"))
+		w.Write([]byte("data: {\"seq\":1,\"kind\":\"job.started\",\"job\":9}\n\ndata: " +
+			"{\"seq\":2,\"kind\":\"job.ended\",\"job\":1}\n\n"))
 		return true
 	}
 	got := c.Start(t).Run(t, "sbatch", Run, []string{"-W", "--wrap", "exit 7"})

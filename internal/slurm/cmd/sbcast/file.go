@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A file on its way is a header, blocks and a sum: each a length of four bytes and so many bytes; a block of none is the
-// last, and what follows it is the sum of all that is in the file.
+// A file on its way is a header, blocks and a sum: each a length of four bytes and so many bytes; a block of none is
+// the last, and what follows it is the sum of all that is in the file.
 
 // header is what is known of the file.
 type header struct {
@@ -148,12 +148,12 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	return finish(f, &h, o, want)
 }
 
-// made tells whether a file that is there may have come with this broadcast, to a node that shares its folder with us: it is no
-// older.
+// made tells whether a file that is there may have come with this broadcast, to a node that shares its folder with us:
+// it is no older.
 func (o *order) made(info os.FileInfo) bool { return o.Began != 0 && changed(info) >= o.Began }
 
-// put gives a whole file its name, without replacing one that is there. One that is the same and came while we were at it is
-// another node's, which shares our folder.
+// put gives a whole file its name, without replacing one that is there. One that is the same and came while we were at
+// it is another node's, which shares our folder.
 func (o *order) put(temp string, sum []byte) error {
 	err := os.Link(temp, o.Dest)
 	if err == nil || !errors.Is(err, os.ErrExist) {

@@ -1,6 +1,6 @@
-// Package sbcast is the command that copies a file to all nodes of a job. It runs itself on each as a step that shares all
-// with others. The copies pass from node to node in a tree: the command sends to the first few, and each sends on to those
-// below it. Where nodes cannot reach the command the file goes to all of them by the step's own input.
+// Package sbcast is the command that copies a file to all nodes of a job. It runs itself on each as a step that shares
+// all with others. The copies pass from node to node in a tree: the command sends to the first few, and each sends on
+// to those below it. Where nodes cannot reach the command the file goes to all of them by the step's own input.
 package sbcast
 
 import (
@@ -28,7 +28,8 @@ const exitUnreached = 75
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "compress", Short: 'C', Arg: getopt.OptionalArg}, {Long: "exclude", Arg: getopt.RequiredArg},
-	{Long: "fanout", Short: 'F', Arg: getopt.RequiredArg}, {Long: "force", Short: 'f'}, {Long: "jobid", Short: 'j', Arg: getopt.RequiredArg},
+	{Long: "fanout", Short: 'F', Arg: getopt.RequiredArg}, {Long: "force", Short: 'f'},
+	{Long: "jobid", Short: 'j', Arg: getopt.RequiredArg},
 	{Long: "preserve", Short: 'p'}, {Long: "send-libs", Arg: getopt.OptionalArg},
 	{Long: "size", Short: 's', Arg: getopt.RequiredArg}, {Long: "timeout", Short: 't', Arg: getopt.RequiredArg},
 	{Key: "fanout", Long: "treewidth", Arg: getopt.RequiredArg},
@@ -91,7 +92,8 @@ func prepare(w *cmd.World, f cmd.Flags) (*sender, error) {
 		return nil, fmt.Errorf("Need two file names, have %d names", len(f.Operands))
 	}
 	if f.Has("send-libs") && f.Get("send-libs") != "no" {
-		return nil, fmt.Errorf("--send-libs is not supported: copy the libraries one by one, and name their folder in LD_LIBRARY_PATH")
+		return nil, fmt.Errorf("--send-libs is not supported: copy the libraries one by one, and name their folder " +
+			"in LD_LIBRARY_PATH")
 	}
 	s := &sender{w: w, job: f.Get("jobid"), fanout: fanoutUsual, block: blockUsual}
 	if s.job == "" {
@@ -131,7 +133,8 @@ func prepare(w *cmd.World, f cmd.Flags) (*sender, error) {
 		return nil, err
 	}
 	s.file = file
-	s.head = header{Size: info.Size(), Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(), Packed: f.Has("compress") && f.Get("compress") != "none"}
+	s.head = header{Size: info.Size(), Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(),
+		Packed: f.Has("compress") && f.Get("compress") != "none"}
 	dest := f.Operands[1]
 	if strings.HasSuffix(dest, "/") {
 		dest += filepath.Base(path)
@@ -215,8 +218,11 @@ func (s *sender) step(ctx context.Context, in io.Reader, input string, expect fu
 		}
 	}
 	return srun.Run(ctx, &w, []string{
-		"-Q", "--jobid=" + s.job, "--overlap", "--overcommit", "-N" + n, "-n" + n, "--mpi=none", "--cpu-bind=none", "-i", input, "-J", "sbcast", "-D", "/",
-		"/bin/sh", "-c", `[ -x "$BIREME_EXE" ] || { echo "sbcast: error: there is no bireme beside this node's agent" >&2; exit 1; }; exec "$BIREME_EXE" sbcast`,
+		"-Q", "--jobid=" + s.job, "--overlap", "--overcommit", "-N" + n, "-n" + n, "--mpi=none", "--cpu-bind=none",
+		"-i", input, "-J", "sbcast", "-D", "/",
+		"/bin/sh", "-c",
+		`[ -x "$BIREME_EXE" ] || { echo "sbcast: error: there is no bireme beside this node's agent" >&2; exit 1; }; ` +
+			`exec "$BIREME_EXE" sbcast`,
 	})
 }
 

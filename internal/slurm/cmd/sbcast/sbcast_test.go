@@ -35,7 +35,8 @@ func TestTree(t *testing.T) {
 		var wg sync.WaitGroup
 		for rank := range nodes {
 			wg.Go(func() {
-				o := &order{Dest: filepath.Join(dir, fmt.Sprintf("copy%d", rank)), Force: true, Addrs: tr.addrs, Print: tr.print, Secret: tr.secret}
+				o := &order{Dest: filepath.Join(dir, fmt.Sprintf("copy%d", rank)), Force: true, Addrs: tr.addrs,
+					Print: tr.print, Secret: tr.secret}
 				if err := receive(t.Context(), o, strconv.Itoa(rank), "n"); err != nil {
 					t.Errorf("receiver %d: %v", rank, err)
 				}
@@ -113,13 +114,14 @@ func TestBrokenFile(t *testing.T) {
 	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
+	if err := take(bytes.NewReader(sent.Bytes()), o, func([]byte) {}); err == nil ||
+		!strings.Contains(err.Error(), "File exists") {
 		t.Errorf("a file that is there: %v", err)
 	}
 }
 
-// Nodes that share a folder each find what another has made: the same file of the same broadcast is theirs too, without -f; one
-// that is another's is not replaced.
+// Nodes that share a folder each find what another has made: the same file of the same broadcast is theirs too, without
+// -f; one that is another's is not replaced.
 func TestSharedFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -153,7 +155,8 @@ func TestSharedFolder(t *testing.T) {
 	if err := take(bytes.NewReader(two), o, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
 		t.Errorf("another file that came meanwhile: %v", err)
 	}
-	if err := take(bytes.NewReader(one), &order{Dest: o.Dest, Began: 1 << 62}, func([]byte) {}); err == nil || !strings.Contains(err.Error(), "File exists") {
+	if err := take(bytes.NewReader(one), &order{Dest: o.Dest, Began: 1 << 62}, func([]byte) {}); err == nil ||
+		!strings.Contains(err.Error(), "File exists") {
 		t.Errorf("the same file from before: %v", err)
 	}
 	if text, err := os.ReadFile(o.Dest); err != nil || string(text) != strings.Repeat("one", 100) {

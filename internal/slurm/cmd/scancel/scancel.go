@@ -26,14 +26,16 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "batch", Short: 'b'}, {Long: "ctld"}, {Long: "cron"}, {Long: "full", Short: 'f'}, {Long: "hurry", Short: 'H'},
 	{Long: "interactive", Short: 'i'}, {Long: "me"},
 	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
-	{Key: "name", Long: "name", Short: 'n', Arg: getopt.RequiredArg}, {Key: "name", Long: "jobname", Arg: getopt.RequiredArg},
+	{Key: "name", Long: "name", Short: 'n', Arg: getopt.RequiredArg},
+	{Key: "name", Long: "jobname", Arg: getopt.RequiredArg},
 	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg},
 	{Long: "qos", Short: 'q', Arg: getopt.RequiredArg},
 	{Long: "quiet", Short: 'Q'},
 	{Long: "reservation", Short: 'R', Arg: getopt.RequiredArg},
 	{Long: "sibling", Arg: getopt.RequiredArg},
 	{Long: "signal", Short: 's', Arg: getopt.RequiredArg},
-	{Key: "state", Long: "state", Short: 't', Arg: getopt.RequiredArg}, {Key: "state", Long: "states", Arg: getopt.RequiredArg},
+	{Key: "state", Long: "state", Short: 't', Arg: getopt.RequiredArg},
+	{Key: "state", Long: "states", Arg: getopt.RequiredArg},
 	{Long: "user", Short: 'u', Arg: getopt.RequiredArg},
 	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
 	{Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
@@ -86,8 +88,10 @@ func fail(w *cmd.World, format string, args ...any) error {
 // requests turns the command line into calls: one for all jobs, and one for each step named.
 func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 	all := client.Cancel{
-		Users: f.List("user"), Names: f.List("name"), Partitions: f.List("partition"), Projects: f.List("account"), QOS: f.List("qos"),
-		Reservations: f.List("reservation"), WCKeys: f.List("wckey"), Cron: f.Has("cron"), Batch: f.Has("batch"), Full: f.Has("full"),
+		Users: f.List("user"), Names: f.List("name"), Partitions: f.List("partition"), Projects: f.List("account"),
+		QOS:          f.List("qos"),
+		Reservations: f.List("reservation"), WCKeys: f.List("wckey"), Cron: f.Has("cron"), Batch: f.Has("batch"),
+		Full: f.Has("full"),
 	}
 	for i, u := range all.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
@@ -122,7 +126,8 @@ func requests(w *cmd.World, f cmd.Flags) ([]client.Cancel, error) {
 			all.States = append(all.States, s.String())
 		}
 	}
-	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+len(all.Reservations)+len(all.WCKeys)+len(all.Nodes)+len(all.States) > 0
+	filtered := f.Has("me") || len(all.Users)+len(all.Names)+len(all.Partitions)+len(all.Projects)+len(all.QOS)+
+		len(all.Reservations)+len(all.WCKeys)+len(all.Nodes)+len(all.States) > 0
 	if len(f.Operands) == 0 {
 		if !filtered {
 			return nil, fail(w, "No job identification provided")
@@ -221,8 +226,8 @@ func signalOf(b *client.Cancel) int32 {
 	return b.Signal
 }
 
-// chosen tells whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not find;
-// without, it passes the ids on and says nothing.
+// chosen tells whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not
+// find; without, it passes the ids on and says nothing.
 func chosen(f cmd.Flags) bool {
 	for _, o := range parser.Options {
 		switch key := cmp.Or(o.Key, o.Long); key {
@@ -238,7 +243,8 @@ func chosen(f cmd.Flags) bool {
 
 // inactive tells whether err says that there is no such job, or not any more.
 func inactive(err error) bool {
-	return core.CodeOf(err) == core.NotFound || core.ReasonOf(err) == slurm.ReasonJobFinished || core.ReasonOf(err) == slurm.ReasonInvalidJobID
+	return core.CodeOf(err) == core.NotFound || core.ReasonOf(err) == slurm.ReasonJobFinished ||
+		core.ReasonOf(err) == slurm.ReasonInvalidJobID
 }
 
 func text(err error) string {
@@ -261,7 +267,8 @@ func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client
 	var out []client.Cancel
 	for _, b := range calls {
 		list, err := c.Briefs(ctx, client.JobsQuery{
-			IDs: b.IDs, Users: b.Users, Projects: b.Projects, Partitions: b.Partitions, States: b.States, Names: b.Names, Nodes: b.Nodes,
+			IDs: b.IDs, Users: b.Users, Projects: b.Projects, Partitions: b.Partitions, States: b.States,
+			Names: b.Names, Nodes: b.Nodes,
 		})
 		if err != nil {
 			return nil, err

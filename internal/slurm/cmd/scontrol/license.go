@@ -36,7 +36,8 @@ func (s *session) showLicenses(ctx context.Context, args []string) int {
 		if s.show.OneLine {
 			sep = " "
 		}
-		fmt.Fprintf(s.w.Out, "LicenseName=%s%sTotal=%d Used=%d Free=%d Reserved=%d Remote=no\n", plain.Cell(l.Name), sep, l.Total, l.Used, l.Free(), l.Reserved)
+		fmt.Fprintf(s.w.Out, "LicenseName=%s%sTotal=%d Used=%d Free=%d Reserved=%d Remote=no\n", plain.Cell(l.Name),
+			sep, l.Total, l.Used, l.Free(), l.Reserved)
 	}
 	if !found {
 		fmt.Fprintf(s.w.Out, "License %s not found\n", args[0])

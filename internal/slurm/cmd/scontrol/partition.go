@@ -135,7 +135,8 @@ func (s *session) top(ctx context.Context, args []string) int {
 	return code
 }
 
-// raise takes from a job's nice value what it is behind the first of its user's waiting jobs in its partition, and one more.
+// raise takes from a job's nice value what it is behind the first of its user's waiting jobs in its partition, and one
+// more.
 func raise(ctx context.Context, c *client.Client, id string) error {
 	list, err := c.Job(ctx, id)
 	if err != nil {
@@ -148,7 +149,8 @@ func raise(ctx context.Context, c *client.Client, id string) error {
 	case j.Priority == 0:
 		return core.Errorf(core.Conflict, "it is held").Because(slurm.ReasonJobHeld)
 	}
-	others, err := c.Jobs(ctx, client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{string(j.Spec.Partition)}})
+	others, err := c.Jobs(ctx,
+		client.JobsQuery{Users: []string{string(j.Spec.User)}, Partitions: []string{string(j.Spec.Partition)}})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,8 @@ func (s *session) remove(ctx context.Context, args []string) int {
 }
 
 // reservationKeys are the keys of a reservation, in the order in which short forms find them.
-var reservationKeys = strings.Fields("reservationname starttime endtime duration nodes nodecnt corecnt tres licenses partitionname users groups " +
+var reservationKeys = strings.Fields("reservationname starttime endtime duration nodes nodecnt corecnt tres licenses " +
+	"partitionname users groups " +
 	"accounts features flags maxstartdelay comment burstbuffer qos allowedpartitions skip watts")
 
 func reservationKey(word string) string {

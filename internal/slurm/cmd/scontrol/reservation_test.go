@@ -17,11 +17,13 @@ import (
 func reservations(c *slurmtest.Cluster) {
 	c.Reservations = []client.Reservation{
 		{State: "INACTIVE", Cores: 128, CPUs: 128, AdvanceReservation: core.AdvanceReservation{
-			Name: "maint", ID: 1, Start: slurmtest.Day("02:15:15"), End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]", NodeCount: 2,
-			Users: []core.UserName{"root"}, Flags: core.ReserveMaint | core.ReserveSpecNodes,
+			Name: "maint", ID: 1, Start: slurmtest.Day("02:15:15"), End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]",
+			NodeCount: 2,
+			Users:     []core.UserName{"root"}, Flags: core.ReserveMaint | core.ReserveSpecNodes,
 		}},
 		{State: "ACTIVE", Cores: 128, CPUs: 128, AdvanceReservation: core.AdvanceReservation{
-			Name: "physics_2", ID: 2, Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]", NodeCount: 2,
+			Name: "physics_2", ID: 2, Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"),
+			Nodes: "n[002-003]", NodeCount: 2,
 			Partition: "main", Accounts: []core.ProjectName{"physics"}, Flags: core.ReserveIgnoreJobs,
 		}},
 	}
@@ -37,14 +39,20 @@ func TestReservationWords(t *testing.T) {
 		err  string
 		code int
 	}{
-		{args: "create res res=x start=now dur=1-0 nodes=ALL user=-alan,-bob acc=physics feat=ib part=main flags=daily,purge_comp=00:10:00 maxstart=5 comment=hi corecnt=2,3 lic=matlab:2",
-			sent: `POST reservations {"name":"x","id":0,"start":1794704400000000,"end":1794790800000000,"nodes":"ALL","core_count":5,"partition":"main","features":"ib","users":["-alan","-bob"],"accounts":["physics"],"licenses":[{"name":"matlab","total":2}],"flags":["DAILY","PURGE_COMP"],"purge_comp":600,"max_start_delay":300,"comment":"hi"}`,
-			out:  "Reservation created: x\n"},
+		{args: "create res res=x start=now dur=1-0 nodes=ALL user=-alan,-bob acc=physics feat=ib part=main " +
+			"flags=daily,purge_comp=00:10:00 maxstart=5 comment=hi corecnt=2,3 lic=matlab:2",
+			sent: `POST reservations {"name":"x","id":0,"start":1794704400000000,"end":1794790800000000,"nodes":"ALL",` +
+				`"core_count":5,"partition":"main","features":"ib","users":["-alan","-bob"],"accounts":["physics"],` +
+				`"licenses":[{"name":"matlab","total":2}],` +
+				`"flags":["DAILY","PURGE_COMP"],"purge_comp":600,"max_start_delay":300,"comment":"hi"}`,
+			out: "Reservation created: x\n"},
 		{args: "create reservationname=y starttime=02:00 endtime=03:00 tres=node=2,license/a=1 groups=staff flags=time_float",
-			sent: `POST reservations {"name":"y","id":0,"start":1794708000000000,"end":1794711600000000,"node_count":2,"groups":["staff"],"licenses":[{"name":"a","total":1}],"flags":["TIME_FLOAT"]}`,
-			out:  "Reservation created: y\n"},
+			sent: `POST reservations {"name":"y","id":0,"start":1794708000000000,"end":1794711600000000,"node_count":2,` +
+				`"groups":["staff"],"licenses":[{"name":"a","total":1}],"flags":["TIME_FLOAT"]}`,
+			out: "Reservation created: y\n"},
 		{args: "update reservationname=maint duration=60 flags-=maint flags+=weekly",
-			sent: `PATCH reservations/maint {"duration":3600,"set_flags":["WEEKLY"],"drop_flags":["MAINT"]}`, out: "Reservation updated.\n"},
+			sent: `PATCH reservations/maint {"duration":3600,"set_flags":["WEEKLY"],"drop_flags":["MAINT"]}`,
+			out:  "Reservation updated.\n"},
 		{args: "update res=maint users+=ann users-=root nodes+=n003",
 			sent: `PATCH reservations/maint {"nodes":"n[001-003]","users":["ann"]}`, out: "Reservation updated.\n"},
 		{args: "update reservation=zz duration=60", sent: `PATCH reservations/zz {"duration":3600}`,
@@ -54,13 +62,19 @@ func TestReservationWords(t *testing.T) {
 		{args: "delete reservationname=physics_1", sent: `DELETE reservations/physics_1`,
 			err: "delete_reservation reservationname=physics_1: Requested reservation is invalid\n", code: 1},
 		{args: "show reservation zz", err: "Reservation zz not found\n", code: 1},
-		{args: "create reservation duration=60 users=root nodes=n001", err: "scontrol: error: A start time must be specified.  No reservation created.\n", code: 1},
-		{args: "create reservation start=now users=root nodes=n001", err: "scontrol: error: An end time or duration must be specified.  No reservation created.\n", code: 1},
+		{args: "create reservation duration=60 users=root nodes=n001",
+			err: "scontrol: error: A start time must be specified.  No reservation created.\n", code: 1},
+		{args: "create reservation start=now users=root nodes=n001",
+			err: "scontrol: error: An end time or duration must be specified.  No reservation created.\n", code: 1},
 		{args: "create reservation start=now dur=1 users=root nodes=n001 flags=dialy",
-			err: "scontrol: error: Error parsing flags dialy.  there is no flag \"dialy\"; did you mean DAILY?  No reservation created.\n", code: 1},
-		{args: "create reservation start=never dur=1 users=root", err: "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1},
-		{args: "create reservation foo=bar", err: "scontrol: error: Unknown parameter foo=bar.  No reservation created.\n", code: 1},
-		{args: "create reservation start=now dur=1 users=root burstbuffer=x", err: "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1},
+			err: "scontrol: error: Error parsing flags dialy.  there is no flag \"dialy\"; did you mean DAILY?  No " +
+				"reservation created.\n", code: 1},
+		{args: "create reservation start=never dur=1 users=root",
+			err: "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1},
+		{args: "create reservation foo=bar", err: "scontrol: error: Unknown parameter foo=bar.  No reservation " +
+			"created.\n", code: 1},
+		{args: "create reservation start=now dur=1 users=root burstbuffer=x",
+			err: "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1},
 		{args: "create frob=x", err: "Requested operation not supported on this system\n", code: 1},
 	} {
 		c := lab()
@@ -75,8 +89,9 @@ func TestReservationWords(t *testing.T) {
 		}
 	}
 	for reason, want := range map[string]string{
-		"reservation_overlap": "Requested reservation overlaps with another reservation", "nodes_busy": "Requested nodes are busy",
-		"invalid_node": "Invalid node name specified", "invalid_time_value": "Invalid time specified",
+		"reservation_overlap": "Requested reservation overlaps with another reservation",
+		"nodes_busy":          "Requested nodes are busy",
+		"invalid_node":        "Invalid node name specified", "invalid_time_value": "Invalid time specified",
 	} {
 		c := lab()
 		c.Refuse = core.Errorf(core.Conflict, "no").Because(reason)
@@ -99,20 +114,24 @@ func TestReconfigure(t *testing.T) {
 		fmt.Fprint(w, `{"changes":[],"settings":[],"applied":true}`)
 		return true
 	}
-	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Out+got.Err != "" || got.Code != 0 || asked != 1 {
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Out+got.Err != "" || got.Code != 0 ||
+		asked != 1 {
 		t.Errorf("got %+v, asked %d times", got, asked)
 	}
 	c = lab()
 	bad := core.Errorf(core.Invalid, "config.yml: 2 faults")
-	bad.Faults = []core.Fault{{Path: "line 1: partitons", Message: "there is no such setting"}, {Path: "line 2: cluster", Message: "may not be empty"}}
+	bad.Faults = []core.Fault{{Path: "line 1: partitons", Message: "there is no such setting"},
+		{Path: "line 2: cluster", Message: "may not be empty"}}
 	c.Refuse = bad
-	want := "slurm_reconfigure error: config.yml: 2 faults\nline 1: partitons: there is no such setting\nline 2: cluster: may not be empty\n"
+	want := "slurm_reconfigure error: config.yml: 2 faults\nline 1: partitons: there is no such setting\nline 2: " +
+		"cluster: may not be empty\n"
 	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err != want || got.Code != 1 {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	c = lab()
 	c.Refuse = core.Errorf(core.Denied, "no").Because("access_denied")
-	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err != "slurm_reconfigure error: Access/permission denied\n" || got.Code != 1 {
+	if got := c.Start(t).Run(t, "scontrol", Run, []string{"reconfigure"}); got.Err !=
+		"slurm_reconfigure error: Access/permission denied\n" || got.Code != 1 {
 		t.Errorf("got %+v", got)
 	}
 }

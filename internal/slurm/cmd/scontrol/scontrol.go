@@ -19,9 +19,12 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "all", Short: 'a'}, {Long: "details", Short: 'd'}, {Long: "federation"}, {Long: "future", Short: 'F'}, {Long: "help", Short: 'h'},
-	{Long: "hide"}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "local"}, {Long: "cluster", Short: 'M', Arg: getopt.RequiredArg},
-	{Long: "oneliner", Short: 'o'}, {Long: "quiet", Short: 'Q'}, {Long: "uid", Short: 'u', Arg: getopt.RequiredArg}, {Long: "usage"},
+	{Long: "all", Short: 'a'}, {Long: "details", Short: 'd'}, {Long: "federation"}, {Long: "future", Short: 'F'},
+	{Long: "help", Short: 'h'},
+	{Long: "hide"}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "local"},
+	{Long: "cluster", Short: 'M', Arg: getopt.RequiredArg},
+	{Long: "oneliner", Short: 'o'}, {Long: "quiet", Short: 'Q'}, {Long: "uid", Short: 'u', Arg: getopt.RequiredArg},
+	{Long: "usage"},
 	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'}, {Long: "yaml", Arg: getopt.OptionalArg},
 }}
 
@@ -51,8 +54,10 @@ var verbs = []struct {
 	{"version", func(s *session, _ context.Context, _ []string) int { return s.w.PrintVersion() }},
 	{"help", func(s *session, _ context.Context, _ []string) int { return s.w.PrintHelp(parser) }},
 	{"create", (*session).create}, {"delete", (*session).remove}, {"reconfigure", (*session).reconfigure},
-	{"reboot", (*session).reboot}, {"reboot_nodes", (*session).reboot}, {"cancel_reboot", (*session).cancelReboot}, {"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
-	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported}, {"power", (*session).power},
+	{"reboot", (*session).reboot}, {"reboot_nodes", (*session).reboot}, {"cancel_reboot", (*session).cancelReboot},
+	{"shutdown", (*session).unsupported}, {"takeover", (*session).unsupported},
+	{"top", (*session).top}, {"token", (*session).unsupported}, {"notify", (*session).unsupported},
+	{"power", (*session).power},
 	{"wait_job", (*session).waitJob},
 }
 

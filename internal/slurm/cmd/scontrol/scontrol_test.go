@@ -28,11 +28,13 @@ func lab() *slurmtest.Cluster {
 	c.Script = "#!/bin/bash\n#SBATCH --job-name=sleeper\n#SBATCH --time=10\nsleep 600\n"
 	long := slurmtest.With(func(s *core.Spec) { s.TimeLimit = 3600 })
 	c.Jobs = append(c.Jobs,
-		slurmtest.Job(78, "fail.sh", "01:14:59", slurmtest.Running("01:14:59", on), slurmtest.Ended("01:15:00", core.Failed, core.Exit{Code: 3}), long,
+		slurmtest.Job(78, "fail.sh", "01:14:59", slurmtest.Running("01:14:59", on),
+			slurmtest.Ended("01:15:00", core.Failed, core.Exit{Code: 3}), long,
 			func(j *client.Job) {
 				j.Reason, j.Priority, j.Spec.From.Command = core.ReasonNonZeroExit, 3496, "/tmp/golden/fail.sh"
 			}),
-		slurmtest.Job(82, "wrap", "01:15:04", slurmtest.Running("01:15:05", on), slurmtest.Ended("01:15:10", core.Completed, core.Exit{}), long,
+		slurmtest.Job(82, "wrap", "01:15:04", slurmtest.Running("01:15:05", on),
+			slurmtest.Ended("01:15:10", core.Completed, core.Exit{}), long,
 			func(j *client.Job) { j.Priority, j.Spec.From.Command = 3496, "" }))
 	return c
 }
@@ -68,14 +70,16 @@ func TestAgainstRecordings(t *testing.T) {
 		"scontrol-show-job-completed":    {args: "show job 82"},
 		"scontrol-show-reservation-none": {args: "show reservation"},
 		"scontrol-show-reservation":      {args: "show reservation", change: reservations},
-		"scontrol-create-reservation": {args: "create reservation reservationname=maint starttime=now+60minutes duration=120 " +
+		"scontrol-create-reservation": {args: "create reservation reservationname=maint starttime=now+60minutes " +
+			"duration=120 " +
 			"users=root nodes=n[001-002] flags=maint"},
-		"scontrol-create-reservation-auto": {args: "create reservation starttime=now duration=60 accounts=physics nodecnt=2 flags=ignore_jobs"},
-		"scontrol-create-reservation-bad":  {args: "create reservation starttime=now duration=60 nodes=n001"},
-		"scontrol-show-licenses":           {args: "show licenses"},
-		"scontrol-show-topology":           {args: "show topology"},
-		"scontrol-bad-subcommand":          {args: "frobnicate"},
-		"scontrol-update-unknown-key":      {args: "update jobid=1 Foo=bar"},
+		"scontrol-create-reservation-auto": {
+			args: "create reservation starttime=now duration=60 accounts=physics nodecnt=2 flags=ignore_jobs"},
+		"scontrol-create-reservation-bad": {args: "create reservation starttime=now duration=60 nodes=n001"},
+		"scontrol-show-licenses":          {args: "show licenses"},
+		"scontrol-show-topology":          {args: "show topology"},
+		"scontrol-bad-subcommand":         {args: "frobnicate"},
+		"scontrol-update-unknown-key":     {args: "update jobid=1 Foo=bar"},
 		"scontrol-update-bad": {args: "update jobid=1 NumNodes=99", change: func(c *slurmtest.Cluster) {
 			c.Refuse = core.Errorf(core.Conflict, "job 1 has started").Because("not_supported")
 		}},
@@ -104,7 +108,8 @@ func TestAgainstRecordings(t *testing.T) {
 	}
 }
 
-// lines blanks what no listing of ours knows: when a scheduler last looked, and which; where backfill plans to start a job.
+// lines blanks what no listing of ours knows: when a scheduler last looked, and which; where backfill plans to start a
+// job.
 func lines(text string) []string {
 	list := slurmtest.Lines(text)
 	for i, l := range list {
@@ -123,10 +128,12 @@ func lines(text string) []string {
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	c.Licenses = []client.License{{License: core.License{Name: "ansys", Total: 1}}, {License: core.License{Name: "matlab", Total: 100}, Used: 2, Reserved: 10}}
+	c.Licenses = []client.License{{License: core.License{Name: "ansys", Total: 1}},
+		{License: core.License{Name: "matlab", Total: 100}, Used: 2, Reserved: 10}}
 	s := c.Start(t)
 	for args, want := range map[string]string{
-		"show licenses":           "LicenseName=ansys\n    Total=1 Used=0 Free=1 Reserved=0 Remote=no\nLicenseName=matlab\n    Total=100 Used=2 Free=98 Reserved=10 Remote=no\n",
+		"show licenses": "LicenseName=ansys\n    Total=1 Used=0 Free=1 Reserved=0 " +
+			"Remote=no\nLicenseName=matlab\n    Total=100 Used=2 Free=98 Reserved=10 Remote=no\n",
 		"-o show licenses matlab": "LicenseName=matlab Total=100 Used=2 Free=98 Reserved=10 Remote=no\n",
 	} {
 		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || got.Out != want {
@@ -147,9 +154,10 @@ func TestLicenses(t *testing.T) {
 		"update jobid=1 numcpus=4 mincpusnode=2":                `{"cpus":4,"min_cpus":2}`,
 		"update jobid=1 numtasks=4 taskspernode=2":              `{"tasks":4,"tasks_per_node":2}`,
 		"update jobid=1 minmemorynode=2G cpuspertask=3":         `{"cpus_per_task":3,"mem_per_node":2147483648}`,
-		"update jobid=1 gres=gpu:a100:2 switches=1@5":           `{"switches":"1@5","gres":[{"name":"gpu","type":"a100","count":2}]}`,
-		"update jobid=1 gres=none prefer=ib":                    `{"prefer":"ib","gres":[]}`,
-		"update jobid=1 minmemorycpu=100":                       `{"mem_per_cpu":104857600}`,
+		"update jobid=1 gres=gpu:a100:2 " +
+			"switches=1@5": `{"switches":"1@5","gres":[{"name":"gpu","type":"a100","count":2}]}`,
+		"update jobid=1 gres=none prefer=ib": `{"prefer":"ib","gres":[]}`,
+		"update jobid=1 minmemorycpu=100":    `{"mem_per_cpu":104857600}`,
 	} {
 		c.Updates = nil
 		if got := s.Run(t, "scontrol", Run, strings.Fields(args)); got.Code != 0 || len(c.Updates) != 1 {
@@ -164,11 +172,13 @@ func TestBadAsks(t *testing.T) {
 	t.Parallel()
 	c := lab()
 	s := c.Start(t)
-	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x ArrayTaskThrottle+=1 Account= NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
+	for _, word := range strings.Fields("ArrayTaskThrottle=-1 ArrayTaskThrottle=x ArrayTaskThrottle+=1 Account= " +
+		"NumNodes=0 NumNodes=a NumCPUs=0 NumTasks=4.5 " +
 		"MinMemoryNode=lots Requeue=2 CPUsPerTask=0 Gres=gpu:x:y") {
 		p, _ := parsePair(word)
 		want := fmt.Sprintf("Invalid value for %s: %s\nRequest aborted\n", p.key, p.value)
-		if got := s.Run(t, "scontrol", Run, []string{"update", "jobid=1", word}); got.Code != 1 || got.Err != want || c.Updates != nil {
+		if got := s.Run(t, "scontrol", Run, []string{"update", "jobid=1", word}); got.Code != 1 || got.Err != want ||
+			c.Updates != nil {
 			t.Errorf("%s: code %d, %s", word, got.Code, got.Err)
 		}
 	}
@@ -210,10 +220,12 @@ func TestChanges(t *testing.T) {
 		{args: "requeue 1,2", jobs: []client.Update{{Requeue: true}, {Requeue: true}}},
 		{args: "suspend 1", jobs: []client.Update{{Suspend: ptr(true)}}},
 		{args: "resume jobname=sleeper", jobs: []client.Update{{Suspend: ptr(false)}}},
-		{args: "update jobid=1 TimeLimit=30 Nice=5 Comment=changed", jobs: []client.Update{{TimeLimit: ptr(core.Seconds(1800)), Nice: ptr(int32(5)), Comment: ptr("changed")}}},
+		{args: "update jobid=1 TimeLimit=30 Nice=5 Comment=changed",
+			jobs: []client.Update{{TimeLimit: ptr(core.Seconds(1800)), Nice: ptr(int32(5)), Comment: ptr("changed")}}},
 		{args: "update JobId=1 TimeLimit+=5", jobs: []client.Update{{TimeLimit: ptr(core.Seconds(900))}}},
 		{args: "update jobid=1 priority=0", jobs: []client.Update{{Hold: ptr(true)}}},
-		{args: "update nodename=n[001-002] state=drain reason=x", nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}}},
+		{args: "update nodename=n[001-002] state=drain reason=x",
+			nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}}},
 		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume"}}},
 		{args: "update nodename=n003 state=fail reason=ecc", nodes: []client.UpdateNode{{State: "fail", Reason: "ecc"}}},
 		{args: "update nodename=n003 state=POWER_DOWN_ASAP", nodes: []client.UpdateNode{{State: "power_down_asap"}}},
@@ -223,9 +235,11 @@ func TestChanges(t *testing.T) {
 		{args: "cancel_reboot n003", nodes: []client.UpdateNode{{State: "cancel_reboot"}}},
 		{args: "power down force n003", nodes: []client.UpdateNode{{State: "power_down_force"}}},
 		{args: "hold", err: "too few arguments for keyword:hold\n", code: 1},
-		{args: "hold 99999", err: "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n", code: 1},
+		{args: "hold 99999", err: "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id " +
+			"specified\n", code: 1},
 		{args: "requeue 99999", err: "Invalid job id specified for job 99999\n", code: 1},
-		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"\n", code: 1},
+		{args: "update foo=bar", err: "No valid entity in update command\nInput line must include \"NodeName\", " +
+			"\"JobId\" or \"PartitionName\"\n", code: 1},
 		{args: "show node zz", err: "Node zz not found\n", code: 1},
 		{args: "show partition zz", err: "Partition zz not found\n", code: 1},
 	} {
@@ -255,7 +269,9 @@ func TestFinishedJob(t *testing.T) {
 
 func TestPrompt(t *testing.T) {
 	t.Parallel()
-	got := lab().Start(t).Run(t, "scontrol", Run, nil, func(w *cmd.World) { w.In = strings.NewReader("show hostnames a[1-2]\nping\nquit\n") })
+	got := lab().Start(t).Run(t, "scontrol", Run, nil, func(w *cmd.World) {
+		w.In = strings.NewReader("show hostnames a[1-2]\nping\nquit\n")
+	})
 	if want := "scontrol: a1\na2\nscontrol: Slurmctld(primary) at vm is UP\nscontrol: "; got.Out != want {
 		t.Errorf("got %q", got.Out)
 	}
@@ -266,7 +282,8 @@ func TestConfig(t *testing.T) {
 	c := lab()
 	c.Info.Settings = map[string]string{"SlurmdTimeout": "300"}
 	got := c.Start(t).Run(t, "scontrol", Run, []string{"show", "config"})
-	for _, want := range []string{"Configuration data as of 2026-11-15T01:10:19\n", "ClusterName             = anchor\n", "SlurmdTimeout           = 300 sec\n", "\nSlurmctld(primary) at vm is UP\n"} {
+	for _, want := range []string{"Configuration data as of 2026-11-15T01:10:19\n", "ClusterName             = " +
+		"anchor\n", "SlurmdTimeout           = 300 sec\n", "\nSlurmctld(primary) at vm is UP\n"} {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("%q is not in\n%s", want, got.Out)
 		}
@@ -289,7 +306,8 @@ func TestWaitJob(t *testing.T) {
 			}
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "id: %d\nevent: job.updated\ndata: {\"seq\":%d,\"kind\":\"job.updated\",\"job\":13}\n\n", watched, watched)
+		fmt.Fprintf(w, "id: %d\nevent: job.updated\ndata: {\"seq\":%d,\"kind\":\"job.updated\",\"job\":13}\n\n",
+			watched, watched)
 		return true
 	}
 	c.Start(t)
@@ -299,7 +317,8 @@ func TestWaitJob(t *testing.T) {
 	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "1"}); got.Code != 0 || watched != 2 {
 		t.Errorf("a job that runs: %+v", got)
 	}
-	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "78"}); got.Code != 1 || !strings.Contains(got.Err, "already finished") {
+	if got := c.Run(t, "scontrol", Run, []string{"wait_job", "78"}); got.Code != 1 ||
+		!strings.Contains(got.Err, "already finished") {
 		t.Errorf("a job that has ended: %+v", got)
 	}
 	if got := c.Run(t, "scontrol", Run, []string{"wait_job"}); got.Code != 1 {
@@ -310,12 +329,14 @@ func TestWaitJob(t *testing.T) {
 func TestDerivedExitCode(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	c.Steps = append(c.Steps, core.Step{Job: 82, ID: 0, Exit: core.Exit{Code: 4}}, core.Step{Job: 82, ID: 1, Exit: core.Exit{Code: 2}})
+	c.Steps = append(c.Steps, core.Step{Job: 82, ID: 0, Exit: core.Exit{Code: 4}},
+		core.Step{Job: 82, ID: 1, Exit: core.Exit{Code: 2}})
 	got := c.Start(t).Run(t, "scontrol", Run, []string{"-d", "show", "job", "82"})
 	if !strings.Contains(got.Out, "DerivedExitCode=4:0") {
 		t.Errorf("%+v", got)
 	}
-	if got := c.Run(t, "scontrol", Run, []string{"--yaml", "show", "job", "82"}); got.Code != 1 || !strings.Contains(got.Err, "--yaml is not supported") {
+	if got := c.Run(t, "scontrol", Run, []string{"--yaml", "show", "job", "82"}); got.Code != 1 ||
+		!strings.Contains(got.Err, "--yaml is not supported") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -264,7 +264,8 @@ func (s *session) showConfig(ctx context.Context, _ []string) int {
 		return s.w.LoadFailed("slurm_load_ctl_conf error", err)
 	}
 	set := map[string]string{
-		"ClusterName": info.Name, "SLURM_VERSION": cmp.Or(info.SlurmVersion, cmd.Version), "BOOT_TIME": slurm.TimeText(info.Started, "Unknown"),
+		"ClusterName": info.Name, "SLURM_VERSION": cmp.Or(info.SlurmVersion, cmd.Version),
+		"BOOT_TIME":        slurm.TimeText(info.Started, "Unknown"),
 		"SlurmctldHost[0]": info.Server,
 	}
 	for k, v := range info.Settings {

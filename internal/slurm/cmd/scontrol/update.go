@@ -43,7 +43,8 @@ func (s *session) update(ctx context.Context, args []string) int {
 		}
 		pairs = append(pairs, p)
 	}
-	isJob := slices.ContainsFunc(pairs, func(p pair) bool { return p.key == "jobid" || p.key == "job" }) // a job has a reservation too
+	// a job has a reservation too
+	isJob := slices.ContainsFunc(pairs, func(p pair) bool { return p.key == "jobid" || p.key == "job" })
 	for i, p := range pairs {
 		rest := append(append([]pair{}, pairs[:i]...), pairs[i+1:]...)
 		switch {
@@ -60,13 +61,16 @@ func (s *session) update(ctx context.Context, args []string) int {
 			return slurm.ExitError
 		}
 	}
-	fmt.Fprintln(s.w.Err, "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or \"PartitionName\"")
+	fmt.Fprintln(s.w.Err, "No valid entity in update command\nInput line must include \"NodeName\", \"JobId\" or "+
+		"\"PartitionName\"")
 	return slurm.ExitError
 }
 
 // jobKeys are keys of Slurm's update that we know but cannot change.
-var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot extra mcslabel " +
-	"mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize threadspec userid wait-for-switch workdir")
+var jobKeys = strings.Fields("admincomment burstbuffer clusters clusterfeatures contiguous corespec delayboot extra " +
+	"mcslabel " +
+	"mintmpdisknode nodelist oversubscribe reboot reqcores reqsockets reqthreads resetaccruetime segmentsize " +
+	"threadspec userid wait-for-switch workdir")
 
 func (s *session) updateJobs(ctx context.Context, ids string, pairs []pair) int {
 	u := &client.Update{}
@@ -248,9 +252,11 @@ func (s *session) addTime(ctx context.Context, id string, p *pair, u *client.Upd
 
 // nodeActions are the states that can be asked for, in our words.
 var nodeActions = map[string]string{
-	"DRAIN": "drain", "DOWN": "down", "FAIL": "fail", "FUTURE": "future", "RESUME": "resume", "IDLE": "resume", "UNDRAIN": "undrain",
-	"POWER_UP": "power_up", "POWER_DOWN": "power_down", "POWER_DOWN_ASAP": "power_down_asap", "POWER_DOWN_FORCE": "power_down_force",
-	"CANCEL_REBOOT": "cancel_reboot",
+	"DRAIN": "drain", "DOWN": "down", "FAIL": "fail", "FUTURE": "future", "RESUME": "resume", "IDLE": "resume",
+	"UNDRAIN":  "undrain",
+	"POWER_UP": "power_up", "POWER_DOWN": "power_down", "POWER_DOWN_ASAP": "power_down_asap",
+	"POWER_DOWN_FORCE": "power_down_force",
+	"CANCEL_REBOOT":    "cancel_reboot",
 }
 
 func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) int {
@@ -260,7 +266,8 @@ func (s *session) updateNodes(ctx context.Context, expr string, pairs []pair) in
 		case "state":
 			action, ok := nodeActions[strings.ToUpper(p.value)]
 			if !ok {
-				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: %s\n", p.text, strings.Join(slices.Sorted(maps.Keys(nodeActions)), " "))
+				fmt.Fprintf(s.w.Err, "Invalid input: %s\nRequest aborted\nValid states are: %s\n", p.text,
+					strings.Join(slices.Sorted(maps.Keys(nodeActions)), " "))
 				return slurm.ExitError
 			}
 			u.State = action

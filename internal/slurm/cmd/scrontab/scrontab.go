@@ -21,8 +21,10 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "edit", Short: 'e'}, {Long: "list", Short: 'l'}, {Long: "remove", Short: 'r'}, {Long: "user", Short: 'u', Arg: getopt.RequiredArg},
-	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'}, {Long: "help", Short: 'h'}, {Long: "usage"},
+	{Long: "edit", Short: 'e'}, {Long: "list", Short: 'l'}, {Long: "remove", Short: 'r'},
+	{Long: "user", Short: 'u', Arg: getopt.RequiredArg},
+	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "help", Short: 'h'}, {Long: "usage"},
 }}
 
 // Options is the table of its options.
@@ -153,8 +155,8 @@ func (t *table) read(ctx context.Context, path string) error {
 
 func isAbs(path string) bool { return path != "" && path[0] == '/' }
 
-// install replaces the table: all of the new one is submitted, then the old one goes. If anything is wrong with the new one
-// the old one stays.
+// install replaces the table: all of the new one is submitted, then the old one goes. If anything is wrong with the new
+// one the old one stays.
 func (t *table) install(ctx context.Context, text string) error {
 	entries, err := parse(text)
 	if err != nil {

@@ -41,11 +41,14 @@ func TestEntriesBecomeJobs(t *testing.T) {
 		t.Fatalf("%d jobs", len(jobs))
 	}
 	one, two := &jobs[0], &jobs[1]
-	if s := &one.Spec; s.Name != "backup" || s.Partition != "long" || s.TimeLimit != 1800 || s.IO.Stdout != "backup-%j.out" || s.IO.WorkDir != "/root" ||
-		s.Extra.Options["cron"] != "15 3 * * 1-5" || !strings.HasSuffix(one.Script, "\n/usr/bin/backup --all\n") || !slices.Contains(one.Env, "SITE=here and there") {
+	if s := &one.Spec; s.Name != "backup" || s.Partition != "long" || s.TimeLimit != 1800 ||
+		s.IO.Stdout != "backup-%j.out" || s.IO.WorkDir != "/root" ||
+		s.Extra.Options["cron"] != "15 3 * * 1-5" || !strings.HasSuffix(one.Script, "\n/usr/bin/backup --all\n") ||
+		!slices.Contains(one.Env, "SITE=here and there") {
 		t.Errorf("the first: %+v %+v %q %q", s, s.Extra, one.Script, one.Env)
 	}
-	if s := &two.Spec; s.Name != "check" || s.Partition != "" || s.IO.Stdout != "/dev/null" || s.Extra.Options["cron"] != "@hourly" || !strings.HasSuffix(two.Script, "\ncheck disk\n") {
+	if s := &two.Spec; s.Name != "check" || s.Partition != "" || s.IO.Stdout != "/dev/null" ||
+		s.Extra.Options["cron"] != "@hourly" || !strings.HasSuffix(two.Script, "\ncheck disk\n") {
 		t.Errorf("the second: %+v %q", s, two.Script)
 	}
 }
@@ -72,7 +75,9 @@ func TestListEditReplaceRemove(t *testing.T) {
 	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/check disk/check memory/' \"$1\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	got := c.Run(t, "scrontab", Run, []string{"-e"}, func(w *cmd.World) { w.Environ = append(w.Environ, "EDITOR="+editor) })
+	got := c.Run(t, "scrontab", Run, []string{"-e"}, func(w *cmd.World) {
+		w.Environ = append(w.Environ, "EDITOR="+editor)
+	})
 	if got.Code != 0 || len(c.Submits) != 2 || !strings.Contains(c.Submits[1].Script, "check memory") {
 		t.Errorf("edited: %+v, %d jobs", got, len(c.Submits))
 	}
@@ -87,11 +92,13 @@ func TestListEditReplaceRemove(t *testing.T) {
 func TestBadTables(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"* * * * *\n":                         "scrontab: error: line 1: want five fields or @word, and a command: * * * * *\n",
-		"# x\n61 * * * * true\n":              "scrontab: error: line 2: ",
-		"@sometimes true\n":                   "scrontab: error: line 1: ",
-		"#SCRON --nonsense\n@daily true\n":    "scrontab: error: line 1: unrecognized option '--nonsense'\n",
-		"#SCRON --array=1-3\n@daily true\n":   "scrontab: error: line 2: --array, --wait and --test-only have no meaning here\n",
+		"* * * * *\n": "scrontab: error: line 1: want five fields or @word, and a command: * " +
+			"* * * *\n",
+		"# x\n61 * * * * true\n":           "scrontab: error: line 2: ",
+		"@sometimes true\n":                "scrontab: error: line 1: ",
+		"#SCRON --nonsense\n@daily true\n": "scrontab: error: line 1: unrecognized option '--nonsense'\n",
+		"#SCRON --array=1-3\n@daily true\n": "scrontab: error: line 2: --array, --wait and --test-only have no " +
+			"meaning here\n",
 		"#\n#SCRON --mem=much\n@daily true\n": "scrontab: error: line 2: Invalid --mem specification\n",
 	} {
 		c := (&slurmtest.Cluster{}).Start(t)

@@ -14,8 +14,8 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
-// The options of a job under which its part of the table is kept: the schedule, the lines as they were written, and their
-// place among the parts.
+// The options of a job under which its part of the table is kept: the schedule, the lines as they were written, and
+// their place among the parts.
 const (
 	optSchedule = core.OptionCron
 	optLines    = "scrontab"
@@ -50,7 +50,8 @@ func atLine(line int, err error) error {
 		return fault(line, "%v", err)
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(c.Lines[0], "sbatch: "), "error: ")
-	return &slurm.Complaint{Lines: []string{fmt.Sprintf("scrontab: error: line %d: %s", line, text)}, Hint: c.Hint, Exit: c.Exit}
+	return &slurm.Complaint{Lines: []string{fmt.Sprintf("scrontab: error: line %d: %s", line, text)}, Hint: c.Hint,
+		Exit: c.Exit}
 }
 
 // parse cuts a table into entries. Lines after the last one belong to it.
@@ -123,7 +124,8 @@ func split(line string) (schedule, command string, err error) {
 	return schedule, command, err
 }
 
-// submission is the job of an entry: a script of one command, in the user's home, whose output goes nowhere unless it says so.
+// submission is the job of an entry: a script of one command, in the user's home, whose output goes nowhere unless it
+// says so.
 func (e *entry) submission(w *cmd.World, user, home string, place int) (*client.Submit, error) {
 	r := slurm.NewRequest(slurm.Sbatch, w.Now(), home)
 	for _, o := range e.options {
@@ -147,14 +149,17 @@ func (e *entry) submission(w *cmd.World, user, home string, place int) (*client.
 	if user != "" {
 		s.User = core.UserName(user)
 	}
-	env := r.JobEnviron(append([]string{"HOME=" + home, "SHELL=/bin/sh", "PATH=/usr/local/bin:/usr/bin:/bin"}, e.env...), slurm.Process{Umask: 0o022})
+	env := r.JobEnviron(append([]string{"HOME=" + home, "SHELL=/bin/sh", "PATH=/usr/local/bin:/usr/bin:/bin"},
+		e.env...), slurm.Process{Umask: 0o022})
 	if s.Extra == nil {
 		s.Extra = &core.Extra{}
 	}
 	if s.Extra.Options == nil {
 		s.Extra.Options = map[string]string{}
 	}
-	s.Extra.Options[optSchedule], s.Extra.Options[optLines], s.Extra.Options[optPlace] = e.schedule, e.text, strconv.Itoa(place)
+	s.Extra.Options[optSchedule], s.Extra.Options[optLines], s.Extra.Options[optPlace] = e.schedule, e.text,
+		strconv.Itoa(place)
 	s.From = core.Origin{Host: w.Host, Dir: home, Line: "scrontab"}
-	return &client.Submit{Spec: *s, Script: "#!/bin/sh\n# This script was created by scrontab.\n\n" + e.command + "\n", Env: env}, nil
+	return &client.Submit{Spec: *s, Script: "#!/bin/sh\n# This script was created by scrontab.\n\n" + e.command + "\n",
+		Env: env}, nil
 }

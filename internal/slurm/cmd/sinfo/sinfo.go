@@ -18,13 +18,20 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "all", Short: 'a'}, {Long: "dead", Short: 'd'}, {Long: "exact", Short: 'e'}, {Long: "future", Short: 'F'}, {Long: "noheader", Short: 'h'},
-	{Long: "hide"}, {Long: "iterate", Short: 'i', Arg: getopt.RequiredArg}, {Long: "json", Arg: getopt.OptionalArg}, {Long: "long", Short: 'l'},
-	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "nodes", Short: 'n', Arg: getopt.RequiredArg}, {Long: "noconvert"},
-	{Long: "Node", Short: 'N'}, {Long: "format", Short: 'o', Arg: getopt.RequiredArg}, {Long: "Format", Short: 'O', Arg: getopt.RequiredArg},
-	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg}, {Long: "responding", Short: 'r'}, {Long: "list-reasons", Short: 'R'},
-	{Long: "summarize", Short: 's'}, {Long: "sort", Short: 'S', Arg: getopt.RequiredArg}, {Long: "states", Short: 't', Arg: getopt.RequiredArg},
-	{Long: "reservation", Short: 'T'}, {Long: "federation"}, {Long: "local"}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "all", Short: 'a'}, {Long: "dead", Short: 'd'}, {Long: "exact", Short: 'e'}, {Long: "future", Short: 'F'},
+	{Long: "noheader", Short: 'h'},
+	{Long: "hide"}, {Long: "iterate", Short: 'i', Arg: getopt.RequiredArg}, {Long: "json", Arg: getopt.OptionalArg},
+	{Long: "long", Short: 'l'},
+	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg}, {Long: "nodes", Short: 'n', Arg: getopt.RequiredArg},
+	{Long: "noconvert"},
+	{Long: "Node", Short: 'N'}, {Long: "format", Short: 'o', Arg: getopt.RequiredArg},
+	{Long: "Format", Short: 'O', Arg: getopt.RequiredArg},
+	{Long: "partition", Short: 'p', Arg: getopt.RequiredArg}, {Long: "responding", Short: 'r'},
+	{Long: "list-reasons", Short: 'R'},
+	{Long: "summarize", Short: 's'}, {Long: "sort", Short: 'S', Arg: getopt.RequiredArg},
+	{Long: "states", Short: 't', Arg: getopt.RequiredArg},
+	{Long: "reservation", Short: 'T'}, {Long: "federation"}, {Long: "local"}, {Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
 	{Long: "bg", Short: 'b'}, {Long: "help"}, {Long: "usage"},
 }}
 

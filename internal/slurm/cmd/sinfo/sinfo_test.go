@@ -26,17 +26,19 @@ func lab() *slurmtest.Cluster {
 		c.Nodes[i].Load = l
 		c.Nodes[i].FreeMem = core.Bytes([]int64{12809, 12760, 12775, 12724, 12789, 12754, 12772, 12758}[i]) * core.MiB
 	}
-	c.Nodes = append(c.Nodes, client.Node{Node: core.Node{Name: "login", Roles: core.Login}, State: "IDLE"}) // Slurm knows of none
+	// Slurm knows of none
+	c.Nodes = append(c.Nodes, client.Node{Node: core.Node{Name: "login", Roles: core.Login}, State: "IDLE"})
 	return c
 }
 
 func TestAgainstRecordings(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"sinfo-idle":           nil,
-		"sinfo-s":              {"-s"},
-		"sinfo-N-l":            {"-N", "-l"},
-		"sinfo-custom-o":       {"-o", "%P %a %l %D %t %N %C %m %G %f %O %e %c %z %X %Y %Z %w %E %T %F %A %B %h %I %L %p %r %R %s %S %v %V"},
+		"sinfo-idle": nil,
+		"sinfo-s":    {"-s"},
+		"sinfo-N-l":  {"-N", "-l"},
+		"sinfo-custom-o": {"-o", "%P %a %l %D %t %N %C %m %G %f %O %e %c %z %X %Y %Z %w %E %T %F %A %B %h %I " +
+			"%L %p %r %R %s %S %v %V"},
 		"sinfo-O":              {"-O", "NodeList:20,Partition,StateLong,CPUsState,FreeMem,Memory,Gres:20,GresUsed:30"},
 		"sinfo-h-noheader":     {"-h", "-o", "%D"},
 		"sinfo-all-partitions": {"-a", "-l"},
@@ -45,7 +47,8 @@ func TestAgainstRecordings(t *testing.T) {
 			t.Parallel()
 			want, code := slurmtest.Golden(t, name)
 			got := lab().Start(t).Run(t, "sinfo", Run, args)
-			if d := cmp.Diff(slurmtest.Without(want, "Sun Nov"), slurmtest.Without(got.Out, "Sun Nov")); d != "" || got.Code != code || got.Err != "" {
+			if d := cmp.Diff(slurmtest.Without(want, "Sun Nov"), slurmtest.Without(got.Out, "Sun Nov")); d != "" ||
+				got.Code != code || got.Err != "" {
 				t.Errorf("code %d, want %d, %s(-want +got)\n%s", got.Code, code, got.Err, d)
 			}
 		})
@@ -55,18 +58,23 @@ func TestAgainstRecordings(t *testing.T) {
 func TestMixedStates(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	for i, s := range []string{"MIXED+COMPLETING", "IDLE+PLANNED", "IDLE+DRAIN", "IDLE", "IDLE", "DOWN*", "ALLOCATED", "MIXED"} {
+	for i, s := range []string{"MIXED+COMPLETING", "IDLE+PLANNED", "IDLE+DRAIN", "IDLE", "IDLE", "DOWN*", "ALLOCATED",
+		"MIXED"} {
 		c.Nodes[i].State = s
 	}
 	c.Nodes[2].Reason, c.Nodes[2].ReasonBy, c.Nodes[2].ReasonAt = "bad disk", "root", slurmtest.Day("01:15:19")
 	c.Nodes[6].AllocCPUs, c.Nodes[7].AllocCPUs = 64, 4
 	c.Start(t)
 	for _, tc := range []struct{ args, want string }{
-		{"-h -p main -o %t|%D|%N", "comp|1|n001\nplnd|1|n002\ndown*|1|n006\ndrain|1|n003\nmix|1|n008\nalloc|1|n007\nidle|2|n[004-005]\n"},
+		{"-h -p main -o %t|%D|%N",
+			"comp|1|n001\nplnd|1|n002\ndown*|1|n006\ndrain|1|n003\nmix|1|n008\nalloc|1|n007\nidle|2|n[004-005]\n"},
 		{"-h -p main -o %P|%C|%F", "main*|68/316/128/512|3/3/2/8\n"},
-		{"-h -t drain,down -p main", "main*        up   infinite      1  down* n006\nmain*        up   infinite      1  drain n003\n"},
-		{"-h -t down", "main*        up   infinite      1  down* n006\nshort        up      30:00      1  down* n006\ndebug        up      10:00      0    n/a \n"},
-		{"-R", "REASON               USER      TIMESTAMP           NODELIST\nbad disk             root      2026-11-15T01:15:19 n003\n"},
+		{"-h -t drain,down -p main", "main*        up   infinite      1  down* n006\nmain*        up   infinite      " +
+			"1  drain n003\n"},
+		{"-h -t down", "main*        up   infinite      1  down* n006\nshort        up      30:00      1  down* " +
+			"n006\ndebug        up      10:00      0    n/a \n"},
+		{"-R", "REASON               USER      TIMESTAMP           NODELIST\nbad disk             root      " +
+			"2026-11-15T01:15:19 n003\n"},
 		{"-h -n n004 -O StateCompact:|,NodeList:|,NodeAIOT:", "idle|n004|0/1/0/1\n"}, // of two partitions, yet once
 		{"-h -n n004 -O PartitionName:|,NodeList:", "main|n004\nshort|n004\ndebug|\n"},
 		{"-h -n n004,n007 -o %n|%T -p short", "vm|allocated\nvm|idle\n"},
@@ -100,8 +108,9 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"name": "n001", "state": "idle", "cpus": 64.0, "cpu_load": 3614.0, "free_memory": 12809.0, "gres": "gpu:a100:4", "idle_cpus": 64.0,
-		"tres": "cpu=64,mem=64G,billing=64,gres/gpu=4", "partitions": []any{"main", "short", "debug"}, "tres_used": nil,
+		"name": "n001", "state": "idle", "cpus": 64.0, "cpu_load": 3614.0, "free_memory": 12809.0, "gres": "gpu:a100:4",
+		"idle_cpus": 64.0,
+		"tres":      "cpu=64,mem=64G,billing=64,gres/gpu=4", "partitions": []any{"main", "short", "debug"}, "tres_used": nil,
 	}
 	for key, v := range want {
 		if d := cmp.Diff(v, answer.Nodes[0][key]); d != "" {
@@ -115,15 +124,18 @@ func TestReservations(t *testing.T) {
 	want, code := slurmtest.Golden(t, "sinfo-reservations")
 	c := lab()
 	c.Reservations = []client.Reservation{
-		{State: "INACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "maint", Start: slurmtest.Day("02:15:15"), End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]"}},
-		{State: "ACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "physics_2", Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]"}},
+		{State: "INACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "maint", Start: slurmtest.Day("02:15:15"),
+			End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]"}},
+		{State: "ACTIVE", AdvanceReservation: core.AdvanceReservation{
+			Name: "physics_2", Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]"}},
 	}
 	c.Nodes[1].State, c.Nodes[2].State = "IDLE+RESERVED", "IDLE+MAINTENANCE+RESERVED"
 	c.Start(t)
 	if got := c.Run(t, "sinfo", Run, []string{"-T"}); got.Out != want || got.Code != code {
 		t.Errorf("got %d\n%s\nwant\n%s", got.Code, got.Out, want)
 	}
-	if got := c.Run(t, "sinfo", Run, strings.Fields("-h -p main -t resv,maint -o %t|%T|%N")); got.Out != "resv|reserved|n002\nmaint|maint|n003\n" {
+	if got := c.Run(t, "sinfo", Run, strings.Fields("-h -p main -t resv,maint -o %t|%T|%N")); got.Out !=
+		"resv|reserved|n002\nmaint|maint|n003\n" {
 		t.Errorf("got %s", got.Out)
 	}
 	if got := lab().Start(t).Run(t, "sinfo", Run, []string{"-T"}); got.Out != "No reservations in the system\n" {

@@ -146,7 +146,9 @@ func TestLongFormat(t *testing.T) {
 	c := slurmtest.Lab()
 	c.Now = slurmtest.Day("01:10:20").Go().UTC()
 	got := c.Start(t).Run(t, "squeue", Run, []string{
-		"-O", "JobID,ArrayJobID,ArrayTaskID,Name,UserName,Account,Partition,StateCompact,TimeUsed,NumNodes,NumCPUs,tres-alloc:60,ReasonList",
+		"-O",
+		"JobID,ArrayJobID,ArrayTaskID,Name,UserName,Account,Partition,StateCompact,TimeUsed,NumNodes,NumCPUs," +
+			"tres-alloc:60,ReasonList",
 	})
 	drop := []string{"16   ", "17   ", "gpt  ", "par  "} // their memory is not the lab's 10 MiB a CPU
 	if d := cmp.Diff(sorted(slurmtest.Without(want, drop...)), sorted(slurmtest.Without(got.Out, drop...))); d != "" {
@@ -199,8 +201,10 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"job_id": 1.0, "job_state": "RUNNING", "account": "bench", "nodes": "n001", "time_limit": 10.0, "memory_per_cpu": 10.0,
-		"start_time": 1794704932.0, "end_time": 1794705532.0, "tres_alloc_str": "cpu=1,mem=10M,node=1,billing=1", "name": "sleeper",
+		"job_id": 1.0, "job_state": "RUNNING", "account": "bench", "nodes": "n001", "time_limit": 10.0,
+		"memory_per_cpu": 10.0,
+		"start_time":     1794704932.0, "end_time": 1794705532.0, "tres_alloc_str": "cpu=1,mem=10M,node=1,billing=1",
+		"name":    "sleeper",
 		"cluster": "anchor", "array_job_id": 0.0, "array_task_id": nil, "priority": 10163.0,
 	} {
 		if d := cmp.Diff(want, answer.Jobs[0][key]); d != "" {
@@ -224,14 +228,19 @@ func TestCompletingAndEnded(t *testing.T) {
 	c := slurmtest.Lab()
 	c.Jobs = append(c.Jobs[:1],
 		slurmtest.Job(30, "cg", "01:00:00", slurmtest.Running("01:00:00", slurmtest.On("n001", 1)),
-			slurmtest.Ended("01:05:00", core.Cancelled, core.Exit{Signal: 15}), func(j *client.Job) { j.Flags = core.Completing }),
+			slurmtest.Ended("01:05:00", core.Cancelled, core.Exit{Signal: 15}), func(j *client.Job) {
+				j.Flags = core.Completing
+			}),
 		slurmtest.Job(31, "done", "01:00:00", slurmtest.Running("01:00:00", slurmtest.On("n001", 1)),
-			slurmtest.Ended("01:09:00", core.Failed, core.Exit{Code: 3}), func(j *client.Job) { j.Reason = core.ReasonNonZeroExit }))
+			slurmtest.Ended("01:09:00", core.Failed, core.Exit{Code: 3}), func(j *client.Job) {
+				j.Reason = core.ReasonNonZeroExit
+			}))
 	c.Start(t)
 	if got := c.Run(t, "squeue", Run, []string{"-h", "-o", "%i %t %M %R"}); got.Out != "30 CG 5:00 n001\n1 R 1:27 n001\n" {
 		t.Errorf("by default: %q", got.Out)
 	}
-	if got := c.Run(t, "squeue", Run, []string{"-h", "-t", "all", "-o", "%i %T %R"}); got.Out != "30 COMPLETING n001\n1 RUNNING n001\n31 FAILED (NonZeroExitCode)\n" {
+	if got := c.Run(t, "squeue", Run, []string{"-h", "-t", "all", "-o", "%i %T %R"}); got.Out !=
+		"30 COMPLETING n001\n1 RUNNING n001\n31 FAILED (NonZeroExitCode)\n" {
 		t.Errorf("all: %q", got.Out)
 	}
 	if got := c.Run(t, "squeue", Run, []string{"-h", "-j", "31"}); got.Out != "" || got.Code != 0 {

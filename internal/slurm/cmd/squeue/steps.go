@@ -24,7 +24,8 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 	}
 	rows = slices.DeleteFunc(rows, func(r slurm.StepRow) bool {
 		ended := r.Step != nil && r.Step.State.Final() || r.Step == nil && r.Job.State.Final()
-		return ended || len(q.stepIDs) > 0 && !slices.Contains(q.stepIDs, r.ID()) && !slices.Contains(q.stepIDs, jobOf(r.ID()))
+		return ended || len(q.stepIDs) > 0 && !slices.Contains(q.stepIDs, r.ID()) &&
+			!slices.Contains(q.stepIDs, jobOf(r.ID()))
 	})
 	slices.SortStableFunc(rows, func(a, b slurm.StepRow) int {
 		return cmp.Or(cmp.Compare(a.Job.Spec.Partition, b.Job.Spec.Partition), cmp.Compare(a.Job.ID, b.Job.ID))

@@ -12,7 +12,8 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
-// Casting gives the command with --bcast served by cast, which is sbcast: that runs srun itself, so it cannot be called from here.
+// Casting gives the command with --bcast served by cast, which is sbcast: that runs srun itself, so it cannot be called
+// from here.
 func Casting(cast cmd.Func) cmd.Func {
 	return func(ctx context.Context, w *cmd.World, args []string) int { return start(ctx, w, args, cast) }
 }
@@ -52,7 +53,8 @@ func (s *run) broadcast(ctx context.Context) (drop func(), err error) {
 	return func() { // a job that is over cannot, and need not be told of
 		w := s.aside("srun")
 		w.Out, w.Err = &bytes.Buffer{}, &bytes.Buffer{}
-		_ = Run(context.WithoutCancel(ctx), w, []string{"-Q", "--jobid=" + s.job, "--overlap", "--overcommit", "--mpi=none", "--cpu-bind=none", "-i", "none", "-J", "bcast",
+		_ = Run(context.WithoutCancel(ctx), w, []string{"-Q", "--jobid=" + s.job, "--overlap", "--overcommit",
+			"--mpi=none", "--cpu-bind=none", "-i", "none", "-J", "bcast",
 			"-D", "/", "rm", "-f", dest})
 	}, nil
 }

@@ -17,9 +17,12 @@ const exitOOM = 253
 
 // signalTexts are strsignal(3)'s of glibc.
 var signalTexts = map[int32]string{
-	1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trace/breakpoint trap", 6: "Aborted", 7: "Bus error",
-	8: "Floating point exception", 9: "Killed", 10: "User defined signal 1", 11: "Segmentation fault", 12: "User defined signal 2",
-	13: "Broken pipe", 14: "Alarm clock", 15: "Terminated", 16: "Stack fault", 24: "CPU time limit exceeded", 25: "File size limit exceeded",
+	1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trace/breakpoint trap", 6: "Aborted",
+	7: "Bus error",
+	8: "Floating point exception", 9: "Killed", 10: "User defined signal 1", 11: "Segmentation fault",
+	12: "User defined signal 2",
+	13: "Broken pipe", 14: "Alarm clock", 15: "Terminated", 16: "Stack fault", 24: "CPU time limit exceeded",
+	25: "File size limit exceeded",
 	31: "Bad system call",
 }
 
@@ -33,8 +36,8 @@ func statusText(e core.Exit) string {
 	return fmt.Sprintf("Signal %d", e.Signal)
 }
 
-// exits gathers how tasks ended and tells of those that did not end well: one line for all of a node that ended alike at
-// the same moment.
+// exits gathers how tasks ended and tells of those that did not end well: one line for all of a node that ended alike
+// at the same moment.
 type exits struct {
 	w       *cmd.World
 	waiting []wire.TaskExit // not told yet

@@ -11,8 +11,8 @@ import (
 // maxHeld is how many frames wait for nodes before whoever reads input is held up.
 const maxHeld = 64
 
-// intake is what a link has for its nodes' standard input. A frame is kept until all nodes have it: an agent or the server
-// between may end with it in their hands.
+// intake is what a link has for its nodes' standard input. A frame is kept until all nodes have it: an agent or the
+// server between may end with it in their hands.
 type intake struct {
 	order sync.Mutex // held from where a frame gets its number until it is sent; taken before the link's
 	// The rest is under the link's lock.
@@ -59,8 +59,8 @@ func (l *link) feed(f frame) {
 	}
 }
 
-// inputAt takes a node's word on what it has. One that comes by the server is not heard directly any more, though nothing
-// else shows of that yet.
+// inputAt takes a node's word on what it has. One that comes by the server is not heard directly any more, though
+// nothing else shows of that yet.
 func (l *link) inputAt(at wire.InputAt, near bool) {
 	l.mu.Lock()
 	old, left := l.nodes[at.Node]

@@ -42,7 +42,8 @@ func (s *run) hook(ctx context.Context, what, program string) error {
 	return nil
 }
 
-// within runs the step between prolog and epilog. A prolog that fails keeps it from starting; an epilog that fails is told.
+// within runs the step between prolog and epilog. A prolog that fails keeps it from starting; an epilog that fails is
+// told.
 func (s *run) within(ctx context.Context, step func() int) int {
 	if err := s.hook(ctx, "prolog", s.r.Step.Prolog); err != nil {
 		s.w.Errorf("%v", err)

@@ -68,7 +68,8 @@ func (d *door) vars() []string {
 		return nil
 	}
 	return []string{
-		"SLURM_LAUNCH_NODE_IPADDR=" + host, "SLURM_SRUN_COMM_HOST=" + host, "SLURM_SRUN_COMM_PORT=" + port, "SLURM_STEP_LAUNCHER_PORT=" + port,
+		"SLURM_LAUNCH_NODE_IPADDR=" + host, "SLURM_SRUN_COMM_HOST=" + host, "SLURM_SRUN_COMM_PORT=" + port,
+		"SLURM_STEP_LAUNCHER_PORT=" + port,
 	}
 }
 
@@ -189,8 +190,8 @@ func (l *link) serve(raw net.Conn) {
 	}
 }
 
-// done takes a node away that has said its last: there is nothing more to hear from it, or to tell it. The server is told
-// before srun can leave, or it would take the step for one that lost its srun.
+// done takes a node away that has said its last: there is nothing more to hear from it, or to tell it. The server is
+// told before srun can leave, or it would take the step for one that lost its srun.
 func (l *link) done(node core.NodeName) {
 	l.mu.Lock()
 	near := l.nodes[node] != nil

@@ -11,7 +11,8 @@ import (
 	"bireme.dev/bireme/internal/wire/direct"
 )
 
-// A server that is not told of the last word of a node that srun hears directly takes srun for lost, and cancels its job.
+// A server that is not told of the last word of a node that srun hears directly takes srun for lost, and cancels its
+// job.
 func TestDirectEndIsToldBeforeLeaving(t *testing.T) {
 	t.Parallel()
 	for range 30 { // srun leaves at once: what it tells late is lost only sometimes
@@ -49,8 +50,8 @@ func TestDirectEndIsToldBeforeLeaving(t *testing.T) {
 	}
 }
 
-// The server hangs up on a part of a step that is over, while others run on. It is not asked for again, be it there or not,
-// and what is for all nodes still waits for those of a part that have not come.
+// The server hangs up on a part of a step that is over, while others run on. It is not asked for again, be it there or
+// not, and what is for all nodes still waits for those of a part that have not come.
 func TestAPartThatIsOverDoesNotEndTheOthers(t *testing.T) {
 	t.Parallel()
 	var all links

@@ -11,7 +11,8 @@ import (
 	"bireme.dev/bireme/internal/slurm/cmd"
 )
 
-// output writes what tasks print: to srun's own streams or to files, whole lines with a label when labels are asked for.
+// output writes what tasks print: to srun's own streams or to files, whole lines with a label when labels are asked
+// for.
 type output struct {
 	w      *cmd.World
 	r      *slurm.Request
@@ -119,7 +120,8 @@ func (s *run) newOutput() *output {
 	st := &s.parts[0].made.Step
 	o := &output{
 		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{},
-		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")), JobName: s.r.Spec.Name},
+		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")),
+			JobName: s.r.Spec.Name},
 	}
 	if s.array != nil {
 		o.names.ArrayJob, o.names.ArrayTask = s.array.Base, int64(s.array.Task)

@@ -68,8 +68,8 @@ func prepare(w *cmd.World, args []string) ([]*part, error) {
 	}
 }
 
-// parse reads one part. In a job, SLURM_JOB_ID names it and SLURM_JOB_NAME does not name the step; in a het job sizes are
-// the component's.
+// parse reads one part. In a job, SLURM_JOB_ID names it and SLURM_JOB_NAME does not name the step; in a het job sizes
+// are the component's.
 func parse(w *cmd.World, args []string, lead *slurm.Request, group int32) (*part, error) {
 	r := slurm.NewRequest(slurm.Srun, w.Now(), w.Dir)
 	r.ReadFile = os.ReadFile
@@ -149,8 +149,10 @@ func (s *run) askFor(p *part) *client.NewStep {
 	r, sh := p.r, &p.r.Spec.Shape
 	env := r.StepEnviron(s.w.Environ, cmd.ThisProcess())
 	ask := &client.NewStep{
-		Name: filepath.Base(p.argv[0]), Argv: p.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask, Label: r.Step.Label,
-		Pty: s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList, Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
+		Name: filepath.Base(p.argv[0]), Argv: p.argv, Env: env, WorkDir: r.WorkDir(), CPUsPerTask: sh.CPUsPerTask,
+		Label: r.Step.Label,
+		Pty:   s.r.Step.Pty, MPI: r.Step.MPI, NodeList: r.Spec.More().NodeList,
+		Distribution: r.Spec.More().Distribution, Umask: lookupVar(env, "SLURM_UMASK"),
 		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog, Container: r.Step.Container,
 		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
 	}
@@ -159,7 +161,8 @@ func (s *run) askFor(p *part) *client.NewStep {
 	ask.Overlap, ask.Overcommit = r.Step.Overlap, opt["overcommit"] != ""
 	ask.Exact = s.inside && (r.Step.Exact || sh.Exclusive || sh.Given&core.GivenCPUsPerTask != 0 || more.CPUsPerGPU > 0)
 	ask.MemPerNode, ask.MemPerCPU = sh.MemPerNode, sh.MemPerCPU
-	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt["gpu-bind"], opt["cpu-bind"]
+	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt["gpu-bind"],
+		opt["cpu-bind"]
 	if r.Typed("gres") || r.Typed("gpus-per-node") { // variables tell what the whole job has
 		ask.Gres = sh.Gres
 	}
@@ -169,7 +172,8 @@ func (s *run) askFor(p *part) *client.NewStep {
 	if sh.Given&core.GivenTasks != 0 {
 		ask.Tasks = sh.Tasks
 	}
-	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) { // of a range it has what the job was given
+	// of a range it has what the job was given
+	if sh.Given&core.GivenNodes != 0 && (s.inside || sh.NodesMax <= sh.NodesMin) {
 		ask.Nodes = sh.NodesMin
 	}
 	if sh.Given&core.GivenTasksPerNode != 0 {

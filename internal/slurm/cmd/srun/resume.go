@@ -11,7 +11,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// goneTrail is how long the last frames of nodes that srun hears directly may take once the server knows the step no more.
+// goneTrail is how long the last frames of nodes that srun hears directly may take once the server knows the step no
+// more.
 const goneTrail = 5 * time.Second
 
 // hubPatience is how long nodes wait for srun to open its stream at the server before it hears them without.

@@ -17,7 +17,8 @@ type signals struct {
 
 func catchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 16)}
-	signal.Notify(s.c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH)
+	signal.Notify(s.c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH)
 	signal.Ignore(syscall.SIGTSTP)
 	return s
 }

@@ -54,7 +54,8 @@ func start(ctx context.Context, w *cmd.World, args []string, cast cmd.Func) int 
 		return slurm.ExitError
 	case !slices.Contains([]string{"", "none", "pmi2"}, r.Step.MPI):
 		w.Errorf("Couldn't find the specified plugin name for mpi/%s looking at all files", r.Step.MPI)
-		w.Errorf("--mpi=%s is not served here: pmi2 is, which MPICH and its kin speak; Open MPI's mpirun works inside an allocation", r.Step.MPI)
+		w.Errorf("--mpi=%s is not served here: pmi2 is, which MPICH and its kin speak; Open MPI's mpirun works "+
+			"inside an allocation", r.Step.MPI)
 		return slurm.ExitError
 	}
 	for _, p := range parts {

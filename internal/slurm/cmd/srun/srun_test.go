@@ -134,18 +134,20 @@ func TestAgainstRecordings(t *testing.T) {
 		rc     int // the recordings with several commands end in rc=
 		drop   []string
 	}{
-		"srun-exit-code": {args: []string{"bash", "-c", "exit 5"}, ranks: one(), rc: 5, frames: func(c *wire.Conn, _ func() string) {
-			exit(c, "n001", 5, 0, 0)
-			last(c, "n001")
-		}},
-		"srun-exit-codes-mixed": {args: []string{"-N2", "-n4", "bash"}, ranks: two(), rc: 3, frames: func(c *wire.Conn, _ func() string) {
-			exit(c, "n002", 3, 0, 3)
-			last(c, "n002")
-			exit(c, "n001", 0, 0, 0)
-			exit(c, "n001", 1, 0, 1)
-			exit(c, "n001", 2, 0, 2)
-			last(c, "n001")
-		}},
+		"srun-exit-code": {args: []string{"bash", "-c", "exit 5"}, ranks: one(), rc: 5,
+			frames: func(c *wire.Conn, _ func() string) {
+				exit(c, "n001", 5, 0, 0)
+				last(c, "n001")
+			}},
+		"srun-exit-codes-mixed": {args: []string{"-N2", "-n4", "bash"}, ranks: two(), rc: 3,
+			frames: func(c *wire.Conn, _ func() string) {
+				exit(c, "n002", 3, 0, 3)
+				last(c, "n002")
+				exit(c, "n001", 0, 0, 0)
+				exit(c, "n001", 1, 0, 1)
+				exit(c, "n001", 2, 0, 2)
+				last(c, "n001")
+			}},
 		"srun-segv": {args: []string{"bash"}, ranks: one(), rc: 139, frames: func(c *wire.Conn, _ func() string) {
 			exit(c, "n001", 0, 11, 0)
 			last(c, "n001")
@@ -154,7 +156,8 @@ func TestAgainstRecordings(t *testing.T) {
 			exit(c, "n001", 0, 9, 0)
 			last(c, "n001")
 		}},
-		"srun-K-kill": {args: []string{"-n4", "-K", "bash"}, job: 47, ranks: [][]int32{{0, 1, 2, 3}}, rc: 143, drop: []string{"slurmstepd"},
+		"srun-K-kill": {args: []string{"-n4", "-K", "bash"}, job: 47, ranks: [][]int32{{0, 1, 2, 3}}, rc: 143,
+			drop: []string{"slurmstepd"},
 			frames: func(c *wire.Conn, _ func() string) {
 				exit(c, "n001", 9, 0, 1)
 				exit(c, "n001", 0, 15, 0, 2, 3)
@@ -165,19 +168,21 @@ func TestAgainstRecordings(t *testing.T) {
 			exit(c, "n001", 0, 0, 0)
 			last(c, "n001")
 		}},
-		"srun-stdin": {args: []string{"-n3", "-l", "cat"}, ranks: [][]int32{{0, 1, 2}}, stdin: "hello\n", frames: func(c *wire.Conn, in func() string) {
-			text := in()
-			for _, r := range []int32{0, 1, 2} {
-				say(c, r, 1, text[:2])
-				say(c, r, 1, text[2:])
-			}
-			exit(c, "n001", 0, 0, 0, 1, 2)
-			last(c, "n001")
-		}},
-		"srun-no-command":    {},
-		"srun-bad-option":    {args: []string{"--nonsense", "true"}},
-		"srun-bad-partition": {args: []string{"-p", "nope", "true"}, refuse: core.Errorf(core.Invalid, "no").Because("invalid_partition")},
-		"srun-bad-jobid":     {args: []string{"--jobid=999999", "true"}},
+		"srun-stdin": {args: []string{"-n3", "-l", "cat"}, ranks: [][]int32{{0, 1, 2}}, stdin: "hello\n",
+			frames: func(c *wire.Conn, in func() string) {
+				text := in()
+				for _, r := range []int32{0, 1, 2} {
+					say(c, r, 1, text[:2])
+					say(c, r, 1, text[2:])
+				}
+				exit(c, "n001", 0, 0, 0, 1, 2)
+				last(c, "n001")
+			}},
+		"srun-no-command": {},
+		"srun-bad-option": {args: []string{"--nonsense", "true"}},
+		"srun-bad-partition": {args: []string{"-p", "nope", "true"}, refuse: core.Errorf(core.Invalid, "no").Because(
+			"invalid_partition")},
+		"srun-bad-jobid": {args: []string{"--jobid=999999", "true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +226,8 @@ func TestStepInsideAJob(t *testing.T) {
 		t.Errorf("got %+v, released %v", got, p.released)
 	}
 	a := p.asked
-	if a.Name != "prog" || a.Tasks != 2 || a.CPUsPerTask != 2 || a.Nodes != 1 || !slices.Equal(a.Argv, []string{"prog", "-x"}) || !slices.Contains(a.Env, "PATH=/usr/bin:/bin") {
+	if a.Name != "prog" || a.Tasks != 2 || a.CPUsPerTask != 2 || a.Nodes != 1 ||
+		!slices.Equal(a.Argv, []string{"prog", "-x"}) || !slices.Contains(a.Env, "PATH=/usr/bin:/bin") {
 		t.Errorf("asked for %+v", a)
 	}
 }
@@ -229,7 +235,9 @@ func TestStepInsideAJob(t *testing.T) {
 func TestTooManyNodesInAJob(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, 7, one(), nil)
-	got := p.Run(t, "srun", Run, []string{"-N3", "true"}, func(w *cmd.World) { w.Environ = append(w.Environ, "SLURM_JOB_ID=7") })
+	got := p.Run(t, "srun", Run, []string{"-N3", "true"}, func(w *cmd.World) {
+		w.Environ = append(w.Environ, "SLURM_JOB_ID=7")
+	})
 	if got.Err != "srun: error: Only allocated 1 nodes asked for 3\n" || got.Code != 1 {
 		t.Errorf("got %+v", got)
 	}
@@ -240,7 +248,8 @@ func TestOutOfMemory(t *testing.T) {
 	p := newPlay(t, 7, one(), func(c *wire.Conn, _ func() string) {
 		c.Send(wire.TypeStepExit, wire.TaskExit{Rank: -1, Node: "n001", Exit: core.Exit{Signal: 9}, Cause: "oom"})
 	})
-	if got := p.Run(t, "srun", Run, []string{"hog"}); got.Code != exitOOM || !strings.HasPrefix(got.Err, "srun: error: n001: task 0: Out Of Memory\n") {
+	if got := p.Run(t, "srun", Run, []string{"hog"}); got.Code != exitOOM ||
+		!strings.HasPrefix(got.Err, "srun: error: n001: task 0: Out Of Memory\n") {
 		t.Errorf("got %+v", got)
 	}
 	if p.released == nil || p.released.Exit != core.ExitOOM {
@@ -313,7 +322,8 @@ func TestQueuedJobIsTold(t *testing.T) {
 		return true
 	}
 	got := p.Run(t, "srun", Run, []string{"true"})
-	if want := "srun: job 40 queued and waiting for resources\nsrun: job 40 has been allocated resources\n"; got.Err != want || got.Code != 0 {
+	if want := "srun: job 40 queued and waiting for resources\nsrun: job 40 has been allocated resources\n"; got.Err !=
+		want || got.Code != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -359,7 +369,8 @@ func TestImmediate(t *testing.T) {
 		return inner(w, r)
 	}
 	got := p.Run(t, "srun", Run, []string{"-I1", "true"})
-	if want := "srun: error: Unable to allocate resources: Immediate execution impossible, insufficient priority\n"; got.Err != want || got.Code != 1 || len(p.cancels) != 1 {
+	if want := "srun: error: Unable to allocate resources: Immediate execution impossible, insufficient " +
+		"priority\n"; got.Err != want || got.Code != 1 || len(p.cancels) != 1 {
 		t.Errorf("got %+v, %d cancels", got, len(p.cancels))
 	}
 }
