@@ -32,8 +32,8 @@ const (
 	agentWindow = 4 * agentBeat
 )
 
-// fakeAgent is a node without a machine: of an agent it has the certificate, the connection and the heartbeat. It is there so that
-// thousands fit on one machine; what it costs itself says nothing of a real one.
+// fakeAgent is a node without a machine: of an agent it has the certificate, the connection and the heartbeat. It is
+// there so that thousands fit on one machine; what it costs itself says nothing of a real one.
 type fakeAgent struct {
 	name core.NodeName
 	cert tls.Certificate
@@ -59,7 +59,8 @@ func (s *suite) agents(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	server := exec.Command(filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(dir, "srv"), "--listen", "", "--agent-listen", addr)
+	server := exec.Command(filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(dir, "srv"), "--listen", "",
+		"--agent-listen", addr)
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	server.Stderr = log
 	if err := server.Start(); err != nil {
@@ -105,7 +106,10 @@ func (s *suite) agents(ctx context.Context) error {
 	after, _ := procCPU(pid)
 	n := fmt.Sprintf("%d fake agents", s.nodes)
 	s.add(row{what: n + " of one server, all connect", value: fmt.Sprintf("%.1f s", took.Seconds())})
-	s.add(row{what: "  CPU of the server for each", value: fmt.Sprintf("%.2f ms", (after-before).Seconds()*1e3/float64(s.nodes))})
+	s.add(row{
+		what:  "  CPU of the server for each",
+		value: fmt.Sprintf("%.2f ms", (after-before).Seconds()*1e3/float64(s.nodes)),
+	})
 	if err := rest(ctx, agentBeat); err != nil { // one round that is not counted
 		return err
 	}
@@ -116,8 +120,14 @@ func (s *suite) agents(ctx context.Context) error {
 	}
 	after, _ = procCPU(pid)
 	wait()
-	s.add(row{what: "  CPU of the server, a heartbeat of each every 10 s", value: fmt.Sprintf("%.3f of a core", (after-before).Seconds()/agentWindow.Seconds()), budget: "0.5"})
-	s.add(row{what: "  memory of the server for each, resident", value: fmt.Sprintf("%.1f KB", float64(rss(pid)-empty)/1e3/float64(s.nodes))})
+	s.add(row{
+		what:  "  CPU of the server, a heartbeat of each every 10 s",
+		value: fmt.Sprintf("%.3f of a core", (after-before).Seconds()/agentWindow.Seconds()), budget: "0.5",
+	})
+	s.add(row{
+		what:  "  memory of the server for each, resident",
+		value: fmt.Sprintf("%.1f KB", float64(rss(pid)-empty)/1e3/float64(s.nodes)),
+	})
 	return allHeard(ctx, c, s.nodes)
 }
 
@@ -161,7 +171,8 @@ func (s *suite) idleAgent(ctx context.Context, c *client.Client, bin, dir, addr 
 	if err := os.WriteFile(ca, []byte(made.CA), 0o600); err != nil {
 		return err
 	}
-	agent := exec.Command(filepath.Join(bin, "biremed"), "agent", "--dir", filepath.Join(dir, "real"), "--server", addr, "--token", made.Secret, "--ca", ca, "--node", "real")
+	agent := exec.Command(filepath.Join(bin, "biremed"), "agent", "--dir", filepath.Join(dir, "real"), "--server", addr,
+		"--token", made.Secret, "--ca", ca, "--node", "real")
 	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(filepath.Join(dir, "agent.log"))
 	if err != nil {
@@ -203,7 +214,8 @@ func (s *suite) idleAgent(ctx context.Context, c *client.Client, bin, dir, addr 
 	}
 	spent := cl.cpu().sub(before)
 	share := func(d time.Duration) float64 { return d.Seconds() / window.Seconds() * 100 }
-	s.add(row{what: "an idle agent, CPU", value: fmt.Sprintf("%.2f %% of a core, its keeper %.2f %%", share(spent.agents), share(spent.keepers)), budget: "0.2 %"})
+	s.add(row{what: "an idle agent, CPU", value: fmt.Sprintf("%.2f %% of a core, its keeper %.2f %%",
+		share(spent.agents), share(spent.keepers)), budget: "0.2 %"})
 	s.add(row{what: "  resident", value: fmt.Sprintf("%.1f MB", float64(rss(agent.Process.Pid))/1e6), budget: "25 MB"})
 	return nil
 }
@@ -257,12 +269,16 @@ func connectFakes(ctx context.Context, list []*fakeAgent, pool *x509.CertPool, a
 
 // connect dials as an agent does: TLS with the node's certificate, an upgrade, hello and welcome.
 func (a *fakeAgent) connect(ctx context.Context, pool *x509.CertPool, addr string) error {
-	d := tls.Dialer{Config: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{a.cert}, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}}
+	d := tls.Dialer{Config: &tls.Config{
+		RootCAs: pool, Certificates: []tls.Certificate{a.cert}, ServerName: "127.0.0.1",
+		MinVersion: tls.VersionTLS13,
+	}}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(raw, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: bireme-agent\r\n\r\n", wire.PathAgent, addr); err != nil {
+	if _, err := fmt.Fprintf(raw, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: bireme-agent\r\n\r\n",
+		wire.PathAgent, addr); err != nil {
 		return err
 	}
 	// The answer ends with an empty line; nothing follows before the hello.
@@ -319,14 +335,18 @@ func beatFakes(ctx context.Context, list []*fakeAgent) {
 			if c == nil {
 				continue
 			}
-			if err := c.Send(wire.TypeHeartbeat, wire.Heartbeat{Load: 0.5, FreeMem: 200 * core.GiB, Now: core.At(time.Now())}); err != nil && ctx.Err() == nil {
+			if err := c.Send(wire.TypeHeartbeat, wire.Heartbeat{
+				Load: 0.5, FreeMem: 200 * core.GiB,
+				Now: core.At(time.Now()),
+			}); err != nil && ctx.Err() == nil {
 				progress("%s: %v", a.name, err)
 			}
 		}
 	}
 }
 
-// allHeard fails when the server thinks that one of the fakes is not there: then what was measured is less than was said.
+// allHeard fails when the server thinks that one of the fakes is not there: then what was measured is less than was
+// said.
 func allHeard(ctx context.Context, c *client.Client, n int) error {
 	list, err := c.Nodes(ctx)
 	if err != nil {

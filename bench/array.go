@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// bigArray does to arrays of a million tasks what people do to jobs. An array is one record, so each of it takes what it
-// takes for a job, and squeue shows it in one line.
+// bigArray does to arrays of a million tasks what people do to jobs. An array is one record, so each of it takes what
+// it takes for a job, and squeue shows it in one line.
 func (s *suite) bigArray(ctx context.Context) error {
 	cl, err := s.up(ctx, nil)
 	if err != nil {
@@ -63,7 +63,10 @@ func (s *suite) bigArray(ctx context.Context) error {
 	}
 	for _, op := range ops {
 		t := times[op.name]
-		s.add(row{what: "array of 1,000,000 tasks: " + op.name + ", p50 / max", value: fmt.Sprintf("%s / %s", ms(pct(t, 50)), ms(pct(t, 100))), budget: "10 ms"})
+		s.add(row{
+			what:  "array of 1,000,000 tasks: " + op.name + ", p50 / max",
+			value: fmt.Sprintf("%s / %s", ms(pct(t, 50)), ms(pct(t, 100))), budget: "10 ms",
+		})
 	}
 	return nil
 }

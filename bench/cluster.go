@@ -123,7 +123,8 @@ func (cl *cluster) socket() string {
 
 // stop ends the cluster and leaves its state.
 func (cl *cluster) stop() error {
-	out, err := exec.Command(filepath.Join(cl.bin, "biremed"), "stop", "--dir", filepath.Join(cl.dir, "state")).CombinedOutput()
+	out, err := exec.Command(filepath.Join(cl.bin, "biremed"), "stop", "--dir", filepath.Join(cl.dir, "state")).
+		CombinedOutput()
 	if cl.cmd != nil {
 		cl.cmd.Wait()
 		cl.cmd = nil

@@ -44,7 +44,10 @@ func (s *suite) containers(ctx context.Context) error {
 		return err
 	}
 	defer cl.down()
-	for _, row := range []func(context.Context, *cluster, *engine.Engine) error{s.containerStart, s.containerRate, s.containerDeath} {
+	for _, row := range []func(context.Context, *cluster, *engine.Engine) error{
+		s.containerStart, s.containerRate,
+		s.containerDeath,
+	} {
 		if err := row(ctx, cl, docker); err != nil {
 			return err
 		}
@@ -55,7 +58,8 @@ func (s *suite) containers(ctx context.Context) error {
 // plain runs one container by the engine's own tool.
 func plain(ctx context.Context, docker *engine.Engine) (time.Duration, error) {
 	began := time.Now()
-	out, err := exec.CommandContext(ctx, "docker", "-H", "unix://"+docker.Socket, "run", "--rm", "box:1", "/bin/sh", "-c", "true").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "docker", "-H", "unix://"+docker.Socket, "run", "--rm", "box:1", "/bin/sh",
+		"-c", "true").CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("docker run: %w: %s", err, out)
 	}
@@ -84,7 +88,10 @@ func (s *suite) containerStart(ctx context.Context, cl *cluster, docker *engine.
 		ours = append(ours, time.Since(began))
 	}
 	a, b := pct(ours, 50), pct(theirs, 50)
-	s.add(row{what: "`bireme apply` of a container, to its end, p50", value: ms(a), limit: ms(b) + " docker run", ratio: ms(a-b) + " more", budget: "150 ms more"})
+	s.add(row{
+		what: "`bireme apply` of a container, to its end, p50", value: ms(a), limit: ms(b) + " docker run",
+		ratio: ms(a-b) + " more", budget: "150 ms more",
+	})
 	return nil
 }
 
@@ -126,7 +133,10 @@ func (s *suite) containerRate(ctx context.Context, cl *cluster, docker *engine.E
 	}
 	const n = 4 * containerBlock
 	a, b := n/ours.Seconds(), n/theirs.Seconds()
-	s.add(row{what: fmt.Sprintf("%d short containers in a row, a second", n), value: fmt.Sprintf("%.2f", a), limit: fmt.Sprintf("%.2f docker run --rm", b), ratio: fmt.Sprintf("%.2f", a/b), budget: "0.80"})
+	s.add(row{
+		what: fmt.Sprintf("%d short containers in a row, a second", n), value: fmt.Sprintf("%.2f", a),
+		limit: fmt.Sprintf("%.2f docker run --rm", b), ratio: fmt.Sprintf("%.2f", a/b), budget: "0.80",
+	})
 	return nil
 }
 
@@ -157,7 +167,8 @@ func (s *suite) containerDeath(ctx context.Context, cl *cluster, docker *engine.
 		}
 		took = append(took, time.Since(began))
 	}
-	s.add(row{what: "container killed behind our back → job has ended, p50 / max", value: ms(pct(took, 50)) + " / " + ms(pct(took, 100)), budget: "1 s"})
+	s.add(row{what: "container killed behind our back → job has ended, p50 / max", value: ms(pct(took, 50)) + " / " +
+		ms(pct(took, 100)), budget: "1 s"})
 	return nil
 }
 

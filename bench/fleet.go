@@ -21,8 +21,8 @@ import (
 const fleetHosts = 100
 
 // fleet measures how long it takes until SSH hosts are nodes. They are the addresses 127.0.1.1 and on of a network
-// namespace with one sshd, and share a disk: the agent is brought once, as to hosts with a common folder, and each runs an
-// agent and a keeper of its own.
+// namespace with one sshd, and share a disk: the agent is brought once, as to hosts with a common folder, and each runs
+// an agent and a keeper of its own.
 func (s *suite) fleet(ctx context.Context) error {
 	if os.Geteuid() != 0 || exec.Command("test", "-x", "/usr/sbin/sshd").Run() != nil {
 		progress("  skipped: needs root and openssh-server")
@@ -45,7 +45,8 @@ func (s *suite) fleet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := exec.Command("nsenter", "--net=/proc/"+sshd.pid+"/ns/net", filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(dir, "srv"),
+	server := exec.Command("nsenter", "--net=/proc/"+sshd.pid+"/ns/net", filepath.Join(bin, "biremed"), "server",
+		"--dir", filepath.Join(dir, "srv"),
 		"--listen", "", "--agent-listen", "127.0.0.1:7600")
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.Create(filepath.Join(dir, "server.log"))
@@ -58,7 +59,10 @@ func (s *suite) fleet(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
-	c, err := client.New(client.Settings{Servers: []string{"unix:" + filepath.Join(dir, "srv", "bireme.sock")}, Timeout: time.Minute})
+	c, err := client.New(client.Settings{
+		Servers: []string{"unix:" + filepath.Join(dir, "srv", "bireme.sock")},
+		Timeout: time.Minute,
+	})
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,9 @@ func (s *suite) fleet(ctx context.Context) error {
 	}
 	spec := &client.FleetSpec{Keys: map[string]string{"k": string(key)}}
 	for i := range fleetHosts {
-		spec.Hosts = append(spec.Hosts, client.FleetHostSpec{SSHLogin: client.SSHLogin{Hostname: fmt.Sprintf("127.0.1.%d", i+1), Port: 2222, User: "root", Key: "k"}})
+		spec.Hosts = append(spec.Hosts, client.FleetHostSpec{
+			SSHLogin: client.SSHLogin{Hostname: fmt.Sprintf("127.0.1.%d", i+1), Port: 2222, User: "root", Key: "k"},
+		})
 	}
 	for _, again := range []bool{false, true} {
 		began := time.Now()
@@ -91,8 +97,11 @@ func (s *suite) fleet(ctx context.Context) error {
 		if again {
 			what = "… once more, after they were deleted"
 		}
-		s.add(row{what, fmt.Sprintf("%.1f s", took.Seconds()), fmt.Sprintf("%.1f s (as many logins by ssh, 32 at once)", login.Seconds()),
-			fmt.Sprintf("%.1f", took.Seconds()/login.Seconds()), "60 s"})
+		s.add(row{
+			what, fmt.Sprintf("%.1f s", took.Seconds()), fmt.Sprintf("%.1f s (as many logins by ssh, 32 at once)",
+				login.Seconds()),
+			fmt.Sprintf("%.1f", took.Seconds()/login.Seconds()), "60 s",
+		})
 		if err := c.DropFleet(ctx, "bench", nil, true); err != nil {
 			return err
 		}
@@ -158,17 +167,20 @@ type sshServer struct {
 
 func startSSHD(ctx context.Context, dir string) (*sshServer, error) {
 	s := &sshServer{dir: dir}
-	config := fmt.Sprintf("Port 2222\nListenAddress 0.0.0.0\nHostKey %[1]s/hostkey\nAuthorizedKeysFile %[1]s/key.pub\nPidFile %[1]s/sshd.pid\n"+
+	config := fmt.Sprintf("Port 2222\nListenAddress 0.0.0.0\nHostKey %[1]s/hostkey\n"+
+		"AuthorizedKeysFile %[1]s/key.pub\nPidFile %[1]s/sshd.pid\n"+
 		"StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nMaxStartups 1000\nMaxSessions 100\n", dir)
 	if err := os.WriteFile(filepath.Join(dir, "sshd_config"), []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	line := fmt.Sprintf("cd %s && ssh-keygen -q -t ed25519 -N '' -f key && ssh-keygen -q -t ed25519 -N '' -f hostkey && mkdir disk && mkdir -p /run/sshd /var/lib/bireme", dir)
+	line := fmt.Sprintf("cd %s && ssh-keygen -q -t ed25519 -N '' -f key && ssh-keygen -q -t ed25519 -N '' -f hostkey "+
+		"&& mkdir disk && mkdir -p /run/sshd /var/lib/bireme", dir)
 	if out, err := exec.CommandContext(ctx, "sh", "-ec", line).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", line, err, out)
 	}
 	s.cmd = exec.Command("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
-		fmt.Sprintf("ip link set lo up; mount -t tmpfs none /root; mount --bind %[1]s/disk /var/lib/bireme; exec /usr/sbin/sshd -D -f %[1]s/sshd_config -E %[1]s/sshd.log", dir))
+		fmt.Sprintf("ip link set lo up; mount -t tmpfs none /root; mount --bind %[1]s/disk /var/lib/bireme; exec "+
+			"/usr/sbin/sshd -D -f %[1]s/sshd_config -E %[1]s/sshd.log", dir))
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -196,8 +208,10 @@ func (s *sshServer) logins(ctx context.Context) (time.Duration, error) {
 	g.SetLimit(32)
 	for i := range fleetHosts {
 		g.Go(func() error {
-			out, err := exec.CommandContext(ctx, "nsenter", "--net=/proc/"+s.pid+"/ns/net", "ssh", "-i", filepath.Join(s.dir, "key"), "-p", "2222",
-				"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", fmt.Sprintf("root@127.0.1.%d", i+1), "true").CombinedOutput()
+			out, err := exec.CommandContext(ctx, "nsenter", "--net=/proc/"+s.pid+"/ns/net", "ssh", "-i",
+				filepath.Join(s.dir, "key"), "-p", "2222",
+				"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
+				fmt.Sprintf("root@127.0.1.%d", i+1), "true").CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("ssh: %w: %s", err, out)
 			}

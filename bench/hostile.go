@@ -29,7 +29,8 @@ func (s *suite) hostile(ctx context.Context) error {
 	const what = "sbatch while another user floods, p50 / p99"
 	attacker, victim, err := people()
 	if err != nil || os.Geteuid() != 0 {
-		s.add(row{what: what, value: fmt.Sprintf("not measured: it needs root and the users of scripts/prereqs.sh (%v)", err), budget: "50 ms p99"})
+		s.add(row{what: what, value: fmt.Sprintf("not measured: it needs root and the users of scripts/prereqs.sh (%v)",
+			err), budget: "50 ms p99"})
 		return nil
 	}
 	cl, err := s.up(ctx, nil, "--nodes", "2", "--cpus", "64", "--memory", "64G")
@@ -55,9 +56,14 @@ func (s *suite) hostile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.add(row{what: what, value: fmt.Sprintf("%s / %s", ms(pct(f.sbatch, 50)), ms(pct(f.sbatch, 99))),
-		limit: fmt.Sprintf("%s / %s quiet", ms(pct(quiet, 50)), ms(pct(quiet, 99))), budget: "50 ms p99"})
-	s.add(row{what: "  … and their job has run, p50 / max of 20", value: fmt.Sprintf("%s / %s", ms(pct(f.ran, 50)), ms(pct(f.ran, 100)))})
+	s.add(row{
+		what: what, value: fmt.Sprintf("%s / %s", ms(pct(f.sbatch, 50)), ms(pct(f.sbatch, 99))),
+		limit: fmt.Sprintf("%s / %s quiet", ms(pct(quiet, 50)), ms(pct(quiet, 99))), budget: "50 ms p99",
+	})
+	s.add(row{
+		what:  "  … and their job has run, p50 / max of 20",
+		value: fmt.Sprintf("%s / %s", ms(pct(f.ran, 50)), ms(pct(f.ran, 100))),
+	})
 	for _, kind := range slices.Sorted(maps.Keys(f.stats)) {
 		st := f.stats[kind]
 		value := fmt.Sprintf("%d sent, %d served, %d without an answer, %d errors", st.Sent, st.Served, st.Broken, st.Errors)
@@ -69,7 +75,10 @@ func (s *suite) hostile(ctx context.Context) error {
 		}
 		s.add(row{what: "  flood of " + kind, value: value})
 	}
-	s.add(row{what: "  server's memory, before and after (resident)", value: fmt.Sprintf("%d, %d MB", before>>20, rss(pid)>>20)})
+	s.add(row{
+		what:  "  server's memory, before and after (resident)",
+		value: fmt.Sprintf("%d, %d MB", before>>20, rss(pid)>>20),
+	})
 	load, err := os.ReadFile("/proc/loadavg")
 	if err == nil {
 		s.add(row{what: "  load average at the end", value: strings.TrimSpace(string(load))})
@@ -142,8 +151,11 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 			return f, err
 		}
 	}
-	attack, err := flood.Start(cage, flood.Order{Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"), Jobs: 100_000, Streams: 1000, Kinds: kinds,
-		Own: func(cmd *exec.Cmd) { attacker.own(cmd) }})
+	attack, err := flood.Start(cage, flood.Order{
+		Socket: cl.socket(), Program: filepath.Join(cl.dir, "flood"),
+		Jobs: 100_000, Streams: 1000, Kinds: kinds,
+		Own: func(cmd *exec.Cmd) { attacker.own(cmd) },
+	})
 	if err != nil {
 		return f, err
 	}
@@ -153,7 +165,8 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 	}
 	for range 20 {
 		began := time.Now()
-		if out, err := victim.own(cl.command("sbatch", "--wait", "--mem=16M", "-o", os.DevNull, "--wrap", "true")).CombinedOutput(); err != nil {
+		if out, err := victim.own(cl.command("sbatch", "--wait", "--mem=16M", "-o", os.DevNull, "--wrap", "true")).
+			CombinedOutput(); err != nil {
 			return f, fmt.Errorf("sbatch --wait as %s: %w: %s", victim.name, err, out)
 		}
 		f.ran = append(f.ran, time.Since(began))
@@ -168,7 +181,8 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 	return f, nil
 }
 
-// yesJobs starts 50 jobs of `yes`, one half with a file for their output and the other as runs, and puts them into the cage.
+// yesJobs starts 50 jobs of `yes`, one half with a file for their output and the other as runs, and puts them into the
+// cage.
 func (cl *cluster) yesJobs(p person, cage *flood.Cage) error {
 	part, err := cage.Part("jobs")
 	if err != nil {

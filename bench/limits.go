@@ -41,7 +41,8 @@ func measureLimits(ctx context.Context) (limits, error) {
 	if l.fork, l.forkCPU, err = forkLimit(dir, 3000); err != nil {
 		return l, err
 	}
-	progress("  limit: %.0f and %.0f round trips/s (1 and 32 clients), %.0f fsync/s, %.0f forked jobs/s at %.2f ms CPU each",
+	progress("  limit: %.0f and %.0f round trips/s (1 and 32 clients), %.0f fsync/s, %.0f forked jobs/s at %.2f ms "+
+		"CPU each",
 		l.rpc1, l.rpc32, l.fsync, l.fork, l.forkCPU.Seconds()*1e3)
 	return l, nil
 }
@@ -148,7 +149,10 @@ func forkOne(dir string, i int64) error {
 		return err
 	}
 	defer null.Close()
-	p, err := os.StartProcess(path, []string{path}, &os.ProcAttr{Dir: dir, Env: envOf(i), Files: []*os.File{null, out, out}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	p, err := os.StartProcess(path, []string{path}, &os.ProcAttr{
+		Dir: dir, Env: envOf(i),
+		Files: []*os.File{null, out, out}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,11 @@ func main() {
 	flag.IntVar(&s.nodes, "agents", 10_000, "fake agents of one server in the agents rows")
 	flag.StringVar(&s.prof, "profile", "", "folder to write CPU profiles of the server into")
 	flag.BoolVar(&slurm, "slurm", false, "only: the same work on Debian's Slurm and here, in the same run")
-	flag.StringVar(&only, "only", "", "comma list of: limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile")
-	flag.StringVar(&kinds, "flood", "", "comma list of what floods in the hostile row: requests,tokens,submissions,streams,connections,jobs")
+	flag.StringVar(&only, "only", "",
+		"comma list of: "+
+			"limits,submit,fsync,sbatch,start,true,squeue,restart,idle,agents,array,container,fleet,stream,sched,traces,hostile")
+	flag.StringVar(&kinds, "flood", "",
+		"comma list of what floods in the hostile row: requests,tokens,submissions,streams,connections,jobs")
 	flag.Parse()
 	if only != "" {
 		s.only = strings.Split(only, ",")
@@ -76,10 +79,10 @@ func main() {
 	}
 }
 
-// spread has ext4 put each folder in dir into a part of the disk with many free inodes, as it does with those of the root.
-// Else they lie with all others of /tmp, and where thousands of files were removed in the minutes before, every new one
-// costs a search among them: by as much as a job costs, sometimes on one side of a ratio alone. Other file systems have no
-// such flag, and no such search.
+// spread has ext4 put each folder in dir into a part of the disk with many free inodes, as it does with those of the
+// root. Else they lie with all others of /tmp, and where thousands of files were removed in the minutes before, every
+// new one costs a search among them: by as much as a job costs, sometimes on one side of a ratio alone. Other file
+// systems have no such flag, and no such search.
 func spread(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -124,9 +127,22 @@ func (s *suite) run(ctx context.Context, slurm bool) error {
 		name string
 		f    func(context.Context) error
 	}{
-		{"submit", s.submissions}, {"fsync", s.slowDisk}, {"sbatch", s.sbatch}, {"start", s.startLatency}, {"array", s.bigArray},
-		{"true", s.trueJobs}, {"squeue", s.squeue}, {"restart", s.restart}, {"idle", s.idle}, {"agents", s.agents}, {"container", s.containers}, {"fleet", s.fleet}, {"stream", s.streams},
-		{"sched", s.sched}, {"traces", s.traces}, {"hostile", s.hostile},
+		{"submit", s.submissions},
+		{"fsync", s.slowDisk},
+		{"sbatch", s.sbatch},
+		{"start", s.startLatency},
+		{"array", s.bigArray},
+		{"true", s.trueJobs},
+		{"squeue", s.squeue},
+		{"restart", s.restart},
+		{"idle", s.idle},
+		{"agents", s.agents},
+		{"container", s.containers},
+		{"fleet", s.fleet},
+		{"stream", s.streams},
+		{"sched", s.sched},
+		{"traces", s.traces},
+		{"hostile", s.hostile},
 	}
 	for _, st := range steps {
 		if !s.wants(st.name) {

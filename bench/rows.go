@@ -26,7 +26,9 @@ import (
 const bodiesAhead = 20_000
 
 // load submits n jobs from so many clients and returns how long it took. Jobs are numbered from first.
-func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape func(*client.Submit)) (time.Duration, error) {
+func (cl *cluster) load(ctx context.Context, n, clients int, first int64, shape func(*client.Submit)) (
+	time.Duration, error,
+) {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
@@ -123,22 +125,34 @@ func (s *suite) submissions(ctx context.Context) error {
 	}
 	wait()
 	s.rate("durable submissions/s, 32 clients", float64(n)/took.Seconds(), s.lim.rpc32, "round trips/s", "5,000/s")
-	s.add(row{what: "  server CPU a submission", value: fmt.Sprintf("%.0f µs", cl.cpu().sub(cpu).server.Seconds()*1e6/float64(n))})
+	s.add(row{
+		what:  "  server CPU a submission",
+		value: fmt.Sprintf("%.0f µs", cl.cpu().sub(cpu).server.Seconds()*1e6/float64(n)),
+	})
 	return nil
 }
 
 func (s *suite) rate(what string, got, limit float64, unit, floor string) {
-	s.add(row{what: what, value: fmt.Sprintf("%.0f", got), limit: fmt.Sprintf("%.0f %s", limit, unit), ratio: fmt.Sprintf("%.2f", got/limit), budget: floor})
+	s.add(row{
+		what: what, value: fmt.Sprintf("%.0f", got), limit: fmt.Sprintf("%.0f %s", limit, unit),
+		ratio: fmt.Sprintf("%.2f", got/limit), budget: floor,
+	})
 }
 
 // slowDisk adds 5 ms to every fsync and fdatasync of the whole cluster, by the kernel's tracing.
 func (s *suite) slowDisk(ctx context.Context) error {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		s.add(row{what: "durable submissions/s, 32 clients, fsync + 5 ms", value: "not measured: strace is not installed", budget: "2,000/s"})
+		s.add(row{
+			what:  "durable submissions/s, 32 clients, fsync + 5 ms",
+			value: "not measured: strace is not installed", budget: "2,000/s",
+		})
 		return nil
 	}
-	cl, err := s.up(ctx, []string{strace, "-f", "--seccomp-bpf", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=5000"})
+	cl, err := s.up(ctx, []string{
+		strace, "-f", "--seccomp-bpf", "-qq", "-o", os.DevNull, "-e", "trace=fsync,fdatasync",
+		"-e", "inject=fsync,fdatasync:delay_exit=5000",
+	})
 	if err != nil {
 		return err
 	}
@@ -148,7 +162,8 @@ func (s *suite) slowDisk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rate("durable submissions/s, 32 clients, fsync + 5 ms", float64(n)/took.Seconds(), 32/0.005, "(32 clients each 5 ms)", "2,000/s")
+	s.rate("durable submissions/s, 32 clients, fsync + 5 ms", float64(n)/took.Seconds(), 32/0.005,
+		"(32 clients each 5 ms)", "2,000/s")
 	return nil
 }
 
@@ -172,7 +187,10 @@ func (s *suite) sbatch(ctx context.Context) error {
 		}
 		times = append(times, time.Since(began))
 	}
-	s.add(row{what: "sbatch, wall, p50 / p99", value: fmt.Sprintf("%s / %s", ms(pct(times, 50)), ms(pct(times, 99))), budget: "below Slurm's"})
+	s.add(row{
+		what: "sbatch, wall, p50 / p99", value: fmt.Sprintf("%s / %s", ms(pct(times, 50)), ms(pct(times, 99))),
+		budget: "below Slurm's",
+	})
 	cmd := exec.Command(filepath.Join(cl.bin, "bireme"), "--version")
 	cmd.Run()
 	var cpu time.Duration
@@ -215,7 +233,10 @@ func (s *suite) startLatency(ctx context.Context) error {
 	hc := unixClient(cl.socket())
 	var times []time.Duration
 	for i := range int64(200) {
-		sub := client.Submit{Script: "#!/bin/sh\necho x > " + fifo + "\n" + padding(i, 2000, "# "), Env: envOf(i), Key: client.NewKey()}
+		sub := client.Submit{
+			Script: "#!/bin/sh\necho x > " + fifo + "\n" + padding(i, 2000, "# "), Env: envOf(i),
+			Key: client.NewKey(),
+		}
 		sub.Spec.Name, sub.Spec.IO.WorkDir, sub.Spec.Shape.Tasks, sub.Spec.IO.Stdout = "start", cl.dir, 1, os.DevNull
 		sub.Spec.Shape.MemPerCPU = 16 * core.MiB
 		body, _ := json.Marshal(&sub)
@@ -231,7 +252,10 @@ func (s *suite) startLatency(ctx context.Context) error {
 			return err
 		}
 	}
-	s.add(row{what: "submit → user process starts, idle node, p50 / p99", value: fmt.Sprintf("%s / %s", ms(pct(times, 50)), ms(pct(times, 99))), budget: "15 ms p50"})
+	s.add(row{
+		what:  "submit → user process starts, idle node, p50 / p99",
+		value: fmt.Sprintf("%s / %s", ms(pct(times, 50)), ms(pct(times, 99))), budget: "15 ms p50",
+	})
 	return nil
 }
 
@@ -266,7 +290,8 @@ func (s *suite) trueJobs(ctx context.Context) error {
 			if err := os.MkdirAll(filepath.Join(cl.dir, "out"), 0o755); err != nil {
 				return err
 			}
-			if s.lim.fork, s.lim.forkCPU, err = forkLimit(cl.dir, 3000); err != nil { // it swings: measured beside what it is put beside
+			// it swings: measured beside what it is put beside
+			if s.lim.fork, s.lim.forkCPU, err = forkLimit(cl.dir, 3000); err != nil {
 				return err
 			}
 			wait := s.profile(cl, fmt.Sprintf("true%d", nodes), 5*time.Second)
@@ -282,8 +307,13 @@ func (s *suite) trueJobs(ctx context.Context) error {
 			took := time.Since(began)
 			used := cl.cpu().sub(cpu)
 			each := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()*1e3/float64(s.jobs)) }
-			s.rate(fmt.Sprintf("%d jobs of true end to end, %d node(s), jobs/s", s.jobs, nodes), float64(s.jobs)/took.Seconds(), s.lim.fork, "forked/s", "0.45 (aim 0.6)")
-			s.add(row{what: "  CPU a job (submitting took " + submitted.Round(time.Millisecond).String() + ")", value: fmt.Sprintf("%s ms: server %s, agents %s, keepers %s, jobs %s", each(used.total()), each(used.server), each(used.agents), each(used.keepers), each(used.jobs)), limit: ms(s.lim.forkCPU)})
+			s.rate(fmt.Sprintf("%d jobs of true end to end, %d node(s), jobs/s", s.jobs, nodes),
+				float64(s.jobs)/took.Seconds(), s.lim.fork, "forked/s", "0.45 (aim 0.6)")
+			s.add(row{
+				what: "  CPU a job (submitting took " + submitted.Round(time.Millisecond).String() + ")",
+				value: fmt.Sprintf("%s ms: server %s, agents %s, keepers %s, jobs %s", each(used.total()),
+					each(used.server), each(used.agents), each(used.keepers), each(used.jobs)), limit: ms(s.lim.forkCPU),
+			})
 			return cl.verify(ctx, s.jobs)
 		}()
 		if err != nil {
@@ -295,7 +325,8 @@ func (s *suite) trueJobs(ctx context.Context) error {
 
 // verify checks that a figure stands for work that was done: every job COMPLETED.
 func (cl *cluster) verify(ctx context.Context, n int) error {
-	out, err := cl.command("sacct", "-X", "-n", "-P", "-o", "State,ExitCode,NodeList,SystemComment", "-S", "1970-01-01").Output()
+	out, err := cl.command("sacct", "-X", "-n", "-P", "-o", "State,ExitCode,NodeList,SystemComment", "-S",
+		"1970-01-01").Output()
 	if err != nil {
 		return fmt.Errorf("sacct: %w", err)
 	}
@@ -332,7 +363,10 @@ func (s *suite) squeue(ctx context.Context) error {
 		}
 		times = append(times, time.Since(began))
 	}
-	s.add(row{what: fmt.Sprintf("squeue over %d pending, p50", s.queue), value: ms(pct(times, 50)), budget: "⅓ of Slurm's"})
+	s.add(row{
+		what: fmt.Sprintf("squeue over %d pending, p50", s.queue), value: ms(pct(times, 50)),
+		budget: "⅓ of Slurm's",
+	})
 	return nil
 }
 
@@ -355,12 +389,15 @@ func (s *suite) restart(ctx context.Context) error {
 		return err
 	}
 	s.add(row{what: fmt.Sprintf("restart with %d pending, killed to serving", s.many), value: ms(took), budget: "2 s"})
-	s.add(row{what: "  memory a pending job (resident, server)", value: fmt.Sprintf("%d B", (full-empty)/int64(s.many)), budget: "2 KiB"})
+	s.add(row{
+		what: "  memory a pending job (resident, server)", value: fmt.Sprintf("%d B", (full-empty)/int64(s.many)),
+		budget: "2 KiB",
+	})
 	return nil
 }
 
-// bounce kills the server and starts it again on the same folder; it returns its memory and the time to its first answer
-// with all jobs there.
+// bounce kills the server and starts it again on the same folder; it returns its memory and the time to its first
+// answer with all jobs there.
 func (cl *cluster) bounce(ctx context.Context) (mem int64, took time.Duration, err error) {
 	pid, err := cl.serverPID()
 	if err != nil {
@@ -416,7 +453,10 @@ func (s *suite) idle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	s.add(row{what: "idle, server and 8 nodes, CPU", value: fmt.Sprintf("%.2f %% of a core", cl.cpu().sub(before).total().Seconds()/d.Seconds()*100)})
+	s.add(row{
+		what:  "idle, server and 8 nodes, CPU",
+		value: fmt.Sprintf("%.2f %% of a core", cl.cpu().sub(before).total().Seconds()/d.Seconds()*100),
+	})
 	var mem int64
 	for _, pid := range cl.procs() {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(b), "agent\x00") {

@@ -41,8 +41,8 @@ type both struct {
 	ours, theirs side
 }
 
-// slurm starts a real Slurm by scripts/slurm-up.sh and a cluster of ours beside it, and has both do the same. Short things
-// are done in turn, so that what else the machine does falls on both alike.
+// slurm starts a real Slurm by scripts/slurm-up.sh and a cluster of ours beside it, and has both do the same. Short
+// things are done in turn, so that what else the machine does falls on both alike.
 func (s *suite) slurm(ctx context.Context) error {
 	dir, err := os.MkdirTemp(scratch, "slurm-")
 	if err != nil {
@@ -60,11 +60,22 @@ func (s *suite) slurm(ctx context.Context) error {
 		return err
 	}
 	defer cl.down()
-	b := &both{s: s, ours: cl, theirs: &peer{dir: dir, env: append(envOf(1), "SLURM_CONF="+conf, "PATH="+os.Getenv("PATH"))}}
+	b := &both{
+		s: s, ours: cl,
+		theirs: &peer{dir: dir, env: append(envOf(1), "SLURM_CONF="+conf, "PATH="+os.Getenv("PATH"))},
+	}
 	for _, r := range []struct {
 		name string
 		f    func(context.Context) error
-	}{{"sbatch", b.sbatch}, {"srun", b.srun}, {"srun", b.wide}, {"true", b.jobs}, {"array", b.array(1000)}, {"array", b.array(5000)}, {"squeue", b.squeue}} {
+	}{
+		{"sbatch", b.sbatch},
+		{"srun", b.srun},
+		{"srun", b.wide},
+		{"true", b.jobs},
+		{"array", b.array(1000)},
+		{"array", b.array(5000)},
+		{"squeue", b.squeue},
+	} {
 		if !s.wants(r.name) {
 			continue
 		}
@@ -97,14 +108,19 @@ func (b *both) inTurn(ctx context.Context, n int, f func(side, int) error) (ours
 
 func (b *both) times(what string, ours, theirs []time.Duration) {
 	text := func(t []time.Duration) string { return fmt.Sprintf("%s / %s", ms(pct(t, 50)), ms(pct(t, 99))) }
-	b.s.add(row{what: what + ", wall, p50 / p99", value: text(ours), limit: "Slurm " + text(theirs),
-		ratio: fmt.Sprintf("%.1f ×", pct(theirs, 50).Seconds()/pct(ours, 50).Seconds()), budget: "ahead"})
+	b.s.add(row{
+		what: what + ", wall, p50 / p99", value: text(ours), limit: "Slurm " + text(theirs),
+		ratio: fmt.Sprintf("%.1f ×", pct(theirs, 50).Seconds()/pct(ours, 50).Seconds()), budget: "ahead",
+	})
 }
 
 func (b *both) rates(what string, n int, ours, theirs time.Duration, floor string) {
 	rate := func(d time.Duration) float64 { return float64(n) / d.Seconds() }
-	b.s.add(row{what: what, value: fmt.Sprintf("%.0f/s (%.1f s)", rate(ours), ours.Seconds()), limit: fmt.Sprintf("Slurm %.0f/s (%.1f s)", rate(theirs), theirs.Seconds()),
-		ratio: fmt.Sprintf("%.1f ×", theirs.Seconds()/ours.Seconds()), budget: floor})
+	b.s.add(row{
+		what: what, value: fmt.Sprintf("%.0f/s (%.1f s)", rate(ours), ours.Seconds()),
+		limit: fmt.Sprintf("Slurm %.0f/s (%.1f s)", rate(theirs), theirs.Seconds()),
+		ratio: fmt.Sprintf("%.1f ×", theirs.Seconds()/ours.Seconds()), budget: floor,
+	})
 }
 
 func script(on side, name string, i int64) (string, error) {
@@ -216,7 +232,8 @@ func (b *both) array(n int) func(context.Context) error {
 				return err
 			}
 			began := time.Now()
-			if _, err := said(on.command("sbatch", "-Q", fmt.Sprintf("--array=1-%d", n), "-o", filepath.Join(on.folder(), fmt.Sprintf("array%d-%%a.out", n)), path)); err != nil {
+			if _, err := said(on.command("sbatch", "-Q", fmt.Sprintf("--array=1-%d", n), "-o",
+				filepath.Join(on.folder(), fmt.Sprintf("array%d-%%a.out", n)), path)); err != nil {
 				return err
 			}
 			if err := over(ctx, on); err != nil {

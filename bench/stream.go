@@ -82,8 +82,15 @@ func (s *suite) streams(ctx context.Context) error {
 		sp := cl.cpu().sub(before)
 		srun := m.cpu
 		m.cpu += sp.total()
-		s.add(row{what: way.what, value: m.text(), limit: secured.text(), ratio: fmt.Sprintf("%.2f", m.rate()/secured.rate()), budget: way.floor})
-		s.add(row{what: "  CPU s/GB", value: fmt.Sprintf("srun %.2f, server %.2f, agent %.2f, keeper %.2f, the task %.2f", perGB(srun), perGB(sp.server), perGB(sp.agents), perGB(sp.keepers), perGB(sp.jobs))})
+		s.add(row{
+			what: way.what, value: m.text(), limit: secured.text(),
+			ratio: fmt.Sprintf("%.2f", m.rate()/secured.rate()), budget: way.floor,
+		})
+		s.add(row{
+			what: "  CPU s/GB",
+			value: fmt.Sprintf("srun %.2f, server %.2f, agent %.2f, keeper %.2f, the task %.2f", perGB(srun),
+				perGB(sp.server), perGB(sp.agents), perGB(sp.keepers), perGB(sp.jobs)),
+		})
 	}
 	return nil
 }
@@ -127,7 +134,8 @@ func pipeLimit(ctx context.Context) (moved, error) {
 	return m, err
 }
 
-// tlsLimit sends the bytes of a pipe over loopback as a node sends them to srun: the same kind of certificate and cipher.
+// tlsLimit sends the bytes of a pipe over loopback as a node sends them to srun: the same kind of certificate and
+// cipher.
 func tlsLimit(ctx context.Context) (moved, error) {
 	cfg, _, err := direct.New()
 	if err != nil {
@@ -154,7 +162,8 @@ func tlsLimit(ctx context.Context) (moved, error) {
 }
 
 func sendHead(ctx context.Context, addr string) error {
-	c, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", addr)
+	c, err := (&tls.Dialer{NetDialer: &net.Dialer{}, Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(
+		ctx, "tcp", addr)
 	if err != nil {
 		return err
 	}

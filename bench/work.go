@@ -21,7 +21,9 @@ func scriptOf(run string, i int64) string {
 	return head + padding(i, 2048-len(head), "# ")
 }
 
-var baseEnv = sync.OnceValue(func() []string { return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "LANG=C"} })
+var baseEnv = sync.OnceValue(func() []string {
+	return []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/", "LANG=C"}
+})
 
 // envOf is an environment of 6 KiB, unique per job.
 func envOf(i int64) []string {

@@ -169,8 +169,10 @@ func (c *cluster) described() map[core.NodeName][]string {
 	all := map[core.NodeName][]string{}
 	for _, n := range c.cfg.CoreNodes() {
 		hw := n.Hardware
-		h := hardwareFlags{CPUs: hw.CPUs, Sockets: hw.Sockets, Cores: hw.Cores, Threads: hw.Threads,
-			Memory: strconv.FormatInt(int64(hw.Memory/core.MiB), 10)}
+		h := hardwareFlags{
+			CPUs: hw.CPUs, Sockets: hw.Sockets, Cores: hw.Cores, Threads: hw.Threads,
+			Memory: strconv.FormatInt(int64(hw.Memory/core.MiB), 10),
+		}
 		if hw.TmpDisk > 0 {
 			h.TmpDisk = strconv.FormatInt(int64(hw.TmpDisk/core.MiB), 10)
 		}
@@ -418,9 +420,12 @@ func (c *cluster) join(ctx context.Context, n emulate.Node) error {
 }
 
 func (c *cluster) agentCommand(n emulate.Node, isolation emulate.Isolation, hosts string,
-	described []string) *exec.Cmd {
-	args := []string{"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","),
-		"--keeper", c.keeper}
+	described []string,
+) *exec.Cmd {
+	args := []string{
+		"agent", "--dir", n.Dir, "--node", string(n.Name), "--server", strings.Join(c.agents, ","),
+		"--keeper", c.keeper,
+	}
 	if boot, err := n.BootID(); err == nil {
 		args = append(args, "--boot-id", boot)
 	} else {

@@ -111,8 +111,10 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 			do(&state.DropReservation{By: root, Name: fmt.Sprintf("r%d", seed)})
 		case 45:
 			parts := []core.Partition{{Name: "main", Nodes: "n[1,3]", Default: true, MaxTime: 3600}, {Name: "fast", Nodes: "n2"}}
-			do(&state.Reconfigure{By: root,
-				Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}}})
+			do(&state.Reconfigure{
+				By:     root,
+				Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}},
+			})
 		}
 		for j := range e.Snapshot().Jobs() {
 			if j.State == core.Running && rng.IntN(3) == 0 {

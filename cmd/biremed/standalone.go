@@ -433,8 +433,14 @@ func (f *standaloneFlags) args() []string {
 	default:
 		args = append(args, "--node-prefix", f.Prefix, "--nodes", strconv.Itoa(f.Nodes))
 	}
-	for _, s := range [][2]string{{"listen", f.Listen}, {"config", f.Config}, {"cgroup", f.Cgroup},
-		{"engine", f.Engine}, {"oci-runtime", f.OCIRuntime}, {"features", strings.Join(f.Features, ",")}} {
+	for _, s := range [][2]string{
+		{"listen", f.Listen},
+		{"config", f.Config},
+		{"cgroup", f.Cgroup},
+		{"engine", f.Engine},
+		{"oci-runtime", f.OCIRuntime},
+		{"features", strings.Join(f.Features, ",")},
+	} {
 		args = append(args, "--"+s[0]+"="+s[1])
 	}
 	return append(args, f.Hardware.args()...)

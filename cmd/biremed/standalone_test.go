@@ -26,8 +26,10 @@ func TestQuote(t *testing.T) {
 
 func TestMebibytes(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]core.Bytes{"": 0, "4096": 4 * core.GiB, "16G": 16 * core.GiB,
-		"512M": 512 * core.MiB} {
+	for in, want := range map[string]core.Bytes{
+		"": 0, "4096": 4 * core.GiB, "16G": 16 * core.GiB,
+		"512M": 512 * core.MiB,
+	} {
 		if got, err := mebibytes(in); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", in, got, err, want)
 		}
@@ -53,8 +55,10 @@ func TestFlagsAreRemembered(t *testing.T) {
 		if err := fl.Parse(append(args, "--dir", dir)); err != nil {
 			t.Fatal(err)
 		}
-		for name, into := range map[string]*string{"node-names": &f.NodeNames, "listen": &f.Listen,
-			"memory": &f.Hardware.Memory, "dir": &f.dir} {
+		for name, into := range map[string]*string{
+			"node-names": &f.NodeNames, "listen": &f.Listen,
+			"memory": &f.Hardware.Memory, "dir": &f.dir,
+		} {
 			*into, _ = fl.GetString(name)
 		}
 		f.Nodes, _ = fl.GetInt("nodes")

@@ -115,7 +115,8 @@ func wayTo(imports map[string][]string, from string, targets []string) []string 
 // modernc.org/libc and breaks in odd ways with another.
 func TestLibcMatchesSQLite(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}} {{.GoMod}}", "modernc.org/sqlite", "modernc.org/libc")
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}} {{.GoMod}}", "modernc.org/sqlite",
+		"modernc.org/libc")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
@@ -129,7 +130,9 @@ func TestLibcMatchesSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "modernc.org/libc " + f[4]; !strings.Contains(string(gomod), want+"\n") && !strings.Contains(string(gomod), want+" ") {
-		t.Errorf("go.mod takes modernc.org/libc %s, but modernc.org/sqlite %s was made with another: see %s", f[4], f[1], f[2])
+	if want := "modernc.org/libc " + f[4]; !strings.Contains(string(gomod), want+"\n") &&
+		!strings.Contains(string(gomod), want+" ") {
+		t.Errorf("go.mod takes modernc.org/libc %s, but modernc.org/sqlite %s was made with another: see %s", f[4],
+			f[1], f[2])
 	}
 }

@@ -16,7 +16,8 @@ func checkArrows(pkgs []pkg) []string {
 	for _, p := range pkgs {
 		from := roomOf(p.dir)
 		if from == "" {
-			bad = append(bad, fmt.Sprintf("%s belongs to no room: give it a row in docs/architecture.md §4 and in internal/arch, with its one job", p.dir))
+			bad = append(bad, fmt.Sprintf("%s belongs to no room: give it a row in docs/architecture.md §4 and in "+
+				"internal/arch, with its one job", p.dir))
 			continue
 		}
 		for _, f := range p.product() {
@@ -65,7 +66,8 @@ func checkPure(pkgs []pkg, fset *token.FileSet) []string {
 		for _, f := range p.product() {
 			for _, imp := range f.imports() {
 				if thirdParty(imp) {
-					bad = append(bad, fmt.Sprintf("%s imports %s: pure rooms import no third-party module, so that nothing hidden does I/O", f.name, imp))
+					bad = append(bad, fmt.Sprintf("%s imports %s: pure rooms import no third-party module, so that "+
+						"nothing hidden does I/O", f.name, imp))
 				} else if why := impure(imp); why != "" {
 					bad = append(bad, fmt.Sprintf("%s imports %s: %s", f.name, imp, why))
 				}
@@ -127,7 +129,8 @@ func checkConfined(pkgs []pkg) []string {
 				for _, c := range confined {
 					// Tests at the edge may open a real database themselves.
 					if within(imp, c.modules) && !within(p.dir, c.below) && !rooms[roomOf(p.dir)].free {
-						bad = append(bad, fmt.Sprintf("%s imports %s, allowed only below %s: %s", f.name, imp, strings.Join(c.below, ", "), c.why))
+						bad = append(bad, fmt.Sprintf("%s imports %s, allowed only below %s: %s", f.name, imp,
+							strings.Join(c.below, ", "), c.why))
 					}
 				}
 				if !f.test && !p.forTests() && imp == "testing" && roomOf(p.dir) != "bench" {
@@ -148,7 +151,8 @@ func checkNames(pkgs []pkg) []string {
 		}
 		for n := range names {
 			if vague[n] {
-				bad = append(bad, fmt.Sprintf("%s: package %s says nothing about what it does: name it after its job (hostlist, getopt, lease)", p.dir, n))
+				bad = append(bad, fmt.Sprintf("%s: package %s says nothing about what it does: name it after its job "+
+					"(hostlist, getopt, lease)", p.dir, n))
 			}
 		}
 	}
@@ -174,7 +178,9 @@ func checkComments(pkgs []pkg) []string {
 		case 0:
 			bad = append(bad, fmt.Sprintf("%s has no package comment: say its one job in doc.go", p.dir))
 		default:
-			bad = append(bad, fmt.Sprintf("%s has %d package comments (%s): godoc would join them; keep the one in doc.go", p.dir, len(with), strings.Join(with, ", ")))
+			bad = append(bad, fmt.Sprintf(
+				"%s has %d package comments (%s): godoc would join them; keep the one in doc.go", p.dir, len(with),
+				strings.Join(with, ", ")))
 		}
 	}
 	return bad
@@ -189,7 +195,8 @@ func checkSleep(pkgs []pkg, fset *token.FileSet) []string {
 		for _, f := range p.product() {
 			f.uses("time", func(name string, pos token.Pos) {
 				if name == "Sleep" {
-					bad = append(bad, fmt.Sprintf("%s: time.Sleep: a wait must end with its context: select on a timer and ctx.Done()", fset.Position(pos)))
+					bad = append(bad, fmt.Sprintf("%s: time.Sleep: a wait must end with its context: select on a "+
+						"timer and ctx.Done()", fset.Position(pos)))
 				}
 			})
 		}

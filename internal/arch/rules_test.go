@@ -31,7 +31,10 @@ var rooms = map[string]room{
 	"web":   {why: "the page's built assets, embedded", may: map[string]string{}},
 
 	"internal/arch": {why: "this test", may: map[string]string{}},
-	"internal/core": {why: "the words and their pure rules; imports nothing of ours", pure: true, may: map[string]string{}},
+	"internal/core": {
+		why: "the words and their pure rules; imports nothing of ours", pure: true,
+		may: map[string]string{},
+	},
 	"internal/policy": {why: "priority, fair tree, limits, QOS", pure: true, may: map[string]string{
 		"internal/core": words,
 	}},
@@ -39,11 +42,14 @@ var rooms = map[string]room{
 		"internal/core":   words,
 		"internal/policy": "the order of the queue comes from policy",
 	}},
-	"internal/engine/state": {why: "every rule of a job's life, as a function of state, inputs and now", pure: true, may: map[string]string{
-		"internal/core":   words,
-		"internal/policy": "admission checks limits",
-		"internal/sched":  "a plan is checked again before it is applied",
-	}},
+	"internal/engine/state": {
+		why: "every rule of a job's life, as a function of state, inputs and now", pure: true,
+		may: map[string]string{
+			"internal/core":   words,
+			"internal/policy": "admission checks limits",
+			"internal/sched":  "a plan is checked again before it is applied",
+		},
+	},
 	"internal/sim": {why: "traces and faults against a virtual clock", pure: true, may: map[string]string{
 		"internal/core":         words,
 		"internal/policy":       "it runs the production policy",
@@ -200,7 +206,11 @@ var confined = []struct {
 }{
 	{sqlDrivers, []string{"internal/store"}, "one room knows which database there is"},
 	{dockerClients, []string{"internal/agent"}, "only the node's daemon starts containers"},
-	{cloudSDKs, []string{"internal/backend/"}, "each vendor's SDK stays in its backend's folder, so that it can be left out"},
+	{
+		cloudSDKs,
+		[]string{"internal/backend/"},
+		"each vendor's SDK stays in its backend's folder, so that it can be left out",
+	},
 }
 
 var (
@@ -224,13 +234,22 @@ var unlinked = map[string][]struct {
 		{sqlDrivers, "the user's tool starts in milliseconds and knows no database"},
 		{dockerClients, "the user's tool starts in milliseconds and starts no containers"},
 		{cloudSDKs, "the user's tool starts in milliseconds and talks to the server only"},
-		{[]string{"github.com/danielgtaylor/huma", "github.com/prometheus/client_golang"}, "only the server serves an API and metrics; linking them costs start-up time"},
+		{
+			[]string{"github.com/danielgtaylor/huma", "github.com/prometheus/client_golang"},
+			"only the server serves an API and metrics; linking them costs start-up time",
+		},
 	},
 	"cmd/bireme-slurm": {
-		{[]string{"go.yaml.in/yaml", "github.com", "regexp", modulePath + "/internal/cli", modulePath + "/internal/sched"}, "it exists to start sooner than cmd/bireme"},
+		{[]string{
+			"go.yaml.in/yaml", "github.com", "regexp", modulePath + "/internal/cli",
+			modulePath + "/internal/sched",
+		}, "it exists to start sooner than cmd/bireme"},
 	},
 	"cmd/bireme-step": {
-		{[]string{"net/http", "crypto/tls"}, "the keeper is exec'd on nodes for every special step: HTTP and TLS cost milliseconds and megabytes"},
+		{
+			[]string{"net/http", "crypto/tls"},
+			"the keeper is exec'd on nodes for every special step: HTTP and TLS cost milliseconds and megabytes",
+		},
 		{[]string{"database/sql"}, "the keeper knows no database"},
 		{sqlDrivers, "the keeper knows no database"},
 	},

@@ -87,7 +87,10 @@ func TestSizesOnlyShrink(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"type a.T 50", "type a.T many reason", "type a.T 40 reason", "film a 1 reason", "lines a 1 r\nlines a 1 r"} {
+	for _, bad := range []string{
+		"type a.T 50", "type a.T many reason", "type a.T 40 reason", "film a 1 reason",
+		"lines a 1 r\nlines a 1 r",
+	} {
 		if _, err := parseSizes(bad); err == nil {
 			t.Errorf("%q: no error", bad)
 		}

@@ -138,8 +138,8 @@ func longLines(src []byte) int {
 }
 
 // methods counts the methods of each type of a package, tests left out. A function whose first parameter is a struct of
-// the package, or a pointer to one, counts as a method of that struct: otherwise a type would become smaller by a change
-// of syntax alone. A context before that parameter does not change this.
+// the package, or a pointer to one, counts as a method of that struct: otherwise a type would become smaller by a
+// change of syntax alone. A context before that parameter does not change this.
 func methods(p pkg) map[string]int {
 	structs := map[string]bool{}
 	for _, f := range p.files {
@@ -232,7 +232,8 @@ func parseSizes(text string) (map[size]sizeLimit, error) {
 		case twice:
 			errs = append(errs, fmt.Errorf("%s:%d: %s is listed twice", sizesFile, i+1, s))
 		case n <= kind.max:
-			errs = append(errs, fmt.Errorf("%s:%d: %s %d is within the limit of %d: delete the row", sizesFile, i+1, s, n, kind.max))
+			errs = append(errs, fmt.Errorf("%s:%d: %s %d is within the limit of %d: delete the row", sizesFile, i+1, s,
+				n, kind.max))
 		}
 		table[s] = sizeLimit{n, strings.Join(f[3:], " ")}
 	}
@@ -247,8 +248,9 @@ func compareSizes(measured map[size]int, table map[size]sizeLimit) (tooLarge, co
 		limit, listed := table[s]
 		switch n := measured[s]; {
 		case n > kind.max && !listed:
-			tooLarge = append(tooLarge, fmt.Sprintf("%s: %d %s, limit %d: %s (if a listed one was moved or renamed, move its row in %s)",
-				s, n, kind.unit, kind.max, kind.hint, sizesFile))
+			tooLarge = append(tooLarge,
+				fmt.Sprintf("%s: %d %s, limit %d: %s (if a listed one was moved or renamed, move its row in %s)",
+					s, n, kind.unit, kind.max, kind.hint, sizesFile))
 		case n > kind.max && n > limit.max:
 			tooLarge = append(tooLarge, fmt.Sprintf("%s: %d %s, but %s allows %d (%s) and only shrinks: %s",
 				s, n, kind.unit, sizesFile, limit.max, limit.reason, kind.hint))

@@ -22,8 +22,8 @@ const (
 	askAfter = 8 << 20
 )
 
-// Low tells whether fewer than least bytes are free for the n that somebody is about to write below dir. A disk that was low is
-// well again when an eighth more is free, so that writers do not stop and go on all the time.
+// Low tells whether fewer than least bytes are free for the n that somebody is about to write below dir. A disk that
+// was low is well again when an eighth more is free, so that writers do not stop and go on all the time.
 func (w *Watch) Low(dir string, least, n int64) bool {
 	if least <= 0 {
 		return false

@@ -61,7 +61,10 @@ func (s *server) place(r wire.Run, env []byte) (p place, err error) {
 // fork starts a program in a session of its own. The lock is held, so that its end is not seen before its beginning.
 func (s *server) fork(r wire.Run, script, env []byte, files []*os.File) (pid int, fault *wire.RunEnded) {
 	failed := func(format string, args ...any) *wire.RunEnded {
-		return &wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: fmt.Sprintf(format, args...)}
+		return &wire.RunEnded{
+			Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal,
+			Message: fmt.Sprintf(format, args...),
+		}
 	}
 	p, err := s.place(r, env)
 	if err != nil {
@@ -106,8 +109,8 @@ func (p *place) fork(path string, argv []string, tty bool, files []uintptr) (int
 	return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: p.dir, Env: p.vars, Files: files, Sys: sys})
 }
 
-// ours tells whether this process is that user already. Then nothing is to be changed, and without rights nothing could be:
-// root inside may have none (sbatch --container-image).
+// ours tells whether this process is that user already. Then nothing is to be changed, and without rights nothing could
+// be: root inside may have none (sbatch --container-image).
 func (id identity) ours() bool {
 	switch {
 	case int(id.uid) != os.Getuid():
@@ -128,7 +131,8 @@ func cannotRun(name, path string, script bool, err error) *wire.RunEnded {
 		if _, there := os.Lstat(path); there == nil {
 			end.Message = fmt.Sprintf("%s: the image lacks the program or the loader that it needs", name)
 		} else if script {
-			end.Message = fmt.Sprintf("the image has no %s, which the commands need; an image without a shell runs its own program: leave the commands out", name)
+			end.Message = fmt.Sprintf("the image has no %s, which the commands need; an image without a shell runs "+
+				"its own program: leave the commands out", name)
 		} else {
 			end.Message = fmt.Sprintf("%s: the image has no such program", name)
 		}

@@ -25,15 +25,15 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// A job on several nodes has a container on each: a gang. They reach each other by SSH, with keys made of one secret that came
-// with the launch. Each runs a server for it beside the job (jobd.go); what OpenSSH and MPI need to use it lies in memory, below
-// gangDir, and nothing of it on a disk.
+// A job on several nodes has a container on each: a gang. They reach each other by SSH, with keys made of one secret
+// that came with the launch. Each runs a server for it beside the job (jobd.go); what OpenSSH and MPI need to use it
+// lies in memory, below gangDir, and nothing of it on a disk.
 //
 //	rank 0: bireme-init ── ssh ──► rank 1: bireme-init sshd ─► the job's program there
 //	                    ── ssh ──► rank 2: …
 //
-// The first waits for the others. Where the program runs in each of them (YAML) the first starts it everywhere, copies its
-// output, and ends with the first that fails or the last that ends.
+// The first waits for the others. Where the program runs in each of them (YAML) the first starts it everywhere, copies
+// its output, and ends with the first that fails or the last that ends.
 
 // gangDir is a file system in memory that the container was made with.
 const gangDir = "/.bireme/job"
@@ -58,8 +58,8 @@ const (
 // hostAlias is what known_hosts calls all of them: they have one key.
 const hostAlias = "bireme-job"
 
-// reach is the address that a peer is dialled at. Nodes of one machine are known by loopback addresses, which mean nobody else
-// inside a network of one's own; there the machine is the gateway.
+// reach is the address that a peer is dialled at. Nodes of one machine are known by loopback addresses, which mean
+// nobody else inside a network of one's own; there the machine is the gateway.
 func reach(g *wire.Gang, rank int) string {
 	p := g.Peers[rank]
 	if ip := net.ParseIP(p.Addr); g.Bridge && rank != g.Rank && ip != nil && ip.IsLoopback() {
@@ -82,7 +82,8 @@ func gateway() string {
 			continue
 		}
 		if v, err := strconv.ParseUint(f[2], 16, 32); err == nil && v != 0 {
-			return net.IPv4(byte(v), byte(v>>8), byte(v>>16), byte(v>>24)).String() // as the machine's memory has it: little end first
+			// as the machine's memory has it: little end first
+			return net.IPv4(byte(v), byte(v>>8), byte(v>>16), byte(v>>24)).String()
 		}
 	}
 	return ""
@@ -133,7 +134,8 @@ func listenGang(g *wire.Gang) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// gangFiles writes what OpenSSH, MPI and our own ssh look for, as the job's user. It gives the variables that lead there.
+// gangFiles writes what OpenSSH, MPI and our own ssh look for, as the job's user. It gives the variables that lead
+// there.
 func gangFiles(g *wire.Gang, id identity) ([]string, error) {
 	files := map[string][]byte{}
 	var err error
@@ -186,8 +188,8 @@ func mounted(dir string) bool {
 	return unix.Stat("/", &a) != nil || unix.Stat(dir, &b) == nil && a.Dev != b.Dev
 }
 
-// includeConfig has the user's OpenSSH read the job's hosts. A home that is not there or not writable is no fault: our own ssh
-// comes first then.
+// includeConfig has the user's OpenSSH read the job's hosts. A home that is not there or not writable is no fault: our
+// own ssh comes first then.
 func includeConfig(home string) bool {
 	dir := filepath.Join(home, ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -235,13 +237,15 @@ func hostfile(g *wire.Gang) []byte {
 	return b.Bytes()
 }
 
-// gangEnv is what programs are told that the job did not say itself. OpenMPI and MPICH would take the nodes' names from Slurm's
-// variables and look for its srun, which is not inside.
+// gangEnv is what programs are told that the job did not say itself. OpenMPI and MPICH would take the nodes' names from
+// Slurm's variables and look for its srun, which is not inside.
 func gangEnv(openSSH bool) []string {
 	env := []string{
 		"DSTACK_MPI_HOSTFILE=" + gangDir + "/hostfile",
-		"OMPI_MCA_plm=rsh", "OMPI_MCA_plm_rsh_agent=" + gangDir + "/ssh", "OMPI_MCA_ras=^slurm", "OMPI_MCA_orte_default_hostfile=" + gangDir + "/hostfile",
-		"PRTE_MCA_plm=ssh", "PRTE_MCA_plm_ssh_agent=" + gangDir + "/ssh", "PRTE_MCA_ras=^slurm", "PRTE_MCA_prte_default_hostfile=" + gangDir + "/hostfile",
+		"OMPI_MCA_plm=rsh", "OMPI_MCA_plm_rsh_agent=" + gangDir + "/ssh", "OMPI_MCA_ras=^slurm",
+		"OMPI_MCA_orte_default_hostfile=" + gangDir + "/hostfile",
+		"PRTE_MCA_plm=ssh", "PRTE_MCA_plm_ssh_agent=" + gangDir + "/ssh", "PRTE_MCA_ras=^slurm",
+		"PRTE_MCA_prte_default_hostfile=" + gangDir + "/hostfile",
 		"HYDRA_LAUNCHER=ssh", "HYDRA_LAUNCHER_EXEC=" + gangDir + "/ssh",
 	}
 	if openSSH {
@@ -275,8 +279,8 @@ func withGang(env, gang []string) []string {
 // peersPatience is how long the others may take: they may have an image to fetch. One that fails ends the job before.
 const peersPatience = time.Hour
 
-// meetPeers dials all others until each has answered. say is called when it takes a while, with what is waited for, and again,
-// loud, when it takes long.
+// meetPeers dials all others until each has answered. say is called when it takes a while, with what is waited for, and
+// again, loud, when it takes long.
 func meetPeers(ctx context.Context, g *wire.Gang, say func(text string, loud bool)) ([]*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, patienceOf(g))
 	defer cancel()

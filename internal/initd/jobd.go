@@ -31,8 +31,8 @@ type jobd struct {
 	Script []byte     `json:"script,omitempty"` // Argv are its arguments
 }
 
-// JobSSH serves SSH to the other containers of the job. Its standard input says what to serve, its descriptor 3 is where they dial.
-// It runs as the job's user and ends with the container.
+// JobSSH serves SSH to the other containers of the job. Its standard input says what to serve, its descriptor 3 is
+// where they dial. It runs as the job's user and ends with the container.
 func JobSSH(in io.Reader) error {
 	d := new(jobd)
 	if err := json.NewDecoder(in).Decode(d); err != nil {
@@ -53,16 +53,20 @@ func JobSSH(in io.Reader) error {
 		return err
 	}
 	want := caller.PublicKey().Marshal()
-	cfg := &ssh.ServerConfig{ServerVersion: "SSH-2.0-bireme", PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-		if !bytes.Equal(key.Marshal(), want) {
-			return nil, errors.New("not a key of this job")
-		}
-		return nil, nil
-	}}
+	cfg := &ssh.ServerConfig{
+		ServerVersion: "SSH-2.0-bireme",
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if !bytes.Equal(key.Marshal(), want) {
+				return nil, errors.New("not a key of this job")
+			}
+			return nil, nil
+		},
+	}
 	cfg.AddHostKey(host)
-	// What is meant for the job's programs is not meant for us: we end with the container. Caught, not ignored: children would
-	// inherit that.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+	// What is meant for the job's programs is not meant for us: we end with the container. Caught, not ignored:
+	// children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGUSR2)
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -95,7 +99,8 @@ func (d *jobd) program() (*exec.Cmd, func(), error) {
 	return cmd, done, nil
 }
 
-// enlist makes the container one of its job's several: what its programs need to reach the others, and a server for those.
+// enlist makes the container one of its job's several: what its programs need to reach the others, and a server for
+// those.
 func (s *server) enlist(r wire.Run, script, env []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +158,8 @@ func asUser(id identity, do func() error) (err error) {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked
 		groups := append([]uint32{id.gid}, id.groups...)
-		if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0); e != 0 {
+		if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])),
+			0); e != 0 {
 			err = os.NewSyscallError("setgroups", e)
 			return
 		}
@@ -191,7 +197,8 @@ func sshCommand(args []string) (int, error) {
 		}
 	}
 	if len(args) == 0 {
-		return exitSSH, errors.New("usage: ssh [OPTIONS] NODE|ADDRESS [COMMAND…]; the containers of this job are reached, and nothing else")
+		return exitSSH, errors.New(
+			"usage: ssh [OPTIONS] NODE|ADDRESS [COMMAND…]; the containers of this job are reached, and nothing else")
 	}
 	b, err := os.ReadFile(gangDir + "/gang")
 	if err != nil {

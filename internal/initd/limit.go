@@ -15,7 +15,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// The limits of a program are set by a process that then becomes the program: nobody else in a container has the right to.
+// The limits of a program are set by a process that then becomes the program: nobody else in a container has the right
+// to.
 
 // limitNames are those that a job can have set.
 var limitNames = map[string]int{

@@ -31,7 +31,8 @@ func (k *ranks) ended(end wire.RunEnded) (wire.RunEnded, bool) {
 	return end, k.over
 }
 
-// gather waits for the other containers, then begins the job: here, and there if it runs in all of them. It takes over files.
+// gather waits for the other containers, then begins the job: here, and there if it runs in all of them. It takes over
+// files.
 func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 	say := func(text string, loud bool) {
 		s.tell(wire.TypeRunDoing, wire.RunDoing{Text: text})
@@ -78,7 +79,10 @@ func (s *server) gather(r wire.Run, script, env []byte, files []*os.File) {
 func remote(c *ssh.Client, g *wire.Gang, rank int, out []*os.File) wire.RunEnded {
 	where := fmt.Sprintf("rank %d on %s", rank, g.Peers[rank].Node)
 	lost := func(err error) wire.RunEnded {
-		return wire.RunEnded{Signal: int(unix.SIGKILL), Message: fmt.Sprintf("%s: the connection to its container is lost: %v", where, err)}
+		return wire.RunEnded{
+			Signal:  int(unix.SIGKILL),
+			Message: fmt.Sprintf("%s: the connection to its container is lost: %v", where, err),
+		}
 	}
 	s, err := c.NewSession()
 	if err != nil {

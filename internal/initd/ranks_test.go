@@ -39,7 +39,9 @@ func TestGangPaths(t *testing.T) {
 		path    string
 		want    string
 	}{
-		{true, "PATH=/bin", "/bin:" + gangDir}, {false, "PATH=/bin", gangDir + ":/bin"}, {false, "A=b", gangDir + ":/usr/local/sbin:"},
+		{true, "PATH=/bin", "/bin:" + gangDir},
+		{false, "PATH=/bin", gangDir + ":/bin"},
+		{false, "A=b", gangDir + ":/usr/local/sbin:"},
 	} {
 		got := valueOf(withGang([]string{tc.path, "OMPI_MCA_plm=mine"}, gangEnv(tc.openSSH)), "PATH")
 		if !strings.HasPrefix(got, tc.want) {

@@ -49,7 +49,8 @@ func Serve(socket string) (int, error) {
 		return ExitCannotRun, fmt.Errorf("dial the stand-in: %w", err)
 	}
 	s := &server{
-		conn: wire.NewPassConn(c), env: imageEnv(os.Environ()), pids: map[int]*run{}, ids: map[int]*run{}, over: make(chan wire.RunEnded, 1),
+		conn: wire.NewPassConn(c), env: imageEnv(os.Environ()), pids: map[int]*run{}, ids: map[int]*run{},
+		over: make(chan wire.RunEnded, 1),
 	}
 	// As pid 1 orphans come to us anyway; otherwise we ask for them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -217,7 +218,8 @@ func (s *server) ended(pid int, w unix.WaitStatus, used *unix.Rusage) {
 func (s *server) signal(sig wire.RunSignal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := unix.Signal(sig.Number); sig.ID == 0 && s.waiting && (n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT) {
+	if n := unix.Signal(sig.Number); sig.ID == 0 && s.waiting &&
+		(n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGHUP || n == unix.SIGQUIT) {
 		s.settle(wire.RunEnded{Signal: sig.Number, Message: "ended while it waited for its other containers"})
 		return
 	}

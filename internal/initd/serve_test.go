@@ -70,7 +70,8 @@ func (in *inside) run(r wire.Run, script string, env ...string) io.Reader {
 	}
 	defer null.Close()
 	r.ScriptLen = len(script)
-	if err := in.conn.Send(wire.TypeRun, r, []*os.File{null, write, write}, []byte(script), wire.JoinEnv(env)); err != nil {
+	if err := in.conn.Send(wire.TypeRun, r, []*os.File{null, write, write}, []byte(script),
+		wire.JoinEnv(env)); err != nil {
 		in.t.Fatal(err)
 	}
 	return read
@@ -113,15 +114,33 @@ func TestProgramsEndAsTheyDo(t *testing.T) {
 		message      string
 		status       int // of bireme-init
 	}{
-		"script":         {run: wire.Run{Argv: []string{"a b"}}, script: "#!/bin/sh -e\necho \"$1\"\nexit 7\n", out: "a b\n", code: 7, status: 7},
-		"program":        {run: wire.Run{Argv: []string{"echo", "x"}}, out: "x\n"},
-		"signal":         {script: "#!/bin/sh\nkill -9 $$\n", signal: 9, status: 137},
-		"not found":      {run: wire.Run{Argv: []string{"no-such-program"}}, code: 127, cause: wire.CauseExecFailed, message: "no such program", status: 127},
-		"no shell":       {script: "#!/no/shell\n", code: 127, cause: wire.CauseExecFailed, message: "the image has no /no/shell", status: 127},
-		"not executable": {run: wire.Run{Argv: []string{"/etc/passwd"}}, code: 126, cause: wire.CauseExecFailed, message: "permission denied", status: 126},
-		"no folder":      {run: wire.Run{Argv: []string{"true"}, WorkDir: "/no/dir"}, signal: 53, cause: wire.CauseLaunchFailed, message: "working directory /no/dir", status: 128 + 53},
-		"no user":        {run: wire.Run{Argv: []string{"true"}, User: "no-such-user"}, signal: 53, cause: wire.CauseLaunchFailed, message: "knows no such user", status: 128 + 53},
-		"nothing":        {signal: 53, cause: wire.CauseLaunchFailed, message: "nothing to run", status: 128 + 53},
+		"script": {
+			run: wire.Run{Argv: []string{"a b"}}, script: "#!/bin/sh -e\necho \"$1\"\nexit 7\n",
+			out: "a b\n", code: 7, status: 7,
+		},
+		"program": {run: wire.Run{Argv: []string{"echo", "x"}}, out: "x\n"},
+		"signal":  {script: "#!/bin/sh\nkill -9 $$\n", signal: 9, status: 137},
+		"not found": {
+			run: wire.Run{Argv: []string{"no-such-program"}}, code: 127, cause: wire.CauseExecFailed,
+			message: "no such program", status: 127,
+		},
+		"no shell": {
+			script: "#!/no/shell\n", code: 127, cause: wire.CauseExecFailed,
+			message: "the image has no /no/shell", status: 127,
+		},
+		"not executable": {
+			run: wire.Run{Argv: []string{"/etc/passwd"}}, code: 126, cause: wire.CauseExecFailed,
+			message: "permission denied", status: 126,
+		},
+		"no folder": {
+			run: wire.Run{Argv: []string{"true"}, WorkDir: "/no/dir"}, signal: 53,
+			cause: wire.CauseLaunchFailed, message: "working directory /no/dir", status: 128 + 53,
+		},
+		"no user": {
+			run: wire.Run{Argv: []string{"true"}, User: "no-such-user"}, signal: 53,
+			cause: wire.CauseLaunchFailed, message: "knows no such user", status: 128 + 53,
+		},
+		"nothing": {signal: 53, cause: wire.CauseLaunchFailed, message: "nothing to run", status: 128 + 53},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +150,8 @@ func TestProgramsEndAsTheyDo(t *testing.T) {
 			if got := text(t, out); got != tc.out {
 				t.Errorf("output %q, want %q", got, tc.out)
 			}
-			if e.ExitCode != tc.code || e.Signal != tc.signal || e.Cause != tc.cause || !strings.Contains(e.Message, tc.message) {
+			if e.ExitCode != tc.code || e.Signal != tc.signal || e.Cause != tc.cause ||
+				!strings.Contains(e.Message, tc.message) {
 				t.Errorf("it ended as %+v", e)
 			}
 			_ = in.cmd.Wait() // its status is what counts

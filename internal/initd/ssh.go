@@ -20,7 +20,8 @@ import (
 )
 
 // SSH serves the SSH protocol on one stream until its other end closes it. There is nobody to convince: who has such a
-// stream was let in by the cluster, and the stream is that person's own. For the same reason the host's key is made anew.
+// stream was let in by the cluster, and the stream is that person's own. For the same reason the host's key is made
+// anew.
 func SSH(in io.ReadCloser, out io.WriteCloser) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -30,8 +31,8 @@ func SSH(in io.ReadCloser, out io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	// Whoever brings the stream may be hung up on when the client is through; its end says the same. Caught, not ignored: children
-	// would inherit that.
+	// Whoever brings the stream may be hung up on when the client is through; its end says the same. Caught, not
+	// ignored: children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	cfg := &ssh.ServerConfig{NoClientAuth: true, ServerVersion: "SSH-2.0-bireme"}
 	cfg.AddHostKey(signer)
@@ -61,8 +62,9 @@ type stream struct {
 	out io.WriteCloser
 }
 
-func (s *stream) Write(b []byte) (int, error)      { return s.out.Write(b) }
-func (s *stream) Close() error                     { return errors.Join(s.ReadCloser.Close(), s.out.Close()) }
+func (s *stream) Write(b []byte) (int, error) { return s.out.Write(b) }
+func (s *stream) Close() error                { return errors.Join(s.ReadCloser.Close(), s.out.Close()) }
+
 func (s *stream) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "stdio", Net: "unix"} }
 func (s *stream) RemoteAddr() net.Addr             { return s.LocalAddr() }
 func (s *stream) SetDeadline(time.Time) error      { return nil }

@@ -30,7 +30,8 @@ func connect(t *testing.T) (*ssh.Client, <-chan error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- SSH(far, far) }()
-	conn, channels, requests, err := ssh.NewClientConn(near, "container", &ssh.ClientConfig{User: "root", HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	conn, channels, requests, err := ssh.NewClientConn(near, "container",
+		&ssh.ClientConfig{User: "root", HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,6 @@
 // and an agent send to a server. What is the simulator's is time. At each instant all ends come first, then all
 // arrivals, then one scheduling pass.
 //
-// A trace is read as it is needed and a job leaves memory when it has ended, so what stays is what runs, what waits, and
-// a distribution of bounded size.
+// A trace is read as it is needed and a job leaves memory when it has ended, so what stays is what runs, what waits,
+// and a distribution of bounded size.
 package sim

@@ -68,7 +68,8 @@ func swf(procs int64, jobs []Job) []byte {
 	fmt.Fprintf(&b, "; Version: 2.2\n; MaxProcs: %d\n", procs)
 	for i := range jobs {
 		j := &jobs[i]
-		fmt.Fprintf(&b, "%d %d -1 %d %d -1 -1 %d %d -1 1 1 1 -1 1 -1 -1 -1\n", j.Number, j.Submit, j.Run, j.Procs, j.Procs, j.Estimate)
+		fmt.Fprintf(&b, "%d %d -1 %d %d -1 -1 %d %d -1 1 1 1 -1 1 -1 -1 -1\n", j.Number, j.Submit, j.Run, j.Procs,
+			j.Procs, j.Estimate)
 	}
 	return b.Bytes()
 }

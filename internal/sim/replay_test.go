@@ -50,7 +50,10 @@ func (r *recording) do(in state.Input) {
 func (r *recording) pass() *sched.Plan {
 	r.t.Helper()
 	p := r.plan.Pass(r.now)
-	r.line(&state.Record{Now: r.now, Pass: &state.Passed{Now: r.now, Seen: r.seen, Starts: p.Starts, Preempts: p.Preempts}})
+	r.line(&state.Record{Now: r.now, Pass: &state.Passed{
+		Now: r.now, Seen: r.seen, Starts: p.Starts,
+		Preempts: p.Preempts,
+	}})
 	for i := range p.Preempts {
 		if _, err := r.st.Apply(state.PreemptOf(&p.Preempts[i])); err != nil {
 			r.t.Fatal(err)
@@ -96,7 +99,8 @@ func TestReplayOfPreemption(t *testing.T) {
 		r.now += 60e6
 		submit("high")
 		p := r.pass()
-		if mode == core.PreemptSuspend && (len(p.Starts) != 1 || len(p.Starts[0].Aside) != 1) || mode == core.PreemptRequeue && len(p.Preempts) != 1 {
+		if mode == core.PreemptSuspend && (len(p.Starts) != 1 || len(p.Starts[0].Aside) != 1) ||
+			mode == core.PreemptRequeue && len(p.Preempts) != 1 {
 			t.Fatalf("%s: planned %+v %+v", mode, p.Starts, p.Preempts)
 		}
 		r.now += 1e6
@@ -110,7 +114,8 @@ func TestReplayOfPreemption(t *testing.T) {
 		r.do(&state.Exited{Node: "n1", Job: 2, Attempt: 1, Step: "batch", JobDone: true})
 		r.pass()
 		got, err := Replay("recording", &r.out)
-		if err != nil || got.Different != 0 || got.Starts != int64(map[core.PreemptMode]int{core.PreemptRequeue: 3, core.PreemptSuspend: 2}[mode]) {
+		if err != nil || got.Different != 0 ||
+			got.Starts != int64(map[core.PreemptMode]int{core.PreemptRequeue: 3, core.PreemptSuspend: 2}[mode]) {
 			t.Errorf("%s: replayed as %+v, %v", mode, got, err)
 		}
 	}

@@ -13,7 +13,10 @@ type Rule = sched.Rule
 // Rules lists the names of the rules, the default first.
 func Rules() []string {
 	var names []string
-	for _, r := range []Rule{sched.RuleEASY, sched.RuleFCFS, sched.RuleEASYSJBF, sched.RuleConservative, sched.RuleSJFEASY} {
+	for _, r := range []Rule{
+		sched.RuleEASY, sched.RuleFCFS, sched.RuleEASYSJBF, sched.RuleConservative,
+		sched.RuleSJFEASY,
+	} {
 		names = append(names, r.String())
 	}
 	return names

@@ -176,7 +176,8 @@ func (s *sim) submit(j *Job) error {
 	return nil
 }
 
-// spec is what a job asks for. Traces repeat themselves: jobs that ask for the same share one, as the tasks of an array do.
+// spec is what a job asks for. Traces repeat themselves: jobs that ask for the same share one, as the tasks of an array
+// do.
 func (s *sim) spec(j *Job) *core.Spec {
 	k := ask{j.Procs, j.Estimate}
 	if spec := s.specs[k]; spec != nil {
@@ -233,7 +234,8 @@ func (s *sim) start(now int64, p *sched.Start) error {
 func (s *sim) end(e end) error {
 	nodes := e.alloc.Nodes
 	s.exiting = state.Exited{
-		Node: nodes[0].Node, Job: e.job, Attempt: 1, Step: "batch", Elapsed: time.Duration(e.run) * time.Second, JobDone: true,
+		Node: nodes[0].Node, Job: e.job, Attempt: 1, Step: "batch", Elapsed: time.Duration(e.run) * time.Second,
+		JobDone: true,
 	}
 	if _, err := s.st.Apply(&s.exiting); err != nil {
 		return err

@@ -43,7 +43,10 @@ func TestGeneratedLoadsStartAsTheReference(t *testing.T) {
 func TestManyNodesAreOneMachineInOrder(t *testing.T) {
 	t.Parallel()
 	l := load{seed: 6, jobs: 500, procs: 24, gap: 200}
-	for name, nodes := range map[string][]int32{"24 of 1": slices.Repeat([]int32{1}, 24), "6 of 4": slices.Repeat([]int32{4}, 6)} {
+	for name, nodes := range map[string][]int32{
+		"24 of 1": slices.Repeat([]int32{1}, 24),
+		"6 of 4":  slices.Repeat([]int32{4}, 6),
+	} {
 		for _, rule := range Rules() {
 			t.Run(name+"/"+rule, func(t *testing.T) {
 				t.Parallel()
@@ -105,7 +108,10 @@ func TestReaderFollowsTheStandardRules(t *testing.T) {
 	w := gzip.NewWriter(&z)
 	fmt.Fprint(w, small)
 	w.Close()
-	for name, text := range map[string]string{"plain": small, "gzip": z.String(), "crlf": strings.ReplaceAll(small, "\n", "\r\n")} {
+	for name, text := range map[string]string{
+		"plain": small, "gzip": z.String(),
+		"crlf": strings.ReplaceAll(small, "\n", "\r\n"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := read(t, text)
@@ -156,14 +162,23 @@ func TestMalformedLinesAreNamed(t *testing.T) {
 		return strings.Join(f, " ")
 	}
 	for name, tc := range map[string]struct{ line, want string }{
-		"word":       {field(4, "long"), `a.swf:3: field 4 (run time): "long" is not a whole number`},
-		"fraction":   {field(2, "1.5"), `a.swf:3: field 2 (submit time): "1.5" is not a whole number`},
-		"unread":     {field(7, "x"), `a.swf:3: field 7 (used memory): "x" is not a whole number`},
-		"huge":       {field(9, "99999999999"), `a.swf:3: field 9 (requested time): 99999999999 is more than 4000000000 seconds`},
-		"overflow":   {field(8, "99999999999999999999"), `a.swf:3: field 8 (requested processors): "99999999999999999999" is not a whole number`},
-		"no submit":  {field(2, "-1"), `a.swf:3: field 2 (submit time): -1 is no time to submit a job at`},
-		"few fields": {"1 10 -1 100", `a.swf:3: field 5 (allocated processors): it is missing: the line has 4 fields, not 18`},
-		"long":       {strings.Repeat("1 ", maxLine), `a.swf:3: the line is longer than 65536 bytes`},
+		"word":     {field(4, "long"), `a.swf:3: field 4 (run time): "long" is not a whole number`},
+		"fraction": {field(2, "1.5"), `a.swf:3: field 2 (submit time): "1.5" is not a whole number`},
+		"unread":   {field(7, "x"), `a.swf:3: field 7 (used memory): "x" is not a whole number`},
+		"huge": {
+			field(9, "99999999999"),
+			`a.swf:3: field 9 (requested time): 99999999999 is more than 4000000000 seconds`,
+		},
+		"overflow": {
+			field(8, "99999999999999999999"),
+			`a.swf:3: field 8 (requested processors): "99999999999999999999" is not a whole number`,
+		},
+		"no submit": {field(2, "-1"), `a.swf:3: field 2 (submit time): -1 is no time to submit a job at`},
+		"few fields": {
+			"1 10 -1 100",
+			`a.swf:3: field 5 (allocated processors): it is missing: the line has 4 fields, not 18`,
+		},
+		"long": {strings.Repeat("1 ", maxLine), `a.swf:3: the line is longer than 65536 bytes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,7 +206,9 @@ func TestBrokenFiles(t *testing.T) {
 	w.Write(swf(64, loads["idle"].make()))
 	w.Close()
 	r := read(t, z.String()[:z.Len()/2])
-	if _, err := Run(Config{Nodes: []int32{64}}, r, func(*Row) error { return nil }); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "a.swf: after line") {
+	if _, err := Run(Config{Nodes: []int32{64}}, r, func(*Row) error {
+		return nil
+	}); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "a.swf: after line") {
 		t.Errorf("half a file: %v", err)
 	}
 	if _, err := NewReader("a.swf", strings.NewReader("\x1f\x8bnonsense of which gzip says no")); err == nil {
@@ -207,7 +224,9 @@ func TestTraceOutOfOrder(t *testing.T) {
 	mixed := slices.Clone(jobs)
 	slices.Reverse(mixed[100:200])
 	text := string(swf(128, mixed))
-	if _, err := Run(Config{Nodes: []int32{128}}, read(t, text), func(*Row) error { return nil }); !errors.Is(err, ErrOrder) {
+	if _, err := Run(Config{Nodes: []int32{128}}, read(t, text), func(*Row) error {
+		return nil
+	}); !errors.Is(err, ErrOrder) {
 		t.Fatalf("as a stream: %v", err)
 	}
 	src, err := Sorted(read(t, text))
@@ -257,7 +276,8 @@ func TestMemoryIsFlat(t *testing.T) {
 		t.Errorf("%d jobs are still in the state", n)
 	}
 	if b := s.st.Flush(); len(b.Changes.Jobs)+len(b.Changes.Events)+len(b.Changes.Specs) > 0 {
-		t.Errorf("the state kept %d jobs, %d events and %d specs for nobody", len(b.Changes.Jobs), len(b.Changes.Events), len(b.Changes.Specs))
+		t.Errorf("the state kept %d jobs, %d events and %d specs for nobody", len(b.Changes.Jobs),
+			len(b.Changes.Events), len(b.Changes.Specs))
 	}
 	if len(s.rows.list) > 4000 || cap(s.ends) > 256 {
 		t.Errorf("%d rows and %d ends are kept", len(s.rows.list), cap(s.ends))

@@ -63,8 +63,8 @@ func (t *tally) summary(procs int64) *Summary {
 	return s
 }
 
-// spread is a distribution of values of 1 and more. It keeps up to maxExact of them; with more it counts them in classes
-// that are a ten-thousandth of their value wide, so that its size does not follow the number of jobs.
+// spread is a distribution of values of 1 and more. It keeps up to maxExact of them; with more it counts them in
+// classes that are a ten-thousandth of their value wide, so that its size does not follow the number of jobs.
 type spread struct {
 	exact   []float64
 	classes []int64 // nil while all values are in exact

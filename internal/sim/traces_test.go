@@ -15,22 +15,26 @@ type expected struct {
 
 var traces = map[string]map[string]expected{
 	"KTH-SP2-1996-2.1-cln": {
-		"fcfs": {4294.50, 218832}, "easy": {86.37, 6351}, "easy-sjbf": {66.40, 5623}, "conservative": {89.44, 7006}, "sjf-easy": {41.87, 4378},
+		"fcfs": {4294.50, 218832}, "easy": {86.37, 6351}, "easy-sjbf": {66.40, 5623}, "conservative": {89.44, 7006},
+		"sjf-easy": {41.87, 4378},
 	},
 	"SDSC-SP2-1998-4.2-cln": {
-		"fcfs": {13993.26, 1551989}, "easy": {92.63, 21184}, "easy-sjbf": {86.76, 21686}, "conservative": {93.48, 23453}, "sjf-easy": {53.83, 31369},
+		"fcfs": {13993.26, 1551989}, "easy": {92.63, 21184}, "easy-sjbf": {86.76, 21686},
+		"conservative": {93.48, 23453}, "sjf-easy": {53.83, 31369},
 	},
 	"CEA-Curie-2011-2.1-cln": {
 		"fcfs": {456.20, 14615}, "easy": {16.29, 1308}, "easy-sjbf": {11.62, 1012}, "sjf-easy": {9.42, 640},
 	},
 	"lublin_256": {
-		"fcfs": {66502.48, 2388444}, "easy": {590.05, 97156}, "easy-sjbf": {219.56, 73394}, "conservative": {489.20, 131568}, "sjf-easy": {40.56, 59632},
+		"fcfs": {66502.48, 2388444}, "easy": {590.05, 97156}, "easy-sjbf": {219.56, 73394},
+		"conservative": {489.20, 131568}, "sjf-easy": {40.56, 59632},
 	},
 }
 
 // utilisation is what the page gives for EASY.
 var utilisation = map[string]float64{
-	"KTH-SP2-1996-2.1-cln": 0.6841, "SDSC-SP2-1998-4.2-cln": 0.8339, "CEA-Curie-2011-2.1-cln": 0.6178, "lublin_256": 0.9363,
+	"KTH-SP2-1996-2.1-cln": 0.6841, "SDSC-SP2-1998-4.2-cln": 0.8339, "CEA-Curie-2011-2.1-cln": 0.6178,
+	"lublin_256": 0.9363,
 }
 
 // shared reads the usable jobs of a shared trace.
@@ -73,7 +77,8 @@ func TestTracesStartAsTheReference(t *testing.T) {
 				jobs, procs := shared(t, name)
 				s := agree(t, rule, procs, jobs, []int32{int32(procs)})
 				if math.Abs(s.Slowdown.Mean-want.slowdown) > 0.006 || math.Abs(s.MeanWait-want.wait) > 0.6 {
-					t.Errorf("mean bounded slowdown %.2f and wait %.0f s, want %.2f and %.0f", s.Slowdown.Mean, s.MeanWait, want.slowdown, want.wait)
+					t.Errorf("mean bounded slowdown %.2f and wait %.0f s, want %.2f and %.0f", s.Slowdown.Mean,
+						s.MeanWait, want.slowdown, want.wait)
 				}
 				if rule == "easy" && math.Abs(s.Utilisation-utilisation[name]) > 0.00006 {
 					t.Errorf("utilisation %.4f, want %.4f", s.Utilisation, utilisation[name])

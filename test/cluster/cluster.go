@@ -81,7 +81,8 @@ func (c *Cluster) For(t T) *Cluster {
 func Bin() (string, error) {
 	bin := os.Getenv("BIREME_BIN")
 	if bin == "" {
-		return "", errors.New("BIREME_BIN names no folder with the built programs: run `make test`, or `make build` and set it")
+		return "", errors.New("BIREME_BIN names no folder with the built programs: run `make test`, or `make build` " +
+			"and set it")
 	}
 	bin, err := filepath.Abs(bin)
 	if err != nil {
@@ -107,8 +108,9 @@ func New(t T, opt Options) *Cluster {
 		t.Fatalf("%v", err)
 	}
 	c := &Cluster{
-		T: t, Base: base, Dir: filepath.Join(base, "d"), Links: filepath.Join(base, "links"), Work: filepath.Join(base, "work"),
-		opt: opt, bin: bin, trees: &trees{seen: map[string]bool{}},
+		T: t, Base: base, Dir: filepath.Join(base, "d"), Links: filepath.Join(base, "links"),
+		Work: filepath.Join(base, "work"),
+		opt:  opt, bin: bin, trees: &trees{seen: map[string]bool{}},
 	}
 	err = errors.Join(os.Chmod(base, 0o755), os.Mkdir(c.Work, 0o777), os.Chmod(c.Work, 0o777|os.ModeSticky))
 	if err != nil {

@@ -78,7 +78,10 @@ func (p *Person) In(dir string) *Person {
 }
 
 func plainEnv() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "HOME=/root", "USER=root"}
+	return []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "HOME=/root",
+		"USER=root",
+	}
 }
 
 // Command prepares a command: a program of ours by its name, or a link.
@@ -92,7 +95,8 @@ func (p *Person) Command(ctx context.Context, name string, args ...string) *exec
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second
 	cmd.Dir = p.dir
-	cmd.Env = append(plainEnv(), "PATH="+p.c.Links+":"+p.c.bin+":/usr/local/bin:/usr/bin:/bin", "HOME="+p.Home, "USER="+p.Name, "LOGNAME="+p.Name)
+	cmd.Env = append(plainEnv(), "PATH="+p.c.Links+":"+p.c.bin+":/usr/local/bin:/usr/bin:/bin", "HOME="+p.Home,
+		"USER="+p.Name, "LOGNAME="+p.Name)
 	cmd.Env = append(append(cmd.Env, p.c.Env...), p.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred}
 	return cmd

@@ -70,8 +70,12 @@ func TestNoWayOut(t *testing.T) {
 	})
 	t.Run("health check of the image", func(t *testing.T) {
 		c := c.For(t)
-		id := p.Sbatch("-o", "/dev/null", "--container-image=checked:1", "--container-mounts="+mine+":/m", "--wrap", "sleep 100")
-		c.Eventually("it runs", func() (bool, string) { s, err := docker.Find(id + ".1.batch"); return s != "", fmt.Sprint(err) })
+		id := p.Sbatch("-o", "/dev/null", "--container-image=checked:1", "--container-mounts="+mine+":/m", "--wrap",
+			"sleep 100")
+		c.Eventually("it runs", func() (bool, string) {
+			s, err := docker.Find(id + ".1.batch")
+			return s != "", fmt.Sprint(err)
+		})
 		name, err := docker.Find(id + ".1.batch")
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +93,8 @@ func TestNoWayOut(t *testing.T) {
 	t.Run("mount over our own program", func(t *testing.T) {
 		c := c.For(t)
 		// Also under a umask that lets nobody in.
-		id := strings.TrimSpace(p.Run("/bin/sh", "-c", `umask 077; exec sbatch --parsable "$@"`, "sbatch", "-o", "/dev/null", "--container-image=link:1",
+		id := strings.TrimSpace(p.Run("/bin/sh", "-c", `umask 077; exec sbatch --parsable "$@"`, "sbatch", "-o",
+			"/dev/null", "--container-image=link:1",
 			"--container-mounts="+mine+":/m,"+spy+":/a/b/init", "--wrap", "id -u > /m/inside"))
 		if j := c.WaitEnd(id); j.State != core.Completed {
 			t.Errorf("it is %s: %s", j.State, j.Message)
@@ -104,9 +109,11 @@ func TestNoWayOut(t *testing.T) {
 	t.Run("low ports", func(t *testing.T) {
 		c := c.For(t)
 		out := filepath.Join(mine, "port")
-		id := p.Sbatch("-o", out, "--container-image=box:1", "--wrap", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start; httpd -p 700")
+		id := p.Sbatch("-o", out, "--container-image=box:1", "--wrap",
+			"cat /proc/sys/net/ipv4/ip_unprivileged_port_start; httpd -p 700")
 		j := c.WaitEnd(id)
-		if b, err := os.ReadFile(out); err != nil || j.State != core.Failed || !strings.HasPrefix(string(b), "1024\n") || !strings.Contains(string(b), "Permission denied") {
+		if b, err := os.ReadFile(out); err != nil || j.State != core.Failed ||
+			!strings.HasPrefix(string(b), "1024\n") || !strings.Contains(string(b), "Permission denied") {
 			t.Errorf("a user's job is %s with a port that is root's: %v\n%s", j.State, err, b)
 		}
 	})

@@ -10,7 +10,8 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// files: what a configuration brings along is there before the commands, with its modes and links, as the user they run as, and again after a requeue.
+// files: what a configuration brings along is there before the commands, with its modes and links, as the user they run
+// as, and again after a requeue.
 func files(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	dir := filepath.Join(c.Work, "brought")
@@ -36,13 +37,15 @@ commands:
   - readlink code/link
   - code/link
 `)
-	if want := "one.txt 644 app\n/tmp/deep/two.txt 644 app\ncode/run.sh 755 app\nrun.sh\nfrom code/link\n"; r.Code != 0 || r.Out != want {
+	if want := "one.txt 644 app\n/tmp/deep/two.txt 644 app\ncode/run.sh 755 app\nrun.sh\n" +
+		"from code/link\n"; r.Code != 0 || r.Out != want {
 		t.Errorf("files: %v\nwant %s", r, want)
 	}
 	apply(t, p, dir, "closed", "image: box:1\nuser: app\nfiles: ['one.txt:/etc/one.txt']\ncommands: [echo ran]\n")
 	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "closed")), "files: /etc/one.txt: permission denied")
 
-	apply(t, p, dir, "again", "image: box:1\nfiles: [one.txt]\nretry: {on_events: [interruption]}\ncommands:\n  - head -n1 one.txt && rm one.txt\n  - test -n \"$SLURM_RESTART_COUNT\" || sleep 100\n", "-d")
+	apply(t, p, dir, "again", "image: box:1\nfiles: [one.txt]\nretry: {on_events: [interruption]}\ncommands:\n"+
+		"  - head -n1 one.txt && rm one.txt\n  - test -n \"$SLURM_RESTART_COUNT\" || sleep 100\n", "-d")
 	c.Eventually("it runs", func() (bool, string) {
 		out := p.Try("bireme", "logs", "again")
 		return out.Out == "#!/bin/sh\n", out.String()

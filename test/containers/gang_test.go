@@ -25,8 +25,16 @@ func TestGang(t *testing.T) {
 		name string
 		test func(*testing.T, *cluster.Cluster)
 	}{
-		{"ranks", ranks}, {"ssh", gangSSH}, {"openssh", gangOpenSSH}, {"fails", rankFails}, {"killed", rankKilled}, {"stop", gangStops},
-		{"sbatch", gangBatch}, {"host", gangHost}, {"port", gangPort}, {"no image", gangNoImage},
+		{"ranks", ranks},
+		{"ssh", gangSSH},
+		{"openssh", gangOpenSSH},
+		{"fails", rankFails},
+		{"killed", rankKilled},
+		{"stop", gangStops},
+		{"sbatch", gangBatch},
+		{"host", gangHost},
+		{"port", gangPort},
+		{"no image", gangNoImage},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}
@@ -34,7 +42,8 @@ func TestGang(t *testing.T) {
 	c.WaitClean()
 }
 
-// ranks: the commands run in each container, each knows its place and has the files that came along, and all that they write is one output.
+// ranks: the commands run in each container, each knows its place and has the files that came along, and all that they
+// write is one output.
 func ranks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	r := apply(t, p, c.Work, "ranks", fmt.Sprintf(`image: box:1
@@ -43,7 +52,8 @@ env: [SECRET=s3cr3t-6621]
 files: [ranks.dstack.yml]
 commands:
   - grep -q '^name. ranks' ranks.dstack.yml
-  - echo "rank $DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $SLURMD_NODENAME $SLURM_NODEID master $DSTACK_MASTER_NODE_IP $SECRET"
+  - place="on $SLURMD_NODENAME $SLURM_NODEID master $DSTACK_MASTER_NODE_IP"
+  - echo "rank $DSTACK_NODE_RANK of $DSTACK_NODES_NUM $place $SECRET"
   - test "$(echo "$DSTACK_NODES_IPS" | wc -l)" = $DSTACK_NODES_NUM
   - test "$(cat $DSTACK_MPI_HOSTFILE)" = "$DSTACK_NODES_IPS"
 `, gangNodes))
@@ -55,13 +65,15 @@ commands:
 	}
 }
 
-// gangSSH: from the first container to the others by name and by address, without a key, a question or an ssh in the image.
+// gangSSH: from the first container to the others by name and by address, without a key, a question or an ssh in the
+// image.
 func gangSSH(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	r := apply(t, p, c.Work, "ssh", fmt.Sprintf(`image: box:1
 nodes: %d
 commands:
-  - test $DSTACK_NODE_RANK != 0 || for ip in $DSTACK_NODES_IPS; do ssh -x $ip 'echo here is $SLURMD_NODENAME; exit 0' || exit; done
+  - test $DSTACK_NODE_RANK = 0 || exit 0
+  - for ip in $DSTACK_NODES_IPS; do ssh -x $ip 'echo here is $SLURMD_NODENAME; exit 0' || exit; done
   - test $DSTACK_NODE_RANK != 0 || for n in n1 n2; do echo "from $n" | ssh someone@$n cat || exit; done
   - test $DSTACK_NODE_RANK != 0 || { ssh n2 exit 5; echo status $?; ssh n9 true; echo status $?; }
 `, gangNodes))
@@ -81,7 +93,8 @@ func gangOpenSSH(t *testing.T, c *cluster.Cluster) {
 nodes: 3
 volumes: ["/usr:/usr", "/lib:/lib", "/lib64:/lib64", "/etc/alternatives:/etc/alternatives"]
 commands:
-  - test $DSTACK_NODE_RANK != 0 || for ip in $DSTACK_NODES_IPS; do /usr/bin/ssh $ip 'echo here is $SLURMD_NODENAME' || exit; done
+  - test $DSTACK_NODE_RANK = 0 || exit 0
+  - for ip in $DSTACK_NODES_IPS; do /usr/bin/ssh $ip 'echo here is $SLURMD_NODENAME' || exit; done
   - stat -c %a /.bireme/job/key
 `)
 	if r.Code != 0 {
@@ -93,7 +106,8 @@ commands:
 // rankFails: one that fails ends the whole, and is named.
 func rankFails(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	r := apply(t, p, c.Work, "one-fails", "image: box:1\nnodes: 3\ncommands: [\"test $DSTACK_NODE_RANK != 2 || exit 9\", sleep 1000]\n")
+	r := apply(t, p, c.Work, "one-fails",
+		"image: box:1\nnodes: 3\ncommands: [\"test $DSTACK_NODE_RANK != 2 || exit 9\", sleep 1000]\n")
 	if r.Code != 9 {
 		t.Errorf("%v", r)
 	}
@@ -140,7 +154,8 @@ func rankKilled(t *testing.T, c *cluster.Cluster) {
 // gangStops: all are asked to end, and may say goodbye.
 func gangStops(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	apply(t, p, c.Work, "polite", "image: box:1\nnodes: 3\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
+	apply(t, p, c.Work, "polite", "image: box:1\nnodes: 3\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' "+
+		"TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
 	c.Eventually("all run", func() (bool, string) {
 		out := p.Try("bireme", "logs", "polite")
 		return out.Out == "up\nup\nup\n", out.String()
@@ -157,7 +172,8 @@ func gangStops(t *testing.T, c *cluster.Cluster) {
 func gangBatch(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	script := filepath.Join(c.Work, "gang.sh")
-	text := "#!/bin/sh\nfor n in n1 n2 n3; do ssh $n 'echo $SLURMD_NODENAME $(id -u) $SLURM_NODEID' || exit; done\necho ready\nwhile ! test -e /w/go-on; do sleep 0.05; done\n"
+	text := "#!/bin/sh\nfor n in n1 n2 n3; do ssh $n 'echo $SLURMD_NODENAME $(id -u) $SLURM_NODEID' || exit; done\n" +
+		"echo ready\nwhile ! test -e /w/go-on; do sleep 0.05; done\n"
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +189,8 @@ func gangBatch(t *testing.T, c *cluster.Cluster) {
 	}
 	uid := strings.TrimSpace(runTool(t, "id", "-u", alice))
 	wants(t, "output", string(b), "n1 "+uid+" 0\n", "n2 "+uid+" 1\n", "n3 "+uid+" 2\n")
-	got := p.Run("srun", "--jobid="+id, "--overlap", "-N3", "sh", "-c", "echo $SLURMD_NODENAME $KIND; test -d /.bireme/job")
+	got := p.Run("srun", "--jobid="+id, "--overlap", "-N3", "sh", "-c",
+		"echo $SLURMD_NODENAME $KIND; test -d /.bireme/job")
 	wants(t, "steps in it", got, "n1 image\n", "n2 image\n", "n3 image\n")
 	open(t, c.Work, "go-on")
 	if j := c.WaitEnd(id); j.State != core.Completed {
@@ -181,17 +198,19 @@ func gangBatch(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// gangHost: who has whole nodes has their networks. There, as a user that the image does not know, mpirun starts its daemons
-// through our ssh.
+// gangHost: who has whole nodes has their networks. There, as a user that the image does not know, mpirun starts its
+// daemons through our ssh.
 func gangHost(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	script := filepath.Join(c.Work, "host.sh")
-	text := "#!/bin/sh\ncat /proc/net/dev | grep -c be\nmpirun --hostfile $DSTACK_MPI_HOSTFILE --map-by ppr:1:node sh -c 'echo mpi on $SLURMD_NODENAME'\n"
+	text := "#!/bin/sh\ncat /proc/net/dev | grep -c be\nmpirun --hostfile $DSTACK_MPI_HOSTFILE --map-by ppr:1:node " +
+		"sh -c 'echo mpi on $SLURMD_NODENAME'\n"
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(c.Work, "host.out")
-	id := p.Sbatch("-N2", "--exclusive", "-o", out, "--container-image=box:1", "--container-mounts=/usr,/lib,/lib64,/etc/alternatives,/etc/openmpi", script)
+	id := p.Sbatch("-N2", "--exclusive", "-o", out, "--container-image=box:1",
+		"--container-mounts=/usr,/lib,/lib64,/etc/alternatives,/etc/openmpi", script)
 	j := c.WaitEnd(id)
 	b, err := os.ReadFile(out)
 	if err != nil || j.State != core.Completed {

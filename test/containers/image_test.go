@@ -12,7 +12,8 @@ import (
 	"bireme.dev/bireme/test/engine"
 )
 
-// TestImages: fetched before anybody asks, told of while they come, recorded by content, removed when there are too many.
+// TestImages: fetched before anybody asks, told of while they come, recorded by content, removed when there are too
+// many.
 func TestImages(t *testing.T) {
 	fake := engine.NewFakeRegistry("", "")
 	defer fake.Close()
@@ -22,7 +23,8 @@ func TestImages(t *testing.T) {
 	}
 	refs := map[string]string{}
 	for _, name := range []string{"wanted", "first", "second", "third"} {
-		own := append(files[:len(files):len(files)], engine.File{Path: "name", Mode: 0o644, Data: []byte(name)}) // each another content
+		// each another content
+		own := append(files[:len(files):len(files)], engine.File{Path: "name", Mode: 0o644, Data: []byte(name)})
 		if refs[name], err = fake.Add(name+":1", own); err != nil {
 			t.Fatal(err)
 		}
@@ -51,10 +53,11 @@ func TestImages(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	c.Eventually("the one used before is removed", func() (bool, string) {
-		return !has(refs["first"]) && has(refs["second"]) && has(refs["wanted"]), fmt.Sprint(has(refs["first"]), has(refs["second"]), has(refs["wanted"]))
+		return !has(refs["first"]) && has(refs["second"]) && has(refs["wanted"]),
+			fmt.Sprint(has(refs["first"]), has(refs["second"]), has(refs["wanted"]))
 	})
-	// One that goes away while its image comes is gone, and nothing of it stays. (Of an image that was removed the engine may
-	// still have the content.)
+	// One that goes away while its image comes is gone, and nothing of it stays. (Of an image that was removed the
+	// engine may still have the content.)
 	fake.Hold = make(chan struct{})
 	apply(t, p, c.Work, "impatient", "image: "+refs["third"]+"\ncommands: [cat /name]\n", "-d")
 	id = jobOf(t, c, "impatient")
@@ -91,8 +94,13 @@ func TestEngineDies(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{"--engine", own.Socket, "--cpus", "4"}})
 	p := c.Root()
 	for _, run := range []string{"through", "caught"} {
-		apply(t, p, c.Work, run, fmt.Sprintf("image: box:1\nvolumes: [\"%s:/w\"]\ncommands: [echo up, \"while ! test -e /w/%s; do sleep 0.05; done; echo done\"]\n", c.Work, run), "-d")
-		c.Eventually(run+" runs", func() (bool, string) { out := p.Try("bireme", "logs", run); return out.Out == "up\n", out.String() })
+		apply(t, p, c.Work, run, fmt.Sprintf(
+			"image: box:1\nvolumes: [\"%s:/w\"]\ncommands: [echo up, \"while ! test -e /w/%s; do sleep 0.05; done; "+
+				"echo done\"]\n", c.Work, run), "-d")
+		c.Eventually(run+" runs", func() (bool, string) {
+			out := p.Try("bireme", "logs", run)
+			return out.Out == "up\n", out.String()
+		})
 	}
 	if err := own.Kill(); err != nil {
 		t.Fatal(err)

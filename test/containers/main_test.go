@@ -59,7 +59,8 @@ func importImages(e *engine.Engine) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "ENV KIND=image", "WORKDIR /home/app"); err != nil {
+	if err := e.Import("box:1", files, `CMD ["/bin/sh","-c","echo the image speaks"]`, "ENV KIND=image",
+		"WORKDIR /home/app"); err != nil {
 		return err
 	}
 	// An image without a shell: one program and nothing else.

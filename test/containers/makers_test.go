@@ -16,8 +16,8 @@ import (
 	"bireme.dev/bireme/test/engine"
 )
 
-// TestFakeMakers: nodes without an engine run images by apptainer or enroot. The programs here are not the real ones: each notes
-// its command line and its environment and runs, on the node, what it was told to run inside.
+// TestFakeMakers: nodes without an engine run images by apptainer or enroot. The programs here are not the real ones:
+// each notes its command line and its environment and runs, on the node, what it was told to run inside.
 func TestFakeMakers(t *testing.T) {
 	t.Parallel()
 	for _, maker := range []string{"apptainer", "enroot"} {
@@ -37,7 +37,10 @@ case "$*" in
 *pull*missing*|*import*missing*) echo "FATAL: manifest unknown" >&2; exit 255;;
 *pull*|*import*) for f; do case "$f" in *.new) echo image > "$f"; esac; done; exit;;
 esac
-while [ $# -gt 0 ]; do case "$1" in *.sif|*.sqsh) shift; break;; *:/.bireme/script:*) file=${1%%%%:*};; esac; shift; done
+while [ $# -gt 0 ]; do
+	case "$1" in *.sif|*.sqsh) shift; break;; *:/.bireme/script:*) file=${1%%%%:*};; esac
+	shift
+done
 case "$*" in *" /.bireme/script"*) shell=$1; shift 2; set -- $shell $file "$@";; esac
 SECRET=${APPTAINERENV_SECRET-$SECRET} SLURM_JOB_ID=${APPTAINERENV_SLURM_JOB_ID-$SLURM_JOB_ID} exec "$@"
 `, dir)
@@ -69,7 +72,9 @@ SECRET=${APPTAINERENV_SECRET-$SECRET} SLURM_JOB_ID=${APPTAINERENV_SLURM_JOB_ID-$
 			c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/wanted:1", "--wrap", "true"))
 			c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/second:1", "--wrap", "true"))
 			uid := strings.TrimSpace(runTool(t, "id", "-u", alice))
-			c.Eventually("the one not used for longest is removed", func() (bool, string) { return files(uid) == 1 && files("shared") == 1, fmt.Sprint(files(uid)) })
+			c.Eventually("the one not used for longest is removed", func() (bool, string) {
+				return files(uid) == 1 && files("shared") == 1, fmt.Sprint(files(uid))
+			})
 			j := c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=reg.example/missing:1", "--wrap", "true"))
 			if j.State != core.Failed || !strings.Contains(j.Message, "image reg.example/missing:1: FATAL: manifest unknown") {
 				t.Errorf("a missing image: %s: %q", j.State, j.Message)
@@ -85,7 +90,10 @@ SECRET=${APPTAINERENV_SECRET-$SECRET} SLURM_JOB_ID=${APPTAINERENV_SLURM_JOB_ID-$
 			if strings.Contains(told, "s3cr3t") {
 				t.Errorf("a command line holds a secret:\n%s", told)
 			}
-			wants(t, "the command line", told, map[string]string{"apptainer": " exec --containall --workdir ", "enroot": " start --rw "}[maker])
+			wants(t, "the command line", told, map[string]string{
+				"apptainer": " exec --containall --workdir ",
+				"enroot":    " start --rw ",
+			}[maker])
 			c.WaitClean()
 		})
 	}
@@ -107,7 +115,8 @@ func TestMakers(t *testing.T) {
 				t.Skipf("there is no %s on this machine; Debian 12 has no package of it", maker)
 			}
 			c := cluster.Start(t, cluster.Options{
-				Memory: "8G", Set: []string{"step.constrain_mem=true"}, Args: []string{"--engine", maker, "--cpus", "4"}, Tools: filepath.Dir(program),
+				Memory: "8G", Set: []string{"step.constrain_mem=true"},
+				Args: []string{"--engine", maker, "--cpus", "4"}, Tools: filepath.Dir(program),
 			})
 			files, err := engine.BusyBox()
 			if err != nil {
@@ -132,7 +141,8 @@ func TestMakers(t *testing.T) {
 			// Inside there is the image and nothing of the node but what is mounted.
 			p := c.As(alice)
 			out := filepath.Join(c.Work, "inside")
-			j := c.WaitEnd(p.Sbatch("-o", out, "--container-image="+image, "--container-mounts="+root+":/m:ro", "--container-workdir=/home/app",
+			j := c.WaitEnd(p.Sbatch("-o", out, "--container-image="+image, "--container-mounts="+root+":/m:ro",
+				"--container-workdir=/home/app",
 				"--wrap", "pwd; ls /m/etc; test -e /usr/bin/apt || echo apart; touch /tmp/x && echo written"))
 			b, err := os.ReadFile(out)
 			if j.State != core.Completed || err != nil || string(b) != "/home/app\ngroup\npasswd\napart\nwritten\n" {
@@ -140,7 +150,10 @@ func TestMakers(t *testing.T) {
 			}
 			// ssh leads into a container like the job's.
 			apply(t, p, c.Work, "desk", "image: "+image+"\nenv: [SECRET=s3cr3t-58]\ncommands: [echo up, sleep 100]\n", "-d")
-			c.Eventually("it runs", func() (bool, string) { r := p.Try("bireme", "logs", "desk"); return r.Out == "up\n", r.String() })
+			c.Eventually("it runs", func() (bool, string) {
+				r := p.Try("bireme", "logs", "desk")
+				return r.Out == "up\n", r.String()
+			})
 			if r := p.Try("bireme", "ssh", "desk", "test ! -e /usr/bin/apt && id -un; exit 4"); r.Code != 4 {
 				t.Errorf("ssh: %v", r)
 			}
@@ -171,27 +184,32 @@ func made(t *testing.T, c *cluster.Cluster, image string) {
 		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return p.Sbatch(append(append([]string{"-o", filepath.Join(out, name), "--container-image=" + image}, more...), file, "argument")...)
+		return p.Sbatch(append(append([]string{"-o", filepath.Join(out, name), "--container-image=" + image}, more...),
+			file, "argument")...)
 	}
 	id := run("plain", `echo "$SLURM_JOB_ID $1 $SECRET $(id -u)"; exit 5`, "--export=ALL,SECRET=s3cr3t-55")
 	if j := c.WaitEnd(id); j.State != core.Failed || j.Exit.Code != 5 {
 		t.Errorf("it is %s %v: %s", j.State, j.Exit, j.Message)
 	}
-	if got, want := read("plain"), id+" argument s3cr3t-55 "+strings.TrimSpace(runTool(t, "id", "-u", alice))+"\n"; got != want {
+	if got, want := read("plain"), id+" argument s3cr3t-55 "+strings.TrimSpace(runTool(t, "id", "-u", alice))+
+		"\n"; got != want {
 		t.Errorf("output %q, want %q", got, want)
 	}
-	if r := apply(t, p, c.Work, "yaml", "image: "+image+"\nenv: [SECRET=s3cr3t-56]\ncommands: [echo of $SECRET, exit 3]\n"); r.Code != 3 || r.Out != "of s3cr3t-56\n" {
+	if r := apply(t, p, c.Work, "yaml", "image: "+image+
+		"\nenv: [SECRET=s3cr3t-56]\ncommands: [echo of $SECRET, exit 3]\n"); r.Code != 3 || r.Out != "of s3cr3t-56\n" {
 		t.Errorf("a YAML task: %v", r)
 	}
 	if r := apply(t, p, c.Work, "other", "image: "+image+"\nuser: app\ncommands: [id]\n"); r.Code == 0 {
 		t.Errorf("another user: %v", r)
 	}
-	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "other")), "as the job's user: another (app) needs Docker or Podman")
+	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "other")),
+		"as the job's user: another (app) needs Docker or Podman")
 	id = run("greedy", "busybox dd if=/dev/zero of=/dev/null bs=300M count=1; echo never", "--mem=100M")
 	if j := c.WaitEnd(id); j.State != core.OutOfMemory {
 		t.Errorf("a greedy job is %s: %s", j.State, j.Message)
 	}
-	polite := run("polite", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", "--export=ALL,SECRET=s3cr3t-57")
+	polite := run("polite", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done",
+		"--export=ALL,SECRET=s3cr3t-57")
 	c.Eventually("it runs", func() (bool, string) { s := read("polite"); return s == "up\n", s })
 	for _, line := range commandLines(t) {
 		if strings.Contains(line, "s3cr3t-57") && strings.Contains(line, image) && !strings.Contains(line, "sbatch") {
@@ -208,7 +226,8 @@ func made(t *testing.T, c *cluster.Cluster, image string) {
 	if j := c.WaitEnd(polite); !strings.Contains(read("polite"), "bye\n") {
 		t.Errorf("a polite job is %s: %s: %q", j.State, j.Message, read("polite"))
 	}
-	if j := c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=/no/such.sif", "--wrap", "true")); j.State != core.Failed || !strings.Contains(j.Message, "image /no/such.sif, as user") {
+	if j := c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container-image=/no/such.sif", "--wrap",
+		"true")); j.State != core.Failed || !strings.Contains(j.Message, "image /no/such.sif, as user") {
 		t.Errorf("a missing file: %s: %q", j.State, j.Message)
 	}
 }

@@ -37,7 +37,8 @@ func bundle(t *testing.T, dir, runtime string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(config, bytes.Replace(b, []byte(`"readonly": true`), []byte(`"readonly": false`), 1), 0o644); err != nil {
+	if err := os.WriteFile(config, bytes.Replace(b, []byte(`"readonly": true`), []byte(`"readonly": false`), 1),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("chown", "-R", alice, dir).CombinedOutput(); err != nil {
@@ -89,10 +90,14 @@ func bundles(t *testing.T, c *cluster.Cluster, dir string) {
 		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return p.Sbatch(append(append([]string{"-o", filepath.Join(out, name), "--container=" + dir}, more...), file, "argument")...)
+		return p.Sbatch(append(append([]string{"-o", filepath.Join(out, name), "--container=" + dir}, more...), file,
+			"argument")...)
 	}
 	// It sees the bundle and not the node; its program, variables and exit status are the job's.
-	id := run("plain", `cat /etc/passwd | grep -c app; test -e /home/bireme-t1 || echo apart; echo "$SLURM_JOB_ID $1 $MINE"; touch /tmp/mine; exit 5`, "--export=ALL,MINE=s3cr3t-771")
+	id := run(
+		"plain",
+		`cat /etc/passwd | grep -c app; test -e /home/bireme-t1 || echo apart; echo "$SLURM_JOB_ID $1 $MINE"; touch `+
+			`/tmp/mine; exit 5`, "--export=ALL,MINE=s3cr3t-771")
 	if j := c.WaitEnd(id); j.State != core.Failed || j.Exit.Code != 5 {
 		t.Errorf("it is %s %v: %s", j.State, j.Exit, j.Message)
 	}
@@ -121,7 +126,8 @@ func bundles(t *testing.T, c *cluster.Cluster, dir string) {
 	node := c.Nodes()[0]
 	c.Kill("the agent", func() int { return c.Agent(node) })
 	c.Eventually("a step runs in a container of the bundle, by the next agent", func() (bool, string) {
-		r := p.Try("srun", "--jobid="+polite, "--overlap", "sh", "-c", "test -e /home/app && test ! -e /usr && echo step of $SLURM_JOB_ID")
+		r := p.Try("srun", "--jobid="+polite, "--overlap", "sh", "-c",
+			"test -e /home/app && test ! -e /usr && echo step of $SLURM_JOB_ID")
 		return r.Code == 0 && r.Out == "step of "+polite+"\n", r.String()
 	})
 	p.Run("scancel", "--signal=TERM", "--full", polite)
@@ -138,7 +144,10 @@ func bundles(t *testing.T, c *cluster.Cluster, dir string) {
 		t.Errorf("a deaf job is %s: %s", j.State, j.Message)
 	}
 	// What is no bundle is told as such.
-	for name, want := range map[string]string{"none": "no such file", "bad": "config.json: ", "rootless": "root.path is missing"} {
+	for name, want := range map[string]string{
+		"none": "no such file", "bad": "config.json: ",
+		"rootless": "root.path is missing",
+	} {
 		broken := filepath.Join(c.Work, name)
 		if text := map[string]string{"bad": "{", "rootless": "{}"}[name]; text != "" {
 			if err := os.Mkdir(broken, 0o755); err != nil {
@@ -184,7 +193,9 @@ func commandLines(t *testing.T) (lines []string) {
 // TestNoRuntime: a node without an OCI runtime says so.
 func TestNoRuntime(t *testing.T) {
 	t.Parallel()
-	c := cluster.Start(t, cluster.Options{Args: []string{"--engine", "/no/such.sock", "--oci-runtime", "/no/such/runtime"}})
+	c := cluster.Start(t, cluster.Options{
+		Args: []string{"--engine", "/no/such.sock", "--oci-runtime", "/no/such/runtime"},
+	})
 	p := c.As(alice)
 	j := c.WaitEnd(p.Sbatch("-o", "/dev/null", "--container=/", "--wrap", "true"))
 	if j.State != core.Failed || !strings.Contains(j.Message, "needs an OCI runtime") {
@@ -192,23 +203,29 @@ func TestNoRuntime(t *testing.T) {
 	}
 }
 
-// TestBundleOnNodes: a job on several nodes has its place on each; its script runs on the first, its steps in bundles everywhere.
+// TestBundleOnNodes: a job on several nodes has its place on each; its script runs on the first, its steps in bundles
+// everywhere.
 func TestBundleOnNodes(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("runc")
 	if err != nil {
 		t.Skip("there is no runc: scripts/prereqs.sh installs one with Docker")
 	}
-	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "4G", Args: []string{"--engine", "/no/such.sock", "--oci-runtime", program}})
+	c := cluster.Start(t, cluster.Options{
+		Nodes: 2, CPUs: 4, Memory: "4G",
+		Args: []string{"--engine", "/no/such.sock", "--oci-runtime", program},
+	})
 	dir, out := bundle(t, c.Work, program), filepath.Join(c.Work, "out")
 	p := c.As(alice)
-	id := p.Sbatch("-o", out, "-N2", "--container="+dir, "--wrap", "echo here; while ! test -e /tmp/go; do sleep 0.05; done; echo end")
+	id := p.Sbatch("-o", out, "-N2", "--container="+dir, "--wrap",
+		"echo here; while ! test -e /tmp/go; do sleep 0.05; done; echo end")
 	read := func() string {
 		b, _ := os.ReadFile(out) // not there yet: nothing
 		return string(b)
 	}
 	c.Eventually("it runs", func() (bool, string) { return read() == "here\n", read() })
-	if r := p.Try("srun", "--jobid="+id, "--overlap", "-N2", "sh", "-c", "test -e /home/app && test ! -e /usr && echo in"); r.Code != 0 || r.Out != "in\nin\n" {
+	if r := p.Try("srun", "--jobid="+id, "--overlap", "-N2", "sh", "-c",
+		"test -e /home/app && test ! -e /usr && echo in"); r.Code != 0 || r.Out != "in\nin\n" {
 		t.Errorf("a step on both: %v", r)
 	}
 	open(t, filepath.Join(dir, "rootfs/tmp"), "go")

@@ -30,14 +30,28 @@ func TestPodman(t *testing.T) {
 	if err := importImages(podman); err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, cluster.Options{Memory: "8G", Set: []string{"step.constrain_mem=true", "step.max_pids=40"}, Args: []string{"--cpus", "16"}})
+	c := start(t, cluster.Options{
+		Memory: "8G", Set: []string{"step.constrain_mem=true", "step.max_pids=40"},
+		Args: []string{"--cpus", "16"},
+	})
 	for _, tc := range []struct {
 		name string
 		test func(*testing.T, *cluster.Cluster)
 	}{
-		{"run", runs}, {"own program", ownProgram}, {"no shell", noShell}, {"memory", memory}, {"pids", pids}, {"stop", stops},
-		{"registry", registry}, {"killed", killed}, {"mounts", mounts}, {"sbatch", batch}, {"suspend", suspended}, {"agent", agentDies},
-		{"keeper", keeperDies}, {"images", func(t *testing.T, _ *cluster.Cluster) { TestImages(t) }},
+		{"run", runs},
+		{"own program", ownProgram},
+		{"no shell", noShell},
+		{"memory", memory},
+		{"pids", pids},
+		{"stop", stops},
+		{"registry", registry},
+		{"killed", killed},
+		{"mounts", mounts},
+		{"sbatch", batch},
+		{"suspend", suspended},
+		{"agent", agentDies},
+		{"keeper", keeperDies},
+		{"images", func(t *testing.T, _ *cluster.Cluster) { TestImages(t) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}

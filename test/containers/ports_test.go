@@ -35,7 +35,8 @@ func TestSiteRules(t *testing.T) {
 	}
 	c := start(t, cluster.Options{Set: []string{"step.volumes=" + pool + "," + unsafe, "step.privileged=true"}})
 	p := c.As(alice)
-	r := apply(t, p, c.Work, "volume", fmt.Sprintf("image: box:1\nvolumes: [\"%s/a/b:/data\"]\ncommands: [echo in > /data/out]\n", pool))
+	r := apply(t, p, c.Work, "volume",
+		fmt.Sprintf("image: box:1\nvolumes: [\"%s/a/b:/data\"]\ncommands: [echo in > /data/out]\n", pool))
 	if b, err := os.ReadFile(filepath.Join(pool, "a/b/out")); r.Code != 0 || err != nil || string(b) != "in\n" {
 		t.Errorf("a volume below what is everybody's: %v %v %q", r, err, b)
 	}
@@ -45,12 +46,14 @@ func TestSiteRules(t *testing.T) {
 			t.Errorf("%s: %v", name, r)
 		}
 	}
-	r = apply(t, p, c.Work, "unsafe", fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\"]\ncommands: [cp /bin/busybox /data/su, echo did]\n", unsafe))
+	r = apply(t, p, c.Work, "unsafe",
+		fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\"]\ncommands: [cp /bin/busybox /data/su, echo did]\n", unsafe))
 	if r.Code == 0 || r.Out != "" {
 		t.Errorf("a file system that takes programs of root: %v", r)
 	}
 	wants(t, "why", p.Run("bireme", "why", jobOf(t, c, "unsafe")), "mounted without nosuid and nodev")
-	r = apply(t, p, c.Work, "out", fmt.Sprintf("image: box:1\nvolumes: [\"%s/way-out:/data\"]\ncommands: [ls /data]\n", pool))
+	r = apply(t, p, c.Work, "out", fmt.Sprintf("image: box:1\nvolumes: [\"%s/way-out:/data\"]\ncommands: [ls /data]\n",
+		pool))
 	if r.Code == 0 || r.Out != "" {
 		t.Errorf("a link that leads out: %v", r)
 	}
@@ -73,7 +76,8 @@ func TestSiteRules(t *testing.T) {
 // ports: a container's port is found on its node, and it is told where, also by a server that was started since.
 func ports(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	apply(t, p, c.Work, "page", "image: box:1\nports: [8080]\ncommands: [echo hello > /tmp/page, httpd -f -p 8080 -h /tmp]\n", "-d")
+	apply(t, p, c.Work, "page",
+		"image: box:1\nports: [8080]\ncommands: [echo hello > /tmp/page, httpd -f -p 8080 -h /tmp]\n", "-d")
 	id := jobOf(t, c, "page")
 	host := func() (port int32) {
 		c.Eventually("its port is told", func() (bool, string) {

@@ -15,8 +15,8 @@ import (
 
 const bob = "bireme-t2"
 
-// TestRightsOfRoot: root in an ordinary user's container manages its own files and processes and has no other right; a site may
-// give more by a setting.
+// TestRightsOfRoot: root in an ordinary user's container manages its own files and processes and has no other right; a
+// site may give more by a setting.
 func TestRightsOfRoot(t *testing.T) {
 	c := start(t, cluster.Options{})
 	p := c.As(alice)
@@ -46,19 +46,22 @@ commands:
 		t.Errorf("after apply there is %s, %v", list, err)
 	}
 	// A user of the image is reached, and signals reach its programs.
-	if r := apply(t, p, c.Work, "user", "image: box:1\nuser: \"1234:5\"\ncommands: ['id -u; grep CapEff /proc/self/status']\n"); !strings.Contains(r.Out, "1234\n") || !strings.Contains(r.Out, "CapEff:\t0000000000000000") {
+	if r := apply(t, p, c.Work, "user", "image: box:1\nuser: \"1234:5\"\ncommands: ['id -u; grep CapEff "+
+		"/proc/self/status']\n"); !strings.Contains(r.Out, "1234\n") ||
+		!strings.Contains(r.Out, "CapEff:\t0000000000000000") {
 		t.Errorf("%v", r)
 	}
 	left(t, c)
 
 	c = start(t, cluster.Options{Set: []string{"step.container_caps=CAP_NET_BIND_SERVICE,SETUID,SETGID,KILL"}})
-	r = apply(t, c.As(alice), c.Work, "rights", "image: box:1\ncommands: ['grep CapBnd /proc/self/status; httpd -p 80 && echo low port']\n")
+	r = apply(t, c.As(alice), c.Work, "rights",
+		"image: box:1\ncommands: ['grep CapBnd /proc/self/status; httpd -p 80 && echo low port']\n")
 	wants(t, "with a site's own list", r.Out, "CapBnd:\t00000000000004e0", "low port")
 	left(t, c)
 }
 
-// TestPrivateImage: an image that a registry gave for one user's credentials is run for others only if the registry gives it to
-// them, whatever they call it; while the registry is away, for those whom it gave it before.
+// TestPrivateImage: an image that a registry gave for one user's credentials is run for others only if the registry
+// gives it to them, whatever they call it; while the registry is away, for those whom it gave it before.
 func TestPrivateImage(t *testing.T) {
 	fake := engine.NewFakeRegistry("me", "sesame")
 	defer fake.Close()
@@ -90,15 +93,21 @@ func TestPrivateImage(t *testing.T) {
 	refused := func(what string, r cluster.Result, run string) {
 		t.Helper()
 		j := c.WaitEnd(jobOf(t, c, run))
-		if r.Code == 0 || strings.Contains(r.Out, "the secret") || j.State != core.Failed || !strings.Contains(j.Message, "is private") {
+		if r.Code == 0 || strings.Contains(r.Out, "the secret") || j.State != core.Failed ||
+			!strings.Contains(j.Message, "is private") {
 			t.Errorf("%s: %v: %s", what, r, j.Message)
 		}
 	}
-	for what, x := range map[string][2]string{"bare": {ref, ""}, "wrong": {ref, "guess"}, "by-id": {id, ""}, "by-short-id": {strings.TrimPrefix(id, "sha256:")[:12], ""}} {
+	for what, x := range map[string][2]string{
+		"bare": {ref, ""}, "wrong": {ref, "guess"}, "by-id": {id, ""},
+		"by-short-id": {strings.TrimPrefix(id, "sha256:")[:12], ""},
+	} {
 		refused(what, apply(t, c.As(bob), c.Work, what, task(x[0], x[1])), what)
 	}
-	j := c.WaitEnd(c.As(bob).Sbatch("-o", filepath.Join(c.Work, "stolen"), "--container-image="+ref, "--wrap", "cat /secret"))
-	if b, _ := os.ReadFile(filepath.Join(c.Work, "stolen")); j.State == core.Completed || strings.Contains(string(b), "the secret") {
+	j := c.WaitEnd(c.As(bob).Sbatch("-o", filepath.Join(c.Work, "stolen"), "--container-image="+ref, "--wrap",
+		"cat /secret"))
+	if b, _ := os.ReadFile(filepath.Join(c.Work, "stolen")); j.State == core.Completed ||
+		strings.Contains(string(b), "the secret") {
 		t.Errorf("sbatch --container-image: %s %s %q", j.State, j.Message, b)
 	}
 	if r := apply(t, c.As(bob), c.Work, "shared", task(ref, "sesame")); r.Out != "the secret\n" {

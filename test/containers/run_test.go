@@ -19,14 +19,31 @@ import (
 
 // TestContainers is what users see of jobs in containers, on one node.
 func TestContainers(t *testing.T) {
-	c := start(t, cluster.Options{Memory: "8G", Set: []string{"step.constrain_mem=true", "step.max_pids=40"}, Args: []string{"--cpus", "16"}})
+	c := start(t, cluster.Options{
+		Memory: "8G", Set: []string{"step.constrain_mem=true", "step.max_pids=40"},
+		Args: []string{"--cpus", "16"},
+	})
 	for _, tc := range []struct {
 		name string
 		test func(*testing.T, *cluster.Cluster)
 	}{
-		{"run", runs}, {"own program", ownProgram}, {"user", users}, {"no shell", noShell}, {"memory", memory}, {"pids", pids},
-		{"stop", stops}, {"limit", limit}, {"registry", registry}, {"killed", killed}, {"mounts", mounts}, {"denied", denied},
-		{"files", files}, {"sbatch", batch}, {"suspend", suspended}, {"agent", agentDies}, {"keeper", keeperDies},
+		{"run", runs},
+		{"own program", ownProgram},
+		{"user", users},
+		{"no shell", noShell},
+		{"memory", memory},
+		{"pids", pids},
+		{"stop", stops},
+		{"limit", limit},
+		{"registry", registry},
+		{"killed", killed},
+		{"mounts", mounts},
+		{"denied", denied},
+		{"files", files},
+		{"sbatch", batch},
+		{"suspend", suspended},
+		{"agent", agentDies},
+		{"keeper", keeperDies},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
 	}
@@ -55,7 +72,10 @@ commands:
 	wants(t, "sacct", p.Run("sacct", "-X", "-n", "-P", "-j", id, "-o", "JobName,State,ExitCode"), "hello|FAILED|7:0")
 	// While one runs, neither the engine nor a command line nor a file of the node knows its secret.
 	apply(t, p, c.Work, "quiet", "image: box:1\nenv: [SECRET=s3cr3t-9911]\ncommands: [echo up, sleep 100]\n", "-d")
-	c.Eventually("it runs", func() (bool, string) { out := p.Try("bireme", "logs", "quiet"); return out.Out == "up\n", out.String() })
+	c.Eventually("it runs", func() (bool, string) {
+		out := p.Try("bireme", "logs", "quiet")
+		return out.Out == "up\n", out.String()
+	})
 	name, err := docker.Find(jobOf(t, c, "quiet") + ".1.batch")
 	if err != nil {
 		t.Fatal(err)
@@ -106,14 +126,16 @@ func ownProgram(t *testing.T, c *cluster.Cluster) {
 	if r := apply(t, p, c.Work, "own", "image: box:1\n"); r.Code != 0 || r.Out != "the image speaks\n" {
 		t.Errorf("an image's own program: %v", r)
 	}
-	if r := apply(t, p, c.Work, "entry", "image: box:1\nentrypoint: echo 'a b'\ncommands: [c d]\n"); r.Code != 0 || r.Out != "a b c d\n" {
+	if r := apply(t, p, c.Work, "entry", "image: box:1\nentrypoint: echo 'a b'\ncommands: [c d]\n"); r.Code != 0 ||
+		r.Out != "a b c d\n" {
 		t.Errorf("an entrypoint: %v", r)
 	}
 }
 
 func users(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	if r := apply(t, p, c.Work, "app", "image: box:1\nuser: app\ncommands: ['id -u', 'id -G', 'echo $HOME']\n"); r.Out != "1234\n1234 77\n/home/app\n" {
+	if r := apply(t, p, c.Work, "app", "image: box:1\nuser: app\ncommands: ['id -u', 'id -G', 'echo "+
+		"$HOME']\n"); r.Out != "1234\n1234 77\n/home/app\n" {
 		t.Errorf("a user of the image: %v", r)
 	}
 	r := apply(t, p, c.Work, "nobody", "image: box:1\nuser: no-one\ncommands: [id]\n")
@@ -139,8 +161,11 @@ func noShell(t *testing.T, c *cluster.Cluster) {
 func memory(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	gate := filepath.Join(c.Work, "alive")
-	apply(t, c.Root(), c.Work, "other", fmt.Sprintf("image: box:1\nresources: {memory: 64MB..}\nvolumes: [\"%s:/w\"]\ncommands: [\"while ! test -e /w/alive; do sleep 0.05; done\", echo well]\n", c.Work), "-d")
-	r := apply(t, p, c.Work, "greedy", "image: box:1\nresources: {memory: 64MB..}\ncommands: [dd if=/dev/zero of=/dev/null bs=200M count=1, echo never]\n")
+	apply(t, c.Root(), c.Work, "other",
+		fmt.Sprintf("image: box:1\nresources: {memory: 64MB..}\nvolumes: [\"%s:/w\"]\n"+
+			"commands: [\"while ! test -e /w/alive; do sleep 0.05; done\", echo well]\n", c.Work), "-d")
+	r := apply(t, p, c.Work, "greedy",
+		"image: box:1\nresources: {memory: 64MB..}\ncommands: [dd if=/dev/zero of=/dev/null bs=200M count=1, echo never]\n")
 	if r.Code == 0 || strings.Contains(r.Out, "never") {
 		t.Errorf("a greedy run: %v", r)
 	}
@@ -164,7 +189,8 @@ commands:
 `)
 	// Whoever cannot fork any more cannot count either; without a limit there would be 200.
 	var n int
-	if _, err := fmt.Sscan(r.Out, &n); err == nil && (n < 20 || n > 40) || err != nil && !strings.Contains(r.Out, "can't fork") {
+	if _, err := fmt.Sscan(r.Out, &n); err == nil && (n < 20 || n > 40) || err != nil &&
+		!strings.Contains(r.Out, "can't fork") {
 		t.Errorf("a fork bomb had %d processes: %v", n, r)
 	}
 }
@@ -172,10 +198,15 @@ commands:
 // stops: who is asked to end may say goodbye, who does not listen is ended.
 func stops(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	apply(t, p, c.Work, "polite", "image: box:1\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
-	apply(t, p, c.Work, "deaf", "image: box:1\nstop_duration: 1s\ncommands: [\"trap '' TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
+	apply(t, p, c.Work, "polite", "image: box:1\nstop_duration: 20s\ncommands: [\"trap 'echo bye; exit 0' TERM; echo "+
+		"up; while :; do sleep 0.05; done\"]\n", "-d")
+	apply(t, p, c.Work, "deaf",
+		"image: box:1\nstop_duration: 1s\ncommands: [\"trap '' TERM; echo up; while :; do sleep 0.05; done\"]\n", "-d")
 	for _, run := range []string{"polite", "deaf"} {
-		c.Eventually(run+" runs", func() (bool, string) { out := p.Try("bireme", "logs", run); return out.Out == "up\n", out.String() })
+		c.Eventually(run+" runs", func() (bool, string) {
+			out := p.Try("bireme", "logs", run)
+			return out.Out == "up\n", out.String()
+		})
 		p.Run("bireme", "stop", "-y", run)
 		c.WaitEnd(jobOf(t, c, run))
 	}
@@ -208,9 +239,15 @@ func registry(t *testing.T, c *cluster.Cluster) {
 		yaml string
 		want string // in why
 	}{
-		"wrong":     {"image: " + ref + "\nenv: [PW=wrong]\n" + auth + "commands: ['true']\n", "the registry refused user me"},
+		"wrong": {
+			"image: " + ref + "\nenv: [PW=wrong]\n" + auth + "commands: ['true']\n",
+			"the registry refused user me",
+		},
 		"anonymous": {"image: " + ref + "\ncommands: ['true']\n", "does not give it without registry_auth"},
-		"missing":   {"image: " + fake.Host + "/team/none:1\nenv: [PW=right]\n" + auth + "commands: ['true']\n", "there is no such image"},
+		"missing": {
+			"image: " + fake.Host + "/team/none:1\nenv: [PW=right]\n" + auth + "commands: ['true']\n",
+			"there is no such image",
+		},
 	} {
 		r := apply(t, p, c.Work, name, tc.yaml)
 		if r.Code == 0 {
@@ -224,7 +261,8 @@ func registry(t *testing.T, c *cluster.Cluster) {
 			t.Errorf("a password is told: %s", why)
 		}
 	}
-	r := apply(t, p, c.Work, "pulled", "image: "+ref+"\nenv: [PW=right]\n"+auth+"commands: ['echo $BIREME_REGISTRY_AUTH-']\n")
+	r := apply(t, p, c.Work, "pulled", "image: "+ref+"\nenv: [PW=right]\n"+auth+
+		"commands: ['echo $BIREME_REGISTRY_AUTH-']\n")
 	if r.Code != 0 || r.Out != "-\n" {
 		t.Errorf("a pulled image: %v", r)
 	}
@@ -254,7 +292,9 @@ func killed(t *testing.T, c *cluster.Cluster) {
 
 func mounts(t *testing.T, c *cluster.Cluster) {
 	dir := filepath.Join(c.Work, "made")
-	r := apply(t, c.Root(), c.Work, "mounts", fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\", {instance_path: /no/such, path: /none, optional: true}]\ncommands: [echo in > /data/out, test ! -e /none]\n", dir))
+	r := apply(t, c.Root(), c.Work, "mounts",
+		fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\", {instance_path: /no/such, path: /none, optional: true}]\n"+
+			"commands: [echo in > /data/out, test ! -e /none]\n", dir))
 	b, err := os.ReadFile(filepath.Join(dir, "out"))
 	if r.Code != 0 || err != nil || string(b) != "in\n" {
 		t.Errorf("a volume of the node: %v %v %q", r, err, b)
@@ -288,7 +328,9 @@ func batch(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	script := filepath.Join(c.Work, "job.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --container-image=box:1\nid -u; id -G; echo $KIND $SLURM_JOB_ID $1; pwd; grep NoNewPrivs /proc/self/status; echo kept > /m/out; exit 3\n"), 0o644); err != nil {
+	if err := os.WriteFile(script,
+		[]byte("#!/bin/sh\n#SBATCH --container-image=box:1\nid -u; id -G; echo $KIND $SLURM_JOB_ID $1; pwd; grep "+
+			"NoNewPrivs /proc/self/status; echo kept > /m/out; exit 3\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(mine, "job.out")
@@ -297,7 +339,8 @@ func batch(t *testing.T, c *cluster.Cluster) {
 	if j.State != core.Failed || j.Exit.Code != 3 {
 		t.Errorf("it is %s %v: %s", j.State, j.Exit, j.Message)
 	}
-	ids := strings.Fields(strings.TrimSpace(runTool(t, "id", "-u", alice)) + " " + strings.TrimSpace(runTool(t, "id", "-G", alice)))
+	ids := strings.Fields(strings.TrimSpace(runTool(t, "id", "-u", alice)) + " " +
+		strings.TrimSpace(runTool(t, "id", "-G", alice)))
 	got, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +396,9 @@ func suspended(t *testing.T, c *cluster.Cluster) {
 func agentDies(t *testing.T, c *cluster.Cluster) {
 	node := c.Nodes()[0]
 	gate := filepath.Join(c.Work, "gate-agent")
-	apply(t, c.Root(), c.Work, "lasting", fmt.Sprintf("image: box:1\nvolumes: [\"%s:/w\"]\ncommands: [\"for i in $(seq 500); do echo line $i; done; while ! test -e /w/gate-agent; do sleep 0.05; done; echo end; exit 3\"]\n", c.Work), "-d")
+	apply(t, c.Root(), c.Work, "lasting",
+		fmt.Sprintf("image: box:1\nvolumes: [\"%s:/w\"]\ncommands: [\"for i in $(seq 500); do echo line $i; done; "+
+			"while ! test -e /w/gate-agent; do sleep 0.05; done; echo end; exit 3\"]\n", c.Work), "-d")
 	c.Eventually("it runs", func() (bool, string) {
 		out := c.Root().Try("bireme", "logs", "lasting")
 		return strings.Contains(out.Out, "line 500\n"), out.String()
@@ -409,7 +454,9 @@ func TestHundred(t *testing.T) {
 	c := start(t, cluster.Options{Args: []string{"--cpus", fmt.Sprint(n)}, Memory: "16G"})
 	p := c.Root()
 	for i := range n {
-		r := apply(t, p, c.Work, fmt.Sprintf("h-%d", i), fmt.Sprintf("image: box:1\nresources: {cpu: 1, memory: 32MB..}\nvolumes: [\"%s:/w\"]\ncommands: [touch /w/here-%d, \"while ! test -e /w/all; do sleep 0.2; done\"]\n", c.Work, i), "-d")
+		r := apply(t, p, c.Work, fmt.Sprintf("h-%d", i),
+			fmt.Sprintf("image: box:1\nresources: {cpu: 1, memory: 32MB..}\nvolumes: [\"%s:/w\"]\n"+
+				"commands: [touch /w/here-%d, \"while ! test -e /w/all; do sleep 0.2; done\"]\n", c.Work, i), "-d")
 		if r.Code != 0 {
 			t.Fatalf("%v", r)
 		}

@@ -28,7 +28,10 @@ commands: ["echo page > /tmp/page; httpd -p 127.0.0.1:8080 -h /tmp", echo up, sl
 	if r.Code != 0 {
 		t.Fatalf("%v", r)
 	}
-	c.Eventually("it runs", func() (bool, string) { out := p.Try("bireme", "logs", "desk"); return out.Out == "up\n", out.String() })
+	c.Eventually("it runs", func() (bool, string) {
+		out := p.Try("bireme", "logs", "desk")
+		return out.Out == "up\n", out.String()
+	})
 	config := filepath.Join(c.Work, "ssh_config")
 	if err := os.WriteFile(config, []byte(p.Run("bireme", "ssh", "--config", "desk")), 0o600); err != nil {
 		t.Fatal(err)
@@ -54,7 +57,11 @@ commands: ["echo page > /tmp/page; httpd -p 127.0.0.1:8080 -h /tmp", echo up, sl
 		"command":  {"", []string{"ssh", "-F", config, "desk", "echo $SECRET; exit 3"}, "s3cr3t\n", 3},
 		"input":    {"a\nb\n", []string{"ssh", "-F", config, "desk", "wc -l"}, "2\n", 0},
 		"terminal": {"", []string{"ssh", "-F", config, "-tt", "desk", "test -t 0 && echo terminal"}, "terminal\r\n", 0},
-		"forward":  {"GET /page HTTP/1.0\r\n\r\n", []string{"ssh", "-F", config, "-W", "127.0.0.1:8080", "desk"}, "page\n", 0},
+		"forward": {
+			"GET /page HTTP/1.0\r\n\r\n",
+			[]string{"ssh", "-F", config, "-W", "127.0.0.1:8080", "desk"},
+			"page\n", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, code := tool(tc.stdin, tc.argv...); code != tc.code || !strings.HasSuffix(got, tc.want) {
@@ -68,9 +75,12 @@ commands: ["echo page > /tmp/page; httpd -p 127.0.0.1:8080 -h /tmp", echo up, sl
 		}
 	})
 	t.Run("remote forward", func(t *testing.T) {
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "from home") }))
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "from home")
+		}))
 		defer web.Close()
-		got, code := tool("", "ssh", "-F", config, "-R", "9911:"+strings.TrimPrefix(web.URL, "http://"), "desk", "wget -qO- http://127.0.0.1:9911/")
+		got, code := tool("", "ssh", "-F", config, "-R", "9911:"+strings.TrimPrefix(web.URL, "http://"), "desk",
+			"wget -qO- http://127.0.0.1:9911/")
 		if got != "from home" || code != 0 {
 			t.Errorf("exit status %d, %q", code, got)
 		}

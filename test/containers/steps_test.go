@@ -17,12 +17,20 @@ import (
 
 // TestSteps is what users see of steps in containers: their own, or their job's.
 func TestSteps(t *testing.T) {
-	c := start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "2G", Set: []string{"gpu.sample=200ms", "step.constrain_mem=true"}})
+	c := start(t, cluster.Options{
+		Nodes: 2, CPUs: 4, Memory: "2G",
+		Set: []string{"gpu.sample=200ms", "step.constrain_mem=true"},
+	})
 	for _, tc := range []struct {
 		name string
 		test func(*testing.T, *cluster.Cluster)
 	}{
-		{"own", stepsOwn}, {"in a job", stepsInJob}, {"ends", stepsEnd}, {"salloc", stepsAlloc}, {"pmi", stepsPMI}, {"limits", stepsLimits},
+		{"own", stepsOwn},
+		{"in a job", stepsInJob},
+		{"ends", stepsEnd},
+		{"salloc", stepsAlloc},
+		{"pmi", stepsPMI},
+		{"limits", stepsLimits},
 		{"usage", usageInside},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, c.For(t)) })
@@ -51,7 +59,8 @@ func read(t *testing.T, path string) string {
 func stepsOwn(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	uid := strings.TrimSpace(runTool(t, "id", "-u", alice))
-	out := p.Run("srun", "-N2", "--ntasks-per-node=2", "--container-image=box:1", "sh", "-c", "echo $SLURM_PROCID $SLURMD_NODENAME $KIND $(id -u) $(cat /etc/hostname)")
+	out := p.Run("srun", "-N2", "--ntasks-per-node=2", "--container-image=box:1", "sh", "-c",
+		"echo $SLURM_PROCID $SLURMD_NODENAME $KIND $(id -u) $(cat /etc/hostname)")
 	boxes := map[string]bool{}
 	for i, line := range lines(out) {
 		f := strings.Fields(line)
@@ -63,7 +72,8 @@ func stepsOwn(t *testing.T, c *cluster.Cluster) {
 	if len(boxes) != 2 {
 		t.Errorf("4 tasks on 2 nodes ran in %d containers: %s", len(boxes), out)
 	}
-	if r := p.TryIn("a\nb\n", "srun", "--container-image=box:1", "wc", "-l"); r.Code != 0 || strings.TrimSpace(r.Out) != "2" {
+	if r := p.TryIn("a\nb\n", "srun", "--container-image=box:1", "wc", "-l"); r.Code != 0 ||
+		strings.TrimSpace(r.Out) != "2" {
 		t.Errorf("with input: %v", r)
 	}
 }
@@ -72,7 +82,9 @@ func stepsOwn(t *testing.T, c *cluster.Cluster) {
 func stepsInJob(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	out := filepath.Join(c.Work, "steps.out")
-	id := p.Sbatch("-N2", "-o", out, "--wrap", `echo script ${KIND-node}; "$BIREME_EXE" srun -N2 --container-image=box:1 --container-workdir=/tmp sh -c 'echo step $KIND $PWD'`)
+	id := p.Sbatch("-N2", "-o", out, "--wrap",
+		`echo script ${KIND-node}; "$BIREME_EXE" srun -N2 --container-image=box:1 --container-workdir=/tmp sh -c `+
+			`'echo step $KIND $PWD'`)
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Errorf("it is %s: %s", j.State, j.Message)
 	}
@@ -84,7 +96,8 @@ func stepsInJob(t *testing.T, c *cluster.Cluster) {
 // stepsEnd: a task's end is its own, and what cannot be made is told.
 func stepsEnd(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	r := p.Try("srun", "-n3", "--container-image=box:1", "sh", "-c", "test $SLURM_PROCID != 1 || exit 3; echo well $SLURM_PROCID")
+	r := p.Try("srun", "-n3", "--container-image=box:1", "sh", "-c",
+		"test $SLURM_PROCID != 1 || exit 3; echo well $SLURM_PROCID")
 	if r.Code != 3 || !slices.Equal(lines(r.Out), []string{"well 0", "well 2"}) {
 		t.Errorf("one of three fails: %v", r)
 	}
@@ -105,7 +118,8 @@ func stepsEnd(t *testing.T, c *cluster.Cluster) {
 // stepsAlloc: an allocation in an image has its containers as long as it lasts.
 func stepsAlloc(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	script := fmt.Sprintf("%[1]s -N2 sh -c 'echo $KIND $SLURMD_NODENAME > /tmp/kept' && %[1]s -N2 cat /tmp/kept", filepath.Join(c.Links, "srun"))
+	script := fmt.Sprintf("%[1]s -N2 sh -c 'echo $KIND $SLURMD_NODENAME > /tmp/kept' && %[1]s -N2 cat /tmp/kept",
+		filepath.Join(c.Links, "srun"))
 	r := p.Try("salloc", "-N2", "--container-image=box:1", "sh", "-c", script)
 	if r.Code != 0 || !slices.Equal(lines(r.Out), []string{"image n1", "image n2"}) {
 		t.Errorf("%v", r)
@@ -117,7 +131,8 @@ func stepsAlloc(t *testing.T, c *cluster.Cluster) {
 func stepsPMI(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	const talk = `echo "cmd=init pmi_version=1 pmi_subversion=1" >&$PMI_FD; read a <&$PMI_FD
-echo "cmd=barrier_in" >&$PMI_FD; read b <&$PMI_FD; echo "$PMI_RANK of $PMI_SIZE: $a; $b"; echo "cmd=finalize" >&$PMI_FD; read c <&$PMI_FD`
+echo "cmd=barrier_in" >&$PMI_FD; read b <&$PMI_FD; echo "$PMI_RANK of $PMI_SIZE: $a; $b"
+echo "cmd=finalize" >&$PMI_FD; read c <&$PMI_FD`
 	r := p.Try("srun", "-N2", "-n2", "--mpi=pmi2", "--container-image=box:1", "sh", "-c", talk)
 	got := lines(r.Out)
 	if r.Code != 0 || len(got) != 2 {
@@ -132,8 +147,10 @@ echo "cmd=barrier_in" >&$PMI_FD; read b <&$PMI_FD; echo "$PMI_RANK of $PMI_SIZE:
 func stepsLimits(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	out := filepath.Join(c.Work, "limits.out")
-	cmd := p.Command(t.Context(), "sbatch", "--parsable", "-o", out, "--propagate=NOFILE,CORE", "--container-image=box:1", "--wrap", "ulimit -n; ulimit -c")
-	limited := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", `ulimit -S -n 733; ulimit -S -c 0; "$0" "$@"; exit $?`, cmd.Path}, cmd.Args[1:]...)...)
+	cmd := p.Command(t.Context(), "sbatch", "--parsable", "-o", out, "--propagate=NOFILE,CORE",
+		"--container-image=box:1", "--wrap", "ulimit -n; ulimit -c")
+	limited := exec.CommandContext(t.Context(), "/bin/sh",
+		append([]string{"-c", `ulimit -S -n 733; ulimit -S -c 0; "$0" "$@"; exit $?`, cmd.Path}, cmd.Args[1:]...)...)
 	limited.Env, limited.Dir, limited.SysProcAttr = cmd.Env, cmd.Dir, cmd.SysProcAttr
 	b, err := limited.Output()
 	if err != nil {
@@ -151,7 +168,8 @@ func stepsLimits(t *testing.T, c *cluster.Cluster) {
 // usageInside: what is shown of a job that runs is its container's, not its stand-in's.
 func usageInside(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	apply(t, p, c.Work, "eats", "image: box:1\nresources: {memory: 512MB..}\ncommands: [\"x=$(head -c 100000000 /dev/zero | tr '\\\\000' x); echo up; sleep 1000\"]\n", "-d")
+	apply(t, p, c.Work, "eats", "image: box:1\nresources: {memory: 512MB..}\ncommands: [\"x=$(head -c 100000000 "+
+		"/dev/zero | tr '\\\\000' x); echo up; sleep 1000\"]\n", "-d")
 	c.Eventually("its memory is shown", func() (bool, string) {
 		m, err := c.Client(0).Metrics(t.Context(), jobOf(t, c, "eats"))
 		if err != nil || len(m.Samples) == 0 {

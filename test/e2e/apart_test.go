@@ -79,7 +79,10 @@ func TestApart(t *testing.T) {
 		return strings.TrimSpace(root.Run("bireme", append([]string{"token", "join"}, args...)...))
 	}
 	agent := func(name string, more ...string) []string {
-		return append([]string{"agent", "--node", name, "--dir", filepath.Join(c.Base, name), "--server", door, "--ca", ca, "--stop-jobs"}, more...)
+		return append([]string{
+			"agent", "--node", name, "--dir", filepath.Join(c.Base, name), "--server", door, "--ca",
+			ca, "--stop-jobs",
+		}, more...)
 	}
 	connected := func(name string) {
 		t.Helper()
@@ -91,7 +94,8 @@ func TestApart(t *testing.T) {
 	connected("a")
 	refused(t, root.Try("biremed", agent("a2", "--token", token)...), 1)   // it was used
 	refused(t, root.Try("biremed", agent("a3", "--token", "wrong")...), 1) // it never was one
-	refused(t, root.Try("biremed", "agent", "--node", "a4", "--dir", filepath.Join(c.Base, "a4"), "--server", door), 1, "joined")
+	refused(t, root.Try("biremed", "agent", "--node", "a4", "--dir", filepath.Join(c.Base, "a4"), "--server", door), 1,
+		"joined")
 	run(t, c, "login.log", agent("login", "--token", join("--login", "--node", "login"))...)
 	connected("login")
 
@@ -127,7 +131,8 @@ func TestHTTPS(t *testing.T) {
 	far := p.With(fmt.Sprintf("BIREME_SERVER=https://127.0.0.1:%d", port), "BIREME_TOKEN="+token, "BIREME_TIMEOUT=2s")
 	wants(t, "whoami", far.Run("bireme", "whoami"), alice)
 	refused(t, far.With("BIREME_CA=").Try("bireme", "whoami"), 5, "BIREME_CA")
-	refused(t, far.With(fmt.Sprintf("BIREME_SERVER=http://127.0.0.1:%d", port)).Try("bireme", "whoami"), 2, "nobody can tell who answers there")
+	refused(t, far.With(fmt.Sprintf("BIREME_SERVER=http://127.0.0.1:%d", port)).Try("bireme", "whoami"), 2,
+		"nobody can tell who answers there")
 	plain := far.With(fmt.Sprintf("BIREME_SERVER=http+insecure://127.0.0.1:%d", port)).Try("bireme", "whoami")
 	if plain.Code == 0 {
 		t.Errorf("the API answered in the clear: %v", plain)
@@ -139,7 +144,8 @@ func TestHTTPS(t *testing.T) {
 	conn.Close() // somebody who says nothing does no harm
 	home := filepath.Join(c.Work, "home")
 	login := p.With("HOME="+home, "BIREME_SERVER=", "BIREME_CA=")
-	login.Run("bireme", "login", "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token", token, "--ca", filepath.Join(c.Dir, "ca.pem"))
+	login.Run("bireme", "login", "--server", fmt.Sprintf("https://127.0.0.1:%d", port), "--token", token, "--ca",
+		filepath.Join(c.Dir, "ca.pem"))
 	wants(t, "whoami after login", login.Run("bireme", "whoami"), alice)
 }
 
@@ -164,7 +170,8 @@ func TestWithoutRoot(t *testing.T) {
 	mark := filepath.Join(c.Work, "own.pid")
 	out := filepath.Join(c.Work, "own.out")
 	id := p.Sbatch("-o", out, "--mem=16M", "--wrap", fmt.Sprintf(
-		"id -un; setsid sh -c 'echo $$ >%s; sleep 600' >/dev/null 2>&1 & while [ ! -s %s ]; do sleep 0.01; done; echo $TMPDIR", mark, mark))
+		"id -un; setsid sh -c 'echo $$ >%s; sleep 600' >/dev/null 2>&1 & while [ ! -s %s ]; do sleep 0.01; done; "+
+			"echo $TMPDIR", mark, mark))
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Errorf("ended %v: %s", j.State, j.Message)
 	}

@@ -15,8 +15,8 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// watchStep: sattach shows what a step writes from then on, sends what is typed to all its tasks or to one, and ends as the
-// step does, whichever way the step's streams go.
+// watchStep: sattach shows what a step writes from then on, sends what is typed to all its tasks or to one, and ends as
+// the step does, whichever way the step's streams go.
 func watchStep(t *testing.T, c *cluster.Cluster) {
 	for _, way := range []string{"on", "off"} {
 		p := c.As(alice).With("BIREME_DIRECT=" + way)
@@ -37,11 +37,13 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 			return strings.HasSuffix(job, ".0"), job
 		})
 		layout := p.Run("sattach", "--layout", job)
-		nodes := strings.Fields(p.Run("scontrol", "show", "hostnames", strings.TrimSpace(p.Run("squeue", "-h", "-j", strings.TrimSuffix(job, ".0"), "-o", "%N"))))
+		nodes := strings.Fields(p.Run("scontrol", "show", "hostnames",
+			strings.TrimSpace(p.Run("squeue", "-h", "-j", strings.TrimSuffix(job, ".0"), "-o", "%N"))))
 		if len(nodes) != 2 {
 			t.Fatalf("nodes %q", nodes)
 		}
-		wants(t, "layout", layout, "Job step layout:\n  3 tasks, 2 nodes (", ")\n\n  Node 0 ("+nodes[0]+"), 2 task(s): 0 1 \n  Node 1 ("+nodes[1]+"), 1 task(s): 2 \n")
+		wants(t, "layout", layout, "Job step layout:\n  3 tasks, 2 nodes (", ")\n\n  Node 0 ("+nodes[0]+
+			"), 2 task(s): 0 1 \n  Node 1 ("+nodes[1]+"), 1 task(s): 2 \n")
 		refused(t, c.As(bob).Try("sattach", job), 1, "sattach: error: Could not get job step info: Access/permission denied")
 
 		all := attach(t, c, p, "all."+way, "-l", job)
@@ -64,7 +66,10 @@ func watchStep(t *testing.T, c *cluster.Cluster) {
 		if code := srun.ProcessState.ExitCode(); code != 2 {
 			t.Errorf("srun ended with %d", code)
 		}
-		want := []string{"0: first hello", "0: second others", "1: first hello", "1: second you", "2: first hello", "2: second others"}
+		want := []string{
+			"0: first hello", "0: second others", "1: first hello", "1: second you", "2: first hello",
+			"2: second others",
+		}
 		for who, text := range map[string]string{"srun": said.String(), "sattach": read(t, all.out)} {
 			if got := lines(text); !slices.Equal(got, want) {
 				t.Errorf("BIREME_DIRECT=%s, %s showed\n%s", way, who, text)
@@ -88,7 +93,10 @@ type attachment struct {
 
 func attach(t *testing.T, c *cluster.Cluster, p *cluster.Person, name string, args ...string) *attachment {
 	t.Helper()
-	a := &attachment{cmd: p.Command(t.Context(), "sattach", args...), out: filepath.Join(c.Work, "attach.out."+name), errs: filepath.Join(c.Work, "attach.err."+name)}
+	a := &attachment{
+		cmd: p.Command(t.Context(), "sattach", args...), out: filepath.Join(c.Work, "attach.out."+name),
+		errs: filepath.Join(c.Work, "attach.err."+name),
+	}
 	out, err := os.Create(a.out)
 	if err != nil {
 		t.Fatal(err)

@@ -13,12 +13,14 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestEndsWhileTheServerIsAway: a job that ends while no server is there has its own end, not the time at which it was told.
+// TestEndsWhileTheServerIsAway: a job that ends while no server is there has its own end, not the time at which it was
+// told.
 func TestEndsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})
 	ran, gone, mark := filepath.Join(c.Work, "ran"), filepath.Join(c.Work, "gone"), filepath.Join(c.Work, "mark")
-	id := c.As(alice).Sbatch("-o", "/dev/null", "--wrap", "touch "+ran+"; while [ ! -e "+gone+" ]; do sleep 0.05; done; touch "+mark)
+	id := c.As(alice).Sbatch("-o", "/dev/null", "--wrap", "touch "+ran+"; while [ ! -e "+gone+
+		" ]; do sleep 0.05; done; touch "+mark)
 	c.Eventually("it runs", func() (bool, string) { _, err := os.Stat(ran); return err == nil, fmt.Sprint(err) })
 	c.KillServer()
 	write(t, gone, "")

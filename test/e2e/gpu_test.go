@@ -30,8 +30,8 @@ case "$*" in
 esac
 `
 
-// fakeGPU is a machine whose one GPU is told by a fake nvidia-smi to be the recorded H200, with a device file of its own:
-// another file for /dev/full.
+// fakeGPU is a machine whose one GPU is told by a fake nvidia-smi to be the recorded H200, with a device file of its
+// own: another file for /dev/full.
 type fakeGPU struct {
 	t     *testing.T
 	tools string
@@ -46,7 +46,8 @@ func newFakeGPU(t *testing.T) *fakeGPU {
 	if err := os.Chmod(g.tools, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	g.xml = strings.Replace(read(t, "../../internal/agent/gpu/testdata/nvidia-h200-recorded.xml"), "<minor_number>0<", fmt.Sprintf("<minor_number>%d<", minor), 1)
+	g.xml = strings.Replace(read(t, "../../internal/agent/gpu/testdata/nvidia-h200-recorded.xml"), "<minor_number>0<",
+		fmt.Sprintf("<minor_number>%d<", minor), 1)
 	write(t, filepath.Join(g.tools, "nvidia-smi"), fakeSMI)
 	g.says()
 	if err := unix.Mknod(g.file, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 7))); err != nil {
@@ -72,7 +73,8 @@ func (g *fakeGPU) says(pairs ...string) {
 	}
 }
 
-// fakeExporter stands in for dcgm-exporter: it tells of the GPU and of one that is not the machine's. It gives its address.
+// fakeExporter stands in for dcgm-exporter: it tells of the GPU and of one that is not the machine's. It gives its
+// address.
 func fakeExporter(t *testing.T, uuid string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).\n# TYPE DCGM_FI_DEV_SM_CLOCK gauge\n"+
@@ -82,24 +84,29 @@ func fakeExporter(t *testing.T, uuid string) string {
 	return s.URL + "/metrics"
 }
 
-// TestGPU follows a machine with one GPU: found, given to one job at a time and hidden from others, sampled, sick and well.
+// TestGPU follows a machine with one GPU: found, given to one job at a time and hidden from others, sampled, sick and
+// well.
 func TestGPU(t *testing.T) {
 	t.Parallel()
 	g := newFakeGPU(t)
 	exporter := fakeExporter(t, "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0")
-	c := cluster.Start(t, cluster.Options{Tools: g.tools, Set: []string{"gpu.sample=100ms", "gpu.dcgm_exporter=" + exporter}})
+	c := cluster.Start(t, cluster.Options{
+		Tools: g.tools, Set: []string{"gpu.sample=100ms", "gpu.dcgm_exporter=" + exporter},
+	})
 	root := c.Root()
 	node := strings.Fields(root.Run("bireme", "nodes"))[8]
 	wants(t, "bireme nodes", root.Run("bireme", "nodes"), "gpu:h200:0/1")
 	wants(t, "scontrol show node", root.Run("scontrol", "show", "node"), "Gres=gpu:h200:1")
 
 	out := filepath.Join(c.Work, "without")
-	c.WaitEnd(root.Sbatch("-o", out, "--wrap", "cat <"+g.file+" >/dev/null 2>&1; head -c1 "+g.file+" || :; echo cuda=$CUDA_VISIBLE_DEVICES"))
+	c.WaitEnd(root.Sbatch("-o", out, "--wrap", "cat <"+g.file+" >/dev/null 2>&1; head -c1 "+g.file+
+		" || :; echo cuda=$CUDA_VISIBLE_DEVICES"))
 	wants(t, "a job without GPUs", read(t, out), "Operation not permitted", "cuda=\n")
 
 	out = filepath.Join(c.Work, "with")
 	g.says("<gpu_util>0 %<", "<gpu_util>97 %<", "<used>0 MiB<", "<used>61000 MiB<")
-	has := root.Sbatch("--gres=gpu:h200:1", "-o", out, "--wrap", "head -c1 "+g.file+" | wc -c; echo cuda=$CUDA_VISIBLE_DEVICES; while [ ! -e "+out+".end ]; do sleep 0.1; done")
+	has := root.Sbatch("--gres=gpu:h200:1", "-o", out, "--wrap", "head -c1 "+g.file+
+		" | wc -c; echo cuda=$CUDA_VISIBLE_DEVICES; while [ ! -e "+out+".end ]; do sleep 0.1; done")
 	c.WaitFile(out, "1\ncuda=0\n")
 	waits := root.Sbatch("--gres=gpu:1", "-o", "/dev/null", "--wrap", "true")
 	c.Eventually("samples of the job", func() (bool, string) {
@@ -125,21 +132,26 @@ func TestGPU(t *testing.T) {
 		}
 		defer r.Body.Close()
 		b, err := io.ReadAll(r.Body)
-		return err == nil && strings.Contains(string(b), `DCGM_FI_DEV_SM_CLOCK{bireme_node="`+node+`",bireme_job="`+has+`"`) && !strings.Contains(string(b), "GPU-elsewhere"), string(b)
+		return err == nil && strings.Contains(string(b), `DCGM_FI_DEV_SM_CLOCK{bireme_node="`+node+`",bireme_job="`+has+
+			`"`) && !strings.Contains(string(b), "GPU-elsewhere"), string(b)
 	})
 
 	g.says("<remapped_row_pending>No<", "<remapped_row_pending>Yes<")
-	c.WaitNode(node, "a warning", func(n *client.Node) bool { return strings.Contains(n.Warning, "remapped") && n.State == "MIXED" })
+	c.WaitNode(node, "a warning", func(n *client.Node) bool {
+		return strings.Contains(n.Warning, "remapped") && n.State == "MIXED"
+	})
 	g.says("<dram_uncorrectable>0<", "<dram_uncorrectable>3<")
 	c.WaitNode(node, "drained", func(n *client.Node) bool {
 		return n.Flags.Has(core.NodeDrain) && strings.HasPrefix(n.Reason, "gpu 0: 3 uncorrectable ECC errors in memory")
 	})
-	wants(t, "scontrol show node", root.Run("scontrol", "show", "node"), "Reason=gpu 0: 3 uncorrectable ECC errors in memory", "[bireme@")
+	wants(t, "scontrol show node", root.Run("scontrol", "show", "node"),
+		"Reason=gpu 0: 3 uncorrectable ECC errors in memory", "[bireme@")
 	wants(t, "why", root.Run("bireme", "why", waits), "out of use", "3 uncorrectable ECC errors")
 
 	write(t, out+".end", "")
 	c.WaitEnd(has)
-	wants(t, "sacct", root.Run("sacct", "-n", "-P", "-j", has+".batch", "-o", "tresusageinmax"), "gres/gpumem=61000M,gres/gpuutil=97")
+	wants(t, "sacct", root.Run("sacct", "-n", "-P", "-j", has+".batch", "-o", "tresusageinmax"),
+		"gres/gpumem=61000M,gres/gpuutil=97")
 	if s := c.Job(waits).State; s != core.Pending {
 		t.Errorf("a job was given a sick GPU: %v", s)
 	}
@@ -156,12 +168,18 @@ func TestFakeGPUs(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Args: []string{"--fake-gpus", "H100:80GB:2"}})
 	wants(t, "bireme nodes", c.Root().Run("bireme", "nodes"), "gpu:h100:0/2", "its GPUs are fake")
 	out := filepath.Join(c.Work, "fake")
-	if j := c.WaitEnd(c.Root().Sbatch("--gres=gpu:h100:2", "-o", out, "--wrap", "echo $CUDA_VISIBLE_DEVICES")); j.State != core.Completed {
+	if j := c.WaitEnd(c.Root().Sbatch("--gres=gpu:h100:2", "-o", out, "--wrap",
+		"echo $CUDA_VISIBLE_DEVICES")); j.State != core.Completed {
 		t.Fatalf("%v %s", j.State, j.Message)
 	}
 	wants(t, "the job", read(t, out), "0,1\n")
-	for gpu, says := range map[string]string{"80GB..:2": "cuda=0,1", "H100:1": "cuda=0", "A100,H100:40GB..80GB": "cuda=0", "100GB..:1": "100 GB or more", "A100,H200:1": "A100 or H200"} {
-		file := write(t, filepath.Join(c.Work, "gpu.yml"), "type: task\nname: by-gpu\ncommands: [echo cuda=$CUDA_VISIBLE_DEVICES]\nresources: {cpu: 1, memory: 1GB.., disk: 1GB.., gpu: '"+gpu+"'}\n")
+	for gpu, says := range map[string]string{
+		"80GB..:2": "cuda=0,1", "H100:1": "cuda=0",
+		"A100,H100:40GB..80GB": "cuda=0", "100GB..:1": "100 GB or more", "A100,H200:1": "A100 or H200",
+	} {
+		file := write(t, filepath.Join(c.Work, "gpu.yml"),
+			"type: task\nname: by-gpu\ncommands: [echo cuda=$CUDA_VISIBLE_DEVICES]\n"+
+				"resources: {cpu: 1, memory: 1GB.., disk: 1GB.., gpu: '"+gpu+"'}\n")
 		r := c.Root().Try("bireme", "apply", "-y", "-f", file)
 		wants(t, gpu+": "+r.Line, r.Out+r.Err, says)
 	}

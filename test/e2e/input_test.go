@@ -53,11 +53,13 @@ func badCommands(t *testing.T, c *cluster.Cluster) {
 	large := write(t, filepath.Join(c.Work, "large.sh"), "#!/bin/sh\n"+strings.Repeat("# filler\n", 10000))
 	refused(t, p.Try("sbatch", "missing.sh"), 1, "sbatch: error: Unable to open file missing.sh")
 	refused(t, p.Try("sbatch", no), 1, "sbatch: error: This does not look like a batch script.  The first\n"+
-		"sbatch: error: line must start with #! followed by the path to an interpreter.\nsbatch: error: For instance: #!/bin/sh\n")
+		"sbatch: error: line must start with #! followed by the path to an interpreter.\n"+
+		"sbatch: error: For instance: #!/bin/sh\n")
 	refused(t, p.Try("sbatch", empty), 1, "sbatch: error: Batch script is empty!")
 	refused(t, p.Try("sbatch", dos), 1, "sbatch: error: Batch script contains DOS line breaks (\\r\\n)")
 	refused(t, p.Try("sbatch", large), 1, "sbatch: error: Batch job submission failed: ")
-	refused(t, p.Try("sbatch", "--nonsense", "--wrap", "true"), 255, "sbatch: unrecognized option '--nonsense'\nTry \"sbatch --help\" for more information\n")
+	refused(t, p.Try("sbatch", "--nonsense", "--wrap", "true"), 255,
+		"sbatch: unrecognized option '--nonsense'\nTry \"sbatch --help\" for more information\n")
 	refused(t, p.Try("srun", "--nonsense", "true"), 255, "srun: unrecognized option '--nonsense'\n")
 	refused(t, p.Try("sbatch", "-p", "nope", "--wrap", "true"), 1, "sbatch: error: invalid partition specified: nope\n",
 		"sbatch: error: Batch job submission failed: Invalid partition name specified\n")
@@ -69,7 +71,8 @@ func badCommands(t *testing.T, c *cluster.Cluster) {
 	refused(t, p.Try("bireme", "logs", "999999"), 3, "999999")
 	refused(t, p.Try("bireme", "stop", "nosuchrun"), 3, "nosuchrun")
 	refused(t, p.Try("bireme", "frobnicate"), 2, "frobnicate")
-	bad := write(t, filepath.Join(c.Work, "bad.dstack.yml"), "type: task\ncommands:\n  - true\nresources:\n  cpu: many\nfrobnicate: 1\n")
+	bad := write(t, filepath.Join(c.Work, "bad.dstack.yml"),
+		"type: task\ncommands:\n  - true\nresources:\n  cpu: many\nfrobnicate: 1\n")
 	refused(t, p.Try("bireme", "apply", "-y", "-f", bad), 2, "bad.dstack.yml", "frobnicate", "cpu")
 	refused(t, p.Try("biremed", "--nonsense"), 2, "nonsense")
 	r := p.Try("biremed", "standalone", "--nonsense")
@@ -129,11 +132,12 @@ func badRequests(t *testing.T, c *cluster.Cluster, url string) {
 		status     int
 		code       core.Code
 	}{
-		"malformed":     {"/api/v1/jobs", `{"spec": {"name": "bad", `, 400, core.Invalid},
-		"wrong type":    {"/api/v1/jobs", `{"spec": {"name": 7}}`, 400, core.Invalid},
-		"no body":       {"/api/v1/jobs", ``, 400, core.Invalid},
-		"no script":     {"/api/v1/jobs", `{"spec": {"name": "bad", "shape": {}}}`, 400, core.Invalid},
-		"oversized":     {"/api/v1/jobs", `{"spec": {"name": "bad", "shape": {}}, "script": "#!/bin/sh\n` + strings.Repeat("x", 70<<10) + `"}`, 413, core.TooLarge},
+		"malformed":  {"/api/v1/jobs", `{"spec": {"name": "bad", `, 400, core.Invalid},
+		"wrong type": {"/api/v1/jobs", `{"spec": {"name": 7}}`, 400, core.Invalid},
+		"no body":    {"/api/v1/jobs", ``, 400, core.Invalid},
+		"no script":  {"/api/v1/jobs", `{"spec": {"name": "bad", "shape": {}}}`, 400, core.Invalid},
+		"oversized": {"/api/v1/jobs", `{"spec": {"name": "bad", "shape": {}}, "script": "#!/bin/sh\n` +
+			strings.Repeat("x", 70<<10) + `"}`, 413, core.TooLarge},
 		"no such place": {"/api/v1/frobnicate", `{}`, 404, core.NotFound},
 	} {
 		status, e := post(tc.path, tc.body)
@@ -150,7 +154,8 @@ func badRequests(t *testing.T, c *cluster.Cluster, url string) {
 		OpenAPI string         `json:"openapi"`
 		Paths   map[string]any `json:"paths"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&spec); err != nil || !strings.HasPrefix(spec.OpenAPI, "3.") || spec.Paths["/api/v1/jobs"] == nil {
+	if err := json.NewDecoder(resp.Body).Decode(&spec); err != nil || !strings.HasPrefix(spec.OpenAPI, "3.") ||
+		spec.Paths["/api/v1/jobs"] == nil {
 		t.Errorf("the served OpenAPI is %q with %d paths: %v", spec.OpenAPI, len(spec.Paths), err)
 	}
 }
@@ -169,7 +174,8 @@ func impossible(t *testing.T, c *cluster.Cluster) {
 	refused(t, p.Try("sbatch", "--mem=999999999", "-J", "bad", "--wrap", "true"), 1,
 		"sbatch: error: Memory specification can not be satisfied\n",
 		"sbatch: error: Batch job submission failed: Requested node configuration is not available\n")
-	huge := write(t, filepath.Join(c.Work, "huge.dstack.yml"), "type: task\nname: bad\ncommands: [echo never]\nresources:\n  cpu: 500..\n")
+	huge := write(t, filepath.Join(c.Work, "huge.dstack.yml"),
+		"type: task\nname: bad\ncommands: [echo never]\nresources:\n  cpu: 500..\n")
 	refused(t, p.Try("bireme", "apply", "-y", "-f", huge), 6, "500")
 }
 
@@ -260,8 +266,10 @@ func TestServerNotRunning(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})
 	p := c.As(alice).With("BIREME_SERVER=unix:"+c.Work+"/none.sock", "BIREME_TIMEOUT=200ms")
-	refused(t, p.Try("sbatch", "--wrap", "true"), 1, "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n")
-	refused(t, p.Try("squeue"), 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n", "squeue: hint: ", "none.sock")
+	refused(t, p.Try("sbatch", "--wrap", "true"), 1,
+		"sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n")
+	refused(t, p.Try("squeue"), 1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n",
+		"squeue: hint: ", "none.sock")
 	refused(t, p.Try("sinfo"), 1, "slurm_load_partitions: Unable to contact slurm controller (connect failure)\n")
 	refused(t, p.Try("scontrol", "ping"), 1, "DOWN")
 	refused(t, p.Try("srun", "true"), 1, "Unable to contact slurm controller")

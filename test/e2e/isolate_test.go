@@ -14,8 +14,9 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestIsolate: jobs beside each other. One that takes too much memory dies alone, one that forks without end stays within its bound,
-// and nobody reads another's temporary files, device or environment. (A job cannot open others' GPUs: TestGPU.)
+// TestIsolate: jobs beside each other. One that takes too much memory dies alone, one that forks without end stays
+// within its bound, and nobody reads another's temporary files, device or environment. (A job cannot open others' GPUs:
+// TestGPU.)
 func TestIsolate(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Memory: "1G", Args: []string{"--cpus", "4"}, Set: []string{"step.max_pids=60"}})
@@ -34,15 +35,19 @@ func TestIsolate(t *testing.T) {
 	}
 
 	out := filepath.Join(c.Work, "curious")
-	j := c.WaitEnd(bob.Sbatch("--mem=64M", "-o", out, "--wrap", "cat /proc/"+pid+"/environ; ls "+tmp+"; cat "+tmp+"/file; echo looked"))
-	if text := read(t, out); j.State != core.Completed || strings.Contains(text, "sesame") || strings.Contains(text, "key") || strings.Count(text, "ermission denied") != 3 {
+	j := c.WaitEnd(bob.Sbatch("--mem=64M", "-o", out, "--wrap", "cat /proc/"+pid+"/environ; ls "+tmp+"; cat "+tmp+
+		"/file; echo looked"))
+	if text := read(t, out); j.State != core.Completed || strings.Contains(text, "sesame") ||
+		strings.Contains(text, "key") || strings.Count(text, "ermission denied") != 3 {
 		t.Errorf("another's job sees (%v): %s", j.State, text)
 	}
-	if j := c.WaitEnd(bob.Sbatch("--mem=64M", "-o", "/dev/null", "--wrap", "head -c 300m /dev/zero | tail >/dev/null")); j.State != core.OutOfMemory {
+	if j := c.WaitEnd(bob.Sbatch("--mem=64M", "-o", "/dev/null", "--wrap",
+		"head -c 300m /dev/zero | tail >/dev/null")); j.State != core.OutOfMemory {
 		t.Errorf("a job that takes 300 MiB of 64 ended %v: %s", j.State, j.Message)
 	}
 	out = filepath.Join(c.Work, "bomb")
-	bomb := bob.Sbatch("--mem=64M", "-o", "/dev/null", "--wrap", "i=0; while :; do i=$((i+1)); sleep 1000 & echo $i >"+out+"; done")
+	bomb := bob.Sbatch("--mem=64M", "-o", "/dev/null", "--wrap", "i=0; while :; do i=$((i+1)); sleep 1000 & echo $i >"+
+		out+"; done")
 	if j := c.WaitEnd(bomb); j.State != core.Failed {
 		t.Errorf("a fork bomb ended %v: %s", j.State, j.Message)
 	}

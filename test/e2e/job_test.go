@@ -42,7 +42,9 @@ func runsAsItsUser(t *testing.T, c *cluster.Cluster) {
 	}
 	slices.Sort(groups)
 	out := filepath.Join(c.Work, "who-%j.out")
-	id := p.Sbatch("-o", out, "--wrap", `id -u; id -g; id -G | tr ' ' '\n' | sort | tr '\n' ' '; echo; echo $HOME; echo $USER; pwd; echo $SLURM_JOB_USER; cat /proc/self/loginuid >/dev/null; umask`)
+	id := p.Sbatch("-o", out, "--wrap",
+		`id -u; id -g; id -G | tr ' ' '\n' | sort | tr '\n' ' '; echo; echo $HOME; echo $USER; pwd; echo `+
+			`$SLURM_JOB_USER; cat /proc/self/loginuid >/dev/null; umask`)
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Fatalf("ended %v: %s", j.State, j.Message)
 	}
@@ -86,7 +88,8 @@ func outputNames(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	host, _, _ = strings.Cut(host, ".")
-	one := p.Sbatch("-J", "named", "-o", "%x.%u.%N.%j.%%.%5j.out", "-e", "err-%A.txt", "--wrap", "echo to stdout; echo to stderr >&2")
+	one := p.Sbatch("-J", "named", "-o", "%x.%u.%N.%j.%%.%5j.out", "-e", "err-%A.txt", "--wrap",
+		"echo to stdout; echo to stderr >&2")
 	array := p.Sbatch("-a", "1-3", "-o", "a-%A_%a.out", "--wrap", "echo task $SLURM_ARRAY_TASK_ID")
 	plain := p.Sbatch("--wrap", "echo plain; echo err >&2")
 	for _, id := range []string{one, plain, array + "_1", array + "_2", array + "_3"} {
@@ -131,7 +134,8 @@ func appendAndTruncate(t *testing.T, c *cluster.Cluster) {
 
 func argumentsAndInput(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	script := write(t, filepath.Join(c.Work, "args.sh"), "#!/bin/bash\n#SBATCH -J from-script -o args.out\necho \"$# $1 $2\"; cat; echo $SLURM_JOB_NAME; echo $MINE\n")
+	script := write(t, filepath.Join(c.Work, "args.sh"),
+		"#!/bin/bash\n#SBATCH -J from-script -o args.out\necho \"$# $1 $2\"; cat; echo $SLURM_JOB_NAME; echo $MINE\n")
 	input := write(t, filepath.Join(c.Work, "input.txt"), "from a file\n")
 	id := p.With("MINE=exported").Sbatch("-i", input, script, "a b", "c")
 	c.WaitEnd(id)
@@ -157,7 +161,8 @@ func unopenable(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("ended %v", j.State)
 	}
 	wants(t, "bireme why", p.Run("bireme", "why", id), path, "o such file or directory")
-	wants(t, "sacct", p.Run("sacct", "-P", "-n", "-j", id, "-o", "JobID,State,ExitCode,Comment,AdminComment,SystemComment"), "FAILED", "0:53", path, "o such file or directory")
+	wants(t, "sacct", p.Run("sacct", "-P", "-n", "-j", id, "-o",
+		"JobID,State,ExitCode,Comment,AdminComment,SystemComment"), "FAILED", "0:53", path, "o such file or directory")
 	closed := filepath.Join("/root", "bireme-test.out")
 	id = p.Sbatch("-o", closed, "--wrap", "echo never")
 	c.WaitEnd(id)
@@ -168,7 +173,8 @@ func nothingOutlives(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	mark := filepath.Join(c.Work, "daemon.pid")
 	id := p.Sbatch("-o", "/dev/null", "--wrap",
-		fmt.Sprintf("setsid sh -c 'echo $$ >%s; trap \"\" TERM HUP INT; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 & while [ ! -s %s ]; do sleep 0.01; done", mark, mark))
+		fmt.Sprintf("setsid sh -c 'echo $$ >%s; trap \"\" TERM HUP INT; while :; do sleep 1; done' </dev/null "+
+			">/dev/null 2>&1 & while [ ! -s %s ]; do sleep 0.01; done", mark, mark))
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Errorf("ended %v: %s", j.State, j.Message)
 	}
@@ -179,7 +185,8 @@ func nothingOutlives(t *testing.T, c *cluster.Cluster) {
 
 func temporaryFolder(t *testing.T, c *cluster.Cluster) {
 	out := filepath.Join(c.Work, "tmp-%u.out")
-	script := `echo "$TMPDIR"; stat -c '%a %U' "$TMPDIR"; echo secret >"$TMPDIR/file"; mkdir -p "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a"`
+	script := `echo "$TMPDIR"; stat -c '%a %U' "$TMPDIR"; echo secret >"$TMPDIR/file"; mkdir -p "$TMPDIR/a/b"; chmod ` +
+		`0 "$TMPDIR/a"`
 	ids := []string{c.As(alice).Sbatch("-o", out, "--wrap", script), c.As(bob).Sbatch("-o", out, "--wrap", script)}
 	var dirs []string
 	for i, who := range []string{alice, bob} {

@@ -42,9 +42,12 @@ func TestFailedStart(t *testing.T) {
 		"folder is a file": {[]string{"--dir", plain}, "file"},
 		"unknown setting":  {[]string{"--dir", c.Dir, "--set", "timers.nonsense=1s"}, "timers.nonsense"},
 		"bad value":        {[]string{"--dir", c.Dir, "--set", "timers.heartbeat=soon"}, "heartbeat"},
-		"no such store":    {[]string{"--dir", c.Dir, "--store", "postgres:///none?host=/nowhere", "--timeout", "5s"}, "nowhere"},
-		"bad count":        {[]string{"--dir", c.Dir, "--nodes", "-3"}, "-3"},
-		"path too long":    {[]string{"--dir", filepath.Join(c.Work, strings.Repeat("x", 120))}, "107"},
+		"no such store": {
+			[]string{"--dir", c.Dir, "--store", "postgres:///none?host=/nowhere", "--timeout", "5s"},
+			"nowhere",
+		},
+		"bad count":     {[]string{"--dir", c.Dir, "--nodes", "-3"}, "-3"},
+		"path too long": {[]string{"--dir", filepath.Join(c.Work, strings.Repeat("x", 120))}, "107"},
 	} {
 		r := root.Try("biremed", append([]string{"standalone", "--detach"}, tc.args...)...)
 		if r.Code == 0 || r.Out != "false\n" || !strings.Contains(r.Err, tc.says) {
@@ -109,7 +112,8 @@ func TestStepsOnEmulatedNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 4, CPUs: 2, Memory: "1G", Gres: "gpu:a100:8"})
 	p := c.As(alice)
-	labelled := strings.Split(strings.TrimSpace(p.Run("srun", "-N4", "-l", "sh", "-c", "echo $SLURM_PROCID $SLURM_NODEID $(hostname)")), "\n")
+	labelled := strings.Split(
+		strings.TrimSpace(p.Run("srun", "-N4", "-l", "sh", "-c", "echo $SLURM_PROCID $SLURM_NODEID $(hostname)")), "\n")
 	slices.Sort(labelled)
 	if fmt.Sprint(labelled) != "[0: 0 0 n1 1: 1 1 n2 2: 2 2 n3 3: 3 3 n4]" {
 		t.Errorf("srun -l: %v", labelled)
@@ -125,12 +129,14 @@ func TestStepsOnEmulatedNodes(t *testing.T) {
 	wants(t, "sinfo", p.Run("sinfo"), "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST", "n[1-4]")
 	// By way of the node's own socket.
 	file := filepath.Join(c.Work, "steps.out")
-	id := p.Sbatch("-N2", "--ntasks-per-node=2", "-o", file, "--wrap", "srun -l hostname | sort; srun -n1 false; echo rc $?")
+	id := p.Sbatch("-N2", "--ntasks-per-node=2", "-o", file, "--wrap",
+		"srun -l hostname | sort; srun -n1 false; echo rc $?")
 	if j := c.WaitEnd(id); j.State != core.Completed {
 		t.Errorf("a batch job with steps ended %v: %s", j.State, j.Message)
 	}
 	wants(t, "its output", read(t, file), "0: n", "3: n", "rc 1")
-	wants(t, "sacct", p.Run("sacct", "-n", "-P", "-j", id, "-o", "JobID,State,ExitCode"), id+".0|COMPLETED|0:0", id+".1|FAILED|1:0", id+".batch|COMPLETED|0:0")
+	wants(t, "sacct", p.Run("sacct", "-n", "-P", "-j", id, "-o", "JobID,State,ExitCode"), id+".0|COMPLETED|0:0",
+		id+".1|FAILED|1:0", id+".batch|COMPLETED|0:0")
 	c.WaitClean()
 }
 
@@ -147,5 +153,6 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := c.Root().With("BIREME_BIN="+bin, "PATH="+os.Getenv("PATH")).Run(script)
-	wants(t, "the demonstration", out, "Hello from job 1", "Hello from run hello", "COMPLETED", "nothing is left: no process, no file")
+	wants(t, "the demonstration", out, "Hello from job 1", "Hello from run hello", "COMPLETED",
+		"nothing is left: no process, no file")
 }

@@ -31,7 +31,10 @@ func submit(t *testing.T, c *cluster.Cluster, script string, change func(*core.S
 	t.Helper()
 	s := &client.Submit{
 		Script: "#!/bin/bash\n" + script + "\n", Env: []string{"PATH=/usr/bin:/bin"},
-		Spec: core.Spec{Name: "test", IO: core.IO{WorkDir: c.Work, Stdout: "/dev/null"}, Shape: core.Shape{NodesMin: 1, NodesMax: 1, MemPerNode: 64 * core.MiB}},
+		Spec: core.Spec{
+			Name: "test", IO: core.IO{WorkDir: c.Work, Stdout: "/dev/null"},
+			Shape: core.Shape{NodesMin: 1, NodesMax: 1, MemPerNode: 64 * core.MiB},
+		},
 	}
 	change(&s.Spec)
 	done, err := c.Client(10*time.Second).Submit(t.Context(), s)
@@ -104,7 +107,8 @@ func cpus(t *testing.T, c *cluster.Cluster) {
 func cancel(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	file := filepath.Join(c.Work, "cancel.out")
-	id := p.Sbatch("-o", file, "--mem=16M", "--wrap", `trap 'echo got TERM' TERM; echo begun; while :; do sleep 0.05; done`)
+	id := p.Sbatch("-o", file, "--mem=16M", "--wrap",
+		`trap 'echo got TERM' TERM; echo begun; while :; do sleep 0.05; done`)
 	c.WaitFile(file, "begun")
 	refused(t, c.As(bob).Try("scancel", id), 210, "Kill job error on job id "+id+": Access/permission denied")
 	p.Run("scancel", id)

@@ -13,12 +13,13 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestMPI runs one program built with two libraries on 16 tasks over four nodes: MPICH finds its ranks by srun's PMI, Open
-// MPI's mpirun starts its daemons by srun inside an allocation.
+// TestMPI runs one program built with two libraries on 16 tasks over four nodes: MPICH finds its ranks by srun's PMI,
+// Open MPI's mpirun starts its daemons by srun inside an allocation.
 func TestMPI(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 4, CPUs: 8, Memory: "4G"})
-	// The libraries take any interface they find, also one that another test removes a moment later: all nodes are this machine.
+	// The libraries take any interface they find, also one that another test removes a moment later: all nodes are this
+	// machine.
 	p := c.As(alice).With("UCX_NET_DEVICES=lo")
 	var want []string
 	for rank := range 16 {
@@ -31,7 +32,10 @@ func TestMPI(t *testing.T) {
 	}{
 		{"mpich", []string{"srun", "-N4", "-n16", "--ntasks-per-node=4", "PROGRAM"}},
 		{"mpich", []string{"srun", "--mpi=pmi2", "-N4", "--ntasks-per-node=4", "PROGRAM"}},
-		{"openmpi", []string{"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "PROGRAM"}},
+		{"openmpi", []string{
+			"salloc", "-Q", "-N4", "-n16", "--ntasks-per-node=4", "mpirun.openmpi", "--mca", "btl",
+			"tcp,self", "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo", "PROGRAM",
+		}},
 	} {
 		t.Run(x.library+" by "+x.argv[0], func(t *testing.T) {
 			program := filepath.Join(c.Work, "ring-"+x.library)

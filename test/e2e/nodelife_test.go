@@ -13,16 +13,18 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestHealthProgram: a health program that fails drains its node with what it says, and the node comes back when it does not
-// fail any more; a drain of an administrator's stays.
+// TestHealthProgram: a health program that fails drains its node with what it says, and the node comes back when it
+// does not fail any more; a drain of an administrator's stays.
 func TestHealthProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	sick := filepath.Join(dir, "sick")
 	program := write(t, filepath.Join(dir, "check"), "#!/bin/sh\n[ $(id -u) = 0 ] || { echo not root; exit 1; }\n"+
 		"[ -e "+sick+" ] && { cat "+sick+"; exit 1; }\nexit 0\n")
-	c := cluster.Start(t, cluster.Options{Set: []string{"health.program=" + program, "health.interval=200ms",
-		"timers.heartbeat=200ms", "timers.silent_after=1s", "health.every=100ms", "health.mounts=/proc"}})
+	c := cluster.Start(t, cluster.Options{Set: []string{
+		"health.program=" + program, "health.interval=200ms",
+		"timers.heartbeat=200ms", "timers.silent_after=1s", "health.every=100ms", "health.mounts=/proc",
+	}})
 	root := c.Root()
 	node := c.Nodes()[0]
 
@@ -47,26 +49,34 @@ func TestHealthProgram(t *testing.T) {
 	if err := os.Remove(sick); err != nil {
 		t.Fatal(err)
 	}
-	c.WaitNode(node, "well, and drained all the same", func(n *client.Node) bool { return len(n.Faults) == 0 && n.State == "IDLE+DRAIN" && n.Reason == "fan" })
-	wants(t, "bireme events", root.Run("bireme", "events", "--node", node), "state=drain", `reason="scratch is read-only"`, "by bireme", "reason=fan", "by root")
-	wants(t, "bireme nodes NODE", root.Run("bireme", "nodes", node), "fan [root at ", "WHEN", "joined, unknown", "scratch is read-only", "fan; found: worse")
+	c.WaitNode(node, "well, and drained all the same", func(n *client.Node) bool {
+		return len(n.Faults) == 0 && n.State == "IDLE+DRAIN" && n.Reason == "fan"
+	})
+	wants(t, "bireme events", root.Run("bireme", "events", "--node", node), "state=drain",
+		`reason="scratch is read-only"`, "by bireme", "reason=fan", "by root")
+	wants(t, "bireme nodes NODE", root.Run("bireme", "nodes", node), "fan [root at ", "WHEN", "joined, unknown",
+		"scratch is read-only", "fan; found: worse")
 	refused(t, root.Try("bireme", "nodes", "nosuch"), 3, "nosuch")
 	root.Run("scontrol", "update", "nodename="+node, "state=undrain")
 	c.WaitNode(node, "idle", func(n *client.Node) bool { return n.State == "IDLE" })
 }
 
-// pretendReboot stands in for a program that restarts the machine: the node's agent ends, and comes back under a new boot id.
+// pretendReboot stands in for a program that restarts the machine: the node's agent ends, and comes back under a new
+// boot id.
 const pretendReboot = `#!/bin/sh
 rm "$(dirname "${BIREME_SERVER#unix:}")/bootid"
 kill -9 $PPID
 `
 
-// TestReboot: a node restarts when its job has ended, by a program that only pretends to, and is back by its new boot id.
+// TestReboot: a node restarts when its job has ended, by a program that only pretends to, and is back by its new boot
+// id.
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program := write(t, filepath.Join(dir, "pretend-reboot"), pretendReboot)
-	c := cluster.Start(t, cluster.Options{Set: []string{"reboot.program=" + program, "timers.heartbeat=200ms", "timers.silent_after=1s"}})
+	c := cluster.Start(t, cluster.Options{
+		Set: []string{"reboot.program=" + program, "timers.heartbeat=200ms", "timers.silent_after=1s"},
+	})
 	root := c.Root()
 	node := c.Nodes()[0]
 	boot := func() (id string) {
@@ -108,7 +118,10 @@ func TestRebootTooLate(t *testing.T) {
 	t.Parallel()
 	told := filepath.Join(t.TempDir(), "told")
 	program := write(t, told+".program", "#!/bin/sh\necho $SLURMD_NODENAME >>"+told+"\n") // and that is all it does
-	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 1, Memory: "256M", Set: []string{"reboot.program=" + program, "reboot.timeout=1s"}})
+	c := cluster.Start(t, cluster.Options{
+		Nodes: 1, CPUs: 1, Memory: "256M",
+		Set: []string{"reboot.program=" + program, "reboot.timeout=1s"},
+	})
 	root := c.Root()
 	late := func(n *client.Node) bool {
 		return n.State == "DOWN" && n.Reason == "reboot timed out" && n.ReasonBy == "bireme"

@@ -10,15 +10,19 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestPapers changes what decides nothing about jobs, has one fail for want of a folder, and ends jobs by what they asked for.
+// TestPapers changes what decides nothing about jobs, has one fail for want of a folder, and ends jobs by what they
+// asked for.
 func TestPapers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 4, Memory: "2G"})
 	p, root := c.As(alice), c.Root()
 	held := p.Sbatch("-H", "-t", "10", "--wrap", "true")
-	p.Run("scontrol", "update", "job="+held, "stdout=new.out", "stderr=new.err", "MailType=end", "MailUser=eve", "wckey=w1")
-	wants(t, "a job with other papers", p.Run("scontrol", "show", "job", held), "new.out\n", "new.err\n", "MailUser=eve MailType=END")
-	refused(t, p.Try("scontrol", "update", "job="+held, "EndTime=now+5minutes"), 1, "Job is pending execution for job "+held)
+	p.Run("scontrol", "update", "job="+held, "stdout=new.out", "stderr=new.err", "MailType=end", "MailUser=eve",
+		"wckey=w1")
+	wants(t, "a job with other papers", p.Run("scontrol", "show", "job", held), "new.out\n", "new.err\n",
+		"MailUser=eve MailType=END")
+	refused(t, p.Try("scontrol", "update", "job="+held, "EndTime=now+5minutes"), 1, "Job is pending execution for job "+
+		held)
 	runs := p.Sbatch("-t", "10", "-o", "/dev/null", "--mem=10M", "--wrap", "sleep 60")
 	c.WaitState(runs, core.Running)
 	p.Run("scontrol", "update", "job="+runs, "EndTime=now+5minutes")
@@ -34,7 +38,8 @@ func TestPapers(t *testing.T) {
 		t.Errorf("a job whose output has no folder: %s", got)
 	}
 
-	root.Run("scontrol", "create", "reservation", "ReservationName=kept", "starttime=now+1hour", "duration=60", "users="+alice, "nodecnt=1")
+	root.Run("scontrol", "create", "reservation", "ReservationName=kept", "starttime=now+1hour", "duration=60",
+		"users="+alice, "nodecnt=1")
 	in := p.Sbatch("-H", "--reservation=kept", "--wrap", "true")
 	table := p.TryIn("@yearly true\n", "scrontab", "-")
 	if table.Code != 0 {
@@ -48,7 +53,8 @@ func TestPapers(t *testing.T) {
 			t.Errorf("job %s is %v", id, j.State)
 		}
 	}
-	refused(t, p.Try("scancel", cron), 1, "scancel: error: Kill job error on job id "+cron+": Cannot cancel scrontab jobs without --cron flag.")
+	refused(t, p.Try("scancel", cron), 1, "scancel: error: Kill job error on job id "+cron+
+		": Cannot cancel scrontab jobs without --cron flag.")
 	p.Run("scancel", "--cron", cron)
 	if j := c.WaitEnd(cron); j.State != core.Cancelled {
 		t.Errorf("the job of scrontab is %v", j.State)

@@ -23,7 +23,8 @@ func TestEnforcement(t *testing.T) {
 	if j := c.WaitEnd(id); j.State != core.Completed || j.Spec.Project != "physics" {
 		t.Errorf("the member's job ended %v in project %s", j.State, j.Spec.Project)
 	}
-	refused(t, c.As(bob).Try("sbatch", "-A", "physics", "-o", "/dev/null", "--wrap", "true"), 1, "sbatch: error: Batch job submission failed: ")
+	refused(t, c.As(bob).Try("sbatch", "-A", "physics", "-o", "/dev/null", "--wrap", "true"), 1,
+		"sbatch: error: Batch job submission failed: ")
 	refused(t, p.Try("bireme", "projects", "add", "mine"), 4, "administrator")
 	if list := root.Run("squeue", "-h"); strings.TrimSpace(list) != "" {
 		t.Errorf("refused jobs are in the queue:\n%s", list)

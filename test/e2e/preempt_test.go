@@ -16,7 +16,8 @@ import (
 func preempting(t *testing.T, set ...string) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 2, Set: append(set, "preemption.type=qos")})
-	policy := write(t, filepath.Join(c.Work, "policy.yml"), "qos:\n  low: {priority: 1}\n  high: {priority: 100, preempt: [low]}\n")
+	policy := write(t, filepath.Join(c.Work, "policy.yml"),
+		"qos:\n  low: {priority: 1}\n  high: {priority: 100, preempt: [low]}\n")
 	c.Root().Run("bireme", "policy", "apply", policy)
 	return c
 }
@@ -27,7 +28,9 @@ func TestPreemptRequeue(t *testing.T) {
 	c := preempting(t, "preemption.mode=requeue", "preemption.grace=5s")
 	p := c.As(alice)
 	file := filepath.Join(c.Work, "low.out")
-	script := `trap 'echo got TERM; exit 1' TERM; echo run; if [ "$SLURM_RESTART_COUNT" = 1 ]; then exit 0; fi; while :; do sleep 0.05; done`
+	script :=
+		`trap 'echo got TERM; exit 1' TERM; echo run; if [ "$SLURM_RESTART_COUNT" = 1 ]; then exit 0; fi; while :; ` +
+			`do sleep 0.05; done`
 	low := p.Sbatch("--qos=low", "--requeue", "--open-mode=append", "-c2", "--mem=16M", "-o", file, "--wrap", script)
 	c.WaitFile(file, "run\n")
 	high := p.Sbatch("--qos=high", "-c2", "--mem=16M", "-o", "/dev/null", "--wrap", "true")
@@ -53,7 +56,8 @@ func TestPreemptCancel(t *testing.T) {
 	c := preempting(t, "preemption.mode=requeue")
 	p := c.As(alice)
 	file := filepath.Join(c.Work, "low.out")
-	low := p.Sbatch("--qos=low", "--no-requeue", "-c2", "--mem=16M", "-o", file, "--wrap", "echo run; while :; do sleep 0.05; done")
+	low := p.Sbatch("--qos=low", "--no-requeue", "-c2", "--mem=16M", "-o", file, "--wrap",
+		"echo run; while :; do sleep 0.05; done")
 	c.WaitFile(file, "run\n")
 	high := p.Sbatch("--qos=high", "-c2", "--mem=16M", "-o", "/dev/null", "--wrap", "true")
 	if j := c.WaitEnd(low); j.State != core.Preempted {
@@ -72,11 +76,13 @@ func TestPreemptSuspend(t *testing.T) {
 	c := preempting(t, "preemption.mode=suspend")
 	p := c.As(alice)
 	file, other := filepath.Join(c.Work, "low.out"), filepath.Join(c.Work, "high.out")
-	low := p.Sbatch("--qos=low", "-c2", "--mem=16M", "-o", file, "--wrap", "echo run; until [ -e "+other+".done ]; do echo tick; sleep 0.02; done; echo end")
+	low := p.Sbatch("--qos=low", "-c2", "--mem=16M", "-o", file, "--wrap", "echo run; until [ -e "+other+
+		".done ]; do echo tick; sleep 0.02; done; echo end")
 	c.WaitFile(file, "run\ntick\n")
 	// What is written between two looks at the other's output is nothing.
 	high := p.Sbatch("--qos=high", "-c2", "--mem=16M", "-o", other, "--wrap",
-		"until a=$(stat -c %s "+file+"); sleep 0.3; [ \"$a\" = \"$(stat -c %s "+file+")\" ]; do :; done; echo it stands still")
+		"until a=$(stat -c %s "+file+"); sleep 0.3; [ \"$a\" = \"$(stat -c %s "+file+
+			")\" ]; do :; done; echo it stands still")
 	if j := c.WaitEnd(high); j.State != core.Completed {
 		t.Fatalf("the urgent job ended %v: %s", j.State, j.Message)
 	}
@@ -85,7 +91,8 @@ func TestPreemptSuspend(t *testing.T) {
 	write(t, other+".done", "")
 	j := c.WaitEnd(low)
 	if j.State != core.Completed || j.Attempt != 1 || j.PausedFor < 300*time.Millisecond {
-		t.Errorf("the suspended job ended %v in attempt %d after a pause of %v: %s", j.State, j.Attempt, j.PausedFor, j.Message)
+		t.Errorf("the suspended job ended %v in attempt %d after a pause of %v: %s", j.State, j.Attempt, j.PausedFor,
+			j.Message)
 	}
 	wants(t, "its output", read(t, file), "end")
 	c.WaitClean()

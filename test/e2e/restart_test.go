@@ -27,7 +27,10 @@ type typist struct {
 // startTyping runs srun as p.
 func startTyping(t *testing.T, c *cluster.Cluster, p *cluster.Person, name string, args ...string) *typist {
 	t.Helper()
-	s := &typist{c: c, cmd: p.Command(t.Context(), "srun", append([]string{"-J", name}, args...)...), said: filepath.Join(c.Work, name+".said")}
+	s := &typist{
+		c: c, cmd: p.Command(t.Context(), "srun", append([]string{"-J", name}, args...)...),
+		said: filepath.Join(c.Work, name+".said"),
+	}
 	out, err := os.Create(s.said)
 	if err != nil {
 		t.Fatal(err)
@@ -79,9 +82,9 @@ ask cmd=barrier_in
 case $answer in cmd=barrier_out*rc=0*) echo met ;; *) echo "$answer" ;; esac
 ask cmd=finalize`
 
-// TestStepsOutliveAgents: a step goes on while the agents of its nodes are away; those that come after know whose input and
-// output is whose, how much of it was read, and how tasks ended meanwhile;
-// and tasks that wait for each other still meet.
+// TestStepsOutliveAgents: a step goes on while the agents of its nodes are away; those that come after know whose input
+// and output is whose, how much of it was read, and how tasks ended meanwhile; and tasks that wait for each other still
+// meet.
 func TestStepsOutliveAgents(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "4G"})
@@ -110,18 +113,21 @@ done
 		t.Errorf("not all tasks met again:\n%s", text)
 	}
 	s.says(t, "back", "0: back\n", "1: back\n", "3: back\n")
-	s.ends(t, 9, "task 0: Exited with exit code 3", "task 1: Exited with exit code 4", "task 2: Exited with exit code 9", "task 3: Exited with exit code 6")
+	s.ends(t, 9, "task 0: Exited with exit code 3", "task 1: Exited with exit code 4",
+		"task 2: Exited with exit code 9", "task 3: Exited with exit code 6")
 	c.WaitClean()
 }
 
-// TestRelayedStepsOutliveServer: steps whose streams go by the server find the next one, they and their srun. What is typed
-// while there is none is not lost; one that ends meanwhile ends its srun with its code.
+// TestRelayedStepsOutliveServer: steps whose streams go by the server find the next one, they and their srun. What is
+// typed while there is none is not lost; one that ends meanwhile ends its srun with its code.
 func TestRelayedStepsOutliveServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "4G"})
 	p := c.As(alice).With("BIREME_DIRECT=off")
-	talk := startTyping(t, c, p, "talk", "-N2", "-n2", "-l", "sh", "-c", `while read a; do echo $a; done; exit $((3 + SLURM_PROCID))`)
-	short := startTyping(t, c, p, "short", "-N2", "-n2", "sh", "-c", `echo up; until [ -e go ]; do sleep 0.05; done; : >done.$SLURM_PROCID; exit 7`)
+	talk := startTyping(t, c, p, "talk", "-N2", "-n2", "-l", "sh", "-c",
+		`while read a; do echo $a; done; exit $((3 + SLURM_PROCID))`)
+	short := startTyping(t, c, p, "short", "-N2", "-n2", "sh", "-c",
+		`echo up; until [ -e go ]; do sleep 0.05; done; : >done.$SLURM_PROCID; exit 7`)
 	talk.says(t, "first", "0: first\n", "1: first\n")
 	c.WaitFile(short.said, "up\nup\n")
 	c.KillServer()

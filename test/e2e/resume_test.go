@@ -12,14 +12,16 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestSrunOutlivesServer: a step and its srun go on while the server is away. One that ends meanwhile is heard to the last
-// line; one that ends when the server is back ends its srun with its code. Both allocations are given back.
+// TestSrunOutlivesServer: a step and its srun go on while the server is away. One that ends meanwhile is heard to the
+// last line; one that ends when the server is back ends its srun with its code. Both allocations are given back.
 func TestSrunOutlivesServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "4G"})
 	p := c.As(alice)
-	short := p.Command(t.Context(), "srun", "-J", "short", "-n2", "-N2", "-l", "sh", "-c", `echo up; read a; echo $a; exit $((5 + SLURM_PROCID))`)
-	long := p.Command(t.Context(), "srun", "-J", "long", "-n2", "-N2", "sh", "-c", `echo run; until [ -e go ]; do sleep 0.1; done; exit 7`)
+	short := p.Command(t.Context(), "srun", "-J", "short", "-n2", "-N2", "-l", "sh", "-c",
+		`echo up; read a; echo $a; exit $((5 + SLURM_PROCID))`)
+	long := p.Command(t.Context(), "srun", "-J", "long", "-n2", "-N2", "sh", "-c",
+		`echo run; until [ -e go ]; do sleep 0.1; done; exit 7`)
 	typed, err := short.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +44,8 @@ func TestSrunOutlivesServer(t *testing.T) {
 	if err := long.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c.WaitFile(said.Name(), "0: up\n") // so that srun has its step: it can know of none that was made while its server died
+	// so that srun has its step: it can know of none that was made while its server died
+	c.WaitFile(said.Name(), "0: up\n")
 	c.WaitFile(said.Name(), "1: up\n")
 	c.WaitFile(runs.Name(), "run\nrun\n")
 	jobs := strings.Fields(p.Run("squeue", "-h", "-o", "%i"))

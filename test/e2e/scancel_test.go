@@ -55,7 +55,8 @@ while :; do wait; done
 	if j := c.WaitState(job, core.Running); j.State != core.Running {
 		t.Errorf("scancel of a step left its job %v", j.State)
 	}
-	refused(t, c.As(bob).Try("scancel", job), 210, "scancel: error: Kill job error on job id "+job+": Access/permission denied")
+	refused(t, c.As(bob).Try("scancel", job), 210, "scancel: error: Kill job error on job id "+job+
+		": Access/permission denied")
 	p.Run("scancel", job)
 	c.WaitState(job, core.Cancelled)
 	filters(t, c)
@@ -66,7 +67,12 @@ while :; do wait; done
 func filters(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	for _, f := range [][]string{
-		{"-n", "named"}, {"-t", "PENDING"}, {"-u", alice, "-n", "named"}, {"--me", "--name=named"}, {"-p", "main", "-n", "named"}, {"-w", "n2", "-t", "RUNNING"},
+		{"-n", "named"},
+		{"-t", "PENDING"},
+		{"-u", alice, "-n", "named"},
+		{"--me", "--name=named"},
+		{"-p", "main", "-n", "named"},
+		{"-w", "n2", "-t", "RUNNING"},
 		{"-A", "default", "-n", "named"},
 	} {
 		keep := p.Sbatch("-J", "other", "-w", "n1", "--wrap", "exec tail -f /dev/null")

@@ -28,7 +28,8 @@ func TestEmulatedNodes(t *testing.T) {
 	var names []string
 	for _, n := range list.Nodes {
 		names = append(names, string(n.Name))
-		if n.Hardware.CPUs != 2 || n.Hardware.Memory != core.GiB || len(n.Hardware.Gres) != 1 || n.Hardware.Gres[0].Count != 8 || !n.Host.Emulated {
+		if n.Hardware.CPUs != 2 || n.Hardware.Memory != core.GiB || len(n.Hardware.Gres) != 1 ||
+			n.Hardware.Gres[0].Count != 8 || !n.Host.Emulated {
 			t.Errorf("node %s has %+v", n.Name, n.Hardware)
 		}
 	}
@@ -41,7 +42,8 @@ func TestEmulatedNodes(t *testing.T) {
 	}
 	for i, node := range names {
 		out := filepath.Join(c.Work, "host-"+node)
-		id := c.Root().Sbatch("-w", node, "-o", out, "--wrap", "hostname; uname -n; getent hosts n3 | tr -s ' '; squeue -h -o %i -j $SLURM_JOB_ID")
+		id := c.Root().Sbatch("-w", node, "-o", out, "--wrap",
+			"hostname; uname -n; getent hosts n3 | tr -s ' '; squeue -h -o %i -j $SLURM_JOB_ID")
 		if j := c.WaitEnd(id); j.State != core.Completed {
 			t.Fatalf("job on %s ended %v: %s", node, j.State, j.Message)
 		}
@@ -62,7 +64,10 @@ func TestStandaloneInAShell(t *testing.T) {
 	run := func(script string) (string, string, int) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 		cmd.Dir = c.Base
-		cmd.Env = []string{"PATH=" + filepath.Dir(c.Program("biremed")) + ":" + c.Links + ":/usr/bin:/bin", "HOME=" + c.Base, "D=" + c.Dir}
+		cmd.Env = []string{
+			"PATH=" + filepath.Dir(c.Program("biremed")) + ":" + c.Links + ":/usr/bin:/bin",
+			"HOME=" + c.Base, "D=" + c.Dir,
+		}
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		err := cmd.Run()
@@ -71,7 +76,9 @@ func TestStandaloneInAShell(t *testing.T) {
 		}
 		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 	}
-	out, errs, code := run(`set -e; eval "$(biremed standalone --dir $D --detach --nodes 1)"; test -S "${BIREME_SERVER#unix:}"; test -f "$BIREME_CA"; sbatch --parsable --wrap true`)
+	out, errs, code := run(
+		`set -e; eval "$(biremed standalone --dir $D --detach --nodes 1)"; test -S "${BIREME_SERVER#unix:}"; test -f ` +
+			`"$BIREME_CA"; sbatch --parsable --wrap true`)
 	if code != 0 || out != "1\n" {
 		t.Fatalf("first start: exit %d, %q, %s", code, out, errs)
 	}
@@ -94,7 +101,9 @@ func TestStandaloneInAShell(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	// It starts again with the nodes and jobs it had.
-	out, errs, code = run(`set -e; eval "$(biremed standalone --dir $D --detach)"; bireme nodes | grep -c ^n1; sacct -X -n -P -o JobID; biremed stop --dir $D`)
+	out, errs, code = run(
+		`set -e; eval "$(biremed standalone --dir $D --detach)"; bireme nodes | grep -c ^n1; sacct -X -n -P -o ` +
+			`JobID; biremed stop --dir $D`)
 	if code != 0 || out != "1\n1\n" {
 		t.Errorf("start again: exit %d, %q, %q", code, out, errs)
 	}
@@ -105,7 +114,8 @@ func TestStopIsANodeFailure(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4})
 	mark := filepath.Join(c.Work, "ran")
-	again := c.Root().Sbatch("--requeue", "-o", "/dev/null", "--wrap", "echo $SLURM_RESTART_COUNT >>"+mark+"; setsid sleep 1000 & sleep 1000")
+	again := c.Root().Sbatch("--requeue", "-o", "/dev/null", "--wrap", "echo $SLURM_RESTART_COUNT >>"+mark+
+		"; setsid sleep 1000 & sleep 1000")
 	once := c.Root().Sbatch("--no-requeue", "-o", "/dev/null", "--wrap", "echo once >>"+mark+"; sleep 1000")
 	done := c.Root().Sbatch("-o", "/dev/null", "--wrap", "exit 3")
 	c.WaitState(again, core.Running)

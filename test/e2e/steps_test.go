@@ -14,14 +14,15 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// TestSteps runs steps as users do: side by side in one allocation, several programs at once, over components, bound and
-// with their own GPUs.
+// TestSteps runs steps as users do: side by side in one allocation, several programs at once, over components, bound
+// and with their own GPUs.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 3, CPUs: 4, Memory: "4G", Gres: "gpu:2"})
 	for name, f := range map[string]func(*testing.T, *cluster.Cluster){
 		"share": shareAllocation, "wait for others": waitForSteps, "programs": programsByRank, "components": overComponents,
-		"binding": bindAsIf, "gpus": gpusOfTasks, "ends": endsOfTasks, "input": inputOfTasks, "terminal": terminalOfTask, "interrupt": interrupted,
+		"binding": bindAsIf, "gpus": gpusOfTasks, "ends": endsOfTasks, "input": inputOfTasks,
+		"terminal": terminalOfTask, "interrupt": interrupted,
 		"broadcast": broadcast, "relayed": relayed, "attach": watchStep,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, c.For(t)) })
@@ -44,7 +45,8 @@ func wantLines(t *testing.T, r cluster.Result, code int, want ...string) {
 	}
 }
 
-// shareAllocation: two exact steps meet in a pipe, so they run at one time; one that overlaps runs beside one that has all.
+// shareAllocation: two exact steps meet in a pipe, so they run at one time; one that overlaps runs beside one that has
+// all.
 func shareAllocation(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	script := write(t, filepath.Join(c.Work, "share.sh"), `#!/bin/sh
@@ -85,21 +87,26 @@ wait
 	if out := p.Run("squeue", "-s", "-h", "-o", "%j"); strings.Contains(out, "echo") {
 		t.Errorf("the second step runs beside the first:\n%s", out)
 	}
-	p.Run("/bin/sh", "-c", "echo held >hold") // who made a pipe may write to it; others may not where fs.protected_fifos is set
+	// who made a pipe may write to it; others may not where fs.protected_fifos is set
+	p.Run("/bin/sh", "-c", "echo held >hold")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s%s", err, out.String(), read(t, said))
 	}
-	if got := lines(out.String()); !slices.Equal(got, []string{"", "after", "held"}) && !slices.Equal(got, []string{"after", "held"}) {
+	if got := lines(out.String()); !slices.Equal(got, []string{"", "after", "held"}) &&
+		!slices.Equal(got, []string{"after", "held"}) {
 		t.Errorf("steps wrote %q", got)
 	}
-	wants(t, "salloc", read(t, said), "srun: Step created for job ", "srun: error: Unable to create step for job ", ": Requested nodes are busy\n")
+	wants(t, "salloc", read(t, said), "srun: Step created for job ", "srun: error: Unable to create step for job ",
+		": Requested nodes are busy\n")
 	wants(t, "busy.rc", read(t, filepath.Join(c.Work, "busy.rc")), "immediate 1")
 }
 
 func programsByRank(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	conf := write(t, filepath.Join(c.Work, "mp.conf"), "# ranks and programs\n0 echo 'the master'\n1,3 echo odd %t %o\n* echo rest %t\n")
-	wantLines(t, p.Try("srun", "-n4", "-N2", "-l", "--multi-prog", conf, "more"), 0, "0: the master more", "1: odd 1 0 more", "2: rest 2 more", "3: odd 3 1 more")
+	conf := write(t, filepath.Join(c.Work, "mp.conf"),
+		"# ranks and programs\n0 echo 'the master'\n1,3 echo odd %t %o\n* echo rest %t\n")
+	wantLines(t, p.Try("srun", "-n4", "-N2", "-l", "--multi-prog", conf, "more"), 0, "0: the master more",
+		"1: odd 1 0 more", "2: rest 2 more", "3: odd 3 1 more")
 	short := write(t, filepath.Join(c.Work, "short.conf"), "0 true\n")
 	refused(t, p.Try("srun", "-n2", "--multi-prog", short), 1, "No executable program specified for task 1")
 	refused(t, p.Try("srun", "--multi-prog", "missing.conf"), 1, "srun: error: ", "missing.conf")
@@ -108,13 +115,17 @@ func programsByRank(t *testing.T, c *cluster.Cluster) {
 // overComponents: the tasks of all components are one world.
 func overComponents(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	world := `echo $SLURM_PROCID of $SLURM_NTASKS in $SLURM_JOB_ID, $SLURM_NODEID of $SLURM_NNODES, $SLURM_CPUS_ON_NODE CPUs`
+	world := `echo $SLURM_PROCID of $SLURM_NTASKS in $SLURM_JOB_ID, $SLURM_NODEID of $SLURM_NNODES, ` +
+		`$SLURM_CPUS_ON_NODE CPUs`
 	r := p.Try("srun", "-n1", "-c4", "sh", "-c", world, ":", "-n2", "sh", "-c", world)
 	if r.Code != 0 || len(lines(r.Out)) != 3 {
 		t.Fatalf("%v", r)
 	}
 	for i, line := range lines(r.Out) {
-		want := []string{"0 of 3 in ", ", 0 of 2, 4 CPUs", "1 of 3 in ", ", 1 of 2, 2 CPUs", "2 of 3 in ", ", 1 of 2, 2 CPUs"}[2*i:]
+		want := []string{
+			"0 of 3 in ", ", 0 of 2, 4 CPUs", "1 of 3 in ", ", 1 of 2, 2 CPUs", "2 of 3 in ",
+			", 1 of 2, 2 CPUs",
+		}[2*i:]
 		if !strings.HasPrefix(line, want[0]) || !strings.HasSuffix(line, want[1]) {
 			t.Errorf("task %d: %q", i, line)
 		}
@@ -138,7 +149,8 @@ func bindAsIf(t *testing.T, c *cluster.Cluster) {
 	r := p.Try("srun", "-n2", "-N1", "--exclusive", "--cpu-bind=verbose,cores", "sh", "-c", "echo $SLURM_CPU_BIND")
 	wantLines(t, r, 0, "verbose,mask_cpu:0x1,0x2", "verbose,mask_cpu:0x1,0x2")
 	wants(t, "srun", r.Err, "task  0  0 [", "]: mask 0x1 set\n", "task  1  1 [", "]: mask 0x2 set\n", "cpu-bind=MASK - n")
-	wantLines(t, p.Try("srun", "-n2", "-N1", "--exclusive", "--cpu-bind=map_cpu:1,0", "printenv", "SLURM_CPU_BIND_LIST"), 0, "1,0", "1,0")
+	wantLines(t, p.Try("srun", "-n2", "-N1", "--exclusive", "--cpu-bind=map_cpu:1,0", "printenv",
+		"SLURM_CPU_BIND_LIST"), 0, "1,0", "1,0")
 	refused(t, p.Try("srun", "-n1", "--cpu-bind=map_cpu:63", "true"), 1, "Unable to satisfy cpu bind request")
 	refused(t, p.Try("srun", "--cpu-bind=sideways", "true"), 255, "Invalid --cpu-bind argument: sideways", "map_cpu:")
 	wants(t, "help", p.Run("srun", "--cpu-bind=help"), "mask_cpu:LIST")
@@ -148,7 +160,8 @@ func gpusOfTasks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	seen := []string{"sh", "-c", "echo $SLURM_LOCALID sees $CUDA_VISIBLE_DEVICES"}
 	wantLines(t, p.Try("srun", append([]string{"-n2", "-N1", "--gpus-per-task=1"}, seen...)...), 0, "0 sees 0", "1 sees 1")
-	wantLines(t, p.Try("srun", append([]string{"-n2", "-N1", "--gres=gpu:2", "--gpu-bind=map_gpu:1,0"}, seen...)...), 0, "0 sees 1", "1 sees 0")
+	wantLines(t, p.Try("srun", append([]string{"-n2", "-N1", "--gres=gpu:2", "--gpu-bind=map_gpu:1,0"}, seen...)...), 0,
+		"0 sees 1", "1 sees 0")
 	script := write(t, filepath.Join(c.Work, "gpus.sh"), `#!/bin/sh
 mkfifo g.$$
 srun -Q -n1 --exact -G1 sh -c "echo \$CUDA_VISIBLE_DEVICES >g.$$" &
@@ -160,19 +173,25 @@ wait
 
 func endsOfTasks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
-	r := p.Try("srun", "-n3", "-N3", "-K", "sh", "-c", "if [ $SLURM_PROCID = 1 ]; then until [ -e bad.0 ] && [ -e bad.2 ]; do :; done; exit 3; fi; : >bad.$SLURM_PROCID; exec tail -f /dev/null")
-	refused(t, r, 143, ": task 1: Exited with exit code 3\n", "srun: launch/slurm: _step_signal: Terminating StepId=", ": task 0: Terminated\n", ": task 2: Terminated\n",
+	r := p.Try("srun", "-n3", "-N3", "-K", "sh", "-c", "if [ $SLURM_PROCID = 1 ]; then until [ -e bad.0 ] && [ -e "+
+		"bad.2 ]; do :; done; exit 3; fi; : >bad.$SLURM_PROCID; exec tail -f /dev/null")
+	refused(t, r, 143, ": task 1: Exited with exit code 3\n", "srun: launch/slurm: _step_signal: Terminating StepId=",
+		": task 0: Terminated\n", ": task 2: Terminated\n",
 		" ON n1 CANCELLED AT ", " ON n3 CANCELLED AT ")
 	r = p.Try("srun", "-n2", "-N1", "-W1", "sh", "-c", "if [ $SLURM_PROCID = 0 ]; then exit 0; fi; exec tail -f /dev/null")
-	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n", " task 1: Terminated\n", " CANCELLED AT ")
-	refused(t, p.Try("srun", "-n3", "-N1", "sh", "-c", "exit $SLURM_PROCID"), 2, ": task 1: Exited with exit code 1\n", ": task 2: Exited with exit code 2\n")
-	refused(t, p.Try("srun", "-n2", "-N1", "sh", "-c", "[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 200"), 139, "Segmentation fault")
+	refused(t, r, 143, "srun: First task exited 1s ago\n", " task 1: running\n", " task 0: exited\n",
+		" task 1: Terminated\n", " CANCELLED AT ")
+	refused(t, p.Try("srun", "-n3", "-N1", "sh", "-c", "exit $SLURM_PROCID"), 2, ": task 1: Exited with exit code 1\n",
+		": task 2: Exited with exit code 2\n")
+	refused(t, p.Try("srun", "-n2", "-N1", "sh", "-c", "[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 200"), 139,
+		"Segmentation fault")
 }
 
 func inputOfTasks(t *testing.T, c *cluster.Cluster) {
 	p := c.As(alice)
 	for mode, want := range map[string][]string{
-		"all": {"0: hello", "1: hello", "2: hello"}, "1": {"1: hello"}, "none": {""}, write(t, filepath.Join(c.Work, "in.txt"), "file\n"): {"0: file", "1: file", "2: file"},
+		"all": {"0: hello", "1: hello", "2: hello"}, "1": {"1: hello"}, "none": {""},
+		write(t, filepath.Join(c.Work, "in.txt"), "file\n"): {"0: file", "1: file", "2: file"},
 	} {
 		wantLines(t, p.TryIn("hello\n", "srun", "-n3", "-N2", "-l", "-i", mode, "cat"), 0, want...)
 	}
@@ -185,7 +204,8 @@ func inputOfTasks(t *testing.T, c *cluster.Cluster) {
 
 // terminalOfTask: a terminal has its size from the first, and is told when that changes.
 func terminalOfTask(t *testing.T, c *cluster.Cluster) {
-	cmd := c.As(alice).Command(t.Context(), "srun", "--pty", "sh", "-c", `stty size; trap 'stty size; exit 5' WINCH; echo ready; while :; do read x; done`)
+	cmd := c.As(alice).Command(t.Context(), "srun", "--pty", "sh", "-c",
+		`stty size; trap 'stty size; exit 5' WINCH; echo ready; while :; do read x; done`)
 	tty := openPTY(t, cmd, 33, 77)
 	tty.until(t, "33 77", "ready")
 	tty.resize(t, 40, 100)
@@ -226,7 +246,8 @@ func interrupted(t *testing.T, c *cluster.Cluster) {
 	if code := cmd.ProcessState.ExitCode(); code != 130 && code != 143 {
 		t.Errorf("exit status %d:\n%s", code, read(t, said))
 	}
-	wants(t, "srun", read(t, said), "srun: interrupt (one more within 1 sec to abort)\n", " tasks 0-1: running\n", "srun: sending Ctrl-C to StepId=",
+	wants(t, "srun", read(t, said), "srun: interrupt (one more within 1 sec to abort)\n", " tasks 0-1: running\n",
+		"srun: sending Ctrl-C to StepId=",
 		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n")
 }
 
@@ -236,7 +257,8 @@ func broadcast(t *testing.T, c *cluster.Cluster) {
 	write(t, filepath.Join(c.Work, "file.txt"), strings.Repeat("some text\n", 10000))
 	script := write(t, filepath.Join(c.Work, "cast.sh"), `#!/bin/sh
 # The nodes share their folders: each finds what another has made, which is the same.
-sbcast file.txt $PWD/cast.a && sbcast -f -F1 -C -s 10k file.txt cast.b && BIREME_DIRECT=off sbcast -f -p file.txt $PWD/cast.c || exit
+sbcast file.txt $PWD/cast.a && sbcast -f -F1 -C -s 10k file.txt cast.b &&
+	BIREME_DIRECT=off sbcast -f -p file.txt $PWD/cast.c || exit
 for f in cast.a cast.b cast.c; do cmp file.txt $f && echo $f; done
 [ cast.c -nt file.txt ] || [ cast.c -ot file.txt ] || echo same time
 sbcast file.txt $PWD/cast.a || echo refused
@@ -246,15 +268,20 @@ sbcast -f file.txt $PWD/cast.a && echo forced
 	wantLines(t, r, 0, "cast.a", "cast.b", "cast.c", "same time", "refused", "forced")
 	wants(t, "sbcast", r.Err, "File exists")
 	write(t, filepath.Join(c.Work, "program"), "#!/bin/sh\necho $0 $1\n")
-	wantLines(t, p.Try("srun", "-N2", "-n2", "--bcast="+c.Work+"/copy", "./program", "arg"), 0, c.Work+"/copy arg", c.Work+"/copy arg")
+	wantLines(t, p.Try("srun", "-N2", "-n2", "--bcast="+c.Work+"/copy", "./program", "arg"), 0, c.Work+"/copy arg",
+		c.Work+"/copy arg")
 	r = p.Try("salloc", "-Q", "-N2", "sh", "-c", "srun --bcast ./program arg; ls "+c.Work)
-	if r.Code != 0 || strings.Count(r.Out, c.Work+"/slurm_bcast_") != 2 || strings.Contains(r.Out, "\nslurm_bcast_") || strings.Contains(r.Out, "\ncopy\n") {
+	if r.Code != 0 || strings.Count(r.Out, c.Work+"/slurm_bcast_") != 2 || strings.Contains(r.Out, "\nslurm_bcast_") ||
+		strings.Contains(r.Out, "\ncopy\n") {
 		t.Errorf("srun --bcast: exit status %d\n%s%s", r.Code, r.Out, r.Err)
 	}
-	refused(t, p.Try("srun", "--bcast=program", "./program"), 1, "srun: error: --bcast: "+c.Work+"/program is the program itself")
-	refused(t, p.Try("srun", "--bcast", "./nosuchfile"), 1, "srun: error: --bcast: "+c.Work+"/nosuchfile could not be copied")
+	refused(t, p.Try("srun", "--bcast=program", "./program"), 1, "srun: error: --bcast: "+c.Work+
+		"/program is the program itself")
+	refused(t, p.Try("srun", "--bcast", "./nosuchfile"), 1, "srun: error: --bcast: "+c.Work+
+		"/nosuchfile could not be copied")
 	refused(t, p.Try("sbcast", "file.txt", "there"), 1, "sbcast: error: Command only valid from within Slurm job")
-	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 1, "sbcast: error: Can't open `nosuchfile`: No such file or directory")
+	refused(t, p.With("SLURM_JOB_ID=1").Try("sbcast", "nosuchfile", "there"), 1,
+		"sbcast: error: Can't open `nosuchfile`: No such file or directory")
 }
 
 // relayed: streams that go by the server carry the same as direct ones.
@@ -262,7 +289,8 @@ func relayed(t *testing.T, c *cluster.Cluster) {
 	text := strings.Repeat("line of input\n", 50_000)
 	for _, way := range []string{"on", "off"} {
 		p := c.As(alice).With("BIREME_DIRECT=" + way)
-		r := p.TryIn(text, "srun", "-n2", "-N2", "-i", "1", "sh", "-c", "cat; echo $SLURM_PROCID $SLURM_SRUN_COMM_PORT >&2; exit 4")
+		r := p.TryIn(text, "srun", "-n2", "-N2", "-i", "1", "sh", "-c",
+			"cat; echo $SLURM_PROCID $SLURM_SRUN_COMM_PORT >&2; exit 4")
 		if r.Code != 4 || r.Out != text {
 			t.Errorf("BIREME_DIRECT=%s: %d bytes of %d came back, exit status %d: %s", way, len(r.Out), len(text), r.Code, r.Err)
 		}

@@ -46,14 +46,17 @@ while [ ! -e %s ]; do sleep 0.02; done
 	id := strings.TrimSpace(p.Run("squeue", "-h", "--me", "-o", "%i"))
 	c.WaitFile(filepath.Join(c.Work, "tour-"+who+".out"), "job "+id+" of "+who+" on n")
 	queue := p.Run("squeue", "-j", id)
-	matches("squeue", queue, `(?m)^             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST\(REASON\)$`)
+	matches("squeue", queue,
+		`(?m)^             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST\(REASON\)$`)
 	matches("squeue", queue, fmt.Sprintf(`(?m)^ +%s +main +tour %8.8s  R +0:0\d +1 n[12]$`, id, who))
 	show := p.Run("scontrol", "show", "job", id)
-	wants(t, "scontrol show job", show, "JobId="+id+" JobName=tour", "JobState=RUNNING", "TimeLimit=00:10:00", "NumNodes=1 NumCPUs=1", "Command="+script, "WorkDir="+c.Work, "UserId="+who+"(")
+	wants(t, "scontrol show job", show, "JobId="+id+" JobName=tour", "JobState=RUNNING", "TimeLimit=00:10:00",
+		"NumNodes=1 NumCPUs=1", "Command="+script, "WorkDir="+c.Work, "UserId="+who+"(")
 	wants(t, "scontrol show node", p.Run("scontrol", "show", "node", "n1"), "NodeName=n1", "CPUTot=2")
 	wants(t, "scontrol show partition", p.Run("scontrol", "show", "partition"), "PartitionName=main")
 	wants(t, "sinfo", p.Run("sinfo"), "main*", "idle")
-	if state := strings.TrimSpace(p.Run("sinfo", "-h", "-n", string(c.Job(id).Alloc.Nodes[0].Node), "-o", "%t")); state != "mix" {
+	if state := strings.TrimSpace(
+		p.Run("sinfo", "-h", "-n", string(c.Job(id).Alloc.Nodes[0].Node), "-o", "%t")); state != "mix" {
 		t.Errorf("a node of which a half is used is %q", state)
 	}
 	wants(t, "sacct", p.Run("sacct", "-X", "-n", "-j", id), "RUNNING")
@@ -72,9 +75,12 @@ while [ ! -e %s ]; do sleep 0.02; done
 		}
 	}
 	account := p.Run("sacct", "-j", id)
-	wants(t, "sacct", account, "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n------------ ---------- ---------- ---------- ---------- ---------- -------- \n")
-	matches("sacct", account, fmt.Sprintf(`(?m)^%-12s       tour       main    default          1  COMPLETED      0:0 $`, id))
-	matches("sacct", account, fmt.Sprintf(`(?m)^%-12s      batch               default          1  COMPLETED      0:0 $`, id+".batch"))
+	wants(t, "sacct", account, "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode \n"+
+		"------------ ---------- ---------- ---------- ---------- ---------- -------- \n")
+	matches("sacct", account,
+		fmt.Sprintf(`(?m)^%-12s       tour       main    default          1  COMPLETED      0:0 $`, id))
+	matches("sacct", account,
+		fmt.Sprintf(`(?m)^%-12s      batch               default          1  COMPLETED      0:0 $`, id+".batch"))
 	held := p.Sbatch("-o", "/dev/null", "-H", "--wrap", "true")
 	wants(t, "squeue", p.Run("squeue", "-j", held), "(JobHeldUser)")
 	p.Run("scontrol", "hold", held)
@@ -96,7 +102,8 @@ while [ ! -e %s ]; do sleep 0.02; done
 			t.Errorf("task %d ended %v %d", i, j.State, j.Exit.Code)
 		}
 	}
-	matches("sacct", p.Run("sacct", "-X", "-n", "-P", "-j", array, "-o", "JobID,ExitCode"), fmt.Sprintf(`(?m)^%s_2\|2:0$`, array))
+	matches("sacct", p.Run("sacct", "-X", "-n", "-P", "-j", array, "-o", "JobID,ExitCode"),
+		fmt.Sprintf(`(?m)^%s_2\|2:0$`, array))
 	for _, args := range [][]string{{"squeue", "--json"}, {"sinfo", "--json"}, {"sacct", "--json"}} {
 		if out := p.Run(args[0], args[1:]...); !json.Valid([]byte(out)) {
 			t.Errorf("%v prints no JSON: %.200s", args, out)

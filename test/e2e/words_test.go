@@ -19,7 +19,8 @@ func TestWordsOfErrors(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 4, Memory: "2G"})
 	p := c.As(alice)
 	script := func(name, text string) string { return write(t, filepath.Join(c.Work, name), text) }
-	empty, blank, plain, dos := script("empty", ""), script("blank", " \n\t\n"), script("plain", "true\n"), script("dos", "#!/bin/sh\r\ntrue\r\n")
+	empty, blank, plain, dos := script("empty", ""), script("blank", " \n\t\n"), script("plain", "true\n"),
+		script("dos", "#!/bin/sh\r\ntrue\r\n")
 	stray, quote := script("stray", "#!/bin/sh\n#SBATCH foo\n"), script("quote", "#!/bin/sh\n#SBATCH \"abc\n")
 
 	type words struct {
@@ -82,7 +83,8 @@ func TestWordsOfErrors(t *testing.T) {
 		{"--reservation=nosuch", "Requested reservation is invalid", 1},
 	} {
 		for tool, before := range map[string]string{
-			"sbatch": "Batch job submission failed: ", "salloc": "Job submit/allocate failed: ", "srun": "Unable to allocate resources: ",
+			"sbatch": "Batch job submission failed: ", "salloc": "Job submit/allocate failed: ",
+			"srun": "Unable to allocate resources: ",
 		} {
 			lines := strings.Split(x.says, "\n")
 			last := len(lines) - 1
@@ -94,8 +96,10 @@ func TestWordsOfErrors(t *testing.T) {
 			begins(t, p.Try(tool, args...), x.code, tool+": error: "+strings.Join(lines, "\n"+tool+": error: "))
 		}
 	}
-	begins(t, p.Try("sbatch", "--gres=foo:1", "--wrap=true"), 1, "sbatch: error: Invalid generic resource (gres) specification\n")
-	begins(t, p.Try("sbatch", "--array=5-1", "--wrap=true"), 1, "sbatch: error: Batch job submission failed: Invalid job array specification")
+	begins(t, p.Try("sbatch", "--gres=foo:1", "--wrap=true"), 1,
+		"sbatch: error: Invalid generic resource (gres) specification\n")
+	begins(t, p.Try("sbatch", "--array=5-1", "--wrap=true"), 1,
+		"sbatch: error: Batch job submission failed: Invalid job array specification")
 }
 
 // begins checks the exit code of a command and how its messages begin.
@@ -139,7 +143,8 @@ scancel %[2]s; echo $?
 		"Invalid user id for job " + other, // as Slurm: "denied" is scancel's word
 	}, "\n")
 	text := read(t, filepath.Join(c.Work, "steer.out"))
-	if !strings.HasPrefix(text, want) || strings.Count(text, "Invalid user id for job "+other) != 4 || !strings.HasSuffix(text, "Access/permission denied\n210\n") {
+	if !strings.HasPrefix(text, want) || strings.Count(text, "Invalid user id for job "+other) != 4 ||
+		!strings.HasSuffix(text, "Access/permission denied\n210\n") {
 		t.Errorf("it wrote %q", text)
 	}
 	c.WaitState(mine, core.Cancelled)
@@ -151,11 +156,13 @@ scancel %[2]s; echo $?
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 2, Memory: "1G"})
-	if got := c.As("root").Run("srun", "--uid="+alice, "--gid=games", "sh", "-c", "id -un; id -gn; echo $SLURM_JOB_GID"); got != alice+"\ngames\n60\n" {
+	if got := c.As("root").Run("srun", "--uid="+alice, "--gid=games", "sh", "-c",
+		"id -un; id -gn; echo $SLURM_JOB_GID"); got != alice+"\ngames\n60\n" {
 		t.Errorf("it ran as %q", got)
 	}
 	p := c.As(alice)
-	begins(t, p.Try("srun", "--gid=games", "true"), 1, "srun: error: only an administrator chooses the group of a job\nsrun: error: Unable to allocate resources: Access/permission denied")
+	begins(t, p.Try("srun", "--gid=games", "true"), 1, "srun: error: only an administrator chooses the group of a "+
+		"job\nsrun: error: Unable to allocate resources: Access/permission denied")
 	begins(t, p.Try("sbatch", "--gid=nosuch", "--wrap=true"), 255, "sbatch: error: Invalid --gid specification")
 	c.WaitClean()
 }
@@ -165,10 +172,12 @@ func TestTaskHooks(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 2, Memory: "1G"})
 	p := c.As(alice)
-	before := write(t, filepath.Join(c.Work, "before"), "#!/bin/sh\necho export SEEN=$SLURM_PROCID on $SLURMD_NODENAME\necho unset WORD\necho print ready\n")
+	before := write(t, filepath.Join(c.Work, "before"),
+		"#!/bin/sh\necho export SEEN=$SLURM_PROCID on $SLURMD_NODENAME\necho unset WORD\necho print ready\n")
 	after := write(t, filepath.Join(c.Work, "after"), "#!/bin/sh\necho $(id -un) >$0.$SLURM_PROCID\n")
 	chmod(t, before, after)
-	out := p.With("WORD=here").Run("srun", "-N2", "-l", "--task-prolog="+before, "--task-epilog="+after, "sh", "-c", "echo $SEEN ${WORD-none}")
+	out := p.With("WORD=here").Run("srun", "-N2", "-l", "--task-prolog="+before, "--task-epilog="+after, "sh", "-c",
+		"echo $SEEN ${WORD-none}")
 	for _, line := range []string{"0: ready\n", "0: 0 on n1 none\n", "1: ready\n", "1: 1 on n2 none\n"} {
 		if !strings.Contains(out, line) {
 			t.Errorf("%q is not in %q", line, out)

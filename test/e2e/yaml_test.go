@@ -45,7 +45,8 @@ commands:
 	wants(t, "stderr", r.Err, "run hello, job ")
 	wants(t, "logs", p.Run("bireme", "logs", "hello"), "Hello from hello")
 	var list client.BriefList
-	if err := json.Unmarshal([]byte(p.Run("bireme", "ps", "-a", "--json")), &list); err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != core.Failed {
+	if err := json.Unmarshal([]byte(p.Run("bireme", "ps", "-a", "--json")), &list); err != nil || len(list.Jobs) != 1 ||
+		list.Jobs[0].State != core.Failed {
 		t.Errorf("ps -a --json: %v %+v", err, list)
 	}
 	wants(t, "sacct", p.Run("sacct", "-X", "-n", "-P", "-o", "JobName,State,ExitCode"), "hello|FAILED|7:0")
@@ -93,7 +94,8 @@ commands:
 	}
 	want.WriteString("opened\n")
 	if err != nil || out.String() != want.String() {
-		t.Errorf("logs -f ended with %v and %d bytes, want %d; it ends in %q; stderr %s", err, out.Len(), want.Len(), tail(out.String()), errs.String())
+		t.Errorf("logs -f ended with %v and %d bytes, want %d; it ends in %q; stderr %s", err, out.Len(), want.Len(),
+			tail(out.String()), errs.String())
 	}
 	c.Eventually("the run has ended", func() (bool, string) {
 		runs, err := c.Client(time.Second).Runs(t.Context(), "", "long")

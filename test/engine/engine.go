@@ -54,8 +54,10 @@ func Start(ctx context.Context) (*Engine, error) {
 		return nil, err
 	}
 	e.args = []string{
-		"--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root", filepath.Join(e.base, "exec"),
-		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://" + e.Socket, "--bridge", e.bridge, "--iptables=false", "--ip-masq=false",
+		"--containerd", filepath.Join(e.base, "c-sock"), "--data-root", filepath.Join(e.base, "data"), "--exec-root",
+		filepath.Join(e.base, "exec"),
+		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://" + e.Socket, "--bridge", e.bridge, "--iptables=false",
+		"--ip-masq=false",
 		"--shutdown-timeout", "2",
 	}
 	return e.begin(ctx)
@@ -69,10 +71,12 @@ func newEngine(program string) (*Engine, error) {
 	}
 	e := &Engine{program: program, Socket: filepath.Join(base, "sock"), base: base, number: engines.Add(1)}
 	e.bridge = fmt.Sprintf("be%d-%d", os.Getpid(), e.number)
-	e.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", e.Socket)
-	}}}
+	e.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", e.Socket)
+		},
+	}}
 	return e, nil
 }
 
@@ -89,7 +93,11 @@ func (e *Engine) begin(ctx context.Context) (*Engine, error) {
 
 // makeBridge gives the engine a network that leads nowhere and meets no other engine's.
 func (e *Engine) makeBridge() error {
-	for _, args := range [][]string{{"link", "add", e.bridge, "type", "bridge"}, {"addr", "add", e.subnet(1), "dev", e.bridge}, {"link", "set", e.bridge, "up"}} {
+	for _, args := range [][]string{
+		{"link", "add", e.bridge, "type", "bridge"},
+		{"addr", "add", e.subnet(1), "dev", e.bridge},
+		{"link", "set", e.bridge, "up"},
+	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
@@ -102,14 +110,15 @@ func (e *Engine) subnet(last int) string {
 	return fmt.Sprintf("10.%d.%d.%d/24", 200+(os.Getpid()/256+int(e.number))%50, os.Getpid()%256, last)
 }
 
-// startContainerd starts what dockerd stands on. As on a real host it is nobody's child, so that it outlives a dockerd that is
-// killed.
+// startContainerd starts what dockerd stands on. As on a real host it is nobody's child, so that it outlives a dockerd
+// that is killed.
 func (e *Engine) startContainerd() error {
 	program, err := exec.LookPath("containerd")
 	if err != nil {
 		return errors.New("there is no containerd: scripts/prereqs.sh installs one with Docker")
 	}
-	config := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = %q\n",
+	config := fmt.Sprintf("version = 2\nroot = %q\nstate = %q\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"+
+		"[grpc]\naddress = %q\n",
 		filepath.Join(e.base, "c-root"), filepath.Join(e.base, "c-state"), filepath.Join(e.base, "c-sock"))
 	file := filepath.Join(e.base, "containerd.toml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -265,7 +274,8 @@ func Tar(files []File) ([]byte, error) {
 }
 
 // applets are what the image of BusyBox answers to.
-const applets = "sh wget httpd nc stty echo sleep cat ls env id true false ps kill seq dd head tail mkdir touch test tar tr rm cp pwd wc stat mount grep"
+const applets = "sh wget httpd nc stty echo sleep cat ls env id true false ps kill seq dd head tail mkdir touch test " +
+	"tar tr rm cp pwd wc stat mount grep"
 
 // BusyBox is the files of a small system: a static BusyBox by the names of its programs, and a user app.
 func BusyBox() ([]File, error) {
@@ -278,10 +288,17 @@ func BusyBox() ([]File, error) {
 		return nil, err
 	}
 	files := []File{
-		{Path: "bin", Mode: 0o755}, {Path: "tmp", Mode: 0o1777}, {Path: "root", Mode: 0o700}, {Path: "etc", Mode: 0o755}, {Path: "home", Mode: 0o755},
+		{Path: "bin", Mode: 0o755},
+		{Path: "tmp", Mode: 0o1777},
+		{Path: "root", Mode: 0o700},
+		{Path: "etc", Mode: 0o755},
+		{Path: "home", Mode: 0o755},
 		{Path: "home/app", Mode: 0o777},
 		{Path: "bin/busybox", Mode: 0o755, Data: data},
-		{Path: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/root:/bin/sh\napp:x:1234:1234::/home/app:/bin/sh\n")},
+		{
+			Path: "etc/passwd", Mode: 0o644,
+			Data: []byte("root:x:0:0:root:/root:/bin/sh\napp:x:1234:1234::/home/app:/bin/sh\n"),
+		},
 		{Path: "etc/group", Mode: 0o644, Data: []byte("root:x:0:\napp:x:1234:\nextra:x:77:app\n")},
 	}
 	for _, a := range strings.Fields(applets) {

@@ -29,9 +29,13 @@ func StartPodman(ctx context.Context) (*Engine, error) {
 	// Everything is its own: another Podman of the machine sees nothing of it. Debian 12's speaks to networks by CNI.
 	// What it would lift limits to may be more than the machine gives.
 	const ulimits = "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n"
-	conf := ulimits + fmt.Sprintf("[engine]\ncgroup_manager = \"cgroupfs\"\nruntime = \"runc\"\nevents_logger = \"none\"\nstatic_dir = %q\ntmp_dir = %q\nvolume_path = %q\n[network]\nnetwork_backend = \"cni\"\nnetwork_config_dir = %q\n",
+	conf := ulimits + fmt.Sprintf(
+		"[engine]\ncgroup_manager = \"cgroupfs\"\nruntime = \"runc\"\nevents_logger = \"none\"\nstatic_dir = %q\n"+
+			"tmp_dir = %q\nvolume_path = %q\n[network]\nnetwork_backend = \"cni\"\nnetwork_config_dir = %q\n",
 		filepath.Join(e.base, "static"), filepath.Join(e.base, "tmp"), filepath.Join(e.base, "volumes"), nets)
-	const registries = "unqualified-search-registries = [\"docker.io\"]\n[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n" // that of the tests
+	// that of the tests
+	const registries = "unqualified-search-registries = [\"docker.io\"]\n[[registry]]\nlocation = \"127.0.0.1\"\n" +
+		"insecure = true\n"
 	if err := errors.Join(
 		os.Mkdir(nets, 0o700), os.WriteFile(filepath.Join(nets, "podman.conflist"), []byte(list), 0o600),
 		os.WriteFile(filepath.Join(e.base, "containers.conf"), []byte(conf), 0o600),
@@ -39,7 +43,10 @@ func StartPodman(ctx context.Context) (*Engine, error) {
 	); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
-	e.alone, e.env = true, []string{"CONTAINERS_CONF=" + filepath.Join(e.base, "containers.conf"), "CONTAINERS_REGISTRIES_CONF=" + filepath.Join(e.base, "registries.conf")}
+	e.alone, e.env = true, []string{
+		"CONTAINERS_CONF=" + filepath.Join(e.base, "containers.conf"),
+		"CONTAINERS_REGISTRIES_CONF=" + filepath.Join(e.base, "registries.conf"),
+	}
 	e.args = []string{
 		"--root", filepath.Join(e.base, "root"), "--runroot", filepath.Join(e.base, "run"), "--storage-driver", "overlay",
 		"system", "service", "--time", "0", "unix://" + e.Socket,

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FakeRegistry is a registry in so far as an engine pulls one image from it: a stand-in for tests, without tags, pushes or
-// tokens. It asks for a name and a password by HTTP's basic way.
+// FakeRegistry is a registry in so far as an engine pulls one image from it: a stand-in for tests, without tags, pushes
+// or tokens. It asks for a name and a password by HTTP's basic way.
 type FakeRegistry struct {
 	Host     string
 	Username string // empty: everybody may pull
@@ -26,7 +26,10 @@ type FakeRegistry struct {
 
 // NewFakeRegistry starts one on loopback.
 func NewFakeRegistry(username, password string) *FakeRegistry {
-	r := &FakeRegistry{Username: username, Password: password, blobs: map[string][]byte{}, images: map[string]string{}, kinds: map[string]string{}}
+	r := &FakeRegistry{
+		Username: username, Password: password, blobs: map[string][]byte{}, images: map[string]string{},
+		kinds: map[string]string{},
+	}
 	r.server = httptest.NewServer(r)
 	r.Host = r.server.Listener.Addr().String()
 	return r
@@ -49,7 +52,8 @@ func (r *FakeRegistry) Add(name string, files []File) (ref string, err error) {
 	diff := put(layer)
 	config, err := json.Marshal(map[string]any{
 		"architecture": "amd64", "os": "linux", "config": map[string]any{"Env": []string{"PATH=/bin"}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diff}}, "history": []any{map[string]string{"created_by": "test"}},
+		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
+		"history": []any{map[string]string{"created_by": "test"}},
 	})
 	if err != nil {
 		return "", err
@@ -57,8 +61,14 @@ func (r *FakeRegistry) Add(name string, files []File) (ref string, err error) {
 	const kind = "application/vnd.docker.distribution.manifest.v2+json"
 	manifest, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": kind,
-		"config": map[string]any{"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": put(config)},
-		"layers": []any{map[string]any{"mediaType": "application/vnd.docker.image.rootfs.diff.tar", "size": len(layer), "digest": diff}},
+		"config": map[string]any{
+			"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config),
+			"digest": put(config),
+		},
+		"layers": []any{map[string]any{
+			"mediaType": "application/vnd.docker.image.rootfs.diff.tar", "size": len(layer),
+			"digest": diff,
+		}},
 	})
 	if err != nil {
 		return "", err

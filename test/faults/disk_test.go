@@ -20,7 +20,8 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// A full disk makes the server read-only: nothing acknowledged is lost, what ends meanwhile is recorded when there is room.
+// A full disk makes the server read-only: nothing acknowledged is lost, what ends meanwhile is recorded when there is
+// room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	disk, err := os.MkdirTemp("/tmp", "bt-disk-")
@@ -59,7 +60,8 @@ func TestDiskFull(t *testing.T) {
 		_, err := b.Client(0).Submit(t.Context(), bulky("late"))
 		return core.CodeOf(err) == core.Unavailable, fmt.Sprint(err)
 	})
-	if list, err := b.Client(0).Jobs(t.Context(), client.JobsQuery{IDs: []string{staysID}}); err != nil || len(list.Jobs) != 1 {
+	if list, err := b.Client(0).Jobs(t.Context(), client.JobsQuery{IDs: []string{staysID}}); err != nil ||
+		len(list.Jobs) != 1 {
 		t.Errorf("reading from a read-only server: %v", err)
 	}
 	cancelled := make(chan error, 1)
@@ -114,7 +116,10 @@ func bulky(name string) *client.Submit {
 	_, _ = src.Read(noise) // never fails
 	return &client.Submit{
 		Script: "#!/bin/sh\n: " + fmt.Sprintf("%x", noise) + "\n", Key: client.NewKey(),
-		Spec: core.Spec{Name: name, Hold: true, IO: core.IO{WorkDir: "/"}, Shape: core.Shape{NodesMin: 1, NodesMax: 1, MemPerNode: core.MiB}},
+		Spec: core.Spec{
+			Name: name, Hold: true, IO: core.IO{WorkDir: "/"},
+			Shape: core.Shape{NodesMin: 1, NodesMax: 1, MemPerNode: core.MiB},
+		},
 	}
 }
 

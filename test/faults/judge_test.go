@@ -124,7 +124,8 @@ func (o *order) judge(j *client.Job, marks []string, killed []kill) string {
 		case !o.cancelled.IsZero() && j.End.Go().After(o.cancelled):
 			return fmt.Sprintf("ended %v after its cancel was acknowledged", j.State)
 		case j.State != want || j.Exit != (core.Exit{Code: o.code}):
-			return fmt.Sprintf("ended %v %d:%d %q, want %v %d:0; marks %v", j.State, j.Exit.Code, j.Exit.Signal, j.Message, want, o.code, marks)
+			return fmt.Sprintf("ended %v %d:%d %q, want %v %d:0; marks %v", j.State, j.Exit.Code, j.Exit.Signal,
+				j.Message, want, o.code, marks)
 		case starts[last] != 1 || !ended[last]:
 			return fmt.Sprintf("is %v, but its last attempt %s left only %v", j.State, last, marks)
 		}
@@ -195,7 +196,8 @@ func judgeEvents(t *testing.T, c *cluster.Cluster, w *watcher, orders []*order) 
 		}
 		live := <-w.all
 		if live.Kind != e.Kind || live.Job != e.Job || live.At != e.At {
-			return fmt.Errorf("event %d was seen as %s of job %d and is now %s of job %d", e.Seq, live.Kind, live.Job, e.Kind, e.Job)
+			return fmt.Errorf("event %d was seen as %s of job %d and is now %s of job %d", e.Seq, live.Kind, live.Job,
+				e.Kind, e.Job)
 		}
 		if e.Kind == core.JobSubmitted {
 			submitted[e.Job] = true

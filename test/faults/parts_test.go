@@ -103,7 +103,8 @@ func (b *bench) cancel(id string) {
 func wantEnd(t *testing.T, j *client.Job, state core.JobState, exit core.Exit, attempt int32) {
 	t.Helper()
 	if j.State != state || j.Exit != exit || j.Attempt != attempt {
-		t.Errorf("job %d ended %v %d:%d in attempt %d (%q), want %v %d:%d in attempt %d", j.ID, j.State, j.Exit.Code, j.Exit.Signal, j.Attempt, j.Message,
+		t.Errorf("job %d ended %v %d:%d in attempt %d (%q), want %v %d:%d in attempt %d", j.ID, j.State, j.Exit.Code,
+			j.Exit.Signal, j.Attempt, j.Message,
 			state, exit.Code, exit.Signal, attempt)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"bireme.dev/bireme/test/cluster"
 )
 
-// wireCut stands between agents and server and can fall silent as a broken network does: nothing passes, nobody is told.
+// wireCut stands between agents and server and can fall silent as a broken network does: nothing passes, nobody is
+// told.
 type wireCut struct {
 	listener net.Listener
 	to       string

@@ -68,8 +68,8 @@ type rage struct {
 	killed   []kill
 }
 
-// run strikes at random moments, at least n times and until the stream is sent. It reports what went wrong with sending,
-// and leaves the cluster whole.
+// run strikes at random moments, at least n times and until the stream is sent. It reports what went wrong with
+// sending, and leaves the cluster whole.
 func (r *rage) run(n int, sending <-chan error) []kill {
 	sent := false
 	for len(r.killed) < n || !sent {
@@ -99,11 +99,22 @@ func (r *rage) strike() {
 	switch n := r.rng.IntN(15); {
 	case n < 12:
 		r.kill(node, [][]string{
-			{"server"}, {"server"}, {"server"}, {"agent"}, {"agent"}, {"agent"}, {"keeper"}, {"keeper"},
-			{"server", "agent"}, {"agent", "keeper"}, {"server", "keeper"}, {"server", "agent", "keeper"},
+			{"server"},
+			{"server"},
+			{"server"},
+			{"agent"},
+			{"agent"},
+			{"agent"},
+			{"keeper"},
+			{"keeper"},
+			{"server", "agent"},
+			{"agent", "keeper"},
+			{"server", "keeper"},
+			{"server", "agent", "keeper"},
 		}[n])
 	case n < 14 || r.database == "":
-		r.hold(node, []string{"server", "agent", "keeper"}[r.rng.IntN(3)], time.Duration(100+r.rng.IntN(1500))*time.Millisecond)
+		r.hold(node, []string{"server", "agent", "keeper"}[r.rng.IntN(3)],
+			time.Duration(100+r.rng.IntN(1500))*time.Millisecond)
 	default:
 		r.disconnect()
 	}
@@ -138,7 +149,8 @@ func (r *rage) disconnect() {
 	}
 	defer db.Close()
 	r.c.T.Logf("%s disconnect from the database", time.Now().Format("05.000"))
-	_, err = db.ExecContext(r.c.T.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	_, err = db.ExecContext(r.c.T.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "+
+		"current_database() AND pid <> pg_backend_pid()")
 	if err != nil {
 		r.c.T.Errorf("%v", err)
 	}

@@ -70,8 +70,8 @@ func (o *order) names() []string {
 	return list
 }
 
-// script is every job of the stream. The lock belongs to the open file, which every child inherits, and the kernel drops it
-// with the last of them: a job that meets it was started while something of an earlier run lived.
+// script is every job of the stream. The lock belongs to the open file, which every child inherits, and the kernel
+// drops it with the last of them: a job that meets it was started while something of an earlier run lived.
 const script = `#!/bin/sh
 name=$FAULT_NAME${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
 exec 9>>"$FAULT_DIR/lock/$name"

@@ -21,8 +21,8 @@ func (b *box) strange(machine string) {
 	b.more = "mount --bind " + file + " /usr/bin/uname;"
 }
 
-// TestBadHosts: what is wrong with a host is told where the user looks, and nothing of it is left: no file on the host, no
-// process, no connection of the server.
+// TestBadHosts: what is wrong with a host is told where the user looks, and nothing of it is left: no file on the host,
+// no process, no connection of the server.
 func TestBadHosts(t *testing.T) {
 	l := newLab(t)
 	small, fine := l.host("small", 1), l.host("fine", 2)
@@ -40,10 +40,13 @@ func TestBadHosts(t *testing.T) {
 	behind := 100
 	jump := func(host, key string) string {
 		behind--
-		return fmt.Sprintf("{hostname: 10.99.99.%d, proxy_jump: {hostname: %s, user: root, identity_file: %s}}", behind, host, key)
+		return fmt.Sprintf("{hostname: 10.99.99.%d, proxy_jump: {hostname: %s, user: root, identity_file: %s}}", behind,
+			host, key)
 	}
-	said, code := l.apply("bad", small.addr, fmt.Sprintf("{hostname: %s, identity_file: %s}", fine.addr, other), "nowhere.invalid", l.net+".1.99",
-		odd.addr, arm.addr, jump(fine.addr, l.key), jump(fine.addr, other), jump(l.net+".2.99", l.key), fmt.Sprintf("{hostname: %s, port: 23}", fine.addr))
+	said, code := l.apply("bad", small.addr, fmt.Sprintf("{hostname: %s, identity_file: %s}", fine.addr, other),
+		"nowhere.invalid", l.net+".1.99",
+		odd.addr, arm.addr, jump(fine.addr, l.key), jump(fine.addr, other), jump(l.net+".2.99", l.key),
+		fmt.Sprintf("{hostname: %s, port: 23}", fine.addr))
 	causes := []string{
 		small.addr + ":22: no space for the agent: /var/lib/bireme/fleet has ",
 		fine.addr + ":22: user root is not let in with key SHA256:",
@@ -69,7 +72,8 @@ func TestBadHosts(t *testing.T) {
 		t.Errorf("apply: status %d\n%s", code, said)
 	}
 	// Who submits a job for them is told why they will not do.
-	if _, errs, code := l.bireme("sbatch", "-w", string(l.instance("bad", small.addr).Node), "--wrap", "true"); code != 1 || !strings.Contains(errs, "no space for the agent") {
+	if _, errs, code := l.bireme("sbatch", "-w", string(l.instance("bad", small.addr).Node), "--wrap",
+		"true"); code != 1 || !strings.Contains(errs, "no space for the agent") {
 		t.Errorf("sbatch does not tell the cause: status %d\n%s", code, errs)
 	}
 	l.must("fleet", "delete", "-y", "bad")
@@ -102,17 +106,31 @@ func TestBadFiles(t *testing.T) {
 		code int
 		want string
 	}{
-		"a key of the file":     {"nmae: x\n" + head(l.key) + "  hosts: [a]\n", 2, "line 1, column 1: nmae: unknown key; did you mean name?"},
-		"a key of a host":       {head(l.key) + "  hosts: [{hostname: a, usr: b}]\n", 2, "ssh_config.hosts[0].usr: unknown key; did you mean user?"},
-		"no hosts":              {head(l.key) + "  hosts: []\n", 2, "ssh_config.hosts: a fleet needs hosts"},
-		"a host twice":          {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is given twice"},
-		"no such key":           {head(at("none")) + "  hosts: [a]\n", 2, "identity_file: " + at("none") + ": no such file or directory"},
-		"a folder for a key":    {head(at("folder")) + "  hosts: [a]\n", 2, "identity_file: " + at("folder") + ": is a directory"},
-		"nonsense for a key":    {head(at("nonsense")) + "  hosts: [a]\n", 2, at("nonsense") + " is not a private key"},
-		"the public key":        {head(l.key+".pub") + "  hosts: [a]\n", 2, l.key + ".pub is not a private key"},
-		"a key with passphrase": {head(at("locked")) + "  hosts: [a]\n", 2, "the key has a passphrase; the server needs one without: ssh-keygen -p -N ''"},
-		"blocks":                {head(l.key) + "  hosts: [{hostname: a, blocks: 0}]\n", 2, "ssh_config.hosts[0].blocks: must be auto or a number of blocks"},
-		"a public network":      {head(l.key) + "  network: 8.8.8.0/24\n  hosts: [a]\n", 2, "is not a private network"},
+		"a key of the file": {
+			"nmae: x\n" + head(l.key) + "  hosts: [a]\n", 2,
+			"line 1, column 1: nmae: unknown key; did you mean name?",
+		},
+		"a key of a host": {
+			head(l.key) + "  hosts: [{hostname: a, usr: b}]\n", 2,
+			"ssh_config.hosts[0].usr: unknown key; did you mean user?",
+		},
+		"no hosts":     {head(l.key) + "  hosts: []\n", 2, "ssh_config.hosts: a fleet needs hosts"},
+		"a host twice": {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is given twice"},
+		"no such key": {head(at("none")) + "  hosts: [a]\n", 2, "identity_file: " + at("none") +
+			": no such file or directory"},
+		"a folder for a key": {head(at("folder")) + "  hosts: [a]\n", 2, "identity_file: " + at("folder") +
+			": is a directory"},
+		"nonsense for a key": {head(at("nonsense")) + "  hosts: [a]\n", 2, at("nonsense") + " is not a private key"},
+		"the public key":     {head(l.key+".pub") + "  hosts: [a]\n", 2, l.key + ".pub is not a private key"},
+		"a key with passphrase": {
+			head(at("locked")) + "  hosts: [a]\n", 2,
+			"the key has a passphrase; the server needs one without: ssh-keygen -p -N ''",
+		},
+		"blocks": {
+			head(l.key) + "  hosts: [{hostname: a, blocks: 0}]\n", 2,
+			"ssh_config.hosts[0].blocks: must be auto or a number of blocks",
+		},
+		"a public network": {head(l.key) + "  network: 8.8.8.0/24\n  hosts: [a]\n", 2, "is not a private network"},
 	} {
 		file := at("bad.dstack.yml")
 		if err := os.WriteFile(file, []byte(tc.text), 0o644); err != nil {
@@ -127,7 +145,8 @@ func TestBadFiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte(head(l.key)+"  hosts: [a]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file); code != 2 || !strings.Contains(errs, l.key+": permission denied") {
+	if _, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file); code != 2 ||
+		!strings.Contains(errs, l.key+": permission denied") {
 		t.Errorf("a key that cannot be read: status %d\n%s", code, errs)
 	}
 	if out := l.must("fleet", "--json"); !strings.Contains(out, `"fleets": []`) {
@@ -135,8 +154,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestHostKeyPolicies: strict takes what known_hosts has and nothing else, off takes everything; and a host is one node under
-// whatever names.
+// TestHostKeyPolicies: strict takes what known_hosts has and nothing else, off takes everything; and a host is one node
+// under whatever names.
 func TestHostKeyPolicies(t *testing.T) {
 	l := newLab(t)
 	a, b := l.host("a", 1), l.host("b", 2)
@@ -160,7 +179,10 @@ func TestHostKeyPolicies(t *testing.T) {
 	l.start(l.bin, "fleets.host_keys=strict", "fleets.known_hosts="+known)
 	t.Cleanup(l.stop)
 	said, code := l.apply("keys", a.addr, b.addr)
-	for _, want := range []string{"the host key of " + a.addr + ":22 is SHA256:", "and " + known + " has another", "the host key of " + b.addr + ":22 is not known"} {
+	for _, want := range []string{
+		"the host key of " + a.addr + ":22 is SHA256:", "and " + known + " has another",
+		"the host key of " + b.addr + ":22 is not known",
+	} {
 		if code != 1 || !strings.Contains(said, want) {
 			t.Errorf("status %d, want %q:\n%s", code, want, said)
 		}
@@ -185,7 +207,9 @@ func TestHostKeyPolicies(t *testing.T) {
 	l.stop()
 	l.hostsFile = filepath.Join(l.dir, "hosts")
 	l.start(l.bin)
-	if said, code = l.apply("twice", name); code != 1 || !strings.Contains(said, fmt.Sprintf("%s:22 is at %s:22, and so is %s:22 of fleet keys: a host belongs to one fleet, once", name, a.addr, a.addr)) {
+	if said, code = l.apply("twice", name); code != 1 ||
+		!strings.Contains(said, fmt.Sprintf("%s:22 is at %s:22, and so is %s:22 of fleet keys: a host belongs to one "+
+			"fleet, once", name, a.addr, a.addr)) {
 		t.Errorf("the same host: status %d\n%s", code, said)
 	}
 	if got := a.on("ls /var/lib/bireme/fleet"); strings.Contains(got, "twice") {
@@ -195,8 +219,8 @@ func TestHostKeyPolicies(t *testing.T) {
 	l.must("fleet", "delete", "-y", "keys")
 }
 
-// TestBareHost: a host that joins and cannot be split says so and takes no jobs. One without a container engine is a node for
-// plain jobs; a run that wants a container there says what is missing, and where.
+// TestBareHost: a host that joins and cannot be split says so and takes no jobs. One without a container engine is a
+// node for plain jobs; a run that wants a container there says what is missing, and where.
 func TestBareHost(t *testing.T) {
 	l := newLab(t)
 	b := l.host("bare", 1)
@@ -207,15 +231,19 @@ func TestBareHost(t *testing.T) {
 	said, code := l.apply("bare", fmt.Sprintf("{hostname: %s, blocks: 12345}", b.addr))
 	x := l.instance("bare", b.addr)
 	want := fmt.Sprintf("blocks: %d CPUs cannot be split into 12345 equal blocks", x.Hardware.CPUs)
-	if code != 1 || !strings.Contains(said, want) || !strings.Contains(l.must("fleet"), want) || !strings.Contains(l.must("nodes"), want) {
+	if code != 1 || !strings.Contains(said, want) || !strings.Contains(l.must("fleet"), want) ||
+		!strings.Contains(l.must("nodes"), want) {
 		t.Errorf("blocks that do not divide: status %d\n%s", code, said)
 	}
 	if said, code = l.apply("bare", b.addr); code != 0 {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
-	l.await("the missing engine is told", "bare", b, func(x client.FleetInstance) bool { return up(x) && strings.Contains(x.Note, "container engine") })
+	l.await("the missing engine is told", "bare", b, func(x client.FleetInstance) bool {
+		return up(x) && strings.Contains(x.Note, "container engine")
+	})
 	file := filepath.Join(l.dir, "box.dstack.yml")
-	if err := os.WriteFile(file, []byte("type: task\nname: boxed\nimage: busybox\ncommands: [echo hello]\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("type: task\nname: boxed\nimage: busybox\ncommands: [echo hello]\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	const lacks = "no container engine listens on /var/run/docker.sock"
@@ -226,6 +254,9 @@ func TestBareHost(t *testing.T) {
 		t.Errorf("why does not tell:\n%s", out)
 	}
 	id := l.sbatch("--wrap", "true")
-	l.eventually("a plain job runs", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	l.eventually("a plain job runs", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Completed, j.State.String()
+	})
 	l.must("fleet", "delete", "-y", "bare")
 }

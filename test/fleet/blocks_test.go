@@ -14,8 +14,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestBlocksInBothTongues: hosts that are split into as many blocks as can be are shared by YAML runs and Slurm jobs, a run on
-// several hosts has them whole, and whoever is asked says the same of them.
+// TestBlocksInBothTongues: hosts that are split into as many blocks as can be are shared by YAML runs and Slurm jobs, a
+// run on several hosts has them whole, and whoever is asked says the same of them.
 func TestBlocksInBothTongues(t *testing.T) {
 	l := newLab(t)
 	a, b := l.host("a", 1), l.host("b", 2)
@@ -23,7 +23,8 @@ func TestBlocksInBothTongues(t *testing.T) {
 	b.boot()
 	l.start(l.bin)
 	t.Cleanup(l.stop)
-	text := fmt.Sprintf("type: fleet\nname: blk\nplacement: cluster\nblocks: auto\nssh_config:\n  user: root\n  identity_file: %s\n", l.key)
+	text := fmt.Sprintf("type: fleet\nname: blk\nplacement: cluster\nblocks: auto\nssh_config:\n  user: root\n"+
+		"  identity_file: %s\n", l.key)
 	if said, code := l.applyText("blk", text, a.addr, b.addr); code != 0 {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
@@ -36,7 +37,8 @@ func TestBlocksInBothTongues(t *testing.T) {
 	task := func(name, more string) string {
 		t.Helper()
 		file := filepath.Join(l.dir, name+".yml")
-		if err := os.WriteFile(file, []byte("type: task\nname: "+name+"\nfleets: [blk]\n"+more+"commands: ['"+wait+"']\n"), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte("type: task\nname: "+name+"\nfleets: [blk]\n"+more+"commands: ['"+wait+
+			"']\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		out, errs, code := l.as("bireme-t1", "apply", "-d", "-y", "-f", file)
@@ -91,7 +93,10 @@ func TestBlocksInBothTongues(t *testing.T) {
 		}
 	}
 	for _, id := range []string{wide, late} {
-		l.eventually("job "+id+" ends", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+		l.eventually("job "+id+" ends", func() (bool, string) {
+			j := l.job(id)
+			return j.State == core.Completed, j.State.String()
+		})
 	}
 	for _, x := range []*box{a, b} {
 		l.await(x.name+" is idle", "blk", x, func(x client.FleetInstance) bool { return up(x) && x.Busy == 0 })
@@ -100,7 +105,8 @@ func TestBlocksInBothTongues(t *testing.T) {
 	l.must("fleet", "delete", "-y", "blk")
 }
 
-// agree asks everybody how many CPUs of a host are in use: the fleet, the nodes, sinfo and scontrol. least of them must be.
+// agree asks everybody how many CPUs of a host are in use: the fleet, the nodes, sinfo and scontrol. least of them must
+// be.
 func (l *lab) agree(fleet string, b *box, least int32) {
 	t := l.t
 	t.Helper()
@@ -128,7 +134,8 @@ func (l *lab) agree(fleet string, b *box, least int32) {
 		t.Errorf("scontrol says of %s, where the fleet says %d CPUs:\n%s", node, x.AllocCPUs, shown)
 	}
 	if n.AllocCPUs != x.AllocCPUs || n.Blocks != x.Blocks {
-		t.Errorf("nodes say %d CPUs in %d blocks of %s, the fleet %d in %d", n.AllocCPUs, n.Blocks, node, x.AllocCPUs, x.Blocks)
+		t.Errorf("nodes say %d CPUs in %d blocks of %s, the fleet %d in %d", n.AllocCPUs, n.Blocks, node, x.AllocCPUs,
+			x.Blocks)
 	}
 	if per := all / x.Blocks; x.Busy != (x.AllocCPUs+per-1)/per || x.AllocCPUs < least {
 		t.Errorf("%d CPUs of %s are %d of %d blocks", x.AllocCPUs, node, x.Busy, x.Blocks)

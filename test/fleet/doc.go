@@ -6,6 +6,6 @@
 //	             ──10.X.3.0── mortal
 //	             ──10.X.4.0── shut                        (no SSH server at first)
 //
-// What is not real says so in its name: systemctl is testdata/fake-systemctl on one host, because no systemd may be started
-// beside the machine's own, and machines of another architecture have a fake-uname.
+// What is not real says so in its name: systemctl is testdata/fake-systemctl on one host, because no systemd may be
+// started beside the machine's own, and machines of another architecture have a fake-uname.
 package fleet

@@ -25,13 +25,15 @@ func (l *lab) crash() {
 func (b *box) single(what string) {
 	b.l.t.Helper()
 	b.l.eventually(what, func() (bool, string) {
-		got := b.on(`pgrep -fc '^sh /[v]ar/lib/bireme/fleet/.*/run'; pgrep -fc '[b]iremed agent'; pgrep -xc bireme-step; ls -A /var/lib/bireme/fleet/bin | grep -c '^[.]'; ls /var/lib/bireme/fleet/bin | wc -l`)
+		got := b.on(
+			`pgrep -fc '^sh /[v]ar/lib/bireme/fleet/.*/run'; pgrep -fc '[b]iremed agent'; pgrep -xc bireme-step; ls ` +
+				`-A /var/lib/bireme/fleet/bin | grep -c '^[.]'; ls /var/lib/bireme/fleet/bin | wc -l`)
 		return got == "1\n1\n1\n0\n1", strings.ReplaceAll(got, "\n", " ")
 	})
 }
 
-// TestFaults: servers that die in the middle of raising a fleet, or are away for a while, agents and whole hosts that die, and
-// hosts that come back with another boot.
+// TestFaults: servers that die in the middle of raising a fleet, or are away for a while, agents and whole hosts that
+// die, and hosts that come back with another boot.
 func TestFaults(t *testing.T) {
 	l := newLab(t)
 	a, gate := l.host("a", 1), l.host("gate", 2)
@@ -39,11 +41,14 @@ func TestFaults(t *testing.T) {
 	all := []*box{a, gate, inner}
 	for _, b := range all {
 		// Each has a boot of its own, which namespaces of one machine do not have.
-		b.more = fmt.Sprintf("cat /proc/sys/kernel/random/uuid >%[1]s.boot; mount --bind %[1]s.boot /proc/sys/kernel/random/boot_id;", b.disk)
+		b.more = fmt.Sprintf("cat /proc/sys/kernel/random/uuid >%[1]s.boot; mount --bind %[1]s.boot "+
+			"/proc/sys/kernel/random/boot_id;", b.disk)
 		b.boot()
 	}
 	file := filepath.Join(l.dir, "flt.dstack.yml")
-	text := fmt.Sprintf("type: fleet\nname: flt\nssh_config:\n  user: root\n  identity_file: %[1]s\n  hosts:\n    - %[2]s\n    - %[3]s\n    - {hostname: %[4]s, proxy_jump: {hostname: %[3]s, user: root, identity_file: %[1]s}}\n",
+	text := fmt.Sprintf("type: fleet\nname: flt\nssh_config:\n  user: root\n  identity_file: %[1]s\n  hosts:\n"+
+		"    - %[2]s\n    - %[3]s\n    - {hostname: %[4]s, proxy_jump: {hostname: %[3]s, user: root, identity_file: "+
+		"%[1]s}}\n",
 		l.key, a.addr, gate.addr, inner.addr)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -119,7 +124,10 @@ func (l *lab) serverAway(hosts ...*box) {
 	}
 	l.start(l.bin)
 	for i, b := range hosts {
-		l.eventually("its end is known", func() (bool, string) { j := l.job(ids[i]); return j.State == core.Completed, j.State.String() })
+		l.eventually("its end is known", func() (bool, string) {
+			j := l.job(ids[i])
+			return j.State == core.Completed, j.State.String()
+		})
 		if j := l.job(ids[i]); j.Attempt != 1 {
 			t.Errorf("the job was started %d times", j.Attempt)
 		}
@@ -143,7 +151,8 @@ func (l *lab) reboots(b *box) {
 	t := l.t
 	t.Helper()
 	node := string(l.instance("flt", b.addr).Node)
-	id := l.sbatch("--requeue", "-w", node, "--wrap", "echo $SLURM_RESTART_COUNT >>/var/lib/bireme/began; while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done")
+	id := l.sbatch("--requeue", "-w", node, "--wrap",
+		"echo $SLURM_RESTART_COUNT >>/var/lib/bireme/began; while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done")
 	lost := l.sbatch("--no-requeue", "-w", node, "--wrap", "echo lost >>/var/lib/bireme/began; sleep 1000")
 	began := filepath.Join(b.disk, "began")
 	l.eventually("the jobs run", func() (bool, string) {
@@ -151,12 +160,17 @@ func (l *lab) reboots(b *box) {
 		return strings.Count(string(text), "\n") == 2, string(text)
 	})
 	b.kill()
-	l.await("it is out of reach", "flt", b, func(x client.FleetInstance) bool { return x.Status == "unreachable" && x.Cause != "" })
+	l.await("it is out of reach", "flt", b, func(x client.FleetInstance) bool {
+		return x.Status == "unreachable" && x.Cause != ""
+	})
 	if out := l.must("why", id); !strings.Contains(out, node) {
 		t.Errorf("why does not name the node:\n%s", out)
 	}
 	b.boot()
-	l.eventually("the job that was lost has ended", func() (bool, string) { j := l.job(lost); return j.State == core.NodeFail, j.State.String() })
+	l.eventually("the job that was lost has ended", func() (bool, string) {
+		j := l.job(lost)
+		return j.State == core.NodeFail, j.State.String()
+	})
 	if err := os.WriteFile(filepath.Join(b.disk, "mark"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 
 func up(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" }
 
-// TestFleetOfRealHosts is a fleet's life: hosts that join directly and through a jump host, one that refuses and one that
-// dies, updates in place, changed host keys, newer programs under a running job, and the end that leaves nothing behind.
+// TestFleetOfRealHosts is a fleet's life: hosts that join directly and through a jump host, one that refuses and one
+// that dies, updates in place, changed host keys, newer programs under a running job, and the end that leaves nothing
+// behind.
 func TestFleetOfRealHosts(t *testing.T) {
 	l := newLab(t)
 	plain, gate, mortal, shut := l.host("plain", 1), l.host("gate", 2), l.host("mortal", 3), l.host("shut", 4)
@@ -27,11 +28,13 @@ func TestFleetOfRealHosts(t *testing.T) {
 	}
 	l.start(l.bin)
 	t.Cleanup(l.stop)
-	through := fmt.Sprintf("{hostname: %s, proxy_jump: {hostname: %s, user: root, identity_file: %s}}", inner.addr, gate.addr, l.key)
+	through := fmt.Sprintf("{hostname: %s, proxy_jump: {hostname: %s, user: root, identity_file: %s}}", inner.addr,
+		gate.addr, l.key)
 	all := []string{plain.addr, gate.addr, mortal.addr, through, shut.addr}
 
 	said, code := l.apply("lab", all...)
-	if code != 1 || !strings.Contains(said, shut.addr+":22: it refuses connections") || !strings.Contains(said, "lab-3 root@"+inner.addr+":22: idle") {
+	if code != 1 || !strings.Contains(said, shut.addr+":22: it refuses connections") ||
+		!strings.Contains(said, "lab-3 root@"+inner.addr+":22: idle") {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
 	for _, b := range []*box{plain, gate, mortal, inner} {
@@ -82,7 +85,9 @@ func TestFleetOfRealHosts(t *testing.T) {
 func (l *lab) spread() {
 	l.t.Helper()
 	file := filepath.Join(l.dir, "task.dstack.yml")
-	if err := os.WriteFile(file, []byte("type: task\nnodes: 4\ncommands:\n  - echo rank=$DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname) as $SLURMD_NODENAME\n  - echo hosts=$(tr '\\n' , <$DSTACK_MPI_HOSTFILE)\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("type: task\nnodes: 4\ncommands:\n  - echo rank=$DSTACK_NODE_RANK of $DSTACK_NODES_NUM on $(hostname) "+
+			"as $SLURMD_NODENAME\n  - echo hosts=$(tr '\\n' , <$DSTACK_MPI_HOSTFILE)\n"), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
 	out, errs, code := l.as("bireme-t1", "apply", "-y", "-f", file)
@@ -93,22 +98,28 @@ func (l *lab) spread() {
 	for _, name := range []string{"plain", "gate", "mortal", "inner"} {
 		hosts += l.hosts[name].addr + ","
 	}
-	for _, want := range []string{"on plain as lab-0", "on gate as lab-1", "on mortal as lab-2", "on inner as lab-3", "hosts=" + hosts + "\n"} {
+	for _, want := range []string{
+		"on plain as lab-0", "on gate as lab-1", "on mortal as lab-2", "on inner as lab-3",
+		"hosts=" + hosts + "\n",
+	} {
 		if !strings.Contains(out, want) {
 			l.t.Errorf("the task was not %s:\n%s%s", want, out, errs)
 		}
 	}
 }
 
-// hostKeyChanges: the SSH server of a host whose stream it carries comes back with another key. The job there goes on, the
-// host is refused until somebody says that it is right.
+// hostKeyChanges: the SSH server of a host whose stream it carries comes back with another key. The job there goes on,
+// the host is refused until somebody says that it is right.
 func (l *lab) hostKeyChanges(b *box) {
 	t := l.t
 	t.Helper()
 	x := l.instance("lab", b.addr)
 	mark := filepath.Join(b.disk, "mark")
 	id := l.sbatch("-w", string(x.Node), "--wrap", "while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo through")
-	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	l.eventually("the job runs", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Running, j.State.String()
+	})
 	l.sh("rm %[1]s.hostkey* && ssh-keygen -q -t ed25519 -N '' -f %[1]s.hostkey", b.disk)
 	b.on("kill -HUP 1") // it starts anew in place
 	key, err := os.ReadFile(b.disk + ".hostkey.pub")
@@ -127,19 +138,24 @@ func (l *lab) hostKeyChanges(b *box) {
 		t.Errorf("why names no cause:\n%s", out)
 	}
 	l.must("fleet", "trust", "lab", "-i", fmt.Sprint(x.Num))
-	l.await("the new key is taken", "lab", b, func(x client.FleetInstance) bool { return x.Status == "busy" && x.Cause == "" })
+	l.await("the new key is taken", "lab", b, func(x client.FleetInstance) bool {
+		return x.Status == "busy" && x.Cause == ""
+	})
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	l.eventually("the job ends well", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Completed, j.State.String()
+	})
 	_ = os.Remove(mark)
 	if j := l.job(id); j.Attempt != 1 {
 		t.Errorf("the job was started %d times", j.Attempt)
 	}
 }
 
-// hostDies: its node is out of reach, with the cause; its job stays, because nobody knows better. When the host is back its
-// agent is started again, and says how the job ended.
+// hostDies: its node is out of reach, with the cause; its job stays, because nobody knows better. When the host is back
+// its agent is started again, and says how the job ended.
 func (l *lab) hostDies(b *box) {
 	t := l.t
 	t.Helper()
@@ -157,7 +173,10 @@ func (l *lab) hostDies(b *box) {
 	}
 	b.boot()
 	l.await("it is back", "lab", b, func(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" })
-	l.eventually("the job's end is known", func() (bool, string) { j := l.job(id); return j.State.Final(), j.State.String() })
+	l.eventually("the job's end is known", func() (bool, string) {
+		j := l.job(id)
+		return j.State.Final(), j.State.String()
+	})
 }
 
 // splits: a host is split in place, and two runs share it; one of the other tongue sees the same CPUs.
@@ -170,7 +189,8 @@ func (l *lab) splits(b *box, all []string) {
 		return
 	}
 	bad := append([]string{fmt.Sprintf("{hostname: %s, blocks: %d}", b.addr, cpus+1)}, all[1:]...)
-	if said, code := l.apply("lab", bad...); code != 6 || !strings.Contains(said, fmt.Sprintf("%d CPUs cannot be split into %d equal blocks", cpus, cpus+1)) {
+	if said, code := l.apply("lab", bad...); code != 6 ||
+		!strings.Contains(said, fmt.Sprintf("%d CPUs cannot be split into %d equal blocks", cpus, cpus+1)) {
 		t.Errorf("blocks that do not divide: status %d\n%s", code, said)
 	}
 	half := append([]string{fmt.Sprintf("{hostname: %s, blocks: 2}", b.addr)}, all[1:]...)
@@ -183,7 +203,9 @@ func (l *lab) splits(b *box, all []string) {
 	}
 	mark := filepath.Join(b.disk, "mark")
 	file := filepath.Join(l.dir, "half.dstack.yml")
-	if err := os.WriteFile(file, []byte("type: task\nfleets: [lab]\nresources: {cpu: 1}\ncommands:\n  - while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("type: task\nfleets: [lab]\nresources: {cpu: 1}\ncommands:\n  - while [ ! -e /var/lib/bireme/mark ]; "+
+			"do sleep 0.1; done\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -191,7 +213,9 @@ func (l *lab) splits(b *box, all []string) {
 			t.Fatalf("half: %s", errs)
 		}
 	}
-	l.await("two runs share the host", "lab", b, func(x client.FleetInstance) bool { return x.Busy == 2 && x.AllocCPUs == cpus })
+	l.await("two runs share the host", "lab", b, func(x client.FleetInstance) bool {
+		return x.Busy == 2 && x.AllocCPUs == cpus
+	})
 	if out := l.must("sinfo", "-h", "-n", node, "-o", "%t"); !strings.HasPrefix(out, "alloc") {
 		t.Errorf("sinfo says %s", out)
 	}
@@ -222,17 +246,21 @@ func TestOrdinaryUser(t *testing.T) {
 	if out := l.must("nodes"); !strings.Contains(out, "("+user+" only)") {
 		t.Errorf("nodes do not say whose it is:\n%s", out)
 	}
-	if out := l.must("fleet"); !strings.Contains(out, "jobs of "+user+" only: the user is not root there and has no sudo without a password") {
+	if out := l.must("fleet"); !strings.Contains(
+		out, "jobs of "+user+" only: the user is not root there and has no sudo without a password") {
 		t.Errorf("the fleet does not say whose it is:\n%s", out)
 	}
 	file := filepath.Join(l.dir, "who.dstack.yml")
-	if err := os.WriteFile(file, []byte("type: task\ncommands:\n  - echo I am $(id -un) on $(hostname)\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("type: task\ncommands:\n  - echo I am $(id -un) on $(hostname)\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := l.as(user, "apply", "-y", "-f", file); code != 0 || !strings.Contains(out, "I am "+user+" on own") {
+	if out, errs, code := l.as(user, "apply", "-y", "-f", file); code != 0 ||
+		!strings.Contains(out, "I am "+user+" on own") {
 		t.Errorf("status %d\n%s%s", code, out, errs)
 	}
-	if out, errs, code := l.as("bireme-t2", "apply", "-y", "-f", file); code == 0 || !strings.Contains(errs, "only their own user's jobs") {
+	if out, errs, code := l.as("bireme-t2", "apply", "-y", "-f", file); code == 0 ||
+		!strings.Contains(errs, "only their own user's jobs") {
 		t.Errorf("another user's job: status %d\n%s%s", code, out, errs)
 	}
 	l.must("fleet", "delete", "-y", "own")

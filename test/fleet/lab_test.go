@@ -68,7 +68,8 @@ type box struct {
 	done chan struct{}
 }
 
-// labs counts them: they are there at the same time. Their fleets have different names, or the hosts' cgroups would not.
+// labs counts them: they are there at the same time. Their fleets have different names, or the hosts' cgroups would
+// not.
 var labs atomic.Int32
 
 func newLab(t *testing.T) *lab {
@@ -84,7 +85,10 @@ func newLab(t *testing.T) *lab {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	n := int(labs.Add(1))
-	l := &lab{t: t, dir: dir, bin: bin, net: fmt.Sprintf("10.%d", 80+(os.Getpid()*8+n)%170), id: fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n), hosts: map[string]*box{}, key: filepath.Join(dir, "key")}
+	l := &lab{
+		t: t, dir: dir, bin: bin, net: fmt.Sprintf("10.%d", 80+(os.Getpid()*8+n)%170),
+		id: fmt.Sprintf("bf%d.%d", os.Getpid()%100000, n), hosts: map[string]*box{}, key: filepath.Join(dir, "key"),
+	}
 	l.sh("ssh-keygen -q -t ed25519 -N '' -f %s && cp %s.pub %s/authorized", l.key, l.key, dir)
 	l.sh("chmod 755 %[1]s && cp %[2]s/bireme %[1]s", dir, bin)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,24 +112,33 @@ func (l *lab) sh(format string, args ...any) {
 // host makes a host with a cable to this machine, on the n-th net.
 func (l *lab) host(name string, n int) *box {
 	l.t.Helper()
-	b := &box{l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
+	b := &box{
+		l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n),
+		disk: filepath.Join(l.dir, name),
+	}
 	l.hosts[name] = b
 	l.sh("mkdir %s && ip netns add %s && ssh-keygen -q -t ed25519 -N '' -f %s.hostkey", b.disk, b.ns, b.disk)
 	cable := fmt.Sprintf("%s.%d", l.id, n)
 	l.t.Cleanup(func() {
 		b.kill()
-		_ = exec.Command("ip", "link", "del", cable).Run() // with its namespace it would go later, and be in the next lab's way
+		// with its namespace it would go later, and be in the next lab's way
+		_ = exec.Command("ip", "link", "del", cable).Run()
 		_ = exec.Command("ip", "netns", "del", b.ns).Run()
 	})
-	l.sh("ip link add %s type veth peer name cable0 netns %s && ip addr add %s.%d.1/24 dev %s && ip link set %s up", cable, b.ns, l.net, n, cable, cable)
-	l.sh("ip -n %[1]s addr add %[2]s/24 dev cable0 && ip -n %[1]s link set cable0 up && ip -n %[1]s link set lo up", b.ns, b.addr)
+	l.sh("ip link add %s type veth peer name cable0 netns %s && ip addr add %s.%d.1/24 dev %s && ip link set %s up",
+		cable, b.ns, l.net, n, cable, cable)
+	l.sh("ip -n %[1]s addr add %[2]s/24 dev cable0 && ip -n %[1]s link set cable0 up && ip -n %[1]s link set lo up",
+		b.ns, b.addr)
 	return b
 }
 
 // behind makes a host that is joined to another alone.
 func (l *lab) behind(name string, gate *box, n int) *box {
 	l.t.Helper()
-	b := &box{l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n), disk: filepath.Join(l.dir, name)}
+	b := &box{
+		l: l, name: name, ns: l.id + "-" + name, addr: fmt.Sprintf("%s.%d.2", l.net, n),
+		disk: filepath.Join(l.dir, name),
+	}
 	l.hosts[name] = b
 	l.sh("mkdir %s && ip netns add %s && ssh-keygen -q -t ed25519 -N '' -f %s.hostkey", b.disk, b.ns, b.disk)
 	l.t.Cleanup(func() {
@@ -134,7 +147,8 @@ func (l *lab) behind(name string, gate *box, n int) *box {
 	})
 	l.sh("ip -n %s link add lower0 type veth peer name cable0 netns %s", gate.ns, b.ns)
 	l.sh("ip -n %[1]s addr add %[2]s.%[3]d.1/24 dev lower0 && ip -n %[1]s link set lower0 up", gate.ns, l.net, n)
-	l.sh("ip -n %[1]s addr add %[2]s/24 dev cable0 && ip -n %[1]s link set cable0 up && ip -n %[1]s link set lo up", b.ns, b.addr)
+	l.sh("ip -n %[1]s addr add %[2]s/24 dev cable0 && ip -n %[1]s link set cable0 up && ip -n %[1]s link set lo up",
+		b.ns, b.addr)
 	return b
 }
 
@@ -159,8 +173,10 @@ PasswordAuthentication no
 	if b.size != "" {
 		mount = "mount -t tmpfs -o size=" + b.size + " none /var/lib/bireme"
 	}
-	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; mount -t tmpfs none /root; %s; %s exec /usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, b.more, config, config)
-	b.cmd = exec.Command("nsenter", "--net=/run/netns/"+b.ns, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", script)
+	script := fmt.Sprintf("hostname %s; mkdir -p /run/sshd /var/lib/bireme; mount -t tmpfs none /root; %s; %s exec "+
+		"/usr/sbin/sshd -D -f %s -E %s.log", b.name, mount, b.more, config, config)
+	b.cmd = exec.Command("nsenter", "--net=/run/netns/"+b.ns, "unshare", "--mount", "--uts", "--pid", "--fork",
+		"--kill-child", "--mount-proc", "sh", "-ec", script)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -168,7 +184,8 @@ PasswordAuthentication no
 	b.done = make(chan struct{})
 	go func() { _ = b.cmd.Wait(); close(b.done) }()
 	b.l.eventually("sshd on "+b.name, func() (bool, string) {
-		return exec.Command("nsenter", "--net=/run/netns/"+b.ns, "bash", "-c", "exec 3<>/dev/tcp/"+b.addr+"/22").Run() == nil, "no answer"
+		return exec.Command("nsenter", "--net=/run/netns/"+b.ns, "bash", "-c", "exec 3<>/dev/tcp/"+b.addr+"/22").
+			Run() == nil, "no answer"
 	})
 }
 
@@ -184,7 +201,8 @@ func (b *box) kill() {
 
 // on runs a line of shell on the host, in its own world.
 func (b *box) on(line string) string {
-	out, err := exec.Command("nsenter", "--net=/run/netns/"+b.ns, "ssh", "-i", b.l.key, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+	out, err := exec.Command("nsenter", "--net=/run/netns/"+b.ns, "ssh", "-i", b.l.key, "-o",
+		"StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 		"-o", "LogLevel=ERROR", "root@"+b.addr, line).CombinedOutput()
 	if err != nil {
 		return fmt.Sprintf("%s: %v", out, err)
@@ -204,13 +222,20 @@ func (l *lab) start(bin string, settings ...string) {
 		l.t.Fatal(err)
 	}
 	defer log.Close()
-	words := []string{filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(l.dir, "srv"), "--agent-listen", fmt.Sprintf("0.0.0.0:%d", l.port),
-		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set", "server.advertise=" + strings.Join(names, ",")}
+	words := []string{
+		filepath.Join(bin, "biremed"), "server", "--dir", filepath.Join(l.dir, "srv"), "--agent-listen",
+		fmt.Sprintf("0.0.0.0:%d", l.port),
+		"--listen", "", "--set", "timers.heartbeat=500ms", "--set", "timers.silent_after=2s", "--set",
+		"server.advertise=" + strings.Join(names, ","),
+	}
 	for _, x := range settings {
 		words = append(words, "--set", x)
 	}
 	if l.hostsFile != "" { // of its own, without a word to the machine's
-		words = append([]string{"unshare", "--mount", "sh", "-ec", `mount --bind "$0" /etc/hosts; exec "$@"`, l.hostsFile}, words...)
+		words = append([]string{
+			"unshare", "--mount", "sh", "-ec", `mount --bind "$0" /etc/hosts; exec "$@"`,
+			l.hostsFile,
+		}, words...)
 	}
 	l.server = exec.Command(words[0], words[1:]...)
 	l.server.Stdout, l.server.Stderr = log, log
@@ -259,7 +284,8 @@ func (l *lab) as(user string, args ...string) (out, errs string, code int) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "setpriv", append([]string{"--reuid", user, "--regid", user, "--init-groups", filepath.Join(l.dir, "bireme")}, args...)...)
+	c := exec.CommandContext(ctx, "setpriv",
+		append([]string{"--reuid", user, "--regid", user, "--init-groups", filepath.Join(l.dir, "bireme")}, args...)...)
 	c.Env = append(os.Environ(), "BIREME_SERVER="+l.socket())
 	c.Dir = l.dir
 	var o, e bytes.Buffer
@@ -281,7 +307,8 @@ func (l *lab) must(args ...string) string {
 // apply applies a fleet of some hosts.
 func (l *lab) apply(name string, lines ...string) (errs string, code int) {
 	l.t.Helper()
-	return l.applyText(name, fmt.Sprintf("type: fleet\nname: %s\nplacement: cluster\nssh_config:\n  user: root\n  identity_file: %s\n", name, l.key), lines...)
+	return l.applyText(name, fmt.Sprintf("type: fleet\nname: %s\nplacement: cluster\nssh_config:\n  user: root\n"+
+		"  identity_file: %s\n", name, l.key), lines...)
 }
 
 // applyText applies a fleet whose file begins in a certain way, up to the hosts of ssh_config.

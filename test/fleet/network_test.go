@@ -26,14 +26,17 @@ func TestNetworkAndVariables(t *testing.T) {
 	l.start(l.bin)
 	t.Cleanup(l.stop)
 	head := func(env, network string) string {
-		return fmt.Sprintf("type: fleet\nname: net\nenv: %s\nssh_config:\n  user: root\n  identity_file: %s\n  network: %s\n", env, l.key, network)
+		return fmt.Sprintf("type: fleet\nname: net\nenv: %s\nssh_config:\n  user: root\n  identity_file: %s\n"+
+			"  network: %s\n", env, l.key, network)
 	}
-	said, code := l.applyText("net", head("[HTTPS_PROXY=http://u:secret@p, 'ODD=it''s $HOME']", "10.77.0.99/24"), a.addr, b.addr)
+	said, code := l.applyText("net", head("[HTTPS_PROXY=http://u:secret@p, 'ODD=it''s $HOME']", "10.77.0.99/24"),
+		a.addr, b.addr)
 	if code != 0 {
 		t.Fatalf("apply: status %d\n%s", code, said)
 	}
 	environ := func(x *box) string {
-		return x.on(`tr '\0' '\n' </proc/$(pgrep -f '[b]iremed agent --replace')/environ | grep -E '^(HTTPS_PROXY|ODD)=' | sort`)
+		return x.on(
+			`tr '\0' '\n' </proc/$(pgrep -f '[b]iremed agent --replace')/environ | grep -E '^(HTTPS_PROXY|ODD)=' | sort`)
 	}
 	for i, x := range []*box{a, b} {
 		n, err := l.client().Node(t.Context(), l.instance("net", x.addr).Node)
@@ -47,10 +50,12 @@ func TestNetworkAndVariables(t *testing.T) {
 			t.Errorf("its variables can be read: %s", got)
 		}
 	}
-	if out := l.must("fleet", "get", "net", "--json"); strings.Contains(out, "secret") || !strings.Contains(out, "HTTPS_PROXY") {
+	if out := l.must("fleet", "get", "net", "--json"); strings.Contains(out, "secret") ||
+		!strings.Contains(out, "HTTPS_PROXY") {
 		t.Errorf("the fleet shows:\n%s", out)
 	}
-	if said, code = l.applyText("net", head("[HTTPS_PROXY=http://u:secret@p, 'ODD=it''s $HOME']", "10.77.0.0/24"), a.addr, b.addr); code != 0 || !strings.Contains(said, "no changes") {
+	if said, code = l.applyText("net", head("[HTTPS_PROXY=http://u:secret@p, 'ODD=it''s $HOME']", "10.77.0.0/24"),
+		a.addr, b.addr); code != 0 || !strings.Contains(said, "no changes") {
 		t.Errorf("the same again: status %d\n%s", code, said)
 	}
 
@@ -58,12 +63,18 @@ func TestNetworkAndVariables(t *testing.T) {
 	mark := filepath.Join(a.disk, "mark")
 	id := l.sbatch("-w", string(l.instance("net", a.addr).Node), "-o", "/var/lib/bireme/out", "--wrap",
 		"while [ ! -e /var/lib/bireme/mark ]; do sleep 0.1; done; echo proxy=$HTTPS_PROXY")
-	l.eventually("the job runs", func() (bool, string) { j := l.job(id); return j.State == core.Running, j.State.String() })
+	l.eventually("the job runs", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Running, j.State.String()
+	})
 	said, code = l.applyText("net", head("{ODD: new}", "10.78.0.0/24"), a.addr, b.addr)
-	if code != 1 || !strings.Contains(said, b.addr+":22: it has no address in the fleet's network 10.78.0.0/24") || !strings.Contains(said, "network: 10.78.0.0/24") || !strings.Contains(said, "env: ODD") {
+	if code != 1 || !strings.Contains(said, b.addr+":22: it has no address in the fleet's network 10.78.0.0/24") ||
+		!strings.Contains(said, "network: 10.78.0.0/24") || !strings.Contains(said, "env: ODD") {
 		t.Errorf("apply: status %d\n%s", code, said)
 	}
-	l.await("its agent runs anew", "net", a, func(x client.FleetInstance) bool { return x.Status == "busy" && x.Cause == "" })
+	l.await("its agent runs anew", "net", a, func(x client.FleetInstance) bool {
+		return x.Status == "busy" && x.Cause == ""
+	})
 	l.eventually("it has the new variables", func() (bool, string) { got := environ(a); return got == "ODD=new", got })
 	if n, err := l.client().Node(t.Context(), l.instance("net", a.addr).Node); err != nil || n.Host.Addr != "10.78.0.11" {
 		t.Errorf("it is reached by %q: %v", n.Host.Addr, err)
@@ -71,7 +82,10 @@ func TestNetworkAndVariables(t *testing.T) {
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	l.eventually("the job ends well", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Completed, j.State.String()
+	})
 	if out, err := os.ReadFile(filepath.Join(a.disk, "out")); err != nil || string(out) != "proxy=\n" {
 		t.Errorf("the job had %q: %v", out, err)
 	}

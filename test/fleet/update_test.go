@@ -33,11 +33,13 @@ func (l *lab) newer(version string) string {
 
 // keeper tells the version of the program that a host's keeper runs, and that of what would start in containers there.
 func (b *box) keeper() string {
-	return b.on(`for p in $(pgrep -x bireme-step); do d=$(dirname $(readlink /proc/$p/exe)); for x in bireme-step bireme-container bireme-init; do $d/$x --version; done; done`)
+	return b.on(
+		`for p in $(pgrep -x bireme-step); do d=$(dirname $(readlink /proc/$p/exe)); for x in bireme-step ` +
+			`bireme-container bireme-init; do $d/$x --version; done; done`)
 }
 
-// newerServer: a server of another version brings its agents along, under a running job; the keeper of that job has its old
-// program until it ends.
+// newerServer: a server of another version brings its agents along, under a running job; the keeper of that job has its
+// old program until it ends.
 func (l *lab) newerServer(b *box) {
 	t := l.t
 	t.Helper()
@@ -63,20 +65,30 @@ func (l *lab) newerServer(b *box) {
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually("the job ends well", func() (bool, string) { j := l.job(id); return j.State == core.Completed, j.State.String() })
+	l.eventually("the job ends well", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Completed, j.State.String()
+	})
 	_ = os.Remove(mark)
 	if j := l.job(id); j.Attempt != 1 {
 		t.Errorf("the job was started %d times", j.Attempt)
 	}
 	for _, b := range l.hosts {
 		want := "bireme-step 99.0\nbireme-container 99.0\nbireme-init 99.0"
-		l.eventually("the keeper of "+b.name+" is newer", func() (bool, string) { now := b.keeper(); return now == want, now })
+		l.eventually("the keeper of "+b.name+" is newer", func() (bool, string) {
+			now := b.keeper()
+			return now == want, now
+		})
 	}
 	id = l.sbatch("-w", string(x.Node), "--wrap", "true")
-	l.eventually("a job runs under the new keeper", func() (bool, string) { j := l.job(id); return j.State == core.Completed, fmt.Sprint(j.State, j.Reason) })
+	l.eventually("a job runs under the new keeper", func() (bool, string) {
+		j := l.job(id)
+		return j.State == core.Completed, fmt.Sprint(j.State, j.Reason)
+	})
 }
 
-// TestReplacedPrograms: programs that are newer than the server beside which they lie are told of, and not brought again and again.
+// TestReplacedPrograms: programs that are newer than the server beside which they lie are told of, and not brought
+// again and again.
 func TestReplacedPrograms(t *testing.T) {
 	l := newLab(t)
 	b := l.host("plain", 1)
@@ -90,7 +102,8 @@ func TestReplacedPrograms(t *testing.T) {
 	l.await("it is told", "odd", b, func(x client.FleetInstance) bool {
 		return strings.Contains(x.Cause, "its agent is of version 99.0") && strings.Contains(x.Cause, "start it again")
 	})
-	if log, err := os.ReadFile(filepath.Join(l.dir, b.name+".sshd.log")); err != nil || strings.Count(string(log), "Accepted publickey") > 2 {
+	if log, err := os.ReadFile(filepath.Join(l.dir, b.name+".sshd.log")); err != nil ||
+		strings.Count(string(log), "Accepted publickey") > 2 {
 		t.Errorf("it was logged in to again and again: %v\n%s", err, log)
 	}
 	if x := l.instance("odd", b.addr); x.Status != "idle" {
@@ -99,6 +112,8 @@ func TestReplacedPrograms(t *testing.T) {
 	// What is right then mends itself.
 	l.stop()
 	l.start(bin)
-	l.await("the server is as new", "odd", b, func(x client.FleetInstance) bool { return x.Status == "idle" && x.Cause == "" })
+	l.await("the server is as new", "odd", b, func(x client.FleetInstance) bool {
+		return x.Status == "idle" && x.Cause == ""
+	})
 	l.must("fleet", "delete", "-y", "odd")
 }

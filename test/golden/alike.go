@@ -16,7 +16,11 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b`), "TIME"},
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d(:\d\d)?( \d{4})?\b`), "DATE"},
-	{regexp.MustCompile(`\b(RunTime|CPULoad|FreeMem|BootTime|SlurmdStartTime|LastBusyTime|Version|SubmitTime|AccrueTime|EligibleTime|StartTime|EndTime|LastSchedEval|SuspendTime|PreemptEligibleTime|Priority|AllocNode:Sid)=\S+`), "$1=…"},
+	{
+		regexp.MustCompile(
+			`\b(RunTime|CPULoad|FreeMem|BootTime|SlurmdStartTime|LastBusyTime|Version|SubmitTime|AccrueTime|` +
+				`EligibleTime|StartTime|EndTime|LastSchedEval|SuspendTime|PreemptEligibleTime|Priority|AllocNode:Sid)=\S+`), "$1=…",
+	},
 	{regexp.MustCompile(`\bOS=[^=]*@\S+`), "OS=…"},
 	{regexp.MustCompile(`\bNodeAddr=\S+ NodeHostName=\S+( Port=\d+)?`), "NodeAddr=…"},
 	{regexp.MustCompile(`\bslurmstepd-\w+:`), "slurmstepd:"}, // several of them on the recorder's host
@@ -49,7 +53,10 @@ type edit struct {
 }
 
 func (r rules) and(o rules) rules {
-	return rules{drop: append(slices.Clone(r.drop), o.drop...), edit: append(slices.Clone(r.edit), o.edit...), any: r.any || o.any, once: r.once || o.once}
+	return rules{
+		drop: append(slices.Clone(r.drop), o.drop...), edit: append(slices.Clone(r.edit), o.edit...),
+		any: r.any || o.any, once: r.once || o.once,
+	}
 }
 
 // alike lists the lines in which got says something else than want.
@@ -157,7 +164,9 @@ func (r *reader) same(want, got string) bool {
 func number(s string) bool { _, err := strconv.Atoi(s); return err == nil }
 
 // before are the words after which a number is a job's.
-var before = regexp.MustCompile(`(?i)(job|jobid=|job_id=|jobid|id=|allocation|hetjobid=|afterok:|afterany:|slurm-|out\.|aenv\.|error:|arrayjobid=|het_job_id=|_id\w*=|jobid_\w+=|sinfo|StepId=|physics_|step\s*creation|step|for)$`)
+var before = regexp.MustCompile(
+	`(?i)(job|jobid=|job_id=|jobid|id=|allocation|hetjobid=|afterok:|afterany:|slurm-|out\.|aenv\.|error:|arrayjobid=|` +
+		`het_job_id=|_id\w*=|jobid_\w+=|sinfo|StepId=|physics_|step\s*creation|step|for)$`)
 
 var component = regexp.MustCompile(`JOB_?ID_(HET|PACK)_GROUP_$`)
 

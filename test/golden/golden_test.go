@@ -65,8 +65,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// writeConf copies the recorder's slurm.conf. Its SlurmUser was an account of the recorder's packages; here it is one that
-// every machine has, and owner is how `scontrol show config` shows it.
+// writeConf copies the recorder's slurm.conf. Its SlurmUser was an account of the recorder's packages; here it is one
+// that every machine has, and owner is how `scontrol show config` shows it.
 func writeConf(t *testing.T) (file, owner string) {
 	t.Helper()
 	const recorded, here = "SlurmUser=slurm\n", "daemon"

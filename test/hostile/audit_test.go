@@ -34,7 +34,8 @@ func TestTheAuditLogIsTheAdministrators(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	v := visit(t, c, mallory)
 	job := c.As(victim).Sbatch("--hold", "--wrap", "echo private", "-o", "/dev/null")
-	if r := c.As(mallory).Try("bireme", "audit"); r.Code != 4 || !strings.Contains(r.Err, "only an administrator reads the audit log") {
+	if r := c.As(mallory).Try("bireme", "audit"); r.Code != 4 ||
+		!strings.Contains(r.Err, "only an administrator reads the audit log") {
 		t.Errorf("%v", r)
 	}
 	v.refused("GET", "/api/v1/audit", "", 403, "needs admin")
@@ -60,7 +61,8 @@ func TestTheAuditLogIsTheAdministrators(t *testing.T) {
 		return list[0]
 	}
 	find(mallory, "audit.read", "denied")
-	if e := find(mallory, "job.script", "denied"); e.Object != "job "+job || e.Token == "" || e.UID <= 0 || e.Addr != "local" {
+	if e := find(mallory, "job.script", "denied"); e.Object != "job "+job || e.Token == "" || e.UID <= 0 ||
+		e.Addr != "local" {
 		t.Errorf("%+v", e)
 	}
 	find(mallory, "job.cancel", "denied")
@@ -80,7 +82,8 @@ func TestTheAuditLogIsTheAdministrators(t *testing.T) {
 	}
 }
 
-// Thousands of refusals, each other than the last, from a caller with and one without a name, are a few rows; the victim works.
+// Thousands of refusals, each other than the last, from a caller with and one without a name, are a few rows; the
+// victim works.
 func TestAFloodOfRefusalsFillsNothing(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Set: []string{"limits.requests_per_second=0", "limits.unknown_requests=0"}})
 	v := visit(t, c, mallory)
@@ -114,8 +117,8 @@ func TestAFloodOfRefusalsFillsNothing(t *testing.T) {
 	}
 }
 
-// What an attacker chooses (paths, headers, names, bodies) is text in the log: no line of an export, no row and no control
-// sequence comes of it.
+// What an attacker chooses (paths, headers, names, bodies) is text in the log: no line of an export, no row and no
+// control sequence comes of it.
 func TestNobodyForgesTheAuditLog(t *testing.T) {
 	c := cluster.New(t, cluster.Options{})
 	export := c.Base + "/audit.log"
@@ -150,7 +153,9 @@ func TestNobodyForgesTheAuditLog(t *testing.T) {
 	if lines := strings.Count(table, "\n"); lines > len(rows)+4 {
 		t.Errorf("%d rows are %d lines of the table: %s", len(rows), lines, table)
 	}
-	if i := strings.IndexFunc(table, func(r rune) bool { return r < ' ' && r != '\n' || r == 0x7f || r == '\u202e' }); i >= 0 {
+	if i := strings.IndexFunc(table, func(r rune) bool {
+		return r < ' ' && r != '\n' || r == 0x7f || r == '\u202e'
+	}); i >= 0 {
 		t.Errorf("the table has control characters: %q", table[i:])
 	}
 	for _, e := range rows {
@@ -164,7 +169,8 @@ func TestNobodyForgesTheAuditLog(t *testing.T) {
 	var data []byte
 	c.Eventually("the export has what the log has", func() (bool, string) {
 		data, err = os.ReadFile(export)
-		return err == nil && strings.Count(string(data), "\n") >= len(rows) && strings.HasSuffix(string(data), "\n"), string(data)
+		return err == nil && strings.Count(string(data), "\n") >= len(rows) && strings.HasSuffix(string(data), "\n"),
+			string(data)
 	})
 	seq := int64(0)
 	for line := range strings.Lines(string(data)) {

@@ -58,7 +58,8 @@ func stillWorks(t *testing.T, c *cluster.Cluster, when string) {
 	}
 }
 
-// Certificates are renewed while everything goes on; a server that is away for longer than they last finds its nodes again.
+// Certificates are renewed while everything goes on; a server that is away for longer than they last finds its nodes
+// again.
 func TestCertificatesRunOut(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 1, Set: []string{"certificates.node=3s", "certificates.server=3s"}})
 	dir := filepath.Join(c.Dir, "nodes", "n1")
@@ -83,7 +84,8 @@ func TestCertificatesRunOut(t *testing.T) {
 	stillWorks(t, c, "after the server was away")
 }
 
-// The authority is replaced while jobs run, over a death of the server between the steps; what the old one signed is refused then.
+// The authority is replaced while jobs run, over a death of the server between the steps; what the old one signed is
+// refused then.
 func TestRotateCA(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 2})
 	root := c.Root()
@@ -129,12 +131,14 @@ func TestRotateCA(t *testing.T) {
 		}
 	}
 	stillWorks(t, c, "after the rotation")
-	if r := c.As(mallory).Try("biremed", "ca", "rotate", "--dir", c.Dir); r.Code == 0 || !strings.Contains(r.Err, "administrator") {
+	if r := c.As(mallory).Try("biremed", "ca", "rotate", "--dir", c.Dir); r.Code == 0 ||
+		!strings.Contains(r.Err, "administrator") {
 		t.Errorf("anybody replaces the authority: %v", r)
 	}
 }
 
-// A copied certificate is of no use once its node was removed, and a token for any name does not take a name that is there.
+// A copied certificate is of no use once its node was removed, and a token for any name does not take a name that is
+// there.
 func TestStolenNames(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 2})
 	root := c.Root()
@@ -143,7 +147,11 @@ func TestStolenNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent := func(node, dir string, more ...string) cluster.Result {
-		return root.Try("biremed", append([]string{"agent", "--dir", dir, "--node", node, "--server", "127.0.0.1:" + strings.TrimSpace(string(port)), "--cgroup", "none"}, more...)...)
+		return root.Try("biremed",
+			append([]string{
+				"agent", "--dir", dir, "--node", node, "--server",
+				"127.0.0.1:" + strings.TrimSpace(string(port)), "--cgroup", "none",
+			}, more...)...)
 	}
 	token := strings.TrimSpace(root.Run("bireme", "token", "join"))
 	r := agent("n1", filepath.Join(c.Base, "thief"), "--token", token, "--ca", filepath.Join(c.Dir, "ca.pem"))

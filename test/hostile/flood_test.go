@@ -21,17 +21,23 @@ import (
 	"bireme.dev/bireme/test/hostile/flood"
 )
 
-// While one user sends requests, opens streams and connections, makes tokens and submits jobs without end, and `yes` runs in 50
-// jobs, all of it in half of the machine's processors, another user's jobs are taken and run. Each kind of the flood is served
-// meanwhile. Afterwards the server has the memory of before.
+// While one user sends requests, opens streams and connections, makes tokens and submits jobs without end, and `yes`
+// runs in 50 jobs, all of it in half of the machine's processors, another user's jobs are taken and run. Each kind of
+// the flood is served meanwhile. Afterwards the server has the memory of before.
 func TestFloodHarmsNobodyElse(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Nodes: 2, CPUs: 64, Memory: "64G", Set: []string{"timers.heartbeat=1s", "timers.silent_after=10s"}})
+	c := cluster.Start(t, cluster.Options{
+		Nodes: 2, CPUs: 64, Memory: "64G",
+		Set: []string{"timers.heartbeat=1s", "timers.silent_after=10s"},
+	})
 	c.As(victim).Sbatch("--wrap", "true", "-o", "/dev/null")
 	before := heapOf(t, c)
 	cage := newCage(t, c)
 	startYes(t, c, cage)
-	attack, err := flood.Start(cage, flood.Order{Socket: c.Socket(), Program: filepath.Join(c.Work, "flood"), Jobs: 100_000, Streams: 1000,
-		Own: func(cmd *exec.Cmd) { cmd.SysProcAttr = c.As(mallory).Command(t.Context(), "true").SysProcAttr }})
+	attack, err := flood.Start(cage, flood.Order{
+		Socket: c.Socket(), Program: filepath.Join(c.Work, "flood"),
+		Jobs: 100_000, Streams: 1000,
+		Own: func(cmd *exec.Cmd) { cmd.SysProcAttr = c.As(mallory).Command(t.Context(), "true").SysProcAttr },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +74,8 @@ func TestFloodHarmsNobodyElse(t *testing.T) {
 	c.WaitState(id, core.Completed)
 }
 
-// startYes starts 50 jobs of `yes`, one half with a file for their output and the other as runs, in their part of the cage.
+// startYes starts 50 jobs of `yes`, one half with a file for their output and the other as runs, in their part of the
+// cage.
 func startYes(t *testing.T, c *cluster.Cluster, cage *flood.Cage) {
 	t.Helper()
 	part, err := cage.Part("jobs")

@@ -30,8 +30,8 @@ import (
 // impostorEnv has this test program pass for a server: ADDRESS, then the file that what it hears is written to.
 const impostorEnv = "BIREME_TEST_IMPOSTOR"
 
-// impostor listens on HOST:PORT or a socket and writes down what it is told. Over TCP it offers TLS to whoever wants that, and
-// answers whatever comes as a server in good health would.
+// impostor listens on HOST:PORT or a socket and writes down what it is told. Over TCP it offers TLS to whoever wants
+// that, and answers whatever comes as a server in good health would.
 func impostor(spec string) error {
 	at, file, _ := strings.Cut(spec, " ")
 	network := "tcp"
@@ -80,7 +80,8 @@ func impostor(spec string) error {
 					fmt.Fprintln(out, "ERROR", err)
 					return
 				}
-				_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{\"id\":7}")
+				_, _ = io.WriteString(from,
+					"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{\"id\":7}")
 			}
 		}()
 	}
@@ -99,7 +100,8 @@ func selfSigned() (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	t := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
@@ -131,7 +133,10 @@ func pose(t *testing.T, c *cluster.Cluster, at string) (heard func() string) {
 	}
 	cmd := exec.Command(program)
 	cmd.Env = []string{impostorEnv + "=" + at + " " + file}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
+		Pdeathsig:  syscall.SIGKILL,
+	}
 	cmd.Stderr = os.Stderr
 	says, err := cmd.StdoutPipe()
 	if err != nil {
@@ -153,8 +158,8 @@ func pose(t *testing.T, c *cluster.Cluster, at string) (heard func() string) {
 	}
 }
 
-// While the server is away another user listens on its port, on its socket's path and wherever else a command could be led:
-// nothing of a script, an environment or a token gets there.
+// While the server is away another user listens on its port, on its socket's path and wherever else a command could be
+// led: nothing of a script, an environment or a token gets there.
 func TestNobodyPassesForTheServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -176,7 +181,13 @@ func TestNobodyPassesForTheServer(t *testing.T) {
 	p := c.As(victim).With("BIREME_TIMEOUT=0", "BIREME_TOKEN=bm_"+secret, "PASSWORD="+secret)
 	deny := func(what string, heard func() string, called bool, env ...string) {
 		t.Helper()
-		for _, line := range [][]string{{"sbatch", script}, {"squeue"}, {"srun", "--export=ALL", "true"}, {"bireme", "whoami"}, {"scancel", "1"}} {
+		for _, line := range [][]string{
+			{"sbatch", script},
+			{"squeue"},
+			{"srun", "--export=ALL", "true"},
+			{"bireme", "whoami"},
+			{"scancel", "1"},
+		} {
 			if r := p.With(env...).Try(line[0], line[1:]...); r.Code == 0 {
 				t.Errorf("%s: %v succeeded: %s", what, line, r.Out)
 			}
@@ -191,18 +202,22 @@ func TestNobodyPassesForTheServer(t *testing.T) {
 	}
 	// The address that standalone exported: its socket is gone, its port is taken.
 	deny("the port", pose(t, c, port), true)
-	if r := p.With("BIREME_SERVER=http://"+port).Try("sbatch", script); r.Code == 0 || !strings.Contains(r.Err, "https://") {
+	if r := p.With("BIREME_SERVER=http://"+port).Try("sbatch", script); r.Code == 0 ||
+		!strings.Contains(r.Err, "https://") {
 		t.Errorf("plain HTTP: %v", r)
 	}
 	// Paths that mallory could make: a socket, and a folder, where everybody writes.
 	sock := filepath.Join(c.Work, "b.sock")
 	heard := pose(t, c, sock)
-	deny("a socket among others' files", func() string { return strings.ReplaceAll(heard(), "ERROR EOF", "") }, true, "BIREME_SERVER=unix:"+sock)
+	deny("a socket among others' files", func() string {
+		return strings.ReplaceAll(heard(), "ERROR EOF", "")
+	}, true, "BIREME_SERVER=unix:"+sock)
 	dir := filepath.Join(c.Work, "b")
 	if r := c.As(mallory).Try("/bin/mkdir", "-m", "755", dir); r.Code != 0 {
 		t.Fatal(r)
 	}
-	deny("a folder of mallory's", pose(t, c, filepath.Join(dir, "bireme.sock")), true, "BIREME_SERVER=unix:"+filepath.Join(dir, "bireme.sock"))
+	deny("a folder of mallory's", pose(t, c, filepath.Join(dir, "bireme.sock")), true, "BIREME_SERVER=unix:"+
+		filepath.Join(dir, "bireme.sock"))
 	r := p.With("BIREME_SERVER=unix:"+sock).Try("bireme", "whoami")
 	if !strings.Contains(r.Err, "nothing was sent") {
 		t.Errorf("it does not say why: %v", r)
@@ -228,7 +243,8 @@ func TestStopEndsNobodyElse(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 	dir := filepath.Join(c.Work, "trap")
 	hold := c.As(mallory).Command(t.Context(), "/bin/sh", "-c", fmt.Sprintf(
-		"mkdir -m 755 %[1]s && echo %[2]d > %[1]s/server.pid && exec 9<%[1]s/server.pid && flock -x 9 && echo held && exec sleep 600", dir, cmd.Process.Pid))
+		"mkdir -m 755 %[1]s && echo %[2]d > %[1]s/server.pid && exec 9<%[1]s/server.pid && flock -x 9 && echo held "+
+			"&& exec sleep 600", dir, cmd.Process.Pid))
 	says, err := hold.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

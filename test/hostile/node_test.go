@@ -20,7 +20,8 @@ import (
 func run(t *testing.T, c *cluster.Cluster, user, name, command string) cluster.Result {
 	t.Helper()
 	file := filepath.Join(c.Work, name+".dstack.yml")
-	text := fmt.Sprintf("type: task\nname: %s\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n  - %s\n", name, command)
+	text := fmt.Sprintf("type: task\nname: %s\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n"+
+		"  - %s\n", name, command)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +40,8 @@ func works(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// TestManyVariables: an environment of 100,000 variables is refused with the limit's name; where a site has no such limit it
-// runs, and others' jobs beside it.
+// TestManyVariables: an environment of 100,000 variables is refused with the limit's name; where a site has no such
+// limit it runs, and others' jobs beside it.
 func TestManyVariables(t *testing.T) {
 	t.Parallel()
 	env := make([]string, 100_000)
@@ -65,8 +66,8 @@ func TestManyVariables(t *testing.T) {
 	works(t, c)
 }
 
-// TestForkBomb: with the settings of a site that wrote none a job that forks without end stays within its own bound, and
-// others' jobs start beside it.
+// TestForkBomb: with the settings of a site that wrote none a job that forks without end stays within its own bound,
+// and others' jobs start beside it.
 func TestForkBomb(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Args: []string{"--cpus", "4"}})
@@ -96,7 +97,8 @@ except RuntimeError:
 	c.WaitClean()
 }
 
-// TestEndlessOutput: what a run writes without end is kept up to the limits, says so in its last line, and the run goes on.
+// TestEndlessOutput: what a run writes without end is kept up to the limits, says so in its last line, and the run goes
+// on.
 func TestEndlessOutput(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Set: []string{"limits.log_per_job=64K", "limits.log_per_user=100K"}})
@@ -121,8 +123,9 @@ func TestEndlessOutput(t *testing.T) {
 	works(t, c)
 }
 
-// TestFillTheDisk: with the cluster's folder on a small disk, runs that write without end leave the floor of free disk alone, on
-// the server and on the node: the database, the keeper's journal and others' jobs go on, and the log says what happened.
+// TestFillTheDisk: with the cluster's folder on a small disk, runs that write without end leave the floor of free disk
+// alone, on the server and on the node: the database, the keeper's journal and others' jobs go on, and the log says
+// what happened.
 func TestFillTheDisk(t *testing.T) {
 	t.Parallel()
 	small, err := os.MkdirTemp("/tmp", "bt-small-")
@@ -137,7 +140,10 @@ func TestFillTheDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := cluster.New(t, cluster.Options{Args: []string{"--cpus", "4"}, Set: []string{"limits.min_free_disk=24M", "limits.log_rate=0"}})
+	c := cluster.New(t, cluster.Options{
+		Args: []string{"--cpus", "4"},
+		Set:  []string{"limits.min_free_disk=24M", "limits.log_rate=0"},
+	})
 	c.Dir = filepath.Join(small, "d")
 	if err := c.Up(); err != nil {
 		t.Fatal(err)
@@ -152,7 +158,8 @@ func TestFillTheDisk(t *testing.T) {
 	}
 	ran := filepath.Join(c.Work, "ran")
 	file := filepath.Join(c.Work, "fill.dstack.yml")
-	text := "type: task\nname: fill\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n  - head -c 400M /dev/zero | tr '\\0' x; echo >" + ran + "; sleep 1000\n"
+	text := "type: task\nname: fill\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n" +
+		"  - head -c 400M /dev/zero | tr '\\0' x; echo >" + ran + "; sleep 1000\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +174,8 @@ func TestFillTheDisk(t *testing.T) {
 	if least < 8<<20 {
 		t.Errorf("of the 24 MiB that are to stay free %d bytes were left", least)
 	}
-	if log := c.As(mallory).Run("bireme", "logs", "fill"); !strings.Contains(log[max(0, len(log)-1000):], "limits.min_free_disk") {
+	if log := c.As(mallory).Run("bireme", "logs", "fill"); !strings.Contains(log[max(0, len(log)-1000):],
+		"limits.min_free_disk") {
 		t.Errorf("the log of %d bytes ends with %q", len(log), log[max(0, len(log)-300):])
 	}
 	if why := c.As(mallory).Run("bireme", "why", "fill"); !strings.Contains(why, "limits.min_free_disk") {

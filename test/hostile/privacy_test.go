@@ -117,7 +117,8 @@ func settle(t *testing.T, c *cluster.Cluster) (l life) {
 	dir := filepath.Join(c.Work, mark+"dir")
 	v.Run("/bin/mkdir", "-m", "755", dir)
 	v = v.In(dir).With(mark + "ENV=" + mark + "secretenv")
-	args := []string{"-J", mark + "name", "--comment=" + mark + "comment", "--export=ALL," + mark + "EXPORT=" + mark + "secretexport", "-o", mark + "out", "-n1", "--mem=1M", "-t", "10"}
+	args := []string{"-J", mark + "name", "--comment=" + mark + "comment", "--export=ALL," + mark + "EXPORT=" + mark +
+		"secretexport", "-o", mark + "out", "-n1", "--mem=1M", "-t", "10"}
 	script := filepath.Join(dir, "job.sh")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n# "+mark+"secretscript\nsleep 1000\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -131,34 +132,78 @@ func settle(t *testing.T, c *cluster.Cluster) (l life) {
 	if r.Code != 0 {
 		t.Fatal(r)
 	}
-	c.Root().Run("scontrol", "create", "reservation", "ReservationName="+mark+"resv", "Users="+victim, "Nodes=ALL", "StartTime=now+1hour", "Duration=10")
+	c.Root().Run("scontrol", "create", "reservation", "ReservationName="+mark+"resv", "Users="+victim, "Nodes=ALL",
+		"StartTime=now+1hour", "Duration=10")
 	return l
 }
 
 // listings are the commands that list things, as anybody may type them.
 func listings(id string) [][]string {
 	return [][]string{
-		{"squeue"}, {"squeue", "-l"}, {"squeue", "-a", "-o", "%all"}, {"squeue", "--json"}, {"squeue", "-u", victim}, {"squeue", "-j", id}, {"squeue", "-s"},
-		{"squeue", "-O", "JobID,Name,UserName,Comment,WorkDir,Command,StdOut:200"}, {"squeue", "--start"},
-		{"sacct", "-a"}, {"sacct", "-a", "-X", "-P", "-o", "ALL"}, {"sacct", "-a", "--json"}, {"sacct", "-j", id, "-o", "SubmitLine,WorkDir,Comment,JobName"},
-		{"sacct", "-u", victim}, {"sacct", "-j", id, "--batch-script"}, {"sacct", "-j", id, "--env-vars"},
-		{"sinfo"}, {"sinfo", "-N", "-l"}, {"sinfo", "-T"}, {"sinfo", "--json"},
-		{"scontrol", "show", "jobs"}, {"scontrol", "-dd", "show", "job", id}, {"scontrol", "--json", "show", "jobs"}, {"scontrol", "-o", "show", "job", id},
-		{"scontrol", "show", "step"}, {"scontrol", "show", "reservation"}, {"scontrol", "show", "node"}, {"scontrol", "show", "partition"},
-		{"scontrol", "show", "assoc_mgr"}, {"scontrol", "show", "config"}, {"scontrol", "show", "licenses"}, {"scontrol", "listpids"},
-		{"scontrol", "write", "batch_script", id, "-"}, {"scontrol", "show", "reservation", mark + "resv"},
-		{"sacctmgr", "list", "users"}, {"sacctmgr", "-P", "show", "assoc"}, {"sacctmgr", "show", "account", "withassoc"}, {"sacctmgr", "show", "user", victim},
-		{"scrontab", "-u", victim, "-l"}, {"scrontab", "-l"},
-		{"bireme", "ps", "-a"}, {"bireme", "ps", "-a", "--json"}, {"bireme", "why", id}, {"bireme", "why", id, "--json"}, {"bireme", "events"},
-		{"bireme", "events", "--json", "--after", "0"}, {"bireme", "nodes"}, {"bireme", "nodes", "--json"}, {"bireme", "metrics", id}, {"bireme", "policy", "show"},
-		{"bireme", "reservation", "list"}, {"bireme", "fleet", "list"}, {"bireme", "users", "list"}, {"bireme", "projects", "list"}, {"bireme", "licenses"},
-		{"bireme", "logs", id}, {"bireme", "token", "list"}, {"bireme", "qos", "list"},
+		{"squeue"},
+		{"squeue", "-l"},
+		{"squeue", "-a", "-o", "%all"},
+		{"squeue", "--json"},
+		{"squeue", "-u", victim},
+		{"squeue", "-j", id},
+		{"squeue", "-s"},
+		{"squeue", "-O", "JobID,Name,UserName,Comment,WorkDir,Command,StdOut:200"},
+		{"squeue", "--start"},
+		{"sacct", "-a"},
+		{"sacct", "-a", "-X", "-P", "-o", "ALL"},
+		{"sacct", "-a", "--json"},
+		{"sacct", "-j", id, "-o", "SubmitLine,WorkDir,Comment,JobName"},
+		{"sacct", "-u", victim},
+		{"sacct", "-j", id, "--batch-script"},
+		{"sacct", "-j", id, "--env-vars"},
+		{"sinfo"},
+		{"sinfo", "-N", "-l"},
+		{"sinfo", "-T"},
+		{"sinfo", "--json"},
+		{"scontrol", "show", "jobs"},
+		{"scontrol", "-dd", "show", "job", id},
+		{"scontrol", "--json", "show", "jobs"},
+		{"scontrol", "-o", "show", "job", id},
+		{"scontrol", "show", "step"},
+		{"scontrol", "show", "reservation"},
+		{"scontrol", "show", "node"},
+		{"scontrol", "show", "partition"},
+		{"scontrol", "show", "assoc_mgr"},
+		{"scontrol", "show", "config"},
+		{"scontrol", "show", "licenses"},
+		{"scontrol", "listpids"},
+		{"scontrol", "write", "batch_script", id, "-"},
+		{"scontrol", "show", "reservation", mark + "resv"},
+		{"sacctmgr", "list", "users"},
+		{"sacctmgr", "-P", "show", "assoc"},
+		{"sacctmgr", "show", "account", "withassoc"},
+		{"sacctmgr", "show", "user", victim},
+		{"scrontab", "-u", victim, "-l"},
+		{"scrontab", "-l"},
+		{"bireme", "ps", "-a"},
+		{"bireme", "ps", "-a", "--json"},
+		{"bireme", "why", id},
+		{"bireme", "why", id, "--json"},
+		{"bireme", "events"},
+		{"bireme", "events", "--json", "--after", "0"},
+		{"bireme", "nodes"},
+		{"bireme", "nodes", "--json"},
+		{"bireme", "metrics", id},
+		{"bireme", "policy", "show"},
+		{"bireme", "reservation", "list"},
+		{"bireme", "fleet", "list"},
+		{"bireme", "users", "list"},
+		{"bireme", "projects", "list"},
+		{"bireme", "licenses"},
+		{"bireme", "logs", id},
+		{"bireme", "token", "list"},
+		{"bireme", "qos", "list"},
 	}
 }
 
-// With everything private an ordinary user finds nothing of another's: not by any listing command, not by any GET of the
-// API, not in the watch stream or the metrics, and a job that is hidden answers as one that never was. Crawls all routes:
-// one that is added later and tells of others fails here.
+// With everything private an ordinary user finds nothing of another's: not by any listing command, not by any GET of
+// the API, not in the watch stream or the metrics, and a job that is hidden answers as one that never was. Crawls all
+// routes: one that is added later and tells of others fails here.
 func TestPrivateDataHidesOthers(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 4, Set: []string{"private_data=all", "mail.program="}})
 	l := settle(t, c)
@@ -184,13 +229,15 @@ func TestPrivateDataHidesOthers(t *testing.T) {
 	if out := m.Run("squeue", "-h", "-o", "%i %j"); strings.TrimSpace(out) != own+" mine" {
 		t.Errorf("squeue shows the attacker %q; only the attacker's own job is theirs to see", out)
 	}
-	if out := m.Run("scontrol", "show", "config"); !strings.Contains(out, "accounts,events,jobs,nodes,partitions,reservations,usage,users") {
+	if out := m.Run("scontrol", "show", "config"); !strings.Contains(
+		out, "accounts,events,jobs,nodes,partitions,reservations,usage,users") {
 		t.Errorf("scontrol show config does not show PrivateData:\n%s", out)
 	}
 
 	v := visit(t, c, mallory)
 	for _, path := range v.routes("GET") {
-		if strings.HasSuffix(path, "/watch") || strings.Contains(path, "/attach") || strings.Contains(path, "/resume") || strings.Contains(path, "/streams/") {
+		if strings.HasSuffix(path, "/watch") || strings.Contains(path, "/attach") ||
+			strings.Contains(path, "/resume") || strings.Contains(path, "/streams/") {
 			continue // streams; watched below
 		}
 		for _, id := range []string{l.running, l.held, l.ended} {
@@ -199,11 +246,17 @@ func TestPrivateDataHidesOthers(t *testing.T) {
 				if !strings.Contains(path, "{name}") {
 					return []string{path}
 				}
-				return []string{strings.ReplaceAll(path, "{name}", user), strings.ReplaceAll(path, "{name}", resv), strings.ReplaceAll(path, "{name}", node)}
+				return []string{
+					strings.ReplaceAll(path, "{name}", user), strings.ReplaceAll(path, "{name}", resv),
+					strings.ReplaceAll(path, "{name}", node),
+				}
 			}
 			there, absent := fill(id, victim, mark+"resv", "n1"), fill("999999", "nosuchuser", "nosuchresv", "nosuchnode")
 			for i := range there {
-				for _, query := range []string{"", "?history=1", "?view=brief", "?history=1&view=brief&user=" + victim, "?user=" + victim, "?name=" + mark + "name"} {
+				for _, query := range []string{
+					"", "?history=1", "?view=brief", "?history=1&view=brief&user=" + victim,
+					"?user=" + victim, "?name=" + mark + "name",
+				} {
 					code, body := v.call("GET", there[i]+query, "")
 					told := body
 					if code == http.StatusNotFound { // a refusal repeats what was asked for
@@ -218,7 +271,8 @@ func TestPrivateDataHidesOthers(t *testing.T) {
 					}
 					none, text := v.call("GET", absent[i], "")
 					plain := func(s string) string {
-						return strings.NewReplacer(id, "ID", "999999", "ID", victim, "X", "nosuchuser", "X", mark+"resv", "X", "nosuchresv", "X", "n1", "X", "nosuchnode", "X").Replace(s)
+						return strings.NewReplacer(id, "ID", "999999", "ID", victim, "X", "nosuchuser", "X",
+							mark+"resv", "X", "nosuchresv", "X", "n1", "X", "nosuchnode", "X").Replace(s)
 					}
 					if code != none || plain(body) != plain(text) {
 						t.Errorf("GET %s answers %d %s\nwhat is not there: %d %s", there[i], code, body, none, text)
@@ -263,9 +317,12 @@ func TestHiddenJobsAreNotThere(t *testing.T) {
 	l := settle(t, c)
 	m := c.As(mallory)
 	for _, line := range []string{
-		"scancel ID", "scancel -s USR1 ID", "scancel -b -s USR1 ID", "scancel ID.0", "scancel ID_1", "scontrol hold ID", "scontrol release ID", "scontrol suspend ID", "scontrol resume ID", "scontrol requeue ID",
-		"scontrol update jobid=ID name=x", "scontrol update jobid=ID timelimit=1", "scontrol show job ID", "scontrol show step ID.0",
-		"scontrol write batch_script ID -", "scontrol top ID", "srun --jobid=ID true", "sattach ID.0", "squeue -j ID", "sacct -n -j ID",
+		"scancel ID", "scancel -s USR1 ID", "scancel -b -s USR1 ID", "scancel ID.0", "scancel ID_1", "scontrol hold ID",
+		"scontrol release ID", "scontrol suspend ID", "scontrol resume ID", "scontrol requeue ID",
+		"scontrol update jobid=ID name=x", "scontrol update jobid=ID timelimit=1", "scontrol show job ID",
+		"scontrol show step ID.0",
+		"scontrol write batch_script ID -", "scontrol top ID", "srun --jobid=ID true", "sattach ID.0", "squeue -j ID",
+		"sacct -n -j ID",
 		"sbatch --test-only --dependency=afterok:ID --wrap true",
 		"bireme stop -y ID", "bireme logs ID", "bireme why ID", "bireme metrics ID", "bireme ssh ID", "bireme checkpoint ID",
 	} {
@@ -291,9 +348,14 @@ func TestHiddenJobsAreNotThere(t *testing.T) {
 	}
 	v := visit(t, c, mallory)
 	for _, x := range [][3]string{
-		{"PATCH", "/api/v1/jobs/ID", `{"hold":true}`}, {"PATCH", "/api/v1/jobs/ID", `{"dependency":"afterok:1"}`}, {"POST", "/api/v1/jobs/cancel", `{"ids":["ID"]}`},
-		{"POST", "/api/v1/jobs/cancel", `{"ids":["ID"],"signal":10}`}, {"POST", "/api/v1/jobs/ID/release", `{}`}, {"POST", "/api/v1/jobs/ID/steps", `{"name":"x","argv":["true"],"env":[],"workdir":"/"}`},
-		{"GET", "/api/v1/jobs/ID/steps/0/attach", ""}, {"GET", "/api/v1/jobs/ID/steps/0/resume?key=" + strings.Repeat("k", 40), ""},
+		{"PATCH", "/api/v1/jobs/ID", `{"hold":true}`},
+		{"PATCH", "/api/v1/jobs/ID", `{"dependency":"afterok:1"}`},
+		{"POST", "/api/v1/jobs/cancel", `{"ids":["ID"]}`},
+		{"POST", "/api/v1/jobs/cancel", `{"ids":["ID"],"signal":10}`},
+		{"POST", "/api/v1/jobs/ID/release", `{}`},
+		{"POST", "/api/v1/jobs/ID/steps", `{"name":"x","argv":["true"],"env":[],"workdir":"/"}`},
+		{"GET", "/api/v1/jobs/ID/steps/0/attach", ""},
+		{"GET", "/api/v1/jobs/ID/steps/0/resume?key=" + strings.Repeat("k", 40), ""},
 	} {
 		code, body := v.call(x[0], strings.ReplaceAll(x[1], "ID", l.running), strings.ReplaceAll(x[2], "ID", l.running))
 		none, text := v.call(x[0], strings.ReplaceAll(x[1], "ID", "999999"), strings.ReplaceAll(x[2], "ID", "999999"))
@@ -316,8 +378,8 @@ func TestHiddenJobsAreNotThere(t *testing.T) {
 	}
 }
 
-// Without PrivateData jobs are everybody's to see, as in Slurm; scripts, environments, arguments, submit lines and crontabs
-// are not: their owner's and the administrators' alone. A crontab of another's is neither read nor removed.
+// Without PrivateData jobs are everybody's to see, as in Slurm; scripts, environments, arguments, submit lines and
+// crontabs are not: their owner's and the administrators' alone. A crontab of another's is neither read nor removed.
 func TestScriptsAndEnvironmentsAreTheOwners(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Nodes: 1, CPUs: 4})
 	l := settle(t, c)
@@ -377,7 +439,8 @@ func TestScriptsAndEnvironmentsAreTheOwners(t *testing.T) {
 	if out := own.Run("scrontab", "-l"); !strings.Contains(out, secret+"cron") {
 		t.Errorf("the victim's own table is %q", out)
 	}
-	if out := own.Run("sacct", "-X", "-n", "-P", "-j", l.ended, "-o", "SubmitLine"); !strings.Contains(out, secret+"line") {
+	if out := own.Run("sacct", "-X", "-n", "-P", "-j", l.ended, "-o", "SubmitLine"); !strings.Contains(
+		out, secret+"line") {
 		t.Errorf("the victim's own submit line is %q", out)
 	}
 	root := c.Root()

@@ -74,7 +74,8 @@ func scan(t *testing.T, dir string, secrets map[string][]byte) (found []string) 
 }
 
 // peek is what mallory can learn from /proc of everybody's processes.
-const peek = `for p in /proc/[0-9]*; do tr '\0' '\n' <$p/cmdline; tr '\0' '\n' <$p/environ; cat $p/comm $p/status; done 2>/dev/null; ps auxwwe; true`
+const peek = `for p in /proc/[0-9]*; do tr '\0' '\n' <$p/cmdline; tr '\0' '\n' <$p/environ; cat $p/comm $p/status; ` +
+	`done 2>/dev/null; ps auxwwe; true`
 
 func secretKey(t *testing.T) string {
 	t.Helper()
@@ -106,8 +107,8 @@ func stores(t *testing.T) map[string][2]string {
 	return out
 }
 
-// TestSecretsStayHidden: while the victim's jobs run with secrets in every place a user can put one, another user looks at
-// every process and record that can be seen, and a thief at everything on the server's disk.
+// TestSecretsStayHidden: while the victim's jobs run with secrets in every place a user can put one, another user looks
+// at every process and record that can be seen, and a thief at everything on the server's disk.
 func TestSecretsStayHidden(t *testing.T) {
 	for name, at := range stores(t) {
 		t.Run(name, func(t *testing.T) { hidden(t, at[0], at[1]) })
@@ -127,14 +128,17 @@ func hidden(t *testing.T, store, data string) {
 	batch := strings.TrimSpace(v.With("HF_TOKEN="+envSecret).TryIn(script, "sbatch", "--parsable", "-o", out).Out)
 	c.WaitFile(out, "started")
 	srunOut := filepath.Join(c.Work, "srun-out")
-	srun := v.Command(t.Context(), filepath.Join(c.Links, "srun"), "--export=ALL,DB_PASSWORD="+exportSecret, "-o", srunOut, "sh", "-c", "echo ${#DB_PASSWORD} started; sleep 300")
+	srun := v.Command(t.Context(), filepath.Join(c.Links, "srun"), "--export=ALL,DB_PASSWORD="+exportSecret, "-o",
+		srunOut, "sh", "-c", "echo ${#DB_PASSWORD} started; sleep 300")
 	if err := srun.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = srun.Process.Kill(), srun.Wait() }()
 	c.WaitFile(srunOut, "started")
 	yaml := filepath.Join(c.Work, "run.dstack.yml")
-	if err := os.WriteFile(yaml, []byte("type: task\nname: held\nenv: [API_KEY]\ncommands: ['echo ${#API_KEY} started; sleep 300']\n"), 0o644); err != nil {
+	if err := os.WriteFile(yaml,
+		[]byte("type: task\nname: held\nenv: [API_KEY]\ncommands: ['echo ${#API_KEY} started; sleep 300']\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	apply := v.Command(t.Context(), c.Program("bireme"), "apply", "-y", "-f", yaml, "-e", "API_KEY="+applySecret)
@@ -169,8 +173,16 @@ func hidden(t *testing.T, store, data string) {
 	}
 	look("/proc and ps", seen)
 	for _, line := range [][]string{
-		{"squeue", "--all", "--Format=ALL"}, {"squeue", "--json"}, {"scontrol", "show", "job", batch}, {"scontrol", "-d", "show", "job"}, {"sacct", "-a", "--json"},
-		{"sacct", "-a", "-P", "-o", "ALL"}, {"bireme", "events", "--after", "0"}, {"bireme", "ps", "-a"}, {"bireme", "why", batch}, {"bireme", "fleet", "list"},
+		{"squeue", "--all", "--Format=ALL"},
+		{"squeue", "--json"},
+		{"scontrol", "show", "job", batch},
+		{"scontrol", "-d", "show", "job"},
+		{"sacct", "-a", "--json"},
+		{"sacct", "-a", "-P", "-o", "ALL"},
+		{"bireme", "events", "--after", "0"},
+		{"bireme", "ps", "-a"},
+		{"bireme", "why", batch},
+		{"bireme", "fleet", "list"},
 	} {
 		r := m.Try(line[0], line[1:]...)
 		look(strings.Join(line, " "), r.Out+r.Err)
@@ -218,8 +230,8 @@ func hidden(t *testing.T, store, data string) {
 	disk("after the server")
 }
 
-// TestRotationSurvivesKills: the server is killed again and again while it seals everything with another key; nothing is
-// lost, the old key goes, and nobody but an administrator may ask for it.
+// TestRotationSurvivesKills: the server is killed again and again while it seals everything with another key; nothing
+// is lost, the old key goes, and nobody but an administrator may ask for it.
 func TestRotationSurvivesKills(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	m, root := c.As(mallory), c.Root()
@@ -229,7 +241,8 @@ func TestRotationSurvivesKills(t *testing.T) {
 		jobs = append(jobs, strings.TrimSpace(m.TryIn(script, "sbatch", "--parsable", "--hold", "-o", "/dev/null").Out))
 	}
 	for _, what := range []string{"status", "rotate"} {
-		if r := m.Try(c.Program("biremed"), "seal", what, "--dir", c.Dir); r.Code == 0 || !strings.Contains(r.Err, "only an administrator") {
+		if r := m.Try(c.Program("biremed"), "seal", what, "--dir", c.Dir); r.Code == 0 ||
+			!strings.Contains(r.Err, "only an administrator") {
 			t.Fatalf("mallory: %v", r)
 		}
 	}

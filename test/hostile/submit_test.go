@@ -43,24 +43,29 @@ func TestForgedFieldsAreRefused(t *testing.T) {
 	m := visit(t, c, mallory)
 	lead := jobID(t, runs)
 	forged := []string{
-		fmt.Sprintf(`{"het":{"lead":%d,"offset":1,"count":2}}`, lead), fmt.Sprintf(`{"het":{"lead":%s,"offset":0,"count":2}}`, held),
-		`{"het":{"lead":1,"offset":7,"count":2}}`, `{"het":{"lead":1,"offset":0,"count":-1}}`, `{"het":{"lead":1,"offset":-5,"count":2147483647}}`,
+		fmt.Sprintf(`{"het":{"lead":%d,"offset":1,"count":2}}`, lead),
+		fmt.Sprintf(`{"het":{"lead":%s,"offset":0,"count":2}}`, held),
+		`{"het":{"lead":1,"offset":7,"count":2}}`, `{"het":{"lead":1,"offset":0,"count":-1}}`,
+		`{"het":{"lead":1,"offset":-5,"count":2147483647}}`,
 		`{"time_asked":999999999}`, `{"time_asked":-1}`, `{"fill":true}`,
 	}
 	for _, extra := range forged {
 		for _, body := range []string{
 			fmt.Sprintf(`{"spec":{"name":"x","hold":true,"extra":%s},"script":"#!/bin/sh\n:\n"}`, extra),
-			fmt.Sprintf(`{"spec":{"name":"x","hold":true},"components":[{"name":"y","extra":%s}],"script":"#!/bin/sh\n:\n"}`, extra),
+			fmt.Sprintf(
+				`{"spec":{"name":"x","hold":true},"components":[{"name":"y","extra":%s}],"script":"#!/bin/sh\n:\n"}`, extra),
 		} {
 			for _, path := range []string{"/api/v1/jobs", "/api/v1/jobs/try"} {
-				if status, answer := m.call("POST", path, body); status != 403 || !strings.Contains(answer, "is set by the server") {
+				if status, answer := m.call("POST", path, body); status != 403 ||
+					!strings.Contains(answer, "is set by the server") {
 					t.Errorf("%s %s: %d %s", path, body, status, answer)
 				}
 			}
 		}
 	}
 	// What the server says itself is not what the caller says.
-	body := `{"spec":{"name":"x","user":"","uid":0,"gid":0,"run":"r","hold":true,"extra":{"files":"` + strings.Repeat("ab", 32) + `"}},"script":"#!/bin/sh\n:\n"}`
+	body := `{"spec":{"name":"x","user":"","uid":0,"gid":0,"run":"r","hold":true,"extra":{"files":"` +
+		strings.Repeat("ab", 32) + `"}},"script":"#!/bin/sh\n:\n"}`
 	status, answer := m.call("POST", "/api/v1/jobs", body)
 	id := submitted(t, status, answer)
 	if out := c.As(mallory).Run("scontrol", "show", "job", fmt.Sprint(id)); !strings.Contains(out, "UserId="+mallory+"(") {
@@ -80,20 +85,28 @@ func TestTextsThatStayAreBounded(t *testing.T) {
 	id := submitted(t, status, answer)
 	long := strings.Repeat("z", 1<<20)
 	for name, body := range map[string]string{
-		"name": `{"name":%q}`, "comment": `{"comment":%q}`, "mail": `{"mail_user":%q}`, "types": `{"mail_types":%q}`, "wckey": `{"wckey":%q}`, "stdout": `{"stdout":%q}`,
-		"constraint": `{"constraint":%q}`, "nodes": `{"nodelist":%q}`, "licences": `{"licenses":%q}`, "dependency": `{"dependency":%q}`, "qos": `{"qos":%q}`, "reservation": `{"reservation":%q}`,
+		"name": `{"name":%q}`, "comment": `{"comment":%q}`, "mail": `{"mail_user":%q}`, "types": `{"mail_types":%q}`,
+		"wckey": `{"wckey":%q}`, "stdout": `{"stdout":%q}`,
+		"constraint": `{"constraint":%q}`, "nodes": `{"nodelist":%q}`, "licences": `{"licenses":%q}`,
+		"dependency": `{"dependency":%q}`, "qos": `{"qos":%q}`, "reservation": `{"reservation":%q}`,
 	} {
-		if status, answer := m.call("PATCH", fmt.Sprintf("/api/v1/jobs/%d", id), fmt.Sprintf(body, long)); status < 400 || status >= 500 {
+		if status, answer := m.call("PATCH", fmt.Sprintf("/api/v1/jobs/%d", id),
+			fmt.Sprintf(body, long)); status < 400 || status >= 500 {
 			t.Errorf("%s: %d %.200s", name, status, answer)
 		}
 	}
-	for _, part := range []string{`"name":%q`, `"extra":{"comment":%q}`, `"extra":{"mail_user":%q}`, `"extra":{"options":{"x":%q}}`, `"args":[%q]`} {
-		body := fmt.Sprintf(`{"spec":{"name":"x","hold":true},"components":[{"name":"y",`+part+`}],"script":"#!/bin/sh\n:\n"}`, long)
+	for _, part := range []string{
+		`"name":%q`, `"extra":{"comment":%q}`, `"extra":{"mail_user":%q}`,
+		`"extra":{"options":{"x":%q}}`, `"args":[%q]`,
+	} {
+		body := fmt.Sprintf(`{"spec":{"name":"x","hold":true},"components":[{"name":"y",`+part+
+			`}],"script":"#!/bin/sh\n:\n"}`, long)
 		if status, answer := m.call("POST", "/api/v1/jobs", body); status < 400 || status >= 500 {
 			t.Errorf("component %s: %d %.200s", part, status, answer)
 		}
 	}
-	if r := c.As(mallory).Try("sbatch", "--hold", "--comment", strings.Repeat("z", 100_000), "--wrap", "true"); r.Code == 0 || !strings.Contains(r.Err, "limit") {
+	if r := c.As(mallory).Try("sbatch", "--hold", "--comment", strings.Repeat("z", 100_000), "--wrap",
+		"true"); r.Code == 0 || !strings.Contains(r.Err, "limit") {
 		t.Errorf("%v", r)
 	}
 	c.As(mallory).Run("scancel", fmt.Sprint(id))
@@ -108,7 +121,8 @@ func TestHeldArraysLeaveRoom(t *testing.T) {
 			break
 		}
 	}
-	if last.Code == 0 || !strings.Contains(last.Err, "Job violates accounting/QOS policy") || !strings.Contains(last.Err, "array tasks") {
+	if last.Code == 0 || !strings.Contains(last.Err, "Job violates accounting/QOS policy") ||
+		!strings.Contains(last.Err, "array tasks") {
 		t.Errorf("%v", last)
 	}
 	id := c.As(victim).Sbatch("-a", "0-99", "--hold", "--wrap", "true", "-o", "/dev/null")
@@ -125,8 +139,10 @@ func TestHostileStepsAreRefused(t *testing.T) {
 	c.WaitState(id, core.Running)
 	m := visit(t, c, mallory)
 	for _, part := range []string{
-		`"nodelist":" "`, `"nodelist":","`, `"nodelist":" , ,\t"`, `"exclude":","`, `"nodelist":" ","distribution":"arbitrary"`, `"tasks":-1`, `"nodes":2147483647`,
-		`"mem_per_cpu":9223372036854775807`, `"gres":[{"name":"gpu","count":-1}]`, `"component":5`, `"relative":-3`, `"programs":[{"ranks":[{"first":-1,"last":2147483647}],"argv":["x"]}]`,
+		`"nodelist":" "`, `"nodelist":","`, `"nodelist":" , ,\t"`, `"exclude":","`,
+		`"nodelist":" ","distribution":"arbitrary"`, `"tasks":-1`, `"nodes":2147483647`,
+		`"mem_per_cpu":9223372036854775807`, `"gres":[{"name":"gpu","count":-1}]`, `"component":5`, `"relative":-3`,
+		`"programs":[{"ranks":[{"first":-1,"last":2147483647}],"argv":["x"]}]`,
 	} {
 		body := `{"name":"s","argv":["true"],` + part + `}`
 		if status, answer := m.call("POST", "/api/v1/jobs/"+id+"/steps", body); status < 400 || status >= 500 {

@@ -173,13 +173,20 @@ func TestScopesHold(t *testing.T) {
 	}
 	no(project, "limited to project ml", "sbatch", "-A", "web", "--wrap", "true")
 	for _, call := range [][3]string{
-		{"GET", "/api/v1/jobs/" + web, ""}, {"PATCH", "/api/v1/jobs/" + web, `{"name":"x"}`}, {"GET", "/api/v1/jobs?project=web", ""},
-		{"GET", "/api/v1/jobs/" + web + "/script", ""}, {"GET", "/api/v1/runs?project=web", ""}, {"POST", "/api/v1/runs/x/stop?project=web", ""},
-		{"GET", "/api/v1/users", ""}, {"GET", "/api/v1/watch", ""}, {"POST", "/api/v1/tokens", `{"kind":"user"}`},
+		{"GET", "/api/v1/jobs/" + web, ""},
+		{"PATCH", "/api/v1/jobs/" + web, `{"name":"x"}`},
+		{"GET", "/api/v1/jobs?project=web", ""},
+		{"GET", "/api/v1/jobs/" + web + "/script", ""},
+		{"GET", "/api/v1/runs?project=web", ""},
+		{"POST", "/api/v1/runs/x/stop?project=web", ""},
+		{"GET", "/api/v1/users", ""},
+		{"GET", "/api/v1/watch", ""},
+		{"POST", "/api/v1/tokens", `{"kind":"user"}`},
 	} {
 		v.with(project).refused(call[0], call[1], call[2], 403, "token_scope")
 	}
-	if _, text := v.with(project).call("GET", "/api/v1/jobs", ""); strings.Contains(text, `"id":`+web+`,`) || !strings.Contains(text, `"id":`+ml+`,`) {
+	if _, text := v.with(project).call("GET", "/api/v1/jobs", ""); strings.Contains(text, `"id":`+web+`,`) ||
+		!strings.Contains(text, `"id":`+ml+`,`) {
 		t.Errorf("a project's token lists %s", text)
 	}
 	if c.Job(his).State.Final() {
@@ -219,7 +226,8 @@ func TestRotationEndsAStolenSecret(t *testing.T) {
 	if !strings.Contains(list, "laptop") || !strings.Contains(list, "revoked") {
 		t.Errorf("the list: %s", list)
 	}
-	if out := fmt.Sprint(m.Try("bireme", "login", "--server", "unix:"+c.Dir+"/bireme.sock", "--token", next)); !strings.Contains(out, "logged in as "+victim) {
+	if out := fmt.Sprint(m.Try("bireme", "login", "--server", "unix:"+c.Dir+"/bireme.sock", "--token",
+		next)); !strings.Contains(out, "logged in as "+victim) {
 		t.Errorf("login: %s", out)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Settings that name what is not there are judged alike by `biremed config check`, reconfigure and a start: a QOS that does
-// not exist is refused by all three, nodes that have not joined are told of by all three.
+// Settings that name what is not there are judged alike by `biremed config check`, reconfigure and a start: a QOS that
+// does not exist is refused by all three, nodes that have not joined are told of by all three.
 func TestSettingsAreJudgedAlike(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -19,7 +19,8 @@ func TestSettingsAreJudgedAlike(t *testing.T) {
 	file := filepath.Join(s.dir, "config.yml")
 	write := func(qos string) {
 		t.Helper()
-		text := "dir: " + dir + "\nserver: {listen: \"\", agent_listen: \"\"}\npartitions:\n  - {name: main, nodes: ALL, default: yes}\n" +
+		text := "dir: " + dir + "\nserver: {listen: \"\", agent_listen: \"\"}\npartitions:\n" +
+			"  - {name: main, nodes: ALL, default: yes}\n" +
 			"  - {name: gpu, nodes: \"g[1-2]\", qos: \"" + qos + "\"}\n"
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -41,7 +42,10 @@ func TestSettingsAreJudgedAlike(t *testing.T) {
 	}
 
 	write("gold")
-	for what, r := range map[string]result{"check": check(), "reconfigure": s.as("root", socket(dir), "bireme", "reconfigure")} {
+	for what, r := range map[string]result{
+		"check":       check(),
+		"reconfigure": s.as("root", socket(dir), "bireme", "reconfigure"),
+	} {
 		if r.code == 0 || !strings.Contains(r.err, unknown) {
 			t.Errorf("%s of a QOS that is not there: %+v", what, r)
 		}

@@ -189,8 +189,11 @@ func (s *site) server(name, dir, owner string, args ...string) *daemon {
 // serverStarts starts a server that may have to wait, or to end.
 func (s *site) serverStarts(name, dir, owner string, args ...string) *daemon {
 	s.t.Helper()
-	words := []string{"server", "--dir", dir, "--listen", "", "--set", "timers.heartbeat=100ms", "--set", "timers.silent_after=2s",
-		"--set", "timers.kill_wait=500ms", "--set", "timers.grace=500ms", "--set", "timers.lease=2s"}
+	words := []string{
+		"server", "--dir", dir, "--listen", "", "--set", "timers.heartbeat=100ms", "--set",
+		"timers.silent_after=2s",
+		"--set", "timers.kill_wait=500ms", "--set", "timers.grace=500ms", "--set", "timers.lease=2s",
+	}
 	return s.start(name, owner, nil, append(words, args...)...)
 }
 
@@ -214,7 +217,8 @@ func (s *site) agent(dir, door, node string) *daemon {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	d := s.start(node, "root", []string{"BIREME_JOIN_TOKEN=" + made.Secret}, "agent", "--server", door, "--dir", s.nodeDir(node), "--node", node,
+	d := s.start(node, "root", []string{"BIREME_JOIN_TOKEN=" + made.Secret}, "agent", "--server", door, "--dir",
+		s.nodeDir(node), "--node", node,
 		"--ca", filepath.Join(dir, "ca.pem"))
 	s.t.Cleanup(func() { // whatever the test left
 		out, err := exec.Command(filepath.Join(s.bin, "biremed"), "stop", "--jobs", "--dir", s.nodeDir(node)).CombinedOutput()
@@ -247,7 +251,8 @@ func (s *site) as(name, server string, words ...string) result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, words[0]), words[1:]...)
 	cmd.Dir = "/tmp"
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "USER=" + name, "BIREME_SERVER=" + server}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "USER=" + name, "BIREME_SERVER=" +
+		server}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential(s.t, name)}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -55,7 +55,8 @@ func (r *restored) putBack() {
 func (r *restored) job(name string) int {
 	r.t.Helper()
 	script := fmt.Sprintf("echo $$ >>%[1]s/%[2]s; until [ -e %[1]s/%[2]s.end ]; do sleep 0.05; done", r.work, name)
-	out := r.must("bireme-t1", socket(r.dir), "bireme", "sbatch", "--parsable", "--mem=16M", "-D", "/tmp", "-o", "/dev/null", "--wrap", script)
+	out := r.must("bireme-t1", socket(r.dir), "bireme", "sbatch", "--parsable", "--mem=16M", "-D", "/tmp", "-o",
+		"/dev/null", "--wrap", script)
 	id, err := strconv.Atoi(strings.TrimSpace(out))
 	if err != nil {
 		r.t.Fatal(err)
@@ -100,9 +101,9 @@ func (r *restored) forget() {
 	}
 }
 
-// check puts an older copy of the database back three times: in the server's folder, without what that folder knew but with
-// a node that runs a later job, and with the operator's word alone. No id comes twice; a job that the copy has as running
-// and that runs goes on; one that came later ends.
+// check puts an older copy of the database back three times: in the server's folder, without what that folder knew but
+// with a node that runs a later job, and with the operator's word alone. No id comes twice; a job that the copy has as
+// running and that runs goes on; one that came later ends.
 func (r *restored) check() {
 	t := r.t
 	r.start()
@@ -145,7 +146,8 @@ func (r *restored) check() {
 		x := r.as("root", "", raise...)
 		return x.out == fmt.Sprintf("the next job gets id %d\n", old+1), x.out + x.err
 	})
-	if low := r.as("root", "", append(raise, fmt.Sprint(old))...); low.code == 0 || !strings.Contains(low.err, "never lowered") {
+	if low := r.as("root", "", append(raise, fmt.Sprint(old))...); low.code == 0 ||
+		!strings.Contains(low.err, "never lowered") {
 		t.Errorf("lowered: %d %s%s", low.code, low.out, low.err)
 	}
 	next := old + 5_000_000 // more than nodes are believed
@@ -165,7 +167,10 @@ func (r *restored) check() {
 
 func newRestored(t *testing.T, set ...string) *restored {
 	s := newSite(t)
-	return &restored{site: s, dir: s.folder("srv", "root"), work: s.folder("work", "bireme-t1"), args: append([]string{"--agent-listen", freePort(t)}, set...)}
+	return &restored{
+		site: s, dir: s.folder("srv", "root"), work: s.folder("work", "bireme-t1"),
+		args: append([]string{"--agent-listen", freePort(t)}, set...),
+	}
 }
 
 func TestRestoreSQLite(t *testing.T) {

@@ -51,7 +51,8 @@ func TestSecondServerSQLite(t *testing.T) {
 	first := s.server("first", dir, serverUser, "--agent-listen", door)
 
 	s.refused(s.serverStarts("same", dir, serverUser, "--agent-listen", door), "runs in "+dir)
-	s.refused(s.serverStarts("root", dir, "root", "--agent-listen", ""), "not safe for root") // that user's links would have root write anywhere
+	// that user's links would have root write anywhere
+	s.refused(s.serverStarts("root", dir, "root", "--agent-listen", ""), "not safe for root")
 	s.works(first, dir)
 	s.refused(s.start("standalone", serverUser, nil, "standalone", "--dir", dir), "runs in "+dir)
 	s.works(first, dir)
@@ -59,18 +60,20 @@ func TestSecondServerSQLite(t *testing.T) {
 	s.refused(s.serverStarts("store", other, serverUser, "--agent-listen", "", "--set", store), "another server uses")
 	s.works(first, dir)
 	s.refused(s.serverStarts("port", other, serverUser, "--agent-listen", door), "server.agent_listen")
-	s.refused(s.serverStarts("socket", other, serverUser, "--agent-listen", "", "--set", "server.socket="+filepath.Join(dir, "bireme.sock")), "left alone")
+	s.refused(s.serverStarts("socket", other, serverUser, "--agent-listen", "", "--set", "server.socket="+
+		filepath.Join(dir, "bireme.sock")), "left alone")
 	s.works(first, dir)
 }
 
-// Servers that share a PostgreSQL: one in the folder of another is refused, also under the other's id; one with a folder of
-// its own waits, says so, and leads when the first has ended.
+// Servers that share a PostgreSQL: one in the folder of another is refused, also under the other's id; one with a
+// folder of its own waits, says so, and leads when the first has ended.
 func TestSecondServerPostgres(t *testing.T) {
 	t.Parallel()
 	store := "server.store=" + database(t)
 	s := newSite(t)
 	dir, other := s.folder("srv", "root"), s.folder("other", "root") // the database's socket is for root
-	args := []string{"--set", store, "--set", "server.id=main", "--set", "server.seal_key=" + filepath.Join(s.dir, "seal.key"), "--agent-listen", ""}
+	args := []string{"--set", store, "--set", "server.id=main", "--set", "server.seal_key=" +
+		filepath.Join(s.dir, "seal.key"), "--agent-listen", ""}
 	first := s.server("first", dir, "root", args...)
 
 	s.refused(s.serverStarts("same", dir, "root", args...), "runs in "+dir)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A server that is an ordinary system user: jobs run as those who submit them, root of its machine is administrator, and
-// nobody else is.
+// A server that is an ordinary system user: jobs run as those who submit them, root of its machine is administrator,
+// and nobody else is.
 func TestServerWithoutRoot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -39,7 +39,8 @@ func TestServerWithoutRoot(t *testing.T) {
 
 	for _, name := range []string{"bireme-t1", "bireme-t2"} {
 		out := filepath.Join(s.folder("work-"+name, name), "out")
-		id := strings.TrimSpace(s.must(name, socket(dir), "bireme", "sbatch", "--parsable", "-D", "/tmp", "-o", out, "--wrap", "id -un; id -gn"))
+		id := strings.TrimSpace(s.must(name, socket(dir), "bireme", "sbatch", "--parsable", "-D", "/tmp", "-o", out,
+			"--wrap", "id -un; id -gn"))
 		s.completed(dir, id)
 		text, err := os.ReadFile(out)
 		if err != nil || string(text) != name+"\n"+name+"\n" {

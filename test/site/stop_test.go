@@ -20,15 +20,16 @@ func keepers(t *testing.T, dir string) (pids []string) {
 	}
 	for _, e := range list {
 		words, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && strings.Contains(string(words), "bireme-step") && strings.Contains(string(words), dir) && cluster.Runs(e.Name()) {
+		if err == nil && strings.Contains(string(words), "bireme-step") && strings.Contains(string(words), dir) &&
+			cluster.Runs(e.Name()) {
 			pids = append(pids, e.Name())
 		}
 	}
 	return pids
 }
 
-// `biremed stop` ends what runs in a folder, whatever it is: a server, whose jobs go on, and an agent with its keeper, whose
-// jobs have to be meant. Where nothing runs it says so.
+// `biremed stop` ends what runs in a folder, whatever it is: a server, whose jobs go on, and an agent with its keeper,
+// whose jobs have to be meant. Where nothing runs it says so.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -37,7 +38,8 @@ func TestStop(t *testing.T) {
 	agent := s.agent(dir, door, "n1")
 	node := s.nodeDir("n1")
 	pidFile := filepath.Join(s.folder("work", "bireme-t1"), "pid")
-	id := strings.TrimSpace(s.must("bireme-t1", socket(dir), "bireme", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null",
+	id := strings.TrimSpace(s.must("bireme-t1", socket(dir), "bireme", "sbatch", "--parsable", "-D", "/tmp", "-o",
+		"/dev/null",
 		"--wrap", "echo $$ >"+pidFile+"; exec sleep 1000"))
 	var job string
 	s.eventually("the job runs", func() (bool, string) {
@@ -56,7 +58,8 @@ func TestStop(t *testing.T) {
 	if !cluster.Runs(job) {
 		t.Error("the job ended with the server")
 	}
-	if r := s.as("root", "", "biremed", "stop", "--dir", dir); r.code != 0 || !strings.Contains(r.err, "nothing of Bireme runs in "+dir) {
+	if r := s.as("root", "", "biremed", "stop", "--dir", dir); r.code != 0 ||
+		!strings.Contains(r.err, "nothing of Bireme runs in "+dir) {
 		t.Errorf("stop of a server that does not run: %+v", r)
 	}
 

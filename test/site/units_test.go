@@ -28,7 +28,8 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	server := filepath.Join(units, "biremed-server.service")
-	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", "--no-pager", server).CombinedOutput()
+	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", "--no-pager", server).
+		CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "Overall exposure level") {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)
 	}

@@ -16,7 +16,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// programs are what a node needs: its agent, the keeper of its jobs, the users' tool, and what starts containers and in them.
+// programs are what a node needs: its agent, the keeper of its jobs, the users' tool, and what starts containers and in
+// them.
 var programs = []string{"biremed", "bireme-step", "bireme", "bireme-container", "bireme-init"}
 
 // Bundles packs programs for hosts, once for each kind of machine.
@@ -50,7 +51,8 @@ func (s *Bundles) For(arch string) (*Bundle, error) {
 	}
 	b, sums, err := measure(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, core.Errorf(core.NotFound, "no agent for %s machines here: the server looks for it in %s: %v", arch, dir, errors.Unwrap(err)).Because("host_unsuitable")
+		return nil, core.Errorf(core.NotFound, "no agent for %s machines here: the server looks for it in %s: %v", arch,
+			dir, errors.Unwrap(err)).Because("host_unsuitable")
 	}
 	if err != nil {
 		return nil, err

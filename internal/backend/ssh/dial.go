@@ -54,7 +54,8 @@ func ParseKey(text []byte) (ssh.Signer, error) {
 	case err != nil && bytes.HasPrefix(bytes.TrimSpace(text), []byte("ssh-")):
 		return nil, core.Errorf(core.Invalid, "this is a public key; the private one is needed")
 	case err != nil:
-		return nil, core.Errorf(core.Invalid, "not a private key: RSA, ECDSA and Ed25519 are known, as ssh-keygen writes them")
+		return nil, core.Errorf(core.Invalid,
+			"not a private key: RSA, ECDSA and Ed25519 are known, as ssh-keygen writes them")
 	}
 	switch s.PublicKey().Type() {
 	case ssh.KeyAlgoRSA, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoED25519:
@@ -81,7 +82,8 @@ func Dial(ctx context.Context, t *Target) (_ *Host, err error) {
 		defer cancel()
 		if c, err = h.via.DialContext(wait, "tcp", h.at); err != nil {
 			_ = h.via.Close() // the error that stopped us is the one to tell
-			return nil, core.Errorf(core.Unavailable, "%s does not answer the jump host %s: %s", h.at, t.Via.Login.At(), openError(err))
+			return nil, core.Errorf(core.Unavailable, "%s does not answer the jump host %s: %s", h.at, t.Via.Login.At(),
+				openError(err))
 		}
 	} else if c, err = dialTCP(ctx, h.at); err != nil {
 		return nil, err
@@ -142,7 +144,8 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 		return nil, "", err
 	}
 	conf := &ssh.ClientConfig{
-		User: t.Login.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(t.Key)}, ClientVersion: "SSH-2.0-Bireme", HostKeyAlgorithms: kinds,
+		User: t.Login.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(t.Key)}, ClientVersion: "SSH-2.0-Bireme",
+		HostKeyAlgorithms: kinds,
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			shown, changed = KeyLine(key), judge(key)
 			return changed
@@ -162,7 +165,8 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 		err = changed
 	case strings.Contains(err.Error(), "no common algorithm for host key"):
 		err = &core.Error{Code: core.Denied, Reason: "host_key_changed", Message: fmt.Sprintf(
-			"the host key of %s changed: it has none of the kind that is known of it (%s); if the host was made anew, say so with `bireme fleet trust`",
+			"the host key of %s changed: it has none of the kind that is known of it (%s); if the host was made "+
+				"anew, say so with `bireme fleet trust`",
 			at, strings.Join(kinds, ", "))}
 	case wait.Err() != nil && ctx.Err() == nil:
 		err = core.Errorf(core.Unavailable, "%s: it says nothing of SSH within %s", at, connectWait)
@@ -170,7 +174,8 @@ func login(ctx context.Context, t *Target, c net.Conn) (*ssh.Client, string, err
 		err = &core.Error{Code: core.Denied, Reason: "key_refused", Message: fmt.Sprintf(
 			"%s: user %s is not let in with key %s", at, t.Login.User, Fingerprint(t.Key.PublicKey()))}
 	default:
-		err = &core.Error{Code: core.Unavailable, Reason: "host_unreachable", Message: at + ": " + strings.TrimPrefix(err.Error(), "ssh: ")}
+		err = &core.Error{Code: core.Unavailable, Reason: "host_unreachable", Message: at + ": " +
+			strings.TrimPrefix(err.Error(), "ssh: ")}
 	}
 	_ = c.Close()
 	return nil, "", err

@@ -125,7 +125,10 @@ func (h *Host) Upload(ctx context.Context, node core.NodeName, f *Facts, b *Bund
 	defer in.Close()
 	_, err = h.run(ctx, vars(map[string]string{"node": string(node), "sum": b.Sum})+prelude+uploadScript, in)
 	if err != nil && strings.Contains(err.Error(), "No space left") {
-		return &core.Error{Code: core.Exhausted, Reason: "host_full", Message: fmt.Sprintf("%s: no space for the agent in %s", h.at, f.Base)}
+		return &core.Error{
+			Code: core.Exhausted, Reason: "host_full",
+			Message: fmt.Sprintf("%s: no space for the agent in %s", h.at, f.Base),
+		}
 	}
 	return err
 }
@@ -147,7 +150,8 @@ func (a *Agent) Socket() string { return path.Join(a.Dir(), "up", "server.sock")
 
 // command is what runs the agent.
 func (a *Agent) command() []byte {
-	words := append([]string{path.Join(a.Base, "bin", a.Programs, "biremed"), "agent", "--replace", "--dir", a.Dir()}, a.Args...)
+	words := append([]string{path.Join(a.Base, "bin", a.Programs, "biremed"), "agent", "--replace", "--dir", a.Dir()},
+		a.Args...)
 	for i, w := range words {
 		if strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=@") != "" || w == "" {
 			words[i] = quote(w)
@@ -192,8 +196,8 @@ while [ ! -e "$dir/stop" ]; do
 done
 `
 
-// The keeper and the jobs must outlive the agent, and make cgroups of their own; no bound on processes or locked memory that
-// systemd has for services is meant for them. An agent that dies is started again however often that happens.
+// The keeper and the jobs must outlive the agent, and make cgroups of their own; no bound on processes or locked memory
+// that systemd has for services is meant for them. An agent that dies is started again however often that happens.
 const unitText = `[Unit]
 Description=Bireme agent of node %[2]s
 After=network.target

@@ -52,7 +52,8 @@ func (h *Host) run(ctx context.Context, script string, in io.Reader) (string, er
 
 // asRoot wraps a script in a command line that any login shell passes on unharmed.
 func asRoot(script string) string {
-	return `exec sh -c 'if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then exec sudo -n sh -c "$0"; fi; exec sh -c "$0"' ` + quote(script)
+	return `exec sh -c 'if [ "$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then exec sudo -n sh -c "$0"; fi; exec ` +
+		`sh -c "$0"' ` + quote(script)
 }
 
 // quote makes one word of s for a shell.

@@ -63,11 +63,15 @@ func TestParseKey(t *testing.T) {
 func TestScriptsPassShells(t *testing.T) {
 	t.Parallel()
 	value := "it's \"$HOME\" `id` \\ \n two"
-	out, err := exec.Command("sh", "-c", asRoot(vars(map[string]string{"b": "x", "a": value})+`printf '%s|%s' "$a" "$b"`)).Output()
+	out, err := exec.Command(
+		"sh", "-c", asRoot(vars(map[string]string{"b": "x", "a": value})+`printf '%s|%s' "$a" "$b"`)).Output()
 	if err != nil || string(out) != value+"|x" {
 		t.Fatalf("got %q, %v", out, err)
 	}
-	for name, script := range map[string]string{"probe": probeScript, "upload": uploadScript, "start": startScript, "remove": removeScript, "log": logScript} {
+	for name, script := range map[string]string{
+		"probe": probeScript, "upload": uploadScript, "start": startScript,
+		"remove": removeScript, "log": logScript,
+	} {
 		if out, err := exec.Command("sh", "-n", "-c", prelude+script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
@@ -78,7 +82,8 @@ func TestScriptsPassShells(t *testing.T) {
 func TestHostsWords(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
-		"": "", "one\n two \n\n": "two", "\x1b[2Jno\tspace\xff\r\n": "[2Jno space?", strings.Repeat("ä", 200): strings.Repeat("ä", 150) + "…",
+		"": "", "one\n two \n\n": "two", "\x1b[2Jno\tspace\xff\r\n": "[2Jno space?",
+		strings.Repeat("ä", 200): strings.Repeat("ä", 150) + "…",
 	} {
 		if got := lastLine(said); got != want {
 			t.Errorf("%q is told as %q, want %q", said, got, want)
@@ -89,7 +94,8 @@ func TestHostsWords(t *testing.T) {
 func TestAgentCommand(t *testing.T) {
 	t.Parallel()
 	a := &Agent{Node: "lab-0", Base: "/b", Programs: "s", Args: []string{"--server", "h:1,unix:/x", "--addr", "a b"}}
-	if got := string(a.command()); got != "exec /b/bin/s/biremed agent --replace --dir /b/lab-0 --server h:1,unix:/x --addr 'a b'\n" {
+	if got := string(a.command()); got != "exec /b/bin/s/biremed agent --replace --dir /b/lab-0 --server h:1,unix:/x "+
+		"--addr 'a b'\n" {
 		t.Fatalf("got %q", got)
 	}
 	f := &Facts{Running: true, Command: Sum(a.command())}
@@ -101,8 +107,8 @@ func TestAgentCommand(t *testing.T) {
 	}
 }
 
-// TestPrograms: a host gets every program there is but bireme-slurm, for which bireme does; an agent that lacks one finds out when
-// a job needs it.
+// TestPrograms: a host gets every program there is but bireme-slurm, for which bireme does; an agent that lacks one
+// finds out when a job needs it.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	list, err := os.ReadDir("../../../cmd")
@@ -129,7 +135,8 @@ func TestBundles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, old := range []string{"0123456789abcdef.tar.gz", ".bundle-77"} { // of an earlier version, and one that was cut off
+	// of an earlier version, and one that was cut off
+	for _, old := range []string{"0123456789abcdef.tar.gz", ".bundle-77"} {
 		if err := errors.Join(os.MkdirAll(cache, 0o755), os.WriteFile(filepath.Join(cache, old), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +154,8 @@ func TestBundles(t *testing.T) {
 	if again, err := (&Bundles{From: dir, Cache: cache}).For(runtime.GOARCH); err != nil || again.Sum != x.Sum {
 		t.Fatalf("packed again as %v, %v", again, err)
 	}
-	if _, err := b.For("riscv64"); core.CodeOf(err) != core.NotFound || !strings.Contains(err.Error(), "no agent for riscv64 machines") {
+	if _, err := b.For("riscv64"); core.CodeOf(err) != core.NotFound ||
+		!strings.Contains(err.Error(), "no agent for riscv64 machines") {
 		t.Fatalf("got %v", err)
 	}
 	f, err := x.open()
@@ -208,7 +216,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestProbeClears: what uploads left that were cut off is gone after the next look at the host, and one that goes on is let be.
+// TestProbeClears: what uploads left that were cut off is gone after the next look at the host, and one that goes on is
+// let be.
 func TestProbeClears(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -222,7 +231,8 @@ func TestProbeClears(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(base, "bin", old), past, past); err != nil {
 		t.Fatal(err)
 	}
-	script := vars(map[string]string{"base": base, "dir": filepath.Join(base, "n1"), "sum": "sum", "systemd": ""}) + "loop() { false; }\n" + probeScript
+	script := vars(map[string]string{"base": base, "dir": filepath.Join(base, "n1"), "sum": "sum", "systemd": ""}) +
+		"loop() { false; }\n" + probeScript
 	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

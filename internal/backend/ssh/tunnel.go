@@ -22,7 +22,8 @@ type Tunnel struct {
 func (h *Host) Listen(path string) (*Tunnel, error) {
 	l, err := h.client.ListenUnix(path)
 	if err != nil {
-		return nil, core.Errorf(core.Unavailable, "%s: its SSH server forwards no sockets (AllowStreamLocalForwarding): %v", h.at, err)
+		return nil, core.Errorf(core.Unavailable,
+			"%s: its SSH server forwards no sockets (AllowStreamLocalForwarding): %v", h.at, err)
 	}
 	t := &Tunnel{remote: l, conns: make(chan net.Conn), done: make(chan struct{})}
 	go t.accept()

@@ -39,7 +39,8 @@ func NewCage(name string, cpus float64) (*Cage, error) {
 	return &Cage{dir: dir}, nil
 }
 
-// Part is a cgroup within the cage. Its parts get the same share where all want more: no kind of attack starves another.
+// Part is a cgroup within the cage. Its parts get the same share where all want more: no kind of attack starves
+// another.
 func (c *Cage) Part(name string) (*Cage, error) {
 	dir := filepath.Join(c.dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -54,9 +55,9 @@ func (c *Cage) Put(pid int) error {
 	return os.WriteFile(filepath.Join(c.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
-// PutUser moves all processes of a uid into a part of the cage that are in no cgroup for processors of their own, and holds the others
-// where they are to their part of half a processor. It gives how many were outside: they may have had children meanwhile, so it is
-// called until there are none.
+// PutUser moves all processes of a uid into a part of the cage that are in no cgroup for processors of their own, and
+// holds the others where they are to their part of half a processor. It gives how many were outside: they may have had
+// children meanwhile, so it is called until there are none.
 func (c *Cage) PutUser(uid uint32) (int, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *Cage) PutUser(uid uint32) (int, error) {
 		if err != nil || !bytes.Contains(status, []byte(fmt.Sprintf("\nUid:\t%d\t", uid))) {
 			continue // it has ended, or is another's
 		}
-		if groups, err := os.ReadFile(filepath.Join(dir, "cgroup")); err != nil || bytes.Contains(groups, []byte(filepath.Base(filepath.Dir(c.dir)))) {
+		if groups, err := os.ReadFile(filepath.Join(dir, "cgroup")); err != nil ||
+			bytes.Contains(groups, []byte(filepath.Base(filepath.Dir(c.dir)))) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(dir))

@@ -48,7 +48,8 @@ type Stats struct {
 }
 
 // Main attacks until it is told to stop (SIGTERM or SIGINT), prints its Stats and exits. Before, it prints a line with
-// "flooding" when its attack is under way. It returns at once where the environment does not make this process an attacker.
+// "flooding" when its attack is under way. It returns at once where the environment does not make this process an
+// attacker.
 func Main() {
 	socket, kind := os.Getenv(envSocket), os.Getenv(envKind)
 	if socket == "" {
@@ -86,8 +87,9 @@ type attack struct {
 	stats Stats
 }
 
-// Clients of each kind. Together with the streams they are somewhat more than the connections that a user may have, and the
-// others are few enough to keep theirs: a flood that is refused at the socket only would not reach what lies behind.
+// Clients of each kind. Together with the streams they are somewhat more than the connections that a user may have, and
+// the others are few enough to keep theirs: a flood that is refused at the socket only would not reach what lies
+// behind.
 const (
 	callers    = 8
 	tokeners   = 2
@@ -241,12 +243,14 @@ func (a *attack) open(n int64) {
 	a.stats.Open += n
 }
 
-// Yes is a script whose output goes to a file for as long as a flood may last. The file is cut again and again: the disk is not what is attacked.
+// Yes is a script whose output goes to a file for as long as a flood may last. The file is cut again and again: the
+// disk is not what is attacked.
 func Yes(out string) string {
 	return fmt.Sprintf("exec timeout 300 sh -c 'while :; do yes | head -c 10000000; : >%s; done'", out)
 }
 
 // YesRun is the configuration of a run that writes without end.
 func YesRun(i int) string {
-	return fmt.Sprintf("type: task\nname: yes%d\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n  - exec timeout 300 yes\n", i)
+	return fmt.Sprintf("type: task\nname: yes%d\nruntime: process\nresources: {cpu: 1.., memory: 16MB..}\ncommands:\n"+
+		"  - exec timeout 300 yes\n", i)
 }

@@ -64,7 +64,10 @@ func (o *Order) start(cage *Cage, kind string) (*attacker, error) {
 	count := map[string]int{Submissions: o.Jobs, Streams: o.Streams}[kind]
 	cmd := exec.Command(o.Program)
 	cmd.Dir, cmd.Stderr = filepath.Dir(o.Program), os.Stderr
-	cmd.Env = []string{envSocket + "=" + o.Socket, envKind + "=" + kind, envCount + "=" + strconv.Itoa(count), "GOMAXPROCS=2"}
+	cmd.Env = []string{
+		envSocket + "=" + o.Socket, envKind + "=" + kind, envCount + "=" + strconv.Itoa(count),
+		"GOMAXPROCS=2",
+	}
 	o.Own(cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
