@@ -11,7 +11,7 @@ import (
 
 // commit writes batches in order. It returns nil when commits is closed, errReload when a commit failed or its fate is
 // not known, store.ErrStale when somebody else leads.
-func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
+func (e *Engine) commit(commits <-chan *batch, idle chan<- commitReport) error {
 	for b := range commits {
 		var err error
 		began := time.Now()
@@ -34,7 +34,7 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 			e.config.Store(b.config)
 		}
 		took := time.Since(began)
-		e.snap.Store(b.snap)
+		e.snapshot.Store(b.snapshot)
 		e.mu.Lock()
 		e.stats.Batches++
 		e.stats.Committing += took
@@ -42,15 +42,15 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- done) error {
 		e.mu.Unlock()
 		back := 0
 		for _, r := range b.waiting {
-			if !r.lane {
+			if !r.isUrgent {
 				back++
 			}
 			close(r.done)
 		}
 		if !b.changes.Empty() {
-			e.publish(&Published{Changes: b.changes, Snapshot: b.snap})
+			e.publish(&Published{Changes: b.changes, Snapshot: b.snapshot})
 		}
-		idle <- done{took: took, answered: back}
+		idle <- commitReport{took: took, answered: back}
 	}
 	return nil
 }

@@ -71,26 +71,26 @@ type Engine struct {
 	inbox   chan *request
 	urgent  chan *request
 	starts  chan *startBatch
-	replans chan replan
+	replans chan replanRequest
 	faults  faults // planner and streak are the planner's goroutine's, the rest is the writer's
 
 	config   atomic.Pointer[state.Config] // the one that holds
-	snap     atomic.Pointer[state.Snapshot]
+	snapshot atomic.Pointer[state.Snapshot]
 	plan     atomic.Pointer[sched.Plan]
-	feed     atomic.Pointer[feed]
+	feed     atomic.Pointer[plannerFeed]
 	epoch    atomic.Int64
 	readOnly atomic.Pointer[string]
 	leading  chan struct{} // closed when the first snapshot is there
 	stopped  chan struct{}
 
-	mu   sync.Mutex
-	subs []*subscriber
-	held map[core.UserName]int // commands of each user in the inbox
+	mu     sync.Mutex
+	subs   []*subscriber
+	queued map[core.UserName]int // commands of each user in the inbox
 	// trying counts the trials of each user that wait; failed are those whose trial failed, until when they try no more.
-	trying map[core.UserName]int
-	failed map[core.UserName]time.Time
-	barred map[sender]barred
-	stats  Stats
+	trying  map[core.UserName]int
+	failed  map[core.UserName]time.Time
+	blocked map[sender]blockedSender
+	stats   Stats
 }
 
 type subscriber struct{ f func(*Published) }
@@ -106,12 +106,12 @@ type Stats struct {
 
 // request is a command and the caller waiting for its answer.
 type request struct {
-	in    state.Input
-	user  core.UserName
-	lane  bool // it came by the lane of exits and cancels
-	reply any
-	err   error
-	done  chan struct{}
+	input    state.Input
+	user     core.UserName
+	isUrgent bool // it came by the lane of exits and cancels
+	reply    any
+	err      error
+	done     chan struct{}
 }
 
 // New makes an engine over a store.
@@ -119,15 +119,15 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 	cfg.defaults()
 	e := &Engine{
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
-		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch), replans: make(chan replan),
-		leading: make(chan struct{}), stopped: make(chan struct{}), held: map[core.UserName]int{},
+		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch), replans: make(chan replanRequest),
+		leading: make(chan struct{}), stopped: make(chan struct{}), queued: map[core.UserName]int{},
 	}
 	e.config.Store(&cfg.State)
 	return e
 }
 
 // Snapshot is the last committed state; nil before the engine leads.
-func (e *Engine) Snapshot() *state.Snapshot { return e.snap.Load() }
+func (e *Engine) Snapshot() *state.Snapshot { return e.snapshot.Load() }
 
 // Plan is the last plan; it may be nil.
 func (e *Engine) Plan() *sched.Plan { return e.plan.Load() }
@@ -184,14 +184,14 @@ func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
 	if why := e.ReadOnly(); why != "" {
 		return nil, unavailable(why)
 	}
-	r := &request{in: in, user: userOf(in), done: make(chan struct{})}
-	if err := e.admit(r.user); err != nil {
+	r := &request{input: in, user: senderOf(in), done: make(chan struct{})}
+	if err := e.admitUser(r.user); err != nil {
 		return nil, err
 	}
 	select {
 	case e.inbox <- r:
 	default:
-		e.leave(r.user)
+		e.dequeued(r.user)
 		e.mu.Lock()
 		e.stats.Refused++
 		e.mu.Unlock()
@@ -214,15 +214,15 @@ type Pending struct{ r *request }
 
 // Send is Urgent without waiting: many exits of one agent go into one transaction.
 func (e *Engine) Send(ctx context.Context, in state.Input) (*Pending, error) {
-	if user := userOf(in); user != "" {
+	if user := senderOf(in); user != "" {
 		e.mu.Lock()
-		err := e.barredNow(sender{user, true})
+		err := e.checkBlocked(sender{user, true})
 		e.mu.Unlock()
 		if err != nil {
 			return nil, err
 		}
 	}
-	r := &request{in: in, lane: true, done: make(chan struct{})}
+	r := &request{input: in, isUrgent: true, done: make(chan struct{})}
 	select {
 	case e.urgent <- r:
 		return &Pending{r}, nil
@@ -256,39 +256,39 @@ func unavailable(why string) error {
 	return core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
 }
 
-func (e *Engine) admit(user core.UserName) error {
+func (e *Engine) admitUser(user core.UserName) error {
 	if user == "" {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.held[user] >= max(1, e.cfg.Inbox/4) {
+	if e.queued[user] >= max(1, e.cfg.Inbox/4) {
 		e.stats.Refused++
 		return core.Errorf(core.Exhausted, "%s has too many requests waiting; try again", user)
 	}
-	if len(e.barred) > 0 {
-		if err := e.barredNow(sender{user: user}); err != nil {
+	if len(e.blocked) > 0 {
+		if err := e.checkBlocked(sender{user: user}); err != nil {
 			return err
 		}
 	}
-	e.held[user]++
+	e.queued[user]++
 	return nil
 }
 
-func (e *Engine) leave(user core.UserName) {
+func (e *Engine) dequeued(user core.UserName) {
 	if user == "" {
 		return
 	}
 	e.mu.Lock()
-	if e.held[user]--; e.held[user] <= 0 {
-		delete(e.held, user)
+	if e.queued[user]--; e.queued[user] <= 0 {
+		delete(e.queued, user)
 	}
 	e.mu.Unlock()
 }
 
-// userOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for a
+// senderOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for a
 // state that fails on it.
-func userOf(in state.Input) core.UserName {
+func senderOf(in state.Input) core.UserName {
 	switch in := in.(type) {
 	case *state.Submit:
 		return in.By.User
@@ -366,7 +366,7 @@ func (e *Engine) lead(ctx context.Context) error {
 			e.log.Info("waiting: another server leads; this one answers nobody until it does", "err", err)
 		}
 		e.readOnly.Store(&why)
-		if !e.refuse(ctx, max(e.cfg.Lease/5, 20*time.Millisecond), why) {
+		if !e.refuseFor(ctx, max(e.cfg.Lease/5, 20*time.Millisecond), why) {
 			return nil
 		}
 	}

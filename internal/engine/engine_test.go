@@ -463,7 +463,7 @@ func TestGroupCommit(t *testing.T) {
 			t.Errorf("with 5 ms a commit they took %v", took)
 		}
 
-		time.Sleep(gatherMost) // those of the flood are not expected back any more
+		time.Sleep(maxGatherWait) // those of the flood are not expected back any more
 		began = time.Now()
 		e.must(submit(0, ""))
 		if took := time.Since(began); took != 5*time.Millisecond {

@@ -16,25 +16,25 @@ import (
 // the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private state,
 // which is loaded anew as after a commit that failed; the command gets `internal`, and is not taken a third time.
 
-// panicked is a panic that was caught.
-type panicked struct {
+// panicError is a panic that was caught.
+type panicError struct {
 	what  string // was being done
 	value any
 	stack []byte
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("%s: %v", p.what, p.value) }
+func (p *panicError) Error() string { return fmt.Sprintf("%s: %v", p.what, p.value) }
 
 // short is the fault for users: what it was, and nothing of the inside.
-func (p *panicked) short() string {
+func (p *panicError) short() string {
 	return string(bytes.ToValidUTF8(fmt.Appendf(nil, "%.200v", p.value), []byte("?")))
 }
 
 // guard calls do and catches its panic.
-func guard(what string, do func()) (p *panicked) {
+func guard(what string, do func()) (p *panicError) {
 	defer func() {
 		if v := recover(); v != nil {
-			p = &panicked{what: what, value: v, stack: debug.Stack()}
+			p = &panicError{what: what, value: v, stack: debug.Stack()}
 		}
 	}()
 	do()
@@ -48,13 +48,13 @@ type faults struct {
 	held     map[core.JobID]int // how often a job was to be held because of it
 	streak   int                // of them in a row
 	inputs   map[string]int     // panics of the state, by the command
-	holds    []heldFor          // jobs to be held once the state is loaded anew
+	holds    []jobToHold        // jobs to be held once the state is loaded anew
 	tickFrom time.Time          // no tick before
 	ticks    int                // panics of it in a row
 }
 
-// heldFor is a job that is to be held, and why.
-type heldFor struct {
+// jobToHold is a job that is to be held, and why.
+type jobToHold struct {
 	job core.JobID
 	why string
 }
@@ -64,7 +64,7 @@ const PanicMessage = "panic in the engine"
 
 // report logs a panic with its stack and a line that `bireme simulate --replay` understands, without scripts and
 // environments.
-func (e *Engine) report(p *panicked, job core.JobID, rec *state.Record) {
+func (e *Engine) report(p *panicError, job core.JobID, rec *state.Record) {
 	line := []byte("none")
 	if rec != nil {
 		if data, err := json.Marshal(rec); err == nil {
@@ -77,9 +77,9 @@ func (e *Engine) report(p *panicked, job core.JobID, rec *state.Record) {
 	e.mu.Unlock()
 }
 
-// replayOf is a recording's line that loads the nodes and one job, and so replays what the planner made of it.
-func (e *Engine) replayOf(job core.JobID) *state.Record {
-	snap := e.snap.Load()
+// recordFor is a recording's line that loads the nodes and one job, and so replays what the planner made of it.
+func (e *Engine) recordFor(job core.JobID) *state.Record {
+	snap := e.snapshot.Load()
 	if snap == nil {
 		return nil
 	}
@@ -96,11 +96,11 @@ func (e *Engine) replayOf(job core.JobID) *state.Record {
 	return state.RecordLoad(*e.config.Load(), img)
 }
 
-// maxPoison is how often a command that makes the state fail is applied.
-const maxPoison = 2
+// maxInputFaults is how often a command that makes the state fail is applied.
+const maxInputFaults = 2
 
-// keyOf names a command for faults.inputs.
-func keyOf(in state.Input) string {
+// inputKey names a command for faults.inputs.
+func inputKey(in state.Input) string {
 	rec, err := state.RecordInput(in, 0)
 	if err != nil {
 		return fmt.Sprintf("%T", in)
@@ -108,39 +108,39 @@ func keyOf(in state.Input) string {
 	return rec.Kind + string(rec.Input)
 }
 
-// errPanicked says that the private state is of no use any more because a command made it fail.
-type errPanicked struct{ p *panicked }
+// stateFailed says that the private state is of no use any more because a command made it fail.
+type stateFailed struct{ p *panicError }
 
-func (e *errPanicked) Error() string { return "engine: " + e.p.Error() }
+func (e *stateFailed) Error() string { return "engine: " + e.p.Error() }
 
 // Is makes it a reason to load anew.
-func (e *errPanicked) Is(target error) bool { return target == errReload }
+func (e *stateFailed) Is(target error) bool { return target == errReload }
 
-// safely applies a command. After a panic the state may be half changed: the writer stops, and all is loaded anew.
-func (w *writer) safely(in state.Input) (reply any, err error) {
+// applyGuarded applies a command. After a panic the state may be half changed: the writer stops, and all is loaded anew.
+func (w *writer) applyGuarded(in state.Input) (reply any, err error) {
 	if w.broken != nil {
 		return nil, unavailable(reasonOf(w.broken))
 	}
-	f := &w.e.faults
-	if len(f.inputs) > 0 && f.inputs[keyOf(in)] >= maxPoison {
+	f := &w.engine.faults
+	if len(f.inputs) > 0 && f.inputs[inputKey(in)] >= maxInputFaults {
 		return nil, core.Errorf(core.Internal, "the server failed on this command before and does not try again until it is restarted; the fault is in its log").Because("fault")
 	}
-	p := guard(fmt.Sprintf("apply %T", in), func() { reply, err = w.st.Apply(in) })
+	p := guard(fmt.Sprintf("apply %T", in), func() { reply, err = w.state.Apply(in) })
 	if p == nil {
 		return reply, err
 	}
-	rec, _ := state.RecordInput(in, w.st.Now()) // a submission's may have been completed in part
-	job := w.e.note(in, p)
-	if j, ok := w.st.Snapshot().Job(job); ok { // what it came with is lost with it, and would come again
-		w.e.bar(sender{user: j.Spec.User})
+	rec, _ := state.RecordInput(in, w.state.Now()) // a submission's may have been completed in part
+	job := w.engine.noteFault(in, p)
+	if j, ok := w.state.Snapshot().Job(job); ok { // what it came with is lost with it, and would come again
+		w.engine.block(sender{user: j.Spec.User})
 	}
-	w.e.report(p, job, rec)
-	w.broken = &errPanicked{p}
+	w.engine.report(p, job, rec)
+	w.broken = &stateFailed{p}
 	return nil, core.Errorf(core.Internal, "the server failed on this command; the fault is in its log").Because("fault")
 }
 
-// note remembers on what the state failed, and what follows from it when it is loaded anew.
-func (e *Engine) note(in state.Input, p *panicked) (job core.JobID) {
+// noteFault remembers on what the state failed, and what follows from it when it is loaded anew.
+func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
 	f := &e.faults
 	switch in := in.(type) {
 	case *state.Start:
@@ -152,22 +152,22 @@ func (e *Engine) note(in state.Input, p *panicked) (job core.JobID) {
 		f.tickFrom = e.cfg.Now().Add(min(time.Second<<min(f.ticks, 10), 10*time.Minute))
 		return 0
 	default:
-		if user := userOf(in); user != "" { // another time it says it a little differently
-			e.bar(sender{user, isUrgent(in)})
+		if user := senderOf(in); user != "" { // another time it says it a little differently
+			e.block(sender{user, isUrgent(in)})
 			return 0
 		}
 		if f.inputs == nil || len(f.inputs) > 10_000 {
 			f.inputs = map[string]int{}
 		}
-		f.inputs[keyOf(in)]++
+		f.inputs[inputKey(in)]++
 		return 0
 	}
-	f.holds = append(f.holds, heldFor{job, p.short()})
+	f.holds = append(f.holds, jobToHold{job, p.short()})
 	return job
 }
 
-// barred is a user on whose commands the state failed.
-type barred struct {
+// blockedSender is a user on whose commands the state failed.
+type blockedSender struct {
 	until time.Time
 	times int
 }
@@ -187,22 +187,22 @@ func isUrgent(in state.Input) bool {
 	return false
 }
 
-// bar takes no commands of a user for a while, longer each time: to load the state anew costs everybody.
-func (e *Engine) bar(from sender) {
+// block takes no commands of a user for a while, longer each time: to load the state anew costs everybody.
+func (e *Engine) block(from sender) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.barred == nil {
-		e.barred = map[sender]barred{}
+	if e.blocked == nil {
+		e.blocked = map[sender]blockedSender{}
 	}
-	b := e.barred[from]
+	b := e.blocked[from]
 	b.times++
 	b.until = e.cfg.Now().Add(min(5*time.Second<<min(b.times, 10), time.Hour))
-	e.barred[from] = b
+	e.blocked[from] = b
 }
 
-// barredNow refuses a user whose commands made the state fail. The caller holds e.mu.
-func (e *Engine) barredNow(from sender) error {
-	b, ok := e.barred[from]
+// checkBlocked refuses a user whose commands made the state fail. The caller holds e.mu.
+func (e *Engine) checkBlocked(from sender) error {
+	b, ok := e.blocked[from]
 	if !ok || !e.cfg.Now().Before(b.until) {
 		return nil
 	}
@@ -212,28 +212,28 @@ func (e *Engine) barredNow(from sender) error {
 
 // holdFaulty holds the jobs that the state failed on, now that it was loaded anew.
 func (w *writer) holdFaulty() {
-	f := &w.e.faults
+	f := &w.engine.faults
 	for len(f.holds) > 0 && w.broken == nil {
 		h := f.holds[0]
 		f.holds = f.holds[1:]
 		in := &state.PlannerFailed{Job: h.job, Why: h.why}
-		w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
-		if _, err := w.safely(in); err == nil {
-			w.n++
-			w.tell()
+		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
+		if _, err := w.applyGuarded(in); err == nil {
+			w.inputs++
+			w.feedPlanner()
 		}
 	}
 }
 
-// replan is the planner's word that it failed and wants all there is.
-type replan struct {
+// resendAll is the planner's word that it failed and wants all there is.
+type replanRequest struct {
 	job core.JobID // to be held; 0: none
 	why string
 }
 
-// plannerLost decides what follows from a panic of the planner.
-func (e *Engine) plannerLost(p *panicked, job core.JobID) (r replan, rest time.Duration) {
-	e.report(p, job, e.replayOf(job))
+// plannerFailed decides what follows from a panic of the planner.
+func (e *Engine) plannerFailed(p *panicError, job core.JobID) (r replanRequest, rest time.Duration) {
+	e.report(p, job, e.recordFor(job))
 	f := &e.faults
 	if f.planner == nil {
 		f.planner, f.total, f.held = map[core.JobID]int{}, map[core.JobID]int{}, map[core.JobID]int{}
@@ -241,31 +241,31 @@ func (e *Engine) plannerLost(p *panicked, job core.JobID) (r replan, rest time.D
 	f.streak++
 	later := min(100*time.Millisecond<<min(f.streak, 10), time.Minute)
 	if job == 0 {
-		return replan{}, later // it is not known whom to hold: planning goes on later, all else does now
+		return replanRequest{}, later // it is not known whom to hold: planning goes on later, all else does now
 	}
 	f.planner[job]++
 	f.total[job]++
 	switch {
-	case len(f.planner) > maxSuspects:
-		return replan{}, later
-	case f.planner[job] < 2 && f.total[job] < maxTotal:
+	case len(f.planner) > maxHeldSuspects:
+		return replanRequest{}, later
+	case f.planner[job] < 2 && f.total[job] < maxJobFaults:
 		// A planner that is built cold has another try: what this one kept from earlier passes may have been at fault.
-		return replan{}, 0
+		return replanRequest{}, 0
 	}
 	if f.held[job]++; f.held[job] == 1 {
 		later = 0
 	}
-	return replan{job, p.short()}, later
+	return replanRequest{job, p.short()}, later
 }
 
-// maxTotal is how often the planner may fail on a job though it did not with its next try.
-const maxTotal = 5
+// maxJobFaults is how often the planner may fail on a job though it did not with its next try.
+const maxJobFaults = 5
 
-// maxSuspects bounds how many different jobs are held for one fault: more than that are its victims.
-const maxSuspects = 16
+// maxHeldSuspects bounds how many different jobs are held for one fault: more than that are its victims.
+const maxHeldSuspects = 16
 
-// plannerWell forgets faults after a pass that went well.
-func (e *Engine) plannerWell() {
+// plannerRecovered forgets faults after a pass that went well.
+func (e *Engine) plannerRecovered() {
 	if f := &e.faults; f.streak > 0 {
 		f.streak = 0
 		clear(f.planner)

@@ -132,7 +132,7 @@ func TestPlannerFaultOfNobody(t *testing.T) {
 				held++
 			}
 		}
-		if held > maxSuspects {
+		if held > maxHeldSuspects {
 			t.Errorf("%d jobs are held for one fault", held)
 		}
 		broken.Store(false)

@@ -10,30 +10,30 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// feed carries changes from the writer to the planner; what has not been taken yet is merged.
-type feed struct {
-	mu   sync.Mutex
-	c    sched.Changes
-	news int64 // counts additions
-	wake chan struct{}
+// plannerFeed carries changes from the writer to the planner; what has not been taken yet is merged.
+type plannerFeed struct {
+	mu      sync.Mutex
+	changes sched.Changes
+	seq     int64 // counts additions
+	wake    chan struct{}
 
 	trials trials
-	over   chan struct{} // closed when nobody takes from it any more
+	closed chan struct{} // closed when nobody takes from it any more
 }
 
-func newFeed(all sched.Changes) *feed {
-	f := &feed{c: all, wake: make(chan struct{}, 1), over: make(chan struct{})}
+func newPlannerFeed(all sched.Changes) *plannerFeed {
+	f := &plannerFeed{changes: all, wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	f.trials.asked = make(chan struct{}, 1)
 	f.wake <- struct{}{}
 	return f
 }
 
 // add gives the planner news and returns their number.
-func (f *feed) add(c sched.Changes) int64 {
+func (f *plannerFeed) add(c sched.Changes) int64 {
 	f.mu.Lock()
-	f.news++
-	news := f.news
-	f.c.Merge(c)
+	f.seq++
+	news := f.seq
+	f.changes.Merge(c)
 	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:
@@ -43,16 +43,16 @@ func (f *feed) add(c sched.Changes) int64 {
 }
 
 // take gives what was added since, and the number of the last addition.
-func (f *feed) take() (sched.Changes, int64) {
+func (f *plannerFeed) take() (sched.Changes, int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.c
-	f.c = sched.Changes{}
-	return c, f.news
+	c := f.changes
+	f.changes = sched.Changes{}
+	return c, f.seq
 }
 
-// sleepers are the nodes that a plan wants to be woken.
-func sleepers(plan *sched.Plan) (out []core.NodeName) {
+// nodesToWake are the nodes that a plan wants to be woken.
+func nodesToWake(plan *sched.Plan) (out []core.NodeName) {
 	for i := range plan.Provision {
 		if n := plan.Provision[i].Node; n != "" {
 			out = append(out, n)
@@ -61,96 +61,96 @@ func sleepers(plan *sched.Plan) (out []core.NodeName) {
 	return out
 }
 
-// planning is the planner's goroutine.
-type planning struct {
-	e     *Engine
-	f     *feed
-	p     *sched.Planner
-	lost  bool // p failed: nothing is done with it until all has come anew
-	fc    *forecaster
-	timer *time.Timer
+// planLoop is the planner's goroutine.
+type planLoop struct {
+	engine   *Engine
+	feed     *plannerFeed
+	planner  *sched.Planner
+	lost     bool // p failed: nothing is done with it until all has come anew
+	forecast *forecaster
+	timer    *time.Timer
 }
 
-// planLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
+// runPlanLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
-func (e *Engine) planLoop(ctx context.Context, f *feed) {
-	l := &planning{e: e, f: f, p: sched.New(state.PlannerConfig(*e.config.Load())), timer: time.NewTimer(time.Hour)}
+func (e *Engine) runPlanLoop(ctx context.Context, f *plannerFeed) {
+	l := &planLoop{engine: e, feed: f, planner: sched.New(state.PlannerConfig(*e.config.Load())), timer: time.NewTimer(time.Hour)}
 	defer l.timer.Stop()
-	l.fc = newForecaster(e, l.p, f)
-	defer l.fc.stop()
+	l.forecast = newForecaster(e, l.planner, f)
+	defer l.forecast.stop()
 	for {
 		more := false
-		if fault := guard("forecast", func() { more = l.fc.wait(ctx, f.wake, l.timer.C) }); fault != nil {
+		if fault := guard("forecast", func() { more = l.forecast.wait(ctx, f.wake, l.timer.C) }); fault != nil {
 			e.report(fault, 0, nil)
-			l.fc.failed()
+			l.forecast.abandon()
 			continue
 		}
 		if !more {
 			return
 		}
-		if t := l.fc.failedTrial; t != nil {
-			l.fc.failedTrial = nil
+		if t := l.forecast.failedTrial; t != nil {
+			l.forecast.failedTrial = nil
 			if !l.recover(ctx, t.fault, 0) {
 				return
 			}
 			continue
 		}
-		s, fault := l.round()
+		s, fault := l.runPass()
 		if fault != nil {
-			if !l.recover(ctx, fault, l.p.Looking()) {
+			if !l.recover(ctx, fault, l.planner.Looking()) {
 				return
 			}
 			continue
 		}
-		if s != nil && !l.hand(ctx, s) {
+		if s != nil && !l.handOver(ctx, s) {
 			return
 		}
 	}
 }
 
-// round takes in what changed and plans.
-func (l *planning) round() (s *startBatch, fault *panicked) {
-	c, seen := l.f.take()
+// runPass takes in what changed and plans.
+func (l *planLoop) runPass() (s *startBatch, fault *panicError) {
+	c, seen := l.feed.take()
 	began := time.Now()
 	defer func() {
 		took := time.Since(began)
-		l.e.mu.Lock()
-		l.e.stats.Passes++
-		l.e.stats.Planning += took
-		l.e.mu.Unlock()
+		l.engine.mu.Lock()
+		l.engine.stats.Passes++
+		l.engine.stats.Planning += took
+		l.engine.mu.Unlock()
 	}()
 	fault = guard("plan", func() {
 		if c.Anew != nil {
-			l.p, l.lost = sched.New(*c.Anew), false
-			l.fc.begin(l.p)
+			l.planner, l.lost = sched.New(*c.Anew), false
+			l.forecast.usePlanner(l.planner)
 		}
 		if l.lost { // all comes anew
 			return
 		}
-		l.p.Apply(c)
-		now := core.At(l.e.cfg.Now())
-		plan := l.p.Pass(now)
-		l.fc.planned(plan)
+		l.planner.Apply(c)
+		now := core.At(l.engine.cfg.Now())
+		plan := l.planner.Pass(now)
+		l.forecast.publish(plan)
 		wait := time.Hour
 		if plan.WakeAt != 0 {
 			wait = min(wait, max(time.Millisecond, plan.WakeAt.Sub(now)))
 		}
 		l.timer.Reset(wait)
-		s = &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seen: seen, applied: make(chan struct{})}
-		if l.e.config.Load().Power.Wakes {
-			s.wakes = sleepers(plan)
+		s = &startBatch{starts: plan.Starts, preempts: plan.Preempts, now: now, seenSeq: seen, applied: make(chan struct{})}
+		if l.engine.config.Load().Power.Wakes {
+			s.wakes = nodesToWake(plan)
 		}
 	})
 	if fault == nil && s != nil {
-		l.e.plannerWell()
+		l.engine.plannerRecovered()
 	}
 	return s, fault
 }
 
-// hand gives the writer what is to start and waits until it is applied. It returns false when ctx ended.
-func (l *planning) hand(ctx context.Context, s *startBatch) bool {
+// handOver gives the writer what is to start and waits until it is applied. It returns false when ctx ended.
+func (l *planLoop) handOver(ctx context.Context, s *startBatch) bool {
 	select {
-	case l.e.starts <- s:
+	case l.engine.starts <- s:
 	case <-ctx.Done():
 		return false
 	}
@@ -166,15 +166,15 @@ func (l *planning) hand(ctx context.Context, s *startBatch) bool {
 }
 
 // recover asks the writer for all there is, after the planner failed. It returns false when ctx ended.
-func (l *planning) recover(ctx context.Context, fault *panicked, job core.JobID) bool {
-	r, rest := l.e.plannerLost(fault, job)
+func (l *planLoop) recover(ctx context.Context, fault *panicError, job core.JobID) bool {
+	r, rest := l.engine.plannerFailed(fault, job)
 	l.lost = true
-	l.fc.begin(nil)
+	l.forecast.usePlanner(nil)
 	if rest > 0 && !pause(ctx, rest) {
 		return false
 	}
 	select {
-	case l.e.replans <- r:
+	case l.engine.replans <- r:
 		return true
 	case <-ctx.Done():
 		return false

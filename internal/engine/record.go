@@ -13,9 +13,9 @@ import (
 // recorder writes what the writer does, a line each, for `bireme simulate --replay`. All its methods do nothing on a nil
 // one. It ends at the first fault: a recording with a gap would replay as something else.
 type recorder struct {
-	w   *bufio.Writer
-	log *slog.Logger
-	bad bool
+	w      *bufio.Writer
+	log    *slog.Logger
+	failed bool
 }
 
 func newRecorder(w io.Writer, log *slog.Logger) *recorder {
@@ -26,7 +26,7 @@ func newRecorder(w io.Writer, log *slog.Logger) *recorder {
 }
 
 func (r *recorder) line(rec *state.Record, err error) {
-	if r == nil || r.bad {
+	if r == nil || r.failed {
 		return
 	}
 	var data []byte
@@ -40,7 +40,7 @@ func (r *recorder) line(rec *state.Record, err error) {
 		err = r.w.Flush()
 	}
 	if err != nil {
-		r.bad = true
+		r.failed = true
 		r.log.Error("the recording ends here", "err", err)
 	}
 }
@@ -57,7 +57,7 @@ func (r *recorder) input(in state.Input, now core.Time) {
 	}
 }
 
-func (r *recorder) told() {
+func (r *recorder) plannerFed() {
 	if r != nil {
 		r.line(&state.Record{Told: true}, nil)
 	}
@@ -65,7 +65,7 @@ func (r *recorder) told() {
 
 func (r *recorder) pass(s *startBatch, now core.Time) {
 	if r != nil {
-		r.line(&state.Record{Now: now, Pass: &state.Passed{Now: s.now, Seen: s.seen, Starts: s.starts, Preempts: s.preempts}}, nil)
+		r.line(&state.Record{Now: now, Pass: &state.Passed{Now: s.now, Seen: s.seenSeq, Starts: s.starts, Preempts: s.preempts}}, nil)
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *recorder) seal() {
 
 // flush writes what is left when the engine stops.
 func (r *recorder) flush() {
-	if r == nil || r.bad {
+	if r == nil || r.failed {
 		return
 	}
 	if err := r.w.Flush(); err != nil {

@@ -9,12 +9,12 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// trial is a question to the planner: what would become of this job?
+// answerTrial is a question to the planner: what would become of this job?
 type trial struct {
 	job   *core.Job
 	asked time.Time
 	out   sched.Outlook
-	fault *panicked
+	fault *panicError
 	done  chan struct{}
 }
 
@@ -25,14 +25,14 @@ type trials struct {
 }
 
 // Bounds on trials: how many of all users wait, and how long the planner works on other things after one, in times of
-// what it took. A trial stops looking further ahead when there is something to plan, or after trialMost. One that has
-// waited for trialLate, because there is always something to plan, is answered before the next pass.
+// what it took. A trial stops looking further ahead when there is something to plan, or after maxTrialTime. One that has
+// waited for maxTrialDelay, because there is always something to plan, is answered before the next pass.
 const (
-	maxTrials  = 256
-	trialLate  = time.Second
-	trialRest  = 2
-	trialMost  = 250 * time.Millisecond
-	trialSlice = 200_000 // about a millisecond; see sched.Forecast.Step
+	maxTrials     = 256
+	maxTrialDelay = time.Second
+	trialRest     = 2
+	maxTrialTime  = 250 * time.Millisecond
+	trialSlice    = 200_000 // about a millisecond; see sched.Forecast.Step
 )
 
 // Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job is
@@ -51,17 +51,17 @@ func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Ou
 	if f == nil {
 		return nil, t.out, unavailable("the server has no plan yet")
 	}
-	f.ask(t)
+	f.enqueueTrial(t)
 	select {
 	case <-t.done:
 		if t.fault != nil {
 			return nil, t.out, core.Errorf(core.Internal, "the server failed on this job; the fault is in its log").Because("fault")
 		}
 		return t.job, t.out, nil
-	case <-f.over:
+	case <-f.closed:
 		return nil, t.out, unavailable("the state is being loaded anew")
 	case <-ctx.Done():
-		f.withdraw(t)
+		f.withdrawTrial(t)
 		return nil, t.out, ctx.Err()
 	}
 }
@@ -98,8 +98,8 @@ func (e *Engine) endTrial(user core.UserName) {
 	}
 }
 
-// ask lets the planner answer a trial when it has nothing else to do.
-func (f *feed) ask(t *trial) {
+// enqueueTrial lets the planner answer a trial when it has nothing else to do.
+func (f *plannerFeed) enqueueTrial(t *trial) {
 	f.mu.Lock()
 	f.trials.list = append(f.trials.list, t)
 	f.mu.Unlock()
@@ -109,8 +109,8 @@ func (f *feed) ask(t *trial) {
 	}
 }
 
-// withdraw takes a question back.
-func (f *feed) withdraw(t *trial) {
+// withdrawTrial takes a question back.
+func (f *plannerFeed) withdrawTrial(t *trial) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, o := range f.trials.list {
@@ -122,24 +122,24 @@ func (f *feed) withdraw(t *trial) {
 }
 
 // nextTrial gives the first that waits; when the planner is busy only if it is late.
-func (f *feed) nextTrial(busy bool) *trial {
+func (f *plannerFeed) nextTrial(busy bool) *trial {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.trials.list) == 0 {
 		return nil
 	}
 	t := f.trials.list[0]
-	if busy && time.Since(t.asked) < trialLate {
+	if busy && time.Since(t.asked) < maxTrialDelay {
 		return nil
 	}
 	f.trials.list = f.trials.list[1:]
 	return t
 }
 
-// answer works on one trial and tells how long that took.
-func (f *feed) answer(e *Engine, p *sched.Planner, t *trial) time.Duration {
+// answerTrial works on one trial and tells how long that took.
+func (f *plannerFeed) answerTrial(e *Engine, p *sched.Planner, t *trial) time.Duration {
 	began := time.Now()
-	more := func() bool { return len(f.wake) == 0 && time.Since(began) < trialMost }
+	more := func() bool { return len(f.wake) == 0 && time.Since(began) < maxTrialTime }
 	t.fault = guard("trial", func() { t.out = p.Trial(t.job, core.At(e.cfg.Now()), trialSlice, more) })
 	if t.fault != nil {
 		e.mu.Lock()

@@ -13,10 +13,10 @@ import (
 
 // batch is a run of commands that commit together.
 type batch struct {
-	waiting []*request
-	changes *core.Changes
-	snap    *state.Snapshot
-	config  *state.Config // that holds from this batch on; nil: as before
+	waiting  []*request
+	changes  *core.Changes
+	snapshot *state.Snapshot
+	config   *state.Config // that holds from this batch on; nil: as before
 }
 
 // startBatch is the outcome of a pass: its starts, and the planner waiting for them to be applied (not committed).
@@ -25,7 +25,7 @@ type startBatch struct {
 	preempts []sched.Preempt
 	wakes    []core.NodeName // that sleep, and that somebody needs
 	now      core.Time       // of the pass
-	seen     int64           // the last news the pass knew of
+	seenSeq  int64           // the last news the pass knew of
 	refused  int
 	applied  chan struct{}
 }
@@ -58,7 +58,7 @@ func (e *Engine) write(ctx context.Context) error {
 			committed = e.stats.Batches
 			e.mu.Unlock()
 			// A store that takes probes but no batch would have us load again and again.
-			if stuck && !e.refuse(ctx, e.cfg.Probe, "the last write failed") {
+			if stuck && !e.refuseFor(ctx, e.cfg.Probe, "the last write failed") {
 				return nil
 			}
 		default:
@@ -75,7 +75,7 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 		if err == nil {
 			var img *store.Image
 			if img, err = e.store.Load(ctx); err == nil {
-				err = e.raise(ctx, img)
+				err = e.raiseNextJob(ctx, img)
 			}
 			if err == nil {
 				e.rec.load(*e.config.Load(), (*state.Image)(img))
@@ -98,20 +98,20 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 			e.log.Error("read-only", "err", err)
 		}
 		e.readOnly.Store(&why)
-		if !e.refuse(ctx, e.cfg.Probe, why) {
+		if !e.refuseFor(ctx, e.cfg.Probe, why) {
 			return nil, nil
 		}
 	}
 }
 
-// refuse answers what waits with `unavailable` for d. Exits and cancels stay in their lane, where their senders wait.
-func (e *Engine) refuse(ctx context.Context, d time.Duration, why string) bool {
+// refuseFor answers what waits with `unavailable` for d. Exits and cancels stay in their lane, where their senders wait.
+func (e *Engine) refuseFor(ctx context.Context, d time.Duration, why string) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
 		select {
 		case r := <-e.inbox:
-			e.leave(r.user)
+			e.dequeued(r.user)
 			r.err = unavailable(why)
 			close(r.done)
 		case <-t.C:
@@ -128,7 +128,7 @@ func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) erro
 		return nil
 	}
 	snap := st.Snapshot()
-	e.snap.Store(snap)
+	e.snapshot.Store(snap)
 	select {
 	case <-e.leading:
 	default:
@@ -141,136 +141,136 @@ func (e *Engine) serve(ctx context.Context, st *state.State, reloaded bool) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	commits := make(chan *batch, 1)
-	idle := make(chan done, 1) // the committer's word that it has nothing to do
-	idle <- done{}
+	idle := make(chan commitReport, 1) // the committer's word that it has nothing to do
+	idle <- commitReport{}
 	committed := make(chan error, 1)
 	go func() { committed <- e.commit(commits, idle) }()
-	feed := newFeed(st.All())
+	feed := newPlannerFeed(st.All())
 	e.feed.Store(feed)
-	defer close(feed.over)
+	defer close(feed.closed)
 	planned := make(chan struct{})
-	go func() { defer close(planned); e.planLoop(ctx, feed) }()
+	go func() { defer close(planned); e.runPlanLoop(ctx, feed) }()
 
-	w := &writer{e: e, st: st, feed: feed}
+	w := &writer{engine: e, state: st, feed: feed}
 	w.holdFaulty()
 	err := w.loop(ctx, commits, idle, committed)
 	cancel()
 	close(commits)
-	if fault := (*errPanicked)(nil); err == nil {
+	if fault := (*stateFailed)(nil); err == nil {
 		err = <-committed
 	} else if errors.As(err, &fault) { // what was handed over before is written first: loading must see it
 		if bad := <-committed; bad != nil {
 			err = bad
 		}
 	}
-	w.drop(err)
+	w.failWaiting(err)
 	<-planned
 	return err
 }
 
 // writer owns the private state.
 type writer struct {
-	e    *Engine
-	st   *state.State
-	feed *feed
-	open batch
-	n    int       // inputs in the open batch
-	news int64     // what the planner should see before the open batch is sealed
-	seen int64     // what it has seen
-	late time.Time // when the open batch waits no longer for it
+	engine       *Engine
+	state        *state.State
+	feed         *plannerFeed
+	batch        batch
+	inputs       int       // inputs in the open batch
+	sentSeq      int64     // what the planner should see before the open batch is sealed
+	seenSeq      int64     // what it has seen
+	planDeadline time.Time // when the open batch waits no longer for it
 
 	broken error // a command made the state fail: nothing is applied to it any more
 
-	free   bool      // the committer has nothing to do
-	expect int       // inputs the open batch should have when those just answered have come back
-	until  time.Time // when it waits no longer for them
+	committerIdle bool      // the committer has nothing to do
+	expected      int       // inputs the open batch should have when those just answered have come back
+	gatherUntil   time.Time // when it waits no longer for them
 }
 
-// done is what the committer tells of a batch that is written.
-type done struct {
+// commitReport is what the committer tells of a batch that is written.
+type commitReport struct {
 	took     time.Duration
 	answered int // callers; a job that ended does not come back
 }
 
 // Callers come back: those of a batch just written send their next command while the next batch, which has waited for
 // the disk all the time, could go already. On a slow disk it pays to let them on board: a batch twice the size for half
-// the time of a write. gatherFrom is the write that is worth it, gatherMost the longest wait.
+// the time of a write. minGatherWrite is the write that is worth it, maxGatherWait the longest wait.
 const (
-	gatherFrom = 2 * time.Millisecond
-	gatherMost = 5 * time.Millisecond
+	minGatherWrite = 2 * time.Millisecond
+	maxGatherWait  = 5 * time.Millisecond
 )
 
-// freed notes that the committer has nothing to do.
-func (w *writer) freed(d done) {
-	w.free = true
-	w.until = time.Time{}
-	if d.took >= gatherFrom && d.answered > 4 {
-		w.expect = w.n + d.answered
-		w.until = time.Now().Add(min(d.took/2, gatherMost))
+// commitDone notes that the committer has nothing to do.
+func (w *writer) commitDone(d commitReport) {
+	w.committerIdle = true
+	w.gatherUntil = time.Time{}
+	if d.took >= minGatherWrite && d.answered > 4 {
+		w.expected = w.inputs + d.answered
+		w.gatherUntil = time.Now().Add(min(d.took/2, maxGatherWait))
 	}
 }
 
-// ready tells whether the open batch should go now: it has something, the planner has seen it and those who were
+// readyToCommit tells whether the open batch should go now: it has something, the planner has seen it and those who were
 // expected are on board, or they were waited for long enough.
-func (w *writer) ready() bool {
-	if !w.free || w.n == 0 {
+func (w *writer) readyToCommit() bool {
+	if !w.committerIdle || w.inputs == 0 {
 		return false
 	}
-	if w.n >= w.e.cfg.MaxBatch {
+	if w.inputs >= w.engine.cfg.MaxBatch {
 		return true
 	}
 	now := time.Now()
-	return (w.seen >= w.news || !now.Before(w.late)) && (w.n >= w.expect || !now.Before(w.until))
+	return (w.seenSeq >= w.sentSeq || !now.Before(w.planDeadline)) && (w.inputs >= w.expected || !now.Before(w.gatherUntil))
 }
 
 // loop takes commands until ctx ends (what was applied is still handed over) or the committer gives up.
-func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan done, committed <-chan error) error {
+func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan commitReport, committed <-chan error) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		if w.broken != nil {
 			return w.broken
 		}
-		if w.ready() {
-			w.free = false
+		if w.readyToCommit() {
+			w.committerIdle = false
 			commits <- w.seal()
 		}
-		inbox, urgent, starts := w.e.inbox, w.e.urgent, w.e.starts
-		if w.n >= w.e.cfg.MaxBatch {
+		inbox, urgent, starts := w.engine.inbox, w.engine.urgent, w.engine.starts
+		if w.inputs >= w.engine.cfg.MaxBatch {
 			inbox, urgent, starts = nil, nil, nil
 		}
-		w.arm(timer)
+		w.armTimer(timer)
 		select {
 		case r := <-urgent:
 			w.apply(r)
-			w.drain()
-			w.tell()
+			w.applyWaiting()
+			w.feedPlanner()
 		case r := <-inbox:
 			w.apply(r)
-			w.drain()
-			w.tell()
+			w.applyWaiting()
+			w.feedPlanner()
 		case s := <-starts:
-			w.start(s)
-		case r := <-w.e.replans:
-			w.replan(r)
+			w.applyPlan(s)
+		case r := <-w.engine.replans:
+			w.resendAll(r)
 		case d := <-idle:
-			w.freed(d)
+			w.commitDone(d)
 		case <-timer.C:
-			w.timer()
+			w.timerExpired()
 		case err := <-committed:
 			return err
 		case <-ctx.Done():
-			return w.last(commits, idle, committed)
+			return w.finish(commits, idle, committed)
 		}
 	}
 }
 
-// last hands over what was applied when the engine stops.
-func (w *writer) last(commits chan<- *batch, idle <-chan done, committed <-chan error) error {
-	if w.n == 0 {
+// finish hands over what was applied when the engine stops.
+func (w *writer) finish(commits chan<- *batch, idle <-chan commitReport, committed <-chan error) error {
+	if w.inputs == 0 {
 		return nil
 	}
-	if !w.free {
+	if !w.committerIdle {
 		select {
 		case <-idle:
 		case err := <-committed:
@@ -281,19 +281,19 @@ func (w *writer) last(commits chan<- *batch, idle <-chan done, committed <-chan 
 	return nil
 }
 
-// drain takes what else waits, exits first, up to a full batch.
-func (w *writer) drain() {
-	for w.n < w.e.cfg.MaxBatch && w.broken == nil {
+// applyWaiting takes what else waits, exits first, up to a full batch.
+func (w *writer) applyWaiting() {
+	for w.inputs < w.engine.cfg.MaxBatch && w.broken == nil {
 		select {
-		case r := <-w.e.urgent:
+		case r := <-w.engine.urgent:
 			w.apply(r)
 			continue
 		default:
 		}
 		select {
-		case r := <-w.e.urgent:
+		case r := <-w.engine.urgent:
 			w.apply(r)
-		case r := <-w.e.inbox:
+		case r := <-w.engine.inbox:
 			w.apply(r)
 		default:
 			return
@@ -302,39 +302,39 @@ func (w *writer) drain() {
 }
 
 func (w *writer) apply(r *request) {
-	w.e.leave(r.user)
-	w.e.rec.input(r.in, w.st.Advance(core.At(w.e.cfg.Now())))
-	r.reply, r.err = w.safely(r.in)
+	w.engine.dequeued(r.user)
+	w.engine.rec.input(r.input, w.state.Advance(core.At(w.engine.cfg.Now())))
+	r.reply, r.err = w.applyGuarded(r.input)
 	if core.ReasonOf(r.err) == "fault" { // its answer does not wait for a commit
 		close(r.done)
 		return
 	}
-	if in, ok := r.in.(*state.Reconfigure); ok && r.err == nil && !in.Dry {
-		w.open.config = &in.Config
+	if in, ok := r.input.(*state.Reconfigure); ok && r.err == nil && !in.Dry {
+		w.batch.config = &in.Config
 	}
-	w.open.waiting = append(w.open.waiting, r)
-	w.n++
+	w.batch.waiting = append(w.batch.waiting, r)
+	w.inputs++
 }
 
-func (w *writer) start(s *startBatch) {
-	w.e.rec.pass(s, w.st.Advance(core.At(w.e.cfg.Now())))
+func (w *writer) applyPlan(s *startBatch) {
+	w.engine.rec.pass(s, w.state.Advance(core.At(w.engine.cfg.Now())))
 	for i := range s.preempts {
 		x := &s.preempts[i]
-		if _, err := w.safely(state.PreemptOf(x)); err != nil {
+		if _, err := w.applyGuarded(state.PreemptOf(x)); err != nil {
 			s.refused++
-			w.e.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
+			w.engine.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
 		}
 	}
 	for i := range s.starts {
-		if _, err := w.safely(state.StartOf(&s.starts[i])); err != nil {
+		if _, err := w.applyGuarded(state.StartOf(&s.starts[i])); err != nil {
 			s.refused++
-			w.e.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
+			w.engine.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
 		}
 	}
-	w.seen = max(w.seen, s.seen)
+	w.seenSeq = max(w.seenSeq, s.seenSeq)
 	if len(s.starts)+len(s.preempts) > 0 {
-		w.n++
-		w.feed.add(w.st.Fresh())
+		w.inputs++
+		w.feed.add(w.state.PlannerChanges())
 	}
 	w.wakeNodes(s.wakes)
 	close(s.applied)
@@ -344,64 +344,64 @@ func (w *writer) start(s *startBatch) {
 func (w *writer) wakeNodes(names []core.NodeName) {
 	for _, name := range names {
 		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
-		w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
-		if _, err := w.safely(in); err != nil {
-			w.e.log.Debug("node not woken", "node", name, "err", err)
+		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
+		if _, err := w.applyGuarded(in); err != nil {
+			w.engine.log.Debug("node not woken", "node", name, "err", err)
 		}
-		w.n++
+		w.inputs++
 	}
 	if len(names) > 0 {
-		w.tell()
+		w.feedPlanner()
 	}
 }
 
-// replan gives the planner all there is, after it failed, and holds the job it failed on.
-func (w *writer) replan(r replan) {
+// resendAll gives the planner all there is, after it failed, and holds the job it failed on.
+func (w *writer) resendAll(r replanRequest) {
 	in := &state.PlannerFailed{Job: r.job, Why: r.why}
-	w.e.rec.input(in, w.st.Advance(core.At(w.e.cfg.Now())))
-	if _, err := w.safely(in); err != nil {
+	w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
+	if _, err := w.applyGuarded(in); err != nil {
 		return
 	}
 	if r.job != 0 {
-		w.n++
+		w.inputs++
 	}
-	w.tell()
+	w.feedPlanner()
 }
 
-// tell gives the planner what was just applied; the open batch waits a little for what it makes of it.
-func (w *writer) tell() {
-	c := w.st.Fresh()
+// feedPlanner gives the planner what was just applied; the open batch waits a little for what it makes of it.
+func (w *writer) feedPlanner() {
+	c := w.state.PlannerChanges()
 	if c.Empty() {
 		return
 	}
-	if w.seen >= w.news {
-		w.late = time.Now().Add(planWait)
+	if w.seenSeq >= w.sentSeq {
+		w.planDeadline = time.Now().Add(planWait)
 	}
-	w.news = w.feed.add(c)
-	w.e.rec.told()
+	w.sentSeq = w.feed.add(c)
+	w.engine.rec.plannerFed()
 }
 
-// timer is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
-func (w *writer) timer() {
-	if at := w.st.NextWake(); at == 0 || at > core.At(w.e.cfg.Now()) || w.e.cfg.Now().Before(w.e.faults.tickFrom) {
+// timerExpired is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
+func (w *writer) timerExpired() {
+	if at := w.state.NextWake(); at == 0 || at > core.At(w.engine.cfg.Now()) || w.engine.cfg.Now().Before(w.engine.faults.tickFrom) {
 		return
 	}
-	w.e.rec.input(&state.Tick{}, w.st.Advance(core.At(w.e.cfg.Now())))
-	if _, err := w.safely(&state.Tick{}); err == nil {
-		w.e.faults.ticks = 0
+	w.engine.rec.input(&state.Tick{}, w.state.Advance(core.At(w.engine.cfg.Now())))
+	if _, err := w.applyGuarded(&state.Tick{}); err == nil {
+		w.engine.faults.ticks = 0
 	}
-	w.n++
-	w.tell()
+	w.inputs++
+	w.feedPlanner()
 }
 
-// arm sets the timer to the next moment at which time alone changes something.
-func (w *writer) arm(t *time.Timer) {
+// armTimer sets the timer to the next moment at which time alone changes something.
+func (w *writer) armTimer(t *time.Timer) {
 	d := time.Hour
-	if at := w.st.NextWake(); at != 0 {
-		d = min(d, max(0, at.Sub(core.At(w.e.cfg.Now())), w.e.faults.tickFrom.Sub(w.e.cfg.Now())))
+	if at := w.state.NextWake(); at != 0 {
+		d = min(d, max(0, at.Sub(core.At(w.engine.cfg.Now())), w.engine.faults.tickFrom.Sub(w.engine.cfg.Now())))
 	}
-	if w.free && w.n > 0 { // once these are over, ready says so
-		for _, at := range []time.Time{w.late, w.until} {
+	if w.committerIdle && w.inputs > 0 { // once these are over, ready says so
+		for _, at := range []time.Time{w.planDeadline, w.gatherUntil} {
 			if left := time.Until(at); left > 0 {
 				d = min(d, left)
 			}
@@ -412,17 +412,17 @@ func (w *writer) arm(t *time.Timer) {
 
 // seal closes the open batch: its changes are fixed, the planner is told, the next batch begins.
 func (w *writer) seal() *batch {
-	b := w.open
-	w.e.rec.seal()
-	flushed := w.st.Flush()
-	b.changes, b.snap = flushed.Changes, w.st.Snapshot()
-	w.open, w.n = batch{}, 0
+	b := w.batch
+	w.engine.rec.seal()
+	flushed := w.state.Flush()
+	b.changes, b.snapshot = flushed.Changes, w.state.Snapshot()
+	w.batch, w.inputs = batch{}, 0
 	return &b
 }
 
-// drop answers everybody whose command was applied to a state that is gone.
-func (w *writer) drop(err error) {
-	for _, r := range w.open.waiting {
+// failWaiting answers everybody whose command was applied to a state that is gone.
+func (w *writer) failWaiting(err error) {
+	for _, r := range w.batch.waiting {
 		r.reply, r.err = nil, unavailable(reasonOf(err))
 		close(r.done)
 	}
@@ -432,7 +432,7 @@ func reasonOf(err error) string {
 	if err == nil {
 		return "the server is stopping"
 	}
-	if fault := (*errPanicked)(nil); errors.As(err, &fault) {
+	if fault := (*stateFailed)(nil); errors.As(err, &fault) {
 		return "the state is being loaded anew"
 	}
 	return "the last write failed"

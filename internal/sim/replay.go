@@ -70,7 +70,7 @@ func (p *replay) step(rec *state.Record, where string) error {
 	case rec.Pass != nil:
 		return p.pass(rec, where)
 	case rec.Told:
-		p.fed = append(p.fed, p.st.Fresh())
+		p.fed = append(p.fed, p.st.PlannerChanges())
 	case rec.Seal:
 		p.st.Flush()
 		p.out.Batches++
@@ -116,7 +116,7 @@ func (p *replay) pass(rec *state.Record, where string) error {
 		_, _ = p.st.Apply(state.StartOf(&rec.Pass.Starts[i]))
 	}
 	if len(rec.Pass.Starts)+len(rec.Pass.Preempts) > 0 {
-		p.fed = append(p.fed, p.st.Fresh())
+		p.fed = append(p.fed, p.st.PlannerChanges())
 	}
 	return nil
 }

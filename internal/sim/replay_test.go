@@ -42,7 +42,7 @@ func (r *recording) do(in state.Input) {
 		r.t.Fatal(err)
 	}
 	r.line(&state.Record{Told: true})
-	r.plan.Apply(r.st.Fresh())
+	r.plan.Apply(r.st.PlannerChanges())
 	r.seen++
 }
 
@@ -65,7 +65,7 @@ func (r *recording) pass() *sched.Plan {
 		}
 	}
 	if len(p.Starts)+len(p.Preempts) > 0 {
-		r.plan.Apply(r.st.Fresh())
+		r.plan.Apply(r.st.PlannerChanges())
 		r.seen++
 	}
 	r.line(&state.Record{Seal: true})

@@ -198,7 +198,7 @@ func (s *sim) spec(j *Job) *core.Spec {
 
 // step lets the planner look at what changed and does as it says. It returns when time alone will change the answer.
 func (s *sim) step(now int64) (wake int64, err error) {
-	s.plan.Apply(s.st.Fresh())
+	s.plan.Apply(s.st.PlannerChanges())
 	plan := s.plan.Pass(at(now))
 	s.pass++
 	for i := range plan.Starts {
@@ -207,7 +207,7 @@ func (s *sim) step(now int64) (wake int64, err error) {
 		}
 	}
 	if len(plan.Starts) > 0 {
-		s.plan.Apply(s.st.Fresh())
+		s.plan.Apply(s.st.PlannerChanges())
 		if err := s.rows.drain(s.emit); err != nil {
 			return 0, err
 		}

@@ -10,8 +10,8 @@ import (
 // after which nothing has changed.
 func (s *State) Apply(in Input) (any, error) {
 	out, err := s.apply(in)
-	s.idled()
-	s.emptied()
+	s.updateIdleTimes()
+	s.runIdleActions()
 	return out, err
 }
 
@@ -121,10 +121,10 @@ func reply[T any](v *T, err error) (any, error) {
 	return v, nil
 }
 
-// mayChange refuses changes of somebody else's job. A manager of its project may hold it, release it and let others go
+// authorizeUpdate refuses changes of somebody else's job. A manager of its project may hold it, release it and let others go
 // first, as coordinators in Slurm; all else would be written into a job that runs as its owner.
-func (s *State) mayChange(in *UpdateJob, j *core.Job) error {
-	if err := s.may(in.By, j); err != nil || in.By.Admin || in.By.User == j.Spec.User {
+func (s *State) authorizeUpdate(in *UpdateJob, j *core.Job) error {
+	if err := s.authorize(in.By, j); err != nil || in.By.Admin || in.By.User == j.Spec.User {
 		return err
 	}
 	if in.TimeLimit == nil && in.Name == nil && in.Partition == nil && in.QOS == nil && in.Site == nil && in.Run == nil && in.Comment == nil &&
@@ -135,12 +135,12 @@ func (s *State) mayChange(in *UpdateJob, j *core.Job) error {
 		"but not change what it asks for or where it writes", j.ID, j.Spec.User, j.Spec.Project).Because("access_denied")
 }
 
-// may tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
-func (s *State) may(by core.Identity, j *core.Job) error {
-	if err := withinProject(by, j.Spec.Project); err != nil {
+// authorize tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
+func (s *State) authorize(by core.Identity, j *core.Job) error {
+	if err := checkTokenProject(by, j.Spec.Project); err != nil {
 		return err
 	}
-	if by.Admin || by.User == j.Spec.User || s.manages(by, j.Spec.Project) {
+	if by.Admin || by.User == j.Spec.User || s.isManager(by, j.Spec.Project) {
 		return nil
 	}
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")

@@ -225,7 +225,7 @@ func BenchmarkMemory(b *testing.B) {
 				b.Fatal(err)
 			}
 			if i%100 == 99 {
-				p.Apply(st.Flush().Touched)
+				p.Apply(st.Flush().Planner)
 				st.Snapshot()
 			}
 		}

@@ -7,9 +7,9 @@ import (
 	"bireme.dev/bireme/internal/core/cron"
 )
 
-// nextTime is when a job that recurs is due after now. Such a job waits for its time, and goes back to the queue for the next
+// nextCronTime is when a job that recurs is due after now. Such a job waits for its time, and goes back to the queue for the next
 // when it has ended, however it did, under the same number; only who ends it ends it for good.
-func (s *State) nextTime(spec *core.Spec) (core.Time, error) {
+func (s *State) nextCronTime(spec *core.Spec) (core.Time, error) {
 	plan, err := cron.Parse(spec.More().Options[core.OptionCron], cron.Crontab)
 	if err != nil {
 		return 0, core.Errorf(core.Invalid, "%v", err).Because("invalid_time_value")
@@ -33,7 +33,7 @@ func (s *State) admitCron(j *core.Job) error {
 	if j.Array != nil || j.Spec.Kind != core.Batch || j.Spec.More().Het != nil {
 		return core.Errorf(core.Invalid, "only plain batch jobs come again by the clock").Because("invalid_time_value")
 	}
-	at, err := s.nextTime(j.Spec)
+	at, err := s.nextCronTime(j.Spec)
 	j.Eligible = max(j.Eligible, at)
 	return err
 }

@@ -74,7 +74,7 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	if _, ok := s.view.projects[next.Project]; !ok && next.Project != "" {
 		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project, hint(next.Project, s.view.projects)).Because("invalid_project")
 	}
-	if err := s.placeHosts(&next, old, plan); err != nil {
+	if err := s.assignHosts(&next, old, plan); err != nil {
 		return nil, err
 	}
 	if known && old.Placement != next.Placement {
@@ -92,10 +92,10 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	if known && len(plan.Added)+len(plan.Removed)+len(plan.Changed) == 0 {
 		plan.Action = "none"
 	}
-	if err := s.mayLeave(&next, in.Force, "--force"); err != nil {
+	if err := s.checkHostsIdle(&next, in.Force, "--force"); err != nil {
 		return nil, err
 	}
-	if err := s.mayBeSplit(&next); err != nil {
+	if err := s.checkFleetBlocks(&next); err != nil {
 		return nil, err
 	}
 	if in.Dry || plan.Action == "none" {
@@ -108,17 +108,17 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 			_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
 		}
 		if h.Leaving {
-			s.stopUsing(h)
+			s.takeHostDown(h)
 		}
 	}
-	s.storeFleet(&next, in.By.User)
-	s.splitFleet(&next)
+	s.putFleetRecord(&next, in.By.User)
+	s.setFleetBlocks(&next)
 	return plan, nil
 }
 
-// placeHosts numbers the hosts of a fleet: those that were in it keep their numbers and what is known of them, and those
+// assignHosts numbers the hosts of a fleet: those that were in it keep their numbers and what is known of them, and those
 // that are not named any more are told to leave.
-func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
+func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 	taken := map[string]string{} // where hosts are, and whose they are
 	for _, f := range sorted(s.view.fleets) {
 		for i := range f.Hosts {
@@ -153,7 +153,7 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 			if o.Leaving {
 				return core.Errorf(core.Conflict, "host %s is being removed from the fleet: wait until it is gone", place).Because("fleet_leaving")
 			}
-			if what := changedHost(o, &h); what != "" {
+			if what := describeHostChange(o, &h); what != "" {
 				plan.Changed = append(plan.Changed, place+": "+what)
 			}
 			h.HostKey, h.Peer, h.Cert, h.Runs, h.Cause, h.Since = o.HostKey, o.Peer, o.Cert, o.Runs, o.Cause, o.Since
@@ -190,13 +190,13 @@ func (s *State) placeHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 			}
 		}
 	}
-	next.Keys = neededKeys(next.Keys, old, hosts)
+	next.Keys = keysInUse(next.Keys, old, hosts)
 	next.Hosts = hosts
 	return nil
 }
 
-// neededKeys keeps the keys that some host is reached with, those of hosts that leave too.
-func neededKeys(keys []core.FleetKey, old *core.Fleet, hosts []core.FleetHost) []core.FleetKey {
+// keysInUse keeps the keys that some host is reached with, those of hosts that leave too.
+func keysInUse(keys []core.FleetKey, old *core.Fleet, hosts []core.FleetHost) []core.FleetKey {
 	if old != nil {
 		keys = append(slices.Clone(keys), old.Keys...)
 	}
@@ -211,8 +211,8 @@ func neededKeys(keys []core.FleetKey, old *core.Fleet, hosts []core.FleetHost) [
 	return out
 }
 
-// changedHost words what is different about a host; empty: nothing.
-func changedHost(a, b *core.FleetHost) string {
+// describeHostChange words what is different about a host; empty: nothing.
+func describeHostChange(a, b *core.FleetHost) string {
 	var out []string
 	if a.Login.User != b.Login.User {
 		out = append(out, "user "+b.Login.User)
@@ -232,14 +232,14 @@ func changedHost(a, b *core.FleetHost) string {
 	return strings.Join(out, ", ")
 }
 
-// mayLeave refuses to take hosts away under jobs.
-func (s *State) mayLeave(f *core.Fleet, force bool, how string) error {
+// checkHostsIdle refuses to take hosts away under jobs.
+func (s *State) checkHostsIdle(f *core.Fleet, force bool, how string) error {
 	if force {
 		return nil
 	}
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
-		if jobs := s.onNodeSorted(h.Node); h.Leaving && len(jobs) > 0 {
+		if jobs := s.jobIDsOn(h.Node); h.Leaving && len(jobs) > 0 {
 			return core.Errorf(core.Conflict, "host %s (node %s) stays: job %d runs there; wait, cancel it, or use %s, which ends what runs there",
 				h.Login.Host, h.Node, jobs[0], how).Because("node_busy")
 		}
@@ -247,10 +247,10 @@ func (s *State) mayLeave(f *core.Fleet, force bool, how string) error {
 	return nil
 }
 
-// mayEnd refuses a manager who would end the jobs of other projects with a host of his own.
-func (s *State) mayEnd(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
+// checkMayEndJobs refuses a manager who would end the jobs of other projects with a host of his own.
+func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, hosts []*core.FleetHost) error {
 	for _, h := range hosts {
-		for _, id := range s.onNodeSorted(h.Node) {
+		for _, id := range s.jobIDsOn(h.Node) {
 			if j, ok := s.view.Job(id); ok && !by.Admin && j.Spec.Project != project {
 				return core.Errorf(core.Denied, "host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host, h.Node, id).Because("access_denied")
 			}
@@ -259,14 +259,14 @@ func (s *State) mayEnd(by core.Identity, project core.ProjectName, hosts []*core
 	return nil
 }
 
-// stopUsing gives the node of a host that leaves no more jobs, and ends those it has.
-func (s *State) stopUsing(h *core.FleetHost) {
+// takeHostDown gives the node of a host that leaves no more jobs, and ends those it has.
+func (s *State) takeHostDown(h *core.FleetHost) {
 	_ = s.updateNode(&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true})
 }
 
-// steeredFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project. Whoever may
+// authorizeFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project. Whoever may
 // not even see it is told that it is not there.
-func (s *State) steeredFleet(by core.Identity, name, what string) (*core.Fleet, error) {
+func (s *State) authorizeFleet(by core.Identity, name, what string) (*core.Fleet, error) {
 	f, ok := s.view.fleets[name]
 	role := core.RoleNone
 	if ok {
@@ -288,8 +288,8 @@ func (s *State) steeredFleet(by core.Identity, name, what string) (*core.Fleet, 
 	return nil, adminOnly(by, what+" fleets")
 }
 
-// someHosts copies a fleet and gives the hosts that are meant by their numbers; nil means all.
-func someHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
+// selectHosts copies a fleet and gives the hosts that are meant by their numbers; nil means all.
+func selectHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
 	next := *f
 	next.Hosts = slices.Clone(f.Hosts)
 	for _, n := range nums {
@@ -306,17 +306,17 @@ func someHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, err
 	return &next, hosts, nil
 }
 
-// hostsFor gives a fleet as it will be, and those of its hosts that somebody who may means.
-func (s *State) hostsFor(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
-	f, err := s.steeredFleet(by, name, verb)
+// authorizeFleetHosts gives a fleet as it will be, and those of its hosts that somebody who may means.
+func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
+	f, err := s.authorizeFleet(by, name, verb)
 	if err != nil {
 		return nil, nil, err
 	}
-	return someHosts(f, nums)
+	return selectHosts(f, nums)
 }
 
 func (s *State) dropFleet(in *DropFleet) error {
-	next, hosts, err := s.hostsFor(in.By, "deletes", in.Name, in.Hosts)
+	next, hosts, err := s.authorizeFleetHosts(in.By, "deletes", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}
@@ -324,32 +324,32 @@ func (s *State) dropFleet(in *DropFleet) error {
 		h.Leaving = true
 	}
 	next.Leaving = next.Leaving || in.Hosts == nil
-	if err := s.mayLeave(next, in.Force, "--force"); err != nil {
+	if err := s.checkHostsIdle(next, in.Force, "--force"); err != nil {
 		return err
 	}
-	if err := s.mayEnd(in.By, next.Project, hosts); err != nil {
+	if err := s.checkMayEndJobs(in.By, next.Project, hosts); err != nil {
 		return err
 	}
 	for _, h := range hosts {
-		s.stopUsing(h)
+		s.takeHostDown(h)
 	}
 	if next.Leaving && len(next.Hosts) == 0 {
-		s.endFleet(next)
+		s.deleteFleet(next)
 		return nil
 	}
-	s.storeFleet(next, in.By.User)
+	s.putFleetRecord(next, in.By.User)
 	return nil
 }
 
 func (s *State) trustFleet(in *TrustFleet) error {
-	next, hosts, err := s.hostsFor(in.By, "changes", in.Name, in.Hosts)
+	next, hosts, err := s.authorizeFleetHosts(in.By, "changes", in.Name, in.Hosts)
 	if err != nil {
 		return err
 	}
 	for _, h := range hosts {
 		h.HostKey, h.JumpKey = "", ""
 	}
-	s.storeFleet(next, in.By.User)
+	s.putFleetRecord(next, in.By.User)
 	return nil
 }
 
@@ -369,14 +369,14 @@ func (s *State) fleetNews(in *FleetNews) error {
 		if in.Cause != nil {
 			why = *in.Cause
 		}
-		s.removeNode(h.Node, why)
+		s.deleteNode(h.Node, why)
 		next.Hosts = slices.DeleteFunc(next.Hosts, func(o core.FleetHost) bool { return o.Num == in.Num })
-		next.Keys = neededKeys(next.Keys, nil, next.Hosts)
+		next.Keys = keysInUse(next.Keys, nil, next.Hosts)
 		if next.Leaving && len(next.Hosts) == 0 {
-			s.endFleet(&next)
+			s.deleteFleet(&next)
 			return nil
 		}
-		s.storeFleet(&next, "")
+		s.putFleetRecord(&next, "")
 		return nil
 	}
 	was := *h
@@ -392,7 +392,7 @@ func (s *State) fleetNews(in *FleetNews) error {
 		h.Since = s.view.now
 	}
 	if *h != was {
-		s.storeFleet(&next, "")
+		s.putFleetRecord(&next, "")
 	}
 	if n, ok := s.view.Node(h.Node); ok && in.Key != "" {
 		return s.nodeKey(&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends})
@@ -400,43 +400,43 @@ func (s *State) fleetNews(in *FleetNews) error {
 	return nil
 }
 
-// storeFleet makes a fleet the one that holds.
-func (s *State) storeFleet(f *core.Fleet, by core.UserName) {
-	ours(&s.own.fleets, &s.view.fleets)
+// putFleetRecord makes a fleet the one that holds.
+func (s *State) putFleetRecord(f *core.Fleet, by core.UserName) {
+	ownMap(&s.owned.fleets, &s.view.fleets)
 	s.view.fleets[f.Name] = f
-	s.out.Fleets = append(slices.DeleteFunc(s.out.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name }), f)
+	s.changes.Fleets = append(slices.DeleteFunc(s.changes.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name }), f)
 	s.event(core.FleetChanged, core.Event{By: by, Data: append(appendJSON([]byte(`{"fleet":`), f.Name), '}')})
 }
 
-func (s *State) endFleet(f *core.Fleet) {
-	ours(&s.own.fleets, &s.view.fleets)
+func (s *State) deleteFleet(f *core.Fleet) {
+	ownMap(&s.owned.fleets, &s.view.fleets)
 	delete(s.view.fleets, f.Name)
-	s.out.Fleets = slices.DeleteFunc(s.out.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name })
-	s.out.GoneFleets = append(s.out.GoneFleets, f.Name)
+	s.changes.Fleets = slices.DeleteFunc(s.changes.Fleets, func(o *core.Fleet) bool { return o.Name == f.Name })
+	s.changes.GoneFleets = append(s.changes.GoneFleets, f.Name)
 	s.event(core.FleetChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"fleet":`), f.Name), '}')})
 }
 
-// removeNode forgets a node that is known to hold nothing any more, or that nobody can ask; why says the latter.
-func (s *State) removeNode(name core.NodeName, why string) {
+// deleteNode forgets a node that is known to hold nothing any more, or that nobody can ask; why says the latter.
+func (s *State) deleteNode(name core.NodeName, why string) {
 	n, ok := s.view.Node(name)
 	if !ok {
 		return
 	}
-	s.loseJobs(name, fmt.Sprintf("node %s was removed", name))
-	ours(&s.own.names, &s.view.names)
-	delete(s.view.names, name)
+	s.loseJobsOn(name, fmt.Sprintf("node %s was removed", name))
+	ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
+	delete(s.view.nodeIDs, name)
 	s.view.nodes.Delete(n.ID)
-	delete(s.awaited, name)
+	delete(s.idleActions, name)
 	s.ledger.DropNode(name)
-	s.resv.known = false
+	s.reservations.wakeValid = false
 	s.limits.stale = true
-	for _, p := range s.parts {
-		clear(p.verdict)
+	for _, p := range s.partitions {
+		clear(p.admitCache)
 	}
-	s.out.Nodes = slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.fresh.Nodes = slices.DeleteFunc(s.fresh.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.out.GoneNodes = append(s.out.GoneNodes, name)
-	s.fresh.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
+	s.changes.Nodes = slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.plannerChanges.Nodes = slices.DeleteFunc(s.plannerChanges.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.changes.GoneNodes = append(s.changes.GoneNodes, name)
+	s.plannerChanges.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
 	data := []byte(`{"gone":true`)
 	if why != "" {
 		data = appendJSON(append(data, `,"reason":`...), why)

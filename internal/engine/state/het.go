@@ -36,15 +36,15 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 		if i > 0 {
 			spec.Script = core.Hash{}
 		}
-		j, err := s.prepare(in, spec)
+		j, err := s.prepareJob(in, spec)
 		if err != nil {
 			if i > 0 {
-				err = inComponent(err, i)
+				err = errInComponent(err, i)
 			}
 			return nil, err
 		}
 		jobs[i] = j
-		if l := s.limitsNow(); l.tally != nil { // the next one counts this one too
+		if l := s.currentLimits(); l.tally != nil { // the next one counts this one too
 			g := s.gate(l.tally, j)
 			l.tally.Submit(g, 1)
 			defer l.tally.Submit(g, -1) // filing it counts it for good
@@ -52,7 +52,7 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	}
 	first := *in
 	for i, j := range jobs {
-		s.file(&first, j)
+		s.enqueueJob(&first, j)
 		if i == 0 { // the key and the blobs are the first one's
 			first.Key, first.Script, first.Env, first.Files = "", nil, nil, nil
 		}
@@ -60,13 +60,13 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	return &Submitted{ID: jobs[0].ID}, nil
 }
 
-// inComponent says of which component a fault is.
-func inComponent(err error, i int) error {
+// errInComponent says of which component a fault is.
+func errInComponent(err error, i int) error {
 	return core.Errorf(core.CodeOf(err), "component %d: %v", i, err).Because(core.ReasonOf(err))
 }
 
-// component finds a live component: the job of that number, if it says itself that it is one.
-func (s *State) component(ref *core.HetRef, offset int32) (*core.Job, bool) {
+// hetComponent finds a live component: the job of that number, if it says itself that it is one.
+func (s *State) hetComponent(ref *core.HetRef, offset int32) (*core.Job, bool) {
 	j, ok := s.view.jobs.Get(int64(ref.Lead) + int64(offset))
 	if !ok {
 		return nil, false
@@ -77,26 +77,26 @@ func (s *State) component(ref *core.HetRef, offset int32) (*core.Job, bool) {
 	return j, true
 }
 
-// hetWhole tells whether a job is none of several components, or all of them are live.
-func (s *State) hetWhole(j *core.Job) bool {
+// hetComplete tells whether a job is none of several components, or all of them are live.
+func (s *State) hetComplete(j *core.Job) bool {
 	ref := j.Spec.More().Het
 	if ref == nil {
 		return true
 	}
 	for k := range ref.Count {
-		if _, ok := s.component(ref, k); !ok {
+		if _, ok := s.hetComponent(ref, k); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-func hetWholeOnly(j *core.Job, ref *core.HetRef, what string) error {
+func errHetComponent(j *core.Job, ref *core.HetRef, what string) error {
 	return core.Errorf(core.Conflict, "job %d is component %d of job %d, which is %s as a whole", j.ID, ref.Offset, ref.Lead, what).Because("het_component")
 }
 
-// mayStartHet checks that all components can start where the plan says, side by side.
-func (s *State) mayStartHet(in *Start, ref *core.HetRef) error {
+// checkHetStart checks that all components can start where the plan says, side by side.
+func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 	if ref.Offset != 0 || len(in.Rest) != int(ref.Count)-1 {
 		return core.Errorf(core.Conflict, "component %d of job %d does not start alone", ref.Offset, ref.Lead)
 	}
@@ -106,62 +106,62 @@ func (s *State) mayStartHet(in *Start, ref *core.HetRef) error {
 			undo[i]()
 		}
 	}()
-	limits := s.limitsNow()
+	limits := s.currentLimits()
 	for k := range int(ref.Count) {
 		part := in
 		if k > 0 {
 			part = &in.Rest[k-1]
 		}
-		j, ok := s.component(ref, int32(k))
+		j, ok := s.hetComponent(ref, int32(k))
 		if !ok || part.Job != j.ID || j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
 			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
 		}
-		if err := s.allowStart(j, part.Alloc); err != nil {
+		if err := s.checkStartLimits(j, part.Alloc); err != nil {
 			return err
 		}
-		if err := s.allowAside(j, part); err != nil {
+		if err := s.recheckStart(j, part); err != nil {
 			return err
 		}
-		if !s.free(j, part.Alloc) {
+		if !s.placementFree(j, part.Alloc) {
 			return core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 		}
 		trial := *j
 		trial.State, trial.Start, trial.Alloc = core.Running, s.view.now, part.Alloc
-		s.enter(&trial)
-		s.seat(trial.Alloc, 1)
-		undo = append(undo, func() { s.seat(trial.Alloc, -1); s.withdraw(&trial) })
+		s.allocate(&trial)
+		s.countLicenses(trial.Alloc, 1)
+		undo = append(undo, func() { s.countLicenses(trial.Alloc, -1); s.release(&trial) })
 		if t := limits.tally; t != nil {
 			if g := s.gateIn(t, j.Spec, part.Alloc.Partition); g != nil {
-				undo = append(undo, endStake(t, t.Start(g, askOf(limits.rules, part.Alloc), endsBy(&trial))))
+				undo = append(undo, releaseStake(t, t.Start(g, requestOf(limits.rules, part.Alloc), latestEnd(&trial))))
 			}
 		}
 	}
 	return nil
 }
 
-func endStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
+func releaseStake(t *policy.Tally, st *policy.Stake) func() { return func() { t.End(st) } }
 
-// hetMoved lets the other components follow one that has just ended or goes back to the queue.
-func (s *State) hetMoved(old, j *core.Job, ref *core.HetRef) {
+// hetJobChanged lets the other components follow one that has just ended or goes back to the queue.
+func (s *State) hetJobChanged(old, j *core.Job, ref *core.HetRef) {
 	if old == nil {
 		return
 	}
 	// It was on its way back to the queue and ends instead.
 	calledOff := old.Flags.Has(core.Requeueing) && !j.Flags.Has(core.Requeueing) && j.State.Final()
-	if over(old) && !calledOff || !over(j) && !wentBack(old, j) {
+	if isOver(old) && !calledOff || !isOver(j) && !wasRequeued(old, j) {
 		return
 	}
 	if ref.Offset == 0 {
 		for k := int32(1); k < ref.Count; k++ {
-			switch f, ok := s.component(ref, k); {
+			switch f, ok := s.hetComponent(ref, k); {
 			case !ok:
-			case !over(f):
-				s.hetFollow(f, j, "")
+			case !isOver(f):
+				s.followComponent(f, j, "")
 			case j.State.Final() && !j.Flags.Has(core.Requeueing) && f.Flags.Has(core.Requeueing): // it would come back alone
-				next := clone(f)
+				next := cloneJob(f)
 				next.Flags &^= core.Requeueing | core.RequeueHold
 				next.Stop = j.Stop
-				s.end(next, j.State, j.Reason, "")
+				s.endJob(next, j.State, j.Reason, "")
 				s.putJob(next)
 			}
 		}
@@ -170,72 +170,72 @@ func (s *State) hetMoved(old, j *core.Job, ref *core.HetRef) {
 	if old.State != core.Pending && j.Stop != nil && j.Stop.As == core.Cancelled {
 		return // just this one
 	}
-	if lead, ok := s.component(ref, 0); ok && !over(lead) {
-		s.hetFollow(lead, j, fmt.Sprintf("component %d+%d ended as %s", ref.Lead, ref.Offset, j.State))
+	if lead, ok := s.hetComponent(ref, 0); ok && !isOver(lead) {
+		s.followComponent(lead, j, fmt.Sprintf("component %d+%d ended as %s", ref.Lead, ref.Offset, j.State))
 	}
 }
 
-// wentBack tells whether a job that ran is in the queue again.
-func wentBack(old, j *core.Job) bool { return old.Alloc != nil && j.State == core.Pending }
+// wasRequeued tells whether a job that ran is in the queue again.
+func wasRequeued(old, j *core.Job) bool { return old.Alloc != nil && j.State == core.Pending }
 
-// hetFollow ends a component as another one did, or sends it back to the queue with it.
-func (s *State) hetFollow(f, after *core.Job, message string) {
-	next := clone(f)
+// followComponent ends a component as another one did, or sends it back to the queue with it.
+func (s *State) followComponent(f, after *core.Job, message string) {
+	next := cloneJob(f)
 	switch {
 	case after.Flags.Has(core.Requeueing) || after.State == core.Pending:
 		if f.Alloc == nil { // it is back already
 			return
 		}
-		s.back(next, stopper(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
+		s.markRequeue(next, stoppedBy(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
 		next.Flags |= after.Flags & (core.HeldUser | core.HeldAdmin)
 	case after.Stop != nil && f.State == core.Pending:
 		next.Stop = after.Stop
-		next.Start = s.view.now // as Slurm: see finishWaiting
-		s.end(next, after.State, after.Reason, "")
+		next.Start = s.view.now // as Slurm: see cancelPending
+		s.endJob(next, after.State, after.Reason, "")
 	default:
 		if after.Stop != nil {
 			next.Stop = after.Stop
 			next.Flags |= after.Flags & core.CancelAsked
 		}
 		next.Exit = after.Exit
-		s.end(next, after.State, after.Reason, message)
+		s.endJob(next, after.State, after.Reason, message)
 	}
 	s.putJob(next)
 }
 
-// hetDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
-func (s *State) hetDeadline(j *core.Job) core.Time {
-	if j.State != core.Running || over(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 || j.Spec.TimeLimit == core.Forever {
+// scriptlessDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
+func (s *State) scriptlessDeadline(j *core.Job) core.Time {
+	if j.State != core.Running || isOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 || j.Spec.TimeLimit == core.Forever {
 		return 0
 	}
 	return j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
 }
 
-// hetShared tells whether an update changes what all components have in common.
-func hetShared(in *UpdateJob) bool {
+// changesAllComponents tells whether an update changes what all components have in common.
+func changesAllComponents(in *UpdateJob) bool {
 	return in.Hold != nil || in.Priority != nil || in.Dependency != nil
 }
 
-// hetUpdate makes the change of the first component to the others, if it was made.
-func (s *State) hetUpdate(in *UpdateJob, was *core.Job, ref *core.HetRef) {
-	if lead, ok := s.component(ref, 0); !ok || lead == was {
+// updateComponents makes the change of the first component to the others, if it was made.
+func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef) {
+	if lead, ok := s.hetComponent(ref, 0); !ok || lead == was {
 		return
 	}
 	for k := int32(1); k < ref.Count; k++ {
-		if f, ok := s.component(ref, k); ok && !f.State.Final() {
+		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
 			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority, Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
 			_ = s.updateJob(&part) // one that is on its way back to the queue waits with the others anyhow
 		}
 	}
 }
 
-// hetSuspend stops the other components with the first one, if it was stopped, or lets them go on.
-func (s *State) hetSuspend(in *Suspend, was *core.Job, ref *core.HetRef) {
-	if lead, ok := s.component(ref, 0); ref.Offset > 0 || !ok || lead == was {
+// suspendComponents stops the other components with the first one, if it was stopped, or lets them go on.
+func (s *State) suspendComponents(in *Suspend, was *core.Job, ref *core.HetRef) {
+	if lead, ok := s.hetComponent(ref, 0); ref.Offset > 0 || !ok || lead == was {
 		return
 	}
 	for k := int32(1); k < ref.Count; k++ {
-		if f, ok := s.component(ref, k); ok && !over(f) {
+		if f, ok := s.hetComponent(ref, k); ok && !isOver(f) {
 			_ = s.suspend(&Suspend{By: in.By, Job: f.ID, Resume: in.Resume, part: true}) // it may be so already
 		}
 	}

@@ -158,7 +158,7 @@ type Fenced struct {
 type UpdateNode struct {
 	By     core.Identity
 	Node   core.NodeName
-	State  string // a name of nodeActions, "" for none
+	State  string // a name of nodeVerbs, "" for none
 	Next   string // with a reboot: "resume" or "down" when it is back, "" as it was
 	Reason string
 	System bool // by Bireme itself (unkillable step, failed prolog), not a person

@@ -24,7 +24,7 @@ func (c *chaos) het() {
 // checkHets: the components of a het job run, wait and go back together, but for one that was cancelled alone.
 func (w *world) checkHets() {
 	w.t.Helper()
-	runs := func(j *core.Job) bool { return (j.State == core.Running || j.State == core.Suspended) && !over(j) }
+	runs := func(j *core.Job) bool { return (j.State == core.Running || j.State == core.Suspended) && !isOver(j) }
 	for j := range w.st.Snapshot().Jobs() {
 		ref := j.Spec.More().Het
 		if ref == nil || ref.Offset == 0 {
@@ -32,8 +32,8 @@ func (w *world) checkHets() {
 		}
 		lead, ok := w.st.view.Job(ref.Lead)
 		switch {
-		case !ok || over(lead):
-			if !over(j) && !(ok && lead.Flags.Has(core.Requeueing)) {
+		case !ok || isOver(lead):
+			if !isOver(j) && !(ok && lead.Flags.Has(core.Requeueing)) {
 				w.t.Fatalf("component %d+%d is %s; the first has ended", ref.Lead, ref.Offset, j.State)
 			}
 		case runs(lead) && !runs(j):

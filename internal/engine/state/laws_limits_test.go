@@ -17,8 +17,8 @@ import (
 // limitChaos is a small cluster under limits that come and go, with what its jobs have cost counted by hand.
 type limitChaos struct {
 	*chaos
-	cost map[spender]float64
-	cpus map[spender]float64
+	cost map[meterKey]float64
+	cpus map[meterKey]float64
 	wall map[core.QOSName]float64
 }
 
@@ -34,7 +34,7 @@ func TestLimitLaws(t *testing.T) {
 			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 1000, QOS: 100, Assoc: 100}}, Period: 600}
 		}
 
-		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[spender]float64{}, cpus: map[spender]float64{}, wall: map[core.QOSName]float64{}}
+		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{}, cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{}}
 		w.onStart = w.allowed
 		for i, u := range []string{"alice", "bob"} {
 			w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: u})
@@ -86,7 +86,7 @@ func (w *limitChaos) pass1() {
 		if _, there := v.QOS("q0"); there && j.Alloc.Partition == "small" && j.Spec.QOS != "q0" {
 			w.wall["q0"] += factor * d.Seconds()
 		}
-		k := spender{j.Spec.Project, j.Spec.User}
+		k := meterKey{j.Spec.Project, j.Spec.User}
 		w.cost[k] += factor * float64(bill) * d.Seconds()
 		w.cpus[k] += factor * float64(cpus) * d.Seconds()
 	}
@@ -100,11 +100,11 @@ func (w *limitChaos) conserved() {
 	w.t.Helper()
 	v := w.st.Snapshot()
 	same := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+want) }
-	seen := map[spender]bool{}
+	seen := map[meterKey]bool{}
 	for _, m := range v.meterList() {
-		k, cpus := spender{m.Account, m.User}, 0.0
+		k, cpus := meterKey{m.Account, m.User}, 0.0
 		seen[k] = true
-		now := v.setting.Read(m, w.now)
+		now := v.decay.Read(m, w.now)
 		for _, f := range now.All.TRES {
 			if f.Name == "cpu" {
 				cpus = f.Seconds
@@ -130,7 +130,7 @@ func (w *limitChaos) conserved() {
 func (w *limitChaos) allowed(id core.JobID) {
 	w.t.Helper()
 	j, _ := w.st.view.Job(id)
-	rules := w.st.rulesOf(w.st.view.projects, w.st.view.qos)
+	rules := w.st.buildRules(w.st.view.projects, w.st.view.qos)
 	if !rules.Any() {
 		return
 	}
@@ -147,7 +147,7 @@ func (w *limitChaos) allowed(id core.JobID) {
 	if g == nil {
 		return
 	}
-	if reason, text := tally.Why(g, askOf(rules, j.Alloc), lengthOf(j.Spec), w.now, nil); reason != "" {
+	if reason, text := tally.Why(g, requestOf(rules, j.Alloc), timeLimitOf(j.Spec), w.now, nil); reason != "" {
 		w.t.Fatalf("job %d started against %s: %s", id, reason, text)
 	}
 }
@@ -155,12 +155,12 @@ func (w *limitChaos) allowed(id core.JobID) {
 // counted holds what the state counted against a count from the records.
 func (w *limitChaos) counted() {
 	w.t.Helper()
-	l := w.st.limitsNow()
+	l := w.st.currentLimits()
 	if l.tally == nil {
 		return
 	}
 	stakes := map[core.JobID]*policy.Stake{}
-	fresh := w.st.countAll(l.rules, stakes)
+	fresh := w.st.countAllJobs(l.rules, stakes)
 	if len(stakes) != len(l.stakes) {
 		w.t.Fatalf("%d jobs run by the count, %d by the records", len(l.stakes), len(stakes))
 	}
@@ -171,8 +171,8 @@ func (w *limitChaos) counted() {
 		}
 		all, node := sched.Asked(j.Spec)
 		ask := l.rules.Ask(all, node, "main")
-		a, at := l.tally.Why(g, ask, lengthOf(j.Spec), w.now, w.st.shares())
-		b, bt := fresh.Why(w.st.gate(fresh, j), ask, lengthOf(j.Spec), w.now, w.st.shares())
+		a, at := l.tally.Why(g, ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
+		b, bt := fresh.Why(w.st.gate(fresh, j), ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
 		if a != b || at != bt {
 			w.t.Fatalf("job %d: %s (%s), from the records %s (%s)", j.ID, a, at, b, bt)
 		}

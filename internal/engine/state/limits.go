@@ -17,32 +17,32 @@ type limits struct {
 	stakes map[core.JobID]*policy.Stake
 	stale  bool
 
-	runsOut core.Time // when minutes in all are used up, if known
-	known   bool
+	exhaustedAt    core.Time // when minutes in all are used up, if known
+	exhaustedKnown bool
 }
 
-// limitsNow gives the limits as they are, making them if something changed.
-func (s *State) limitsNow() *limits {
+// currentLimits gives the limits as they are, making them if something changed.
+func (s *State) currentLimits() *limits {
 	if s.limits.stale {
 		had := s.limits.rules.OwnMinutes()
-		s.limits = limits{rules: s.rulesOf(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
-		s.limits.tally = s.countAll(s.limits.rules, s.limits.stakes)
+		s.limits = limits{rules: s.buildRules(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
+		s.limits.tally = s.countAllJobs(s.limits.rules, s.limits.stakes)
 		if had || s.limits.rules.OwnMinutes() {
-			s.watchAll()
+			s.resetJobDeadlines()
 		}
-		s.tellPolicy()
-		s.preemptionNow()
+		s.sendPolicy()
+		s.refreshPreemption()
 	}
 	return &s.limits
 }
 
-// rulesOf makes rules of projects and QOS.
-func (s *State) rulesOf(projects map[core.ProjectName]*core.Project, qos map[core.QOSName]*core.QOS) *policy.Rules {
-	set := *s.view.setting
+// buildRules makes rules of projects and QOS.
+func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[core.QOSName]*core.QOS) *policy.Rules {
+	set := *s.view.decay
 	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
 	for _, q := range qos {
 		if q.Flags&core.Relative != 0 {
-			set.Totals = s.totals()
+			set.Totals = s.clusterTRES()
 		}
 	}
 	rules, err := policy.NewRules(set, associations(projects), sorted(qos), !s.cfg.NoLimits)
@@ -55,32 +55,32 @@ func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
 	var list []policy.Assoc
 	for _, p := range sorted(projects) {
 		a := policy.Assoc{Account: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
-		a.Shares, a.ShareParent = shares(p.Shares)
-		if rooted(projects, p) {
+		a.Shares, a.ShareParent = shareCount(p.Shares)
+		if reachesRoot(projects, p) {
 			a.Parent = p.Parent
 		}
 		list = append(list, a)
 		for i := range p.Members {
 			m := &p.Members[i]
 			a := policy.Assoc{Account: p.Name, User: m.User, Priority: m.Assoc.Priority, Limits: m.Assoc.Limits}
-			a.Shares, a.ShareParent = shares(m.Shares)
+			a.Shares, a.ShareParent = shareCount(m.Shares)
 			list = append(list, a)
 		}
 	}
 	return list
 }
 
-// shares reads what is stored: nothing is one share, the most there can be is the parent's.
-func shares(n int32) (int64, bool) {
+// shareCount reads what is stored: nothing is one share, the most there can be is the parent's.
+func shareCount(n int32) (int64, bool) {
 	if n == core.SharesParent {
 		return 0, true
 	}
 	return int64(max(n, 1)), false
 }
 
-// rooted tells whether one comes from a project to the top by its parents: a circle, from before they were refused, is
+// reachesRoot tells whether one comes from a project to the top by its parents: a circle, from before they were refused, is
 // cut.
-func rooted(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
+func reachesRoot(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
 	for range projects {
 		if p.Parent == "" {
 			return true
@@ -92,8 +92,8 @@ func rooted(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
 	return false
 }
 
-// countAll counts all live jobs against rules; nil if there is nothing to count for.
-func (s *State) countAll(rules *policy.Rules, stakes map[core.JobID]*policy.Stake) *policy.Tally {
+// countAllJobs counts all live jobs against rules; nil if there is nothing to count for.
+func (s *State) countAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy.Stake) *policy.Tally {
 	if !rules.Any() {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (s *State) countAll(rules *policy.Rules, stakes map[core.JobID]*policy.Stak
 	return t
 }
 
-// count keeps the counts while jobs change.
-func (s *State) count(old, j *core.Job) {
+// limitsJobChanged keeps the counts while jobs change.
+func (s *State) limitsJobChanged(old, j *core.Job) {
 	if l := &s.limits; l.tally != nil && !l.stale {
 		s.countJob(l.tally, l.rules, l.stakes, old, j)
 	}
@@ -123,8 +123,8 @@ func (s *State) countJob(t *policy.Tally, rules *policy.Rules, stakes map[core.J
 	if !j.State.Final() {
 		t.Submit(s.gate(t, j), int64(j.Count()))
 	}
-	was, is := old != nil && stakes[old.ID] != nil, holdsNow(j)
-	if was && is && old.Alloc == j.Alloc && old.Spec == j.Spec && endsBy(old) == endsBy(j) {
+	was, is := old != nil && stakes[old.ID] != nil, countsAsRunning(j)
+	if was && is && old.Alloc == j.Alloc && old.Spec == j.Spec && latestEnd(old) == latestEnd(j) {
 		return
 	}
 	if was {
@@ -133,40 +133,40 @@ func (s *State) countJob(t *policy.Tally, rules *policy.Rules, stakes map[core.J
 	}
 	if is {
 		if g := s.gate(t, j); g != nil {
-			stakes[j.ID] = t.Start(g, askOf(rules, j.Alloc), endsBy(j))
+			stakes[j.ID] = t.Start(g, requestOf(rules, j.Alloc), latestEnd(j))
 		}
 	}
 }
 
-// holdsNow tells whether a job counts among those that run. One that is over does not, though its nodes are not clean.
-func holdsNow(j *core.Job) bool {
+// countsAsRunning tells whether a job counts among those that run. One that is over does not, though its nodes are not clean.
+func countsAsRunning(j *core.Job) bool {
 	return (j.State == core.Running || j.State == core.Suspended) && j.End == 0 && j.Alloc != nil
 }
 
-// endsBy is when a job that runs ends at the latest; 0: nobody knows.
-func endsBy(j *core.Job) core.Time {
-	if j.State != core.Running || lengthOf(j.Spec) == 0 {
+// latestEnd is when a job that runs ends at the latest; 0: nobody knows.
+func latestEnd(j *core.Job) core.Time {
+	if j.State != core.Running || timeLimitOf(j.Spec) == 0 {
 		return 0
 	}
-	return j.Start.Add(j.PausedFor) + lengthOf(j.Spec)
+	return j.Start.Add(j.PausedFor) + timeLimitOf(j.Spec)
 }
 
-// lengthOf is how long a job may last; 0: for ever.
-func lengthOf(spec *core.Spec) core.Time {
+// timeLimitOf is how long a job may last; 0: for ever.
+func timeLimitOf(spec *core.Spec) core.Time {
 	if spec.TimeLimit <= 0 || spec.TimeLimit >= core.Forever {
 		return 0
 	}
 	return core.Time(spec.TimeLimit) * 1e6
 }
 
-func askOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
+func requestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
 	all, node := sched.Allocated(al)
 	return rules.Ask(all, node, al.Partition)
 }
 
 // gate finds the limits of a job: in the partition it runs in, or the first it waits for.
 func (s *State) gate(t *policy.Tally, j *core.Job) *policy.Gate {
-	part := firstPartition(j.Spec.Partition)
+	part := firstPartitionOf(j.Spec.Partition)
 	if j.Alloc != nil {
 		part = j.Alloc.Partition
 	}
@@ -175,20 +175,20 @@ func (s *State) gate(t *policy.Tally, j *core.Job) *policy.Gate {
 
 func (s *State) gateIn(t *policy.Tally, spec *core.Spec, part core.PartitionName) *policy.Gate {
 	w := policy.Who{Account: spec.Project, User: spec.User, QOS: spec.QOS}
-	if info := s.parts[part]; info != nil {
+	if info := s.partitions[part]; info != nil {
 		w.Part = info.QOS
 	}
 	return t.Gate(w)
 }
 
-func firstPartition(list core.PartitionName) core.PartitionName {
+func firstPartitionOf(list core.PartitionName) core.PartitionName {
 	first, _, _ := strings.Cut(string(list), ",")
 	return core.PartitionName(first)
 }
 
 // admitLimits refuses a job that is one too many, or that DenyOnLimit says can never start in any of its partitions.
 func (s *State) admitLimits(j *core.Job) error {
-	l := s.limitsNow()
+	l := s.currentLimits()
 	if l.tally == nil {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (s *State) admitLimits(j *core.Job) error {
 	var refused error // by the first; one that takes it is enough
 	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
 		part := core.PartitionName(name)
-		reason, text := l.tally.Never(s.gateIn(l.tally, j.Spec, part), l.rules.Ask(all, node, part), lengthOf(j.Spec))
+		reason, text := l.tally.Never(s.gateIn(l.tally, j.Spec, part), l.rules.Ask(all, node, part), timeLimitOf(j.Spec))
 		if reason == "" {
 			return nil
 		}
@@ -213,9 +213,9 @@ func (s *State) admitLimits(j *core.Job) error {
 	return refused
 }
 
-// mostWall bounds a time limit that nobody asked for by what limits allow a job: longer, it could not start.
-func (s *State) mostWall(spec *core.Spec, part *partInfo) core.Seconds {
-	if l := s.limitsNow(); l.tally != nil {
+// maxWallTime bounds a time limit that nobody asked for by what limits allow a job: longer, it could not start.
+func (s *State) maxWallTime(spec *core.Spec, part *partitionInfo) core.Seconds {
+	if l := s.currentLimits(); l.tally != nil {
 		if g := s.gateIn(l.tally, spec, part.Name); g != nil {
 			if m, ok := g.MaxWall(); ok && core.Seconds(m)*60 < spec.TimeLimit && m > 0 {
 				return core.Seconds(m) * 60
@@ -225,9 +225,9 @@ func (s *State) mostWall(spec *core.Spec, part *partInfo) core.Seconds {
 	return spec.TimeLimit
 }
 
-// allowStart holds a start against the limits once more: the plan was made beside us and the world moved on.
-func (s *State) allowStart(j *core.Job, al *core.Alloc) error {
-	l := s.limitsNow()
+// checkStartLimits holds a start against the limits once more: the plan was made beside us and the world moved on.
+func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
+	l := s.currentLimits()
 	if l.tally == nil {
 		return nil
 	}
@@ -235,60 +235,60 @@ func (s *State) allowStart(j *core.Job, al *core.Alloc) error {
 	if g == nil {
 		return nil
 	}
-	if reason, text := l.tally.Why(g, askOf(l.rules, al), lengthOf(j.Spec), s.view.now, s.shares()); reason != "" {
+	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.view.now, s.fairShares()); reason != "" {
 		return core.Errorf(core.Conflict, "job %d waits: %s: %s", j.ID, reason, text)
 	}
 	return nil
 }
 
-// shares are the fair shares that a QOS may ask for.
-func (s *State) shares() *policy.Tree {
-	if s.view.ranking == nil || !s.limits.rules.Shares() {
+// shareCount are the fair shares that a QOS may ask for.
+func (s *State) fairShares() *policy.Tree {
+	if s.view.priorityInputs == nil || !s.limits.rules.Shares() {
 		return nil
 	}
-	return s.view.ranking.tree
+	return s.view.priorityInputs.tree
 }
 
-// tellPolicy gives the planner the limits as they are now.
-func (s *State) tellPolicy() {
-	c := sched.Changes{Policy: s.policy()}
+// sendPolicy gives the planner the limits as they are now.
+func (s *State) sendPolicy() {
+	c := sched.Changes{Policy: s.plannerPolicy()}
 	if s.limits.rules.Minutes() {
 		c.Meters = s.view.meterList()
 	}
-	s.fresh.Merge(c)
-	s.touched.Merge(c)
+	s.plannerChanges.Merge(c)
+	s.batchPlannerChanges.Merge(c)
 }
 
-func (s *State) policy() *sched.Policy {
-	return &sched.Policy{Rules: s.limits.rules, Shares: s.shares()}
+func (s *State) plannerPolicy() *sched.Policy {
+	return &sched.Policy{Rules: s.limits.rules, Shares: s.fairShares()}
 }
 
-// tellMeter gives those who count minutes what somebody has used.
-func (s *State) tellMeter(m *policy.Meter) {
+// sendMeter gives those who count minutes what somebody has used.
+func (s *State) sendMeter(m *policy.Meter) {
 	l := &s.limits
 	if l.stale || !l.rules.Minutes() {
 		return
 	}
 	l.tally.SetMeter(m)
-	l.known = false
+	l.exhaustedKnown = false
 	c := sched.Changes{Meters: []*policy.Meter{m}}
-	s.fresh.Merge(c)
-	s.touched.Merge(c)
+	s.plannerChanges.Merge(c)
+	s.batchPlannerChanges.Merge(c)
 }
 
-// changedProject notes what a project's change means for limits and priorities.
-func (s *State) changedProject(old, p *core.Project) {
+// projectChanged notes what a project's change means for limits and priorities.
+func (s *State) projectChanged(old, p *core.Project) {
 	if old == nil {
 		old = &core.Project{}
 	}
-	if old.Parent != p.Parent || old.Shares != p.Shares || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(special(old), special(p)) {
+	if old.Parent != p.Parent || old.Shares != p.Shares || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(membersWithSettings(old), membersWithSettings(p)) {
 		s.limits.stale = true
-		s.rankSoon()
+		s.recalcPrioritiesSoon()
 	}
 }
 
-// special lists the members that carry something of their own.
-func special(p *core.Project) (list []core.Member) {
+// membersWithSettings lists the members that carry something of their own.
+func membersWithSettings(p *core.Project) (list []core.Member) {
 	for _, m := range p.Members {
 		if m.Shares != 0 || !reflect.DeepEqual(m.Assoc, core.Association{}) {
 			list = append(list, core.Member{User: m.User, Shares: m.Shares, Assoc: m.Assoc})
@@ -297,36 +297,36 @@ func special(p *core.Project) (list []core.Member) {
 	return list
 }
 
-// changedQOS notes what a QOS's change means for limits, for what its jobs cost and for priorities.
-func (s *State) changedQOS(old, q *core.QOS) {
+// qosChanged notes what a QOS's change means for limits, for what its jobs cost and for priorities.
+func (s *State) qosChanged(old, q *core.QOS) {
 	s.limits.stale = true
-	s.rankSoon()
+	s.recalcPrioritiesSoon()
 	if old != nil && (q == nil || old.Factor() != q.Factor() || (old.Flags^q.Flags)&core.NoDecay != 0) || old == nil {
-		s.recharge()
+		s.recomputeRates()
 	}
 }
 
-// changedNode notes what a node's change means for limits in percent of the cluster.
-func (s *State) changedNode(n *core.Node) {
+// nodeResourcesChanged notes what a node's change means for limits in percent of the cluster.
+func (s *State) nodeResourcesChanged(n *core.Node) {
 	old, ok := s.view.Node(n.Name)
 	if !ok || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles || (old.Flags ^ n.Flags).Any(core.NodeFuture) {
 		s.limits.stale = true
 	}
 }
 
-// totals are the resources of all nodes, and the licences.
-func (s *State) totals() policy.TRES {
+// clusterTRES are the resources of all nodes, and the licences.
+func (s *State) clusterTRES() policy.TRES {
 	var t policy.TRES
 	for _, n := range s.view.nodes.All() {
 		if n.Roles&core.Compute != 0 && !n.Flags.Any(core.NodeFuture) {
 			t = t.Plus(nodeTRES(n), 1)
 		}
 	}
-	return t.Plus(s.licenceTRES(), 1)
+	return t.Plus(s.licenseTRES(), 1)
 }
 
-// licenceTRES are the licences there are.
-func (s *State) licenceTRES() (t policy.TRES) {
+// licenseTRES are the licences there are.
+func (s *State) licenseTRES() (t policy.TRES) {
 	for _, l := range s.cfg.Licenses {
 		t = t.Plus(policy.TRES{{Name: "license/" + l.Name, Count: l.Total}}, 1)
 	}

@@ -13,7 +13,7 @@ import (
 // ensureUser finds the user of a uid, or makes one in the default project: with accounting enforcement off anybody the
 // kernel knows may work.
 func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
-	if u, ok := s.view.uids[in.UID]; ok {
+	if u, ok := s.view.usersByUID[in.UID]; ok {
 		return u, nil
 	}
 	name := core.UserName(in.UnixName)
@@ -25,7 +25,7 @@ func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
 		if u.UnixName == in.UnixName && u.UID == nil { // made by an administrator; now we know its uid
 			c := *u
 			c.UID = &uid
-			s.storeUser(&c)
+			s.putUserRecord(&c)
 			return &c, nil
 		}
 		if u.UnixName != in.UnixName || *u.UID != in.UID {
@@ -42,28 +42,28 @@ func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
 	if uid == 0 {
 		u.Role = core.RoleAdmin // only on the server's own host does anybody come in as uid 0
 	}
-	s.storeUser(u)
-	s.join(s.cfg.DefaultProject, u.Name, core.RoleUser)
+	s.putUserRecord(u)
+	s.addMember(s.cfg.DefaultProject, u.Name, core.RoleUser)
 	return u, nil
 }
 
-func (s *State) storeUser(u *core.User) {
-	if !s.own.users {
-		s.view.users, s.view.uids, s.own.users = maps.Clone(s.view.users), maps.Clone(s.view.uids), true
+func (s *State) putUserRecord(u *core.User) {
+	if !s.owned.users {
+		s.view.users, s.view.usersByUID, s.owned.users = maps.Clone(s.view.users), maps.Clone(s.view.usersByUID), true
 	}
 	if old, ok := s.view.users[u.Name]; ok && old.UID != nil {
-		delete(s.view.uids, *old.UID)
+		delete(s.view.usersByUID, *old.UID)
 	}
 	s.view.users[u.Name] = u
 	if u.UID != nil {
-		s.view.uids[*u.UID] = u
+		s.view.usersByUID[*u.UID] = u
 	}
-	s.out.Users = append(slices.DeleteFunc(s.out.Users, func(o *core.User) bool { return o.Name == u.Name }), u)
+	s.changes.Users = append(slices.DeleteFunc(s.changes.Users, func(o *core.User) bool { return o.Name == u.Name }), u)
 	s.event(core.UserChanged, core.Event{User: u.Name})
 }
 
-// join makes a user a member of a project, which is made if need be.
-func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) {
+// addMember makes a user a member of a project, which is made if need be.
+func (s *State) addMember(name core.ProjectName, user core.UserName, role core.Role) {
 	p := core.Project{Name: name, Created: s.view.now}
 	if old, ok := s.view.projects[name]; ok {
 		p = *old
@@ -83,24 +83,24 @@ func (s *State) join(name core.ProjectName, user core.UserName, role core.Role) 
 	} else {
 		p.Members = slices.Insert(p.Members, i, core.Member{User: user, Role: role})
 	}
-	s.storeProject(&p)
+	s.putProjectRecord(&p)
 }
 
-func (s *State) storeProject(p *core.Project) {
-	ours(&s.own.projects, &s.view.projects)
+func (s *State) putProjectRecord(p *core.Project) {
+	ownMap(&s.owned.projects, &s.view.projects)
 	old := s.view.projects[p.Name]
-	s.changedProject(old, p)
+	s.projectChanged(old, p)
 	s.view.projects[p.Name] = p
 	if old == nil || old.Parent != p.Parent {
-		s.replanReservations()
+		s.resendAllReservations()
 	}
-	s.out.Projects = append(slices.DeleteFunc(s.out.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
+	s.changes.Projects = append(slices.DeleteFunc(s.changes.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})
 }
 
-// validName tells whether people can be asked to type it: lists of names are separated by commas and blanks, paths by
+// isValidName tells whether people can be asked to type it: lists of names are separated by commas and blanks, paths by
 // slashes, and what does not print cannot be told apart.
-func validName(n string) bool {
+func isValidName(n string) bool {
 	odd := func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(" ,/:", r)
 	}
@@ -118,7 +118,7 @@ func (s *State) putUser(in *PutUser) error {
 	if err := adminOnly(in.By, "adds or changes users"); err != nil {
 		return err
 	}
-	if !validName(string(in.User.Name)) {
+	if !isValidName(string(in.User.Name)) {
 		return core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
 	}
 	old, ok := s.view.users[in.User.Name]
@@ -138,7 +138,7 @@ func (s *State) putUser(in *PutUser) error {
 		u.Role = core.RoleUser
 	}
 	if u.UID != nil {
-		if other, taken := s.view.uids[*u.UID]; taken && other.Name != u.Name {
+		if other, taken := s.view.usersByUID[*u.UID]; taken && other.Name != u.Name {
 			return core.Errorf(core.Conflict, "uid %d belongs to %s", *u.UID, other.Name).Because("user_exists")
 		}
 	}
@@ -149,16 +149,16 @@ func (s *State) putUser(in *PutUser) error {
 	if _, known := s.view.projects[u.Default]; moved && !known && u.Default != s.cfg.DefaultProject {
 		return core.Errorf(core.Invalid, "there is no project %q", u.Default).Because("invalid_project")
 	}
-	s.storeUser(&u)
+	s.putUserRecord(&u)
 	if moved && s.view.Role(u.Name, u.Default) == core.RoleNone { // one's default project is one of one's own
-		s.join(u.Default, u.Name, core.RoleUser)
+		s.addMember(u.Default, u.Name, core.RoleUser)
 	}
 	return nil
 }
 
 func (s *State) putProject(in *PutProject) error {
 	old, ok := s.view.projects[in.Project.Name]
-	manager := ok && s.manages(in.By, in.Project.Name)
+	manager := ok && s.isManager(in.By, in.Project.Name)
 	if !in.By.Admin && !manager {
 		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
@@ -178,7 +178,7 @@ func (s *State) putProject(in *PutProject) error {
 			m.Assoc = old.Member(m.User).Assoc
 		}
 	}
-	b := s.book()
+	b := s.currentPolicy()
 	b.projects = maps.Clone(b.projects)
 	b.projects[p.Name] = &p
 	if b.checkProject(&p); b.err() != nil {
@@ -195,7 +195,7 @@ func (s *State) putProject(in *PutProject) error {
 		}
 		return 1
 	})
-	s.storeProject(&p)
+	s.putProjectRecord(&p)
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (s *State) putMember(in *PutMember) error {
 		return core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
 	}
 	if in.Shares != nil || in.Assoc != nil {
-		if err := s.checkShare(in); err != nil {
+		if err := s.checkMemberShares(in); err != nil {
 			return err
 		}
 	}
@@ -236,16 +236,16 @@ func (s *State) putMember(in *PutMember) error {
 	case in.Role == core.RoleNone:
 		less := *p
 		less.Members = slices.Delete(slices.Clone(p.Members), at, at+1)
-		s.storeProject(&less)
+		s.putProjectRecord(&less)
 	case in.Role != old || in.Shares != nil || in.Assoc != nil:
-		s.join(in.Project, in.User, in.Role)
-		s.share(in)
+		s.addMember(in.Project, in.User, in.Role)
+		s.setMemberShares(in)
 	}
 	return nil
 }
 
-// checkShare tells what is wrong with what a member is to get beside a role.
-func (s *State) checkShare(in *PutMember) error {
+// checkMemberShares tells what is wrong with what a member is to get beside a role.
+func (s *State) checkMemberShares(in *PutMember) error {
 	if err := adminOnly(in.By, "changes shares, limits and QOS"); err != nil {
 		return err
 	}
@@ -258,13 +258,13 @@ func (s *State) checkShare(in *PutMember) error {
 	if in.Assoc == nil {
 		return nil
 	}
-	b := s.book()
+	b := s.currentPolicy()
 	b.checkAssoc("", fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
 	return b.err()
 }
 
-// share gives a member what comes beside the role.
-func (s *State) share(in *PutMember) {
+// addShared gives a member what comes beside the role.
+func (s *State) setMemberShares(in *PutMember) {
 	if in.Shares == nil && in.Assoc == nil {
 		return
 	}
@@ -280,17 +280,17 @@ func (s *State) share(in *PutMember) {
 			}
 		}
 	}
-	s.storeProject(&p)
+	s.putProjectRecord(&p)
 }
 
-func (s *State) storeToken(t *core.Token) {
+func (s *State) putTokenRecord(t *core.Token) {
 	s.ownTokens()
 	if old, ok := s.view.tokens[t.ID]; ok {
-		delete(s.view.hashes, old.Hash)
-		delete(s.view.hashes, old.Prior)
+		delete(s.view.tokensByHash, old.Hash)
+		delete(s.view.tokensByHash, old.Prior)
 	}
 	s.view.addToken(t)
-	s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
+	s.changes.Tokens = append(slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), t)
 	s.event(core.TokenChanged, core.Event{User: t.User, Data: append(appendJSON([]byte(`{"token":`), t.ID), '}')})
 }
 
@@ -307,11 +307,11 @@ func (s *State) useToken(in *UseToken) (*core.Token, error) {
 	case t.Node != "" && t.Node != in.Node:
 		return nil, core.Errorf(core.Denied, "this join token is for node %s", t.Node).Because("bad_token")
 	}
-	if err := s.pinByToken(t, in); err != nil {
+	if err := s.pinNodeKey(t, in); err != nil {
 		return nil, err
 	}
 	used := *t
 	used.Used, used.Node = s.view.now, in.Node
-	s.storeToken(&used)
+	s.putTokenRecord(&used)
 	return &used, nil
 }

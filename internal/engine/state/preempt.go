@@ -36,62 +36,62 @@ func StartOf(s *sched.Start) *Start {
 	return in
 }
 
-// pushing is who may push whom aside, and who uses whose CPUs.
-type pushing struct {
-	table *sched.Preemption // nil: nobody
-	of    []*core.QOS       // it was made of
-	lent  map[core.JobID]map[core.JobID]bool
+// preemptionState is who may push whom aside, and who uses whose CPUs.
+type preemptionState struct {
+	table   *sched.Preemption // nil: nobody
+	qos     []*core.QOS       // it was made of
+	lenders map[core.JobID]map[core.JobID]bool
 }
 
-// preemptionNow makes the table anew when QOS changed, and tells the planner.
-func (s *State) preemptionNow() {
+// refreshPreemption makes the table anew when QOS changed, and tells the planner.
+func (s *State) refreshPreemption() {
 	if s.cfg.Preemption.Type == core.PreemptNobody {
 		return
 	}
 	qos := sorted(s.view.qos)
-	if s.pushing.table != nil && slices.Equal(qos, s.pushing.of) {
+	if s.preemption.table != nil && slices.Equal(qos, s.preemption.qos) {
 		return
 	}
-	s.pushing.of, s.pushing.table = qos, sched.NewPreemption(s.cfg.Preemption, s.cfg.Partitions, qos)
-	c := sched.Changes{Preemption: s.pushing.table}
-	s.fresh.Merge(c)
-	s.touched.Merge(c)
+	s.preemption.qos, s.preemption.table = qos, sched.NewPreemption(s.cfg.Preemption, s.cfg.Partitions, qos)
+	c := sched.Changes{Preemption: s.preemption.table}
+	s.plannerChanges.Merge(c)
+	s.batchPlannerChanges.Merge(c)
 }
 
 // preempt pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
 func (s *State) preempt(in *Preempt) error {
-	v, err := s.job(in.Job)
+	v, err := s.liveJob(in.Job)
 	if err != nil {
 		return err
 	}
-	if v.Spec.More().Het != nil && over(v) {
+	if v.Spec.More().Het != nil && isOver(v) {
 		return nil // it went with another component
 	}
-	j, err := s.job(in.For)
+	j, err := s.liveJob(in.For)
 	if err != nil {
 		return err
 	}
 	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
 		return core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
-	how, ok := s.pushing.table.May(j, in.Partition, v, s.view.now)
+	how, ok := s.preemption.table.May(j, in.Partition, v, s.view.now)
 	if !ok || how.How == core.PreemptSuspend {
 		return core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
 	}
-	next := clone(v)
-	next.Pushed = s.pushed(v, j.ID, how.How)
+	next := cloneJob(v)
+	next.Pushed = s.preemptionRecord(v, j.ID, how.How)
 	gone := s.view.now.Add(how.Grace.Duration())
 	next.Pushed.Until = gone
 	next.Stop = &core.Stop{At: s.view.now, As: core.Preempted, Grace: how.Grace}
-	s.event(core.JobPreempted, core.Event{Job: v.ID, User: v.Spec.User, Data: s.told(pushedData, next)})
+	s.event(core.JobPreempted, core.Event{Job: v.ID, User: v.Spec.User, Data: s.eventData(preemptData, next)})
 	why := fmt.Sprintf("preempted for job %d", j.ID)
 	if how.How == core.PreemptRequeue {
-		s.back(next, "", false, why)
+		s.markRequeue(next, "", false, why)
 	} else {
-		s.end(next, core.Preempted, "", why)
+		s.endJob(next, core.Preempted, "", why)
 	}
 	s.putJob(next)
-	first, room := clone(j), core.Room{Seq: s.view.seq}
+	first, room := cloneJob(j), core.Room{Seq: s.view.seq}
 	if j.Room != nil {
 		room = *j.Room
 	}
@@ -107,8 +107,8 @@ func (s *State) preempt(in *Preempt) error {
 	return nil
 }
 
-// pushed counts once more that a job was preempted.
-func (s *State) pushed(v *core.Job, by core.JobID, how core.PreemptMode) *core.Pushed {
+// preemptionRecord counts once more that a job was preempted.
+func (s *State) preemptionRecord(v *core.Job, by core.JobID, how core.PreemptMode) *core.Pushed {
 	p := core.Pushed{For: by, At: s.view.now, Mode: how, Times: 1}
 	if v.Pushed != nil {
 		p.Times += v.Pushed.Times
@@ -116,7 +116,7 @@ func (s *State) pushed(v *core.Job, by core.JobID, how core.PreemptMode) *core.P
 	return &p
 }
 
-func pushedData(j *core.Job) json.RawMessage {
+func preemptData(j *core.Job) json.RawMessage {
 	b := append(make([]byte, 0, 64), `{"for":`...)
 	b = strconv.AppendInt(b, int64(j.Pushed.For), 10)
 	b = append(b, `,"mode":"`...)
@@ -128,33 +128,33 @@ func pushedData(j *core.Job) json.RawMessage {
 	return append(b, '}')
 }
 
-// aside gives the records of the jobs that lend their CPUs to one that starts, which will have an id.
-func (s *State) aside(j *core.Job, in *Start, id core.JobID) ([]*core.Job, error) {
+// lendersFor gives the records of the jobs that lend their CPUs to one that starts, which will have an id.
+func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, error) {
 	var out []*core.Job
 	for _, x := range in.Aside {
-		v, err := s.job(x.Job)
+		v, err := s.liveJob(x.Job)
 		if err != nil {
 			return nil, err
 		}
-		how, ok := s.pushing.table.May(j, in.Alloc.Partition, v, s.view.now)
+		how, ok := s.preemption.table.May(j, in.Alloc.Partition, v, s.view.now)
 		if !ok || how.How != core.PreemptSuspend {
 			return nil, core.Errorf(core.Conflict, "job %d may not be suspended for job %d", v.ID, j.ID)
 		}
-		next := clone(v)
+		next := cloneJob(v)
 		if v.Parked() {
 			p := *v.Pushed
 			next.Pushed = &p
 			p.Lent = slices.Clone(p.Lent)
 		} else {
-			next.Pushed = s.pushed(v, id, core.PreemptSuspend)
+			next.Pushed = s.preemptionRecord(v, id, core.PreemptSuspend)
 			next.State, next.Paused = core.Suspended, s.view.now
 		}
 		for _, l := range x.Lent {
-			if !lends(v, &l) {
+			if !canLend(v, &l) {
 				return nil, core.Errorf(core.Conflict, "job %d has no such CPUs of %s to lend", v.ID, l.Node)
 			}
-			if l.To, l.Until = id, 0; lengthOf(j.Spec) > 0 {
-				l.Until = s.view.now + lengthOf(j.Spec)
+			if l.To, l.Until = id, 0; timeLimitOf(j.Spec) > 0 {
+				l.Until = s.view.now + timeLimitOf(j.Spec)
 			}
 			next.Pushed.Lent = append(next.Pushed.Lent, l)
 		}
@@ -163,8 +163,8 @@ func (s *State) aside(j *core.Job, in *Start, id core.JobID) ([]*core.Job, error
 	return out, nil
 }
 
-// lends tells whether a job has CPUs to lend.
-func lends(v *core.Job, l *core.Lent) bool {
+// canLend tells whether a job has CPUs to lend.
+func canLend(v *core.Job, l *core.Lent) bool {
 	al := v.Booked()
 	for i := range al.Nodes {
 		na := &al.Nodes[i]
@@ -180,24 +180,24 @@ func lends(v *core.Job, l *core.Lent) bool {
 	return false
 }
 
-// freeBeside is free with some jobs lending what they are about to.
-func (s *State) freeBeside(j *core.Job, al *core.Alloc, lenders []*core.Job) bool {
+// placementFreeWith is free with some jobs lending what they are about to.
+func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.Job) bool {
 	for _, next := range lenders {
 		v, _ := s.view.jobs.Get(int64(next.ID))
-		s.withdraw(v)
-		s.enter(next)
+		s.release(v)
+		s.allocate(next)
 	}
-	ok := s.free(j, al)
+	ok := s.placementFree(j, al)
 	for _, next := range lenders {
 		v, _ := s.view.jobs.Get(int64(next.ID))
-		s.withdraw(next)
-		s.enter(v)
+		s.release(next)
+		s.allocate(v)
 	}
 	return ok
 }
 
-// enter puts what a job holds into the ledger; withdraw takes it out.
-func (s *State) enter(j *core.Job) {
+// allocate puts what a job holds into the ledger; withdraw takes it out.
+func (s *State) allocate(j *core.Job) {
 	al, terms := sched.Booked(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
@@ -206,7 +206,7 @@ func (s *State) enter(j *core.Job) {
 	}
 }
 
-func (s *State) withdraw(j *core.Job) {
+func (s *State) release(j *core.Job) {
 	al, terms := sched.Booked(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
@@ -215,24 +215,24 @@ func (s *State) withdraw(j *core.Job) {
 	}
 }
 
-// lend carries a Start's suspensions out.
-func (s *State) lend(lenders []*core.Job) {
+// suspendLenders carries a Start's suspensions out.
+func (s *State) suspendLenders(lenders []*core.Job) {
 	for _, next := range lenders {
 		old, _ := s.view.jobs.Get(int64(next.ID))
 		s.putJob(next)
 		if old.State != next.State {
-			s.event(core.JobPreempted, core.Event{Job: next.ID, User: next.Spec.User, Data: s.told(pushedData, next)})
+			s.event(core.JobPreempted, core.Event{Job: next.ID, User: next.Spec.User, Data: s.eventData(preemptData, next)})
 		}
 	}
 }
 
-// indexLent keeps who uses whose CPUs.
-func (s *State) indexLent(old, j *core.Job) {
+// lendersChanged keeps who uses whose CPUs.
+func (s *State) lendersChanged(old, j *core.Job) {
 	if old != nil && old.Parked() {
 		for i := range old.Pushed.Lent {
 			to := old.Pushed.Lent[i].To
-			if delete(s.pushing.lent[to], old.ID); len(s.pushing.lent[to]) == 0 {
-				delete(s.pushing.lent, to)
+			if delete(s.preemption.lenders[to], old.ID); len(s.preemption.lenders[to]) == 0 {
+				delete(s.preemption.lenders, to)
 			}
 		}
 	}
@@ -241,35 +241,35 @@ func (s *State) indexLent(old, j *core.Job) {
 	}
 	for i := range j.Pushed.Lent {
 		to := j.Pushed.Lent[i].To
-		if s.pushing.lent == nil {
-			s.pushing.lent = map[core.JobID]map[core.JobID]bool{}
+		if s.preemption.lenders == nil {
+			s.preemption.lenders = map[core.JobID]map[core.JobID]bool{}
 		}
-		if s.pushing.lent[to] == nil {
-			s.pushing.lent[to] = map[core.JobID]bool{}
+		if s.preemption.lenders[to] == nil {
+			s.preemption.lenders[to] = map[core.JobID]bool{}
 		}
-		s.pushing.lent[to][j.ID] = true
+		s.preemption.lenders[to][j.ID] = true
 	}
 }
 
-// repay gives CPUs back that a job had borrowed on nodes it no longer holds. Who has all of his own goes on.
-func (s *State) repay(j *core.Job) {
-	lenders := make([]core.JobID, 0, len(s.pushing.lent[j.ID]))
-	for id := range s.pushing.lent[j.ID] {
+// returnLentCPUs gives CPUs back that a job had borrowed on nodes it no longer holds. Who has all of his own goes on.
+func (s *State) returnLentCPUs(j *core.Job) {
+	lenders := make([]core.JobID, 0, len(s.preemption.lenders[j.ID]))
+	for id := range s.preemption.lenders[j.ID] {
 		lenders = append(lenders, id)
 	}
 	slices.Sort(lenders)
 	for _, id := range lenders {
 		v, _ := s.view.jobs.Get(int64(id))
 		left := slices.DeleteFunc(slices.Clone(v.Pushed.Lent), func(l core.Lent) bool {
-			return l.To == j.ID && !(j.Live() && j.Alloc != nil && holds(j, l.Node))
+			return l.To == j.ID && !(j.Live() && j.Alloc != nil && holdsNode(j, l.Node))
 		})
 		if len(left) == len(v.Pushed.Lent) {
 			continue
 		}
-		next, p := clone(v), *v.Pushed
+		next, p := cloneJob(v), *v.Pushed
 		p.Lent = left
 		next.Pushed = &p
-		goesOn := len(left) == 0 && v.State == core.Suspended && !over(v)
+		goesOn := len(left) == 0 && v.State == core.Suspended && !isOver(v)
 		if goesOn {
 			p.Lent = nil
 			next.State = core.Running

@@ -18,40 +18,40 @@ type Priority struct {
 	Period core.Seconds // between two calculations of all jobs; 0: five minutes
 }
 
-// ranks works priorities out.
+// priorityCalc works priorities out.
 //
 // A priority is worked out when a job is submitted, released or changed, and for all jobs that wait once a period: age,
 // fair shares and the cluster have moved on by then. That calculation goes through the jobs in slices, one a Tick, so
 // that no command waits for it. What it changes stays in memory: it is made again after a restart.
-type ranks struct {
-	cfg   *Priority
-	due   core.Time // of the next calculation, or of its next slice
-	began core.Time // of the one that goes on
-	next  int64     // the job it goes on with; 0: none goes on
-	aged  []*core.Job
+type priorityCalc struct {
+	cfg          *Priority
+	due          core.Time // of the next calculation, or of its next slice
+	began        core.Time // of the one that goes on
+	nextJob      int64     // the job it goes on with; 0: none goes on
+	recalculated []*core.Job
 }
 
-// slice is how many jobs one Tick looks at.
-const slice = 2000
+// jobsPerSlice is how many jobs one Tick looks at.
+const jobsPerSlice = 2000
 
-func newRanks(cfg *Priority, s *State) *ranks {
-	r := &ranks{cfg: cfg, due: max(1, s.view.now)}
-	r.survey(s)
+func newPriorityCalc(cfg *Priority, s *State) *priorityCalc {
+	r := &priorityCalc{cfg: cfg, due: max(1, s.view.now)}
+	r.refreshInputs(s)
 	return r
 }
 
-// rankSoon has all priorities worked out anew at the next Tick.
-func (s *State) rankSoon() {
-	if r := s.ranks; r != nil {
-		r.due, r.next = s.view.now, 0
+// recalcPrioritiesSoon has all priorities worked out anew at the next Tick.
+func (s *State) recalcPrioritiesSoon() {
+	if r := s.priorities; r != nil {
+		r.due, r.nextJob = s.view.now, 0
 	}
 }
 
-// survey looks at the cluster and at who spent what: the part of priorities that jobs share.
-func (r *ranks) survey(s *State) {
-	k := &ranking{cfg: r.cfg, accrual: s.limits.rules.Accrual(), totals: map[core.PartitionName]policy.TRES{}}
+// refreshInputs looks at the cluster and at who spent what: the part of priorities that jobs share.
+func (r *priorityCalc) refreshInputs(s *State) {
+	k := &priorityInputs{cfg: r.cfg, accrual: s.limits.rules.Accrual(), totals: map[core.PartitionName]policy.TRES{}}
 	for _, p := range s.cfg.Partitions {
-		k.cluster.MaxPart = max(k.cluster.MaxPart, partPriority(&p))
+		k.cluster.MaxPart = max(k.cluster.MaxPart, partitionPriority(&p))
 	}
 	for _, q := range s.view.qos {
 		k.cluster.MaxQOS = max(k.cluster.MaxQOS, q.Priority)
@@ -73,73 +73,73 @@ func (r *ranks) survey(s *State) {
 		}
 		has := nodeTRES(n)
 		for _, p := range s.cfg.Partitions {
-			if part := s.parts[p.Name]; part.nodes == nil || part.nodes[n.Name] {
+			if part := s.partitions[p.Name]; part.nodes == nil || part.nodes[n.Name] {
 				k.totals[p.Name] = k.totals[p.Name].Plus(has, 1)
 			}
 		}
 	}
 	if len(r.cfg.Weights.TRES) > 0 { // licences are the whole cluster's, whatever the partition
 		for _, p := range s.cfg.Partitions {
-			k.totals[p.Name] = k.totals[p.Name].Plus(s.licenceTRES(), 1)
+			k.totals[p.Name] = k.totals[p.Name].Plus(s.licenseTRES(), 1)
 		}
 	}
 	if r.cfg.Weights.FairShare > 0 || s.limits.rules.Shares() {
-		k.tree = s.view.accounts(s.view.now)
+		k.tree = s.view.fairShareTree(s.view.now)
 		k.tree.FairShare(r.cfg.Flags, r.cfg.Damp)
 	}
-	s.view.ranking = k
+	s.view.priorityInputs = k
 	if s.limits.rules.Shares() {
-		c := sched.Changes{Policy: s.policy()}
-		s.fresh.Merge(c)
-		s.touched.Merge(c)
+		c := sched.Changes{Policy: s.plannerPolicy()}
+		s.plannerChanges.Merge(c)
+		s.batchPlannerChanges.Merge(c)
 	}
 }
 
-// recalc works priorities out anew: all that waits, a slice at a time.
-func (s *State) recalc() {
-	r := s.ranks
+// recalcPriorities works priorities out anew: all that waits, a slice at a time.
+func (s *State) recalcPriorities() {
+	r := s.priorities
 	if r == nil || s.view.now < r.due {
 		return
 	}
-	if r.next == 0 {
-		s.accrue()
-		r.survey(s)
-		r.began, r.next = s.view.now, 1
+	if r.nextJob == 0 {
+		s.updateAccrual()
+		r.refreshInputs(s)
+		r.began, r.nextJob = s.view.now, 1
 	}
-	left, from := slice, r.next
-	r.next = 0
+	left, from := jobsPerSlice, r.nextJob
+	r.nextJob = 0
 	var changed []*core.Job
 	for id, j := range s.view.jobs.From(from) {
 		if left--; left < 0 {
-			r.next = id
+			r.nextJob = id
 			break
 		}
 		if j.Priority == 0 || j.Flags.Has(core.FixedPriority) || j.State != core.Pending && r.cfg.Flags&policy.CalculateRunning == 0 {
 			continue
 		}
 		if p := r.cfg.Next(j.Priority, s.priorityOf(j, j.Spec)); p != j.Priority {
-			next := clone(j)
+			next := cloneJob(j)
 			next.Priority = p
 			changed = append(changed, next)
 		}
 	}
 	for _, j := range changed {
-		s.remind(j)
+		s.putJobUnstored(j)
 	}
-	if r.next == 0 {
+	if r.nextJob == 0 {
 		r.due = r.began + core.Time(cmp.Or(r.cfg.Period, 300))*1e6
 	}
 }
 
-// remind replaces a record by one that differs in what need not be stored.
-func (s *State) remind(j *core.Job) {
+// putJobUnstored replaces a record by one that differs in what need not be stored.
+func (s *State) putJobUnstored(j *core.Job) {
 	s.view.jobs.Set(int64(j.ID), j)
-	s.fresh.Jobs = append(s.fresh.Jobs, j)
-	if i, ok := s.dirty[j.ID]; ok {
-		s.out.Jobs[i] = j
+	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
+	if i, ok := s.dirtyJobs[j.ID]; ok {
+		s.changes.Jobs[i] = j
 		return
 	}
-	s.ranks.aged = append(s.ranks.aged, j)
+	s.priorities.recalculated = append(s.priorities.recalculated, j)
 }
 
 // priorityOf is the priority of a job with a spec, which may be about to replace the one it has.
@@ -150,4 +150,4 @@ func (s *State) priorityOf(j *core.Job, spec *core.Spec) uint32 {
 	return s.view.priority(j, spec)
 }
 
-func partPriority(p *core.Partition) uint32 { return uint32(max(1, p.PriorityFactor)) }
+func partitionPriority(p *core.Partition) uint32 { return uint32(max(1, p.PriorityFactor)) }

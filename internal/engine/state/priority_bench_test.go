@@ -23,7 +23,7 @@ func BenchmarkRecalcSlice(b *testing.B) {
 	do(&EnsureUser{UID: 1000, UnixName: "alice"})
 	n := coretest.Node("n1").Build()
 	do(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
-	for range 50 * slice {
+	for range 50 * jobsPerSlice {
 		do(&Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: coretest.Job().Tasks(1).CPUs(2).Time(time.Hour).Spec()})
 	}
 	st.Flush()
@@ -32,7 +32,7 @@ func BenchmarkRecalcSlice(b *testing.B) {
 	for b.Loop() {
 		now = st.Advance(now.Add(time.Second))
 		do(&Tick{})
-		changed += len(st.Fresh().Jobs)
+		changed += len(st.PlannerChanges().Jobs)
 		st.Flush()
 		st.Snapshot()
 	}

@@ -172,7 +172,7 @@ func TestUsageIsConserved(t *testing.T) {
 		// x: 3 a second for 100 s; y: 5 a second for 300 s of its first attempt and 100 s of its second.
 		var got float64
 		for _, m := range w.st.view.meterList() {
-			if got += w.st.view.setting.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
+			if got += w.st.view.decay.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
 				t.Errorf("a rate of %d is left", m.All.RawRate)
 			}
 		}
@@ -186,7 +186,7 @@ func TestRecalculationGoesInSlices(t *testing.T) {
 	t.Parallel()
 	w := rankWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{Age: 1_000_000}}, Period: 60})
 	w.settle()
-	n := 2*slice + 10
+	n := 2*jobsPerSlice + 10
 	w.batching = true
 	for range n {
 		w.submitAs("alice", all(4))
@@ -200,18 +200,18 @@ func TestRecalculationGoesInSlices(t *testing.T) {
 		if _, err := w.st.Apply(&Tick{}); err != nil {
 			t.Fatal(err)
 		}
-		fresh := w.st.Fresh()
+		fresh := w.st.PlannerChanges()
 		b := w.st.Flush()
 		if len(b.Changes.Jobs) != 0 || !b.Changes.Empty() {
 			t.Fatal("what can be worked out is written")
 		}
-		if len(fresh.Jobs) != len(b.Touched.Jobs) {
-			t.Fatalf("the planner is told of %d jobs, or %d", len(fresh.Jobs), len(b.Touched.Jobs))
+		if len(fresh.Jobs) != len(b.Planner.Jobs) {
+			t.Fatalf("the planner is told of %d jobs, or %d", len(fresh.Jobs), len(b.Planner.Jobs))
 		}
 		w.p.Apply(sched.Changes{Jobs: fresh.Jobs})
 		told = append(told, len(fresh.Jobs))
 	}
-	if !slices.Equal(told, []int{slice, slice, 10}) {
+	if !slices.Equal(told, []int{jobsPerSlice, jobsPerSlice, 10}) {
 		t.Errorf("slices of %v", told)
 	}
 	if at := w.st.NextWake(); at != w.now.Add(time.Minute) {
@@ -235,10 +235,10 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	}
 	// A circle of parents, from before they were refused, does no harm.
 	w.must(&PutProject{By: root, Project: &core.Project{Name: "q", Parent: "p"}})
-	w.st.storeProject(&core.Project{Name: "p", Parent: "q", Members: members})
+	w.st.putProjectRecord(&core.Project{Name: "p", Parent: "q", Members: members})
 	w.advance(w.now.Add(time.Hour))
 	w.settle()
-	if f, ok := w.st.view.ranking.tree.Factor("p", "alice"); !ok || f <= 0 {
+	if f, ok := w.st.view.priorityInputs.tree.Factor("p", "alice"); !ok || f <= 0 {
 		t.Errorf("alice has %v, %v", f, ok)
 	}
 }

@@ -26,80 +26,80 @@ func (s *State) reconfigure(in *Reconfigure) (*Reconfigured, error) {
 	if in.Dry {
 		return out, nil
 	}
-	s.limitsNow()
-	for k := range s.usage.ids { // what was used by now decayed as it did
-		s.setSpent(s.meter(k))
+	s.currentLimits()
+	for k := range s.usage.meterIDs { // what was used by now decayed as it did
+		s.putMeter(s.readMeter(k))
 	}
 	for _, n := range in.Nodes {
 		_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
 	}
 	for _, name := range in.GoneNodes {
-		s.dropNode(name, in.By.User)
+		s.removeConfiguredNode(name, in.By.User)
 	}
 	s.cfg = cfg
-	s.configured()
-	s.view.setting = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
-	s.rebuild()
-	s.recharge()
-	s.rank()
-	s.limitsNow()
-	s.preemptionNow()
-	s.anew()
+	s.deriveFromConfig()
+	s.view.decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
+	s.rederive()
+	s.recomputeRates()
+	s.resetPriorities()
+	s.currentLimits()
+	s.refreshPreemption()
+	s.resendAll()
 	s.event(core.ConfigChanged, core.Event{By: in.By.User})
 	return out, nil
 }
 
-// configured derives what the config alone says; the ledger is empty then.
-func (s *State) configured() {
+// deriveFromConfig derives what the config alone says; the ledger is empty then.
+func (s *State) deriveFromConfig() {
 	v := &s.view
 	v.partitions, v.defaultProject, v.runWeight = s.cfg.Partitions, s.cfg.DefaultProject, s.cfg.RunWeight
-	v.licences = map[string]int64{}
+	v.licenseTotals = map[string]int64{}
 	for _, l := range s.cfg.Licenses {
-		v.licences[l.Name] = l.Total
+		v.licenseTotals[l.Name] = l.Total
 	}
-	s.licences = v.licences
+	s.licenseTotals = v.licenseTotals
 	s.ledger = sched.NewLedger()
-	s.ledger.Rule(sched.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.names.expand))
+	s.ledger.Rule(sched.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
 	s.ledger.SetTopology(s.cfg.Topology)
-	s.parts = map[core.PartitionName]*partInfo{}
+	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {
-		nodes := sched.PartitionNodes(&p, s.names.expand)
-		s.parts[p.Name] = &partInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, verdict: map[verdictKey]*sched.Fault{}}
+		nodes := sched.PartitionNodes(&p, s.hostlists.expand)
+		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, admitCache: map[admitKey]*sched.Fault{}}
 	}
 }
 
-// rebuild derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
-func (s *State) rebuild() {
+// rederive derives anew what goes by the config and by what is there: the ledger, and when time ends interactive jobs.
+func (s *State) rederive() {
 	for _, n := range s.view.nodes.All() {
 		s.ledger.SetNode(n)
 	}
-	s.rewind()
-	clear(s.timed)
-	s.stale, s.resv.known = true, false
+	s.resetNodeTimers()
+	clear(s.jobDeadlines)
+	s.jobDeadlinesStale, s.reservations.wakeValid = true, false
 	for _, j := range s.view.jobs.All() {
-		s.watch(j)
+		s.setJobDeadline(j)
 		if j.Alloc != nil {
-			s.enter(j)
+			s.allocate(j)
 		}
 	}
-	s.pushing.table = nil
+	s.preemption.table = nil
 }
 
-// rank has priorities worked out by the config: at the next Tick by weights, and at once without.
-func (s *State) rank() {
+// submitOrder has priorities worked out by the config: at the next Tick by weights, and at once without.
+func (s *State) resetPriorities() {
 	if s.cfg.Priority != nil {
-		s.ranks = newRanks(s.cfg.Priority, s)
+		s.priorities = newPriorityCalc(s.cfg.Priority, s)
 		return
 	}
-	if s.ranks == nil {
+	if s.priorities == nil {
 		return
 	}
-	s.ranks, s.view.ranking = nil, nil
+	s.priorities, s.view.priorityInputs = nil, nil
 	var changed []*core.Job
 	for _, j := range s.view.jobs.All() {
 		if j.State == core.Pending && j.Priority != 0 && !j.Flags.Has(core.FixedPriority) {
 			if p := s.priorityOf(j, j.Spec); p != j.Priority {
-				next := clone(j)
+				next := cloneJob(j)
 				next.Priority = p
 				changed = append(changed, next)
 			}
@@ -110,31 +110,31 @@ func (s *State) rank() {
 	}
 }
 
-// anew tells the planner to begin anew with all there is.
-func (s *State) anew() {
+// resendAll tells the planner to begin anew with all there is.
+func (s *State) resendAll() {
 	cfg := PlannerConfig(s.cfg)
 	c := s.All()
 	c.Anew = &cfg
 	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations), slices.Clip(c.Meters)
-	s.fresh, s.touched = c, c
+	s.plannerChanges, s.batchPlannerChanges = c, c
 }
 
-// dropNode removes a node that is not in the file any more: at once one that was never heard of or has no jobs, the others
+// removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no jobs, the others
 // when they have none.
-func (s *State) dropNode(name core.NodeName, by core.UserName) {
+func (s *State) removeConfiguredNode(name core.NodeName, by core.UserName) {
 	n, ok := s.view.Node(name)
 	if !ok || n.Leaving || s.view.FleetHost(n) != nil {
 		return
 	}
-	if !n.Flags.Has(core.NodeUnknown) || len(s.onNode[name]) > 0 {
-		s.leave(n, by, false, false)
+	if !n.Flags.Has(core.NodeUnknown) || len(s.jobsOnNode[name]) > 0 {
+		s.removeNodeWhenEmpty(n, by, false, false)
 		return
 	}
-	ours(&s.own.names, &s.view.names)
-	delete(s.view.names, name)
+	ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
+	delete(s.view.nodeIDs, name)
 	s.view.nodes.Delete(n.ID)
-	s.out.Nodes = slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.Name == name })
-	s.out.GoneNodes = append(s.out.GoneNodes, name)
+	s.changes.Nodes = slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.changes.GoneNodes = append(s.changes.GoneNodes, name)
 	s.event(core.NodeChanged, core.Event{Node: name, Data: []byte(`{"gone":true}`)})
 }
 
@@ -156,7 +156,7 @@ func (s *State) checkConfig(cfg *Config) error {
 		if parts[old.Name] {
 			continue
 		}
-		if id := s.jobIn(old.Name); id != 0 {
+		if id := s.jobInPartition(old.Name); id != 0 {
 			bad("partitions", "partition %s cannot go: job %d is in it", old.Name, id)
 		}
 		for _, r := range sorted(s.view.reservations) {
@@ -184,8 +184,8 @@ func (s *State) checkConfig(cfg *Config) error {
 	return e
 }
 
-// jobIn finds a live job that names a partition, or runs in it.
-func (s *State) jobIn(name core.PartitionName) core.JobID {
+// jobInPartition finds a live job that names a partition, or runs in it.
+func (s *State) jobInPartition(name core.PartitionName) core.JobID {
 	for _, j := range s.view.jobs.All() {
 		if j.Alloc != nil && j.Alloc.Partition == name || slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
 			return j.ID

@@ -35,8 +35,8 @@ type Passed struct {
 	Preempts []sched.Preempt `json:"preempts,omitempty"`
 }
 
-// kinds are the inputs by the names they are recorded under.
-var kinds = func() map[string]reflect.Type {
+// inputKinds are the inputs by the names they are recorded under.
+var inputKinds = func() map[string]reflect.Type {
 	m := map[string]reflect.Type{}
 	for _, in := range []Input{
 		(*Submit)(nil), (*Try)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
@@ -57,7 +57,7 @@ var kinds = func() map[string]reflect.Type {
 // is given.
 func RecordInput(in Input, now core.Time) (*Record, error) {
 	name := reflect.TypeOf(in).Elem().Name()
-	if kinds[name] == nil {
+	if inputKinds[name] == nil {
 		return nil, fmt.Errorf("input %s has no place in recordings", name)
 	}
 	data, err := json.Marshal(redacted(in))
@@ -66,7 +66,7 @@ func RecordInput(in Input, now core.Time) (*Record, error) {
 
 // Decode gives the input of a line back.
 func (r *Record) Decode() (Input, error) {
-	t := kinds[r.Kind]
+	t := inputKinds[r.Kind]
 	if t == nil {
 		return nil, fmt.Errorf("there is no input %q", r.Kind)
 	}

@@ -27,7 +27,7 @@ func TestEveryInputIsRecorded(t *testing.T) {
 		t.Fatalf("only %d inputs found", len(found))
 	}
 	for _, m := range found {
-		if kinds[string(m[1])] == nil {
+		if inputKinds[string(m[1])] == nil {
 			t.Errorf("input %s is missing in kinds", m[1])
 		}
 	}

@@ -20,7 +20,7 @@ func (s *State) putReservation(in *PutReservation) (*core.AdvanceReservation, er
 	if ok && in.New {
 		return nil, core.Errorf(core.Conflict, "reservation %s is there already", r.Name).Because("reservation_exists")
 	}
-	r.ID, r.Created, r.IdleSince = s.nextReservation(), s.view.now, 0
+	r.ID, r.Created, r.IdleSince = s.nextReservationID(), s.view.now, 0
 	if ok {
 		r.ID, r.Created = old.ID, old.Created
 	}
@@ -28,17 +28,17 @@ func (s *State) putReservation(in *PutReservation) (*core.AdvanceReservation, er
 		r.Start = s.view.now
 	}
 	if r.Name == "" {
-		r.Name = autoName(&r)
+		r.Name = defaultReservationName(&r)
 	}
 	if err := s.completeReservation(&r, old); err != nil {
 		return nil, err
 	}
-	s.storeReservation(&r)
+	s.putReservationRecord(&r)
 	return &r, nil
 }
 
-// nextReservation numbers a reservation: one more than the highest there is.
-func (s *State) nextReservation() int64 {
+// nextReservationID numbers a reservation: one more than the highest there is.
+func (s *State) nextReservationID() int64 {
 	n := int64(1)
 	for _, r := range s.view.reservations {
 		n = max(n, r.ID+1)
@@ -46,8 +46,8 @@ func (s *State) nextReservation() int64 {
 	return n
 }
 
-// autoName names a reservation as Slurm does: after the first it is for, and its number.
-func autoName(r *core.AdvanceReservation) string {
+// defaultReservationName names a reservation as Slurm does: after the first it is for, and its number.
+func defaultReservationName(r *core.AdvanceReservation) string {
 	who := "resv"
 	switch {
 	case len(r.Users) > 0:
@@ -66,46 +66,46 @@ func (s *State) updateReservation(in *UpdateReservation) (*core.AdvanceReservati
 	}
 	old, ok := s.view.reservations[in.Name]
 	if !ok {
-		return nil, s.noReservation(in.Name)
+		return nil, s.errNoReservation(in.Name)
 	}
 	r := *old
 	in.Change.Apply(&r)
 	if err := s.completeReservation(&r, old); err != nil {
 		return nil, err
 	}
-	s.storeReservation(&r)
+	s.putReservationRecord(&r)
 	return &r, nil
 }
 
-func (s *State) noReservation(name string) error {
+func (s *State) errNoReservation(name string) error {
 	return core.Errorf(core.NotFound, "there is no reservation %q%s", name, hint(name, s.view.reservations)).Because("invalid_reservation")
 }
 
-// storeReservation makes a reservation the one that holds.
-func (s *State) storeReservation(r *core.AdvanceReservation) {
-	if r.Flags&core.ReservePurgeCompleted != 0 && s.resv.users[r.Name] == 0 && r.IdleSince == 0 {
+// putReservationRecord makes a reservation the one that holds.
+func (s *State) putReservationRecord(r *core.AdvanceReservation) {
+	if r.Flags&core.ReservePurgeCompleted != 0 && s.reservations.jobs[r.Name] == 0 && r.IdleSince == 0 {
 		r.IdleSince = s.view.now
 	}
-	s.keepReservation(r)
-	s.fresh.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.planned(r)}})
+	s.putReservationQuietly(r)
+	s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
 	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"reservation":`), r.Name), '}')})
 }
 
-// keepReservation is storeReservation for what concerns nobody else.
-func (s *State) keepReservation(r *core.AdvanceReservation) {
-	ours(&s.own.reservations, &s.view.reservations)
+// putReservationQuietly is putReservationRecord for what concerns nobody else.
+func (s *State) putReservationQuietly(r *core.AdvanceReservation) {
+	ownMap(&s.owned.reservations, &s.view.reservations)
 	s.view.reservations[r.Name] = r
-	s.resv.known = false
+	s.reservations.wakeValid = false
 	named := func(o *core.AdvanceReservation) bool { return o.Name == r.Name }
-	s.out.Reservations = append(slices.DeleteFunc(s.out.Reservations, named), r)
+	s.changes.Reservations = append(slices.DeleteFunc(s.changes.Reservations, named), r)
 }
 
 func (s *State) dropReservation(in *DropReservation) error {
 	r, ok := s.view.reservations[in.Name]
 	if !ok {
-		return s.noReservation(in.Name)
+		return s.errNoReservation(in.Name)
 	}
-	if r.Flags&core.ReserveUserDelete == 0 || !s.admits(r, in.By.User) {
+	if r.Flags&core.ReserveUserDelete == 0 || !s.userMayUseReservation(r, in.By.User) {
 		if err := adminOnly(in.By, "removes reservations"); err != nil {
 			return err
 		}
@@ -115,47 +115,47 @@ func (s *State) dropReservation(in *DropReservation) error {
 			return core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name, j.ID).Because("reservation_busy")
 		}
 	}
-	s.endReservation(r)
+	s.deleteReservation(r)
 	return nil
 }
 
-// admits tells whether a user may use a reservation, in some project of his.
-func (s *State) admits(r *core.AdvanceReservation, user core.UserName) bool {
+// userMayUseReservation tells whether a user may use a reservation, in some project of his.
+func (s *State) userMayUseReservation(r *core.AdvanceReservation, user core.UserName) bool {
 	if len(r.Users)+len(r.Accounts) == 0 {
 		return false // it is for groups, and who is in them is not known here
 	}
 	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })
 }
 
-// endReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says otherwise.
-func (s *State) endReservation(r *core.AdvanceReservation) {
+// deleteReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says otherwise.
+func (s *State) deleteReservation(r *core.AdvanceReservation) {
 	var waiting []*core.Job
 	for _, j := range s.view.jobs.All() {
 		if j.State == core.Pending && slices.Contains(strings.Split(j.Spec.More().Reservation, ","), r.Name) {
 			waiting = append(waiting, j)
 		}
 	}
-	ours(&s.own.reservations, &s.view.reservations)
+	ownMap(&s.owned.reservations, &s.view.reservations)
 	delete(s.view.reservations, r.Name)
-	s.resv.known = false
-	s.out.Reservations = slices.DeleteFunc(s.out.Reservations, func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
-	s.out.GoneReservations = append(s.out.GoneReservations, r.Name)
-	s.fresh.Merge(sched.Changes{GoneReservations: []string{r.Name}})
+	s.reservations.wakeValid = false
+	s.changes.Reservations = slices.DeleteFunc(s.changes.Reservations, func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
+	s.changes.GoneReservations = append(s.changes.GoneReservations, r.Name)
+	s.plannerChanges.Merge(sched.Changes{GoneReservations: []string{r.Name}})
 	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), r.Name), '}')})
 	for _, j := range waiting {
-		s.unreserve(j, r)
+		s.dropReservationFromJob(j, r)
 	}
 }
 
-// unreserve takes a reservation that is gone out of a job's wishes, as Slurm does.
-func (s *State) unreserve(j *core.Job, r *core.AdvanceReservation) {
-	next := clone(j)
+// dropReservationFromJob takes a reservation that is gone out of a job's wishes, as Slurm does.
+func (s *State) dropReservationFromJob(j *core.Job, r *core.AdvanceReservation) {
+	next := cloneJob(j)
 	spec, x := *j.Spec, *j.Spec.More()
 	names := slices.DeleteFunc(strings.Split(x.Reservation, ","), func(n string) bool { return n == r.Name })
 	x.Reservation = strings.Join(names, ",")
 	spec.Extra = &x
 	next.Spec, next.SpecID = &spec, nextSpecID(next)
-	s.out.Specs = append(s.out.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
 	if x.Reservation == "" && r.Flags&core.ReserveNoHold == 0 {
 		next.Flags |= core.HeldRequeues
 		next.Priority, next.Reason = 0, core.ReasonReservationGone
@@ -165,12 +165,12 @@ func (s *State) unreserve(j *core.Job, r *core.AdvanceReservation) {
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
 }
 
-// nodesOf lists the nodes of a reservation in the order of the cluster's.
-func (s *State) nodesOf(r *core.AdvanceReservation) []*core.Node {
+// reservationNodes lists the nodes of a reservation in the order of the cluster's.
+func (s *State) reservationNodes(r *core.AdvanceReservation) []*core.Node {
 	if r.Nodes == "" {
 		return nil
 	}
-	names := s.names.expand(r.Nodes)
+	names := s.hostlists.expand(r.Nodes)
 	out := make([]*core.Node, 0, len(names))
 	for name := range names {
 		if n, ok := s.view.Node(name); ok {

@@ -99,7 +99,7 @@ func (s *script) queue(_ []string, _ args) error {
 }
 
 func (s *script) why(p []string, _ args) error {
-	j, err := s.w.st.job(s.id(p[0]))
+	j, err := s.w.st.liveJob(s.id(p[0]))
 	if err == nil {
 		w := s.w.p.Pass(s.w.now).Why(j)
 		s.printf("%s: %s", w.Reason, w.Text)
@@ -155,7 +155,7 @@ func (s *script) use(_ []string, _ args) error {
 	for n := range s.w.st.Snapshot().Nodes() {
 		u := uses[n.Name]
 		if u == nil {
-			u = &Use{}
+			u = &NodeUse{}
 		}
 		t := fmt.Sprintf("%s  %d/%d cpus  %d/%dM", n.Name, u.CPUs, n.Hardware.CPUs, u.Mem/core.MiB, n.Hardware.Memory/core.MiB)
 		for _, g := range u.Gres {

@@ -272,7 +272,7 @@ func (s *script) nodes(p []string, o args) error {
 	return nil
 }
 
-// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeActions; running=JOB.ATTEMPT.STEP
+// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeVerbs; running=JOB.ATTEMPT.STEP
 func (s *script) node(p []string, o args) error {
 	name := core.NodeName(p[0])
 	var in Input

@@ -117,7 +117,7 @@ func (s *script) usage(_ []string, _ args) error {
 		s.printf("%s  wall=%s billing=%s%s", who, fmtMinutes(r.Wall), fmtMinutes(r.Raw), t)
 	}
 	for _, m := range s.w.st.view.meterList() {
-		m = s.w.st.view.setting.Read(m, s.w.now)
+		m = s.w.st.view.decay.Read(m, s.w.now)
 		show(string(m.User)+" in "+string(m.Account), &m.All)
 		for i := range m.QOS {
 			show("  with "+string(m.QOS[i].Name), &m.QOS[i].Reading)
@@ -134,7 +134,7 @@ func fmtMinutes(seconds float64) string {
 func (s *script) factors(p []string, _ args) error {
 	v := s.w.st.Snapshot()
 	for _, id := range p {
-		j, err := s.w.st.job(s.id(id))
+		j, err := s.w.st.liveJob(s.id(id))
 		if err != nil {
 			return err
 		}

@@ -18,30 +18,30 @@ type Snapshot struct {
 	nextJob  core.JobID
 	nextNode int64
 
-	jobs  trie.Map[*core.Job]
-	steps trie.Map[*stepList] // by job
-	nodes trie.Map[*core.Node]
-	names map[core.NodeName]int64
+	jobs    trie.Map[*core.Job]
+	steps   trie.Map[*stepList] // by job
+	nodes   trie.Map[*core.Node]
+	nodeIDs map[core.NodeName]int64
 
-	users    map[core.UserName]*core.User
-	uids     map[uint32]*core.User
-	projects map[core.ProjectName]*core.Project
-	tokens   map[string]*core.Token
-	hashes   map[core.Hash]*core.Token
-	runs     map[runKey]*core.Run
+	users        map[core.UserName]*core.User
+	usersByUID   map[uint32]*core.User
+	projects     map[core.ProjectName]*core.Project
+	tokens       map[string]*core.Token
+	tokensByHash map[core.Hash]*core.Token
+	runs         map[runKey]*core.Run
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
 	fleets       map[string]*core.Fleet
 
 	partitions     []core.Partition
-	licences       map[string]int64 // that there are; never changed
+	licenseTotals  map[string]int64 // that there are; never changed
 	defaultProject core.ProjectName
 
-	ranking   *ranking // nil: first come, first served
-	runWeight int64
-	meters    trie.Map[*policy.Meter] // what everybody has used, under numbers of ours
-	setting   *policy.Setting         // how that decays
+	priorityInputs *priorityInputs // nil: first come, first served
+	runWeight      int64
+	meters         trie.Map[*policy.Meter] // what everybody has used, under numbers of ours
+	decay          *policy.Setting         // how that decays
 }
 
 // Seq is the number of the last event in the snapshot.
@@ -109,8 +109,8 @@ func (v *Snapshot) OnNode(name core.NodeName) []*core.Job {
 	return out
 }
 
-// Use is what jobs hold on a node.
-type Use struct {
+// NodeUse is what jobs hold on a node.
+type NodeUse struct {
 	CPUs  int32
 	Mem   core.Bytes
 	Gres  []core.Gres
@@ -120,8 +120,8 @@ type Use struct {
 	shared map[int32]bool // CPUs of jobs that share theirs: each counts once
 }
 
-// share counts the CPUs of a job that shares them.
-func (u *Use) share(na *core.NodeAlloc) {
+// addShared counts the CPUs of a job that shares them.
+func (u *NodeUse) addShared(na *core.NodeAlloc) {
 	if u.shared == nil {
 		u.shared = map[int32]bool{}
 	}
@@ -134,8 +134,8 @@ func (u *Use) share(na *core.NodeAlloc) {
 }
 
 // Uses works out what jobs hold on every node, in one reading of the live jobs.
-func (v *Snapshot) Uses() map[core.NodeName]*Use {
-	out := make(map[core.NodeName]*Use, v.nodes.Len())
+func (v *Snapshot) Uses() map[core.NodeName]*NodeUse {
+	out := make(map[core.NodeName]*NodeUse, v.nodes.Len())
 	for _, j := range v.jobs.All() {
 		if j.Alloc == nil {
 			continue
@@ -148,11 +148,11 @@ func (v *Snapshot) Uses() map[core.NodeName]*Use {
 			}
 			u := out[na.Node]
 			if u == nil {
-				u = &Use{}
+				u = &NodeUse{}
 				out[na.Node] = u
 			}
 			if j.Alloc.More != nil && j.Alloc.More.Share > 1 {
-				u.share(na)
+				u.addShared(na)
 			} else {
 				u.CPUs += na.CPUs
 			}
@@ -166,7 +166,7 @@ func (v *Snapshot) Uses() map[core.NodeName]*Use {
 	return out
 }
 
-func (u *Use) addGres(g core.GresAlloc) {
+func (u *NodeUse) addGres(g core.GresAlloc) {
 	for i := range u.Gres {
 		if u.Gres[i].Name == g.Name && u.Gres[i].Type == g.Type {
 			u.Gres[i].Count += int64(len(g.Units))
@@ -181,7 +181,7 @@ func (u *Use) addGres(g core.GresAlloc) {
 
 // Node finds a node.
 func (v *Snapshot) Node(name core.NodeName) (*core.Node, bool) {
-	id, ok := v.names[name]
+	id, ok := v.nodeIDs[name]
 	if !ok {
 		return nil, false
 	}
@@ -203,7 +203,7 @@ func (v *Snapshot) Nodes() iter.Seq[*core.Node] {
 func (v *Snapshot) User(name core.UserName) (*core.User, bool) { u, ok := v.users[name]; return u, ok }
 
 // UserByUID finds the user a uid belongs to.
-func (v *Snapshot) UserByUID(uid uint32) (*core.User, bool) { u, ok := v.uids[uid]; return u, ok }
+func (v *Snapshot) UserByUID(uid uint32) (*core.User, bool) { u, ok := v.usersByUID[uid]; return u, ok }
 
 // Users lists all, by name.
 func (v *Snapshot) Users() []*core.User { return sorted(v.users) }
@@ -279,7 +279,10 @@ func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
 }
 
 // TokenByHash finds a token by the hash of its secret.
-func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) { t, ok := v.hashes[h]; return t, ok }
+func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) {
+	t, ok := v.tokensByHash[h]
+	return t, ok
+}
 
 // Token finds a token by its id.
 func (v *Snapshot) Token(id string) (*core.Token, bool) { t, ok := v.tokens[id]; return t, ok }
@@ -298,9 +301,9 @@ func (v *Snapshot) TokensOf(user core.UserName) []*core.Token {
 
 // addToken makes a token found by its id and by its secrets.
 func (v *Snapshot) addToken(t *core.Token) {
-	v.tokens[t.ID], v.hashes[t.Hash] = t, t
+	v.tokens[t.ID], v.tokensByHash[t.Hash] = t, t
 	if !t.Prior.IsZero() {
-		v.hashes[t.Prior] = t
+		v.tokensByHash[t.Prior] = t
 	}
 }
 

@@ -141,68 +141,68 @@ type State struct {
 	view   Snapshot // the present; its tries are edited in place between snapshots
 	ledger *sched.Ledger
 
-	parts    map[core.PartitionName]*partInfo
-	names    nameCache
-	live     int        // jobs, array tasks counted one by one
-	believed core.JobID // see believable
-	perUser  map[core.UserName]userCount
-	arrays   map[core.JobID]map[int32]core.JobID // live started tasks, by array
-	keys     map[string]keyUse
-	keyRing  []string                 // oldest first, to forget
-	timed    map[core.JobID]core.Time // when time ends jobs: interactive ones by limit or unused, any by deadline
-	seats    map[string]int64         // licences that jobs hold
-	licences map[string]int64         // that there are
-	wake     core.Time                // the first of timed, unless stale
-	stale    bool
-	onNode   map[core.NodeName]map[core.JobID]struct{}
-	clock    nodeClock
-	awaited  map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
-	own      owned
-	resv     resvKeep
-	replan   bool // projects changed, and with them whose jobs reservations are for
-	deps     deps
-	ranks    *ranks // nil without Config.Priority
-	usage    usage
-	limits   limits
-	unsound  map[core.JobID]string // jobs whose stored record cannot be used, and why
+	partitions         map[core.PartitionName]*partitionInfo
+	hostlists          hostlistCache
+	liveCount          int        // jobs, array tasks counted one by one
+	maxSeenJob         core.JobID // see believable
+	userCounts         map[core.UserName]userCount
+	arrays             map[core.JobID]map[int32]core.JobID // live started tasks, by array
+	submitKeys         map[string]submitKeyUse
+	submitKeyRing      []string                 // oldest first, to forget
+	jobDeadlines       map[core.JobID]core.Time // when time ends jobs: interactive ones by limit or unused, any by deadline
+	licensesUsed       map[string]int64         // licences that jobs hold
+	licenseTotals      map[string]int64         // that there are
+	nextJobDeadline    core.Time                // the first of timed, unless stale
+	jobDeadlinesStale  bool
+	jobsOnNode         map[core.NodeName]map[core.JobID]struct{}
+	nodeTimers         nodeTimers
+	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
+	owned              ownedMaps
+	reservations       reservationIndex
+	resendReservations bool // projects changed, and with them whose jobs reservations are for
+	dependencies       dependencyIndex
+	priorities         *priorityCalc // nil without Config.Priority
+	usage              usageMeters
+	limits             limits
+	unusable           map[core.JobID]string // jobs whose stored record cannot be used, and why
 
-	out   *core.Changes
-	dirty map[core.JobID]int // index into out.Jobs
+	changes   *core.Changes
+	dirtyJobs map[core.JobID]int // index into out.Jobs
 	// dirtySteps is the index of steps into out.Steps.
-	dirtySteps map[stepKey]int
-	fresh      sched.Changes // what the planner has not been told; see Fresh
-	pushing    pushing
+	dirtySteps     map[stepKey]int
+	plannerChanges sched.Changes // what the planner has not been told; see Fresh
+	preemption     preemptionState
 	// touched is what Flush tells the planner that no record of the batch does.
-	touched sched.Changes
+	batchPlannerChanges sched.Changes
 }
 
-type partInfo struct {
+type partitionInfo struct {
 	core.Partition
 	nodes  map[core.NodeName]bool
 	within sched.Within
 	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
-	verdict map[verdictKey]*sched.Fault
+	admitCache map[admitKey]*sched.Fault
 }
 
-// verdictKey is all that decides whether a request could ever run in a partition.
-type verdictKey struct {
+// admitKey is all that decides whether a request could ever run in a partition.
+type admitKey struct {
 	sched.Key
 	uid uint32 // see sched.Ledger.UserOf
 }
 
-// keyUse is what a submit key was used for.
-type keyUse struct {
+// submitKeyUse is what a submit key was used for.
+type submitKeyUse struct {
 	job  core.JobID
 	user core.UserName
 }
 
-// owned tells which maps of the view no snapshot shares; the others are copied before they change.
-type owned struct{ names, users, projects, tokens, runs, qos, reservations, fleets bool }
+// checkEngineFields tells which maps of the view no snapshot shares; the others are copied before they change.
+type ownedMaps struct{ nodeIDs, users, projects, tokens, runs, qos, reservations, fleets bool }
 
-// nameCache expands hostlists; the few that are in use come again and again.
-type nameCache map[string]map[core.NodeName]bool
+// hostlistCache expands hostlists; the few that are in use come again and again.
+type hostlistCache map[string]map[core.NodeName]bool
 
-func (c nameCache) expand(list string) map[core.NodeName]bool {
+func (c hostlistCache) expand(list string) map[core.NodeName]bool {
 	if list == "" {
 		return nil
 	}
@@ -223,27 +223,27 @@ func (c nameCache) expand(list string) map[core.NodeName]bool {
 }
 
 // NewNames returns an expander of hostlists with a cache of its own, for a planner.
-func NewNames() sched.Names { return nameCache{}.expand }
+func NewNames() sched.Names { return hostlistCache{}.expand }
 
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
-		cfg: cfg, names: nameCache{},
-		perUser: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{}, keys: map[string]keyUse{}, timed: map[core.JobID]core.Time{}, seats: map[string]int64{},
-		onNode: map[core.NodeName]map[core.JobID]struct{}{}, dirty: map[core.JobID]int{}, dirtySteps: map[stepKey]int{},
-		awaited: map[core.NodeName]struct{}{}, clock: nodeClock{at: map[core.NodeName]core.Time{}, moved: map[core.NodeName]struct{}{}},
+		cfg: cfg, hostlists: hostlistCache{},
+		userCounts: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{}, submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{}, licensesUsed: map[string]int64{},
+		jobsOnNode: map[core.NodeName]map[core.JobID]struct{}{}, dirtyJobs: map[core.JobID]int{}, dirtySteps: map[stepKey]int{},
+		idleActions: map[core.NodeName]struct{}{}, nodeTimers: nodeTimers{at: map[core.NodeName]core.Time{}, occupancyChanged: map[core.NodeName]struct{}{}},
 	}
-	s.configured()
+	s.deriveFromConfig()
 	v := &s.view
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
-	s.believed = v.nextJob + believable
-	v.users, v.uids, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
-	v.tokens, v.hashes, v.runs, v.names = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
+	s.maxSeenJob = v.nextJob + maxSeenAhead
+	v.users, v.usersByUID, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
+	v.tokens, v.tokensByHash, v.runs, v.nodeIDs = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
 	for _, u := range img.Users {
 		v.users[u.Name] = u
 		if u.UID != nil {
-			v.uids[*u.UID] = u
+			v.usersByUID[*u.UID] = u
 		}
 	}
 	for _, p := range img.Projects {
@@ -266,26 +266,26 @@ func New(cfg Config, img *Image) *State {
 	for _, r := range img.Runs {
 		v.runs[runKey{r.Project, r.Name}] = r
 	}
-	before := pinsBefore(img.Tokens)
+	before := pinsFromTokens(img.Tokens)
 	for _, n := range img.Nodes {
 		if p := before[n.Name]; p != nil && n.Pin == nil {
 			c := *n
 			c.Pin, n = p, &c
 		}
 		v.nodes.Set(n.ID, n)
-		v.names[n.Name] = n.ID
-		s.await(n)
+		v.nodeIDs[n.Name] = n.ID
+		s.trackIdleAction(n)
 		s.ledger.SetNode(n)
 	}
 	for _, j := range img.Jobs {
-		j = s.sound(j)
-		s.index(nil, j)
+		j = s.usableRecord(j)
+		s.indexJob(nil, j)
 		v.jobs.Set(int64(j.ID), j)
 	}
-	s.rewind()
-	s.deps.born = img.Seq
-	if len(s.deps.singles) > 0 {
-		s.nameAll()
+	s.resetNodeTimers()
+	s.dependencies.loadSeq = img.Seq
+	if len(s.dependencies.singletons) > 0 {
+		s.indexJobNames()
 	}
 	for _, st := range img.Steps {
 		v.addStep(st)
@@ -295,63 +295,63 @@ func New(cfg Config, img *Image) *State {
 		slices.SortStableFunc(img.Keys, byAge)
 	}
 	for _, k := range img.Keys {
-		s.remember(k.Key, k.Job, k.User)
+		s.rememberKey(k.Key, k.Job, k.User)
 	}
-	s.begin()
+	s.beginBatch()
 	s.loadUsage(img)
 	s.limits.stale = true
-	s.limitsNow()
+	s.currentLimits()
 	if cfg.Priority != nil {
-		s.ranks = newRanks(cfg.Priority, s)
+		s.priorities = newPriorityCalc(cfg.Priority, s)
 	}
-	s.fresh, s.touched = sched.Changes{}, sched.Changes{} // All tells it
+	s.plannerChanges, s.batchPlannerChanges = sched.Changes{}, sched.Changes{} // All tells it
 	return s
 }
 
-// begin starts a new set of changes.
-func (s *State) begin() {
-	s.out = &core.Changes{}
-	s.replan = false
-	s.fresh, s.touched = sched.Changes{}, sched.Changes{}
-	clear(s.dirty)
+// beginBatch starts a new set of changes.
+func (s *State) beginBatch() {
+	s.changes = &core.Changes{}
+	s.resendReservations = false
+	s.plannerChanges, s.batchPlannerChanges = sched.Changes{}, sched.Changes{}
+	clear(s.dirtyJobs)
 	clear(s.dirtySteps)
 }
 
 // Batch is what a run of inputs changed.
 type Batch struct {
 	Changes *core.Changes
-	Touched sched.Changes // for the planner
+	Planner sched.Changes // for the planner
 }
 
 // Flush ends a batch: it returns all changes since the last Flush.
 func (s *State) Flush() Batch {
-	s.limitsNow()
-	s.out.Now, s.out.NextJob, s.out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
-	s.out.Spent = s.flushUsage()
-	b := Batch{Changes: s.out, Touched: sched.Changes{
-		Jobs: s.out.Jobs, Nodes: s.out.Nodes, GoneNodes: s.out.GoneNodes,
-		Reservations: s.plannedAll(s.out.Reservations), GoneReservations: s.out.GoneReservations,
-		Policy: s.touched.Policy, Meters: s.touched.Meters, Preemption: s.touched.Preemption,
+	s.currentLimits()
+	s.changes.Now, s.changes.NextJob, s.changes.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
+	s.changes.Spent = s.takeSpent()
+	b := Batch{Changes: s.changes, Planner: sched.Changes{
+		Jobs: s.changes.Jobs, Nodes: s.changes.Nodes, GoneNodes: s.changes.GoneNodes,
+		Reservations: s.plannerReservations(s.changes.Reservations), GoneReservations: s.changes.GoneReservations,
+		Policy: s.batchPlannerChanges.Policy, Meters: s.batchPlannerChanges.Meters, Preemption: s.batchPlannerChanges.Preemption,
 	}}
-	if s.ranks != nil {
-		b.Touched.Jobs = append(s.ranks.aged, s.out.Jobs...) // a record that changed again is the newer one
-		s.ranks.aged = nil
+	if s.priorities != nil {
+		b.Planner.Jobs = append(s.priorities.recalculated, s.changes.Jobs...) // a record that changed again is the newer one
+		s.priorities.recalculated = nil
 	}
-	if s.touched.Anew != nil { // all there was then, and what came after it
-		all := s.touched
-		b.Touched.Policy, b.Touched.Meters = nil, nil
-		all.Merge(b.Touched)
-		b.Touched = all
+	if s.batchPlannerChanges.Anew != nil { // all there was then, and what came after it
+		all := s.batchPlannerChanges
+		b.Planner.Policy, b.Planner.Meters = nil, nil
+		all.Merge(b.Planner)
+		b.Planner = all
 	}
-	s.begin()
+	s.beginBatch()
 	return b
 }
 
-// Fresh returns what changed since it was last asked, or since the last Flush: the planner may know before the batch ends.
-func (s *State) Fresh() sched.Changes {
-	s.limitsNow()
-	c := s.fresh
-	s.fresh = sched.Changes{}
+// PlannerChanges returns what changed since it was last asked, or since the last Flush: the planner may know before the batch ends.
+func (s *State) PlannerChanges() sched.Changes {
+	s.currentLimits()
+	c := s.plannerChanges
+	s.plannerChanges = sched.Changes{}
 	return c
 }
 
@@ -364,10 +364,10 @@ func (s *State) All() sched.Changes {
 	for _, j := range s.view.jobs.All() {
 		c.Jobs = append(c.Jobs, j)
 	}
-	c.Reservations = s.plannedAll(sorted(s.view.reservations))
-	c.Preemption = s.pushing.table
-	s.limitsNow()
-	if c.Policy = s.policy(); s.limits.rules.Minutes() {
+	c.Reservations = s.plannerReservations(sorted(s.view.reservations))
+	c.Preemption = s.preemption.table
+	s.currentLimits()
+	if c.Policy = s.plannerPolicy(); s.limits.rules.Minutes() {
 		c.Meters = s.view.meterList()
 	}
 	return c
@@ -376,7 +376,7 @@ func (s *State) All() sched.Changes {
 // Snapshot publishes the present: an immutable view that costs what changed since the last one.
 func (s *State) Snapshot() *Snapshot {
 	v := s.view
-	s.own = owned{}
+	s.owned = ownedMaps{}
 	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(), s.view.meters.Snapshot()
 	return &v
 }
@@ -392,81 +392,81 @@ func (s *State) Now() core.Time { return s.view.now }
 
 // NextWake is when time alone changes something (an interactive job ends, priorities are due); 0: never.
 func (s *State) NextWake() core.Time {
-	if s.stale {
-		s.stale, s.wake = false, 0
-		for _, t := range s.timed {
-			if s.wake == 0 || t < s.wake {
-				s.wake = t
+	if s.jobDeadlinesStale {
+		s.jobDeadlinesStale, s.nextJobDeadline = false, 0
+		for _, t := range s.jobDeadlines {
+			if s.nextJobDeadline == 0 || t < s.nextJobDeadline {
+				s.nextJobDeadline = t
 			}
 		}
 	}
-	wake := s.wake
-	if s.ranks != nil && (wake == 0 || s.ranks.due < wake) {
-		wake = s.ranks.due
+	wake := s.nextJobDeadline
+	if s.priorities != nil && (wake == 0 || s.priorities.due < wake) {
+		wake = s.priorities.due
 	}
-	wake = sooner(sooner(wake, s.reservationWake()), s.nodeWake())
-	return sooner(wake, s.minutesWake())
+	wake = sooner(sooner(wake, s.nextReservationTime()), s.nextNodeTimer())
+	return sooner(wake, s.minutesExhaustedAt())
 }
 
 // putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
 func (s *State) putJob(j *core.Job) {
 	old, _ := s.view.jobs.Get(int64(j.ID))
-	s.index(old, j)
-	s.charge(old, j)
+	s.indexJob(old, j)
+	s.usageJobChanged(old, j)
 	if j.Live() {
 		s.view.jobs.Set(int64(j.ID), j)
 	} else {
 		s.view.jobs.Delete(int64(j.ID))
 		s.view.steps.Delete(int64(j.ID))
-		delete(s.unsound, j.ID)
-		s.endRun(j)
+		delete(s.unusable, j.ID)
+		s.endRunOf(j)
 	}
 	if len(s.view.reservations) > 0 {
-		s.noteUse(old, j)
+		s.updateReservationIdle(old, j)
 	}
 	if s.cfg.PutFaultForTests != nil {
 		s.cfg.PutFaultForTests(j)
 	}
-	s.fresh.Jobs = append(s.fresh.Jobs, j)
-	if i, ok := s.dirty[j.ID]; ok {
-		s.out.Jobs[i] = j
+	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
+	if i, ok := s.dirtyJobs[j.ID]; ok {
+		s.changes.Jobs[i] = j
 	} else if !s.cfg.Unkept {
-		s.dirty[j.ID] = len(s.out.Jobs)
-		s.out.Jobs = append(s.out.Jobs, j)
+		s.dirtyJobs[j.ID] = len(s.changes.Jobs)
+		s.changes.Jobs = append(s.changes.Jobs, j)
 	}
-	s.tellDependents(old, j)
+	s.notifyDependents(old, j)
 	if ref := j.Spec.More().Het; ref != nil {
-		s.hetMoved(old, j, ref)
+		s.hetJobChanged(old, j, ref)
 	}
-	if len(s.pushing.lent[j.ID]) > 0 {
-		s.repay(j)
+	if len(s.preemption.lenders[j.ID]) > 0 {
+		s.returnLentCPUs(j)
 	}
 }
 
-// index keeps what is derived from jobs: counts, arrays, nodes, the ledger.
-func (s *State) index(old, j *core.Job) {
-	s.deps.index(old, j)
-	s.count(old, j)
-	s.indexUsers(old, j)
-	s.indexLent(old, j)
+// jobChanged keeps what is derived from jobs: counts, arrays, nodes, the ledger.
+func (s *State) indexJob(old, j *core.Job) {
+	s.dependencies.jobChanged(old, j)
+	s.limitsJobChanged(old, j)
+	s.reservationJobChanged(old, j)
+	s.lendersChanged(old, j)
 	if old != nil {
-		s.live -= old.Count()
-		s.countUser(old, -1)
+		s.liveCount -= old.Count()
+		s.countUserJobs(old, -1)
 		if old.Alloc != nil && old.Live() {
-			s.seat(old.Alloc, -1)
-			s.withdraw(old)
+			s.countLicenses(old.Alloc, -1)
+			s.release(old)
 			for i := range old.Alloc.Nodes {
 				if na := &old.Alloc.Nodes[i]; !na.Done {
-					delete(s.onNode[na.Node], old.ID)
-					if len(s.onNode[na.Node]) == 0 {
-						s.occupied(na.Node)
+					delete(s.jobsOnNode[na.Node], old.ID)
+					if len(s.jobsOnNode[na.Node]) == 0 {
+						s.noteOccupancy(na.Node)
 					}
 				}
 			}
 		}
-		if _, ok := s.timed[old.ID]; ok {
-			delete(s.timed, old.ID)
-			s.stale = true
+		if _, ok := s.jobDeadlines[old.ID]; ok {
+			delete(s.jobDeadlines, old.ID)
+			s.jobDeadlinesStale = true
 		}
 	}
 	if j.Array != nil && !j.IsArray() {
@@ -484,33 +484,33 @@ func (s *State) index(old, j *core.Job) {
 	if !j.Live() {
 		return
 	}
-	s.live += j.Count()
-	s.countUser(j, 1)
+	s.liveCount += j.Count()
+	s.countUserJobs(j, 1)
 	if j.Alloc != nil {
-		s.seat(j.Alloc, 1)
-		s.enter(j)
+		s.countLicenses(j.Alloc, 1)
+		s.allocate(j)
 		for i := range j.Alloc.Nodes {
 			if na := &j.Alloc.Nodes[i]; !na.Done {
-				on := s.onNode[na.Node]
+				on := s.jobsOnNode[na.Node]
 				if on == nil {
 					on = map[core.JobID]struct{}{}
-					s.onNode[na.Node] = on
+					s.jobsOnNode[na.Node] = on
 				}
 				if on[j.ID] = struct{}{}; len(on) == 1 {
-					s.occupied(na.Node)
+					s.noteOccupancy(na.Node)
 				}
 			}
 		}
 	}
-	s.watch(j)
+	s.setJobDeadline(j)
 }
 
-// watch notes when time ends a job.
-func (s *State) watch(j *core.Job) {
-	at := sooner(sooner(s.deadline(j), dueBy(j)), s.minutesEnd(j))
+// setJobDeadline notes when time ends a job.
+func (s *State) setJobDeadline(j *core.Job) {
+	at := sooner(sooner(s.timeLimitEnd(j), deadlineOf(j)), s.ownMinutesEnd(j))
 	if at != 0 {
-		s.timed[j.ID] = at
-		s.stale = true
+		s.jobDeadlines[j.ID] = at
+		s.jobDeadlinesStale = true
 	}
 }
 
@@ -522,19 +522,19 @@ func sooner(a, b core.Time) core.Time {
 	return a
 }
 
-// deadline is when time ends an interactive job, 0: never. The keepers watch batch jobs.
-func (s *State) deadline(j *core.Job) (at core.Time) {
+// timeLimitEnd is when time ends an interactive job, 0: never. The keepers watch batch jobs.
+func (s *State) timeLimitEnd(j *core.Job) (at core.Time) {
 	if j.State != core.Running || j.Spec.Kind != core.Interactive {
-		return s.hetDeadline(j)
+		return s.scriptlessDeadline(j)
 	}
 	if l := j.Spec.TimeLimit; l > 0 && l != core.Forever {
 		at = j.Start.Add(l.Duration() + j.PausedFor)
 	}
-	return sooner(at, s.unused(j))
+	return sooner(at, s.idleAllocationEnd(j))
 }
 
-// unused is when an allocation that never had a step is given up, 0: never.
-func (s *State) unused(j *core.Job) core.Time {
+// idleAllocationEnd is when an allocation that never had a step is given up, 0: never.
+func (s *State) idleAllocationEnd(j *core.Job) core.Time {
 	if s.cfg.InteractiveIdle == 0 || j.Steps > 0 || j.Spec.More().Open || j.Spec.Kind != core.Interactive {
 		return 0
 	}
@@ -546,10 +546,10 @@ func (s *State) putNode(n *core.Node) {
 		n.LastBusy = s.view.now // it could not be used before
 	}
 	if s.limits.rules.Relative() {
-		s.changedNode(n)
+		s.nodeResourcesChanged(n)
 	}
 	if s.ledger.SetNode(n) {
-		for id := range s.onNode[n.Name] {
+		for id := range s.jobsOnNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))
 			al, terms := sched.Booked(j)
 			for i := range al.Nodes {
@@ -559,23 +559,23 @@ func (s *State) putNode(n *core.Node) {
 			}
 		}
 	}
-	if _, known := s.view.names[n.Name]; !known {
-		ours(&s.own.names, &s.view.names)
-		s.view.names[n.Name] = n.ID
+	if _, known := s.view.nodeIDs[n.Name]; !known {
+		ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
+		s.view.nodeIDs[n.Name] = n.ID
 	}
 	s.view.nodes.Set(n.ID, n)
-	s.await(n)
-	s.setClock(n)
-	s.resv.known = false
-	s.fresh.Nodes = append(s.fresh.Nodes, n)
-	s.out.Nodes = append(slices.DeleteFunc(s.out.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
-	for _, p := range s.parts {
-		clear(p.verdict)
+	s.trackIdleAction(n)
+	s.setNodeTimer(n)
+	s.reservations.wakeValid = false
+	s.plannerChanges.Nodes = append(s.plannerChanges.Nodes, n)
+	s.changes.Nodes = append(slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
+	for _, p := range s.partitions {
+		clear(p.admitCache)
 	}
 }
 
-// ours makes a map of the view ours to change: snapshots keep the one they have.
-func ours[K comparable, V any](own *bool, m *map[K]V) {
+// ownMap makes a map of the view ours to change: snapshots keep the one they have.
+func ownMap[K comparable, V any](own *bool, m *map[K]V) {
 	if !*own {
 		*m, *own = maps.Clone(*m), true
 	}
@@ -588,28 +588,28 @@ func (s *State) event(kind core.EventKind, e core.Event) {
 		return
 	}
 	e.Seq, e.At, e.Kind = s.view.seq, s.view.now, kind
-	s.out.Events = append(s.out.Events, e)
+	s.changes.Events = append(s.changes.Events, e)
 }
 
-// told writes what an event tells of a job, if anybody will read it.
-func (s *State) told(write func(*core.Job) json.RawMessage, j *core.Job) json.RawMessage {
+// eventData writes what an event tells of a job, if anybody will read it.
+func (s *State) eventData(write func(*core.Job) json.RawMessage, j *core.Job) json.RawMessage {
 	if s.cfg.Unkept {
 		return nil
 	}
 	return write(j)
 }
 
-func (s *State) remember(key string, id core.JobID, user core.UserName) {
-	s.keys[key] = keyUse{id, user}
-	s.keyRing = append(s.keyRing, key)
-	if len(s.keyRing) > s.cfg.KeyWindow {
-		delete(s.keys, s.keyRing[0])
-		s.keyRing = s.keyRing[1:]
+func (s *State) rememberKey(key string, id core.JobID, user core.UserName) {
+	s.submitKeys[key] = submitKeyUse{id, user}
+	s.submitKeyRing = append(s.submitKeyRing, key)
+	if len(s.submitKeyRing) > s.cfg.KeyWindow {
+		delete(s.submitKeys, s.submitKeyRing[0])
+		s.submitKeyRing = s.submitKeyRing[1:]
 	}
 }
 
-// job finds a live job.
-func (s *State) job(id core.JobID) (*core.Job, error) {
+// liveJob finds a live job.
+func (s *State) liveJob(id core.JobID) (*core.Job, error) {
 	j, ok := s.view.jobs.Get(int64(id))
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
@@ -617,10 +617,10 @@ func (s *State) job(id core.JobID) (*core.Job, error) {
 	return j, nil
 }
 
-// onNodeSorted lists live jobs that hold something on a node, ascending.
-func (s *State) onNodeSorted(n core.NodeName) []core.JobID {
-	ids := make([]core.JobID, 0, len(s.onNode[n]))
-	for id := range s.onNode[n] {
+// jobIDsOn lists live jobs that hold something on a node, ascending.
+func (s *State) jobIDsOn(n core.NodeName) []core.JobID {
+	ids := make([]core.JobID, 0, len(s.jobsOnNode[n]))
+	for id := range s.jobsOnNode[n] {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

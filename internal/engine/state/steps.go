@@ -9,7 +9,7 @@ import (
 
 // createStep makes a numbered step in a job that runs.
 func (s *State) createStep(in *CreateStep) (*core.Step, error) {
-	j, err := s.job(in.Step.Job)
+	j, err := s.liveJob(in.Step.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 		return nil, err
 	}
 	for _, n := range in.Step.Nodes {
-		if !holds(j, n) {
+		if !holdsNode(j, n) {
 			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
 		}
 	}
@@ -35,7 +35,7 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	}
 	st := *in.Step
 	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt, int32(len(in.Step.Nodes))
-	next := clone(j)
+	next := cloneJob(j)
 	next.Steps++
 	s.putJob(next)
 	s.putStep(&st)
@@ -46,7 +46,7 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 // checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short name.
 func checkStep(st *core.Step) error {
 	if len(st.Name) > maxName {
-		return tooLong("step name", len(st.Name), maxName)
+		return fieldTooLong("step name", len(st.Name), maxName)
 	}
 	if len(st.Nodes) == 0 || len(st.Nodes) != len(st.Tasks) {
 		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes), len(st.Tasks)).Because("invalid_node")
@@ -83,8 +83,8 @@ func stepData(id int32) []byte {
 	return append(strconv.AppendInt([]byte(`{"step":`), int64(id), 10), '}')
 }
 
-// holds tells whether a job that has nodes still has this one.
-func holds(j *core.Job, n core.NodeName) bool {
+// holdsNode tells whether a job that has nodes still has this one.
+func holdsNode(j *core.Job, n core.NodeName) bool {
 	for i := range j.Alloc.Nodes {
 		if na := &j.Alloc.Nodes[i]; na.Node == n && !na.Done {
 			return true
@@ -97,11 +97,11 @@ func (s *State) putStep(st *core.Step) {
 	s.view.addStep(st)
 	at := stepKey{st.Job, st.ID}
 	if i, ok := s.dirtySteps[at]; ok {
-		s.out.Steps[i] = st
+		s.changes.Steps[i] = st
 		return
 	}
-	s.dirtySteps[at] = len(s.out.Steps)
-	s.out.Steps = append(s.out.Steps, st)
+	s.dirtySteps[at] = len(s.changes.Steps)
+	s.changes.Steps = append(s.changes.Steps, st)
 }
 
 // stepKey names a step.
@@ -110,9 +110,9 @@ type stepKey struct {
 	step int32
 }
 
-// endSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it is
+// endLiveSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it is
 // known only that they did.
-func (s *State) endSteps(j *core.Job) {
+func (s *State) endLiveSteps(j *core.Job) {
 	for _, st := range s.view.LiveSteps(j.ID) {
 		if st.State.Final() || st.Attempt != j.Attempt {
 			continue
@@ -162,7 +162,7 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 		st.Message = in.Message
 	}
 	if st.Left == 0 {
-		st.End, st.Ended = s.endedAt(in, st.Start), nil
+		st.End, st.Ended = s.reportedEnd(in, st.Start), nil
 		switch {
 		case in.Cause == CauseOOM:
 			st.Exit = core.ExitOOM

@@ -16,41 +16,41 @@ import (
 // submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
 func (s *State) submit(in *Submit) (*Submitted, error) {
 	spec := in.Spec
-	if use, ok := s.keys[in.Key]; ok && in.Key != "" {
+	if use, ok := s.submitKeys[in.Key]; ok && in.Key != "" {
 		if use.user != spec.User {
 			return nil, core.Errorf(core.Conflict, "this submit key was used by somebody else").Because("submit_key")
 		}
 		return &Submitted{ID: use.job, Duplicate: true}, nil
 	}
-	if err := checkInput(in); err != nil {
+	if err := checkSubmit(in); err != nil {
 		return nil, err
 	}
 	if len(in.Components) > 0 {
 		return s.submitHet(in)
 	}
-	j, err := s.prepare(in, spec)
+	j, err := s.prepareJob(in, spec)
 	if err != nil {
 		return nil, err
 	}
-	s.file(in, j)
+	s.enqueueJob(in, j)
 	return &Submitted{ID: j.ID}, nil
 }
 
-// prepare makes the record of a job that may be, without an id.
-func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
+// prepareJob makes the record of a job that may be, without an id.
+func (s *State) prepareJob(in *Submit, spec *core.Spec) (*core.Job, error) {
 	if err := s.admit(in, spec); err != nil {
 		return nil, err
 	}
 	j := &core.Job{Spec: spec, Submit: s.view.now, Eligible: max(s.view.now, spec.Begin)}
 	j.Priority = s.priorityOf(j, spec)
 	if spec.Array != "" {
-		ref, err := s.arrayOf(spec)
+		ref, err := s.parseArray(spec)
 		if err != nil {
 			return nil, err
 		}
 		j.Array = ref
 	}
-	if err := s.admitCount(in.By, j, 1+len(in.Components)); err != nil {
+	if err := s.admitJobCount(in.By, j, 1+len(in.Components)); err != nil {
 		return nil, err
 	}
 	if err := s.admitLimits(j); err != nil {
@@ -60,7 +60,7 @@ func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
 		return nil, err
 	}
 	if spec.More().Dependency != "" {
-		if err := s.admitNeeds(in, j); err != nil {
+		if err := s.admitDependency(in, j); err != nil {
 			return nil, err
 		}
 	}
@@ -74,8 +74,8 @@ func (s *State) prepare(in *Submit, spec *core.Spec) (*core.Job, error) {
 	return j, nil
 }
 
-// file gives a prepared record its id and puts it down.
-func (s *State) file(in *Submit, j *core.Job) {
+// enqueueJob gives a prepared record its id and puts it down.
+func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	spec := j.Spec
 	j.ID = s.view.nextJob
 	s.view.nextJob++
@@ -84,22 +84,22 @@ func (s *State) file(in *Submit, j *core.Job) {
 		j.Array.Base = j.ID
 	}
 	if !s.cfg.Unkept {
-		s.out.Specs = append(s.out.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
-		s.blob(spec.Script, in.Script)
-		s.blob(spec.Env, in.Env)
-		s.blob(spec.More().Files, in.Files)
+		s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: j.SpecID, Spec: spec})
+		s.addBlob(spec.Script, in.Script)
+		s.addBlob(spec.Env, in.Env)
+		s.addBlob(spec.More().Files, in.Files)
 	}
 	if in.Run != nil {
-		s.makeRun(in, j.ID)
+		s.createRun(in, j.ID)
 	}
 	s.putJob(j)
 	if in.Key != "" {
-		s.remember(in.Key, j.ID, spec.User)
-		s.out.Keys = append(s.out.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
+		s.rememberKey(in.Key, j.ID, spec.User)
+		s.changes.Keys = append(s.changes.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
-	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: s.told(submitted, j)})
+	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: s.eventData(submitted, j)})
 	if j.Needs != nil {
-		s.weigh(j.ID, in.Ended)
+		s.evaluateNewDependency(j.ID, in.Ended)
 	}
 }
 
@@ -129,9 +129,9 @@ func appendJSON(b []byte, t string) []byte {
 	return append(b, '"')
 }
 
-func (s *State) blob(h core.Hash, data []byte) {
+func (s *State) addBlob(h core.Hash, data []byte) {
 	if !h.IsZero() && data != nil {
-		s.out.Blobs = append(s.out.Blobs, core.Blob{Hash: h, Data: data})
+		s.changes.Blobs = append(s.changes.Blobs, core.Blob{Hash: h, Data: data})
 	}
 }
 
@@ -186,7 +186,7 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 // admitProject checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
 // project that is there and that they are in.
 func (s *State) admitProject(in *Submit, spec *core.Spec) error {
-	if err := withinProject(in.By, spec.Project); err != nil {
+	if err := checkTokenProject(in.By, spec.Project); err != nil {
 		return err
 	}
 	if !s.cfg.EnforceAccounts && !in.Strict || s.view.Role(spec.User, spec.Project) != core.RoleNone {
@@ -226,7 +226,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 			return err
 		}
 	}
-	if err := s.admitAside(in, spec); err != nil {
+	if err := s.admitReservationsAndLicenses(in, spec); err != nil {
 		return err
 	}
 	if err := checkShape(spec); err != nil {
@@ -236,27 +236,27 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 		return err
 	}
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		if _, ok := s.parts[core.PartitionName(name)]; !ok {
+		if _, ok := s.partitions[core.PartitionName(name)]; !ok {
 			return core.Errorf(core.Invalid, "there is no partition %q", name).Because("invalid_partition")
 		}
 	}
-	list, err := s.mayUse(in, spec)
+	list, err := s.usablePartitions(in, spec)
 	if err != nil {
 		return err
 	}
 	spec.Partition = list
-	if err := s.fill(spec, s.parts[firstPartition(list)]); err != nil {
+	if err := s.fillDefaults(spec, s.partitions[firstPartitionOf(list)]); err != nil {
 		return err
 	}
-	if err := s.admitTimes(spec); err != nil {
+	if err := s.admitDeadline(spec); err != nil {
 		return err
 	}
-	if err := s.admitUsers(spec); err != nil { // no partition could have said it as well
+	if err := s.admitUnprivilegedNodes(spec); err != nil { // no partition could have said it as well
 		return err
 	}
 	var refused error // by the first partition; one that takes it is enough
 	for name := range strings.SplitSeq(string(spec.Partition), ",") {
-		err := s.admitPartition(in, spec, s.parts[core.PartitionName(name)])
+		err := s.admitPartition(in, spec, s.partitions[core.PartitionName(name)])
 		if err == nil {
 			return nil
 		}
@@ -272,8 +272,8 @@ const (
 	maxNodes = 1 << 20
 	maxTasks = 1 << 24
 	maxGres  = 1 << 30
-	// maxPieces is how many ranges the indices of an array may be: each start of a task goes through them.
-	maxPieces = 1 << 14
+	// maxArrayRanges is how many ranges the indices of an array may be: each start of a task goes through them.
+	maxArrayRanges = 1 << 14
 )
 
 // checkShape refuses numbers that mean nothing, whoever sent them.
@@ -300,7 +300,7 @@ func checkShape(spec *core.Spec) error {
 	if spec.TimeLimit < 0 {
 		return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
 	}
-	if err := checkMore(sh); err != nil {
+	if err := checkShapeMore(sh); err != nil {
 		return err
 	}
 	for _, g := range allGres(sh) {
@@ -311,8 +311,8 @@ func checkShape(spec *core.Spec) error {
 	return nil
 }
 
-// fill puts the partition's defaults where the user said nothing.
-func (s *State) fill(spec *core.Spec, part *partInfo) error {
+// fillDefaults puts the partition's defaults where the user said nothing.
+func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 	sh := &spec.Shape
 	if spec.TimeLimit == 0 {
 		if x := spec.Extra; x != nil && x.Reservation != "" && x.TimeMin == 0 {
@@ -324,10 +324,10 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 		if spec.TimeLimit == 0 {
 			spec.TimeLimit = core.Forever
 		}
-		spec.TimeLimit = s.mostWall(spec, part)
+		spec.TimeLimit = s.maxWallTime(spec, part)
 	}
-	if spec.Extra != nil && arbitrary(spec.Extra) {
-		if err := laidOut(spec); err != nil {
+	if spec.Extra != nil && isArbitrary(spec.Extra) {
+		if err := shapeFromNodeList(spec); err != nil {
 			return err
 		}
 	}
@@ -340,7 +340,7 @@ func (s *State) fill(spec *core.Spec, part *partInfo) error {
 		}
 	}
 	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
-	if err := feed(sh, part.MaxMemPerCPU); err != nil {
+	if err := raiseCPUsForMemory(sh, part.MaxMemPerCPU); err != nil {
 		return err
 	}
 	if sh.Tasks == 0 {
@@ -360,9 +360,9 @@ func (s *State) admitExtra(x *core.Extra) error {
 		}
 		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway. A list of the
 		// nodes of tasks names them again and again.
-		most := len(s.view.names) + 1
-		if i == 0 && arbitrary(x) {
-			most = maxListed
+		most := len(s.view.nodeIDs) + 1
+		if i == 0 && isArbitrary(x) {
+			most = maxListedTasks
 		}
 		names, err := hostlist.Expand(list, most)
 		if err != nil {
@@ -372,12 +372,12 @@ func (s *State) admitExtra(x *core.Extra) error {
 			return core.Errorf(core.Invalid, "node list %.200q names no node", list).Because("invalid_node")
 		}
 		for _, n := range names {
-			if _, ok := s.view.names[core.NodeName(n)]; !ok {
+			if _, ok := s.view.nodeIDs[core.NodeName(n)]; !ok {
 				return core.Errorf(core.Invalid, "there is no node %q", n).Because("invalid_node")
 			}
 		}
 	}
-	if err := s.admitWish(x); err != nil {
+	if err := s.admitConstraints(x); err != nil {
 		return err
 	}
 	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
@@ -389,7 +389,7 @@ func (s *State) admitExtra(x *core.Extra) error {
 // admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, but tasks
 // wider than any node, and a node count or time over the partition's limit, wait with their reason, unless submission is
 // strict.
-func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) error {
+func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo) error {
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
 		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
@@ -417,24 +417,24 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 		}
 		return nil
 	}
-	if least, most := leastMemory(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
+	if least, most := minMemoryPerNode(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
 		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB, part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
-	key := verdictKey{sched.KeyOf(spec), s.ledger.UserOf(spec)}
-	fault, seen := part.verdict[key]
+	key := admitKey{sched.KeyOf(spec), s.ledger.UserOf(spec)}
+	fault, seen := part.admitCache[key]
 	if !seen {
-		if fault = s.gresKnown(spec); fault == nil {
-			fault = s.featuresKnown(spec)
+		if fault = s.checkGresExists(spec); fault == nil {
+			fault = s.checkFeaturesExist(spec)
 		}
 		if fault == nil {
-			fault = s.ledger.CanEver(spec, &part.Partition, &part.within, s.names.expand)
+			fault = s.ledger.CanEver(spec, &part.Partition, &part.within, s.hostlists.expand)
 		}
-		if len(part.verdict) > 10_000 {
-			clear(part.verdict)
+		if len(part.admitCache) > 10_000 {
+			clear(part.admitCache)
 		}
-		part.verdict[key] = fault
+		part.admitCache[key] = fault
 	}
-	if fault != nil && len(s.cfg.Offers) > 0 && sched.CouldGrow(s.cfg.Offers, spec, part.Name, s.names.expand) {
+	if fault != nil && len(s.cfg.Offers) > 0 && sched.CouldGrow(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
 		return nil
 	}
 	if fault != nil && (strict || !fault.CPUs) {
@@ -443,13 +443,13 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partInfo) erro
 	return nil
 }
 
-// leastMemory is what a job needs on each node at least.
-func leastMemory(sh *core.Shape) core.Bytes {
+// minMemoryPerNode is what a job needs on each node at least.
+func minMemoryPerNode(sh *core.Shape) core.Bytes {
 	return max(sh.MemPerNode, sh.MemPerCPU*core.Bytes(max(sh.CPUsPerTask, sh.MinCPUs)))
 }
 
-// gresKnown refuses resources no node has any of.
-func (s *State) gresKnown(spec *core.Spec) *sched.Fault {
+// checkGresExists refuses resources no node has any of.
+func (s *State) checkGresExists(spec *core.Spec) *sched.Fault {
 	for _, want := range allGres(&spec.Shape) {
 		found := false
 		for _, n := range s.view.nodes.All() {
@@ -464,8 +464,8 @@ func (s *State) gresKnown(spec *core.Spec) *sched.Fault {
 	return nil
 }
 
-// admitUsers refuses what no node may run: without root an agent runs its own user's jobs only.
-func (s *State) admitUsers(spec *core.Spec) error {
+// admitUnprivilegedNodes refuses what no node may run: without root an agent runs its own user's jobs only.
+func (s *State) admitUnprivilegedNodes(spec *core.Spec) error {
 	any := s.view.nodes.Len() == 0
 	for _, n := range s.view.nodes.All() {
 		if n.Host.KeptTo() == 0 || n.Host.KeptTo() == spec.UID || n.Flags.Has(core.NodeUnknown) {
@@ -479,13 +479,13 @@ func (s *State) admitUsers(spec *core.Spec) error {
 	return core.Errorf(core.Denied, "the nodes' agents do not run as root and run only their own user's jobs, not those of %s (uid %d)", spec.User, spec.UID).Because("access_denied")
 }
 
-func (s *State) arrayOf(spec *core.Spec) (*core.ArrayRef, error) {
+func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
 	set, err := taskset.Parse(spec.Array)
 	if err != nil || set.Len() == 0 {
 		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
 	}
-	if set.Pieces() > maxPieces {
-		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array, set.Pieces(), maxPieces).Because("invalid_array")
+	if set.Pieces() > maxArrayRanges {
+		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array, set.Pieces(), maxArrayRanges).Because("invalid_array")
 	}
 	if spec.Kind != core.Batch {
 		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")
@@ -501,7 +501,7 @@ func (s *State) admitRun(in *Submit) error {
 	if in.Run == nil {
 		return nil
 	}
-	if !validName(in.Run.Name) {
+	if !isValidName(in.Run.Name) {
 		return core.Errorf(core.Invalid, "%q is no name for a run", in.Run.Name).Because("invalid_name")
 	}
 	in.Run.Project = in.Spec.Project
@@ -511,22 +511,22 @@ func (s *State) admitRun(in *Submit) error {
 	return nil
 }
 
-func (s *State) makeRun(in *Submit, id core.JobID) {
+func (s *State) createRun(in *Submit, id core.JobID) {
 	r := in.Run
 	r.Jobs, r.Created, r.User = []core.JobID{id}, s.view.now, in.Spec.User
 	in.Spec.Run = r.Name
-	s.blob(r.Config, in.Config)
-	s.putRun(r)
+	s.addBlob(r.Config, in.Config)
+	s.putRunRecord(r)
 }
 
-func (s *State) putRun(r *core.Run) {
-	ours(&s.own.runs, &s.view.runs)
+func (s *State) putRunRecord(r *core.Run) {
+	ownMap(&s.owned.runs, &s.view.runs)
 	if r.Ended != 0 {
 		delete(s.view.runs, runKey{r.Project, r.Name})
 	} else {
 		s.view.runs[runKey{r.Project, r.Name}] = r
 	}
-	s.out.Runs = append(slices.DeleteFunc(s.out.Runs, func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
+	s.changes.Runs = append(slices.DeleteFunc(s.changes.Runs, func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
 	s.event(core.RunChanged, core.Event{User: r.User, Job: r.Jobs[0], Data: runData(r)})
 }
 

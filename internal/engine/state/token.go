@@ -51,13 +51,13 @@ func (*RotateToken) input() {}
 func (*TokensUsed) input()  {}
 func (*PurgeTokens) input() {}
 
-// manages tells whether a caller has a manager's rights in a project: by role, and by the caller's token.
-func (s *State) manages(by core.Identity, project core.ProjectName) bool {
+// isManager tells whether a caller has a manager's rights in a project: by role, and by the caller's token.
+func (s *State) isManager(by core.Identity, project core.ProjectName) bool {
 	return !by.Plain && s.view.Role(by.User, project).Rank() >= core.RoleManager.Rank()
 }
 
-// withinProject refuses what a token of one project wants of another.
-func withinProject(by core.Identity, project core.ProjectName) error {
+// checkTokenProject refuses what a token of one project wants of another.
+func checkTokenProject(by core.Identity, project core.ProjectName) error {
 	if by.Project == "" || by.Project == project {
 		return nil
 	}
@@ -83,13 +83,13 @@ func (s *State) putToken(in *PutToken) error {
 	if err := s.checkToken(t); err != nil {
 		return err
 	}
-	if err := s.boundToken(in.By, t); err != nil {
+	if err := s.limitByParent(in.By, t); err != nil {
 		return err
 	}
-	if err := s.roomForToken(in.By, t); err != nil {
+	if err := s.admitTokenCount(in.By, t); err != nil {
 		return err
 	}
-	s.storeToken(t)
+	s.putTokenRecord(t)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (s *State) putToken(in *PutToken) error {
 func (s *State) checkToken(t *core.Token) error {
 	var faults []core.Fault
 	fault := func(path string, e *core.Error) { faults = append(faults, core.Fault{Path: path, Message: e.Message}) }
-	if t.Name != "" && (len(t.Name) > core.MaxTokenName || !validName(t.Name)) {
+	if t.Name != "" && (len(t.Name) > core.MaxTokenName || !isValidName(t.Name)) {
 		fault("name", core.Errorf(core.Invalid, "%.80q: a token's name has at most %d bytes, without blanks, commas, slashes, colons or control characters", t.Name, core.MaxTokenName))
 	}
 	if len(t.Note) > core.MaxTokenNote {
@@ -135,8 +135,8 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// boundToken sees to it that a token makes none that may do more, or for longer, than it may itself.
-func (s *State) boundToken(by core.Identity, t *core.Token) error {
+// limitByParent sees to it that a token makes none that may do more, or for longer, than it may itself.
+func (s *State) limitByParent(by core.Identity, t *core.Token) error {
 	if by.Token == "" {
 		return nil
 	}
@@ -164,9 +164,9 @@ func (s *State) boundToken(by core.Identity, t *core.Token) error {
 	return nil
 }
 
-// roomForToken refuses what is over limits.tokens, and a name that another token of the user has. Of tokens that no longer
+// admitTokenCount refuses what is over limits.tokens, and a name that another token of the user has. Of tokens that no longer
 // work no more are kept than may work: making and revoking them in turn fills nothing.
-func (s *State) roomForToken(by core.Identity, t *core.Token) error {
+func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 	if t.Kind != "user" {
 		return nil
 	}
@@ -191,15 +191,15 @@ func (s *State) roomForToken(by core.Identity, t *core.Token) error {
 	if good >= limit && !by.Admin {
 		return core.Errorf(core.Exhausted, "%s has %d tokens; limits.tokens allows %d a user: revoke some first", t.User, good, limit).Because("token_limit")
 	}
-	sortDead(dead)
+	sortByDeadSince(dead)
 	for i := 0; i <= len(dead)-limit; i++ {
-		s.dropToken(dead[i])
+		s.deleteToken(dead[i])
 	}
 	return nil
 }
 
-// sortDead puts those first that have been dead for longest.
-func sortDead(list []*core.Token) {
+// sortByDeadSince puts those first that have been dead for longest.
+func sortByDeadSince(list []*core.Token) {
 	slices.SortFunc(list, func(a, b *core.Token) int {
 		if x, y := a.DeadSince(), b.DeadSince(); x != y {
 			if x < y {
@@ -227,7 +227,7 @@ func (s *State) revokeToken(in *RevokeToken) error {
 	}
 	s.endToken(t, s.view.now)
 	if t.Kind == "join" {
-		s.revokeJoin(t)
+		s.revokeJoinedNode(t)
 	}
 	return nil
 }
@@ -240,12 +240,12 @@ func (s *State) endToken(t *core.Token, at core.Time) {
 	} else {
 		next.Expires = at
 	}
-	s.storeToken(&next)
-	s.endMade(t.ID, at)
+	s.putTokenRecord(&next)
+	s.endChildTokens(t.ID, at)
 }
 
-// endMade ends what was made with a token. A node that has joined goes on: it is known by its key, not by its token.
-func (s *State) endMade(id string, at core.Time) {
+// endChildTokens ends what was made with a token. A node that has joined goes on: it is known by its key, not by its token.
+func (s *State) endChildTokens(id string, at core.Time) {
 	var made []*core.Token
 	for _, o := range s.view.tokens {
 		if o.Parent == id && !o.Revoked && o.Used == 0 && (o.Expires == 0 || o.Expires > at) {
@@ -276,7 +276,7 @@ func (s *State) rotateToken(in *RotateToken) (*core.Token, error) {
 			return nil, core.Errorf(core.Denied, "the old secret of a rotated token rotates none").Because("token_scope")
 		}
 		next.Expires = t.Expires
-	} else if err := s.boundToken(in.By, &next); err != nil {
+	} else if err := s.limitByParent(in.By, &next); err != nil {
 		return nil, err
 	}
 	if made, ok := s.view.tokens[t.Parent]; ok && next.Outlives(made) {
@@ -289,8 +289,8 @@ func (s *State) rotateToken(in *RotateToken) (*core.Token, error) {
 		until = s.view.now.Add(in.Overlap.Duration())
 		next.Prior, next.PriorUntil = t.Hash, until
 	}
-	s.storeToken(&next)
-	s.endMade(t.ID, until)
+	s.putTokenRecord(&next)
+	s.endChildTokens(t.ID, until)
 	return &next, nil
 }
 
@@ -305,7 +305,7 @@ func (s *State) tokensUsed(in *TokensUsed) error {
 		next.LastUsed = u.At
 		s.ownTokens()
 		s.view.addToken(&next)
-		s.out.Tokens = append(slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), &next)
+		s.changes.Tokens = append(slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), &next)
 	}
 	return nil
 }
@@ -314,31 +314,31 @@ func (s *State) tokensUsed(in *TokensUsed) error {
 func (s *State) purgeTokens(in *PurgeTokens) (*Purged, error) {
 	var dead []*core.Token
 	for _, t := range s.view.tokens {
-		if end := t.DeadSince(); end != 0 && end < in.Before && end <= s.view.now && !s.joinedWith(t) {
+		if end := t.DeadSince(); end != 0 && end < in.Before && end <= s.view.now && !s.joinedByToken(t) {
 			dead = append(dead, t)
 		}
 	}
-	sortDead(dead)
+	sortByDeadSince(dead)
 	out := &Purged{Removed: min(len(dead), in.Max), More: len(dead) > in.Max}
 	for _, t := range dead[:out.Removed] {
-		s.dropToken(t)
+		s.deleteToken(t)
 	}
 	return out, nil
 }
 
-// dropToken forgets a token.
-func (s *State) dropToken(t *core.Token) {
+// deleteToken forgets a token.
+func (s *State) deleteToken(t *core.Token) {
 	s.ownTokens()
 	delete(s.view.tokens, t.ID)
-	delete(s.view.hashes, t.Hash)
-	delete(s.view.hashes, t.Prior)
-	s.out.Tokens = slices.DeleteFunc(s.out.Tokens, func(o *core.Token) bool { return o.ID == t.ID })
-	s.out.GoneTokens = append(s.out.GoneTokens, t.ID)
+	delete(s.view.tokensByHash, t.Hash)
+	delete(s.view.tokensByHash, t.Prior)
+	s.changes.Tokens = slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID })
+	s.changes.GoneTokens = append(s.changes.GoneTokens, t.ID)
 }
 
 // ownTokens makes the maps of tokens this state's own before they are edited.
 func (s *State) ownTokens() {
-	if !s.own.tokens {
-		s.view.tokens, s.view.hashes, s.own.tokens = maps.Clone(s.view.tokens), maps.Clone(s.view.hashes), true
+	if !s.owned.tokens {
+		s.view.tokens, s.view.tokensByHash, s.owned.tokens = maps.Clone(s.view.tokens), maps.Clone(s.view.tokensByHash), true
 	}
 }

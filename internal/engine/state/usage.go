@@ -17,42 +17,42 @@ type Charges struct {
 	Flags    policy.Flag // of them, those on billing
 }
 
-// spender is who pays: a user in a project.
-type spender struct {
+// meterKey is who pays: a user in a project.
+type meterKey struct {
 	project core.ProjectName
 	user    core.UserName
 }
 
-// usage keeps what everybody has used, as meters: a value, its moment and what the running jobs of one user in one project
+// usageMeters keeps what everybody has used, as meters: a value, its moment and what the running jobs of one user in one project
 // add a second. So it is touched when one of them starts or ends and at no other time, and a restart finds it from what
 // was written then.
-type usage struct {
-	ids   map[spender]int64 // under which the view has their meters
-	last  int64
-	dirty map[spender]bool // spent since the last Flush
+type usageMeters struct {
+	meterIDs map[meterKey]int64 // under which the view has their meters
+	lastID   int64
+	dirty    map[meterKey]bool // spent since the last Flush
 }
 
-// spent finds a meter.
-func (s *State) spent(k spender) *policy.Meter {
-	m, _ := s.view.meters.Get(s.usage.ids[k])
+// meterOf finds a meter.
+func (s *State) meterOf(k meterKey) *policy.Meter {
+	m, _ := s.view.meters.Get(s.usage.meterIDs[k])
 	return m
 }
 
-func (s *State) setSpent(m *policy.Meter) {
-	k := spender{m.Account, m.User}
-	id, ok := s.usage.ids[k]
+func (s *State) putMeter(m *policy.Meter) {
+	k := meterKey{m.Account, m.User}
+	id, ok := s.usage.meterIDs[k]
 	if !ok {
-		s.usage.last++
-		id = s.usage.last
-		s.usage.ids[k] = id
+		s.usage.lastID++
+		id = s.usage.lastID
+		s.usage.meterIDs[k] = id
 	}
 	s.view.meters.Set(id, m)
 }
 
 func (s *State) loadUsage(img *Image) {
 	c := &s.cfg.Charges
-	s.usage = usage{ids: map[spender]int64{}, dirty: map[spender]bool{}}
-	s.view.setting = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
+	s.usage = usageMeters{meterIDs: map[meterKey]int64{}, dirty: map[meterKey]bool{}}
+	s.view.decay = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
 	for _, x := range img.Spent {
 		m := &policy.Meter{Account: x.Project, User: x.User, At: x.At, All: reading(x.Raw, x.Wall, x.TRES)}
 		for i := range x.QOS {
@@ -62,26 +62,26 @@ func (s *State) loadUsage(img *Image) {
 		if c.Reset == policy.ResetNow { // as Slurm: once, when the server starts
 			m = &policy.Meter{Account: x.Project, User: x.User, At: max(x.At, img.Now)}
 		}
-		s.setSpent(m)
+		s.putMeter(m)
 	}
 	var running []*core.Job
 	for _, j := range img.Jobs {
-		if charged(j) {
+		if isCharged(j) {
 			running = append(running, j)
 		}
 	}
 	slices.SortFunc(running, func(a, b *core.Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range running {
-		k := spender{j.Spec.Project, j.Spec.User}
-		m := s.spent(k)
+		k := meterKey{j.Spec.Project, j.Spec.User}
+		m := s.meterOf(k)
 		switch {
 		case m == nil:
 			m = &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
 		case j.Start > m.At: // it started while nobody counted
-			m = s.view.setting.Read(m, j.Start)
+			m = s.view.decay.Read(m, j.Start)
 		}
-		s.adjust(m, j, 1)
-		s.setSpent(m)
+		s.adjustRates(m, j, 1)
+		s.putMeter(m)
 	}
 }
 
@@ -93,49 +93,49 @@ func reading(raw, wall float64, tres []core.UnitSeconds) policy.Reading {
 	return r
 }
 
-// charged tells whether a job costs something now.
-func charged(j *core.Job) bool {
+// isCharged tells whether a job costs something now.
+func isCharged(j *core.Job) bool {
 	return j != nil && j.State == core.Running && j.End == 0 && j.Alloc != nil
 }
 
-// charge notes that a job costs something from now on, or no longer.
-func (s *State) charge(old, j *core.Job) {
-	was, is := charged(old), charged(j)
+// usageJobChanged notes that a job costs something from now on, or no longer.
+func (s *State) usageJobChanged(old, j *core.Job) {
+	was, is := isCharged(old), isCharged(j)
 	if !was && !is || was && is && old.Alloc == j.Alloc && old.Spec == j.Spec {
 		return
 	}
-	if s.cfg.Unkept && s.ranks == nil {
+	if s.cfg.Unkept && s.priorities == nil {
 		return
 	}
 	if was {
-		m := s.meter(spender{old.Spec.Project, old.Spec.User})
-		s.adjust(m, old, -1)
-		s.setMeter(m)
+		m := s.readMeter(meterKey{old.Spec.Project, old.Spec.User})
+		s.adjustRates(m, old, -1)
+		s.putDirtyMeter(m)
 	}
 	if is {
-		m := s.meter(spender{j.Spec.Project, j.Spec.User})
-		s.adjust(m, j, 1)
-		s.setMeter(m)
+		m := s.readMeter(meterKey{j.Spec.Project, j.Spec.User})
+		s.adjustRates(m, j, 1)
+		s.putDirtyMeter(m)
 	}
 }
 
-// meter gives what somebody has used by now, ours to change.
-func (s *State) meter(k spender) *policy.Meter {
-	if m := s.spent(k); m != nil {
-		return s.view.setting.Read(m, s.view.now)
+// readMeter gives what somebody has used by now, ours to change.
+func (s *State) readMeter(k meterKey) *policy.Meter {
+	if m := s.meterOf(k); m != nil {
+		return s.view.decay.Read(m, s.view.now)
 	}
 	return &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
 }
 
-func (s *State) setMeter(m *policy.Meter) {
-	s.setSpent(m)
-	s.usage.dirty[spender{m.Account, m.User}] = true
-	s.tellMeter(m)
+func (s *State) putDirtyMeter(m *policy.Meter) {
+	s.putMeter(m)
+	s.usage.dirty[meterKey{m.Account, m.User}] = true
+	s.sendMeter(m)
 }
 
-// adjust adds what a job costs to a meter's rates, or takes it away: to the whole, and to its QOS and its partition's.
-func (s *State) adjust(m *policy.Meter, j *core.Job, k int64) {
-	all := allocated(j.Alloc)
+// adjustRates adds what a job costs to a meter's rates, or takes it away: to the whole, and to its QOS and its partition's.
+func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
+	all := allocatedTRES(j.Alloc)
 	bill := policy.Bill(all, s.cfg.Charges.Billing[j.Alloc.Partition], s.cfg.Charges.Flags)
 	job, ok := s.view.qos[j.Spec.QOS]
 	factor := job.Factor()
@@ -143,15 +143,15 @@ func (s *State) adjust(m *policy.Meter, j *core.Job, k int64) {
 	if ok {
 		m.With(job.Name, job.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 	}
-	if info := s.parts[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
+	if info := s.partitions[j.Alloc.Partition]; info != nil && info.QOS != "" && info.QOS != j.Spec.QOS {
 		if q := s.view.qos[info.QOS]; q != nil {
 			m.With(q.Name, q.Flags&core.NoDecay != 0).Adjust(all, bill, factor, k)
 		}
 	}
 }
 
-// allocated is what a job holds.
-func allocated(al *core.Alloc) core.TRES {
+// allocatedTRES is what a job holds.
+func allocatedTRES(al *core.Alloc) core.TRES {
 	all, _ := sched.Allocated(al)
 	return all
 }
@@ -161,21 +161,21 @@ func (s *State) noDecay(name core.QOSName) bool {
 	return q != nil && q.Flags&core.NoDecay != 0
 }
 
-// recharge works all rates out anew: what a QOS costs, or how it is forgotten, has changed.
-func (s *State) recharge() {
-	for k := range s.usage.ids {
-		m := s.meter(k)
+// recomputeRates works all rates out anew: what a QOS costs, or how it is forgotten, has changed.
+func (s *State) recomputeRates() {
+	for k := range s.usage.meterIDs {
+		m := s.readMeter(k)
 		clearRates(&m.All)
 		for i := range m.QOS {
 			clearRates(&m.QOS[i].Reading)
 			m.QOS[i].NoDecay = s.noDecay(m.QOS[i].Name)
 		}
-		s.setSpent(m)
+		s.putMeter(m)
 		s.usage.dirty[k] = true
 	}
 	for _, j := range s.view.jobs.All() {
-		if charged(j) {
-			s.adjust(s.spent(spender{j.Spec.Project, j.Spec.User}), j, 1)
+		if isCharged(j) {
+			s.adjustRates(s.meterOf(meterKey{j.Spec.Project, j.Spec.User}), j, 1)
 		}
 	}
 	s.limits.stale = true // the planner is told all meters with it
@@ -188,11 +188,11 @@ func clearRates(r *policy.Reading) {
 	}
 }
 
-// flushUsage gives what was spent since the last time, in order.
-func (s *State) flushUsage() []*core.Spent {
+// takeSpent gives what was spent since the last time, in order.
+func (s *State) takeSpent() []*core.Spent {
 	var out []*core.Spent
 	for k := range s.usage.dirty {
-		m := s.spent(k)
+		m := s.meterOf(k)
 		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall, TRES: unitSeconds(&m.All)}
 		for i := range m.QOS {
 			q := &m.QOS[i]
@@ -215,12 +215,12 @@ func unitSeconds(r *policy.Reading) []core.UnitSeconds {
 	return out
 }
 
-// forgetUsage drops what was spent in a project that is gone.
-func (s *State) forgetUsage(name core.ProjectName) {
-	for k, id := range s.usage.ids {
+// deleteUsage drops what was spent in a project that is gone.
+func (s *State) deleteUsage(name core.ProjectName) {
+	for k, id := range s.usage.meterIDs {
 		if k.project == name {
 			s.view.meters.Delete(id)
-			delete(s.usage.ids, k)
+			delete(s.usage.meterIDs, k)
 			delete(s.usage.dirty, k)
 		}
 	}

@@ -55,7 +55,7 @@ type disk struct {
 	nodes    map[core.NodeName]*core.Node
 	users    map[core.UserName]*core.User
 	projects map[core.ProjectName]*core.Project
-	spent    map[spender]*core.Spent
+	spent    map[meterKey]*core.Spent
 	tokens   map[string]*core.Token
 	runs     map[string]*core.Run
 	keys     map[string]core.SubmitKey
@@ -71,7 +71,7 @@ func newWorld(t failer, cfg Config) *world {
 	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
-		spent: map[spender]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
+		spent: map[meterKey]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
 		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}, fleets: map[string]*core.Fleet{},
 	}}
 	w.st = New(cfg, &Image{})
@@ -124,10 +124,10 @@ func (w *world) flush(err error) {
 		}
 	}
 	w.disk.write(w.t, b.Changes)
-	if b.Touched.Anew != nil {
-		w.p = sched.New(*b.Touched.Anew)
+	if b.Planner.Anew != nil {
+		w.p = sched.New(*b.Planner.Anew)
 	}
-	w.p.Apply(b.Touched)
+	w.p.Apply(b.Planner)
 }
 
 func (w *world) advance(to core.Time) {
@@ -225,7 +225,7 @@ func (d *disk) write(t failer, c *core.Changes) {
 	}
 	for _, n := range c.GoneProjects {
 		delete(d.projects, n)
-		maps.DeleteFunc(d.spent, func(k spender, _ *core.Spent) bool { return k.project == n })
+		maps.DeleteFunc(d.spent, func(k meterKey, _ *core.Spent) bool { return k.project == n })
 	}
 	for _, n := range c.GoneQOS {
 		delete(d.qos, n)
@@ -249,7 +249,7 @@ func (d *disk) write(t failer, c *core.Changes) {
 		d.projects[p.Name] = through(t, p)
 	}
 	for _, x := range c.Spent {
-		d.spent[spender{x.Project, x.User}] = through(t, x)
+		d.spent[meterKey{x.Project, x.User}] = through(t, x)
 	}
 	for _, k := range c.Tokens {
 		row := *k
@@ -516,21 +516,21 @@ func (w *world) checkRestart() {
 	differ("runs", a.Runs(), b.Runs())
 	differ("ledger", w.st.ledger, again.ledger)
 	differ("arrays", w.st.arrays, again.arrays)
-	differ("timed", w.st.timed, again.timed)
-	differ("licences", w.st.seats, again.seats)
+	differ("timed", w.st.jobDeadlines, again.jobDeadlines)
+	differ("licences", w.st.licensesUsed, again.licensesUsed)
 	if w.cfg.Priority == nil {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
-	differ("keys", w.st.keys, again.keys)
-	differ("who waits for whom", w.st.deps.waiting, again.deps.waiting)
-	differ("who waits alone", w.st.deps.singles, again.deps.singles)
-	differ("who uses whose CPUs", len(w.st.pushing.lent), len(again.pushing.lent))
+	differ("keys", w.st.submitKeys, again.submitKeys)
+	differ("who waits for whom", w.st.dependencies.dependents, again.dependencies.dependents)
+	differ("who waits alone", w.st.dependencies.singletons, again.dependencies.singletons)
+	differ("who uses whose CPUs", len(w.st.preemption.lenders), len(again.preemption.lenders))
 	for n := range a.Nodes() {
-		differ("jobs on "+string(n.Name), w.st.onNodeSorted(n.Name), again.onNodeSorted(n.Name))
+		differ("jobs on "+string(n.Name), w.st.jobIDsOn(n.Name), again.jobIDsOn(n.Name))
 	}
-	if w.st.live != again.live || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq || w.st.view.now != again.view.now {
-		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.live, a.nextJob, a.nextNode, a.seq, w.st.view.now,
-			again.live, b.nextJob, b.nextNode, b.seq, again.view.now)
+	if w.st.liveCount != again.liveCount || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq || w.st.view.now != again.view.now {
+		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.liveCount, a.nextJob, a.nextNode, a.seq, w.st.view.now,
+			again.liveCount, b.nextJob, b.nextNode, b.seq, again.view.now)
 	}
 	w.samePlan(plan)
 }
@@ -543,14 +543,14 @@ func (w *world) checkUsage(again *State) {
 		w.t.Fatalf("%d spenders, after a restart %d", len(a), len(b))
 	}
 	for at, x := range a {
-		k := spender{x.Account, x.User}
+		k := meterKey{x.Account, x.User}
 		same := func(what string, x, y float64) {
 			w.t.Helper()
 			if math.Abs(x-y) > 1e-6*(1+x) {
 				w.t.Fatalf("%v used %s %v, after a restart %v", k, what, x, y)
 			}
 		}
-		was, is := w.st.view.setting.Read(x, w.now), again.view.setting.Read(b[at], w.now)
+		was, is := w.st.view.decay.Read(x, w.now), again.view.decay.Read(b[at], w.now)
 		for what, p := range map[string][2]*policy.Reading{"in all": {&was.All, &is.All}} {
 			same(what, p[0].Raw, p[1].Raw)
 			same(what+" wall", p[0].Wall, p[1].Wall)
@@ -563,7 +563,7 @@ func (w *world) checkUsage(again *State) {
 		}
 		wall := int64(0)
 		for j := range w.st.Snapshot().Jobs() {
-			if charged(j) && j.Spec.Project == k.project && j.Spec.User == k.user {
+			if isCharged(j) && j.Spec.Project == k.project && j.Spec.User == k.user {
 				wall += int64(math.Round(w.st.view.qos[j.Spec.QOS].Factor() * policy.Micro))
 			}
 		}

@@ -105,7 +105,7 @@ type nodeView struct {
 	a          *API
 	who        *viewer
 	snap       *state.Snapshot
-	uses       map[core.NodeName]*state.Use
+	uses       map[core.NodeName]*state.NodeUse
 	completing map[core.NodeName]bool
 	parts      []partView
 	aside      map[core.NodeName]*aside

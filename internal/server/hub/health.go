@@ -40,7 +40,7 @@ func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
 	if h.rules().Settings.Health.Program == "" || h.rules().Health.Interval <= 0 {
 		return
 	}
-	var uses map[core.NodeName]*state.Use
+	var uses map[core.NodeName]*state.NodeUse
 	for rec := range snap.Nodes() {
 		n, slot := h.nodes[rec.Name], h.slot(rec.ID, now)
 		if n == nil || n.conn == nil || n.checked >= slot {
@@ -57,7 +57,7 @@ func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
 }
 
 // wanted tells whether the health program is meant for nodes in the state a node is in.
-func (h *Hub) wanted(rec *core.Node, use *state.Use) bool {
+func (h *Hub) wanted(rec *core.Node, use *state.NodeUse) bool {
 	if len(h.rules().Health.States) == 0 {
 		return true
 	}

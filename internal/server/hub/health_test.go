@@ -42,11 +42,11 @@ func TestTurns(t *testing.T) {
 // TestWanted: a health program is for nodes in the states the settings name.
 func TestWanted(t *testing.T) {
 	t.Parallel()
-	free, mixed, full := (*state.Use)(nil), &state.Use{CPUs: 2}, &state.Use{CPUs: 4}
+	free, mixed, full := (*state.NodeUse)(nil), &state.NodeUse{CPUs: 2}, &state.NodeUse{CPUs: 4}
 	for _, tc := range []struct {
 		states []string
 		flags  core.NodeFlag
-		use    *state.Use
+		use    *state.NodeUse
 		want   bool
 	}{
 		{nil, core.NodeDrain, full, true},

@@ -1,0 +1,51 @@
+package state
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+)
+
+// accruesAge tells whether a job grows older, as far as it is concerned: nothing that was said holds it up.
+func accruesAge(j *core.Job) bool { return !j.Flags.Held() && j.Needs == nil }
+
+// updateAccrual has as many jobs grow older as limits allow, first come, first served. Who does keeps that until it starts or
+// no longer waits for its turn; an array is one of them until its tasks start. It is done with every calculation of
+// priorities: between two of them nobody's age is asked for.
+func (s *State) updateAccrual() {
+	l := s.currentLimits()
+	if !l.rules.Accrual() {
+		return
+	}
+	before := s.view.priorityInputs
+	var has policy.Accrual
+	var change []*core.Job
+	due := func(j *core.Job) bool { return accruesAge(j) && j.Eligible <= s.view.now }
+	for _, j := range s.view.jobs.All() {
+		switch {
+		case j.State != core.Pending || j.Accrue == 0:
+		case due(j):
+			has.Has(s.gate(l.tally, j))
+		default:
+			change = append(change, j)
+		}
+	}
+	for _, j := range s.view.jobs.All() {
+		if j.State != core.Pending || j.Accrue != 0 || !due(j) {
+			continue
+		}
+		if g := s.gate(l.tally, j); has.Admits(g) {
+			has.Has(g)
+			change = append(change, j)
+		}
+	}
+	for _, j := range change {
+		next := cloneJob(j)
+		if next.Accrue = 0; due(j) && j.Accrue == 0 {
+			next.Accrue = max(1, j.Eligible, j.Released)
+			if g := s.gate(l.tally, j); g.Bounded() && before != nil && before.accrual && next.Accrue < s.priorities.began {
+				next.Accrue = s.view.now // it was not its turn until now
+			}
+		}
+		s.putJob(next)
+	}
+}

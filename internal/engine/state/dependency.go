@@ -1,0 +1,421 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/core/taskset"
+)
+
+// dependencyIndex is what is derived from the needs of waiting jobs. It costs nothing while no job has any.
+type dependencyIndex struct {
+	dependents map[core.JobID]map[core.JobID]struct{} // who waits for a job or an array
+	singletons map[nameKey]map[core.JobID]struct{}    // who waits to be the only one of a name
+	jobsByName map[nameKey]map[core.JobID]struct{}    // live jobs by name; nil until somebody waits so
+	// recent is how the last jobs ended: a submission may name one that ended while it was on its way.
+	recentEndings []ending
+	oldestEnding  int
+	loadSeq       int64 // number of the state that was loaded: recent knows of nothing before
+}
+
+// maxRecentEndings is how many endings are remembered.
+const maxRecentEndings = 8192
+
+type nameKey struct {
+	user core.UserName
+	name string
+}
+
+func nameKeyOf(j *core.Job) nameKey { return nameKey{j.Spec.User, j.Spec.Name} }
+
+// ending is how a job, a task, or tasks cancelled together ended.
+type ending struct {
+	id, base core.JobID
+	task     int32
+	tasks    taskset.Set
+	ok       bool
+}
+
+func endingOf(j *core.Job) ending {
+	e := ending{id: j.ID, ok: j.State == core.Completed}
+	if j.Array != nil {
+		e.base, e.task, e.tasks = j.Array.Base, j.Array.Task, j.Array.Tasks
+	}
+	return e
+}
+
+// hasTask tells whether task k is among those that ended.
+func (e *ending) hasTask(k int32) bool {
+	if e.tasks.Len() > 0 {
+		return e.tasks.Contains(int(k))
+	}
+	return e.base != 0 && e.task == k
+}
+
+// matches tells whether an ending is of what a need waits for.
+func (e *ending) matches(n *core.Need) bool {
+	if n.Task > 0 {
+		return e.base == n.Job && e.hasTask(n.Task-1)
+	}
+	return n.Job != 0 && (e.base == n.Job || e.base == 0 && e.id == n.Job)
+}
+
+// submitOrder orders jobs by when they were submitted: tasks stand where their array does.
+func submitOrder(j *core.Job) core.JobID {
+	if j.Array != nil {
+		return j.Array.Base
+	}
+	return j.ID
+}
+
+func addToSet[K comparable](m *map[K]map[core.JobID]struct{}, k K, id core.JobID) {
+	if *m == nil {
+		*m = map[K]map[core.JobID]struct{}{}
+	}
+	if (*m)[k] == nil {
+		(*m)[k] = map[core.JobID]struct{}{}
+	}
+	(*m)[k][id] = struct{}{}
+}
+
+func removeFromSet[K comparable](m map[K]map[core.JobID]struct{}, k K, id core.JobID) {
+	if delete(m[k], id); len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+func (d *dependencyIndex) jobChanged(old, j *core.Job) {
+	if old != nil && old.Needs != nil {
+		for i := range old.Needs.Left {
+			switch n := &old.Needs.Left[i]; {
+			case n.Failed:
+			case n.Kind == core.NeedSingleton:
+				removeFromSet(d.singletons, nameKeyOf(old), old.ID)
+			default:
+				removeFromSet(d.dependents, n.Job, old.ID)
+			}
+		}
+	}
+	if j.Needs != nil && j.Live() {
+		for i := range j.Needs.Left {
+			switch n := &j.Needs.Left[i]; {
+			case n.Failed:
+			case n.Kind == core.NeedSingleton:
+				addToSet(&d.singletons, nameKeyOf(j), j.ID)
+			default:
+				addToSet(&d.dependents, n.Job, j.ID)
+			}
+		}
+	}
+	if d.jobsByName != nil {
+		if old != nil {
+			removeFromSet(d.jobsByName, nameKeyOf(old), old.ID)
+		}
+		if j.Live() {
+			addToSet(&d.jobsByName, nameKeyOf(j), j.ID)
+		}
+	}
+}
+
+// indexJobNames begins to keep live jobs by name.
+func (s *State) indexJobNames() {
+	s.dependencies.jobsByName = map[nameKey]map[core.JobID]struct{}{}
+	for _, j := range s.view.jobs.All() {
+		addToSet(&s.dependencies.jobsByName, nameKeyOf(j), j.ID)
+	}
+}
+
+// noSuchJob is an id that no job gets.
+const noSuchJob core.JobID = 1 << 62
+
+// admitDependency reads a dependency. What it names that never was is dropped, as Slurm 22.05 does.
+func (s *State) admitDependency(in *Submit, j *core.Job) error {
+	needs, err := grammar.ParseDependency(j.Spec.More().Dependency)
+	if err != nil {
+		return core.Errorf(core.Invalid, "%v", err).Because("invalid_dependency")
+	}
+	if in.Strict {
+		if err := s.checkDependencyTargets(in, needs); err != nil {
+			return err
+		}
+	}
+	for i := range needs.Left {
+		n := &needs.Left[i]
+		if n.Kind == core.NeedSingleton {
+			if s.dependencies.jobsByName == nil {
+				s.indexJobNames()
+			}
+			continue
+		}
+		if slices.Contains(in.Hidden, n.Job) {
+			n.Job = noSuchJob
+			continue
+		}
+		t, live := s.view.jobs.Get(int64(n.Job))
+		if live && t.Array != nil && t.Array.Base != t.ID && n.Task == 0 { // a task by its own number
+			n.Job, n.Task = t.Array.Base, t.Array.Task+1
+		}
+		if n.Kind == core.NeedAfterCorr && (j.Array == nil || n.Task > 0 || live && t.Array == nil) {
+			n.Kind = core.NeedAfterOK
+		}
+		if !s.targetIsLive(n) && in.Seen != 0 && in.Seen < s.dependencies.loadSeq {
+			return core.Errorf(core.Unavailable, "how job %d ended has to be looked up again; try again", n.Job)
+		}
+	}
+	j.Needs, j.Reason, j.Eligible = needs, core.ReasonDependency, 0
+	return nil
+}
+
+// evaluateNewDependency applies what is known already to a job that was just submitted with needs.
+func (s *State) evaluateNewDependency(id core.JobID, ended []*core.Job) {
+	j, _ := s.view.jobs.Get(int64(id))
+	var known []ending
+	add := func(e ending) {
+		if slices.ContainsFunc(j.Needs.Left, func(n core.Need) bool { return e.matches(&n) }) {
+			known = append(known, e)
+		}
+	}
+	for _, e := range s.dependencies.recentEndings {
+		add(e)
+	}
+	for _, e := range ended {
+		add(endingOf(e))
+	}
+	slices.SortStableFunc(known, func(a, b ending) int { return cmp.Compare(a.id, b.id) })
+	s.reevaluateDependency(id, slices.CompactFunc(known, func(a, b ending) bool { return a.id == b.id }), true)
+}
+
+// notifyDependents lets those who wait for a job know that it started or ended.
+func (s *State) notifyDependents(old, j *core.Job) {
+	d := &s.dependencies
+	started := j.State == core.Running && (old == nil || old.State == core.Pending)
+	if !j.Live() {
+		if len(d.recentEndings) < maxRecentEndings {
+			d.recentEndings = append(d.recentEndings, endingOf(j))
+		} else {
+			d.recentEndings[d.oldestEnding] = endingOf(j)
+			d.oldestEnding = (d.oldestEnding + 1) % maxRecentEndings
+		}
+	}
+	if len(d.dependents) > 0 && (started || !j.Live()) {
+		var ends []ending
+		if !j.Live() {
+			ends = []ending{endingOf(j)}
+		}
+		ids := slices.Collect(maps.Keys(d.dependents[j.ID]))
+		if j.Array != nil && j.Array.Base != j.ID {
+			ids = slices.AppendSeq(ids, maps.Keys(d.dependents[j.Array.Base]))
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
+			s.reevaluateDependency(id, ends, false)
+		}
+	}
+	if len(d.singletons) > 0 && old != nil && (!j.Live() || nameKeyOf(old) != nameKeyOf(j)) {
+		for _, id := range slices.Sorted(maps.Keys(d.singletons[nameKeyOf(old)])) {
+			s.reevaluateDependency(id, nil, false)
+		}
+	}
+}
+
+// reevaluateDependency works out anew what a waiting job needs, knowing of these endings. When the job is new, what nobody knows
+// anything of is not waited for.
+func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
+	j, ok := s.view.jobs.Get(int64(id))
+	if !ok || j.Needs == nil {
+		return
+	}
+	if j.IsArray() {
+		for i := range ends {
+			if j = s.releasePairedTasks(j, &ends[i]); j == nil {
+				return
+			}
+		}
+	}
+	next := cloneJob(j)
+	needs := *j.Needs
+	needs.Left = slices.Clone(needs.Left)
+	next.Needs = &needs
+	from := core.Time(0)
+	met := false
+	for i := 0; i < len(needs.Left); {
+		n := &needs.Left[i]
+		told := false
+		for k := range ends {
+			if ends[k].matches(n) {
+				told = true
+				n.Bad = n.Bad || n.Kind != core.NeedAfterCorr && !ends[k].ok
+			}
+		}
+		how := s.evaluateCondition(j, n)
+		if new && !told && n.Kind != core.NeedSingleton && !s.targetIsLive(n) {
+			how = conditionMet
+		}
+		switch how {
+		case conditionMet:
+			if n.Delay > 0 {
+				from = max(from, s.targetStart(n).Add(n.Delay.Duration()))
+			}
+			met = true
+			needs.Left = slices.Delete(needs.Left, i, i+1)
+			continue
+		case conditionFailed:
+			n.Failed = true
+		}
+		i++
+	}
+	s.storeDependency(j, next, met && needs.Any, from)
+}
+
+// releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns what is left of
+// the array, or nil.
+func (s *State) releasePairedTasks(j *core.Job, e *ending) *core.Job {
+	at := slices.IndexFunc(j.Needs.Left, func(n core.Need) bool {
+		return n.Kind == core.NeedAfterCorr && !n.Failed && e.matches(&n)
+	})
+	if at < 0 {
+		return j
+	}
+	both := j.Array.Tasks.Intersect(taskset.Of(int(e.task)))
+	if e.tasks.Len() > 0 {
+		both = j.Array.Tasks.Intersect(e.tasks)
+	}
+	for k := range both.All() {
+		task := s.splitTask(j, int32(k))
+		needs := *j.Needs
+		needs.Left = slices.Clone(needs.Left)
+		if e.ok {
+			needs.Left = slices.Delete(needs.Left, at, at+1)
+		} else {
+			needs.Left[at].Failed = true
+		}
+		task.Needs = &needs
+		s.storeDependency(nil, task, e.ok && needs.Any, 0)
+		rest, ok := s.view.jobs.Get(int64(j.ID))
+		if !ok || !rest.IsArray() {
+			return nil
+		}
+		j = rest
+	}
+	return j
+}
+
+// splitTask takes one task off an array that waits, as a record of its own that the caller stores. The last one is the
+// array's record itself.
+func (s *State) splitTask(j *core.Job, k int32) *core.Job {
+	task := cloneJob(j)
+	ref := *j.Array
+	ref.Task, ref.Tasks = k, taskset.Set{}
+	task.Array = &ref
+	if j.Array.Tasks.Len() > 1 {
+		rest := cloneJob(j)
+		left := *j.Array
+		left.Tasks = left.Tasks.Remove(int(k))
+		rest.Array = &left
+		s.putJob(rest)
+		task.ID = s.view.nextJob
+		s.view.nextJob++
+	}
+	return task
+}
+
+// storeDependency stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split off.
+func (s *State) storeDependency(j, next *core.Job, enough bool, from core.Time) {
+	if enough || len(next.Needs.Left) == 0 {
+		next.Needs = nil
+		next.Eligible = max(s.view.now, next.Spec.Begin, from)
+	}
+	next.Reason = dependencyReason(next)
+	if next.Reason == core.ReasonDependencyNever && next.Spec.More().Options["kill-on-invalid-dep"] == "yes" {
+		next.Start = s.view.now
+		s.endJob(next, core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
+		s.putJob(next)
+		return
+	}
+	if j == nil || j.Reason != next.Reason || j.Needs.String() != next.Needs.String() {
+		s.putJob(next)
+		s.event(core.JobUpdated, core.Event{Job: next.ID, User: next.Spec.User, Data: append(appendJSON([]byte(`{"needs":`), next.Needs.String()), '}')})
+	} else if !slices.Equal(j.Needs.Left, next.Needs.Left) {
+		s.putJob(next) // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
+	}
+}
+
+// dependencyReason is why a job that waits for others does not start.
+func dependencyReason(j *core.Job) core.Reason {
+	switch {
+	case j.Needs == nil:
+		return core.ReasonNone
+	case j.Needs.Never():
+		return core.ReasonDependencyNever
+	}
+	return core.ReasonDependency
+}
+
+type conditionState uint8
+
+const (
+	conditionOpen conditionState = iota
+	conditionMet
+	conditionFailed
+)
+
+// evaluateCondition tells how a need stands, as far as live jobs and what was noted in it tell.
+func (s *State) evaluateCondition(j *core.Job, n *core.Need) conditionState {
+	switch {
+	case n.Failed:
+		return conditionFailed
+	case n.Kind == core.NeedSingleton:
+		for id := range s.dependencies.jobsByName[nameKeyOf(j)] {
+			if o, ok := s.view.jobs.Get(int64(id)); ok && submitOrder(o) < submitOrder(j) {
+				return conditionOpen
+			}
+		}
+		return conditionMet
+	case n.Kind == core.NeedAfter:
+		if s.targetIsPending(n) {
+			return conditionOpen
+		}
+		return conditionMet
+	case n.Kind != core.NeedAfterNotOK && n.Kind != core.NeedAfterAny && n.Bad:
+		return conditionFailed // one that ended badly is enough
+	case s.targetIsLive(n):
+		return conditionOpen
+	case n.Kind == core.NeedAfterNotOK && !n.Bad:
+		return conditionFailed
+	}
+	return conditionMet
+}
+
+// targetStart is when what a need names started: now, unless it has been running.
+func (s *State) targetStart(n *core.Need) core.Time {
+	if t, ok := s.view.jobs.Get(int64(n.Job)); ok && n.Task == 0 && t.Start != 0 {
+		return t.Start
+	}
+	return s.view.now
+}
+
+// targetIsLive tells whether something of what a need names is live.
+func (s *State) targetIsLive(n *core.Need) bool {
+	if n.Task > 0 {
+		_, ok := s.arrays[n.Job][n.Task-1]
+		return ok || s.targetIsPending(n)
+	}
+	_, live := s.view.jobs.Get(int64(n.Job))
+	return live || len(s.arrays[n.Job]) > 0
+}
+
+// targetIsPending tells whether something of what a need names has not started.
+func (s *State) targetIsPending(n *core.Need) bool {
+	j, live := s.view.jobs.Get(int64(n.Job))
+	if n.Task == 0 {
+		return live && j.State == core.Pending
+	}
+	if id, ok := s.arrays[n.Job][n.Task-1]; ok {
+		t, ok := s.view.jobs.Get(int64(id))
+		return ok && t.State == core.Pending
+	}
+	return live && j.IsArray() && j.Array.Tasks.Contains(int(n.Task-1))
+}

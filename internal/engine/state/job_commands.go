@@ -1,0 +1,441 @@
+package state
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to it.
+func (s *State) cancel(in *Cancel) error {
+	j, live := s.view.jobs.Get(int64(in.Job))
+	started := s.arrays[in.Job]
+	if !live && len(started) == 0 {
+		return core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
+	}
+	if !in.Tasks.Empty() {
+		return s.cancelTasks(in, j, started)
+	}
+	if live {
+		if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 && j.State == core.Pending {
+			return errHetComponent(j, ref, "cancelled")
+		}
+	}
+	// An array's id stands for its record and every started task; a task's own id for itself.
+	targets := []core.JobID{}
+	if live {
+		targets = append(targets, in.Job)
+	}
+	if !live || j.Array != nil && j.Array.Base == in.Job {
+		for _, id := range started {
+			if id != in.Job {
+				targets = append(targets, id)
+			}
+		}
+	}
+	return s.cancelAll(in, targets)
+}
+
+func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
+	var targets []core.JobID
+	var waiting taskset.Set
+	for t, id := range started { // those that are over by now are left out: a range often names some
+		if in.Tasks.Contains(int(t)) {
+			targets = append(targets, id)
+		}
+	}
+	if j != nil && j.IsArray() {
+		waiting = j.Array.Tasks.Intersect(in.Tasks)
+	}
+	if len(targets)+waiting.Len() == 0 {
+		return core.Errorf(core.NotFound, "there is no such live task of array %d", in.Job).Because("invalid_job_id")
+	}
+	if err := s.authorizeAll(in.By, targets); err != nil {
+		return err
+	}
+	if !waiting.Empty() {
+		if err := s.authorize(in.By, j); err != nil {
+			return err
+		}
+		if containsState(in.States, core.Pending) {
+			s.cancelPendingTasks(in, j, waiting)
+		}
+	}
+	return s.cancelAll(in, targets)
+}
+
+// cancelPendingTasks splits tasks that have not started off an array, as one record that has ended.
+func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
+	rest := j.Array.Tasks.Minus(gone)
+	ended := cloneJob(j)
+	if rest.Len() > 0 {
+		left := cloneJob(j)
+		ref := *j.Array
+		ref.Tasks = rest
+		left.Array = &ref
+		s.putJob(left)
+		ended.ID = s.view.nextJob
+		s.view.nextJob++
+	}
+	ref := *j.Array
+	ref.Tasks = gone
+	if gone.Len() == 1 {
+		ref.Task = int32(gone.Min())
+	}
+	ended.Array = &ref
+	s.cancelPending(in.By, ended)
+}
+
+// cancelPending ends a job that never started.
+func (s *State) cancelPending(by core.Identity, next *core.Job) {
+	next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+	next.Start = s.view.now // as Slurm: a job cancelled while it waits shows start = end
+	s.endJob(next, core.Cancelled, "", "")
+	s.putJob(next)
+}
+
+func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
+	for _, id := range ids {
+		if j, ok := s.view.jobs.Get(int64(id)); ok {
+			if err := s.authorize(by, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *State) cancelAll(in *Cancel, ids []core.JobID) error {
+	slices.Sort(ids)
+	if err := s.authorizeAll(in.By, ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j, ok := s.view.jobs.Get(int64(id))
+		if !ok || !containsState(in.States, j.State) {
+			continue
+		}
+		s.cancelOne(in.By, j)
+	}
+	return nil
+}
+
+func containsState(list []core.JobState, st core.JobState) bool {
+	return list == nil || slices.Contains(list, st)
+}
+
+func (s *State) cancelOne(by core.Identity, j *core.Job) {
+	next := cloneJob(j)
+	switch {
+	case j.State.Final():
+		return
+	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
+		next.Flags &^= core.Requeueing | core.RequeueHold
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		s.endJob(next, core.Cancelled, "", "")
+		s.putJob(next)
+	case j.State == core.Pending:
+		s.cancelPending(by, next)
+	default:
+		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
+		next.Flags |= core.CancelAsked
+		s.endJob(next, core.Cancelled, "", "")
+		s.putJob(next)
+	}
+}
+
+// updateJob changes what may be changed after submission.
+func (s *State) updateJob(in *UpdateJob) error {
+	j, err := s.liveJob(in.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.authorizeUpdate(in, j); err != nil {
+		return err
+	}
+	if err := s.checkUsable(j); err != nil {
+		return err
+	}
+	if j.State.Final() {
+		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
+	}
+	if in.Priority != nil && *in.Priority == 0 { // as Slurm: a hold
+		hold, yes := *in, true
+		hold.Priority, hold.Hold, hold.AdminHold = nil, &yes, in.By.User != j.Spec.User
+		in = &hold
+	}
+	if ref := j.Spec.More().Het; ref != nil && changesAllComponents(in) {
+		if ref.Offset > 0 && !in.part {
+			return errHetComponent(j, ref, "held, released or put in another order")
+		}
+		if ref.Offset == 0 {
+			defer s.updateComponents(in, j, ref)
+		}
+	}
+	next, tasks, err := s.splitForUpdate(in, j)
+	if err != nil {
+		return err
+	}
+	if err := s.updateHold(in, next); err != nil {
+		return err
+	}
+	if in.Priority != nil {
+		if !in.By.Admin && *in.Priority > j.Priority {
+			return core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
+		}
+		next.Priority = *in.Priority
+		next.Flags |= core.FixedPriority
+	}
+	if err := s.updateSpec(in, next); err != nil {
+		return err
+	}
+	if err := s.checkpoint(in, next); err != nil {
+		return err
+	}
+	if !tasks.Empty() {
+		s.putSplitTasks(in, j, next, tasks)
+		return nil
+	}
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
+	if in.Dependency != nil && next.Needs != nil {
+		s.evaluateNewDependency(next.ID, in.Ended)
+	}
+	return nil
+}
+
+// updateSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
+func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
+	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil &&
+		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() && !in.Spec.Any() {
+		return nil
+	}
+	spec := *next.Spec
+	if in.TimeLimit != nil {
+		if next.State != core.Pending && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
+			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
+		}
+		if *in.TimeLimit <= 0 || *in.TimeLimit > maxSeconds && *in.TimeLimit != core.Forever {
+			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds", int64(maxSeconds)).Because("time_limit")
+		}
+		spec.TimeLimit = *in.TimeLimit
+	}
+	if in.Nice != nil {
+		if *in.Nice < spec.Nice && !in.By.Admin {
+			return core.Errorf(core.Denied, "only an administrator lowers nice").Because("access_denied")
+		}
+		spec.Nice = *in.Nice
+	}
+	if err := s.updateRank(in, next, &spec); err != nil {
+		return err
+	}
+	if in.Name != nil {
+		spec.Name = *in.Name
+	}
+	if in.Comment != nil {
+		x := *spec.More()
+		x.Comment = *in.Comment
+		spec.Extra = &x
+	}
+	if in.Partition != nil {
+		if next.State != core.Pending {
+			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+		}
+		spec.Partition = *in.Partition
+		if err := s.admitShape(&Submit{By: in.By, Groups: in.Groups}, &spec); err != nil {
+			return err
+		}
+	}
+	if err := s.updateConditions(in, next, &spec); err != nil {
+		return err
+	}
+	if err := s.updateRequest(in, next, &spec); err != nil {
+		return err
+	}
+	if in.Dependency != nil {
+		if err := s.updateDependency(in, next, &spec); err != nil {
+			return err
+		}
+	}
+	if err := checkSpec(&spec); err != nil {
+		return err
+	}
+	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks && next.Priority != 0 && in.Priority == nil &&
+		(s.priorities == nil || !next.Flags.Has(core.FixedPriority)) {
+		next.Priority = s.priorityOf(next, &spec)
+	}
+	next.Spec = &spec
+	next.SpecID = nextSpecID(next)
+	s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: &spec})
+	return nil
+}
+
+// updateRank changes what a job's priority and its limits go by.
+func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+	if in.QOS != nil {
+		if next.State != core.Pending {
+			return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+		}
+		spec.QOS = *in.QOS
+		if err := s.admitQOS(spec); err != nil {
+			return err
+		}
+		if _, err := s.usablePartitions(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+			return err
+		}
+	}
+	if in.Site == nil && in.Run == nil {
+		return nil
+	}
+	x := *spec.More()
+	if in.Site != nil {
+		if err := adminOnly(in.By, "sets a site factor"); err != nil {
+			return err
+		}
+		x.Site = *in.Site
+	}
+	if in.Run != nil {
+		if *in.Run < 0 || *in.Run > 100 {
+			return core.Errorf(core.Invalid, "a run's priority is 0 to 100, not %d", *in.Run).Because("invalid_priority")
+		}
+		x.RunPriority = *in.Run
+	}
+	spec.Extra = &x
+	return nil
+}
+
+// nextSpecID numbers the next revision of a job's spec; see core.SpecOwner.
+func nextSpecID(j *core.Job) core.JobID {
+	if j.SpecID < 0 && core.SpecOwner(j.SpecID) == j.ID && core.SpecOwner(j.SpecID-1) == j.ID {
+		return j.SpecID - 1
+	}
+	return -j.ID * core.SpecRevisions
+}
+
+func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
+	if in.Hold == nil {
+		return nil
+	}
+	if next.State != core.Pending {
+		return core.Errorf(core.Conflict, "job %d is not pending", next.ID).Because("job_not_pending")
+	}
+	if *in.Hold {
+		if in.AdminHold && in.By.Admin {
+			next.Flags |= core.HeldAdmin
+		} else {
+			next.Flags |= core.HeldUser
+		}
+		next.Priority, next.Room = 0, nil
+		next.Flags &^= core.FixedPriority
+		return nil
+	}
+	if next.Flags.Has(core.HeldAdmin) && !in.By.Admin {
+		return core.Errorf(core.Denied, "an administrator holds job %d", next.ID).Because("access_denied")
+	}
+	next.Flags &^= core.HeldUser | core.HeldAdmin | core.HeldRequeues
+	next.Reason, next.Message = dependencyReason(next), ""
+	if next.Priority == 0 {
+		next.Released = s.view.now
+		next.Flags &^= core.FixedPriority
+		next.Priority = s.priorityOf(next, next.Spec)
+	}
+	return nil
+}
+
+// requeue sends a job that runs back to the queue; its attempt is ended first.
+func (s *State) requeue(in *Requeue) error {
+	j, err := s.liveJob(in.Job)
+	if err != nil {
+		return err
+	}
+	if err := s.authorize(in.By, j); err != nil {
+		return err
+	}
+	if err := s.checkUsable(j); err != nil {
+		return err
+	}
+	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
+		return errHetComponent(j, ref, "requeued")
+	}
+	if !s.hetComplete(j) {
+		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without", j.ID).Because("job_state")
+	}
+	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
+		return core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID, j.State.Phrase()).Because("job_pending")
+	}
+	if !j.Spec.Requeue {
+		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
+	}
+	next := cloneJob(j)
+	s.markRequeue(next, in.By.User, false, "")
+	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
+		next.Flags |= core.HeldAdmin
+	} else if in.Hold {
+		next.Flags |= core.HeldUser
+	}
+	s.putJob(next)
+	return nil
+}
+
+func (s *State) suspend(in *Suspend) error {
+	j, err := s.liveJob(in.Job)
+	if err != nil {
+		return err
+	}
+	if !in.By.Admin {
+		return core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
+	}
+	if j.Flags.Has(core.Requeueing) {
+		return core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
+	}
+	if ref := j.Spec.More().Het; ref != nil {
+		if ref.Offset > 0 && !in.part {
+			return errHetComponent(j, ref, "suspended and resumed")
+		}
+		defer s.suspendComponents(in, j, ref)
+	}
+	if in.Resume && j.Parked() {
+		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID, j.Pushed.Lent[0].To).Because("job_state")
+	}
+	next := cloneJob(j)
+	switch {
+	case !in.Resume && j.State == core.Running:
+		next.State, next.Paused = core.Suspended, s.view.now
+		next.Flags |= core.Shelved
+	case in.Resume && j.State == core.Suspended:
+		next.State = core.Running
+		next.PausedFor += s.view.now.Sub(j.Paused)
+		next.Paused = 0
+		next.Flags &^= core.Shelved
+		if !s.canResume(j, next) {
+			return core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
+		}
+	default:
+		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
+	}
+	s.putJob(next)
+	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
+	return nil
+}
+
+// canResume tells whether the CPUs of a job that was suspended are free for it to go on.
+func (s *State) canResume(j, next *core.Job) bool {
+	s.release(j)
+	defer s.allocate(j)
+	al, terms := sched.Booked(next)
+	ok := true
+	var taken []*core.NodeAlloc
+	for i := range al.Nodes {
+		if na := &al.Nodes[i]; ok && !na.Done {
+			if ok = s.ledger.Take(na, terms); ok {
+				taken = append(taken, na)
+			}
+		}
+	}
+	for _, na := range taken {
+		s.ledger.Give(na, terms)
+	}
+	return ok
+}

@@ -1,0 +1,115 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/coretest"
+)
+
+// No number of users who do their worst fills what there is for all: the next one always finds a place.
+func TestNobodyFillsMaxJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{MaxJobs: 100_000, MaxArraySize: 100_001, JobsPerUser: 50, ArrayTasksPerUser: 30_000})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	held := func(u int, array string) *Submit {
+		name := core.UserName(fmt.Sprintf("u%d", u))
+		spec := coretest.Job().User(name).Set(func(s *core.Spec) { s.UID, s.Hold, s.Array = uint32(1000+u), true, array }).Spec()
+		return &Submit{By: core.Identity{User: name, UID: uint32(1000 + u)}, Spec: spec}
+	}
+	for u := range 25 {
+		w.must(&EnsureUser{UID: uint32(1000 + u), UnixName: fmt.Sprintf("u%d", u)})
+		for size := 50_000; size > 0; size /= 2 { // as much as is taken
+			for {
+				_, err := w.do(held(u, fmt.Sprintf("1-%d", size)))
+				if core.CodeOf(err) == core.Exhausted {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if w.st.liveCount >= 100_000 {
+		t.Fatalf("%d jobs: it is full", w.st.liveCount)
+	}
+	w.must(&EnsureUser{UID: 2000, UnixName: "victim"})
+	spec := coretest.Job().User("victim").Set(func(s *core.Spec) { s.UID = 2000 }).Spec()
+	id := w.must(&Submit{By: core.Identity{User: "victim", UID: 2000}, Spec: spec}).(*Submitted).ID
+	w.pass()
+	if j, _ := w.st.view.Job(id); j.State != core.Running {
+		t.Errorf("the victim's job is %s", j.State)
+	}
+	w.must(held(0, "").as(root)) // an administrator is not bound
+	w.checkPerUser()
+	w.check()
+}
+
+func (in *Submit) as(by core.Identity) *Submit { in.By = by; return in }
+
+// checkPerUser compares what is counted with what there is.
+func (w *world) checkPerUser() {
+	w.t.Helper()
+	want := map[core.UserName]userCount{}
+	for _, j := range w.st.view.jobs.All() {
+		c := want[j.Spec.User]
+		c.jobs++
+		if j.IsArray() {
+			c.tasks += j.Array.Tasks.Len()
+		}
+		want[j.Spec.User] = c
+	}
+	if len(want) != len(w.st.userCounts) {
+		w.t.Fatalf("%d users are counted, %d have jobs", len(w.st.userCounts), len(want))
+	}
+	for u, c := range want {
+		if w.st.userCounts[u] != c {
+			w.t.Fatalf("%s has %+v, counted %+v", u, c, w.st.userCounts[u])
+		}
+	}
+}
+
+// A job has so many steps and no more, and making one costs the same with many.
+func TestStepsPerJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{StepsPerJob: 300})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
+	alice := core.Identity{User: "alice", UID: 1000}
+	id := w.must(&Submit{By: alice, Spec: coretest.Job().Interactive().Spec()}).(*Submitted).ID
+	w.pass()
+	step := func() error {
+		_, err := w.do(&CreateStep{By: alice, Step: &core.Step{Job: id, Name: "s", Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}}})
+		return err
+	}
+	for k := range 300 {
+		if err := step(); err != nil {
+			t.Fatalf("step %d: %v", k, err)
+		}
+		if k%3 == 0 {
+			w.must(&Exited{Node: "n1", Job: id, Attempt: 1, Step: fmt.Sprint(k)})
+		}
+	}
+	if err := step(); core.ReasonOf(err) != "steps_per_job" || core.CodeOf(err) != core.Exhausted {
+		t.Errorf("one too many: %v", err)
+	}
+	if all, live := len(w.st.view.Steps(id)), len(w.st.view.LiveSteps(id)); all != 300 || live != 200 {
+		t.Errorf("%d steps, %d live", all, live)
+	}
+	for name, bad := range map[string]*core.Step{
+		"no nodes":   {Job: id},
+		"twice":      {Job: id, Nodes: []core.NodeName{"n1", "n1"}, Tasks: []int32{1, 1}},
+		"no tasks":   {Job: id, Nodes: []core.NodeName{"n1"}},
+		"a strange":  {Job: id, Nodes: []core.NodeName{"n9"}, Tasks: []int32{1}},
+		"a negative": {Job: id, Nodes: []core.NodeName{"n1"}, Tasks: []int32{-1}},
+	} {
+		if _, err := w.do(&CreateStep{By: alice, Step: bad}); err == nil {
+			t.Errorf("%s: was taken", name)
+		}
+	}
+	w.check()
+}

@@ -1,0 +1,186 @@
+package state
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// What can become of a node's key.
+const (
+	KeyPin    = "pin"    // it is the node's from now on, and no other
+	KeyRenew  = "renew"  // a certificate was made for it; one that is new is the node's beside the old one
+	KeyUse    = "use"    // it was used: the one before it is dropped
+	KeyRevoke = "revoke" // by an administrator: neither the key nor its certificates are good any more
+	KeyKeep   = "keep"   // what was found out about the joins of an older server is stored
+)
+
+// NodeKey says what becomes of the key that a node is known by. Reply: nil.
+type NodeKey struct {
+	By        core.Identity // of KeyRevoke
+	Node      core.NodeName // KeyKeep: all
+	Do        string
+	Key       string
+	Roles     core.NodeRole // of KeyPin
+	TrustRoot bool
+	Ends      core.Time // of the certificate
+	Cert      string    // hash of its PEM form, for the record of a fleet's host
+	CA        string    // the newest authority the node trusts; empty: as before
+}
+
+func (*NodeKey) input() {}
+
+func (s *State) nodeKey(in *NodeKey) error {
+	if in.Do == KeyKeep {
+		for _, n := range s.view.nodes.All() {
+			if n.Pin != nil && n.Pin.Before != 0 {
+				s.putNode(n)
+			}
+		}
+		return nil
+	}
+	n, ok := s.view.Node(in.Node)
+	if !ok {
+		return core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
+	}
+	pin := core.NodePin{}
+	if n.Pin != nil {
+		pin = *n.Pin
+	}
+	switch in.Do {
+	case KeyPin:
+		if slices.Contains(pin.Gone, in.Key) || pin.Revoked && (pin.Key == in.Key || pin.Before != 0) {
+			return errRevokedKey(n.Name)
+		}
+		pin = core.NodePin{Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone, Ends: in.Ends, CA: in.CA}
+	case KeyRenew:
+		if pin.Revoked || slices.Contains(pin.Gone, in.Key) {
+			return errRevokedKey(n.Name)
+		}
+		if pin.Key != in.Key {
+			pin.Next = in.Key
+		}
+		pin.Ends = in.Ends
+		if in.CA != "" {
+			pin.CA = in.CA
+		}
+		s.recordCertificate(n, in.Cert)
+	case KeyUse:
+		if pin.Next != in.Key || pin.Revoked {
+			return nil // somebody was quicker
+		}
+		pin.Key, pin.Next = pin.Next, ""
+	case KeyRevoke:
+		if err := adminOnly(in.By, "revokes the certificates of nodes"); err != nil {
+			return err
+		}
+		pin = revokePin(pin)
+	}
+	next := *n
+	next.Pin = &pin
+	s.putNode(&next)
+	if in.Do == KeyRevoke {
+		s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
+	}
+	return nil
+}
+
+func errRevokedKey(name core.NodeName) error {
+	return core.Errorf(core.Denied, "the key of node %s was revoked: it joins again with a new key and a token made for it "+
+		"(bireme token join --node %s)", name, name).Because("revoked_node")
+}
+
+// maxRevokedKeys bounds what is remembered of a node's revoked keys; they are refused anyhow, not being the pinned one.
+const maxRevokedKeys = 8
+
+func revokePin(pin core.NodePin) core.NodePin {
+	gone := slices.Clone(pin.Gone)
+	for _, k := range []string{pin.Key, pin.Next} {
+		if k != "" && !slices.Contains(gone, k) {
+			gone = append(gone, k)
+		}
+	}
+	if n := len(gone) - maxRevokedKeys; n > 0 {
+		gone = gone[n:]
+	}
+	pin.Revoked, pin.Next, pin.Before, pin.Gone = true, "", 0, gone
+	return pin
+}
+
+// pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it only, or by
+// whoever has its key.
+func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
+	old, known := s.view.Node(in.Node)
+	var gone []string
+	if known {
+		if h := s.view.FleetHost(old); h != nil {
+			return core.Errorf(core.Denied, "node %s is a host of fleet %s, which gives it its certificate: no token does", old.Name, old.Fleet).Because("node_of_fleet")
+		}
+		if p := old.Pin; p != nil {
+			if slices.Contains(p.Gone, in.Key) {
+				return errRevokedKey(old.Name)
+			}
+			if t.Node == "" && !p.Takes(in.Key) {
+				return core.Errorf(core.Denied, "node %s has joined before, with another key: this token is for new names; "+
+					"one that replaces the key is made by bireme token join --node %s", old.Name, old.Name).Because("node_joined")
+			}
+			gone = p.Gone
+		}
+	}
+	n := &core.Node{Name: in.Node, Roles: t.Roles, TrustRoot: t.TrustRoot, Weight: 1}
+	if known {
+		c := *old
+		n = &c
+	}
+	n.Pin = &core.NodePin{Key: in.Key, Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Gone: gone, Ends: in.Ends}
+	if known {
+		s.putNode(n)
+		return nil
+	}
+	_, err := s.declareNode(&PutNode{Node: n})
+	return err
+}
+
+// joinedByToken tells whether a token is the one that a node joined with last.
+func (s *State) joinedByToken(t *core.Token) bool {
+	if t.Kind != "join" || t.Used == 0 {
+		return false
+	}
+	n, ok := s.view.Node(t.Node)
+	return ok && n.Pin != nil && n.Pin.Token == t.ID
+}
+
+// revokeJoinedNode revokes the node that joined with a token, if its key still is that one.
+func (s *State) revokeJoinedNode(t *core.Token) {
+	if !s.joinedByToken(t) {
+		return
+	}
+	n, _ := s.view.Node(t.Node)
+	next, pin := *n, revokePin(*n.Pin)
+	next.Pin = &pin
+	s.putNode(&next)
+}
+
+// recordCertificate notes which certificate the agent of a fleet's host was given last.
+func (s *State) recordCertificate(n *core.Node, sum string) {
+	h := s.view.FleetHost(n)
+	if h == nil || sum == "" || h.Cert == sum {
+		return
+	}
+	f := *s.view.fleets[n.Fleet]
+	f.Hosts = slices.Clone(f.Hosts)
+	f.Host(h.Num).Cert = sum
+	s.putFleetRecord(&f, "")
+}
+
+// pinsFromTokens are what is known of joins to a server that pinned no keys, by node: whose token, when, and whether that was
+// revoked since.
+func pinsFromTokens(tokens []*core.Token) map[core.NodeName]*core.NodePin {
+	out := map[core.NodeName]*core.NodePin{}
+	for _, t := range tokens {
+		if p := out[t.Node]; t.Kind == "join" && t.Used != 0 && (p == nil || p.Before < t.Used) {
+			out[t.Node] = &core.NodePin{Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Before: t.Used, Revoked: t.Revoked}
+		}
+	}
+	return out
+}

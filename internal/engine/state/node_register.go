@@ -1,0 +1,282 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// register takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
+// agent runs and nobody wants is to be killed.
+func (s *State) register(in *Register) (*Reconciled, error) {
+	if err := checkHardware(in); err != nil {
+		return nil, err
+	}
+	raised := s.raiseNextJob(in)
+	for i := range in.Ended {
+		if err := s.exited(&in.Ended[i]); err != nil {
+			return nil, err
+		}
+	}
+	old, known := s.view.Node(in.Node)
+	n := &core.Node{Name: in.Node, Joined: s.view.now, Weight: 1}
+	if known {
+		c := *old
+		n = &c
+	} else {
+		n.ID = s.view.nextNode
+		s.view.nextNode++
+	}
+	rebooted := known && old.Host.BootID != "" && old.Host.BootID != in.Host.BootID
+	sick := n.Hardware.Sick // until the agent has looked
+	n.Hardware, n.Host, n.Roles, n.TrustRoot = in.Hardware, in.Host, in.Roles, in.TrustRoot
+	n.Hardware.Sick = sick
+	if in.Fleet != "" {
+		n.Fleet = in.Fleet
+	}
+	if in.Features != nil {
+		n.Features = in.Features
+	}
+	n.Flags &^= core.NodeUnknown | core.NodeSilent
+	n.SilentSince = 0
+	if !n.Flags.Has(core.NodePoweringDown) { // one that is on its way to sleep may still speak
+		poweredUp(n)
+	}
+	if rebooted {
+		s.nodeRestarted(n)
+	}
+	if n.Pin != nil && n.Pin.CA != in.Trust {
+		pin := *n.Pin
+		pin.CA, n.Pin = in.Trust, &pin
+	}
+	s.clearNodeLate(n, rebooted)
+	s.setBlocks(n)
+	if !known || raised || !sameRegistration(old, n) {
+		s.putNode(n)
+		kind := core.NodeChanged
+		if !known {
+			kind = core.NodeJoined
+		}
+		s.event(kind, core.Event{Node: n.Name, Data: nodeData(n)})
+	}
+	if rebooted {
+		s.loseJobsOn(in.Node, fmt.Sprintf("node %s was restarted", in.Node))
+	}
+	return &Reconciled{Kill: s.unwantedSteps(in), Node: n}, nil
+}
+
+// checkHardware refuses an account that no machine could give.
+func checkHardware(in *Register) error {
+	h := &in.Hardware
+	ok := in.Node != "" && h.CPUs >= 0 && h.CPUs <= 1<<16 && h.Memory >= 0
+	for _, g := range h.Gres {
+		ok = ok && g.Name != "" && g.Count >= 0 && g.Count <= 1<<20
+	}
+	ok = ok && unitsAreValid(h)
+	if !ok {
+		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory, h.Gres).Because("invalid_node")
+	}
+	return nil
+}
+
+// sameRegistration tells whether a registration says nothing new.
+func sameRegistration(a, b *core.Node) bool {
+	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
+		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
+		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
+		slices.Equal(a.Hardware.Units, b.Hardware.Units) &&
+		slices.Equal(a.Hardware.Gres, b.Hardware.Gres) && slices.Equal(a.Features, b.Features)
+}
+
+// unwantedSteps lists what runs on a node and should not.
+func (s *State) unwantedSteps(in *Register) []StepRef {
+	var kill []StepRef
+	for _, r := range in.Running {
+		j, ok := s.view.jobs.Get(int64(r.Job))
+		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil || !holdsNode(j, in.Node) || s.stepHasEnded(j, r.Step) {
+			kill = append(kill, r)
+		}
+	}
+	return kill
+}
+
+func nodeData(n *core.Node) []byte {
+	b := append(make([]byte, 0, 64), `{"flags":`...)
+	b = append(b, fmt.Sprint(uint16(n.Flags))...)
+	b = append(b, `,"state":`...)
+	b = appendJSON(b, n.Flags.String())
+	if n.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b = appendJSON(b, n.Reason)
+	}
+	if text := core.FaultText(n.Faults); text != "" && text != n.Reason {
+		b = append(b, `,"faults":`...)
+		b = appendJSON(b, text)
+	}
+	return append(b, '}')
+}
+
+// failJobsOn ends the attempts on a node that cannot go on with them. Their processes may still run: the node is asked to
+// be clean of them before anything starts again.
+func (s *State) failJobsOn(node core.NodeName, message string) {
+	for _, id := range s.jobIDsOn(node) {
+		j, _ := s.view.jobs.Get(int64(id))
+		next := cloneJob(j)
+		s.failOnNode(next, node, message)
+		s.putJobIfChanged(j, next)
+	}
+}
+
+// loseJobsOn ends the attempts that ran on a node that is known to have lost them.
+func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobID) {
+	for _, id := range s.jobIDsOn(node) {
+		if only != nil && !slices.Contains(only, id) {
+			continue
+		}
+		j, _ := s.view.jobs.Get(int64(id))
+		next := cloneJob(j)
+		if s.failOnNode(next, node, message); !isOver(next) {
+			s.putJob(next)
+			continue
+		}
+		s.failStepsOn(next, node, message)
+		s.markNodeClean(next, node)
+	}
+}
+
+// nodeSilence notes that a node is not heard, or is again. Its jobs stay either way.
+func (s *State) nodeSilence(in *NodeSilence) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back || n.Flags.Any(core.Asleep) && !in.Back {
+		return nil
+	}
+	next := *n
+	if in.Back {
+		next.Flags &^= core.NodeSilent
+		next.SilentSince = 0
+	} else {
+		next.Flags |= core.NodeSilent
+		next.SilentSince = s.view.now
+	}
+	s.putNode(&next)
+	s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
+		s.loseJobsOn(in.Node, downMessage(&next))
+	}
+	return nil
+}
+
+func downMessage(n *core.Node) string {
+	return fmt.Sprintf("node %s was set down: %s", n.Name, n.Reason)
+}
+
+// fenced ends the attempts on a node whose agent has killed them by now.
+func (s *State) fenced(in *Fenced) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok || !n.Flags.Has(core.NodeSilent) {
+		return nil // it came back in the meantime
+	}
+	s.loseJobsOn(in.Node, fmt.Sprintf("node %s was silent for longer than its fence", in.Node), in.Jobs...)
+	return nil
+}
+
+// drainNode takes a node out of service by our own decision.
+func (s *State) drainNode(name core.NodeName, reason string) {
+	_ = s.updateNode(&UpdateNode{Node: name, State: "drain", Reason: reason, System: true})
+}
+
+func (s *State) updateNode(in *UpdateNode) error {
+	n, ok := s.view.Node(in.Node)
+	if !ok {
+		return core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
+	}
+	if !in.By.Admin && !in.System {
+		return core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
+	}
+	if isOutdated(n, in) {
+		return nil
+	}
+	next := *n
+	if err := s.applyNodeVerb(&next, in); err != nil {
+		return err
+	}
+	if err := s.setResumeTime(&next, in); err != nil {
+		return err
+	}
+	if in.Reason != "" {
+		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
+		if in.System {
+			next.ReasonBy = systemUser
+		}
+	}
+	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt && len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
+		return nil
+	}
+	s.putNode(&next)
+	by := in.By.User
+	if in.System {
+		by = systemUser
+	}
+	s.event(core.NodeChanged, core.Event{Node: n.Name, By: by, Data: nodeData(&next)})
+	if in.State == "down" || in.State == "power_down_force" {
+		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
+		// a job must not start again beside itself.
+		message := downMessage(&next)
+		if in.State != "down" {
+			message = fmt.Sprintf("node %s is powered down", n.Name)
+		}
+		if next.Flags.Any(core.NodeSilent | core.NodeUnknown) {
+			s.loseJobsOn(in.Node, message)
+		} else {
+			s.failJobsOn(in.Node, message)
+		}
+	}
+	return nil
+}
+
+// setResumeTime notes when a node that is taken out of service comes back by itself.
+func (s *State) setResumeTime(next *core.Node, in *UpdateNode) error {
+	switch {
+	case in.ResumeAfter == 0:
+	case in.ResumeAfter < 0:
+		next.ResumeAt = 0
+	case !next.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
+		return core.Errorf(core.Invalid, "node %s is in service: only one that is down or drained is resumed after a time", next.Name).Because("invalid_node_state")
+	default:
+		next.ResumeAt = s.deadlineIn(in.ResumeAfter)
+	}
+	return nil
+}
+
+// declareNode makes a node of the config file known before its agent is heard.
+func (s *State) declareNode(in *PutNode) (*core.Node, error) {
+	n := *in.Node
+	if old, ok := s.view.Node(n.Name); ok {
+		c := *old
+		c.Weight, c.Features, c.Cloud = n.Weight, n.Features, n.Cloud
+		if old.Flags.Has(core.NodeUnknown) && n.Hardware.CPUs > 0 { // nobody knows better yet
+			c.Hardware, c.Host = n.Hardware, n.Host
+		}
+		if !sameRegistration(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud {
+			s.putNode(&c)
+			s.event(core.NodeChanged, core.Event{Node: c.Name, Data: nodeData(&c)})
+		}
+		return &c, nil
+	}
+	n.ID = s.view.nextNode
+	s.view.nextNode++
+	n.Flags |= core.NodeUnknown
+	if n.Offer != "" {
+		s.completeOfferNode(&n)
+	}
+	if n.Cloud {
+		n.Resume = s.cfg.ResumeTime
+	}
+	if n.Reason != "" {
+		n.ReasonBy, n.ReasonAt = systemUser, s.view.now
+	}
+	s.putNode(&n)
+	s.event(core.NodeJoined, core.Event{Node: n.Name, Data: nodeData(&n)})
+	return &n, nil
+}

@@ -1,0 +1,201 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Power says when nodes go to sleep, and how long they may take to do so, to be back, or to restart.
+type Power struct {
+	SuspendTime    core.Seconds         // a node that has been idle for so long is put to sleep; 0: never
+	SuspendTimeout core.Seconds         // that it takes to sleep; 0: no time
+	ResumeTimeout  core.Seconds         // within which one that is woken must be there; 0: whenever it is
+	RebootTimeout  core.Seconds         // likewise, one that restarts
+	Except         string               // nodes that are not put to sleep by themselves
+	ExceptParts    []core.PartitionName // whose nodes are not, either
+	Wakes          bool                 // somebody wakes nodes: they are when a job needs them
+	Return         bool                 // a node that was late for that is back in service when it comes
+}
+
+// Why a node is down that was waited for in vain. As Slurm 22.05 words the first two.
+const (
+	reasonResumeTimeout = "ResumeTimeout reached"
+	reasonRebootTimeout = "reboot timed out"
+	reasonResumeFailed  = "ResumeProgram failed"
+)
+
+// nodeTimers knows when time alone changes nodes.
+type nodeTimers struct {
+	at               map[core.NodeName]core.Time
+	occupancyChanged map[core.NodeName]struct{} // jobs came to these nodes, or left them, with Power.SuspendTime
+	keptAwake        map[core.NodeName]bool     // by Power.Except and ExceptParts; nil: not worked out
+	next             core.Time                  // the first of at, unless stale
+	stale            bool
+}
+
+// setNodeTimer notes when time alone changes a node.
+func (s *State) setNodeTimer(n *core.Node) {
+	c := &s.nodeTimers
+	at := sooner(n.Due, n.ResumeAt)
+	if s.cfg.Power.SuspendTime > 0 {
+		if s.nodeIsIdle(n) && !s.isKeptAwake(n.Name) {
+			at = sooner(at, n.LastBusy.Add(s.cfg.Power.SuspendTime.Duration()))
+		}
+	}
+	if at == c.at[n.Name] {
+		return
+	}
+	if c.stale = true; at == 0 {
+		delete(c.at, n.Name)
+		return
+	}
+	c.at[n.Name] = at
+}
+
+// nodeIsIdle tells whether a node is up and nobody uses it.
+func (s *State) nodeIsIdle(n *core.Node) bool {
+	return len(s.jobsOnNode[n.Name]) == 0 && n.Flags == 0 && n.Roles&core.Compute != 0 && n.Offer == ""
+}
+
+// noteOccupancy notes that a job comes to a node or leaves it.
+func (s *State) noteOccupancy(name core.NodeName) {
+	if s.cfg.Power.SuspendTime > 0 {
+		s.nodeTimers.occupancyChanged[name] = struct{}{}
+	}
+}
+
+// updateIdleTimes notes since when nodes are idle that were not. It is only kept where something follows from it: a record more for each job.
+func (s *State) updateIdleTimes() {
+	if len(s.nodeTimers.occupancyChanged) == 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.nodeTimers.occupancyChanged)) {
+		n, ok := s.view.Node(name)
+		switch {
+		case !ok:
+		case s.nodeIsIdle(n):
+			next := *n
+			next.LastBusy = s.view.now
+			s.putNode(&next)
+		default:
+			s.setNodeTimer(n)
+		}
+	}
+	clear(s.nodeTimers.occupancyChanged)
+}
+
+// isKeptAwake tells whether a node does not go to sleep by itself.
+func (s *State) isKeptAwake(name core.NodeName) bool {
+	c := &s.nodeTimers
+	if c.keptAwake == nil {
+		c.keptAwake = map[core.NodeName]bool{}
+		for n := range s.hostlists.expand(s.cfg.Power.Except) {
+			c.keptAwake[n] = true
+		}
+		for _, part := range s.cfg.Power.ExceptParts {
+			if p := s.partitions[part]; p != nil {
+				for _, n := range s.view.nodes.All() {
+					if p.nodes == nil || p.nodes[n.Name] {
+						c.keptAwake[n.Name] = true
+					}
+				}
+			}
+		}
+	}
+	return c.keptAwake[name]
+}
+
+// resetNodeTimers sets all clocks anew, as the settings have them now.
+func (s *State) resetNodeTimers() {
+	c := &s.nodeTimers
+	c.keptAwake = nil
+	clear(c.occupancyChanged)
+	for _, n := range s.view.nodes.All() {
+		s.setNodeTimer(n)
+	}
+}
+
+// nextNodeTimer is when time first changes a node; 0: never.
+func (s *State) nextNodeTimer() core.Time {
+	c := &s.nodeTimers
+	if c.stale {
+		c.stale, c.next = false, 0
+		for _, t := range c.at {
+			c.next = sooner(c.next, t)
+		}
+	}
+	return c.next
+}
+
+// runNodeTimers does with nodes what time brings.
+func (s *State) runNodeTimers() {
+	if at := s.nextNodeTimer(); at == 0 || at > s.view.now {
+		return
+	}
+	var due []core.NodeName
+	for name, at := range s.nodeTimers.at {
+		if at <= s.view.now {
+			due = append(due, name)
+		}
+	}
+	slices.Sort(due)
+	for _, name := range due {
+		n, ok := s.view.Node(name)
+		if !ok {
+			delete(s.nodeTimers.at, name)
+			s.nodeTimers.stale = true
+			continue
+		}
+		next := *n
+		s.nodeTimerExpired(&next)
+		s.putNode(&next)
+		s.event(core.NodeChanged, core.Event{Node: name, By: systemUser, Data: nodeData(&next)})
+	}
+}
+
+// nodeTimerExpired changes a node whose time has come.
+func (s *State) nodeTimerExpired(n *core.Node) {
+	up := func(at core.Time) bool { return at != 0 && at <= s.view.now }
+	switch {
+	case up(n.ResumeAt):
+		s.resumeNode(n)
+	case up(n.Due) && n.Flags.Has(core.NodePoweringDown):
+		s.setPowerState(n, n.Flags.Has(core.NodePoweringUp), false)
+	case up(n.Due) && n.Flags.Has(core.NodePoweringUp):
+		poweredUp(n)
+		s.markNodeLate(n, reasonResumeTimeout)
+	case up(n.Due) && n.Flags.Has(core.NodeRebooting):
+		s.clearRestart(n)
+		s.markNodeLate(n, reasonRebootTimeout)
+	case up(n.Due):
+		n.Due = 0
+	default: // it has been idle for long enough
+		n.Flags |= core.NodePowerDown
+	}
+}
+
+// maxStartInPast takes a node out of service for which was waited in vain.
+func (s *State) markNodeLate(n *core.Node, why string) {
+	n.Flags |= core.NodeDown
+	n.Reason, n.ReasonBy, n.ReasonAt = why, systemUser, s.view.now
+}
+
+// clearNodeLate takes back that a node was late, now that it is there, or has restarted after all.
+func (s *State) clearNodeLate(n *core.Node, rebooted bool) {
+	late := n.Reason == reasonResumeTimeout || strings.HasPrefix(n.Reason, reasonResumeFailed) || n.Reason == reasonRebootTimeout && rebooted
+	if s.cfg.Power.Return && n.Flags.Has(core.NodeDown) && n.ReasonBy == systemUser && late {
+		n.Flags &^= core.NodeDown
+		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
+	}
+}
+
+// deadlineIn is the moment until which something may take that long; 0: as long as it likes.
+func (s *State) deadlineIn(d core.Seconds) core.Time {
+	if d == 0 {
+		return 0
+	}
+	return s.view.now.Add(d.Duration())
+}

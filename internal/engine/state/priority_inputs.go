@@ -1,0 +1,234 @@
+package state
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// priorityInputs is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it too.
+type priorityInputs struct {
+	cfg     *Priority // nil: first come, first served
+	cluster policy.Cluster
+	totals  map[core.PartitionName]policy.TRES
+	tree    *policy.Tree
+	accrual bool // limits say how many jobs grow older
+}
+
+// Factor is one part of a job's priority.
+type Factor struct {
+	Name   string
+	Value  float64 // 0 to 1, unless a flag says that it is not normal
+	Weight float64
+}
+
+// Points is what the factor adds to the priority.
+func (f *Factor) Points() float64 { return f.Value * f.Weight }
+
+// Factors are what a job's priority is made of.
+type Factors struct {
+	Priority uint32 // as it would be worked out now; the job's own may be older
+	Fixed    bool   // somebody set the job's priority: factors do not count
+	List     []Factor
+	Base     int64 // of all jobs, where there are no weights
+	Run      int64 // for the priority of a YAML run
+	Site     int64
+	Nice     int64
+}
+
+// Factors tells what a job's priority is made of.
+func (v *Snapshot) Factors(j *core.Job) *Factors {
+	out := &Factors{Fixed: j.Flags.Has(core.FixedPriority) || j.Spec.More().Priority != nil, Nice: int64(j.Spec.Nice)}
+	out.Site, out.Run = int64(j.Spec.More().Site), v.runPoints(j.Spec)
+	if v.priorityInputs == nil {
+		out.Base = basePriority
+		out.Priority = v.priority(j, j.Spec)
+		return out
+	}
+	cfg := v.priorityInputs.cfg
+	x := v.policyJob(j, j.Spec)
+	f, w := cfg.Factors(&x, &v.priorityInputs.cluster, v.now), &cfg.Weights
+	out.List = []Factor{
+		{"age", f.Age, float64(w.Age)}, {"fairshare", f.FairShare, float64(w.FairShare)}, {"job_size", f.JobSize, float64(w.JobSize)},
+		{"partition", f.Partition, float64(w.Partition)}, {"qos", f.QOS, float64(w.QOS)}, {"assoc", f.Assoc, float64(w.Assoc)},
+	}
+	for i, t := range w.TRES {
+		out.List = append(out.List, Factor{"tres " + t.Name, f.TRES[i], t.Per})
+	}
+	out.Priority = cfg.Priority(&f, x.Site, x.Nice)
+	return out
+}
+
+// priority works out the priority of a job with a spec.
+func (v *Snapshot) priority(j *core.Job, spec *core.Spec) uint32 {
+	if v.priorityInputs == nil {
+		p := basePriority - int64(spec.Nice) + int64(spec.More().Site) + v.runPoints(spec)
+		return uint32(min(max(p, 1), math.MaxUint32-1))
+	}
+	x := v.policyJob(j, spec)
+	f := v.priorityInputs.cfg.Factors(&x, &v.priorityInputs.cluster, v.now)
+	return v.priorityInputs.cfg.Priority(&f, x.Site, x.Nice)
+}
+
+// policyJob is what policy reads of a job.
+func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
+	k := v.priorityInputs
+	x := policy.Job{
+		User: spec.User, Account: spec.Project, Limit: spec.TimeLimit, Submit: j.Submit, FairShare: 1,
+		Nice: int64(spec.Nice), Site: int64(spec.More().Site) + v.runPoints(spec),
+	}
+	if j.Alloc != nil {
+		x.TRES, _ = sched.Allocated(j.Alloc)
+	} else {
+		x.TRES, _ = sched.Asked(spec)
+	}
+	if accruesAge(j) {
+		if x.Accrues = max(j.Eligible, j.Released); k.accrual {
+			x.Accrues = j.Accrue
+		}
+	}
+	for name := range strings.SplitSeq(string(spec.Partition), ",") { // the best of those it may start in
+		for i := range v.partitions {
+			if p := &v.partitions[i]; string(p.Name) == name && partitionPriority(p) > x.PartPrio {
+				x.PartPrio, x.PartTRES = partitionPriority(p), k.totals[p.Name]
+			}
+		}
+	}
+	if q := v.qos[spec.QOS]; q != nil {
+		x.QOSPrio = q.Priority
+	}
+	if k.cluster.MaxAssoc > 0 {
+		v.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+			x.AssocPrio = a.Priority
+			return x.AssocPrio > 0
+		})
+	}
+	if k.tree != nil {
+		if f, ok := k.tree.Factor(spec.Project, spec.User); ok {
+			x.FairShare = f
+		}
+	}
+	return x
+}
+
+// runPoints is what a YAML run's priority of 0 to 100 adds: its part of a weight. So runs of a higher one come first and
+// those of the same one in the order they came, however long they wait.
+func (v *Snapshot) runPoints(spec *core.Spec) int64 {
+	return int64(spec.More().RunPriority) * v.runWeight / 100
+}
+
+// Share is how an association stands: what it may use of what is above it, what it used, and what that makes.
+type Share struct {
+	policy.Standing
+	Parent core.ProjectName
+	Shares int64 // core.SharesParent: its parent's
+	Used   policy.Usage
+}
+
+// Shares lists all associations as they stand now, projects by name, each followed by its users. The flags are those
+// priorities are worked out by.
+func (v *Snapshot) Shares() []Share {
+	var flags policy.Flag
+	damp := int64(1)
+	if v.priorityInputs != nil {
+		flags, damp = v.priorityInputs.cfg.Flags, v.priorityInputs.cfg.Damp
+	}
+	t := v.fairShareTree(v.now)
+	t.FairShare(flags, damp)
+	var out []Share
+	for a := range t.Associations() {
+		s := Share{Standing: a.Standing, Parent: a.Parent, Shares: a.Shares, Used: a.Used}
+		if a.ShareParent {
+			s.Shares = core.SharesParent
+		}
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+// QOSUsage is what was used with each QOS, by name.
+func (v *Snapshot) QOSUsage() map[core.QOSName]policy.Usage {
+	out := map[core.QOSName]policy.Usage{}
+	for _, m := range v.meterList() {
+		m = v.decay.Read(m, v.now)
+		for i := range m.QOS {
+			q := &m.QOS[i]
+			u := out[q.Name]
+			u.Add(q.Usage(v.now))
+			out[q.Name] = u
+		}
+	}
+	return out
+}
+
+// meterList lists what everybody has used, by project and user.
+func (v *Snapshot) meterList() []*policy.Meter {
+	out := make([]*policy.Meter, 0, v.meters.Len())
+	for _, m := range v.meters.All() {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *policy.Meter) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+// fairShareTree is the tree of projects and their users, with what they used by now.
+func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
+	list := associations(v.projects)
+	at := map[meterKey]int{}
+	for i := range list {
+		at[meterKey{list[i].Account, list[i].User}] = i
+	}
+	find := func(k meterKey) int {
+		i, ok := at[k]
+		if !ok { // somebody, or a project, that has left and has used something
+			i = len(list)
+			at[k] = i
+			list = append(list, policy.Assoc{Account: k.project, User: k.user, Shares: 1})
+		}
+		return i
+	}
+	for _, m := range v.meterList() { // in order: sums of floats have one
+		used := v.decay.Read(m, now).All.Usage(now)
+		list[find(meterKey{m.Account, m.User})].Used.Add(used)
+		for up := m.Account; ; {
+			i := find(meterKey{project: up})
+			list[i].Used.Add(used)
+			if up == policy.Root {
+				break
+			}
+			up = cmp.Or(list[i].Parent, policy.Root)
+		}
+	}
+	t, err := policy.NewTree(list)
+	core.Assert(err == nil, "projects are no tree: %v", err)
+	return t
+}
+
+// eachAssoc goes through what a user in a project is under, from the nearest up, until do says that it is enough.
+func (v *Snapshot) eachAssoc(user core.UserName, project core.ProjectName, do func(*core.Association) bool) {
+	for range len(v.projects) + 1 {
+		p := v.projects[project]
+		if p == nil {
+			return
+		}
+		for i := range p.Members {
+			if p.Members[i].User == user && do(&p.Members[i].Assoc) {
+				return
+			}
+		}
+		if do(&p.Assoc) || p.Parent == "" {
+			return
+		}
+		project, user = p.Parent, ""
+	}
+}

@@ -1,0 +1,307 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// admitReservationsAndLicenses checks the reservations and licences a job asks for.
+func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error {
+	x := spec.Extra
+	if x == nil {
+		return nil
+	}
+	if x.Reservation != "" {
+		for name := range strings.SplitSeq(x.Reservation, ",") {
+			r, ok := s.view.reservations[name]
+			if !ok || r.Flags&core.ReserveTimeFloat != 0 {
+				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in", name).Because("invalid_reservation")
+			}
+			if !s.jobMayUseReservation(r, in, spec) {
+				return core.Errorf(core.Denied, "reservation %s is not for %s in project %s", name, spec.User, spec.Project).Because("reservation_access")
+			}
+		}
+	}
+	if x.Licenses != "" {
+		return s.admitLicenses(x.Licenses)
+	}
+	return nil
+}
+
+// jobMayUseReservation tells whether a job may use a reservation.
+func (s *State) jobMayUseReservation(r *core.AdvanceReservation, in *Submit, spec *core.Spec) bool {
+	if len(r.Groups) > 0 && !slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(in.Groups, g) }) {
+		return false
+	}
+	return r.Admits(spec.User, func(p core.ProjectName) bool { return s.projectIsUnder(spec.Project, []core.ProjectName{p}) })
+}
+
+// admitLicenses refuses what can never be given: names that are not known, and more than there is.
+func (s *State) admitLicenses(text string) error {
+	list, any, err := grammar.ParseLicenses(text)
+	if err != nil {
+		return core.Errorf(core.Invalid, "%v", err).Because("invalid_license")
+	}
+	possible := false
+	for _, l := range list {
+		total, ok := s.licenseTotals[l.Name]
+		switch {
+		case !ok:
+			return core.Errorf(core.Invalid, "there is no licence %q", l.Name).Because("invalid_license")
+		case l.Count <= total:
+			possible = true
+		case !any:
+			return core.Errorf(core.Invalid, "it asks for %d of licence %s; there are %d", l.Count, l.Name, total).Because("invalid_license")
+		}
+	}
+	if !possible {
+		return core.Errorf(core.Invalid, "there is not enough of any licence in %q", text).Because("invalid_license")
+	}
+	return nil
+}
+
+// admitDeadline checks the shortest time and the deadline of a job, once its limit is known.
+func (s *State) admitDeadline(spec *core.Spec) error {
+	x := spec.Extra
+	if x == nil || x.TimeMin == 0 && x.Deadline == 0 {
+		return nil
+	}
+	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
+		return core.Errorf(core.Invalid, "it must be able to run for %v at least, and may run for %v", x.TimeMin.Duration(), spec.TimeLimit.Duration()).Because("time_limit")
+	}
+	if x.Deadline != 0 && latestStart(spec) < max(s.view.now, spec.Begin) {
+		return core.Errorf(core.Invalid, "it could not end before its deadline of %s", x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
+	}
+	return nil
+}
+
+// latestStart is the last moment at which a job with a deadline may start.
+func latestStart(spec *core.Spec) core.Time {
+	x := spec.Extra
+	least := x.TimeMin
+	if least == 0 && spec.TimeLimit < core.Forever {
+		least = spec.TimeLimit
+	}
+	return x.Deadline.Add(-least.Duration())
+}
+
+// deadlineOf is when a job with a deadline is given up: while it waits, when it can no longer end in time, and then at the
+// deadline itself; 0: never.
+func deadlineOf(j *core.Job) core.Time {
+	x := j.Spec.Extra
+	if x == nil || x.Deadline == 0 || isOver(j) {
+		return 0
+	}
+	if j.State == core.Pending {
+		return latestStart(j.Spec) + 1
+	}
+	return x.Deadline
+}
+
+// missDeadline ends a job that did not make it.
+func (s *State) missDeadline(next *core.Job) {
+	if next.State == core.Pending {
+		next.Start = s.view.now
+		s.endJob(next, core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
+		return
+	}
+	s.endJob(next, core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
+}
+
+// countLicenses counts the licences of an allocation, or with -1 gives them back.
+func (s *State) countLicenses(al *core.Alloc, sign int64) {
+	for _, l := range al.Licenses() {
+		if s.licensesUsed[l.Name] += sign * l.Total; s.licensesUsed[l.Name] == 0 {
+			delete(s.licensesUsed, l.Name)
+		}
+	}
+}
+
+// recheckStart checks again what a start takes beside nodes: licences, time, and its right to be there.
+func (s *State) recheckStart(j *core.Job, in *Start) error {
+	for _, l := range in.Alloc.Licenses() {
+		if s.licensesUsed[l.Name]+l.Total > s.licenseTotals[l.Name] {
+			return core.Errorf(core.Conflict, "job %d: licence %s is in use", j.ID, l.Name)
+		}
+	}
+	spec := j.Spec
+	if x := spec.Extra; x != nil && x.Deadline != 0 { // time has gone on since the plan was made
+		if s.view.now > latestStart(spec) {
+			return core.Errorf(core.Conflict, "job %d would not end before its deadline", j.ID)
+		}
+		if left := core.Seconds(x.Deadline.Sub(s.view.now) / time.Second); left < cmp.Or(in.Limit, spec.TimeLimit) {
+			in.Limit = left
+		}
+	}
+	if in.Limit != 0 {
+		if in.Limit < max(1, spec.More().TimeMin) || in.Limit > spec.TimeLimit {
+			return core.Errorf(core.Conflict, "job %d is not to run for %v", j.ID, in.Limit.Duration())
+		}
+		cut := *spec
+		cut.TimeLimit = in.Limit
+		spec = &cut
+	}
+	if len(s.view.reservations) == 0 && in.Alloc.Inside() == "" {
+		return nil
+	}
+	if why := sched.Trespass(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand, s.cfg.Zone.Location); why != "" {
+		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
+	}
+	return nil
+}
+
+// shortenTimeLimit gives a job that starts a shorter limit than it asked for. If it comes back to the queue it asks for all of it
+// again.
+func (s *State) shortenTimeLimit(run *core.Job, limit core.Seconds) {
+	spec := *run.Spec
+	x := *spec.More()
+	x.TimeAsked = spec.TimeLimit
+	spec.TimeLimit, spec.Extra = limit, &x
+	s.replaceSpec(run, &spec)
+}
+
+// restoreTimeLimit is the other way round.
+func (s *State) restoreTimeLimit(next *core.Job) {
+	if next.Spec.More().TimeAsked == 0 {
+		return
+	}
+	spec := *next.Spec
+	x := *spec.Extra
+	spec.TimeLimit, x.TimeAsked = x.TimeAsked, 0
+	spec.Extra = &x
+	s.replaceSpec(next, &spec)
+}
+
+// replaceSpec gives a job another spec.
+func (s *State) replaceSpec(next *core.Job, spec *core.Spec) {
+	next.Spec, next.SpecID = spec, nextSpecID(next)
+	if !s.cfg.Unkept {
+		s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: spec})
+	}
+}
+
+// LicenseUse is a licence and what has become of it.
+type LicenseUse struct {
+	core.License
+	Used     int64 `json:"used"`
+	Reserved int64 `json:"reserved"` // by advance reservations that go on
+}
+
+// Licenses tells what there is of each licence and what jobs hold, by name. It reads all live jobs.
+func (v *Snapshot) Licenses() []LicenseUse {
+	if len(v.licenseTotals) == 0 {
+		return nil
+	}
+	used, reserved := map[string]int64{}, map[string]int64{}
+	for _, j := range v.jobs.All() {
+		for _, l := range j.Alloc.Licenses() {
+			used[l.Name] += l.Total
+		}
+	}
+	for _, r := range v.reservations {
+		if r.Start <= v.now && v.now < r.End {
+			for _, l := range r.Licenses {
+				reserved[l.Name] += l.Total
+			}
+		}
+	}
+	out := make([]LicenseUse, 0, len(v.licenseTotals))
+	for _, name := range slices.Sorted(maps.Keys(v.licenseTotals)) {
+		out = append(out, LicenseUse{core.License{Name: name, Total: v.licenseTotals[name]}, used[name], reserved[name]})
+	}
+	return out
+}
+
+// plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an account are
+// named too.
+func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
+	if len(r.Accounts) == 0 {
+		return r
+	}
+	out := *r
+	out.Accounts = slices.Clone(r.Accounts)
+	for _, p := range sorted(s.view.projects) {
+		for _, a := range r.Accounts {
+			name, not := strings.CutPrefix(string(a), "-")
+			if core.ProjectName(name) == p.Name || !s.projectIsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
+				continue
+			}
+			if below := p.Name; not {
+				out.Accounts = append(out.Accounts, "-"+below)
+			} else {
+				out.Accounts = append(out.Accounts, below)
+			}
+		}
+	}
+	return &out
+}
+
+// plannerReservations is planned for those of a list, and for all if projects changed.
+func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.AdvanceReservation {
+	if s.resendReservations {
+		list = sorted(s.view.reservations)
+	}
+	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Accounts) > 0 }) {
+		return list
+	}
+	out := make([]*core.AdvanceReservation, len(list))
+	for i, r := range list {
+		out[i] = s.plannerReservation(r)
+	}
+	return out
+}
+
+// resendAllReservations tells the planner again whom reservations are for.
+func (s *State) resendAllReservations() {
+	for _, r := range sorted(s.view.reservations) {
+		if len(r.Accounts) > 0 {
+			s.resendReservations = true
+			s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
+		}
+	}
+}
+
+// updateConditions changes what a pending job asks for beside nodes.
+func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec) error {
+	if !in.Wish.Any() {
+		return nil
+	}
+	if next.State != core.Pending {
+		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
+	}
+	x := *spec.More()
+	setIf(&x.Reservation, in.Wish.Reservation)
+	setIf(&x.Licenses, in.Wish.Licenses)
+	setIf(&x.Deadline, in.Wish.Deadline)
+	setIf(&x.TimeMin, in.Wish.TimeMin)
+	spec.Extra = &x
+	if in.Wish.Begin != nil {
+		spec.Begin = *in.Wish.Begin
+		if spec.Begin < 0 || spec.Begin > maxMoment {
+			return invalidField("begin", "%d is not between 0 and %d", spec.Begin, int64(maxMoment))
+		}
+		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now { // one that waits for others hears of it when they are done
+			next.Eligible = max(s.view.now, spec.Begin)
+		}
+	}
+	if err := checkSpec(spec); err != nil {
+		return err
+	}
+	if err := s.admitReservationsAndLicenses(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
+		return err
+	}
+	return s.admitDeadline(spec)
+}
+
+func setIf[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,326 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/sched"
+)
+
+// Every field of a submission is in the tables of fieldtable.go: who sets it, how long it may be, or from where to where it
+// goes. The engine goes by them whichever way a spec comes: submitted, as a component, tried, or changed later. A field
+// that is in no table fails TestEveryFieldIsClassified.
+
+// maxSpecText bounds the texts of one spec taken together: it stays in memory for the job's life.
+const maxSpecText = 64 << 10
+
+// maxKeyText bounds a submit key with its user's name.
+const maxKeyText = 1024
+
+// maxSeconds and maxMoment keep sums of times far from overflow: 2^31 minutes, the longest that Slurm can say, and the
+// end of the year 9999.
+const (
+	maxSeconds = 60 << 31
+	maxMoment  = 253_402_300_799 * 1_000_000
+)
+
+// maxMemory is more than any node has; maxCPUs more than any cluster.
+const (
+	maxMemory = 1 << 50
+	maxCPUs   = 1 << 30
+)
+
+// textField is a text that a client sends, of at most so many bytes.
+type textField[T any] struct {
+	path     string
+	maxBytes int
+	get      func(*T) string
+}
+
+// numberField is a number that a client sends, from lo to hi; also is one more value that means something.
+type numberField[T any] struct {
+	path         string
+	lo, hi, also int64
+	get          func(*T) int64
+}
+
+// listField is a list or a map that a client sends: check refuses it, and says how many bytes of text it has.
+type listField[T any] struct {
+	path  string
+	check func(*T) (size int, err error)
+}
+
+// engineField is one that the engine sets: a submission that has it set is refused.
+type engineField[T any] struct {
+	path string
+	set  func(*T) bool
+}
+
+// fieldTable is all fields of one part of a spec.
+type fieldTable[T any] struct {
+	texts   []textField[T]
+	numbers []numberField[T]
+	lists   []listField[T]
+	engine  []engineField[T]
+	// flags are true or false, which both mean something; assigned are overwritten by the server whatever a client says;
+	// elsewhere are numbers that the function named checks with words of its own.
+	flags     []string
+	assigned  []string
+	checkedBy map[string]string
+}
+
+func invalidField(path, format string, args ...any) error {
+	return core.Errorf(core.Invalid, "%s: %s", path, fmt.Sprintf(format, args...)).Because("invalid_field")
+}
+
+func fieldTooLong(path string, size, most int) error {
+	return core.Errorf(core.TooLarge, "%s has %d bytes; the limit is %d", path, size, most).Because("field_too_long")
+}
+
+// checkTexts refuses texts and lists that are too long, and adds up what they have.
+func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
+	for i := range t.texts {
+		f := &t.texts[i]
+		text := f.get(v)
+		n := len(text)
+		if n > f.maxBytes {
+			return fieldTooLong(f.path, n, f.maxBytes)
+		}
+		if strings.IndexByte(text, 0) >= 0 {
+			return invalidField(f.path, "it holds a NUL byte")
+		}
+		if !rawTexts[f.path] && !plain.Is(text) {
+			return invalidField(f.path, "%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
+		}
+		*size += n
+	}
+	for i := range t.lists {
+		n, err := t.lists[i].check(v)
+		if err != nil {
+			return err
+		}
+		*size += n
+	}
+	return nil
+}
+
+// checkNumbers refuses numbers that mean nothing.
+func (t *fieldTable[T]) checkNumbers(v *T) error {
+	for i := range t.numbers {
+		f := &t.numbers[i]
+		if n := f.get(v); (n < f.lo || n > f.hi) && (f.also == 0 || n != f.also) {
+			return invalidField(f.path, "%d is not between %d and %d", n, f.lo, f.hi)
+		}
+	}
+	return nil
+}
+
+// checkEngineFields refuses what only the engine sets.
+func (t *fieldTable[T]) checkEngineFields(v *T) error {
+	for i := range t.engine {
+		if f := &t.engine[i]; f.set(v) {
+			return core.Errorf(core.Denied, "%s is set by the server; a submission does not say it", f.path).Because("server_field")
+		}
+	}
+	return nil
+}
+
+// checkSubmit refuses a submission, also one that is only tried, for what it says by itself, whatever the cluster is.
+func checkSubmit(in *Submit) error {
+	if len(in.Key) > maxKeyText {
+		return fieldTooLong("key", len(in.Key), maxKeyText)
+	}
+	if err := checkSubmittedSpec(in.Spec); err != nil {
+		return err
+	}
+	if n := len(in.Components) + 1; n > maxComponents {
+		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n, maxComponents).Because("invalid_het")
+	}
+	for i, c := range in.Components {
+		if err := checkSubmittedSpec(c); err != nil {
+			return errInComponent(err, i+1)
+		}
+	}
+	return nil
+}
+
+// checkSubmittedSpec refuses what nobody may send: fields of the engine's, texts that are too long, numbers that mean nothing.
+func checkSubmittedSpec(spec *core.Spec) error {
+	if err := specTable.checkEngineFields(spec); err != nil {
+		return err
+	}
+	if spec.Extra != nil {
+		if err := extraTable.checkEngineFields(spec.Extra); err != nil {
+			return err
+		}
+	}
+	return checkSpec(spec)
+}
+
+// checkSpec refuses texts that are too long and numbers that mean nothing.
+func checkSpec(spec *core.Spec) error {
+	size := 0
+	if err := specTable.checkTexts(spec, &size); err != nil {
+		return err
+	}
+	if spec.Shape.More != nil {
+		if err := shapeMoreTable.checkTexts(spec.Shape.More, &size); err != nil {
+			return err
+		}
+	}
+	if x := spec.Extra; x != nil {
+		if err := extraTable.checkTexts(x, &size); err != nil {
+			return err
+		}
+		if err := core.CheckMail(x.MailTypes, x.MailUser); err != nil {
+			return err
+		}
+		if x.Container != nil {
+			if err := containerTable.checkTexts(x.Container, &size); err != nil {
+				return err
+			}
+		}
+		if x.GPU != nil {
+			if err := gpuTable.checkTexts(x.GPU, &size); err != nil {
+				return err
+			}
+		}
+	}
+	if size > maxSpecText {
+		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size, maxSpecText).Because("request_too_large")
+	}
+	return checkRanges(spec)
+}
+
+// checkRanges refuses numbers that mean nothing, also in records that come from the store.
+func checkRanges(spec *core.Spec) error {
+	if err := specTable.checkNumbers(spec); err != nil {
+		return err
+	}
+	if m := spec.Shape.More; m != nil {
+		if err := shapeMoreTable.checkNumbers(m); err != nil {
+			return err
+		}
+	}
+	if x := spec.Extra; x != nil {
+		if err := extraTable.checkNumbers(x); err != nil {
+			return err
+		}
+		if x.Container != nil {
+			if err := containerTable.checkNumbers(x.Container); err != nil {
+				return err
+			}
+		}
+		if x.GPU != nil {
+			if err := gpuTable.checkNumbers(x.GPU); err != nil {
+				return err
+			}
+		}
+		if x.Signal != nil {
+			if err := signalTable.checkNumbers(x.Signal); err != nil {
+				return err
+			}
+		}
+	}
+	return checkTotals(&spec.Shape)
+}
+
+// checkTotals refuses memory that no node has, and products of a shape's numbers that are beyond any cluster: what is worked
+// out from them stays an int64.
+func checkTotals(sh *core.Shape) error {
+	tasks, each, perNode := float64(max(1, sh.Tasks)), float64(max(1, sh.CPUsPerTask)), float64(max(1, sh.TasksPerNode))
+	if tasks*each > maxCPUs || perNode*each > maxCPUs {
+		return core.Errorf(core.Invalid, "it asks for more than %d CPUs", maxCPUs).Because("too_many_cpus")
+	}
+	most := max(each, float64(sh.MinCPUs), perNode*each)
+	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
+		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
+	}
+	if sh.MemPerNode > maxMemory || float64(sh.MemPerCPU)*most > maxMemory || float64(sh.MemPerCPU)*tasks*each > 1<<62 {
+		return core.Errorf(core.Invalid, "it asks for more memory on a node than %d MiB", maxMemory/core.MiB).Because("memory_unsatisfiable")
+	}
+	return nil
+}
+
+// gresNameForbidden are characters that no name of a generic resource has.
+const gresNameForbidden = ":;,=()[] \t\r\n\x00"
+
+// checkGresList checks a list of generic resources; how many of each is checkShape's matter.
+func checkGresList(path string, list []core.Gres) (size int, err error) {
+	if len(list) > maxGresKinds {
+		return 0, invalidField(path, "%d kinds of resources; the limit is %d", len(list), maxGresKinds)
+	}
+	for i := range list {
+		g := &list[i]
+		if len(g.Name) > maxWord || len(g.Type) > maxWord {
+			return 0, fieldTooLong(path, max(len(g.Name), len(g.Type)), maxWord)
+		}
+		if strings.ContainsAny(g.Name, gresNameForbidden) || strings.ContainsAny(g.Type, gresNameForbidden) { // keys of requests are made of them
+			return 0, core.Errorf(core.Invalid, "%.80q, type %.80q is no name of a generic resource", g.Name, g.Type).Because("invalid_gres")
+		}
+		if g.Count < 0 || g.Count > maxGres {
+			return 0, core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
+		}
+		size += len(g.Name) + len(g.Type) + 24
+	}
+	return size, nil
+}
+
+// checkTextList checks a list of texts.
+func checkTextList(path string, list []string, count, each int) (size int, err error) {
+	if len(list) > count {
+		return 0, invalidField(path, "%d entries; the limit is %d", len(list), count)
+	}
+	for _, s := range list {
+		if len(s) > each {
+			return 0, fieldTooLong(path, len(s), each)
+		}
+		size += len(s) + 16
+	}
+	return size, nil
+}
+
+// checkOptions checks the options that are kept as they were written.
+func checkOptions(options map[string]string) (size int, err error) {
+	if len(options) > maxOptions {
+		return 0, invalidField("extra.options", "%d entries; the limit is %d", len(options), maxOptions)
+	}
+	for name, value := range options {
+		switch {
+		case name == "" || len(name) > maxWord || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '=' }):
+			return 0, invalidField("extra.options", "%.80q is no option's name", name)
+		case len(value) > maxLine:
+			return 0, fieldTooLong("extra.options."+name, len(value), maxLine)
+		}
+		size += len(name) + len(value) + 32
+	}
+	return size, nil
+}
+
+func checkRlimits(limits map[string]uint64) (size int, err error) {
+	if len(limits) > 64 {
+		return 0, invalidField("extra.rlimits", "%d entries; the limit is 64", len(limits))
+	}
+	for name := range limits {
+		if name == "" || len(name) > maxWord {
+			return 0, invalidField("extra.rlimits", "%.80q is no limit's name", name)
+		}
+		size += len(name) + 24
+	}
+	return size, nil
+}
+
+func checkMounts(list []core.Mount) (size int, err error) {
+	if len(list) > 256 {
+		return 0, invalidField("extra.container.mounts", "%d entries; the limit is 256", len(list))
+	}
+	for i := range list {
+		if n := max(len(list[i].Source), len(list[i].Target)); n > maxPath {
+			return 0, fieldTooLong("extra.container.mounts", n, maxPath)
+		}
+		size += len(list[i].Source) + len(list[i].Target) + 40
+	}
+	return size, nil
+}

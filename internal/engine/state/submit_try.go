@@ -1,0 +1,26 @@
+package state
+
+import "bireme.dev/bireme/internal/core"
+
+// Try is a submission that is only admitted or refused: nothing waits or runs afterwards, but a number is used up, as in
+// Slurm. Reply: *core.Job, as it would wait.
+type Try struct{ Submit }
+
+func (*Try) input() {}
+
+func (s *State) try(in *Try) (*core.Job, error) {
+	if err := checkSubmit(&in.Submit); err != nil {
+		return nil, err
+	}
+	j, err := s.prepareJob(&in.Submit, in.Spec)
+	if err != nil {
+		return nil, err
+	}
+	j.ID = s.view.nextJob
+	s.view.nextJob++
+	j.SpecID = j.ID
+	if j.Array != nil {
+		j.Array.Base = j.ID
+	}
+	return j, nil
+}
