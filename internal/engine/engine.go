@@ -119,7 +119,8 @@ func New(st store.Store, cfg Config, log *slog.Logger) *Engine {
 	cfg.defaults()
 	e := &Engine{
 		cfg: cfg, store: st, log: log, rec: newRecorder(cfg.Record, log),
-		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch), replans: make(chan replanRequest),
+		inbox: make(chan *request, cfg.Inbox), urgent: make(chan *request, cfg.Inbox), starts: make(chan *startBatch),
+		replans: make(chan replanRequest),
 		leading: make(chan struct{}), stopped: make(chan struct{}), queued: map[core.UserName]int{},
 	}
 	e.config.Store(&cfg.State)
@@ -178,8 +179,9 @@ func (e *Engine) publish(p *Published) {
 	}
 }
 
-// Do carries out a command and returns when it is durable. A full inbox, or a user with more than a quarter of it, gives
-// `exhausted`; a store that cannot be written gives `unavailable`: send it again, a submission under the same key.
+// Do carries out a command and returns when it is durable. A full inbox, or a user with more than a quarter of it,
+// gives `exhausted`; a store that cannot be written gives `unavailable`: send it again, a submission under the same
+// key.
 func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
 	if why := e.ReadOnly(); why != "" {
 		return nil, unavailable(why)
@@ -286,8 +288,8 @@ func (e *Engine) dequeued(user core.UserName) {
 	e.mu.Unlock()
 }
 
-// senderOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for a
-// state that fails on it.
+// senderOf finds who sends a command that any user may send: it takes of their share of the inbox, and they answer for
+// a state that fails on it.
 func senderOf(in state.Input) core.UserName {
 	switch in := in.(type) {
 	case *state.Submit:

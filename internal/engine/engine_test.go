@@ -29,7 +29,8 @@ type running struct {
 func start(t testing.TB, st store.Store, cfg Config) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &running{Engine: New(st, cfg, slog.New(slog.NewTextHandler(io.Discard, nil))), t: t, cancel: cancel, done: make(chan error, 1)}
+	e := &running{Engine: New(st, cfg, slog.New(slog.NewTextHandler(io.Discard, nil))), t: t, cancel: cancel,
+		done: make(chan error, 1)}
 	go func() { e.done <- e.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-e.stopped })
 	return e
@@ -97,7 +98,8 @@ func TestAnswersAreDurable(t *testing.T) {
 		if j, ok := e.Snapshot().Job(id); !ok || j.Spec.User != "u0" {
 			t.Fatalf("job %d was acknowledged and is not in the snapshot", id)
 		}
-		if _, err := e.Do(t.Context(), submit(0, "", func(s *core.Spec) { s.Partition = "nosuch" })); core.ReasonOf(err) != "invalid_partition" {
+		if _, err := e.Do(t.Context(),
+			submit(0, "", func(s *core.Spec) { s.Partition = "nosuch" })); core.ReasonOf(err) != "invalid_partition" {
 			t.Fatalf("a bad submission got %v", err)
 		}
 		if err := e.stop(); err != nil {
@@ -581,14 +583,16 @@ func TestPlannerStartsJobs(t *testing.T) {
 			t.Fatalf("the third waits because %+v", w)
 		}
 		time.Sleep(time.Minute)
-		if _, err := e.Urgent(t.Context(), &state.Exited{Node: "n1", Job: first, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
+		if _, err := e.Urgent(t.Context(),
+			&state.Exited{Node: "n1", Job: first, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
 			t.Fatal(err)
 		}
 		waitFor(t, e, running(third))
 		at(time.Minute, "it started")
 
 		// Time alone: a begin time, and the limit of an allocation.
-		if _, err := e.Urgent(t.Context(), &state.Exited{Node: "n2", Job: second, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
+		if _, err := e.Urgent(t.Context(),
+			&state.Exited{Node: "n2", Job: second, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
 			t.Fatal(err)
 		}
 		later := idOf(t, e.must(submit(0, "", free, func(s *core.Spec) {

@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// forecaster works out when jobs will start, in the time the planner has nothing else to do: a slice at a time, so that a
-// pass waits for one at most. The last forecast that was finished goes with every plan.
+// forecaster works out when jobs will start, in the time the planner has nothing else to do: a slice at a time, so that
+// a pass waits for one at most. The last forecast that was finished goes with every plan.
 type forecaster struct {
 	engine  *Engine
 	planner *sched.Planner
@@ -31,15 +31,16 @@ type forecaster struct {
 // forecastSlice is about 0.1 ms of work; see sched.Forecast.Step.
 const forecastSlice = 20_000
 
-// After a forecast there is a rest of so much times what it took, and at least the least: what it says grows old slowly,
-// and the machine has other things to do.
+// After a forecast there is a rest of so much times what it took, and at least the least: what it says grows old
+// slowly, and the machine has other things to do.
 const (
 	forecastRest    = 4
 	minForecastRest = 100 * time.Millisecond
 )
 
 func newForecaster(e *Engine, p *sched.Planner, from *plannerFeed) *forecaster {
-	f := &forecaster{engine: e, planner: p, feed: from, restTimer: time.NewTimer(time.Hour), trialTimer: time.NewTimer(time.Hour)}
+	f := &forecaster{engine: e, planner: p, feed: from, restTimer: time.NewTimer(time.Hour),
+		trialTimer: time.NewTimer(time.Hour)}
 	f.restTimer.Stop()
 	f.trialTimer.Stop()
 	return f
@@ -53,8 +54,8 @@ func (f *forecaster) stop() {
 	f.trialTimer.Stop()
 }
 
-// abandon gives a forecast up that made the planner fail. It only read: the planner is as it was, and another forecast is
-// tried after a while.
+// abandon gives a forecast up that made the planner fail. It only read: the planner is as it was, and another forecast
+// is tried after a while.
 func (f *forecaster) abandon() {
 	f.fails++
 	f.current, f.resting = nil, true

@@ -9,8 +9,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestForecastGoesWithThePlan fills a cluster: the first job that waits has a reservation, those behind it a forecast, and
-// the forecast stays with the plan while others are made.
+// TestForecastGoesWithThePlan fills a cluster: the first job that waits has a reservation, those behind it a forecast,
+// and the forecast stays with the plan while others are made.
 func TestForecastGoesWithThePlan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,8 @@ func TestForecastGoesWithThePlan(t *testing.T) {
 		for i, id := range ids[1:] {
 			at, estimate, ok := e.Plan().Expected(id)
 			if want := j.Start.Add(time.Duration(i+1) * time.Hour); !ok || at < want || at > want+1e6 || estimate != (i > 0) {
-				t.Errorf("job %d is expected at %v, estimate %v, known %v; want %v", id, at.Sub(j.Start), estimate, ok, want.Sub(j.Start))
+				t.Errorf("job %d is expected at %v, estimate %v, known %v; want %v", id, at.Sub(j.Start), estimate, ok,
+					want.Sub(j.Start))
 			}
 		}
 		if on := e.Plan().Nodes(ids[1]); len(on) != 1 || on[0] != "n1" {

@@ -13,8 +13,9 @@ import (
 
 // A fault in the code of the planner or of the state must not end the server: it would come up again, meet the same job
 // and end again. The two boundaries are here. What fails inside the planner costs the planner, which is built anew from
-// the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private state,
-// which is loaded anew as after a commit that failed; the command gets `internal`, and is not taken a third time.
+// the state; the job it failed on twice in a row is held. What fails while a command is applied costs the private
+// state, which is loaded anew as after a commit that failed; the command gets `internal`, and is not taken a third
+// time.
 
 // panicError is a panic that was caught.
 type panicError struct {
@@ -71,7 +72,8 @@ func (e *Engine) report(p *panicError, job core.JobID, rec *state.Record) {
 			line = data
 		}
 	}
-	e.log.Error(PanicMessage, "what", p.what, "job", job, "panic", fmt.Sprint(p.value), "record", string(line), "stack", string(p.stack))
+	e.log.Error(PanicMessage, "what", p.what, "job", job, "panic", fmt.Sprint(p.value), "record", string(line), "stack",
+		string(p.stack))
 	e.mu.Lock()
 	e.stats.Panics++
 	e.mu.Unlock()
@@ -116,14 +118,17 @@ func (e *stateFailed) Error() string { return "engine: " + e.p.Error() }
 // Is makes it a reason to load anew.
 func (e *stateFailed) Is(target error) bool { return target == errReload }
 
-// applyGuarded applies a command. After a panic the state may be half changed: the writer stops, and all is loaded anew.
+// applyGuarded applies a command. After a panic the state may be half changed: the writer stops, and all is loaded
+// anew.
 func (w *writer) applyGuarded(in state.Input) (reply any, err error) {
 	if w.broken != nil {
 		return nil, unavailable(reasonOf(w.broken))
 	}
 	f := &w.engine.faults
 	if len(f.inputs) > 0 && f.inputs[inputKey(in)] >= maxInputFaults {
-		return nil, core.Errorf(core.Internal, "the server failed on this command before and does not try again until it is restarted; the fault is in its log").Because("fault")
+		return nil, core.Errorf(core.Internal,
+			"the server failed on this command before and does not try again until it is restarted; "+
+				"the fault is in its log").Because("fault")
 	}
 	p := guard(fmt.Sprintf("apply %T", in), func() { reply, err = w.state.Apply(in) })
 	if p == nil {
@@ -206,7 +211,8 @@ func (e *Engine) checkBlocked(from sender) error {
 	if !ok || !e.cfg.Now().Before(b.until) {
 		return nil
 	}
-	return core.Errorf(core.Exhausted, "the server failed on the last command of %s and takes none of this kind before %s; the fault is in its log",
+	return core.Errorf(core.Exhausted,
+		"the server failed on the last command of %s and takes none of this kind before %s; the fault is in its log",
 		from.user, b.until.UTC().Format(time.RFC3339)).Because("fault")
 }
 

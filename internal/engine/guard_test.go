@@ -57,11 +57,13 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		}}}
 		log := &syncBuffer{}
 		ctx, cancel := context.WithCancel(context.Background())
-		e := &running{Engine: New(f, cfg, slog.New(slog.NewTextHandler(log, nil))), t: t, cancel: cancel, done: make(chan error, 1)}
+		e := &running{Engine: New(f, cfg, slog.New(slog.NewTextHandler(log, nil))), t: t, cancel: cancel,
+			done: make(chan error, 1)}
 		go func() { e.done <- e.Run(ctx) }()
 		e.people(2)
 		before := idOf(t, e.must(submit(0, "", free)))
-		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name, s.From.Line = "evil", "sbatch --export=KEY=hunter2" })))
+		evil := idOf(t, e.must(submit(1, "", free,
+			func(s *core.Spec) { s.Name, s.From.Line = "evil", "sbatch --export=KEY=hunter2" })))
 		time.Sleep(10 * time.Second)
 		after := idOf(t, e.must(submit(2, "", free)))
 		time.Sleep(time.Second)
@@ -74,7 +76,8 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		if !j.Flags.Has(core.HeldAdmin) || !strings.Contains(j.Message, "index out of range") {
 			t.Errorf("the job is %s, flags %v, %q", j.State, j.Flags, j.Message)
 		}
-		if why := e.Plan().Why(j); why.Reason != core.ReasonHeldAdmin || !strings.Contains(why.Text, "the scheduler fails on it") {
+		if why := e.Plan().Why(j); why.Reason != core.ReasonHeldAdmin ||
+			!strings.Contains(why.Text, "the scheduler fails on it") {
 			t.Errorf("why: %+v", why)
 		}
 		if n := hits.Load(); n != 2 || e.Stats().Panics != 2 {
@@ -221,12 +224,14 @@ func TestApplyFaultOfAnyCommand(t *testing.T) {
 		if s := e.Stats(); s.Panics != 1 || s.Reloads != 1 {
 			t.Errorf("%+v", s)
 		}
-		if _, err := e.Do(t.Context(), submit(7, "", func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Internal {
+		if _, err := e.Do(t.Context(),
+			submit(7, "", func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Internal {
 			t.Fatalf("the submission got %v", err)
 		}
 		time.Sleep(time.Second)
 		him := e.job(mine).Spec
-		if _, err := e.Urgent(t.Context(), &state.Cancel{By: core.Identity{User: him.User, UID: him.UID}, Job: mine}); err != nil {
+		if _, err := e.Urgent(t.Context(),
+			&state.Cancel{By: core.Identity{User: him.User, UID: him.UID}, Job: mine}); err != nil {
 			t.Errorf("the end of one's own job: %v", err)
 		}
 	})
@@ -242,7 +247,8 @@ func TestStartFaultHoldsItsJob(t *testing.T) {
 			}
 		}}})
 		e.people(2)
-		evil := idOf(t, e.must(submit(1, "", free, func(s *core.Spec) { s.Name, s.Begin = "evil", core.At(time.Now().Add(time.Minute)) })))
+		evil := idOf(t, e.must(submit(1, "", free,
+			func(s *core.Spec) { s.Name, s.Begin = "evil", core.At(time.Now().Add(time.Minute)) })))
 		time.Sleep(2 * time.Minute)
 		id := idOf(t, e.must(submit(2, "", free)))
 		time.Sleep(time.Second)
@@ -256,7 +262,8 @@ func TestStartFaultHoldsItsJob(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// One that starts with its submission is lost with it: its user waits before the next.
-		if _, err := e.Do(t.Context(), submit(4, "", free, func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Unavailable {
+		if _, err := e.Do(t.Context(),
+			submit(4, "", free, func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Unavailable {
 			t.Errorf("it got %v", err)
 		}
 		time.Sleep(time.Second)
@@ -271,18 +278,24 @@ func TestStartFaultHoldsItsJob(t *testing.T) {
 func TestUnsoundRecordsAreHeld(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*core.Job){
-		"het offset over count": func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Offset: 5, Count: 2}} },
-		"het negative count":    func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Count: -1}} },
-		"het of another":        func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: 1, Offset: 1, Count: 2}} },
-		"time asked":            func(j *core.Job) { j.Spec.Extra = &core.Extra{TimeAsked: 1 << 61} },
-		"negative tasks":        func(j *core.Job) { j.Spec.Shape.Tasks = -5 },
-		"negative nodes":        func(j *core.Job) { j.Spec.Shape.NodesMin, j.Spec.Shape.NodesMax = -5, -1 },
-		"negative memory":       func(j *core.Job) { j.Spec.Shape.MemPerCPU = -5 },
-		"negative gres":         func(j *core.Job) { j.Spec.Shape.Gres = []core.Gres{{Name: "gpu", Count: -9}} },
-		"time":                  func(j *core.Job) { j.Spec.TimeLimit = -1 << 62 },
-		"no spec":               func(j *core.Job) { j.Spec = nil },
-		"running nowhere":       func(j *core.Job) { j.State = core.Running },
-		"a strange dependency":  func(j *core.Job) { j.Needs = &core.Needs{Left: []core.Need{{Kind: "never", Job: 1}}} },
+		"het offset over count": func(j *core.Job) {
+			j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Offset: 5,
+				Count: 2}}
+		},
+		"het negative count": func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Count: -1}} },
+		"het of another": func(j *core.Job) {
+			j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: 1, Offset: 1,
+				Count: 2}}
+		},
+		"time asked":           func(j *core.Job) { j.Spec.Extra = &core.Extra{TimeAsked: 1 << 61} },
+		"negative tasks":       func(j *core.Job) { j.Spec.Shape.Tasks = -5 },
+		"negative nodes":       func(j *core.Job) { j.Spec.Shape.NodesMin, j.Spec.Shape.NodesMax = -5, -1 },
+		"negative memory":      func(j *core.Job) { j.Spec.Shape.MemPerCPU = -5 },
+		"negative gres":        func(j *core.Job) { j.Spec.Shape.Gres = []core.Gres{{Name: "gpu", Count: -9}} },
+		"time":                 func(j *core.Job) { j.Spec.TimeLimit = -1 << 62 },
+		"no spec":              func(j *core.Job) { j.Spec = nil },
+		"running nowhere":      func(j *core.Job) { j.State = core.Running },
+		"a strange dependency": func(j *core.Job) { j.Needs = &core.Needs{Left: []core.Need{{Kind: "never", Job: 1}}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -290,8 +303,10 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 				f := newFakestore()
 				e := start(t, f, Config{})
 				e.people(2)
-				bad := idOf(t, e.must(submit(1, "", func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
-				good := idOf(t, e.must(submit(2, "", func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
+				bad := idOf(t, e.must(submit(1, "",
+					func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
+				good := idOf(t, e.must(submit(2, "",
+					func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
 				if err := e.stop(); err != nil {
 					t.Fatal(err)
 				}
@@ -309,7 +324,8 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 					t.Errorf("the other is %s", j.State)
 				}
 				got := e.job(bad)
-				if got.State != core.Pending || !got.Flags.Has(core.HeldAdmin) || !strings.Contains(e.Plan().Why(got).Text, "stored record cannot be used") {
+				if got.State != core.Pending || !got.Flags.Has(core.HeldAdmin) ||
+					!strings.Contains(e.Plan().Why(got).Text, "stored record cannot be used") {
 					t.Errorf("it is %s %v: %+v", got.State, got.Flags, e.Plan().Why(got))
 				}
 				no := false

@@ -10,8 +10,8 @@ import (
 // maxLogged is how many records that cannot be used are logged one by one.
 const maxLogged = 100
 
-// build makes the state of what was loaded. A job on whose record that fails is found and held: a server that ended here
-// would end again each time it starts.
+// build makes the state of what was loaded. A job on whose record that fails is found and held: a server that ended
+// here would end again each time it starts.
 func (e *Engine) build(img *state.Image) (*state.State, error) {
 	st, fault := e.tryBuild(img, img.Jobs)
 	if fault != nil {

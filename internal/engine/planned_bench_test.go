@@ -39,10 +39,13 @@ func stored(b *testing.B, l *coretest.Load) store.Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	first := &core.Changes{Now: coretest.LoadNow, NextJob: l.NextID + 1, NextNode: int64(len(l.Nodes) + 1), Nodes: l.Nodes, Projects: l.Projects}
+	first := &core.Changes{Now: coretest.LoadNow, NextJob: l.NextID + 1, NextNode: int64(len(l.Nodes) + 1), Nodes: l.Nodes,
+		Projects: l.Projects}
 	for u := range 500 {
 		uid := uint32(1000 + u)
-		first.Users = append(first.Users, &core.User{Name: core.UserName(fmt.Sprintf("u%03d", u)), UnixName: fmt.Sprintf("u%03d", u), UID: &uid, Role: core.RoleUser})
+		first.Users = append(first.Users,
+			&core.User{Name: core.UserName(fmt.Sprintf("u%03d", u)), UnixName: fmt.Sprintf("u%03d", u), UID: &uid,
+				Role: core.RoleUser})
 	}
 	all := []*core.Changes{first}
 	for part := range slices.Chunk(slices.Concat(l.Running, l.Pending), 5000) {
@@ -61,12 +64,13 @@ func stored(b *testing.B, l *coretest.Load) store.Store {
 	return st
 }
 
-// BenchmarkSubmitWhilePlanned is a durable submission by one of several clients while a cluster of 10,000 nodes with 100,000
-// jobs in its queue is planned without a pause: at first cold, then after each job that ends. Must reach: 20 ms, 99 times of
-// 100.
+// BenchmarkSubmitWhilePlanned is a durable submission by one of several clients while a cluster of 10,000 nodes with
+// 100,000 jobs in its queue is planned without a pause: at first cold, then after each job that ends. Must reach: 20
+// ms, 99 times of 100.
 func BenchmarkSubmitWhilePlanned(b *testing.B) {
 	for _, clients := range []int{1, 8} {
-		b.Run(fmt.Sprintf("nodes=10000/pending=100000/clients=%d", clients), func(b *testing.B) { submitWhilePlanned(b, clients) })
+		b.Run(fmt.Sprintf("nodes=10000/pending=100000/clients=%d", clients),
+			func(b *testing.B) { submitWhilePlanned(b, clients) })
 	}
 }
 
@@ -116,10 +120,12 @@ func (e *planned) submits(b *testing.B, seed uint64, turn <-chan struct{}) (time
 			spec.Extra = nil // else it may be what no node has, and would be refused
 		}
 		u := r.IntN(500)
-		spec.User, spec.UID, spec.Project = core.UserName(fmt.Sprintf("u%03d", u)), uint32(1000+u), core.ProjectName(fmt.Sprintf("a%02d", u%20))
+		spec.User, spec.UID, spec.Project = core.UserName(fmt.Sprintf("u%03d", u)), uint32(1000+u),
+			core.ProjectName(fmt.Sprintf("a%02d", u%20))
 		spec.TimeLimit = core.Seconds(600 * (1 + r.IntN(144)))
 		began := time.Now()
-		_, err := e.Do(b.Context(), &state.Submit{By: core.Identity{User: spec.User, UID: spec.UID}, Spec: &spec, Key: fmt.Sprintf("%d-%d", seed, i)})
+		_, err := e.Do(b.Context(),
+			&state.Submit{By: core.Identity{User: spec.User, UID: spec.UID}, Spec: &spec, Key: fmt.Sprintf("%d-%d", seed, i)})
 		if err != nil {
 			b.Error(err)
 		}
@@ -154,7 +160,9 @@ func (e *planned) churn(b *testing.B, over <-chan struct{}) (plans int64) {
 		}
 		j := e.Running[k]
 		k++
-		if _, err := e.Do(b.Context(), &state.Exited{Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch", JobDone: true}); err != nil {
+		if _, err := e.Do(b.Context(),
+			&state.Exited{Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch",
+				JobDone: true}); err != nil {
 			b.Error(err)
 			return plans
 		}

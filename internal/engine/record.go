@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// recorder writes what the writer does, a line each, for `bireme simulate --replay`. All its methods do nothing on a nil
-// one. It ends at the first fault: a recording with a gap would replay as something else.
+// recorder writes what the writer does, a line each, for `bireme simulate --replay`. All its methods do nothing on a
+// nil one. It ends at the first fault: a recording with a gap would replay as something else.
 type recorder struct {
 	w      *bufio.Writer
 	log    *slog.Logger
@@ -65,7 +65,8 @@ func (r *recorder) plannerFed() {
 
 func (r *recorder) pass(s *startBatch, now core.Time) {
 	if r != nil {
-		r.line(&state.Record{Now: now, Pass: &state.Passed{Now: s.now, Seen: s.seenSeq, Starts: s.starts, Preempts: s.preempts}}, nil)
+		r.line(&state.Record{Now: now,
+			Pass: &state.Passed{Now: s.now, Seen: s.seenSeq, Starts: s.starts, Preempts: s.preempts}}, nil)
 	}
 }
 

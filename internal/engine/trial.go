@@ -18,15 +18,16 @@ type trial struct {
 	done  chan struct{}
 }
 
-// trials are the questions that wait. They are answered one at a time, and only when the planner has nothing else to do.
+// trials are the questions that wait. They are answered one at a time, and only when the planner has nothing else to
+// do.
 type trials struct {
 	list  []*trial
 	asked chan struct{}
 }
 
 // Bounds on trials: how many of all users wait, and how long the planner works on other things after one, in times of
-// what it took. A trial stops looking further ahead when there is something to plan, or after maxTrialTime. One that has
-// waited for maxTrialDelay, because there is always something to plan, is answered before the next pass.
+// what it took. A trial stops looking further ahead when there is something to plan, or after maxTrialTime. One that
+// has waited for maxTrialDelay, because there is always something to plan, is answered before the next pass.
 const (
 	maxTrials     = 256
 	maxTrialDelay = time.Second
@@ -35,8 +36,8 @@ const (
 	trialSlice    = 200_000 // about a millisecond; see sched.Forecast.Step
 )
 
-// Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job is
-// made.
+// Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job
+// is made.
 func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Outlook, error) {
 	if err := e.beginTrial(&in.By); err != nil {
 		return nil, sched.Outlook{}, err
@@ -55,7 +56,8 @@ func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Ou
 	select {
 	case <-t.done:
 		if t.fault != nil {
-			return nil, t.out, core.Errorf(core.Internal, "the server failed on this job; the fault is in its log").Because("fault")
+			return nil, t.out, core.Errorf(core.Internal,
+				"the server failed on this job; the fault is in its log").Because("fault")
 		}
 		return t.job, t.out, nil
 	case <-f.closed:
@@ -71,10 +73,13 @@ func (e *Engine) beginTrial(by *core.Identity) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if most := e.config.Load().TrialsPerUser; most > 0 && !by.Admin && e.trying[by.User] >= most {
-		return core.Errorf(core.Exhausted, "%s has %d jobs being tried (--test-only); the limit is %d (limits.trials_per_user); try again", by.User, e.trying[by.User], most).Because("trials_per_user")
+		return core.Errorf(core.Exhausted,
+			"%s has %d jobs being tried (--test-only); the limit is %d (limits.trials_per_user); try again", by.User,
+			e.trying[by.User], most).Because("trials_per_user")
 	}
 	if until := e.failed[by.User]; !until.IsZero() && e.cfg.Now().Before(until) {
-		return core.Errorf(core.Exhausted, "the server failed on the last job that %s tried; it tries no other before %s", by.User, until.UTC().Format(time.RFC3339)).Because("fault")
+		return core.Errorf(core.Exhausted, "the server failed on the last job that %s tried; it tries no other before %s",
+			by.User, until.UTC().Format(time.RFC3339)).Because("fault")
 	}
 	total := 0
 	for _, n := range e.trying {

@@ -104,7 +104,8 @@ func (e *Engine) load(ctx context.Context) (*state.State, error) {
 	}
 }
 
-// refuseFor answers what waits with `unavailable` for d. Exits and cancels stay in their lane, where their senders wait.
+// refuseFor answers what waits with `unavailable` for d. Exits and cancels stay in their lane, where their senders
+// wait.
 func (e *Engine) refuseFor(ctx context.Context, d time.Duration, why string) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -210,8 +211,8 @@ func (w *writer) commitDone(d commitReport) {
 	}
 }
 
-// readyToCommit tells whether the open batch should go now: it has something, the planner has seen it and those who were
-// expected are on board, or they were waited for long enough.
+// readyToCommit tells whether the open batch should go now: it has something, the planner has seen it and those who
+// were expected are on board, or they were waited for long enough.
 func (w *writer) readyToCommit() bool {
 	if !w.committerIdle || w.inputs == 0 {
 		return false
@@ -220,11 +221,13 @@ func (w *writer) readyToCommit() bool {
 		return true
 	}
 	now := time.Now()
-	return (w.seenSeq >= w.sentSeq || !now.Before(w.planDeadline)) && (w.inputs >= w.expected || !now.Before(w.gatherUntil))
+	return (w.seenSeq >= w.sentSeq || !now.Before(w.planDeadline)) &&
+		(w.inputs >= w.expected || !now.Before(w.gatherUntil))
 }
 
 // loop takes commands until ctx ends (what was applied is still handed over) or the committer gives up.
-func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan commitReport, committed <-chan error) error {
+func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan commitReport,
+	committed <-chan error) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -381,9 +384,11 @@ func (w *writer) feedPlanner() {
 	w.engine.rec.plannerFed()
 }
 
-// timerExpired is called when the timer rang: something may be due by the engine's time, or a batch has waited long enough.
+// timerExpired is called when the timer rang: something may be due by the engine's time, or a batch has waited long
+// enough.
 func (w *writer) timerExpired() {
-	if at := w.state.NextWake(); at == 0 || at > core.At(w.engine.cfg.Now()) || w.engine.cfg.Now().Before(w.engine.faults.tickFrom) {
+	if at := w.state.NextWake(); at == 0 || at > core.At(w.engine.cfg.Now()) ||
+		w.engine.cfg.Now().Before(w.engine.faults.tickFrom) {
 		return
 	}
 	w.engine.rec.input(&state.Tick{}, w.state.Advance(core.At(w.engine.cfg.Now())))

@@ -8,9 +8,9 @@ import (
 // accruesAge tells whether a job grows older, as far as it is concerned: nothing that was said holds it up.
 func accruesAge(j *core.Job) bool { return !j.Flags.Held() && j.Needs == nil }
 
-// updateAccrual has as many jobs grow older as limits allow, first come, first served. Who does keeps that until it starts or
-// no longer waits for its turn; an array is one of them until its tasks start. It is done with every calculation of
-// priorities: between two of them nobody's age is asked for.
+// updateAccrual has as many jobs grow older as limits allow, first come, first served. Who does keeps that until it
+// starts or no longer waits for its turn; an array is one of them until its tasks start. It is done with every
+// calculation of priorities: between two of them nobody's age is asked for.
 func (s *State) updateAccrual() {
 	l := s.currentLimits()
 	if !l.rules.Accrual() {

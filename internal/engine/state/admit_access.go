@@ -7,10 +7,10 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// admitQOS gives a job its QOS and checks that its user may use it. As Slurm: the job's own, else the default of the user
-// in the project, of the project, of those above it, else the one called normal where there is one and it may be used.
-// A QOS that was named must be there and be one that may be used, wherever there are QOS and limits count, and where the
-// settings say so.
+// admitQOS gives a job its QOS and checks that its user may use it. As Slurm: the job's own, else the default of the
+// user in the project, of the project, of those above it, else the one called normal where there is one and it may be
+// used. A QOS that was named must be there and be one that may be used, wherever there are QOS and limits count, and
+// where the settings say so.
 func (s *State) admitQOS(spec *core.Spec) error {
 	allowed, list := s.allowedQOS(spec)
 	if spec.QOS == "" {
@@ -23,7 +23,8 @@ func (s *State) admitQOS(spec *core.Spec) error {
 		return core.Errorf(core.Invalid, "there is no QOS %q%s", spec.QOS, hint(spec.QOS, s.view.qos)).Because("invalid_qos")
 	}
 	if !allowed(spec.QOS) {
-		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS, spec.Project).Because("invalid_qos")
+		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS,
+			spec.Project).Because("invalid_qos")
 	}
 	return s.admitQOSFlags(spec)
 }
@@ -71,8 +72,10 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 	switch {
 	case part.RootOnly && !root:
 		return deny(core.Denied, "access_denied", "only administrators submit to partition %s", part.Name)
-	case len(part.AllowGroups) > 0 && !root && !slices.ContainsFunc(part.AllowGroups, func(g string) bool { return slices.Contains(in.Groups, g) }):
-		return deny(core.Denied, "group_denied", "user %s is in none of the groups that may use partition %s", spec.User, part.Name)
+	case len(part.AllowGroups) > 0 && !root &&
+		!slices.ContainsFunc(part.AllowGroups, func(g string) bool { return slices.Contains(in.Groups, g) }):
+		return deny(core.Denied, "group_denied", "user %s is in none of the groups that may use partition %s", spec.User,
+			part.Name)
 	case part.ReqResv && spec.More().Reservation == "":
 		return deny(core.Denied, "access_denied", "jobs in partition %s need a reservation", part.Name)
 	case len(part.AllowAccounts) > 0 && !s.projectIsUnder(spec.Project, part.AllowAccounts):
@@ -80,7 +83,8 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 	case len(part.AllowAccounts) == 0 && s.projectIsUnder(spec.Project, part.DenyAccounts):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
-		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name, joinNames(part.AllowQOS))
+		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name,
+			joinNames(part.AllowQOS))
 	case len(part.AllowQOS) == 0 && slices.Contains(part.DenyQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %s", part.Name, spec.QOS)
 	}

@@ -34,11 +34,14 @@ func (s *State) admitSegment(spec *core.Spec) error {
 	case k == 0:
 		return nil
 	case s.cfg.Topology != nil && s.cfg.Topology.Kind == core.TopologyTree:
-		return core.Errorf(core.Invalid, "--segment=%d: the topology is a tree of switches and has no blocks; --switches keeps nodes near each other here", k).Because("segment")
+		return core.Errorf(core.Invalid,
+			"--segment=%d: the topology is a tree of switches and has no blocks; --switches keeps nodes near each other here",
+			k).Because("segment")
 	case k < 0 || k > maxNodes:
 		return core.Errorf(core.Invalid, "segments of %d nodes cannot be", k).Because("invalid_shape")
 	case max(1, sh.NodesMin)%k != 0:
-		return core.Errorf(core.Invalid, "%d nodes are no whole number of segments of %d", max(1, sh.NodesMin), k).Because("invalid_shape")
+		return core.Errorf(core.Invalid, "%d nodes are no whole number of segments of %d", max(1, sh.NodesMin),
+			k).Because("invalid_shape")
 	}
 	return nil
 }

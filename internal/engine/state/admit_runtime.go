@@ -23,7 +23,8 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	}
 	switch {
 	case spec.Runtime != core.RuntimeProcess && spec.Runtime != core.RuntimeContainer:
-		return invalid("runtime %q is not known here; there are: %s, %s", spec.Runtime, core.RuntimeProcess, core.RuntimeContainer)
+		return invalid("runtime %q is not known here; there are: %s, %s", spec.Runtime, core.RuntimeProcess,
+			core.RuntimeContainer)
 	case c == nil && spec.Runtime == core.RuntimeContainer && !said:
 		return invalid("project %s runs in containers: name an image, or say runtime %s", spec.Project, core.RuntimeProcess)
 	case c == nil && spec.Runtime == core.RuntimeContainer:
@@ -45,8 +46,9 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	return CheckContainer(c, rules)
 }
 
-// CheckContainer checks what is asked of a container. Root inside is root on the node for whatever of the node it is shown; so rules
-// say what of it anybody may have. There are none for administrators, nor for containers that are their submitters inside, too.
+// CheckContainer checks what is asked of a container. Root inside is root on the node for whatever of the node it is
+// shown; so rules say what of it anybody may have. There are none for administrators, nor for containers that are their
+// submitters inside, too.
 func CheckContainer(c *core.Container, rules *core.ContainerRules) error {
 	invalid := func(format string, args ...any) error {
 		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")
@@ -61,13 +63,17 @@ func CheckContainer(c *core.Container, rules *core.ContainerRules) error {
 	case c.Privileged && c.Submitter:
 		return invalid("a container of the submitting user cannot be privileged")
 	case rules != nil && c.Privileged && !rules.Privileged:
-		return core.Errorf(core.Denied, "only an administrator's containers may be privileged; the setting step.privileged would let everybody's").Because("access_denied")
+		return core.Errorf(core.Denied,
+			"only an administrator's containers may be privileged; "+
+				"the setting step.privileged would let everybody's").Because("access_denied")
 	}
 	for _, m := range c.Mounts {
-		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source || path.Clean(m.Target) != m.Target {
+		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source ||
+			path.Clean(m.Target) != m.Target {
 			return invalid("mount %s:%s: both paths must be absolute, without . or .. in them", m.Source, m.Target)
 		}
-		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" || first == ".bireme" {
+		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" ||
+			first == ".bireme" {
 			return invalid("mount %s:%s: nothing is mounted over /, /proc, /sys or /.bireme", m.Source, m.Target)
 		}
 		if rules != nil && rules.Below(m.Source) == "" {
@@ -75,7 +81,8 @@ func CheckContainer(c *core.Container, rules *core.ContainerRules) error {
 			if len(rules.Volumes) > 0 {
 				what = "others may mount what is below " + strings.Join(rules.Volumes, ", ")
 			}
-			return core.Errorf(core.Denied, "mount %s: only an administrator's containers may mount any path of their node; %s", m.Source, what).Because("access_denied")
+			return core.Errorf(core.Denied, "mount %s: only an administrator's containers may mount any path of their node; %s",
+				m.Source, what).Because("access_denied")
 		}
 	}
 	for _, p := range c.Ports {

@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
-// TestRuntimeIsFixedAtSubmit: an image means a container; else what was said counts, else what the project says, or the nearest
-// one above it that does; processes where nobody says anything.
+// TestRuntimeIsFixedAtSubmit: an image means a container; else what was said counts, else what the project says, or the
+// nearest one above it that does; processes where nobody says anything.
 func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 	t.Parallel()
 	box := &core.Container{Image: "box:1"}
@@ -19,18 +19,22 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 		want    string
 		err     string
 	}{
-		"nobody says anything":               {"plain", "", nil, core.RuntimeProcess, ""},
-		"an image":                           {"plain", "", box, core.RuntimeContainer, ""},
-		"an image and container":             {"plain", core.RuntimeContainer, box, core.RuntimeContainer, ""},
-		"an image against the project":       {"native", "", box, core.RuntimeContainer, ""},
-		"an image and process":               {"plain", core.RuntimeProcess, box, "", "an image was named, but the runtime is process"},
-		"said against the project":           {"boxed", core.RuntimeProcess, nil, core.RuntimeProcess, ""},
-		"the project says processes":         {"native", "", nil, core.RuntimeProcess, ""},
-		"the project says containers":        {"boxed", "", nil, "", "project boxed runs in containers: name an image, or say runtime process"},
-		"the one above says containers":      {"below", "", nil, "", "project below runs in containers: name an image, or say runtime process"},
-		"the nearest one counts":             {"native", "", nil, core.RuntimeProcess, ""},
-		"a container without an image":       {"plain", core.RuntimeContainer, nil, "", "a container needs an image"},
-		"a runtime that nobody has heard of": {"plain", "tent", nil, "", `runtime "tent" is not known here; there are: process, container`},
+		"nobody says anything":         {"plain", "", nil, core.RuntimeProcess, ""},
+		"an image":                     {"plain", "", box, core.RuntimeContainer, ""},
+		"an image and container":       {"plain", core.RuntimeContainer, box, core.RuntimeContainer, ""},
+		"an image against the project": {"native", "", box, core.RuntimeContainer, ""},
+		"an image and process": {"plain", core.RuntimeProcess, box, "",
+			"an image was named, but the runtime is process"},
+		"said against the project":   {"boxed", core.RuntimeProcess, nil, core.RuntimeProcess, ""},
+		"the project says processes": {"native", "", nil, core.RuntimeProcess, ""},
+		"the project says containers": {"boxed", "", nil, "",
+			"project boxed runs in containers: name an image, or say runtime process"},
+		"the one above says containers": {"below", "", nil, "",
+			"project below runs in containers: name an image, or say runtime process"},
+		"the nearest one counts":       {"native", "", nil, core.RuntimeProcess, ""},
+		"a container without an image": {"plain", core.RuntimeContainer, nil, "", "a container needs an image"},
+		"a runtime that nobody has heard of": {"plain", "tent", nil, "",
+			`runtime "tent" is not known here; there are: process, container`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +71,8 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 		})
 	}
 	w := newWorld(t, Config{})
-	if _, err := w.do(&PutProject{By: root, Project: &core.Project{Name: "p", Runtime: "tent"}}); core.CodeOf(err) != core.Invalid {
+	if _, err := w.do(&PutProject{By: root,
+		Project: &core.Project{Name: "p", Runtime: "tent"}}); core.CodeOf(err) != core.Invalid {
 		t.Errorf("a project in tents: %v", err)
 	}
 }

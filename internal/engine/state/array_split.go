@@ -8,8 +8,8 @@ import (
 // maxSplitTasks is how many tasks of an array one change may take apart: each costs a record.
 const maxSplitTasks = 1000
 
-// splitForUpdate finds what an update is to change: a copy of the job, or, where it names some of the tasks that wait in an array,
-// a copy of the first of them as it will be when it is a job of its own, and which they are.
+// splitForUpdate finds what an update is to change: a copy of the job, or, where it names some of the tasks that wait
+// in an array, a copy of the first of them as it will be when it is a job of its own, and which they are.
 func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, tasks taskset.Set, err error) {
 	next = cloneJob(j)
 	if in.Tasks.Empty() {
@@ -24,12 +24,16 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 	case tasks.Len() == j.Array.Tasks.Len():
 		return next, taskset.Set{}, nil // all that are left: they stay one record
 	case tasks.Len() > maxSplitTasks:
-		return nil, tasks, core.Errorf(core.Invalid, "%d tasks of array %d are too many to change apart: %d at most, or the whole array", tasks.Len(), j.ID, maxSplitTasks).Because("array_task")
+		return nil, tasks, core.Errorf(core.Invalid,
+			"%d tasks of array %d are too many to change apart: %d at most, or the whole array", tasks.Len(), j.ID,
+			maxSplitTasks).Because("array_task")
 	case s.cfg.JobsPerUser > 0 && !in.By.Admin && s.userCounts[j.Spec.User].jobs+tasks.Len() > s.cfg.JobsPerUser:
-		return nil, tasks, core.Errorf(core.Exhausted, "%s has %d jobs that wait or run, and would have %d more; the limit is %d (limits.jobs_per_user)",
+		return nil, tasks, core.Errorf(core.Exhausted,
+			"%s has %d jobs that wait or run, and would have %d more; the limit is %d (limits.jobs_per_user)",
 			j.Spec.User, s.userCounts[j.Spec.User].jobs, tasks.Len(), s.cfg.JobsPerUser).Because("jobs_per_user")
 	case in.Dependency != nil || j.Needs != nil && len(j.Needs.Left) > 0:
-		return nil, tasks, core.Errorf(core.Conflict, "tasks of array %d wait for other jobs together; change the whole array", j.ID).Because("array_task")
+		return nil, tasks, core.Errorf(core.Conflict,
+			"tasks of array %d wait for other jobs together; change the whole array", j.ID).Because("array_task")
 	}
 	next.ID, next.Room = s.view.nextJob, nil // so that a new spec is this record's, not the array's
 	return next, tasks, nil

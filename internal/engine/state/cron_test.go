@@ -8,8 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
-// TestJobsThatComeAgain: a job with a schedule waits for its time, goes back for the next however it ended and however often,
-// and is gone only when somebody ends it.
+// TestJobsThatComeAgain: a job with a schedule waits for its time, goes back for the next however it ended and however
+// often, and is gone only when somebody ends it.
 func TestJobsThatComeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{MaxRequeues: 2})
@@ -20,7 +20,8 @@ func TestJobsThatComeAgain(t *testing.T) {
 	w.advance(day)
 	by := core.Identity{User: "alice", UID: 1000}
 	submit := func(plan string) (any, error) {
-		spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = &core.Extra{Options: map[string]string{core.OptionCron: plan}} }).Spec()
+		extra := &core.Extra{Options: map[string]string{core.OptionCron: plan}}
+		spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = extra }).Spec()
 		return w.do(&Submit{By: by, Spec: spec})
 	}
 	for _, bad := range []string{"61 * * * *", "0 0 31 2 *"} {
@@ -47,7 +48,8 @@ func TestJobsThatComeAgain(t *testing.T) {
 			t.Fatalf("hour %d: it does not start", hour)
 		}
 		j, _ = w.st.view.Job(id)
-		w.must(&Exited{Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", Exit: core.Exit{Code: int32(hour % 2)}, JobDone: true})
+		w.must(&Exited{Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", Exit: core.Exit{Code: int32(hour % 2)},
+			JobDone: true})
 	}
 	w.must(&Cancel{By: by, Job: id})
 	if _, ok := w.st.view.Job(id); ok {

@@ -221,8 +221,8 @@ func (s *State) notifyDependents(old, j *core.Job) {
 	}
 }
 
-// reevaluateDependency works out anew what a waiting job needs, knowing of these endings. When the job is new, what nobody knows
-// anything of is not waited for.
+// reevaluateDependency works out anew what a waiting job needs, knowing of these endings. When the job is new, what
+// nobody knows anything of is not waited for.
 func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 	j, ok := s.view.jobs.Get(int64(id))
 	if !ok || j.Needs == nil {
@@ -270,8 +270,8 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 	s.storeDependency(j, next, met && needs.Any, from)
 }
 
-// releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns what is left of
-// the array, or nil.
+// releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns
+// what is left of the array, or nil.
 func (s *State) releasePairedTasks(j *core.Job, e *ending) *core.Job {
 	at := slices.IndexFunc(j.Needs.Left, func(n core.Need) bool {
 		return n.Kind == core.NeedAfterCorr && !n.Failed && e.matches(&n)
@@ -322,7 +322,8 @@ func (s *State) splitTask(j *core.Job, k int32) *core.Job {
 	return task
 }
 
-// storeDependency stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split off.
+// storeDependency stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split
+// off.
 func (s *State) storeDependency(j, next *core.Job, enough bool, from core.Time) {
 	if enough || len(next.Needs.Left) == 0 {
 		next.Needs = nil
@@ -337,7 +338,9 @@ func (s *State) storeDependency(j, next *core.Job, enough bool, from core.Time) 
 	}
 	if j == nil || j.Reason != next.Reason || j.Needs.String() != next.Needs.String() {
 		s.putJob(next)
-		s.event(core.JobUpdated, core.Event{Job: next.ID, User: next.Spec.User, Data: append(appendJSON([]byte(`{"needs":`), next.Needs.String()), '}')})
+		s.event(core.JobUpdated,
+			core.Event{Job: next.ID, User: next.Spec.User,
+				Data: append(appendJSON([]byte(`{"needs":`), next.Needs.String()), '}')})
 	} else if !slices.Equal(j.Needs.Left, next.Needs.Left) {
 		s.putJob(next) // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
 	}

@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
-// TestEndingsFromTheStore: after a restart memory does not know how jobs ended; a submission brings what the store knows.
+// TestEndingsFromTheStore: after a restart memory does not know how jobs ended; a submission brings what the store
+// knows.
 func TestEndingsFromTheStore(t *testing.T) {
 	t.Parallel()
 	task := func(id core.JobID, k int32, st core.JobState) *core.Job {
@@ -19,17 +20,24 @@ func TestEndingsFromTheStore(t *testing.T) {
 		ended      []*core.Job
 		want       core.Reason
 	}{
-		"well":                     {"afterok:3", []*core.Job{{ID: 3, State: core.Completed}}, core.ReasonNone},
-		"badly":                    {"afterok:3", []*core.Job{{ID: 3, State: core.Failed}}, core.ReasonDependencyNever},
-		"badly, as wanted":         {"afternotok:3", []*core.Job{{ID: 3, State: core.Timeout}}, core.ReasonNone},
-		"well, unwanted":           {"afternotok:3", []*core.Job{{ID: 3, State: core.Completed}}, core.ReasonDependencyNever},
-		"purged":                   {"afterok:3", nil, core.ReasonNone},
-		"an array":                 {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Completed)}, core.ReasonNone},
-		"an array with one bad":    {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)}, core.ReasonDependencyNever},
-		"the good task of it":      {"afterok:10_1", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)}, core.ReasonNone},
-		"the bad task of it":       {"afterok:10_0", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)}, core.ReasonDependencyNever},
-		"tasks that never started": {"afterok:10_4", []*core.Job{{ID: 12, State: core.Cancelled, Array: &core.ArrayRef{Base: 10, Tasks: taskset.Of(3, 4)}}}, core.ReasonDependencyNever},
-		"one of two is enough":     {"afterok:3?afterok:4", []*core.Job{{ID: 3, State: core.Failed}, {ID: 4, State: core.Completed}}, core.ReasonNone},
+		"well":             {"afterok:3", []*core.Job{{ID: 3, State: core.Completed}}, core.ReasonNone},
+		"badly":            {"afterok:3", []*core.Job{{ID: 3, State: core.Failed}}, core.ReasonDependencyNever},
+		"badly, as wanted": {"afternotok:3", []*core.Job{{ID: 3, State: core.Timeout}}, core.ReasonNone},
+		"well, unwanted":   {"afternotok:3", []*core.Job{{ID: 3, State: core.Completed}}, core.ReasonDependencyNever},
+		"purged":           {"afterok:3", nil, core.ReasonNone},
+		"an array": {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Completed)},
+			core.ReasonNone},
+		"an array with one bad": {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonDependencyNever},
+		"the good task of it": {"afterok:10_1", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonNone},
+		"the bad task of it": {"afterok:10_0", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonDependencyNever},
+		"tasks that never started": {"afterok:10_4",
+			[]*core.Job{{ID: 12, State: core.Cancelled, Array: &core.ArrayRef{Base: 10, Tasks: taskset.Of(3, 4)}}},
+			core.ReasonDependencyNever},
+		"one of two is enough": {"afterok:3?afterok:4",
+			[]*core.Job{{ID: 3, State: core.Failed}, {ID: 4, State: core.Completed}}, core.ReasonNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,18 +29,20 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	}
 	trial := *next
 	trial.Spec = spec
-	if err := s.admitDependency(&Submit{By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden, Strict: in.Strict}, &trial); err != nil {
+	if err := s.admitDependency(&Submit{By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden,
+		Strict: in.Strict}, &trial); err != nil {
 		return err
 	}
 	if round := s.findDependencyCycle(next, trial.Needs); round != nil {
-		return core.Errorf(core.Invalid, "circular dependencies: %s", strings.Join(round, ", which waits for ")).Because("circular_dependency")
+		return core.Errorf(core.Invalid, "circular dependencies: %s",
+			strings.Join(round, ", which waits for ")).Because("circular_dependency")
 	}
 	next.Needs, next.Reason, next.Eligible = trial.Needs, trial.Reason, trial.Eligible
 	return nil
 }
 
-// findDependencyCycle looks for a way from what a job is to wait for back to the job, and tells it. Only an update can close one: at
-// submission nobody can wait for the job yet.
+// findDependencyCycle looks for a way from what a job is to wait for back to the job, and tells it. Only an update can
+// close one: at submission nobody can wait for the job yet.
 func (s *State) findDependencyCycle(j *core.Job, needs *core.Needs) (round []string) {
 	seen := map[core.JobID]bool{}
 	var follow func(needs *core.Needs) []string
@@ -110,15 +112,18 @@ func (s *State) checkDependencyTargets(in *Submit, needs *core.Needs) error {
 	for i := range needs.Left {
 		n := &needs.Left[i]
 		known := !slices.Contains(in.Hidden, n.Job)
-		if n.Job == 0 || known && (s.targetIsLive(n) || slices.ContainsFunc(s.dependencies.recentEndings, func(e ending) bool { return e.matches(n) }) ||
-			slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := endingOf(e); return x.matches(n) })) {
+		if n.Job == 0 || known &&
+			(s.targetIsLive(n) || slices.ContainsFunc(s.dependencies.recentEndings,
+				func(e ending) bool { return e.matches(n) }) ||
+				slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := endingOf(e); return x.matches(n) })) {
 			continue
 		}
 		name := fmt.Sprint(n.Job)
 		if n.Task > 0 {
 			name = fmt.Sprintf("%d_%d", n.Job, n.Task-1)
 		}
-		return core.Errorf(core.NotFound, "there is no job %s to wait for; %s", name, s.describeLiveJobs(in.Spec.User)).Because("invalid_dependency")
+		return core.Errorf(core.NotFound, "there is no job %s to wait for; %s", name,
+			s.describeLiveJobs(in.Spec.User)).Because("invalid_dependency")
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package state is the brain of the control plane: inputs in, changes and replies out, with no I/O, clock or randomness.
+// Package state is the brain of the control plane: inputs in, changes and replies out, with no I/O, clock or
+// randomness.
 //
 //	           Input, now                            Changes ──► store (one transaction)
 //	callers ───────────────► State.Apply ──────────► Reply   ──► caller, after the commit

@@ -13,8 +13,8 @@ import (
 
 // Inputs about fleets.
 type (
-	// PutFleet makes a fleet, or changes one in place: hosts are told apart by where they are, and those that are not named
-	// any more leave. Reply: *core.FleetPlan.
+	// PutFleet makes a fleet, or changes one in place: hosts are told apart by where they are, and those that are not
+	// named any more leave. Reply: *core.FleetPlan.
 	PutFleet struct {
 		By    core.Identity
 		Fleet *core.Fleet // as the user wants it: Num, Node and what is found out are filled in
@@ -61,7 +61,8 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	}
 	old, known := s.view.fleets[in.Fleet.Name]
 	if known && old.Leaving {
-		return nil, core.Errorf(core.Conflict, "fleet %s is being deleted: wait until it is gone", old.Name).Because("fleet_leaving")
+		return nil, core.Errorf(core.Conflict, "fleet %s is being deleted: wait until it is gone",
+			old.Name).Because("fleet_leaving")
 	}
 	next := *in.Fleet
 	plan := &core.FleetPlan{Action: "create"}
@@ -72,7 +73,8 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 		next.By, next.Created, next.Next = in.By.User, s.view.now, 0
 	}
 	if _, ok := s.view.projects[next.Project]; !ok && next.Project != "" {
-		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project, hint(next.Project, s.view.projects)).Because("invalid_project")
+		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project,
+			hint(next.Project, s.view.projects)).Because("invalid_project")
 	}
 	if err := s.assignHosts(&next, old, plan); err != nil {
 		return nil, err
@@ -116,8 +118,8 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 	return plan, nil
 }
 
-// assignHosts numbers the hosts of a fleet: those that were in it keep their numbers and what is known of them, and those
-// that are not named any more are told to leave.
+// assignHosts numbers the hosts of a fleet: those that were in it keep their numbers and what is known of them, and
+// those that are not named any more are told to leave.
 func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 	taken := map[string]string{} // where hosts are, and whose they are
 	for _, f := range sorted(s.view.fleets) {
@@ -143,7 +145,8 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		case taken[place] == next.Name:
 			faults = append(faults, core.Fault{Path: path, Message: place + " is given twice"})
 		case taken[place] != "":
-			faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf("%s is in fleet %s: a host belongs to one fleet", place, taken[place])})
+			faults = append(faults, core.Fault{Path: path,
+				Message: fmt.Sprintf("%s is in fleet %s: a host belongs to one fleet", place, taken[place])})
 		case o == nil:
 			h.Num = next.Next
 			next.Next++
@@ -151,7 +154,8 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		default:
 			h.Num = o.Num
 			if o.Leaving {
-				return core.Errorf(core.Conflict, "host %s is being removed from the fleet: wait until it is gone", place).Because("fleet_leaving")
+				return core.Errorf(core.Conflict, "host %s is being removed from the fleet: wait until it is gone",
+					place).Because("fleet_leaving")
 			}
 			if what := describeHostChange(o, &h); what != "" {
 				plan.Changed = append(plan.Changed, place+": "+what)
@@ -165,7 +169,8 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		taken[place] = next.Name
 		h.Node = next.NodeOf(h.Num)
 		if n, ok := s.view.Node(h.Node); ok && n.Fleet != next.Name {
-			faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf("its node would be %s, and there is a node of that name", h.Node)})
+			faults = append(faults, core.Fault{Path: path,
+				Message: fmt.Sprintf("its node would be %s, and there is a node of that name", h.Node)})
 		}
 		if !hostlist.Valid(string(h.Node)) {
 			faults = append(faults, core.Fault{Path: "name", Message: fmt.Sprintf("%s is not a node's name", h.Node)})
@@ -177,7 +182,8 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		for i, f := range faults {
 			lines[i] = f.Path + ": " + f.Message
 		}
-		return &core.Error{Code: core.Conflict, Reason: "invalid_fleet", Message: "fleet " + next.Name + ": " + strings.Join(lines, "; "), Faults: faults}
+		return &core.Error{Code: core.Conflict, Reason: "invalid_fleet",
+			Message: "fleet " + next.Name + ": " + strings.Join(lines, "; "), Faults: faults}
 	}
 	if old != nil {
 		for i := range old.Hosts {
@@ -240,7 +246,8 @@ func (s *State) checkHostsIdle(f *core.Fleet, force bool, how string) error {
 	for i := range f.Hosts {
 		h := &f.Hosts[i]
 		if jobs := s.jobIDsOn(h.Node); h.Leaving && len(jobs) > 0 {
-			return core.Errorf(core.Conflict, "host %s (node %s) stays: job %d runs there; wait, cancel it, or use %s, which ends what runs there",
+			return core.Errorf(core.Conflict,
+				"host %s (node %s) stays: job %d runs there; wait, cancel it, or use %s, which ends what runs there",
 				h.Login.Host, h.Node, jobs[0], how).Because("node_busy")
 		}
 	}
@@ -252,7 +259,9 @@ func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, host
 	for _, h := range hosts {
 		for _, id := range s.jobIDsOn(h.Node) {
 			if j, ok := s.view.Job(id); ok && !by.Admin && j.Spec.Project != project {
-				return core.Errorf(core.Denied, "host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host, h.Node, id).Because("access_denied")
+				return core.Errorf(core.Denied,
+					"host %s (node %s) stays: job %d of another project runs there, and only an administrator ends it", h.Login.Host,
+					h.Node, id).Because("access_denied")
 			}
 		}
 	}
@@ -264,8 +273,8 @@ func (s *State) takeHostDown(h *core.FleetHost) {
 	_ = s.updateNode(&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true})
 }
 
-// authorizeFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project. Whoever may
-// not even see it is told that it is not there.
+// authorizeFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project.
+// Whoever may not even see it is told that it is not there.
 func (s *State) authorizeFleet(by core.Identity, name, what string) (*core.Fleet, error) {
 	f, ok := s.view.fleets[name]
 	role := core.RoleNone
@@ -277,13 +286,15 @@ func (s *State) authorizeFleet(by core.Identity, name, what string) (*core.Fleet
 	}
 	switch {
 	case !ok && by.Admin:
-		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name, hint(name, s.view.fleets)).Because("invalid_fleet")
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name,
+			hint(name, s.view.fleets)).Because("invalid_fleet")
 	case !ok || !f.SeenBy(by, role):
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q", name).Because("invalid_fleet")
 	case by.Admin || f.Project != "" && role.Rank() >= core.RoleManager.Rank():
 		return f, nil
 	case f.Project != "":
-		return nil, core.Errorf(core.Denied, "only a manager of project %s or an administrator %s fleet %s", f.Project, what, name).Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only a manager of project %s or an administrator %s fleet %s", f.Project, what,
+			name).Because("access_denied")
 	}
 	return nil, adminOnly(by, what+" fleets")
 }
@@ -307,7 +318,8 @@ func selectHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, e
 }
 
 // authorizeFleetHosts gives a fleet as it will be, and those of its hosts that somebody who may means.
-func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost, error) {
+func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost,
+	error) {
 	f, err := s.authorizeFleet(by, name, verb)
 	if err != nil {
 		return nil, nil, err
@@ -383,7 +395,8 @@ func (s *State) fleetNews(in *FleetNews) error {
 	for _, x := range []struct {
 		to   *string
 		from *string
-	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Peer, in.Peer}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause}, {&h.Runs, in.Runs}} {
+	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Peer, in.Peer}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause},
+		{&h.Runs, in.Runs}} {
 		if x.from != nil {
 			*x.to = *x.from
 		}

@@ -9,7 +9,8 @@ import (
 // Unsplit begins the reason of a node whose hardware cannot be split as its fleet says.
 const Unsplit = "blocks: "
 
-// setBlocks gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is put right.
+// setBlocks gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is
+// put right.
 func (s *State) setBlocks(n *core.Node) {
 	h := s.view.FleetHost(n)
 	if h == nil {
@@ -31,7 +32,8 @@ func (s *State) setBlocks(n *core.Node) {
 	}
 }
 
-// setFleetBlocks gives the nodes of a fleet that has changed their blocks; those that have not joined yet get them when they do.
+// setFleetBlocks gives the nodes of a fleet that has changed their blocks; those that have not joined yet get them when
+// they do.
 func (s *State) setFleetBlocks(f *core.Fleet) {
 	for i := range f.Hosts {
 		n, ok := s.view.Node(f.Hosts[i].Node)

@@ -77,7 +77,8 @@ func TestFleetInPlace(t *testing.T) {
 	next := fleetOf("lab", "b", "c")
 	next.Hosts[0].Login.User = "root"
 	plan = w.must(&PutFleet{By: root, Fleet: next}).(*core.FleetPlan)
-	if plan.Action != "update" || len(plan.Added) != 1 || len(plan.Removed) != 1 || len(plan.Changed) != 1 || plan.Changed[0] != "b:22: user root" {
+	if plan.Action != "update" || len(plan.Added) != 1 || len(plan.Removed) != 1 || len(plan.Changed) != 1 ||
+		plan.Changed[0] != "b:22: user root" {
 		t.Fatalf("plan %+v", plan)
 	}
 	wantFleet(t, w, "lab", "lab-1=b(connection refused) lab-2=c lab-0=a(leaves)")
@@ -115,8 +116,8 @@ func TestFleetInPlace(t *testing.T) {
 	}
 }
 
-// TestFleetUnderJobs: a host with a job leaves only by force, and the job then starts elsewhere once it is known to have
-// ended.
+// TestFleetUnderJobs: a host with a job leaves only by force, and the job then starts elsewhere once it is known to
+// have ended.
 func TestFleetUnderJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -178,12 +179,13 @@ func TestFleetRefusals(t *testing.T) {
 		code core.Code
 		want string
 	}{
-		"ann makes one":          {&PutFleet{By: ann, Fleet: fleetOf("new", "x")}, core.Denied, "administrator"},
-		"ann deletes one":        {&DropFleet{By: ann, Name: "lab"}, core.Denied, "administrator"},
-		"ann trusts one":         {&TrustFleet{By: ann, Name: "lab"}, core.Denied, "administrator"},
-		"another fleet's host":   {&PutFleet{By: root, Fleet: fleetOf("new", "a")}, core.Conflict, "a:22 is in fleet lab"},
-		"a host twice":           {&PutFleet{By: root, Fleet: twice}, core.Conflict, "x:22 is given twice"},
-		"a node's name":          {&PutFleet{By: root, Fleet: fleetOf("n", "x", "y")}, core.Conflict, "its node would be n-1"},
+		"ann makes one":        {&PutFleet{By: ann, Fleet: fleetOf("new", "x")}, core.Denied, "administrator"},
+		"ann deletes one":      {&DropFleet{By: ann, Name: "lab"}, core.Denied, "administrator"},
+		"ann trusts one":       {&TrustFleet{By: ann, Name: "lab"}, core.Denied, "administrator"},
+		"another fleet's host": {&PutFleet{By: root, Fleet: fleetOf("new", "a")}, core.Conflict, "a:22 is in fleet lab"},
+		"a host twice":         {&PutFleet{By: root, Fleet: twice}, core.Conflict, "x:22 is given twice"},
+		"a node's name": {&PutFleet{By: root, Fleet: fleetOf("n", "x", "y")}, core.Conflict,
+			"its node would be n-1"},
 		"no such fleet":          {&DropFleet{By: root, Name: "lap"}, core.NotFound, "lab"},
 		"no such host":           {&DropFleet{By: root, Name: "lab", Hosts: []int32{7}}, core.NotFound, "no instance 7"},
 		"one that is leaving":    {&PutFleet{By: root, Fleet: fleetOf("going", "g")}, core.Conflict, "being deleted"},
@@ -206,8 +208,8 @@ func TestFleetRefusals(t *testing.T) {
 	}
 }
 
-// TestFleetOfAProject: its members see it, its managers may delete it and forget its host keys, others are told that it is not
-// there; the project stays while it has one.
+// TestFleetOfAProject: its members see it, its managers may delete it and forget its host keys, others are told that it
+// is not there; the project stays while it has one.
 func TestFleetOfAProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Config{})
@@ -222,7 +224,8 @@ func TestFleetOfAProject(t *testing.T) {
 	w.must(&PutMember{By: root, Project: "physics", User: "bob", Role: core.RoleUser})
 	f := fleetOf("lab", "a", "b")
 	f.Project = "phisics"
-	if _, err := w.do(&PutFleet{By: root, Fleet: f}); core.CodeOf(err) != core.Invalid || !strings.Contains(err.Error(), "did you mean physics") {
+	if _, err := w.do(&PutFleet{By: root, Fleet: f}); core.CodeOf(err) != core.Invalid ||
+		!strings.Contains(err.Error(), "did you mean physics") {
 		t.Fatalf("no such project: %v", err)
 	}
 	f = fleetOf("lab", "a", "b")
@@ -242,14 +245,16 @@ func TestFleetOfAProject(t *testing.T) {
 		if seen := got.SeenBy(who[name], w.st.view.Role(who[name].User, got.Project)); seen != tc.seen {
 			t.Errorf("%s sees it: %t", name, seen)
 		}
-		if _, err := w.do(&TrustFleet{By: who[name], Name: "lab"}); core.CodeOf(err) != tc.code || err != nil && !strings.Contains(err.Error(), tc.want) {
+		if _, err := w.do(&TrustFleet{By: who[name], Name: "lab"}); core.CodeOf(err) != tc.code || err != nil &&
+			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s trusts its hosts: %v", name, err)
 		}
 		if _, err := w.do(&PutFleet{By: who[name], Fleet: fleetOf("lab", "a")}); core.CodeOf(err) != core.Denied {
 			t.Errorf("%s changes it: %v", name, err)
 		}
 	}
-	if _, err := w.do(&DropProject{By: root, Name: "physics"}); core.CodeOf(err) != core.Conflict || !strings.Contains(err.Error(), "fleet lab belongs to it") {
+	if _, err := w.do(&DropProject{By: root, Name: "physics"}); core.CodeOf(err) != core.Conflict ||
+		!strings.Contains(err.Error(), "fleet lab belongs to it") {
 		t.Errorf("the project goes: %v", err)
 	}
 	w.must(&DropFleet{By: who["ann"], Name: "lab"})

@@ -28,7 +28,8 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 		case spec.Array != "":
 			return nil, core.Errorf(core.Invalid, "component %d: there are no arrays of het jobs", i).Because("invalid_array")
 		case spec.User != in.Spec.User || spec.Kind != in.Spec.Kind:
-			return nil, core.Errorf(core.Invalid, "component %d: all components are of one user and one kind", i).Because("invalid_het")
+			return nil, core.Errorf(core.Invalid, "component %d: all components are of one user and one kind",
+				i).Because("invalid_het")
 		}
 		x := *spec.More()
 		x.Het = &core.HetRef{Lead: s.view.nextJob, Offset: int32(i), Count: int32(len(specs))}
@@ -92,7 +93,8 @@ func (s *State) hetComplete(j *core.Job) bool {
 }
 
 func errHetComponent(j *core.Job, ref *core.HetRef, what string) error {
-	return core.Errorf(core.Conflict, "job %d is component %d of job %d, which is %s as a whole", j.ID, ref.Offset, ref.Lead, what).Because("het_component")
+	return core.Errorf(core.Conflict, "job %d is component %d of job %d, which is %s as a whole", j.ID, ref.Offset,
+		ref.Lead, what).Because("het_component")
 }
 
 // checkHetStart checks that all components can start where the plan says, side by side.
@@ -205,7 +207,8 @@ func (s *State) followComponent(f, after *core.Job, message string) {
 
 // scriptlessDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.
 func (s *State) scriptlessDeadline(j *core.Job) core.Time {
-	if j.State != core.Running || isOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 || j.Spec.TimeLimit == core.Forever {
+	if j.State != core.Running || isOver(j) || j.Spec.Batches() || j.Spec.TimeLimit <= 0 ||
+		j.Spec.TimeLimit == core.Forever {
 		return 0
 	}
 	return j.Start.Add(j.Spec.TimeLimit.Duration() + j.PausedFor)
@@ -223,7 +226,8 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 	}
 	for k := int32(1); k < ref.Count; k++ {
 		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
-			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority, Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
+			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
+				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
 			_ = s.updateJob(&part) // one that is on its way back to the queue waits with the others anyhow
 		}
 	}

@@ -81,12 +81,13 @@ type ExitCause string
 
 // The causes.
 const (
-	CauseExit       ExitCause = ""
-	CauseOOM        ExitCause = "oom"
-	CauseTimeout    ExitCause = "timeout"
-	CauseCancelled  ExitCause = "cancelled"
-	CauseLaunch     ExitCause = "launch_failed"
-	CausePort       ExitCause = "port_taken" // somebody on the node has the port of its containers; another attempt has another
+	CauseExit      ExitCause = ""
+	CauseOOM       ExitCause = "oom"
+	CauseTimeout   ExitCause = "timeout"
+	CauseCancelled ExitCause = "cancelled"
+	CauseLaunch    ExitCause = "launch_failed"
+	// somebody on the node has the port of its containers; another attempt has another
+	CausePort       ExitCause = "port_taken"
 	CauseProlog     ExitCause = "prolog_failed"
 	CauseEnv        ExitCause = "env_failed"  // the login environment could not be had
 	CauseLost       ExitCause = "keeper_lost" // its keeper died: how it ended is not known
@@ -147,8 +148,8 @@ type NodeSilence struct {
 	Back bool
 }
 
-// Fenced says that a node has been silent for longer than the fence of these jobs (nil: of all on it) and the margin: what
-// ran of them there is dead. Reply: nil.
+// Fenced says that a node has been silent for longer than the fence of these jobs (nil: of all on it) and the margin:
+// what ran of them there is dead. Reply: nil.
 type Fenced struct {
 	Node core.NodeName
 	Jobs []core.JobID
@@ -186,8 +187,8 @@ type UpdateJob struct {
 	Spec      core.SpecChange
 	Groups    []string // of the job's user, with Partition, QOS, Reservation or an AskChange, where one asks for them
 
-	// Dependency is what a pending job waits for from now on; empty: nothing. Ended, Seen and Hidden are as in Submit, and so
-	// is Strict, for what it names.
+	// Dependency is what a pending job waits for from now on; empty: nothing. Ended, Seen and Hidden are as in Submit, and
+	// so is Strict, for what it names.
 	Dependency *string
 	Ended      []*core.Job
 	Seen       int64
@@ -246,7 +247,8 @@ type (
 		By    core.Identity
 		Token *core.Token
 	}
-	// UseToken spends a join token; the second use is refused. The node is known by the key from then on. Reply: *core.Token.
+	// UseToken spends a join token; the second use is refused. The node is known by the key from then on. Reply:
+	// *core.Token.
 	UseToken struct {
 		ID   string
 		Node core.NodeName

@@ -20,8 +20,8 @@ type (
 		By   core.Identity
 		Name core.ProjectName
 	}
-	// ApplyPolicy replaces every QOS, project and member that the policy names, all or nothing; with Prune those it does not
-	// name go. Reply: *core.PolicyDiff.
+	// ApplyPolicy replaces every QOS, project and member that the policy names, all or nothing; with Prune those it does
+	// not name go. Reply: *core.PolicyDiff.
 	ApplyPolicy struct {
 		By     core.Identity
 		Policy core.Policy

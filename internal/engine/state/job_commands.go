@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to it.
+// cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
+// it.
 func (s *State) cancel(in *Cancel) error {
 	j, live := s.view.jobs.Get(int64(in.Job))
 	started := s.arrays[in.Job]
@@ -208,7 +209,8 @@ func (s *State) updateJob(in *UpdateJob) error {
 
 // updateSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
 func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
-	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil && in.Dependency == nil &&
+	if in.TimeLimit == nil && in.Nice == nil && in.Name == nil && in.Partition == nil && in.Comment == nil &&
+		in.Dependency == nil &&
 		in.QOS == nil && in.Site == nil && in.Run == nil && !in.Wish.Any() && !in.Spec.Any() {
 		return nil
 	}
@@ -218,7 +220,8 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
 		}
 		if *in.TimeLimit <= 0 || *in.TimeLimit > maxSeconds && *in.TimeLimit != core.Forever {
-			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds", int64(maxSeconds)).Because("time_limit")
+			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds",
+				int64(maxSeconds)).Because("time_limit")
 		}
 		spec.TimeLimit = *in.TimeLimit
 	}
@@ -262,7 +265,8 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	if err := checkSpec(&spec); err != nil {
 		return err
 	}
-	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks && next.Priority != 0 && in.Priority == nil &&
+	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks &&
+		next.Priority != 0 && in.Priority == nil &&
 		(s.priorities == nil || !next.Flags.Has(core.FixedPriority)) {
 		next.Priority = s.priorityOf(next, &spec)
 	}
@@ -360,7 +364,8 @@ func (s *State) requeue(in *Requeue) error {
 		return errHetComponent(j, ref, "requeued")
 	}
 	if !s.hetComplete(j) {
-		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without", j.ID).Because("job_state")
+		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without",
+			j.ID).Because("job_state")
 	}
 	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
 		return core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID, j.State.Phrase()).Because("job_pending")
@@ -397,7 +402,8 @@ func (s *State) suspend(in *Suspend) error {
 		defer s.suspendComponents(in, j, ref)
 	}
 	if in.Resume && j.Parked() {
-		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID, j.Pushed.Lent[0].To).Because("job_state")
+		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID,
+			j.Pushed.Lent[0].To).Because("job_state")
 	}
 	next := cloneJob(j)
 	switch {
@@ -416,7 +422,9 @@ func (s *State) suspend(in *Suspend) error {
 		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
 	s.putJob(next)
-	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User, Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
+	s.event(core.JobUpdated,
+		core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User,
+			Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
 	return nil
 }
 

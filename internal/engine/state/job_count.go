@@ -30,7 +30,8 @@ const (
 // admitJobCount refuses a submission of so many more jobs, of which one is an array or none, for its user's limits.
 func (s *State) admitJobCount(by core.Identity, j *core.Job, records int) error {
 	if n := j.Count() + records - 1; s.liveCount+n > s.cfg.MaxJobs {
-		return core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d (jobs.max_jobs)", s.liveCount, s.cfg.MaxJobs).Because("max_jobs")
+		return core.Errorf(core.Exhausted, "%d jobs are waiting or running; the limit is %d (jobs.max_jobs)", s.liveCount,
+			s.cfg.MaxJobs).Because("max_jobs")
 	}
 	if by.Admin {
 		return nil
@@ -38,18 +39,23 @@ func (s *State) admitJobCount(by core.Identity, j *core.Job, records int) error 
 	user := j.Spec.User
 	has := s.userCounts[user]
 	if most := s.cfg.JobsPerUser; most > 0 && has.jobs+records > most {
-		return core.Errorf(core.Exhausted, "%s has %d jobs that wait or run; the limit is %d (limits.jobs_per_user)", user, has.jobs, most).Because("jobs_per_user")
+		return core.Errorf(core.Exhausted, "%s has %d jobs that wait or run; the limit is %d (limits.jobs_per_user)", user,
+			has.jobs, most).Because("jobs_per_user")
 	}
 	if j.Array == nil || s.cfg.ArrayTasksPerUser == 0 {
 		return nil
 	}
 	n := j.Array.Tasks.Len()
 	if most := s.cfg.ArrayTasksPerUser; has.tasks+n > most {
-		return core.Errorf(core.Exhausted, "%s has %d array tasks that wait, and asks for %d more; the limit is %d (limits.array_tasks_per_user)", user, has.tasks, n, most).Because("array_tasks_per_user")
+		return core.Errorf(core.Exhausted,
+			"%s has %d array tasks that wait, and asks for %d more; the limit is %d (limits.array_tasks_per_user)", user,
+			has.tasks, n, most).Because("array_tasks_per_user")
 	}
 	others := s.liveCount - has.jobs - has.tasks
 	if most := max(minArrayTasks, (s.cfg.MaxJobs-others)/arrayTaskDivisor); has.tasks+n > most {
-		return core.Errorf(core.Exhausted, "%s has %d array tasks that wait, and asks for %d more; while others have %d of the %d jobs there can be (jobs.max_jobs), a user may have %d",
+		return core.Errorf(core.Exhausted,
+			"%s has %d array tasks that wait, and asks for %d more; "+
+				"while others have %d of the %d jobs there can be (jobs.max_jobs), a user may have %d",
 			user, has.tasks, n, others, s.cfg.MaxJobs, most).Because("array_tasks_per_user")
 	}
 	return nil

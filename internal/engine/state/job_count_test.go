@@ -16,7 +16,10 @@ func TestNobodyFillsMaxJobs(t *testing.T) {
 	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
 	held := func(u int, array string) *Submit {
 		name := core.UserName(fmt.Sprintf("u%d", u))
-		spec := coretest.Job().User(name).Set(func(s *core.Spec) { s.UID, s.Hold, s.Array = uint32(1000+u), true, array }).Spec()
+		spec := coretest.Job().User(name).Set(func(s *core.Spec) {
+			s.UID, s.Hold, s.Array = uint32(1000+u), true,
+				array
+		}).Spec()
 		return &Submit{By: core.Identity{User: name, UID: uint32(1000 + u)}, Spec: spec}
 	}
 	for u := range 25 {
@@ -83,7 +86,8 @@ func TestStepsPerJob(t *testing.T) {
 	id := w.must(&Submit{By: alice, Spec: coretest.Job().Interactive().Spec()}).(*Submitted).ID
 	w.pass()
 	step := func() error {
-		_, err := w.do(&CreateStep{By: alice, Step: &core.Step{Job: id, Name: "s", Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}}})
+		_, err := w.do(&CreateStep{By: alice,
+			Step: &core.Step{Job: id, Name: "s", Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}}})
 		return err
 	}
 	for k := range 300 {

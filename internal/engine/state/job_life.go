@@ -27,7 +27,8 @@ func (s *State) start(in *Start) (*Started, error) {
 	first, err := s.startJob(in)
 	for i := range in.Rest {
 		_, err := s.startJob(&in.Rest[i])
-		core.Assert(err == nil, "component %d could start beside the others, and could not after them: %v", in.Rest[i].Job, err)
+		core.Assert(err == nil, "component %d could start beside the others, and could not after them: %v", in.Rest[i].Job,
+			err)
 	}
 	return first, err
 }
@@ -67,7 +68,8 @@ func (s *State) startJob(in *Start) (*Started, error) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}
 	if j.IsArray() {
-		run.Array = &core.ArrayRef{Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min, Max: j.Array.Max, Step: j.Array.Step}
+		run.Array = &core.ArrayRef{Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min,
+			Max: j.Array.Max, Step: j.Array.Step}
 		if run.ID != j.ID {
 			rest := *j
 			ref := *j.Array
@@ -259,7 +261,8 @@ func (s *State) applyBatchExit(next *core.Job, in *Exited) {
 	}
 }
 
-// applyContainerExit ends a job whose container on one of its nodes is gone before the job is: without it the others are no job.
+// applyContainerExit ends a job whose container on one of its nodes is gone before the job is: without it the others
+// are no job.
 func (s *State) applyContainerExit(next *core.Job, in *Exited) {
 	lost := *in
 	lost.Message = strings.TrimSuffix("the container on "+string(in.Node)+": "+in.Message, ": ")
@@ -270,8 +273,8 @@ func (s *State) applyContainerExit(next *core.Job, in *Exited) {
 	s.applyBatchExit(next, &lost)
 }
 
-// applyStepExit ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends, however
-// badly, is its creator's affair.
+// applyStepExit ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends,
+// however badly, is its creator's affair.
 func (s *State) applyStepExit(next *core.Job, in *Exited) {
 	switch in.Cause {
 	case CauseLost, CauseFenced:
@@ -282,7 +285,8 @@ func (s *State) applyStepExit(next *core.Job, in *Exited) {
 	}
 }
 
-// launchFailed sends a job back held because the cluster, not the job, failed to launch it; one that may not go back ends.
+// launchFailed sends a job back held because the cluster, not the job, failed to launch it; one that may not go back
+// ends.
 func (s *State) launchFailed(next *core.Job, why core.Reason, held, message string) {
 	if next.Spec.Kind == core.Batch && next.Spec.Requeue && next.Stop == nil {
 		s.markRequeue(next, "", true, held) // the very words clients match on
@@ -310,7 +314,8 @@ func (s *State) endJob(next *core.Job, st core.JobState, why core.Reason, messag
 	if next.Spec.Recurs() && next.Stop == nil && next.Alloc != nil {
 		next.Flags |= core.Requeueing
 	}
-	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stoppedBy(next), Data: s.eventData(endData, next)})
+	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stoppedBy(next),
+		Data: s.eventData(endData, next)})
 }
 
 func stoppedBy(j *core.Job) core.UserName {
@@ -440,9 +445,9 @@ func (s *State) requeueNow(next *core.Job) {
 	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: s.eventData(endData, next)})
 }
 
-// failOnNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs on
-// its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for that goes on
-// without the node.
+// failOnNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs
+// on its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for that
+// goes on without the node.
 func (s *State) failOnNode(next *core.Job, node core.NodeName, message string) {
 	if isOver(next) || s.dropFailedNode(next, node, message) {
 		return
@@ -502,8 +507,8 @@ func (s *State) allocDone(in *AllocDone) error {
 	return nil
 }
 
-// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose minutes
-// have run out, and works priorities out anew when they are due.
+// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
+// minutes have run out, and works priorities out anew when they are due.
 func (s *State) tick() error {
 	var due []core.JobID
 	for id, at := range s.jobDeadlines {
@@ -525,7 +530,8 @@ func (s *State) tick() error {
 		}
 		why, message := core.ReasonTimeLimit, ""
 		if at := s.idleAllocationEnd(j); at != 0 && at <= s.view.now {
-			why, message = core.ReasonInactive, fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
+			why, message = core.ReasonInactive,
+				fmt.Sprintf("no step was started in it within %v; whoever asked for it is gone", s.cfg.InteractiveIdle.Duration())
 		}
 		if at := s.ownMinutesEnd(j); at != 0 && at <= s.view.now {
 			_, message = s.limits.tally.Lasts(s.limits.stakes[id])

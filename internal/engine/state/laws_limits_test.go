@@ -22,19 +22,24 @@ type limitChaos struct {
 	wall map[core.QOSName]float64
 }
 
-// TestLimitLaws: whatever happens, no start is against a limit, the state counts as it would from the records alone, and
-// what was charged is what ran: over restarts, suspensions, changes of what a QOS costs and any cut of time.
+// TestLimitLaws: whatever happens, no start is against a limit, the state counts as it would from the records alone,
+// and what was charged is what ran: over restarts, suspensions, changes of what a QOS costs and any cut of time.
 func TestLimitLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		choose := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9)).IntN
-		cfg := Config{Safe: choose(3) == 0, Partitions: []core.Partition{{Name: "main", Nodes: "ALL", Default: true}, {Name: "small", Nodes: "n[1-2]", QOS: "q0"}}}
-		cfg.Charges.Billing = map[core.PartitionName][]policy.Weight{"main": {{Name: "cpu", Per: 3}, {Name: "gres/gpu", Per: 7}}}
+		cfg := Config{Safe: choose(3) == 0,
+			Partitions: []core.Partition{{Name: "main", Nodes: "ALL", Default: true},
+				{Name: "small", Nodes: "n[1-2]", QOS: "q0"}}}
+		cfg.Charges.Billing = map[core.PartitionName][]policy.Weight{"main": {{Name: "cpu", Per: 3},
+			{Name: "gres/gpu", Per: 7}}}
 		if choose(2) == 0 {
-			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 1000, QOS: 100, Assoc: 100}}, Period: 600}
+			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 1000, QOS: 100,
+				Assoc: 100}}, Period: 600}
 		}
 
-		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{}, cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{}}
+		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{},
+			cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{}}
 		w.onStart = w.allowed
 		for i, u := range []string{"alice", "bob"} {
 			w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: u})
@@ -43,7 +48,8 @@ func TestLimitLaws(t *testing.T) {
 		w.register()
 		w.policy()
 		acts := []func(){
-			w.send, w.send, w.send, w.send, w.plan, w.plan, w.plan, w.exit, w.exit, w.done, w.done, w.cancel, w.requeue, w.suspend,
+			w.send, w.send, w.send, w.send, w.plan, w.plan, w.plan, w.exit, w.exit, w.done, w.done, w.cancel, w.requeue,
+			w.suspend,
 			w.nodeState, w.register, w.pass1, w.pass1, w.pass1, w.again, w.policy, w.update,
 		}
 		for i := range 80 {
@@ -184,7 +190,8 @@ func (w *limitChaos) counted() {
 }
 
 func (w *limitChaos) send() {
-	b := coretest.Job().CPUs(int32(1 + w.choose(3))).Partition(core.PartitionName(w.pick("main", "small", "small,main"))).Time(time.Duration(1+w.choose(120)) * time.Minute)
+	b := coretest.Job().CPUs(int32(1 + w.choose(3))).Partition(core.PartitionName(w.pick("main", "small",
+		"small,main"))).Time(time.Duration(1+w.choose(120)) * time.Minute)
 	by := []core.Identity{{User: "alice", UID: 1000}, {User: "bob", UID: 1001}}[w.choose(2)]
 	b.User(by.User).Set(func(s *core.Spec) {
 		s.UID, s.QOS, s.Project = by.UID, core.QOSName(w.pick("", "q0", "q1")), core.ProjectName(w.pick("default", "p", "c"))
@@ -236,7 +243,8 @@ func (w *limitChaos) policy() {
 	var err error
 	switch w.choose(4) {
 	case 0:
-		q := &core.QOS{Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6), UsageFactor: []*float64{nil, new(0.0), new(0.5), new(3.0)}[w.choose(4)], Priority: uint32(w.choose(5))}
+		q := &core.QOS{Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6),
+			UsageFactor: []*float64{nil, new(0.0), new(0.5), new(3.0)}[w.choose(4)], Priority: uint32(w.choose(5))}
 		q.Flags = []core.QOSFlag{0, core.DenyOnLimit, core.OverPartQOS, core.NoReserve, core.Relative}[w.choose(5)]
 		_, err = w.do(&PutQOS{By: root, QOS: q})
 	case 1:
@@ -246,9 +254,12 @@ func (w *limitChaos) policy() {
 		}
 		_, err = w.do(&PutProject{By: root, Project: p})
 	case 2:
-		_, err = w.do(&PutProject{By: root, Project: &core.Project{Name: "c", Parent: core.ProjectName(w.pick("p", "default", "")), Assoc: core.Association{Limits: limits}}})
+		_, err = w.do(&PutProject{By: root,
+			Project: &core.Project{Name: "c", Parent: core.ProjectName(w.pick("p", "default", "")),
+				Assoc: core.Association{Limits: limits}}})
 	case 3:
-		_, err = w.do(&PutMember{By: root, Project: core.ProjectName(w.pick("default", "p", "c")), User: core.UserName(w.pick("alice", "bob")), Role: core.RoleUser,
+		_, err = w.do(&PutMember{By: root, Project: core.ProjectName(w.pick("default", "p", "c")),
+			User: core.UserName(w.pick("alice", "bob")), Role: core.RoleUser,
 			Assoc: &core.Association{Limits: limits, Priority: uint32(w.choose(3))}})
 	}
 	if err != nil && core.CodeOf(err) != core.Invalid && core.CodeOf(err) != core.NotFound {

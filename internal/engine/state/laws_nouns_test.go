@@ -12,13 +12,15 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
-// TestLawsOfNouns is TestLaws while reservations, the policy and the settings change too. The worlds are always the same.
+// TestLawsOfNouns is TestLaws while reservations, the policy and the settings change too. The worlds are always the
+// same.
 func TestLawsOfNouns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			first := anything(t, rand.New(rand.NewPCG(seed, 2)).IntN, 120, true, (*chaos).nouns)
-			if second := anything(t, rand.New(rand.NewPCG(seed, 2)).IntN, 120, false, (*chaos).nouns); !slices.Equal(first, second) {
+			if second := anything(t, rand.New(rand.NewPCG(seed, 2)).IntN, 120, false, (*chaos).nouns); !slices.Equal(first,
+				second) {
 				t.Fatal("the same inputs changed something else")
 			}
 		})
@@ -49,11 +51,14 @@ func (c *chaos) resvName() string { return c.pick("r1", "r2", "r3") }
 func (c *chaos) setAside() {
 	start := c.st.view.now.Add(time.Duration(c.choose(4)) * 30 * time.Minute)
 	r := &core.AdvanceReservation{
-		Name: c.resvName(), Start: start, End: start.Add(time.Duration(1+c.choose(6)) * 10 * time.Minute), Users: []core.UserName{"alice"},
+		Name: c.resvName(), Start: start, End: start.Add(time.Duration(1+c.choose(6)) * 10 * time.Minute),
+		Users: []core.UserName{"alice"},
 	}
 	flags := []core.ReserveFlag{
-		core.ReserveMaint, core.ReserveIgnoreJobs, core.ReserveOverlap, core.ReserveFlex, core.ReserveDaily, core.ReserveHourly, core.ReservePurgeCompleted,
-		core.ReserveReplace, core.ReserveReplaceDown, core.ReserveStatic, core.ReserveTimeFloat, core.ReserveMagnetic, core.ReserveNoHold,
+		core.ReserveMaint, core.ReserveIgnoreJobs, core.ReserveOverlap, core.ReserveFlex, core.ReserveDaily,
+		core.ReserveHourly, core.ReservePurgeCompleted,
+		core.ReserveReplace, core.ReserveReplaceDown, core.ReserveStatic, core.ReserveTimeFloat, core.ReserveMagnetic,
+		core.ReserveNoHold,
 	}
 	for range c.choose(3) {
 		r.Flags |= flags[c.choose(len(flags))]
@@ -100,7 +105,8 @@ func (c *chaos) submitReserved() {
 // applyPolicy applies a small policy, pruning now and then.
 func (c *chaos) applyPolicy() {
 	few := int64(1 + c.choose(5))
-	p := core.Policy{Projects: []core.Project{{Name: "default", Shares: int32(c.choose(4)), Members: []core.Member{{User: "alice"}, {User: "bob"}}}}}
+	p := core.Policy{Projects: []core.Project{{Name: "default", Shares: int32(c.choose(4)),
+		Members: []core.Member{{User: "alice"}, {User: "bob"}}}}}
 	p.QOS = append(p.QOS, pushers...)
 	switch c.choose(4) {
 	case 0:
@@ -108,8 +114,10 @@ func (c *chaos) applyPolicy() {
 	case 1:
 		p.Projects[0].Members[0].Assoc.Limits.MaxJobs = &few
 	case 2:
-		p.QOS = append(p.QOS, core.QOS{Name: "extra", UsageFactor: new(2.0), Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})}})
-		p.Projects = append(p.Projects, core.Project{Name: "lab", Parent: "default", Assoc: core.Association{QOS: []core.QOSName{"extra"}}})
+		p.QOS = append(p.QOS, core.QOS{Name: "extra", UsageFactor: new(2.0),
+			Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})}})
+		p.Projects = append(p.Projects,
+			core.Project{Name: "lab", Parent: "default", Assoc: core.Association{QOS: []core.QOSName{"extra"}}})
 	}
 	_, _ = c.do(&ApplyPolicy{By: root, Policy: p, Force: c.choose(3) > 0, Prune: c.choose(3) == 0, Dry: c.choose(5) == 0})
 }
@@ -121,7 +129,8 @@ func (c *chaos) reconfigure() {
 	i := c.choose(len(cfg.Partitions))
 	switch c.choose(4) {
 	case 0:
-		cfg.Partitions = append(slices.DeleteFunc(cfg.Partitions, func(p core.Partition) bool { return p.Name == "extra" }), core.Partition{Name: "extra", Nodes: string(c.node())})
+		cfg.Partitions = append(slices.DeleteFunc(cfg.Partitions, func(p core.Partition) bool { return p.Name == "extra" }),
+			core.Partition{Name: "extra", Nodes: string(c.node())})
 	case 1:
 		if !cfg.Partitions[i].Default {
 			cfg.Partitions = slices.Delete(cfg.Partitions, i, i+1)

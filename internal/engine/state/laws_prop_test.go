@@ -17,8 +17,8 @@ import (
 )
 
 // TestLaws lets anything happen to a small cluster and holds it to the laws after each step: no resource given twice,
-// gangs whole or not at all, events without gaps, a restart changes nothing, a planner kept up to date plans as one built
-// cold in whatever order, and the same inputs give the same changes.
+// gangs whole or not at all, events without gaps, a restart changes nothing, a planner kept up to date plans as one
+// built cold in whatever order, and the same inputs give the same changes.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -45,14 +45,16 @@ type chaos struct {
 
 // anything plays some steps, of those there are and more, and returns every batch of changes.
 func anything(t failer, choose func(int) int, steps int, check bool, more ...func(*chaos)) (batches []string) {
-	cfg := Config{MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}}, Partitions: []core.Partition{
-		{Name: "main", Nodes: "ALL", Default: true},
-		{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
-		{Name: "short", Nodes: "n[2-4]", MaxTime: 3600, PriorityTier: 2, MinNodes: 1},
-	}}
+	cfg := Config{MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}},
+		Partitions: []core.Partition{
+			{Name: "main", Nodes: "ALL", Default: true},
+			{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
+			{Name: "short", Nodes: "n[2-4]", MaxTime: 3600, PriorityTier: 2, MinNodes: 1},
+		}}
 	if choose(2) == 0 {
 		cfg.Priority = &Priority{
-			Config: policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100, TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
+			Config: policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100,
+				TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
 			Period: 600,
 		}
 		cfg.Charges.HalfLife = 3600
@@ -72,8 +74,10 @@ func anything(t failer, choose func(int) int, steps int, check bool, more ...fun
 		c.register()
 	}
 	acts := []func(){
-		c.submit, c.submit, c.submit, c.submit, c.het, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done, c.cancel,
-		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later, c.batch, c.again, c.people, c.reserve, c.wish,
+		c.submit, c.submit, c.submit, c.submit, c.het, c.plan, c.plan, c.plan, c.exit, c.exit, c.exit, c.done, c.done,
+		c.cancel,
+		c.update, c.checkpoint, c.requeue, c.suspend, c.nodeState, c.register, c.step, c.stepExit, c.giveback, c.later,
+		c.batch, c.again, c.people, c.reserve, c.wish,
 	}
 	for _, act := range more {
 		acts = append(acts, func() { act(c) }, func() { act(c) })
@@ -154,7 +158,8 @@ func (c *chaos) placed() (*core.Job, bool) {
 func (c *chaos) register() {
 	n := coretest.Node(c.node()).CPUs(int32(1 + c.choose(4))).Mem(core.Bytes(1+c.choose(4)) * core.GiB).Build()
 	for range c.choose(3) {
-		n.Hardware.Gres = append(n.Hardware.Gres, core.Gres{Name: "gpu", Type: c.pick("a", "b", ""), Count: int64(c.choose(3))})
+		n.Hardware.Gres = append(n.Hardware.Gres,
+			core.Gres{Name: "gpu", Type: c.pick("a", "b", ""), Count: int64(c.choose(3))})
 	}
 	if c.choose(3) == 0 {
 		n.Features = []string{"fast"}
@@ -167,7 +172,9 @@ func (c *chaos) register() {
 }
 
 func (c *chaos) submit() {
-	b := coretest.Job().Name(c.pick("a", "b")).CPUs(int32(1 + c.choose(2))).Partition(core.PartitionName(c.pick("", "main", "small", "short", "small,main", "short,small,main")))
+	b := coretest.Job().Name(c.pick("a",
+		"b")).CPUs(int32(1 + c.choose(2))).Partition(core.PartitionName(c.pick("", "main", "small", "short", "small,main",
+		"short,small,main")))
 	by := []core.Identity{{User: "alice", UID: 1000}, {User: "bob", UID: 1001}}[c.choose(2)]
 	b.User(by.User).Set(func(s *core.Spec) { s.UID = by.UID })
 	switch c.choose(4) {
@@ -216,7 +223,8 @@ func (c *chaos) submit() {
 			s.Begin = c.now.Add(time.Duration(c.choose(3)) * time.Hour)
 		}
 		if c.choose(5) == 0 {
-			s.Extra = &core.Extra{NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"), Constraint: c.pick("", "fast")}
+			s.Extra = &core.Extra{NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"),
+				Constraint: c.pick("", "fast")}
 		}
 	})
 	if c.choose(4) == 0 {
@@ -268,9 +276,11 @@ func (c *chaos) exit() {
 		return
 	}
 	na := &j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))*c.choose(2)]
-	causes := []ExitCause{CauseExit, CauseExit, CauseExit, CauseOOM, CauseTimeout, CauseCancelled, CauseLaunch, CauseProlog, CauseEnv, CauseLost, CauseFenced, CauseUnkillable}
+	causes := []ExitCause{CauseExit, CauseExit, CauseExit, CauseOOM, CauseTimeout, CauseCancelled, CauseLaunch,
+		CauseProlog, CauseEnv, CauseLost, CauseFenced, CauseUnkillable}
 	_, _ = c.do(&Exited{
-		Node: na.Node, Job: j.ID, Attempt: j.Attempt - int32(c.choose(4)/3), Step: "batch", Exit: core.Exit{Code: int32(c.choose(2))},
+		Node: na.Node, Job: j.ID, Attempt: j.Attempt - int32(c.choose(4)/3), Step: "batch",
+		Exit:  core.Exit{Code: int32(c.choose(2))},
 		Cause: causes[c.choose(len(causes))], JobDone: c.choose(3) > 0, Usage: core.Usage{User: time.Second},
 	})
 }
@@ -280,7 +290,8 @@ func (c *chaos) done() {
 	if !ok {
 		return
 	}
-	_, _ = c.do(&NodeDone{Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID, Attempt: j.Attempt - int32(c.choose(5)/4)})
+	_, _ = c.do(&NodeDone{Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID,
+		Attempt: j.Attempt - int32(c.choose(5)/4)})
 }
 
 func (c *chaos) cancel() {
@@ -391,7 +402,8 @@ func (c *chaos) stepExit() {
 	}
 	causes := []ExitCause{CauseExit, CauseExit, CauseOOM, CauseLost, CauseProlog, CauseCancelled}
 	_, _ = c.do(&Exited{
-		Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID, Attempt: j.Attempt, Step: fmt.Sprint(c.choose(int(j.Steps))), Exit: core.Exit{Code: int32(c.choose(3))},
+		Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID, Attempt: j.Attempt,
+		Step: fmt.Sprint(c.choose(int(j.Steps))), Exit: core.Exit{Code: int32(c.choose(3))},
 		Cause: causes[c.choose(len(causes))], JobDone: c.choose(2) == 0,
 	})
 }
@@ -411,9 +423,11 @@ func (c *chaos) people() {
 	case 0:
 		_, _ = c.do(&PutUser{By: c.who(), User: &core.User{Name: name, UnixName: string(name)}, New: c.choose(2) == 0})
 	case 1:
-		_, _ = c.do(&PutProject{By: c.who(), Project: &core.Project{Name: "p", Members: []core.Member{{User: name, Role: core.RoleManager}}}})
+		_, _ = c.do(&PutProject{By: c.who(),
+			Project: &core.Project{Name: "p", Members: []core.Member{{User: name, Role: core.RoleManager}}}})
 	case 2:
-		t := &core.Token{ID: c.pick("t1", "t2"), Kind: c.pick("user", "join"), User: name, Hash: core.Hash{byte(c.choose(3)), 1}, Created: c.now}
+		t := &core.Token{ID: c.pick("t1", "t2"), Kind: c.pick("user", "join"), User: name,
+			Hash: core.Hash{byte(c.choose(3)), 1}, Created: c.now}
 		_, _ = c.do(&PutToken{By: c.who(), Token: t})
 	case 3:
 		_, _ = c.do(&UseToken{ID: c.pick("t1", "t2"), Node: c.node()})

@@ -8,7 +8,9 @@ func (c *chaos) inside(h *core.Hardware) {
 	h.CPUs = h.Sockets * h.Cores * h.Threads
 	for _, k := range h.Kinds() {
 		for _, i := range k.Index {
-			h.Units = append(h.Units, core.Unit{Name: k.Name, Type: k.Type, Index: i, Socket: int32(c.choose(int(h.Sockets) + 1)), Links: int32(c.choose(3))})
+			h.Units = append(h.Units,
+				core.Unit{Name: k.Name, Type: k.Type, Index: i, Socket: int32(c.choose(int(h.Sockets) + 1)),
+					Links: int32(c.choose(3))})
 		}
 	}
 }
@@ -31,7 +33,8 @@ func (c *chaos) widen(s *core.Spec) {
 	case 4:
 		m.TasksPerSocket, m.TasksPerCore, m.OneThread = int32(c.choose(2)), int32(c.choose(2)), c.choose(2) == 0
 	case 5:
-		m.Sockets, m.Cores, m.Threads, m.CoreSpec = int32(c.choose(2)), int32(c.choose(3)), int32(c.choose(2)), int32(c.choose(2))
+		m.Sockets, m.Cores, m.Threads, m.CoreSpec = int32(c.choose(2)), int32(c.choose(3)), int32(c.choose(2)),
+			int32(c.choose(2))
 	case 6:
 		m.GPUs, m.CPUsPerGPU, m.MemPerGPU = gpus(), int32(c.choose(3)), core.Bytes(c.choose(2))*core.GiB
 	}

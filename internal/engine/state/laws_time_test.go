@@ -32,7 +32,8 @@ func (c *chaos) reserve() {
 	}
 	start := c.now.Add(time.Duration(c.choose(5)) * 20 * time.Minute)
 	r := &core.AdvanceReservation{
-		Name: name, Start: start, End: start.Add(time.Duration(1+c.choose(8)) * 15 * time.Minute), Nodes: c.pick("n1", "n2", "n[1-2]", "ALL", ""),
+		Name: name, Start: start, End: start.Add(time.Duration(1+c.choose(8)) * 15 * time.Minute),
+		Nodes: c.pick("n1", "n2", "n[1-2]", "ALL", ""),
 	}
 	if r.Nodes == "" {
 		r.Licenses = []core.License{{Name: "l", Total: int64(1 + c.choose(3))}}
@@ -46,7 +47,8 @@ func (c *chaos) reserve() {
 		r.Accounts = []core.ProjectName{core.ProjectName(c.pick("default", "-p1"))}
 	}
 	for _, f := range []core.ReserveFlag{
-		core.ReserveIgnoreJobs, core.ReserveIgnoreJobs, core.ReserveDaily, core.ReserveFlex, core.ReserveMagnetic, core.ReserveOverlap, core.ReserveMaint,
+		core.ReserveIgnoreJobs, core.ReserveIgnoreJobs, core.ReserveDaily, core.ReserveFlex, core.ReserveMagnetic,
+		core.ReserveOverlap, core.ReserveMaint,
 		core.ReservePurgeCompleted, core.ReserveReplace, core.ReserveTimeFloat, core.ReserveNoHold,
 	} {
 		if c.choose(5) == 0 {

@@ -9,8 +9,9 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// limits is what jobs are held against: at submit how many there are, at their start once more what the planner went by.
-// It is made anew, and everything counted again, when a project, a QOS or a partition changes it; the planner is told.
+// limits is what jobs are held against: at submit how many there are, at their start once more what the planner went
+// by. It is made anew, and everything counted again, when a project, a QOS or a partition changes it; the planner is
+// told.
 type limits struct {
 	rules  *policy.Rules
 	tally  *policy.Tally // nil: there are none
@@ -78,8 +79,8 @@ func shareCount(n int32) (int64, bool) {
 	return int64(max(n, 1)), false
 }
 
-// reachesRoot tells whether one comes from a project to the top by its parents: a circle, from before they were refused, is
-// cut.
+// reachesRoot tells whether one comes from a project to the top by its parents: a circle, from before they were
+// refused, is cut.
 func reachesRoot(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
 	for range projects {
 		if p.Parent == "" {
@@ -138,7 +139,8 @@ func (s *State) countJob(t *policy.Tally, rules *policy.Rules, stakes map[core.J
 	}
 }
 
-// countsAsRunning tells whether a job counts among those that run. One that is over does not, though its nodes are not clean.
+// countsAsRunning tells whether a job counts among those that run. One that is over does not, though its nodes are not
+// clean.
 func countsAsRunning(j *core.Job) bool {
 	return (j.State == core.Running || j.State == core.Suspended) && j.End == 0 && j.Alloc != nil
 }
@@ -235,7 +237,8 @@ func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
 	if g == nil {
 		return nil
 	}
-	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.view.now, s.fairShares()); reason != "" {
+	if reason, text := l.tally.Why(g, requestOf(l.rules, al), timeLimitOf(j.Spec), s.view.now,
+		s.fairShares()); reason != "" {
 		return core.Errorf(core.Conflict, "job %d waits: %s: %s", j.ID, reason, text)
 	}
 	return nil
@@ -281,7 +284,8 @@ func (s *State) projectChanged(old, p *core.Project) {
 	if old == nil {
 		old = &core.Project{}
 	}
-	if old.Parent != p.Parent || old.Shares != p.Shares || !reflect.DeepEqual(old.Assoc, p.Assoc) || !reflect.DeepEqual(membersWithSettings(old), membersWithSettings(p)) {
+	if old.Parent != p.Parent || old.Shares != p.Shares || !reflect.DeepEqual(old.Assoc, p.Assoc) ||
+		!reflect.DeepEqual(membersWithSettings(old), membersWithSettings(p)) {
 		s.limits.stale = true
 		s.recalcPrioritiesSoon()
 	}
@@ -309,7 +313,8 @@ func (s *State) qosChanged(old, q *core.QOS) {
 // nodeResourcesChanged notes what a node's change means for limits in percent of the cluster.
 func (s *State) nodeResourcesChanged(n *core.Node) {
 	old, ok := s.view.Node(n.Name)
-	if !ok || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles || (old.Flags ^ n.Flags).Any(core.NodeFuture) {
+	if !ok || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles ||
+		(old.Flags ^ n.Flags).Any(core.NodeFuture) {
 		s.limits.stale = true
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// dropFailedNode takes a node that failed out of the allocation of a job that asked to survive that, and tells whether it did: not
-// the last node, nor the one its script runs on, nor one of a job whose containers are one whole. next must be ours to change.
+// dropFailedNode takes a node that failed out of the allocation of a job that asked to survive that, and tells whether
+// it did: not the last node, nor the one its script runs on, nor one of a job whose containers are one whole. next must
+// be ours to change.
 func (s *State) dropFailedNode(next *core.Job, node core.NodeName, message string) bool {
 	al := next.Alloc
 	if !next.Spec.NoKill() || len(al.Nodes) < 2 || next.Spec.More().Container != nil || !holdsNode(next, node) ||

@@ -52,7 +52,8 @@ func (s *State) nodeKey(in *NodeKey) error {
 		if slices.Contains(pin.Gone, in.Key) || pin.Revoked && (pin.Key == in.Key || pin.Before != 0) {
 			return errRevokedKey(n.Name)
 		}
-		pin = core.NodePin{Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone, Ends: in.Ends, CA: in.CA}
+		pin = core.NodePin{Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone,
+			Ends: in.Ends, CA: in.CA}
 	case KeyRenew:
 		if pin.Revoked || slices.Contains(pin.Gone, in.Key) {
 			return errRevokedKey(n.Name)
@@ -86,8 +87,9 @@ func (s *State) nodeKey(in *NodeKey) error {
 }
 
 func errRevokedKey(name core.NodeName) error {
-	return core.Errorf(core.Denied, "the key of node %s was revoked: it joins again with a new key and a token made for it "+
-		"(bireme token join --node %s)", name, name).Because("revoked_node")
+	return core.Errorf(core.Denied,
+		"the key of node %s was revoked: it joins again with a new key and a token made for it "+
+			"(bireme token join --node %s)", name, name).Because("revoked_node")
 }
 
 // maxRevokedKeys bounds what is remembered of a node's revoked keys; they are refused anyhow, not being the pinned one.
@@ -107,14 +109,15 @@ func revokePin(pin core.NodePin) core.NodePin {
 	return pin
 }
 
-// pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it only, or by
-// whoever has its key.
+// pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it
+// only, or by whoever has its key.
 func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 	old, known := s.view.Node(in.Node)
 	var gone []string
 	if known {
 		if h := s.view.FleetHost(old); h != nil {
-			return core.Errorf(core.Denied, "node %s is a host of fleet %s, which gives it its certificate: no token does", old.Name, old.Fleet).Because("node_of_fleet")
+			return core.Errorf(core.Denied, "node %s is a host of fleet %s, which gives it its certificate: no token does",
+				old.Name, old.Fleet).Because("node_of_fleet")
 		}
 		if p := old.Pin; p != nil {
 			if slices.Contains(p.Gone, in.Key) {
@@ -173,8 +176,8 @@ func (s *State) recordCertificate(n *core.Node, sum string) {
 	s.putFleetRecord(&f, "")
 }
 
-// pinsFromTokens are what is known of joins to a server that pinned no keys, by node: whose token, when, and whether that was
-// revoked since.
+// pinsFromTokens are what is known of joins to a server that pinned no keys, by node: whose token, when, and whether
+// that was revoked since.
 func pinsFromTokens(tokens []*core.Token) map[core.NodeName]*core.NodePin {
 	out := map[core.NodeName]*core.NodePin{}
 	for _, t := range tokens {

@@ -4,7 +4,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// setPowerState notes that a node is on its way up, or else sleeps: going is for one that takes its time to. It is up when its agent says so.
+// setPowerState notes that a node is on its way up, or else sleeps: going is for one that takes its time to. It is up
+// when its agent says so.
 func (s *State) setPowerState(next *core.Node, up, going bool) {
 	next.Flags &^= core.Asleep | core.NodeSilent
 	next.SilentSince = 0
@@ -23,7 +24,8 @@ func (s *State) setPowerState(next *core.Node, up, going bool) {
 	}
 }
 
-// powerUp wakes a node that sleeps. One that is on its way to sleep is woken when it does, and one that only should sleep stays up.
+// powerUp wakes a node that sleeps. One that is on its way to sleep is woken when it does, and one that only should
+// sleep stays up.
 func (s *State) powerUp(next *core.Node) {
 	switch {
 	case next.Flags.Has(core.NodePowerDown):

@@ -75,16 +75,20 @@ func checkHardware(in *Register) error {
 	}
 	ok = ok && unitsAreValid(h)
 	if !ok {
-		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory, h.Gres).Because("invalid_node")
+		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory,
+			h.Gres).Because("invalid_node")
 	}
 	return nil
 }
 
 // sameRegistration tells whether a registration says nothing new.
 func sameRegistration(a, b *core.Node) bool {
-	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot && a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
-		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory && a.Hardware.Sockets == b.Hardware.Sockets &&
-		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads && a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
+	return a.Flags == b.Flags && a.Pin == b.Pin && a.Host == b.Host && a.Roles == b.Roles && a.TrustRoot == b.TrustRoot &&
+		a.Fleet == b.Fleet && a.Blocks == b.Blocks && a.Reason == b.Reason &&
+		a.Hardware.CPUs == b.Hardware.CPUs && a.Hardware.Memory == b.Hardware.Memory &&
+		a.Hardware.Sockets == b.Hardware.Sockets &&
+		a.Hardware.Cores == b.Hardware.Cores && a.Hardware.Threads == b.Hardware.Threads &&
+		a.Hardware.TmpDisk == b.Hardware.TmpDisk &&
 		slices.Equal(a.Hardware.Units, b.Hardware.Units) &&
 		slices.Equal(a.Hardware.Gres, b.Hardware.Gres) && slices.Equal(a.Features, b.Features)
 }
@@ -94,7 +98,8 @@ func (s *State) unwantedSteps(in *Register) []StepRef {
 	var kill []StepRef
 	for _, r := range in.Running {
 		j, ok := s.view.jobs.Get(int64(r.Job))
-		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil || !holdsNode(j, in.Node) || s.stepHasEnded(j, r.Step) {
+		if !ok || j.Attempt != r.Attempt || j.State.Final() || j.Flags.Has(core.Requeueing) || j.Alloc == nil ||
+			!holdsNode(j, in.Node) || s.stepHasEnded(j, r.Step) {
 			kill = append(kill, r)
 		}
 	}
@@ -117,8 +122,8 @@ func nodeData(n *core.Node) []byte {
 	return append(b, '}')
 }
 
-// failJobsOn ends the attempts on a node that cannot go on with them. Their processes may still run: the node is asked to
-// be clean of them before anything starts again.
+// failJobsOn ends the attempts on a node that cannot go on with them. Their processes may still run: the node is asked
+// to be clean of them before anything starts again.
 func (s *State) failJobsOn(node core.NodeName, message string) {
 	for _, id := range s.jobIDsOn(node) {
 		j, _ := s.view.jobs.Get(int64(id))
@@ -210,7 +215,8 @@ func (s *State) updateNode(in *UpdateNode) error {
 			next.ReasonBy = systemUser
 		}
 	}
-	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt && len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
+	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt &&
+		len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
 		return nil
 	}
 	s.putNode(&next)
@@ -242,7 +248,8 @@ func (s *State) setResumeTime(next *core.Node, in *UpdateNode) error {
 	case in.ResumeAfter < 0:
 		next.ResumeAt = 0
 	case !next.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
-		return core.Errorf(core.Invalid, "node %s is in service: only one that is down or drained is resumed after a time", next.Name).Because("invalid_node_state")
+		return core.Errorf(core.Invalid, "node %s is in service: only one that is down or drained is resumed after a time",
+			next.Name).Because("invalid_node_state")
 	default:
 		next.ResumeAt = s.deadlineIn(in.ResumeAfter)
 	}

@@ -7,8 +7,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless they are
-// waited for (Drain), ended as on a node that an administrator sets down (Now), or known to have ended (Gone). Reply: *Removed.
+// RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless
+// they are waited for (Drain), ended as on a node that an administrator sets down (Now), or known to have ended (Gone).
+// Reply: *Removed.
 type RemoveNode struct {
 	By    core.Identity
 	Node  core.NodeName
@@ -31,11 +32,13 @@ func (s *State) removeNodeBy(in *RemoveNode) (*Removed, error) {
 		return nil, err
 	}
 	if h := s.view.FleetHost(n); h != nil {
-		return nil, core.Errorf(core.Conflict, "node %s is a host of fleet %s: take it out there (bireme fleet delete %s --instance %d)",
+		return nil, core.Errorf(core.Conflict,
+			"node %s is a host of fleet %s: take it out there (bireme fleet delete %s --instance %d)",
 			n.Name, n.Fleet, n.Fleet, h.Num).Because("node_of_fleet")
 	}
 	if len(s.jobsOnNode[in.Node]) > 0 && !in.Gone && !in.Now && !in.Drain {
-		return nil, core.Errorf(core.Conflict, "%s on node %s: --drain removes it when they have ended, --now ends them", s.describeJobsOn(in.Node), n.Name).Because("node_busy")
+		return nil, core.Errorf(core.Conflict, "%s on node %s: --drain removes it when they have ended, --now ends them",
+			s.describeJobsOn(in.Node), n.Name).Because("node_busy")
 	}
 	s.removeNodeWhenEmpty(n, in.By.User, in.Now, in.Gone)
 	_, there := s.view.Node(in.Node)

@@ -67,7 +67,8 @@ func (s *State) noteOccupancy(name core.NodeName) {
 	}
 }
 
-// updateIdleTimes notes since when nodes are idle that were not. It is only kept where something follows from it: a record more for each job.
+// updateIdleTimes notes since when nodes are idle that were not. It is only kept where something follows from it: a
+// record more for each job.
 func (s *State) updateIdleTimes() {
 	if len(s.nodeTimers.occupancyChanged) == 0 {
 		return
@@ -185,7 +186,8 @@ func (s *State) markNodeLate(n *core.Node, why string) {
 
 // clearNodeLate takes back that a node was late, now that it is there, or has restarted after all.
 func (s *State) clearNodeLate(n *core.Node, rebooted bool) {
-	late := n.Reason == reasonResumeTimeout || strings.HasPrefix(n.Reason, reasonResumeFailed) || n.Reason == reasonRebootTimeout && rebooted
+	late := n.Reason == reasonResumeTimeout || strings.HasPrefix(n.Reason, reasonResumeFailed) ||
+		n.Reason == reasonRebootTimeout && rebooted
 	if s.cfg.Power.Return && n.Flags.Has(core.NodeDown) && n.ReasonBy == systemUser && late {
 		n.Flags &^= core.NodeDown
 		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0

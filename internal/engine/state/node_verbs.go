@@ -12,7 +12,8 @@ import (
 const systemUser core.UserName = "bireme"
 
 // nodeVerbs are what can be asked of a node.
-var nodeVerbs = []string{"drain", "undrain", "resume", "down", "fail", "future", "power_up", "power_down", "power_down_asap",
+var nodeVerbs = []string{"drain", "undrain", "resume", "down", "fail", "future", "power_up", "power_down",
+	"power_down_asap",
 	"power_down_force", "reboot", "reboot_asap", "cancel_reboot"}
 
 // applyNodeVerb makes of a node's record what is asked. Reasons are the caller's.
@@ -65,14 +66,16 @@ func (s *State) applyNodeVerb(next *core.Node, in *UpdateNode) error {
 			s.nodeActionFailed(next, in.State)
 			return nil
 		}
-		return core.Errorf(core.Invalid, "node state %q: there are %s", in.State, strings.Join(nodeVerbs, ", ")).Because("invalid_node_state")
+		return core.Errorf(core.Invalid, "node state %q: there are %s", in.State,
+			strings.Join(nodeVerbs, ", ")).Because("invalid_node_state")
 	}
 	return nil
 }
 
 // isOutdated tells whether it is news no more that a node could not be restarted or woken.
 func isOutdated(n *core.Node, in *UpdateNode) bool {
-	return in.System && (in.State == "reboot_failed" && !n.Flags.Has(core.NodeRebooting) || in.State == "resume_failed" && !n.Flags.Has(core.NodePoweringUp))
+	return in.System && (in.State == "reboot_failed" && !n.Flags.Has(core.NodeRebooting) || in.State == "resume_failed" &&
+		!n.Flags.Has(core.NodePoweringUp))
 }
 
 // nodeActionFailed follows from what we were told to do with a node and could not. The reason is the caller's.
@@ -89,7 +92,8 @@ func (s *State) nodeActionFailed(n *core.Node, what string) {
 
 // resumeNode takes a node back into service, whatever was said of it.
 func (s *State) resumeNode(next *core.Node) {
-	next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture | core.NodePowerDown | core.NodeReboot | core.NodeRebooting
+	next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture |
+		core.NodePowerDown | core.NodeReboot | core.NodeRebooting
 	next.Restart, next.ResumeAt, next.Leaving = nil, 0, false
 	poweredUp(next)
 	s.clearNodeFaults(next)
@@ -112,9 +116,11 @@ func (s *State) clearNodeFaults(n *core.Node) {
 func (s *State) requestReboot(next *core.Node, in *UpdateNode) error {
 	switch {
 	case next.Flags.Has(core.NodeUnknown):
-		return core.Errorf(core.Conflict, "node %s has never been heard of: nobody could restart it", next.Name).Because("node_unknown")
+		return core.Errorf(core.Conflict, "node %s has never been heard of: nobody could restart it",
+			next.Name).Because("node_unknown")
 	case in.Next != "" && in.Next != "resume" && in.Next != "down":
-		return core.Errorf(core.Invalid, "next state %q: a node that was restarted is made to resume or down", in.Next).Because("invalid_node_state")
+		return core.Errorf(core.Invalid, "next state %q: a node that was restarted is made to resume or down",
+			in.Next).Because("invalid_node_state")
 	case next.Flags.Has(core.NodeRebooting):
 		return core.Errorf(core.Conflict, "node %s restarts already", next.Name).Because("node_rebooting")
 	}
@@ -206,8 +212,8 @@ func (s *State) runIdleActions() {
 	}
 }
 
-// NodeHealth tells what is wrong with a node as a whole. What drains does so unless somebody else has; Return lets a node that
-// was drained so come back when nothing of it is left, otherwise an administrator says so. Reply: nil.
+// NodeHealth tells what is wrong with a node as a whole. What drains does so unless somebody else has; Return lets a
+// node that was drained so come back when nothing of it is left, otherwise an administrator says so. Reply: nil.
 type NodeHealth struct {
 	Node   core.NodeName
 	Faults []core.NodeFault
@@ -224,7 +230,8 @@ func (s *State) nodeHealth(in *NodeHealth) error {
 	faults := slices.DeleteFunc(slices.Clone(in.Faults), func(f core.NodeFault) bool { return !f.Drain })
 	for _, f := range n.Faults {
 		// Of one check the last word holds: a program may say something else each time.
-		if !in.Return && !slices.ContainsFunc(in.Faults, func(o core.NodeFault) bool { return o.Check == f.Check && o.Drain }) {
+		if !in.Return && !slices.ContainsFunc(in.Faults,
+			func(o core.NodeFault) bool { return o.Check == f.Check && o.Drain }) {
 			faults = append(faults, f)
 		}
 	}
@@ -239,8 +246,8 @@ func (s *State) nodeHealth(in *NodeHealth) error {
 	return nil
 }
 
-// drainForFaults drains a node for what ails it, and takes that drain back when nothing does. A drain or down that is somebody else's, or
-// has another reason, stays as it is.
+// drainForFaults drains a node for what ails it, and takes that drain back when nothing does. A drain or down that is
+// somebody else's, or has another reason, stays as it is.
 func (s *State) drainForFaults(n, next *core.Node, back bool) {
 	was, is := faultSummary(n), faultSummary(next)
 	ours := n.ReasonBy == systemUser && was != "" && n.Reason == was

@@ -31,14 +31,17 @@ func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
 		if u.UnixName != in.UnixName || *u.UID != in.UID {
 			name = core.UserName(fmt.Sprintf("%s.%d", name, in.UID))
 			if _, taken := s.view.users[name]; taken {
-				return nil, core.Errorf(core.Conflict, "uid %d and user %s do not go together; an administrator must see to it", in.UID, name).Because("user_exists")
+				return nil, core.Errorf(core.Conflict, "uid %d and user %s do not go together; an administrator must see to it",
+					in.UID, name).Because("user_exists")
 			}
 		}
 	}
 	if s.cfg.EnforceAccounts {
-		return nil, core.Errorf(core.Unknown, "nobody here has uid %d; an administrator must add %s", in.UID, name).Because("invalid_account")
+		return nil, core.Errorf(core.Unknown, "nobody here has uid %d; an administrator must add %s", in.UID,
+			name).Because("invalid_account")
 	}
-	u := &core.User{Name: name, UnixName: in.UnixName, UID: &uid, Role: core.RoleUser, Default: s.cfg.DefaultProject, Created: s.view.now}
+	u := &core.User{Name: name, UnixName: in.UnixName, UID: &uid, Role: core.RoleUser, Default: s.cfg.DefaultProject,
+		Created: s.view.now}
 	if uid == 0 {
 		u.Role = core.RoleAdmin // only on the server's own host does anybody come in as uid 0
 	}
@@ -94,7 +97,8 @@ func (s *State) putProjectRecord(p *core.Project) {
 	if old == nil || old.Parent != p.Parent {
 		s.resendAllReservations()
 	}
-	s.changes.Projects = append(slices.DeleteFunc(s.changes.Projects, func(o *core.Project) bool { return o.Name == p.Name }), p)
+	s.changes.Projects = append(slices.DeleteFunc(s.changes.Projects,
+		func(o *core.Project) bool { return o.Name == p.Name }), p)
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})
 }
 
@@ -126,7 +130,9 @@ func (s *State) putUser(in *PutUser) error {
 		return core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
 	}
 	if in.User.Disabled && (in.User.Name == in.By.User || in.User.UID != nil && *in.User.UID == 0) {
-		return core.Errorf(core.Conflict, "%s stays: nobody disables himself or the root of the server's host, who must be able to enable others", in.User.Name).Because("last_administrator")
+		return core.Errorf(core.Conflict,
+			"%s stays: nobody disables himself or the root of the server's host, who must be able to enable others",
+			in.User.Name).Because("last_administrator")
 	}
 	u := *in.User
 	if ok {
@@ -160,7 +166,8 @@ func (s *State) putProject(in *PutProject) error {
 	old, ok := s.view.projects[in.Project.Name]
 	manager := ok && s.isManager(in.By, in.Project.Name)
 	if !in.By.Admin && !manager {
-		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
+		return core.Errorf(core.Denied,
+			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
 	if ok && in.New {
 		return core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
@@ -210,7 +217,8 @@ func (s *State) putMember(in *PutMember) error {
 		mine = core.RoleNone.Rank()
 	}
 	if !in.By.Admin && mine < core.RoleManager.Rank() {
-		return core.Errorf(core.Denied, "only an administrator, or a manager of the project, changes it").Because("access_denied")
+		return core.Errorf(core.Denied,
+			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
 	if _, there := s.view.users[in.User]; !there {
 		return core.Errorf(core.Invalid, "there is no user %q", in.User).Because("invalid_user")
@@ -303,7 +311,8 @@ func (s *State) useToken(in *UseToken) (*core.Token, error) {
 	case t.Used != 0:
 		return nil, core.Errorf(core.Conflict, "this join token was used already, for node %s", t.Node).Because("bad_token")
 	case t.Expires != 0 && t.Expires < s.view.now:
-		return nil, core.Errorf(core.Unknown, "this join token expired at %s", t.Expires.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("bad_token")
+		return nil, core.Errorf(core.Unknown, "this join token expired at %s",
+			t.Expires.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("bad_token")
 	case t.Node != "" && t.Node != in.Node:
 		return nil, core.Errorf(core.Denied, "this join token is for node %s", t.Node).Because("bad_token")
 	}

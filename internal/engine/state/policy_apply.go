@@ -43,7 +43,8 @@ func (s *State) proposedPolicy(in *ApplyPolicy) *policySet {
 	}
 	for i := range in.Policy.QOS {
 		q := in.Policy.QOS[i]
-		if _, twice := b.qos[q.Name]; twice && slices.ContainsFunc(in.Policy.QOS[:i], func(o core.QOS) bool { return o.Name == q.Name }) {
+		if _, twice := b.qos[q.Name]; twice &&
+			slices.ContainsFunc(in.Policy.QOS[:i], func(o core.QOS) bool { return o.Name == q.Name }) {
 			b.addFault("qos."+string(q.Name), "invalid_qos", "QOS %s is given twice", q.Name)
 		}
 		q.Created = s.view.now
@@ -71,7 +72,8 @@ func (s *State) proposedPolicy(in *ApplyPolicy) *policySet {
 		named := map[core.UserName]bool{}
 		for _, m := range p.Members {
 			if named[m.User] {
-				b.addFault(fmt.Sprintf("projects.%s.members.%s", p.Name, m.User), "invalid_user", "%s is in project %s twice", m.User, p.Name)
+				b.addFault(fmt.Sprintf("projects.%s.members.%s", p.Name, m.User), "invalid_user", "%s is in project %s twice",
+					m.User, p.Name)
 			}
 			if m.Role == core.RoleNone {
 				m.Role = core.RoleUser
@@ -86,7 +88,9 @@ func (s *State) proposedPolicy(in *ApplyPolicy) *policySet {
 
 func (s *State) checkProposedPolicy(b *policySet, in *ApplyPolicy) {
 	if d := in.Policy.Defaults.Project; d != "" && d != s.cfg.DefaultProject {
-		b.addFault("defaults.project", "invalid_project", "the default project is %s by the settings (accounting.default_project); a policy does not change it", s.cfg.DefaultProject)
+		b.addFault("defaults.project", "invalid_project",
+			"the default project is %s by the settings (accounting.default_project); a policy does not change it",
+			s.cfg.DefaultProject)
 	}
 	for _, q := range sorted(b.qos) {
 		b.checkQOS(q)

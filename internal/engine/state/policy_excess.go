@@ -137,7 +137,8 @@ func (s *State) findExcesses(b *policySet, l *policyUses) []core.PolicyExcess {
 			has := of(l.members[meterKey{p.Name, m.User}])
 			x.group(path, who, &m.Assoc.Limits, has)
 			x.count(path, who, "max_jobs", b.nearestLimit(p, m, func(l *core.Limits) *int64 { return l.MaxJobs }), has.jobs)
-			x.count(path, who, "max_submit", b.nearestLimit(p, m, func(l *core.Limits) *int64 { return l.MaxSubmit }), has.submitted)
+			x.count(path, who, "max_submit", b.nearestLimit(p, m, func(l *core.Limits) *int64 { return l.MaxSubmit }),
+				has.submitted)
 		}
 	}
 	for _, j := range l.running {
@@ -211,7 +212,8 @@ func errExcess(list []core.PolicyExcess) error {
 	}
 	e := core.Errorf(core.Conflict, "%s below what already runs; nothing was changed", is).Because("limit_below_use")
 	for _, x := range list {
-		e.Faults = append(e.Faults, core.Fault{Path: x.Path, Message: fmt.Sprintf("%s has %d, %s would allow %d", x.Who, x.Has, x.Limit, x.Max)})
+		e.Faults = append(e.Faults,
+			core.Fault{Path: x.Path, Message: fmt.Sprintf("%s has %d, %s would allow %d", x.Who, x.Has, x.Limit, x.Max)})
 	}
 	return e
 }

@@ -70,7 +70,8 @@ func (b *policySet) checkQOS(q *core.QOS) {
 		bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
 	}
 	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount, q.MaxAccruePerAccount)
-	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser, q.MaxRunMinsPerAcct, q.MinTRESPerJob)
+	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser,
+		q.MaxRunMinsPerAcct, q.MinTRESPerJob)
 	if anyNegative(counts, amounts) {
 		bad("limits are not below zero")
 	}
@@ -110,11 +111,13 @@ func (b *policySet) checkProject(p *core.Project) {
 		b.addFault(path, "", "%s: shares are not below zero", who)
 	}
 	if p.Runtime != "" && p.Runtime != core.RuntimeProcess && p.Runtime != core.RuntimeContainer {
-		b.addFault(path, "invalid_runtime", "%s: runtime %q is not known here; there are: %s, %s", who, p.Runtime, core.RuntimeProcess, core.RuntimeContainer)
+		b.addFault(path, "invalid_runtime", "%s: runtime %q is not known here; there are: %s, %s", who, p.Runtime,
+			core.RuntimeProcess, core.RuntimeContainer)
 	}
 	if p.Parent != "" {
 		if _, there := b.projects[p.Parent]; !there {
-			b.addFault(path, "invalid_project", "%s: there is no project %q to be its parent%s", who, p.Parent, hint(p.Parent, b.projects))
+			b.addFault(path, "invalid_project", "%s: there is no project %q to be its parent%s", who, p.Parent,
+				hint(p.Parent, b.projects))
 		} else if b.isAbove(p.Name, p.Parent) {
 			b.addFault(path, "invalid_project", "%s would be above itself", who)
 		}
@@ -181,7 +184,8 @@ func hint[K ~string, V any](got K, known map[K]V) string {
 }
 
 func limitCounts(l *core.Limits) []*int64 {
-	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall, l.GrpJobsAccrue, l.MaxJobsAccrue, l.MinPrioThreshold}
+	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall, l.GrpJobsAccrue, l.MaxJobsAccrue,
+		l.MinPrioThreshold}
 }
 
 func limitAmounts(l *core.Limits) []core.TRES {
@@ -335,5 +339,6 @@ func (s *State) deleteProject(name core.ProjectName) {
 	s.changes.GoneProjects = append(s.changes.GoneProjects, name)
 	s.deleteUsage(name)
 	s.recalcPrioritiesSoon()
-	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"project":`), string(name)), '}')})
+	s.event(core.ProjectChanged,
+		core.Event{Data: append(appendJSON([]byte(`{"gone":true,"project":`), string(name)), '}')})
 }

@@ -290,7 +290,8 @@ func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
 	}
 	at := *in.Checkpoint
 	if next.State != core.Running && next.State != core.Suspended {
-		return core.Errorf(core.Conflict, "job %d %s and has no work to save", next.ID, next.State.Phrase()).Because("job_state")
+		return core.Errorf(core.Conflict, "job %d %s and has no work to save", next.ID,
+			next.State.Phrase()).Because("job_state")
 	}
 	if at == 0 {
 		at = s.view.now

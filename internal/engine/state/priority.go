@@ -114,7 +114,8 @@ func (s *State) recalcPriorities() {
 			r.nextJob = id
 			break
 		}
-		if j.Priority == 0 || j.Flags.Has(core.FixedPriority) || j.State != core.Pending && r.cfg.Flags&policy.CalculateRunning == 0 {
+		if j.Priority == 0 || j.Flags.Has(core.FixedPriority) || j.State != core.Pending &&
+			r.cfg.Flags&policy.CalculateRunning == 0 {
 			continue
 		}
 		if p := r.cfg.Next(j.Priority, s.priorityOf(j, j.Spec)); p != j.Priority {

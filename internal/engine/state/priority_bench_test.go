@@ -9,10 +9,12 @@ import (
 	"bireme.dev/bireme/internal/policy"
 )
 
-// BenchmarkRecalcSlice is one slice of a calculation in which every priority changes: what a command may have to wait for.
+// BenchmarkRecalcSlice is one slice of a calculation in which every priority changes: what a command may have to wait
+// for.
 func BenchmarkRecalcSlice(b *testing.B) {
 	st := New(Config{Priority: &Priority{
-		Config: policy.Config{Weights: policy.Weights{Age: 1 << 31, FairShare: 1000, JobSize: 1000, Partition: 1000}}, Period: 1,
+		Config: policy.Config{Weights: policy.Weights{Age: 1 << 31, FairShare: 1000, JobSize: 1000, Partition: 1000}},
+		Period: 1,
 	}}, &Image{})
 	now := st.Advance(epoch)
 	do := func(in Input) {

@@ -11,7 +11,8 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// priorityInputs is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it too.
+// priorityInputs is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it
+// too.
 type priorityInputs struct {
 	cfg     *Priority // nil: first come, first served
 	cluster policy.Cluster
@@ -54,8 +55,10 @@ func (v *Snapshot) Factors(j *core.Job) *Factors {
 	x := v.policyJob(j, j.Spec)
 	f, w := cfg.Factors(&x, &v.priorityInputs.cluster, v.now), &cfg.Weights
 	out.List = []Factor{
-		{"age", f.Age, float64(w.Age)}, {"fairshare", f.FairShare, float64(w.FairShare)}, {"job_size", f.JobSize, float64(w.JobSize)},
-		{"partition", f.Partition, float64(w.Partition)}, {"qos", f.QOS, float64(w.QOS)}, {"assoc", f.Assoc, float64(w.Assoc)},
+		{"age", f.Age, float64(w.Age)}, {"fairshare", f.FairShare, float64(w.FairShare)},
+		{"job_size", f.JobSize, float64(w.JobSize)},
+		{"partition", f.Partition, float64(w.Partition)}, {"qos", f.QOS, float64(w.QOS)},
+		{"assoc", f.Assoc, float64(w.Assoc)},
 	}
 	for i, t := range w.TRES {
 		out.List = append(out.List, Factor{"tres " + t.Name, f.TRES[i], t.Per})
@@ -116,8 +119,8 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 	return x
 }
 
-// runPoints is what a YAML run's priority of 0 to 100 adds: its part of a weight. So runs of a higher one come first and
-// those of the same one in the order they came, however long they wait.
+// runPoints is what a YAML run's priority of 0 to 100 adds: its part of a weight. So runs of a higher one come first
+// and those of the same one in the order they came, however long they wait.
 func (v *Snapshot) runPoints(spec *core.Spec) int64 {
 	return int64(spec.More().RunPriority) * v.runWeight / 100
 }

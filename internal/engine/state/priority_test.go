@@ -69,7 +69,8 @@ func TestAgeAndPartition(t *testing.T) {
 	t.Parallel()
 	day := core.Time(24 * 3600 * 1e6)
 	w := rankWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 100}}},
-		core.Partition{Name: "main", Nodes: "ALL", Default: true}, core.Partition{Name: "quick", Nodes: "ALL", PriorityFactor: 10})
+		core.Partition{Name: "main", Nodes: "ALL", Default: true},
+		core.Partition{Name: "quick", Nodes: "ALL", PriorityFactor: 10})
 	w.submitAs("alice", all(4).Time(720*time.Hour))
 	w.pass()
 	old := w.submitAs("alice", all(4))
@@ -87,7 +88,8 @@ func TestAgeAndPartition(t *testing.T) {
 	w.must(&UpdateJob{By: root, Job: fixed, Priority: ptr(uint32(7))})
 	w.advance(epoch + 20*day)
 	w.settle()
-	if got := []uint32{w.priority(old), w.priority(quick), w.priority(held), w.priority(fixed)}; !slices.Equal(got, []uint32{1010, 1100, 0, 7}) {
+	if got := []uint32{w.priority(old), w.priority(quick), w.priority(held), w.priority(fixed)}; !slices.Equal(got,
+		[]uint32{1010, 1100, 0, 7}) {
 		t.Errorf("after the most age counts: %v", got)
 	}
 	w.must(&UpdateJob{By: root, Job: held, Hold: ptr(false)})
@@ -107,7 +109,8 @@ func TestAgeAndPartition(t *testing.T) {
 
 func TestFairShareOrdersTheQueue(t *testing.T) {
 	t.Parallel()
-	w := chargeWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{FairShare: 1000}}}, Charges{HalfLife: 7 * 24 * 3600})
+	w := chargeWorld(t, Priority{Config: policy.Config{Weights: policy.Weights{FairShare: 1000}}},
+		Charges{HalfLife: 7 * 24 * 3600})
 	first := w.submitAs("alice", all(4))
 	w.pass()
 	a, b := w.submitAs("alice", all(4)), w.submitAs("bob", all(4))
@@ -230,7 +233,8 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	if got := w.st.view.projects["p"].Shares; got != 3 {
 		t.Errorf("a manager gave the project %d shares", got)
 	}
-	if _, err := w.do(&PutProject{By: root, Project: &core.Project{Name: "p", Shares: -1}}); core.CodeOf(err) != core.Invalid {
+	if _, err := w.do(&PutProject{By: root,
+		Project: &core.Project{Name: "p", Shares: -1}}); core.CodeOf(err) != core.Invalid {
 		t.Errorf("shares below zero: %v", err)
 	}
 	// A circle of parents, from before they were refused, does no harm.

@@ -64,7 +64,8 @@ func (s *State) deriveFromConfig() {
 	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {
 		nodes := sched.PartitionNodes(&p, s.hostlists.expand)
-		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes}, admitCache: map[admitKey]*sched.Fault{}}
+		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes},
+			admitCache: map[admitKey]*sched.Fault{}}
 	}
 }
 
@@ -115,12 +116,13 @@ func (s *State) resendAll() {
 	cfg := PlannerConfig(s.cfg)
 	c := s.All()
 	c.Anew = &cfg
-	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations), slices.Clip(c.Meters)
+	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations),
+		slices.Clip(c.Meters)
 	s.plannerChanges, s.batchPlannerChanges = c, c
 }
 
-// removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no jobs, the others
-// when they have none.
+// removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no
+// jobs, the others when they have none.
 func (s *State) removeConfiguredNode(name core.NodeName, by core.UserName) {
 	n, ok := s.view.Node(name)
 	if !ok || n.Leaving || s.view.FleetHost(n) != nil {
@@ -176,7 +178,8 @@ func (s *State) checkConfig(cfg *Config) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	e := core.Errorf(core.Conflict, "the settings do not fit what is there: %s", faults[0].Message).Because("invalid_configuration")
+	e := core.Errorf(core.Conflict, "the settings do not fit what is there: %s",
+		faults[0].Message).Because("invalid_configuration")
 	if n := len(faults) - 1; n > 0 {
 		e.Message += fmt.Sprintf(" (and %d more)", n)
 	}
@@ -187,7 +190,8 @@ func (s *State) checkConfig(cfg *Config) error {
 // jobInPartition finds a live job that names a partition, or runs in it.
 func (s *State) jobInPartition(name core.PartitionName) core.JobID {
 	for _, j := range s.view.jobs.All() {
-		if j.Alloc != nil && j.Alloc.Partition == name || slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
+		if j.Alloc != nil && j.Alloc.Partition == name ||
+			slices.Contains(strings.Split(string(j.Spec.Partition), ","), string(name)) {
 			return j.ID
 		}
 	}

@@ -39,12 +39,16 @@ type Passed struct {
 var inputKinds = func() map[string]reflect.Type {
 	m := map[string]reflect.Type{}
 	for _, in := range []Input{
-		(*Submit)(nil), (*Try)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil), (*AllocDone)(nil), (*CreateStep)(nil),
+		(*Submit)(nil), (*Try)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil),
+		(*AllocDone)(nil), (*CreateStep)(nil),
 		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
-		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil), (*UseToken)(nil),
+		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil),
+		(*UseToken)(nil),
 		(*RevokeToken)(nil), (*RotateToken)(nil), (*TokensUsed)(nil), (*PurgeTokens)(nil),
-		(*PutNode)(nil), (*NodeKey)(nil), (*RemoveNode)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*PlannerFailed)(nil), (*Tick)(nil),
-		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil), (*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
+		(*PutNode)(nil), (*NodeKey)(nil), (*RemoveNode)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*PlannerFailed)(nil),
+		(*Tick)(nil),
+		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil),
+		(*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
 		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil), (*ResealFleet)(nil),
 	} {
 		t := reflect.TypeOf(in).Elem()
@@ -53,8 +57,8 @@ var inputKinds = func() map[string]reflect.Type {
 	return m
 }()
 
-// RecordInput makes the line of an input, without anybody's secrets. It must be called before Apply, which completes what it
-// is given.
+// RecordInput makes the line of an input, without anybody's secrets. It must be called before Apply, which completes
+// what it is given.
 func RecordInput(in Input, now core.Time) (*Record, error) {
 	name := reflect.TypeOf(in).Elem().Name()
 	if inputKinds[name] == nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestEveryInputIsRecorded reads the source: an input that recordings do not know would end a recording at its first use.
+// TestEveryInputIsRecorded reads the source: an input that recordings do not know would end a recording at its first
+// use.
 func TestEveryInputIsRecorded(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Recordings hold nothing that is somebody's secret: scripts, environments, files, configurations and submit lines are left
-// out, since nothing is decided by them, and of what is sealed there is a digest, since it is only compared.
+// Recordings hold nothing that is somebody's secret: scripts, environments, files, configurations and submit lines are
+// left out, since nothing is decided by them, and of what is sealed there is a digest, since it is only compared.
 
 // redacted is in as a recording has it; what it changes it copies first.
 func redacted(in Input) Input {

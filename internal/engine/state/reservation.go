@@ -78,7 +78,8 @@ func (s *State) updateReservation(in *UpdateReservation) (*core.AdvanceReservati
 }
 
 func (s *State) errNoReservation(name string) error {
-	return core.Errorf(core.NotFound, "there is no reservation %q%s", name, hint(name, s.view.reservations)).Because("invalid_reservation")
+	return core.Errorf(core.NotFound, "there is no reservation %q%s", name,
+		hint(name, s.view.reservations)).Because("invalid_reservation")
 }
 
 // putReservationRecord makes a reservation the one that holds.
@@ -112,7 +113,8 @@ func (s *State) dropReservation(in *DropReservation) error {
 	}
 	for _, j := range s.view.jobs.All() {
 		if j.Alloc.Inside() == in.Name && j.End == 0 {
-			return core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name, j.ID).Because("reservation_busy")
+			return core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name,
+				j.ID).Because("reservation_busy")
 		}
 	}
 	s.deleteReservation(r)
@@ -127,7 +129,8 @@ func (s *State) userMayUseReservation(r *core.AdvanceReservation, user core.User
 	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })
 }
 
-// deleteReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says otherwise.
+// deleteReservation removes a reservation. What waits for it alone is let go of, held unless the reservation says
+// otherwise.
 func (s *State) deleteReservation(r *core.AdvanceReservation) {
 	var waiting []*core.Job
 	for _, j := range s.view.jobs.All() {
@@ -138,7 +141,8 @@ func (s *State) deleteReservation(r *core.AdvanceReservation) {
 	ownMap(&s.owned.reservations, &s.view.reservations)
 	delete(s.view.reservations, r.Name)
 	s.reservations.wakeValid = false
-	s.changes.Reservations = slices.DeleteFunc(s.changes.Reservations, func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
+	s.changes.Reservations = slices.DeleteFunc(s.changes.Reservations,
+		func(o *core.AdvanceReservation) bool { return o.Name == r.Name })
 	s.changes.GoneReservations = append(s.changes.GoneReservations, r.Name)
 	s.plannerChanges.Merge(sched.Changes{GoneReservations: []string{r.Name}})
 	s.event(core.ReserveChanged, core.Event{Data: append(appendJSON([]byte(`{"gone":true,"reservation":`), r.Name), '}')})

@@ -22,10 +22,12 @@ func (s *State) admitReservationsAndLicenses(in *Submit, spec *core.Spec) error 
 		for name := range strings.SplitSeq(x.Reservation, ",") {
 			r, ok := s.view.reservations[name]
 			if !ok || r.Flags&core.ReserveTimeFloat != 0 {
-				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in", name).Because("invalid_reservation")
+				return core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in",
+					name).Because("invalid_reservation")
 			}
 			if !s.jobMayUseReservation(r, in, spec) {
-				return core.Errorf(core.Denied, "reservation %s is not for %s in project %s", name, spec.User, spec.Project).Because("reservation_access")
+				return core.Errorf(core.Denied, "reservation %s is not for %s in project %s", name, spec.User,
+					spec.Project).Because("reservation_access")
 			}
 		}
 	}
@@ -40,7 +42,8 @@ func (s *State) jobMayUseReservation(r *core.AdvanceReservation, in *Submit, spe
 	if len(r.Groups) > 0 && !slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(in.Groups, g) }) {
 		return false
 	}
-	return r.Admits(spec.User, func(p core.ProjectName) bool { return s.projectIsUnder(spec.Project, []core.ProjectName{p}) })
+	return r.Admits(spec.User,
+		func(p core.ProjectName) bool { return s.projectIsUnder(spec.Project, []core.ProjectName{p}) })
 }
 
 // admitLicenses refuses what can never be given: names that are not known, and more than there is.
@@ -58,7 +61,8 @@ func (s *State) admitLicenses(text string) error {
 		case l.Count <= total:
 			possible = true
 		case !any:
-			return core.Errorf(core.Invalid, "it asks for %d of licence %s; there are %d", l.Count, l.Name, total).Because("invalid_license")
+			return core.Errorf(core.Invalid, "it asks for %d of licence %s; there are %d", l.Count, l.Name,
+				total).Because("invalid_license")
 		}
 	}
 	if !possible {
@@ -74,10 +78,12 @@ func (s *State) admitDeadline(spec *core.Spec) error {
 		return nil
 	}
 	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
-		return core.Errorf(core.Invalid, "it must be able to run for %v at least, and may run for %v", x.TimeMin.Duration(), spec.TimeLimit.Duration()).Because("time_limit")
+		return core.Errorf(core.Invalid, "it must be able to run for %v at least, and may run for %v", x.TimeMin.Duration(),
+			spec.TimeLimit.Duration()).Because("time_limit")
 	}
 	if x.Deadline != 0 && latestStart(spec) < max(s.view.now, spec.Begin) {
-		return core.Errorf(core.Invalid, "it could not end before its deadline of %s", x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
+		return core.Errorf(core.Invalid, "it could not end before its deadline of %s",
+			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
 	}
 	return nil
 }
@@ -92,8 +98,8 @@ func latestStart(spec *core.Spec) core.Time {
 	return x.Deadline.Add(-least.Duration())
 }
 
-// deadlineOf is when a job with a deadline is given up: while it waits, when it can no longer end in time, and then at the
-// deadline itself; 0: never.
+// deadlineOf is when a job with a deadline is given up: while it waits, when it can no longer end in time, and then at
+// the deadline itself; 0: never.
 func deadlineOf(j *core.Job) core.Time {
 	x := j.Spec.Extra
 	if x == nil || x.Deadline == 0 || isOver(j) {
@@ -151,14 +157,15 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	if len(s.view.reservations) == 0 && in.Alloc.Inside() == "" {
 		return nil
 	}
-	if why := sched.Trespass(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand, s.cfg.Zone.Location); why != "" {
+	if why := sched.Trespass(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand,
+		s.cfg.Zone.Location); why != "" {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}
 	return nil
 }
 
-// shortenTimeLimit gives a job that starts a shorter limit than it asked for. If it comes back to the queue it asks for all of it
-// again.
+// shortenTimeLimit gives a job that starts a shorter limit than it asked for. If it comes back to the queue it asks for
+// all of it again.
 func (s *State) shortenTimeLimit(run *core.Job, limit core.Seconds) {
 	spec := *run.Spec
 	x := *spec.More()
@@ -219,8 +226,8 @@ func (v *Snapshot) Licenses() []LicenseUse {
 	return out
 }
 
-// plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an account are
-// named too.
+// plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an
+// account are named too.
 func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
 	if len(r.Accounts) == 0 {
 		return r
@@ -287,7 +294,8 @@ func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec)
 		if spec.Begin < 0 || spec.Begin > maxMoment {
 			return invalidField("begin", "%d is not between 0 and %d", spec.Begin, int64(maxMoment))
 		}
-		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now { // one that waits for others hears of it when they are done
+		// one that waits for others hears of it when they are done
+		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now {
 			next.Eligible = max(s.view.now, spec.Begin)
 		}
 	}

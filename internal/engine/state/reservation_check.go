@@ -34,14 +34,16 @@ func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
 		return err
 	}
 	if o := s.findCollision(r); o != nil {
-		return core.Errorf(core.Conflict, "reservation %s overlaps with %s on %s; with the flag overlap it may", r.Name, o.Name, s.commonNodes(r, o)).Because("reservation_overlap")
+		return core.Errorf(core.Conflict, "reservation %s overlaps with %s on %s; with the flag overlap it may", r.Name,
+			o.Name, s.commonNodes(r, o)).Because("reservation_overlap")
 	}
 	if chosen || r.Flags&core.ReserveIgnoreJobs != 0 || old != nil && r.Nodes == old.Nodes && r.Start >= old.Start {
 		return nil
 	}
 	for _, n := range s.reservationNodes(r) {
 		if id, until := s.busyUntil(n.Name); until > r.Start {
-			return core.Errorf(core.Conflict, "node %s is in use by job %d past %s; with the flag ignore_jobs that does not count",
+			return core.Errorf(core.Conflict,
+				"node %s is in use by job %d past %s; with the flag ignore_jobs that does not count",
 				n.Name, id, timeText(r.Start)).Because("nodes_busy")
 		}
 	}
@@ -59,7 +61,8 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 	switch {
 	case r.End <= r.Start:
 		return bad("reservation %s would end before it starts", r.Name)
-	case (old == nil || old.Start != r.Start) && r.Start < s.view.now-maxStartInPast && (again == 0 || r.Flags&core.ReserveForceStart == 0):
+	case (old == nil || old.Start != r.Start) && r.Start < s.view.now-maxStartInPast &&
+		(again == 0 || r.Flags&core.ReserveForceStart == 0):
 		return bad("reservation %s would start in the past, at %s", r.Name, timeText(r.Start))
 	case r.End <= s.view.now && again == 0:
 		return bad("reservation %s would be over at %s", r.Name, timeText(r.End))
@@ -76,10 +79,12 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 	return nil
 }
 
-// checkReservationAccess looks at whom a reservation is for: somebody, all of them known, and wanted or not wanted but not both.
+// checkReservationAccess looks at whom a reservation is for: somebody, all of them known, and wanted or not wanted but
+// not both.
 func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	if len(r.Users)+len(r.Accounts)+len(r.Groups) == 0 {
-		return core.Errorf(core.Invalid, "reservation %s is for nobody: name users, accounts or groups", r.Name).Because("reservation_empty")
+		return core.Errorf(core.Invalid, "reservation %s is for nobody: name users, accounts or groups",
+			r.Name).Because("reservation_empty")
 	}
 	for _, u := range r.Users {
 		name := core.UserName(strings.TrimPrefix(string(u), "-"))
@@ -90,11 +95,14 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	for _, a := range r.Accounts {
 		name := core.ProjectName(strings.TrimPrefix(string(a), "-"))
 		if _, ok := s.view.projects[name]; !ok {
-			return core.Errorf(core.Invalid, "there is no project %q%s", name, hint(name, s.view.projects)).Because("invalid_account")
+			return core.Errorf(core.Invalid, "there is no project %q%s", name,
+				hint(name, s.view.projects)).Because("invalid_account")
 		}
 	}
 	if mixesNegated(r.Users) || mixesNegated(r.Accounts) {
-		return core.Errorf(core.Invalid, "reservation %s: a list names those who may, or with - those who may not, and not both", r.Name).Because("invalid_user")
+		return core.Errorf(core.Invalid,
+			"reservation %s: a list names those who may, or with - those who may not, and not both",
+			r.Name).Because("invalid_user")
 	}
 	return nil
 }
@@ -122,10 +130,12 @@ func (s *State) checkReservationLicenses(r *core.AdvanceReservation) error {
 			}
 		}
 		if l.Total <= 0 || l.Total > left {
-			return core.Errorf(core.Conflict, "%d of licence %s: there are %d that other reservations leave", l.Total, l.Name, left).Because("invalid_license")
+			return core.Errorf(core.Conflict, "%d of licence %s: there are %d that other reservations leave", l.Total, l.Name,
+				left).Because("invalid_license")
 		}
 	}
-	r.Licenses = slices.SortedFunc(slices.Values(r.Licenses), func(a, b core.License) int { return cmp.Compare(a.Name, b.Name) })
+	r.Licenses = slices.SortedFunc(slices.Values(r.Licenses),
+		func(a, b core.License) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 
@@ -153,7 +163,9 @@ func (s *State) chooseReservationNodes(r *core.AdvanceReservation) (chosen bool,
 		r.Flags |= core.ReserveAnyNodes // as Slurm: nodes are free for all
 		return true, nil
 	}
-	return false, core.Errorf(core.Invalid, "reservation %s sets nothing aside: name nodes, a count of nodes or cores, or licences", r.Name).Because("invalid_node_count")
+	return false, core.Errorf(core.Invalid,
+		"reservation %s sets nothing aside: name nodes, a count of nodes or cores, or licences",
+		r.Name).Because("invalid_node_count")
 }
 
 func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
@@ -198,7 +210,8 @@ func (s *State) resolveNamedNodes(r *core.AdvanceReservation) error {
 func (s *State) checkReservationCores(r *core.AdvanceReservation, nodes []*core.Node) error {
 	for i, n := range nodes {
 		if share := coreShare(r, i, len(nodes)); share > n.Hardware.CPUs {
-			return core.Errorf(core.Invalid, "node %s has %d CPUs, not %d", n.Name, n.Hardware.CPUs, share).Because("invalid_node_count")
+			return core.Errorf(core.Invalid, "node %s has %d CPUs, not %d", n.Name, n.Hardware.CPUs,
+				share).Because("invalid_node_count")
 		}
 	}
 	return nil
@@ -237,7 +250,8 @@ func (s *State) conflictingReservations(r *core.AdvanceReservation) []*core.Adva
 	return out
 }
 
-// findCollision finds a reservation that has what r wants at the same time. Those of cores share a node while it has enough.
+// findCollision finds a reservation that has what r wants at the same time. Those of cores share a node while it has
+// enough.
 func (s *State) findCollision(r *core.AdvanceReservation) *core.AdvanceReservation {
 	if r.Nodes == "" {
 		return nil
@@ -302,7 +316,8 @@ type candidate struct {
 	free core.Time // when its last job ends; 0: it is idle
 }
 
-// reservationCandidates lists the nodes r could have, those that are free soonest first; not are those it must not take.
+// reservationCandidates lists the nodes r could have, those that are free soonest first; not are those it must not
+// take.
 func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.NodeName]bool) []candidate {
 	taken := map[core.NodeName]bool{}
 	for _, o := range s.conflictingReservations(r) {
@@ -342,7 +357,9 @@ func (s *State) chooseCountedNodes(r *core.AdvanceReservation) error {
 		cpus += c.node.Hardware.CPUs
 	}
 	if len(nodes) < int(r.NodeCount) || cpus < r.CoreCount {
-		return core.Errorf(core.Conflict, "partition %s has %d nodes (%d CPUs) for reservation %s: the others are in use by jobs or reservations, down, or not of its features",
+		return core.Errorf(core.Conflict,
+			"partition %s has %d nodes (%d CPUs) for reservation %s: "+
+				"the others are in use by jobs or reservations, down, or not of its features",
 			r.Partition, len(nodes), cpus, r.Name).Because("nodes_busy")
 	}
 	slices.SortFunc(nodes, func(a, b *core.Node) int { return cmp.Compare(a.ID, b.ID) })

@@ -96,11 +96,12 @@ func (s *State) reservationDue(r *core.AdvanceReservation) core.Time {
 	return sooner(s.reservationEnd(r), purgeAt(r))
 }
 
-// reservationEnd is when a reservation goes, or goes on to its next time: at its end, or when those that run in it may no longer
-// do so after that.
+// reservationEnd is when a reservation goes, or goes on to its next time: at its end, or when those that run in it may
+// no longer do so after that.
 func (s *State) reservationEnd(r *core.AdvanceReservation) core.Time {
 	more := s.cfg.ReservationOverrun
-	if r.End > s.view.now || more <= 0 || more >= core.Forever || r.Flags&core.ReserveFlex != 0 || !s.hasRunningJobs(r.Name) {
+	if r.End > s.view.now || more <= 0 || more >= core.Forever || r.Flags&core.ReserveFlex != 0 ||
+		!s.hasRunningJobs(r.Name) {
 		return r.End // where nobody has to be asked yet, that is when to ask
 	}
 	return r.End.Add(more.Duration())
@@ -176,8 +177,8 @@ func (s *State) runReservationTimers() {
 	s.reservations.wakeValid = false
 }
 
-// findReplacementNodes finds nodes that a reservation should have others for, and as many of those. Slurm's default is to replace nodes
-// that fail, unless they were named; with REPLACE those that its jobs use are replaced too.
+// findReplacementNodes finds nodes that a reservation should have others for, and as many of those. Slurm's default is
+// to replace nodes that fail, unless they were named; with REPLACE those that its jobs use are replaced too.
 func (s *State) findReplacementNodes(r *core.AdvanceReservation) (out []*core.Node, in []candidate) {
 	wants := r.Flags & (core.ReserveReplace | core.ReserveReplaceDown)
 	if r.Nodes == "" || r.CoreCount > 0 || r.Flags&(core.ReserveStatic|core.ReserveMaint) != 0 ||

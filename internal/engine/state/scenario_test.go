@@ -15,9 +15,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what happened into testdata/*.txt")
 
-// TestScenarios plays testdata/*.txt. A line that begins with "> " is a command; what follows it, up to the next command,
-// comment or empty line, is what it printed. After every command the laws of world.check hold. The commands are the
-// functions of the same names in script_test.go; refresh with `go test -run Scenarios -rewrite` and read the diff.
+// TestScenarios plays testdata/*.txt. A line that begins with "> " is a command; what follows it, up to the next
+// command, comment or empty line, is what it printed. After every command the laws of world.check hold. The commands
+// are the functions of the same names in script_test.go; refresh with `go test -run Scenarios -rewrite` and read the
+// diff.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")

@@ -31,12 +31,14 @@ var shapeGPUs = map[string]func(*core.ShapeMore) *[]core.Gres{
 
 // shapeWord tells whether a word of submit is about the shape.
 func shapeWord(k string) bool {
-	return shapeNumbers[k] != nil || shapeGPUs[k] != nil || k == "mempergpu" || k == "onethread" || k == "share" || k == "dist"
+	return shapeNumbers[k] != nil || shapeGPUs[k] != nil || k == "mempergpu" || k == "onethread" || k == "share" ||
+		k == "dist"
 }
 
 // shapes reads these words and tells whether any needs Extra.
 func (s *script) shapes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
-	m, any := core.ShapeMore{OneThread: o["onethread"] != "", OverSubscribe: o["share"] != ""}, o["onethread"]+o["share"] != ""
+	m, any := core.ShapeMore{OneThread: o["onethread"] != "", OverSubscribe: o["share"] != ""},
+		o["onethread"]+o["share"] != ""
 	for k, v := range o {
 		switch {
 		case shapeNumbers[k] != nil:

@@ -19,7 +19,8 @@ func label(j *core.Job) string {
 		return fmt.Sprintf("%d %s", j.ID, j.Spec.Name)
 	}
 	if j.IsArray() {
-		return fmt.Sprintf("%d (%d_%s) %s", j.ID, j.Array.Base, grammar.FormatArray(j.Array.Tasks, int(j.Spec.Throttle), 64), j.Spec.Name)
+		return fmt.Sprintf("%d (%d_%s) %s", j.ID, j.Array.Base, grammar.FormatArray(j.Array.Tasks, int(j.Spec.Throttle), 64),
+			j.Spec.Name)
 	}
 	return fmt.Sprintf("%d (%d_%d) %s", j.ID, j.Array.Base, j.Array.Task, j.Spec.Name)
 }
@@ -62,7 +63,8 @@ var flagNames = []struct {
 	f core.JobFlag
 	n string
 }{
-	{core.Completing, "completing"}, {core.Requeueing, "requeueing"}, {core.RequeueHold, "to-be-held"}, {core.CancelAsked, "cancelled"},
+	{core.Completing, "completing"}, {core.Requeueing, "requeueing"}, {core.RequeueHold, "to-be-held"},
+	{core.CancelAsked, "cancelled"},
 	{core.HeldUser, "held"}, {core.HeldAdmin, "held-by-admin"}, {core.HeldRequeues, "held-after-requeue"},
 }
 
@@ -111,7 +113,8 @@ func (s *script) why(p []string, _ args) error {
 func (s *script) ended(_ []string, _ args) error {
 	for _, id := range s.ids {
 		j := s.seen[id]
-		s.printf("%s  %s  %d:%d  %v  %s %s", label(j), j.State, j.Exit.Code, j.Exit.Signal, j.Elapsed(s.w.now), j.Reason, j.Message)
+		s.printf("%s  %s  %d:%d  %v  %s %s", label(j), j.State, j.Exit.Code, j.Exit.Signal, j.Elapsed(s.w.now), j.Reason,
+			j.Message)
 	}
 	s.ids = nil
 	return nil
@@ -157,7 +160,8 @@ func (s *script) use(_ []string, _ args) error {
 		if u == nil {
 			u = &NodeUse{}
 		}
-		t := fmt.Sprintf("%s  %d/%d cpus  %d/%dM", n.Name, u.CPUs, n.Hardware.CPUs, u.Mem/core.MiB, n.Hardware.Memory/core.MiB)
+		t := fmt.Sprintf("%s  %d/%d cpus  %d/%dM", n.Name, u.CPUs, n.Hardware.CPUs, u.Mem/core.MiB,
+			n.Hardware.Memory/core.MiB)
 		for _, g := range u.Gres {
 			t += fmt.Sprintf("  %s:%s:%d", g.Name, g.Type, g.Count)
 		}

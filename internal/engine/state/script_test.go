@@ -42,8 +42,9 @@ func init() {
 	commands = map[string]func(*script, []string, args) error{
 		"partition": (*script).partition, "config": (*script).config, "nodes": (*script).nodes, "node": (*script).node,
 		"submit": (*script).submit, "array": (*script).array, "alloc": (*script).alloc, "step": (*script).step,
-		"exit": (*script).exit, "end": (*script).end, "done": (*script).done, "giveback": (*script).giveback, "cancel": (*script).cancel,
-		"hold": (*script).update, "release": (*script).update, "update": (*script).update, "requeue": (*script).requeue,
+		"exit": (*script).exit, "end": (*script).end, "done": (*script).done, "giveback": (*script).giveback,
+		"cancel": (*script).cancel,
+		"hold":   (*script).update, "release": (*script).update, "update": (*script).update, "requeue": (*script).requeue,
 		"suspend": (*script).suspend, "resume": (*script).suspend, "advance": (*script).advance, "pass": (*script).pass,
 		"queue": (*script).queue, "why": (*script).why, "ended": (*script).ended, "steps": (*script).steps,
 		"events": (*script).events, "use": (*script).use, "restart": (*script).restart, "topology": (*script).topology,
@@ -66,7 +67,8 @@ func (s *script) line(words []string, out io.Writer) {
 		}
 	}
 	s.out = out
-	if words[0] != "partition" && words[0] != "config" && words[0] != "offer" && words[0] != "topology" && words[0] != "preemption" && s.w == nil {
+	if words[0] != "partition" && words[0] != "config" && words[0] != "offer" && words[0] != "topology" &&
+		words[0] != "preemption" && s.w == nil {
 		s.begin()
 	}
 	if err := do(s, plain, opts); err != nil {
@@ -161,7 +163,8 @@ func (s *script) gres(v string) (out []core.Gres) {
 func (s *script) id(v string) core.JobID { return core.JobID(s.num(v)) }
 
 func (s *script) partition(p []string, o args) error {
-	part := core.Partition{Name: core.PartitionName(p[0]), Nodes: o["nodes"], State: o["state"], Default: o["default"] != ""}
+	part := core.Partition{Name: core.PartitionName(p[0]), Nodes: o["nodes"], State: o["state"],
+		Default: o["default"] != ""}
 	if v := o["maxtime"]; v != "" {
 		part.MaxTime = core.Seconds(s.dur(v) / time.Second)
 	}
@@ -188,7 +191,8 @@ func (s *script) partition(p []string, o args) error {
 	part.LLN, part.ExclusiveUser = o["lln"] != "", o["exclusiveuser"] != ""
 	s.access(&part, o)
 	s.bounds(&part, o)
-	s.cfg.Partitions = append(slices.DeleteFunc(slices.Clone(s.cfg.Partitions), func(o core.Partition) bool { return o.Name == part.Name }), part)
+	s.cfg.Partitions = append(slices.DeleteFunc(slices.Clone(s.cfg.Partitions),
+		func(o core.Partition) bool { return o.Name == part.Name }), part)
 	return nil
 }
 
@@ -272,7 +276,8 @@ func (s *script) nodes(p []string, o args) error {
 	return nil
 }
 
-// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeVerbs; running=JOB.ATTEMPT.STEP
+// node NAME silent|back|fence|reboot|reconnect, or what is asked of it: restart and the others of nodeVerbs;
+// running=JOB.ATTEMPT.STEP
 func (s *script) node(p []string, o args) error {
 	name := core.NodeName(p[0])
 	var in Input
@@ -305,7 +310,8 @@ func (s *script) node(p []string, o args) error {
 		if p[1] == "restart" { // that is what is asked; reboot is that it happened
 			p[1] = "reboot"
 		}
-		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "", Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"])}
+		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "",
+			Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"])}
 	}
 	_, err := s.w.do(in)
 	return err
@@ -319,7 +325,8 @@ func (s *script) spec(name string, o args) *core.Spec {
 	b := coretest.Job().Name(name).User(user).Partition(core.PartitionName(o["partition"]))
 	uid := s.user(user)
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
-	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"], Dependency: o["dependency"], Licenses: o["licenses"]}
+	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"],
+		Dependency: o["dependency"], Licenses: o["licenses"]}
 	wishes := s.wishes(b, &x, o)
 	wishes = s.times(&x, o) || wishes
 	wishes = s.shapes(b, &x, o) || wishes
@@ -373,14 +380,16 @@ func (s *script) spec(name string, o args) *core.Spec {
 			b.Set(func(sp *core.Spec) { sp.Project = core.ProjectName(v) })
 		case "reservation":
 			x.Reservation = v
-		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses", "partition":
+		case "", "user", "by", "key", "strict", "run", "nodelist", "exclude", "constraint", "dependency", "licenses",
+			"partition":
 		default:
 			if !wishWords[k] && !shapeWord(k) && k != "groups" && k != "runprio" {
 				s.t.Fatalf("submit with %s?", k)
 			}
 		}
 	}
-	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || x.MaxPrice != 0 || wishes || s.rank(&x, o) {
+	if x.NodeList+x.Exclude+x.Constraint+x.Dependency+x.Licenses != "" || x.Priority != nil || x.MaxPrice != 0 || wishes ||
+		s.rank(&x, o) {
 		b.Set(func(sp *core.Spec) { sp.Extra = &x })
 	}
 	return b.Spec()
@@ -468,7 +477,8 @@ func (s *script) exit(p []string, o args) error {
 	}
 	in := &Exited{
 		Job: s.id(id), Step: step, Attempt: 1, Cause: ExitCause(o["cause"]), JobDone: o["keep"] == "",
-		Message: strings.ReplaceAll(o["message"], "_", " "), Usage: core.Usage{User: time.Second, MaxRSS: core.MiB}, Node: core.NodeName(o["node"]),
+		Message: strings.ReplaceAll(o["message"], "_", " "), Usage: core.Usage{User: time.Second, MaxRSS: core.MiB},
+		Node: core.NodeName(o["node"]),
 	}
 	if len(p) > 1 {
 		if sig, ok := strings.CutPrefix(p[1], "sig"); ok {

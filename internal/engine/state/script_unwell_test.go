@@ -22,18 +22,20 @@ func (s *script) earlier(p []string, _ args) error {
 	}
 	for i := range j.Earlier.Attempts {
 		a := &j.Earlier.Attempts[i]
-		s.printf("attempt %d  %s  %d:%d  %v on %s  %s", a.Attempt, a.State, a.Exit.Code, a.Exit.Signal, a.End.Sub(a.Start), NodeList(a.Alloc), a.Message)
+		s.printf("attempt %d  %s  %d:%d  %v on %s  %s", a.Attempt, a.State, a.Exit.Code, a.Exit.Signal, a.End.Sub(a.Start),
+			NodeList(a.Alloc), a.Message)
 	}
 	return nil
 }
 
-// ails NODE [CHECK=TEXT…] [warn=yes] [stay=yes]: the node tells what is wrong with it; without any all is well. stay: it does not
-// come back by itself.
+// ails NODE [CHECK=TEXT…] [warn=yes] [stay=yes]: the node tells what is wrong with it; without any all is well. stay:
+// it does not come back by itself.
 func (s *script) ails(p []string, o args) error {
 	in := &NodeHealth{Node: core.NodeName(p[0]), Return: o["stay"] == ""}
 	for _, check := range slices.Sorted(maps.Keys(o)) {
 		if check != "stay" && check != "warn" && check != "" {
-			in.Faults = append(in.Faults, core.NodeFault{Check: check, Text: strings.ReplaceAll(o[check], "_", " "), Drain: o["warn"] == ""})
+			in.Faults = append(in.Faults,
+				core.NodeFault{Check: check, Text: strings.ReplaceAll(o[check], "_", " "), Drain: o["warn"] == ""})
 		}
 	}
 	_, err := s.w.do(in)

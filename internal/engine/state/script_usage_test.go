@@ -31,11 +31,13 @@ func named[T ~string](text string) (out []T) {
 	return out
 }
 
-// access reads who may use a partition: qos= allowqos= denyqos= allowaccounts= denyaccounts= allowgroups= rootonly= factor=
+// access reads who may use a partition: qos= allowqos= denyqos= allowaccounts= denyaccounts= allowgroups= rootonly=
+// factor=
 func (s *script) access(p *core.Partition, o args) {
 	p.QOS, p.RootOnly = core.QOSName(o["qos"]), o["rootonly"] != ""
 	p.AllowQOS, p.DenyQOS = named[core.QOSName](o["allowqos"]), named[core.QOSName](o["denyqos"])
-	p.AllowAccounts, p.DenyAccounts = named[core.ProjectName](o["allowaccounts"]), named[core.ProjectName](o["denyaccounts"])
+	p.AllowAccounts, p.DenyAccounts = named[core.ProjectName](o["allowaccounts"]),
+		named[core.ProjectName](o["denyaccounts"])
 	p.AllowGroups = words(o["allowgroups"])
 	if v := o["factor"]; v != "" {
 		p.PriorityFactor = int32(s.num(v))
@@ -71,7 +73,8 @@ func (s *script) limitConfig(k, v string) bool {
 		for _, w := range words(v) {
 			name, n, _ := strings.Cut(w, ":")
 			to := map[string]*uint32{
-				"age": &prio().Weights.Age, "assoc": &prio().Weights.Assoc, "fairshare": &prio().Weights.FairShare, "size": &prio().Weights.JobSize,
+				"age": &prio().Weights.Age, "assoc": &prio().Weights.Assoc, "fairshare": &prio().Weights.FairShare,
+				"size":      &prio().Weights.JobSize,
 				"partition": &prio().Weights.Partition, "qos": &prio().Weights.QOS,
 			}[name]
 			if to == nil {
@@ -171,7 +174,8 @@ func (s *script) shares(_ []string, _ args) error {
 		if x.User != "" {
 			who = "  " + string(x.User)
 		}
-		s.printf("%s  shares %d norm %.3f  used %s effective %.3f  level %.3f  factor %.3f", who, x.Shares, x.Norm, fmtMinutes(x.Used.Raw), x.Effective, x.Level, x.Factor)
+		s.printf("%s  shares %d norm %.3f  used %s effective %.3f  level %.3f  factor %.3f", who, x.Shares, x.Norm,
+			fmtMinutes(x.Used.Raw), x.Effective, x.Level, x.Factor)
 	}
 	return nil
 }

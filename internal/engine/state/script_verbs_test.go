@@ -33,7 +33,8 @@ func init() { // after script_test.go's
 // partitions and settings said since the last time those that hold.
 func (s *script) reconfigure(_ []string, o args) error {
 	cfg := s.cfg
-	cfg.Partitions = slices.DeleteFunc(slices.Clone(cfg.Partitions), func(p core.Partition) bool { return string(p.Name) == o["drop"] })
+	cfg.Partitions = slices.DeleteFunc(slices.Clone(cfg.Partitions),
+		func(p core.Partition) bool { return string(p.Name) == o["drop"] })
 	if v, ok := o["licenses"]; ok {
 		cfg.Licenses = nil
 		for w := range strings.SplitSeq(v, ",") {
@@ -45,7 +46,8 @@ func (s *script) reconfigure(_ []string, o args) error {
 		cfg.InteractiveIdle = core.Seconds(s.dur(v) / time.Second)
 	}
 	if o["priority"] == "age" {
-		cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 1000}, MaxAge: 3600}, Period: 60}
+		cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 1000}, MaxAge: 3600},
+			Period: 60}
 	} else if o["priority"] == "basic" {
 		cfg.Priority = nil
 	}
@@ -119,7 +121,8 @@ func (s *script) want(p []string, o args) error {
 
 // apply [dry=yes] [prune=yes] [force=yes]: applies what was wanted since the last apply that was not dry.
 func (s *script) apply(_ []string, o args) error {
-	in := &ApplyPolicy{By: s.by(o), Policy: s.w.want, Dry: o["dry"] != "", Prune: o["prune"] != "", Force: o["force"] != ""}
+	in := &ApplyPolicy{By: s.by(o), Policy: s.w.want, Dry: o["dry"] != "", Prune: o["prune"] != "",
+		Force: o["force"] != ""}
 	if !in.Dry {
 		s.w.want = core.Policy{}
 	}
@@ -163,13 +166,14 @@ func (s *script) policy([]string, args) error {
 	return nil
 }
 
-// fill sets the fields of v that words name as its JSON does: numbers, texts, and lists where a comma stands. Limits and
-// what belongs to an association go where they belong.
+// fill sets the fields of v that words name as its JSON does: numbers, texts, and lists where a comma stands. Limits
+// and what belongs to an association go where they belong.
 func (s *script) fill(v any, o args) {
 	s.t.Helper()
 	lists := []string{"preempt", "users", "accounts", "groups", "qos"}
 	limits := []string{"grp_jobs", "grp_submit", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "grp_wall", "max_jobs",
-		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall", "grp_jobs_accrue", "max_jobs_accrue", "min_prio_threshold"}
+		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall", "grp_jobs_accrue",
+		"max_jobs_accrue", "min_prio_threshold"}
 	top, lim, assoc := map[string]any{}, map[string]any{}, map[string]any{}
 	for k, word := range o {
 		var val any = word
@@ -261,7 +265,8 @@ func (s *script) member(p []string, o args) error {
 	return err
 }
 
-// reservation NAME start=1h end=2h nodes= users= accounts= flags= … : makes one; times are from now, - is named by itself.
+// reservation NAME start=1h end=2h nodes= users= accounts= flags= … : makes one; times are from now, - is named by
+// itself.
 func (s *script) reservation(p []string, o args) error {
 	r := &core.AdvanceReservation{Name: strings.TrimPrefix(p[0], "-")}
 	s.fill(r, o)
@@ -307,7 +312,8 @@ func (s *script) reservations(_ []string, _ args) error {
 		for _, l := range r.Licenses {
 			what = append(what, fmt.Sprintf("%d %s", l.Total, l.Name))
 		}
-		s.printf("%s  %s to %s  for %s  %s", r.Name, r.Start.Sub(s.w.now), r.End.Sub(s.w.now), strings.Join(what, "  "), r.Flags)
+		s.printf("%s  %s to %s  for %s  %s", r.Name, r.Start.Sub(s.w.now), r.End.Sub(s.w.now), strings.Join(what, "  "),
+			r.Flags)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func checkShapeMore(sh *core.Shape) error {
 		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
 	}
 	if m.OverSubscribe && sh.Exclusive {
-		return core.Errorf(core.Invalid, "a job has its nodes for itself or shares its CPUs, not both").Because("invalid_shape")
+		return core.Errorf(core.Invalid,
+			"a job has its nodes for itself or shares its CPUs, not both").Because("invalid_shape")
 	}
 	var gpus int64
 	for _, list := range [][]core.Gres{m.GPUs, m.GPUsPerTask, m.GPUsPerSocket} {
@@ -52,8 +53,8 @@ func allGres(sh *core.Shape) []core.Gres {
 	return slices.Concat(sh.Gres, sh.More.GPUs, sh.More.GPUsPerTask, sh.More.GPUsPerSocket)
 }
 
-// raiseCPUsForMemory gives a job more CPUs if it asks for more memory a CPU than there is for one, as Slurm does: each has the memory
-// of its part of them.
+// raiseCPUsForMemory gives a job more CPUs if it asks for more memory a CPU than there is for one, as Slurm does: each
+// has the memory of its part of them.
 func raiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 	if most <= 0 {
 		return nil
@@ -63,7 +64,8 @@ func raiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 	case sh.MemPerCPU > most:
 		k := times(sh.MemPerCPU)
 		if k*core.Bytes(sh.CPUsPerTask) > maxTasks {
-			return core.Errorf(core.Invalid, "%d MiB a CPU are more than there can be", sh.MemPerCPU/core.MiB).Because("memory_unsatisfiable")
+			return core.Errorf(core.Invalid, "%d MiB a CPU are more than there can be",
+				sh.MemPerCPU/core.MiB).Because("memory_unsatisfiable")
 		}
 		sh.CPUsPerTask *= int32(k)
 		sh.MemPerCPU = ((sh.MemPerCPU+k-1)/k + core.MiB - 1) / core.MiB * core.MiB
@@ -87,11 +89,13 @@ func isArbitrary(x *core.Extra) bool {
 func shapeFromNodeList(spec *core.Spec) error {
 	names, err := hostlist.Expand(spec.Extra.NodeList, maxListedTasks)
 	if err != nil || len(names) == 0 {
-		return core.Errorf(core.Invalid, "an arbitrary distribution has a list with the node of each task").Because("invalid_node")
+		return core.Errorf(core.Invalid,
+			"an arbitrary distribution has a list with the node of each task").Because("invalid_node")
 	}
 	sh := &spec.Shape
 	if sh.Tasks != 0 && int(sh.Tasks) != len(names) {
-		return core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names), sh.Tasks).Because("invalid_shape")
+		return core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names),
+			sh.Tasks).Because("invalid_shape")
 	}
 	sh.Tasks = int32(len(names))
 	slices.Sort(names)
@@ -100,7 +104,8 @@ func shapeFromNodeList(spec *core.Spec) error {
 	return nil
 }
 
-// unitsAreValid tells whether what a node says of its units can be: each index once, and no more sockets than there are.
+// unitsAreValid tells whether what a node says of its units can be: each index once, and no more sockets than there
+// are.
 func unitsAreValid(h *core.Hardware) bool {
 	type index struct {
 		name string
@@ -109,7 +114,8 @@ func unitsAreValid(h *core.Hardware) bool {
 	seen := map[index]bool{}
 	for _, u := range h.Units {
 		at := index{u.Name, u.Index}
-		if u.Name == "" || u.Index < 0 || u.Index > 1<<16 || u.Socket < 0 || u.Socket > max(1, h.Sockets) || u.Links < 0 || seen[at] {
+		if u.Name == "" || u.Index < 0 || u.Index > 1<<16 || u.Socket < 0 || u.Socket > max(1, h.Sockets) || u.Links < 0 ||
+			seen[at] {
 			return false
 		}
 		seen[at] = true

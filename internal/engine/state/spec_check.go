@@ -9,9 +9,9 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// Every field of a submission is in the tables of fieldtable.go: who sets it, how long it may be, or from where to where it
-// goes. The engine goes by them whichever way a spec comes: submitted, as a component, tried, or changed later. A field
-// that is in no table fails TestEveryFieldIsClassified.
+// Every field of a submission is in the tables of fieldtable.go: who sets it, how long it may be, or from where to
+// where it goes. The engine goes by them whichever way a spec comes: submitted, as a component, tried, or changed
+// later. A field that is in no table fails TestEveryFieldIsClassified.
 
 // maxSpecText bounds the texts of one spec taken together: it stays in memory for the job's life.
 const maxSpecText = 64 << 10
@@ -92,7 +92,8 @@ func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
 			return invalidField(f.path, "it holds a NUL byte")
 		}
 		if !rawTexts[f.path] && !plain.Is(text) {
-			return invalidField(f.path, "%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
+			return invalidField(f.path,
+				"%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
 		}
 		*size += n
 	}
@@ -121,7 +122,8 @@ func (t *fieldTable[T]) checkNumbers(v *T) error {
 func (t *fieldTable[T]) checkEngineFields(v *T) error {
 	for i := range t.engine {
 		if f := &t.engine[i]; f.set(v) {
-			return core.Errorf(core.Denied, "%s is set by the server; a submission does not say it", f.path).Because("server_field")
+			return core.Errorf(core.Denied, "%s is set by the server; a submission does not say it",
+				f.path).Because("server_field")
 		}
 	}
 	return nil
@@ -136,7 +138,8 @@ func checkSubmit(in *Submit) error {
 		return err
 	}
 	if n := len(in.Components) + 1; n > maxComponents {
-		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n, maxComponents).Because("invalid_het")
+		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n,
+			maxComponents).Because("invalid_het")
 	}
 	for i, c := range in.Components {
 		if err := checkSubmittedSpec(c); err != nil {
@@ -146,7 +149,8 @@ func checkSubmit(in *Submit) error {
 	return nil
 }
 
-// checkSubmittedSpec refuses what nobody may send: fields of the engine's, texts that are too long, numbers that mean nothing.
+// checkSubmittedSpec refuses what nobody may send: fields of the engine's, texts that are too long, numbers that mean
+// nothing.
 func checkSubmittedSpec(spec *core.Spec) error {
 	if err := specTable.checkEngineFields(spec); err != nil {
 		return err
@@ -189,7 +193,8 @@ func checkSpec(spec *core.Spec) error {
 		}
 	}
 	if size > maxSpecText {
-		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size, maxSpecText).Because("request_too_large")
+		return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size,
+			maxSpecText).Because("request_too_large")
 	}
 	return checkRanges(spec)
 }
@@ -227,8 +232,8 @@ func checkRanges(spec *core.Spec) error {
 	return checkTotals(&spec.Shape)
 }
 
-// checkTotals refuses memory that no node has, and products of a shape's numbers that are beyond any cluster: what is worked
-// out from them stays an int64.
+// checkTotals refuses memory that no node has, and products of a shape's numbers that are beyond any cluster: what is
+// worked out from them stays an int64.
 func checkTotals(sh *core.Shape) error {
 	tasks, each, perNode := float64(max(1, sh.Tasks)), float64(max(1, sh.CPUsPerTask)), float64(max(1, sh.TasksPerNode))
 	if tasks*each > maxCPUs || perNode*each > maxCPUs {
@@ -239,7 +244,8 @@ func checkTotals(sh *core.Shape) error {
 		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
 	}
 	if sh.MemPerNode > maxMemory || float64(sh.MemPerCPU)*most > maxMemory || float64(sh.MemPerCPU)*tasks*each > 1<<62 {
-		return core.Errorf(core.Invalid, "it asks for more memory on a node than %d MiB", maxMemory/core.MiB).Because("memory_unsatisfiable")
+		return core.Errorf(core.Invalid, "it asks for more memory on a node than %d MiB",
+			maxMemory/core.MiB).Because("memory_unsatisfiable")
 	}
 	return nil
 }
@@ -257,11 +263,14 @@ func checkGresList(path string, list []core.Gres) (size int, err error) {
 		if len(g.Name) > maxWord || len(g.Type) > maxWord {
 			return 0, fieldTooLong(path, max(len(g.Name), len(g.Type)), maxWord)
 		}
-		if strings.ContainsAny(g.Name, gresNameForbidden) || strings.ContainsAny(g.Type, gresNameForbidden) { // keys of requests are made of them
-			return 0, core.Errorf(core.Invalid, "%.80q, type %.80q is no name of a generic resource", g.Name, g.Type).Because("invalid_gres")
+		// keys of requests are made of them
+		if strings.ContainsAny(g.Name, gresNameForbidden) || strings.ContainsAny(g.Type, gresNameForbidden) {
+			return 0, core.Errorf(core.Invalid, "%.80q, type %.80q is no name of a generic resource", g.Name,
+				g.Type).Because("invalid_gres")
 		}
 		if g.Count < 0 || g.Count > maxGres {
-			return 0, core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
+			return 0, core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count,
+				g.Name).Because("invalid_gres")
 		}
 		size += len(g.Name) + len(g.Type) + 24
 	}
@@ -289,7 +298,8 @@ func checkOptions(options map[string]string) (size int, err error) {
 	}
 	for name, value := range options {
 		switch {
-		case name == "" || len(name) > maxWord || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '=' }):
+		case name == "" || len(name) > maxWord ||
+			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '=' }):
 			return 0, invalidField("extra.options", "%.80q is no option's name", name)
 		case len(value) > maxLine:
 			return 0, fieldTooLong("extra.options."+name, len(value), maxLine)

@@ -91,7 +91,8 @@ func TestEveryFieldIsClassified(t *testing.T) {
 	for _, l := range leaves("", reflect.TypeFor[core.Spec]()) {
 		kind, ok := kinds[l.path]
 		if !ok {
-			t.Errorf("%s (%s) is in no table of fieldtable.go: who may set it, how long may it be, from where to where does it go?", l.path, l.typ)
+			t.Errorf("%s (%s) is in no table of spec_tables.go: "+
+				"who may set it, how long may it be, from where to where does it go?", l.path, l.typ)
 			continue
 		}
 		delete(kinds, l.path)
@@ -198,7 +199,8 @@ func hostileSpecs(t *testing.T, path, kind string) (out []*core.Spec) {
 			if v.Kind() == reflect.Map {
 				v.Set(reflect.MakeMap(v.Type()))
 				for i := range 5000 {
-					v.SetMapIndex(reflect.ValueOf(strings.Repeat("x", 1+i%1000)+string(rune('a'+i/1000))), reflect.Zero(v.Type().Elem()))
+					v.SetMapIndex(reflect.ValueOf(strings.Repeat("x", 1+i%1000)+string(rune('a'+i/1000))),
+						reflect.Zero(v.Type().Elem()))
 				}
 				return
 			}

@@ -16,10 +16,11 @@ const (
 	maxOptions   = 128
 )
 
-// rawTexts may hold any character but NUL: a file may have any name, and a submit line several lines. Commands that show them
-// make them plain (core/plain); all other texts must be plain already.
+// rawTexts may hold any character but NUL: a file may have any name, and a submit line several lines. Commands that
+// show them make them plain (core/plain); all other texts must be plain already.
 var rawTexts = map[string]bool{
-	"io.workdir": true, "io.stdin": true, "io.stdout": true, "io.stderr": true, "from.dir": true, "from.command": true, "from.line": true,
+	"io.workdir": true, "io.stdin": true, "io.stdout": true, "io.stderr": true, "from.dir": true, "from.command": true,
+	"from.line":    true,
 	"extra.export": true, "extra.container.image": true, "extra.container.bundle": true, "extra.container.workdir": true,
 }
 
@@ -56,8 +57,9 @@ var specTable = fieldTable[core.Spec]{
 	// The API says whose job it is and what its blobs are; see own in internal/server/api.
 	assigned: []string{"user", "uid", "gid", "run", "script", "env"},
 	checkedBy: map[string]string{
-		"shape.nodes_min": "checkShape", "shape.nodes_max": "checkShape", "shape.tasks": "checkShape", "shape.tasks_per_node": "checkShape",
-		"shape.cpus_per_task": "checkShape", "shape.min_cpus": "checkShape", "array_limit": "checkShape",
+		"shape.nodes_min": "checkShape", "shape.nodes_max": "checkShape", "shape.tasks": "checkShape",
+		"shape.tasks_per_node": "checkShape",
+		"shape.cpus_per_task":  "checkShape", "shape.min_cpus": "checkShape", "array_limit": "checkShape",
 		"shape.mem_per_node": "checkTotals", "shape.mem_per_cpu": "checkTotals",
 	},
 }
@@ -68,16 +70,21 @@ var shapeMoreTable = fieldTable[core.ShapeMore]{
 	},
 	lists: []listField[core.ShapeMore]{
 		{"shape.more.gpus", func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus", m.GPUs) }},
-		{"shape.more.gpus_per_task", func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus_per_task", m.GPUsPerTask) }},
+		{"shape.more.gpus_per_task",
+			func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus_per_task", m.GPUsPerTask) }},
 		{"shape.more.gpus_per_socket", func(m *core.ShapeMore) (int, error) {
 			return checkGresList("shape.more.gpus_per_socket", m.GPUsPerSocket)
 		}},
 	},
-	flags: []string{"shape.more.one_thread", "shape.more.oversubscribe", "shape.more.exclusive_user", "shape.more.spread_job", "shape.more.use_min_nodes"},
+	flags: []string{"shape.more.one_thread", "shape.more.oversubscribe", "shape.more.exclusive_user",
+		"shape.more.spread_job", "shape.more.use_min_nodes"},
 	checkedBy: map[string]string{
-		"shape.more.tasks_per_socket": "checkShapeMore", "shape.more.tasks_per_core": "checkShapeMore", "shape.more.tasks_per_gpu": "checkShapeMore",
-		"shape.more.cpus_per_gpu": "checkShapeMore", "shape.more.sockets": "checkShapeMore", "shape.more.cores": "checkShapeMore",
-		"shape.more.threads": "checkShapeMore", "shape.more.core_spec": "checkShapeMore", "shape.more.thread_spec": "checkShapeMore",
+		"shape.more.tasks_per_socket": "checkShapeMore", "shape.more.tasks_per_core": "checkShapeMore",
+		"shape.more.tasks_per_gpu": "checkShapeMore",
+		"shape.more.cpus_per_gpu":  "checkShapeMore", "shape.more.sockets": "checkShapeMore",
+		"shape.more.cores":   "checkShapeMore",
+		"shape.more.threads": "checkShapeMore", "shape.more.core_spec": "checkShapeMore",
+		"shape.more.thread_spec": "checkShapeMore",
 	},
 }
 
@@ -119,7 +126,8 @@ var extraTable = fieldTable[core.Extra]{
 	flags:    []string{"extra.contiguous", "extra.login_env", "extra.open"},
 	assigned: []string{"extra.files"},
 	checkedBy: map[string]string{
-		"extra.priority": "admit", "extra.run_priority": "admit", "extra.site_factor": "admit", // the first and last are an administrator's
+		// the first and last are an administrator's
+		"extra.priority": "admit", "extra.run_priority": "admit", "extra.site_factor": "admit",
 		"extra.segment": "admitSegment", "extra.kill_grace": "admitExtra",
 	},
 }
@@ -140,7 +148,10 @@ var gpuTable = fieldTable[core.GPUAsk]{
 		{"extra.gpu.capability", 0, 1 << 16, 0, func(a *core.GPUAsk) int64 { return int64(a.Capability) }},
 	},
 	lists: []listField[core.GPUAsk]{
-		{"extra.gpu.names", func(a *core.GPUAsk) (int, error) { return checkTextList("extra.gpu.names", a.Names, 64, maxWord) }},
+		{"extra.gpu.names", func(a *core.GPUAsk) (int,
+			error) {
+			return checkTextList("extra.gpu.names", a.Names, 64, maxWord)
+		}},
 	},
 }
 
@@ -166,6 +177,7 @@ var containerTable = fieldTable[core.Container]{
 			return 16 * len(c.Ports), nil
 		}},
 	},
-	flags:    []string{"extra.container.own", "extra.container.privileged", "extra.container.submitter", "extra.container.image_env"},
+	flags: []string{"extra.container.own", "extra.container.privileged", "extra.container.submitter",
+		"extra.container.image_env"},
 	assigned: []string{"extra.container.bounded"}, // by admitRuntime
 }

@@ -53,8 +53,8 @@ type Config struct {
 	RunWeight          int64 // what a YAML run's priority of 100 adds to its job's
 	Containers         core.ContainerRules
 	Preemption         core.Preemption // who may push whom aside, beside what QOS and partitions say
-	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only Fresh
-	// tells. No event is written and no record kept for one.
+	// Unkept says that nobody stores or watches what changes, as in a simulation: Flush has nothing to give, and only
+	// Fresh tells. No event is written and no record kept for one.
 	Unkept bool
 	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
 	FaultForTests func(*core.Job) `json:"-"`
@@ -141,18 +141,19 @@ type State struct {
 	view   Snapshot // the present; its tries are edited in place between snapshots
 	ledger *sched.Ledger
 
-	partitions         map[core.PartitionName]*partitionInfo
-	hostlists          hostlistCache
-	liveCount          int        // jobs, array tasks counted one by one
-	maxSeenJob         core.JobID // see believable
-	userCounts         map[core.UserName]userCount
-	arrays             map[core.JobID]map[int32]core.JobID // live started tasks, by array
-	submitKeys         map[string]submitKeyUse
-	submitKeyRing      []string                 // oldest first, to forget
-	jobDeadlines       map[core.JobID]core.Time // when time ends jobs: interactive ones by limit or unused, any by deadline
-	licensesUsed       map[string]int64         // licences that jobs hold
-	licenseTotals      map[string]int64         // that there are
-	nextJobDeadline    core.Time                // the first of timed, unless stale
+	partitions    map[core.PartitionName]*partitionInfo
+	hostlists     hostlistCache
+	liveCount     int        // jobs, array tasks counted one by one
+	maxSeenJob    core.JobID // see believable
+	userCounts    map[core.UserName]userCount
+	arrays        map[core.JobID]map[int32]core.JobID // live started tasks, by array
+	submitKeys    map[string]submitKeyUse
+	submitKeyRing []string // oldest first, to forget
+	// when time ends jobs: interactive ones by limit or unused, any by deadline
+	jobDeadlines       map[core.JobID]core.Time
+	licensesUsed       map[string]int64 // licences that jobs hold
+	licenseTotals      map[string]int64 // that there are
+	nextJobDeadline    core.Time        // the first of timed, unless stale
 	jobDeadlinesStale  bool
 	jobsOnNode         map[core.NodeName]map[core.JobID]struct{}
 	nodeTimers         nodeTimers
@@ -230,16 +231,21 @@ func New(cfg Config, img *Image) *State {
 	cfg.defaults()
 	s := &State{
 		cfg: cfg, hostlists: hostlistCache{},
-		userCounts: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{}, submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{}, licensesUsed: map[string]int64{},
-		jobsOnNode: map[core.NodeName]map[core.JobID]struct{}{}, dirtyJobs: map[core.JobID]int{}, dirtySteps: map[stepKey]int{},
-		idleActions: map[core.NodeName]struct{}{}, nodeTimers: nodeTimers{at: map[core.NodeName]core.Time{}, occupancyChanged: map[core.NodeName]struct{}{}},
+		userCounts: map[core.UserName]userCount{}, arrays: map[core.JobID]map[int32]core.JobID{},
+		submitKeys: map[string]submitKeyUse{}, jobDeadlines: map[core.JobID]core.Time{}, licensesUsed: map[string]int64{},
+		jobsOnNode: map[core.NodeName]map[core.JobID]struct{}{}, dirtyJobs: map[core.JobID]int{},
+		dirtySteps:  map[stepKey]int{},
+		idleActions: map[core.NodeName]struct{}{},
+		nodeTimers:  nodeTimers{at: map[core.NodeName]core.Time{}, occupancyChanged: map[core.NodeName]struct{}{}},
 	}
 	s.deriveFromConfig()
 	v := &s.view
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	s.maxSeenJob = v.nextJob + maxSeenAhead
-	v.users, v.usersByUID, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{}, map[core.ProjectName]*core.Project{}
-	v.tokens, v.tokensByHash, v.runs, v.nodeIDs = map[string]*core.Token{}, map[core.Hash]*core.Token{}, map[runKey]*core.Run{}, map[core.NodeName]int64{}
+	v.users, v.usersByUID, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{},
+		map[core.ProjectName]*core.Project{}
+	v.tokens, v.tokensByHash, v.runs, v.nodeIDs = map[string]*core.Token{}, map[core.Hash]*core.Token{},
+		map[runKey]*core.Run{}, map[core.NodeName]int64{}
 	for _, u := range img.Users {
 		v.users[u.Name] = u
 		if u.UID != nil {
@@ -331,7 +337,8 @@ func (s *State) Flush() Batch {
 	b := Batch{Changes: s.changes, Planner: sched.Changes{
 		Jobs: s.changes.Jobs, Nodes: s.changes.Nodes, GoneNodes: s.changes.GoneNodes,
 		Reservations: s.plannerReservations(s.changes.Reservations), GoneReservations: s.changes.GoneReservations,
-		Policy: s.batchPlannerChanges.Policy, Meters: s.batchPlannerChanges.Meters, Preemption: s.batchPlannerChanges.Preemption,
+		Policy: s.batchPlannerChanges.Policy, Meters: s.batchPlannerChanges.Meters,
+		Preemption: s.batchPlannerChanges.Preemption,
 	}}
 	if s.priorities != nil {
 		b.Planner.Jobs = append(s.priorities.recalculated, s.changes.Jobs...) // a record that changed again is the newer one
@@ -347,7 +354,8 @@ func (s *State) Flush() Batch {
 	return b
 }
 
-// PlannerChanges returns what changed since it was last asked, or since the last Flush: the planner may know before the batch ends.
+// PlannerChanges returns what changed since it was last asked, or since the last Flush: the planner may know before the
+// batch ends.
 func (s *State) PlannerChanges() sched.Changes {
 	s.currentLimits()
 	c := s.plannerChanges
@@ -377,7 +385,8 @@ func (s *State) All() sched.Changes {
 func (s *State) Snapshot() *Snapshot {
 	v := s.view
 	s.owned = ownedMaps{}
-	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(), s.view.meters.Snapshot()
+	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(),
+		s.view.meters.Snapshot()
 	return &v
 }
 
@@ -643,7 +652,9 @@ func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
 	rule, _ := sched.ParseRule(cfg.Rule) // what the settings would have refused is the default
 	return sched.Config{
-		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, Grain: cfg.grain(), Licenses: cfg.Licenses, Offers: cfg.Offers,
-		Zone: cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait, FaultForTests: cfg.FaultForTests,
+		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, Grain: cfg.grain(), Licenses: cfg.Licenses,
+		Offers: cfg.Offers,
+		Zone:   cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
+		FaultForTests: cfg.FaultForTests,
 	}
 }

@@ -38,7 +38,8 @@ func (l *stepList) find(id int32) (page, at int, ok bool) {
 	if l == nil || len(l.pages) == 0 {
 		return 0, 0, false
 	}
-	page, found := slices.BinarySearchFunc(l.pages, id, func(p []*core.Step, id int32) int { return cmp.Compare(p[0].ID, id) })
+	page, found := slices.BinarySearchFunc(l.pages, id,
+		func(p []*core.Step, id int32) int { return cmp.Compare(p[0].ID, id) })
 	if !found && page > 0 {
 		page--
 	}

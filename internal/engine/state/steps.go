@@ -20,7 +20,8 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 		return nil, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
 	}
 	if most := s.cfg.StepsPerJob; most > 0 && int(j.Steps) >= most {
-		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID, j.Steps, most).Because("steps_per_job")
+		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID,
+			j.Steps, most).Because("steps_per_job")
 	}
 	if err := checkStep(in.Step); err != nil {
 		return nil, err
@@ -34,7 +35,8 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 		return nil, err
 	}
 	st := *in.Step
-	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt, int32(len(in.Step.Nodes))
+	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt,
+		int32(len(in.Step.Nodes))
 	next := cloneJob(j)
 	next.Steps++
 	s.putJob(next)
@@ -43,13 +45,15 @@ func (s *State) createStep(in *CreateStep) (*core.Step, error) {
 	return &st, nil
 }
 
-// checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short name.
+// checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short
+// name.
 func checkStep(st *core.Step) error {
 	if len(st.Name) > maxName {
 		return fieldTooLong("step name", len(st.Name), maxName)
 	}
 	if len(st.Nodes) == 0 || len(st.Nodes) != len(st.Tasks) {
-		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes), len(st.Tasks)).Because("invalid_node")
+		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes),
+			len(st.Tasks)).Because("invalid_node")
 	}
 	seen := make(map[core.NodeName]bool, len(st.Nodes))
 	for i, n := range st.Nodes {
@@ -110,8 +114,8 @@ type stepKey struct {
 	step int32
 }
 
-// endLiveSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it is
-// known only that they did.
+// endLiveSteps ends the numbered steps of an attempt that is over: of those whose nodes never said how they ended, it
+// is known only that they did.
 func (s *State) endLiveSteps(j *core.Job) {
 	for _, st := range s.view.LiveSteps(j.ID) {
 		if st.State.Final() || st.Attempt != j.Attempt {
@@ -156,8 +160,10 @@ func (s *State) stepExited(j *core.Job, in *Exited) {
 	st.Usage.User += in.Usage.User
 	st.Usage.Sys += in.Usage.Sys
 	st.Usage.MaxRSS = max(st.Usage.MaxRSS, in.Usage.MaxRSS)
-	st.Usage.GPUUtil, st.Usage.GPUUtilAve = max(st.Usage.GPUUtil, in.Usage.GPUUtil), max(st.Usage.GPUUtilAve, in.Usage.GPUUtilAve)
-	st.Usage.GPUMem, st.Usage.GPUMemAve = max(st.Usage.GPUMem, in.Usage.GPUMem), max(st.Usage.GPUMemAve, in.Usage.GPUMemAve)
+	st.Usage.GPUUtil, st.Usage.GPUUtilAve = max(st.Usage.GPUUtil, in.Usage.GPUUtil),
+		max(st.Usage.GPUUtilAve, in.Usage.GPUUtilAve)
+	st.Usage.GPUMem, st.Usage.GPUMemAve = max(st.Usage.GPUMem, in.Usage.GPUMem),
+		max(st.Usage.GPUMemAve, in.Usage.GPUMemAve)
 	if in.Message != "" {
 		st.Message = in.Message
 	}

@@ -292,7 +292,8 @@ func checkShape(spec *core.Spec) error {
 		}
 	}
 	if sh.NodesMax != 0 && sh.NodesMax < sh.NodesMin {
-		return core.Errorf(core.Invalid, "at least %d nodes and at most %d cannot be", sh.NodesMin, sh.NodesMax).Because("invalid_shape")
+		return core.Errorf(core.Invalid, "at least %d nodes and at most %d cannot be", sh.NodesMin,
+			sh.NodesMax).Because("invalid_shape")
 	}
 	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
 		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
@@ -346,7 +347,8 @@ func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 	if sh.Tasks == 0 {
 		tasks := int64(max(1, sh.NodesMin)) * int64(max(1, sh.TasksPerNode))
 		if tasks > maxTasks {
-			return core.Errorf(core.Invalid, "it asks for %d tasks; %d are the most there can be", tasks, maxTasks).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "it asks for %d tasks; %d are the most there can be", tasks,
+				maxTasks).Because("invalid_shape")
 		}
 		sh.Tasks = int32(tasks)
 	}
@@ -381,14 +383,15 @@ func (s *State) admitExtra(x *core.Extra) error {
 		return err
 	}
 	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
-		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(), s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
+		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(),
+			s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
 	}
 	return nil
 }
 
 // admitPartition checks what can never start. As Slurm: a node configuration that is not there is refused, but tasks
-// wider than any node, and a node count or time over the partition's limit, wait with their reason, unless submission is
-// strict.
+// wider than any node, and a node count or time over the partition's limit, wait with their reason, unless submission
+// is strict.
 func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo) error {
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
@@ -402,7 +405,8 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 	lifts := func(f core.QOSFlag) bool { q := s.view.qos[spec.QOS]; return q != nil && q.Flags&f != 0 }
 	switch sh := &spec.Shape; {
 	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime && !lifts(core.PartitionTimeLimit):
-		over = fmt.Sprintf("it asks for %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name, part.MaxTime.Duration())
+		over = fmt.Sprintf("it asks for %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name,
+			part.MaxTime.Duration())
 		if strict {
 			return core.Errorf(core.Invalid, "%s", over).Because("time_limit")
 		}
@@ -418,7 +422,8 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 		return nil
 	}
 	if least, most := minMemoryPerNode(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
-		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB, part.Name, most/core.MiB).Because("memory_unsatisfiable")
+		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB,
+			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
 	key := admitKey{sched.KeyOf(spec), s.ledger.UserOf(spec)}
 	fault, seen := part.admitCache[key]
@@ -476,7 +481,9 @@ func (s *State) admitUnprivilegedNodes(spec *core.Spec) error {
 	if any {
 		return nil
 	}
-	return core.Errorf(core.Denied, "the nodes' agents do not run as root and run only their own user's jobs, not those of %s (uid %d)", spec.User, spec.UID).Because("access_denied")
+	return core.Errorf(core.Denied,
+		"the nodes' agents do not run as root and run only their own user's jobs, not those of %s (uid %d)", spec.User,
+		spec.UID).Because("access_denied")
 }
 
 func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
@@ -485,15 +492,18 @@ func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
 		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
 	}
 	if set.Pieces() > maxArrayRanges {
-		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array, set.Pieces(), maxArrayRanges).Because("invalid_array")
+		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array,
+			set.Pieces(), maxArrayRanges).Because("invalid_array")
 	}
 	if spec.Kind != core.Batch {
 		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")
 	}
 	if int64(set.Max()) >= int64(s.cfg.MaxArraySize) {
-		return nil, core.Errorf(core.Invalid, "array index %d is over the limit of %d", set.Max(), s.cfg.MaxArraySize-1).Because("invalid_array")
+		return nil, core.Errorf(core.Invalid, "array index %d is over the limit of %d", set.Max(),
+			s.cfg.MaxArraySize-1).Because("invalid_array")
 	}
-	return &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()), Step: int32(set.Step())}, nil
+	return &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
+		Step: int32(set.Step())}, nil
 }
 
 // admitRun checks a run's name: one open run a name and project.
@@ -506,7 +516,8 @@ func (s *State) admitRun(in *Submit) error {
 	}
 	in.Run.Project = in.Spec.Project
 	if r, ok := s.view.runs[runKey{in.Run.Project, in.Run.Name}]; ok {
-		return core.Errorf(core.Conflict, "run %s is there already (job %d); stop it first, or take another name", r.Name, r.Jobs[0]).Because("run_exists")
+		return core.Errorf(core.Conflict, "run %s is there already (job %d); stop it first, or take another name", r.Name,
+			r.Jobs[0]).Because("run_exists")
 	}
 	return nil
 }
@@ -526,7 +537,8 @@ func (s *State) putRunRecord(r *core.Run) {
 	} else {
 		s.view.runs[runKey{r.Project, r.Name}] = r
 	}
-	s.changes.Runs = append(slices.DeleteFunc(s.changes.Runs, func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
+	s.changes.Runs = append(slices.DeleteFunc(s.changes.Runs,
+		func(o *core.Run) bool { return o.ID == r.ID && o.Project == r.Project && o.Name == r.Name }), r)
 	s.event(core.RunChanged, core.Event{User: r.User, Job: r.Jobs[0], Data: runData(r)})
 }
 

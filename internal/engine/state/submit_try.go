@@ -2,8 +2,8 @@ package state
 
 import "bireme.dev/bireme/internal/core"
 
-// Try is a submission that is only admitted or refused: nothing waits or runs afterwards, but a number is used up, as in
-// Slurm. Reply: *core.Job, as it would wait.
+// Try is a submission that is only admitted or refused: nothing waits or runs afterwards, but a number is used up, as
+// in Slurm. Reply: *core.Job, as it would wait.
 type Try struct{ Submit }
 
 func (*Try) input() {}

@@ -16,8 +16,8 @@ type (
 		By core.Identity
 		ID string
 	}
-	// RotateToken gives a token another secret. The old one works for Overlap more; tokens that were made with it end with it.
-	// Reply: *core.Token.
+	// RotateToken gives a token another secret. The old one works for Overlap more; tokens that were made with it end with
+	// it. Reply: *core.Token.
 	RotateToken struct {
 		By      core.Identity
 		ID      string
@@ -98,10 +98,13 @@ func (s *State) checkToken(t *core.Token) error {
 	var faults []core.Fault
 	fault := func(path string, e *core.Error) { faults = append(faults, core.Fault{Path: path, Message: e.Message}) }
 	if t.Name != "" && (len(t.Name) > core.MaxTokenName || !isValidName(t.Name)) {
-		fault("name", core.Errorf(core.Invalid, "%.80q: a token's name has at most %d bytes, without blanks, commas, slashes, colons or control characters", t.Name, core.MaxTokenName))
+		fault("name", core.Errorf(core.Invalid,
+			"%.80q: a token's name has at most %d bytes, without blanks, commas, slashes, colons or control characters", t.Name,
+			core.MaxTokenName))
 	}
 	if len(t.Note) > core.MaxTokenNote {
-		fault("note", core.Errorf(core.Invalid, "%d bytes are too many; a token's note has at most %d", len(t.Note), core.MaxTokenNote))
+		fault("note", core.Errorf(core.Invalid, "%d bytes are too many; a token's note has at most %d", len(t.Note),
+			core.MaxTokenNote))
 	} else if !printable(t.Note) {
 		fault("note", core.Errorf(core.Invalid, "%q: a token's note is text without control characters", t.Note))
 	}
@@ -151,9 +154,11 @@ func (s *State) limitByParent(by core.Identity, t *core.Token) error {
 		switch right := t.Exceeds(parent); right {
 		case "":
 		case core.ScopeProject:
-			return core.Errorf(core.Denied, "a token limited to project %s makes none for more than that", parent.Project).Because("token_scope")
+			return core.Errorf(core.Denied, "a token limited to project %s makes none for more than that",
+				parent.Project).Because("token_scope")
 		default:
-			return core.Errorf(core.Denied, "a token without scope %s makes none with it: this one has %s", right, parent.ScopeText()).Because("token_scope")
+			return core.Errorf(core.Denied, "a token without scope %s makes none with it: this one has %s", right,
+				parent.ScopeText()).Because("token_scope")
 		}
 	}
 	if t.Outlives(parent) {
@@ -164,8 +169,8 @@ func (s *State) limitByParent(by core.Identity, t *core.Token) error {
 	return nil
 }
 
-// admitTokenCount refuses what is over limits.tokens, and a name that another token of the user has. Of tokens that no longer
-// work no more are kept than may work: making and revoking them in turn fills nothing.
+// admitTokenCount refuses what is over limits.tokens, and a name that another token of the user has. Of tokens that no
+// longer work no more are kept than may work: making and revoking them in turn fills nothing.
 func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 	if t.Kind != "user" {
 		return nil
@@ -179,7 +184,8 @@ func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 			dead = append(dead, o)
 		default:
 			if good++; t.Name != "" && o.Name == t.Name {
-				return core.Errorf(core.Conflict, "%s has a token named %s already (%s); rotate or revoke it, or choose another name",
+				return core.Errorf(core.Conflict,
+					"%s has a token named %s already (%s); rotate or revoke it, or choose another name",
 					t.User, t.Name, o.ID).Because("token_exists")
 			}
 		}
@@ -189,7 +195,8 @@ func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 		return nil
 	}
 	if good >= limit && !by.Admin {
-		return core.Errorf(core.Exhausted, "%s has %d tokens; limits.tokens allows %d a user: revoke some first", t.User, good, limit).Because("token_limit")
+		return core.Errorf(core.Exhausted, "%s has %d tokens; limits.tokens allows %d a user: revoke some first", t.User,
+			good, limit).Because("token_limit")
 	}
 	sortByDeadSince(dead)
 	for i := 0; i <= len(dead)-limit; i++ {
@@ -244,7 +251,8 @@ func (s *State) endToken(t *core.Token, at core.Time) {
 	s.endChildTokens(t.ID, at)
 }
 
-// endChildTokens ends what was made with a token. A node that has joined goes on: it is known by its key, not by its token.
+// endChildTokens ends what was made with a token. A node that has joined goes on: it is known by its key, not by its
+// token.
 func (s *State) endChildTokens(id string, at core.Time) {
 	var made []*core.Token
 	for _, o := range s.view.tokens {
@@ -265,9 +273,11 @@ func (s *State) rotateToken(in *RotateToken) (*core.Token, error) {
 	}
 	switch {
 	case t.Kind != "user":
-		return nil, core.Errorf(core.Invalid, "token %s is a node's: make another one with `bireme token join`", t.ID).Because("invalid_token")
+		return nil, core.Errorf(core.Invalid, "token %s is a node's: make another one with `bireme token join`",
+			t.ID).Because("invalid_token")
 	case t.Dead(s.view.now):
-		return nil, core.Errorf(core.Conflict, "token %s was revoked or has expired; make another one with `bireme token create`", t.ID).Because("invalid_token")
+		return nil, core.Errorf(core.Conflict,
+			"token %s was revoked or has expired; make another one with `bireme token create`", t.ID).Because("invalid_token")
 	}
 	next := *t
 	next.Expires = in.Expires
@@ -305,12 +315,14 @@ func (s *State) tokensUsed(in *TokensUsed) error {
 		next.LastUsed = u.At
 		s.ownTokens()
 		s.view.addToken(&next)
-		s.changes.Tokens = append(slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID }), &next)
+		s.changes.Tokens = append(slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID }),
+			&next)
 	}
 	return nil
 }
 
-// purgeTokens forgets what has not worked for long. The join token of a node that is there stays: the node is revoked by it.
+// purgeTokens forgets what has not worked for long. The join token of a node that is there stays: the node is revoked
+// by it.
 func (s *State) purgeTokens(in *PurgeTokens) (*Purged, error) {
 	var dead []*core.Token
 	for _, t := range s.view.tokens {

@@ -38,7 +38,8 @@ func (x *tokens) do(in Input, want core.Code) error {
 }
 
 func token(id string, scopes ...core.Scope) *core.Token {
-	return &core.Token{ID: id, Hash: core.Hash([]byte(fmt.Sprintf("%-32s", id))), Kind: "user", User: "alice", Scopes: scopes}
+	return &core.Token{ID: id, Hash: core.Hash([]byte(fmt.Sprintf("%-32s", id))), Kind: "user", User: "alice",
+		Scopes: scopes}
 }
 
 var alice = core.Identity{User: "alice", UID: 1000}
@@ -71,7 +72,8 @@ func TestATokenMakesNoneThatMayMoreOrLastsLonger(t *testing.T) {
 	x.do(&PutToken{By: by(parent), Token: child("c", func(t *core.Token) { t.Expires = 0 }, core.ScopeRead)}, core.Denied)
 	x.do(&PutToken{By: by(parent), Token: child("d", func(t *core.Token) { t.Expires++ }, core.ScopeRead)}, core.Denied)
 	x.do(&PutToken{By: by(limited), Token: child("e", nil, core.ScopeRead)}, core.Denied)
-	x.do(&PutToken{By: by(limited), Token: child("f", func(t *core.Token) { t.Project = "q" }, core.ScopeRead, core.ScopeProject)}, core.Denied)
+	x.do(&PutToken{By: by(limited),
+		Token: child("f", func(t *core.Token) { t.Project = "q" }, core.ScopeRead, core.ScopeProject)}, core.Denied)
 	prior := by(parent)
 	prior.Prior = true
 	x.do(&PutToken{By: prior, Token: child("g", nil, core.ScopeRead)}, core.Denied)
@@ -103,7 +105,8 @@ func TestTokensHaveALimitAndAreForgotten(t *testing.T) {
 	for i := range 3 {
 		x.do(&PutToken{By: alice, Token: token(fmt.Sprint("t", i))}, "")
 	}
-	if err := x.do(&PutToken{By: alice, Token: token("t3")}, core.Exhausted); !strings.Contains(err.Error(), "limits.tokens allows 3") {
+	if err := x.do(&PutToken{By: alice, Token: token("t3")}, core.Exhausted); !strings.Contains(err.Error(),
+		"limits.tokens allows 3") {
 		t.Errorf("the refusal does not name the limit: %v", err)
 	}
 	x.do(&PutToken{By: root, Token: token("by-root")}, "") // administrators are exempt
@@ -134,16 +137,22 @@ func TestTokensAreChecked(t *testing.T) {
 	t.Parallel()
 	x := newTokens(t, 0)
 	for what, change := range map[string]func(*core.Token){
-		"name":                   func(t *core.Token) { t.Name = "two\nlines" },
-		"a long name":            func(t *core.Token) { t.Name = strings.Repeat("x", 65) },
-		"8 MiB of note":          func(t *core.Token) { t.Note = strings.Repeat("x", 8<<20) },
-		"a note for a terminal":  func(t *core.Token) { t.Note = "\x1b[2J" },
-		"a scope that is none":   func(t *core.Token) { t.Scopes = []core.Scope{"root"} },
-		"a project without":      func(t *core.Token) { t.Project = "p" },
-		"no project":             func(t *core.Token) { t.Scopes = []core.Scope{core.ScopeRead, core.ScopeProject} },
-		"nothing in a project":   func(t *core.Token) { t.Scopes, t.Project = []core.Scope{core.ScopeProject}, "p" },
-		"an admin of a project":  func(t *core.Token) { t.Scopes, t.Project = []core.Scope{core.ScopeAdmin, core.ScopeProject}, "p" },
-		"a project that is none": func(t *core.Token) { t.Scopes, t.Project = []core.Scope{core.ScopeRead, core.ScopeProject}, "zz" },
+		"name":                  func(t *core.Token) { t.Name = "two\nlines" },
+		"a long name":           func(t *core.Token) { t.Name = strings.Repeat("x", 65) },
+		"8 MiB of note":         func(t *core.Token) { t.Note = strings.Repeat("x", 8<<20) },
+		"a note for a terminal": func(t *core.Token) { t.Note = "\x1b[2J" },
+		"a scope that is none":  func(t *core.Token) { t.Scopes = []core.Scope{"root"} },
+		"a project without":     func(t *core.Token) { t.Project = "p" },
+		"no project":            func(t *core.Token) { t.Scopes = []core.Scope{core.ScopeRead, core.ScopeProject} },
+		"nothing in a project":  func(t *core.Token) { t.Scopes, t.Project = []core.Scope{core.ScopeProject}, "p" },
+		"an admin of a project": func(t *core.Token) {
+			t.Scopes, t.Project = []core.Scope{core.ScopeAdmin,
+				core.ScopeProject}, "p"
+		},
+		"a project that is none": func(t *core.Token) {
+			t.Scopes, t.Project = []core.Scope{core.ScopeRead, core.ScopeProject},
+				"zz"
+		},
 	} {
 		k := token("x")
 		change(k)

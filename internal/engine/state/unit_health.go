@@ -8,8 +8,8 @@ import (
 )
 
 // UnitHealth tells which units of a node are sick: they are given to nobody, while who has one keeps it. A node whose
-// units of a name all are is drained. Return lets units, and a node drained so, come back when they are well; without it
-// an administrator says so.
+// units of a name all are is drained. Return lets units, and a node drained so, come back when they are well; without
+// it an administrator says so.
 type UnitHealth struct {
 	Node   core.NodeName
 	Sick   []core.SickUnit
@@ -39,7 +39,8 @@ func (s *State) unitHealth(in *UnitHealth) error {
 func sickUnits(in *UnitHealth, n *core.Node) []core.SickUnit {
 	sick := slices.Clone(in.Sick)
 	for _, u := range n.Hardware.Sick {
-		if !in.Return && !slices.ContainsFunc(sick, func(o core.SickUnit) bool { return o.Name == u.Name && o.Index == u.Index }) {
+		if !in.Return && !slices.ContainsFunc(sick,
+			func(o core.SickUnit) bool { return o.Name == u.Name && o.Index == u.Index }) {
 			sick = append(sick, u)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// UnusableRecord is a record that was read from the store and that admission would not have let in: written by a build without
-// today's checks, or by somebody else. Its job is not planned; one that waits is held until it is cancelled.
+// UnusableRecord is a record that was read from the store and that admission would not have let in: written by a build
+// without today's checks, or by somebody else. Its job is not planned; one that waits is held until it is cancelled.
 type UnusableRecord struct {
 	Job core.JobID
 	Why string
@@ -27,8 +27,8 @@ func (s *State) UnusableRecords() []UnusableRecord {
 // unusableHeld begins the message of a job that is held because of its record.
 const unusableHeld = "its stored record cannot be used, and it is held until it is cancelled: "
 
-// usableRecord gives the record to begin with: the one there is, or one that can do no harm in its place. What is stored stays as
-// it is until the job changes.
+// usableRecord gives the record to begin with: the one there is, or one that can do no harm in its place. What is
+// stored stays as it is until the job changes.
 func (s *State) usableRecord(j *core.Job) *core.Job {
 	why := checkStored(j)
 	if why == "" {
@@ -78,7 +78,9 @@ func checkStored(j *core.Job) string {
 		}
 	}
 	x := j.Spec.More()
-	if h := x.Het; h != nil && (h.Count < 1 || h.Count > maxComponents || h.Offset < 0 || h.Offset >= h.Count || h.Lead+core.JobID(h.Offset) != j.ID) {
+	if h := x.Het; h != nil &&
+		(h.Count < 1 || h.Count > maxComponents || h.Offset < 0 || h.Offset >= h.Count ||
+			h.Lead+core.JobID(h.Offset) != j.ID) {
 		return fmt.Sprintf("job %d is no component %d of %d of job %d", j.ID, h.Offset, h.Count, h.Lead)
 	}
 	if x.TimeAsked < 0 || x.TimeAsked > maxSeconds && x.TimeAsked != core.Forever {
@@ -87,7 +89,8 @@ func checkStored(j *core.Job) string {
 	if j.Needs != nil {
 		for i := range j.Needs.Left {
 			switch n := &j.Needs.Left[i]; n.Kind {
-			case core.NeedAfter, core.NeedAfterAny, core.NeedAfterOK, core.NeedAfterNotOK, core.NeedAfterCorr, core.NeedSingleton:
+			case core.NeedAfter, core.NeedAfterAny, core.NeedAfterOK, core.NeedAfterNotOK, core.NeedAfterCorr,
+				core.NeedSingleton:
 				if n.Delay < 0 || n.Delay > maxSeconds {
 					return fmt.Sprintf("a dependency with a delay of %d seconds", n.Delay)
 				}
@@ -122,8 +125,10 @@ func placeholderSpec(spec *core.Spec) *core.Spec {
 	if spec == nil {
 		return out
 	}
-	out.Name, out.User, out.UID, out.GID, out.Project, out.Partition, out.QOS = spec.Name, spec.User, spec.UID, spec.GID, spec.Project, spec.Partition, spec.QOS
-	out.Kind, out.Runtime, out.Run, out.Script, out.Env, out.Args = min(spec.Kind, core.Interactive), spec.Runtime, spec.Run, spec.Script, spec.Env, spec.Args
+	out.Name, out.User, out.UID, out.GID, out.Project, out.Partition, out.QOS = spec.Name, spec.User, spec.UID, spec.GID,
+		spec.Project, spec.Partition, spec.QOS
+	out.Kind, out.Runtime, out.Run, out.Script, out.Env, out.Args = min(spec.Kind, core.Interactive), spec.Runtime,
+		spec.Run, spec.Script, spec.Env, spec.Args
 	out.IO, out.From, out.Array = spec.IO, spec.From, spec.Array
 	if l := spec.TimeLimit; l > 0 && (l <= maxSeconds || l == core.Forever) {
 		out.TimeLimit = l
@@ -138,7 +143,8 @@ func placeholderAlloc(al *core.Alloc) *core.Alloc {
 	}
 	out := &core.Alloc{Partition: al.Partition}
 	for i := range al.Nodes {
-		na := core.NodeAlloc{Node: al.Nodes[i].Node, CPUs: max(0, al.Nodes[i].CPUs), Tasks: max(0, al.Nodes[i].Tasks), Done: al.Nodes[i].Done}
+		na := core.NodeAlloc{Node: al.Nodes[i].Node, CPUs: max(0, al.Nodes[i].CPUs), Tasks: max(0, al.Nodes[i].Tasks),
+			Done: al.Nodes[i].Done}
 		if m := al.Nodes[i].Mem; m >= 0 && m <= maxMemory {
 			na.Mem = m
 		}
@@ -150,7 +156,8 @@ func placeholderAlloc(al *core.Alloc) *core.Alloc {
 // checkUsable refuses changes of a job whose record is not: it can only be cancelled.
 func (s *State) checkUsable(j *core.Job) error {
 	if why := s.unusable[j.ID]; why != "" {
-		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID, why).Because("job_state")
+		return core.Errorf(core.Conflict, "job %d: the stored record cannot be used (%s); it can only be cancelled", j.ID,
+			why).Because("job_state")
 	}
 	return nil
 }

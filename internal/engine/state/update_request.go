@@ -12,10 +12,12 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 	c := &in.Spec
 	if c.Throttle != nil {
 		if next.Array == nil {
-			return core.Errorf(core.Invalid, "job %d is not an array, which alone has a limit on its tasks", next.ID).Because("not_an_array")
+			return core.Errorf(core.Invalid, "job %d is not an array, which alone has a limit on its tasks",
+				next.ID).Because("not_an_array")
 		}
 		if *c.Throttle < 0 {
-			return core.Errorf(core.Invalid, "an array's limit is 0, for none, or above, not %d", *c.Throttle).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "an array's limit is 0, for none, or above, not %d",
+				*c.Throttle).Because("invalid_shape")
 		}
 		spec.Throttle = *c.Throttle
 	}
@@ -65,7 +67,8 @@ func applyShapeChange(c *core.AskChange, sh *core.Shape) error {
 		v     *int32
 		least int32
 	}{
-		{"cpus", c.CPUs, 1}, {"ntasks", c.Tasks, 1}, {"ntasks-per-node", c.TasksPerNode, 0}, {"cpus-per-task", c.CPUsPerTask, 1}, {"mincpus", c.MinCPUs, 0},
+		{"cpus", c.CPUs, 1}, {"ntasks", c.Tasks, 1}, {"ntasks-per-node", c.TasksPerNode, 0},
+		{"cpus-per-task", c.CPUsPerTask, 1}, {"mincpus", c.MinCPUs, 0},
 	} {
 		if n.v != nil && *n.v < n.least {
 			return core.Errorf(core.Invalid, "%s is %d; it is at least %d", n.name, *n.v, n.least).Because("invalid_shape")

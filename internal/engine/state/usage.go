@@ -23,9 +23,9 @@ type meterKey struct {
 	user    core.UserName
 }
 
-// usageMeters keeps what everybody has used, as meters: a value, its moment and what the running jobs of one user in one project
-// add a second. So it is touched when one of them starts or ends and at no other time, and a restart finds it from what
-// was written then.
+// usageMeters keeps what everybody has used, as meters: a value, its moment and what the running jobs of one user in
+// one project add a second. So it is touched when one of them starts or ends and at no other time, and a restart finds
+// it from what was written then.
 type usageMeters struct {
 	meterIDs map[meterKey]int64 // under which the view has their meters
 	lastID   int64
@@ -70,7 +70,8 @@ func (s *State) loadUsage(img *Image) {
 			running = append(running, j)
 		}
 	}
-	slices.SortFunc(running, func(a, b *core.Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(running,
+		func(a, b *core.Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range running {
 		k := meterKey{j.Spec.Project, j.Spec.User}
 		m := s.meterOf(k)
@@ -133,7 +134,8 @@ func (s *State) putDirtyMeter(m *policy.Meter) {
 	s.sendMeter(m)
 }
 
-// adjustRates adds what a job costs to a meter's rates, or takes it away: to the whole, and to its QOS and its partition's.
+// adjustRates adds what a job costs to a meter's rates, or takes it away: to the whole, and to its QOS and its
+// partition's.
 func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
 	all := allocatedTRES(j.Alloc)
 	bill := policy.Bill(all, s.cfg.Charges.Billing[j.Alloc.Partition], s.cfg.Charges.Flags)
@@ -193,7 +195,8 @@ func (s *State) takeSpent() []*core.Spent {
 	var out []*core.Spent
 	for k := range s.usage.dirty {
 		m := s.meterOf(k)
-		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall, TRES: unitSeconds(&m.All)}
+		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall,
+			TRES: unitSeconds(&m.All)}
 		for i := range m.QOS {
 			q := &m.QOS[i]
 			x.QOS = append(x.QOS, core.SpentQOS{Name: q.Name, Raw: q.Raw, Wall: q.Wall, TRES: unitSeconds(&q.Reading)})

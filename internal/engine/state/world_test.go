@@ -70,9 +70,12 @@ const epoch = core.Time(1_700_000_000_000_000)
 func newWorld(t failer, cfg Config) *world {
 	w := &world{t: t, cfg: cfg, now: epoch, disk: disk{
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
-		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
-		spent: map[meterKey]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{}, keys: map[string]core.SubmitKey{},
-		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{}, fleets: map[string]*core.Fleet{},
+		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{},
+		projects: map[core.ProjectName]*core.Project{},
+		spent:    map[meterKey]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{},
+		keys: map[string]core.SubmitKey{},
+		qos:  map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
+		fleets: map[string]*core.Fleet{},
 	}}
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(w.st.All())
@@ -458,7 +461,8 @@ func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
 	}
 	for _, g := range j.Spec.Shape.Gres {
 		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
-		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want && !sched.TermsOf(j.Spec, j.Alloc).Whole && j.Spec.Shape.More == nil {
+		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want &&
+			!sched.TermsOf(j.Spec, j.Alloc).Whole && j.Spec.Shape.More == nil {
 			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
 		}
 	}
@@ -528,8 +532,10 @@ func (w *world) checkRestart() {
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.jobIDsOn(n.Name), again.jobIDsOn(n.Name))
 	}
-	if w.st.liveCount != again.liveCount || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq || w.st.view.now != again.view.now {
-		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.liveCount, a.nextJob, a.nextNode, a.seq, w.st.view.now,
+	if w.st.liveCount != again.liveCount || a.nextJob != b.nextJob || a.nextNode != b.nextNode || a.seq != b.seq ||
+		w.st.view.now != again.view.now {
+		w.t.Fatalf("counters: live %d %d %d %d %d, after a restart %d %d %d %d %d", w.st.liveCount, a.nextJob, a.nextNode,
+			a.seq, w.st.view.now,
 			again.liveCount, b.nextJob, b.nextNode, b.seq, again.view.now)
 	}
 	w.samePlan(plan)
@@ -577,7 +583,8 @@ func (w *world) checkUsage(again *State) {
 func (w *world) checkRanks() {
 	w.t.Helper()
 	for j := range w.st.Snapshot().Jobs() {
-		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() && (j.Priority == 0 || !j.Flags.Has(core.FixedPriority)) {
+		if j.State == core.Pending && (j.Priority == 0) != j.Flags.Held() &&
+			(j.Priority == 0 || !j.Flags.Has(core.FixedPriority)) {
 			w.t.Fatalf("job %d has priority %d and flags %b", j.ID, j.Priority, j.Flags)
 		}
 	}
@@ -589,7 +596,8 @@ func (w *world) samePlan(all sched.Changes) {
 	warm, cold := w.p.Pass(w.now), w.planner(all).Pass(w.now)
 	slices.Reverse(all.Jobs)
 	slices.Reverse(all.Nodes)
-	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
+	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records,
+		cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
 		w.t.Fatalf("plan told forwards (-) and backwards (+):\n%s", diff)
 	}
 	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
