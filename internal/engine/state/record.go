@@ -16,7 +16,7 @@ type Record struct {
 	Now   core.Time       `json:"now,omitempty"`  // of Kind or Pass: when it was applied
 	Kind  string          `json:"kind,omitempty"` // an input
 	Input json.RawMessage `json:"input,omitempty"`
-	Told  bool            `json:"told,omitempty"` // the planner was given what Fresh told
+	Told  bool            `json:"told,omitempty"` // the planner was given what PlannerChanges returned
 	Pass  *Passed         `json:"pass,omitempty"` // the planner planned and its starts were applied
 	Seal  bool            `json:"seal,omitempty"` // the batch ended
 }

@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// Every field of a submission is in the tables of fieldtable.go: who sets it, how long it may be, or from where to
+// Every field of a submission is in the tables of spec_tables.go: who sets it, how long it may be, or from where to
 // where it goes. The engine goes by them whichever way a spec comes: submitted, as a component, tried, or changed
 // later. A field that is in no table fails TestEveryFieldIsClassified.
 

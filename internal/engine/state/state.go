@@ -144,7 +144,7 @@ type State struct {
 	partitions    map[core.PartitionName]*partitionInfo
 	hostlists     hostlistCache
 	liveCount     int        // jobs, array tasks counted one by one
-	maxSeenJob    core.JobID // see believable
+	maxSeenJob    core.JobID // see maxSeenAhead
 	userCounts    map[core.UserName]userCount
 	arrays        map[core.JobID]map[int32]core.JobID // live started tasks, by array
 	submitKeys    map[string]submitKeyUse
@@ -171,7 +171,7 @@ type State struct {
 	dirtyJobs map[core.JobID]int // index into out.Jobs
 	// dirtySteps is the index of steps into out.Steps.
 	dirtySteps     map[stepKey]int
-	plannerChanges sched.Changes // what the planner has not been told; see Fresh
+	plannerChanges sched.Changes // what the planner has not been told; see PlannerChanges
 	preemption     preemptionState
 	// touched is what Flush tells the planner that no record of the batch does.
 	batchPlannerChanges sched.Changes
