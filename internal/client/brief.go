@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strconv"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
@@ -56,7 +57,7 @@ func BriefOf(j *Job, now core.Time) Brief {
 func ArrayTasks(a *core.ArrayRef, throttle int32) string {
 	text := a.Tasks.String()
 	if throttle > 0 {
-		text += "%" + itoa(int64(throttle))
+		text += "%" + strconv.Itoa(int(throttle))
 	}
 	return text
 }

@@ -109,3 +109,14 @@ func BenchmarkDecodeBriefs(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkAppendBrief(b *testing.B) {
+	list := someBriefs(1000)
+	buf := make([]byte, 0, 1<<20)
+	for b.Loop() {
+		buf = buf[:0]
+		for i := range list {
+			buf = AppendBrief(buf, &list[i])
+		}
+	}
+}

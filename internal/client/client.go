@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 )
 
 // Client calls one cluster. It is safe for use by several goroutines.
@@ -162,7 +163,7 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 	for try := 0; ; try++ {
 		if q.body != nil && (body == nil || q.resend != nil) {
 			var err error
-			if body, err = marshal(q.body); err != nil {
+			if body, err = jsontext.Marshal(q.body); err != nil {
 				return nil, fmt.Errorf("encode %s: %w", q.path, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -116,18 +117,8 @@ func submitted(j *core.Job) json.RawMessage {
 	return append(b, '}')
 }
 
-// appendJSON writes a JSON string; most names need no escaping.
-func appendJSON(b []byte, t string) []byte {
-	for i := 0; i < len(t); i++ {
-		if c := t[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
-			enc, _ := json.Marshal(t)
-			return append(b, enc...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, t...)
-	return append(b, '"')
-}
+// appendJSON appends a JSON string.
+func appendJSON(b []byte, t string) []byte { return jsontext.AppendString(b, t) }
 
 func (s *State) addBlob(h core.Hash, data []byte) {
 	if !h.IsZero() && data != nil {

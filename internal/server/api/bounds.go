@@ -1,10 +1,13 @@
 package api
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
+)
 
-// Bounds of the values in the body of a submission or a step. Three bytes of JSON that are an object become hundreds in
-// memory, those that are a string sixteen: an environment may have more of them than a submission has of anything else, and
-// limits.env_vars bounds it by name.
+// Bounds of the values in the body of a submission or a step. Three bytes of JSON that are an object become hundreds
+// in memory, those that are a string sixteen: an environment may have more of them than a submission has of anything
+// else, and limits.env_vars bounds it by name.
 const (
 	maxValues  = 1 << 16 // but for strings
 	maxStrings = 1 << 20
@@ -15,23 +18,11 @@ func checkValues(data []byte) error {
 	if len(data) <= maxValues {
 		return nil
 	}
-	values, strings, text := 0, 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case text && c == '\\':
-			i++
-		case c == '"':
-			if text = !text; !text {
-				continue
-			}
-			if strings++; strings > maxStrings {
-				return core.Errorf(core.TooLarge, "the request has more than %d strings", maxStrings).Because("request_too_large")
-			}
-		case !text && (c == '{' || c == '[' || c == ',' && !(i+1 < len(data) && data[i+1] == '"')):
-			if values++; values > maxValues {
-				return core.Errorf(core.TooLarge, "the request has more than %d values", maxValues).Because("request_too_large")
-			}
-		}
+	switch strings, others := jsontext.Count(data); {
+	case strings > maxStrings:
+		return core.Errorf(core.TooLarge, "the request has more than %d strings", maxStrings).Because("request_too_large")
+	case others > maxValues:
+		return core.Errorf(core.TooLarge, "the request has more than %d values", maxValues).Because("request_too_large")
 	}
 	return nil
 }

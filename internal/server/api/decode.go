@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 )
 
 // maxBody bounds bodies of calls other than submissions.
@@ -75,29 +75,14 @@ func decode(r *http.Request, v any) error {
 		return err
 	}
 	defer putBody(b)
-	if holdsNUL(b.Bytes()) {
+	if jsontext.HasNUL(b.Bytes()) {
 		return errNUL()
 	}
 	return unmarshal(b.Bytes(), v)
 }
 
-// holdsNUL tells whether a text in JSON has a NUL byte in it. What has cannot be given to a program, and a job's prolog that
-// could not be told its name would count as failed, and its node as broken.
-func holdsNUL(data []byte) bool {
-	escape := []byte(`\u0000`)
-	for {
-		at := bytes.Index(data, escape)
-		if at < 0 {
-			return false
-		}
-		before := len(data[:at]) - len(bytes.TrimRight(data[:at], `\`))
-		if before%2 == 0 { // else that backslash is itself one that is written
-			return true
-		}
-		data = data[at+len(escape):]
-	}
-}
-
+// errNUL refuses a text that holds a NUL character: it cannot be given to a program, and a job's prolog that could
+// not be told its name would count as failed, and its node as broken.
 func errNUL() error {
 	return core.Errorf(core.Invalid, "a text of the request holds a NUL byte").Because("bad_json")
 }
@@ -152,15 +137,15 @@ type submission struct {
 	nul      bool   // some text holds a NUL byte
 }
 
-// decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into what
-// will be stored; the rest goes through encoding/json. Anything unusual is left to encoding/json altogether, which then
-// also words the error.
+// decodeSubmit reads a submission. Script and environment are most of its bytes and are copied once, straight into
+// what will be stored; the spec goes through encoding/json. So does everything as soon as one thing is unusual or
+// wrong: then encoding/json also words the error.
 func decodeSubmit(data []byte) (*submission, error) {
 	if err := checkValues(data); err != nil {
 		return nil, err
 	}
-	s := &submission{nul: holdsNUL(data)}
-	if p := (parser{data: data}); p.submit(s) {
+	s := &submission{nul: jsontext.HasNUL(data)}
+	if s.decode(data) {
 		return s, nil
 	}
 	if s.specSize > maxSpec {
@@ -184,252 +169,55 @@ func decodeSubmit(data []byte) (*submission, error) {
 	return s, err
 }
 
-// parser reads the outer object of a submission.
-type parser struct {
-	data []byte
-	pos  int
-}
-
-func (p *parser) blank() {
-	for p.pos < len(p.data) {
-		switch p.data[p.pos] {
-		case ' ', '\n', '\t', '\r':
-			p.pos++
-		default:
-			return
-		}
-	}
-}
-
-func (p *parser) take(c byte) bool {
-	p.blank()
-	if p.pos < len(p.data) && p.data[p.pos] == c {
-		p.pos++
-		return true
-	}
-	return false
-}
-
-// submit reads the whole text; false means that encoding/json should look at it.
-func (p *parser) submit(s *submission) bool {
-	if !p.take('{') {
-		return false
-	}
-	for first := true; !p.take('}'); first = false {
-		if !first && !p.take(',') {
-			return false
-		}
-		key, ok := p.text(nil)
-		if !ok || !p.take(':') || !p.member(s, key) {
+// decode reads the whole text; false means that encoding/json should look at it.
+func (s *submission) decode(data []byte) bool {
+	r := jsontext.NewReader(data)
+	for key := range r.Members() {
+		if !s.member(&r, key) {
 			return false
 		}
 	}
-	p.blank()
-	return p.pos == len(p.data)
+	r.End()
+	return r.Err() == nil
 }
 
-func (p *parser) member(s *submission, key []byte) (ok bool) {
-	p.blank()
+func (s *submission) member(r *jsontext.Reader, key []byte) bool {
 	switch string(key) {
 	case "script":
-		s.script, ok = p.text(make([]byte, 0, 4096))
-		return ok
+		s.script = r.AppendText(make([]byte, 0, 4096))
 	case "env":
-		return p.environment(s)
+		return s.environment(r)
 	case "key":
-		return p.textInto(&s.Key)
+		s.Key = string(r.Text())
 	case "run":
-		return p.textInto(&s.Run)
+		s.Run = string(r.Text())
 	case "spec":
-		start := p.pos
-		ok = p.skip()
-		s.specSize = p.pos - start
-		return ok && s.specSize <= maxSpec && strictly(p.data[start:p.pos], &s.Spec) == nil
+		r.Peek()
+		from := r.Offset()
+		r.Skip()
+		spec := r.Raw(from)
+		s.specSize = len(spec)
+		return r.Err() == nil && len(spec) <= maxSpec && strictly(spec, &s.Spec) == nil
 	case "config":
-		return p.textInto(&s.Config)
+		s.Config = string(r.Text())
 	case "strict":
-		return p.boolean(&s.Strict)
+		s.Strict = r.Bool()
 	case "retry":
-		return p.boolean(&s.Retry)
-	}
-	return false // a name we do not know, or one in capitals
-}
-
-func (p *parser) textInto(out *string) bool {
-	b, ok := p.text(nil)
-	*out = string(b)
-	return ok
-}
-
-func (p *parser) boolean(out *bool) bool {
-	rest := p.data[p.pos:]
-	switch {
-	case bytes.HasPrefix(rest, []byte("true")):
-		*out = true
-		p.pos += 4
-	case bytes.HasPrefix(rest, []byte("false")):
-		*out = false
-		p.pos += 5
-	default:
+		s.Retry = r.Bool()
+	default: // a name we do not know, or one in capitals
 		return false
 	}
 	return true
 }
 
-func (p *parser) environment(s *submission) bool {
-	if !p.take('[') {
-		return false // null, or wrong
+// environment reads the variables, each of which may not hold what ends it.
+func (s *submission) environment(r *jsontext.Reader) bool {
+	if s.nul || r.Peek() != '[' { // NUL, null, or wrong
+		return false
 	}
-	s.env = make([]byte, 0, min(len(p.data), 16<<10))
-	for first := true; !p.take(']'); first = false {
-		if !first && !p.take(',') {
-			return false
-		}
-		var ok bool
-		if s.env, ok = p.text(s.env); !ok {
-			return false
-		}
-		s.env = append(s.env, 0)
+	s.env = make([]byte, 0, min(len(r.Rest()), 16<<10))
+	for range r.Elements() {
+		s.env = append(r.AppendText(s.env), 0)
 	}
 	return true
-}
-
-// text reads a string and appends it to dst; with a nil dst and nothing escaped it gives a part of the data itself.
-func (p *parser) text(dst []byte) ([]byte, bool) {
-	p.blank()
-	if p.pos >= len(p.data) || p.data[p.pos] != '"' {
-		return nil, false
-	}
-	p.pos++
-	alias := dst == nil
-	for {
-		rest := p.data[p.pos:]
-		n := plain(rest)
-		if n == len(rest) {
-			return nil, false
-		}
-		if rest[n] == '"' {
-			p.pos += n + 1
-			if alias {
-				return rest[:n:n], true
-			}
-			return append(dst, rest[:n]...), true
-		}
-		if rest[n] != '\\' {
-			return nil, false // control characters and broken UTF-8 are encoding/json's to judge
-		}
-		dst = append(dst, rest[:n]...)
-		alias = false
-		p.pos += n
-		var ok bool
-		if dst, ok = p.escape(dst); !ok {
-			return nil, false
-		}
-	}
-}
-
-// plain counts the bytes that stand for themselves.
-func plain(b []byte) int {
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"' || c == '\\' || c < ' ':
-			return i
-		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRune(b[i:])
-			if r == utf8.RuneError && size <= 1 {
-				return i
-			}
-			i += size - 1
-		}
-	}
-	return len(b)
-}
-
-// escape reads one escape sequence.
-func (p *parser) escape(dst []byte) ([]byte, bool) {
-	if p.pos+1 >= len(p.data) {
-		return nil, false
-	}
-	c := p.data[p.pos+1]
-	p.pos += 2
-	switch c {
-	case 'n':
-		return append(dst, '\n'), true
-	case 't':
-		return append(dst, '\t'), true
-	case '"', '\\', '/':
-		return append(dst, c), true
-	case 'r':
-		return append(dst, '\r'), true
-	case 'b':
-		return append(dst, '\b'), true
-	case 'f':
-		return append(dst, '\f'), true
-	case 'u':
-		return p.unicode(dst)
-	}
-	return nil, false
-}
-
-// unicode reads the digits of \uXXXX. Surrogates and NUL are rare and left to encoding/json.
-func (p *parser) unicode(dst []byte) ([]byte, bool) {
-	if p.pos+4 > len(p.data) {
-		return nil, false
-	}
-	var r rune
-	for _, c := range p.data[p.pos : p.pos+4] {
-		switch {
-		case '0' <= c && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case 'a' <= c && c <= 'f':
-			r = r<<4 | rune(c-'a'+10)
-		case 'A' <= c && c <= 'F':
-			r = r<<4 | rune(c-'A'+10)
-		default:
-			return nil, false
-		}
-	}
-	if r == 0 || 0xD800 <= r && r < 0xE000 {
-		return nil, false
-	}
-	p.pos += 4
-	return utf8.AppendRune(dst, r), true
-}
-
-// skip passes over one value without looking into it.
-func (p *parser) skip() bool {
-	p.blank()
-	depth := 0
-	for p.pos < len(p.data) {
-		switch p.data[p.pos] {
-		case '"':
-			if _, ok := p.text(nil); !ok {
-				return false
-			}
-		case '{', '[':
-			depth++
-			p.pos++
-			continue
-		case '}', ']':
-			depth--
-			p.pos++
-			if depth < 0 {
-				return false
-			}
-		case ',', ':', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return false
-			}
-			p.pos++
-			continue
-		default:
-			for p.pos < len(p.data) && !bytes.ContainsRune([]byte(",:]} \n\t\r"), rune(p.data[p.pos])) {
-				p.pos++
-			}
-		}
-		if depth == 0 {
-			return true
-		}
-	}
-	return false
 }

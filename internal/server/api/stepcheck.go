@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 	plaintext "bireme.dev/bireme/internal/core/plain"
 )
 
@@ -79,7 +80,7 @@ func readStep(r *http.Request) (*client.NewStep, error) {
 	if err := checkValues(body.Bytes()); err != nil {
 		return nil, err
 	}
-	if holdsNUL(body.Bytes()) {
+	if jsontext.HasNUL(body.Bytes()) {
 		return nil, errNUL()
 	}
 	ask := &client.NewStep{}

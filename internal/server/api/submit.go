@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire/parcel"
@@ -35,7 +36,8 @@ func (a *API) readSubmit(r *http.Request, who *caller) (*submission, error) {
 	return s, a.own(r, &s.Spec, who)
 }
 
-// submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with others.
+// submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with
+// others.
 func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	s, err := a.readSubmit(r, who)
 	if err != nil {
@@ -91,20 +93,16 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 
 // answerSubmit writes a client.Submitted.
 func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run string) error {
-	b := append(make([]byte, 0, 64), `{"id":`...)
-	b = strconv.AppendInt(b, int64(id), 10)
-	if duplicate {
-		b = append(b, `,"duplicate":true`...)
-	}
-	if run != "" {
-		b = append(b, `,"run":`...)
-		b = strconv.AppendQuoteToASCII(b, run)
-	}
-	writeRaw(w, http.StatusOK, append(b, '}', '\n'))
+	o := jsontext.BeginObject(make([]byte, 0, 64))
+	o.Int("id", int64(id))
+	o.OmitBool("duplicate", duplicate)
+	o.OmitString("run", run)
+	writeRaw(w, http.StatusOK, append(o.End(), '\n'))
 	return nil
 }
 
-// hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob might be.
+// hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob
+// might be.
 func (a *API) hashOf(data []byte) (h core.Hash) {
 	if len(data) == 0 {
 		return h
@@ -150,8 +148,8 @@ func (a *API) checkSizes(s *submission) error {
 	return a.checkEnv(s.env)
 }
 
-// own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name another
-// user, by name or number, in spec.user.
+// own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name
+// another user, by name or number, in spec.user.
 func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
 	want := spec.User
 	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.gid, ""

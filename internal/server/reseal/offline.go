@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/store"
@@ -93,8 +94,8 @@ func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
 		if !changed {
 			return nil
 		}
-		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged,
-			Data: fmt.Appendf(nil, `{"fleet":%q}`, f.Name)}
+		data := append(jsontext.AppendString([]byte(`{"fleet":`), f.Name), '}')
+		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged, Data: data}
 		if err := o.st.Commit(ctx, o.epoch, &core.Changes{Now: o.img.Now, Fleets: []*core.Fleet{next},
 			Events: []core.Event{event}}); err != nil {
 			return err

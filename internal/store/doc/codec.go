@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 )
 
 // Codec turns values of T into documents and back. It is safe for concurrent use.
@@ -46,9 +47,9 @@ func (c *Codec[T]) Append(dst []byte, version int, v *T) []byte {
 func (c *Codec[T]) Decode(d *Decoder, text []byte, v *T) (version int, err error) {
 	d.reset(text)
 	c.fields.decode(d, unsafe.Pointer(v), &version)
-	d.end()
-	if d.err != nil {
-		return 0, fmt.Errorf("document %.120q: %w", text, d.err)
+	d.r.End()
+	if err := d.r.Err(); err != nil {
+		return 0, fmt.Errorf("document %.120q: %w", text, err)
 	}
 	return version, nil
 }
@@ -159,7 +160,7 @@ func (fs *fields) appendMembers(dst []byte, p unsafe.Pointer, comma bool) []byte
 // the one before.
 func (fs *fields) decode(d *Decoder, p unsafe.Pointer, version *int) {
 	next := 0
-	for key := range d.members() {
+	for key := range d.r.Members() {
 		f := (*field)(nil)
 		for n := range fs.list {
 			i := next + n
@@ -175,9 +176,9 @@ func (fs *fields) decode(d *Decoder, p unsafe.Pointer, version *int) {
 		case f != nil:
 			f.dec(d, unsafe.Add(p, f.off))
 		case version != nil && string(key) == "v":
-			*version = int(d.int())
+			*version = int(d.r.Int())
 		default:
-			d.skip()
+			d.r.Skip()
 		}
 	}
 }
@@ -206,7 +207,7 @@ func pointerValue(elem reflect.Type) value {
 		zero: func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil },
 		enc:  func(dst []byte, p unsafe.Pointer) []byte { return v.enc(dst, *(*unsafe.Pointer)(p)) },
 		dec: func(d *Decoder, p unsafe.Pointer) {
-			if d.null() {
+			if d.r.Null() {
 				return
 			}
 			to := reflect.New(elem).UnsafePointer()
@@ -239,19 +240,19 @@ func sliceValue(t reflect.Type) value {
 			return append(dst, ']')
 		},
 		dec: func(d *Decoder, p unsafe.Pointer) {
-			if d.null() {
+			if d.r.Null() {
 				return
 			}
-			n := d.count()
-			if d.err != nil || n == 0 {
-				d.skip()
+			n := d.r.CountElements()
+			if d.r.Err() != nil || n == 0 {
+				d.r.Skip()
 				return
 			}
 			s := reflect.MakeSlice(t, n, n)
 			data, i := s.UnsafePointer(), 0
-			for range d.elements() {
+			for range d.r.Elements() {
 				if i == n {
-					d.fail("a list of %d elements has more", n)
+					d.r.Fail("a list of %d elements has more", n)
 					return
 				}
 				elem.dec(d, unsafe.Add(data, uintptr(i)*size))
@@ -281,11 +282,11 @@ func slow(t reflect.Type) value {
 			return append(dst, b...)
 		},
 		dec: func(d *Decoder, p unsafe.Pointer) {
-			from := d.pos
-			d.skip()
-			if d.err == nil {
-				if err := json.Unmarshal(d.text[from:d.pos], reflect.NewAt(t, p).Interface()); err != nil {
-					d.fail("%v", err)
+			from := d.r.Offset()
+			d.r.Skip()
+			if d.r.Err() == nil {
+				if err := json.Unmarshal(d.r.Raw(from), reflect.NewAt(t, p).Interface()); err != nil {
+					d.r.Fail("%w", err)
 				}
 			}
 		},
@@ -295,13 +296,13 @@ func slow(t reflect.Type) value {
 var boolValue = value{
 	zero: func(p unsafe.Pointer) bool { return !*(*bool)(p) },
 	enc:  func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendBool(dst, *(*bool)(p)) },
-	dec:  func(d *Decoder, p unsafe.Pointer) { *(*bool)(p) = d.bool() },
+	dec:  func(d *Decoder, p unsafe.Pointer) { *(*bool)(p) = d.r.Bool() },
 }
 
 var stringValue = value{
 	zero: func(p unsafe.Pointer) bool { return *(*string)(p) == "" },
-	enc:  func(dst []byte, p unsafe.Pointer) []byte { return appendString(dst, *(*string)(p)) },
-	dec:  func(d *Decoder, p unsafe.Pointer) { *(*string)(p) = d.string() },
+	enc:  func(dst []byte, p unsafe.Pointer) []byte { return jsontext.AppendString(dst, *(*string)(p)) },
+	dec:  func(d *Decoder, p unsafe.Pointer) { *(*string)(p) = d.Intern(d.r.Text()) },
 }
 
 var hashValue = value{
@@ -310,9 +311,9 @@ var hashValue = value{
 		return append(hex.AppendEncode(append(dst, '"'), (*core.Hash)(p)[:]), '"')
 	},
 	dec: func(d *Decoder, p unsafe.Pointer) {
-		if b := d.plain(); d.err == nil {
+		if b := d.r.Text(); d.r.Err() == nil {
 			if err := (*core.Hash)(p).UnmarshalText(b); err != nil {
-				d.fail("%v", err)
+				d.r.Fail("%w", err)
 			}
 		}
 	},
@@ -323,9 +324,9 @@ func signed[T int | int32 | int64]() value {
 		zero: func(p unsafe.Pointer) bool { return *(*T)(p) == 0 },
 		enc:  func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendInt(dst, int64(*(*T)(p)), 10) },
 		dec: func(d *Decoder, p unsafe.Pointer) {
-			n := d.int()
+			n := d.r.Int()
 			if int64(T(n)) != n {
-				d.fail("%d is too big", n)
+				d.r.Fail("%d is too big", n)
 			}
 			*(*T)(p) = T(n)
 		},
@@ -337,9 +338,9 @@ func unsigned[T uint8 | uint16 | uint32 | uint64]() value {
 		zero: func(p unsafe.Pointer) bool { return *(*T)(p) == 0 },
 		enc:  func(dst []byte, p unsafe.Pointer) []byte { return strconv.AppendUint(dst, uint64(*(*T)(p)), 10) },
 		dec: func(d *Decoder, p unsafe.Pointer) {
-			n := d.uint()
+			n := d.r.Uint()
 			if uint64(T(n)) != n {
-				d.fail("%d is too big", n)
+				d.r.Fail("%d is too big", n)
 			}
 			*(*T)(p) = T(n)
 		},

@@ -14,7 +14,8 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
-// TestLikeJSON: encoding/json reads what a codec writes, a codec reads what encoding/json writes, and both mean the same.
+// TestLikeJSON: encoding/json reads what a codec writes, a codec reads what encoding/json writes, and both mean the
+// same.
 func TestLikeJSON(t *testing.T) {
 	t.Parallel()
 	t.Run("spec", func(t *testing.T) { t.Parallel(); rapid.Check(t, likeJSON[core.Spec]) })

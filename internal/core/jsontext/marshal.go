@@ -1,4 +1,4 @@
-package client
+package jsontext
 
 import (
 	"encoding"
@@ -6,28 +6,26 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
-
-// encoding/json prepares an encoder for every type that a value could hold before it writes the first one: a third of a
-// millisecond for the request of sbatch, whose rare parts are nearly always absent, and a command makes one request in its
-// life. What follows writes the same bytes and looks at a type only when there is a value of it. What it does not know it
-// leaves to encoding/json. lazyjson_test.go holds it to that.
 
 var (
-	ownJSON = reflect.TypeFor[json.Marshaler]()
-	ownText = reflect.TypeFor[encoding.TextMarshaler]()
+	marshaler     = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// marshal is json.Marshal for one use.
-func marshal(v any) ([]byte, error) { return appendValue(make([]byte, 0, 16<<10), reflect.ValueOf(v)) }
+// Marshal returns what json.Marshal does, at less cost for a process that encodes one value in its life:
+// encoding/json prepares an encoder for every type that a value could hold before it writes the first one, a third of
+// a millisecond for the request of sbatch, whose rare parts are nearly always absent. Marshal looks at a type only
+// when there is a value of it. Types with methods of their own, maps, floats and embedded fields go through
+// encoding/json.
+func Marshal(v any) ([]byte, error) { return appendValue(make([]byte, 0, 16<<10), reflect.ValueOf(v)) }
 
 func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
 	}
 	t := v.Type()
-	if t.PkgPath() != "" && (speaks(t) || speaks(reflect.PointerTo(t))) {
+	if t.PkgPath() != "" && (hasMethod(t) || hasMethod(reflect.PointerTo(t))) {
 		return appendOther(dst, v)
 	}
 	switch t.Kind() {
@@ -38,7 +36,7 @@ func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return strconv.AppendUint(dst, v.Uint(), 10), nil
 	case reflect.String:
-		return appendText(dst, v.String()), nil
+		return AppendHTMLString(dst, v.String()), nil
 	case reflect.Pointer:
 		if v.IsNil() {
 			return append(dst, "null"...), nil
@@ -55,9 +53,9 @@ func appendValue(dst []byte, v reflect.Value) ([]byte, error) {
 	return appendOther(dst, v)
 }
 
-func speaks(t reflect.Type) bool { return t.Implements(ownJSON) || t.Implements(ownText) }
+func hasMethod(t reflect.Type) bool { return t.Implements(marshaler) || t.Implements(textMarshaler) }
 
-// appendOther leaves a value to encoding/json, by its address where it has one: some methods need that.
+// appendOther writes a value by encoding/json, through its address where it has one: methods of pointers count then.
 func appendOther(dst []byte, v reflect.Value) ([]byte, error) {
 	if v.CanAddr() {
 		v = v.Addr()
@@ -89,7 +87,7 @@ func appendStruct(dst []byte, v reflect.Value) (_ []byte, err error) {
 		if f.Anonymous || options != "" && options != "omitempty" && options != "omitzero" {
 			return appendOther(dst[:start], v)
 		}
-		if !f.IsExported() || tag == "-" || absent(v.Field(i), options) {
+		if !f.IsExported() || tag == "-" || isOmitted(v.Field(i), options) {
 			continue
 		}
 		if name == "" {
@@ -106,8 +104,8 @@ func appendStruct(dst []byte, v reflect.Value) (_ []byte, err error) {
 	return append(dst, '}'), nil
 }
 
-// absent tells that a member is left out.
-func absent(v reflect.Value, options string) bool {
+// isOmitted reports whether a member is left out.
+func isOmitted(v reflect.Value, options string) bool {
 	switch options {
 	case "omitzero":
 		if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
@@ -124,15 +122,4 @@ func absent(v reflect.Value, options string) bool {
 		return v.IsZero()
 	}
 	return false
-}
-
-// appendText quotes as encoding/json does, which is asked where that is more than putting quotes around.
-func appendText(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
-			quoted, _ := json.Marshal(s)
-			return append(dst, quoted...)
-		}
-	}
-	return append(append(append(dst, '"'), s...), '"')
 }

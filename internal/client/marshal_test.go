@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
 )
 
 // What the client sends is what encoding/json would: for every request, with members there and missing.
@@ -48,7 +50,7 @@ func same(t *testing.T, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := marshal(v); err != nil || !bytes.Equal(got, want) {
+	if got, err := jsontext.Marshal(v); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%T: %v\n got %s\nwant %s", v, err, got, want)
 	}
 }
@@ -84,6 +86,23 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(r, v.Field(i), depth+1)
+		}
+	}
+}
+
+// What sbatch sends.
+func BenchmarkMarshalSubmit(b *testing.B) {
+	in := &Submit{
+		Spec:   core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600, IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}},
+		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: NewKey(),
+	}
+	for range 60 {
+		in.Env = append(in.Env, "VARIABLE="+strings.Repeat("x", 88))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := jsontext.Marshal(in); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
