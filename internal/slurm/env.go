@@ -103,12 +103,12 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 	case sh.MemPerCPU > 0 && s.Kind != core.Batch && sh.Given&core.GivenMemPerCPU == 0:
 		// a site's default is told to scripts only
 	case sh.MemPerCPU > 0:
-		v.num("SLURM_MEM_PER_CPU", mib(sh.MemPerCPU))
+		v.num("SLURM_MEM_PER_CPU", InMiB(sh.MemPerCPU))
 	case sh.MemPerNode > 0 || sh.Given&core.GivenMemPerNode != 0:
-		v.num("SLURM_MEM_PER_NODE", mib(sh.MemPerNode))
+		v.num("SLURM_MEM_PER_NODE", InMiB(sh.MemPerNode))
 	}
 	if m := sh.Wide().MemPerGPU; m > 0 {
-		v.num("SLURM_MEM_PER_GPU", mib(m))
+		v.num("SLURM_MEM_PER_GPU", InMiB(m))
 	}
 	if j.Start != 0 {
 		v.num("SLURM_JOB_START_TIME", j.Start.Unix())
@@ -116,7 +116,7 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 			v.num("SLURM_JOB_END_TIME", j.Start.Add(s.TimeLimit.Duration()).Unix())
 		}
 	}
-	if n := restarts(j); n > 0 {
+	if n := Restarts(j); n > 0 {
 		v.num("SLURM_RESTART_COUNT", int64(n))
 	}
 	v.some("SLURM_JOB_DEPENDENCY", more.Dependency)

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"fmt"
 	"strconv"
 	"sync"
 
@@ -74,16 +73,6 @@ const maxGroup = 128
 
 // OfComponent tells whether a variable of a het job is to be read with a component's suffix.
 func OfComponent(name string) bool { return hetVars[name] || sallocHetVars[name] }
-
-// hetName is a component's id as listings print it.
-func hetName(lead core.JobID, offset int32) string {
-	return strconv.FormatInt(int64(lead), 10) + "+" + strconv.FormatInt(int64(offset), 10)
-}
-
-// hetSet is the ids of all components.
-func hetSet(ref *core.HetRef) string {
-	return fmt.Sprintf("%d-%d", ref.Lead, ref.Lead+core.JobID(ref.Count)-1)
-}
 
 // SallocHetEnv is what salloc exports of a het job: its number, its tasks, and the rest by component.
 func SallocHetEnv(components []*core.Job, info ClusterInfo) []string {

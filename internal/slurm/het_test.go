@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
@@ -46,7 +47,7 @@ func TestHetNames(t *testing.T) {
 	j := slurmtest.Job(16, "het", "01:09:07", func(j *client.Job) {
 		j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: 16, Offset: 0, Count: 2}}
 	})
-	if got := slurm.ShowJob(&j, slurm.ShowOptions{}); !strings.HasPrefix(got, head) {
+	if got := report.ShowJob(&j, report.ShowOptions{}); !strings.HasPrefix(got, head) {
 		t.Errorf("got %.80q, want %q", got, head)
 	}
 }

@@ -29,14 +29,18 @@ func HookEnv(j *core.Job, node core.NodeName, info ClusterInfo) []string {
 	v.some("SLURM_JOB_RESERVATION", more.Reservation)
 	v.some("SLURM_JOB_LICENSES", more.Licenses)
 	v.some("SLURM_JOB_EXTRA", more.Options["extra"])
-	v.num("SLURM_JOB_RESTART_COUNT", int64(restarts(j)))
+	v.num("SLURM_JOB_RESTART_COUNT", int64(Restarts(j)))
 	v.set("SLURM_JOB_WORK_DIR", s.IO.WorkDir)
 	if s.Kind == core.Batch {
-		v.set("SLURM_JOB_STDIN", outPath(j, cmp.Or(s.IO.Stdin, "/dev/null")))
-		v.set("SLURM_JOB_STDOUT", outPath(j, s.IO.Stdout))
-		v.set("SLURM_JOB_STDERR", outPath(j, cmp.Or(s.IO.Stderr, s.IO.Stdout)))
+		v.set("SLURM_JOB_STDIN", OutPath(j, cmp.Or(s.IO.Stdin, "/dev/null")))
+		v.set("SLURM_JOB_STDOUT", OutPath(j, s.IO.Stdout))
+		v.set("SLURM_JOB_STDERR", OutPath(j, cmp.Or(s.IO.Stderr, s.IO.Stdout)))
 	}
-	v.set("SLURM_JOB_OVERSUBSCRIBE", boolText(s.Shape.Wide().OverSubscribe, "YES", "NO"))
+	shared := "NO"
+	if s.Shape.Wide().OverSubscribe {
+		shared = "YES"
+	}
+	v.set("SLURM_JOB_OVERSUBSCRIBE", shared)
 	v.when(s.Shape.Exclusive, "SLURM_JOB_EXCLUSIVE", "YES")
 	if j.Start != 0 {
 		v.num("SLURM_JOB_START_TIME", j.Start.Unix())

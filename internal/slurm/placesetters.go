@@ -1,8 +1,6 @@
 package slurm
 
 import (
-	"strconv"
-
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 )
@@ -35,22 +33,4 @@ func (r *Request) wide() *core.ShapeMore {
 		r.Spec.Shape.More = &core.ShapeMore{}
 	}
 	return r.Spec.Shape.More
-}
-
-// wantedSwitches reads --switches back; the wait is negative if none was given.
-func wantedSwitches(x *core.Extra) (n int32, wait int64, ok bool) {
-	if x.Switches == "" {
-		return 0, 0, false
-	}
-	n, wait, err := grammar.ParseSwitches(x.Switches)
-	return n, wait, err == nil
-}
-
-// switchText is --switches as scontrol shows it: the count, and the time to wait if one was given.
-func switchText(v string) string {
-	n, wait, err := grammar.ParseSwitches(v)
-	if err != nil || wait == grammar.Unlimited {
-		return v
-	}
-	return strconv.Itoa(int(n)) + "@" + grammar.FormatClock(wait)
 }

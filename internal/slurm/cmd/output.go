@@ -11,23 +11,24 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/plain"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // Steps gives the rows of all steps of the jobs in list: batch steps first, then numbered ones. The server sends steps
 // with some listings; for others they are asked for job by job.
-func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]slurm.StepRow, error) {
+func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]report.StepRow, error) {
 	byJob := map[core.JobID][]*core.Step{}
 	for i := range list.Steps {
 		byJob[list.Steps[i].Job] = append(byJob[list.Steps[i].Job], &list.Steps[i])
 	}
-	var rows []slurm.StepRow
+	var rows []report.StepRow
 	for i := range list.Jobs {
 		j := &list.Jobs[i]
 		if j.Alloc == nil || j.IsArray() {
 			continue // it never had nodes
 		}
 		if j.Spec.Batches() {
-			rows = append(rows, slurm.StepRow{Job: j, Now: list.Now})
+			rows = append(rows, report.StepRow{Job: j, Now: list.Now})
 		}
 		steps := byJob[j.ID]
 		if steps == nil && j.Steps > 0 {
@@ -41,7 +42,7 @@ func Steps(ctx context.Context, c *client.Client, list *client.JobList) ([]slurm
 		}
 		slices.SortFunc(steps, func(a, b *core.Step) int { return int(a.ID - b.ID) })
 		for _, s := range steps {
-			rows = append(rows, slurm.StepRow{Job: j, Step: s, Now: list.Now})
+			rows = append(rows, report.StepRow{Job: j, Step: s, Now: list.Now})
 		}
 	}
 	return rows, nil

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // Try answers --test-only: when and where the job would start. What is wrong with it is told as of an allocation.
@@ -29,7 +30,7 @@ func (w *World) Try(ctx context.Context, c *client.Client, s *client.Submit) int
 			return slurm.ExitError
 		}
 		w.Infof("Job %d to start at %s using %d processors on nodes %s in partition %s", t.ID,
-			slurm.TimeText(t.Start, "Unknown"), t.CPUs, t.Nodes, t.Partition)
+			report.TimeText(t.Start, "Unknown"), t.CPUs, t.Nodes, t.Partition)
 		if len(t.Preempts) > 0 {
 			ids := make([]string, len(t.Preempts))
 			for k, id := range t.Preempts {

@@ -19,6 +19,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -57,10 +58,10 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 // query is what the user wants to see.
 type query struct {
 	q       client.JobsQuery
-	states  *slurm.StateFilter
+	states  *report.StateFilter
 	stepIDs map[string][]string // steps asked for by job; a job without is shown whole
 	qos     []string
-	cols    []slurm.AcctColumn
+	cols    []report.AcctColumn
 }
 
 // Options is the table of its options.
@@ -105,19 +106,19 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	out := bufio.NewWriter(w.Out)
 	defer out.Flush()
 	if f.Has("json") {
-		return cmd.PrintJSON(out, "jobs", slurm.AcctToJSON(rows))
+		return cmd.PrintJSON(out, "jobs", report.AcctToJSON(rows))
 	}
 	print(out, q.cols, rows, f)
 	return 0
 }
 
 func listFields(w *cmd.World) {
-	for i := 0; i < slurm.NumListedFields; i++ {
+	for i := 0; i < report.NumListedFields; i++ {
 		end := " "
-		if i%4 == 3 || i == slurm.NumListedFields-1 {
+		if i%4 == 3 || i == report.NumListedFields-1 {
 			end = "\n"
 		}
-		fmt.Fprintf(w.Out, "%-19s%s", slurm.AcctFields[i].Name, end)
+		fmt.Fprintf(w.Out, "%-19s%s", report.AcctFields[i].Name, end)
 	}
 }
 
@@ -127,14 +128,14 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 	switch {
 	case f.Has("format"), format != "" && !f.Has("brief") && !f.Has("long"):
 	case f.Has("brief"):
-		format = slurm.AcctBriefFormat
+		format = report.AcctBriefFormat
 	case f.Has("long"):
-		format = slurm.AcctLongFormat
+		format = report.AcctLongFormat
 	default:
-		format = slurm.AcctFormat
+		format = report.AcctFormat
 	}
 	var bad string
-	if q.cols, bad = slurm.ParseAcctFormat(format); bad != "" {
+	if q.cols, bad = report.ParseAcctFormat(format); bad != "" {
 		return nil, fail(w, "Invalid field requested: %q", bad)
 	}
 	q.q = client.JobsQuery{
@@ -161,7 +162,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (*query, error) {
 		}
 	}
 	if words := f.List("state"); len(words) > 0 {
-		states, bad := slurm.ParseStates(words)
+		states, bad := report.ParseStates(words)
 		if bad != "" {
 			return nil, fail(w, "Invalid state: %q", bad)
 		}
@@ -206,7 +207,7 @@ func fail(w *cmd.World, format string, args ...any) error {
 }
 
 // load fetches the rows: jobs by submission, each followed by its steps.
-func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) ([]slurm.AcctRow, error) {
+func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.Flags) ([]report.AcctRow, error) {
 	for i, u := range q.q.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
 			if found, err := account.ByUID(uint32(n)); err == nil {
@@ -231,7 +232,7 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		return nil, err
 	}
 	cluster := ""
-	if slices.ContainsFunc(q.cols, func(c slurm.AcctColumn) bool { return c.Name == "Cluster" }) || f.Has("json") {
+	if slices.ContainsFunc(q.cols, func(c report.AcctColumn) bool { return c.Name == "Cluster" }) || f.Has("json") {
 		info, err := c.Cluster(ctx)
 		if err != nil {
 			return nil, err
@@ -250,13 +251,13 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 	if err != nil {
 		return nil, err
 	}
-	byJob := map[core.JobID][]slurm.StepRow{}
+	byJob := map[core.JobID][]report.StepRow{}
 	for _, s := range steps {
 		byJob[s.Job.ID] = append(byJob[s.Job.ID], s)
 	}
-	var rows []slurm.AcctRow
-	add := func(j *client.Job, steps []slurm.StepRow) {
-		row := slurm.AcctRow{Job: j, Cluster: cluster, Now: list.Now, Derived: derived(steps)}
+	var rows []report.AcctRow
+	add := func(j *client.Job, steps []report.StepRow) {
+		row := report.AcctRow{Job: j, Cluster: cluster, Now: list.Now, Derived: derived(steps)}
 		only := q.stepIDs[strconv.FormatInt(int64(j.ID), 10)]
 		if only == nil {
 			rows = append(rows, row)
@@ -267,7 +268,7 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 		for k := range steps {
 			s := &steps[k]
 			if only == nil || slices.Contains(only, s.Name()) {
-				rows = append(rows, slurm.AcctRow{Job: j, Step: s, Cluster: cluster, Now: list.Now})
+				rows = append(rows, report.AcctRow{Job: j, Step: s, Cluster: cluster, Now: list.Now})
 			}
 		}
 	}
@@ -280,7 +281,7 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 					return nil, err
 				}
 				for k := range more.Steps {
-					byJob[j.ID] = append(byJob[j.ID], slurm.StepRow{Step: &more.Steps[k], Now: list.Now})
+					byJob[j.ID] = append(byJob[j.ID], report.StepRow{Step: &more.Steps[k], Now: list.Now})
 				}
 			}
 			for k := range j.Earlier.Attempts {
@@ -294,13 +295,13 @@ func (q *query) load(ctx context.Context, w *cmd.World, c *client.Client, f cmd.
 }
 
 // ofAttempt picks the steps of one attempt of a job, which j is as it was then.
-func ofAttempt(steps []slurm.StepRow, j *client.Job, now core.Time) []slurm.StepRow {
-	var out []slurm.StepRow
+func ofAttempt(steps []report.StepRow, j *client.Job, now core.Time) []report.StepRow {
+	var out []report.StepRow
 	if j.Alloc == nil { // it waits
 		return nil
 	}
 	if j.Spec.Batches() && !j.IsArray() {
-		out = append(out, slurm.StepRow{Job: j, Now: now})
+		out = append(out, report.StepRow{Job: j, Now: now})
 	}
 	for _, s := range steps {
 		if s.Step != nil && s.Step.Attempt == j.Attempt {
@@ -330,23 +331,23 @@ func task(j *client.Job) int64 {
 }
 
 // derived is the highest exit of the numbered steps.
-func derived(steps []slurm.StepRow) core.Exit {
+func derived(steps []report.StepRow) core.Exit {
 	var best core.Exit
 	for i := range steps {
 		if s := steps[i].Step; s != nil {
-			best = slurm.Worse(best, s.Exit)
+			best = report.Worse(best, s.Exit)
 		}
 	}
 	return best
 }
 
 // print writes the table. In the padded form every column is followed by a blank, the last one too, as in Slurm.
-func print(out *bufio.Writer, cols []slurm.AcctColumn, rows []slurm.AcctRow, f cmd.Flags) {
+func print(out *bufio.Writer, cols []report.AcctColumn, rows []report.AcctRow, f cmd.Flags) {
 	delimiter := "|"
 	if f.Has("delimiter") {
 		delimiter = f.Get("delimiter")
 	}
-	line := func(value func(c *slurm.AcctColumn) string) {
+	line := func(value func(c *report.AcctColumn) string) {
 		for i := range cols {
 			v := plain.Cell(value(&cols[i]))
 			switch {
@@ -365,13 +366,13 @@ func print(out *bufio.Writer, cols []slurm.AcctColumn, rows []slurm.AcctRow, f c
 	}
 	parsable := f.Has("parsable") || f.Has("parsable2")
 	if !f.Has("noheader") {
-		line(func(c *slurm.AcctColumn) string { return c.Name })
+		line(func(c *report.AcctColumn) string { return c.Name })
 		if !parsable {
-			line(func(c *slurm.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
+			line(func(c *report.AcctColumn) string { return strings.Repeat("-", max(c.Width, -c.Width)) })
 		}
 	}
 	for i := range rows {
-		line(func(c *slurm.AcctColumn) string { return c.Value(&rows[i]) })
+		line(func(c *report.AcctColumn) string { return c.Value(&rows[i]) })
 	}
 }
 

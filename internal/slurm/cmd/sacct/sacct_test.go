@@ -12,7 +12,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
-	"bireme.dev/bireme/internal/slurm"
+	"bireme.dev/bireme/internal/slurm/report"
 	"bireme.dev/bireme/internal/slurm/slurmtest"
 )
 
@@ -169,7 +169,7 @@ func TestJSON(t *testing.T) {
 func TestAllFields(t *testing.T) {
 	t.Parallel()
 	got := history().Start(t).Run(t, "sacct", Run, []string{"-n", "-P", "-X", "-j", "78", "--format=ALL"})
-	if n := strings.Count(got.Out, "|"); n != slurm.NumListedFields-1 || got.Code != 0 {
+	if n := strings.Count(got.Out, "|"); n != report.NumListedFields-1 || got.Code != 0 {
 		t.Errorf("%d columns, exit code %d: %s%s", n+1, got.Code, got.Out, got.Err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // exitDenied is what scancel leaves with when it may not: the low byte of Slurm's error number 2002.
@@ -275,7 +276,7 @@ func confirm(ctx context.Context, w *cmd.World, c *client.Client, calls []client
 		}
 		for i := range list.Jobs {
 			j := &list.Jobs[i]
-			name := slurm.JobName(j.ID, j.Base, j.Task, j.Tasks, 0)
+			name := report.JobName(j.ID, j.Base, j.Task, j.Tasks, 0)
 			fmt.Fprintf(w.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", name, j.Name, j.Partition)
 			answer, _ := in.ReadString('\n')
 			if a := strings.TrimSpace(answer); a == "y" || a == "Y" {

@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 func (s *session) showReservations(ctx context.Context, args []string) int {
@@ -28,7 +29,7 @@ func (s *session) showReservations(ctx context.Context, args []string) int {
 	shown := false
 	for i := range list.Reservations {
 		if r := &list.Reservations[i]; len(args) == 0 || r.Name == args[0] {
-			fmt.Fprint(s.w.Out, slurm.ShowReservation(r, s.show))
+			fmt.Fprint(s.w.Out, report.ShowReservation(r, s.show))
 			shown = true
 		}
 	}

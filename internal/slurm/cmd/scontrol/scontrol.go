@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -32,7 +33,7 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 type session struct {
 	w     *cmd.World
 	c     *client.Client
-	show  slurm.ShowOptions
+	show  report.ShowOptions
 	json  bool
 	quiet bool
 	verb  string // the command that runs, as it was written
@@ -72,7 +73,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	s := &session{
 		w: w, json: f.Has("json"), quiet: f.Has("quiet"),
-		show: slurm.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
+		show: report.ShowOptions{OneLine: f.Has("oneliner"), Detail: f.Has("details"), Group: cmd.GroupName},
 	}
 	if len(f.Operands) == 0 {
 		return s.prompt(ctx)

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // entities are what show knows, in the order in which short forms find them.
@@ -103,9 +104,9 @@ func (s *session) showJobs(ctx context.Context, args []string) int {
 		if err != nil {
 			return s.w.LoadFailed("slurm_load_jobs error", err)
 		}
-		jobs := []slurm.JobJSON{}
+		jobs := []report.JobJSON{}
 		for i := range list.Jobs {
-			jobs = append(jobs, slurm.JobToJSON(&list.Jobs[i], info.Name))
+			jobs = append(jobs, report.JobToJSON(&list.Jobs[i], info.Name))
 		}
 		return cmd.PrintJSON(out, "jobs", jobs)
 	}
@@ -114,11 +115,11 @@ func (s *session) showJobs(ctx context.Context, args []string) int {
 	}
 	derived := map[core.JobID]core.Exit{}
 	for i := range list.Steps {
-		derived[list.Steps[i].Job] = slurm.Worse(derived[list.Steps[i].Job], list.Steps[i].Exit)
+		derived[list.Steps[i].Job] = report.Worse(derived[list.Steps[i].Job], list.Steps[i].Exit)
 	}
 	for i := range list.Jobs {
 		s.show.Derived = derived[list.Jobs[i].ID]
-		out.WriteString(slurm.ShowJob(&list.Jobs[i], s.show))
+		out.WriteString(report.ShowJob(&list.Jobs[i], s.show))
 	}
 	return 0
 }
@@ -142,7 +143,7 @@ func (s *session) nodes(ctx context.Context) ([]client.Node, error) {
 	for i := range list.Nodes { // programs that ask want to know whose manners to expect
 		list.Nodes[i].Host.Version = cmd.Version
 	}
-	return slurm.ComputeNodes(list.Nodes), nil
+	return report.ComputeNodes(list.Nodes), nil
 }
 
 func (s *session) showNodes(ctx context.Context, args []string) int {
@@ -168,9 +169,9 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		nodes = found
 	}
 	if s.json {
-		list := []slurm.NodeJSON{}
+		list := []report.NodeJSON{}
 		for i := range nodes {
-			list = append(list, slurm.NodeToJSON(&nodes[i]))
+			list = append(list, report.NodeToJSON(&nodes[i]))
 		}
 		return cmd.PrintJSON(s.w.Out, "nodes", list)
 	}
@@ -178,7 +179,7 @@ func (s *session) showNodes(ctx context.Context, args []string) int {
 		fmt.Fprintln(s.w.Out, "No nodes in the system")
 	}
 	for i := range nodes {
-		fmt.Fprint(s.w.Out, slurm.ShowNode(&nodes[i], s.show))
+		fmt.Fprint(s.w.Out, report.ShowNode(&nodes[i], s.show))
 	}
 	return 0
 }
@@ -202,7 +203,7 @@ func (s *session) showPartitions(ctx context.Context, args []string) int {
 	for i := range info.Partitions {
 		p := &info.Partitions[i]
 		if len(args) == 0 || string(p.Name) == args[0] {
-			fmt.Fprint(s.w.Out, slurm.ShowPartition(p, nodes, s.show))
+			fmt.Fprint(s.w.Out, report.ShowPartition(p, nodes, s.show))
 			shown = true
 		}
 	}
@@ -243,7 +244,7 @@ func (s *session) showSteps(ctx context.Context, args []string) int {
 		if r.State().Final() || len(args) > 0 && strings.Contains(args[0], ".") && r.ID() != args[0] {
 			continue
 		}
-		fmt.Fprint(s.w.Out, slurm.ShowStep(r, s.show))
+		fmt.Fprint(s.w.Out, report.ShowStep(r, s.show))
 		shown = true
 	}
 	if !shown {
@@ -265,13 +266,14 @@ func (s *session) showConfig(ctx context.Context, _ []string) int {
 	}
 	set := map[string]string{
 		"ClusterName": info.Name, "SLURM_VERSION": cmp.Or(info.SlurmVersion, cmd.Version),
-		"BOOT_TIME":        slurm.TimeText(info.Started, "Unknown"),
+		"BOOT_TIME":        report.TimeText(info.Started, "Unknown"),
 		"SlurmctldHost[0]": info.Server,
 	}
 	for k, v := range info.Settings {
 		set[k] = v
 	}
-	fmt.Fprintf(s.w.Out, "Configuration data as of %s\n%s", s.w.Now().Format("2006-01-02T15:04:05"), slurm.ShowConfig(set))
+	fmt.Fprintf(s.w.Out, "Configuration data as of %s\n%s", s.w.Now().Format("2006-01-02T15:04:05"),
+		report.ShowConfig(set))
 	fmt.Fprintf(s.w.Out, "\nSlurmctld(primary) at %s is UP\n", info.Server)
 	return 0
 }

@@ -15,6 +15,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -78,14 +79,14 @@ func fail(w *cmd.World, format string, args ...any) error {
 	return &slurm.Complaint{Lines: []string{w.Name + ": error: " + fmt.Sprintf(format, args...)}, Exit: slurm.ExitError}
 }
 
-func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
-	q := slurm.InfoQuery{
+func newQuery(w *cmd.World, f cmd.Flags) (report.InfoQuery, error) {
+	q := report.InfoQuery{
 		PerNode: f.Has("Node"), Exact: f.Has("exact"), Reasons: f.Has("list-reasons"), Summary: f.Has("summarize"),
 		Partitions: cmd.SplitList(cmp.Or(f.Get("partition"), w.Getenv("SINFO_PARTITION"))), States: f.List("states"),
 	}
 	for _, word := range q.States {
 		for _, part := range strings.Split(word, "+") {
-			if !slurm.ValidNodeState(part) {
+			if !report.ValidNodeState(part) {
 				return q, fail(w, "Bad state string: %q", word)
 			}
 		}
@@ -101,7 +102,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
 		q.Nodes = names
 	}
 	if f.Has("Format") {
-		cols, err := slurm.ParseLongFormat(slurm.InfoFields, f.Get("Format"))
+		cols, err := report.ParseLongFormat(report.InfoFields, f.Get("Format"))
 		if err != nil {
 			return q, fail(w, "%s", strings.Replace(err.Error(), "job format", "node format", 1))
 		}
@@ -113,21 +114,21 @@ func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
 	switch {
 	case format != "":
 	case f.Has("list-reasons") && long:
-		format = slurm.InfoReasonsLong
+		format = report.InfoReasonsLong
 	case f.Has("list-reasons"):
-		format = slurm.InfoReasons
+		format = report.InfoReasons
 	case f.Has("summarize"):
-		format = slurm.InfoSummary
+		format = report.InfoSummary
 	case f.Has("Node") && long:
-		format = slurm.InfoNodeLong
+		format = report.InfoNodeLong
 	case f.Has("Node"):
-		format = slurm.InfoNode
+		format = report.InfoNode
 	case long:
-		format = slurm.InfoLong
+		format = report.InfoLong
 	default:
-		format = cmp.Or(w.Getenv("SINFO_FORMAT"), slurm.InfoFormat)
+		format = cmp.Or(w.Getenv("SINFO_FORMAT"), report.InfoFormat)
 	}
-	cols, bad := slurm.ParseFormat(slurm.InfoFields, format)
+	cols, bad := report.ParseFormat(report.InfoFields, format)
 	for _, letter := range bad {
 		w.Errorf("Invalid node format specification: %s", letter)
 	}
@@ -135,7 +136,7 @@ func newQuery(w *cmd.World, f cmd.Flags) (slurm.InfoQuery, error) {
 	return q, nil
 }
 
-func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery, f cmd.Flags) int {
+func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuery, f cmd.Flags) int {
 	info, err := c.Cluster(ctx)
 	if err == nil {
 		err = info.Withheld("partitions")
@@ -147,7 +148,7 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 	if err != nil {
 		return w.LoadFailed("slurm_load_node", err)
 	}
-	list.Nodes = slurm.ComputeNodes(list.Nodes)
+	list.Nodes = report.ComputeNodes(list.Nodes)
 	for i := range list.Nodes { // programs that ask want to know whose manners to expect
 		list.Nodes[i].Host.Version = cmp.Or(info.SlurmVersion, cmd.Version)
 	}
@@ -162,36 +163,36 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q slurm.InfoQuery
 			fmt.Fprintln(out, "No reservations in the system")
 			return 0
 		}
-		slurm.ListReservations(out, resv.Reservations, !f.Has("noheader"))
+		report.ListReservations(out, resv.Reservations, !f.Has("noheader"))
 		return 0
 	}
 	if f.Has("json") {
-		nodes := []slurm.NodeJSON{}
+		nodes := []report.NodeJSON{}
 		for i := range list.Nodes {
-			nodes = append(nodes, slurm.NodeToJSON(&list.Nodes[i]))
+			nodes = append(nodes, report.NodeToJSON(&list.Nodes[i]))
 		}
 		return cmd.PrintJSON(out, "nodes", nodes)
 	}
 	if (f.Has("long") || f.Has("iterate")) && !f.Has("noheader") {
 		fmt.Fprintln(out, w.Now().Format("Mon Jan 02 15:04:05 2006"))
 	}
-	rows := slurm.InfoRows(info.Partitions, list.Nodes, q)
+	rows := report.InfoRows(info.Partitions, list.Nodes, q)
 	if (f.Has("format") || f.Has("Format")) && !mentionsPartition(q.Format) && !q.PerNode {
-		rows = slurm.MergePartitions(rows, q)
+		rows = report.MergePartitions(rows, q)
 	}
-	slurm.FitColumns(q.Format, rows)
+	report.FitColumns(q.Format, rows)
 	if !f.Has("noheader") {
-		out.Write(slurm.AppendHeader(nil, q.Format))
+		out.Write(report.AppendHeader(nil, q.Format))
 	}
 	for i := range rows {
-		out.Write(slurm.AppendRow(nil, q.Format, &rows[i]))
+		out.Write(report.AppendRow(nil, q.Format, &rows[i]))
 	}
 	return 0
 }
 
 // mentionsPartition tells whether a format prints something of partitions; without, a node is listed once.
-func mentionsPartition(cols []slurm.Column[slurm.InfoRow]) bool {
-	return slices.ContainsFunc(cols, func(c slurm.Column[slurm.InfoRow]) bool {
+func mentionsPartition(cols []report.Column[report.InfoRow]) bool {
+	return slices.ContainsFunc(cols, func(c report.Column[report.InfoRow]) bool {
 		return c.Field != nil && c.Field.Letter != 0 && strings.IndexByte("PRalLsrhgSBIpMi", c.Field.Letter) >= 0
 	})
 }

@@ -13,15 +13,16 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // query is what the user wants to see.
 type query struct {
 	q          client.JobsQuery
-	states     slurm.StateFilter
+	states     report.StateFilter
 	qos        []string
 	resv       []string
-	cols       []slurm.Column[slurm.QueueRow]
+	cols       []report.Column[report.QueueRow]
 	sort       string
 	noHeader   bool
 	stamp      bool // print the time first
@@ -151,11 +152,11 @@ func (q *query) setStates(w *cmd.World, words []string) error {
 			words = []string{"PENDING"}
 		}
 	}
-	filter, bad := slurm.ParseStates(words)
+	filter, bad := report.ParseStates(words)
 	if bad != "" {
 		return &slurm.Complaint{Exit: slurm.ExitError, Lines: []string{
 			w.Name + ": error: Invalid job state specified: " + bad,
-			w.Name + ": error: Valid job states include: " + slurm.ValidStates + "\n",
+			w.Name + ": error: Valid job states include: " + report.ValidStates + "\n",
 		}}
 	}
 	q.states = filter
@@ -174,13 +175,13 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 	switch {
 	case format != "" || long != "":
 	case q.steps:
-		format = slurm.QueueStepFormat
+		format = report.QueueStepFormat
 	case q.start:
-		format = slurm.QueueStartFormat
+		format = report.QueueStartFormat
 	case f.Has("long"):
-		format = slurm.QueueLongFormat
+		format = report.QueueLongFormat
 	default:
-		format = slurm.QueueFormat
+		format = report.QueueFormat
 	}
 	if q.start && q.sort == "" {
 		q.sort = "S"
@@ -195,7 +196,7 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 		format = allFields()
 	}
 	if long != "" {
-		cols, err := slurm.ParseLongFormat(slurm.QueueFields, long)
+		cols, err := report.ParseLongFormat(report.QueueFields, long)
 		if err != nil {
 			return complaint(w, "%v", err)
 		}
@@ -206,7 +207,7 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 		q.stepFormat = format // steps have fields of their own; see steps.go
 		return nil
 	}
-	cols, bad := slurm.ParseFormat(slurm.QueueFields, format)
+	cols, bad := report.ParseFormat(report.QueueFields, format)
 	for _, letter := range bad {
 		w.Errorf("Invalid job format specification: %s", letter)
 	}
@@ -216,7 +217,7 @@ func (q *query) setFormat(w *cmd.World, f cmd.Flags) error {
 
 func allFields() string {
 	var words []string
-	for _, f := range slurm.QueueFields {
+	for _, f := range report.QueueFields {
 		if f.Letter != 0 {
 			words = append(words, "%"+string(rune(f.Letter)))
 		}

@@ -16,6 +16,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
 	"bireme.dev/bireme/internal/slurm/getopt"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
@@ -110,23 +111,23 @@ func (q *query) show(ctx context.Context, w *cmd.World, c *client.Client) int {
 	q.order(rows)
 	var line []byte
 	if !q.noHeader {
-		line = slurm.AppendHeader(line[:0], q.cols)
+		line = report.AppendHeader(line[:0], q.cols)
 		out.Write(line)
 	}
 	for i := range rows {
-		line = slurm.AppendRow(line[:0], q.cols, &rows[i])
+		line = report.AppendRow(line[:0], q.cols, &rows[i])
 		out.Write(line)
 	}
 	return 0
 }
 
 // load fetches the rows, in short form when that is all the columns need.
-func (q *query) load(ctx context.Context, c *client.Client) ([]slurm.QueueRow, error) {
+func (q *query) load(ctx context.Context, c *client.Client) ([]report.QueueRow, error) {
 	if q.noRows {
 		return nil, nil
 	}
-	full := q.json || q.q.History || slurm.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv) > 0
-	var rows []slurm.QueueRow
+	full := q.json || q.q.History || report.NeedsFull(q.cols) || q.sortNeedsFull() || len(q.resv) > 0
+	var rows []report.QueueRow
 	if full {
 		list, err := c.Jobs(ctx, q.q)
 		if err != nil {
@@ -138,19 +139,19 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]slurm.QueueRow, e
 				continue
 			}
 			b := client.BriefOf(j, list.Now)
-			rows = append(rows, slurm.QueueRow{Brief: &b, Job: j, Now: list.Now})
+			rows = append(rows, report.QueueRow{Brief: &b, Job: j, Now: list.Now})
 		}
 	} else {
 		list, err := c.Briefs(ctx, q.q)
 		if err != nil {
 			return nil, err
 		}
-		rows = make([]slurm.QueueRow, len(list.Jobs))
+		rows = make([]report.QueueRow, len(list.Jobs))
 		for i := range list.Jobs {
-			rows[i] = slurm.QueueRow{Brief: &list.Jobs[i], Now: list.Now}
+			rows[i] = report.QueueRow{Brief: &list.Jobs[i], Now: list.Now}
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(r slurm.QueueRow) bool { return !q.wants(&r) })
+	rows = slices.DeleteFunc(rows, func(r report.QueueRow) bool { return !q.wants(&r) })
 	if len(rows) == 0 && q.single != "" {
 		// An id that nobody knows is an error; one that is known but filtered out is not.
 		if _, err := c.Job(ctx, q.single); err != nil {
@@ -169,7 +170,7 @@ func (q *query) load(ctx context.Context, c *client.Client) ([]slurm.QueueRow, e
 	return rows, nil
 }
 
-func (q *query) wants(r *slurm.QueueRow) bool {
+func (q *query) wants(r *report.QueueRow) bool {
 	if !q.states.Match(r.State, r.Flags) {
 		return false
 	}
@@ -180,8 +181,8 @@ func (q *query) wants(r *slurm.QueueRow) bool {
 }
 
 // expand makes a row of every task that an array's record stands for.
-func expand(rows []slurm.QueueRow) []slurm.QueueRow {
-	var out []slurm.QueueRow
+func expand(rows []report.QueueRow) []report.QueueRow {
+	var out []report.QueueRow
 	for i := range rows {
 		if rows[i].Tasks == "" {
 			out = append(out, rows[i])
@@ -203,24 +204,24 @@ func expand(rows []slurm.QueueRow) []slurm.QueueRow {
 }
 
 // keys reads the sort fields; unknown letters are passed over, as Slurm does after a complaint of its own.
-func (q *query) keys() (cmps []func(a, b *slurm.QueueRow) int, full bool) {
+func (q *query) keys() (cmps []func(a, b *report.QueueRow) int, full bool) {
 	for _, word := range strings.Split(q.sort, ",") {
 		word = strings.TrimSpace(word)
 		down := strings.HasPrefix(word, "-")
 		word = strings.TrimLeft(word, "+-#")
-		for i := range slurm.QueueFields {
-			f := &slurm.QueueFields[i]
+		for i := range report.QueueFields {
+			f := &report.QueueFields[i]
 			if len(word) != 1 || f.Letter != word[0] {
 				continue
 			}
 			full = full || f.Full
 			compare := f.Compare
 			if compare == nil {
-				compare = func(a, b *slurm.QueueRow) int { return strings.Compare(f.Value(a), f.Value(b)) }
+				compare = func(a, b *report.QueueRow) int { return strings.Compare(f.Value(a), f.Value(b)) }
 			}
 			if down {
 				up := compare
-				compare = func(a, b *slurm.QueueRow) int { return up(b, a) }
+				compare = func(a, b *report.QueueRow) int { return up(b, a) }
 			}
 			cmps = append(cmps, compare)
 		}
@@ -230,10 +231,10 @@ func (q *query) keys() (cmps []func(a, b *slurm.QueueRow) int, full bool) {
 
 func (q *query) sortNeedsFull() bool { _, full := q.keys(); return full }
 
-func (q *query) order(rows []slurm.QueueRow) {
+func (q *query) order(rows []report.QueueRow) {
 	cmps, _ := q.keys()
-	byID := slurm.QueueFields[0].Compare
-	slices.SortStableFunc(rows, func(a, b slurm.QueueRow) int {
+	byID := report.QueueFields[0].Compare
+	slices.SortStableFunc(rows, func(a, b report.QueueRow) int {
 		for _, c := range cmps {
 			if n := c(&a, &b); n != 0 {
 				return n

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
-	"bireme.dev/bireme/internal/slurm"
 	"bireme.dev/bireme/internal/slurm/cmd"
+	"bireme.dev/bireme/internal/slurm/report"
 )
 
 // showSteps prints the steps of running jobs.
@@ -22,24 +22,24 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 	if err != nil {
 		return w.LoadFailed("slurm_get_job_steps error", err)
 	}
-	rows = slices.DeleteFunc(rows, func(r slurm.StepRow) bool {
+	rows = slices.DeleteFunc(rows, func(r report.StepRow) bool {
 		ended := r.Step != nil && r.Step.State.Final() || r.Step == nil && r.Job.State.Final()
 		return ended || len(q.stepIDs) > 0 && !slices.Contains(q.stepIDs, r.ID()) &&
 			!slices.Contains(q.stepIDs, jobOf(r.ID()))
 	})
-	slices.SortStableFunc(rows, func(a, b slurm.StepRow) int {
+	slices.SortStableFunc(rows, func(a, b report.StepRow) int {
 		return cmp.Or(cmp.Compare(a.Job.Spec.Partition, b.Job.Spec.Partition), cmp.Compare(a.Job.ID, b.Job.ID))
 	})
-	cols, bad := slurm.ParseFormat(slurm.QueueStepFields, q.stepFormat)
+	cols, bad := report.ParseFormat(report.QueueStepFields, q.stepFormat)
 	for _, letter := range bad {
 		w.Errorf("Invalid job step format specification: %s", letter)
 	}
 	var line []byte
 	if !q.noHeader {
-		out.Write(slurm.AppendHeader(line, cols))
+		out.Write(report.AppendHeader(line, cols))
 	}
 	for i := range rows {
-		line = slurm.AppendRow(line[:0], cols, &rows[i])
+		line = report.AppendRow(line[:0], cols, &rows[i])
 		out.Write(line)
 	}
 	return 0
@@ -48,15 +48,15 @@ func (q *query) showSteps(ctx context.Context, w *cmd.World, c *client.Client, o
 func jobOf(stepID string) string { id, _, _ := strings.Cut(stepID, "."); return id }
 
 // showJSON prints the listing in the shape of Slurm's own JSON.
-func showJSON(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer, rows []slurm.QueueRow) int {
-	slices.SortFunc(rows, func(a, b slurm.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
+func showJSON(ctx context.Context, w *cmd.World, c *client.Client, out *bufio.Writer, rows []report.QueueRow) int {
+	slices.SortFunc(rows, func(a, b report.QueueRow) int { return cmp.Compare(a.ID, b.ID) })
 	cluster, err := c.Cluster(ctx)
 	if err != nil {
 		return w.LoadFailed("slurm_load_jobs error", err)
 	}
-	jobs := make([]slurm.JobJSON, 0, len(rows))
+	jobs := make([]report.JobJSON, 0, len(rows))
 	for i := range rows {
-		jobs = append(jobs, slurm.JobToJSON(rows[i].Job, cluster.Name))
+		jobs = append(jobs, report.JobToJSON(rows[i].Job, cluster.Name))
 	}
 	return cmd.PrintJSON(out, "jobs", jobs)
 }

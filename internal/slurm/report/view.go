@@ -1,7 +1,8 @@
-package slurm
+package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -291,3 +292,13 @@ func expectedEnd(j *client.Job) core.Time {
 
 // seconds rounds a duration down to whole seconds.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// hetName is a component's id as listings print it.
+func hetName(lead core.JobID, offset int32) string {
+	return strconv.FormatInt(int64(lead), 10) + "+" + strconv.FormatInt(int64(offset), 10)
+}
+
+// hetSet is the ids of all components.
+func hetSet(ref *core.HetRef) string {
+	return fmt.Sprintf("%d-%d", ref.Lead, ref.Lead+core.JobID(ref.Count)-1)
+}

@@ -1,10 +1,11 @@
-package slurm
+package report
 
 import (
 	"cmp"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // NodeJSON is a node as sinfo --json of Slurm 22.05 (openapi v0.0.38) writes it.
@@ -63,18 +64,18 @@ func NodeToJSON(n *client.Node) NodeJSON {
 	features := strings.Join(n.Features, ",")
 	out := NodeJSON{
 		Architecture: n.Host.Arch, Boards: 1, BootTime: n.Host.Boot.Unix(), Cores: c, CPULoad: int64(n.Load*100 + 0.5),
-		FreeMemory: mib(n.FreeMem),
+		FreeMemory: slurm.InMiB(n.FreeMem),
 		CPUs:       n.Hardware.CPUs, LastBusy: n.LastBusy.Unix(), Features: features, ActiveFeatures: features,
 		Gres:        gresText(n.Hardware.Gres),
 		GresDrained: "N/A", Name: string(n.Name), NextState: "invalid", Address: cmp.Or(n.Host.Addr, string(n.Name)),
 		Hostname: cmp.Or(n.Host.Hostname, string(n.Name)), State: strings.ToLower(st.base),
 		StateFlags: sortedKeys(st.flags), NextStateFlags: []string{},
-		OperatingSystem: n.Host.OS, Partitions: []string{}, RealMemory: mib(n.Hardware.Memory), Reason: n.Reason,
+		OperatingSystem: n.Host.OS, Partitions: []string{}, RealMemory: slurm.InMiB(n.Hardware.Memory), Reason: n.Reason,
 		ReasonChangedAt: n.ReasonAt.Unix(),
-		AgentStart:      n.Host.AgentStart.Unix(), Sockets: s, Threads: t, TemporaryDisk: mib(n.Hardware.TmpDisk),
+		AgentStart:      n.Host.AgentStart.Unix(), Sockets: s, Threads: t, TemporaryDisk: slurm.InMiB(n.Hardware.TmpDisk),
 		Weight: max(1, n.Weight),
 		TRES:   hardwareTRES(n.Hardware.CPUs, n.Hardware.Memory, 0, true, n.Hardware.Gres), Version: n.Host.Version,
-		AllocMemory: mib(n.AllocMem),
+		AllocMemory: slurm.InMiB(n.AllocMem),
 		AllocCPUs:   n.AllocCPUs, IdleCPUs: cpusOf(n).idle,
 	}
 	if out.StateFlags == nil {

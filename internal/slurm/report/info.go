@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // InfoRow is a line of sinfo: nodes of a partition that are alike in what is printed. Exact rows hold nodes that are
@@ -199,11 +200,11 @@ var InfoFields = []Field[InfoRow]{
 	}},
 	{Letter: 'c', Name: "CPUs", Title: "CPUS", Value: least(func(n *client.Node) int64 { return int64(n.Hardware.CPUs) })},
 	{Letter: 'm', Name: "Memory", Title: "MEMORY", Value: least(func(n *client.Node) int64 {
-		return mib(n.Hardware.Memory)
+		return slurm.InMiB(n.Hardware.Memory)
 	})},
-	{Name: "AllocMem", Title: "ALLOCMEM", Value: least(func(n *client.Node) int64 { return mib(n.AllocMem) })},
+	{Name: "AllocMem", Title: "ALLOCMEM", Value: least(func(n *client.Node) int64 { return slurm.InMiB(n.AllocMem) })},
 	{Letter: 'd', Name: "Disk", Title: "TMP_DISK", Value: least(func(n *client.Node) int64 {
-		return mib(n.Hardware.TmpDisk)
+		return slurm.InMiB(n.Hardware.TmpDisk)
 	})},
 	{Letter: 'w', Name: "Weight", Title: "WEIGHT", Value: least(func(n *client.Node) int64 {
 		return int64(max(1, n.Weight))
@@ -225,7 +226,7 @@ var InfoFields = []Field[InfoRow]{
 		return n.Load
 	}, func(f float64) string { return fmt.Sprintf("%.2f", f) })},
 	{Letter: 'e', Name: "FreeMem", Title: "FREE_MEM", Value: rangeOf(func(n *client.Node) int64 {
-		return mib(n.FreeMem)
+		return slurm.InMiB(n.FreeMem)
 	}, func(m int64) string { return num(m) })},
 	{Letter: 'f', Name: "Features", Title: "AVAIL_FEATURES", Value: ofNode(func(n *client.Node) string {
 		return orNull(strings.Join(n.Features, ","))

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // QueueRow is a job in squeue: always its short form, and the whole record when a column needs it.
@@ -279,7 +280,9 @@ var QueueFields = []Field[QueueRow]{
 	{Name: "SegmentSize", Title: "SEGMENT_SIZE", Full: true, Value: func(r *QueueRow) string {
 		return num(more(r).Segment)
 	}},
-	{Name: "NumTasks", Title: "TASKS", Full: true, Value: func(r *QueueRow) string { return num(tasksOf(r.Job.Spec)) }},
+	{Name: "NumTasks", Title: "TASKS", Full: true, Value: func(r *QueueRow) string {
+		return num(slurm.TasksOf(r.Job.Spec))
+	}},
 	{Name: "cpus-per-task", Title: "CPUS_PER_TASK", Full: true, Value: func(r *QueueRow) string {
 		return num(max(1, r.Job.Spec.Shape.CPUsPerTask))
 	}},
@@ -291,16 +294,16 @@ var QueueFields = []Field[QueueRow]{
 		return boolText(r.Job.Spec.Requeue, "1", "0")
 	}},
 	{Name: "RestartCnt", Title: "RESTART_COUNT", Full: true, Value: func(r *QueueRow) string {
-		return num(restarts(&r.Job.Job))
+		return num(slurm.Restarts(&r.Job.Job))
 	}},
 	{Name: "STDOUT", Title: "STDOUT", Full: true, Value: func(r *QueueRow) string {
-		return outPath(&r.Job.Job, r.Job.Spec.IO.Stdout)
+		return slurm.OutPath(&r.Job.Job, r.Job.Spec.IO.Stdout)
 	}},
 	{Name: "STDERR", Title: "STDERR", Full: true, Value: func(r *QueueRow) string {
-		return outPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stderr, r.Job.Spec.IO.Stdout))
+		return slurm.OutPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stderr, r.Job.Spec.IO.Stdout))
 	}},
 	{Name: "STDIN", Title: "STDIN", Full: true, Value: func(r *QueueRow) string {
-		return outPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stdin, "/dev/null"))
+		return slurm.OutPath(&r.Job.Job, cmp.Or(r.Job.Spec.IO.Stdin, "/dev/null"))
 	}},
 	{Name: "PendingTime", Title: "PENDING_TIME", Value: func(r *QueueRow) string {
 		end := r.Now
@@ -340,4 +343,52 @@ func batchHost(r *QueueRow) string {
 		return "n/a"
 	}
 	return string(r.Job.Alloc.Nodes[0].Node)
+}
+
+// wantedSwitches reads --switches back; the wait is negative if none was given.
+func wantedSwitches(x *core.Extra) (n int32, wait int64, ok bool) {
+	if x.Switches == "" {
+		return 0, 0, false
+	}
+	n, wait, err := grammar.ParseSwitches(x.Switches)
+	return n, wait, err == nil
+}
+
+func minCPUsNode(s *core.Spec) int32 {
+	return max(1, s.Shape.MinCPUs, max(1, s.Shape.CPUsPerTask)*max(1, s.Shape.TasksPerNode))
+}
+
+// dependencyText shows what a job still waits for: one entry an id, each with how it stands.
+func dependencyText(j *client.Job) string {
+	if j.Needs != nil {
+		return j.Needs.String()
+	}
+	text := j.Spec.More().Dependency
+	if text == "" || j.State != core.Pending || j.Waiting != core.ReasonDependency &&
+		j.Waiting != core.ReasonDependencyNever {
+		return "(null)"
+	}
+	status := "(unfulfilled)"
+	if j.Waiting == core.ReasonDependencyNever {
+		status = "(failed)"
+	}
+	sep := ","
+	if strings.Contains(text, "?") {
+		sep = "?"
+	}
+	var out []string
+	for _, item := range strings.Split(text, sep) {
+		kind, ids, ok := strings.Cut(item, ":")
+		switch {
+		case !ok && kind != "" && kind[0] >= '0' && kind[0] <= '9':
+			out = append(out, "afterany:"+kind+status)
+		case !ok:
+			out = append(out, kind+status)
+		default:
+			for _, id := range strings.Split(ids, ":") {
+				out = append(out, kind+":"+id+status)
+			}
+		}
+	}
+	return strings.Join(out, sep)
 }

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // ComputeNodes are the nodes that Slurm's commands know, in order: those that run jobs.
@@ -177,7 +178,7 @@ var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain d
 
 // ValidNodeState tells whether sinfo -t knows a word.
 func ValidNodeState(word string) bool {
-	return contains(nodeStates, strings.ToLower(strings.TrimRight(word, signs)))
+	return slices.Contains(nodeStates, strings.ToLower(strings.TrimRight(word, signs)))
 }
 
 // cpuUse is how a node's CPUs stand.
@@ -259,7 +260,7 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 	}
 	freeMem := "N/A"
 	if n.FreeMem > 0 {
-		freeMem = num(mib(n.FreeMem))
+		freeMem = num(slurm.InMiB(n.FreeMem))
 	}
 	features := orNull(strings.Join(n.Features, ","))
 	lines := []string{
@@ -276,10 +277,11 @@ func ShowNode(n *client.Node, o ShowOptions) string {
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Host.Addr, string(n.Name)),
 			cmp.Or(n.Host.Hostname, string(n.Name)), n.Host.Version),
 		"OS="+n.Host.OS+" ",
-		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", mib(n.Hardware.Memory), mib(n.AllocMem),
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", slurm.InMiB(n.Hardware.Memory),
+			slurm.InMiB(n.AllocMem),
 			freeMem, s),
 		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=%d Owner=N/A MCS_label=N/A", n.State, t,
-			mib(n.Hardware.TmpDisk), max(1, n.Weight)),
+			slurm.InMiB(n.Hardware.TmpDisk), max(1, n.Weight)),
 	)
 	if n.Restart != nil && n.Restart.Next != "" {
 		lines = append(lines, "NextState="+strings.ToUpper(n.Restart.Next))
@@ -384,13 +386,13 @@ func ShowPartition(p *core.Partition, nodes []client.Node, o ShowOptions) string
 	}
 	def, most := "DefMemPerNode=UNLIMITED", "MaxMemPerNode=UNLIMITED"
 	if p.DefMemPerCPU > 0 && p.DefMemPerCPU != o.DefMem {
-		def = fmt.Sprintf("DefMemPerCPU=%d", mib(p.DefMemPerCPU))
+		def = fmt.Sprintf("DefMemPerCPU=%d", slurm.InMiB(p.DefMemPerCPU))
 	}
 	if p.MaxMemPerNode > 0 {
-		most = fmt.Sprintf("MaxMemPerNode=%d", mib(p.MaxMemPerNode))
+		most = fmt.Sprintf("MaxMemPerNode=%d", slurm.InMiB(p.MaxMemPerNode))
 	}
 	if p.MaxMemPerCPU > 0 {
-		most = fmt.Sprintf("MaxMemPerCPU=%d", mib(p.MaxMemPerCPU))
+		most = fmt.Sprintf("MaxMemPerCPU=%d", slurm.InMiB(p.MaxMemPerCPU))
 	}
 	return block([]string{
 		"PartitionName=" + string(p.Name),

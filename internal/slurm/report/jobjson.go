@@ -1,10 +1,11 @@
-package slurm
+package report
 
 import (
 	"cmp"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // JobJSON is a job as squeue --json of Slurm 22.05 (openapi v0.0.38) writes it. Fields we have nothing for hold what
@@ -108,8 +109,6 @@ type ResourceNodeJSON struct {
 	MemoryAllocated int64  `json:"memory_allocated"`
 }
 
-func mib(m core.Bytes) int64 { return int64((m + core.MiB - 1) / core.MiB) }
-
 // JobToJSON converts a job.
 func JobToJSON(j *client.Job, cluster string) JobJSON {
 	s, more := j.Spec, j.Spec.More()
@@ -122,15 +121,16 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 		ExitCode: j.Exit.Code<<8 | j.Exit.Signal, Features: more.Constraint, Prefer: more.Prefer,
 		GresDetail: []string{}, GroupID: s.GID, JobID: int64(j.ID),
 		JobState: StateName(j.State, j.Flags), Licenses: more.Licenses, MaxNodes: s.Shape.NodesMax, Name: s.Name,
-		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: tasksOf(s),
+		TasksPerNode: s.Shape.TasksPerNode, CPUs: have.cpus, NodeCount: have.nodes, Tasks: slurm.TasksOf(s),
 		Partition:          partitionOf(&j.Job),
-		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: mib(more.TmpDisk), PreSusTime: seconds(j.PausedFor),
+		MinimumCPUsPerNode: minCPUsNode(s), MinimumTmpDisk: slurm.InMiB(more.TmpDisk), PreSusTime: seconds(j.PausedFor),
 		Priority: j.Priority,
-		QOS:      string(s.QOS), RequiredNodes: more.NodeList, Requeue: s.Requeue, RestartCnt: restarts(&j.Job),
+		QOS:      string(s.QOS), RequiredNodes: more.NodeList, Requeue: s.Requeue, RestartCnt: slurm.Restarts(&j.Job),
 		ResvName:  more.Reservation,
 		StartTime: cmp.Or(j.Start, j.Expected).Unix(), StateDescription: j.Message, StateReason: reasonOf(j).Word().String(),
-		StandardOutput: outPath(&j.Job, s.IO.Stdout), StandardError: outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
-		StandardInput: outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")), SubmitTime: j.Submit.Unix(),
+		StandardOutput: slurm.OutPath(&j.Job, s.IO.Stdout),
+		StandardError:  slurm.OutPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
+		StandardInput:  slurm.OutPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")), SubmitTime: j.Submit.Unix(),
 		SuspendTime: j.Paused.Unix(),
 		TimeMinimum: int64(more.TimeMin / 60), TRESReqStr: want.tres(false), UserID: s.UID, UserName: string(s.User),
 		WCKey:   more.WCKey,
@@ -154,9 +154,9 @@ func JobToJSON(j *client.Job, cluster string) JobJSON {
 	if s.Nice != 0 {
 		out.Nice = &s.Nice
 	}
-	if m := mib(s.Shape.MemPerCPU); m > 0 {
+	if m := slurm.InMiB(s.Shape.MemPerCPU); m > 0 {
 		out.MemoryPerCPU = &m
-	} else if m := mib(s.Shape.MemPerNode); m > 0 {
+	} else if m := slurm.InMiB(s.Shape.MemPerNode); m > 0 {
 		out.MemoryPerNode = &m
 	}
 	if m := minutes(s.TimeLimit); m >= 0 {
@@ -189,7 +189,8 @@ func resourcesJSON(a *core.Alloc) *ResourceJSON {
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
 		r.AllocatedCPUs += n.CPUs
-		r.AllocatedNodes = append(r.AllocatedNodes, ResourceNodeJSON{Name: string(n.Node), MemoryAllocated: mib(n.Mem)})
+		r.AllocatedNodes = append(r.AllocatedNodes,
+			ResourceNodeJSON{Name: string(n.Node), MemoryAllocated: slurm.InMiB(n.Mem)})
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/plain"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // ShowOptions say how scontrol show prints.
@@ -62,7 +63,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)),
 			strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
 		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"),
-			restarts(&j.Job),
+			slurm.Restarts(&j.Job),
 			boolText(s.Kind == core.Batch, "1", "0"), exitText(j.Exit)),
 	}
 	if het != nil {
@@ -86,9 +87,9 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		lines = append(lines, "Comment="+more.Comment+" ")
 	}
 	if s.Kind == core.Batch {
-		lines = append(lines, "StdErr="+outPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
-			"StdIn="+outPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
-			"StdOut="+outPath(&j.Job, s.IO.Stdout))
+		lines = append(lines, "StdErr="+slurm.OutPath(&j.Job, cmp.Or(s.IO.Stderr, s.IO.Stdout)),
+			"StdIn="+slurm.OutPath(&j.Job, cmp.Or(s.IO.Stdin, "/dev/null")),
+			"StdOut="+slurm.OutPath(&j.Job, s.IO.Stdout))
 	}
 	if more.Switches != "" {
 		lines = append(lines, "Switches="+switchText(more.Switches))
@@ -168,7 +169,7 @@ func showSize(j *client.Job, o ShowOptions) []string {
 		nodes = fmt.Sprintf("%d-%d", z.nodes, s.Shape.NodesMax)
 	}
 	lines := []string{
-		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:%s:%s:%s", nodes, z.cpus, tasksOf(s),
+		fmt.Sprintf("NumNodes=%s NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:%s:%s:%s", nodes, z.cpus, slurm.TasksOf(s),
 			max(1, s.Shape.CPUsPerTask),
 			cmp.Or(positive(wide.Sockets), "0"), anyOr(wide.Cores), anyOr(wide.Threads)),
 		"TRES=" + z.tres(false),
@@ -209,7 +210,7 @@ func showPer(j *client.Job) []string {
 		lines = append(lines, "CpusPerTres=gres:gpu:"+num(m.CPUsPerGPU))
 	}
 	if m.MemPerGPU > 0 {
-		lines = append(lines, fmt.Sprintf("MemPerTres=gres:gpu:%d", mib(m.MemPerGPU)))
+		lines = append(lines, fmt.Sprintf("MemPerTres=gres:gpu:%d", slurm.InMiB(m.MemPerGPU)))
 	}
 	for _, p := range []struct {
 		name string
@@ -261,7 +262,7 @@ func showNodes(a *core.Alloc) []string {
 		for _, g := range n.Gres {
 			gres = append(gres, gresIndex(g.Name, g.Type, g.Units))
 		}
-		text := fmt.Sprintf("CPU_IDs=%s Mem=%d GRES=%s", ranges(n.Cores), mib(n.Mem), strings.Join(gres, ","))
+		text := fmt.Sprintf("CPU_IDs=%s Mem=%d GRES=%s", ranges(n.Cores), slurm.InMiB(n.Mem), strings.Join(gres, ","))
 		if text != last {
 			flush()
 			names, last = nil, text
@@ -345,4 +346,13 @@ func ShowStep(r *StepRow, o ShowOptions) string {
 		"CPUFreqReq=Default",
 		"SrunHost:Pid=(null):0",
 	}, o.OneLine)
+}
+
+// switchText is --switches as scontrol shows it: the count, and the time to wait if one was given.
+func switchText(v string) string {
+	n, wait, err := grammar.ParseSwitches(v)
+	if err != nil || wait == grammar.Unlimited {
+		return v
+	}
+	return strconv.Itoa(int(n)) + "@" + grammar.FormatClock(wait)
 }

@@ -1,4 +1,4 @@
-package slurm
+package report
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // NumListedFields is how many of AcctFields sacct -e lists, as Slurm 22.05; those behind came later and are known by
@@ -166,11 +167,13 @@ var AcctFields = []AcctField{
 		return num(planned(j) * int64(z.cpus))
 	})},
 	{"StdErr", 20, ofJob(func(j *client.Job) string {
-		return outPath(&j.Job, cmp.Or(j.Spec.IO.Stderr, j.Spec.IO.Stdout))
+		return slurm.OutPath(&j.Job, cmp.Or(j.Spec.IO.Stderr, j.Spec.IO.Stdout))
 	})},
-	{"StdIn", 20, ofJob(func(j *client.Job) string { return outPath(&j.Job, cmp.Or(j.Spec.IO.Stdin, "/dev/null")) })},
-	{"StdOut", 20, ofJob(func(j *client.Job) string { return outPath(&j.Job, j.Spec.IO.Stdout) })},
-	{"Restarts", 8, ofJob(func(j *client.Job) string { return num(restarts(&j.Job)) })},
+	{"StdIn", 20, ofJob(func(j *client.Job) string {
+		return slurm.OutPath(&j.Job, cmp.Or(j.Spec.IO.Stdin, "/dev/null"))
+	})},
+	{"StdOut", 20, ofJob(func(j *client.Job) string { return slurm.OutPath(&j.Job, j.Spec.IO.Stdout) })},
+	{"Restarts", 8, ofJob(func(j *client.Job) string { return num(slurm.Restarts(&j.Job)) })},
 	{"Licenses", 10, ofJob(func(j *client.Job) string { return j.Spec.More().Licenses })},
 }
 

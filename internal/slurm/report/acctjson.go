@@ -1,10 +1,11 @@
-package slurm
+package report
 
 import (
 	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
 )
 
 // AcctJSON is a job as sacct --json of Slurm 22.05 (openapi dbv0.0.38) writes it, as far as we have it.
@@ -138,7 +139,7 @@ func acctJob(r *AcctRow) AcctJSON {
 	if m := minutes(s.TimeLimit); m >= 0 {
 		out.Time.Limit = &m
 	}
-	out.Required.CPUs, out.Required.Memory = want.cpus, mib(want.mem)
+	out.Required.CPUs, out.Required.Memory = want.cpus, slurm.InMiB(want.mem)
 	out.State.Current, out.State.Reason = j.State.String(), reasonOf(j).String()
 	if j.Stop != nil {
 		by := string(j.Stop.By)
@@ -210,7 +211,7 @@ func nullable(s string) any {
 func (z *size) json() []acctTRES {
 	list := []acctTRES{{Type: "cpu", ID: 1, Count: int64(z.cpus)}}
 	if z.mem > 0 {
-		list = append(list, acctTRES{Type: "mem", ID: 2, Count: mib(z.mem)})
+		list = append(list, acctTRES{Type: "mem", ID: 2, Count: slurm.InMiB(z.mem)})
 	}
 	list = append(list, acctTRES{Type: "node", ID: 4, Count: int64(z.nodes)},
 		acctTRES{Type: "billing", ID: 5, Count: int64(z.cpus)})
