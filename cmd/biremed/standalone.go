@@ -325,11 +325,14 @@ func (f *standaloneFlags) start(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	logName := filepath.Join(f.dir, "log", "standalone.log")
-	log, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	log, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
 	if err != nil {
 		return foreign(f.dir, err)
 	}
 	defer log.Close()
+	if err := log.Chmod(0o640); err != nil { // an older version made it for everybody
+		return err
+	}
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err

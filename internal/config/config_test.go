@@ -233,3 +233,22 @@ func TestLicenses(t *testing.T) {
 		}
 	}
 }
+
+// A lifetime that no cluster could live with is refused where it is set, unless all of it is a trial on loopback.
+func TestCertificateLifetimes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"certificates: {node: 1s}":                                           "certificates.node",
+		"certificates: {server: 59m}":                                        "certificates.server",
+		"certificates: {node: 731d}":                                         "certificates.node",
+		"certificates: {node: 1h, server: 730d}":                             "",
+		"server: {agent_listen: '127.0.0.1:7441'}\ncertificates: {node: 2s}": "",
+	} {
+		_, err := Parse("site.yml", []byte(text))
+		var e *core.Error
+		refused := errors.As(err, &e)
+		if refused != (want != "") || refused && (len(e.Faults) != 1 || !strings.Contains(e.Faults[0].Path, want)) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -8,10 +8,12 @@ type Limits struct {
 	ArrayTasksPerUser int64 `yaml:"array_tasks_per_user"`
 	// open connections of one user of a host to the server's or node's socket
 	Connections int64 `yaml:"connections"`
-	EnvVars     int64 `yaml:"env_vars"`      // variables in the environment of a job or step
-	EnvVarSize  Size  `yaml:"env_var_size"`  // of one of them, with its name
-	Followers   int64 `yaml:"followers"`     // logs that one user follows
-	JobsPerUser int64 `yaml:"jobs_per_user"` // that wait or run; an array and its tasks that have not started are one
+	// jobs that recur, the lines of a crontab; a new table counts beside the old one
+	CronJobsPerUser int64 `yaml:"cron_jobs_per_user"`
+	EnvVars         int64 `yaml:"env_vars"`      // variables in the environment of a job or step
+	EnvVarSize      Size  `yaml:"env_var_size"`  // of one of them, with its name
+	Followers       int64 `yaml:"followers"`     // logs that one user follows
+	JobsPerUser     int64 `yaml:"jobs_per_user"` // that wait or run; an array and its tasks that have not started are one
 	// output of one attempt of a job kept by the server, and by its node until the server has it
 	LogPerJob  Size `yaml:"log_per_job"`
 	LogPerUser Size `yaml:"log_per_user"` // output of all jobs of a user kept by the server
@@ -38,7 +40,7 @@ type Limits struct {
 
 func defaultLimits() Limits {
 	return Limits{
-		ArrayTasksPerUser: 1_000_000, JobsPerUser: 100_000, StepsPerJob: 40_000, TrialsPerUser: 4,
+		ArrayTasksPerUser: 1_000_000, CronJobsPerUser: 2000, JobsPerUser: 100_000, StepsPerJob: 40_000, TrialsPerUser: 4,
 		EnvVars: 10_000, EnvVarSize: Size(128 * core.KiB), // the kernel executes nothing with a longer one
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
@@ -59,7 +61,8 @@ func (d *decoder) checkLimits(l *Limits) {
 		{"requests_burst", l.RequestsBurst}, {"requests_in_flight", l.RequestsInFlight},
 		{"requests_per_second", l.RequestsPerSecond},
 		{"streams", l.Streams}, {"unknown_connections", l.UnknownConnections}, {"unknown_requests", l.UnknownRequests},
-		{"array_tasks_per_user", l.ArrayTasksPerUser}, {"jobs_per_user", l.JobsPerUser},
+		{"array_tasks_per_user", l.ArrayTasksPerUser}, {"cron_jobs_per_user", l.CronJobsPerUser},
+		{"jobs_per_user", l.JobsPerUser},
 		{"steps_per_job", l.StepsPerJob}, {"trials_per_user", l.TrialsPerUser},
 		{"env_vars", l.EnvVars}, {"env_var_size", int64(l.EnvVarSize)}, {"log_per_job", int64(l.LogPerJob)},
 		{"log_per_user", int64(l.LogPerUser)}, {"log_rate", int64(l.LogRate)}, {"mail_per_hour", l.MailPerHour},

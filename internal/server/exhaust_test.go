@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -143,5 +146,33 @@ func TestLiveJobsComeInPages(t *testing.T) {
 	list, err := s.Client().Briefs(t.Context(), client.JobsQuery{Limit: 20})
 	if err != nil || len(list.Jobs) != 20 {
 		t.Errorf("20 of them: %v, %v", list, err)
+	}
+}
+
+// A body that is announced as larger than the server takes is refused before it comes, and nobody waits for it.
+func TestOversizedBodyIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	token := s.Token(core.User{Name: "eve"})
+	for _, path := range []string{"/api/v1/jobs", "/api/v1/jobs/cancel", "/api/v1/tokens"} {
+		c, err := net.Dial("unix", s.Info.Socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n{", path, token)
+		// The body's own deadline would be minutes later, by its size.
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
 	}
 }

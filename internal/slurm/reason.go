@@ -21,6 +21,7 @@ const (
 	ReasonMaxJobs           = "max_jobs"
 	ReasonJobsPerUser       = "jobs_per_user"
 	ReasonTasksPerUser      = "array_tasks_per_user"
+	ReasonCronPerUser       = "cron_jobs_per_user"
 	ReasonStepsPerJob       = "steps_per_job"
 	ReasonNoScript          = "no_script"
 	ReasonNodeConfig        = "node_config_unavailable"
@@ -85,6 +86,8 @@ var texts = sync.OnceValue(func() map[string]slurmText {
 		ReasonJobsPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
 			"time limits)"},
 		ReasonTasksPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)"},
+		ReasonCronPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
 			"time limits)"},
 		ReasonStepsPerJob:     {2050, "Step limit reached for this job"},
 		ReasonNoScript:        {2009, "Job script not specified"},

@@ -82,11 +82,14 @@ func (s *Supervisor) once(ctx context.Context, n Node) error {
 		return err
 	}
 	logName := filepath.Join(s.LogDir, "agent-"+string(n.Name)+".log")
-	out, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	out, err := os.OpenFile(logName, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
+	if err := out.Chmod(0o640); err != nil { // an older version made it for everybody
+		return err
+	}
 	from, err := out.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err

@@ -182,6 +182,8 @@ func (a *Agent) Same(f *Facts) bool {
 const runText = `#!/bin/sh
 # Keeps the Bireme agent of this node going. Its server put it here over SSH.
 dir=%[1]s
+# What the agent writes about jobs is not for every user of the host.
+(umask 027; : >>"$dir/agent.log") && chmod o-rwx "$dir/agent.log"
 # One at a time: a server that died may have left somebody behind who is about to start another.
 exec 9>"$dir/loop.lock"
 if command -v flock >/dev/null && ! flock -n 9; then exit 0; fi

@@ -2,9 +2,9 @@ package state
 
 import "bireme.dev/bireme/internal/core"
 
-// userCount is what a user has: live jobs, of which an array that has not started is one, and tasks of arrays that have
-// not started.
-type userCount struct{ jobs, tasks int }
+// userCount is what a user has: live jobs, of which an array that has not started is one, tasks of arrays that have
+// not started, and live jobs that recur.
+type userCount struct{ jobs, tasks, cron int }
 
 // countUserJobs keeps the counts while jobs change; sign is 1 for a record that comes and -1 for one that goes.
 func (s *State) countUserJobs(j *core.Job, sign int) {
@@ -12,6 +12,9 @@ func (s *State) countUserJobs(j *core.Job, sign int) {
 	c.jobs += sign
 	if j.IsArray() {
 		c.tasks += sign * j.Array.Tasks.Len()
+	}
+	if j.Spec.Recurs() {
+		c.cron += sign
 	}
 	if c == (userCount{}) {
 		delete(s.userCounts, j.Spec.User)
@@ -42,11 +45,15 @@ func (s *State) admitJobCount(by core.Identity, j *core.Job, records int) error 
 		return core.Errorf(core.Exhausted, "%s has %d jobs that wait or run; the limit is %d (limits.jobs_per_user)", user,
 			has.jobs, most).Because("jobs_per_user")
 	}
-	if j.Array == nil || s.cfg.ArrayTasksPerUser == 0 {
+	if most := s.cfg.CronJobsPerUser; most > 0 && j.Spec.Recurs() && has.cron+records > most {
+		return core.Errorf(core.Exhausted, "%s has %d jobs that recur; the limit is %d (limits.cron_jobs_per_user)", user,
+			has.cron, most).Because("cron_jobs_per_user")
+	}
+	if j.Array == nil {
 		return nil
 	}
 	n := j.Array.Tasks.Len()
-	if most := s.cfg.ArrayTasksPerUser; has.tasks+n > most {
+	if most := s.cfg.ArrayTasksPerUser; most > 0 && has.tasks+n > most {
 		return core.Errorf(core.Exhausted,
 			"%s has %d array tasks that wait, and asks for %d more; the limit is %d (limits.array_tasks_per_user)", user,
 			has.tasks, n, most).Because("array_tasks_per_user")

@@ -8,6 +8,33 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
+// Without a limit on array tasks a user still gets no more than a share of all jobs, and nobody has a crontab without
+// end.
+func TestShareWithoutTaskLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Config{MaxJobs: 1000, MaxArraySize: 1001, CronJobsPerUser: 3})
+	node := coretest.Node("n1").Build()
+	w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
+	w.must(&EnsureUser{UID: 1000, UnixName: "eve"})
+	eve := core.Identity{User: "eve", UID: 1000}
+	spec := func(edit func(*core.Spec)) *core.Spec {
+		return coretest.Job().User("eve").Set(func(s *core.Spec) { s.UID = 1000 }).Set(edit).Spec()
+	}
+	array := spec(func(s *core.Spec) { s.Hold, s.Array = true, "1-201" })
+	if _, err := w.do(&Submit{By: eve, Spec: array}); core.ReasonOf(err) != "array_tasks_per_user" {
+		t.Errorf("an array of more than a fifth of all jobs: %v", err)
+	}
+	cron := spec(func(s *core.Spec) { s.Extra = &core.Extra{Options: map[string]string{core.OptionCron: "0 * * * *"}} })
+	for range 3 {
+		w.must(&Submit{By: eve, Spec: cron})
+	}
+	_, err := w.do(&Submit{By: eve, Spec: cron})
+	if core.ReasonOf(err) != "cron_jobs_per_user" || core.CodeOf(err) != core.Exhausted {
+		t.Errorf("one job more that recurs: %v", err)
+	}
+	w.checkPerUser()
+}
+
 // No number of users who do their worst fills what there is for all: the next one always finds a place.
 func TestNobodyFillsMaxJobs(t *testing.T) {
 	t.Parallel()
@@ -60,6 +87,9 @@ func (w *world) checkPerUser() {
 	for _, j := range w.st.view.jobs.All() {
 		c := want[j.Spec.User]
 		c.jobs++
+		if j.Spec.Recurs() {
+			c.cron++
+		}
 		if j.IsArray() {
 			c.tasks += j.Array.Tasks.Len()
 		}

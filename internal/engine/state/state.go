@@ -30,6 +30,7 @@ type Config struct {
 	// Bounds on what one user who is no administrator may have; 0: none.
 	JobsPerUser       int `json:",omitempty"` // live jobs; an array and its tasks that have not started are one
 	ArrayTasksPerUser int `json:",omitempty"` // tasks of arrays that have not started
+	CronJobsPerUser   int `json:",omitempty"` // live jobs that recur
 	TrialsPerUser     int `json:",omitempty"` // jobs that are tried at once
 	StepsPerJob       int `json:",omitempty"` // numbered steps of a job, for everybody
 	KeyWindow         int // submit keys remembered in memory

@@ -180,6 +180,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if wait := retryAfter(e); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
+	if e.Code == core.TooLarge { // net/http would wait for the rest of a body that nobody reads before it answers
+		w.Header().Set("Connection", "close")
+	}
 	if e.Code == core.Unknown {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
