@@ -470,6 +470,7 @@ func CouldGrow(offers []core.Offer, spec *core.Spec, part core.PartitionName, na
 		for k := range min(o.Max, max(n.nodesMin, n.nodesMax)) {
 			l.SetNode(&core.Node{ID: int64(k + 1), Name: core.NodeName(fmt.Sprint(o.Name, k)), Roles: core.Compute, Hardware: o.Hardware, Features: o.Features})
 		}
+		n.settle(l, false)
 		if len(n.must) == 0 && l.canEver(&n, nil, l.order) == nil {
 			return true
 		}
