@@ -2,6 +2,7 @@ package state
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 )
@@ -13,5 +14,12 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("rapid.seed"); f != nil && f.Value.String() == "0" {
 		_ = flag.Set("rapid.seed", "4242")
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if *recordTo != "" && code == 0 {
+		if err := writeLogs(*recordTo); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }

@@ -42,6 +42,7 @@ type world struct {
 	trace    bool
 	want     core.Policy // what a script applies
 	batching bool        // several inputs go into one batch
+	log      *commandLog // nil unless commands are recorded for the oracle
 }
 
 // disk is what a store would have: rows by key.
@@ -77,6 +78,7 @@ func newWorld(t failer, cfg Config) *world {
 		qos:  map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
 		fleets: map[string]*core.Fleet{},
 	}}
+	w.log = newCommandLog(t, cfg)
 	w.st = New(cfg, &Image{})
 	w.p = w.planner(w.st.All())
 	w.st.Advance(w.now)
@@ -92,7 +94,7 @@ func (w *world) planner(all sched.Changes) *sched.Planner {
 // do applies one input and flushes, as a lone command would be.
 func (w *world) do(in Input) (any, error) {
 	w.t.Helper()
-	reply, err := w.st.Apply(in)
+	reply, err := w.apply(in)
 	if w.trace {
 		w.t.Logf("%T %s: %v", in, asJSON(w.t, in), err)
 	}
@@ -100,6 +102,11 @@ func (w *world) do(in Input) (any, error) {
 		w.flush(err)
 	}
 	return reply, err
+}
+
+func (w *world) apply(in Input) (any, error) {
+	w.log.input(in, w.st.Now())
+	return w.st.Apply(in)
 }
 
 // must is do for inputs that cannot fail.
@@ -114,6 +121,7 @@ func (w *world) must(in Input) any {
 
 func (w *world) flush(err error) {
 	w.t.Helper()
+	w.log.flush()
 	b := w.st.Flush()
 	if err != nil && !b.Changes.Empty() {
 		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, b.Changes))
@@ -145,13 +153,13 @@ func (w *world) pass() []Started {
 	w.plan = w.p.Pass(w.now)
 	var out []Started
 	for i := range w.plan.Preempts {
-		if _, err := w.st.Apply(PreemptOf(&w.plan.Preempts[i])); err != nil && !w.batching {
+		if _, err := w.apply(PreemptOf(&w.plan.Preempts[i])); err != nil && !w.batching {
 			w.t.Fatalf("the plan's %+v was refused: %v", w.plan.Preempts[i], err)
 		}
 	}
 	for i := range w.plan.Starts {
 		s := &w.plan.Starts[i]
-		reply, err := w.st.Apply(StartOf(s))
+		reply, err := w.apply(StartOf(s))
 		if err != nil {
 			if !w.batching {
 				w.t.Fatalf("the plan's start of %d was refused: %v", s.Job, err)
@@ -612,6 +620,7 @@ func (w *world) samePlan(all sched.Changes) {
 
 // restart goes on from what was written, as after a crash.
 func (w *world) restart() {
+	w.log.restart(w.cfg)
 	w.st = New(w.cfg, w.image())
 	w.st.Advance(w.now)
 	w.p = w.planner(w.st.All())
