@@ -98,7 +98,7 @@ func (o *oracle) load(cfg state.Config, now core.Time) {
 
 // feed tells the planner what changed, as the engine does after each input.
 func (o *oracle) feed() {
-	c := o.st.Fresh()
+	c := o.st.PlannerChanges()
 	if c.Anew != nil {
 		o.planner = sched.New(*c.Anew)
 	}
