@@ -35,8 +35,8 @@ type hash struct {
 	line int // the last line it covers
 }
 
-// replay gives the commands of the log to a new state and returns a hash for each batch, which is most often one command.
-// Ticks in a row have one hash.
+// replay gives the commands of the log to a new state and returns a hash for each batch, which is most often one
+// command. Ticks in a row have one hash.
 func (l *commandLog) replay(t *testing.T) (hashes []hash) {
 	o := &oracle{t: t, stored: newStored()}
 	for i := range l.lines {
@@ -324,7 +324,8 @@ func (s *stored) drops(o *oracle, c *core.Changes) {
 	}
 	for _, n := range c.GoneProjects {
 		s.drop(o, "project", string(n))
-		maps.DeleteFunc(s.rows["spent"], func(k string, _ []byte) bool { return bytes.HasPrefix([]byte(k), []byte(string(n)+"/")) })
+		maps.DeleteFunc(s.rows["spent"],
+			func(k string, _ []byte) bool { return bytes.HasPrefix([]byte(k), []byte(string(n)+"/")) })
 	}
 	for _, n := range c.GoneQOS {
 		s.drop(o, "qos", string(n))
@@ -359,7 +360,8 @@ func (s *stored) image(t *testing.T) *state.Image {
 	}
 	img.Nodes = load[core.Node](t, s, "node")
 	slices.SortFunc(img.Nodes, func(a, b *core.Node) int { return cmp.Compare(a.ID, b.ID) })
-	img.Users, img.Projects, img.QOS = load[core.User](t, s, "user"), load[core.Project](t, s, "project"), load[core.QOS](t, s, "qos")
+	img.Users, img.Projects, img.QOS = load[core.User](t, s, "user"), load[core.Project](t, s, "project"),
+		load[core.QOS](t, s, "qos")
 	img.Reservations, img.Fleets = load[core.AdvanceReservation](t, s, "reservation"), load[core.Fleet](t, s, "fleet")
 	img.Spent = load[core.Spent](t, s, "spent")
 	for _, id := range slices.Sorted(maps.Keys(s.tokens)) {

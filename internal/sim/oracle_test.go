@@ -28,8 +28,8 @@ const (
 // A hash covers what was answered, stored and told (records and events in their stored form), what the planner decides
 // afterwards, why each job waits and when it will start. It covers no name of a Go identifier and no text of a refusal.
 //
-// A change of behavior that is meant: `go test ./internal/sim -run Oracle -rewrite`, and say so in the commit. Show what
-// a log does with -v -run 'Oracle/NAME$' -show.
+// A change of behavior that is meant: `go test ./internal/sim -run Oracle -rewrite`, and say so in the commit. Show
+// what a log does with -v -run 'Oracle/NAME$' -show.
 func TestOracle(t *testing.T) {
 	logs := readLogs(t)
 	want := readHashes(t)
