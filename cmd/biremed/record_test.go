@@ -56,6 +56,16 @@ func TestReplayDecidesAsTheServer(t *testing.T) {
 	}
 }
 
+// must carries out a command.
+func must[R any](t *testing.T, e *engine.Engine, in state.Command[R]) R {
+	t.Helper()
+	reply, err := engine.Do(t.Context(), e, in)
+	if err != nil {
+		t.Fatalf("%T: %v", in, err)
+	}
+	return reply
+}
+
 // recorded runs an engine for a while.
 func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 	t.Helper()
@@ -69,16 +79,10 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
 	<-e.Leading()
-	do := func(in state.Input) {
-		t.Helper()
-		if _, err := e.Do(ctx, in); err != nil {
-			t.Fatalf("%T: %v", in, err)
-		}
-	}
-	do(&state.EnsureUser{UID: 1000, UnixName: "ann"})
+	must(t, e, &state.EnsureUser{UID: 1000, UnixName: "ann"})
 	for i := range 3 {
 		n := coretest.Node(core.NodeName(fmt.Sprintf("n%d", i+1))).CPUs(8).Mem(16 * core.GiB).Build()
-		do(&state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
+		must(t, e, &state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	by, root := core.Identity{User: "ann", UID: 1000}, core.Identity{User: "root", Admin: true}
@@ -88,30 +92,30 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 		if i%10 == 0 {
 			b.CPUs(2).Array("1-5", 2)
 		}
-		do(&state.Submit{By: by, Spec: b.Spec(), Script: []byte("secret"), Key: fmt.Sprintf("%d/%d", seed, i)})
+		must(t, e, &state.Submit{By: by, Spec: b.Spec(), Script: []byte("secret"), Key: fmt.Sprintf("%d/%d", seed, i)})
 		if i == 30 {
-			do(&state.UpdateNode{By: root, Node: "n2", State: "drain", Reason: "test"})
+			must(t, e, &state.UpdateNode{By: root, Node: "n2", State: "drain", Reason: "test"})
 		}
 		switch i {
 		case 20:
 			few := int64(2)
-			do(&state.ApplyPolicy{By: root, Policy: core.Policy{
+			must(t, e, &state.ApplyPolicy{By: root, Policy: core.Policy{
 				QOS:      []core.QOS{{Name: "normal", Priority: 5}},
 				Projects: []core.Project{{Name: "default", Assoc: core.Association{Limits: core.Limits{GrpJobs: &few}}}},
 			}, Force: true})
 		case 25:
 			now := e.Snapshot().Now()
 			name := fmt.Sprintf("r%d", seed)
-			do(&state.PutReservation{By: root, Reservation: &core.AdvanceReservation{
+			must(t, e, &state.PutReservation{By: root, Reservation: &core.AdvanceReservation{
 				Name: name, Start: now, End: now.Add(time.Hour), Nodes: "n3", Users: []core.UserName{"ann"},
 				Flags: core.ReserveIgnoreJobs | core.ReserveOverlap,
 			}})
 		case 35:
-			do(&state.ApplyPolicy{By: root, Policy: core.Policy{Projects: []core.Project{{Name: "default"}}}})
-			do(&state.DropReservation{By: root, Name: fmt.Sprintf("r%d", seed)})
+			must(t, e, &state.ApplyPolicy{By: root, Policy: core.Policy{Projects: []core.Project{{Name: "default"}}}})
+			must(t, e, &state.DropReservation{By: root, Name: fmt.Sprintf("r%d", seed)})
 		case 45:
 			parts := []core.Partition{{Name: "main", Nodes: "n[1,3]", Default: true, MaxTime: 3600}, {Name: "fast", Nodes: "n2"}}
-			do(&state.Reconfigure{
+			must(t, e, &state.Reconfigure{
 				By:     root,
 				Config: state.Config{Partitions: parts, Licenses: []core.License{{Name: "matlab", Total: 2}}},
 			})
@@ -120,7 +124,7 @@ func recorded(t *testing.T, url string, w *bytes.Buffer, seed uint64) {
 			if j.State == core.Running && rng.IntN(3) == 0 {
 				for k := range j.Alloc.Nodes {
 					n := j.Alloc.Nodes[k].Node
-					do(&state.Exited{Node: n, Job: j.ID, Attempt: j.Attempt, Step: "batch", JobDone: true})
+					must(t, e, &state.Exited{Node: n, Job: j.ID, Attempt: j.Attempt, Step: "batch", JobDone: true})
 				}
 			}
 		}

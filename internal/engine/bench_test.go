@@ -34,7 +34,7 @@ func BenchmarkSubmits(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := n.Add(1)
-					if _, err := e.Do(b.Context(), submit(int(i%8), fmt.Sprintf("key-%d", i))); err != nil {
+					if _, err := Do(b.Context(), e.Engine, submit(int(i%8), fmt.Sprintf("key-%d", i))); err != nil {
 						b.Error(err)
 						return
 					}

@@ -22,7 +22,7 @@ func (e *Engine) commit(commits <-chan *batch, idle chan<- commitReport) error {
 		if err != nil {
 			e.log.Error("commit", "inputs", len(b.waiting), "err", err)
 			for _, r := range b.waiting {
-				r.reply, r.err = nil, unavailable("the last write failed")
+				r.err = unavailable("the last write failed")
 				close(r.done)
 			}
 			if errors.Is(err, store.ErrStale) {

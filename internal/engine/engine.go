@@ -104,14 +104,40 @@ type Stats struct {
 	Inbox, Urgent                     int           // commands that wait now, and of those the exits and cancels
 }
 
-// request is a command and the caller waiting for its answer.
+// request is a command and the caller waiting for its answer. It is the untyped part of a call.
 type request struct {
 	input    state.Input
+	command  interface{ apply(*state.State) error } // the call itself
 	user     core.UserName
 	isUrgent bool // it came by the lane of exits and cancels
-	reply    any
 	err      error
 	done     chan struct{}
+}
+
+// call is a request with its reply, which may be read once done is closed.
+type call[R any] struct {
+	request
+	typed state.Command[R]
+	reply R
+}
+
+func newCall[R any](in state.Command[R]) *call[R] {
+	c := &call[R]{request: request{input: in, done: make(chan struct{})}, typed: in}
+	c.command = c
+	return c
+}
+
+func (c *call[R]) apply(s *state.State) (err error) {
+	c.reply, err = state.Apply(s, c.typed)
+	return err
+}
+
+// result waits for the answer.
+func (c *call[R]) result(ctx context.Context, e *Engine) (reply R, err error) {
+	if err := e.wait(ctx, &c.request); err != nil {
+		return reply, err
+	}
+	return c.reply, nil
 }
 
 // New makes an engine over a store.
@@ -179,77 +205,99 @@ func (e *Engine) publish(p *Published) {
 	}
 }
 
-// Do carries out a command and returns when it is durable. A full inbox, or a user with more than a quarter of it,
-// gives `exhausted`; a store that cannot be written gives `unavailable`: send it again, a submission under the same
-// key.
-func (e *Engine) Do(ctx context.Context, in state.Input) (any, error) {
-	if why := e.ReadOnly(); why != "" {
-		return nil, unavailable(why)
+// Do carries out a command and returns its reply when it is durable. A full inbox, or a user with more than a quarter
+// of it, gives `exhausted`; a store that cannot be written gives `unavailable`: send it again, a submission under the
+// same key.
+func Do[R any](ctx context.Context, e *Engine, in state.Command[R]) (reply R, err error) {
+	c := newCall(in)
+	if err := e.enqueue(&c.request); err != nil {
+		return reply, err
 	}
-	r := &request{input: in, user: senderOf(in), done: make(chan struct{})}
+	return c.result(ctx, e)
+}
+
+// enqueue puts a request into the inbox.
+func (e *Engine) enqueue(r *request) error {
+	if why := e.ReadOnly(); why != "" {
+		return unavailable(why)
+	}
+	r.user = senderOf(r.input)
 	if err := e.admitUser(r.user); err != nil {
-		return nil, err
+		return err
 	}
 	select {
 	case e.inbox <- r:
+		return nil
 	default:
 		e.dequeued(r.user)
 		e.mu.Lock()
 		e.stats.Refused++
 		e.mu.Unlock()
-		return nil, core.Errorf(core.Exhausted, "the server is busy; try again")
+		return core.Errorf(core.Exhausted, "the server is busy; try again")
 	}
-	return e.wait(ctx, r)
 }
 
 // Urgent is Do for exits and cancels: they have a lane of their own and are never refused for lack of room.
-func (e *Engine) Urgent(ctx context.Context, in state.Input) (any, error) {
-	p, err := e.Send(ctx, in)
+func Urgent[R any](ctx context.Context, e *Engine, in state.Command[R]) (reply R, err error) {
+	p, err := Send(ctx, e, in)
 	if err != nil {
-		return nil, err
+		return reply, err
 	}
-	return e.wait(ctx, p.r)
+	return p.Wait(ctx)
 }
 
 // Pending is the answer to come of a command that was sent with Send.
-type Pending struct{ r *request }
+type Pending[R any] struct {
+	e *Engine
+	c *call[R]
+}
 
 // Send is Urgent without waiting: many exits of one agent go into one transaction.
-func (e *Engine) Send(ctx context.Context, in state.Input) (*Pending, error) {
-	if user := senderOf(in); user != "" {
+func Send[R any](ctx context.Context, e *Engine, in state.Command[R]) (*Pending[R], error) {
+	c := newCall(in)
+	if err := e.enqueueUrgent(ctx, &c.request); err != nil {
+		return nil, err
+	}
+	return &Pending[R]{e, c}, nil
+}
+
+// Wait waits for the answer.
+func (p *Pending[R]) Wait(ctx context.Context) (R, error) { return p.c.result(ctx, p.e) }
+
+// enqueueUrgent puts a request into the urgent lane, waiting for room there.
+func (e *Engine) enqueueUrgent(ctx context.Context, r *request) error {
+	if user := senderOf(r.input); user != "" {
 		e.mu.Lock()
 		err := e.checkBlocked(sender{user, true})
 		e.mu.Unlock()
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	r := &request{input: in, isUrgent: true, done: make(chan struct{})}
+	r.isUrgent = true
 	select {
 	case e.urgent <- r:
-		return &Pending{r}, nil
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-e.stopped:
-		return nil, unavailable("the server is stopping")
+		return unavailable("the server is stopping")
 	}
 }
 
-// Wait waits for the answer to a command sent with Send.
-func (e *Engine) Wait(ctx context.Context, p *Pending) (any, error) { return e.wait(ctx, p.r) }
-
-func (e *Engine) wait(ctx context.Context, r *request) (any, error) {
+// wait waits until a request is answered.
+func (e *Engine) wait(ctx context.Context, r *request) error {
 	select {
 	case <-r.done:
-		return r.reply, r.err
+		return r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-e.stopped:
 		select {
 		case <-r.done:
-			return r.reply, r.err
+			return r.err
 		default:
-			return nil, unavailable("the server is stopping")
+			return unavailable("the server is stopping")
 		}
 	}
 }

@@ -42,9 +42,9 @@ func (e *running) stop() error {
 	return <-e.done
 }
 
-func (e *running) must(in state.Input) any {
+func must[R any](e *running, in state.Command[R]) R {
 	e.t.Helper()
-	reply, err := e.Do(e.t.Context(), in)
+	reply, err := Do(e.t.Context(), e.Engine, in)
 	if err != nil {
 		e.t.Fatalf("%T: %v", in, err)
 	}
@@ -56,11 +56,11 @@ func (e *running) people(nodes int) {
 	e.t.Helper()
 	<-e.Leading()
 	for i := range 8 {
-		e.must(&state.EnsureUser{UID: uint32(1000 + i), UnixName: fmt.Sprintf("u%d", i)})
+		must(e, &state.EnsureUser{UID: uint32(1000 + i), UnixName: fmt.Sprintf("u%d", i)})
 	}
 	for i := range nodes {
 		n := coretest.Node(core.NodeName(fmt.Sprintf("n%d", i+1))).Build()
-		e.must(&state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
+		must(e, &state.Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 	}
 }
 
@@ -76,13 +76,12 @@ func submit(u int, key string, set ...func(*core.Spec)) *state.Submit {
 
 func free(s *core.Spec) { s.Hold = false }
 
-func idOf(t testing.TB, reply any) core.JobID {
+func idOf(t testing.TB, reply *state.Submitted) core.JobID {
 	t.Helper()
-	r, ok := reply.(*state.Submitted)
-	if !ok {
-		t.Fatalf("the reply to a submission is %#v", reply)
+	if reply == nil {
+		t.Fatal("a submission has no reply")
 	}
-	return r.ID
+	return reply.ID
 }
 
 func TestAnswersAreDurable(t *testing.T) {
@@ -91,21 +90,21 @@ func TestAnswersAreDurable(t *testing.T) {
 		f := newFakestore()
 		e := start(t, f, Config{})
 		e.people(1)
-		id := idOf(t, e.must(submit(0, "k")))
+		id := idOf(t, must(e, submit(0, "k")))
 		if f.job(id) == nil {
 			t.Fatalf("job %d was acknowledged and is not on disk", id)
 		}
 		if j, ok := e.Snapshot().Job(id); !ok || j.Spec.User != "u0" {
 			t.Fatalf("job %d was acknowledged and is not in the snapshot", id)
 		}
-		if _, err := e.Do(t.Context(),
+		if _, err := Do(t.Context(), e.Engine,
 			submit(0, "", func(s *core.Spec) { s.Partition = "nosuch" })); core.ReasonOf(err) != "invalid_partition" {
 			t.Fatalf("a bad submission got %v", err)
 		}
 		if err := e.stop(); err != nil {
 			t.Fatalf("Run: %v", err)
 		}
-		if _, err := e.Do(t.Context(), submit(0, "l")); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), e.Engine, submit(0, "l")); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("a stopped engine said %v", err)
 		}
 	})
@@ -123,10 +122,10 @@ func TestUnknownFate(t *testing.T) {
 				var seen []*Published
 				defer e.Subscribe(func(p *Published) { seen = append(seen, p) })()
 				f.set(func(f *fakestore) { f.fate = failOnce(f.commits+1, written) })
-				if _, err := e.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+				if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 					t.Fatalf("a commit of unknown fate was answered with %v", err)
 				}
-				reply := e.must(submit(0, "k")).(*state.Submitted)
+				reply := must(e, submit(0, "k"))
 				if reply.Duplicate != written {
 					t.Fatalf("sent again under its key: %+v; the first one was written: %t", reply, written)
 				}
@@ -179,7 +178,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 				for n := range 10 {
 					key := fmt.Sprintf("%d-%d", c, n)
 					for {
-						reply, err := e.Do(t.Context(), submit(c%8, key, free))
+						reply, err := Do(t.Context(), e.Engine, submit(c%8, key, free))
 						if err == nil {
 							mu.Lock()
 							acked[key] = idOf(t, reply)
@@ -220,19 +219,19 @@ func TestReadOnlyWhileFull(t *testing.T) {
 		f := newFakestore()
 		e := start(t, f, Config{})
 		e.people(1)
-		id := idOf(t, e.must(submit(0, "", free)))
+		id := idOf(t, must(e, submit(0, "", free)))
 		waitFor(t, e, func(s *state.Snapshot) bool { j, ok := s.Job(id); return ok && j.State == core.Running })
 		_, _, loads := f.count()
 
 		f.set(func(f *fakestore) { f.full = true })
-		if _, err := e.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("without room a submission got %v", err)
 		}
 		synctest.Wait()
 		if e.ReadOnly() == "" {
 			t.Fatal("the engine does not say that it is read-only")
 		}
-		if _, err := e.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("read-only, a submission got %v", err)
 		}
 		if _, ok := e.Snapshot().Job(id); !ok {
@@ -240,7 +239,7 @@ func TestReadOnlyWhileFull(t *testing.T) {
 		}
 		exited := make(chan error, 1)
 		go func() {
-			_, err := e.Urgent(t.Context(), &state.Exited{Node: "n1", Job: id, Attempt: 1, Step: "batch", JobDone: true})
+			_, err := Urgent(t.Context(), e.Engine, &state.Exited{Node: "n1", Job: id, Attempt: 1, Step: "batch", JobDone: true})
 			exited <- err
 		}()
 		time.Sleep(time.Hour)
@@ -260,7 +259,7 @@ func TestReadOnlyWhileFull(t *testing.T) {
 		if j := f.job(id); j.State != core.Completed {
 			t.Fatalf("the exit that waited is not on disk: %v", j.State)
 		}
-		e.must(submit(0, "k"))
+		must(e, submit(0, "k"))
 		if _, _, now := f.count(); now != loads+1 {
 			t.Fatalf("the state was loaded %d times for one failure", now-loads)
 		}
@@ -277,7 +276,7 @@ func TestStoreThatOnlyProbes(t *testing.T) {
 		f.set(func(f *fakestore) { f.fate = func(int) (bool, error) { return false, errAway } })
 		began := time.Now()
 		for time.Since(began) < time.Minute {
-			if _, err := e.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+			if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 				t.Fatalf("a store that takes nothing: %v", err)
 			}
 			time.Sleep(10 * time.Millisecond) // as a client that tries again
@@ -295,7 +294,7 @@ func TestStaleEpochStops(t *testing.T) {
 		e := start(t, f, Config{})
 		e.people(1)
 		f.set(func(f *fakestore) { f.epoch++ })
-		if _, err := e.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), e.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("a stale leader answered %v", err)
 		}
 		if err := <-e.done; !errors.Is(err, store.ErrStale) {
@@ -315,7 +314,7 @@ func TestLeadershipIsWaitedForAndGivenBack(t *testing.T) {
 		first.people(1)
 		second := start(t, f, Config{Holder: "b", Lease: 5 * time.Second})
 		time.Sleep(time.Minute) // the first one renews
-		if _, err := second.Do(t.Context(), submit(0, "k")); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), second.Engine, submit(0, "k")); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("one that does not lead answered %v", err)
 		}
 		if err := first.stop(); err != nil {
@@ -326,7 +325,7 @@ func TestLeadershipIsWaitedForAndGivenBack(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Fatalf("the second led %v after the first gave up", took)
 		}
-		second.must(submit(0, "k"))
+		must(second, submit(0, "k"))
 
 		// Somebody takes the lead by force: the next renewal ends this one.
 		f.set(func(f *fakestore) { f.epoch++; f.holder = "c" })
@@ -342,7 +341,7 @@ func TestInboxIsBounded(t *testing.T) {
 		f := newFakestore()
 		e := start(t, f, Config{Inbox: 8, MaxBatch: 1})
 		e.people(1)
-		id := idOf(t, e.must(submit(0, "", free)))
+		id := idOf(t, must(e, submit(0, "", free)))
 		waitFor(t, e, func(s *state.Snapshot) bool { j, ok := s.Job(id); return ok && j.State == core.Running })
 		synctest.Wait()
 		gate := make(chan struct{})
@@ -353,7 +352,7 @@ func TestInboxIsBounded(t *testing.T) {
 		answers := map[core.Code]int{}
 		send := func(u int) {
 			wg.Go(func() {
-				_, err := e.Do(t.Context(), submit(u, ""))
+				_, err := Do(t.Context(), e.Engine, submit(u, ""))
 				mu.Lock()
 				answers[core.CodeOf(err)]++
 				mu.Unlock()
@@ -388,7 +387,7 @@ func TestInboxIsBounded(t *testing.T) {
 
 		cancelled := make(chan error, 1)
 		go func() {
-			_, err := e.Urgent(t.Context(), &state.Cancel{By: core.Identity{Admin: true, User: "root"}, Job: id})
+			_, err := Urgent(t.Context(), e.Engine, &state.Cancel{By: core.Identity{Admin: true, User: "root"}, Job: id})
 			cancelled <- err
 		}()
 		synctest.Wait()
@@ -422,7 +421,7 @@ func TestGracefulStopCommitsWhatWasApplied(t *testing.T) {
 		replies := make(chan error, 3)
 		for u := range 3 { // the first is being committed, the others are applied and wait
 			go func() {
-				_, err := e.Do(t.Context(), submit(u, ""))
+				_, err := Do(t.Context(), e.Engine, submit(u, ""))
 				replies <- err
 			}()
 			synctest.Wait()
@@ -455,7 +454,7 @@ func TestGroupCommit(t *testing.T) {
 		var wg sync.WaitGroup
 		began := time.Now()
 		for i := range 1000 {
-			wg.Go(func() { e.must(submit(i%8, "")) })
+			wg.Go(func() { must(e, submit(i%8, "")) })
 		}
 		wg.Wait()
 		if _, after, _ := f.count(); after-before > 10 {
@@ -467,7 +466,7 @@ func TestGroupCommit(t *testing.T) {
 
 		time.Sleep(maxGatherWait) // those of the flood are not expected back any more
 		began = time.Now()
-		e.must(submit(0, ""))
+		must(e, submit(0, ""))
 		if took := time.Since(began); took != 5*time.Millisecond {
 			t.Errorf("a lone submission took %v", took)
 		}
@@ -487,7 +486,7 @@ func TestCallersOnASlowDiskShareCommits(t *testing.T) {
 		for i := range 32 {
 			wg.Go(func() {
 				for range 20 {
-					e.must(submit(i%8, ""))
+					must(e, submit(i%8, ""))
 					time.Sleep(time.Millisecond) // on its way to us again
 				}
 			})
@@ -519,7 +518,7 @@ func TestSubscribersSeeEveryEventInOrder(t *testing.T) {
 		e.people(2)
 		var wg sync.WaitGroup
 		for i := range 100 {
-			wg.Go(func() { e.must(submit(i%8, "", free)) })
+			wg.Go(func() { must(e, submit(i%8, "", free)) })
 		}
 		wg.Wait()
 		synctest.Wait()
@@ -528,7 +527,7 @@ func TestSubscribersSeeEveryEventInOrder(t *testing.T) {
 		}
 		cancel()
 		before := seq
-		e.must(submit(0, ""))
+		must(e, submit(0, ""))
 		if seq != before {
 			t.Error("a subscriber that left was told")
 		}
@@ -569,21 +568,21 @@ func TestPlannerStartsJobs(t *testing.T) {
 			}
 		}
 		whole := func(s *core.Spec) { s.Hold, s.Shape.CPUsPerTask = false, 4 }
-		first := idOf(t, e.must(submit(0, "", whole)))
+		first := idOf(t, must(e, submit(0, "", whole)))
 		waitFor(t, e, running(first))
-		second := idOf(t, e.must(submit(0, "", whole)))
+		second := idOf(t, must(e, submit(0, "", whole)))
 		waitFor(t, e, running(second))
 		at(0, "idle nodes took them")
 
 		// A third waits, and says why, until one ends.
-		third := idOf(t, e.must(submit(0, "", whole)))
+		third := idOf(t, must(e, submit(0, "", whole)))
 		synctest.Wait()
 		j, _ := e.Snapshot().Job(third)
 		if w := e.Plan().Why(j); w.Reason != core.ReasonResources {
 			t.Fatalf("the third waits because %+v", w)
 		}
 		time.Sleep(time.Minute)
-		if _, err := e.Urgent(t.Context(),
+		if _, err := Urgent(t.Context(), e.Engine,
 			&state.Exited{Node: "n1", Job: first, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -591,11 +590,11 @@ func TestPlannerStartsJobs(t *testing.T) {
 		at(time.Minute, "it started")
 
 		// Time alone: a begin time, and the limit of an allocation.
-		if _, err := e.Urgent(t.Context(),
+		if _, err := Urgent(t.Context(), e.Engine,
 			&state.Exited{Node: "n2", Job: second, Attempt: 1, Step: "batch", JobDone: true}); err != nil {
 			t.Fatal(err)
 		}
-		later := idOf(t, e.must(submit(0, "", free, func(s *core.Spec) {
+		later := idOf(t, must(e, submit(0, "", free, func(s *core.Spec) {
 			s.Begin, s.Kind, s.TimeLimit = core.At(time.Now().Add(2*time.Hour)), core.Interactive, 600
 		})))
 		waitFor(t, e, running(later))
@@ -612,10 +611,10 @@ func TestStartsAreWishedForAgainAfterAReload(t *testing.T) {
 		e := start(t, f, Config{Probe: time.Millisecond})
 		e.people(1)
 		f.set(func(f *fakestore) { f.fate = failOnce(f.commits+1, false) }) // the commit of submission and start
-		if _, err := e.Do(t.Context(), submit(0, "again", free)); core.CodeOf(err) != core.Unavailable {
+		if _, err := Do(t.Context(), e.Engine, submit(0, "again", free)); core.CodeOf(err) != core.Unavailable {
 			t.Fatalf("a commit that failed answers %v", err)
 		}
-		id := idOf(t, e.must(submit(0, "again", free)))
+		id := idOf(t, must(e, submit(0, "again", free)))
 		waitFor(t, e, func(s *state.Snapshot) bool { j, ok := s.Job(id); return ok && j.State == core.Running })
 		if got := e.Stats().Reloads; got != 1 {
 			t.Fatalf("%d reloads", got)

@@ -20,7 +20,7 @@ func TestForecastGoesWithThePlan(t *testing.T) {
 		whole := func(s *core.Spec) { s.Hold, s.Shape.CPUsPerTask, s.TimeLimit = false, node.Hardware.CPUs, 3600 }
 		var ids []core.JobID
 		for i := range 4 {
-			ids = append(ids, idOf(t, e.must(submit(1, fmt.Sprint("k", i), whole))))
+			ids = append(ids, idOf(t, must(e, submit(1, fmt.Sprint("k", i), whole))))
 		}
 		time.Sleep(time.Second) // of the test's own clock: more than the rest between forecasts
 		synctest.Wait()

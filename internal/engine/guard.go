@@ -120,19 +120,19 @@ func (e *stateFailed) Is(target error) bool { return target == errReload }
 
 // applyGuarded applies a command. After a panic the state may be half changed: the writer stops, and all is loaded
 // anew.
-func (w *writer) applyGuarded(in state.Input) (reply any, err error) {
+func (w *writer) applyGuarded(in state.Input, command interface{ apply(*state.State) error }) (err error) {
 	if w.broken != nil {
-		return nil, unavailable(reasonOf(w.broken))
+		return unavailable(reasonOf(w.broken))
 	}
 	f := &w.engine.faults
 	if len(f.inputs) > 0 && f.inputs[inputKey(in)] >= maxInputFaults {
-		return nil, core.Errorf(core.Internal,
+		return core.Errorf(core.Internal,
 			"the server failed on this command before and does not try again until it is restarted; "+
 				"the fault is in its log").Because("fault")
 	}
-	p := guard(fmt.Sprintf("apply %T", in), func() { reply, err = w.state.Apply(in) })
+	p := guard(fmt.Sprintf("apply %T", in), func() { err = command.apply(w.state) })
 	if p == nil {
-		return reply, err
+		return err
 	}
 	rec, _ := state.RecordInput(in, w.state.Now()) // a submission's may have been completed in part
 	job := w.engine.noteFault(in, p)
@@ -141,8 +141,19 @@ func (w *writer) applyGuarded(in state.Input) (reply any, err error) {
 	}
 	w.engine.report(p, job, rec)
 	w.broken = &stateFailed{p}
-	return nil, core.Errorf(core.Internal, "the server failed on this command; the fault is in its log").Because("fault")
+	return core.Errorf(core.Internal, "the server failed on this command; the fault is in its log").Because("fault")
 }
+
+// untyped is an input of the engine itself, whose reply nobody waits for.
+type untyped struct{ input state.Input }
+
+func (u untyped) apply(s *state.State) error {
+	_, err := s.Apply(u.input)
+	return err
+}
+
+// applyInput applies an input of the engine itself.
+func (w *writer) applyInput(in state.Input) error { return w.applyGuarded(in, untyped{in}) }
 
 // noteFault remembers on what the state failed, and what follows from it when it is loaded anew.
 func (e *Engine) noteFault(in state.Input, p *panicError) (job core.JobID) {
@@ -224,7 +235,7 @@ func (w *writer) holdFaulty() {
 		f.holds = f.holds[1:]
 		in := &state.PlannerFailed{Job: h.job, Why: h.why}
 		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-		if _, err := w.applyGuarded(in); err == nil {
+		if err := w.applyInput(in); err == nil {
 			w.inputs++
 			w.feedPlanner()
 		}

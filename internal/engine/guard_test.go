@@ -61,11 +61,11 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 			done: make(chan error, 1)}
 		go func() { e.done <- e.Run(ctx) }()
 		e.people(2)
-		before := idOf(t, e.must(submit(0, "", free)))
-		evil := idOf(t, e.must(submit(1, "", free,
+		before := idOf(t, must(e, submit(0, "", free)))
+		evil := idOf(t, must(e, submit(1, "", free,
 			func(s *core.Spec) { s.Name, s.From.Line = "evil", "sbatch --export=KEY=hunter2" })))
 		time.Sleep(10 * time.Second)
-		after := idOf(t, e.must(submit(2, "", free)))
+		after := idOf(t, must(e, submit(2, "", free)))
 		time.Sleep(time.Second)
 		for _, id := range []core.JobID{before, after} {
 			if j := e.job(id); j.State != core.Running {
@@ -93,7 +93,7 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		}
 		e = start(t, f, cfg)
 		<-e.Leading()
-		later := idOf(t, e.must(submit(3, "", free)))
+		later := idOf(t, must(e, submit(3, "", free)))
 		time.Sleep(time.Second)
 		if j := e.job(later); j.State != core.Running {
 			t.Errorf("after a restart job %d is %s", later, j.State)
@@ -103,12 +103,12 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		}
 		// The administrator lets it go, and it is held again.
 		no := false
-		e.must(&state.UpdateJob{By: core.Identity{User: "u0", Admin: true}, Job: evil, Hold: &no})
+		must(e, &state.UpdateJob{By: core.Identity{User: "u0", Admin: true}, Job: evil, Hold: &no})
 		time.Sleep(10 * time.Second)
 		if j := e.job(evil); !j.Flags.Has(core.HeldAdmin) {
 			t.Errorf("released, it is %s %v", j.State, j.Flags)
 		}
-		e.must(&state.Cancel{By: core.Identity{User: "u1", UID: 1001}, Job: evil})
+		must(e, &state.Cancel{By: core.Identity{User: "u1", UID: 1001}, Job: evil})
 	})
 }
 
@@ -126,7 +126,7 @@ func TestPlannerFaultOfNobody(t *testing.T) {
 		broken.Store(true)
 		var ids []core.JobID
 		for i := range 40 {
-			ids = append(ids, idOf(t, e.must(submit(i%8, fmt.Sprint(i), free))))
+			ids = append(ids, idOf(t, must(e, submit(i%8, fmt.Sprint(i), free))))
 		}
 		time.Sleep(5 * time.Minute)
 		held := 0
@@ -165,9 +165,9 @@ func TestApplyFaultLosesNothing(t *testing.T) {
 		e.people(2)
 		var ids []core.JobID
 		for i := range 5 {
-			ids = append(ids, idOf(t, e.must(submit(i%3, "", free))))
+			ids = append(ids, idOf(t, must(e, submit(i%3, "", free))))
 		}
-		_, err := e.Do(t.Context(), submit(7, "", func(s *core.Spec) { s.Name = "evil" }))
+		_, err := Do(t.Context(), e.Engine, submit(7, "", func(s *core.Spec) { s.Name = "evil" }))
 		if core.CodeOf(err) != core.Internal || core.ReasonOf(err) != "fault" {
 			t.Fatalf("the command got %v", err)
 		}
@@ -182,12 +182,12 @@ func TestApplyFaultLosesNothing(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// Who did it waits; others do not.
-		if _, err := e.Do(t.Context(), submit(7, "")); core.CodeOf(err) != core.Exhausted {
+		if _, err := Do(t.Context(), e.Engine, submit(7, "")); core.CodeOf(err) != core.Exhausted {
 			t.Errorf("the user got %v", err)
 		}
-		e.must(submit(1, ""))
+		must(e, submit(1, ""))
 		time.Sleep(time.Minute)
-		e.must(submit(7, ""))
+		must(e, submit(7, ""))
 	})
 }
 
@@ -204,12 +204,12 @@ func TestApplyFaultOfAnyCommand(t *testing.T) {
 		e.people(2)
 		var traps []core.JobID
 		for range 3 {
-			traps = append(traps, idOf(t, e.must(submit(1, "", func(s *core.Spec) { s.Name, s.Hold = "trap", true }))))
+			traps = append(traps, idOf(t, must(e, submit(1, "", func(s *core.Spec) { s.Name, s.Hold = "trap", true }))))
 		}
-		mine := idOf(t, e.must(submit(7, "", func(s *core.Spec) { s.Hold = true })))
+		mine := idOf(t, must(e, submit(7, "", func(s *core.Spec) { s.Hold = true })))
 		by := e.job(traps[0]).Spec
 		cancel := func(id core.JobID) error {
-			_, err := e.Urgent(t.Context(), &state.Cancel{By: core.Identity{User: by.User, UID: by.UID}, Job: id})
+			_, err := Urgent(t.Context(), e.Engine, &state.Cancel{By: core.Identity{User: by.User, UID: by.UID}, Job: id})
 			return err
 		}
 		if err := cancel(traps[0]); core.CodeOf(err) != core.Internal {
@@ -224,13 +224,13 @@ func TestApplyFaultOfAnyCommand(t *testing.T) {
 		if s := e.Stats(); s.Panics != 1 || s.Reloads != 1 {
 			t.Errorf("%+v", s)
 		}
-		if _, err := e.Do(t.Context(),
+		if _, err := Do(t.Context(), e.Engine,
 			submit(7, "", func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Internal {
 			t.Fatalf("the submission got %v", err)
 		}
 		time.Sleep(time.Second)
 		him := e.job(mine).Spec
-		if _, err := e.Urgent(t.Context(),
+		if _, err := Urgent(t.Context(), e.Engine,
 			&state.Cancel{By: core.Identity{User: him.User, UID: him.UID}, Job: mine}); err != nil {
 			t.Errorf("the end of one's own job: %v", err)
 		}
@@ -247,10 +247,10 @@ func TestStartFaultHoldsItsJob(t *testing.T) {
 			}
 		}}})
 		e.people(2)
-		evil := idOf(t, e.must(submit(1, "", free,
+		evil := idOf(t, must(e, submit(1, "", free,
 			func(s *core.Spec) { s.Name, s.Begin = "evil", core.At(time.Now().Add(time.Minute)) })))
 		time.Sleep(2 * time.Minute)
-		id := idOf(t, e.must(submit(2, "", free)))
+		id := idOf(t, must(e, submit(2, "", free)))
 		time.Sleep(time.Second)
 		if j := e.job(evil); !j.Flags.Has(core.HeldAdmin) {
 			t.Errorf("it is %s %v", j.State, j.Flags)
@@ -262,15 +262,15 @@ func TestStartFaultHoldsItsJob(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// One that starts with its submission is lost with it: its user waits before the next.
-		if _, err := e.Do(t.Context(),
+		if _, err := Do(t.Context(), e.Engine,
 			submit(4, "", free, func(s *core.Spec) { s.Name = "evil" })); core.CodeOf(err) != core.Unavailable {
 			t.Errorf("it got %v", err)
 		}
 		time.Sleep(time.Second)
-		if _, err := e.Do(t.Context(), submit(4, "", free)); core.ReasonOf(err) != "fault" {
+		if _, err := Do(t.Context(), e.Engine, submit(4, "", free)); core.ReasonOf(err) != "fault" {
 			t.Errorf("its user got %v", err)
 		}
-		e.must(submit(5, "", free))
+		must(e, submit(5, "", free))
 	})
 }
 
@@ -303,9 +303,9 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 				f := newFakestore()
 				e := start(t, f, Config{})
 				e.people(2)
-				bad := idOf(t, e.must(submit(1, "",
+				bad := idOf(t, must(e, submit(1, "",
 					func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
-				good := idOf(t, e.must(submit(2, "",
+				good := idOf(t, must(e, submit(2, "",
 					func(s *core.Spec) { s.Begin = core.At(time.Now().Add(time.Hour)); s.Hold = false })))
 				if err := e.stop(); err != nil {
 					t.Fatal(err)
@@ -330,10 +330,11 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 				}
 				no := false
 				boss := core.Identity{User: "u0", Admin: true}
-				if _, err := e.Do(t.Context(), &state.UpdateJob{By: boss, Job: bad, Hold: &no}); core.CodeOf(err) != core.Conflict {
+				if _, err := Do(t.Context(), e.Engine,
+					&state.UpdateJob{By: boss, Job: bad, Hold: &no}); core.CodeOf(err) != core.Conflict {
 					t.Errorf("released: %v", err)
 				}
-				e.must(&state.Cancel{By: boss, Job: bad})
+				must(e, &state.Cancel{By: boss, Job: bad})
 				if e.Stats().Panics != 0 {
 					t.Errorf("%d panics", e.Stats().Panics)
 				}

@@ -124,7 +124,7 @@ func (e *planned) submits(b *testing.B, seed uint64, turn <-chan struct{}) (time
 			core.ProjectName(fmt.Sprintf("a%02d", u%20))
 		spec.TimeLimit = core.Seconds(600 * (1 + r.IntN(144)))
 		began := time.Now()
-		_, err := e.Do(b.Context(),
+		_, err := Do(b.Context(), e.Engine,
 			&state.Submit{By: core.Identity{User: spec.User, UID: spec.UID}, Spec: &spec, Key: fmt.Sprintf("%d-%d", seed, i)})
 		if err != nil {
 			b.Error(err)
@@ -160,7 +160,7 @@ func (e *planned) churn(b *testing.B, over <-chan struct{}) (plans int64) {
 		}
 		j := e.Running[k]
 		k++
-		if _, err := e.Do(b.Context(),
+		if _, err := Do(b.Context(), e.Engine,
 			&state.Exited{Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch",
 				JobDone: true}); err != nil {
 			b.Error(err)

@@ -19,8 +19,8 @@ func TestPrioritiesGrowByThemselves(t *testing.T) {
 		e := start(t, f, Config{State: state.Config{Priority: p}})
 		e.people(1)
 		whole := func(s *core.Spec) { s.Hold, s.Shape.CPUsPerTask = false, 4 }
-		e.must(submit(0, "runs", whole))
-		id := idOf(t, e.must(submit(1, "waits", whole)))
+		must(e, submit(0, "runs", whole))
+		id := idOf(t, must(e, submit(1, "waits", whole)))
 		synctest.Wait()
 		_, before, _ := f.count()
 		for hours := range 12 {

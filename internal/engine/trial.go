@@ -43,11 +43,11 @@ func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Ou
 		return nil, sched.Outlook{}, err
 	}
 	defer e.endTrial(in.By.User)
-	reply, err := e.Do(ctx, &state.Try{Submit: *in})
+	job, err := Do(ctx, e, &state.Try{Submit: *in})
 	if err != nil {
 		return nil, sched.Outlook{}, err
 	}
-	t := &trial{job: reply.(*core.Job), asked: time.Now(), done: make(chan struct{})}
+	t := &trial{job: job, asked: time.Now(), done: make(chan struct{})}
 	f := e.feed.Load()
 	if f == nil {
 		return nil, t.out, unavailable("the server has no plan yet")

@@ -307,7 +307,7 @@ func (w *writer) applyWaiting() {
 func (w *writer) apply(r *request) {
 	w.engine.dequeued(r.user)
 	w.engine.rec.input(r.input, w.state.Advance(core.At(w.engine.cfg.Now())))
-	r.reply, r.err = w.applyGuarded(r.input)
+	r.err = w.applyGuarded(r.input, r.command)
 	if core.ReasonOf(r.err) == "fault" { // its answer does not wait for a commit
 		close(r.done)
 		return
@@ -323,13 +323,13 @@ func (w *writer) applyPlan(s *startBatch) {
 	w.engine.rec.pass(s, w.state.Advance(core.At(w.engine.cfg.Now())))
 	for i := range s.preempts {
 		x := &s.preempts[i]
-		if _, err := w.applyGuarded(state.PreemptOf(x)); err != nil {
+		if err := w.applyInput(state.PreemptOf(x)); err != nil {
 			s.refused++
 			w.engine.log.Debug("preemption refused", "job", x.Job, "for", x.For, "err", err)
 		}
 	}
 	for i := range s.starts {
-		if _, err := w.applyGuarded(state.StartOf(&s.starts[i])); err != nil {
+		if err := w.applyInput(state.StartOf(&s.starts[i])); err != nil {
 			s.refused++
 			w.engine.log.Debug("start refused", "job", s.starts[i].Job, "err", err)
 		}
@@ -348,7 +348,7 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 	for _, name := range names {
 		in := &state.UpdateNode{Node: name, State: "power_up", System: true}
 		w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-		if _, err := w.applyGuarded(in); err != nil {
+		if err := w.applyInput(in); err != nil {
 			w.engine.log.Debug("node not woken", "node", name, "err", err)
 		}
 		w.inputs++
@@ -362,7 +362,7 @@ func (w *writer) wakeNodes(names []core.NodeName) {
 func (w *writer) resendAll(r replanRequest) {
 	in := &state.PlannerFailed{Job: r.job, Why: r.why}
 	w.engine.rec.input(in, w.state.Advance(core.At(w.engine.cfg.Now())))
-	if _, err := w.applyGuarded(in); err != nil {
+	if err := w.applyInput(in); err != nil {
 		return
 	}
 	if r.job != 0 {
@@ -392,7 +392,7 @@ func (w *writer) timerExpired() {
 		return
 	}
 	w.engine.rec.input(&state.Tick{}, w.state.Advance(core.At(w.engine.cfg.Now())))
-	if _, err := w.applyGuarded(&state.Tick{}); err == nil {
+	if err := w.applyInput(&state.Tick{}); err == nil {
 		w.engine.faults.ticks = 0
 	}
 	w.inputs++
@@ -428,7 +428,7 @@ func (w *writer) seal() *batch {
 // failWaiting answers everybody whose command was applied to a state that is gone.
 func (w *writer) failWaiting(err error) {
 	for _, r := range w.batch.waiting {
-		r.reply, r.err = nil, unavailable(reasonOf(err))
+		r.err = unavailable(reasonOf(err))
 		close(r.done)
 	}
 }

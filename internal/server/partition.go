@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -44,7 +45,8 @@ func (s *server) partition(ctx context.Context, by core.Identity, name core.Part
 	if err := next.Check(); err != nil {
 		return err
 	}
-	if _, err := s.engine.Do(ctx, &state.Reconfigure{By: by, Config: engineConfig(&next).State, Nodes: next.CoreNodes()}); err != nil {
+	if _, err := engine.Do(ctx, s.engine,
+		&state.Reconfigure{By: by, Config: engineConfig(&next).State, Nodes: next.CoreNodes()}); err != nil {
 		return err
 	}
 	s.live.Store(&next)

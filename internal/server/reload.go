@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -42,14 +43,14 @@ func (s *server) reload(ctx context.Context, by core.Identity, dry bool) (*clien
 			out.Settings = append(out.Settings, c)
 		}
 	}
-	reply, err := s.engine.Do(ctx, &state.Reconfigure{
+	reply, err := engine.Do(ctx, s.engine, &state.Reconfigure{
 		By: by, Config: engineConfig(next).State, Nodes: next.CoreNodes(), GoneNodes: goneNodes(old, next), Dry: dry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	out.Notes = notes
-	out.Changes = reply.(*state.Reconfigured).Changes
+	out.Changes = reply.Changes
 	if out.Applied = !dry; out.Applied {
 		s.live.Store(next)
 		s.bound(next)

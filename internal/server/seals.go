@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/reseal"
@@ -55,7 +56,7 @@ func (s *server) openSeals(ctx context.Context) (err error) {
 			return nil
 		},
 		Put: func(ctx context.Context, in *state.ResealFleet) error {
-			_, err := s.engine.Do(ctx, in)
+			_, err := engine.Do(ctx, s.engine, in)
 			return err
 		},
 	})

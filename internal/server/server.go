@@ -201,11 +201,11 @@ func (s *server) open(ctx context.Context) (err error) {
 	if err := writeFile(cfg.CAFile(), s.authority.PEM()); err != nil {
 		return err
 	}
-	if _, err := s.engine.Do(ctx, &state.NodeKey{Do: state.KeyKeep}); err != nil {
+	if _, err := engine.Do(ctx, s.engine, &state.NodeKey{Do: state.KeyKeep}); err != nil {
 		return fmt.Errorf("nodes of an older server: %w", err)
 	}
 	for _, n := range cfg.CoreNodes() {
-		if _, err := s.engine.Do(ctx, &state.PutNode{Node: n}); err != nil {
+		if _, err := engine.Do(ctx, s.engine, &state.PutNode{Node: n}); err != nil {
 			return fmt.Errorf("node %s of the config file: %w", n.Name, err)
 		}
 	}
@@ -286,7 +286,8 @@ func (s *server) ensureQOS(ctx context.Context) error {
 		return nil
 	}
 	q := &core.QOS{Name: name, Description: "Normal QOS default"}
-	if _, err := s.engine.Do(ctx, &state.PutQOS{By: core.Identity{User: "root", Admin: true}, QOS: q}); err != nil {
+	if _, err := engine.Do(ctx, s.engine,
+		&state.PutQOS{By: core.Identity{User: "root", Admin: true}, QOS: q}); err != nil {
 		return fmt.Errorf("QOS %s: %w", name, err)
 	}
 	return nil

@@ -110,10 +110,10 @@ func (p *replay) pass(rec *state.Record, where string) error {
 	}
 	p.st.Advance(rec.Now)
 	for i := range rec.Pass.Preempts {
-		_, _ = p.st.Apply(state.PreemptOf(&rec.Pass.Preempts[i]))
+		_, _ = state.Apply(p.st, state.PreemptOf(&rec.Pass.Preempts[i]))
 	}
 	for i := range rec.Pass.Starts {
-		_, _ = p.st.Apply(state.StartOf(&rec.Pass.Starts[i]))
+		_, _ = state.Apply(p.st, state.StartOf(&rec.Pass.Starts[i]))
 	}
 	if len(rec.Pass.Starts)+len(rec.Pass.Preempts) > 0 {
 		p.fed = append(p.fed, p.st.PlannerChanges())

@@ -167,11 +167,11 @@ func pull(src Source) (j *Job, more bool, err error) {
 // submit is a user's sbatch.
 func (s *sim) submit(j *Job) error {
 	s.submitting = state.Submit{By: s.by, Spec: s.spec(j), Strict: true}
-	reply, err := s.st.Apply(&s.submitting)
+	reply, err := state.Apply(s.st, &s.submitting)
 	if err != nil {
 		return fmt.Errorf("job %d of the trace: %w", j.Number, err)
 	}
-	id := reply.(*state.Submitted).ID
+	id := reply.ID
 	s.rows.push(id, Row{Number: j.Number, Submit: j.Submit, Start: -1, End: j.Run, Procs: j.Procs, index: j.index})
 	return nil
 }
@@ -221,7 +221,7 @@ func (s *sim) step(now int64) (wake int64, err error) {
 func (s *sim) start(now int64, p *sched.Start) error {
 	row := s.rows.at(p.Job)
 	s.starting = state.Start{Job: p.Job, Alloc: p.Alloc}
-	if _, err := s.st.Apply(&s.starting); err != nil {
+	if _, err := state.Apply(s.st, &s.starting); err != nil {
 		return fmt.Errorf("start job %d of the trace: %w", row.Number, err)
 	}
 	row.Start, row.End = now, now+row.End
@@ -237,11 +237,11 @@ func (s *sim) end(e end) error {
 		Node: nodes[0].Node, Job: e.job, Attempt: 1, Step: "batch", Elapsed: time.Duration(e.run) * time.Second,
 		JobDone: true,
 	}
-	if _, err := s.st.Apply(&s.exiting); err != nil {
+	if _, err := state.Apply(s.st, &s.exiting); err != nil {
 		return err
 	}
 	for i := range nodes[1:] {
-		if _, err := s.st.Apply(&state.NodeDone{Node: nodes[i+1].Node, Job: e.job, Attempt: 1}); err != nil {
+		if _, err := state.Apply(s.st, &state.NodeDone{Node: nodes[i+1].Node, Job: e.job, Attempt: 1}); err != nil {
 			return err
 		}
 	}

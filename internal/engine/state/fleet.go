@@ -55,7 +55,7 @@ func (*DropFleet) input()  {}
 func (*FleetNews) input()  {}
 func (*TrustFleet) input() {}
 
-func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
+func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	if err := adminOnly(in.By, "changes fleets"); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *State) putFleet(in *PutFleet) (*core.FleetPlan, error) {
 		h := &next.Hosts[i]
 		if was, ok := s.view.Node(h.Node); !ok || was.Fleet != next.Name {
 			n := &core.Node{Name: h.Node, Fleet: next.Name, Roles: core.Compute, Weight: 1}
-			_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
+			_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
 		}
 		if h.Leaving {
 			s.takeHostDown(h)
@@ -270,7 +270,7 @@ func (s *State) checkMayEndJobs(by core.Identity, project core.ProjectName, host
 
 // takeHostDown gives the node of a host that leaves no more jobs, and ends those it has.
 func (s *State) takeHostDown(h *core.FleetHost) {
-	_ = s.updateNode(&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true})
+	_, _ = (&UpdateNode{Node: h.Node, State: "down", Reason: "it leaves its fleet", System: true}).apply(s)
 }
 
 // authorizeFleet finds a fleet that somebody may do something about: an administrator, or a manager of its project.
@@ -327,55 +327,55 @@ func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []
 	return selectHosts(f, nums)
 }
 
-func (s *State) dropFleet(in *DropFleet) error {
+func (in *DropFleet) apply(s *State) (None, error) {
 	next, hosts, err := s.authorizeFleetHosts(in.By, "deletes", in.Name, in.Hosts)
 	if err != nil {
-		return err
+		return none, err
 	}
 	for _, h := range hosts {
 		h.Leaving = true
 	}
 	next.Leaving = next.Leaving || in.Hosts == nil
 	if err := s.checkHostsIdle(next, in.Force, "--force"); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.checkMayEndJobs(in.By, next.Project, hosts); err != nil {
-		return err
+		return none, err
 	}
 	for _, h := range hosts {
 		s.takeHostDown(h)
 	}
 	if next.Leaving && len(next.Hosts) == 0 {
 		s.deleteFleet(next)
-		return nil
+		return none, nil
 	}
 	s.putFleetRecord(next, in.By.User)
-	return nil
+	return none, nil
 }
 
-func (s *State) trustFleet(in *TrustFleet) error {
+func (in *TrustFleet) apply(s *State) (None, error) {
 	next, hosts, err := s.authorizeFleetHosts(in.By, "changes", in.Name, in.Hosts)
 	if err != nil {
-		return err
+		return none, err
 	}
 	for _, h := range hosts {
 		h.HostKey, h.JumpKey = "", ""
 	}
 	s.putFleetRecord(next, in.By.User)
-	return nil
+	return none, nil
 }
 
-func (s *State) fleetNews(in *FleetNews) error {
+func (in *FleetNews) apply(s *State) (None, error) {
 	f, ok := s.view.fleets[in.Fleet]
 	if !ok || f.Host(in.Num) == nil {
-		return nil // it left meanwhile
+		return none, nil // it left meanwhile
 	}
 	next := *f
 	next.Hosts = slices.Clone(f.Hosts)
 	h := next.Host(in.Num)
 	if in.Gone {
 		if !h.Leaving {
-			return nil // it is wanted again
+			return none, nil // it is wanted again
 		}
 		why := ""
 		if in.Cause != nil {
@@ -386,10 +386,10 @@ func (s *State) fleetNews(in *FleetNews) error {
 		next.Keys = keysInUse(next.Keys, nil, next.Hosts)
 		if next.Leaving && len(next.Hosts) == 0 {
 			s.deleteFleet(&next)
-			return nil
+			return none, nil
 		}
 		s.putFleetRecord(&next, "")
-		return nil
+		return none, nil
 	}
 	was := *h
 	for _, x := range []struct {
@@ -408,9 +408,9 @@ func (s *State) fleetNews(in *FleetNews) error {
 		s.putFleetRecord(&next, "")
 	}
 	if n, ok := s.view.Node(h.Node); ok && in.Key != "" {
-		return s.nodeKey(&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends})
+		return (&NodeKey{Node: n.Name, Do: KeyPin, Key: in.Key, Roles: core.Compute, Ends: in.Ends}).apply(s)
 	}
-	return nil
+	return none, nil
 }
 
 // putFleetRecord makes a fleet the one that holds.

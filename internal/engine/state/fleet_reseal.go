@@ -15,16 +15,16 @@ type ResealFleet struct {
 
 func (*ResealFleet) input() {}
 
-func (s *State) resealFleet(in *ResealFleet) error {
+func (in *ResealFleet) apply(s *State) (None, error) {
 	f, ok := s.view.fleets[in.Name]
 	if !ok {
-		return nil // it left meanwhile
+		return none, nil // it left meanwhile
 	}
 	next, changed := ResealedFleet(f, in)
 	if changed {
 		s.putFleetRecord(next, "")
 	}
-	return nil
+	return none, nil
 }
 
 // ResealedFleet is a fleet with its sealed texts replaced.

@@ -228,7 +228,7 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
 			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
 				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
-			_ = s.updateJob(&part) // one that is on its way back to the queue waits with the others anyhow
+			_, _ = part.apply(s) // one that is on its way back to the queue waits with the others anyhow
 		}
 	}
 }
@@ -240,7 +240,7 @@ func (s *State) suspendComponents(in *Suspend, was *core.Job, ref *core.HetRef) 
 	}
 	for k := int32(1); k < ref.Count; k++ {
 		if f, ok := s.hetComponent(ref, k); ok && !isOver(f) {
-			_ = s.suspend(&Suspend{By: in.By, Job: f.ID, Resume: in.Resume, part: true}) // it may be so already
+			_, _ = (&Suspend{By: in.By, Job: f.ID, Resume: in.Resume, part: true}).apply(s) // it may be so already
 		}
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// Input is a command to the state. Inputs say what happened or what somebody wants; only Apply decides what follows.
-type Input interface{ input() }
-
 // Submit asks for a job or an array. Reply: *Submitted.
 type Submit struct {
 	By     core.Identity

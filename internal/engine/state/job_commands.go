@@ -8,20 +8,20 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// cancel ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
+// apply ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
 // it.
-func (s *State) cancel(in *Cancel) error {
+func (in *Cancel) apply(s *State) (None, error) {
 	j, live := s.view.jobs.Get(int64(in.Job))
 	started := s.arrays[in.Job]
 	if !live && len(started) == 0 {
-		return core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
+		return none, core.Errorf(core.NotFound, "there is no live job %d", in.Job).Because("invalid_job_id")
 	}
 	if !in.Tasks.Empty() {
-		return s.cancelTasks(in, j, started)
+		return none, s.cancelTasks(in, j, started)
 	}
 	if live {
 		if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 && j.State == core.Pending {
-			return errHetComponent(j, ref, "cancelled")
+			return none, errHetComponent(j, ref, "cancelled")
 		}
 	}
 	// An array's id stands for its record and every started task; a task's own id for itself.
@@ -36,7 +36,7 @@ func (s *State) cancel(in *Cancel) error {
 			}
 		}
 	}
-	return s.cancelAll(in, targets)
+	return none, s.cancelAll(in, targets)
 }
 
 func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobID) error {
@@ -147,20 +147,20 @@ func (s *State) cancelOne(by core.Identity, j *core.Job) {
 	}
 }
 
-// updateJob changes what may be changed after submission.
-func (s *State) updateJob(in *UpdateJob) error {
+// apply changes what may be changed after submission.
+func (in *UpdateJob) apply(s *State) (None, error) {
 	j, err := s.liveJob(in.Job)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := s.authorizeUpdate(in, j); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.checkUsable(j); err != nil {
-		return err
+		return none, err
 	}
 	if j.State.Final() {
-		return core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
+		return none, core.Errorf(core.Conflict, "job %d has ended", j.ID).Because("job_finished")
 	}
 	if in.Priority != nil && *in.Priority == 0 { // as Slurm: a hold
 		hold, yes := *in, true
@@ -169,7 +169,7 @@ func (s *State) updateJob(in *UpdateJob) error {
 	}
 	if ref := j.Spec.More().Het; ref != nil && changesAllComponents(in) {
 		if ref.Offset > 0 && !in.part {
-			return errHetComponent(j, ref, "held, released or put in another order")
+			return none, errHetComponent(j, ref, "held, released or put in another order")
 		}
 		if ref.Offset == 0 {
 			defer s.updateComponents(in, j, ref)
@@ -177,34 +177,34 @@ func (s *State) updateJob(in *UpdateJob) error {
 	}
 	next, tasks, err := s.splitForUpdate(in, j)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := s.updateHold(in, next); err != nil {
-		return err
+		return none, err
 	}
 	if in.Priority != nil {
 		if !in.By.Admin && *in.Priority > j.Priority {
-			return core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
+			return none, core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
 		}
 		next.Priority = *in.Priority
 		next.Flags |= core.FixedPriority
 	}
 	if err := s.updateSpec(in, next); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.checkpoint(in, next); err != nil {
-		return err
+		return none, err
 	}
 	if !tasks.Empty() {
 		s.putSplitTasks(in, j, next, tasks)
-		return nil
+		return none, nil
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
 		s.evaluateNewDependency(next.ID, in.Ended)
 	}
-	return nil
+	return none, nil
 }
 
 // updateSpec replaces the spec when a part of it changes. Tasks that share the old one keep it.
@@ -348,30 +348,31 @@ func (s *State) updateHold(in *UpdateJob, next *core.Job) error {
 	return nil
 }
 
-// requeue sends a job that runs back to the queue; its attempt is ended first.
-func (s *State) requeue(in *Requeue) error {
+// apply sends a job that runs back to the queue; its attempt is ended first.
+func (in *Requeue) apply(s *State) (None, error) {
 	j, err := s.liveJob(in.Job)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := s.authorize(in.By, j); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.checkUsable(j); err != nil {
-		return err
+		return none, err
 	}
 	if ref := j.Spec.More().Het; ref != nil && ref.Offset > 0 {
-		return errHetComponent(j, ref, "requeued")
+		return none, errHetComponent(j, ref, "requeued")
 	}
 	if !s.hetComplete(j) {
-		return core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without",
+		return none, core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without",
 			j.ID).Because("job_state")
 	}
 	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
-		return core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID, j.State.Phrase()).Because("job_pending")
+		return none, core.Errorf(core.Conflict, "job %d %s and cannot be requeued", j.ID,
+			j.State.Phrase()).Because("job_pending")
 	}
 	if !j.Spec.Requeue {
-		return core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
+		return none, core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
 	}
 	next := cloneJob(j)
 	s.markRequeue(next, in.By.User, false, "")
@@ -381,28 +382,28 @@ func (s *State) requeue(in *Requeue) error {
 		next.Flags |= core.HeldUser
 	}
 	s.putJob(next)
-	return nil
+	return none, nil
 }
 
-func (s *State) suspend(in *Suspend) error {
+func (in *Suspend) apply(s *State) (None, error) {
 	j, err := s.liveJob(in.Job)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if !in.By.Admin {
-		return core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
+		return none, core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
 	}
 	if j.Flags.Has(core.Requeueing) {
-		return core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
+		return none, core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
 	}
 	if ref := j.Spec.More().Het; ref != nil {
 		if ref.Offset > 0 && !in.part {
-			return errHetComponent(j, ref, "suspended and resumed")
+			return none, errHetComponent(j, ref, "suspended and resumed")
 		}
 		defer s.suspendComponents(in, j, ref)
 	}
 	if in.Resume && j.Parked() {
-		return core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID,
+		return none, core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID,
 			j.Pushed.Lent[0].To).Because("job_state")
 	}
 	next := cloneJob(j)
@@ -416,16 +417,16 @@ func (s *State) suspend(in *Suspend) error {
 		next.Paused = 0
 		next.Flags &^= core.Shelved
 		if !s.canResume(j, next) {
-			return core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
+			return none, core.Errorf(core.Conflict, "other jobs use the CPUs of job %d now", j.ID).Because("nodes_busy")
 		}
 	default:
-		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
+		return none, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
 	s.putJob(next)
 	s.event(core.JobUpdated,
 		core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User,
 			Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
-	return nil
+	return none, nil
 }
 
 // canResume tells whether the CPUs of a job that was suspended are free for it to go on.

@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// start applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
-func (s *State) start(in *Start) (*Started, error) {
+// apply applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
+func (in *Start) apply(s *State) (*Started, error) {
 	j, err := s.liveJob(in.Job)
 	if err != nil {
 		return nil, err
@@ -160,11 +160,11 @@ func NodeList(al *core.Alloc) string {
 // isOver tells whether nothing of a job should go on: it has ended, or goes back to the queue when its nodes are clean.
 func isOver(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
 
-// exited takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
-func (s *State) exited(in *Exited) error {
+// apply takes the report of a step's end. It may come twice, late, or for an attempt that is long over.
+func (in *Exited) apply(s *State) (None, error) {
 	j, ok := s.view.jobs.Get(int64(in.Job))
 	if !ok || j.Attempt != in.Attempt || j.Alloc == nil || !holdsNode(j, in.Node) {
-		return nil // over and recorded, or never ours: the agent may forget it
+		return none, nil // over and recorded, or never ours: the agent may forget it
 	}
 	clean := in.JobDone
 	if in.Cause == CauseUnkillable {
@@ -194,10 +194,10 @@ func (s *State) exited(in *Exited) error {
 	}
 	if clean && isOver(next) { // a job that goes on is not done, whatever a step's end says
 		s.markNodeClean(next, in.Node)
-		return nil
+		return none, nil
 	}
 	s.putJobIfChanged(j, next)
-	return nil
+	return none, nil
 }
 
 // lateReport is how much later than it happened an end may be told to count as told at once.
@@ -460,33 +460,33 @@ func (s *State) failOnNode(next *core.Job, node core.NodeName, message string) {
 	s.endJob(next, core.NodeFail, core.ReasonNodeDown, message)
 }
 
-// nodeDone takes an agent's word that a node is clean of a job.
-func (s *State) nodeDone(in *NodeDone) error {
+// apply takes an agent's word that a node is clean of a job.
+func (in *NodeDone) apply(s *State) (None, error) {
 	j, ok := s.view.jobs.Get(int64(in.Job))
 	if !ok || j.Attempt != in.Attempt || j.Alloc == nil {
-		return nil
+		return none, nil
 	}
 	if !isOver(j) || !holdsNode(j, in.Node) {
-		return nil // a job that goes on is not done, whatever a late message says
+		return none, nil // a job that goes on is not done, whatever a late message says
 	}
 	s.markNodeClean(cloneJob(j), in.Node)
-	return nil
+	return none, nil
 }
 
-// allocDone ends an interactive job that its creator gives back.
-func (s *State) allocDone(in *AllocDone) error {
+// apply ends an interactive job that its creator gives back.
+func (in *AllocDone) apply(s *State) (None, error) {
 	j, err := s.liveJob(in.Job)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := s.authorize(in.By, j); err != nil {
-		return err
+		return none, err
 	}
 	if j.Spec.Kind != core.Interactive {
-		return core.Errorf(core.Invalid, "job %d is a batch job; it ends with its script", j.ID)
+		return none, core.Errorf(core.Invalid, "job %d is a batch job; it ends with its script", j.ID)
 	}
 	if j.State.Final() {
-		return nil
+		return none, nil
 	}
 	next := cloneJob(j)
 	next.Exit = in.Exit
@@ -504,12 +504,12 @@ func (s *State) allocDone(in *AllocDone) error {
 	}
 	s.endJob(next, st, why, "")
 	s.putJob(next)
-	return nil
+	return none, nil
 }
 
-// tick ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
+// apply ends interactive jobs whose time is up or that nobody ever used, and jobs that miss their deadline or whose
 // minutes have run out, and works priorities out anew when they are due.
-func (s *State) tick() error {
+func (*Tick) apply(s *State) (None, error) {
 	var due []core.JobID
 	for id, at := range s.jobDeadlines {
 		if at <= s.view.now {
@@ -543,7 +543,7 @@ func (s *State) tick() error {
 	s.runReservationTimers()
 	s.runNodeTimers()
 	s.recalcPriorities()
-	return nil
+	return none, nil
 }
 
 func cloneJob(j *core.Job) *core.Job { c := *j; return &c }

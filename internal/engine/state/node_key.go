@@ -30,18 +30,18 @@ type NodeKey struct {
 
 func (*NodeKey) input() {}
 
-func (s *State) nodeKey(in *NodeKey) error {
+func (in *NodeKey) apply(s *State) (None, error) {
 	if in.Do == KeyKeep {
 		for _, n := range s.view.nodes.All() {
 			if n.Pin != nil && n.Pin.Before != 0 {
 				s.putNode(n)
 			}
 		}
-		return nil
+		return none, nil
 	}
 	n, ok := s.view.Node(in.Node)
 	if !ok {
-		return core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
+		return none, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
 	pin := core.NodePin{}
 	if n.Pin != nil {
@@ -50,13 +50,13 @@ func (s *State) nodeKey(in *NodeKey) error {
 	switch in.Do {
 	case KeyPin:
 		if slices.Contains(pin.Gone, in.Key) || pin.Revoked && (pin.Key == in.Key || pin.Before != 0) {
-			return errRevokedKey(n.Name)
+			return none, errRevokedKey(n.Name)
 		}
 		pin = core.NodePin{Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone,
 			Ends: in.Ends, CA: in.CA}
 	case KeyRenew:
 		if pin.Revoked || slices.Contains(pin.Gone, in.Key) {
-			return errRevokedKey(n.Name)
+			return none, errRevokedKey(n.Name)
 		}
 		if pin.Key != in.Key {
 			pin.Next = in.Key
@@ -68,12 +68,12 @@ func (s *State) nodeKey(in *NodeKey) error {
 		s.recordCertificate(n, in.Cert)
 	case KeyUse:
 		if pin.Next != in.Key || pin.Revoked {
-			return nil // somebody was quicker
+			return none, nil // somebody was quicker
 		}
 		pin.Key, pin.Next = pin.Next, ""
 	case KeyRevoke:
 		if err := adminOnly(in.By, "revokes the certificates of nodes"); err != nil {
-			return err
+			return none, err
 		}
 		pin = revokePin(pin)
 	}
@@ -83,7 +83,7 @@ func (s *State) nodeKey(in *NodeKey) error {
 	if in.Do == KeyRevoke {
 		s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
 	}
-	return nil
+	return none, nil
 }
 
 func errRevokedKey(name core.NodeName) error {
@@ -140,7 +140,7 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 		s.putNode(n)
 		return nil
 	}
-	_, err := s.declareNode(&PutNode{Node: n})
+	_, err := (&PutNode{Node: n}).apply(s)
 	return err
 }
 

@@ -7,15 +7,15 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// register takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
+// apply takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
 // agent runs and nobody wants is to be killed.
-func (s *State) register(in *Register) (*Reconciled, error) {
+func (in *Register) apply(s *State) (*Reconciled, error) {
 	if err := checkHardware(in); err != nil {
 		return nil, err
 	}
 	raised := s.raiseNextJob(in)
 	for i := range in.Ended {
-		if err := s.exited(&in.Ended[i]); err != nil {
+		if _, err := in.Ended[i].apply(s); err != nil {
 			return nil, err
 		}
 	}
@@ -150,11 +150,11 @@ func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobI
 	}
 }
 
-// nodeSilence notes that a node is not heard, or is again. Its jobs stay either way.
-func (s *State) nodeSilence(in *NodeSilence) error {
+// apply notes that a node is not heard, or is again. Its jobs stay either way.
+func (in *NodeSilence) apply(s *State) (None, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back || n.Flags.Any(core.Asleep) && !in.Back {
-		return nil
+		return none, nil
 	}
 	next := *n
 	if in.Back {
@@ -169,45 +169,45 @@ func (s *State) nodeSilence(in *NodeSilence) error {
 	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
 		s.loseJobsOn(in.Node, downMessage(&next))
 	}
-	return nil
+	return none, nil
 }
 
 func downMessage(n *core.Node) string {
 	return fmt.Sprintf("node %s was set down: %s", n.Name, n.Reason)
 }
 
-// fenced ends the attempts on a node whose agent has killed them by now.
-func (s *State) fenced(in *Fenced) error {
+// apply ends the attempts on a node whose agent has killed them by now.
+func (in *Fenced) apply(s *State) (None, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok || !n.Flags.Has(core.NodeSilent) {
-		return nil // it came back in the meantime
+		return none, nil // it came back in the meantime
 	}
 	s.loseJobsOn(in.Node, fmt.Sprintf("node %s was silent for longer than its fence", in.Node), in.Jobs...)
-	return nil
+	return none, nil
 }
 
 // drainNode takes a node out of service by our own decision.
 func (s *State) drainNode(name core.NodeName, reason string) {
-	_ = s.updateNode(&UpdateNode{Node: name, State: "drain", Reason: reason, System: true})
+	_, _ = (&UpdateNode{Node: name, State: "drain", Reason: reason, System: true}).apply(s)
 }
 
-func (s *State) updateNode(in *UpdateNode) error {
+func (in *UpdateNode) apply(s *State) (None, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok {
-		return core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
+		return none, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
 	if !in.By.Admin && !in.System {
-		return core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
+		return none, core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
 	}
 	if isOutdated(n, in) {
-		return nil
+		return none, nil
 	}
 	next := *n
 	if err := s.applyNodeVerb(&next, in); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.setResumeTime(&next, in); err != nil {
-		return err
+		return none, err
 	}
 	if in.Reason != "" {
 		next.Reason, next.ReasonBy, next.ReasonAt = in.Reason, in.By.User, s.view.now
@@ -217,7 +217,7 @@ func (s *State) updateNode(in *UpdateNode) error {
 	}
 	if next.Flags == n.Flags && next.Reason == n.Reason && next.ReasonBy == n.ReasonBy && next.ResumeAt == n.ResumeAt &&
 		len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
-		return nil
+		return none, nil
 	}
 	s.putNode(&next)
 	by := in.By.User
@@ -238,7 +238,7 @@ func (s *State) updateNode(in *UpdateNode) error {
 			s.failJobsOn(in.Node, message)
 		}
 	}
-	return nil
+	return none, nil
 }
 
 // setResumeTime notes when a node that is taken out of service comes back by itself.
@@ -256,8 +256,8 @@ func (s *State) setResumeTime(next *core.Node, in *UpdateNode) error {
 	return nil
 }
 
-// declareNode makes a node of the config file known before its agent is heard.
-func (s *State) declareNode(in *PutNode) (*core.Node, error) {
+// apply makes a node of the config file known before its agent is heard.
+func (in *PutNode) apply(s *State) (*core.Node, error) {
 	n := *in.Node
 	if old, ok := s.view.Node(n.Name); ok {
 		c := *old

@@ -23,7 +23,7 @@ type Removed struct{ Gone bool }
 
 func (*RemoveNode) input() {}
 
-func (s *State) removeNodeBy(in *RemoveNode) (*Removed, error) {
+func (in *RemoveNode) apply(s *State) (*Removed, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")

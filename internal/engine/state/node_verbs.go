@@ -222,10 +222,10 @@ type NodeHealth struct {
 
 func (*NodeHealth) input() {}
 
-func (s *State) nodeHealth(in *NodeHealth) error {
+func (in *NodeHealth) apply(s *State) (None, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok {
-		return nil
+		return none, nil
 	}
 	faults := slices.DeleteFunc(slices.Clone(in.Faults), func(f core.NodeFault) bool { return !f.Drain })
 	for _, f := range n.Faults {
@@ -236,14 +236,14 @@ func (s *State) nodeHealth(in *NodeHealth) error {
 		}
 	}
 	if slices.Equal(faults, n.Faults) {
-		return nil
+		return none, nil
 	}
 	next := *n
 	next.Faults = faults
 	s.drainForFaults(n, &next, in.Return)
 	s.putNode(&next)
 	s.event(core.NodeChanged, core.Event{Node: n.Name, By: systemUser, Data: nodeData(&next)})
-	return nil
+	return none, nil
 }
 
 // drainForFaults drains a node for what ails it, and takes that drain back when nothing does. A drain or down that is

@@ -10,9 +10,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// ensureUser finds the user of a uid, or makes one in the default project: with accounting enforcement off anybody the
+// apply finds the user of a uid, or makes one in the default project: with accounting enforcement off anybody the
 // kernel knows may work.
-func (s *State) ensureUser(in *EnsureUser) (*core.User, error) {
+func (in *EnsureUser) apply(s *State) (*core.User, error) {
 	if u, ok := s.view.usersByUID[in.UID]; ok {
 		return u, nil
 	}
@@ -118,19 +118,19 @@ func adminOnly(by core.Identity, what string) error {
 	return core.Errorf(core.Denied, "only an administrator %s", what).Because("access_denied")
 }
 
-func (s *State) putUser(in *PutUser) error {
+func (in *PutUser) apply(s *State) (None, error) {
 	if err := adminOnly(in.By, "adds or changes users"); err != nil {
-		return err
+		return none, err
 	}
 	if !isValidName(string(in.User.Name)) {
-		return core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
+		return none, core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
 	}
 	old, ok := s.view.users[in.User.Name]
 	if ok && in.New {
-		return core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
+		return none, core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
 	}
 	if in.User.Disabled && (in.User.Name == in.By.User || in.User.UID != nil && *in.User.UID == 0) {
-		return core.Errorf(core.Conflict,
+		return none, core.Errorf(core.Conflict,
 			"%s stays: nobody disables himself or the root of the server's host, who must be able to enable others",
 			in.User.Name).Because("last_administrator")
 	}
@@ -145,7 +145,7 @@ func (s *State) putUser(in *PutUser) error {
 	}
 	if u.UID != nil {
 		if other, taken := s.view.usersByUID[*u.UID]; taken && other.Name != u.Name {
-			return core.Errorf(core.Conflict, "uid %d belongs to %s", *u.UID, other.Name).Because("user_exists")
+			return none, core.Errorf(core.Conflict, "uid %d belongs to %s", *u.UID, other.Name).Because("user_exists")
 		}
 	}
 	if u.Default == "" {
@@ -153,24 +153,24 @@ func (s *State) putUser(in *PutUser) error {
 	}
 	moved := !ok || u.Default != old.Default
 	if _, known := s.view.projects[u.Default]; moved && !known && u.Default != s.cfg.DefaultProject {
-		return core.Errorf(core.Invalid, "there is no project %q", u.Default).Because("invalid_project")
+		return none, core.Errorf(core.Invalid, "there is no project %q", u.Default).Because("invalid_project")
 	}
 	s.putUserRecord(&u)
 	if moved && s.view.Role(u.Name, u.Default) == core.RoleNone { // one's default project is one of one's own
 		s.addMember(u.Default, u.Name, core.RoleUser)
 	}
-	return nil
+	return none, nil
 }
 
-func (s *State) putProject(in *PutProject) error {
+func (in *PutProject) apply(s *State) (None, error) {
 	old, ok := s.view.projects[in.Project.Name]
 	manager := ok && s.isManager(in.By, in.Project.Name)
 	if !in.By.Admin && !manager {
-		return core.Errorf(core.Denied,
+		return none, core.Errorf(core.Denied,
 			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
 	if ok && in.New {
-		return core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
+		return none, core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
 	}
 	p := *in.Project
 	p.Created = s.view.now
@@ -189,11 +189,11 @@ func (s *State) putProject(in *PutProject) error {
 	b.projects = maps.Clone(b.projects)
 	b.projects[p.Name] = &p
 	if b.checkProject(&p); b.err() != nil {
-		return b.err()
+		return none, b.err()
 	}
 	for _, m := range p.Members {
 		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
-			return core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
+			return none, core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
 		}
 	}
 	slices.SortFunc(p.Members, func(a, b core.Member) int {
@@ -203,28 +203,28 @@ func (s *State) putProject(in *PutProject) error {
 		return 1
 	})
 	s.putProjectRecord(&p)
-	return nil
+	return none, nil
 }
 
-// putMember changes one member of a project; a manager's reach ends at the manager's own role, up and down.
-func (s *State) putMember(in *PutMember) error {
+// apply changes one member of a project; a manager's reach ends at the manager's own role, up and down.
+func (in *PutMember) apply(s *State) (None, error) {
 	p, ok := s.view.projects[in.Project]
 	if !ok {
-		return core.Errorf(core.NotFound, "there is no project %q", in.Project).Because("invalid_project")
+		return none, core.Errorf(core.NotFound, "there is no project %q", in.Project).Because("invalid_project")
 	}
 	mine := s.view.Role(in.By.User, in.Project).Rank()
 	if in.By.Plain {
 		mine = core.RoleNone.Rank()
 	}
 	if !in.By.Admin && mine < core.RoleManager.Rank() {
-		return core.Errorf(core.Denied,
+		return none, core.Errorf(core.Denied,
 			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
 	if _, there := s.view.users[in.User]; !there {
-		return core.Errorf(core.Invalid, "there is no user %q", in.User).Because("invalid_user")
+		return none, core.Errorf(core.Invalid, "there is no user %q", in.User).Because("invalid_user")
 	}
 	if in.Role != core.RoleNone && in.Role.Rank() == 0 {
-		return core.Errorf(core.Invalid, "role %q: there are user, manager and admin", in.Role)
+		return none, core.Errorf(core.Invalid, "role %q: there are user, manager and admin", in.Role)
 	}
 	old := core.RoleNone
 	at := slices.IndexFunc(p.Members, func(m core.Member) bool { return m.User == in.User })
@@ -232,11 +232,11 @@ func (s *State) putMember(in *PutMember) error {
 		old = p.Members[at].Role
 	}
 	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine {
-		return core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
+		return none, core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
 	}
 	if in.Shares != nil || in.Assoc != nil {
 		if err := s.checkMemberShares(in); err != nil {
-			return err
+			return none, err
 		}
 	}
 	switch {
@@ -249,7 +249,7 @@ func (s *State) putMember(in *PutMember) error {
 		s.addMember(in.Project, in.User, in.Role)
 		s.setMemberShares(in)
 	}
-	return nil
+	return none, nil
 }
 
 // checkMemberShares tells what is wrong with what a member is to get beside a role.
@@ -302,8 +302,8 @@ func (s *State) putTokenRecord(t *core.Token) {
 	s.event(core.TokenChanged, core.Event{User: t.User, Data: append(appendJSON([]byte(`{"token":`), t.ID), '}')})
 }
 
-// useToken spends a join token.
-func (s *State) useToken(in *UseToken) (*core.Token, error) {
+// apply spends a join token.
+func (in *UseToken) apply(s *State) (*core.Token, error) {
 	t, ok := s.view.tokens[in.ID]
 	switch {
 	case !ok || t.Kind != "join" || t.Revoked:

@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// applyPolicy replaces what a policy names, in one go: all of it is checked first, as it would be afterwards.
-func (s *State) applyPolicy(in *ApplyPolicy) (*core.PolicyDiff, error) {
+// apply replaces what a policy names, in one go: all of it is checked first, as it would be afterwards.
+func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
 	if err := adminOnly(in.By, "changes the policy"); err != nil {
 		return nil, err
 	}

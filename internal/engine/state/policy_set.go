@@ -198,27 +198,27 @@ func anyNegative(counts []*int64, amounts []core.TRES) bool {
 		slices.ContainsFunc(amounts, func(t core.TRES) bool { return slices.ContainsFunc(t, less) })
 }
 
-func (s *State) putQOS(in *PutQOS) error {
+func (in *PutQOS) apply(s *State) (None, error) {
 	if err := adminOnly(in.By, "adds or changes a QOS"); err != nil {
-		return err
+		return none, err
 	}
 	q := *in.QOS
 	old, ok := s.view.qos[q.Name]
 	if ok && in.New {
-		return core.Errorf(core.Conflict, "QOS %s is there already", q.Name).Because("qos_exists")
+		return none, core.Errorf(core.Conflict, "QOS %s is there already", q.Name).Because("qos_exists")
 	}
 	b := s.currentPolicy()
 	b.qos = maps.Clone(b.qos)
 	b.qos[q.Name] = &q
 	if b.checkQOS(&q); b.err() != nil {
-		return b.err()
+		return none, b.err()
 	}
 	q.Created = s.view.now
 	if ok {
 		q.Created = old.Created
 	}
 	s.putQOSRecord(&q)
-	return nil
+	return none, nil
 }
 
 func (s *State) putQOSRecord(q *core.QOS) {
@@ -230,18 +230,18 @@ func (s *State) putQOSRecord(q *core.QOS) {
 	s.event(core.QOSChanged, core.Event{Data: append(appendJSON([]byte(`{"qos":`), string(q.Name)), '}')})
 }
 
-func (s *State) dropQOS(in *DropQOS) error {
+func (in *DropQOS) apply(s *State) (None, error) {
 	if err := adminOnly(in.By, "removes a QOS"); err != nil {
-		return err
+		return none, err
 	}
 	if _, ok := s.view.qos[in.Name]; !ok {
-		return core.Errorf(core.NotFound, "there is no QOS %q", in.Name).Because("invalid_qos")
+		return none, core.Errorf(core.NotFound, "there is no QOS %q", in.Name).Because("invalid_qos")
 	}
 	if who := s.findQOSReference(s.currentPolicy(), in.Name); who != "" {
-		return core.Errorf(core.Conflict, "QOS %s stays: %s names it", in.Name, who).Because("qos_in_use")
+		return none, core.Errorf(core.Conflict, "QOS %s stays: %s names it", in.Name, who).Because("qos_in_use")
 	}
 	s.deleteQOS(in.Name)
-	return nil
+	return none, nil
 }
 
 func (s *State) deleteQOS(name core.QOSName) {
@@ -285,18 +285,18 @@ func (s *State) findQOSReference(b *policySet, name core.QOSName) string {
 	return ""
 }
 
-func (s *State) dropProject(in *DropProject) error {
+func (in *DropProject) apply(s *State) (None, error) {
 	if err := adminOnly(in.By, "removes a project"); err != nil {
-		return err
+		return none, err
 	}
 	if _, ok := s.view.projects[in.Name]; !ok {
-		return core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
+		return none, core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
 	}
 	if why := s.findProjectReference(s.currentPolicy(), in.Name); why != "" {
-		return core.Errorf(core.Conflict, "project %s stays: %s", in.Name, why).Because("project_in_use")
+		return none, core.Errorf(core.Conflict, "project %s stays: %s", in.Name, why).Because("project_in_use")
 	}
 	s.deleteProject(in.Name)
-	return nil
+	return none, nil
 }
 
 // findProjectReference tells what needs a project to be there.

@@ -58,25 +58,25 @@ func (s *State) refreshPreemption() {
 	s.batchPlannerChanges.Merge(c)
 }
 
-// preempt pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
-func (s *State) preempt(in *Preempt) error {
+// apply pushes a job aside: it ends as PREEMPTED, or goes back to the queue.
+func (in *Preempt) apply(s *State) (None, error) {
 	v, err := s.liveJob(in.Job)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if v.Spec.More().Het != nil && isOver(v) {
-		return nil // it went with another component
+		return none, nil // it went with another component
 	}
 	j, err := s.liveJob(in.For)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
-		return core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
+		return none, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
 	how, ok := s.preemption.table.May(j, in.Partition, v, s.view.now)
 	if !ok || how.How == core.PreemptSuspend {
-		return core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
+		return none, core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
 	}
 	next := cloneJob(v)
 	next.Pushed = s.preemptionRecord(v, j.ID, how.How)
@@ -104,7 +104,7 @@ func (s *State) preempt(in *Preempt) error {
 	}
 	first.Room = &room
 	s.putJob(first)
-	return nil
+	return none, nil
 }
 
 // preemptionRecord counts once more that a job was preempted.

@@ -10,9 +10,9 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// reconfigure makes another config the one that holds, as if the state had been built with it: nothing that was derived
+// apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
 // from the old one stays. It is checked first against what is there.
-func (s *State) reconfigure(in *Reconfigure) (*Reconfigured, error) {
+func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	if err := adminOnly(in.By, "changes the settings"); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *State) reconfigure(in *Reconfigure) (*Reconfigured, error) {
 		s.putMeter(s.readMeter(k))
 	}
 	for _, n := range in.Nodes {
-		_, _ = s.declareNode(&PutNode{Node: n}) // it refuses nothing
+		_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
 	}
 	for _, name := range in.GoneNodes {
 		s.removeConfiguredNode(name, in.By.User)

@@ -35,33 +35,11 @@ type Passed struct {
 	Preempts []sched.Preempt `json:"preempts,omitempty"`
 }
 
-// inputKinds are the inputs by the names they are recorded under.
-var inputKinds = func() map[string]reflect.Type {
-	m := map[string]reflect.Type{}
-	for _, in := range []Input{
-		(*Submit)(nil), (*Try)(nil), (*Start)(nil), (*Preempt)(nil), (*Cancel)(nil), (*Exited)(nil), (*NodeDone)(nil),
-		(*AllocDone)(nil), (*CreateStep)(nil),
-		(*Register)(nil), (*NodeSilence)(nil), (*Fenced)(nil), (*UpdateNode)(nil), (*UpdateJob)(nil), (*Requeue)(nil),
-		(*Suspend)(nil), (*EnsureUser)(nil), (*PutUser)(nil), (*PutProject)(nil), (*PutMember)(nil), (*PutToken)(nil),
-		(*UseToken)(nil),
-		(*RevokeToken)(nil), (*RotateToken)(nil), (*TokensUsed)(nil), (*PurgeTokens)(nil),
-		(*PutNode)(nil), (*NodeKey)(nil), (*RemoveNode)(nil), (*UnitHealth)(nil), (*NodeHealth)(nil), (*PlannerFailed)(nil),
-		(*Tick)(nil),
-		(*PutQOS)(nil), (*DropQOS)(nil), (*DropProject)(nil), (*ApplyPolicy)(nil), (*Reconfigure)(nil),
-		(*PutReservation)(nil), (*UpdateReservation)(nil), (*DropReservation)(nil),
-		(*PutFleet)(nil), (*DropFleet)(nil), (*FleetNews)(nil), (*TrustFleet)(nil), (*ResealFleet)(nil),
-	} {
-		t := reflect.TypeOf(in).Elem()
-		m[t.Name()] = t
-	}
-	return m
-}()
-
 // RecordInput makes the line of an input, without anybody's secrets. It must be called before Apply, which completes
 // what it is given.
 func RecordInput(in Input, now core.Time) (*Record, error) {
 	name := reflect.TypeOf(in).Elem().Name()
-	if inputKinds[name] == nil {
+	if kindByName[name] == nil {
 		return nil, fmt.Errorf("input %s has no place in recordings", name)
 	}
 	data, err := json.Marshal(redacted(in))
@@ -70,11 +48,11 @@ func RecordInput(in Input, now core.Time) (*Record, error) {
 
 // Decode gives the input of a line back.
 func (r *Record) Decode() (Input, error) {
-	t := inputKinds[r.Kind]
-	if t == nil {
+	k := kindByName[r.Kind]
+	if k == nil {
 		return nil, fmt.Errorf("there is no input %q", r.Kind)
 	}
-	v := reflect.New(t)
+	v := reflect.New(k.typ)
 	if err := json.Unmarshal(r.Input, v.Interface()); err != nil {
 		return nil, fmt.Errorf("input %s: %w", r.Kind, err)
 	}

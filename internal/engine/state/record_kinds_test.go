@@ -28,8 +28,8 @@ func TestEveryInputIsRecorded(t *testing.T) {
 		t.Fatalf("only %d inputs found", len(found))
 	}
 	for _, m := range found {
-		if inputKinds[string(m[1])] == nil {
-			t.Errorf("input %s is missing in kinds", m[1])
+		if kindByName[string(m[1])] == nil {
+			t.Errorf("input %s is missing in inputs", m[1])
 		}
 	}
 }

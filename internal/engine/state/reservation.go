@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-func (s *State) putReservation(in *PutReservation) (*core.AdvanceReservation, error) {
+func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
 	if err := adminOnly(in.By, "makes reservations"); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func defaultReservationName(r *core.AdvanceReservation) string {
 	return fmt.Sprintf("%s_%d", who, r.ID)
 }
 
-func (s *State) updateReservation(in *UpdateReservation) (*core.AdvanceReservation, error) {
+func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
 	if err := adminOnly(in.By, "changes reservations"); err != nil {
 		return nil, err
 	}
@@ -101,24 +101,24 @@ func (s *State) putReservationQuietly(r *core.AdvanceReservation) {
 	s.changes.Reservations = append(slices.DeleteFunc(s.changes.Reservations, named), r)
 }
 
-func (s *State) dropReservation(in *DropReservation) error {
+func (in *DropReservation) apply(s *State) (None, error) {
 	r, ok := s.view.reservations[in.Name]
 	if !ok {
-		return s.errNoReservation(in.Name)
+		return none, s.errNoReservation(in.Name)
 	}
 	if r.Flags&core.ReserveUserDelete == 0 || !s.userMayUseReservation(r, in.By.User) {
 		if err := adminOnly(in.By, "removes reservations"); err != nil {
-			return err
+			return none, err
 		}
 	}
 	for _, j := range s.view.jobs.All() {
 		if j.Alloc.Inside() == in.Name && j.End == 0 {
-			return core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name,
+			return none, core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name,
 				j.ID).Because("reservation_busy")
 		}
 	}
 	s.deleteReservation(r)
-	return nil
+	return none, nil
 }
 
 // userMayUseReservation tells whether a user may use a reservation, in some project of his.

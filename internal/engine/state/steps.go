@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// createStep makes a numbered step in a job that runs.
-func (s *State) createStep(in *CreateStep) (*core.Step, error) {
+// apply makes a numbered step in a job that runs.
+func (in *CreateStep) apply(s *State) (*core.Step, error) {
 	j, err := s.liveJob(in.Step.Job)
 	if err != nil {
 		return nil, err

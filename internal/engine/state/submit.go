@@ -14,8 +14,8 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// submit admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
-func (s *State) submit(in *Submit) (*Submitted, error) {
+// apply admits a job: identity, partition, limits, then a record. The order of checks is the order users meet them.
+func (in *Submit) apply(s *State) (*Submitted, error) {
 	spec := in.Spec
 	if use, ok := s.submitKeys[in.Key]; ok && in.Key != "" {
 		if use.user != spec.User {

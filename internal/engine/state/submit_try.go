@@ -8,7 +8,7 @@ type Try struct{ Submit }
 
 func (*Try) input() {}
 
-func (s *State) try(in *Try) (*core.Job, error) {
+func (in *Try) apply(s *State) (*core.Job, error) {
 	if err := checkSubmit(&in.Submit); err != nil {
 		return nil, err
 	}

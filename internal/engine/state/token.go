@@ -64,33 +64,33 @@ func checkTokenProject(by core.Identity, project core.ProjectName) error {
 	return core.Errorf(core.Denied, "this token is limited to project %s", by.Project).Because("token_scope")
 }
 
-// putToken stores a new token's hash. People make their own; join tokens are for administrators.
-func (s *State) putToken(in *PutToken) error {
+// apply stores a new token's hash. People make their own; join tokens are for administrators.
+func (in *PutToken) apply(s *State) (None, error) {
 	t := in.Token
 	if t.Kind == "join" || t.User != in.By.User {
 		if err := adminOnly(in.By, "makes or revokes such tokens"); err != nil {
-			return err
+			return none, err
 		}
 	}
 	if t.Kind == "user" {
 		if _, ok := s.view.users[t.User]; !ok {
-			return core.Errorf(core.NotFound, "there is no user %q", t.User).Because("invalid_user")
+			return none, core.Errorf(core.NotFound, "there is no user %q", t.User).Because("invalid_user")
 		}
 	}
 	if _, ok := s.view.tokens[t.ID]; ok {
-		return core.Errorf(core.Conflict, "there is a token %s already", t.ID).Because("token_exists")
+		return none, core.Errorf(core.Conflict, "there is a token %s already", t.ID).Because("token_exists")
 	}
 	if err := s.checkToken(t); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.limitByParent(in.By, t); err != nil {
-		return err
+		return none, err
 	}
 	if err := s.admitTokenCount(in.By, t); err != nil {
-		return err
+		return none, err
 	}
 	s.putTokenRecord(t)
-	return nil
+	return none, nil
 }
 
 // checkToken checks what a token says.
@@ -227,16 +227,16 @@ func (s *State) findToken(by core.Identity, id string) (*core.Token, error) {
 	return t, nil
 }
 
-func (s *State) revokeToken(in *RevokeToken) error {
+func (in *RevokeToken) apply(s *State) (None, error) {
 	t, err := s.findToken(in.By, in.ID)
 	if err != nil || t.Revoked {
-		return err
+		return none, err
 	}
 	s.endToken(t, s.view.now)
 	if t.Kind == "join" {
 		s.revokeJoinedNode(t)
 	}
-	return nil
+	return none, nil
 }
 
 // endToken ends a token at a moment, now or later, and with it those that were made with it.
@@ -266,7 +266,7 @@ func (s *State) endChildTokens(id string, at core.Time) {
 	}
 }
 
-func (s *State) rotateToken(in *RotateToken) (*core.Token, error) {
+func (in *RotateToken) apply(s *State) (*core.Token, error) {
 	t, err := s.findToken(in.By, in.ID)
 	if err != nil {
 		return nil, err
@@ -304,8 +304,8 @@ func (s *State) rotateToken(in *RotateToken) (*core.Token, error) {
 	return &next, nil
 }
 
-// tokensUsed notes last uses. It is no change anybody watches for: there is no event.
-func (s *State) tokensUsed(in *TokensUsed) error {
+// apply notes last uses. It is no change anybody watches for: there is no event.
+func (in *TokensUsed) apply(s *State) (None, error) {
 	for _, u := range in.Uses {
 		t, ok := s.view.tokens[u.ID]
 		if !ok || u.At <= t.LastUsed {
@@ -318,12 +318,12 @@ func (s *State) tokensUsed(in *TokensUsed) error {
 		s.changes.Tokens = append(slices.DeleteFunc(s.changes.Tokens, func(o *core.Token) bool { return o.ID == t.ID }),
 			&next)
 	}
-	return nil
+	return none, nil
 }
 
-// purgeTokens forgets what has not worked for long. The join token of a node that is there stays: the node is revoked
+// apply forgets what has not worked for long. The join token of a node that is there stays: the node is revoked
 // by it.
-func (s *State) purgeTokens(in *PurgeTokens) (*Purged, error) {
+func (in *PurgeTokens) apply(s *State) (*Purged, error) {
 	var dead []*core.Token
 	for _, t := range s.view.tokens {
 		if end := t.DeadSince(); end != 0 && end < in.Before && end <= s.view.now && !s.joinedByToken(t) {

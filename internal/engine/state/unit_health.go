@@ -18,21 +18,21 @@ type UnitHealth struct {
 
 func (*UnitHealth) input() {}
 
-func (s *State) unitHealth(in *UnitHealth) error {
+func (in *UnitHealth) apply(s *State) (None, error) {
 	n, ok := s.view.Node(in.Node)
 	if !ok {
-		return nil
+		return none, nil
 	}
 	sick := sickUnits(in, n)
 	if slices.Equal(sick, n.Hardware.Sick) {
-		return nil
+		return none, nil
 	}
 	next := *n
 	next.Hardware.Sick = sick
 	s.drainForFaults(n, &next, in.Return)
 	s.putNode(&next)
 	s.event(core.NodeChanged, core.Event{Node: n.Name, By: systemUser, Data: nodeData(&next)})
-	return nil
+	return none, nil
 }
 
 // sickUnits is the new list, in order; what was sick stays so unless it may come back.

@@ -174,7 +174,7 @@ func (*PlannerFailed) input() {}
 // plannerHeld begins the message of a job that the planner cannot deal with.
 const plannerHeld = "the scheduler fails on it, and it is held; `scontrol release` by an administrator tries again: "
 
-func (s *State) plannerFailed(in *PlannerFailed) error {
+func (in *PlannerFailed) apply(s *State) (None, error) {
 	if j, ok := s.view.jobs.Get(int64(in.Job)); ok && j.State == core.Pending && !j.Flags.Has(core.HeldAdmin) {
 		next := cloneJob(j)
 		next.Flags |= core.HeldAdmin
@@ -183,5 +183,5 @@ func (s *State) plannerFailed(in *PlannerFailed) error {
 		s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
 	}
 	s.resendAll()
-	return nil
+	return none, nil
 }

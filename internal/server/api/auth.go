@@ -18,6 +18,7 @@ import (
 
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 )
@@ -162,14 +163,14 @@ func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
 	u, ok := snap.UserByUID(p.uid)
 	if !ok {
 		name := p.name()
-		reply, err := a.Engine.Do(ctx, &state.EnsureUser{UID: p.uid, UnixName: name})
+		reply, err := engine.Do(ctx, a.Engine, &state.EnsureUser{UID: p.uid, UnixName: name})
 		if p.admin && core.CodeOf(err) == core.Unknown {
 			reply, err = a.firstAdmin(ctx, p.uid, name)
 		}
 		if err != nil {
 			return nil, err
 		}
-		u = reply.(*core.User)
+		u = reply
 	}
 	// A node that is not trusted speaks for accounts this host or an administrator knows, and never for root's group.
 	runs := p.trusted || u.UnixName != "" && p.gid != 0 && !p.squashed
@@ -182,11 +183,11 @@ func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
 }
 
 // firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
-func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (any, error) {
+func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (*core.User, error) {
 	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
-	_, err := a.Engine.Do(ctx, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
+	_, err := engine.Do(ctx, a.Engine, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
 	if core.CodeOf(err) == core.Conflict { // another of his calls was quicker
-		return a.Engine.Do(ctx, &state.EnsureUser{UID: uid, UnixName: name})
+		return engine.Do(ctx, a.Engine, &state.EnsureUser{UID: uid, UnixName: name})
 	}
 	return u, err
 }

@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/backend/ssh"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/fleet"
 )
@@ -138,7 +139,8 @@ func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.Engine.Do(r.Context(), &state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
+	plan, err := engine.Do(r.Context(), a.Engine,
+		&state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
 	if err == nil && !in.DryRun {
 		a.Fleets.Retry(f.Name) // whoever applies a fleet again has mended something
 	}
@@ -255,7 +257,7 @@ func (a *API) dropFleet(_ http.ResponseWriter, r *http.Request, who *caller) (an
 		return nil, err
 	}
 	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums, Force: isSet(r.URL.Query().Get("force"))}
-	if _, err := a.Engine.Do(r.Context(), in); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -266,7 +268,8 @@ func (a *API) trustFleet(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Engine.Do(r.Context(), &state.TrustFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.TrustFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums}); err != nil {
 		return nil, err
 	}
 	a.Fleets.Retry(r.PathValue("name"))

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/backend/ssh"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 )
@@ -44,7 +45,8 @@ func (a *API) nodeOf(r *http.Request) (ca.Node, bool, error) {
 	case !pin.Takes(n.Key):
 		return n, false, core.Errorf(core.Denied, "the certificate of node %s has another key than the one the node joined with last", n.Name).Because("revoked_node")
 	case n.Key == pin.Next:
-		if _, err := a.Engine.Do(r.Context(), &state.NodeKey{Node: n.Name, Do: state.KeyUse, Key: n.Key}); err != nil {
+		if _, err := engine.Do(r.Context(), a.Engine,
+			&state.NodeKey{Node: n.Name, Do: state.KeyUse, Key: n.Key}); err != nil {
 			return n, false, err
 		}
 	}
@@ -75,7 +77,7 @@ func (a *API) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Nod
 			"made for it (bireme token join --node %s)", n.Name, n.Name).Because("revoked_node")
 	}
 	in := &state.NodeKey{Node: n.Name, Do: state.KeyPin, Key: n.Key, Roles: n.Roles, TrustRoot: n.TrustRoot, Ends: core.At(leaf.NotAfter)}
-	if _, err := a.Engine.Do(ctx, in); err != nil {
+	if _, err := engine.Do(ctx, a.Engine, in); err != nil {
 		return nil, err
 	}
 	a.Log.Info("the key of a node that joined an older server is pinned", "node", n.Name)
@@ -111,7 +113,8 @@ func (a *API) join(_ http.ResponseWriter, r *http.Request, by *caller) (any, err
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.Engine.Do(r.Context(), &state.UseToken{ID: t.ID, Node: in.Node, Key: key, Ends: core.At(ends)}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.UseToken{ID: t.ID, Node: in.Node, Key: key, Ends: core.At(ends)}); err != nil {
 		return nil, err
 	}
 	a.Log.Info("node joined", "node", in.Node, "token", t.ID)
@@ -164,7 +167,7 @@ func (a *API) renew(_ http.ResponseWriter, r *http.Request, by *caller) (any, er
 	if in.Trust == a.Authority.Sum() {
 		news.CA = in.Trust
 	}
-	if _, err := a.Engine.Do(r.Context(), news); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, news); err != nil {
 		return nil, err
 	}
 	a.Log.Debug("certificate renewed", "node", in.Node, "ends", ends)

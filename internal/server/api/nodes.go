@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -79,7 +80,7 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	if strings.HasPrefix(strings.ToLower(in.State), "reboot") && a.conf().Reboot.Program == "" {
 		return nil, core.Errorf(core.Conflict, "nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").Because("no_reboot_program")
 	}
-	_, err := a.Engine.Do(r.Context(), &state.UpdateNode{
+	_, err := engine.Do(r.Context(), a.Engine, &state.UpdateNode{
 		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Next: strings.ToLower(in.Next), Reason: in.Reason, ResumeAfter: in.ResumeAfter,
 	})
 	if err != nil {
@@ -91,13 +92,13 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 // removeNode forgets a node. With gone=1 the caller knows that nothing of it runs any more.
 func (a *API) removeNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	q := r.URL.Query()
-	reply, err := a.Engine.Do(r.Context(), &state.RemoveNode{
+	reply, err := engine.Do(r.Context(), a.Engine, &state.RemoveNode{
 		By: who.Identity, Node: core.NodeName(r.PathValue("name")), Drain: isSet(q.Get("drain")), Now: isSet(q.Get("now")), Gone: isSet(q.Get("gone")),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &client.RemovedNode{Gone: reply.(*state.Removed).Gone}, nil
+	return &client.RemovedNode{Gone: reply.Gone}, nil
 }
 
 // nodeView is what showing nodes needs, worked out once.

@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -64,7 +65,7 @@ func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (a
 	if u.Role != "" && u.Role.Rank() == 0 {
 		return nil, core.Errorf(core.Invalid, "role: %q is none of user, manager, admin", u.Role)
 	}
-	if _, err := a.Engine.Do(r.Context(), &state.PutUser{By: who.Identity, User: u, New: isNew}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, &state.PutUser{By: who.Identity, User: u, New: isNew}); err != nil {
 		return nil, err
 	}
 	now, ok := a.Engine.Snapshot().User(u.Name)
@@ -92,7 +93,8 @@ func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (a
 		return nil, err
 	}
 	who.about("project", string(p.Name))
-	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p, New: true}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.PutProject{By: who.Identity, Project: &p, New: true}); err != nil {
 		return nil, err
 	}
 	now, ok := a.Engine.Snapshot().Project(p.Name)
@@ -121,7 +123,7 @@ func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller)
 	if in.Assoc != nil {
 		p.Assoc = *in.Assoc
 	}
-	if _, err := a.Engine.Do(r.Context(), &state.PutProject{By: who.Identity, Project: &p}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, &state.PutProject{By: who.Identity, Project: &p}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -152,7 +154,7 @@ func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	if p := core.ProjectName(r.PathValue("project")); !v.seesProject(p) { // whether it is there is not told
 		return nil, core.Errorf(core.NotFound, "there is no project %q", p).Because("invalid_project")
 	}
-	_, err = a.Engine.Do(r.Context(), &state.PutMember{
+	_, err = engine.Do(r.Context(), a.Engine, &state.PutMember{
 		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")), Role: in.Role,
 		Shares: in.Shares, Assoc: in.Assoc,
 	})

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -21,7 +22,7 @@ func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
-	return a.Engine.Do(r.Context(), &state.ApplyPolicy{
+	return engine.Do(r.Context(), a.Engine, &state.ApplyPolicy{
 		By: who.Identity, Policy: in.Policy, Prune: in.Prune, Force: in.Force, Dry: in.DryRun,
 	})
 }
@@ -40,7 +41,7 @@ func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, 
 		return nil, err
 	}
 	q.Name = core.QOSName(r.PathValue("name"))
-	if _, err := a.Engine.Do(r.Context(), &state.PutQOS{By: who.Identity, QOS: &q}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, &state.PutQOS{By: who.Identity, QOS: &q}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -50,7 +51,8 @@ func (a *API) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	if r.PathValue("name") == "normal" && a.Config.Accounting.NormalQOS {
 		return nil, core.Errorf(core.Conflict, "QOS normal stays: jobs have it that name none").Because("qos_in_use")
 	}
-	if _, err := a.Engine.Do(r.Context(), &state.DropQOS{By: who.Identity, Name: core.QOSName(r.PathValue("name"))}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.DropQOS{By: who.Identity, Name: core.QOSName(r.PathValue("name"))}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -58,7 +60,7 @@ func (a *API) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 
 func (a *API) dropProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	in := &state.DropProject{By: who.Identity, Name: core.ProjectName(r.PathValue("project"))}
-	if _, err := a.Engine.Do(r.Context(), in); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -101,11 +102,11 @@ func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller
 		return nil, err
 	}
 	who.about("reservation", v.Name)
-	reply, err := a.Engine.Do(r.Context(), &state.PutReservation{By: who.Identity, Reservation: &v, New: true})
+	reply, err := engine.Do(r.Context(), a.Engine, &state.PutReservation{By: who.Identity, Reservation: &v, New: true})
 	if err != nil {
 		return nil, err
 	}
-	return a.showReservation(a.Engine.Snapshot(), reply.(*core.AdvanceReservation)), nil
+	return a.showReservation(a.Engine.Snapshot(), reply), nil
 }
 
 func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
@@ -123,15 +124,17 @@ func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *cal
 			return nil, err
 		}
 	}
-	reply, err := a.Engine.Do(r.Context(), &state.UpdateReservation{By: who.Identity, Name: r.PathValue("name"), Change: in})
+	reply, err := engine.Do(r.Context(), a.Engine,
+		&state.UpdateReservation{By: who.Identity, Name: r.PathValue("name"), Change: in})
 	if err != nil {
 		return nil, err
 	}
-	return a.showReservation(a.Engine.Snapshot(), reply.(*core.AdvanceReservation)), nil
+	return a.showReservation(a.Engine.Snapshot(), reply), nil
 }
 
 func (a *API) dropReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
-	if _, err := a.Engine.Do(r.Context(), &state.DropReservation{By: who.Identity, Name: r.PathValue("name")}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.DropReservation{By: who.Identity, Name: r.PathValue("name")}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -150,7 +153,7 @@ func (a *API) meet(r *http.Request, who *caller, users []core.UserName) error {
 			continue
 		}
 		if acc, err := accountOf(name, nil); err == nil {
-			if _, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.UID, UnixName: acc.Name}); err != nil {
+			if _, err := engine.Do(r.Context(), a.Engine, &state.EnsureUser{UID: acc.UID, UnixName: acc.Name}); err != nil {
 				return err
 			}
 		}

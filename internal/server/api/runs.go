@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
 )
@@ -120,7 +121,7 @@ func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		return nil, core.Errorf(core.NotFound, "no run %q is open in project %s", name, project).Because("invalid_run")
 	}
 	for _, id := range run.Jobs {
-		_, err := a.Engine.Urgent(r.Context(), &state.Cancel{By: who.Identity, Job: id})
+		_, err := engine.Urgent(r.Context(), a.Engine, &state.Cancel{By: who.Identity, Job: id})
 		if err != nil && core.CodeOf(err) != core.NotFound {
 			return nil, err
 		}

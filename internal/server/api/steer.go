@@ -126,14 +126,15 @@ func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out
 
 // cancelSome sends all cancels at once, then collects the answers.
 func (a *API) cancelSome(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
-	sent := make([]*engine.Pending, len(todo))
+	sent := make([]*engine.Pending[state.None], len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
-		sent[i], errs[i] = a.Engine.Send(ctx, &state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
+		sent[i], errs[i] = engine.Send(ctx, a.Engine,
+			&state.Cancel{By: who.Identity, Job: t.job, Tasks: t.tasks, States: t.states})
 	}
 	for i, t := range todo {
 		if errs[i] == nil {
-			_, errs[i] = a.Engine.Wait(ctx, sent[i])
+			_, errs[i] = sent[i].Wait(ctx)
 		}
 		out.Results = append(out.Results, client.CancelResult{ID: t.label, Error: asCoreError(errs[i])})
 	}
@@ -241,7 +242,7 @@ func applies(in *client.Update, j *core.Job) bool {
 
 // update changes one record; tasks are those of it that are meant, if it is an array's and not all are.
 func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskset.Set, in *client.Update) error {
-	var inputs []state.Input
+	var inputs []state.Command[state.None]
 	hold := in.Hold
 	if in.Requeue {
 		hold = nil // it says how the job comes back
@@ -277,7 +278,7 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskse
 		return core.Errorf(core.Invalid, "nothing to change was named")
 	}
 	for _, i := range inputs {
-		if _, err := a.Engine.Do(ctx, i); err != nil {
+		if _, err := engine.Do(ctx, a.Engine, i); err != nil {
 			return err
 		}
 	}
@@ -302,7 +303,8 @@ func (a *API) release(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 		return nil, core.Errorf(core.NotFound, "there is no live job %d", ref.id).Because("invalid_job_id")
 	}
 	before := a.Engine.Snapshot()
-	if _, err := a.Engine.Urgent(r.Context(), &state.AllocDone{By: who.Identity, Job: ref.id, Exit: in.Exit}); err != nil {
+	if _, err := engine.Urgent(r.Context(), a.Engine,
+		&state.AllocDone{By: who.Identity, Job: ref.id, Exit: in.Exit}); err != nil {
 		return nil, err
 	}
 	if j, ok := before.Job(ref.id); ok {

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/slurm"
 )
@@ -108,12 +109,12 @@ func (a *API) makeParts(ctx context.Context, parts []*part, id core.JobID, who *
 	}
 	all := make([]slurm.StepPart, 0, len(parts))
 	for _, p := range parts {
-		reply, err := a.Engine.Do(ctx, &state.CreateStep{By: who.Identity, Step: p.want})
+		reply, err := engine.Do(ctx, a.Engine, &state.CreateStep{By: who.Identity, Step: p.want})
 		if err != nil {
 			a.unmake(ctx, all)
 			return nil, err
 		}
-		all = append(all, slurm.StepPart{Job: p.job, Step: reply.(*core.Step), Ranks: p.ranks, Ask: p.ask})
+		all = append(all, slurm.StepPart{Job: p.job, Step: reply, Ranks: p.ranks, Ask: p.ask})
 	}
 	return all, nil
 }
@@ -191,7 +192,7 @@ func (a *API) unmake(ctx context.Context, all []slurm.StepPart) {
 }
 
 func (a *API) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, why string) error {
-	_, err := a.Engine.Urgent(ctx, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
+	_, err := engine.Urgent(ctx, a.Engine, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
 		Cause: state.CauseLaunch, Message: why})
 	return err
 }
@@ -229,7 +230,7 @@ func (a *API) forsaken(j *core.Job, step string, whole bool) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	_, err := a.Engine.Urgent(ctx, &state.Cancel{By: core.Identity{User: j.Spec.User, UID: j.Spec.UID}, Job: j.ID})
+	_, err := engine.Urgent(ctx, a.Engine, &state.Cancel{By: core.Identity{User: j.Spec.User, UID: j.Spec.UID}, Job: j.ID})
 	if core.CodeOf(err) == core.NotFound { // it was given back
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire/parcel"
@@ -76,12 +77,12 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	a.Hub.Keep(spec.Script, s.script)
 	a.Hub.Keep(spec.Env, s.env)
 	a.Hub.Keep(spec.More().Files, s.Files)
-	reply, err := a.Engine.Do(r.Context(), in)
+	reply, err := engine.Do(r.Context(), a.Engine, in)
 	if err != nil {
 		return nil, a.tellLost(err)
 	}
 	a.metrics.submitted.Inc()
-	done := reply.(*state.Submitted)
+	done := reply
 	if spec.User != who.User { // an administrator's act, told before it is answered
 		who.changed(&core.Job{ID: done.ID, Spec: spec})
 		if err := a.confirm(r, who); err != nil {
@@ -199,11 +200,11 @@ func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.Use
 	if err != nil {
 		return core.Errorf(core.Invalid, "there is no account %q on this host", want).Because("invalid_user")
 	}
-	reply, err := a.Engine.Do(r.Context(), &state.EnsureUser{UID: acc.UID, UnixName: acc.Name})
+	reply, err := engine.Do(r.Context(), a.Engine, &state.EnsureUser{UID: acc.UID, UnixName: acc.Name})
 	if err != nil {
 		return err
 	}
-	u := reply.(*core.User)
+	u := reply
 	spec.User, spec.UID, spec.GID = u.Name, acc.UID, acc.GID
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -91,7 +92,7 @@ func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any
 	}
 	secret, hash := newSecret()
 	t.Hash = hash
-	if _, err := a.Engine.Do(r.Context(), &state.PutToken{By: who.Identity, Token: t}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, &state.PutToken{By: who.Identity, Token: t}); err != nil {
 		return nil, err
 	}
 	who.aboutToken(t)
@@ -230,11 +231,12 @@ func (a *API) rotateToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 	}
 	who.aboutToken(t)
 	secret, hash := newSecret()
-	reply, err := a.Engine.Do(r.Context(), &state.RotateToken{By: who.Identity, ID: t.ID, Hash: hash, Overlap: in.Overlap, Expires: end})
+	reply, err := engine.Do(r.Context(), a.Engine,
+		&state.RotateToken{By: who.Identity, ID: t.ID, Hash: hash, Overlap: in.Overlap, Expires: end})
 	if err != nil {
 		return nil, err
 	}
-	return &client.NewTokenMade{Token: a.showToken(reply.(*core.Token)), Secret: secret, CA: string(a.Authority.PEM())}, nil
+	return &client.NewTokenMade{Token: a.showToken(reply), Secret: secret, CA: string(a.Authority.PEM())}, nil
 }
 
 // maxOverlap is the longest two secrets of a token work side by side.
@@ -246,7 +248,7 @@ func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 		return nil, err
 	}
 	who.aboutToken(t)
-	if _, err := a.Engine.Do(r.Context(), &state.RevokeToken{By: who.Identity, ID: t.ID}); err != nil {
+	if _, err := engine.Do(r.Context(), a.Engine, &state.RevokeToken{By: who.Identity, ID: t.ID}); err != nil {
 		return nil, err
 	}
 	return okBody{}, nil
@@ -342,7 +344,7 @@ func (a *API) saveUses(ctx context.Context) {
 		return
 	}
 	for batch := range slices.Chunk(a.uses.take(snap), 1000) {
-		if _, err := a.Engine.Do(ctx, &state.TokensUsed{Uses: batch}); err != nil {
+		if _, err := engine.Do(ctx, a.Engine, &state.TokensUsed{Uses: batch}); err != nil {
 			a.Log.Warn("write when tokens were last used", "err", err)
 			return
 		}
@@ -351,11 +353,11 @@ func (a *API) saveUses(ctx context.Context) {
 
 func (a *API) purgeTokens(ctx context.Context, keep time.Duration) {
 	for more := keep > 0; more && ctx.Err() == nil && a.Engine.ReadOnly() == ""; {
-		reply, err := a.Engine.Do(ctx, &state.PurgeTokens{Before: core.At(time.Now().Add(-keep)), Max: 500})
+		reply, err := engine.Do(ctx, a.Engine, &state.PurgeTokens{Before: core.At(time.Now().Add(-keep)), Max: 500})
 		if err != nil {
 			a.Log.Warn("forget tokens that work no more", "err", err)
 			return
 		}
-		more = reply.(*state.Purged).More
+		more = reply.More
 	}
 }

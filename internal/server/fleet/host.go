@@ -13,6 +13,7 @@ import (
 
 	"bireme.dev/bireme/internal/backend/ssh"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -185,7 +186,7 @@ func (h *host) triedThis(x *core.FleetHost) bool {
 // tell has the state take note of something found out.
 func (h *host) tell(n *state.FleetNews) {
 	n.Fleet, n.Num = h.fleet, h.num
-	if _, err := h.f.engine.Urgent(context.WithoutCancel(h.ctx), n); err != nil {
+	if _, err := engine.Urgent(context.WithoutCancel(h.ctx), h.f.engine, n); err != nil {
 		h.f.log.Warn("news of a host were lost", "fleet", n.Fleet, "node", h.node, "err", err)
 	}
 }

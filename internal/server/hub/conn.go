@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/logstore"
@@ -190,7 +191,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	for i := range hello.Ended {
 		in.Ended = append(in.Ended, *k.endOf(&hello.Ended[i]))
 	}
-	reply, err := k.h.engine.Urgent(k.ctx, in)
+	reply, err := engine.Urgent(k.ctx, k.h.engine, in)
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
@@ -200,7 +201,7 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 		k.epilog(x)
 	}
 	w := k.h.welcome()
-	for _, r := range reply.(*state.Reconciled).Kill {
+	for _, r := range reply.Kill {
 		w.Kill = append(w.Kill, wire.Key{Job: int64(r.Job), Attempt: r.Attempt, Step: r.Step, Node: string(k.who.Name)})
 	}
 	snap := k.h.engine.Snapshot()

@@ -254,15 +254,15 @@ func (k *conn) replied(r wire.Reply) {
 
 // report is an input under way to the engine.
 type report struct {
-	in   state.Input
-	sent *engine.Pending // nil: it could not be sent
+	in   state.Command[state.None]
+	sent *engine.Pending[state.None] // nil: it could not be sent
 	done func()
 }
 
 // report gives the engine an input; done is called after its commit. Reports are applied in the order they came, and many
 // of them in one commit.
-func (k *conn) report(in state.Input, done func()) {
-	p, err := k.h.engine.Send(k.ctx, in)
+func (k *conn) report(in state.Command[state.None], done func()) {
+	p, err := engine.Send(k.ctx, k.h.engine, in)
 	if err != nil {
 		p = nil // the waiter tries again
 	}
@@ -295,10 +295,10 @@ func (k *conn) commit(r report) bool {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		var err error
 		if r.sent != nil {
-			_, err = k.h.engine.Wait(k.ctx, r.sent)
+			_, err = r.sent.Wait(k.ctx)
 			r.sent = nil
 		} else {
-			_, err = k.h.engine.Urgent(k.ctx, r.in)
+			_, err = engine.Urgent(k.ctx, k.h.engine, r.in)
 		}
 		switch {
 		case err == nil:

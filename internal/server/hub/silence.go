@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
 )
 
@@ -26,7 +27,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // watch tells the engine about silences that began or grew too long since the last look.
 func (h *Hub) watch(ctx context.Context) {
-	var tell []state.Input
+	var tell []state.Command[state.None]
 	now := time.Now()
 	snap := h.engine.Snapshot()
 	h.mu.Lock()
@@ -54,7 +55,7 @@ func (h *Hub) watch(ctx context.Context) {
 	}
 	h.mu.Unlock()
 	for _, in := range tell {
-		if _, err := h.engine.Urgent(ctx, in); err != nil && ctx.Err() == nil {
+		if _, err := engine.Urgent(ctx, h.engine, in); err != nil && ctx.Err() == nil {
 			h.log.Warn("silence not recorded", "err", err)
 			h.forget(in)
 		}
