@@ -67,6 +67,7 @@ type API struct {
 	metrics *metrics
 	watch   *watchers
 	open    streamSet
+	past    pastPages
 	limits  atomic.Pointer[limits]
 	known   limit.Table // by name
 	unknown limit.Table // by address

@@ -114,7 +114,7 @@ var pastViewer = map[string]string{
 	"showReservation": "sizes of a reservation that the caller sees",
 	"stepsOf":         "steps of jobs that were filtered",
 	"updateProject":   "checked by the viewer there",
-	"watchEvents":     "filtered when they are sent",
+	"pastEvents":      "filtered when they are sent",
 	"withHistory":     "filtered by the viewer there",
 }
 

@@ -3,9 +3,10 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,12 +30,12 @@ const (
 // is a place in it, so that one that waits costs next to nothing.
 type watchers struct {
 	mu     sync.Mutex
-	count  int            // event streams
-	kept   [][]core.Event // of the last commits
-	events int            // in kept
-	first  int64          // number of kept[0]
-	epoch  int            // grows when what was published may not be all there is
-	wake   chan struct{}  // closed by the next commit; nil while nobody waits for it
+	count  int           // event streams
+	kept   []*eventBatch // of the last commits
+	events int           // in kept
+	first  int64         // number of kept[0]
+	epoch  int           // grows when what was published may not be all there is
+	wake   chan struct{} // closed by the next commit; nil while nobody waits for it
 	jobs   map[core.JobID]map[*jobWait]struct{}
 	closed bool
 	end    chan struct{}
@@ -95,9 +96,9 @@ func (w *watchers) keep(p *engine.Published) {
 	case len(p.Changes.Events) == 0: // nobody is to be woken for it
 		return
 	default:
-		w.kept, w.events = append(w.kept, p.Changes.Events), w.events+len(p.Changes.Events)
+		w.kept, w.events = append(w.kept, &eventBatch{events: p.Changes.Events}), w.events+len(p.Changes.Events)
 		for len(w.kept) > maxBehind || w.events > maxKeptEv && len(w.kept) > 1 {
-			w.events -= len(w.kept[0])
+			w.events -= len(w.kept[0].events)
 			w.kept[0] = nil
 			w.kept = w.kept[1:]
 			w.first++
@@ -126,7 +127,7 @@ const takeMost = 256
 
 // take gives the events of the next commits, or a channel that is closed when there are some. A watcher that is too far
 // behind is told so, once.
-func (w *watchers) take(s *watcher) (commits [][]core.Event, wake <-chan struct{}, ok bool) {
+func (w *watchers) take(s *watcher) (commits []*eventBatch, wake <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.epoch != w.epoch || s.next < w.first {
@@ -201,11 +202,7 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (
 	if ans, ok := w.(*answer); ok {
 		turns = &ans.held
 	}
-	var past []core.Event
-	err = turns.turn(r.Context(), func() (err error) {
-		past, err = a.Store.Events(r.Context(), after, pastPage)
-		return err
-	})
+	past, err := a.pastEvents(r.Context(), turns, after)
 	if errors.Is(err, store.ErrGone) {
 		return nil, core.Errorf(core.Gone, "events after %d have been purged; start again from a listing and its number", after).Because("events_purged")
 	}
@@ -237,26 +234,18 @@ type sse struct {
 	last int64
 }
 
-func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
+func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 	for {
 		// The store has a commit a moment before the snapshot does. An event must not be heard of before what it tells can
 		// be read, so the newest ones are left to the subscription, which will bring them.
-		seen, page := s.a.Engine.Snapshot().Seq(), len(past)
-		for page > 0 && past[page-1].Seq > seen {
-			page--
-		}
-		if err := s.send([][]core.Event{past[:page]}); err != nil {
+		if err := s.send(s.a.Engine.Snapshot().Seq(), past); err != nil {
 			return err
 		}
-		if page < pastPage {
+		if len(past.events) < pastPage || s.last < past.events[pastPage-1].Seq {
 			break
 		}
 		var err error
-		err = s.held.turn(r.Context(), func() (err error) {
-			past, err = s.a.Store.Events(r.Context(), s.last, pastPage)
-			return err
-		})
-		if err != nil {
+		if past, err = s.a.pastEvents(r.Context(), s.held, s.last); err != nil {
 			return err
 		}
 	}
@@ -268,16 +257,16 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 			return s.farewell("dropped", "the stream fell behind; resume from the last id")
 		}
 		if wake == nil {
-			if err := s.send(commits); err != nil {
+			if err := s.send(math.MaxInt64, commits...); err != nil {
 				return err
-			}
-			if err := s.rest(r.Context()); err != nil {
-				return s.ended(r.Context())
 			}
 			continue
 		}
 		select {
 		case <-wake:
+			if err := s.rest(r.Context()); err != nil {
+				return s.ended(r.Context())
+			}
 		case <-tick.C:
 			if err := s.write([]byte(": still here\n\n")); err != nil {
 				return err
@@ -291,20 +280,20 @@ func (s *sse) run(r *http.Request, sub *watcher, past []core.Event) error {
 }
 
 // Each commit wakes every stream: one user with many would have the server write to all of theirs at each of anybody's
-// commits. A user with few streams hears of a change at once; with more of them each rests between two writes, restEach
-// for each stream, and then has all there is in one.
+// commits, and everybody else wait behind that. A user with few streams hears of a change at once; with more of them each
+// rests first, restEach for each stream on average, and then has all there is in one write.
 const (
 	restFrom = 16 // streams
 	restEach = 500 * time.Microsecond
 )
 
-// rest waits until the caller's next write is due.
+// rest waits until the caller's next write is due. The time is random, so that a user's streams do not write all at once.
 func (s *sse) rest(ctx context.Context) error {
 	d := restOf(s.held.streams())
 	if d == 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(d)
+	t := time.NewTimer(rand.N(2 * d))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -324,8 +313,9 @@ func (s *sse) ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// send writes the events the caller may see, once each. Nothing of it is kept: most streams are quiet most of the time.
-func (s *sse) send(commits [][]core.Event) error {
+// send writes the events up to a number that the caller may see, once each. Nothing of it is kept: most streams are quiet
+// most of the time.
+func (s *sse) send(upTo int64, batches ...*eventBatch) error {
 	v, err := s.a.viewer(s.who) // roles and settings may have changed since the last commit
 	if err != nil {
 		return err
@@ -334,19 +324,24 @@ func (s *sse) send(commits [][]core.Event) error {
 	defer putBody(buf)
 	buf.Reset()
 	b := buf.AvailableBuffer()
-	for _, events := range commits {
-		for i := range events {
-			e := &events[i]
+	for _, batch := range batches {
+		for i := range batch.events {
+			e := &batch.events[i]
 			if e.Seq <= s.last {
 				continue
+			}
+			if e.Seq > upTo {
+				break
 			}
 			s.last = e.Seq
 			if !v.seesEvent(e) {
 				continue
 			}
-			if b, err = appendEvent(b, e); err != nil {
+			text, err := batch.text(i)
+			if err != nil {
 				return err
 			}
+			b = append(b, text...)
 			if len(b) >= maxChunk {
 				if err := s.write(b); err != nil {
 					return err
@@ -359,21 +354,6 @@ func (s *sse) send(commits [][]core.Event) error {
 		return nil
 	}
 	return s.write(b)
-}
-
-// appendEvent writes an event as a stream has it.
-func appendEvent(b []byte, e *core.Event) ([]byte, error) {
-	data, err := json.Marshal(e)
-	if err != nil {
-		return b, err
-	}
-	b = append(b, "id: "...)
-	b = strconv.AppendInt(b, e.Seq, 10)
-	b = append(b, "\nevent: "...)
-	b = append(b, e.Kind...)
-	b = append(b, "\ndata: "...)
-	b = append(b, data...)
-	return append(b, '\n', '\n'), nil
 }
 
 // maxChunk is how much of a stream is written at once.

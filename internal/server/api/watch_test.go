@@ -38,8 +38,8 @@ func TestWatcherTakesWhatCameMeanwhile(t *testing.T) {
 		if len(commits) > takeMost {
 			t.Errorf("%d commits at once", len(commits))
 		}
-		for _, events := range commits {
-			got = append(got, events[0].Seq)
+		for _, b := range commits {
+			got = append(got, b.events[0].Seq)
 		}
 	}
 	if len(got) != n || got[0] != 1 || got[n-1] != n {
