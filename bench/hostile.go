@@ -61,6 +61,10 @@ func (s *suite) hostile(ctx context.Context) error {
 		limit: fmt.Sprintf("%s / %s quiet", ms(pct(quiet, 50)), ms(pct(quiet, 99))), budget: "50 ms p99",
 	})
 	s.add(row{
+		what:  "  `sbatch --version` meanwhile, which asks nobody, p50 / p99",
+		value: fmt.Sprintf("%s / %s", ms(pct(f.alone, 50)), ms(pct(f.alone, 99))),
+	})
+	s.add(row{
 		what:  "  … and their job has run, p50 / max of 20",
 		value: fmt.Sprintf("%s / %s", ms(pct(f.ran, 50)), ms(pct(f.ran, 100))),
 	})
@@ -113,29 +117,39 @@ func (p person) own(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// sbatchAs times the command, from fork to exit, so many times.
+// sbatchAs times the submission of so many jobs, each with a script of its own.
 func (cl *cluster) sbatchAs(ctx context.Context, p person, n int) (times []time.Duration, err error) {
 	for i := range n {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
 		path := filepath.Join(cl.dir, fmt.Sprintf("h%d.sh", i))
 		if err := os.WriteFile(path, []byte(scriptOf(cl.dir, int64(i))), 0o755); err != nil {
 			return nil, err
 		}
-		cmd := p.own(cl.command("sbatch", "--hold", "-o", os.DevNull, path))
-		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("sbatch as %s: %w: %s", p.name, err, out)
+		t, err := cl.timeAs(ctx, p, "sbatch", "--hold", "-o", os.DevNull, path)
+		if err != nil {
+			return nil, err
 		}
-		times = append(times, time.Since(began))
+		times = append(times, t)
 	}
 	return times, nil
+}
+
+// timeAs times a command from fork to exit.
+func (cl *cluster) timeAs(ctx context.Context, p person, name string, args ...string) (time.Duration, error) {
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	cmd := p.own(cl.command(name, args...))
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s as %s: %w: %s", name, p.name, err, out)
+	}
+	return time.Since(began), nil
 }
 
 // flooded is what was measured during a flood.
 type flooded struct {
 	sbatch, ran []time.Duration
+	alone       []time.Duration // of the same program without a server
 	stats       map[string]flood.Stats
 }
 
@@ -160,8 +174,19 @@ func (cl *cluster) underFlood(ctx context.Context, attacker, victim person, kind
 		return f, err
 	}
 	defer attack.Kill()
-	if f.sbatch, err = cl.sbatchAs(ctx, victim, 1000); err != nil {
-		return f, err
+	for range 10 { // in turns, so that both have the same flood
+		times, err := cl.sbatchAs(ctx, victim, 100)
+		if err != nil {
+			return f, err
+		}
+		f.sbatch = append(f.sbatch, times...)
+		for range len(times) {
+			t, err := cl.timeAs(ctx, victim, "sbatch", "--version")
+			if err != nil {
+				return f, err
+			}
+			f.alone = append(f.alone, t)
+		}
 	}
 	for range 20 {
 		began := time.Now()

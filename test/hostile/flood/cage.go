@@ -15,8 +15,8 @@ type Cage struct {
 	parts []string
 }
 
-// period of the share, short so that an attacker's turn is: in a longer one it would have all processors for a while.
-const period = 10_000 // microseconds
+// period of the share: the kernel's default. Within one the attackers may have all processors for a while.
+const period = 100_000 // microseconds
 
 // NewCage makes a cgroup (of version 1 or 2) that gets so many processors.
 func NewCage(name string, cpus float64) (*Cage, error) {
