@@ -106,7 +106,7 @@ func (h *hardwareFlags) override() (agent.Override, error) {
 		value int32
 	}{{"cpus", h.CPUs}, {"sockets", h.Sockets}, {"cores", h.Cores}, {"threads", h.Threads}} {
 		if n.value < 0 {
-			errs = append(errs, core.Errorf(core.Invalid, "--%s %d: a node has at least one", n.name, n.value))
+			errs = append(errs, core.Errorf(core.Invalid, "--%s %d: must be 1 or more", n.name, n.value))
 		}
 	}
 	size := func(flag, text string) core.Bytes {
@@ -125,8 +125,7 @@ func (h *hardwareFlags) override() (agent.Override, error) {
 	}
 	switch {
 	case h.Fake != "" && h.Gres != "":
-		errs = append(errs, core.Errorf(core.Invalid, "--gres and --fake-gpus both say which GPUs there are: give "+
-			"one of them"))
+		errs = append(errs, core.Errorf(core.Invalid, "--gres and --fake-gpus cannot be used together"))
 	case h.Fake != "":
 		var err error
 		if o.Fake, err = gpu.Fake(h.Fake); err != nil {

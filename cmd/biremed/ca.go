@@ -48,10 +48,10 @@ calls the server may be stopped, upgraded or die.`,
 				return err
 			}
 			if ca.Rotating {
-				fmt.Fprintln(c.OutOrStdout(), "a new authority was made; nodes learn of it now. When 'biremed ca "+
-					"show' finds none behind, run 'biremed ca rotate' again")
+				fmt.Fprintln(c.OutOrStdout(), "a new authority was made and is sent to the nodes. When 'biremed ca "+
+					"show' lists none as behind, run 'biremed ca rotate' again")
 			} else {
-				fmt.Fprintln(c.OutOrStdout(), "the old authority is trusted no more")
+				fmt.Fprintln(c.OutOrStdout(), "the old authority is no longer trusted")
 			}
 			return nil
 		},

@@ -139,8 +139,8 @@ func (c *cluster) reload() (*config.Config, error) {
 	f := *c.f
 	f.site, again.f = site, &f
 	if names := hostlist.Fold(siteNodes(site)); names != c.f.NodeNames {
-		return nil, core.Errorf(core.Invalid, "%s: its nodes are %s and those of this cluster %s: a start makes "+
-			"others, no reconfigure does", f.SlurmConf, names, c.f.NodeNames)
+		return nil, core.Errorf(core.Invalid, "%s: names nodes %s, but this cluster has %s; restart the cluster to "+
+			"change its nodes", f.SlurmConf, names, c.f.NodeNames)
 	}
 	return again.settings(c.cfg.Server.AgentListen)
 }
@@ -221,7 +221,7 @@ func (f *standaloneFlags) nodes() ([]emulate.Node, error) {
 			return nil, err
 		}
 		if !hostlist.Valid(name) {
-			return nil, core.Errorf(core.Invalid, "this machine is called %q, which is no name for a node: give --nodes 1", name)
+			return nil, core.Errorf(core.Invalid, "the host name %q is not a valid node name: give --nodes 1", name)
 		}
 		return []emulate.Node{under(name)}, nil
 	}
@@ -322,7 +322,7 @@ func (c *cluster) live(ctx context.Context, report func(exports string) error) e
 			return fmt.Errorf("server: %w", errors.Join(err, errors.New("it ended by itself; jobs go on")))
 		}
 	} else if ctx.Err() != nil {
-		err = errors.Join(core.Errorf(core.Unavailable, "told to stop before it was ready"), err)
+		err = errors.Join(core.Errorf(core.Unavailable, "stopped before it was ready"), err)
 	}
 	// The server first: jobs that end now are treated as after a node failure, not as if they had failed.
 	stopServer()

@@ -26,7 +26,8 @@ func holdDir(dir string) (*process.Lock, error) {
 	}
 	lock, err := process.TakeLock(pidPath(dir))
 	if errors.Is(err, process.ErrRunning) {
-		return nil, core.Errorf(core.Conflict, "a server runs in %s already (%s); biremed stop --dir %s ends it", dir,
+		return nil, core.Errorf(core.Conflict,
+			"a server is already running in %s (%s); `biremed stop --dir %s` stops it", dir,
 			told(err), dir)
 	}
 	return lock, foreign(dir, err)

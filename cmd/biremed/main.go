@@ -89,7 +89,8 @@ func noOperands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return core.Errorf(core.Invalid, "%q: %s takes options only; see `%s --help`", args[0], c.CommandPath(),
+	return core.Errorf(core.Invalid, "unexpected argument %q: %s takes only options; see `%s --help`", args[0],
+		c.CommandPath(),
 		c.CommandPath())
 }
 

@@ -24,7 +24,7 @@ config' shows NEXT_JOB_ID.`,
 			next := int64(0)
 			if len(args) == 1 {
 				if next, err = strconv.ParseInt(args[0], 10, 64); err != nil || next < 1 {
-					return core.Errorf(core.Invalid, "next-job-id: %q is no job id", args[0])
+					return core.Errorf(core.Invalid, "next-job-id: %q is not a job id", args[0])
 				}
 			}
 			cfg, err := f.load()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +23,8 @@ import (
 )
 
 func newSealCommand() *cobra.Command {
-	c := &cobra.Command{Use: "seal", Short: "the keys that seal secrets in the store", Args: noSuchCommand, RunE: showHelp}
+	c := &cobra.Command{Use: "seal", Short: "manage the keys that seal secrets in the store", Args: noSuchCommand,
+		RunE: showHelp}
 	var status, add, rotate configFlags
 	statusCmd := &cobra.Command{
 		Use: "status [--config FILE]", Short: "show the keys and how far a rotation is", Args: noOperands,
@@ -105,10 +107,18 @@ func sealStatus(ctx context.Context, w io.Writer, cfg *config.Config) error {
 		return err
 	}
 	s, err := c.Seals(ctx)
-	if err == nil {
-		fmt.Fprintln(w, sealLine(s))
+	if err != nil {
+		return err
 	}
-	return err
+	line := sealLine(s)
+	// The server reads the file again when a rotation begins: a key that was added since is in the file only.
+	if ring, err := seal.Open(cfg.SealKey(), false); err == nil && s.Done && s.Error == "" {
+		if next := slices.Max(ring.IDs()); int64(next) > s.Key {
+			line += fmt.Sprintf("; key %d is in the file and is used from the next `biremed seal rotate` on", next)
+		}
+	}
+	fmt.Fprintln(w, line)
+	return nil
 }
 
 func sealLine(s *client.Seals) string {
@@ -143,12 +153,11 @@ func rotateRunning(ctx context.Context, w io.Writer, cfg *config.Config) error {
 			last = line
 		}
 		if s.Error != "" {
-			return core.Errorf(core.Unavailable, "the rotation stands still; the server goes on with it: %s", s.Error)
+			return core.Errorf(core.Unavailable, "the rotation makes no progress; the server keeps trying: %s", s.Error)
 		}
 		select {
 		case <-ctx.Done():
-			return core.Errorf(core.Unavailable, "the server goes on with the rotation; `biremed seal status` tells "+
-				"how far it is")
+			return core.Errorf(core.Unavailable, "the server continues the rotation; `biremed seal status` shows its progress")
 		case <-tick.C:
 		}
 		s, err = c.Seals(ctx)

@@ -71,7 +71,7 @@ func newServerCommand() *cobra.Command {
 			}
 			var lv slog.Level
 			if err := lv.UnmarshalText([]byte(level)); err != nil {
-				return core.Errorf(core.Invalid, "--log-level: %q is none of debug, info, warn, error", level)
+				return core.Errorf(core.Invalid, "--log-level %q: expected debug, info, warn or error", level)
 			}
 			log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: lv}))
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -130,7 +130,7 @@ func newConfigCommand() *cobra.Command {
 	}
 	var check, show configFlags
 	checkCmd := &cobra.Command{
-		Use: "check", Short: "tell every fault of the settings, with its line", Args: noOperands,
+		Use: "check", Short: "check the settings and list every error with its line", Args: noOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := check.load()
 			if err != nil {
@@ -168,7 +168,7 @@ func judge(ctx context.Context, cfg *config.Config, notes io.Writer) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	e := core.Errorf(core.Invalid, "the settings do not fit what the server on %s holds", cfg.Socket())
+	e := core.Errorf(core.Invalid, "the settings conflict with the state of the server on %s", cfg.Socket())
 	e.Faults = faults
 	return e
 }

@@ -66,7 +66,7 @@ cause on stderr.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				fmt.Fprintln(c.OutOrStdout(), "false")
-				return core.Errorf(core.Invalid, "%s: standalone takes no operands", args[0])
+				return core.Errorf(core.Invalid, "unexpected argument %q: standalone takes only options", args[0])
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
@@ -84,7 +84,7 @@ cause on stderr.`,
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", "", "`folder` of everything it writes (default: the user's state folder)")
 	fl.BoolVar(&f.detach, "detach", false, "return when the cluster is ready and leave it running")
-	fl.IntVar(&f.Nodes, "nodes", 0, "emulate so many nodes (default: the machine itself is the node)")
+	fl.IntVar(&f.Nodes, "nodes", 0, "emulate `N` nodes (default: this machine is the only node)")
 	fl.StringVar(&f.NodeNames, "node-names", "", "names of emulated nodes: `n[001-008]`")
 	fl.StringVar(&f.Prefix, "node-prefix", "n", "emulated nodes are called PREFIX1, PREFIX2, …")
 	fl.StringSliceVar(&f.Features, "features", nil, "features of the nodes")
@@ -169,25 +169,25 @@ func (f *standaloneFlags) settle(c *cobra.Command) error {
 			return core.Errorf(core.Invalid, "--node-names %s: %v", f.NodeNames, err)
 		}
 		if c.Flags().Changed("nodes") && f.Nodes != len(names) {
-			return core.Errorf(core.Invalid, "--node-names %s are %d names, --nodes %d", f.NodeNames, len(names), f.Nodes)
+			return core.Errorf(core.Invalid, "--node-names %s has %d names, but --nodes is %d", f.NodeNames, len(names), f.Nodes)
 		}
 		f.Nodes = len(names)
 	}
 	if f.Nodes < 0 || f.Nodes > maxNodes {
-		return core.Errorf(core.Invalid, "--nodes %d: at most %d can be emulated; 0 is the machine itself", f.Nodes, maxNodes)
+		return core.Errorf(core.Invalid, "--nodes %d: expected at most %d emulated nodes, or 0 for this machine itself",
+			f.Nodes, maxNodes)
 	}
 	if !hostlist.Valid(f.Prefix + "1") {
-		return core.Errorf(core.Invalid, "--node-prefix %s: not the beginning of a node's name", f.Prefix)
+		return core.Errorf(core.Invalid, "--node-prefix %s: a node name cannot begin like this", f.Prefix)
 	}
 	if _, err := f.Hardware.override(); err != nil {
 		return err
 	}
 	if strings.ContainsAny(f.dir, ",\n") {
-		return core.Errorf(core.Invalid, "--dir %q: a comma or a line break cannot be told to commands, which know "+
-			"servers by a list", f.dir)
+		return core.Errorf(core.Invalid, "--dir %q: must not contain a comma or a line break", f.dir)
 	}
 	if longest := filepath.Join(f.dir, "nodes", strings.Repeat("x", f.nameWidth()), "keeper.sock"); len(longest) > 107 {
-		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets below it, the kernel takes 107 characters",
+		return core.Errorf(core.Invalid, "--dir %s: too long for the sockets in it; the kernel allows 107 characters",
 			f.dir)
 	}
 	for _, dir := range []string{f.dir, filepath.Join(f.dir, "log"), filepath.Join(f.dir, "nodes")} {
@@ -210,7 +210,7 @@ func (f *standaloneFlags) owned() error {
 func (f *standaloneFlags) readSite(c *cobra.Command) error {
 	for _, flag := range []string{"nodes", "node-names", "node-prefix"} {
 		if c.Flags().Changed(flag) {
-			return core.Errorf(core.Invalid, "--%s: the nodes are those of --slurm-conf", flag)
+			return core.Errorf(core.Invalid, "--%s: cannot be used with --slurm-conf, which names the nodes", flag)
 		}
 	}
 	var err error
@@ -309,7 +309,7 @@ func stateDir(dir string) (string, error) {
 		if !filepath.IsAbs(base) {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", core.Errorf(core.Invalid, "there is no home folder to work in: give --dir")
+				return "", core.Errorf(core.Invalid, "there is no home directory: give --dir")
 			}
 			base = filepath.Join(home, ".local", "state")
 		}
@@ -396,8 +396,8 @@ func (f *standaloneFlags) passGiven() (*os.File, error) {
 		return nil, err
 	}
 	if len(b) > 32<<10 { // as much as a pipe holds for sure
-		return nil, core.Errorf(core.Invalid, "--set: %d bytes are too many: put the settings into a file, and name "+
-			"it with --config", len(b))
+		return nil, core.Errorf(core.Invalid,
+			"--set: %d bytes is too long: put the settings into a file and give it with --config", len(b))
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

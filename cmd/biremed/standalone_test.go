@@ -102,7 +102,7 @@ func TestStandaloneRefusesWithFalse(t *testing.T) {
 		"bad memory":         {[]string{"--memory", "much"}, "--memory"},
 		"bad gres":           {[]string{"--gres", "gpu:x:y:z"}, "--gres"},
 		"bad fake":           {[]string{"--fake-gpus", "8"}, "--fake-gpus"},
-		"gres and fake":      {[]string{"--fake-gpus", "A100:2", "--gres", "gpu:2"}, "one of them"},
+		"gres and fake":      {[]string{"--fake-gpus", "A100:2", "--gres", "gpu:2"}, "cannot be used together"},
 		"operand":            {[]string{"what"}, "what"},
 		"long directory":     {[]string{"--dir", long}, "too long"},
 		"comma in directory": {[]string{"--dir", "/tmp/a,b"}, "comma"},

@@ -23,7 +23,7 @@ func newStopCommand() *cobra.Command {
 	var jobs bool
 	c := &cobra.Command{
 		Use:   "stop [--dir DIR] [--jobs]",
-		Short: "end the cluster, server or agent of a folder",
+		Short: "stop the cluster, server or agent of a directory",
 		Long: `End what runs in DIR and return when it is gone:
 
   a standalone cluster   with its agents, keepers and jobs, which are treated as after a
@@ -70,7 +70,7 @@ func stopDir(ctx context.Context, dir string, jobs bool, notes io.Writer) error 
 	}
 	ended, err := stopRest(ctx, dir)
 	if err == nil && p == nil && ended == 0 {
-		fmt.Fprintf(notes, "note: nothing of Bireme runs in %s\n", dir)
+		fmt.Fprintf(notes, "note: nothing is running in %s\n", dir)
 	}
 	return err
 }

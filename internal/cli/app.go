@@ -53,7 +53,7 @@ func (a *App) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bireme",
 		Short: "run jobs on a Bireme cluster",
-		Long: "bireme runs and steers jobs on a Bireme cluster.\n\nUnder the name of a Slurm command (see " +
+		Long: "bireme runs and manages jobs on a Bireme cluster.\n\nUnder the name of a Slurm command (see " +
 			"`bireme links`), or with it as first word, it is that command.",
 		Version:       a.Version,
 		SilenceErrors: true,

@@ -82,8 +82,8 @@ func (a *App) makeLinks(dir string) error {
 		}
 	}
 	if len(foreign) > 0 {
-		return core.Errorf(core.Conflict, "%s holds files that are not ours: %s; no link was made; move them away or "+
-			"choose another folder", dir, strings.Join(foreign, ", "))
+		return core.Errorf(core.Conflict, "%s contains files that are not ours: %s; no link was made; move them away "+
+			"or choose another directory", dir, strings.Join(foreign, ", "))
 	}
 	for _, path := range old {
 		if err := os.Remove(path); err != nil {
@@ -96,7 +96,7 @@ func (a *App) makeLinks(dir string) error {
 		}
 	}
 	made := len(missing) + len(old)
-	a.Note("%s: %s made, %d were there", dir, app.Plural(made, "link"), len(a.Links)-made)
+	a.Note("%s: %s created, %d were already there", dir, app.Plural(made, "link"), len(a.Links)-made)
 	return nil
 }
 

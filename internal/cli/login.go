@@ -23,8 +23,8 @@ type loginOptions struct {
 func (a *App) loginCommand() *cobra.Command {
 	o := &loginOptions{app: a}
 	c := &cobra.Command{
-		Use: "login --server URL --token TOKEN", Short: "remember a cluster and a token", Args: cobra.NoArgs,
-		Long: "Check that the server takes the token, and remember both in " + "your config file (readable by you only).",
+		Use: "login --server URL --token TOKEN", Short: "save a server and a token", Args: cobra.NoArgs,
+		Long: "Check that the server takes the token, and save both in " + "your config file (readable by you only).",
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := c.Flags()
@@ -37,17 +37,17 @@ func (a *App) loginCommand() *cobra.Command {
 
 func (o *loginOptions) run(ctx context.Context) error {
 	if o.server == "" {
-		return app.Usagef("login: name the server with --server URL")
+		return app.Usagef("login: needs --server URL")
 	}
 	if o.token == "-" {
 		line, err := bufio.NewReader(o.app.In).ReadString('\n')
 		if line == "" && err != nil {
-			return app.Usagef("login: --token -: standard input holds no token")
+			return app.Usagef("login: --token -: standard input is empty")
 		}
 		o.token = strings.TrimSpace(line)
 	}
 	if strings.ContainsAny(o.token, " \t\r\n\"'#") {
-		return app.Usagef("login: --token: a token is one word")
+		return app.Usagef("login: --token: must not contain blanks or quotes")
 	}
 	if o.ca != "" {
 		abs, err := filepath.Abs(o.ca)
@@ -80,7 +80,7 @@ func (o *loginOptions) run(ctx context.Context) error {
 	}
 	path := client.ConfigPath()
 	if path == "" {
-		return core.Errorf(core.Invalid, "login: there is no home folder to write to; set BIREME_CONFIG")
+		return core.Errorf(core.Invalid, "login: there is no home directory for the config file; set BIREME_CONFIG")
 	}
 	if err := writeConfig(path, set); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (o *loginOptions) checkProject(ctx context.Context, c *client.Client) error
 			return nil
 		}
 	}
-	return core.Errorf(core.NotFound, "login: --project: there is no project %s, or you do not see it", o.project)
+	return core.Errorf(core.NotFound, "login: --project: there is no project %s that you may see", o.project)
 }
 
 // writeConfig replaces the config file in one step; it holds a token, so nobody else may read it.

@@ -36,11 +36,11 @@ func countError(cmd *cobra.Command, args []string, check cobra.PositionalArgs) e
 	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	switch {
 	case len(args) > most && most == 0:
-		return fmt.Errorf("%q: %s takes options only; see `%[2]s --help`", args[0], cmd.CommandPath())
+		return fmt.Errorf("unexpected argument %q: %s takes only options; see `%[2]s --help`", args[0], cmd.CommandPath())
 	case len(args) > most:
-		return fmt.Errorf("%q is too much; the command is: %s", args[most], usage)
+		return fmt.Errorf("unexpected argument %q; usage: %s", args[most], usage)
 	default:
-		return fmt.Errorf("something is missing; the command is: %s", usage)
+		return fmt.Errorf("an argument is missing; usage: %s", usage)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 func (a *App) whoamiCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "whoami", Short: "tell who the cluster takes you for", Args: cobra.NoArgs,
+		Use: "whoami", Short: "show who you are to the cluster", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.Connect()
 			if err != nil {

@@ -68,7 +68,7 @@ func TestNetworkAndVariables(t *testing.T) {
 		return j.State == core.Running, j.State.String()
 	})
 	said, code = l.applyText("net", head("{ODD: new}", "10.78.0.0/24"), a.addr, b.addr)
-	if code != 1 || !strings.Contains(said, b.addr+":22: it has no address in the fleet's network 10.78.0.0/24") ||
+	if code != 1 || !strings.Contains(said, b.addr+":22: has no address in the fleet's network 10.78.0.0/24") ||
 		!strings.Contains(said, "network: 10.78.0.0/24") || !strings.Contains(said, "env: ODD") {
 		t.Errorf("apply: status %d\n%s", code, said)
 	}

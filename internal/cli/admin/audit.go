@@ -24,7 +24,7 @@ type auditOptions struct {
 func auditCommand(a *app.App) *cobra.Command {
 	o := &auditOptions{app: a}
 	c := &cobra.Command{
-		Use: "audit", Short: "who asked for what, with which answer (administrators)", Args: cobra.NoArgs,
+		Use: "audit", Short: "show the audit log: who asked for what, with which answer (administrators)", Args: cobra.NoArgs,
 		Long: "Show the audit log, oldest first: sign-ins, refusals, acts of administrators, acts on and looks at " +
 			"other people's things, changes of " +
 			"policy and tokens. Only administrators may, and each look is in the log itself.",
@@ -64,7 +64,7 @@ func (o *auditOptions) query() (url.Values, error) {
 		v.Set(x[0], strconv.FormatInt(int64(at), 10))
 	}
 	if o.limit < 1 || o.limit > 5000 {
-		return nil, app.Usagef("--limit %d: want 1 to 5000", o.limit)
+		return nil, app.Usagef("--limit %d: expected 1 to 5000", o.limit)
 	}
 	v.Set("limit", strconv.Itoa(o.limit))
 	return v, nil
@@ -79,7 +79,7 @@ func moment(option, text string, now time.Time) (core.Time, error) {
 	}
 	ago, err := lengthOf(option, text)
 	if err != nil {
-		return 0, app.Usagef("--%s %q: want a time such as 2027-01-31T12:00:00, or how long ago, such as 12h or 30d",
+		return 0, app.Usagef("--%s %q: expected a time such as 2027-01-31T12:00:00, or an age such as 12h or 30d",
 			option, text)
 	}
 	return core.At(now.Add(-ago.Duration())), nil
@@ -122,7 +122,7 @@ func (o *auditOptions) run(ctx context.Context) error {
 		return err
 	}
 	if list.More {
-		o.app.Note("there is more: raise --limit, or name an earlier --until")
+		o.app.Note("there are more entries: raise --limit or give an earlier --until")
 	}
 	return nil
 }

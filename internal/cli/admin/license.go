@@ -12,7 +12,7 @@ import (
 func licensesCommand(a *app.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "licenses", Aliases: []string{"license"}, Short: "list licences: how many there are, in use and reserved",
+		Use: "licenses", Aliases: []string{"license"}, Short: "list licenses: total, used, free and reserved",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listLicenses(cmd.Context(), a, asJSON) },
 	}

@@ -77,8 +77,7 @@ func (a people) userAdd() *cobra.Command {
 				a.Note("%s", made.Warning)
 			}
 			if u.UnixName == "" {
-				a.Note("%s has a name here only: with --unix-name ACCOUNT it would be who that account is on the "+
-					"nodes, and run processes", u.Name)
+				a.Note("%s has no account on the nodes and cannot run processes; --unix-name ACCOUNT sets one", u.Name)
 			}
 			return nil
 		},
@@ -119,7 +118,7 @@ func (a people) userSet() *cobra.Command {
 				p.Disabled = &disable
 			}
 			if p == (client.UpdateUser{}) {
-				return app.Usagef("users set %s: say what to change; see --help", args[0])
+				return app.Usagef("users set %s: nothing to change; see --help", args[0])
 			}
 			cl, err := a.Connect()
 			if err != nil {
@@ -143,7 +142,7 @@ func checkRole(role string) error {
 		return nil
 	case core.RoleNone:
 	}
-	return app.Usagef("%q is not a role; want user, manager or admin", role)
+	return app.Usagef("--role %q: expected user, manager or admin", role)
 }
 
 func (a people) projectsCommand() *cobra.Command {
@@ -214,7 +213,7 @@ func (a people) projectSet() *cobra.Command {
 		Use: "set NAME", Short: "change a project", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("runtime") {
-				return app.Usagef("projects set %s: say what to change; see --help", args[0])
+				return app.Usagef("projects set %s: nothing to change; see --help", args[0])
 			}
 			cl, err := a.Connect()
 			if err != nil {

@@ -23,8 +23,9 @@ type policies struct{ *app.App }
 
 func (a policies) command() *cobra.Command {
 	c := &cobra.Command{
-		Use: "policy", Short: "show and change who may use how much", Args: app.NoSuchCommand, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: "policy", Short: "show and change projects, members, QOS and their limits", Args: app.NoSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.get(), a.apply())
 	return c
@@ -44,7 +45,7 @@ func (a policies) get() *cobra.Command {
 			case "json":
 				asJSON = true
 			default:
-				return app.Usagef("policy get: %q is neither yaml nor json", format)
+				return app.Usagef("policy get: --output %q: expected yaml or json", format)
 			}
 			cl, err := a.Connect()
 			if err != nil {
@@ -83,8 +84,8 @@ func (a policies) apply() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&in.DryRun, "dry-run", false, "tell what would change, and change nothing")
-	f.BoolVar(&in.Force, "force", false, "also set limits below what already runs")
+	f.BoolVar(&in.DryRun, "dry-run", false, "show what would change, without changing it")
+	f.BoolVar(&in.Force, "force", false, "also set limits below present use")
 	f.BoolVar(&in.Prune, "prune", false, "remove what the file does not name")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -108,7 +109,7 @@ func (a policies) applyFile(ctx context.Context, name string, in *client.ApplyPo
 	if err != nil {
 		err = file.Place(err)
 		if core.ReasonOf(err) == "limit_below_use" {
-			err = fmt.Errorf("%w\nnothing was changed; --force sets such limits all the same", err)
+			err = fmt.Errorf("%w\nnothing was changed; --force sets these limits anyway", err)
 		}
 		return err
 	}

@@ -19,7 +19,7 @@ func reconfigureCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "reconfigure", Short: "have the server read its config file again", Args: cobra.NoArgs,
 		Long: "Has the server read its config file again, check it whole and take it over, all of it or nothing. " +
-			"Settings that hold from the start of a server to its end are told, and wait for a restart.",
+			"Settings that need a restart of the server are listed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := a.Connect()
 			if err != nil {
@@ -35,7 +35,7 @@ func reconfigureCommand(a *app.App) *cobra.Command {
 			return printReconfigured(a, out)
 		},
 	}
-	c.Flags().BoolVar(&in.DryRun, "dry-run", false, "tell what would change, and change nothing")
+	c.Flags().BoolVar(&in.DryRun, "dry-run", false, "show what would change, without changing it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -66,7 +66,7 @@ func printReconfigured(a *app.App, out *client.Reconfigured) error {
 	}
 	var b strings.Builder
 	for _, f := range out.Restart {
-		fmt.Fprintf(&b, "! %s: %s -> %s waits for a restart of the server\n", f.Name, app.Cell(f.Was), app.Cell(f.Is))
+		fmt.Fprintf(&b, "! %s: %s -> %s needs a restart of the server\n", f.Name, app.Cell(f.Was), app.Cell(f.Is))
 	}
 	for _, n := range out.Notes {
 		a.Note("note: %s", n)

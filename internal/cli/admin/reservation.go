@@ -21,7 +21,7 @@ type reservations struct{ *app.App }
 func (a reservations) command() *cobra.Command {
 	c := &cobra.Command{
 		Use: "reservation", Aliases: []string{"reservations"},
-		Short: "set nodes, cores or licences aside for some people for some time",
+		Short: "reserve nodes, cores or licenses for users and times",
 		Args:  app.NoSuchCommand, SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,7 +50,7 @@ func (o *reservationFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.users, "users", "", "`USERS` it is for; with - before each, those it is not for")
 	f.StringVar(&o.accounts, "accounts", "", "`PROJECTS` it is for; with - before each, those it is not for")
 	f.StringVar(&o.groups, "groups", "", "unix `GROUPS` it is for")
-	f.StringVar(&o.licenses, "licenses", "", "`NAME:COUNT,...` licences it has")
+	f.StringVar(&o.licenses, "licenses", "", "`NAME:COUNT,...` licenses it has")
 	f.StringVar(&o.flags, "flags", "", "maint, daily, weekly, weekday, weekend, hourly, overlap, ignore_jobs, flex, "+
 		"replace, replace_down, static, magnetic, time_float, user_delete, no_hold_jobs_after_end")
 	f.StringVar(&o.purge, "purge", "", "remove it when it was idle for so long; without a length, 5 minutes")
@@ -109,7 +109,7 @@ func (o *reservationFlags) change(now time.Time, f *pflag.FlagSet) (*core.Reserv
 	given("max-start-delay", length(o.delay, &c.MaxDelay))
 	given("comment", word(func() { c.Comment = &o.comment }))
 	if bad == nil && c.End != nil && c.Duration != nil {
-		bad = app.Usagef("--end and --duration exclude each other")
+		bad = app.Usagef("--end and --duration cannot be used together")
 	}
 	return c, bad
 }
@@ -129,7 +129,7 @@ func licensesOf(text string) (*[]core.License, error) {
 	}
 	list, either, err := grammar.ParseLicenses(text)
 	if err == nil && either {
-		err = fmt.Errorf("a reservation has all of its licences: separate them by commas")
+		err = fmt.Errorf("a reservation cannot have alternatives (|): separate licenses with commas")
 	}
 	for _, l := range list {
 		out = append(out, core.License{Name: l.Name, Total: l.Count})
@@ -147,7 +147,7 @@ func (a reservations) create() *cobra.Command {
 				return err
 			}
 			if change.End == nil && change.Duration == nil {
-				return app.Usagef("reservation create: say how long it lasts, with --end or --duration")
+				return app.Usagef("reservation create: needs --end or --duration")
 			}
 			var in client.NewReservation
 			in.Start = core.At(a.Now())
@@ -180,7 +180,7 @@ func (a reservations) update() *cobra.Command {
 				return err
 			}
 			if *change == (core.ReservationChange{}) {
-				return app.Usagef("reservation update %s: say what to change; see --help", args[0])
+				return app.Usagef("reservation update %s: nothing to change; see --help", args[0])
 			}
 			cl, err := a.Connect()
 			if err != nil {

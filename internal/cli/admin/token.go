@@ -123,9 +123,9 @@ func showSecret(a *app.App, made *client.NewTokenMade, asJSON bool) error {
 		what += " (" + app.Cell(t.Name) + ")"
 	}
 	if t.Expires != 0 {
-		a.Note("%s, good until %s; it is not shown again:", what, app.Clock(t.Expires))
+		a.Note("%s, valid until %s; it is shown only once:", what, app.Clock(t.Expires))
 	} else {
-		a.Note("%s; it is not shown again:", what)
+		a.Note("%s; it is shown only once:", what)
 	}
 	_, err := fmt.Fprintln(a.Out, made.Secret)
 	return err
@@ -186,9 +186,9 @@ func (a tokens) rotate() *cobra.Command {
 	var overlap string
 	var life lifeFlags
 	c := &cobra.Command{
-		Use: "rotate ID|NAME", Short: "give a token another secret", Args: cobra.ExactArgs(1),
-		Long: "Give a token another secret, which is shown once. Its name and scopes stay, and it is good for as " +
-			"long as a new one. The old secret " +
+		Use: "rotate ID|NAME", Short: "replace the secret of a token", Args: cobra.ExactArgs(1),
+		Long: "Replace the secret of a token. The new one is shown once. The token keeps its name and scopes, and is " +
+			"valid for as long as a new one. The old secret " +
 			"ends at once, or works for --overlap more; tokens that were made with it end with it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := client.RotateToken{}
@@ -218,7 +218,7 @@ func (a tokens) rotate() *cobra.Command {
 
 func (a tokens) revoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID|NAME...", Short: "end tokens, and those that were made with them", Args: cobra.MinimumNArgs(1),
+		Use: "revoke ID|NAME...", Short: "revoke tokens, and those made with them", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			c, err := a.Connect()
 			if err != nil {

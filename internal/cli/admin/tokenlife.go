@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,10 +30,10 @@ func (l *lifeFlags) add(c *cobra.Command) {
 // ttl is what was said, in seconds from now on; 0: nothing.
 func (l *lifeFlags) ttl(now time.Time) (core.Seconds, error) {
 	if l.set("ttl") && l.set("expires") {
-		return 0, app.Usagef("--ttl and --expires say the same: use one of them")
+		return 0, app.Usagef("--ttl and --expires cannot be used together")
 	}
 	if l.length < 0 || l.length%time.Second != 0 {
-		return 0, app.Usagef("--ttl %s: want whole seconds", l.length)
+		return 0, app.Usagef("--ttl %s: expected whole seconds, 0 or more", l.length)
 	}
 	if !l.set("expires") {
 		return core.Seconds(l.length / time.Second), nil
@@ -47,7 +48,7 @@ func (l *lifeFlags) ttl(now time.Time) (core.Seconds, error) {
 		}
 		left := core.Seconds(at.Sub(now) / time.Second)
 		if left <= 0 {
-			return 0, app.Usagef("--expires %s: that is not in the future", l.expires)
+			return 0, app.Usagef("--expires %s: must be in the future", l.expires)
 		}
 		return left, nil
 	}
@@ -55,10 +56,16 @@ func (l *lifeFlags) ttl(now time.Time) (core.Seconds, error) {
 	if err != nil || s > 0 {
 		return s, err
 	}
-	return 0, app.Usagef("--expires %s: that is not in the future", l.expires)
+	return 0, app.Usagef("--expires %s: must be in the future", l.expires)
 }
 
-// lengthOf reads an option's length of time in whole seconds: 90d, 36h, 1h30m.
+// Bounds of the days of a duration.
+const (
+	dayBits = 15
+	maxDays = 1<<dayBits - 1
+)
+
+// lengthOf reads an option's duration in whole seconds: 90d, 36h, 1h30m.
 func lengthOf(option, text string) (core.Seconds, error) {
 	if text == "" {
 		return 0, nil
@@ -69,16 +76,19 @@ func lengthOf(option, text string) (core.Seconds, error) {
 		days, rest = "", text
 	}
 	if found {
-		n, err := strconv.ParseUint(days, 10, 15)
+		n, err := strconv.ParseUint(days, 10, dayBits)
+		if errors.Is(err, strconv.ErrRange) {
+			return 0, app.Usagef("--%s %q: too long; the maximum is %dd", option, text, maxDays)
+		}
 		if err != nil {
-			return 0, app.Usagef("--%s %q: want a length of time such as 12h or 30d", option, text)
+			return 0, app.Usagef("--%s %q: expected a duration such as 12h or 30d", option, text)
 		}
 		sum = time.Duration(n) * 24 * time.Hour
 	}
 	if rest != "" {
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < 0 || d%time.Second != 0 {
-			return 0, app.Usagef("--%s %q: want a length of time such as 12h or 30d", option, text)
+			return 0, app.Usagef("--%s %q: expected a duration such as 12h or 30d", option, text)
 		}
 		sum += d
 	}
@@ -88,13 +98,13 @@ func lengthOf(option, text string) (core.Seconds, error) {
 // parseScopes reads --scope; naming a project adds the scope of that name.
 func parseScopes(words []string, project bool) ([]core.Scope, error) {
 	if len(words) == 0 { // the server takes no scopes for all of them
-		return nil, app.Usagef("--scope %q: there are read, submit, admin and project", "")
+		return nil, app.Usagef("--scope %q: expected read, submit, admin or project", "")
 	}
 	var out []core.Scope
 	for _, w := range words {
 		s := core.Scope(strings.ToLower(strings.TrimSpace(w)))
 		if !slices.Contains(core.Scopes(), s) {
-			return nil, app.Usagef("--scope %q: there are read, submit, admin and project", w)
+			return nil, app.Usagef("--scope %q: expected read, submit, admin or project", w)
 		}
 		if !slices.Contains(out, s) {
 			out = append(out, s)
@@ -103,15 +113,15 @@ func parseScopes(words []string, project bool) ([]core.Scope, error) {
 	has := slices.Contains(out, core.ScopeProject)
 	switch {
 	case has && !project:
-		return nil, app.Usagef("--scope project: name the project with --project PROJECT")
+		return nil, app.Usagef("--scope project: also needs --project PROJECT")
 	case project && !has:
 		out = append(out, core.ScopeProject)
 	}
 	if project && slices.Contains(out, core.ScopeAdmin) {
-		return nil, app.Usagef("--scope admin: a token that is limited to one project (--project) cannot have it")
+		return nil, app.Usagef("--scope admin: not allowed for a token that is limited to one project (--project)")
 	}
 	if len(out) == 1 && project {
-		return nil, app.Usagef("--scope project: it limits read or submit; name one of them too")
+		return nil, app.Usagef("--scope project: only limits other scopes; add read or submit")
 	}
 	return out, nil
 }

@@ -53,7 +53,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 // OneFlag refuses two flags that contradict each other.
 func OneFlag(cmd *cobra.Command, a, b string) error {
 	if cmd.Flags().Changed(a) && cmd.Flags().Changed(b) {
-		return Usagef("%s: --%s and --%s exclude each other", strings.TrimPrefix(cmd.CommandPath(), "bireme "), a, b)
+		return Usagef("%s: --%s and --%s cannot be used together", strings.TrimPrefix(cmd.CommandPath(), "bireme "), a, b)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ changes it in place, and waits until its hosts are nodes. Without -f it takes .d
 the current folder; -f - reads standard input. ARGS replace ${{ run.args }}.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return app.Usagef("apply: %q: name the file with -f; arguments of the run come after --", args[0])
+				return app.Usagef("apply: unexpected argument %q: give the file with -f, and arguments of the run "+
+					"after --", args[0])
 			}
 			o.args = args
 			return o.run(cmd.Context())
@@ -165,7 +166,7 @@ func (o *applyOptions) read() (name string, src []byte, err error) {
 			}
 		}
 		if name == "" {
-			return "", nil, app.Usagef("apply: there is no .dstack.yml here; name the file with -f")
+			return "", nil, app.Usagef("apply: there is no .dstack.yml in this directory; give the file with -f")
 		}
 	}
 	f, err := os.Open(name)
@@ -221,7 +222,7 @@ func (o *applyOptions) replace(ctx context.Context, c *client.Client) error {
 			runPhrase(run.State), o.name)
 	}
 	if !o.app.Confirm(o.yes, "Run %s %s. Stop it and start anew?", o.name, runPhrase(run.State)) {
-		return core.Errorf(core.Conflict, "run %s goes on; nothing was submitted", o.name)
+		return core.Errorf(core.Conflict, "run %s was left alone; nothing was submitted", o.name)
 	}
 	o.app.Note("stopping run %s", o.name)
 	if err := c.StopRun(ctx, o.project, o.name); err != nil && core.CodeOf(err) != core.Conflict {
@@ -279,13 +280,13 @@ func asked(s *core.Shape) string {
 	case s.MemPerNode > 0:
 		parts = append(parts, app.Size(s.MemPerNode)+" of memory")
 	case s.MemPerCPU > 0:
-		parts = append(parts, app.Size(s.MemPerCPU)+" of memory a CPU")
+		parts = append(parts, app.Size(s.MemPerCPU)+" of memory per CPU")
 	}
 	if len(s.Gres) > 0 {
 		parts = append(parts, app.Gres(s.Gres))
 	}
 	if s.Exclusive {
-		parts = append(parts, "nobody else on it")
+		parts = append(parts, "exclusive")
 	}
 	return strings.Join(parts, ", ")
 }

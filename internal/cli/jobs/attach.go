@@ -30,7 +30,8 @@ func (o *applyOptions) attach(ctx context.Context, c *client.Client, id core.Job
 		return o.interrupted(c)
 	}
 	if err != nil {
-		return fmt.Errorf("follow run %s (it goes on; `bireme logs -f %s` takes up again): %w", o.name, o.name, err)
+		return fmt.Errorf("cannot follow run %s, which continues (`bireme logs -f %s` follows it again): %w", o.name,
+			o.name, err)
 	}
 	j, err := oneJob(ctx, c, job)
 	if err != nil {
@@ -53,7 +54,7 @@ func (o *applyOptions) explainWait(ctx context.Context, c *client.Client, job st
 	if err != nil || w.State != core.Pending {
 		return // it started, or the one who follows its output learns what is wrong
 	}
-	o.app.Note("run %s waits (%s): %s", o.name, w.Reason, w.Why)
+	o.app.Note("run %s is waiting (%s): %s", o.name, w.Reason, w.Why)
 }
 
 // interrupted is Ctrl-C while attached: the run goes on unless the user says otherwise.
@@ -66,7 +67,7 @@ func (o *applyOptions) interrupted(c *client.Client) error {
 		}
 		o.app.Note("run %s is being stopped", o.name)
 	} else {
-		o.app.Note("run %s goes on; `bireme logs -f %s` follows it, `bireme stop %s` ends it", o.name, o.name, o.name)
+		o.app.Note("run %s continues; `bireme logs -f %s` follows it, `bireme stop %s` stops it", o.name, o.name, o.name)
 	}
 	return &app.StatusError{Code: app.ExitInterrupted}
 }

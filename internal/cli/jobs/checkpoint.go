@@ -18,8 +18,8 @@ type checkpointOptions struct {
 func checkpointCommand(a *app.App) *cobra.Command {
 	o := &checkpointOptions{app: a}
 	c := &cobra.Command{
-		Use: "checkpoint [RUN|JOB]", Short: "tell that a job has saved its work", Args: cobra.MaximumNArgs(1),
-		Long: "Tell that a job has just saved its work: what it did until now is not lost if it has to make room for " +
+		Use: "checkpoint [RUN|JOB]", Short: "record that a job has saved its work", Args: cobra.MaximumNArgs(1),
+		Long: "Record that a job has just saved its work: what it did until now is not lost if it has to make room for " +
 			"another, and of\n" +
 			"several that could, the one that loses the least goes first. In a job, without an argument, it is that one.",
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
@@ -35,7 +35,7 @@ func (o *checkpointOptions) run(ctx context.Context, args []string) error {
 	} else if id, ok := o.app.Lookup("SLURM_JOB_ID"); ok {
 		ref = id
 	} else {
-		return app.Usagef("checkpoint: which job? SLURM_JOB_ID is not set here")
+		return app.Usagef("checkpoint: name a run or job; SLURM_JOB_ID is not set")
 	}
 	c, err := o.app.Connect()
 	if err != nil {

@@ -54,7 +54,7 @@ const nodeEvents = 100
 
 func (o *eventsOptions) run(ctx context.Context, given bool) error {
 	if o.after < 0 {
-		return app.Usagef("--after %d: want a number from 0 on", o.after)
+		return app.Usagef("--after %d: must be 0 or more", o.after)
 	}
 	c, err := o.app.Connect()
 	if err != nil {

@@ -28,7 +28,7 @@ func (o *applyOptions) pack(task *dstack.Task, file string) ([]byte, error) {
 		case home:
 			h, err := os.UserHomeDir()
 			if err != nil {
-				return nil, core.Errorf(core.Invalid, "%s: files[%d]: where ~ is cannot be told: %v", file, i, err)
+				return nil, core.Errorf(core.Invalid, "%s: files[%d]: cannot expand ~: %v", file, i, err)
 			}
 			*local = filepath.Join(h, rest)
 		case !filepath.IsAbs(f.Local):

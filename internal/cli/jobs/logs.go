@@ -40,7 +40,7 @@ whose output goes to its own files, the part that the cluster keeps.`,
 
 func (o *logsOptions) run(ctx context.Context) error {
 	if o.offset < 0 {
-		return app.Usagef("--since-offset %d: want a number from 0 on", o.offset)
+		return app.Usagef("--since-offset %d: must be 0 or more", o.offset)
 	}
 	c, err := o.app.Connect()
 	if err != nil {
@@ -79,7 +79,7 @@ func (o *logsOptions) run(ctx context.Context) error {
 // array prints what each task wrote, in their order.
 func (o *logsOptions) array(ctx context.Context, c *client.Client, id string, tasks []client.Job) error {
 	if o.follow || o.offset != 0 {
-		return app.Usagef("job %s is an array: -f and --since-offset are for one task, such as %s", id, taskID(&tasks[0]))
+		return app.Usagef("job %s is an array: -f and --since-offset need a single task, such as %s", id, taskID(&tasks[0]))
 	}
 	for i := range tasks {
 		if !tasks[i].Array.Tasks.Empty() { // these have not started
@@ -108,8 +108,8 @@ func (o *logsOptions) nothing(ctx context.Context, c *client.Client, job string)
 	}
 	switch {
 	case j.State == core.Pending:
-		o.app.Note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for it, `bireme why %s` "+
-			"says what it waits for", job, o.ref, o.ref)
+		o.app.Note("job %s is pending and has written nothing yet; `bireme logs -f %s` waits for output, `bireme why "+
+			"%s` shows what the job is waiting for", job, o.ref, o.ref)
 	case !j.State.Final():
 		o.app.Note("job %s is %s and has written nothing yet; `bireme logs -f %s` waits for it", job, lower(j.State), o.ref)
 	}

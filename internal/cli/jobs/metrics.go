@@ -30,8 +30,8 @@ func (a metrics) tell(ctx context.Context, c *client.Client, id string, json boo
 		return a.PrintJSON(m)
 	}
 	if len(m.Samples) == 0 {
-		return core.Errorf(core.NotFound, "job %s has no samples: a node takes the first one after the interval "+
-			"gpu.sample, and the job has run for less", id)
+		return core.Errorf(core.NotFound,
+			"job %s has no samples yet; its nodes take the first one after the interval gpu.sample", id)
 	}
 	return metricsTable(m).Write(a.Out)
 }

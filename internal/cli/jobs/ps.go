@@ -28,7 +28,7 @@ func psCommand(a *app.App) *cobra.Command {
 	o := &psOptions{app: a}
 	c := &cobra.Command{
 		Use: "ps", Short: "list runs and jobs", Args: cobra.NoArgs,
-		Long: "List the jobs that have not ended, of both tongues; with -a also those that have, newest last.",
+		Long: "List the jobs that have not ended, of all front ends; with -a also those that have, newest last.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := c.Flags()
@@ -43,10 +43,10 @@ func psCommand(a *app.App) *cobra.Command {
 
 func (o *psOptions) run(ctx context.Context) error {
 	if o.last < 0 {
-		return app.Usagef("-n %d: want a number from 1 on", o.last)
+		return app.Usagef("-n %d: must be 1 or more", o.last)
 	}
 	if o.watch && o.json {
-		return app.Usagef("-w shows a table; for a program there is `bireme events -f --json`")
+		return app.Usagef("-w and --json cannot be used together; programs can use `bireme events -f --json`")
 	}
 	c, err := o.app.Connect()
 	if err != nil {

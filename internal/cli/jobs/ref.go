@@ -62,7 +62,7 @@ func findJob(ctx context.Context, c *client.Client, flag, ref string) (string, e
 		return "", err
 	}
 	if len(run.Jobs) == 0 {
-		return "", core.Errorf(core.NotFound, "run %s has no job", ref)
+		return "", core.Errorf(core.NotFound, "run %s has no jobs", ref)
 	}
 	return strconv.FormatInt(int64(run.Jobs[len(run.Jobs)-1]), 10), nil
 }
@@ -100,7 +100,7 @@ func findRun(ctx context.Context, c *client.Client, project, name string) (*clie
 		}
 	}
 	if newest == nil {
-		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists what there is", name,
+		return nil, core.Errorf(core.NotFound, "there is no run %s%s; `bireme ps -a` lists all", name,
 			inProject(project))
 	}
 	return newest, nil

@@ -68,9 +68,9 @@ func (o *sshOptions) run(ctx context.Context) error {
 		return core.Errorf(core.Conflict, "%s has ended: it %s", o.what(id), j.State.Phrase())
 	case box == nil:
 		return core.Errorf(core.Invalid,
-			"job %s runs in no container; on its node: srun --jobid=%s --overlap --pty bash", id, id)
+			"job %s does not run in a container; for a shell on its node: srun --jobid=%s --overlap --pty bash", id, id)
 	case j.State != core.Running:
-		return core.Errorf(core.Conflict, "job %s does not run yet: it %s", id, j.State.Phrase())
+		return core.Errorf(core.Conflict, "job %s is not running yet: it %s", id, j.State.Phrase())
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -123,7 +123,7 @@ func (o *sshOptions) lines(self string) string {
 func (o *sshOptions) exec(self string, box *core.Container) error {
 	path, err := exec.LookPath("ssh")
 	if err != nil {
-		return core.Errorf(core.NotFound, "this machine has no ssh to connect with")
+		return core.Errorf(core.NotFound, "there is no ssh program in PATH")
 	}
 	argv := []string{"ssh", "-F", "none"}
 	for _, s := range o.settings(self) {

@@ -19,7 +19,7 @@ import (
 type why struct{ *app.App }
 
 func whyCommand(a *app.App) *cobra.Command {
-	o := &aboutJob{app: a, use: "why", short: "tell why a job waits, or how it ended", jsonAs: "print JSON",
+	o := &aboutJob{app: a, use: "why", short: "show why a job waits, or how it ended", jsonAs: "print JSON",
 		tell: why{a}.tell}
 	return o.command()
 }

@@ -215,7 +215,8 @@ func (a fleets) trust() *cobra.Command {
 			if err := c.TrustFleet(cmd.Context(), args[0], nums); err != nil {
 				return err
 			}
-			a.Note("fleet %s: the host keys shown next are kept; `bireme fleet get %s` tells how it goes", args[0], args[0])
+			a.Note("fleet %s: the host keys presented next will be trusted; `bireme fleet get %s` shows the progress",
+				args[0], args[0])
 			return nil
 		},
 	}

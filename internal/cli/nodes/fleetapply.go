@@ -39,7 +39,7 @@ func (o *FleetApply) Run(ctx context.Context, file string, src []byte) error {
 		return app.Usagef("-n: %s", err.Error())
 	}
 	if o.Name == "" {
-		return app.Usagef("apply: %s: a fleet has a name: write it in the file, or give -n", file)
+		return app.Usagef("apply: %s: the fleet has no name; set name in the file or give -n", file)
 	}
 	spec, err := f.Spec(&dstack.FleetOptions{Env: o.Env, Lookup: o.App.Lookup, Read: o.readKey})
 	if err != nil {
@@ -146,12 +146,8 @@ func (o *FleetApply) untilUp(ctx context.Context, c *client.Client) error {
 				return err
 			}
 			if failed > 0 {
-				again := "it is"
-				if failed > 1 {
-					again = "they are"
-				}
-				return fmt.Errorf("%s of %d cannot be used yet; %s tried again, see `bireme fleet`",
-					app.Plural(failed, "host"), len(f.Instances), again)
+				return fmt.Errorf("%s of %d cannot be used yet; the server keeps trying, see `bireme fleet`",
+					app.Plural(failed, "host"), len(f.Instances))
 			}
 			return nil
 		}

@@ -71,9 +71,9 @@ func nodesNamed(ctx context.Context, c *client.Client, lists []string) ([]core.N
 func (a nodes) remove() *cobra.Command {
 	var now, drain bool
 	c := &cobra.Command{
-		Use: "remove NODE...", Short: "forget nodes: their certificates are good for nothing from then on",
+		Use: "remove NODE...", Short: "remove nodes and revoke their certificates",
 		Args: cobra.MinimumNArgs(1),
-		Long: "Forget nodes, named as host lists (n[1-4]). A node with running jobs is refused, unless they are " +
+		Long: "Remove nodes, named as host lists (n[1-4]). A node with running jobs is refused, unless they are " +
 			"waited for (--drain) or ended (--now, as by\n" +
 			"bireme down). To come back a node joins again with a token (bireme token join). One that is in the " +
 			"settings is to be taken out there, too.",
@@ -101,7 +101,7 @@ func (a nodes) remove() *cobra.Command {
 					return err
 				}
 				if !out.Gone {
-					a.Note("%s takes no more jobs and goes when those on it have ended", n)
+					a.Note("%s takes no more jobs and is removed when its running jobs have ended", n)
 				}
 			}
 			return nil
@@ -206,7 +206,7 @@ func (a nodes) stateCommand(state string) *cobra.Command {
 	short := map[string]string{
 		"drain":  "give a node no new jobs",
 		"resume": "give a drained or down node jobs again",
-		"down":   "say that a node is dead: what ran there has ended",
+		"down":   "mark a node as down: what ran there has ended",
 	}[state]
 	c := &cobra.Command{
 		Use: state + " NODE...", Short: short, Long: short + "; NODE may be a host list: n[1-4]", Args: cobra.MinimumNArgs(1),

@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 		"a flag that is none":    {"qos: {a: {flags: [NoDecy]}}", `there is no flag "NoDecy"; did you mean NoDecay?`},
 		"hours that are none":    {"projects: {a: {gpu_hours: lots}}", `"lots" is not a number of hours`},
 		"no shares": {"projects:\n  a:\n    shares: 0\n",
-			`p.yml, line 3, column 13: projects.a.shares: shares are 1 or more, or parent; leave them out for 1`},
+			`p.yml, line 3, column 13: projects.a.shares: shares must be 1 or more, or parent; the default is 1`},
 		"shares below none": {"projects: {a: {members: {ann: {shares: -1}}}}",
 			`projects.a.members.ann.shares: "-1" is not a whole number from 0 to 2147483647`},
 		"jobs below none": {"qos: {a: {max_jobs: -2}}", `qos.a.max_jobs: "-2" is not a whole number from 0`},

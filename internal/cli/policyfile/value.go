@@ -75,7 +75,7 @@ func readScalar(text string, to any) (err error) {
 		}
 		var n int64
 		if n, err = whole(text, core.SharesParent); err == nil && n == 0 { // which the store takes for one that said nothing
-			err = fmt.Errorf("shares are 1 or more, or parent; leave them out for 1")
+			err = fmt.Errorf("shares must be 1 or more, or parent; the default is 1")
 		}
 		*to.n = int32(n)
 	case *uint32:
@@ -84,12 +84,12 @@ func readScalar(text string, to any) (err error) {
 		*to = uint32(n)
 	case *float64:
 		if *to, err = strconv.ParseFloat(text, 64); err != nil || *to < 0 || math.IsInf(*to, 0) || math.IsNaN(*to) {
-			err = fmt.Errorf("%q is not a number from 0 on", text)
+			err = fmt.Errorf("%q is not a number of 0 or more", text)
 		}
 	case **float64:
 		var n float64
 		if n, err = strconv.ParseFloat(text, 64); err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
-			err = fmt.Errorf("%q is not a number from 0 on", text)
+			err = fmt.Errorf("%q is not a number of 0 or more", text)
 		}
 		*to = &n
 	case **int64:
@@ -163,7 +163,7 @@ func readTRES(n *yaml.Node) (core.TRES, error) {
 		return core.ParseTRES(n.Value)
 	case yaml.MappingNode:
 	default:
-		return nil, fmt.Errorf("resources are written as {cpu: 4, gpu: 2} or as cpu=4,gres/gpu=2")
+		return nil, fmt.Errorf("expected resources such as {cpu: 4, gpu: 2} or cpu=4,gres/gpu=2")
 	}
 	parts := make([]string, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {

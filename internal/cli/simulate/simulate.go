@@ -34,7 +34,7 @@ func Command(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "simulate --trace FILE | --replay FILE",
 		Short: "run a recorded workload through the scheduler on a virtual clock", Args: cobra.NoArgs,
-		Long: `Run a recorded workload through the scheduler on a virtual clock and tell how good the schedule is.
+		Long: `Run a recorded workload through the scheduler on a virtual clock and report the quality of the schedule.
 
 FILE is a trace in the Standard Workload Format, plain or compressed by gzip; - is standard input. A job asks for
 its requested processors (field 8, else 5) for its requested time (field 9, or its run time if that is longer) and runs
@@ -56,7 +56,7 @@ The machine is one node with the processors that the trace's header tells, unles
 	}
 	f := c.Flags()
 	f.StringVar(&o.recording, "replay", "",
-		"decide again what a server decided that wrote `FILE` with --record, and compare")
+		"repeat the decisions of the server that wrote `FILE` with --record, and compare")
 	f.StringVar(&o.trace, "trace", "", "the `FILE` to read the workload from")
 	f.Int64Var(&o.procs, "procs", 0, "processors of the machine (default: what the trace tells)")
 	f.StringVar(&o.nodes, "nodes", "", "`N` nodes that share the processors, or NxC nodes of C processors each")
@@ -111,14 +111,14 @@ type simulated struct {
 
 func (o *simulation) simulate(ctx context.Context) error {
 	if o.trace == "" {
-		return app.Usagef("simulate: --trace FILE or --replay FILE is missing")
+		return app.Usagef("simulate: needs --trace FILE or --replay FILE")
 	}
 	rule, err := sim.ParseRule(o.rule)
 	if err != nil {
 		return app.Usagef("simulate: %s", err)
 	}
 	if o.procs < 0 {
-		return app.Usagef("simulate: --procs is %d; a machine has at least one", o.procs)
+		return app.Usagef("simulate: --procs %d: must be 1 or more", o.procs)
 	}
 	// What lives is a few megabytes, however long the trace, and what dies is much: let some of it gather.
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
@@ -127,7 +127,7 @@ func (o *simulation) simulate(ctx context.Context) error {
 		var err error
 		out, err = o.simulateOnce(ctx, rule, false, emit)
 		if errors.Is(err, sim.ErrOrder) && o.trace != "-" { // it takes the whole of it in memory to put it in order
-			o.app.Note("%s; the trace is put in order first", err)
+			o.app.Note("%s; sorting the trace first", err)
 			if err = reset(); err == nil {
 				out, err = o.simulateOnce(ctx, rule, true, emit)
 			}
@@ -143,7 +143,7 @@ func (o *simulation) simulate(ctx context.Context) error {
 		err = out.table().Write(o.app.Out)
 	}
 	if err == nil && out.Malformed > 0 {
-		err = core.Errorf(core.Invalid, "%s: %s could not be read and took no part", o.trace,
+		err = core.Errorf(core.Invalid, "%s: skipped %s that cannot be read", o.trace,
 			app.Plural(out.Malformed, "line"))
 	}
 	return err
@@ -195,8 +195,8 @@ func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted boo
 		return nil, err
 	}
 	if sum.Jobs == 0 && t.Dropped.Total() == 0 && t.Malformed > 0 {
-		return nil, core.Errorf(core.Invalid, "%s is no trace in the Standard Workload Format: none of its %s can be "+
-			"read; the first: %v", o.trace, app.Plural(t.Malformed, "line"), faults[0])
+		return nil, core.Errorf(core.Invalid, "%s is not a trace in the Standard Workload Format: none of its %s can "+
+			"be read; the first: %v", o.trace, app.Plural(t.Malformed, "line"), faults[0])
 	}
 	for _, f := range faults {
 		o.app.Note("%s", f)
@@ -220,28 +220,28 @@ func (o *simulation) machine(header int64) ([]int32, error) {
 	count, each, shaped := strings.Cut(o.nodes, "x")
 	if procs == 0 && !shaped {
 		if procs = header; procs == 0 {
-			return nil, app.Usagef("simulate: %s does not tell the size of its machine (MaxProcs); --procs N does", o.trace)
+			return nil, app.Usagef("simulate: %s does not give the size of its machine (MaxProcs); use --procs N", o.trace)
 		}
 	}
 	n := int64(1)
 	if o.nodes != "" {
 		var err error
 		if n, err = strconv.ParseInt(count, 10, 32); err != nil || n < 1 {
-			return nil, app.Usagef("simulate: --nodes %q is not N or NxC", o.nodes)
+			return nil, app.Usagef("simulate: --nodes %q: expected N or NxC", o.nodes)
 		}
 	}
 	if shaped {
 		c, err := strconv.ParseInt(each, 10, 32)
 		if err != nil || c < 1 {
-			return nil, app.Usagef("simulate: --nodes %q is not N or NxC", o.nodes)
+			return nil, app.Usagef("simulate: --nodes %q: expected N or NxC", o.nodes)
 		}
 		if procs != 0 && procs != n*c {
-			return nil, app.Usagef("simulate: --nodes %s are %d processors, --procs says %d", o.nodes, n*c, procs)
+			return nil, app.Usagef("simulate: --nodes %s makes %d processors, but --procs is %d", o.nodes, n*c, procs)
 		}
 		procs = n * c
 	}
 	if procs > maxProcs || n > procs {
-		return nil, app.Usagef("simulate: %d processors on %s cannot be; there are at most %d, at least one a node",
+		return nil, app.Usagef("simulate: %d processors on %s: expected at least one per node, and at most %d",
 			procs, app.Plural(n, "node"), maxProcs)
 	}
 	nodes := make([]int32, n)

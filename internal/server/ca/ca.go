@@ -223,7 +223,7 @@ func parseIssuer(text []byte, num int) (*issuer, error) {
 			}
 			key, ok := k.(*ecdsa.PrivateKey)
 			if !ok {
-				return nil, errors.New("the authority's key is not of the kind we made")
+				return nil, errors.New("the authority's key has an unexpected type")
 			}
 			a.key = key
 		case "CERTIFICATE":
@@ -235,7 +235,7 @@ func parseIssuer(text []byte, num int) (*issuer, error) {
 		}
 	}
 	if a.key == nil || a.cert == nil {
-		return nil, errors.New("the certificate authority in the store is not whole")
+		return nil, errors.New("the certificate authority in the store is incomplete")
 	}
 	a.made = a.cert.NotBefore.Add(maxBackdate)
 	return a, nil

@@ -63,7 +63,7 @@ func (a *Authority) Begin(ctx context.Context) error {
 	defer a.steps.Unlock()
 	t := a.trust.Load()
 	if len(t.issuers) > 1 {
-		return core.Errorf(core.Conflict, "the certificate authority is being replaced already").Because("ca_rotating")
+		return core.Errorf(core.Conflict, "the certificate authority is already being replaced").Because("ca_rotating")
 	}
 	if _, err := a.makeIssuer(ctx, rotationName(t.nodes.num+1)); err != nil {
 		return err

@@ -235,7 +235,8 @@ func (h *host) sole(c *ssh.Host, x *core.FleetHost) error {
 				stays = cmp.Or(cmp.Compare(fl.Name, h.fleet), cmp.Compare(o.Num, h.num)) < 0
 			}
 			if stays {
-				return core.Errorf(core.Conflict, "%s is at %s, and so is %s of fleet %s: a host belongs to one fleet, once",
+				return core.Errorf(core.Conflict,
+					"%s has address %s, as does %s of fleet %s: a host can be in one fleet only, and only once",
 					x.Login.At(), c.Peer, o.Login.At(), fl.Name).Because("invalid_fleet")
 			}
 		}

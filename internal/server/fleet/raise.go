@@ -60,8 +60,8 @@ func (h *host) sameVersion(x *core.FleetHost) error {
 	if !ok || n.Host.Version == h.f.cfg.Version {
 		return nil
 	}
-	return core.Errorf(core.Conflict, "%s: its agent is of version %s and this server of %s: the programs beside the "+
-		"server were replaced while it ran; start it again",
+	return core.Errorf(core.Conflict,
+		"%s: its agent has version %s, this server %s: the server's programs were replaced while it ran; restart it",
 		x.Login.At(), n.Host.Version, h.f.cfg.Version)
 }
 
@@ -273,7 +273,7 @@ func addrIn(fl *core.Fleet, x *core.FleetHost, facts *ssh.Facts) (string, error)
 		}
 	}
 	if len(found) == 0 {
-		return "", core.Errorf(core.Invalid, "%s: it has no address in the fleet's network %s", x.Login.At(),
+		return "", core.Errorf(core.Invalid, "%s: has no address in the fleet's network %s", x.Login.At(),
 			fl.Network).Because("host_unsuitable")
 	}
 	return slices.MinFunc(found, netip.Addr.Compare).String(), nil

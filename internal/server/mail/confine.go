@@ -23,7 +23,7 @@ func confine(c *exec.Cmd, user string) error {
 		return fmt.Errorf("mail.user: %w", err)
 	}
 	if u.UID == 0 || u.GID == 0 {
-		return fmt.Errorf("mail.user: %s has the rights of root", user)
+		return fmt.Errorf("mail.user: %s has uid or gid 0; name an unprivileged user", user)
 	}
 	c.SysProcAttr.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}
 	c.Env = append(c.Env, "USER="+u.Name, "LOGNAME="+u.Name, "HOME=/")

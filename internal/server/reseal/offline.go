@@ -72,7 +72,7 @@ func renew(ctx context.Context, cancel context.CancelCauseFunc, st store.Store, 
 		case <-tick.C:
 		}
 		if _, err := st.Lead(ctx, holder, lease, epoch, 0); errors.Is(err, store.ErrStale) {
-			cancel(fmt.Errorf("somebody else leads now: %w", err))
+			cancel(fmt.Errorf("another server is the leader now: %w", err))
 			return
 		}
 	}

@@ -50,7 +50,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%s is longer than a ring of keys", path)
+		err = fmt.Errorf("%s is too long for a file of sealing keys", path)
 	}
 	return b, err
 }
@@ -74,10 +74,11 @@ func parse(path string, text []byte) ([]*key, error) {
 		}
 		b, herr := hex.DecodeString(digits)
 		if err != nil || herr != nil || id == 0 || len(b) != keySize {
-			return nil, fmt.Errorf("the sealing key in %s, line %d, is not 64 hexadecimal digits, nor ID and those", path, i+1)
+			return nil, fmt.Errorf("%s, line %d: expected a sealing key: 64 hexadecimal digits, or an id and 64 "+
+				"hexadecimal digits", path, i+1)
 		}
 		if n := len(list); n > 0 && list[n-1].id >= KeyID(id) {
-			return nil, fmt.Errorf("%s, line %d: the ids of sealing keys ascend", path, i+1)
+			return nil, fmt.Errorf("%s, line %d: the ids of sealing keys must ascend", path, i+1)
 		}
 		k, err := newKey(KeyID(id), b)
 		if err != nil {
@@ -86,7 +87,7 @@ func parse(path string, text []byte) ([]*key, error) {
 		list = append(list, k)
 	}
 	if list == nil {
-		return nil, fmt.Errorf("the sealing key in %s is not 64 hexadecimal digits: it has no key", path)
+		return nil, fmt.Errorf("%s has no sealing key: expected 64 hexadecimal digits", path)
 	}
 	return list, nil
 }
@@ -183,7 +184,7 @@ func (r *Ring) reload() error {
 func (r *Ring) set(list []*key, current KeyID) error {
 	next := &keys{list: list}
 	if next.current = next.find(current); next.current == nil {
-		return fmt.Errorf("%s does not have key %d, under which the store is sealed: bring the file that has it",
+		return fmt.Errorf("%s does not have key %d, with which the store is sealed: restore the file that has it",
 			r.path, current)
 	}
 	r.keys.Store(next)
