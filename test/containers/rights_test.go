@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,8 @@ commands:
 }
 
 // TestPrivateImage: an image that a registry gave for one user's credentials is run for others only if the registry
-// gives it to them, whatever they call it; while the registry is away, for those whom it gave it before.
+// gives it to them, whatever they call it and whichever other registry claims to have it; while the registry is away,
+// for those whom it gave it before.
 func TestPrivateImage(t *testing.T) {
 	fake := engine.NewFakeRegistry("me", "sesame")
 	defer fake.Close()
@@ -113,10 +115,55 @@ func TestPrivateImage(t *testing.T) {
 	if r := apply(t, c.As(bob), c.Work, "shared", task(ref, "sesame")); r.Out != "the secret\n" {
 		t.Errorf("another user with the right password: %v", r)
 	}
+	// An attacker's own registries name the image without having it: one gives it to anybody, one for credentials.
+	for what, x := range map[string][3]string{"claimed": {"", "", ""}, "claimed-with-auth": {"me", "guess", "guess"}} {
+		evil := engine.NewFakeRegistry(x[0], x[1])
+		defer evil.Close()
+		claim, err := evil.Claim("secret:1", fake, "secret:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(what, apply(t, c.As(bob), c.Work, what, task(claim, x[2])), what)
+		refused(what+"-by-id", apply(t, c.As(bob), c.Work, what+"-by-id", task(id, x[2])), what+"-by-id")
+	}
 	fake.Close()
 	if r := apply(t, c.As(alice), c.Work, "again", task(ref, "sesame")); r.Out != "the secret\n" {
 		t.Errorf("with the registry away: %v", r)
 	}
 	refused("a guess with the registry away", apply(t, c.As(bob), c.Work, "away", task(ref, "guess")), "away")
+	left(t, c)
+}
+
+// TestPublicImageClaimed: nobody takes an image that everybody may run from others by fetching it from a registry of
+// their own with credentials.
+func TestPublicImageClaimed(t *testing.T) {
+	open := engine.NewFakeRegistry("", "")
+	defer open.Close()
+	files, err := engine.BusyBox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := open.Add("public:1", append(files, engine.File{Path: "public", Mode: 0o644, Data: []byte("for all\n")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := engine.NewFakeRegistry("me", "sesame")
+	defer own.Close()
+	claim, err := own.Claim("public:1", open, "public:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, cluster.Options{})
+	for i, x := range []struct{ user, image, auth string }{
+		{alice, ref, ""},
+		{bob, claim, "env: [PW=sesame]\nregistry_auth: {username: me, password: \"${{ env.PW }}\"}\n"},
+		{alice, ref, ""}, {alice, claim, ""},
+	} {
+		r := apply(t, c.As(x.user), c.Work, fmt.Sprint("public", i),
+			"image: \""+x.image+"\"\ncommands: [cat /public]\n"+x.auth)
+		if r.Out != "for all\n" {
+			t.Errorf("%s runs %s: %v", x.user, x.image, r)
+		}
+	}
 	left(t, c)
 }

@@ -78,6 +78,16 @@ func (r *FakeRegistry) Add(name string, files []File) (ref string, err error) {
 	return r.Host + "/" + name, nil
 }
 
+// Claim serves a manifest that names content of another registry's image, without having any of it.
+func (r *FakeRegistry) Claim(name string, from *FakeRegistry, of string) (ref string, err error) {
+	d := from.images[of]
+	if d == "" {
+		return "", fmt.Errorf("no image %s", of)
+	}
+	r.blobs[d], r.images[name], r.kinds[d] = from.blobs[d], d, from.kinds[d]
+	return r.Host + "/" + name, nil
+}
+
 // ServeHTTP answers what a pull asks.
 func (r *FakeRegistry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	user, pass, ok := q.BasicAuth()

@@ -36,6 +36,7 @@ type standIn struct {
 	env    []string
 	auth   *docker.Auth
 	image  *docker.Image
+	had    map[string]bool // images that the engine had before the last pull, by id
 	id     string
 	shown  []shown
 
@@ -207,7 +208,7 @@ func (s *standIn) start(ctx context.Context) error {
 	s.id, err = s.engine.Create(ctx, name, spec)
 	fetched := errors.Is(err, os.ErrNotExist)
 	if fetched {
-		if err := s.engine.Pull(ctx, s.c.Image, s.auth, s.progress()); err != nil {
+		if err := s.pull(ctx, s.progress()); err != nil {
 			return err
 		}
 		s.id, err = s.engine.Create(ctx, name, spec)
@@ -245,8 +246,8 @@ func (s *standIn) own(ctx context.Context, name string, spec *docker.Spec, fetch
 		}
 	}
 	if fetched {
-		if err := s.noteAccess(id); err != nil {
-			return fmt.Errorf("note who may run image %s: %w", s.c.Image, err)
+		if err := s.noteAccess(ctx, id); err != nil {
+			return err
 		}
 	}
 	s.image, err = s.engine.Image(ctx, id)
