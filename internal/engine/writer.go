@@ -419,8 +419,7 @@ func (w *writer) armTimer(t *time.Timer) {
 func (w *writer) seal() *batch {
 	b := w.batch
 	w.engine.rec.seal()
-	flushed := w.state.Flush()
-	b.changes, b.snapshot = flushed.Changes, w.state.Snapshot()
+	b.changes, b.snapshot = w.state.Flush(), w.state.Snapshot()
 	w.batch, w.inputs = batch{}, 0
 	return &b
 }

@@ -107,7 +107,7 @@ func (o *oracle) feed() {
 
 // flush ends a batch: what it changed is stored.
 func (o *oracle) flush() {
-	o.stored.write(o, o.st.Flush().Changes)
+	o.stored.write(o, o.st.Flush())
 	o.feed()
 	o.printf("wake %d\n", o.st.NextWake())
 }

@@ -275,9 +275,8 @@ func TestMemoryIsFlat(t *testing.T) {
 	if n := s.st.Snapshot().NumJobs(); n != 0 {
 		t.Errorf("%d jobs are still in the state", n)
 	}
-	if b := s.st.Flush(); len(b.Changes.Jobs)+len(b.Changes.Events)+len(b.Changes.Specs) > 0 {
-		t.Errorf("the state kept %d jobs, %d events and %d specs for nobody", len(b.Changes.Jobs),
-			len(b.Changes.Events), len(b.Changes.Specs))
+	if c := s.st.Flush(); len(c.Jobs)+len(c.Events)+len(c.Specs) > 0 {
+		t.Errorf("the state kept %d jobs, %d events and %d specs for nobody", len(c.Jobs), len(c.Events), len(c.Specs))
 	}
 	if len(s.rows.list) > 4000 || cap(s.ends) > 256 {
 		t.Errorf("%d rows and %d ends are kept", len(s.rows.list), cap(s.ends))

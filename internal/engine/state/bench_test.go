@@ -17,6 +17,13 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
+// endBatch takes what the planner and the store are given, as the engine does.
+func endBatch(st *State) sched.Changes {
+	c := st.PlannerChanges()
+	st.Flush()
+	return c
+}
+
 // cluster is a state with nodes and one user.
 func cluster(tb testing.TB, nodes int) *State {
 	tb.Helper()
@@ -32,7 +39,7 @@ func cluster(tb testing.TB, nodes int) *State {
 		n := coretest.Node(core.NodeName(fmt.Sprintf("n%d", i+1))).CPUs(64).Mem(256 * core.GiB).Build()
 		apply(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles})
 	}
-	st.Flush()
+	endBatch(st)
 	return st
 }
 
@@ -68,7 +75,7 @@ func BenchmarkSubmit(b *testing.B) {
 			b.Fatal(err)
 		}
 		if n++; n%100 == 0 {
-			st.Flush()
+			endBatch(st)
 		}
 	}
 }
@@ -83,7 +90,7 @@ func BenchmarkArray(b *testing.B) {
 		if _, err := st.Apply(in); err != nil {
 			b.Fatal(err)
 		}
-		st.Flush()
+		endBatch(st)
 	}
 }
 
@@ -121,7 +128,7 @@ func BenchmarkGreatArray(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					st.Flush()
+					endBatch(st)
 					return reply
 				}
 				for i := 0; b.Loop(); i++ {
@@ -167,7 +174,7 @@ func BenchmarkArrayTask(b *testing.B) {
 			b.Fatal(err)
 		}
 		if task = (task + 1) % 100_000; n%100 == 0 {
-			st.Flush()
+			endBatch(st)
 		}
 	}
 }
@@ -218,7 +225,7 @@ func BenchmarkMemory(b *testing.B) {
 		}
 		p := sched.New(PlannerConfig(Config{}))
 		p.Apply(st.All())
-		st.Flush()
+		endBatch(st)
 		r := rand.New(rand.NewPCG(1, 1))
 		heap, rss := memory(b)
 		keys := map[sched.Key]bool{}
@@ -233,7 +240,7 @@ func BenchmarkMemory(b *testing.B) {
 				b.Fatal(err)
 			}
 			if i%100 == 99 {
-				p.Apply(st.Flush().Planner)
+				p.Apply(endBatch(st))
 				st.Snapshot()
 			}
 		}

@@ -21,7 +21,7 @@ func TestNodesMoveTheNextJobID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return reply.(*Reconciled), st.Flush().Changes
+		return reply.(*Reconciled), st.Flush()
 	}
 	register(3, 4)
 	if next := st.Snapshot().NextJob(); next != 7 {

@@ -259,7 +259,6 @@ func (s *State) sendPolicy() {
 		c.Meters = s.view.meterList()
 	}
 	s.plannerChanges.Merge(c)
-	s.batchPlannerChanges.Merge(c)
 }
 
 func (s *State) plannerPolicy() *sched.Policy {
@@ -274,9 +273,7 @@ func (s *State) sendMeter(m *policy.Meter) {
 	}
 	l.tally.SetMeter(m)
 	l.exhaustedKnown = false
-	c := sched.Changes{Meters: []*policy.Meter{m}}
-	s.plannerChanges.Merge(c)
-	s.batchPlannerChanges.Merge(c)
+	s.plannerChanges.Merge(sched.Changes{Meters: []*policy.Meter{m}})
 }
 
 // projectChanged notes what a project's change means for limits and priorities.

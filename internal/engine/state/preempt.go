@@ -53,9 +53,7 @@ func (s *State) refreshPreemption() {
 		return
 	}
 	s.preemption.qos, s.preemption.table = qos, sched.NewPreemption(s.cfg.Preemption, s.cfg.Partitions, qos)
-	c := sched.Changes{Preemption: s.preemption.table}
-	s.plannerChanges.Merge(c)
-	s.batchPlannerChanges.Merge(c)
+	s.plannerChanges.Merge(sched.Changes{Preemption: s.preemption.table})
 }
 
 // apply pushes a job aside: it ends as PREEMPTED, or goes back to the queue.

@@ -24,11 +24,10 @@ type Priority struct {
 // fair shares and the cluster have moved on by then. That calculation goes through the jobs in slices, one a Tick, so
 // that no command waits for it. What it changes stays in memory: it is made again after a restart.
 type priorityCalc struct {
-	cfg          *Priority
-	due          core.Time // of the next calculation, or of its next slice
-	began        core.Time // of the one that goes on
-	nextJob      int64     // the job it goes on with; 0: none goes on
-	recalculated []*core.Job
+	cfg     *Priority
+	due     core.Time // of the next calculation, or of its next slice
+	began   core.Time // of the one that goes on
+	nextJob int64     // the job it goes on with; 0: none goes on
 }
 
 // jobsPerSlice is how many jobs one Tick looks at.
@@ -89,9 +88,7 @@ func (r *priorityCalc) refreshInputs(s *State) {
 	}
 	s.view.priorityInputs = k
 	if s.limits.rules.Shares() {
-		c := sched.Changes{Policy: s.plannerPolicy()}
-		s.plannerChanges.Merge(c)
-		s.batchPlannerChanges.Merge(c)
+		s.plannerChanges.Merge(sched.Changes{Policy: s.plannerPolicy()})
 	}
 }
 
@@ -138,9 +135,7 @@ func (s *State) putJobUnstored(j *core.Job) {
 	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
 	if i, ok := s.dirtyJobs[j.ID]; ok {
 		s.changes.Jobs[i] = j
-		return
 	}
-	s.priorities.recalculated = append(s.priorities.recalculated, j)
 }
 
 // priorityOf is the priority of a job with a spec, which may be about to replace the one it has.

@@ -28,14 +28,13 @@ func BenchmarkRecalcSlice(b *testing.B) {
 	for range 50 * jobsPerSlice {
 		do(&Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: coretest.Job().Tasks(1).CPUs(2).Time(time.Hour).Spec()})
 	}
-	st.Flush()
+	endBatch(st)
 	b.ReportAllocs()
 	changed := 0
 	for b.Loop() {
 		now = st.Advance(now.Add(time.Second))
 		do(&Tick{})
-		changed += len(st.PlannerChanges().Jobs)
-		st.Flush()
+		changed += len(endBatch(st).Jobs)
 		st.Snapshot()
 	}
 	if changed == 0 {

@@ -204,12 +204,9 @@ func TestRecalculationGoesInSlices(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := w.st.PlannerChanges()
-		b := w.st.Flush()
-		if len(b.Changes.Jobs) != 0 || !b.Changes.Empty() {
+		c := w.st.Flush()
+		if len(c.Jobs) != 0 || !c.Empty() {
 			t.Fatal("what can be worked out is written")
-		}
-		if len(fresh.Jobs) != len(b.Planner.Jobs) {
-			t.Fatalf("the planner is told of %d jobs, or %d", len(fresh.Jobs), len(b.Planner.Jobs))
 		}
 		w.p.Apply(sched.Changes{Jobs: fresh.Jobs})
 		told = append(told, len(fresh.Jobs))

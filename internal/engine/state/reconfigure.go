@@ -118,7 +118,7 @@ func (s *State) resendAll() {
 	c.Anew = &cfg
 	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations),
 		slices.Clip(c.Meters)
-	s.plannerChanges, s.batchPlannerChanges = c, c
+	s.plannerChanges = c
 }
 
 // removeConfiguredNode removes a node that is not in the file any more: at once one that was never heard of or has no

@@ -174,8 +174,6 @@ type State struct {
 	dirtySteps     map[stepKey]int
 	plannerChanges sched.Changes // what the planner has not been told; see PlannerChanges
 	preemption     preemptionState
-	// touched is what Flush tells the planner that no record of the batch does.
-	batchPlannerChanges sched.Changes
 }
 
 type partitionInfo struct {
@@ -311,7 +309,7 @@ func New(cfg Config, img *Image) *State {
 	if cfg.Priority != nil {
 		s.priorities = newPriorityCalc(cfg.Priority, s)
 	}
-	s.plannerChanges, s.batchPlannerChanges = sched.Changes{}, sched.Changes{} // All tells it
+	s.plannerChanges = sched.Changes{} // All tells it
 	return s
 }
 
@@ -319,44 +317,22 @@ func New(cfg Config, img *Image) *State {
 func (s *State) beginBatch() {
 	s.changes = &core.Changes{}
 	s.resendReservations = false
-	s.plannerChanges, s.batchPlannerChanges = sched.Changes{}, sched.Changes{}
 	clear(s.dirtyJobs)
 	clear(s.dirtySteps)
 }
 
-// Batch is what a run of inputs changed.
-type Batch struct {
-	Changes *core.Changes
-	Planner sched.Changes // for the planner
-}
-
-// Flush ends a batch: it returns all changes since the last Flush.
-func (s *State) Flush() Batch {
+// Flush ends a batch: it returns all changes since the last Flush, to be stored. The planner's are PlannerChanges.
+func (s *State) Flush() *core.Changes {
 	s.currentLimits()
-	s.changes.Now, s.changes.NextJob, s.changes.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
-	s.changes.Spent = s.takeSpent()
-	b := Batch{Changes: s.changes, Planner: sched.Changes{
-		Jobs: s.changes.Jobs, Nodes: s.changes.Nodes, GoneNodes: s.changes.GoneNodes,
-		Reservations: s.plannerReservations(s.changes.Reservations), GoneReservations: s.changes.GoneReservations,
-		Policy: s.batchPlannerChanges.Policy, Meters: s.batchPlannerChanges.Meters,
-		Preemption: s.batchPlannerChanges.Preemption,
-	}}
-	if s.priorities != nil {
-		b.Planner.Jobs = append(s.priorities.recalculated, s.changes.Jobs...) // a record that changed again is the newer one
-		s.priorities.recalculated = nil
-	}
-	if s.batchPlannerChanges.Anew != nil { // all there was then, and what came after it
-		all := s.batchPlannerChanges
-		b.Planner.Policy, b.Planner.Meters = nil, nil
-		all.Merge(b.Planner)
-		b.Planner = all
-	}
+	out := s.changes
+	out.Now, out.NextJob, out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
+	out.Spent = s.takeSpent()
 	s.beginBatch()
-	return b
+	return out
 }
 
-// PlannerChanges returns what changed since it was last asked, or since the last Flush: the planner may know before the
-// batch ends.
+// PlannerChanges returns what the planner has not been told, in the order it happened. Nobody else tells it anything
+// but All. It does not wait for the end of a batch.
 func (s *State) PlannerChanges() sched.Changes {
 	s.currentLimits()
 	c := s.plannerChanges

@@ -122,23 +122,24 @@ func (w *world) must(in Input) any {
 func (w *world) flush(err error) {
 	w.t.Helper()
 	w.log.flush()
-	b := w.st.Flush()
-	if err != nil && !b.Changes.Empty() {
-		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, b.Changes))
+	forPlanner := w.st.PlannerChanges()
+	c := w.st.Flush()
+	if err != nil && !c.Empty() {
+		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, c))
 	}
 	if w.onFlush != nil {
-		w.onFlush(b.Changes)
+		w.onFlush(c)
 	}
-	for _, e := range b.Changes.Events {
+	for _, e := range c.Events {
 		if w.seq++; e.Seq != w.seq+w.before {
 			w.t.Fatalf("event %s has number %d after %d", e.Kind, e.Seq, w.seq+w.before-1)
 		}
 	}
-	w.disk.write(w.t, b.Changes)
-	if b.Planner.Anew != nil {
-		w.p = sched.New(*b.Planner.Anew)
+	w.disk.write(w.t, c)
+	if forPlanner.Anew != nil {
+		w.p = sched.New(*forPlanner.Anew)
 	}
-	w.p.Apply(b.Planner)
+	w.p.Apply(forPlanner)
 }
 
 func (w *world) advance(to core.Time) {
