@@ -21,9 +21,9 @@ import (
 func broken(t *testing.T, h handler) (url string, log *bytes.Buffer) {
 	t.Helper()
 	log = &bytes.Buffer{}
-	a := &API{Deps: Deps{Log: slog.New(slog.NewTextHandler(log, nil)), Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
+	a := &API{Base: &Base{Log: slog.New(slog.NewTextHandler(log, nil)), Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
 	a.live.Store(&config.Config{})
-	a.metrics = newMetrics(a)
+	a.metrics = newMetrics(a.Base, nil, nil)
 	rt := &route{method: "GET", path: "/", handle: h, open: true}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, a.metrics.route(rt), w, r) }))
 	t.Cleanup(srv.Close)
@@ -135,7 +135,7 @@ func TestOnLoopback(t *testing.T) {
 		{"192.0.2.1:6818", tcp("192.0.2.1"), false},
 		{"127.0.0.1:6818", tcp("192.0.2.1"), false}, // the agents' listener
 	} {
-		a := &API{Deps: Deps{Config: &config.Config{Server: config.Server{Listen: c.listen}}}}
+		a := &API{Base: &Base{Config: &config.Config{Server: config.Server{Listen: c.listen}}}}
 		r := httptest.NewRequest("GET", "/metrics", nil)
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, c.came))
 		if got := a.onLoopback(r); got != c.open {

@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
-	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
@@ -41,15 +39,12 @@ type Deps struct {
 	Samples   *samples.Store
 	Authority *ca.Authority
 	Servers   []string // told to nodes that join
-	// Reload has the settings read again.
-	Reload func(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error)
-	// Partition changes a partition; nil removes it.
-	Partition func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
+	Reload    ReloadFunc
+	Partition PartitionFunc
 	Fleets    *fleet.Fleets
 	// CAChanged has everybody learn of a certificate authority that was changed.
 	CAChanged func() error
-	// Seals tells of the sealing key; with begin it is rotated.
-	Seals func(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error)
+	Seals     SealsFunc
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
 	Audit   *audit.Log // nil: none is kept
@@ -59,31 +54,39 @@ type Deps struct {
 
 // API answers HTTP. Make it with New.
 type API struct {
-	Deps
-	host    string
-	started core.Time
-	mux     *http.ServeMux
-	routes  []route
-	metrics *metrics
-	watch   *watchers
-	open    streamSet
-	past    pastPages
-	limits  atomic.Pointer[limits]
-	known   limit.Table // by name
-	unknown limit.Table // by address
-	cancel  func()      // ends the subscription
-	live    atomic.Pointer[config.Config]
-	uses    tokenUses
-	signIns audit.SignIns
+	*Base
+	Streams   *stream.Exchange
+	Authority *ca.Authority
+	Conns     *limit.Conns
+	version   string
+	mux       *http.ServeMux
+	routes    []route
+	watch     *watchers
+	cancel    func() // ends the subscription
+	handlers
 }
 
-// conf is the settings that hold; Deps.Config are those it started with.
-func (a *API) conf() *config.Config { return a.live.Load() }
+// handlers answer the routes, each those of one subject.
+type handlers struct {
+	jobs         *Jobs
+	submissions  *Submissions
+	control      *Control
+	steps        *Steps
+	streams      *Streams
+	events       *Events
+	nodes        *Nodes
+	reservations *Reservations
+	fleets       *Fleets
+	identity     *Identity
+	tokens       *Tokens
+	people       *People
+	cluster      *Cluster
+	metrics      *Metrics
+}
 
 // SetConfig makes other settings hold.
 func (a *API) SetConfig(c *config.Config) {
-	a.live.Store(c)
-	a.limits.Store(limitsOf(c))
+	a.setConfig(c)
 	if snap := a.Engine.Snapshot(); snap != nil {
 		a.checkStreams(snap) // other people may be administrators now
 	}
@@ -95,14 +98,47 @@ func New(d Deps) *API {
 	if err != nil {
 		host = "localhost"
 	}
-	a := &API{Deps: d, host: host, started: core.At(time.Now()), watch: newWatchers()}
-	a.live.Store(d.Config)
-	a.limits.Store(limitsOf(d.Config))
-	a.metrics = newMetrics(a)
+	b := &Base{Config: d.Config, Engine: d.Engine, Store: d.Store, Audit: d.Audit, Log: d.Log}
+	b.setConfig(d.Config)
+	a := &API{
+		Base: b, Streams: d.Streams, Authority: d.Authority, Conns: d.Conns, version: d.Version, watch: newWatchers(),
+		handlers: newHandlers(b, &d, host),
+	}
+	a.streams.watch, a.events.watch = a.watch, a.watch
 	a.routes = a.table()
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
 	return a
+}
+
+func newHandlers(b *Base, d *Deps, host string) handlers {
+	h := handlers{
+		jobs:         &Jobs{Base: b, Hub: d.Hub, Samples: d.Samples},
+		reservations: &Reservations{Base: b},
+		tokens:       &Tokens{Base: b, Authority: d.Authority},
+		people:       &People{Base: b},
+		events:       &Events{Base: b},
+		cluster: &Cluster{
+			Base: b, Version: d.Version, host: host, started: core.At(time.Now()), Hub: d.Hub, Authority: d.Authority,
+			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals,
+		},
+	}
+	h.identity = &Identity{Base: b, tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
+	h.metrics = newMetrics(b, h.identity, d.Hub)
+	h.submissions = &Submissions{Base: b, jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey, submitted: h.metrics.submitted}
+	h.control = &Control{Base: b, jobs: h.jobs, submissions: h.submissions, Hub: d.Hub}
+	h.steps = &Steps{Base: b, jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}
+	h.streams = &Streams{
+		Base: b, jobs: h.jobs, steps: h.steps, identity: h.identity, Hub: d.Hub, Streams: d.Streams, Logs: d.Logs, Conns: d.Conns,
+	}
+	h.nodes = &Nodes{Base: b, reservations: h.reservations, Hub: d.Hub, Partition: d.Partition}
+	h.fleets = &Fleets{Base: b, nodes: h.nodes, Authority: d.Authority, Fleets: d.Fleets}
+	return h
+}
+
+// KeepTokens deletes tokens that are over and saves when tokens were last used, until the context ends.
+func (a *API) KeepTokens(ctx context.Context, keep time.Duration) error {
+	return a.tokens.KeepTokens(ctx, keep)
 }
 
 // Close ends watchers and the subscription.
@@ -140,14 +176,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unknownBody bounds the time that a body may take before it is known whose it is.
 const unknownBody = 1 << 20
-
-// snapshot is the present state, or an error while this server does not lead.
-func (a *API) snapshot() (*state.Snapshot, error) {
-	if s := a.Engine.Snapshot(); s != nil {
-		return s, nil
-	}
-	return nil, core.Errorf(core.Unavailable, "this server does not lead yet; try again")
-}
 
 // status is the one table from code to HTTP.
 var status = map[core.Code]int{

@@ -125,7 +125,7 @@ func (t *trail) add(what string) {
 }
 
 // saw notes, at once, that somebody looks at what is private to another's job: the look may last for hours.
-func (a *API) saw(who *caller, j *core.Job) {
+func (a *Base) saw(who *caller, j *core.Job) {
 	if a.Audit == nil || j.Spec.User == who.User || who.trail.rt == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (x *excerpt) Read(p []byte) (int, error) {
 
 // begin prepares a call for the audit log: who signs in is told, and what is sent is kept where the route says so. It gives the
 // caller, where nobody is one who does something that is told.
-func (a *API) begin(rt *route, r *http.Request, who *caller) *caller {
+func (a *Base) begin(rt *route, r *http.Request, who *caller) *caller {
 	if who == nil && rt.open && rt.audit.action != "" {
 		who = &caller{}
 	}
@@ -177,7 +177,7 @@ func (a *API) begin(rt *route, r *http.Request, who *caller) *caller {
 
 // end tells the audit log how a call went. An act of an administrator is on disk before it is answered: what it gives in
 // place of err says when that could not be.
-func (a *API) end(rt *route, r *http.Request, who *caller, err error) error {
+func (a *Base) end(rt *route, r *http.Request, who *caller, err error) error {
 	if a.Audit == nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (a *API) end(rt *route, r *http.Request, who *caller, err error) error {
 }
 
 // auditEntry is a call as the audit log tells it. r may be nil.
-func (a *API) auditEntry(rt *route, r *http.Request, who *caller, err error) *core.AuditEntry {
+func (a *Base) auditEntry(rt *route, r *http.Request, who *caller, err error) *core.AuditEntry {
 	e := &core.AuditEntry{UID: -1, Action: rt.audit.action, Answer: core.AuditOK, Count: 1}
 	if e.Action == "" {
 		e.Action = "read"
@@ -291,14 +291,14 @@ func (who *caller) aboutToken(t *core.Token) {
 }
 
 // confirm tells the audit log of an act on another's things before a handler answers by itself.
-func (a *API) confirm(r *http.Request, who *caller) error {
+func (a *Base) confirm(r *http.Request, who *caller) error {
 	err := a.end(who.trail.rt, r, who, nil)
 	who.trail.touched = 0
 	return err
 }
 
 // cancelled notes which jobs of others were ended.
-func (a *API) cancelled(who *caller, before *state.Snapshot, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) cancelled(who *caller, before *state.Snapshot, todo []cancelTodo, out *client.Cancelled) {
 	failed := map[string]bool{}
 	for i := range out.Results {
 		if out.Results[i].Error != nil {
@@ -323,7 +323,7 @@ func (who *caller) denied(out *client.Cancelled) {
 }
 
 // auditLog answers administrators' questions to the audit log, the newest entries first.
-func (a *API) auditLog(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Cluster) auditLog(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if !who.Admin {
 		return nil, core.Errorf(core.Denied, "only an administrator reads the audit log").Because("access_denied")
 	}

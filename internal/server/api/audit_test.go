@@ -48,7 +48,7 @@ func TestAuditEntriesAreText(t *testing.T) {
 	r.SetPathValue("name", "n1{name}\n{\"seq\":1}\x1b[2J\u202e")
 	r.RemoteAddr = "[fe80::1%eth0]:77"
 	who := &caller{Identity: core.Identity{User: "a\r\nb", UID: 5}, user: &core.User{}, token: &core.Token{ID: "t", Name: "x\x00y"}}
-	e := (&API{}).auditEntry(rt, r, who, core.Errorf(core.Denied, "no\nway").Because("access_denied"))
+	e := (&Base{}).auditEntry(rt, r, who, core.Errorf(core.Denied, "no\nway").Because("access_denied"))
 	e.Clean()
 	want := core.AuditEntry{
 		User: `a\r\nb`, UID: 5, Addr: "fe80::1%eth0", Token: "t", TokenName: `x\x00y`, Action: "node.update", Count: 1,

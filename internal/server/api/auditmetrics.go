@@ -3,7 +3,7 @@ package api
 import "github.com/prometheus/client_golang/prometheus"
 
 // auditCollector tells how the audit log fares: what was lost is to be seen.
-type auditCollector struct{ a *API }
+type auditCollector struct{ a *Metrics }
 
 var (
 	descAuditRows   = prometheus.NewDesc("bireme_audit_entries_total", "Entries of the audit log in the store.", nil, nil)

@@ -23,6 +23,14 @@ import (
 	"bireme.dev/bireme/internal/server/ca"
 )
 
+// Identity finds out who calls, and gives nodes the certificates that show who they are.
+type Identity struct {
+	*Base
+	tokens    *Tokens
+	Authority *ca.Authority
+	Servers   []string // told to nodes that join
+}
+
 // PeerHeader is a node's word for who called through its local socket: UID:GID:NAME.
 const PeerHeader = "Bireme-Peer"
 
@@ -77,7 +85,7 @@ func peerCred(c net.Conn) *unix.Ucred {
 }
 
 // identify finds out who calls.
-func (a *API) identify(r *http.Request) (*caller, error) {
+func (a *Identity) identify(r *http.Request) (*caller, error) {
 	if text := r.Header.Get("Authorization"); text != "" {
 		return a.byToken(text)
 	}
@@ -106,7 +114,7 @@ type peer struct {
 }
 
 // byNode takes a node's word for who calls.
-func (a *API) byNode(r *http.Request, n ca.Node) (*caller, error) {
+func (a *Identity) byNode(r *http.Request, n ca.Node) (*caller, error) {
 	parts := strings.SplitN(r.Header.Get(PeerHeader), ":", 3)
 	if len(parts) != 3 {
 		return nil, core.Errorf(core.Unknown, "node %s did not say who calls", n.Name).Because("no_identity")
@@ -155,7 +163,7 @@ func inGroup(u *account.User, gid uint32) bool {
 }
 
 // byPeer finds the user of a uid, making one at first use where that is allowed.
-func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
+func (a *Identity) byPeer(ctx context.Context, p *peer) (*caller, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -183,7 +191,7 @@ func (a *API) byPeer(ctx context.Context, p *peer) (*caller, error) {
 }
 
 // firstAdmin lets the administrator of the host in where accounting is enforced and nobody has been added yet.
-func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (*core.User, error) {
+func (a *Identity) firstAdmin(ctx context.Context, uid uint32, name string) (*core.User, error) {
 	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
 	_, err := engine.Do(ctx, a.Engine, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
 	if core.CodeOf(err) == core.Conflict { // another of his calls was quicker
@@ -193,7 +201,7 @@ func (a *API) firstAdmin(ctx context.Context, uid uint32, name string) (*core.Us
 }
 
 // callerOf is a user as a caller, with the rights the user's record gives.
-func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, error) {
+func (a *Identity) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, error) {
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
@@ -201,7 +209,7 @@ func (a *API) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*caller, err
 }
 
 // byToken finds the user a token speaks for.
-func (a *API) byToken(header string) (*caller, error) {
+func (a *Identity) byToken(header string) (*caller, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -226,7 +234,7 @@ func (a *API) byToken(header string) (*caller, error) {
 	uid, gid, hasGID := processesOf(u)
 	c, err := a.callerOf(u, uid, gid, hasGID)
 	if err == nil {
-		a.bearer(c, t, t.Hash != hash)
+		a.tokens.bearer(c, t, t.Hash != hash)
 	}
 	return c, err
 }

@@ -14,7 +14,7 @@ import (
 const CAHeader = "Bireme-Ca"
 
 // showCA gives the authorities to trust; administrators also learn of nodes.
-func (a *API) showCA(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Cluster) showCA(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (a *API) showCA(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	return a.caState(snap, who.Admin), nil
 }
 
-func (a *API) caState(snap *state.Snapshot, admin bool) *client.CA {
+func (a *Cluster) caState(snap *state.Snapshot, admin bool) *client.CA {
 	out := &client.CA{PEM: string(a.Authority.PEM()), Sum: a.Authority.Sum()}
 	for _, i := range a.Authority.Issuers() {
 		out.Issuers = append(out.Issuers, client.Issuer{Num: i.Num, Made: i.Made, Ends: i.Ends, Serial: i.Serial, Nodes: i.Nodes, Server: i.Servers})
@@ -40,7 +40,7 @@ func (a *API) caState(snap *state.Snapshot, admin bool) *client.CA {
 }
 
 // rotateCA takes the next step of replacing the authority: a second one is made, and when every node trusts it the first one goes.
-func (a *API) rotateCA(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Cluster) rotateCA(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.RotateCA
 	if err := decode(r, &in); err != nil {
 		return nil, err

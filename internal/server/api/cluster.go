@@ -1,13 +1,35 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/hub"
 )
+
+// ReloadFunc has the settings read again; dry: only compared.
+type ReloadFunc func(ctx context.Context, by core.Identity, dry bool) (*client.Reconfigured, error)
+
+// SealsFunc returns the state of the sealing key; with begin its rotation starts.
+type SealsFunc func(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error)
+
+// Cluster shows the cluster and its settings, and is where administrators change what is neither a job nor a node.
+type Cluster struct {
+	*Base
+	Version   string
+	host      string
+	started   core.Time
+	Hub       *hub.Hub
+	Authority *ca.Authority
+	Reload    ReloadFunc
+	CAChanged func() error
+	Seals     SealsFunc
+}
 
 type pingBody struct {
 	Version  string `json:"version"`
@@ -15,7 +37,7 @@ type pingBody struct {
 	ReadOnly string `json:"read_only,omitempty"`
 }
 
-func (a *API) ping(http.ResponseWriter, *http.Request, *caller) (any, error) {
+func (a *Cluster) ping(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	out := &pingBody{Version: a.Version, Leading: a.Engine.Snapshot() != nil}
 	if a.Engine.ReadOnly() != "" {
 		out.ReadOnly = "nothing can be written now" // why is for callers with a name: it may hold paths and hosts
@@ -23,7 +45,7 @@ func (a *API) ping(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	return out, nil
 }
 
-func (a *API) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Cluster) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	project := who.user.Default
 	if project == "" {
 		project = core.ProjectName(a.conf().Accounting.DefaultProject)
@@ -38,7 +60,7 @@ func (a *API) whoami(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	return out, nil
 }
 
-func (a *API) cluster(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Cluster) cluster(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -68,12 +90,12 @@ func (a *API) cluster(_ http.ResponseWriter, _ *http.Request, who *caller) (any,
 }
 
 // enforced is what of the policy is enforced; the settings have been checked.
-func (a *API) enforced() config.Enforced {
+func (a *Base) enforced() config.Enforced {
 	e, _ := a.conf().Accounting.Enforced()
 	return e
 }
 
-func (a *API) reconfigure(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Cluster) reconfigure(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.Reconfigure
 	if err := decode(r, &in); err != nil {
 		return nil, err

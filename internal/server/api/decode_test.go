@@ -83,7 +83,7 @@ func BenchmarkDecodeSubmit(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
-	a := &API{Deps: Deps{HashKey: make([]byte, 32)}}
+	a := &Submissions{HashKey: make([]byte, 32)}
 	for b.Loop() {
 		s, err := decodeSubmit(data)
 		if err != nil {

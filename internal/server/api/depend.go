@@ -18,7 +18,7 @@ const (
 
 // endings looks up how the jobs ended that a dependency names and that have left memory. The snapshot comes first: a job
 // that leaves it later is known to the engine.
-func (a *API) endings(ctx context.Context, who *caller, in *state.Submit) error {
+func (a *Submissions) endings(ctx context.Context, who *caller, in *state.Submit) error {
 	text := in.Spec.More().Dependency
 	if text == "" {
 		return nil
@@ -36,7 +36,7 @@ type needed struct {
 }
 
 // ended is the same for any dependency.
-func (a *API) ended(ctx context.Context, who *caller, text string) (out needed, err error) {
+func (a *Submissions) ended(ctx context.Context, who *caller, text string) (out needed, err error) {
 	needs, err := grammar.ParseDependency(text)
 	if err != nil {
 		return out, nil // the engine refuses it in its own words

@@ -9,7 +9,7 @@ import (
 
 // checkEnv refuses an environment of more variables than a node should have to handle, or with one that no program could be
 // started with. env is KEY=VALUE, each ended by NUL.
-func (a *API) checkEnv(env []byte) error {
+func (a *Base) checkEnv(env []byte) error {
 	lim := &a.conf().Limits
 	if n := int64(bytes.Count(env, []byte{0})); lim.EnvVars > 0 && n > lim.EnvVars {
 		return tooManyVars(n, lim.EnvVars)
@@ -29,7 +29,7 @@ func (a *API) checkEnv(env []byte) error {
 }
 
 // checkEnvList is checkEnv for a list, and for its size, which is that of a job's.
-func (a *API) checkEnvList(env []string) error {
+func (a *Base) checkEnvList(env []string) error {
 	lim, total := &a.conf().Limits, int64(0)
 	if n := int64(len(env)); lim.EnvVars > 0 && n > lim.EnvVars {
 		return tooManyVars(n, lim.EnvVars)

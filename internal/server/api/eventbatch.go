@@ -95,7 +95,7 @@ func (p *pastPages) add(after int64, b *eventBatch) {
 }
 
 // pastEvents is a page of the events after a number, read when it is the caller's turn.
-func (a *API) pastEvents(ctx context.Context, turns *held, after int64) (b *eventBatch, err error) {
+func (a *Events) pastEvents(ctx context.Context, turns *held, after int64) (b *eventBatch, err error) {
 	err = turns.turn(ctx, func() error {
 		if b = a.past.find(after); b != nil {
 			return nil

@@ -20,8 +20,17 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
 )
+
+// Fleets shows and changes fleets.
+type Fleets struct {
+	*Base
+	nodes     *Nodes
+	Authority *ca.Authority
+	Fleets    *fleet.Fleets
+}
 
 // certSum names a certificate as its fleet does: by the hash of its PEM form.
 func certSum(c *x509.Certificate) string {
@@ -29,13 +38,13 @@ func certSum(c *x509.Certificate) string {
 	return hex.EncodeToString(s[:])
 }
 
-func (a *API) fleets(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Fleets) fleets(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
 	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.now(v.snap)}
-	view := a.nodeView(v)
+	view := a.nodes.nodeView(v)
 	for _, f := range v.snap.Fleets() {
 		if f.SeenBy(who.Identity, v.snap.Role(who.User, f.Project)) {
 			out.Fleets = append(out.Fleets, a.showFleet(view, f))
@@ -44,7 +53,7 @@ func (a *API) fleets(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	return out, nil
 }
 
-func (a *API) fleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Fleets) fleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -53,11 +62,11 @@ func (a *API) fleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, e
 	if !ok || !f.SeenBy(who.Identity, v.snap.Role(who.User, f.Project)) {
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q", r.PathValue("name")).Because("invalid_fleet")
 	}
-	out := a.showFleet(a.nodeView(v), f)
+	out := a.showFleet(a.nodes.nodeView(v), f)
 	return &out, nil
 }
 
-func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
+func (a *Fleets) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
 	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
 	if f.Leaving {
 		out.Status = "terminating"
@@ -77,7 +86,7 @@ func (a *API) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
 	return out
 }
 
-func (a *API) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client.FleetInstance {
+func (a *Fleets) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client.FleetInstance {
 	x := client.FleetInstance{
 		Num: h.Num, Node: h.Node, Host: h.Login.User + "@" + h.Login.At(), HostKey: h.HostKey, Cause: h.Cause, Since: h.Since,
 		Phase: a.Fleets.Phase(h.Node), Blocks: max(1, h.Blocks), Status: "pending",
@@ -127,7 +136,7 @@ func instanceNote(rec *core.Node, n *client.Node, h *core.FleetHost) string {
 	return strings.Join(notes, "; ")
 }
 
-func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Fleets) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.FleetSpec
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -148,7 +157,7 @@ func (a *API) putFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any
 }
 
 // fleetOf checks what a user wants and seals the keys. All faults are told at once.
-func (a *API) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
+func (a *Fleets) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
 	f := &core.Fleet{Name: name, Project: in.Project, Placement: in.Placement}
 	var faults []core.Fault
 	bad := func(path, format string, args ...any) {
@@ -224,7 +233,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // sealEnv seals the variables of a fleet's agents. Those that are as they were stay sealed as they were: that nothing has
 // changed can be told without opening them.
-func (a *API) sealEnv(name string, env []string) (core.FleetEnv, error) {
+func (a *Fleets) sealEnv(name string, env []string) (core.FleetEnv, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return core.FleetEnv{}, err
@@ -237,7 +246,7 @@ func (a *API) sealEnv(name string, env []string) (core.FleetEnv, error) {
 	return fleet.SealEnv(a.Authority, name, env)
 }
 
-func (a *API) sealKey(text string) (*core.FleetKey, error) {
+func (a *Fleets) sealKey(text string) (*core.FleetKey, error) {
 	signer, err := ssh.ParseKey([]byte(text))
 	if err != nil {
 		return nil, err
@@ -251,7 +260,7 @@ func (a *API) sealKey(text string) (*core.FleetKey, error) {
 	return k, nil
 }
 
-func (a *API) dropFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Fleets) dropFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	nums, err := instances(r)
 	if err != nil {
 		return nil, err
@@ -263,7 +272,7 @@ func (a *API) dropFleet(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	return okBody{}, nil
 }
 
-func (a *API) trustFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Fleets) trustFleet(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	nums, err := instances(r)
 	if err != nil {
 		return nil, err
@@ -290,7 +299,7 @@ func instances(r *http.Request) ([]int32, error) {
 }
 
 // lostHosts words which hosts of fleets cannot be used, and why: all, or those a job holds. Empty: none.
-func (a *API) lostHosts(of *core.Alloc) string {
+func (a *Jobs) lostHosts(of *core.Alloc) string {
 	const most = 3
 	var list []string
 	more := 0
@@ -318,13 +327,13 @@ func (a *API) lostHosts(of *core.Alloc) string {
 }
 
 // tellLost adds to the refusal of a job that no node is large enough for which hosts are none, and why.
-func (a *API) tellLost(err error) error {
+func (a *Submissions) tellLost(err error) error {
 	var e *core.Error
 	if !errors.As(err, &e) || e.Reason != "node_config_unavailable" && e.Reason != "memory_unsatisfiable" {
 		return err
 	}
 	told := *e
-	told.Message += a.lostHosts(nil)
+	told.Message += a.jobs.lostHosts(nil)
 	return &told
 }
 

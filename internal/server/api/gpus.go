@@ -31,7 +31,7 @@ func ailing(n *core.Node, units []core.UnitState) []string {
 	return out
 }
 
-func (a *API) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) jobMetrics(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func unitMemory(n *core.Node, index int32) core.Bytes {
 
 // gpuCollector tells Prometheus how GPUs do; a series a GPU, with the job that has it.
 type gpuCollector struct {
-	a    *API
+	a    *Metrics
 	jobs bool // jobs may be named
 }
 
@@ -138,7 +138,7 @@ func (c *gpuCollector) jobLabel(g *hub.GPU) string {
 
 // serveDCGM passes on what the nodes' dcgm-exporters say of GPUs that jobs have, with the node, the job and its run beside
 // it.
-func (a *API) serveDCGM(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Metrics) serveDCGM(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	list, exported := a.Hub.GPUs()
 	v := a.scraper(r, who)
 	list = slices.DeleteFunc(list, func(g hub.GPU) bool { return g.Job != nil && !v.seesJob(g.Job) })

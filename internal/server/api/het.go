@@ -11,7 +11,7 @@ import (
 )
 
 // components makes the further components of a het job its caller's, each with its first one's environment.
-func (a *API) components(r *http.Request, s *submission, in *state.Submit, who *caller) error {
+func (a *Submissions) components(r *http.Request, s *submission, in *state.Submit, who *caller) error {
 	for i := range s.Components {
 		c := &s.Components[i]
 		if err := a.own(r, c, who); err != nil {
@@ -27,7 +27,7 @@ func (a *API) components(r *http.Request, s *submission, in *state.Submit, who *
 }
 
 // addComponents lets a query for the first component of a het job that has ended find the others too.
-func (a *API) addComponents(ctx context.Context, sel *selection, q *store.JobQuery) error {
+func (a *Jobs) addComponents(ctx context.Context, sel *selection, q *store.JobQuery) error {
 	var whole []core.JobID
 	for _, f := range sel.refs {
 		if f.tasks.Empty() && !f.part {

@@ -30,7 +30,7 @@ func (who *caller) hid(what string, owner core.UserName) {
 }
 
 // hidJobs notes which of some jobs that were not found are there, but hidden.
-func (a *API) hidJobs(ctx context.Context, who *caller, ids []core.JobID) {
+func (a *Base) hidJobs(ctx context.Context, who *caller, ids []core.JobID) {
 	if a.Audit == nil || len(ids) == 0 {
 		return
 	}
@@ -67,7 +67,7 @@ func (a *API) hidJobs(ctx context.Context, who *caller, ids []core.JobID) {
 }
 
 // noteHidden writes down that a call reached for what is hidden: the job of its path, or what its handler has noted.
-func (a *API) noteHidden(rt *route, r *http.Request, who *caller, err error) {
+func (a *Base) noteHidden(rt *route, r *http.Request, who *caller, err error) {
 	if who == nil || who.user == nil || who.Admin {
 		return
 	}

@@ -13,10 +13,19 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/samples"
 )
 
+// Jobs answers questions about jobs and runs.
+type Jobs struct {
+	*Base
+	Hub     *hub.Hub
+	Samples *samples.Store
+}
+
 // jobs lists jobs: live ones from the snapshot, and with history those of the store.
-func (a *API) jobs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) jobs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	sel, err := parseSelection(r)
 	if err != nil {
 		return nil, err
@@ -51,11 +60,11 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, who *caller) (any, er
 }
 
 // now is the time elapsed times are counted to: the engine's own may lie behind when nothing happens.
-func (a *API) now(snap *state.Snapshot) core.Time { return max(snap.Now(), core.At(time.Now())) }
+func (a *Base) now(snap *state.Snapshot) core.Time { return max(snap.Now(), core.At(time.Now())) }
 
 // selectLive gives the live jobs that match and that the viewer sees, by ascending id. A few plain ids are looked up, not
 // searched for.
-func (a *API) selectLive(v *viewer, sel *selection) []*core.Job {
+func (a *Jobs) selectLive(v *viewer, sel *selection) []*core.Job {
 	var out []*core.Job
 	if n := len(sel.refs); n > 0 && n <= 64 && !slices.ContainsFunc(sel.refs, func(f jobRef) bool { return mayBeArray(v.snap, f) }) {
 		for _, f := range sel.refs {
@@ -82,8 +91,7 @@ func mayBeArray(snap *state.Snapshot, f jobRef) bool {
 }
 
 // names2users turns numbers among the users into names, which is what the store has.
-func names2users(a *API, list []core.UserName) []core.UserName {
-	snap := a.Engine.Snapshot()
+func names2users(snap *state.Snapshot, list []core.UserName) []core.UserName {
 	out := slices.Clone(list)
 	for _, u := range list {
 		if n, err := strconv.ParseUint(string(u), 10, 32); err == nil {
@@ -96,7 +104,7 @@ func names2users(a *API, list []core.UserName) []core.UserName {
 }
 
 // stepsOf finds the steps of jobs: live ones from memory, the others from the store.
-func (a *API) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Job) ([]core.Step, error) {
+func (a *Jobs) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Job) ([]core.Step, error) {
 	out := []core.Step{}
 	var ended []core.JobID
 	for _, j := range list {
@@ -123,13 +131,13 @@ func (a *API) stepsOf(ctx context.Context, snap *state.Snapshot, list []*core.Jo
 }
 
 // describe fills in what only a live server knows.
-func (a *API) describe(v *viewer, out *client.Job, j *core.Job) {
+func (a *Jobs) describe(v *viewer, out *client.Job, j *core.Job) {
 	a.explain(v, out, j)
 	out.Job = v.show(j)
 }
 
 // explain fills in why a job waits and where its ports are; the record itself is as it is stored.
-func (a *API) explain(v *viewer, out *client.Job, j *core.Job) {
+func (a *Jobs) explain(v *viewer, out *client.Job, j *core.Job) {
 	out.Job = *j
 	if j.State == core.Running && j.Spec.More().Container != nil {
 		out.Ports = a.Hub.Ports(j.ID)
@@ -155,7 +163,7 @@ func foldNodes(names []core.NodeName) string {
 }
 
 // writeBriefs streams a brief listing.
-func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, next core.JobID) {
+func (a *Jobs) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, next core.JobID) {
 	const chunk = 64 << 10
 	w.Header()["Content-Type"] = jsonType
 	buf := bodies.Get().(*bytes.Buffer)
@@ -192,7 +200,7 @@ func (a *API) writeBriefs(w http.ResponseWriter, v *viewer, list []*core.Job, ne
 }
 
 // job shows one job, or an array's record and its tasks.
-func (a *API) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	after, err := parseAfter(r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -216,7 +224,7 @@ func (a *API) job(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 }
 
 // find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
-func (a *API) find(ctx context.Context, v *viewer, text string, after core.JobID) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) find(ctx context.Context, v *viewer, text string, after core.JobID) (list []*core.Job, next core.JobID, err error) {
 	ref, err := parseRef(text)
 	if err != nil {
 		return nil, 0, err
@@ -237,7 +245,7 @@ func (a *API) find(ctx context.Context, v *viewer, text string, after core.JobID
 }
 
 // one is find for calls that mean a single job: of an array and its tasks, the record that bears the id.
-func (a *API) one(ctx context.Context, v *viewer, text string) (*core.Job, error) {
+func (a *Jobs) one(ctx context.Context, v *viewer, text string) (*core.Job, error) {
 	list, _, err := a.find(ctx, v, text, 0)
 	if err != nil {
 		return nil, err
@@ -255,7 +263,7 @@ func (a *API) one(ctx context.Context, v *viewer, text string) (*core.Job, error
 }
 
 // may tells whether somebody may see and steer what is private to a job.
-func (a *API) may(who *caller, j *core.Job) error {
+func (a *Jobs) may(who *caller, j *core.Job) error {
 	if t := who.token; t != nil && t.Project != "" && t.Project != j.Spec.Project {
 		return outsideProject(t)
 	}
@@ -268,17 +276,17 @@ func (a *API) may(who *caller, j *core.Job) error {
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 }
 
-func (a *API) script(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) script(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	return nil, a.blob(w, r, who, func(s *core.Spec) core.Hash { return s.Script })
 }
 
-func (a *API) env(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) env(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	return nil, a.blob(w, r, who, func(s *core.Spec) core.Hash { return s.Env })
 }
 
 // blob writes a script or an environment; only its owner and administrators may read it, managers may not: environments
 // hold secrets.
-func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick func(*core.Spec) core.Hash) error {
+func (a *Jobs) blob(w http.ResponseWriter, r *http.Request, who *caller, pick func(*core.Spec) core.Hash) error {
 	v, err := a.viewer(who)
 	if err != nil {
 		return err
@@ -306,7 +314,7 @@ func (a *API) blob(w http.ResponseWriter, r *http.Request, who *caller, pick fun
 }
 
 // why tells in a sentence why a job waits, or how it ended.
-func (a *API) why(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) why(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -354,7 +362,7 @@ func (a *API) why(_ http.ResponseWriter, r *http.Request, who *caller) (any, err
 }
 
 // priority tells what a waiting job's priority is made of.
-func (a *API) priority(j *core.Job) *client.Priority {
+func (a *Jobs) priority(j *core.Job) *client.Priority {
 	f := a.Engine.Snapshot().Factors(j)
 	p := &client.Priority{Now: j.Priority, Fixed: f.Fixed, Base: f.Base, Run: f.Run, Site: f.Site, Nice: f.Nice}
 	for i := range f.List {

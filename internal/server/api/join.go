@@ -16,7 +16,7 @@ import (
 
 // nodeOf gives the node whose certificate the connection has. A certificate of ours is not enough: its key must be the one
 // the node is known by. What the node may do is in that record, too.
-func (a *API) nodeOf(r *http.Request) (ca.Node, bool, error) {
+func (a *Identity) nodeOf(r *http.Request) (ca.Node, bool, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return ca.Node{}, false, nil
 	}
@@ -64,7 +64,7 @@ const (
 
 // pinFirst takes over a node that joined a server which pinned no keys: the first time it comes with the certificate of its
 // last join, or of its fleet, its key is pinned.
-func (a *API) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Node, n ca.Node, leaf *x509.Certificate) (*core.NodePin, error) {
+func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Node, n ca.Node, leaf *x509.Certificate) (*core.NodePin, error) {
 	pin := node.Pin
 	old := leaf.NotAfter.Sub(leaf.NotBefore) > beforeLife
 	if h := snap.FleetHost(node); h != nil {
@@ -88,7 +88,7 @@ func (a *API) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Nod
 }
 
 // join trades a one-time token for a certificate. The token is spent only when the certificate can be made.
-func (a *API) join(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
+func (a *Identity) join(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
 	var in client.Join
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (a *API) join(_ http.ResponseWriter, r *http.Request, by *caller) (any, err
 	return a.joinedBy(cert), nil
 }
 
-func (a *API) joinedBy(cert []byte) *client.Joined {
+func (a *Identity) joinedBy(cert []byte) *client.Joined {
 	return &client.Joined{Cert: string(cert), CA: string(a.Authority.PEM()), Servers: a.Servers}
 }
 
@@ -129,7 +129,7 @@ func (a *API) joinedBy(cert []byte) *client.Joined {
 // which is of use to nobody else; so a node may also come back after its certificate has run out. A new key is taken from a
 // connection with the present certificate only. What comes through a node's socket is shown with that certificate, too, but is
 // a user's: it says so by PeerHeader, which agents never send for themselves.
-func (a *API) renew(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
+func (a *Identity) renew(_ http.ResponseWriter, r *http.Request, by *caller) (any, error) {
 	var in client.Renew
 	if err := decode(r, &in); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"bireme.dev/bireme/internal/client"
 )
 
-func (a *API) licenses(http.ResponseWriter, *http.Request, *caller) (any, error) {
+func (a *Nodes) licenses(http.ResponseWriter, *http.Request, *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err

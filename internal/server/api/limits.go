@@ -45,7 +45,7 @@ type held struct {
 }
 
 // admit counts a call of a known user and waits for its turn. Administrators are not limited.
-func (a *API) admit(w *answer, r *http.Request, who *caller, follower bool) error {
+func (a *Base) admit(w *answer, r *http.Request, who *caller, follower bool) error {
 	if who.Admin {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (a *API) admit(w *answer, r *http.Request, who *caller, follower bool) erro
 const heavyAtOnce = 2
 
 // heavy waits for the caller's turn to read history: each such call may take a processor for a while.
-func (a *API) heavy(ctx context.Context, who *caller) (done func(), err error) {
+func (a *Base) heavy(ctx context.Context, who *caller) (done func(), err error) {
 	if who.Admin {
 		return func() {}, nil
 	}
@@ -142,7 +142,7 @@ func (h *held) reserve(n int64) error {
 }
 
 // admitUnknown counts a call of somebody who has shown no identity, or a false one.
-func (a *API) admitUnknown(r *http.Request) error {
+func (a *Base) admitUnknown(r *http.Request) error {
 	name := limit.Address(r.RemoteAddr)
 	if cred, ok := r.Context().Value(peerKey{}).(*unix.Ucred); ok {
 		if cred.Uid == 0 {

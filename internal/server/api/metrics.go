@@ -8,11 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/hub"
 )
 
-// metrics are the server's numbers. Labels are routes, codes and states; never users, and jobs only where each has a GPU.
-type metrics struct {
-	registry  *prometheus.Registry
+// Metrics serves the server's numbers. Labels are routes, codes and states; never users, and jobs only where each has
+// a GPU.
+type Metrics struct {
+	*Base
+	identity  *Identity
+	Hub       *hub.Hub
 	requests  *prometheus.CounterVec
 	submitted prometheus.Counter
 	panics    prometheus.Counter
@@ -20,32 +24,35 @@ type metrics struct {
 	jobless   http.Handler // the same without jobs as labels, for scrapers that do not see all jobs
 }
 
-func newMetrics(a *API) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
+func newMetrics(b *Base, identity *Identity, h *hub.Hub) *Metrics {
+	m := &Metrics{
+		Base: b, identity: identity, Hub: h,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "bireme_http_requests_total", Help: "Calls answered, by route and outcome.",
 		}, []string{"method", "route", "code"}),
 		submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
 		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total", Help: "Calls whose handler panicked."}),
 	}
-	common := []prometheus.Collector{m.requests, m.submitted, m.panics, &collector{a}, &auditCollector{a}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
-	jobless := prometheus.NewRegistry()
-	m.registry.MustRegister(append(common, &queueCollector{a}, &gpuCollector{a: a, jobs: true})...)
-	jobless.MustRegister(append(common, &gpuCollector{a: a})...)
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	common := []prometheus.Collector{
+		m.requests, m.submitted, m.panics, &collector{m}, &auditCollector{m}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+	all, jobless := prometheus.NewRegistry(), prometheus.NewRegistry()
+	all.MustRegister(append(common, &queueCollector{m}, &gpuCollector{a: m, jobs: true})...)
+	jobless.MustRegister(append(common, &gpuCollector{a: m})...)
+	m.handler = promhttp.HandlerFor(all, promhttp.HandlerOpts{})
 	m.jobless = promhttp.HandlerFor(jobless, promhttp.HandlerOpts{})
 	return m
 }
 
 // routeCount counts one route's calls; those that succeed cost one addition.
 type routeCount struct {
-	m  *metrics
+	m  *Metrics
 	rt *route
 	ok prometheus.Counter
 }
 
-func (m *metrics) route(rt *route) *routeCount {
+func (m *Metrics) route(rt *route) *routeCount {
 	return &routeCount{m: m, rt: rt, ok: m.requests.WithLabelValues(rt.method, rt.path, "ok")}
 }
 
@@ -57,20 +64,20 @@ func (c *routeCount) add(err error) {
 	c.m.requests.WithLabelValues(c.rt.method, c.rt.path, string(core.CodeOf(err))).Inc()
 }
 
-func (a *API) serveMetrics(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Metrics) serveMetrics(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if a.scraper(r, who).allJobs() {
-		a.metrics.handler.ServeHTTP(w, r)
+		a.handler.ServeHTTP(w, r)
 	} else {
-		a.metrics.jobless.ServeHTTP(w, r)
+		a.jobless.ServeHTTP(w, r)
 	}
 	return nil, nil
 }
 
 // scraper is the view of who reads metrics. Where nothing is private nobody is asked who they are.
-func (a *API) scraper(r *http.Request, who *caller) *viewer {
+func (a *Metrics) scraper(r *http.Request, who *caller) *viewer {
 	snap := a.Engine.Snapshot()
 	if who == nil && snap != nil && a.conf().Private() != 0 {
-		if known, err := a.identify(r); err == nil {
+		if known, err := a.identity.identify(r); err == nil {
 			who = known
 		}
 	}
@@ -81,7 +88,7 @@ func (a *API) scraper(r *http.Request, who *caller) *viewer {
 }
 
 // collector reads what others count when it is asked.
-type collector struct{ a *API }
+type collector struct{ a *Metrics }
 
 var (
 	descJobs    = prometheus.NewDesc("bireme_jobs", "Live jobs by state; array tasks counted one by one.", []string{"state"}, nil)

@@ -101,7 +101,7 @@ type standing struct {
 }
 
 // named turns references into work; what is not there is answered at once.
-func (a *API) named(ctx context.Context, v *viewer, ids []string, sel *selection, out *client.Cancelled) ([]cancelTodo, error) {
+func (a *Control) named(ctx context.Context, v *viewer, ids []string, sel *selection, out *client.Cancelled) ([]cancelTodo, error) {
 	refs, wrong := make([]jobRef, len(ids)), make([]error, len(ids)) // a reference that is none has id 0, which no job has
 	budget := refBudget{}
 	for i, text := range ids {
@@ -148,7 +148,7 @@ const maxEndedTasks = 10_000
 
 // endedRefs tells which of the references without a live job name one that has ended, by one query for all of them, and
 // one more where tasks of arrays are named.
-func (a *API) endedRefs(ctx context.Context, v *viewer, refs []jobRef, found []standing) (map[int]bool, error) {
+func (a *Control) endedRefs(ctx context.Context, v *viewer, refs []jobRef, found []standing) (map[int]bool, error) {
 	var ids []core.JobID
 	tasks := false
 	for i, f := range refs {

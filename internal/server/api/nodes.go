@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,9 +13,21 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/hub"
 )
 
-func (a *API) nodes(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+// PartitionFunc changes a partition; a nil change removes it.
+type PartitionFunc func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
+
+// Nodes shows and changes nodes, partitions and licenses.
+type Nodes struct {
+	*Base
+	reservations *Reservations
+	Hub          *hub.Hub
+	Partition    PartitionFunc
+}
+
+func (a *Nodes) nodes(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -31,7 +44,7 @@ func (a *API) nodes(_ http.ResponseWriter, _ *http.Request, who *caller) (any, e
 	return out, nil
 }
 
-func (a *API) node(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) node(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -47,7 +60,7 @@ func (a *API) node(_ http.ResponseWriter, r *http.Request, who *caller) (any, er
 // maxNodeEvents bounds an answer.
 const maxNodeEvents = 1000
 
-func (a *API) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	limit, err := number(r.URL.Query().Get("limit"), 20)
 	if err != nil || limit < 1 || limit > maxNodeEvents {
 		return nil, core.Errorf(core.Invalid, "limit %q: expected a number from 1 to %d", r.URL.Query().Get("limit"), maxNodeEvents)
@@ -72,7 +85,7 @@ func (a *API) nodeEvents(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	return out, nil
 }
 
-func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.UpdateNode
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -90,7 +103,7 @@ func (a *API) updateNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 }
 
 // removeNode forgets a node. With gone=1 the caller knows that nothing of it runs any more.
-func (a *API) removeNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) removeNode(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	q := r.URL.Query()
 	reply, err := engine.Do(r.Context(), a.Engine, &state.RemoveNode{
 		By: who.Identity, Node: core.NodeName(r.PathValue("name")), Drain: isSet(q.Get("drain")), Now: isSet(q.Get("now")), Gone: isSet(q.Get("gone")),
@@ -103,7 +116,7 @@ func (a *API) removeNode(_ http.ResponseWriter, r *http.Request, who *caller) (a
 
 // nodeView is what showing nodes needs, worked out once.
 type nodeView struct {
-	a          *API
+	a          *Nodes
 	who        *viewer
 	snap       *state.Snapshot
 	uses       map[core.NodeName]*state.NodeUse
@@ -120,9 +133,9 @@ type partView struct {
 	has  map[core.NodeName]bool
 }
 
-func (a *API) nodeView(who *viewer) *nodeView {
+func (a *Nodes) nodeView(who *viewer) *nodeView {
 	snap := who.snap
-	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.setAside(snap)}
+	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.reservations.setAside(snap)}
 	for _, p := range who.partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
 		if !pv.all {

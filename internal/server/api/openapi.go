@@ -37,7 +37,7 @@ func (a *API) document() object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{
-			"title": "Bireme", "version": a.Version,
+			"title": "Bireme", "version": a.version,
 			"description": "The native API. Errors have the body of ErrorBody and a status by code. Local callers use a unix socket and need no token.",
 		},
 		"servers":    []object{{"url": "/"}},

@@ -11,7 +11,7 @@ import (
 func TestEveryRouteIsInTheDocumentAndViceVersa(t *testing.T) {
 	t.Parallel()
 	a := &API{}
-	a.metrics = newMetrics(a)
+	a.metrics = newMetrics(&Base{}, nil, nil)
 	a.routes = a.table()
 	a.mux = a.newMux()
 	text, err := json.Marshal(a.document())

@@ -16,7 +16,7 @@ const (
 )
 
 // page gives the jobs of an answer in its order, and after which job to ask for more; 0: there are no more.
-func (a *API) page(ctx context.Context, v *viewer, sel *selection) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) page(ctx context.Context, v *viewer, sel *selection) (list []*core.Job, next core.JobID, err error) {
 	limit := maxPage
 	if sel.brief && !sel.history {
 		limit = maxBriefs
@@ -58,9 +58,9 @@ func liveFrom(v *viewer, sel *selection, most int) (list []*core.Job) {
 
 // withHistory merges the store's jobs into the live ones until there are limit of them, none are left, or too many were
 // looked at: next is then the last of those. What it returns may be longer, and is complete up to the limit.
-func (a *API) withHistory(ctx context.Context, v *viewer, sel *selection, live []*core.Job, limit int) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) withHistory(ctx context.Context, v *viewer, sel *selection, live []*core.Job, limit int) (list []*core.Job, next core.JobID, err error) {
 	q := store.JobQuery{
-		Users: names2users(a, sel.users.list), Projects: sel.projects.list, Partitions: sel.partitions.list, Names: sel.names.list,
+		Users: names2users(v.snap, sel.users.list), Projects: sel.projects.list, Partitions: sel.partitions.list, Names: sel.names.list,
 		Since: sel.since, Until: sel.until, Newest: sel.newest, After: sel.after, Limit: limit + 1,
 	}
 	if !sel.completing {

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-func (a *API) changePartition(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) changePartition(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.PartitionChange
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func (a *API) changePartition(_ http.ResponseWriter, r *http.Request, who *calle
 	return okBody{}, nil
 }
 
-func (a *API) dropPartition(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Nodes) dropPartition(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if err := a.Partition(r.Context(), who.Identity, core.PartitionName(r.PathValue("name")), nil); err != nil {
 		return nil, err
 	}

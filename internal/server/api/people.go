@@ -11,7 +11,10 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) users(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+// People shows and changes users, projects, QOS and policy.
+type People struct{ *Base }
+
+func (a *People) users(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -23,7 +26,7 @@ func (a *API) users(_ http.ResponseWriter, _ *http.Request, who *caller) (any, e
 	return out, nil
 }
 
-func (a *API) user(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) user(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func (a *API) user(_ http.ResponseWriter, r *http.Request, who *caller) (any, er
 	return v.findUser(core.UserName(r.PathValue("name")))
 }
 
-func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var u core.User
 	if err := decode(r, &u); err != nil {
 		return nil, err
@@ -40,7 +43,7 @@ func (a *API) newUser(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	return a.putUser(r, who, &u, true)
 }
 
-func (a *API) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (a *API) updateUser(_ http.ResponseWriter, r *http.Request, who *caller) (a
 	return a.putUser(r, who, &u, false)
 }
 
-func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (any, error) {
+func (a *People) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (any, error) {
 	if u.Role != "" && u.Role.Rank() == 0 {
 		return nil, core.Errorf(core.Invalid, "role: %q is none of user, manager, admin", u.Role)
 	}
@@ -79,7 +82,7 @@ func (a *API) putUser(r *http.Request, who *caller, u *core.User, isNew bool) (a
 	return out, nil
 }
 
-func (a *API) projects(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *People) projects(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func (a *API) projects(_ http.ResponseWriter, _ *http.Request, who *caller) (any
 	return &client.ProjectList{Projects: v.projects()}, nil
 }
 
-func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var p core.Project
 	if err := decode(r, &p); err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func (a *API) newProject(_ http.ResponseWriter, r *http.Request, who *caller) (a
 }
 
 // updateProject changes what is named of a project; its members stay.
-func (a *API) updateProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) updateProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ type memberBody struct {
 	Assoc  *core.Association `json:"assoc,omitempty"`  // nil: as it is
 }
 
-func (a *API) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) putMember(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in memberBody
 	if err := decode(r, &in); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 )
 
 // plan tells what the scheduler wishes for.
-func (a *API) plan(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Nodes) plan(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) policy(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *People) policy(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func (a *API) policy(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 	return v.policy(), nil
 }
 
-func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.ApplyPolicy
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (a *API) applyPolicy(_ http.ResponseWriter, r *http.Request, who *caller) (
 	})
 }
 
-func (a *API) listQOS(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *People) listQOS(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (a *API) listQOS(_ http.ResponseWriter, _ *http.Request, who *caller) (any,
 	return &client.QOSList{QOS: v.policy().QOS}, nil
 }
 
-func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var q core.QOS
 	if err := decode(r, &q); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (a *API) putQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, 
 	return okBody{}, nil
 }
 
-func (a *API) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if r.PathValue("name") == "normal" && a.Config.Accounting.NormalQOS {
 		return nil, core.Errorf(core.Conflict, "QOS normal stays: jobs have it that name none").Because("qos_in_use")
 	}
@@ -58,7 +58,7 @@ func (a *API) dropQOS(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 	return okBody{}, nil
 }
 
-func (a *API) dropProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *People) dropProject(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	in := &state.DropProject{By: who.Identity, Name: core.ProjectName(r.PathValue("project"))}
 	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 )
 
 // profile gives administrators the runtime's profiles, for `go tool pprof`: what an operator needs when a server is slow.
-func (a *API) profile(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Cluster) profile(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if !who.Admin {
 		return nil, core.Errorf(core.Denied, "only an administrator reads profiles").Because("access_denied")
 	}

@@ -8,7 +8,7 @@ import (
 
 // queueCollector tells of the queue, of what is allocated, and of how long the engine takes. Nothing in it names anybody;
 // whoever may not see all jobs does not get it.
-type queueCollector struct{ a *API }
+type queueCollector struct{ a *Metrics }
 
 var (
 	descQueue     = prometheus.NewDesc("bireme_queue", "Pending jobs by partition and reason; array tasks counted one by one.", []string{"partition", "reason"}, nil)

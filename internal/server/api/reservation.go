@@ -15,7 +15,10 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-func (a *API) reservations(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+// Reservations shows and changes advance reservations.
+type Reservations struct{ *Base }
+
+func (a *Reservations) reservations(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -28,7 +31,7 @@ func (a *API) reservations(_ http.ResponseWriter, _ *http.Request, who *caller) 
 	return out, nil
 }
 
-func (a *API) reservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Reservations) reservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -41,7 +44,7 @@ func (a *API) reservation(_ http.ResponseWriter, r *http.Request, who *caller) (
 }
 
 // showReservation gives a reservation the times it has now.
-func (a *API) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) client.Reservation {
+func (a *Reservations) showReservation(snap *state.Snapshot, r *core.AdvanceReservation) client.Reservation {
 	now := a.now(snap)
 	out := client.Reservation{AdvanceReservation: *r, State: "INACTIVE", Cores: r.CoreCount, CPUs: r.CoreCount}
 	if r.Flags&core.ReserveTimeFloat != 0 {
@@ -80,7 +83,7 @@ func reserved(r *core.AdvanceReservation) []core.NodeName {
 	return out
 }
 
-func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Reservations) newReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.NewReservation
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func (a *API) newReservation(_ http.ResponseWriter, r *http.Request, who *caller
 	return a.showReservation(a.Engine.Snapshot(), reply), nil
 }
 
-func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Reservations) updateReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in core.ReservationChange
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func (a *API) updateReservation(_ http.ResponseWriter, r *http.Request, who *cal
 	return a.showReservation(a.Engine.Snapshot(), reply), nil
 }
 
-func (a *API) dropReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Reservations) dropReservation(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	if _, err := engine.Do(r.Context(), a.Engine,
 		&state.DropReservation{By: who.Identity, Name: r.PathValue("name")}); err != nil {
 		return nil, err
@@ -142,7 +145,7 @@ func (a *API) dropReservation(_ http.ResponseWriter, r *http.Request, who *calle
 
 // meet makes accounts of this host known to the cluster before their first visit: a reservation may be made for them. Where
 // accounts are enforced, and for names that are no account, it is left to the engine to refuse them.
-func (a *API) meet(r *http.Request, who *caller, users []core.UserName) error {
+func (a *Reservations) meet(r *http.Request, who *caller, users []core.UserName) error {
 	snap, err := a.snapshot()
 	if err != nil || !who.Admin || a.enforced().Associations {
 		return err
@@ -172,7 +175,7 @@ func knownGroups(list []string) error {
 }
 
 // setAside tells which nodes are in a reservation that goes on, and whether for maintenance.
-func (a *API) setAside(snap *state.Snapshot) map[core.NodeName]*aside {
+func (a *Reservations) setAside(snap *state.Snapshot) map[core.NodeName]*aside {
 	out := map[core.NodeName]*aside{}
 	for _, r := range snap.Reservations() {
 		if !r.Active(a.now(snap), time.Local) || r.CoreCount > 0 {

@@ -167,7 +167,7 @@ func (a *API) limitJob(r *http.Request, who *caller) error {
 		return err
 	}
 	t := who.token
-	list, _, err := a.find(r.Context(), v, r.PathValue("id"), 0)
+	list, _, err := a.jobs.find(r.Context(), v, r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // runs lists runs, newest first: open ones from memory, ended ones from the store.
-func (a *API) runs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) runs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (a *API) runs(_ http.ResponseWriter, r *http.Request, who *caller) (any, er
 }
 
 // jobsOf finds the jobs of runs, live or ended.
-func (a *API) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run) (map[core.JobID]*core.Job, error) {
+func (a *Jobs) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run) (map[core.JobID]*core.Job, error) {
 	out := map[core.JobID]*core.Job{}
 	var ended []core.JobID
 	for _, r := range runs {
@@ -66,7 +66,7 @@ func (a *API) jobsOf(ctx context.Context, snap *state.Snapshot, runs []*core.Run
 	return out, nil
 }
 
-func (a *API) showRun(v *viewer, run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
+func (a *Jobs) showRun(v *viewer, run *core.Run, jobs map[core.JobID]*core.Job, now core.Time) client.Run {
 	out := client.Run{Run: v.showRun(run), State: "submitted", Views: []client.Brief{}}
 	for _, id := range run.Jobs {
 		j := jobs[id]
@@ -102,7 +102,7 @@ func runState(j *core.Job) string {
 }
 
 // stopRun ends the open run of a name.
-func (a *API) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Jobs) stopRun(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err

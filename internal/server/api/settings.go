@@ -13,7 +13,7 @@ import (
 )
 
 // settings are the effective ones under the names the Slurm tongue shows them by.
-func (a *API) settings(snap *state.Snapshot) map[string]string {
+func (a *Cluster) settings(snap *state.Snapshot) map[string]string {
 	c := a.conf()
 	seconds := func(d config.Duration) string { return strconv.Itoa(int(d.D() / time.Second)) }
 	clock := func(d config.Duration) string { return grammar.FormatClock(int64(d.D() / time.Second)) }
@@ -88,7 +88,7 @@ func enforcedText(c *config.Config) string {
 }
 
 // owner is the administrator that the settings name first, who is root if there is none.
-func (a *API) owner() string {
+func (a *Cluster) owner() string {
 	for _, name := range a.conf().Admins {
 		if u, err := accountOf(name, nil); err == nil {
 			return name + "(" + strconv.FormatUint(uint64(u.UID), 10) + ")"

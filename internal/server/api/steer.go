@@ -11,12 +11,21 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/wire"
 )
 
+// Control changes, signals and ends jobs.
+type Control struct {
+	*Base
+	jobs        *Jobs
+	submissions *Submissions
+	Hub         *hub.Hub
+}
+
 // cancelJobs ends, or signals, all jobs that match. Named jobs each get an answer; of those found by a filter the ones the
 // caller may not touch are left out in silence, as scancel does.
-func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Control) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.Cancel
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -40,8 +49,8 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 			return nil, err
 		}
 	} else {
-		for _, j := range a.selectLive(v, sel) {
-			if !j.State.Final() && a.may(who, j) == nil {
+		for _, j := range a.jobs.selectLive(v, sel) {
+			if !j.State.Final() && a.jobs.may(who, j) == nil {
 				todo = append(todo, cancelTodo{label: strconv.FormatInt(int64(j.ID), 10), job: j.ID, states: stateFilter(sel)})
 			}
 		}
@@ -62,7 +71,7 @@ func (a *API) cancelJobs(_ http.ResponseWriter, r *http.Request, who *caller) (a
 }
 
 // keepCron leaves out what comes again by the clock: to end that for good one has to say so.
-func (a *API) keepCron(todo []cancelTodo, out *client.Cancelled) []cancelTodo {
+func (a *Control) keepCron(todo []cancelTodo, out *client.Cancelled) []cancelTodo {
 	return slices.DeleteFunc(todo, func(c cancelTodo) bool {
 		j, live := a.Engine.Snapshot().Job(c.job)
 		if !live || !j.Spec.Recurs() {
@@ -118,14 +127,14 @@ func stateFilter(s *selection) []core.JobState {
 const cancelWindow = 512
 
 // cancelAll cancels window by window.
-func (a *API) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) cancelAll(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
 	for some := range slices.Chunk(todo, cancelWindow) {
 		a.cancelSome(ctx, who, some, out)
 	}
 }
 
 // cancelSome sends all cancels at once, then collects the answers.
-func (a *API) cancelSome(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) cancelSome(ctx context.Context, who *caller, todo []cancelTodo, out *client.Cancelled) {
 	sent := make([]*engine.Pending[state.None], len(todo))
 	errs := make([]error, len(todo))
 	for i, t := range todo {
@@ -141,7 +150,7 @@ func (a *API) cancelSome(ctx context.Context, who *caller, todo []cancelTodo, ou
 }
 
 // signalAll sends signals (or the end of one step) past the engine: they change no record.
-func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *client.Cancelled) {
+func (a *Control) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *client.Cancelled) {
 	refs := make([]jobRef, len(todo))
 	for i, t := range todo {
 		refs[i] = jobRef{id: t.job, tasks: t.tasks, part: t.part}
@@ -156,7 +165,7 @@ func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *
 	for i, t := range todo {
 		var last error = core.Errorf(core.Conflict, "job %s does not run", t.label).Because("job_not_running")
 		for _, j := range runs[i] {
-			if last = a.may(who, j); last == nil {
+			if last = a.jobs.may(who, j); last == nil {
 				last = a.signal(j, in)
 				who.changed(j)
 			}
@@ -168,7 +177,7 @@ func (a *API) signalAll(who *caller, in *client.Cancel, todo []cancelTodo, out *
 	}
 }
 
-func (a *API) signal(j *core.Job, in *client.Cancel) error {
+func (a *Control) signal(j *core.Job, in *client.Cancel) error {
 	if in.Signal == 0 {
 		return a.Hub.KillStep(j, in.Step)
 	}
@@ -186,7 +195,7 @@ func asCoreError(err error) *core.Error {
 }
 
 // updateJob changes a job. The id of an array means its record and its started tasks.
-func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Control) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.Update
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -200,9 +209,9 @@ func (a *API) updateJob(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	if err != nil {
 		return nil, err
 	}
-	live := a.selectLive(v, &selection{refs: []jobRef{ref}})
+	live := a.jobs.selectLive(v, &selection{refs: []jobRef{ref}})
 	if len(live) == 0 {
-		if _, err := a.one(r.Context(), v, text); err != nil {
+		if _, err := a.jobs.one(r.Context(), v, text); err != nil {
 			return nil, err
 		}
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
@@ -241,7 +250,7 @@ func applies(in *client.Update, j *core.Job) bool {
 }
 
 // update changes one record; tasks are those of it that are meant, if it is an array's and not all are.
-func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskset.Set, in *client.Update) error {
+func (a *Control) update(ctx context.Context, who *caller, j *core.Job, tasks taskset.Set, in *client.Update) error {
 	var inputs []state.Command[state.None]
 	hold := in.Hold
 	if in.Requeue {
@@ -254,13 +263,13 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskse
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
 			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Spec: in.SpecChange, Checkpoint: in.Checkpoint,
-			Groups: a.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil || in.AskChange.Any()),
+			Groups: a.submissions.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil || in.AskChange.Any()),
 		}
 		if j.IsArray() {
 			up.Tasks = tasks
 		}
 		if in.Dependency != nil {
-			x, err := a.ended(ctx, who, *in.Dependency)
+			x, err := a.submissions.ended(ctx, who, *in.Dependency)
 			if err != nil {
 				return err
 			}
@@ -286,7 +295,7 @@ func (a *API) update(ctx context.Context, who *caller, j *core.Job, tasks taskse
 }
 
 // release gives an interactive allocation back.
-func (a *API) release(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Control) release(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.Release
 	if err := decode(r, &in); err != nil {
 		return nil, err

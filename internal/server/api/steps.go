@@ -10,19 +10,29 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/slurm"
 )
 
-func (a *API) steps(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+// Steps makes and lists the steps of jobs.
+type Steps struct {
+	*Base
+	jobs    *Jobs
+	Hub     *hub.Hub
+	Streams *stream.Exchange
+}
+
+func (a *Steps) steps(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := a.find(r.Context(), v, r.PathValue("id"), 0)
+	list, _, err := a.jobs.find(r.Context(), v, r.PathValue("id"), 0)
 	if err != nil {
 		return nil, err
 	}
-	steps, err := a.stepsOf(r.Context(), v.snap, list)
+	steps, err := a.jobs.stepsOf(r.Context(), v.snap, list)
 	return &client.StepList{Steps: steps, Now: a.now(v.snap)}, err
 }
 
@@ -36,7 +46,7 @@ type part struct {
 
 // newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time
 // key.
-func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	ask, err := readStep(r)
 	if err != nil {
 		return nil, err
@@ -94,7 +104,7 @@ func (a *API) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 const placeTries = 20
 
 // makeParts lays out all parts of a step and makes them, or none.
-func (a *API) makeParts(ctx context.Context, parts []*part, id core.JobID, who *caller) ([]slurm.StepPart, error) {
+func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who *caller) ([]slurm.StepPart, error) {
 	var rank int32
 	for _, p := range parts {
 		p.want = nil
@@ -121,7 +131,7 @@ func (a *API) makeParts(ctx context.Context, parts []*part, id core.JobID, who *
 
 // layPart checks a part of a step that is asked for in a job, or in a component of it, and lays its tasks out. Their ranks
 // begin with first.
-func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
+func (a *Steps) layPart(p *part, id core.JobID, who *caller, first int32) error {
 	ask := p.ask
 	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
 		return core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
@@ -164,7 +174,7 @@ func (a *API) layPart(p *part, id core.JobID, who *caller, first int32) error {
 }
 
 // launchPart sends a part of a step to its nodes.
-func (a *API) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *part) (client.StepMade, error) {
+func (a *Steps) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *part) (client.StepMade, error) {
 	j, st := all[at].Job, all[at].Step
 	made := client.StepMade{Step: *st, Key: newID() + newID(), Ranks: p.ranks}
 	a.Streams.Expect(made.Key, st, j.Spec.User, a.whenForsaken(j, st, p.ask.OwnsJob))
@@ -181,7 +191,7 @@ func (a *API) launchPart(ctx context.Context, all []slurm.StepPart, at int, p *p
 }
 
 // unmake ends parts of a step that will not be launched because another could not be.
-func (a *API) unmake(ctx context.Context, all []slurm.StepPart) {
+func (a *Steps) unmake(ctx context.Context, all []slurm.StepPart) {
 	for _, p := range all {
 		for _, n := range p.Step.Nodes {
 			if err := a.notLaunched(ctx, p.Step, n, "another component's part of the step could not start"); err != nil {
@@ -191,7 +201,7 @@ func (a *API) unmake(ctx context.Context, all []slurm.StepPart) {
 	}
 }
 
-func (a *API) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, why string) error {
+func (a *Steps) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, why string) error {
 	_, err := engine.Urgent(ctx, a.Engine, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
 		Cause: state.CauseLaunch, Message: why})
 	return err
@@ -215,7 +225,7 @@ func programs(ask *client.NewStep, ranks [][]int32) error {
 }
 
 // whenForsaken is what happens when the srun of a step, that may own the job, is gone.
-func (a *API) whenForsaken(j *core.Job, st *core.Step, owns bool) func() {
+func (a *Steps) whenForsaken(j *core.Job, st *core.Step, owns bool) func() {
 	return func() {
 		if err := a.forsaken(j, stepName(st.ID), owns && j.Spec.Kind == core.Interactive); err != nil {
 			a.Log.Info("step without srun not ended", "job", j.ID, "step", st.ID, "err", err)
@@ -224,7 +234,7 @@ func (a *API) whenForsaken(j *core.Job, st *core.Step, owns bool) func() {
 }
 
 // forsaken ends a step whose srun is gone, and with it the allocation that srun made for itself: nobody else would.
-func (a *API) forsaken(j *core.Job, step string, whole bool) error {
+func (a *Steps) forsaken(j *core.Job, step string, whole bool) error {
 	if !whole {
 		return a.Hub.KillStep(j, step)
 	}

@@ -14,8 +14,24 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
 	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/server/logstore"
+	"bireme.dev/bireme/internal/server/stream"
 )
+
+// Streams carries what lasts: the agents' sessions, the streams of steps, followed logs.
+type Streams struct {
+	*Base
+	jobs     *Jobs
+	steps    *Steps
+	identity *Identity
+	watch    *watchers
+	Hub      *hub.Hub
+	Streams  *stream.Exchange
+	Logs     *logstore.Store
+	Conns    *limit.Conns
+}
 
 func stepName(id int32) string { return strconv.Itoa(int(id)) }
 
@@ -53,8 +69,8 @@ func (p *prefixed) Read(b []byte) (int, error) {
 
 // agentOf gives the node whose agent calls. What an agent passes on for somebody on its node bears their name and is not
 // the agent's own word.
-func (a *API) agentOf(r *http.Request) (ca.Node, error) {
-	n, ok, err := a.nodeOf(r)
+func (a *Streams) agentOf(r *http.Request) (ca.Node, error) {
+	n, ok, err := a.identity.nodeOf(r)
 	if err == nil && (!ok || len(r.Header.Values(PeerHeader)) > 0) {
 		err = core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
 	}
@@ -67,7 +83,7 @@ func (a *API) agentOf(r *http.Request) (ca.Node, error) {
 }
 
 // agentConnect is the control stream of a node's agent.
-func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *Streams) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
 	n, err := a.agentOf(r)
 	if err != nil {
 		return nil, err
@@ -84,7 +100,7 @@ func (a *API) agentConnect(w http.ResponseWriter, r *http.Request, _ *caller) (a
 }
 
 // stepStream is a node's end of a step's streams. It ends with the node's key.
-func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
+func (a *Streams) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any, error) {
 	n, err := a.agentOf(r)
 	if err != nil {
 		return nil, err
@@ -94,18 +110,18 @@ func (a *API) stepStream(w http.ResponseWriter, r *http.Request, _ *caller) (any
 	if answer, ok := w.(*answer); ok {
 		answer.ctx = ctx
 	}
-	if _, _, err := a.nodeOf(r); err != nil { // it was revoked a moment ago
+	if _, _, err := a.identity.nodeOf(r); err != nil { // it was revoked a moment ago
 		return nil, err
 	}
 	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
 // srunStream is srun's end.
-func (a *API) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Streams) srunStream(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	return a.srunEnd(w, r, r.PathValue("key"), who, false)
 }
 
-func (a *API) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *caller, again bool) (any, error) {
+func (a *Streams) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *caller, again bool) (any, error) {
 	return nil, a.joined(a.Streams.Srun(key, who.Identity, again, func() (net.Conn, error) { return upgrade(w, r, "bireme-stream") }))
 }
 
@@ -123,12 +139,12 @@ func stepOf(snap *state.Snapshot, j *core.Job, step string) *core.Step {
 }
 
 // attachStep is the end of somebody who watches a step.
-func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Streams) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.one(r.Context(), v, r.PathValue("id"))
+	j, err := a.jobs.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +167,7 @@ func (a *API) attachStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 }
 
 // resumeStep is srun's end again: of a step that was made before this server was started.
-func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Streams) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
@@ -175,7 +191,7 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 	if st == nil {
 		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")
 	}
-	a.Streams.Again(key, st, j.Spec.User, a.whenForsaken(j, st, isSet(r.URL.Query().Get("owns"))))
+	a.Streams.Again(key, st, j.Spec.User, a.steps.whenForsaken(j, st, isSet(r.URL.Query().Get("owns"))))
 	a.Hub.OpenStreams(st, key)
 	if st.State.Final() { // how it ended may have been lost on its way
 		a.Streams.Ended(st)
@@ -184,7 +200,7 @@ func (a *API) resumeStep(w http.ResponseWriter, r *http.Request, who *caller) (a
 }
 
 // joined keeps errors of a stream that was opened from being answered on it.
-func (a *API) joined(err error) error {
+func (a *Streams) joined(err error) error {
 	if _, refused := err.(*core.Error); err == nil || refused {
 		return err
 	}
@@ -193,16 +209,16 @@ func (a *API) joined(err error) error {
 }
 
 // jobLogs writes a job's output from an offset; with follow until the job is over.
-func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Streams) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	v, err := a.viewer(who)
 	if err != nil {
 		return nil, err
 	}
-	j, err := a.one(r.Context(), v, r.PathValue("id"))
+	j, err := a.jobs.one(r.Context(), v, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	if err := a.may(who, j); err != nil {
+	if err := a.jobs.may(who, j); err != nil {
 		return nil, err
 	}
 	a.saw(who, j)
@@ -251,7 +267,7 @@ func (a *API) jobLogs(w http.ResponseWriter, r *http.Request, who *caller) (any,
 const logTrail = 5 * time.Second
 
 // logDone gives a channel that is closed when nothing more of an attempt's output is to be expected.
-func (a *API) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan struct{}, func()) {
+func (a *Streams) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan struct{}, func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	if j.State.Final() && a.isOver(j.ID, attempt) && time.Since(j.End.Go()) > logTrail {
 		close(done)
@@ -279,13 +295,13 @@ func (a *API) logDone(ctx context.Context, j *core.Job, attempt int32) (<-chan s
 }
 
 // isOver tells whether nothing of an attempt's output can follow.
-func (a *API) isOver(id core.JobID, attempt int32) bool {
+func (a *Streams) isOver(id core.JobID, attempt int32) bool {
 	j, live := a.Engine.Snapshot().Job(id)
 	return !live || j.Attempt != attempt || j.State.Final() && j.Alloc == nil
 }
 
 // awaitStart waits until a pending job starts and gives its attempt; 0 when it ended without.
-func (a *API) awaitStart(r *http.Request, who *caller, j *core.Job) (int32, error) {
+func (a *Streams) awaitStart(r *http.Request, who *caller, j *core.Job) (int32, error) {
 	begun := make(chan struct{})
 	started := func() bool {
 		now, live := a.Engine.Snapshot().Job(j.ID)
@@ -302,7 +318,7 @@ func (a *API) awaitStart(r *http.Request, who *caller, j *core.Job) (int32, erro
 	if err != nil {
 		return 0, err
 	}
-	now, err := a.one(r.Context(), v, strconv.FormatInt(int64(j.ID), 10))
+	now, err := a.jobs.one(r.Context(), v, strconv.FormatInt(int64(j.ID), 10))
 	if err != nil {
 		return 0, err
 	}

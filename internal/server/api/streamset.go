@@ -76,7 +76,7 @@ func (s *streamSet) check(why func(*openStream) string) {
 }
 
 // checkStreams follows changes of users, tokens, nodes and settings.
-func (a *API) checkStreams(snap *state.Snapshot) {
+func (a *Base) checkStreams(snap *state.Snapshot) {
 	a.open.check(func(o *openStream) string {
 		u, ok := snap.User(o.user)
 		if o.token != nil {
@@ -103,7 +103,7 @@ func keyRevoked(snap *state.Snapshot, o *openStream) bool {
 }
 
 // keyOf is the key a node is known by at present.
-func (a *API) keyOf(name core.NodeName) string {
+func (a *Base) keyOf(name core.NodeName) string {
 	if name == "" {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (a *API) keyOf(name core.NodeName) string {
 }
 
 // adminByRecord tells whether a user's record or the settings make an administrator of it.
-func (a *API) adminByRecord(u *core.User) bool {
+func (a *Base) adminByRecord(u *core.User) bool {
 	return u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.conf().Admins, u.UnixName)
 }
 

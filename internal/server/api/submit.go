@@ -9,17 +9,29 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/wire/parcel"
 )
 
+// Submissions takes jobs in, and tries them.
+type Submissions struct {
+	*Base
+	jobs      *Jobs
+	Hub       *hub.Hub
+	HashKey   []byte // see Deps
+	submitted prometheus.Counter
+}
+
 // readSubmit reads a job that the caller wants, as theirs.
-func (a *API) readSubmit(r *http.Request, who *caller) (*submission, error) {
+func (a *Submissions) readSubmit(r *http.Request, who *caller) (*submission, error) {
 	limits := &a.conf().Jobs
 	// Escaping may double a script, and base64 adds a third; the limits themselves are checked on what it says.
 	body, err := readBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+2*parcel.Max+1<<20)
@@ -39,7 +51,7 @@ func (a *API) readSubmit(r *http.Request, who *caller) (*submission, error) {
 
 // submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with
 // others.
-func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Submissions) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	s, err := a.readSubmit(r, who)
 	if err != nil {
 		return nil, err
@@ -81,7 +93,7 @@ func (a *API) submit(w http.ResponseWriter, r *http.Request, who *caller) (any, 
 	if err != nil {
 		return nil, a.tellLost(err)
 	}
-	a.metrics.submitted.Inc()
+	a.submitted.Inc()
 	done := reply
 	if spec.User != who.User { // an administrator's act, told before it is answered
 		who.changed(&core.Job{ID: done.ID, Spec: spec})
@@ -104,7 +116,7 @@ func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run stri
 
 // hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob
 // might be.
-func (a *API) hashOf(data []byte) (h core.Hash) {
+func (a *Submissions) hashOf(data []byte) (h core.Hash) {
 	if len(data) == 0 {
 		return h
 	}
@@ -120,7 +132,7 @@ const (
 	maxKey  = 256
 )
 
-func (a *API) checkSizes(s *submission) error {
+func (a *Submissions) checkSizes(s *submission) error {
 	limits := &a.conf().Jobs
 	switch {
 	case s.specSize > maxSpec: // it stays in memory for the job's life
@@ -151,7 +163,7 @@ func (a *API) checkSizes(s *submission) error {
 
 // own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name
 // another user, by name or number, in spec.user.
-func (a *API) own(r *http.Request, spec *core.Spec, who *caller) error {
+func (a *Submissions) own(r *http.Request, spec *core.Spec, who *caller) error {
 	want := spec.User
 	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.gid, ""
 	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.user.UnixName {
@@ -187,7 +199,7 @@ func ownGroup(spec *core.Spec, who *caller) error {
 }
 
 // ownAs makes the job somebody else's.
-func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.UserName) error {
+func (a *Submissions) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.UserName) error {
 	if !who.Admin {
 		return core.Errorf(core.Denied, "only an administrator submits for %s", want).Because("access_denied")
 	}
@@ -211,7 +223,7 @@ func (a *API) ownAs(r *http.Request, spec *core.Spec, who *caller, want core.Use
 
 // groupsOf names the groups of a user, if some partition lets only members of groups in. A source that does not answer
 // leaves them out: then such a partition stays shut.
-func (a *API) groupsOf(uid uint32, wanted bool) (names []string) {
+func (a *Submissions) groupsOf(uid uint32, wanted bool) (names []string) {
 	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(), func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
 		return nil
 	}

@@ -12,10 +12,18 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/ca"
 )
 
+// Tokens shows, makes and revokes tokens, and knows when each was last used.
+type Tokens struct {
+	*Base
+	Authority *ca.Authority
+	uses      tokenUses
+}
+
 // bearer gives a caller no more than the token allows.
-func (a *API) bearer(c *caller, t *core.Token, prior bool) {
+func (a *Tokens) bearer(c *caller, t *core.Token, prior bool) {
 	c.token, c.Token, c.Project, c.Prior = t, t.ID, t.Project, prior
 	if !t.Has(core.ScopeAdmin) {
 		c.Admin, c.Plain = false, true
@@ -32,7 +40,7 @@ func tokenName(t *core.Token) string {
 }
 
 // tokens lists tokens: everybody their own, administrators all. Secrets are not kept.
-func (a *API) tokens(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
+func (a *Tokens) tokens(_ http.ResponseWriter, _ *http.Request, who *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -51,7 +59,7 @@ func (a *API) tokens(_ http.ResponseWriter, _ *http.Request, who *caller) (any, 
 }
 
 // showToken is a token as others may see it.
-func (a *API) showToken(t *core.Token) core.Token {
+func (a *Tokens) showToken(t *core.Token) core.Token {
 	c := *t
 	c.Prior = core.Hash{}
 	c.LastUsed = max(c.LastUsed, a.uses.last(t.ID))
@@ -59,7 +67,7 @@ func (a *API) showToken(t *core.Token) core.Token {
 }
 
 // newToken makes a token. Its secret is in the answer and nowhere else.
-func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Tokens) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.NewToken
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -100,7 +108,7 @@ func (a *API) newToken(_ http.ResponseWriter, r *http.Request, who *caller) (any
 }
 
 // userToken takes over what a request says of rights. Where it says nothing, the token may do what the one that asks may.
-func (a *API) userToken(t *core.Token, in *client.NewToken, who *caller) error {
+func (a *Tokens) userToken(t *core.Token, in *client.NewToken, who *caller) error {
 	if in.Client != "" && in.Client != "dstack" {
 		return core.Errorf(core.Invalid, "client: %.80q is none we know; dstack is", in.Client)
 	}
@@ -154,7 +162,7 @@ const maxTTL = core.Seconds(100 * 365 * 24 * 3600)
 
 // tokenEnd is when a user's token ends that is made or rotated now. One made by another token without saying when ends with
 // that one at the latest.
-func (a *API) tokenEnd(who *caller, ttl core.Seconds, client string, now time.Time) (core.Time, error) {
+func (a *Tokens) tokenEnd(who *caller, ttl core.Seconds, client string, now time.Time) (core.Time, error) {
 	set := &a.conf().Tokens
 	most := core.Seconds(set.MaxLifetime.D() / time.Second)
 	asked := ttl != 0
@@ -181,7 +189,7 @@ func (a *API) tokenEnd(who *caller, ttl core.Seconds, client string, now time.Ti
 }
 
 // oneToken finds the token of an id, or of a name among the caller's own.
-func (a *API) oneToken(r *http.Request, who *caller) (*core.Token, error) {
+func (a *Tokens) oneToken(r *http.Request, who *caller) (*core.Token, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -213,7 +221,7 @@ func noToken(id string) error {
 }
 
 // rotateToken gives a token another secret, with the same name and rights.
-func (a *API) rotateToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Tokens) rotateToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	var in client.RotateToken
 	if err := decode(r, &in); err != nil {
 		return nil, err
@@ -242,7 +250,7 @@ func (a *API) rotateToken(_ http.ResponseWriter, r *http.Request, who *caller) (
 // maxOverlap is the longest two secrets of a token work side by side.
 const maxOverlap = core.Seconds(30 * 24 * 3600)
 
-func (a *API) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Tokens) revokeToken(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	t, err := a.oneToken(r, who)
 	if err != nil {
 		return nil, err
@@ -320,7 +328,7 @@ func (u *tokenUses) take(snap *state.Snapshot) []state.TokenUse {
 const tokenEvery = time.Hour
 
 // KeepTokens writes last uses and forgets tokens that have not worked for keep (0: none), until ctx ends and once more then.
-func (a *API) KeepTokens(ctx context.Context, keep time.Duration) error {
+func (a *Tokens) KeepTokens(ctx context.Context, keep time.Duration) error {
 	tick := time.NewTicker(tokenEvery)
 	defer tick.Stop()
 	a.purgeTokens(ctx, keep)
@@ -338,7 +346,7 @@ func (a *API) KeepTokens(ctx context.Context, keep time.Duration) error {
 	}
 }
 
-func (a *API) saveUses(ctx context.Context) {
+func (a *Tokens) saveUses(ctx context.Context) {
 	snap := a.Engine.Snapshot()
 	if snap == nil || a.Engine.ReadOnly() != "" {
 		return
@@ -351,7 +359,7 @@ func (a *API) saveUses(ctx context.Context) {
 	}
 }
 
-func (a *API) purgeTokens(ctx context.Context, keep time.Duration) {
+func (a *Tokens) purgeTokens(ctx context.Context, keep time.Duration) {
 	for more := keep > 0; more && ctx.Err() == nil && a.Engine.ReadOnly() == ""; {
 		reply, err := engine.Do(ctx, a.Engine, &state.PurgeTokens{Before: core.At(time.Now().Add(-keep)), Max: 500})
 		if err != nil {

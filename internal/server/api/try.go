@@ -12,7 +12,7 @@ import (
 )
 
 // try tells when and where a job would start; the components of a het job are looked at one by one.
-func (a *API) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Submissions) try(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	s, err := a.readSubmit(r, who)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type viewer struct {
 }
 
 // viewer gives a caller's view of the present state; nil is a stranger, who sees what is public.
-func (a *API) viewer(who *caller) (*viewer, error) {
+func (a *Base) viewer(who *caller) (*viewer, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (a *API) viewer(who *caller) (*viewer, error) {
 	return a.viewOf(who, snap), nil
 }
 
-func (a *API) viewOf(who *caller, snap *state.Snapshot) *viewer {
+func (a *Base) viewOf(who *caller, snap *state.Snapshot) *viewer {
 	v := &viewer{snap: snap, visibility: visibility{private: a.conf().Private()}}
 	if who == nil {
 		return v
@@ -311,7 +311,7 @@ var closedReservation = regexp.MustCompile(`^reservation (\S+) is not for `)
 
 // mask keeps a refusal from telling what the caller is not to know: the ids of jobs that are hidden, and that a reservation
 // is there which is not for them.
-func (a *API) mask(who *caller, err error) error {
+func (a *Base) mask(who *caller, err error) error {
 	var e *core.Error
 	if err == nil || who == nil || who.user == nil || who.Admin || a.conf().Private() == 0 || !errors.As(err, &e) {
 		return err

@@ -18,6 +18,13 @@ import (
 	"bireme.dev/bireme/internal/store"
 )
 
+// Events serves the stream of events.
+type Events struct {
+	*Base
+	watch *watchers
+	past  pastPages
+}
+
 // Bounds of watching.
 const (
 	maxBehind = 4096             // commits a watcher may be behind before it is dropped
@@ -183,7 +190,7 @@ func (w *watchers) close() {
 
 // watchEvents streams events after a number: first the store's, then those of each commit, without a gap because the
 // subscription is older than the first look into the store.
-func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
+func (a *Events) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return nil, err
@@ -226,7 +233,7 @@ func (a *API) watchEvents(w http.ResponseWriter, r *http.Request, who *caller) (
 
 // sse writes one event stream.
 type sse struct {
-	a    *API
+	a    *Events
 	w    io.Writer
 	rc   *http.ResponseController
 	who  *caller
