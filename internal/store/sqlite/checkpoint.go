@@ -31,6 +31,7 @@ type checkpointer struct {
 	pages  atomic.Int32                                                  // in the log after the last commit
 	copied atomic.Int32                                                  // of them
 	hook   func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32 // called by the library after each commit
+	grower grower
 	wake   chan struct{}
 	quit   chan struct{}
 	done   sync.WaitGroup
@@ -41,10 +42,12 @@ func (k *checkpointer) start(e *engine) (err error) {
 		return err
 	}
 	k.wake, k.quit = make(chan struct{}, 1), make(chan struct{})
+	k.grower.file, k.grower.wake = e.path+"-wal", make(chan struct{}, 1)
 	k.hook = func(_ *libc.TLS, _, _, _ uintptr, pages int32) int32 {
 		if k.pages.Swap(pages) > pages {
 			k.copied.Store(0) // it began anew
 		}
+		k.grower.reached(pages)
 		if pages-k.copied.Load() > k.limits.copy {
 			select {
 			case k.wake <- struct{}{}:
@@ -57,6 +60,7 @@ func (k *checkpointer) start(e *engine) (err error) {
 	// takes the place of SQLite's own hook, which would checkpoint in the writer.
 	lib.Xsqlite3_wal_hook(e.writer.tls, e.writer.db, *(*uintptr)(unsafe.Pointer(&k.hook)), 0)
 	k.done.Go(func() { k.run(e) })
+	k.done.Go(func() { k.grower.run(k.quit, k.pages.Load) })
 	return nil
 }
 
