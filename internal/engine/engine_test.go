@@ -578,7 +578,7 @@ func TestPlannerStartsJobs(t *testing.T) {
 		third := idOf(t, must(e, submit(0, "", whole)))
 		synctest.Wait()
 		j, _ := e.Snapshot().Job(third)
-		if w := e.Plan().Why(j); w.Reason != core.ReasonResources {
+		if w := e.Plan().Reason(j); w.Code != core.ReasonResources {
 			t.Fatalf("the third waits because %+v", w)
 		}
 		time.Sleep(time.Minute)

@@ -85,7 +85,7 @@ func (f *forecaster) answerTrial(wake <-chan struct{}) bool {
 // publish publishes a plan, with the last forecast.
 func (f *forecaster) publish(plan *sched.Plan) {
 	f.plan, f.stale = plan, true
-	f.engine.plan.Store(plan.With(f.last))
+	f.engine.plan.Store(plan.WithForecast(f.last))
 }
 
 // wait returns true when the planner should look again, and meanwhile goes on with the forecast; false when ctx ended.
@@ -94,7 +94,7 @@ func (f *forecaster) wait(ctx context.Context, wake <-chan struct{}, timer <-cha
 		if !f.answerTrial(wake) {
 			return true
 		}
-		if f.planner != nil && f.current == nil && f.stale && !f.resting && f.planner.Waiting() > 0 {
+		if f.planner != nil && f.current == nil && f.stale && !f.resting && f.planner.PendingCount() > 0 {
 			f.current, f.stale, f.spent = f.planner.Forecast(f.plan), false, 0
 		}
 		if f.current == nil {
@@ -137,7 +137,7 @@ func (f *forecaster) step() {
 		return
 	}
 	f.last, f.current, f.fails = f.current, nil, 0
-	f.engine.plan.Store(f.plan.With(f.last))
+	f.engine.plan.Store(f.plan.WithForecast(f.last))
 	f.resting = true
 	f.restTimer.Reset(max(minForecastRest, forecastRest*f.spent))
 }

@@ -76,7 +76,7 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		if !j.Flags.Has(core.HeldAdmin) || !strings.Contains(j.Message, "index out of range") {
 			t.Errorf("the job is %s, flags %v, %q", j.State, j.Flags, j.Message)
 		}
-		if why := e.Plan().Why(j); why.Reason != core.ReasonHeldAdmin ||
+		if why := e.Plan().Reason(j); why.Code != core.ReasonHeldAdmin ||
 			!strings.Contains(why.Text, "the scheduler fails on it") {
 			t.Errorf("why: %+v", why)
 		}
@@ -325,8 +325,8 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 				}
 				got := e.job(bad)
 				if got.State != core.Pending || !got.Flags.Has(core.HeldAdmin) ||
-					!strings.Contains(e.Plan().Why(got).Text, "stored record cannot be used") {
-					t.Errorf("it is %s %v: %+v", got.State, got.Flags, e.Plan().Why(got))
+					!strings.Contains(e.Plan().Reason(got).Text, "stored record cannot be used") {
+					t.Errorf("it is %s %v: %+v", got.State, got.Flags, e.Plan().Reason(got))
 				}
 				no := false
 				boss := core.Identity{User: "u0", Admin: true}

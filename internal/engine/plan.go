@@ -98,7 +98,7 @@ func (e *Engine) runPlanLoop(ctx context.Context, f *plannerFeed) {
 		}
 		s, fault := l.runPass()
 		if fault != nil {
-			if !l.recover(ctx, fault, l.planner.Looking()) {
+			if !l.recover(ctx, fault, l.planner.CurrentJob()) {
 				return
 			}
 			continue
@@ -121,8 +121,8 @@ func (l *planLoop) runPass() (s *startBatch, fault *panicError) {
 		l.engine.mu.Unlock()
 	}()
 	fault = guard("plan", func() {
-		if c.Anew != nil {
-			l.planner, l.lost = sched.New(*c.Anew), false
+		if c.NewConfig != nil {
+			l.planner, l.lost = sched.New(*c.NewConfig), false
 			l.forecast.usePlanner(l.planner)
 		}
 		if l.lost { // all comes anew

@@ -13,7 +13,7 @@ import (
 type trial struct {
 	job   *core.Job
 	asked time.Time
-	out   sched.Outlook
+	out   sched.TrialResult
 	fault *panicError
 	done  chan struct{}
 }
@@ -38,14 +38,14 @@ const (
 
 // Try tells what would become of a submission. It is admitted or refused like any other, and takes a number, but no job
 // is made.
-func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.Outlook, error) {
+func (e *Engine) Try(ctx context.Context, in *state.Submit) (*core.Job, sched.TrialResult, error) {
 	if err := e.beginTrial(&in.By); err != nil {
-		return nil, sched.Outlook{}, err
+		return nil, sched.TrialResult{}, err
 	}
 	defer e.endTrial(in.By.User)
 	job, err := Do(ctx, e, &state.Try{Submit: *in})
 	if err != nil {
-		return nil, sched.Outlook{}, err
+		return nil, sched.TrialResult{}, err
 	}
 	t := &trial{job: job, asked: time.Now(), done: make(chan struct{})}
 	f := e.feed.Load()

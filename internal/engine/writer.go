@@ -374,7 +374,7 @@ func (w *writer) resendAll(r replanRequest) {
 // feedPlanner gives the planner what was just applied; the open batch waits a little for what it makes of it.
 func (w *writer) feedPlanner() {
 	c := w.state.PlannerChanges()
-	if c.Empty() {
+	if c.IsEmpty() {
 		return
 	}
 	if w.seenSeq >= w.sentSeq {

@@ -10,7 +10,8 @@ import (
 
 // busy is a cluster of full nodes with jobs waiting: half of them alike, the others of a thousand shapes.
 func busy(nodes, pending int) (p *Planner, running []*core.Job) {
-	p = New(Config{Partitions: []core.Partition{{Name: "main", Default: true}}, Names: func(string) map[core.NodeName]bool { return nil }})
+	p = New(Config{Partitions: []core.Partition{{Name: "main", Default: true}},
+		Hosts: func(string) map[core.NodeName]bool { return nil }})
 	var c Changes
 	for i := range nodes {
 		n := coretest.Node(core.NodeName(fmt.Sprintf("n%05d", i+1))).ID(int64(i + 1)).CPUs(64).Mem(256 * core.GiB).Build()
@@ -26,7 +27,8 @@ func busy(nodes, pending int) (p *Planner, running []*core.Job) {
 	}
 	c.Jobs = append(c.Jobs, running...)
 	for i := range pending {
-		b := coretest.Job().ID(core.JobID(nodes + i + 1)).Partition("main").CPUs(4).Priority(uint32(10_000 - i%7)).Submitted(core.Time(i))
+		b := coretest.Job().ID(core.JobID(nodes + i +
+			1)).Partition("main").CPUs(4).Priority(uint32(10_000 - i%7)).Submitted(core.Time(i))
 		if i%2 == 0 {
 			b.CPUs(int32(1 + i%60)).MemPerCPU(core.Bytes(1+i%17) * core.MiB)
 		}

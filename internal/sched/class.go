@@ -8,228 +8,233 @@ import (
 	"bireme.dev/bireme/internal/policy"
 )
 
-// class is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
+// rank is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
 // what runs can be said of all: whether the nodes that are up could hold it at all is worked out once a class, when it
 // appears and when nodes change, and not once a job and pass.
-type class struct {
-	slots []slot // one a partition, in the order the jobs name them
-	jobs  int
-	few   int32 // its jobs are placed on so many leaf switches at most; 0: on any
-	moved bool  // while nodes change: some slot opened or closed
-	due   int64 // see watch; 0: it is not
+type classInfo struct {
+	partitions  []partitionClass // one a partition, in the order the jobs name them
+	jobs        int
+	switchLimit int32 // its jobs are placed on so many leaf switches at most; 0: on any
+	moved       bool  // while nodes change: some slot opened or closed
+	due         int64 // see watch; 0: it is not
 
-	aside    bool        // its jobs have something to do with reservations or licences
-	licences *licenceAsk // nil: none
+	special  bool            // its jobs have something to do with reservations or licences
+	licenses *licenseRequest // nil: none
 }
 
-// slot is a class in one partition.
-type slot struct {
+// class is a class in one partition.
+type partitionClass struct {
 	part *partition
 
 	// These are looked at for all classes in every pass, so they are together.
-	pass     int64     // the pass that last refused it
-	until    core.Time // in that pass, jobs that are still there at this moment were refused; 0: all
-	refusal  refusal   // what is known from earlier ones
-	shortest core.Time // none of its jobs is shorter
-	slept    int64     // the dive since which it sleeps; see roused
-	bed      int       // its place among those that do, from 1
-	push     *pusher   // nil: its jobs push nobody aside
-	need     need
+	refusedEpoch int64      // the pass that last refused it
+	refusedFrom  core.Time  // in that pass, jobs that are still there at this moment were refused; 0: all
+	refusal      refusal    // what is known from earlier ones
+	minTime      core.Time  // none of its jobs is shorter
+	sleepWalk    int64      // the dive since which it sleeps; see roused
+	sleeperIndex int        // its place among those that do, from 1
+	preemptor    *preemptor // nil: its jobs push nobody aside
+	req          request
 
-	over               bool // its time limit is above the partition's
-	why                *Why // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
+	overTimeLimit      bool    // its time limit is above the partition's
+	reason             *Reason // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
 	moved              bool
-	jobs               int         // of it in the partition's queue,
-	place              int         // and where among the partition's slots
+	queued             int         // of it in the partition's queue,
+	position           int         // and where among the partition's slots
 	minNodes, maxNodes int32       // the partition's bounds, as far as they hold for it
-	ask                *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
+	limitAsk           *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
 
-	lic    *licenceAsk // nil: it asks for none
-	named  bool        // its jobs ask for reservations
-	inside bool        // and wait in a queue of their own, having nothing to do with other jobs
-	reach  bool        // they may reach into reservations that let themselves be delayed
-	ways   []slot      // for jobs that may run in reservations: each way they may, in the order they are tried
-	sub    bool        // it is one of those
-	own    *advance    // the reservation its jobs run in
-	order  []*account  // its nodes, then
-	shape  int         // as of; see Planner.nodesOf
+	licenses        *licenseRequest // nil: it asks for none
+	namesAdvance    bool            // its jobs ask for reservations
+	inAdvanceQueue  bool            // and wait in a queue of their own, having nothing to do with other jobs
+	mayDelayAdvance bool            // they may reach into reservations that let themselves be delayed
+	// for jobs that may run in reservations: each way they may, in the order they are tried
+	options      []partitionClass
+	isOption     bool                // it is one of those
+	advance      *advanceReservation // the reservation its jobs run in
+	order        []*nodeState        // its nodes, then
+	orderVersion int                 // as of; see Planner.nodesFor
 
-	hunted  hunted                // how it went the last time that its jobs looked for somebody to preempt
-	members list[member, *member] // its jobs, by themselves
-	dived   int64                 // the last dive that came by
+	// how it went the last time that its jobs looked for somebody to preempt
+	victimMemo victimMemo
+	members    sortedList[classMember, *classMember] // its jobs, by themselves
+	walkedBy   int64                                 // the last dive that came by
 }
 
-// enter puts a job into the class's own queue.
-func (s *slot) enter(j *core.Job, g *policy.Gate) {
-	n := mustRun(j.Spec)
-	if s.jobs++; s.jobs == 1 {
-		s.part.live++
-		s.place, s.shortest = len(s.part.slots), n
-		s.part.slots = append(s.part.slots, s)
+// addJob puts a job into the class's own queue.
+func (s *partitionClass) addJob(j *core.Job, g *policy.Gate) {
+	n := mustFitTime(j.Spec)
+	if s.queued++; s.queued == 1 {
+		s.part.liveClasses++
+		s.position, s.minTime = len(s.part.classes), n
+		s.part.classes = append(s.part.classes, s)
 		s.wake()
-	} else if n < s.shortest {
+	} else if n < s.minTime {
 		s.wake()
 	}
-	s.shortest = min(s.shortest, n)
+	s.minTime = min(s.minTime, n)
 	s.members.insert(s.member(j, g))
 }
 
-// leave is the other way round.
-func (s *slot) leave(j *core.Job) {
+// removeJob is the other way round.
+func (s *partitionClass) removeJob(j *core.Job) {
 	s.members.remove(s.member(j, nil))
-	if s.jobs--; s.jobs == 0 {
-		s.part.live--
-		s.part.rise(s)
-		k := len(s.part.slots) - 1
-		s.part.slots[s.place] = s.part.slots[k]
-		s.part.slots[s.place].place = s.place
-		s.part.slots[k] = nil
-		s.part.slots = s.part.slots[:k]
+	if s.queued--; s.queued == 0 {
+		s.part.liveClasses--
+		s.part.removeSleeper(s)
+		k := len(s.part.classes) - 1
+		s.part.classes[s.position] = s.part.classes[k]
+		s.part.classes[s.position].position = s.position
+		s.part.classes[k] = nil
+		s.part.classes = s.part.classes[:k]
 	}
 }
 
 // classKey names a class.
 type classKey struct {
-	Key
-	partitions core.PartitionName // as the spec lists them
-	over       uint64             // the partitions whose time limit it exceeds, by position
-	few        int32              // leaf switches it waits for; see Planner.few
-	aside      string             // see asideKey
-	owner      core.UserName      // see ownerKey
-	uid        uint32             // see users
-	qos        core.QOSName       // if that may push others aside
-	exempt     core.QOSFlag       // bounds of its partitions that its QOS lifts
+	RequestKey
+	partitions    core.PartitionName // as the spec lists them
+	overTimeLimit uint64             // the partitions whose time limit it exceeds, by position
+	switchLimit   int32              // leaf switches it waits for; see Planner.few
+	advance       string             // see advanceKey
+	exclusiveUser core.UserName      // see exclusiveUserKey
+	uid           uint32             // see users
+	qos           core.QOSName       // if that may push others aside
+	exempted      core.QOSFlag       // bounds of its partitions that its QOS lifts
 }
 
-// why is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
-func (c *class) why() *Why {
-	for i := range c.slots {
-		if c.slots[i].why == nil {
+// reason is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
+func (c *classInfo) reason() *Reason {
+	for i := range c.partitions {
+		if c.partitions[i].reason == nil {
 			return nil
 		}
 	}
-	if len(c.slots) == 0 {
-		return &Why{Reason: core.ReasonPartitionConfig, Text: "its partition is not there any more"}
+	if len(c.partitions) == 0 {
+		return &Reason{Code: core.ReasonPartitionConfig, Text: "its partition is not there any more"}
 	}
-	return c.slots[0].why
+	return c.partitions[0].reason
 }
 
-// ruling is what classes go by beside the jobs themselves. It is a value: plans keep it.
-type ruling struct {
-	books  []*advance
-	push   *Preemption // nil: nobody is preempted
-	exempt exempts
-	users  users
+// classRules is what classes go by beside the jobs themselves. It is a value: plans keep it.
+type classRules struct {
+	advances   []*advanceReservation
+	preemption *Preemption // nil: nobody is preempted
+	exempted   qosExemptions
+	users      keptUsers
 }
 
-// keyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep it: it
+// newKeyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep
+// it: it
 // reads only what never changes.
-func (p *Planner) keyFunc() func(*core.Job, core.Time) classKey {
-	r := p.ruling
+func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
+	r := p.classRules
 	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, &r) }
 }
 
-func (p *Planner) keyOf(s *core.Spec, r *ruling) classKey {
-	k := classKey{Key: KeyOf(s), partitions: s.Partition, aside: asideKey(r.books, s), owner: p.ownerKey(s), uid: r.users.key(s), exempt: r.exempt[s.QOS]}
-	if r.push.pushy(s.QOS) {
+func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
+	k := classKey{RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advanceKey(r.advances, s),
+		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS]}
+	if r.preemption.qosPreempts(s.QOS) {
 		k.qos = s.QOS
 	}
 	at := 0
 	eachPartition(s.Partition, func(name core.PartitionName) {
-		if part := p.byName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 && k.exempt&core.PartitionTimeLimit == 0 {
-			k.over |= 1 << at
+		if part := p.partitionByName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 &&
+			k.exempted&core.PartitionTimeLimit == 0 {
+			k.overTimeLimit |= 1 << at
 		}
 		at++
 	})
 	return k
 }
 
-// exempts are the QOS that lift bounds of partitions, and which. It is a value: plans keep it.
-type exempts map[core.QOSName]core.QOSFlag
+// qosExemptions are the QOS that lift bounds of partitions, and which. It is a value: plans keep it.
+type qosExemptions map[core.QOSName]core.QOSFlag
 
-// exempting are the flags of a QOS that do.
-const exempting = core.PartitionMaxNodes | core.PartitionMinNodes | core.PartitionTimeLimit
+// exemptingFlags are the flags of a QOS that do.
+const exemptingFlags = core.PartitionMaxNodes | core.PartitionMinNodes | core.PartitionTimeLimit
 
 // bounds gives a partition's as they are for a class.
 func (k *classKey) bounds(part core.Partition) core.Partition {
-	if k.exempt&core.PartitionMaxNodes != 0 {
+	if k.exempted&core.PartitionMaxNodes != 0 {
 		part.MaxNodes = 0
 	}
-	if k.exempt&core.PartitionMinNodes != 0 {
+	if k.exempted&core.PartitionMinNodes != 0 {
 		part.MinNodes = 0
 	}
 	return part
 }
 
-// join finds or makes the class of a job that now waits.
-func (p *Planner) join(j *core.Job, few int32) *class {
-	k := p.keyOf(j.Spec, &p.ruling)
-	k.few = few
+// joinClass finds or makes the class of a job that now waits.
+func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
+	k := p.keyOf(j.Spec, &p.classRules)
+	k.switchLimit = few
 	c := p.classes[k]
 	if c == nil {
-		c = &class{few: few}
-		n := needOf(j.Spec, p.cfg.Names)
+		c = &classInfo{switchLimit: few}
+		n := requestOf(j.Spec, p.cfg.Hosts)
 		n.uid = k.uid
 		at := 0
 		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
-			if part := p.byName[name]; part != nil && !c.in(part) {
-				s := slot{part: part, need: n, over: at < 64 && k.over&(1<<at) != 0}
+			if part := p.partitionByName[name]; part != nil && !c.hasPartition(part) {
+				s := partitionClass{part: part, req: n, overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0}
 				bounds := k.bounds(part.Partition)
 				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
-				s.need.within(&bounds)
-				s.need.settle(p.ledger, part.LLN)
-				s.need.owner = ownerOf(j.Spec, &part.Partition)
+				s.req.applyPartition(&bounds)
+				s.req.bindLedger(p.ledger, part.LLN)
+				s.req.user = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
-					s.need.wish.switches = few
+					s.req.set.switches = few
 				}
-				s.push = p.push.pusher(j.Spec.QOS, &part.Partition)
-				c.slots = append(c.slots, s)
+				s.preemptor = p.preemption.preemptor(j.Spec.QOS, &part.Partition)
+				c.partitions = append(c.partitions, s)
 			}
 			at++
 		})
-		if k.aside != "" {
-			p.asides(c, j.Spec)
+		if k.advance != "" {
+			p.setAdvanceOptions(c, j.Spec)
 		}
-		for i := range c.slots {
-			c.slots[i].why = p.assess(&c.slots[i])
+		for i := range c.partitions {
+			c.partitions[i].reason = p.assess(&c.partitions[i])
 		}
 		p.classes[k] = c
-		p.watch(c)
-		p.stale = p.stale || c.why() != nil
+		p.watchClass(c)
+		p.classReasonsStale = p.classReasonsStale || c.reason() != nil
 	}
 	c.jobs++
 	return c
 }
 
-// leave is the other way round.
-func (p *Planner) leave(c *class, j *core.Job) {
+// removeJob is the other way round.
+func (p *Planner) leaveClass(c *classInfo, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
-		p.stale = p.stale || c.why() != nil
-		k := p.keyOf(j.Spec, &p.ruling)
-		k.few = c.few
+		p.classReasonsStale = p.classReasonsStale || c.reason() != nil
+		k := p.keyOf(j.Spec, &p.classRules)
+		k.switchLimit = c.switchLimit
 		delete(p.classes, k)
-		p.unwatch(c)
-		if c.licences != nil {
-			p.asking--
+		p.unwatchClass(c)
+		if c.licenses != nil {
+			p.licenseClasses--
 		}
 	}
 }
 
-func (c *class) in(part *partition) bool {
-	for i := range c.slots {
-		if c.slots[i].part == part {
+func (c *classInfo) hasPartition(part *partition) bool {
+	for i := range c.partitions {
+		if c.partitions[i].part == part {
 			return true
 		}
 	}
 	return false
 }
 
-// within applies a partition's own bounds on nodes and their memory.
-func (n *need) within(part *core.Partition) {
-	n.memMost = part.MaxMemPerNode
-	n.bounded(part)
+// advanceReserved applies a partition's own bounds on nodes and their memory.
+func (n *request) applyPartition(part *core.Partition) {
+	n.maxMemPerNode = part.MaxMemPerNode
+	n.applySharing(part)
 	if part.MinNodes > n.nodesMin && part.MinNodes <= n.nodesMax {
-		n.atLeast(part.MinNodes)
+		n.raiseNodes(part.MinNodes)
 	}
 	if part.MaxNodes >= n.nodesMin {
 		n.nodesMax = min(n.nodesMax, part.MaxNodes)
@@ -237,92 +242,101 @@ func (n *need) within(part *core.Partition) {
 }
 
 // assess tells why a class could not start in a partition even if nothing ran, or nil if it could.
-func (p *Planner) assess(s *slot) *Why {
-	if s.named || len(s.ways) > 0 {
-		return p.assessWays(s)
+func (p *Planner) assess(s *partitionClass) *Reason {
+	if s.namesAdvance || len(s.options) > 0 {
+		return p.assessOptions(s)
 	}
-	part, n := s.part, &s.need
+	part, n := s.part, &s.req
 	switch {
-	case n.unreadable != "":
-		return &Why{Reason: core.ReasonBadConstraints, Text: n.unreadable}
-	case down(part.State):
-		return &Why{Reason: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
+	case n.invalid != "":
+		return &Reason{Code: core.ReasonBadConstraints, Text: n.invalid}
+	case isPartitionDown(part.State):
+		return &Reason{Code: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
 	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:
-		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, s.maxNodes)}
+		return &Reason{Code: core.ReasonPartitionNodes,
+			Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, s.maxNodes)}
 	case n.nodesMax < s.minNodes:
-		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name, s.minNodes)}
+		return &Reason{Code: core.ReasonPartitionNodes,
+			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name,
+				s.minNodes)}
 	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
-		return &Why{Reason: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s has %d", n.nodesMin, part.Name, len(part.nodes))}
-	case s.over:
-		return &Why{Reason: core.ReasonPartitionTime, Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name)}
+		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s has %d",
+			n.nodesMin, part.Name, len(part.nodes))}
+	case s.overTimeLimit:
+		return &Reason{Code: core.ReasonPartitionTime,
+			Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name)}
 	}
-	nodes := p.nodesOf(s)
-	if n.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
+	nodes := p.nodesFor(s)
+	if n.choose(nodeView{nodes: nodes, ifIdle: true}, p.choices) != nil {
 		return nil
 	}
-	if s.own.confines() {
-		return &Why{Reason: core.ReasonReservation, Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.own.Name, n)}
+	if s.advance.confinesNodes() {
+		return &Reason{Code: core.ReasonReservation,
+			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n)}
 	}
-	if loose := n.loose(); loose != n {
-		if loose.choose(look{nodes: nodes, empty: true}, p.buf) != nil {
-			return &Why{Reason: core.ReasonResources, Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.wish.switches)}
+	if loose := n.withoutSwitchLimit(); loose != n {
+		if loose.choose(nodeView{nodes: nodes, ifIdle: true}, p.choices) != nil {
+			return &Reason{Code: core.ReasonResources,
+				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.set.switches)}
 		}
 		n = loose
 	}
-	if f := p.ledger.canEver(n, part.nodes, nodes); f != nil {
-		w := &Why{Reason: core.ReasonBadConstraints, Text: f.Text}
+	if f := p.ledger.checkSatisfiable(n, part.nodes, nodes); f != nil {
+		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
 		if part.nodes == nil && int(n.nodesMin) > len(nodes) {
-			w.Reason = core.ReasonPartitionNodes
+			w.Code = core.ReasonPartitionNodes
 		}
 		return w
 	}
-	if len(n.must) > 0 {
-		return &Why{Reason: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
+	if len(n.required) > 0 {
+		return &Reason{Code: core.ReasonReqNodeNotAvail, Text: "a node it asks for by name is not available"}
 	}
-	return &Why{Reason: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
+	return &Reason{Code: core.ReasonResources, Text: "the nodes that are up could not hold it: it asks for " + n.String()}
 }
 
-// accounts lists a partition's nodes in the order they are tried.
-func (p *Planner) accounts(part *partition) []*account {
+// partitionNodes lists a partition's nodes in the order they are tried.
+func (p *Planner) partitionNodes(part *partition) []*nodeState {
 	if part.nodes == nil {
 		return p.ledger.order
 	}
-	if part.shape != p.ledger.shape {
-		part.shape, part.order = p.ledger.shape, p.ledger.within(part.nodes)
+	if part.orderVersion != p.ledger.version {
+		part.orderVersion, part.order = p.ledger.version, p.ledger.nodesIn(part.nodes)
 	}
 	return part.order
 }
 
-// open lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to give.
-func (p *Planner) open(part *partition) []*account {
-	if part.opened != p.opened {
-		part.opened = p.opened
-		part.open = part.open[:0]
-		for w, word := range p.openSet {
+// advanceAllows lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to
+// give.
+func (p *Planner) openNodesIn(part *partition) []*nodeState {
+	if part.openPass != p.passCount {
+		part.openPass = p.passCount
+		part.openNodes = part.openNodes[:0]
+		for w, word := range p.openNodes {
 			if part.nodes != nil {
 				word &= part.members[w]
 			}
 			for ; word != 0; word &= word - 1 {
-				part.open = append(part.open, p.ledger.order[w*64+bits.TrailingZeros64(word)])
+				part.openNodes = append(part.openNodes, p.ledger.order[w*64+bits.TrailingZeros64(word)])
 			}
 		}
 	}
-	return part.open
+	return part.openNodes
 }
 
-// verdictsNow gives the reasons of classes that are not looked at. The map is shared with plans and never changed.
-func (p *Planner) verdictsNow() map[classKey]Why {
-	if p.stale {
-		p.stale = false
-		p.verdicts = nil
+// currentClassReasons gives the reasons of classes that are not looked at. The map is shared with plans and never
+// changed.
+func (p *Planner) currentClassReasons() map[classKey]Reason {
+	if p.classReasonsStale {
+		p.classReasonsStale = false
+		p.classReasons = nil
 		for k, c := range p.classes {
-			if w := c.why(); w != nil {
-				if p.verdicts == nil {
-					p.verdicts = map[classKey]Why{}
+			if w := c.reason(); w != nil {
+				if p.classReasons == nil {
+					p.classReasons = map[classKey]Reason{}
 				}
-				p.verdicts[k] = *w
+				p.classReasons[k] = *w
 			}
 		}
 	}
-	return p.verdicts
+	return p.classReasons
 }

@@ -6,60 +6,62 @@ import (
 
 // Forecast is when the jobs of a queue will start, about, if nothing more arrives and all lasts as long as it may. The
 // plan knows that of the few jobs it reserved for; a forecast lets the whole queue run off on a rough picture of the
-// cluster (see outlook). It is worked out in slices, Step by Step, between passes: it reads the planner as it is at each
+// cluster (see outlook). It is worked out in slices, Step by Step, between passes: it reads the planner as it is at
+// each
 // slice, so what comes and goes meanwhile may be in it or not. Once done it is never changed, and any number of readers
 // may have it.
 type Forecast struct {
 	Now core.Time // it was begun
 
-	base  core.JobID // keys are relative to it
-	slots []told     // a hash table of 9/8 of the jobs there were
+	base  core.JobID     // keys are relative to it
+	table []forecastSlot // a hash table of 9/8 of the jobs there were
 	used  int
-	work  *forecasting // nil once it is done
+	work  *forecastBuild // nil once it is done
 }
 
-// told is what a forecast knows of a job, in 8 bytes: there may be 100,000 of them.
-type told struct {
+// forecastSlot is what a forecast knows of a job, in 8 bytes: there may be 100,000 of them.
+type forecastSlot struct {
 	key uint32 // of the job; 0: nobody's
 	at  uint32 // seconds from Now
 }
 
-// forecasting is a forecast being worked out.
-type forecasting struct {
-	p     *Planner
-	out   *outlook
-	phase uint8
-	node  int // the next to be looked at
-	shape int
-	begun bool   // something of the list gone through in this phase has been met, last
-	end   ending // this
-	later entry  // or this
-	lanes []forecastLane
-	rows  map[*class]int32 // their place in the outlook
+// forecastBuild is a forecast being worked out.
+type forecastBuild struct {
+	p              *Planner
+	model          *forecastModel
+	phase          uint8
+	node           int // the next to be looked at
+	version        int
+	resumed        bool       // something of the list gone through in this phase has been met, last
+	lastEnd        allocEnd   // this
+	lastIneligible queueEntry // or this
+	queues         []forecastQueue
+	classIndex     map[*classInfo]int32 // their place in the outlook
 }
 
-// forecastLane is a partition's queue and how far it has been gone through.
-type forecastLane struct {
-	part *partition
-	last entry
-	met  bool
-	done bool
+// forecastQueue is a partition's queue and how far it has been gone through.
+type forecastQueue struct {
+	part    *partition
+	last    queueEntry
+	started bool
+	done    bool
 }
 
 const (
-	phaseNodes uint8 = iota // what there is
-	phaseQueue              // what waits, in order
-	phaseLater              // what may not start yet
-	phaseEnds               // what runs, and until when
-	phaseRun                // all of that runs off
+	phaseNodes      uint8 = iota // what there is
+	phasePending                 // what waits, in order
+	phaseIneligible              // what may not start yet
+	phaseRunning                 // what runs, and until when
+	phaseRun                     // all of that runs off
 )
 
 // Forecast begins a forecast beside a plan of this planner.
 func (p *Planner) Forecast(plan *Plan) *Forecast {
-	f := &Forecast{Now: plan.Now, slots: make([]told, len(p.pending)*9/8+8)}
-	f.work = &forecasting{p: p, out: newOutlook(plan.Now, p), shape: p.ledger.shape, rows: map[*class]int32{}}
-	for _, part := range p.parts {
-		f.work.lanes = append(f.work.lanes, forecastLane{part: part})
+	f := &Forecast{Now: plan.Now, table: make([]forecastSlot, len(p.pending)*9/8+8)}
+	f.work = &forecastBuild{p: p, model: newForecastModel(plan.Now, p), version: p.ledger.version,
+		classIndex: map[*classInfo]int32{}}
+	for _, part := range p.partitions {
+		f.work.queues = append(f.work.queues, forecastQueue{part: part})
 	}
 	return f
 }
@@ -67,7 +69,8 @@ func (p *Planner) Forecast(plan *Plan) *Forecast {
 // Done tells whether the forecast is ready to be read.
 func (f *Forecast) Done() bool { return f.work == nil }
 
-// Step does so much more of the work, counted in small operations of a few nanoseconds each, and tells whether all of it
+// Step does so much more of the work, counted in small operations of a few nanoseconds each, and tells whether all of
+// it
 // is done.
 func (f *Forecast) Step(n int) (done bool) {
 	w := f.work
@@ -75,14 +78,14 @@ func (f *Forecast) Step(n int) (done bool) {
 		switch w.phase {
 		case phaseNodes:
 			n -= w.addNode()
-		case phaseEnds:
+		case phaseRunning:
 			n -= w.addEnding()
-		case phaseQueue:
-			n -= w.addNext()
-		case phaseLater:
-			n -= w.addLater()
+		case phasePending:
+			n -= w.addPending()
+		case phaseIneligible:
+			n -= w.addIneligible()
 		case phaseRun:
-			cost, over := w.out.run(f)
+			cost, over := w.model.run(f)
 			if n -= cost; over {
 				f.work = nil
 			}
@@ -104,25 +107,26 @@ func (f *Forecast) At(id core.JobID) (core.Time, bool) {
 	return f.Now + core.Time(s.at)*1e6, true
 }
 
-// find gives a job's key and its place in the table: its own, or the free one it would take; nil for an id out of range.
-func (f *Forecast) find(id core.JobID) (*told, uint32) {
+// find gives a job's key and its place in the table: its own, or the free one it would take; nil for an id out of
+// range.
+func (f *Forecast) find(id core.JobID) (*forecastSlot, uint32) {
 	off := int64(id-f.base) + 1<<31
 	if off <= 0 || off >= 1<<32 {
 		return nil, 0
 	}
-	key, n := uint32(off), uint64(len(f.slots))
+	key, n := uint32(off), uint64(len(f.table))
 	for i := uint64(key) * 0x9E3779B97F4A7C15 >> 32 * n >> 32; ; i++ {
 		if i == n {
 			i = 0
 		}
-		if s := &f.slots[i]; s.key == key || s.key == 0 {
+		if s := &f.table[i]; s.key == key || s.key == 0 {
 			return s, key
 		}
 	}
 }
 
-// tell notes when a job will start.
-func (f *Forecast) tell(id core.JobID, at core.Time) {
+// record notes when a job will start.
+func (f *Forecast) record(id core.JobID, at core.Time) {
 	if f.used == 0 {
 		f.base = id
 	}
@@ -130,7 +134,7 @@ func (f *Forecast) tell(id core.JobID, at core.Time) {
 	switch {
 	case s == nil, at == never:
 		return
-	case s.key == 0 && f.used == len(f.slots)-1: // one place stays free: searches end there
+	case s.key == 0 && f.used == len(f.table)-1: // one place stays free: searches end there
 		return
 	case s.key == 0:
 		s.key = key
@@ -139,129 +143,129 @@ func (f *Forecast) tell(id core.JobID, at core.Time) {
 	s.at = uint32(min((max(0, int64(at-f.Now))+999_999)/1e6, 1<<32-1))
 }
 
-// tellFirst is tell for a job that may be told of again: the first time counts.
-func (f *Forecast) tellFirst(id core.JobID, at core.Time) {
+// recordFirst is tell for a job that may be told of again: the first time counts.
+func (f *Forecast) recordFirst(id core.JobID, at core.Time) {
 	if s, _ := f.find(id); f.used == 0 || s != nil && s.key == 0 {
-		f.tell(id, at)
+		f.record(id, at)
 	}
 }
 
-// next moves to the next phase.
-func (w *forecasting) next() int {
-	w.phase, w.begun = w.phase+1, false
+// advanceWalk moves to the next phase.
+func (w *forecastBuild) nextPhase() int {
+	w.phase, w.resumed = w.phase+1, false
 	return 1
 }
 
 // addNode counts one node.
-func (w *forecasting) addNode() int {
-	if w.shape != w.p.ledger.shape { // nodes came or went: those counted so far say nothing any more
-		w.shape, w.node, w.out = w.p.ledger.shape, 0, newOutlook(w.out.now, w.p)
+func (w *forecastBuild) addNode() int {
+	if w.version != w.p.ledger.version { // nodes came or went: those counted so far say nothing any more
+		w.version, w.node, w.model = w.p.ledger.version, 0, newForecastModel(w.model.now, w.p)
 	}
 	if w.node == len(w.p.ledger.order) {
-		return w.next()
+		return w.nextPhase()
 	}
 	a := w.p.ledger.order[w.node]
 	w.node++
-	a.pool = -1
-	if a.node.Usable() {
-		w.out.addNode(a, w.p.parts)
+	a.forecastIndex = -1
+	if a.record.Usable() {
+		w.model.addNode(a, w.p.partitions)
 	}
-	return 50 + 20*len(w.p.parts)
+	return 50 + 20*len(w.p.partitions)
 }
 
 // addEnding counts one job that runs.
-func (w *forecasting) addEnding() int {
-	at := walk[ending, *ending]{q: &w.p.ends}
-	if w.begun {
-		at = at.q.after(&w.end)
+func (w *forecastBuild) addEnding() int {
+	at := listCursor[allocEnd, *allocEnd]{list: &w.p.ends}
+	if w.resumed {
+		at = at.list.after(&w.lastEnd)
 	}
-	e := at.head()
+	e := at.current()
 	if e == nil {
-		return w.next()
+		return w.nextPhase()
 	}
-	w.begun, w.end = true, *e
-	for i, a := range w.p.on(e.h) {
-		if na := &e.h.alloc.Nodes[i]; a != nil && !na.Done {
-			w.out.addRunning(a, na, e.h, e.at, i == 0)
+	w.resumed, w.lastEnd = true, *e
+	for i, a := range w.p.nodesOf(e.alloc) {
+		if na := &e.alloc.alloc.Nodes[i]; a != nil && !na.Done {
+			w.model.addRunning(a, na, e.alloc, e.at, i == 0)
 		}
 	}
-	return 50 * (1 + len(e.h.alloc.Nodes))
+	return 50 * (1 + len(e.alloc.alloc.Nodes))
 }
 
-// addNext puts down the next job of the queues, in the order of a pass.
-func (w *forecasting) addNext() int {
-	var best *forecastLane
-	var head *entry
-	for i := range w.lanes {
-		l := &w.lanes[i]
+// addPending puts down the next job of the queues, in the order of a pass.
+func (w *forecastBuild) addPending() int {
+	var best *forecastQueue
+	var head *queueEntry
+	for i := range w.queues {
+		l := &w.queues[i]
 		if l.done {
 			continue
 		}
-		c := cursor{q: &l.part.queue}
-		if l.met {
+		c := queueCursor{list: &l.part.queue}
+		if l.started {
 			c = l.part.queue.after(&l.last)
 		}
-		e := c.head()
+		e := c.current()
 		if e == nil {
 			l.done = true
 			continue
 		}
-		if best == nil || higher(l.part, e, best.part, head) {
+		if best == nil || comesBefore(l.part, e, best.part, head) {
 			best, head = l, e
 		}
 	}
 	if best == nil {
-		return w.next()
+		return w.nextPhase()
 	}
-	best.met, best.last = true, *head
+	best.started, best.last = true, *head
 	c := w.p.pending[head.job.ID].class
-	cost := 50 * len(w.lanes)
-	if c == nil || head.slot != c.first() || !w.opens(head) {
+	cost := 50 * len(w.queues)
+	if c == nil || head.class != c.firstUsable() || !w.mayOpen(head) {
 		// It stands in several queues and counts in one; or a limit keeps it, and nobody knows how long.
 		return cost
 	}
-	row, ok := w.rows[c]
+	row, ok := w.classIndex[c]
 	if !ok {
-		row = w.out.addClass(c, head.job.Spec)
-		w.rows[c] = row
-		cost += 20 * len(w.out.pools)
+		row = w.model.addClass(c, head.job.Spec)
+		w.classIndex[c] = row
+		cost += 20 * len(w.model.pools)
 	}
-	w.out.addWaiting(head.job, row, w.out.gate(head.gate))
+	w.model.addWaiting(head.job, row, w.model.gate(head.gate))
 	return cost
 }
 
-// addLater puts down the next of the jobs that may not start yet.
-func (w *forecasting) addLater() int {
-	at := cursor{q: &w.p.later}
-	if w.begun {
-		at = at.q.after(&w.later)
+// addIneligible puts down the next of the jobs that may not start yet.
+func (w *forecastBuild) addIneligible() int {
+	at := queueCursor{list: &w.p.ineligible}
+	if w.resumed {
+		at = at.list.after(&w.lastIneligible)
 	}
-	e := at.head()
+	e := at.current()
 	if e == nil {
-		return w.next()
+		return w.nextPhase()
 	}
-	w.begun, w.later = true, *e
-	c := w.p.join(e.job, 0) // its class, as if its time had come
-	if c.first() != nil {
-		w.out.addWaiting(e.job, w.out.addClass(c, e.job.Spec), 0)
+	w.resumed, w.lastIneligible = true, *e
+	c := w.p.joinClass(e.job, 0) // its class, as if its time had come
+	if c.firstUsable() != nil {
+		w.model.addWaiting(e.job, w.model.addClass(c, e.job.Spec), 0)
 	}
-	w.p.leave(c, e.job)
-	return 50 + 20*len(w.out.pools)
+	w.p.leaveClass(c, e.job)
+	return 50 + 20*len(w.model.pools)
 }
 
-// first is the first place of a class that could hold it, nil if none could.
-func (c *class) first() *slot {
-	for i := range c.slots {
-		if c.slots[i].why == nil {
-			return &c.slots[i]
+// firstStartable is the first place of a class that could hold it, nil if none could.
+func (c *classInfo) firstUsable() *partitionClass {
+	for i := range c.partitions {
+		if c.partitions[i].reason == nil {
+			return &c.partitions[i]
 		}
 	}
 	return nil
 }
 
 // after walks a list from behind a member on, or from where it would be.
-func (q *list[E, P]) after(e *E) walk[E, P] {
-	w := walk[E, P]{q: q}
+func (q *sortedList[E, P]) after(e *E) listCursor[E, P] {
+	w := listCursor[E, P]{list: q}
 	var ok bool
 	if w.chunk, w.at, ok = q.find(e); ok {
 		w.next()
@@ -269,11 +273,11 @@ func (q *list[E, P]) after(e *E) walk[E, P] {
 	return w
 }
 
-// Waiting tells how many jobs wait for their turn or their time.
-func (p *Planner) Waiting() int { return len(p.pending) }
+// PendingCount tells how many jobs wait for their turn or their time.
+func (p *Planner) PendingCount() int { return len(p.pending) }
 
-// With gives a plan that also knows a forecast.
-func (p *Plan) With(f *Forecast) *Plan {
+// WithForecast gives a plan that also knows a forecast.
+func (p *Plan) WithForecast(f *Forecast) *Plan {
 	if p == nil || f == nil || !f.Done() {
 		return p
 	}

@@ -39,14 +39,14 @@ func playOut(t testing.TB, p *Planner, jobs map[core.JobID]*core.Job, now core.T
 		}
 		next := never
 		for _, j := range running {
-			next = min(next, endOf(j))
+			next = min(next, latestEnd(j))
 		}
 		if plan.WakeAt > now {
 			next = min(next, plan.WakeAt)
 		}
 		now = next
 		running = slices.DeleteFunc(running, func(j *core.Job) bool {
-			if endOf(j) > now {
+			if latestEnd(j) > now {
 				return false
 			}
 			e := *j
@@ -67,16 +67,19 @@ func TestForecastAgrees(t *testing.T) {
 		t.Run(fmt.Sprintf("nodes=%d/pending=%d", tc.nodes, tc.pending), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(7, uint64(tc.nodes)))
-			p := New(Config{Partitions: []core.Partition{{Name: "main"}}, Names: func(string) map[core.NodeName]bool { return nil }})
+			p := New(Config{Partitions: []core.Partition{{Name: "main"}},
+				Hosts: func(string) map[core.NodeName]bool { return nil }})
 			var nodes []*core.Node
 			for i := range tc.nodes {
-				nodes = append(nodes, &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprintf("n%03d", i)), Roles: core.Compute, Hardware: core.Hardware{CPUs: 32, Memory: 128 * core.GiB}})
+				nodes = append(nodes, &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprintf("n%03d", i)),
+					Roles: core.Compute, Hardware: core.Hardware{CPUs: 32, Memory: 128 * core.GiB}})
 			}
 			p.Apply(Changes{Nodes: nodes})
 			jobs := map[core.JobID]*core.Job{}
 			for id := core.JobID(1); id <= core.JobID(tc.pending); id++ {
 				s := &core.Spec{Partition: "main", TimeLimit: core.Seconds(60 * (1 + r.IntN(120)))}
-				s.Shape = core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1) << r.IntN(6), MemPerNode: core.Bytes(1+r.IntN(32)) * core.GiB}
+				s.Shape = core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1) << r.IntN(6),
+					MemPerNode: core.Bytes(1+r.IntN(32)) * core.GiB}
 				if n := int32(1 + r.IntN(1+tc.nodes/4)); r.IntN(8) == 0 {
 					s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks = n, n, n
 				}
@@ -85,8 +88,8 @@ func TestForecastAgrees(t *testing.T) {
 			}
 			plan := p.Pass(loadNow)
 			f := finish(p.Forecast(plan), 100)
-			plan = plan.With(f)
-			if again := finish(p.Forecast(plan), 1_000_000); !slices.Equal(f.slots, again.slots) {
+			plan = plan.WithForecast(f)
+			if again := finish(p.Forecast(plan), 1_000_000); !slices.Equal(f.table, again.table) {
 				t.Error("the forecast depends on the size of its slices")
 			}
 			started := playOut(t, p, jobs, loadNow)
@@ -106,7 +109,8 @@ func TestForecastAgrees(t *testing.T) {
 				last = max(last, float64(at-loadNow))
 			}
 			n := float64(len(started))
-			t.Logf("mean wait %.0f s, last start %.0f s; forecasts are off by %.1f %% of it on average, bias %.1f %%", wait/n/1e6, last/1e6, 100*off/wait, 100*bias/wait)
+			t.Logf("mean wait %.0f s, last start %.0f s; forecasts are off by %.1f %% of it on average, bias %.1f %%",
+				wait/n/1e6, last/1e6, 100*off/wait, 100*bias/wait)
 			if off > tc.mean*wait {
 				t.Errorf("forecasts are off by %.1f %% of the mean wait", 100*off/wait)
 			}
@@ -134,7 +138,7 @@ func BenchmarkForecast(b *testing.B) {
 			b.ReportMetric(float64(len(times))/float64(b.N), "slices/op")
 			b.ReportMetric(float64(slices.Max(times))/1e6, "longest-slice-ms")
 			b.ReportMetric(float64(f.used), "told")
-			b.ReportMetric(float64(8*len(f.slots))/float64(len(l.Pending)), "B/job")
+			b.ReportMetric(float64(8*len(f.table))/float64(len(l.Pending)), "B/job")
 			reportP99(b, times)
 		})
 	}

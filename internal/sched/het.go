@@ -8,143 +8,147 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// hetSet is the components of a het job that wait. They wait as one: when all of them may start, the first stands in its
+// hetJob is the components of a het job that wait. They wait as one: when all of them may start, the first stands in
+// its
 // queues for all, by its own priority, and all are given places at the same moment or none is.
-type hetSet struct {
-	jobs    []*core.Job // by place; nil: it does not wait, or something keeps it from starting
-	have    int
-	classes []*class  // by place; nil while the set does not stand
-	order   []int     // in which they are given places: those with the least choice first
-	later   core.Time // if not 0, the set waits for this moment
-	queued  bool
-	why     *Why // why it is in no queue though all are there
+type hetJob struct {
+	components []*core.Job // by place; nil: it does not wait, or something keeps it from starting
+	present    int
+	classes    []*classInfo // by place; nil while the set does not stand
+	order      []int        // in which they are given places: those with the least choice first
+	eligible   core.Time    // if not 0, the set waits for this moment
+	queued     bool
+	reason     *Reason // why it is in no queue though all are there
 }
 
-// sound tells whether a component has a place in a set of so many; what admission did not number has none, and waits for
+// hasComponent tells whether a component has a place in a set of so many; what admission did not number has none, and
+// waits for
 // ever.
-func (set *hetSet) sound(ref *core.HetRef) bool {
-	return int(ref.Count) == len(set.jobs) && ref.Offset >= 0 && ref.Offset < ref.Count
+func (set *hetJob) hasComponent(ref *core.HetRef) bool {
+	return int(ref.Count) == len(set.components) && ref.Offset >= 0 && ref.Offset < ref.Count
 }
 
-// maxHetParts is more components than a het job may have.
-const maxHetParts = 1 << 10
+// maxHetComponents is more components than a het job may have.
+const maxHetComponents = 1 << 10
 
-// hetOf tells which het job a job is a component of; nil: none.
-func hetOf(j *core.Job) *core.HetRef {
+// hetRefOf tells which het job a job is a component of; nil: none.
+func hetRefOf(j *core.Job) *core.HetRef {
 	if x := j.Spec.Extra; x != nil {
 		return x.Het
 	}
 	return nil
 }
 
-// hetAdd lets a component wait.
-func (p *Planner) hetAdd(j *core.Job, ref *core.HetRef) {
-	p.pending[j.ID] = waiter{job: j}
+// addHetComponent lets a component wait.
+func (p *Planner) addHetComponent(j *core.Job, ref *core.HetRef) {
+	p.pending[j.ID] = pendingJob{job: j}
 	set := p.hets[ref.Lead]
 	if set == nil {
-		if ref.Count < 1 || ref.Count > maxHetParts || ref.Offset < 0 || ref.Offset >= ref.Count {
+		if ref.Count < 1 || ref.Count > maxHetComponents || ref.Offset < 0 || ref.Offset >= ref.Count {
 			return
 		}
-		set = &hetSet{jobs: make([]*core.Job, ref.Count)}
+		set = &hetJob{components: make([]*core.Job, ref.Count)}
 		if p.hets == nil {
-			p.hets = map[core.JobID]*hetSet{}
+			p.hets = map[core.JobID]*hetJob{}
 		}
 		p.hets[ref.Lead] = set
 	}
-	if !set.sound(ref) || set.jobs[ref.Offset] != nil || ref.Offset == 0 && j.ID != ref.Lead {
+	if !set.hasComponent(ref) || set.components[ref.Offset] != nil || ref.Offset == 0 && j.ID != ref.Lead {
 		return
 	}
-	set.jobs[ref.Offset] = j
-	if set.have++; set.have == len(set.jobs) {
-		p.hetStand(set)
+	set.components[ref.Offset] = j
+	if set.present++; set.present == len(set.components) {
+		p.enqueueHetWhenComplete(set)
 	}
 }
 
-// hetDrop is the other way round.
-func (p *Planner) hetDrop(j *core.Job, ref *core.HetRef) {
+// removeHetComponent is the other way round.
+func (p *Planner) removeHetComponent(j *core.Job, ref *core.HetRef) {
 	set := p.hets[ref.Lead]
 	delete(p.pending, j.ID)
-	if set == nil || !set.sound(ref) || set.jobs[ref.Offset] == nil || set.jobs[ref.Offset].ID != j.ID {
+	if set == nil || !set.hasComponent(ref) || set.components[ref.Offset] == nil || set.components[ref.Offset].ID != j.ID {
 		return
 	}
-	p.hetSit(set)
+	p.dequeueHet(set)
 	delete(p.pending, j.ID)
-	set.jobs[ref.Offset] = nil
-	if set.have--; set.have == 0 {
+	set.components[ref.Offset] = nil
+	if set.present--; set.present == 0 {
 		delete(p.hets, ref.Lead)
 	}
 }
 
-// hetStand lets a set wait for its moment, or its turn, if all of it is there.
-func (p *Planner) hetStand(set *hetSet) {
-	if set.have < len(set.jobs) || set.later != 0 || set.classes != nil {
+// enqueueHetWhenComplete lets a set wait for its moment, or its turn, if all of it is there.
+func (p *Planner) enqueueHetWhenComplete(set *hetJob) {
+	if set.present < len(set.components) || set.eligible != 0 || set.classes != nil {
 		return
 	}
-	for _, j := range set.jobs {
+	for _, j := range set.components {
 		if j.Eligible > j.Submit {
-			set.later = max(set.later, j.Eligible)
+			set.eligible = max(set.eligible, j.Eligible)
 		}
 	}
-	if set.later != 0 {
-		p.later.insert(entry{job: set.jobs[0], at: set.later})
+	if set.eligible != 0 {
+		p.ineligible.insert(queueEntry{job: set.components[0], since: set.eligible})
 		return
 	}
-	p.hetRipe(set)
+	p.enqueueHet(set)
 }
 
-// hetRipe puts a set whose moment has come into the queues of its first component, if the nodes that are up could hold it.
-func (p *Planner) hetRipe(set *hetSet) {
-	set.later, set.why = 0, nil
-	for k, j := range set.jobs {
-		c := p.join(j, 0)
+// enqueueHet puts a set whose moment has come into the queues of its first component, if the nodes that are up could
+// hold it.
+func (p *Planner) enqueueHet(set *hetJob) {
+	set.eligible, set.reason = 0, nil
+	for k, j := range set.components {
+		c := p.joinClass(j, 0)
 		set.classes = append(set.classes, c)
-		p.pending[j.ID] = waiter{job: j, class: c}
-		if w := c.why(); w != nil && set.why == nil {
-			set.why = &Why{Reason: w.Reason, Text: fmt.Sprintf("component %d+%d: %s", set.jobs[0].ID, k, w.Text)}
+		p.pending[j.ID] = pendingJob{job: j, class: c}
+		if w := c.reason(); w != nil && set.reason == nil {
+			set.reason = &Reason{Code: w.Code, Text: fmt.Sprintf("component %d+%d: %s", set.components[0].ID, k, w.Text)}
 		}
 	}
-	if set.why == nil {
-		p.hetOrder(set)
-		if !p.hetFits(set) {
-			set.why = &Why{Reason: core.ReasonBadConstraints, Text: "the nodes that are up could hold each of its components, but not all at once"}
+	if set.reason == nil {
+		p.orderHetComponents(set)
+		if !p.hetFitsIdle(set) {
+			set.reason = &Reason{Code: core.ReasonBadConstraints,
+				Text: "the nodes that are up could hold each of its components, but not all at once"}
 		}
 	}
-	if set.why != nil {
+	if set.reason != nil {
 		return
 	}
 	set.queued = true
 	lead := set.classes[0]
-	for i := range lead.slots {
-		if s := &lead.slots[i]; s.why == nil {
-			p.enqueue(s, set.jobs[0])
+	for i := range lead.partitions {
+		if s := &lead.partitions[i]; s.reason == nil {
+			p.enqueue(s, set.components[0])
 		}
 	}
 }
 
-// hetSit takes a set out of the queues.
-func (p *Planner) hetSit(set *hetSet) {
-	if set.later != 0 {
-		p.later.remove(entry{job: set.jobs[0], at: set.later})
-		set.later = 0
+// dequeueHet takes a set out of the queues.
+func (p *Planner) dequeueHet(set *hetJob) {
+	if set.eligible != 0 {
+		p.ineligible.remove(queueEntry{job: set.components[0], since: set.eligible})
+		set.eligible = 0
 	}
 	if set.queued {
 		lead := set.classes[0]
-		for i := range lead.slots {
-			if s := &lead.slots[i]; s.why == nil {
-				p.dequeue(s, set.jobs[0])
+		for i := range lead.partitions {
+			if s := &lead.partitions[i]; s.reason == nil {
+				p.dequeue(s, set.components[0])
 			}
 		}
 		set.queued = false
 	}
 	for k, c := range set.classes {
-		p.leave(c, set.jobs[k])
-		p.pending[set.jobs[k].ID] = waiter{job: set.jobs[k]}
+		p.leaveClass(c, set.components[k])
+		p.pending[set.components[k].ID] = pendingJob{job: set.components[k]}
 	}
-	set.classes, set.why = nil, nil
+	set.classes, set.reason = nil, nil
 }
 
-// hetAll does something with all sets, in order.
-func (p *Planner) hetAll(do func(*hetSet)) {
+// eachHet does something with all sets, in order.
+func (p *Planner) eachHet(do func(*hetJob)) {
 	leads := make([]core.JobID, 0, len(p.hets))
 	for id := range p.hets {
 		leads = append(leads, id)
@@ -155,20 +159,20 @@ func (p *Planner) hetAll(do func(*hetSet)) {
 	}
 }
 
-// hetOrder puts the components with the least choice of nodes first, and among equals the largest.
-func (p *Planner) hetOrder(set *hetSet) {
-	choice, size := make([]int, len(set.jobs)), make([]int64, len(set.jobs))
+// orderHetComponents puts the components with the least choice of nodes first, and among equals the largest.
+func (p *Planner) orderHetComponents(set *hetJob) {
+	choice, size := make([]int, len(set.components)), make([]int64, len(set.components))
 	set.order = set.order[:0]
 	for k, c := range set.classes {
 		set.order = append(set.order, k)
-		for i := range c.slots {
-			s := &c.slots[i]
-			if s.why != nil {
+		for i := range c.partitions {
+			s := &c.partitions[i]
+			if s.reason != nil {
 				continue
 			}
-			size[k] = max(size[k], int64(s.need.tasks)*int64(s.need.cpusPerTask))
-			for _, a := range p.nodesOf(s) {
-				if s.need.suits(a, &look{}) && s.need.room(a, &a.full) > 0 {
+			size[k] = max(size[k], int64(s.req.tasks)*int64(s.req.cpusPerTask))
+			for _, a := range p.nodesFor(s) {
+				if s.req.accepts(a, &nodeView{}) && s.req.tasksIn(a, &a.capacity) > 0 {
 					choice[k]++
 				}
 			}
@@ -179,38 +183,38 @@ func (p *Planner) hetOrder(set *hetSet) {
 	})
 }
 
-// hetFits tells whether nodes on which nothing runs could hold all components at once.
-func (p *Planner) hetFits(set *hetSet) bool {
+// hetFitsIdle tells whether nodes on which nothing runs could hold all components at once.
+func (p *Planner) hetFitsIdle(set *hetJob) bool {
 	type part struct {
-		a   *account
-		use balance
+		a   *nodeState
+		use resources
 	}
 	var taken []part
 	defer func() {
 		for i := range taken {
-			taken[i].a.full.sub(taken[i].use.negated())
+			taken[i].a.capacity.subtract(taken[i].use.negated())
 		}
 	}()
 	for _, k := range set.order {
 		fits := false
-		for i := range set.classes[k].slots {
-			s := &set.classes[k].slots[i]
-			if s.why != nil {
+		for i := range set.classes[k].partitions {
+			s := &set.classes[k].partitions[i]
+			if s.reason != nil {
 				continue
 			}
-			if s.named || len(s.ways) > 0 { // what reservations leave is not looked at here
+			if s.namesAdvance || len(s.options) > 0 { // what reservations leave is not looked at here
 				fits = true
 				break
 			}
-			picks := s.need.choose(look{nodes: p.nodesOf(s), empty: true}, p.buf)
+			picks := s.req.choose(nodeView{nodes: p.nodesFor(s), ifIdle: true}, p.choices)
 			if picks == nil {
 				continue
 			}
-			p.buf, fits = picks, true
+			p.choices, fits = picks, true
 			for _, pk := range picks {
-				use := s.need.use(pk.a, pk.tasks, &pk.a.full)
-				pk.a.full.sub(&use)
-				taken = append(taken, part{pk.a, use})
+				use := s.req.usage(pk.node, pk.tasks, &pk.node.capacity)
+				pk.node.capacity.subtract(&use)
+				taken = append(taken, part{pk.node, use})
 			}
 			break
 		}
@@ -222,22 +226,23 @@ func (p *Planner) hetFits(set *hetSet) bool {
 }
 
 // negated is what a balance takes, given.
-func (b *balance) negated() *balance {
-	n := balance{cpus: -b.cpus, mem: -b.mem, held: -b.held, whole: -b.whole, gres: make([]int64, len(b.gres))}
+func (b *resources) negated() *resources {
+	n := resources{cpus: -b.cpus, mem: -b.mem, allocs: -b.allocs, exclusive: -b.exclusive, gres: make([]int64,
+		len(b.gres))}
 	for i, g := range b.gres {
 		n.gres[i] = -g
 	}
 	return &n
 }
 
-// hetSlots are the places a component may have; the first component's is that of the queue it is met in.
-func (set *hetSet) hetSlots(k int, lane *slot) []*slot {
+// classesOf are the places a component may have; the first component's is that of the queue it is met in.
+func (set *hetJob) classesOf(k int, lane *partitionClass) []*partitionClass {
 	if k == 0 {
-		return []*slot{lane}
+		return []*partitionClass{lane}
 	}
-	var out []*slot
-	for i := range set.classes[k].slots {
-		if s := &set.classes[k].slots[i]; s.why == nil {
+	var out []*partitionClass
+	for i := range set.classes[k].partitions {
+		if s := &set.classes[k].partitions[i]; s.reason == nil {
 			out = append(out, s)
 		}
 	}
@@ -245,67 +250,67 @@ func (set *hetSet) hetSlots(k int, lane *slot) []*slot {
 }
 
 // tryHet starts all components of a het job, or none. Like try it returns false if the queue behind must wait for it.
-func (ps *pass) tryHet(lane *slot, lead *core.Job) bool {
+func (ps *pass) tryHet(lane *partitionClass, lead *core.Job) bool {
 	set := ps.p.hets[lead.ID]
-	if ps.placed[lead.ID] > 0 {
+	if ps.startedTasks[lead.ID] > 0 {
 		return true
 	}
-	slots := make([][]*slot, len(set.jobs))
-	for k, j := range set.jobs {
-		slots[k] = set.hetSlots(k, lane)
-		if ps.barred(slots[k][0], j) {
+	slots := make([][]*partitionClass, len(set.components))
+	for k, j := range set.components {
+		slots[k] = set.classesOf(k, lane)
+		if ps.isLimitedNow(slots[k][0], j) {
 			return true
 		}
 	}
 	for _, k := range set.order { // nothing need be taken and given back for what cannot be anyhow
-		if !ps.couldAlone(slots[k], set.jobs[k]) {
+		if !ps.couldStartAlone(slots[k], set.components[k]) {
 			return false
 		}
 	}
-	var found []verdict
+	var found []savedRefusal
 	for _, list := range slots {
 		for _, s := range list {
-			if slices.ContainsFunc(found, func(v verdict) bool { return v.s == s }) {
+			if slices.ContainsFunc(found, func(v savedRefusal) bool { return v.class == s }) {
 				continue
 			}
-			found = append(found, verdict{s, s.pass, s.until, s.refusal})
-			for i := range s.ways {
-				w := &s.ways[i]
-				found = append(found, verdict{w, w.pass, w.until, w.refusal})
+			found = append(found, savedRefusal{s, s.refusedEpoch, s.refusedFrom, s.refusal})
+			for i := range s.options {
+				w := &s.options[i]
+				found = append(found, savedRefusal{w, w.refusedEpoch, w.refusedFrom, w.refusal})
 			}
 		}
 	}
-	taken, starts := len(ps.taken), len(ps.plan.Starts)
-	ps.joint = true
-	defer func() { ps.joint = false }()
+	taken, starts := len(ps.started), len(ps.plan.Starts)
+	ps.placingHet = true
+	defer func() { ps.placingHet = false }()
 	for _, k := range set.order {
 		ok, over := false, false
 		for _, s := range slots[k] {
-			if ok = ps.place(s, set.jobs[k], 0); ok {
+			if ok = ps.place(s, set.components[k], 0); ok {
 				break
 			}
-			over = over || ps.over
+			over = over || ps.overLimit
 		}
 		if !ok {
-			ps.undo(taken)
+			ps.rollback(taken)
 			for i := range found {
-				ps.restore(&found[i])
+				ps.restoreRefusal(&found[i])
 			}
-			ps.plan.Starts, ps.over = ps.plan.Starts[:starts], over
+			ps.plan.Starts, ps.overLimit = ps.plan.Starts[:starts], over
 			return over
 		}
 	}
-	ps.plan.Starts = append(ps.plan.Starts[:starts], together(ps.plan.Starts[starts:], lead.ID))
-	if len(ps.p.parts) > 1 || ps.p.cfg.Rule == RuleEASYSJBF {
-		for _, j := range set.jobs {
-			ps.redeem(j.ID)
+	ps.plan.Starts = append(ps.plan.Starts[:starts], joinStarts(ps.plan.Starts[starts:], lead.ID))
+	if len(ps.p.partitions) > 1 || ps.p.cfg.Rule == RuleEASYSJBF {
+		for _, j := range set.components {
+			ps.dropReservationsOf(j.ID)
 		}
 	}
 	return true
 }
 
-// together makes one start of those of the components, the first with the rest in order.
-func together(parts []Start, lead core.JobID) Start {
+// joinStarts makes one start of those of the components, the first with the rest in order.
+func joinStarts(parts []Start, lead core.JobID) Start {
 	rest := slices.SortedFunc(slices.Values(parts), func(a, b Start) int { return cmp.Compare(a.Job, b.Job) })
 	at := slices.IndexFunc(rest, func(s Start) bool { return s.Job == lead })
 	first := rest[at]
@@ -313,74 +318,75 @@ func together(parts []Start, lead core.JobID) Start {
 	return first
 }
 
-// couldAlone tells whether a component could start if the others took nothing.
-func (ps *pass) couldAlone(slots []*slot, j *core.Job) bool {
+// couldStartAlone tells whether a component could start if the others took nothing.
+func (ps *pass) couldStartAlone(slots []*partitionClass, j *core.Job) bool {
 	for _, s := range slots {
-		if len(s.ways) > 0 {
+		if len(s.options) > 0 {
 			return true // it is looked at when it is given a place
 		}
-		end, least, ok := spanOf(j.Spec, s.own, ps.plan.Now)
-		if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {
+		end, least, ok := endTimes(j.Spec, s.advance, ps.plan.Now)
+		if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 			continue
 		}
-		picks, _, few := ps.choose(s, end, least)
+		picks, _, few := ps.chooseNow(s, end, least)
 		switch {
 		case picks != nil:
-			ps.p.buf = picks
+			ps.p.choices = picks
 			return true
 		case few:
-			ps.refuseStill(s, least)
+			ps.recordRefusalOnFreed(s, least)
 		default:
-			ps.refuse(s, least)
+			ps.recordRefusal(s, least)
 		}
 	}
 	return false
 }
 
-// undo takes back what was placed last: all but the first n of what the pass has taken.
-func (ps *pass) undo(n int) {
+// rollback takes back what was placed last: all but the first n of what the pass has taken.
+func (ps *pass) rollback(n int) {
 	p := ps.p
-	if len(ps.taken) == n {
+	if len(ps.started) == n {
 		return
 	}
-	for i := len(ps.taken) - 1; i >= n; i-- {
-		e := ps.taken[i]
-		ps.outlives(e.h, e.at, 1)
-		for k := range e.h.alloc.Nodes {
-			if a := p.ledger.nodes[e.h.alloc.Nodes[k].Node]; a != nil && a.parted {
-				a.tenants = a.tenants[:len(a.tenants)-1]
+	for i := len(ps.started) - 1; i >= n; i-- {
+		e := ps.started[i]
+		ps.changeReservations(e.alloc, e.at, 1)
+		for k := range e.alloc.alloc.Nodes {
+			if a := p.ledger.nodes[e.alloc.alloc.Nodes[k].Node]; a != nil && a.partlyReserved {
+				a.advanceJobs = a.advanceJobs[:len(a.advanceJobs)-1]
 			}
 		}
 		p.ends.remove(e)
-		p.release(e.h)
-		delete(ps.placed, e.id)
+		p.release(e.alloc)
+		delete(ps.startedTasks, e.id)
 	}
-	ps.taken, ps.seated = ps.taken[:n], nil
+	ps.started, ps.licenseHolders = ps.started[:n], nil
 }
 
-// verdict is what a pass has found of a slot so far.
-type verdict struct {
-	s       *slot
-	pass    int64
-	until   core.Time
+// savedRefusal is what a pass has found of a slot so far.
+type savedRefusal struct {
+	class   *partitionClass
+	epoch   int64
+	from    core.Time
 	refusal refusal
 }
 
-// restore makes a slot as it was when it was last looked at with nothing of the set taken.
-func (ps *pass) restore(v *verdict) {
-	s, now := v.s, ps.p.passes
-	if s.pass == now && s.until == 0 && (v.pass != now || v.until != 0) && s.members.len > 0 {
-		s.part.dead--
+// restoreRefusal makes a slot as it was when it was last looked at with nothing of the set taken.
+func (ps *pass) restoreRefusal(v *savedRefusal) {
+	s, now := v.class, ps.p.refusalEpoch
+	if s.refusedEpoch == now && s.refusedFrom == 0 && (v.epoch != now || v.from != 0) && s.members.len > 0 {
+		s.part.deadClasses--
 	}
-	s.pass, s.until, s.refusal = v.pass, v.until, v.refusal
+	s.refusedEpoch, s.refusedFrom, s.refusal = v.epoch, v.from, v.refusal
 }
 
-// hetTries is how many moments are tried for a het job before the one when all that runs is over.
-const hetTries = 100
+// maxHetTries is how many moments are tried for a het job before the one when all that runs is over.
+const maxHetTries = 100
 
-// holdHet finds a moment at which all components could start, and keeps their nodes from then on. It is the earliest at
+// reserveHet finds a moment at which all components could start, and keeps their nodes from then on. It is the earliest
+// at
 // which each, given its place after those before it, finds one.
-func (ps *pass) holdHet(lane *slot, lead *core.Job, promise bool) {
+func (ps *pass) reserveHet(lane *partitionClass, lead *core.Job, promise bool) {
 	set := ps.p.hets[lead.ID]
 	n, from := len(ps.reserved), ps.plan.Now
 	defer func() { ps.notBefore = 0 }()
@@ -388,101 +394,101 @@ func (ps *pass) holdHet(lane *slot, lead *core.Job, promise bool) {
 		at, all := from, true
 		for i, k := range set.order {
 			ps.notBefore = at
-			r := ps.holdPart(set.hetSlots(k, lane), set.jobs[k])
+			r := ps.reserveComponent(set.classesOf(k, lane), set.components[k])
 			if r == nil {
-				ps.dropSince(n)
+				ps.dropReservations(n)
 				return
 			}
-			if all = i == 0 || r.at == at; !all {
-				from = r.at
+			if all = i == 0 || r.start == at; !all {
+				from = r.start
 				break
 			}
-			at = r.at
+			at = r.start
 		}
 		if all {
 			break
 		}
-		ps.dropSince(n)
+		ps.dropReservations(n)
 		switch {
-		case try == hetTries:
-			from = max(from, ps.allOver())
-		case try > hetTries:
+		case try == maxHetTries:
+			from = max(from, ps.lastEnd())
+		case try > maxHetTries:
 			return
 		}
 	}
 	if promise {
 		for i := n; i < len(ps.reserved); i++ {
-			ps.plan.planned(ps.reserved[i])
+			ps.plan.addReservation(ps.reserved[i])
 		}
 	}
 }
 
-// holdPart is hold for a component, in that of its partitions where it could start first.
-func (ps *pass) holdPart(slots []*slot, j *core.Job) *reservation {
+// reserveComponent is hold for a component, in that of its partitions where it could start first.
+func (ps *pass) reserveComponent(slots []*partitionClass, j *core.Job) *reservation {
 	best := slots[0]
 	if len(slots) > 1 {
 		first := never
 		for _, s := range slots {
-			if len(s.ways) > 0 {
-				if s = ps.soonest(s, j); s == nil {
+			if len(s.options) > 0 {
+				if s = ps.earliestOption(s, j); s == nil {
 					continue
 				}
 			}
-			sw := ps.sweepOf(s, j)
-			if sw.earliest() != nil && sw.look.then < first {
-				best, first = s, sw.look.then
+			sw := ps.newStartSearch(s, j)
+			if sw.earliest() != nil && sw.view.at < first {
+				best, first = s, sw.view.at
 			}
 		}
 	}
-	return ps.keep(best, j)
+	return ps.reserveOne(best, j)
 }
 
-// allOver is when all that runs and is reserved has ended, as far as it ever does.
-func (ps *pass) allOver() (t core.Time) {
-	for w := (walk[ending, *ending]{q: &ps.p.ends}); w.head() != nil; w.next() {
-		if e := w.head(); e.at < never {
+// lastEnd is when all that runs and is reserved has ended, as far as it ever does.
+func (ps *pass) lastEnd() (t core.Time) {
+	for w := (listCursor[allocEnd, *allocEnd]{list: &ps.p.ends}); w.current() != nil; w.next() {
+		if e := w.current(); e.at < never {
 			t = max(t, e.at)
 		}
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.to < never {
-			t = max(t, r.to)
+		if r := ps.reserved[i]; r.end < never {
+			t = max(t, r.end)
 		}
 	}
-	return max(t, ps.plan.Now+overdue)
+	return max(t, ps.plan.Now+overdueDelay)
 }
 
-// dropSince takes back the reservations made last: all but the first n.
-func (ps *pass) dropSince(n int) {
+// dropReservations takes back the reservations made last: all but the first n.
+func (ps *pass) dropReservations(n int) {
 	for i := len(ps.reserved) - 1; i >= n; i-- {
 		r := ps.reserved[i]
 		for _, a := range r.nodes {
-			last := len(a.claims) - 1
-			c := a.claims[last]
-			a.claims = a.claims[:last]
-			for _, o := range a.claims {
-				if !o.holds(r.at) && hits(o.from, r.to) && o.from >= r.at {
-					o.left.sub(c.use.negated())
+			last := len(a.reserved) - 1
+			c := a.reserved[last]
+			a.reserved = a.reserved[:last]
+			for _, o := range a.reserved {
+				if !o.isActive(r.start) && overlaps(o.start, r.end) && o.start >= r.start {
+					o.leaves.subtract(c.uses.negated())
 				}
 			}
 		}
 	}
 	ps.reserved = ps.reserved[:n]
-	if ps.made != allMade {
-		ps.made = min(ps.made, int32(n))
+	if ps.reservationsKnown != allReservations {
+		ps.reservationsKnown = min(ps.reservationsKnown, int32(n))
 	}
 }
 
-// hetWhys tells of sets that are in no queue.
-func (p *Planner) hetWhys() (whys map[core.JobID]Why) {
+// hetReasons tells of sets that are in no queue.
+func (p *Planner) hetReasons() (whys map[core.JobID]Reason) {
 	for lead, set := range p.hets {
-		w := set.why
-		if w == nil && set.have < len(set.jobs) {
-			w = &Why{Text: "it waits for its other components, which may not start"}
+		w := set.reason
+		if w == nil && set.present < len(set.components) {
+			w = &Reason{Text: "it waits for its other components, which may not start"}
 		}
 		if w != nil {
 			if whys == nil {
-				whys = map[core.JobID]Why{}
+				whys = map[core.JobID]Reason{}
 			}
 			whys[lead] = *w
 		}
@@ -490,18 +496,20 @@ func (p *Planner) hetWhys() (whys map[core.JobID]Why) {
 	return whys
 }
 
-// whyHet tells why a component waits: for the first one's turn, or for others.
-func (p *Plan) whyHet(j *core.Job, ref *core.HetRef) (Why, bool) {
-	if w, ok := p.hets[ref.Lead]; ok {
+// hetReason tells why a component waits: for the first one's turn, or for others.
+func (p *Plan) hetReason(j *core.Job, ref *core.HetRef) (Reason, bool) {
+	if w, ok := p.hetReasons[ref.Lead]; ok {
 		return w, true
 	}
 	if ref.Offset == 0 {
-		return Why{}, false
+		return Reason{}, false
 	}
-	w := Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("it starts with component %d+0, for whose turn it waits", ref.Lead)}
+	w := Reason{Code: core.ReasonPriority, Text: fmt.Sprintf("it starts with component %d+0, for whose turn it waits",
+		ref.Lead)}
 	for _, head := range p.heads {
 		if head == ref.Lead {
-			w = Why{Reason: core.ReasonResources, Text: fmt.Sprintf("it starts with component %d+0, which is first in its partition: they wait for resources that other jobs hold", ref.Lead)}
+			w = Reason{Code: core.ReasonResources,
+				Text: fmt.Sprintf("it starts with component %d+0, which is first in its partition: they wait for resources that other jobs hold", ref.Lead)}
 		}
 	}
 	w.Expected, w.Estimate, _ = p.Expected(ref.Lead)

@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestGangsAreWhole: jobs that each need most of the nodes never hold a part of what they need, whoever pushes whom aside,
+// TestGangsAreWhole: jobs that each need most of the nodes never hold a part of what they need, whoever pushes whom
+// aside,
 // and they do not keep each other from running for ever.
 func TestGangsAreWhole(t *testing.T) {
 	t.Parallel()
@@ -31,7 +32,8 @@ func TestGangsAreWhole(t *testing.T) {
 						}
 					}
 					for _, id := range w.order {
-						if j := w.jobs[id]; j.State == core.Pending && j.Alloc != nil || j.State == core.Running && len(j.Alloc.Nodes) < int(j.Spec.Shape.NodesMin) {
+						if j := w.jobs[id]; j.State == core.Pending && j.Alloc != nil || j.State == core.Running &&
+							len(j.Alloc.Nodes) < int(j.Spec.Shape.NodesMin) {
 							rt.Fatalf("job %d is %s and holds %+v", id, j.State, j.Alloc)
 						}
 					}
@@ -40,7 +42,7 @@ func TestGangsAreWhole(t *testing.T) {
 					}
 				}
 				for _, id := range w.order {
-					if j := w.jobs[id]; j.Live() && (j.State != core.Pending || w.p.pending[id].class.why() == nil) {
+					if j := w.jobs[id]; j.Live() && (j.State != core.Pending || w.p.pending[id].class.reason() == nil) {
 						rt.Fatalf("job %d stays %s", id, j.State)
 					}
 				}
@@ -55,7 +57,8 @@ func (w *pushWorld) widen() {
 	s := *j.Spec
 	n := int32(len(w.nodes) - w.r.IntN(2))
 	s.Partition = w.cfg.Partitions[0].Name
-	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n, CPUsPerTask: int32(1 + w.r.IntN(2)), Exclusive: w.r.IntN(2) == 0}
+	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n, CPUsPerTask: int32(1 + w.r.IntN(2)),
+		Exclusive: w.r.IntN(2) == 0}
 	j.Spec = &s
 	w.put(&j)
 }
@@ -86,7 +89,7 @@ func TestNobodyStarves(t *testing.T) {
 		first := w.nextID
 		for range 2 + w.r.IntN(6) {
 			arrive(1)
-			bound += length(w.jobs[w.nextID].Spec)
+			bound += timeLimit(w.jobs[w.nextID].Spec)
 		}
 		last := w.nextID
 		for w.now <= bound {
@@ -100,7 +103,7 @@ func TestNobodyStarves(t *testing.T) {
 			w.end()
 		}
 		for id := first + 1; id <= last; id++ {
-			if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.why() == nil {
+			if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.reason() == nil {
 				rt.Fatalf("job %d still waits after %v", id, w.now.Sub(loadNow))
 			}
 		}

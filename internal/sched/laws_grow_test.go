@@ -16,11 +16,12 @@ func TestGrowthIsAskedForOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newLawWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 2)
 		w.cfg.Offers = []core.Offer{
-			{Name: "big", Max: 3, Price: 5, PowerUp: 20, Hardware: core.Hardware{CPUs: 8, Memory: 8 * core.GiB, Gres: []core.Gres{{Name: "gpu", Type: "x", Count: 2}}}},
+			{Name: "big", Max: 3, Price: 5, PowerUp: 20, Hardware: core.Hardware{CPUs: 8, Memory: 8 * core.GiB,
+				Gres: []core.Gres{{Name: "gpu", Type: "x", Count: 2}}}},
 			{Name: "small", Max: 2, Price: 1, PowerUp: 5, Hardware: core.Hardware{CPUs: 4, Memory: 4 * core.GiB}},
 		}
 		w.p = New(w.cfg)
-		w.p.trackFrom, w.p.deepFrom = 0, 0
+		w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
 		w.p.Apply(Changes{Nodes: w.nodes})
 		made := map[string]int32{}
 		wishes := func() string { return fmt.Sprint(w.p.Pass(w.now).Provision) }
@@ -41,11 +42,12 @@ func TestGrowthIsAskedForOnce(t *testing.T) {
 				rt.Fatalf("kept up to date it wishes for %s, built cold for %s", a, b)
 			}
 			for _, x := range plan.Provision {
-				k := w.p.offer(x.Offer)
+				k := w.p.findOffer(x.Offer)
 				for range x.Count {
 					made[x.Offer]++
 					n := &core.Node{
-						ID: int64(100 + len(w.nodes)), Name: core.NodeName(fmt.Sprint(x.Offer, made[x.Offer])), Roles: core.Compute, Offer: x.Offer,
+						ID: int64(100 + len(w.nodes)), Name: core.NodeName(fmt.Sprint(x.Offer,
+							made[x.Offer])), Roles: core.Compute, Offer: x.Offer,
 						Hardware: w.cfg.Offers[k].Hardware, Flags: core.NodeUnknown | core.NodePoweringUp, Ready: x.Ready,
 					}
 					w.nodes = append(w.nodes, n)

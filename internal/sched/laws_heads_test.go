@@ -14,7 +14,7 @@ func newHeadsWorld(t *rapid.T, rule Rule, heads int32, parts int) *lawWorld {
 	w := newLawWorld(t, rule, rapid.Uint64().Draw(t, "seed"), parts)
 	w.cfg.Reservations = heads
 	w.p = New(w.cfg)
-	w.p.trackFrom, w.p.deepFrom = 0, 0
+	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
 	w.p.Apply(Changes{Nodes: w.nodes})
 	return w
 }
@@ -33,8 +33,10 @@ func ruled(t *testing.T, law func(t *rapid.T, rule Rule, heads int32)) {
 	}
 }
 
-// TestAllPromisesHold: with no new arrivals, and while everything lasts as long as it may, no promised start moves back,
-// however many there are: the plan goes as planned. (What ends early may let the first job of a queue start sooner where
+// TestAllPromisesHold: with no new arrivals, and while everything lasts as long as it may, no promised start moves
+// back,
+// however many there are: the plan goes as planned. (What ends early may let the first job of a queue start sooner
+// where
 // another was to be; so for the others what is promised is promised until then.) With all jobs promised, that is so on
 // partitions that share nodes, too; else those behind the promised ones of one may start on nodes of another.
 func TestAllPromisesHold(t *testing.T) {
@@ -102,12 +104,13 @@ func TestPromisesAreKeptFree(t *testing.T) {
 	})
 }
 
-// due holds the promises of a plan, whose starts have been made, against a planner that knows nobody else who waits: the
+// due holds the promises of a plan, whose starts have been made, against a planner that knows nobody else who waits:
+// the
 // promised jobs in the order they are due.
 func (w *lawWorld) due(plan *Plan) {
 	for id, at := range plan.expected {
 		if j := w.jobs[id]; at != never && j.State == core.Pending {
-			alone := New(Config{Rule: RuleEASY, Partitions: w.cfg.Partitions, Names: w.cfg.Names, Grain: w.cfg.Grain})
+			alone := New(Config{Rule: RuleEASY, Partitions: w.cfg.Partitions, Hosts: w.cfg.Hosts, AllocUnit: w.cfg.AllocUnit})
 			alone.Apply(Changes{Nodes: w.nodes, Jobs: []*core.Job{j}})
 			for _, o := range w.order {
 				if o := w.jobs[o]; o.State == core.Running {

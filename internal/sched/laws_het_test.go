@@ -11,7 +11,7 @@ import (
 // all are the jobs of starts, those of het jobs one by one.
 func all(starts []Start) (out []Start) {
 	for i := range starts {
-		out = append(out, starts[i].Parts()...)
+		out = append(out, starts[i].Components()...)
 	}
 	return out
 }
@@ -31,7 +31,8 @@ func (w *lawWorld) submitHet() {
 	w.dress = was
 }
 
-// TestHetAllOrNothing lets het jobs come and go among others: their components start at one moment or not at all, nothing
+// TestHetAllOrNothing lets het jobs come and go among others: their components start at one moment or not at all,
+// nothing
 // is given twice, and a planner kept up to date, with nodes that go and come, plans as one built cold.
 func TestHetAllOrNothing(t *testing.T) {
 	t.Parallel()
@@ -67,12 +68,13 @@ func TestHetAllOrNothing(t *testing.T) {
 func (w *lawWorld) checkHets() {
 	for _, id := range w.order {
 		j := w.jobs[id]
-		ref := hetOf(j)
+		ref := hetRefOf(j)
 		if ref == nil {
 			continue
 		}
 		if lead := w.jobs[ref.Lead]; (lead.State == core.Pending) != (j.State == core.Pending) || lead.Start != j.Start {
-			w.t.Fatalf("component %d+%d is %s since %d; the first is %s since %d", ref.Lead, ref.Offset, j.State, j.Start, lead.State, lead.Start)
+			w.t.Fatalf("component %d+%d is %s since %d; the first is %s since %d", ref.Lead, ref.Offset, j.State, j.Start,
+				lead.State, lead.Start)
 		}
 	}
 }
@@ -99,7 +101,7 @@ func TestHetIsReservedFor(t *testing.T) {
 					w.checkHets()
 					for id := range w.endings { // everything lasts as long as it may, if that is ever over
 						if j := w.jobs[id]; j.Spec.TimeLimit != core.Forever {
-							w.endings[id] = endOf(j)
+							w.endings[id] = latestEnd(j)
 						}
 					}
 					for _, s := range all(plan.Starts) {
@@ -122,7 +124,8 @@ func TestHetIsReservedFor(t *testing.T) {
 					if j.State != core.Pending {
 						continue
 					}
-					if ref := hetOf(j); ref != nil && w.p.hets[ref.Lead].why != nil || ref == nil && w.p.pending[id].class.why() != nil {
+					if ref := hetRefOf(j); ref != nil && w.p.hets[ref.Lead].reason != nil || ref == nil &&
+						w.p.pending[id].class.reason() != nil {
 						continue
 					}
 					rt.Fatalf("job %d never starts", id)

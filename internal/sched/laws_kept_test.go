@@ -94,8 +94,10 @@ func (w *lawWorld) submitArray() {
 	w.put(&j)
 }
 
-// TestPlansAreKept: whatever happens, a planner kept up to date plans as one built cold, that goes through every job and
-// every ending: with nodes that come, go and change, partitions of several tiers, jobs that name several of them, arrays,
+// TestPlansAreKept: whatever happens, a planner kept up to date plans as one built cold, that goes through every job
+// and
+// every ending: with nodes that come, go and change, partitions of several tiers, jobs that name several of them,
+// arrays,
 // jobs that are late, and plans of which nothing is made.
 func TestPlansAreKept(t *testing.T) {
 	t.Parallel()
@@ -111,7 +113,7 @@ func TestPlansAreKept(t *testing.T) {
 					}
 				}
 				w.p = New(w.cfg)
-				w.p.trackFrom, w.p.deepFrom = 0, 0
+				w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
 				w.p.Apply(Changes{Nodes: w.nodes})
 				w.dress = func(s *core.Spec) {
 					if w.r.IntN(3) == 0 {

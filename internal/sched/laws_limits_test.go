@@ -49,8 +49,10 @@ func (w *limitLaw) limits() (l core.Limits) {
 
 // rule makes new limits, of the same people.
 func (w *limitLaw) rule() {
-	w.assocs = []policy.Assoc{{Account: policy.Root}, {Account: "a", Limits: w.limits()}, {Account: "b", Parent: "a", Limits: w.limits()},
-		{Account: "a", User: "u0", Limits: w.limits()}, {Account: "b", User: "u1", Limits: w.limits()}, {Account: "b", User: "u2"}}
+	w.assocs = []policy.Assoc{{Account: policy.Root}, {Account: "a", Limits: w.limits()}, {Account: "b", Parent: "a",
+		Limits: w.limits()},
+		{Account: "a", User: "u0", Limits: w.limits()}, {Account: "b", User: "u1", Limits: w.limits()}, {Account: "b",
+			User: "u2"}}
 	w.qos = nil
 	for i := range 2 {
 		q := &core.QOS{Name: core.QOSName(fmt.Sprint("q", i)), Limits: w.limits(), MaxTRESPerUser: w.tres(8)}
@@ -92,7 +94,7 @@ func newLimitLaw(t *rapid.T, rule Rule, seed uint64) *limitLaw {
 		w.cfg.Partitions[i].QOS = []core.QOSName{"", "", "q0"}[i]
 	}
 	w.p = New(w.cfg)
-	w.p.trackFrom, w.p.deepFrom = 0, 0
+	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0
 	w.p.Apply(Changes{Nodes: w.nodes})
 	w.also = w.told
 	w.dress = func(s *core.Spec) {
@@ -118,17 +120,18 @@ func (w *limitLaw) check(plan *Plan) {
 		started[plan.Starts[i].Job] = true
 	}
 	start := func(j *core.Job) {
-		who := policy.Who{Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS, Part: w.p.byName[j.Alloc.Partition].QOS}
-		all, node := Allocated(j.Alloc)
+		who := policy.Who{Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
+			Part: w.p.partitionByName[j.Alloc.Partition].QOS}
+		all, node := AllocatedTRES(j.Alloc)
 		ask := w.rules.Ask(all, node, j.Alloc.Partition)
 		g := tally.Gate(who)
 		if g == nil {
 			return
 		}
-		if reason, text := tally.Why(g, ask, length(j.Spec), w.now, nil); started[j.ID] && reason != "" {
+		if reason, text := tally.Why(g, ask, timeLimit(j.Spec), w.now, nil); started[j.ID] && reason != "" {
 			w.t.Fatalf("job %d started against %s: %s", j.ID, reason, text)
 		}
-		end := endOf(j)
+		end := latestEnd(j)
 		if end == never {
 			end = 0
 		}
@@ -144,7 +147,8 @@ func (w *limitLaw) check(plan *Plan) {
 	}
 }
 
-// TestLimitsHold: whatever starts, no limit is exceeded; a planner kept up to date plans and explains as one built cold.
+// TestLimitsHold: whatever starts, no limit is exceeded; a planner kept up to date plans and explains as one built
+// cold.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []Rule{RuleEASY, RuleFCFS, RuleEASYSJBF, RuleConservative} {
@@ -177,15 +181,17 @@ func TestLimitsHold(t *testing.T) {
 // TestLimitedJobsBlockNobody: a job that a limit keeps waiting is not first, and those behind it start.
 func TestLimitedJobsBlockNobody(t *testing.T) {
 	t.Parallel()
-	rules, err := policy.NewRules(policy.Setting{}, []policy.Assoc{{Account: "a", Limits: core.Limits{MaxJobs: count(1)}}}, nil, true)
+	rules, err := policy.NewRules(policy.Setting{}, []policy.Assoc{{Account: "a",
+		Limits: core.Limits{MaxJobs: count(1)}}}, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(Config{Partitions: []core.Partition{{Name: "p"}}, Names: func(string) map[core.NodeName]bool { return nil }})
+	p := New(Config{Partitions: []core.Partition{{Name: "p"}}, Hosts: func(string) map[core.NodeName]bool { return nil }})
 	n := &core.Node{ID: 1, Name: "n", Roles: core.Compute, Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}}
 	job := func(id core.JobID, user core.UserName, cpus int32) *core.Job {
-		return &core.Job{ID: id, State: core.Pending, Spec: &core.Spec{User: user, Project: "a", Partition: "p", TimeLimit: 600,
-			Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: cpus}}}
+		return &core.Job{ID: id, State: core.Pending, Spec: &core.Spec{User: user, Project: "a", Partition: "p",
+			TimeLimit: 600,
+			Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: cpus}}}
 	}
 	jobs := []*core.Job{job(1, "ann", 1), job(2, "ann", 1), job(3, "bob", 4), job(4, "eve", 1)}
 	p.Apply(Changes{Nodes: []*core.Node{n}, Policy: &Policy{Rules: rules}, Jobs: jobs})
@@ -194,7 +200,7 @@ func TestLimitedJobsBlockNobody(t *testing.T) {
 		t.Fatalf("starts %+v", plan.Starts)
 	}
 	for i, want := range []core.Reason{"", "AssocMaxJobsLimit", core.ReasonResources} {
-		if got := plan.Why(jobs[i]); got.Reason != want {
+		if got := plan.Reason(jobs[i]); got.Code != want {
 			t.Errorf("job %d: %+v, want %s", i+1, got, want)
 		}
 	}

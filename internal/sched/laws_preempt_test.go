@@ -37,7 +37,8 @@ func newPushWorld(t *rapid.T, seed uint64, kind core.PreemptType, modes ...core.
 	for _, q := range qos {
 		q.PreemptMode = w.mode()
 	}
-	cfg := core.Preemption{Type: kind, Mode: w.mode(), Order: []core.PreemptOrder{core.LeastLost, core.Youngest, core.Smallest}[w.r.IntN(3)]}
+	cfg := core.Preemption{Type: kind, Mode: w.mode(), Order: []core.PreemptOrder{core.LeastLost, core.Youngest,
+		core.Smallest}[w.r.IntN(3)]}
 	w.table = NewPreemption(cfg, w.cfg.Partitions, qos)
 	w.cfg.Preemption = w.table
 	w.p = New(w.cfg)
@@ -89,14 +90,14 @@ func (w *pushWorld) pass() *Plan {
 // ledgerText tells what is free everywhere.
 func (p *Planner) ledgerText() (t string) {
 	for _, a := range p.ledger.order {
-		t += fmt.Sprintf("%s %+v %v\n", a.node.Name, a.now, a.free)
+		t += fmt.Sprintf("%s %+v %v\n", a.record.Name, a.free, a.freeCPUs)
 	}
 	return t
 }
 
 func (w *pushWorld) preempt(pr Preempt) {
 	v, j := *w.jobs[pr.Job], w.jobs[pr.For]
-	how, ok := w.table.May(j, pr.Partition, &v, w.now)
+	how, ok := w.table.MayPreempt(j, pr.Partition, &v, w.now)
 	if !ok || how.How == core.PreemptSuspend {
 		w.t.Fatalf("job %d is preempted for %d: %v %v", pr.Job, pr.For, ok, how)
 	}
@@ -122,7 +123,7 @@ func (w *pushWorld) preempt(pr Preempt) {
 	if j.Room != nil {
 		room = *j.Room
 	}
-	room.Starts, room.By = pr.Room, max(room.By, v.Pushed.Until)
+	room.Starts, room.By = pr.Starts, max(room.By, v.Pushed.Until)
 	room.Nodes = append(slices.Clone(room.Nodes), pr.Nodes...)
 	first.Room = &room
 	w.put(&first)
@@ -130,10 +131,10 @@ func (w *pushWorld) preempt(pr Preempt) {
 
 func (w *pushWorld) start(s Start) {
 	j := *w.jobs[s.Job]
-	end := after(w.now, length(j.Spec))
-	for _, x := range s.Aside {
+	end := addTime(w.now, timeLimit(j.Spec))
+	for _, x := range s.Suspends {
 		v := *w.jobs[x.Job]
-		if how, ok := w.table.May(&j, s.Alloc.Partition, &v, w.now); !ok || how.How != core.PreemptSuspend {
+		if how, ok := w.table.MayPreempt(&j, s.Alloc.Partition, &v, w.now); !ok || how.How != core.PreemptSuspend {
 			w.t.Fatalf("job %d is suspended for %d: %v %v", v.ID, j.ID, ok, how)
 		}
 		pushed := core.Pushed{For: j.ID, At: w.now, Mode: core.PreemptSuspend}
@@ -160,15 +161,16 @@ func (w *pushWorld) checkTaken() {
 	for _, n := range w.nodes {
 		check.SetNode(n)
 	}
-	for _, parked := range []bool{true, false} { // what lent all of its CPUs of a node is not in the way of whoever has the node
+	// what lent all of its CPUs of a node is not in the way of whoever has the node
+	for _, parked := range []bool{true, false} {
 		for _, id := range w.order {
 			j := w.jobs[id]
 			if j.Alloc == nil || !j.Live() || j.Parked() != parked {
 				continue
 			}
-			al, terms := Booked(j)
+			al, terms := Occupied(j)
 			for i := range al.Nodes {
-				if !check.Take(&al.Nodes[i], terms) {
+				if !check.Allocate(&al.Nodes[i], terms) {
 					w.t.Fatalf("job %d has what is not free: %+v", j.ID, al.Nodes[i])
 				}
 			}
@@ -231,8 +233,10 @@ var pushKinds = []struct {
 }{
 	{"requeue by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptRequeue, core.PreemptCancel}},
 	{"suspend by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptSuspend}},
-	{"any by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel, "requeue,priority", "suspend,within", "requeue,within"}},
-	{"any by tier", core.PreemptByTier, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel, core.PreemptOff}},
+	{"any by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
+		"requeue,priority", "suspend,within", "requeue,within"}},
+	{"any by tier", core.PreemptByTier, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
+		core.PreemptOff}},
 }
 
 // TestPushingAside: whatever is preempted, nothing is given twice, a planner kept up to date plans as one built cold,
@@ -258,7 +262,7 @@ func TestPushingAside(t *testing.T) {
 					w.pass()
 				}
 				for _, id := range w.order {
-					if j := w.jobs[id]; j.Live() && (j.State != core.Pending || w.p.pending[id].class.why() == nil) {
+					if j := w.jobs[id]; j.Live() && (j.State != core.Pending || w.p.pending[id].class.reason() == nil) {
 						rt.Fatalf("job %d stays %s", id, j.State)
 					}
 				}
@@ -283,7 +287,7 @@ func TestPushedForSomething(t *testing.T) {
 				continue
 			}
 			for _, id := range w.order { // those, and all others that are on their way out
-				if j := w.jobs[id]; j.Live() && j.Alloc != nil && (over(j) || endOf(j) <= w.now+overdue) {
+				if j := w.jobs[id]; j.Live() && j.Alloc != nil && (isOver(j) || latestEnd(j) <= w.now+overdueDelay) {
 					w.gone(id)
 				}
 			}
@@ -298,7 +302,7 @@ func TestPushedForSomething(t *testing.T) {
 					continue
 				}
 				// What may still run there ends before the time that was promised.
-				if at, ok := next.expected[pr.For]; !ok || at > max(plan.expected[pr.For], w.now+overdue) {
+				if at, ok := next.expected[pr.For]; !ok || at > max(plan.expected[pr.For], w.now+overdueDelay) {
 					rt.Fatalf("job %d left for job %d, which does not start: %s\n%s", pr.Job, pr.For, w.render(plan), w.render(next))
 				}
 			}

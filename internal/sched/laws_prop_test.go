@@ -33,8 +33,9 @@ type lawWorld struct {
 }
 
 func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
-	w := &lawWorld{t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{}, endings: map[core.JobID]core.Time{}}
-	w.cfg = Config{Rule: rule, Names: func(list string) map[core.NodeName]bool {
+	w := &lawWorld{t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{},
+		endings: map[core.JobID]core.Time{}}
+	w.cfg = Config{Rule: rule, Hosts: func(list string) map[core.NodeName]bool {
 		if list == "" {
 			return nil
 		}
@@ -45,17 +46,20 @@ func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 		return set
 	}}
 	for i, nodes := range []string{"ALL", "abc", "cde"}[:parts] {
-		w.cfg.Partitions = append(w.cfg.Partitions, core.Partition{Name: core.PartitionName(fmt.Sprint("p", i)), Nodes: nodes})
+		w.cfg.Partitions = append(w.cfg.Partitions, core.Partition{Name: core.PartitionName(fmt.Sprint("p", i)),
+			Nodes: nodes})
 	}
 	for i := range 2 + w.r.IntN(4) {
-		n := &core.Node{ID: int64(i + 1), Name: core.NodeName(rune('a' + i)), Roles: core.Compute, Hardware: core.Hardware{CPUs: int32(2 + w.r.IntN(6)), Memory: core.Bytes(2+w.r.IntN(6)) * core.GiB}}
+		n := &core.Node{ID: int64(i + 1), Name: core.NodeName(rune('a' + i)), Roles: core.Compute,
+			Hardware: core.Hardware{CPUs: int32(2 + w.r.IntN(6)), Memory: core.Bytes(2+w.r.IntN(6)) * core.GiB}}
 		if w.r.IntN(2) == 0 {
-			n.Hardware.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(2))}, {Name: "gpu", Type: "y", Count: 1}}
+			n.Hardware.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(2))}, {Name: "gpu", Type: "y",
+				Count: 1}}
 		}
 		w.nodes = append(w.nodes, n)
 	}
 	w.p = New(w.cfg)
-	w.p.trackFrom, w.p.deepFrom = 0, 0 // as on a large cluster with a long queue
+	w.p.trackMinNodes, w.p.classWalkMinJobs = 0, 0 // as on a large cluster with a long queue
 	w.p.Apply(Changes{Nodes: w.nodes})
 	return w
 }
@@ -70,9 +74,11 @@ func (w *lawWorld) put(j *core.Job) {
 
 func (w *lawWorld) submit() {
 	w.nextID++
-	s := &core.Spec{Partition: w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name, TimeLimit: core.Seconds(10 * (1 + w.r.IntN(20)))}
+	s := &core.Spec{Partition: w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name, TimeLimit: core.Seconds(10 * (1 +
+		w.r.IntN(20)))}
 	n := int32(1 + w.r.IntN(3)*w.r.IntN(2))
-	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n * int32(1+w.r.IntN(2)), CPUsPerTask: int32(1 + w.r.IntN(3)), Exclusive: w.r.IntN(10) == 0}
+	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n * int32(1+w.r.IntN(2)), CPUsPerTask: int32(1 + w.r.IntN(3)),
+		Exclusive: w.r.IntN(10) == 0}
 	switch w.r.IntN(4) {
 	case 0:
 		s.Shape.MemPerNode = core.Bytes(1+w.r.IntN(5)) * core.GiB
@@ -95,7 +101,7 @@ func (w *lawWorld) submit() {
 // cold is a planner that is told all there is in another order: shuffled, in a few batches, whatever comes first.
 func (w *lawWorld) cold() *Planner {
 	cold := New(w.cfg)
-	cold.trackFrom, cold.deepFrom = 1<<30, 1<<30 // the plain way
+	cold.trackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30 // the plain way
 	r := rand.New(rand.NewPCG(uint64(len(w.order)), uint64(w.now)))
 	batches := make([]Changes, 3)
 	if w.also != nil {
@@ -130,21 +136,21 @@ func (w *lawWorld) pass() *Plan {
 		w.t.Fatalf("kept up to date:\n%s\nbuilt cold:\n%s", a, b)
 	}
 	for _, id := range w.order {
-		if j := w.jobs[id]; j.State == core.Pending && plan.Why(j) != fresh.Why(j) {
-			w.t.Fatalf("job %d waits because %+v; built cold, %+v", id, plan.Why(j), fresh.Why(j))
+		if j := w.jobs[id]; j.State == core.Pending && plan.Reason(j) != fresh.Reason(j) {
+			w.t.Fatalf("job %d waits because %+v; built cold, %+v", id, plan.Reason(j), fresh.Reason(j))
 		}
 	}
 	if a, b := w.render(plan), w.render(w.p.Pass(w.now)); a != b {
 		w.t.Fatalf("planned once:\n%s\nand again:\n%s", a, b)
 	}
 	check := NewLedger()
-	check.Rule(RulesOf(w.cfg.Grain, w.cfg.Partitions, w.cfg.Names))
+	check.SetRules(AllocRulesOf(w.cfg.AllocUnit, w.cfg.Partitions, w.cfg.Hosts))
 	for _, n := range w.nodes {
 		check.SetNode(n)
 	}
 	book := func(j *core.Job, al *core.Alloc) {
 		for i := range al.Nodes {
-			if !check.Take(&al.Nodes[i], TermsOf(j.Spec, al)) {
+			if !check.Allocate(&al.Nodes[i], TermsOf(j.Spec, al)) {
 				w.t.Fatalf("job %d is given what is not free: %+v", j.ID, al.Nodes[i])
 			}
 		}
@@ -167,9 +173,9 @@ func (w *lawWorld) pass() *Plan {
 			w.nextID++
 			j.ID, j.Array = w.nextID, &core.ArrayRef{Base: ref.Base, Task: s.Task, Count: ref.Count}
 		}
-		if s.Limit > 0 {
+		if s.TimeLimit > 0 {
 			spec := *j.Spec
-			spec.TimeLimit = s.Limit
+			spec.TimeLimit = s.TimeLimit
 			j.Spec = &spec
 		}
 		if w.started != nil {
@@ -177,18 +183,19 @@ func (w *lawWorld) pass() *Plan {
 		}
 		j.State, j.Start, j.Alloc = core.Running, w.now, s.Alloc
 		w.put(&j)
-		w.endings[j.ID] = after(w.now, length(j.Spec))
+		w.endings[j.ID] = addTime(w.now, timeLimit(j.Spec))
 		if !w.exact && w.r.IntN(2) == 0 || j.Spec.TimeLimit == core.Forever {
 			w.endings[j.ID] = w.now + core.Time(1+w.r.IntN(200))*1e6
 		}
-		w.endings[j.ID] = min(w.endings[j.ID], after(w.now, length(j.Spec)))
+		w.endings[j.ID] = min(w.endings[j.ID], addTime(w.now, timeLimit(j.Spec)))
 	}
 	return plan
 }
 
 // render is all that a plan says, byte for byte.
 func (w *lawWorld) render(p *Plan) string {
-	s := fmt.Sprintf("wake %d heads %v expected %v on %v inside %v\n", p.WakeAt, p.heads, p.expected, p.on, p.inside)
+	s := fmt.Sprintf("wake %d heads %v expected %v on %v inside %v\n", p.WakeAt, p.heads, p.expected, p.reservedOn,
+		p.advanceHeads)
 	for _, part := range []any{all(p.Starts), p.Preempts, p.Provision} {
 		text, err := json.Marshal(part)
 		if err != nil {
@@ -198,7 +205,7 @@ func (w *lawWorld) render(p *Plan) string {
 	}
 	for _, id := range w.order {
 		if j := w.jobs[id]; j.State == core.Pending {
-			s += fmt.Sprintf("%d %+v\n", id, p.Why(j))
+			s += fmt.Sprintf("%d %+v\n", id, p.Reason(j))
 		}
 	}
 	return s
@@ -273,7 +280,7 @@ func (w *lawWorld) keepsPromises() {
 // allDone tells whether all that could start has.
 func (w *lawWorld) allDone() {
 	for _, id := range w.order {
-		if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.why() == nil {
+		if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.reason() == nil {
 			w.t.Fatalf("job %d never starts", id)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // share, and of jobs that ask for all of it in every way.
 func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 	w := newLawWorld(t, rule, seed, parts)
-	w.cfg.Grain = []Grain{GrainCore, GrainCore, GrainCPU, GrainSocket}[w.r.IntN(4)]
+	w.cfg.AllocUnit = []AllocUnit{UnitCore, UnitCore, UnitCPU, UnitSocket}[w.r.IntN(4)]
 	for i := range w.cfg.Partitions {
 		p := &w.cfg.Partitions[i]
 		p.OverSubscribe = []string{"", "NO", "YES:2", "FORCE:2", "FORCE:3", "EXCLUSIVE"}[w.r.IntN(6)]
@@ -40,14 +40,15 @@ func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 					if u == 1 || x == 0 { // between the others
 						typ = "y"
 					}
-					h.Units = append(h.Units, core.Unit{Name: "gpu", Type: typ, Index: u, Socket: int32(w.r.IntN(int(h.Sockets) + 1)), Links: int32(w.r.IntN(3))})
+					h.Units = append(h.Units, core.Unit{Name: "gpu", Type: typ, Index: u, Socket: int32(w.r.IntN(int(h.Sockets) + 1)),
+						Links: int32(w.r.IntN(3))})
 				}
 			}
 		}
 		w.nodes[i] = &n
 	}
-	names := w.cfg.Names
-	w.cfg.Names = func(list string) map[core.NodeName]bool { return names(strings.ReplaceAll(list, ",", "")) }
+	names := w.cfg.Hosts
+	w.cfg.Hosts = func(list string) map[core.NodeName]bool { return names(strings.ReplaceAll(list, ",", "")) }
 	w.p = New(w.cfg)
 	w.p.Apply(Changes{Nodes: w.nodes})
 	w.wish = w.shape
@@ -69,7 +70,8 @@ func (w *lawWorld) shape(s *core.Spec) {
 	case 0:
 		sh.Gres, m.GPUs = nil, gpu(4)
 		if w.r.IntN(3) == 0 {
-			m.GPUs = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(3))}, {Name: "gpu", Type: "y", Count: int64(1 + w.r.IntN(2))}}
+			m.GPUs = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(3))}, {Name: "gpu", Type: "y",
+				Count: int64(1 + w.r.IntN(2))}}
 		}
 		if w.r.IntN(2) == 0 {
 			sh.NodesMin, sh.NodesMax = 0, 0
@@ -137,16 +139,16 @@ func (w *lawWorld) checkShape(j *core.Job, al *core.Alloc) {
 		if na.Tasks < 1 || int(na.CPUs) != len(na.Cores) {
 			w.t.Fatalf("job %d: %+v", j.ID, na)
 		}
-		if len(m.GPUs) > 0 && len(m.GPUsPerTask) == 0 && mine < 1 && !terms.Whole {
+		if len(m.GPUs) > 0 && len(m.GPUsPerTask) == 0 && mine < 1 && !terms.Exclusive {
 			w.t.Fatalf("job %d has no GPU on %s", j.ID, na.Node)
 		}
-		if need := int64(m.CPUsPerGPU) * mine; int64(na.CPUs) < need && !terms.Whole {
+		if need := int64(m.CPUsPerGPU) * mine; int64(na.CPUs) < need && !terms.Exclusive {
 			w.t.Fatalf("job %d has %d CPUs and %d GPUs on %s", j.ID, na.CPUs, mine, na.Node)
 		}
 		w.checkNode(j, al, na, part)
 	}
 	want := core.CountGres(sh.Total(), "gpu")
-	if len(m.GPUs)+len(m.GPUsPerTask) > 0 && gpus != want && !terms.Whole {
+	if len(m.GPUs)+len(m.GPUsPerTask) > 0 && gpus != want && !terms.Exclusive {
 		w.t.Fatalf("job %d asked for %d GPUs and has %d", j.ID, want, gpus)
 	}
 	if tasks < sh.Tasks {
@@ -171,17 +173,17 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 			node = n
 		}
 	}
-	grid, m := gridOf(&node.Hardware, w.cfg.Grain), j.Spec.Shape.Wide()
+	grid, m := cpuLayoutOf(&node.Hardware, w.cfg.AllocUnit), j.Spec.Shape.Wide()
 	units := map[int32]int32{} // jobs on each unit of the grid
 	cpus, mem := na.CPUs, na.Mem
 	sockets := map[int32]int32{}
 	for _, c := range na.Cores {
-		units[c/grid.unit]++
-		sockets[c/grid.socket]++
+		units[c/grid.allocUnit]++
+		sockets[c/grid.perSocket]++
 	}
 	for u, n := range units {
-		if n != grid.unit && !TermsOf(j.Spec, al).Whole {
-			w.t.Fatalf("job %d has %d CPUs of unit %d of %s, which has %d", j.ID, n, u, node.Name, grid.unit)
+		if n != grid.allocUnit && !TermsOf(j.Spec, al).Exclusive {
+			w.t.Fatalf("job %d has %d CPUs of unit %d of %s, which has %d", j.ID, n, u, node.Name, grid.allocUnit)
 		}
 		units[u] = 1
 	}
@@ -198,15 +200,15 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 			if mem += other.Mem; o.Alloc.Partition == al.Partition {
 				cpus += other.CPUs
 			}
-			share := TermsOf(o.Spec, o.Alloc).Share
+			share := TermsOf(o.Spec, o.Alloc).MaxSharing
 			last := int32(-1)
 			for _, c := range other.Cores {
-				u := c / grid.unit
+				u := c / grid.allocUnit
 				if u == last || units[u] == 0 {
 					continue
 				}
 				last = u
-				if units[u]++; share < 2 || share != TermsOf(j.Spec, al).Share || units[u] > share {
+				if units[u]++; share < 2 || share != TermsOf(j.Spec, al).MaxSharing || units[u] > share {
 					w.t.Fatalf("CPU %d of %s has jobs %d and %d, of which at most %d share", c, node.Name, j.ID, o.ID, share)
 				}
 			}
@@ -224,9 +226,11 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 		}
 	}
 	if mem > node.Hardware.Memory || part.MaxCPUsPerNode > 0 && cpus > part.MaxCPUsPerNode {
-		w.t.Fatalf("with job %d, %d bytes of %d are given on %s, and %d CPUs to partition %s", j.ID, mem, node.Hardware.Memory, node.Name, cpus, part.Name)
+		w.t.Fatalf("with job %d, %d bytes of %d are given on %s, and %d CPUs to partition %s", j.ID, mem,
+			node.Hardware.Memory, node.Name, cpus, part.Name)
 	}
-	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.socket && !TermsOf(j.Spec, al).Whole && int32(len(sockets))*m.TasksPerSocket < na.Tasks {
+	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.perSocket && !TermsOf(j.Spec, al).Exclusive &&
+		int32(len(sockets))*m.TasksPerSocket < na.Tasks {
 		w.t.Fatalf("job %d has %d tasks on %d sockets of %s", j.ID, na.Tasks, len(sockets), node.Name)
 	}
 }

@@ -64,10 +64,12 @@ func (w *timeWorld) reserve() {
 	w.made++
 	start := w.now + core.Time(w.r.IntN(300))*1e6
 	r := &core.AdvanceReservation{
-		Name: fmt.Sprint("r", w.made), ID: int64(w.made), Created: w.now, Start: start, End: start + core.Time(20+w.r.IntN(300))*1e6,
+		Name: fmt.Sprint("r", w.made), ID: int64(w.made), Created: w.now, Start: start, End: start +
+			core.Time(20+w.r.IntN(300))*1e6,
 	}
 	for _, n := range w.nodes {
-		taken := w.apart && slices.ContainsFunc(w.books, func(r *core.AdvanceReservation) bool { return w.cfg.Names(r.Nodes)[n.Name] })
+		taken := w.apart && slices.ContainsFunc(w.books,
+			func(r *core.AdvanceReservation) bool { return w.cfg.Hosts(r.Nodes)[n.Name] })
 		if w.r.IntN(3) == 0 && !taken {
 			r.Nodes += string(n.Name)
 		}
@@ -110,13 +112,13 @@ func (w *timeWorld) drop() {
 // during lists the occurrences of a reservation that somebody who is there until end meets.
 func (w *timeWorld) during(r *core.AdvanceReservation, end core.Time) (list []window) {
 	if r.Flags&core.ReserveTimeFloat != 0 {
-		if from := w.now + r.Start - r.Created; hits(from, end) {
+		if from := w.now + r.Start - r.Created; overlaps(from, end) {
 			list = append(list, window{from, never})
 		}
 		return list
 	}
 	from, to := r.Current(w.now, nil)
-	for again := to > w.now; again && hits(from, end) && len(list) < 100; from, to, again = r.After(from, to, nil) {
+	for again := to > w.now; again && overlaps(from, end) && len(list) < 100; from, to, again = r.After(from, to, nil) {
 		list = append(list, window{from, to})
 	}
 	return list
@@ -124,22 +126,22 @@ func (w *timeWorld) during(r *core.AdvanceReservation, end core.Time) (list []wi
 
 // lawful holds a start against the reservations and licences there are, without any of the planner's own means.
 func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
-	end := after(w.now, length(j.Spec))
+	end := addTime(w.now, timeLimit(j.Spec))
 	own := slices.IndexFunc(w.books, func(r *core.AdvanceReservation) bool { return r.Name == al.Inside() })
-	overlaps := false
+	mayOverlap := false
 	if al.Inside() != "" {
 		r := w.books[own]
-		overlaps = r.Flags&(core.ReserveMaint|core.ReserveOverlap) != 0
+		mayOverlap = r.Flags&(core.ReserveMaint|core.ReserveOverlap) != 0
 		if !r.Admits(j.Spec.User, func(core.ProjectName) bool { return false }) {
 			w.t.Fatalf("job %d of %s runs in %s, which is for %v", j.ID, j.Spec.User, r.Name, r.Users)
 		}
 		if r.Flags&core.ReserveFlex == 0 {
 			now := w.during(r, end)
-			if len(now) == 0 || now[0].from > w.now || end > now[0].to {
+			if len(now) == 0 || now[0].start > w.now || end > now[0].end {
 				w.t.Fatalf("job %d runs from %d to %d in %s, which is %v", j.ID, w.now, end, r.Name, now)
 			}
 			for i := range al.Nodes {
-				if r.Nodes != "" && !w.cfg.Names(r.Nodes)[al.Nodes[i].Node] {
+				if r.Nodes != "" && !w.cfg.Hosts(r.Nodes)[al.Nodes[i].Node] {
 					w.t.Fatalf("job %d runs in %s, which has %s, on %s", j.ID, r.Name, r.Nodes, al.Nodes[i].Node)
 				}
 			}
@@ -148,7 +150,7 @@ func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
 		w.t.Fatalf("job %d asks for %s and runs outside", j.ID, j.Spec.More().Reservation)
 	}
 	for i, r := range w.books {
-		if i == own || overlaps {
+		if i == own || mayOverlap {
 			continue
 		}
 		for _, win := range w.during(r, end) {
@@ -157,21 +159,22 @@ func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
 				slack = core.Time(r.MaxDelay) * 1e6
 			}
 			for k := range al.Nodes {
-				if r.CoreCount == 0 && w.cfg.Names(r.Nodes)[al.Nodes[k].Node] && hits(win.from+slack, end) && win.from+slack < win.to {
-					w.t.Fatalf("job %d runs until %d on %s, which %s has from %d on", j.ID, end, al.Nodes[k].Node, r.Name, win.from)
+				if r.CoreCount == 0 && w.cfg.Hosts(r.Nodes)[al.Nodes[k].Node] && overlaps(win.start+slack, end) &&
+					win.start+slack < win.end {
+					w.t.Fatalf("job %d runs until %d on %s, which %s has from %d on", j.ID, end, al.Nodes[k].Node, r.Name, win.start)
 				}
 			}
 		}
 	}
-	w.counted(j, al, end, overlaps)
+	w.counted(j, al, end, mayOverlap)
 }
 
 // counted adds up, at every moment at which a reservation begins, what it has and what others do.
-func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, overlaps bool) {
+func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverlap bool) {
 	there := func(t core.Time, do func(*core.Job, *core.Alloc)) {
 		do(j, al)
 		for _, o := range w.jobs {
-			if o.State == core.Running && o.ID != j.ID && max(endOf(o), w.now+overdue) > t {
+			if o.State == core.Running && o.ID != j.ID && max(latestEnd(o), w.now+overdueDelay) > t {
 				do(o, o.Alloc)
 			}
 		}
@@ -179,35 +182,38 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, overlaps
 	moments := []core.Time{w.now}
 	for _, r := range w.books {
 		for _, win := range w.during(r, end) {
-			moments = append(moments, max(w.now, win.from))
+			moments = append(moments, max(w.now, win.start))
 		}
 	}
 	for _, t := range moments {
 		for _, l := range lawLicences {
 			used, inside := int64(0), map[string]int64{}
 			there(t, func(_ *core.Job, al *core.Alloc) {
-				used += amountOf(al.Licenses(), l.Name)
-				inside[al.Inside()] += amountOf(al.Licenses(), l.Name)
+				used += licenseCount(al.Licenses(), l.Name)
+				inside[al.Inside()] += licenseCount(al.Licenses(), l.Name)
 			})
 			if t == w.now && used > l.Total {
 				w.t.Fatalf("with job %d, %d of licence %s are out and there are %d", j.ID, used, l.Name, l.Total)
 			}
 			for _, r := range w.books {
-				if r.Name != al.Inside() && slices.ContainsFunc(w.during(r, never), func(win window) bool { return win.from <= t && t < win.to }) {
-					used += max(0, amountOf(r.Licenses, l.Name)-inside[r.Name])
+				if r.Name != al.Inside() && slices.ContainsFunc(w.during(r, never),
+					func(win window) bool { return win.start <= t && t < win.end }) {
+					used += max(0, licenseCount(r.Licenses, l.Name)-inside[r.Name])
 				}
 			}
-			if amountOf(al.Licenses(), l.Name) > 0 && used > l.Total {
-				w.t.Fatalf("with job %d, %d of licence %s are out or set aside at %d and there are %d", j.ID, used, l.Name, t, l.Total)
+			if licenseCount(al.Licenses(), l.Name) > 0 && used > l.Total {
+				w.t.Fatalf("with job %d, %d of licence %s are out or set aside at %d and there are %d", j.ID, used, l.Name, t,
+					l.Total)
 			}
 		}
 		for i := range al.Nodes {
-			w.countedCores(j, &al.Nodes[i], al.Inside(), t, overlaps, there)
+			w.countedCores(j, &al.Nodes[i], al.Inside(), t, mayOverlap, there)
 		}
 	}
 }
 
-func (w *timeWorld) countedCores(j *core.Job, na *core.NodeAlloc, own string, t core.Time, overlaps bool, there func(core.Time, func(*core.Job, *core.Alloc))) {
+func (w *timeWorld) countedCores(j *core.Job, na *core.NodeAlloc, own string, t core.Time, mayOverlap bool,
+	there func(core.Time, func(*core.Job, *core.Alloc))) {
 	used, inside := int64(0), map[string]int64{}
 	there(t, func(_ *core.Job, al *core.Alloc) {
 		for k := range al.Nodes {
@@ -219,23 +225,26 @@ func (w *timeWorld) countedCores(j *core.Job, na *core.NodeAlloc, own string, t 
 	})
 	set := false
 	for _, r := range w.books {
-		if r.CoreCount == 0 || !w.cfg.Names(r.Nodes)[na.Node] || !slices.ContainsFunc(w.during(r, never), func(win window) bool { return win.from <= t && t < win.to }) {
+		if r.CoreCount == 0 || !w.cfg.Hosts(r.Nodes)[na.Node] || !slices.ContainsFunc(w.during(r, never),
+			func(win window) bool { return win.start <= t && t < win.end }) {
 			continue
 		}
-		cpus := int64((&advance{AdvanceReservation: r}).cores(slices.Index([]byte(r.Nodes), na.Node[0]), len(r.Nodes)))
+		cpus := int64((&advanceReservation{AdvanceReservation: r}).coresOn(slices.Index([]byte(r.Nodes), na.Node[0]),
+			len(r.Nodes)))
 		switch {
 		case r.Name == own && r.Flags&core.ReserveFlex == 0:
 			if inside[own] > cpus {
 				w.t.Fatalf("job %d in %s has %s more than the %d CPUs that are set aside", j.ID, own, na.Node, cpus)
 			}
-		case r.Name != own && !overlaps:
+		case r.Name != own && !mayOverlap:
 			used += max(0, cpus-inside[r.Name])
 			set = set || cpus > 0
 		}
 	}
 	n := w.nodes[slices.IndexFunc(w.nodes, func(n *core.Node) bool { return n.Name == na.Node })]
 	if set && used > int64(n.Hardware.CPUs) {
-		w.t.Fatalf("with job %d, %d CPUs of %s are used or set aside at %d and there are %d", j.ID, used, na.Node, t, n.Hardware.CPUs)
+		w.t.Fatalf("with job %d, %d CPUs of %s are used or set aside at %d and there are %d", j.ID, used, na.Node, t,
+			n.Hardware.CPUs)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestNodesOfUsers lets nodes become one user's and anybody's again while jobs of several users come and go: no job starts on
+// TestNodesOfUsers lets nodes become one user's and anybody's again while jobs of several users come and go: no job
+// starts on
 // a node that is kept to another, and a planner kept up to date plans as one built cold.
 func TestNodesOfUsers(t *testing.T) {
 	t.Parallel()
@@ -20,8 +21,9 @@ func TestNodesOfUsers(t *testing.T) {
 				w.dress = func(s *core.Spec) { s.UID = uint32(1000 + w.r.IntN(3)) }
 				w.started = func(j *core.Job, al *core.Alloc) {
 					for i := range al.Nodes {
-						if a := w.p.ledger.nodes[al.Nodes[i].Node]; a.node.Host.KeptTo() != 0 && a.node.Host.KeptTo() != j.Spec.UID {
-							w.t.Fatalf("job %d of user %d starts on %s, which is %d's", j.ID, j.Spec.UID, a.node.Name, a.node.Host.KeptTo())
+						if a := w.p.ledger.nodes[al.Nodes[i].Node]; a.record.Host.KeptTo() != 0 && a.record.Host.KeptTo() != j.Spec.UID {
+							w.t.Fatalf("job %d of user %d starts on %s, which is %d's", j.ID, j.Spec.UID, a.record.Name,
+								a.record.Host.KeptTo())
 						}
 					}
 				}

@@ -28,11 +28,14 @@ func wishful(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 	}
 	switch w.r.IntN(4) {
 	case 0:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,b"}, {Name: "s2", Nodes: "c,d"}, {Name: "top", Switches: "s1,s2"}}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,b"},
+			{Name: "s2", Nodes: "c,d"}, {Name: "top", Switches: "s1,s2"}}}
 	case 1:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,c"}, {Name: "s2", Nodes: "b"}, {Name: "s3", Nodes: "d,e"}, {Name: "top", Switches: "s1,s2,s3"}}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,c"},
+			{Name: "s2", Nodes: "b"}, {Name: "s3", Nodes: "d,e"}, {Name: "top", Switches: "s1,s2,s3"}}}
 	case 2:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyBlock, Blocks: []core.Switch{{Name: "b1", Nodes: "a,b"}, {Name: "b2", Nodes: "c,d,e"}}, BlockSizes: []int32{2, 4}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyBlock, Blocks: []core.Switch{{Name: "b1", Nodes: "a,b"},
+			{Name: "b2", Nodes: "c,d,e"}}, BlockSizes: []int32{2, 4}}
 	}
 	w.cfg.MaxSwitchWait = 60
 	w.cfg.Partitions[0].LLN = w.r.IntN(4) == 0
@@ -119,7 +122,7 @@ func TestWishesHold(t *testing.T) {
 				w.end()
 			case len(plan.Starts) == 0:
 				for _, id := range w.order {
-					if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.why() == nil {
+					if j := w.jobs[id]; j.State == core.Pending && w.p.pending[id].class.reason() == nil {
 						rt.Fatalf("job %d never starts: %+v %+v", id, j.Spec.Shape, j.Spec.Extra)
 					}
 				}
@@ -168,10 +171,10 @@ func (w *lawWorld) later(d core.Time) {
 // whole holds a start against what the job asked for.
 func (w *lawWorld) whole(st Start) {
 	j := w.jobs[st.Job]
-	n := needOf(j.Spec, w.cfg.Names)
-	part := w.p.byName[st.Alloc.Partition]
-	n.within(&part.Partition)
-	n.settle(w.p.ledger, part.LLN)
+	n := requestOf(j.Spec, w.cfg.Hosts)
+	part := w.p.partitionByName[st.Alloc.Partition]
+	n.applyPartition(&part.Partition)
+	n.bindLedger(w.p.ledger, part.LLN)
 	var cands []candidate
 	tasks := int32(0)
 	for i := range st.Alloc.Nodes {
@@ -181,50 +184,51 @@ func (w *lawWorld) whole(st Start) {
 			w.t.Fatalf("job %d has no task on %s", j.ID, na.Node)
 		}
 		tasks += na.Tasks
-		cands = append(cands, candidate{a: a, room: na.Tasks, must: n.must[na.Node]})
+		cands = append(cands, candidate{node: a, tasks: na.Tasks, required: n.required[na.Node]})
 	}
-	if n.wish != nil && n.wish.each > 0 {
-		if tasks != n.wish.each*int32(len(cands)) {
+	if n.set != nil && n.set.tasksPerNode > 0 {
+		if tasks != n.set.tasksPerNode*int32(len(cands)) {
 			w.t.Fatalf("job %d has %d tasks on %d nodes", j.ID, tasks, len(cands))
 		}
 	} else if tasks != n.tasks {
 		w.t.Fatalf("job %d has %d tasks of %d", j.ID, tasks, n.tasks)
 	}
-	w.p.ledger.label()
+	w.p.ledger.assignPositions()
 	if !allowed(&n, cands) {
 		w.t.Fatalf("job %d may not be on %+v: %+v %+v", j.ID, st.Alloc.Nodes, j.Spec.Shape, j.Spec.Extra)
 	}
 }
 
 // allowed says plainly whether a set of nodes is one that a job may have.
-func allowed(n *need, set []candidate) bool {
+func allowed(n *request, set []candidate) bool {
 	if len(set) < int(n.nodesMin) || len(set) > int(n.nodesMax) {
 		return false
 	}
 	room, must := int64(0), 0
 	for _, k := range set {
-		room += int64(k.room)
-		if k.must {
+		room += int64(k.tasks)
+		if k.required {
 			must++
 		}
 	}
-	if room < int64(n.tasks) || must < len(n.must) {
+	if room < int64(n.tasks) || must < len(n.required) {
 		return false
 	}
-	w := n.wish
+	w := n.set
 	if w == nil {
 		return true
 	}
 	if w.contiguous {
 		lines := make([]int, 0, len(set))
 		for _, k := range set {
-			lines = append(lines, int(k.a.place.line))
+			lines = append(lines, int(k.node.position.line))
 		}
 		if slices.Max(lines)-slices.Min(lines) != len(set)-1 {
 			return false
 		}
 	}
-	return w.hard == nil && w.soft == nil || meets(w.hard, set) || w.soft != nil && meets(w.soft, set)
+	return w.constraint == nil && w.preferred == nil || meets(w.constraint, set) || w.preferred != nil &&
+		meets(w.preferred, set)
 }
 
 func meets(c *grammar.Constraint, set []candidate) bool {
@@ -233,7 +237,7 @@ func meets(c *grammar.Constraint, set []candidate) bool {
 	}
 	count := func(f *grammar.Features) (n int) {
 		for _, k := range set {
-			if f.Has(k.a.node.Features) {
+			if f.Has(k.node.record.Features) {
 				n++
 			}
 		}
@@ -255,26 +259,29 @@ func meets(c *grammar.Constraint, set []candidate) bool {
 	return len(c.Either) == 0
 }
 
-// TestChoiceIsComplete: on a small cluster, what a search through all sets of nodes finds, a choice finds too, and no other.
+// TestChoiceIsComplete: on a small cluster, what a search through all sets of nodes finds, a choice finds too, and no
+// other.
 func TestChoiceIsComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
 		l := NewLedger()
 		for i := range 1 + r.IntN(9) {
-			n := &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprint("n", i+1)), Roles: core.Compute, Weight: int32(r.IntN(2)), Hardware: core.Hardware{CPUs: int32(1 + r.IntN(4)), Memory: core.GiB}}
+			n := &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprint("n", i+1)), Roles: core.Compute,
+				Weight: int32(r.IntN(2)), Hardware: core.Hardware{CPUs: int32(1 + r.IntN(4)), Memory: core.GiB}}
 			for _, f := range []string{"x", "y", "z", "u", "v"} {
 				if r.IntN(2) == 0 {
 					n.Features = append(n.Features, f)
 				}
 			}
 			if l.SetNode(n); r.IntN(5) == 0 {
-				l.Force(&core.NodeAlloc{Node: n.Name, CPUs: n.Hardware.CPUs}, Terms{})
+				l.ForceAllocate(&core.NodeAlloc{Node: n.Name, CPUs: n.Hardware.CPUs}, Terms{})
 			}
 		}
 		term := func() string { return []string{"x", "y", "z", "u", "v", "(x|y)", "(y&z)"}[r.IntN(7)] }
 		s := &core.Spec{Extra: &core.Extra{Contiguous: r.IntN(3) == 0}}
-		s.Shape = core.Shape{NodesMin: int32(1 + r.IntN(3)), Tasks: int32(1 + r.IntN(8)), CPUsPerTask: 1, Given: core.GivenTasks}
+		s.Shape = core.Shape{NodesMin: int32(1 + r.IntN(3)), Tasks: int32(1 + r.IntN(8)), CPUsPerTask: 1,
+			Given: core.GivenTasks}
 		s.Shape.NodesMax = s.Shape.NodesMin + int32(r.IntN(3))
 		s.Shape.Tasks = max(s.Shape.Tasks, s.Shape.NodesMax)
 		switch r.IntN(5) {
@@ -293,19 +300,19 @@ func TestChoiceIsComplete(t *testing.T) {
 		if r.IntN(3) == 0 {
 			s.Extra.NodeList = "n1"
 		}
-		n := needOf(s, func(list string) map[core.NodeName]bool {
+		n := requestOf(s, func(list string) map[core.NodeName]bool {
 			if list == "" {
 				return nil
 			}
 			return map[core.NodeName]bool{core.NodeName(list): true}
 		})
-		n.settle(l, r.IntN(3) == 0)
-		l.label()
+		n.bindLedger(l, r.IntN(3) == 0)
+		l.assignPositions()
 
 		var all []candidate
 		for _, a := range l.order {
-			if room := n.room(a, &a.now); room > 0 {
-				all = append(all, candidate{a: a, room: room, must: n.must[a.node.Name]})
+			if room := n.tasksIn(a, &a.free); room > 0 {
+				all = append(all, candidate{node: a, tasks: room, required: n.required[a.record.Name]})
 			}
 		}
 		possible, set := false, []candidate(nil)
@@ -318,15 +325,15 @@ func TestChoiceIsComplete(t *testing.T) {
 			}
 			possible = possible || allowed(&n, set)
 		}
-		picks := n.choose(look{nodes: l.order}, nil)
+		picks := n.choose(nodeView{nodes: l.order}, nil)
 		if possible != (picks != nil) {
 			rt.Fatalf("possible %v, found %v: %+v %+v on %s", possible, picks, s.Shape, *s.Extra, nodesText(l))
 		}
 		set = set[:0]
 		for _, p := range picks {
-			set = append(set, candidate{a: p.a, room: p.room, must: n.must[p.a.node.Name]})
-			if p.tasks < 1 || p.tasks > p.room {
-				rt.Fatalf("%d tasks where there is room for %d", p.tasks, p.room)
+			set = append(set, candidate{node: p.node, tasks: p.capacity, required: n.required[p.node.record.Name]})
+			if p.tasks < 1 || p.tasks > p.capacity {
+				rt.Fatalf("%d tasks where there is room for %d", p.tasks, p.capacity)
 			}
 		}
 		if picks != nil && !allowed(&n, set) {
@@ -337,7 +344,7 @@ func TestChoiceIsComplete(t *testing.T) {
 
 func nodesText(l *Ledger) (t string) {
 	for _, a := range l.order {
-		t += fmt.Sprintf("%s(%d %v weight %d) ", a.node.Name, a.now.cpus, a.node.Features, a.node.Weight)
+		t += fmt.Sprintf("%s(%d %v weight %d) ", a.record.Name, a.free.cpus, a.record.Features, a.record.Weight)
 	}
 	return t
 }

@@ -24,30 +24,31 @@ func TestLedgerGivesNothingTwice(t *testing.T) {
 		exclusive bool
 		want      bool
 	}{
-		"the rest":          {part("n1", []int32{2, 3}, 4*core.GiB, 1), false, true},
-		"a core that is":    {part("n1", []int32{1, 2}, 0), false, false},
-		"more cores":        {part("n1", []int32{2, 3, 4}, 0), false, false},
-		"more memory":       {part("n1", []int32{2}, 5*core.GiB), false, false},
-		"a unit that is":    {part("n1", []int32{2}, 0, 0), false, false},
-		"a unit beyond":     {part("n1", []int32{2}, 0, 2), false, false},
-		"the whole node":    {part("n1", []int32{2}, 0), true, false},
-		"a kind it has not": {&core.NodeAlloc{Node: "n1", Gres: []core.GresAlloc{{Name: "fpga", Units: []int32{0}}}}, false, false},
+		"the rest":       {part("n1", []int32{2, 3}, 4*core.GiB, 1), false, true},
+		"a core that is": {part("n1", []int32{1, 2}, 0), false, false},
+		"more cores":     {part("n1", []int32{2, 3, 4}, 0), false, false},
+		"more memory":    {part("n1", []int32{2}, 5*core.GiB), false, false},
+		"a unit that is": {part("n1", []int32{2}, 0, 0), false, false},
+		"a unit beyond":  {part("n1", []int32{2}, 0, 2), false, false},
+		"the whole node": {part("n1", []int32{2}, 0), true, false},
+		"a kind it has not": {&core.NodeAlloc{Node: "n1", Gres: []core.GresAlloc{{Name: "fpga", Units: []int32{0}}}}, false,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := NewLedger()
 			l.SetNode(n)
-			if !l.Take(held, Terms{}) {
+			if !l.Allocate(held, Terms{}) {
 				t.Fatal("an empty node does not take the first")
 			}
-			if got := l.Take(tc.ask, Terms{Whole: tc.exclusive}); got != tc.want {
+			if got := l.Allocate(tc.ask, Terms{Exclusive: tc.exclusive}); got != tc.want {
 				t.Fatalf("Take = %t, want %t", got, tc.want)
 			}
 			if tc.want {
-				l.Give(tc.ask, Terms{Whole: tc.exclusive})
+				l.Release(tc.ask, Terms{Exclusive: tc.exclusive})
 			}
-			l.Give(held, Terms{})
-			if !l.Take(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), Terms{Whole: true}) {
+			l.Release(held, Terms{})
+			if !l.Allocate(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), Terms{Exclusive: true}) {
 				t.Fatal("after all came back the node is not whole")
 			}
 		})
@@ -63,23 +64,23 @@ func TestLedgerOfANodeThatShrinks(t *testing.T) {
 		t.Fatal("a new node is not fresh")
 	}
 	held := part("n1", []int32{2, 3}, 6*core.GiB, 1)
-	l.Take(held, Terms{})
+	l.Allocate(held, Terms{})
 	small := coretest.Node("n1").CPUs(2).Mem(4*core.GiB).Gres("gpu", "a", 1)
 	if !l.SetNode(small.Build()) {
 		t.Fatal("a node with other hardware is not fresh")
 	}
-	l.Force(held, Terms{})
-	if l.Take(part("n1", []int32{0}, 0), Terms{}) || l.Take(part("n1", nil, 0, 0), Terms{}) {
+	l.ForceAllocate(held, Terms{})
+	if l.Allocate(part("n1", []int32{0}, 0), Terms{}) || l.Allocate(part("n1", nil, 0, 0), Terms{}) {
 		t.Fatal("the node gives what it owes")
 	}
-	l.Give(held, Terms{})
-	if l.Take(part("n1", []int32{2}, 0), Terms{}) || l.Take(part("n1", nil, 0, 1), Terms{}) {
+	l.Release(held, Terms{})
+	if l.Allocate(part("n1", []int32{2}, 0), Terms{}) || l.Allocate(part("n1", nil, 0, 1), Terms{}) {
 		t.Fatal("the node gives what it has not any more")
 	}
 	if l.SetNode(small.Weight(7).Build()) {
 		t.Fatal("a node that only weighs more is fresh")
 	}
-	if !l.Take(part("n1", []int32{0, 1}, 4*core.GiB, 0), Terms{}) {
+	if !l.Allocate(part("n1", []int32{0, 1}, 4*core.GiB, 0), Terms{}) {
 		t.Fatal("the node does not give what it has")
 	}
 }
@@ -88,7 +89,7 @@ func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
 	l.SetNode(coretest.Node("n1").Gres("gpu", "a", 1).Gres("gpu", "a", 2).Build())
-	if !l.Take(part("n1", nil, 0, 0, 1, 2), Terms{}) || l.Take(part("n1", nil, 0, 0), Terms{}) {
+	if !l.Allocate(part("n1", nil, 0, 0, 1, 2), Terms{}) || l.Allocate(part("n1", nil, 0, 0), Terms{}) {
 		t.Fatal("one and two units are not three, each given once")
 	}
 }
@@ -103,13 +104,13 @@ func TestNodesWithoutTheDisk(t *testing.T) {
 	none := func(string) map[core.NodeName]bool { return nil }
 	small, large := coretest.Job().Spec(), coretest.Job().Spec()
 	small.Extra, large.Extra = &core.Extra{TmpDisk: 10 * core.GiB}, &core.Extra{TmpDisk: 11 * core.GiB}
-	if KeyOf(small) == KeyOf(large) {
+	if RequestKeyOf(small) == RequestKeyOf(large) {
 		t.Error("requests for different disks have one key")
 	}
-	if f := l.CanEver(small, &core.Partition{}, &Within{}, none); f != nil {
+	if f := l.CheckSatisfiable(small, &core.Partition{}, &NodeSet{}, none); f != nil {
 		t.Errorf("what is there is refused: %+v", f)
 	}
-	if f := l.CanEver(large, &core.Partition{}, &Within{}, none); f == nil || f.CPUs {
+	if f := l.CheckSatisfiable(large, &core.Partition{}, &NodeSet{}, none); f == nil || f.OnlyCPUs {
 		t.Errorf("more than there is: %+v", f)
 	}
 }

@@ -21,7 +21,7 @@ func BenchmarkWhy(b *testing.B) {
 	plan := l.planner().Pass(loadNow)
 	for b.Loop() {
 		for _, j := range l.Pending {
-			plan.Why(j)
+			plan.Reason(j)
 		}
 	}
 }

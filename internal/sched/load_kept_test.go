@@ -7,13 +7,14 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// TestLoadIsKept lets the bench load, at a small size, go on for a while: after every event the plan is that of a planner
+// TestLoadIsKept lets the bench load, at a small size, go on for a while: after every event the plan is that of a
+// planner
 // built cold, which goes through every job and every ending.
 func TestLoadIsKept(t *testing.T) {
 	t.Parallel()
 	l := newLoad(t, 120, 1200)
 	s := l.settle()
-	s.p.deepFrom = 8
+	s.p.classWalkMinJobs = 8
 	render := func(p *Plan) string {
 		out := fmt.Sprintf("heads %v expected %v\n", p.heads, p.expected)
 		for _, st := range p.Starts {
@@ -28,7 +29,7 @@ func TestLoadIsKept(t *testing.T) {
 		s.p.Apply(c)
 		plan := s.p.Pass(s.now)
 		cold := New(l.cfg)
-		cold.trackFrom, cold.deepFrom = 1<<30, 1<<30
+		cold.trackMinNodes, cold.classWalkMinJobs = 1<<30, 1<<30
 		cold.Apply(Changes{Nodes: s.Nodes, Policy: l.policy})
 		for id := core.JobID(1); id <= l.NextID; id++ {
 			if j := s.is[id]; j != nil && j.Live() {
@@ -67,7 +68,8 @@ func (s *settled) still(old *Plan) *Plan {
 		ok := j.State == core.Pending
 		for i := range st.Alloc.Nodes {
 			na := &st.Alloc.Nodes[i]
-			ok = ok && !on[na.Node] && s.p.ledger.nodes[na.Node].node.Usable() && s.p.ledger.nodes[na.Node].fits(na, TermsOf(j.Spec, st.Alloc))
+			ok = ok && !on[na.Node] && s.p.ledger.nodes[na.Node].record.Usable() && s.p.ledger.nodes[na.Node].canAllocate(na,
+				TermsOf(j.Spec, st.Alloc))
 		}
 		if ok {
 			for i := range st.Alloc.Nodes {

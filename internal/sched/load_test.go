@@ -29,7 +29,7 @@ type load struct {
 func newLoad(tb testing.TB, nodes, pending int) *load {
 	cache := map[string]map[core.NodeName]bool{}
 	l := &load{Load: coretest.NewLoad(nodes, pending)}
-	l.cfg = Config{Partitions: l.Partitions, Names: func(list string) map[core.NodeName]bool {
+	l.cfg = Config{Partitions: l.Partitions, Hosts: func(list string) map[core.NodeName]bool {
 		if list == "" {
 			return nil
 		}
@@ -47,9 +47,9 @@ func newLoad(tb testing.TB, nodes, pending int) *load {
 		cache[list] = set
 		return set
 	}}
-	keys := map[Key]bool{}
+	keys := map[RequestKey]bool{}
 	for i := range l.Shapes {
-		keys[KeyOf(&l.Shapes[i])] = true
+		keys[RequestKeyOf(&l.Shapes[i])] = true
 	}
 	l.shapes = len(keys)
 	list := []policy.Assoc{{Account: policy.Root}}
@@ -90,7 +90,8 @@ func (l *load) started(plan *Plan, byID map[core.JobID]*core.Job) (jobs []*core.
 // sizes of the bench load.
 var sizes = []struct{ nodes, pending int }{{1000, 10_000}, {10_000, 100_000}}
 
-// BenchmarkColdPass is the first pass over every pending job: EASY, no depth cut-off. Must reach: 1 s at 10,000 nodes and
+// BenchmarkColdPass is the first pass over every pending job: EASY, no depth cut-off. Must reach: 1 s at 10,000 nodes
+// and
 // 100,000 pending.
 func BenchmarkColdPass(b *testing.B) {
 	for _, size := range sizes {
@@ -109,7 +110,8 @@ func BenchmarkColdPass(b *testing.B) {
 	}
 }
 
-// BenchmarkIncrementalPass is a pass after one event on a cluster that has been planned: a job ends and what the plan starts
+// BenchmarkIncrementalPass is a pass after one event on a cluster that has been planned: a job ends and what the plan
+// starts
 // takes its place, jobs are submitted and cancelled, priorities change, nodes go down and come up. Must reach: 5 ms, 99
 // times of 100.
 func BenchmarkIncrementalPass(b *testing.B) {
@@ -144,7 +146,7 @@ func BenchmarkIncrementalPass(b *testing.B) {
 	}
 }
 
-// settled is a load that is planned and goes on.
+// released is a load that is planned and goes on.
 type settled struct {
 	*load
 	p       *Planner
@@ -160,13 +162,14 @@ type settled struct {
 
 // settle plans until nothing more starts.
 func (l *load) settle() *settled {
-	s := &settled{load: l, p: l.planner(), r: rand.New(rand.NewPCG(1, 2)), now: loadNow, is: map[core.JobID]*core.Job{}, byKind: map[string][]time.Duration{}}
+	s := &settled{load: l, p: l.planner(), r: rand.New(rand.NewPCG(1, 2)), now: loadNow, is: map[core.JobID]*core.Job{},
+		byKind: map[string][]time.Duration{}}
 	s.run, s.waiting = slices.Clone(l.Running), slices.Clone(l.Pending)
 	for _, j := range slices.Concat(l.Running, l.Pending) {
 		s.is[j.ID] = j
 	}
 	for _, j := range l.Running {
-		heap.Push(&s.ends, deadline{endOf(j), j.ID})
+		heap.Push(&s.ends, deadline{latestEnd(j), j.ID})
 	}
 	for range 3 {
 		s.start(s.p.Pass(s.now))
@@ -179,7 +182,7 @@ func (s *settled) start(plan *Plan) {
 	jobs := s.started(plan, s.is)
 	for _, j := range jobs {
 		s.is[j.ID] = j
-		heap.Push(&s.ends, deadline{endOf(j), j.ID})
+		heap.Push(&s.ends, deadline{latestEnd(j), j.ID})
 	}
 	s.p.Apply(Changes{Jobs: jobs})
 	s.run = append(s.run, jobs...)
@@ -284,7 +287,8 @@ func (s *settled) report(b *testing.B) {
 	for _, what := range slices.Sorted(maps.Keys(s.byKind)) {
 		t := s.byKind[what]
 		slices.Sort(t)
-		b.Logf("%-9s %5d: p50 %v p90 %v p99 %v max %v", what, len(t), t[len(t)/2], t[len(t)*9/10], t[len(t)*99/100], t[len(t)-1])
+		b.Logf("%-9s %5d: p50 %v p90 %v p99 %v max %v", what, len(t), t[len(t)/2], t[len(t)*9/10], t[len(t)*99/100],
+			t[len(t)-1])
 	}
 }
 

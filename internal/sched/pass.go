@@ -6,149 +6,153 @@ import (
 
 // Pass plans at now.
 func (p *Planner) Pass(now core.Time) *Plan {
-	plan := &Plan{Now: now, keyOf: p.key, heads: p.fresher.heads, expected: p.fresher.expected, on: p.fresher.on}
-	p.ripen(now, plan)
-	p.loosen(now, plan)
-	p.index()
-	p.passes++
-	p.opened++
-	p.gains.cut(p.settled) // classes are up to date with those
-	p.settled, p.begun = p.begun, p.gains.next()
-	ps := &p.walking
-	*ps = pass{p: p, plan: plan, taken: ps.taken[:0], reserved: ps.reserved[:0]}
-	if len(p.books) > 0 {
-		ps.overlay()
+	plan := &Plan{Now: now, keyFunc: p.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
+		reservedOn: p.sparePromises.reservedOn}
+	p.enqueueEligible(now, plan)
+	p.expireSwitchWaits(now, plan)
+	p.numberNodes()
+	p.refusalEpoch++
+	p.passCount++
+	p.freed.cut(p.freedSettled) // classes are up to date with those
+	p.freedSettled, p.freedAtPass = p.freedAtPass, p.freed.next()
+	ps := &p.pass
+	*ps = pass{p: p, plan: plan, started: ps.started[:0], reserved: ps.reserved[:0]}
+	if len(p.advances) > 0 {
+		ps.applyAdvance()
 	}
-	ps.run()
-	p.looking = 0
-	ps.limitsNow()
-	if p.asking > 0 {
-		ps.shortages()
+	ps.walkQueues()
+	p.currentJob = 0
+	ps.finishLimits()
+	if p.licenseClasses > 0 {
+		ps.explainLicenses()
 	}
-	ps.throttledNow()
-	ps.grow()
+	ps.explainThrottled()
+	ps.provision()
 	ps.unreserve()
-	for i := len(ps.taken) - 1; i >= 0; i-- { // leave the ledger as it was found
-		p.ends.remove(ps.taken[i])
-		p.release(ps.taken[i].h)
+	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
+		p.ends.remove(ps.started[i])
+		p.release(ps.started[i].alloc)
 	}
-	ps.unpush()
-	for i := range ps.taken {
-		p.spare.give(ps.taken[i].h)
+	ps.undoPreemption()
+	for i := range ps.started {
+		p.allocationPool.put(ps.started[i].alloc)
 	}
-	clear(ps.taken)
+	clear(ps.started)
 	clear(ps.reserved)
-	p.share(plan)
-	p.looking = 0
-	plan.verdicts, plan.hets = p.verdictsNow(), p.hetWhys()
+	p.sharePromises(plan)
+	p.currentJob = 0
+	plan.classReasons, plan.hetReasons = p.currentClassReasons(), p.hetReasons()
 	return plan
 }
 
-// ripen moves jobs whose time has come into their queues and finds the next one's.
-func (p *Planner) ripen(now core.Time, plan *Plan) {
+// enqueueEligible moves jobs whose time has come into their queues and finds the next one's.
+func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 	for {
-		c := cursor{q: &p.later}
-		e := c.head()
+		c := queueCursor{list: &p.ineligible}
+		e := c.current()
 		if e == nil {
 			return
 		}
-		if e.at > now {
-			plan.WakeAt = e.at
+		if e.since > now {
+			plan.WakeAt = e.since
 			return
 		}
 		j := e.job
-		p.later.remove(*e)
-		p.look(j)
-		p.ripe(j)
+		p.ineligible.remove(*e)
+		p.setCurrentJob(j)
+		p.enqueueJob(j)
 	}
 }
 
-// pass is one walk through the queues.
+// epoch is one walk through the queues.
 type pass struct {
-	p        *Planner
-	plan     *Plan
-	taken    []ending
-	reserved []*reservation
-	made     int32 // of the reservations that the last pass made, those of which it is known what became of them
-	redeemed bool  // a reservation was dropped: what was refused because of it may start
-	steps    int
-	over     bool // what was placed last was more than a limit allows
-	trying   *entry
+	p                  *Planner
+	plan               *Plan
+	started            []allocEnd
+	reserved           []*reservation
+	reservationsKnown  int32 // of the reservations that the last pass made, those of which it is known what became of them
+	reservationDropped bool  // a reservation was dropped: what was refused because of it may start
+	steps              int
+	overLimit          bool // what was placed last was more than a limit allows
+	trying             *queueEntry
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
-	placed map[core.JobID]int
+	startedTasks map[core.JobID]int
 
-	seated map[string][]tenant // see seats
-	within map[string]int      // promised starts in each advance reservation
-	self   core.JobID          // the job that is looked at, for licences
-	pushing
+	licenseHolders  map[string][]advanceJob // see seats
+	advanceReserved map[string]int          // promised starts in each advance reservation
+	currentJob      core.JobID              // the job that is looked at, for licences
+	preemptions
 
-	joint     bool      // components of a het job are being placed: what is reserved for them stays until all are
-	notBefore core.Time // reservations begin then at the earliest; 0: when they can
+	placingHet bool      // components of a het job are being placed: what is reserved for them stays until all are
+	notBefore  core.Time // reservations begin then at the earliest; 0: when they can
 }
 
-// lane is a partition's queue in a pass.
-type lane struct {
-	part    *partition
-	at      cursor
-	blocked bool // its first job that cannot start has been met
-	closed  bool // there is nothing more in it
-	barred  bool // nothing more in it may start, by the rule
-	deep    bool // it goes on by classes
-	lacking bool // that job waits for something else than nodes; see lacks
-	more    int  // jobs behind that one that are promised a start too
-	runners runners
+// partition is a partition's queue in a pass.
+type queueWalk struct {
+	part             *partition
+	cursor           queueCursor
+	headFound        bool // its first job that cannot start has been met
+	closed           bool // there is nothing more in it
+	ended            bool // nothing more in it may start, by the rule
+	byClass          bool // it goes on by classes
+	headLacksOther   bool // that job waits for something else than nodes; see lacks
+	reservationsLeft int  // jobs behind that one that are promised a start too
+	heads            classHeads
 }
 
-// headed tells whether its reservations are made.
-func (l *lane) headed() bool { return l.blocked && !l.lacking && l.more == 0 }
+// reservationsMade tells whether its reservations are made.
+func (l *queueWalk) reservationsMade() bool {
+	return l.headFound && !l.headLacksOther && l.reservationsLeft == 0
+}
 
 // head is the lane's next job.
-func (l *lane) head() *entry {
-	if !l.deep {
-		return l.at.head()
+func (l *queueWalk) head() *queueEntry {
+	if !l.byClass {
+		return l.cursor.current()
 	}
-	if len(l.runners) == 0 {
+	if len(l.heads) == 0 {
 		return nil
 	}
-	return &l.runners[0].head
+	return &l.heads[0].head
 }
 
-func (ps *pass) run() {
+func (ps *pass) walkQueues() {
 	rule := ps.p.cfg.Rule
-	if ps.p.tabled() {
-		ps.conservative(ps.p.parts[0])
+	if ps.p.usesTimetable() {
+		ps.runTimetable(ps.p.partitions[0])
 		return
 	}
-	if ps.p.insiders > 0 {
-		ps.inside()
+	if ps.p.advanceEntries > 0 {
+		ps.walkAdvanceQueues()
 	}
-	lanes := ps.p.lanes[:0]
-	for _, part := range ps.p.parts {
-		part.dead = 0
-		l := lane{part: part, at: cursor{q: &part.queue}, more: ps.p.cfg.depth() - 1}
+	lanes := ps.p.walks[:0]
+	for _, part := range ps.p.partitions {
+		part.deadClasses = 0
+		l := queueWalk{part: part, cursor: queueCursor{list: &part.queue},
+			reservationsLeft: ps.p.cfg.reservationsPerQueue() - 1}
 		if k := len(lanes); k < cap(lanes) {
-			l.runners = lanes[:k+1][k].runners
+			l.heads = lanes[:k+1][k].heads
 		}
 		lanes = append(lanes, l)
 	}
-	ps.p.lanes = lanes
-	ps.walk(lanes)
-	ps.allHeads()
+	ps.p.walks = lanes
+	ps.walkInOrder(lanes)
+	ps.endReservations()
 	if rule == RuleEASYSJBF {
 		for i := range lanes {
 			l := &lanes[i]
-			l.at, l.closed, l.barred, l.more = cursor{q: &l.part.short}, !l.blocked, !l.blocked, 0
+			l.cursor, l.closed, l.ended, l.reservationsLeft = queueCursor{list: &l.part.shortest}, !l.headFound, !l.headFound, 0
 		}
-		ps.walk(lanes)
+		ps.walkInOrder(lanes)
 	}
-	ps.p.last = append(ps.p.last[:0], ps.reserved...)
+	ps.p.lastReservations = append(ps.p.lastReservations[:0], ps.reserved...)
 }
 
-// walk tries the jobs of all open lanes in order.
-func (ps *pass) walk(lanes []lane) {
+// walkInOrder tries the jobs of all open lanes in order.
+func (ps *pass) walkInOrder(lanes []queueWalk) {
 	for {
-		var best *lane
-		var head *entry
+		var best *queueWalk
+		var head *queueEntry
 		headless := 0 // lanes
 		for i := range lanes {
 			l := &lanes[i]
@@ -160,10 +164,10 @@ func (ps *pass) walk(lanes []lane) {
 				l.closed = true
 				continue
 			}
-			if !l.headed() {
+			if !l.reservationsMade() {
 				headless++
 			}
-			if best == nil || higher(l.part, e, best.part, head) {
+			if best == nil || comesBefore(l.part, e, best.part, head) {
 				best, head = l, e
 			}
 		}
@@ -171,131 +175,138 @@ func (ps *pass) walk(lanes []lane) {
 			return
 		}
 		if headless == 0 {
-			ps.allHeads()
+			ps.endReservations()
 		}
-		if ps.steps++; best.headed() && !best.deep && ps.deepens(best, headless) {
-			ps.dive(best)
+		if ps.steps++; best.reservationsMade() && !best.byClass && ps.shouldWalkByClass(best, headless) {
+			ps.walkByClass(best)
 			continue
 		}
-		if best.deep && ps.refused(head) { // something started since
-			ps.nextRunner(best)
+		if best.byClass && ps.isRefused(head) { // something started since
+			ps.nextByClass(best)
 			continue
 		}
 		ps.trying = head
-		if !ps.try(head.slot, head.job) {
-			ps.wait(best, head)
+		if !ps.tryStart(head.class, head.job) {
+			ps.handleBlocked(best, head)
 		}
-		if ps.redeemed {
-			ps.redeemed = false
+		if ps.reservationDropped {
+			ps.reservationDropped = false
 			ps.rewind(lanes, best.part, *head)
 			continue
 		}
-		ps.next(best)
+		ps.advanceWalk(best)
 	}
 }
 
-// next goes past a lane's first job and those behind it that are known not to start, without weighing them against other
+// advanceWalk goes past a lane's first job and those behind it that are known not to start, without weighing them
+// against other
 // lanes.
-func (ps *pass) next(l *lane) {
-	if l.deep {
-		ps.nextRunner(l)
+func (ps *pass) advanceWalk(l *queueWalk) {
+	if l.byClass {
+		ps.nextByClass(l)
 		return
 	}
-	l.at.next()
+	l.cursor.next()
 	k := 0
-	for e := l.at.head(); e != nil && (l.headed() && ps.refused(e) || ps.limited(e)); e = l.at.head() {
-		if k++; k > passedOver && ps.mayDeepen(l) {
+	for e := l.cursor.current(); e != nil && (l.reservationsMade() && ps.isRefused(e) ||
+		ps.isLimited(e)); e = l.cursor.current() {
+		if k++; k > maxSkipped && ps.mayWalkByClass(l) {
 			return
 		}
-		l.at.next()
+		l.cursor.next()
 	}
 }
 
 // rewind puts all lanes behind a job: those that were passed over may start now.
-func (ps *pass) rewind(lanes []lane, part *partition, last entry) {
+func (ps *pass) rewind(lanes []queueWalk, part *partition, last queueEntry) {
 	for i := range lanes {
-		if l := &lanes[i]; !l.barred {
-			l.deep, l.closed = false, false
-			l.at = l.at.q.first(func(e *entry) bool { return higher(part, &last, l.part, e) })
+		if l := &lanes[i]; !l.ended {
+			l.byClass, l.closed = false, false
+			l.cursor = l.cursor.list.first(func(e *queueEntry) bool { return comesBefore(part, &last, l.part, e) })
 		}
 	}
 }
 
-// refused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
+// isRefused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
 // more than all the rest.
-func (ps *pass) refused(e *entry) bool {
-	if len(e.slot.ways) > 0 {
+func (ps *pass) isRefused(e *queueEntry) bool {
+	if len(e.class.options) > 0 {
 		return false
 	}
-	end := after(ps.plan.Now, e.length)
-	return ps.known(e.slot, end) && (e.slot.push == nil || ps.p.alone() && !e.array && ps.vain(e.slot, e.priority, end))
+	end := addTime(ps.plan.Now, e.minTime)
+	return ps.isClassRefused(e.class, end) && (e.class.preemptor == nil || ps.p.hasOneQueue() && !e.inArray &&
+		ps.hasNoVictims(e.class, e.priority, end))
 }
 
-// wait deals with a job that cannot start now: the first of a lane get reservations, and those behind may start if they
+// handleBlocked deals with a job that cannot start now: the first of a lane get reservations, and those behind may
+// start if they
 // do not delay them.
-func (ps *pass) wait(l *lane, e *entry) {
-	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) { // as Slurm's NoReserve: it waits, and nobody for it
-		ps.noPlace(l, e)
+func (ps *pass) handleBlocked(l *queueWalk, e *queueEntry) {
+	// as Slurm's NoReserve: it waits, and nobody for it
+	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) {
+		ps.waitUnreserved(l, e)
 		return
 	}
-	promised := !l.blocked || l.more > 0
+	promised := !l.headFound || l.reservationsLeft > 0
 	switch {
-	case !l.blocked:
-		l.blocked = true
+	case !l.headFound:
+		l.headFound = true
 		if ps.plan.heads == nil {
 			ps.plan.heads = map[core.PartitionName]core.JobID{}
 		}
 		ps.plan.heads[l.part.Name] = e.job.ID
 		if ps.p.cfg.Rule != RuleFCFS {
-			ps.reserve(e.slot, e.job)
+			ps.reserve(e.class, e.job)
 		}
-		l.lacking = ps.lacks(e)
-		if len(ps.p.books) > 0 {
-			ps.away(e.slot, e.job)
+		l.headLacksOther = ps.waitsForOther(e)
+		if len(ps.p.advances) > 0 {
+			ps.explainAdvance(e.class, e.job)
 		}
-	case l.more > 0:
-		l.more--
+	case l.reservationsLeft > 0:
+		l.reservationsLeft--
 		if ps.plan.expected[e.job.ID] == 0 || ps.p.cfg.Rule != RuleConservative {
-			ps.reserve(e.slot, e.job)
+			ps.reserve(e.class, e.job)
 		}
-		l.lacking = l.lacking && ps.lacks(e)
-	case l.lacking && !ps.lacks(e):
-		l.lacking = false
-		ps.hold(e.slot, e.job)
+		l.headLacksOther = l.headLacksOther && ps.waitsForOther(e)
+	case l.headLacksOther && !ps.waitsForOther(e):
+		l.headLacksOther = false
+		ps.reserveNodes(e.class, e.job)
 	}
-	if rule := ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && l.more == 0 {
-		l.closed, l.barred = true, true
+	if rule := ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && l.reservationsLeft == 0 {
+		l.closed, l.ended = true, true
 	}
-	if l.more == 0 && l.part.dead >= l.part.live { // no class in the queue can start anything any more
+	// no class in the queue can start anything any more
+	if l.reservationsLeft == 0 && l.part.deadClasses >= l.part.liveClasses {
 		l.closed = true
 	}
 }
 
-// higher orders jobs of different partitions: those who may push others aside first, then by the partition's tier.
-func higher(a *partition, e *entry, b *partition, f *entry) bool {
-	if e.level != f.level {
-		return e.level > f.level
+// comesBefore orders jobs of different partitions: those who may push others aside first, then by the partition's tier.
+func comesBefore(a *partition, e *queueEntry, b *partition, f *queueEntry) bool {
+	if e.rank != f.rank {
+		return e.rank > f.rank
 	}
-	if a.PriorityTier != b.PriorityTier && e.level != roomMade {
+	if a.PriorityTier != b.PriorityTier && e.rank != rankVacated {
 		return a.PriorityTier > b.PriorityTier
 	}
 	return e.compare(f) < 0
 }
 
-func down(state string) bool { return state != "" && state != "UP" && state != "DRAIN" }
+func isPartitionDown(state string) bool { return state != "" && state != "UP" && state != "DRAIN" }
 
-// try starts a job, or as many tasks of an array as fit. It returns false if the queue behind must wait for it.
-func (ps *pass) try(s *slot, j *core.Job) bool {
-	ps.p.look(j)
-	if hetOf(j) != nil {
+// tryStart starts a job, or as many tasks of an array as fit. It returns false if the queue behind must wait for it.
+func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
+	ps.p.setCurrentJob(j)
+	if hetRefOf(j) != nil {
 		return ps.tryHet(s, j)
 	}
-	done := ps.placed[j.ID]
+	done := ps.startedTasks[j.ID]
 	if !j.IsArray() {
-		if ps.plan.pushes[j.ID] > 0 { // in another of its partitions
+		if ps.plan.preemptStarts[j.ID] > 0 { // in another of its partitions
 			return false
 		}
-		return done > 0 || ps.throttled(j) || ps.barred(s, j) || ps.place(s, j, 0) || ps.over || ps.push(s, j, 0, 1) || ps.over
+		return done > 0 || ps.isThrottled(j) || ps.isLimitedNow(s, j) || ps.place(s, j, 0) || ps.overLimit ||
+			ps.preemptFor(s, j, 0, 1) || ps.overLimit
 	}
 	skip, left := done, j.Array.Tasks.Len()-done
 	for task := range j.Array.Tasks.All() {
@@ -303,26 +314,26 @@ func (ps *pass) try(s *slot, j *core.Job) bool {
 			skip--
 			continue
 		}
-		if ps.throttled(j) || ps.barred(s, j) {
+		if ps.isThrottled(j) || ps.isLimitedNow(s, j) {
 			return true
 		}
-		if !ps.place(s, j, int32(task)) && (ps.over || !ps.push(s, j, int32(task), left)) {
-			return ps.over
+		if !ps.place(s, j, int32(task)) && (ps.overLimit || !ps.preemptFor(s, j, int32(task), left)) {
+			return ps.overLimit
 		}
 		left--
 	}
 	return true
 }
 
-// throttled tells whether as many tasks of a job's array run as its limit allows.
-func (ps *pass) throttled(j *core.Job) bool {
-	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.running[j.Array.Base] >= j.Spec.Throttle
+// isThrottled tells whether as many tasks of a job's array run as its limit allows.
+func (ps *pass) isThrottled(j *core.Job) bool {
+	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.arrayRunning[j.Array.Base] >= j.Spec.Throttle
 }
 
-// throttledNow notes for whom that is so at the end of a pass.
-func (ps *pass) throttledNow() {
-	for id, j := range ps.p.throttles {
-		if ps.throttled(j) {
+// explainThrottled notes for whom that is so at the end of a pass.
+func (ps *pass) explainThrottled() {
+	for id, j := range ps.p.throttledJobs {
+		if ps.isThrottled(j) {
 			if ps.plan.throttled == nil {
 				ps.plan.throttled = map[core.JobID]bool{}
 			}
@@ -331,91 +342,93 @@ func (ps *pass) throttledNow() {
 	}
 }
 
-// throttle keeps a waiting job whose array may run so many tasks at once.
-func (p *Planner) throttle(j *core.Job) {
-	if p.throttles == nil {
-		p.throttles = map[core.JobID]*core.Job{}
+// addThrottled keeps a waiting job whose array may run so many tasks at once.
+func (p *Planner) addThrottled(j *core.Job) {
+	if p.throttledJobs == nil {
+		p.throttledJobs = map[core.JobID]*core.Job{}
 	}
-	p.throttles[j.ID] = j
+	p.throttledJobs[j.ID] = j
 }
 
-// place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it is
+// place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it
+// is
 // not looked at again for: resources only get fewer while the pass goes on, and a longer job is in the way of more.
-func (ps *pass) place(s *slot, j *core.Job, task int32) bool {
-	if len(s.ways) > 0 {
-		return ps.placeAny(s, j, task)
+func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
+	if len(s.options) > 0 {
+		return ps.placeInOptions(s, j, task)
 	}
 	p := ps.p
-	p.looking = j.ID
-	ps.self = j.ID
-	ps.over = false
-	end, least, ok := spanOf(j.Spec, s.own, ps.plan.Now)
-	if !ok || ps.known(s, least) || s.lic != nil && ps.grant(s, ps.plan.Now, least) == nil {
+	p.currentJob = j.ID
+	ps.currentJob = j.ID
+	ps.overLimit = false
+	end, least, ok := endTimes(j.Spec, s.advance, ps.plan.Now)
+	if !ok || ps.isClassRefused(s, least) || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, least) == nil {
 		return false
 	}
-	var picks []pick
-	var at look
+	var picks []nodeChoice
+	var at nodeView
 	few := false
-	if own := p.own(j, p.openTo(s)); own != nil {
-		at = p.lookOf(s, end)
+	if own := p.vacatedNodes(j, p.openNodesFor(s)); own != nil {
+		at = p.viewNow(s, end)
 		at.nodes = own
-		picks = ps.pick(s, &at)
+		picks = ps.chooseUntil(s, &at)
 	}
 	if picks == nil {
-		picks, at, few = ps.choose(s, end, least)
+		picks, at, few = ps.chooseNow(s, end, least)
 	}
 	if picks == nil {
 		if few {
-			ps.refuseStill(s, least)
+			ps.recordRefusalOnFreed(s, least)
 		} else {
-			ps.refuse(s, least)
+			ps.recordRefusal(s, least)
 		}
 		return false
 	}
-	p.buf, end = picks, at.end
-	al := s.need.alloc(s.part.Name, picks, at)
-	if ps.over = ps.exceeds(s, j, al); ps.over {
-		if al = ps.fewer(s, j, at, len(picks)); al == nil {
+	p.choices, end = picks, at.end
+	al := s.req.alloc(s.part.Name, picks, at)
+	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
+		if al = ps.placeOnFewer(s, j, at, len(picks)); al == nil {
 			return false
 		}
-		ps.over = false
+		ps.overLimit = false
 	}
 	terms := TermsOf(j.Spec, al)
-	ps.aside(s, al, end)
-	ps.begin(j, task, al, terms, end)
+	ps.recordExtras(s, al, end)
+	ps.start(j, task, al, terms, end)
 	return true
 }
 
-// begin starts a job, or a task of an array, on what is free.
-func (ps *pass) begin(j *core.Job, task int32, al *core.Alloc, terms Terms, end core.Time) {
+// countNodes starts a job, or a task of an array, on what is free.
+func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms Terms, end core.Time) {
 	p := ps.p
-	h := p.spare.take()
-	*h = holding{alloc: al, terms: terms, job: j}
-	p.stake(h, end)
+	h := p.allocationPool.get()
+	*h = allocation{alloc: al, terms: terms, job: j}
+	p.countAgainstLimits(h, end)
 	for i := range h.alloc.Nodes {
-		ok := p.ledger.Take(&h.alloc.Nodes[i], h.terms)
+		ok := p.ledger.Allocate(&h.alloc.Nodes[i], h.terms)
 		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
-		p.touch(p.ledger.nodes[h.alloc.Nodes[i].Node])
+		p.noteChanged(p.ledger.nodes[h.alloc.Nodes[i].Node])
 	}
-	ps.settle(h.alloc, end)
-	p.stay(h, end)
-	ps.outlasts(h, end)
+	ps.bookExtras(h.alloc, end)
+	p.addEnds(h, end)
+	ps.lowerReservations(h, end)
 	if j.Array != nil {
-		h.base = j.Array.Base
-		p.running[h.base]++
+		h.arrayBase = j.Array.Base
+		p.arrayRunning[h.arrayBase]++
 	}
-	if len(p.parts) > 1 || p.cfg.Rule == RuleEASYSJBF {
-		if ps.placed == nil {
-			ps.placed = map[core.JobID]int{}
+	if len(p.partitions) > 1 || p.cfg.Rule == RuleEASYSJBF {
+		if ps.startedTasks == nil {
+			ps.startedTasks = map[core.JobID]int{}
 		}
-		ps.placed[j.ID]++
-		if !j.IsArray() && !ps.joint {
-			ps.redeem(j.ID)
+		ps.startedTasks[j.ID]++
+		if !j.IsArray() && !ps.placingHet {
+			ps.dropReservationsOf(j.ID)
 		}
 	}
-	limit := limitFor(j.Spec, ps.plan.Now, end)
-	e := ending{at: end, id: j.ID, task: task + 1, h: h}
+	limit := newTimeLimit(j.Spec, ps.plan.Now, end)
+	e := allocEnd{at: end, id: j.ID, task: task + 1, alloc: h}
 	p.ends.insert(e)
-	ps.taken = append(ps.taken, e)
-	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc, Limit: limit})
+	ps.started = append(ps.started, e)
+	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc,
+		TimeLimit: limit})
 }

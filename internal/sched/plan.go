@@ -20,24 +20,24 @@ type Plan struct {
 	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
 	WakeAt core.Time
 
-	heads     map[core.PartitionName]core.JobID   // the job each blocked queue waits for
-	throttled map[core.JobID]bool                 // arrays and tasks that wait for their array's limit
-	verdicts  map[classKey]Why                    // classes that no partition of theirs could hold
-	expected  map[core.JobID]core.Time            // when jobs with a reservation start at the latest
-	pushes    map[core.JobID]int                  // jobs that others make room for, and how many starts of them
-	keyOf     func(*core.Job, core.Time) classKey // reads only what never changes of the planner
-	limits    *policy.View                        // what limits were held against
-	whoIn     func(*core.Spec, core.PartitionName) (policy.Who, bool)
-	on        map[core.JobID][]core.NodeName // where they will, of a few: see planned
-	growing   map[core.JobID]growing         // jobs that nodes which are not there could hold
-	hets      map[core.JobID]Why             // het jobs that are in no queue, by their first component
-	forecast  *Forecast                      // of the jobs that expected says nothing of; see With
+	heads         map[core.PartitionName]core.JobID   // the job each blocked queue waits for
+	throttled     map[core.JobID]bool                 // arrays and tasks that wait for their array's limit
+	classReasons  map[classKey]Reason                 // classes that no partition of theirs could hold
+	expected      map[core.JobID]core.Time            // when jobs with a reservation start at the latest
+	preemptStarts map[core.JobID]int                  // jobs that others make room for, and how many starts of them
+	keyFunc       func(*core.Job, core.Time) classKey // reads only what never changes of the planner
+	limits        *policy.View                        // what limits were held against
+	whoFunc       func(*core.Spec, core.PartitionName) (policy.Who, bool)
+	reservedOn    map[core.JobID][]core.NodeName // where they will, of a few: see planned
+	provisioned   map[core.JobID]provisionInfo   // jobs that nodes which are not there could hold
+	hetReasons    map[core.JobID]Reason          // het jobs that are in no queue, by their first component
+	forecast      *Forecast                      // of the jobs that expected says nothing of; see With
 
-	short  map[classKey]Why           // classes that wait for licences
-	away   map[core.JobID]core.Reason // first jobs of queues that advance reservations keep from starting
-	inside map[string]core.JobID      // the job each advance reservation waits for
-	shut   map[string]core.Time       // reservations that have not begun, and when they do
-	over   map[core.JobID]Why         // jobs that would get more than a limit allows
+	licenseReasons map[classKey]Reason        // classes that wait for licences
+	advanceReasons map[core.JobID]core.Reason // first jobs of queues that advance reservations keep from starting
+	advanceHeads   map[string]core.JobID      // the job each advance reservation waits for
+	advanceBegins  map[string]core.Time       // reservations that have not begun, and when they do
+	overLimit      map[core.JobID]Reason      // jobs that would get more than a limit allows
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -47,9 +47,9 @@ type Start struct {
 	Array bool
 	Alloc *core.Alloc
 	// Rest are the other components of a het job: all start or none.
-	Rest  []Start
-	Limit core.Seconds `json:",omitempty"` // it starts with this time limit instead of its own; 0: with its own
-	Aside []Aside      `json:",omitempty"` // jobs to suspend for it: it gets CPUs of theirs
+	Rest      []Start
+	TimeLimit core.Seconds `json:"Limit,omitempty"` // it starts with this time limit instead of its own; 0: with its own
+	Suspends  []Suspend    `json:"Aside,omitempty"` // jobs to suspend for it: it gets CPUs of theirs
 }
 
 // Preempt is a job to preempt now, so that another can start when it is gone.
@@ -57,18 +57,18 @@ type Preempt struct {
 	Job       core.JobID
 	For       core.JobID
 	Partition core.PartitionName // the other one would start in
-	Room      int32              // starts of the other one that jobs make room for
+	Starts    int32              `json:"Room"` // starts of the other one that jobs make room for
 	Nodes     []core.NodeName    // where this is
 }
 
-// Aside is a job to suspend, or suspended already, and what of its CPUs another gets.
-type Aside struct {
+// Suspend is a job to suspend, or suspended already, and what of its CPUs another gets.
+type Suspend struct {
 	Job  core.JobID
 	Lent []core.Lent // To is the one that starts
 }
 
-// Parts are all jobs that start together: one, or the components of a het job.
-func (s *Start) Parts() []Start {
+// Components are all jobs that start together: one, or the components of a het job.
+func (s *Start) Components() []Start {
 	if s.Rest == nil {
 		return []Start{*s}
 	}
@@ -77,68 +77,69 @@ func (s *Start) Parts() []Start {
 	return append([]Start{first}, s.Rest...)
 }
 
-// Why is the reason a job waits.
-type Why struct {
-	Reason core.Reason
-	Text   string // a sentence
+// Reason is the reason a job waits.
+type Reason struct {
+	Code core.Reason
+	Text string // a sentence
 	// Expected is when the job should start, if the plan knows; Estimate marks a forecast.
 	Expected core.Time
 	Estimate bool
 }
 
-// Why tells why a pending job waits: from the job itself where that is enough, else from the pass.
-func (p *Plan) Why(j *core.Job) Why {
+// Reason tells why a pending job waits: from the job itself where that is enough, else from the pass.
+func (p *Plan) Reason(j *core.Job) Reason {
 	if p == nil {
 		p = &Plan{}
 	}
-	w := p.why(j)
-	if len(p.growing) > 0 {
-		w = p.grown(j, w)
+	w := p.waitReason(j)
+	if len(p.provisioned) > 0 {
+		w = p.withProvision(j, w)
 	}
 	return w
 }
 
-func (p *Plan) why(j *core.Job) Why {
-	if w, ok := Held(j, p.Now); ok {
+func (p *Plan) waitReason(j *core.Job) Reason {
+	if w, ok := HoldReason(j, p.Now); ok {
 		return w
 	}
-	if len(p.verdicts) > 0 {
-		if w, ok := p.verdicts[p.keyOf(j, p.Now)]; ok {
+	if len(p.classReasons) > 0 {
+		if w, ok := p.classReasons[p.keyFunc(j, p.Now)]; ok {
 			return w
 		}
 	}
-	if len(p.short) > 0 {
-		if w, ok := p.short[p.keyOf(j, p.Now)]; ok {
+	if len(p.licenseReasons) > 0 {
+		if w, ok := p.licenseReasons[p.keyFunc(j, p.Now)]; ok {
 			w.Expected, w.Estimate, _ = p.Expected(j.ID)
 			return w
 		}
 	}
-	if ref := hetOf(j); ref != nil {
-		if w, ok := p.whyHet(j, ref); ok {
+	if ref := hetRefOf(j); ref != nil {
+		if w, ok := p.hetReason(j, ref); ok {
 			return w
 		}
 	}
 	if p.throttled[j.ID] {
-		w := Why{Reason: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
+		w := Reason{Code: core.ReasonArrayTaskLimit, Text: "as many tasks of the array run as its limit allows"}
 		w.Expected, w.Estimate, _ = p.Expected(j.ID)
 		return w
 	}
-	if w, ok := p.limited(j); ok {
+	if w, ok := p.limitReason(j); ok {
 		w.Expected, w.Estimate, _ = p.Expected(j.ID)
 		return w
 	}
-	if p.pushes[j.ID] > 0 {
+	if p.preemptStarts[j.ID] > 0 {
 		at, estimate, _ := p.Expected(j.ID)
-		return Why{Reason: core.ReasonResources, Text: "it waits for jobs that are being preempted for it", Expected: at, Estimate: estimate}
+		return Reason{Code: core.ReasonResources, Text: "it waits for jobs that are being preempted for it", Expected: at,
+			Estimate: estimate}
 	}
 	if j.Spec.More().Reservation != "" {
-		return p.whyInside(j)
+		return p.advanceReason(j)
 	}
-	return p.whyQueued(j)
+	return p.queueReason(j)
 }
 
-// whyQueued tells of a job's place in its queues.
-func (p *Plan) whyQueued(j *core.Job) Why {
+// queueReason tells of a job's place in its queues.
+func (p *Plan) queueReason(j *core.Job) Reason {
 	var ahead core.JobID
 	var where core.PartitionName
 	eachPartition(j.Spec.Partition, func(part core.PartitionName) {
@@ -151,15 +152,17 @@ func (p *Plan) whyQueued(j *core.Job) Why {
 	at, estimate, _ := p.Expected(j.ID)
 	switch ahead {
 	case 0:
-		return Why{Text: "it has not been looked at yet"}
+		return Reason{Text: "it has not been looked at yet"}
 	case j.ID:
-		w := Why{Reason: core.ReasonResources, Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
-		if why, ok := p.away[j.ID]; ok {
-			w.Reason, w.Text = why, "it is first in its partition, and the nodes it needs are reserved before it could end"
+		w := Reason{Code: core.ReasonResources,
+			Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
+		if why, ok := p.advanceReasons[j.ID]; ok {
+			w.Code, w.Text = why, "it is first in its partition, and the nodes it needs are reserved before it could end"
 		}
 		return w
 	}
-	return Why{Reason: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where), Expected: at, Estimate: estimate}
+	return Reason{Code: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where),
+		Expected: at, Estimate: estimate}
 }
 
 // Expected is when a pending job starts at the latest, if everything else lasts as long as it may and the plan knows.
@@ -182,83 +185,91 @@ func (p *Plan) Nodes(id core.JobID) []core.NodeName {
 	if p == nil {
 		return nil
 	}
-	return p.on[id]
+	return p.reservedOn[id]
 }
 
-// promises is what plans tell of heads and reserved starts. Most plans tell the same as the one before.
-type promises struct {
-	heads    map[core.PartitionName]core.JobID
-	expected map[core.JobID]core.Time
-	on       map[core.JobID][]core.NodeName
+// planPromises is what plans tell of heads and reserved starts. Most plans tell the same as the one before.
+type planPromises struct {
+	heads      map[core.PartitionName]core.JobID
+	expected   map[core.JobID]core.Time
+	reservedOn map[core.JobID][]core.NodeName
 }
 
-// sharedMost is up to how many of them are held against those of the last plan.
-const sharedMost = 64
+// maxSharedPromises is up to how many of them are held against those of the last plan.
+const maxSharedPromises = 64
 
-// share lets a plan that promises what the last one did have its very maps, and keeps its own for the next one to fill.
-func (p *Planner) share(plan *Plan) {
-	made := promises{plan.heads, plan.expected, plan.on}
-	if len(made.expected) > sharedMost || !maps.Equal(made.heads, p.shared.heads) || !maps.Equal(made.expected, p.shared.expected) ||
-		!maps.EqualFunc(made.on, p.shared.on, func(a, b []core.NodeName) bool { return slices.Equal(a, b) }) {
-		p.shared, p.fresher = made, promises{}
+// shares lets a plan that promises what the last one did have its very maps, and keeps its own for the next one to
+// fill.
+func (p *Planner) sharePromises(plan *Plan) {
+	made := planPromises{plan.heads, plan.expected, plan.reservedOn}
+	if len(made.expected) > maxSharedPromises || !maps.Equal(made.heads, p.lastPromises.heads) ||
+		!maps.Equal(made.expected, p.lastPromises.expected) ||
+		!maps.EqualFunc(made.reservedOn, p.lastPromises.reservedOn, func(a, b []core.NodeName) bool {
+			return slices.Equal(a,
+				b)
+		}) {
+		p.lastPromises, p.sparePromises = made, planPromises{}
 		return
 	}
 	clear(made.heads)
 	clear(made.expected)
-	clear(made.on)
-	p.fresher = made
-	plan.heads, plan.expected, plan.on = p.shared.heads, p.shared.expected, p.shared.on
+	clear(made.reservedOn)
+	p.sparePromises = made
+	plan.heads, plan.expected, plan.reservedOn = p.lastPromises.heads, p.lastPromises.expected, p.lastPromises.reservedOn
 }
 
-// plannedMost is of how many jobs a plan remembers their nodes: with EASY of all that have a reservation.
-const plannedMost = 256
+// maxReservedOn is of how many jobs a plan remembers their nodes: with EASY of all that have a reservation.
+const maxReservedOn = 256
 
-// planned notes when a job starts at the latest, and where.
-func (p *Plan) planned(r *reservation) {
+// addReservation notes when a job starts at the latest, and where.
+func (p *Plan) addReservation(r *reservation) {
 	if p.expected == nil {
 		p.expected = map[core.JobID]core.Time{}
 	}
-	if t, ok := p.expected[r.job]; ok && r.at >= t {
+	if t, ok := p.expected[r.job]; ok && r.start >= t {
 		return
 	}
-	p.expected[r.job] = r.at
-	if p.on == nil {
-		p.on = map[core.JobID][]core.NodeName{}
+	p.expected[r.job] = r.start
+	if p.reservedOn == nil {
+		p.reservedOn = map[core.JobID][]core.NodeName{}
 	}
-	if len(p.on) < plannedMost && r.at != never {
+	if len(p.reservedOn) < maxReservedOn && r.start != never {
 		if r.names == nil {
 			r.names = make([]core.NodeName, len(r.nodes))
 			for i, a := range r.nodes {
-				r.names[i] = a.node.Name
+				r.names[i] = a.record.Name
 			}
 		}
-		p.on[r.job] = r.names
+		p.reservedOn[r.job] = r.names
 	}
 }
 
-// Held tells why a job is not even looked at, if so.
-func Held(j *core.Job, now core.Time) (Why, bool) {
+// HoldReason tells why a job is not even looked at, if so.
+func HoldReason(j *core.Job, now core.Time) (Reason, bool) {
 	switch {
 	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // not by a person
-		return Why{Reason: core.ReasonHeldAdmin, Text: j.Message}, true
+		return Reason{Code: core.ReasonHeldAdmin, Text: j.Message}, true
 	case j.Flags.Has(core.HeldAdmin):
-		return Why{Reason: core.ReasonHeldAdmin, Text: "an administrator holds it; `scontrol release` by one lets it go"}, true
+		return Reason{Code: core.ReasonHeldAdmin,
+			Text: "an administrator holds it; `scontrol release` by one lets it go"}, true
 	case j.Flags.Has(core.HeldRequeues):
-		return Why{Reason: orReason(j.Reason, core.ReasonHoldMaxRequeue), Text: orText(j.Message, "it was requeued and is held")}, true
+		return Reason{Code: orReason(j.Reason, core.ReasonHoldMaxRequeue), Text: orText(j.Message,
+			"it was requeued and is held")}, true
 	case j.Flags.Has(core.HeldUser):
-		return Why{Reason: core.ReasonHeldUser, Text: "its owner holds it; `scontrol release` lets it go"}, true
+		return Reason{Code: core.ReasonHeldUser, Text: "its owner holds it; `scontrol release` lets it go"}, true
 	case j.Reason == core.ReasonDependency:
-		return Why{Reason: j.Reason, Text: "it waits for " + j.Needs.String()}, true
+		return Reason{Code: j.Reason, Text: "it waits for " + j.Needs.String()}, true
 	case j.Reason == core.ReasonDependencyNever:
-		return Why{Reason: j.Reason, Text: "what it waits for can never happen any more: " + j.Needs.String()}, true
+		return Reason{Code: j.Reason, Text: "what it waits for can never happen any more: " + j.Needs.String()}, true
 	case j.Eligible > max(now, j.Submit): // a job submitted after the plan was made is not waiting for its time
-		return Why{Reason: core.ReasonBeginTime, Text: "it may not begin before " + j.Eligible.Go().UTC().Format("2006-01-02T15:04:05Z"), Expected: j.Eligible}, true
+		return Reason{Code: core.ReasonBeginTime, Text: "it may not begin before " +
+			j.Eligible.Go().UTC().Format("2006-01-02T15:04:05Z"), Expected: j.Eligible}, true
 	}
-	return Why{}, false
+	return Reason{}, false
 }
 
-// Blocked tells whether something else than time must happen before a pending job may start.
-func Blocked(j *core.Job) bool {
+// IsBlocked tells whether something else than time must happen before a pending job may start.
+func IsBlocked(j *core.Job) bool {
 	return j.Flags.Held() || j.Reason == core.ReasonDependency || j.Reason == core.ReasonDependencyNever
 }
 
@@ -276,10 +287,10 @@ func orText(a, b string) string {
 	return b
 }
 
-// Promised are the nodes on which the jobs will start whose nodes the plan remembers.
-func (p *Plan) Promised() map[core.NodeName]bool {
+// ReservedNodes are the nodes on which the jobs will start whose nodes the plan remembers.
+func (p *Plan) ReservedNodes() map[core.NodeName]bool {
 	out := map[core.NodeName]bool{}
-	for _, names := range p.on {
+	for _, names := range p.reservedOn {
 		for _, n := range names {
 			out[n] = true
 		}

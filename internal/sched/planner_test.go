@@ -11,7 +11,7 @@ func planner(parts ...core.Partition) *Planner {
 	if parts == nil {
 		parts = []core.Partition{{Name: "main"}}
 	}
-	return New(Config{Partitions: parts, Names: func(list string) map[core.NodeName]bool {
+	return New(Config{Partitions: parts, Hosts: func(list string) map[core.NodeName]bool {
 		if list == "" {
 			return nil
 		}
@@ -48,11 +48,11 @@ func TestJobsBeforeTheirNode(t *testing.T) {
 	waits := coretest.Job().ID(2).Partition("main").Build()
 	p.Apply(Changes{Jobs: []*core.Job{runs, waits}})
 	p.Apply(Changes{Nodes: []*core.Node{n}})
-	if plan := p.Pass(1); len(plan.Starts) != 0 || plan.Why(waits).Reason != core.ReasonResources {
+	if plan := p.Pass(1); len(plan.Starts) != 0 || plan.Reason(waits).Code != core.ReasonResources {
 		t.Fatalf("what job 1 holds is given to job 2: %+v", plan.Starts)
 	}
 	p.Apply(Changes{GoneNodes: []core.NodeName{"n1"}})
-	if w := p.Pass(1).Why(waits); w.Reason != core.ReasonPartitionNodes {
+	if w := p.Pass(1).Reason(waits); w.Code != core.ReasonPartitionNodes {
 		t.Fatalf("without nodes it waits because %+v", w)
 	}
 	p.Apply(Changes{Nodes: []*core.Node{n}})
@@ -76,21 +76,24 @@ func TestFewNodes(t *testing.T) {
 		job  *core.Job
 		want []core.NodeName
 	}{
-		"one node":              {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
-		"two nodes":             {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
-		"two nodes, one named":  {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n1"} }).Build(), []core.NodeName{"n1", "n3"}},
-		"as few as will do":     {coretest.Job().Tasks(3).Set(func(s *core.Spec) { s.Shape.NodesMin, s.Shape.NodesMax = 1, 2 }).Build(), []core.NodeName{"n1", "n2"}},
+		"one node":             {coretest.Job().Nodes(1).Tasks(3).Build(), []core.NodeName{"n3"}},
+		"two nodes":            {coretest.Job().Nodes(2).Tasks(6).Build(), []core.NodeName{"n2", "n3"}},
+		"two nodes, one named": {coretest.Job().Nodes(2).Tasks(5).Set(func(s *core.Spec) { s.Extra = &core.Extra{NodeList: "n1"} }).Build(), []core.NodeName{"n1", "n3"}},
+		"as few as will do": {coretest.Job().Tasks(3).Set(func(s *core.Spec) {
+			s.Shape.NodesMin, s.Shape.NodesMax = 1,
+				2
+		}).Build(), []core.NodeName{"n1", "n2"}},
 		"more than all have":    {coretest.Job().Nodes(2).Tasks(7).Build(), nil},
 		"tasks a node":          {coretest.Job().Nodes(3).Tasks(3).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), []core.NodeName{"n1", "n2", "n3"}},
 		"too many tasks a node": {coretest.Job().Nodes(2).Tasks(4).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), nil},
 	} {
-		n := needOf(tc.job.Spec, p.cfg.Names)
-		n.settle(p.ledger, false)
+		n := requestOf(tc.job.Spec, p.cfg.Hosts)
+		n.bindLedger(p.ledger, false)
 		var got []core.NodeName
-		for _, pk := range n.choose(look{nodes: p.ledger.order}, nil) {
-			got = append(got, pk.a.node.Name)
-			if pk.tasks < 1 || pk.tasks > pk.room {
-				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.tasks, pk.a.node.Name, pk.room)
+		for _, pk := range n.choose(nodeView{nodes: p.ledger.order}, nil) {
+			got = append(got, pk.node.record.Name)
+			if pk.tasks < 1 || pk.tasks > pk.capacity {
+				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.tasks, pk.node.record.Name, pk.capacity)
 			}
 		}
 		if len(got) != len(tc.want) {
@@ -110,15 +113,15 @@ func TestWhyOfAJobThePlanDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	p := planner()
 	plan := p.Pass(100)
-	if w := plan.Why(coretest.Job().Partition("main").Submitted(200).Build()); w.Reason != core.ReasonNone {
+	if w := plan.Reason(coretest.Job().Partition("main").Submitted(200).Build()); w.Code != core.ReasonNone {
 		t.Fatalf("it waits because %+v", w)
 	}
 	var none *Plan
-	if w := none.Why(coretest.Job().Partition("main").Submitted(200).Build()); w.Reason != core.ReasonNone {
+	if w := none.Reason(coretest.Job().Partition("main").Submitted(200).Build()); w.Code != core.ReasonNone {
 		t.Fatalf("without a plan it waits because %+v", w)
 	}
 	begins := coretest.Job().Partition("main").Set(func(s *core.Spec) { s.Begin = 300 }).Submitted(200).Build()
-	if w := plan.Why(begins); w.Reason != core.ReasonBeginTime || w.Expected != 300 {
+	if w := plan.Reason(begins); w.Code != core.ReasonBeginTime || w.Expected != 300 {
 		t.Fatalf("a begin time: %+v", w)
 	}
 }

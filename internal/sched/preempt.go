@@ -1,280 +1,641 @@
 package sched
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"bireme.dev/bireme/internal/core"
 )
 
-// Preemption is who may push whom aside, and how. It is never changed: when policy changes, a new one is made.
-//
-// Nobody may preempt who, directly or by way of others, could be preempted by the same: so no two jobs take turns
-// in pushing each other. Within a QOS it is by priority, which age may turn round; there, a job never preempts the one
-// it had to make room for itself.
-type Preemption struct {
-	cfg   core.Preemption
-	qos   map[core.QOSName]*qosRank
-	parts map[core.PartitionName]*core.Partition
-	low   int32 // the lowest tier
-	// weighs: somewhere only jobs of a higher priority push others aside.
-	weighs bool
-	// suspends: somebody may be suspended.
-	suspends bool
-	longest  core.Seconds // grace of anybody
+// preemptions is what a pass does to jobs that run, so that others can start. All of it is taken back when the pass
+// ends.
+type preemptions struct {
+	changed  []changedAlloc
+	leaving  []*nodeState // nodes that somebody is to leave, which leaves more to others who may push
+	starts   int          // jobs, or tasks of arrays, that others make room for
+	unserved bool         // some job may push others aside and found nobody
 }
 
-// qosRank is a QOS among those it preempts and that push it.
-type qosRank struct {
-	q      *core.QOS
-	level  int8 // above all those it preempts
-	over   map[core.QOSName]bool
-	within bool // also its own jobs, by priority
+// changedAlloc is a job as it was before the pass planned to push it aside.
+type changedAlloc struct {
+	alloc  *allocation
+	before allocation
 }
 
-// NewPreemption makes the table.
-func NewPreemption(cfg core.Preemption, parts []core.Partition, qos []*core.QOS) *Preemption {
-	t := &Preemption{cfg: cfg, qos: map[core.QOSName]*qosRank{}, parts: map[core.PartitionName]*core.Partition{}, low: math.MaxInt32}
-	for i := range parts {
-		t.parts[parts[i].Name] = &parts[i]
-		t.low = min(t.low, parts[i].PriorityTier)
-		t.says(parts[i].PreemptMode, parts[i].Grace)
+// maxPreemptStarts is for how many starts one pass pushes others aside; more come with the passes that follow.
+const maxPreemptStarts = 32
+
+// victimMemo is what is known from the last time jobs of a class looked for somebody to preempt.
+type victimMemo struct {
+	epoch    int64     // the pass in which they found nobody,
+	leaving  int       // when so many nodes were to be left
+	end      core.Time // that goes for jobs that end then or later
+	priority uint32    // and have this priority or less
+	freedSeq int64     // if not 0, nobody could be found whatever is reserved, as of the gains before this one,
+	until    core.Time // until this moment; 0: for ever
+}
+
+// exemption is a moment from which on a job may be preempted.
+type exemption struct {
+	at core.Time
+	id core.JobID
+}
+
+func (e *exemption) compare(f *exemption) int {
+	return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.id, f.id))
+}
+
+// usePreemption sets who may push whom aside.
+func (p *Planner) usePreemption(t *Preemption) {
+	if t != nil && t.cfg.Type == core.PreemptNobody {
+		t = nil
 	}
-	t.says(cfg.Mode, cfg.Grace)
-	for _, q := range qos {
-		t.qos[q.Name] = &qosRank{q: q}
-		t.says(q.PreemptMode, q.Grace)
+	p.preemption = t
+	p.key = p.newKeyFunc()
+}
+
+// setPreemption changes who may push whom aside: every job is looked at anew.
+func (p *Planner) setPreemption(t *Preemption) {
+	waiting := make([]*core.Job, 0, len(p.pending))
+	for _, w := range p.pending {
+		waiting = append(waiting, w.job)
 	}
-	if cfg.Type == core.PreemptByQOS {
-		for _, r := range t.qos {
-			r.within = r.q.PreemptMode.Says(core.PreemptWithin) || cfg.Mode.Says(core.PreemptWithin)
-			t.rank(r)
+	for _, j := range waiting {
+		p.removePending(p.pending[j.ID])
+	}
+	for _, h := range p.allocations {
+		p.removeFromPreemption(h)
+	}
+	p.usePreemption(t)
+	p.forgetRefusals()
+	p.classReasonsStale, p.exemptions = true, sortedList[exemption, *exemption]{}
+	for _, h := range p.allocations {
+		p.addToPreemption(h, h.job)
+	}
+	for _, j := range waiting {
+		p.setJob(j)
+	}
+}
+
+// hasOneQueue tells whether there is one queue only. In several, whom those preempt who come first in another one may
+// leave
+// room for more than themselves, so what is known of those behind does not last.
+func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
+
+// preempts tells whether nothing of a job goes on: its nodes come free.
+func isOver(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
+
+// resumedEnd is when a job gives its nodes back that is suspended while others use its CPUs.
+func resumedEnd(j *core.Job) core.Time {
+	back := core.Time(0)
+	for i := range j.Pushed.Lent {
+		l := &j.Pushed.Lent[i]
+		if l.Until == 0 {
+			return never
+		}
+		back = max(back, l.Until)
+	}
+	n := timeLimit(j.Spec)
+	if n == never {
+		return never
+	}
+	ran := core.Time(j.Elapsed(j.Paused).Microseconds())
+	return addTime(back, max(0, n-ran))
+}
+
+// addToPreemption notes what a job that holds nodes is to those who may push it aside.
+func (p *Planner) addToPreemption(h *allocation, j *core.Job) {
+	h.id, h.borrowed = j.ID, p.borrowed[j.ID]
+	if h.ended = isOver(j); j.Parked() && !h.ended {
+		h.lent = j.Pushed.Lent
+		p.addLent(h.lent)
+	}
+	if p.preemption == nil {
+		return
+	}
+	if h.victim = p.preemption.victim(j); h.victim != nil && h.victim.exemptUntil > 0 {
+		p.exemptions.insert(exemption{h.victim.exemptUntil, h.id})
+	}
+	for i := range h.alloc.Nodes {
+		if !h.alloc.Nodes[i].Done {
+			p.addPreemptable(h, i)
 		}
 	}
-	return t
 }
 
-func (t *Preemption) says(m core.PreemptMode, grace core.Seconds) {
-	t.longest = max(t.longest, grace)
-	t.weighs = t.weighs || m.Says(core.PreemptPriority)
-	t.suspends = t.suspends || m.How() == core.PreemptSuspend
-}
-
-// rank works out a QOS's level, and drops from its list what could push it aside in turn.
-func (t *Preemption) rank(r *qosRank) int8 {
-	if r.over != nil {
-		return r.level
+// removeFromPreemption is the other way round.
+func (p *Planner) removeFromPreemption(h *allocation) {
+	p.removeLent(h.lent)
+	h.lent = nil
+	if h.victim != nil && h.victim.exemptUntil > 0 {
+		p.exemptions.remove(exemption{h.victim.exemptUntil, h.id})
 	}
-	r.over = map[core.QOSName]bool{}
-	level := int8(0)
-	for _, name := range r.q.Preempt {
-		if v := t.qos[name]; v != nil && !t.reaches(v, r.q.Name, map[core.QOSName]bool{}) {
-			r.over[name] = true
-			level = max(level, min(t.rank(v), math.MaxInt8-2)+1)
+	h.victim = nil
+	if p.preemption == nil {
+		return
+	}
+	for i := range h.alloc.Nodes {
+		if a := p.ledger.nodes[h.alloc.Nodes[i].Node]; a != nil {
+			a.preemptable = slices.DeleteFunc(a.preemptable, func(st jobOnNode) bool { return st.alloc == h })
 		}
 	}
-	r.level = level
-	return level
 }
 
-func (t *Preemption) reaches(from *qosRank, to core.QOSName, seen map[core.QOSName]bool) bool {
-	if from.q.Name == to {
-		return true
+func (p *Planner) addPreemptable(h *allocation, i int) {
+	if a := p.ledger.nodes[h.alloc.Nodes[i].Node]; p.preemption != nil && a != nil {
+		a.preemptable = append(a.preemptable, jobOnNode{h, i})
 	}
-	seen[from.q.Name] = true
-	for _, name := range from.q.Preempt {
-		if v := t.qos[name]; v != nil && !seen[name] && t.reaches(v, to, seen) {
+}
+
+func (p *Planner) addLent(lent []core.Lent) {
+	for _, l := range lent {
+		if p.borrowed == nil {
+			p.borrowed = map[core.JobID][]core.Lent{}
+		}
+		p.setBorrowed(l.To, append(slices.Clip(p.borrowed[l.To]), l))
+	}
+}
+
+// setBorrowed sets what a job uses of others.
+func (p *Planner) setBorrowed(id core.JobID, list []core.Lent) {
+	if p.borrowed[id] = list; len(list) == 0 {
+		delete(p.borrowed, id)
+		list = nil
+	}
+	if h := p.allocations[id]; h != nil {
+		h.borrowed = list
+	}
+}
+
+func (p *Planner) removeLent(lent []core.Lent) {
+	for _, l := range lent {
+		same := func(o core.Lent) bool { return o.Node == l.Node && o.CPUs == l.CPUs && slices.Equal(o.Cores, l.Cores) }
+		list := slices.Clone(p.borrowed[l.To])
+		if i := slices.IndexFunc(list, same); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		p.setBorrowed(l.To, list)
+	}
+}
+
+// hasNoVictims tells whether a job of a class is known to find nobody to preempt.
+func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) bool {
+	p, k := ps.p, &s.victimMemo
+	if k.epoch == p.refusalEpoch && k.end != 0 {
+		return priority <= k.priority && end >= k.end && k.leaving == len(ps.leaving)
+	}
+	if k.freedSeq < p.freed.first || k.freedSeq == 0 || priority > k.priority || k.until != 0 && ps.plan.Now >= k.until ||
+		ps.victimsMayExist(s) {
+		return false
+	}
+	k.freedSeq, k.epoch, k.leaving, k.end = p.freed.next(), p.refusalEpoch, len(ps.leaving), 0
+	k.until = p.nextVictimTime(ps.plan.Now)
+	ps.unserved = true
+	return true
+}
+
+// victimsMayExist tells whether anything came free since a hunt that could change its outcome: on such a node a job of
+// the class
+// would find room if everybody left whom it may preempt.
+func (ps *pass) victimsMayExist(s *partitionClass) bool {
+	p, now := ps.p, ps.plan.Now
+	from := 0
+	if s.victimMemo.epoch == p.refusalEpoch {
+		from = s.victimMemo.leaving
+	}
+	for _, a := range ps.leaving[from:] {
+		if s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
+			return true
+		}
+	}
+	for i := s.victimMemo.freedSeq; i < p.freed.next(); i++ {
+		if a := p.freed.at(i); a.freedSeq == i && s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// pusher is the jobs of a class as those who push others aside.
-type pusher struct {
-	t    *Preemption
-	qos  *qosRank
-	tier int32
-}
-
-// pusher gives what jobs of a QOS may do in a partition; nil: push nobody aside.
-func (t *Preemption) pusher(qos core.QOSName, part *core.Partition) *pusher {
-	if t == nil {
-		return nil
-	}
-	if t.cfg.Type == core.PreemptByTier {
-		if part.PriorityTier > t.low {
-			return &pusher{t: t, tier: part.PriorityTier}
+// potential is the room a node would have without anybody whom jobs of a class may ever preempt: at least what a hunt
+// finds.
+func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *nodeState, now core.Time) int32 {
+	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, never, true
+	hu.free.copyFrom(&a.free)
+	any := core.Job{Priority: math.MaxUint32}
+	for _, st := range a.preemptable {
+		if st.alloc.isLeaving(now) || st.alloc.preempted || s.preemptor.mayPreempt(&any, st.alloc.victim) {
+			a.book(&hu.free, nil, &st.alloc.alloc.Nodes[st.index], st.alloc.terms, 1)
 		}
-		return nil
 	}
-	if t.pushy(qos) {
-		return &pusher{t: t, qos: t.qos[qos]}
-	}
-	return nil
+	room := hu.tasksOn(a)
+	hu.node = nil
+	return room
 }
 
-// pushy tells whether it is by their QOS that jobs of it may push others aside.
-func (t *Preemption) pushy(qos core.QOSName) bool {
-	if t == nil || t.cfg.Type != core.PreemptByQOS {
+// preemptor makes others leave room for a job that cannot start now, if it may and that helps: it starts on CPUs of
+// jobs that
+// are suspended for it, or it has a reservation for when the others are gone. Of an array, so many tasks are left to
+// start.
+func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
+	ps.currentJob = j.ID
+	if s.preemptor == nil {
 		return false
 	}
-	r := t.qos[qos]
-	return r != nil && (len(r.over) > 0 || r.within)
-}
-
-// roomMade is the level of jobs that others were preempted for.
-const roomMade = math.MaxInt8
-
-// levelled says where a job stands in every queue: one that others were preempted for before all, so that what they
-// left is its own, and those who may push others aside before these. Tiers order queues anyway.
-func (e entry) levelled() entry {
-	switch s := e.slot; {
-	case e.job.Room != nil:
-		e.level, e.short, e.priority, e.at = roomMade, 0, math.MaxUint32, core.Time(e.job.Room.Seq)
-	case s != nil && s.push != nil && s.push.qos != nil:
-		e.level = s.push.qos.level
+	for i := range s.options {
+		if ps.preemptFor(&s.options[i], j, task, left) {
+			return true
+		}
 	}
-	return e
-}
-
-// may tells whether a job of the pusher's may push v aside, but for v's exemption.
-func (pu *pusher) may(j *core.Job, v *victim) bool {
-	if v == nil || v.weigh && j.Priority <= v.priority || j.Pushed != nil && j.Pushed.For == v.id {
+	end, _, ok := endTimes(j.Spec, s.advance, ps.plan.Now)
+	if len(s.options) > 0 || !ok || s.licenses != nil && ps.licensesFor(s, ps.plan.Now, end) == nil {
 		return false
 	}
-	if pu.qos == nil {
-		return pu.tier > v.tier
+	left -= ps.plan.preemptStarts[j.ID]
+	if j.Array != nil && j.Spec.Throttle > 0 {
+		left = min(left, int(j.Spec.Throttle-ps.p.arrayRunning[j.Array.Base])-ps.plan.preemptStarts[j.ID])
 	}
-	return pu.qos.over[v.qos] || pu.qos.within && v.qos == pu.qos.q.Name && j.Priority > v.priority
+	for ; left > 0 && ps.starts < maxPreemptStarts; left-- {
+		if ps.reserveVacated(s, j) {
+			continue
+		}
+		// also if nobody was found the last time: what is free there is another matter
+		if !j.IsArray() && ps.startElsewhere(s, j) {
+			return true
+		}
+		if ps.hasNoVictims(s, j.Priority, end) {
+			return false
+		}
+		hu := ps.newVictimSearch(s, j, end)
+		if s.preemptor.rules.suspends {
+			if picks := hu.run(s); picks != nil && len(hu.victims) > 0 {
+				return ps.startOnSuspended(hu, s, j, task, picks, end)
+			}
+		}
+		// It does not start before they are gone, and must not be in the way of a reservation then.
+		hu.countLeaving, hu.end = true, addTime(addTime(ps.plan.Now+overdueDelay,
+			core.Time(s.preemptor.rules.longestGrace)*1e6), timeLimit(j.Spec))
+		picks := hu.run(s)
+		if picks == nil {
+			ps.recordNoVictims(hu, s, j, end)
+			return false
+		}
+		if ps.overLimit = ps.p.limits != nil && ps.exceedsLimit(s, j, hu.allocFor(s, picks)); ps.overLimit {
+			return false
+		}
+		ps.countPreemptStart(j)
+		on, done := namesOf(picks), len(ps.plan.Preempts)
+		if len(hu.victims) > 0 && !ps.startsWithoutPreempting(s, j, hu.victims) {
+			for _, st := range hu.victims {
+				ps.preempt(st.alloc, s, j)
+			}
+		}
+		for i := done; i < len(ps.plan.Preempts); i++ {
+			ps.plan.Preempts[i].Nodes = on
+		}
+		ps.reserveStart(s, j)
+	}
+	return false
 }
 
-// picky tells whether it depends on a job's own priority whom it may preempt.
-func (pu *pusher) picky() bool { return pu.qos != nil && pu.qos.within || pu.t.weighs }
-
-// victim is a job that holds nodes as one that may be preempted.
-type victim struct {
-	id       core.JobID
-	qos      core.QOSName
-	tier     int32
-	class    int64 // the lowest goes first: the priority of its QOS, or its tier
-	how      core.PreemptMode
-	grace    core.Seconds
-	from     core.Time // its exemption ends
-	priority uint32
-	weigh    bool // only those of a higher priority push it aside
-	parked   bool // it is suspended already and what is left of it can be had as well
-	lost     core.Time
-	began    core.Time
-	cpus     int64
+// countPreemptStart notes that others make room for a job.
+func (ps *pass) countPreemptStart(j *core.Job) {
+	ps.starts++
+	if ps.plan.preemptStarts == nil {
+		ps.plan.preemptStarts = map[core.JobID]int{}
+	}
+	ps.plan.preemptStarts[j.ID]++
 }
 
-// victim gives what may become of a job; nil: nothing.
-func (t *Preemption) victim(j *core.Job) *victim {
-	if t == nil || j.Alloc == nil || over(j) || TermsOf(j.Spec, j.Alloc).Share > 1 { // others may be on the same CPUs
+// reservations gives a job for which others left, or are about to, what they leave.
+func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
+	if j.Room == nil || ps.plan.preemptStarts[j.ID] >= int(j.Room.Starts) {
+		return false
+	}
+	sw := ps.newStartSearch(s, j)
+	picks := sw.vacated(j)
+	if picks == nil {
+		return false
+	}
+	ps.countPreemptStart(j)
+	r := sw.reservation(j.ID, picks)
+	ps.addReservation(r)
+	ps.plan.addReservation(r)
+	return true
+}
+
+func namesOf(picks []nodeChoice) []core.NodeName {
+	names := make([]core.NodeName, len(picks))
+	for i := range picks {
+		names[i] = picks[i].node.record.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// advances lists the nodes that others left to a job; nil: none did.
+func (p *Planner) vacatedNodes(j *core.Job, nodes []*nodeState) []*nodeState {
+	if j.Room == nil {
 		return nil
 	}
-	part := t.parts[j.Alloc.Partition]
-	if part == nil {
-		part = &core.Partition{}
+	var out []*nodeState
+	for _, a := range nodes {
+		if slices.Contains(j.Room.Nodes, a.record.Name) {
+			out = append(out, a)
+		}
 	}
-	v := &victim{id: j.ID, qos: j.Spec.QOS, tier: part.PriorityTier, priority: j.Priority, began: j.Start, lost: max(j.Start, j.Checkpoint), parked: j.Parked()}
-	mode, grace := part.PreemptMode, part.Grace
-	v.class = int64(part.PriorityTier)
-	if t.cfg.Type == core.PreemptByQOS {
-		mode, grace, v.class = core.PreemptDefault, 0, 0
-		if r := t.qos[j.Spec.QOS]; r != nil {
-			mode, grace, v.class = r.q.PreemptMode, r.q.Grace, int64(r.q.Priority)
-			if mode.How() == core.PreemptOff { // as Slurm: of a QOS, off is the cluster's
-				mode = core.PreemptDefault
+	return out
+}
+
+// startsWithoutPreempting tells whether a job starts as soon if nobody is preempted.
+func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []jobOnNode) bool {
+	last := ps.plan.Now + overdueDelay
+	if j.Room != nil { // others left for it, and what started there since will be gone in time
+		last = max(last, j.Room.By)
+	}
+	for _, st := range sets {
+		last = max(last, ps.goneBy(st.alloc))
+	}
+	sw := ps.newStartSearch(s, j)
+	sw.last = last
+	return sw.earliest() != nil
+}
+
+// goneBy is when a job is gone at the latest if it is preempted now.
+func (ps *pass) goneBy(h *allocation) core.Time {
+	return max(addTime(ps.plan.Now, core.Time(h.victim.grace)*1e6), ps.plan.Now+overdueDelay)
+}
+
+// victimSearch makes ready to look for somebody to suspend.
+func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *victimSearch {
+	hu := &ps.p.victims
+	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p, s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
+	hu.tasksPerNode = (s.req.tasks + s.req.nodesMin - 1) / s.req.nodesMin
+	hu.order = s.preemptor.rules.cfg.Order
+	return hu
+}
+
+// startElsewhere starts a job in another of its partitions, before anybody is preempted for it.
+func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
+	c := ps.p.pending[j.ID].class
+	if c == nil || len(c.partitions) == 1 {
+		return false
+	}
+	for i := range c.partitions {
+		if o := &c.partitions[i]; o != s && o.reason == nil && ps.place(o, j, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordNoVictims notes that nobody was found.
+func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job, end core.Time) {
+	p := ps.p
+	ps.unserved = true
+	if j.Pushed != nil { // there is somebody whom only this one may not preempt
+		any := *j
+		any.Pushed = nil
+		if hu.job = &any; hu.run(s) != nil {
+			return
+		}
+	}
+	k := &s.victimMemo
+	*k = victimMemo{epoch: p.refusalEpoch, leaving: len(ps.leaving), end: end, priority: math.MaxUint32}
+	if s.preemptor.dependsOnPriority() {
+		k.priority = j.Priority
+	}
+	if hu.ignoreReservations = true; len(ps.reserved) == 0 || hu.run(s) == nil {
+		k.freedSeq, k.end = p.freed.next(), 0
+		k.until = p.nextVictimTime(ps.plan.Now)
+	}
+}
+
+// nextVictimTime is when time alone may let a job find somebody; 0: never.
+func (p *Planner) nextVictimTime(now core.Time) core.Time {
+	at := p.nextExemption(now)
+	if chunk, i, _ := p.ends.find(&allocEnd{at: now + overdueDelay + 1}); chunk < len(p.ends.chunks) {
+		if end := p.ends.chunks[chunk][i].at; end < never && (at == 0 || end-overdueDelay < at) {
+			at = end - overdueDelay
+		}
+	}
+	return at
+}
+
+// nextExemption is when the next job that is exempt may be preempted; 0: there is none.
+func (p *Planner) nextExemption(now core.Time) core.Time {
+	chunk, at, _ := p.exemptions.find(&exemption{at: now + 1})
+	if chunk == len(p.exemptions.chunks) {
+		return 0
+	}
+	return p.exemptions.chunks[chunk][at].at
+}
+
+// preempt plans to push a job aside. From here on it counts as gone when its time is up.
+func (ps *pass) preempt(h *allocation, s *partitionClass, j *core.Job) {
+	p := ps.p
+	ps.changed = append(ps.changed, changedAlloc{h, *h})
+	p.ends.remove(allocEnd{at: h.end, id: h.id})
+	for _, a := range p.nodesOf(h) {
+		if a != nil {
+			a.removeEnd(h)
+			p.noteChanged(a)
+			ps.leaving = append(ps.leaving, a)
+		}
+	}
+	h.end, h.preempted = min(h.end, ps.goneBy(h)), true
+	p.addEnds(h, h.end)
+	p.ends.insert(allocEnd{at: h.end, id: h.id, alloc: h})
+	if h.victim.mode != core.PreemptSuspend { // such a one is suspended when the job can start
+		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.id, For: j.ID, Partition: s.part.Name})
+	}
+}
+
+// startOnSuspended starts a job now, on what is free and on CPUs of jobs that are suspended for it. It returns false if
+// that is more
+// than a limit allows.
+func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []nodeChoice,
+	end core.Time) bool {
+	p := ps.p
+	who := make([]*allocation, len(hu.victims))
+	for i, st := range hu.victims {
+		who[i] = st.alloc
+	}
+	free := make([]int32, len(picks)) // without them, where CPUs have no names
+	for i := range picks {
+		free[i] = picks[i].node.free.cpus
+	}
+	for _, h := range who {
+		p.moveCPUs(h, true)
+	}
+	al := s.req.alloc(s.part.Name, picks, hu.view())
+	terms := TermsOf(j.Spec, al)
+	ps.recordExtras(s, al, end)
+	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
+		for _, h := range who {
+			p.moveCPUs(h, false)
+		}
+		return false
+	}
+	for _, h := range who {
+		ps.changed = append(ps.changed, changedAlloc{h, *h})
+		p.ends.remove(allocEnd{at: h.end, id: h.id})
+		p.removeEnds(h)
+	}
+	var asides []Suspend
+	var owes []core.Lent
+	for _, h := range who {
+		x := Suspend{Job: h.id}
+		booked := *h.alloc
+		booked.Nodes = slices.Clone(booked.Nodes)
+		for i := range booked.Nodes {
+			at := slices.IndexFunc(al.Nodes, func(na core.NodeAlloc) bool { return na.Node == booked.Nodes[i].Node })
+			if at < 0 || booked.Nodes[i].Done {
+				continue
+			}
+			if l := lentOf(&booked.Nodes[i], &al.Nodes[at], &free[at]); l.CPUs > 0 {
+				l.To = j.ID
+				if end < never {
+					l.Until = end
+				}
+				booked.Nodes[i].Lend(l.CPUs, l.Cores)
+				x.Lent = append(x.Lent, l)
+			}
+		}
+		core.Assert(len(x.Lent) > 0, "job %d is suspended for job %d and gives nothing", h.id, j.ID)
+		ps.returnLentToReservations(h, x.Lent, end)
+		h.alloc, h.terms.Exclusive = &booked, false
+		h.lent = append(slices.Clip(h.lent), x.Lent...)
+		owes = append(owes, x.Lent...)
+		v := *h.victim
+		v.suspended, v.mode = true, core.PreemptSuspend
+		h.victim = &v
+		if h.end < never {
+			h.end = never
+			if end < never {
+				h.end = addTime(ps.before(h).end, end-ps.plan.Now)
+			}
+		}
+		p.moveCPUs(h, false)
+		p.addEnds(h, h.end)
+		p.ends.insert(allocEnd{at: h.end, id: h.id, alloc: h})
+		asides = append(asides, x)
+	}
+	ps.start(j, task, al, terms, end)
+	ps.plan.Starts[len(ps.plan.Starts)-1].Suspends = asides
+	ps.started[len(ps.started)-1].alloc.borrowed = owes
+	return true
+}
+
+// lentOf is what a job that starts uses of another's part of a node. Where CPUs have no names it uses free ones first.
+func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
+	l := core.Lent{Node: of.Node}
+	if len(of.Cores) == 0 {
+		l.CPUs = max(0, min(of.CPUs, by.CPUs-*free))
+		*free += l.CPUs
+		return l
+	}
+	for _, c := range by.Cores {
+		if slices.Contains(of.Cores, c) {
+			l.Cores = append(l.Cores, c)
+		}
+	}
+	l.CPUs = int32(len(l.Cores))
+	return l
+}
+
+// returnLentToReservations lets reservations count on what a job lends for as long as it is lent: the one who uses it
+// is counted on its own.
+func (ps *pass) returnLentToReservations(h *allocation, lent []core.Lent, end core.Time) {
+	for i := range lent {
+		a := ps.p.ledger.nodes[lent[i].Node]
+		for _, c := range a.reserved {
+			if overlaps(c.start, h.end) && overlaps(c.start, end) {
+				c.leaves.cpus += lent[i].CPUs
 			}
 		}
 	}
-	v.weigh = mode.Says(core.PreemptPriority) || t.cfg.Mode.Says(core.PreemptPriority)
-	if v.how = mode.How(); v.how == core.PreemptDefault {
-		v.how = t.cfg.Mode.How()
-	}
-	if v.grace = grace; grace == 0 {
-		v.grace = t.cfg.Grace
-	}
-	switch v.how {
-	case core.PreemptRequeue:
-		if !j.Spec.Requeue || j.Spec.Kind != core.Batch {
-			v.how = core.PreemptCancel
-		}
-	case core.PreemptCancel:
-	case core.PreemptSuspend:
-		// One that an administrator suspended stays as it is, and nodes that are one user's stay so.
-		if j.State == core.Suspended && !v.parked || TermsOf(j.Spec, j.Alloc).Owner != "" {
-			return nil
-		}
-	default:
-		return nil
-	}
-	if v.parked {
-		v.how = core.PreemptSuspend
-	}
-	if x := t.exempt(j.Spec.QOS, part.QOS); x > 0 && !v.parked {
-		v.from = j.Start.Add(x.Duration() + j.PausedFor)
-	}
-	for i := range j.Alloc.Nodes {
-		v.cpus += int64(j.Alloc.Nodes[i].CPUs)
-	}
-	return v
 }
 
-// exempt is how long a job runs undisturbed: as its partition's QOS says, else its own, else the cluster's. A QOS may
-// stand above the partition's.
-func (t *Preemption) exempt(own, part core.QOSName) core.Seconds {
-	a, b := t.qos[part], t.qos[own]
-	if b != nil && b.q.Flags&core.OverPartQOS != 0 {
-		a, b = b, a
-	}
-	for _, r := range []*qosRank{a, b} {
-		if r != nil && r.q.PreemptExempt > 0 {
-			return r.q.PreemptExempt
+// moveCPUs gives a job's CPUs back to the ledger, or takes them again; its memory and all else it keeps.
+func (p *Planner) moveCPUs(h *allocation, back bool) {
+	for i := range h.alloc.Nodes {
+		na := &h.alloc.Nodes[i]
+		if na.Done {
+			continue
+		}
+		part := core.NodeAlloc{Node: na.Node, CPUs: na.CPUs, Cores: na.Cores}
+		if back {
+			p.ledger.Release(&part, h.terms)
+		} else {
+			p.ledger.ForceAllocate(&part, h.terms)
+		}
+		if a := p.ledger.nodes[na.Node]; a != nil {
+			p.noteChanged(a)
 		}
 	}
-	return t.cfg.Exempt
 }
 
-// cost is what pushing a job aside costs, beside the rank of its QOS or tier.
-func (v *victim) cost(order core.PreemptOrder, now core.Time) int64 {
-	switch {
-	case v.how == core.PreemptSuspend && order == core.LeastLost: // it only waits
-		return 0
-	case order == core.Youngest:
-		return int64(now - v.began)
-	case order == core.Smallest:
-		return v.cpus
+// removeEnds is stay the other way round.
+func (p *Planner) removeEnds(h *allocation) {
+	for _, a := range p.nodesOf(h) {
+		if a != nil {
+			a.removeEnd(h)
+			p.noteChanged(a)
+		}
 	}
-	return int64(max(0, now-v.lost)/1000) * v.cpus
 }
 
-// Victim is how a job is preempted.
-type Victim struct {
-	How   core.PreemptMode // cancel, requeue or suspend
-	Grace core.Seconds
+// release counts what a job has of a node as free when it ends. What it had borrowed goes back to the one who lent it,
+// and
+// what it has lent itself is its own again by then.
+func (h *allocation) returnTo(a *nodeState, i int, b *resources, users []uint8) {
+	na := &h.alloc.Nodes[i]
+	a.book(b, users, na, h.terms, 1)
+	for k := range h.borrowed {
+		if h.borrowed[k].Node == na.Node {
+			b.cpus -= h.borrowed[k].CPUs
+		}
+	}
+	for k := range h.lent {
+		if h.lent[k].Node == na.Node {
+			b.cpus += h.lent[k].CPUs
+		}
+	}
 }
 
-// May tells whether a job that waits may push another aside to start in a partition, and how.
-func (t *Preemption) May(j *core.Job, in core.PartitionName, other *core.Job, now core.Time) (Victim, bool) {
-	if t == nil || t.parts[in] == nil {
-		return Victim{}, false
+// before is a job as it was before the last move.
+func (ps *pass) before(h *allocation) *allocation {
+	for i := len(ps.changed) - 1; ; i-- {
+		if ps.changed[i].alloc == h {
+			return &ps.changed[i].before
+		}
 	}
-	pu, v := t.pusher(j.Spec.QOS, t.parts[in]), t.victim(other)
-	if pu == nil || v == nil || v.from > now || !pu.may(j, v) {
-		return Victim{}, false
-	}
-	return Victim{How: v.how, Grace: v.grace}, true
 }
 
-// Booked is what a job keeps others from having, and how. One that is suspended while others use its CPUs, or may, has no
-// node to itself.
-func Booked(j *core.Job) (*core.Alloc, Terms) {
-	al := j.Booked()
-	t := TermsOf(j.Spec, al)
-	if j.Lends() {
-		t.Whole = false
+// undoPreemption takes back what the pass did to jobs that run, and asks to be woken when an exemption ends that
+// matters.
+func (ps *pass) undoPreemption() {
+	p := ps.p
+	for i := range ps.plan.Preempts {
+		pr := &ps.plan.Preempts[i]
+		pr.Starts = int32(ps.plan.preemptStarts[pr.For])
 	}
-	return al, t
+	for i := len(ps.changed) - 1; i >= 0; i-- {
+		m := &ps.changed[i]
+		p.ends.remove(allocEnd{at: m.alloc.end, id: m.alloc.id})
+		p.removeEnds(m.alloc)
+		if m.alloc.alloc != m.before.alloc {
+			p.moveCPUs(m.alloc, true)
+			p.moveCPUs(&m.before, false)
+		}
+		*m.alloc = m.before
+		p.addEnds(m.alloc, m.alloc.end)
+		p.ends.insert(allocEnd{at: m.alloc.end, id: m.alloc.id, alloc: m.alloc})
+	}
+	if ps.unserved {
+		if at := p.nextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {
+			ps.plan.WakeAt = at
+		}
+	}
 }

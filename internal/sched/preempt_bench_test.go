@@ -11,9 +11,10 @@ import (
 
 // mayPush lets a fiftieth of the jobs that wait preempt a third of those that run.
 func (l *load) mayPush() {
-	l.cfg.Preemption = NewPreemption(core.Preemption{Type: core.PreemptByQOS, Mode: core.PreemptRequeue}, l.cfg.Partitions, []*core.QOS{
-		{Name: "low", Priority: 1}, {Name: "high", Priority: 10, Preempt: []core.QOSName{"low"}},
-	})
+	l.cfg.Preemption = NewPreemption(core.Preemption{Type: core.PreemptByQOS, Mode: core.PreemptRequeue},
+		l.cfg.Partitions, []*core.QOS{
+			{Name: "low", Priority: 1}, {Name: "high", Priority: 10, Preempt: []core.QOSName{"low"}},
+		})
 	r := rand.New(rand.NewPCG(3, 4))
 	give := func(list []*core.Job, one int, qos core.QOSName) {
 		for i, j := range list {
@@ -40,8 +41,9 @@ func (s *settled) preempt(plan *Plan, leaving []*core.Job) (left []*core.Job) {
 	}
 	for i, pr := range plan.Preempts {
 		v, j := *s.is[pr.Job], *s.is[pr.For]
-		v.State, v.Flags, v.End, v.Pushed = core.Preempted, core.Completing, s.now, &core.Pushed{For: pr.For, At: s.now, Until: s.now}
-		j.Room = &core.Room{Seq: int64(plan.Now) + int64(i), Starts: pr.Room, By: s.now, Nodes: pr.Nodes}
+		v.State, v.Flags, v.End, v.Pushed = core.Preempted, core.Completing, s.now, &core.Pushed{For: pr.For, At: s.now,
+			Until: s.now}
+		j.Room = &core.Room{Seq: int64(plan.Now) + int64(i), Starts: pr.Starts, By: s.now, Nodes: pr.Nodes}
 		c.Jobs = append(c.Jobs, &v, &j)
 		s.is[v.ID], s.is[j.ID] = &v, &j
 		left = append(left, &v)

@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 )
 
-// TestFillingIsPlannedToTheEnd: a job that lasts as long as its reservation of licences is not promised a start on nodes
+// TestFillingIsPlannedToTheEnd: a job that lasts as long as its reservation of licences is not promised a start on
+// nodes
 // that somebody else has reserved before that ends.
 func TestFillingIsPlannedToTheEnd(t *testing.T) {
 	t.Parallel()
@@ -29,23 +30,26 @@ func TestFillingIsPlannedToTheEnd(t *testing.T) {
 			t.Errorf("at %d it is promised %d, and %d start", now, at, len(plan.Starts))
 		}
 	}
-	if plan := p.Pass(500e6); len(plan.Starts) != 1 || plan.Starts[0].Limit != 500 {
+	if plan := p.Pass(500e6); len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != 500 {
 		t.Errorf("at last %+v", plan.Starts)
 	}
 }
 
-// TestTasksOfSeveralKindsAreKept: what is kept for a job that asks for GPUs of several types as a whole is enough for its
+// TestTasksOfSeveralKindsAreKept: what is kept for a job that asks for GPUs of several types as a whole is enough for
+// its
 // tasks, however few of the GPUs a node gives.
 func TestTasksOfSeveralKindsAreKept(t *testing.T) {
 	t.Parallel()
 	p := planner()
 	al := &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{Node: "n2", CPUs: 2, Cores: []int32{0, 1}, Tasks: 1}}}
 	p.Apply(Changes{
-		Nodes: []*core.Node{coretest.Node("n1").ID(1).CPUs(4).Gres("gpu", "x", 1).Build(), coretest.Node("n2").ID(2).CPUs(2).Gres("gpu", "y", 1).Build()},
+		Nodes: []*core.Node{coretest.Node("n1").ID(1).CPUs(4).Gres("gpu", "x", 1).Build(),
+			coretest.Node("n2").ID(2).CPUs(2).Gres("gpu", "y", 1).Build()},
 		Jobs: []*core.Job{
 			coretest.Job().ID(1).Partition("main").CPUs(2).Time(100 * time.Second).Running(al).Build(),
 			coretest.Job().ID(2).Partition("main").Nodes(2).Tasks(6).Set(func(s *core.Spec) {
-				s.Shape.More = &core.ShapeMore{GPUs: []core.Gres{{Name: "gpu", Type: "x", Count: 1}, {Name: "gpu", Type: "y", Count: 1}}}
+				s.Shape.More = &core.ShapeMore{GPUs: []core.Gres{{Name: "gpu", Type: "x", Count: 1}, {Name: "gpu", Type: "y",
+					Count: 1}}}
 			}).Build(),
 			coretest.Job().ID(3).Partition("main").Time(200 * time.Second).Build(),
 		},

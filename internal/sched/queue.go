@@ -9,75 +9,79 @@ import (
 	"bireme.dev/bireme/internal/policy"
 )
 
-// entry is a pending job in a queue, with the key it was put in under. Job records never change, so the id is read from
+// queueEntry is a pending job in a queue, with the key it was put in under. Job records never change, so the id is read
+// from
 // there, when all else is equal.
-type entry struct {
+type queueEntry struct {
 	job      *core.Job
-	slot     *slot
-	at       core.Time // when it was submitted, or from when on it may start
-	short    core.Time // how long it may run, in queues that have the shortest first; else 0
-	length   core.Time // how long it must be able to run
+	class    *partitionClass
+	since    core.Time // when it was submitted, or from when on it may start
+	shortKey core.Time // how long it may run, in queues that have the shortest first; else 0
+	minTime  core.Time // how long it must be able to run
 	priority uint32
-	array    bool // it is one, or of one
-	level    int8 // those who may push others aside stand before these
+	inArray  bool // it is one, or of one
+	rank     int8 // those who may push others aside stand before these
 	gate     *policy.Gate
 }
 
-func entryOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, priority: j.Priority, length: mustRun(j.Spec), array: j.Array != nil}.levelled()
+func queueEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
+	return queueEntry{job: j, class: s, gate: g, since: j.Submit, priority: j.Priority, minTime: mustFitTime(j.Spec),
+		inArray: j.Array != nil}.withRank()
 }
 
-// shortOf is a job's entry in a queue that has the shortest first.
-func shortOf(j *core.Job, s *slot, g *policy.Gate) entry {
-	return entry{job: j, slot: s, gate: g, at: j.Submit, short: length(j.Spec), length: mustRun(j.Spec), array: j.Array != nil}.levelled()
+// shortestEntryOf is a job's entry in a queue that has the shortest first.
+func shortestEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
+	return queueEntry{job: j, class: s, gate: g, since: j.Submit, shortKey: timeLimit(j.Spec),
+		minTime: mustFitTime(j.Spec), inArray: j.Array != nil}.withRank()
 }
 
-// mustRun is how long a job must be able to run to start. One that says no limit is content with what is left until its
+// mustFitTime is how long a job must be able to run to start. One that says no limit is content with what is left until
+// its
 // deadline, or of its reservation.
-func mustRun(s *core.Spec) core.Time {
+func mustFitTime(s *core.Spec) core.Time {
 	if x := s.Extra; x != nil && (x.Deadline > 0 && x.TimeMin == 0 || x.Fill) {
 		return 1
 	}
-	return shortest(s)
+	return minTime(s)
 }
 
-// laterOf is a job's entry among those whose moment has not come.
-func laterOf(j *core.Job) entry { return entry{job: j, at: j.Eligible} }
+// ineligibleEntryOf is a job's entry among those whose moment has not come.
+func ineligibleEntryOf(j *core.Job) queueEntry { return queueEntry{job: j, since: j.Eligible} }
 
 // compare orders a queue: length where that counts, priority, then age, then id, so that no two entries are equal.
-func (e *entry) compare(f *entry) int {
+func (e *queueEntry) compare(f *queueEntry) int {
 	switch {
-	case e.level != f.level:
-		return cmp.Compare(f.level, e.level)
-	case e.short != f.short:
-		return cmp.Compare(e.short, f.short)
+	case e.rank != f.rank:
+		return cmp.Compare(f.rank, e.rank)
+	case e.shortKey != f.shortKey:
+		return cmp.Compare(e.shortKey, f.shortKey)
 	case e.priority != f.priority:
 		return cmp.Compare(f.priority, e.priority)
-	case e.at != f.at:
-		return cmp.Compare(e.at, f.at)
+	case e.since != f.since:
+		return cmp.Compare(e.since, f.since)
 	}
 	return cmp.Compare(e.job.ID, f.job.ID)
 }
 
 // queue is the jobs that wait, in order.
-type queue = list[entry, *entry]
+type queue = sortedList[queueEntry, *queueEntry]
 
-// ordered is what a list holds: no two members are equal.
-type ordered[E any] interface {
+// listItem is what a list holds: no two members are equal.
+type listItem[E any] interface {
 	*E
 	compare(*E) int
 }
 
-// list is a sorted list in chunks: insert and remove cost one small move each, wherever they fall.
-type list[E any, P ordered[E]] struct {
-	chunks [][]E
-	len    int
-	spare  []E // a chunk that became empty: short queues come and go all the time
+// sortedList is a sorted list in chunks: insert and remove cost one small move each, wherever they fall.
+type sortedList[E any, P listItem[E]] struct {
+	chunks     [][]E
+	len        int
+	spareChunk []E // a chunk that became empty: short queues come and go all the time
 }
 
-const chunkMax = 256
+const maxChunk = 256
 
-func (q *list[E, P]) find(e *E) (chunk, at int, ok bool) {
+func (q *sortedList[E, P]) find(e *E) (chunk, at int, ok bool) {
 	chunk, _ = slices.BinarySearchFunc(q.chunks, e, func(c []E, e *E) int { return P(&c[len(c)-1]).compare(e) })
 	if chunk == len(q.chunks) {
 		return chunk, 0, false
@@ -95,7 +99,7 @@ func (q *list[E, P]) find(e *E) (chunk, at int, ok bool) {
 	return chunk, lo, lo < len(c) && P(&c[lo]).compare(e) == 0
 }
 
-func (q *list[E, P]) insert(e E) {
+func (q *sortedList[E, P]) insert(e E) {
 	c, at, ok := q.find(&e)
 	if ok {
 		q.chunks[c][at] = e
@@ -103,25 +107,25 @@ func (q *list[E, P]) insert(e E) {
 	}
 	q.len++
 	if c == len(q.chunks) {
-		if c > 0 && len(q.chunks[c-1]) < chunkMax {
+		if c > 0 && len(q.chunks[c-1]) < maxChunk {
 			q.chunks[c-1] = append(q.chunks[c-1], e)
 			return
 		}
-		if q.spare == nil {
-			q.spare = make([]E, 0, 2)
+		if q.spareChunk == nil {
+			q.spareChunk = make([]E, 0, 2)
 		}
-		q.chunks, q.spare = append(q.chunks, append(q.spare, e)), nil
+		q.chunks, q.spareChunk = append(q.chunks, append(q.spareChunk, e)), nil
 		return
 	}
 	q.chunks[c] = slices.Insert(q.chunks[c], at, e)
-	if full := q.chunks[c]; len(full) > chunkMax {
-		q.chunks = slices.Insert(q.chunks, c+1, slices.Clone(full[chunkMax/2:]))
-		clear(full[chunkMax/2:])
-		q.chunks[c] = full[:chunkMax/2]
+	if full := q.chunks[c]; len(full) > maxChunk {
+		q.chunks = slices.Insert(q.chunks, c+1, slices.Clone(full[maxChunk/2:]))
+		clear(full[maxChunk/2:])
+		q.chunks[c] = full[:maxChunk/2]
 	}
 }
 
-func (q *list[E, P]) remove(e E) {
+func (q *sortedList[E, P]) remove(e E) {
 	c, at, ok := q.find(&e)
 	if !ok {
 		return
@@ -129,49 +133,49 @@ func (q *list[E, P]) remove(e E) {
 	q.len--
 	q.chunks[c] = slices.Delete(q.chunks[c], at, at+1)
 	if len(q.chunks[c]) == 0 {
-		q.spare = q.chunks[c]
+		q.spareChunk = q.chunks[c]
 		q.chunks = slices.Delete(q.chunks, c, c+1)
 	}
 }
 
 // seek begins a walk at the first member that does not come before e.
-func (q *list[E, P]) seek(e *E) walk[E, P] {
+func (q *sortedList[E, P]) seek(e *E) listCursor[E, P] {
 	c, at, _ := q.find(e)
 	if c < len(q.chunks) && at == len(q.chunks[c]) {
 		c, at = c+1, 0
 	}
-	return walk[E, P]{q: q, chunk: c, at: at}
+	return listCursor[E, P]{list: q, chunk: c, at: at}
 }
 
 // first begins a walk at the first member that is so; those behind it are, too.
-func (q *list[E, P]) first(so func(*E) bool) walk[E, P] {
+func (q *sortedList[E, P]) first(so func(*E) bool) listCursor[E, P] {
 	c := sort.Search(len(q.chunks), func(i int) bool { return so(&q.chunks[i][len(q.chunks[i])-1]) })
 	if c == len(q.chunks) {
-		return walk[E, P]{q: q, chunk: c}
+		return listCursor[E, P]{list: q, chunk: c}
 	}
 	at := sort.Search(len(q.chunks[c]), func(i int) bool { return so(&q.chunks[c][i]) })
-	return walk[E, P]{q: q, chunk: c, at: at}
+	return listCursor[E, P]{list: q, chunk: c, at: at}
 }
 
-// walk goes through a list in order; the list must not change meanwhile.
-type walk[E any, P ordered[E]] struct {
-	q         *list[E, P]
+// walkInOrder goes through a list in order; the list must not change meanwhile.
+type listCursor[E any, P listItem[E]] struct {
+	list      *sortedList[E, P]
 	chunk, at int
 }
 
-// cursor walks a queue.
-type cursor = walk[entry, *entry]
+// queueCursor walks a queue.
+type queueCursor = listCursor[queueEntry, *queueEntry]
 
-func (c *walk[E, P]) head() *E {
-	if c.chunk >= len(c.q.chunks) {
+func (c *listCursor[E, P]) current() *E {
+	if c.chunk >= len(c.list.chunks) {
 		return nil
 	}
-	return &c.q.chunks[c.chunk][c.at]
+	return &c.list.chunks[c.chunk][c.at]
 }
 
-func (c *walk[E, P]) next() {
+func (c *listCursor[E, P]) next() {
 	c.at++
-	if c.at >= len(c.q.chunks[c.chunk]) {
+	if c.at >= len(c.list.chunks[c.chunk]) {
 		c.chunk, c.at = c.chunk+1, 0
 	}
 }

@@ -15,17 +15,17 @@ func TestQueueIsASortedList(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var q queue
-		var list []entry
+		var list []queueEntry
 		id := core.JobID(0)
 		for range rapid.IntRange(1, 40).Draw(rt, "rounds") {
 			if n := rapid.IntRange(0, 100).Draw(rt, "insert"); n > 0 {
 				for range n {
 					id++
 					j := coretest.Job().ID(id).Priority(uint32(id * 7919 % 5)).Submitted(core.Time(id * 104729 % 11)).Build()
-					q.insert(entryOf(j, nil, nil))
-					list = append(list, entryOf(j, nil, nil))
+					q.insert(queueEntryOf(j, nil, nil))
+					list = append(list, queueEntryOf(j, nil, nil))
 				}
-				slices.SortFunc(list, func(a, b entry) int { return a.compare(&b) })
+				slices.SortFunc(list, func(a, b queueEntry) int { return a.compare(&b) })
 			}
 			for range rapid.IntRange(0, 60).Draw(rt, "remove") {
 				if len(list) == 0 {
@@ -36,9 +36,9 @@ func TestQueueIsASortedList(t *testing.T) {
 				q.remove(list[at]) // what is not there is not missed
 				list = slices.Delete(list, at, at+1)
 			}
-			var got []entry
-			for c := (cursor{q: &q}); c.head() != nil; c.next() {
-				got = append(got, *c.head())
+			var got []queueEntry
+			for c := (queueCursor{list: &q}); c.current() != nil; c.next() {
+				got = append(got, *c.current())
 			}
 			if !slices.Equal(got, list) || q.len != len(list) {
 				rt.Fatalf("the queue has %d entries in order, the list %d", len(got), len(list))

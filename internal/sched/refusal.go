@@ -9,63 +9,67 @@ import (
 )
 
 // refusal is what is known of a class that could not start. It holds from pass to pass until as much came free on nodes
-// that it could use as it lacked. All that can come free is among gains: what a job had that ended, a node that came up,
+// that it could use as it lacked. All that can come free is among gains: what a job had that ended, a node that came
+// up,
 // what a reservation claimed that is not made again as it was.
 type refusal struct {
-	seen   int64     // it is up to date with gains before this one; 0: nothing is known
-	beyond core.Time // jobs that are still there at this moment were refused; 0: all
-	kept   int32     // because of so many reservations, the first that the pass made
-	nodes  int32     // it lacked so many nodes with any room,
-	tasks  int64     // or room for so many tasks. Neither: it is not known what
-	some   bool      // it was found to lack less since
+	freedSeq     int64     // it is up to date with gains before this one; 0: nothing is known
+	from         core.Time // jobs that are still there at this moment were refused; 0: all
+	reservations int32     // because of so many reservations, the first that the pass made
+	nodes        int32     // it lacked so many nodes with any room,
+	tasks        int64     // or room for so many tasks. Neither: it is not known what
+	improved     bool      // it was found to lack less since
 }
 
-// allMade stands for every reservation that a pass will make.
-const allMade = math.MaxInt32
+// allReservations stands for every reservation that a pass will make.
+const allReservations = math.MaxInt32
 
-// known tells whether a job of a class that would end at end is known not to start: from this pass, or from earlier ones
+// isClassRefused tells whether a job of a class that would end at end is known not to start: from this pass, or from
+// earlier ones
 // if too little came free since that it could use.
-func (ps *pass) known(s *slot, end core.Time) bool {
-	if s.pass == ps.p.passes && hits(s.until, end) {
+func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
+	if s.refusedEpoch == ps.p.refusalEpoch && overlaps(s.refusedFrom, end) {
 		return true
 	}
-	if !ps.holds(s, end) || !ps.stands(s) {
+	if !ps.refusalApplies(s, end) || !ps.stillRefused(s) {
 		return false
 	}
-	ps.shut(s, s.refusal.beyond)
+	ps.closeClass(s, s.refusal.from)
 	return true
 }
 
-// holds tells whether only what came free since the class was refused could let a job of it start.
-func (ps *pass) holds(s *slot, end core.Time) bool {
+// pools tells whether only what came free since the class was refused could let a job of it start.
+func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
-	return r.seen >= ps.p.gains.from && r.seen > 0 && r.kept <= ps.made && hits(r.beyond, end)
+	return r.freedSeq >= ps.p.freed.first && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown && overlaps(r.from,
+		end)
 }
 
-// stands tells whether that is too little. It is asked for the shortest job that was refused, so the answer is good for
+// hasPool tells whether that is too little. It is asked for the shortest job that was refused, so the answer is good
+// for
 // all of them.
-func (ps *pass) stands(s *slot) bool {
-	p, r, n := ps.p, &s.refusal, &s.need
-	at := look{tmp: &p.tmp, share: true, own: s.own, reach: s.reach}
-	if r.beyond != 0 {
-		at.end = after(r.beyond, 1)
+func (ps *pass) stillRefused(s *partitionClass) bool {
+	p, r, n := ps.p, &s.refusal, &s.req
+	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	if r.from != 0 {
+		at.end = addTime(r.from, 1)
 	}
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
 	promised := false
-	from := r.seen
-	if ps.bestGain(s.part).below(s) {
-		from = p.gains.next()
+	from := r.freedSeq
+	if ps.maxFreedIn(s.part).isBelow(s) {
+		from = p.freed.next()
 	}
-	for i := from; i < p.gains.next(); i++ {
-		a := p.gains.at(i)
-		if a.gained != i || !s.part.has(a) {
+	for i := from; i < p.freed.next(); i++ {
+		a := p.freed.at(i)
+		if a.freedSeq != i || !s.part.has(a) {
 			continue
 		}
-		room := at.room(n, a)
-		promised = promised || at.end != 0 && len(a.claims) > 0
-		if room <= 0 || n.nodesMax == 1 && room < n.tasks || !n.suits(a, &at) {
+		room := at.tasksOn(n, a)
+		promised = promised || at.end != 0 && len(a.reserved) > 0
+		if room <= 0 || n.nodesMax == 1 && room < n.tasks || !n.accepts(a, &at) {
 			continue
 		}
 		nodes++
@@ -73,199 +77,204 @@ func (ps *pass) stands(s *slot) bool {
 		if nodes >= r.nodes && tasks >= r.tasks {
 			return false
 		}
-		if i < p.settled {
+		if i < p.freedSettled {
 			nodesOld, tasksOld = nodes, tasks
 		}
 	}
-	r.some = nodes > 0
+	r.improved = nodes > 0
 	if promised { // it may be by any of those made so far that it is too little
-		r.kept = max(r.kept, int32(len(ps.reserved)))
+		r.reservations = max(r.reservations, int32(len(ps.reserved)))
 	}
-	if p.settled > r.seen { // what came free before the last pass and is still so will stay: it lacks that much less
-		r.seen, r.nodes, r.tasks = p.settled, r.nodes-nodesOld, r.tasks-tasksOld
+	// what came free before the last pass and is still so will stay: it lacks that much less
+	if p.freedSettled > r.freedSeq {
+		r.freedSeq, r.nodes, r.tasks = p.freedSettled, r.nodes-nodesOld, r.tasks-tasksOld
 	}
 	return true
 }
 
-// bestGain is the most that any node among gains has free, of everything: classes that need more need not look at each.
-type bestGain struct {
-	at    int64 // gains, and
-	taken int   // starts, as of
-	pass  int64 // and in
-	nodes int32
-	cpus  int32
-	mem   core.Bytes
+// maxFreed is the most that any node among gains has free, of everything: classes that need more need not look at each.
+type maxFreed struct {
+	freedSeq int64 // gains, and
+	starts   int   // starts, as of
+	pass     int64 // and in
+	nodes    int32
+	cpus     int32
+	mem      core.Bytes
 }
 
-func (ps *pass) bestGain(part *partition) *bestGain {
-	p, b := ps.p, &part.best
-	if b.at == p.gains.next() && b.taken == len(ps.taken) && b.pass == p.opened {
+func (ps *pass) maxFreedIn(part *partition) *maxFreed {
+	p, b := ps.p, &part.maxFreed
+	if b.freedSeq == p.freed.next() && b.starts == len(ps.started) && b.pass == p.passCount {
 		return b
 	}
-	*b = bestGain{at: p.gains.next(), taken: len(ps.taken), pass: p.opened}
-	for i, a := range p.gains.nodes {
-		if a.gained == p.gains.from+int64(i) && part.has(a) && a.open() {
+	*b = maxFreed{freedSeq: p.freed.next(), starts: len(ps.started), pass: p.passCount}
+	for i, a := range p.freed.nodes {
+		if a.freedSeq == p.freed.first+int64(i) && part.has(a) && a.hasFree() {
 			b.add(a)
 		}
 	}
 	return b
 }
 
-func (b *bestGain) add(a *account) {
+func (b *maxFreed) add(a *nodeState) {
 	b.nodes++
-	b.cpus, b.mem = max(b.cpus, a.now.cpus), max(b.mem, a.now.mem)
+	b.cpus, b.mem = max(b.cpus, a.free.cpus), max(b.mem, a.free.mem)
 }
 
-// below tells whether that is too little for a class.
-func (b *bestGain) below(s *slot) bool {
-	n := &s.need
-	return b.nodes == 0 || n.more == nil && (n.cpusPerTask > b.cpus || n.minCPUs > b.cpus || n.memNode > b.mem)
+// isBelow tells whether that is too little for a class.
+func (b *maxFreed) isBelow(s *partitionClass) bool {
+	n := &s.req
+	return b.nodes == 0 || n.detail == nil && (n.cpusPerTask > b.cpus || n.minCPUs > b.cpus || n.memPerNode > b.mem)
 }
 
-// beyond is the last reservation in the way of a job of a class that would end at end; 0: none is.
-func (ps *pass) beyond(s *slot, end core.Time) (beyond core.Time) {
-	if len(ps.p.books) > 0 {
-		beyond = ps.beyondBooks(s, end)
+// from is the last reservation in the way of a job of a class that would end at end; 0: none is.
+func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond core.Time) {
+	if len(ps.p.advances) > 0 {
+		beyond = ps.lastAdvanceBefore(s, end)
 	}
 	for _, r := range ps.reserved {
-		if r.nodes != nil && hits(r.at, end) {
-			beyond = max(beyond, r.at)
+		if r.nodes != nil && overlaps(r.start, end) {
+			beyond = max(beyond, r.start)
 		}
 	}
 	return beyond
 }
 
-// refuse notes that no job of a class can start that is still there at the last reservation that was in the way of this
+// recordRefusal notes that no job of a class can start that is still there at the last reservation that was in the way
+// of this
 // one; without any, none can. It holds until enough comes free.
-func (ps *pass) refuse(s *slot, end core.Time) {
-	p, n := ps.p, &s.need
-	r := refusal{seen: p.gains.next(), beyond: ps.beyond(s, end), nodes: 1, tasks: int64(n.tasks)}
-	if r.beyond != 0 || len(p.books) > 0 {
+func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
+	p, n := ps.p, &s.req
+	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.tasks)}
+	if r.from != 0 || len(p.advances) > 0 {
 		switch {
-		case ps.bare(s) || n.choose(look{nodes: p.openTo(s), share: true}, p.buf) == nil:
-			r.beyond = 0
-		case r.beyond == 0: // its own reservation has no room for it
+		case ps.noNodeHasRoom(s) || n.choose(nodeView{nodes: p.openNodesFor(s), joinShared: true}, p.choices) == nil:
+			r.from = 0
+		case r.from == 0: // its own reservation has no room for it
 			s.refusal = refusal{}
 			return
 		}
 	}
-	at := look{tmp: &p.tmp, share: true, own: s.own, reach: s.reach}
-	if r.beyond != 0 {
-		r.kept, at.end = int32(len(ps.reserved)), after(r.beyond, 1)
+	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	if r.from != 0 {
+		r.reservations, at.end = int32(len(ps.reserved)), addTime(r.from, 1)
 	}
 	if n.nodesMax > 1 {
 		r.nodes, r.tasks = n.nodesMin, int64(n.tasks)
-		for _, a := range p.openTo(s) {
-			if room := at.room(n, a); room > 0 && n.suits(a, &at) {
+		for _, a := range p.openNodesFor(s) {
+			if room := at.tasksOn(n, a); room > 0 && n.accepts(a, &at) {
 				r.nodes--
 				r.tasks -= int64(room)
 			}
 		}
 	}
-	if s.refusal = r; s.lic != nil { // it may be licences that it lacked
+	if s.refusal = r; s.licenses != nil { // it may be licences that it lacked
 		s.refusal = refusal{}
 	}
-	ps.shut(s, r.beyond)
+	ps.closeClass(s, r.from)
 }
 
-// refuseBare is refuse for a class of which it is known that it lacks everything.
-func (ps *pass) refuseBare(s *slot) {
-	n := &s.need
-	s.refusal = refusal{seen: ps.p.gains.next(), nodes: 1, tasks: int64(n.tasks)}
+// recordNoRoom is refuse for a class of which it is known that it lacks everything.
+func (ps *pass) recordNoRoom(s *partitionClass) {
+	n := &s.req
+	s.refusal = refusal{freedSeq: ps.p.freed.next(), nodes: 1, tasks: int64(n.tasks)}
 	if n.nodesMax > 1 {
 		s.refusal.nodes = n.nodesMin
 	}
-	ps.shut(s, 0)
+	ps.closeClass(s, 0)
 }
 
-// refuseStill is refuse for a job that was only looked at for what came free since its class was refused.
-func (ps *pass) refuseStill(s *slot, end core.Time) {
-	r := refusal{seen: ps.p.gains.next(), beyond: ps.beyond(s, end), kept: int32(len(ps.reserved)), nodes: 1, tasks: 1}
-	if was := s.refusal.beyond; was != 0 {
-		r.beyond = max(r.beyond, was)
+// recordRefusalOnFreed is refuse for a job that was only looked at for what came free since its class was refused.
+func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
+	r := refusal{freedSeq: ps.p.freed.next(), from: ps.lastReservationBefore(s, end),
+		reservations: int32(len(ps.reserved)), nodes: 1, tasks: 1}
+	if was := s.refusal.from; was != 0 {
+		r.from = max(r.from, was)
 	}
 	s.refusal = r
-	ps.shut(s, r.beyond)
+	ps.closeClass(s, r.from)
 }
 
-// shut notes that no job of a class can start in this pass any more that is still there at a moment; 0: none at all.
-func (ps *pass) shut(s *slot, until core.Time) {
-	s.pass, s.until = ps.p.passes, until
-	if until == 0 && !s.sub && s.push == nil && s.members.len > 0 { // what may push others aside may yet find somebody
-		s.part.dead++
+// closed notes that no job of a class can start in this pass any more that is still there at a moment; 0: none at all.
+func (ps *pass) closeClass(s *partitionClass, until core.Time) {
+	s.refusedEpoch, s.refusedFrom = ps.p.refusalEpoch, until
+	// what may push others aside may yet find somebody
+	if until == 0 && !s.isOption && s.preemptor == nil && s.members.len > 0 {
+		s.part.deadClasses++
 	}
 }
 
-// few tells whether a job of a class can start only on nodes on which something came free: no other has any room.
-func (ps *pass) few(s *slot, end core.Time) bool {
-	return s.need.nodesMax == 1 && s.need.tasks == 1 && s.own == nil && ps.holds(s, end)
+// fitsOnlyFreed tells whether a job of a class can start only on nodes on which something came free: no other has any
+// room.
+func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
+	return s.req.nodesMax == 1 && s.req.tasks == 1 && s.advance == nil && ps.refusalApplies(s, end)
 }
 
-// gained lists the nodes of a partition among gains that have anything to give, in the order they are tried.
-func (p *Planner) gained(part *partition) []*account {
-	if part.gainedAt != p.gains.next() {
-		part.gainedAt = p.gains.next()
-		part.gained = part.gained[:0]
-		for i, a := range p.gains.nodes {
-			if a.gained == p.gains.from+int64(i) && part.has(a) && a.open() {
-				part.gained = append(part.gained, a)
+// freedNodes lists the nodes of a partition among gains that have anything to give, in the order they are tried.
+func (p *Planner) freedNodes(part *partition) []*nodeState {
+	if part.freedAt != p.freed.next() {
+		part.freedAt = p.freed.next()
+		part.freedNodes = part.freedNodes[:0]
+		for i, a := range p.freed.nodes {
+			if a.freedSeq == p.freed.first+int64(i) && part.has(a) && a.hasFree() {
+				part.freedNodes = append(part.freedNodes, a)
 			}
 		}
-		slices.SortFunc(part.gained, func(a, b *account) int { return cmp.Compare(a.index, b.index) })
+		slices.SortFunc(part.freedNodes, func(a, b *nodeState) int { return cmp.Compare(a.index, b.index) })
 	}
-	return part.gained
+	return part.freedNodes
 }
 
-// weaken notes that what a reservation kept on a node may be had now.
-func (p *Planner) weaken(a *account) {
-	if a.index >= 0 && a.open() {
-		a.gained = p.gains.next()
-		p.gains.nodes = append(p.gains.nodes, a)
+// noteUnreserved notes that what a reservation kept on a node may be had now.
+func (p *Planner) noteUnreserved(a *nodeState) {
+	if a.index >= 0 && a.hasFree() {
+		a.freedSeq = p.freed.next()
+		p.freed.nodes = append(p.freed.nodes, a)
 	}
 }
 
-// remade compares the reservation just made with the one that the last pass made in its place.
-func (ps *pass) remade(r *reservation) {
+// compareWithLast compares the reservation just made with the one that the last pass made in its place.
+func (ps *pass) compareWithLast(r *reservation) {
 	p, i := ps.p, len(ps.reserved)-1
-	if ps.made != allMade {
-		ps.made = int32(len(ps.reserved))
+	if ps.reservationsKnown != allReservations {
+		ps.reservationsKnown = int32(len(ps.reserved))
 	}
-	if i >= len(p.last) || p.last[i] == r {
+	if i >= len(p.lastReservations) || p.lastReservations[i] == r {
 		return
 	}
-	for k := range p.last[i].claims {
-		if c := &p.last[i].claims[k]; !r.claimsAs(c) {
-			p.weaken(c.on)
+	for k := range p.lastReservations[i].onNodes {
+		if c := &p.lastReservations[i].onNodes[k]; !r.reservesSame(c) {
+			p.noteUnreserved(c.node)
 		}
 	}
 }
 
-// claimsAs tells whether the reservation made last has the same claim.
-func (r *reservation) claimsAs(c *claim) bool {
-	k := len(c.on.claims) - 1
+// reservesSame tells whether the reservation made last has the same claim.
+func (r *reservation) reservesSame(c *nodeReservation) bool {
+	k := len(c.node.reserved) - 1
 	if k < 0 {
 		return false
 	}
-	is := c.on.claims[k]
-	return is.of == r && is.owner == c.owner && is.from == c.from && is.to == c.to && is.use.equal(&c.use)
+	is := c.node.reserved[k]
+	return is.reservation == r && is.user == c.user && is.start == c.start && is.end == c.end && is.uses.equal(&c.uses)
 }
 
-// allHeads is for when no more reservations will be made: those of the last pass that were not are gone.
-func (ps *pass) allHeads() {
-	if ps.made == allMade {
+// endReservations is for when no more reservations will be made: those of the last pass that were not are gone.
+func (ps *pass) endReservations() {
+	if ps.reservationsKnown == allReservations {
 		return
 	}
 	p := ps.p
-	for i := len(ps.reserved); i < len(p.last); i++ {
-		for k := range p.last[i].claims {
-			p.weaken(p.last[i].claims[k].on)
+	for i := len(ps.reserved); i < len(p.lastReservations); i++ {
+		for k := range p.lastReservations[i].onNodes {
+			p.noteUnreserved(p.lastReservations[i].onNodes[k].node)
 		}
 	}
-	ps.made = allMade
+	ps.reservationsKnown = allReservations
 }
 
-// unsettle forgets what was refused, for changes that are not told by gains.
-func (p *Planner) unsettle() {
-	p.gains.cut(p.gains.next())
-	p.gains.from++
+// forgetRefusals forgets what was refused, for changes that are not told by gains.
+func (p *Planner) forgetRefusals() {
+	p.freed.cut(p.freed.next())
+	p.freed.first++
 }

@@ -7,15 +7,15 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// ending is a job that holds nodes, in the order of when they come back at the latest.
-type ending struct {
-	at   core.Time
-	id   core.JobID
-	task int32 // of an array, for starts of the same pass
-	h    *holding
+// allocEnd is a job that holds nodes, in the order of when they come back at the latest.
+type allocEnd struct {
+	at    core.Time
+	id    core.JobID
+	task  int32 // of an array, for starts of the same pass
+	alloc *allocation
 }
 
-func (e *ending) compare(f *ending) int {
+func (e *allocEnd) compare(f *allocEnd) int {
 	switch {
 	case e.at != f.at:
 		return cmp.Compare(e.at, f.at)
@@ -25,18 +25,18 @@ func (e *ending) compare(f *ending) int {
 	return cmp.Compare(e.task, f.task)
 }
 
-// endOf is when a job that holds nodes gives them back at the latest. One that is suspended may be so forever.
-func endOf(j *core.Job) core.Time {
+// latestEnd is when a job that holds nodes gives them back at the latest. One that is suspended may be so forever.
+func latestEnd(j *core.Job) core.Time {
 	switch {
-	case over(j): // it is being cleaned up
+	case isOver(j): // it is being cleaned up
 		if j.Pushed != nil {
 			return max(j.End, j.Pushed.Until)
 		}
 		return j.End
 	case j.State == core.Running:
-		return after(j.Start+core.Time(j.PausedFor.Microseconds()), length(j.Spec))
+		return addTime(j.Start+core.Time(j.PausedFor.Microseconds()), timeLimit(j.Spec))
 	case j.Parked():
-		return backOf(j)
+		return resumedEnd(j)
 	}
 	return never
 }
@@ -44,207 +44,212 @@ func endOf(j *core.Job) core.Time {
 // reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
 // once it is made, but for what its claims leave, which is worked out in each pass.
 type reservation struct {
-	job    core.JobID
-	at, to core.Time
-	nodes  []*account // nil once it is dropped
-	names  []core.NodeName
-	in     string // the advance reservation the job would run in
-	lic    []core.License
-	claims []claim // one a node
+	job        core.JobID
+	start, end core.Time
+	nodes      []*nodeState // nil once it is dropped
+	names      []core.NodeName
+	advance    string // the advance reservation the job would run in
+	licenses   []core.License
+	onNodes    []nodeReservation // one a node
 }
 
 func (r *reservation) equal(o *reservation) bool {
-	if r.job != o.job || r.at != o.at || r.to != o.to || !slices.Equal(r.nodes, o.nodes) || r.in != o.in || !slices.Equal(r.lic, o.lic) {
+	if r.job != o.job || r.start != o.start || r.end != o.end || !slices.Equal(r.nodes, o.nodes) ||
+		r.advance != o.advance || !slices.Equal(r.licenses, o.licenses) {
 		return false
 	}
-	for i := range r.claims {
-		if !r.claims[i].use.equal(&o.claims[i].use) {
+	for i := range r.onNodes {
+		if !r.onNodes[i].uses.equal(&o.onNodes[i].uses) {
 			return false
 		}
 	}
 	return true
 }
 
-// overdue is how soon what should have ended by now is expected to end.
-const overdue core.Time = 1e6
+// overdueDelay is how soon what should have ended by now is expected to end.
+const overdueDelay core.Time = 1e6
 
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
-func (ps *pass) reserve(s *slot, j *core.Job) {
-	if ps.plan.pushes[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are preempted
+func (ps *pass) reserve(s *partitionClass, j *core.Job) {
+	if ps.plan.preemptStarts[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are preempted
 		return
 	}
-	ps.promise(s, j)
+	ps.reserveStart(s, j)
 }
 
-func (ps *pass) promise(s *slot, j *core.Job) {
-	if hetOf(j) != nil {
-		ps.holdHet(s, j, true)
+func (ps *pass) reserveStart(s *partitionClass, j *core.Job) {
+	if hetRefOf(j) != nil {
+		ps.reserveHet(s, j, true)
 		return
 	}
-	if r := ps.hold(s, j); r != nil {
-		ps.plan.planned(r)
+	if r := ps.reserveNodes(s, j); r != nil {
+		ps.plan.addReservation(r)
 	}
 }
 
-// hold is reserve without the promise.
-func (ps *pass) hold(s *slot, j *core.Job) *reservation {
-	ps.self = j.ID
-	if hetOf(j) != nil {
-		ps.holdHet(s, j, false)
+// pool is reserve without the promise.
+func (ps *pass) reserveNodes(s *partitionClass, j *core.Job) *reservation {
+	ps.currentJob = j.ID
+	if hetRefOf(j) != nil {
+		ps.reserveHet(s, j, false)
 		return nil
 	}
-	return ps.keep(s, j)
+	return ps.reserveOne(s, j)
 }
 
-// keep keeps nodes for one job.
-func (ps *pass) keep(s *slot, j *core.Job) (r *reservation) {
-	ps.p.looking = j.ID
-	if len(s.ways) > 0 {
-		if s = ps.soonest(s, j); s == nil {
+// reserveOne keeps nodes for one job.
+func (ps *pass) reserveOne(s *partitionClass, j *core.Job) (r *reservation) {
+	ps.p.currentJob = j.ID
+	if len(s.options) > 0 {
+		if s = ps.earliestOption(s, j); s == nil {
 			return nil
 		}
 	}
-	sw := ps.sweepOf(s, j)
-	if picks := sw.own(j); picks != nil {
+	sw := ps.newStartSearch(s, j)
+	if picks := sw.vacated(j); picks != nil {
 		r = sw.reservation(j.ID, picks)
-	} else if ps.notBefore == 0 && ps.searchable(s) {
-		r = ps.searchFor(s, sw.length).find(&sw, j.ID)
+	} else if ps.notBefore == 0 && ps.canCacheSearch(s) {
+		r = ps.cachedSearch(s, sw.length).find(&sw, j.ID)
 	} else if picks := sw.earliest(); picks != nil {
 		r = sw.reservation(j.ID, picks)
 	}
 	if r != nil {
-		ps.lay(r)
+		ps.addReservation(r)
 	}
 	return r
 }
 
-// lay keeps a reservation for the rest of the pass.
-func (ps *pass) lay(r *reservation) {
-	ps.claim(r)
+// addReservation keeps a reservation for the rest of the pass.
+func (ps *pass) addReservation(r *reservation) {
+	ps.reserveOnNodes(r)
 	ps.reserved = append(ps.reserved, r)
-	ps.remade(r)
+	ps.compareWithLast(r)
 }
 
 // reservation makes one of the nodes that were chosen for the moment the sweep has come to.
-func (sw *sweep) reservation(job core.JobID, picks []pick) *reservation {
-	r := &reservation{job: job, at: sw.look.then, to: sw.look.end, nodes: make([]*account, len(picks)), claims: make([]claim, len(picks))}
-	if s := sw.slot; s.own != nil {
-		r.in = s.own.Name
+func (sw *startSearch) reservation(job core.JobID, picks []nodeChoice) *reservation {
+	r := &reservation{job: job, start: sw.view.at, end: sw.view.end, nodes: make([]*nodeState, len(picks)),
+		onNodes: make([]nodeReservation, len(picks))}
+	if s := sw.class; s.advance != nil {
+		r.advance = s.advance.Name
 	}
-	if s := sw.slot; s.lic != nil {
-		r.lic = sw.ps.grant(s, r.at, r.to)
+	if s := sw.class; s.licenses != nil {
+		r.licenses = sw.pass.licensesFor(s, r.start, r.end)
 	}
 	for i, pk := range picks {
-		r.nodes[i] = pk.a
-		r.claims[i] = claim{of: r, on: pk.a, job: job, in: r.in, owner: sw.n.owner, from: r.at, to: r.to, use: sw.n.useOn(&picks[i], sw.look.balance(pk.a))}
+		r.nodes[i] = pk.node
+		r.onNodes[i] = nodeReservation{reservation: r, node: pk.node, job: job, advance: r.advance, user: sw.req.user,
+			start: r.start, end: r.end, uses: sw.req.reservedUsage(&picks[i], sw.view.free(pk.node))}
 	}
 	return r
 }
 
-// claim lays a reservation on its nodes. What they have free at its start was just worked out, by a sweep or a search.
-func (ps *pass) claim(r *reservation) {
-	for i := range r.claims {
-		c := &r.claims[i]
-		a := c.on
+// reserved lays a reservation on its nodes. What they have free at its start was just worked out, by a sweep or a
+// search.
+func (ps *pass) reserveOnNodes(r *reservation) {
+	for i := range r.onNodes {
+		c := &r.onNodes[i]
+		a := c.node
 		// What is left beside it does not depend on when it ends: later claims have been weighed in use already.
-		if c.left.copy(&a.now); a.swept == ps.p.sweeps {
-			c.left.copy(&a.then)
+		if c.leaves.copyFrom(&a.free); a.scanned == ps.p.scans {
+			c.leaves.copyFrom(&a.freeThen)
 		}
-		for _, o := range a.claims {
-			if o.holds(r.at) {
-				c.left.sub(&o.use)
-			} else if hits(o.from, r.to) && o.from >= r.at {
-				o.left.sub(&c.use)
+		for _, o := range a.reserved {
+			if o.isActive(r.start) {
+				c.leaves.subtract(&o.uses)
+			} else if overlaps(o.start, r.end) && o.start >= r.start {
+				o.leaves.subtract(&c.uses)
 			}
 		}
-		c.left.sub(&c.use)
-		a.claims = append(a.claims, c)
+		c.leaves.subtract(&c.uses)
+		a.reserved = append(a.reserved, c)
 	}
 }
 
-// sweep goes through the moments at which resources come free.
-type sweep struct {
-	ps     *pass
-	slot   *slot
-	n      *need
-	length core.Time
-	part   *partition
-	look   look      // the moment it has come to
-	crowd            // the nodes, as of then
-	marks  []mark    // what it saw, if it is
-	taking bool      // asked to tell; see search
-	after  core.Time // if not 0, it went on from this moment,
-	was    []int32   // at which nodes had this room
+// scan goes through the moments at which resources come free.
+type startSearch struct {
+	pass         *pass
+	class        *partitionClass
+	req          *request
+	length       core.Time
+	part         *partition
+	view         nodeView   // the moment it has come to
+	roomTotals              // the nodes, as of then
+	marks        []roomMark // what it saw, if it is
+	recording    bool       // asked to tell; see search
+	resumeAt     core.Time  // if not 0, it went on from this moment,
+	roomAtResume []int32    // at which nodes had this room
 
-	points []point
-	last   core.Time // if set, later moments are of no interest
-	from   core.Time // the job is not to start before; 0: as soon as it can
-	fills  bool      // it lasts as long as its reservation, if that is not less than length
+	points      []changePoint
+	last        core.Time // if set, later moments are of no interest
+	from        core.Time // the job is not to start before; 0: as soon as it can
+	fillsWindow bool      // it lasts as long as its reservation, if that is not less than length
 }
 
-// own finds the job a place on the nodes that others leave to it, in time.
-func (sw *sweep) own(j *core.Job) []pick {
-	own := sw.ps.p.own(j, sw.look.nodes)
+// advances finds the job a place on the nodes that others leave to it, in time.
+func (sw *startSearch) vacated(j *core.Job) []nodeChoice {
+	own := sw.pass.p.vacatedNodes(j, sw.view.nodes)
 	if own == nil {
 		return nil
 	}
-	sw.look.nodes, sw.last = own, max(j.Room.By, sw.ps.plan.Now+overdue)
+	sw.view.nodes, sw.last = own, max(j.Room.By, sw.pass.plan.Now+overdueDelay)
 	picks := sw.earliest()
 	if picks == nil {
-		*sw = sw.ps.sweepOf(sw.slot, j)
+		*sw = sw.pass.newStartSearch(sw.class, j)
 	}
 	return picks
 }
 
-// point is a moment at which reservations made before change what the job may use.
-type point struct {
-	at core.Time
-	r  *reservation
+// changePoint is a moment at which reservations made before change what the job may use.
+type changePoint struct {
+	at          core.Time
+	reservation *reservation
 }
 
-func (ps *pass) sweepOf(s *slot, j *core.Job) sweep {
-	ps.p.sweeps++
-	return sweep{
-		ps: ps, slot: s, n: &s.need, part: s.part, length: planLength(j.Spec, s.own, ps.plan.Now), from: ps.notBefore,
-		fills: j.Spec.More().Fill && s.own.timed(),
-		look:  look{nodes: ps.p.nodesOf(s), tmp: &ps.p.tmp, own: s.own, reach: s.reach, sweep: ps.p.sweeps},
+func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
+	ps.p.scans++
+	return startSearch{
+		pass: ps, class: s, req: &s.req, part: s.part, length: planTime(j.Spec, s.advance, ps.plan.Now), from: ps.notBefore,
+		fillsWindow: j.Spec.More().Fill && s.advance.confinesTime(),
+		view: nodeView{nodes: ps.p.nodesFor(s), scratch: &ps.p.free, advance: s.advance,
+			mayDelayAdvance: s.mayDelayAdvance, scan: ps.p.scans},
 	}
 }
 
 // earliest returns the nodes the job would start on, with the moment in look; nil if it never could.
-func (sw *sweep) earliest() []pick {
-	p := sw.ps.p
-	now := sw.ps.plan.Now
-	soon := now + overdue
-	sw.crowd = newCrowd(sw.n, p.rooms)
+func (sw *startSearch) earliest() []nodeChoice {
+	p := sw.pass.p
+	now := sw.pass.plan.Now
+	soon := now + overdueDelay
+	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
 	defer func() { p.rooms = sw.rooms }()
-	sw.step(now)
-	for _, a := range p.openTo(sw.slot) { // the others have no room yet
-		if sw.meet(a) {
+	sw.setTime(now)
+	for _, a := range p.openNodesFor(sw.class) { // the others have no room yet
+		if sw.follow(a) {
 			sw.measure(a)
 		}
 	}
-	sw.pointsAfter(now)
-	return sw.onward(walk[ending, *ending]{q: &p.ends}, soon)
+	sw.addPoints(now)
+	return sw.continueFrom(listCursor[allocEnd, *allocEnd]{list: &p.ends}, soon)
 }
 
 // resume is earliest from a moment on at which nodes have so much room.
-func (sw *sweep) resume(from core.Time, rooms []int32) []pick {
-	p := sw.ps.p
-	soon := sw.ps.plan.Now + overdue
-	p.sweeps++
-	sw.look.sweep, sw.look.nodes = p.sweeps, p.nodesOf(sw.slot)
-	sw.look.soon, sw.after, sw.was = soon, from, rooms
-	sw.pointsAfter(from)
-	return sw.onward(p.ends.first(func(e *ending) bool { return max(e.at, soon) > from }), soon)
+func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
+	p := sw.pass.p
+	soon := sw.pass.plan.Now + overdueDelay
+	p.scans++
+	sw.view.scan, sw.view.nodes = p.scans, p.nodesFor(sw.class)
+	sw.view.overdueAt, sw.resumeAt, sw.roomAtResume = soon, from, rooms
+	sw.addPoints(from)
+	return sw.continueFrom(p.ends.first(func(e *allocEnd) bool { return max(e.at, soon) > from }), soon)
 }
 
-// onward goes on from where a walk through the endings is.
-func (sw *sweep) onward(w walk[ending, *ending], soon core.Time) []pick {
-	p := sw.ps.p
+// continueFrom goes on from where a walk through the endings is.
+func (sw *startSearch) continueFrom(w listCursor[allocEnd, *allocEnd], soon core.Time) []nodeChoice {
+	p := sw.pass.p
 	for {
-		e := w.head()
+		e := w.current()
 		t := never
 		if e != nil {
 			t = max(e.at, soon)
@@ -257,171 +262,171 @@ func (sw *sweep) onward(w walk[ending, *ending], soon core.Time) []pick {
 		if sw.last != 0 && t > sw.last {
 			return nil
 		}
-		sw.step(t)
+		sw.setTime(t)
 		changed := false
-		for ; e != nil && max(e.at, soon) <= t; e = w.head() {
-			changed = sw.free(e.h) || changed
+		for ; e != nil && max(e.at, soon) <= t; e = w.current() {
+			changed = sw.release(e.alloc) || changed
 			w.next()
 		}
 		for len(sw.points) > 0 && sw.points[0].at <= t {
-			for _, a := range sw.points[0].r.nodes {
-				if sw.meet(a) {
+			for _, a := range sw.points[0].reservation.nodes {
+				if sw.follow(a) {
 					sw.measure(a)
 					changed = true
 				}
 			}
-			changed = changed || sw.slot.own != nil || sw.slot.lic != nil || sw.points[0].at == sw.from
+			changed = changed || sw.class.advance != nil || sw.class.licenses != nil || sw.points[0].at == sw.from
 			sw.points = sw.points[1:]
 		}
-		if changed && t >= sw.from && sw.enough() && (sw.slot.own == nil && sw.slot.lic == nil || sw.opens()) {
-			if picks := sw.n.choose(sw.look, p.buf); picks != nil {
-				p.buf = picks
+		if changed && t >= sw.from && sw.mayFit() && (sw.class.advance == nil && sw.class.licenses == nil || sw.isOpen()) {
+			if picks := sw.req.choose(sw.view, p.choices); picks != nil {
+				p.choices = picks
 				return picks
 			}
 		}
 	}
 }
 
-func (sw *sweep) step(t core.Time) {
-	sw.look.then, sw.look.end = t, after(t, sw.length)
-	if sw.fills {
-		if w, ok := sw.slot.own.fits(t, sw.look.end); ok {
-			sw.look.end = w.to
+func (sw *startSearch) setTime(t core.Time) {
+	sw.view.at, sw.view.end = t, addTime(t, sw.length)
+	if sw.fillsWindow {
+		if w, ok := sw.class.advance.windowFor(t, sw.view.end); ok {
+			sw.view.end = w.end
 		}
 	}
 }
 
-// free gives back what a job holds, and tells whether that was on nodes the sweep looks at.
-func (sw *sweep) free(h *holding) (any bool) {
-	for i, a := range sw.ps.p.on(h) {
+// release gives back what a job holds, and tells whether that was on nodes the sweep looks at.
+func (sw *startSearch) release(h *allocation) (any bool) {
+	for i, a := range sw.pass.p.nodesOf(h) {
 		na := &h.alloc.Nodes[i]
-		if a != nil && !na.Done && sw.meet(a) {
-			h.back(a, i, &a.then, a.shared)
+		if a != nil && !na.Done && sw.follow(a) {
+			h.returnTo(a, i, &a.freeThen, a.sharersThen)
 			sw.measure(a)
 			any = true
 		}
 	}
-	return any || sw.slot.lic != nil && len(h.alloc.Licenses()) > 0
+	return any || sw.class.licenses != nil && len(h.alloc.Licenses()) > 0
 }
 
-// meet tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
-func (sw *sweep) meet(a *account) bool {
-	if a.met == sw.look.sweep {
+// follow tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
+func (sw *startSearch) follow(a *nodeState) bool {
+	if a.followed == sw.view.scan {
 		return true
 	}
-	if a.unmet == sw.look.sweep {
+	if a.ignored == sw.view.scan {
 		return false
 	}
-	if !sw.n.suits(a, &sw.look) || sw.part.nodes != nil && !sw.part.nodes[a.node.Name] ||
-		sw.slot.own.confines() && !sw.slot.own.on[a.node.Name] {
-		a.unmet = sw.look.sweep
+	if !sw.req.accepts(a, &sw.view) || sw.part.nodes != nil && !sw.part.nodes[a.record.Name] ||
+		sw.class.advance.confinesNodes() && !sw.class.advance.nodes[a.record.Name] {
+		a.ignored = sw.view.scan
 		return false
 	}
-	a.met = sw.look.sweep
-	if sw.after != 0 {
-		if a.room = sw.was[a.index]; a.swept != sw.look.sweep {
-			a.foresee(sw.after, sw.look.soon, sw.look.sweep)
+	a.followed = sw.view.scan
+	if sw.resumeAt != 0 {
+		if a.roomThen = sw.roomAtResume[a.index]; a.scanned != sw.view.scan {
+			a.computeFreeAt(sw.resumeAt, sw.view.overdueAt, sw.view.scan)
 		}
 		return true
 	}
-	a.swept, a.room = sw.look.sweep, 0
-	a.then.copy(&a.now)
-	a.shared = append(a.shared[:0], a.users...)
+	a.scanned, a.roomThen = sw.view.scan, 0
+	a.freeThen.copyFrom(&a.free)
+	a.sharersThen = append(a.sharersThen[:0], a.sharers...)
 	return true
 }
 
-func (sw *sweep) measure(a *account) {
-	room := sw.room(a)
-	if room == a.room {
+func (sw *startSearch) measure(a *nodeState) {
+	room := sw.tasksOn(a)
+	if room == a.roomThen {
 		return
 	}
-	sw.change(a.room, room)
-	a.room = room
-	if sw.taking {
-		at := sw.look.then
-		if at == sw.ps.plan.Now {
+	sw.change(a.roomThen, room)
+	a.roomThen = room
+	if sw.recording {
+		at := sw.view.at
+		if at == sw.pass.plan.Now {
 			at = 0
 		}
-		sw.marks = append(sw.marks, mark{at, a.index, room})
+		sw.marks = append(sw.marks, roomMark{at, a.index, room})
 	}
 }
 
-// room is what a node has for the job at the moment the sweep has come to, as far as it can be of use.
-func (sw *sweep) room(a *account) int32 {
-	room := sw.look.room(sw.n, a)
-	if sw.n.wish == nil {
-		return min(room, sw.n.tasks-sw.n.nodesMin+1)
+// timesIn is what a node has for the job at the moment the sweep has come to, as far as it can be of use.
+func (sw *startSearch) tasksOn(a *nodeState) int32 {
+	room := sw.view.tasksOn(sw.req, a)
+	if sw.req.set == nil {
+		return min(room, sw.req.tasks-sw.req.nodesMin+1)
 	}
 	return room
 }
 
-func (sw *sweep) pointsAfter(now core.Time) {
-	for _, r := range sw.ps.reserved {
-		if len(r.claims) == 0 {
+func (sw *startSearch) addPoints(now core.Time) {
+	for _, r := range sw.pass.reserved {
+		if len(r.onNodes) == 0 {
 			continue
 		}
-		for _, t := range r.claims[0].turns(sw.ps.p.turns[:0], now, sw.length) {
-			sw.points = append(sw.points, point{t, r})
+		for _, t := range r.onNodes[0].changeTimes(sw.pass.p.times[:0], now, sw.length) {
+			sw.points = append(sw.points, changePoint{t, r})
 		}
 	}
-	if len(sw.ps.p.books) > 0 {
-		sw.edges(now)
+	if len(sw.pass.p.advances) > 0 {
+		sw.addAdvancePoints(now)
 	}
 	if sw.from != 0 {
-		sw.points = append(sw.points, point{sw.from, &reservation{}})
+		sw.points = append(sw.points, changePoint{sw.from, &reservation{}})
 	}
-	slices.SortStableFunc(sw.points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(sw.points, func(a, b changePoint) int { return cmp.Compare(a.at, b.at) })
 }
 
-// turns are the moments at which a claim changes what a job of some length may use.
-func (c *claim) turns(out []core.Time, now, length core.Time) []core.Time {
-	for _, t := range [...]core.Time{c.from, c.to, c.from - length + 1} {
+// times are the moments at which a claim changes what a job of some length may use.
+func (c *nodeReservation) changeTimes(out []core.Time, now, length core.Time) []core.Time {
+	for _, t := range [...]core.Time{c.start, c.end, c.start - length + 1} {
 		if t > now && t < never {
 			out = append(out, t)
 		}
 	}
-	if c.from == never {
+	if c.start == never {
 		out = append(out, never)
 	}
 	return out
 }
 
-// outlasts lowers what reservations leave by a job that was just started and lasts until end.
-func (ps *pass) outlasts(h *holding, end core.Time) {
+// lowerReservations lowers what reservations leave by a job that was just started and lasts until end.
+func (ps *pass) lowerReservations(h *allocation, end core.Time) {
 	if len(ps.reserved) > 0 {
-		ps.outlives(h, end, -1)
+		ps.changeReservations(h, end, -1)
 	}
 }
 
-func (ps *pass) outlives(h *holding, end core.Time, sign int32) {
+func (ps *pass) changeReservations(h *allocation, end core.Time, sign int32) {
 	for i := range h.alloc.Nodes {
 		na := &h.alloc.Nodes[i]
 		a := ps.p.ledger.nodes[na.Node]
-		for k := range a.claims {
-			if c := a.claims[k]; hits(c.from, end) {
-				a.add(&c.left, nil, na, h.terms, sign)
+		for k := range a.reserved {
+			if c := a.reserved[k]; overlaps(c.start, end) {
+				a.book(&c.leaves, nil, na, h.terms, sign)
 			}
 		}
 	}
 }
 
-// redeem drops the reservations of a job that starts now, in another of its partitions.
-func (ps *pass) redeem(id core.JobID) {
+// dropReservationsOf drops the reservations of a job that starts now, in another of its partitions.
+func (ps *pass) dropReservationsOf(id core.JobID) {
 	for i, r := range ps.reserved {
 		if r.job != id || r.nodes == nil {
 			continue
 		}
 		for _, a := range r.nodes {
-			a.claims = slices.DeleteFunc(a.claims, func(c *claim) bool { return c.of == r })
-			ps.p.weaken(a)
+			a.reserved = slices.DeleteFunc(a.reserved, func(c *nodeReservation) bool { return c.reservation == r })
+			ps.p.noteUnreserved(a)
 		}
-		ps.reserved[i] = &reservation{job: id, at: r.at, to: r.to}
+		ps.reserved[i] = &reservation{job: id, start: r.start, end: r.end}
 		delete(ps.plan.expected, id)
-		delete(ps.plan.on, id)
-		ps.redeemed = true
-		ps.p.passes++ // what was refused because of it may start now
-		for _, part := range ps.p.parts {
-			part.dead = 0
+		delete(ps.plan.reservedOn, id)
+		ps.reservationDropped = true
+		ps.p.refusalEpoch++ // what was refused because of it may start now
+		for _, part := range ps.p.partitions {
+			part.deadClasses = 0
 		}
 	}
 }
@@ -430,7 +435,7 @@ func (ps *pass) redeem(id core.JobID) {
 func (ps *pass) unreserve() {
 	for _, r := range ps.reserved {
 		for _, a := range r.nodes {
-			a.claims = a.claims[:0]
+			a.reserved = a.reserved[:0]
 		}
 	}
 }

@@ -2,7 +2,7 @@ package sched
 
 import "math"
 
-// Rule is how a pass treats jobs behind one that cannot start.
+// SetRules is how a pass treats jobs behind one that cannot start.
 type Rule uint8
 
 // The rules.
@@ -34,8 +34,8 @@ func ParseRule(name string) (Rule, bool) {
 	return 0, false
 }
 
-// depth is how many jobs of each queue that cannot start are promised one.
-func (c *Config) depth() int {
+// reservationsPerQueue is how many jobs of each queue that cannot start are promised one.
+func (c *Config) reservationsPerQueue() int {
 	switch {
 	case c.Rule == RuleFCFS:
 		return 1

@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// segmented takes whole segments of nodes, each within a block: from the fewest blocks, or, if those have too little room
+// chooseSegments takes whole segments of nodes, each within a block: from the fewest blocks, or, if those have too
+// little room
 // for the tasks, the roomiest segments of all.
-func (c *cluster) segmented(size int) []pick {
-	segs := c.segs
+func (c *leafChoice) chooseSegments(size int) []nodeChoice {
+	segs := c.leaves
 	for i := range segs {
-		slices.SortStableFunc(c.some[segs[i].from:segs[i].to], func(x, y candidate) int {
-			return cmp.Or(boolFirst(x.must, y.must), cmp.Compare(y.room, x.room))
+		slices.SortStableFunc(c.candidates[segs[i].from:segs[i].to], func(x, y candidate) int {
+			return cmp.Or(compareBool(x.required, y.required), cmp.Compare(y.tasks, x.tasks))
 		})
 		segs[i].to = segs[i].from + segs[i].count()/size*size
 	}
-	if picks := c.segments(size, func(s *segment, left int) (score, take int) {
+	if picks := c.takeSegments(size, func(s *leafNodes, left int) (score, take int) {
 		if n := s.count(); n >= left { // the smallest block that has all that are left, else the largest
 			return 1<<30 - n, left
 		}
@@ -23,35 +24,35 @@ func (c *cluster) segmented(size int) []pick {
 	}); picks != nil {
 		return picks
 	}
-	return c.segments(size, func(s *segment, _ int) (score, take int) {
+	return c.takeSegments(size, func(s *leafNodes, _ int) (score, take int) {
 		for i := s.from; i < s.from+size; i++ {
-			score += int(c.some[i].room)
+			score += int(c.candidates[i].tasks)
 		}
 		return score, size
 	})
 }
 
-// segments takes nodes of the block with the best score, as many as that says, until there are enough.
-func (c *cluster) segments(size int, rate func(s *segment, left int) (score, take int)) []pick {
-	n := c.n
+// takeSegments takes nodes of the block with the best score, as many as that says, until there are enough.
+func (c *leafChoice) takeSegments(size int, rate func(s *leafNodes, left int) (score, take int)) []nodeChoice {
+	n := c.req
 	want := (int(n.nodesMin) + size - 1) / size * size
-	left := slices.Clone(c.segs) // what is left of each block
+	left := slices.Clone(c.leaves) // what is left of each block
 	picks := c.buf[:0]
-	h := n.hold(c.counts)
-	take := func(s *segment, count int) {
-		for _, k := range c.some[s.from : s.from+count] {
+	h := n.newSelection(c.counts)
+	take := func(s *leafNodes, count int) {
+		for _, k := range c.candidates[s.from : s.from+count] {
 			h.add(&k, 1)
-			picks = append(picks, pick{a: k.a, room: k.room})
+			picks = append(picks, nodeChoice{node: k.node, capacity: k.tasks})
 		}
 		s.from += count
 	}
 	for i := range left { // those with nodes that must be there
-		if s := &left[i]; s.must > 0 {
-			take(s, min(s.count(), (s.must+size-1)/size*size))
+		if s := &left[i]; s.required > 0 {
+			take(s, min(s.count(), (s.required+size-1)/size*size))
 		}
 	}
 	for len(picks) < want {
-		var best *segment
+		var best *leafNodes
 		var most, count int
 		for i := range left {
 			if s := &left[i]; s.count() > 0 {
@@ -65,14 +66,14 @@ func (c *cluster) segments(size int, rate func(s *segment, left int) (score, tak
 		}
 		take(best, count)
 	}
-	if len(picks) > int(n.nodesMax) || !h.enough() {
+	if len(picks) > int(n.nodesMax) || !h.isEnough() {
 		return nil
 	}
 	return picks
 }
 
-// boolFirst puts true before false.
-func boolFirst(x, y bool) int {
+// compareBool puts true before false.
+func compareBool(x, y bool) int {
 	switch {
 	case x == y:
 		return 0

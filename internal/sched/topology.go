@@ -10,33 +10,34 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 )
 
-// network is how nodes are joined, worked out for placement: leaves, and what is above them. A leaf is a switch with nodes,
+// topology is how nodes are joined, worked out for placement: leaves, and what is above them. A leaf is a switch with
+// nodes,
 // or a block. Leaves are numbered so that those under one switch, or in one larger block, are neighbours.
-type network struct {
-	groups [][]group // by level: the leaves are level 0 and not listed; the last is the highest
-	sizes  []int32   // of blocks: nodes in one of each level, from a single block on; nil for a tree
-	leaf   map[core.NodeName]int32
-	leaves int32
-	one    bool // a tree with one switch above all it names
+type topology struct {
+	groups     [][]leafGroup // by level: the leaves are level 0 and not listed; the last is the highest
+	sizes      []int32       // of blocks: nodes in one of each level, from a single block on; nil for a tree
+	leaf       map[core.NodeName]int32
+	leaves     int32
+	singleRoot bool // a tree with one switch above all it names
 }
 
-// group is what is under a switch: leaves from lo up to hi.
-type group struct{ lo, hi int32 }
+// leafGroup is what is under a switch: leaves from lo up to hi.
+type leafGroup struct{ lo, hi int32 }
 
 // SetTopology tells the ledger how the nodes are joined. It has been checked: see core.Topology.
 func (l *Ledger) SetTopology(t *core.Topology) {
-	l.seeking.labelled, l.net = -1, nil
+	l.search.positionsAt, l.net = -1, nil
 	switch {
 	case t == nil:
 	case t.Kind == core.TopologyTree:
-		l.net = treeOf(t)
+		l.net = treeTopology(t)
 	case t.Kind == core.TopologyBlock:
-		l.net = blocksOf(t)
+		l.net = blockTopology(t)
 	}
 }
 
-// expand lists the names of a hostlist in order.
-func expand(list string) []string {
+// expandNames lists the names of a hostlist in order.
+func expandNames(list string) []string {
 	names, err := hostlist.Expand(list, 1<<20)
 	if list == "" || err != nil {
 		return nil
@@ -44,16 +45,16 @@ func expand(list string) []string {
 	return names
 }
 
-// treeOf numbers the leaves of a tree in the order of a walk from its tops.
-func treeOf(t *core.Topology) *network {
-	net := &network{leaf: map[core.NodeName]int32{}}
+// treeTopology numbers the leaves of a tree in the order of a walk from its tops.
+func treeTopology(t *core.Topology) *topology {
+	net := &topology{leaf: map[core.NodeName]int32{}}
 	index, below := map[string]int{}, make([]bool, len(t.Switches))
 	for i := range t.Switches {
 		index[t.Switches[i].Name] = i
 	}
 	kids := make([][]int, len(t.Switches))
 	for i := range t.Switches {
-		for _, name := range expand(t.Switches[i].Switches) {
+		for _, name := range expandNames(t.Switches[i].Switches) {
 			if k, ok := index[name]; ok && !below[k] {
 				kids[i] = append(kids[i], k)
 				below[k] = true
@@ -63,13 +64,13 @@ func treeOf(t *core.Topology) *network {
 	var walk func(i int) int // returns the level
 	walk = func(i int) int {
 		if len(kids[i]) == 0 {
-			for _, node := range expand(t.Switches[i].Nodes) {
+			for _, node := range expandNames(t.Switches[i].Nodes) {
 				net.leaf[core.NodeName(node)] = net.leaves
 			}
 			net.leaves++
 			return 0
 		}
-		g, level := group{lo: net.leaves}, 0
+		g, level := leafGroup{lo: net.leaves}, 0
 		for _, k := range kids[i] {
 			level = max(level, walk(k))
 		}
@@ -87,16 +88,16 @@ func treeOf(t *core.Topology) *network {
 			tops++
 		}
 	}
-	net.one = tops == 1
+	net.singleRoot = tops == 1
 	return net
 }
 
-// blocksOf numbers blocks in order.
-func blocksOf(t *core.Topology) *network {
-	net := &network{leaf: map[core.NodeName]int32{}, leaves: int32(len(t.Blocks)), sizes: t.BlockSizes}
+// blockTopology numbers blocks in order.
+func blockTopology(t *core.Topology) *topology {
+	net := &topology{leaf: map[core.NodeName]int32{}, leaves: int32(len(t.Blocks)), sizes: t.BlockSizes}
 	least := int32(math.MaxInt32)
 	for i := range t.Blocks {
-		list := expand(t.Blocks[i].Nodes)
+		list := expandNames(t.Blocks[i].Nodes)
 		for _, node := range list {
 			net.leaf[core.NodeName(node)] = int32(i)
 		}
@@ -106,231 +107,240 @@ func blocksOf(t *core.Topology) *network {
 		net.sizes = []int32{max(1, least)}
 	}
 	for _, size := range net.sizes[1:] {
-		var level []group
+		var level []leafGroup
 		per := max(1, size/net.sizes[0])
 		for lo := int32(0); lo < net.leaves; lo += per {
-			level = append(level, group{lo, min(lo+per, net.leaves)})
+			level = append(level, leafGroup{lo, min(lo+per, net.leaves)})
 		}
 		net.groups = append(net.groups, level)
 	}
-	net.groups = append(net.groups, []group{{0, net.leaves}}) // larger jobs than the largest block
+	net.groups = append(net.groups, []leafGroup{{0, net.leaves}}) // larger jobs than the largest block
 	return net
 }
 
-// label gives each node its place in the line of all nodes: by leaf, then by name. A node that no leaf has is a leaf of
+// assignPositions gives each node its place in the line of all nodes: by leaf, then by name. A node that no leaf has is
+// a leaf of
 // its own, joined to nothing.
-func (l *Ledger) label() {
-	if l.seeking.labelled == l.shape {
+func (l *Ledger) assignPositions() {
+	if l.search.positionsAt == l.version {
 		return
 	}
-	l.seeking.labelled, l.seeking.stray = l.shape, false
+	l.search.positionsAt, l.search.unconnected = l.version, false
 	line := slices.Clone(l.order)
 	for _, a := range line {
-		a.place.leaf = math.MaxInt32
+		a.position.leaf = math.MaxInt32
 		if l.net != nil {
-			if leaf, ok := l.net.leaf[a.node.Name]; ok {
-				a.place.leaf = leaf
+			if leaf, ok := l.net.leaf[a.record.Name]; ok {
+				a.position.leaf = leaf
 			}
 		}
 	}
-	slices.SortFunc(line, func(a, b *account) int {
-		return cmp.Or(cmp.Compare(a.place.leaf, b.place.leaf), hostlist.Compare(string(a.node.Name), string(b.node.Name)))
+	slices.SortFunc(line, func(a, b *nodeState) int {
+		return cmp.Or(cmp.Compare(a.position.leaf, b.position.leaf), hostlist.Compare(string(a.record.Name),
+			string(b.record.Name)))
 	})
 	for i, a := range line {
-		if a.place.line = int32(i); a.place.leaf == math.MaxInt32 && l.net != nil {
-			a.place.leaf, l.seeking.stray = l.net.leaves+a.place.line, true
+		if a.position.line = int32(i); a.position.leaf == math.MaxInt32 && l.net != nil {
+			a.position.leaf, l.search.unconnected = l.net.leaves+a.position.line, true
 		}
 	}
 }
 
-// joined tells whether one switch joins all nodes: what fits anywhere then fits.
-func (l *Ledger) joined() bool {
+// oneSwitchJoinsAll tells whether one switch joins all nodes: what fits anywhere then fits.
+func (l *Ledger) oneSwitchJoinsAll() bool {
 	if l.net == nil {
 		return true
 	}
-	l.label()
-	return l.net.one && !l.seeking.stray
+	l.assignPositions()
+	return l.net.singleRoot && !l.search.unconnected
 }
 
-// segment is the candidates under one leaf.
-type segment struct {
+// leafNodes is the candidates under one leaf.
+type leafNodes struct {
 	leaf     int32
 	from, to int // of the candidates
-	room     int64
-	must     int
-	in       bool
+	tasks    int64
+	required int
+	chosen   bool
 }
 
-func (s *segment) count() int { return s.to - s.from }
+func (s *leafNodes) count() int { return s.to - s.from }
 
-// connected chooses nodes that are near each other.
-func (n *need) connected(net *network, some []candidate, counts []grammar.FeatureCount, buf []pick) []pick {
-	byLeaf := func(x, y candidate) int { return cmp.Compare(x.a.place.leaf, y.a.place.leaf) }
+// chooseConnected chooses nodes that are near each other.
+func (n *request) chooseConnected(net *topology, some []candidate, counts []grammar.FeatureCount,
+	buf []nodeChoice) []nodeChoice {
+	byLeaf := func(x, y candidate) int { return cmp.Compare(x.node.position.leaf, y.node.position.leaf) }
 	if !slices.IsSortedFunc(some, byLeaf) {
 		slices.SortStableFunc(some, byLeaf)
 	}
-	s := &n.wish.ledger.seeking
-	segs := s.segs[:0]
+	s := &n.set.ledger.search
+	segs := s.leaves[:0]
 	for i := range some {
 		k := &some[i]
-		if len(segs) == 0 || segs[len(segs)-1].leaf != k.a.place.leaf {
-			segs = append(segs, segment{leaf: k.a.place.leaf, from: i})
+		if len(segs) == 0 || segs[len(segs)-1].leaf != k.node.position.leaf {
+			segs = append(segs, leafNodes{leaf: k.node.position.leaf, from: i})
 		}
 		g := &segs[len(segs)-1]
 		g.to = i + 1
-		g.room += int64(k.room)
-		if k.must {
-			g.must++
+		g.tasks += int64(k.tasks)
+		if k.required {
+			g.required++
 		}
 	}
-	s.segs = segs
-	c := cluster{n: n, some: some, segs: segs, counts: counts, buf: buf}
-	var picks []pick
+	s.leaves = segs
+	c := leafChoice{req: n, candidates: some, leaves: segs, counts: counts, buf: buf}
+	var picks []nodeChoice
 	switch {
-	case net.sizes != nil && n.wish.segment > 0:
-		picks = c.segmented(int(n.wish.segment))
+	case net.sizes != nil && n.set.segment > 0:
+		picks = c.chooseSegments(int(n.set.segment))
 	case net.sizes != nil:
-		picks = c.blocks(net)
+		picks = c.chooseInBlocks(net)
 	default:
-		picks = c.tree(net)
+		picks = c.chooseInTree(net)
 	}
 	if picks == nil {
 		return nil
 	}
-	slices.SortFunc(picks, func(x, y pick) int { return cmp.Compare(x.a.place.line, y.a.place.line) })
-	return n.finish(picks)
+	slices.SortFunc(picks, func(x, y nodeChoice) int { return cmp.Compare(x.node.position.line, y.node.position.line) })
+	return n.assignSetTasks(picks)
 }
 
-// cluster is a choice of leaves under way.
-type cluster struct {
-	n      *need
-	some   []candidate
-	segs   []segment
-	counts []grammar.FeatureCount
-	buf    []pick
+// leafChoice is a choice of leaves under way.
+type leafChoice struct {
+	req        *request
+	candidates []candidate
+	leaves     []leafNodes
+	counts     []grammar.FeatureCount
+	buf        []nodeChoice
 }
 
-// span is a row of segments in which the job may be, and how many candidates they have.
-type span struct{ from, to, count int }
+// minStep is a row of segments in which the job may be, and how many candidates they have.
+type leafSpan struct{ from, to, count int }
 
-// tree takes the lowest switch under which the job fits, and of several the one that leaves least over.
-func (c *cluster) tree(net *network) []pick {
-	if picks := c.best(nil); picks != nil {
+// chooseInTree takes the lowest switch under which the job fits, and of several the one that leaves least over.
+func (c *leafChoice) chooseInTree(net *topology) []nodeChoice {
+	if picks := c.chooseInLevel(nil); picks != nil {
 		return picks
 	}
 	for _, level := range net.groups {
-		if picks := c.best(level); picks != nil {
+		if picks := c.chooseInLevel(level); picks != nil {
 			return picks
 		}
 	}
 	return nil
 }
 
-// blocks takes the smallest sort of block that is large enough, and of several the one that leaves least over. A job that
+// chooseInBlocks takes the smallest sort of block that is large enough, and of several the one that leaves least over.
+// A job that
 // fits in one such block never uses parts of two.
-func (c *cluster) blocks(net *network) []pick {
+func (c *leafChoice) chooseInBlocks(net *topology) []nodeChoice {
 	for i, size := range net.sizes {
-		if size >= c.n.nodesMin {
+		if size >= c.req.nodesMin {
 			if i == 0 {
-				return c.best(nil)
+				return c.chooseInLevel(nil)
 			}
-			return c.best(net.groups[i-1])
+			return c.chooseInLevel(net.groups[i-1])
 		}
 	}
-	return c.best(net.groups[len(net.groups)-1])
+	return c.chooseInLevel(net.groups[len(net.groups)-1])
 }
 
-// best places the job in one group of a level (nil: one leaf): that with the fewest candidates which holds it.
-func (c *cluster) best(level []group) []pick {
-	s := &c.n.wish.ledger.seeking
-	parts := s.parts[:0]
+// maxFreed places the job in one group of a level (nil: one leaf): that with the fewest candidates which holds it.
+func (c *leafChoice) chooseInLevel(level []leafGroup) []nodeChoice {
+	s := &c.req.set.ledger.search
+	parts := s.spans[:0]
 	if level == nil {
-		for i := range c.segs {
-			parts = c.weigh(parts, i, i+1)
+		for i := range c.leaves {
+			parts = c.addSpan(parts, i, i+1)
 		}
 	}
 	for _, g := range level {
 		at := func(leaf int32) int {
-			i, _ := slices.BinarySearchFunc(c.segs, leaf, func(s segment, leaf int32) int { return cmp.Compare(s.leaf, leaf) })
+			i, _ := slices.BinarySearchFunc(c.leaves, leaf, func(s leafNodes, leaf int32) int {
+				return cmp.Compare(s.leaf,
+					leaf)
+			})
 			return i
 		}
-		parts = c.weigh(parts, at(g.lo), at(g.hi))
+		parts = c.addSpan(parts, at(g.lo), at(g.hi))
 	}
-	s.parts = parts
-	slices.SortStableFunc(parts, func(a, b span) int { return cmp.Compare(a.count, b.count) })
+	s.spans = parts
+	slices.SortStableFunc(parts, func(a, b leafSpan) int { return cmp.Compare(a.count, b.count) })
 	for _, p := range parts {
-		if picks := c.fewest(p); picks != nil {
+		if picks := c.fewestLeaves(p); picks != nil {
 			return picks
 		}
 	}
 	return nil
 }
 
-// weigh adds a row of segments to the list if it has enough for the job, as far as sums tell.
-func (c *cluster) weigh(parts []span, from, to int) []span {
-	p, must, room := span{from: from, to: to}, 0, int64(0)
+// byPriority adds a row of segments to the list if it has enough for the job, as far as sums tell.
+func (c *leafChoice) addSpan(parts []leafSpan, from, to int) []leafSpan {
+	p, must, room := leafSpan{from: from, to: to}, 0, int64(0)
 	for i := from; i < to; i++ {
-		p.count += c.segs[i].count()
-		must += c.segs[i].must
-		room += c.segs[i].room
+		p.count += c.leaves[i].count()
+		must += c.leaves[i].required
+		room += c.leaves[i].tasks
 	}
-	if p.count >= int(c.n.nodesMin) && room >= int64(c.n.tasks) && must == len(c.n.must) {
+	if p.count >= int(c.req.nodesMin) && room >= int64(c.req.tasks) && must == len(c.req.required) {
 		return append(parts, p)
 	}
 	return parts
 }
 
-// fewest places the job on the fewest leaves of a span.
-func (c *cluster) fewest(p span) []pick {
-	n := c.n
-	if n.wish.most && p.count > int(n.nodesMin) { // as many as it wants, if that is possible here at all
+// fewestVictims places the job on the fewest leaves of a span.
+func (c *leafChoice) fewestLeaves(p leafSpan) []nodeChoice {
+	n := c.req
+	if n.set.wantsMax && p.count > int(n.nodesMin) { // as many as it wants, if that is possible here at all
 		more := *n
 		more.nodesMin = min(n.nodesMax, int32(p.count))
-		if n.wish.each > 0 {
-			more.tasks = more.nodesMin * n.wish.each
+		if n.set.tasksPerNode > 0 {
+			more.tasks = more.nodesMin * n.set.tasksPerNode
 		}
 		d := *c
-		d.n = &more
-		if picks := d.pack(c.segs[p.from:p.to]); picks != nil {
+		d.req = &more
+		if picks := d.packLeaves(c.leaves[p.from:p.to]); picks != nil {
 			return picks
 		}
 	}
-	return c.pack(c.segs[p.from:p.to])
+	return c.packLeaves(c.leaves[p.from:p.to])
 }
 
-// pack takes whole leaves, the largest first, and ends with the smallest one that is enough.
-func (c *cluster) pack(segs []segment) []pick {
-	n := c.n
+// packLeaves takes whole leaves, the largest first, and ends with the smallest one that is enough.
+func (c *leafChoice) packLeaves(segs []leafNodes) []nodeChoice {
+	n := c.req
 	nodes, room, used := 0, int64(0), 0
-	take := func(s *segment) {
-		s.in = true
-		nodes, room, used = nodes+s.count(), room+s.room, used+1
+	take := func(s *leafNodes) {
+		s.chosen = true
+		nodes, room, used = nodes+s.count(), room+s.tasks, used+1
 	}
-	order := make([]*segment, 0, len(segs))
+	order := make([]*leafNodes, 0, len(segs))
 	for i := range segs {
-		if segs[i].in = false; segs[i].must > 0 {
+		if segs[i].chosen = false; segs[i].required > 0 {
 			take(&segs[i])
 		} else {
 			order = append(order, &segs[i])
 		}
 	}
 	limit := len(segs)
-	if n.wish.switches > 0 {
-		limit = min(limit, int(n.wish.switches))
+	if n.set.switches > 0 {
+		limit = min(limit, int(n.set.switches))
 	}
 	if used > limit {
 		return nil
 	}
 	if used > 0 && nodes >= int(n.nodesMin) && room >= int64(n.tasks) {
-		if picks := c.on(segs, nil); picks != nil {
+		if picks := c.chooseOnLeaves(segs, nil); picks != nil {
 			return picks
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *segment) int { return cmp.Or(cmp.Compare(a.count(), b.count()), cmp.Compare(a.room, b.room)) })
+	slices.SortStableFunc(order, func(a, b *leafNodes) int {
+		return cmp.Or(cmp.Compare(a.count(), b.count()), cmp.Compare(a.tasks, b.tasks))
+	})
 	for ; used < limit && len(order) > 0; order = order[:len(order)-1] {
 		for _, s := range order {
-			if nodes+s.count() >= int(n.nodesMin) && room+s.room >= int64(n.tasks) {
-				if picks := c.on(segs, s); picks != nil {
+			if nodes+s.count() >= int(n.nodesMin) && room+s.tasks >= int64(n.tasks) {
+				if picks := c.chooseOnLeaves(segs, s); picks != nil {
 					return picks
 				}
 			}
@@ -341,53 +351,53 @@ func (c *cluster) pack(segs []segment) []pick {
 		return nil
 	}
 	for i := range segs {
-		if segs[i].in = segs[i].must > 0; segs[i].in {
+		if segs[i].chosen = segs[i].required > 0; segs[i].chosen {
 			limit--
 		}
 	}
-	tries := packTries
-	return c.combine(segs, 0, limit, &tries)
+	tries := maxPackTries
+	return c.combineLeaves(segs, 0, limit, &tries)
 }
 
-// packTries bounds the search for leaves whose rooms and counts happen to fit together.
-const packTries = 2000
+// maxPackTries bounds the search for leaves whose rooms and counts happen to fit together.
+const maxPackTries = 2000
 
-// combine tries all choices of leaves, for jobs that want few of them and do not fit the largest.
-func (c *cluster) combine(segs []segment, from, left int, tries *int) []pick {
+// combineLeaves tries all choices of leaves, for jobs that want few of them and do not fit the largest.
+func (c *leafChoice) combineLeaves(segs []leafNodes, from, left int, tries *int) []nodeChoice {
 	if *tries--; *tries < 0 {
 		return nil
 	}
-	if picks := c.on(segs, nil); picks != nil || left == 0 {
+	if picks := c.chooseOnLeaves(segs, nil); picks != nil || left == 0 {
 		return picks
 	}
 	for i := from; i < len(segs); i++ {
-		if segs[i].in {
+		if segs[i].chosen {
 			continue
 		}
-		segs[i].in = true
-		if picks := c.combine(segs, i+1, left-1, tries); picks != nil {
+		segs[i].chosen = true
+		if picks := c.combineLeaves(segs, i+1, left-1, tries); picks != nil {
 			return picks
 		}
-		segs[i].in = false
+		segs[i].chosen = false
 	}
 	return nil
 }
 
-// on places the job on the leaves taken so far and one more.
-func (c *cluster) on(segs []segment, last *segment) []pick {
-	s := &c.n.wish.ledger.seeking
+// reservedOn places the job on the leaves taken so far and one more.
+func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []nodeChoice {
+	s := &c.req.set.ledger.search
 	list := s.tried[:0]
 	for i := range segs {
-		if segs[i].in {
-			list = append(list, c.some[segs[i].from:segs[i].to]...)
+		if segs[i].chosen {
+			list = append(list, c.candidates[segs[i].from:segs[i].to]...)
 		}
 	}
 	if last != nil {
-		list = append(list, c.some[last.from:last.to]...)
+		list = append(list, c.candidates[last.from:last.to]...)
 	}
 	s.tried = list
-	if len(list) < int(c.n.nodesMin) {
+	if len(list) < int(c.req.nodesMin) {
 		return nil
 	}
-	return c.n.cover(list, c.counts, c.buf)
+	return c.req.chooseCover(list, c.counts, c.buf)
 }

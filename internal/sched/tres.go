@@ -4,9 +4,10 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Asked is what a spec asks for at least: of the whole job, and of the node that has most of each. What the job gets may
+// RequestedTRES is what a spec asks for at least: of the whole job, and of the node that has most of each. What the job
+// gets may
 // be more, as with whole nodes; that is known when it is placed.
-func Asked(spec *core.Spec) (all, node core.TRES) {
+func RequestedTRES(spec *core.Spec) (all, node core.TRES) {
 	sh, wide := &spec.Shape, spec.Shape.Wide()
 	nodes, tasks := int64(max(1, sh.NodesMin)), int64(max(1, sh.Tasks))
 	gres := sh.Total()
@@ -23,15 +24,15 @@ func Asked(spec *core.Spec) (all, node core.TRES) {
 	all, node = tresOf(nodes, cpus, mem), tresOf(1, part(cpus), part(mem))
 	all, node = addGres(all, gres, 1), addGres(node, gres, nodes)
 	if x := spec.Extra; x != nil && x.Licenses != "" {
-		if ask := newAsk(x.Licenses); !ask.any { // of a choice it is not known yet which
+		if ask := parseLicenses(x.Licenses); !ask.any { // of a choice it is not known yet which
 			all = addLicenses(all, ask.list)
 		}
 	}
 	return all, node
 }
 
-// Allocated is what a job holds: all of it, and of the node that has most of each.
-func Allocated(al *core.Alloc) (all, node core.TRES) {
+// AllocatedTRES is what a job holds: all of it, and of the node that has most of each.
+func AllocatedTRES(al *core.Alloc) (all, node core.TRES) {
 	var cpus, mostCPUs, mem, mostMem int64
 	var gres, most []core.Gres
 	for i := range al.Nodes {
@@ -43,7 +44,8 @@ func Allocated(al *core.Alloc) (all, node core.TRES) {
 			gres, most = sumGres(gres, g, false), sumGres(most, g, true)
 		}
 	}
-	return addLicenses(addGres(tresOf(int64(len(al.Nodes)), cpus, mem), gres, 1), al.Licenses()), addGres(tresOf(1, mostCPUs, mostMem), most, 1)
+	return addLicenses(addGres(tresOf(int64(len(al.Nodes)), cpus, mem), gres, 1), al.Licenses()), addGres(tresOf(1,
+		mostCPUs, mostMem), most, 1)
 }
 
 func addLicenses(t core.TRES, list []core.License) core.TRES {

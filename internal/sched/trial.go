@@ -6,33 +6,35 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Outlook is when and where a job would start that nobody has submitted.
-type Outlook struct {
+// TrialResult is when and where a job would start that nobody has submitted.
+type TrialResult struct {
 	Start     core.Time // 0: nobody knows
 	Estimate  bool
 	Partition core.PartitionName
 	CPUs      int64
 	Nodes     []core.NodeName // where it would start; of a job with others before it, where it would if it were first
-	Pushes    []core.JobID    // that would make room for it
-	Why       Why             // what it would wait for
+	Preempts  []core.JobID    // that would make room for it
+	Reason    Reason          // what it would wait for
 }
 
-// Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass is
-// made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long as more
+// Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass
+// is
+// made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long as
+// more
 // says; without more all of it is.
-func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool) Outlook {
+func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool) TrialResult {
 	p.Apply(Changes{Jobs: []*core.Job{j}})
 	plan := p.Pass(now)
-	out := plan.outlook(j)
-	if out.Start == 0 && !Blocked(j) {
+	out := plan.trialResult(j)
+	if out.Start == 0 && !IsBlocked(j) {
 		f := p.Forecast(plan)
 		done := false
 		for !done && (more == nil || more()) {
 			done = f.Step(slice)
 		}
 		if done {
-			plan = plan.With(f)
-			out.Why = plan.Why(j)
+			plan = plan.WithForecast(f)
+			out.Reason = plan.Reason(j)
 			out.Start, out.Estimate, _ = plan.Expected(j.ID)
 		}
 	}
@@ -40,7 +42,7 @@ func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool)
 		first := *j
 		first.Priority = math.MaxUint32
 		p.Apply(Changes{Jobs: []*core.Job{&first}})
-		ahead := p.Pass(now).outlook(&first)
+		ahead := p.Pass(now).trialResult(&first)
 		out.Nodes, out.Partition = ahead.Nodes, ahead.Partition
 	}
 	gone := *j
@@ -49,12 +51,12 @@ func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool)
 	return out
 }
 
-// outlook reads of a plan what it says of one job.
-func (p *Plan) outlook(j *core.Job) Outlook {
-	all, _ := Asked(j.Spec)
-	out := Outlook{CPUs: all.Count("cpu"), Partition: firstOf(j.Spec.Partition)}
+// forecastModel reads of a plan what it says of one job.
+func (p *Plan) trialResult(j *core.Job) TrialResult {
+	all, _ := RequestedTRES(j.Spec)
+	out := TrialResult{CPUs: all.Count("cpu"), Partition: firstOf(j.Spec.Partition)}
 	for i := range p.Starts {
-		for _, s := range p.Starts[i].Parts() {
+		for _, s := range p.Starts[i].Components() {
 			if s.Job != j.ID {
 				continue
 			}
@@ -66,12 +68,12 @@ func (p *Plan) outlook(j *core.Job) Outlook {
 			return out // of an array, its first task
 		}
 	}
-	out.Why = p.Why(j)
+	out.Reason = p.Reason(j)
 	out.Start, out.Estimate, _ = p.Expected(j.ID)
 	out.Nodes = p.Nodes(j.ID)
 	for i := range p.Preempts {
 		if p.Preempts[i].For == j.ID {
-			out.Pushes = append(out.Pushes, p.Preempts[i].Job)
+			out.Preempts = append(out.Preempts, p.Preempts[i].Job)
 		}
 	}
 	return out

@@ -99,8 +99,8 @@ func (o *oracle) load(cfg state.Config, now core.Time) {
 // feed tells the planner what changed, as the engine does after each input.
 func (o *oracle) feed() {
 	c := o.st.PlannerChanges()
-	if c.Anew != nil {
-		o.planner = sched.New(*c.Anew)
+	if c.NewConfig != nil {
+		o.planner = sched.New(*c.NewConfig)
 	}
 	o.planner.Apply(c)
 }
@@ -153,8 +153,8 @@ func (o *oracle) reply(v any) {
 
 func (o *oracle) trial(j *core.Job) {
 	x := o.planner.Trial(j, o.st.Now(), 1<<30, nil)
-	o.printf("trial %d %t %s %d %v %v %s %d %t\n", x.Start, x.Estimate, x.Partition, x.CPUs, x.Nodes, x.Pushes,
-		x.Why.Reason, x.Why.Expected, x.Why.Estimate)
+	o.printf("trial %d %t %s %d %v %v %s %d %t\n", x.Start, x.Estimate, x.Partition, x.CPUs, x.Nodes, x.Preempts,
+		x.Reason.Code, x.Reason.Expected, x.Reason.Estimate)
 }
 
 // plan writes what the planner decides now, with a forecast from time to time.
@@ -164,32 +164,32 @@ func (o *oracle) plan() {
 		o.start("start", &p.Starts[i])
 	}
 	for _, x := range p.Preempts {
-		o.printf("preempt %d for %d in %s, %d starts, on %v\n", x.Job, x.For, x.Partition, x.Room, x.Nodes)
+		o.printf("preempt %d for %d in %s, %d starts, on %v\n", x.Job, x.For, x.Partition, x.Starts, x.Nodes)
 	}
 	for _, x := range p.Provision {
 		o.printf("provision %q %d %q for %d at %d, price %d\n", x.Offer, x.Count, x.Node, x.For, x.Ready, x.Price)
 	}
 	o.printf("look again %d\n", p.WakeAt)
-	o.printf("reserved %v\n", slices.Sorted(maps.Keys(p.Promised())))
-	if o.lines%4 == 0 && o.planner.Waiting() > 0 {
+	o.printf("reserved %v\n", slices.Sorted(maps.Keys(p.ReservedNodes())))
+	if o.lines%4 == 0 && o.planner.PendingCount() > 0 {
 		f := o.planner.Forecast(p)
 		for !f.Step(1 << 30) {
 		}
-		p = p.With(f)
+		p = p.WithForecast(f)
 	}
 	for j := range o.st.Snapshot().Jobs() {
 		if j.State != core.Pending {
 			continue
 		}
-		w := p.Why(j)
-		o.printf("wait %d %s %d %t %v\n", j.ID, w.Reason, w.Expected, w.Estimate, p.Nodes(j.ID))
+		w := p.Reason(j)
+		o.printf("wait %d %s %d %t %v\n", j.ID, w.Code, w.Expected, w.Estimate, p.Nodes(j.ID))
 	}
 }
 
 func (o *oracle) start(what string, s *sched.Start) {
-	o.printf("%s %d task %d %t limit %d", what, s.Job, s.Task, s.Array, s.Limit)
+	o.printf("%s %d task %d %t limit %d", what, s.Job, s.Task, s.Array, s.TimeLimit)
 	o.json("", s.Alloc)
-	for _, a := range s.Aside {
+	for _, a := range s.Suspends {
 		o.printf("suspends %d", a.Job)
 		o.json("", a.Lent)
 	}

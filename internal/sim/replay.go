@@ -95,8 +95,8 @@ func (p *replay) pass(rec *state.Record, where string) error {
 		c.Merge(p.fed[0])
 		p.fed = p.fed[1:]
 	}
-	if c.Anew != nil {
-		p.plan = sched.New(*c.Anew)
+	if c.NewConfig != nil {
+		p.plan = sched.New(*c.NewConfig)
 	}
 	p.plan.Apply(c)
 	plan := p.plan.Pass(rec.Pass.Now)

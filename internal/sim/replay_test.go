@@ -99,7 +99,7 @@ func TestReplayOfPreemption(t *testing.T) {
 		r.now += 60e6
 		submit("high")
 		p := r.pass()
-		if mode == core.PreemptSuspend && (len(p.Starts) != 1 || len(p.Starts[0].Aside) != 1) ||
+		if mode == core.PreemptSuspend && (len(p.Starts) != 1 || len(p.Starts[0].Suspends) != 1) ||
 			mode == core.PreemptRequeue && len(p.Preempts) != 1 {
 			t.Fatalf("%s: planned %+v %+v", mode, p.Starts, p.Preempts)
 		}

@@ -105,7 +105,7 @@ func newSim(cfg Config) *sim {
 	sc := state.Config{MaxJobs: 1 << 40, Unkept: true}
 	s := &sim{
 		st:    state.New(sc, img),
-		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Names: state.NewNames(), Rule: cfg.Rule}),
+		plan:  sched.New(sched.Config{Partitions: state.Partitions(sc), Hosts: state.NewNames(), Rule: cfg.Rule}),
 		nodes: img.Nodes,
 		specs: map[ask]*core.Spec{},
 		by:    core.Identity{User: user, UID: uid},

@@ -47,7 +47,7 @@ func (s *State) admitSegment(spec *core.Spec) error {
 }
 
 // checkFeaturesExist refuses features that no node has, also where another would do.
-func (s *State) checkFeaturesExist(spec *core.Spec) *sched.Fault {
+func (s *State) checkFeaturesExist(spec *core.Spec) *sched.Unsatisfiable {
 	x := spec.Extra
 	if x == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *State) checkFeaturesExist(spec *core.Spec) *sched.Fault {
 		}
 		for _, name := range c.Names() {
 			if !s.featureExists(name) {
-				return &sched.Fault{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
+				return &sched.Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", name)}
 			}
 		}
 	}

@@ -228,13 +228,13 @@ func BenchmarkMemory(b *testing.B) {
 		endBatch(st)
 		r := rand.New(rand.NewPCG(1, 1))
 		heap, rss := memory(b)
-		keys := map[sched.Key]bool{}
+		keys := map[sched.RequestKey]bool{}
 		b.StartTimer()
 		for i := range jobs {
 			in := shaped(r, i)
 			in.By.UID = 2000 + uint32(in.By.User[1]-'0')*100 + uint32(in.By.User[2]-'0')*10 + uint32(in.By.User[3]-'0')
 			if i%10 == 0 {
-				keys[sched.KeyOf(in.Spec)] = true
+				keys[sched.RequestKeyOf(in.Spec)] = true
 			}
 			if _, err := st.Apply(in); err != nil {
 				b.Fatal(err)

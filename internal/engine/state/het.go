@@ -115,7 +115,7 @@ func (s *State) checkHetStart(in *Start, ref *core.HetRef) error {
 			part = &in.Rest[k-1]
 		}
 		j, ok := s.hetComponent(ref, int32(k))
-		if !ok || part.Job != j.ID || j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
+		if !ok || part.Job != j.ID || j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
 			return core.Errorf(core.Conflict, "component %d of job %d does not wait to start", k, ref.Lead)
 		}
 		if err := s.checkStartLimits(j, part.Alloc); err != nil {

@@ -41,9 +41,9 @@ type Start struct {
 	Job   core.JobID
 	Task  int32 // of an array record
 	Alloc *core.Alloc
-	Limit core.Seconds  `json:",omitempty"` // in place of the job's own; 0: its own
-	Aside []sched.Aside `json:",omitempty"` // jobs that are suspended for it, and what they lend
-	Rest  []Start       `json:",omitempty"` // the other components of a het job: all start or none
+	Limit core.Seconds    `json:",omitempty"` // in place of the job's own; 0: its own
+	Aside []sched.Suspend `json:",omitempty"` // jobs that are suspended for it, and what they lend
+	Rest  []Start         `json:",omitempty"` // the other components of a het job: all start or none
 }
 
 // Started is the reply to Start.

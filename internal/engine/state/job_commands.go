@@ -433,18 +433,18 @@ func (in *Suspend) apply(s *State) (None, error) {
 func (s *State) canResume(j, next *core.Job) bool {
 	s.release(j)
 	defer s.allocate(j)
-	al, terms := sched.Booked(next)
+	al, terms := sched.Occupied(next)
 	ok := true
 	var taken []*core.NodeAlloc
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; ok && !na.Done {
-			if ok = s.ledger.Take(na, terms); ok {
+			if ok = s.ledger.Allocate(na, terms); ok {
 				taken = append(taken, na)
 			}
 		}
 	}
 	for _, na := range taken {
-		s.ledger.Give(na, terms)
+		s.ledger.Release(na, terms)
 	}
 	return ok
 }

@@ -38,7 +38,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
+	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
 	if s.partitions[in.Alloc.Partition] == nil {
@@ -118,15 +118,15 @@ func (s *State) placementFree(j *core.Job, al *core.Alloc) bool {
 	}
 	terms := sched.TermsOf(j.Spec, al)
 	for i := range al.Nodes {
-		if !s.ledger.Take(&al.Nodes[i], terms) {
+		if !s.ledger.Allocate(&al.Nodes[i], terms) {
 			for k := range i {
-				s.ledger.Give(&al.Nodes[k], terms)
+				s.ledger.Release(&al.Nodes[k], terms)
 			}
 			return false
 		}
 	}
 	for i := range al.Nodes { // putJob books it for good
-		s.ledger.Give(&al.Nodes[i], terms)
+		s.ledger.Release(&al.Nodes[i], terms)
 	}
 	return true
 }

@@ -175,7 +175,7 @@ func (w *limitChaos) counted() {
 		if g == nil {
 			continue
 		}
-		all, node := sched.Asked(j.Spec)
+		all, node := sched.RequestedTRES(j.Spec)
 		ask := l.rules.Ask(all, node, "main")
 		a, at := l.tally.Why(g, ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
 		b, bt := fresh.Why(w.st.gate(fresh, j), ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())

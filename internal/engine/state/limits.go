@@ -162,7 +162,7 @@ func timeLimitOf(spec *core.Spec) core.Time {
 }
 
 func requestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
-	all, node := sched.Allocated(al)
+	all, node := sched.AllocatedTRES(al)
 	return rules.Ask(all, node, al.Partition)
 }
 
@@ -200,7 +200,7 @@ func (s *State) admitLimits(j *core.Job) error {
 	if reason, text := l.tally.Admit(s.gate(l.tally, j), int64(j.Count())); reason != "" {
 		return deny(reason, text)
 	}
-	all, node := sched.Asked(j.Spec)
+	all, node := sched.RequestedTRES(j.Spec)
 	var refused error // by the first; one that takes it is enough
 	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
 		part := core.PartitionName(name)

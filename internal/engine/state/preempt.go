@@ -24,12 +24,12 @@ func (*Preempt) input() {}
 
 // PreemptOf and StartOf are the inputs that carry a plan out.
 func PreemptOf(p *sched.Preempt) *Preempt {
-	return &Preempt{Job: p.Job, For: p.For, Partition: p.Partition, Room: p.Room, Nodes: p.Nodes}
+	return &Preempt{Job: p.Job, For: p.For, Partition: p.Partition, Room: p.Starts, Nodes: p.Nodes}
 }
 
 // StartOf is the input of a start.
 func StartOf(s *sched.Start) *Start {
-	in := &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.Limit, Aside: s.Aside}
+	in := &Start{Job: s.Job, Task: s.Task, Alloc: s.Alloc, Limit: s.TimeLimit, Aside: s.Suspends}
 	for i := range s.Rest {
 		in.Rest = append(in.Rest, *StartOf(&s.Rest[i]))
 	}
@@ -69,10 +69,10 @@ func (in *Preempt) apply(s *State) (None, error) {
 	if err != nil {
 		return none, err
 	}
-	if j.State != core.Pending || sched.Blocked(j) || j.Eligible > s.view.now {
+	if j.State != core.Pending || sched.IsBlocked(j) || j.Eligible > s.view.now {
 		return none, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
-	how, ok := s.preemption.table.May(j, in.Partition, v, s.view.now)
+	how, ok := s.preemption.table.MayPreempt(j, in.Partition, v, s.view.now)
 	if !ok || how.How == core.PreemptSuspend {
 		return none, core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
 	}
@@ -134,7 +134,7 @@ func (s *State) lendersFor(j *core.Job, in *Start, id core.JobID) ([]*core.Job, 
 		if err != nil {
 			return nil, err
 		}
-		how, ok := s.preemption.table.May(j, in.Alloc.Partition, v, s.view.now)
+		how, ok := s.preemption.table.MayPreempt(j, in.Alloc.Partition, v, s.view.now)
 		if !ok || how.How != core.PreemptSuspend {
 			return nil, core.Errorf(core.Conflict, "job %d may not be suspended for job %d", v.ID, j.ID)
 		}
@@ -196,19 +196,19 @@ func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.J
 
 // allocate puts what a job holds into the ledger; withdraw takes it out.
 func (s *State) allocate(j *core.Job) {
-	al, terms := sched.Booked(j)
+	al, terms := sched.Occupied(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
-			s.ledger.Force(na, terms)
+			s.ledger.ForceAllocate(na, terms)
 		}
 	}
 }
 
 func (s *State) release(j *core.Job) {
-	al, terms := sched.Booked(j)
+	al, terms := sched.Occupied(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
-			s.ledger.Give(na, terms)
+			s.ledger.Release(na, terms)
 		}
 	}
 }

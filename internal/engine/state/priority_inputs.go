@@ -86,9 +86,9 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 		Nice: int64(spec.Nice), Site: int64(spec.More().Site) + v.runPoints(spec),
 	}
 	if j.Alloc != nil {
-		x.TRES, _ = sched.Allocated(j.Alloc)
+		x.TRES, _ = sched.AllocatedTRES(j.Alloc)
 	} else {
-		x.TRES, _ = sched.Asked(spec)
+		x.TRES, _ = sched.RequestedTRES(spec)
 	}
 	if accruesAge(j) {
 		if x.Accrues = max(j.Eligible, j.Released); k.accrual {

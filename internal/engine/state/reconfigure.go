@@ -59,13 +59,13 @@ func (s *State) deriveFromConfig() {
 	}
 	s.licenseTotals = v.licenseTotals
 	s.ledger = sched.NewLedger()
-	s.ledger.Rule(sched.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
+	s.ledger.SetRules(sched.AllocRulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
 	s.ledger.SetTopology(s.cfg.Topology)
 	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {
 		nodes := sched.PartitionNodes(&p, s.hostlists.expand)
-		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.Within{Nodes: nodes},
-			admitCache: map[admitKey]*sched.Fault{}}
+		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.NodeSet{Nodes: nodes},
+			admitCache: map[admitKey]*sched.Unsatisfiable{}}
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *State) resetPriorities() {
 func (s *State) resendAll() {
 	cfg := PlannerConfig(s.cfg)
 	c := s.All()
-	c.Anew = &cfg
+	c.NewConfig = &cfg
 	c.Jobs, c.Nodes, c.Reservations, c.Meters = slices.Clip(c.Jobs), slices.Clip(c.Nodes), slices.Clip(c.Reservations),
 		slices.Clip(c.Meters)
 	s.plannerChanges = c

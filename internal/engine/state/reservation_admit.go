@@ -157,7 +157,7 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 	if len(s.view.reservations) == 0 && in.Alloc.Inside() == "" {
 		return nil
 	}
-	if why := sched.Trespass(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand,
+	if why := sched.ReservationConflict(s.view.Reservations(), spec, in.Alloc, s.view.now, s.hostlists.expand,
 		s.cfg.Zone.Location); why != "" {
 		return core.Errorf(core.Conflict, "job %d: %s", j.ID, why)
 	}

@@ -327,7 +327,8 @@ func (s *State) reservationCandidates(r *core.AdvanceReservation, not map[core.N
 	}
 	var out []candidate
 	for _, n := range s.view.nodes.All() {
-		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.inPartition(n, r.Partition) || !sched.Suits(r.Features, n) {
+		if !n.Usable() || taken[n.Name] || not[n.Name] || !s.inPartition(n, r.Partition) ||
+			!sched.MeetsConstraint(r.Features, n) {
 			continue
 		}
 		_, free := s.busyUntil(n.Name)

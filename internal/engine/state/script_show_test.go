@@ -84,7 +84,7 @@ func (s *script) queue(_ []string, _ args) error {
 			where = allocText(j)
 		}
 		if j.State == core.Pending {
-			where = "(" + plan.Why(j).Reason.String() + ")"
+			where = "(" + plan.Reason(j).Code.String() + ")"
 			if j.Needs != nil {
 				where += " " + j.Needs.String()
 			}
@@ -103,8 +103,8 @@ func (s *script) queue(_ []string, _ args) error {
 func (s *script) why(p []string, _ args) error {
 	j, err := s.w.st.liveJob(s.id(p[0]))
 	if err == nil {
-		w := s.w.p.Pass(s.w.now).Why(j)
-		s.printf("%s: %s", w.Reason, w.Text)
+		w := s.w.p.Pass(s.w.now).Reason(j)
+		s.printf("%s: %s", w.Code, w.Text)
 	}
 	return err
 }

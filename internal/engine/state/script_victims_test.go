@@ -40,7 +40,7 @@ func (s *script) planned(p *sched.Plan) {
 		s.printf("%s", t)
 	}
 	for _, st := range p.Starts {
-		for _, x := range st.Aside {
+		for _, x := range st.Suspends {
 			var lent []string
 			for _, l := range x.Lent {
 				lent = append(lent, fmt.Sprintf("%s(%s)", l.Node, ints(l.Cores)))

@@ -27,12 +27,12 @@ func (s *script) start(_ []string, _ args) error {
 	f := s.w.p.Forecast(plan)
 	for !f.Step(1000) {
 	}
-	plan = plan.With(f)
+	plan = plan.WithForecast(f)
 	for j := range s.w.st.Snapshot().Jobs() {
 		if j.State != core.Pending {
 			continue
 		}
-		w := plan.Why(j)
+		w := plan.Reason(j)
 		text := "not known"
 		switch {
 		case slices.ContainsFunc(plan.Starts, func(st sched.Start) bool { return st.Job == j.ID }):
@@ -45,7 +45,7 @@ func (s *script) start(_ []string, _ args) error {
 		if on := plan.Nodes(j.ID); on != nil {
 			text += fmt.Sprint(" on ", on)
 		}
-		s.printf("%s  %s  (%s)", label(j), text, w.Reason)
+		s.printf("%s  %s  (%s)", label(j), text, w.Code)
 	}
 	return nil
 }

@@ -81,8 +81,8 @@ func (z *Zone) UnmarshalText(b []byte) (err error) {
 }
 
 // grain is Select in the ledger's words; one that the settings would have refused means whole cores.
-func (c *Config) grain() sched.Grain {
-	g, _ := sched.ParseGrain(c.Select)
+func (c *Config) grain() sched.AllocUnit {
+	g, _ := sched.ParseAllocUnit(c.Select)
 	return g
 }
 
@@ -179,14 +179,14 @@ type State struct {
 type partitionInfo struct {
 	core.Partition
 	nodes  map[core.NodeName]bool
-	within sched.Within
+	within sched.NodeSet
 	// verdict remembers which requests that were asked about could ever run here; it is dropped when nodes change.
-	admitCache map[admitKey]*sched.Fault
+	admitCache map[admitKey]*sched.Unsatisfiable
 }
 
 // admitKey is all that decides whether a request could ever run in a partition.
 type admitKey struct {
-	sched.Key
+	sched.RequestKey
 	uid uint32 // see sched.Ledger.UserOf
 }
 
@@ -223,7 +223,7 @@ func (c hostlistCache) expand(list string) map[core.NodeName]bool {
 }
 
 // NewNames returns an expander of hostlists with a cache of its own, for a planner.
-func NewNames() sched.Names { return hostlistCache{}.expand }
+func NewNames() sched.HostsFunc { return hostlistCache{}.expand }
 
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
@@ -537,10 +537,10 @@ func (s *State) putNode(n *core.Node) {
 	if s.ledger.SetNode(n) {
 		for id := range s.jobsOnNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))
-			al, terms := sched.Booked(j)
+			al, terms := sched.Occupied(j)
 			for i := range al.Nodes {
 				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
-					s.ledger.Force(na, terms)
+					s.ledger.ForceAllocate(na, terms)
 				}
 			}
 		}
@@ -629,9 +629,10 @@ func PlannerConfig(cfg Config) sched.Config {
 	cfg.defaults()
 	rule, _ := sched.ParseRule(cfg.Rule) // what the settings would have refused is the default
 	return sched.Config{
-		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, Grain: cfg.grain(), Licenses: cfg.Licenses,
-		Offers: cfg.Offers,
-		Zone:   cfg.Zone.Location, Names: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
+		Partitions: cfg.Partitions, Rule: rule, Reservations: cfg.Reservations, AllocUnit: cfg.grain(),
+		Licenses: cfg.Licenses,
+		Offers:   cfg.Offers,
+		Zone:     cfg.Zone.Location, Hosts: NewNames(), Topology: cfg.Topology, MaxSwitchWait: cfg.MaxSwitchWait,
 		FaultForTests: cfg.FaultForTests,
 	}
 }

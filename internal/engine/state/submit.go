@@ -416,24 +416,24 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB,
 			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
-	key := admitKey{sched.KeyOf(spec), s.ledger.UserOf(spec)}
+	key := admitKey{sched.RequestKeyOf(spec), s.ledger.KeptUser(spec)}
 	fault, seen := part.admitCache[key]
 	if !seen {
 		if fault = s.checkGresExists(spec); fault == nil {
 			fault = s.checkFeaturesExist(spec)
 		}
 		if fault == nil {
-			fault = s.ledger.CanEver(spec, &part.Partition, &part.within, s.hostlists.expand)
+			fault = s.ledger.CheckSatisfiable(spec, &part.Partition, &part.within, s.hostlists.expand)
 		}
 		if len(part.admitCache) > 10_000 {
 			clear(part.admitCache)
 		}
 		part.admitCache[key] = fault
 	}
-	if fault != nil && len(s.cfg.Offers) > 0 && sched.CouldGrow(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
+	if fault != nil && len(s.cfg.Offers) > 0 && sched.OffersCouldHold(s.cfg.Offers, spec, part.Name, s.hostlists.expand) {
 		return nil
 	}
-	if fault != nil && (strict || !fault.CPUs) {
+	if fault != nil && (strict || !fault.OnlyCPUs) {
 		return core.Errorf(core.Invalid, "%s", fault.Text).Because(fault.Reason)
 	}
 	return nil
@@ -445,7 +445,7 @@ func minMemoryPerNode(sh *core.Shape) core.Bytes {
 }
 
 // checkGresExists refuses resources no node has any of.
-func (s *State) checkGresExists(spec *core.Spec) *sched.Fault {
+func (s *State) checkGresExists(spec *core.Spec) *sched.Unsatisfiable {
 	for _, want := range allGres(&spec.Shape) {
 		found := false
 		for _, n := range s.view.nodes.All() {
@@ -454,7 +454,7 @@ func (s *State) checkGresExists(spec *core.Spec) *sched.Fault {
 			}
 		}
 		if !found {
-			return &sched.Fault{Reason: "invalid_gres", Text: fmt.Sprintf("no node has %q", want.Name)}
+			return &sched.Unsatisfiable{Reason: "invalid_gres", Text: fmt.Sprintf("no node has %q", want.Name)}
 		}
 	}
 	return nil

@@ -154,7 +154,7 @@ func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
 
 // allocatedTRES is what a job holds.
 func allocatedTRES(al *core.Alloc) core.TRES {
-	all, _ := sched.Allocated(al)
+	all, _ := sched.AllocatedTRES(al)
 	return all
 }
 

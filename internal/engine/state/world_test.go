@@ -136,8 +136,8 @@ func (w *world) flush(err error) {
 		}
 	}
 	w.disk.write(w.t, c)
-	if forPlanner.Anew != nil {
-		w.p = sched.New(*forPlanner.Anew)
+	if forPlanner.NewConfig != nil {
+		w.p = sched.New(*forPlanner.NewConfig)
 	}
 	w.p.Apply(forPlanner)
 }
@@ -372,7 +372,7 @@ func (w *world) checkResources() {
 			continue
 		}
 		tasks := int32(0)
-		al, terms := sched.Booked(j)
+		al, terms := sched.Occupied(j)
 		for i := range al.Nodes {
 			na := &al.Nodes[i]
 			tasks += na.Tasks
@@ -382,7 +382,7 @@ func (w *world) checkResources() {
 			if na.CPUs > 0 { // else it has lent them all
 				jobs[na.Node]++
 			}
-			if terms.Whole {
+			if terms.Exclusive {
 				whole = append(whole, na.Node)
 			}
 			if int(na.CPUs) != len(na.Cores) {
@@ -390,10 +390,10 @@ func (w *world) checkResources() {
 			}
 			for _, c := range na.Cores {
 				u := unit{na.Node, "core", c}
-				if shared[u]++; terms.Share <= 1 || shared[u] == 1 {
+				if shared[u]++; terms.MaxSharing <= 1 || shared[u] == 1 {
 					take(u, j.ID)
-				} else if shared[u] > terms.Share {
-					w.t.Fatalf("core %d of %s has %d jobs; job %d shares with %d", c, na.Node, shared[u], j.ID, terms.Share)
+				} else if shared[u] > terms.MaxSharing {
+					w.t.Fatalf("core %d of %s has %d jobs; job %d shares with %d", c, na.Node, shared[u], j.ID, terms.MaxSharing)
 				}
 			}
 			for _, g := range na.Gres {
@@ -471,7 +471,7 @@ func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
 	for _, g := range j.Spec.Shape.Gres {
 		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
 		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want &&
-			!sched.TermsOf(j.Spec, j.Alloc).Whole && j.Spec.Shape.More == nil {
+			!sched.TermsOf(j.Spec, j.Alloc).Exclusive && j.Spec.Shape.More == nil {
 			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
 		}
 	}
@@ -491,7 +491,7 @@ var records = cmp.Options{
 	cmp.Exporter(func(reflect.Type) bool { return true }),
 	cmp.FilterPath(func(p cmp.Path) bool { // of a ledger: a counter, and what choices keep
 		f := p.Last().String()
-		return f == ".shape" || f == ".seeking" || f == ".place"
+		return f == ".version" || f == ".search" || f == ".position"
 	}, cmp.Ignore()),
 }
 
@@ -606,14 +606,15 @@ func (w *world) samePlan(all sched.Changes) {
 	slices.Reverse(all.Jobs)
 	slices.Reverse(all.Nodes)
 	if diff := cmp.Diff(cold, w.planner(all).Pass(w.now), records,
-		cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
+		cmpopts.IgnoreFields(sched.Plan{}, "keyFunc", "whoFunc", "limits")); diff != "" {
 		w.t.Fatalf("plan told forwards (-) and backwards (+):\n%s", diff)
 	}
-	if diff := cmp.Diff(warm, cold, records, cmpopts.IgnoreFields(sched.Plan{}, "keyOf", "whoIn", "limits")); diff != "" {
+	if diff := cmp.Diff(warm, cold, records,
+		cmpopts.IgnoreFields(sched.Plan{}, "keyFunc", "whoFunc", "limits")); diff != "" {
 		w.t.Fatalf("plan kept up to date (-) and built cold (+):\n%s", diff)
 	}
 	for j := range w.st.Snapshot().Jobs() {
-		if a, b := warm.Why(j), cold.Why(j); j.State == core.Pending && a != b {
+		if a, b := warm.Reason(j), cold.Reason(j); j.State == core.Pending && a != b {
 			w.t.Fatalf("job %d waits because %+v, or, built cold, %+v", j.ID, a, b)
 		}
 	}

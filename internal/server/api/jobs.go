@@ -146,8 +146,8 @@ func (a *Jobs) explain(v *viewer, out *client.Job, j *core.Job) {
 		return
 	}
 	if plan := a.Engine.Plan(); plan != nil {
-		y := plan.Why(j)
-		out.Waiting, out.Why, out.Expected, out.Estimate = y.Reason, v.sentence(y.Text, j.ID), y.Expected, y.Estimate
+		y := plan.Reason(j)
+		out.Waiting, out.Why, out.Expected, out.Estimate = y.Code, v.sentence(y.Text, j.ID), y.Expected, y.Estimate
 		if on := plan.Nodes(j.ID); on != nil && y.Expected != 0 && !y.Estimate {
 			out.Planned = foldNodes(on)
 		}

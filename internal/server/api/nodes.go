@@ -148,7 +148,7 @@ func (a *Nodes) nodeView(who *viewer) *nodeView {
 		v.parts = append(v.parts, pv)
 	}
 	if p := a.Engine.Plan(); p != nil {
-		v.planned = p.Promised()
+		v.planned = p.ReservedNodes()
 	}
 	v.causes = map[core.NodeName]string{}
 	for _, f := range snap.Fleets() {

@@ -83,7 +83,7 @@ func (c *queueCollector) countQueue() (map[waitKey]int, map[core.PartitionName]*
 	for j := range snap.Jobs() {
 		switch {
 		case j.State == core.Pending:
-			queue[waitKey{j.Spec.Partition, plan.Why(j).Reason.String()}] += j.Count()
+			queue[waitKey{j.Spec.Partition, plan.Reason(j).Code.String()}] += j.Count()
 		case j.Alloc != nil && !j.State.Final():
 			x := of(j.Alloc.Partition)
 			for i := range j.Alloc.Nodes {

@@ -41,7 +41,7 @@ func (a *Submissions) try(_ http.ResponseWriter, r *http.Request, who *caller) (
 		}
 		t := client.Trial{
 			ID: j.ID, Start: look.Start, Estimate: look.Estimate, Partition: look.Partition, CPUs: look.CPUs, Nodes: foldNodes(look.Nodes),
-			Waiting: look.Why.Reason, Why: v.sentence(look.Why.Text, j.ID), Preempts: v.jobIDs(look.Pushes),
+			Waiting: look.Reason.Code, Why: v.sentence(look.Reason.Text, j.ID), Preempts: v.jobIDs(look.Preempts),
 		}
 		out.Trials = append(out.Trials, t)
 	}

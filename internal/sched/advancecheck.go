@@ -1,0 +1,53 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// ReservationConflict tells, in words, how a job that starts now would be where or when advance reservations do not let
+// it; "" if it
+// would not. The plan has seen to that; it is asked again in case a reservation came since. The second that may have
+// gone
+// by since the plan was made is not held against it.
+func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *core.Alloc, now core.Time,
+	names HostsFunc, zone *time.Location) string {
+	end := addTime(now, timeLimit(spec))
+	if end != never {
+		end = max(now, end-overdueDelay)
+	}
+	at := nodeView{mayDelayAdvance: spec.Extra != nil && spec.Extra.Signal != nil && spec.Extra.Signal.Reserve}
+	list := make([]*advanceReservation, 0, len(books))
+	for _, b := range books {
+		r := newAdvanceReservation(b, names)
+		r.updateWindows(now, zone)
+		list = append(list, r)
+		if b.Name == al.Inside() {
+			at.advance = r
+		}
+	}
+	switch own := at.advance; {
+	case own == nil && al.Inside() != "":
+		return fmt.Sprintf("reservation %s is gone", al.Inside())
+	case own.isOver():
+		return fmt.Sprintf("reservation %s is over", own.Name)
+	case own.confinesTime():
+		if _, ok := own.windowFor(now, end); !ok {
+			return fmt.Sprintf("reservation %s does not last that long", own.Name)
+		}
+	}
+	for i := range al.Nodes {
+		name := al.Nodes[i].Node
+		if at.advance.confinesNodes() && !at.advance.nodes[name] {
+			return fmt.Sprintf("node %s is not in reservation %s", name, at.advance.Name)
+		}
+		for _, r := range list {
+			if r.nodes[name] && !r.isPartial() && at.mustAvoid(r) && r.overlaps(now, end, at.allowedDelay(r)) {
+				return fmt.Sprintf("reservation %s has node %s before the job ends", r.Name, name)
+			}
+		}
+	}
+	return ""
+}

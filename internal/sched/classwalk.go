@@ -1,0 +1,208 @@
+package sched
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+)
+
+// classMember is a job in its class's own queue.
+type classMember struct {
+	job      *core.Job
+	gate     *policy.Gate
+	since    core.Time
+	minTime  core.Time
+	priority uint32
+	inArray  bool
+	rank     int8
+}
+
+// member is a job in the queue of a class. What a pass asks of it is here: looking at the job itself would cost more
+// than
+// all the rest.
+func (s *partitionClass) member(j *core.Job, g *policy.Gate) classMember {
+	return classMemberOf(queueEntryOf(j, s, g))
+}
+
+func classMemberOf(e queueEntry) classMember {
+	return classMember{job: e.job, gate: e.gate, since: e.since, minTime: e.minTime, priority: e.priority,
+		inArray: e.inArray, rank: e.rank}
+}
+
+// compare is the order of a partition's queue.
+func (m *classMember) compare(o *classMember) int {
+	switch {
+	case m.rank != o.rank:
+		return cmp.Compare(o.rank, m.rank)
+	case m.priority != o.priority:
+		return cmp.Compare(o.priority, m.priority)
+	case m.since != o.since:
+		return cmp.Compare(m.since, o.since)
+	}
+	return cmp.Compare(m.job.ID, o.job.ID)
+}
+
+func (m *classMember) entry(s *partitionClass) queueEntry {
+	return queueEntry{job: m.job, class: s, gate: m.gate, since: m.since, minTime: m.minTime, priority: m.priority,
+		inArray: m.inArray, rank: m.rank}
+}
+
+// classHead is a class that has jobs which may start, and the first of them.
+type classHead struct {
+	slot   *partitionClass
+	cursor listCursor[classMember, *classMember]
+	head   queueEntry
+}
+
+// heads is a heap of them.
+type classHeads []classHead
+
+func (r classHeads) Len() int           { return len(r) }
+func (r classHeads) Less(i, k int) bool { return r[i].head.compare(&r[k].head) < 0 }
+func (r classHeads) Swap(i, k int)      { r[i], r[k] = r[k], r[i] }
+func (r *classHeads) Push(x any)        { *r = append(*r, x.(classHead)) }
+func (r *classHeads) Pop() any {
+	k := len(*r) - 1
+	x := (*r)[k]
+	*r = (*r)[:k]
+	return x
+}
+
+// maxStepsForHeads is how many jobs are tried before lanes go deep though others have not met their heads.
+const maxStepsForHeads = 256
+
+// shouldWalkByClass tells whether a lane whose head is known is walked by classes from here on.
+func (ps *pass) shouldWalkByClass(l *queueWalk, headless int) bool {
+	return ps.mayWalkByClass(l) && (headless == 0 || ps.steps > maxStepsForHeads)
+}
+
+// mayWalkByClass tells whether that is likely to come.
+func (ps *pass) mayWalkByClass(l *queueWalk) bool {
+	return ps.p.cfg.Rule == RuleEASY && l.reservationsMade() && l.part.queue.len >= ps.p.classWalkMinJobs
+}
+
+// maxSkipped is how many jobs of such a lane are passed over one by one: a dive will pass over the others at once.
+const maxSkipped = 8
+
+// walkByClass lets a lane go on by classes: only those are looked at of which some job may start, and not every job
+// behind it.
+func (ps *pass) walkByClass(l *queueWalk) {
+	from := classMemberOf(*l.cursor.current())
+	l.byClass, l.heads = true, l.heads[:0]
+	p, part := ps.p, l.part
+	p.classWalks++
+	slots, since := ps.classesToVisit(part)
+	awake := slots[:0]
+	for _, s := range slots {
+		if s.walkedBy == p.classWalks || s.queued == 0 {
+			continue
+		}
+		s.walkedBy = p.classWalks
+		s.catchUp()
+		if s.sleepWalk = 0; ps.refuseIfNoRoom(s) && s.refusal.freedSeq > 0 && !s.refusal.improved && s.preemptor == nil {
+			part.putToSleep(s, since)
+			continue
+		}
+		awake = append(awake, s)
+		r := classHead{slot: s}
+		if ps.firstStartable(&r, &from) {
+			l.heads = append(l.heads, r)
+		} else {
+			s.updateMinTime()
+		}
+	}
+	clear(slots[len(awake):])
+	part.awakeClasses, part.sleepWalk, part.sleepFreedSeq = awake, since, p.freed.next()
+	heap.Init(&l.heads)
+}
+
+// classCannotStart tells whether no job of a class can start any more in this pass.
+func (ps *pass) classCannotStart(s *partitionClass) bool {
+	end := addTime(ps.plan.Now, s.minTime)
+	return ps.isClassRefused(s, end) && (s.preemptor == nil || ps.p.hasOneQueue() && ps.hasNoVictims(s, math.MaxUint32,
+		end))
+}
+
+// refuseIfNoRoom is hopeless for a class of which nothing may be known yet.
+func (ps *pass) refuseIfNoRoom(s *partitionClass) bool {
+	if ps.classCannotStart(s) {
+		return true
+	}
+	if s.licenses != nil || len(s.options) > 0 || !ps.noNodeHasRoom(s) {
+		return false
+	}
+	ps.recordNoRoom(s)
+	return true
+}
+
+// firstStartable finds a class's first job from some job on that may start. Most often there is none, by limits: that
+// is found out
+// before the order of jobs is looked at.
+func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
+	r.cursor = listCursor[classMember, *classMember]{list: &r.slot.members}
+	if ps.p.limits == nil {
+		r.cursor = r.slot.members.seek(from)
+	}
+	for ps.nextStartable(r) {
+		if ps.p.limits == nil || r.cursor.current().compare(from) >= 0 {
+			return true
+		}
+		if r.cursor = r.slot.members.seek(from); ps.nextStartable(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEvent finds a class's next job that may start.
+func (ps *pass) nextStartable(r *classHead) bool {
+	for m := r.cursor.current(); m != nil; m = r.cursor.current() {
+		if m.gate == nil || !ps.p.isLimited(m.gate, r.slot, m.job, m.minTime, ps.plan.Now) {
+			if ps.classCannotStart(r.slot) {
+				return false
+			}
+			if r.head = m.entry(r.slot); !ps.isRefused(&r.head) {
+				return true
+			}
+		}
+		r.cursor.next()
+	}
+	return false
+}
+
+// nextByClass goes past a deep lane's first job.
+func (ps *pass) nextByClass(l *queueWalk) {
+	l.heads[0].cursor.next()
+	for {
+		if ps.nextStartable(&l.heads[0]) {
+			heap.Fix(&l.heads, 0)
+		} else {
+			l.heads.removeFirst()
+		}
+		if len(l.heads) == 0 || !ps.isRefused(&l.heads[0].head) {
+			return
+		}
+	}
+}
+
+// removeVictim takes out the first.
+func (r *classHeads) removeFirst() {
+	k := len(*r) - 1
+	(*r)[0] = (*r)[k]
+	if *r = (*r)[:k]; k > 1 {
+		heap.Fix(r, 0)
+	}
+}
+
+// tasksOn finds out how short the shortest job of a class is, after others have left.
+func (s *partitionClass) updateMinTime() {
+	s.minTime = never
+	for _, chunk := range s.members.chunks {
+		for i := range chunk {
+			s.minTime = min(s.minTime, chunk[i].minTime)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// cpuLayout is how a node's CPUs lie: socket by socket, in each core by core, in each thread by thread.
+type cpuLayout struct {
+	allocUnit int32 // CPUs that are given together
+	threads   int32 // CPUs of a core
+	perSocket int32 // CPUs of a socket
+	sockets   int32
+}
+
+// cpuLayoutOf reads a node's hardware. One that counts cores as its CPUs has threads that nobody sees.
+func cpuLayoutOf(h *core.Hardware, g AllocUnit) cpuLayout {
+	out := cpuLayout{allocUnit: 1, threads: 1, perSocket: max(1, h.CPUs), sockets: 1}
+	s, c, t := max(1, h.Sockets), max(1, h.Cores), max(1, h.Threads)
+	switch h.CPUs {
+	case s * c * t:
+		out.threads = t
+	case s * c:
+	default:
+		return out
+	}
+	out.sockets, out.perSocket = s, h.CPUs/s
+	if h.CPUs > maxNamedCPUs {
+		return out
+	}
+	switch g {
+	case UnitCore:
+		out.allocUnit = out.threads
+	case UnitSocket:
+		out.allocUnit = out.perSocket
+	}
+	return out
+}
+
+// complete rounds up to what is given together.
+func (g *cpuLayout) roundUp(cpus int32) int32 {
+	if over := cpus % g.allocUnit; over > 0 {
+		return cpus + g.allocUnit - over
+	}
+	return cpus
+}
+
+// bookVictim is how many CPUs of a node come with a job, or go. A job that is on part of a unit, from a time when
+// others could
+// be on the rest, counts for all of it.
+func (a *nodeState) cpusBooked(users []uint8, na *core.NodeAlloc, t Terms, sign int32) int32 {
+	if a.allocUnit == 1 && (t.MaxSharing <= 1 || len(users) == 0) || len(na.Cores) == 0 {
+		return na.CPUs
+	}
+	n := int32(0)
+	for rest := na.Cores; len(rest) > 0; {
+		u, k := rest[0]/a.allocUnit, 1
+		for k < len(rest) && rest[k]/a.allocUnit == u {
+			k++
+		}
+		if t.MaxSharing <= 1 || int(u*a.allocUnit) >= len(users) {
+			n++
+		} else if a.changeSharers(users, rest[:k], sign) {
+			n++
+		}
+		rest = rest[k:]
+	}
+	return n * a.allocUnit
+}
+
+// changeSharers notes that a job which shares comes to CPUs of one unit, or goes, and tells whether it is the first or
+// the last.
+func (a *nodeState) changeSharers(users []uint8, cores []int32, sign int32) bool {
+	from := cores[0] / a.allocUnit * a.allocUnit
+	unit := users[from:min(int(from+a.allocUnit), len(users))]
+	alone := sign > 0 || !slices.ContainsFunc(unit, isUsed)
+	for _, c := range cores {
+		switch {
+		case int(c) >= len(users):
+		case sign < 0:
+			users[c]++
+		case users[c] > 0:
+			users[c]--
+		}
+	}
+	return alone && (sign < 0 || !slices.ContainsFunc(unit, isUsed))
+}
+
+func isUsed(n uint8) bool { return n > 0 }
+
+// cpusWanted is how many CPUs a job would newly take of a node; false if one of them is not to be had.
+func (a *nodeState) cpusWanted(na *core.NodeAlloc, t Terms) (int32, bool) {
+	if len(na.Cores) == 0 {
+		return na.CPUs, true
+	}
+	n, last := int32(0), int32(-1)
+	for _, c := range na.Cores {
+		free := a.freeCPUs.has(c)
+		if !free && !a.canJoin(c/a.allocUnit, t.MaxSharing) {
+			return 0, false
+		}
+		if u := c / a.allocUnit; u != last {
+			if last = u; free {
+				n++
+			}
+		}
+	}
+	return n * a.allocUnit, true
+}
+
+// canJoin tells whether a job that shares with so many may join those that are on a unit.
+func (a *nodeState) canJoin(u, share int32) bool {
+	if share <= 1 || int((u+1)*a.allocUnit) > len(a.sharers) {
+		return false
+	}
+	for c := u * a.allocUnit; c < (u+1)*a.allocUnit; c++ {
+		if a.sharers[c] == 0 || int32(a.sharers[c]) >= share || int32(a.maxSharers[c]) != share {
+			return false
+		}
+	}
+	return true
+}
+
+// prepareSharing makes the account ready for a job that shares its CPUs.
+func (a *nodeState) prepareSharing(na *core.NodeAlloc, t Terms) {
+	if a.freeCPUs == nil {
+		return
+	}
+	if a.sharers == nil {
+		a.sharers, a.maxSharers = make([]uint8, a.record.Hardware.CPUs), make([]uint8, a.record.Hardware.CPUs)
+	}
+	for _, c := range na.Cores {
+		if int(c) < len(a.sharers) && a.sharers[c] == 0 {
+			a.maxSharers[c] = uint8(t.MaxSharing)
+		}
+	}
+}
+
+// releaseEnded forgets who shared what nobody is on any more.
+func (a *nodeState) clearSharing() {
+	for c := range a.sharers {
+		if a.sharers[c] == 0 {
+			a.maxSharers[c] = 0
+		}
+	}
+	if !slices.ContainsFunc(a.sharers, isUsed) {
+		a.sharers, a.maxSharers = nil, nil
+	}
+}
+
+// isShared tells whether jobs that share are still on a CPU that one of them gave back.
+func (a *nodeState) isShared(c int32, t Terms) bool {
+	return t.MaxSharing > 1 && int(c) < len(a.sharers) && a.sharers[c] > 0
+}
+
+// joinableCPUs counts the CPUs on which a job that shares with so many others could join them.
+func (a *nodeState) joinableCPUs(share int32) int32 {
+	n := int32(0)
+	for u := range int32(len(a.sharers)) / a.allocUnit {
+		if a.canJoin(u, share) {
+			n += a.allocUnit
+		}
+	}
+	return n
+}
+
+// cpuOrder says in which order CPUs are picked.
+type cpuOrder struct {
+	sockets        []int32 // these first; the others after them, those that fit best first
+	perTurn        int32   // so many of each socket in turn; 0: one socket after the other
+	maxPerSocket   int32   // CPUs of one socket, as far as there are others; 0: any
+	maxSharing     int32   // CPUs of jobs that share with so many may be joined, once none is free
+	spareCPUs      int32   // the last CPUs of the node stay out of it
+	unitsPerSocket func(*gresState) (each, sockets int)
+}
+
+// choosePool names CPUs of a node, whole units of them, in ascending order.
+func (a *nodeState) pickCPUs(cpus int32, o cpuOrder) []int32 {
+	if cpus <= 0 || a.freeCPUs == nil {
+		return nil
+	}
+	if a.sockets == 1 && o.maxSharing <= 1 && o.spareCPUs == 0 && a.allocUnit == 1 {
+		return a.freeCPUs.first(cpus)
+	}
+	p := cpuPick{a: a, left: cpus, order: o}
+	p.free = make([][]int32, a.sockets)
+	for u := int32(0); (u+1)*a.allocUnit <= a.record.Hardware.CPUs-o.spareCPUs; u++ {
+		if a.isIdle(u) {
+			s := min(u*a.allocUnit/a.perSocket, a.sockets-1)
+			p.free[s] = append(p.free[s], u)
+		}
+	}
+	p.pick()
+	if p.left > 0 && o.maxSharing > 1 {
+		for u := range int32(len(a.sharers)) / a.allocUnit {
+			if p.left > 0 && a.canJoin(u, o.maxSharing) {
+				p.picked = append(p.picked, u)
+				p.left -= a.allocUnit
+			}
+		}
+	}
+	slices.Sort(p.picked)
+	out := make([]int32, 0, cpus)
+	for _, u := range p.picked {
+		for c := range a.allocUnit {
+			out = append(out, u*a.allocUnit+c)
+		}
+	}
+	return out
+}
+
+// leastLoaded tells whether nobody is on a unit.
+func (a *nodeState) isIdle(u int32) bool {
+	for c := u * a.allocUnit; c < (u+1)*a.allocUnit; c++ {
+		if !a.freeCPUs.has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// cpuPick is the choice of units on a node.
+type cpuPick struct {
+	a      *nodeState
+	order  cpuOrder
+	free   [][]int32 // units, by socket
+	picked []int32
+	left   int32 // CPUs
+}
+
+func (p *cpuPick) pick() {
+	switch {
+	case p.order.perTurn > 0:
+		p.takeInTurns(p.order.perTurn)
+		return
+	case p.order.maxPerSocket > 0:
+		p.fillSockets(p.order.maxPerSocket)
+	}
+	p.fillSockets(p.left)
+}
+
+// fillInOrder takes up to most CPUs of each socket.
+func (p *cpuPick) fillSockets(most int32) {
+	var done []int32
+	for p.left > 0 {
+		all := slices.DeleteFunc(p.rankSockets(), func(s int32) bool { return slices.Contains(done, s) })
+		if len(all) == 0 {
+			return
+		}
+		p.takeFrom(all[0], most)
+		done = append(done, all[0])
+	}
+}
+
+// times takes some CPUs of each socket, one after the other.
+func (p *cpuPick) takeInTurns(each int32) {
+	for p.left > 0 {
+		all := p.rankSockets()
+		if len(all) == 0 {
+			return
+		}
+		for _, s := range all {
+			p.takeFrom(s, each)
+		}
+	}
+}
+
+// improved takes up to n CPUs of a socket.
+func (p *cpuPick) takeFrom(s, n int32) {
+	for n = min(n, p.left); n > 0 && len(p.free[s]) > 0; n -= p.a.allocUnit {
+		p.picked = append(p.picked, p.free[s][0])
+		p.free[s] = p.free[s][1:]
+		p.left -= p.a.allocUnit
+	}
+}
+
+// rankSockets lists the sockets that have anything free in the order they are used: those asked for; then the one with
+// the
+// least that is still enough, so that emptier ones stay whole for those who need them; then the emptiest.
+func (p *cpuPick) rankSockets() []int32 {
+	var out []int32
+	for s := range p.free {
+		if len(p.free[s]) > 0 {
+			out = append(out, int32(s))
+		}
+	}
+	if p.order.perTurn > 0 && len(p.order.sockets) == 0 {
+		return out
+	}
+	slices.SortStableFunc(out, func(x, y int32) int {
+		ax, ay := slices.Index(p.order.sockets, x), slices.Index(p.order.sockets, y)
+		if ax != ay && (ax < 0 || ay < 0) {
+			return -cmp.Compare(min(ax, 0), min(ay, 0))
+		}
+		fx, fy := int32(len(p.free[x]))*p.a.allocUnit, int32(len(p.free[y]))*p.a.allocUnit
+		switch ex, ey := fx >= p.left, fy >= p.left; {
+		case ex && ey:
+			return cmp.Or(cmp.Compare(fx, fy), cmp.Compare(ax, ay))
+		case ex != ey && ex:
+			return -1
+		case ex != ey:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(fy, fx), cmp.Compare(ax, ay))
+	})
+	return out
+}

@@ -1,0 +1,735 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// onePerNode is the part of a need that few jobs have. A need without one takes the short way everywhere.
+//
+// A job that asks for GPUs as a whole is shared out by units: n.tasks counts those, and each node gets its part of the
+// tasks and of the GPUs by the units it was given. So the choice of nodes has one number to look at, as for other jobs.
+type requestDetail struct {
+	tasks        int32         // of the job, if n.tasks counts units instead
+	tasksPerUnit int32         // with tasks per GPU a unit is one GPU with so many tasks; 0: tasks are shared out evenly
+	gres         []gresRequest // generic resources, typed ones of a name first
+	mixedTypes   bool          // several of them are asked for as a whole
+
+	cpusPerGPU         int32
+	memPerGPU          core.Bytes
+	sockets, cores     int32 // a node must have so many sockets with so many cores free
+	threads            int32 // a core must have
+	usedThreads        int32 // threads of a core that are used; 0: all
+	tasksPerSocket     int32
+	tasksPerCore       int32
+	specialized        int32 // cores, or threads, that the job leaves alone
+	specializedThreads bool
+	gresPerSocket      bool // some asks are of so many at each socket
+
+	maxSharing       int32              // up to so many jobs on a CPU
+	exclusive        bool               // the partition gives whole nodes
+	limitedPartition core.PartitionName // that is bounded in its CPUs of a node,
+	cpuLimit         int32              // which are so many
+
+	evenTasks  bool  // tasks are dealt out to all nodes in turn, not to one node after the other
+	cyclicCPUs uint8 // CPUs are taken of each socket in turn: 1 by the task, 2 one by one
+	layout     map[core.NodeName]int32
+	sequence   []core.NodeName // of the nodes in layout
+}
+
+// limitAsk is a generic resource with all the ways it was asked for.
+type gresRequest struct {
+	name, gresType    string
+	node, task, total int64 // on each node, for each task, in the whole job
+	gpu               *core.GPUAsk
+	socket            int64 // on each of the sockets, which is counted in node already
+}
+
+// readDetail reads the rare part of a shape; nil if there is none. It lowers or raises n to match.
+func (n *request) readDetail(s *core.Spec) {
+	m, x := s.Shape.More, s.Extra
+	if isPlainShape(m) && (x == nil || x.Distribution == "") {
+		return
+	}
+	w := &requestDetail{}
+	if x != nil {
+		w.readDistribution(x)
+	}
+	if w.layout != nil {
+		n.tasks = 0
+		for _, tasks := range w.layout {
+			n.tasks += tasks
+		}
+		n.nodesMin, n.nodesMax = int32(len(w.layout)), int32(len(w.layout))
+	}
+	if m != nil {
+		w.readShape(n, &s.Shape)
+	} else {
+		w.addPerNode(n.gres)
+	}
+	for i := range w.gres {
+		w.gres[i].gpu = n.gpu
+	}
+	n.detail = w
+}
+
+// isPlainShape tells whether a shape has nothing here that is about what a node gives.
+func isPlainShape(m *core.ShapeMore) bool {
+	return m == nil || m.TasksPerSocket|m.TasksPerCore|m.TasksPerGPU|m.CPUsPerGPU|m.Sockets|m.Cores|m.Threads|m.CoreSpec|m.ThreadSpec == 0 &&
+		m.MemPerGPU == 0 && len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 && !m.OneThread && !m.OverSubscribe
+}
+
+func (w *requestDetail) readShape(n *request, sh *core.Shape) {
+	m := sh.More
+	w.cpusPerGPU, w.memPerGPU = m.CPUsPerGPU, m.MemPerGPU
+	w.sockets, w.cores, w.threads, w.usedThreads = m.Sockets, m.Cores, m.Threads, m.Threads
+	w.tasksPerSocket, w.tasksPerCore = m.TasksPerSocket, m.TasksPerCore
+	if m.OneThread {
+		w.usedThreads = 1
+	}
+	if m.OverSubscribe {
+		w.maxSharing = 1
+	}
+	if w.specialized = m.CoreSpec; m.ThreadSpec > 0 {
+		w.specialized, w.specializedThreads = m.ThreadSpec, true
+	}
+	n.exclusive = n.exclusive || w.specialized > 0 // as Slurm: it is about the node as a whole
+	node, task, job := sh.Counted()
+	for _, g := range node {
+		w.gresFor(g).node += g.Count
+	}
+	for _, g := range task {
+		w.gresFor(g).task += g.Count
+	}
+	for _, g := range m.GPUsPerSocket {
+		a := w.gresFor(g)
+		a.socket += g.Count
+		a.node += g.Count * int64(max(1, m.Sockets))
+		w.gresPerSocket = true
+	}
+	var total int64
+	for _, g := range job {
+		w.gresFor(g).total += g.Count
+		total += g.Count
+	}
+	w.gres = slices.DeleteFunc(w.gres, func(a gresRequest) bool { return a.node|a.task|a.total == 0 })
+	slices.SortFunc(w.gres, func(a, b gresRequest) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(b.gresType, a.gresType))
+	})
+	n.gres = nil
+	w.mixedTypes = w.countTotals() > 1
+	switch {
+	case total > 0:
+		w.tasks, w.tasksPerUnit = n.tasks, m.TasksPerGPU
+		if n.tasks = max(n.tasks, int32(total)); w.tasksPerUnit > 0 || w.mixedTypes {
+			n.tasks = int32(total)
+		}
+	case m.TasksPerGPU > 0:
+		var gpus int64
+		for i := range w.gres {
+			gpus += w.gres[i].gpuCount(w.gres[i].node)
+		}
+		if most := int32(gpus) * m.TasksPerGPU; most > 0 && (n.tasksPerNode == 0 || n.tasksPerNode > most) {
+			n.tasksPerNode = most
+		}
+	}
+}
+
+// addPerNode takes over what is asked for on each node.
+func (w *requestDetail) addPerNode(list []core.Gres) {
+	for _, g := range list {
+		w.gres = append(w.gres, gresRequest{name: g.Name, gresType: g.Type, node: g.Count})
+	}
+}
+
+// capNodesByGPUs keeps the nodes of a job that asks for GPUs as a whole to as many as can have one.
+func (n *request) capNodesByGPUs() {
+	var total int64
+	for i := range n.detail.gres {
+		total += n.detail.gres[i].total
+	}
+	if total > 0 && int64(n.nodesMax) > total {
+		n.nodesMax = max(n.nodesMin, int32(total))
+	}
+}
+
+// String tells of what is rare in a need, for people.
+func (w *requestDetail) String() string {
+	if w == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i := range w.gres {
+		a := &w.gres[i]
+		name := a.name
+		if a.gresType != "" {
+			name += ":" + a.gresType
+		}
+		for _, c := range [...]struct {
+			n  int64
+			of string
+		}{{a.total, "for the job"}, {a.node, "a node"}, {a.task, "a task"}} {
+			if c.n > 0 {
+				fmt.Fprintf(&b, ", %s:%d %s", name, c.n, c.of)
+			}
+		}
+	}
+	for _, c := range [...]struct {
+		n    int64
+		text string
+	}{
+		{int64(w.cpusPerGPU), "CPUs a GPU"}, {int64(w.memPerGPU / core.MiB), "MiB a GPU"}, {int64(w.sockets),
+			"sockets a node"},
+		{int64(w.cores), "cores a socket"}, {int64(w.threads), "threads a core"}, {int64(w.tasksPerSocket),
+			"tasks a socket at most"},
+		{int64(w.tasksPerCore), "tasks a core at most"}, {int64(w.tasksPerUnit), "tasks a GPU"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
+		}
+	}
+	if w.limitedPartition != "" {
+		fmt.Fprintf(&b, "; partition %s uses %d CPUs of a node at most", w.limitedPartition, w.cpuLimit)
+	}
+	return b.String()
+}
+
+// limitAsk finds or adds the line of a resource.
+func (w *requestDetail) gresFor(g core.Gres) *gresRequest {
+	i := slices.IndexFunc(w.gres, func(a gresRequest) bool { return a.name == g.Name && a.gresType == g.Type })
+	if i < 0 {
+		i = len(w.gres)
+		w.gres = append(w.gres, gresRequest{name: g.Name, gresType: g.Type})
+	}
+	return &w.gres[i]
+}
+
+func (a *gresRequest) gpuCount(n int64) int64 {
+	if a.name != "gpu" {
+		return 0
+	}
+	return n
+}
+
+// blockMax is how many tasks a node gets for so many units, at most.
+func (n *request) maxTasksFor(units int32) int32 {
+	w := n.detail
+	switch {
+	case w.tasks == 0:
+		return units
+	case w.tasksPerUnit > 0:
+		return units * w.tasksPerUnit
+	}
+	return max(1, shareOf(units, n.tasks, w.tasks))
+}
+
+// shares is a part of something that is shared out by units, rounded up.
+func shareOf[T int32 | int64](units, of int32, what T) T {
+	return T((int64(units)*int64(what) + int64(of) - 1) / int64(of))
+}
+
+// bookVictim is how many of a resource a node gives for so many units and tasks, at most.
+func (n *request) gresCount(a *gresRequest, units, tasks int32) int64 {
+	c := a.node + a.task*int64(tasks)
+	if a.total > 0 {
+		c += shareOf(units, n.tasks, a.total)
+	}
+	return c
+}
+
+// nodeUsage is what a job takes of one node.
+type nodeUsage struct {
+	tasks, cpus int32
+	mem         core.Bytes
+}
+
+// cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
+func (n *request) cpusAndMem(a *nodeState, tasks int32, gpus int64) nodeUsage {
+	w := n.detail
+	c := max(tasks*n.cpusPerTask, n.minCPUs, int32(gpus)*w.cpusPerGPU)
+	p := nodeUsage{tasks: tasks, cpus: a.cpuLayout.roundUp(c)}
+	counted := p.cpus // memory goes by the CPUs that are used
+	if used := w.threadsUsed(a); used < a.threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
+		p.cpus = max(a.cpuLayout.roundUp((c+used-1)/used*a.threads), w.cpusForTasks(n, a, tasks))
+		counted = p.cpus / a.threads * used
+	}
+	switch p.mem = n.memPerNode; {
+	case w.memPerGPU > 0:
+		p.mem = w.memPerGPU * core.Bytes(gpus)
+	case n.memPerCPU > 0:
+		p.mem = n.memPerCPU * core.Bytes(counted)
+	}
+	if n.allMem {
+		p.mem = a.record.Hardware.Memory
+	}
+	return p
+}
+
+// cpusForTasks is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
+func (w *requestDetail) cpusForTasks(n *request, a *nodeState, tasks int32) int32 {
+	up := func(x, by int32) int32 { return (x + by - 1) / by }
+	on := func(tasks int32) int32 { // one socket
+		cores := up(tasks*n.cpusPerTask, w.threadsUsed(a))
+		if w.tasksPerCore > 0 {
+			cores = max(cores, up(tasks, w.tasksPerCore))
+		}
+		return a.cpuLayout.roundUp(cores * a.threads)
+	}
+	if k := w.tasksPerSocket; k > 0 {
+		return tasks/k*on(k) + on(tasks%k)
+	}
+	return on(tasks)
+}
+
+// threadsUsed is how many threads of each core the job uses on a node.
+func (w *requestDetail) threadsUsed(a *nodeState) int32 {
+	if w.usedThreads > 0 {
+		return min(w.usedThreads, a.threads)
+	}
+	return a.threads
+}
+
+// allocationPool is how many CPUs of a node the job leaves alone.
+func (w *requestDetail) specializedCPUs(a *nodeState) int32 {
+	if w.specializedThreads {
+		return a.cpuLayout.roundUp(w.specialized)
+	}
+	return a.cpuLayout.roundUp(w.specialized * a.threads)
+}
+
+// needsSockets tells whether it matters on which sockets CPUs are free.
+func (w *requestDetail) needsSockets() bool {
+	return w.sockets > 0 || w.cores > 0 || w.tasksPerSocket > 0 || w.gresPerSocket
+}
+
+// timesIn is how many tasks or units of a job a node could take.
+func (at *nodeView) tasksOn(n *request, a *nodeState) int32 {
+	b := at.free(a)
+	if n.user != "" {
+		free := b.freeFor(n.user, a, at)
+		b = &free
+	}
+	if n.detail == nil {
+		return n.tasksIn(a, b)
+	}
+	s, ok := at.supplyOf(n, a, b)
+	if !ok {
+		return 0
+	}
+	if n.detail.mixedTypes {
+		_, sum, _ := s.gpuOffer(n.detail.totals(), 1<<40)
+		return int32(sum)
+	}
+	hi := n.tasks
+	if w := n.detail; w.layout != nil {
+		hi = w.layout[a.record.Name]
+		if hi == 0 || !s.fits(hi) {
+			return 0
+		}
+		return hi
+	} else if w.tasks == 0 {
+		hi = s.cpus / n.cpusPerTask
+	}
+	if hi <= 0 || !s.fits(1) {
+		return 0
+	}
+	lo := int32(1)
+	for lo < hi { // the most that fits
+		if mid := hi - (hi-lo)/2; s.fits(mid) {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return lo
+}
+
+// nodeSupply looks at a node; false: the job cannot be there.
+func (at *nodeView) supplyOf(n *request, a *nodeState, b *resources) (s nodeSupply, ok bool) {
+	if b.exclusive > 0 || n.exclusive && b.allocs > 0 {
+		return s, false
+	}
+	s = nodeSupply{req: n, node: a, free: b, cpus: b.cpus, mem: b.mem, tasks: 1<<31 - 1}
+	if n.maxMemPerNode > 0 {
+		s.mem = min(s.mem, n.maxMemPerNode)
+	}
+	return s, s.countCPUs(at)
+}
+
+// nodeSupply is what a node could give a job at the moment looked at.
+type nodeSupply struct {
+	req   *request
+	node  *nodeState
+	free  *resources
+	cpus  int32
+	tasks int32 // sockets take no more
+	mem   core.Bytes
+}
+
+// tasksOn counts the CPUs the job could have; false: it cannot be there.
+func (s *nodeSupply) countCPUs(at *nodeView) bool {
+	w, a, h := s.req.detail, s.node, &s.node.record.Hardware
+	if a.sockets < w.sockets || w.threads > a.threads || w.cores > a.perSocket/a.threads {
+		return false
+	}
+	if w.maxSharing > 1 && at.joinShared && at.at == 0 && !at.ifIdle && !a.partlyReserved {
+		s.cpus = a.free.cpus + a.joinableCPUs(w.maxSharing)
+		for i := range a.reserved { // there, those who share count like all others
+			if c := a.reserved[i]; at.end != 0 && overlaps(c.start, at.end) {
+				s.cpus = min(s.cpus, c.leaves.cpus)
+			}
+		}
+	}
+	if w.limitedPartition != "" {
+		if i := a.cpuLimitOf(w.limitedPartition); i >= 0 {
+			s.cpus = min(s.cpus, int32(s.free.gres[i]))
+		}
+	}
+	if w.specialized > 0 {
+		s.cpus = min(s.cpus, h.CPUs-w.specializedCPUs(a))
+	}
+	s.cpus -= s.cpus % a.allocUnit
+	return !w.needsSockets() || s.countSockets(at)
+}
+
+// countSockets looks at each socket. What is free on which of them is known of this moment only; of a later one it is
+// known
+// only if the whole node is free.
+func (s *nodeSupply) countSockets(at *nodeView) bool {
+	w, a, n := s.req.detail, s.node, s.req
+	now := !at.ifIdle && at.at == 0
+	if !now && s.free.cpus < a.capacity.cpus {
+		return false
+	}
+	var have, sum, tasks, local int32
+	for k := range a.sockets {
+		free := a.perSocket
+		if now {
+			free = a.freeCPUsOn(k)
+		}
+		if free < max(1, w.cores*a.threads) {
+			continue
+		}
+		have++
+		sum += free
+		if w.gresPerSocket && a.hasLocalUnits(k, w, now) {
+			local++
+		}
+		if w.tasksPerSocket > 0 {
+			fit := free / a.threads * w.threadsUsed(a) / n.cpusPerTask
+			if w.tasksPerCore > 0 {
+				fit = min(fit, free/a.threads*w.tasksPerCore)
+			}
+			if n.cpusPerTask > a.perSocket/a.threads*w.threadsUsed(a) { // a task is wider than a socket
+				fit = w.tasksPerSocket
+			}
+			tasks += min(w.tasksPerSocket, fit)
+		}
+	}
+	if s.cpus = min(s.cpus, sum); w.tasksPerSocket > 0 {
+		s.tasks = tasks
+	}
+	return have >= max(1, w.sockets) && (!w.gresPerSocket || local >= max(1, w.sockets))
+}
+
+// freeCPUsOn counts the CPUs of a socket that are free, whole units of them.
+func (a *nodeState) freeCPUsOn(socket int32) int32 {
+	if a.freeCPUs == nil {
+		return a.free.cpus / a.sockets
+	}
+	n := int32(0)
+	for u := socket * a.perSocket / a.allocUnit; (u+1)*a.allocUnit <= (socket+1)*a.perSocket; u++ {
+		if a.isIdle(u) {
+			n += a.allocUnit
+		}
+	}
+	return n
+}
+
+// hasLocalUnits tells whether a socket has the units asked for at each. Where the node does not tell, it may have.
+func (a *nodeState) hasLocalUnits(socket int32, w *requestDetail, now bool) bool {
+	for i := range w.gres {
+		ask := &w.gres[i]
+		if ask.socket == 0 {
+			continue
+		}
+		var there int64
+		known := false
+		for k := range a.gres {
+			g := &a.gres[k]
+			if !ask.accepts(g) {
+				continue
+			}
+			for _, u := range g.units {
+				known = known || u.Socket > 0
+				if u.Socket == socket+1 && (!now || g.free.has(u.Index)) {
+					there++
+				}
+			}
+		}
+		if known && there < ask.socket {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *gresRequest) accepts(g *gresState) bool { return g.serves(a.name, a.gresType, a.gpu) }
+
+// pools tells whether so many units fit.
+func (s *nodeSupply) fits(units int32) bool {
+	n, w := s.req, s.req.detail
+	tasks := n.maxTasksFor(units)
+	if n.tasksPerNode > 0 && tasks > n.tasksPerNode {
+		if w.tasks == 0 || w.tasksPerUnit > 0 {
+			return false
+		}
+		tasks = n.tasksPerNode
+	}
+	if tasks > s.tasks {
+		return false
+	}
+	var typed, gpus int64
+	for i := range w.gres {
+		a := &w.gres[i]
+		if i > 0 && w.gres[i-1].name != a.name {
+			typed = 0
+		}
+		c := n.gresCount(a, units, tasks)
+		gpus += a.gpuCount(c)
+		want := c
+		if a.gresType != "" {
+			typed += c
+		} else {
+			want += typed
+		}
+		have := int64(0)
+		for k := range s.node.gres {
+			if a.accepts(&s.node.gres[k]) {
+				have += s.free.gres[k]
+			}
+		}
+		if have < want {
+			return false
+		}
+	}
+	p := n.cpusAndMem(s.node, tasks, gpus)
+	return p.cpus <= s.cpus && p.mem <= s.mem
+}
+
+// reservedUsage is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to
+// be.
+func (n *request) reservedUsage(p *nodeChoice, b *resources) resources {
+	if n.detail == nil || !n.detail.mixedTypes {
+		return n.usage(p.node, p.tasks, b)
+	}
+	return n.worstUsage(p.node, min(p.capacity, n.detail.tasks), n.detail.totals(), b)
+}
+
+// detailUsage is what a job with so many units on a node takes of it.
+func (n *request) detailUsage(a *nodeState, units int32, b *resources) resources {
+	tasks := n.maxTasksFor(units)
+	counts := n.detail.totals() // of several kinds, as far as it has them
+	for i := range counts {
+		if !n.detail.mixedTypes {
+			counts[i] = n.gresCount(&n.detail.gres[i], units, tasks)
+		}
+	}
+	return n.worstUsage(a, tasks, counts, b)
+}
+
+// worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
+func (n *request) worstUsage(a *nodeState, tasks int32, counts []int64, b *resources) resources {
+	if n.detail.mixedTypes {
+		for i := range counts {
+			counts[i] += n.detail.gres[i].node
+		}
+	}
+	u := n.exactUsage(a, tasks, counts, b)
+	if n.detail.needsSockets() { // whatever else starts there could be on the wrong socket
+		u.cpus = a.record.Hardware.CPUs
+		for k := range a.gres {
+			for i := range n.detail.gres {
+				if q := &n.detail.gres[i]; q.socket > 0 && q.accepts(&a.gres[k]) {
+					u.gres[k] = max(0, b.gres[k])
+				}
+			}
+		}
+	}
+	return u
+}
+
+// exactUsage is what a job with so many tasks and resources takes of a node.
+func (n *request) exactUsage(a *nodeState, tasks int32, counts []int64, b *resources) resources {
+	w := n.detail
+	u := resources{allocs: -1}
+	if len(a.gres) > 0 {
+		u.gres = make([]int64, len(a.gres))
+	}
+	var gpus int64
+	for i := range w.gres {
+		q, left := &w.gres[i], counts[i]
+		gpus += q.gpuCount(left)
+		for k := range a.gres {
+			if q.accepts(&a.gres[k]) {
+				take := max(0, min(left, b.gres[k]-u.gres[k]))
+				u.gres[k] += take
+				left -= take
+			}
+		}
+	}
+	p := n.cpusAndMem(a, tasks, gpus)
+	u.cpus, u.mem = p.cpus, p.mem
+	at := a.cpuLimitOf(w.limitedPartition)
+	n.markExclusive(&u)
+	if n.exclusive { // whole nodes come with all they have
+		u.cpus = a.record.Hardware.CPUs - w.specializedCPUs(a)
+		if at >= 0 {
+			u.cpus = min(u.cpus, int32(max(0, b.gres[at])))
+		}
+		u.cpus -= u.cpus % a.allocUnit
+		for k := range u.gres {
+			u.gres[k] = max(0, b.gres[k])
+		}
+	}
+	if at >= 0 {
+		u.gres[at] = int64(u.cpus)
+	}
+	return u
+}
+
+// distribute gives each node its tasks and resources for the units it has: no less than one task, and together what the
+// job
+// asks for.
+func (n *request) distribute(picks []nodeChoice) (tasks []int32, totals [][]int64) {
+	w := n.detail
+	tasks, totals = make([]int32, len(picks)), make([][]int64, len(picks))
+	if w.tasks == 0 {
+		for i := range picks {
+			tasks[i] = picks[i].tasks
+		}
+	} else {
+		most := make([]int64, len(picks))
+		for i := range picks {
+			if most[i] = int64(n.maxTasksFor(picks[i].tasks)); w.mixedTypes {
+				most[i] = int64(picks[i].capacity)
+			}
+			if n.tasksPerNode > 0 {
+				most[i] = min(most[i], int64(n.tasksPerNode))
+			}
+		}
+		for i, t := range distributeTotal(int64(w.tasks), most) {
+			tasks[i] = int32(max(1, t))
+		}
+	}
+	for i := range picks {
+		totals[i] = make([]int64, len(w.gres))
+	}
+	for k := range w.gres {
+		if w.gres[k].total == 0 {
+			continue
+		}
+		if w.mixedTypes {
+			for i := range picks {
+				totals[i][k] = picks[i].gres[k]
+			}
+			continue
+		}
+		most := make([]int64, len(picks))
+		for i := range picks {
+			most[i] = shareOf(picks[i].tasks, n.tasks, w.gres[k].total)
+		}
+		for i, c := range distributeTotal(w.gres[k].total, most) {
+			totals[i][k] = c
+		}
+	}
+	return tasks, totals
+}
+
+// distributeTotal gives one to each, and then to each in order up to what it may have.
+func distributeTotal(total int64, most []int64) []int64 {
+	out := make([]int64, len(most))
+	for i := range most {
+		if total > 0 && most[i] > 0 {
+			out[i]++
+			total--
+		}
+	}
+	for i := range most {
+		more := max(0, min(total, most[i]-out[i]))
+		out[i] += more
+		total -= more
+	}
+	return out
+}
+
+// fillsWindow tells whether tasks fill one node after the other; else each gets some in turn.
+func (n *request) fillsNodes() bool {
+	return n.detail == nil || !n.detail.evenTasks
+}
+
+// withoutMemory is w without wishes for memory.
+func (w *requestDetail) withoutMemory() *requestDetail {
+	if w == nil {
+		return nil
+	}
+	l := *w
+	l.memPerGPU = 0
+	return &l
+}
+
+// mayShare tells whether the job may be on CPUs that others are on.
+func (n *request) mayShare() bool { return n.detail != nil && n.detail.maxSharing > 1 }
+
+// applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare
+// of it
+// is not.
+func (n *request) applySharing(p *core.Partition) {
+	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
+	if n.detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {
+		return
+	}
+	w := requestDetail{}
+	if n.detail != nil {
+		w = *n.detail
+	} else {
+		w.addPerNode(n.gres)
+	}
+	if w.exclusive = whole; whole {
+		n.exclusive = true
+	}
+	if p.MaxCPUsPerNode > 0 {
+		w.limitedPartition, w.cpuLimit = p.Name, p.MaxCPUsPerNode
+	}
+	wishes := w.maxSharing > 0
+	if w.maxSharing = 0; jobs > 1 && !n.exclusive && (force || wishes) {
+		w.maxSharing = jobs
+	}
+	n.detail = &w
+}
+
+// readDistribution reads how tasks lie on nodes, sockets and cores.
+func (w *requestDetail) readDistribution(x *core.Extra) {
+	text, mode, _ := strings.Cut(strings.ToLower(x.Distribution), ",")
+	f := append(strings.Split(text, ":"), "")
+	kind, _, _ := strings.Cut(f[0], "=")
+	switch kind {
+	case "plane": // cyclic says who is where, not how many are there
+		w.evenTasks = true
+	case "arbitrary":
+		w.layout, w.sequence = arbitraryLayout(x.NodeList)
+	}
+	switch f[1] {
+	case "cyclic":
+		w.cyclicCPUs = 1
+	case "fcyclic":
+		w.cyclicCPUs = 2
+	}
+	if mode == "pack" && w.layout == nil {
+		w.evenTasks = false
+	}
+}

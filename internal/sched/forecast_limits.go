@@ -1,0 +1,212 @@
+package sched
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+)
+
+// modelLimits is what a forecast knows beside nodes: advance reservations, licences and limits. Jobs that wait for
+// those
+// are in nobody's way meanwhile, as in a pass.
+type modelLimits struct {
+	advances     []*advanceReservation
+	advanceTimes []core.Time      // when one of them begins or ends, soonest first
+	licenses     map[string]int64 // licences that are free
+	rules        *policy.Rules    // nil: there are no limits
+	shares       *policy.Tree
+	tally        *policy.Tally
+	gates        []*policy.Gate // of jobs, from 1
+	gateIndex    map[policy.Who]int32
+}
+
+// modelRelease is what a job gives back beside nodes.
+type modelRelease struct {
+	limitUses []*policy.Stake
+	licenses  []core.License
+	copies    int64
+}
+
+// maxAdvanceTimes is how many occurrences of a reservation a forecast stops at.
+const maxAdvanceTimes = 4
+
+func newModelLimits(now core.Time, p *Planner) modelLimits {
+	a := modelLimits{licenses: map[string]int64{}, gateIndex: map[policy.Who]int32{}, gates: make([]*policy.Gate, 1)}
+	for _, r := range p.advances {
+		if r.nodes == nil || r.isPartial() {
+			continue
+		}
+		a.advances = append(a.advances, r)
+		for _, w := range r.windows[:min(maxAdvanceTimes, len(r.windows))] {
+			for _, t := range []core.Time{w.start, w.end} {
+				if t > now && t != never {
+					a.advanceTimes = append(a.advanceTimes, t)
+				}
+			}
+		}
+	}
+	slices.Sort(a.advanceTimes)
+	a.advanceTimes = slices.Compact(a.advanceTimes)
+	for name, st := range p.licenses {
+		a.licenses[name] = st.total
+	}
+	if p.limits != nil {
+		a.rules, a.shares, a.tally = p.limits.rules, p.limits.shares, policy.NewTally(p.limits.rules)
+	}
+	return a
+}
+
+// isOpen tells whether a limit that keeps a job may let it through when something ends; nobody knows when others do.
+func (w *forecastBuild) mayOpen(e *queueEntry) bool {
+	l := w.p.limits
+	if e.gate == nil || l == nil {
+		return true
+	}
+	return l.tally.Opens(e.gate, l.askOf(e.class, e.job.Spec), e.minTime, w.model.now, l.shares)
+}
+
+// gate gives the number of a job's limits; 0: it is under none.
+func (o *forecastModel) gate(g *policy.Gate) int32 {
+	if g == nil || o.tally == nil {
+		return 0
+	}
+	i, ok := o.gateIndex[g.Who]
+	if !ok {
+		i = int32(len(o.gates))
+		o.gates = append(o.gates, o.tally.Gate(g.Who))
+		o.gateIndex[g.Who] = i
+	}
+	return i
+}
+
+// setClassLimits works out what the jobs of a class need beside nodes.
+func (o *forecastModel) setClassLimits(oc *modelClass, s *partitionClass, spec *core.Spec) {
+	oc.licenses, oc.confined = s.licenses, len(s.options) > 0
+	for i := range s.options {
+		if own := s.options[i].advance; own == nil || !own.confinesNodes() {
+			oc.confined = false
+		}
+		if own := s.options[i].advance; own != nil {
+			oc.advances = append(oc.advances, own)
+		}
+	}
+	if o.rules != nil {
+		all, node := RequestedTRES(spec)
+		oc.limitAsk = o.rules.Ask(all, node, s.part.Name)
+	}
+}
+
+// bookRunning notes what a job that runs has beside its nodes; nil: nothing.
+func (o *forecastModel) bookRunning(h *allocation, end core.Time) *modelRelease {
+	var b modelRelease
+	for _, l := range h.alloc.Licenses() {
+		o.licenses[l.Name] -= l.Total
+	}
+	b.licenses, b.copies = h.alloc.Licenses(), 1
+	if o.tally != nil && h.job != nil && h.job.End == 0 {
+		s := h.job.Spec
+		who := policy.Who{Account: s.Project, User: s.User, QOS: s.QOS}
+		for _, part := range o.partitions {
+			if part.Name == h.alloc.Partition {
+				who.Part = part.QOS
+			}
+		}
+		if g := o.tally.Gate(who); g != nil {
+			all, node := AllocatedTRES(h.alloc)
+			if end == never {
+				end = 0
+			}
+			b.limitUses = append(b.limitUses, o.tally.Start(g, o.rules.Ask(all, node, h.alloc.Partition), end))
+		}
+	}
+	if len(b.licenses)+len(b.limitUses) == 0 {
+		return nil
+	}
+	return &b
+}
+
+// release takes back what a job that ended had beside its nodes.
+func (o *forecastModel) release(b *modelRelease) {
+	if b == nil {
+		return
+	}
+	for _, l := range b.licenses {
+		o.licenses[l.Name] += l.Total * b.copies
+	}
+	for _, s := range b.limitUses {
+		o.tally.End(s)
+	}
+}
+
+// isLimited tells whether a job needs something beside nodes that may not be there.
+func (o *forecastModel) isLimited(j *modelJob, c *modelClass) bool {
+	return j.gate != 0 || c.licenses != nil
+}
+
+// allowsStart tells whether limits and licences let a job start in this event.
+func (o *forecastModel) allowsStart(j *modelJob, c *modelClass) bool {
+	if j.gate != 0 {
+		if g := o.gates[j.gate]; g != nil && o.tally.Shut(g, c.limitAsk, j.timeLimit, o.eventTime, o.shares,
+			int64(o.events)) {
+			return false
+		}
+	}
+	return c.licenses == nil || o.freeLicenses(c.licenses) != nil
+}
+
+// freeLicenses finds the licences of an ask, nil if they are not free.
+func (o *forecastModel) freeLicenses(ask *licenseRequest) []core.License {
+	for i := range ask.list {
+		free := o.licenses[ask.list[i].Name] >= ask.list[i].Total
+		if free && ask.any {
+			return ask.list[i : i+1]
+		}
+		if !free && !ask.any {
+			return nil
+		}
+	}
+	if ask.any {
+		return nil
+	}
+	return ask.list
+}
+
+// bookStart notes what a job that starts has beside its nodes.
+func (o *forecastModel) bookStart(j *modelJob, c *modelClass) *modelRelease {
+	if !o.isLimited(j, c) {
+		return nil
+	}
+	b := &modelRelease{copies: 1}
+	if c.licenses != nil {
+		b.licenses = o.freeLicenses(c.licenses)
+		for _, l := range b.licenses {
+			o.licenses[l.Name] -= l.Total
+		}
+	}
+	if g := o.gates[j.gate]; j.gate != 0 && g != nil {
+		end := addTime(o.eventTime, j.timeLimit)
+		if end == never {
+			end = 0
+		}
+		b.limitUses = append(b.limitUses, o.tally.Start(g, c.limitAsk, end))
+	}
+	return b
+}
+
+// advanceAllows tells whether advance reservations let a job of a class be on the nodes of a pool from one moment to
+// another.
+func (o *forecastModel) advanceAllows(c *modelClass, w *nodePool, from, end core.Time) bool {
+	inside := false
+	for _, r := range w.advances {
+		if slices.Contains(c.advances, r) {
+			if _, fits := r.windowFor(from, end); r.confinesTime() && !fits {
+				return false
+			}
+			inside = true
+		} else if r.overlaps(from, end, 0) {
+			return false
+		}
+	}
+	return inside || !c.confined
+}

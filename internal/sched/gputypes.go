@@ -1,0 +1,109 @@
+package sched
+
+// Jobs that ask for GPUs of several types as a whole: a node may have one of them and not the other, so each node gives
+// what it has of each, the first in order first. How the network joins them is not looked at.
+
+// featureSets counts the kinds of resources a job asks for as a whole.
+func (w *requestDetail) countTotals() (n int) {
+	for i := range w.gres {
+		if w.gres[i].total > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// findOffer is what a node gives of each kind that is still missing, no more than most of all together, and how many
+// tasks it
+// could have.
+func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
+	n, w := s.req, s.req.detail
+	counts = make([]int64, len(w.gres))
+	taken := make([]int64, len(s.node.gres))
+	take := func(a *gresRequest, want int64) (got int64) {
+		for k := range s.node.gres {
+			if a.accepts(&s.node.gres[k]) {
+				more := max(0, min(want-got, s.free.gres[k]-taken[k]))
+				taken[k] += more
+				got += more
+			}
+		}
+		return got
+	}
+	for i := range w.gres { // what each node must have
+		if a := &w.gres[i]; take(a, a.node) < a.node {
+			return nil, 0, 0
+		}
+	}
+	if w.cpusPerGPU > 0 {
+		most = min(most, int64(s.cpus/w.cpusPerGPU))
+	}
+	if w.memPerGPU > 0 {
+		most = min(most, int64(s.mem/w.memPerGPU))
+	}
+	for i := range w.gres {
+		counts[i] = take(&w.gres[i], min(missing[i], most-sum))
+		sum += counts[i]
+	}
+	tasks = s.cpus / n.cpusPerTask
+	if n.tasksPerNode > 0 {
+		tasks = min(tasks, n.tasksPerNode)
+	}
+	for tasks > 0 {
+		if p := n.cpusAndMem(s.node, tasks, sum); tasks <= s.tasks && p.cpus <= s.cpus && p.mem <= s.mem {
+			return counts, sum, tasks
+		}
+		tasks--
+	}
+	return nil, 0, 0
+}
+
+func (w *requestDetail) totals() []int64 {
+	out := make([]int64, len(w.gres))
+	for i := range w.gres {
+		out[i] = w.gres[i].total
+	}
+	return out
+}
+
+// chooseTypes is choose for such jobs.
+func (n *request) chooseTypes(at *nodeView, buf []nodeChoice) []nodeChoice {
+	w := n.detail
+	picks, missing, tasks := buf[:0], w.totals(), int64(0)
+	var left int64
+	for _, c := range missing {
+		left += c
+	}
+	for _, must := range []bool{true, false} {
+		for _, a := range at.nodes {
+			done := left == 0 && len(picks) >= int(n.nodesMin) && tasks >= int64(w.tasks)
+			if n.required[a.record.Name] != must || !must && (done || len(picks) >= int(n.nodesMax)) {
+				continue
+			}
+			b := at.free(a)
+			if n.user != "" {
+				free := b.freeFor(n.user, a, at)
+				b = &free
+			}
+			s, ok := at.supplyOf(n, a, b)
+			if !ok || !n.accepts(a, at) {
+				continue
+			}
+			after := int64(max(0, int(n.nodesMin)-len(picks)-1)) // nodes that must have one too
+			counts, sum, room := s.gpuOffer(missing, left-after)
+			if sum == 0 {
+				continue
+			}
+			for i := range counts {
+				missing[i] -= counts[i]
+			}
+			left -= sum
+			tasks += int64(room)
+			picks = append(picks, nodeChoice{node: a, capacity: room, tasks: int32(sum), gres: counts})
+		}
+	}
+	if left > 0 || len(picks) < max(int(n.nodesMin), len(n.required)) || tasks < int64(w.tasks) {
+		return nil
+	}
+	return picks
+}

@@ -1,0 +1,314 @@
+package sched
+
+import (
+	"maps"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+)
+
+// Policy is the limits that jobs are under. It comes whole when it changes.
+type Policy struct {
+	Rules  *policy.Rules
+	Shares *policy.Tree // fair shares, if a QOS asks for one; not changed any more
+}
+
+// limitState is what the planner counts for them. A job that a limit keeps from starting is passed over: it is not the
+// head
+// of its queue, gets no reservation and blocks nobody.
+type limitState struct {
+	rules  *policy.Rules
+	shares *policy.Tree
+	tally  *policy.Tally
+	timed  int // jobs in queues whose gate time alone may open
+}
+
+// setPolicy takes in new limits, and counts everything anew if they are not just new shares.
+func (p *Planner) setPolicy(pol *Policy) {
+	if p.limits != nil && p.limits.rules == pol.Rules {
+		p.limits.shares = pol.Shares
+		return
+	}
+	p.setQOSExemptions(pol.Rules)
+	if p.limits == nil && !pol.Rules.Any() {
+		return
+	}
+	p.limits = nil
+	if pol.Rules.Any() {
+		p.limits = &limitState{rules: pol.Rules, shares: pol.Shares, tally: policy.NewTally(pol.Rules)}
+		for _, m := range p.meters {
+			p.limits.tally.SetMeter(m)
+		}
+	}
+	for _, h := range p.allocations {
+		h.limitUse = nil
+		p.countAgainstLimits(h, h.end)
+	}
+	for _, c := range p.classes {
+		for i := range c.partitions {
+			c.partitions[i].limitAsk = nil
+			for w := range c.partitions[i].options {
+				c.partitions[i].options[w].limitAsk = nil
+			}
+		}
+	}
+	for _, w := range p.pending {
+		if w.class != nil {
+			for i := range w.class.partitions {
+				if s := &w.class.partitions[i]; s.reason != nil {
+					p.gate(w.job.Spec, s.part)
+				}
+			}
+		}
+	}
+	for _, part := range p.partitions {
+		for _, s := range part.classes {
+			for _, chunk := range s.members.chunks {
+				for i := range chunk {
+					chunk[i].gate = p.gate(chunk[i].job.Spec, part)
+				}
+			}
+		}
+		for _, q := range []*queue{&part.queue, &part.shortest, &part.advanceQueue} {
+			for _, chunk := range q.chunks {
+				for i := range chunk {
+					e := &chunk[i]
+					if e.gate = p.gate(e.job.Spec, part); q != &part.shortest {
+						p.countTimed(e.gate, 1)
+					}
+				}
+			}
+		}
+	}
+}
+
+// setQOSExemptions takes in which QOS lift bounds of partitions. The jobs of those for which that changed are of
+// another class.
+func (p *Planner) setQOSExemptions(rules *policy.Rules) {
+	next := qosExemptions{}
+	for q := range rules.AllQOS() {
+		if f := q.Flags & exemptingFlags; f != 0 {
+			next[q.Name] = f
+		}
+	}
+	if maps.Equal(next, p.exempted) {
+		return
+	}
+	var moved []*core.Job
+	for _, w := range p.pending {
+		if name := w.job.Spec.QOS; next[name] != p.exempted[name] {
+			moved = append(moved, w.job)
+		}
+	}
+	for _, j := range moved {
+		p.removePending(p.pending[j.ID])
+	}
+	p.exempted = next
+	p.key = p.newKeyFunc()
+	p.classReasonsStale = true
+	for _, j := range moved {
+		p.setJob(j)
+	}
+}
+
+// setMeter takes in what somebody used.
+func (p *Planner) setMeter(m *policy.Meter) {
+	k := meterKey{m.Account, m.User}
+	if p.meters == nil {
+		p.meters = map[meterKey]*policy.Meter{}
+	}
+	p.meters[k] = m
+	if p.limits != nil {
+		p.limits.tally.SetMeter(m)
+	}
+}
+
+type meterKey struct {
+	project core.ProjectName
+	user    core.UserName
+}
+
+// gate finds the limits that a job is under in a partition; nil: none.
+func (p *Planner) gate(s *core.Spec, part *partition) *policy.Gate {
+	if p.limits == nil {
+		return nil
+	}
+	return p.limits.tally.Gate(whoOf(s, part))
+}
+
+func whoOf(s *core.Spec, part *partition) policy.Who {
+	return policy.Who{Account: s.Project, User: s.User, QOS: s.QOS, Part: part.QOS}
+}
+
+// countTimed counts the jobs in queues that time alone may let through.
+func (p *Planner) countTimed(g *policy.Gate, k int) {
+	if g != nil && g.Timed {
+		p.limits.timed += k
+	}
+}
+
+// limitUse counts what a job holds against its limits. Jobs that are over count no more, though their nodes are not
+// clean.
+func (p *Planner) countAgainstLimits(h *allocation, end core.Time) {
+	if p.limits == nil || h.job == nil || h.job.End != 0 {
+		return
+	}
+	part := p.partitionByName[h.alloc.Partition]
+	if part == nil {
+		part = &partition{}
+	}
+	g := p.gate(h.job.Spec, part)
+	if g == nil {
+		return
+	}
+	if end == never {
+		end = 0
+	}
+	al := h.alloc
+	if h.job.Lends() { // what it has lent counts too
+		al = h.job.Alloc
+	}
+	h.limitUse = p.limits.tally.Start(g, p.limits.usageOf(al), end)
+}
+
+// usageOf is what an allocation counts for.
+func (l *limitState) usageOf(al *core.Alloc) *policy.Ask {
+	all, node := AllocatedTRES(al)
+	return l.rules.Ask(all, node, al.Partition)
+}
+
+// limitAsk is what the jobs of a class ask for.
+func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
+	if s.limitAsk == nil {
+		all, node := RequestedTRES(spec)
+		s.limitAsk = l.rules.Ask(all, node, s.part.Name)
+	}
+	return s.limitAsk
+}
+
+// isLimited tells whether a limit keeps a job from starting. While a pass goes on gates only close.
+func (ps *pass) isLimited(e *queueEntry) bool {
+	return e.gate != nil && ps.p.isLimited(e.gate, e.class, e.job, e.minTime, ps.plan.Now)
+}
+
+// closed tells whether a gate keeps a job of a class from starting.
+func (p *Planner) isLimited(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time) bool {
+	l, ask := p.limits, s.limitAsk
+	if ask == nil {
+		ask = l.askOf(s, j.Spec)
+	}
+	return l.tally.Shut(g, ask, length, now, l.shares, p.refusalEpoch)
+}
+
+// isLimitedNow is limited for a job that is being tried: another of its tasks may have started since.
+func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
+	l := ps.p.limits
+	if l == nil {
+		return false
+	}
+	g := ps.gateOf(s, j)
+	return g != nil && l.tally.Shut(g, l.askOf(s, j.Spec), timeLimit(j.Spec), ps.plan.Now, l.shares, ps.p.refusalEpoch)
+}
+
+// gateOf finds the limits of a job that is being tried.
+func (ps *pass) gateOf(s *partitionClass, j *core.Job) *policy.Gate {
+	if e := ps.trying; e != nil && e.job == j && e.class.part == s.part {
+		return e.gate
+	}
+	return ps.p.gate(j.Spec, s.part)
+}
+
+// exceedsLimit is barred for what a job would really get: whole nodes may be more than it asked for. It notes the
+// reason.
+func (ps *pass) exceedsLimit(s *partitionClass, j *core.Job, al *core.Alloc) bool {
+	l := ps.p.limits
+	if l == nil {
+		return false
+	}
+	g := ps.gateOf(s, j)
+	if g == nil {
+		return false
+	}
+	reason, text := l.tally.Why(g, l.usageOf(al), timeLimit(j.Spec), ps.plan.Now, l.shares)
+	if reason == "" {
+		return false
+	}
+	if ps.plan.overLimit == nil {
+		ps.plan.overLimit = map[core.JobID]Reason{}
+	}
+	if _, ok := ps.plan.overLimit[j.ID]; !ok {
+		ps.plan.overLimit[j.ID] = Reason{Code: reason, Text: text + " on the nodes it would get"}
+	}
+	return true
+}
+
+// waitUnreserved deals with a job that waits without a place in the plan. If nobody else is first in its queue, it is.
+func (ps *pass) waitUnreserved(l *queueWalk, e *queueEntry) {
+	if ps.plan.heads == nil {
+		ps.plan.heads = map[core.PartitionName]core.JobID{}
+	}
+	if _, ok := ps.plan.heads[l.part.Name]; !ok {
+		ps.plan.heads[l.part.Name] = e.job.ID
+	}
+	if l.headFound && l.reservationsLeft == 0 && l.part.deadClasses >= l.part.liveClasses {
+		l.closed = true
+	}
+}
+
+// finishLimits closes a pass: what its plan can tell of limits, and when time alone may change that.
+func (ps *pass) finishLimits() {
+	l := ps.p.limits
+	if l == nil {
+		return
+	}
+	now := ps.plan.Now
+	ps.plan.limits, ps.plan.whoFunc = l.tally.View(now, l.shares), ps.p.whoFunc
+	if l.timed > 0 {
+		if at := policy.NextMinute(now); ps.plan.WakeAt == 0 || at < ps.plan.WakeAt {
+			ps.plan.WakeAt = at
+		}
+	}
+}
+
+// whoFunc tells which limits a job is under in a partition. It reads only what never changes of the planner.
+func (p *Planner) whoIn(s *core.Spec, name core.PartitionName) (policy.Who, bool) {
+	part := p.partitionByName[name]
+	if part == nil {
+		return policy.Who{}, false
+	}
+	return whoOf(s, part), true
+}
+
+// isLimited tells which limit keeps a job from starting, if one does in all its partitions: the first one's.
+func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
+	if p.limits == nil {
+		return Reason{}, false
+	}
+	all, node := RequestedTRES(j.Spec)
+	open := false
+	eachPartition(j.Spec.Partition, func(part core.PartitionName) {
+		who, ok := p.whoFunc(j.Spec, part)
+		if !ok || open {
+			return
+		}
+		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), timeLimit(j.Spec))
+		switch {
+		case !known: // nobody has asked: it came after the plan
+		case reason == "":
+			open = true
+		case !shut:
+			shut, w = true, Reason{Code: reason, Text: text}
+		}
+	})
+	if shut = shut && !open; !shut {
+		if w, shut = p.overLimit[j.ID]; !shut {
+			return Reason{}, false
+		}
+	}
+	for i := range p.Starts { // it counts among those that run already
+		if s := &p.Starts[i]; s.Job == j.ID && !s.Array {
+			return Reason{Text: "it starts now"}, true
+		}
+	}
+	return w, true
+}

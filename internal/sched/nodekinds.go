@@ -1,0 +1,123 @@
+package sched
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Nodes that are alike are of a kind: what one of them could hold if nothing ran, all could. So whether the nodes that
+// are
+// up could hold a class is told by how many of each kind are up, without looking at them.
+
+// countKind counts a node among those of its kind that are up, or with -1 no more.
+func (p *Planner) countKind(a *nodeState, k int32) {
+	if !a.record.Usable() {
+		if a.record.Flags.Any(core.NodePoweredDown | core.NodePoweringUp) {
+			p.poweredDown += int(k)
+		}
+		return
+	}
+	if k > 0 {
+		a.kind = p.kindOf(a)
+	}
+	for _, part := range p.partitions {
+		if part.nodes == nil || part.nodes[a.record.Name] {
+			for int(a.kind) >= len(part.upByKind) {
+				part.upByKind = append(part.upByKind, 0)
+			}
+			part.upByKind[a.kind] += k
+		}
+	}
+}
+
+// kindOf finds the kind of a node, or makes it the first of a new one.
+func (p *Planner) kindOf(a *nodeState) int32 {
+	for i, k := range p.nodeKinds {
+		if sameKind(k, a) {
+			return int32(i)
+		}
+	}
+	first := *a // of which nothing is used but what it has
+	p.nodeKinds = append(p.nodeKinds, &first)
+	return int32(len(p.nodeKinds) - 1)
+}
+
+func sameKind(a, b *nodeState) bool {
+	return !hardwareChanged(a.record, b.record) && a.record.Hardware.TmpDisk == b.record.Hardware.TmpDisk &&
+		slices.Equal(a.record.Features, b.record.Features) && a.record.Host.KeptTo() == b.record.Host.KeptTo() &&
+		a.capacity.equal(&b.capacity) && slices.EqualFunc(a.gres, b.gres,
+		func(x, y gresState) bool { return x.name == y.name && x.typ == y.typ })
+}
+
+// isCountable tells whether kinds are all there is to a class.
+func (s *partitionClass) isCountable() bool {
+	n := &s.req
+	return len(n.required)+len(n.excluded) == 0 && n.set == nil && (n.detail == nil || n.detail.layout == nil &&
+		!n.detail.mixedTypes) && s.advance == nil && len(s.options) == 0 && !s.namesAdvance
+}
+
+// kindsCouldHold tells whether the nodes of a partition that are up could hold a job of a class, which is countable, if
+// nothing
+// ran; and how many of them may go down at least before that is another matter.
+func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
+	n := &s.req
+	left, tasks := n.nodesMin, int64(n.tasks)
+	most := int64(n.nodesMax)
+	each := (n.tasks + n.nodesMax - 1) / n.nodesMax // if so many nodes have room for that many tasks, it is enough
+	spare = -(n.tasks + each - 1) / each
+	at := nodeView{ifIdle: true}
+	rooms := p.kindRooms[:0] // of kinds, with how many there are
+	for i, up := range s.part.upByKind {
+		if up == 0 {
+			continue
+		}
+		k := p.nodeKinds[i]
+		if room := at.tasksOn(n, k); room > 0 && n.accepts(k, &at) {
+			left -= up
+			rooms = append(rooms, [2]int32{room, up})
+			if room >= each {
+				spare += up
+			}
+		}
+	}
+	p.kindRooms = rooms
+	if left > 0 {
+		return false, 0
+	}
+	for len(rooms) > 0 && most > 0 && tasks > 0 { // the roomiest first
+		best := 0
+		for i := range rooms {
+			if rooms[i][0] > rooms[best][0] {
+				best = i
+			}
+		}
+		k := min(most, int64(rooms[best][1]))
+		most -= k
+		tasks -= k * int64(rooms[best][0])
+		rooms[best] = rooms[len(rooms)-1]
+		rooms = rooms[:len(rooms)-1]
+	}
+	return tasks <= 0, max(0, min(spare, -left))
+}
+
+// nodeChange is what a change of a node means for classes.
+type nodeChange uint8
+
+const (
+	unchanged nodeChange = iota
+	upOrDown
+	hardwareOrNew // it is new, or not what it was
+)
+
+func nodeChangeOf(old, is *core.Node) nodeChange {
+	switch {
+	case hardwareChanged(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk, !slices.Equal(old.Features,
+		is.Features), old.Roles != is.Roles, old.Host.KeptTo() != is.Host.KeptTo(),
+		old.Weight != is.Weight, old.ID != is.ID:
+		return hardwareOrNew
+	case old.Usable() != is.Usable():
+		return upOrDown
+	}
+	return unchanged
+}

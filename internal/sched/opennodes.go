@@ -1,0 +1,92 @@
+package sched
+
+import (
+	"math/bits"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// nodeFree is what a node has free now of what all jobs ask for. Those of all nodes lie side by side: a pass goes
+// through
+// them for every class that it tries, and looks at few of the nodes themselves.
+type nodeFree struct {
+	mem  core.Bytes
+	cpus int32
+}
+
+// needsCPUsAndMemory tells whether a node has no room for a job of the class if it has less free than one task's CPUs
+// and memory.
+func (s *partitionClass) needsCPUsAndMemory() bool {
+	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.nodes == nil)
+}
+
+// minRefused is the CPUs that a job needs free on each of its nodes.
+func (n *request) cpusPerNode() int32 { return max(n.cpusPerTask, n.minCPUs) }
+
+// nodesWithRoom lists the nodes of a class that have its CPUs and memory free, in the order they are tried.
+func (p *Planner) nodesWithRoom(s *partitionClass) []*nodeState {
+	cpus, mem := s.req.cpusPerNode(), s.req.memPerNode
+	out := p.openList[:0]
+	for w, word := range p.openNodes {
+		if s.part.nodes != nil {
+			word &= s.part.members[w]
+		}
+		for ; word != 0; word &= word - 1 {
+			i := w*64 + bits.TrailingZeros64(word)
+			if f := &p.freeNow[i]; f.cpus >= cpus && f.mem >= mem {
+				out = append(out, p.ledger.order[i])
+			}
+		}
+	}
+	p.openList = out
+	return out
+}
+
+// freeEnvelope is the most memory that any open node of a partition has free beside so many CPUs or more, by CPUs.
+// Nodes have less
+// as a pass goes on; what none has is not there any more.
+type freeEnvelope struct {
+	epoch int64
+	mem   []core.Bytes
+}
+
+// ignoreReservations tells whether no node has enough free for one task of a class, whatever is reserved. Where jobs
+// are preempted,
+// nodes may get more in a pass, too; and of few nodes each is soon looked at.
+func (ps *pass) noNodeHasRoom(s *partitionClass) bool {
+	if ps.p.preemption != nil || !ps.p.tracking || !s.needsCPUsAndMemory() {
+		return false
+	}
+	c := ps.envelopeOf(s.part)
+	cpus := int(min(s.req.cpusPerNode(), maxNamedCPUs))
+	return cpus >= len(c.mem) || c.mem[cpus] < s.req.memPerNode
+}
+
+func (ps *pass) envelopeOf(part *partition) *freeEnvelope {
+	p, c := ps.p, &part.freeEnvelope
+	if c.epoch == p.refusalEpoch {
+		return c
+	}
+	c.epoch = p.refusalEpoch
+	c.mem = c.mem[:0]
+	for w, word := range p.openNodes {
+		if part.nodes != nil {
+			word &= part.members[w]
+		}
+		for ; word != 0; word &= word - 1 {
+			f := &p.freeNow[w*64+bits.TrailingZeros64(word)]
+			if f.cpus < 0 {
+				continue
+			}
+			k := int(min(f.cpus, maxNamedCPUs))
+			for len(c.mem) <= k {
+				c.mem = append(c.mem, -1)
+			}
+			c.mem[k] = max(c.mem[k], f.mem)
+		}
+	}
+	for k := len(c.mem) - 2; k >= 0; k-- {
+		c.mem[k] = max(c.mem[k], c.mem[k+1])
+	}
+	return c
+}

@@ -1,0 +1,200 @@
+package sched
+
+// What a class could do if nothing ran is another matter when nodes go down or come up, but seldom: most classes could
+// spare many nodes before they could not start any more. So each is looked at again only when as many went down as it
+// could spare, or when one came up and it could not start before.
+
+// classWatch is which classes must be looked at again, and when.
+type classWatch struct {
+	downs  int64 // nodes that went down so far
+	cameUp bool  // some came up just now
+	due    dueHeap
+	unfit  map[*classInfo]bool // that could not start in some of their partitions
+	other  map[*classInfo]bool // that are not countable: whenever nodes change
+}
+
+// classDue is a class that must be looked at again when so many nodes have gone down.
+type classDue struct {
+	downs int64
+	class *classInfo
+}
+
+// dueHeap is a heap of them. Classes come and go with every job, so it is done by hand, without making anything.
+type dueHeap []classDue
+
+func (d *dueHeap) push(x classDue) {
+	h := append(*d, x)
+	for i := len(h) - 1; i > 0 && h[i].downs < h[(i-1)/2].downs; i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+	*d = h
+}
+
+// pop takes out the first.
+func (d *dueHeap) pop() classDue {
+	h := *d
+	first, k := h[0], len(h)-1
+	h[0], h[k] = h[k], classDue{}
+	*d = h[:k]
+	d.sink(0)
+	return first
+}
+
+func (d dueHeap) sink(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(d); c++ {
+			if d[c].downs < d[least].downs {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		d[i], d[least] = d[least], d[i]
+		i = least
+	}
+}
+
+// watchClass notes when a class must be looked at again. It has just been.
+func (p *Planner) watchClass(c *classInfo) {
+	w := &p.watch
+	spare := int32(-1)
+	for i := range c.partitions {
+		s := &c.partitions[i]
+		if s.reason != nil {
+			addToSet(&w.unfit, c)
+		}
+		if !s.isCountable() {
+			addToSet(&w.other, c)
+		} else if s.reason == nil {
+			if _, n := p.kindsCouldHold(s); spare < 0 || n < spare {
+				spare = n
+			}
+		}
+	}
+	if at := w.downs + int64(spare) + 1; spare >= 0 && (c.due == 0 || at < c.due) {
+		c.due = at
+		w.due.push(classDue{at, c})
+	}
+}
+
+func addToSet(set *map[*classInfo]bool, c *classInfo) {
+	if *set == nil {
+		*set = map[*classInfo]bool{}
+	}
+	(*set)[c] = true
+}
+
+// unwatchClass forgets a class whose last job left.
+func (p *Planner) unwatchClass(c *classInfo) {
+	c.due = 0
+	delete(p.watch.unfit, c)
+	delete(p.watch.other, c)
+	if w := &p.watch; len(w.due) > 64 && len(w.due) > 2*len(p.classes) {
+		kept := w.due[:0]
+		for _, d := range w.due {
+			if d.downs == d.class.due {
+				kept = append(kept, d)
+			}
+		}
+		clear(w.due[len(kept):])
+		w.due = kept
+		for i := len(kept)/2 - 1; i >= 0; i-- {
+			w.due.sink(i)
+		}
+	}
+}
+
+// noteUpDown notes that a node came up or went down.
+func (w *classWatch) noteUpDown(up bool) {
+	if up {
+		w.cameUp = true
+	} else {
+		w.downs++
+	}
+}
+
+// reassess looks at classes again after nodes changed and moves the jobs of those whose answer is another one now.
+func (p *Planner) reassess(how nodeChange) {
+	w := &p.watch
+	again := map[*classInfo]bool{}
+	if how == hardwareOrNew {
+		for _, c := range p.classes {
+			again[c], c.due = true, 0
+		}
+		w.due, w.unfit, w.other = w.due[:0], nil, nil
+	} else {
+		for len(w.due) > 0 && w.due[0].downs <= w.downs {
+			if d := w.due.pop(); d.downs == d.class.due {
+				d.class.due = 0
+				again[d.class] = true
+			}
+		}
+		for c := range w.other {
+			again[c] = true
+		}
+		if w.cameUp {
+			for c := range w.unfit {
+				again[c] = true
+			}
+		}
+	}
+	w.cameUp = false
+	any := false
+	for c := range again {
+		c.moved = false
+		for i := range c.partitions {
+			s := &c.partitions[i]
+			why := p.assessAgain(s, how)
+			if s.moved = false; why == s.reason {
+				continue
+			}
+			s.moved = (s.reason == nil) != (why == nil)
+			c.moved = c.moved || s.moved
+			p.classReasonsStale = p.classReasonsStale || s.reason != nil || why != nil
+			if s.reason = why; s.moved {
+				s.refusal = refusal{}
+				for w := range s.options {
+					s.options[w].refusal = refusal{}
+				}
+			}
+		}
+		delete(w.unfit, c)
+		p.watchClass(c)
+		any = any || c.moved
+	}
+	if !any {
+		return
+	}
+	for _, w := range p.pending {
+		if w.class == nil || !w.class.moved {
+			continue
+		}
+		for i := range w.class.partitions {
+			switch s := &w.class.partitions[i]; {
+			case !s.moved:
+			case s.reason == nil:
+				p.enqueue(s, w.job)
+			default:
+				p.dequeue(s, w.job)
+			}
+		}
+	}
+	for c := range again {
+		c.moved = false
+	}
+}
+
+// assessAgain is assess for a class of which only nodes changed.
+func (p *Planner) assessAgain(s *partitionClass, how nodeChange) *Reason {
+	if s.isCountable() {
+		switch could, _ := p.kindsCouldHold(s); {
+		case could && s.reason == nil:
+			return nil
+		case !could && s.reason != nil && how == upOrDown: // for the same reason, whatever it is
+			return s.reason
+		}
+	}
+	return p.assess(s)
+}

@@ -1,0 +1,273 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// searchCache finds when a job could start, as a sweep does, and is kept from pass to pass: it knows for all nodes when
+// how
+// much room comes free on them, and works that out again only for nodes on which something changed since.
+type searchCache struct {
+	class        *partitionClass
+	length       core.Time
+	usedIn       int64      // that last wanted it
+	marks        []roomMark // by time
+	complete     bool       // it went to the end of all that runs; else marks go to the moment that was found
+	changedSeq   int64      // up to date with news before this one
+	reservations []*reservation
+	found        *reservation // what came of it; nil: the job could never start
+}
+
+// roomMark is a moment from which on a node has so much room.
+type roomMark struct {
+	at    core.Time // 0: now
+	index int32
+	room  int32
+}
+
+// canCacheSearch tells whether a search gives what a sweep would.
+func (ps *pass) canCacheSearch(s *partitionClass) bool {
+	return ps.p.tracking && len(ps.p.advances) == 0 && s.advance == nil && s.licenses == nil && s.req.user == ""
+}
+
+// cachedSearch finds the search for jobs of a class of one length, or begins one.
+func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
+	for _, sr := range s.part.searches {
+		if sr.class == s && sr.length == length {
+			sr.usedIn = ps.p.passCount
+			return sr
+		}
+	}
+	kept := s.part.searches[:0]
+	for _, sr := range s.part.searches { // those of heads that are gone
+		if sr.usedIn >= ps.p.passCount-1 {
+			kept = append(kept, sr)
+		}
+	}
+	clear(s.part.searches[len(kept):])
+	sr := &searchCache{class: s, length: length, usedIn: ps.p.passCount}
+	s.part.searches = append(kept, sr)
+	return sr
+}
+
+// find gives the job's reservation, the same one as in the last pass if nothing about it changed.
+func (sr *searchCache) find(sw *startSearch, job core.JobID) *reservation {
+	ps, p := sw.pass, sw.pass.p
+	fresh, ok := sr.changedNodes(ps)
+	if ok && len(fresh) == 0 {
+		if r := sr.found; r == nil || r.job == job {
+			if r != nil {
+				sw.setTime(r.start)
+				for i := range r.onNodes {
+					r.onNodes[i].node.computeFreeAt(r.start, ps.plan.Now+overdueDelay, p.scans)
+				}
+			}
+			return r
+		}
+	}
+	var picks []nodeChoice
+	if ok {
+		picks, ok = sr.update(sw, fresh)
+	}
+	if !ok {
+		sw.view.nodes, sw.view.overdueAt = p.partitionNodes(sw.part), 0
+		sw.marks, sw.recording = sr.marks[:0], true
+		picks = sw.earliest()
+		sr.marks, sr.complete = sw.marks, picks == nil
+	}
+	sr.changedSeq = p.changed.next()
+	sr.reservations = append(sr.reservations[:0], ps.reserved...)
+	if picks == nil {
+		sr.found = nil
+		return nil
+	}
+	r := sw.reservation(job, picks)
+	if sr.found == nil || !r.equal(sr.found) {
+		sr.found = r
+	}
+	return sr.found
+}
+
+// changedNodes lists the nodes that must be looked at anew; false: all of them.
+func (sr *searchCache) changedNodes(ps *pass) (fresh []*nodeState, ok bool) {
+	p := ps.p
+	if sr.changedSeq < p.changed.first || sr.changedSeq == 0 {
+		return nil, false
+	}
+	fresh = p.changedNodes[:0]
+	add := func(a *nodeState) {
+		if a.listedBy != p.scans {
+			a.listedBy = p.scans
+			fresh = append(fresh, a)
+		}
+	}
+	for i, a := range p.changed.since(sr.changedSeq) {
+		if a.changedSeq == sr.changedSeq+int64(i) {
+			add(a)
+		}
+	}
+	for _, d := range [...][2][]*reservation{{sr.reservations, ps.reserved}, {ps.reserved, sr.reservations}} {
+		for _, r := range d[0] {
+			if !slices.Contains(d[1], r) {
+				for _, a := range r.nodes {
+					add(a)
+				}
+			}
+		}
+	}
+	// What should have ended is expected a little later in each pass, and what time alone changes may have come true.
+	for i := range sr.marks {
+		m := &sr.marks[i]
+		if m.at >= ps.plan.Now+overdueDelay {
+			break
+		}
+		if m.at > 0 {
+			add(p.ledger.order[m.index])
+		}
+	}
+	p.changedNodes = fresh
+	return fresh, len(fresh) < 64+len(p.ledger.order)/4
+}
+
+// update works in what changed. It returns false if the marks do not go far enough.
+func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []nodeChoice, ok bool) {
+	p := sw.pass.p
+	horizon := never
+	if !sr.complete {
+		horizon = sr.found.start
+	}
+	anew := p.newMarks[:0]
+	isNew := append(p.changedSet[:0], make(bitset, len(p.openNodes))...)
+	for _, a := range fresh {
+		if a.index >= 0 {
+			isNew.set(a.index)
+			anew = sw.roomChanges(a, horizon, anew)
+		}
+	}
+	slices.SortFunc(anew, func(a, b roomMark) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.index,
+			b.index))
+	})
+	rooms := append(p.nodeRooms[:0], make([]int32, len(p.ledger.order))...)
+	p.newMarks, p.changedSet, p.nodeRooms = anew, isNew, rooms
+
+	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
+	defer func() { p.rooms = sw.rooms }()
+	out := p.marks[:0]
+	old := sr.marks
+	for len(old) > 0 || len(anew) > 0 {
+		t := never
+		if len(old) > 0 {
+			t = old[0].at
+		}
+		if len(anew) > 0 {
+			t = min(t, anew[0].at)
+		}
+		for len(old) > 0 && old[0].at == t {
+			if m := old[0]; !isNew.has(m.index) {
+				sw.change(rooms[m.index], m.room)
+				rooms[m.index] = m.room
+				out = append(out, m)
+			}
+			old = old[1:]
+		}
+		for len(anew) > 0 && anew[0].at == t {
+			m := anew[0]
+			sw.change(rooms[m.index], m.room)
+			rooms[m.index] = m.room
+			out = append(out, m)
+			anew = anew[1:]
+		}
+		if !sw.mayFit() {
+			continue
+		}
+		if t == 0 { // it could start now, and does not for a reason that is not known here
+			return nil, false
+		}
+		sw.setTime(t)
+		if picks = sw.chooseAt(rooms); picks != nil {
+			sr.complete = false
+			break
+		}
+	}
+	if picks == nil && !sr.complete { // it must wait longer than it seemed
+		sw.marks, sw.recording = out, true
+		picks = sw.resume(horizon, rooms)
+		out, sr.complete = sw.marks, picks == nil
+	}
+	p.marks, sr.marks = sr.marks, out
+	return picks, true
+}
+
+// choosePool chooses among the nodes that have room at the moment the sweep has come to.
+func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
+	p := sw.pass.p
+	nodes := p.roomNodes[:0]
+	for i, room := range rooms {
+		if room > 0 {
+			nodes = append(nodes, p.ledger.order[i])
+		}
+	}
+	p.roomNodes = nodes
+	p.scans++ // what nodes had free at other moments does not count
+	sw.view.scan = p.scans
+	sw.view.nodes, sw.view.overdueAt = nodes, sw.pass.plan.Now+overdueDelay
+	picks := sw.req.choose(sw.view, p.choices)
+	if picks != nil {
+		p.choices = picks
+	}
+	return picks
+}
+
+// roomChanges lists the moments up to a horizon at which a node's room changes.
+func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMark) []roomMark {
+	if !sw.req.accepts(a, &sw.view) || !sw.part.has(a) {
+		return out
+	}
+	now := sw.pass.plan.Now
+	soon := now + overdueDelay
+	a.scanned, a.roomThen = sw.view.scan, 0
+	a.freeThen.copyFrom(&a.free)
+	a.sharersThen = append(a.sharersThen[:0], a.sharers...)
+	note := func(t, at core.Time) {
+		sw.setTime(t)
+		if room := sw.tasksOn(a); room != a.roomThen {
+			a.roomThen = room
+			out = append(out, roomMark{at, a.index, room})
+		}
+	}
+	note(now, 0)
+	points := sw.pass.p.times[:0]
+	for _, c := range a.reserved {
+		points = c.changeTimes(points, now, sw.length)
+	}
+	slices.Sort(points)
+	sw.pass.p.times = points
+	visits := a.ends
+	for len(visits) > 0 || len(points) > 0 {
+		t := never
+		if len(visits) > 0 {
+			t = max(visits[0].at, soon)
+		}
+		if len(points) > 0 {
+			t = min(t, points[0])
+		}
+		if t > horizon {
+			break
+		}
+		for len(visits) > 0 && max(visits[0].at, soon) <= t {
+			v := &visits[0]
+			v.alloc.returnTo(a, int(v.index), &a.freeThen, a.sharersThen)
+			visits = visits[1:]
+		}
+		for len(points) > 0 && points[0] <= t {
+			points = points[1:]
+		}
+		note(t, t)
+	}
+	a.scanned = 0 // what it will be at the moment that is found is another matter
+	return out
+}

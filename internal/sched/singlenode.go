@@ -1,0 +1,42 @@
+package sched
+
+// hasOneQueue is whether some node could hold all of a job that may be on one or on several, if nothing ran: what is
+// found out
+// once for each shape of the ledger, so that jobs larger than any node are not looked for on every one.
+type singleFit struct {
+	ledger  *Ledger
+	version int
+	fits    bool
+}
+
+// hasOneQueue tells whether a job of several tasks may find itself on one node.
+func (n *request) fitsOneNode() bool {
+	l := n.single.ledger
+	if l == nil || n.nodesMin > 1 || n.nodesMax <= 1 || n.tasks <= 1 {
+		return false
+	}
+	if n.single.version != l.version {
+		n.single.version, n.single.fits = l.version, false
+		at := nodeView{ifIdle: true, withDown: true}
+		for _, a := range l.order {
+			if at.tasksOn(n, a) >= n.tasks {
+				n.single.fits = true
+				break
+			}
+		}
+	}
+	return n.single.fits
+}
+
+// chooseOneNode gives the first of some candidates that has room for a whole job that may be on one node.
+func (n *request) chooseOneNode(all []candidate, buf []nodeChoice) []nodeChoice {
+	if len(n.required) > 0 || !n.fitsOneNode() {
+		return nil
+	}
+	for i := range all {
+		if all[i].tasks >= n.tasks {
+			return append(buf[:0], nodeChoice{node: all[i].node, capacity: all[i].tasks})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package sched
+
+import "bireme.dev/bireme/internal/core"
+
+// Classes that could start nothing sleep until something comes free that one of them could use: a dive does not look at
+// them. They lie in a list with the least that a node must have free, so that nearly all of them are passed over
+// without
+// being looked at when something did.
+
+// sleepingClass is a class that sleeps.
+type sleepingClass struct {
+	class *partitionClass
+	cpus  int32
+	mem   core.Bytes
+}
+
+// classesToVisit lists the classes of a partition that a dive must look at, some of them twice, with the dive since
+// which the
+// others sleep. The list may be written over while it is read.
+func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
+	p := ps.p
+	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.freed.first {
+		for _, s := range part.classes {
+			s.sleeperIndex = 0
+		}
+		clear(part.sleepers)
+		part.sleepers = part.sleepers[:0]
+		return append(part.awakeClasses[:0], part.classes...), p.classWalks
+	}
+	slots = part.awakeClasses
+	var best maxFreed
+	for i := part.sleepFreedSeq; i < p.freed.next(); i++ {
+		if a := p.freed.at(i); a.freedSeq == i && part.has(a) && a.hasFree() {
+			best.add(a)
+		}
+	}
+	if best.nodes == 0 {
+		return slots, part.sleepWalk
+	}
+	for i := 0; i < len(part.sleepers); {
+		if e := &part.sleepers[i]; e.cpus > best.cpus || e.mem > best.mem {
+			i++
+			continue
+		}
+		s := part.sleepers[i].class
+		part.removeSleeper(s)
+		slots = append(slots, s)
+	}
+	return slots, part.sleepWalk
+}
+
+// putToSleep lets a class sleep.
+func (part *partition) putToSleep(s *partitionClass, since int64) {
+	s.sleepWalk = since
+	e := sleepingClass{class: s}
+	if n := &s.req; n.detail == nil {
+		e.cpus, e.mem = max(n.cpusPerTask, n.minCPUs), n.memPerNode
+	}
+	part.sleepers = append(part.sleepers, e)
+	s.sleeperIndex = len(part.sleepers)
+}
+
+// removeSleeper takes a class out of the list.
+func (part *partition) removeSleeper(s *partitionClass) {
+	if s.sleeperIndex == 0 {
+		return
+	}
+	k := len(part.sleepers) - 1
+	last := part.sleepers[k]
+	part.sleepers[s.sleeperIndex-1], last.class.sleeperIndex = last, s.sleeperIndex
+	part.sleepers[k] = sleepingClass{}
+	part.sleepers, s.sleeperIndex = part.sleepers[:k], 0
+}
+
+// wake lets a class be looked at again: it has got a job that may start where others may not.
+func (s *partitionClass) wake() {
+	s.catchUp()
+	s.sleepWalk = 0
+	s.part.removeSleeper(s)
+	s.part.awakeClasses = append(s.part.awakeClasses, s)
+}
+
+// catchUp brings a class that sleeps up to date.
+func (s *partitionClass) catchUp() {
+	if s.sleepWalk != 0 && s.sleepWalk == s.part.sleepWalk {
+		s.refusal.freedSeq = max(s.refusal.freedSeq, s.part.sleepFreedSeq)
+	}
+}

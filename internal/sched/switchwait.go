@@ -1,0 +1,75 @@
+package sched
+
+import (
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/grammar"
+)
+
+// A job that asks for few switches waits for them for a while: until then it is in a class that is placed on so few
+// only,
+// afterwards in one that is not. The moment follows from the job alone.
+
+// fitsOnlyFreed gives how many leaf switches a job wants at most and until when it waits for that; 0: it does not say,
+// or there are
+// no switches.
+func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
+	x, net := j.Spec.Extra, p.ledger.net
+	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.sizes != nil {
+		return 0, 0
+	}
+	n, wait, err := grammar.ParseSwitches(x.Switches)
+	if err != nil {
+		return 0, 0
+	}
+	most := int64(p.cfg.MaxSwitchWait)
+	if wait == grammar.Unlimited || wait > most {
+		wait = most
+	}
+	return n, max(j.Submit, j.Eligible) + core.Time(wait)*1e6
+}
+
+// expireSwitchWaits lets jobs whose patience is over be placed on as many switches as it takes, and finds the next
+// one's moment.
+func (p *Planner) expireSwitchWaits(now core.Time, plan *Plan) {
+	for {
+		c := queueCursor{list: &p.switchWaiters}
+		e := c.current()
+		if e == nil {
+			return
+		}
+		if e.since > now {
+			plan.wakeAt(e.since)
+			return
+		}
+		j := e.job
+		p.setCurrentJob(j)
+		p.removePending(p.pending[j.ID])
+		p.enqueueInPartitions(j, 0)
+	}
+}
+
+// keyAt names the class a job is in at a moment.
+func (p *Planner) keyAt(j *core.Job, now core.Time, r *classRules) classKey {
+	k := p.keyOf(j.Spec, r)
+	if n, until := p.switchLimit(j); n > 0 && now < until {
+		k.switchLimit = n
+	}
+	return k
+}
+
+// wakeAt makes sure the plan is looked at again at a moment.
+func (p *Plan) wakeAt(at core.Time) {
+	if p.WakeAt == 0 || at < p.WakeAt {
+		p.WakeAt = at
+	}
+}
+
+// withoutSwitchLimit is the need without the wish for few switches.
+func (n *request) withoutSwitchLimit() *request {
+	if n.set == nil || n.set.switches == 0 {
+		return n
+	}
+	m, w := *n, *n.set
+	w.switches, m.set = 0, &w
+	return &m
+}
