@@ -25,8 +25,8 @@ func SecretName(name string) bool {
 // Span is a part of a text, [From, To).
 type Span struct{ From, To int }
 
-// SecretSpans finds the secrets in argument i of a command line: values of variables with a name that says so (alone, or in a
-// list as --export takes it), the password of a URL, and what follows --token.
+// SecretSpans finds the secrets in argument i of a command line: values of variables with a name that says so, all values
+// in a list of --export, the password of a URL, and what follows --token.
 func SecretSpans(argv []string, i int) []Span {
 	arg := argv[i]
 	if rest, ok := strings.CutPrefix(arg, "--token="); ok {
@@ -38,9 +38,15 @@ func SecretSpans(argv []string, i int) []Span {
 	if !strings.Contains(arg, "=") && !strings.Contains(arg, "://") {
 		return nil
 	}
-	list := strings.HasPrefix(arg, "--export=") || i > 0 && argv[i-1] == "--export"
-	return append(urlSpans(arg), valueSpans(arg, list)...)
+	option, _, inside := strings.Cut(arg, "=")
+	if inside && isExport(option) {
+		return append(urlSpans(arg), valueSpans(arg, len(option)+1, true)...)
+	}
+	return append(urlSpans(arg), valueSpans(arg, 0, i > 0 && isExport(argv[i-1]))...)
 }
+
+// isExport reports whether an option is --export, which may be abbreviated.
+func isExport(option string) bool { return len(option) >= len("--exp") && strings.HasPrefix("--export", option) }
 
 func secretSpan(arg string, from, to int) []Span {
 	if from >= to || arg[from:to] == "-" {
@@ -68,10 +74,11 @@ func urlSpans(arg string) (out []Span) {
 	}
 }
 
-// valueSpans finds the values of NAME=VALUE, where NAME says that it is a secret. In a list a value ends where the next
-// variable begins.
-func valueSpans(arg string, list bool) (out []Span) {
-	for at := 0; at < len(arg); {
+// valueSpans finds the values of NAME=VALUE from an offset on, where NAME says that it is a secret. In a list, which is that of --export,
+// every value is taken for one: what is passed on by hand has its reason. A value ends there where the next variable
+// begins.
+func valueSpans(arg string, at int, list bool) (out []Span) {
+	for at < len(arg) {
 		eq := strings.IndexByte(arg[at:], '=')
 		if eq < 0 {
 			return out
@@ -81,7 +88,7 @@ func valueSpans(arg string, list bool) (out []Span) {
 		for from > at && isNameByte(arg[from-1]) {
 			from--
 		}
-		if !SecretName(arg[from:eq]) {
+		if !list && !SecretName(arg[from:eq]) {
 			at = eq + 1
 			continue
 		}

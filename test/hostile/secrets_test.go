@@ -28,6 +28,8 @@ import (
 const (
 	envSecret    = "MARK-env-5b1f0c9e"
 	exportSecret = "MARK-export-77ab3d10"
+	plainSecret  = "MARK-plain-e1d2c3b4" // of a variable whose name says nothing
+	imageSecret  = "MARK-registry-0f1e2d3c"
 	applySecret  = "MARK-apply-c0ffee42"
 	scriptSecret = "MARK-script-90d1a2b3"
 	fleetSecret  = "MARK-fleet-1a2b3c4d"
@@ -120,7 +122,7 @@ func hidden(t *testing.T, store, data string) {
 	v, m := c.As(victim), c.As(mallory)
 	key := secretKey(t)
 	keyLine := strings.Split(key, "\n")[1]
-	all := forms(envSecret, exportSecret, applySecret, scriptSecret, fleetSecret)
+	all := forms(envSecret, exportSecret, plainSecret, imageSecret, applySecret, scriptSecret, fleetSecret)
 	all["the fleet's key"] = []byte(keyLine)
 
 	out := filepath.Join(c.Work, "out")
@@ -128,8 +130,8 @@ func hidden(t *testing.T, store, data string) {
 	batch := strings.TrimSpace(v.With("HF_TOKEN="+envSecret).TryIn(script, "sbatch", "--parsable", "-o", out).Out)
 	c.WaitFile(out, "started")
 	srunOut := filepath.Join(c.Work, "srun-out")
-	srun := v.Command(t.Context(), filepath.Join(c.Links, "srun"), "--export=ALL,DB_PASSWORD="+exportSecret, "-o",
-		srunOut, "sh", "-c", "echo ${#DB_PASSWORD} started; sleep 300")
+	srun := v.Command(t.Context(), filepath.Join(c.Links, "srun"), "--export=ALL,DB_PASSWORD="+exportSecret+
+		",FOO="+plainSecret, "-o", srunOut, "sh", "-c", "echo ${#DB_PASSWORD} started; sleep 300")
 	if err := srun.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,6 +152,13 @@ func hidden(t *testing.T, store, data string) {
 		r := v.Try("bireme", "logs", "held")
 		return strings.Contains(r.Out, "started"), r.String()
 	})
+	// No node here runs containers; the password is stored, shown and logged all the same, or is not.
+	image := filepath.Join(c.Work, "image.dstack.yml")
+	if err := os.WriteFile(image, []byte("type: task\nname: image\nimage: example.test/a:1\nenv: [PW]\n"+
+		"registry_auth: {username: me, password: \"${{ env.PW }}\"}\ncommands: [sleep 300]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	v.Try("bireme", "apply", "-y", "-d", "-f", image, "-e", "PW="+imageSecret)
 	root := c.Client(0)
 	spec := &client.FleetSpec{
 		Keys: map[string]string{"k": key}, Env: []string{"AGENT_TOKEN=" + fleetSecret},
@@ -183,13 +192,14 @@ func hidden(t *testing.T, store, data string) {
 		{"bireme", "ps", "-a"},
 		{"bireme", "why", batch},
 		{"bireme", "fleet", "list"},
+		{"bireme", "audit", "--json"},
 	} {
 		r := m.Try(line[0], line[1:]...)
 		look(strings.Join(line, " "), r.Out+r.Err)
 		r = c.Root().Try(line[0], line[1:]...)
 		look(strings.Join(line, " ")+" (root)", r.Out+r.Err)
 	}
-	if sacct := v.Run("sacct", "-P", "-o", "submitline"); !strings.Contains(sacct, "DB_PASSWORD=***") {
+	if sacct := v.Run("sacct", "-P", "-o", "submitline"); !strings.Contains(sacct, "DB_PASSWORD=***,FOO=***") {
 		t.Errorf("the victim's own submit line is %q", sacct)
 	}
 

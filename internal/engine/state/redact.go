@@ -3,6 +3,7 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -53,12 +54,32 @@ func redactSubmit(in *Submit) *Submit {
 	return &x
 }
 
+// actingOptions are the kept options of a job by which something is decided.
+var actingOptions = map[string]bool{core.OptionCron: true, core.OptionNoKill: true}
+
+// redactSpec leaves out what a job was called with: submit line, arguments, --export, mail address, commands of a
+// container, and kept options that nothing is decided by, such as the text of a crontab.
 func redactSpec(s *core.Spec) *core.Spec {
-	if s == nil || s.From.Line == "" {
-		return s
+	if s == nil {
+		return nil
 	}
 	x := *s
-	x.From.Line = ""
+	x.From.Line, x.Args = "", nil
+	if s.Extra == nil {
+		return &x
+	}
+	extra := *s.Extra
+	extra.Export, extra.MailUser, extra.MailTypes = "", "", ""
+	if extra.Options != nil {
+		extra.Options = maps.Clone(extra.Options)
+		maps.DeleteFunc(extra.Options, func(name, _ string) bool { return !actingOptions[name] })
+	}
+	if c := extra.Container; c != nil {
+		box := *c
+		box.Entry = nil
+		extra.Container = &box
+	}
+	x.Extra = &extra
 	return &x
 }
 
