@@ -66,72 +66,66 @@ const (
 	ReasonCPUBind           = "cpu_bind"
 )
 
-// slurmText is a text of Slurm's with the number that REST gives as error_number.
-type slurmText struct {
-	number int
-	text   string
-}
-
 // texts are Slurm's, by reason.
-var texts = sync.OnceValue(func() map[string]slurmText {
-	return map[string]slurmText{
-		ReasonInvalidPartition: {2000, "Invalid partition name specified"},
-		ReasonNoPartition:      {2001, "No partition specified or system default partition"},
-		ReasonAccessDenied:     {2002, "Access/permission denied"},
-		ReasonGroupDenied:      {2003, "User's group not permitted to use this partition"},
-		ReasonNodesNotInPart:   {2004, "Requested nodes not in this partition"},
-		ReasonTooManyCPUs:      {2005, "More processors requested than permitted"},
-		ReasonTooManyNodes:     {2006, "Node count specification invalid"},
-		ReasonMaxJobs:          {2007, "MaxJobCount limit reached"},
-		ReasonJobsPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
-			"time limits)"},
-		ReasonTasksPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
-			"time limits)"},
-		ReasonCronPerUser: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
-			"time limits)"},
-		ReasonStepsPerJob:     {2050, "Step limit reached for this job"},
-		ReasonNoScript:        {2009, "Job script not specified"},
-		ReasonNodeConfig:      {2014, "Requested node configuration is not available"},
-		ReasonMemory:          {2014, "Requested node configuration is not available"},
-		ReasonPartitionConfig: {2015, "Requested partition configuration not available now"},
-		ReasonNodesBusy:       {2016, "Requested nodes are busy"},
-		ReasonInvalidJobID:    {2017, "Invalid job id specified"},
-		ReasonInvalidNode:     {2018, "Invalid node name specified"},
-		ReasonTryLater:        {2020, "Job can not be altered now, try again later"},
-		ReasonJobFinished:     {2021, "Job/step already completing or completed"},
-		ReasonJobPending:      {2024, "Job is pending execution"},
-		ReasonJobRunning:      {2020, "Job is no longer pending execution"},
-		ReasonJobNotPending:   {2020, "Job is no longer pending execution"},
-		ReasonJobNotSuspended: {2022, "Job is not suspended"},
-		ReasonInvalidFeature:  {2029, "Invalid feature specification"},
-		ReasonDependency:      {2038, "Job dependency problem"},
-		ReasonCircular:        {2071, "Circular job dependency"},
-		ReasonJobHeld:         {2042, "Job is in held state, pending scheduler release"},
-		ReasonInvalidAccount:  {2045, "Invalid account or account/partition combination specified"},
-		ReasonInvalidLicense:  {2048, "Invalid license specification"},
-		ReasonPolicy: {2050, "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
-			"time limits)"},
-		ReasonTimeLimit:         {2051, "Requested time limit is invalid (missing or exceeds some limit)"},
-		ReasonReservationAccess: {2052, "Access denied to requested reservation"},
-		ReasonInvalidResv:       {2053, "Requested reservation is invalid"},
-		ReasonInvalidTime:       {2054, "Invalid time specified"},
-		ReasonResvBusy:          {2055, "Requested reservation is in use"},
-		ReasonResvOverlap:       {2058, "Requested reservation overlaps with another reservation"},
-		ReasonResvName:          {2053, "Duplicate reservation name"},
-		ReasonResvEmpty:         {2053, "Reservation request lacks users, groups or accounts"},
-		ReasonNodeCount:         {2006, "Node count specification invalid"},
-		ReasonNoWorkDir:         {2063, "Job cannot be submitted without the current working directory specified."},
-		ReasonInvalidQOS:        {2066, "Invalid qos specification"},
-		ReasonNodeNotAvail:      {2068, "Required node not available (down, drained or reserved)"},
-		ReasonPartitionDown:     {2070, "Required partition not available (inactive or drain)"},
-		ReasonInvalidGres:       {2072, "Invalid generic resource (gres) specification"},
-		ReasonInvalidArray:      {2081, "Invalid job array specification"},
-		ReasonNotSupported:      {2015, "Requested operation not supported on this system"},
-		ReasonInvalidUser:       {2010, "Invalid user id"},
-		ReasonImmediate:         {2041, "Immediate execution impossible, insufficient priority"},
-		ReasonTaskMemory:        {2044, "Memory required by task is not available"},
-		ReasonCPUBind:           {2104, "Unable to satisfy cpu bind request"},
-		ReasonDisabled:          {2049, "Requested operation is presently disabled"},
+var texts = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		ReasonInvalidPartition: "Invalid partition name specified",
+		ReasonNoPartition:      "No partition specified or system default partition",
+		ReasonAccessDenied:     "Access/permission denied",
+		ReasonGroupDenied:      "User's group not permitted to use this partition",
+		ReasonNodesNotInPart:   "Requested nodes not in this partition",
+		ReasonTooManyCPUs:      "More processors requested than permitted",
+		ReasonTooManyNodes:     "Node count specification invalid",
+		ReasonMaxJobs:          "MaxJobCount limit reached",
+		ReasonJobsPerUser: "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)",
+		ReasonTasksPerUser: "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)",
+		ReasonCronPerUser: "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)",
+		ReasonStepsPerJob:     "Step limit reached for this job",
+		ReasonNoScript:        "Job script not specified",
+		ReasonNodeConfig:      "Requested node configuration is not available",
+		ReasonMemory:          "Requested node configuration is not available",
+		ReasonPartitionConfig: "Requested partition configuration not available now",
+		ReasonNodesBusy:       "Requested nodes are busy",
+		ReasonInvalidJobID:    "Invalid job id specified",
+		ReasonInvalidNode:     "Invalid node name specified",
+		ReasonTryLater:        "Job can not be altered now, try again later",
+		ReasonJobFinished:     "Job/step already completing or completed",
+		ReasonJobPending:      "Job is pending execution",
+		ReasonJobRunning:      "Job is no longer pending execution",
+		ReasonJobNotPending:   "Job is no longer pending execution",
+		ReasonJobNotSuspended: "Job is not suspended",
+		ReasonInvalidFeature:  "Invalid feature specification",
+		ReasonDependency:      "Job dependency problem",
+		ReasonCircular:        "Circular job dependency",
+		ReasonJobHeld:         "Job is in held state, pending scheduler release",
+		ReasonInvalidAccount:  "Invalid account or account/partition combination specified",
+		ReasonInvalidLicense:  "Invalid license specification",
+		ReasonPolicy: "Job violates accounting/QOS policy (job submit limit, user's size and/or " +
+			"time limits)",
+		ReasonTimeLimit:         "Requested time limit is invalid (missing or exceeds some limit)",
+		ReasonReservationAccess: "Access denied to requested reservation",
+		ReasonInvalidResv:       "Requested reservation is invalid",
+		ReasonInvalidTime:       "Invalid time specified",
+		ReasonResvBusy:          "Requested reservation is in use",
+		ReasonResvOverlap:       "Requested reservation overlaps with another reservation",
+		ReasonResvName:          "Duplicate reservation name",
+		ReasonResvEmpty:         "Reservation request lacks users, groups or accounts",
+		ReasonNodeCount:         "Node count specification invalid",
+		ReasonNoWorkDir:         "Job cannot be submitted without the current working directory specified.",
+		ReasonInvalidQOS:        "Invalid qos specification",
+		ReasonNodeNotAvail:      "Required node not available (down, drained or reserved)",
+		ReasonPartitionDown:     "Required partition not available (inactive or drain)",
+		ReasonInvalidGres:       "Invalid generic resource (gres) specification",
+		ReasonInvalidArray:      "Invalid job array specification",
+		ReasonNotSupported:      "Requested operation not supported on this system",
+		ReasonInvalidUser:       "Invalid user id",
+		ReasonImmediate:         "Immediate execution impossible, insufficient priority",
+		ReasonTaskMemory:        "Memory required by task is not available",
+		ReasonCPUBind:           "Unable to satisfy cpu bind request",
+		ReasonDisabled:          "Requested operation is presently disabled",
 	}
 })
 
@@ -149,16 +143,13 @@ func ErrorText(err error) string {
 		return NotContacted
 	}
 	if t, ok := texts()[core.ReasonOf(err)]; ok {
-		return t.text
+		return t
 	}
 	if t, ok := texts()[codeReasons[core.CodeOf(err)]]; ok {
-		return t.text
+		return t
 	}
 	return err.Error()
 }
-
-// ErrorNumber is Slurm's number for err, 0 where there is none.
-func ErrorNumber(err error) int { return texts()[core.ReasonOf(err)].number }
 
 // ErrorPreface is what Slurm prints before the error of a submission, a line each: what the server adds about the
 // cause.

@@ -106,7 +106,7 @@ func (v *visitor) routes(method string) (list []string) {
 
 // life is what the victim has on a cluster.
 type life struct {
-	running, held, ended, cron string
+	running, held, ended string
 }
 
 // settle gives the victim jobs, a crontab and a reservation with the mark in everything, and a running job whose script

@@ -128,11 +128,6 @@ func (c *Client) Start(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodPost, "/containers/"+id+"/start", nil, nil)
 }
 
-// Kill sends a signal to a container's first process.
-func (c *Client) Kill(ctx context.Context, id string, signal int) error {
-	return c.call(ctx, http.MethodPost, "/containers/"+id+"/kill?signal="+strconv.Itoa(signal), nil, nil)
-}
-
 // Pause stops or continues a container. One that is so already, or gone, is no fault.
 func (c *Client) Pause(ctx context.Context, id string, on bool) error {
 	verb := "unpause"

@@ -35,8 +35,5 @@ func (b *NodeBuilder) Weight(w int32) *NodeBuilder { b.node.Weight = w; return b
 // Features sets what it can do.
 func (b *NodeBuilder) Features(f ...string) *NodeBuilder { b.node.Features = f; return b }
 
-// Flags sets its state.
-func (b *NodeBuilder) Flags(f core.NodeFlag) *NodeBuilder { b.node.Flags = f; return b }
-
 // Build gives the node.
 func (b *NodeBuilder) Build() *core.Node { n := b.node; return &n }

@@ -9,7 +9,7 @@ const wantDuration = "seconds, or a whole number with s, m, h, d or w, such as 9
 
 // ParseDuration reads a dstack duration and returns seconds: 3600, 1h, 90m, 2d, 1w, with a blank before the
 // unit if you like. No fractions, no compounds, lower-case units only. A negative number is accepted
-// where it has no unit, as dstack does; see ParseDurationOff for keys that refuse it.
+// where it has no unit, as dstack does.
 func ParseDuration(s string) (seconds int64, err error) {
 	t := &text{what: "duration", want: wantDuration, in: s}
 	body := strings.TrimSpace(s)
@@ -49,21 +49,4 @@ func ParseDuration(s string) (seconds int64, err error) {
 		return 0, t.unexpected()
 	}
 	return v * unit, nil
-}
-
-// ParseDurationOff is ParseDuration for keys that can be switched off: "off" is off, a negative number an
-// error.
-func ParseDurationOff(s string) (seconds int64, off bool, err error) {
-	if s == "off" {
-		return 0, true, nil
-	}
-	t := &text{what: "duration", want: wantDuration + ", or off", in: s}
-	seconds, err = ParseDuration(s)
-	if err != nil {
-		return 0, false, err
-	}
-	if seconds < 0 {
-		return 0, false, t.fail(0, "it is negative")
-	}
-	return seconds, false, nil
 }

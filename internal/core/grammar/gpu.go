@@ -14,10 +14,7 @@ type GPU struct {
 	Legacy bool            // a name had the old prefix tpu-, which was dropped: worth a warning
 }
 
-const (
-	wantGPU = "tokens of vendor, names, memory and count joined by ':', such as A100:80GB:4 or 40GB..80GB:1..8"
-	wantCPU = "a count or a range, after x86: or arm: if you like, such as 4, 2..8 or arm:8"
-)
+const wantGPU = "tokens of vendor, names, memory and count joined by ':', such as A100:80GB:4 or 40GB..80GB:1..8"
 
 var vendors = map[string]string{
 	"nvidia": "nvidia", "amd": "amd", "google": "google", "tpu": "google", "intel": "intel",
@@ -96,46 +93,6 @@ func (g GPU) String() string {
 		w = append(w, FormatSizes(*g.Memory))
 	}
 	return strings.Join(append(w, g.Count.String()), ":")
-}
-
-// CPU is a dstack CPU spec.
-type CPU struct {
-	Arch  string // x86 or arm; empty for any
-	Count Range[int]
-}
-
-// ParseCPU reads a count or range and an architecture joined by ':' in any order; without a count it is 2.. .
-func ParseCPU(s string) (CPU, error) {
-	t := &text{what: "CPU spec", want: wantCPU, in: s}
-	c := CPU{Count: AtLeast(2)}
-	counted := false
-	err := t.tokens(func(token string, pos int) error {
-		var err error
-		switch arch := strings.ToLower(token); {
-		case (arch == "x86" || arch == "arm") && c.Arch != "":
-			return t.fail(pos, "a second architecture, %q", token)
-		case arch == "x86" || arch == "arm":
-			c.Arch = arch
-		case counted:
-			return t.fail(pos, "a second count, %q", token)
-		default:
-			counted = true
-			sub := t.token(token)
-			c.Count, err = parseRange(sub, sub.integer)
-			if err == nil && (c.Count.Min != nil && *c.Count.Min < 0 || c.Count.Max != nil && *c.Count.Max < 0) {
-				return t.fail(pos, "a negative count")
-			}
-		}
-		return t.whole(err, pos)
-	})
-	return c, err
-}
-
-func (c CPU) String() string {
-	if c.Arch == "" {
-		return c.Count.String()
-	}
-	return c.Arch + ":" + c.Count.String()
 }
 
 // tokens calls each for the trimmed parts between colons.

@@ -18,11 +18,6 @@ func Exactly[T int | float64](v T) Range[T] { return Range[T]{Min: &v, Max: &v} 
 // AtLeast is the range from v on.
 func AtLeast[T int | float64](v T) Range[T] { return Range[T]{Min: &v} }
 
-// Contains tells whether v lies in the range.
-func (r Range[T]) Contains(v T) bool {
-	return (r.Min == nil || *r.Min <= v) && (r.Max == nil || v <= *r.Max)
-}
-
 // format writes n, a..b, a.. or ..b with each end written by one.
 func (r Range[T]) format(one func(T) string) string {
 	switch {
@@ -75,27 +70,6 @@ func parseRange[T int | float64](t *text, one func(side string, pos int) (T, err
 		return Range[T]{}, t.fail(len(lo)+2, "the range runs backwards")
 	}
 	return r, nil
-}
-
-// ParseCounts reads a dstack count or range of counts: 4, 1..8, 2.., ..4.
-func ParseCounts(s string) (Range[int], error) {
-	t := &text{what: "range", want: "a number or a range such as 4, 1..8 or 2..", in: s}
-	return parseRange(t, t.integer)
-}
-
-// ParseSizes reads a dstack memory or disk size or range: 8GB, 200GB.., 8..16GB.
-func ParseSizes(s string) (Range[float64], error) {
-	t := &text{what: "size range", want: wantSize, in: s}
-	return parseRange(t, t.size)
-}
-
-const wantSize = "a number with MB, GB or TB (GB when left out) or a range of them, such as 16GB or 8GB..32GB"
-
-// ParseSize reads a dstack size and returns GB: 8, 8GB, 512MB, 1.5TB in any case; 1 TB is 1024 GB, 1 GB
-// 1024 MB.
-func ParseSize(s string) (gb float64, err error) {
-	t := &text{what: "size", want: wantSize, in: s}
-	return t.size(s, 0)
 }
 
 // FormatSize writes GB with the unit that needs no fraction where there is one.

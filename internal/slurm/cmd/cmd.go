@@ -196,16 +196,6 @@ func (f Flags) Has(key string) bool {
 	return false
 }
 
-// Count is how often an option was given.
-func (f Flags) Count(key string) (n int) {
-	for _, v := range f.Values {
-		if v.Key == key {
-			n++
-		}
-	}
-	return n
-}
-
 // Get is the last value of an option.
 func (f Flags) Get(key string) string {
 	for i := len(f.Values) - 1; i >= 0; i-- {
