@@ -31,7 +31,7 @@ func (s *suite) containers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer docker.Stop() //nolint:errcheck // what it leaves is below /tmp
+	defer docker.Stop() // what it leaves is below /tmp
 	files, err := engine.BusyBox()
 	if err != nil {
 		return err

@@ -414,7 +414,7 @@ func (cl *cluster) bounce(ctx context.Context) (mem int64, took time.Duration, e
 	go func() { done <- cl.start(ctx) }()
 	for { // the API answers before the nodes are back; that is when it serves
 		c, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_, err := cl.c.Cluster(c)
+		_, err = cl.c.Cluster(c)
 		cancel()
 		if err == nil {
 			break

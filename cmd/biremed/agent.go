@@ -240,7 +240,7 @@ func runAgent(ctx context.Context, f *agentFlags) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Release() //nolint:errcheck // the kernel releases it with the process
+	defer lock.Release() // the kernel releases it with the process
 	if err := joinOnce(ctx, f); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (f *standaloneFlags) run(ctx context.Context, notes io.Writer, report func(
 	if err != nil {
 		return err
 	}
-	defer release(lock) //nolint:errcheck // the kernel releases it with the process
+	defer release(lock) // the kernel releases it with the process
 	c := &cluster{f: f, notes: notes, log: slog.New(slog.NewTextHandler(notes, nil))}
 	if err := c.prepare(ctx); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (f *standaloneFlags) run(ctx context.Context, notes io.Writer, report func(
 	if err != nil {
 		return err
 	}
-	defer release(database) //nolint:errcheck // as above
+	defer release(database) // as above
 	if err := f.save(); err != nil {
 		return err
 	}

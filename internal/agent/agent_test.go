@@ -77,8 +77,10 @@ func TestJobsLifePassesThrough(t *testing.T) {
 	if h.Node != "n1" || h.Hardware.CPUs != 2 || h.Hardware.Memory != core.GiB || h.Host.BootID != "boot-1" || h.Host.Containment != "weak" {
 		t.Errorf("hello is %+v", h)
 	}
-	l := &wire.Launch{Key: key(1), Script: []byte("#!/bin/sh\n"), Env: wire.JoinEnv([]string{"A=1", "BIREME_SERVER=elsewhere"}),
-		Limits: wire.Limits{Memory: 5, CPUs: "0"}}
+	l := &wire.Launch{
+		Key: key(1), Script: []byte("#!/bin/sh\n"), Env: wire.JoinEnv([]string{"A=1", "BIREME_SERVER=elsewhere"}),
+		Limits: wire.Limits{Memory: 5, CPUs: "0"},
+	}
 	if err := server.SendLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -527,13 +529,13 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 	}
 	// The node's certificate opens the agents' side of the server; nobody on the node may use it for that.
 	for _, path := range []string{wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect", "//agent/v1/connect", "/api/v1/renew", "/api/v1/join", "/api/v1/%72enew"} {
-		resp, err := call(path)
+		refused, err := call(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusNotFound {
-			t.Errorf("%s was answered with %s", path, resp.Status)
+		refused.Body.Close()
+		if refused.StatusCode != http.StatusNotFound {
+			t.Errorf("%s was answered with %s", path, refused.Status)
 		}
 	}
 	// What flows is passed on as it comes.

@@ -23,8 +23,10 @@ import (
 func TestShownDevices(t *testing.T) {
 	t.Parallel()
 	m := machine{gpus: gpu.List{
-		{Vendor: "nvidia", UUID: "GPU-0", Files: []string{"/dev/nvidia0"}}, {Vendor: "nvidia", UUID: "GPU-1", Files: []string{"/dev/nvidia1"}},
-		{Vendor: "amd", Files: []string{"/dev/dri/renderD128"}}, {Vendor: "other", Files: []string{"/dev/accel0"}},
+		{Vendor: "nvidia", UUID: "GPU-0", Files: []string{"/dev/nvidia0"}},
+		{Vendor: "nvidia", UUID: "GPU-1", Files: []string{"/dev/nvidia1"}},
+		{Vendor: "amd", Files: []string{"/dev/dri/renderD128"}},
+		{Vendor: "other", Files: []string{"/dev/accel0"}},
 	}}
 	for name, tc := range map[string]struct {
 		units       []int32
@@ -92,28 +94,28 @@ func TestSweep(t *testing.T) {
 func TestNoted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	key := func(job int64) wire.Key { return wire.Key{Job: job, Attempt: 1, Step: wire.BatchStep} }
+	ofJob := func(job int64) wire.Key { return wire.Key{Job: job, Attempt: 1, Step: wire.BatchStep} }
 	folder := func(k wire.Key) string { return filepath.Join(dir, "containers", k.String()) }
 	for job := range int64(2) {
-		if err := os.MkdirAll(folder(key(1+job)), 0o700); err != nil {
+		if err := os.MkdirAll(folder(ofJob(1+job)), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := newContainers(slog.New(slog.DiscardHandler), &Options{Dir: dir}, "n1", &ledger{})
-	if err := os.Mkdir(folder(key(3)), 0o700); err != nil {
+	if err := os.Mkdir(folder(ofJob(3)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.note(key(4))
-	if err := os.Mkdir(folder(key(4)), 0o700); err != nil {
+	c.note(ofJob(4))
+	if err := os.Mkdir(folder(ofJob(4)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.forget([]wire.Key{key(1), key(3), key(4), key(5)})
+	c.forget([]wire.Key{ofJob(1), ofJob(3), ofJob(4), ofJob(5)})
 	for job, want := range map[int64]bool{1: false, 2: true, 3: true, 4: false} { // nobody launched 3 in a container
-		if _, err := os.Stat(folder(key(job))); (err == nil) != want {
+		if _, err := os.Stat(folder(ofJob(job))); (err == nil) != want {
 			t.Errorf("folder of job %d: %v", job, err)
 		}
 	}
-	if c.noted(key(1)) || !c.noted(key(2)) || c.noted(key(3)) || c.noted(key(4)) {
+	if c.noted(ofJob(1)) || !c.noted(ofJob(2)) || c.noted(ofJob(3)) || c.noted(ofJob(4)) {
 		t.Errorf("it remembers %v", c.ours)
 	}
 }

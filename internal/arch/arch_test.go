@@ -31,6 +31,7 @@ func TestShape(t *testing.T) {
 		"names":          checkNames(pkgs),
 		"comments":       checkComments(pkgs),
 		"sleep":          checkSleep(pkgs, fset),
+		"print":          checkPrint(pkgs, fset),
 		"no replacement": checkGoMod(string(gomod)),
 	} {
 		t.Run(name, func(t *testing.T) {

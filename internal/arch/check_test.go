@@ -204,6 +204,26 @@ func checkSleep(pkgs []pkg, fset *token.FileSet) []string {
 	return bad
 }
 
+// checkPrint refuses output that no caller chose: the programs and their commands write to writers that were handed to
+// them, everything else logs or returns.
+func checkPrint(pkgs []pkg, fset *token.FileSet) []string {
+	var bad []string
+	for _, p := range pkgs {
+		if r := rooms[roomOf(p.dir)]; r.pure || r.free || within(p.dir, []string{"internal/cli"}) {
+			continue // checkPure has its own words
+		}
+		for _, f := range p.product() {
+			f.uses("fmt", func(name string, pos token.Pos) {
+				if strings.HasPrefix(name, "Print") {
+					bad = append(bad, fmt.Sprintf("%s: fmt.%s: standard output belongs to the commands; write to an io.Writer",
+						fset.Position(pos), name))
+				}
+			})
+		}
+	}
+	return bad
+}
+
 func checkGoMod(gomod string) []string {
 	var bad []string
 	for i, line := range strings.Split(gomod, "\n") {

@@ -88,7 +88,12 @@ func TestRulesBite(t *testing.T) {
 			"internal/agent/a.go", `package agent; import "time"; func f() { time.Sleep(1) }`,
 			"end with its context",
 		},
-		"sleep in test": {"internal/agent/a_test.go", `package agent; import "time"; func f() { time.Sleep(1) }`, ""},
+		"print": {
+			"internal/agent/a.go", `package agent; import "fmt"; func f() { fmt.Println() }`,
+			"belongs to the commands",
+		},
+		"print of a command": {"internal/cli/a.go", `package cli; import "fmt"; func f() { fmt.Println() }`, ""},
+		"sleep in test":      {"internal/agent/a_test.go", `package agent; import "time"; func f() { time.Sleep(1) }`, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +103,7 @@ func TestRulesBite(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := slices.Concat(checkArrows(pkgs), checkPure(pkgs, fset), checkConfined(pkgs),
-				checkNames(pkgs), checkComments(pkgs), checkSleep(pkgs, fset))
+				checkNames(pkgs), checkComments(pkgs), checkSleep(pkgs, fset), checkPrint(pkgs, fset))
 			switch {
 			case tc.want == "" && len(got) == 0:
 			case tc.want != "" && len(got) == 1 && strings.Contains(got[0], tc.want):

@@ -110,8 +110,9 @@ func (r Role) Rank() int {
 		return 2
 	case RoleAdmin:
 		return 3
+	default:
+		return 0
 	}
-	return 0
 }
 
 // Token lets its bearer act as a user, or lets one node join. Only the SHA-256 of its secret is kept.

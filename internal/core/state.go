@@ -25,8 +25,18 @@ const (
 )
 
 var jobStates = [...]struct{ name, short string }{
-	{"PENDING", "PD"}, {"RUNNING", "R"}, {"SUSPENDED", "S"}, {"COMPLETED", "CD"}, {"CANCELLED", "CA"}, {"FAILED", "F"},
-	{"TIMEOUT", "TO"}, {"NODE_FAIL", "NF"}, {"PREEMPTED", "PR"}, {"BOOT_FAIL", "BF"}, {"DEADLINE", "DL"}, {"OUT_OF_MEMORY", "OOM"},
+	{"PENDING", "PD"},
+	{"RUNNING", "R"},
+	{"SUSPENDED", "S"},
+	{"COMPLETED", "CD"},
+	{"CANCELLED", "CA"},
+	{"FAILED", "F"},
+	{"TIMEOUT", "TO"},
+	{"NODE_FAIL", "NF"},
+	{"PREEMPTED", "PR"},
+	{"BOOT_FAIL", "BF"},
+	{"DEADLINE", "DL"},
+	{"OUT_OF_MEMORY", "OOM"},
 }
 
 // Phrase says in a sentence's words what became of a job: "job 5 " and then "is running", "failed".
@@ -46,8 +56,9 @@ func (s JobState) Phrase() string {
 		return "missed its deadline"
 	case OutOfMemory:
 		return "ran out of memory"
+	default:
+		return "is " + strings.ToLower(s.String())
 	}
-	return "is " + strings.ToLower(s.String())
 }
 
 // String is the long name, as Slurm prints it.

@@ -39,8 +39,9 @@ func (t *Token) Has(s Scope) bool {
 		return slices.Contains(t.Scopes, ScopeSubmit) || slices.Contains(t.Scopes, ScopeAdmin)
 	case ScopeSubmit:
 		return slices.Contains(t.Scopes, ScopeAdmin)
+	default:
+		return false
 	}
-	return false
 }
 
 // Exceeds names the first right of t that o has not, or "".

@@ -3,6 +3,7 @@ package dstack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -68,8 +69,10 @@ func transcript(name string, src []byte) string {
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	sub, err := task.Submit(Options{Name: first(task.Name, "swift-oar-1"), Lookup: caller,
-		Args: []string{"--lr", "0.1", "it's"}})
+	sub, err := task.Submit(Options{
+		Name: first(task.Name, "swift-oar-1"), Lookup: caller,
+		Args: []string{"--lr", "0.1", "it's"},
+	})
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -95,7 +98,7 @@ func TestParseGivesFaultsWithPlaces(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("x.yml", []byte("type: task\ncomands: [a]\nresources:\n  gpu: 'A100:'\n"))
 	var e *core.Error
-	if core.CodeOf(err) != core.Invalid || !asError(err, &e) || len(e.Faults) != 2 {
+	if core.CodeOf(err) != core.Invalid || !errors.As(err, &e) || len(e.Faults) != 2 {
 		t.Fatalf("want two faults, got %v", err)
 	}
 	want := []core.Fault{
@@ -105,12 +108,6 @@ func TestParseGivesFaultsWithPlaces(t *testing.T) {
 	if diff := cmp.Diff(want, e.Faults); diff != "" {
 		t.Error(diff)
 	}
-}
-
-func asError(err error, to **core.Error) bool {
-	e, ok := err.(*core.Error)
-	*to = e
-	return ok
 }
 
 func TestTooLarge(t *testing.T) {

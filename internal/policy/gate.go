@@ -54,6 +54,7 @@ func (t *Tally) compile(w Who) *Gate {
 			g.used = true
 			g.ahead = g.ahead || r.safe
 			g.Timed = g.Timed || r.safe || decays
+		default: // depends on no usage
 		}
 	}
 	return g
@@ -161,8 +162,10 @@ func (c *compiler) user(to *[]rule, x test, reason core.Reason, of func(*Limits)
 		}
 		at := c.count(counterKey{account: c.g.Account, user: c.g.User})
 		if c.first(map[test]string{jobsMost: "user jobs", submitsMost: "user submits"}[x]) {
-			*to = append(*to, rule{test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(),
-				whom: string(c.g.User)})
+			*to = append(*to, rule{
+				test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(),
+				whom: string(c.g.User),
+			})
 		}
 		return
 	}

@@ -74,6 +74,7 @@ func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass 
 		if k := &g.known; k.pass != pass || k.tres != r.tres && k.tres >= 0 || a.count[r.tres] < k.want {
 			g.known = closed{pass, r.tres, a.count[r.tres]}
 		}
+	default:
 	}
 	return true
 }
@@ -92,8 +93,9 @@ func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool
 		return a.count[r.tres] <= r.limit
 	case aheadMost:
 		return g.minutes(a.count[r.tres], minutesOf(length)) <= r.limit
+	default:
+		return false
 	}
-	return false
 }
 
 // Why is Shut with the reason.
@@ -240,6 +242,7 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 			} else if have >= r.limit {
 				return r, have
 			}
+		case submitsMost: // tested when a job is submitted, not when it starts
 		}
 		if have > r.limit {
 			return r, have

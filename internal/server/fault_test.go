@@ -142,7 +142,7 @@ func TestTLSDoorTakesTokens(t *testing.T) {
 	if me, err := c.Whoami(t.Context()); err != nil || me.User != "boss" || !me.Admin {
 		t.Errorf("%+v %v", me, err)
 	}
-	conn, err := tls.Dial("tcp", s.Info.Agents, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}) //nolint:gosec // it must fail
+	conn, err := tls.Dial("tcp", s.Info.Agents, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}) // it must fail
 	if err == nil {
 		conn.Close()
 		t.Error("TLS 1.2 was accepted")

@@ -107,6 +107,6 @@ func (s *server) reloadOn(ctx context.Context, signals <-chan os.Signal) error {
 			s.Log.Error("the settings were not taken over; nothing has changed", "err", err, "faults", core.FaultsOf(err))
 			continue
 		}
-		s.Log.Info("the settings were read again", "changes", len(out.Changes)+len(out.Settings), "waiting for a restart", len(out.Restart))
+		s.Log.Info("the settings were read again", "changes", len(out.Changes)+len(out.Settings), "waiting", len(out.Restart))
 	}
 }

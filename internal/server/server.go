@@ -217,7 +217,7 @@ func (s *server) open(ctx context.Context) (err error) {
 		return err
 	}
 	for _, n := range notes {
-		s.Log.Warn("settings: " + n)
+		s.Log.Warn("settings", "note", n)
 	}
 	if s.doors, err = s.openDoors(); err != nil {
 		return err
@@ -410,7 +410,7 @@ func (s *server) watchLogs(ctx context.Context) error {
 		if low := s.logs.DiskLow(); low != was {
 			was = low
 			if low {
-				s.Log.Warn("output of jobs is dropped: the disk is nearly full", "dir", s.Config.Logs(), "limits.min_free_disk", s.live.Load().Limits.MinFreeDisk.String())
+				s.Log.Warn("output of jobs is dropped: the disk is nearly full", "dir", s.Config.Logs(), "min_free", s.live.Load().Limits.MinFreeDisk.String())
 			} else {
 				s.Log.Info("output of jobs is kept again", "dir", s.Config.Logs())
 			}

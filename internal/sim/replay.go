@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -39,7 +40,7 @@ func Replay(name string, r io.Reader) (*Replayed, error) {
 	var p replay
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
-		if err == io.EOF { // the server may have died in the middle of its last line
+		if errors.Is(err, io.EOF) { // the server may have died in the middle of its last line
 			return &p.out, nil
 		}
 		if err != nil {

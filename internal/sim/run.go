@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -158,7 +159,7 @@ const never int64 = math.MaxInt64
 
 func pull(src Source) (j *Job, more bool, err error) {
 	j, err = src.Next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil, false, nil
 	}
 	return j, err == nil, err

@@ -118,7 +118,7 @@ func TestReaderFollowsTheStandardRules(t *testing.T) {
 			var got []string
 			for {
 				j, err := r.Next()
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				}
 				if err != nil {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 )
@@ -24,7 +25,7 @@ func Sorted(t *Reader) (Source, error) {
 	s := &sorted{}
 	for {
 		j, err := t.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -98,7 +98,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 	t := &Reader{name: name, in: in, header: map[string]string{}, strict: true}
 	for {
 		line, err := t.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return t, nil
 		}
 		if err != nil {
@@ -180,8 +180,8 @@ func (t *Reader) next() ([]byte, error) {
 			t.line++
 		}
 		switch {
-		case err == bufio.ErrBufferFull:
-			for err == bufio.ErrBufferFull {
+		case errors.Is(err, bufio.ErrBufferFull):
+			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = t.in.ReadSlice('\n')
 			}
 			t.fault(&Fault{Text: fmt.Sprintf("the line is longer than %d bytes", maxLine)})

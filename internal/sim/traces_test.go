@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -57,7 +58,7 @@ func shared(t *testing.T, name string) (jobs []Job, procs int64) {
 	r.Limit(procs)
 	for {
 		j, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return jobs, procs
 		}
 		if err != nil {

@@ -29,8 +29,9 @@ func (t Tool) String() string {
 		return "salloc"
 	case Srun:
 		return "srun"
+	default:
+		return "slurm"
 	}
-	return "slurm"
 }
 
 // Option is a row of the one table of options that sbatch, salloc and srun share.
@@ -127,8 +128,10 @@ func Manual(t Tool) *manual.Page {
 		if o.Tools&t == 0 {
 			continue
 		}
-		page.Rows = append(page.Rows, manual.Row{Long: o.Long, Short: o.Short, Arg: o.Arg, Value: o.Value, Text: o.Help,
-			Vars: o.variables(t)})
+		page.Rows = append(page.Rows, manual.Row{
+			Long: o.Long, Short: o.Short, Arg: o.Arg, Value: o.Value, Text: o.Help,
+			Vars: o.variables(t),
+		})
 	}
 	return page
 }

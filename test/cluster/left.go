@@ -48,7 +48,7 @@ func (c *Cluster) JobsLeft() []string {
 	for _, dir := range c.noteTrees() {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
-				return nil // a cgroup may go while we look
+				return nil //nolint:nilerr // a cgroup may go while we look
 			}
 			procs, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 			for pid := range strings.FieldsSeq(string(procs)) {

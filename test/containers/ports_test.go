@@ -41,7 +41,7 @@ func TestSiteRules(t *testing.T) {
 		t.Errorf("a volume below what is everybody's: %v %v %q", r, err, b)
 	}
 	for name, source := range map[string]string{"elsewhere": "/etc", "beside": pool + "x", "above": filepath.Dir(pool)} {
-		r := apply(t, p, c.Work, name, fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\"]\ncommands: [ls /data]\n", source))
+		r = apply(t, p, c.Work, name, fmt.Sprintf("image: box:1\nvolumes: [\"%s:/data\"]\ncommands: [ls /data]\n", source))
 		if r.Code == 0 || !strings.Contains(r.Err, "others may mount what is below "+pool) {
 			t.Errorf("%s: %v", name, r)
 		}

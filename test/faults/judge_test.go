@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -207,7 +208,7 @@ func judgeEvents(t *testing.T, c *cluster.Cluster, w *watcher, orders []*order) 
 		}
 		return nil
 	})
-	if err != stop {
+	if !errors.Is(err, stop) {
 		t.Fatalf("reading all events: %v", err)
 	}
 	acknowledged := map[core.JobID]bool{}

@@ -63,7 +63,7 @@ func engine(t *testing.T, handle http.HandlerFunc) *Client {
 		t.Fatal(err)
 	}
 	srv := &http.Server{Handler: handle}
-	go srv.Serve(l) //nolint:errcheck // until Close
+	go srv.Serve(l) // until Close
 	c := New(socket)
 	t.Cleanup(func() { c.Close(); srv.Close() })
 	return c

@@ -83,7 +83,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		peer, err := local.Peer(c)
 		if err != nil {
-			return &conn{Conn: c}, nil // its calls are refused
+			return &conn{Conn: c}, nil //nolint:nilerr // its calls are refused
 		}
 		if peer.Uid == 0 {
 			return &conn{Conn: c, peer: peer}, nil

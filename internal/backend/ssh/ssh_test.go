@@ -170,7 +170,7 @@ func TestBundles(t *testing.T) {
 	found := map[string]string{}
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -93,8 +93,7 @@ func nextChange(ctx context.Context, c *client.Client, seq int64) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	switch core.CodeOf(err) {
-	case core.Denied, core.Unknown:
+	if code := core.CodeOf(err); code == core.Denied || code == core.Unknown {
 		return err
 	}
 	return nil

@@ -196,7 +196,7 @@ func TestPlace(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	plain := errors.New("away")
-	if f.Place(plain) != plain {
+	if f.Place(plain) != plain { //nolint:errorlint // it must be the very same
 		t.Error("other errors are left alone")
 	}
 }

@@ -84,8 +84,13 @@ func (o *simulation) replay(ctx context.Context) error {
 		for _, r := range []struct {
 			name string
 			n    int64
-		}{{"inputs", out.Inputs}, {"batches", out.Batches}, {"passes", out.Passes}, {"starts", out.Starts},
-			{"passes that differ", out.Different}} {
+		}{
+			{"inputs", out.Inputs},
+			{"batches", out.Batches},
+			{"passes", out.Passes},
+			{"starts", out.Starts},
+			{"passes that differ", out.Different},
+		} {
 			t.Row(r.name, strconv.FormatInt(r.n, 10))
 		}
 		err = t.Write(o.app.Out)
@@ -124,7 +129,6 @@ func (o *simulation) simulate(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	var out *simulated
 	err = o.withCSV(o.csv, func(emit func(*sim.Row) error, reset func() error) error {
-		var err error
 		out, err = o.simulateOnce(ctx, rule, false, emit)
 		if errors.Is(err, sim.ErrOrder) && o.trace != "-" { // it takes the whole of it in memory to put it in order
 			o.app.Note("%s; sorting the trace first", err)
@@ -154,7 +158,8 @@ const shownFaults = 5
 
 // simulateOnce reads the trace and runs it; sorted: after putting it in order.
 func (o *simulation) simulateOnce(ctx context.Context, rule sim.Rule, sorted bool, emit func(*sim.Row) error) (
-	*simulated, error) {
+	*simulated, error,
+) {
 	began := o.app.Now()
 	in := io.NopCloser(o.app.In)
 	if o.trace != "-" {

@@ -287,7 +287,7 @@ func TestErrorStays(t *testing.T) {
 	}
 	r.Skip()
 	r.End()
-	if r.Err() != first {
+	if r.Err() != first { //nolint:errorlint // it must be the very same
 		t.Errorf("%v became %v", first, r.Err())
 	}
 }

@@ -264,6 +264,7 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 			continue
 		case conditionFailed:
 			n.Failed = true
+		case conditionOpen:
 		}
 		i++
 	}

@@ -26,9 +26,9 @@ func (in *Start) apply(s *State) (*Started, error) {
 	}
 	first, err := s.startJob(in)
 	for i := range in.Rest {
-		_, err := s.startJob(&in.Rest[i])
-		core.Assert(err == nil, "component %d could start beside the others, and could not after them: %v", in.Rest[i].Job,
-			err)
+		_, failed := s.startJob(&in.Rest[i])
+		core.Assert(failed == nil, "component %d could start beside the others, and could not after them: %v",
+			in.Rest[i].Job, failed)
 	}
 	return first, err
 }
@@ -282,6 +282,7 @@ func (s *State) applyStepExit(next *core.Job, in *Exited) {
 	case CauseProlog:
 		s.drainNode(in.Node, "Prolog error")
 		s.launchFailed(next, core.ReasonProlog, "launch failed requeued held", in.Message)
+	default:
 	}
 }
 

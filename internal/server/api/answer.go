@@ -109,7 +109,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // recovered ends a call whose handler panicked: the caller gets an answer with the request's id where none has begun, and
 // a cut connection otherwise; the log gets the stack under the same id. The server goes on.
 func (a *API) recovered(w *answer, r *http.Request, who *caller, p any) {
-	if p == http.ErrAbortHandler { // the handler's way to cut a connection
+	if p == http.ErrAbortHandler { //nolint:errorlint // a value of panic, no error: the handler's way to cut a connection
 		panic(p)
 	}
 	id := newID()

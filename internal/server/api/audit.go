@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -192,7 +193,7 @@ func (a *Base) end(rt *route, r *http.Request, who *caller, err error) error {
 		}
 	}
 	switch {
-	case refused, rt.audit.when == always && err != errAnswered:
+	case refused, rt.audit.when == always && !errors.Is(err, errAnswered):
 	case t != nil && t.touched > 0:
 	default:
 		return err

@@ -401,8 +401,9 @@ func ending(j *core.Job) string {
 			return "it was ended by signal " + strconv.Itoa(int(j.Exit.Signal))
 		}
 		return "its script ended with exit code " + strconv.Itoa(int(j.Exit.Code))
+	default:
+		return "it " + j.State.Phrase()
 	}
-	return "it " + j.State.Phrase()
 }
 
 // parked words that others use a suspended job's CPUs, each named once.

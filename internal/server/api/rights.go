@@ -140,9 +140,10 @@ func (a *API) allow(rt *route, r *http.Request, who *caller) error {
 		return a.limitQuery(r, t)
 	case byJob:
 		return a.limitJob(r, who)
+	default:
+		return core.Errorf(core.Denied, "this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
+			tokenName(t), t.Project, rt.method, rt.path).Because("token_scope")
 	}
-	return core.Errorf(core.Denied, "this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
-		tokenName(t), t.Project, rt.method, rt.path).Because("token_scope")
 }
 
 // limitQuery makes a listing one of the token's project.

@@ -188,7 +188,7 @@ func asCoreError(err error) *core.Error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*core.Error); ok {
+	if e, ok := err.(*core.Error); ok { //nolint:errorlint // a wrapped one would lose what wraps it
 		return e
 	}
 	return core.Errorf(core.CodeOf(err), "%v", err)

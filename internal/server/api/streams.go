@@ -201,6 +201,7 @@ func (a *Streams) resumeStep(w http.ResponseWriter, r *http.Request, who *caller
 
 // joined keeps errors of a stream that was opened from being answered on it.
 func (a *Streams) joined(err error) error {
+	//nolint:errorlint // a stream's own errors wrap a refusal by the other end, which is none of this call
 	if _, refused := err.(*core.Error); err == nil || refused {
 		return err
 	}

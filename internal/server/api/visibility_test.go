@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
@@ -153,7 +152,8 @@ func TestRecordsComeFromTheViewer(t *testing.T) {
 					return true
 				}
 				if pastViewer[fn.Name.Name] == "" {
-					t.Error(fmt.Sprintf("%s: %s reads %s past the viewer", fset.Position(call.Pos()), fn.Name.Name, types.ExprString(call.Fun)))
+					t.Errorf("%s: %s reads %s past the viewer",
+						fset.Position(call.Pos()), fn.Name.Name, types.ExprString(call.Fun))
 				}
 				return true
 			})

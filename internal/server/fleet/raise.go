@@ -88,7 +88,7 @@ func (h *host) visit(fl *core.Fleet, x *core.FleetHost) (context.Context, func(e
 		}
 	}()
 	return ctx, func(err error) error {
-		cut := context.Cause(ctx) == errUnwanted
+		cut := errors.Is(context.Cause(ctx), errUnwanted)
 		cancel(nil)
 		<-done
 		if cut {
@@ -245,8 +245,10 @@ func (h *host) args(fl *core.Fleet, addr string, x *core.FleetHost, a *ssh.Agent
 		}
 	}
 	servers = append(servers, "unix:"+a.Socket())
-	return []string{"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addr, "--server",
-		strings.Join(servers, ",")}
+	return []string{
+		"--node", string(h.node), "--fleet", fl.Name, "--features", fl.Name, "--addr", addr, "--server",
+		strings.Join(servers, ","),
+	}
 }
 
 // addrOf is where other nodes reach the host.

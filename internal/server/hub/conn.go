@@ -177,7 +177,7 @@ func (h *Hub) detach(k *conn) {
 // register makes the ends the agent brings durable, then the node itself, and gives the welcome.
 func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	if hello.Now != 0 {
-		k.skew = hello.Now.Go().Sub(time.Now())
+		k.skew = time.Until(hello.Now.Go())
 	}
 	in := &state.Register{
 		Node: hello.Node, Hardware: hello.Hardware, Host: hello.Host, Roles: k.who.Roles, TrustRoot: k.who.TrustRoot,

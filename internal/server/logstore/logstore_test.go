@@ -3,6 +3,7 @@ package logstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"testing"
@@ -109,7 +110,7 @@ func TestFollowEndsWithItsCaller(t *testing.T) {
 	go func() { result <- s.Copy(ctx, io.Discard, k, 0, make(chan struct{}), func() { waiting <- struct{}{} }) }()
 	<-waiting
 	cancel()
-	if err := <-result; err != context.Canceled {
+	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }

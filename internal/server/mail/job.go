@@ -63,6 +63,7 @@ func (s *Sender) happened(kind core.EventKind, j *core.Job) {
 		case wants(j, "END"):
 			s.post(j, "END", title(j)+" Ended, "+outcome(j))
 		}
+	default: // nobody is told
 	}
 }
 
@@ -94,6 +95,7 @@ func (s *Sender) ofArray(kind core.EventKind, j *core.Job) {
 			sum.states = append(sum.states, j.State)
 		}
 		s.ends = append(s.ends, j)
+	default: // nobody is told
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -310,7 +311,7 @@ func (s *Server) await(f func() bool) error {
 		}
 		return nil
 	})
-	if err == errDone {
+	if errors.Is(err, errDone) {
 		return nil
 	}
 	return err

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -39,8 +40,10 @@ PartitionName=quick Nodes=speedy MaxTime=30 MaxNodes=1 PriorityJobFactor=10 Pree
 
 func TestApply(t *testing.T) {
 	t.Parallel()
-	c, err := ReadFS(fstest.MapFS{"slurm.conf": {Data: []byte(site)},
-		"cgroup.conf": {Data: []byte("ConstrainCores=yes\n")}}, "slurm.conf")
+	c, err := ReadFS(fstest.MapFS{
+		"slurm.conf":  {Data: []byte(site)},
+		"cgroup.conf": {Data: []byte("ConstrainCores=yes\n")},
+	}, "slurm.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +104,8 @@ func TestApplyBad(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Apply(config.Default())
-		e, ok := err.(*core.Error)
-		if !ok || len(e.Faults) != 1 || e.Faults[0].Path != "slurm.conf:1" ||
+		var e *core.Error
+		if !errors.As(err, &e) || len(e.Faults) != 1 || e.Faults[0].Path != "slurm.conf:1" ||
 			!strings.HasPrefix(e.Faults[0].Message, want) && !strings.Contains(e.Faults[0].Message, want) {
 			t.Errorf("%q: %+v, want %q", text, err, want)
 		}

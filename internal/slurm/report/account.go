@@ -149,11 +149,12 @@ func (r *AcctRow) Exit() core.Exit {
 	switch r.Job.State {
 	case core.Cancelled, core.Timeout, core.Preempted, core.NodeFail:
 		return core.Exit{}
+	default:
+		if !r.Job.State.Final() {
+			return core.Exit{}
+		}
+		return r.Job.Exit
 	}
-	if !r.Job.State.Final() {
-		return core.Exit{}
-	}
-	return r.Job.Exit
 }
 
 func exitText(e core.Exit) string { return fmt.Sprintf("%d:%d", e.Code, e.Signal) }

@@ -35,7 +35,7 @@ func (f *fd) close() {
 func (f fd) write(b []byte) error {
 	for {
 		_, err := unix.Write(int(f), b)
-		if err != unix.EINTR { //nolint:errorlint // a plain errno
+		if err != unix.EINTR {
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (f fd) read(buf []byte) ([]byte, error) {
 		if err == nil {
 			return buf[:n], nil
 		}
-		if err != unix.EINTR { //nolint:errorlint // a plain errno
+		if err != unix.EINTR {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func procs(dir string) ([]int, error) {
 	}
 	for {
 		m, err := unix.Pread(int(f), buf[:], off)
-		if err == unix.EINTR { //nolint:errorlint // a plain errno
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {

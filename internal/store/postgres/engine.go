@@ -187,6 +187,7 @@ func arguments(vals []sqlstore.Value) []any {
 			args[i] = unsafe.String(unsafe.SliceData(v.Bytes), len(v.Bytes)) // they stay as they are until the batch is done
 		case sqlstore.Bytes:
 			args[i] = v.Bytes // never nil: that would be NULL
+		case sqlstore.Null: // nil
 		}
 	}
 	return args

@@ -283,7 +283,7 @@ func findBlob(tx Tx, h core.Hash) (place, error) {
 			shelves = append(shelves, s)
 		}
 		found, err := blobOn(tx, h, shelves...)
-		if err != store.ErrNotFound {
+		if !errors.Is(err, store.ErrNotFound) {
 			return found, err
 		}
 	}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func (db *DB) Commit(ctx context.Context, epoch int64, c *core.Changes) error {
 		return nil
 	}
 	db.recent.forget()
-	if err == ErrFenced {
+	if errors.Is(err, ErrFenced) {
 		return db.whyFenced(ctx, epoch, c)
 	}
 	return err
@@ -158,7 +159,7 @@ func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew 
 		return queryRow(tx, `UPDATE leader SET epoch = epoch + 1, expires = `+clock+` + $2, holder = $3
  WHERE holder = $3 OR holder = '' OR expires <= `+clock+` RETURNING epoch`, args, &epoch)
 	})
-	if err == store.ErrNotFound {
+	if errors.Is(err, store.ErrNotFound) {
 		if renew != 0 {
 			return 0, store.ErrStale
 		}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/store"
@@ -41,7 +42,7 @@ func (db *DB) SubmitKey(ctx context.Context, key string) (core.JobID, error) {
 			}
 			w.arg(textArg(key))
 			err := queryRow(tx, `SELECT job FROM submit_keys WHERE key = $1 AND `+in(&w, "shelf", shelves, intArg), w.args, &job)
-			if err != store.ErrNotFound {
+			if !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}

@@ -143,7 +143,7 @@ func stalePacks(tx Tx, s *store.SealState) (packs []stalePack, after int64, err 
 			}
 			return nil
 		})
-	if err == errEnough {
+	if errors.Is(err, errEnough) {
 		err = nil
 	}
 	return packs, after, err

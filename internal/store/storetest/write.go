@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -103,7 +104,7 @@ func testGapless(t *testing.T, w *world) {
 		"reverse": {{Seq: w.seq + 2}, {Seq: w.seq + 1}},
 	} {
 		err := w.Commit(w.ctx, w.epoch, &core.Changes{Now: w.now + 1, NextJob: 9, Events: events})
-		if err == nil || err == store.ErrStale {
+		if err == nil || errors.Is(err, store.ErrStale) {
 			t.Fatalf("%s: got %v, want an error that is not ErrStale", name, err)
 		}
 	}

@@ -50,8 +50,10 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 		return a.World.Complain(err), false
 	}
 	spec.Kind = core.Interactive
-	spec.From = core.Origin{Host: a.World.Host, Dir: a.World.Dir,
-		Line: strings.Join(append([]string{a.World.Name}, core.MaskSecrets(a.Argv)...), " ")}
+	spec.From = core.Origin{
+		Host: a.World.Host, Dir: a.World.Dir,
+		Line: strings.Join(append([]string{a.World.Name}, core.MaskSecrets(a.Argv)...), " "),
+	}
 	submit := &client.Submit{Spec: *spec}
 	for _, r := range a.More {
 		r.Spec.Kind, r.Spec.From = spec.Kind, spec.From
@@ -192,6 +194,7 @@ func (a *Request) tellQueued(j *client.Job) {
 	case core.ReasonPartitionNodes, core.ReasonPartitionTime, core.ReasonPartitionDown, core.ReasonBadConstraints:
 		a.World.Infof("%s", slurm.ErrorText(
 			core.Errorf(core.Conflict, "it cannot start").Because(slurm.ReasonPartitionConfig)))
+	default:
 	}
 	if a.Pending != nil {
 		a.Pending(a.Job)

@@ -161,8 +161,10 @@ var limitKeys = []struct {
 		l.MaxJobs, err = count(v)
 		return
 	}},
-	{[]string{"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser",
-		"maxsubmitpu"}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
+	{[]string{
+		"maxsubmitjobs", "maxsubmit", "maxsubmitjobsperuser", "maxsubmitjobspu", "maxsubmitperuser",
+		"maxsubmitpu",
+	}, func(l *core.Limits, v string) (err error) { l.MaxSubmit, err = count(v); return }},
 	{[]string{"maxtres", "maxtresperjob", "maxtrespj"}, func(l *core.Limits, v string) (err error) {
 		l.MaxTRESPerJob, err = tres(l.MaxTRESPerJob, v)
 		return
@@ -292,8 +294,8 @@ func change(own, inherited []core.QOSName, op byte, names []core.QOSName) []core
 
 // setQOS sets a key of a QOS.
 func setQOS(q *core.QOS, it item) (known bool, err error) {
-	accounts := func(at **int64) (bool, error) { var err error; *at, err = count(it.value); return true, err }
-	amounts := func(at *core.TRES) (bool, error) { var err error; *at, err = tres(*at, it.value); return true, err }
+	accounts := func(at **int64) (bool, error) { *at, err = count(it.value); return true, err }
+	amounts := func(at *core.TRES) (bool, error) { *at, err = tres(*at, it.value); return true, err }
 	number := func(at *float64) (bool, error) {
 		v, err := strconv.ParseFloat(it.value, 64)
 		if err != nil || v < -1 {
@@ -307,12 +309,13 @@ func setQOS(q *core.QOS, it item) (known bool, err error) {
 			*at = 0
 			return true, nil
 		}
-		n, err := grammar.ParseTimeSpan(it.value)
+		read := grammar.ParseTimeSpan
 		if !strings.ContainsAny(it.value, ":-") { // seconds, unlike time limits
-			n, err = strconv.ParseInt(it.value, 10, 64)
+			read = func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
 		}
+		n, bad := read(it.value)
 		*at = core.Seconds(max(0, n))
-		return true, err
+		return true, bad
 	}
 	switch {
 	case it.is("description", "descr", "desc"):

@@ -6,6 +6,7 @@ package sbcast
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,13 +28,20 @@ const variable = "BIREME_SBCAST"
 const exitUnreached = 75
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "compress", Short: 'C', Arg: getopt.OptionalArg}, {Long: "exclude", Arg: getopt.RequiredArg},
-	{Long: "fanout", Short: 'F', Arg: getopt.RequiredArg}, {Long: "force", Short: 'f'},
+	{Long: "compress", Short: 'C', Arg: getopt.OptionalArg},
+	{Long: "exclude", Arg: getopt.RequiredArg},
+	{Long: "fanout", Short: 'F', Arg: getopt.RequiredArg},
+	{Long: "force", Short: 'f'},
 	{Long: "jobid", Short: 'j', Arg: getopt.RequiredArg},
-	{Long: "preserve", Short: 'p'}, {Long: "send-libs", Arg: getopt.OptionalArg},
-	{Long: "size", Short: 's', Arg: getopt.RequiredArg}, {Long: "timeout", Short: 't', Arg: getopt.RequiredArg},
+	{Long: "preserve", Short: 'p'},
+	{Long: "send-libs", Arg: getopt.OptionalArg},
+	{Long: "size", Short: 's', Arg: getopt.RequiredArg},
+	{Long: "timeout", Short: 't', Arg: getopt.RequiredArg},
 	{Key: "fanout", Long: "treewidth", Arg: getopt.RequiredArg},
-	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'}, {Long: "help"}, {Long: "usage"},
+	{Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
+	{Long: "help"},
+	{Long: "usage"},
 }}
 
 // Options is the table of its options.
@@ -133,8 +141,10 @@ func prepare(w *cmd.World, f cmd.Flags) (*sender, error) {
 		return nil, err
 	}
 	s.file = file
-	s.head = header{Size: info.Size(), Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(),
-		Packed: f.Has("compress") && f.Get("compress") != "none"}
+	s.head = header{
+		Size: info.Size(), Mode: uint32(info.Mode().Perm()), Time: info.ModTime().UnixNano(),
+		Packed: f.Has("compress") && f.Get("compress") != "none",
+	}
 	dest := f.Operands[1]
 	if strings.HasSuffix(dest, "/") {
 		dest += filepath.Base(path)
@@ -163,12 +173,11 @@ func blockSize(text string) (int, error) {
 
 // reason is an error as C programs write it.
 func reason(err error) string {
+	var of *os.PathError
 	var errno syscall.Errno
-	if e, ok := err.(*os.PathError); ok {
-		if errno, ok = e.Err.(syscall.Errno); ok {
-			text := errno.Error()
-			return strings.ToUpper(text[:1]) + text[1:]
-		}
+	if errors.As(err, &of) && errors.As(of.Err, &errno) {
+		text := errno.Error()
+		return strings.ToUpper(text[:1]) + text[1:]
 	}
 	return err.Error()
 }

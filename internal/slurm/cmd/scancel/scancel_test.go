@@ -53,11 +53,15 @@ func TestWhatIsAsked(t *testing.T) {
 		{"1,2 3.0", []client.Cancel{{IDs: []string{"1", "2"}}, {IDs: []string{"3"}, Step: "0"}}},
 		{"-t PD -n dep2", []client.Cancel{{Names: []string{"dep2"}, States: []string{"PENDING"}}}},
 		{"-s USR1 -b 1", []client.Cancel{{IDs: []string{"1"}, Signal: 10, Batch: true}}},
-		{"-R maint --wckey=w --cron 7",
-			[]client.Cancel{{IDs: []string{"7"}, Reservations: []string{"maint"}, WCKeys: []string{"w"}, Cron: true}}},
+		{
+			"-R maint --wckey=w --cron 7",
+			[]client.Cancel{{IDs: []string{"7"}, Reservations: []string{"maint"}, WCKeys: []string{"w"}, Cron: true}},
+		},
 		{"-R maint", []client.Cancel{{Reservations: []string{"maint"}}}},
-		{"--me -p a,b -w n[1-2]",
-			[]client.Cancel{{Users: []string{"root"}, Partitions: []string{"a", "b"}, Nodes: []string{"n1", "n2"}}}},
+		{
+			"--me -p a,b -w n[1-2]",
+			[]client.Cancel{{Users: []string{"root"}, Partitions: []string{"a", "b"}, Nodes: []string{"n1", "n2"}}},
+		},
 	} {
 		c := slurmtest.Lab().Start(t)
 		got := c.Run(t, "scancel", Run, strings.Fields(tc.args))
@@ -106,13 +110,13 @@ func TestInactive(t *testing.T) {
 		"-p main 1 99": {Err: told, Code: 1},
 		"-p main":      {}, // it ended between being found and being cancelled
 	} {
-		for _, reason := range []error{core.Errorf(core.NotFound, "no job"), core.Errorf(core.Conflict, "has ended").
+		for _, reason := range []*core.Error{core.Errorf(core.NotFound, "no job"), core.Errorf(core.Conflict, "has ended").
 			Because("job_finished")} {
 			c := slurmtest.Lab()
 			c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost {
 					json.NewEncoder(w).Encode(
-						client.Cancelled{Results: []client.CancelResult{{ID: "99", Error: reason.(*core.Error)}}})
+						client.Cancelled{Results: []client.CancelResult{{ID: "99", Error: reason}}})
 					return true
 				}
 				return false
