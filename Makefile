@@ -42,7 +42,7 @@ links: build ## make the Slurm command names as links in DIR (default bin/links)
 	@bin/bireme links '$(DIR)'
 
 .PHONY: test
-test: build ## vet and every test, with PostgreSQL and, as root, real processes and cgroups
+test: build ## check and every test, with PostgreSQL and, as root, real processes and cgroups
 	@scripts/prereqs.sh
 	@scripts/with-postgres.sh scripts/test.sh
 
@@ -67,12 +67,8 @@ install: build ## install programs and systemd units below DESTDIR and PREFIX (d
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 .PHONY: check
-check: ## format, vet, import graph, staticcheck
-	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
-		if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet -tags e2e ./...
-	$(GO) test -count=1 ./internal/arch
-	$(GO) tool -modfile=tools/go.mod staticcheck -tags e2e ./...
+check: ## format, vet, lint, import graph and sizes: what `make test` does first
+	@scripts/check.sh
 
 .PHONY: bench
 bench: build ## print one table of figures, each beside this machine's own limit

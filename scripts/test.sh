@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test`, after its prerequisites are in place: vet, then what
+# The tests of `make test`, after its prerequisites are in place: `make check`, then what
 # a bare `go test ./...` runs (with PostgreSQL when TEST_POSTGRES_URL is set),
 # then the packages with tests behind the build tag e2e, which need root, one after
 # the other: recordings are replayed by the clock. BIREME_TEST_TIMEOUT bounds each
@@ -14,8 +14,8 @@ say() { echo "test: $*"; }
 timeout=${BIREME_TEST_TIMEOUT:-15m}
 SECONDS=0
 
-say "go vet -tags e2e ./..."
-"$GO" vet -tags e2e ./...
+say "scripts/check.sh"
+scripts/check.sh
 
 say "go test ./..."
 "$GO" test -timeout "$timeout" ./...
