@@ -159,7 +159,11 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 		}
 	}()
 	if r.ContentLength != 0 {
-		w.body = timedBody{r.Body, w}
+		// net/http asks its own body whether a rest was left unread: then it waits a moment before it closes the
+		// connection, so that a peer that still sends gets the answer and not an error.
+		req, body := r, r.Body
+		defer func() { req.Body = body }()
+		w.body = timedBody{body, w}
 		r.Body = &w.body
 	}
 	defer w.held.release()
