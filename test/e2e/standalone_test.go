@@ -83,7 +83,7 @@ func TestStandaloneInAShell(t *testing.T) {
 		t.Fatalf("first start: exit %d, %q, %s", code, out, errs)
 	}
 	out, errs, code = run(`biremed standalone --dir $D --detach; echo $?`)
-	if out != "false\n1\n" || !strings.Contains(errs, "runs in") {
+	if out != "false\n1\n" || !strings.Contains(errs, "already running in") {
 		t.Errorf("second start of a running cluster: exit %d, %q, %q", code, out, errs)
 	}
 	out, errs, _ = run(`eval "$(biremed standalone --dir $D/x --detach --nodes many)" && echo yes || echo no`)

@@ -108,7 +108,7 @@ func TestRotateCA(t *testing.T) {
 		return !strings.Contains(out, "behind") && strings.Contains(out, "n2"), out
 	})
 	stillWorks(t, c, "between the steps")
-	if out := rotate(); !strings.Contains(out, "no more") {
+	if out := rotate(); !strings.Contains(out, "no longer trusted") {
 		t.Fatal(out)
 	}
 	now, err := os.ReadFile(filepath.Join(c.Dir, "ca.pem"))

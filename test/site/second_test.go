@@ -50,11 +50,11 @@ func TestSecondServerSQLite(t *testing.T) {
 	dir, other, door := s.folder("srv", serverUser), s.folder("other", serverUser), freePort(t)
 	first := s.server("first", dir, serverUser, "--agent-listen", door)
 
-	s.refused(s.serverStarts("same", dir, serverUser, "--agent-listen", door), "runs in "+dir)
+	s.refused(s.serverStarts("same", dir, serverUser, "--agent-listen", door), "running in "+dir)
 	// that user's links would have root write anywhere
 	s.refused(s.serverStarts("root", dir, "root", "--agent-listen", ""), "not safe for root")
 	s.works(first, dir)
-	s.refused(s.start("standalone", serverUser, nil, "standalone", "--dir", dir), "runs in "+dir)
+	s.refused(s.start("standalone", serverUser, nil, "standalone", "--dir", dir), "running in "+dir)
 	s.works(first, dir)
 	store := "server.store=sqlite:" + filepath.Join(dir, "db", "bireme.db")
 	s.refused(s.serverStarts("store", other, serverUser, "--agent-listen", "", "--set", store), "another server uses")
@@ -76,7 +76,7 @@ func TestSecondServerPostgres(t *testing.T) {
 		filepath.Join(s.dir, "seal.key"), "--agent-listen", ""}
 	first := s.server("first", dir, "root", args...)
 
-	s.refused(s.serverStarts("same", dir, "root", args...), "runs in "+dir)
+	s.refused(s.serverStarts("same", dir, "root", args...), "running in "+dir)
 	s.works(first, dir)
 	s.refused(s.serverStarts("keyless", other, "root", "--set", store, "--agent-listen", ""), "server.seal_key")
 	second := s.serverStarts("second", other, "root", args...)

@@ -59,7 +59,7 @@ func TestStop(t *testing.T) {
 		t.Error("the job ended with the server")
 	}
 	if r := s.as("root", "", "biremed", "stop", "--dir", dir); r.code != 0 ||
-		!strings.Contains(r.err, "nothing of Bireme runs in "+dir) {
+		!strings.Contains(r.err, "nothing is running in "+dir) {
 		t.Errorf("stop of a server that does not run: %+v", r)
 	}
 
