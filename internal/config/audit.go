@@ -33,10 +33,11 @@ func (d *decoder) checkAudit(a *Audit) {
 			if err != nil {
 				d.at(path, "%q is not HOST:PORT", rest[4:])
 			} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-				d.at(path, "%q is not an address of this machine: syslog is not encrypted, so let a local daemon pass it on", host)
+				d.at(path, "%q is not an address of this machine: syslog is not encrypted, so use a local daemon "+
+					"that forwards it", host)
 			}
 		default:
-			d.at(path, "%q is none of /PATH, udp:HOST:PORT, tcp:HOST:PORT", rest)
+			d.at(path, "%q: expected /PATH, udp:HOST:PORT or tcp:HOST:PORT", rest)
 		}
 	default:
 		d.at(path, "%q is neither file:PATH nor syslog[:ADDR]", a.Export)

@@ -27,7 +27,7 @@ func (c *Config) Check() error {
 	if len(d.faults) == 0 {
 		return nil
 	}
-	e := core.Errorf(core.Invalid, "the settings: %s", plural(len(d.faults), "fault"))
+	e := core.Errorf(core.Invalid, "the settings: %s", plural(len(d.faults), "error"))
 	e.Faults = d.faults
 	return e
 }
@@ -47,7 +47,7 @@ func (d *decoder) at(path, format string, args ...any) {
 
 func (d *decoder) check(c *Config) {
 	if !clusterName.MatchString(c.Cluster) {
-		d.at("cluster", "%q: a cluster's name has lower-case letters, digits, - and _", c.Cluster)
+		d.at("cluster", "%q: a cluster name may contain only lower-case letters, digits, - and _", c.Cluster)
 	}
 	if !filepath.IsAbs(c.Dir) {
 		d.at("dir", "%q is not an absolute path", c.Dir)
@@ -65,13 +65,13 @@ func (d *decoder) check(c *Config) {
 	}
 	d.checkServer(c)
 	if p := c.Step.Publish; p != "loopback" && p != "network" && p != "all" {
-		d.at("step.publish", "%q is none of loopback, network, all", p)
+		d.at("step.publish", "%q: expected loopback, network or all", p)
 	}
 	d.checkCertificates(c)
 	d.checkLimits(&c.Limits)
 	for i, name := range c.Step.ContainerCaps {
 		if _, ok := core.Capability(name); !ok {
-			d.at(fmt.Sprintf("step.container_caps[%d]", i), "%q is no capability of Linux", name)
+			d.at(fmt.Sprintf("step.container_caps[%d]", i), "%q is not a Linux capability", name)
 		}
 	}
 	if c.Step.MaxPids < 0 {
@@ -88,10 +88,10 @@ func (d *decoder) check(c *Config) {
 	d.checkPower(c)
 	d.checkFleets(c)
 	if c.Mail.User == "" || c.Mail.User == "root" || c.Mail.User == "0" {
-		d.at("mail.user", "%q: the mail program runs as a user without rights, such as nobody", c.Mail.User)
+		d.at("mail.user", "%q: must be an unprivileged user, such as nobody", c.Mail.User)
 	}
 	if c.Mail.Domain != "" && !core.IsMailAddress("a@"+c.Mail.Domain) {
-		d.at("mail.domain", "%q is not a host's name", c.Mail.Domain)
+		d.at("mail.domain", "%q is not a host name", c.Mail.Domain)
 	}
 	d.checkPriority(c)
 	d.checkAudit(&c.Audit)
@@ -100,13 +100,13 @@ func (d *decoder) check(c *Config) {
 	}
 	d.checkPreemption(c)
 	if c.Accounting.DefaultProject == "" {
-		d.at("accounting.default_project", "may not be empty")
+		d.at("accounting.default_project", "must not be empty")
 	}
 	if c.Jobs.MaxScript <= 0 || c.Jobs.MaxEnv <= 0 {
 		d.at("jobs.max_script", "max_script and max_env must be more than 0")
 	}
 	if int64(c.Jobs.MaxScript)+int64(c.Jobs.MaxEnv) > int64(48*core.MiB) {
-		d.at("jobs.max_script", "max_script and max_env together may not exceed 48M: a launch is one message")
+		d.at("jobs.max_script", "max_script and max_env together must not exceed 48M, the limit of a launch")
 	}
 	if c.Jobs.MaxTasks < 1 || c.Jobs.MaxTasks > 65533 {
 		d.at("jobs.max_tasks_per_node", "%d is not between 1 and 65533", c.Jobs.MaxTasks)
@@ -169,7 +169,7 @@ func (d *decoder) checkPartitions(c *Config) {
 		seen[p.Name] = i
 		if p.Default {
 			if def >= 0 {
-				d.at(path+".default", "partitions[%d] is the default already", def)
+				d.at(path+".default", "partitions[%d] is already the default", def)
 			}
 			def = i
 		}
@@ -184,23 +184,23 @@ func (d *decoder) checkPartitions(c *Config) {
 			d.at(path+".state", "%q is not one of UP, DOWN, DRAIN, INACTIVE", p.State)
 		}
 		if p.MaxNodes > 0 && p.MinNodes > p.MaxNodes {
-			d.at(path+".min_nodes", "%d is more than max_nodes, %d: no job could run", p.MinNodes, p.MaxNodes)
+			d.at(path+".min_nodes", "%d exceeds max_nodes, %d: no job could run", p.MinNodes, p.MaxNodes)
 		}
 		if _, _, _, ok := core.ParseSharing(p.OverSubscribe); !ok {
 			d.at(path+".oversubscribe", "%q is not one of NO, YES[:n], FORCE[:n], EXCLUSIVE", p.OverSubscribe)
 		}
 		if p.MaxCPUsPerNode < 0 || p.MaxMemPerCPU < 0 {
-			d.at(path, "max_cpus_per_node and max_mem_per_cpu may not be negative")
+			d.at(path, "max_cpus_per_node and max_mem_per_cpu must not be negative")
 		}
 		if _, err := policy.ParseWeights(p.BillingWeights); err != nil {
 			d.at(path+".billing_weights", "%v", err)
 		}
 		d.checkPreemptMode(path+".preempt_mode", p.PreemptMode)
 		if p.Grace < 0 {
-			d.at(path+".grace", "%s is below zero", p.Grace)
+			d.at(path+".grace", "%s: must not be negative", p.Grace)
 		}
 		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
-			d.at(path+".default_time", "%s is more than max_time %s", p.DefaultTime, p.MaxTime)
+			d.at(path+".default_time", "%s exceeds max_time %s", p.DefaultTime, p.MaxTime)
 		}
 	}
 }
@@ -216,10 +216,10 @@ func (d *decoder) checkScheduling(s *Scheduling) {
 		d.at("scheduling.rule", "%q is not one of %s", s.Rule, strings.Join(Rules, ", "))
 	}
 	if s.Reservations < 0 {
-		d.at("scheduling.reservations", "%d is below zero", s.Reservations)
+		d.at("scheduling.reservations", "%d: must not be negative", s.Reservations)
 	}
 	if s.Reservations > 0 && s.Rule == "fcfs" {
-		d.at("scheduling.reservations", "with fcfs nothing starts behind a job that waits: there is nothing to reserve")
+		d.at("scheduling.reservations", "not used with the rule fcfs, which has no backfill")
 	}
 }
 
@@ -228,7 +228,7 @@ func (d *decoder) checkNodes(c *Config) {
 		d.at("gpu.health", "%q is neither act nor show", h)
 	}
 	if c.GPU.Sample < 0 {
-		d.at("gpu.sample", "%s is negative; 0 is never", c.GPU.Sample)
+		d.at("gpu.sample", "%s: must not be negative; 0 turns sampling off", c.GPU.Sample)
 	}
 	seen := map[string]int{}
 	for i, n := range c.Nodes {
@@ -253,10 +253,10 @@ func (d *decoder) checkNodes(c *Config) {
 			}
 		}
 		if _, ok := nodeStates[strings.ToLower(n.State)]; !ok {
-			d.at(path+".state", "%q is none of cloud, future, down, drain and fail", n.State)
+			d.at(path+".state", "%q: expected cloud, future, down, drain or fail", n.State)
 		}
 		if n.CPUs < 0 || n.Memory < 0 {
-			d.at(path, "cpus and memory may not be negative")
+			d.at(path, "cpus and memory must not be negative")
 		}
 	}
 }
@@ -267,14 +267,14 @@ func (d *decoder) checkTimers(c *Config) {
 		d.at("timers.heartbeat", "must be more than 0")
 	}
 	if t.SilentAfter < 2*t.Heartbeat {
-		d.at("timers.silent_after", "%s is less than two heartbeats of %s: a late one would silence a node",
+		d.at("timers.silent_after", "%s is less than two heartbeats of %s: one late heartbeat would make a node silent",
 			t.SilentAfter, t.Heartbeat)
 	}
 	if t.Fence > 0 && t.Fence < t.SilentAfter {
 		d.at("timers.fence", "%s is less than silent_after %s", t.Fence, t.SilentAfter)
 	}
 	if t.Fence > 0 && t.FenceMargin <= 0 {
-		d.at("timers.fence_margin", "must be more than 0 with a fence: clocks of nodes are not ours")
+		d.at("timers.fence_margin", "must be more than 0 with a fence, because the clocks of nodes differ")
 	}
 	if t.MaxKillGrace < t.KillWait {
 		d.at("timers.max_kill_grace", "%s is less than kill_wait %s", t.MaxKillGrace, t.KillWait)

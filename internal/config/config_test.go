@@ -203,7 +203,7 @@ func TestNodesAndBounds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"nodes: [{weight: 3}]": "expected names of nodes, such as n[1-8]",
-		"partitions: [{name: a, nodes: ALL, min_nodes: 5, max_nodes: 3}]": "5 is more than max_nodes, 3: no job could run",
+		"partitions: [{name: a, nodes: ALL, min_nodes: 5, max_nodes: 3}]": "5 exceeds max_nodes, 3: no job could run",
 	} {
 		_, err := Parse("x.yml", []byte(text))
 		var e *core.Error
@@ -224,7 +224,7 @@ func TestLicenses(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"licenses: [matlab:ten]": `"matlab:ten" is not name[:count]`, "licenses: [\":3\"]": `":3" is not name[:count]`,
-		"licenses: [a, b, a:2]": "a is given twice", "licenses: [a:-1]": `"a:-1" is not`,
+		"licenses: [a, b, a:2]": "a is listed twice", "licenses: [a:-1]": `"a:-1" is not`,
 	} {
 		_, err := Parse("x.yml", []byte(text))
 		var e *core.Error

@@ -24,7 +24,7 @@ func Load(path string, overrides ...string) (*Config, error) {
 	if path != "" {
 		var err error
 		if text, err = os.ReadFile(path); err != nil {
-			return nil, core.Errorf(core.NotFound, "read the settings: %v", err)
+			return nil, core.Errorf(core.NotFound, "cannot read the settings: %v", err)
 		}
 	}
 	return Parse(path, text, overrides...)
@@ -51,7 +51,7 @@ func ParseOver(c *Config, file string, text []byte, overrides ...string) (*Confi
 	if file != "" {
 		what = file
 	}
-	e := core.Errorf(core.Invalid, "%s: %s", what, plural(len(d.faults), "fault"))
+	e := core.Errorf(core.Invalid, "%s: %s", what, plural(len(d.faults), "error"))
 	e.Faults = d.faults
 	return c, e
 }
@@ -143,7 +143,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, v reflect.Value) {
 		seen[key.Value] = key.Line
 		f, ok := field(v, key.Value)
 		if !ok {
-			d.fault(sub, key.Line, "there is no such setting%s", suggest(v, key.Value))
+			d.fault(sub, key.Line, "unknown setting%s", suggest(v, key.Value))
 			continue
 		}
 		if val.Tag == "!!null" {
@@ -192,14 +192,14 @@ func (d *decoder) note(path string, line int) {
 func (d *decoder) override(text string, c *Config) {
 	path, value, ok := strings.Cut(text, "=")
 	if !ok {
-		d.fault(text, 0, "an override is written as setting=value")
+		d.fault(text, 0, "expected SETTING=VALUE")
 		return
 	}
 	v := reflect.ValueOf(c).Elem()
 	for key := range strings.SplitSeq(path, ".") {
 		f, ok := field(v, key)
 		if !ok {
-			d.fault(path, 0, "there is no such setting%s", suggest(v, key))
+			d.fault(path, 0, "unknown setting%s", suggest(v, key))
 			return
 		}
 		v = f
@@ -238,7 +238,7 @@ func set(v reflect.Value, text string) error {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, v.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("%q is not a whole number in range", text)
+			return fmt.Errorf("%q is not a whole number in the allowed range", text)
 		}
 		v.SetInt(n)
 	default:

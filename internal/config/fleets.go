@@ -27,7 +27,7 @@ const (
 
 func (d *decoder) checkFleets(c *Config) {
 	if ways := []string{HostKeysNew, HostKeysStrict, HostKeysOff}; !slices.Contains(ways, c.Fleets.HostKeys) {
-		d.at("fleets.host_keys", "%q is none of %s", c.Fleets.HostKeys, strings.Join(ways, ", "))
+		d.at("fleets.host_keys", "%q: expected one of %s", c.Fleets.HostKeys, strings.Join(ways, ", "))
 	}
 	if !filepath.IsAbs(c.Fleets.KnownHosts) {
 		d.at("fleets.known_hosts", "%q is not an absolute path", c.Fleets.KnownHosts)

@@ -32,8 +32,7 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 		if p.QOS != "" {
 			switch {
 			case k.QOS == nil:
-				notes = append(notes, fmt.Sprintf("partitions[%d].qos: no server answers, so nobody knows whether "+
-					"there is a QOS %q", i, p.QOS))
+				notes = append(notes, fmt.Sprintf("partitions[%d].qos: no server answers, so QOS %q cannot be checked", i, p.QOS))
 			case !k.QOS(core.QOSName(p.QOS)):
 				faults = append(faults, core.Fault{Path: fmt.Sprintf("partitions[%d].qos", i),
 					Message: fmt.Sprintf("partition %s: there is no QOS %q", p.Name, p.QOS)})
@@ -54,7 +53,7 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 		}
 		if len(missing) > 0 {
 			notes = append(notes, fmt.Sprintf("partitions[%d].nodes: partition %s: %s: neither under nodes: nor "+
-				"joined; nothing runs there until they join",
+				"joined; no jobs run there until they join",
 				i, p.Name, hostlist.Fold(missing)))
 		}
 	}

@@ -18,7 +18,7 @@ func (d *decoder) checkLicenses(c *Config) {
 		if err != nil {
 			d.at(path, "%v", err)
 		} else if seen[l.Name] {
-			d.at(path, "%s is given twice", l.Name)
+			d.at(path, "%s is listed twice", l.Name)
 		}
 		seen[l.Name] = true
 	}

@@ -53,15 +53,15 @@ func (d *decoder) checkOffers(c *Config) {
 		o, path := &c.Offers[i], fmt.Sprintf("offers[%d]", i)
 		switch {
 		case o.Name == "":
-			d.at(path+".name", "an offer has a name")
+			d.at(path+".name", "must not be empty")
 		case seen[o.Name]:
-			d.at(path+".name", "%s is given twice", o.Name)
+			d.at(path+".name", "%s is listed twice", o.Name)
 		case o.CPUs <= 0 || o.Memory <= 0:
-			d.at(path, "an offer says how many CPUs and how much memory its nodes have")
+			d.at(path, "needs cpus and memory")
 		case o.Max <= 0:
-			d.at(path+".max", "%d: at least one node may be had of an offer", o.Max)
+			d.at(path+".max", "%d: must be 1 or more", o.Max)
 		case o.PowerUp < 0:
-			d.at(path+".power_up", "may not be negative")
+			d.at(path+".power_up", "must not be negative")
 		}
 		seen[o.Name] = true
 		for k, g := range o.Gres {

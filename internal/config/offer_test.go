@@ -46,7 +46,7 @@ offers:
 	}
 	for text, fault := range map[string]string{
 		"{name: x, cpus: 4, memory: 1G}":                                   "max",
-		"{name: x, max: 1}":                                                "CPUs",
+		"{name: x, max: 1}":                                                "cpus and memory",
 		"{cpus: 4, memory: 1G, max: 1}":                                    "name",
 		"{name: x, cpus: 4, memory: 1G, max: 1, price: cheap}":             "not a price",
 		"{name: x, cpus: 4, memory: 1G, max: 1, partitions: [nowhere]}":    "nowhere",

@@ -41,10 +41,10 @@ func (d *decoder) checkPower(c *Config) {
 		}
 	}
 	if p.SuspendTime > 0 && p.ResumeProgram == "" {
-		d.at("power.suspend_time", "nodes are put to sleep, and power.resume_program does not say how they are woken")
+		d.at("power.suspend_time", "needs power.resume_program, which wakes the nodes again")
 	}
 	if c.Reboot.Timeout < 0 {
-		d.at("reboot.timeout", "it is negative")
+		d.at("reboot.timeout", "must not be negative")
 	}
 }
 

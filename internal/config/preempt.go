@@ -23,11 +23,11 @@ func (d *decoder) checkPreemption(c *Config) {
 	switch p.Type {
 	case "none", "qos", "partition_prio":
 	default:
-		d.at("preemption.type", "%q is none of none, qos and partition_prio", p.Type)
+		d.at("preemption.type", "%q: expected none, qos or partition_prio", p.Type)
 	}
 	d.checkPreemptMode("preemption.mode", p.Mode)
 	if _, ok := preemptOrders[p.Order]; !ok {
-		d.at("preemption.order", "%q is none of least_lost, youngest and smallest", p.Order)
+		d.at("preemption.order", "%q: expected least_lost, youngest or smallest", p.Order)
 	}
 	for _, x := range []struct {
 		name string
@@ -41,7 +41,7 @@ func (d *decoder) checkPreemption(c *Config) {
 
 func (d *decoder) checkPreemptMode(path, mode string) {
 	if !core.PreemptMode(strings.ToLower(mode)).Valid() {
-		d.at(path, "%q is none of off, cancel, requeue and suspend, with gang, within or priority after a comma", mode)
+		d.at(path, "%q: expected off, cancel, requeue or suspend, optionally followed by ,gang ,within or ,priority", mode)
 	}
 }
 

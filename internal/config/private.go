@@ -75,12 +75,12 @@ func ParsePrivate(list []string) (Private, error) {
 					continue words
 				}
 			}
-			return 0, fmt.Errorf("%q is none of accounts, events, jobs, nodes, partitions, reservations, usage, "+
-				"users, all and none", w)
+			return 0, fmt.Errorf("%q: expected accounts, events, jobs, nodes, partitions, reservations, usage, "+
+				"users, all or none", w)
 		}
 	}
 	if none && some {
-		return 0, fmt.Errorf("none stands alone")
+		return 0, fmt.Errorf("none cannot be combined with other values")
 	}
 	return out, nil
 }

@@ -74,7 +74,7 @@ func (d *decoder) checkTopology(c *Config) {
 		path := fmt.Sprintf("topology.switches[%d]", i)
 		names.take(path, s.Name, s.Nodes)
 		if (s.Nodes == "") == (s.Switches == "") {
-			d.at(path, "switch %q has either nodes or switches", s.Name)
+			d.at(path, "switch %q needs nodes or switches, and not both", s.Name)
 		}
 	}
 	d.checkTree(t, names.what)
@@ -112,7 +112,7 @@ func (l *leafNames) take(path, name, nodes string) int {
 	}
 	for _, n := range list {
 		if other, twice := l.nodes[n]; twice {
-			l.d.at(path+".nodes", "node %s is under %s already", n, other)
+			l.d.at(path+".nodes", "node %s is already under %s", n, other)
 			break
 		}
 		l.nodes[n] = name
@@ -137,7 +137,7 @@ func (d *decoder) checkTree(t *Topology, known map[string]string) {
 			case known[name] == "":
 				d.at(path, "there is no switch %q", name)
 			case twice:
-				d.at(path, "switch %s is below %s already", name, other)
+				d.at(path, "switch %s is already under %s", name, other)
 			default:
 				above[name] = s.Name
 			}
@@ -147,7 +147,7 @@ func (d *decoder) checkTree(t *Topology, known map[string]string) {
 		seen := []string{s.Name}
 		for up := above[s.Name]; up != ""; up = above[up] {
 			if slices.Contains(seen, up) {
-				d.at(fmt.Sprintf("topology.switches[%d]", i), "switch %s is above itself", s.Name)
+				d.at(fmt.Sprintf("topology.switches[%d]", i), "switch %s contains itself", s.Name)
 				return
 			}
 			seen = append(seen, up)
@@ -164,7 +164,7 @@ func (d *decoder) checkSizes(t *Topology, least int) {
 			d.at(path, "%d is not between 1 and %d", n, maxNames)
 			return
 		case i == 0 && n > least:
-			d.at(path, "there is a block with %d node(s) only", least)
+			d.at(path, "larger than the smallest block, which has %d node(s)", least)
 		case i > 0 && (n <= t.BlockSizes[i-1] || n%t.BlockSizes[i-1] != 0):
 			d.at(path, "%d is not a multiple of %d", n, t.BlockSizes[i-1])
 		}

@@ -54,14 +54,14 @@ func parseDuration(s string) (time.Duration, error) {
 	if days != "" {
 		n, err := strconv.ParseInt(days, 10, 32)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a length of time; write it as 200ms, 5m, 36h or 14d", s)
+			return 0, fmt.Errorf("%q is not a duration; expected a value such as 200ms, 5m, 36h or 14d", s)
 		}
 		sum = time.Duration(n) * 24 * time.Hour
 	}
 	if rest != "" {
 		v, err := time.ParseDuration(rest)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a length of time; write it as 200ms, 5m, 36h or 14d", s)
+			return 0, fmt.Errorf("%q is not a duration; expected a value such as 200ms, 5m, 36h or 14d", s)
 		}
 		sum += v
 	}
@@ -134,7 +134,7 @@ func (s *Size) UnmarshalText(b []byte) error {
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v > 1<<62>>shift || v < -(1<<62>>shift) {
-		return fmt.Errorf("%q is not a size; write it as 512, 4K, 16M, 2G or 1T", b)
+		return fmt.Errorf("%q is not a size; expected a value such as 512, 4K, 16M, 2G or 1T", b)
 	}
 	*s = Size(v << shift)
 	return nil

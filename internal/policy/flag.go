@@ -54,7 +54,7 @@ next:
 		for i, f := range flagNames {
 			all[i] = f.name
 		}
-		return 0, fmt.Errorf("%q is not a priority flag; there are %s", part, strings.Join(all, ", "))
+		return 0, fmt.Errorf("%q is not a priority flag; expected %s", part, strings.Join(all, ", "))
 	}
 	return out, nil
 }

@@ -59,7 +59,7 @@ func NewTree(list []Assoc) (*Tree, error) {
 		n := &node{Assoc: list[i]}
 		k := assocKey{n.Account, n.User}
 		if t.index[k] != nil {
-			return nil, core.Errorf(core.Invalid, "association %s is given twice", n.name())
+			return nil, core.Errorf(core.Invalid, "%s is listed twice", n.name())
 		}
 		t.index[k] = n
 		t.list = append(t.list, n)
@@ -82,7 +82,7 @@ func NewTree(list []Assoc) (*Tree, error) {
 			above = Root
 		}
 		if n.parent = t.index[assocKey{account: above}]; n.parent == nil {
-			return nil, core.Errorf(core.Invalid, "%s is under project %s, which there is not", n.name(), above)
+			return nil, core.Errorf(core.Invalid, "%s is in project %s, which does not exist", n.name(), above)
 		}
 		n.parent.kids = append(n.parent.kids, n)
 	}
@@ -90,7 +90,7 @@ func NewTree(list []Assoc) (*Tree, error) {
 		steps := 0
 		for up := n; up != root; up = up.parent {
 			if steps++; up == nil || steps > len(t.list) {
-				return nil, core.Errorf(core.Invalid, "%s is above itself", n.name())
+				return nil, core.Errorf(core.Invalid, "%s is its own ancestor", n.name())
 			}
 		}
 	}

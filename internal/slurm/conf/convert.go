@@ -58,7 +58,7 @@ func (c *Conf) Apply(cfg *config.Config) ([]Note, error) {
 	if len(v.faults) == 0 {
 		return v.notes, nil
 	}
-	e := core.Errorf(core.Invalid, "the site's configuration has %d fault(s)", len(v.faults))
+	e := core.Errorf(core.Invalid, "the site's configuration has %d error(s)", len(v.faults))
 	for _, f := range v.faults {
 		e.Faults = append(e.Faults, core.Fault{Path: f.Where.String(), Message: f.Text})
 	}
