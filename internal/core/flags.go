@@ -20,17 +20,22 @@ var qosFlags = []flagName[QOSFlag]{
 	{DenyOnLimit, "DenyOnLimit", ""}, {EnforceUsageThreshold, "EnforceUsageThreshold", ""}, {NoDecay, "NoDecay", ""},
 	{OverPartQOS, "OverPartQOS", ""}, {Relative, "Relative", ""}, {NoReserve, "NoReserve", ""},
 	{RequiresReservation, "RequiresReservation", ""}, {PartitionMaxNodes, "PartitionMaxNodes", ""},
-	{PartitionMinNodes, "PartitionMinNodes", ""}, {PartitionTimeLimit, "PartitionTimeLimit", ""}, {UsageFactorSafe, "UsageFactorSafe", ""},
+	{PartitionMinNodes, "PartitionMinNodes", ""}, {PartitionTimeLimit, "PartitionTimeLimit", ""},
+	{UsageFactorSafe, "UsageFactorSafe", ""},
 }
 
 // reserveFlags are in the order Slurm prints them in.
 var reserveFlags = []flagName[ReserveFlag]{
-	{ReserveMaint, "MAINT", ""}, {ReserveFlex, "FLEX", ""}, {ReserveOverlap, "OVERLAP", ""}, {ReserveIgnoreJobs, "IGNORE_JOBS", ""},
-	{ReserveHourly, "HOURLY", ""}, {ReserveDaily, "DAILY", ""}, {ReserveWeekday, "WEEKDAY", ""}, {ReserveWeekend, "WEEKEND", ""},
+	{ReserveMaint, "MAINT", ""}, {ReserveFlex, "FLEX", ""}, {ReserveOverlap, "OVERLAP", ""},
+	{ReserveIgnoreJobs, "IGNORE_JOBS", ""},
+	{ReserveHourly, "HOURLY", ""}, {ReserveDaily, "DAILY", ""}, {ReserveWeekday, "WEEKDAY", ""},
+	{ReserveWeekend, "WEEKEND", ""},
 	{ReserveWeekly, "WEEKLY", ""}, {ReserveSpecNodes, "SPEC_NODES", ""}, {ReserveAllNodes, "ALL_NODES", ""},
-	{ReserveAnyNodes, "ANY_NODES", ""}, {ReserveLicenseOnly, "LICENSE_ONLY", ""}, {ReserveStatic, "STATIC", "STATIC_ALLOC"},
+	{ReserveAnyNodes, "ANY_NODES", ""}, {ReserveLicenseOnly, "LICENSE_ONLY", ""},
+	{ReserveStatic, "STATIC", "STATIC_ALLOC"},
 	{ReservePartNodes, "PART_NODES", ""}, {ReserveReplace, "REPLACE", ""}, {ReserveReplaceDown, "REPLACE_DOWN", ""},
-	{ReservePurgeCompleted, "PURGE_COMP", "PURGE"}, {ReserveTimeFloat, "TIME_FLOAT", ""}, {ReserveMagnetic, "MAGNETIC", ""},
+	{ReservePurgeCompleted, "PURGE_COMP", "PURGE"}, {ReserveTimeFloat, "TIME_FLOAT", ""},
+	{ReserveMagnetic, "MAGNETIC", ""},
 	{ReserveNoHold, "NO_HOLD_JOBS_AFTER_END", "NO_HOLD_JOBS_AFTER"}, {ReserveForceStart, "FORCE_START", ""},
 	{ReserveUserDelete, "USER_DELETE", "USER_DEL"},
 }
@@ -116,7 +121,7 @@ func parseFlags[F ~uint16 | ~uint32](table []flagName[F], text string) (F, error
 			for i, n := range table {
 				names[i] = n.name
 			}
-			return 0, fmt.Errorf("there is no flag %q%s", word, nearest.Hint(word, names))
+			return 0, fmt.Errorf("unknown flag %q%s", word, nearest.Hint(word, names))
 		}
 		all |= found
 	}

@@ -11,8 +11,8 @@ func TestFlagsInWords(t *testing.T) {
 		"as Slurm prints them": {"MAINT,DAILY", "MAINT,DAILY"},
 		"in any case and way":  {"purge, replace-down ,timefloat", "REPLACE_DOWN,PURGE_COMP,TIME_FLOAT"},
 		"none":                 {"", ""},
-		"mistyped":             {"maint,dialy", `there is no flag "dialy"; did you mean DAILY?`},
-		"far off":              {"sometimes", `there is no flag "sometimes"`},
+		"mistyped":             {"maint,dialy", `unknown flag "dialy"; did you mean DAILY?`},
+		"far off":              {"sometimes", `unknown flag "sometimes"`},
 	} {
 		got, err := ParseReserveFlags(tc.text)
 		text := got.String()

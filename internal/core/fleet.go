@@ -8,9 +8,10 @@ import (
 
 // Fleet is a pool of nodes and how they are come by: here, hosts that are reached by SSH.
 type Fleet struct {
-	Name      string      `json:"name"`
-	Project   ProjectName `json:"project,omitempty"` // whose members see it and whose managers may delete it; empty: everybody sees it
-	By        UserName    `json:"by,omitempty"`      // who made it
+	Name string `json:"name"`
+	// whose members see it and whose managers may delete it; empty: everybody sees it
+	Project   ProjectName `json:"project,omitempty"`
+	By        UserName    `json:"by,omitempty"` // who made it
 	Created   Time        `json:"created"`
 	Placement string      `json:"placement,omitempty"` // PlaceAny (or empty), PlaceCluster
 	Network   string      `json:"network,omitempty"`   // hosts reach each other by their addresses in it
@@ -30,7 +31,8 @@ const (
 // BlocksAuto splits a host into as many blocks as there can be.
 const BlocksAuto = -1
 
-// FleetHost is a host of a fleet and the node it is. What it takes to reach it is the user's word; the rest was found out.
+// FleetHost is a host of a fleet and the node it is. What it takes to reach it is the user's word; the rest was found
+// out.
 type FleetHost struct {
 	Num    int32    `json:"num"`
 	Node   NodeName `json:"node"`
@@ -59,7 +61,7 @@ type FleetEnv struct {
 func PrivateNetwork(text string) (netip.Prefix, error) {
 	net, err := netip.ParsePrefix(text)
 	if err != nil {
-		return net, fmt.Errorf("%q is not a network: ADDRESS/BITS is", text)
+		return net, fmt.Errorf("%q is not a network; expected ADDRESS/BITS", text)
 	}
 	net = net.Masked()
 	last := net.Addr().AsSlice()
@@ -160,7 +162,7 @@ func (h *Hardware) Split(want int32) (int32, error) {
 		}
 	}
 	if bad {
-		return 0, Errorf(Conflict, "%s cannot be split into %d equal blocks", what, n).Because("invalid_blocks")
+		return 0, Errorf(Conflict, "%s cannot be divided into %d equal blocks", what, n).Because("invalid_blocks")
 	}
 	return n, nil
 }

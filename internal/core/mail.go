@@ -14,13 +14,14 @@ var mailKinds = []string{
 // maxMailTo bounds the addresses that one job writes to.
 const maxMailTo = 8
 
-// CheckMail refuses what mail is to be sent about and to whom unless both are of a written list of forms: the mail program
-// must never take an address for an option, a file, a command or a second header.
+// CheckMail refuses what mail is to be sent about and to whom unless both are of a written list of forms: the mail
+// program must never take an address for an option, a file, a command or a second header.
 func CheckMail(types, to string) error {
 	if types != "" {
 		for w := range strings.SplitSeq(types, ",") {
 			if !slices.Contains(mailKinds, w) {
-				return Errorf(Invalid, "mail_types: %.80q is none of %s", w, strings.Join(mailKinds, ", ")).Because("invalid_mail_type")
+				return Errorf(Invalid, "mail_types: %.80q: expected one of %s", w, strings.Join(mailKinds, ", ")).
+					Because("invalid_mail_type")
 			}
 		}
 	}
@@ -29,22 +30,25 @@ func CheckMail(types, to string) error {
 	}
 	list := strings.Split(to, ",")
 	if len(list) > maxMailTo {
-		return Errorf(Invalid, "mail_user: %d addresses; the limit is %d", len(list), maxMailTo).Because("invalid_mail_user")
+		return Errorf(Invalid, "mail_user: %d addresses exceed the limit of %d", len(list), maxMailTo).Because(
+			"invalid_mail_user")
 	}
 	for _, a := range list {
 		if !IsMailAddress(a) {
-			return Errorf(Invalid, "mail_user: %.80q is not an address: a name of letters, digits and . _ + - that begins with a letter or digit, "+
+			return Errorf(Invalid, "mail_user: %.80q is not an address: a name of letters, digits and . _ + - that "+
+				"begins with a letter or digit, "+
 				"alone or with @ and a host's name", a).Because("invalid_mail_user")
 		}
 	}
 	return nil
 }
 
-// IsMailAddress tells whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or :, which
-// mail programs take for files, commands and routes.
+// IsMailAddress tells whether a text is NAME or NAME@HOST. It is stricter than RFC 5321: no quotes, no /, |, !, % or :,
+// which mail programs take for files, commands and routes.
 func IsMailAddress(text string) bool {
 	name, host, at := strings.Cut(text, "@")
-	if name == "" || len(name) > 64 || len(text) > 254 || !letterOrDigit(name[0]) && name[0] != '_' || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
+	if name == "" || len(name) > 64 || len(text) > 254 || !letterOrDigit(name[0]) && name[0] != '_' ||
+		strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return false
 	}
 	for i := range len(name) {

@@ -21,9 +21,11 @@ func (s *Shape) Derive() error {
 		return badGres("GPUs are asked for by socket and sockets are not: --gpus-per-socket goes with --sockets-per-node")
 	}
 	if m.MemPerGPU > 0 && (s.MemPerNode != 0 || s.MemPerCPU != 0) {
-		return Errorf(Invalid, "memory is asked for by node, by CPU or by GPU, not by two of them").Because("invalid_shape")
+		return Errorf(Invalid, "memory can be requested per node, per CPU or per GPU, but not in two ways").Because(
+			"invalid_shape")
 	}
-	d := derivation{Shape: s, job: sum(m.GPUs), task: sum(m.GPUsPerTask), node: CountGres(s.Gres, "gpu") + sum(m.GPUsPerSocket)*int64(m.Sockets)}
+	d := derivation{Shape: s, job: sum(m.GPUs), task: sum(m.GPUsPerTask), node: CountGres(s.Gres, "gpu") +
+		sum(m.GPUsPerSocket)*int64(m.Sockets)}
 	for _, rule := range []func() error{d.nodes, d.perTask, d.perGPU} {
 		if err := rule(); err != nil {
 			return err
@@ -61,7 +63,8 @@ func (d *derivation) nodes() error {
 		return nil
 	}
 	n := d.job / d.node
-	if d.job%d.node != 0 || n > 1<<20 || d.NodesMin > 0 && int64(d.NodesMin) > n || d.NodesMax > 0 && int64(d.NodesMax) < n {
+	if d.job%d.node != 0 || n > 1<<20 || d.NodesMin > 0 && int64(d.NodesMin) > n || d.NodesMax > 0 &&
+		int64(d.NodesMax) < n {
 		return badGres("%d GPUs in the job and %d on each node do not agree", d.job, d.node)
 	}
 	d.NodesMin, d.NodesMax = int32(n), int32(n)
@@ -96,7 +99,8 @@ func (d *derivation) perTask() error {
 		return nil
 	}
 	if d.TasksPerNode > int32(n) {
-		return badGres("%d GPUs on each node, %d for each task and %d tasks a node do not agree", d.node, d.task, d.TasksPerNode)
+		return badGres("%d GPUs on each node, %d for each task and %d tasks a node do not agree", d.node, d.task,
+			d.TasksPerNode)
 	}
 	if d.TasksPerNode == 0 {
 		d.TasksPerNode = int32(n)
@@ -131,7 +135,8 @@ func (d *derivation) perGPU() error {
 		}
 	case d.node > 0:
 		if d.node*k > 1<<24 || int64(d.TasksPerNode) > d.node*k {
-			return badGres("%d GPUs on each node with %d tasks each are not enough for %d tasks a node", d.node, k, d.TasksPerNode)
+			return badGres("%d GPUs on each node with %d tasks each are not enough for %d tasks a node", d.node, k,
+				d.TasksPerNode)
 		}
 		if d.TasksPerNode == 0 {
 			d.TasksPerNode = int32(d.node * k)
@@ -146,8 +151,8 @@ func (d *derivation) perGPU() error {
 }
 
 // Counted gives what of a shape counts on each node, for each task and in the whole job. Of GPUs that are asked for in
-// several ways one counts, and the others follow from it: those of a node before those of a task, and these before those
-// of the job. Those of a socket are apart.
+// several ways one counts, and the others follow from it: those of a node before those of a task, and these before
+// those of the job. Those of a socket are apart.
 func (s *Shape) Counted() (node, task, job []Gres) {
 	m := s.Wide()
 	node, task, job = s.Gres, m.GPUsPerTask, m.GPUs
@@ -159,7 +164,8 @@ func (s *Shape) Counted() (node, task, job []Gres) {
 	return node, task, job
 }
 
-// Total lists the generic resources of the whole job, as far as they follow from the shape: on as few nodes as it allows.
+// Total lists the generic resources of the whole job, as far as they follow from the shape: on as few nodes as it
+// allows.
 func (s *Shape) Total() []Gres {
 	m := s.Wide()
 	perNode, perTask, job := s.Counted()

@@ -81,11 +81,12 @@ func (t *TRES) UnmarshalText(b []byte) (err error) {
 
 // tresClasses are the resources there are; those with true have a name behind a slash.
 var tresClasses = map[string]bool{
-	"cpu": false, "mem": false, "node": false, "energy": false, "billing": false, "gres": true, "license": true, "bb": true,
+	"cpu": false, "mem": false, "node": false, "energy": false, "billing": false, "gres": true, "license": true,
+	"bb": true,
 }
 
-// ParseTRES reads cpu=4,mem=2G,gres/gpu:a100=2: classes in any case, and units (K, M, G, T, P) for mem and bb, which are
-// in MiB without one.
+// ParseTRES reads cpu=4,mem=2G,gres/gpu:a100=2: classes in any case, and units (K, M, G, T, P) for mem and bb, which
+// are in MiB without one.
 func ParseTRES(text string) (TRES, error) {
 	var out TRES
 	for _, part := range strings.Split(text, ",") {
@@ -100,7 +101,8 @@ func ParseTRES(text string) (TRES, error) {
 		class = strings.ToLower(class)
 		named, known := tresClasses[class]
 		if !known || named != (rest != "") {
-			return nil, fmt.Errorf("%q is no resource; there are cpu, mem, node, energy, billing, gres/NAME, license/NAME and bb/NAME", name)
+			return nil, fmt.Errorf("%q is not a resource; expected cpu, mem, node, energy, billing, gres/NAME, "+
+				"license/NAME or bb/NAME", name)
 		}
 		n, err := tresCount(value, class == "mem" || class == "bb")
 		if err != nil {
@@ -110,7 +112,7 @@ func ParseTRES(text string) (TRES, error) {
 			name += "/" + rest
 		}
 		if _, twice := out.Get(name); twice {
-			return nil, fmt.Errorf("%q: %s is given twice", part, name)
+			return nil, fmt.Errorf("%q: %s is listed twice", part, name)
 		}
 		out = out.plus(name, n)
 	}

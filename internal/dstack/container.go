@@ -79,7 +79,7 @@ func (r *reader) settleContainer(root *yaml.Node) {
 	named := b.image != "" || b.python != "" || b.docker || b.nvcc
 	switch {
 	case named && b.runtime == core.RuntimeProcess:
-		r.add(root, "runtime", "is process, but image, python, nvcc and docker mean a container; leave one of them out")
+		r.add(root, "runtime", "process cannot be combined with image, python, nvcc or docker, which need a container")
 	case named:
 		b.runtime = core.RuntimeContainer
 	}
@@ -89,9 +89,9 @@ func (r *reader) settleContainer(root *yaml.Node) {
 		t.needContainer(&r.faults)
 	case !b.contains:
 	case b.image != "" && (b.python != "" || b.docker || b.nvcc):
-		r.add(root, "image", "says what is inside; leave out python, nvcc and docker")
+		r.add(root, "image", "cannot be combined with python, nvcc or docker")
 	case b.docker && (b.python != "" || b.nvcc):
-		r.add(root, "docker", "brings an image of its own; leave out python and nvcc")
+		r.add(root, "docker", "cannot be combined with python or nvcc")
 	}
 	if b.contains && b.image != "" && !b.shell {
 		t.Shell = "/bin/sh"
@@ -100,7 +100,7 @@ func (r *reader) settleContainer(root *yaml.Node) {
 		b.priv = true
 	}
 	if len(t.Commands) == 0 && len(r.list) == 0 && b.image == "" {
-		r.add(root, "commands", "a task needs commands, or an image that has a program of its own")
+		r.add(root, "commands", "a task needs commands, or an image with an entrypoint")
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *reader) image(n *yaml.Node, path string) {
 	switch {
 	case !ok:
 	case s == "" || strings.ContainsAny(s, " \t\n?#"):
-		r.add(n, path, "%q is no name of an image", clip(s))
+		r.add(n, path, "%q is not an image name", clip(s))
 	default:
 		r.task.box.image = s
 	}
@@ -244,7 +244,7 @@ func (r *reader) entrypoint(n *yaml.Node, path string) {
 	case err != nil:
 		r.add(n, path, "%s", err.Error())
 	case len(words) == 0:
-		r.add(n, path, "names no program")
+		r.add(n, path, "must name a program")
 	default:
 		r.task.box.entry = words
 	}
@@ -428,7 +428,7 @@ func shellSplit(s string) ([]string, error) {
 				end++
 			}
 			if end >= len(s) {
-				return nil, fmt.Errorf("a quote is not closed")
+				return nil, fmt.Errorf("a quote is missing its end")
 			}
 			i, in = end, true
 		case '\\':

@@ -20,7 +20,7 @@ func (r *reader) env(n *yaml.Node, path string) {
 			}
 			name, value, has := strings.Cut(s, "=")
 			if seen[name] {
-				r.add(item, p, "%s is given twice", name)
+				r.add(item, p, "%s is listed twice", name)
 				continue
 			}
 			seen[name] = true
@@ -44,7 +44,7 @@ func (r *reader) env(n *yaml.Node, path string) {
 
 func (r *reader) variable(v variable, path string) {
 	if !envForm().MatchString(v.name) {
-		r.add(v.node, path, "%q is not a variable's name: letters, digits and _, no digit first", clip(v.name))
+		r.add(v.node, path, "%q is not a variable name: use letters, digits and _, and no digit first", clip(v.name))
 		return
 	}
 	if r.fleet != nil {
@@ -61,7 +61,7 @@ func environment(f *faults, vars []variable, extra []string, lookup func(string)
 	for _, s := range extra {
 		name, value, has := strings.Cut(s, "=")
 		if !envForm().MatchString(name) {
-			f.add(nil, "-e "+clip(s), "%q is not a variable's name: letters, digits and _, no digit first", clip(name))
+			f.add(nil, "-e "+clip(s), "%q is not a variable name: use letters, digits and _, and no digit first", clip(name))
 			continue
 		}
 		v := variable{name: name, value: value, bare: !has}

@@ -51,11 +51,11 @@ func (r *reader) files(n *yaml.Node, at string) {
 		}
 		switch {
 		case f.Local == "" || f.Path == "":
-			r.add(item, p, "needs both a path here and one in the container")
+			r.add(item, p, "needs both a local path and one in the container")
 		case ofSomebody(f.Local) || ofSomebody(f.Path):
-			r.add(item, p, "a path may begin with ~/, not with ~ and a name")
+			r.add(item, p, "a path may begin with ~/, but not with ~NAME")
 		case strings.ContainsRune(f.Local+f.Path, 0):
-			r.add(item, p, "a path has no NUL byte in it")
+			r.add(item, p, "must not contain a NUL byte")
 		default:
 			r.task.Files = append(r.task.Files, f)
 		}

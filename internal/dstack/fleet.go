@@ -55,8 +55,7 @@ func TypeOf(src []byte) string {
 	return head.Type
 }
 
-const cloudOnly = "fleets of machines that are made to order come with the cloud backends (planned for 0.6); hosts " +
-	"that are there go below ssh_config"
+const cloudOnly = "fleets of cloud machines are planned for 0.6; list existing hosts under ssh_config"
 
 // fleetKeys, sshKeys, hostKeys and jumpKeys are the grammar of a fleet.
 var (
@@ -100,7 +99,7 @@ func textKey(to func(r *reader) *string) readKey {
 // ParseFleet reads a configuration. file is only a name for messages. All faults come in one error.
 func ParseFleet(file string, src []byte) (*Fleet, error) {
 	if len(src) > MaxSize {
-		return nil, core.Errorf(core.TooLarge, "%s: a configuration has at most %d bytes, not %d", file, MaxSize, len(src))
+		return nil, core.Errorf(core.TooLarge, "%s: the configuration exceeds %d bytes: it has %d", file, MaxSize, len(src))
 	}
 	r := &reader{faults: faults{file: file}, fleet: &Fleet{File: file, Placement: core.PlaceAny, blocks: 1}}
 	root, err := r.document(src)
@@ -206,9 +205,9 @@ func (r *reader) hostname(n *yaml.Node, path string, to *string) {
 	switch {
 	case !ok:
 	case strings.Contains(s, "@"):
-		r.add(n, path, "%q: the user goes below user", clip(s))
+		r.add(n, path, "%q: give the user with the key user", clip(s))
 	case s == "" || strings.ContainsAny(s, " \t\n/"):
-		r.add(n, path, "%q is not a host's name or address", clip(s))
+		r.add(n, path, "%q is not a host name or address", clip(s))
 	default:
 		*to = s
 	}
@@ -317,8 +316,7 @@ func (r *reader) completeHosts(root *yaml.Node) {
 		}
 	}
 	if inner > 0 && f.Network != "" {
-		r.add(root, "ssh_config.network", "internal_ip of hosts and network both say where hosts reach each other: "+
-			"give one of them")
+		r.add(root, "ssh_config.network", "cannot be combined with internal_ip of hosts")
 	}
 	if inner > 0 && inner < len(f.Hosts) {
 		r.add(root, "ssh_config.hosts", "internal_ip is given for all hosts or for none")

@@ -50,7 +50,7 @@ func parseSpan[T any](s string, one func(string) (T, error), less func(a, b T) b
 		sp.hasMax = true
 	}
 	if sp.hasMin && sp.hasMax && less(sp.max, sp.min) {
-		return sp, fmt.Errorf("the range %q has its ends the wrong way round", s)
+		return sp, fmt.Errorf("the range %q has its minimum above its maximum", s)
 	}
 	return sp, nil
 }
@@ -61,7 +61,7 @@ func parseCount(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a whole number", clip(s))
 	}
 	if v < 0 || v > math.MaxInt32 {
-		return 0, fmt.Errorf("%s is out of bounds", s)
+		return 0, fmt.Errorf("%s is out of range", s)
 	}
 	return v, nil
 }
@@ -91,7 +91,7 @@ func parseSize(s string) (core.Bytes, error) {
 		return 0, fmt.Errorf("%q is not a unit; sizes are in MB, GB or TB", m[2])
 	}
 	if v *= unit; v > 1<<60 {
-		return 0, fmt.Errorf("%s is out of bounds", clip(s))
+		return 0, fmt.Errorf("%s is out of range", clip(s))
 	}
 	return core.Bytes(v), nil
 }
@@ -110,7 +110,7 @@ func parseDuration(s string) (core.Seconds, error) {
 	}
 	v, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil || v > 1<<40 {
-		return 0, fmt.Errorf("%s is out of bounds", clip(s))
+		return 0, fmt.Errorf("%s is out of range", clip(s))
 	}
 	unit := map[string]int64{"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[m[2]]
 	return core.Seconds(v * unit), nil

@@ -53,8 +53,8 @@ func unknownVariable(name string) error {
 	case strings.HasPrefix(name, "groups["):
 		return fmt.Errorf("${{ %s }}: node groups are planned for 0.5", clip(name))
 	}
-	return fmt.Errorf("${{ %s }}: there is no such variable; what there is: ${{ run.args }} in commands; $$ stands "+
-		"for a dollar", clip(name))
+	return fmt.Errorf("${{ %s }}: unknown variable; available: ${{ run.args }} in commands; write $$ for a dollar sign",
+		clip(name))
 }
 
 // shellJoin quotes words so that a shell reads them back as they were.

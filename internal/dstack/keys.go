@@ -11,7 +11,7 @@ import (
 
 // Which release brings what is refused until then; README.md holds the same table.
 const (
-	withFleets = "there are no clouds to choose from yet: fleets are of SSH hosts"
+	withFleets = "there are no cloud backends yet, only fleets of SSH hosts"
 	later      = "not available yet (planned for 0.5)"
 )
 
@@ -43,8 +43,8 @@ var taskKeys = map[string]readKey{
 	"max_duration":    (*reader).maxDuration,
 	"stop_duration":   (*reader).stopDuration,
 	"retry":           (*reader).retry,
-	"creation_policy": oneOf("which node is used is the scheduler's choice", "reuse", "reuse-or-create"),
-	"spot_policy":     oneOf("fleets are of SSH hosts, none of which are spot", "on-demand", "auto"),
+	"creation_policy": oneOf("the scheduler chooses the node", "reuse", "reuse-or-create"),
+	"spot_policy":     oneOf("fleets of SSH hosts have no spot instances", "on-demand", "auto"),
 	"startup_order":   oneOf("all nodes start at once; other orders are planned for 0.5", "any"),
 	"stop_criteria":   oneOf("a run ends when all its nodes have; master-done is planned for 0.5", "all-done"),
 
@@ -63,7 +63,7 @@ var taskKeys = map[string]readKey{
 	"repos":              refusedUnlessEmpty("fetching of repositories is " + later),
 	"single_branch":      refused("fetching of repositories is " + later),
 	"groups":             refused("node groups are " + later),
-	"dstack":             refusedUnlessFalse("access to the server from inside is " + later),
+	"dstack":             refusedUnlessFalse("access to the server from inside the run is " + later),
 	"schedule":           refused("cron schedules are " + later),
 	"utilization_policy": refused("ending of idle GPU runs is " + later),
 	"tags":               refused(later),
@@ -225,7 +225,7 @@ func (r *reader) maxDuration(n *yaml.Node, path string) {
 	case off:
 		r.task.MaxDuration = core.Forever
 	case d == 0:
-		r.add(n, path, "must be longer than nothing; write off for no limit")
+		r.add(n, path, "must be more than 0; use off for no limit")
 	default:
 		r.task.MaxDuration = d
 	}
@@ -236,7 +236,7 @@ func (r *reader) stopDuration(n *yaml.Node, path string) {
 	switch {
 	case !ok:
 	case off || d == 0:
-		r.add(n, path, "must be a duration: a run that is stopped ends by force when it has passed")
+		r.add(n, path, "must be a duration; off is not allowed here")
 	default:
 		r.task.StopDuration = d
 	}
@@ -265,7 +265,7 @@ func (r *reader) duration(n *yaml.Node, path string) (d core.Seconds, off, ok bo
 
 // retry reads which of dstack's events start a run again; those not acted on are refused.
 func (r *reader) retry(n *yaml.Node, path string) {
-	const noError = "starting again after an error is planned for 0.5; what there is: on_events: [interruption, " +
+	const noError = "retry after an error is planned for 0.5; available: on_events: [interruption, " +
 		"no-capacity]"
 	if v, ok := boolean(n); ok || isNull(n) {
 		if v {

@@ -38,7 +38,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], r.resolve(n.Content[i+1])
 		if v == nil {
-			r.add(k, path, "the file follows too many aliases")
+			r.add(k, path, "the file has too many YAML aliases")
 			continue
 		}
 		if k.Kind == yaml.ScalarNode && k.Tag == "!!merge" {
@@ -50,7 +50,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 			continue
 		}
 		if seen[k.Value] {
-			r.add(k, join(path, k.Value), "the key is given twice")
+			r.add(k, join(path, k.Value), "the key appears twice")
 			continue
 		}
 		seen[k.Value] = true
@@ -68,7 +68,7 @@ func (r *reader) entries(n *yaml.Node, path string) []entry {
 // merge gives the entries that `<<: v` brings.
 func (r *reader) merge(v *yaml.Node, path string) []entry {
 	if r.aliases++; r.aliases > maxAliases {
-		r.add(v, path, "the file follows too many aliases")
+		r.add(v, path, "the file has too many YAML aliases")
 		return nil
 	}
 	switch v.Kind {
@@ -97,7 +97,7 @@ func (r *reader) items(n *yaml.Node, path string) ([]*yaml.Node, bool) {
 	for _, item := range n.Content {
 		item = r.resolve(item)
 		if item == nil {
-			r.add(n, path, "the file follows too many aliases")
+			r.add(n, path, "the file has too many YAML aliases")
 			return nil, false
 		}
 		list = append(list, item)
@@ -145,7 +145,7 @@ func (r *reader) text(n *yaml.Node, path string) (string, bool) {
 	case plainBoolean(n):
 		r.add(n, path, "%s is a boolean in YAML; write %q in quotes", n.Value, n.Value)
 	case strings.ContainsRune(n.Value, 0):
-		r.add(n, path, "must not hold a zero byte")
+		r.add(n, path, "must not contain a NUL byte")
 	default:
 		return n.Value, true
 	}

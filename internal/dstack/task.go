@@ -69,7 +69,7 @@ type reader struct {
 func Parse(file string, src []byte) (*Task, error) {
 	r := &reader{faults: faults{file: file}, task: &Task{File: file, Shell: "/bin/bash", Nodes: 1, source: src}}
 	if len(src) > MaxSize {
-		return nil, core.Errorf(core.TooLarge, "%s: a configuration has at most %d bytes, not %d", file, MaxSize, len(src))
+		return nil, core.Errorf(core.TooLarge, "%s: the configuration exceeds %d bytes: it has %d", file, MaxSize, len(src))
 	}
 	root, err := r.document(src)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *reader) document(src []byte) (*yaml.Node, error) {
 		return nil, r.err()
 	}
 	if !errors.Is(dec.Decode(&more), io.EOF) {
-		r.add(&more, "", "a file holds one configuration, not several")
+		r.add(&more, "", "expected one configuration per file")
 		return nil, r.err()
 	}
 	var root *yaml.Node
@@ -107,7 +107,7 @@ func (r *reader) document(src []byte) (*yaml.Node, error) {
 		root = r.resolve(doc.Content[0])
 	}
 	if root == nil || root.Kind != yaml.MappingNode {
-		r.add(root, "", "a configuration is a mapping that starts with `type: task`")
+		r.add(root, "", "expected a mapping that starts with `type: task`")
 		return nil, r.err()
 	}
 	return root, nil
@@ -133,7 +133,7 @@ func (r *reader) checkType(root *yaml.Node) bool {
 		case otherTypes[v.Value] != "":
 			r.add(v, "type", "%s: this version runs tasks only; %s", v.Value, otherTypes[v.Value])
 		default:
-			r.add(v, "type", "%q is not a type of configuration%s", clip(v.Value),
+			r.add(v, "type", "%q is not a configuration type%s", clip(v.Value),
 				suggest(v.Value, append(keysOf(otherTypes), "task")))
 		}
 		return false

@@ -78,7 +78,7 @@ func (b *CPUBind) read(text string) error {
 		if repeated {
 			n, err := strconv.Atoi(times)
 			if err != nil || n < 1 || n > 1<<16 {
-				return fmt.Errorf("%q is no count", times)
+				return fmt.Errorf("%q is not a count", times)
 			}
 			count = n
 		}

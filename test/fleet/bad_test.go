@@ -230,7 +230,7 @@ func TestBareHost(t *testing.T) {
 	t.Cleanup(l.stop)
 	said, code := l.apply("bare", fmt.Sprintf("{hostname: %s, blocks: 12345}", b.addr))
 	x := l.instance("bare", b.addr)
-	want := fmt.Sprintf("blocks: %d CPUs cannot be split into 12345 equal blocks", x.Hardware.CPUs)
+	want := fmt.Sprintf("blocks: %d CPUs cannot be divided into 12345 equal blocks", x.Hardware.CPUs)
 	if code != 1 || !strings.Contains(said, want) || !strings.Contains(l.must("fleet"), want) ||
 		!strings.Contains(l.must("nodes"), want) {
 		t.Errorf("blocks that do not divide: status %d\n%s", code, said)

@@ -190,7 +190,7 @@ func (l *lab) splits(b *box, all []string) {
 	}
 	bad := append([]string{fmt.Sprintf("{hostname: %s, blocks: %d}", b.addr, cpus+1)}, all[1:]...)
 	if said, code := l.apply("lab", bad...); code != 6 ||
-		!strings.Contains(said, fmt.Sprintf("%d CPUs cannot be split into %d equal blocks", cpus, cpus+1)) {
+		!strings.Contains(said, fmt.Sprintf("%d CPUs cannot be divided into %d equal blocks", cpus, cpus+1)) {
 		t.Errorf("blocks that do not divide: status %d\n%s", code, said)
 	}
 	half := append([]string{fmt.Sprintf("{hostname: %s, blocks: 2}", b.addr)}, all[1:]...)

@@ -34,7 +34,7 @@ func ParseArray(s string) (Array, error) {
 	}
 	t.pos = len(list) + 1
 	if throttle == "" {
-		return Array{}, t.fail(t.pos, "no number after '%%'")
+		return Array{}, t.fail(t.pos, "expected a number after '%%'")
 	}
 	n, err := t.number(taskset.MaxIndex)
 	if err != nil {

@@ -79,11 +79,12 @@ type constraintText struct {
 	terms    int
 }
 
-// ParseConstraint reads --constraint and --prefer: features joined by & or , (and) and | (or), from left to right without
-// precedence; parentheses; feat*2 (so many nodes have it); one pair of brackets with alternatives, [a|b], of which all nodes
-// have the same one, or with counts, [a*2&b*4].
+// ParseConstraint reads --constraint and --prefer: features joined by & or , (and) and | (or), from left to right
+// without precedence; parentheses; feat*2 (so many nodes have it); one pair of brackets with alternatives, [a|b], of
+// which all nodes have the same one, or with counts, [a*2&b*4].
 func ParseConstraint(s string) (*Constraint, error) {
-	t := &constraintText{text: text{what: "constraint", want: "features such as fast&ib, a|b, (a|b)&c, a*2, [a|b] or [a*2&b*4]", in: s}}
+	t := &constraintText{text: text{
+		what: "constraint", want: "features such as fast&ib, a|b, (a|b)&c, a*2, [a|b] or [a*2&b*4]", in: s}}
 	if err := t.whole(); err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (t *constraintText) single(f *Features) error {
 		return err
 	}
 	if len(t.out.Counts) > 0 {
-		return t.fail(at, "counts of several features stand in brackets")
+		return t.fail(at, "counts of several features must be in brackets")
 	}
 	t.out.Counts = append(t.out.Counts, FeatureCount{f, n})
 	return nil
@@ -145,7 +146,7 @@ func (t *constraintText) single(f *Features) error {
 func (t *constraintText) bracket() error {
 	open := t.pos
 	if t.brackets {
-		return t.fail(open, "there can be one pair of brackets")
+		return t.fail(open, "only one pair of brackets is allowed")
 	}
 	t.brackets = true
 	t.pos++
@@ -176,25 +177,25 @@ func (t *constraintText) bracket() error {
 			return err
 		}
 		if joint != 0 && op != joint {
-			return t.fail(at, "brackets hold either alternatives joined by | or counts joined by &")
+			return t.fail(at, "brackets must contain either alternatives joined by | or counts joined by &")
 		}
 		joint = op
 	}
 	if t.peek() == '*' {
-		return t.fail(t.pos, "a count stands after a feature or parentheses, not after brackets")
+		return t.fail(t.pos, "a count must follow a feature or parentheses, not brackets")
 	}
 	counts := terms[0].Count > 0
 	for i, c := range terms {
 		switch {
 		case joint == '|' && c.Count > 0:
-			return t.fail(starts[i], "an alternative in brackets has no count")
+			return t.fail(starts[i], "an alternative in brackets cannot have a count")
 		case joint == '&' && c.Count == 0:
 			return t.fail(starts[i], "each term joined by & in brackets needs a count")
 		}
 	}
 	switch {
 	case counts && len(t.out.Counts) > 0:
-		return t.fail(open, "counts of several features stand in brackets")
+		return t.fail(open, "counts of several features must be in brackets")
 	case counts && len(terms) > maxFeatureCounts:
 		return t.fail(open, "more than %d counts", maxFeatureCounts)
 	case counts:
@@ -218,7 +219,7 @@ func (t *constraintText) term() (*Features, error) {
 	}
 	if t.pos == start {
 		if t.peek() == '!' {
-			return nil, t.fail(t.pos, "a feature cannot be asked to be absent")
+			return nil, t.fail(t.pos, "requiring the absence of a feature is not supported")
 		}
 		return nil, t.unexpected()
 	}
@@ -230,7 +231,7 @@ func (t *constraintText) term() (*Features, error) {
 
 func (t *constraintText) parens() (*Features, error) {
 	if t.depth == maxFeatureDepth {
-		return nil, t.fail(t.pos, "more than %d parentheses in each other", maxFeatureDepth)
+		return nil, t.fail(t.pos, "parentheses nested more than %d deep", maxFeatureDepth)
 	}
 	t.depth++
 	defer func() { t.depth-- }()
@@ -239,14 +240,14 @@ func (t *constraintText) parens() (*Features, error) {
 	for op := byte(0); ; {
 		t.blanks()
 		if t.peek() == '[' {
-			return nil, t.fail(t.pos, "brackets do not stand in parentheses")
+			return nil, t.fail(t.pos, "brackets are not allowed inside parentheses")
 		}
 		f, err := t.term()
 		if err != nil {
 			return nil, err
 		}
 		if t.peek() == '*' {
-			return nil, t.fail(t.pos, "a count does not stand in parentheses")
+			return nil, t.fail(t.pos, "a count is not allowed inside parentheses")
 		}
 		all = join(all, op, f)
 		t.blanks()
@@ -275,7 +276,7 @@ func (t *constraintText) times() (int32, error) {
 	at := t.pos
 	n, err := t.number(1 << 20)
 	if err == nil && n == 0 {
-		err = t.fail(at, "a count is 1 or more")
+		err = t.fail(at, "a count must be 1 or more")
 	}
 	return int32(n), err
 }

@@ -7,7 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core/taskset"
 )
 
-const dependencyForm = "type:job[:job...], joined by ',' (all) or '?' (any); type is after, afterany, afterok, afternotok or aftercorr; or singleton"
+const dependencyForm = "type:job[:job...], joined by ',' (all) or '?' (any); type is after, afterany, afterok, " +
+	"afternotok or aftercorr; or singleton"
 
 // maxDependencies bounds the jobs one job may wait for.
 const maxDependencies = 1000
@@ -30,7 +31,7 @@ func ParseDependency(s string) (*core.Needs, error) {
 		switch {
 		case n.Any && t.take('?'), !n.Any && t.take(','):
 		case n.Any && t.peek() == ',':
-			return nil, t.fail(t.pos, "',' and '?' do not go together")
+			return nil, t.fail(t.pos, "',' and '?' cannot be mixed")
 		default:
 			return nil, t.unexpected()
 		}
@@ -44,8 +45,8 @@ var needKinds = map[string]core.NeedKind{
 
 // noNeeds are kinds that Slurm knows, or knew, and that are not here, with what to do instead.
 var noNeeds = map[string]string{
-	"expand":           "a job does not grow by another one's nodes: submit one of the size that is needed",
-	"afterburstbuffer": "there are no burst buffers whose staging could be waited for: use afterok, or afterany",
+	"expand":           "a job cannot grow by another job's nodes: submit one of the size you need",
+	"afterburstbuffer": "there are no burst buffers: use afterok or afterany",
 }
 
 // need reads one item, which may name several jobs.
@@ -78,7 +79,7 @@ func (t *text) need(n *core.Needs) error {
 			return err
 		}
 		if id == 0 {
-			return t.fail(start, "job numbers begin at 1")
+			return t.fail(start, "job ids start at 1")
 		}
 		x := core.Need{Kind: kind, Job: core.JobID(id)}
 		if t.take('_') {

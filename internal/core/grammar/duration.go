@@ -17,7 +17,7 @@ func ParseDuration(s string) (seconds int64, err error) {
 		n := text{in: rest}
 		v, err := n.number(math.MaxInt32)
 		if err != nil || !n.end() {
-			return 0, t.fail(0, "%q is no duration", body)
+			return 0, t.fail(0, "%q is not a duration", body)
 		}
 		return -v, nil
 	}

@@ -21,7 +21,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " at position %d", e.Pos)
 	}
 	if e.Want != "" {
-		fmt.Fprintf(&b, "; want %s", e.Want)
+		fmt.Fprintf(&b, "; expected %s", e.Want)
 	}
 	return b.String()
 }
@@ -40,9 +40,9 @@ func (t *text) fail(pos int, format string, args ...any) error {
 func (t *text) unexpected() error {
 	if t.end() {
 		if t.in == "" {
-			return t.fail(0, "it is empty")
+			return t.fail(0, "must not be empty")
 		}
-		return t.fail(t.pos, "it ends too early")
+		return t.fail(t.pos, "unexpected end")
 	}
 	return t.fail(t.pos, "unexpected %q", t.in[t.pos])
 }

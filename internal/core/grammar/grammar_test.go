@@ -24,7 +24,7 @@ func wantError(t *testing.T, input string, err error) {
 func TestErrorText(t *testing.T) {
 	t.Parallel()
 	_, err := ParseTimeLimit("1h")
-	const want = `invalid time limit "1h": unexpected 'h' at position 1; want minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s or UNLIMITED`
+	const want = `invalid time limit "1h": unexpected 'h' at position 1; expected minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s or UNLIMITED`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -79,7 +79,7 @@ func (t *text) gresList(parse func(item string, pos int) (GRES, error)) ([]GRES,
 		}
 		for _, o := range list {
 			if o.Name == g.Name && (o.Type == "") != (g.Type == "") {
-				return nil, t.fail(pos, "%s is asked for with and without a type", g.Name)
+				return nil, t.fail(pos, "%s is requested both with and without a type", g.Name)
 			}
 		}
 		list = append(list, g)
@@ -141,12 +141,12 @@ func (t *text) gresCount(s string, pos int) (int64, error) {
 			return 0, t.fail(n.pos, "unexpected %q in a count", n.peek())
 		}
 		if v > math.MaxInt64>>(10*(unit+1)) {
-			return 0, t.fail(pos, "count too great")
+			return 0, t.fail(pos, "count too large")
 		}
 		return v << (10 * (unit + 1)), nil
 	}
 	if err != nil {
-		return 0, t.fail(n.pos, "a count is missing or too great")
+		return 0, t.fail(n.pos, "missing or too large count")
 	}
 	return v, nil
 }

@@ -13,11 +13,11 @@ const wantLicenses = "name[@server][:count], joined by ',' (all of them) or '|' 
 // ParseLicenses reads --licenses. A missing count is 1; counts of one name are added up, unless any is set: then one of
 // the list is enough.
 func ParseLicenses(s string) (list []License, any bool, err error) {
-	t := &text{what: "licence", want: wantLicenses, in: s}
+	t := &text{what: "license", want: wantLicenses, in: s}
 	sep := ","
 	if any = strings.Contains(s, "|"); any {
 		if strings.Contains(s, ",") {
-			return nil, false, t.fail(strings.IndexAny(s, ",|"), "',' and '|' do not go together")
+			return nil, false, t.fail(strings.IndexAny(s, ",|"), "',' and '|' cannot be mixed")
 		}
 		sep = "|"
 	}
@@ -40,7 +40,7 @@ next:
 				return nil, false, err
 			}
 			if c.pos != pos+len(item) || l.Count == 0 {
-				return nil, false, c.fail(pos+len(name)+1, "%q is no count", count)
+				return nil, false, c.fail(pos+len(name)+1, "%q is not a count", count)
 			}
 		}
 		pos += len(item) + 1

@@ -42,7 +42,7 @@ func ParseMemory(s string) (mib int64, err error) {
 		return v>>10 + min(v&1023, 1), nil
 	}
 	if v > math.MaxInt64>>(20+shift) { // the bytes must fit too
-		return 0, t.fail(0, "more memory than can be counted")
+		return 0, t.fail(0, "too large")
 	}
 	return v << shift, nil
 }

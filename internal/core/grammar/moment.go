@@ -74,7 +74,7 @@ func (m *moment) relative() (time.Time, error) {
 	}
 	m.blanks()
 	if m.digitCount() == 0 {
-		return time.Time{}, m.fail(start, "no number after the sign")
+		return time.Time{}, m.fail(start, "expected a number after the sign")
 	}
 	n, err := m.number(math.MaxInt32)
 	if err != nil {

@@ -47,7 +47,7 @@ func ParseSignal(s string) (int, error) {
 			return sig.num, nil
 		}
 	}
-	return 0, t.fail(0, "there is no such signal")
+	return 0, t.fail(0, "unknown signal")
 }
 
 // SignalName returns the name without SIG, or the number where there is none.
@@ -94,7 +94,7 @@ func ParseSignalSpec(s string) (SignalSpec, error) {
 	name, sec, timed := strings.Cut(s[t.pos:], "@")
 	num, err := ParseSignal(name)
 	if err != nil {
-		return SignalSpec{}, t.fail(t.pos, "%q is no signal", name)
+		return SignalSpec{}, t.fail(t.pos, "%q is not a signal", name)
 	}
 	spec.Signal = num
 	if timed {

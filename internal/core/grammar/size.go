@@ -118,12 +118,12 @@ func (t *text) decimal(s string, pos int) (float64, error) {
 			point = true
 		case c == '_' && i > 0 && i+1 < len(s) && isDigit(s[i-1]) && isDigit(s[i+1]):
 		default:
-			return 0, t.fail(pos, "%q is no size", strings.TrimSpace(s))
+			return 0, t.fail(pos, "%q is not a size", strings.TrimSpace(s))
 		}
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
 	if digits == 0 || err != nil || v > 1<<40 {
-		return 0, t.fail(pos, "%q is no size", strings.TrimSpace(s))
+		return 0, t.fail(pos, "%q is not a size", strings.TrimSpace(s))
 	}
 	return v, nil
 }
@@ -140,12 +140,12 @@ func (t *text) integer(s string, pos int) (int, error) {
 	for i := range len(whole) {
 		c := whole[i]
 		if !isDigit(c) && (c != '_' || i == 0 || i+1 == len(whole) || whole[i-1] == '_') {
-			return 0, t.fail(pos, "%q is no whole number", body)
+			return 0, t.fail(pos, "%q is not a whole number", body)
 		}
 	}
 	v, err := strconv.ParseInt(strings.ReplaceAll(whole, "_", ""), 10, 32)
 	if err != nil || strings.Trim(fraction, "0") != "" || strings.HasSuffix(body, ".") {
-		return 0, t.fail(pos, "%q is no whole number", body)
+		return 0, t.fail(pos, "%q is not a whole number", body)
 	}
 	return sign * int(v), nil
 }

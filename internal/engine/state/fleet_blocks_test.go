@@ -100,7 +100,7 @@ func TestBlocksThatDoNotDivide(t *testing.T) {
 	t.Parallel()
 	w := splitWorld(t, 3)
 	n, _ := w.st.view.Node("lab-0")
-	if n.Usable() || n.Reason != "blocks: 8 CPUs and 4 GPUs cannot be split into 3 equal blocks" {
+	if n.Usable() || n.Reason != "blocks: 8 CPUs and 4 GPUs cannot be divided into 3 equal blocks" {
 		t.Fatalf("node %+v", n)
 	}
 	if got := w.startAs(whole(1, 0, 0, 1)); got != "waits" {
@@ -109,7 +109,7 @@ func TestBlocksThatDoNotDivide(t *testing.T) {
 	f := fleetOf("lab", "a", "b")
 	f.Hosts[0].Blocks, f.Hosts[1].Blocks = 8, 4
 	if _, err := w.do(&PutFleet{By: root, Fleet: f}); core.CodeOf(err) != core.Conflict ||
-		!strings.Contains(err.Error(), "host a (node lab-0): 8 CPUs and 4 GPUs cannot be split into 8") {
+		!strings.Contains(err.Error(), "host a (node lab-0): 8 CPUs and 4 GPUs cannot be divided into 8") {
 		t.Fatalf("got %v", err)
 	}
 	f = fleetOf("lab", "a", "b")

@@ -67,7 +67,7 @@ func TestReservationWords(t *testing.T) {
 		{args: "create reservation start=now users=root nodes=n001",
 			err: "scontrol: error: An end time or duration must be specified.  No reservation created.\n", code: 1},
 		{args: "create reservation start=now dur=1 users=root nodes=n001 flags=dialy",
-			err: "scontrol: error: Error parsing flags dialy.  there is no flag \"dialy\"; did you mean DAILY?  No " +
+			err: "scontrol: error: Error parsing flags dialy.  unknown flag \"dialy\"; did you mean DAILY?  No " +
 				"reservation created.\n", code: 1},
 		{args: "create reservation start=never dur=1 users=root",
 			err: "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1},
