@@ -315,10 +315,7 @@ type TaskProgram struct {
 }
 
 // RankSpan is the ranks from First to Last.
-type RankSpan struct {
-	First int32 `json:"first"`
-	Last  int32 `json:"last"`
-}
+type RankSpan = core.RankSpan
 
 // Direct says how the nodes of a step reach its caller without the server between: by one of the addresses, under the
 // certificate with this fingerprint, with this secret.

@@ -140,10 +140,14 @@ func (o *oracle) reply(v any) {
 		o.printf("removed %t\n", v.Gone)
 	case *state.Purged:
 		o.printf("purged %d %t\n", v.Removed, v.More)
+	case *state.StepsCreated:
+		for _, st := range v.Steps {
+			o.json("reply", st)
+		}
 	case *core.Job: // a trial
 		o.json("job", v)
 		o.trial(v)
-	case *core.Step, *core.User, *core.Token, *core.Node, *core.FleetPlan, *core.PolicyDiff, *core.AdvanceReservation:
+	case *core.User, *core.Token, *core.Node, *core.FleetPlan, *core.PolicyDiff, *core.AdvanceReservation:
 		o.json("reply", v)
 	case nil:
 	default:

@@ -106,11 +106,18 @@ type AllocDone struct {
 	Exit core.Exit
 }
 
-// CreateStep makes a numbered step. Reply: *core.Step.
+// CreateStep makes a numbered step. Reply: *StepsCreated.
 type CreateStep struct {
 	By   core.Identity
-	Step *core.Step // Job, Name, Nodes, Tasks, CPUs set; the rest is filled in
+	Step *core.Step // Job and Name set; without Request also Nodes, Tasks, CPUs and Holds
+	// Request says what the step asks for: where it is placed is decided here.
+	Request *core.StepRequest `json:",omitempty"`
+	// Rest are the parts of the step in other components of a het job: all are made or none. Their By is not read.
+	Rest []CreateStep `json:",omitempty"`
 }
+
+// StepsCreated is the reply to CreateStep: the step, and its parts in other components.
+type StepsCreated struct{ Steps []*core.Step }
 
 // Register is an agent's account of its node at connect. Reply: *Reconciled.
 type Register struct {

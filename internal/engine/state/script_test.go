@@ -462,9 +462,12 @@ func (s *script) step(p []string, o args) error {
 	if o["by"] != "" {
 		by = s.by(o)
 	}
+	if request := s.stepRequest(o); request != nil {
+		return s.placeStep(&CreateStep{By: by, Step: &core.Step{Job: j.ID, Name: "step"}, Request: request})
+	}
 	reply, err := s.w.do(&CreateStep{By: by, Step: st})
 	if err == nil {
-		s.printf("step %d.%d", j.ID, reply.(*core.Step).ID)
+		s.printf("step %d.%d", j.ID, reply.(*StepsCreated).Steps[0].ID)
 	}
 	return err
 }

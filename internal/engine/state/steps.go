@@ -1,48 +1,112 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
 
-// apply makes a numbered step in a job that runs.
-func (in *CreateStep) apply(s *State) (*core.Step, error) {
+// apply makes a numbered step in a job that runs, with its parts in other components of a het job, or none of them.
+func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
+	steps := make([]*core.Step, 0, 1+len(in.Rest))
+	rank := int32(0)
+	for i := range 1 + len(in.Rest) {
+		part := in
+		if i > 0 {
+			part = &in.Rest[i-1]
+		}
+		st, err := s.prepareStep(in.By, part, steps)
+		if err != nil {
+			return nil, err
+		}
+		if rank, err = checkPrograms(part.Request, st, rank); err != nil {
+			return nil, err
+		}
+		steps = append(steps, st)
+	}
+	for _, st := range steps {
+		j, _ := s.view.Job(st.Job)
+		next := cloneJob(j)
+		next.Steps++
+		s.putJob(next)
+		s.putStep(st)
+		s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+	}
+	return &StepsCreated{Steps: steps}, nil
+}
+
+// prepareStep checks and places a step. Those that the same command makes before it are there already.
+func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Step) (*core.Step, error) {
 	j, err := s.liveJob(in.Step.Job)
 	if err != nil {
 		return nil, err
 	}
-	if !in.By.Admin && in.By.User != j.Spec.User { // it runs as the job's owner: more than a manager may
+	if !by.Admin && by.User != j.Spec.User { // it runs as the job's owner: more than a manager may
 		return nil, core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
 	}
 	if j.State != core.Running || j.Flags.Any(core.CancelAsked|core.Requeueing) {
 		return nil, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
 	}
-	if most := s.cfg.StepsPerJob; most > 0 && int(j.Steps) >= most {
-		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID,
-			j.Steps, most).Because("steps_per_job")
+	number, others := j.Steps, s.view.LiveSteps(j.ID)
+	for _, o := range before {
+		if o.Job == j.ID {
+			number, others = number+1, append(slices.Clip(others), o)
+		}
 	}
-	if err := checkStep(in.Step); err != nil {
+	if most := s.cfg.StepsPerJob; most > 0 && int(number) >= most {
+		return nil, core.Errorf(core.Exhausted, "job %d has had %d steps; the limit is %d (limits.steps_per_job)", j.ID,
+			number, most).Because("steps_per_job")
+	}
+	st := *in.Step
+	if in.Request != nil {
+		placed, err := steplayout.Place(j, others, in.Step.Name, in.Request)
+		if err != nil {
+			return nil, err
+		}
+		st = *placed
+	}
+	if err := checkStep(&st); err != nil {
 		return nil, err
 	}
-	for _, n := range in.Step.Nodes {
+	for _, n := range st.Nodes {
 		if !holdsNode(j, n) {
 			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
 		}
 	}
-	if err := s.stepFits(j, in.Step); err != nil {
-		return nil, err
+	if in.Request == nil { // else it was placed on what is free
+		if err := stepFits(j, others, &st); err != nil {
+			return nil, err
+		}
 	}
-	st := *in.Step
-	st.ID, st.State, st.Start, st.Attempt, st.Left = j.Steps, core.Running, s.view.now, j.Attempt,
-		int32(len(in.Step.Nodes))
-	next := cloneJob(j)
-	next.Steps++
-	s.putJob(next)
-	s.putStep(&st)
-	s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
+	st.ID, st.State, st.Start, st.Attempt, st.Left = number, core.Running, s.view.now, j.Attempt, int32(len(st.Nodes))
 	return &st, nil
+}
+
+// checkPrograms checks that every task of a step whose tasks run several programs has one. It returns the rank that the
+// next part begins with; first is this one's.
+func checkPrograms(ask *core.StepRequest, st *core.Step, first int32) (next int32, err error) {
+	next = first
+	for _, n := range st.Tasks {
+		next += n
+	}
+	if ask == nil || len(ask.Programs) == 0 || next == first {
+		return next, nil
+	}
+	spans := slices.Clone(ask.Programs)
+	slices.SortFunc(spans, func(a, b core.RankSpan) int { return cmp.Compare(a.First, b.First) })
+	rank := first // the first without a program
+	for _, p := range spans {
+		if p.First <= rank && rank <= p.Last {
+			if p.Last >= next-1 {
+				return next, nil
+			}
+			rank = p.Last + 1
+		}
+	}
+	return next, core.Errorf(core.Invalid, "No executable program specified for task %d", rank).Because("no_program")
 }
 
 // checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short
@@ -66,14 +130,14 @@ func checkStep(st *core.Step) error {
 }
 
 // stepFits checks that what a step would have to itself is no other step's.
-func (s *State) stepFits(j *core.Job, st *core.Step) error {
+func stepFits(j *core.Job, others []*core.Step, st *core.Step) error {
 	if len(st.Holds) == 0 {
 		return nil
 	}
 	if len(st.Holds) != len(st.Nodes) {
 		return core.Errorf(core.Internal, "a step on %d nodes holds something on %d", len(st.Nodes), len(st.Holds))
 	}
-	free := core.FreeForSteps(j, s.view.LiveSteps(j.ID))
+	free := core.FreeForSteps(j, others)
 	for i, n := range st.Nodes {
 		at := slices.IndexFunc(free, func(na core.NodeAlloc) bool { return na.Node == n })
 		if at < 0 || !free[at].Holds(&st.Holds[i], &j.Alloc.Nodes[at]) {

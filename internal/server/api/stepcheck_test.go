@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
 
 // stepElsewhere are fields of a step that need no bound, or have theirs elsewhere, and why.
@@ -84,7 +85,11 @@ func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 		if err := checkStep(&ask); err != nil {
 			continue
 		}
-		st, ranks, err := place(j, nil, &ask, 512)
+		var st *core.Step
+		request, err := stepRequest(&ask, 512)
+		if err == nil {
+			st, err = steplayout.Place(j, nil, "", request)
+		}
 		if err != nil {
 			if core.CodeOf(err) == core.Internal {
 				t.Fatalf("%+v: %v", ask, err)
@@ -92,6 +97,7 @@ func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 			continue
 		}
 		laid++
+		ranks := ranksOf(request, ask.Distribution, st)
 		if len(st.Nodes) == 0 || len(st.Nodes) != len(ranks) || len(st.Nodes) != len(st.Tasks) {
 			t.Fatalf("%+v is laid out as %+v with ranks %v", ask, st, ranks)
 		}

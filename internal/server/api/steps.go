@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"bireme.dev/bireme/internal/client"
@@ -40,12 +39,11 @@ func (a *Steps) steps(_ http.ResponseWriter, r *http.Request, who *caller) (any,
 type part struct {
 	ask   *client.NewStep
 	job   *core.Job
-	want  *core.Step
-	ranks [][]int32
+	ranks [][]int32 // of its tasks, on each node
 }
 
-// newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a one-time
-// key.
+// newStep makes a numbered step in a running job and launches it on its nodes. Its streams wait for srun under a
+// one-time key.
 func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (any, error) {
 	ask, err := readStep(r)
 	if err != nil {
@@ -62,7 +60,8 @@ func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (an
 		}
 	}
 	if len(ask.Het) >= maxStepParts {
-		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(ask.Het)+1, maxStepParts).Because("invalid_het")
+		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(ask.Het)+1,
+			maxStepParts).Because("invalid_het")
 	}
 	parts := []*part{{ask: ask}}
 	for i := range ask.Het {
@@ -76,12 +75,6 @@ func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (an
 		}
 	}
 	all, err := a.makeParts(r.Context(), parts, ref.id, who)
-	for range placeTries {
-		if core.CodeOf(err) != core.Conflict || parts[len(parts)-1].want == nil {
-			break
-		}
-		all, err = a.makeParts(r.Context(), parts, ref.id, who) // another step came first, and is seen now
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -100,77 +93,66 @@ func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	return &made[0], nil
 }
 
-// placeTries is how often a step is laid out again because another took its place before it was made.
-const placeTries = 20
-
-// makeParts lays out all parts of a step and makes them, or none.
+// makeParts makes all parts of a step, or none. Where its tasks run is decided by the command that makes it.
 func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who *caller) ([]slurm.StepPart, error) {
-	var rank int32
-	for _, p := range parts {
-		p.want = nil
+	v, err := a.viewer(who)
+	if err != nil {
+		return nil, err
 	}
-	for _, p := range parts {
-		if err := a.layPart(p, id, who, rank); err != nil {
+	list := make([]state.CreateStep, len(parts))
+	for i, p := range parts {
+		if len(p.ask.Argv) == 0 || p.ask.Argv[0] == "" {
+			return nil, core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
+		}
+		if err := checkStep(p.ask); err != nil {
 			return nil, err
 		}
-		for _, list := range p.ranks {
-			rank += int32(len(list))
+		if p.job, err = stepJob(v, id, p.ask.Component); err != nil {
+			return nil, err
 		}
-	}
-	all := make([]slurm.StepPart, 0, len(parts))
-	for _, p := range parts {
-		reply, err := engine.Do(ctx, a.Engine, &state.CreateStep{By: who.Identity, Step: p.want})
+		request, err := stepRequest(p.ask, a.conf().Jobs.MaxTasks)
 		if err != nil {
-			a.unmake(ctx, all)
 			return nil, err
 		}
-		all = append(all, slurm.StepPart{Job: p.job, Step: reply, Ranks: p.ranks, Ask: p.ask})
+		list[i] = state.CreateStep{By: who.Identity, Step: &core.Step{Job: p.job.ID, Name: p.ask.Name}, Request: request}
+	}
+	list[0].Rest = list[1:]
+	reply, err := engine.Do(ctx, a.Engine, &list[0])
+	if err != nil {
+		return nil, err
+	}
+	all := make([]slurm.StepPart, len(parts))
+	rank := int32(0)
+	for i, p := range parts {
+		st := reply.Steps[i]
+		p.ranks = ranksOf(list[i].Request, p.ask.Distribution, st)
+		for _, list := range p.ranks {
+			for k := range list {
+				list[k] += rank
+			}
+		}
+		for _, n := range st.Tasks {
+			rank += n
+		}
+		all[i] = slurm.StepPart{Job: p.job, Step: st, Ranks: p.ranks, Ask: p.ask}
 	}
 	return all, nil
 }
 
-// layPart checks a part of a step that is asked for in a job, or in a component of it, and lays its tasks out. Their ranks
-// begin with first.
-func (a *Steps) layPart(p *part, id core.JobID, who *caller, first int32) error {
-	ask := p.ask
-	if len(ask.Argv) == 0 || ask.Argv[0] == "" {
-		return core.Errorf(core.Invalid, "a step needs a command").Because("no_command")
-	}
-	if err := checkStep(ask); err != nil {
-		return err
-	}
-	v, err := a.viewer(who)
-	if err != nil {
-		return err
-	}
-	snap := v.snap
+// stepJob finds the job, or the component of a het job, in which a step is asked for.
+func stepJob(v *viewer, id core.JobID, component int32) (*core.Job, error) {
 	j, ok := v.job(id)
-	if ok && ask.Component > 0 {
+	if ok && component > 0 {
 		het := j.Spec.More().Het
-		if het == nil || ask.Component >= het.Count {
-			return core.Errorf(core.Invalid, "job %d has no component %d", id, ask.Component).Because("invalid_het")
+		if het == nil || component >= het.Count {
+			return nil, core.Errorf(core.Invalid, "job %d has no component %d", id, component).Because("invalid_het")
 		}
-		j, ok = v.job(het.Lead + core.JobID(ask.Component))
+		j, ok = v.job(het.Lead + core.JobID(component))
 	}
 	if !ok {
-		return core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
+		return nil, core.Errorf(core.NotFound, "there is no live job %d", id).Because("invalid_job_id")
 	}
-	if !who.Admin && who.User != j.Spec.User { // a step runs as the job's owner: more than steering it
-		return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")
-	}
-	if j.State != core.Running || j.Alloc == nil {
-		return core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_not_running")
-	}
-	p.job = j
-	if p.want, p.ranks, err = place(j, snap.LiveSteps(j.ID), ask, a.conf().Jobs.MaxTasks); err != nil {
-		return err
-	}
-	for _, list := range p.ranks {
-		for i := range list {
-			list[i] += first
-		}
-	}
-	return programs(ask, p.ranks)
+	return j, nil
 }
 
 // launchPart sends a part of a step to its nodes.
@@ -205,23 +187,6 @@ func (a *Steps) notLaunched(ctx context.Context, st *core.Step, n core.NodeName,
 	_, err := engine.Urgent(ctx, a.Engine, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
 		Cause: state.CauseLaunch, Message: why})
 	return err
-}
-
-// programs checks that every task of a step with several programs has one.
-func programs(ask *client.NewStep, ranks [][]int32) error {
-	if len(ask.Programs) == 0 {
-		return nil
-	}
-	for _, list := range ranks {
-		for _, r := range list {
-			if !slices.ContainsFunc(ask.Programs, func(p client.TaskProgram) bool {
-				return slices.ContainsFunc(p.Ranks, func(s client.RankSpan) bool { return s.First <= r && r <= s.Last })
-			}) {
-				return core.Errorf(core.Invalid, "No executable program specified for task %d", r).Because("no_program")
-			}
-		}
-	}
-	return nil
 }
 
 // whenForsaken is what happens when the srun of a step, that may own the job, is gone.

@@ -1,11 +1,10 @@
-package api
+package steplayout
 
 import (
 	"cmp"
 	"math"
 	"slices"
 
-	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
 )
 
@@ -14,26 +13,33 @@ func crowded(tasks []int32, most int64) int {
 	return slices.IndexFunc(tasks, func(n int32) bool { return int64(n) > most })
 }
 
-// place lays a step out on what its job has and no other step has to itself. What could be had if the others were over is
-// a conflict; what could not be had then either is the caller's mistake. most tasks may run on a node, CPUs or not.
-func place(j *core.Job, steps []*core.Step, ask *client.NewStep, most int64) (*core.Step, [][]int32, error) {
-	nodes, tasks, ranks, err := layout(j, ask)
+// Place lays a step out on what its job has and no other step has to itself, and says what it holds there. What could
+// be had if the others were over is a conflict; what could not be had then either is the caller's mistake.
+func Place(j *core.Job, steps []*core.Step, name string, ask *core.StepRequest) (*core.Step, error) {
+	nodes, tasks, err := layout(j, ask)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	most := ask.MaxTasksPerNode
 	if at := crowded(tasks, most); at >= 0 {
-		return nil, nil, core.Errorf(core.Invalid, "%d tasks on node %s; a step may have %d on a node", tasks[at], nodes[at], most).Because("too_many_cpus")
+		return nil, core.Errorf(core.Invalid, "%d tasks on node %s; a step may have %d on a node", tasks[at], nodes[at],
+			most).Because("too_many_cpus")
 	}
-	st := &core.Step{Job: j.ID, Name: ask.Name, Nodes: nodes, Tasks: tasks}
+	st := &core.Step{Job: j.ID, Name: name, Nodes: nodes, Tasks: tasks}
 	for _, t := range tasks {
 		st.CPUs = int32(min(int64(st.CPUs)+cpusFor(t, ask), math.MaxInt32))
 	}
 	if _, err := holds(st, j.Alloc.Nodes, j.Alloc.Nodes, ask); err != nil || ask.Overlap {
-		return st, ranks, err
+		return st, err
 	}
+	return placeFree(j, steps, st, ask)
+}
+
+// placeFree lays a step out that fits its job, on what no other step holds.
+func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepRequest) (*core.Step, error) {
 	may, err := stepNodes(j, ask)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	pool := make([]core.NodeAlloc, 0, len(may))
 	for i, n := range core.FreeForSteps(j, steps) {
@@ -46,30 +52,31 @@ func place(j *core.Job, steps []*core.Step, ask *client.NewStep, most int64) (*c
 	rest.Relative = 0 // counted already
 	busy := core.Errorf(core.Conflict, "other steps of job %d have what this one needs", j.ID).Because("nodes_busy")
 	if ask.Nodes == 0 && ask.Tasks == 0 && len(pool) < len(may) { // it is for all nodes
-		return nil, nil, busy
+		return nil, busy
 	}
 	left, alloc := *j, *j.Alloc
 	left.Alloc = &alloc
 	for alloc.Nodes = pool; ; {
-		st.Nodes, st.Tasks, ranks, err = layout(&left, &rest)
-		if err == nil && crowded(st.Tasks, most) < 0 {
+		st.Nodes, st.Tasks, err = layout(&left, &rest)
+		if err == nil && crowded(st.Tasks, ask.MaxTasksPerNode) < 0 {
 			break
 		}
 		if n := int(ask.Nodes); n > 0 && n < len(alloc.Nodes) { // the first that are free are too small
 			alloc.Nodes = roomiest(alloc.Nodes, n)
 			continue
 		}
-		return nil, nil, busy
+		return nil, busy
 	}
 	if st.Holds, err = holds(st, pool, j.Alloc.Nodes, ask); err != nil {
-		return nil, nil, busy
+		return nil, busy
 	}
-	return st, ranks, nil
+	return st, nil
 }
 
 // able tells whether a node could take a task of the step.
-func able(free, whole *core.NodeAlloc, ask *client.NewStep) bool {
-	if free.CPUs == 0 || !ask.Exact && free.CPUs < whole.CPUs || !ask.Overcommit && free.CPUs < max(1, ask.CPUsPerTask) || whole.Mem > 0 && ask.MemPerNode > free.Mem {
+func able(free, whole *core.NodeAlloc, ask *core.StepRequest) bool {
+	if free.CPUs == 0 || !ask.Exact && free.CPUs < whole.CPUs || !ask.Overcommit && free.CPUs < max(1, ask.CPUsPerTask) ||
+		whole.Mem > 0 && ask.MemPerNode > free.Mem {
 		return false
 	}
 	var h core.StepHold
@@ -99,12 +106,12 @@ func roomiest(pool []core.NodeAlloc, n int) []core.NodeAlloc {
 }
 
 // cpusFor is how many CPUs so many tasks ask for: of those that share CPUs it may be more than there can be.
-func cpusFor(tasks int32, ask *client.NewStep) int64 {
+func cpusFor(tasks int32, ask *core.StepRequest) int64 {
 	return int64(tasks) * int64(max(1, ask.CPUsPerTask))
 }
 
 // holds gives what a step takes for itself on each of its nodes, out of what is free there.
-func holds(st *core.Step, free, whole []core.NodeAlloc, ask *client.NewStep) ([]core.StepHold, error) {
+func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) ([]core.StepHold, error) {
 	list := make([]core.StepHold, len(st.Nodes))
 	pool := make([]core.NodeAlloc, len(st.Nodes)) // what is free on each
 	for i, name := range st.Nodes {
@@ -119,16 +126,18 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *client.NewStep) ([]
 		}
 		h.Mem = cmp.Or(ask.MemPerNode, min(ask.MemPerCPU*core.Bytes(h.CPUs), all.Mem))
 		if all.Mem > 0 && h.Mem > n.Mem {
-			return nil, core.Errorf(core.Invalid, "the step asks for %d MiB on %s; there are %d", h.Mem>>20, name, n.Mem>>20).Because("task_memory")
+			return nil, core.Errorf(core.Invalid, "the step asks for %d MiB on %s; there are %d", h.Mem>>20, name,
+				n.Mem>>20).Because("task_memory")
 		}
 	}
 	return list, holdGres(list, pool, st.Tasks, ask)
 }
 
 // holdGres adds the units a step asks for by itself; one that asks for none sees all of its job's and takes none.
-func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *client.NewStep) error {
+func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *core.StepRequest) error {
 	short := func(g core.Gres) error {
-		return core.Errorf(core.Invalid, "the step asks for %d %s; its job has fewer there", g.Count, g.Name).Because("invalid_gres")
+		return core.Errorf(core.Invalid, "the step asks for %d %s; its job has fewer there", g.Count,
+			g.Name).Because("invalid_gres")
 	}
 	take := func(i int, g core.Gres) bool {
 		for range g.Count {
