@@ -65,7 +65,12 @@ func (k *Keeper) newIntake(s *step, file int) (in *intake, theirs int, err error
 	}
 	in = &intake{k: k, bounds: s.l.Stdio.Bounds, fd: p[0], file: file}
 	if err := in.start(); err != nil {
-		return nil, -1, errors.Join(err, unix.Close(p[0]), unix.Close(p[1]))
+		if in.pipe != nil { // it has the descriptor, and would close that number again later
+			err = errors.Join(err, in.pipe.Close())
+		} else {
+			err = errors.Join(err, unix.Close(p[0]))
+		}
+		return nil, -1, errors.Join(err, unix.Close(p[1]))
 	}
 	return in, p[1], nil
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -296,4 +297,49 @@ func TestExportToSyslog(t *testing.T) {
 			t.Errorf("%d entries are counted as unsent", n)
 		}
 	})
+}
+
+// flaky takes so many rows of a call and fails for the others.
+type flaky struct {
+	takes []int // of each call; behind them none
+	calls int
+	got   []string
+}
+
+func (f *flaky) send(rows []*core.AuditEntry) (int, error) {
+	n := 0
+	if f.calls < len(f.takes) {
+		n = min(f.takes[f.calls], len(rows))
+	}
+	f.calls++
+	for _, e := range rows[:n] {
+		f.got = append(f.got, e.Object)
+	}
+	if n < len(rows) {
+		return n, errors.New("away")
+	}
+	return n, nil
+}
+
+func (f *flaky) Close() error { return nil }
+
+// A receiver that breaks off gets the rest, no row twice; one that is away holds up neither the server nor its end.
+func TestExportResumes(t *testing.T) {
+	t.Parallel()
+	to := &flaky{takes: []int{2, 3}}
+	e := &exporter{rows: make(chan []*core.AuditEntry, 64), to: to, log: quiet(), stats: new(Stats)}
+	rows := []*core.AuditEntry{entry("u", "a", "1", "ok"), entry("u", "a", "2", "ok"), entry("u", "a", "3", "ok")}
+	e.try(rows)
+	if !slices.Equal(to.got, []string{"1", "2", "3"}) || e.stats.Unsent.Load() != 0 {
+		t.Errorf("got %v, %d unsent", to.got, e.stats.Unsent.Load())
+	}
+	for range 10 {
+		e.send(rows)
+	}
+	e.down = true // it was away at the last attempt
+	e.ends.Store(true)
+	e.start()()
+	if to.calls != 2 || e.stats.Unsent.Load() != 30 {
+		t.Errorf("%d calls, %d unsent", to.calls, e.stats.Unsent.Load())
+	}
 }

@@ -9,7 +9,10 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -21,11 +24,12 @@ type exporter struct {
 	log   *slog.Logger
 	stats *Stats
 	down  bool // the last attempt failed
+	ends  atomic.Bool
 }
 
-// target is where rows go. Send gives an error when the rows are not there.
+// target is where rows go. Send returns how many of them are there, and why not all.
 type target interface {
-	send(rows []*core.AuditEntry) error
+	send(rows []*core.AuditEntry) (int, error)
 	io.Closer
 }
 
@@ -54,13 +58,21 @@ func (e *exporter) start() (stop func()) {
 	go func() {
 		defer close(done)
 		for rows := range e.rows {
+			if e.ends.Load() && e.down { // the server does not wait for a receiver that is away
+				e.stats.Unsent.Add(int64(len(rows)))
+				continue
+			}
 			e.try(rows)
 		}
 		if err := e.to.Close(); err != nil {
 			e.log.Warn("close the export of the audit log", "err", err)
 		}
 	}()
-	return func() { close(e.rows); <-done }
+	return func() {
+		e.ends.Store(true)
+		close(e.rows)
+		<-done
+	}
 }
 
 // send hands rows over; when the receiver is too slow for them, they are counted as unsent. The store has them.
@@ -73,12 +85,13 @@ func (e *exporter) send(rows []*core.AuditEntry) {
 }
 
 func (e *exporter) try(rows []*core.AuditEntry) {
-	err := e.to.send(rows)
-	if err != nil {
-		err = e.to.send(rows) // a receiver that was restarted
+	n, err := e.to.send(rows)
+	if err != nil { // a receiver that was restarted gets the rest
+		rows = rows[n:]
+		n, err = e.to.send(rows)
 	}
 	if err != nil {
-		e.stats.Unsent.Add(int64(len(rows)))
+		e.stats.Unsent.Add(int64(len(rows) - n))
 	}
 	if down := err != nil; down != e.down {
 		if e.down = down; down {
@@ -95,20 +108,21 @@ type file struct {
 	f    *os.File
 }
 
-func (o *file) send(rows []*core.AuditEntry) error {
+func (o *file) send(rows []*core.AuditEntry) (int, error) {
 	if o.f != nil {
 		there, err := os.Stat(o.path)
 		mine, err2 := o.f.Stat()
 		if err != nil || err2 != nil || !os.SameFile(there, mine) {
 			if err := o.Close(); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
 	if o.f == nil {
-		f, err := os.OpenFile(o.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		// A pipe without a reader would hold up the server's end.
+		f, err := os.OpenFile(o.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|unix.O_NONBLOCK, 0o600)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		o.f = f
 	}
@@ -116,12 +130,21 @@ func (o *file) send(rows []*core.AuditEntry) error {
 	for _, e := range rows {
 		line, err := json.Marshal(e)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		text = append(append(text, line...), '\n')
 	}
-	_, err := o.f.Write(text)
-	return err
+	before, err := o.f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if n, err := o.f.Write(text); err != nil {
+		if n > 0 { // half a line would spoil the next one: a full disk takes all of them or none
+			err = errors.Join(err, o.f.Truncate(before.Size()))
+		}
+		return 0, err
+	}
+	return len(rows), nil
 }
 
 func (o *file) Close() error {
@@ -165,13 +188,13 @@ func (s *syslog) dial() error {
 	return nil
 }
 
-func (s *syslog) send(rows []*core.AuditEntry) error {
+func (s *syslog) send(rows []*core.AuditEntry) (int, error) {
 	if s.conn == nil {
 		if err := s.dial(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	for _, e := range rows {
+	for i, e := range rows {
 		msg, err := s.message(e)
 		if err == nil {
 			err = s.conn.SetWriteDeadline(time.Now().Add(syslogWait))
@@ -180,10 +203,10 @@ func (s *syslog) send(rows []*core.AuditEntry) error {
 			_, err = s.conn.Write(msg)
 		}
 		if err != nil {
-			return errors.Join(err, s.Close())
+			return i, errors.Join(err, s.Close())
 		}
 	}
-	return nil
+	return len(rows), nil
 }
 
 // message is an entry as RFC 5424 says: <PRI>1 TIME HOST APP PID MSGID SD MSG. In a stream its length goes before it

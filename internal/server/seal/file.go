@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Open reads a ring's file; with create it makes one with a new key where there is none.
@@ -32,7 +34,7 @@ func Open(path string, create bool) (*Ring, error) {
 	return r, nil
 }
 
-// readFile refuses a file that others than its owner can read: what it protects would not be protected.
+// readFile refuses a file that everybody can read: what it protects would not be protected.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,15 +114,67 @@ func makeFile(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), tempPattern(path)) // 0600
 	if err != nil {
 		return nil, err
 	}
 	_, werr := f.Write(text)
-	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+	err = errors.Join(werr, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Link(f.Name(), path) // whole or not at all, and never over another server's
+	}
+	if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	if b, rerr := readFile(path); err != nil && rerr == nil { // another server was first
+		return b, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return text, syncFolder(path)
+}
+
+// tempPattern names files that are being written. One that is left after a crash holds keys and goes with the next
+// change.
+func tempPattern(path string) string { return "." + filepath.Base(path) + ".new-*" }
+
+// lockFile keeps other processes from changing the file until the lock is closed: a change made from what was read
+// before another one would lose the other's key. The file itself is locked, so that only those who can read it can do
+// so.
+func lockFile(path string) (io.Closer, error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	var f *os.File
+	for {
+		var err error
+		if f, err = os.Open(path); err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			return nil, errors.Join(os.NewSyscallError("flock", err), f.Close())
+		}
+		mine, err := f.Stat()
+		there, err2 := os.Stat(path)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if os.SameFile(mine, there) {
+			break
+		}
+		if err := f.Close(); err != nil { // it was replaced meanwhile
+			return nil, err
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), tempPattern(path)))
+	for _, name := range left { // whoever wrote them held the lock, so they are nobody's now
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func randomKey(id KeyID) (*key, error) {
@@ -148,7 +202,7 @@ func replace(path string, list []*key) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil { // a link to a shared place stays one
 		path = real
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".seal-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), tempPattern(path)) // 0600
 	if err != nil {
 		return err
 	}
@@ -207,6 +261,11 @@ func (r *Ring) Use(id KeyID) error {
 func (r *Ring) Add() (KeyID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	lock, err := lockFile(r.path)
+	if err != nil {
+		return 0, fmt.Errorf("lock %s: %w", r.path, err)
+	}
+	defer lock.Close()
 	if err := r.reload(); err != nil {
 		return 0, err
 	}
@@ -226,6 +285,11 @@ func (r *Ring) Add() (KeyID, error) {
 func (r *Ring) Drop() (gone []KeyID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	lock, err := lockFile(r.path)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", r.path, err)
+	}
+	defer lock.Close()
 	if err := r.reload(); err != nil {
 		return nil, err
 	}

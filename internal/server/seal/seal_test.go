@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -196,6 +197,76 @@ func BenchmarkPack(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := r.Append(buf, "pack/1", plain); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Processes that make keys at the same time lose none of them: what is sealed with one of them would be lost with it.
+func TestKeysMadeAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "seal.key")
+	const processes, each = 8, 5
+	var made sync.WaitGroup
+	sealed := make(chan []byte, processes*each)
+	for range processes {
+		made.Go(func() {
+			r, err := Open(path, true) // the first one makes the file, the others find it whole
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range each {
+				id, err := r.Add()
+				if err == nil {
+					err = r.Use(id)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				b, err := r.Seal("x", []byte("secret"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				sealed <- b
+			}
+		})
+	}
+	made.Wait()
+	close(sealed)
+	r, err := Open(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.IDs()); n != 1+processes*each {
+		t.Errorf("the file has %d keys", n)
+	}
+	for b := range sealed {
+		if plain, err := r.Unseal("x", b); err != nil || string(plain) != "secret" {
+			t.Errorf("sealed with key %d: %v", KeyOf(b), err)
+		}
+	}
+}
+
+// A file that a crash left half written holds keys; the next change takes it away. So it is with the first file.
+func TestLeftOversOfACrash(t *testing.T) {
+	t.Parallel()
+	r := ringAt(t)
+	left := filepath.Join(filepath.Dir(r.Path()), ".seal.key.new-123")
+	if err := os.WriteFile(left, []byte("2 "), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadDir(filepath.Dir(r.Path()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Name() != "seal.key" {
+			t.Errorf("%s is left", e.Name())
 		}
 	}
 }
