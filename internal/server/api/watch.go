@@ -245,7 +245,7 @@ func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 	for {
 		// The store has a commit a moment before the snapshot does. An event must not be heard of before what it tells can
 		// be read, so the newest ones are left to the subscription, which will bring them.
-		if err := s.send(s.a.Engine.Snapshot().Seq(), past); err != nil {
+		if err := s.send(r.Context(), s.a.Engine.Snapshot().Seq(), past); err != nil {
 			return err
 		}
 		if len(past.events) < pastPage || s.last < past.events[pastPage-1].Seq {
@@ -264,7 +264,7 @@ func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 			return s.farewell("dropped", "the stream fell behind; resume from the last id")
 		}
 		if wake == nil {
-			if err := s.send(math.MaxInt64, commits...); err != nil {
+			if err := s.send(r.Context(), math.MaxInt64, commits...); err != nil {
 				return err
 			}
 			continue
@@ -291,7 +291,7 @@ func (s *sse) run(r *http.Request, sub *watcher, past *eventBatch) error {
 // rests first, restEach for each stream on average, and then has all there is in one write.
 const (
 	restFrom = 16 // streams
-	restEach = 500 * time.Microsecond
+	restEach = 2 * time.Millisecond
 )
 
 // rest waits until the caller's next write is due. The time is random, so that a user's streams do not write all at once.
@@ -321,8 +321,8 @@ func (s *sse) ended(ctx context.Context) error {
 }
 
 // send writes the events up to a number that the caller may see, once each. Nothing of it is kept: most streams are quiet
-// most of the time.
-func (s *sse) send(upTo int64, batches ...*eventBatch) error {
+// most of the time. The many streams of one user take turns with that user's other calls.
+func (s *sse) send(ctx context.Context, upTo int64, batches ...*eventBatch) error {
 	v, err := s.a.viewer(s.who) // roles and settings may have changed since the last commit
 	if err != nil {
 		return err
@@ -330,15 +330,36 @@ func (s *sse) send(upTo int64, batches ...*eventBatch) error {
 	buf := bodies.Get().(*bytes.Buffer)
 	defer putBody(buf)
 	buf.Reset()
-	b := buf.AvailableBuffer()
+	for {
+		var b []byte
+		fill := func() (err error) {
+			b, err = s.fill(buf.AvailableBuffer(), v, upTo, batches)
+			return err
+		}
+		if s.held.streams() > restFrom {
+			err = s.held.turn(ctx, fill)
+		} else {
+			err = fill()
+		}
+		if err == nil && len(b) > 0 {
+			err = s.write(b)
+		}
+		if err != nil || len(b) < maxChunk {
+			return err
+		}
+	}
+}
+
+// fill appends the texts of the next events. With maxChunk or more there may be others.
+func (s *sse) fill(b []byte, v *viewer, upTo int64, batches []*eventBatch) ([]byte, error) {
 	for _, batch := range batches {
 		for i := range batch.events {
 			e := &batch.events[i]
 			if e.Seq <= s.last {
 				continue
 			}
-			if e.Seq > upTo {
-				break
+			if e.Seq > upTo || len(b) >= maxChunk {
+				return b, nil
 			}
 			s.last = e.Seq
 			if !v.seesEvent(e) {
@@ -346,21 +367,12 @@ func (s *sse) send(upTo int64, batches ...*eventBatch) error {
 			}
 			text, err := batch.text(i)
 			if err != nil {
-				return err
+				return b, err
 			}
 			b = append(b, text...)
-			if len(b) >= maxChunk {
-				if err := s.write(b); err != nil {
-					return err
-				}
-				b = b[:0]
-			}
 		}
 	}
-	if len(b) == 0 {
-		return nil
-	}
-	return s.write(b)
+	return b, nil
 }
 
 // maxChunk is how much of a stream is written at once.
