@@ -124,7 +124,7 @@ func TestHetIsReservedFor(t *testing.T) {
 					if j.State != core.Pending {
 						continue
 					}
-					if ref := hetRefOf(j); ref != nil && w.p.hets[ref.Lead].reason != nil || ref == nil &&
+					if ref := hetRefOf(j); ref != nil && w.p.hets.byLead[ref.Lead].reason != nil || ref == nil &&
 						w.p.pending[id].class.reason() != nil {
 						continue
 					}

@@ -41,7 +41,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	clear(ps.reserved)
 	p.sharePromises(plan)
 	p.currentJob = 0
-	plan.classReasons, plan.hetReasons = p.currentClassReasons(), p.hetReasons()
+	plan.classReasons, plan.hetReasons = p.currentClassReasons(), p.hets.reasons()
 	return plan
 }
 
@@ -298,7 +298,7 @@ func isPartitionDown(state string) bool { return state != "" && state != "UP" &&
 func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 	ps.p.setCurrentJob(j)
 	if hetRefOf(j) != nil {
-		return ps.tryHet(s, j)
+		return hetPlacement{ps}.tryStart(s, j)
 	}
 	done := ps.startedTasks[j.ID]
 	if !j.IsArray() {

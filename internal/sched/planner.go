@@ -102,7 +102,7 @@ type Planner struct {
 	allocations       map[core.JobID]*allocation
 	ends              sortedList[allocEnd, *allocEnd] // what is in holding, and what a pass starts while it goes on
 	arrayRunning      map[core.JobID]int32            // tasks that hold something, by array
-	hets              map[core.JobID]*hetJob
+	hets              hetJobs
 	poweredDown       int // nodes that are powered down, or on their way up
 
 	classReasons      map[classKey]Reason // as of the last pass; see currentClassReasons
@@ -257,6 +257,7 @@ func New(cfg Config) *Planner {
 		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*allocation{}, arrayRunning: map[core.JobID]int32{},
 	}
 	p.whoFunc, p.licenses, p.numberedAt = p.whoIn, map[string]*licensePool{}, -1
+	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.freed.first, p.changed.first, p.classWalkMinJobs, p.trackMinNodes = 1, 1, 64, 16
 	p.ledger.SetTopology(cfg.Topology)
@@ -291,9 +292,9 @@ func (p *Planner) Apply(c Changes) {
 	if c.Preemption != nil && c.Preemption != p.preemption {
 		p.setPreemption(c.Preemption)
 	}
-	if len(p.hets) > 0 && len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) > 0 {
-		p.eachHet(p.dequeueHet) // what they are judged by changes
-		defer p.eachHet(p.enqueueHetWhenComplete)
+	if len(p.hets.byLead) > 0 && len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) > 0 {
+		p.hets.each(p.hets.dequeue) // what they are judged by changes
+		defer p.hets.each(p.hets.enqueueWhenComplete)
 	}
 	how := unchanged
 	for _, name := range c.GoneNodes { // first: a name may come again
@@ -394,7 +395,7 @@ func (p *Planner) setJob(j *core.Job) {
 			return
 		}
 		if ref := hetRefOf(j); ref != nil {
-			p.addHetComponent(j, ref)
+			p.hets.add(j, ref)
 			return
 		}
 		p.pending[j.ID] = pendingJob{job: j}
@@ -430,7 +431,7 @@ func (p *Planner) setJob(j *core.Job) {
 // enqueue lets a job whose moment has come wait for its start.
 func (p *Planner) enqueueJob(j *core.Job) {
 	if ref := hetRefOf(j); ref != nil {
-		p.enqueueHet(p.hets[ref.Lead])
+		p.hets.enqueue(p.hets.byLead[ref.Lead])
 		return
 	}
 	if j.Array != nil && j.Spec.Throttle > 0 { // it may have been forgotten for a moment
@@ -503,7 +504,7 @@ func (p *Planner) dequeue(s *partitionClass, j *core.Job) {
 
 func (p *Planner) removePending(w pendingJob) {
 	if ref := hetRefOf(w.job); ref != nil {
-		p.removeHetComponent(w.job, ref)
+		p.hets.remove(w.job, ref)
 		return
 	}
 	delete(p.pending, w.job.ID)

@@ -80,7 +80,7 @@ func (ps *pass) reserve(s *partitionClass, j *core.Job) {
 
 func (ps *pass) reserveStart(s *partitionClass, j *core.Job) {
 	if hetRefOf(j) != nil {
-		ps.reserveHet(s, j, true)
+		hetPlacement{ps}.reserve(s, j, true)
 		return
 	}
 	if r := ps.reserveNodes(s, j); r != nil {
@@ -92,7 +92,7 @@ func (ps *pass) reserveStart(s *partitionClass, j *core.Job) {
 func (ps *pass) reserveNodes(s *partitionClass, j *core.Job) *reservation {
 	ps.currentJob = j.ID
 	if hetRefOf(j) != nil {
-		ps.reserveHet(s, j, false)
+		hetPlacement{ps}.reserve(s, j, false)
 		return nil
 	}
 	return ps.reserveOne(s, j)

@@ -67,7 +67,7 @@ func (ps *pass) runTimetable(part *partition) {
 // usesTimetable tells whether the timetable is for this machine and queue.
 func (p *Planner) usesTimetable() bool {
 	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
-		len(p.ledger.order) == 1 && len(p.hets) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
+		len(p.ledger.order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
 }
 
 // releaseEnded takes out what is gone and tells whether any of it went before its time.
