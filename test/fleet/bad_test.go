@@ -208,8 +208,8 @@ func TestHostKeyPolicies(t *testing.T) {
 	l.hostsFile = filepath.Join(l.dir, "hosts")
 	l.start(l.bin)
 	if said, code = l.apply("twice", name); code != 1 ||
-		!strings.Contains(said, fmt.Sprintf("%s:22 is at %s:22, and so is %s:22 of fleet keys: a host belongs to one "+
-			"fleet, once", name, a.addr, a.addr)) {
+		!strings.Contains(said, fmt.Sprintf("%s:22 has address %s:22, as does %s:22 of fleet keys: a host can be in "+
+			"one fleet only", name, a.addr, a.addr)) {
 		t.Errorf("the same host: status %d\n%s", code, said)
 	}
 	if got := a.on("ls /var/lib/bireme/fleet"); strings.Contains(got, "twice") {

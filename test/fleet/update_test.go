@@ -100,7 +100,7 @@ func TestReplacedPrograms(t *testing.T) {
 	l.sh("mv %s/* %s/", l.newer("99.0"), bin)
 	l.apply("odd", b.addr)
 	l.await("it is told", "odd", b, func(x client.FleetInstance) bool {
-		return strings.Contains(x.Cause, "its agent is of version 99.0") && strings.Contains(x.Cause, "start it again")
+		return strings.Contains(x.Cause, "its agent has version 99.0") && strings.Contains(x.Cause, "restart it")
 	})
 	if log, err := os.ReadFile(filepath.Join(l.dir, b.name+".sshd.log")); err != nil ||
 		strings.Count(string(log), "Accepted publickey") > 2 {
