@@ -4,5 +4,5 @@
 // policy, tokens, ...) and simulate. This package joins them, and has login, links and shell completion. A command is
 // an options struct and run(ctx). Everything it touches (streams, clock, connection, terminal) comes from app.App, so
 // tests run it as a user would, against a server of their own. Results go to standard output, all else to standard
-// error; every listing has a table and --json. Exit statuses are in app/exit.go and docs/commands.md.
+// error; every listing has a table and --json. Exit statuses are in app/exit.go and docs/manual/native.md.
 package cli

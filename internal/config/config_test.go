@@ -184,17 +184,16 @@ func TestPartitionsKeepTheirStanding(t *testing.T) {
 // TestDocumentedSettings reads the example of the manual.
 func TestDocumentedSettings(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/commands.md")
+	page, err := os.ReadFile("../../docs/manual/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n## The settings\n")
-	_, text, _ = strings.Cut(text, "```yaml\n")
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, ok := strings.Cut(text, "```\n")
 	if !ok {
 		t.Fatal("there is no example")
 	}
-	if c, err := Parse("commands.md", []byte(text)); err != nil || len(c.Partitions) != 2 || len(c.CoreLicenses()) != 2 {
+	if c, err := Parse("settings.md", []byte(text)); err != nil || len(c.Partitions) != 2 || len(c.CoreLicenses()) != 2 {
 		t.Errorf("%+v, %+v", err, c)
 	}
 }
