@@ -92,7 +92,8 @@ func reference(t *testing.T) string {
 		})
 	}
 	r := &referenceWriter{comments: comments}
-	r.b.WriteString("\nThis part is made of the settings themselves, with their defaults. `partitions[]` is each entry of " +
+	r.b.WriteString("\nThis part is made of the settings themselves, with their defaults. `partitions[]` is each " +
+		"entry of " +
 		"a list.\n")
 	v := reflect.ValueOf(Default()).Elem()
 	r.b.WriteString(referenceTable)

@@ -10,7 +10,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// The exit statuses of native commands; docs/manual/native.md promises them. An attached apply ends with its job's instead.
+// The exit statuses of native commands; docs/manual/native.md promises them. An attached apply ends with its job's
+// instead.
 const (
 	ExitOK          = 0
 	ExitFailed      = 1
