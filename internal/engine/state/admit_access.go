@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 )
 
 // admitQOS gives a job its QOS and checks that its user may use it. As Slurm: the job's own, else the default of the
@@ -20,7 +21,8 @@ func (s *State) admitQOS(spec *core.Spec) error {
 		return s.admitQOSFlags(spec)
 	}
 	if _, ok := s.view.qos[spec.QOS]; !ok {
-		return core.Errorf(core.Invalid, "there is no QOS %q%s", spec.QOS, hint(spec.QOS, s.view.qos)).Because("invalid_qos")
+		return core.Errorf(core.Invalid, "there is no QOS %q%s", spec.QOS,
+			named.Hint(spec.QOS, s.view.qos)).Because("invalid_qos")
 	}
 	if !allowed(spec.QOS) {
 		return core.Errorf(core.Invalid, "user %s may not use QOS %s in project %s", spec.User, spec.QOS,
@@ -84,7 +86,7 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name,
-			joinNames(part.AllowQOS))
+			named.Join(part.AllowQOS))
 	case len(part.AllowQOS) == 0 && slices.Contains(part.DenyQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s does not take jobs with QOS %s", part.Name, spec.QOS)
 	}
@@ -108,17 +110,6 @@ func (s *State) usablePartitions(in *Submit, spec *core.Spec) (list core.Partiti
 		return "", err
 	}
 	return core.PartitionName(strings.Join(names, ",")), nil
-}
-
-func joinNames[T ~string](list []T) string {
-	var b strings.Builder
-	for i, v := range list {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(string(v))
-	}
-	return b.String()
 }
 
 // projectIsUnder tells whether a project, or one above it, is in a list.

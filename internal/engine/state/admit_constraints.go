@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -37,7 +38,7 @@ func (s *State) admitSegment(spec *core.Spec) error {
 		return core.Errorf(core.Invalid,
 			"--segment=%d: the topology is a tree of switches and has no blocks; --switches keeps nodes near each other here",
 			k).Because("segment")
-	case k < 0 || k > maxNodes:
+	case k < 0 || k > speccheck.MaxNodes:
 		return core.Errorf(core.Invalid, "segments of %d nodes cannot be", k).Because("invalid_shape")
 	case max(1, sh.NodesMin)%k != 0:
 		return core.Errorf(core.Invalid, "%d nodes are no whole number of segments of %d", max(1, sh.NodesMin),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // updateDependency gives a pending job another dependency, or none. The caller weighs it when the record is stored.
@@ -13,8 +14,8 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
-	if n := len(*in.Dependency); n > maxLine {
-		return fieldTooLong("dependency", n, maxLine)
+	if n := len(*in.Dependency); n > speccheck.MaxLine {
+		return speccheck.TooLong("dependency", n, speccheck.MaxLine)
 	}
 	x := *spec.More()
 	x.Dependency = *in.Dependency

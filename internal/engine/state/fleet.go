@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -74,7 +75,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	}
 	if _, ok := s.view.projects[next.Project]; !ok && next.Project != "" {
 		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project,
-			hint(next.Project, s.view.projects)).Because("invalid_project")
+			named.Hint(next.Project, s.view.projects)).Because("invalid_project")
 	}
 	if err := s.assignHosts(&next, old, plan); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 // those that are not named any more are told to leave.
 func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 	taken := map[string]string{} // where hosts are, and whose they are
-	for _, f := range sorted(s.view.fleets) {
+	for _, f := range named.Sorted(s.view.fleets) {
 		for i := range f.Hosts {
 			if f.Name != next.Name {
 				taken[f.Hosts[i].Place()] = f.Name
@@ -287,7 +288,7 @@ func (s *State) authorizeFleet(by core.Identity, name, what string) (*core.Fleet
 	switch {
 	case !ok && by.Admin:
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q%s", name,
-			hint(name, s.view.fleets)).Because("invalid_fleet")
+			named.Hint(name, s.view.fleets)).Because("invalid_fleet")
 	case !ok || !f.SeenBy(by, role):
 		return nil, core.Errorf(core.NotFound, "there is no fleet %q", name).Because("invalid_fleet")
 	case by.Admin || f.Project != "" && role.Rank() >= core.RoleManager.Rank():

@@ -12,9 +12,6 @@ import (
 // together. Only the first has a script, and when it ends all end as it did. One of the others that ends while they run
 // takes all with it, as its nodes are what the script counts on, unless somebody cancelled just that one.
 
-// maxComponents is how many a het job may have, as in Slurm.
-const maxComponents = 128
-
 // submitHet files all components, or none.
 func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	specs := append([]*core.Spec{in.Spec}, in.Components...)

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -219,9 +220,9 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 		if next.State != core.Pending && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
 			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
 		}
-		if *in.TimeLimit <= 0 || *in.TimeLimit > maxSeconds && *in.TimeLimit != core.Forever {
+		if *in.TimeLimit <= 0 || *in.TimeLimit > speccheck.MaxSeconds && *in.TimeLimit != core.Forever {
 			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds",
-				int64(maxSeconds)).Because("time_limit")
+				int64(speccheck.MaxSeconds)).Because("time_limit")
 		}
 		spec.TimeLimit = *in.TimeLimit
 	}
@@ -262,7 +263,7 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 			return err
 		}
 	}
-	if err := checkSpec(&spec); err != nil {
+	if err := speccheck.Spec(&spec); err != nil {
 		return err
 	}
 	if reranks := in.Nice != nil || in.QOS != nil || in.Site != nil || in.Run != nil || in.Spec.AskChange.Any(); reranks &&

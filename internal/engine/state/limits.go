@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -46,7 +47,7 @@ func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[
 			set.Totals = s.clusterTRES()
 		}
 	}
-	rules, err := policy.NewRules(set, associations(projects), sorted(qos), !s.cfg.NoLimits)
+	rules, err := policy.NewRules(set, associations(projects), named.Sorted(qos), !s.cfg.NoLimits)
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return rules
 }
@@ -54,7 +55,7 @@ func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[
 // associations lists projects and their members, without what they used.
 func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
 	var list []policy.Assoc
-	for _, p := range sorted(projects) {
+	for _, p := range named.Sorted(projects) {
 		a := policy.Assoc{Account: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
 		a.Shares, a.ShareParent = shareCount(p.Shares)
 		if reachesRoot(projects, p) {

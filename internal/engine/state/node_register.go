@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // apply takes an agent's account of its node. A boot id that changed means that what ran there is dead; what the
@@ -73,7 +74,7 @@ func checkHardware(in *Register) error {
 	for _, g := range h.Gres {
 		ok = ok && g.Name != "" && g.Count >= 0 && g.Count <= 1<<20
 	}
-	ok = ok && unitsAreValid(h)
+	ok = ok && speccheck.UnitsAreValid(h)
 	if !ok {
 		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory,
 			h.Gres).Because("invalid_node")

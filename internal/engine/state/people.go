@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"unicode"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 )
 
 // apply finds the user of a uid, or makes one in the default project: with accounting enforcement off anybody the
@@ -102,15 +101,6 @@ func (s *State) putProjectRecord(p *core.Project) {
 	s.event(core.ProjectChanged, core.Event{Data: append(appendJSON([]byte(`{"project":`), string(p.Name)), '}')})
 }
 
-// isValidName tells whether people can be asked to type it: lists of names are separated by commas and blanks, paths by
-// slashes, and what does not print cannot be told apart.
-func isValidName(n string) bool {
-	odd := func(r rune) bool {
-		return r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(" ,/:", r)
-	}
-	return n != "" && len(n) <= 128 && strings.IndexFunc(n, odd) < 0
-}
-
 func adminOnly(by core.Identity, what string) error {
 	if by.Admin {
 		return nil
@@ -122,7 +112,7 @@ func (in *PutUser) apply(s *State) (None, error) {
 	if err := adminOnly(in.By, "adds or changes users"); err != nil {
 		return none, err
 	}
-	if !isValidName(string(in.User.Name)) {
+	if !named.IsValid(string(in.User.Name)) {
 		return none, core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
 	}
 	old, ok := s.view.users[in.User.Name]
@@ -186,10 +176,10 @@ func (in *PutProject) apply(s *State) (None, error) {
 		}
 	}
 	b := s.currentPolicy()
-	b.projects = maps.Clone(b.projects)
-	b.projects[p.Name] = &p
-	if b.checkProject(&p); b.err() != nil {
-		return none, b.err()
+	b.Projects = maps.Clone(b.Projects)
+	b.Projects[p.Name] = &p
+	if b.CheckProject(&p); b.Err() != nil {
+		return none, b.Err()
 	}
 	for _, m := range p.Members {
 		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
@@ -267,8 +257,8 @@ func (s *State) checkMemberShares(in *PutMember) error {
 		return nil
 	}
 	b := s.currentPolicy()
-	b.checkAssoc("", fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
-	return b.err()
+	b.CheckAssoc("", fmt.Sprintf("%s in project %s", in.User, in.Project), in.Assoc)
+	return b.Err()
 }
 
 // addShared gives a member what comes beside the role.

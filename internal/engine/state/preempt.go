@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -48,7 +49,7 @@ func (s *State) refreshPreemption() {
 	if s.cfg.Preemption.Type == core.PreemptNobody {
 		return
 	}
-	qos := sorted(s.view.qos)
+	qos := named.Sorted(s.view.qos)
 	if s.preemption.table != nil && slices.Equal(qos, s.preemption.qos) {
 		return
 	}

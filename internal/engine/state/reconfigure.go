@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/policyset"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -151,7 +153,7 @@ func (s *State) checkConfig(cfg *Config) error {
 		p := &cfg.Partitions[i]
 		parts[p.Name] = true
 		if _, ok := s.view.qos[p.QOS]; p.QOS != "" && !ok {
-			bad("partitions", "partition %s: there is no QOS %q%s", p.Name, p.QOS, hint(p.QOS, s.view.qos))
+			bad("partitions", "partition %s: there is no QOS %q%s", p.Name, p.QOS, named.Hint(p.QOS, s.view.qos))
 		}
 	}
 	for _, old := range s.cfg.Partitions {
@@ -161,13 +163,13 @@ func (s *State) checkConfig(cfg *Config) error {
 		if id := s.jobInPartition(old.Name); id != 0 {
 			bad("partitions", "partition %s cannot go: job %d is in it", old.Name, id)
 		}
-		for _, r := range sorted(s.view.reservations) {
+		for _, r := range named.Sorted(s.view.reservations) {
 			if r.Partition == old.Name {
 				bad("partitions", "partition %s cannot go: reservation %s is of its nodes", old.Name, r.Name)
 			}
 		}
 	}
-	for _, r := range sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.view.reservations) {
 		for _, l := range r.Licenses {
 			i := slices.IndexFunc(cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
 			if i < 0 || cfg.Licenses[i].Total < l.Total {
@@ -202,7 +204,7 @@ func (s *State) jobInPartition(name core.PartitionName) core.JobID {
 func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange {
 	out := []core.PolicyChange{}
 	add := func(was, is any, isNew bool, format string, args ...any) {
-		if c, any := policyChange(was, is, isNew, fmt.Sprintf(format, args...)); any {
+		if c, any := policyset.Change(was, is, isNew, fmt.Sprintf(format, args...)); any {
 			out = append(out, c)
 		}
 	}
@@ -216,7 +218,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(was, p, !ok, "partition %s", p.Name)
 		delete(old, p.Name)
 	}
-	for _, p := range sorted(old) {
+	for _, p := range named.Sorted(old) {
 		add(p, nil, false, "partition %s", p.Name)
 	}
 	licenses := map[string]core.License{}
@@ -228,7 +230,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(was, l, !ok, "licence %s", l.Name)
 		delete(licenses, l.Name)
 	}
-	for _, l := range sorted(licenses) {
+	for _, l := range named.Sorted(licenses) {
 		add(l, nil, false, "licence %s", l.Name)
 	}
 	offers := map[string]core.Offer{}
@@ -240,7 +242,7 @@ func (s *State) configChanges(cfg *Config, in *Reconfigure) []core.PolicyChange 
 		add(was, o, !ok, "offer %s", o.Name)
 		delete(offers, o.Name)
 	}
-	for _, o := range sorted(offers) {
+	for _, o := range named.Sorted(offers) {
 		add(o, nil, false, "offer %s", o.Name)
 	}
 	for _, n := range in.Nodes {

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -79,7 +80,7 @@ func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
 
 func (s *State) errNoReservation(name string) error {
 	return core.Errorf(core.NotFound, "there is no reservation %q%s", name,
-		hint(name, s.view.reservations)).Because("invalid_reservation")
+		named.Hint(name, s.view.reservations)).Because("invalid_reservation")
 }
 
 // putReservationRecord makes a reservation the one that holds.

@@ -9,6 +9,8 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -234,7 +236,7 @@ func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceRese
 	}
 	out := *r
 	out.Accounts = slices.Clone(r.Accounts)
-	for _, p := range sorted(s.view.projects) {
+	for _, p := range named.Sorted(s.view.projects) {
 		for _, a := range r.Accounts {
 			name, not := strings.CutPrefix(string(a), "-")
 			if core.ProjectName(name) == p.Name || !s.projectIsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
@@ -253,7 +255,7 @@ func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceRese
 // plannerReservations is planned for those of a list, and for all if projects changed.
 func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.AdvanceReservation {
 	if s.resendReservations {
-		list = sorted(s.view.reservations)
+		list = named.Sorted(s.view.reservations)
 	}
 	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Accounts) > 0 }) {
 		return list
@@ -267,7 +269,7 @@ func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.Adv
 
 // resendAllReservations tells the planner again whom reservations are for.
 func (s *State) resendAllReservations() {
-	for _, r := range sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.view.reservations) {
 		if len(r.Accounts) > 0 {
 			s.resendReservations = true
 			s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
@@ -284,32 +286,26 @@ func (s *State) updateConditions(in *UpdateJob, next *core.Job, spec *core.Spec)
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
 	x := *spec.More()
-	setIf(&x.Reservation, in.Wish.Reservation)
-	setIf(&x.Licenses, in.Wish.Licenses)
-	setIf(&x.Deadline, in.Wish.Deadline)
-	setIf(&x.TimeMin, in.Wish.TimeMin)
+	speccheck.SetIf(&x.Reservation, in.Wish.Reservation)
+	speccheck.SetIf(&x.Licenses, in.Wish.Licenses)
+	speccheck.SetIf(&x.Deadline, in.Wish.Deadline)
+	speccheck.SetIf(&x.TimeMin, in.Wish.TimeMin)
 	spec.Extra = &x
 	if in.Wish.Begin != nil {
 		spec.Begin = *in.Wish.Begin
-		if spec.Begin < 0 || spec.Begin > maxMoment {
-			return invalidField("begin", "%d is not between 0 and %d", spec.Begin, int64(maxMoment))
+		if spec.Begin < 0 || spec.Begin > speccheck.MaxMoment {
+			return speccheck.Invalid("begin", "%d is not between 0 and %d", spec.Begin, int64(speccheck.MaxMoment))
 		}
 		// one that waits for others hears of it when they are done
 		if next.Needs == nil && max(spec.Begin, next.Eligible) > s.view.now {
 			next.Eligible = max(s.view.now, spec.Begin)
 		}
 	}
-	if err := checkSpec(spec); err != nil {
+	if err := speccheck.Spec(spec); err != nil {
 		return err
 	}
 	if err := s.admitReservationsAndLicenses(&Submit{By: in.By, Groups: in.Groups}, spec); err != nil {
 		return err
 	}
 	return s.admitDeadline(spec)
-}
-
-func setIf[T any](to, from *T) {
-	if from != nil {
-		*to = *from
-	}
 }

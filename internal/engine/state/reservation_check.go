@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -17,7 +18,7 @@ const maxStartInPast = core.Time(60 * 1e6)
 
 // completeReservation checks a reservation and chooses what it leaves open. old is the one it replaces, or nil.
 func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
-	if !isValidName(r.Name) {
+	if !named.IsValid(r.Name) {
 		return core.Errorf(core.Invalid, "%q is no name for a reservation", r.Name).Because("invalid_name")
 	}
 	if err := s.checkReservationTimes(r, old); err != nil {
@@ -89,14 +90,15 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	for _, u := range r.Users {
 		name := core.UserName(strings.TrimPrefix(string(u), "-"))
 		if _, ok := s.view.users[name]; !ok {
-			return core.Errorf(core.Invalid, "there is no user %q%s", name, hint(name, s.view.users)).Because("invalid_user")
+			return core.Errorf(core.Invalid, "there is no user %q%s", name,
+				named.Hint(name, s.view.users)).Because("invalid_user")
 		}
 	}
 	for _, a := range r.Accounts {
 		name := core.ProjectName(strings.TrimPrefix(string(a), "-"))
 		if _, ok := s.view.projects[name]; !ok {
 			return core.Errorf(core.Invalid, "there is no project %q%s", name,
-				hint(name, s.view.projects)).Because("invalid_account")
+				named.Hint(name, s.view.projects)).Because("invalid_account")
 		}
 	}
 	if mixesNegated(r.Users) || mixesNegated(r.Accounts) {
@@ -242,7 +244,7 @@ func mayOverlap(r, o *core.AdvanceReservation) bool {
 // conflictingReservations lists the reservations that r must keep out of the way of.
 func (s *State) conflictingReservations(r *core.AdvanceReservation) []*core.AdvanceReservation {
 	var out []*core.AdvanceReservation
-	for _, o := range sorted(s.view.reservations) {
+	for _, o := range named.Sorted(s.view.reservations) {
 		if o.Name != r.Name && o.Nodes != "" && !mayOverlap(r, o) && r.Meets(o, s.view.now, s.cfg.Zone.Location) {
 			out = append(out, o)
 		}

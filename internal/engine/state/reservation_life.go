@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 )
 
 // reservationIndex is what is derived for the life of reservations.
@@ -74,7 +75,7 @@ func (s *State) updateReservationIdle(old, j *core.Job) {
 func (s *State) nextReservationTime() core.Time {
 	if !s.reservations.wakeValid {
 		s.reservations.wakeValid, s.reservations.watchJobs, s.reservations.wake = true, false, 0
-		for _, r := range sorted(s.view.reservations) {
+		for _, r := range named.Sorted(s.view.reservations) {
 			if at := s.reservationDue(r); at != 0 && (s.reservations.wake == 0 || at < s.reservations.wake) {
 				s.reservations.wake = at
 			}
@@ -152,7 +153,7 @@ func (s *State) runReservationTimers() {
 	if len(s.view.reservations) == 0 || s.nextReservationTime() > s.view.now {
 		return
 	}
-	for _, r := range sorted(s.view.reservations) {
+	for _, r := range named.Sorted(s.view.reservations) {
 		if r.Flags&core.ReserveTimeFloat != 0 {
 			continue
 		}

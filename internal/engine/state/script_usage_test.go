@@ -24,7 +24,7 @@ func words(text string) []string {
 	return strings.Split(text, ",")
 }
 
-func named[T ~string](text string) (out []T) {
+func splitNames[T ~string](text string) (out []T) {
 	for _, w := range words(text) {
 		out = append(out, T(w))
 	}
@@ -35,9 +35,9 @@ func named[T ~string](text string) (out []T) {
 // factor=
 func (s *script) access(p *core.Partition, o args) {
 	p.QOS, p.RootOnly = core.QOSName(o["qos"]), o["rootonly"] != ""
-	p.AllowQOS, p.DenyQOS = named[core.QOSName](o["allowqos"]), named[core.QOSName](o["denyqos"])
-	p.AllowAccounts, p.DenyAccounts = named[core.ProjectName](o["allowaccounts"]),
-		named[core.ProjectName](o["denyaccounts"])
+	p.AllowQOS, p.DenyQOS = splitNames[core.QOSName](o["allowqos"]), splitNames[core.QOSName](o["denyqos"])
+	p.AllowAccounts, p.DenyAccounts = splitNames[core.ProjectName](o["allowaccounts"]),
+		splitNames[core.ProjectName](o["denyaccounts"])
 	p.AllowGroups = words(o["allowgroups"])
 	if v := o["factor"]; v != "" {
 		p.PriorityFactor = int32(s.num(v))

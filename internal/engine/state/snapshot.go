@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -206,7 +207,7 @@ func (v *Snapshot) User(name core.UserName) (*core.User, bool) { u, ok := v.user
 func (v *Snapshot) UserByUID(uid uint32) (*core.User, bool) { u, ok := v.usersByUID[uid]; return u, ok }
 
 // Users lists all, by name.
-func (v *Snapshot) Users() []*core.User { return sorted(v.users) }
+func (v *Snapshot) Users() []*core.User { return named.Sorted(v.users) }
 
 // Project finds a project.
 func (v *Snapshot) Project(name core.ProjectName) (*core.Project, bool) {
@@ -215,7 +216,7 @@ func (v *Snapshot) Project(name core.ProjectName) (*core.Project, bool) {
 }
 
 // Projects lists all, by name.
-func (v *Snapshot) Projects() []*core.Project { return sorted(v.projects) }
+func (v *Snapshot) Projects() []*core.Project { return named.Sorted(v.projects) }
 
 // Role is what a user may do in a project.
 func (v *Snapshot) Role(user core.UserName, project core.ProjectName) core.Role {
@@ -235,7 +236,7 @@ func (v *Snapshot) Role(user core.UserName, project core.ProjectName) core.Role 
 func (v *Snapshot) QOS(name core.QOSName) (*core.QOS, bool) { q, ok := v.qos[name]; return q, ok }
 
 // AllQOS lists them, by name.
-func (v *Snapshot) AllQOS() []*core.QOS { return sorted(v.qos) }
+func (v *Snapshot) AllQOS() []*core.QOS { return named.Sorted(v.qos) }
 
 // Policy is every QOS and the tree of projects.
 func (v *Snapshot) Policy() *core.Policy {
@@ -257,13 +258,13 @@ func (v *Snapshot) Reservation(name string) (*core.AdvanceReservation, bool) {
 }
 
 // Reservations lists them, by name.
-func (v *Snapshot) Reservations() []*core.AdvanceReservation { return sorted(v.reservations) }
+func (v *Snapshot) Reservations() []*core.AdvanceReservation { return named.Sorted(v.reservations) }
 
 // Fleet finds a fleet.
 func (v *Snapshot) Fleet(name string) (*core.Fleet, bool) { f, ok := v.fleets[name]; return f, ok }
 
 // Fleets lists them, by name.
-func (v *Snapshot) Fleets() []*core.Fleet { return sorted(v.fleets) }
+func (v *Snapshot) Fleets() []*core.Fleet { return named.Sorted(v.fleets) }
 
 // FleetHost finds the host a node is; nil for a node that did not come by a fleet.
 func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
@@ -309,7 +310,7 @@ func (v *Snapshot) addToken(t *core.Token) {
 }
 
 // Tokens lists all, by id.
-func (v *Snapshot) Tokens() []*core.Token { return sorted(v.tokens) }
+func (v *Snapshot) Tokens() []*core.Token { return named.Sorted(v.tokens) }
 
 // Run finds an open run.
 func (v *Snapshot) Run(project core.ProjectName, name string) (*core.Run, bool) {
@@ -332,11 +333,3 @@ func (v *Snapshot) Runs() []*core.Run {
 
 // Partitions lists partitions in config order.
 func (v *Snapshot) Partitions() []core.Partition { return v.partitions }
-
-func sorted[K interface{ ~string }, V any](m map[K]V) []V {
-	out := make([]V, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[k])
-	}
-	return out
-}

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -349,7 +350,7 @@ func (s *State) All() sched.Changes {
 	for _, j := range s.view.jobs.All() {
 		c.Jobs = append(c.Jobs, j)
 	}
-	c.Reservations = s.plannerReservations(sorted(s.view.reservations))
+	c.Reservations = s.plannerReservations(named.Sorted(s.view.reservations))
 	c.Preemption = s.preemption.table
 	s.currentLimits()
 	if c.Policy = s.plannerPolicy(); s.limits.rules.Minutes() {

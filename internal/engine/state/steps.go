@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/engine/state/steplayout"
 )
 
@@ -68,7 +69,7 @@ func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Ste
 		}
 		st = *placed
 	}
-	if err := checkStep(&st); err != nil {
+	if err := speccheck.Step(&st); err != nil {
 		return nil, err
 	}
 	for _, n := range st.Nodes {
@@ -111,7 +112,7 @@ func checkPrograms(ask *core.StepRequest, st *core.Step, first int32) (next int3
 
 // checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short
 // name.
-func checkStep(st *core.Step) error {
+func speccheck.Step(st *core.Step) error {
 	if len(st.Name) > maxName {
 		return fieldTooLong("step name", len(st.Name), maxName)
 	}

@@ -11,6 +11,8 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -35,6 +37,26 @@ func (in *Submit) apply(s *State) (*Submitted, error) {
 	}
 	s.enqueueJob(in, j)
 	return &Submitted{ID: j.ID}, nil
+}
+
+// checkSubmit refuses a submission, also one that is only tried, for what it says by itself, whatever the cluster is.
+func checkSubmit(in *Submit) error {
+	if len(in.Key) > speccheck.MaxKeyText {
+		return speccheck.TooLong("key", len(in.Key), speccheck.MaxKeyText)
+	}
+	if err := speccheck.Submitted(in.Spec); err != nil {
+		return err
+	}
+	if n := len(in.Components) + 1; n > speccheck.MaxComponents {
+		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n,
+			speccheck.MaxComponents).Because("invalid_het")
+	}
+	for i, c := range in.Components {
+		if err := speccheck.Submitted(c); err != nil {
+			return errInComponent(err, i+1)
+		}
+	}
+	return nil
 }
 
 // prepareJob makes the record of a job that may be, without an id.
@@ -209,7 +231,7 @@ func (s *State) defaultPartition() core.PartitionName {
 
 // admitShape checks the request against the partitions it names.
 func (s *State) admitShape(in *Submit, spec *core.Spec) error {
-	if err := checkSpec(spec); err != nil { // a change comes here without having been a submission
+	if err := speccheck.Spec(spec); err != nil { // a change comes here without having been a submission
 		return err
 	}
 	if x := spec.Extra; x != nil {
@@ -220,7 +242,7 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	if err := s.admitReservationsAndLicenses(in, spec); err != nil {
 		return err
 	}
-	if err := checkShape(spec); err != nil {
+	if err := speccheck.Shape(spec); err != nil {
 		return err
 	}
 	if err := s.admitSegment(spec); err != nil {
@@ -258,51 +280,6 @@ func (s *State) admitShape(in *Submit, spec *core.Spec) error {
 	return refused
 }
 
-// Bounds on what a job may ask for: far above any cluster, far below where arithmetic on them could go wrong.
-const (
-	maxNodes = 1 << 20
-	maxTasks = 1 << 24
-	maxGres  = 1 << 30
-	// maxArrayRanges is how many ranges the indices of an array may be: each start of a task goes through them.
-	maxArrayRanges = 1 << 14
-)
-
-// checkShape refuses numbers that mean nothing, whoever sent them.
-func checkShape(spec *core.Spec) error {
-	sh := &spec.Shape
-	for _, c := range []struct {
-		name    string
-		v, most int32
-	}{
-		{"nodes", sh.NodesMin, maxNodes}, {"nodes", sh.NodesMax, maxNodes}, {"ntasks", sh.Tasks, maxTasks},
-		{"ntasks-per-node", sh.TasksPerNode, maxTasks}, {"cpus-per-task", sh.CPUsPerTask, maxTasks},
-		{"mincpus", sh.MinCPUs, maxTasks}, {"array limit", spec.Throttle, 1<<31 - 1},
-	} {
-		if c.v < 0 || c.v > c.most {
-			return core.Errorf(core.Invalid, "%s is %d; it is 0 to %d", c.name, c.v, c.most).Because("invalid_shape")
-		}
-	}
-	if sh.NodesMax != 0 && sh.NodesMax < sh.NodesMin {
-		return core.Errorf(core.Invalid, "at least %d nodes and at most %d cannot be", sh.NodesMin,
-			sh.NodesMax).Because("invalid_shape")
-	}
-	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
-		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
-	}
-	if spec.TimeLimit < 0 {
-		return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
-	}
-	if err := checkShapeMore(sh); err != nil {
-		return err
-	}
-	for _, g := range allGres(sh) {
-		if g.Name == "" || g.Count < 0 || g.Count > maxGres {
-			return core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
-		}
-	}
-	return nil
-}
-
 // fillDefaults puts the partition's defaults where the user said nothing.
 func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 	sh := &spec.Shape
@@ -318,8 +295,8 @@ func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 		}
 		spec.TimeLimit = s.maxWallTime(spec, part)
 	}
-	if spec.Extra != nil && isArbitrary(spec.Extra) {
-		if err := shapeFromNodeList(spec); err != nil {
+	if spec.Extra != nil && speccheck.IsArbitrary(spec.Extra) {
+		if err := speccheck.ShapeFromNodeList(spec); err != nil {
 			return err
 		}
 	}
@@ -332,14 +309,14 @@ func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 		}
 	}
 	sh.CPUsPerTask = max(1, sh.CPUsPerTask)
-	if err := raiseCPUsForMemory(sh, part.MaxMemPerCPU); err != nil {
+	if err := speccheck.RaiseCPUsForMemory(sh, part.MaxMemPerCPU); err != nil {
 		return err
 	}
 	if sh.Tasks == 0 {
 		tasks := int64(max(1, sh.NodesMin)) * int64(max(1, sh.TasksPerNode))
-		if tasks > maxTasks {
+		if tasks > speccheck.MaxTasks {
 			return core.Errorf(core.Invalid, "it asks for %d tasks; %d are the most there can be", tasks,
-				maxTasks).Because("invalid_shape")
+				speccheck.MaxTasks).Because("invalid_shape")
 		}
 		sh.Tasks = int32(tasks)
 	}
@@ -354,8 +331,8 @@ func (s *State) admitExtra(x *core.Extra) error {
 		// The writer expands no more names than there are nodes: beyond that one of them is wrong anyway. A list of the
 		// nodes of tasks names them again and again.
 		most := len(s.view.nodeIDs) + 1
-		if i == 0 && isArbitrary(x) {
-			most = maxListedTasks
+		if i == 0 && speccheck.IsArbitrary(x) {
+			most = speccheck.MaxListedTasks
 		}
 		names, err := hostlist.Expand(list, most)
 		if err != nil {
@@ -412,7 +389,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 		}
 		return nil
 	}
-	if least, most := minMemoryPerNode(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
+	if least, most := speccheck.MinMemoryPerNode(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
 		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB,
 			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
@@ -439,14 +416,9 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 	return nil
 }
 
-// minMemoryPerNode is what a job needs on each node at least.
-func minMemoryPerNode(sh *core.Shape) core.Bytes {
-	return max(sh.MemPerNode, sh.MemPerCPU*core.Bytes(max(sh.CPUsPerTask, sh.MinCPUs)))
-}
-
 // checkGresExists refuses resources no node has any of.
 func (s *State) checkGresExists(spec *core.Spec) *sched.Unsatisfiable {
-	for _, want := range allGres(&spec.Shape) {
+	for _, want := range speccheck.AllGres(&spec.Shape) {
 		found := false
 		for _, n := range s.view.nodes.All() {
 			for _, g := range n.Hardware.Gres {
@@ -482,9 +454,9 @@ func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
 	if err != nil || set.Len() == 0 {
 		return nil, core.Errorf(core.Invalid, "array %q: %v", spec.Array, err).Because("invalid_array")
 	}
-	if set.Pieces() > maxArrayRanges {
+	if set.Pieces() > speccheck.MaxArrayRanges {
 		return nil, core.Errorf(core.Invalid, "array %.80q: its indices are %d ranges; the limit is %d", spec.Array,
-			set.Pieces(), maxArrayRanges).Because("invalid_array")
+			set.Pieces(), speccheck.MaxArrayRanges).Because("invalid_array")
 	}
 	if spec.Kind != core.Batch {
 		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")
@@ -502,7 +474,7 @@ func (s *State) admitRun(in *Submit) error {
 	if in.Run == nil {
 		return nil
 	}
-	if !isValidName(in.Run.Name) {
+	if !named.IsValid(in.Run.Name) {
 		return core.Errorf(core.Invalid, "%q is no name for a run", in.Run.Name).Because("invalid_name")
 	}
 	in.Run.Project = in.Spec.Project

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
 )
 
 type (
@@ -97,7 +98,7 @@ func (in *PutToken) apply(s *State) (None, error) {
 func (s *State) checkToken(t *core.Token) error {
 	var faults []core.Fault
 	fault := func(path string, e *core.Error) { faults = append(faults, core.Fault{Path: path, Message: e.Message}) }
-	if t.Name != "" && (len(t.Name) > core.MaxTokenName || !isValidName(t.Name)) {
+	if t.Name != "" && (len(t.Name) > core.MaxTokenName || !named.IsValid(t.Name)) {
 		fault("name", core.Errorf(core.Invalid,
 			"%.80q: a token's name has at most %d bytes, without blanks, commas, slashes, colons or control characters", t.Name,
 			core.MaxTokenName))

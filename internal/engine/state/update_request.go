@@ -1,10 +1,8 @@
 package state
 
 import (
-	"cmp"
-	"slices"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
 // updateRequest changes what a job asks for and how many tasks of its array may run.
@@ -21,7 +19,7 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 		}
 		spec.Throttle = *c.Throttle
 	}
-	setIf(&spec.Requeue, c.Requeue)
+	speccheck.SetIf(&spec.Requeue, c.Requeue)
 	if err := updateMailAndIO(&c.PaperChange, next, spec); err != nil {
 		return err
 	}
@@ -46,73 +44,18 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 	}
 	if c.Constraint != nil || c.Prefer != nil || c.Switches != nil || c.NodeList != nil || c.Exclude != nil {
 		x := *spec.More()
-		setIf(&x.Constraint, c.Constraint)
-		setIf(&x.Prefer, c.Prefer)
-		setIf(&x.Switches, c.Switches)
-		setIf(&x.NodeList, c.NodeList)
-		setIf(&x.Exclude, c.Exclude)
+		speccheck.SetIf(&x.Constraint, c.Constraint)
+		speccheck.SetIf(&x.Prefer, c.Prefer)
+		speccheck.SetIf(&x.Switches, c.Switches)
+		speccheck.SetIf(&x.NodeList, c.NodeList)
+		speccheck.SetIf(&x.Exclude, c.Exclude)
 		spec.Extra = &x
 	}
-	if err := applyShapeChange(&c.AskChange, &spec.Shape); err != nil {
+	if err := speccheck.ApplyShapeChange(&c.AskChange, &spec.Shape); err != nil {
 		return err
 	}
 	next.Room = nil // it was found for another shape
 	return s.admitShape(by, spec)
-}
-
-// applyShapeChange changes a shape. What admission filled in and the change does not name is filled in anew.
-func applyShapeChange(c *core.AskChange, sh *core.Shape) error {
-	for _, n := range []struct {
-		name  string
-		v     *int32
-		least int32
-	}{
-		{"cpus", c.CPUs, 1}, {"ntasks", c.Tasks, 1}, {"ntasks-per-node", c.TasksPerNode, 0},
-		{"cpus-per-task", c.CPUsPerTask, 1}, {"mincpus", c.MinCPUs, 0},
-	} {
-		if n.v != nil && *n.v < n.least {
-			return core.Errorf(core.Invalid, "%s is %d; it is at least %d", n.name, *n.v, n.least).Because("invalid_shape")
-		}
-	}
-	if c.Nodes != nil {
-		if c.Nodes.Min < 1 {
-			return core.Errorf(core.Invalid, "a job has at least one node, not %d", c.Nodes.Min).Because("invalid_shape")
-		}
-		sh.NodesMin, sh.NodesMax = c.Nodes.Min, cmp.Or(c.Nodes.Max, c.Nodes.Min)
-		sh.Given |= core.GivenNodes
-	}
-	if c.TasksPerNode != nil {
-		sh.TasksPerNode = *c.TasksPerNode
-		sh.Given |= core.GivenTasksPerNode
-	}
-	if c.CPUsPerTask != nil {
-		sh.CPUsPerTask = *c.CPUsPerTask
-		sh.Given |= core.GivenCPUsPerTask
-	}
-	setIf(&sh.MinCPUs, c.MinCPUs)
-	if c.Gres != nil {
-		sh.Gres = slices.Clone(*c.Gres)
-		sh.Given |= core.GivenGres
-	}
-	switch each := max(1, sh.CPUsPerTask); {
-	case c.Tasks != nil:
-		sh.Tasks = *c.Tasks
-		sh.Given |= core.GivenTasks
-	case c.CPUs != nil:
-		sh.Tasks = (*c.CPUs-1)/each + 1
-		sh.Given |= core.GivenTasks
-	case (c.Nodes != nil || c.TasksPerNode != nil) && sh.Given&core.GivenTasks == 0:
-		sh.Tasks = 0
-	}
-	if c.MemPerNode != nil {
-		sh.MemPerNode, sh.MemPerCPU = *c.MemPerNode, 0
-		sh.Given = sh.Given&^core.GivenMemPerCPU | core.GivenMemPerNode
-	}
-	if c.MemPerCPU != nil {
-		sh.MemPerNode, sh.MemPerCPU = 0, *c.MemPerCPU
-		sh.Given = sh.Given&^core.GivenMemPerNode | core.GivenMemPerCPU
-	}
-	return nil
 }
 
 // updateMailAndIO changes what decides nothing. A job that has started has its files open.
@@ -124,12 +67,12 @@ func updateMailAndIO(c *core.PaperChange, next *core.Job, spec *core.Spec) error
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")
 	}
 	x := *spec.More()
-	setIf(&x.MailUser, c.MailUser)
-	setIf(&x.MailTypes, c.MailTypes)
-	setIf(&x.WCKey, c.WCKey)
+	speccheck.SetIf(&x.MailUser, c.MailUser)
+	speccheck.SetIf(&x.MailTypes, c.MailTypes)
+	speccheck.SetIf(&x.WCKey, c.WCKey)
 	spec.Extra = &x
-	setIf(&spec.IO.Stdin, c.Stdin)
-	setIf(&spec.IO.Stdout, c.Stdout)
-	setIf(&spec.IO.Stderr, c.Stderr)
+	speccheck.SetIf(&spec.IO.Stdin, c.Stdin)
+	speccheck.SetIf(&spec.IO.Stdout, c.Stdout)
+	speccheck.SetIf(&spec.IO.Stderr, c.Stderr)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/server/hub"
 	"bireme.dev/bireme/internal/server/stream"
 	"bireme.dev/bireme/internal/slurm"
@@ -55,7 +56,7 @@ func (a *Steps) newStep(_ http.ResponseWriter, r *http.Request, who *caller) (an
 	}
 	if c := ask.Container; c != nil {
 		c.Submitter, c.Privileged, c.Ports = true, false, nil // a step is its user's, as the job is
-		if err := state.CheckContainer(c, nil); err != nil {
+		if err := speccheck.Container(c, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package state
+package speccheck
 
 import (
 	"slices"
@@ -39,23 +39,23 @@ func checkShapeMore(sh *core.Shape) error {
 			gpus += g.Count
 		}
 	}
-	if gpus > maxTasks {
+	if gpus > MaxTasks {
 		return core.Errorf(core.Invalid, "%d GPUs are more than there can be", gpus).Because("invalid_gres")
 	}
 	return nil
 }
 
-// allGres lists all generic resources a shape asks for, in whatever way.
-func allGres(sh *core.Shape) []core.Gres {
+// AllGres lists all generic resources a shape asks for, in whatever way.
+func AllGres(sh *core.Shape) []core.Gres {
 	if sh.More == nil {
 		return sh.Gres
 	}
 	return slices.Concat(sh.Gres, sh.More.GPUs, sh.More.GPUsPerTask, sh.More.GPUsPerSocket)
 }
 
-// raiseCPUsForMemory gives a job more CPUs if it asks for more memory a CPU than there is for one, as Slurm does: each
+// RaiseCPUsForMemory gives a job more CPUs if it asks for more memory a CPU than there is for one, as Slurm does: each
 // has the memory of its part of them.
-func raiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
+func RaiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 	if most <= 0 {
 		return nil
 	}
@@ -63,31 +63,31 @@ func raiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 	switch {
 	case sh.MemPerCPU > most:
 		k := times(sh.MemPerCPU)
-		if k*core.Bytes(sh.CPUsPerTask) > maxTasks {
+		if k*core.Bytes(sh.CPUsPerTask) > MaxTasks {
 			return core.Errorf(core.Invalid, "%d MiB a CPU are more than there can be",
 				sh.MemPerCPU/core.MiB).Because("memory_unsatisfiable")
 		}
 		sh.CPUsPerTask *= int32(k)
 		sh.MemPerCPU = ((sh.MemPerCPU+k-1)/k + core.MiB - 1) / core.MiB * core.MiB
 	case sh.MemPerNode > most:
-		if k := times(sh.MemPerNode); k <= maxTasks {
+		if k := times(sh.MemPerNode); k <= MaxTasks {
 			sh.MinCPUs = max(sh.MinCPUs, int32(k))
 		}
 	}
 	return nil
 }
 
-// maxListedTasks is how many tasks may be laid out one by one.
-const maxListedTasks = 1 << 16
+// MaxListedTasks is how many tasks may be laid out one by one.
+const MaxListedTasks = 1 << 16
 
-// isArbitrary tells whether the node list has a node for each task.
-func isArbitrary(x *core.Extra) bool {
+// IsArbitrary tells whether the node list has a node for each task.
+func IsArbitrary(x *core.Extra) bool {
 	return strings.HasPrefix(strings.ToLower(x.Distribution), "arbitrary")
 }
 
-// shapeFromNodeList takes tasks and nodes from a list that has a node for each task.
-func shapeFromNodeList(spec *core.Spec) error {
-	names, err := hostlist.Expand(spec.Extra.NodeList, maxListedTasks)
+// ShapeFromNodeList takes tasks and nodes from a list that has a node for each task.
+func ShapeFromNodeList(spec *core.Spec) error {
+	names, err := hostlist.Expand(spec.Extra.NodeList, MaxListedTasks)
 	if err != nil || len(names) == 0 {
 		return core.Errorf(core.Invalid,
 			"an arbitrary distribution has a list with the node of each task").Because("invalid_node")
@@ -104,9 +104,9 @@ func shapeFromNodeList(spec *core.Spec) error {
 	return nil
 }
 
-// unitsAreValid tells whether what a node says of its units can be: each index once, and no more sockets than there
+// UnitsAreValid tells whether what a node says of its units can be: each index once, and no more sockets than there
 // are.
-func unitsAreValid(h *core.Hardware) bool {
+func UnitsAreValid(h *core.Hardware) bool {
 	type index struct {
 		name string
 		n    int32

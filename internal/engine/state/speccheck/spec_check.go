@@ -1,7 +1,8 @@
-package state
+package speccheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
@@ -9,21 +10,17 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// Every field of a submission is in the tables of spec_tables.go: who sets it, how long it may be, or from where to
-// where it goes. The engine goes by them whichever way a spec comes: submitted, as a component, tried, or changed
-// later. A field that is in no table fails TestEveryFieldIsClassified.
-
 // maxSpecText bounds the texts of one spec taken together: it stays in memory for the job's life.
 const maxSpecText = 64 << 10
 
-// maxKeyText bounds a submit key with its user's name.
-const maxKeyText = 1024
+// MaxKeyText bounds a submit key with its user's name.
+const MaxKeyText = 1024
 
-// maxSeconds and maxMoment keep sums of times far from overflow: 2^31 minutes, the longest that Slurm can say, and the
+// MaxSeconds and maxMoment keep sums of times far from overflow: 2^31 minutes, the longest that Slurm can say, and the
 // end of the year 9999.
 const (
-	maxSeconds = 60 << 31
-	maxMoment  = 253_402_300_799 * 1_000_000
+	MaxSeconds = 60 << 31
+	MaxMoment  = 253_402_300_799 * 1_000_000
 )
 
 // maxMemory is more than any node has; maxCPUs more than any cluster.
@@ -71,11 +68,11 @@ type fieldTable[T any] struct {
 	checkedBy map[string]string
 }
 
-func invalidField(path, format string, args ...any) error {
+func Invalid(path, format string, args ...any) error {
 	return core.Errorf(core.Invalid, "%s: %s", path, fmt.Sprintf(format, args...)).Because("invalid_field")
 }
 
-func fieldTooLong(path string, size, most int) error {
+func TooLong(path string, size, most int) error {
 	return core.Errorf(core.TooLarge, "%s has %d bytes; the limit is %d", path, size, most).Because("field_too_long")
 }
 
@@ -86,13 +83,13 @@ func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
 		text := f.get(v)
 		n := len(text)
 		if n > f.maxBytes {
-			return fieldTooLong(f.path, n, f.maxBytes)
+			return TooLong(f.path, n, f.maxBytes)
 		}
 		if strings.IndexByte(text, 0) >= 0 {
-			return invalidField(f.path, "it holds a NUL byte")
+			return Invalid(f.path, "it holds a NUL byte")
 		}
 		if !rawTexts[f.path] && !plain.Is(text) {
-			return invalidField(f.path,
+			return Invalid(f.path,
 				"%.80q holds control characters, marks that change the direction of text, or bytes that are no UTF-8", text)
 		}
 		*size += n
@@ -112,7 +109,7 @@ func (t *fieldTable[T]) checkNumbers(v *T) error {
 	for i := range t.numbers {
 		f := &t.numbers[i]
 		if n := f.get(v); (n < f.lo || n > f.hi) && (f.also == 0 || n != f.also) {
-			return invalidField(f.path, "%d is not between %d and %d", n, f.lo, f.hi)
+			return Invalid(f.path, "%d is not between %d and %d", n, f.lo, f.hi)
 		}
 	}
 	return nil
@@ -129,29 +126,9 @@ func (t *fieldTable[T]) checkEngineFields(v *T) error {
 	return nil
 }
 
-// checkSubmit refuses a submission, also one that is only tried, for what it says by itself, whatever the cluster is.
-func checkSubmit(in *Submit) error {
-	if len(in.Key) > maxKeyText {
-		return fieldTooLong("key", len(in.Key), maxKeyText)
-	}
-	if err := checkSubmittedSpec(in.Spec); err != nil {
-		return err
-	}
-	if n := len(in.Components) + 1; n > maxComponents {
-		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n,
-			maxComponents).Because("invalid_het")
-	}
-	for i, c := range in.Components {
-		if err := checkSubmittedSpec(c); err != nil {
-			return errInComponent(err, i+1)
-		}
-	}
-	return nil
-}
-
-// checkSubmittedSpec refuses what nobody may send: fields of the engine's, texts that are too long, numbers that mean
+// Submitted refuses what nobody may send: fields of the engine's, texts that are too long, numbers that mean
 // nothing.
-func checkSubmittedSpec(spec *core.Spec) error {
+func Submitted(spec *core.Spec) error {
 	if err := specTable.checkEngineFields(spec); err != nil {
 		return err
 	}
@@ -160,11 +137,11 @@ func checkSubmittedSpec(spec *core.Spec) error {
 			return err
 		}
 	}
-	return checkSpec(spec)
+	return Spec(spec)
 }
 
-// checkSpec refuses texts that are too long and numbers that mean nothing.
-func checkSpec(spec *core.Spec) error {
+// Spec refuses texts that are too long and numbers that mean nothing.
+func Spec(spec *core.Spec) error {
 	size := 0
 	if err := specTable.checkTexts(spec, &size); err != nil {
 		return err
@@ -256,12 +233,12 @@ const gresNameForbidden = ":;,=()[] \t\r\n\x00"
 // checkGresList checks a list of generic resources; how many of each is checkShape's matter.
 func checkGresList(path string, list []core.Gres) (size int, err error) {
 	if len(list) > maxGresKinds {
-		return 0, invalidField(path, "%d kinds of resources; the limit is %d", len(list), maxGresKinds)
+		return 0, Invalid(path, "%d kinds of resources; the limit is %d", len(list), maxGresKinds)
 	}
 	for i := range list {
 		g := &list[i]
 		if len(g.Name) > maxWord || len(g.Type) > maxWord {
-			return 0, fieldTooLong(path, max(len(g.Name), len(g.Type)), maxWord)
+			return 0, TooLong(path, max(len(g.Name), len(g.Type)), maxWord)
 		}
 		// keys of requests are made of them
 		if strings.ContainsAny(g.Name, gresNameForbidden) || strings.ContainsAny(g.Type, gresNameForbidden) {
@@ -280,11 +257,11 @@ func checkGresList(path string, list []core.Gres) (size int, err error) {
 // checkTextList checks a list of texts.
 func checkTextList(path string, list []string, count, each int) (size int, err error) {
 	if len(list) > count {
-		return 0, invalidField(path, "%d entries; the limit is %d", len(list), count)
+		return 0, Invalid(path, "%d entries; the limit is %d", len(list), count)
 	}
 	for _, s := range list {
 		if len(s) > each {
-			return 0, fieldTooLong(path, len(s), each)
+			return 0, TooLong(path, len(s), each)
 		}
 		size += len(s) + 16
 	}
@@ -294,15 +271,15 @@ func checkTextList(path string, list []string, count, each int) (size int, err e
 // checkOptions checks the options that are kept as they were written.
 func checkOptions(options map[string]string) (size int, err error) {
 	if len(options) > maxOptions {
-		return 0, invalidField("extra.options", "%d entries; the limit is %d", len(options), maxOptions)
+		return 0, Invalid("extra.options", "%d entries; the limit is %d", len(options), maxOptions)
 	}
 	for name, value := range options {
 		switch {
 		case name == "" || len(name) > maxWord ||
 			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '=' }):
-			return 0, invalidField("extra.options", "%.80q is no option's name", name)
-		case len(value) > maxLine:
-			return 0, fieldTooLong("extra.options."+name, len(value), maxLine)
+			return 0, Invalid("extra.options", "%.80q is no option's name", name)
+		case len(value) > MaxLine:
+			return 0, TooLong("extra.options."+name, len(value), MaxLine)
 		}
 		size += len(name) + len(value) + 32
 	}
@@ -311,11 +288,11 @@ func checkOptions(options map[string]string) (size int, err error) {
 
 func checkRlimits(limits map[string]uint64) (size int, err error) {
 	if len(limits) > 64 {
-		return 0, invalidField("extra.rlimits", "%d entries; the limit is 64", len(limits))
+		return 0, Invalid("extra.rlimits", "%d entries; the limit is 64", len(limits))
 	}
 	for name := range limits {
 		if name == "" || len(name) > maxWord {
-			return 0, invalidField("extra.rlimits", "%.80q is no limit's name", name)
+			return 0, Invalid("extra.rlimits", "%.80q is no limit's name", name)
 		}
 		size += len(name) + 24
 	}
@@ -324,13 +301,53 @@ func checkRlimits(limits map[string]uint64) (size int, err error) {
 
 func checkMounts(list []core.Mount) (size int, err error) {
 	if len(list) > 256 {
-		return 0, invalidField("extra.container.mounts", "%d entries; the limit is 256", len(list))
+		return 0, Invalid("extra.container.mounts", "%d entries; the limit is 256", len(list))
 	}
 	for i := range list {
 		if n := max(len(list[i].Source), len(list[i].Target)); n > maxPath {
-			return 0, fieldTooLong("extra.container.mounts", n, maxPath)
+			return 0, TooLong("extra.container.mounts", n, maxPath)
 		}
 		size += len(list[i].Source) + len(list[i].Target) + 40
 	}
 	return size, nil
+}
+
+// addKinds notes for each field of a table how it is checked, and lists fields that were noted already.
+func (t *fieldTable[T]) addKinds(kinds map[string]string) (twice []string) {
+	add := func(path, kind string) {
+		if _, has := kinds[path]; has {
+			twice = append(twice, path)
+		}
+		kinds[path] = kind
+	}
+	for _, f := range t.texts {
+		add(f.path, "text")
+	}
+	for _, f := range t.numbers {
+		add(f.path, "number")
+	}
+	for _, f := range t.lists {
+		add(f.path, "list")
+	}
+	for _, f := range t.engine {
+		add(f.path, "engine")
+	}
+	for _, p := range t.flags {
+		add(p, "flag")
+	}
+	for _, p := range t.assigned {
+		add(p, "assigned")
+	}
+	for p := range t.checkedBy {
+		add(p, "elsewhere")
+	}
+	return twice
+}
+
+// FieldKinds maps each field of a submission to how it is checked: text, number, list, engine, flag, assigned or
+// elsewhere. It also lists fields that are in two tables, which is a fault.
+func FieldKinds() (kinds map[string]string, twice []string) {
+	kinds = map[string]string{}
+	return kinds, slices.Concat(specTable.addKinds(kinds), shapeMoreTable.addKinds(kinds), extraTable.addKinds(kinds),
+		signalTable.addKinds(kinds), gpuTable.addKinds(kinds), containerTable.addKinds(kinds))
 }

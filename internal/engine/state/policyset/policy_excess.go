@@ -1,20 +1,23 @@
-package state
+package policyset
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/sched"
 )
 
-// policyUse is what somebody's jobs hold and how many there are.
-type policyUse struct {
+// use is what somebody's jobs hold and how many there are.
+type use struct {
 	jobs      int64 // that run
 	submitted int64 // that are there
 	tres      core.TRES
 }
 
-func (l *policyUse) add(j *core.Job, holds core.TRES) {
+func (l *use) add(j *core.Job, holds core.TRES) {
 	l.submitted += int64(j.Count())
 	if holds != nil {
 		l.jobs++
@@ -22,17 +25,21 @@ func (l *policyUse) add(j *core.Job, holds core.TRES) {
 	}
 }
 
-// policyUses is what all live jobs hold, by whom limits are set for.
-type policyUses struct {
-	projects     map[core.ProjectName]*policyUse // with those below
-	members      map[meterKey]*policyUse
-	qos          map[core.QOSName]*policyUse
-	byQOSUser    map[qosUser]*policyUse
-	byQOSProject map[qosProject]*policyUse
+// uses is what all live jobs hold, by whom limits are set for.
+type uses struct {
+	projects     map[core.ProjectName]*use // with those below
+	members      map[userInProject]*use
+	qos          map[core.QOSName]*use
+	byQOSUser    map[qosUser]*use
+	byQOSProject map[qosProject]*use
 	running      []*core.Job
 }
 
 type (
+	userInProject struct {
+		project core.ProjectName
+		user    core.UserName
+	}
 	qosUser struct {
 		qos  core.QOSName
 		user core.UserName
@@ -43,33 +50,33 @@ type (
 	}
 )
 
-func usageOf[K comparable](m map[K]*policyUse, k K) *policyUse {
+func usageOf[K comparable](m map[K]*use, k K) *use {
 	l := m[k]
 	if l == nil {
-		l = &policyUse{}
+		l = &use{}
 		m[k] = l
 	}
 	return l
 }
 
-// policyUses reads all live jobs. Projects are stacked as b has them.
-func (s *State) policyUsage(b *policySet) *policyUses {
-	l := &policyUses{
-		projects: map[core.ProjectName]*policyUse{}, members: map[meterKey]*policyUse{}, qos: map[core.QOSName]*policyUse{},
-		byQOSUser: map[qosUser]*policyUse{}, byQOSProject: map[qosProject]*policyUse{},
+// uses reads all live jobs. Projects are stacked as b has them.
+func (b *Set) usage(jobs iter.Seq[*core.Job]) *uses {
+	l := &uses{
+		projects: map[core.ProjectName]*use{}, members: map[userInProject]*use{}, qos: map[core.QOSName]*use{},
+		byQOSUser: map[qosUser]*use{}, byQOSProject: map[qosProject]*use{},
 	}
-	for _, j := range s.view.jobs.All() {
+	for j := range jobs {
 		var holds core.TRES
 		if j.Alloc != nil && j.End == 0 {
-			holds = allocatedTRES(j.Alloc)
+			holds = heldBy(j)
 			l.running = append(l.running, j)
 		}
 		sp := j.Spec
-		usageOf(l.members, meterKey{sp.Project, sp.User}).add(j, holds)
+		usageOf(l.members, userInProject{sp.Project, sp.User}).add(j, holds)
 		up := sp.Project
-		for range len(b.projects) + 1 {
+		for range len(b.Projects) + 1 {
 			usageOf(l.projects, up).add(j, holds)
-			p := b.projects[up]
+			p := b.Projects[up]
 			if p == nil || p.Parent == "" {
 				break
 			}
@@ -82,6 +89,12 @@ func (s *State) policyUsage(b *policySet) *policyUses {
 		}
 	}
 	return l
+}
+
+// heldBy is what a job holds.
+func heldBy(j *core.Job) core.TRES {
+	all, _ := sched.Allocated(j.Alloc)
+	return all
 }
 
 // excesses collects what has more than its limit.
@@ -100,41 +113,41 @@ func (x *excesses) amounts(path, who, limit string, maximum, has core.TRES) {
 }
 
 // findExcesses finds every limit of a policy that is below what already runs.
-func (s *State) findExcesses(b *policySet, l *policyUses) []core.PolicyExcess {
+func (b *Set) findExcesses(l *uses) []core.PolicyExcess {
 	x := &excesses{}
-	none := &policyUse{}
-	of := func(l *policyUse) *policyUse {
+	none := &use{}
+	of := func(l *use) *use {
 		if l == nil {
 			return none
 		}
 		return l
 	}
-	for _, q := range sorted(b.qos) {
+	for _, q := range named.Sorted(b.Qos) {
 		if q.Flags&core.Relative != 0 {
 			continue // percent of what the cluster is at the moment
 		}
 		path, who := "qos."+string(q.Name), "QOS "+string(q.Name)
 		x.group(path, who, &q.Limits, of(l.qos[q.Name]))
-		for _, u := range sorted(b.users) {
+		for _, u := range named.Sorted(b.Users) {
 			has, who := of(l.byQOSUser[qosUser{q.Name, u.Name}]), fmt.Sprintf("%s with QOS %s", u.Name, q.Name)
 			x.count(path, who, "max_jobs", q.Limits.MaxJobs, has.jobs)
 			x.count(path, who, "max_submit", q.Limits.MaxSubmit, has.submitted)
 			x.amounts(path, who, "max_tres_per_user", q.MaxTRESPerUser, has.tres)
 		}
-		for _, p := range sorted(b.projects) {
+		for _, p := range named.Sorted(b.Projects) {
 			has, who := of(l.byQOSProject[qosProject{q.Name, p.Name}]), fmt.Sprintf("project %s with QOS %s", p.Name, q.Name)
 			x.count(path, who, "max_jobs_per_account", q.MaxJobsPerAccount, has.jobs)
 			x.count(path, who, "max_submit_per_account", q.MaxSubmitPerAccount, has.submitted)
 			x.amounts(path, who, "max_tres_per_account", q.MaxTRESPerAccount, has.tres)
 		}
 	}
-	for _, p := range sorted(b.projects) {
+	for _, p := range named.Sorted(b.Projects) {
 		path, who := "projects."+string(p.Name), "project "+string(p.Name)
 		x.group(path, who, &p.Assoc.Limits, of(l.projects[p.Name]))
 		for i := range p.Members {
 			m := &p.Members[i]
 			path, who := path+".members."+string(m.User), fmt.Sprintf("%s in project %s", m.User, p.Name)
-			has := of(l.members[meterKey{p.Name, m.User}])
+			has := of(l.members[userInProject{p.Name, m.User}])
 			x.group(path, who, &m.Assoc.Limits, has)
 			x.count(path, who, "max_jobs", b.nearestLimit(p, m, func(l *core.Limits) *int64 { return l.MaxJobs }), has.jobs)
 			x.count(path, who, "max_submit", b.nearestLimit(p, m, func(l *core.Limits) *int64 { return l.MaxSubmit }),
@@ -144,7 +157,7 @@ func (s *State) findExcesses(b *policySet, l *policyUses) []core.PolicyExcess {
 	for _, j := range l.running {
 		b.eachLimit(j, func(path string, lim *core.Limits) {
 			who := fmt.Sprintf("job %d of %s", j.ID, j.Spec.User)
-			x.amounts(path, who, "max_tres_per_job", lim.MaxTRESPerJob, allocatedTRES(j.Alloc))
+			x.amounts(path, who, "max_tres_per_job", lim.MaxTRESPerJob, heldBy(j))
 			if t := j.Spec.TimeLimit; t > 0 && t != core.Forever {
 				x.count(path, who, "max_wall", lim.MaxWall, int64(t)/60)
 			}
@@ -153,22 +166,22 @@ func (s *State) findExcesses(b *policySet, l *policyUses) []core.PolicyExcess {
 	return x.list
 }
 
-func (x *excesses) group(path, who string, lim *core.Limits, has *policyUse) {
+func (x *excesses) group(path, who string, lim *core.Limits, has *use) {
 	x.count(path, who, "grp_jobs", lim.GrpJobs, has.jobs)
 	x.count(path, who, "grp_submit", lim.GrpSubmit, has.submitted)
 	x.amounts(path, who, "grp_tres", lim.GrpTRES, has.tres)
 }
 
 // nearestLimit is the limit that holds for each user of a project: the user's own, or the first one above that is set.
-func (b *policySet) nearestLimit(p *core.Project, m *core.Member, of func(*core.Limits) *int64) *int64 {
+func (b *Set) nearestLimit(p *core.Project, m *core.Member, of func(*core.Limits) *int64) *int64 {
 	if n := of(&m.Assoc.Limits); n != nil {
 		return n
 	}
-	for range len(b.projects) {
+	for range len(b.Projects) {
 		if n := of(&p.Assoc.Limits); n != nil || p.Parent == "" {
 			return n
 		}
-		if p = b.projects[p.Parent]; p == nil {
+		if p = b.Projects[p.Parent]; p == nil {
 			break
 		}
 	}
@@ -177,11 +190,11 @@ func (b *policySet) nearestLimit(p *core.Project, m *core.Member, of func(*core.
 
 // eachLimit goes through the limits one job is under: its QOS, its user's and those of its project. What is above only
 // counts where these say nothing, and is left to the scheduler.
-func (b *policySet) eachLimit(j *core.Job, do func(path string, lim *core.Limits)) {
-	if q := b.qos[j.Spec.QOS]; q != nil && q.Flags&core.Relative == 0 {
+func (b *Set) eachLimit(j *core.Job, do func(path string, lim *core.Limits)) {
+	if q := b.Qos[j.Spec.QOS]; q != nil && q.Flags&core.Relative == 0 {
 		do("qos."+string(q.Name), &q.Limits)
 	}
-	p := b.projects[j.Spec.Project]
+	p := b.Projects[j.Spec.Project]
 	if p == nil {
 		return
 	}
@@ -191,11 +204,11 @@ func (b *policySet) eachLimit(j *core.Job, do func(path string, lim *core.Limits
 	do(path, &p.Assoc.Limits)
 }
 
-// newExcesses finds the limits of a policy that are below what already runs and were not so before.
-func (s *State) newExcesses(b *policySet) []core.PolicyExcess {
-	before := s.findExcesses(s.currentPolicy(), s.policyUsage(s.currentPolicy()))
+// NewExcesses finds the limits of a policy that are below what already runs and were not so before.
+func (b *Set) NewExcesses(old *Set, jobs iter.Seq[*core.Job]) []core.PolicyExcess {
+	before := old.findExcesses(old.usage(jobs))
 	var out []core.PolicyExcess
-	for _, e := range s.findExcesses(b, s.policyUsage(b)) {
+	for _, e := range b.findExcesses(b.usage(jobs)) {
 		same := func(o core.PolicyExcess) bool { return o.Who == e.Who && o.Limit == e.Limit && o.Max <= e.Max }
 		if !slices.ContainsFunc(before, same) {
 			out = append(out, e)
@@ -204,8 +217,8 @@ func (s *State) newExcesses(b *policySet) []core.PolicyExcess {
 	return out
 }
 
-// errExcess words what has more than a policy would allow.
-func errExcess(list []core.PolicyExcess) error {
+// ErrExceeded words what has more than a policy would allow.
+func ErrExceeded(list []core.PolicyExcess) error {
 	is := "1 limit is"
 	if len(list) > 1 {
 		is = fmt.Sprintf("%d limits are", len(list))

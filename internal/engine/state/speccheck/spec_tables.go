@@ -1,4 +1,4 @@
-package state
+package speccheck
 
 import (
 	"math"
@@ -11,7 +11,7 @@ const (
 	maxWord      = 256
 	maxName      = 1024
 	maxPath      = 4096
-	maxLine      = 32 << 10
+	MaxLine      = 32 << 10
 	maxGresKinds = 64
 	maxOptions   = 128
 )
@@ -31,7 +31,7 @@ var specTable = fieldTable[core.Spec]{
 		{"partition", maxPath, func(s *core.Spec) string { return string(s.Partition) }},
 		{"qos", maxName, func(s *core.Spec) string { return string(s.QOS) }},
 		{"runtime", maxWord, func(s *core.Spec) string { return s.Runtime }},
-		{"array", maxLine, func(s *core.Spec) string { return s.Array }},
+		{"array", MaxLine, func(s *core.Spec) string { return s.Array }},
 		{"io.workdir", maxPath, func(s *core.Spec) string { return s.IO.WorkDir }},
 		{"io.stdin", maxPath, func(s *core.Spec) string { return s.IO.Stdin }},
 		{"io.stdout", maxPath, func(s *core.Spec) string { return s.IO.Stdout }},
@@ -39,27 +39,27 @@ var specTable = fieldTable[core.Spec]{
 		{"from.host", maxWord, func(s *core.Spec) string { return s.From.Host }},
 		{"from.dir", maxPath, func(s *core.Spec) string { return s.From.Dir }},
 		{"from.command", maxPath, func(s *core.Spec) string { return s.From.Command }},
-		{"from.line", maxLine, func(s *core.Spec) string { return s.From.Line }},
+		{"from.line", MaxLine, func(s *core.Spec) string { return s.From.Line }},
 	},
 	numbers: []numberField[core.Spec]{
 		{"kind", 0, int64(core.Interactive), 0, func(s *core.Spec) int64 { return int64(s.Kind) }},
 		{"shape.given", 0, 2*int64(core.GivenExclusive) - 1, 0, func(s *core.Spec) int64 { return int64(s.Shape.Given) }},
-		{"time_limit", 0, maxSeconds, int64(core.Forever), func(s *core.Spec) int64 { return int64(s.TimeLimit) }},
+		{"time_limit", 0, MaxSeconds, int64(core.Forever), func(s *core.Spec) int64 { return int64(s.TimeLimit) }},
 		{"from.sid", -1, math.MaxInt32, 0, func(s *core.Spec) int64 { return int64(s.From.Sid) }},
-		{"begin", 0, maxMoment, 0, func(s *core.Spec) int64 { return int64(s.Begin) }},
+		{"begin", 0, MaxMoment, 0, func(s *core.Spec) int64 { return int64(s.Begin) }},
 		{"nice", -(math.MaxInt32 - 2), math.MaxInt32 - 2, 0, func(s *core.Spec) int64 { return int64(s.Nice) }},
 	},
 	lists: []listField[core.Spec]{
-		{"args", func(s *core.Spec) (int, error) { return checkTextList("args", s.Args, 4096, maxLine) }},
+		{"args", func(s *core.Spec) (int, error) { return checkTextList("args", s.Args, 4096, MaxLine) }},
 		{"shape.gres", func(s *core.Spec) (int, error) { return checkGresList("shape.gres", s.Shape.Gres) }},
 	},
 	flags: []string{"shape.exclusive", "shape.blocks", "io.append", "io.stream", "hold", "requeue"},
 	// The API says whose job it is and what its blobs are; see own in internal/server/api.
 	assigned: []string{"user", "uid", "gid", "run", "script", "env"},
 	checkedBy: map[string]string{
-		"shape.nodes_min": "checkShape", "shape.nodes_max": "checkShape", "shape.tasks": "checkShape",
-		"shape.tasks_per_node": "checkShape",
-		"shape.cpus_per_task":  "checkShape", "shape.min_cpus": "checkShape", "array_limit": "checkShape",
+		"shape.nodes_min": "Shape", "shape.nodes_max": "Shape", "shape.tasks": "Shape",
+		"shape.tasks_per_node": "Shape",
+		"shape.cpus_per_task":  "Shape", "shape.min_cpus": "Shape", "array_limit": "Shape",
 		"shape.mem_per_node": "checkTotals", "shape.mem_per_cpu": "checkTotals",
 	},
 }
@@ -90,11 +90,11 @@ var shapeMoreTable = fieldTable[core.ShapeMore]{
 
 var extraTable = fieldTable[core.Extra]{
 	texts: []textField[core.Extra]{
-		{"extra.nodelist", maxLine, func(x *core.Extra) string { return x.NodeList }},
-		{"extra.exclude", maxLine, func(x *core.Extra) string { return x.Exclude }},
+		{"extra.nodelist", MaxLine, func(x *core.Extra) string { return x.NodeList }},
+		{"extra.exclude", MaxLine, func(x *core.Extra) string { return x.Exclude }},
 		{"extra.constraint", maxPath, func(x *core.Extra) string { return x.Constraint }},
 		{"extra.prefer", maxPath, func(x *core.Extra) string { return x.Prefer }},
-		{"extra.dependency", maxLine, func(x *core.Extra) string { return x.Dependency }},
+		{"extra.dependency", MaxLine, func(x *core.Extra) string { return x.Dependency }},
 		{"extra.licenses", maxPath, func(x *core.Extra) string { return x.Licenses }},
 		{"extra.reservation", maxPath, func(x *core.Extra) string { return x.Reservation }},
 		{"extra.comment", maxPath, func(x *core.Extra) string { return x.Comment }},
@@ -103,15 +103,15 @@ var extraTable = fieldTable[core.Extra]{
 		{"extra.distribution", maxWord, func(x *core.Extra) string { return x.Distribution }},
 		{"extra.wckey", maxName, func(x *core.Extra) string { return x.WCKey }},
 		{"extra.switches", maxWord, func(x *core.Extra) string { return x.Switches }},
-		{"extra.export", maxLine, func(x *core.Extra) string { return x.Export }},
+		{"extra.export", MaxLine, func(x *core.Extra) string { return x.Export }},
 		{"extra.umask", maxWord, func(x *core.Extra) string { return x.Umask }},
 	},
 	numbers: []numberField[core.Extra]{
-		{"extra.deadline", 0, maxMoment, 0, func(x *core.Extra) int64 { return int64(x.Deadline) }},
-		{"extra.time_min", 0, maxSeconds, int64(core.Forever), func(x *core.Extra) int64 { return int64(x.TimeMin) }},
+		{"extra.deadline", 0, MaxMoment, 0, func(x *core.Extra) int64 { return int64(x.Deadline) }},
+		{"extra.time_min", 0, MaxSeconds, int64(core.Forever), func(x *core.Extra) int64 { return int64(x.TimeMin) }},
 		{"extra.max_price", 0, 1 << 50, 0, func(x *core.Extra) int64 { return int64(x.MaxPrice) }},
 		{"extra.prio_process", -20, 20, 0, func(x *core.Extra) int64 { return int64(x.Prio) }},
-		{"extra.fence", 0, maxSeconds, int64(core.Forever), func(x *core.Extra) int64 { return int64(x.Fence) }},
+		{"extra.fence", 0, MaxSeconds, int64(core.Forever), func(x *core.Extra) int64 { return int64(x.Fence) }},
 		{"extra.tmp_disk", 0, maxMemory, 0, func(x *core.Extra) int64 { return int64(x.TmpDisk) }},
 	},
 	lists: []listField[core.Extra]{
@@ -135,7 +135,7 @@ var extraTable = fieldTable[core.Extra]{
 var signalTable = fieldTable[core.WarnSignal]{
 	numbers: []numberField[core.WarnSignal]{
 		{"extra.signal.signal", 0, 64, 0, func(w *core.WarnSignal) int64 { return int64(w.Signal) }},
-		{"extra.signal.before", 0, maxSeconds, 0, func(w *core.WarnSignal) int64 { return int64(w.Before) }},
+		{"extra.signal.before", 0, MaxSeconds, 0, func(w *core.WarnSignal) int64 { return int64(w.Before) }},
 	},
 	flags: []string{"extra.signal.batch", "extra.signal.reserve"},
 }
@@ -167,12 +167,12 @@ var containerTable = fieldTable[core.Container]{
 	},
 	lists: []listField[core.Container]{
 		{"extra.container.entry", func(c *core.Container) (int, error) {
-			return checkTextList("extra.container.entry", c.Entry, 1024, maxLine)
+			return checkTextList("extra.container.entry", c.Entry, 1024, MaxLine)
 		}},
 		{"extra.container.mounts", func(c *core.Container) (int, error) { return checkMounts(c.Mounts) }},
 		{"extra.container.ports", func(c *core.Container) (int, error) {
 			if len(c.Ports) > 256 {
-				return 0, invalidField("extra.container.ports", "%d entries; the limit is 256", len(c.Ports))
+				return 0, Invalid("extra.container.ports", "%d entries; the limit is 256", len(c.Ports))
 			}
 			return 16 * len(c.Ports), nil
 		}},

@@ -1,0 +1,55 @@
+package speccheck
+
+import (
+	"path"
+	"strings"
+
+	"bireme.dev/bireme/internal/core"
+)
+
+// Container checks what is asked of a container. Root inside is root on the node for whatever of the node it is
+// shown; so rules say what of it anybody may have. There are none for administrators, nor for containers that are their
+// submitters inside, too.
+func Container(c *core.Container, rules *core.ContainerRules) error {
+	invalid := func(format string, args ...any) error {
+		return core.Errorf(core.Invalid, format, args...).Because("invalid_runtime")
+	}
+	switch {
+	case c.Bundle != "" && (c.Image != "" || !c.Submitter):
+		return invalid("a bundle is run without an image, as its submitter")
+	case c.Bundle != "" && (!path.IsAbs(c.Bundle) || path.Clean(c.Bundle) != c.Bundle):
+		return invalid("bundle %q: its path must be absolute, without . or .. in it", c.Bundle)
+	case c.Bundle == "" && (c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#")):
+		return invalid("%q is no name of an image", c.Image)
+	case c.Privileged && c.Submitter:
+		return invalid("a container of the submitting user cannot be privileged")
+	case rules != nil && c.Privileged && !rules.Privileged:
+		return core.Errorf(core.Denied,
+			"only an administrator's containers may be privileged; "+
+				"the setting step.privileged would let everybody's").Because("access_denied")
+	}
+	for _, m := range c.Mounts {
+		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source ||
+			path.Clean(m.Target) != m.Target {
+			return invalid("mount %s:%s: both paths must be absolute, without . or .. in them", m.Source, m.Target)
+		}
+		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" ||
+			first == ".bireme" {
+			return invalid("mount %s:%s: nothing is mounted over /, /proc, /sys or /.bireme", m.Source, m.Target)
+		}
+		if rules != nil && rules.Below(m.Source) == "" {
+			what := "the setting step.volumes names paths for everybody"
+			if len(rules.Volumes) > 0 {
+				what = "others may mount what is below " + strings.Join(rules.Volumes, ", ")
+			}
+			return core.Errorf(core.Denied, "mount %s: only an administrator's containers may mount any path of their node; %s",
+				m.Source, what).Because("access_denied")
+		}
+	}
+	for _, p := range c.Ports {
+		if p.Container < 1 || p.Container > 65535 || p.Local < 0 || p.Local > 65535 {
+			return invalid("port %d:%d: ports go from 1 to 65535", p.Local, p.Container)
+		}
+	}
+	return nil
+}
