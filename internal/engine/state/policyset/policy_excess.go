@@ -93,7 +93,7 @@ func (b *Set) usage(jobs iter.Seq[*core.Job]) *uses {
 
 // heldBy is what a job holds.
 func heldBy(j *core.Job) core.TRES {
-	all, _ := sched.Allocated(j.Alloc)
+	all, _ := sched.AllocatedTRES(j.Alloc)
 	return all
 }
 
