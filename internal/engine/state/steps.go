@@ -110,26 +110,6 @@ func checkPrograms(ask *core.StepRequest, st *core.Step, first int32) (next int3
 	return next, core.Errorf(core.Invalid, "No executable program specified for task %d", rank).Because("no_program")
 }
 
-// checkStep refuses a step that could not be: whoever laid it out, it has nodes, each once and with tasks, and a short
-// name.
-func speccheck.Step(st *core.Step) error {
-	if len(st.Name) > maxName {
-		return fieldTooLong("step name", len(st.Name), maxName)
-	}
-	if len(st.Nodes) == 0 || len(st.Nodes) != len(st.Tasks) {
-		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes),
-			len(st.Tasks)).Because("invalid_node")
-	}
-	seen := make(map[core.NodeName]bool, len(st.Nodes))
-	for i, n := range st.Nodes {
-		if seen[n] || st.Tasks[i] < 0 {
-			return core.Errorf(core.Invalid, "node %s: a step has each node once, with some tasks", n).Because("invalid_node")
-		}
-		seen[n] = true
-	}
-	return nil
-}
-
 // stepFits checks that what a step would have to itself is no other step's.
 func stepFits(j *core.Job, others []*core.Step, st *core.Step) error {
 	if len(st.Holds) == 0 {
