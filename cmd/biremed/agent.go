@@ -18,6 +18,7 @@ import (
 	"bireme.dev/bireme/internal/agent"
 	"bireme.dev/bireme/internal/agent/emulate"
 	"bireme.dev/bireme/internal/agent/gpu"
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/agent/process"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
@@ -98,8 +99,8 @@ func (h *hardwareFlags) args() []string {
 }
 
 // override checks the flags; every fault is told.
-func (h *hardwareFlags) override() (agent.Override, error) {
-	o := agent.Override{CPUs: h.CPUs, Sockets: h.Sockets, Cores: h.Cores, Threads: h.Threads}
+func (h *hardwareFlags) override() (hardware.Override, error) {
+	o := hardware.Override{CPUs: h.CPUs, Sockets: h.Sockets, Cores: h.Cores, Threads: h.Threads}
 	var errs []error
 	for _, n := range []struct {
 		name  string

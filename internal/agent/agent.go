@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/agent/socket"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
@@ -33,7 +34,7 @@ type Options struct {
 	Addr     string
 	BootID   string // of an emulated node; empty: the machine's
 	Emulated bool
-	Override Override
+	Override hardware.Override
 	Keeper   KeeperSpec
 	// Engine is the container engine's socket, or apptainer, singularity or enroot. Empty: the first of docker.Sockets that is
 	// there, then the first of those programs.
@@ -52,7 +53,7 @@ type Agent struct {
 	certs      *renewer
 	root       fs.FS
 	host       core.Host
-	machine    machine
+	machine    hardware.Machine
 	ledger     *ledger
 	containers *containers
 	socket     *socket.Socket
@@ -107,13 +108,13 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	a.up = &uplink{id: id}
 	a.up.learn(opt.Servers)
 	a.certs = newRenewer(opt.Dir, id, a.up)
-	if a.machine, err = detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
+	if a.machine, err = hardware.Detect(ctx, a.root, opt.TmpBase, opt.Override); err != nil {
 		return nil, err
 	}
-	for _, err := range a.machine.blind {
+	for _, err := range a.machine.Failures {
 		a.log.Warn("GPUs not found", "err", err)
 	}
-	a.host = host(a.root)
+	a.host = hardware.HostInfo(a.root)
 	a.host.Version, a.host.Addr, a.host.Emulated = opt.Version, opt.Addr, opt.Emulated
 	a.host.AgentStart = core.At(time.Now())
 	if opt.BootID != "" {
@@ -228,7 +229,7 @@ func (a *Agent) heartbeat() time.Duration {
 // heard notes a word from the server.
 func (a *Agent) heard() {
 	a.mu.Lock()
-	a.last = bootTime()
+	a.last = hardware.BootTime()
 	a.mu.Unlock()
 }
 
@@ -236,31 +237,13 @@ func (a *Agent) heard() {
 func (a *Agent) silence() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return bootTime() - a.last
-}
-
-// lacks lists the limits that the node's cgroups cannot hold; without cgroups nothing is held, which the containment says.
-func (m machine) lacks(h *wire.KeeperHello) []string {
-	if h.Containment == wire.Weak || h.Containment == wire.PIDNS || h.Containment == "" {
-		return nil
-	}
-	var out []string
-	want := []string{"memory", "cpuset", "pids"}
-	if len(m.gpus) > 0 {
-		want = append(want, "devices")
-	}
-	for _, name := range want {
-		if !slices.Contains(h.Enforces, name) {
-			out = append(out, name)
-		}
-	}
-	return out
+	return hardware.BootTime() - a.last
 }
 
 // dropUnenforceable takes out limits this node cannot hold: the node's record says so, and its jobs run all the same.
 func (a *Agent) dropUnenforceable(l *wire.Limits) {
 	a.ledger.mu.Lock()
-	missing := a.machine.lacks(&a.ledger.keeper)
+	missing := a.machine.MissingLimits(&a.ledger.keeper)
 	a.ledger.mu.Unlock()
 	for _, name := range missing {
 		switch name {
@@ -282,7 +265,7 @@ func (a *Agent) localize(l *wire.Launch) {
 	s := a.settings
 	a.mu.Unlock()
 	if s.ConstrainCPUs && l.Limits.CPUs != "" {
-		l.Limits.CPUs = a.machine.cpuset(l.Limits.CPUs)
+		l.Limits.CPUs = a.machine.CPUSet(l.Limits.CPUs)
 	} else {
 		l.Limits.CPUs = ""
 	}
@@ -290,7 +273,7 @@ func (a *Agent) localize(l *wire.Launch) {
 		l.Limits.Memory, l.Limits.Swap = 0, 0
 	}
 	if s.ConstrainDevices {
-		l.Limits.DenyDevices = a.machine.gpus.Denied(l.Gres)
+		l.Limits.DenyDevices = a.machine.GPUs.Denied(l.Gres)
 	} else {
 		l.Limits.Devices, l.Limits.DenyDevices = nil, nil
 	}
@@ -299,7 +282,7 @@ func (a *Agent) localize(l *wire.Launch) {
 	}
 	for i := range l.Program.Tasks { // CPUs of an emulated node are nowhere
 		if t := &l.Program.Tasks[i]; t.CPUs != "" && !a.host.Emulated {
-			t.CPUs = a.machine.cpuset(t.CPUs)
+			t.CPUs = a.machine.CPUSet(t.CPUs)
 		} else {
 			t.CPUs = ""
 		}
@@ -308,7 +291,7 @@ func (a *Agent) localize(l *wire.Launch) {
 		a.containers.note(l.Key)
 		l.Container.Maker, l.Container.Program = a.containers.makers.choose(l.Container)
 	}
-	a.machine.rename(l, len(l.Limits.DenyDevices) > 0 || l.StandsIn())
+	a.machine.RenameUnits(l, len(l.Limits.DenyDevices) > 0 || l.StandsIn())
 	switch {
 	case l.StandsIn():
 		a.contain(l)

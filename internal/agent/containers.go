@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -98,7 +97,7 @@ func (a *Agent) contain(l *wire.Launch) {
 	c.Engine, c.Dir, c.Node = a.containers.socket, a.containers.dir, a.containers.node
 	c.Init = beside("bireme-init")
 	c.Args, c.Limits = l.Program.Argv, l.Limits
-	c.Devices, c.GPUs = a.machine.shown(l)
+	c.Devices, c.GPUs = a.machine.ShownDevices(l)
 	c.Caps = a.containerCaps()
 	c.Publish = a.publishAt()
 	if c.Bounded {
@@ -125,25 +124,6 @@ func (a *Agent) containerCaps() []string {
 		return core.ContainerCaps
 	}
 	return a.settings.ContainerCaps
-}
-
-// shown lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.
-func (m machine) shown(l *wire.Launch) (files, gpus []string) {
-	mine := m.gpus.Of(l.Gres)
-	for i := range mine {
-		switch d := &mine[i]; d.Vendor {
-		case "nvidia":
-			gpus = append(gpus, d.UUID)
-		case "amd":
-			if !slices.Contains(files, "/dev/kfd") { // all of them compute through it
-				files = append(files, "/dev/kfd")
-			}
-			files = append(files, d.Files...)
-		default:
-			files = append(files, d.Files...)
-		}
-	}
-	return files, gpus
 }
 
 // beside finds a program of ours beside this one, then in PATH. What is not found is named as it should be, for the launch

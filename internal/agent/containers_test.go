@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bireme.dev/bireme/internal/agent/gpu"
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -22,7 +23,7 @@ import (
 // TestShownDevices: a container gets its job's devices and no others.
 func TestShownDevices(t *testing.T) {
 	t.Parallel()
-	m := machine{gpus: gpu.List{
+	m := hardware.Machine{GPUs: gpu.List{
 		{Vendor: "nvidia", UUID: "GPU-0", Files: []string{"/dev/nvidia0"}},
 		{Vendor: "nvidia", UUID: "GPU-1", Files: []string{"/dev/nvidia1"}},
 		{Vendor: "amd", Files: []string{"/dev/dri/renderD128"}},
@@ -38,7 +39,7 @@ func TestShownDevices(t *testing.T) {
 		"another maker": {units: []int32{3}, files: []string{"/dev/accel0"}},
 		"unknown":       {units: []int32{9}},
 	} {
-		files, gpus := m.shown(&wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: tc.units}}})
+		files, gpus := m.ShownDevices(&wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: tc.units}}})
 		if diff := cmp.Diff([][]string{tc.files, tc.gpus}, [][]string{files, gpus}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}

@@ -24,6 +24,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -325,7 +326,7 @@ func startAgent(t testing.TB, s *fakeServer, k *fakeKeeper, dir string) func() {
 	}
 	a, err := New(t.Context(), Options{
 		Dir: dir, Servers: []string{s.URL}, Version: "test", Keeper: k.spec, BootID: "boot-1",
-		Override: Override{CPUs: 2, Memory: core.GiB, NoDetect: true},
+		Override: hardware.Override{CPUs: 2, Memory: core.GiB, NoDetect: true},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

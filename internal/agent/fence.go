@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -63,7 +64,7 @@ func (a *Agent) rememberFence() {
 	a.writing.Lock() // the last to write knows the most
 	defer a.writing.Unlock()
 	a.mu.Lock()
-	rec := fenceRecord{Boot: hostBootID(a.root), Heard: a.lease, Fences: a.fences}
+	rec := fenceRecord{Boot: hardware.BootID(a.root), Heard: a.lease, Fences: a.fences}
 	a.mu.Unlock()
 	if !rec.Fences.any() {
 		_ = os.Remove(a.fenceFile()) // mostly not there
@@ -84,14 +85,14 @@ func (a *Agent) rememberFence() {
 
 // recallFence takes up what an agent before this one knew.
 func (a *Agent) recallFence() {
-	a.last = bootTime()
+	a.last = hardware.BootTime()
 	a.lease = a.last
 	b, err := os.ReadFile(a.fenceFile())
 	if err != nil {
 		return
 	}
 	var rec fenceRecord
-	if json.Unmarshal(b, &rec) != nil || rec.Boot != hostBootID(a.root) {
+	if json.Unmarshal(b, &rec) != nil || rec.Boot != hardware.BootID(a.root) {
 		return
 	}
 	a.fences, a.lease = rec.Fences, min(rec.Heard, a.lease)
@@ -140,7 +141,7 @@ func (a *Agent) watchFences(ctx context.Context) error {
 				a.rememberFence()
 				noted = last
 			}
-			if silence := bootTime() - last; silence > least {
+			if silence := hardware.BootTime() - last; silence > least {
 				a.ledger.fence(silence, func(job int64) bool { d := f.of(core.JobID(job)); return d > 0 && silence > d })
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -203,8 +204,8 @@ func full(dirs []string, percent int64) (out []string) {
 
 // scarce tells whether more of the memory is used than percent.
 func scarce(root fs.FS, percent int64) bool {
-	all, err := meminfo(root, "MemTotal")
-	free, err2 := meminfo(root, "MemAvailable")
+	all, err := hardware.MemInfo(root, "MemTotal")
+	free, err2 := hardware.MemInfo(root, "MemAvailable")
 	return errors.Join(err, err2) == nil && int64(all-free)*100 > int64(all)*percent
 }
 
@@ -245,8 +246,8 @@ var gpuDaemons = []string{"nvidia-persiste", "nv-hostengine", "nvidia-smi", "nv-
 // strays names processes that hold a GPU at two looks in a row though no job runs: they were left by one, or are nobody's.
 func (d *doctor) strays() (out []string) {
 	var files []string
-	for i := range d.a.machine.gpus {
-		files = append(files, d.a.machine.gpus[i].Files...)
+	for i := range d.a.machine.GPUs {
+		files = append(files, d.a.machine.GPUs[i].Files...)
 	}
 	if len(files) == 0 || len(d.a.ledger.jobKeys()) > 0 {
 		d.holders = nil

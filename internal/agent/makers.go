@@ -18,7 +18,7 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// makers is the agent's part in containers that no engine makes but a program of the node, as the job's user (launcher). Which it
+// Vendors is the agent's part in containers that no engine makes but a program of the node, as the job's user (launcher). Which it
 // is is found anew for each launch: it may be installed meanwhile. When it is called: choose before a launch goes to the keeper;
 // amend for each end; forget and keep for what is over. A launch's folder lies in memory, for what is secret may be in it, and
 // belongs to the user: nothing in it is believed.
@@ -158,8 +158,8 @@ func isSocket(path string) bool {
 func (a *Agent) launchByMaker(l *wire.Launch) {
 	c, m := l.Container, a.containers.makers
 	c.Init, c.Args, c.Caps = beside("bireme-init"), l.Program.Argv, a.containerCaps()
-	files, gpus := a.machine.shown(l)
-	c.Devices, c.GPUs = append(files, a.machine.nvidiaFiles(l)...), gpus
+	files, gpus := a.machine.ShownDevices(l)
+	c.Devices, c.GPUs = append(files, a.machine.NVIDIAFiles(l)...), gpus
 	var err error
 	if c.Run, c.Images, err = m.folders(l); err != nil {
 		a.log.Error("folder of a container", "job", l.Key.Job, "step", l.Key.Step, "err", err)
@@ -168,26 +168,6 @@ func (a *Agent) launchByMaker(l *wire.Launch) {
 		a.containers.expect(l.Key)
 	}
 	l.Program.Argv, l.Program.LoginEnv, l.Program.PMI = []string{beside("bireme-container")}, false, nil
-}
-
-// nvidiaFiles are the device files of a job's NVIDIA GPUs, with those that all of them compute through.
-func (m machine) nvidiaFiles(l *wire.Launch) (files []string) {
-	mine := m.gpus.Of(l.Gres)
-	for i := range mine {
-		if mine[i].Vendor == "nvidia" {
-			files = append(files, mine[i].Files...)
-		}
-	}
-	if len(files) == 0 {
-		return nil
-	}
-	for _, f := range []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"} {
-		if _, err := os.Stat(f); err == nil {
-			files = append(files, f)
-		}
-	}
-	slices.Sort(files)
-	return slices.Compact(files)
 }
 
 // folders makes the launch's folder and that of its user's images.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/agent/gpu"
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -28,7 +29,7 @@ type sampler struct {
 
 // sample runs until ctx ends. Jobs that end between two looks leave no sample.
 func (a *Agent) sample(ctx context.Context) error {
-	s := &sampler{a: a, watch: gpu.NewWatch(a.machine.gpus)}
+	s := &sampler{a: a, watch: gpu.NewWatch(a.machine.GPUs)}
 	defer s.kernel.Close()
 	for {
 		a.mu.Lock()
@@ -56,7 +57,7 @@ func (s *sampler) tell(ctx context.Context, fresh bool) {
 	keys := s.a.ledger.jobKeys()
 	var out wire.Sample
 	var exported []byte
-	if len(s.a.machine.gpus) > 0 && (fresh || len(keys) > 0 || s.looked == 0 || bootTime()-s.looked >= s.idle) {
+	if len(s.a.machine.GPUs) > 0 && (fresh || len(keys) > 0 || s.looked == 0 || hardware.BootTime()-s.looked >= s.idle) {
 		out.Units, exported = s.look(ctx)
 	}
 	for _, k := range keys {
@@ -71,18 +72,18 @@ func (s *sampler) tell(ctx context.Context, fresh bool) {
 
 // look reads all GPUs and judges them.
 func (s *sampler) look(ctx context.Context) (units []core.UnitState, exported []byte) {
-	gpus := s.a.machine.gpus
+	gpus := s.a.machine.GPUs
 	var seen []gpu.Seen
 	var errs []error
-	if s.a.machine.makers == nil { // they are fake, and well
+	if s.a.machine.Vendors == nil { // they are fake, and well
 		for _, d := range gpus {
 			seen = append(seen, gpu.Seen{Device: d})
 		}
 	} else {
-		seen, errs = gpu.Look(ctx, s.a.machine.makers)
+		seen, errs = gpu.Look(ctx, s.a.machine.Vendors)
 		s.kernel.Read()
-		if s.asked == 0 || bootTime()-s.asked >= s.idle {
-			s.asked = bootTime()
+		if s.asked == 0 || hardware.BootTime()-s.asked >= s.idle {
+			s.asked = hardware.BootTime()
 			s.found, _ = gpu.Machine{}.DCGM(ctx, gpus) // without its daemon the other sources have to do
 		}
 		exported = s.export(ctx)
@@ -90,7 +91,7 @@ func (s *sampler) look(ctx context.Context) (units []core.UnitState, exported []
 	if ctx.Err() != nil { // what failed now failed because of that
 		return nil, nil
 	}
-	s.looked = bootTime()
+	s.looked = hardware.BootTime()
 	s.watch.Loaded(s.kernel.Loads())
 	health := s.watch.Judge(seen, errs, s.kernel.Faults(), s.found)
 	for i := range gpus {
@@ -112,10 +113,10 @@ func (s *sampler) export(ctx context.Context) []byte {
 	s.a.mu.Lock()
 	url := s.a.settings.DCGMExporter
 	s.a.mu.Unlock()
-	if url == "" || s.a.machine.gpus[0].Vendor != "nvidia" {
+	if url == "" || s.a.machine.GPUs[0].Vendor != "nvidia" {
 		return nil
 	}
-	text, err := gpu.Exported(ctx, url, s.a.machine.gpus)
+	text, err := gpu.Exported(ctx, url, s.a.machine.GPUs)
 	if foreign := errors.Is(err, gpu.ErrListener); foreign != s.foreign {
 		if s.foreign = foreign; foreign {
 			s.a.log.Warn("dcgm-exporter", "err", err)

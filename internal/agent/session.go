@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"bireme.dev/bireme/internal/agent/hardware"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/wire"
 )
@@ -46,7 +47,7 @@ func (a *Agent) connect(ctx context.Context) (welcomed bool, err error) {
 	defer stop()
 	defer s.close()
 	run, ended := a.ledger.attach(s)
-	s.beats = append(s.beats, bootTime())
+	s.beats = append(s.beats, hardware.BootTime())
 	if err := s.conn.Send(wire.TypeNodeHello, a.hello(run, ended)); err != nil {
 		return false, err
 	}
@@ -107,7 +108,7 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	a.ledger.mu.Unlock()
 	h := a.host
 	h.Containment = string(keeper.Containment)
-	if missing := a.machine.lacks(&keeper); len(missing) > 0 {
+	if missing := a.machine.MissingLimits(&keeper); len(missing) > 0 {
 		h.Containment += " without " + strings.Join(missing, ", ")
 	}
 	return &wire.NodeHello{
@@ -285,11 +286,11 @@ func (s *session) beat() {
 			return
 		}
 		a.rest()
-		free, _ := meminfo(a.root, "MemAvailable") // 0 where the kernel does not say
+		free, _ := hardware.MemInfo(a.root, "MemAvailable") // 0 where the kernel does not say
 		s.mu.Lock()
-		s.beats = append(s.beats, bootTime())
+		s.beats = append(s.beats, hardware.BootTime())
 		s.mu.Unlock()
-		s.send(wire.TypeHeartbeat, wire.Heartbeat{Load: loadAvg(a.root), FreeMem: free, Now: core.At(time.Now())})
+		s.send(wire.TypeHeartbeat, wire.Heartbeat{Load: hardware.LoadAvg(a.root), FreeMem: free, Now: core.At(time.Now())})
 	}
 }
 

@@ -1,10 +1,11 @@
-package agent
+package hardware
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -88,10 +89,10 @@ var gpuVariables = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU
 // makerVariables are those that name the devices of other makers, whose programs know none of the above.
 var makerVariables = map[string]string{"intel": "ZE_AFFINITY_MASK", "tenstorrent": "TT_VISIBLE_DEVICES"}
 
-// rename puts the names this machine's driver has for units in their places in a launch. Where the other GPUs are hidden
+// RenameUnits puts the names this machine's driver has for units in their places in a launch. Where the other GPUs are hidden
 // the driver counts those that are left from zero.
-func (m machine) rename(l *wire.Launch, hidden bool) {
-	if len(m.gpus) == 0 {
+func (m Machine) RenameUnits(l *wire.Launch, hidden bool) {
+	if len(m.GPUs) == 0 {
 		return
 	}
 	var mine []int32
@@ -104,17 +105,17 @@ func (m machine) rename(l *wire.Launch, hidden bool) {
 	change, maker := hidden, ""
 	name := func(unit string) string {
 		u, err := strconv.Atoi(unit)
-		if err != nil || u < 0 || u >= len(m.gpus) || !slices.Contains(mine, int32(u)) {
+		if err != nil || u < 0 || u >= len(m.GPUs) || !slices.Contains(mine, int32(u)) {
 			return unit
 		}
-		if g := &m.gpus[u]; g.Part() || g.Variable != "" || !hidden {
+		if g := &m.GPUs[u]; g.Part() || g.Variable != "" || !hidden {
 			return cmp.Or(g.Visible, unit)
 		}
 		return strconv.Itoa(m.rank(mine, int32(u)))
 	}
 	for _, u := range mine {
-		if int(u) < len(m.gpus) {
-			g := &m.gpus[u]
+		if int(u) < len(m.GPUs) {
+			g := &m.GPUs[u]
 			change = change || g.Visible != "" && g.Visible != strconv.Itoa(int(u))
 			maker = cmp.Or(maker, g.Variable, makerVariables[g.Vendor])
 		}
@@ -141,10 +142,10 @@ func (m machine) rename(l *wire.Launch, hidden bool) {
 }
 
 // rank is a GPU's number among the whole ones of its maker's that a job has.
-func (m machine) rank(mine []int32, unit int32) int {
+func (m Machine) rank(mine []int32, unit int32) int {
 	n := 0
 	for _, u := range mine {
-		if u < unit && int(u) < len(m.gpus) && !m.gpus[u].Part() && m.gpus[u].Vendor == m.gpus[unit].Vendor {
+		if u < unit && int(u) < len(m.GPUs) && !m.GPUs[u].Part() && m.GPUs[u].Vendor == m.GPUs[unit].Vendor {
 			n++
 		}
 	}
@@ -175,4 +176,43 @@ func locate(root fs.FS, gpus gpu.List, cpus []int) {
 			gpus[i].Socket = socketOf(root, gpus[i].Bus, cpus)
 		}
 	}
+}
+
+// ShownDevices lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.
+func (m Machine) ShownDevices(l *wire.Launch) (files, gpus []string) {
+	mine := m.GPUs.Of(l.Gres)
+	for i := range mine {
+		switch d := &mine[i]; d.Vendor {
+		case "nvidia":
+			gpus = append(gpus, d.UUID)
+		case "amd":
+			if !slices.Contains(files, "/dev/kfd") { // all of them compute through it
+				files = append(files, "/dev/kfd")
+			}
+			files = append(files, d.Files...)
+		default:
+			files = append(files, d.Files...)
+		}
+	}
+	return files, gpus
+}
+
+// NVIDIAFiles are the device files of a job's NVIDIA GPUs, with those that all of them compute through.
+func (m Machine) NVIDIAFiles(l *wire.Launch) (files []string) {
+	mine := m.GPUs.Of(l.Gres)
+	for i := range mine {
+		if mine[i].Vendor == "nvidia" {
+			files = append(files, mine[i].Files...)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	for _, f := range []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"} {
+		if _, err := os.Stat(f); err == nil {
+			files = append(files, f)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
 }

@@ -1,4 +1,4 @@
-package agent
+package hardware
 
 import (
 	"strings"
@@ -51,10 +51,10 @@ func TestSocketOfADevice(t *testing.T) {
 
 func TestNamesOfGPUs(t *testing.T) {
 	t.Parallel()
-	plain := machine{gpus: gpu.List{{Visible: "0"}, {Visible: "1"}, {Visible: "2"}, {Visible: "3"}}}
-	parts := machine{gpus: gpu.List{{Visible: "MIG-a", Parent: "GPU-0"}, {Visible: "MIG-b", Parent: "GPU-0"}, {Visible: "1"}}}
+	plain := Machine{GPUs: gpu.List{{Visible: "0"}, {Visible: "1"}, {Visible: "2"}, {Visible: "3"}}}
+	parts := Machine{GPUs: gpu.List{{Visible: "MIG-a", Parent: "GPU-0"}, {Visible: "MIG-b", Parent: "GPU-0"}, {Visible: "1"}}}
 	for name, tc := range map[string]struct {
-		m      machine
+		m      Machine
 		units  []int32
 		hidden bool
 		want   string
@@ -64,7 +64,7 @@ func TestNamesOfGPUs(t *testing.T) {
 		"parts have names":          {parts, []int32{1}, false, "MIG-b"},
 		"behind parts":              {parts, []int32{2}, false, "1"},
 		"behind parts, hidden":      {parts, []int32{2}, true, "0"},
-		"a machine that knows none": {machine{}, []int32{5}, true, "5"},
+		"a machine that knows none": {Machine{}, []int32{5}, true, "5"},
 	} {
 		var units []string
 		for _, u := range tc.units {
@@ -73,7 +73,7 @@ func TestNamesOfGPUs(t *testing.T) {
 		v := "CUDA_VISIBLE_DEVICES=" + strings.Join(units, ",")
 		l := &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: tc.units}}, Env: []byte("A=1\x00" + v + "\x00")}
 		l.Program.Tasks = []wire.Task{{Env: []string{v}}}
-		tc.m.rename(l, tc.hidden)
+		tc.m.RenameUnits(l, tc.hidden)
 		if want := "A=1\x00CUDA_VISIBLE_DEVICES=" + tc.want + "\x00"; string(l.Env) != want {
 			t.Errorf("%s: %q, want %q", name, l.Env, want)
 		}
@@ -85,15 +85,15 @@ func TestNamesOfGPUs(t *testing.T) {
 
 func TestOtherMakersHaveVariablesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	m := machine{gpus: gpu.List{{Vendor: "nvidia", Visible: "0"}, {Vendor: "intel", Visible: "0"}, {Vendor: "intel", Visible: "1"}}}
+	m := Machine{GPUs: gpu.List{{Vendor: "nvidia", Visible: "0"}, {Vendor: "intel", Visible: "0"}, {Vendor: "intel", Visible: "1"}}}
 	l := &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, Env: []byte("CUDA_VISIBLE_DEVICES=2\x00")}
-	m.rename(l, false)
+	m.RenameUnits(l, false)
 	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00ZE_AFFINITY_MASK=1\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	m.gpus = gpu.List{{Vendor: "intel", Visible: "3", Variable: "HABANA_VISIBLE_MODULES"}, {Vendor: "intel", Visible: "1", Variable: "HABANA_VISIBLE_MODULES"}}
+	m.GPUs = gpu.List{{Vendor: "intel", Visible: "3", Variable: "HABANA_VISIBLE_MODULES"}, {Vendor: "intel", Visible: "1", Variable: "HABANA_VISIBLE_MODULES"}}
 	l = &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{1}}}, Env: []byte("CUDA_VISIBLE_DEVICES=1\x00")}
-	m.rename(l, true) // modules keep their numbers
+	m.RenameUnits(l, true) // modules keep their numbers
 	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00HABANA_VISIBLE_MODULES=1\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

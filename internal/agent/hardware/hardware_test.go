@@ -1,7 +1,6 @@
-package agent
+package hardware
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"testing/fstest"
@@ -46,11 +45,11 @@ func TestTopology(t *testing.T) {
 func TestMeminfo(t *testing.T) {
 	t.Parallel()
 	fsys := fstest.MapFS{"proc/meminfo": {Data: []byte("MemTotal:       16302812 kB\nMemAvailable:    8000000 kB\n")}}
-	got, err := meminfo(fsys, "MemTotal")
+	got, err := MemInfo(fsys, "MemTotal")
 	if err != nil || got != 16302812*core.KiB {
 		t.Errorf("got %d, %v", got, err)
 	}
-	if _, err := meminfo(fsys, "Nothing"); err == nil {
+	if _, err := MemInfo(fsys, "Nothing"); err == nil {
 		t.Error("a missing line gave no error")
 	}
 }
@@ -81,43 +80,14 @@ func TestOverride(t *testing.T) {
 
 func TestCPUSet(t *testing.T) {
 	t.Parallel()
-	m := machine{Hardware: core.Hardware{CPUs: 4}, cpus: []int{2, 3, 6, 7}}
+	m := Machine{Hardware: core.Hardware{CPUs: 4}, cpus: []int{2, 3, 6, 7}}
 	for in, want := range map[string]string{"0": "2", "0-2": "2-3,6", "1,3": "3,7", "9": "", "x": "", "3-1": ""} {
-		if got := m.cpuset(in); got != want {
+		if got := m.CPUSet(in); got != want {
 			t.Errorf("cpuset(%q) is %q, want %q", in, got, want)
 		}
 	}
 	m.CPUs = 64 // emulated: more than there are
-	if got := m.cpuset("0-1"); got != "" {
+	if got := m.CPUSet("0-1"); got != "" {
 		t.Errorf("emulated CPUs are bound to %q", got)
-	}
-}
-
-func TestDropEnv(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                                      "",
-		"A=1\x00B=2\x00":                        "A=1\x00B=2\x00",
-		"A=1":                                   "A=1\x00",
-		"BIREME_SERVER=x\x00A=1\x00":            "A=1\x00",
-		"A=1\x00BIREME_SERVER=x":                "A=1\x00",
-		"A=BIREME_SERVER=x\x00":                 "A=BIREME_SERVER=x\x00",
-		"BIREME_SERVER=\x00BIREME_SERVER=y\x00": "",
-		"MY_BIREME_SERVER=x\x00BIREME_CA=f\x00": "MY_BIREME_SERVER=x\x00",
-	} {
-		if got := string(dropEnv([]byte(in), "BIREME_SERVER", "BIREME_CA")); got != want {
-			t.Errorf("dropEnv(%q) is %q, want %q", in, got, want)
-		}
-	}
-}
-
-// TestDropEnvOfMany: what a job says a hundred thousand times is dropped in one pass; one copy for each took minutes, in which the
-// node was silent.
-func TestDropEnvOfMany(t *testing.T) {
-	t.Parallel()
-	env := bytes.Repeat([]byte("BIREME_CA=0123456789\x00A=1\x00"), 400_000)
-	want := bytes.Repeat([]byte("A=1\x00"), 400_000)
-	if got := dropEnv(env, "BIREME_SERVER", "BIREME_CA", "BIREME_EXE"); !bytes.Equal(got, want) {
-		t.Errorf("%d bytes are left, want %d", len(got), len(want))
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package hardware
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"bireme.dev/bireme/internal/agent/gpu"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/wire"
 )
 
 // Override replaces what was found on the machine. Zero fields do not.
@@ -31,26 +32,26 @@ type Override struct {
 	NoDetect bool        // do not look for GPUs and disks: the node is less than its host
 }
 
-// machine is what the agent found: the hardware it offers, and which CPUs of the machine stand behind it.
-type machine struct {
+// Machine is what the agent found: the hardware it offers, and which CPUs of the machine stand behind it.
+type Machine struct {
 	core.Hardware
 	cpus []int // CPU numbers of the kernel this process may use, socket by socket and core by core
-	gpus gpu.List
+	GPUs gpu.List
 	// Who finds and reads them, and what of it failed.
-	makers []gpu.Vendor
-	blind  []error
+	Vendors  []gpu.Vendor
+	Failures []error
 }
 
-// detect looks at the machine below root ("/" outside tests).
-func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, error) {
-	m := machine{cpus: allowedCPUs()}
+// Detect looks at the machine below root ("/" outside tests).
+func Detect(ctx context.Context, root fs.FS, tmp string, o Override) (Machine, error) {
+	m := Machine{cpus: allowedCPUs()}
 	if len(m.cpus) == 0 {
 		return m, fmt.Errorf("this process may use no CPU")
 	}
 	m.CPUs = int32(len(m.cpus))
 	inOrder(root, m.cpus)
 	m.Sockets, m.Cores, m.Threads = topology(root, m.cpus)
-	mem, err := meminfo(root, "MemTotal")
+	mem, err := MemInfo(root, "MemTotal")
 	if err != nil {
 		return m, err
 	}
@@ -60,17 +61,17 @@ func detect(ctx context.Context, root fs.FS, tmp string, o Override) (machine, e
 	}
 	switch {
 	case o.Fake != nil:
-		m.gpus = o.Fake
+		m.GPUs = o.Fake
 	case !o.NoDetect && o.Gres == nil:
-		m.makers = gpu.Machine{}.Vendors()
-		seen, errs := gpu.Look(ctx, m.makers)
+		m.Vendors = gpu.Machine{}.Vendors()
+		seen, errs := gpu.Look(ctx, m.Vendors)
 		for i := range seen {
-			m.gpus = append(m.gpus, seen[i].Device)
+			m.GPUs = append(m.GPUs, seen[i].Device)
 		}
-		m.blind = errs
-		locate(root, m.gpus, m.cpus)
+		m.Failures = errs
+		locate(root, m.GPUs, m.cpus)
 	}
-	m.Gres, m.Units = m.gpus.Count()
+	m.Gres, m.Units = m.GPUs.Count()
 	o.apply(&m.Hardware)
 	return m, nil
 }
@@ -98,9 +99,9 @@ func (o Override) apply(h *core.Hardware) {
 	}
 }
 
-// cpuset translates CPU indices of an allocation ("0-1,3") into the kernel's numbers, or gives "" when they are more than
+// CPUSet translates CPU indices of an allocation ("0-1,3") into the kernel's numbers, or gives "" when they are more than
 // the machine has: emulated CPUs cannot be bound.
-func (m machine) cpuset(list string) string {
+func (m Machine) CPUSet(list string) string {
 	idx, err := parseList(list)
 	if err != nil || int(m.CPUs) > len(m.cpus) {
 		return ""
@@ -154,8 +155,8 @@ func topology(root fs.FS, cpus []int) (sockets, cores, threads int32) {
 	return sockets, cores, threads
 }
 
-// meminfo reads one line of /proc/meminfo.
-func meminfo(root fs.FS, key string) (core.Bytes, error) {
+// MemInfo reads one line of /proc/meminfo.
+func MemInfo(root fs.FS, key string) (core.Bytes, error) {
 	b, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
 		return 0, err
@@ -186,8 +187,8 @@ func diskSize(dir string) core.Bytes {
 	return core.Bytes(int64(st.Blocks) * st.Bsize)
 }
 
-// loadAvg is the one-minute load.
-func loadAvg(root fs.FS) float64 {
+// LoadAvg is the one-minute load.
+func LoadAvg(root fs.FS) float64 {
 	b, err := fs.ReadFile(root, "proc/loadavg")
 	if err != nil {
 		return 0
@@ -197,8 +198,8 @@ func loadAvg(root fs.FS) float64 {
 	return v
 }
 
-// host tells about the machine under the agent.
-func host(root fs.FS) core.Host {
+// HostInfo tells about the machine under the agent.
+func HostInfo(root fs.FS) core.Host {
 	h := core.Host{}
 	h.Hostname, _ = os.Hostname() // an empty name is shown as such
 	var u unix.Utsname
@@ -207,8 +208,8 @@ func host(root fs.FS) core.Host {
 		h.OS = sys + " " + rel + " " + ver // as Slurm 22.05: scontrol show node, OS=
 		h.Arch = unix.ByteSliceToString(u.Machine[:])
 	}
-	h.BootID = hostBootID(root)
-	if up := bootTime(); up > 0 {
+	h.BootID = BootID(root)
+	if up := BootTime(); up > 0 {
 		h.Boot = core.At(time.Now().Add(-up).Round(time.Second))
 	}
 	h.UID = uint32(os.Getuid())
@@ -216,7 +217,7 @@ func host(root fs.FS) core.Host {
 	return h
 }
 
-func hostBootID(root fs.FS) string {
+func BootID(root fs.FS) string {
 	b, err := fs.ReadFile(root, "proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
@@ -224,8 +225,8 @@ func hostBootID(root fs.FS) string {
 	return strings.TrimSpace(string(b))
 }
 
-// bootTime is the time since the machine started, suspension included: the clock of fences.
-func bootTime() time.Duration {
+// BootTime is the time since the machine started, suspension included: the clock of fences.
+func BootTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return 0
@@ -272,4 +273,22 @@ func foldList(n []int) string {
 		i = j + 1
 	}
 	return b.String()
+}
+
+// MissingLimits lists the limits that the node's cgroups cannot hold; without cgroups nothing is held, which the containment says.
+func (m Machine) MissingLimits(h *wire.KeeperHello) []string {
+	if h.Containment == wire.Weak || h.Containment == wire.PIDNS || h.Containment == "" {
+		return nil
+	}
+	var out []string
+	want := []string{"memory", "cpuset", "pids"}
+	if len(m.GPUs) > 0 {
+		want = append(want, "devices")
+	}
+	for _, name := range want {
+		if !slices.Contains(h.Enforces, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
