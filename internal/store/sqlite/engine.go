@@ -65,7 +65,9 @@ func openEngine(path string, lim limits) (_ *engine, err error) {
 		return nil, err
 	}
 	e := &engine{path: path, idle: make(chan *conn, readers), closed: make(chan struct{}), checkpointer: checkpointer{limits: lim}}
-	if e.writer, err = openWith(path, fmt.Sprintf("PRAGMA page_size = %d", pageSize), "PRAGMA journal_mode = WAL"); err != nil {
+	e.writer, err = openWith(path, fmt.Sprintf("PRAGMA page_size = %d", pageSize), "PRAGMA journal_mode = WAL",
+		"PRAGMA cache_size = -16384")
+	if err != nil {
 		return nil, err
 	}
 	for range readers {
@@ -86,8 +88,11 @@ func openWith(path string, pragmas ...string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := append([]string{busyTimeout}, pragmas...)
-	all = append(all, "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -16384")
+	all := []string{
+		busyTimeout, "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA temp_store = MEMORY",
+		"PRAGMA cache_size = -4096", // KiB; the kernel has the file's pages too
+	}
+	all = append(all, pragmas...)
 	for _, p := range all {
 		if _, err := c.run(p); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %s: %w", path, p, err), c.close())
