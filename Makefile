@@ -56,13 +56,16 @@ test-long: build ## make test in its long form: soak runs and full matrices, for
 	@BIREME_SOAK=1 BIREME_SEED='$(SEED)' BIREME_TEST_TIMEOUT=4h scripts/with-postgres.sh scripts/test.sh
 
 .PHONY: install
-install: build ## install programs and systemd units below DESTDIR and PREFIX (default /usr/local)
+install: build ## install programs, systemd units and manual pages below DESTDIR and PREFIX (default /usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/lib/systemd/system' '$(DESTDIR)$(PREFIX)/lib/sysusers.d' \
-		'$(DESTDIR)$(PREFIX)/lib/tmpfiles.d' '$(DESTDIR)$(PREFIX)/share/doc/bireme'
+		'$(DESTDIR)$(PREFIX)/lib/tmpfiles.d' '$(DESTDIR)$(PREFIX)/share/doc/bireme' \
+		'$(DESTDIR)$(PREFIX)/share/man/man1' '$(DESTDIR)$(PREFIX)/share/man/man8'
 	@install -m 755 $(addprefix bin/,$(notdir $(MAINS:/=))) '$(DESTDIR)$(PREFIX)/bin'
 	@install -m 644 packaging/systemd/*.service '$(DESTDIR)$(PREFIX)/lib/systemd/system'
 	@install -m 644 packaging/systemd/bireme.sysusers.conf '$(DESTDIR)$(PREFIX)/lib/sysusers.d/bireme.conf'
 	@install -m 644 packaging/systemd/bireme.tmpfiles.conf '$(DESTDIR)$(PREFIX)/lib/tmpfiles.d/bireme.conf'
+	@bin/bireme man > '$(DESTDIR)$(PREFIX)/share/man/man1/bireme.1'
+	@bin/biremed man > '$(DESTDIR)$(PREFIX)/share/man/man8/biremed.8'
 	@install -m 644 docs/install.md '$(DESTDIR)$(PREFIX)/share/doc/bireme'
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 

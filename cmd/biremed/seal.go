@@ -23,8 +23,10 @@ import (
 )
 
 func newSealCommand() *cobra.Command {
-	c := &cobra.Command{Use: "seal", Short: "manage the keys that seal secrets in the store", Args: noSuchCommand,
-		RunE: showHelp}
+	c := &cobra.Command{
+		Use: "seal", Short: "manage the keys that seal secrets in the store", Args: noSuchCommand,
+		RunE: showHelp,
+	}
 	var status, add, rotate configFlags
 	statusCmd := &cobra.Command{
 		Use: "status [--config FILE]", Short: "show the keys and how far a rotation is", Args: noOperands,

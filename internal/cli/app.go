@@ -79,7 +79,8 @@ func (a *App) root() *cobra.Command {
 	add("run", jobs.Commands(&a.App)...)
 	add("cluster", nodes.Commands(&a.App)...)
 	add("cluster", admin.Commands(&a.App)...)
-	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.versionCommand())
+	add("self", a.loginCommand(), a.whoamiCommand(), simulate.Command(&a.App), a.linksCommand(), a.manCommand(),
+		a.versionCommand())
 	a.completions(root)
 	plainUsage(root)
 	return root
