@@ -39,13 +39,14 @@ func (s *State) updateAccrual() {
 		}
 	}
 	for _, j := range change {
-		next := cloneJob(j)
+		edit := s.editJob(j)
+		next := edit.job
 		if next.Accrue = 0; due(j) && j.Accrue == 0 {
 			next.Accrue = max(1, j.Eligible, j.Released)
 			if g := s.gate(l.tally, j); g.Bounded() && before != nil && before.accrual && next.Accrue < s.priorities.began {
 				next.Accrue = s.view.now // it was not its turn until now
 			}
 		}
-		s.putJob(next)
+		edit.commitSilently() // priorities show it
 	}
 }

@@ -41,18 +41,17 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 
 // putSplitTasks stores the tasks as jobs of their own, all as next is, and what is left of the array.
 func (s *State) putSplitTasks(in *UpdateJob, j, next *core.Job, tasks taskset.Set) {
-	rest := cloneJob(j)
+	edit := s.editJob(j)
 	left := *j.Array
 	left.Tasks = left.Tasks.Minus(tasks)
-	rest.Array = &left
-	s.putJob(rest)
+	edit.job.Array = &left
+	edit.commitSilently()
 	for k := range tasks.All() {
-		task := cloneJob(next)
+		edit := s.editJob(next)
 		ref := *j.Array
 		ref.Task, ref.Tasks = int32(k), taskset.Set{}
-		task.ID, task.Array = s.view.nextJob, &ref
+		edit.job.ID, edit.job.Array = s.view.nextJob, &ref
 		s.view.nextJob++
-		s.putJob(task)
-		s.event(core.JobUpdated, core.Event{Job: task.ID, User: j.Spec.User, By: in.By.User})
+		edit.commitWith(core.JobUpdated, core.Event{By: in.By.User})
 	}
 }

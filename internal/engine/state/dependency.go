@@ -235,7 +235,8 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 			}
 		}
 	}
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	needs := *j.Needs
 	needs.Left = slices.Clone(needs.Left)
 	next.Needs = &needs
@@ -268,7 +269,7 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 		}
 		i++
 	}
-	s.storeDependency(j, next, met && needs.Any, from)
+	edit.storeDependency(j, met && needs.Any, from)
 }
 
 // releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns
@@ -294,7 +295,8 @@ func (s *State) releasePairedTasks(j *core.Job, e *ending) *core.Job {
 			needs.Left[at].Failed = true
 		}
 		task.Needs = &needs
-		s.storeDependency(nil, task, e.ok && needs.Any, 0)
+		edit := s.editRecord(task)
+		edit.storeDependency(nil, e.ok && needs.Any, 0)
 		rest, ok := s.view.jobs.Get(int64(j.ID))
 		if !ok || !rest.IsArray() {
 			return nil
@@ -312,11 +314,11 @@ func (s *State) splitTask(j *core.Job, k int32) *core.Job {
 	ref.Task, ref.Tasks = k, taskset.Set{}
 	task.Array = &ref
 	if j.Array.Tasks.Len() > 1 {
-		rest := cloneJob(j)
+		edit := s.editJob(j)
 		left := *j.Array
 		left.Tasks = left.Tasks.Remove(int(k))
-		rest.Array = &left
-		s.putJob(rest)
+		edit.job.Array = &left
+		edit.commitSilently()
 		task.ID = s.view.nextJob
 		s.view.nextJob++
 	}
@@ -325,25 +327,22 @@ func (s *State) splitTask(j *core.Job, k int32) *core.Job {
 
 // storeDependency stores a job whose needs were worked out anew; j is what it was, nil for a task that was just split
 // off.
-func (s *State) storeDependency(j, next *core.Job, enough bool, from core.Time) {
-	if enough || len(next.Needs.Left) == 0 {
-		next.Needs = nil
-		next.Eligible = max(s.view.now, next.Spec.Begin, from)
+func (e *jobEdit) storeDependency(j *core.Job, enough bool, from core.Time) {
+	if enough || len(e.job.Needs.Left) == 0 {
+		e.job.Needs = nil
+		e.job.Eligible = max(e.s.view.now, e.job.Spec.Begin, from)
 	}
-	next.Reason = dependencyReason(next)
-	if next.Reason == core.ReasonDependencyNever && next.Spec.More().Options["kill-on-invalid-dep"] == "yes" {
-		next.Start = s.view.now
-		s.endJob(next, core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
-		s.putJob(next)
+	e.job.Reason = dependencyReason(e.job)
+	if e.job.Reason == core.ReasonDependencyNever && e.job.Spec.More().Options["kill-on-invalid-dep"] == "yes" {
+		e.job.Start = e.s.view.now
+		e.end(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
+		e.commit()
 		return
 	}
-	if j == nil || j.Reason != next.Reason || j.Needs.String() != next.Needs.String() {
-		s.putJob(next)
-		s.event(core.JobUpdated,
-			core.Event{Job: next.ID, User: next.Spec.User,
-				Data: append(appendJSON([]byte(`{"needs":`), next.Needs.String()), '}')})
-	} else if !slices.Equal(j.Needs.Left, next.Needs.Left) {
-		s.putJob(next) // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
+	if j == nil || j.Reason != e.job.Reason || j.Needs.String() != e.job.Needs.String() {
+		e.commitWith(core.JobUpdated, core.Event{Data: append(appendJSON([]byte(`{"needs":`), e.job.Needs.String()), '}')})
+	} else if !slices.Equal(j.Needs.Left, e.job.Needs.Left) {
+		e.commitSilently() // a task of an array it waits for ended badly: nothing to show yet, but not to be forgotten
 	}
 }
 

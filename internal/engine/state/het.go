@@ -157,11 +157,12 @@ func (s *State) hetJobChanged(old, j *core.Job, ref *core.HetRef) {
 			case !isOver(f):
 				s.followComponent(f, j, "")
 			case j.State.Final() && !j.Flags.Has(core.Requeueing) && f.Flags.Has(core.Requeueing): // it would come back alone
-				next := cloneJob(f)
+				edit := s.editJob(f)
+				next := edit.job
 				next.Flags &^= core.Requeueing | core.RequeueHold
 				next.Stop = j.Stop
-				s.endJob(next, j.State, j.Reason, "")
-				s.putJob(next)
+				edit.end(j.State, j.Reason, "")
+				edit.commit()
 			}
 		}
 		return
@@ -179,27 +180,28 @@ func wasRequeued(old, j *core.Job) bool { return old.Alloc != nil && j.State == 
 
 // followComponent ends a component as another one did, or sends it back to the queue with it.
 func (s *State) followComponent(f, after *core.Job, message string) {
-	next := cloneJob(f)
+	edit := s.editJob(f)
+	next := edit.job
 	switch {
 	case after.Flags.Has(core.Requeueing) || after.State == core.Pending:
 		if f.Alloc == nil { // it is back already
 			return
 		}
-		s.markRequeue(next, stoppedBy(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
+		edit.markRequeue(stoppedBy(after), after.Flags.Any(core.RequeueHold|core.HeldRequeues), after.Message)
 		next.Flags |= after.Flags & (core.HeldUser | core.HeldAdmin)
 	case after.Stop != nil && f.State == core.Pending:
 		next.Stop = after.Stop
 		next.Start = s.view.now // as Slurm: see cancelPending
-		s.endJob(next, after.State, after.Reason, "")
+		edit.end(after.State, after.Reason, "")
 	default:
 		if after.Stop != nil {
 			next.Stop = after.Stop
 			next.Flags |= after.Flags & core.CancelAsked
 		}
 		next.Exit = after.Exit
-		s.endJob(next, after.State, after.Reason, message)
+		edit.end(after.State, after.Reason, message)
 	}
-	s.putJob(next)
+	edit.commit()
 }
 
 // scriptlessDeadline is when time ends a component that has no script, whose keeper would watch it; 0: never.

@@ -71,14 +71,14 @@ func (s *State) cancelTasks(in *Cancel, j *core.Job, started map[int32]core.JobI
 // cancelPendingTasks splits tasks that have not started off an array, as one record that has ended.
 func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 	rest := j.Array.Tasks.Minus(gone)
-	ended := cloneJob(j)
+	ended := s.editJob(j)
 	if rest.Len() > 0 {
-		left := cloneJob(j)
+		left := s.editJob(j)
 		ref := *j.Array
 		ref.Tasks = rest
-		left.Array = &ref
-		s.putJob(left)
-		ended.ID = s.view.nextJob
+		left.job.Array = &ref
+		left.commitSilently()
+		ended.job.ID = s.view.nextJob
 		s.view.nextJob++
 	}
 	ref := *j.Array
@@ -86,16 +86,16 @@ func (s *State) cancelPendingTasks(in *Cancel, j *core.Job, gone taskset.Set) {
 	if gone.Len() == 1 {
 		ref.Task = int32(gone.Min())
 	}
-	ended.Array = &ref
-	s.cancelPending(in.By, ended)
+	ended.job.Array = &ref
+	ended.cancelPending(in.By)
 }
 
 // cancelPending ends a job that never started.
-func (s *State) cancelPending(by core.Identity, next *core.Job) {
-	next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
-	next.Start = s.view.now // as Slurm: a job cancelled while it waits shows start = end
-	s.endJob(next, core.Cancelled, "", "")
-	s.putJob(next)
+func (e *jobEdit) cancelPending(by core.Identity) {
+	e.job.Stop = &core.Stop{By: by.User, UID: by.UID, At: e.s.view.now, As: core.Cancelled}
+	e.job.Start = e.s.view.now // as Slurm: a job cancelled while it waits shows start = end
+	e.end(core.Cancelled, "", "")
+	e.commit()
 }
 
 func (s *State) authorizeAll(by core.Identity, ids []core.JobID) error {
@@ -129,22 +129,23 @@ func containsState(list []core.JobState, st core.JobState) bool {
 }
 
 func (s *State) cancelOne(by core.Identity, j *core.Job) {
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	switch {
 	case j.State.Final():
 		return
 	case j.Flags.Has(core.Requeueing): // on its way back: it ends instead
 		next.Flags &^= core.Requeueing | core.RequeueHold
 		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
-		s.endJob(next, core.Cancelled, "", "")
-		s.putJob(next)
+		edit.end(core.Cancelled, "", "")
+		edit.commit()
 	case j.State == core.Pending:
-		s.cancelPending(by, next)
+		edit.cancelPending(by)
 	default:
 		next.Stop = &core.Stop{By: by.User, UID: by.UID, At: s.view.now, As: core.Cancelled}
 		next.Flags |= core.CancelAsked
-		s.endJob(next, core.Cancelled, "", "")
-		s.putJob(next)
+		edit.end(core.Cancelled, "", "")
+		edit.commit()
 	}
 }
 
@@ -200,8 +201,8 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 		s.putSplitTasks(in, j, next, tasks)
 		return none, nil
 	}
-	s.putJob(next)
-	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User})
+	edit := s.editRecord(next)
+	edit.commitWith(core.JobUpdated, core.Event{By: in.By.User})
 	if in.Dependency != nil && next.Needs != nil {
 		s.evaluateNewDependency(next.ID, in.Ended)
 	}
@@ -375,14 +376,15 @@ func (in *Requeue) apply(s *State) (None, error) {
 	if !j.Spec.Requeue {
 		return none, core.Errorf(core.Denied, "job %d was submitted with --no-requeue", j.ID).Because("no_requeue")
 	}
-	next := cloneJob(j)
-	s.markRequeue(next, in.By.User, false, "")
+	edit := s.editJob(j)
+	next := edit.job
+	edit.markRequeue(in.By.User, false, "")
 	if in.Hold && in.By.Admin && in.By.User != j.Spec.User {
 		next.Flags |= core.HeldAdmin
 	} else if in.Hold {
 		next.Flags |= core.HeldUser
 	}
-	s.putJob(next)
+	edit.commit()
 	return none, nil
 }
 
@@ -407,7 +409,8 @@ func (in *Suspend) apply(s *State) (None, error) {
 		return none, core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID,
 			j.Pushed.Lent[0].To).Because("job_state")
 	}
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	switch {
 	case !in.Resume && j.State == core.Running:
 		next.State, next.Paused = core.Suspended, s.view.now
@@ -423,10 +426,8 @@ func (in *Suspend) apply(s *State) (None, error) {
 	default:
 		return none, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
-	s.putJob(next)
-	s.event(core.JobUpdated,
-		core.Event{Job: j.ID, User: j.Spec.User, By: in.By.User,
-			Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
+	edit.commitWith(core.JobUpdated, core.Event{By: in.By.User,
+		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
 	return none, nil
 }
 

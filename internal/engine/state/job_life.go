@@ -82,19 +82,20 @@ func (s *State) startJob(in *Start) (*Started, error) {
 				}
 				room.Starts--
 			}
-			s.putJob(&rest)
+			edit := s.editRecord(&rest)
+			edit.commitSilently() // the start of the task tells
 			s.view.nextJob++
 		}
 	}
+	edit := s.editRecord(&run)
 	if in.Limit != 0 {
-		s.shortenTimeLimit(&run, in.Limit)
+		edit.shortenTimeLimit(in.Limit)
 	}
 	run.Room, run.Checkpoint = nil, 0
 	s.suspendLenders(lenders)
 	run.State, run.Start, run.Alloc, run.Reason, run.Message = core.Running, s.view.now, in.Alloc, "", ""
 	run.Attempt++
-	s.putJob(&run)
-	s.event(core.JobStarted, core.Event{Job: run.ID, User: run.Spec.User, Data: s.eventData(startData, &run)})
+	edit.commitWith(core.JobStarted, core.Event{Data: s.eventData(startData, &run)})
 	return &Started{ID: run.ID}, nil
 }
 
@@ -171,32 +172,33 @@ func (in *Exited) apply(s *State) (None, error) {
 		s.drainNode(in.Node, "Kill task failed")
 		clean = true // what is left is the administrator's; the node takes nothing new until then
 	}
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	if in.Step == "batch" {
 		if j.Usage == (core.Usage{}) && j.Exit == (core.Exit{}) {
 			next.Exit, next.Usage, next.Image = in.Exit, in.Usage, in.Image
 		}
 		if !isOver(j) {
-			s.applyBatchExit(next, in)
+			edit.batchExited(in)
 			if isOver(next) && next.End == s.view.now {
 				next.End = s.reportedEnd(in, next.Start)
 			}
 		}
 	} else if in.Step == "extern" {
 		if !isOver(j) {
-			s.applyContainerExit(next, in)
+			edit.containerExited(in)
 		}
 	} else {
 		s.stepExited(j, in)
 		if !isOver(j) {
-			s.applyStepExit(next, in)
+			edit.stepExited(in)
 		}
 	}
 	if clean && isOver(next) { // a job that goes on is not done, whatever a step's end says
-		s.markNodeClean(next, in.Node)
+		edit.nodeClean(in.Node)
 		return none, nil
 	}
-	s.putJobIfChanged(j, next)
+	edit.commitIfChanged(j)
 	return none, nil
 }
 
@@ -211,112 +213,105 @@ func (s *State) reportedEnd(in *Exited, start core.Time) core.Time {
 	return max(in.At, start)
 }
 
-// putJobIfChanged replaces j by next unless they are the same: a report that comes twice writes nothing.
-func (s *State) putJobIfChanged(j, next *core.Job) {
-	if *next != *j {
-		s.putJob(next)
-	}
-}
-
-// applyBatchExit gives a job that runs its final state (or sends it back) by how its batch step ended.
-func (s *State) applyBatchExit(next *core.Job, in *Exited) {
+// batchExited gives a job that runs its final state (or sends it back) by how its batch step ended.
+func (e *jobEdit) batchExited(in *Exited) {
 	switch in.Cause {
 	case CauseLost, CauseFenced:
-		s.failOnNode(next, in.Node, in.Message)
+		e.failOnNode(in.Node, in.Message)
 		return
 	case CauseProlog:
-		s.drainNode(in.Node, "Prolog error")
-		s.launchFailed(next, core.ReasonProlog, "launch failed requeued held", in.Message)
+		e.s.drainNode(in.Node, "Prolog error")
+		e.launchFailed(core.ReasonProlog, "launch failed requeued held", in.Message)
 		return
 	case CauseEnv:
-		s.launchFailed(next, core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
+		e.launchFailed(core.ReasonLaunchFailure, "user env retrieval failed requeued held", in.Message)
 		return
 	case CausePort, CauseLaunch:
-		if in.Cause == CausePort && next.Spec.Kind == core.Batch && next.Spec.Requeue && next.Stop == nil {
-			s.markRequeue(next, "", false, in.Message)
+		if in.Cause == CausePort && e.job.Spec.Kind == core.Batch && e.job.Spec.Requeue && e.job.Stop == nil {
+			e.markRequeue("", false, in.Message)
 			return
 		}
-		next.Exit = core.ExitLaunch
-		s.endJob(next, core.Failed, core.ReasonLaunchFailure, in.Message)
+		e.job.Exit = core.ExitLaunch
+		e.end(core.Failed, core.ReasonLaunchFailure, in.Message)
 	case CauseTimeout:
-		if at := deadlineOf(next); at != 0 && at <= s.view.now+1e6 { // its limit was what was left until then
-			s.missDeadline(next)
+		if at := deadlineOf(e.job); at != 0 && at <= e.s.view.now+1e6 { // its limit was what was left until then
+			e.missDeadline()
 			return
 		}
-		s.endJob(next, core.Timeout, core.ReasonTimeLimit, in.Message)
+		e.end(core.Timeout, core.ReasonTimeLimit, in.Message)
 	case CauseOOM:
-		next.Exit = core.ExitOOM
-		s.endJob(next, core.OutOfMemory, core.ReasonOutOfMemory, in.Message)
+		e.job.Exit = core.ExitOOM
+		e.end(core.OutOfMemory, core.ReasonOutOfMemory, in.Message)
 	case CauseCancelled:
-		s.endJob(next, core.Cancelled, "", in.Message)
+		e.end(core.Cancelled, "", in.Message)
 	default:
 		switch {
 		case in.Exit.Signal != 0:
-			s.endJob(next, core.Failed, core.ReasonRaisedSignal, in.Message)
+			e.end(core.Failed, core.ReasonRaisedSignal, in.Message)
 		case in.Exit.Code != 0:
-			s.endJob(next, core.Failed, core.ReasonNonZeroExit, in.Message)
+			e.end(core.Failed, core.ReasonNonZeroExit, in.Message)
 		default:
-			s.endJob(next, core.Completed, "", in.Message)
+			e.end(core.Completed, "", in.Message)
 		}
 	}
 }
 
-// applyContainerExit ends a job whose container on one of its nodes is gone before the job is: without it the others
+// containerExited ends a job whose container on one of its nodes is gone before the job is: without it the others
 // are no job.
-func (s *State) applyContainerExit(next *core.Job, in *Exited) {
+func (e *jobEdit) containerExited(in *Exited) {
 	lost := *in
 	lost.Message = strings.TrimSuffix("the container on "+string(in.Node)+": "+in.Message, ": ")
 	if lost.Cause == CauseExit && lost.Exit == (core.Exit{}) {
 		lost.Exit.Signal = 9 // it holds until it is ended
 	}
-	next.Exit = lost.Exit
-	s.applyBatchExit(next, &lost)
+	e.job.Exit = lost.Exit
+	e.batchExited(&lost)
 }
 
-// applyStepExit ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends,
+// stepExited ends a job whose numbered step shows that its node cannot go on with it. A step that merely ends,
 // however badly, is its creator's affair.
-func (s *State) applyStepExit(next *core.Job, in *Exited) {
+func (e *jobEdit) stepExited(in *Exited) {
 	switch in.Cause {
 	case CauseLost, CauseFenced:
-		s.failOnNode(next, in.Node, in.Message)
+		e.failOnNode(in.Node, in.Message)
 	case CauseProlog:
-		s.drainNode(in.Node, "Prolog error")
-		s.launchFailed(next, core.ReasonProlog, "launch failed requeued held", in.Message)
+		e.s.drainNode(in.Node, "Prolog error")
+		e.launchFailed(core.ReasonProlog, "launch failed requeued held", in.Message)
 	default:
 	}
 }
 
 // launchFailed sends a job back held because the cluster, not the job, failed to launch it; one that may not go back
 // ends.
-func (s *State) launchFailed(next *core.Job, why core.Reason, held, message string) {
-	if next.Spec.Kind == core.Batch && next.Spec.Requeue && next.Stop == nil {
-		s.markRequeue(next, "", true, held) // the very words clients match on
+func (e *jobEdit) launchFailed(why core.Reason, held, message string) {
+	if e.job.Spec.Kind == core.Batch && e.job.Spec.Requeue && e.job.Stop == nil {
+		e.markRequeue("", true, held) // the very words clients match on
 		return
 	}
-	s.endJob(next, core.Failed, why, message)
+	e.end(core.Failed, why, message)
 }
 
-// endJob gives a job its final state; it holds its nodes until they report it clean.
-func (s *State) endJob(next *core.Job, st core.JobState, why core.Reason, message string) {
-	if next.Stop != nil && !next.State.Final() {
-		st = next.Stop.As
+// end gives a job its final state; it holds its nodes until they report it clean.
+func (e *jobEdit) end(st core.JobState, why core.Reason, message string) {
+	if e.job.Stop != nil && !e.job.State.Final() {
+		st = e.job.Stop.As
 	}
-	if next.State == core.Suspended && next.Paused != 0 {
-		next.PausedFor += s.view.now.Sub(next.Paused)
-		next.Paused = 0
+	if e.job.State == core.Suspended && e.job.Paused != 0 {
+		e.job.PausedFor += e.s.view.now.Sub(e.job.Paused)
+		e.job.Paused = 0
 	}
-	next.State, next.Reason, next.End = st, why, s.view.now
+	e.job.State, e.job.Reason, e.job.End = st, why, e.s.view.now
 	if message != "" {
-		next.Message = message
+		e.job.Message = message
 	}
-	if next.Alloc != nil {
-		next.Flags |= core.Completing
+	if e.job.Alloc != nil {
+		e.job.Flags |= core.Completing
 	}
-	if next.Spec.Recurs() && next.Stop == nil && next.Alloc != nil {
-		next.Flags |= core.Requeueing
+	if e.job.Spec.Recurs() && e.job.Stop == nil && e.job.Alloc != nil {
+		e.job.Flags |= core.Requeueing
 	}
-	s.event(core.JobEnded, core.Event{Job: next.ID, User: next.Spec.User, By: stoppedBy(next),
-		Data: s.eventData(endData, next)})
+	e.event(core.JobEnded, core.Event{By: stoppedBy(e.job),
+		Data: e.s.eventData(endData, e.job)})
 }
 
 func stoppedBy(j *core.Job) core.UserName {
@@ -340,10 +335,10 @@ func endData(j *core.Job) json.RawMessage {
 	return append(b, '}')
 }
 
-// markNodeClean notes that a node is clean of a job; the last one closes it. next must be ours to change.
-func (s *State) markNodeClean(next *core.Job, node core.NodeName) {
+// nodeClean notes that a node is clean of a job; the last one closes it. next must be ours to change.
+func (e *jobEdit) nodeClean(node core.NodeName) {
 	left := 0
-	al := *next.Alloc
+	al := *e.job.Alloc
 	al.Nodes = slices.Clone(al.Nodes)
 	for i := range al.Nodes {
 		if al.Nodes[i].Node == node {
@@ -353,29 +348,30 @@ func (s *State) markNodeClean(next *core.Job, node core.NodeName) {
 			left++
 		}
 	}
-	next.Alloc = &al
+	e.job.Alloc = &al
 	if left == 0 {
-		s.closeJob(next)
+		e.close()
 		return
 	}
-	s.putJob(next)
+	e.commitSilently() // the last node's tells
 }
 
-// closeJob frees what is left of a job: it leaves memory, or goes back to the queue.
-func (s *State) closeJob(next *core.Job) {
-	s.endLiveSteps(next)
-	if next.Flags.Has(core.Requeueing) {
-		s.requeueNow(next)
+// close frees what is left of a job: it leaves memory, or goes back to the queue.
+func (e *jobEdit) close() {
+	e.s.endLiveSteps(e.job)
+	if e.job.Flags.Has(core.Requeueing) {
+		e.requeueNow()
 		return
 	}
 	ended := true // before this input: then its end was told and its cleaning is news
-	if old, ok := s.view.jobs.Get(int64(next.ID)); ok {
+	if old, ok := e.s.view.jobs.Get(int64(e.job.ID)); ok {
 		ended = old.State.Final()
 	}
-	next.Flags &^= core.Completing | core.CancelAsked | core.Shelved
-	s.putJob(next)
+	e.job.Flags &^= core.Completing | core.CancelAsked | core.Shelved
 	if ended {
-		s.event(core.JobCleaned, core.Event{Job: next.ID, User: next.Spec.User})
+		e.commitWith(core.JobCleaned, core.Event{})
+	} else {
+		e.commit()
 	}
 }
 
@@ -392,73 +388,72 @@ func (s *State) endRunOf(j *core.Job) {
 }
 
 // markRequeue sends a job to the queue again, when its nodes are clean; held if so asked.
-func (s *State) markRequeue(next *core.Job, by core.UserName, hold bool, why string) {
-	next.Flags |= core.Requeueing
+func (e *jobEdit) markRequeue(by core.UserName, hold bool, why string) {
+	e.job.Flags |= core.Requeueing
 	if hold {
-		next.Flags |= core.RequeueHold
+		e.job.Flags |= core.RequeueHold
 	}
 	if why != "" {
-		next.Message = why
+		e.job.Message = why
 	}
-	if !next.State.Final() {
-		next.End = s.view.now
+	if !e.job.State.Final() {
+		e.job.End = e.s.view.now
 	}
-	s.event(core.JobUpdated, core.Event{Job: next.ID, User: next.Spec.User, By: by, Data: []byte(`{"requeue":true}`)})
+	e.event(core.JobUpdated, core.Event{By: by, Data: []byte(`{"requeue":true}`)})
 }
 
 // requeueNow puts a job that was on its way back into the queue.
-func (s *State) requeueNow(next *core.Job) {
-	hold := next.Flags.Has(core.RequeueHold)
-	if next.Alloc != nil {
-		next.Remember()
+func (e *jobEdit) requeueNow() {
+	hold := e.job.Flags.Has(core.RequeueHold)
+	if e.job.Alloc != nil {
+		e.job.Remember()
 	}
-	next.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved
-	next.State, next.Alloc, next.Stop, next.Accrue = core.Pending, nil, nil, 0
-	next.Start, next.End, next.Paused, next.PausedFor = 0, 0, 0, 0
-	s.restoreTimeLimit(next)
-	next.Exit, next.Usage, next.Reason = core.Exit{}, core.Usage{}, ""
-	next.Submit, next.Eligible = s.view.now, s.view.now
-	tries := next.Attempt
-	if next.Spec.Recurs() {
+	e.job.Flags &^= core.Requeueing | core.RequeueHold | core.Completing | core.CancelAsked | core.Shelved
+	e.job.State, e.job.Alloc, e.job.Stop, e.job.Accrue = core.Pending, nil, nil, 0
+	e.job.Start, e.job.End, e.job.Paused, e.job.PausedFor = 0, 0, 0, 0
+	e.restoreTimeLimit()
+	e.job.Exit, e.job.Usage, e.job.Reason = core.Exit{}, core.Usage{}, ""
+	e.job.Submit, e.job.Eligible = e.s.view.now, e.s.view.now
+	tries := e.job.Attempt
+	if e.job.Spec.Recurs() {
 		tries = 0
-		if at, err := s.nextCronTime(next.Spec); err == nil { // it was read when the job came
-			next.Eligible = at
+		if at, err := e.s.nextCronTime(e.job.Spec); err == nil { // it was read when the job came
+			e.job.Eligible = at
 		}
 	}
-	if next.Pushed != nil { // that he had to go is not the job's fault
-		p := *next.Pushed
+	if e.job.Pushed != nil { // that he had to go is not the job's fault
+		p := *e.job.Pushed
 		p.Until, p.Lent = 0, nil
-		next.Pushed = &p
+		e.job.Pushed = &p
 		tries -= p.Times
 	}
 	switch {
-	case tries > s.cfg.MaxRequeues:
-		next.Flags |= core.HeldRequeues
-		next.Reason = core.ReasonHoldMaxRequeue
+	case tries > e.s.cfg.MaxRequeues:
+		e.job.Flags |= core.HeldRequeues
+		e.job.Reason = core.ReasonHoldMaxRequeue
 	case hold:
-		next.Flags |= core.HeldRequeues
-		next.Reason = core.ReasonHeldAdmin // as Slurm 22.05, which shows the message in its place
+		e.job.Flags |= core.HeldRequeues
+		e.job.Reason = core.ReasonHeldAdmin // as Slurm 22.05, which shows the message in its place
 	}
-	if next.Flags.Held() {
-		next.Priority = 0
+	if e.job.Flags.Held() {
+		e.job.Priority = 0
 	}
-	s.putJob(next)
-	s.event(core.JobRequeued, core.Event{Job: next.ID, User: next.Spec.User, Data: s.eventData(endData, next)})
+	e.commitWith(core.JobRequeued, core.Event{Data: e.s.eventData(endData, e.job)})
 }
 
 // failOnNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs
 // on its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for that
 // goes on without the node.
-func (s *State) failOnNode(next *core.Job, node core.NodeName, message string) {
-	if isOver(next) || s.dropFailedNode(next, node, message) {
+func (e *jobEdit) failOnNode(node core.NodeName, message string) {
+	if isOver(e.job) || e.dropFailedNode(node, message) {
 		return
 	}
-	if next.Spec.Requeue && next.Stop == nil && next.Spec.Kind == core.Batch && s.hetComplete(next) {
-		s.markRequeue(next, "", false, message)
-		next.Reason = core.ReasonNodeDown // what is kept of the attempt tells it
+	if e.job.Spec.Requeue && e.job.Stop == nil && e.job.Spec.Kind == core.Batch && e.s.hetComplete(e.job) {
+		e.markRequeue("", false, message)
+		e.job.Reason = core.ReasonNodeDown // what is kept of the attempt tells it
 		return
 	}
-	s.endJob(next, core.NodeFail, core.ReasonNodeDown, message)
+	e.end(core.NodeFail, core.ReasonNodeDown, message)
 }
 
 // apply takes an agent's word that a node is clean of a job.
@@ -470,7 +465,8 @@ func (in *NodeDone) apply(s *State) (None, error) {
 	if !isOver(j) || !holdsNode(j, in.Node) {
 		return none, nil // a job that goes on is not done, whatever a late message says
 	}
-	s.markNodeClean(cloneJob(j), in.Node)
+	edit := s.editJob(j)
+	edit.nodeClean(in.Node)
 	return none, nil
 }
 
@@ -489,7 +485,8 @@ func (in *AllocDone) apply(s *State) (None, error) {
 	if j.State.Final() {
 		return none, nil
 	}
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	next.Exit = in.Exit
 	st := core.Completed
 	why := core.ReasonNone
@@ -503,8 +500,8 @@ func (in *AllocDone) apply(s *State) (None, error) {
 	if j.State == core.Pending {
 		st = core.Cancelled
 	}
-	s.endJob(next, st, why, "")
-	s.putJob(next)
+	edit.end(st, why, "")
+	edit.commit()
 	return none, nil
 }
 
@@ -523,10 +520,10 @@ func (*Tick) apply(s *State) (None, error) {
 		if !ok || s.jobDeadlines[id] == 0 { // another component of its job has taken it along
 			continue
 		}
-		next := cloneJob(j)
+		edit := s.editJob(j)
 		if at := deadlineOf(j); at != 0 && at <= s.view.now {
-			s.missDeadline(next)
-			s.putJob(next)
+			edit.missDeadline()
+			edit.commit()
 			continue
 		}
 		why, message := core.ReasonTimeLimit, ""
@@ -537,8 +534,8 @@ func (*Tick) apply(s *State) (None, error) {
 		if at := s.ownMinutesEnd(j); at != 0 && at <= s.view.now {
 			_, message = s.limits.tally.Lasts(s.limits.stakes[id])
 		}
-		s.endJob(next, core.Timeout, why, message)
-		s.putJob(next)
+		edit.end(core.Timeout, why, message)
+		edit.commit()
 	}
 	s.endJobsOutOfMinutes()
 	s.runReservationTimers()

@@ -40,9 +40,9 @@ func (s *State) endJobsOutOfMinutes() {
 	slices.Sort(due)
 	for _, id := range due {
 		if j, ok := s.view.jobs.Get(int64(id)); ok && j.State == core.Running && !isOver(j) {
-			next := cloneJob(j)
-			s.endJob(next, core.Timeout, core.ReasonTimeLimit, why[id])
-			s.putJob(next)
+			edit := s.editJob(j)
+			edit.end(core.Timeout, core.ReasonTimeLimit, why[id])
+			edit.commit()
 		}
 	}
 	if at := s.minutesExhaustedAt(); at != 0 && at <= s.view.now { // it was said too early, by the last digits

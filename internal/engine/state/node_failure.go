@@ -10,23 +10,23 @@ import (
 // dropFailedNode takes a node that failed out of the allocation of a job that asked to survive that, and tells whether
 // it did: not the last node, nor the one its script runs on, nor one of a job whose containers are one whole. next must
 // be ours to change.
-func (s *State) dropFailedNode(next *core.Job, node core.NodeName, message string) bool {
-	al := next.Alloc
-	if !next.Spec.NoKill() || len(al.Nodes) < 2 || next.Spec.More().Container != nil || !holdsNode(next, node) ||
-		next.Spec.Batches() && al.Nodes[0].Node == node {
+func (e *jobEdit) dropFailedNode(node core.NodeName, message string) bool {
+	al := e.job.Alloc
+	if !e.job.Spec.NoKill() || len(al.Nodes) < 2 || e.job.Spec.More().Container != nil || !holdsNode(e.job, node) ||
+		e.job.Spec.Batches() && al.Nodes[0].Node == node {
 		return false
 	}
 	less := *al
 	less.Nodes = slices.DeleteFunc(slices.Clone(al.Nodes), func(na core.NodeAlloc) bool { return na.Node == node })
-	next.Alloc = &less
-	if next.Pushed != nil { // what it lent there is gone too
-		p := *next.Pushed
+	e.job.Alloc = &less
+	if e.job.Pushed != nil { // what it lent there is gone too
+		p := *e.job.Pushed
 		p.Lent = slices.DeleteFunc(slices.Clone(p.Lent), func(l core.Lent) bool { return l.Node == node })
-		next.Pushed = &p
+		e.job.Pushed = &p
 	}
-	s.failStepsOn(next, node, message)
+	e.s.failStepsOn(e.job, node, message)
 	data := appendJSON([]byte(`{"lost":`), string(node))
-	s.event(core.JobUpdated, core.Event{Job: next.ID, User: next.Spec.User, Node: node, Data: append(data, '}')})
+	e.event(core.JobUpdated, core.Event{Node: node, Data: append(data, '}')})
 	return true
 }
 

@@ -128,9 +128,9 @@ func nodeData(n *core.Node) []byte {
 func (s *State) failJobsOn(node core.NodeName, message string) {
 	for _, id := range s.jobIDsOn(node) {
 		j, _ := s.view.jobs.Get(int64(id))
-		next := cloneJob(j)
-		s.failOnNode(next, node, message)
-		s.putJobIfChanged(j, next)
+		edit := s.editJob(j)
+		edit.failOnNode(node, message)
+		edit.commitIfChanged(j)
 	}
 }
 
@@ -141,13 +141,14 @@ func (s *State) loseJobsOn(node core.NodeName, message string, only ...core.JobI
 			continue
 		}
 		j, _ := s.view.jobs.Get(int64(id))
-		next := cloneJob(j)
-		if s.failOnNode(next, node, message); !isOver(next) {
-			s.putJob(next)
+		edit := s.editJob(j)
+		next := edit.job
+		if edit.failOnNode(node, message); !isOver(next) {
+			edit.commit()
 			continue
 		}
 		s.failStepsOn(next, node, message)
-		s.markNodeClean(next, node)
+		edit.nodeClean(node)
 	}
 }
 

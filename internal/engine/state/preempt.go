@@ -77,20 +77,21 @@ func (in *Preempt) apply(s *State) (None, error) {
 	if !ok || how.How == core.PreemptSuspend {
 		return none, core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
 	}
-	next := cloneJob(v)
+	edit := s.editJob(v)
+	next := edit.job
 	next.Pushed = s.preemptionRecord(v, j.ID, how.How)
 	gone := s.view.now.Add(how.Grace.Duration())
 	next.Pushed.Until = gone
 	next.Stop = &core.Stop{At: s.view.now, As: core.Preempted, Grace: how.Grace}
-	s.event(core.JobPreempted, core.Event{Job: v.ID, User: v.Spec.User, Data: s.eventData(preemptData, next)})
+	edit.event(core.JobPreempted, core.Event{Data: s.eventData(preemptData, next)})
 	why := fmt.Sprintf("preempted for job %d", j.ID)
 	if how.How == core.PreemptRequeue {
-		s.markRequeue(next, "", false, why)
+		edit.markRequeue("", false, why)
 	} else {
-		s.endJob(next, core.Preempted, "", why)
+		edit.end(core.Preempted, "", why)
 	}
-	s.putJob(next)
-	first, room := cloneJob(j), core.Room{Seq: s.view.seq}
+	edit.commit()
+	first, room := s.editJob(j), core.Room{Seq: s.view.seq}
 	if j.Room != nil {
 		room = *j.Room
 	}
@@ -101,8 +102,8 @@ func (in *Preempt) apply(s *State) (None, error) {
 			room.Nodes = append(room.Nodes, n)
 		}
 	}
-	first.Room = &room
-	s.putJob(first)
+	first.job.Room = &room
+	first.commitSilently() // the victim's event tells
 	return none, nil
 }
 
@@ -218,9 +219,11 @@ func (s *State) release(j *core.Job) {
 func (s *State) suspendLenders(lenders []*core.Job) {
 	for _, next := range lenders {
 		old, _ := s.view.jobs.Get(int64(next.ID))
-		s.putJob(next)
+		edit := s.editRecord(next)
 		if old.State != next.State {
-			s.event(core.JobPreempted, core.Event{Job: next.ID, User: next.Spec.User, Data: s.eventData(preemptData, next)})
+			edit.commitWith(core.JobPreempted, core.Event{Data: s.eventData(preemptData, next)})
+		} else {
+			edit.commitSilently() // it lends more
 		}
 	}
 }
@@ -265,7 +268,8 @@ func (s *State) returnLentCPUs(j *core.Job) {
 		if len(left) == len(v.Pushed.Lent) {
 			continue
 		}
-		next, p := cloneJob(v), *v.Pushed
+		edit, p := s.editJob(v), *v.Pushed
+		next := edit.job
 		p.Lent = left
 		next.Pushed = &p
 		goesOn := len(left) == 0 && v.State == core.Suspended && !isOver(v)
@@ -275,9 +279,10 @@ func (s *State) returnLentCPUs(j *core.Job) {
 			next.PausedFor += s.view.now.Sub(v.Paused)
 			next.Paused = 0
 		}
-		s.putJob(next)
 		if goesOn {
-			s.event(core.JobUpdated, core.Event{Job: id, User: v.Spec.User, Data: []byte(`{"state":"RUNNING"}`)})
+			edit.commitWith(core.JobUpdated, core.Event{Data: []byte(`{"state":"RUNNING"}`)})
+		} else {
+			edit.commitSilently() // it still waits for the rest
 		}
 	}
 }

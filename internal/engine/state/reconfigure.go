@@ -109,7 +109,8 @@ func (s *State) resetPriorities() {
 		}
 	}
 	for _, j := range changed {
-		s.putJob(j)
+		edit := s.editRecord(j)
+		edit.commitSilently() // the event of the settings tells
 	}
 }
 

@@ -154,7 +154,8 @@ func (s *State) deleteReservation(r *core.AdvanceReservation) {
 
 // dropReservationFromJob takes a reservation that is gone out of a job's wishes, as Slurm does.
 func (s *State) dropReservationFromJob(j *core.Job, r *core.AdvanceReservation) {
-	next := cloneJob(j)
+	edit := s.editJob(j)
+	next := edit.job
 	spec, x := *j.Spec, *j.Spec.More()
 	names := slices.DeleteFunc(strings.Split(x.Reservation, ","), func(n string) bool { return n == r.Name })
 	x.Reservation = strings.Join(names, ",")
@@ -166,8 +167,7 @@ func (s *State) dropReservationFromJob(j *core.Job, r *core.AdvanceReservation) 
 		next.Priority, next.Reason = 0, core.ReasonReservationGone
 		next.Message = fmt.Sprintf("its reservation %s is gone; `scontrol release` lets it run without one", r.Name)
 	}
-	s.putJob(next)
-	s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
+	edit.commitWith(core.JobUpdated, core.Event{})
 }
 
 // reservationNodes lists the nodes of a reservation in the order of the cluster's.

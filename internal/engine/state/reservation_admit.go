@@ -114,13 +114,13 @@ func deadlineOf(j *core.Job) core.Time {
 }
 
 // missDeadline ends a job that did not make it.
-func (s *State) missDeadline(next *core.Job) {
-	if next.State == core.Pending {
-		next.Start = s.view.now
-		s.endJob(next, core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
+func (e *jobEdit) missDeadline() {
+	if e.job.State == core.Pending {
+		e.job.Start = e.s.view.now
+		e.end(core.DeadlineMissed, core.ReasonDeadline, "it can no longer end before its deadline")
 		return
 	}
-	s.endJob(next, core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
+	e.end(core.DeadlineMissed, core.ReasonDeadline, "its deadline has come")
 }
 
 // countLicenses counts the licences of an allocation, or with -1 gives them back.
@@ -168,31 +168,31 @@ func (s *State) recheckStart(j *core.Job, in *Start) error {
 
 // shortenTimeLimit gives a job that starts a shorter limit than it asked for. If it comes back to the queue it asks for
 // all of it again.
-func (s *State) shortenTimeLimit(run *core.Job, limit core.Seconds) {
-	spec := *run.Spec
+func (e *jobEdit) shortenTimeLimit(limit core.Seconds) {
+	spec := *e.job.Spec
 	x := *spec.More()
 	x.TimeAsked = spec.TimeLimit
 	spec.TimeLimit, spec.Extra = limit, &x
-	s.replaceSpec(run, &spec)
+	e.replaceSpec(&spec)
 }
 
 // restoreTimeLimit is the other way round.
-func (s *State) restoreTimeLimit(next *core.Job) {
-	if next.Spec.More().TimeAsked == 0 {
+func (e *jobEdit) restoreTimeLimit() {
+	if e.job.Spec.More().TimeAsked == 0 {
 		return
 	}
-	spec := *next.Spec
+	spec := *e.job.Spec
 	x := *spec.Extra
 	spec.TimeLimit, x.TimeAsked = x.TimeAsked, 0
 	spec.Extra = &x
-	s.replaceSpec(next, &spec)
+	e.replaceSpec(&spec)
 }
 
 // replaceSpec gives a job another spec.
-func (s *State) replaceSpec(next *core.Job, spec *core.Spec) {
-	next.Spec, next.SpecID = spec, nextSpecID(next)
-	if !s.cfg.Unkept {
-		s.changes.Specs = append(s.changes.Specs, core.SpecRow{ID: next.SpecID, Spec: spec})
+func (e *jobEdit) replaceSpec(spec *core.Spec) {
+	e.job.Spec, e.job.SpecID = spec, nextSpecID(e.job)
+	if !e.s.cfg.Unkept {
+		e.s.changes.Specs = append(e.s.changes.Specs, core.SpecRow{ID: e.job.SpecID, Spec: spec})
 	}
 }
 

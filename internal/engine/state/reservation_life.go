@@ -133,9 +133,9 @@ func (s *State) endJobsInReservation(r *core.AdvanceReservation) {
 	}
 	for _, id := range inside {
 		if j, ok := s.view.jobs.Get(int64(id)); ok && !isOver(j) { // another component may have taken it along
-			next := cloneJob(j)
-			s.endJob(next, core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
-			s.putJob(next)
+			edit := s.editJob(j)
+			edit.end(core.Timeout, core.ReasonTimeLimit, "its reservation "+r.Name+" is over")
+			edit.commit()
 		}
 	}
 }

@@ -395,41 +395,6 @@ func (s *State) NextWake() core.Time {
 	return sooner(wake, s.minutesExhaustedAt())
 }
 
-// putJob replaces a job's record and notes the change. A job that is no longer live leaves memory.
-func (s *State) putJob(j *core.Job) {
-	old, _ := s.view.jobs.Get(int64(j.ID))
-	s.indexJob(old, j)
-	s.usageJobChanged(old, j)
-	if j.Live() {
-		s.view.jobs.Set(int64(j.ID), j)
-	} else {
-		s.view.jobs.Delete(int64(j.ID))
-		s.view.steps.Delete(int64(j.ID))
-		delete(s.unusable, j.ID)
-		s.endRunOf(j)
-	}
-	if len(s.view.reservations) > 0 {
-		s.updateReservationIdle(old, j)
-	}
-	if s.cfg.PutFaultForTests != nil {
-		s.cfg.PutFaultForTests(j)
-	}
-	s.plannerChanges.Jobs = append(s.plannerChanges.Jobs, j)
-	if i, ok := s.dirtyJobs[j.ID]; ok {
-		s.changes.Jobs[i] = j
-	} else if !s.cfg.Unkept {
-		s.dirtyJobs[j.ID] = len(s.changes.Jobs)
-		s.changes.Jobs = append(s.changes.Jobs, j)
-	}
-	s.notifyDependents(old, j)
-	if ref := j.Spec.More().Het; ref != nil {
-		s.hetJobChanged(old, j, ref)
-	}
-	if len(s.preemption.lenders[j.ID]) > 0 {
-		s.returnLentCPUs(j)
-	}
-}
-
 // jobChanged keeps what is derived from jobs: counts, arrays, nodes, the ledger.
 func (s *State) indexJob(old, j *core.Job) {
 	s.dependencies.jobChanged(old, j)

@@ -30,9 +30,10 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 	}
 	for _, st := range steps {
 		j, _ := s.view.Job(st.Job)
-		next := cloneJob(j)
+		edit := s.editJob(j)
+		next := edit.job
 		next.Steps++
-		s.putJob(next)
+		edit.commitSilently() // the event of the step tells
 		s.putStep(st)
 		s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	}

@@ -115,12 +115,13 @@ func (s *State) enqueueJob(in *Submit, j *core.Job) {
 	if in.Run != nil {
 		s.createRun(in, j.ID)
 	}
-	s.putJob(j)
+	edit := s.editRecord(j)
+	edit.commitSilently() // its event comes once its key is noted
 	if in.Key != "" {
 		s.rememberKey(in.Key, j.ID, spec.User)
 		s.changes.Keys = append(s.changes.Keys, core.SubmitKey{Key: in.Key, Job: j.ID, At: s.view.now, User: spec.User})
 	}
-	s.event(core.JobSubmitted, core.Event{Job: j.ID, User: spec.User, By: in.By.User, Data: s.eventData(submitted, j)})
+	edit.event(core.JobSubmitted, core.Event{By: in.By.User, Data: s.eventData(submitted, j)})
 	if j.Needs != nil {
 		s.evaluateNewDependency(j.ID, in.Ended)
 	}

@@ -79,11 +79,11 @@ const plannerHeld = "the scheduler fails on it, and it is held; `scontrol releas
 
 func (in *PlannerFailed) apply(s *State) (None, error) {
 	if j, ok := s.view.jobs.Get(int64(in.Job)); ok && j.State == core.Pending && !j.Flags.Has(core.HeldAdmin) {
-		next := cloneJob(j)
+		edit := s.editJob(j)
+		next := edit.job
 		next.Flags |= core.HeldAdmin
 		next.Reason, next.Message, next.Priority, next.Room = core.ReasonHeldAdmin, plannerHeld+in.Why, 0, nil
-		s.putJob(next)
-		s.event(core.JobUpdated, core.Event{Job: j.ID, User: j.Spec.User})
+		edit.commitWith(core.JobUpdated, core.Event{})
 	}
 	s.resendAll()
 	return none, nil
