@@ -12,7 +12,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/server/servertest"
@@ -135,7 +135,7 @@ func TestUsersRenewNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header[api.PeerHeader] = []string{peer}
+		req.Header[call.PeerHeader] = []string{peer}
 		h := &http.Client{Transport: &http.Transport{TLSClientConfig: n.TLS(), DisableKeepAlives: true}}
 		resp, err := h.Do(req)
 		if err != nil {

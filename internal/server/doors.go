@@ -15,7 +15,7 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/server/api"
+	"bireme.dev/bireme/internal/server/api/call"
 	"bireme.dev/bireme/internal/server/limit"
 	"bireme.dev/bireme/internal/store"
 	"bireme.dev/bireme/internal/store/open"
@@ -77,7 +77,7 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 		TLSConfig:         conf,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: streams take connections over
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return limit.WithConn(api.ConnContext(ctx, c), c)
+			return limit.WithConn(call.ConnContext(ctx, c), c)
 		},
 		ConnState: s.countConn,
 		ErrorLog:  slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
@@ -95,7 +95,7 @@ func (s *server) countConn(c net.Conn, state http.ConnState) {
 		return
 	}
 	limits := &s.live.Load().Limits
-	if uid, ok := api.PeerUID(c); ok {
+	if uid, ok := call.PeerUID(c); ok {
 		if uid != 0 && int(uid) != os.Geteuid() && !s.conns.AddUser(c, uid, int(limits.Connections)) {
 			s.refuseConn(c, fmt.Sprintf("uid %d has %d connections open, the most there may be (limits.connections in the server's settings)", uid, limits.Connections))
 		}

@@ -2,20 +2,23 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/config"
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/cluster"
+	"bireme.dev/bireme/internal/server/api/events"
+	"bireme.dev/bireme/internal/server/api/identity"
+	"bireme.dev/bireme/internal/server/api/jobs"
+	"bireme.dev/bireme/internal/server/api/metrics"
+	"bireme.dev/bireme/internal/server/api/nodes"
+	"bireme.dev/bireme/internal/server/api/people"
+	"bireme.dev/bireme/internal/server/api/steps"
 	"bireme.dev/bireme/internal/server/audit"
 	"bireme.dev/bireme/internal/server/ca"
 	"bireme.dev/bireme/internal/server/fleet"
@@ -39,12 +42,12 @@ type Deps struct {
 	Samples   *samples.Store
 	Authority *ca.Authority
 	Servers   []string // told to nodes that join
-	Reload    ReloadFunc
-	Partition PartitionFunc
+	Reload    cluster.ReloadFunc
+	Partition nodes.PartitionFunc
 	Fleets    *fleet.Fleets
 	// CAChanged has everybody learn of a certificate authority that was changed.
 	CAChanged func() error
-	Seals     SealsFunc
+	Seals     cluster.SealsFunc
 	// HashKey makes the hashes of blobs, which lie unsealed in the store, tell nothing of what they are hashes of.
 	HashKey []byte
 	Audit   *audit.Log // nil: none is kept
@@ -54,41 +57,41 @@ type Deps struct {
 
 // API answers HTTP. Make it with New.
 type API struct {
-	*Base
+	*call.Base
 	Streams   *stream.Exchange
 	Authority *ca.Authority
 	Conns     *limit.Conns
 	version   string
 	mux       *http.ServeMux
-	routes    []route
-	watch     *watchers
+	routes    []call.Route
+	watch     *events.Watchers
 	cancel    func() // ends the subscription
 	handlers
 }
 
 // handlers answer the routes, each those of one subject.
 type handlers struct {
-	jobs         *Jobs
-	submissions  *Submissions
-	control      *Control
-	steps        *Steps
-	streams      *Streams
-	events       *Events
-	nodes        *Nodes
-	reservations *Reservations
-	fleets       *Fleets
-	identity     *Identity
-	tokens       *Tokens
-	people       *People
-	cluster      *Cluster
-	metrics      *Metrics
+	jobs         *jobs.Jobs
+	submissions  *jobs.Submissions
+	control      *jobs.Control
+	steps        *steps.Steps
+	streams      *steps.Streams
+	events       *events.Events
+	nodes        *nodes.Nodes
+	reservations *nodes.Reservations
+	fleets       *nodes.Fleets
+	identity     *identity.Identity
+	tokens       *identity.Tokens
+	people       *people.People
+	cluster      *cluster.Cluster
+	metrics      *metrics.Metrics
 }
 
 // SetConfig makes other settings hold.
 func (a *API) SetConfig(c *config.Config) {
-	a.setConfig(c)
+	a.StoreConfig(c)
 	if snap := a.Engine.Snapshot(); snap != nil {
-		a.checkStreams(snap) // other people may be administrators now
+		a.CheckStreams(snap) // other people may be administrators now
 	}
 }
 
@@ -98,41 +101,41 @@ func New(d Deps) *API {
 	if err != nil {
 		host = "localhost"
 	}
-	b := &Base{Config: d.Config, Engine: d.Engine, Store: d.Store, Audit: d.Audit, Log: d.Log}
-	b.setConfig(d.Config)
+	b := &call.Base{Config: d.Config, Engine: d.Engine, Store: d.Store, Audit: d.Audit, Log: d.Log}
+	b.StoreConfig(d.Config)
 	a := &API{
-		Base: b, Streams: d.Streams, Authority: d.Authority, Conns: d.Conns, version: d.Version, watch: newWatchers(),
+		Base: b, Streams: d.Streams, Authority: d.Authority, Conns: d.Conns, version: d.Version, watch: events.NewWatchers(),
 		handlers: newHandlers(b, &d, host),
 	}
-	a.streams.watch, a.events.watch = a.watch, a.watch
+	a.streams.Watch, a.events.Watch = a.watch, a.watch
 	a.routes = a.table()
 	a.mux = a.newMux()
 	a.cancel = d.Engine.Subscribe(a.published)
 	return a
 }
 
-func newHandlers(b *Base, d *Deps, host string) handlers {
+func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	h := handlers{
-		jobs:         &Jobs{Base: b, Hub: d.Hub, Samples: d.Samples},
-		reservations: &Reservations{Base: b},
-		tokens:       &Tokens{Base: b, Authority: d.Authority},
-		people:       &People{Base: b},
-		events:       &Events{Base: b},
-		cluster: &Cluster{
-			Base: b, Version: d.Version, host: host, started: core.At(time.Now()), Hub: d.Hub, Authority: d.Authority,
+		jobs:         &jobs.Jobs{Base: b, Hub: d.Hub, Samples: d.Samples},
+		reservations: &nodes.Reservations{Base: b},
+		tokens:       &identity.Tokens{Base: b, Authority: d.Authority},
+		people:       &people.People{Base: b},
+		events:       &events.Events{Base: b},
+		cluster: &cluster.Cluster{
+			Base: b, Version: d.Version, Host: host, Started: core.At(time.Now()), Hub: d.Hub, Authority: d.Authority,
 			Reload: d.Reload, CAChanged: d.CAChanged, Seals: d.Seals,
 		},
 	}
-	h.identity = &Identity{Base: b, tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
-	h.metrics = newMetrics(b, h.identity, d.Hub)
-	h.submissions = &Submissions{Base: b, jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey, submitted: h.metrics.submitted}
-	h.control = &Control{Base: b, jobs: h.jobs, submissions: h.submissions, Hub: d.Hub}
-	h.steps = &Steps{Base: b, jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}
-	h.streams = &Streams{
-		Base: b, jobs: h.jobs, steps: h.steps, identity: h.identity, Hub: d.Hub, Streams: d.Streams, Logs: d.Logs, Conns: d.Conns,
+	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
+	h.metrics = metrics.New(b, h.identity, d.Hub)
+	h.submissions = &jobs.Submissions{Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey, Submitted: h.metrics.Submitted}
+	h.control = &jobs.Control{Base: b, Jobs: h.jobs, Submissions: h.submissions, Hub: d.Hub}
+	h.steps = &steps.Steps{Base: b, Jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}
+	h.streams = &steps.Streams{
+		Base: b, Jobs: h.jobs, Steps: h.steps, Identity: h.identity, Hub: d.Hub, Streams: d.Streams, Logs: d.Logs, Conns: d.Conns,
 	}
-	h.nodes = &Nodes{Base: b, reservations: h.reservations, Hub: d.Hub, Partition: d.Partition}
-	h.fleets = &Fleets{Base: b, nodes: h.nodes, Authority: d.Authority, Fleets: d.Fleets}
+	h.nodes = &nodes.Nodes{Base: b, Reservations: h.reservations, Hub: d.Hub, Partition: d.Partition}
+	h.fleets = &nodes.Fleets{Base: b, Nodes: h.nodes, Authority: d.Authority, Fleets: d.Fleets}
 	return h
 }
 
@@ -144,7 +147,7 @@ func (a *API) KeepTokens(ctx context.Context, keep time.Duration) error {
 // Close ends watchers and the subscription.
 func (a *API) Close() {
 	a.cancel()
-	a.watch.close()
+	a.watch.Close()
 }
 
 // published follows a commit; it must be quick.
@@ -154,129 +157,25 @@ func (a *API) published(p *engine.Published) {
 			hub.LogPanic(a.Log, v, "part", "api")
 		}
 	}()
-	a.watch.publish(p)
+	a.watch.Publish(p)
 	for _, s := range p.Changes.Steps {
 		if s.State.Final() {
 			a.Streams.Ended(s)
 		}
 	}
 	if len(p.Changes.Tokens)+len(p.Changes.Users)+len(p.Changes.Nodes) > 0 || p.Reloaded {
-		a.checkStreams(p.Snapshot)
+		a.CheckStreams(p.Snapshot)
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	awaitBody(w, r, unknownBody)
+	call.AwaitBody(w, r, unknownBody)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) == 0 { // agents are told in their session
-		w.Header().Set(CAHeader, a.Authority.Sum())
+		w.Header().Set(cluster.CAHeader, a.Authority.Sum())
 	}
 	a.mux.ServeHTTP(w, r)
 }
 
 // unknownBody bounds the time that a body may take before it is known whose it is.
 const unknownBody = 1 << 20
-
-// status is the one table from code to HTTP.
-var status = map[core.Code]int{
-	core.Invalid: http.StatusBadRequest, core.Unknown: http.StatusUnauthorized, core.Denied: http.StatusForbidden,
-	core.NotFound: http.StatusNotFound, core.Conflict: http.StatusConflict, core.Gone: http.StatusGone,
-	core.TooLarge: http.StatusRequestEntityTooLarge, core.Exhausted: http.StatusTooManyRequests,
-	core.Unavailable: http.StatusServiceUnavailable, core.Internal: http.StatusInternalServerError,
-}
-
-// fail answers with an error. What is nobody's business but the operator's is logged, not sent.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var e *core.Error
-	id := ""
-	if !errors.As(err, &e) {
-		if r.Context().Err() != nil {
-			return // the caller left
-		}
-		id = newID()
-		e = failureOf(id)
-	} else if e.Code == core.Internal {
-		id = newID()
-	}
-	if id != "" {
-		a.Log.Error("request", "id", id, "method", r.Method, "path", r.URL.Path, "err", err)
-		w.Header().Set(RequestIDHeader, id)
-	}
-	code, ok := status[e.Code]
-	if !ok {
-		code = http.StatusInternalServerError
-	}
-	if wait := retryAfter(e); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(wait))
-	}
-	if e.Code == core.TooLarge { // net/http would wait for the rest of a body that nobody reads before it answers
-		w.Header().Set("Connection", "close")
-	}
-	if e.Code == core.Unknown {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	writeJSON(w, code, client.ErrorBody{Error: shortened(e), RequestID: id})
-}
-
-// retryAfter is the seconds after which a call may be sent again; 0: waiting does not help. Errors of a limit say it
-// themselves; other limits with a reason of their own are no matter of time.
-func retryAfter(e *core.Error) int {
-	var x *limit.Excess
-	switch {
-	case e.Code == core.Exhausted && errors.As(e, &x) && x.After > 0:
-		return int((x.After + time.Second - 1) / time.Second)
-	case e.Code == core.Unavailable, e.Code == core.Exhausted && e.Reason == "":
-		return 1
-	}
-	return 0
-}
-
-// Bounds of what an error says: messages quote what they refuse, which may be megabytes.
-const (
-	maxMessage = 4 << 10
-	maxFaults  = 100
-)
-
-// shortened is an error of a length that can be read.
-func shortened(e *core.Error) core.Error {
-	out := *e
-	out.Message = clipped(out.Message)
-	if len(out.Faults) > maxFaults {
-		out.Faults = out.Faults[:maxFaults]
-	}
-	for i := range out.Faults {
-		if f := &out.Faults[i]; len(f.Message) > maxMessage || len(f.Path) > maxMessage {
-			out.Faults = slices.Clone(out.Faults)
-			out.Faults[i] = core.Fault{Path: clipped(f.Path), Message: clipped(f.Message)}
-		}
-	}
-	return out
-}
-
-func clipped(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil { // our own types: a broken invariant
-		panic(err)
-	}
-	writeRaw(w, code, append(data, '\n'))
-}
-
-func writeRaw(w http.ResponseWriter, code int, data []byte) {
-	h := w.Header()
-	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(data))}
-	w.WriteHeader(code)
-	_, _ = w.Write(data) // the caller may have left
-}
-
-var jsonType = []string{"application/json"}
-
-// ok is the answer of calls that have nothing to say.
-type okBody struct{}

@@ -1,10 +1,21 @@
 // Package api is the native HTTP API under /api/v1 and the agents' streams under /agent/v1.
 //
-// One table (routes.go) holds every route with its types; the mux and the OpenAPI document are both made from it. Each call
-// has an identity (auth.go): a token, the kernel's word for the caller's uid on a local socket, or a node's certificate and
-// that node's word. Handlers read snapshots, send inputs to the engine and hold no policy; errors are core.Error and become
-// a status by one table.
+// Three tables by route say all there is to know about a call: routes.go (handler and types; the mux and the OpenAPI
+// document are made from it), rights.go (the scope a token needs) and actions.go (what the audit log calls it).
+// API.serve is the way of every call: identity, limits, rights, handler, audit log, answer.
 //
-// POST /jobs and the brief listing are the hot paths: they read and write JSON by hand (decode.go, client.AppendBrief) and
-// touch nothing they do not need.
+//	             api        routes, rights, actions, serve
+//	              |
+//	jobs  steps  nodes  people  cluster  events  metrics        handlers by subject
+//	              |
+//	          identity                                          who calls
+//	              |
+//	            call        caller, body, answer, limits, trail, Base
+//	              |
+//	          selection     which jobs a request means
+//	              |
+//	            view        what a caller may see
+//
+// Handlers read views of snapshots, send inputs to the engine and hold no policy; errors are core.Error and become a
+// status by one table (fail.go).
 package api

@@ -10,10 +10,11 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/api/call"
 )
 
 // openapi serves the API's description, made from the table of routes and the Go types themselves.
-func (a *API) openapi(http.ResponseWriter, *http.Request, *caller) (any, error) {
+func (a *API) openapi(http.ResponseWriter, *http.Request, *call.Caller) (any, error) {
 	return a.document(), nil
 }
 
@@ -24,15 +25,15 @@ func (a *API) document() object {
 	paths := object{}
 	for i := range a.routes {
 		rt := &a.routes[i]
-		if !rt.native {
+		if !rt.Native {
 			continue
 		}
-		item, _ := paths[rt.path].(object)
+		item, _ := paths[rt.Path].(object)
 		if item == nil {
 			item = object{}
-			paths[rt.path] = item
+			paths[rt.Path] = item
 		}
-		item[strings.ToLower(rt.method)] = g.operation(rt)
+		item[strings.ToLower(rt.Method)] = g.operation(rt)
 	}
 	return object{
 		"openapi": "3.1.0",
@@ -52,29 +53,29 @@ var pathParam = regexp.MustCompile(`\{(\w+)\}`)
 // schemas collects the types that are used, by name.
 type schemas struct{ defs object }
 
-func (g *schemas) operation(rt *route) object {
-	op := object{"summary": rt.summary, "operationId": operationID(rt)}
+func (g *schemas) operation(rt *call.Route) object {
+	op := object{"summary": rt.Summary, "operationId": operationID(rt)}
 	params := []object{}
-	for _, m := range pathParam.FindAllStringSubmatch(rt.path, -1) {
+	for _, m := range pathParam.FindAllStringSubmatch(rt.Path, -1) {
 		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
-	for _, q := range rt.query {
+	for _, q := range rt.Query {
 		params = append(params, object{"name": q, "in": "query", "schema": object{"type": "string"}})
 	}
 	if len(params) > 0 {
 		op["parameters"] = params
 	}
-	if rt.open {
+	if rt.Open {
 		op["security"] = []object{}
 	}
-	if rt.body != nil {
-		op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.body))}}}
+	if rt.Body != nil {
+		op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.Body))}}}
 	}
 	ok := object{"description": "done"}
-	if kind, raw := rt.reply.(string); raw {
+	if kind, raw := rt.Reply.(string); raw {
 		ok["content"] = object{kind: object{}}
-	} else if rt.reply != nil {
-		ok["content"] = object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.reply))}}
+	} else if rt.Reply != nil {
+		ok["content"] = object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.Reply))}}
 	}
 	failed := object{"description": "an error", "content": object{"application/json": object{"schema": g.of(reflect.TypeFor[client.ErrorBody]())}}}
 	op["responses"] = object{"200": ok, "default": failed}
@@ -82,9 +83,9 @@ func (g *schemas) operation(rt *route) object {
 }
 
 // operationID is made of the method and the path: getJobsIdLogs.
-func operationID(rt *route) string {
-	id := strings.ToLower(rt.method)
-	for _, part := range strings.FieldsFunc(strings.TrimPrefix(rt.path, base), func(r rune) bool { return strings.ContainsRune("/{}._", r) }) {
+func operationID(rt *call.Route) string {
+	id := strings.ToLower(rt.Method)
+	for _, part := range strings.FieldsFunc(strings.TrimPrefix(rt.Path, call.Prefix), func(r rune) bool { return strings.ContainsRune("/{}._", r) }) {
 		id += strings.ToUpper(part[:1]) + part[1:]
 	}
 	return id

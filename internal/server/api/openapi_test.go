@@ -6,12 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/metrics"
 )
 
 func TestEveryRouteIsInTheDocumentAndViceVersa(t *testing.T) {
 	t.Parallel()
 	a := &API{}
-	a.metrics = newMetrics(&Base{}, nil, nil)
+	a.metrics = metrics.New(&call.Base{}, nil, nil)
 	a.routes = a.table()
 	a.mux = a.newMux()
 	text, err := json.Marshal(a.document())
@@ -48,12 +51,12 @@ func TestEveryRouteIsInTheDocumentAndViceVersa(t *testing.T) {
 	}
 	native := 0
 	for _, rt := range a.routes {
-		if !rt.native {
+		if !rt.Native {
 			continue
 		}
 		native++
-		if _, ok := doc.Paths[rt.path][strings.ToLower(rt.method)]; !ok {
-			t.Errorf("%s %s is not in the document", rt.method, rt.path)
+		if _, ok := doc.Paths[rt.Path][strings.ToLower(rt.Method)]; !ok {
+			t.Errorf("%s %s is not in the document", rt.Method, rt.Path)
 		}
 	}
 	if count != native {

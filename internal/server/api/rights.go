@@ -5,144 +5,118 @@ import (
 	"net/url"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/server/api/call"
 )
 
-// right is what a route asks of a caller's token. Callers without one (a local socket, a node's word) have every scope.
-type right struct {
-	scope core.Scope
-	// within says how a token that is limited to one project is kept to it. The zero value refuses such tokens.
-	within within
-}
+// rights says for every route which scope a token needs; open routes have none. A route that is not here can be used
+// by no token at all, and a test fails.
+var rights = map[string]call.Right{
+	"GET /cluster":       {Scope: core.ScopeRead, Within: call.Harmless},
+	"POST /reconfigure":  {Scope: core.ScopeAdmin},
+	"GET /ca":            {Scope: core.ScopeRead, Within: call.Harmless},
+	"POST /ca/rotate":    {Scope: core.ScopeAdmin},
+	"GET /seals":         {Scope: core.ScopeAdmin},
+	"POST /seals/rotate": {Scope: core.ScopeAdmin},
+	"GET /whoami":        {Scope: core.ScopeRead, Within: call.Harmless},
+	"GET /audit":         {Scope: core.ScopeAdmin},
 
-// within is how a route keeps a token to its project.
-type within int
+	"POST /jobs":                             {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"POST /jobs/try":                         {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"GET /jobs":                              {Scope: core.ScopeRead, Within: call.ByQuery},
+	"POST /jobs/cancel":                      {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"GET /jobs/{id}":                         {Scope: core.ScopeRead, Within: call.ByJob},
+	"PATCH /jobs/{id}":                       {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /jobs/{id}/script":                  {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/env":                     {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/why":                     {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/metrics":                 {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/logs":                    {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/steps":                   {Scope: core.ScopeRead, Within: call.ByJob},
+	"POST /jobs/{id}/steps":                  {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"POST /jobs/{id}/release":                {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /jobs/{id}/steps/{step}/attach":     {Scope: core.ScopeSubmit, Within: call.ByJob}, // a terminal may be typed into
+	"GET /jobs/{id}/steps/{step}/resume":     {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /streams/{key}":                     {Scope: core.ScopeSubmit, Within: call.Harmless},
+	"GET /runs":                              {Scope: core.ScopeRead, Within: call.ByQuery},
+	"POST /runs/{name}/stop":                 {Scope: core.ScopeSubmit, Within: call.ByQuery},
+	"GET /watch":                             {Scope: core.ScopeRead},
+	"GET /nodes":                             {Scope: core.ScopeRead},
+	"GET /nodes/{name}":                      {Scope: core.ScopeRead},
+	"GET /nodes/{name}/events":               {Scope: core.ScopeRead},
+	"DELETE /nodes/{name}":                   {Scope: core.ScopeAdmin},
+	"PATCH /nodes/{name}":                    {Scope: core.ScopeAdmin},
+	"PATCH /partitions/{name}":               {Scope: core.ScopeAdmin},
+	"DELETE /partitions/{name}":              {Scope: core.ScopeAdmin},
+	"GET /plan":                              {Scope: core.ScopeRead},
+	"GET /licenses":                          {Scope: core.ScopeRead},
+	"GET /tokens":                            {Scope: core.ScopeRead},
+	"POST /tokens":                           {Scope: core.ScopeSubmit},
+	"POST /tokens/{id}/rotate":               {Scope: core.ScopeRead, Within: call.Harmless}, // see rotateToken: with less than submit only itself
+	"DELETE /tokens/{id}":                    {Scope: core.ScopeRead, Within: call.Harmless}, // likewise
+	"GET /users":                             {Scope: core.ScopeRead},
+	"POST /users":                            {Scope: core.ScopeAdmin},
+	"GET /users/{name}":                      {Scope: core.ScopeRead},
+	"PATCH /users/{name}":                    {Scope: core.ScopeAdmin},
+	"GET /projects":                          {Scope: core.ScopeRead},
+	"POST /projects":                         {Scope: core.ScopeAdmin},
+	"PATCH /projects/{project}":              {Scope: core.ScopeAdmin},
+	"DELETE /projects/{project}":             {Scope: core.ScopeAdmin},
+	"PUT /projects/{project}/members/{user}": {Scope: core.ScopeAdmin},
+	"GET /policy":                            {Scope: core.ScopeRead},
+	"PUT /policy":                            {Scope: core.ScopeAdmin},
+	"GET /qos":                               {Scope: core.ScopeRead},
+	"PUT /qos/{name}":                        {Scope: core.ScopeAdmin},
+	"DELETE /qos/{name}":                     {Scope: core.ScopeAdmin},
+	"GET /reservations":                      {Scope: core.ScopeRead},
+	"POST /reservations":                     {Scope: core.ScopeAdmin},
+	"GET /reservations/{name}":               {Scope: core.ScopeRead},
+	"PATCH /reservations/{name}":             {Scope: core.ScopeAdmin},
+	"DELETE /reservations/{name}":            {Scope: core.ScopeAdmin},
+	"GET /fleets":                            {Scope: core.ScopeRead},
+	"GET /fleets/{name}":                     {Scope: core.ScopeRead},
+	"PUT /fleets/{name}":                     {Scope: core.ScopeAdmin},
+	"DELETE /fleets/{name}":                  {Scope: core.ScopeAdmin},
+	"POST /fleets/{name}/trust":              {Scope: core.ScopeAdmin},
 
-const (
-	refused  within = iota // it is about more than jobs and runs
-	harmless               // it shows nothing of any project, or the key in its path is proof enough
-	byJob                  // the job in the path must be of the project
-	byQuery                // the query's project is the token's
-	byEngine               // the engine compares each job with the token's project
-)
+	"GET /openapi.json": {Scope: core.ScopeRead, Within: call.Harmless},
+	"GET /metrics":      {Scope: core.ScopeRead},
+	"GET /metrics/dcgm": {Scope: core.ScopeRead},
 
-// rights says for every route which scope a token needs; open routes have none. A route that is not here can be used by no
-// token at all, and a test fails.
-var rights = map[string]right{
-	"GET /cluster":       {core.ScopeRead, harmless},
-	"POST /reconfigure":  {core.ScopeAdmin, refused},
-	"GET /ca":            {core.ScopeRead, harmless},
-	"POST /ca/rotate":    {core.ScopeAdmin, refused},
-	"GET /seals":         {core.ScopeAdmin, refused},
-	"POST /seals/rotate": {core.ScopeAdmin, refused},
-	"GET /whoami":        {core.ScopeRead, harmless},
-	"GET /audit":         {core.ScopeAdmin, refused},
-
-	"POST /jobs":                             {core.ScopeSubmit, byEngine},
-	"POST /jobs/try":                         {core.ScopeSubmit, byEngine},
-	"GET /jobs":                              {core.ScopeRead, byQuery},
-	"POST /jobs/cancel":                      {core.ScopeSubmit, byEngine},
-	"GET /jobs/{id}":                         {core.ScopeRead, byJob},
-	"PATCH /jobs/{id}":                       {core.ScopeSubmit, byJob},
-	"GET /jobs/{id}/script":                  {core.ScopeRead, byJob},
-	"GET /jobs/{id}/env":                     {core.ScopeRead, byJob},
-	"GET /jobs/{id}/why":                     {core.ScopeRead, byJob},
-	"GET /jobs/{id}/metrics":                 {core.ScopeRead, byJob},
-	"GET /jobs/{id}/logs":                    {core.ScopeRead, byJob},
-	"GET /jobs/{id}/steps":                   {core.ScopeRead, byJob},
-	"POST /jobs/{id}/steps":                  {core.ScopeSubmit, byJob},
-	"POST /jobs/{id}/release":                {core.ScopeSubmit, byJob},
-	"GET /jobs/{id}/steps/{step}/attach":     {core.ScopeSubmit, byJob}, // a terminal may be typed into
-	"GET /jobs/{id}/steps/{step}/resume":     {core.ScopeSubmit, byJob},
-	"GET /streams/{key}":                     {core.ScopeSubmit, harmless},
-	"GET /runs":                              {core.ScopeRead, byQuery},
-	"POST /runs/{name}/stop":                 {core.ScopeSubmit, byQuery},
-	"GET /watch":                             {core.ScopeRead, refused},
-	"GET /nodes":                             {core.ScopeRead, refused},
-	"GET /nodes/{name}":                      {core.ScopeRead, refused},
-	"GET /nodes/{name}/events":               {core.ScopeRead, refused},
-	"DELETE /nodes/{name}":                   {core.ScopeAdmin, refused},
-	"PATCH /nodes/{name}":                    {core.ScopeAdmin, refused},
-	"PATCH /partitions/{name}":               {core.ScopeAdmin, refused},
-	"DELETE /partitions/{name}":              {core.ScopeAdmin, refused},
-	"GET /plan":                              {core.ScopeRead, refused},
-	"GET /licenses":                          {core.ScopeRead, refused},
-	"GET /tokens":                            {core.ScopeRead, refused},
-	"POST /tokens":                           {core.ScopeSubmit, refused},
-	"POST /tokens/{id}/rotate":               {core.ScopeRead, harmless}, // see rotateToken: with less than submit only itself
-	"DELETE /tokens/{id}":                    {core.ScopeRead, harmless}, // likewise
-	"GET /users":                             {core.ScopeRead, refused},
-	"POST /users":                            {core.ScopeAdmin, refused},
-	"GET /users/{name}":                      {core.ScopeRead, refused},
-	"PATCH /users/{name}":                    {core.ScopeAdmin, refused},
-	"GET /projects":                          {core.ScopeRead, refused},
-	"POST /projects":                         {core.ScopeAdmin, refused},
-	"PATCH /projects/{project}":              {core.ScopeAdmin, refused},
-	"DELETE /projects/{project}":             {core.ScopeAdmin, refused},
-	"PUT /projects/{project}/members/{user}": {core.ScopeAdmin, refused},
-	"GET /policy":                            {core.ScopeRead, refused},
-	"PUT /policy":                            {core.ScopeAdmin, refused},
-	"GET /qos":                               {core.ScopeRead, refused},
-	"PUT /qos/{name}":                        {core.ScopeAdmin, refused},
-	"DELETE /qos/{name}":                     {core.ScopeAdmin, refused},
-	"GET /reservations":                      {core.ScopeRead, refused},
-	"POST /reservations":                     {core.ScopeAdmin, refused},
-	"GET /reservations/{name}":               {core.ScopeRead, refused},
-	"PATCH /reservations/{name}":             {core.ScopeAdmin, refused},
-	"DELETE /reservations/{name}":            {core.ScopeAdmin, refused},
-	"GET /fleets":                            {core.ScopeRead, refused},
-	"GET /fleets/{name}":                     {core.ScopeRead, refused},
-	"PUT /fleets/{name}":                     {core.ScopeAdmin, refused},
-	"DELETE /fleets/{name}":                  {core.ScopeAdmin, refused},
-	"POST /fleets/{name}/trust":              {core.ScopeAdmin, refused},
-
-	"GET /openapi.json": {core.ScopeRead, harmless},
-	"GET /metrics":      {core.ScopeRead, refused},
-	"GET /metrics/dcgm": {core.ScopeRead, refused},
-
-	"GET /debug/pprof/{what...}": {core.ScopeAdmin, refused},
+	"GET /debug/pprof/{what...}": {Scope: core.ScopeAdmin},
 }
 
 // withRights gives each route the right it asks for, and its place in the audit log.
-func withRights(list []route) []route {
+func withRights(list []call.Route) []call.Route {
 	for i := range list {
 		rt := &list[i]
-		rt.right, rt.audit = rights[rt.key()], audited[rt.key()]
+		rt.Right, rt.Audit = rights[rt.Key()], audited[rt.Key()]
 	}
 	return list
 }
 
-// key is a route's name in the tables of rights and of the audit log.
-func (rt *route) key() string {
-	path := rt.path
-	if rt.native {
-		path = path[len(base):]
-	}
-	return rt.method + " " + path
-}
-
 // allow checks that the token a call came with gives the right the route asks for.
-func (a *API) allow(rt *route, r *http.Request, who *caller) error {
-	if who == nil || who.token == nil {
+func (a *API) allow(rt *call.Route, r *http.Request, who *call.Caller) error {
+	if who == nil || who.TokenRecord == nil {
 		return nil
 	}
-	t := who.token
-	if rt.right.scope == "" || !t.Has(rt.right.scope) {
+	t := who.TokenRecord
+	if rt.Right.Scope == "" || !t.Has(rt.Right.Scope) {
 		return core.Errorf(core.Denied, "this token (%s) has scope %s; %s %s needs %s: make one with `bireme token create --scope %s`",
-			tokenName(t), t.ScopeText(), rt.method, rt.path, rt.right.scope, rt.right.scope).Because("token_scope")
+			call.TokenName(t), t.ScopeText(), rt.Method, rt.Path, rt.Right.Scope, rt.Right.Scope).Because("token_scope")
 	}
 	if t.Project == "" {
 		return nil
 	}
-	switch rt.right.within {
-	case harmless, byEngine:
+	switch rt.Right.Within {
+	case call.Harmless, call.ByEngine:
 		return nil
-	case byQuery:
+	case call.ByQuery:
 		return a.limitQuery(r, t)
-	case byJob:
+	case call.ByJob:
 		return a.limitJob(r, who)
 	default:
 		return core.Errorf(core.Denied, "this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
-			tokenName(t), t.Project, rt.method, rt.path).Because("token_scope")
+			call.TokenName(t), t.Project, rt.Method, rt.Path).Because("token_scope")
 	}
 }
 
@@ -151,7 +125,7 @@ func (a *API) limitQuery(r *http.Request, t *core.Token) error {
 	q := r.URL.Query()
 	for _, p := range q["project"] {
 		if p != "" && p != string(t.Project) {
-			return outsideProject(t)
+			return call.OutsideProject(t)
 		}
 	}
 	q.Set("project", string(t.Project))
@@ -162,24 +136,20 @@ func (a *API) limitQuery(r *http.Request, t *core.Token) error {
 }
 
 // limitJob refuses a job of another project. What is not there is the handler's to tell.
-func (a *API) limitJob(r *http.Request, who *caller) error {
-	v, err := a.viewer(who)
+func (a *API) limitJob(r *http.Request, who *call.Caller) error {
+	v, err := a.Viewer(who)
 	if err != nil {
 		return err
 	}
-	t := who.token
-	list, _, err := a.jobs.find(r.Context(), v, r.PathValue("id"), 0)
+	t := who.TokenRecord
+	list, _, err := a.jobs.Find(r.Context(), v, r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
 	for _, j := range list {
 		if j.Spec.Project != t.Project {
-			return outsideProject(t)
+			return call.OutsideProject(t)
 		}
 	}
 	return nil
-}
-
-func outsideProject(t *core.Token) error {
-	return core.Errorf(core.Denied, "this token (%s) is limited to project %s", tokenName(t), t.Project).Because("token_scope")
 }

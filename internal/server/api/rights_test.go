@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 	"testing"
+
+	"bireme.dev/bireme/internal/server/api/call"
 )
 
 // A route that says nothing of scopes would be closed to every token, and one that is open must say nothing.
@@ -11,17 +13,17 @@ func TestEveryRouteStatesItsScope(t *testing.T) {
 	a := &API{}
 	seen := map[string]bool{}
 	for _, rt := range a.table() {
-		r, ok := rights[rt.key()]
-		seen[rt.key()] = true
+		r, ok := rights[rt.Key()]
+		seen[rt.Key()] = true
 		switch {
-		case rt.open && ok:
-			t.Errorf("%s asks for no identity and for scope %q", rt.key(), r.scope)
-		case !rt.open && r.scope == "":
-			t.Errorf("%s states no scope: add it to rights.go", rt.key())
-		case rt.right != r:
-			t.Errorf("%s has right %v, the table says %v", rt.key(), rt.right, r)
-		case r.within == byJob && !strings.Contains(rt.path, "{id}"):
-			t.Errorf("%s has no job in its path to compare with a token's project", rt.key())
+		case rt.Open && ok:
+			t.Errorf("%s asks for no identity and for scope %q", rt.Key(), r.Scope)
+		case !rt.Open && r.Scope == "":
+			t.Errorf("%s states no scope: add it to rights.go", rt.Key())
+		case rt.Right != r:
+			t.Errorf("%s has right %v, the table says %v", rt.Key(), rt.Right, r)
+		case r.Within == call.ByJob && !strings.Contains(rt.Path, "{id}"):
+			t.Errorf("%s has no job in its path to compare with a token's project", rt.Key())
 		}
 	}
 	for key := range rights {

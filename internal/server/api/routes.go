@@ -7,131 +7,103 @@ import (
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
-)
-
-// handler answers a call of somebody. It returns the answer, or an error; nil, nil means that it has answered itself.
-type handler func(w http.ResponseWriter, r *http.Request, who *caller) (any, error)
-
-// route is one row of the API.
-type route struct {
-	method, path string
-	summary      string
-	handle       handler
-	open         bool     // no identity is asked for
-	query        []string // names of query parameters
-	body         any      // zero value of what is sent; nil: nothing
-	reply        any      // zero value of the answer; nil: none; a string: a content type
-	native       bool     // under /api/v1; false: the agents' side, not in the document
-	right        right    // what a caller's token must allow; see rights.go
-	lasts        lasting  // how long its answer takes
-	local        bool     // no identity is asked for where the API listens on loopback only
-	audit        auditing // what the audit log calls it; see audit.go
-}
-
-// lasting says how long an answer takes and what it counts as.
-type lasting uint8
-
-const (
-	short     lasting = iota
-	download          // as long as its reader takes; with follow=1 it is a stream that follows a log
-	streaming         // until its caller leaves
-)
-
-const (
-	base   = "/api/v1"
-	octets = "application/octet-stream"
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/cluster"
+	"bireme.dev/bireme/internal/server/api/metrics"
+	"bireme.dev/bireme/internal/server/api/people"
+	"bireme.dev/bireme/internal/server/api/selection"
 )
 
 var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history", "since", "until", "limit", "after", "newest"}
 
 // table lists every route.
-func (a *API) table() []route {
-	native := []route{
-		{method: "GET", path: "/ping", summary: "Is the server there?", handle: a.cluster.ping, open: true, reply: pingBody{}},
-		{method: "GET", path: "/openapi.json", summary: "This document", handle: a.openapi, local: true, reply: map[string]any{}},
-		{method: "GET", path: "/cluster", summary: "The cluster, its partitions and settings", handle: a.cluster.cluster, reply: client.Cluster{}},
-		{method: "POST", path: "/reconfigure", summary: "Read the config file again and take it over, all of it or nothing", handle: a.cluster.reconfigure, body: client.Reconfigure{}, reply: client.Reconfigured{}},
-		{method: "GET", path: "/ca", summary: "The certificate authority to trust, and how far its replacement is", handle: a.cluster.showCA, reply: client.CA{}},
-		{method: "POST", path: "/ca/rotate", summary: "Take the next step of replacing the certificate authority", handle: a.cluster.rotateCA, body: client.RotateCA{}, reply: client.CA{}},
-		{method: "GET", path: "/seals", summary: "The key that seals secrets in the store, and how far its rotation is", handle: a.cluster.showSeals, reply: client.Seals{}},
-		{method: "POST", path: "/seals/rotate", summary: "Seal everything in the store with a new key, beside what else happens", handle: a.cluster.rotateSeals, reply: client.Seals{}},
-		{method: "GET", path: "/whoami", summary: "Who the caller is", handle: a.cluster.whoami, reply: client.Whoami{}},
+func (a *API) table() []call.Route {
+	native := []call.Route{
+		{Method: "GET", Path: "/ping", Summary: "Is the server there?", Handle: a.cluster.Ping, Open: true, Reply: cluster.PingBody{}},
+		{Method: "GET", Path: "/openapi.json", Summary: "This document", Handle: a.openapi, Local: true, Reply: map[string]any{}},
+		{Method: "GET", Path: "/cluster", Summary: "The cluster, its partitions and settings", Handle: a.cluster.Show, Reply: client.Cluster{}},
+		{Method: "POST", Path: "/reconfigure", Summary: "Read the config file again and take it over, all of it or nothing", Handle: a.cluster.Reconfigure, Body: client.Reconfigure{}, Reply: client.Reconfigured{}},
+		{Method: "GET", Path: "/ca", Summary: "The certificate authority to trust, and how far its replacement is", Handle: a.cluster.ShowCA, Reply: client.CA{}},
+		{Method: "POST", Path: "/ca/rotate", Summary: "Take the next step of replacing the certificate authority", Handle: a.cluster.RotateCA, Body: client.RotateCA{}, Reply: client.CA{}},
+		{Method: "GET", Path: "/seals", Summary: "The key that seals secrets in the store, and how far its rotation is", Handle: a.cluster.ShowSeals, Reply: client.Seals{}},
+		{Method: "POST", Path: "/seals/rotate", Summary: "Seal everything in the store with a new key, beside what else happens", Handle: a.cluster.RotateSeals, Reply: client.Seals{}},
+		{Method: "GET", Path: "/whoami", Summary: "Who the caller is", Handle: a.cluster.Whoami, Reply: client.Whoami{}},
 
-		{method: "POST", path: "/jobs", summary: "Submit a job or an array", handle: a.submissions.submit, body: client.Submit{}, reply: client.Submitted{}},
-		{method: "POST", path: "/jobs/try", summary: "When and where a job would start; nothing is submitted", handle: a.submissions.try, body: client.Submit{}, reply: client.Trials{}},
-		{method: "GET", path: "/jobs", summary: "List jobs, in pages: while more is true, ask again with after= the answer's next", handle: a.jobs.jobs, query: jobQuery, reply: client.JobList{}},
-		{method: "POST", path: "/jobs/cancel", summary: "End or signal all jobs that match", handle: a.control.cancelJobs, body: client.Cancel{}, reply: client.Cancelled{}},
-		{method: "GET", path: "/jobs/{id}", summary: "One job, or an array and its started tasks", query: []string{"after"}, handle: a.jobs.job, reply: client.JobList{}},
-		{method: "PATCH", path: "/jobs/{id}", summary: "Change, hold, release, requeue, suspend or resume a job", handle: a.control.updateJob, body: client.Update{}, reply: okBody{}},
-		{method: "GET", path: "/jobs/{id}/script", summary: "The job's script", handle: a.jobs.script, reply: octets},
-		{method: "GET", path: "/jobs/{id}/env", summary: "The job's environment, NUL-separated", handle: a.jobs.env, reply: octets},
-		{method: "GET", path: "/jobs/{id}/why", summary: "Why a job waits, or how it ended", handle: a.jobs.why, reply: client.Why{}},
-		{method: "GET", path: "/jobs/{id}/metrics", summary: "What the job used of CPUs, memory and GPUs, moment by moment", handle: a.jobs.jobMetrics, query: []string{"attempt"}, reply: client.Metrics{}},
-		{method: "GET", path: "/jobs/{id}/logs", summary: "The job's output", handle: a.streams.jobLogs, lasts: download, query: []string{"offset", "follow", "attempt"}, reply: octets},
-		{method: "GET", path: "/jobs/{id}/steps", summary: "The job's steps", handle: a.steps.steps, reply: client.StepList{}},
-		{method: "POST", path: "/jobs/{id}/steps", summary: "Make a step in a running job", handle: a.steps.newStep, body: client.NewStep{}, reply: client.StepMade{}},
-		{method: "POST", path: "/jobs/{id}/release", summary: "Give an interactive allocation back", handle: a.control.release, body: client.Release{}, reply: okBody{}},
-		{method: "GET", path: "/jobs/{id}/steps/{step}/attach", summary: "Watch a running step's streams (Upgrade: bireme-stream)", handle: a.streams.attachStep, lasts: streaming, reply: octets},
-		{method: "GET", path: "/jobs/{id}/steps/{step}/resume", summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)", handle: a.streams.resumeStep, lasts: streaming, query: []string{"key", "owns"}, reply: octets},
-		{method: "GET", path: "/streams/{key}", summary: "srun's end of a step's streams (Upgrade: bireme-stream)", handle: a.streams.srunStream, lasts: streaming, reply: octets},
+		{Method: "POST", Path: "/jobs", Summary: "Submit a job or an array", Handle: a.submissions.Submit, Body: client.Submit{}, Reply: client.Submitted{}},
+		{Method: "POST", Path: "/jobs/try", Summary: "When and where a job would start; nothing is submitted", Handle: a.submissions.Try, Body: client.Submit{}, Reply: client.Trials{}},
+		{Method: "GET", Path: "/jobs", Summary: "List jobs, in pages: while more is true, ask again with after= the answer's next", Handle: a.jobs.List, Query: jobQuery, Reply: client.JobList{}},
+		{Method: "POST", Path: "/jobs/cancel", Summary: "End or signal all jobs that match", Handle: a.control.CancelJobs, Body: client.Cancel{}, Reply: client.Cancelled{}},
+		{Method: "GET", Path: "/jobs/{id}", Summary: "One job, or an array and its started tasks", Query: []string{"after"}, Handle: a.jobs.Show, Reply: client.JobList{}},
+		{Method: "PATCH", Path: "/jobs/{id}", Summary: "Change, hold, release, requeue, suspend or resume a job", Handle: a.control.UpdateJob, Body: client.Update{}, Reply: call.OK{}},
+		{Method: "GET", Path: "/jobs/{id}/script", Summary: "The job's script", Handle: a.jobs.Script, Reply: call.Octets},
+		{Method: "GET", Path: "/jobs/{id}/env", Summary: "The job's environment, NUL-separated", Handle: a.jobs.Env, Reply: call.Octets},
+		{Method: "GET", Path: "/jobs/{id}/why", Summary: "Why a job waits, or how it ended", Handle: a.jobs.Why, Reply: client.Why{}},
+		{Method: "GET", Path: "/jobs/{id}/metrics", Summary: "What the job used of CPUs, memory and GPUs, moment by moment", Handle: a.jobs.JobMetrics, Query: []string{"attempt"}, Reply: client.Metrics{}},
+		{Method: "GET", Path: "/jobs/{id}/logs", Summary: "The job's output", Handle: a.streams.JobLogs, Lasts: call.Download, Query: []string{"offset", "follow", "attempt"}, Reply: call.Octets},
+		{Method: "GET", Path: "/jobs/{id}/steps", Summary: "The job's steps", Handle: a.steps.List, Reply: client.StepList{}},
+		{Method: "POST", Path: "/jobs/{id}/steps", Summary: "Make a step in a running job", Handle: a.steps.Create, Body: client.NewStep{}, Reply: client.StepMade{}},
+		{Method: "POST", Path: "/jobs/{id}/release", Summary: "Give an interactive allocation back", Handle: a.control.Release, Body: client.Release{}, Reply: call.OK{}},
+		{Method: "GET", Path: "/jobs/{id}/steps/{step}/attach", Summary: "Watch a running step's streams (Upgrade: bireme-stream)", Handle: a.streams.AttachStep, Lasts: call.Streaming, Reply: call.Octets},
+		{Method: "GET", Path: "/jobs/{id}/steps/{step}/resume", Summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)", Handle: a.streams.ResumeStep, Lasts: call.Streaming, Query: []string{"key", "owns"}, Reply: call.Octets},
+		{Method: "GET", Path: "/streams/{key}", Summary: "srun's end of a step's streams (Upgrade: bireme-stream)", Handle: a.streams.SrunStream, Lasts: call.Streaming, Reply: call.Octets},
 
-		{method: "GET", path: "/nodes", summary: "List nodes", handle: a.nodes.nodes, reply: client.NodeList{}},
-		{method: "GET", path: "/nodes/{name}", summary: "One node", handle: a.nodes.node, reply: client.Node{}},
-		{method: "GET", path: "/nodes/{name}/events", summary: "The last events of a node, oldest first (limit=N)", handle: a.nodes.nodeEvents, reply: client.EventList{}},
-		{method: "DELETE", path: "/nodes/{name}", summary: "Forget a node (drain=1: when its jobs have ended; now=1: end them)", handle: a.nodes.removeNode, reply: client.RemovedNode{}},
-		{method: "PATCH", path: "/nodes/{name}", summary: "Drain, resume or take down a node", handle: a.nodes.updateNode, body: client.UpdateNode{}, reply: okBody{}},
-		{method: "PATCH", path: "/partitions/{name}", summary: "Make or change a partition, until the config file is read again", handle: a.nodes.changePartition, body: client.PartitionChange{}, reply: okBody{}},
-		{method: "DELETE", path: "/partitions/{name}", summary: "Remove a partition, until the config file is read again", handle: a.nodes.dropPartition, reply: okBody{}},
-		{method: "POST", path: "/join", summary: "Trade a one-time token for a node's certificate", handle: a.identity.join, open: true, body: client.Join{}, reply: client.Joined{}},
-		{method: "POST", path: "/renew", summary: "Give a node that shows its key a new certificate", handle: a.identity.renew, open: true, body: client.Renew{}, reply: client.Joined{}},
+		{Method: "GET", Path: "/nodes", Summary: "List nodes", Handle: a.nodes.List, Reply: client.NodeList{}},
+		{Method: "GET", Path: "/nodes/{name}", Summary: "One node", Handle: a.nodes.Show, Reply: client.Node{}},
+		{Method: "GET", Path: "/nodes/{name}/events", Summary: "The last events of a node, oldest first (limit=N)", Handle: a.nodes.NodeEvents, Reply: client.EventList{}},
+		{Method: "DELETE", Path: "/nodes/{name}", Summary: "Forget a node (drain=1: when its jobs have ended; now=1: end them)", Handle: a.nodes.Remove, Reply: client.RemovedNode{}},
+		{Method: "PATCH", Path: "/nodes/{name}", Summary: "Drain, resume or take down a node", Handle: a.nodes.Update, Body: client.UpdateNode{}, Reply: call.OK{}},
+		{Method: "PATCH", Path: "/partitions/{name}", Summary: "Make or change a partition, until the config file is read again", Handle: a.nodes.ChangePartition, Body: client.PartitionChange{}, Reply: call.OK{}},
+		{Method: "DELETE", Path: "/partitions/{name}", Summary: "Remove a partition, until the config file is read again", Handle: a.nodes.DropPartition, Reply: call.OK{}},
+		{Method: "POST", Path: "/join", Summary: "Trade a one-time token for a node's certificate", Handle: a.identity.Join, Open: true, Body: client.Join{}, Reply: client.Joined{}},
+		{Method: "POST", Path: "/renew", Summary: "Give a node that shows its key a new certificate", Handle: a.identity.Renew, Open: true, Body: client.Renew{}, Reply: client.Joined{}},
 
-		{method: "GET", path: "/watch", summary: "Events as they happen, from a sequence number on", handle: a.events.watchEvents, lasts: streaming, query: []string{"after"}, reply: "text/event-stream"},
+		{Method: "GET", Path: "/watch", Summary: "Events as they happen, from a sequence number on", Handle: a.events.WatchEvents, Lasts: call.Streaming, Query: []string{"after"}, Reply: "text/event-stream"},
 
-		{method: "GET", path: "/audit", summary: "The audit log, newest entries first; while more is true, ask again with before=SEQ of the last", handle: a.cluster.auditLog, query: []string{"user", "token", "action", "object", "answer", "since", "until", "before", "limit"}, reply: client.AuditList{}},
-		{method: "GET", path: "/tokens", summary: "List tokens", handle: a.tokens.tokens, reply: client.TokenList{}},
-		{method: "POST", path: "/tokens", summary: "Make a token", handle: a.tokens.newToken, body: client.NewToken{}, reply: client.NewTokenMade{}},
-		{method: "POST", path: "/tokens/{id}/rotate", summary: "Give a token another secret", handle: a.tokens.rotateToken, body: client.RotateToken{}, reply: client.NewTokenMade{}},
-		{method: "DELETE", path: "/tokens/{id}", summary: "Revoke a token, or the node that joined with it", handle: a.tokens.revokeToken, reply: okBody{}},
-		{method: "GET", path: "/users", summary: "List users", handle: a.people.users, reply: client.UserList{}},
-		{method: "POST", path: "/users", summary: "Add a user", handle: a.people.newUser, body: core.User{}, reply: client.UserPut{}},
-		{method: "GET", path: "/users/{name}", summary: "One user", handle: a.people.user, reply: core.User{}},
-		{method: "PATCH", path: "/users/{name}", summary: "Change a user", handle: a.people.updateUser, body: core.User{}, reply: core.User{}},
-		{method: "GET", path: "/projects", summary: "List projects", handle: a.people.projects, reply: client.ProjectList{}},
-		{method: "POST", path: "/projects", summary: "Add a project", handle: a.people.newProject, body: core.Project{}, reply: core.Project{}},
-		{method: "PATCH", path: "/projects/{project}", summary: "Change a project's parent, shares, limits and QOS", handle: a.people.updateProject, body: projectBody{}, reply: okBody{}},
-		{method: "DELETE", path: "/projects/{project}", summary: "Remove a project that nothing needs", handle: a.people.dropProject, reply: okBody{}},
-		{method: "GET", path: "/policy", summary: "Every QOS, and the tree of projects with their limits and members", handle: a.people.policy, reply: core.Policy{}},
-		{method: "PUT", path: "/policy", summary: "Replace what a policy names, all of it or nothing", handle: a.people.applyPolicy, body: client.ApplyPolicy{}, reply: core.PolicyDiff{}},
-		{method: "GET", path: "/qos", summary: "List qualities of service", handle: a.people.listQOS, reply: client.QOSList{}},
-		{method: "PUT", path: "/qos/{name}", summary: "Make or replace a QOS", handle: a.people.putQOS, body: core.QOS{}, reply: okBody{}},
-		{method: "DELETE", path: "/qos/{name}", summary: "Remove a QOS that nothing names", handle: a.people.dropQOS, reply: okBody{}},
-		{method: "GET", path: "/reservations", summary: "List advance reservations", handle: a.reservations.reservations, reply: client.ReservationList{}},
-		{method: "POST", path: "/reservations", summary: "Make an advance reservation", handle: a.reservations.newReservation, body: client.NewReservation{}, reply: client.Reservation{}},
-		{method: "GET", path: "/reservations/{name}", summary: "One advance reservation", handle: a.reservations.reservation, reply: client.Reservation{}},
-		{method: "PATCH", path: "/reservations/{name}", summary: "Change an advance reservation", handle: a.reservations.updateReservation, body: core.ReservationChange{}, reply: client.Reservation{}},
-		{method: "DELETE", path: "/reservations/{name}", summary: "Remove an advance reservation", handle: a.reservations.dropReservation, reply: okBody{}},
-		{method: "GET", path: "/fleets", summary: "List fleets", handle: a.fleets.fleets, reply: client.FleetList{}},
-		{method: "GET", path: "/fleets/{name}", summary: "One fleet", handle: a.fleets.fleet, reply: client.Fleet{}},
-		{method: "PUT", path: "/fleets/{name}", summary: "Make a fleet, or change one in place; with dry_run only tell what would change", handle: a.fleets.putFleet, body: client.FleetSpec{}, reply: core.FleetPlan{}},
-		{method: "DELETE", path: "/fleets/{name}", summary: "Delete a fleet, or some of its instances", handle: a.fleets.dropFleet, query: []string{"instance", "force"}, reply: okBody{}},
-		{method: "POST", path: "/fleets/{name}/trust", summary: "Forget the host keys of a fleet: the next ones shown are kept", handle: a.fleets.trustFleet, query: []string{"instance"}, reply: okBody{}},
-		{method: "GET", path: "/plan", summary: "The last plan: what nodes it wishes for", handle: a.nodes.plan, reply: client.Plan{}},
-		{method: "GET", path: "/licenses", summary: "Licences, and what is in use of them", handle: a.nodes.licenses, reply: client.LicenseList{}},
-		{method: "PUT", path: "/projects/{project}/members/{user}", summary: "Set a member's role; an empty one removes", handle: a.people.putMember, body: memberBody{}, reply: okBody{}},
+		{Method: "GET", Path: "/audit", Summary: "The audit log, newest entries first; while more is true, ask again with before=SEQ of the last", Handle: a.cluster.AuditLog, Query: []string{"user", "token", "action", "object", "answer", "since", "until", "before", "limit"}, Reply: client.AuditList{}},
+		{Method: "GET", Path: "/tokens", Summary: "List tokens", Handle: a.tokens.List, Reply: client.TokenList{}},
+		{Method: "POST", Path: "/tokens", Summary: "Make a token", Handle: a.tokens.Create, Body: client.NewToken{}, Reply: client.NewTokenMade{}},
+		{Method: "POST", Path: "/tokens/{id}/rotate", Summary: "Give a token another secret", Handle: a.tokens.Rotate, Body: client.RotateToken{}, Reply: client.NewTokenMade{}},
+		{Method: "DELETE", Path: "/tokens/{id}", Summary: "Revoke a token, or the node that joined with it", Handle: a.tokens.Revoke, Reply: call.OK{}},
+		{Method: "GET", Path: "/users", Summary: "List users", Handle: a.people.Users, Reply: client.UserList{}},
+		{Method: "POST", Path: "/users", Summary: "Add a user", Handle: a.people.NewUser, Body: core.User{}, Reply: client.UserPut{}},
+		{Method: "GET", Path: "/users/{name}", Summary: "One user", Handle: a.people.User, Reply: core.User{}},
+		{Method: "PATCH", Path: "/users/{name}", Summary: "Change a user", Handle: a.people.UpdateUser, Body: core.User{}, Reply: core.User{}},
+		{Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Reply: client.ProjectList{}},
+		{Method: "POST", Path: "/projects", Summary: "Add a project", Handle: a.people.NewProject, Body: core.Project{}, Reply: core.Project{}},
+		{Method: "PATCH", Path: "/projects/{project}", Summary: "Change a project's parent, shares, limits and QOS", Handle: a.people.UpdateProject, Body: people.ProjectBody{}, Reply: call.OK{}},
+		{Method: "DELETE", Path: "/projects/{project}", Summary: "Remove a project that nothing needs", Handle: a.people.DropProject, Reply: call.OK{}},
+		{Method: "GET", Path: "/policy", Summary: "Every QOS, and the tree of projects with their limits and members", Handle: a.people.Policy, Reply: core.Policy{}},
+		{Method: "PUT", Path: "/policy", Summary: "Replace what a policy names, all of it or nothing", Handle: a.people.ApplyPolicy, Body: client.ApplyPolicy{}, Reply: core.PolicyDiff{}},
+		{Method: "GET", Path: "/qos", Summary: "List qualities of service", Handle: a.people.ListQOS, Reply: client.QOSList{}},
+		{Method: "PUT", Path: "/qos/{name}", Summary: "Make or replace a QOS", Handle: a.people.PutQOS, Body: core.QOS{}, Reply: call.OK{}},
+		{Method: "DELETE", Path: "/qos/{name}", Summary: "Remove a QOS that nothing names", Handle: a.people.DropQOS, Reply: call.OK{}},
+		{Method: "GET", Path: "/reservations", Summary: "List advance reservations", Handle: a.reservations.List, Reply: client.ReservationList{}},
+		{Method: "POST", Path: "/reservations", Summary: "Make an advance reservation", Handle: a.reservations.Create, Body: client.NewReservation{}, Reply: client.Reservation{}},
+		{Method: "GET", Path: "/reservations/{name}", Summary: "One advance reservation", Handle: a.reservations.Show, Reply: client.Reservation{}},
+		{Method: "PATCH", Path: "/reservations/{name}", Summary: "Change an advance reservation", Handle: a.reservations.Update, Body: core.ReservationChange{}, Reply: client.Reservation{}},
+		{Method: "DELETE", Path: "/reservations/{name}", Summary: "Remove an advance reservation", Handle: a.reservations.Delete, Reply: call.OK{}},
+		{Method: "GET", Path: "/fleets", Summary: "List fleets", Handle: a.fleets.List, Reply: client.FleetList{}},
+		{Method: "GET", Path: "/fleets/{name}", Summary: "One fleet", Handle: a.fleets.Show, Reply: client.Fleet{}},
+		{Method: "PUT", Path: "/fleets/{name}", Summary: "Make a fleet, or change one in place; with dry_run only tell what would change", Handle: a.fleets.Put, Body: client.FleetSpec{}, Reply: core.FleetPlan{}},
+		{Method: "DELETE", Path: "/fleets/{name}", Summary: "Delete a fleet, or some of its instances", Handle: a.fleets.Delete, Query: []string{"instance", "force"}, Reply: call.OK{}},
+		{Method: "POST", Path: "/fleets/{name}/trust", Summary: "Forget the host keys of a fleet: the next ones shown are kept", Handle: a.fleets.Trust, Query: []string{"instance"}, Reply: call.OK{}},
+		{Method: "GET", Path: "/plan", Summary: "The last plan: what nodes it wishes for", Handle: a.nodes.Plan, Reply: client.Plan{}},
+		{Method: "GET", Path: "/licenses", Summary: "Licences, and what is in use of them", Handle: a.nodes.Licenses, Reply: client.LicenseList{}},
+		{Method: "PUT", Path: "/projects/{project}/members/{user}", Summary: "Set a member's role; an empty one removes", Handle: a.people.PutMember, Body: people.MemberBody{}, Reply: call.OK{}},
 
-		{method: "GET", path: "/runs", summary: "List runs, newest first", handle: a.jobs.runs, query: []string{"project", "name", "limit"}, reply: client.RunList{}},
-		{method: "POST", path: "/runs/{name}/stop", summary: "Stop a run", handle: a.jobs.stopRun, query: []string{"project"}, reply: okBody{}},
+		{Method: "GET", Path: "/runs", Summary: "List runs, newest first", Handle: a.jobs.Runs, Query: []string{"project", "name", "limit"}, Reply: client.RunList{}},
+		{Method: "POST", Path: "/runs/{name}/stop", Summary: "Stop a run", Handle: a.jobs.StopRun, Query: []string{"project"}, Reply: call.OK{}},
 	}
 	for i := range native {
-		native[i].path = base + native[i].path
-		native[i].native = true
+		native[i].Path = call.Prefix + native[i].Path
+		native[i].Native = true
 	}
 	return withRights(append(native,
-		route{method: "GET", path: "/agent/v1/connect", handle: a.streams.agentConnect, open: true},
-		route{method: "GET", path: "/agent/v1/streams/{key}", handle: a.streams.stepStream, open: true},
-		route{method: "GET", path: "/metrics", handle: a.metrics.serveMetrics, local: true},
-		route{method: "GET", path: "/metrics/dcgm", handle: a.metrics.serveDCGM, local: true},
-		route{method: "GET", path: "/debug/pprof/{what...}", handle: a.cluster.profile, lasts: download},
+		call.Route{Method: "GET", Path: "/agent/v1/connect", Handle: a.streams.AgentConnect, Open: true},
+		call.Route{Method: "GET", Path: "/agent/v1/streams/{key}", Handle: a.streams.StepStream, Open: true},
+		call.Route{Method: "GET", Path: "/metrics", Handle: a.metrics.ServeMetrics, Local: true},
+		call.Route{Method: "GET", Path: "/metrics/dcgm", Handle: a.metrics.ServeDCGM, Local: true},
+		call.Route{Method: "GET", Path: "/debug/pprof/{what...}", Handle: a.cluster.Profile, Lasts: call.Download},
 	))
 }
 
@@ -139,8 +111,8 @@ func (a *API) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range a.routes {
 		rt := &a.routes[i]
-		count := a.metrics.route(rt)
-		mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, count, w, r) })
+		count := a.metrics.Route(rt)
+		mux.HandleFunc(rt.Method+" "+rt.Path, func(w http.ResponseWriter, r *http.Request) { a.serve(rt, count, w, r) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, core.Errorf(core.NotFound, "there is no %s %s", r.Method, r.URL.Path))
@@ -149,10 +121,10 @@ func (a *API) newMux() *http.ServeMux {
 }
 
 // serve answers one call: identity, handler, answer.
-func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *http.Request) {
-	var who *caller
+func (a *API) serve(rt *call.Route, count *metrics.RouteCount, rw http.ResponseWriter, r *http.Request) {
+	var who *call.Caller
 	var err error
-	w := &answer{ResponseWriter: rw}
+	w := &call.Answer{ResponseWriter: rw}
 	defer func() {
 		if p := recover(); p != nil {
 			a.recovered(w, r, who, p)
@@ -163,58 +135,58 @@ func (a *API) serve(rt *route, count *routeCount, rw http.ResponseWriter, r *htt
 		// connection, so that a peer that still sends gets the answer and not an error.
 		req, body := r, r.Body
 		defer func() { req.Body = body }()
-		w.body = timedBody{body, w}
-		r.Body = &w.body
+		w.Body = call.TimedBody{ReadCloser: body, Writer: w}
+		r.Body = &w.Body
 	}
-	defer w.held.release()
-	if who, err = a.letIn(rt, w, r); err == nil && w.isStream {
-		ctx, leave := a.open.open(r.Context(), who, a.adminByRecord(who.user), a.keyOf(who.Node))
+	defer w.Held.Release()
+	if who, err = a.letIn(rt, w, r); err == nil && w.IsStream {
+		ctx, leave := a.Open.Open(r.Context(), who, a.AdminByRecord(who.UserRecord), a.KeyOf(who.Node))
 		defer leave()
-		w.ctx, r = ctx, r.WithContext(ctx)
+		w.Ctx, r = ctx, r.WithContext(ctx)
 	}
-	who = a.begin(rt, r, who)
+	who = a.Begin(rt, r, who)
 	if err == nil {
 		err = a.allow(rt, r, who)
 	}
 	var out any
-	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.method != "GET" {
+	if why := a.Engine.ReadOnly(); err == nil && why != "" && rt.Method != "GET" {
 		err = core.Errorf(core.Unavailable, "nothing can be recorded now: %s; try again", why)
 	}
 	if err == nil {
-		out, err = rt.handle(w, r, who)
+		out, err = rt.Handle(w, r, who)
 	}
-	err = a.mask(who, a.end(rt, r, who, err))
-	count.add(err)
+	err = a.Mask(who, a.End(rt, r, who, err))
+	count.Add(err)
 	switch {
-	case err != nil && !errors.Is(err, errAnswered):
+	case err != nil && !errors.Is(err, call.ErrAnswered):
 		a.fail(w, r, err)
 	case out != nil:
-		writeJSON(w, http.StatusOK, out)
+		call.WriteJSON(w, http.StatusOK, out)
 	}
 }
 
 // letIn finds out who calls and counts the call.
-func (a *API) letIn(rt *route, w *answer, r *http.Request) (*caller, error) {
-	w.long = rt.lasts != short
-	if rt.open || rt.local && a.onLoopback(r) {
-		if rt.native || rt.local { // agents show a certificate, which their handlers look at
-			return nil, a.admitUnknown(r)
+func (a *API) letIn(rt *call.Route, w *call.Answer, r *http.Request) (*call.Caller, error) {
+	w.Long = rt.Lasts != call.Short
+	if rt.Open || rt.Local && a.onLoopback(r) {
+		if rt.Native || rt.Local { // agents show a certificate, which their handlers look at
+			return nil, a.AdmitUnknown(r)
 		}
 		return nil, nil
 	}
-	who, err := a.identity.identify(r)
+	who, err := a.identity.Identify(r)
 	if err != nil {
 		if code := core.CodeOf(err); code == core.Unknown || code == core.Denied {
-			if much := a.admitUnknown(r); much != nil {
+			if much := a.AdmitUnknown(r); much != nil {
 				err = much
 			}
 		}
 		return nil, err
 	}
 	a.Conns.Known(r.Context())
-	follower := rt.lasts == download && isSet(r.URL.Query().Get("follow"))
-	w.isStream = rt.lasts == streaming || follower
-	return who, a.admit(w, r, who, follower)
+	follower := rt.Lasts == call.Download && selection.IsSet(r.URL.Query().Get("follow"))
+	w.IsStream = rt.Lasts == call.Streaming || follower
+	return who, a.Admit(w, r, who, follower)
 }
 
 // onLoopback tells whether the API can be reached from this host only, and the call came that way.
@@ -233,6 +205,3 @@ func (a *API) onLoopback(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(a.Config.Server.Listen)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
-
-// errAnswered is returned by handlers that failed after their answer had begun; the caller sees a cut stream.
-var errAnswered = errors.New("answer begun")

@@ -1,0 +1,243 @@
+package jobs
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bireme.dev/bireme/internal/account"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/core/jsontext"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/hub"
+	"bireme.dev/bireme/internal/store"
+	"bireme.dev/bireme/internal/wire/parcel"
+)
+
+// Submissions takes jobs in, and tries them.
+type Submissions struct {
+	*call.Base
+	Jobs      *Jobs
+	Hub       *hub.Hub
+	HashKey   []byte // see Deps
+	Submitted prometheus.Counter
+}
+
+// readSubmit reads a job that the caller wants, as theirs.
+func (a *Submissions) readSubmit(r *http.Request, who *call.Caller) (*submission, error) {
+	limits := &a.Settings().Jobs
+	// Escaping may double a script, and base64 adds a third; the limits themselves are checked on what it says.
+	body, err := call.ReadBody(r, 2*int64(limits.MaxScript)+2*int64(limits.MaxEnv)+2*parcel.Max+1<<20)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeSubmit(body.Bytes())
+	call.PutBody(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkSizes(s); err != nil {
+		return nil, err
+	}
+	return s, a.own(r, &s.Spec, who)
+}
+
+// Submit admits a job. It is the hot path: one read, one pass over the bytes, two hashes, one commit shared with
+// others.
+func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	s, err := a.readSubmit(r, who)
+	if err != nil {
+		return nil, err
+	}
+	spec := &s.Spec
+	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files, Strict: s.Strict || a.Settings().Jobs.StrictSubmit}
+	in.Groups = a.groupsOf(spec.UID, true)
+	if s.Key != "" {
+		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
+		if s.Retry {
+			if id, err := a.Store.SubmitKey(r.Context(), in.Key); err == nil {
+				return nil, answerSubmit(w, id, true, s.Run)
+			} else if !errors.Is(err, store.ErrNotFound) {
+				return nil, call.StoreError(err)
+			}
+		}
+	}
+	spec.Script, spec.Env = a.hashOf(s.script), a.hashOf(s.env)
+	if spec.Extra != nil { // files come with a container, which is told there
+		spec.Extra.Files = a.hashOf(s.Files)
+	}
+	if s.Run != "" {
+		in.Run = &core.Run{Name: s.Run, ID: call.NewID() + call.NewID(), User: spec.User, Project: spec.Project}
+		if s.Config != "" {
+			in.Config = []byte(s.Config)
+			in.Run.Config = a.hashOf(in.Config)
+		}
+	}
+	if err := a.endings(r.Context(), who, in); err != nil {
+		return nil, err
+	}
+	if err := a.components(r, s, in, who); err != nil {
+		return nil, err
+	}
+	a.Hub.Keep(spec.Script, s.script)
+	a.Hub.Keep(spec.Env, s.env)
+	a.Hub.Keep(spec.More().Files, s.Files)
+	reply, err := engine.Do(r.Context(), a.Engine, in)
+	if err != nil {
+		return nil, a.tellLost(err)
+	}
+	a.Submitted.Inc()
+	done := reply
+	if spec.User != who.User { // an administrator's act, told before it is answered
+		who.Changed(&core.Job{ID: done.ID, Spec: spec})
+		if err := a.Confirm(r, who); err != nil {
+			return nil, err
+		}
+	}
+	return nil, answerSubmit(w, done.ID, done.Duplicate, s.Run)
+}
+
+// answerSubmit writes a client.Submitted.
+func answerSubmit(w http.ResponseWriter, id core.JobID, duplicate bool, run string) error {
+	o := jsontext.BeginObject(make([]byte, 0, 64))
+	o.Int("id", int64(id))
+	o.OmitBool("duplicate", duplicate)
+	o.OmitString("run", run)
+	call.WriteRaw(w, http.StatusOK, append(o.End(), '\n'))
+	return nil
+}
+
+// hashOf names a blob. Equal blobs have equal names; whoever has the names but not the key cannot try what a blob
+// might be.
+func (a *Submissions) hashOf(data []byte) (h core.Hash) {
+	if len(data) == 0 {
+		return h
+	}
+	mac := hmac.New(sha256.New, a.HashKey)
+	mac.Write(data)
+	mac.Sum(h[:0])
+	return h
+}
+
+// Bounds of what stays in memory for a submission.
+const (
+	maxSpec = 64 << 10
+	maxKey  = 256
+)
+
+func (a *Submissions) checkSizes(s *submission) error {
+	limits := &a.Settings().Jobs
+	switch {
+	case s.specSize > maxSpec: // it stays in memory for the job's life
+		return specTooLarge(s.specSize)
+	case len(s.Key) > maxKey:
+		return core.Errorf(core.Invalid, "key: %d bytes are too many; the limit is %d", len(s.Key), maxKey).Because("submit_key")
+	case int64(len(s.script)) > int64(limits.MaxScript):
+		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
+	case int64(len(s.env)) > int64(limits.MaxEnv):
+		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", len(s.env), limits.MaxEnv).Because("environment_too_large")
+	case int64(len(s.Config)) > int64(limits.MaxScript):
+		return core.Errorf(core.TooLarge, "the run's configuration has %d bytes; the limit is %s (jobs.max_script)", len(s.Config), limits.MaxScript).Because("script_too_large")
+	case len(s.Files) > parcel.Max:
+		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
+	case len(s.Files) > 0 && s.Spec.More().Container == nil:
+		return core.Errorf(core.Invalid, "files are for jobs in containers").Because("files_without_container")
+	case s.Spec.Kind == core.Batch && len(s.script) == 0:
+		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
+	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):
+		return core.Errorf(core.Invalid, "this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
+	case bytes.IndexByte(s.script, 0) >= 0:
+		return core.Errorf(core.Invalid, "the script holds a NUL byte").Because("invalid_script")
+	case s.nul:
+		return call.ErrNUL()
+	}
+	return a.CheckEnv(s.env)
+}
+
+// own makes the job its caller's. What the client says of uid and gid is not believed; an administrator may name
+// another user, by name or number, in spec.user.
+func (a *Submissions) own(r *http.Request, spec *core.Spec, who *call.Caller) error {
+	want := spec.User
+	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.GID, ""
+	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.UserRecord.UnixName {
+		if err := a.ownAs(r, spec, who, want); err != nil {
+			return err
+		}
+		return ownGroup(spec, who)
+	}
+	if box := spec.More().Container; !who.HasGID && (box == nil || box.Submitter) {
+		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name); containers run without", who.User).Because("no_account")
+	}
+	return ownGroup(spec, who)
+}
+
+// ownGroup gives the job the group that --gid names, which only an administrator may.
+func ownGroup(spec *core.Spec, who *call.Caller) error {
+	want := spec.More().Options["gid"]
+	if want == "" {
+		return nil
+	}
+	if !who.Admin {
+		return core.Errorf(core.Denied, "only an administrator chooses the group of a job").Because("access_denied")
+	}
+	g, err := account.GroupByName(want)
+	if n, bad := strconv.ParseUint(want, 10, 32); err != nil && bad == nil {
+		g, err = account.GroupByGID(uint32(n))
+	}
+	if err != nil {
+		return core.Errorf(core.Invalid, "there is no group %q on this host", want).Because("invalid_group")
+	}
+	spec.GID = g.GID
+	return nil
+}
+
+// ownAs makes the job somebody else's.
+func (a *Submissions) ownAs(r *http.Request, spec *core.Spec, who *call.Caller, want core.UserName) error {
+	if !who.Admin {
+		return core.Errorf(core.Denied, "only an administrator submits for %s", want).Because("access_denied")
+	}
+	name, uid := string(want), (*uint32)(nil)
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		v := uint32(n)
+		name, uid = "", &v
+	}
+	acc, err := call.AccountOf(name, uid)
+	if err != nil {
+		return core.Errorf(core.Invalid, "there is no account %q on this host", want).Because("invalid_user")
+	}
+	reply, err := engine.Do(r.Context(), a.Engine, &state.EnsureUser{UID: acc.UID, UnixName: acc.Name})
+	if err != nil {
+		return err
+	}
+	u := reply
+	spec.User, spec.UID, spec.GID = u.Name, acc.UID, acc.GID
+	return nil
+}
+
+// groupsOf names the groups of a user, if some partition lets only members of groups in. A source that does not answer
+// leaves them out: then such a partition stays shut.
+func (a *Submissions) groupsOf(uid uint32, wanted bool) (names []string) {
+	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(), func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
+		return nil
+	}
+	return call.GroupNames(uid)
+}
+
+// tellLost adds to the refusal of a job that no node is large enough for which hosts are none, and why.
+func (a *Submissions) tellLost(err error) error {
+	var e *core.Error
+	if !errors.As(err, &e) || e.Reason != "node_config_unavailable" && e.Reason != "memory_unsatisfiable" {
+		return err
+	}
+	told := *e
+	told.Message += a.Jobs.lostHosts(nil)
+	return &told
+}

@@ -1,0 +1,310 @@
+package nodes
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bireme.dev/bireme/internal/backend/ssh"
+	"bireme.dev/bireme/internal/client"
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine"
+	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/server/api/call"
+	"bireme.dev/bireme/internal/server/api/identity"
+	"bireme.dev/bireme/internal/server/api/selection"
+	"bireme.dev/bireme/internal/server/ca"
+	"bireme.dev/bireme/internal/server/fleet"
+)
+
+// Fleets shows and changes fleets.
+type Fleets struct {
+	*call.Base
+	Nodes     *Nodes
+	Authority *ca.Authority
+	Fleets    *fleet.Fleets
+}
+
+func (a *Fleets) List(_ http.ResponseWriter, _ *http.Request, who *call.Caller) (any, error) {
+	v, err := a.Viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.FleetList{Fleets: []client.Fleet{}, Now: a.Now(v.Snap)}
+	view := a.Nodes.nodeView(v)
+	for _, f := range v.Snap.Fleets() {
+		if f.SeenBy(who.Identity, v.Snap.Role(who.User, f.Project)) {
+			out.Fleets = append(out.Fleets, a.showFleet(view, f))
+		}
+	}
+	return out, nil
+}
+
+func (a *Fleets) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	v, err := a.Viewer(who)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := v.Snap.Fleet(r.PathValue("name"))
+	if !ok || !f.SeenBy(who.Identity, v.Snap.Role(who.User, f.Project)) {
+		return nil, core.Errorf(core.NotFound, "there is no fleet %q", r.PathValue("name")).Because("invalid_fleet")
+	}
+	out := a.showFleet(a.Nodes.nodeView(v), f)
+	return &out, nil
+}
+
+func (a *Fleets) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
+	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	if f.Leaving {
+		out.Status = "terminating"
+	}
+	if out.Placement == "" {
+		out.Placement = core.PlaceAny
+	}
+	if !v.who.SeesUser(f.By) {
+		out.By = ""
+	}
+	if !v.who.SeesNodes() && !v.who.Manages(f.Project) {
+		return out
+	}
+	for i := range f.Hosts {
+		out.Instances = append(out.Instances, a.showInstance(v, f, &f.Hosts[i]))
+	}
+	return out
+}
+
+func (a *Fleets) showInstance(v *nodeView, f *core.Fleet, h *core.FleetHost) client.FleetInstance {
+	x := client.FleetInstance{
+		Num: h.Num, Node: h.Node, Host: h.Login.User + "@" + h.Login.At(), HostKey: h.HostKey, Cause: h.Cause, Since: h.Since,
+		Phase: a.Fleets.Phase(h.Node), Blocks: max(1, h.Blocks), Status: "pending",
+	}
+	if x.Phase == "" && h.Cause == "" && !h.Leaving && h.Runs != fleet.Runs(f, h) {
+		x.Phase = "queued" // its agent is not run the way it is to be run, and nobody has begun to see to it
+	}
+	if h.Jump.Host != "" {
+		x.Jump = h.Jump.User + "@" + h.Jump.At()
+	}
+	rec, ok := v.snap.Node(h.Node)
+	if !ok {
+		return x
+	}
+	n := v.show(rec)
+	if rec.Blocks > 0 {
+		x.Blocks, x.Busy = rec.Blocks, busyBlocks(&n)
+	}
+	x.Note = instanceNote(rec, &n, h)
+	if x.Cause == "" && strings.HasPrefix(rec.Reason, state.Unsplit) {
+		x.Cause, x.Note = rec.Reason, ""
+	}
+	x.State, x.Hardware, x.AllocCPUs, x.Version = n.State, n.Hardware, n.AllocCPUs, n.Host.Version
+	st := v.stateOf(rec, n.AllocCPUs)
+	if st.Making, st.Leaving = x.Phase != "" && h.Cause == "", h.Leaving; !n.Connected {
+		st.Flags |= core.NodeSilent // who watches a fleet sees at once what listings of nodes forgive for two heartbeats
+	}
+	status, unreachable := st.Dstack()
+	if x.Status = status; unreachable {
+		x.Status = "unreachable"
+	}
+	return x
+}
+
+// instanceNote words what is not the fleet's doing: why the node takes no jobs, or whose alone.
+func instanceNote(rec *core.Node, n *client.Node, h *core.FleetHost) string {
+	var notes []string
+	if rec.Reason != "" {
+		notes = append(notes, rec.Reason)
+	}
+	if !rec.Host.Root && !rec.Flags.Has(core.NodeUnknown) {
+		notes = append(notes, fmt.Sprintf("jobs of %s only: the user is not root there and has no sudo without a password", h.Login.User))
+	}
+	if n.Warning != "" && h.Cause == "" {
+		notes = append(notes, n.Warning)
+	}
+	return strings.Join(notes, "; ")
+}
+
+func (a *Fleets) Put(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	var in client.FleetSpec
+	if err := call.Decode(r, &in); err != nil {
+		return nil, err
+	}
+	if !who.Admin { // before keys are looked at
+		return nil, core.Errorf(core.Denied, "only an administrator changes fleets").Because("access_denied")
+	}
+	f, err := a.fleetOf(r.PathValue("name"), &in)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := engine.Do(r.Context(), a.Engine,
+		&state.PutFleet{By: who.Identity, Fleet: f, Force: in.Force, Dry: in.DryRun})
+	if err == nil && !in.DryRun {
+		a.Fleets.Retry(f.Name) // whoever applies a fleet again has mended something
+	}
+	return plan, err
+}
+
+// fleetOf checks what a user wants and seals the keys. All faults are told at once.
+func (a *Fleets) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error) {
+	f := &core.Fleet{Name: name, Project: in.Project, Placement: in.Placement}
+	var faults []core.Fault
+	bad := func(path, format string, args ...any) {
+		faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if !identity.ValidNode(core.NodeName(name)) {
+		bad("name", "%q is not a fleet's name", name)
+	}
+	if in.Placement != "" && in.Placement != core.PlaceAny && in.Placement != core.PlaceCluster {
+		bad("placement", "%q is neither any nor cluster", in.Placement)
+	}
+	if in.Network != "" {
+		if net, err := core.PrivateNetwork(in.Network); err != nil {
+			bad("network", "%v", err)
+		} else {
+			f.Network = net.String()
+		}
+	}
+	for _, v := range in.Env {
+		if name, value, ok := strings.Cut(v, "="); !ok || !variable.MatchString(name) || strings.ContainsRune(value, 0) {
+			bad("env", "%q is not NAME=VALUE", name)
+		}
+	}
+	prints := map[string]string{}
+	for name, text := range in.Keys {
+		key, err := a.sealKey(text)
+		if err != nil {
+			bad("keys", "%s: %v", name, err)
+			continue
+		}
+		prints[name] = key.Fingerprint
+		f.Keys = append(f.Keys, *key)
+	}
+	slices.SortFunc(f.Keys, func(a, b core.FleetKey) int { return cmp.Compare(a.Fingerprint, b.Fingerprint) })
+	login := func(path string, l *client.SSHLogin) core.SSHLogin {
+		switch {
+		case l.Hostname == "" || strings.ContainsAny(l.Hostname, " \t\n/@"):
+			bad(path+".hostname", "%q is not a host's name or address", l.Hostname)
+		case l.User == "":
+			bad(path+".user", "whom to log in as is not said")
+		case l.Port < 0 || l.Port > 65535:
+			bad(path+".port", "%d is not a port", l.Port)
+		case in.Keys[l.Key] == "":
+			bad(path+".key", "%q is none of the keys", l.Key)
+		}
+		return core.SSHLogin{Host: l.Hostname, Port: l.Port, User: l.User, Key: prints[l.Key]}
+	}
+	for i := range in.Hosts {
+		h, path := &in.Hosts[i], fmt.Sprintf("hosts[%d]", i)
+		x := core.FleetHost{Login: login(path, &h.SSHLogin), Addr: h.InternalIP, Blocks: h.Blocks}
+		if h.Jump != nil {
+			x.Jump = login(path+".proxy_jump", h.Jump)
+		}
+		if h.InternalIP != "" && in.Network != "" {
+			bad(path+".internal_ip", "the fleet has a network: give one of them")
+		}
+		if h.Blocks < core.BlocksAuto {
+			bad(path+".blocks", "%d: a host has at least one block", h.Blocks)
+		}
+		f.Hosts = append(f.Hosts, x)
+	}
+	if len(faults) > 0 {
+		e := core.Errorf(core.Invalid, "fleet %s: %s: %s", name, faults[0].Path, faults[0].Message).Because("invalid_fleet")
+		e.Faults = faults
+		return nil, e
+	}
+	var err error
+	f.Env, err = a.sealEnv(name, in.Env)
+	return f, err
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// sealEnv seals the variables of a fleet's agents. Those that are as they were stay sealed as they were: that nothing
+// has changed can be told without opening them.
+func (a *Fleets) sealEnv(name string, env []string) (core.FleetEnv, error) {
+	snap, err := a.Snapshot()
+	if err != nil {
+		return core.FleetEnv{}, err
+	}
+	if old, ok := snap.Fleet(name); ok && old.Env.Sealed != "" {
+		if was, err := fleet.OpenEnv(a.Authority, old); err == nil && slices.Equal(was, env) {
+			return old.Env, nil
+		}
+	}
+	return fleet.SealEnv(a.Authority, name, env)
+}
+
+func (a *Fleets) sealKey(text string) (*core.FleetKey, error) {
+	signer, err := ssh.ParseKey([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	k := &core.FleetKey{Fingerprint: ssh.Fingerprint(signer.PublicKey()), Public: ssh.KeyLine(signer.PublicKey())}
+	sealed, err := a.Authority.Seal(fleet.KeyName(k.Fingerprint), []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	k.Sealed = base64.StdEncoding.EncodeToString(sealed)
+	return k, nil
+}
+
+func (a *Fleets) Delete(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	nums, err := instances(r)
+	if err != nil {
+		return nil, err
+	}
+	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums, Force: selection.IsSet(r.URL.Query().Get("force"))}
+	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
+		return nil, err
+	}
+	return call.OK{}, nil
+}
+
+func (a *Fleets) Trust(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
+	nums, err := instances(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := engine.Do(r.Context(), a.Engine,
+		&state.TrustFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums}); err != nil {
+		return nil, err
+	}
+	a.Fleets.Retry(r.PathValue("name"))
+	return call.OK{}, nil
+}
+
+// instances reads the numbers of hosts in a query; nil: none is named.
+func instances(r *http.Request) ([]int32, error) {
+	var nums []int32
+	for _, s := range r.URL.Query()["instance"] {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || n < 0 {
+			return nil, core.Errorf(core.Invalid, "instance: %q is not the number of one", s)
+		}
+		nums = append(nums, int32(n))
+	}
+	return nums, nil
+}
+
+// busyBlocks is how many blocks of a node are in use, in whole or in part.
+func busyBlocks(n *client.Node) int32 {
+	parts := func(used, all int64) int32 {
+		if size := all / int64(n.Blocks); used > 0 && size > 0 {
+			return int32((used + size - 1) / size)
+		}
+		return 0
+	}
+	busy := max(parts(int64(n.AllocCPUs), int64(n.Hardware.CPUs)), parts(int64(n.AllocMem), int64(n.Hardware.Memory)))
+	for _, g := range n.Hardware.Gres {
+		for _, u := range n.AllocGres {
+			if g.Name == "gpu" && u.Name == g.Name && u.Type == g.Type {
+				busy = max(busy, parts(u.Count, g.Count))
+			}
+		}
+	}
+	return min(busy, n.Blocks)
+}
