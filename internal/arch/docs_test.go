@@ -77,3 +77,36 @@ func headings(page string) map[string]bool {
 	}
 	return out
 }
+
+var (
+	goModRequire = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
+	styleModule  = regexp.MustCompile("`([a-z0-9.]+\\.[a-z]+/[^`]+)` \\(")
+)
+
+// TestDependenciesAreListed: docs/style.md §12 lists what go.mod requires itself, and nothing else.
+func TestDependenciesAreListed(t *testing.T) {
+	t.Parallel()
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(documents(t)["docs/style.md"], "\n## 12. Dependencies\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	required, listed := map[string]bool{}, map[string]bool{}
+	for _, m := range goModRequire.FindAllStringSubmatch(string(gomod), -1) {
+		required[m[1]] = true
+	}
+	for _, m := range styleModule.FindAllStringSubmatch(section, -1) {
+		listed[m[1]] = true
+	}
+	for m := range required {
+		if !listed[m] {
+			t.Errorf("go.mod requires %s: docs/style.md §12 does not say why", m)
+		}
+	}
+	for m := range listed {
+		if !required[m] {
+			t.Errorf("docs/style.md §12 lists %s, which go.mod does not require", m)
+		}
+	}
+}

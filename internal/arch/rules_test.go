@@ -15,12 +15,8 @@ type room struct {
 	free bool              // wiring or tests: may import anything
 }
 
-// Reasons that several arrows share.
-const (
-	words    = "core holds the words every room speaks"
-	wiring   = "wiring: it joins the rooms and nothing imports it"
-	evidence = "it exercises the whole and nothing imports it"
-)
+// words is the reason of arrows to core.
+const words = "core holds the words every room speaks"
 
 // rooms is docs/architecture.md §4 as data. Arrows to core are written out: that
 // a room may speak the common words is a decision too.
@@ -28,7 +24,6 @@ var rooms = map[string]room{
 	"cmd":   {why: "mains: flags and wiring only", free: true},
 	"test":  {why: "end-to-end and fault tests", free: true},
 	"bench": {why: "measurements", free: true},
-	"web":   {why: "the page's built assets, embedded", may: map[string]string{}},
 
 	"internal/arch": {why: "this test", may: map[string]string{}},
 	"internal/core": {
@@ -90,9 +85,8 @@ var rooms = map[string]room{
 		"internal/config":       "it is configured",
 		"internal/client":       "it offers the same services in process",
 		"internal/backend":      "it asks backends for nodes",
-		"internal/slurm":        "it serves this tongue's HTTP API",
-		"internal/dstack":       "it serves this tongue's HTTP API",
-		"web":                   "it serves the page",
+		"internal/slurm":        "jobs have Slurm's variables and messages",
+		"internal/dstack":       "runs have dstack's variables",
 	}},
 	"internal/agent": {why: "the node's daemon", may: map[string]string{
 		"internal/core":        words,
