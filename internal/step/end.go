@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -24,18 +25,18 @@ func (s *step) arm() {
 	k := s.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.timers.cancel(s.warnT)
-	k.timers.cancel(s.limitT)
+	k.timers.Cancel(s.warnT)
+	k.timers.Cancel(s.limitT)
 	s.warnT, s.limitT = nil, nil
 	if !s.started || s.exited != nil || s.limit <= 0 || s.job.suspended != 0 || s.end.cause != wire.CauseNone {
 		return
 	}
 	at := s.begun + s.slept + s.limit
-	s.limitT = k.timers.at(at, func() {
+	s.limitT = k.timers.At(at, func() {
 		s.terminate(end{cause: wire.CauseTimeout, message: "time limit reached", notice: "DUE TO TIME LIMIT"})
 	})
 	if s.l.Time.WarnSignal > 0 && !s.warned {
-		s.warnT = k.timers.at(at-s.l.Time.WarnBefore, s.warn)
+		s.warnT = k.timers.At(at-s.l.Time.WarnBefore, s.warn)
 	}
 }
 
@@ -123,7 +124,7 @@ func (s *step) hit() {
 		return
 	}
 	if s.killT == nil {
-		s.killT = k.timers.at(boottime()+grace, s.kill)
+		s.killT = k.timers.At(clock.Now()+grace, s.kill)
 	}
 	frozen := s.job.suspended != 0
 	k.mu.Unlock()
@@ -144,7 +145,7 @@ func (s *step) kill() {
 	}
 	s.killed = true
 	frozen := s.job.suspended != 0
-	s.stuckT = k.timers.at(boottime()+s.patience(), func() { close(s.stuck) })
+	s.stuckT = k.timers.At(clock.Now()+s.patience(), func() { close(s.stuck) })
 	k.mu.Unlock()
 	if frozen {
 		_ = s.job.suspend(false)
@@ -180,7 +181,7 @@ func (s *step) reapRest() bool {
 	if s.empty() {
 		return true
 	}
-	deadline := boottime() + s.patience()
+	deadline := clock.Now() + s.patience()
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -188,7 +189,7 @@ func (s *step) reapRest() bool {
 		if s.empty() {
 			return true
 		}
-		if boottime() > deadline {
+		if clock.Now() > deadline {
 			return false
 		}
 		tick.Reset(wait)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/taskpid"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -88,7 +89,7 @@ func (s *step) forkHere(th *thread, groups []uint32, env []string, ready []prepa
 	}
 	script := ""
 	if len(l.Script) > 0 && l.Container == nil {
-		if script, err = k.scripts.write(l.Identity, k.root, l.Script); err != nil {
+		if script, err = k.scripts.Write(l.Identity, k.root, l.Script); err != nil {
 			return launchFailed(err)
 		}
 		s.script = script
@@ -164,9 +165,9 @@ func (s *step) forkTasks(th *thread, script, dir string, groups []uint32, env []
 			attr.Setctty = true
 		}
 		tune := s.tuning(t)
-		if wantsPID(taskEnv) {
-			taskEnv = withRoom(taskEnv)
-			tune = append(tune, func(pid int) error { return tellPID(pid, len(taskEnv)) })
+		if taskpid.Wanted(taskEnv) {
+			taskEnv = taskpid.Reserve(taskEnv)
+			tune = append(tune, func(pid int) error { return taskpid.Fill(pid, len(taskEnv)) })
 		}
 		if t.Note != "" {
 			tune = append(tune, func(pid int) error {

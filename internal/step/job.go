@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -52,7 +54,7 @@ func launchFailed(err error) *failure {
 
 // jobFor finds or makes the job of a launch; first tells that the caller must prepare it. The keeper's lock is held.
 func (k *Keeper) jobFor(l *wire.Launch) (j *job, first bool) {
-	ref := jobOf(l.Key)
+	ref := journal.JobOf(l.Key)
 	if j := k.jobs[ref]; j != nil {
 		return j, false
 	}
@@ -108,7 +110,7 @@ func (j *job) make(l *wire.Launch) *failure {
 
 // makeTmp makes the private temporary directory. Somebody may have taken its name in a public place; then it gets another.
 func (j *job) makeTmp() error {
-	if j.k.tmps.take(j.tmp, j.id) {
+	if j.k.tmps.Take(j.tmp, j.id) {
 		return nil
 	}
 	err := unix.Mkdir(j.tmp, 0o700)
@@ -121,7 +123,7 @@ func (j *job) makeTmp() error {
 		var r [6]byte
 		_, _ = unix.Getrandom(r[:], 0)
 		j.tmp += "-" + hex.EncodeToString(r[:])
-		if err := j.k.journal.add(&record{T: recTmp, Job: &j.ref, Dir: j.tmp}); err != nil {
+		if err := j.k.journal.Add(&journal.Record{T: journal.KindTmp, Job: &j.ref, Dir: j.tmp}); err != nil {
 			return err
 		}
 		err = unix.Mkdir(j.tmp, 0o700)
@@ -187,21 +189,12 @@ func (j *job) finish(caller *step) bool {
 func (j *job) sweep() error {
 	var faults []error
 	if j.tmp != "" {
-		faults = append(faults, j.k.tmps.give(j.tmp, j.id))
+		faults = append(faults, j.k.tmps.Give(j.tmp, j.id))
 	}
 	if j.cg != nil {
 		faults = append(faults, j.k.tree.Put(j.cg))
 	}
 	return errors.Join(faults...)
-}
-
-// removeTree removes a directory; most are empty, or were never made.
-func removeTree(dir string) error {
-	err := unix.Rmdir(dir)
-	if err == nil || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return os.RemoveAll(dir)
 }
 
 // suspend stops or continues all processes of the job.
@@ -212,7 +205,7 @@ func (j *job) suspend(on bool) error {
 		k.mu.Unlock()
 		return nil
 	}
-	now := boottime()
+	now := clock.Now()
 	var list []*step
 	for s := range j.steps {
 		list = append(list, s)

@@ -20,6 +20,10 @@ import (
 	"bireme.dev/bireme/internal/account"
 	"bireme.dev/bireme/internal/disk"
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/intake"
+	"bireme.dev/bireme/internal/step/journal"
+	"bireme.dev/bireme/internal/step/spool"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -49,13 +53,13 @@ type Keeper struct {
 	instance string
 	lock     *os.File
 	listener *net.UnixListener
-	journal  *journal
-	timers   *timers
+	journal  *journal.Journal
+	timers   *clock.Timers
 	threads  *threads
 	accounts account.Book
-	scripts  scripts
-	tmps     tmpDirs
-	pace     pace                     // of output that is streamed to the server
+	scripts  *spool.Scripts
+	tmps     *spool.TempDirs
+	outputs  intake.Host              // of output that is streamed to the server
 	disk     disk.Watch               // of the keeper's folder
 	limits   [rlimitCount]unix.Rlimit // the keeper's own, which children inherit
 
@@ -70,7 +74,7 @@ type Keeper struct {
 	jobs   map[wire.JobRef]*job
 	reaper reaper
 	ending bool // no launches any more
-	idleT  *timer
+	idleT  *clock.Timer
 }
 
 // New takes hold of dir and cleans up after a keeper that died there. There is one keeper per dir at a time.
@@ -92,6 +96,7 @@ func (k *Keeper) open() error {
 	if k.cfg.Dir, err = filepath.Abs(k.cfg.Dir); err != nil {
 		return err
 	}
+	k.outputs = intake.Host{Dir: k.logDir(), Disk: &k.disk, Log: k.log, Go: k.work.Go, Stop: k.stop}
 	if k.cfg.Spool == "" {
 		k.cfg.Spool = filepath.Join(k.cfg.Dir, "spool")
 	}
@@ -132,13 +137,13 @@ func (k *Keeper) open() error {
 	var id [8]byte
 	_, _ = unix.Getrandom(id[:], 0)
 	k.instance = hex.EncodeToString(id[:])
-	if k.timers, err = newTimers(); err != nil {
+	if k.timers, err = clock.NewTimers(); err != nil {
 		return err
 	}
 	k.reaper.init(&k.mu)
 	k.threads = newThreads()
-	k.scripts = scripts{dir: k.cfg.Spool, idle: map[uint32][]string{}}
-	k.tmps = tmpDirs{name: "." + treeName(k.cfg.Dir), list: filepath.Join(k.cfg.Dir, "tmp-bases"), idle: map[tmpKey][]string{}, made: map[string]bool{}}
+	k.scripts = spool.NewScripts(k.cfg.Spool)
+	k.tmps = spool.NewTempDirs("."+treeName(k.cfg.Dir), filepath.Join(k.cfg.Dir, "tmp-bases"))
 	if before != nil {
 		return k.resume(before)
 	}
@@ -237,7 +242,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	reaping := make(chan struct{})
 	go func() { defer close(reaping); k.reaper.run() }()
 	timing := make(chan struct{})
-	go func() { defer close(timing); k.timers.run() }()
+	go func() { defer close(timing); k.timers.Run() }()
 	k.serving.Go(k.accept)
 	select {
 	case <-ctx.Done():
@@ -252,7 +257,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.serving.Wait()
 	k.reaper.close()
 	<-reaping
-	k.timers.close()
+	k.timers.Close()
 	<-timing
 	k.threads.close()
 	k.purge()

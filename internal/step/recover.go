@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/journal"
+	"bireme.dev/bireme/internal/step/spool"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -31,32 +34,32 @@ func (k *Keeper) recover() error {
 		return err
 	}
 	lost := map[wire.Key]*wire.Exited{}
-	for key, e := range k.journal.live {
-		if e.exit == nil {
-			lost[key] = k.lost(key, e.launch)
+	for key, e := range k.journal.Live {
+		if e.Exit == nil {
+			lost[key] = k.lost(key, e.Launch)
 		}
 	}
 	// Before the ends are written down: they say that the job is gone, and then nobody would look for its directories.
-	for ref, rec := range k.journal.jobs {
+	for ref, rec := range k.journal.Jobs {
 		if err := k.sweepLost(ref, rec); err != nil {
 			k.log.Warn("clean up after the keeper before", "job", ref.Job, "err", err)
 		}
-		if err := k.journal.add(&record{T: recDone, Job: &ref}); err != nil {
+		if err := k.journal.Add(&journal.Record{T: journal.KindDone, Job: &ref}); err != nil {
 			return err
 		}
 	}
 	for _, x := range lost {
-		if err := k.journal.add(&record{T: recExit, Exit: x}); err != nil {
+		if err := k.journal.Add(&journal.Record{T: journal.KindExit, Exit: x}); err != nil {
 			return err
 		}
 	}
-	for key, e := range k.journal.live {
-		k.steps[key] = &step{k: k, l: &wire.Launch{Key: key}, key: key, exited: e.exit, over: closedChan, job: &job{ref: jobOf(key)}}
-		if e.exit.LogSize > 0 {
+	for key, e := range k.journal.Live {
+		k.steps[key] = &step{k: k, l: &wire.Launch{Key: key}, key: key, exited: e.Exit, over: closedChan, job: &job{ref: journal.JobOf(key)}}
+		if e.Exit.LogSize > 0 {
 			k.steps[key].io = k.oldLog(key)
 		}
 	}
-	if err := k.tmps.recover(); err != nil {
+	if err := k.tmps.Recover(); err != nil {
 		return err
 	}
 	return k.sweepSpool()
@@ -65,11 +68,11 @@ func (k *Keeper) recover() error {
 // openJournal opens the keeper's journal and tells what is wrong with it.
 func (k *Keeper) openJournal() error {
 	var err error
-	if k.journal, err = openJournal(filepath.Join(k.cfg.Dir, "journal")); err != nil {
+	if k.journal, err = journal.Open(filepath.Join(k.cfg.Dir, "journal")); err != nil {
 		return err
 	}
-	if bad := k.journal.bad; len(bad) > 0 {
-		k.log.Error("journal is damaged: ends of steps may be lost", "lines", len(bad), "kept", k.journal.path+".bad", "err", bad[0])
+	if bad := k.journal.Bad; len(bad) > 0 {
+		k.log.Error("journal is damaged: ends of steps may be lost", "lines", len(bad), "kept", k.journal.Path+".bad", "err", bad[0])
 	}
 	return nil
 }
@@ -77,13 +80,13 @@ func (k *Keeper) openJournal() error {
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // lost makes the end of a step whose keeper died. Its processes are dead: by their cgroup, or by their mark.
-func (k *Keeper) lost(key wire.Key, l launchRecord) *wire.Exited {
+func (k *Keeper) lost(key wire.Key, l journal.Launch) *wire.Exited {
 	x := &wire.Exited{
 		Key: key, Signal: int(unix.SIGKILL), Cause: wire.CauseKeeperLost, JobDone: true,
 		Message: "the step keeper ended before the job did, and the job's processes were killed",
 	}
 	if l.Boot == k.bootID {
-		x.Elapsed = boottime() - l.At
+		x.Elapsed = clock.Now() - l.At
 		for range 100 { // each round kills what the round before was too early for
 			list := markedProcs(k.mark(key), nil)
 			for _, pid := range list {
@@ -114,7 +117,7 @@ func (k *Keeper) oldLog(key wire.Key) *stdio {
 }
 
 // sweepLost runs the epilog of a job whose keeper died and removes its directories.
-func (k *Keeper) sweepLost(ref wire.JobRef, rec *launchRecord) error {
+func (k *Keeper) sweepLost(ref wire.JobRef, rec *journal.Launch) error {
 	j := &job{k: k, ref: ref, tmp: rec.Tmp}
 	var faults []error
 	if rec.Hooks != nil {
@@ -129,7 +132,7 @@ func (k *Keeper) sweepLost(ref wire.JobRef, rec *launchRecord) error {
 		k.reaper.closing = false
 	}
 	if rec.Tmp != "" {
-		faults = append(faults, removeTree(rec.Tmp))
+		faults = append(faults, spool.RemoveTree(rec.Tmp))
 	}
 	return errors.Join(faults...)
 }

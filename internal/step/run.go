@@ -8,6 +8,8 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -41,10 +43,10 @@ type step struct {
 	warned                       bool
 	told                         []wire.TaskExited
 	exited                       *wire.Exited // set at the end
-	warnT, limitT, killT, stuckT *timer
+	warnT, limitT, killT, stuckT *clock.Timer
 }
 
-// end is a reason to end a step, and how.
+// End is a reason to end a step, and how.
 type end struct {
 	cause   wire.Cause
 	message string
@@ -75,7 +77,7 @@ func (k *Keeper) launch(l *wire.Launch) {
 		return
 	}
 	s := &step{
-		k: k, l: l, key: l.Key, received: boottime(), limit: l.Time.Limit,
+		k: k, l: l, key: l.Key, received: clock.Now(), limit: l.Time.Limit,
 		over: make(chan struct{}), exits: make(chan taskExit, max(1, len(l.Program.Tasks))), stuck: make(chan struct{}),
 	}
 	k.steps[l.Key] = s
@@ -94,12 +96,12 @@ func (k *Keeper) launch(l *wire.Launch) {
 // run is the life of a step.
 func (s *step) run(first, refuse bool) {
 	k := s.k
-	rec := &launchRecord{At: s.received, Boot: k.bootID, Tmp: s.job.tmp}
+	rec := &journal.Launch{At: s.received, Boot: k.bootID, Tmp: s.job.tmp}
 	if len(s.job.hooks.Epilog) > 0 {
 		rec.Hooks = &s.job.hooks
 	}
 	var f *failure
-	if err := k.journal.add(&record{T: recLaunch, Key: &s.key, Launch: rec}); err != nil {
+	if err := k.journal.Add(&journal.Record{T: journal.KindLaunch, Key: &s.key, Launch: rec}); err != nil {
 		f = launchFailed(err)
 		if first {
 			s.job.failed = f
@@ -169,7 +171,7 @@ func (s *step) start() *failure {
 		return f
 	}
 	k.mu.Lock()
-	s.started, s.begun = true, boottime()
+	s.started, s.begun = true, clock.Now()
 	pids := s.pids()
 	early := s.end.cause != wire.CauseNone // told to end while it was being started
 	k.mu.Unlock()
@@ -212,21 +214,21 @@ func (s *step) wait() []taskExit {
 func (s *step) finish(f *failure, tasks []taskExit) {
 	k := s.k
 	k.mu.Lock()
-	for _, t := range []*timer{s.warnT, s.limitT, s.killT} {
-		k.timers.cancel(t)
+	for _, t := range []*clock.Timer{s.warnT, s.limitT, s.killT} {
+		k.timers.Cancel(t)
 	}
 	k.mu.Unlock()
 	empty := s.reapRest()
 	s.pmi.close()
 	s.anchor.close()
-	x := &wire.Exited{Key: s.key, Elapsed: boottime() - s.received, At: core.At(time.Now())}
+	x := &wire.Exited{Key: s.key, Elapsed: clock.Now() - s.received, At: core.At(time.Now())}
 	s.account(x, f, tasks)
 	if !empty {
 		x.Cause, x.Message = wire.CauseUnkillable, "processes do not die: "+fmt.Sprint(s.procs())
 	}
-	k.timers.cancel(s.stuckT)
+	k.timers.Cancel(s.stuckT)
 	if s.script != "" && empty {
-		if err := k.scripts.free(s.l.Identity.UID, s.script); err != nil {
+		if err := k.scripts.Free(s.l.Identity.UID, s.script); err != nil {
 			k.log.Warn("remove a script", "job", s.key.Job, "err", err)
 		}
 	}
@@ -237,7 +239,7 @@ func (s *step) finish(f *failure, tasks []taskExit) {
 	if s.l.EndsJob && s.job.finish(s) {
 		x.JobDone, x.EpilogFailed = s.job.stuck == "", s.job.epilogErr
 	}
-	if err := k.journal.add(&record{T: recExit, Exit: x}); err != nil {
+	if err := k.journal.Add(&journal.Record{T: journal.KindExit, Exit: x}); err != nil {
 		k.log.Error("the end of a step is known only to this process", "job", s.key.Job, "step", s.key.Step, "err", err)
 	}
 	k.mu.Lock()
@@ -257,10 +259,10 @@ func (s *step) account(x *wire.Exited, f *failure, tasks []taskExit) {
 	why, started := s.end, s.started
 	if started {
 		x.Started = true
-		x.Elapsed = boottime() - s.begun
+		x.Elapsed = clock.Now() - s.begun
 		x.Suspended = s.slept
 		if since := s.job.suspended; since != 0 {
-			x.Suspended += boottime() - max(since, s.begun)
+			x.Suspended += clock.Now() - max(since, s.begun)
 		}
 	}
 	k.mu.Unlock()

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -176,7 +178,7 @@ func (k *Keeper) hello() *wire.KeeperHello {
 	if k.tree != nil {
 		h.Enforces = k.tree.Enforces()
 	}
-	now := boottime()
+	now := clock.Now()
 	for key, s := range k.steps {
 		if s.flows() {
 			h.Flows = append(h.Flows, s.flowOf())
@@ -370,7 +372,7 @@ func (k *Keeper) finishJob(m wire.Finish) {
 	if j != nil {
 		j.finish(nil)
 		done.EpilogFailed, done.Unkillable = j.epilogErr, j.stuck
-		if err := k.journal.add(&record{T: recDone, Job: &ref}); err != nil {
+		if err := k.journal.Add(&journal.Record{T: journal.KindDone, Job: &ref}); err != nil {
 			k.log.Warn("end of a job", "job", m.Job, "err", err)
 		}
 	}
@@ -392,7 +394,7 @@ func (k *Keeper) ackExit(m wire.AckExit) {
 	if len(keys) == 0 {
 		return
 	}
-	if err := k.journal.add(&record{T: recAck, Keys: keys}); err != nil {
+	if err := k.journal.Add(&journal.Record{T: journal.KindAck, Keys: keys}); err != nil {
 		k.log.Warn("acknowledgement", "err", err) // it will be told again, and acknowledged again
 	}
 	for _, s := range gone {
@@ -441,7 +443,7 @@ func (k *Keeper) readLog(m wire.ReadLog) {
 	if n <= 0 || n > maxInline {
 		n = 256 << 10
 	}
-	deadline := boottime() + m.Wait
+	deadline := clock.Now() + m.Wait
 	for {
 		var more, over <-chan struct{}
 		answer := wire.Log{Ref: m.Ref, Key: m.Key, Offset: m.Offset}
@@ -456,12 +458,12 @@ func (k *Keeper) readLog(m wire.ReadLog) {
 			answer.Ended, answer.Error = true, "step "+m.Key.String()+" is not known here"
 		case usable && s.io != nil:
 			if s.io.intake != nil {
-				more, over = s.io.intake.wait(), s.over // before the look, so that nothing is missed
+				more, over = s.io.intake.Wait(), s.over // before the look, so that nothing is missed
 			}
 			b = s.io.piece(&m, n, &answer)
 		}
 		answer.Ended = answer.Ended || ended
-		if len(b) > 0 || answer.Ended || answer.Error != "" || boottime() >= deadline || k.isEnding() {
+		if len(b) > 0 || answer.Ended || answer.Error != "" || clock.Now() >= deadline || k.isEnding() {
 			k.send(wire.TypeLog, answer, b)
 			return
 		}
@@ -472,7 +474,7 @@ func (k *Keeper) readLog(m wire.ReadLog) {
 // piece reads n bytes of the output that was asked for and says what they are.
 func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
 	if o.intake != nil {
-		answer.Offset, answer.Dropping = max(m.Offset, o.intake.free(m.Free)), o.intake.drops()
+		answer.Offset, answer.Dropping = max(m.Offset, o.intake.Free(m.Free)), o.intake.Drops()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/step/intake"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -25,8 +26,8 @@ type stdio struct {
 	theirs []int    // to be closed once the tasks have them
 	task   [][3]int // what each task gets
 
-	streams *streams // mode stream
-	intake  *intake  // mode log; nil: its tasks write the log themselves, as a keeper before this one had it
+	streams *streams       // mode stream
+	intake  *intake.Intake // mode log; nil: its tasks write the log themselves, as a keeper before this one had it
 
 	mu       sync.Mutex
 	out, err logFile // kept open while the step runs: for notices, and to read what it wrote
@@ -67,7 +68,11 @@ func (o *stdio) prepare() error {
 		}
 		o.keep(&o.out, f, o.log)
 		o.err = o.out
-		in, theirs, err := o.s.k.newIntake(o.s, f)
+		owner := -1
+		if o.s.k.root {
+			owner = int(o.s.l.Identity.UID)
+		}
+		in, theirs, err := intake.New(&o.s.k.outputs, o.s.l.Stdio.Bounds, owner, f)
 		if err != nil {
 			return err
 		}
@@ -246,7 +251,7 @@ func (o *stdio) finish(x *wire.Exited) []byte {
 	if o.streams != nil {
 		o.streams.finish(o.s)
 	}
-	o.intake.finish()
+	o.intake.Finish()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var tail []byte

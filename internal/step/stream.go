@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/window"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -36,7 +38,7 @@ type outStream struct {
 	// order is held from where the offset of some bytes is taken until they are sent: the agent takes what comes after a gap
 	// for the end of what it will get, and drops what comes then.
 	order   sync.Mutex
-	unacked window
+	unacked window.Window
 	ended   bool
 }
 
@@ -170,18 +172,18 @@ func (st *streams) start() {
 func (st *streams) pump(s *outStream) {
 	for {
 		st.mu.Lock()
-		for !st.dropped && s.unacked.held >= wire.StreamWindow {
+		for !st.dropped && s.unacked.Len() >= wire.StreamWindow {
 			st.changed.Wait()
 		}
-		buf := s.unacked.room()
+		buf := s.unacked.Room()
 		st.mu.Unlock()
 		n, err := s.file.Read(buf)
 		s.order.Lock()
 		st.mu.Lock()
 		dropped := st.dropped
-		offset := s.unacked.end()
+		offset := s.unacked.End()
 		if !dropped {
-			s.unacked.add(n)
+			s.unacked.Add(n)
 		}
 		s.ended = err != nil // end of file, or EIO from a terminal nobody has open any more
 		st.mu.Unlock()
@@ -223,8 +225,8 @@ func (st *streams) say(to *outStream, line string) bool {
 		st.mu.Unlock()
 		return false
 	}
-	offset := to.unacked.end()
-	to.unacked.put([]byte(line))
+	offset := to.unacked.End()
+	to.unacked.Put([]byte(line))
 	st.mu.Unlock()
 	st.k.send(wire.TypeData, wire.Data{Key: st.key, Task: to.task, FD: to.fd, Offset: offset}, []byte(line))
 	return true
@@ -236,7 +238,7 @@ func (st *streams) ack(a wire.DataAck) {
 	defer st.mu.Unlock()
 	for _, s := range st.outs {
 		if s.task == a.Task && s.fd == a.FD {
-			s.unacked.upTo(a.Offset)
+			s.unacked.Ack(a.Offset)
 		}
 	}
 	st.changed.Broadcast()
@@ -251,9 +253,9 @@ func (st *streams) resend(c *wire.Conn) {
 	var list []piece
 	st.mu.Lock()
 	for _, s := range st.outs {
-		if s.unacked.held > 0 || s.ended {
-			d := wire.Data{Key: st.key, Task: s.task, FD: s.fd, Offset: s.unacked.from, EOF: s.ended}
-			list = append(list, piece{d, s.unacked.bytes()})
+		if s.unacked.Len() > 0 || s.ended {
+			d := wire.Data{Key: st.key, Task: s.task, FD: s.fd, Offset: s.unacked.Start(), EOF: s.ended}
+			list = append(list, piece{d, s.unacked.Bytes()})
 		}
 	}
 	acks := make([]wire.DataAck, 0, len(st.ins))
@@ -343,9 +345,9 @@ const streamPatience = 60 * time.Second
 
 // finish drains the outputs of a step without processes.
 func (st *streams) finish(s *step) {
-	late := st.k.timers.at(boottime()+streamPatience, st.drop)
+	late := st.k.timers.At(clock.Now()+streamPatience, st.drop)
 	st.readers.Wait()
-	st.k.timers.cancel(late)
+	st.k.timers.Cancel(late)
 	st.mu.Lock()
 	for _, in := range st.ins {
 		in.eof = true
@@ -373,7 +375,7 @@ func (st *streams) drop() {
 	defer st.mu.Unlock()
 	st.dropped = true
 	for _, s := range st.outs {
-		s.unacked.upTo(s.unacked.end())
+		s.unacked.Ack(s.unacked.End())
 		_ = s.file.SetReadDeadline(time.Now().Add(time.Second)) // an escaped process may hold the pipe
 	}
 	st.changed.Broadcast()

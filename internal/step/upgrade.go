@@ -16,6 +16,9 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/step/cgroup"
+	"bireme.dev/bireme/internal/step/clock"
+	"bireme.dev/bireme/internal/step/intake"
+	"bireme.dev/bireme/internal/step/journal"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -65,7 +68,7 @@ type savedStep struct {
 	Log      string        `json:"log,omitempty"`
 	Out      savedFile     `json:"out"`
 	Err      savedFile     `json:"err"`
-	Intake   *savedIntake  `json:"intake,omitempty"`
+	Intake   *intake.Saved `json:"intake,omitempty"`
 }
 
 type savedFile struct {
@@ -92,7 +95,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return core.Errorf(core.Invalid, "%s: %s", path, err)
 	}
-	deadline := boottime() + restPatience
+	deadline := clock.Now() + restPatience
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -102,7 +105,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 			break // the lock stays ours: nothing moves until the new program runs
 		}
 		k.mu.Unlock()
-		if boottime() > deadline {
+		if clock.Now() > deadline {
 			return core.Errorf(core.Conflict, "not now: %s", busy)
 		}
 		<-tick.C
@@ -121,7 +124,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 		}
 		for _, s := range k.steps {
 			if s.io != nil && s.io.intake != nil {
-				s.io.intake.again()
+				s.io.intake.Resume()
 			}
 		}
 	}()
@@ -170,7 +173,7 @@ func (k *Keeper) save() (*saved, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	st := &saved{Instance: k.instance, Lock: int(k.lock.Fd()), Listener: int(l.Fd()), Scripts: k.scripts.next}
+	st := &saved{Instance: k.instance, Lock: int(k.lock.Fd()), Listener: int(l.Fd()), Scripts: k.scripts.Next}
 	keep := []int{st.Lock, st.Listener}
 	for _, j := range k.jobs {
 		sj := savedJob{Ref: j.ref, Identity: j.id, Hooks: j.hooks, Tmp: j.tmp, Suspended: j.suspended}
@@ -190,7 +193,7 @@ func (k *Keeper) save() (*saved, []int, error) {
 			Out: savedFile{FD: -1}, Err: savedFile{FD: -1},
 		}
 		if s.killT != nil {
-			ss.KillAt = s.killT.at
+			ss.KillAt = s.killT.Due()
 		}
 		if s.cg != nil {
 			ss.Place = s.cg.Index()
@@ -200,7 +203,7 @@ func (k *Keeper) save() (*saved, []int, error) {
 		}
 		if s.io != nil {
 			if in := s.io.intake; in != nil {
-				ss.Intake = in.pause() // until the exec, or until it has failed
+				ss.Intake = in.Pause() // until the exec, or until it has failed
 				if ss.Intake.Pipe >= 0 {
 					keep = append(keep, ss.Intake.Pipe)
 				}
@@ -279,7 +282,7 @@ func inherited() (*saved, error) {
 
 // resume takes over from the program before.
 func (k *Keeper) resume(st *saved) error {
-	k.instance, k.scripts.next = st.Instance, st.Scripts
+	k.instance, k.scripts.Next = st.Instance, st.Scripts
 	unix.CloseOnExec(st.Lock)
 	k.lock = os.NewFile(uintptr(st.Lock), "lock")
 	err := k.openJournal()
@@ -323,7 +326,7 @@ func (k *Keeper) resume(st *saved) error {
 func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step) {
 	l := ss.Launch
 	s := &step{
-		k: k, l: l, key: l.Key, job: k.jobs[jobOf(l.Key)], received: ss.Received, script: ss.Script,
+		k: k, l: l, key: l.Key, job: k.jobs[journal.JobOf(l.Key)], received: ss.Received, script: ss.Script,
 		over: make(chan struct{}), exits: make(chan taskExit, max(1, len(l.Program.Tasks))), stuck: make(chan struct{}),
 		started: ss.Begun != 0, begun: ss.Begun, slept: ss.Slept, limit: ss.Limit, killed: ss.Killed, warned: ss.Warned,
 		end: end{cause: ss.Cause, message: ss.Message, grace: ss.Grace}, exited: ss.Exited,
@@ -332,7 +335,7 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 	s.io.log, s.io.out, s.io.err = ss.Log, ss.Out.load(), ss.Err.load()
 	if ss.Intake != nil {
 		var err error
-		if s.io.intake, err = ss.Intake.load(k, l.Stdio.Bounds, s.io.out.fd); err != nil {
+		if s.io.intake, err = ss.Intake.Load(&k.outputs, l.Stdio.Bounds, s.io.out.fd); err != nil {
 			k.log.Error("the output of a step is lost", "job", s.key.Job, "step", s.key.Step, "err", err)
 		}
 	}
@@ -340,7 +343,7 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 	if s.exited != nil {
 		close(s.over)
 		if s.job == nil {
-			s.job = &job{ref: jobOf(l.Key)}
+			s.job = &job{ref: journal.JobOf(l.Key)}
 		}
 		return
 	}
@@ -362,10 +365,10 @@ func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step)
 	// What the program before had decided it may not have done yet.
 	switch {
 	case s.killed:
-		s.stuckT = k.timers.at(boottime()+s.patience(), func() { close(s.stuck) })
+		s.stuckT = k.timers.At(clock.Now()+s.patience(), func() { close(s.stuck) })
 		k.work.Go(s.killOnce)
 	case ss.KillAt != 0:
-		s.killT = k.timers.at(ss.KillAt, s.kill)
+		s.killT = k.timers.At(ss.KillAt, s.kill)
 	case s.end.cause != wire.CauseNone:
 		k.work.Go(s.hit)
 	}

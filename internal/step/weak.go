@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/wire"
 )
 
@@ -137,7 +138,7 @@ func procStat(pid int) (parent, session int, alive bool) {
 func willHaveMark(pid int, mark []byte) bool {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
-	for until := boottime() + time.Second; executing(pid) && boottime() < until; {
+	for until := clock.Now() + time.Second; executing(pid) && clock.Now() < until; {
 		tick.Reset(time.Millisecond)
 		<-tick.C
 	}

@@ -1,4 +1,4 @@
-package step
+package taskpid
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ const (
 	pidRoom = "00000000" // one word of memory; numbers of processes have seven digits at most
 )
 
-// wantsPID tells whether an environment is one of Slurm's.
-func wantsPID(env []string) bool {
+// Wanted tells whether an environment is one of Slurm's.
+func Wanted(env []string) bool {
 	return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "SLURM_JOB_ID=") })
 }
 
-// withRoom puts the variable last, where its place is known without looking at the others.
-func withRoom(env []string) []string {
+// Reserve puts the variable last, where its place is known without looking at the others.
+func Reserve(env []string) []string {
 	out := make([]string, 0, len(env)+1)
 	for _, e := range env {
 		if !strings.HasPrefix(e, taskPID) {
@@ -33,9 +33,9 @@ func withRoom(env []string) []string {
 	return append(out, taskPID+pidRoom)
 }
 
-// tellPID fills in the room; vars is how long the environment is. A process that cannot be written to, or has gone already,
+// Fill fills in the room; vars is how long the environment is. A process that cannot be written to, or has gone already,
 // keeps the zeros: no reason to end it.
-func tellPID(pid, vars int) error {
+func Fill(pid, vars int) error {
 	value := make([]byte, len(pidRoom))
 	copy(value, strconv.Itoa(pid))
 	if !tellByStack(pid, vars, value) {

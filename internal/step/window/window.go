@@ -1,4 +1,4 @@
-package step
+package window
 
 import "bireme.dev/bireme/internal/wire"
 
@@ -10,9 +10,9 @@ const (
 	leastRead   = 4 << 10
 )
 
-// window is the part of a stream that was not acknowledged yet. It is read into where it stays, and sent from there. Who
+// Window is the part of a stream that was not acknowledged yet. It is read into where it stays, and sent from there. Who
 // reads calls room and add in turn; between them the bytes are its own.
-type window struct {
+type Window struct {
 	from   int64 // offset of the first byte
 	held   int
 	list   []piece
@@ -26,10 +26,17 @@ type window struct {
 // piece is some bytes of a window; buffer, if any, has nothing else in it and can be used again after it.
 type piece struct{ b, buffer []byte }
 
-func (w *window) end() int64 { return w.from + int64(w.held) }
+// Start is the offset of the first byte that is held.
+func (w *Window) Start() int64 { return w.from }
 
-// room gives where to read to, never more than the window still takes.
-func (w *window) room() []byte {
+// Len is how many bytes are held.
+func (w *Window) Len() int { return w.held }
+
+// End is the offset behind the last one.
+func (w *Window) End() int64 { return w.from + int64(w.held) }
+
+// Room gives where to read to, never more than the window still takes.
+func (w *Window) Room() []byte {
 	switch {
 	case w.buffer != nil && w.held == 0:
 		w.open, w.joined = w.buffer, false
@@ -48,8 +55,8 @@ func (w *window) room() []byte {
 	return w.open
 }
 
-// add takes the first n bytes of room.
-func (w *window) add(n int) {
+// Add takes the first n bytes of room.
+func (w *Window) Add(n int) {
 	if n == 0 {
 		return
 	}
@@ -74,15 +81,15 @@ func (w *window) add(n int) {
 	}
 }
 
-// put adds bytes that were not read into room; b is the window's from here on.
-func (w *window) put(b []byte) {
+// Put adds bytes that were not read into room; b is the window's from here on.
+func (w *Window) Put(b []byte) {
 	w.list = append(w.list, piece{b: b})
 	w.joined = false
 	w.held += len(b)
 }
 
-// upTo lets go of all before an offset.
-func (w *window) upTo(offset int64) {
+// Ack lets go of all before an offset.
+func (w *Window) Ack(offset int64) {
 	n := int(min(offset-w.from, int64(w.held)))
 	if n <= 0 {
 		return
@@ -108,8 +115,8 @@ func (w *window) upTo(offset int64) {
 	}
 }
 
-// bytes is a copy of all that is held.
-func (w *window) bytes() []byte {
+// Bytes is a copy of all that is held.
+func (w *Window) Bytes() []byte {
 	b := make([]byte, 0, w.held)
 	for _, p := range w.list {
 		b = append(b, p.b...)

@@ -1,8 +1,9 @@
-package step
+package intake
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -10,17 +11,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bireme.dev/bireme/internal/disk"
+	"bireme.dev/bireme/internal/step/clock"
 	"bireme.dev/bireme/internal/wire"
 )
 
-// intake takes the output of a step that is streamed to the server from a pipe into a file of the keeper's. The job never has that
+// Intake takes the output of a step that is streamed to the server from a pipe into a file of the keeper's. The job never has that
 // file itself: what it can make of the node's disk is what the keeper writes, up to the bounds of the launch. What is over them
 // is read and dropped, so that the job runs on.
 //
 // All intakes of a node share one rate, in turns: who prints much is slowed down by the pipe, and who prints little waits for one
 // turn of each of the others at most.
-type intake struct {
-	k      *Keeper
+type Intake struct {
+	host   *Host
 	bounds wire.LogBounds
 	fd     int      // of the pipe
 	pipe   *os.File // the same
@@ -53,17 +56,32 @@ const (
 	limitDisk = "limits.min_free_disk"
 )
 
-// newIntake makes the pipe of a step's output into file and gives the end that its tasks write to.
-func (k *Keeper) newIntake(s *step, file int) (in *intake, theirs int, err error) {
+// Host is what intakes of a keeper share.
+type Host struct {
+	Dir  string      // of the files
+	Disk *disk.Watch // of that folder
+	Log  *slog.Logger
+	Go   func(func())    // runs the readers
+	Stop <-chan struct{} // closed at the end of all
+	Pace Pace
+}
+
+// pipeSize lets a task that prints much run on while its keeper is busy.
+const pipeSize = 256 << 10
+
+// New makes the pipe of a step's output into file and returns the end that its tasks write to. With owner >= 0 that
+// end belongs to a user, so that /dev/stdout can be opened by name.
+func New(h *Host, b wire.LogBounds, owner, file int) (in *Intake, theirs int, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 		return nil, -1, fmt.Errorf("pipe: %w", err)
 	}
-	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize) // a bounded wish: a user has only so many pages for pipes
-	if k.root {
-		_ = unix.Fchown(p[1], int(s.l.Identity.UID), -1) // so that /dev/stdout can be opened by name
+	// A bounded request: a user has only so many pages for pipes.
+	_, _ = unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, pipeSize)
+	if owner >= 0 {
+		_ = unix.Fchown(p[1], owner, -1)
 	}
-	in = &intake{k: k, bounds: s.l.Stdio.Bounds, fd: p[0], file: file}
+	in = &Intake{host: h, bounds: b, fd: p[0], file: file}
 	if err := in.start(); err != nil {
 		if in.pipe != nil { // it has the descriptor, and would close that number again later
 			err = errors.Join(err, in.pipe.Close())
@@ -76,7 +94,7 @@ func (k *Keeper) newIntake(s *step, file int) (in *intake, theirs int, err error
 }
 
 // start begins to read.
-func (in *intake) start() error {
+func (in *Intake) start() error {
 	if err := unix.SetNonblock(in.fd, true); err != nil {
 		return err
 	}
@@ -85,9 +103,9 @@ func (in *intake) start() error {
 	if err != nil {
 		return err
 	}
-	in.k.pace.set(in.bounds.Rate)
+	in.host.Pace.set(in.bounds.Rate)
 	in.ended = make(chan struct{})
-	in.k.work.Go(func() {
+	in.host.Go(func() {
 		defer close(in.ended)
 		for {
 			n, done := 0, false
@@ -99,7 +117,7 @@ func (in *intake) start() error {
 			if err != nil || done {
 				return
 			}
-			in.k.pace.wait(int64(n), in.k.stop)
+			in.host.Pace.wait(int64(n), in.host.Stop)
 		}
 	})
 	return nil
@@ -109,7 +127,7 @@ func (in *intake) start() error {
 var turns = sync.Pool{New: func() any { return new([intakeTurn]byte) }}
 
 // once reads what the pipe has, and puts it where it belongs; wait: there was nothing.
-func (in *intake) once() (n int, done, wait bool) {
+func (in *Intake) once() (n int, done, wait bool) {
 	in.turn.Lock()
 	defer in.turn.Unlock()
 	if in.closed {
@@ -131,8 +149,8 @@ func (in *intake) once() (n int, done, wait bool) {
 }
 
 // put keeps output, or drops what is over a bound and says so in the file, once.
-func (in *intake) put(data []byte) {
-	b, dir := in.bounds, in.k.logDir()
+func (in *Intake) put(data []byte) {
+	b, dir := in.bounds, in.host.Dir
 	in.mu.Lock()
 	room, why, was := int64(len(data)), "", in.dropping
 	if b.Most > 0 && in.taken+room > b.Most {
@@ -144,7 +162,7 @@ func (in *intake) put(data []byte) {
 	if unwanted {
 		return
 	}
-	if room > 0 && in.k.disk.Low(dir, b.MinFree, room) {
+	if room > 0 && in.host.Disk.Low(dir, b.MinFree, room) {
 		room, why = 0, limitDisk
 	}
 	if room > 0 {
@@ -153,7 +171,7 @@ func (in *intake) put(data []byte) {
 		}
 		if err := in.write(data[:room]); err != nil {
 			why = limitDisk
-			in.k.log.Warn("output not kept", "err", err)
+			in.host.Log.Warn("output not kept", "err", err)
 		}
 		was = ""
 	}
@@ -172,7 +190,7 @@ func (in *intake) put(data []byte) {
 }
 
 // stops is the line that ends what is kept.
-func (in *intake) stops(limit string) string {
+func (in *Intake) stops(limit string) string {
 	if limit == limitJob {
 		return fmt.Sprintf("\n[bireme: the output ends here: this job has written %d bytes, as much as is kept (%s); it runs on]\n", in.bounds.Most, limit)
 	}
@@ -180,7 +198,7 @@ func (in *intake) stops(limit string) string {
 		in.bounds.MinFree, limit)
 }
 
-func (in *intake) write(b []byte) error {
+func (in *Intake) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Write(in.file, b)
 		if errors.Is(err, unix.EINTR) {
@@ -194,8 +212,8 @@ func (in *intake) write(b []byte) error {
 	return nil
 }
 
-// wait gives a channel that is closed when there is more.
-func (in *intake) wait() <-chan struct{} {
+// Wait gives a channel that is closed when there is more.
+func (in *Intake) Wait() <-chan struct{} {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.changed == nil {
@@ -204,8 +222,8 @@ func (in *intake) wait() <-chan struct{} {
 	return in.changed
 }
 
-// finish takes what is left in the pipe of a step whose processes are dead, and closes it.
-func (in *intake) finish() {
+// Finish takes what is left in the pipe of a step whose processes are dead, and closes it.
+func (in *Intake) Finish() {
 	if in == nil {
 		return
 	}
@@ -223,7 +241,7 @@ func (in *intake) finish() {
 }
 
 // drain reads until nothing is there. in.turn is held.
-func (in *intake) drain() {
+func (in *Intake) drain() {
 	buf := turns.Get().(*[intakeTurn]byte)
 	defer turns.Put(buf)
 	for left := drainMost; left > 0; {
@@ -239,9 +257,9 @@ func (in *intake) drain() {
 	}
 }
 
-// free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means that nobody
+// Free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means that nobody
 // wants what is to come either. It gives the offset from which on the file is there.
-func (in *intake) free(below int64) int64 {
+func (in *Intake) Free(below int64) int64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.file < 0 {
@@ -264,15 +282,15 @@ func (in *intake) free(below int64) int64 {
 	return in.freed
 }
 
-// drops is the limit because of which output is dropped; empty: it is kept.
-func (in *intake) drops() string {
+// Drops is the limit because of which output is dropped; empty: it is kept.
+func (in *Intake) Drops() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.dropping
 }
 
-// savedIntake is an intake at rest.
-type savedIntake struct {
+// Saved is an intake at rest.
+type Saved struct {
 	Pipe     int    `json:"pipe"` // descriptor; -1: the step has ended
 	Taken    int64  `json:"taken"`
 	Dropping string `json:"dropping,omitempty"`
@@ -280,29 +298,29 @@ type savedIntake struct {
 	Freed    int64  `json:"freed,omitempty"`
 }
 
-// pause stops the intake between two reads, for a program that takes over; again lets it go on.
-func (in *intake) pause() *savedIntake {
+// Pause stops the intake between two reads, for a program that takes over; again lets it go on.
+func (in *Intake) Pause() *Saved {
 	in.turn.Lock()
 	in.paused = true
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	s := &savedIntake{Pipe: in.fd, Taken: in.taken, Dropping: in.dropping, Unwanted: in.unwanted, Freed: in.freed}
+	s := &Saved{Pipe: in.fd, Taken: in.taken, Dropping: in.dropping, Unwanted: in.unwanted, Freed: in.freed}
 	if in.closed {
 		s.Pipe = -1
 	}
 	return s
 }
 
-func (in *intake) again() {
+func (in *Intake) Resume() {
 	if in.paused {
 		in.paused = false
 		in.turn.Unlock()
 	}
 }
 
-// load takes an intake over.
-func (s *savedIntake) load(k *Keeper, b wire.LogBounds, file int) (*intake, error) {
-	in := &intake{k: k, bounds: b, fd: s.Pipe, file: file, taken: s.Taken, dropping: s.Dropping, unwanted: s.Unwanted, freed: s.Freed}
+// Load takes an intake over.
+func (s *Saved) Load(h *Host, b wire.LogBounds, file int) (*Intake, error) {
+	in := &Intake{host: h, bounds: b, fd: s.Pipe, file: file, taken: s.Taken, dropping: s.Dropping, unwanted: s.Unwanted, freed: s.Freed}
 	if s.Pipe < 0 {
 		in.closed, in.file = true, -1
 		return in, nil
@@ -314,8 +332,8 @@ func (s *savedIntake) load(k *Keeper, b wire.LogBounds, file int) (*intake, erro
 	return in, nil
 }
 
-// pace shares a rate among all who write. It hands out moments in the order they are asked for.
-type pace struct {
+// Pace shares a rate among all who write. It hands out moments in the order they are asked for.
+type Pace struct {
 	mu   sync.Mutex
 	rate int64
 	next time.Duration // boottime at which all that was handed out is used up
@@ -324,16 +342,16 @@ type pace struct {
 // paceBurst is how much of the rate may come at once after a rest.
 const paceBurst = 4 * time.Second
 
-func (p *pace) set(rate int64) {
+func (p *Pace) set(rate int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rate = rate
 }
 
 // wait returns when n more bytes are within the rate, or at the end of all.
-func (p *pace) wait(n int64, stop <-chan struct{}) {
+func (p *Pace) wait(n int64, stop <-chan struct{}) {
 	p.mu.Lock()
-	now := boottime()
+	now := clock.Now()
 	if p.rate <= 0 {
 		p.mu.Unlock()
 		return

@@ -1,4 +1,4 @@
-package step
+package spool
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,32 +19,34 @@ import (
 // becomes slower with every inode removed in the last seconds. So places for scripts and empty temporary directories are
 // used again, only ever for the same user, and removed when the node has been idle for a moment.
 
-// scripts are the places for scripts: directories of the spool with one file each, which a job runs as $0.
-type scripts struct {
+// Scripts are the places for scripts: directories of the spool with one file each, which a job runs as $0.
+type Scripts struct {
 	dir string
 
 	mu   sync.Mutex
-	next int
+	Next int
 	idle map[uint32][]string // by uid
 	n    int
 }
 
+// NewScripts makes the places below dir.
+func NewScripts(dir string) *Scripts { return &Scripts{dir: dir, idle: map[uint32][]string{}} }
+
 const (
 	maxIdlePlaces = 64
-	idleAfter     = time.Second
 	scriptName    = "script"
 )
 
-// write puts a script into a place of its own and returns its path.
-func (p *scripts) write(id wire.Identity, root bool, text []byte) (string, error) {
+// Write puts a script into a place of its own and returns its path.
+func (p *Scripts) Write(id wire.Identity, root bool, text []byte) (string, error) {
 	p.mu.Lock()
 	var path string
 	if l := p.idle[id.UID]; len(l) > 0 {
 		path, p.idle[id.UID] = l[len(l)-1], l[:len(l)-1]
 		p.n--
 	} else {
-		p.next++
-		path = filepath.Join(p.dir, "s"+strconv.Itoa(p.next), scriptName)
+		p.Next++
+		path = filepath.Join(p.dir, "s"+strconv.Itoa(p.Next), scriptName)
 	}
 	p.mu.Unlock()
 	err := writeScript(path, id, root, text)
@@ -94,8 +95,8 @@ func writeScript(path string, id wire.Identity, root bool, text []byte) error {
 	return nil
 }
 
-// free takes a place back.
-func (p *scripts) free(uid uint32, path string) error {
+// Free takes a place back.
+func (p *Scripts) Free(uid uint32, path string) error {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	// The file was the user's: one that has another name elsewhere, or other rights, does not get another script.
@@ -123,8 +124,8 @@ func gone(err error) error {
 	return err
 }
 
-// purge removes idle places.
-func (p *scripts) purge() error {
+// Purge removes idle places.
+func (p *Scripts) Purge() error {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle, p.n = map[uint32][]string{}, 0
@@ -138,8 +139,8 @@ func (p *scripts) purge() error {
 	return errors.Join(faults...)
 }
 
-// tmpDirs are empty temporary directories that wait for the next job of their user, in a directory nobody else may enter.
-type tmpDirs struct {
+// TempDirs are empty temporary directories that wait for the next job of their user, in a directory nobody else may enter.
+type TempDirs struct {
 	name string // of that directory, below each base
 	list string // file with the bases that have one, for a successor to clean
 
@@ -150,13 +151,18 @@ type tmpDirs struct {
 	made map[string]bool // bases with such a directory
 }
 
+// NewTempDirs keeps idle directories below name in each base; list is the file with the bases that have one.
+func NewTempDirs(name, list string) *TempDirs {
+	return &TempDirs{name: name, list: list, idle: map[tmpKey][]string{}, made: map[string]bool{}}
+}
+
 type tmpKey struct {
 	base     string
 	uid, gid uint32
 }
 
-// take makes dir from an idle one and tells whether there was one.
-func (t *tmpDirs) take(dir string, id wire.Identity) bool {
+// Take makes dir from an idle one and tells whether there was one.
+func (t *TempDirs) Take(dir string, id wire.Identity) bool {
 	key := tmpKey{base: filepath.Dir(dir), uid: id.UID, gid: id.GID}
 	t.mu.Lock()
 	l := t.idle[key]
@@ -172,8 +178,8 @@ func (t *tmpDirs) take(dir string, id wire.Identity) bool {
 	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE) == nil
 }
 
-// give removes a job's directory, or keeps it for the next one if it is as it was made.
-func (t *tmpDirs) give(dir string, id wire.Identity) error {
+// Give removes a job's directory, or keeps it for the next one if it is as it was made.
+func (t *TempDirs) Give(dir string, id wire.Identity) error {
 	key := tmpKey{base: filepath.Dir(dir), uid: id.UID, gid: id.GID}
 	t.mu.Lock()
 	full := t.n >= maxIdlePlaces
@@ -182,12 +188,12 @@ func (t *tmpDirs) give(dir string, id wire.Identity) error {
 	known := t.made[key.base]
 	t.mu.Unlock()
 	if full || !pristine(dir, id) {
-		return removeTree(dir)
+		return RemoveTree(dir)
 	}
 	home := filepath.Join(key.base, t.name)
 	if !known {
 		if t.note(key.base) != nil || unix.Mkdir(home, 0o700) != nil {
-			return removeTree(dir) // not ours to make, or somebody else's
+			return RemoveTree(dir) // not ours to make, or somebody else's
 		}
 		t.mu.Lock()
 		t.made[key.base] = true
@@ -195,7 +201,7 @@ func (t *tmpDirs) give(dir string, id wire.Identity) error {
 	}
 	to := filepath.Join(home, strconv.Itoa(n))
 	if err := unix.Rename(dir, to); err != nil {
-		return removeTree(dir)
+		return RemoveTree(dir)
 	}
 	t.mu.Lock()
 	t.idle[key] = append(t.idle[key], to)
@@ -205,7 +211,7 @@ func (t *tmpDirs) give(dir string, id wire.Identity) error {
 }
 
 // note writes down a base before something is left there.
-func (t *tmpDirs) note(base string) error {
+func (t *TempDirs) note(base string) error {
 	f, err := os.OpenFile(t.list, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -214,8 +220,8 @@ func (t *tmpDirs) note(base string) error {
 	return errors.Join(err, f.Close())
 }
 
-// recover removes what a keeper that died kept.
-func (t *tmpDirs) recover() error {
+// Recover removes what a keeper that died kept.
+func (t *TempDirs) Recover() error {
 	b, err := os.ReadFile(t.list)
 	if err != nil {
 		return gone(err)
@@ -252,8 +258,8 @@ func pristine(dir string, id wire.Identity) bool {
 	}
 }
 
-// purge removes the idle directories and where they waited.
-func (t *tmpDirs) purge() error {
+// Purge removes the idle directories and where they waited.
+func (t *TempDirs) Purge() error {
 	t.mu.Lock()
 	bases := t.made
 	t.made, t.idle, t.n = map[string]bool{}, map[tmpKey][]string{}, 0
@@ -268,24 +274,11 @@ func (t *tmpDirs) purge() error {
 	return errors.Join(faults...)
 }
 
-// rest removes what waits for the next job, once none has come for a while. The keeper's lock is held.
-func (k *Keeper) rest() {
-	if len(k.jobs) > 0 {
-		return
+// RemoveTree removes a directory; most are empty, or were never made.
+func RemoveTree(dir string) error {
+	err := unix.Rmdir(dir)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
 	}
-	k.timers.cancel(k.idleT)
-	k.idleT = k.timers.at(boottime()+idleAfter, func() {
-		k.mu.Lock()
-		busy := len(k.jobs) > 0
-		k.mu.Unlock()
-		if !busy {
-			k.purge()
-		}
-	})
-}
-
-func (k *Keeper) purge() {
-	if err := errors.Join(k.scripts.purge(), k.tmps.purge()); err != nil {
-		k.log.Warn("remove what waits for jobs", "err", err)
-	}
+	return os.RemoveAll(dir)
 }

@@ -1,4 +1,4 @@
-package step
+package window
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 func TestWindow(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		var w window
+		var w Window
 		var want []byte
 		var from int64
 		next := byte(0)
@@ -29,14 +29,14 @@ func TestWindow(t *testing.T) {
 				if w.held >= wire.StreamWindow {
 					continue
 				}
-				room := w.room()
+				room := w.Room()
 				if len(room) == 0 || w.held+len(room) > wire.StreamWindow {
 					t.Fatalf("seed %d: room of %d with %d held", seed, len(room), w.held)
 				}
 				line := []byte(nil)
 				if r.IntN(10) == 0 { // somebody speaks between room and add
 					line = []byte("a line")
-					w.put(line)
+					w.Put(line)
 					want = append(want, line...)
 				}
 				n := 1 + r.IntN(len(room))
@@ -44,7 +44,7 @@ func TestWindow(t *testing.T) {
 					n = len(room)
 				}
 				want = append(want, fill(room[:n])...)
-				w.add(n)
+				w.Add(n)
 			case 2:
 				if len(want) > 0 {
 					n := 1 + r.IntN(len(want))
@@ -53,16 +53,16 @@ func TestWindow(t *testing.T) {
 					}
 					from += int64(n)
 					want = want[n:]
-					w.upTo(from)
+					w.Ack(from)
 				}
 			case 3:
-				w.upTo(from) // again, and from before
-				w.upTo(from - 10)
+				w.Ack(from) // again, and from before
+				w.Ack(from - 10)
 			}
-			if w.from != from || w.held != len(want) || w.end() != from+int64(len(want)) {
+			if w.from != from || w.held != len(want) || w.End() != from+int64(len(want)) {
 				t.Fatalf("seed %d: from %d held %d, want %d and %d", seed, w.from, w.held, from, len(want))
 			}
-			if !bytes.Equal(w.bytes(), want) {
+			if !bytes.Equal(w.Bytes(), want) {
 				t.Fatalf("seed %d: the bytes differ", seed)
 			}
 		}

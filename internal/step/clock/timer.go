@@ -1,4 +1,4 @@
-package step
+package clock
 
 import (
 	"container/heap"
@@ -9,22 +9,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boottime is the clock of all limits: monotonic, and it goes on while the machine sleeps, unlike Go's own.
-func boottime() time.Duration {
+// Now is the clock of all limits: monotonic, and it goes on while the machine sleeps, unlike Go's own.
+func Now() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail on Linux ≥ 2.6.39
 	return time.Duration(ts.Nano())
 }
 
-// timer is one deadline.
-type timer struct {
+// Timer is one deadline.
+type Timer struct {
 	at    time.Duration // on boottime
 	fire  func()
 	index int // in the heap, -1: not in it
 }
 
-// timers holds all deadlines behind one timerfd.
-type timers struct {
+// Due is when the deadline is, on the clock.
+func (t *Timer) Due() time.Duration { return t.at }
+
+// Timers holds all deadlines behind one timerfd.
+type Timers struct {
 	mu   sync.Mutex
 	heap timerHeap
 	file *os.File
@@ -33,17 +36,17 @@ type timers struct {
 	work sync.WaitGroup
 }
 
-func newTimers() (*timers, error) {
+func NewTimers() (*Timers, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
-	return &timers{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
+	return &Timers{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
 }
 
-// at calls fire, in a goroutine of its own, when boottime reaches at.
-func (t *timers) at(at time.Duration, fire func()) *timer {
-	tm := &timer{at: at, fire: fire}
+// At calls fire, in a goroutine of its own, when boottime reaches at.
+func (t *Timers) At(at time.Duration, fire func()) *Timer {
+	tm := &Timer{at: at, fire: fire}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	heap.Push(&t.heap, tm)
@@ -51,8 +54,8 @@ func (t *timers) at(at time.Duration, fire func()) *timer {
 	return tm
 }
 
-// cancel forgets a deadline; nil and those that have fired are fine.
-func (t *timers) cancel(tm *timer) {
+// Cancel forgets a deadline; nil and those that have fired are fine.
+func (t *Timers) Cancel(tm *Timer) {
 	if tm == nil {
 		return
 	}
@@ -65,7 +68,7 @@ func (t *timers) cancel(tm *timer) {
 }
 
 // arm sets the timerfd to the earliest deadline if that is earlier than what it is set to.
-func (t *timers) arm() {
+func (t *Timers) arm() {
 	if len(t.heap) == 0 {
 		return
 	}
@@ -79,8 +82,8 @@ func (t *timers) arm() {
 	}
 }
 
-// run fires deadlines until close.
-func (t *timers) run() {
+// Run fires deadlines until close.
+func (t *Timers) Run() {
 	var buf [8]byte
 	for {
 		if _, err := t.file.Read(buf[:]); err != nil {
@@ -89,8 +92,8 @@ func (t *timers) run() {
 		}
 		t.mu.Lock()
 		t.set = 0
-		for now := boottime(); len(t.heap) > 0 && t.heap[0].at <= now; {
-			tm := heap.Pop(&t.heap).(*timer)
+		for now := Now(); len(t.heap) > 0 && t.heap[0].at <= now; {
+			tm := heap.Pop(&t.heap).(*Timer)
 			t.work.Go(tm.fire)
 		}
 		t.arm()
@@ -98,9 +101,9 @@ func (t *timers) run() {
 	}
 }
 
-func (t *timers) close() { _ = t.file.Close() }
+func (t *Timers) Close() { _ = t.file.Close() }
 
-type timerHeap []*timer
+type timerHeap []*Timer
 
 func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
@@ -109,7 +112,7 @@ func (h timerHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 func (h *timerHeap) Push(x any) {
-	tm := x.(*timer)
+	tm := x.(*Timer)
 	tm.index = len(*h)
 	*h = append(*h, tm)
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package step
+package taskpid
 
 import (
 	"os"
@@ -33,7 +33,7 @@ func TestTellPID(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			env := withRoom([]string{"PATH=/usr/bin:/bin", taskPID + "7", "LAST=x" + strings.Repeat("y", 5000), "EMPTY="})
+			env := Reserve([]string{"PATH=/usr/bin:/bin", taskPID + "7", "LAST=x" + strings.Repeat("y", 5000), "EMPTY="})
 			pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, w.Fd(), 2}, Sys: &syscall.SysProcAttr{Ptrace: true}})
 			w.Close()
 			if err != nil {

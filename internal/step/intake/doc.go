@@ -1,0 +1,2 @@
+// Package intake takes the output of steps from pipes into files, within the bounds and the rate of the node.
+package intake
