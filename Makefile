@@ -88,6 +88,7 @@ soak: build ## the long fault run; SEED=n repeats one
 	@scripts/prereqs.sh
 	@BIREME_BIN='$(CURDIR)/bin' BIREME_SOAK=1 BIREME_SEED='$(SEED)' scripts/with-postgres.sh \
 		$(GO) test -p 1 -tags e2e -count=1 -timeout 4h -v ./test/faults/... ./test/hostile/...
+	@BIREME_SOAK=1 BIREME_SEED='$(or $(SEED),1)' $(GO) test -count=1 -timeout 2h -v -run TestHostileBodies ./internal/server
 
 .PHONY: clean
 clean: ## remove what was built

@@ -58,6 +58,7 @@ func (a *Base) Admit(w *Answer, r *http.Request, who *Caller, follower bool) err
 		return c.Enter(rules, now)
 	})
 	if x != nil {
+		refuseLate(r.Context())
 		return tooMuch("user "+string(who.User), x)
 	}
 	w.Held = Held{caller: c, rules: rules, stream: stream, follower: follower}
@@ -69,6 +70,19 @@ func (a *Base) Admit(w *Answer, r *http.Request, who *Caller, follower bool) err
 	}
 	w.Held.working = true
 	return nil
+}
+
+// refusalDelay is how long a call over a limit waits for its refusal. A caller who minds none makes fewer calls so,
+// and the server has less to do for them. Those who wait are as many as the caller has connections.
+const refusalDelay = 100 * time.Millisecond
+
+func refuseLate(ctx context.Context) {
+	t := time.NewTimer(refusalDelay)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // heavyAtOnce is how many calls over much of the history, or all samples of a job, one user has worked on at once;
