@@ -133,21 +133,6 @@ type Origin struct {
 	Sid     int32  `json:"sid,omitempty"`     // session id of the submitter
 }
 
-// OptionCron is the option under which a job that comes again by the clock has its schedule.
-const OptionCron = "cron"
-
-// Recurs tells whether a job comes again by the clock.
-func (s *Spec) Recurs() bool { return s.More().Options[OptionCron] != "" }
-
-// OptionNoKill is the option of a job that goes on when one of its nodes fails.
-const OptionNoKill = "no-kill"
-
-// NoKill tells whether a job goes on when one of its nodes fails.
-func (s *Spec) NoKill() bool {
-	v, set := s.More().Options[OptionNoKill]
-	return set && v != "off"
-}
-
 // Extra holds what few jobs ask for.
 type Extra struct {
 	NodeList     string            `json:"nodelist,omitempty"` // hostlist of nodes that must be used
@@ -187,7 +172,7 @@ type Extra struct {
 	GPU          *GPUAsk           `json:"gpu,omitempty"`  // which GPUs will do, where Shape asks for them without a type
 	Open         bool              `json:"open,omitempty"` // an allocation that stays without steps until it is given back or its time is over
 	Container    *Container        `json:"container,omitempty"`
-	Options      map[string]string `json:"options,omitempty"` // options that are kept and shown, with no effect of their own yet
+	Kept         *KeptOptions      `json:"options,omitempty"`
 }
 
 // HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.

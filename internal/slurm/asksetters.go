@@ -32,7 +32,7 @@ func gid(r *Request, v string) error {
 	if err != nil {
 		return r.invalid("gid")
 	}
-	r.keepOption("gid", v)
+	r.extra.Keep().Group = v
 	return nil
 }
 

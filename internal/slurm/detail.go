@@ -12,7 +12,7 @@ import (
 
 func TasksOf(s *core.Spec) int32 {
 	// with --overcommit the shape has fewer
-	if n, err := strconv.ParseInt(s.More().Options["ntasks"], 10, 32); err == nil {
+	if n, err := strconv.ParseInt(s.More().SlurmOption("ntasks"), 10, 32); err == nil {
 		return int32(n)
 	}
 	if s.Shape.Tasks > 0 {

@@ -131,7 +131,7 @@ func jobVars(j *core.Job, info ClusterInfo) vars {
 		v.num("SLURM_JOB_SEGMENT_SIZE", int64(more.Segment))
 	}
 	for _, o := range optionVars {
-		v.some(o.name, more.Options[o.option])
+		v.some(o.name, more.SlurmOption(o.option))
 	}
 	if a := j.Array; a != nil {
 		v.num("SLURM_ARRAY_JOB_ID", int64(a.Base))

@@ -31,14 +31,14 @@ func rich() *core.Job {
 			s.Extra = &core.Extra{
 				Reservation: "maint", Dependency: "afterok:7", Licenses: "matlab:2", Distribution: "plane=2",
 				Segment: 2, Constraint: "fast", Comment: "why",
-				Options: map[string]string{
+				Kept: &core.KeptOptions{Slurm: map[string]string{
 					"gpus": "4", "gpus-per-node": "2", "gpus-per-socket": "1", "gpus-per-task": "1",
 					"cpus-per-gpu": "2", "gpu-bind": "per_task:1", "gpu-freq": "low",
 					"ntasks-per-core": "1", "ntasks-per-socket": "2", "ntasks-per-gpu": "1", "hint": "nomultithread",
 					"overcommit": "1", "profile": "none",
 					"network": "ib", "threads-per-core": "1", "tres-per-task": "cpu=2", "oom-kill-step": "1",
 					"mem-bind": "local", "cpu-freq": "low", "extra": "note",
-				},
+				}},
 			}
 			j.Array = &core.ArrayRef{Base: 73, Task: 6, Count: 3, Min: 2, Max: 10, Step: 4}
 			j.Attempt = 3

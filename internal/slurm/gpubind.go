@@ -98,7 +98,7 @@ func (b gpuBinding) pick(units []int32, local int) []int32 {
 func taskUnits(s *core.Spec, n *core.NodeAlloc, local int) string {
 	m, units := s.Shape.Wide(), allUnits(n)
 	b := gpuBinding{}
-	switch bind := s.More().Options["gpu-bind"]; {
+	switch bind := s.More().SlurmOption("gpu-bind"); {
 	case bind != "":
 		b, _ = parseGPUBind(bind)
 	case len(m.GPUsPerTask) > 0:

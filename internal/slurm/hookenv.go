@@ -28,7 +28,7 @@ func HookEnv(j *core.Job, node core.NodeName, info ClusterInfo) []string {
 	v.some("SLURM_JOB_COMMENT", more.Comment)
 	v.some("SLURM_JOB_RESERVATION", more.Reservation)
 	v.some("SLURM_JOB_LICENSES", more.Licenses)
-	v.some("SLURM_JOB_EXTRA", more.Options["extra"])
+	v.some("SLURM_JOB_EXTRA", more.SlurmOption("extra"))
 	v.num("SLURM_JOB_RESTART_COUNT", int64(Restarts(j)))
 	v.set("SLURM_JOB_WORK_DIR", s.IO.WorkDir)
 	if s.Kind == core.Batch {

@@ -156,7 +156,7 @@ var options = sync.OnceValue(func() []Option {
 		{Long: "kill-on-bad-exit", Short: 'K', Arg: optional, Tools: Srun, Env: "KILL_BAD_EXIT", Value: "0|1",
 			Help: "end the step when one task fails", set: killOnBadExit},
 		{Long: "kill-on-invalid-dep", Arg: required, Tools: Sbatch, Value: "yes|no",
-			Help: "end the job when what it waits for cannot happen", set: keep("kill-on-invalid-dep")},
+			Help: "end the job when what it waits for cannot happen", set: killInvalid},
 		{Long: "label", Short: 'l', Arg: none, Tools: Srun, Env: "LABELIO",
 			Help: "put the task's number before each line", set: func(r *Request, _ string) error {
 				r.Step.Label = true

@@ -270,13 +270,6 @@ func (r *Request) Given(long string) bool { return r.given[long] != fromNowhere 
 // Typed tells whether an option was given on the command line.
 func (r *Request) Typed(long string) bool { return r.given[long] == fromArgs }
 
-func (r *Request) keepOption(name, value string) {
-	if r.extra.Options == nil {
-		r.extra.Options = map[string]string{}
-	}
-	r.extra.Options[name] = value
-}
-
 // invalid is the complaint about a value that does not fit, with what would, where values tells.
 func (r *Request) invalid(option string) *Complaint {
 	return r.Fail(ExitUsage, "Invalid --%s specification", option).hint("%s", values()[option])

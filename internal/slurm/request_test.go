@@ -105,18 +105,19 @@ func TestShapes(t *testing.T) {
 
 func TestRareWishes(t *testing.T) {
 	t.Parallel()
-	top := uint32(1<<32 - 2)
+	top, yes := uint32(1<<32-2), true
 	for args, want := range map[string]*core.Extra{
-		"-w ./hosts -x n[7-8]":                    {NodeList: "n1,n2,n3", Exclude: "n[7-8]"},
-		"-F hosts":                                {NodeList: "n1,n2,n3"},
-		"--signal=B:USR1@120":                     {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
-		"-G a100:2 --gpus-per-task=a100:1":        {Options: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"}},
+		"-w ./hosts -x n[7-8]": {NodeList: "n1,n2,n3", Exclude: "n[7-8]"},
+		"-F hosts":             {NodeList: "n1,n2,n3"},
+		"--signal=B:USR1@120":  {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
+		"-G a100:2 --gpus-per-task=a100:1": {Kept: &core.KeptOptions{
+			Slurm: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"}}},
 		"--mail-type=end,fail":                    {MailTypes: "END,FAIL"},
 		"-d afterok:1:2 --time-min=5":             {Dependency: "afterok:1:2", TimeMin: 300},
 		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},
 		"--deadline=2026-11-15T02:00":             {Deadline: slurmtest.Day("02:00:00")},
 		"-m cyclic:block --contiguous":            {Distribution: "cyclic:block", Contiguous: true},
-		"--prefer=fast --kill-on-invalid-dep=yes": {Prefer: "fast", Options: map[string]string{"kill-on-invalid-dep": "yes"}},
+		"--prefer=fast --kill-on-invalid-dep=yes": {Prefer: "fast", Kept: &core.KeptOptions{KillInvalid: &yes}},
 		"--switches=2@1:00:00 --segment=4":        {Switches: "2@1:00:00", Segment: 4},
 		"--container=/b/../c": {
 			Container: &core.Container{Bundle: "/c", Submitter: true, ImageEnv: true}},

@@ -26,10 +26,15 @@ func keepFlag(option string) func(*Request, string) error {
 
 // noKill reads --no-kill: alone, or with what takes back what a variable or the script said.
 func noKill(r *Request, v string) error {
-	if v == "no" {
-		v = "off"
-	}
-	r.keepOption(core.OptionNoKill, v)
+	on := v != "no" && v != "off"
+	r.extra.Keep().NoKill = &on
+	return nil
+}
+
+// killInvalid reads --kill-on-invalid-dep.
+func killInvalid(r *Request, v string) error {
+	on := v == "yes"
+	r.extra.Keep().KillInvalid = &on
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (p *StepPart) taskUnits(n *core.NodeAlloc, local int) string {
 	if a == nil || a.GPUBind == "" && len(a.GPUsPerTask) == 0 && a.TasksPerGPU == 0 {
 		return taskUnits(p.Job.Spec, n, local)
 	}
-	spec := core.Spec{Extra: &core.Extra{Options: map[string]string{"gpu-bind": a.GPUBind}}}
+	spec := core.Spec{Extra: &core.Extra{Kept: &core.KeptOptions{Slurm: map[string]string{"gpu-bind": a.GPUBind}}}}
 	spec.Shape.More = &core.ShapeMore{GPUsPerTask: a.GPUsPerTask, TasksPerGPU: a.TasksPerGPU}
 	return taskUnits(&spec, n, local)
 }

@@ -10,7 +10,7 @@ import (
 // nextCronTime is when a job that recurs is due after now. Such a job waits for its time, and goes back to the queue
 // for the next when it has ended, however it did, under the same number; only who ends it ends it for good.
 func (s *State) nextCronTime(spec *core.Spec) (core.Time, error) {
-	plan, err := cron.Parse(spec.More().Options[core.OptionCron], cron.Crontab)
+	plan, err := cron.Parse(spec.Schedule(), cron.Crontab)
 	if err != nil {
 		return 0, core.Errorf(core.Invalid, "%v", err).Because("invalid_time_value")
 	}

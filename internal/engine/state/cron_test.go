@@ -20,7 +20,7 @@ func TestJobsThatComeAgain(t *testing.T) {
 	w.advance(day)
 	by := core.Identity{User: "alice", UID: 1000}
 	submit := func(plan string) (any, error) {
-		extra := &core.Extra{Options: map[string]string{core.OptionCron: plan}}
+		extra := &core.Extra{Kept: &core.KeptOptions{Schedule: plan}}
 		spec := coretest.Job().Set(func(s *core.Spec) { s.Extra = extra }).Spec()
 		return w.do(&Submit{By: by, Spec: spec})
 	}

@@ -333,7 +333,7 @@ func (e *jobEdit) storeDependency(j *core.Job, enough bool, from core.Time) {
 		e.job.Eligible = max(e.s.view.now, e.job.Spec.Begin, from)
 	}
 	e.job.Reason = dependencyReason(e.job)
-	if e.job.Reason == core.ReasonDependencyNever && e.job.Spec.More().Options["kill-on-invalid-dep"] == "yes" {
+	if e.job.Reason == core.ReasonDependencyNever && e.job.Spec.KillInvalid() {
 		e.job.Start = e.s.view.now
 		e.end(core.Cancelled, core.ReasonDependencyNever, "what it waits for can never happen any more")
 		e.commit()

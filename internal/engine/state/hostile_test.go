@@ -88,6 +88,13 @@ func hostileSpecs(t *testing.T, path, kind string) (out []*core.Spec) {
 		with(func(v reflect.Value) { v.SetString(strings.Repeat("x", speccheck.MaxLine+1)) })
 	case "list":
 		with(func(v reflect.Value) {
+			if v.Kind() == reflect.Struct || v.Kind() == reflect.Pointer { // kept options
+				if v.Kind() == reflect.Pointer {
+					v.Set(reflect.New(v.Type().Elem()))
+					v = v.Elem()
+				}
+				v = v.FieldByName("Slurm")
+			}
 			if v.Kind() == reflect.Map {
 				v.Set(reflect.MakeMap(v.Type()))
 				for i := range 5000 {

@@ -24,7 +24,7 @@ func TestShareWithoutTaskLimit(t *testing.T) {
 	if _, err := w.do(&Submit{By: eve, Spec: array}); core.ReasonOf(err) != "array_tasks_per_user" {
 		t.Errorf("an array of more than a fifth of all jobs: %v", err)
 	}
-	cron := spec(func(s *core.Spec) { s.Extra = &core.Extra{Options: map[string]string{core.OptionCron: "0 * * * *"}} })
+	cron := spec(func(s *core.Spec) { s.Extra = &core.Extra{Kept: &core.KeptOptions{Schedule: "0 * * * *"}} })
 	for range 3 {
 		w.must(&Submit{By: eve, Spec: cron})
 	}

@@ -263,7 +263,7 @@ func (c *chaos) depend(s *core.Spec) {
 		}
 	}
 	if c.choose(4) == 0 {
-		x.Options = map[string]string{"kill-on-invalid-dep": "yes"}
+		x.Kept = &core.KeptOptions{KillInvalid: ptr(true)}
 	}
 	s.Extra = &x
 }

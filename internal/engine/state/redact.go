@@ -3,7 +3,6 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 
 	"bireme.dev/bireme/internal/core"
 )
@@ -54,9 +53,6 @@ func redactSubmit(in *Submit) *Submit {
 	return &x
 }
 
-// actingOptions are the kept options of a job by which something is decided.
-var actingOptions = map[string]bool{core.OptionCron: true, core.OptionNoKill: true}
-
 // redactSpec leaves out what a job was called with: submit line, arguments, --export, mail address, commands of a
 // container, and kept options that nothing is decided by, such as the text of a crontab.
 func redactSpec(s *core.Spec) *core.Spec {
@@ -70,9 +66,10 @@ func redactSpec(s *core.Spec) *core.Spec {
 	}
 	extra := *s.Extra
 	extra.Export, extra.MailUser, extra.MailTypes = "", "", ""
-	if extra.Options != nil {
-		extra.Options = maps.Clone(extra.Options)
-		maps.DeleteFunc(extra.Options, func(name, _ string) bool { return !actingOptions[name] })
+	if k := extra.Kept; k != nil {
+		acting := *k
+		acting.Slurm, acting.Group = nil, ""
+		extra.Kept = &acting
 	}
 	if c := extra.Container; c != nil {
 		box := *c

@@ -17,7 +17,8 @@ func TestRecordingsHoldNoSecrets(t *testing.T) {
 		s.From.Line, s.Args = "sbatch --export=FOO="+secret, []string{"--password", secret}
 		s.Extra = &core.Extra{
 			Export: "FOO=" + secret, MailUser: secret,
-			Options:   map[string]string{core.OptionCron: "0 * * * *", "scrontab": "0 * * * * curl -H " + secret},
+			Kept: &core.KeptOptions{
+				Schedule: "0 * * * *", Slurm: map[string]string{"scrontab": "0 * * * * curl -H " + secret}},
 			Container: &core.Container{Image: "box", Entry: []string{secret}},
 		}
 	}).Spec()
@@ -42,7 +43,7 @@ func TestRecordingsHoldNoSecrets(t *testing.T) {
 	if s := redacted(submit).(*Submit).Spec; !s.Recurs() || s.Extra.Container.Image != "box" {
 		t.Errorf("what is decided by is gone: %+v", s.Extra)
 	}
-	if spec.From.Line == "" || spec.Extra.Options["scrontab"] == "" || spec.Extra.Container.Entry == nil {
+	if spec.From.Line == "" || spec.Extra.SlurmOption("scrontab") == "" || spec.Extra.Container.Entry == nil {
 		t.Error("the input itself was changed")
 	}
 }

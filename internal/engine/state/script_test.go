@@ -366,9 +366,9 @@ func (s *script) spec(name string, o args) *core.Spec {
 		case "maxprice":
 			x.MaxPrice = core.Price(s.num(v) * 1_000_000)
 		case "kill":
-			x.Options = map[string]string{"kill-on-invalid-dep": v}
+			x.Keep().KillInvalid = ptr(v == "yes")
 		case "nokill":
-			x.Options = map[string]string{core.OptionNoKill: v}
+			x.Keep().NoKill = ptr(v != "off")
 			wishes = true
 		case "requeue":
 			b.Set(func(sp *core.Spec) { sp.Requeue = v != "no" })

@@ -21,7 +21,7 @@ func TestNamesReachNoTerminal(t *testing.T) {
 		IO:   core.IO{WorkDir: "/" + evil, Stdout: "/" + evil},
 		From: core.Origin{Command: "/" + evil, Line: "sbatch " + evil, Host: evil},
 		Extra: &core.Extra{Comment: evil, WCKey: evil, Constraint: evil, Licenses: evil, Reservation: evil,
-			MailUser: evil, MailTypes: "ALL", Options: map[string]string{"extra": evil, "network": evil}},
+			MailUser: evil, MailTypes: "ALL", Kept: &core.KeptOptions{Slurm: map[string]string{"extra": evil, "network": evil}}},
 	}
 	c := (&slurmtest.Cluster{
 		Jobs: []client.Job{

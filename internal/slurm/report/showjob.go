@@ -318,7 +318,7 @@ func showWishes(j *client.Job) []string {
 		lines = append(lines, "Reservation="+more.Reservation)
 	}
 	return append(lines, fmt.Sprintf("OverSubscribe=%s Contiguous=%s Licenses=%s Network=%s", oversubscribe(s),
-		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses), orNull(more.Options["network"])))
+		boolText(more.Contiguous, "1", "0"), orNull(more.Licenses), orNull(more.SlurmOption("network"))))
 }
 
 func zeroText(m core.Bytes) string {

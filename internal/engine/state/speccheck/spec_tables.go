@@ -116,7 +116,7 @@ var extraTable = fieldTable[core.Extra]{
 	},
 	lists: []listField[core.Extra]{
 		{"extra.rlimits", func(x *core.Extra) (int, error) { return checkRlimits(x.Rlimits) }},
-		{"extra.options", func(x *core.Extra) (int, error) { return checkOptions(x.Options) }},
+		{"extra.options", func(x *core.Extra) (int, error) { return checkOptions(x.Kept.Texts()) }},
 	},
 	engine: []engineField[core.Extra]{
 		{"extra.het", func(x *core.Extra) bool { return x.Het != nil }},

@@ -181,10 +181,11 @@ func (a *Submissions) own(r *http.Request, spec *core.Spec, who *call.Caller) er
 
 // ownGroup gives the job the group that --gid names, which only an administrator may.
 func ownGroup(spec *core.Spec, who *call.Caller) error {
-	want := spec.More().Options["gid"]
-	if want == "" {
+	kept := spec.More().Kept
+	if kept == nil || kept.Group == "" {
 		return nil
 	}
+	want := kept.Group
 	if !who.Admin {
 		return core.Errorf(core.Denied, "only an administrator chooses the group of a job").Because("access_denied")
 	}

@@ -1,18 +1,9 @@
 package view
 
 import (
-	"maps"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/slurm"
 )
-
-// publicOptions are the kept options of a job that everybody sees, as Slurm shows them. Others stay with the owner
-// and the administrators: a crontab's lines are among them, and what a client chose to keep there.
-var publicOptions = map[string]bool{
-	"acctg-freq": true, "cpu-freq": true, "delay-boot": true, "extra": true, "gpu-bind": true, "gpu-freq": true, "gres-flags": true,
-	"kill-on-invalid-dep": true, "mcs-label": true, "network": true, core.OptionNoKill: true, "ntasks": true, "oom-kill-step": true,
-	"power": true, "profile": true, "resv-ports": true, "wait-all-nodes": true,
-}
 
 // OwnsSecrets tells whether the viewer may read what is private to a job whatever the settings say: its script,
 // environment, submit line and crontab. Managers of a project may not: environments hold secrets.
@@ -41,10 +32,7 @@ func publicSpec(s *core.Spec) *core.Spec {
 	}
 	x := *s.Extra
 	x.Export, x.MailUser, x.Files = "", "", core.Hash{}
-	if x.Options != nil {
-		x.Options = maps.Clone(x.Options)
-		maps.DeleteFunc(x.Options, func(name, _ string) bool { return !publicOptions[name] })
-	}
+	x.Kept = slurm.PublicOptions(x.Kept)
 	if c := x.Container; c != nil {
 		box := *c
 		box.Entry, box.Mounts = nil, nil

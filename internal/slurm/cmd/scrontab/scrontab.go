@@ -123,14 +123,14 @@ func (t *table) load(ctx context.Context) error {
 }
 
 func place(j *client.Job) int {
-	n, _ := strconv.Atoi(j.Spec.More().Options[optPlace])
+	n, _ := strconv.Atoi(j.Spec.More().SlurmOption(optPlace))
 	return n
 }
 
 // text is the table as it was written.
 func (t *table) text() (all string) {
 	for i := range t.jobs {
-		all += t.jobs[i].Spec.More().Options[optLines]
+		all += t.jobs[i].Spec.More().SlurmOption(optLines)
 	}
 	return all
 }

@@ -17,9 +17,8 @@ import (
 // The options of a job under which its part of the table is kept: the schedule, the lines as they were written, and
 // their place among the parts.
 const (
-	optSchedule = core.OptionCron
-	optLines    = "scrontab"
-	optPlace    = "scrontab-place"
+	optLines = "scrontab"
+	optPlace = "scrontab-place"
 )
 
 // entry is a line with a schedule and a command, with all above it that belongs to it.
@@ -154,11 +153,11 @@ func (e *entry) submission(w *cmd.World, user, home string, place int) (*client.
 	if s.Extra == nil {
 		s.Extra = &core.Extra{}
 	}
-	if s.Extra.Options == nil {
-		s.Extra.Options = map[string]string{}
+	k := s.Extra.Keep()
+	if k.Slurm == nil {
+		k.Slurm = map[string]string{}
 	}
-	s.Extra.Options[optSchedule], s.Extra.Options[optLines], s.Extra.Options[optPlace] = e.schedule, e.text,
-		strconv.Itoa(place)
+	k.Schedule, k.Slurm[optLines], k.Slurm[optPlace] = e.schedule, e.text, strconv.Itoa(place)
 	s.From = core.Origin{Host: w.Host, Dir: home, Line: "scrontab"}
 	return &client.Submit{Spec: *s, Script: "#!/bin/sh\n# This script was created by scrontab.\n\n" + e.command + "\n",
 		Env: env}, nil

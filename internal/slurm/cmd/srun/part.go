@@ -156,13 +156,13 @@ func (s *run) askFor(p *part) *client.NewStep {
 		TaskProlog: r.Step.TaskProlog, TaskEpilog: r.Step.TaskEpilog, Container: r.Step.Container,
 		OwnsJob: !s.inside, Programs: p.programs, Component: p.group,
 	}
-	more, opt := sh.Wide(), r.Spec.More().Options
+	more, opt := sh.Wide(), r.Spec.More().SlurmOption
 	ask.Exclude, ask.Relative = r.Spec.More().Exclude, int32(r.Step.Relative)
-	ask.Overlap, ask.Overcommit = r.Step.Overlap, opt["overcommit"] != ""
+	ask.Overlap, ask.Overcommit = r.Step.Overlap, opt("overcommit") != ""
 	ask.Exact = s.inside && (r.Step.Exact || sh.Exclusive || sh.Given&core.GivenCPUsPerTask != 0 || more.CPUsPerGPU > 0)
 	ask.MemPerNode, ask.MemPerCPU = sh.MemPerNode, sh.MemPerCPU
-	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt["gpu-bind"],
-		opt["cpu-bind"]
+	ask.GPUsPerTask, ask.TasksPerGPU, ask.GPUBind, ask.CPUBind = more.GPUsPerTask, more.TasksPerGPU, opt("gpu-bind"),
+		opt("cpu-bind")
 	if r.Typed("gres") || r.Typed("gpus-per-node") { // variables tell what the whole job has
 		ask.Gres = sh.Gres
 	}
