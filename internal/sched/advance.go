@@ -6,27 +6,15 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
-
-// nextEvent is an advance reservation as the planner keeps it. Whoever may not use it has to be gone from its nodes
-// before
-// it begins, and comes back when it is over; see account.beside.
-type advanceReservation struct {
-	*core.AdvanceReservation
-	nodes      map[core.NodeName]bool // its nodes; nil: it sets none aside
-	windows    []window               // its occurrences that are not over, soonest first; see roll
-	recursFrom core.Time              // if not 0, it comes again from then on, too far off to tell when
-}
-
-// shortestRun is one occurrence.
-type window struct{ start, end core.Time }
 
 // recordExtras is what an advance reservation has of a node.
 type advancePart struct {
-	reservation *advanceReservation
+	reservation *advance.Reservation
 	cpus        int32 // 0: all of it; below 0: none, as it has fewer cores than nodes
 }
 
@@ -37,95 +25,13 @@ type advanceJob struct {
 	advance string // the reservation it runs in
 }
 
-// maxWindows is how many of a reservation that comes again are told apart.
-const maxWindows = 32
-
-func newAdvanceReservation(r *core.AdvanceReservation, names HostsFunc) *advanceReservation {
-	a := &advanceReservation{AdvanceReservation: r}
-	if r.Nodes != "" {
-		a.nodes = names(r.Nodes)
-	}
-	return a
-}
-
-// updateWindows finds the occurrences that are not over at now.
-func (r *advanceReservation) updateWindows(now core.Time, zone *time.Location) {
-	if r.Flags&core.ReserveTimeFloat != 0 { // it keeps its distance
-		from := now + max(0, r.Start-r.Created)
-		r.windows = append(r.windows[:0], window{from, never})
-		return
-	}
-	if len(r.windows) > 0 && r.windows[0].end > now {
-		return
-	}
-	r.windows, r.recursFrom = r.windows[:0], 0
-	w := window{}
-	w.start, w.end = r.Current(now, zone)
-	for again := w.end > now; again; w.start, w.end, again = r.After(w.start, w.end, zone) {
-		if len(r.windows) == maxWindows {
-			r.recursFrom = w.start
-			return
-		}
-		r.windows = append(r.windows, w)
-	}
-}
-
-// overlaps tells whether a job that is there from one moment to another is there while r is. slack is how far it may
-// reach
-// into r.
-func (r *advanceReservation) overlaps(from, end, slack core.Time) bool {
-	for _, w := range r.windows {
-		if w.start += slack; w.end > from && w.start < w.end {
-			return overlaps(w.start, end) // those after it begin later
-		}
-	}
-	return r.recursFrom != 0 && overlaps(r.recursFrom, end)
-}
-
-// isActive tells whether r goes on at a moment.
-func (r *advanceReservation) isActive(t core.Time) bool {
-	for _, w := range r.windows {
-		if w.start <= t && t < w.end {
-			return true
-		}
-	}
-	return r.recursFrom != 0 && t >= r.recursFrom
-}
-
-// windowFor gives the occurrence in which a job that starts at a moment and ends at end would run.
-func (r *advanceReservation) windowFor(from, end core.Time) (window, bool) {
-	for _, w := range r.windows {
-		if w.start <= from && end <= w.end && end != never {
-			return w, true
-		}
-	}
-	return window{}, false
-}
-
-// lastPromises tells whether r has only a part of its nodes.
-func (r *advanceReservation) isPartial() bool { return r.CoreCount > 0 }
-
-// confinesNodes tells whether jobs in r may be on its nodes only.
-func (r *advanceReservation) confinesNodes() bool {
-	return r != nil && r.nodes != nil && r.Flags&core.ReserveFlex == 0
-}
-
-// confinesTime tells whether jobs in r may run while it goes on only.
-func (r *advanceReservation) confinesTime() bool { return r != nil && r.Flags&core.ReserveFlex == 0 }
-
-// preempts tells whether r does not come again.
-func (r *advanceReservation) isOver() bool { return r != nil && len(r.windows) == 0 }
-
-// isUsable tells whether jobs can run in r at all.
-func (r *advanceReservation) isUsable() bool { return r.Flags&core.ReserveTimeFloat == 0 }
-
 // mustAvoid tells whether a look has to keep away from what r sets aside.
-func (at *nodeView) mustAvoid(r *advanceReservation) bool {
+func (at *nodeView) mustAvoid(r *advance.Reservation) bool {
 	return r != at.advance && (at.advance == nil || at.advance.Flags&(core.ReserveMaint|core.ReserveOverlap) == 0)
 }
 
 // allowedDelay is how far a look may reach into r.
-func (at *nodeView) allowedDelay(r *advanceReservation) core.Time {
+func (at *nodeView) allowedDelay(r *advance.Reservation) core.Time {
 	if !at.mayDelayAdvance {
 		return 0
 	}
@@ -141,7 +47,7 @@ func (a *nodeState) freeBesideAdvance(at *nodeView, from, end core.Time, b *reso
 	for i := range a.advanceParts {
 		if s := &a.advanceParts[i]; s.cpus != 0 {
 			parts = true
-		} else if at.mustAvoid(s.reservation) && s.reservation.overlaps(from, end, at.allowedDelay(s.reservation)) {
+		} else if at.mustAvoid(s.reservation) && s.reservation.Overlaps(from, end, at.allowedDelay(s.reservation)) {
 			return &fullNode
 		}
 	}
@@ -161,19 +67,19 @@ func (a *nodeState) freeBesideParts(at *nodeView, from, end core.Time, b *resour
 		if s.cpus == 0 {
 			continue
 		}
-		for _, w := range s.reservation.windows {
-			if w.end > from && overlaps(w.start, end) {
-				least = min(least, a.cpusLeftAt(at, max(from, w.start)))
-				met = met || s.reservation == at.advance && s.reservation.confinesNodes() || at.mustAvoid(s.reservation)
+		for _, w := range s.reservation.Windows {
+			if w.End > from && alloc.Overlaps(w.Start, end) {
+				least = min(least, a.cpusLeftAt(at, max(from, w.Start)))
+				met = met || s.reservation == at.advance && s.reservation.ConfinesNodes() || at.mustAvoid(s.reservation)
 			}
 		}
-		if s.reservation.recursFrom != 0 && overlaps(s.reservation.recursFrom, end) {
-			least = min(least, a.cpusLeftAt(at, max(from, s.reservation.recursFrom)))
+		if s.reservation.RecursFrom != 0 && alloc.Overlaps(s.reservation.RecursFrom, end) {
+			least = min(least, a.cpusLeftAt(at, max(from, s.reservation.RecursFrom)))
 			met = met || at.mustAvoid(s.reservation)
 		}
 	}
 	for i := range a.reserved {
-		if c := a.reserved[i]; c.start > from && overlaps(c.start, end) {
+		if c := a.reserved[i]; c.start > from && alloc.Overlaps(c.start, end) {
 			least = min(least, a.cpusLeftAt(at, c.start))
 		}
 	}
@@ -206,7 +112,7 @@ func (a *nodeState) cpusLeftAt(at *nodeView, t core.Time) int32 {
 	own := free
 	for i := range a.advanceParts {
 		s := &a.advanceParts[i]
-		if s.cpus == 0 || !s.reservation.isActive(t) {
+		if s.cpus == 0 || !s.reservation.IsActive(t) {
 			continue
 		}
 		left := int64(max(0, s.cpus))
@@ -221,7 +127,7 @@ func (a *nodeState) cpusLeftAt(at *nodeView, t core.Time) int32 {
 			}
 		}
 		switch {
-		case s.reservation == at.advance && s.reservation.confinesNodes():
+		case s.reservation == at.advance && s.reservation.ConfinesNodes():
 			own = min(own, left)
 		case at.mustAvoid(s.reservation):
 			free -= max(0, left)
@@ -237,17 +143,17 @@ func (p *Planner) setReservations(c *Changes) {
 		func(r *core.AdvanceReservation) bool { return !p.hasReservation(r) }) {
 		return
 	}
-	magnets := slices.ContainsFunc(p.advances, (*advanceReservation).isMagnetic)
+	magnets := slices.ContainsFunc(p.advances, (*advance.Reservation).IsMagnetic)
 	books := slices.Clone(p.advances) // plans read the old ones
 	for _, name := range c.GoneReservations {
-		books = slices.DeleteFunc(books, func(r *advanceReservation) bool { return r.Name == name })
+		books = slices.DeleteFunc(books, func(r *advance.Reservation) bool { return r.Name == name })
 	}
 	for _, r := range c.Reservations {
-		books = slices.DeleteFunc(books, func(o *advanceReservation) bool { return o.Name == r.Name })
-		books = append(books, newAdvanceReservation(r, p.cfg.Hosts))
+		books = slices.DeleteFunc(books, func(o *advance.Reservation) bool { return o.Name == r.Name })
+		books = append(books, advance.New(r, p.cfg.Hosts))
 	}
-	slices.SortFunc(books, func(a, b *advanceReservation) int { return cmp.Compare(a.Name, b.Name) })
-	magnets = magnets || slices.ContainsFunc(books, (*advanceReservation).isMagnetic)
+	slices.SortFunc(books, func(a, b *advance.Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	magnets = magnets || slices.ContainsFunc(books, (*advance.Reservation).IsMagnetic)
 
 	var moved []*core.Job
 	for _, w := range p.pending {
@@ -272,7 +178,7 @@ func (p *Planner) setReservations(c *Changes) {
 
 // hasReservation tells whether a reservation is known as it is, in what the plan goes by.
 func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
-	old := findAdvance(p.advances, r.Name)
+	old := advance.Find(p.advances, r.Name)
 	if old == nil {
 		return false
 	}
@@ -284,79 +190,12 @@ func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
 		slices.Equal(o.Groups, r.Groups) && slices.Equal(o.Licenses, r.Licenses)
 }
 
-func (r *advanceReservation) isMagnetic() bool {
-	return r.Flags&core.ReserveMagnetic != 0 && r.isUsable()
-}
-
-// admits tells whether a job may use r.
-func (r *advanceReservation) admits(s *core.Spec) bool {
-	if len(r.Groups) > 0 && s.More().Reservation == "" { // who is in which group is known at submit only
-		return false
-	}
-	return r.isUsable() && r.Admits(s.User, func(p core.ProjectName) bool { return p == s.Project })
-}
-
-func findAdvance(books []*advanceReservation, name string) *advanceReservation {
-	i, ok := slices.BinarySearchFunc(books, name, func(r *advanceReservation,
-		name string) int {
-		return cmp.Compare(r.Name, name)
-	})
-	if !ok {
-		return nil
-	}
-	return books[i]
-}
-
-// advanceOptions lists the reservations a job may run in, in the order they are tried, and whether it may run outside
-// of any.
-func advanceOptions(books []*advanceReservation, s *core.Spec) (in []*advanceReservation, out bool) {
-	if x := s.Extra; x != nil && x.Reservation != "" {
-		for name := range strings.SplitSeq(x.Reservation, ",") {
-			if r := findAdvance(books, name); r != nil && r.admits(s) {
-				in = append(in, r)
-			}
-		}
-		return in, false
-	}
-	for _, r := range books {
-		if r.isMagnetic() && r.admits(s) {
-			in = append(in, r)
-		}
-	}
-	return in, true
-}
-
-// advanceKey is what tells a job apart from others of its shape as regards reservations and licences: "" for most.
-func advanceKey(books []*advanceReservation, s *core.Spec) string {
-	x := s.Extra
-	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses == "" && x.Signal == nil) {
-		return ""
-	}
-	in, out := advanceOptions(books, s)
-	key := ""
-	for _, r := range in {
-		key += r.Name + ","
-	}
-	if !out {
-		key += "!"
-	}
-	if x != nil {
-		if x.Signal != nil && x.Signal.Reserve {
-			key += "+"
-		}
-		if x.Licenses != "" {
-			key += "|" + x.Licenses
-		}
-	}
-	return key
-}
-
 // setAdvanceOptions works out how the jobs of a class use reservations and licences.
 func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 	c.special = true
-	in, out := advanceOptions(p.advances, spec)
+	in, out := advance.Options(p.advances, spec)
 	x := spec.More()
-	lic := parseLicenses(x.Licenses)
+	lic := alloc.ParseLicenses(x.Licenses)
 	if lic != nil {
 		c.licenses = lic
 		p.licenseClasses++
@@ -365,7 +204,7 @@ func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 		s := &c.partitions[i]
 		s.licenses, s.mayDelayAdvance, s.namesAdvance = lic, x.Signal != nil && x.Signal.Reserve, !out
 		s.inAdvanceQueue = s.namesAdvance && lic == nil && !slices.ContainsFunc(in,
-			func(r *advanceReservation) bool { return !r.confinesNodes() || r.isPartial() })
+			func(r *advance.Reservation) bool { return !r.ConfinesNodes() || r.IsPartial() })
 		if len(in) == 0 {
 			continue
 		}
@@ -392,19 +231,19 @@ func (p *Planner) viewNow(s *partitionClass, end core.Time) nodeView {
 // reservation, or those first.
 func (p *Planner) nodesFor(s *partitionClass) []*nodeState {
 	all := p.partitionNodes(s.part)
-	if s.advance == nil || s.advance.nodes == nil {
+	if s.advance == nil || s.advance.Nodes == nil {
 		return all
 	}
 	if s.orderVersion != p.ledger.version {
 		s.orderVersion, s.order = p.ledger.version, nil
 		for _, a := range all {
-			if s.advance.nodes[a.record.Name] {
+			if s.advance.Nodes[a.record.Name] {
 				s.order = append(s.order, a)
 			}
 		}
-		if !s.advance.confinesNodes() {
+		if !s.advance.ConfinesNodes() {
 			for _, a := range all {
-				if !s.advance.nodes[a.record.Name] {
+				if !s.advance.Nodes[a.record.Name] {
 					s.order = append(s.order, a)
 				}
 			}
@@ -418,7 +257,7 @@ func (p *Planner) openNodesFor(s *partitionClass) []*nodeState {
 	if s.needsCPUsAndMemory() {
 		return p.nodesWithRoom(s)
 	}
-	if s.advance == nil || s.advance.nodes == nil {
+	if s.advance == nil || s.advance.Nodes == nil {
 		return p.openNodesIn(s.part)
 	}
 	return p.nodesFor(s)
@@ -454,15 +293,15 @@ func (p *Planner) placeAdvanceOnNodes() {
 	for _, r := range p.advances {
 		var on []*nodeState
 		for _, a := range p.ledger.order {
-			if r.nodes[a.record.Name] {
+			if r.Nodes[a.record.Name] {
 				on = append(on, a)
 			}
 		}
 		slices.SortFunc(on, func(a, b *nodeState) int { return cmp.Compare(a.record.ID, b.record.ID) })
 		for i, a := range on {
 			s := advancePart{reservation: r}
-			if r.isPartial() {
-				if s.cpus = r.coresOn(i, len(on)) * max(1, a.record.Hardware.Threads); s.cpus == 0 {
+			if r.IsPartial() {
+				if s.cpus = r.CoresOn(i, len(on)) * max(1, a.record.Hardware.Threads); s.cpus == 0 {
 					s.cpus = -1
 				}
 				if !a.partlyReserved {
@@ -475,15 +314,6 @@ func (p *Planner) placeAdvanceOnNodes() {
 	}
 }
 
-// coresOn is how many cores a reservation has of the nth of its nodes: as evenly as it goes.
-func (r *advanceReservation) coresOn(n, of int) int32 {
-	each := r.CoreCount / int32(of)
-	if int32(n) < r.CoreCount%int32(of) {
-		each++
-	}
-	return each
-}
-
 // applyAdvance begins a pass on a cluster that has advance reservations.
 func (ps *pass) applyAdvance() {
 	p, now := ps.p, ps.plan.Now
@@ -491,23 +321,23 @@ func (ps *pass) applyAdvance() {
 	mark := newFingerprint() // of all of them
 	mark.add(uint64(p.advanceVersion))
 	for _, r := range p.advances {
-		r.updateWindows(now, p.cfg.Zone)
-		mark.add(uint64(r.recursFrom), uint64(len(r.windows)))
-		for _, w := range r.windows {
-			mark.add(uint64(w.start), uint64(w.end))
-			for _, edge := range [...]core.Time{w.start, w.end} {
-				if edge > now && edge < never && r.isUsable() {
+		r.UpdateWindows(now, p.cfg.Zone)
+		mark.add(uint64(r.RecursFrom), uint64(len(r.Windows)))
+		for _, w := range r.Windows {
+			mark.add(uint64(w.Start), uint64(w.End))
+			for _, edge := range [...]core.Time{w.Start, w.End} {
+				if edge > now && edge < alloc.Never && r.IsUsable() {
 					ps.plan.wakeAt(edge)
 				}
 			}
 		}
 	}
 	for _, r := range p.advances {
-		if len(r.windows) > 0 && r.windows[0].start > now {
+		if len(r.Windows) > 0 && r.Windows[0].Start > now {
 			if ps.plan.advanceBegins == nil {
 				ps.plan.advanceBegins = map[string]core.Time{}
 			}
-			ps.plan.advanceBegins[r.Name] = r.windows[0].start
+			ps.plan.advanceBegins[r.Name] = r.Windows[0].Start
 		}
 	}
 	if mark != p.advanceFingerprint { // what they set aside may be had, or the other way round
@@ -523,7 +353,7 @@ func (ps *pass) applyAdvance() {
 	for _, h := range p.allocations {
 		for i, a := range p.nodesOf(h) {
 			if na := &h.alloc.Nodes[i]; a != nil && !na.Done {
-				a.addAdvanceJob(na, h.alloc.Inside(), max(h.end, now+overdueDelay))
+				a.addAdvanceJob(na, h.alloc.Inside(), max(h.end, now+alloc.OverdueDelay))
 			}
 		}
 	}
@@ -544,16 +374,16 @@ func (ps *pass) lastAdvanceBefore(s *partitionClass, end core.Time) (beyond core
 			continue
 		}
 		slack := at.allowedDelay(r)
-		if r.isPartial() {
+		if r.IsPartial() {
 			slack = 0
 		}
-		for _, w := range r.windows {
-			if overlaps(w.start+slack, end) {
-				beyond = max(beyond, w.start+slack)
+		for _, w := range r.Windows {
+			if alloc.Overlaps(w.Start+slack, end) {
+				beyond = max(beyond, w.Start+slack)
 			}
 		}
-		if r.recursFrom != 0 && overlaps(r.recursFrom, end) {
-			beyond = max(beyond, r.recursFrom)
+		if r.RecursFrom != 0 && alloc.Overlaps(r.RecursFrom, end) {
+			beyond = max(beyond, r.RecursFrom)
 		}
 	}
 	return beyond
@@ -565,8 +395,8 @@ func (ps *pass) walkAdvanceQueues() {
 	p := ps.p
 	var lanes []queueWalk
 	for _, part := range p.partitions {
-		if part.advanceQueue.len > 0 {
-			lanes = append(lanes, queueWalk{part: part, cursor: queueCursor{list: &part.advanceQueue}})
+		if part.advanceQueue.Len > 0 {
+			lanes = append(lanes, queueWalk{part: part, cursor: queueCursor{List: &part.advanceQueue}})
 		}
 	}
 	for {
@@ -574,7 +404,7 @@ func (ps *pass) walkAdvanceQueues() {
 		var head *queueEntry
 		for i := range lanes {
 			l := &lanes[i]
-			if e := l.cursor.current(); e != nil && (best == nil || comesBefore(l.part, e, best.part, head)) {
+			if e := l.cursor.Current(); e != nil && (best == nil || comesBefore(l.part, e, best.part, head)) {
 				best, head = l, e
 			}
 		}
@@ -584,7 +414,7 @@ func (ps *pass) walkAdvanceQueues() {
 		if !ps.isLimited(head) && !ps.tryStart(head.class, head.job) {
 			ps.reserveInAdvance(head)
 		}
-		best.cursor.next()
+		best.cursor.Next()
 	}
 }
 
@@ -623,7 +453,7 @@ func (ps *pass) placeInOptions(s *partitionClass, j *core.Job, task int32) bool 
 
 // earliestOption finds the way in which a job could start first.
 func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionClass) {
-	first := never
+	first := alloc.Never
 	for i := range s.options {
 		sw := ps.newStartSearch(&s.options[i], j)
 		if picks := sw.earliest(); picks != nil && (best == nil || sw.view.at < first) {
@@ -635,10 +465,10 @@ func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionC
 
 // isOpen tells whether a job may start at the moment a sweep has come to.
 func (sw *startSearch) isOpen() bool {
-	if r := sw.class.advance; r.isOver() {
+	if r := sw.class.advance; r.IsOver() {
 		return false
-	} else if r.confinesTime() {
-		if _, ok := r.windowFor(sw.view.at, sw.view.end); !ok {
+	} else if r.ConfinesTime() {
+		if _, ok := r.WindowFor(sw.view.at, sw.view.end); !ok {
 			return false
 		}
 	}
@@ -650,17 +480,17 @@ func (sw *startSearch) addAdvancePoints(now core.Time) {
 	for _, r := range sw.pass.p.advances {
 		var nodes []*nodeState
 		for _, a := range sw.view.nodes {
-			if r.nodes[a.record.Name] {
+			if r.Nodes[a.record.Name] {
 				nodes = append(nodes, a)
 			}
 		}
 		stop := &reservation{nodes: nodes}
-		for _, w := range r.windows {
-			if r == sw.class.advance && w.start > now {
-				sw.points = append(sw.points, changePoint{w.start, stop})
+		for _, w := range r.Windows {
+			if r == sw.class.advance && w.Start > now {
+				sw.points = append(sw.points, changePoint{w.Start, stop})
 			}
-			if w.end > now && w.end < never {
-				sw.points = append(sw.points, changePoint{w.end, stop})
+			if w.End > now && w.End < alloc.Never {
+				sw.points = append(sw.points, changePoint{w.End, stop})
 			}
 		}
 	}
@@ -703,15 +533,15 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 		return
 	}
 	at := nodeView{advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
-	end := addTime(ps.plan.Now, minTime(j.Spec))
+	end := alloc.AddTime(ps.plan.Now, alloc.MinTime(j.Spec))
 	why, left, some := core.ReasonReserved, ps.p.unreserved[:0], false
 	for _, a := range ps.p.nodesFor(s) {
 		barred := false
 		for i := range a.advanceParts {
-			if r := a.advanceParts[i].reservation; a.advanceParts[i].cpus == 0 && at.mustAvoid(r) && r.overlaps(ps.plan.Now,
+			if r := a.advanceParts[i].reservation; a.advanceParts[i].cpus == 0 && at.mustAvoid(r) && r.Overlaps(ps.plan.Now,
 				end, at.allowedDelay(r)) {
 				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" ||
-					r.isActive(ps.plan.Now)) {
+					r.IsActive(ps.plan.Now)) {
 					why = core.ReasonMaintenance
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // ReservationConflict tells, in words, how a job that starts now would be where or when advance reservations do not let
@@ -13,16 +15,16 @@ import (
 // gone
 // by since the plan was made is not held against it.
 func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *core.Alloc, now core.Time,
-	names HostsFunc, zone *time.Location) string {
-	end := addTime(now, timeLimit(spec))
-	if end != never {
-		end = max(now, end-overdueDelay)
+	names alloc.HostsFunc, zone *time.Location) string {
+	end := alloc.AddTime(now, alloc.TimeLimit(spec))
+	if end != alloc.Never {
+		end = max(now, end-alloc.OverdueDelay)
 	}
 	at := nodeView{mayDelayAdvance: spec.Extra != nil && spec.Extra.Signal != nil && spec.Extra.Signal.Reserve}
-	list := make([]*advanceReservation, 0, len(books))
+	list := make([]*advance.Reservation, 0, len(books))
 	for _, b := range books {
-		r := newAdvanceReservation(b, names)
-		r.updateWindows(now, zone)
+		r := advance.New(b, names)
+		r.UpdateWindows(now, zone)
 		list = append(list, r)
 		if b.Name == al.Inside() {
 			at.advance = r
@@ -31,20 +33,20 @@ func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *
 	switch own := at.advance; {
 	case own == nil && al.Inside() != "":
 		return fmt.Sprintf("reservation %s is gone", al.Inside())
-	case own.isOver():
+	case own.IsOver():
 		return fmt.Sprintf("reservation %s is over", own.Name)
-	case own.confinesTime():
-		if _, ok := own.windowFor(now, end); !ok {
+	case own.ConfinesTime():
+		if _, ok := own.WindowFor(now, end); !ok {
 			return fmt.Sprintf("reservation %s does not last that long", own.Name)
 		}
 	}
 	for i := range al.Nodes {
 		name := al.Nodes[i].Node
-		if at.advance.confinesNodes() && !at.advance.nodes[name] {
+		if at.advance.ConfinesNodes() && !at.advance.Nodes[name] {
 			return fmt.Sprintf("node %s is not in reservation %s", name, at.advance.Name)
 		}
 		for _, r := range list {
-			if r.nodes[name] && !r.isPartial() && at.mustAvoid(r) && r.overlaps(now, end, at.allowedDelay(r)) {
+			if r.Nodes[name] && !r.IsPartial() && at.mustAvoid(r) && r.Overlaps(now, end, at.allowedDelay(r)) {
 				return fmt.Sprintf("reservation %s has node %s before the job ends", r.Name, name)
 			}
 		}

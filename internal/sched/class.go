@@ -6,6 +6,10 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // rank is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
@@ -18,8 +22,8 @@ type classInfo struct {
 	moved       bool  // while nodes change: some slot opened or closed
 	due         int64 // see watch; 0: it is not
 
-	special  bool            // its jobs have something to do with reservations or licences
-	licenses *licenseRequest // nil: none
+	special  bool                  // its jobs have something to do with reservations or licences
+	licenses *alloc.LicenseRequest // nil: none
 }
 
 // class is a class in one partition.
@@ -27,13 +31,13 @@ type partitionClass struct {
 	part *partition
 
 	// These are looked at for all classes in every pass, so they are together.
-	refusedEpoch int64      // the pass that last refused it
-	refusedFrom  core.Time  // in that pass, jobs that are still there at this moment were refused; 0: all
-	refusal      refusal    // what is known from earlier ones
-	minTime      core.Time  // none of its jobs is shorter
-	sleepWalk    int64      // the dive since which it sleeps; see roused
-	sleeperIndex int        // its place among those that do, from 1
-	preemptor    *preemptor // nil: its jobs push nobody aside
+	refusedEpoch int64              // the pass that last refused it
+	refusedFrom  core.Time          // in that pass, jobs that are still there at this moment were refused; 0: all
+	refusal      refusal            // what is known from earlier ones
+	minTime      core.Time          // none of its jobs is shorter
+	sleepWalk    int64              // the dive since which it sleeps; see roused
+	sleeperIndex int                // its place among those that do, from 1
+	preemptor    *preempt.Preemptor // nil: its jobs push nobody aside
 	req          request
 
 	overTimeLimit      bool    // its time limit is above the partition's
@@ -44,26 +48,26 @@ type partitionClass struct {
 	minNodes, maxNodes int32       // the partition's bounds, as far as they hold for it
 	limitAsk           *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
 
-	licenses        *licenseRequest // nil: it asks for none
-	namesAdvance    bool            // its jobs ask for reservations
-	inAdvanceQueue  bool            // and wait in a queue of their own, having nothing to do with other jobs
-	mayDelayAdvance bool            // they may reach into reservations that let themselves be delayed
+	licenses        *alloc.LicenseRequest // nil: it asks for none
+	namesAdvance    bool                  // its jobs ask for reservations
+	inAdvanceQueue  bool                  // and wait in a queue of their own, having nothing to do with other jobs
+	mayDelayAdvance bool                  // they may reach into reservations that let themselves be delayed
 	// for jobs that may run in reservations: each way they may, in the order they are tried
 	options      []partitionClass
-	isOption     bool                // it is one of those
-	advance      *advanceReservation // the reservation its jobs run in
-	order        []*nodeState        // its nodes, then
-	orderVersion int                 // as of; see Planner.nodesFor
+	isOption     bool                 // it is one of those
+	advance      *advance.Reservation // the reservation its jobs run in
+	order        []*nodeState         // its nodes, then
+	orderVersion int                  // as of; see Planner.nodesFor
 
 	// how it went the last time that its jobs looked for somebody to preempt
 	victimMemo victimMemo
-	members    sortedList[classMember, *classMember] // its jobs, by themselves
-	walkedBy   int64                                 // the last dive that came by
+	members    sorted.List[classMember, *classMember] // its jobs, by themselves
+	walkedBy   int64                                  // the last dive that came by
 }
 
 // addJob puts a job into the class's own queue.
 func (s *partitionClass) addJob(j *core.Job, g *policy.Gate) {
-	n := mustFitTime(j.Spec)
+	n := alloc.MustFitTime(j.Spec)
 	if s.queued++; s.queued == 1 {
 		s.part.liveClasses++
 		s.position, s.minTime = len(s.part.classes), n
@@ -73,12 +77,12 @@ func (s *partitionClass) addJob(j *core.Job, g *policy.Gate) {
 		s.wake()
 	}
 	s.minTime = min(s.minTime, n)
-	s.members.insert(s.member(j, g))
+	s.members.Insert(s.member(j, g))
 }
 
 // removeJob is the other way round.
 func (s *partitionClass) removeJob(j *core.Job) {
-	s.members.remove(s.member(j, nil))
+	s.members.Remove(s.member(j, nil))
 	if s.queued--; s.queued == 0 {
 		s.part.liveClasses--
 		s.part.removeSleeper(s)
@@ -118,8 +122,8 @@ func (c *classInfo) reason() *Reason {
 
 // classRules is what classes go by beside the jobs themselves. It is a value: plans keep it.
 type classRules struct {
-	advances   []*advanceReservation
-	preemption *Preemption // nil: nobody is preempted
+	advances   []*advance.Reservation
+	preemption *preempt.Rules // nil: nobody is preempted
 	exempted   qosExemptions
 	users      keptUsers
 }
@@ -133,13 +137,13 @@ func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
 }
 
 func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
-	k := classKey{RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advanceKey(r.advances, s),
+	k := classKey{RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
 		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS]}
-	if r.preemption.qosPreempts(s.QOS) {
+	if r.preemption.QosPreempts(s.QOS) {
 		k.qos = s.QOS
 	}
 	at := 0
-	eachPartition(s.Partition, func(name core.PartitionName) {
+	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
 		if part := p.partitionByName[name]; part != nil && part.MaxTime > 0 && s.TimeLimit > part.MaxTime && at < 64 &&
 			k.exempted&core.PartitionTimeLimit == 0 {
 			k.overTimeLimit |= 1 << at
@@ -176,7 +180,7 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 		n := requestOf(j.Spec, p.cfg.Hosts)
 		n.uid = k.uid
 		at := 0
-		eachPartition(j.Spec.Partition, func(name core.PartitionName) {
+		alloc.EachPartition(j.Spec.Partition, func(name core.PartitionName) {
 			if part := p.partitionByName[name]; part != nil && !c.hasPartition(part) {
 				s := partitionClass{part: part, req: n, overTimeLimit: at < 64 && k.overTimeLimit&(1<<at) != 0}
 				bounds := k.bounds(part.Partition)
@@ -187,7 +191,7 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 				if few > 0 {
 					s.req.set.switches = few
 				}
-				s.preemptor = p.preemption.preemptor(j.Spec.QOS, &part.Partition)
+				s.preemptor = p.preemption.Preemptor(j.Spec.QOS, &part.Partition)
 				c.partitions = append(c.partitions, s)
 			}
 			at++
@@ -270,7 +274,7 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 	if n.choose(nodeView{nodes: nodes, ifIdle: true}, p.choices) != nil {
 		return nil
 	}
-	if s.advance.confinesNodes() {
+	if s.advance.ConfinesNodes() {
 		return &Reason{Code: core.ReasonReservation,
 			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n)}
 	}

@@ -7,6 +7,8 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // classMember is a job in its class's own queue.
@@ -32,8 +34,8 @@ func classMemberOf(e queueEntry) classMember {
 		inArray: e.inArray, rank: e.rank}
 }
 
-// compare is the order of a partition's queue.
-func (m *classMember) compare(o *classMember) int {
+// Compare is the order of a partition's queue.
+func (m *classMember) Compare(o *classMember) int {
 	switch {
 	case m.rank != o.rank:
 		return cmp.Compare(o.rank, m.rank)
@@ -53,7 +55,7 @@ func (m *classMember) entry(s *partitionClass) queueEntry {
 // classHead is a class that has jobs which may start, and the first of them.
 type classHead struct {
 	slot   *partitionClass
-	cursor listCursor[classMember, *classMember]
+	cursor sorted.Cursor[classMember, *classMember]
 	head   queueEntry
 }
 
@@ -61,7 +63,7 @@ type classHead struct {
 type classHeads []classHead
 
 func (r classHeads) Len() int           { return len(r) }
-func (r classHeads) Less(i, k int) bool { return r[i].head.compare(&r[k].head) < 0 }
+func (r classHeads) Less(i, k int) bool { return r[i].head.Compare(&r[k].head) < 0 }
 func (r classHeads) Swap(i, k int)      { r[i], r[k] = r[k], r[i] }
 func (r *classHeads) Push(x any)        { *r = append(*r, x.(classHead)) }
 func (r *classHeads) Pop() any {
@@ -81,7 +83,7 @@ func (ps *pass) shouldWalkByClass(l *queueWalk, headless int) bool {
 
 // mayWalkByClass tells whether that is likely to come.
 func (ps *pass) mayWalkByClass(l *queueWalk) bool {
-	return ps.p.cfg.Rule == RuleEASY && l.reservationsMade() && l.part.queue.len >= ps.p.classWalkMinJobs
+	return ps.p.cfg.Rule == RuleEASY && l.reservationsMade() && l.part.queue.Len >= ps.p.classWalkMinJobs
 }
 
 // maxSkipped is how many jobs of such a lane are passed over one by one: a dive will pass over the others at once.
@@ -90,7 +92,7 @@ const maxSkipped = 8
 // walkByClass lets a lane go on by classes: only those are looked at of which some job may start, and not every job
 // behind it.
 func (ps *pass) walkByClass(l *queueWalk) {
-	from := classMemberOf(*l.cursor.current())
+	from := classMemberOf(*l.cursor.Current())
 	l.byClass, l.heads = true, l.heads[:0]
 	p, part := ps.p, l.part
 	p.classWalks++
@@ -121,7 +123,7 @@ func (ps *pass) walkByClass(l *queueWalk) {
 
 // classCannotStart tells whether no job of a class can start any more in this pass.
 func (ps *pass) classCannotStart(s *partitionClass) bool {
-	end := addTime(ps.plan.Now, s.minTime)
+	end := alloc.AddTime(ps.plan.Now, s.minTime)
 	return ps.isClassRefused(s, end) && (s.preemptor == nil || ps.p.hasOneQueue() && ps.hasNoVictims(s, math.MaxUint32,
 		end))
 }
@@ -142,15 +144,15 @@ func (ps *pass) refuseIfNoRoom(s *partitionClass) bool {
 // is found out
 // before the order of jobs is looked at.
 func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
-	r.cursor = listCursor[classMember, *classMember]{list: &r.slot.members}
+	r.cursor = sorted.Cursor[classMember, *classMember]{List: &r.slot.members}
 	if ps.p.limits == nil {
-		r.cursor = r.slot.members.seek(from)
+		r.cursor = r.slot.members.Seek(from)
 	}
 	for ps.nextStartable(r) {
-		if ps.p.limits == nil || r.cursor.current().compare(from) >= 0 {
+		if ps.p.limits == nil || r.cursor.Current().Compare(from) >= 0 {
 			return true
 		}
-		if r.cursor = r.slot.members.seek(from); ps.nextStartable(r) {
+		if r.cursor = r.slot.members.Seek(from); ps.nextStartable(r) {
 			return true
 		}
 	}
@@ -159,7 +161,7 @@ func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
 
 // nextEvent finds a class's next job that may start.
 func (ps *pass) nextStartable(r *classHead) bool {
-	for m := r.cursor.current(); m != nil; m = r.cursor.current() {
+	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
 		if m.gate == nil || !ps.p.isLimited(m.gate, r.slot, m.job, m.minTime, ps.plan.Now) {
 			if ps.classCannotStart(r.slot) {
 				return false
@@ -168,14 +170,14 @@ func (ps *pass) nextStartable(r *classHead) bool {
 				return true
 			}
 		}
-		r.cursor.next()
+		r.cursor.Next()
 	}
 	return false
 }
 
 // nextByClass goes past a deep lane's first job.
 func (ps *pass) nextByClass(l *queueWalk) {
-	l.heads[0].cursor.next()
+	l.heads[0].cursor.Next()
 	for {
 		if ps.nextStartable(&l.heads[0]) {
 			heap.Fix(&l.heads, 0)
@@ -199,8 +201,8 @@ func (r *classHeads) removeFirst() {
 
 // tasksOn finds out how short the shortest job of a class is, after others have left.
 func (s *partitionClass) updateMinTime() {
-	s.minTime = never
-	for _, chunk := range s.members.chunks {
+	s.minTime = alloc.Never
+	for _, chunk := range s.members.Chunks {
 		for i := range chunk {
 			s.minTime = min(s.minTime, chunk[i].minTime)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // cpuLayout is how a node's CPUs lie: socket by socket, in each core by core, in each thread by thread.
@@ -16,7 +17,7 @@ type cpuLayout struct {
 }
 
 // cpuLayoutOf reads a node's hardware. One that counts cores as its CPUs has threads that nobody sees.
-func cpuLayoutOf(h *core.Hardware, g AllocUnit) cpuLayout {
+func cpuLayoutOf(h *core.Hardware, g alloc.Unit) cpuLayout {
 	out := cpuLayout{allocUnit: 1, threads: 1, perSocket: max(1, h.CPUs), sockets: 1}
 	s, c, t := max(1, h.Sockets), max(1, h.Cores), max(1, h.Threads)
 	switch h.CPUs {
@@ -31,9 +32,9 @@ func cpuLayoutOf(h *core.Hardware, g AllocUnit) cpuLayout {
 		return out
 	}
 	switch g {
-	case UnitCore:
+	case alloc.UnitCore:
 		out.allocUnit = out.threads
-	case UnitSocket:
+	case alloc.UnitSocket:
 		out.allocUnit = out.perSocket
 	}
 	return out
@@ -50,7 +51,7 @@ func (g *cpuLayout) roundUp(cpus int32) int32 {
 // bookVictim is how many CPUs of a node come with a job, or go. A job that is on part of a unit, from a time when
 // others could
 // be on the rest, counts for all of it.
-func (a *nodeState) cpusBooked(users []uint8, na *core.NodeAlloc, t Terms, sign int32) int32 {
+func (a *nodeState) cpusBooked(users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) int32 {
 	if a.allocUnit == 1 && (t.MaxSharing <= 1 || len(users) == 0) || len(na.Cores) == 0 {
 		return na.CPUs
 	}
@@ -91,7 +92,7 @@ func (a *nodeState) changeSharers(users []uint8, cores []int32, sign int32) bool
 func isUsed(n uint8) bool { return n > 0 }
 
 // cpusWanted is how many CPUs a job would newly take of a node; false if one of them is not to be had.
-func (a *nodeState) cpusWanted(na *core.NodeAlloc, t Terms) (int32, bool) {
+func (a *nodeState) cpusWanted(na *core.NodeAlloc, t alloc.Terms) (int32, bool) {
 	if len(na.Cores) == 0 {
 		return na.CPUs, true
 	}
@@ -124,7 +125,7 @@ func (a *nodeState) canJoin(u, share int32) bool {
 }
 
 // prepareSharing makes the account ready for a job that shares its CPUs.
-func (a *nodeState) prepareSharing(na *core.NodeAlloc, t Terms) {
+func (a *nodeState) prepareSharing(na *core.NodeAlloc, t alloc.Terms) {
 	if a.freeCPUs == nil {
 		return
 	}
@@ -151,7 +152,7 @@ func (a *nodeState) clearSharing() {
 }
 
 // isShared tells whether jobs that share are still on a CPU that one of them gave back.
-func (a *nodeState) isShared(c int32, t Terms) bool {
+func (a *nodeState) isShared(c int32, t alloc.Terms) bool {
 	return t.MaxSharing > 1 && int(c) < len(a.sharers) && a.sharers[c] > 0
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // onePerNode is the part of a need that few jobs have. A need without one takes the short way everywhere.
@@ -379,7 +380,7 @@ func (s *nodeSupply) countCPUs(at *nodeView) bool {
 	if w.maxSharing > 1 && at.joinShared && at.at == 0 && !at.ifIdle && !a.partlyReserved {
 		s.cpus = a.free.cpus + a.joinableCPUs(w.maxSharing)
 		for i := range a.reserved { // there, those who share count like all others
-			if c := a.reserved[i]; at.end != 0 && overlaps(c.start, at.end) {
+			if c := a.reserved[i]; at.end != 0 && alloc.Overlaps(c.start, at.end) {
 				s.cpus = min(s.cpus, c.leaves.cpus)
 			}
 		}

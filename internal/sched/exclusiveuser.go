@@ -1,6 +1,10 @@
 package sched
 
-import "bireme.dev/bireme/internal/core"
+import (
+	"bireme.dev/bireme/internal/core"
+
+	"bireme.dev/bireme/internal/sched/alloc"
+)
 
 // A job may keep its nodes to its user (--exclusive=user, or a partition that does so for all its jobs): only jobs of
 // the
@@ -24,7 +28,7 @@ func (p *Planner) exclusiveUserKey(s *core.Spec) core.UserName {
 		return ""
 	}
 	owner := core.UserName("")
-	eachPartition(s.Partition, func(name core.PartitionName) {
+	alloc.EachPartition(s.Partition, func(name core.PartitionName) {
 		if part := p.partitionByName[name]; part != nil && part.ExclusiveUser {
 			owner = s.User
 		}
@@ -60,7 +64,7 @@ func (a *nodeState) isOnlyUsedBy(owner core.UserName, at *nodeView) bool {
 		return true
 	}
 	for _, c := range a.reserved {
-		meets := overlaps(c.start, at.end) && (at.at == 0 || c.start > at.at || c.isActive(at.at))
+		meets := alloc.Overlaps(c.start, at.end) && (at.at == 0 || c.start > at.at || c.isActive(at.at))
 		if meets && c.user != owner {
 			return false
 		}
@@ -69,7 +73,7 @@ func (a *nodeState) isOnlyUsedBy(owner core.UserName, at *nodeView) bool {
 }
 
 // accepts tells whether a job may come to those that are on a node.
-func (a *nodeState) acceptsTerms(t Terms) bool {
+func (a *nodeState) acceptsTerms(t alloc.Terms) bool {
 	if t.User != "" && a.free.allocs > 0 {
 		return !t.Exclusive && a.free.allocs == a.free.userExclusive && a.free.exclusive == a.free.userExclusive &&
 			a.user == t.User

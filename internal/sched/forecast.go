@@ -2,6 +2,8 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // Forecast is when the jobs of a queue will start, about, if nothing more arrives and all lasts as long as it may. The
@@ -132,7 +134,7 @@ func (f *Forecast) record(id core.JobID, at core.Time) {
 	}
 	s, key := f.find(id)
 	switch {
-	case s == nil, at == never:
+	case s == nil, at == alloc.Never:
 		return
 	case s.key == 0 && f.used == len(f.table)-1: // one place stays free: searches end there
 		return
@@ -175,11 +177,11 @@ func (w *forecastBuild) addNode() int {
 
 // addEnding counts one job that runs.
 func (w *forecastBuild) addEnding() int {
-	at := listCursor[allocEnd, *allocEnd]{list: &w.p.ends}
+	at := sorted.Cursor[allocEnd, *allocEnd]{List: &w.p.ends}
 	if w.resumed {
-		at = at.list.after(&w.lastEnd)
+		at = at.List.After(&w.lastEnd)
 	}
-	e := at.current()
+	e := at.Current()
 	if e == nil {
 		return w.nextPhase()
 	}
@@ -201,11 +203,11 @@ func (w *forecastBuild) addPending() int {
 		if l.done {
 			continue
 		}
-		c := queueCursor{list: &l.part.queue}
+		c := queueCursor{List: &l.part.queue}
 		if l.started {
-			c = l.part.queue.after(&l.last)
+			c = l.part.queue.After(&l.last)
 		}
-		e := c.current()
+		e := c.Current()
 		if e == nil {
 			l.done = true
 			continue
@@ -236,11 +238,11 @@ func (w *forecastBuild) addPending() int {
 
 // addIneligible puts down the next of the jobs that may not start yet.
 func (w *forecastBuild) addIneligible() int {
-	at := queueCursor{list: &w.p.ineligible}
+	at := queueCursor{List: &w.p.ineligible}
 	if w.resumed {
-		at = at.list.after(&w.lastIneligible)
+		at = at.List.After(&w.lastIneligible)
 	}
-	e := at.current()
+	e := at.Current()
 	if e == nil {
 		return w.nextPhase()
 	}
@@ -261,16 +263,6 @@ func (c *classInfo) firstUsable() *partitionClass {
 		}
 	}
 	return nil
-}
-
-// after walks a list from behind a member on, or from where it would be.
-func (q *sortedList[E, P]) after(e *E) listCursor[E, P] {
-	w := listCursor[E, P]{list: q}
-	var ok bool
-	if w.chunk, w.at, ok = q.find(e); ok {
-		w.next()
-	}
-	return w
 }
 
 // PendingCount tells how many jobs wait for their turn or their time.

@@ -5,13 +5,15 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // modelLimits is what a forecast knows beside nodes: advance reservations, licences and limits. Jobs that wait for
 // those
 // are in nobody's way meanwhile, as in a pass.
 type modelLimits struct {
-	advances     []*advanceReservation
+	advances     []*advance.Reservation
 	advanceTimes []core.Time      // when one of them begins or ends, soonest first
 	licenses     map[string]int64 // licences that are free
 	rules        *policy.Rules    // nil: there are no limits
@@ -34,13 +36,13 @@ const maxAdvanceTimes = 4
 func newModelLimits(now core.Time, p *Planner) modelLimits {
 	a := modelLimits{licenses: map[string]int64{}, gateIndex: map[policy.Who]int32{}, gates: make([]*policy.Gate, 1)}
 	for _, r := range p.advances {
-		if r.nodes == nil || r.isPartial() {
+		if r.Nodes == nil || r.IsPartial() {
 			continue
 		}
 		a.advances = append(a.advances, r)
-		for _, w := range r.windows[:min(maxAdvanceTimes, len(r.windows))] {
-			for _, t := range []core.Time{w.start, w.end} {
-				if t > now && t != never {
+		for _, w := range r.Windows[:min(maxAdvanceTimes, len(r.Windows))] {
+			for _, t := range []core.Time{w.Start, w.End} {
+				if t > now && t != alloc.Never {
 					a.advanceTimes = append(a.advanceTimes, t)
 				}
 			}
@@ -84,7 +86,7 @@ func (o *forecastModel) gate(g *policy.Gate) int32 {
 func (o *forecastModel) setClassLimits(oc *modelClass, s *partitionClass, spec *core.Spec) {
 	oc.licenses, oc.confined = s.licenses, len(s.options) > 0
 	for i := range s.options {
-		if own := s.options[i].advance; own == nil || !own.confinesNodes() {
+		if own := s.options[i].advance; own == nil || !own.ConfinesNodes() {
 			oc.confined = false
 		}
 		if own := s.options[i].advance; own != nil {
@@ -92,7 +94,7 @@ func (o *forecastModel) setClassLimits(oc *modelClass, s *partitionClass, spec *
 		}
 	}
 	if o.rules != nil {
-		all, node := RequestedTRES(spec)
+		all, node := alloc.RequestedTRES(spec)
 		oc.limitAsk = o.rules.Ask(all, node, s.part.Name)
 	}
 }
@@ -113,8 +115,8 @@ func (o *forecastModel) bookRunning(h *allocation, end core.Time) *modelRelease 
 			}
 		}
 		if g := o.tally.Gate(who); g != nil {
-			all, node := AllocatedTRES(h.alloc)
-			if end == never {
+			all, node := alloc.AllocatedTRES(h.alloc)
+			if end == alloc.Never {
 				end = 0
 			}
 			b.limitUses = append(b.limitUses, o.tally.Start(g, o.rules.Ask(all, node, h.alloc.Partition), end))
@@ -156,20 +158,20 @@ func (o *forecastModel) allowsStart(j *modelJob, c *modelClass) bool {
 }
 
 // freeLicenses finds the licences of an ask, nil if they are not free.
-func (o *forecastModel) freeLicenses(ask *licenseRequest) []core.License {
-	for i := range ask.list {
-		free := o.licenses[ask.list[i].Name] >= ask.list[i].Total
-		if free && ask.any {
-			return ask.list[i : i+1]
+func (o *forecastModel) freeLicenses(ask *alloc.LicenseRequest) []core.License {
+	for i := range ask.List {
+		free := o.licenses[ask.List[i].Name] >= ask.List[i].Total
+		if free && ask.Any {
+			return ask.List[i : i+1]
 		}
-		if !free && !ask.any {
+		if !free && !ask.Any {
 			return nil
 		}
 	}
-	if ask.any {
+	if ask.Any {
 		return nil
 	}
-	return ask.list
+	return ask.List
 }
 
 // bookStart notes what a job that starts has beside its nodes.
@@ -185,8 +187,8 @@ func (o *forecastModel) bookStart(j *modelJob, c *modelClass) *modelRelease {
 		}
 	}
 	if g := o.gates[j.gate]; j.gate != 0 && g != nil {
-		end := addTime(o.eventTime, j.timeLimit)
-		if end == never {
+		end := alloc.AddTime(o.eventTime, j.timeLimit)
+		if end == alloc.Never {
 			end = 0
 		}
 		b.limitUses = append(b.limitUses, o.tally.Start(g, c.limitAsk, end))
@@ -200,11 +202,11 @@ func (o *forecastModel) advanceAllows(c *modelClass, w *nodePool, from, end core
 	inside := false
 	for _, r := range w.advances {
 		if slices.Contains(c.advances, r) {
-			if _, fits := r.windowFor(from, end); r.confinesTime() && !fits {
+			if _, fits := r.WindowFor(from, end); r.ConfinesTime() && !fits {
 				return false
 			}
 			inside = true
-		} else if r.overlaps(from, end, 0) {
+		} else if r.Overlaps(from, end, 0) {
 			return false
 		}
 	}

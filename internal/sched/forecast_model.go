@@ -7,6 +7,9 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // forecastModel is a rough picture of the cluster on which a forecast lets the queue run off by the rule of a pass:
@@ -30,7 +33,7 @@ type forecastModel struct {
 	eligibleAt []core.Time
 	arrays     []modelArray
 	byBase     map[core.JobID]int32
-	ends       sortedList[modelEnd, *modelEnd]
+	ends       sorted.List[modelEnd, *modelEnd]
 	seq        int32
 
 	// The event that is being worked off.
@@ -66,7 +69,7 @@ const (
 // nodePool is nodes that are alike.
 type nodePool struct {
 	sample     *nodeState // one of them
-	advances   []*advanceReservation
+	advances   []*advance.Reservation
 	width      int
 	partitions []byte  // the partitions it is in: bit i of all
 	size       int     // nodes
@@ -87,11 +90,11 @@ type modelNode struct{ pool, place int32 }
 type modelClass struct {
 	pools      []classPool
 	limitAsk   *policy.Ask // for limits
-	licenses   *licenseRequest
-	advances   []*advanceReservation // reservations it may be in,
-	confined   bool                  // and nowhere else
-	tasks      int64                 // of one job
-	onePerNode bool                  // each node takes one part of a job at most
+	licenses   *alloc.LicenseRequest
+	advances   []*advance.Reservation // reservations it may be in,
+	confined   bool                   // and nowhere else
+	tasks      int64                  // of one job
+	onePerNode bool                   // each node takes one part of a job at most
 	partition  int32
 	jobs       int32 // that wait
 	// The event that last refused one, and how long the shortest it refused may run; 0: none of them can start.
@@ -136,7 +139,7 @@ type modelEnd struct {
 	release      *modelRelease
 }
 
-func (e *modelEnd) compare(f *modelEnd) int {
+func (e *modelEnd) Compare(f *modelEnd) int {
 	return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.seq, f.seq))
 }
 
@@ -177,7 +180,7 @@ func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
 	}
 	k = append(k, 0)
 	for i, r := range o.advances {
-		if r.nodes[a.record.Name] {
+		if r.Nodes[a.record.Name] {
 			k = binary.AppendVarint(k, int64(i))
 		}
 	}
@@ -199,7 +202,7 @@ func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
 			cpusAbove: make([]int32, hw.CPUs)})
 		o.byKey[string(k)] = n
 		for _, r := range o.advances {
-			if r.nodes[a.record.Name] {
+			if r.Nodes[a.record.Name] {
 				o.pools[n].advances = append(o.pools[n].advances, r)
 			}
 		}
@@ -230,7 +233,7 @@ func (o *forecastModel) addRunning(a *nodeState, na *core.NodeAlloc, h *allocati
 	if a.forecastIndex < 0 || int(a.forecastIndex) >= len(o.nodes) {
 		return
 	}
-	e := modelEnd{at: max(end, o.now+overdueDelay), node: a.forecastIndex, use: int32(len(o.uses)), times: 1,
+	e := modelEnd{at: max(end, o.now+alloc.OverdueDelay), node: a.forecastIndex, use: int32(len(o.uses)), times: 1,
 		share: fraction}
 	u := &o.tmp
 	*u = resources{gres: append(u.gres[:0], a.capacity.gres...)}
@@ -258,7 +261,7 @@ func (o *forecastModel) addEnd(e *modelEnd) {
 	e.seq = o.seq
 	o.seq++
 	o.book(e, -1)
-	o.ends.insert(*e)
+	o.ends.Insert(*e)
 }
 
 // book gives what an end frees back to its node, or with sign -1 takes it.
@@ -350,7 +353,7 @@ func (c *modelClass) hasPool(pool int32) bool {
 
 // addWaiting puts down a job.
 func (o *forecastModel) addWaiting(j *core.Job, class, gate int32) {
-	w := modelJob{id: j.ID, timeLimit: timeLimit(j.Spec), class: class, gate: gate}
+	w := modelJob{id: j.ID, timeLimit: alloc.TimeLimit(j.Spec), class: class, gate: gate}
 	if j.IsArray() {
 		w.array = int32(len(o.arrays))
 		o.arrays = append(o.arrays, modelArray{left: int64(j.Array.Tasks.Len()), throttle: int64(j.Spec.Throttle)})

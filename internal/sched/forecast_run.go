@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // run does a little of the work and tells how much, and whether it was the last.
@@ -24,7 +26,7 @@ func (o *forecastModel) run(f *Forecast) (cost int, over bool) {
 // releaseEnded frees what has ended.
 func (o *forecastModel) releaseEnded(few int) (cost int) {
 	for range few {
-		e := (&listCursor[modelEnd, *modelEnd]{list: &o.ends}).current()
+		e := (&sorted.Cursor[modelEnd, *modelEnd]{List: &o.ends}).Current()
 		if e == nil || e.at > o.eventTime+o.minStep/2 { // to the nearest event: on average that is right
 			o.released = true
 			break
@@ -32,7 +34,7 @@ func (o *forecastModel) releaseEnded(few int) (cost int) {
 		o.book(e, 1)
 		o.release(e.release)
 		o.arrays[e.array].running -= e.tasks
-		o.ends.remove(*e)
+		o.ends.Remove(*e)
 		cost += 20
 	}
 	n := 0
@@ -50,8 +52,8 @@ func (o *forecastModel) nextEvent() bool {
 		o.waiting = slices.DeleteFunc(o.waiting, func(j modelJob) bool { return j.class < 0 })
 		o.startedCount = 0
 	}
-	t := never
-	if e := (&listCursor[modelEnd, *modelEnd]{list: &o.ends}).current(); e != nil {
+	t := alloc.Never
+	if e := (&sorted.Cursor[modelEnd, *modelEnd]{List: &o.ends}).Current(); e != nil {
 		t = e.at
 	}
 	if len(o.eligibleAt) > 0 {
@@ -63,7 +65,7 @@ func (o *forecastModel) nextEvent() bool {
 	if len(o.advanceTimes) > 0 {
 		t = min(t, o.advanceTimes[0])
 	}
-	if t == never || len(o.waiting)+len(o.ineligible) == 0 {
+	if t == alloc.Never || len(o.waiting)+len(o.ineligible) == 0 {
 		return false
 	}
 	o.eventTime = max(t, o.eventTime+o.minStep)
@@ -180,7 +182,7 @@ func (o *forecastModel) fit(c *modelClass, length core.Time, want int64) (got in
 	}
 	o.choices = o.choices[:0]
 	tasks, all, spared := int64(0), want*c.tasks, false
-	end := addTime(o.eventTime, length)
+	end := alloc.AddTime(o.eventTime, length)
 	for k := range c.pools {
 		if w := &o.pools[c.pools[k].pool]; len(w.advances) > 0 && !o.advanceAllows(c, w, o.eventTime, end) {
 			spared = true // a shorter one may fit
@@ -222,7 +224,7 @@ func (o *forecastModel) choosePool(c *modelClass, k int, num, want int64, end co
 			most = timesIn(w.free[i*w.width:(i+1)*w.width], use, most, num)
 			if most > 0 && w.event[i] == o.events {
 				for q := w.reserved[i]; q != 0; q = o.reserved[q-1].next {
-					if x := &o.reserved[q-1]; overlaps(o.heads[x.head].at, end) {
+					if x := &o.reserved[q-1]; alloc.Overlaps(o.heads[x.head].at, end) {
 						n := timesIn(o.leaves[x.leaves:int(x.leaves)+w.width], use, most, num)
 						kept = kept || n < most
 						most = n
@@ -260,7 +262,7 @@ func timesIn(of, use []int64, most, num int64) int64 {
 // start takes what fit found, for so many copies.
 func (o *forecastModel) start(j *modelJob, c *modelClass, copies int64) (cost int) {
 	left := copies * c.tasks
-	end := addTime(o.eventTime, j.timeLimit)
+	end := alloc.AddTime(o.eventTime, j.timeLimit)
 	e := modelEnd{at: max(end, o.eventTime+o.minStep), array: j.array, tasks: copies, share: o.stepShare(j.timeLimit),
 		release: o.bookStart(j, c)}
 	for _, p := range o.choices {
@@ -273,7 +275,7 @@ func (o *forecastModel) start(j *modelJob, c *modelClass, copies int64) (cost in
 		o.addEnd(&e)
 		if w.event[p.place] == o.events {
 			for i := w.reserved[p.place]; i != 0; i = o.reserved[i-1].next {
-				if x := &o.reserved[i-1]; overlaps(o.heads[x.head].at, end) {
+				if x := &o.reserved[i-1]; alloc.Overlaps(o.heads[x.head].at, end) {
 					o.add(o.leaves[x.leaves:int(x.leaves)+w.width], &e, -1)
 				}
 			}
@@ -288,13 +290,14 @@ func (o *forecastModel) start(j *modelJob, c *modelClass, copies int64) (cost in
 // reserve finds when a job could start if all that runs lasts as long as it may, and keeps nodes for it.
 func (o *forecastModel) reserve(lane int32, c *modelClass, length core.Time) (cost int) {
 	head := &o.heads[lane]
-	head.event, head.at = o.events, never-1 // if it waits for what may never end, it is in nobody's way
+	head.event, head.at = o.events, alloc.Never-1 // if it waits for what may never end, it is in nobody's way
 	have := int64(0)
 	o.freeThen = o.freeThen[:0]
 	for k := range c.pools {
 		h := &c.pools[k]
 		w := &o.pools[h.pool]
-		if h.closed = len(w.advances) > 0 && !o.advanceAllows(c, w, o.eventTime, addTime(o.eventTime, length)); h.closed {
+		if h.closed = len(w.advances) > 0 && !o.advanceAllows(c, w, o.eventTime, alloc.AddTime(o.eventTime,
+			length)); h.closed {
 			continue
 		}
 		h.freeThenAt = len(o.freeThen)
@@ -304,9 +307,9 @@ func (o *forecastModel) reserve(lane int32, c *modelClass, length core.Time) (co
 		}
 		cost += 4 * w.size
 	}
-	for at := (listCursor[modelEnd, *modelEnd]{list: &o.ends}); have < c.tasks; at.next() {
-		e := at.current()
-		if e == nil || e.at == never {
+	for at := (sorted.Cursor[modelEnd, *modelEnd]{List: &o.ends}); have < c.tasks; at.Next() {
+		e := at.Current()
+		if e == nil || e.at == alloc.Never {
 			return cost
 		}
 		cost += 5

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // finish runs a forecast to its end in slices of a size.
@@ -37,16 +38,16 @@ func playOut(t testing.TB, p *Planner, jobs map[core.JobID]*core.Job, now core.T
 		if len(running) == 0 {
 			return started
 		}
-		next := never
+		next := alloc.Never
 		for _, j := range running {
-			next = min(next, latestEnd(j))
+			next = min(next, alloc.LatestEnd(j))
 		}
 		if plan.WakeAt > now {
 			next = min(next, plan.WakeAt)
 		}
 		now = next
 		running = slices.DeleteFunc(running, func(j *core.Job) bool {
-			if latestEnd(j) > now {
+			if alloc.LatestEnd(j) > now {
 				return false
 			}
 			e := *j

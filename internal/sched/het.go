@@ -94,7 +94,7 @@ func (h *hetJobs) enqueueWhenComplete(set *hetJob) {
 		}
 	}
 	if set.eligible != 0 {
-		h.planner.ineligible.insert(queueEntry{job: set.components[0], since: set.eligible})
+		h.planner.ineligible.Insert(queueEntry{job: set.components[0], since: set.eligible})
 		return
 	}
 	h.enqueue(set)
@@ -134,7 +134,7 @@ func (h *hetJobs) enqueue(set *hetJob) {
 // dequeue takes a het job out of the queues and its components out of their classes.
 func (h *hetJobs) dequeue(set *hetJob) {
 	if set.eligible != 0 {
-		h.planner.ineligible.remove(queueEntry{job: set.components[0], since: set.eligible})
+		h.planner.ineligible.Remove(queueEntry{job: set.components[0], since: set.eligible})
 		set.eligible = 0
 	}
 	if set.queued {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // hetPlacement places the components of het jobs in a pass: all at the same time, or none.
@@ -130,7 +132,7 @@ type savedRefusal struct {
 // restoreRefusal undoes refusals that were found only because other components of the het job held resources.
 func (h hetPlacement) restoreRefusal(v *savedRefusal) {
 	s, now := v.class, h.ps.p.refusalEpoch
-	if s.refusedEpoch == now && s.refusedFrom == 0 && (v.epoch != now || v.from != 0) && s.members.len > 0 {
+	if s.refusedEpoch == now && s.refusedFrom == 0 && (v.epoch != now || v.from != 0) && s.members.Len > 0 {
 		s.part.deadClasses--
 	}
 	s.refusedEpoch, s.refusedFrom, s.refusal = v.epoch, v.from, v.refusal
@@ -183,7 +185,7 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *reservation {
 	best := slots[0]
 	if len(slots) > 1 {
-		first := never
+		first := alloc.Never
 		for _, s := range slots {
 			if len(s.options) > 0 {
 				if s = h.ps.earliestOption(s, j); s == nil {
@@ -213,7 +215,7 @@ func (ps *pass) rollback(n int) {
 				a.advanceJobs = a.advanceJobs[:len(a.advanceJobs)-1]
 			}
 		}
-		p.ends.remove(e)
+		p.ends.Remove(e)
 		p.release(e.alloc)
 		delete(ps.startedTasks, e.id)
 	}
@@ -222,17 +224,17 @@ func (ps *pass) rollback(n int) {
 
 // lastEnd returns when everything that runs or is reserved, and ever ends, has ended.
 func (ps *pass) lastEnd() (t core.Time) {
-	for w := (listCursor[allocEnd, *allocEnd]{list: &ps.p.ends}); w.current() != nil; w.next() {
-		if e := w.current(); e.at < never {
+	for w := (sorted.Cursor[allocEnd, *allocEnd]{List: &ps.p.ends}); w.Current() != nil; w.Next() {
+		if e := w.Current(); e.at < alloc.Never {
 			t = max(t, e.at)
 		}
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.end < never {
+		if r := ps.reserved[i]; r.end < alloc.Never {
 			t = max(t, r.end)
 		}
 	}
-	return max(t, ps.plan.Now+overdueDelay)
+	return max(t, ps.plan.Now+alloc.OverdueDelay)
 }
 
 // dropReservations removes the reservations that the pass made last, down to the first n.
@@ -244,7 +246,7 @@ func (ps *pass) dropReservations(n int) {
 			c := a.reserved[last]
 			a.reserved = a.reserved[:last]
 			for _, o := range a.reserved {
-				if !o.isActive(r.start) && overlaps(o.start, r.end) && o.start >= r.start {
+				if !o.isActive(r.start) && alloc.Overlaps(o.start, r.end) && o.start >= r.start {
 					o.leaves.subtract(c.uses.negated())
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // TestGangsAreWhole: jobs that each need most of the nodes never hold a part of what they need, whoever pushes whom
@@ -89,7 +90,7 @@ func TestNobodyStarves(t *testing.T) {
 		first := w.nextID
 		for range 2 + w.r.IntN(6) {
 			arrive(1)
-			bound += timeLimit(w.jobs[w.nextID].Spec)
+			bound += alloc.TimeLimit(w.jobs[w.nextID].Spec)
 		}
 		last := w.nextID
 		for w.now <= bound {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // newHeadsWorld is a lawWorld in which several jobs of each queue are promised a start.
@@ -109,7 +110,7 @@ func TestPromisesAreKeptFree(t *testing.T) {
 // promised jobs in the order they are due.
 func (w *lawWorld) due(plan *Plan) {
 	for id, at := range plan.expected {
-		if j := w.jobs[id]; at != never && j.State == core.Pending {
+		if j := w.jobs[id]; at != alloc.Never && j.State == core.Pending {
 			alone := New(Config{Rule: RuleEASY, Partitions: w.cfg.Partitions, Hosts: w.cfg.Hosts, AllocUnit: w.cfg.AllocUnit})
 			alone.Apply(Changes{Nodes: w.nodes, Jobs: []*core.Job{j}})
 			for _, o := range w.order {

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // all are the jobs of starts, those of het jobs one by one.
@@ -101,7 +102,7 @@ func TestHetIsReservedFor(t *testing.T) {
 					w.checkHets()
 					for id := range w.endings { // everything lasts as long as it may, if that is ever over
 						if j := w.jobs[id]; j.Spec.TimeLimit != core.Forever {
-							w.endings[id] = latestEnd(j)
+							w.endings[id] = alloc.LatestEnd(j)
 						}
 					}
 					for _, s := range all(plan.Starts) {

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // limitLaw gives a lawWorld users, accounts, QOS and limits drawn by chance.
@@ -122,17 +123,17 @@ func (w *limitLaw) check(plan *Plan) {
 	start := func(j *core.Job) {
 		who := policy.Who{Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
 			Part: w.p.partitionByName[j.Alloc.Partition].QOS}
-		all, node := AllocatedTRES(j.Alloc)
+		all, node := alloc.AllocatedTRES(j.Alloc)
 		ask := w.rules.Ask(all, node, j.Alloc.Partition)
 		g := tally.Gate(who)
 		if g == nil {
 			return
 		}
-		if reason, text := tally.Why(g, ask, timeLimit(j.Spec), w.now, nil); started[j.ID] && reason != "" {
+		if reason, text := tally.Why(g, ask, alloc.TimeLimit(j.Spec), w.now, nil); started[j.ID] && reason != "" {
 			w.t.Fatalf("job %d started against %s: %s", j.ID, reason, text)
 		}
-		end := latestEnd(j)
-		if end == never {
+		end := alloc.LatestEnd(j)
+		if end == alloc.Never {
 			end = 0
 		}
 		tally.Start(g, ask, end)

@@ -8,12 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
 )
 
 // pushWorld is a lawWorld in which jobs push others aside.
 type pushWorld struct {
 	*lawWorld
-	table   *Preemption
+	table   *preempt.Rules
 	modes   []core.PreemptMode
 	typed   bool // what takes units of any type may take others than it was promised, when they have come free by then
 	pushes  int
@@ -39,7 +41,7 @@ func newPushWorld(t *rapid.T, seed uint64, kind core.PreemptType, modes ...core.
 	}
 	cfg := core.Preemption{Type: kind, Mode: w.mode(), Order: []core.PreemptOrder{core.LeastLost, core.Youngest,
 		core.Smallest}[w.r.IntN(3)]}
-	w.table = NewPreemption(cfg, w.cfg.Partitions, qos)
+	w.table = preempt.NewRules(cfg, w.cfg.Partitions, qos)
 	w.cfg.Preemption = w.table
 	w.p = New(w.cfg)
 	w.p.Apply(Changes{Nodes: w.nodes})
@@ -131,7 +133,7 @@ func (w *pushWorld) preempt(pr Preempt) {
 
 func (w *pushWorld) start(s Start) {
 	j := *w.jobs[s.Job]
-	end := addTime(w.now, timeLimit(j.Spec))
+	end := alloc.AddTime(w.now, alloc.TimeLimit(j.Spec))
 	for _, x := range s.Suspends {
 		v := *w.jobs[x.Job]
 		if how, ok := w.table.MayPreempt(&j, s.Alloc.Partition, &v, w.now); !ok || how.How != core.PreemptSuspend {
@@ -168,7 +170,7 @@ func (w *pushWorld) checkTaken() {
 			if j.Alloc == nil || !j.Live() || j.Parked() != parked {
 				continue
 			}
-			al, terms := Occupied(j)
+			al, terms := alloc.Occupied(j)
 			for i := range al.Nodes {
 				if !check.Allocate(&al.Nodes[i], terms) {
 					w.t.Fatalf("job %d has what is not free: %+v", j.ID, al.Nodes[i])
@@ -287,7 +289,8 @@ func TestPushedForSomething(t *testing.T) {
 				continue
 			}
 			for _, id := range w.order { // those, and all others that are on their way out
-				if j := w.jobs[id]; j.Live() && j.Alloc != nil && (isOver(j) || latestEnd(j) <= w.now+overdueDelay) {
+				if j := w.jobs[id]; j.Live() && j.Alloc != nil && (alloc.IsOver(j) ||
+					alloc.LatestEnd(j) <= w.now+alloc.OverdueDelay) {
 					w.gone(id)
 				}
 			}
@@ -302,7 +305,7 @@ func TestPushedForSomething(t *testing.T) {
 					continue
 				}
 				// What may still run there ends before the time that was promised.
-				if at, ok := next.expected[pr.For]; !ok || at > max(plan.expected[pr.For], w.now+overdueDelay) {
+				if at, ok := next.expected[pr.For]; !ok || at > max(plan.expected[pr.For], w.now+alloc.OverdueDelay) {
 					rt.Fatalf("job %d left for job %d, which does not start: %s\n%s", pr.Job, pr.For, w.render(plan), w.render(next))
 				}
 			}

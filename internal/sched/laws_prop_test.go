@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // lawWorld is a small cluster driven by chance: jobs arrive, start as planned and end at or before their limits.
@@ -150,7 +151,7 @@ func (w *lawWorld) pass() *Plan {
 	}
 	book := func(j *core.Job, al *core.Alloc) {
 		for i := range al.Nodes {
-			if !check.Allocate(&al.Nodes[i], TermsOf(j.Spec, al)) {
+			if !check.Allocate(&al.Nodes[i], alloc.TermsOf(j.Spec, al)) {
 				w.t.Fatalf("job %d is given what is not free: %+v", j.ID, al.Nodes[i])
 			}
 		}
@@ -183,11 +184,11 @@ func (w *lawWorld) pass() *Plan {
 		}
 		j.State, j.Start, j.Alloc = core.Running, w.now, s.Alloc
 		w.put(&j)
-		w.endings[j.ID] = addTime(w.now, timeLimit(j.Spec))
+		w.endings[j.ID] = alloc.AddTime(w.now, alloc.TimeLimit(j.Spec))
 		if !w.exact && w.r.IntN(2) == 0 || j.Spec.TimeLimit == core.Forever {
 			w.endings[j.ID] = w.now + core.Time(1+w.r.IntN(200))*1e6
 		}
-		w.endings[j.ID] = min(w.endings[j.ID], addTime(w.now, timeLimit(j.Spec)))
+		w.endings[j.ID] = min(w.endings[j.ID], alloc.AddTime(w.now, alloc.TimeLimit(j.Spec)))
 	}
 	return plan
 }

@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // shapeWorld is a lawWorld of nodes with sockets, cores, threads and GPUs that say where they are, of partitions that
 // share, and of jobs that ask for all of it in every way.
 func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 	w := newLawWorld(t, rule, seed, parts)
-	w.cfg.AllocUnit = []AllocUnit{UnitCore, UnitCore, UnitCPU, UnitSocket}[w.r.IntN(4)]
+	w.cfg.AllocUnit = []alloc.Unit{alloc.UnitCore, alloc.UnitCore, alloc.UnitCPU, alloc.UnitSocket}[w.r.IntN(4)]
 	for i := range w.cfg.Partitions {
 		p := &w.cfg.Partitions[i]
 		p.OverSubscribe = []string{"", "NO", "YES:2", "FORCE:2", "FORCE:3", "EXCLUSIVE"}[w.r.IntN(6)]
@@ -118,7 +119,7 @@ func (w *lawWorld) shape(s *core.Spec) {
 // checkShape counts anew what a job that starts has, beside all others, and holds it against what it asked for.
 func (w *lawWorld) checkShape(j *core.Job, al *core.Alloc) {
 	sh, m := &j.Spec.Shape, j.Spec.Shape.Wide()
-	terms := TermsOf(j.Spec, al)
+	terms := alloc.TermsOf(j.Spec, al)
 	var part *core.Partition
 	for i := range w.cfg.Partitions {
 		if w.cfg.Partitions[i].Name == al.Partition {
@@ -182,7 +183,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 		sockets[c/grid.perSocket]++
 	}
 	for u, n := range units {
-		if n != grid.allocUnit && !TermsOf(j.Spec, al).Exclusive {
+		if n != grid.allocUnit && !alloc.TermsOf(j.Spec, al).Exclusive {
 			w.t.Fatalf("job %d has %d CPUs of unit %d of %s, which has %d", j.ID, n, u, node.Name, grid.allocUnit)
 		}
 		units[u] = 1
@@ -200,7 +201,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 			if mem += other.Mem; o.Alloc.Partition == al.Partition {
 				cpus += other.CPUs
 			}
-			share := TermsOf(o.Spec, o.Alloc).MaxSharing
+			share := alloc.TermsOf(o.Spec, o.Alloc).MaxSharing
 			last := int32(-1)
 			for _, c := range other.Cores {
 				u := c / grid.allocUnit
@@ -208,7 +209,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 					continue
 				}
 				last = u
-				if units[u]++; share < 2 || share != TermsOf(j.Spec, al).MaxSharing || units[u] > share {
+				if units[u]++; share < 2 || share != alloc.TermsOf(j.Spec, al).MaxSharing || units[u] > share {
 					w.t.Fatalf("CPU %d of %s has jobs %d and %d, of which at most %d share", c, node.Name, j.ID, o.ID, share)
 				}
 			}
@@ -229,7 +230,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 		w.t.Fatalf("with job %d, %d bytes of %d are given on %s, and %d CPUs to partition %s", j.ID, mem,
 			node.Hardware.Memory, node.Name, cpus, part.Name)
 	}
-	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.perSocket && !TermsOf(j.Spec, al).Exclusive &&
+	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.perSocket && !alloc.TermsOf(j.Spec, al).Exclusive &&
 		int32(len(sockets))*m.TasksPerSocket < na.Tasks {
 		w.t.Fatalf("job %d has %d tasks on %d sockets of %s", j.ID, na.Tasks, len(sockets), node.Name)
 	}

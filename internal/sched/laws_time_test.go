@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // timeWorld is a lawWorld with advance reservations, licences and jobs that may be cut short.
@@ -110,23 +112,24 @@ func (w *timeWorld) drop() {
 }
 
 // during lists the occurrences of a reservation that somebody who is there until end meets.
-func (w *timeWorld) during(r *core.AdvanceReservation, end core.Time) (list []window) {
+func (w *timeWorld) during(r *core.AdvanceReservation, end core.Time) (list []advance.Window) {
 	if r.Flags&core.ReserveTimeFloat != 0 {
-		if from := w.now + r.Start - r.Created; overlaps(from, end) {
-			list = append(list, window{from, never})
+		if from := w.now + r.Start - r.Created; alloc.Overlaps(from, end) {
+			list = append(list, advance.Window{Start: from, End: alloc.Never})
 		}
 		return list
 	}
 	from, to := r.Current(w.now, nil)
-	for again := to > w.now; again && overlaps(from, end) && len(list) < 100; from, to, again = r.After(from, to, nil) {
-		list = append(list, window{from, to})
+	for again := to > w.now; again && alloc.Overlaps(from, end) && len(list) < 100; from, to, again = r.After(from, to,
+		nil) {
+		list = append(list, advance.Window{Start: from, End: to})
 	}
 	return list
 }
 
 // lawful holds a start against the reservations and licences there are, without any of the planner's own means.
 func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
-	end := addTime(w.now, timeLimit(j.Spec))
+	end := alloc.AddTime(w.now, alloc.TimeLimit(j.Spec))
 	own := slices.IndexFunc(w.books, func(r *core.AdvanceReservation) bool { return r.Name == al.Inside() })
 	mayOverlap := false
 	if al.Inside() != "" {
@@ -137,7 +140,7 @@ func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
 		}
 		if r.Flags&core.ReserveFlex == 0 {
 			now := w.during(r, end)
-			if len(now) == 0 || now[0].start > w.now || end > now[0].end {
+			if len(now) == 0 || now[0].Start > w.now || end > now[0].End {
 				w.t.Fatalf("job %d runs from %d to %d in %s, which is %v", j.ID, w.now, end, r.Name, now)
 			}
 			for i := range al.Nodes {
@@ -159,9 +162,9 @@ func (w *timeWorld) lawful(j *core.Job, al *core.Alloc) {
 				slack = core.Time(r.MaxDelay) * 1e6
 			}
 			for k := range al.Nodes {
-				if r.CoreCount == 0 && w.cfg.Hosts(r.Nodes)[al.Nodes[k].Node] && overlaps(win.start+slack, end) &&
-					win.start+slack < win.end {
-					w.t.Fatalf("job %d runs until %d on %s, which %s has from %d on", j.ID, end, al.Nodes[k].Node, r.Name, win.start)
+				if r.CoreCount == 0 && w.cfg.Hosts(r.Nodes)[al.Nodes[k].Node] && alloc.Overlaps(win.Start+slack, end) &&
+					win.Start+slack < win.End {
+					w.t.Fatalf("job %d runs until %d on %s, which %s has from %d on", j.ID, end, al.Nodes[k].Node, r.Name, win.Start)
 				}
 			}
 		}
@@ -174,7 +177,7 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverl
 	there := func(t core.Time, do func(*core.Job, *core.Alloc)) {
 		do(j, al)
 		for _, o := range w.jobs {
-			if o.State == core.Running && o.ID != j.ID && max(latestEnd(o), w.now+overdueDelay) > t {
+			if o.State == core.Running && o.ID != j.ID && max(alloc.LatestEnd(o), w.now+alloc.OverdueDelay) > t {
 				do(o, o.Alloc)
 			}
 		}
@@ -182,26 +185,26 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverl
 	moments := []core.Time{w.now}
 	for _, r := range w.books {
 		for _, win := range w.during(r, end) {
-			moments = append(moments, max(w.now, win.start))
+			moments = append(moments, max(w.now, win.Start))
 		}
 	}
 	for _, t := range moments {
 		for _, l := range lawLicences {
 			used, inside := int64(0), map[string]int64{}
 			there(t, func(_ *core.Job, al *core.Alloc) {
-				used += licenseCount(al.Licenses(), l.Name)
-				inside[al.Inside()] += licenseCount(al.Licenses(), l.Name)
+				used += alloc.LicenseCount(al.Licenses(), l.Name)
+				inside[al.Inside()] += alloc.LicenseCount(al.Licenses(), l.Name)
 			})
 			if t == w.now && used > l.Total {
 				w.t.Fatalf("with job %d, %d of licence %s are out and there are %d", j.ID, used, l.Name, l.Total)
 			}
 			for _, r := range w.books {
-				if r.Name != al.Inside() && slices.ContainsFunc(w.during(r, never),
-					func(win window) bool { return win.start <= t && t < win.end }) {
-					used += max(0, licenseCount(r.Licenses, l.Name)-inside[r.Name])
+				if r.Name != al.Inside() && slices.ContainsFunc(w.during(r, alloc.Never),
+					func(win advance.Window) bool { return win.Start <= t && t < win.End }) {
+					used += max(0, alloc.LicenseCount(r.Licenses, l.Name)-inside[r.Name])
 				}
 			}
-			if licenseCount(al.Licenses(), l.Name) > 0 && used > l.Total {
+			if alloc.LicenseCount(al.Licenses(), l.Name) > 0 && used > l.Total {
 				w.t.Fatalf("with job %d, %d of licence %s are out or set aside at %d and there are %d", j.ID, used, l.Name, t,
 					l.Total)
 			}
@@ -225,11 +228,11 @@ func (w *timeWorld) countedCores(j *core.Job, na *core.NodeAlloc, own string, t 
 	})
 	set := false
 	for _, r := range w.books {
-		if r.CoreCount == 0 || !w.cfg.Hosts(r.Nodes)[na.Node] || !slices.ContainsFunc(w.during(r, never),
-			func(win window) bool { return win.start <= t && t < win.end }) {
+		if r.CoreCount == 0 || !w.cfg.Hosts(r.Nodes)[na.Node] || !slices.ContainsFunc(w.during(r, alloc.Never),
+			func(win advance.Window) bool { return win.Start <= t && t < win.End }) {
 			continue
 		}
-		cpus := int64((&advanceReservation{AdvanceReservation: r}).coresOn(slices.Index([]byte(r.Nodes), na.Node[0]),
+		cpus := int64((&advance.Reservation{AdvanceReservation: r}).CoresOn(slices.Index([]byte(r.Nodes), na.Node[0]),
 			len(r.Nodes)))
 		switch {
 		case r.Name == own && r.Flags&core.ReserveFlex == 0:

@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // wishful makes a law world whose nodes have features and a network, and whose jobs have wishes.
@@ -275,7 +276,7 @@ func TestChoiceIsComplete(t *testing.T) {
 				}
 			}
 			if l.SetNode(n); r.IntN(5) == 0 {
-				l.ForceAllocate(&core.NodeAlloc{Node: n.Name, CPUs: n.Hardware.CPUs}, Terms{})
+				l.ForceAllocate(&core.NodeAlloc{Node: n.Name, CPUs: n.Hardware.CPUs}, alloc.Terms{})
 			}
 		}
 		term := func() string { return []string{"x", "y", "z", "u", "v", "(x|y)", "(y&z)"}[r.IntN(7)] }

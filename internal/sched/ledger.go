@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Ledger knows what every node has free. The planner plans on one, the state checks each start against its own: no
@@ -240,7 +241,7 @@ func compareNodes(a, b *nodeState) int {
 // Allocate gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is
 // not
 // known any more has nothing to take from and nothing to check.
-func (l *Ledger) Allocate(na *core.NodeAlloc, t Terms) bool {
+func (l *Ledger) Allocate(na *core.NodeAlloc, t alloc.Terms) bool {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return true
@@ -252,7 +253,7 @@ func (l *Ledger) Allocate(na *core.NodeAlloc, t Terms) bool {
 	return true
 }
 
-func (a *nodeState) canAllocate(na *core.NodeAlloc, t Terms) bool {
+func (a *nodeState) canAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
 	if !a.acceptsTerms(t) || a.free.mem < na.Mem {
 		return false
 	}
@@ -278,7 +279,7 @@ func (a *nodeState) canAllocate(na *core.NodeAlloc, t Terms) bool {
 
 // ForceAllocate books an allocation that is there whatever the books say: after a restart, or when a node came back
 // smaller.
-func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t Terms) {
+func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t alloc.Terms) {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return
@@ -315,7 +316,7 @@ func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t Terms) {
 }
 
 // Release takes a job's part of a node back.
-func (l *Ledger) Release(na *core.NodeAlloc, t Terms) {
+func (l *Ledger) Release(na *core.NodeAlloc, t alloc.Terms) {
 	a := l.nodes[na.Node]
 	if a == nil {
 		return
@@ -351,7 +352,7 @@ func (l *Ledger) Release(na *core.NodeAlloc, t Terms) {
 // addToSet books a job's part of the node in a balance of it. Jobs that share their CPUs are counted in users, and the
 // first
 // of them takes a CPU and the last one gives it back; without users each takes what it has, which is never too little.
-func (a *nodeState) book(b *resources, users []uint8, na *core.NodeAlloc, t Terms, sign int32) {
+func (a *nodeState) book(b *resources, users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) {
 	b.cpus += sign * a.cpusBooked(users, na, t, sign)
 	b.mem += core.Bytes(sign) * na.Mem
 	for k := range na.Gres {

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 func part(node core.NodeName, cores []int32, mem core.Bytes, units ...int32) *core.NodeAlloc {
@@ -38,17 +39,17 @@ func TestLedgerGivesNothingTwice(t *testing.T) {
 			t.Parallel()
 			l := NewLedger()
 			l.SetNode(n)
-			if !l.Allocate(held, Terms{}) {
+			if !l.Allocate(held, alloc.Terms{}) {
 				t.Fatal("an empty node does not take the first")
 			}
-			if got := l.Allocate(tc.ask, Terms{Exclusive: tc.exclusive}); got != tc.want {
+			if got := l.Allocate(tc.ask, alloc.Terms{Exclusive: tc.exclusive}); got != tc.want {
 				t.Fatalf("Take = %t, want %t", got, tc.want)
 			}
 			if tc.want {
-				l.Release(tc.ask, Terms{Exclusive: tc.exclusive})
+				l.Release(tc.ask, alloc.Terms{Exclusive: tc.exclusive})
 			}
-			l.Release(held, Terms{})
-			if !l.Allocate(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), Terms{Exclusive: true}) {
+			l.Release(held, alloc.Terms{})
+			if !l.Allocate(part("n1", []int32{0, 1, 2, 3}, 8*core.GiB, 0, 1), alloc.Terms{Exclusive: true}) {
 				t.Fatal("after all came back the node is not whole")
 			}
 		})
@@ -64,23 +65,23 @@ func TestLedgerOfANodeThatShrinks(t *testing.T) {
 		t.Fatal("a new node is not fresh")
 	}
 	held := part("n1", []int32{2, 3}, 6*core.GiB, 1)
-	l.Allocate(held, Terms{})
+	l.Allocate(held, alloc.Terms{})
 	small := coretest.Node("n1").CPUs(2).Mem(4*core.GiB).Gres("gpu", "a", 1)
 	if !l.SetNode(small.Build()) {
 		t.Fatal("a node with other hardware is not fresh")
 	}
-	l.ForceAllocate(held, Terms{})
-	if l.Allocate(part("n1", []int32{0}, 0), Terms{}) || l.Allocate(part("n1", nil, 0, 0), Terms{}) {
+	l.ForceAllocate(held, alloc.Terms{})
+	if l.Allocate(part("n1", []int32{0}, 0), alloc.Terms{}) || l.Allocate(part("n1", nil, 0, 0), alloc.Terms{}) {
 		t.Fatal("the node gives what it owes")
 	}
-	l.Release(held, Terms{})
-	if l.Allocate(part("n1", []int32{2}, 0), Terms{}) || l.Allocate(part("n1", nil, 0, 1), Terms{}) {
+	l.Release(held, alloc.Terms{})
+	if l.Allocate(part("n1", []int32{2}, 0), alloc.Terms{}) || l.Allocate(part("n1", nil, 0, 1), alloc.Terms{}) {
 		t.Fatal("the node gives what it has not any more")
 	}
 	if l.SetNode(small.Weight(7).Build()) {
 		t.Fatal("a node that only weighs more is fresh")
 	}
-	if !l.Allocate(part("n1", []int32{0, 1}, 4*core.GiB, 0), Terms{}) {
+	if !l.Allocate(part("n1", []int32{0, 1}, 4*core.GiB, 0), alloc.Terms{}) {
 		t.Fatal("the node does not give what it has")
 	}
 }
@@ -89,7 +90,7 @@ func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 	t.Parallel()
 	l := NewLedger()
 	l.SetNode(coretest.Node("n1").Gres("gpu", "a", 1).Gres("gpu", "a", 2).Build())
-	if !l.Allocate(part("n1", nil, 0, 0, 1, 2), Terms{}) || l.Allocate(part("n1", nil, 0, 0), Terms{}) {
+	if !l.Allocate(part("n1", nil, 0, 0, 1, 2), alloc.Terms{}) || l.Allocate(part("n1", nil, 0, 0), alloc.Terms{}) {
 		t.Fatal("one and two units are not three, each given once")
 	}
 }

@@ -4,30 +4,8 @@ import (
 	"fmt"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
-
-// licenseRequest is the licences a job asks for: all of a list, or any one of it.
-type licenseRequest struct {
-	list []core.License
-	any  bool
-}
-
-// parseLicenses reads what a job asks for; admission has seen to it that it can be read.
-func parseLicenses(text string) *licenseRequest {
-	if text == "" {
-		return nil
-	}
-	list, any, err := grammar.ParseLicenses(text)
-	if err != nil {
-		return &licenseRequest{list: []core.License{{Name: text, Total: 1}}}
-	}
-	ask := &licenseRequest{any: any}
-	for _, l := range list {
-		ask.list = append(ask.list, core.License{Name: l.Name, Total: l.Count})
-	}
-	return ask
-}
 
 // licenses is what there is of a licence, and what jobs hold.
 type licensePool struct{ total, used int64 }
@@ -44,19 +22,19 @@ func (p *Planner) bookLicenses(al *core.Alloc, sign int64) {
 // licensesFor gives the licences a job of a class would hold from one moment to another, or nil if they are not to be
 // had.
 func (ps *pass) licensesFor(s *partitionClass, from, end core.Time) []core.License {
-	for i := range s.licenses.list {
-		ok := ps.isLicenseFree(s, &s.licenses.list[i], from, end)
-		if ok && s.licenses.any {
-			return s.licenses.list[i : i+1]
+	for i := range s.licenses.List {
+		ok := ps.isLicenseFree(s, &s.licenses.List[i], from, end)
+		if ok && s.licenses.Any {
+			return s.licenses.List[i : i+1]
 		}
-		if !ok && !s.licenses.any {
+		if !ok && !s.licenses.Any {
 			return nil
 		}
 	}
-	if s.licenses.any {
+	if s.licenses.Any {
 		return nil
 	}
-	return s.licenses.list
+	return s.licenses.List
 }
 
 // isLicenseFree tells whether so much of a licence is free from one moment to another: at the first, and whenever a
@@ -70,21 +48,21 @@ func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core
 		return false
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.nodes != nil && r.job != ps.currentJob && r.start > from && overlaps(r.start, end) &&
-			licenseCount(r.licenses, l.Name) > 0 && l.Total > ps.licensesLeft(s, l.Name, r.start) {
+		if r := ps.reserved[i]; r.nodes != nil && r.job != ps.currentJob && r.start > from && alloc.Overlaps(r.start, end) &&
+			alloc.LicenseCount(r.licenses, l.Name) > 0 && l.Total > ps.licensesLeft(s, l.Name, r.start) {
 			return false
 		}
 	}
 	for _, r := range p.advances {
-		if r == s.advance || licenseCount(r.Licenses, l.Name) == 0 {
+		if r == s.advance || alloc.LicenseCount(r.Licenses, l.Name) == 0 {
 			continue
 		}
-		for _, w := range r.windows {
-			if w.start > from && overlaps(w.start, end) && l.Total > ps.licensesLeft(s, l.Name, w.start) {
+		for _, w := range r.Windows {
+			if w.Start > from && alloc.Overlaps(w.Start, end) && l.Total > ps.licensesLeft(s, l.Name, w.Start) {
 				return false
 			}
 		}
-		if r.recursFrom > from && overlaps(r.recursFrom, end) && l.Total > ps.licensesLeft(s, l.Name, r.recursFrom) {
+		if r.RecursFrom > from && alloc.Overlaps(r.RecursFrom, end) && l.Total > ps.licensesLeft(s, l.Name, r.RecursFrom) {
 			return false
 		}
 	}
@@ -108,7 +86,7 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 	}
 	for i := range ps.reserved {
 		if r := ps.reserved[i]; r.job != ps.currentJob && r.isActive(t) {
-			free -= licenseCount(r.licenses, name)
+			free -= alloc.LicenseCount(r.licenses, name)
 		}
 	}
 	inside := func(in string) (n int64) {
@@ -119,13 +97,13 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 		}
 		for i := range ps.reserved {
 			if r := ps.reserved[i]; r.advance == in && r.job != ps.currentJob && r.isActive(t) {
-				n += licenseCount(r.licenses, name)
+				n += alloc.LicenseCount(r.licenses, name)
 			}
 		}
 		return n
 	}
 	for _, r := range p.advances {
-		if has := licenseCount(r.Licenses, name); has > 0 && r != s.advance && r.isActive(t) {
+		if has := alloc.LicenseCount(r.Licenses, name); has > 0 && r != s.advance && r.IsActive(t) {
 			free -= max(0, has-inside(r.Name))
 		}
 	}
@@ -135,7 +113,7 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 // isLicenseReserved tells whether some reservation has a licence.
 func (p *Planner) isLicenseReserved(name string) bool {
 	for _, r := range p.advances {
-		if licenseCount(r.Licenses, name) > 0 {
+		if alloc.LicenseCount(r.Licenses, name) > 0 {
 			return true
 		}
 	}
@@ -144,16 +122,7 @@ func (p *Planner) isLicenseReserved(name string) bool {
 
 // pools tells whether a promised job would run at t.
 func (r *reservation) isActive(t core.Time) bool {
-	return r.nodes != nil && r.start <= t && (t < r.end || r.end == never)
-}
-
-func licenseCount(list []core.License, name string) int64 {
-	for i := range list {
-		if list[i].Name == name {
-			return list[i].Total
-		}
-	}
-	return 0
+	return r.nodes != nil && r.start <= t && (t < r.end || r.end == alloc.Never)
 }
 
 // licenses are the jobs that hold licences, by licence, with those the pass has started.
@@ -161,7 +130,7 @@ func (ps *pass) licenseUse() map[string][]advanceJob {
 	if ps.licenseHolders == nil {
 		ps.licenseHolders = map[string][]advanceJob{}
 		for _, h := range ps.p.allocations {
-			ps.addLicenseUse(h.alloc, max(h.end, ps.plan.Now+overdueDelay))
+			ps.addLicenseUse(h.alloc, max(h.end, ps.plan.Now+alloc.OverdueDelay))
 		}
 		for i := range ps.started {
 			ps.addLicenseUse(ps.started[i].alloc.alloc, ps.started[i].at)
@@ -191,15 +160,15 @@ func (ps *pass) missingLicense(s *partitionClass) (name string) {
 		}
 		return name
 	}
-	for i := range s.licenses.list {
-		l := &s.licenses.list[i]
+	for i := range s.licenses.List {
+		l := &s.licenses.List[i]
 		if st := ps.p.licenses[l.Name]; st != nil && l.Total <= st.total-st.used && l.Total <= ps.licensesLeftNow(s, l.Name) {
-			if s.licenses.any {
+			if s.licenses.Any {
 				return ""
 			}
 			continue
 		}
-		if name = l.Name; !s.licenses.any {
+		if name = l.Name; !s.licenses.Any {
 			return name
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Policy is the limits that jobs are under. It comes whole when it changes.
@@ -63,14 +64,14 @@ func (p *Planner) setPolicy(pol *Policy) {
 	}
 	for _, part := range p.partitions {
 		for _, s := range part.classes {
-			for _, chunk := range s.members.chunks {
+			for _, chunk := range s.members.Chunks {
 				for i := range chunk {
 					chunk[i].gate = p.gate(chunk[i].job.Spec, part)
 				}
 			}
 		}
 		for _, q := range []*queue{&part.queue, &part.shortest, &part.advanceQueue} {
-			for _, chunk := range q.chunks {
+			for _, chunk := range q.Chunks {
 				for i := range chunk {
 					e := &chunk[i]
 					if e.gate = p.gate(e.job.Spec, part); q != &part.shortest {
@@ -161,7 +162,7 @@ func (p *Planner) countAgainstLimits(h *allocation, end core.Time) {
 	if g == nil {
 		return
 	}
-	if end == never {
+	if end == alloc.Never {
 		end = 0
 	}
 	al := h.alloc
@@ -173,14 +174,14 @@ func (p *Planner) countAgainstLimits(h *allocation, end core.Time) {
 
 // usageOf is what an allocation counts for.
 func (l *limitState) usageOf(al *core.Alloc) *policy.Ask {
-	all, node := AllocatedTRES(al)
+	all, node := alloc.AllocatedTRES(al)
 	return l.rules.Ask(all, node, al.Partition)
 }
 
 // limitAsk is what the jobs of a class ask for.
 func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
 	if s.limitAsk == nil {
-		all, node := RequestedTRES(spec)
+		all, node := alloc.RequestedTRES(spec)
 		s.limitAsk = l.rules.Ask(all, node, s.part.Name)
 	}
 	return s.limitAsk
@@ -207,7 +208,8 @@ func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
 		return false
 	}
 	g := ps.gateOf(s, j)
-	return g != nil && l.tally.Shut(g, l.askOf(s, j.Spec), timeLimit(j.Spec), ps.plan.Now, l.shares, ps.p.refusalEpoch)
+	return g != nil && l.tally.Shut(g, l.askOf(s, j.Spec), alloc.TimeLimit(j.Spec), ps.plan.Now, l.shares,
+		ps.p.refusalEpoch)
 }
 
 // gateOf finds the limits of a job that is being tried.
@@ -229,7 +231,7 @@ func (ps *pass) exceedsLimit(s *partitionClass, j *core.Job, al *core.Alloc) boo
 	if g == nil {
 		return false
 	}
-	reason, text := l.tally.Why(g, l.usageOf(al), timeLimit(j.Spec), ps.plan.Now, l.shares)
+	reason, text := l.tally.Why(g, l.usageOf(al), alloc.TimeLimit(j.Spec), ps.plan.Now, l.shares)
 	if reason == "" {
 		return false
 	}
@@ -284,14 +286,14 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 	if p.limits == nil {
 		return Reason{}, false
 	}
-	all, node := RequestedTRES(j.Spec)
+	all, node := alloc.RequestedTRES(j.Spec)
 	open := false
-	eachPartition(j.Spec.Partition, func(part core.PartitionName) {
+	alloc.EachPartition(j.Spec.Partition, func(part core.PartitionName) {
 		who, ok := p.whoFunc(j.Spec, part)
 		if !ok || open {
 			return
 		}
-		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), timeLimit(j.Spec))
+		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), alloc.TimeLimit(j.Spec))
 		switch {
 		case !known: // nobody has asked: it came after the plan
 		case reason == "":

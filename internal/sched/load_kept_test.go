@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // TestLoadIsKept lets the bench load, at a small size, go on for a while: after every event the plan is that of a
@@ -69,7 +70,7 @@ func (s *settled) still(old *Plan) *Plan {
 		for i := range st.Alloc.Nodes {
 			na := &st.Alloc.Nodes[i]
 			ok = ok && !on[na.Node] && s.p.ledger.nodes[na.Node].record.Usable() && s.p.ledger.nodes[na.Node].canAllocate(na,
-				TermsOf(j.Spec, st.Alloc))
+				alloc.TermsOf(j.Spec, st.Alloc))
 		}
 		if ok {
 			for i := range st.Alloc.Nodes {

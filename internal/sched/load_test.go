@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 const loadNow = coretest.LoadNow
@@ -169,7 +170,7 @@ func (l *load) settle() *settled {
 		s.is[j.ID] = j
 	}
 	for _, j := range l.Running {
-		heap.Push(&s.ends, deadline{latestEnd(j), j.ID})
+		heap.Push(&s.ends, deadline{alloc.LatestEnd(j), j.ID})
 	}
 	for range 3 {
 		s.start(s.p.Pass(s.now))
@@ -182,7 +183,7 @@ func (s *settled) start(plan *Plan) {
 	jobs := s.started(plan, s.is)
 	for _, j := range jobs {
 		s.is[j.ID] = j
-		heap.Push(&s.ends, deadline{latestEnd(j), j.ID})
+		heap.Push(&s.ends, deadline{alloc.LatestEnd(j), j.ID})
 	}
 	s.p.Apply(Changes{Jobs: jobs})
 	s.run = append(s.run, jobs...)

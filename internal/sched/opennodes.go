@@ -17,7 +17,7 @@ type nodeFree struct {
 // needsCPUsAndMemory tells whether a node has no room for a job of the class if it has less free than one task's CPUs
 // and memory.
 func (s *partitionClass) needsCPUsAndMemory() bool {
-	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.nodes == nil)
+	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.Nodes == nil)
 }
 
 // minRefused is the CPUs that a job needs free on each of its nodes.

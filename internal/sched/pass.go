@@ -2,6 +2,7 @@ package sched
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Pass plans at now.
@@ -30,7 +31,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	ps.provision()
 	ps.unreserve()
 	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
-		p.ends.remove(ps.started[i])
+		p.ends.Remove(ps.started[i])
 		p.release(ps.started[i].alloc)
 	}
 	ps.undoPreemption()
@@ -48,8 +49,8 @@ func (p *Planner) Pass(now core.Time) *Plan {
 // enqueueEligible moves jobs whose time has come into their queues and finds the next one's.
 func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 	for {
-		c := queueCursor{list: &p.ineligible}
-		e := c.current()
+		c := queueCursor{List: &p.ineligible}
+		e := c.Current()
 		if e == nil {
 			return
 		}
@@ -58,7 +59,7 @@ func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 			return
 		}
 		j := e.job
-		p.ineligible.remove(*e)
+		p.ineligible.Remove(*e)
 		p.setCurrentJob(j)
 		p.enqueueJob(j)
 	}
@@ -108,7 +109,7 @@ func (l *queueWalk) reservationsMade() bool {
 // head is the lane's next job.
 func (l *queueWalk) head() *queueEntry {
 	if !l.byClass {
-		return l.cursor.current()
+		return l.cursor.Current()
 	}
 	if len(l.heads) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func (ps *pass) walkQueues() {
 	lanes := ps.p.walks[:0]
 	for _, part := range ps.p.partitions {
 		part.deadClasses = 0
-		l := queueWalk{part: part, cursor: queueCursor{list: &part.queue},
+		l := queueWalk{part: part, cursor: queueCursor{List: &part.queue},
 			reservationsLeft: ps.p.cfg.reservationsPerQueue() - 1}
 		if k := len(lanes); k < cap(lanes) {
 			l.heads = lanes[:k+1][k].heads
@@ -141,7 +142,7 @@ func (ps *pass) walkQueues() {
 	if rule == RuleEASYSJBF {
 		for i := range lanes {
 			l := &lanes[i]
-			l.cursor, l.closed, l.ended, l.reservationsLeft = queueCursor{list: &l.part.shortest}, !l.headFound, !l.headFound, 0
+			l.cursor, l.closed, l.ended, l.reservationsLeft = queueCursor{List: &l.part.shortest}, !l.headFound, !l.headFound, 0
 		}
 		ps.walkInOrder(lanes)
 	}
@@ -206,14 +207,14 @@ func (ps *pass) advanceWalk(l *queueWalk) {
 		ps.nextByClass(l)
 		return
 	}
-	l.cursor.next()
+	l.cursor.Next()
 	k := 0
-	for e := l.cursor.current(); e != nil && (l.reservationsMade() && ps.isRefused(e) ||
-		ps.isLimited(e)); e = l.cursor.current() {
+	for e := l.cursor.Current(); e != nil && (l.reservationsMade() && ps.isRefused(e) ||
+		ps.isLimited(e)); e = l.cursor.Current() {
 		if k++; k > maxSkipped && ps.mayWalkByClass(l) {
 			return
 		}
-		l.cursor.next()
+		l.cursor.Next()
 	}
 }
 
@@ -222,7 +223,7 @@ func (ps *pass) rewind(lanes []queueWalk, part *partition, last queueEntry) {
 	for i := range lanes {
 		if l := &lanes[i]; !l.ended {
 			l.byClass, l.closed = false, false
-			l.cursor = l.cursor.list.first(func(e *queueEntry) bool { return comesBefore(part, &last, l.part, e) })
+			l.cursor = l.cursor.List.First(func(e *queueEntry) bool { return comesBefore(part, &last, l.part, e) })
 		}
 	}
 }
@@ -233,7 +234,7 @@ func (ps *pass) isRefused(e *queueEntry) bool {
 	if len(e.class.options) > 0 {
 		return false
 	}
-	end := addTime(ps.plan.Now, e.minTime)
+	end := alloc.AddTime(ps.plan.Now, e.minTime)
 	return ps.isClassRefused(e.class, end) && (e.class.preemptor == nil || ps.p.hasOneQueue() && !e.inArray &&
 		ps.hasNoVictims(e.class, e.priority, end))
 }
@@ -289,7 +290,7 @@ func comesBefore(a *partition, e *queueEntry, b *partition, f *queueEntry) bool 
 	if a.PriorityTier != b.PriorityTier && e.rank != rankVacated {
 		return a.PriorityTier > b.PriorityTier
 	}
-	return e.compare(f) < 0
+	return e.Compare(f) < 0
 }
 
 func isPartitionDown(state string) bool { return state != "" && state != "UP" && state != "DRAIN" }
@@ -392,14 +393,14 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		}
 		ps.overLimit = false
 	}
-	terms := TermsOf(j.Spec, al)
+	terms := alloc.TermsOf(j.Spec, al)
 	ps.recordExtras(s, al, end)
 	ps.start(j, task, al, terms, end)
 	return true
 }
 
 // countNodes starts a job, or a task of an array, on what is free.
-func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms Terms, end core.Time) {
+func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms, end core.Time) {
 	p := ps.p
 	h := p.allocationPool.get()
 	*h = allocation{alloc: al, terms: terms, job: j}
@@ -425,9 +426,9 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms Terms, end 
 			ps.dropReservationsOf(j.ID)
 		}
 	}
-	limit := newTimeLimit(j.Spec, ps.plan.Now, end)
+	limit := alloc.NewTimeLimit(j.Spec, ps.plan.Now, end)
 	e := allocEnd{at: end, id: j.ID, task: task + 1, alloc: h}
-	p.ends.insert(e)
+	p.ends.Insert(e)
 	ps.started = append(ps.started, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc,
 		TimeLimit: limit})

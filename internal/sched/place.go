@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // choosePool is a node chosen for a job, with the tasks it gets.
@@ -28,10 +30,10 @@ type nodeView struct {
 	joinShared bool         // CPUs of jobs that share theirs count, for those who share too
 	// if set, the sweep is a search, which leaves it to those who look to work out what is free then
 	overdueAt       core.Time
-	scratch         *resources          // scratch, for looks that have an end
-	victims         *victimSearch       // if set, it is this that knows what nodes have free; then is set, too
-	advance         *advanceReservation // the advance reservation the job would run in
-	mayDelayAdvance bool                // it may reach into those that let themselves be delayed
+	scratch         *resources           // scratch, for looks that have an end
+	victims         *victimSearch        // if set, it is this that knows what nodes have free; then is set, too
+	advance         *advance.Reservation // the advance reservation the job would run in
+	mayDelayAdvance bool                 // it may reach into those that let themselves be delayed
 }
 
 // freeNow is what a node has free for a look.
@@ -236,7 +238,8 @@ type NodeSet struct {
 }
 
 // CheckSatisfiable tells whether a partition's nodes could hold the job if nothing ran and every node were up.
-func (l *Ledger) CheckSatisfiable(s *core.Spec, part *core.Partition, in *NodeSet, names HostsFunc) *Unsatisfiable {
+func (l *Ledger) CheckSatisfiable(s *core.Spec, part *core.Partition, in *NodeSet,
+	names alloc.HostsFunc) *Unsatisfiable {
 	n := requestOf(s, names)
 	n.uid = l.KeptUser(s)
 	n.applySharing(part)

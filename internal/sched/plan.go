@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Plan is the outcome of a pass: a value, never changed. The engine turns starts into changes, checking each again.
@@ -142,7 +143,7 @@ func (p *Plan) waitReason(j *core.Job) Reason {
 func (p *Plan) queueReason(j *core.Job) Reason {
 	var ahead core.JobID
 	var where core.PartitionName
-	eachPartition(j.Spec.Partition, func(part core.PartitionName) {
+	alloc.EachPartition(j.Spec.Partition, func(part core.PartitionName) {
 		switch h := p.heads[part]; {
 		case h == 0:
 		case h == j.ID, ahead == 0:
@@ -171,10 +172,10 @@ func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
 	if p == nil {
 		return 0, false, false
 	}
-	if at, ok = p.expected[id]; ok && at != never { // else it waits for what has no limit
+	if at, ok = p.expected[id]; ok && at != alloc.Never { // else it waits for what has no limit
 		return at, false, true
 	}
-	if at, ok = p.forecast.At(id); ok && p.expected[id] != never {
+	if at, ok = p.forecast.At(id); ok && p.expected[id] != alloc.Never {
 		return max(at, p.Now), true, true
 	}
 	return 0, false, false
@@ -233,7 +234,7 @@ func (p *Plan) addReservation(r *reservation) {
 	if p.reservedOn == nil {
 		p.reservedOn = map[core.JobID][]core.NodeName{}
 	}
-	if len(p.reservedOn) < maxReservedOn && r.start != never {
+	if len(p.reservedOn) < maxReservedOn && r.start != alloc.Never {
 		if r.names == nil {
 			r.names = make([]core.NodeName, len(r.nodes))
 			for i, a := range r.nodes {

@@ -2,29 +2,31 @@ package sched
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // Config is what the planner needs to know beside jobs and nodes.
 type Config struct {
 	Partitions []core.Partition
-	Hosts      HostsFunc    // expands hostlists
-	Offers     []core.Offer // nodes that could be had, by name
+	Hosts      alloc.HostsFunc // expands hostlists
+	Offers     []core.Offer    // nodes that could be had, by name
 	Rule       Rule
 	// Reservations is how many jobs of each queue that cannot start are promised one; 0: the first, or all if the rule is
 	// RuleConservative.
 	Reservations int32
-	AllocUnit    AllocUnit
+	AllocUnit    alloc.Unit
 	Licenses     []core.License
 	Zone         *time.Location // whose days advance reservations come again by; nil: UTC
 	Topology     *core.Topology // how nodes are joined; nil: nobody says
 	// MaxSwitchWait is the most a job waits for few switches.
 	MaxSwitchWait core.Seconds
-	Preemption    *Preemption // nil: nobody is preempted, until Changes bring one
+	Preemption    *preempt.Rules // nil: nobody is preempted, until Changes bring one
 	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
 	FaultForTests func(*core.Job)
 }
@@ -43,7 +45,7 @@ type Changes struct {
 	Policy *Policy         // nil: as it was
 	Meters []*policy.Meter // what was used, of those for whom it changed
 
-	Preemption *Preemption // from now on; nil: as before
+	Preemption *preempt.Rules // from now on; nil: as before
 
 	// Anew says that the planner is of no use any more: one made with this config is to be told the rest, which is all
 	// there is.
@@ -100,8 +102,8 @@ type Planner struct {
 	switchWaiters     queue                     // those that wait for few switches, by the moment their patience ends
 	classes           map[classKey]*classInfo   // of the jobs in pending that are not in later
 	allocations       map[core.JobID]*allocation
-	ends              sortedList[allocEnd, *allocEnd] // what is in holding, and what a pass starts while it goes on
-	arrayRunning      map[core.JobID]int32            // tasks that hold something, by array
+	ends              sorted.List[allocEnd, *allocEnd] // what is in holding, and what a pass starts while it goes on
+	arrayRunning      map[core.JobID]int32             // tasks that hold something, by array
 	hets              hetJobs
 	poweredDown       int // nodes that are powered down, or on their way up
 
@@ -145,7 +147,7 @@ type Planner struct {
 	trackMinNodes, classWalkMinJobs int
 
 	borrowed   map[core.JobID][]core.Lent // what jobs use of those they preempted, by who uses it
-	exemptions sortedList[exemption, *exemption]
+	exemptions sorted.List[exemption, *exemption]
 	victims    victimSearch
 
 	currentJob core.JobID // see Looking
@@ -216,7 +218,7 @@ type pendingJob struct {
 // allocation is what a job has taken from the ledger.
 type allocation struct {
 	alloc        *core.Alloc
-	terms        Terms
+	terms        alloc.Terms
 	arrayBase    core.JobID // of its array, or 0
 	end          core.Time  // when it comes back at the latest; unset for starts of a pass
 	job          *core.Job  // whose it is
@@ -224,12 +226,12 @@ type allocation struct {
 	nodes        []*nodeState // its nodes, as of
 	nodesVersion int          // the ledger's; see Planner.on
 
-	id        core.JobID  // of those a planner keeps between passes
-	victim    *victim     // nil: it is not to be preempted
-	lent      []core.Lent // what others use of it while it is suspended
-	borrowed  []core.Lent // what it uses of others
-	ended     bool        // it has ended and its nodes come free
-	preempted bool        // in this pass: it is to be preempted
+	id        core.JobID         // of those a planner keeps between passes
+	victim    *preempt.Candidate // nil: it is not to be preempted
+	lent      []core.Lent        // what others use of it while it is suspended
+	borrowed  []core.Lent        // what it uses of others
+	ended     bool               // it has ended and its nodes come free
+	preempted bool               // in this pass: it is to be preempted
 }
 
 // allocationPool are the holdings of starts of earlier passes, to be used again: nobody knows them after their pass.
@@ -269,21 +271,13 @@ func New(cfg Config) *Planner {
 		p.timetable = &timetable{jobs: map[core.JobID]*timetableJob{}}
 	}
 	for _, c := range cfg.Partitions {
-		part := &partition{Partition: c, nodes: PartitionNodes(&c, cfg.Hosts)}
+		part := &partition{Partition: c, nodes: alloc.PartitionNodes(&c, cfg.Hosts)}
 		part.index = int32(len(p.partitions))
 		p.partitions = append(p.partitions, part)
 		p.partitionByName[c.Name] = part
 		p.hasUserPartitions = p.hasUserPartitions || c.ExclusiveUser
 	}
 	return p
-}
-
-// PartitionNodes expands a partition's node list; nil means every node.
-func PartitionNodes(c *core.Partition, names HostsFunc) map[core.NodeName]bool {
-	if c.Nodes == "" || strings.EqualFold(c.Nodes, "ALL") {
-		return nil
-	}
-	return names(c.Nodes)
 }
 
 // Apply tells the planner what changed. A job that is final and clean, or not pending any more, leaves by being told
@@ -384,7 +378,7 @@ func (p *Planner) setJob(j *core.Job) {
 		p.removePending(w)
 	}
 	if h, ok := p.allocations[j.ID]; ok {
-		p.ends.remove(allocEnd{at: h.end, id: j.ID})
+		p.ends.Remove(allocEnd{at: h.end, id: j.ID})
 		p.removeFromPreemption(h)
 		p.release(h)
 		delete(p.allocations, j.ID)
@@ -400,13 +394,13 @@ func (p *Planner) setJob(j *core.Job) {
 		}
 		p.pending[j.ID] = pendingJob{job: j}
 		if j.Eligible > j.Submit {
-			p.ineligible.insert(ineligibleEntryOf(j))
+			p.ineligible.Insert(ineligibleEntryOf(j))
 		} else {
 			p.enqueueJob(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := &allocation{end: latestEnd(j), job: j}
-		h.alloc, h.terms = Occupied(j)
+		h := &allocation{end: alloc.LatestEnd(j), job: j}
+		h.alloc, h.terms = alloc.Occupied(j)
 		p.countAgainstLimits(h, h.end)
 		if j.Array != nil {
 			h.arrayBase = j.Array.Base
@@ -424,7 +418,7 @@ func (p *Planner) setJob(j *core.Job) {
 		p.addEnds(h, h.end)
 		p.allocations[j.ID] = h
 		p.addToPreemption(h, j)
-		p.ends.insert(allocEnd{at: h.end, id: j.ID, alloc: h})
+		p.ends.Insert(allocEnd{at: h.end, id: j.ID, alloc: h})
 	}
 }
 
@@ -439,7 +433,7 @@ func (p *Planner) enqueueJob(j *core.Job) {
 	}
 	few, until := p.switchLimit(j)
 	if few > 0 {
-		p.switchWaiters.insert(queueEntry{job: j, since: until})
+		p.switchWaiters.Insert(queueEntry{job: j, since: until})
 	}
 	p.enqueueInPartitions(j, few)
 }
@@ -466,19 +460,19 @@ func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 		p.advanceEntries++
 		g := p.gate(j.Spec, s.part)
 		p.countTimed(g, 1)
-		s.part.advanceQueue.insert(queueEntryOf(j, s, g))
+		s.part.advanceQueue.Insert(queueEntryOf(j, s, g))
 		return
 	}
 	g := p.gate(j.Spec, s.part)
 	p.countTimed(g, 1)
 	s.addJob(j, g)
 	if p.cfg.Rule == RuleSJFEASY {
-		s.part.queue.insert(shortestEntryOf(j, s, g))
+		s.part.queue.Insert(shortestEntryOf(j, s, g))
 		return
 	}
-	s.part.queue.insert(queueEntryOf(j, s, g))
+	s.part.queue.Insert(queueEntryOf(j, s, g))
 	if p.cfg.Rule == RuleEASYSJBF {
-		s.part.shortest.insert(shortestEntryOf(j, s, g))
+		s.part.shortest.Insert(shortestEntryOf(j, s, g))
 	}
 }
 
@@ -487,18 +481,18 @@ func (p *Planner) dequeue(s *partitionClass, j *core.Job) {
 	if s.inAdvanceQueue {
 		p.advanceEntries--
 		p.countTimed(p.gate(j.Spec, s.part), -1)
-		s.part.advanceQueue.remove(queueEntryOf(j, s, nil))
+		s.part.advanceQueue.Remove(queueEntryOf(j, s, nil))
 		return
 	}
 	s.removeJob(j)
 	p.countTimed(p.gate(j.Spec, s.part), -1)
 	if p.cfg.Rule == RuleSJFEASY {
-		s.part.queue.remove(shortestEntryOf(j, s, nil))
+		s.part.queue.Remove(shortestEntryOf(j, s, nil))
 		return
 	}
-	s.part.queue.remove(queueEntryOf(j, s, nil))
+	s.part.queue.Remove(queueEntryOf(j, s, nil))
 	if p.cfg.Rule == RuleEASYSJBF {
-		s.part.shortest.remove(shortestEntryOf(j, s, nil))
+		s.part.shortest.Remove(shortestEntryOf(j, s, nil))
 	}
 }
 
@@ -510,12 +504,12 @@ func (p *Planner) removePending(w pendingJob) {
 	delete(p.pending, w.job.ID)
 	delete(p.throttledJobs, w.job.ID)
 	if w.class == nil {
-		p.ineligible.remove(ineligibleEntryOf(w.job))
+		p.ineligible.Remove(ineligibleEntryOf(w.job))
 		return
 	}
 	if w.class.switchLimit > 0 {
 		_, until := p.switchLimit(w.job)
-		p.switchWaiters.remove(queueEntry{job: w.job, since: until})
+		p.switchWaiters.Remove(queueEntry{job: w.job, since: until})
 	}
 	for i := range w.class.partitions {
 		if s := &w.class.partitions[i]; s.reason == nil {
@@ -556,16 +550,4 @@ func (p *Planner) nodesOf(h *allocation) []*nodeState {
 		}
 	}
 	return h.nodes
-}
-
-func eachPartition(list core.PartitionName, do func(core.PartitionName)) {
-	for {
-		at := strings.IndexByte(string(list), ',')
-		if at < 0 {
-			do(list)
-			return
-		}
-		do(list[:at])
-		list = list[at+1:]
-	}
 }

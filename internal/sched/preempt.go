@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // preemptions is what a pass does to jobs that run, so that others can start. All of it is taken back when the pass
@@ -42,13 +45,13 @@ type exemption struct {
 	id core.JobID
 }
 
-func (e *exemption) compare(f *exemption) int {
+func (e *exemption) Compare(f *exemption) int {
 	return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.id, f.id))
 }
 
 // usePreemption sets who may push whom aside.
-func (p *Planner) usePreemption(t *Preemption) {
-	if t != nil && t.cfg.Type == core.PreemptNobody {
+func (p *Planner) usePreemption(t *preempt.Rules) {
+	if t != nil && t.Cfg.Type == core.PreemptNobody {
 		t = nil
 	}
 	p.preemption = t
@@ -56,7 +59,7 @@ func (p *Planner) usePreemption(t *Preemption) {
 }
 
 // setPreemption changes who may push whom aside: every job is looked at anew.
-func (p *Planner) setPreemption(t *Preemption) {
+func (p *Planner) setPreemption(t *preempt.Rules) {
 	waiting := make([]*core.Job, 0, len(p.pending))
 	for _, w := range p.pending {
 		waiting = append(waiting, w.job)
@@ -69,7 +72,7 @@ func (p *Planner) setPreemption(t *Preemption) {
 	}
 	p.usePreemption(t)
 	p.forgetRefusals()
-	p.classReasonsStale, p.exemptions = true, sortedList[exemption, *exemption]{}
+	p.classReasonsStale, p.exemptions = true, sorted.List[exemption, *exemption]{}
 	for _, h := range p.allocations {
 		p.addToPreemption(h, h.job)
 	}
@@ -83,39 +86,18 @@ func (p *Planner) setPreemption(t *Preemption) {
 // room for more than themselves, so what is known of those behind does not last.
 func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
 
-// preempts tells whether nothing of a job goes on: its nodes come free.
-func isOver(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
-
-// resumedEnd is when a job gives its nodes back that is suspended while others use its CPUs.
-func resumedEnd(j *core.Job) core.Time {
-	back := core.Time(0)
-	for i := range j.Pushed.Lent {
-		l := &j.Pushed.Lent[i]
-		if l.Until == 0 {
-			return never
-		}
-		back = max(back, l.Until)
-	}
-	n := timeLimit(j.Spec)
-	if n == never {
-		return never
-	}
-	ran := core.Time(j.Elapsed(j.Paused).Microseconds())
-	return addTime(back, max(0, n-ran))
-}
-
 // addToPreemption notes what a job that holds nodes is to those who may push it aside.
 func (p *Planner) addToPreemption(h *allocation, j *core.Job) {
 	h.id, h.borrowed = j.ID, p.borrowed[j.ID]
-	if h.ended = isOver(j); j.Parked() && !h.ended {
+	if h.ended = alloc.IsOver(j); j.Parked() && !h.ended {
 		h.lent = j.Pushed.Lent
 		p.addLent(h.lent)
 	}
 	if p.preemption == nil {
 		return
 	}
-	if h.victim = p.preemption.victim(j); h.victim != nil && h.victim.exemptUntil > 0 {
-		p.exemptions.insert(exemption{h.victim.exemptUntil, h.id})
+	if h.victim = p.preemption.Candidate(j); h.victim != nil && h.victim.ExemptUntil > 0 {
+		p.exemptions.Insert(exemption{h.victim.ExemptUntil, h.id})
 	}
 	for i := range h.alloc.Nodes {
 		if !h.alloc.Nodes[i].Done {
@@ -128,8 +110,8 @@ func (p *Planner) addToPreemption(h *allocation, j *core.Job) {
 func (p *Planner) removeFromPreemption(h *allocation) {
 	p.removeLent(h.lent)
 	h.lent = nil
-	if h.victim != nil && h.victim.exemptUntil > 0 {
-		p.exemptions.remove(exemption{h.victim.exemptUntil, h.id})
+	if h.victim != nil && h.victim.ExemptUntil > 0 {
+		p.exemptions.Remove(exemption{h.victim.ExemptUntil, h.id})
 	}
 	h.victim = nil
 	if p.preemption == nil {
@@ -220,11 +202,11 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 // potential is the room a node would have without anybody whom jobs of a class may ever preempt: at least what a hunt
 // finds.
 func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *nodeState, now core.Time) int32 {
-	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, never, true
+	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, alloc.Never, true
 	hu.free.copyFrom(&a.free)
 	any := core.Job{Priority: math.MaxUint32}
 	for _, st := range a.preemptable {
-		if st.alloc.isLeaving(now) || st.alloc.preempted || s.preemptor.mayPreempt(&any, st.alloc.victim) {
+		if st.alloc.isLeaving(now) || st.alloc.preempted || s.preemptor.MayPreempt(&any, st.alloc.victim) {
 			a.book(&hu.free, nil, &st.alloc.alloc.Nodes[st.index], st.alloc.terms, 1)
 		}
 	}
@@ -267,14 +249,14 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 			return false
 		}
 		hu := ps.newVictimSearch(s, j, end)
-		if s.preemptor.rules.suspends {
+		if s.preemptor.Rules.Suspends {
 			if picks := hu.run(s); picks != nil && len(hu.victims) > 0 {
 				return ps.startOnSuspended(hu, s, j, task, picks, end)
 			}
 		}
 		// It does not start before they are gone, and must not be in the way of a reservation then.
-		hu.countLeaving, hu.end = true, addTime(addTime(ps.plan.Now+overdueDelay,
-			core.Time(s.preemptor.rules.longestGrace)*1e6), timeLimit(j.Spec))
+		hu.countLeaving, hu.end = true, alloc.AddTime(alloc.AddTime(ps.plan.Now+alloc.OverdueDelay,
+			core.Time(s.preemptor.Rules.LongestGrace)*1e6), alloc.TimeLimit(j.Spec))
 		picks := hu.run(s)
 		if picks == nil {
 			ps.recordNoVictims(hu, s, j, end)
@@ -349,7 +331,7 @@ func (p *Planner) vacatedNodes(j *core.Job, nodes []*nodeState) []*nodeState {
 
 // startsWithoutPreempting tells whether a job starts as soon if nobody is preempted.
 func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []jobOnNode) bool {
-	last := ps.plan.Now + overdueDelay
+	last := ps.plan.Now + alloc.OverdueDelay
 	if j.Room != nil { // others left for it, and what started there since will be gone in time
 		last = max(last, j.Room.By)
 	}
@@ -363,7 +345,7 @@ func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []j
 
 // goneBy is when a job is gone at the latest if it is preempted now.
 func (ps *pass) goneBy(h *allocation) core.Time {
-	return max(addTime(ps.plan.Now, core.Time(h.victim.grace)*1e6), ps.plan.Now+overdueDelay)
+	return max(alloc.AddTime(ps.plan.Now, core.Time(h.victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
 }
 
 // victimSearch makes ready to look for somebody to suspend.
@@ -371,7 +353,7 @@ func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *
 	hu := &ps.p.victims
 	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p, s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
 	hu.tasksPerNode = (s.req.tasks + s.req.nodesMin - 1) / s.req.nodesMin
-	hu.order = s.preemptor.rules.cfg.Order
+	hu.order = s.preemptor.Rules.Cfg.Order
 	return hu
 }
 
@@ -402,7 +384,7 @@ func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job
 	}
 	k := &s.victimMemo
 	*k = victimMemo{epoch: p.refusalEpoch, leaving: len(ps.leaving), end: end, priority: math.MaxUint32}
-	if s.preemptor.dependsOnPriority() {
+	if s.preemptor.DependsOnPriority() {
 		k.priority = j.Priority
 	}
 	if hu.ignoreReservations = true; len(ps.reserved) == 0 || hu.run(s) == nil {
@@ -414,9 +396,9 @@ func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job
 // nextVictimTime is when time alone may let a job find somebody; 0: never.
 func (p *Planner) nextVictimTime(now core.Time) core.Time {
 	at := p.nextExemption(now)
-	if chunk, i, _ := p.ends.find(&allocEnd{at: now + overdueDelay + 1}); chunk < len(p.ends.chunks) {
-		if end := p.ends.chunks[chunk][i].at; end < never && (at == 0 || end-overdueDelay < at) {
-			at = end - overdueDelay
+	if chunk, i, _ := p.ends.Find(&allocEnd{at: now + alloc.OverdueDelay + 1}); chunk < len(p.ends.Chunks) {
+		if end := p.ends.Chunks[chunk][i].at; end < alloc.Never && (at == 0 || end-alloc.OverdueDelay < at) {
+			at = end - alloc.OverdueDelay
 		}
 	}
 	return at
@@ -424,18 +406,18 @@ func (p *Planner) nextVictimTime(now core.Time) core.Time {
 
 // nextExemption is when the next job that is exempt may be preempted; 0: there is none.
 func (p *Planner) nextExemption(now core.Time) core.Time {
-	chunk, at, _ := p.exemptions.find(&exemption{at: now + 1})
-	if chunk == len(p.exemptions.chunks) {
+	chunk, at, _ := p.exemptions.Find(&exemption{at: now + 1})
+	if chunk == len(p.exemptions.Chunks) {
 		return 0
 	}
-	return p.exemptions.chunks[chunk][at].at
+	return p.exemptions.Chunks[chunk][at].at
 }
 
 // preempt plans to push a job aside. From here on it counts as gone when its time is up.
 func (ps *pass) preempt(h *allocation, s *partitionClass, j *core.Job) {
 	p := ps.p
 	ps.changed = append(ps.changed, changedAlloc{h, *h})
-	p.ends.remove(allocEnd{at: h.end, id: h.id})
+	p.ends.Remove(allocEnd{at: h.end, id: h.id})
 	for _, a := range p.nodesOf(h) {
 		if a != nil {
 			a.removeEnd(h)
@@ -445,8 +427,8 @@ func (ps *pass) preempt(h *allocation, s *partitionClass, j *core.Job) {
 	}
 	h.end, h.preempted = min(h.end, ps.goneBy(h)), true
 	p.addEnds(h, h.end)
-	p.ends.insert(allocEnd{at: h.end, id: h.id, alloc: h})
-	if h.victim.mode != core.PreemptSuspend { // such a one is suspended when the job can start
+	p.ends.Insert(allocEnd{at: h.end, id: h.id, alloc: h})
+	if h.victim.Mode != core.PreemptSuspend { // such a one is suspended when the job can start
 		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.id, For: j.ID, Partition: s.part.Name})
 	}
 }
@@ -469,7 +451,7 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 		p.moveCPUs(h, true)
 	}
 	al := s.req.alloc(s.part.Name, picks, hu.view())
-	terms := TermsOf(j.Spec, al)
+	terms := alloc.TermsOf(j.Spec, al)
 	ps.recordExtras(s, al, end)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
 		for _, h := range who {
@@ -479,7 +461,7 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	}
 	for _, h := range who {
 		ps.changed = append(ps.changed, changedAlloc{h, *h})
-		p.ends.remove(allocEnd{at: h.end, id: h.id})
+		p.ends.Remove(allocEnd{at: h.end, id: h.id})
 		p.removeEnds(h)
 	}
 	var asides []Suspend
@@ -495,7 +477,7 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 			}
 			if l := lentOf(&booked.Nodes[i], &al.Nodes[at], &free[at]); l.CPUs > 0 {
 				l.To = j.ID
-				if end < never {
+				if end < alloc.Never {
 					l.Until = end
 				}
 				booked.Nodes[i].Lend(l.CPUs, l.Cores)
@@ -508,17 +490,17 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 		h.lent = append(slices.Clip(h.lent), x.Lent...)
 		owes = append(owes, x.Lent...)
 		v := *h.victim
-		v.suspended, v.mode = true, core.PreemptSuspend
+		v.Suspended, v.Mode = true, core.PreemptSuspend
 		h.victim = &v
-		if h.end < never {
-			h.end = never
-			if end < never {
-				h.end = addTime(ps.before(h).end, end-ps.plan.Now)
+		if h.end < alloc.Never {
+			h.end = alloc.Never
+			if end < alloc.Never {
+				h.end = alloc.AddTime(ps.before(h).end, end-ps.plan.Now)
 			}
 		}
 		p.moveCPUs(h, false)
 		p.addEnds(h, h.end)
-		p.ends.insert(allocEnd{at: h.end, id: h.id, alloc: h})
+		p.ends.Insert(allocEnd{at: h.end, id: h.id, alloc: h})
 		asides = append(asides, x)
 	}
 	ps.start(j, task, al, terms, end)
@@ -550,7 +532,7 @@ func (ps *pass) returnLentToReservations(h *allocation, lent []core.Lent, end co
 	for i := range lent {
 		a := ps.p.ledger.nodes[lent[i].Node]
 		for _, c := range a.reserved {
-			if overlaps(c.start, h.end) && overlaps(c.start, end) {
+			if alloc.Overlaps(c.start, h.end) && alloc.Overlaps(c.start, end) {
 				c.leaves.cpus += lent[i].CPUs
 			}
 		}
@@ -623,7 +605,7 @@ func (ps *pass) undoPreemption() {
 	}
 	for i := len(ps.changed) - 1; i >= 0; i-- {
 		m := &ps.changed[i]
-		p.ends.remove(allocEnd{at: m.alloc.end, id: m.alloc.id})
+		p.ends.Remove(allocEnd{at: m.alloc.end, id: m.alloc.id})
 		p.removeEnds(m.alloc)
 		if m.alloc.alloc != m.before.alloc {
 			p.moveCPUs(m.alloc, true)
@@ -631,7 +613,7 @@ func (ps *pass) undoPreemption() {
 		}
 		*m.alloc = m.before
 		p.addEnds(m.alloc, m.alloc.end)
-		p.ends.insert(allocEnd{at: m.alloc.end, id: m.alloc.id, alloc: m.alloc})
+		p.ends.Insert(allocEnd{at: m.alloc.end, id: m.alloc.id, alloc: m.alloc})
 	}
 	if ps.unserved {
 		if at := p.nextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/preempt"
 )
 
 // mayPush lets a fiftieth of the jobs that wait preempt a third of those that run.
 func (l *load) mayPush() {
-	l.cfg.Preemption = NewPreemption(core.Preemption{Type: core.PreemptByQOS, Mode: core.PreemptRequeue},
+	l.cfg.Preemption = preempt.NewRules(core.Preemption{Type: core.PreemptByQOS, Mode: core.PreemptRequeue},
 		l.cfg.Partitions, []*core.QOS{
 			{Name: "low", Priority: 1}, {Name: "high", Priority: 10, Preempt: []core.QOSName{"low"}},
 		})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // Provision is a wish of the plan for nodes that are not there, or that sleep.
@@ -103,7 +105,7 @@ func (g *provisioner) ready(k int, n int32) core.Time {
 	if int(n) < len(g.coming[k]) {
 		return g.coming[k][n]
 	}
-	return addTime(g.pass.plan.Now, core.Time(g.pass.p.cfg.Offers[k].PowerUp)*1e6)
+	return alloc.AddTime(g.pass.plan.Now, core.Time(g.pass.p.cfg.Offers[k].PowerUp)*1e6)
 }
 
 // missing is what is still to be asked for.
@@ -171,8 +173,8 @@ func (g *provisioner) waiting() []unplacedJob {
 	}
 	for _, part := range p.partitions {
 		n := 0
-		for c := (queueCursor{list: &part.queue}); c.current() != nil && n < maxProvisionJobs; c.next() {
-			e := c.current()
+		for c := (queueCursor{List: &part.queue}); c.Current() != nil && n < maxProvisionJobs; c.Next() {
+			e := c.Current()
 			if w := p.pending[e.job.ID]; w.class != nil && e.class == w.class.firstUsable() && !g.pass.isLimited(e) {
 				add(part, *e, w.class)
 				n++
@@ -218,9 +220,9 @@ func (g *provisioner) expected(w *unplacedJob) core.Time {
 		return t
 	}
 	if w.class.firstUsable() == nil {
-		return never
+		return alloc.Never
 	}
-	at := never
+	at := alloc.Never
 	for i := range w.class.partitions {
 		s := &w.class.partitions[i]
 		if s.reason != nil {
@@ -281,7 +283,7 @@ func (g *provisioner) provideOne(w *unplacedJob, wait core.Time) bool {
 func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (out []*provisionOption) {
 	p, now := g.pass.p, g.pass.plan.Now
 	nodes := g.planned
-	if wait == never && s.req.nodesMax > 1 { // it may need what others have now, together with more
+	if wait == alloc.Never && s.req.nodesMax > 1 { // it may need what others have now, together with more
 		nodes = g.inTime()
 	}
 	var base []futureNode
@@ -293,7 +295,7 @@ func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (o
 	if c := g.choose(s, base, len(base), -1); c != nil {
 		return []*provisionOption{c}
 	}
-	worth := func(powerUp core.Seconds) bool { return wait > addTime(now, 2*core.Time(powerUp)*1e6) }
+	worth := func(powerUp core.Seconds) bool { return wait > alloc.AddTime(now, 2*core.Time(powerUp)*1e6) }
 	if p.poweredDown > 0 {
 		all := slices.Clone(base)
 		for _, a := range p.partitionNodes(s.part) {
@@ -302,7 +304,7 @@ func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (o
 				g.isPlanned(n.Name) || !worth(n.Resume) {
 				continue
 			}
-			ready := addTime(now, core.Time(n.Resume)*1e6)
+			ready := alloc.AddTime(now, core.Time(n.Resume)*1e6)
 			if n.Flags.Has(core.NodePoweringUp) {
 				ready = max(now, n.Ready)
 			}
@@ -337,15 +339,15 @@ func (g *provisioner) nodesUp() []futureNode {
 	}
 	p := g.pass.p
 	free := map[core.NodeName]core.Time{}
-	for w := (listCursor[allocEnd, *allocEnd]{list: &p.ends}); w.current() != nil; w.next() {
-		e := w.current()
+	for w := (sorted.Cursor[allocEnd, *allocEnd]{List: &p.ends}); w.Current() != nil; w.Next() {
+		e := w.Current()
 		for i := range e.alloc.alloc.Nodes {
 			free[e.alloc.alloc.Nodes[i].Node] = e.at // they come in order
 		}
 	}
 	g.upNodes = []futureNode{}
 	for _, a := range p.ledger.order {
-		if at := max(free[a.record.Name], g.pass.plan.Now); a.record.Usable() && at < never {
+		if at := max(free[a.record.Name], g.pass.plan.Now); a.record.Usable() && at < alloc.Never {
 			g.upNodes = append(g.upNodes, futureNode{node: p.idleNode(a.record), offer: -1, ready: at})
 		}
 	}
@@ -356,7 +358,7 @@ func (g *provisioner) nodesUp() []futureNode {
 func (g *provisioner) inTime() []futureNode {
 	out := slices.Clone(g.nodesUp())
 	for _, sp := range g.planned {
-		if sp.until < never {
+		if sp.until < alloc.Never {
 			out = append(out, futureNode{node: g.pass.p.idleNode(sp.node.record), offer: sp.offer, ready: max(sp.ready,
 				sp.until)})
 		}
@@ -413,7 +415,7 @@ func (g *provisioner) take(w *unplacedJob, c *provisionOption) {
 			g.planned = append(g.planned, c.from[i])
 		}
 		if k := slices.IndexFunc(g.planned, func(sp futureNode) bool { return sp.node == pk.node }); k >= 0 {
-			g.planned[k].until = max(g.planned[k].until, addTime(c.ready, timeLimit(w.job.Spec)))
+			g.planned[k].until = max(g.planned[k].until, alloc.AddTime(c.ready, alloc.TimeLimit(w.job.Spec)))
 		}
 		if i < c.fresh {
 			continue
@@ -466,7 +468,7 @@ func (p *Plan) withProvision(j *core.Job, w Reason) Reason {
 }
 
 // OffersCouldHold tells whether some offer could hold a job that the nodes there are cannot.
-func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionName, names HostsFunc) bool {
+func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionName, names alloc.HostsFunc) bool {
 	for i := range offers {
 		o := &offers[i]
 		if most := spec.More().MaxPrice; !o.Serves(part, spec.Project) || most > 0 && o.Price > most || o.Max <= 0 {

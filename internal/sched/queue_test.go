@@ -22,25 +22,25 @@ func TestQueueIsASortedList(t *testing.T) {
 				for range n {
 					id++
 					j := coretest.Job().ID(id).Priority(uint32(id * 7919 % 5)).Submitted(core.Time(id * 104729 % 11)).Build()
-					q.insert(queueEntryOf(j, nil, nil))
+					q.Insert(queueEntryOf(j, nil, nil))
 					list = append(list, queueEntryOf(j, nil, nil))
 				}
-				slices.SortFunc(list, func(a, b queueEntry) int { return a.compare(&b) })
+				slices.SortFunc(list, func(a, b queueEntry) int { return a.Compare(&b) })
 			}
 			for range rapid.IntRange(0, 60).Draw(rt, "remove") {
 				if len(list) == 0 {
 					break
 				}
 				at := rapid.IntRange(0, len(list)-1).Draw(rt, "at")
-				q.remove(list[at])
-				q.remove(list[at]) // what is not there is not missed
+				q.Remove(list[at])
+				q.Remove(list[at]) // what is not there is not missed
 				list = slices.Delete(list, at, at+1)
 			}
 			var got []queueEntry
-			for c := (queueCursor{list: &q}); c.current() != nil; c.next() {
-				got = append(got, *c.current())
+			for c := (queueCursor{List: &q}); c.Current() != nil; c.Next() {
+				got = append(got, *c.Current())
 			}
-			if !slices.Equal(got, list) || q.len != len(list) {
+			if !slices.Equal(got, list) || q.Len != len(list) {
 				rt.Fatalf("the queue has %d entries in order, the list %d", len(got), len(list))
 			}
 		}

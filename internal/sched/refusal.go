@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // refusal is what is known of a class that could not start. It holds from pass to pass until as much came free on nodes
@@ -28,7 +29,7 @@ const allReservations = math.MaxInt32
 // earlier ones
 // if too little came free since that it could use.
 func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
-	if s.refusedEpoch == ps.p.refusalEpoch && overlaps(s.refusedFrom, end) {
+	if s.refusedEpoch == ps.p.refusalEpoch && alloc.Overlaps(s.refusedFrom, end) {
 		return true
 	}
 	if !ps.refusalApplies(s, end) || !ps.stillRefused(s) {
@@ -42,8 +43,9 @@ func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
 func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
-	return r.freedSeq >= ps.p.freed.first && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown && overlaps(r.from,
-		end)
+	return r.freedSeq >= ps.p.freed.first && r.freedSeq > 0 && r.reservations <= ps.reservationsKnown &&
+		alloc.Overlaps(r.from,
+			end)
 }
 
 // hasPool tells whether that is too little. It is asked for the shortest job that was refused, so the answer is good
@@ -53,7 +55,7 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 	p, r, n := ps.p, &s.refusal, &s.req
 	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		at.end = addTime(r.from, 1)
+		at.end = alloc.AddTime(r.from, 1)
 	}
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
@@ -133,7 +135,7 @@ func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond 
 		beyond = ps.lastAdvanceBefore(s, end)
 	}
 	for _, r := range ps.reserved {
-		if r.nodes != nil && overlaps(r.start, end) {
+		if r.nodes != nil && alloc.Overlaps(r.start, end) {
 			beyond = max(beyond, r.start)
 		}
 	}
@@ -157,7 +159,7 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	}
 	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		r.reservations, at.end = int32(len(ps.reserved)), addTime(r.from, 1)
+		r.reservations, at.end = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
 	}
 	if n.nodesMax > 1 {
 		r.nodes, r.tasks = n.nodesMin, int64(n.tasks)
@@ -199,7 +201,7 @@ func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
 func (ps *pass) closeClass(s *partitionClass, until core.Time) {
 	s.refusedEpoch, s.refusedFrom = ps.p.refusalEpoch, until
 	// what may push others aside may yet find somebody
-	if until == 0 && !s.isOption && s.preemptor == nil && s.members.len > 0 {
+	if until == 0 && !s.isOption && s.preemptor == nil && s.members.Len > 0 {
 		s.part.deadClasses++
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // req is a job's shape worked out: what one task and one node take.
@@ -37,9 +38,6 @@ type request struct {
 
 // AllMemory in Shape.MemPerNode asks for all memory of each node.
 const AllMemory core.Bytes = -1
-
-// HostsFunc expands a hostlist into a set; the caller caches.
-type HostsFunc func(hostlist string) map[core.NodeName]bool
 
 // RequestKey names all that placement reads of a request: specs with equal keys have equal needs.
 type RequestKey struct {
@@ -108,7 +106,7 @@ func appendDetail(b []byte, m *core.ShapeMore) []byte {
 	return b
 }
 
-func requestOf(s *core.Spec, names HostsFunc) request {
+func requestOf(s *core.Spec, names alloc.HostsFunc) request {
 	sh := &s.Shape
 	n := request{
 		nodesMin: max(1, sh.NodesMin), nodesMax: sh.NodesMax, tasks: max(1, sh.Tasks), tasksPerNode: sh.TasksPerNode,

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/sorted"
 )
 
 // allocEnd is a job that holds nodes, in the order of when they come back at the latest.
@@ -15,7 +17,7 @@ type allocEnd struct {
 	alloc *allocation
 }
 
-func (e *allocEnd) compare(f *allocEnd) int {
+func (e *allocEnd) Compare(f *allocEnd) int {
 	switch {
 	case e.at != f.at:
 		return cmp.Compare(e.at, f.at)
@@ -23,22 +25,6 @@ func (e *allocEnd) compare(f *allocEnd) int {
 		return cmp.Compare(e.id, f.id)
 	}
 	return cmp.Compare(e.task, f.task)
-}
-
-// latestEnd is when a job that holds nodes gives them back at the latest. One that is suspended may be so forever.
-func latestEnd(j *core.Job) core.Time {
-	switch {
-	case isOver(j): // it is being cleaned up
-		if j.Pushed != nil {
-			return max(j.End, j.Pushed.Until)
-		}
-		return j.End
-	case j.State == core.Running:
-		return addTime(j.Start+core.Time(j.PausedFor.Microseconds()), timeLimit(j.Spec))
-	case j.Parked():
-		return resumedEnd(j)
-	}
-	return never
 }
 
 // reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
@@ -65,9 +51,6 @@ func (r *reservation) equal(o *reservation) bool {
 	}
 	return true
 }
-
-// overdueDelay is how soon what should have ended by now is expected to end.
-const overdueDelay core.Time = 1e6
 
 // reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
 // nodes for it from then on. It respects the reservations made before.
@@ -158,7 +141,7 @@ func (ps *pass) reserveOnNodes(r *reservation) {
 		for _, o := range a.reserved {
 			if o.isActive(r.start) {
 				c.leaves.subtract(&o.uses)
-			} else if overlaps(o.start, r.end) && o.start >= r.start {
+			} else if alloc.Overlaps(o.start, r.end) && o.start >= r.start {
 				o.leaves.subtract(&c.uses)
 			}
 		}
@@ -193,7 +176,7 @@ func (sw *startSearch) vacated(j *core.Job) []nodeChoice {
 	if own == nil {
 		return nil
 	}
-	sw.view.nodes, sw.last = own, max(j.Room.By, sw.pass.plan.Now+overdueDelay)
+	sw.view.nodes, sw.last = own, max(j.Room.By, sw.pass.plan.Now+alloc.OverdueDelay)
 	picks := sw.earliest()
 	if picks == nil {
 		*sw = sw.pass.newStartSearch(sw.class, j)
@@ -211,7 +194,7 @@ func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
 	ps.p.scans++
 	return startSearch{
 		pass: ps, class: s, req: &s.req, part: s.part, length: planTime(j.Spec, s.advance, ps.plan.Now), from: ps.notBefore,
-		fillsWindow: j.Spec.More().Fill && s.advance.confinesTime(),
+		fillsWindow: j.Spec.More().Fill && s.advance.ConfinesTime(),
 		view: nodeView{nodes: ps.p.nodesFor(s), scratch: &ps.p.free, advance: s.advance,
 			mayDelayAdvance: s.mayDelayAdvance, scan: ps.p.scans},
 	}
@@ -221,7 +204,7 @@ func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
 func (sw *startSearch) earliest() []nodeChoice {
 	p := sw.pass.p
 	now := sw.pass.plan.Now
-	soon := now + overdueDelay
+	soon := now + alloc.OverdueDelay
 	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
 	defer func() { p.rooms = sw.rooms }()
 	sw.setTime(now)
@@ -231,26 +214,26 @@ func (sw *startSearch) earliest() []nodeChoice {
 		}
 	}
 	sw.addPoints(now)
-	return sw.continueFrom(listCursor[allocEnd, *allocEnd]{list: &p.ends}, soon)
+	return sw.continueFrom(sorted.Cursor[allocEnd, *allocEnd]{List: &p.ends}, soon)
 }
 
 // resume is earliest from a moment on at which nodes have so much room.
 func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
 	p := sw.pass.p
-	soon := sw.pass.plan.Now + overdueDelay
+	soon := sw.pass.plan.Now + alloc.OverdueDelay
 	p.scans++
 	sw.view.scan, sw.view.nodes = p.scans, p.nodesFor(sw.class)
 	sw.view.overdueAt, sw.resumeAt, sw.roomAtResume = soon, from, rooms
 	sw.addPoints(from)
-	return sw.continueFrom(p.ends.first(func(e *allocEnd) bool { return max(e.at, soon) > from }), soon)
+	return sw.continueFrom(p.ends.First(func(e *allocEnd) bool { return max(e.at, soon) > from }), soon)
 }
 
 // continueFrom goes on from where a walk through the endings is.
-func (sw *startSearch) continueFrom(w listCursor[allocEnd, *allocEnd], soon core.Time) []nodeChoice {
+func (sw *startSearch) continueFrom(w sorted.Cursor[allocEnd, *allocEnd], soon core.Time) []nodeChoice {
 	p := sw.pass.p
 	for {
-		e := w.current()
-		t := never
+		e := w.Current()
+		t := alloc.Never
 		if e != nil {
 			t = max(e.at, soon)
 		} else if len(sw.points) == 0 {
@@ -264,9 +247,9 @@ func (sw *startSearch) continueFrom(w listCursor[allocEnd, *allocEnd], soon core
 		}
 		sw.setTime(t)
 		changed := false
-		for ; e != nil && max(e.at, soon) <= t; e = w.current() {
+		for ; e != nil && max(e.at, soon) <= t; e = w.Current() {
 			changed = sw.release(e.alloc) || changed
-			w.next()
+			w.Next()
 		}
 		for len(sw.points) > 0 && sw.points[0].at <= t {
 			for _, a := range sw.points[0].reservation.nodes {
@@ -288,10 +271,10 @@ func (sw *startSearch) continueFrom(w listCursor[allocEnd, *allocEnd], soon core
 }
 
 func (sw *startSearch) setTime(t core.Time) {
-	sw.view.at, sw.view.end = t, addTime(t, sw.length)
+	sw.view.at, sw.view.end = t, alloc.AddTime(t, sw.length)
 	if sw.fillsWindow {
-		if w, ok := sw.class.advance.windowFor(t, sw.view.end); ok {
-			sw.view.end = w.end
+		if w, ok := sw.class.advance.WindowFor(t, sw.view.end); ok {
+			sw.view.end = w.End
 		}
 	}
 }
@@ -318,7 +301,7 @@ func (sw *startSearch) follow(a *nodeState) bool {
 		return false
 	}
 	if !sw.req.accepts(a, &sw.view) || sw.part.nodes != nil && !sw.part.nodes[a.record.Name] ||
-		sw.class.advance.confinesNodes() && !sw.class.advance.nodes[a.record.Name] {
+		sw.class.advance.ConfinesNodes() && !sw.class.advance.Nodes[a.record.Name] {
 		a.ignored = sw.view.scan
 		return false
 	}
@@ -381,12 +364,12 @@ func (sw *startSearch) addPoints(now core.Time) {
 // times are the moments at which a claim changes what a job of some length may use.
 func (c *nodeReservation) changeTimes(out []core.Time, now, length core.Time) []core.Time {
 	for _, t := range [...]core.Time{c.start, c.end, c.start - length + 1} {
-		if t > now && t < never {
+		if t > now && t < alloc.Never {
 			out = append(out, t)
 		}
 	}
-	if c.start == never {
-		out = append(out, never)
+	if c.start == alloc.Never {
+		out = append(out, alloc.Never)
 	}
 	return out
 }
@@ -403,7 +386,7 @@ func (ps *pass) changeReservations(h *allocation, end core.Time, sign int32) {
 		na := &h.alloc.Nodes[i]
 		a := ps.p.ledger.nodes[na.Node]
 		for k := range a.reserved {
-			if c := a.reserved[k]; overlaps(c.start, end) {
+			if c := a.reserved[k]; alloc.Overlaps(c.start, end) {
 				a.book(&c.leaves, nil, na, h.terms, sign)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // freeNow is an amount of everything a node has. As an amount that is free, held and whole count the jobs that are in
@@ -60,22 +61,16 @@ type nodeReservation struct {
 	leaves      resources // free when it starts, beside it; jobs that last until then may use no more
 }
 
-// never is the end of what has no limit.
-const never core.Time = 1<<63 - 1
-
-// overlaps tells whether a job that ends at end is there at a moment. What never ends is there at all.
-func overlaps(moment, end core.Time) bool { return moment < end || end == never }
-
 // pools tells whether a claim's job would run at t.
 func (c *nodeReservation) isActive(t core.Time) bool {
-	return c.start <= t && (t < c.end || c.end == never)
+	return c.start <= t && (t < c.end || c.end == alloc.Never)
 }
 
 // from is what a job that starts now and ends at end may use of the node without delaying a reservation.
 func (a *nodeState) freeUntil(end core.Time, tmp *resources) *resources {
 	b := &a.free
 	for i := range a.reserved {
-		if c := a.reserved[i]; overlaps(c.start, end) {
+		if c := a.reserved[i]; alloc.Overlaps(c.start, end) {
 			if b != tmp {
 				tmp.copyFrom(b)
 				b = tmp
@@ -109,11 +104,11 @@ func (a *nodeState) freeAt(l *nodeView) *resources {
 		if c := a.reserved[i]; c.isActive(t) {
 			tmp.subtract(&c.uses)
 		} else {
-			later = later || c.start > t && overlaps(c.start, end)
+			later = later || c.start > t && alloc.Overlaps(c.start, end)
 		}
 	}
 	for i := 0; later && i < len(a.reserved); i++ { // what they leave has been lowered by those that hold it then
-		if c := a.reserved[i]; c.start > t && overlaps(c.start, end) {
+		if c := a.reserved[i]; c.start > t && alloc.Overlaps(c.start, end) {
 			tmp.lowerTo(&c.leaves)
 		}
 	}
@@ -121,20 +116,4 @@ func (a *nodeState) freeAt(l *nodeView) *resources {
 		return a.freeBesideAdvance(l, t, end, tmp)
 	}
 	return tmp
-}
-
-// timeLimit is how long a job may run.
-func timeLimit(s *core.Spec) core.Time {
-	if s.TimeLimit <= 0 || s.TimeLimit >= core.Seconds(never/4e6) {
-		return never
-	}
-	return core.Time(s.TimeLimit) * 1e6
-}
-
-// resumeAt adds lengths of time without running over.
-func addTime(t, d core.Time) core.Time {
-	if d >= never-t {
-		return never
-	}
-	return t + d
 }

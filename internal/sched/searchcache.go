@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // searchCache finds when a job could start, as a sweep does, and is kept from pass to pass: it knows for all nodes when
@@ -62,7 +63,7 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *reservation {
 			if r != nil {
 				sw.setTime(r.start)
 				for i := range r.onNodes {
-					r.onNodes[i].node.computeFreeAt(r.start, ps.plan.Now+overdueDelay, p.scans)
+					r.onNodes[i].node.computeFreeAt(r.start, ps.plan.Now+alloc.OverdueDelay, p.scans)
 				}
 			}
 			return r
@@ -121,7 +122,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*nodeState, ok bool) {
 	// What should have ended is expected a little later in each pass, and what time alone changes may have come true.
 	for i := range sr.marks {
 		m := &sr.marks[i]
-		if m.at >= ps.plan.Now+overdueDelay {
+		if m.at >= ps.plan.Now+alloc.OverdueDelay {
 			break
 		}
 		if m.at > 0 {
@@ -135,7 +136,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*nodeState, ok bool) {
 // update works in what changed. It returns false if the marks do not go far enough.
 func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []nodeChoice, ok bool) {
 	p := sw.pass.p
-	horizon := never
+	horizon := alloc.Never
 	if !sr.complete {
 		horizon = sr.found.start
 	}
@@ -159,7 +160,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []node
 	out := p.marks[:0]
 	old := sr.marks
 	for len(old) > 0 || len(anew) > 0 {
-		t := never
+		t := alloc.Never
 		if len(old) > 0 {
 			t = old[0].at
 		}
@@ -214,7 +215,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 	p.roomNodes = nodes
 	p.scans++ // what nodes had free at other moments does not count
 	sw.view.scan = p.scans
-	sw.view.nodes, sw.view.overdueAt = nodes, sw.pass.plan.Now+overdueDelay
+	sw.view.nodes, sw.view.overdueAt = nodes, sw.pass.plan.Now+alloc.OverdueDelay
 	picks := sw.req.choose(sw.view, p.choices)
 	if picks != nil {
 		p.choices = picks
@@ -228,7 +229,7 @@ func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMa
 		return out
 	}
 	now := sw.pass.plan.Now
-	soon := now + overdueDelay
+	soon := now + alloc.OverdueDelay
 	a.scanned, a.roomThen = sw.view.scan, 0
 	a.freeThen.copyFrom(&a.free)
 	a.sharersThen = append(a.sharersThen[:0], a.sharers...)
@@ -248,7 +249,7 @@ func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMa
 	sw.pass.p.times = points
 	visits := a.ends
 	for len(visits) > 0 || len(points) > 0 {
-		t := never
+		t := alloc.Never
 		if len(visits) > 0 {
 			t = max(visits[0].at, soon)
 		}

@@ -32,8 +32,8 @@ func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
 // one's moment.
 func (p *Planner) expireSwitchWaits(now core.Time, plan *Plan) {
 	for {
-		c := queueCursor{list: &p.switchWaiters}
-		e := c.current()
+		c := queueCursor{List: &p.switchWaiters}
+		e := c.Current()
 		if e == nil {
 			return
 		}

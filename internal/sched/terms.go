@@ -1,57 +1,13 @@
 package sched
 
 import (
-	"strings"
-
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
-
-// Terms are how a job holds its nodes, beside what it holds of them.
-type Terms struct {
-	Exclusive  bool               // nobody else may be there
-	MaxSharing int32              // up to so many jobs may be on each of its CPUs; 0 or 1: it is alone on them
-	User       core.UserName      // only others of his that say so too may be there
-	Partition  core.PartitionName // where it runs: a partition may be bounded in what it uses of a node
-}
-
-// TermsOf gives the terms of an allocation to a job.
-func TermsOf(s *core.Spec, al *core.Alloc) Terms {
-	t := Terms{Exclusive: s.Shape.Exclusive, Partition: al.Partition}
-	if al.More != nil {
-		t.Exclusive, t.MaxSharing = t.Exclusive || al.More.Whole, al.More.Share
-		if al.More.Own && !t.Exclusive {
-			t.User = s.User
-		}
-	}
-	return t
-}
-
-// Unit says how much of a node's CPUs is given out together.
-type AllocUnit uint8
-
-// The grains. No two jobs are on one core unless single CPUs are given.
-const (
-	UnitCore   AllocUnit = iota // whole cores, with all their threads, as Slurm's CR_Core
-	UnitCPU                     // single CPUs, as CR_CPU on nodes that tell nothing of cores
-	UnitSocket                  // whole sockets, as CR_Socket
-)
-
-// ParseAllocUnit reads core, cpu or socket.
-func ParseAllocUnit(text string) (AllocUnit, bool) {
-	switch strings.ToLower(text) {
-	case "", "core":
-		return UnitCore, true
-	case "cpu":
-		return UnitCPU, true
-	case "socket":
-		return UnitSocket, true
-	}
-	return 0, false
-}
 
 // AllocRules are what a ledger must know of the cluster beside its nodes. They are set before the first node.
 type AllocRules struct {
-	Unit      AllocUnit
+	Unit      alloc.Unit
 	cpuLimits []cpuLimit
 }
 
@@ -63,11 +19,11 @@ type cpuLimit struct {
 }
 
 // AllocRulesOf reads what matters of partitions.
-func AllocRulesOf(g AllocUnit, parts []core.Partition, names HostsFunc) AllocRules {
+func AllocRulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) AllocRules {
 	r := AllocRules{Unit: g}
 	for i := range parts {
 		if p := &parts[i]; p.MaxCPUsPerNode > 0 {
-			r.cpuLimits = append(r.cpuLimits, cpuLimit{p.Name, PartitionNodes(p, names), p.MaxCPUsPerNode})
+			r.cpuLimits = append(r.cpuLimits, cpuLimit{p.Name, alloc.PartitionNodes(p, names), p.MaxCPUsPerNode})
 		}
 	}
 	return r

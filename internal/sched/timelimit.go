@@ -4,51 +4,41 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/advance"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
-
-// minTime is how long a job must be able to run: less than its limit if it says so.
-func minTime(s *core.Spec) core.Time {
-	n := timeLimit(s)
-	if x := s.Extra; x != nil && x.TimeMin > 0 {
-		n = min(n, core.Time(x.TimeMin)*1e6)
-	}
-	return n
-}
-
-// minFillTime is the least of a reservation's time that a job which says no limit starts for.
-const minFillTime core.Time = 60e6
 
 // endTimes is until when a job that starts now would like to run, and until when it must be able to. They differ for
 // jobs
 // that may be cut short (--time-min). One that says no limit runs until its deadline, or its reservation's end.
-func endTimes(s *core.Spec, own *advanceReservation, now core.Time) (end, least core.Time, ok bool) {
-	end = addTime(now, timeLimit(s))
+func endTimes(s *core.Spec, own *advance.Reservation, now core.Time) (end, least core.Time, ok bool) {
+	end = alloc.AddTime(now, alloc.TimeLimit(s))
 	least = end
 	x := s.More()
 	if x.TimeMin > 0 {
-		least = addTime(now, minTime(s))
+		least = alloc.AddTime(now, alloc.MinTime(s))
 	}
 	if x.Deadline > 0 {
-		if end = min(end, x.Deadline); x.TimeMin == 0 && least == never {
+		if end = min(end, x.Deadline); x.TimeMin == 0 && least == alloc.Never {
 			least = end
 		}
 		if least > end || end < now+1e6 {
 			return 0, 0, false
 		}
 	}
-	if own.isOver() {
+	if own.IsOver() {
 		return 0, 0, false
 	}
-	if own.confinesTime() {
+	if own.ConfinesTime() {
 		must := least
 		if x.Fill {
-			must = now + minFillTime
+			must = now + alloc.MinFillTime
 		}
-		w, fits := own.windowFor(now, must)
+		w, fits := own.WindowFor(now, must)
 		if !fits {
 			return 0, 0, false
 		}
-		if end = min(end, w.end); x.Fill {
+		if end = min(end, w.End); x.Fill {
 			least = end
 		}
 	}
@@ -56,13 +46,13 @@ func endTimes(s *core.Spec, own *advanceReservation, now core.Time) (end, least 
 }
 
 // planTime is how long a job is planned to run in a reservation, or outside of any; at least, if it fills that.
-func planTime(s *core.Spec, own *advanceReservation, now core.Time) core.Time {
-	n := minTime(s)
+func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
+	n := alloc.MinTime(s)
 	x := s.More()
-	if x.Fill && own.confinesTime() {
-		return min(n, minFillTime)
+	if x.Fill && own.ConfinesTime() {
+		return min(n, alloc.MinFillTime)
 	}
-	if n == never && x.Deadline > now {
+	if n == alloc.Never && x.Deadline > now {
 		return x.Deadline - now
 	}
 	return n
@@ -117,18 +107,10 @@ func (ps *pass) shorterEnds(end, least core.Time) []core.Time {
 		}
 	}
 	for _, r := range ps.p.advances {
-		for _, w := range r.windows {
-			add(w.start)
+		for _, w := range r.Windows {
+			add(w.Start)
 		}
 	}
 	slices.SortFunc(cuts, func(a, b core.Time) int { return int(max(-1, min(1, b-a))) })
 	return slices.Compact(cuts)
-}
-
-// newTimeLimit is the limit a job starts with if that is another one than it has, else 0.
-func newTimeLimit(s *core.Spec, now, end core.Time) core.Seconds {
-	if end == never || addTime(now, timeLimit(s)) == end {
-		return 0
-	}
-	return core.Seconds((end - now) / 1e6)
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // timetable is the plan of RuleConservative on a machine that is one node and one partition, as traces describe them:
@@ -33,20 +34,20 @@ func (ps *pass) runTimetable(part *partition) {
 	t := p.timetable
 	t.startAt(now, int64(p.ledger.order[0].record.Hardware.CPUs))
 	early := t.removeEnded(p, now)
-	for c := (queueCursor{list: &part.queue}); c.current() != nil; c.next() {
-		e := c.current()
+	for c := (queueCursor{List: &part.queue}); c.Current() != nil; c.Next() {
+		e := c.Current()
 		b := t.jobs[e.job.ID]
 		if b != nil && (early || b.at < now) {
-			t.add(max(b.at, now), addTime(b.at, b.length), b.cpus)
+			t.add(max(b.at, now), alloc.AddTime(b.at, b.length), b.cpus)
 			t.place(b, now)
 		}
 	}
-	for c := (queueCursor{list: &part.queue}); c.current() != nil; c.next() {
-		e := c.current()
+	for c := (queueCursor{List: &part.queue}); c.Current() != nil; c.Next() {
+		e := c.Current()
 		b := t.jobs[e.job.ID]
 		if b == nil {
 			n := &e.class.req
-			b = &timetableJob{length: timeLimit(e.job.Spec), cpus: int64(max(n.tasks*n.cpusPerTask, n.minCPUs))}
+			b = &timetableJob{length: alloc.TimeLimit(e.job.Spec), cpus: int64(max(n.tasks*n.cpusPerTask, n.minCPUs))}
 			t.place(b, now)
 			t.jobs[e.job.ID] = b
 		}
@@ -58,7 +59,7 @@ func (ps *pass) runTimetable(part *partition) {
 			ps.plan.expected = map[core.JobID]core.Time{}
 		}
 		ps.plan.expected[e.job.ID] = b.at
-		if w := ps.plan.WakeAt; b.at > now && b.at < never && (w == 0 || b.at < w) { // nothing else need happen then
+		if w := ps.plan.WakeAt; b.at > now && b.at < alloc.Never && (w == 0 || b.at < w) { // nothing else need happen then
 			ps.plan.WakeAt = b.at
 		}
 	}
@@ -80,7 +81,7 @@ func (t *timetable) removeEnded(p *Planner, now core.Time) (early bool) {
 		case !b.running && p.pending[id].class != nil:
 			continue
 		}
-		if end := addTime(b.at, b.length); end > now {
+		if end := alloc.AddTime(b.at, b.length); end > now {
 			t.add(max(b.at, now), end, b.cpus)
 			early = true
 		}
@@ -92,13 +93,13 @@ func (t *timetable) removeEnded(p *Planner, now core.Time) (early bool) {
 	for id, h := range p.allocations {
 		if t.jobs[id] == nil {
 			b := &timetableJob{at: now, length: h.end, running: true}
-			if h.end < never {
+			if h.end < alloc.Never {
 				b.length = max(0, h.end-now)
 			}
 			for i := range h.alloc.Nodes {
 				b.cpus += int64(h.alloc.Nodes[i].CPUs)
 			}
-			t.add(now, addTime(now, b.length), -b.cpus)
+			t.add(now, alloc.AddTime(now, b.length), -b.cpus)
 			t.jobs[id] = b
 		}
 	}
@@ -136,7 +137,7 @@ func (t *timetable) add(from, to core.Time, cpus int64) {
 		return
 	}
 	i, end := t.split(from), len(t.steps)
-	if to < never {
+	if to < alloc.Never {
 		end = t.split(to)
 	}
 	for k := i; k < end; k++ {
@@ -158,12 +159,12 @@ func (t *timetable) place(b *timetableJob, now core.Time) {
 				at = t.steps[i+1].at
 				continue
 			}
-			at = never
-		} else if i+1 < len(t.steps) && t.steps[i+1].at < addTime(at, b.length) {
+			at = alloc.Never
+		} else if i+1 < len(t.steps) && t.steps[i+1].at < alloc.AddTime(at, b.length) {
 			continue
 		}
 		break
 	}
 	b.at = at
-	t.add(at, addTime(at, b.length), -b.cpus)
+	t.add(at, alloc.AddTime(at, b.length), -b.cpus)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // TrialResult is when and where a job would start that nobody has submitted.
@@ -53,8 +54,8 @@ func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool)
 
 // forecastModel reads of a plan what it says of one job.
 func (p *Plan) trialResult(j *core.Job) TrialResult {
-	all, _ := RequestedTRES(j.Spec)
-	out := TrialResult{CPUs: all.Count("cpu"), Partition: firstOf(j.Spec.Partition)}
+	all, _ := alloc.RequestedTRES(j.Spec)
+	out := TrialResult{CPUs: all.Count("cpu"), Partition: alloc.FirstOf(j.Spec.Partition)}
 	for i := range p.Starts {
 		for _, s := range p.Starts[i].Components() {
 			if s.Job != j.ID {
@@ -77,13 +78,4 @@ func (p *Plan) trialResult(j *core.Job) TrialResult {
 		}
 	}
 	return out
-}
-
-func firstOf(list core.PartitionName) (first core.PartitionName) {
-	eachPartition(list, func(part core.PartitionName) {
-		if first == "" {
-			first = part
-		}
-	})
-	return first
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
 )
 
 // victimSearch is the search for those whom a job preempts: which nodes it could have, and who must leave them.
@@ -17,7 +19,7 @@ type victimSearch struct {
 	planner   *Planner
 	class     *partitionClass
 	req       *request
-	preemptor *preemptor
+	preemptor *preempt.Preemptor
 	job       *core.Job
 	now       core.Time
 	end       core.Time // when the job would end
@@ -140,10 +142,10 @@ func (hu *victimSearch) costNode(a *nodeState, at int, victims, few bool) {
 			room = hu.tasksOn(a)
 			for _, c := range hu.leaving {
 				v := c.alloc.victim
-				pr.rank = max(pr.rank, v.rank)
-				if !v.suspended {
+				pr.rank = max(pr.rank, v.Rank)
+				if !v.Suspended {
 					pr.count++
-					pr.cost += v.cost(hu.order, hu.now)
+					pr.cost += v.Cost(hu.order, hu.now)
 				}
 			}
 			hu.victims = append(hu.victims, hu.leaving...)
@@ -167,11 +169,11 @@ func (hu *victimSearch) listCandidates(a *nodeState) {
 	hu.candidates = hu.candidates[:0]
 	for _, st := range a.preemptable {
 		v := st.alloc.victim
-		if v == nil || st.alloc.preempted || st.alloc.isLeaving(hu.now) || v.exemptUntil > hu.now ||
-			!hu.preemptor.mayPreempt(hu.job, v) || !hu.countLeaving && v.mode != core.PreemptSuspend {
+		if v == nil || st.alloc.preempted || st.alloc.isLeaving(hu.now) || v.ExemptUntil > hu.now ||
+			!hu.preemptor.MayPreempt(hu.job, v) || !hu.countLeaving && v.Mode != core.PreemptSuspend {
 			continue
 		}
-		if v.mode == core.PreemptSuspend && (st.alloc.alloc.Nodes[st.index].CPUs == 0 || !hu.ignoreReservations &&
+		if v.Mode == core.PreemptSuspend && (st.alloc.alloc.Nodes[st.index].CPUs == 0 || !hu.ignoreReservations &&
 			hu.wouldDelay(st.alloc)) {
 			continue
 		}
@@ -183,22 +185,22 @@ func (hu *victimSearch) listCandidates(a *nodeState) {
 // compareVictims orders who goes first.
 func (hu *victimSearch) compareVictims(a, b *allocation) int {
 	x, y := a.victim, b.victim
-	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.cost(hu.order, hu.now), y.cost(hu.order, hu.now)),
-		cmp.Compare(y.started, x.started), cmp.Compare(y.id, x.id))
+	return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Cost(hu.order, hu.now), y.Cost(hu.order, hu.now)),
+		cmp.Compare(y.Started, x.Started), cmp.Compare(y.Id, x.Id))
 }
 
 // wouldDelay tells whether a reservation counts on a job's being gone that would still be there if it were suspended.
 func (hu *victimSearch) wouldDelay(h *allocation) bool {
-	later := never
-	if h.end < never && hu.end < never {
-		later = addTime(h.end, hu.end-hu.now)
+	later := alloc.Never
+	if h.end < alloc.Never && hu.end < alloc.Never {
+		later = alloc.AddTime(h.end, hu.end-hu.now)
 	}
 	for _, a := range hu.planner.nodesOf(h) {
 		if a == nil {
 			continue
 		}
 		for i := range a.reserved {
-			if c := a.reserved[i]; !overlaps(c.start, h.end) && overlaps(c.start, later) {
+			if c := a.reserved[i]; !alloc.Overlaps(c.start, h.end) && alloc.Overlaps(c.start, later) {
 				return true
 			}
 		}
@@ -216,7 +218,7 @@ func (hu *victimSearch) fewestVictims(a *nodeState, want int32) {
 	for ; hu.tasksOn(a) < want; k++ {
 		hu.addVictim(a, cands[k])
 	}
-	for k < len(cands) && cands[k].alloc.victim.rank == cands[k-1].alloc.victim.rank {
+	for k < len(cands) && cands[k].alloc.victim.Rank == cands[k-1].alloc.victim.Rank {
 		k++
 	}
 	cands = cands[:k]
@@ -229,7 +231,7 @@ func (hu *victimSearch) fewestVictims(a *nodeState, want int32) {
 	}
 	hu.resetNode(a)
 	slices.SortStableFunc(cands, func(x, y jobOnNode) int {
-		return cmp.Or(cmp.Compare(y.alloc.victim.rank, x.alloc.victim.rank), cmp.Compare(x.alloc.alloc.Nodes[x.index].CPUs,
+		return cmp.Or(cmp.Compare(y.alloc.victim.Rank, x.alloc.victim.Rank), cmp.Compare(x.alloc.alloc.Nodes[x.index].CPUs,
 			y.alloc.alloc.Nodes[y.index].CPUs), hu.compareVictims(y.alloc, x.alloc))
 	})
 	for _, c := range cands {
@@ -256,7 +258,7 @@ func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
 	}
 	slices.SortFunc(who, func(x, y *allocation) int {
 		a, b := x.victim, y.victim
-		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.cpus, b.cpus), hu.compareVictims(y, x))
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.Cpus, b.Cpus), hu.compareVictims(y, x))
 	})
 	for i := 0; i < len(who); {
 		rest := slices.Delete(slices.Clone(who), i, i+1)
@@ -299,7 +301,7 @@ func (hu *victimSearch) removeAll(a *nodeState, who []*allocation) {
 }
 
 // isLeaving tells whether a job is on its way out: it has ended, or its time is up.
-func (h *allocation) isLeaving(now core.Time) bool { return h.ended || h.end <= now+overdueDelay }
+func (h *allocation) isLeaving(now core.Time) bool { return h.ended || h.end <= now+alloc.OverdueDelay }
 
 // byPriority begins with a node as it is.
 func (hu *victimSearch) resetNode(a *nodeState) {
@@ -348,7 +350,7 @@ func (hu *victimSearch) bookVictim(b *resources, a *nodeState, st jobOnNode, na 
 // freedBy is what a job leaves when it goes: all it has, or its CPUs alone.
 func (hu *victimSearch) freedBy(st jobOnNode) *core.NodeAlloc {
 	na := &st.alloc.alloc.Nodes[st.index]
-	if st.alloc.victim.mode != core.PreemptSuspend {
+	if st.alloc.victim.Mode != core.PreemptSuspend {
 		return na
 	}
 	hu.cpusOnly = core.NodeAlloc{Node: na.Node, CPUs: na.CPUs, Cores: na.Cores}
@@ -369,14 +371,14 @@ func (hu *victimSearch) freeNow(a *nodeState) *resources {
 	hu.limited.copyFrom(&hu.free)
 	for i := range a.reserved {
 		c := a.reserved[i]
-		if !overlaps(c.start, hu.end) {
+		if !alloc.Overlaps(c.start, hu.end) {
 			continue
 		}
 		left := &hu.planner.free
 		left.copyFrom(&c.leaves)
 		for _, st := range hu.leaving {
 			// One that is suspended comes back: it only makes room for what it lends.
-			if overlaps(c.start, st.alloc.end) && st.alloc.victim.mode != core.PreemptSuspend {
+			if alloc.Overlaps(c.start, st.alloc.end) && st.alloc.victim.Mode != core.PreemptSuspend {
 				hu.bookVictim(left, a, st, hu.freedBy(st), 1)
 			}
 		}

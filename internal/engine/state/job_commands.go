@@ -6,7 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // apply ends a job, an array, or some tasks of it. What waits ends at once; what runs is marked and the hub sees to
@@ -435,7 +435,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 func (s *State) canResume(j, next *core.Job) bool {
 	s.release(j)
 	defer s.allocate(j)
-	al, terms := sched.Occupied(next)
+	al, terms := alloc.Occupied(next)
 	ok := true
 	var taken []*core.NodeAlloc
 	for i := range al.Nodes {

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // apply applies one placement of a plan, after checking it again: the plan was made beside us and the world moved on.
@@ -117,7 +118,7 @@ func (s *State) placementFree(j *core.Job, al *core.Alloc) bool {
 			return false
 		}
 	}
-	terms := sched.TermsOf(j.Spec, al)
+	terms := alloc.TermsOf(j.Spec, al)
 	for i := range al.Nodes {
 		if !s.ledger.Allocate(&al.Nodes[i], terms) {
 			for k := range i {

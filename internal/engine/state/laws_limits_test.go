@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // limitChaos is a small cluster under limits that come and go, with what its jobs have cost counted by hand.
@@ -175,7 +175,7 @@ func (w *limitChaos) counted() {
 		if g == nil {
 			continue
 		}
-		all, node := sched.RequestedTRES(j.Spec)
+		all, node := alloc.RequestedTRES(j.Spec)
 		ask := l.rules.Ask(all, node, "main")
 		a, at := l.tally.Why(g, ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())
 		b, bt := fresh.Why(w.st.gate(fresh, j), ask, timeLimitOf(j.Spec), w.now, w.st.fairShares())

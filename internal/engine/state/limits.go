@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // limits is what jobs are held against: at submit how many there are, at their start once more what the planner went
@@ -163,7 +164,7 @@ func timeLimitOf(spec *core.Spec) core.Time {
 }
 
 func requestOf(rules *policy.Rules, al *core.Alloc) *policy.Ask {
-	all, node := sched.AllocatedTRES(al)
+	all, node := alloc.AllocatedTRES(al)
 	return rules.Ask(all, node, al.Partition)
 }
 
@@ -201,7 +202,7 @@ func (s *State) admitLimits(j *core.Job) error {
 	if reason, text := l.tally.Admit(s.gate(l.tally, j), int64(j.Count())); reason != "" {
 		return deny(reason, text)
 	}
-	all, node := sched.RequestedTRES(j.Spec)
+	all, node := alloc.RequestedTRES(j.Spec)
 	var refused error // by the first; one that takes it is enough
 	for name := range strings.SplitSeq(string(j.Spec.Partition), ",") {
 		part := core.PartitionName(name)

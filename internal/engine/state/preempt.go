@@ -9,6 +9,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
 )
 
 // Preempt is the planner's wish to push a job aside, so that another can start when it is gone; it is checked again.
@@ -39,8 +41,8 @@ func StartOf(s *sched.Start) *Start {
 
 // preemptionState is who may push whom aside, and who uses whose CPUs.
 type preemptionState struct {
-	table   *sched.Preemption // nil: nobody
-	qos     []*core.QOS       // it was made of
+	table   *preempt.Rules // nil: nobody
+	qos     []*core.QOS    // it was made of
 	lenders map[core.JobID]map[core.JobID]bool
 }
 
@@ -53,7 +55,7 @@ func (s *State) refreshPreemption() {
 	if s.preemption.table != nil && slices.Equal(qos, s.preemption.qos) {
 		return
 	}
-	s.preemption.qos, s.preemption.table = qos, sched.NewPreemption(s.cfg.Preemption, s.cfg.Partitions, qos)
+	s.preemption.qos, s.preemption.table = qos, preempt.NewRules(s.cfg.Preemption, s.cfg.Partitions, qos)
 	s.plannerChanges.Merge(sched.Changes{Preemption: s.preemption.table})
 }
 
@@ -198,7 +200,7 @@ func (s *State) placementFreeWith(j *core.Job, al *core.Alloc, lenders []*core.J
 
 // allocate puts what a job holds into the ledger; withdraw takes it out.
 func (s *State) allocate(j *core.Job) {
-	al, terms := sched.Occupied(j)
+	al, terms := alloc.Occupied(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
 			s.ledger.ForceAllocate(na, terms)
@@ -207,7 +209,7 @@ func (s *State) allocate(j *core.Job) {
 }
 
 func (s *State) release(j *core.Job) {
-	al, terms := sched.Occupied(j)
+	al, terms := alloc.Occupied(j)
 	for i := range al.Nodes {
 		if na := &al.Nodes[i]; !na.Done {
 			s.ledger.Release(na, terms)

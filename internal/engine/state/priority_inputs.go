@@ -8,7 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // priorityInputs is the part of priorities that jobs share, as of the last survey. It is a value: snapshots have it
@@ -86,9 +86,9 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 		Nice: int64(spec.Nice), Site: int64(spec.More().Site) + v.runPoints(spec),
 	}
 	if j.Alloc != nil {
-		x.TRES, _ = sched.AllocatedTRES(j.Alloc)
+		x.TRES, _ = alloc.AllocatedTRES(j.Alloc)
 	} else {
-		x.TRES, _ = sched.RequestedTRES(spec)
+		x.TRES, _ = alloc.RequestedTRES(spec)
 	}
 	if accruesAge(j) {
 		if x.Accrues = max(j.Eligible, j.Released); k.accrual {

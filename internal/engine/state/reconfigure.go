@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/policyset"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
@@ -65,7 +66,7 @@ func (s *State) deriveFromConfig() {
 	s.ledger.SetTopology(s.cfg.Topology)
 	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {
-		nodes := sched.PartitionNodes(&p, s.hostlists.expand)
+		nodes := alloc.PartitionNodes(&p, s.hostlists.expand)
 		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.NodeSet{Nodes: nodes},
 			admitCache: map[admitKey]*sched.Unsatisfiable{}}
 	}

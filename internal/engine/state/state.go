@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Config is what admission and the life cycle go by. It comes from the config file.
@@ -82,8 +83,8 @@ func (z *Zone) UnmarshalText(b []byte) (err error) {
 }
 
 // grain is Select in the ledger's words; one that the settings would have refused means whole cores.
-func (c *Config) grain() sched.AllocUnit {
-	g, _ := sched.ParseAllocUnit(c.Select)
+func (c *Config) grain() alloc.Unit {
+	g, _ := alloc.ParseUnit(c.Select)
 	return g
 }
 
@@ -224,7 +225,7 @@ func (c hostlistCache) expand(list string) map[core.NodeName]bool {
 }
 
 // NewNames returns an expander of hostlists with a cache of its own, for a planner.
-func NewNames() sched.HostsFunc { return hostlistCache{}.expand }
+func NewNames() alloc.HostsFunc { return hostlistCache{}.expand }
 
 // New builds the state from an image.
 func New(cfg Config, img *Image) *State {
@@ -503,7 +504,7 @@ func (s *State) putNode(n *core.Node) {
 	if s.ledger.SetNode(n) {
 		for id := range s.jobsOnNode[n.Name] {
 			j, _ := s.view.jobs.Get(int64(id))
-			al, terms := sched.Occupied(j)
+			al, terms := alloc.Occupied(j)
 			for i := range al.Nodes {
 				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
 					s.ledger.ForceAllocate(na, terms)

@@ -6,7 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // Charges is how usage is counted.
@@ -154,7 +154,7 @@ func (s *State) adjustRates(m *policy.Meter, j *core.Job, k int64) {
 
 // allocatedTRES is what a job holds.
 func allocatedTRES(al *core.Alloc) core.TRES {
-	all, _ := sched.AllocatedTRES(al)
+	all, _ := alloc.AllocatedTRES(al)
 	return all
 }
 

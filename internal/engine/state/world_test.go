@@ -14,6 +14,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // failer is the part of testing.TB that rapid's T has too.
@@ -372,7 +373,7 @@ func (w *world) checkResources() {
 			continue
 		}
 		tasks := int32(0)
-		al, terms := sched.Occupied(j)
+		al, terms := alloc.Occupied(j)
 		for i := range al.Nodes {
 			na := &al.Nodes[i]
 			tasks += na.Tasks
@@ -471,7 +472,7 @@ func (w *world) checkGres(j *core.Job, na *core.NodeAlloc) {
 	for _, g := range j.Spec.Shape.Gres {
 		short := g.Type != "" && sumGres(has, g.Name, g.Type) < sumGres(j.Spec.Shape.Gres, g.Name, g.Type)
 		if want := all(j.Spec.Shape.Gres, g.Name); short || all(has, g.Name) < want || all(has, g.Name) > want &&
-			!sched.TermsOf(j.Spec, j.Alloc).Exclusive && j.Spec.Shape.More == nil {
+			!alloc.TermsOf(j.Spec, j.Alloc).Exclusive && j.Spec.Shape.More == nil {
 			w.t.Fatalf("job %d asked for %v and has %v on %s", j.ID, j.Spec.Shape.Gres, has, na.Node)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
-	"bireme.dev/bireme/internal/sched"
+	"bireme.dev/bireme/internal/sched/alloc"
 )
 
 // use is what somebody's jobs hold and how many there are.
@@ -93,7 +93,7 @@ func (b *Set) usage(jobs iter.Seq[*core.Job]) *uses {
 
 // heldBy is what a job holds.
 func heldBy(j *core.Job) core.TRES {
-	all, _ := sched.AllocatedTRES(j.Alloc)
+	all, _ := alloc.AllocatedTRES(j.Alloc)
 	return all
 }
 

@@ -1,4 +1,4 @@
-package sched
+package alloc
 
 import (
 	"bireme.dev/bireme/internal/core"
@@ -24,8 +24,8 @@ func RequestedTRES(spec *core.Spec) (all, node core.TRES) {
 	all, node = tresOf(nodes, cpus, mem), tresOf(1, part(cpus), part(mem))
 	all, node = addGres(all, gres, 1), addGres(node, gres, nodes)
 	if x := spec.Extra; x != nil && x.Licenses != "" {
-		if ask := parseLicenses(x.Licenses); !ask.any { // of a choice it is not known yet which
-			all = addLicenses(all, ask.list)
+		if ask := ParseLicenses(x.Licenses); !ask.Any { // of a choice it is not known yet which
+			all = addLicenses(all, ask.List)
 		}
 	}
 	return all, node

@@ -1,0 +1,182 @@
+package advance
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+)
+
+// nextEvent is an advance reservation as the planner keeps it. Whoever may not use it has to be gone from its nodes
+// before
+// it begins, and comes back when it is over; see account.beside.
+type Reservation struct {
+	*core.AdvanceReservation
+	Nodes      map[core.NodeName]bool // its nodes; nil: it sets none aside
+	Windows    []Window               // its occurrences that are not over, soonest first; see roll
+	RecursFrom core.Time              // if not 0, it comes again from then on, too far off to tell when
+}
+
+// shortestRun is one occurrence.
+type Window struct{ Start, End core.Time }
+
+// maxWindows is how many of a reservation that comes again are told apart.
+const maxWindows = 32
+
+func New(r *core.AdvanceReservation, names alloc.HostsFunc) *Reservation {
+	a := &Reservation{AdvanceReservation: r}
+	if r.Nodes != "" {
+		a.Nodes = names(r.Nodes)
+	}
+	return a
+}
+
+// UpdateWindows finds the occurrences that are not over at now.
+func (r *Reservation) UpdateWindows(now core.Time, zone *time.Location) {
+	if r.Flags&core.ReserveTimeFloat != 0 { // it keeps its distance
+		from := now + max(0, r.Start-r.Created)
+		r.Windows = append(r.Windows[:0], Window{from, alloc.Never})
+		return
+	}
+	if len(r.Windows) > 0 && r.Windows[0].End > now {
+		return
+	}
+	r.Windows, r.RecursFrom = r.Windows[:0], 0
+	w := Window{}
+	w.Start, w.End = r.Current(now, zone)
+	for again := w.End > now; again; w.Start, w.End, again = r.After(w.Start, w.End, zone) {
+		if len(r.Windows) == maxWindows {
+			r.RecursFrom = w.Start
+			return
+		}
+		r.Windows = append(r.Windows, w)
+	}
+}
+
+// Overlaps tells whether a job that is there from one moment to another is there while r is. slack is how far it may
+// reach
+// into r.
+func (r *Reservation) Overlaps(from, end, slack core.Time) bool {
+	for _, w := range r.Windows {
+		if w.Start += slack; w.End > from && w.Start < w.End {
+			return alloc.Overlaps(w.Start, end) // those after it begin later
+		}
+	}
+	return r.RecursFrom != 0 && alloc.Overlaps(r.RecursFrom, end)
+}
+
+// IsActive tells whether r goes on at a moment.
+func (r *Reservation) IsActive(t core.Time) bool {
+	for _, w := range r.Windows {
+		if w.Start <= t && t < w.End {
+			return true
+		}
+	}
+	return r.RecursFrom != 0 && t >= r.RecursFrom
+}
+
+// WindowFor gives the occurrence in which a job that starts at a moment and ends at end would run.
+func (r *Reservation) WindowFor(from, end core.Time) (Window, bool) {
+	for _, w := range r.Windows {
+		if w.Start <= from && end <= w.End && end != alloc.Never {
+			return w, true
+		}
+	}
+	return Window{}, false
+}
+
+// lastPromises tells whether r has only a part of its nodes.
+func (r *Reservation) IsPartial() bool { return r.CoreCount > 0 }
+
+// ConfinesNodes tells whether jobs in r may be on its nodes only.
+func (r *Reservation) ConfinesNodes() bool {
+	return r != nil && r.Nodes != nil && r.Flags&core.ReserveFlex == 0
+}
+
+// ConfinesTime tells whether jobs in r may run while it goes on only.
+func (r *Reservation) ConfinesTime() bool { return r != nil && r.Flags&core.ReserveFlex == 0 }
+
+// preempts tells whether r does not come again.
+func (r *Reservation) IsOver() bool { return r != nil && len(r.Windows) == 0 }
+
+// IsUsable tells whether jobs can run in r at all.
+func (r *Reservation) IsUsable() bool { return r.Flags&core.ReserveTimeFloat == 0 }
+
+func (r *Reservation) IsMagnetic() bool {
+	return r.Flags&core.ReserveMagnetic != 0 && r.IsUsable()
+}
+
+// admits tells whether a job may use r.
+func (r *Reservation) admits(s *core.Spec) bool {
+	if len(r.Groups) > 0 && s.More().Reservation == "" { // who is in which group is known at submit only
+		return false
+	}
+	return r.IsUsable() && r.Admits(s.User, func(p core.ProjectName) bool { return p == s.Project })
+}
+
+func Find(books []*Reservation, name string) *Reservation {
+	i, ok := slices.BinarySearchFunc(books, name, func(r *Reservation,
+		name string) int {
+		return cmp.Compare(r.Name, name)
+	})
+	if !ok {
+		return nil
+	}
+	return books[i]
+}
+
+// Options lists the reservations a job may run in, in the order they are tried, and whether it may run outside
+// of any.
+func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
+	if x := s.Extra; x != nil && x.Reservation != "" {
+		for name := range strings.SplitSeq(x.Reservation, ",") {
+			if r := Find(books, name); r != nil && r.admits(s) {
+				in = append(in, r)
+			}
+		}
+		return in, false
+	}
+	for _, r := range books {
+		if r.IsMagnetic() && r.admits(s) {
+			in = append(in, r)
+		}
+	}
+	return in, true
+}
+
+// Key is what tells a job apart from others of its shape as regards reservations and licences: "" for most.
+func Key(books []*Reservation, s *core.Spec) string {
+	x := s.Extra
+	if len(books) == 0 && (x == nil || x.Reservation == "" && x.Licenses == "" && x.Signal == nil) {
+		return ""
+	}
+	in, out := Options(books, s)
+	key := ""
+	for _, r := range in {
+		key += r.Name + ","
+	}
+	if !out {
+		key += "!"
+	}
+	if x != nil {
+		if x.Signal != nil && x.Signal.Reserve {
+			key += "+"
+		}
+		if x.Licenses != "" {
+			key += "|" + x.Licenses
+		}
+	}
+	return key
+}
+
+// CoresOn is how many cores a reservation has of the nth of its nodes: as evenly as it goes.
+func (r *Reservation) CoresOn(n, of int) int32 {
+	each := r.CoreCount / int32(of)
+	if int32(n) < r.CoreCount%int32(of) {
+		each++
+	}
+	return each
+}
