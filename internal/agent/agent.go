@@ -36,8 +36,8 @@ type Options struct {
 	Emulated bool
 	Override hardware.Override
 	Keeper   KeeperSpec
-	// Engine is the container engine's socket, or apptainer, singularity or enroot. Empty: the first of docker.Sockets that is
-	// there, then the first of those programs.
+	// Engine is the container engine's socket, or apptainer, singularity or enroot. Empty: the first of docker.Sockets
+	// that is there, then the first of those programs.
 	Engine     string
 	OCIRuntime string // of bundles; empty: runc, then crun
 	// StopJobs ends the keeper and all it holds when the agent ends.
@@ -104,7 +104,10 @@ func New(ctx context.Context, opt Options, log *slog.Logger) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second, refence: make(chan struct{}, 1), settled: make(chan struct{}, 1), checkup: make(chan bool, 1)}
+	a := &Agent{
+		opt: opt, log: log.With("node", id.name), id: id, root: os.DirFS("/"), beat: 10 * time.Second,
+		refence: make(chan struct{}, 1), settled: make(chan struct{}, 1), checkup: make(chan bool, 1),
+	}
 	a.up = &uplink{id: id}
 	a.up.learn(opt.Servers)
 	a.certs = newRenewer(opt.Dir, id, a.up)
@@ -342,9 +345,9 @@ func programs(list []string) [][]string {
 	return out
 }
 
-// dropEnv removes variables from NUL-separated KEY=VALUE: what the submitter's shell said about how to reach the cluster
-// does not hold on another machine. It reads the environment once and copies it at most once: an environment is as large as
-// a user makes it, and the node waits meanwhile.
+// dropEnv removes variables from NUL-separated KEY=VALUE: what the submitter's shell said about how to reach the
+// cluster does not hold on another machine. It reads the environment once and copies it at most once: an environment is
+// as large as a user makes it, and the node waits meanwhile.
 func dropEnv(env []byte, keys ...string) []byte {
 	var out []byte // nil: nothing is dropped so far
 	for from := 0; from < len(env); {

@@ -72,9 +72,13 @@ func TestJobsLifePassesThrough(t *testing.T) {
 	k := newFakeKeeper(t, dir)
 	startAgent(t, s, k, dir)
 	keeper := take(t, k.conns, "the agent at the keeper")
-	server := s.session(wire.Welcome{Settings: wire.NodeSettings{Prolog: []string{"/bin/prolog"}, KillWait: 3 * time.Second, MaxPids: 99, ConstrainMem: true, LogTail: 7}})
+	server := s.session(wire.Welcome{Settings: wire.NodeSettings{
+		Prolog:   []string{"/bin/prolog"},
+		KillWait: 3 * time.Second, MaxPids: 99, ConstrainMem: true, LogTail: 7,
+	}})
 	h := server.hello
-	if h.Node != "n1" || h.Hardware.CPUs != 2 || h.Hardware.Memory != core.GiB || h.Host.BootID != "boot-1" || h.Host.Containment != "weak" {
+	if h.Node != "n1" || h.Hardware.CPUs != 2 || h.Hardware.Memory != core.GiB || h.Host.BootID != "boot-1" ||
+		h.Host.Containment != "weak" {
 		t.Errorf("hello is %+v", h)
 	}
 	l := &wire.Launch{
@@ -93,8 +97,10 @@ func TestJobsLifePassesThrough(t *testing.T) {
 	if want := []string{"A=1", "BIREME_SERVER=unix:" + filepath.Join(dir, "agent.sock")}; !cmp.Equal(want, got.Environ()) {
 		t.Errorf("environment %q, want %q", got.Environ(), want)
 	}
-	if string(got.Script) != "#!/bin/sh\n" || got.Time.KillGrace != 3*time.Second || got.Limits.PIDs != 99 || got.Limits.Memory != 5 ||
-		got.Limits.CPUs != "" || got.TmpBase != filepath.Join(dir, "tmp") || got.Stdio.KeepTail != 7 || len(got.Hooks.Prolog) != 1 {
+	if string(got.Script) != "#!/bin/sh\n" || got.Time.KillGrace != 3*time.Second || got.Limits.PIDs != 99 ||
+		got.Limits.Memory != 5 ||
+		got.Limits.CPUs != "" || got.TmpBase != filepath.Join(dir, "tmp") || got.Stdio.KeepTail != 7 ||
+		len(got.Hooks.Prolog) != 1 {
 		t.Errorf("launch is %+v", got)
 	}
 	var kill wire.Kill
@@ -237,7 +243,8 @@ func TestLogsAreStreamedFromWhereTheStoreIs(t *testing.T) {
 	answer := func(to *peer, upto int, ended bool) wire.ReadLog {
 		var q wire.ReadLog
 		to.want(wire.TypeReadLog, &q)
-		to.send(wire.TypeLog, wire.Log{Ref: q.Ref, Key: q.Key, Offset: q.Offset, Size: int64(upto), Ended: ended}, []byte(content[q.Offset:upto]))
+		to.send(wire.TypeLog, wire.Log{Ref: q.Ref, Key: q.Key, Offset: q.Offset, Size: int64(upto), Ended: ended},
+			[]byte(content[q.Offset:upto]))
 		return q
 	}
 	answer(keeper, 3, false)
@@ -292,7 +299,8 @@ func TestLongOutputIsFetched(t *testing.T) {
 				continue
 			}
 			to := min(int(q.Offset)+q.Max, len(output))
-			if keeper.Send(wire.TypeLog, wire.Log{Ref: q.Ref, Offset: q.Offset, Size: int64(len(output)), Ended: true}, output[q.Offset:to]) != nil {
+			if keeper.Send(wire.TypeLog, wire.Log{Ref: q.Ref, Offset: q.Offset, Size: int64(len(output)), Ended: true},
+				output[q.Offset:to]) != nil {
 				return
 			}
 		}
@@ -323,7 +331,8 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 	keeper := take(t, k.conns, "the agent at the keeper")
 	server := s.session(wire.Welcome{Fence: time.Hour})
 	for job := range int64(2) {
-		if err := server.SendLaunch(&wire.Launch{Key: key(job + 1), Fence: []time.Duration{0, 300 * time.Millisecond}[job]}); err != nil {
+		if err := server.SendLaunch(
+			&wire.Launch{Key: key(job + 1), Fence: []time.Duration{0, 300 * time.Millisecond}[job]}); err != nil {
 			t.Fatal(err)
 		}
 		var l wire.Launch
@@ -332,7 +341,8 @@ func TestFenceKillsAfterSilence(t *testing.T) {
 	}
 	var kill wire.Kill
 	keeper.want(wire.TypeKill, &kill)
-	if kill.Job != 2 || kill.Cause != causeFenced || kill.Grace >= 0 || !strings.Contains(kill.Reason, "no word from the server") {
+	if kill.Job != 2 || kill.Cause != causeFenced || kill.Grace >= 0 ||
+		!strings.Contains(kill.Reason, "no word from the server") {
 		t.Errorf("the fence killed with %+v", kill)
 	}
 	// An agent that starts anew, with the server away, remembers the fence.
@@ -374,7 +384,10 @@ func TestStepStream(t *testing.T) {
 	keeper := take(t, k.conns, "the agent at the keeper")
 	server := s.session(wire.Welcome{})
 	step := wire.Key{Job: 1, Attempt: 1, Step: "0", Node: "n1"}
-	l := &wire.Launch{Key: step, Stdio: wire.Stdio{Mode: wire.StdioStream}, Program: wire.Program{Tasks: []wire.Task{{Rank: 4}, {Rank: 5}}}}
+	l := &wire.Launch{
+		Key: step, Stdio: wire.Stdio{Mode: wire.StdioStream},
+		Program: wire.Program{Tasks: []wire.Task{{Rank: 4}, {Rank: 5}}},
+	}
 	if err := server.SendLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +455,10 @@ func TestInputKeepsToTheWindow(t *testing.T) {
 	keeper := take(t, k.conns, "the agent at the keeper")
 	server := s.session(wire.Welcome{})
 	step := wire.Key{Job: 1, Attempt: 1, Step: "0", Node: "n1"}
-	l := &wire.Launch{Key: step, Stdio: wire.Stdio{Mode: wire.StdioStream}, Program: wire.Program{Tasks: []wire.Task{{Rank: 0}, {Rank: 1}}}}
+	l := &wire.Launch{
+		Key: step, Stdio: wire.Stdio{Mode: wire.StdioStream},
+		Program: wire.Program{Tasks: []wire.Task{{Rank: 0}, {Rank: 1}}},
+	}
 	if err := server.SendLaunch(l); err != nil {
 		t.Fatal(err)
 	}
@@ -492,7 +508,8 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 			http.Error(w, "no certificate", http.StatusForbidden)
 			return
 		}
-		fmt.Fprintf(w, "%s %s %q %s\n", r.Method, r.URL, r.Header.Values(socket.PeerHeader), r.TLS.PeerCertificates[0].Subject.CommonName)
+		fmt.Fprintf(w, "%s %s %q %s\n", r.Method, r.URL, r.Header.Values(socket.PeerHeader),
+			r.TLS.PeerCertificates[0].Subject.CommonName)
 		if r.URL.Path == "/api/v1/flow" {
 			w.(http.Flusher).Flush()
 			for line := range flow {
@@ -528,7 +545,10 @@ func TestLocalSocketTellsWhoCalls(t *testing.T) {
 		t.Errorf("the server saw %q, want %q", b, want)
 	}
 	// The node's certificate opens the agents' side of the server; nobody on the node may use it for that.
-	for _, path := range []string{wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect", "//agent/v1/connect", "/api/v1/renew", "/api/v1/join", "/api/v1/%72enew"} {
+	for _, path := range []string{
+		wire.PathAgent, wire.PathStream + "x", "/api/v1/../../agent/v1/connect",
+		"//agent/v1/connect", "/api/v1/renew", "/api/v1/join", "/api/v1/%72enew",
+	} {
 		refused, err := call(path)
 		if err != nil {
 			t.Fatal(err)
@@ -571,7 +591,8 @@ func TestLocalSocketWithoutServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || core.CodeOf(refusal(resp)) != core.Unavailable {
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
+		core.CodeOf(refusal(resp)) != core.Unavailable {
 		t.Errorf("answer %s", resp.Status)
 	}
 }

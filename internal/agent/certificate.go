@@ -36,8 +36,8 @@ type identity struct {
 	trust string // SHA-256 of the file of authorities
 }
 
-// tls gives the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered. A certificate that
-// has run out is not shown: no server would talk to us then, not even to give us another.
+// tls gives the settings of a connection to a server. Streams are upgraded HTTP/1.1, so HTTP/2 is not offered. A
+// certificate that has run out is not shown: no server would talk to us then, not even to give us another.
 func (id *identity) tls() *tls.Config {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -66,7 +66,8 @@ func (id *identity) trusts() string {
 	return id.trust
 }
 
-// due is when the certificate is to be renewed: when a third of its life has passed, or of that which certificates have now.
+// due is when the certificate is to be renewed: when a third of its life has passed, or of that which certificates have
+// now.
 func (id *identity) due(rules wire.CertRules) time.Time {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -95,7 +96,8 @@ func (id *identity) request() (string, error) {
 	if !ok {
 		return "", errors.New("the node's key cannot sign")
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id.name)}}, key)
+	der, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id.name)}}, key)
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +219,8 @@ func (r *renewer) keep(certPEM, caPEM []byte) error {
 	if next.name != r.id.name {
 		return core.Errorf(core.Invalid, "the server gave the certificate of %s", next.name)
 	}
-	// The authorities last: what they are is what the server knows of us, and a node that has them must have the certificate.
+	// The authorities last: what they are is what the server knows of us, and a node that has them must have the
+	// certificate.
 	if err := writeFile(filepath.Join(r.dir, certFile), certPEM, 0o600); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// use is what the containers of a job use on this node: CPU time in microseconds and memory. The keeper knows their stand-ins only;
-// what they hold is in the engine's control groups, found by the first process of each. A runtime without those runs containers among
-// the keeper's own processes, which are counted there.
+// use is what the containers of a job use on this node: CPU time in microseconds and memory. The keeper knows their
+// stand-ins only; what they hold is in the engine's control groups, found by the first process of each. A runtime
+// without those runs containers among the keeper's own processes, which are counted there.
 func (c *containers) use(k wire.Key) (cpu, mem int64) {
 	list, err := filepath.Glob(filepath.Join(c.dir, fmt.Sprintf("%d.%d.*", k.Job, k.Attempt), "pid"))
 	if err != nil {

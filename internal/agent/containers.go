@@ -24,10 +24,10 @@ import (
 )
 
 // containers is the agent's part in running containers: it tells stand-ins what only the node knows, completes the ends
-// they leave, and removes what has ended. When it is called: contain before a launch goes to the keeper; amend for each end;
-// sweep after each keeper's hello and now and then, for whatever a crash of agent, keeper or engine left: an engine goes on making
-// a container whose stand-in was killed while it waited for it. It tolerates an engine that is away: what could not be removed is
-// tried again.
+// they leave, and removes what has ended. When it is called: contain before a launch goes to the keeper; amend for each
+// end; sweep after each keeper's hello and now and then, for whatever a crash of agent, keeper or engine left: an
+// engine goes on making a container whose stand-in was killed while it waited for it. It tolerates an engine that is
+// away: what could not be removed is tried again.
 type containers struct {
 	log    *slog.Logger
 	engine *docker.Client
@@ -78,7 +78,8 @@ func newContainers(log *slog.Logger, opt *Options, node string, l *ledger) *cont
 	return c
 }
 
-// note remembers a launch in a container. Other launches, of which there may be thousands a second, cost no look at a disk.
+// note remembers a launch in a container. Other launches, of which there may be thousands a second, cost no look at a
+// disk.
 func (c *containers) note(k wire.Key) {
 	c.mu.Lock()
 	c.ours[k.String()] = true
@@ -126,8 +127,8 @@ func (a *Agent) containerCaps() []string {
 	return a.settings.ContainerCaps
 }
 
-// beside finds a program of ours beside this one, then in PATH. What is not found is named as it should be, for the launch
-// to fail on.
+// beside finds a program of ours beside this one, then in PATH. What is not found is named as it should be, for the
+// launch to fail on.
 func beside(name string) string {
 	if self, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(self), name)

@@ -46,7 +46,8 @@ func TestShownDevices(t *testing.T) {
 	}
 }
 
-// TestSweep: a container of ours that nobody knows is removed although nobody asks, and one that cannot be keeps no other.
+// TestSweep: a container of ours that nobody knows is removed although nobody asks, and one that cannot be keeps no
+// other.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,14 +69,16 @@ func TestSweep(t *testing.T) {
 			default:
 			}
 		default:
-			fmt.Fprint(w, `[{"Id":"lives","Labels":{"dev.bireme.key":"1.1.batch"}},{"Id":"stuck","Labels":{"dev.bireme.key":"2.1.batch"}},
+			fmt.Fprint(
+				w, `[{"Id":"lives","Labels":{"dev.bireme.key":"1.1.batch"}},{"Id":"stuck","Labels":{"dev.bireme.key":"2.1.batch"}},
 				{"Id":"late","Labels":{"dev.bireme.key":"3.1.batch"}}]`)
 		}
 	}))
 	engine.Listener = l
 	engine.Start()
 	defer engine.Close()
-	c := newContainers(slog.New(slog.DiscardHandler), &Options{Dir: dir, Engine: filepath.Join(dir, "sock")}, "n1", &ledger{})
+	c := newContainers(slog.New(slog.DiscardHandler), &Options{Dir: dir, Engine: filepath.Join(dir, "sock")}, "n1",
+		&ledger{})
 	c.alive, c.every = func(key string) bool { return key == "1.1.batch" }, time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

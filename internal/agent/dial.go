@@ -139,7 +139,8 @@ func handshake(c net.Conn, server, path, protocol string) (net.Conn, error) {
 	if strings.HasPrefix(server, unixPrefix) {
 		host = "localhost"
 	}
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, host, protocol); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, host,
+		protocol); err != nil {
 		return nil, err
 	}
 	br := bufio.NewReader(c)

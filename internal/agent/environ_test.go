@@ -23,8 +23,8 @@ func TestDropEnv(t *testing.T) {
 	}
 }
 
-// TestDropEnvOfMany: what a job says a hundred thousand times is dropped in one pass; one copy for each took minutes, in which the
-// node was silent.
+// TestDropEnvOfMany: what a job says a hundred thousand times is dropped in one pass; one copy for each took minutes,
+// in which the node was silent.
 func TestDropEnvOfMany(t *testing.T) {
 	t.Parallel()
 	env := bytes.Repeat([]byte("BIREME_CA=0123456789\x00A=1\x00"), 400_000)

@@ -65,8 +65,9 @@ func newAuthority(t testing.TB) *authority {
 func (a *authority) sign(t testing.TB, name string, pub any) []byte {
 	t.Helper()
 	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, pub, a.key)
@@ -136,7 +137,8 @@ func (f *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + r.Header.Get("Upgrade") + "\r\n\r\n")
+		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " +
+			r.Header.Get("Upgrade") + "\r\n\r\n")
 		rw.Flush()
 		f.stream(c, r.URL.Path)
 	default:
@@ -250,7 +252,8 @@ type fakeKeeper struct {
 func newFakeKeeper(t testing.TB, dir string) *fakeKeeper {
 	t.Helper()
 	k := &fakeKeeper{t: t, conns: make(chan *peer, 8), spec: KeeperSpec{
-		Program: "/nonexistent/bireme-step", Dir: filepath.Join(dir, "keeper"), Socket: filepath.Join(dir, "k.sock"), Log: filepath.Join(dir, "keeper.log"),
+		Program: "/nonexistent/bireme-step", Dir: filepath.Join(dir, "keeper"), Socket: filepath.Join(dir, "k.sock"),
+		Log: filepath.Join(dir, "keeper.log"),
 	}}
 	k.start(wire.KeeperHello{Version: 1, Instance: "one", Containment: wire.Weak})
 	t.Cleanup(k.stop)

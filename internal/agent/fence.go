@@ -12,8 +12,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// fences say after how much silence jobs are killed. They hold through a restart of the agent: the server counts on them
-// when it starts a job again elsewhere.
+// fences say after how much silence jobs are killed. They hold through a restart of the agent: the server counts on
+// them when it starts a job again elsewhere.
 type fences struct {
 	All  time.Duration                `json:"all,omitempty"`
 	Jobs map[core.JobID]time.Duration `json:"jobs,omitempty"`

@@ -30,7 +30,8 @@ const (
 	maxMessage      = 200 // of what a program says, in bytes
 )
 
-// doctor looks after the node. Texts say which bound is passed, not by how much, so that what has not changed is not news.
+// doctor looks after the node. Texts say which bound is passed, not by how much, so that what has not changed is not
+// news.
 type doctor struct {
 	a       *Agent
 	program []core.NodeFault // what the health program last said
@@ -101,14 +102,15 @@ func (d *doctor) ask(ctx context.Context, program string) []core.NodeFault {
 	return []core.NodeFault{{Check: "program", Text: text, Drain: true}}
 }
 
-// runProgram runs a program of the site's for the node as the agent's user, in a session of its own that is ended with it, and
-// gives the first line of its output.
+// runProgram runs a program of the site's for the node as the agent's user, in a session of its own that is ended with
+// it, and gives the first line of its output.
 func (a *Agent) runProgram(ctx context.Context, program string, patience time.Duration) (first string, err error) {
 	inner, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(inner, program)
 	cmd.Dir = "/"
-	cmd.Env = append(os.Environ(), "BIREME_NODE="+string(a.id.name), "SLURMD_NODENAME="+string(a.id.name), "BIREME_SERVER=unix:"+a.opt.Socket)
+	cmd.Env = append(os.Environ(), "BIREME_NODE="+string(a.id.name), "SLURMD_NODENAME="+string(a.id.name),
+		"BIREME_SERVER=unix:"+a.opt.Socket)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -241,9 +243,13 @@ func unescapeMount(s string) string {
 }
 
 // gpuDaemons hold devices by right.
-var gpuDaemons = []string{"nvidia-persiste", "nv-hostengine", "nvidia-smi", "nv-fabricmanage", "dcgm-exporter", "nvidia-mig-part", "Xorg"}
+var gpuDaemons = []string{
+	"nvidia-persiste", "nv-hostengine", "nvidia-smi", "nv-fabricmanage", "dcgm-exporter",
+	"nvidia-mig-part", "Xorg",
+}
 
-// strays names processes that hold a GPU at two looks in a row though no job runs: they were left by one, or are nobody's.
+// strays names processes that hold a GPU at two looks in a row though no job runs: they were left by one, or are
+// nobody's.
 func (d *doctor) strays() (out []string) {
 	var files []string
 	for i := range d.a.machine.GPUs {
@@ -289,7 +295,8 @@ func holding(root fs.FS, files []string) map[int]string {
 	return out
 }
 
-// reboot runs the program that restarts the machine, once a request. The agent ends with the machine; one whose program fails says so.
+// reboot runs the program that restarts the machine, once a request. The agent ends with the machine; one whose program
+// fails says so.
 func (a *Agent) reboot(order wire.Reboot) {
 	a.mu.Lock()
 	program, again := a.settings.RebootProgram, a.rebooting != nil && *a.rebooting == order

@@ -45,7 +45,8 @@ func TestBuiltInChecks(t *testing.T) {
 func TestProgramsSayOneLine(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "check")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf '\\n  no scratch \\nmore\\n'; head -c 3000000 /dev/zero; exit 1\n"), 0o755); err != nil {
+	if err := os.WriteFile(program,
+		[]byte("#!/bin/sh\nprintf '\\n  no scratch \\nmore\\n'; head -c 3000000 /dev/zero; exit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	a := &Agent{id: &identity{name: "n1"}}

@@ -29,8 +29,8 @@ const (
 	caFile   = "ca.pem"
 )
 
-// loadIdentity reads what an earlier join left in dir; os.ErrNotExist when there was none. A certificate that has run out is
-// good for asking for another one.
+// loadIdentity reads what an earlier join left in dir; os.ErrNotExist when there was none. A certificate that has run
+// out is good for asking for another one.
 func loadIdentity(dir string) (*identity, error) {
 	var text [3][]byte
 	for i, name := range []string{certFile, keyFile, caFile} {
@@ -98,7 +98,8 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 	if err != nil {
 		return err
 	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(name)}}, key)
+	csr, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(name)}}, key)
 	if err != nil {
 		return err
 	}
@@ -107,14 +108,18 @@ func Join(ctx context.Context, dir string, servers []string, name core.NodeName,
 		return err
 	}
 	body, err := json.Marshal(map[string]string{
-		"token": token, "node": string(name), "csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})),
+		"token": token, "node": string(name),
+		"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr})),
 	})
 	if err != nil {
 		return err
 	}
 	client := &http.Client{
-		Timeout:   30 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true},
+		Timeout: 30 * time.Second,
+		Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13},
+			DisableKeepAlives: true,
+		},
 	}
 	var joined struct{ Cert, CA string }
 	var errs []error

@@ -14,9 +14,9 @@ import (
 	"bireme.dev/bireme/internal/agent/docker"
 )
 
-// images keeps the node's images within their limit and fetches what the cluster wants to be there. Only images that jobs of
-// this agent ran are ever removed: the engine may have other users. When each was last used is kept in a file, for the next
-// agent; without it nothing is removed until jobs have run again.
+// images keeps the node's images within their limit and fetches what the cluster wants to be there. Only images that
+// jobs of this agent ran are ever removed: the engine may have other users. When each was last used is kept in a file,
+// for the next agent; without it nothing is removed until jobs have run again.
 type images struct {
 	log    *slog.Logger
 	engine *docker.Client
@@ -26,13 +26,17 @@ type images struct {
 	mu       sync.Mutex
 	limit    int64
 	prefetch []string
-	wanted   map[string]bool      // what is wanted and there, by the engine's id: it may have longer names than we were told
-	last     map[string]time.Time // by the engine's id
-	wake     chan struct{}
+	// what is wanted and there, by the engine's id: it may have longer names than we were told
+	wanted map[string]bool
+	last   map[string]time.Time // by the engine's id
+	wake   chan struct{}
 }
 
 func newImages(log *slog.Logger, engine *docker.Client, m *makers, dir string) *images {
-	i := &images{log: log, engine: engine, makers: m, file: filepath.Join(dir, "images.json"), last: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+	i := &images{
+		log: log, engine: engine, makers: m, file: filepath.Join(dir, "images.json"),
+		last: map[string]time.Time{}, wake: make(chan struct{}, 1),
+	}
 	b, err := os.ReadFile(i.file)
 	if err == nil {
 		err = json.Unmarshal(b, &i.last)
@@ -131,7 +135,8 @@ func (i *images) trim(ctx context.Context) error {
 	i.mu.Lock()
 	limit, wanted, list, used := i.limit, i.wanted, i.prefetch, len(i.last)
 	i.mu.Unlock()
-	if err := i.makers.trim(limit, list); err != nil || limit <= 0 || used == 0 { // nobody asks for an engine that nothing was run by
+	// nobody asks for an engine that nothing was run by
+	if err := i.makers.trim(limit, list); err != nil || limit <= 0 || used == 0 {
 		return err
 	}
 	all, err := i.engine.Images(ctx)

@@ -32,8 +32,8 @@ type KeeperSpec struct {
 	Log     string // file for what it has to say
 }
 
-// keepKeeper holds the connection to the node's keeper, and starts one when there is none. A keeper outlives the agent: it
-// is found again by its socket.
+// keepKeeper holds the connection to the node's keeper, and starts one when there is none. A keeper outlives the agent:
+// it is found again by its socket.
 func (a *Agent) keepKeeper(ctx context.Context) error {
 	back := backoff{least: 20 * time.Millisecond, most: 5 * time.Second}
 	for {
@@ -98,11 +98,12 @@ func (k KeeperSpec) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// start runs a keeper in a session of its own. The channel is closed when it ends; the agent is its parent while it lives,
-// so somebody must collect it.
+// start runs a keeper in a session of its own. The channel is closed when it ends; the agent is its parent while it
+// lives, so somebody must collect it.
 func (k KeeperSpec) start() (<-chan struct{}, error) {
 	if len(k.Socket) > local.MaxPath {
-		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
+		return nil, core.Errorf(core.Invalid,
+			"%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
 			k.Socket, len(k.Socket), local.MaxPath)
 	}
 	out, err := os.OpenFile(k.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -199,7 +200,8 @@ func (a *Agent) fromKeeper(conn *wire.Conn, f wire.Frame) error {
 		if err := f.Decode(&h); err != nil {
 			return err
 		}
-		a.log.Info("keeper", "pid", h.PID, "instance", h.Instance, "containment", h.Containment, "running", len(h.Running), "ended", len(h.Ended))
+		a.log.Info("keeper", "pid", h.PID, "instance", h.Instance, "containment", h.Containment, "running",
+			len(h.Running), "ended", len(h.Ended))
 		for _, r := range h.Running { // which of them are containers an agent before this one knew
 			a.containers.note(r.Key)
 		}
@@ -357,7 +359,8 @@ func shutdownOn(ctx context.Context, c net.Conn) error {
 	return p.Wait(ctx)
 }
 
-// Kill kills a keeper alone, and returns when it is gone. What it held runs on until another keeper or its cgroups' end.
+// Kill kills a keeper alone, and returns when it is gone. What it held runs on until another keeper or its cgroups'
+// end.
 func (k KeeperSpec) Kill(ctx context.Context) error {
 	c, err := net.Dial("unix", k.Socket)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 // errNoKeeper means that the keeper is not there at this moment; another will be.
 var errNoKeeper = errors.New("the keeper is not connected")
 
-// maxWaiting bounds the orders that wait for a keeper. Beyond it the session is dropped, and the server sends again what
-// still matters when the agent is back.
+// maxWaiting bounds the orders that wait for a keeper. Beyond it the session is dropped, and the server sends again
+// what still matters when the agent is back.
 const maxWaiting = 10000
 
 // localRef marks requests of the agent itself; smaller refs are the server's, and their answers go there.
@@ -50,8 +50,8 @@ type end struct {
 	acked  bool // the server has the end
 }
 
-// ledger is what the node holds, as far as the agent knows. It sits between the two streams: each of them may be away, and
-// what comes from one is passed on to the other or kept until that is back.
+// ledger is what the node holds, as far as the agent knows. It sits between the two streams: each of them may be away,
+// and what comes from one is passed on to the other or kept until that is back.
 type ledger struct {
 	log *slog.Logger
 
@@ -210,8 +210,10 @@ func (l *ledger) connected(c *wire.Conn, h wire.KeeperHello) {
 			redo = append(redo, r.redo...)
 		default:
 			// Its journal does not know it any more: whatever ran was killed with its cgroup.
-			news = append(news, l.endLocked(wire.Exited{Key: r.key, Cause: wire.CauseKeeperLost, Signal: 9,
-				Message: "the step keeper ended before the job did, and its journal is gone"}, nil))
+			news = append(news, l.endLocked(wire.Exited{
+				Key: r.key, Cause: wire.CauseKeeperLost, Signal: 9,
+				Message: "the step keeper ended before the job did, and its journal is gone",
+			}, nil))
 			l.ended[n].logged = true
 		}
 	}
@@ -345,8 +347,8 @@ func (l *ledger) logged(k wire.Key) {
 	}
 }
 
-// dropLocked takes an end out of the ledger and gives its streams, if it had any, for forget: streams use the ledger under
-// their own lock, so theirs is never taken under ours.
+// dropLocked takes an end out of the ledger and gives its streams, if it had any, for forget: streams use the ledger
+// under their own lock, so theirs is never taken under ours.
 func (l *ledger) dropLocked(n name) *stepStream {
 	st := l.streams[n]
 	delete(l.ended, n)
@@ -473,8 +475,10 @@ func (l *ledger) fence(silence time.Duration, chosen func(job int64) bool) {
 	l.mu.Unlock()
 	for j := range jobs {
 		l.log.Warn("fence: killing a job", "job", j.Job, "attempt", j.Attempt, "silence", silence)
-		k := wire.Kill{Job: j.Job, Attempt: j.Attempt, Grace: -1, Cause: causeFenced,
-			Reason: "no word from the server for " + silence.Round(time.Second).String()}
+		k := wire.Kill{
+			Job: j.Job, Attempt: j.Attempt, Grace: -1, Cause: causeFenced,
+			Reason: "no word from the server for " + silence.Round(time.Second).String(),
+		}
 		header, _ := json.Marshal(k) // plain fields: cannot fail
 		if err := l.pass(wire.Frame{Type: wire.TypeKill, Header: header}, j.Job, j.Attempt); err != nil {
 			l.log.Error("fence: kill not passed on", "job", j.Job, "err", err)

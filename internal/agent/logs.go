@@ -141,7 +141,10 @@ func (s *session) output(x wire.Exited) {
 			break // the user removed the file
 		}
 		at += int64(len(data))
-		s.send(wire.TypeLogChunk, wire.LogChunk{Key: x.Key, Offset: at - int64(len(data)), Tail: true, End: at >= x.LogSize}, data)
+		s.send(wire.TypeLogChunk, wire.LogChunk{
+			Key: x.Key, Offset: at - int64(len(data)), Tail: true,
+			End: at >= x.LogSize,
+		}, data)
 	}
 	s.a.ledger.logged(x.Key)
 }

@@ -18,10 +18,10 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Vendors is the agent's part in containers that no engine makes but a program of the node, as the job's user (launcher). Which it
-// is is found anew for each launch: it may be installed meanwhile. When it is called: choose before a launch goes to the keeper;
-// amend for each end; forget and keep for what is over. A launch's folder lies in memory, for what is secret may be in it, and
-// belongs to the user: nothing in it is believed.
+// Vendors is the agent's part in containers that no engine makes but a program of the node, as the job's user
+// (launcher). Which it is is found anew for each launch: it may be installed meanwhile. When it is called: choose
+// before a launch goes to the keeper; amend for each end; forget and keep for what is over. A launch's folder lies in
+// memory, for what is secret may be in it, and belongs to the user: nothing in it is believed.
 type makers struct {
 	engine string   // as the operator said it: a socket, or a maker by name; empty: what there is
 	socket string   // of the engine
@@ -49,7 +49,8 @@ func checkEngine(engine string) error {
 			return nil
 		}
 	}
-	return core.Errorf(core.Invalid, "engine %q: want the absolute path of an engine's socket, or apptainer, singularity or enroot", engine)
+	return core.Errorf(core.Invalid,
+		"engine %q: want the absolute path of an engine's socket, or apptainer, singularity or enroot", engine)
 }
 
 func newMakers(opt *Options, socket, node string) *makers {
@@ -58,8 +59,9 @@ func newMakers(opt *Options, socket, node string) *makers {
 		run = filepath.Join(memory(), "bireme-containers")
 	}
 	return &makers{
-		engine: opt.Engine, socket: socket, oci: opt.OCIRuntime, run: filepath.Join(run, node), images: filepath.Join(opt.Dir, "images"),
-		dirs: []string{"/usr/local/bin/", "/usr/bin/", "/usr/sbin/"},
+		engine: opt.Engine, socket: socket, oci: opt.OCIRuntime, run: filepath.Join(run, node),
+		images: filepath.Join(opt.Dir, "images"),
+		dirs:   []string{"/usr/local/bin/", "/usr/bin/", "/usr/sbin/"},
 	}
 }
 
@@ -92,8 +94,8 @@ func ours(dir string) error {
 // close removes the agent's folder when it ends, unless launches go on: theirs are in it.
 func (m *makers) close() { _ = os.Remove(m.run) }
 
-// choose says which maker runs a container; an empty kind leaves it to the engine. Images in files are for makers alone; those of
-// registries for the engine, where there is one.
+// choose says which maker runs a container; an empty kind leaves it to the engine. Images in files are for makers
+// alone; those of registries for the engine, where there is one.
 func (m *makers) choose(c *wire.Container) (kind, program string) {
 	if c.Bundle != "" {
 		return wire.MakerOCI, m.ociRuntime()

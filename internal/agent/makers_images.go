@@ -12,7 +12,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// prefetch has an image that the cluster wants put where all users find it. It tells whether that is a maker's work here.
+// prefetch has an image that the cluster wants put where all users find it. It tells whether that is a maker's work
+// here.
 func (m *makers) prefetch(ref string) (bool, error) {
 	c := &wire.Container{Images: filepath.Join(m.images, launcher.Shared)}
 	c.Image = ref
@@ -31,7 +32,8 @@ func (m *makers) prefetch(ref string) (bool, error) {
 	return true, launcher.Prefetch(c)
 }
 
-// trim removes users' images not used for longest until the rest is within the limit, and those that the cluster wants no more.
+// trim removes users' images not used for longest until the rest is within the limit, and those that the cluster wants
+// no more.
 func (m *makers) trim(limit int64, wanted []string) error {
 	type image struct {
 		path string
@@ -44,7 +46,8 @@ func (m *makers) trim(limit int64, wanted []string) error {
 			return err
 		}
 		for _, name := range names {
-			if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() { // others may be quicker, and the folder is the user's
+			// others may be quicker, and the folder is the user's
+			if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
 				all = append(all, image{name, st})
 			}
 		}

@@ -11,7 +11,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// TestChooseMaker: an engine where there is one, then apptainer, singularity, enroot; files and bundles never go to an engine.
+// TestChooseMaker: an engine where there is one, then apptainer, singularity, enroot; files and bundles never go to an
+// engine.
 func TestChooseMaker(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "sock")

@@ -15,9 +15,9 @@ type renewal struct {
 	to       os.FileInfo
 }
 
-// renewKeeper has a keeper that runs another program than the agent would start take that one, as soon as nothing runs on
-// the node: jobs are kept to their end by the program that started them. What is ordered meanwhile is sent again to the
-// keeper's new program, as to any that was away for a moment.
+// renewKeeper has a keeper that runs another program than the agent would start take that one, as soon as nothing runs
+// on the node: jobs are kept to their end by the program that started them. What is ordered meanwhile is sent again to
+// the keeper's new program, as to any that was away for a moment.
 func (a *Agent) renewKeeper(ctx context.Context) {
 	a.ledger.mu.Lock()
 	h := a.ledger.keeper

@@ -9,8 +9,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// TestKeeperGetsItsNewProgram: a keeper of another program is asked to take the agent's once nothing runs, again when it
-// said that it was busy, and no more when it came back as it was.
+// TestKeeperGetsItsNewProgram: a keeper of another program is asked to take the agent's once nothing runs, again when
+// it said that it was busy, and no more when it came back as it was.
 func TestKeeperGetsItsNewProgram(t *testing.T) {
 	t.Parallel()
 	s, dir := newFakeServer(t), shortDir(t)

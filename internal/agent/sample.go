@@ -96,7 +96,8 @@ func (s *sampler) look(ctx context.Context) (units []core.UnitState, exported []
 	health := s.watch.Judge(seen, errs, s.kernel.Faults(), s.found)
 	for i := range gpus {
 		u := core.UnitState{
-			Name: "gpu", Index: int32(i), UUID: gpus[i].UUID, Memory: gpus[i].Memory, Health: health[i].Level.String(), Faults: health[i].String(),
+			Name: "gpu", Index: int32(i), UUID: gpus[i].UUID, Memory: gpus[i].Memory, Health: health[i].Level.String(),
+			Faults: health[i].String(),
 		}
 		for k := range seen {
 			if seen[k].UUID == gpus[i].UUID {

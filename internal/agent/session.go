@@ -28,7 +28,8 @@ type session struct {
 	mu   sync.Mutex
 	logs map[name]*follower
 	over bool // done is closed, no more work begins
-	// beats are the times the hello (0) and the heartbeats (from 1) were sent; those answered are cut off, first counts them.
+	// beats are the times the hello (0) and the heartbeats (from 1) were sent; those answered are cut off, first counts
+	// them.
 	beats []time.Duration
 	first int64
 }
@@ -113,7 +114,8 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	}
 	return &wire.NodeHello{
 		Protocol: wire.AgentProtocol, Version: a.opt.Version, Node: a.id.name, Hardware: a.machine.Hardware, Host: h,
-		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()), Trust: a.id.trusts(),
+		Features: a.opt.Features, Fleet: a.opt.Fleet, Running: run, Ended: ended, Now: core.At(time.Now()),
+		Trust: a.id.trusts(),
 	}
 }
 
@@ -124,7 +126,8 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 		return err
 	}
 	if w.Protocol != 0 && w.Protocol != wire.AgentProtocol {
-		return core.Errorf(core.Invalid, "the server speaks version %d of the agents' protocol, this agent %d", w.Protocol, wire.AgentProtocol)
+		return core.Errorf(core.Invalid, "the server speaks version %d of the agents' protocol, this agent %d",
+			w.Protocol, wire.AgentProtocol)
 	}
 	a := s.a
 	a.up.learn(w.Servers)
@@ -133,7 +136,8 @@ func (s *session) welcome(f wire.Frame, ended []wire.Exited) error {
 	a.log.Info("connected", "cluster", w.Cluster, "server_version", w.Version, "ended", len(ended))
 	for _, k := range w.Kill {
 		s.a.log.Info("killing what the server does not want", "job", k.Job, "attempt", k.Attempt, "step", k.Step)
-		header, err := json.Marshal(wire.Kill{Job: k.Job, Attempt: k.Attempt, Step: k.Step, Grace: -1, Reason: "not wanted by the server"})
+		header, err := json.Marshal(
+			wire.Kill{Job: k.Job, Attempt: k.Attempt, Step: k.Step, Grace: -1, Reason: "not wanted by the server"})
 		if err != nil {
 			return err
 		}
@@ -170,7 +174,8 @@ func (s *session) take(f wire.Frame) error {
 			a.fenceJob(core.JobID(l.Key.Job), l.Fence)
 		}
 		if len(l.Program.Tasks) > 0 || l.Stdio.Mode == wire.StdioStream {
-			a.stream(l.Key) // it is there before the keeper speaks of the step, which may be before the server says where it goes
+			// it is there before the keeper speaks of the step, which may be before the server says where it goes
+			a.stream(l.Key)
 		}
 		return a.ledger.launch(l)
 	case wire.TypeKill, wire.TypeSignal, wire.TypeSetLimit, wire.TypeSuspend, wire.TypeFinish:
@@ -239,7 +244,8 @@ func (s *session) take(f wire.Frame) error {
 // errBye says that the server goes away in peace.
 var errBye = errors.New("the server said goodbye")
 
-// ended tells the server an end: short output before it, so that whoever sees the end sees the output; long output after.
+// ended tells the server an end: short output before it, so that whoever sees the end sees the output; long output
+// after.
 func (s *session) ended(e *end, payload []byte) {
 	x := &e.exited
 	switch {
@@ -294,7 +300,8 @@ func (s *session) beat() {
 	}
 }
 
-// rest gives memory back to the machine when the start or the last job is over: an idle agent is one of many things there.
+// rest gives memory back to the machine when the start or the last job is over: an idle agent is one of many things
+// there.
 func (a *Agent) rest() {
 	a.ledger.mu.Lock()
 	idle := a.ledger.busy && len(a.ledger.running) == 0
@@ -307,8 +314,8 @@ func (a *Agent) rest() {
 	}
 }
 
-// renew notes that the server has heard the hello or a heartbeat. Fences count from when that was sent, not from when the
-// answer came: the server counts from in between.
+// renew notes that the server has heard the hello or a heartbeat. Fences count from when that was sent, not from when
+// the answer came: the server counts from in between.
 func (s *session) renew(seq int64) {
 	s.mu.Lock()
 	i := seq - s.first

@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/wire/direct"
 )
 
-// streamPatience is how long a server that does not know a running step's stream is asked again before its reader counts as
-// gone: it may have been started since, and srun has to find it too.
+// streamPatience is how long a server that does not know a running step's stream is asked again before its reader
+// counts as gone: it may have been started since, and srun has to find it too.
 const streamPatience = time.Minute
 
 // lastWords is how long the last frames of a step may take to be read.
@@ -32,8 +32,8 @@ type item struct {
 	frame   wire.Frame    // what payload lies in, free once it is sent
 }
 
-// stepStream carries the stdio of a step between its keeper and the server, which joins it to the waiting srun. What the
-// keeper sends waits here, at most a window a stream, until the connection is there.
+// stepStream carries the stdio of a step between its keeper and the server, which joins it to the waiting srun. What
+// the keeper sends waits here, at most a window a stream, until the connection is there.
 type stepStream struct {
 	a   *Agent
 	key wire.Key
@@ -80,8 +80,11 @@ func (a *Agent) stream(k wire.Key) *stepStream {
 	n := nameOf(k)
 	st := a.ledger.streams[n]
 	if st == nil {
-		st = &stepStream{a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), told: make(chan struct{}, 1),
-			gone: make(chan struct{}), input: map[int]*inputLane{}, eaten: map[int]int64{}}
+		st = &stepStream{
+			a: a, key: k, got: map[lane]int64{}, wake: make(chan struct{}, 1),
+			room: make(chan struct{}, 1), told: make(chan struct{}, 1),
+			gone: make(chan struct{}), input: map[int]*inputLane{}, eaten: map[int]int64{},
+		}
 		if r := a.ledger.running[n]; r != nil {
 			st.ranks, st.readers, st.key = r.flow.Ranks, r.flow.Readers, r.key
 		}
@@ -96,8 +99,8 @@ func (st *stepStream) launched(f wire.Flow) {
 	st.ranks, st.readers = f.Ranks, f.Readers
 }
 
-// found takes up the streams of a step that an agent before us started. srun may not have heard of the start, nor of the
-// tasks that have ended since; it takes both twice.
+// found takes up the streams of a step that an agent before us started. srun may not have heard of the start, nor of
+// the tasks that have ended since; it takes both twice.
 func (a *Agent) found(f wire.Flow) {
 	if a.streamOf(f.Key) == nil {
 		st := a.stream(f.Key)
@@ -112,7 +115,8 @@ func (a *Agent) found(f wire.Flow) {
 	}
 }
 
-// taken notes how much input each task was sent by an agent before us. Where that differs, what goes to all goes to each.
+// taken notes how much input each task was sent by an agent before us. Where that differs, what goes to all goes to
+// each.
 func (st *stepStream) taken(f wire.Flow) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -197,8 +201,10 @@ func (st *stepStream) data(d wire.Data, f wire.Frame) {
 func (st *stepStream) taskExited(x wire.TaskExited) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.push(item{t: wire.TypeTaskExit, header: wire.TaskExit{Rank: st.rank(x.Task), Node: st.a.id.name,
-		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}}})
+	st.push(item{t: wire.TypeTaskExit, header: wire.TaskExit{
+		Rank: st.rank(x.Task), Node: st.a.id.name,
+		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
+	}})
 }
 
 // meet passes on what the node's tasks put before a fence.
@@ -223,8 +229,10 @@ func (st *stepStream) exited(x wire.Exited) {
 	if st.over {
 		return
 	}
-	st.push(item{t: wire.TypeStepExit, header: wire.TaskExit{Rank: -1, Node: st.a.id.name,
-		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}, Cause: string(x.Cause), Message: x.Message}})
+	st.push(item{t: wire.TypeStepExit, header: wire.TaskExit{
+		Rank: -1, Node: st.a.id.name,
+		Exit: core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)}, Cause: string(x.Cause), Message: x.Message,
+	}})
 	st.over = true
 	poke(st.room) // nobody takes input any more
 }
@@ -293,7 +301,8 @@ func (st *stepStream) again() {
 	}
 }
 
-// openStream begins to carry a step's stdio to the server under a token. One that is over and forgotten has nothing to carry.
+// openStream begins to carry a step's stdio to the server under a token. One that is over and forgotten has nothing to
+// carry.
 func (a *Agent) openStream(o wire.OpenStream) {
 	st := a.streamOf(o.Key)
 	if st == nil {
@@ -476,7 +485,8 @@ func (st *stepStream) copy(ctx context.Context, c *wire.Conn) error {
 			_ = st.a.ledger.send(wire.TypeDataAck, *next.ack) // a keeper that did not hear it repeats, and we drop
 		}
 		if next.t == wire.TypeStepExit {
-			// The other end hangs up when it has it. To do so here would throw away what is still on its way if input lies unread.
+			// The other end hangs up when it has it. To do so here would throw away what is still on its way if input
+			// lies unread.
 			late := time.NewTimer(lastWords)
 			defer late.Stop()
 			select {
@@ -511,7 +521,8 @@ func (st *stepStream) read(ctx context.Context, c *wire.Conn) error {
 			if err := f.Decode(&s); err != nil {
 				return err
 			}
-			err = st.a.ledger.send(wire.TypeSignal, wire.Signal{Job: st.key.Job, Attempt: st.key.Attempt, Step: st.key.Step, Number: int(s.Signal)})
+			err = st.a.ledger.send(wire.TypeSignal,
+				wire.Signal{Job: st.key.Job, Attempt: st.key.Attempt, Step: st.key.Step, Number: int(s.Signal)})
 		case wire.TypeStepMeet:
 			var m wire.StepMeet
 			if err := f.Decode(&m); err != nil {

@@ -158,12 +158,16 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	defer typing.Close()
 	signals := make(chan os.Signal, 1)
 	var said bytes.Buffer
-	a := &App{App: app.App{In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
-		Connect: func() (*client.Client, error) {
-			return client.New(client.Settings{
-				Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second})
+	a := &App{
+		App: app.App{
+			In: never, Out: io.Discard, Err: &said, Terminal: true, Now: time.Now,
+			Connect: func() (*client.Client, error) {
+				return client.New(client.Settings{
+					Servers: []string{strings.Replace(h.URL, "http://", "http+insecure://", 1)}, Timeout: time.Second,
+				})
+			},
+			Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
 		},
-		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} }},
 	}
 	signals <- os.Interrupt
 	if code := a.Run(t.Context(), []string{"stop", "7", "8"}); code != app.ExitInterrupted {

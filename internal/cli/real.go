@@ -15,7 +15,8 @@ import (
 // Real is the App of this process.
 func Real(version string, links []string, pages func() map[string]string) *App {
 	return &App{
-		App: app.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
+		App: app.App{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin),
 			Connect: func() (*client.Client, error) {
 				c, err := client.FromEnv(client.WithNotice(func(err error, left time.Duration) {
 					fmt.Fprintf(os.Stderr, "bireme: %v; trying again for %v\n", err, left)
@@ -30,7 +31,8 @@ func Real(version string, links []string, pages func() map[string]string) *App {
 				c := make(chan os.Signal, 1)
 				signal.Notify(c, os.Interrupt)
 				return c, func() { signal.Stop(c) }
-			}},
+			},
+		},
 		Version: version, Links: links, Pages: pages, Exe: os.Executable,
 	}
 }

@@ -30,8 +30,10 @@ func (d *decoder) checkCertificates(c *Config) {
 	if onLoopback(c.Server.Listen) && onLoopback(c.Server.AgentListen) {
 		least = leastTrialCertificate
 	}
-	for path, life := range map[string]Duration{"certificates.node": c.Certificates.Node,
-		"certificates.server": c.Certificates.Server} {
+	for path, life := range map[string]Duration{
+		"certificates.node":   c.Certificates.Node,
+		"certificates.server": c.Certificates.Server,
+	} {
 		if l := life.D(); l < least || l > mostCertificate {
 			d.at(path, "%s is not between %s and 730d", life, Duration(least))
 		}

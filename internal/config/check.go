@@ -314,8 +314,10 @@ func ParseUnits(list ...string) (gres []core.Gres, units []core.Unit, err error)
 		}
 		for i := range int32(min(g.Count, 1024)) {
 			if placed {
-				units = append(units, core.Unit{Name: g.Name, Type: g.Type, Index: next[g.Name] + i, Socket: int32(s),
-					Links: int32(l)})
+				units = append(units, core.Unit{
+					Name: g.Name, Type: g.Type, Index: next[g.Name] + i, Socket: int32(s),
+					Links: int32(l),
+				})
 			}
 		}
 		next[g.Name] += int32(g.Count)

@@ -304,8 +304,10 @@ func Default() *Config {
 		Power:  defaultPower(),
 		Mail:   Mail{Program: "/bin/mail", User: "nobody"},
 		Fleets: defaultFleets(),
-		GPU: GPU{Sample: Duration(10 * time.Second), Health: "act", Return: true,
-			DCGMExporter: "http://127.0.0.1:9400/metrics"},
+		GPU: GPU{
+			Sample: Duration(10 * time.Second), Health: "act", Return: true,
+			DCGMExporter: "http://127.0.0.1:9400/metrics",
+		},
 		Accounting: Accounting{DefaultProject: "default", Store: []string{"job_script", "job_env"}},
 		Retention: Retention{
 			Events: Duration(14 * 24 * time.Hour), MaxEvents: 10_000_000, Jobs: Duration(365 * 24 * time.Hour),

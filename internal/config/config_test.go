@@ -149,15 +149,19 @@ timers: {fence: 5m}
 
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"5m": 5 * time.Minute, "200ms": 200 * time.Millisecond,
-		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0": 0} {
+	for text, want := range map[string]time.Duration{
+		"5m": 5 * time.Minute, "200ms": 200 * time.Millisecond,
+		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0": 0,
+	} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || d.D() != want {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
 	}
-	for text, want := range map[string]int64{"512": 512, "4K": 4096, "4KiB": 4096, "16M": 16 << 20, "2G": 2 << 30,
-		"1T": 1 << 40, "-1": -1} {
+	for text, want := range map[string]int64{
+		"512": 512, "4K": 4096, "4KiB": 4096, "16M": 16 << 20, "2G": 2 << 30,
+		"1T": 1 << 40, "-1": -1,
+	} {
 		var s Size
 		if err := s.UnmarshalText([]byte(text)); err != nil || int64(s) != want {
 			t.Errorf("%s: %v, %v", text, s, err)

@@ -61,8 +61,10 @@ func (c *Config) CoreNodes() []*core.Node {
 		if err != nil {
 			continue // Check refuses it
 		}
-		hw := core.Hardware{CPUs: n.CPUs, Sockets: n.Sockets, Cores: n.Cores, Threads: n.Threads,
-			Memory: core.Bytes(n.Memory), TmpDisk: core.Bytes(n.TmpDisk)}
+		hw := core.Hardware{
+			CPUs: n.CPUs, Sockets: n.Sockets, Cores: n.Cores, Threads: n.Threads,
+			Memory: core.Bytes(n.Memory), TmpDisk: core.Bytes(n.TmpDisk),
+		}
 		hw.Gres, hw.Units, _ = ParseUnits(n.Gres...) // Check refuses what it cannot read
 		flags := nodeStates[strings.ToLower(n.State)]
 		for _, name := range names {

@@ -65,8 +65,14 @@ func (d *decoder) checkHealth(c *Config) {
 			d.at("health.states", "%q: there are %s", s, strings.Join(healthStates, ", "))
 		}
 	}
-	for _, k := range [][2]string{{"disk", h.Disk}, {"memory", h.Memory}, {"mount", h.Mount}, {"skew", h.Skew},
-		{"gpu_processes", h.GPUProcesses}, {"engine", h.Engine}} {
+	for _, k := range [][2]string{
+		{"disk", h.Disk},
+		{"memory", h.Memory},
+		{"mount", h.Mount},
+		{"skew", h.Skew},
+		{"gpu_processes", h.GPUProcesses},
+		{"engine", h.Engine},
+	} {
 		if k[1] != "off" && k[1] != "warn" && k[1] != "drain" {
 			d.at("health."+k[0], "%q is neither off, warn nor drain", k[1])
 		}

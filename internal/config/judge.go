@@ -34,8 +34,10 @@ func (c *Config) Judge(k Known) (faults []core.Fault, notes []string) {
 			case k.QOS == nil:
 				notes = append(notes, fmt.Sprintf("partitions[%d].qos: no server answers, so QOS %q cannot be checked", i, p.QOS))
 			case !k.QOS(core.QOSName(p.QOS)):
-				faults = append(faults, core.Fault{Path: fmt.Sprintf("partitions[%d].qos", i),
-					Message: fmt.Sprintf("partition %s: there is no QOS %q", p.Name, p.QOS)})
+				faults = append(faults, core.Fault{
+					Path:    fmt.Sprintf("partitions[%d].qos", i),
+					Message: fmt.Sprintf("partition %s: there is no QOS %q", p.Name, p.QOS),
+				})
 			}
 		}
 		if strings.EqualFold(p.Nodes, "ALL") {

@@ -85,8 +85,10 @@ func (c *Config) CoreOffers() []core.Offer {
 		x := core.Offer{
 			Name: o.Name, Features: o.Features, Price: core.Price(o.Price), Max: o.Max,
 			PowerUp: core.Seconds(o.PowerUp.D() / time.Second),
-			Hardware: core.Hardware{CPUs: o.CPUs, Sockets: o.Sockets, Cores: o.Cores, Threads: o.Threads,
-				Memory: core.Bytes(o.Memory), TmpDisk: core.Bytes(o.TmpDisk)},
+			Hardware: core.Hardware{
+				CPUs: o.CPUs, Sockets: o.Sockets, Cores: o.Cores, Threads: o.Threads,
+				Memory: core.Bytes(o.Memory), TmpDisk: core.Bytes(o.TmpDisk),
+			},
 		}
 		for _, g := range o.Gres {
 			if gres, err := ParseGres(g); err == nil {

@@ -29,8 +29,11 @@ func defaultPower() Power {
 
 func (d *decoder) checkPower(c *Config) {
 	p := &c.Power
-	for _, x := range [][2]string{{"suspend_program", p.SuspendProgram}, {"resume_program", p.ResumeProgram},
-		{"resume_fail_program", p.ResumeFailProgram}} {
+	for _, x := range [][2]string{
+		{"suspend_program", p.SuspendProgram},
+		{"resume_program", p.ResumeProgram},
+		{"resume_fail_program", p.ResumeFailProgram},
+	} {
 		if x[1] != "" && !filepath.IsAbs(x[1]) {
 			d.at("power."+x[0], "%q is not an absolute path", x[1])
 		}

@@ -45,8 +45,10 @@ func (d *decoder) checkPreemptMode(path, mode string) {
 	}
 }
 
-var preemptOrders = map[string]core.PreemptOrder{"least_lost": core.LeastLost, "youngest": core.Youngest,
-	"smallest": core.Smallest}
+var preemptOrders = map[string]core.PreemptOrder{
+	"least_lost": core.LeastLost, "youngest": core.Youngest,
+	"smallest": core.Smallest,
+}
 
 // Core gives it in core's words. The Config has been checked.
 func (p *Preemption) Core() core.Preemption {

@@ -19,8 +19,15 @@ func (d *decoder) checkPriority(c *Config) {
 	for _, x := range []struct {
 		name string
 		v    int64
-	}{{"age", w.Age}, {"fairshare", w.FairShare}, {"job_size", w.JobSize}, {"partition", w.Partition}, {"qos", w.QOS},
-		{"assoc", w.Assoc}, {"run", w.Run}} {
+	}{
+		{"age", w.Age},
+		{"fairshare", w.FairShare},
+		{"job_size", w.JobSize},
+		{"partition", w.Partition},
+		{"qos", w.QOS},
+		{"assoc", w.Assoc},
+		{"run", w.Run},
+	} {
 		if x.v < 0 || x.v > math.MaxUint32 {
 			d.at("priority.weights."+x.name, "%d is not between 0 and %d", x.v, uint32(math.MaxUint32))
 		}

@@ -31,8 +31,10 @@ priority:
 	}
 	got, ok := c.Priority.Policy()
 	want := policy.Config{
-		Weights: policy.Weights{Age: 1000, FairShare: 100_000, JobSize: 10, Partition: 5,
-			TRES: []policy.Weight{{Name: "cpu", Per: 7}, {Name: "gres/gpu", Per: 9}}},
+		Weights: policy.Weights{
+			Age: 1000, FairShare: 100_000, JobSize: 10, Partition: 5,
+			TRES: []policy.Weight{{Name: "cpu", Per: 7}, {Name: "gres/gpu", Per: 9}},
+		},
 		MaxAge: 86400, FavorSmall: true, Flags: policy.MaxTRES | policy.NoFairTree,
 	}
 	if d := cmp.Diff(want, got); d != "" || !ok {

@@ -25,8 +25,13 @@ var privateWords = []struct {
 	word string
 	bit  Private
 }{
-	{"accounts", PrivateAccounts}, {"events", PrivateEvents}, {"jobs", PrivateJobs}, {"nodes", PrivateNodes},
-	{"partitions", PrivatePartitions}, {"reservations", PrivateReservations}, {"usage", PrivateUsage},
+	{"accounts", PrivateAccounts},
+	{"events", PrivateEvents},
+	{"jobs", PrivateJobs},
+	{"nodes", PrivateNodes},
+	{"partitions", PrivatePartitions},
+	{"reservations", PrivateReservations},
+	{"usage", PrivateUsage},
 	{"users", PrivateUsers},
 }
 

@@ -24,8 +24,11 @@ topology:
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
-	want := &core.Topology{Kind: "tree", Switches: []core.Switch{{Name: "s1", Nodes: "n[1-4]"},
-		{Name: "s2", Nodes: "n[5-8]"}, {Name: "top", Switches: "s[1-2]"}}}
+	want := &core.Topology{Kind: "tree", Switches: []core.Switch{
+		{Name: "s1", Nodes: "n[1-4]"},
+		{Name: "s2", Nodes: "n[5-8]"},
+		{Name: "top", Switches: "s[1-2]"},
+	}}
 	if d := cmp.Diff(want, c.CoreTopology()); d != "" || c.Topology.MaxSwitchWait.D() != time.Minute {
 		t.Errorf("tree (-want +got):\n%s", d)
 	}
@@ -35,8 +38,10 @@ topology:
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}
-	want = &core.Topology{Kind: "block",
-		Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-5]"}}, BlockSizes: []int32{2, 4}}
+	want = &core.Topology{
+		Kind:   "block",
+		Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-5]"}}, BlockSizes: []int32{2, 4},
+	}
 	if d := cmp.Diff(want, c.CoreTopology()); d != "" {
 		t.Errorf("blocks (-want +got):\n%s", d)
 	}
@@ -52,18 +57,24 @@ func TestTopologyFaults(t *testing.T) {
 		{`{kind: block, switches: [{name: a, nodes: n1}]}`, "only a topology of kind tree has switches"},
 		{`{kind: tree, block_sizes: [4]}`, "only a topology of kind block has blocks and block sizes"},
 		{`{kind: tree, switches: [{name: a, nodes: n1}, {name: b, nodes: "n[1-2]"}]}`, "node n1 is already under a"},
-		{`{kind: tree, switches: [{name: a, nodes: n1}, {name: a, nodes: n2}]}`,
-			`"a" is already the name of topology.switches[0]`},
+		{
+			`{kind: tree, switches: [{name: a, nodes: n1}, {name: a, nodes: n2}]}`,
+			`"a" is already the name of topology.switches[0]`,
+		},
 		{`{kind: tree, switches: [{name: a}]}`, `switch "a" needs nodes or switches, and not both`},
 		{`{kind: tree, switches: [{name: a, switches: b}]}`, `there is no switch "b"`},
 		{`{kind: tree, switches: [{name: a, switches: b}, {name: b, switches: a}]}`, "switch a contains itself"},
-		{`{kind: block, block_sizes: [3], blocks: [{name: a, nodes: "n[1-2]"}]}`,
-			"larger than the smallest block, which has 2 node(s)"},
+		{
+			`{kind: block, block_sizes: [3], blocks: [{name: a, nodes: "n[1-2]"}]}`,
+			"larger than the smallest block, which has 2 node(s)",
+		},
 		{`{kind: block, block_sizes: [2, 3], blocks: [{name: a, nodes: "n[1-2]"}]}`, "3 is not a multiple of 2"},
 		{`{kind: tree, switches: [{name: a, nodes: "n[1-"}]}`, ""},
 		{`{kind: tree, max_switch_wait: -1s}`, ""},
-		{`{kind: tree, switches: [{name: a, nodes: n1}, {name: b, switches: "a"}, {name: c, switches: "a"}]}`,
-			"switch a is already under b"},
+		{
+			`{kind: tree, switches: [{name: a, nodes: n1}, {name: b, switches: "a"}, {name: c, switches: "a"}]}`,
+			"switch a is already under b",
+		},
 	} {
 		text, want := tc[0], tc[1]
 		_, err := Parse("site.yml", []byte("topology: "+text))

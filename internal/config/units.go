@@ -20,8 +20,14 @@ func (d Duration) String() string {
 	for _, u := range []struct {
 		name string
 		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
-		{"us", time.Microsecond}} {
+	}{
+		{"d", 24 * time.Hour},
+		{"h", time.Hour},
+		{"m", time.Minute},
+		{"s", time.Second},
+		{"ms", time.Millisecond},
+		{"us", time.Microsecond},
+	} {
 		if d != 0 && time.Duration(d)%u.size == 0 {
 			return strconv.FormatInt(int64(time.Duration(d)/u.size), 10) + u.name
 		}

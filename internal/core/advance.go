@@ -35,7 +35,8 @@ func (r *AdvanceReservation) After(start, end Time, zone *time.Location) (Time, 
 
 func weekend(t time.Time) bool { return t.Weekday() == time.Saturday || t.Weekday() == time.Sunday }
 
-// Current gives the occurrence that goes on at now or comes next; of one that is over and does not come again, the last.
+// Current gives the occurrence that goes on at now or comes next; of one that is over and does not come again, the
+// last.
 func (r *AdvanceReservation) Current(now Time, zone *time.Location) (start, end Time) {
 	start, end = r.Start, r.End
 	for end <= now {

@@ -26,7 +26,8 @@ func TestOccurrences(t *testing.T) {
 		{0, "Fri 2026-03-27 09:00", "Mon 2026-03-30 08:00", "Fri 2026-03-27 09:00"},
 		{ReserveDaily, "Fri 2026-03-27 09:00", "Fri 2026-03-27 10:59", "Fri 2026-03-27 09:00"},
 		{ReserveDaily, "Fri 2026-03-27 09:00", "Fri 2026-03-27 11:00", "Sat 2026-03-28 09:00"},
-		{ReserveDaily, "Fri 2026-03-27 09:00", "Mon 2026-03-30 08:00", "Mon 2026-03-30 09:00"}, // the clocks change on the 29th
+		// the clocks change on the 29th
+		{ReserveDaily, "Fri 2026-03-27 09:00", "Mon 2026-03-30 08:00", "Mon 2026-03-30 09:00"},
 		{ReserveWeekly, "Fri 2026-03-27 09:00", "Mon 2026-03-30 08:00", "Fri 2026-04-03 09:00"},
 		{ReserveWeekday, "Fri 2026-03-27 09:00", "Fri 2026-03-27 12:00", "Mon 2026-03-30 09:00"},
 		{ReserveWeekend, "Sun 2026-03-29 09:00", "Sun 2026-03-29 12:00", "Sat 2026-04-04 09:00"},

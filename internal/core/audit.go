@@ -38,14 +38,17 @@ const (
 
 // Clean makes every text of the entry one that neither a log file nor a terminal takes for more than text.
 func (e *AuditEntry) Clean() {
-	for _, p := range []*string{(*string)(&e.User), (*string)(&e.Node), &e.Addr, &e.Token, &e.TokenName, &e.Action, &e.Object, (*string)(&e.Owner), &e.Answer, &e.Reason} {
+	for _, p := range []*string{
+		(*string)(&e.User), (*string)(&e.Node), &e.Addr, &e.Token, &e.TokenName, &e.Action,
+		&e.Object, (*string)(&e.Owner), &e.Answer, &e.Reason,
+	} {
 		*p = Plain(*p, maxAuditWord)
 	}
 	e.Message, e.Detail = Plain(e.Message, maxAuditText), Plain(e.Detail, maxAuditText)
 }
 
-// Plain cuts text to at most so many bytes and escapes what does not print, as in a Go string: a line break is \n. Nobody who
-// chooses a name or a header can make lines of a log, or steer a terminal.
+// Plain cuts text to at most so many bytes and escapes what does not print, as in a Go string: a line break is \n.
+// Nobody who chooses a name or a header can make lines of a log, or steer a terminal.
 func Plain(text string, most int) string {
 	odd := func(r rune) bool { return r == utf8.RuneError || r == '\\' || !unicode.IsPrint(r) }
 	if len(text) <= most && strings.IndexFunc(text, odd) < 0 {

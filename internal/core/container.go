@@ -26,8 +26,8 @@ type Container struct {
 	Submitter bool `json:"submitter,omitempty"`
 	// Bounded: its mounts are below the paths that the site gives to everybody. Set when the job is taken.
 	Bounded bool `json:"bounded,omitempty"`
-	// ImageEnv: where the image and the job set the same variable, the image wins. As with Slurm's containers the job's come
-	// from another machine; a YAML file's are meant.
+	// ImageEnv: where the image and the job set the same variable, the image wins. As with Slurm's containers the job's
+	// come from another machine; a YAML file's are meant.
 	ImageEnv bool `json:"image_env,omitempty"`
 }
 
@@ -68,8 +68,8 @@ type Published struct {
 	Host int32    `json:"host"` // of its node
 }
 
-// RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username and
-// password. It is taken out before anything in the container sees it.
+// RegistryAuth is the variable of a job's environment that holds what a registry wants to know, as JSON with username
+// and password. It is taken out before anything in the container sees it.
 const RegistryAuth = "BIREME_REGISTRY_AUTH"
 
 // TakeRegistryAuth takes it out of an environment.

@@ -1,8 +1,9 @@
-// Package core holds Bireme's words as Go types and their pure rules: jobs, nodes, resources, people, events and errors.
+// Package core holds Bireme's words as Go types and their pure rules: jobs, nodes, resources, people, events and
+// errors.
 //
 // Nothing here does I/O, reads a clock or starts a goroutine, and nothing here imports another of our packages except
-// its own sub-packages. Records (Job, Spec, Node, User, …) are immutable once published: a change makes a new record and
-// replaces the old one, so a reader may keep any record for as long as it likes.
+// its own sub-packages. Records (Job, Spec, Node, User, …) are immutable once published: a change makes a new record
+// and replaces the old one, so a reader may keep any record for as long as it likes.
 //
 // # A job's life
 //

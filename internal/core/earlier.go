@@ -28,8 +28,11 @@ type Attempt struct {
 
 // Remember keeps the attempt that is over among the earlier ones.
 func (j *Job) Remember() {
-	a := Attempt{Attempt: j.Attempt, State: j.State, Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, PausedFor: j.PausedFor,
-		Exit: j.Exit, Usage: j.Usage, Reason: j.Reason, Message: j.Message, Alloc: j.Alloc}
+	a := Attempt{
+		Attempt: j.Attempt, State: j.State, Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
+		PausedFor: j.PausedFor,
+		Exit:      j.Exit, Usage: j.Usage, Reason: j.Reason, Message: j.Message, Alloc: j.Alloc,
+	}
 	switch {
 	case j.State.Final():
 	case j.Stop != nil:
@@ -50,8 +53,10 @@ func (j *Job) Remember() {
 // As is the job as it was when an earlier attempt of it was over.
 func (j *Job) As(a *Attempt) Job {
 	old := *j
-	old.Attempt, old.State, old.Submit, old.Eligible, old.Start, old.End = a.Attempt, a.State, a.Submit, a.Eligible, a.Start, a.End
-	old.Exit, old.Usage, old.Reason, old.Message, old.Alloc, old.PausedFor = a.Exit, a.Usage, a.Reason, a.Message, a.Alloc, a.PausedFor
+	old.Attempt, old.State, old.Submit, old.Eligible, old.Start, old.End = a.Attempt, a.State, a.Submit, a.Eligible,
+		a.Start, a.End
+	old.Exit, old.Usage, old.Reason, old.Message, old.Alloc, old.PausedFor = a.Exit, a.Usage, a.Reason, a.Message,
+		a.Alloc, a.PausedFor
 	old.Flags, old.Paused, old.Stop, old.Earlier = 0, 0, nil, nil
 	if a.State == Pending {
 		old.State, old.Flags = Running, Requeueing

@@ -2,7 +2,8 @@ package core
 
 import "testing"
 
-// An attempt that went back is kept as it ended; the record it was made from stays as it was, and of many the last are kept.
+// An attempt that went back is kept as it ended; the record it was made from stays as it was, and of many the last are
+// kept.
 func TestRemember(t *testing.T) {
 	t.Parallel()
 	al := &Alloc{Nodes: []NodeAlloc{{Node: "n1", CPUs: 2}}}
@@ -16,7 +17,8 @@ func TestRemember(t *testing.T) {
 		t.Fatalf("%v %v %v: a record was changed that others read", first.Earlier, second.Earlier, third.Earlier)
 	}
 	old := third.As(&third.Earlier.Attempts[0])
-	if old.State != Running || !old.Flags.Has(Requeueing) || old.Attempt != 1 || old.Start != 10 || old.End != 20 || old.Alloc != al || old.ID != 7 {
+	if old.State != Running || !old.Flags.Has(Requeueing) || old.Attempt != 1 || old.Start != 10 || old.End != 20 ||
+		old.Alloc != al || old.ID != 7 {
 		t.Errorf("the first attempt is %+v", old)
 	}
 	if a := third.Earlier.Attempts[1]; a.State != NodeFail || a.Attempt != 2 {
@@ -26,7 +28,8 @@ func TestRemember(t *testing.T) {
 		third.Attempt = i
 		third.Remember()
 	}
-	if a := third.Earlier.Attempts; len(a) != MaxEarlier || a[MaxEarlier-1].Attempt != 99 || a[0].Attempt != 100-MaxEarlier {
+	if a := third.Earlier.Attempts; len(a) != MaxEarlier || a[MaxEarlier-1].Attempt != 99 ||
+		a[0].Attempt != 100-MaxEarlier {
 		t.Errorf("%d are kept, from %d to %d", len(a), a[0].Attempt, a[len(a)-1].Attempt)
 	}
 }

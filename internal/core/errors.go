@@ -49,7 +49,8 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error; a %w operand becomes its cause and stays out of the user's message only if the caller words it so.
+// Errorf makes an Error; a %w operand becomes its cause and stays out of the user's message only if the caller words it
+// so.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -94,5 +94,6 @@ type SpecRow struct {
 
 // Empty tells whether nothing changed.
 func (c *Changes) Empty() bool {
-	return len(c.Events) == 0 && len(c.Jobs) == 0 && len(c.Nodes) == 0 && len(c.Steps) == 0 && len(c.Tokens) == 0 && len(c.GoneTokens) == 0
+	return len(c.Events) == 0 && len(c.Jobs) == 0 && len(c.Nodes) == 0 && len(c.Steps) == 0 && len(c.Tokens) == 0 &&
+		len(c.GoneTokens) == 0
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FilenameNames is what the % symbols of an output file's name stand for, as far as they are the same for all tasks of a
-// step on a node.
+// FilenameNames is what the % symbols of an output file's name stand for, as far as they are the same for all tasks of
+// a step on a node.
 type FilenameNames struct {
 	Job       JobID    `json:"job,omitempty"`        // %j
 	ArrayJob  JobID    `json:"array_job,omitempty"`  // %A; zero: not an array task, then %A is the job
@@ -26,9 +26,9 @@ const noArrayTask = 4294967294
 // maxFilenamePad is the widest zero-padding Slurm grants; more is cut to it.
 const maxFilenamePad = 10
 
-// ExpandFilename replaces the symbols in the name of an output file, as Slurm 25.05: %% %A %a %b %J %j %N %n %r %S %s %t %u
-// %x, with a width between % and the letter that zero-pads numbers. A leading backslash turns all of it off. What is no
-// symbol stays as it is.
+// ExpandFilename replaces the symbols in the name of an output file, as Slurm 25.05: %% %A %a %b %J %j %N %n %r %S %s
+// %t %u %x, with a width between % and the letter that zero-pads numbers. A leading backslash turns all of it off. What
+// is no symbol stays as it is.
 func ExpandFilename(pattern string, n FilenameNames, task int) string {
 	if rest, off := strings.CutPrefix(pattern, `\`); off {
 		return strings.TrimLeft(rest, `\`)

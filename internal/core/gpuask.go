@@ -16,11 +16,12 @@ type GPUAsk struct {
 	Capability int32 `json:"capability,omitempty"`
 }
 
-// Fits tells whether GPUs of a type, maker, memory and compute capability will do. Sizes are as sold: of an L4 of 24 GB programs
-// see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake one neither maker nor
-// capability is asked.
+// Fits tells whether GPUs of a type, maker, memory and compute capability will do. Sizes are as sold: of an L4 of 24 GB
+// programs see 22.5, so up to 7 % may be missing. What nothing is known of does not fit who asks for it; of a fake one
+// neither maker nor capability is asked.
 func (a *GPUAsk) Fits(typ, vendor string, memory Bytes, capability int32) bool {
-	return (capability >= a.Capability || vendor == "fake") && (a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&
+	return (capability >= a.Capability || vendor == "fake") &&
+		(a.Vendor == "" || a.Vendor == vendor || vendor == "fake") &&
 		(len(a.Names) == 0 || slices.ContainsFunc(a.Names, func(n string) bool { return strings.EqualFold(n, typ) })) &&
 		(a.MemMin == 0 || memory >= a.MemMin/100*93) && (a.MemMax == 0 || memory > 0 && memory <= a.MemMax)
 }

@@ -12,9 +12,9 @@ type JobID int64
 // SpecRevisions is how many numbers there are for the revisions of one job's spec.
 const SpecRevisions = 1 << 12
 
-// SpecOwner is the job or array that a spec belongs to. The first is stored under its owner's id; each revision, made when
-// the job is changed, under a number below zero, where no job id is. Tasks share the spec of their array until one of
-// them is changed by itself.
+// SpecOwner is the job or array that a spec belongs to. The first is stored under its owner's id; each revision, made
+// when the job is changed, under a number below zero, where no job id is. Tasks share the spec of their array until one
+// of them is changed by itself.
 func SpecOwner(spec JobID) JobID {
 	if spec < 0 {
 		return -spec / SpecRevisions

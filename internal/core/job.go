@@ -38,10 +38,11 @@ type Job struct {
 	Image string `json:"image,omitempty"` // the digest of what its container was made of, once it has ended
 	Needs *Needs `json:"needs,omitempty"` // what it waits for of other jobs; nil when nothing is left
 
-	Checkpoint Time     `json:"checkpoint,omitempty"` // when it last saved its work, as it told: what it did before is not lost with it
-	Pushed     *Pushed  `json:"pushed,omitempty"`     // it was preempted
-	Earlier    *Earlier `json:"earlier,omitempty"`    // attempts of it that went back to the queue
-	Room       *Room    `json:"room,omitempty"`       // while it waits: others were preempted for it
+	// when it last saved its work, as it told: what it did before is not lost with it
+	Checkpoint Time     `json:"checkpoint,omitempty"`
+	Pushed     *Pushed  `json:"pushed,omitempty"`  // it was preempted
+	Earlier    *Earlier `json:"earlier,omitempty"` // attempts of it that went back to the queue
+	Room       *Room    `json:"room,omitempty"`    // while it waits: others were preempted for it
 }
 
 // ArrayRef ties a job to its array.

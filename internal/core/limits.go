@@ -17,8 +17,9 @@ type Limits struct {
 	MaxTRESPerJob     TRES   `json:"max_tres_per_job,omitempty"`
 	MaxTRESPerNode    TRES   `json:"max_tres_per_node,omitempty"`
 	MaxTRESMinsPerJob TRES   `json:"max_tres_mins_per_job,omitempty"`
-	MaxWall           *int64 `json:"max_wall,omitempty"`           // minutes a job
-	MinPrioThreshold  *int64 `json:"min_prio_threshold,omitempty"` // priority from which on the plan keeps a place for a job
+	MaxWall           *int64 `json:"max_wall,omitempty"` // minutes a job
+	// priority from which on the plan keeps a place for a job
+	MinPrioThreshold *int64 `json:"min_prio_threshold,omitempty"`
 }
 
 // QOS is a quality of service: a priority, limits of its own for those who use it, and whom it may preempt. It comes
@@ -121,9 +122,10 @@ type AdvanceReservation struct {
 	TRES      TRES          `json:"tres,omitempty"`
 	Flags     ReserveFlag   `json:"flags,omitempty"`
 	PurgeComp Seconds       `json:"purge_comp,omitempty"` // with PurgeCompleted: idle for so long, it goes
-	IdleSince Time          `json:"idle_since,omitempty"` // with PurgeCompleted: since when no job has been in it, or has waited for it
-	MaxDelay  Seconds       `json:"max_start_delay,omitempty"`
-	Comment   string        `json:"comment,omitempty"`
+	// with PurgeCompleted: since when no job has been in it, or has waited for it
+	IdleSince Time    `json:"idle_since,omitempty"`
+	MaxDelay  Seconds `json:"max_start_delay,omitempty"`
+	Comment   string  `json:"comment,omitempty"`
 }
 
 // ReserveFlag changes how a reservation is kept.

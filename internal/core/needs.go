@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Needs is what has to happen to other jobs before a job may start: what is left of its dependency. What has happened is
-// taken off, so that nothing has to be known of jobs that are over.
+// Needs is what has to happen to other jobs before a job may start: what is left of its dependency. What has happened
+// is taken off, so that nothing has to be known of jobs that are over.
 type Needs struct {
 	Any  bool   `json:"any,omitempty"` // one of them is enough
 	Left []Need `json:"left"`

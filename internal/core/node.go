@@ -35,8 +35,8 @@ type Node struct {
 	Leaving bool        `json:"leaving,omitempty"` // it is forgotten when its jobs have ended
 }
 
-// NodePin is the key a node is known by. A certificate of ours with any other key is refused, so a key that is replaced or
-// revoked is of no use from then on, however long its certificates last.
+// NodePin is the key a node is known by. A certificate of ours with any other key is refused, so a key that is replaced
+// or revoked is of no use from then on, however long its certificates last.
 type NodePin struct {
 	Key       string   `json:"key,omitempty"`  // KeySum of its public key
 	Next      string   `json:"next,omitempty"` // a key it has changed to: at its first use Key is dropped
@@ -45,8 +45,8 @@ type NodePin struct {
 	Token     string   `json:"token,omitempty"` // id of the token it joined with
 	Revoked   bool     `json:"revoked,omitempty"`
 	Gone      []string `json:"gone,omitempty"` // keys that were revoked: none of them joins again
-	// Before is when the node joined a server that pinned no keys: the certificate that was made then may be used once more, and
-	// its key is pinned.
+	// Before is when the node joined a server that pinned no keys: the certificate that was made then may be used once
+	// more, and its key is pinned.
 	Before Time   `json:"before,omitempty"`
 	Ends   Time   `json:"ends,omitempty"` // of its last certificate
 	CA     string `json:"ca,omitempty"`   // the newest authority that it trusts
@@ -160,12 +160,14 @@ func (n *Node) LoginOnly() bool { return n.Roles == Login }
 
 // Usable tells whether new jobs may start on the node.
 func (n *Node) Usable() bool {
-	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|NodePoweredDown|NodePoweringUp|NodePowerDown|NodePoweringDown|NodeRebooting)
+	return n.Roles&Compute != 0 && !n.Flags.Any(NodeUnknown|NodeDown|NodeDrain|NodeSilent|NodeFailFlag|NodeFuture|
+		NodePoweredDown|NodePoweringUp|NodePowerDown|NodePoweringDown|NodeRebooting)
 }
 
 // Wakeable tells whether a node that sleeps could be used once it is up.
 func (n *Node) Wakeable() bool {
-	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) && !n.Cloud { // one that is being made has not been heard of
+	// one that is being made has not been heard of
+	if n.Flags.Has(NodeUnknown) && !n.Flags.Has(NodePoweringUp) && !n.Cloud {
 		return false
 	}
 	return n.Roles&Compute != 0 && !n.Flags.Any(NodeDown|NodeDrain|NodeFailFlag|NodeFuture)

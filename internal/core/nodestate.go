@@ -2,8 +2,8 @@ package core
 
 import "strings"
 
-// NodeState is all that a node's name depends on, in both tongues. There is no state beside it: what a listing shows is worked out
-// from the flags of the record and from who uses the node. The diagram is in docs/nodes.md.
+// NodeState is all that a node's name depends on, in both tongues. There is no state beside it: what a listing shows is
+// worked out from the flags of the record and from who uses the node. The diagram is in docs/nodes.md.
 type NodeState struct {
 	Flags      NodeFlag
 	CPUs       int32 // of the node
@@ -23,8 +23,16 @@ var slurmFlags = []struct {
 	flag NodeFlag
 	name string
 }{
-	{NodeDrain, "DRAIN"}, {NodeFailFlag, "FAIL"}, {NodeMaint, "MAINTENANCE"}, {NodeReboot, "REBOOT_REQUESTED"}, {NodeRebooting, "REBOOT_ISSUED"},
-	{NodePowerDown, "POWER_DOWN"}, {NodePoweringDown, "POWERING_DOWN"}, {NodePoweredDown, "POWERED_DOWN"}, {NodePoweringUp, "POWERING_UP"}, {NodeSilent, "NOT_RESPONDING"},
+	{NodeDrain, "DRAIN"},
+	{NodeFailFlag, "FAIL"},
+	{NodeMaint, "MAINTENANCE"},
+	{NodeReboot, "REBOOT_REQUESTED"},
+	{NodeRebooting, "REBOOT_ISSUED"},
+	{NodePowerDown, "POWER_DOWN"},
+	{NodePoweringDown, "POWERING_DOWN"},
+	{NodePoweredDown, "POWERED_DOWN"},
+	{NodePoweringUp, "POWERING_UP"},
+	{NodeSilent, "NOT_RESPONDING"},
 }
 
 // base is the first word of Slurm's name.
@@ -67,8 +75,8 @@ func (s NodeState) Slurm() string {
 	return text
 }
 
-// Dstack is the state as dstack names that of an instance, and whether it adds that the instance cannot be reached. A node that
-// takes no new jobs is still idle or busy there: dstack has no word for a drain.
+// Dstack is the state as dstack names that of an instance, and whether it adds that the instance cannot be reached. A
+// node that takes no new jobs is still idle or busy there: dstack has no word for a drain.
 func (s NodeState) Dstack() (status string, unreachable bool) {
 	away := s.Flags.Has(NodeSilent) && !s.Flags.Any(Asleep)
 	switch {
@@ -93,9 +101,19 @@ func (f NodeFlag) String() string {
 		flag NodeFlag
 		name string
 	}{
-		{NodeUnknown, "unknown"}, {NodeFuture, "future"}, {NodeDown, "down"}, {NodeDrain, "drain"}, {NodeFailFlag, "fail"}, {NodeMaint, "maint"},
-		{NodeReboot, "reboot-requested"}, {NodeRebooting, "rebooting"}, {NodePowerDown, "power-down"}, {NodePoweringDown, "powering-down"}, {NodePoweredDown, "powered-down"},
-		{NodePoweringUp, "powering-up"}, {NodeSilent, "silent"},
+		{NodeUnknown, "unknown"},
+		{NodeFuture, "future"},
+		{NodeDown, "down"},
+		{NodeDrain, "drain"},
+		{NodeFailFlag, "fail"},
+		{NodeMaint, "maint"},
+		{NodeReboot, "reboot-requested"},
+		{NodeRebooting, "rebooting"},
+		{NodePowerDown, "power-down"},
+		{NodePoweringDown, "powering-down"},
+		{NodePoweredDown, "powered-down"},
+		{NodePoweringUp, "powering-up"},
+		{NodeSilent, "silent"},
 	} {
 		if f.Has(w.flag) {
 			out = append(out, w.name)

@@ -19,5 +19,6 @@ type Offer struct {
 
 // Serves tells whether nodes of the offer would be in a partition and a project may have them.
 func (o *Offer) Serves(part PartitionName, project ProjectName) bool {
-	return (len(o.Partitions) == 0 || slices.Contains(o.Partitions, part)) && (len(o.Projects) == 0 || slices.Contains(o.Projects, project))
+	return (len(o.Partitions) == 0 || slices.Contains(o.Partitions, part)) &&
+		(len(o.Projects) == 0 || slices.Contains(o.Projects, project))
 }

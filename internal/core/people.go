@@ -1,6 +1,7 @@
 package core
 
-// User is a person or a program that acts. UnixName is who its processes run as; a user without one runs containers only.
+// User is a person or a program that acts. UnixName is who its processes run as; a user without one runs containers
+// only.
 type User struct {
 	Name     UserName    `json:"name"`
 	UnixName string      `json:"unix_name,omitempty"`
@@ -20,8 +21,9 @@ type Project struct {
 	Members      []Member    `json:"members,omitempty"` // sorted by user
 	Description  string      `json:"description,omitempty"`
 	Organization string      `json:"organization,omitempty"`
-	Runtime      string      `json:"runtime,omitempty"` // of configurations that do not say one; empty: as the project above it has it
-	Assoc        Association `json:"assoc,omitzero"`
+	// of configurations that do not say one; empty: as the project above it has it
+	Runtime string      `json:"runtime,omitempty"`
+	Assoc   Association `json:"assoc,omitzero"`
 }
 
 // SharesParent in the place of shares says that one stands as one's parent does (Slurm's Fairshare=parent).
@@ -46,8 +48,8 @@ func (p *Project) Member(user UserName) Member {
 	return Member{User: user}
 }
 
-// RuntimeIn is what a project's configurations run in that do not say it themselves: what the nearest project says, from this
-// one upwards; processes where none does.
+// RuntimeIn is what a project's configurations run in that do not say it themselves: what the nearest project says,
+// from this one upwards; processes where none does.
 func RuntimeIn(name ProjectName, project func(ProjectName) (*Project, bool)) string {
 	const deepest = 100 // stores of old may hold circles
 	for range deepest {
@@ -63,8 +65,8 @@ func RuntimeIn(name ProjectName, project func(ProjectName) (*Project, bool)) str
 	return RuntimeProcess
 }
 
-// Spent is what a user's jobs in a project have used up to a moment, decayed: for fair-share and for limits on minutes. It
-// is written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
+// Spent is what a user's jobs in a project have used up to a moment, decayed: for fair-share and for limits on minutes.
+// It is written whenever what runs for them changes, so that the rest follows from At and the jobs that run.
 type Spent struct {
 	Project ProjectName `json:"project"`
 	User    UserName    `json:"user"`
@@ -154,8 +156,9 @@ type Identity struct {
 	// What follows is set for callers with a token.
 	Token   string      `json:",omitempty"` // its id
 	Project ProjectName `json:",omitempty"` // the only project the token is good for; empty: all of the user's
-	Plain   bool        `json:",omitempty"` // the token lacks scope admin: neither an administrator's nor a manager's rights hold
-	Prior   bool        `json:",omitempty"` // it came by the secret that a rotation replaced
+	// the token lacks scope admin: neither an administrator's nor a manager's rights hold
+	Plain bool `json:",omitempty"`
+	Prior bool `json:",omitempty"` // it came by the secret that a rotation replaced
 }
 
 // Run is what a YAML configuration made: a name over one Job (or, for services, several).

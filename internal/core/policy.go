@@ -8,7 +8,8 @@ type Policy struct {
 	Projects []Project      `json:"projects"` // by name
 }
 
-// PolicyDefaults are settings of the config file that a reader of the policy wants to see; they are not changed with it.
+// PolicyDefaults are settings of the config file that a reader of the policy wants to see; they are not changed with
+// it.
 type PolicyDefaults struct {
 	Project ProjectName `json:"project,omitempty"` // of those who have no other
 }

@@ -38,7 +38,8 @@ type Preemption struct {
 // Modifiers of a mode, which may follow it after a comma; PreemptWithin is another.
 const (
 	PreemptPriority PreemptMode = "priority" // only by a job of a higher priority
-	PreemptGang     PreemptMode = "gang"     // with suspend: it goes on by itself when those it made room for have ended, which it always does
+	// with suspend: it goes on by itself when those it made room for have ended, which it always does
+	PreemptGang PreemptMode = "gang"
 )
 
 // How is a mode without its modifiers; empty if it has nothing else.
@@ -102,7 +103,8 @@ type Lent struct {
 	Node  NodeName `json:"node"`
 	CPUs  int32    `json:"cpus"`
 	Cores []int32  `json:"cores,omitempty"`
-	Until Time     `json:"until,omitempty"` // when they come back at the latest, as seen when they were lent; 0: nobody knows
+	// when they come back at the latest, as seen when they were lent; 0: nobody knows
+	Until Time `json:"until,omitempty"`
 }
 
 // Parked tells whether a job is suspended because others use its CPUs.

@@ -2,7 +2,8 @@ package core
 
 import "strings"
 
-// SecretName tells whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD, AWS_SECRET_ACCESS_KEY.
+// SecretName tells whether a variable's name says that its value is a secret: HF_TOKEN, DB_PASSWORD,
+// AWS_SECRET_ACCESS_KEY.
 func SecretName(name string) bool {
 	words := strings.Split(strings.ToUpper(name), "_")
 	for i, w := range words {
@@ -25,8 +26,8 @@ func SecretName(name string) bool {
 // Span is a part of a text, [From, To).
 type Span struct{ From, To int }
 
-// SecretSpans finds the secrets in argument i of a command line: values of variables with a name that says so, all values
-// in a list of --export, the password of a URL, and what follows --token.
+// SecretSpans finds the secrets in argument i of a command line: values of variables with a name that says so, all
+// values in a list of --export, the password of a URL, and what follows --token.
 func SecretSpans(argv []string, i int) []Span {
 	arg := argv[i]
 	if rest, ok := strings.CutPrefix(arg, "--token="); ok {
@@ -46,7 +47,9 @@ func SecretSpans(argv []string, i int) []Span {
 }
 
 // isExport reports whether an option is --export, which may be abbreviated.
-func isExport(option string) bool { return len(option) >= len("--exp") && strings.HasPrefix("--export", option) }
+func isExport(option string) bool {
+	return len(option) >= len("--exp") && strings.HasPrefix("--export", option)
+}
 
 func secretSpan(arg string, from, to int) []Span {
 	if from >= to || arg[from:to] == "-" {
@@ -74,9 +77,9 @@ func urlSpans(arg string) (out []Span) {
 	}
 }
 
-// valueSpans finds the values of NAME=VALUE from an offset on, where NAME says that it is a secret. In a list, which is that of --export,
-// every value is taken for one: what is passed on by hand has its reason. A value ends there where the next variable
-// begins.
+// valueSpans finds the values of NAME=VALUE from an offset on, where NAME says that it is a secret. In a list, which is
+// that of --export, every value is taken for one: what is passed on by hand has its reason. A value ends there where
+// the next variable begins.
 func valueSpans(arg string, at int, list bool) (out []Span) {
 	for at < len(arg) {
 		eq := strings.IndexByte(arg[at:], '=')

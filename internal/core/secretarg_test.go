@@ -8,14 +8,18 @@ import (
 func TestSecretName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"HF_TOKEN", "TOKEN", "token", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "PGPASSWORD", "DB_PASSWORD", "SSH_PRIVATE_KEY", "BIREME_REGISTRY_AUTH",
+		"HF_TOKEN", "TOKEN", "token", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "PGPASSWORD", "DB_PASSWORD",
+		"SSH_PRIVATE_KEY", "BIREME_REGISTRY_AUTH",
 		"GITHUB_TOKEN_RO", "MYSQL_PWD", "SMTP_PASS", "OPENAI_APIKEY", "GOOGLE_CREDENTIALS", "GPG_PASSPHRASE", "hftoken",
 	} {
 		if !SecretName(name) {
 			t.Errorf("%s passes for harmless", name)
 		}
 	}
-	for _, name := range []string{"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEY", "KEYBOARD", "OMP_NUM_THREADS", "SSH_AUTH_SOCK", "", "COMPASS", "HTTP_AUTHOR"} {
+	for _, name := range []string{
+		"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEY", "KEYBOARD",
+		"OMP_NUM_THREADS", "SSH_AUTH_SOCK", "", "COMPASS", "HTTP_AUTHOR",
+	} {
 		if SecretName(name) {
 			t.Errorf("%s passes for a secret", name)
 		}
@@ -32,12 +36,27 @@ func TestMaskSecrets(t *testing.T) {
 		{[]string{"-eAPI_KEY=x"}, []string{"-eAPI_KEY=***"}},
 		{[]string{"-e", "A_TOKEN=1,B,C=3"}, []string{"-e", "A_TOKEN=***"}},
 		{[]string{"--export=A_TOKEN=1,B_SECRET=2,C=3"}, []string{"--export=A_TOKEN=***,B_SECRET=***,C=***"}},
-		{[]string{"--token", "abc", "--token=def", "--token", "-", "--token=-", "--token="}, []string{"--token", "***", "--token=***", "--token", "-", "--token=-", "--token="}},
-		{[]string{"--set", "server.store=postgres://u:p@ss@h/db?x=y"}, []string{"--set", "server.store=postgres://u:***@h/db?x=y"}},
+		{
+			[]string{"--token", "abc", "--token=def", "--token", "-", "--token=-", "--token="},
+			[]string{"--token", "***", "--token=***", "--token", "-", "--token=-", "--token="},
+		},
+		{
+			[]string{"--set", "server.store=postgres://u:p@ss@h/db?x=y"},
+			[]string{"--set", "server.store=postgres://u:***@h/db?x=y"},
+		},
 		{[]string{"postgres://u@h/db", "http://h:1/x@y:z"}, []string{"postgres://u@h/db", "http://h:1/x@y:z"}},
-		{[]string{"-N4", "--mem=4G", "--comment=TOKENIZERS_PARALLELISM=no"}, []string{"-N4", "--mem=4G", "--comment=TOKENIZERS_PARALLELISM=no"}},
-		{[]string{"--export=FOO=secret,export=x", "--expor=BAR=y"}, []string{"--export=FOO=***,export=***", "--expor=BAR=***"}},
-		{[]string{"--export=ALL", "--export=FOO,BAR", "--export=NONE"}, []string{"--export=ALL", "--export=FOO,BAR", "--export=NONE"}},
+		{
+			[]string{"-N4", "--mem=4G", "--comment=TOKENIZERS_PARALLELISM=no"},
+			[]string{"-N4", "--mem=4G", "--comment=TOKENIZERS_PARALLELISM=no"},
+		},
+		{
+			[]string{"--export=FOO=secret,export=x", "--expor=BAR=y"},
+			[]string{"--export=FOO=***,export=***", "--expor=BAR=***"},
+		},
+		{
+			[]string{"--export=ALL", "--export=FOO,BAR", "--export=NONE"},
+			[]string{"--export=ALL", "--export=FOO,BAR", "--export=NONE"},
+		},
 		{nil, nil},
 	} {
 		if got := MaskSecrets(c.in); !slices.Equal(got, c.want) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParseSharing reads a partition's OverSubscribe: whether its jobs get whole nodes, whether all of them share their CPUs or
-// only those that ask to, and with how many others. As Slurm: YES and FORCE alone mean four jobs a CPU.
+// ParseSharing reads a partition's OverSubscribe: whether its jobs get whole nodes, whether all of them share their
+// CPUs or only those that ask to, and with how many others. As Slurm: YES and FORCE alone mean four jobs a CPU.
 func ParseSharing(text string) (whole, force bool, jobs int32, ok bool) {
 	word, count, counted := strings.Cut(strings.ToUpper(text), ":")
 	jobs = 4

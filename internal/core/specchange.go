@@ -9,8 +9,8 @@ type SpecChange struct {
 	AskChange
 }
 
-// PaperChange is the part of it that decides nothing: whom mail goes to, and of pending jobs what they count for and where
-// their files are.
+// PaperChange is the part of it that decides nothing: whom mail goes to, and of pending jobs what they count for and
+// where their files are.
 type PaperChange struct {
 	MailUser  *string `json:"mail_user,omitempty"`
 	MailTypes *string `json:"mail_types,omitempty"` // empty: none

@@ -105,8 +105,11 @@ func (s *JobState) UnmarshalText(b []byte) error {
 
 // next lists the states that may follow each state. Cancelled may follow a final state only through requeue and back.
 var next = map[JobState][]JobState{
-	Pending:   {Running, Cancelled, Failed, DeadlineMissed, BootFail},
-	Running:   {Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, OutOfMemory, Suspended, Pending, DeadlineMissed},
+	Pending: {Running, Cancelled, Failed, DeadlineMissed, BootFail},
+	Running: {
+		Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, OutOfMemory, Suspended, Pending,
+		DeadlineMissed,
+	},
 	Suspended: {Running, Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, OutOfMemory, Pending, DeadlineMissed},
 }
 

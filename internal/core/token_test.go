@@ -41,7 +41,8 @@ func TestScopesIncludeThoseBelow(t *testing.T) {
 func TestPlainTextIsALine(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"job 12": "job 12", "a\nb": `a\nb`, "\x1b[2J": `\x1b[2J`, `a\nb`: `a\\nb`, "\u202eabc": `\u202eabc`, "\xff": `\ufffd`, "für": "für",
+		"job 12": "job 12", "a\nb": `a\nb`, "\x1b[2J": `\x1b[2J`, `a\nb`: `a\\nb`, "\u202eabc": `\u202eabc`,
+		"\xff": `\ufffd`, "für": "für",
 	} {
 		if got := Plain(in, 256); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)

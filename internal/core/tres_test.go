@@ -15,7 +15,10 @@ func TestTRESIsReadAndWritten(t *testing.T) {
 			t.Errorf("ParseTRES(%q) = %q, %v; want %q", in, got, err, want)
 		}
 	}
-	for _, bad := range []string{"cpu", "gpu=1", "cpu=x", "cpu=1.5", "cpu=-1", "gres=1", "cpu/x=1", "cpu=1,cpu=2", "mem=1X"} {
+	for _, bad := range []string{
+		"cpu", "gpu=1", "cpu=x", "cpu=1.5", "cpu=-1", "gres=1", "cpu/x=1", "cpu=1,cpu=2",
+		"mem=1X",
+	} {
 		if got, err := ParseTRES(bad); err == nil {
 			t.Errorf("ParseTRES(%q) = %q; want an error", bad, got)
 		}

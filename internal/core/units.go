@@ -81,8 +81,8 @@ type Kind struct {
 }
 
 // Kinds numbers a node's units: each has an index of its own among those of its name, whatever its type. Units that are
-// described keep the index they have; the others take those that are left, in the order of the list. Sick ones have a number
-// and are not listed.
+// described keep the index they have; the others take those that are left, in the order of the list. Sick ones have a
+// number and are not listed.
 func (h *Hardware) Kinds() []Kind {
 	kinds := make([]Kind, 0, len(h.Gres))
 	taken := map[string]map[int32]bool{}

@@ -11,11 +11,29 @@ func TestUnitsAreNumberedOverAllTypesOfAName(t *testing.T) {
 		hw   Hardware
 		want [][]int32
 	}{
-		"nothing is known":          {Hardware{Gres: []Gres{{"gpu", "a100", 2}, {"nic", "", 2}, {"gpu", "t4", 1}}}, [][]int32{{0, 1}, {0, 1}, {2}}},
-		"models lie between others": {Hardware{Gres: []Gres{{"gpu", "a100", 2}, {"gpu", "t4", 1}}, Units: []Unit{{Name: "gpu", Type: "a100"}, {Name: "gpu", Type: "t4", Index: 1}, {Name: "gpu", Type: "a100", Index: 2}}}, [][]int32{{0, 2}, {1}}},
-		"some are described":        {Hardware{Gres: []Gres{{"gpu", "a100", 2}, {"gpu", "t4", 2}}, Units: []Unit{{Name: "gpu", Type: "t4", Index: 1}}}, [][]int32{{0, 2}, {1, 3}}},
-		"listed in two parts":       {Hardware{Gres: []Gres{{"gpu", "a100", 1}, {"gpu", "", 1}, {"gpu", "a100", 1}}}, [][]int32{{0, 2}, {1}}},
-		"more are described":        {Hardware{Gres: []Gres{{"gpu", "", 1}}, Units: []Unit{{Name: "gpu"}, {Name: "gpu", Index: 1}}}, [][]int32{{0}}},
+		"nothing is known": {
+			Hardware{Gres: []Gres{{"gpu", "a100", 2}, {"nic", "", 2}, {"gpu", "t4", 1}}},
+			[][]int32{{0, 1}, {0, 1}, {2}},
+		},
+		"models lie between others": {
+			Hardware{Gres: []Gres{{"gpu", "a100", 2}, {"gpu", "t4", 1}}, Units: []Unit{
+				{Name: "gpu", Type: "a100"},
+				{Name: "gpu", Type: "t4", Index: 1},
+				{Name: "gpu", Type: "a100", Index: 2},
+			}}, [][]int32{{0, 2}, {1}},
+		},
+		"some are described": {Hardware{
+			Gres:  []Gres{{"gpu", "a100", 2}, {"gpu", "t4", 2}},
+			Units: []Unit{{Name: "gpu", Type: "t4", Index: 1}},
+		}, [][]int32{{0, 2}, {1, 3}}},
+		"listed in two parts": {
+			Hardware{Gres: []Gres{{"gpu", "a100", 1}, {"gpu", "", 1}, {"gpu", "a100", 1}}},
+			[][]int32{{0, 2}, {1}},
+		},
+		"more are described": {Hardware{
+			Gres:  []Gres{{"gpu", "", 1}},
+			Units: []Unit{{Name: "gpu"}, {Name: "gpu", Index: 1}},
+		}, [][]int32{{0}}},
 	} {
 		kinds := tc.hw.Kinds()
 		for i, k := range kinds {

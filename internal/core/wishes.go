@@ -1,6 +1,7 @@
 package core
 
-// WishChange changes what a pending job asks for beside nodes, and when. Nil fields stay; empty ones take the wish back.
+// WishChange changes what a pending job asks for beside nodes, and when. Nil fields stay; empty ones take the wish
+// back.
 type WishChange struct {
 	Reservation *string  `json:"reservation,omitempty"`
 	Licenses    *string  `json:"licenses,omitempty"`

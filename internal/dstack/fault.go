@@ -40,6 +40,8 @@ func (f *faults) err() error {
 			lines[i] = f.file + ", " + x.Path + ": " + x.Message
 		}
 	}
-	return &core.Error{Code: core.Invalid, Reason: "invalid_configuration", Message: strings.Join(lines, "\n"),
-		Faults: f.list}
+	return &core.Error{
+		Code: core.Invalid, Reason: "invalid_configuration", Message: strings.Join(lines, "\n"),
+		Faults: f.list,
+	}
 }

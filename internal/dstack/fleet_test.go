@@ -39,26 +39,34 @@ func TestFleetIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := f.Spec(&FleetOptions{Env: []string{"MINE=2"}, Lookup: func(name string) (string, bool) {
-		return "of the caller", name == "BARE"
-	},
-		Read: func(file string) ([]byte, error) { return []byte("PRIVATE KEY of " + file), nil }})
+	got, err := f.Spec(&FleetOptions{
+		Env: []string{"MINE=2"}, Lookup: func(name string) (string, bool) {
+			return "of the caller", name == "BARE"
+		},
+		Read: func(file string) ([]byte, error) { return []byte("PRIVATE KEY of " + file), nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	gate := &client.SSHLogin{Hostname: "gate", User: "me", Key: "gate.key"}
 	want := &client.FleetSpec{
-		Placement: "cluster", Network: "10.0.0.0/24", Env: []string{"HTTPS_PROXY=http://p:3128", "BARE=of the caller",
-			"MINE=2"},
+		Placement: "cluster", Network: "10.0.0.0/24", Env: []string{
+			"HTTPS_PROXY=http://p:3128", "BARE=of the caller",
+			"MINE=2",
+		},
 		Keys: map[string]string{
 			"~/.ssh/id": "PRIVATE KEY of ~/.ssh/id", "gate.key": "PRIVATE KEY of gate.key",
 			"other.key": "PRIVATE KEY of other.key",
 		},
 		Hosts: []client.FleetHostSpec{
-			{SSHLogin: client.SSHLogin{Hostname: "10.0.0.1", Port: 2222, User: "ubuntu", Key: "~/.ssh/id"}, Jump: gate,
-				Blocks: -1},
-			{SSHLogin: client.SSHLogin{Hostname: "gpu.example", Port: 22, User: "root", Key: "other.key"}, Jump: gate,
-				Blocks: 4},
+			{
+				SSHLogin: client.SSHLogin{Hostname: "10.0.0.1", Port: 2222, User: "ubuntu", Key: "~/.ssh/id"}, Jump: gate,
+				Blocks: -1,
+			},
+			{
+				SSHLogin: client.SSHLogin{Hostname: "gpu.example", Port: 22, User: "root", Key: "other.key"}, Jump: gate,
+				Blocks: 4,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || f.Name != "lab" {
@@ -94,8 +102,10 @@ func TestFleetRefusals(t *testing.T) {
 		"unknown ssh key": {head + "  host: [a]\n", "ssh_config.host: unknown key; did you mean hosts?"},
 		"unknown host key": {head + "  hosts: [{hostnam: a}]\n", "ssh_config.hosts[0].hostnam: unknown key; did you " +
 			"mean hostname?"},
-		"unknown jump key": {head + "  proxy_jump: {hostname: a, usr: b}\n  hosts: [a]\n",
-			"ssh_config.proxy_jump.usr: unknown key; did you mean user?"},
+		"unknown jump key": {
+			head + "  proxy_jump: {hostname: a, usr: b}\n  hosts: [a]\n",
+			"ssh_config.proxy_jump.usr: unknown key; did you mean user?",
+		},
 		"half a jump":      {head + "  proxy_jump: {hostname: a}\n  hosts: [a]\n", "ssh_config.proxy_jump: needs user"},
 		"no hosts":         {head, "ssh_config.hosts: a fleet needs hosts"},
 		"no user":          {"type: fleet\nssh_config: {identity_file: k, hosts: [a]}\n", "a has no user"},
@@ -106,11 +116,15 @@ func TestFleetRefusals(t *testing.T) {
 		"a placement":      {"type: fleet\nplacement: near\n", "placement: must be any or cluster"},
 		"a public address": {head + "  hosts: [{hostname: a, internal_ip: 8.8.8.8}]\n", "not a private address"},
 		"some addresses":   {head + "  hosts: [{hostname: a, internal_ip: 10.0.0.1}, b]\n", "for all hosts or for none"},
-		"a public network": {head + "  network: 10.0.0.0/7\n  hosts: [a]\n",
-			"ssh_config.network: \"10.0.0.0/7\" is not a private network"},
+		"a public network": {
+			head + "  network: 10.0.0.0/7\n  hosts: [a]\n",
+			"ssh_config.network: \"10.0.0.0/7\" is not a private network",
+		},
 		"no network": {head + "  network: here\n  hosts: [a]\n", "ssh_config.network: \"here\" is not a network"},
-		"two ways": {head + "  network: 10.0.0.0/8\n  hosts: [{hostname: a, internal_ip: 10.0.0.1}]\n",
-			"cannot be combined with internal_ip"},
+		"two ways": {
+			head + "  network: 10.0.0.0/8\n  hosts: [{hostname: a, internal_ip: 10.0.0.1}]\n",
+			"cannot be combined with internal_ip",
+		},
 		"a variable":       {"type: fleet\nenv: [1X=2]\n", "env[0]: \"1X\" is not a variable name"},
 		"a variable twice": {"type: fleet\nenv: [X=1, X=2]\n", "X is listed twice"},
 		"no variables":     {"type: fleet\nenv: X\n", "env: must be a list of NAME=VALUE or a mapping"},

@@ -10,8 +10,11 @@ import (
 // TestPlace: which fleets a run may be on.
 func TestPlace(t *testing.T) {
 	t.Parallel()
-	fleets := []client.Fleet{{Name: "any", Placement: "any"}, {Name: "big", Placement: "cluster"},
-		{Name: "old", Placement: "cluster"}}
+	fleets := []client.Fleet{
+		{Name: "any", Placement: "any"},
+		{Name: "big", Placement: "cluster"},
+		{Name: "old", Placement: "cluster"},
+	}
 	for name, tc := range map[string]struct {
 		text   string
 		fleets []client.Fleet
@@ -22,8 +25,10 @@ func TestPlace(t *testing.T) {
 		"several":        {"nodes: 2", fleets, "[big|old]"},
 		"several of one": {"nodes: 2\nfleets: [big]", fleets, "big"},
 		"one of some":    {"fleets: [any, {name: old}]", fleets, "any|old"},
-		"several where none may": {"nodes: 2\nfleets: [any]", fleets,
-			"!needs a fleet with `placement: cluster`, and none of any is"},
+		"several where none may": {
+			"nodes: 2\nfleets: [any]", fleets,
+			"!needs a fleet with `placement: cluster`, and none of any is",
+		},
 		"a fleet that is not here": {"fleets: [bigg]", fleets, "!there is no fleet \"bigg\"; did you mean big?"},
 		"a fleet and none here":    {"fleets: [big]", nil, "!there is no fleet \"big\""},
 		"another project's":        {"fleets: [p/big]", fleets, "!fleets of other projects"},

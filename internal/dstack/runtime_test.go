@@ -26,12 +26,16 @@ func TestRuntime(t *testing.T) {
 		"python":                    {"python: 3.12", process, container + " " + baseImage, ""},
 		"nvcc":                      {"nvcc: true", process, container + " " + develImage, ""},
 		"docker":                    {"docker: true", process, container + " " + dindImage, ""},
-		"image and process": {"runtime: process\nimage: box:1", container, "",
-			"runtime: process cannot be combined"},
+		"image and process": {
+			"runtime: process\nimage: box:1", container, "",
+			"runtime: process cannot be combined",
+		},
 		"what needs one has one":          {"privileged: true", container, container + " " + baseImage, ""},
 		"what needs one, among processes": {"privileged: true", process, "", "privileged: needs a container"},
-		"what needs one, said process": {"runtime: process\nprivileged: true", container, "",
-			"privileged: needs a container"},
+		"what needs one, said process": {
+			"runtime: process\nprivileged: true", container, "",
+			"privileged: needs a container",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

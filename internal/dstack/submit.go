@@ -87,8 +87,10 @@ func (t *Task) shape() core.Shape {
 // be that of a laptop.
 func (t *Task) extra() *core.Extra {
 	c := t.container()
-	return &core.Extra{LoginEnv: c == nil, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority,
-		Container: c, GPU: t.GPUAsk}
+	return &core.Extra{
+		LoginEnv: c == nil, TmpDisk: t.Disk, KillGrace: t.StopDuration, RunPriority: t.Priority,
+		Container: c, GPU: t.GPUAsk,
+	}
 }
 
 // absoluteDir is the working directory as far as it is known before the node is: homes differ, and are found there.

@@ -30,10 +30,19 @@ var flagNames = []struct {
 	name string
 	flag Flag
 }{
-	{"ACCRUE_ALWAYS", AccrueAlways}, {"CALCULATE_RUNNING", CalculateRunning}, {"DEPTH_OBLIVIOUS", DepthOblivious},
-	{"NO_FAIR_TREE", NoFairTree}, {"INCR_ONLY", IncrOnly}, {"MAX_TRES", MaxTRES}, {"MAX_TRES_GRES", MaxTRESGres},
-	{"NO_NORMAL_ALL", NoNormalAll}, {"NO_NORMAL_ASSOC", NoNormalAssoc}, {"NO_NORMAL_PART", NoNormalPart},
-	{"NO_NORMAL_QOS", NoNormalQOS}, {"NO_NORMAL_TRES", NoNormalTRES}, {"SMALL_RELATIVE_TO_TIME", SmallRelativeToTime},
+	{"ACCRUE_ALWAYS", AccrueAlways},
+	{"CALCULATE_RUNNING", CalculateRunning},
+	{"DEPTH_OBLIVIOUS", DepthOblivious},
+	{"NO_FAIR_TREE", NoFairTree},
+	{"INCR_ONLY", IncrOnly},
+	{"MAX_TRES", MaxTRES},
+	{"MAX_TRES_GRES", MaxTRESGres},
+	{"NO_NORMAL_ALL", NoNormalAll},
+	{"NO_NORMAL_ASSOC", NoNormalAssoc},
+	{"NO_NORMAL_PART", NoNormalPart},
+	{"NO_NORMAL_QOS", NoNormalQOS},
+	{"NO_NORMAL_TRES", NoNormalTRES},
+	{"SMALL_RELATIVE_TO_TIME", SmallRelativeToTime},
 }
 
 // ParseFlags reads flags separated by commas, in any case.

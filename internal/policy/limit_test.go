@@ -29,10 +29,12 @@ func newLimitWorld() *limitWorld {
 			"physics/ann": {Account: "physics", User: "ann", Shares: 1},
 			"physics/bob": {Account: "physics", User: "bob", Shares: 1},
 		},
-		job: Job{User: "ann", Account: "physics", Limit: 3600,
+		job: Job{
+			User: "ann", Account: "physics", Limit: 3600,
 			TRES: Of(Amount{Name: "cpu", Count: 8}, Amount{Name: "mem", Count: 4096}, Amount{Name: "node", Count: 2},
 				Amount{Name: "gres/gpu", Count: 2}, Amount{Name: "license/x", Count: 1}, Amount{Name: "billing", Count: 9}),
-			PerNode: Of(Amount{Name: "cpu", Count: 4}, Amount{Name: "mem", Count: 2048}, Amount{Name: "gres/gpu", Count: 1})},
+			PerNode: Of(Amount{Name: "cpu", Count: 4}, Amount{Name: "mem", Count: 2048}, Amount{Name: "gres/gpu", Count: 1}),
+		},
 		q: QOSPair{Job: &QOS{QOS: &core.QOS{Name: "normal"}}},
 	}
 	return w
@@ -202,7 +204,8 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		}},
 		{"", func(w *limitWorld) { // the partition's QOS is asked first, and what it says counts
 			w.q.Partition = &QOS{QOS: &core.QOS{
-				Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)}}}
+				Name: "part", Limits: Limits{MaxTRESPerJob: Of(Amount{Name: "cpu", Count: 8}), MaxJobs: n(5)},
+			}}
 			w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1})
 			w.q.Job.Limits.MaxJobs = n(0)
 		}},

@@ -130,8 +130,12 @@ func TestPriorityOfExample(t *testing.T) {
 		flags  Flag
 		factor float64
 		prio   uint32
-	}{{false, 0, .140625, 140}, {true, 0, .859375, 859}, {false, SmallRelativeToTime, .0041667, 4},
-		{true, SmallRelativeToTime, .9958333, 995}} {
+	}{
+		{false, 0, .140625, 140},
+		{true, 0, .859375, 859},
+		{false, SmallRelativeToTime, .0041667, 4},
+		{true, SmallRelativeToTime, .9958333, 995},
+	} {
 		f, p := size(c.small, c.flags)
 		near(t, "size", f, c.factor, 1e-7)
 		if p != c.prio {
@@ -174,8 +178,10 @@ func TestPriorityOfExample(t *testing.T) {
 
 func TestPriorityTRESCapAndIncrease(t *testing.T) {
 	c := Config{Weights: Weights{TRES: []Weight{{Name: "cpu", Per: 1000}, {Name: "gres/gpu", Per: 500}}}}
-	j := &Job{TRES: Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}),
-		PartTRES: Of(Amount{Name: "cpu", Count: 64})}
+	j := &Job{
+		TRES:     Of(Amount{Name: "cpu", Count: 16}, Amount{Name: "gres/gpu", Count: 1}),
+		PartTRES: Of(Amount{Name: "cpu", Count: 64}),
+	}
 	f := c.Factors(j, &Cluster{}, 0)
 	if p := c.Priority(&f, 7, 0); p != 257 {
 		t.Errorf("TRES and site: %d", p)
@@ -321,12 +327,14 @@ func TestFairTreeTies(t *testing.T) {
 			acct("a", "", 1, 10), user("a", "x", 0, 0), user("a", "y", 1, 10),
 		}, map[core.UserName]float64{"x": 0, "y": 2}},
 		{"children of an account with Fairshare=parent stand beside its siblings", []Assoc{
-			{Account: "p", ShareParent: true, Used: Usage{Raw: 60}}, acct("q", "", 1, 40),
+			{Account: "p", ShareParent: true, Used: Usage{Raw: 60}},
+			acct("q", "", 1, 40),
 			user("p", "p1", 1, 60), user("p", "p2", 1, 0), user("q", "q1", 1, 40),
 		}, map[core.UserName]float64{"p2": 3, "q1": 2, "p1": 1}},
 		{"users with Fairshare=parent are their account", []Assoc{
 			acct("a", "", 1, 10), acct("b", "", 1, 90), user("b", "b1", 1, 90),
-			{Account: "a", User: "x", ShareParent: true, Used: Usage{Raw: 10}}, {Account: "a", User: "y", ShareParent: true},
+			{Account: "a", User: "x", ShareParent: true, Used: Usage{Raw: 10}},
+			{Account: "a", User: "y", ShareParent: true},
 		}, map[core.UserName]float64{"x": 3, "y": 3, "b1": 1}},
 	} {
 		tree := mustTree(t, c.list)

@@ -53,8 +53,10 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 	r := &Rules{Setting: set, tree: tree, qos: map[core.QOSName]*core.QOS{}}
 	for _, q := range qos {
 		if !enforce {
-			bare := core.QOS{Name: q.Name, Priority: q.Priority,
-				Flags: q.Flags &^ (core.DenyOnLimit | core.EnforceUsageThreshold)}
+			bare := core.QOS{
+				Name: q.Name, Priority: q.Priority,
+				Flags: q.Flags &^ (core.DenyOnLimit | core.EnforceUsageThreshold),
+			}
 			q = &bare
 		}
 		r.qos[q.Name] = q

@@ -157,8 +157,10 @@ func drawn(r *rand.Rand) *limitWorld {
 		w.assocs[k].Limits = limits()
 	}
 	qos := func(name core.QOSName) *QOS {
-		q := &core.QOS{Name: name, Limits: limits(), MaxJobsPerAccount: some(4), MaxSubmitPerAccount: some(6),
-			LimitFactor: float64(r.IntN(3))}
+		q := &core.QOS{
+			Name: name, Limits: limits(), MaxJobsPerAccount: some(4), MaxSubmitPerAccount: some(6),
+			LimitFactor: float64(r.IntN(3)),
+		}
 		switch r.IntN(4) {
 		case 0:
 			q.MaxTRESPerUser, q.MaxTRESPerAccount = tres(40), tres(40)
@@ -180,8 +182,10 @@ func drawn(r *rand.Rand) *limitWorld {
 	w.safe, w.totals = r.IntN(3) == 0, Of(Amount{Name: "cpu", Count: 50}, Amount{Name: "mem", Count: 90000},
 		Amount{Name: "node", Count: 10}, Amount{Name: "gres/gpu", Count: 8})
 	job := func() Job {
-		j := Job{User: []core.UserName{"ann", "bob", "zoe"}[r.IntN(3)],
-			Account: []core.ProjectName{"physics", "lab"}[r.IntN(2)], Limit: core.Seconds(60 * (1 + r.IntN(120)))}
+		j := Job{
+			User:    []core.UserName{"ann", "bob", "zoe"}[r.IntN(3)],
+			Account: []core.ProjectName{"physics", "lab"}[r.IntN(2)], Limit: core.Seconds(60 * (1 + r.IntN(120))),
+		}
 		j.TRES = Of(Amount{Name: "cpu", Count: int64(1 + r.IntN(12))}, Amount{Name: "mem", Count: int64(r.IntN(8))},
 			Amount{Name: "node", Count: int64(1 + r.IntN(3))}, Amount{Name: "gres/gpu", Count: int64(r.IntN(3))})
 		j.PerNode = j.TRES
@@ -235,8 +239,10 @@ func TestGatesAgreeWithTheModel(t *testing.T) {
 func TestTallyGoesBackToNothing(t *testing.T) {
 	t.Parallel()
 	w := newLimitWorld()
-	w.assocs["lab"].Limits = Limits{GrpTRES: Of(Amount{Name: "cpu", Count: 16}),
-		GrpTRESRunMins: Of(Amount{Name: "cpu", Count: 960})}
+	w.assocs["lab"].Limits = Limits{
+		GrpTRES:        Of(Amount{Name: "cpu", Count: 16}),
+		GrpTRESRunMins: Of(Amount{Name: "cpu", Count: 960}),
+	}
 	x := w.tally(t)
 	for range 3 {
 		x.start(&w.job, x.now.Add(3600e9))
@@ -271,8 +277,10 @@ func TestMetersDoNotMindHowTimeIsCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
-		s := Setting{HalfLife: []core.Seconds{0, 3600, 7 * 86400}[r.IntN(3)],
-			Reset: []ResetPeriod{ResetNone, ResetDaily, ResetWeekly, ResetMonthly}[r.IntN(4)]}
+		s := Setting{
+			HalfLife: []core.Seconds{0, 3600, 7 * 86400}[r.IntN(3)],
+			Reset:    []ResetPeriod{ResetNone, ResetDaily, ResetWeekly, ResetMonthly}[r.IntN(4)],
+		}
 		m := &Meter{At: core.Time(1.7e15)}
 		m.All.Adjust(Of(Amount{Name: "cpu", Count: int64(1 + r.IntN(100))}), 7, 0.3, 1)
 		end := m.At + core.Time(r.IntN(40*86400))*1e6

@@ -45,10 +45,13 @@ func TestTasksThatWaitAreChanged(t *testing.T) {
 			t.Errorf("job %d has the limit %d", j.ID, j.Spec.Throttle)
 		}
 	}
-	if status, err := s.Call("PATCH", "/api/v1/jobs/"+id+"_4", "", client.Update{SpecChange: core.SpecChange{Throttle: &limit}}, nil); status != http.StatusBadRequest || err.Reason != "array_task" {
+	if status, err := s.Call("PATCH", "/api/v1/jobs/"+id+"_4", "",
+		client.Update{SpecChange: core.SpecChange{Throttle: &limit}}, nil); status != http.StatusBadRequest ||
+		err.Reason != "array_task" {
 		t.Errorf("the limit of one task: %d %v", status, err)
 	}
-	if status, err := s.Call("PATCH", "/api/v1/jobs/"+id+"_77", "", client.Update{Hold: &yes}, nil); status != http.StatusNotFound || err.Reason != "invalid_job_id" {
+	if status, err := s.Call("PATCH", "/api/v1/jobs/"+id+"_77", "", client.Update{Hold: &yes},
+		nil); status != http.StatusNotFound || err.Reason != "invalid_job_id" {
 		t.Errorf("a task that never was: %d %v", status, err)
 	}
 	s.Must("PATCH", "/api/v1/jobs/"+id, client.Update{Hold: &no}, nil)

@@ -16,7 +16,8 @@ func TestStepIsWatchedThroughItsSrun(t *testing.T) {
 		t.Errorf("a step that is not there: %v", err)
 	}
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n2"}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n2"},
+		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,10 @@ func (s *server) appendAudit(ctx context.Context, list []*core.AuditEntry) error
 
 // auditReload tells of settings that were read again because of a signal.
 func (s *server) auditReload(err error) {
-	e := &core.AuditEntry{User: "root", Addr: "signal", Action: "settings.reload", Object: "settings", Answer: core.AuditOK, Count: 1}
+	e := &core.AuditEntry{
+		User: "root", Addr: "signal", Action: "settings.reload", Object: "settings",
+		Answer: core.AuditOK, Count: 1,
+	}
 	if err != nil {
 		e.Answer, e.Reason, e.Message = string(core.CodeOf(err)), core.ReasonOf(err), err.Error()
 	}

@@ -52,7 +52,8 @@ func TestAuditTellsWhoAskedForWhat(t *testing.T) {
 
 	check := func(e core.AuditEntry, user core.UserName, object string, owner core.UserName) {
 		t.Helper()
-		if e.User != user || e.Object != object || e.Owner != owner || e.At == 0 || e.Addr == "" || e.Seq == 0 || user != "" && e.Token == "" {
+		if e.User != user || e.Object != object || e.Owner != owner || e.At == 0 || e.Addr == "" || e.Seq == 0 ||
+			user != "" && e.Token == "" {
 			t.Errorf("%+v, want %s %q of %q", e, user, object, owner)
 		}
 	}
@@ -68,7 +69,8 @@ func TestAuditTellsWhoAskedForWhat(t *testing.T) {
 	check(auditOf(s, "action=sign-in", "unknown_user"), "", "/api/v1/jobs", "")
 	check(auditOf(s, "action=sign-in&user=ann", "ok"), "ann", "", "")
 	check(auditOf(s, "action=audit.read&user=bob", "denied"), "bob", "audit log", "")
-	check(auditOf(s, "action=token.create&user=bob", "denied"), "bob", "token (stolen)", "ann") // one that was never made has no id
+	// one that was never made has no id
+	check(auditOf(s, "action=token.create&user=bob", "denied"), "bob", "token (stolen)", "ann")
 	join := auditOf(s, "action=node.join", "unknown_user")
 	if join.Object != "node n7" || join.UID != -1 || strings.Contains(join.Detail+join.Message, "secret") {
 		t.Errorf("a join that was refused: %+v", join)
@@ -108,8 +110,8 @@ func TestAuditIsThereWhenTheAnswerComes(t *testing.T) {
 	}
 }
 
-// Whoever reaches for a job that private_data hides is told that it is not there; the audit log has a denial, with the owner. For
-// a job that never was it has nothing.
+// Whoever reaches for a job that private_data hides is told that it is not there; the audit log has a denial, with the
+// owner. For a job that never was it has nothing.
 func TestAuditTellsOfHiddenJobs(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, "private_data=jobs")
@@ -122,7 +124,8 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 			t.Fatal(status, err)
 		}
 	}
-	if _, err := s.Call("POST", "/api/v1/jobs/cancel", ann, client.Cancel{IDs: []string{idText(other.ID)}}, nil); err != nil {
+	if _, err := s.Call("POST", "/api/v1/jobs/cancel", ann, client.Cancel{IDs: []string{idText(other.ID)}},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	name := "y"
@@ -145,7 +148,8 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 			t.Errorf("%s %s: %d %v, want %d", x.method, x.path, status, err, x.want)
 		}
 		e := auditOf(s, "user=eve&action="+x.action, "denied")
-		if e.User != "eve" || e.Object != "job "+idText(x.id) || e.Reason != "hidden" || x.action != "job.submit" && e.Owner != "ann" {
+		if e.User != "eve" || e.Object != "job "+idText(x.id) || e.Reason != "hidden" || x.action != "job.submit" &&
+			e.Owner != "ann" {
 			t.Errorf("%s %s is in the audit log as %+v", x.method, x.path, e)
 		}
 	}

@@ -23,7 +23,8 @@ func benchBodies(b *testing.B, n int) [][]byte {
 	for k := range out {
 		in := client.Submit{
 			Spec:   core.Spec{Name: "bench", Hold: true, IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}},
-			Script: fmt.Sprintf("#!/bin/sh\n# %d\n", k) + strings.Repeat("echo hello world, how are you\n", 68), Key: client.NewKey(),
+			Script: fmt.Sprintf("#!/bin/sh\n# %d\n", k) + strings.Repeat("echo hello world, how are you\n", 68),
+			Key:    client.NewKey(),
 		}
 		for i := range 60 {
 			in.Env = append(in.Env, fmt.Sprintf("VARIABLE_%02d=%d%s", i, k, strings.Repeat("x", 84)))
@@ -37,10 +38,13 @@ func benchBodies(b *testing.B, n int) [][]byte {
 }
 
 func socketClient(s *servertest.Server) *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", s.Info.Socket)
-	}}}
+	return &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", s.Info.Socket)
+		},
+	}}
 }
 
 // BenchmarkSubmit is durable submissions of unique jobs (2 KiB script, 6 KiB environment) over the unix socket.
@@ -144,7 +148,10 @@ func BenchmarkNullAgents(b *testing.B) {
 	}
 	h := socketClient(s)
 	defer h.CloseIdleConnections()
-	in := client.Submit{Spec: core.Spec{Name: "null", IO: core.IO{WorkDir: "/", Stdout: "/dev/null"}}, Script: "#!/bin/sh\n" + strings.Repeat("echo hello world, how are you\n", 68)}
+	in := client.Submit{
+		Spec:   core.Spec{Name: "null", IO: core.IO{WorkDir: "/", Stdout: "/dev/null"}},
+		Script: "#!/bin/sh\n" + strings.Repeat("echo hello world, how are you\n", 68),
+	}
 	for i := range 60 {
 		in.Env = append(in.Env, fmt.Sprintf("VARIABLE_%02d=%s", i, strings.Repeat("x", 84)))
 	}

@@ -32,7 +32,8 @@ func TestNamesAreNotTakenOver(t *testing.T) {
 	s := servertest.Start(t)
 	own := s.Join("n1", core.Compute, false)
 	own.Connect()
-	if _, err := s.JoinWith("n1", joinToken(s, "").Secret); err == nil || err.Code != core.Denied || err.Reason != "node_joined" {
+	if _, err := s.JoinWith("n1", joinToken(s, "").Secret); err == nil || err.Code != core.Denied ||
+		err.Reason != "node_joined" {
 		t.Fatalf("a token for any name took an existing one: %v", err)
 	}
 	if err := own.TryConnect(); err != nil {
@@ -131,7 +132,8 @@ func TestUsersRenewNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, peer := range []string{"1001:1001:mallory", "0:0:root", ""} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Info.Agents+"/api/v1/renew", bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Info.Agents+"/api/v1/renew",
+			bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +152,8 @@ func TestUsersRenewNothing(t *testing.T) {
 	n.Connect() // its own key is still the one
 }
 
-// A node that joined a server without pins is pinned at its first connection, by the certificate of its last join and no other.
+// A node that joined a server without pins is pinned at its first connection, by the certificate of its last join and
+// no other.
 func TestTakeOverOldNodes(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)

@@ -75,7 +75,8 @@ func (s *server) newDoor(kind string, l net.Listener, conf *tls.Config) *door {
 		WriteTimeout:      2 * time.Minute, // api renews it with each write
 		MaxHeaderBytes:    64 << 10,
 		TLSConfig:         conf,
-		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: streams take connections over
+		// no HTTP/2: streams take connections over
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return limit.WithConn(call.ConnContext(ctx, c), c)
 		},
@@ -97,7 +98,8 @@ func (s *server) countConn(c net.Conn, state http.ConnState) {
 	limits := &s.live.Load().Limits
 	if uid, ok := call.PeerUID(c); ok {
 		if uid != 0 && int(uid) != os.Geteuid() && !s.conns.AddUser(c, uid, int(limits.Connections)) {
-			s.refuseConn(c, fmt.Sprintf("uid %d has %d connections open, the most there may be (limits.connections in the server's settings)", uid, limits.Connections))
+			s.refuseConn(c, fmt.Sprintf("uid %d has %d connections open, the most there may be (limits.connections "+
+				"in the server's settings)", uid, limits.Connections))
 		}
 		return
 	}
@@ -115,10 +117,12 @@ func (s *server) countConn(c net.Conn, state http.ConnState) {
 
 // refuseConn tells a caller why the connection ends.
 func (s *server) refuseConn(c net.Conn, why string) {
-	body, err := json.Marshal(client.ErrorBody{Error: *core.Errorf(core.Exhausted, "%s", why).Because("limit_connections")})
+	body, err := json.Marshal(
+		client.ErrorBody{Error: *core.Errorf(core.Exhausted, "%s", why).Because("limit_connections")})
 	if err == nil {
 		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"+
+			"Content-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	}
 	_ = c.Close() // whether it was told or not
 }

@@ -7,7 +7,8 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML runs.
+// env promises the variables of both tongues: Slurm's to every job, whichever tongue it came from, dstack's to YAML
+// runs.
 func (s *server) env() hub.Env {
 	info := slurm.ClusterInfo{Name: s.Config.Cluster, Counted: s.Config.Step.CountedGPUs}
 	if t := s.Config.CoreTopology(); t != nil {

@@ -16,7 +16,8 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// Requests that would make the server work out millions of names, or look each of them up, are refused before it begins.
+// Requests that would make the server work out millions of names, or look each of them up, are refused before it
+// begins.
 func TestOneRequestCannotExhaustTheServer(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -40,17 +41,29 @@ func TestOneRequestCannotExhaustTheServer(t *testing.T) {
 		body         any
 		status       int
 	}{
-		"node lists":           {"GET", query(nodes...), nil, http.StatusRequestEntityTooLarge},
-		"a node list":          {"GET", query("node", "a[1-1000]b[1-1000]"), nil, http.StatusBadRequest},
-		"a long name":          {"GET", query("node", strings.Repeat("x", 20_000)+"[1-60000]"), nil, http.StatusBadRequest},
-		"words":                {"GET", query("user", strings.Repeat("a,", 12_000)), nil, http.StatusRequestEntityTooLarge},
-		"nodes of a cancel":    {"POST", "/api/v1/jobs/cancel", client.Cancel{Nodes: []string{"n[1-60000]", "m[1-60000]"}}, http.StatusRequestEntityTooLarge},
-		"names of a cancel":    {"POST", "/api/v1/jobs/cancel", client.Cancel{Names: many}, http.StatusRequestEntityTooLarge},
-		"ids of a cancel":      {"POST", "/api/v1/jobs/cancel", client.Cancel{IDs: many}, http.StatusRequestEntityTooLarge},
-		"tasks of a cancel":    {"POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{"1_[0-3999999]", "2_[0-3999999]"}}, http.StatusRequestEntityTooLarge},
-		"a listing's ids":      {"GET", query("id", strings.Join(many[:5200], ",")), nil, http.StatusRequestEntityTooLarge},
-		"tasks of a listing":   {"GET", query("id", "1_[0-3999999],2_[0-3999999]"), nil, http.StatusRequestEntityTooLarge},
-		"nodes of reservation": {"POST", "/api/v1/reservations", map[string]any{"name": "r", "nodes": "n[1-1000000]", "duration": 60}, http.StatusBadRequest},
+		"node lists":  {"GET", query(nodes...), nil, http.StatusRequestEntityTooLarge},
+		"a node list": {"GET", query("node", "a[1-1000]b[1-1000]"), nil, http.StatusBadRequest},
+		"a long name": {"GET", query("node", strings.Repeat("x", 20_000)+"[1-60000]"), nil, http.StatusBadRequest},
+		"words":       {"GET", query("user", strings.Repeat("a,", 12_000)), nil, http.StatusRequestEntityTooLarge},
+		"nodes of a cancel": {
+			"POST", "/api/v1/jobs/cancel",
+			client.Cancel{Nodes: []string{"n[1-60000]", "m[1-60000]"}},
+			http.StatusRequestEntityTooLarge,
+		},
+		"names of a cancel": {"POST", "/api/v1/jobs/cancel", client.Cancel{Names: many}, http.StatusRequestEntityTooLarge},
+		"ids of a cancel":   {"POST", "/api/v1/jobs/cancel", client.Cancel{IDs: many}, http.StatusRequestEntityTooLarge},
+		"tasks of a cancel": {
+			"POST", "/api/v1/jobs/cancel",
+			client.Cancel{IDs: []string{"1_[0-3999999]", "2_[0-3999999]"}},
+			http.StatusRequestEntityTooLarge,
+		},
+		"a listing's ids":    {"GET", query("id", strings.Join(many[:5200], ",")), nil, http.StatusRequestEntityTooLarge},
+		"tasks of a listing": {"GET", query("id", "1_[0-3999999],2_[0-3999999]"), nil, http.StatusRequestEntityTooLarge},
+		"nodes of reservation": {
+			"POST", "/api/v1/reservations",
+			map[string]any{"name": "r", "nodes": "n[1-1000000]", "duration": 60},
+			http.StatusBadRequest,
+		},
 	} {
 		status, err := s.Call(c.method, c.path, "", c.body, nil)
 		if status != c.status || err == nil || len(err.Message) > 5000 {
@@ -72,7 +85,10 @@ func TestCancelOfManyIDs(t *testing.T) {
 	ended := s.Submit(hold)
 	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{fmt.Sprint(ended)}}, nil)
 	s.AwaitState(ended, core.Cancelled)
-	ids := []string{fmt.Sprint(one), fmt.Sprintf("%d_7", array), fmt.Sprintf("%d_[20-29]", array), fmt.Sprintf("%d_500", array), fmt.Sprint(ended)}
+	ids := []string{
+		fmt.Sprint(one), fmt.Sprintf("%d_7", array), fmt.Sprintf("%d_[20-29]", array),
+		fmt.Sprintf("%d_500", array), fmt.Sprint(ended),
+	}
 	for i := range 4000 {
 		ids = append(ids, fmt.Sprint(1_000_000+i))
 	}
@@ -84,7 +100,10 @@ func TestCancelOfManyIDs(t *testing.T) {
 			got[r.ID] = r.Error.Code
 		}
 	}
-	want := map[string]core.Code{ids[0]: "", ids[1]: "", ids[2]: "", ids[3]: core.NotFound, ids[4]: core.Conflict, ids[5]: core.NotFound, ids[4004]: core.NotFound}
+	want := map[string]core.Code{
+		ids[0]: "", ids[1]: "", ids[2]: "", ids[3]: core.NotFound, ids[4]: core.Conflict,
+		ids[5]: core.NotFound, ids[4004]: core.NotFound,
+	}
 	for id, code := range want {
 		if have, there := got[id]; !there || have != code {
 			t.Errorf("job %s: %q, not %q", id, have, code)
@@ -107,7 +126,8 @@ func TestStepOnNoNode(t *testing.T) {
 	id := s.Submit(nil)
 	s.AwaitState(id, core.Running)
 	for _, list := range []string{" ", ",", ", ,"} {
-		status, err := s.Call("POST", fmt.Sprintf("/api/v1/jobs/%d/steps", id), "", client.NewStep{NodeList: list, Tasks: 1}, nil)
+		status, err := s.Call("POST", fmt.Sprintf("/api/v1/jobs/%d/steps", id), "",
+			client.NewStep{NodeList: list, Tasks: 1}, nil)
 		if status != http.StatusBadRequest || err == nil {
 			t.Errorf("%q: %d %v", list, status, err)
 		}
@@ -122,7 +142,10 @@ func TestLiveJobsComeInPages(t *testing.T) {
 	for range 25 {
 		want = append(want, s.Submit(func(in *client.Submit) { in.Spec.Hold = true }))
 	}
-	for _, query := range []string{"limit=10", "limit=10&view=brief", "limit=10&newest=1", "limit=10&history=1", "limit=10&history=1&newest=1&view=brief"} {
+	for _, query := range []string{
+		"limit=10", "limit=10&view=brief", "limit=10&newest=1", "limit=10&history=1",
+		"limit=10&history=1&newest=1&view=brief",
+	} {
 		var got []core.JobID
 		pages := 0
 		for after := core.JobID(0); ; pages++ {
@@ -160,7 +183,8 @@ func TestOversizedBodyIsRefusedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n{", path, token)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Content-Length: 1000000000\r\n\r\n{", path, token)
 		// The body's own deadline would be minutes later, by its size.
 		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)

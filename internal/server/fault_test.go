@@ -142,7 +142,8 @@ func TestTLSDoorTakesTokens(t *testing.T) {
 	if me, err := c.Whoami(t.Context()); err != nil || me.User != "boss" || !me.Admin {
 		t.Errorf("%+v %v", me, err)
 	}
-	conn, err := tls.Dial("tcp", s.Info.Agents, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}) // it must fail
+	// it must fail
+	conn, err := tls.Dial("tcp", s.Info.Agents, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	if err == nil {
 		conn.Close()
 		t.Error("TLS 1.2 was accepted")
@@ -161,7 +162,8 @@ func TestMetricsAndDocument(t *testing.T) {
 	for _, want := range []string{
 		"bireme_jobs_submitted_total 1", `bireme_jobs{state="PENDING"} 10`, "bireme_leading 1",
 		`bireme_http_requests_total{code="not_found",method="GET",route="/api/v1/jobs/{id}"} 1`, "bireme_commits_total",
-		`bireme_queue{partition="main",reason="JobHeldUser"} 10`, `bireme_allocated_cpus{partition="main"} 0`, `bireme_inbox{lane="calls"} 0`,
+		`bireme_queue{partition="main",reason="JobHeldUser"} 10`, `bireme_allocated_cpus{partition="main"} 0`,
+		`bireme_inbox{lane="calls"} 0`,
 		"bireme_scheduler_passes_total", "bireme_scheduler_seconds_total", "bireme_commit_seconds_total",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -169,7 +171,8 @@ func TestMetricsAndDocument(t *testing.T) {
 		}
 	}
 	var doc map[string]any
-	if status, err := s.Call("GET", "/api/v1/openapi.json", "none", nil, &doc); status != 200 || doc["openapi"] != "3.1.0" {
+	if status, err := s.Call("GET", "/api/v1/openapi.json", "none", nil, &doc); status != 200 ||
+		doc["openapi"] != "3.1.0" {
 		t.Errorf("%d %v %v", status, err, doc["openapi"])
 	}
 }

@@ -124,7 +124,8 @@ func TestStreamsOfAUserAreCounted(t *testing.T) {
 	})
 }
 
-// A stream ends when the token it was opened with is revoked or expires, or when its user is disabled or made an administrator.
+// A stream ends when the token it was opened with is revoked or expires, or when its user is disabled or made an
+// administrator.
 func TestStreamsEndWithTheirRights(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -143,7 +144,8 @@ func TestStreamsEndWithTheirRights(t *testing.T) {
 	other := openStream(t, s, "/api/v1/watch", keep.Secret)
 	following := make(chan error, 1)
 	go func() { // it waits for the job's start
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("%s/api/v1/jobs/%d/logs?follow=1", s.Info.API, follow), nil)
+		req, _ := http.NewRequestWithContext(t.Context(), "GET",
+			fmt.Sprintf("%s/api/v1/jobs/%d/logs?follow=1", s.Info.API, follow), nil)
 		req.Header.Set("Authorization", "Bearer "+one.Secret)
 		resp, err := s.Far().Do(req)
 		if err == nil {
@@ -196,7 +198,8 @@ func BenchmarkIdleWatch(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := io.WriteString(c, "GET /api/v1/watch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(c, "GET /api/v1/watch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
+				"\r\n\r\n"); err != nil {
 				b.Fatal(err)
 			}
 			var head [512]byte

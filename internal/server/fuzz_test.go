@@ -45,7 +45,9 @@ func newAttacker(s *servertest.Server, t testing.TB, token string) *attacker {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
-	return &attacker{t, s, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, TLSClientConfig: &tls.Config{RootCAs: pool}}}, token}
+	return &attacker{t, s, &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 8, TLSClientConfig: &tls.Config{RootCAs: pool}},
+	}, token}
 }
 
 func (a *attacker) call(at servertest.Attack) (status int, body []byte) {
@@ -65,11 +67,12 @@ func (a *attacker) call(at servertest.Attack) (status int, body []byte) {
 	return resp.StatusCode, body
 }
 
-// Every field of what a user can send is filled with what nobody should: no panic, no failure of the server's, no effect
-// on another user's jobs, which start as before, and no memory that stays.
+// Every field of what a user can send is filled with what nobody should: no panic, no failure of the server's, no
+// effect on another user's jobs, which start as before, and no memory that stays.
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
-	s := servertest.Start(t, "limits.requests_per_second=0", "limits.requests_burst=0", "limits.requests_in_flight=0", "limits.requests_at_once=0", "limits.jobs_per_user=2000")
+	s := servertest.Start(t, "limits.requests_per_second=0", "limits.requests_burst=0", "limits.requests_in_flight=0",
+		"limits.requests_at_once=0", "limits.jobs_per_user=2000")
 	node := s.Join("n1", core.Compute, false)
 	node.Auto, node.Quiet = true, true
 	node.Connect()

@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// TestSkewAndFaults: a clock that is off, and what a node finds by itself, drain it; a warning does not; it is back when nothing is left,
-// unless somebody else has drained it meanwhile.
+// TestSkewAndFaults: a clock that is off, and what a node finds by itself, drain it; a warning does not; it is back
+// when nothing is left, unless somebody else has drained it meanwhile.
 func TestSkewAndFaults(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, "health.skew=drain", "health.max_skew=1m")
@@ -30,7 +30,8 @@ func TestSkewAndFaults(t *testing.T) {
 	tells(-time.Hour, core.NodeFault{Check: "memory", Text: "little memory"})
 	s.Await("the clock to drain it", func() bool {
 		n := node()
-		return n.State == "IDLE+DRAIN" && n.Reason == "its clock is off by more than 1m0s" && n.ReasonBy == "bireme" && len(n.Faults) == 1
+		return n.State == "IDLE+DRAIN" && n.Reason == "its clock is off by more than 1m0s" && n.ReasonBy == "bireme" &&
+			len(n.Faults) == 1
 	})
 	tells(0, core.NodeFault{Check: "disk", Text: "/tmp is full", Drain: true})
 	s.Await("the disk to", func() bool { n := node(); return n.State == "IDLE+DRAIN" && n.Reason == "/tmp is full" })
@@ -47,7 +48,8 @@ func TestSkewAndFaults(t *testing.T) {
 	}
 }
 
-// TestWakeOfOneThatNeverSlept: a node whose agent stayed connected all the time is up again when it has said hello once more.
+// TestWakeOfOneThatNeverSlept: a node whose agent stayed connected all the time is up again when it has said hello once
+// more.
 func TestWakeOfOneThatNeverSlept(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -15,9 +15,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// holder names this server to the lease. A holder takes its own lease over at once, so that a restart after a crash need
-// not wait for the lease to expire; two servers must therefore never have one name. It holds a random word that is kept in
-// the server's folder, which one process at a time works in.
+// holder names this server to the lease. A holder takes its own lease over at once, so that a restart after a crash
+// need not wait for the lease to expire; two servers must therefore never have one name. It holds a random word that is
+// kept in the server's folder, which one process at a time works in.
 func holder(cfg *config.Config) (string, error) {
 	name := cfg.Server.ID
 	if name == "" {
@@ -44,7 +44,8 @@ func holder(cfg *config.Config) (string, error) {
 // checkFree finds out whether anybody listens where this server is going to, before it takes the lead from anybody.
 func checkFree(cfg *config.Config) error {
 	if c, err := net.DialTimeout("unix", cfg.Socket(), time.Second); err == nil {
-		return errors.Join(core.Errorf(core.Conflict, "a server listens on %s already; it was left alone", cfg.Socket()), c.Close())
+		return errors.Join(core.Errorf(core.Conflict, "a server listens on %s already; it was left alone",
+			cfg.Socket()), c.Close())
 	}
 	for _, a := range [][2]string{{"server.listen", cfg.Server.Listen}, {"server.agent_listen", cfg.Server.AgentListen}} {
 		if a[1] == "" {

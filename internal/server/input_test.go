@@ -36,27 +36,72 @@ func TestBadInput(t *testing.T) {
 		{"malformed JSON", "POST", "/api/v1/jobs", "{\"spec\":{\n  \"name\": x\n}}", 400, "bad_json", "line 2, column 11"},
 		{"cut JSON", "POST", "/api/v1/jobs", `{"spec":{"name":"x"`, 400, "bad_json", "line 1"},
 		{"a wrong type", "POST", "/api/v1/jobs", `{"spec":{"name":12}}`, 400, "bad_json", "spec.name"},
-		{"a key of the request that is none", "POST", "/api/v1/jobs", `{"scirpt":"#!/bin/sh"}`, 400, "bad_json", "scirpt: there is no such key; did you mean script?"},
-		{"a key of the job that is none", "POST", "/api/v1/jobs", "{\"script\":\"#!/bin/sh\",\n\"spec\":{\"nmae\":\"x\"}}", 400, "bad_json", "line 2, column 9: nmae: there is no such key; did you mean name?"},
-		{"a key of an update that is none", "PATCH", "/api/v1/jobs/1", `{"nicer":1}`, 400, "bad_json", "nicer: there is no such key; did you mean nice?"},
+		{
+			"a key of the request that is none", "POST", "/api/v1/jobs", `{"scirpt":"#!/bin/sh"}`, 400, "bad_json",
+			"scirpt: there is no such key; did you mean script?",
+		},
+		{
+			"a key of the job that is none", "POST", "/api/v1/jobs",
+			"{\"script\":\"#!/bin/sh\",\n\"spec\":{\"nmae\":\"x\"}}", 400, "bad_json",
+			"line 2, column 9: nmae: there is no such key; did you mean name?",
+		},
+		{
+			"a key of an update that is none", "PATCH", "/api/v1/jobs/1", `{"nicer":1}`, 400, "bad_json",
+			"nicer: there is no such key; did you mean nice?",
+		},
 		{"nothing", "POST", "/api/v1/jobs", "", 400, "bad_json", "no body"},
 		{"no script", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "" }), 400, "no_script", ""},
-		{"no interpreter", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "echo" }), 400, "invalid_script", "#!"},
-		{"a large script", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "#!" + strings.Repeat("x", 2000) }), 413, "script_too_large", "1K"},
-		{"a large environment", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=" + strings.Repeat("x", 2000)} }), 413, "environment_too_large", "1K"},
-		{"an enormous request", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = strings.Repeat("x", 3*parcel.Max) }), 413, "request_too_large", ""},
-		{"many files", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = make([]byte, parcel.Max+1) }), 413, "files_too_large", "8388608"},
-		{"files for processes", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = []byte("x") }), 400, "files_without_container", ""},
-		{"NUL in a variable", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=\x00b"} }), 400, "bad_environment", `"A"`},
-		{"NUL in a name", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Name = "a\x00b" }), 400, "bad_json", "NUL"},
+		{
+			"no interpreter", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Script = "echo" }), 400,
+			"invalid_script", "#!",
+		},
+		{"a large script", "POST", "/api/v1/jobs", submit(func(b *client.Submit) {
+			b.Script = "#!" + strings.Repeat("x", 2000)
+		}), 413, "script_too_large", "1K"},
+		{"a large environment", "POST", "/api/v1/jobs", submit(func(b *client.Submit) {
+			b.Env = []string{"A=" + strings.Repeat("x", 2000)}
+		}), 413, "environment_too_large", "1K"},
+		{"an enormous request", "POST", "/api/v1/jobs", submit(func(b *client.Submit) {
+			b.Script = strings.Repeat("x", 3*parcel.Max)
+		}), 413, "request_too_large", ""},
+		{
+			"many files", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = make([]byte, parcel.Max+1) }),
+			413, "files_too_large", "8388608",
+		},
+		{
+			"files for processes", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Files = []byte("x") }), 400,
+			"files_without_container", "",
+		},
+		{
+			"NUL in a variable", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Env = []string{"A=\x00b"} }),
+			400, "bad_environment", `"A"`,
+		},
+		{
+			"NUL in a name", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Name = "a\x00b" }), 400,
+			"bad_json", "NUL",
+		},
 		{"NUL in an update", "PATCH", "/api/v1/jobs/1", `{"comment":"\\\u0000"}`, 400, "bad_json", "NUL"},
 		{"the word for NUL in an update", "PATCH", "/api/v1/jobs/1", `{"comment":"\\u0000"}`, 404, "invalid_job_id", ""},
-		{"a long story", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Name = strings.Repeat("x", 1<<17) }), 413, "request_too_large", ""},
-		{"a long key", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Key = strings.Repeat("x", 1000) }), 400, "submit_key", ""},
-		{"a run nobody can type", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Run = "a\x7f" }), 400, "invalid_name", ""},
+		{"a long story", "POST", "/api/v1/jobs", submit(func(b *client.Submit) {
+			b.Spec.Name = strings.Repeat("x", 1<<17)
+		}), 413, "request_too_large", ""},
+		{
+			"a long key", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Key = strings.Repeat("x", 1000) }),
+			400, "submit_key", "",
+		},
+		{
+			"a run nobody can type", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Run = "a\x7f" }), 400,
+			"invalid_name", "",
+		},
 		{"a user nobody can type", "POST", "/api/v1/users", core.User{Name: "a,b"}, 400, "invalid_name", ""},
-		{"an unknown partition", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Partition = "gpu" }), 400, "invalid_partition", "gpu"},
-		{"a bad array", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Array = "1-" }), 400, "invalid_array", ""},
+		{
+			"an unknown partition", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Partition = "gpu" }),
+			400, "invalid_partition", "gpu",
+		},
+		{
+			"a bad array", "POST", "/api/v1/jobs", submit(func(b *client.Submit) { b.Spec.Array = "1-" }), 400,
+			"invalid_array", "",
+		},
 		{"an id that is none", "GET", "/api/v1/jobs/abc", nil, 400, "invalid_job_id", "abc"},
 		{"a job that is not there", "GET", "/api/v1/jobs/77", nil, 404, "invalid_job_id", "77"},
 		{"a node that is not there", "GET", "/api/v1/nodes/zz", nil, 404, "invalid_node", "zz"},
@@ -64,7 +109,12 @@ func TestBadInput(t *testing.T) {
 		{"a time that is none", "GET", "/api/v1/jobs?history=1&since=yesterday", nil, 400, "", "yesterday"},
 		{"a path that is none", "GET", "/api/v1/nothing", nil, 404, "", "/api/v1/nothing"},
 		{"cancel of all", "POST", "/api/v1/jobs/cancel", client.Cancel{}, 400, "no_jobs", ""},
-		{"a step in nothing", "POST", "/api/v1/jobs/77/steps", client.NewStep{Argv: []string{"true"}}, 404, "invalid_job_id", ""},
+		{
+			"a step in nothing", "POST", "/api/v1/jobs/77/steps",
+			client.NewStep{Argv: []string{"true"}},
+			404,
+			"invalid_job_id", "",
+		},
 		{"a stream without its key", "GET", "/api/v1/streams/abc", nil, 410, "", ""},
 		{"an agent without a certificate", "GET", "/agent/v1/connect", nil, 401, "no_identity", ""},
 	}

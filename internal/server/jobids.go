@@ -15,9 +15,9 @@ import (
 	"bireme.dev/bireme/internal/store"
 )
 
-// When an older copy of the database is put back, the ids of jobs that came after it must not be given out again: nodes may
-// still run those jobs, and users have written their ids down. The server keeps beside the database how far it has seen it.
-// It does not do so in the database, which would forget it too, and does not rely on nodes, which may be away.
+// When an older copy of the database is put back, the ids of jobs that came after it must not be given out again: nodes
+// may still run those jobs, and users have written their ids down. The server keeps beside the database how far it has
+// seen it. It does not do so in the database, which would forget it too, and does not rely on nodes, which may be away.
 const (
 	jobMarkFile  = "job-ids"
 	jobMarkEvery = 5 * time.Second
@@ -42,8 +42,8 @@ func newJobMark(dir string, log *slog.Logger) *jobMark {
 	return &jobMark{path: filepath.Join(dir, jobMarkFile), log: log}
 }
 
-// least is the least id for new jobs over a database with a last event. One that has the last event of the mark has all ids
-// before it too; one that has not is an older copy.
+// least is the least id for new jobs over a database with a last event. One that has the last event of the mark has all
+// ids before it too; one that has not is an older copy.
 func (m *jobMark) least(seq int64) core.JobID {
 	data, err := os.ReadFile(m.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -122,8 +122,8 @@ func writeSynced(path string, data []byte) error {
 // maxNextJob is the greatest id that every reader of JSON reads exactly.
 const maxNextJob = core.JobID(1) << 53
 
-// RaiseNextJob makes next the first id for new jobs in a store that no server leads, and gives the one that holds; with 0 it
-// changes nothing. It refuses to lower it.
+// RaiseNextJob makes next the first id for new jobs in a store that no server leads, and gives the one that holds; with
+// 0 it changes nothing. It refuses to lower it.
 func RaiseNextJob(ctx context.Context, cfg *config.Config, next core.JobID) (was, is core.JobID, err error) {
 	if next < 0 || next > maxNextJob {
 		return 0, 0, core.Errorf(core.Invalid, "the next job id %d is not between 1 and %d", next, maxNextJob)
@@ -140,7 +140,8 @@ func RaiseNextJob(ctx context.Context, cfg *config.Config, next core.JobID) (was
 	name := host + ":next-job-id"
 	epoch, err := st.Lead(ctx, name, time.Minute, 0, 0)
 	if errors.Is(err, store.ErrHeld) {
-		return 0, 0, core.Errorf(core.Conflict, "a server leads this cluster, or did until a moment ago: stop it first (%v)", err)
+		return 0, 0, core.Errorf(
+			core.Conflict, "a server leads this cluster, or did until a moment ago: stop it first (%v)", err)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -158,7 +159,8 @@ func RaiseNextJob(ctx context.Context, cfg *config.Config, next core.JobID) (was
 	case next == 0:
 		return was, was, nil
 	case next < was:
-		return was, was, core.Errorf(core.Conflict, "the next job id is %d and is never lowered: %d may have been given out", was, next)
+		return was, was, core.Errorf(
+			core.Conflict, "the next job id is %d and is never lowered: %d may have been given out", was, next)
 	}
 	return was, next, st.Commit(ctx, epoch, &core.Changes{Now: img.Now, NextJob: next})
 }

@@ -71,12 +71,16 @@ func TestHowJobsEnd(t *testing.T) {
 		state core.JobState
 		why   string
 	}{
-		"exit code":  {func(x *wire.Exited) { x.ExitCode = 3 }, core.Failed, "exit code 3"},
-		"signal":     {func(x *wire.Exited) { x.Signal = 11 }, core.Failed, "signal 11"},
-		"oom":        {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseOOM, 9 }, core.OutOfMemory, "memory"},
-		"timeout":    {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseTimeout, 15 }, core.Timeout, "time limit"},
-		"no output":  {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseLaunchFailed, "/x/y.out: permission denied" }, core.Failed, "/x/y.out: permission denied"},
-		"no login":   {func(x *wire.Exited) { x.Cause, x.Message = wire.CauseEnvFailed, "login environment of ann: killed" }, core.Failed, "of ann: killed"},
+		"exit code": {func(x *wire.Exited) { x.ExitCode = 3 }, core.Failed, "exit code 3"},
+		"signal":    {func(x *wire.Exited) { x.Signal = 11 }, core.Failed, "signal 11"},
+		"oom":       {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseOOM, 9 }, core.OutOfMemory, "memory"},
+		"timeout":   {func(x *wire.Exited) { x.Cause, x.Signal = wire.CauseTimeout, 15 }, core.Timeout, "time limit"},
+		"no output": {func(x *wire.Exited) {
+			x.Cause, x.Message = wire.CauseLaunchFailed, "/x/y.out: permission denied"
+		}, core.Failed, "/x/y.out: permission denied"},
+		"no login": {func(x *wire.Exited) {
+			x.Cause, x.Message = wire.CauseEnvFailed, "login environment of ann: killed"
+		}, core.Failed, "of ann: killed"},
 		"keeper":     {func(x *wire.Exited) { x.Cause = wire.CauseKeeperLost }, core.NodeFail, "node"},
 		"ended well": {nil, core.Completed, "exit code 0"},
 	}
@@ -140,7 +144,8 @@ func TestSignalSuspendLimit(t *testing.T) {
 	var out client.Cancelled
 	s.Must("POST", "/api/v1/jobs/cancel", client.Cancel{IDs: []string{idText(id)}, Signal: 10, Full: true}, &out)
 	var sig wire.Signal
-	if err := n.AwaitFrame(wire.TypeSignal).Decode(&sig); err != nil || sig.Number != 10 || !sig.Full || out.Results[0].Error != nil {
+	if err := n.AwaitFrame(wire.TypeSignal).Decode(&sig); err != nil || sig.Number != 10 || !sig.Full ||
+		out.Results[0].Error != nil {
 		t.Errorf("signal %+v, %+v", sig, out)
 	}
 	yes, no, limit := true, false, core.Seconds(60)
@@ -191,8 +196,8 @@ func TestRequeueAfterReboot(t *testing.T) {
 	}
 }
 
-// A restarted node may still bring ends that its keeper recorded before. Nothing starts there between those and the word
-// that it was restarted: it would be lost at once, run twice, or fail for nothing.
+// A restarted node may still bring ends that its keeper recorded before. Nothing starts there between those and the
+// word that it was restarted: it would be lost at once, run twice, or fail for nothing.
 func TestEndsOfARestartedNode(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -284,7 +289,8 @@ func TestSilentNodeKeepsItsJobs(t *testing.T) {
 
 func TestFenceRequeuesOneMarginLater(t *testing.T) {
 	t.Parallel()
-	s := servertest.Start(t, "timers.silent_after=200ms", "timers.heartbeat=50ms", "timers.fence=300ms", "timers.fence_margin=200ms")
+	s := servertest.Start(t, "timers.silent_after=200ms", "timers.heartbeat=50ms", "timers.fence=300ms",
+		"timers.fence_margin=200ms")
 	n := s.Join("n1", core.Compute, false)
 	n.Connect()
 	if n.Welcome().Fence.Milliseconds() != 300 {
@@ -342,7 +348,8 @@ func TestArrayTasksAreLaunched(t *testing.T) {
 		}
 		return done == 20
 	})
-	if status, err := s.Call("GET", "/api/v1/jobs/"+idText(id)+"_21", "", nil, nil); status != http.StatusNotFound || err.Reason != "invalid_job_id" {
+	if status, err := s.Call("GET", "/api/v1/jobs/"+idText(id)+"_21", "", nil, nil); status != http.StatusNotFound ||
+		err.Reason != "invalid_job_id" {
 		t.Errorf("a task that never was: %d %v", status, err)
 	}
 	var one client.JobList

@@ -8,8 +8,8 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// TestLimitsLive: a policy that is applied holds jobs back with its reason, at submit and in the plan; one that is widened
-// lets them go; what was used is there after a restart.
+// TestLimitsLive: a policy that is applied holds jobs back with its reason, at submit and in the plan; one that is
+// widened lets them go; what was used is there after a restart.
 func TestLimitsLive(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, "priority.weights.run=100")
@@ -18,7 +18,10 @@ func TestLimitsLive(t *testing.T) {
 	one, two := int64(1), int64(2)
 	apply := func(l core.Limits, q core.Limits) {
 		t.Helper()
-		p := core.Policy{QOS: []core.QOS{{Name: "short", Limits: q}}, Projects: []core.Project{{Name: "default", Assoc: core.Association{Limits: l}}}}
+		p := core.Policy{
+			QOS:      []core.QOS{{Name: "short", Limits: q}},
+			Projects: []core.Project{{Name: "default", Assoc: core.Association{Limits: l}}},
+		}
 		s.Must("PUT", "/api/v1/policy", client.ApplyPolicy{Policy: p}, nil)
 	}
 	apply(core.Limits{MaxJobs: &one}, core.Limits{MaxSubmit: &one})
@@ -28,7 +31,8 @@ func TestLimitsLive(t *testing.T) {
 	s.Await("the limit's reason", func() bool { return s.Job(second).Waiting == "AssocMaxJobsLimit" })
 	var why client.Why
 	s.Must("GET", "/api/v1/jobs/2/why", nil, &why)
-	if why.Reason != "AssocMaxJobsLimit" || why.Priority == nil || why.Priority.Base != 10_000 || why.Priority.Run != 40 || why.Priority.Now != 10_040 {
+	if why.Reason != "AssocMaxJobsLimit" || why.Priority == nil || why.Priority.Base != 10_000 ||
+		why.Priority.Run != 40 || why.Priority.Now != 10_040 {
 		t.Errorf("why: %+v %+v", why, why.Priority)
 	}
 	s.Submit(func(b *client.Submit) { b.Spec.QOS, b.Spec.Hold = "short", true })

@@ -91,7 +91,8 @@ func TestMail(t *testing.T) {
 
 	id = submit("END,ARRAY_TASKS", "bob", func(in *client.Submit) { in.Spec.Array = "7" })
 	n.End(n.AwaitLaunch(id, 1, wire.BatchStep), nil)
-	want("END -s Slurm Array Task Job_id=5_7 (5) Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 bob@site.example")
+	want("END -s Slurm Array Task Job_id=5_7 (5) Name=deep Ended, Run time 00:00:00, COMPLETED, ExitCode 0 " +
+		"bob@site.example")
 
 	failed := submit("NONE", "", nil)
 	waits := submit("ALL", "ann", func(in *client.Submit) { in.Spec.Extra.Dependency = "afterok:6" })

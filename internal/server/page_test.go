@@ -33,7 +33,8 @@ func TestHistoryPages(t *testing.T) {
 					} `json:"jobs"`
 					More bool `json:"more"`
 				}
-				s.Must("GET", fmt.Sprintf("%s&after=%d", path, slices.Max(append([]core.JobID{0}, got[max(0, len(got)-1):]...))), nil, &list)
+				s.Must("GET", fmt.Sprintf("%s&after=%d", path,
+					slices.Max(append([]core.JobID{0}, got[max(0, len(got)-1):]...))), nil, &list)
 				for _, j := range list.Jobs {
 					got = append(got, j.ID)
 				}

@@ -12,9 +12,11 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// partition changes one partition, or removes it where change is nil. The config file stays as it is: what it says holds
-// again when it is read again.
-func (s *server) partition(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error {
+// partition changes one partition, or removes it where change is nil. The config file stays as it is: what it says
+// holds again when it is read again.
+func (s *server) partition(ctx context.Context, by core.Identity, name core.PartitionName,
+	change *client.PartitionChange,
+) error {
 	if !by.Admin {
 		return core.Errorf(core.Denied, "only an administrator changes partitions").Because("access_denied")
 	}

@@ -25,14 +25,16 @@ func TestPartitions(t *testing.T) {
 		return nil
 	}
 	down, all, hour := "down", "ALL", core.Seconds(3600)
-	if status, err := s.Call("PATCH", "/api/v1/partitions/main", ann, client.PartitionChange{State: &down}, nil); status != 403 || err.Reason != "access_denied" {
+	if status, err := s.Call("PATCH", "/api/v1/partitions/main", ann, client.PartitionChange{State: &down},
+		nil); status != 403 || err.Reason != "access_denied" {
 		t.Errorf("ann closes a partition: %d %v", status, err)
 	}
 	s.Must("PATCH", "/api/v1/partitions/tmp", client.PartitionChange{New: true, Nodes: &all, MaxTime: &hour}, nil)
 	if p := find("tmp"); p == nil || p.MaxTime != hour || p.Nodes != "ALL" {
 		t.Errorf("made: %+v", p)
 	}
-	if status, err := s.Call("PATCH", "/api/v1/partitions/tmp", "", client.PartitionChange{New: true, Nodes: &all}, nil); status != 409 {
+	if status, err := s.Call("PATCH", "/api/v1/partitions/tmp", "", client.PartitionChange{New: true, Nodes: &all},
+		nil); status != 409 {
 		t.Errorf("made twice: %d %v", status, err)
 	}
 	s.Must("PATCH", "/api/v1/partitions/main", client.PartitionChange{State: &down}, nil)

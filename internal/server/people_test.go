@@ -72,8 +72,16 @@ func TestTokensAndRoles(t *testing.T) {
 		{"twice", boss, "POST", "/api/v1/users", core.User{Name: "eve"}, 409},
 		{"a role that is none", boss, "POST", "/api/v1/users", core.User{Name: "x", Role: "king"}, 400},
 		{"ann drains a node", ann, "PATCH", "/api/v1/nodes/n1", client.UpdateNode{State: "drain", Reason: "x"}, 404},
-		{"the manager adds a member", mia, "PUT", "/api/v1/projects/default/members/eve", map[string]string{"role": "user"}, 200},
-		{"and raises somebody above herself", mia, "PUT", "/api/v1/projects/default/members/eve", map[string]string{"role": "admin"}, 403},
+		{
+			"the manager adds a member", mia, "PUT", "/api/v1/projects/default/members/eve",
+			map[string]string{"role": "user"},
+			200,
+		},
+		{
+			"and raises somebody above herself", mia, "PUT", "/api/v1/projects/default/members/eve",
+			map[string]string{"role": "admin"},
+			403,
+		},
 		{"ann submits for bob", ann, "POST", "/api/v1/jobs", withUser("bob"), 403},
 		{"the administrator submits for bin", boss, "POST", "/api/v1/jobs", withUser("bin"), 200},
 		{"or for a number", boss, "POST", "/api/v1/jobs", withUser("2"), 200},
@@ -87,7 +95,8 @@ func TestTokensAndRoles(t *testing.T) {
 		}
 	}
 	var list client.TokenList
-	if _, err := s.Call("GET", "/api/v1/tokens", bob, nil, &list); err != nil || len(list.Tokens) != 1 || list.Tokens[0].User != "bob" {
+	if _, err := s.Call("GET", "/api/v1/tokens", bob, nil, &list); err != nil || len(list.Tokens) != 1 ||
+		list.Tokens[0].User != "bob" {
 		t.Errorf("bob's tokens: %+v %v", list, err)
 	}
 	s.Must("DELETE", "/api/v1/tokens/"+list.Tokens[0].ID, nil, nil)
@@ -273,7 +282,8 @@ func TestUpdateOfAUserTouchesNothingBeforeItIsAllowed(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	ann, bob, _, _ := people(s)
-	if status, err := s.Call("PATCH", "/api/v1/users/ann", bob, map[string]any{"uid": 7, "role": "admin"}, nil); status != 403 {
+	if status, err := s.Call("PATCH", "/api/v1/users/ann", bob, map[string]any{"uid": 7, "role": "admin"},
+		nil); status != 403 {
 		t.Errorf("bob changes ann: %d %v", status, err)
 	}
 	var u core.User

@@ -11,7 +11,8 @@ import (
 func powerRules(cfg *config.Config) state.Power {
 	p := &cfg.Power
 	r := state.Power{
-		SuspendTime: seconds(p.SuspendTime), Except: p.ExcludeNodes, Wakes: p.ResumeProgram != "", RebootTimeout: seconds(cfg.Reboot.Timeout), Return: cfg.Health.Return,
+		SuspendTime: seconds(p.SuspendTime), Except: p.ExcludeNodes, Wakes: p.ResumeProgram != "",
+		RebootTimeout: seconds(cfg.Reboot.Timeout), Return: cfg.Health.Return,
 	}
 	for _, name := range p.ExcludePartitions {
 		r.ExceptParts = append(r.ExceptParts, core.PartitionName(name))

@@ -23,7 +23,8 @@ func TestRemoveNode(t *testing.T) {
 	if _, err := s.Call("DELETE", "/api/v1/nodes/nope", "", nil, nil); err == nil || err.Code != core.NotFound {
 		t.Fatalf("a node that is not there: %v", err)
 	}
-	if _, err := s.Call("DELETE", "/api/v1/nodes/n1?now=1", s.Token(core.User{Name: "bob"}), nil, nil); err == nil || err.Code != core.Denied {
+	if _, err := s.Call("DELETE", "/api/v1/nodes/n1?now=1", s.Token(core.User{Name: "bob"}), nil, nil); err == nil ||
+		err.Code != core.Denied {
 		t.Fatalf("anybody removes nodes: %v", err)
 	}
 	var out client.RemovedNode

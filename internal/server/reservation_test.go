@@ -25,8 +25,11 @@ func TestReservationsByTheAPI(t *testing.T) {
 		return r
 	}
 	var made client.Reservation
-	s.Must("POST", "/api/v1/reservations", body(func(r *client.NewReservation) { r.Flags = core.ReserveMaint | core.ReserveDaily }), &made)
-	if made.State != "INACTIVE" || made.Cores != 4 || made.NodeCount != 1 || made.End != made.Start+2*hour || made.Flags&core.ReserveSpecNodes == 0 {
+	s.Must("POST", "/api/v1/reservations", body(func(r *client.NewReservation) {
+		r.Flags = core.ReserveMaint | core.ReserveDaily
+	}), &made)
+	if made.State != "INACTIVE" || made.Cores != 4 || made.NodeCount != 1 || made.End != made.Start+2*hour ||
+		made.Flags&core.ReserveSpecNodes == 0 {
 		t.Errorf("made: %+v", made)
 	}
 	// An account of this host that never came is let in; the reservation is named after it.
@@ -42,7 +45,8 @@ func TestReservationsByTheAPI(t *testing.T) {
 	s.Stop()
 	s.Start()
 	var list client.ReservationList
-	if _, err := s.Call("GET", "/api/v1/reservations", ann, nil, &list); err != nil || len(list.Reservations) != 2 || list.Reservations[0].Name != "maint" {
+	if _, err := s.Call("GET", "/api/v1/reservations", ann, nil, &list); err != nil || len(list.Reservations) != 2 ||
+		list.Reservations[0].Name != "maint" {
 		t.Fatalf("after a restart: %+v %v", list, err)
 	}
 	s.Must("PATCH", "/api/v1/reservations/maint", map[string]any{"start": now, "duration": 600}, &made)
@@ -61,15 +65,35 @@ func TestReservationsByTheAPI(t *testing.T) {
 		{"ann makes one", "POST", "", ann, body(func(r *client.NewReservation) { r.Name = "x" }), 403, "access_denied", ""},
 		{"ann removes one", "DELETE", "/maint", ann, nil, 403, "access_denied", ""},
 		{"one that is there", "POST", "", "", body(func(*client.NewReservation) {}), 409, "reservation_exists", ""},
-		{"one in the way", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Start = "x", now+24*hour }), 409, "reservation_overlap", "maint on idle"},
-		{"one for nobody", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Users = "x", nil }), 400, "reservation_empty", ""},
-		{"one for a stranger", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Users = "x", []core.UserName{"no-such"} }), 400, "invalid_user", "no-such"},
-		{"one for a group that is none", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Groups = "x", []string{"no-such-group"} }), 400, "invalid_group", "no-such-group"},
-		{"of a node that is not there", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Nodes = "x", "n77" }), 400, "invalid_node", "n77"},
-		{"of too many licences", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Licenses = "x", []core.License{{Name: "matlab", Total: 5}} }), 409, "invalid_license", "matlab"},
+		{
+			"one in the way", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Start = "x", now+24*hour }),
+			409, "reservation_overlap", "maint on idle",
+		},
+		{
+			"one for nobody", "POST", "", "", body(func(r *client.NewReservation) { r.Name, r.Users = "x", nil }), 400,
+			"reservation_empty", "",
+		},
+		{"one for a stranger", "POST", "", "", body(func(r *client.NewReservation) {
+			r.Name, r.Users = "x", []core.UserName{"no-such"}
+		}), 400, "invalid_user", "no-such"},
+		{"one for a group that is none", "POST", "", "", body(func(r *client.NewReservation) {
+			r.Name, r.Groups = "x", []string{"no-such-group"}
+		}), 400, "invalid_group", "no-such-group"},
+		{"of a node that is not there", "POST", "", "", body(func(r *client.NewReservation) {
+			r.Name, r.Nodes = "x", "n77"
+		}), 400, "invalid_node", "n77"},
+		{"of too many licences", "POST", "", "", body(func(r *client.NewReservation) {
+			r.Name, r.Licenses = "x", []core.License{{Name: "matlab", Total: 5}}
+		}), 409, "invalid_license", "matlab"},
 		{"a flag that is none", "POST", "", "", `{"name":"x","flags":["DIALY"]}`, 400, "bad_json", "did you mean DAILY?"},
-		{"a key that is none", "POST", "", "", `{"name":"x","nods":"n1"}`, 400, "bad_json", "nods: there is no such key; did you mean nodes?"},
-		{"an end and a duration", "POST", "", "", body(func(r *client.NewReservation) { r.End = now + hour }), 400, "invalid_time_value", ""},
+		{
+			"a key that is none", "POST", "", "", `{"name":"x","nods":"n1"}`, 400, "bad_json",
+			"nods: there is no such key; did you mean nodes?",
+		},
+		{
+			"an end and a duration", "POST", "", "", body(func(r *client.NewReservation) { r.End = now + hour }), 400,
+			"invalid_time_value", "",
+		},
 		{"none of that name", "GET", "/zz", "", nil, 404, "invalid_reservation", "zz"},
 		{"change of none", "PATCH", "/mint", "", map[string]any{}, 404, "invalid_reservation", "did you mean maint?"},
 		{"removal of none", "DELETE", "/zz", "", nil, 404, "invalid_reservation", ""},

@@ -30,8 +30,8 @@ func openRing(ctx context.Context, st store.Store, cfg *config.Config) (*seal.Ri
 	return seal.Open(cfg.SealKey(), err != nil)
 }
 
-// checkSeals finds out whether this server could read what the store holds, before it leads: one that cannot is found when it
-// is started, and not when it is needed.
+// checkSeals finds out whether this server could read what the store holds, before it leads: one that cannot is found
+// when it is started, and not when it is needed.
 func checkSeals(ctx context.Context, st store.Store, cfg *config.Config) error {
 	if _, err := st.Sealed(ctx, ca.SealedName); err != nil {
 		return nil //nolint:nilerr // nothing is sealed yet, or the store is away: a server waits for it
@@ -72,7 +72,8 @@ func (s *server) openSeals(ctx context.Context) (err error) {
 // rotateSeals begins a rotation of the sealing key, or tells how far one is.
 func (s *server) rotateSeals(ctx context.Context, by core.Identity, begin bool) (*client.Seals, error) {
 	if !by.Admin {
-		return nil, core.Errorf(core.Denied, "only an administrator sees and rotates the sealing key").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator sees and rotates the sealing key").Because(
+			"access_denied")
 	}
 	if begin {
 		if err := s.rotator.Begin(ctx); err != nil {

@@ -57,8 +57,8 @@ func awaitSealed(t *testing.T, s *servertest.Server, key int64) {
 	}
 }
 
-// TestStoreIsSealed: scripts, environments, configurations and keys lie sealed, before, during and after rotations of the
-// key, with and without a server.
+// TestStoreIsSealed: scripts, environments, configurations and keys lie sealed, before, during and after rotations of
+// the key, with and without a server.
 func TestStoreIsSealed(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -141,8 +141,8 @@ func TestStoreIsSealed(t *testing.T) {
 	}
 }
 
-// TestOlderStoreIsSealed: what an earlier version left unsealed is sealed by the first start, and nothing of it stays in
-// the files.
+// TestOlderStoreIsSealed: what an earlier version left unsealed is sealed by the first start, and nothing of it stays
+// in the files.
 func TestOlderStoreIsSealed(t *testing.T) {
 	t.Parallel()
 	s := servertest.New(t)
@@ -161,8 +161,9 @@ func TestOlderStoreIsSealed(t *testing.T) {
 		data := []byte(strings.Repeat("OLD-MARKER-77e1 ", 1000))
 		data = append(data, byte(seq))
 		err := st.Commit(t.Context(), epoch, &core.Changes{
-			Now: core.Time(seq), NextJob: 1, NextNode: 1, Events: []core.Event{{Seq: seq, At: core.Time(seq), Kind: core.NodeChanged}},
-			Blobs: []core.Blob{{Hash: core.Hash{byte(seq), 1}, Data: data}},
+			Now: core.Time(seq), NextJob: 1, NextNode: 1,
+			Events: []core.Event{{Seq: seq, At: core.Time(seq), Kind: core.NodeChanged}},
+			Blobs:  []core.Blob{{Hash: core.Hash{byte(seq), 1}, Data: data}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -87,7 +87,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := checkSeals(ctx, st, cfg); err != nil {
 		return err
 	}
-	s := &server{Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()), samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{})}
+	s := &server{
+		Options: o, holder: name, store: st, logs: logstore.New(cfg.Logs()),
+		samples: samples.New(cfg.Samples()), streams: stream.New(stream.Patience{}),
+	}
 	defer func() { err = errors.Join(err, s.logs.Close(), s.samples.Close()) }()
 	s.live.Store(cfg)
 	s.bound(cfg)
@@ -97,7 +100,10 @@ func Run(ctx context.Context, o Options) (err error) {
 // bound has the limits of a configuration hold for what is kept of jobs' output.
 func (s *server) bound(cfg *config.Config) {
 	l := &cfg.Limits
-	s.logs.SetBounds(logstore.Bounds{PerJob: int64(l.LogPerJob), PerUser: int64(l.LogPerUser), MinFree: int64(l.MinFreeDisk)})
+	s.logs.SetBounds(logstore.Bounds{
+		PerJob: int64(l.LogPerJob), PerUser: int64(l.LogPerUser),
+		MinFree: int64(l.MinFreeDisk),
+	})
 	s.samples.SetMinFree(int64(l.MinFreeDisk))
 }
 
@@ -226,7 +232,8 @@ func (s *server) open(ctx context.Context) (err error) {
 		Cluster: cfg.Cluster, Version: s.Version, Servers: s.agentServers(), Heartbeat: cfg.Timers.Heartbeat.D(),
 		SilentAfter: cfg.Timers.SilentAfter.D(), Fence: cfg.Timers.Fence.D(), FenceMargin: cfg.Timers.FenceMargin.D(),
 		ContainerWait: cfg.Timers.ContainerWait.D(),
-		Rules:         hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key, Samples: s.samples, Secret: s.authority.Secret,
+		Rules:         hubRules(cfg), MPI: cfg.Step.MPI, Env: s.env(), Ended: s.endedJob, Stream: s.streams.Key,
+		Samples: s.samples, Secret: s.authority.Secret,
 		Certs: func() wire.CertRules { return wire.CertRules{Trust: s.authority.Sum(), Life: s.authority.Life()} },
 	}, s.engine, s.store.Blob, s.logs, s.Log)
 	s.follow("hub", s.hub.Publish)
@@ -245,8 +252,10 @@ func (s *server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.api = api.New(api.Deps{
-		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs, Samples: s.samples,
-		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets, Audit: s.audit, Log: s.Log, Conns: &s.conns,
+		Config: cfg, Version: s.Version, Engine: s.engine, Store: s.store, Hub: s.hub, Streams: s.streams, Logs: s.logs,
+		Samples:   s.samples,
+		Authority: s.authority, Servers: s.agentServers(), Reload: s.reload, Partition: s.partition, Fleets: s.fleets,
+		Audit: s.audit, Log: s.Log, Conns: &s.conns,
 		Seals: s.rotateSeals, CAChanged: s.caChanged, HashKey: s.authority.Secret("blob hashes"),
 	})
 	for _, d := range append(s.doors, s.tunnels) {
@@ -255,8 +264,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// follow subscribes a part to the engine's commits. A panic in one part, caused by what somebody asked for, must not end
-// the server: the part is told to look at the whole state with the next commit.
+// follow subscribes a part to the engine's commits. A panic in one part, caused by what somebody asked for, must not
+// end the server: the part is told to look at the whole state with the next commit.
 func (s *server) follow(part string, publish func(*engine.Published)) {
 	broken := false // publications come one after the other
 	s.engine.Subscribe(func(p *engine.Published) {
@@ -276,7 +285,10 @@ func (s *server) follow(part string, publish func(*engine.Published)) {
 
 func (s *server) mailConfig() mail.Config {
 	cfg := s.live.Load()
-	return mail.Config{Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, User: cfg.Mail.User, PerHour: cfg.Limits.MailPerHour, Cluster: cfg.Cluster}
+	return mail.Config{
+		Program: cfg.Mail.Program, Domain: cfg.Mail.Domain, User: cfg.Mail.User,
+		PerHour: cfg.Limits.MailPerHour, Cluster: cfg.Cluster,
+	}
 }
 
 // ensureQOS makes the QOS that jobs have which name none, where a site wants one.
@@ -328,24 +340,34 @@ func engineConfig(cfg *config.Config) engine.Config {
 		State: state.Config{
 			Partitions: cfg.CorePartitions(), DefaultProject: core.ProjectName(cfg.Accounting.DefaultProject),
 			DefMemPerCPU: core.Bytes(cfg.Jobs.DefMemPerCPU), EnforceAccounts: enforced.Associations, EnforceQOS: enforced.QOS,
-			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run, StrictSubmit: cfg.Jobs.StrictSubmit,
-			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs), JobsPerUser: int(cfg.Limits.JobsPerUser), ArrayTasksPerUser: int(cfg.Limits.ArrayTasksPerUser),
+			NoLimits: !enforced.Limits, Safe: enforced.Safe, RunWeight: cfg.Priority.Weights.Run,
+			StrictSubmit: cfg.Jobs.StrictSubmit,
+			MaxArraySize: int32(cfg.Jobs.MaxArray), MaxJobs: int(cfg.Jobs.MaxJobs),
+			JobsPerUser: int(cfg.Limits.JobsPerUser), ArrayTasksPerUser: int(cfg.Limits.ArrayTasksPerUser),
 			CronJobsPerUser: int(cfg.Limits.CronJobsPerUser),
-			TrialsPerUser:   int(cfg.Limits.TrialsPerUser), StepsPerJob: int(cfg.Limits.StepsPerJob), MaxRequeues: cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
+			TrialsPerUser:   int(cfg.Limits.TrialsPerUser), StepsPerJob: int(cfg.Limits.StepsPerJob),
+			MaxRequeues: cfg.Jobs.MaxRequeues, MaxTokens: int(cfg.Limits.Tokens),
 			Rule: cfg.Scheduling.Rule, Reservations: cfg.Scheduling.Reservations,
-			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(), Zone: state.Zone{Location: time.Local},
-			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle), ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),
-			Power:      powerRules(cfg),
-			Containers: core.ContainerRules{Volumes: cfg.Step.Volumes, Privileged: cfg.Step.Privileged},
-			Preemption: cfg.Preemption.Core(), Topology: cfg.CoreTopology(), MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
+			Select: cfg.Scheduling.Select, Licenses: cfg.CoreLicenses(), Offers: cfg.CoreOffers(),
+			Zone:         state.Zone{Location: time.Local},
+			MaxKillGrace: seconds(cfg.Timers.MaxKillGrace), InteractiveIdle: seconds(cfg.Timers.InteractiveIdle),
+			ReservationOverrun: core.Seconds(cfg.Jobs.ResvOverrun),
+			Power:              powerRules(cfg),
+			Containers:         core.ContainerRules{Volumes: cfg.Step.Volumes, Privileged: cfg.Step.Privileged},
+			Preemption:         cfg.Preemption.Core(), Topology: cfg.CoreTopology(),
+			MaxSwitchWait: seconds(cfg.Topology.MaxSwitchWait),
 		},
 		Inbox: cfg.Server.Inbox,
 		Retention: store.Retention{
-			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(), Keys: cfg.Retention.Keys.D(),
+			Events: cfg.Retention.Events.D(), MaxEvents: cfg.Retention.MaxEvents, Jobs: cfg.Retention.Jobs.D(),
+			Keys:  cfg.Retention.Keys.D(),
 			Audit: cfg.Retention.Audit.D(),
 		},
 	}
-	c.State.Charges = state.Charges{HalfLife: cfg.Priority.HalfLife.Seconds(), Reset: cfg.Priority.ResetPeriod(), Billing: cfg.Billing()}
+	c.State.Charges = state.Charges{
+		HalfLife: cfg.Priority.HalfLife.Seconds(), Reset: cfg.Priority.ResetPeriod(),
+		Billing: cfg.Billing(),
+	}
 	if p, ok := cfg.Priority.Policy(); ok {
 		c.State.Charges.Flags = p.Flags
 		c.State.Priority = &state.Priority{
@@ -360,21 +382,29 @@ func engineConfig(cfg *config.Config) engine.Config {
 
 func nodeSettings(cfg *config.Config) wire.NodeSettings {
 	return wire.NodeSettings{
-		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, TaskProlog: cfg.Step.TaskProlog, TaskEpilog: cfg.Step.TaskEpilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
-		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs, ConstrainMem: cfg.Step.ConstrainMem,
-		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir, Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
-		LogPerJob: int64(cfg.Limits.LogPerJob), LogRate: int64(cfg.Limits.LogRate), MinFreeDisk: int64(cfg.Limits.MinFreeDisk),
+		Prolog: cfg.Step.Prolog, Epilog: cfg.Step.Epilog, TaskProlog: cfg.Step.TaskProlog,
+		TaskEpilog: cfg.Step.TaskEpilog, PrologTimeout: cfg.Step.PrologTimeout.D(), KillWait: cfg.Timers.KillWait.D(),
+		UnkillableAfter: cfg.Timers.UnkillableAfter.D(), ConstrainCPUs: cfg.Step.ConstrainCPUs,
+		ConstrainMem:     cfg.Step.ConstrainMem,
+		ConstrainDevices: cfg.Step.ConstrainDevices, MaxPids: cfg.Step.MaxPids, TmpDir: cfg.Step.TmpDir,
+		Sample: cfg.GPU.Sample.D(), DCGMExporter: cfg.GPU.DCGMExporter, LogTail: int64(cfg.Step.LogTail),
+		LogPerJob: int64(cfg.Limits.LogPerJob), LogRate: int64(cfg.Limits.LogRate),
+		MinFreeDisk: int64(cfg.Limits.MinFreeDisk),
 		Connections: cfg.Limits.Connections,
-		ImageCache:  int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes, NetRaw: cfg.Step.NetRaw, Publish: cfg.Step.Publish, ContainerCaps: containerCaps(cfg),
+		ImageCache:  int64(cfg.Step.ImageCache), Prefetch: cfg.Step.Prefetch, Volumes: cfg.Step.Volumes,
+		NetRaw: cfg.Step.NetRaw, Publish: cfg.Step.Publish, ContainerCaps: containerCaps(cfg),
 		Health: wire.HealthSettings{
-			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk, DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
-			MemoryPercent: cfg.Health.MemoryPercent, Mount: cfg.Health.Mount, Mounts: cfg.Health.Mounts, GPUProcesses: cfg.Health.GPUProcesses, Engine: cfg.Health.Engine,
+			Program: cfg.Health.Program, Every: cfg.Health.Every.D(), Disk: cfg.Health.Disk,
+			DiskPercent: cfg.Health.DiskPercent, Memory: cfg.Health.Memory,
+			MemoryPercent: cfg.Health.MemoryPercent, Mount: cfg.Health.Mount, Mounts: cfg.Health.Mounts,
+			GPUProcesses: cfg.Health.GPUProcesses, Engine: cfg.Health.Engine,
 		},
 		RebootProgram: cfg.Reboot.Program,
 	}
 }
 
-// containerCaps are the capabilities of root in users' containers, never nil: a node that is told none takes its own list.
+// containerCaps are the capabilities of root in users' containers, never nil: a node that is told none takes its own
+// list.
 func containerCaps(cfg *config.Config) []string {
 	caps := make([]string, 0, len(cfg.Step.ContainerCaps))
 	for _, name := range cfg.Step.ContainerCaps {
@@ -386,15 +416,21 @@ func containerCaps(cfg *config.Config) []string {
 
 // hubRules is what nodes and their health go by.
 func hubRules(cfg *config.Config) hub.Rules {
-	h := hub.Health{Interval: cfg.Health.Interval.D(), States: cfg.Health.States, Cycle: cfg.Health.Cycle, Return: cfg.Health.Return}
+	h := hub.Health{
+		Interval: cfg.Health.Interval.D(), States: cfg.Health.States, Cycle: cfg.Health.Cycle,
+		Return: cfg.Health.Return,
+	}
 	if cfg.Health.Skew == "drain" {
 		h.MaxSkew = cfg.Health.MaxSkew.D()
 	}
-	return hub.Rules{Settings: nodeSettings(cfg), Health: h, Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return}}
+	return hub.Rules{
+		Settings: nodeSettings(cfg), Health: h,
+		Sick: hub.Sick{Act: cfg.GPU.Health != "show", Return: cfg.GPU.Return},
+	}
 }
 
-// watchLogs counts what the logs of each user have, then says when the disk of the logs has too little room and when it has
-// enough again.
+// watchLogs counts what the logs of each user have, then says when the disk of the logs has too little room and when it
+// has enough again.
 func (s *server) watchLogs(ctx context.Context) error {
 	if err := s.logs.Count(ctx); err != nil {
 		s.Log.Warn("the logs of users were not counted", "err", err)
@@ -410,7 +446,8 @@ func (s *server) watchLogs(ctx context.Context) error {
 		if low := s.logs.DiskLow(); low != was {
 			was = low
 			if low {
-				s.Log.Warn("output of jobs is dropped: the disk is nearly full", "dir", s.Config.Logs(), "min_free", s.live.Load().Limits.MinFreeDisk.String())
+				s.Log.Warn("output of jobs is dropped: the disk is nearly full", "dir", s.Config.Logs(), "min_free",
+					s.live.Load().Limits.MinFreeDisk.String())
 			} else {
 				s.Log.Info("output of jobs is kept again", "dir", s.Config.Logs())
 			}

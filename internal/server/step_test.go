@@ -35,7 +35,8 @@ func TestStepStreamsJoinNodesWithSrun(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Name: "cat", Argv: []string{"cat"}, Tasks: 5}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Name: "cat", Argv: []string{"cat"}, Tasks: 5},
+		&made)
 	if len(made.Ranks) != 3 || len(made.Ranks[0]) != 2 || len(made.Ranks[2]) != 1 || made.Ranks[2][0] != 4 {
 		t.Fatalf("ranks %v", made.Ranks)
 	}
@@ -53,7 +54,8 @@ func TestStepStreamsJoinNodesWithSrun(t *testing.T) {
 		if err != nil || l.Stdio.Mode != wire.StdioStream || len(l.Program.Tasks) != len(made.Ranks[i]) {
 			t.Fatalf("launch %+v %v", l, err)
 		}
-		if env := strings.Join(l.Program.Tasks[0].Env, " "); !strings.Contains(env, "SLURM_PROCID="+itoa(int(made.Ranks[i][0]))) {
+		if env := strings.Join(l.Program.Tasks[0].Env, " "); !strings.Contains(
+			env, "SLURM_PROCID="+itoa(int(made.Ranks[i][0]))) {
 			t.Errorf("task environment %q", env)
 		}
 		var open wire.OpenStream
@@ -122,7 +124,8 @@ func TestStepStreamsEndWithTheNodesKey(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"cat"}, Tasks: 1, NodeList: "n2"}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"cat"}, Tasks: 1, NodeList: "n2"},
+		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +158,8 @@ func TestStepIsEndedWhenSrunLeaves(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2"}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
+		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2"}, &made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +186,8 @@ func TestAllocationEndsWithTheSrunThatMadeIt(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2", OwnsJob: true}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps",
+		client.NewStep{Argv: []string{"sleep"}, Tasks: 1, NodeList: "n2", OwnsJob: true}, &made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +202,8 @@ func TestSrunHearsOfALostNode(t *testing.T) {
 	t.Parallel()
 	s, agents, id := stepCluster(t)
 	var made client.StepMade
-	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n3"}, &made)
+	s.Must("POST", "/api/v1/jobs/"+idText(id)+"/steps", client.NewStep{Argv: []string{"x"}, Tasks: 1, NodeList: "n3"},
+		&made)
 	raw, err := s.Client().Stream(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +211,9 @@ func TestSrunHearsOfALostNode(t *testing.T) {
 	srun := wire.NewConn(raw)
 	defer srun.Close()
 	agents["n3"].AwaitLaunch(id, 1, "0")
-	agents["n3"].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) { x.Cause, x.Message = wire.CauseKeeperLost, "the keeper died" })
+	agents["n3"].End(wire.Key{Job: int64(id), Attempt: 1, Step: "0"}, func(x *wire.Exited) {
+		x.Cause, x.Message = wire.CauseKeeperLost, "the keeper died"
+	})
 	f, err := srun.Next()
 	if err != nil || f.Type != wire.TypeStepExit {
 		t.Fatalf("%+v %v", f, err)

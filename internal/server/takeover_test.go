@@ -13,8 +13,9 @@ import (
 	"bireme.dev/bireme/internal/server/servertest"
 )
 
-// The database of the build before scripts were sealed and keys pinned, recorded while its server was killed: one job has
-// failed, one runs, an array has one task that runs and three that wait, one is held, one depends on the one that runs.
+// The database of the build before scripts were sealed and keys pinned, recorded while its server was killed: one job
+// has failed, one runs, an array has one task that runs and three that wait, one is held, one depends on the one that
+// runs.
 const (
 	recordedKey   = "ee15048a467a07064df5b4aa67fcfb253c77735cfee9f4e31361e275a19bca89\n"
 	recordedToken = "bm_ApkS_DKNTBdgdhe3U0B_QFbGP5jqkJ9vBLYbvRcQUME"
@@ -48,8 +49,8 @@ func recorded(t *testing.T) *servertest.Server {
 	return s
 }
 
-// TestTakesOverRecordedDatabase: jobs, what waits for what, nodes, tokens and the authority of an older build are there, what it
-// stored in clear is sealed, and a second start finds the same.
+// TestTakesOverRecordedDatabase: jobs, what waits for what, nodes, tokens and the authority of an older build are
+// there, what it stored in clear is sealed, and a second start finds the same.
 func TestTakesOverRecordedDatabase(t *testing.T) {
 	t.Parallel()
 	s := recorded(t)

@@ -61,7 +61,11 @@ func TestScopesBoundWhatATokenMayDo(t *testing.T) {
 		{"read revokes another", read, "DELETE", "/api/v1/tokens/s", nil, 403},
 		{"submit submits", submit, "POST", "/api/v1/jobs", in("ml"), 200},
 		{"submit manages", submit, "PUT", "/api/v1/projects/ml/members/boss", map[string]string{"role": "user"}, 403},
-		{"an empty list of scopes", admin, "POST", "/api/v1/tokens", map[string]any{"kind": "user", "scopes": []string{}}, 400},
+		{
+			"an empty list of scopes", admin, "POST", "/api/v1/tokens",
+			map[string]any{"kind": "user", "scopes": []string{}},
+			400,
+		},
 		{"submit makes admin", submit, "POST", "/api/v1/tokens", client.NewToken{Scopes: []core.Scope{core.ScopeAdmin}}, 403},
 		{"submit makes one without end", submit, "POST", "/api/v1/tokens", client.NewToken{TTL: core.Forever}, 403},
 		{"submit makes its like", submit, "POST", "/api/v1/tokens", client.NewToken{}, 200},
@@ -112,20 +116,24 @@ func TestTokensAreRotatedAndCounted(t *testing.T) {
 	if k := makeToken(t, s, "", client.NewToken{User: "ann", Client: "dstack"}).Token; k.Expires == 0 {
 		t.Errorf("tokens.max_lifetime does not hold for dstack: %+v", k)
 	}
-	if status, err := s.Call("POST", "/api/v1/tokens", ann, client.NewToken{TTL: core.Forever}, nil); status != 403 || err.Reason != "token_scope" && err.Reason != "token_lifetime" {
+	if status, err := s.Call("POST", "/api/v1/tokens", ann, client.NewToken{TTL: core.Forever}, nil); status != 403 ||
+		err.Reason != "token_scope" && err.Reason != "token_lifetime" {
 		t.Errorf("a token without end: %d %v", status, err)
 	}
 	var made client.NewTokenMade
 	s.Must("POST", "/api/v1/tokens/"+first.Token.ID+"/rotate", client.RotateToken{Overlap: 600}, &made)
 	whoami := func(secret string) int { status, _ := s.Call("GET", "/api/v1/whoami", secret, nil, nil); return status }
-	if a, b := whoami(first.Secret), whoami(made.Secret); a != 200 || b != 200 || made.Token.Name != "laptop" || made.Token.ID != first.Token.ID {
+	if a, b := whoami(first.Secret), whoami(made.Secret); a != 200 || b != 200 || made.Token.Name != "laptop" ||
+		made.Token.ID != first.Token.ID {
 		t.Errorf("during the overlap: %d %d %+v", a, b, made.Token)
 	}
-	if status, err := s.Call("POST", "/api/v1/tokens/laptop/rotate", first.Secret, client.RotateToken{}, nil); status != 403 {
+	if status, err := s.Call("POST", "/api/v1/tokens/laptop/rotate", first.Secret, client.RotateToken{},
+		nil); status != 403 {
 		t.Errorf("the old secret rotates: %d %v", status, err)
 	}
 	var again client.NewTokenMade
-	if status, err := s.Call("POST", "/api/v1/tokens/laptop/rotate", made.Secret, client.RotateToken{}, &again); status != 200 {
+	if status, err := s.Call("POST", "/api/v1/tokens/laptop/rotate", made.Secret, client.RotateToken{},
+		&again); status != 200 {
 		t.Fatalf("a token rotates itself: %d %v", status, err)
 	}
 	if a, b, c := whoami(first.Secret), whoami(made.Secret), whoami(again.Secret); a != 401 || b != 401 || c != 200 {

@@ -22,7 +22,8 @@ func TestTry(t *testing.T) {
 		s.Must("POST", "/api/v1/jobs/try", in, &out)
 		return out.Trials[0]
 	}
-	if got := try(func(*client.Submit) {}); got.ID != 1 || got.Start == 0 || got.Nodes != "n1" || got.CPUs == 0 || got.Partition != "main" {
+	if got := try(func(*client.Submit) {}); got.ID != 1 || got.Start == 0 || got.Nodes != "n1" || got.CPUs == 0 ||
+		got.Partition != "main" {
 		t.Errorf("on an idle cluster: %+v", got)
 	}
 	id := s.Submit(func(in *client.Submit) { in.Spec.Shape.Exclusive, in.Spec.TimeLimit = true, 600 })
@@ -31,13 +32,15 @@ func TestTry(t *testing.T) {
 	}
 	n.AwaitLaunch(id, 1, wire.BatchStep)
 	j := s.AwaitState(id, core.Running)
-	if got := try(func(in *client.Submit) { in.Spec.TimeLimit = 60 }); got.Start != j.Start+600e6 || got.Nodes != "n1" || got.Waiting != core.ReasonResources {
+	if got := try(func(in *client.Submit) { in.Spec.TimeLimit = 60 }); got.Start != j.Start+600e6 ||
+		got.Nodes != "n1" || got.Waiting != core.ReasonResources {
 		t.Errorf("behind a job that started at %v: %+v", j.Start, got)
 	}
 	if got := try(func(in *client.Submit) { in.Spec.Shape.NodesMin = 7 }); got.Start != 0 || got.Why == "" {
 		t.Errorf("more than there is: %+v", got)
 	}
-	_, err := s.Call("POST", "/api/v1/jobs/try", "", &client.Submit{Spec: core.Spec{Partition: "nope"}, Script: "#!/bin/sh\n"}, nil)
+	_, err := s.Call("POST", "/api/v1/jobs/try", "",
+		&client.Submit{Spec: core.Spec{Partition: "nope"}, Script: "#!/bin/sh\n"}, nil)
 	if err == nil || err.Reason != "invalid_partition" {
 		t.Errorf("an unknown partition: %v", err)
 	}

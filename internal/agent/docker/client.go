@@ -41,7 +41,10 @@ func New(socket string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 4}}}
+	return &Client{
+		socket: socket,
+		http:   &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 4}},
+	}
 }
 
 // Close gives the idle connections up.
@@ -132,7 +135,8 @@ func (c *Client) away(err error) error {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
 		return &core.Error{Code: core.Unavailable, Message: "no container engine listens on " + c.socket, Err: err}
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return &core.Error{Code: core.Denied, Message: "the container engine's socket " + c.socket + " may not be used by this agent", Err: err}
+		return &core.Error{Code: core.Denied, Message: "the container engine's socket " + c.socket +
+			" may not be used by this agent", Err: err}
 	}
 	return &core.Error{Code: core.Unavailable, Message: "the container engine on " + c.socket + " broke off", Err: err}
 }

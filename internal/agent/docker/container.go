@@ -109,7 +109,8 @@ type State struct {
 	Error     string
 }
 
-// Create makes a container under a name. One of that name that is there already is ours, from an earlier try: it is removed.
+// Create makes a container under a name. One of that name that is there already is ours, from an earlier try: it is
+// removed.
 func (c *Client) Create(ctx context.Context, name string, s *Spec) (id string, err error) {
 	var made struct{ ID string }
 	path := "/containers/create?name=" + url.QueryEscape(name)
@@ -135,7 +136,8 @@ func (c *Client) Pause(ctx context.Context, id string, on bool) error {
 		verb = "pause"
 	}
 	err := c.call(ctx, http.MethodPost, "/containers/"+id+"/"+verb, nil, nil)
-	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) || isStatus(err, http.StatusInternalServerError) {
+	if isStatus(err, http.StatusNotFound) || isStatus(err, http.StatusConflict) ||
+		isStatus(err, http.StatusInternalServerError) {
 		return nil
 	}
 	return err

@@ -49,7 +49,8 @@ func TestFollow(t *testing.T) {
 	if diff := cmp.Diff([]Progress{{10, 100}, {15, 150}, {105, 150}}, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := follow(strings.NewReader(`{"error":"manifest unknown"}`), nil); err == nil || err.Error() != "manifest unknown" {
+	if err := follow(strings.NewReader(`{"error":"manifest unknown"}`), nil); err == nil ||
+		err.Error() != "manifest unknown" {
 		t.Errorf("an error in the stream: %v", err)
 	}
 }
@@ -89,7 +90,8 @@ func TestCreateReplacesItsNamesake(t *testing.T) {
 	if id != "abc" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
-	if diff := cmp.Diff([]string{"POST /containers/create", "DELETE /containers/n", "POST /containers/create"}, calls); diff != "" {
+	if diff := cmp.Diff([]string{"POST /containers/create", "DELETE /containers/n", "POST /containers/create"},
+		calls); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -107,14 +109,16 @@ func TestErrors(t *testing.T) {
 		t.Errorf("what is not there is removed: %v", err)
 	}
 	_, err := New(filepath.Join(t.TempDir(), "none")).Info(t.Context())
-	if !Away(err) || core.CodeOf(err) != core.Unavailable || !strings.Contains(err.Error(), "no container engine listens on") {
+	if !Away(err) || core.CodeOf(err) != core.Unavailable ||
+		!strings.Contains(err.Error(), "no container engine listens on") {
 		t.Errorf("no engine: %v", err)
 	}
 	for text, want := range map[string]string{
 		"unauthorized: authentication required": "refused user me",
 		"manifest for x not found":              "there is no such image",
 	} {
-		if err := pullError("x", &Auth{Username: "me", Password: "hidden"}, &Error{500, text}); !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+		if err := pullError("x", &Auth{Username: "me", Password: "hidden"}, &Error{500, text}); !strings.Contains(
+			err.Error(), want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

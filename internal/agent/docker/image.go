@@ -124,7 +124,8 @@ func (c *Client) Pull(ctx context.Context, ref string, auth *Auth, progress func
 		}
 		header.Set("X-Registry-Auth", base64.URLEncoding.EncodeToString(b))
 	}
-	r, err := c.open(ctx, http.MethodPost, "/images/create?"+url.Values{"fromImage": {name}, "tag": {tag}}.Encode(), header, nil)
+	r, err := c.open(ctx, http.MethodPost, "/images/create?"+url.Values{"fromImage": {name}, "tag": {tag}}.Encode(),
+		header, nil)
 	if err != nil {
 		return pullError(ref, auth, err)
 	}
@@ -183,7 +184,8 @@ func pullError(ref string, auth *Auth, err error) error {
 	}
 	text := strings.ToLower(err.Error())
 	switch {
-	case auth != nil && (strings.Contains(text, "unauthorized") || strings.Contains(text, "no basic auth") || strings.Contains(text, "incorrect username or password")):
+	case auth != nil && (strings.Contains(text, "unauthorized") || strings.Contains(text, "no basic auth") ||
+		strings.Contains(text, "incorrect username or password")):
 		return fmt.Errorf("image %s: the registry refused user %s: %w", ref, auth.Username, err)
 	case strings.Contains(text, "unauthorized"), strings.Contains(text, "no basic auth"), strings.Contains(text, "denied"):
 		return fmt.Errorf("image %s: the registry does not give it without registry_auth, or has no such image: %w", ref, err)

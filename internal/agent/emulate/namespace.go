@@ -21,8 +21,8 @@ const (
 	None                            // the nodes share the machine's name and hosts file
 )
 
-// attr gives the attributes of a process that is to be born isolated. It is a leader of its own session, so that nothing
-// meant for a terminal reaches it.
+// attr gives the attributes of a process that is to be born isolated. It is a leader of its own session, so that
+// nothing meant for a terminal reaches it.
 func (i Isolation) attr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	switch i {
@@ -70,7 +70,8 @@ func run(ctx context.Context, cmd *exec.Cmd) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// Enter makes the namespaces this process was born into those of a node: its host name, and the hosts file that names all.
+// Enter makes the namespaces this process was born into those of a node: its host name, and the hosts file that names
+// all.
 func Enter(hostname, hosts string) error {
 	if err := unix.Sethostname([]byte(hostname)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)

@@ -34,7 +34,8 @@ func (n Node) Emulated() bool { return n.Addr != "" }
 // Keeper says where the node's keeper lives.
 func (n Node) Keeper(program string) agent.KeeperSpec {
 	return agent.KeeperSpec{
-		Program: program, Dir: filepath.Join(n.Dir, "keeper"), Socket: filepath.Join(n.Dir, "keeper.sock"), Log: filepath.Join(n.Dir, "keeper.log"),
+		Program: program, Dir: filepath.Join(n.Dir, "keeper"), Socket: filepath.Join(n.Dir, "keeper.sock"),
+		Log: filepath.Join(n.Dir, "keeper.log"),
 	}
 }
 

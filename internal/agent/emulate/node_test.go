@@ -21,7 +21,10 @@ func TestNames(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	for i, want := range map[int]string{1: "127.0.1.1", 8: "127.0.1.8", 254: "127.0.1.254", 255: "127.0.2.1", 1000: "127.0.4.238"} {
+	for i, want := range map[int]string{
+		1: "127.0.1.1", 8: "127.0.1.8", 254: "127.0.1.254", 255: "127.0.2.1",
+		1000: "127.0.4.238",
+	} {
 		if got := Addr(i); got != want {
 			t.Errorf("node %d has %s, want %s", i, got, want)
 		}
@@ -39,7 +42,8 @@ func TestAddresses(t *testing.T) {
 func TestHostsFileNamesAllNodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path, err := WriteHosts(dir, []byte("127.0.0.1 localhost\n\n"), []Node{{Name: "n1", Addr: "127.0.1.1"}, {Name: "vm"}, {Name: "n2", Addr: "127.0.1.2"}})
+	path, err := WriteHosts(dir, []byte("127.0.0.1 localhost\n\n"),
+		[]Node{{Name: "n1", Addr: "127.0.1.1"}, {Name: "vm"}, {Name: "n2", Addr: "127.0.1.2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,8 @@ func TestBootID(t *testing.T) {
 		t.Error("a stopped node has its old boot id")
 	}
 	// The machine itself was restarted.
-	if err := os.WriteFile(filepath.Join(n.Dir, bootFile), []byte(strings.Replace(second, "-", "-", 1)+" another-machine-boot\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(n.Dir, bootFile),
+		[]byte(strings.Replace(second, "-", "-", 1)+" another-machine-boot\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if boot() == second {

@@ -40,8 +40,8 @@ func HoldNode(dir string) (*process.Lock, error) {
 	return process.TakeLock(filepath.Join(dir, pidFile))
 }
 
-// Run starts the agents and starts again those that die, until ctx ends. It leaves them running then: Stop ends them. An
-// agent that a dead supervisor left behind is replaced; what its keeper holds goes on.
+// Run starts the agents and starts again those that die, until ctx ends. It leaves them running then: Stop ends them.
+// An agent that a dead supervisor left behind is replaced; what its keeper holds goes on.
 func (s *Supervisor) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range s.Nodes {

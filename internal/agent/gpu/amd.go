@@ -139,7 +139,8 @@ func (v *amd) seen(is, does *amdGPU) Seen {
 	size := max(is.VRAM.Size, does.Memory.Total)
 	s := Seen{
 		Device: Device{
-			Vendor: "amd", Name: is.ASIC.Name, Model: Model(is.ASIC.Name), UUID: is.UUID, Bus: busOf(bus), Memory: core.Bytes(size) * core.MiB,
+			Vendor: "amd", Name: is.ASIC.Name, Model: Model(is.ASIC.Name), UUID: is.UUID, Bus: busOf(bus),
+			Memory:  core.Bytes(size) * core.MiB,
 			Visible: strconv.Itoa(is.Index),
 		},
 		Reading: Reading{
@@ -163,7 +164,8 @@ func (v *amd) seen(is, does *amdGPU) Seen {
 
 // rocm asks rocm-smi, which has one table of texts for each card.
 func (v *amd) rocm(ctx context.Context) ([]Seen, error) {
-	out, err := v.m.Run(ctx, "rocm-smi", "--showproductname", "--showuniqueid", "--showbus", "--showmeminfo", "vram", "--showuse", "--showtemp", "--json")
+	out, err := v.m.Run(ctx, "rocm-smi", "--showproductname", "--showuniqueid", "--showbus", "--showmeminfo", "vram",
+		"--showuse", "--showtemp", "--json")
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, nil
 	}

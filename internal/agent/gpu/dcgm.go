@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// DCGM asks NVIDIA's own health monitor, where it is installed and its daemon runs. It gives faults by UUID of the devices
-// it was told, which DCGM counts as nvidia-smi does.
+// DCGM asks NVIDIA's own health monitor, where it is installed and its daemon runs. It gives faults by UUID of the
+// devices it was told, which DCGM counts as nvidia-smi does.
 func (m Machine) DCGM(ctx context.Context, devices List) (map[string][]Fault, error) {
 	if m.Run == nil {
 		m.Run = run
@@ -47,7 +47,8 @@ type dcgmNode struct {
 	Children map[string]dcgmNode `json:"children"`
 }
 
-// parseDCGM finds what ails each device: below its number the report has a level for each system and what was found there.
+// parseDCGM finds what ails each device: below its number the report has a level for each system and what was found
+// there.
 func parseDCGM(out []byte) (map[int][]Fault, error) {
 	var report struct {
 		Body map[string]dcgmNode `json:"body"`

@@ -5,6 +5,6 @@
 //	xpu-smi, sysfs ───┤                                    kernel log (Xid), dcgmi health ──────┘
 //	tt-smi, sysfs ────┘
 //
-// A maker's tool is run, never linked: its library would need cgo, and a node without the driver must start all the same.
-// A machine without a tool has none of its maker's devices.
+// A maker's tool is run, never linked: its library would need cgo, and a node without the driver must start all the
+// same. A machine without a tool has none of its maker's devices.
 package gpu

@@ -52,7 +52,9 @@ func exportedOf(r io.Reader, devices List) ([]byte, error) {
 		if !strings.HasPrefix(name, "DCGM_") {
 			continue
 		}
-		if line != name || slices.ContainsFunc(devices, func(d Device) bool { return strings.Contains(line, `UUID="`+d.UUID+`"`) }) {
+		if line != name || slices.ContainsFunc(devices, func(d Device) bool {
+			return strings.Contains(line, `UUID="`+d.UUID+`"`)
+		}) {
 			out.WriteString(line + "\n")
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 func TestExported(t *testing.T) {
 	t.Parallel()
-	const mine = "# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 35\n"
+	const mine = "# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" +
+		"DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 35\n"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/metrics" {
 			w.WriteHeader(http.StatusNotFound)
@@ -36,7 +37,8 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// Any user can listen on the port of an exporter that is not there. What such a one says is not asked for, nor where it sends us.
+// Any user can listen on the port of an exporter that is not there. What such a one says is not asked for, nor where it
+// sends us.
 func TestExporterOfAnother(t *testing.T) {
 	t.Parallel()
 	asked := false
@@ -50,12 +52,14 @@ func TestExporterOfAnother(t *testing.T) {
 		s.Listener.Close()
 		s.Listener = listenAs(t, 4002)
 		s.Start()
-		if _, err := Exported(t.Context(), s.URL, List{{UUID: "GPU-a"}}); !errors.Is(err, ErrListener) || !strings.Contains(err.Error(), "user 4002 listens") {
+		if _, err := Exported(t.Context(), s.URL, List{{UUID: "GPU-a"}}); !errors.Is(err, ErrListener) ||
+			!strings.Contains(err.Error(), "user 4002 listens") {
 			t.Errorf("an exporter of another user: %v", err)
 		}
 	} else {
 		s.Start()
-		if err := checkPort(netip.MustParseAddrPort(s.Listener.Addr().String()), uint32(os.Geteuid())+1); !errors.Is(err, ErrListener) {
+		if err := checkPort(netip.MustParseAddrPort(s.Listener.Addr().String()), uint32(os.Geteuid())+1); !errors.Is(
+			err, ErrListener) {
 			t.Errorf("an exporter of another user: %v", err)
 		}
 	}
@@ -97,11 +101,13 @@ func TestListeners(t *testing.T) {
 	}{
 		"here":             {"0: 0100007F:24B8 00000000:0000 0A" + rest + "1000 0 1", "127.0.0.1:9400", []uint32{1000}},
 		"on all addresses": {"0: 00000000:24B8 00000000:0000 0A" + rest + "7 0 1", "127.0.0.1:9400", []uint32{7}},
-		"on all of IPv6":   {"0: " + strings.Repeat("0", 32) + ":24B8 " + strings.Repeat("0", 32) + ":0000 0A" + rest + "7 0 1", "127.0.0.1:9400", []uint32{7}},
-		"IPv6":             {"0: " + strings.Repeat("0", 24) + "01000000:24B8 " + strings.Repeat("0", 32) + ":0000 0A" + rest + "7 0 1", "[::1]:9400", []uint32{7}},
-		"another port":     {"0: 0100007F:24B9 00000000:0000 0A" + rest + "1000 0 1", "127.0.0.1:9400", nil},
-		"another address":  {"0: 0200007F:24B8 00000000:0000 0A" + rest + "1000 0 1", "127.0.0.1:9400", nil},
-		"a connection":     {"0: 0100007F:24B8 0100007F:1234 01" + rest + "1000 0 1", "127.0.0.1:9400", nil},
+		"on all of IPv6": {"0: " + strings.Repeat("0", 32) + ":24B8 " + strings.Repeat("0", 32) + ":0000 0A" + rest +
+			"7 0 1", "127.0.0.1:9400", []uint32{7}},
+		"IPv6": {"0: " + strings.Repeat("0", 24) + "01000000:24B8 " + strings.Repeat("0", 32) + ":0000 0A" +
+			rest + "7 0 1", "[::1]:9400", []uint32{7}},
+		"another port":    {"0: 0100007F:24B9 00000000:0000 0A" + rest + "1000 0 1", "127.0.0.1:9400", nil},
+		"another address": {"0: 0200007F:24B8 00000000:0000 0A" + rest + "1000 0 1", "127.0.0.1:9400", nil},
+		"a connection":    {"0: 0100007F:24B8 0100007F:1234 01" + rest + "1000 0 1", "127.0.0.1:9400", nil},
 	} {
 		got, err := listeners(strings.NewReader(head+tc.line+"\n"), netip.MustParseAddrPort(tc.to))
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {

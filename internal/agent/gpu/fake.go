@@ -8,8 +8,8 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 )
 
-// Fake makes devices that are not there, for sites that try things out: A100:80GB:8. They have no device files, and their
-// vendor says what they are.
+// Fake makes devices that are not there, for sites that try things out: A100:80GB:8. They have no device files, and
+// their vendor says what they are.
 func Fake(spec string) (List, error) {
 	g, err := grammar.ParseGPU(spec)
 	if err != nil {
@@ -25,7 +25,8 @@ func Fake(spec string) (List, error) {
 	var list List
 	for n := range *g.Count.Min {
 		list = append(list, Device{
-			Vendor: "fake", Name: "Fake " + g.Names[0], Model: strings.ToLower(g.Names[0]), UUID: fmt.Sprintf("FAKE-GPU-%d", n), Memory: memory,
+			Vendor: "fake", Name: "Fake " + g.Names[0], Model: strings.ToLower(g.Names[0]),
+			UUID: fmt.Sprintf("FAKE-GPU-%d", n), Memory: memory,
 			Visible: fmt.Sprint(n),
 		})
 	}

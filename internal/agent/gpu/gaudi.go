@@ -14,7 +14,8 @@ import (
 type gaudi struct{ m Machine }
 
 // gaudiFields are asked for, in this order.
-const gaudiFields = "index,module_id,name,uuid,bus_id,memory.total,memory.used,utilization.aip,temperature.aip,power.draw"
+const gaudiFields = "index,module_id,name,uuid,bus_id,memory.total,memory.used,utilization.aip," +
+	"temperature.aip,power.draw"
 
 // Look implements Vendor.
 func (v *gaudi) Look(ctx context.Context) ([]Seen, error) {
@@ -34,7 +35,8 @@ func (v *gaudi) Look(ctx context.Context) ([]Seen, error) {
 	var list []Seen
 	for _, row := range rows {
 		if len(row) != strings.Count(gaudiFields, ",")+1 {
-			return nil, fmt.Errorf("hl-smi -Q: %d fields where %d were asked for: %q", len(row), strings.Count(gaudiFields, ",")+1, row)
+			return nil, fmt.Errorf("hl-smi -Q: %d fields where %d were asked for: %q", len(row),
+				strings.Count(gaudiFields, ",")+1, row)
 		}
 		index, err := strconv.Atoi(row[0])
 		if err != nil {
@@ -42,7 +44,8 @@ func (v *gaudi) Look(ctx context.Context) ([]Seen, error) {
 		}
 		list = append(list, Seen{
 			Device: Device{
-				Vendor: "intel", Name: row[2], Model: gaudiModel(row[2]), UUID: row[3], Bus: busOf(row[4]), Memory: mebibytes(row[5]), Visible: row[1], Variable: "HABANA_VISIBLE_MODULES",
+				Vendor: "intel", Name: row[2], Model: gaudiModel(row[2]), UUID: row[3], Bus: busOf(row[4]),
+				Memory: mebibytes(row[5]), Visible: row[1], Variable: "HABANA_VISIBLE_MODULES",
 				Files: []string{fmt.Sprintf("/dev/accel/accel%d", index), fmt.Sprintf("/dev/accel/accel_controlD%d", index)},
 			},
 			Reading: Reading{Util: number(row[7]), Used: mebibytes(row[6]), Temp: number(row[8]), Power: number(row[9])},
@@ -51,7 +54,8 @@ func (v *gaudi) Look(ctx context.Context) ([]Seen, error) {
 	return list, nil
 }
 
-// gaudiModel gives the word people ask for. hl-smi names boards: HL-225 and HL-288 are of the second generation, HL-325 and on of the third.
+// gaudiModel gives the word people ask for. hl-smi names boards: HL-225 and HL-288 are of the second generation, HL-325
+// and on of the third.
 func gaudiModel(board string) string {
 	for prefix, model := range map[string]string{"HL-1": "gaudi", "HL-2": "gaudi2", "HL-3": "gaudi3"} {
 		if strings.HasPrefix(board, prefix) {

@@ -27,7 +27,8 @@ type Device struct {
 	// Visible is what programs call it: its number among its maker's, or the UUID of a part.
 	Visible string
 	Parent  string // UUID of the device it is a part of
-	// Variable names devices to programs, where they know neither CUDA's nor their maker's. Those names hold whatever is hidden.
+	// Variable names devices to programs, where they know neither CUDA's nor their maker's. Those names hold whatever
+	// is hidden.
 	Variable string
 	// Where it is, as core.Unit says it.
 	Socket, Links int32
@@ -127,13 +128,17 @@ func (l List) Count() (list []core.Gres, units []core.Unit) {
 		} else {
 			list = append(list, core.Gres{Name: "gpu", Type: d.Model, Count: 1})
 		}
-		units = append(units, core.Unit{Name: "gpu", Type: d.Model, Index: int32(n), Socket: d.Socket, Links: d.Links, Memory: d.Memory, Vendor: d.Vendor, Capability: d.Capability})
+		units = append(units, core.Unit{
+			Name: "gpu", Type: d.Model, Index: int32(n), Socket: d.Socket, Links: d.Links,
+			Memory: d.Memory, Vendor: d.Vendor, Capability: d.Capability,
+		})
 	}
 	return list, units
 }
 
-// Of are the devices behind a job's units. A unit's number says which it is, whatever its model is called: a site may have
-// names of its own. A number that no device has, because somebody else than detection described the node, is nothing here.
+// Of are the devices behind a job's units. A unit's number says which it is, whatever its model is called: a site may
+// have names of its own. A number that no device has, because somebody else than detection described the node, is
+// nothing here.
 func (l List) Of(given []core.GresAlloc) (out []Device) {
 	for _, g := range given {
 		if g.Name != "gpu" {
@@ -148,7 +153,8 @@ func (l List) Of(given []core.GresAlloc) (out []Device) {
 	return out
 }
 
-// Denied lists the device files that are not among those of a job's units: whatever is not known to be its own is another's.
+// Denied lists the device files that are not among those of a job's units: whatever is not known to be its own is
+// another's.
 func (l List) Denied(given []core.GresAlloc) []string {
 	mine := l.Of(given)
 	var out, keep []string // parts of one device share files
@@ -165,8 +171,8 @@ func (l List) Denied(given []core.GresAlloc) []string {
 	return out
 }
 
-// Model shortens a product name to the word people ask for: "NVIDIA A100-SXM4-80GB" is "a100", "NVIDIA GeForce RTX 4090"
-// is "rtx4090", "AMD Instinct MI300X" is "mi300x", "Intel(R) Data Center GPU Max 1550" is "max1550".
+// Model shortens a product name to the word people ask for: "NVIDIA A100-SXM4-80GB" is "a100", "NVIDIA GeForce RTX
+// 4090" is "rtx4090", "AMD Instinct MI300X" is "mi300x", "Intel(R) Data Center GPU Max 1550" is "max1550".
 func Model(name string) string {
 	f := strings.Fields(strings.NewReplacer("(r)", "", "(tm)", "", "[", "", "]", "").Replace(strings.ToLower(name)))
 	for len(f) > 1 && slices.Contains(families, f[0]) {
@@ -188,8 +194,11 @@ func Model(name string) string {
 
 // families come before the model and are not part of it; series are its first half.
 var (
-	families = []string{"nvidia", "geforce", "tesla", "quadro", "graphics", "device", "amd", "instinct", "radeon", "intel", "data", "center", "gpu"}
-	series   = []string{"rtx", "gtx", "titan", "rx", "max", "flex", "arc", "pro"}
+	families = []string{
+		"nvidia", "geforce", "tesla", "quadro", "graphics", "device", "amd", "instinct", "radeon",
+		"intel", "data", "center", "gpu",
+	}
+	series = []string{"rtx", "gtx", "titan", "rx", "max", "flex", "arc", "pro"}
 )
 
 // busOf writes a PCI address as the kernel does: nvidia-smi has eight digits of domain, the kernel four.

@@ -44,12 +44,16 @@ func look(t *testing.T, m Machine) []Seen {
 
 func TestRecordedH200(t *testing.T) {
 	t.Parallel()
-	got := look(t, tools(t, nil, map[string]string{"nvidia-smi -q -x": "nvidia-h200-recorded.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt",
-		"nvidia-smi --query-gpu=compute_cap --format=csv,noheader": "nvidia-capability-h200-recorded.txt"}))
+	got := look(t, tools(t, nil, map[string]string{
+		"nvidia-smi -q -x":   "nvidia-h200-recorded.xml",
+		"nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt",
+		"nvidia-smi --query-gpu=compute_cap --format=csv,noheader": "nvidia-capability-h200-recorded.txt",
+	}))
 	want := []Seen{{
 		Device: Device{
 			Capability: 90,
-			Vendor:     "nvidia", Name: "NVIDIA H200", Model: "h200", UUID: "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0", Bus: "0000:00:06.0",
+			Vendor:     "nvidia", Name: "NVIDIA H200", Model: "h200", UUID: "GPU-f148849c-2d39-072e-e92c-e14fcadd1ce0",
+			Bus:    "0000:00:06.0",
 			Memory: 143771 * core.MiB, Files: []string{"/dev/nvidia0"}, Visible: "0",
 		},
 		Reading: Reading{Temp: 35, Power: 84.19, Counts: []Count{{What: "PCIe replays", Level: Warning, Allow: 8}}},
@@ -62,23 +66,28 @@ func TestRecordedH200(t *testing.T) {
 func TestDividedDevice(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{
-		"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access":     {Data: []byte("DeviceFileMinor: 12\nDeviceFileMode: 292\n")},
+		"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": {
+			Data: []byte("DeviceFileMinor: 12\nDeviceFileMode: 292\n"),
+		},
 		"proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0/access": {Data: []byte("DeviceFileMinor: 13\n")},
 		"proc/driver/nvidia/capabilities/gpu0/mig/gi2/access":     {Data: []byte("DeviceFileMinor: 21\n")},
 		"proc/driver/nvidia/capabilities/gpu0/mig/gi2/ci0/access": {Data: []byte("DeviceFileMinor: 22\n")},
 	}
 	seen := look(t, tools(t, root, map[string]string{
-		"nvidia-smi -q -x": "nvidia-mig-edited.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt", "nvidia-smi -L": "nvidia-mig-L-documented.txt",
+		"nvidia-smi -q -x": "nvidia-mig-edited.xml", "nvidia-smi topo -m": "nvidia-topo-h200-recorded.txt",
+		"nvidia-smi -L": "nvidia-mig-L-documented.txt",
 	}))
 	var list List
 	for _, s := range seen {
 		list = append(list, s.Device)
 	}
 	gres, units := list.Count()
-	if diff := cmp.Diff([]core.Gres{{Name: "gpu", Type: "3g.71gb", Count: 1}, {Name: "gpu", Type: "1g.18gb", Count: 1}}, gres); diff != "" {
+	if diff := cmp.Diff([]core.Gres{{Name: "gpu", Type: "3g.71gb", Count: 1}, {Name: "gpu", Type: "1g.18gb", Count: 1}},
+		gres); diff != "" {
 		t.Fatal(diff)
 	}
-	if units[1].Memory != 16384*core.MiB || list[1].Visible != "MIG-77aa0a1b-0000-5555-8888-0123456789ab" || list[1].Parent != list[0].Parent || !list[1].Part() {
+	if units[1].Memory != 16384*core.MiB || list[1].Visible != "MIG-77aa0a1b-0000-5555-8888-0123456789ab" ||
+		list[1].Parent != list[0].Parent || !list[1].Part() {
 		t.Errorf("%+v %+v", units[1], list[1])
 	}
 	// Who has one part sees the device, and of the capabilities only its own.
@@ -110,26 +119,76 @@ func TestOtherMakers(t *testing.T) {
 		answers map[string]string
 		want    []Device
 	}{
-		"AMD, ROCm 7": {drm, map[string]string{"amd-smi static --json": "amd-static-documented.json", "amd-smi list --json": "amd-list-documented.json", "amd-smi metric --json": "amd-metric-documented.json"},
-			[]Device{{Vendor: "amd", Name: "AMD Instinct MI300X", Model: "mi300x", UUID: "80ff74a1-0000-1000-80b4-94e8b8f1c1f2", Bus: "0000:05:00.0", Memory: 196592 * core.MiB,
-				Files: []string{"/dev/dri/card1", "/dev/dri/renderD128"}, Visible: "0"}}},
-		"AMD, rocm-smi alone": {fstest.MapFS{}, map[string]string{"rocm-smi --showproductname --showuniqueid --showbus --showmeminfo vram --showuse --showtemp --json": "rocm-smi-documented.json"},
-			[]Device{{Vendor: "amd", Name: "Radeon RX 7900 XT", Model: "rx7900", UUID: "0x3d6e1c4f5a2b7788", Bus: "0000:03:00.0", Memory: 21458059264, Visible: "0"}}},
-		"Intel": {fstest.MapFS{}, map[string]string{"xpu-smi discovery -j": "xpu-discovery-documented.json", "xpu-smi discovery -d 0 -j": "xpu-device-documented.json", "xpu-smi stats -d 0 -j": "xpu-stats-documented.json"},
-			[]Device{{Vendor: "intel", Name: "Intel(R) Data Center GPU Max 1550", Model: "max1550", UUID: "00000000-0000-0029-0000-002f0bd58086", Bus: "0000:29:00.0", Memory: 137438953472, Visible: "0"}}},
-		"Intel, sysfs": {card, nil,
-			[]Device{{Vendor: "intel", Name: "Intel GPU 0x56c0", Model: "intel", UUID: "INTEL-0000:4d:00.0", Bus: "0000:4d:00.0", Memory: 16 * core.GiB, Visible: "0"}}},
-		"Tenstorrent": {fstest.MapFS{}, map[string]string{"tt-smi -s --snapshot_no_tty": "tt-smi-documented.json"},
-			[]Device{{Vendor: "tenstorrent", Name: "Tenstorrent n300 L", Model: "n300", UUID: "0100014211703033", Bus: "0000:01:00.0", Memory: 24 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0"}}},
-		"Tenstorrent, sysfs": {tt, nil,
-			[]Device{{Vendor: "tenstorrent", Name: "Tenstorrent p150a", Model: "p150", UUID: "0000046131924062", Memory: 32 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0"}}},
-		"Gaudi": {fstest.MapFS{}, map[string]string{"hl-smi -Q " + gaudiFields + " -f csv,noheader": "hl-smi-documented.csv"},
-			[]Device{
-				{Vendor: "intel", Name: "HL-225", Model: "gaudi2", UUID: "01P0-HL2080A0-15-TNPS34-03-05-07", Bus: "0000:19:00.0", Memory: 98304 * core.MiB, Visible: "3",
-					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel0", "/dev/accel/accel_controlD0"}},
-				{Vendor: "intel", Name: "HL-325L", Model: "gaudi3", UUID: "01P4-HL3090A0-18-U4V193-22-07-00", Bus: "0000:4d:00.0", Memory: 131072 * core.MiB, Visible: "1",
-					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel1", "/dev/accel/accel_controlD1"}},
+		"AMD, ROCm 7": {
+			drm,
+			map[string]string{
+				"amd-smi static --json": "amd-static-documented.json",
+				"amd-smi list --json":   "amd-list-documented.json", "amd-smi metric --json": "amd-metric-documented.json",
+			},
+			[]Device{{
+				Vendor: "amd", Name: "AMD Instinct MI300X", Model: "mi300x",
+				UUID: "80ff74a1-0000-1000-80b4-94e8b8f1c1f2", Bus: "0000:05:00.0", Memory: 196592 * core.MiB,
+				Files: []string{"/dev/dri/card1", "/dev/dri/renderD128"}, Visible: "0",
 			}},
+		},
+		"AMD, rocm-smi alone": {
+			fstest.MapFS{},
+			map[string]string{"rocm-smi --showproductname --showuniqueid --showbus --showmeminfo vram --showuse " +
+				"--showtemp --json": "rocm-smi-documented.json"},
+			[]Device{{
+				Vendor: "amd", Name: "Radeon RX 7900 XT", Model: "rx7900", UUID: "0x3d6e1c4f5a2b7788",
+				Bus: "0000:03:00.0", Memory: 21458059264, Visible: "0",
+			}},
+		},
+		"Intel": {
+			fstest.MapFS{},
+			map[string]string{
+				"xpu-smi discovery -j":      "xpu-discovery-documented.json",
+				"xpu-smi discovery -d 0 -j": "xpu-device-documented.json", "xpu-smi stats -d 0 -j": "xpu-stats-documented.json",
+			},
+			[]Device{{
+				Vendor: "intel", Name: "Intel(R) Data Center GPU Max 1550", Model: "max1550",
+				UUID: "00000000-0000-0029-0000-002f0bd58086", Bus: "0000:29:00.0", Memory: 137438953472, Visible: "0",
+			}},
+		},
+		"Intel, sysfs": {
+			card, nil,
+			[]Device{{
+				Vendor: "intel", Name: "Intel GPU 0x56c0", Model: "intel", UUID: "INTEL-0000:4d:00.0",
+				Bus: "0000:4d:00.0", Memory: 16 * core.GiB, Visible: "0",
+			}},
+		},
+		"Tenstorrent": {
+			fstest.MapFS{},
+			map[string]string{"tt-smi -s --snapshot_no_tty": "tt-smi-documented.json"},
+			[]Device{{
+				Vendor: "tenstorrent", Name: "Tenstorrent n300 L", Model: "n300", UUID: "0100014211703033",
+				Bus: "0000:01:00.0", Memory: 24 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0",
+			}},
+		},
+		"Tenstorrent, sysfs": {
+			tt, nil,
+			[]Device{{
+				Vendor: "tenstorrent", Name: "Tenstorrent p150a", Model: "p150", UUID: "0000046131924062",
+				Memory: 32 * core.GiB, Files: []string{"/dev/tenstorrent/0"}, Visible: "0",
+			}},
+		},
+		"Gaudi": {
+			fstest.MapFS{},
+			map[string]string{"hl-smi -Q " + gaudiFields + " -f csv,noheader": "hl-smi-documented.csv"},
+			[]Device{
+				{
+					Vendor: "intel", Name: "HL-225", Model: "gaudi2", UUID: "01P0-HL2080A0-15-TNPS34-03-05-07",
+					Bus: "0000:19:00.0", Memory: 98304 * core.MiB, Visible: "3",
+					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel0", "/dev/accel/accel_controlD0"},
+				},
+				{
+					Vendor: "intel", Name: "HL-325L", Model: "gaudi3", UUID: "01P4-HL3090A0-18-U4V193-22-07-00",
+					Bus: "0000:4d:00.0", Memory: 131072 * core.MiB, Visible: "1",
+					Variable: "HABANA_VISIBLE_MODULES", Files: []string{"/dev/accel/accel1", "/dev/accel/accel_controlD1"},
+				},
+			},
+		},
 		"none": {fstest.MapFS{}, nil, nil},
 	} {
 		var got []Device
@@ -148,9 +207,12 @@ func TestOtherMakers(t *testing.T) {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"NVIDIA A100-SXM4-80GB": "a100", "NVIDIA GeForce RTX 4090": "rtx4090", "Tesla T4": "t4", "NVIDIA H200": "h200", "NVIDIA H100 80GB HBM3": "h100",
-		"NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtxpro6000", "NVIDIA RTX 6000 Ada Generation": "rtx6000", "AMD Instinct MI300X": "mi300x",
-		"Radeon RX 7900 XT": "rx7900", "Intel(R) Data Center GPU Flex 170": "flex170", "Intel(R) Arc(TM) Pro B60 Graphics": "arcprob60", "": "",
+		"NVIDIA A100-SXM4-80GB": "a100", "NVIDIA GeForce RTX 4090": "rtx4090", "Tesla T4": "t4", "NVIDIA H200": "h200",
+		"NVIDIA H100 80GB HBM3":                        "h100",
+		"NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtxpro6000", "NVIDIA RTX 6000 Ada Generation": "rtx6000",
+		"AMD Instinct MI300X": "mi300x",
+		"Radeon RX 7900 XT":   "rx7900", "Intel(R) Data Center GPU Flex 170": "flex170",
+		"Intel(R) Arc(TM) Pro B60 Graphics": "arcprob60", "": "",
 	} {
 		if got := Model(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
@@ -160,27 +222,45 @@ func TestModels(t *testing.T) {
 
 func TestDenied(t *testing.T) {
 	t.Parallel()
-	list := List{{Model: "a100", Files: []string{"/dev/nvidia1"}}, {Model: "t4", Files: []string{"/dev/nvidia2"}}, {Model: "a100", Files: []string{"/dev/nvidia0"}}, {Model: "t4"}}
+	list := List{
+		{Model: "a100", Files: []string{"/dev/nvidia1"}},
+		{Model: "t4", Files: []string{"/dev/nvidia2"}},
+		{Model: "a100", Files: []string{"/dev/nvidia0"}},
+		{Model: "t4"},
+	}
 	all := []string{"/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia0"}
 	for name, tc := range map[string]struct {
 		given []core.GresAlloc
 		want  []string
 	}{
-		"none given":       {nil, all},
-		"no gpu among it":  {[]core.GresAlloc{{Name: "fpga", Units: []int32{0}}}, all},
-		"by model":         {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
-		"of two models":    {[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0}}, {Name: "gpu", Type: "t4", Units: []int32{1}}}, []string{"/dev/nvidia0"}},
-		"without a model":  {[]core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
-		"all":              {[]core.GresAlloc{{Name: "gpu", Units: []int32{0, 1, 2, 3}}}, nil},
-		"by another name":  {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}}, []string{"/dev/nvidia2", "/dev/nvidia0"}},
-		"not of this node": {[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{1, 4}}}, []string{"/dev/nvidia1", "/dev/nvidia0"}},
+		"none given":      {nil, all},
+		"no gpu among it": {[]core.GresAlloc{{Name: "fpga", Units: []int32{0}}}, all},
+		"by model": {
+			[]core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{2}}},
+			[]string{"/dev/nvidia1", "/dev/nvidia2"},
+		},
+		"of two models": {[]core.GresAlloc{
+			{Name: "gpu", Type: "a100", Units: []int32{0}},
+			{Name: "gpu", Type: "t4", Units: []int32{1}},
+		}, []string{"/dev/nvidia0"}},
+		"without a model": {[]core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, []string{"/dev/nvidia1", "/dev/nvidia2"}},
+		"all":             {[]core.GresAlloc{{Name: "gpu", Units: []int32{0, 1, 2, 3}}}, nil},
+		"by another name": {
+			[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{0}}},
+			[]string{"/dev/nvidia2", "/dev/nvidia0"},
+		},
+		"not of this node": {
+			[]core.GresAlloc{{Name: "gpu", Type: "h200", Units: []int32{1, 4}}},
+			[]string{"/dev/nvidia1", "/dev/nvidia0"},
+		},
 	} {
 		if diff := cmp.Diff(tc.want, list.Denied(tc.given)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	alike := List{{Model: "a100", Files: []string{"/dev/nvidia0"}}, {Model: "a100", Files: []string{"/dev/nvidia1"}}}
-	if got := alike.Denied([]core.GresAlloc{{Name: "gpu", Type: "tesla", Units: []int32{1}}}); !cmp.Equal(got, []string{"/dev/nvidia0"}) {
+	if got := alike.Denied([]core.GresAlloc{{Name: "gpu", Type: "tesla", Units: []int32{1}}}); !cmp.Equal(
+		got, []string{"/dev/nvidia0"}) {
 		t.Errorf("under a name of the site's own %v is denied", got)
 	}
 	if got := (List{}).Denied(nil); got != nil {
@@ -195,7 +275,8 @@ func TestFake(t *testing.T) {
 		t.Fatal(err)
 	}
 	gres, units := list.Count()
-	if len(gres) != 1 || gres[0] != (core.Gres{Name: "gpu", Type: "h100", Count: 2}) || units[1] != (core.Unit{Name: "gpu", Type: "h100", Index: 1, Memory: 80 * core.GiB, Vendor: "fake"}) {
+	if len(gres) != 1 || gres[0] != (core.Gres{Name: "gpu", Type: "h100", Count: 2}) ||
+		units[1] != (core.Unit{Name: "gpu", Type: "h100", Index: 1, Memory: 80 * core.GiB, Vendor: "fake"}) {
 		t.Errorf("%v %v", gres, units)
 	}
 	for _, bad := range []string{"", "8", "A100,H100:2", "A100:0", "A100:900", "A100:2:3"} {

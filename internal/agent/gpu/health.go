@@ -121,8 +121,8 @@ func (w *Watch) missing(errs []error) Fault {
 	return Fault{Warning, errs[0].Error()}
 }
 
-// grown notes a counter that has grown since the last look. What grew before the first one is nobody's job's. A failure stays
-// until the counter is less than it was, for then the device was reset, or Loaded tells so.
+// grown notes a counter that has grown since the last look. What grew before the first one is nobody's job's. A failure
+// stays until the counter is less than it was, for then the device was reset, or Loaded tells so.
 func (w *Watch) grown(h *Health, uuid string, c Count) {
 	key := uuid + " " + c.What
 	old, known := w.counts[key]

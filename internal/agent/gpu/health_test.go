@@ -50,22 +50,62 @@ func TestHealth(t *testing.T) {
 		want Health
 	}{
 		"recorded": {nil, Health{}},
-		"memory": {[]string{"<dram_uncorrectable>0<", "<dram_uncorrectable>3<"},
-			Health{Failure, []Fault{{Failure, "3 uncorrectable ECC errors in memory"}}}},
-		"chip": {[]string{"<sram_uncorrectable_secded>0<", "<sram_uncorrectable_secded>1<", "<sram_threshold_exceeded>No<", "<sram_threshold_exceeded>Yes<"},
-			Health{Failure, []Fault{{Failure, "1 uncorrectable ECC errors on the chip"}, {Failure, "more ECC errors on the chip than its maker allows"}}}},
-		"remap pending": {[]string{"<remapped_row_pending>No<", "<remapped_row_pending>Yes<"},
-			Health{Warning, []Fault{{Warning, "a row of memory is to be remapped at the next reset"}}}},
-		"remap failed": {[]string{"<remapped_row_failure>No<", "<remapped_row_failure>Yes<"},
-			Health{Failure, []Fault{{Failure, "a row of memory could not be remapped"}}}},
-		"hot": {[]string{"hw_thermal_slowdown>Not Active<", "hw_thermal_slowdown>Active<", "<gpu_temp>35 C<", "<gpu_temp>91 C<"},
-			Health{Warning, []Fault{{Warning, "slowed down by heat (91 C)"}}}},
-		"power brake":           {[]string{"hw_power_brake_slowdown>Not Active<", "hw_power_brake_slowdown>Active<"}, Health{Warning, []Fault{{Warning, "slowed down by its power supply"}}}},
-		"power cap, as usual":   {[]string{"sw_power_cap>Not Active<", "sw_power_cap>Active<"}, Health{}},
-		"lanes":                 {[]string{"<current_link_width>16x<", "<current_link_width>8x<"}, Health{Warning, []Fault{{Warning, "its PCIe link has 8 of 16 lanes"}}}},
-		"reset":                 {[]string{"<gpu_recovery_action>None<", "<gpu_recovery_action>GPU Reset<"}, Health{Failure, []Fault{{Failure, "its driver asks for: GPU Reset"}}}},
-		"fabric":                {[]string{"<summary>N/A<", "<summary>Unhealthy<"}, Health{Failure, []Fault{{Failure, "its fabric is unhealthy"}}}},
-		"warning and a failure": {[]string{"<remapped_row_pending>No<", "<remapped_row_pending>Yes<", "<unrepairable_memory>No<", "<unrepairable_memory>Yes<"}, Health{Failure, []Fault{{Failure, "memory that cannot be repaired"}, {Warning, "a row of memory is to be remapped at the next reset"}}}},
+		"memory": {
+			[]string{"<dram_uncorrectable>0<", "<dram_uncorrectable>3<"},
+			Health{Failure, []Fault{{Failure, "3 uncorrectable ECC errors in memory"}}},
+		},
+		"chip": {
+			[]string{
+				"<sram_uncorrectable_secded>0<", "<sram_uncorrectable_secded>1<",
+				"<sram_threshold_exceeded>No<", "<sram_threshold_exceeded>Yes<",
+			},
+			Health{Failure, []Fault{
+				{Failure, "1 uncorrectable ECC errors on the chip"},
+				{Failure, "more ECC errors on the chip than its maker allows"},
+			}},
+		},
+		"remap pending": {
+			[]string{"<remapped_row_pending>No<", "<remapped_row_pending>Yes<"},
+			Health{Warning, []Fault{{Warning, "a row of memory is to be remapped at the next reset"}}},
+		},
+		"remap failed": {
+			[]string{"<remapped_row_failure>No<", "<remapped_row_failure>Yes<"},
+			Health{Failure, []Fault{{Failure, "a row of memory could not be remapped"}}},
+		},
+		"hot": {
+			[]string{
+				"hw_thermal_slowdown>Not Active<", "hw_thermal_slowdown>Active<", "<gpu_temp>35 C<",
+				"<gpu_temp>91 C<",
+			},
+			Health{Warning, []Fault{{Warning, "slowed down by heat (91 C)"}}},
+		},
+		"power brake": {
+			[]string{"hw_power_brake_slowdown>Not Active<", "hw_power_brake_slowdown>Active<"},
+			Health{Warning, []Fault{{Warning, "slowed down by its power supply"}}},
+		},
+		"power cap, as usual": {[]string{"sw_power_cap>Not Active<", "sw_power_cap>Active<"}, Health{}},
+		"lanes": {
+			[]string{"<current_link_width>16x<", "<current_link_width>8x<"},
+			Health{Warning, []Fault{{Warning, "its PCIe link has 8 of 16 lanes"}}},
+		},
+		"reset": {
+			[]string{"<gpu_recovery_action>None<", "<gpu_recovery_action>GPU Reset<"},
+			Health{Failure, []Fault{{Failure, "its driver asks for: GPU Reset"}}},
+		},
+		"fabric": {
+			[]string{"<summary>N/A<", "<summary>Unhealthy<"},
+			Health{Failure, []Fault{{Failure, "its fabric is unhealthy"}}},
+		},
+		"warning and a failure": {
+			[]string{
+				"<remapped_row_pending>No<", "<remapped_row_pending>Yes<", "<unrepairable_memory>No<",
+				"<unrepairable_memory>Yes<",
+			},
+			Health{Failure, []Fault{
+				{Failure, "memory that cannot be repaired"},
+				{Warning, "a row of memory is to be remapped at the next reset"},
+			}},
+		},
 	} {
 		seen, errs := Look(t.Context(), (&smi{xml: edited(t, tc.edit...)}).vendors())
 		if len(seen) != 1 {
@@ -100,7 +140,8 @@ func TestHealthOverTime(t *testing.T) {
 	judge("healthy")
 	log.Take("6,812,90,-;NVRM: Xid (PCI:0000:00:06): 31, pid=812, name=python, Ch 00000008, MMU Fault")
 	judge("healthy") // a program's fault
-	log.Take("6,813,90,-;NVRM: Xid (PCI:0000:00:06): 63, pid='<unknown>', name=<unknown>, Row Remapper: New row marked for remapping")
+	log.Take("6,813,90,-;NVRM: Xid (PCI:0000:00:06): 63, pid='<unknown>', name=<unknown>, Row Remapper: New row " +
+		"marked for remapping")
 	judge("warning: Xid 63: a row of memory was remapped")
 	log.Take("6,814,91,-;NVRM: Xid (PCI:0000:00:06): 79, pid=812, name=python, GPU has fallen off the bus.")
 	log.Take("6,815,91,-;NVRM: Xid (PCI:0000:81:00): 48, pid=812, somebody else's")
@@ -127,9 +168,23 @@ func TestLinkErrors(t *testing.T) {
 	}
 	by := parseLinkErrors(string(b))
 	w := NewWatch(List{{UUID: "GPU-a"}, {UUID: "GPU-b"}})
-	w.Judge([]Seen{{Device: Device{UUID: "GPU-a"}, Reading: Reading{Counts: []Count{{What: "NVLink recovery errors"}, {What: "NVLink replay errors"}, {What: "NVLink CRC errors"}}}}}, nil, nil, nil)
-	got := w.Judge([]Seen{{Device: Device{UUID: "GPU-a"}, Reading: Reading{Counts: by["GPU-a"]}}, {Device: Device{UUID: "GPU-b"}, Reading: Reading{Counts: by["GPU-b"]}}}, nil, nil, nil)
-	want := []Health{{Failure, []Fault{{Failure, "1 new NVLink recovery errors"}, {Warning, "12 new NVLink replay errors"}}}, {}}
+	w.Judge(
+		[]Seen{{
+			Device: Device{UUID: "GPU-a"},
+			Reading: Reading{Counts: []Count{
+				{What: "NVLink recovery errors"},
+				{What: "NVLink replay errors"},
+				{What: "NVLink CRC errors"},
+			}},
+		}}, nil, nil, nil)
+	got := w.Judge([]Seen{
+		{Device: Device{UUID: "GPU-a"}, Reading: Reading{Counts: by["GPU-a"]}},
+		{Device: Device{UUID: "GPU-b"}, Reading: Reading{Counts: by["GPU-b"]}},
+	}, nil, nil, nil)
+	want := []Health{{
+		Failure,
+		[]Fault{{Failure, "1 new NVLink recovery errors"}, {Warning, "12 new NVLink replay errors"}},
+	}, {}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -143,7 +198,10 @@ func TestLinkFailureStays(t *testing.T) {
 	judge := func(n int64, want string) {
 		t.Helper()
 		w.Loaded(log.Loads())
-		h := w.Judge([]Seen{{Device: Device{UUID: "GPU-a"}, Reading: Reading{Counts: []Count{{What: "NVLink recovery errors", N: n, Level: Failure}}}}}, nil, log.Faults(), nil)[0]
+		h := w.Judge(
+			[]Seen{{Device: Device{UUID: "GPU-a"}, Reading: Reading{
+				Counts: []Count{{What: "NVLink recovery errors", N: n, Level: Failure}},
+			}}}, nil, log.Faults(), nil)[0]
 		if got := h.String(); got != want || (h.Level == Failure) != (want != "") {
 			t.Errorf("at %d: %v, %q, want %q", n, h.Level, got, want)
 		}
@@ -170,10 +228,14 @@ func TestDCGM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]Fault{"GPU-a": {{Failure, "DCGM: Memory: 3 volatile double-bit ECC errors"}}}, got); diff != "" {
+	if diff := cmp.Diff(map[string][]Fault{"GPU-a": {{Failure, "DCGM: Memory: 3 volatile double-bit ECC errors"}}},
+		got); diff != "" {
 		t.Error(diff)
 	}
-	for name, answers := range map[string]map[string]string{"not installed": nil, "no daemon": {"dcgmi health -c -j": "!dcgmi: Error: unable to connect to host engine"}} {
+	for name, answers := range map[string]map[string]string{
+		"not installed": nil,
+		"no daemon":     {"dcgmi health -c -j": "!dcgmi: Error: unable to connect to host engine"},
+	} {
 		got, err := tools(t, nil, answers).DCGM(t.Context(), list)
 		if len(got) != 0 || (err != nil) != (answers != nil) {
 			t.Errorf("%s: %v %v", name, got, err)

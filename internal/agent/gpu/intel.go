@@ -103,7 +103,8 @@ func (d xpuStat) add(s *Seen, tiles float64) {
 		s.Temp = max(s.Temp, d.Value)
 	case "XPUM_STATS_POWER":
 		s.Power += d.Value
-	case "XPUM_STATS_RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE", "XPUM_STATS_RAS_ERROR_CAT_COMPUTE_ERRORS_UNCORRECTABLE",
+	case "XPUM_STATS_RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE",
+		"XPUM_STATS_RAS_ERROR_CAT_COMPUTE_ERRORS_UNCORRECTABLE",
 		"XPUM_STATS_RAS_ERROR_CAT_CACHE_ERRORS_UNCORRECTABLE":
 		if d.Value > 0 {
 			s.Faults = append(s.Faults, Fault{Failure, fmt.Sprintf("%.0f uncorrectable errors", d.Value)})
@@ -120,7 +121,8 @@ func (v *intel) sysfs() []Seen {
 	var list []Seen
 	for _, dir := range cards {
 		memory := readText(v.m.Root, path.Join(dir, "lmem_total_bytes"))
-		if strings.Contains(path.Base(dir), "-") || memory == "" || readText(v.m.Root, path.Join(dir, "device/vendor")) != "0x8086" {
+		if strings.Contains(path.Base(dir), "-") || memory == "" ||
+			readText(v.m.Root, path.Join(dir, "device/vendor")) != "0x8086" {
 			continue
 		}
 		bus := field2(readText(v.m.Root, path.Join(dir, "device/uevent")), "PCI_SLOT_NAME")

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel reads the kernel's messages as they come; the zero value begins with all it still has. Where it may not be read
-// nothing is known from it.
+// Kernel reads the kernel's messages as they come; the zero value begins with all it still has. Where it may not be
+// read nothing is known from it.
 type Kernel struct {
 	KernelLog
 	fd     int

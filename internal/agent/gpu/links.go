@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseLinks reads the matrix of `nvidia-smi topo -m` and numbers the sets of GPUs that NVLink joins, from 1; those that
-// it joins to no other have 0.
+// parseLinks reads the matrix of `nvidia-smi topo -m` and numbers the sets of GPUs that NVLink joins, from 1; those
+// that it joins to no other have 0.
 func parseLinks(text string, n int) []int32 {
 	links := make([]int32, n)
 	parent := make([]int, n)

@@ -18,8 +18,8 @@ import (
 // ErrListener says that somebody else listens where an exporter should.
 var ErrListener = errors.New("gpu.dcgm_exporter is not asked")
 
-// dialOwn opens a connection. On a port of this machine only root and the agent's own user may listen: any user can take the
-// port of an exporter that is not there, and would tell what they like of everybody's GPUs.
+// dialOwn opens a connection. On a port of this machine only root and the agent's own user may listen: any user can
+// take the port of an exporter that is not there, and would tell what they like of everybody's GPUs.
 func dialOwn(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := (&net.Dialer{Timeout: exporterPatience}).DialContext(ctx, network, addr)
 	if err != nil {
@@ -88,7 +88,8 @@ func listeners(table io.Reader, to netip.AddrPort) (uids []uint32, err error) {
 	return uids, lines.Err()
 }
 
-// kernelAddr reads an address as the kernel writes it: words of four bytes in the order of the machine, little endian on all that we build for.
+// kernelAddr reads an address as the kernel writes it: words of four bytes in the order of the machine, little endian
+// on all that we build for.
 func kernelAddr(text string) (at netip.AddrPort, err error) {
 	addr, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(addr)

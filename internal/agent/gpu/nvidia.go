@@ -102,7 +102,8 @@ func (v *nvidia) Look(ctx context.Context) ([]Seen, error) {
 	if v.links == nil && len(log.GPUs) > 0 {
 		topo, _ := v.m.Run(ctx, "nvidia-smi", "topo", "-m") // without it nothing is known of links
 		v.links = parseLinks(string(topo), len(log.GPUs))
-		able, _ := v.m.Run(ctx, "nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader") // drivers before 510 do not tell
+		// drivers before 510 do not tell
+		able, _ := v.m.Run(ctx, "nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
 		v.able = parseCapabilities(string(able))
 	}
 	parts := v.parts(ctx, log.GPUs)
@@ -143,7 +144,8 @@ func parseCapabilities(text string) (out []int32) {
 
 func (v *nvidia) device(g *smiGPU, index int) Device {
 	d := Device{
-		Vendor: "nvidia", Name: g.Name, Model: Model(g.Name), UUID: g.UUID, Bus: busOf(g.ID), Memory: mebibytes(g.Memory.Total),
+		Vendor: "nvidia", Name: g.Name, Model: Model(g.Name), UUID: g.UUID, Bus: busOf(g.ID),
+		Memory:  mebibytes(g.Memory.Total),
 		Visible: strconv.Itoa(index),
 	}
 	// The number of its file is the driver's minor, which need not be the index: that goes by PCI address.
@@ -171,7 +173,8 @@ func (g *smiGPU) reading() Reading {
 	fault(g.ECC.Threshold == "Yes", Failure, "more ECC errors on the chip than its maker allows")
 	fault(g.ECC.Broken == "Yes", Failure, "memory that cannot be repaired")
 	fault(g.Rows.Failure == "Yes", Failure, "a row of memory could not be remapped")
-	fault(g.Recovery != "" && g.Recovery != "None" && g.Recovery != "N/A", recoveryLevel(g.Recovery), "its driver asks for: %s", g.Recovery)
+	fault(g.Recovery != "" && g.Recovery != "None" && g.Recovery != "N/A", recoveryLevel(g.Recovery),
+		"its driver asks for: %s", g.Recovery)
 	fault(g.Fabric == "Unhealthy", Failure, "its fabric is unhealthy")
 	fault(g.Rows.Pending == "Yes", Warning, "a row of memory is to be remapped at the next reset")
 	fault(g.Retiring == "Yes", Warning, "a page of memory is to be retired at the next reset")

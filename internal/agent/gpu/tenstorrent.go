@@ -67,7 +67,8 @@ func (v *tenstorrent) Look(ctx context.Context) ([]Seen, error) {
 		model := ttModel(t.Board.Kind)
 		s := Seen{Device: Device{
 			Vendor: "tenstorrent", Name: "Tenstorrent " + t.Board.Kind, Model: model, UUID: t.Board.ID, Bus: busOf(t.Board.Bus),
-			Memory: ttMemory[model] * core.GiB, Visible: strconv.Itoa(len(list)), Files: []string{"/dev/tenstorrent/" + strconv.Itoa(len(list))},
+			Memory: ttMemory[model] * core.GiB, Visible: strconv.Itoa(len(list)),
+			Files: []string{"/dev/tenstorrent/" + strconv.Itoa(len(list))},
 		}}
 		t.read(&s)
 		list = append(list, s)
@@ -109,8 +110,10 @@ func (v *tenstorrent) sysfs(files []string) []Seen {
 		kind := readText(v.m.Root, path.Join(dir, "tt_card_type"))
 		model := ttModel(kind)
 		d := Device{
-			Vendor: "tenstorrent", Name: "Tenstorrent " + kind, Model: model, UUID: readText(v.m.Root, path.Join(dir, "tt_serial")),
-			Bus: busOf(field2(readText(v.m.Root, path.Join(dir, "device/uevent")), "PCI_SLOT_NAME")), Memory: ttMemory[model] * core.GiB,
+			Vendor: "tenstorrent", Name: "Tenstorrent " + kind, Model: model,
+			UUID:    readText(v.m.Root, path.Join(dir, "tt_serial")),
+			Bus:     busOf(field2(readText(v.m.Root, path.Join(dir, "device/uevent")), "PCI_SLOT_NAME")),
+			Memory:  ttMemory[model] * core.GiB,
 			Visible: n, Files: []string{"/dev/tenstorrent/" + n},
 		}
 		if d.Model == "" {

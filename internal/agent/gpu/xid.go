@@ -30,7 +30,8 @@ var xids = map[int]Fault{
 	154: {Warning, "its driver asks for recovery"},
 }
 
-// KernelLog collects what the kernel says of devices. A driver that is loaded anew has reset them: what was before is over.
+// KernelLog collects what the kernel says of devices. A driver that is loaded anew has reset them: what was before is
+// over.
 type KernelLog struct {
 	by    map[string]map[int]Fault // by PCI address without function
 	loads int

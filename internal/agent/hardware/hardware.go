@@ -99,8 +99,8 @@ func (o Override) apply(h *core.Hardware) {
 	}
 }
 
-// CPUSet translates CPU indices of an allocation ("0-1,3") into the kernel's numbers, or gives "" when they are more than
-// the machine has: emulated CPUs cannot be bound.
+// CPUSet translates CPU indices of an allocation ("0-1,3") into the kernel's numbers, or gives "" when they are more
+// than the machine has: emulated CPUs cannot be bound.
 func (m Machine) CPUSet(list string) string {
 	idx, err := parseList(list)
 	if err != nil || int(m.CPUs) > len(m.cpus) {
@@ -130,8 +130,8 @@ func allowedCPUs() []int {
 	return cpus
 }
 
-// topology counts sockets, cores a socket and threads a core of the given CPUs; where they are not the same everywhere it
-// counts single cores.
+// topology counts sockets, cores a socket and threads a core of the given CPUs; where they are not the same everywhere
+// it counts single cores.
 func topology(root fs.FS, cpus []int) (sockets, cores, threads int32) {
 	n := int32(len(cpus))
 	type core struct{ socket, core string }
@@ -204,7 +204,8 @@ func HostInfo(root fs.FS) core.Host {
 	h.Hostname, _ = os.Hostname() // an empty name is shown as such
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
-		sys, rel, ver := unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:])
+		sys, rel, ver := unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Release[:]),
+			unix.ByteSliceToString(u.Version[:])
 		h.OS = sys + " " + rel + " " + ver // as Slurm 22.05: scontrol show node, OS=
 		h.Arch = unix.ByteSliceToString(u.Machine[:])
 	}
@@ -275,7 +276,8 @@ func foldList(n []int) string {
 	return b.String()
 }
 
-// MissingLimits lists the limits that the node's cgroups cannot hold; without cgroups nothing is held, which the containment says.
+// MissingLimits lists the limits that the node's cgroups cannot hold; without cgroups nothing is held, which the
+// containment says.
 func (m Machine) MissingLimits(h *wire.KeeperHello) []string {
 	if h.Containment == wire.Weak || h.Containment == wire.PIDNS || h.Containment == "" {
 		return nil

@@ -63,9 +63,14 @@ func TestOverride(t *testing.T) {
 	}{
 		"nothing": {Override{}, found},
 		"cpus":    {Override{CPUs: 6}, core.Hardware{CPUs: 6, Sockets: 1, Cores: 6, Threads: 1, Memory: core.GiB}},
-		"shape":   {Override{Sockets: 2, Cores: 8, Threads: 2}, core.Hardware{CPUs: 32, Sockets: 2, Cores: 8, Threads: 2, Memory: core.GiB}},
+		"shape": {
+			Override{Sockets: 2, Cores: 8, Threads: 2},
+			core.Hardware{CPUs: 32, Sockets: 2, Cores: 8, Threads: 2, Memory: core.GiB},
+		},
 		"gres": {Override{Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 8}}, Memory: 4 * core.GiB}, core.Hardware{
-			CPUs: 8, Sockets: 1, Cores: 4, Threads: 2, Memory: 4 * core.GiB, Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 8}}}},
+			CPUs: 8, Sockets: 1, Cores: 4, Threads: 2, Memory: 4 * core.GiB,
+			Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 8}},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

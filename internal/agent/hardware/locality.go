@@ -89,8 +89,8 @@ var gpuVariables = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU
 // makerVariables are those that name the devices of other makers, whose programs know none of the above.
 var makerVariables = map[string]string{"intel": "ZE_AFFINITY_MASK", "tenstorrent": "TT_VISIBLE_DEVICES"}
 
-// RenameUnits puts the names this machine's driver has for units in their places in a launch. Where the other GPUs are hidden
-// the driver counts those that are left from zero.
+// RenameUnits puts the names this machine's driver has for units in their places in a launch. Where the other GPUs are
+// hidden the driver counts those that are left from zero.
 func (m Machine) RenameUnits(l *wire.Launch, hidden bool) {
 	if len(m.GPUs) == 0 {
 		return
@@ -178,7 +178,8 @@ func locate(root fs.FS, gpus gpu.List, cpus []int) {
 	}
 }
 
-// ShownDevices lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for, others as files.
+// ShownDevices lists the devices of a job's units: those of NVIDIA by UUID, which their container runtime asks for,
+// others as files.
 func (m Machine) ShownDevices(l *wire.Launch) (files, gpus []string) {
 	mine := m.GPUs.Of(l.Gres)
 	for i := range mine {

@@ -15,7 +15,9 @@ import (
 // twoSockets is a machine of two sockets of two cores of two threads, counted as kernels often do.
 func twoSockets() fstest.MapFS {
 	root := fstest.MapFS{}
-	for cpu, at := range []struct{ socket, core string }{{"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}, {"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}} {
+	for cpu, at := range []struct {
+		socket, core string
+	}{{"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}, {"0", "0"}, {"1", "0"}, {"0", "1"}, {"1", "1"}} {
 		dir := "sys/devices/system/cpu/cpu" + string(rune('0'+cpu)) + "/topology/"
 		root[dir+"physical_package_id"] = &fstest.MapFile{Data: []byte(at.socket + "\n")}
 		root[dir+"core_id"] = &fstest.MapFile{Data: []byte(at.core + "\n")}
@@ -52,7 +54,11 @@ func TestSocketOfADevice(t *testing.T) {
 func TestNamesOfGPUs(t *testing.T) {
 	t.Parallel()
 	plain := Machine{GPUs: gpu.List{{Visible: "0"}, {Visible: "1"}, {Visible: "2"}, {Visible: "3"}}}
-	parts := Machine{GPUs: gpu.List{{Visible: "MIG-a", Parent: "GPU-0"}, {Visible: "MIG-b", Parent: "GPU-0"}, {Visible: "1"}}}
+	parts := Machine{GPUs: gpu.List{
+		{Visible: "MIG-a", Parent: "GPU-0"},
+		{Visible: "MIG-b", Parent: "GPU-0"},
+		{Visible: "1"},
+	}}
 	for name, tc := range map[string]struct {
 		m      Machine
 		units  []int32
@@ -85,13 +91,20 @@ func TestNamesOfGPUs(t *testing.T) {
 
 func TestOtherMakersHaveVariablesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	m := Machine{GPUs: gpu.List{{Vendor: "nvidia", Visible: "0"}, {Vendor: "intel", Visible: "0"}, {Vendor: "intel", Visible: "1"}}}
+	m := Machine{GPUs: gpu.List{
+		{Vendor: "nvidia", Visible: "0"},
+		{Vendor: "intel", Visible: "0"},
+		{Vendor: "intel", Visible: "1"},
+	}}
 	l := &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{2}}}, Env: []byte("CUDA_VISIBLE_DEVICES=2\x00")}
 	m.RenameUnits(l, false)
 	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00ZE_AFFINITY_MASK=1\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	m.GPUs = gpu.List{{Vendor: "intel", Visible: "3", Variable: "HABANA_VISIBLE_MODULES"}, {Vendor: "intel", Visible: "1", Variable: "HABANA_VISIBLE_MODULES"}}
+	m.GPUs = gpu.List{
+		{Vendor: "intel", Visible: "3", Variable: "HABANA_VISIBLE_MODULES"},
+		{Vendor: "intel", Visible: "1", Variable: "HABANA_VISIBLE_MODULES"},
+	}
 	l = &wire.Launch{Gres: []core.GresAlloc{{Name: "gpu", Units: []int32{1}}}, Env: []byte("CUDA_VISIBLE_DEVICES=1\x00")}
 	m.RenameUnits(l, true) // modules keep their numbers
 	if got, want := string(l.Env), "CUDA_VISIBLE_DEVICES=1\x00HABANA_VISIBLE_MODULES=1\x00"; got != want {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// apptainer runs an image by apptainer, or by singularity as it was called before. What the user has of the node is what is
-// mounted: no home, and a /tmp of the job's own.
+// apptainer runs an image by apptainer, or by singularity as it was called before. What the user has of the node is
+// what is mounted: no home, and a /tmp of the job's own.
 func (x *launcher) apptainer() (*command, error) {
 	if x.c.Program == "" {
 		return nil, errors.New("this node has neither apptainer nor singularity to run it")
@@ -77,7 +77,8 @@ func (x *launcher) pullSIF(ref, file string) (*command, error) {
 			env = append(env, p+"_DOCKER_USERNAME="+a.Username, p+"_DOCKER_PASSWORD="+a.Password)
 		}
 	}
-	return &command{argv: []string{x.c.Program, "--silent", "pull", "--force", "--disable-cache", file, ref}, env: env}, nil
+	return &command{argv: []string{x.c.Program, "--silent", "pull", "--force", "--disable-cache", file, ref}, env: env},
+		nil
 }
 
 // auth is what a registry wants to know.

@@ -68,7 +68,8 @@ func (x *launcher) enroot() (*command, error) {
 
 // enrootEnv gives enroot its folders: those of a login may not be there.
 func (x *launcher) enrootEnv(env []string) []string {
-	env = append(env, "ENROOT_RUNTIME_PATH="+filepath.Join(x.c.Run, "enroot"), "ENROOT_CACHE_PATH="+filepath.Join(x.c.Images, "cache"),
+	env = append(env, "ENROOT_RUNTIME_PATH="+filepath.Join(x.c.Run, "enroot"), "ENROOT_CACHE_PATH="+
+		filepath.Join(x.c.Images, "cache"),
 		"ENROOT_DATA_PATH="+filepath.Join(x.c.Run, "data"))
 	if tmp := x.tmp(); tmp != "" {
 		env = append(env, "ENROOT_TEMP_PATH="+tmp)

@@ -39,8 +39,8 @@ func Ref(image string) string {
 	return "docker://" + image
 }
 
-// image gives the file of the launch's image, which it fetches if it is not there: one of the user's own, for what one may have
-// from a registry another may not. Who uses one marks it as used; the node removes those not used for longest.
+// image gives the file of the launch's image, which it fetches if it is not there: one of the user's own, for what one
+// may have from a registry another may not. Who uses one marks it as used; the node removes those not used for longest.
 func (x *launcher) image(pull func(ref, file string) (*command, error)) (string, error) {
 	if path.IsAbs(x.c.Image) {
 		if _, err := os.Stat(x.c.Image); err != nil {

@@ -43,8 +43,8 @@ type command struct {
 	env  []string
 }
 
-// Main becomes the program that makes the container of a launch, which env is the environment of. It returns only why that
-// cannot be.
+// Main becomes the program that makes the container of a launch, which env is the environment of. It returns only why
+// that cannot be.
 func Main(l *wire.Launch, env []string) error {
 	err := become(l, env)
 	if dir := l.Container.Run; dir != "" {
@@ -61,7 +61,8 @@ func become(l *wire.Launch, env []string) error {
 	case c.Run == "":
 		return errors.New("the node has no folder for it: see its agent's log")
 	case c.Gang != nil && c.Gang.Each:
-		return fmt.Errorf("this node makes containers by %s: a run on several nodes needs Docker or Podman, or sbatch and srun", c.Maker)
+		return fmt.Errorf("this node makes containers by %s: a run on several nodes needs Docker or Podman, or "+
+			"sbatch and srun", c.Maker)
 	case len(l.Files) > 0:
 		return fmt.Errorf("this node makes containers by %s: files of a run need Docker or Podman", c.Maker)
 	case c.Hold: // steps have containers of their own: nothing is held but the place
@@ -138,22 +139,26 @@ const nobody = 65534
 func (x *launcher) forEngines() error {
 	switch {
 	case x.l.Identity.UID == nobody:
-		return fmt.Errorf("this node makes containers by %s, as the job's user: %s has no account on the cluster's machines (unix_name), and all who have none "+
+		return fmt.Errorf("this node makes containers by %s, as the job's user: %s has no account on the cluster's "+
+			"machines (unix_name), and all who have none "+
 			"would be one user here; it needs Docker or Podman", x.c.Maker, cmp.Or(x.l.Identity.Name, "the user"))
 	case x.c.Privileged:
-		return fmt.Errorf("this node makes containers by %s, as the job's user: a privileged one needs Docker or Podman", x.c.Maker)
+		return fmt.Errorf(
+			"this node makes containers by %s, as the job's user: a privileged one needs Docker or Podman", x.c.Maker)
 	case x.c.User != "":
-		return fmt.Errorf("this node makes containers by %s, as the job's user: another (%s) needs Docker or Podman", x.c.Maker, x.c.User)
+		return fmt.Errorf("this node makes containers by %s, as the job's user: another (%s) needs Docker or Podman",
+			x.c.Maker, x.c.User)
 	}
 	return nil
 }
 
-// shared are the variables that mean the same inside: not those of the node's own folders, and not those that an image sets for
-// its programs, where the image is to win.
+// shared are the variables that mean the same inside: not those of the node's own folders, and not those that an image
+// sets for its programs, where the image is to win.
 func (x *launcher) shared() []string {
 	drop := []string{"TMPDIR", "SLURM_TMPDIR", "BIREME_TMPDIR"}
 	if x.c.ImageEnv {
-		drop = append(drop, "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "SHELL", "PWD", "OLDPWD", "SHLVL", "_", "LANG", "LC_ALL")
+		drop = append(drop, "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "SHELL", "PWD", "OLDPWD", "SHLVL", "_",
+			"LANG", "LC_ALL")
 	}
 	return slices.DeleteFunc(slices.Clone(x.env), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// oci runs a bundle by an OCI runtime: what config.json says, with the job's program, variables and devices in the place of its
-// own. Limits are those of the job's cgroups, in which it stays.
+// oci runs a bundle by an OCI runtime: what config.json says, with the job's program, variables and devices in the
+// place of its own. Limits are those of the job's cgroups, in which it stays.
 func (x *launcher) oci() (*command, error) {
 	if x.c.Program == "" {
 		return nil, errors.New("--container needs an OCI runtime, and this node has neither runc nor crun")
@@ -119,7 +119,10 @@ func (x *launcher) fillIn(spec object, uid, gid int) {
 	}
 	mounts, _ := spec["mounts"].([]any)
 	bind := func(from, to string, options ...string) {
-		mounts = append(mounts, object{"type": "bind", "source": from, "destination": to, "options": append([]string{"bind", "nosuid"}, options...)})
+		mounts = append(mounts, object{
+			"type": "bind", "source": from, "destination": to,
+			"options": append([]string{"bind", "nosuid"}, options...),
+		})
 	}
 	for _, d := range x.c.Devices {
 		bind(d, d, "rw", "noexec")
@@ -130,8 +133,9 @@ func (x *launcher) fillIn(spec object, uid, gid int) {
 	spec["mounts"] = mounts
 }
 
-// boundCaps leaves of a bundle's capabilities those that containers of users have. They hold in the user's own namespaces only;
-// fewer of them reach less of the kernel. What the program becomes by files of the bundle it had not is nothing either.
+// boundCaps leaves of a bundle's capabilities those that containers of users have. They hold in the user's own
+// namespaces only; fewer of them reach less of the kernel. What the program becomes by files of the bundle it had not
+// is nothing either.
 func (x *launcher) boundCaps(process object) {
 	process["noNewPrivileges"] = true
 	caps, _ := process["capabilities"].(object)
@@ -160,8 +164,9 @@ func merge(own, job []string) []string {
 	return out
 }
 
-// unprivileged makes of a configuration for root one that a user can have: without a user namespace of its own it gets one, in
-// which the process's user is the job's. It then cannot mount what belongs to the node's network, nor name groups it has not.
+// unprivileged makes of a configuration for root one that a user can have: without a user namespace of its own it gets
+// one, in which the process's user is the job's. It then cannot mount what belongs to the node's network, nor name
+// groups it has not.
 func unprivileged(spec object, uid, gid int) {
 	linux := part(spec, "linux")
 	spaces, _ := linux["namespaces"].([]any)

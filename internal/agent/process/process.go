@@ -14,15 +14,15 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Lock is a held pid file. The kernel drops the lock with the process, however that ends, so a pid in a file that is not
-// locked means nothing.
+// Lock is a held pid file. The kernel drops the lock with the process, however that ends, so a pid in a file that is
+// not locked means nothing.
 type Lock struct{ f *os.File }
 
 // ErrRunning is wrapped by TakeLock's error when another process holds the file.
 var ErrRunning = errors.New("already running")
 
-// TakeLock writes this process's pid into a file and locks it. Other users cannot open the file: a lock needs no more than
-// that, and somebody else's would keep its owner from starting.
+// TakeLock writes this process's pid into a file and locks it. Other users cannot open the file: a lock needs no more
+// than that, and somebody else's would keep its owner from starting.
 func TakeLock(path string) (*Lock, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -32,7 +32,8 @@ func TakeLock(path string) (*Lock, error) {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			defer f.Close()
 			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, &core.Error{Code: core.Conflict, Message: fmt.Sprintf("process %d holds %s", readPid(path), path), Err: ErrRunning}
+				return nil, &core.Error{Code: core.Conflict, Message: fmt.Sprintf("process %d holds %s", readPid(path),
+					path), Err: ErrRunning}
 			}
 			return nil, err
 		}
@@ -126,7 +127,8 @@ func sameOwner(path string, pid int) error {
 		return nil //nolint:nilerr // it has just ended
 	}
 	if file.Uid != proc.Uid {
-		return fmt.Errorf("%s belongs to user %d and names process %d of user %d: it is left alone", path, file.Uid, pid, proc.Uid)
+		return fmt.Errorf("%s belongs to user %d and names process %d of user %d: it is left alone", path, file.Uid,
+			pid, proc.Uid)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ type conns struct {
 	uids  map[uint32]int
 }
 
-// init sets the total by the number of files the process may open: a call takes two, one to the caller, one to the server.
+// init sets the total by the number of files the process may open: a call takes two, one to the caller, one to the
+// server.
 func (s *conns) init() {
 	s.most, s.uids = maxTotal, map[uint32]int{}
 	var files unix.Rlimit
@@ -53,7 +54,8 @@ func (s *conns) add(uid uint32) error {
 	case have >= limit:
 		return fmt.Errorf("uid %d has %d connections to this node's socket open, the limit (%s)", uid, have, where)
 	case s.total >= s.most, s.total >= s.most-s.most/8 && have >= smallShare:
-		return fmt.Errorf("this node's socket has %d connections open; its limit of %d is given by the files the agent may open", s.total, s.most)
+		return fmt.Errorf("this node's socket has %d connections open; its limit of %d is given by the files the "+
+			"agent may open", s.total, s.most)
 	}
 	s.uids[uid]++
 	s.total++

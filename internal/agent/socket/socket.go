@@ -31,7 +31,8 @@ import (
 // socket sets it itself and drops what a caller sends.
 const PeerHeader = "Bireme-Peer"
 
-// agentsOwn are calls of the users' API that agents make for their nodes: with them a user would get the node's certificate.
+// agentsOwn are calls of the users' API that agents make for their nodes: with them a user would get the node's
+// certificate.
 var agentsOwn = []string{"/api/v1/join", "/api/v1/renew"}
 
 // Deadlines of a call, as the server has them for its own sockets.
@@ -90,7 +91,8 @@ func (s *Socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, ok := r.Context().Value(peerKey{}).(*unix.Ucred); !ok {
-		refuse(w, http.StatusUnauthorized, core.Errorf(core.Unknown, "the kernel does not say who calls").Because("no_identity"))
+		refuse(w, http.StatusUnauthorized, core.Errorf(core.Unknown, "the kernel does not say who calls").Because(
+			"no_identity"))
 		return
 	}
 	out := &timedWriter{w}

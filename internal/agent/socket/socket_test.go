@@ -53,8 +53,8 @@ func startSocket(t *testing.T, server http.Handler) (*Socket, string) {
 	return s, at
 }
 
-// dialAs connects as another user: on a thread of its own that takes the uid and ends. Without root all callers are this
-// process's user.
+// dialAs connects as another user: on a thread of its own that takes the uid and ends. Without root all callers are
+// this process's user.
 func dialAs(t *testing.T, at string, uid int) (net.Conn, error) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -88,7 +88,8 @@ func ask(c net.Conn) (string, error) {
 	return bufio.NewReader(c).ReadString('\n')
 }
 
-// A user who holds as many connections as they can keeps nobody else from the server, and has room again when they close some.
+// A user who holds as many connections as they can keeps nobody else from the server, and has room again when they
+// close some.
 func TestConnectionsOfOneUser(t *testing.T) {
 	t.Parallel()
 	s, at := startSocket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

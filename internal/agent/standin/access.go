@@ -107,7 +107,8 @@ func (s *standIn) noteAccess(ctx context.Context, id string) error {
 		public, err := s.isPublic(ctx, a.Ref, id)
 		if err != nil {
 			_ = s.engine.RemoveImage(context.WithoutCancel(ctx), s.c.Image) // the name only; the image has another one
-			return fmt.Errorf("image %s is private: this node has it from %s for somebody's registry_auth, and that %s has it too "+
+			return fmt.Errorf("image %s is private: this node has it from %s for somebody's registry_auth, and that "+
+				"%s has it too "+
 				"is no proof of a right to it. Name it as %s with registry_auth: %w",
 				s.c.Image, repository(a.Ref), repository(s.c.Image), repository(a.Ref), err)
 		}
@@ -209,8 +210,8 @@ func repository(ref string) string {
 	return host + "/" + path
 }
 
-// allowed makes sure that this launch's user may run an image that the engine had: again tells that it was fetched anew,
-// so that the container is to be made of what came.
+// allowed makes sure that this launch's user may run an image that the engine had: again tells that it was fetched
+// anew, so that the container is to be made of what came.
 func (s *standIn) allowed(ctx context.Context, id string) (again bool, err error) {
 	a, err := s.accessOf(id)
 	if err != nil {
@@ -231,15 +232,20 @@ func (s *standIn) allowed(ctx context.Context, id string) (again bool, err error
 	case known && unreachable(err):
 		return false, nil
 	case s.auth == nil:
-		return false, fmt.Errorf("image %s is private: this node has it by somebody's registry_auth, and its registry does not give it without: %w", s.c.Image, err)
+		return false, fmt.Errorf("image %s is private: this node has it by somebody's registry_auth, and its "+
+			"registry does not give it without: %w", s.c.Image, err)
 	}
-	return false, fmt.Errorf("image %s is private, and its registry does not give it for this registry_auth: %w", s.c.Image, err)
+	return false, fmt.Errorf("image %s is private, and its registry does not give it for this registry_auth: %w",
+		s.c.Image, err)
 }
 
 // unreachable tells an error of a registry that is away from one that says no.
 func unreachable(err error) bool {
 	text := strings.ToLower(err.Error())
-	for _, sign := range []string{"connection refused", "connection reset", "no such host", "timeout", "timed out", "no route to host", "network is unreachable", "eof", "503", "502"} {
+	for _, sign := range []string{
+		"connection refused", "connection reset", "no such host", "timeout", "timed out",
+		"no route to host", "network is unreachable", "eof", "503", "502",
+	} {
 		if strings.Contains(text, sign) {
 			return true
 		}

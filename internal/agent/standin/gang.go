@@ -18,7 +18,8 @@ import (
 // gangInside is where a container of several keeps what they know of each other: in memory, for a key is among it.
 const gangInside = "/.bireme/job"
 
-// gang prepares a container that is one of several of its job. In a network of its own the port of its SSH server is published.
+// gang prepares a container that is one of several of its job. In a network of its own the port of its SSH server is
+// published.
 func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 	h := &spec.HostConfig
 	h.Tmpfs = map[string]string{gangInside: "size=1m,mode=1777,exec"}
@@ -35,14 +36,14 @@ func (s *standIn) gang(spec *docker.Spec, g *wire.Gang) {
 	}
 }
 
-// portTaken tells whether somebody else has the port of a container: in the words of the system, which bireme-init and engines
-// pass on, or of an engine that gave it to another container itself.
+// portTaken tells whether somebody else has the port of a container: in the words of the system, which bireme-init and
+// engines pass on, or of an engine that gave it to another container itself.
 func portTaken(message string) bool {
 	return strings.Contains(message, unix.EADDRINUSE.Error()) || strings.Contains(message, "port is already allocated")
 }
 
-// ownAddr is the address by which other nodes reach this one, to listen there and nowhere else; empty where that is not an address
-// of an interface, as behind a translation of addresses: then all of them.
+// ownAddr is the address by which other nodes reach this one, to listen there and nowhere else; empty where that is not
+// an address of an interface, as behind a translation of addresses: then all of them.
 func ownAddr(addr string) string {
 	ip := net.ParseIP(addr)
 	if ip == nil || ip.IsLoopback() {
@@ -57,7 +58,8 @@ func ownAddr(addr string) string {
 	return ""
 }
 
-// publish has a port of the container found at an address of the node: under a number, or an empty one for any that is free.
+// publish has a port of the container found at an address of the node: under a number, or an empty one for any that is
+// free.
 func publish(spec *docker.Spec, port int32, addr, host string) {
 	name := fmt.Sprintf("%d/tcp", port)
 	if spec.ExposedPorts == nil {
@@ -67,7 +69,8 @@ func publish(spec *docker.Spec, port int32, addr, host string) {
 	spec.HostConfig.PortBindings[name] = []docker.PortBinding{{HostIP: addr, HostPort: host}}
 }
 
-// tellPorts leaves word of where the job's ports are found on the node. In the node's own network they are where they are.
+// tellPorts leaves word of where the job's ports are found on the node. In the node's own network they are where they
+// are.
 func (s *standIn) tellPorts(ctx context.Context) {
 	var list []core.Published
 	if s.c.Host {

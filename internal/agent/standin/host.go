@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// A step's own container (srun --container-image) belongs to none of its tasks: whichever ends first, the others go on in it. So a
-// process beside the tasks' stand-ins has it made and holds it; the keeper, which knows that process as one of the step's, ends it
-// with the step.
+// A step's own container (srun --container-image) belongs to none of its tasks: whichever ends first, the others go on
+// in it. So a process beside the tasks' stand-ins has it made and holds it; the keeper, which knows that process as one
+// of the step's, ends it with the step.
 
 // startHost starts that process from the stand-in of the node's first task. launch is read anew by it.
 func startHost(launch *os.File) error {

@@ -32,7 +32,10 @@ func join(l *wire.Launch, signals <-chan os.Signal) (int, error) {
 	}
 	defer conn.Close()
 	env, _ := core.TakeRegistryAuth(l.Environ())
-	r := wire.Run{Argv: l.Container.Args, WorkDir: l.Container.WorkDir, Umask: l.Program.Umask, TTY: l.Stdio.PTY, ImageEnv: l.Container.ImageEnv}
+	r := wire.Run{
+		Argv: l.Container.Args, WorkDir: l.Container.WorkDir, Umask: l.Program.Umask, TTY: l.Stdio.PTY,
+		ImageEnv: l.Container.ImageEnv,
+	}
 	r.RLimits = l.Container.Limits.RLimits
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	mine := taskEnv(os.Environ())
@@ -83,8 +86,8 @@ func dieOf(sig unix.Signal) {
 	<-t.C
 }
 
-// pmiSocket is what the keeper gave this task to speak with others of its MPI program, nil if nothing. Inside it is the first
-// file after the standard streams; here the launch is before it.
+// pmiSocket is what the keeper gave this task to speak with others of its MPI program, nil if nothing. Inside it is the
+// first file after the standard streams; here the launch is before it.
 func pmiSocket(env []string) *os.File {
 	for i, e := range env {
 		if v, ok := strings.CutPrefix(e, "PMI_FD="); ok {
@@ -142,7 +145,8 @@ func (s *standIn) serveJoin(id int, conn *wire.PassConn) {
 	s.mu.Lock()
 	delete(s.joined, id)
 	s.mu.Unlock()
-	_ = s.conn.Send(wire.TypeRunSignal, wire.RunSignal{ID: id, Number: int(unix.SIGKILL)}, nil) // those that ended already are no fault
+	// those that ended already are no fault
+	_ = s.conn.Send(wire.TypeRunSignal, wire.RunSignal{ID: id, Number: int(unix.SIGKILL)}, nil)
 }
 
 func (s *standIn) passJoin(id int, conn *wire.PassConn, f wire.Frame) error {

@@ -18,8 +18,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// initInside is where those who join find bireme-init. What is ours and runs before the job does lies elsewhere, in a folder that
-// nobody can name beforehand: an image can lead a mount to any place by a link.
+// initInside is where those who join find bireme-init. What is ours and runs before the job does lies elsewhere, in a
+// folder that nobody can name beforehand: an image can lead a mount to any place by a link.
 const initInside = "/.bireme/init"
 
 // spec says the launch in the engine's words.
@@ -28,8 +28,10 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	place := "/.bireme-" + rand.Text()
 	spec = &docker.Spec{
 		Image: c.Image, User: "0:0", // of which bireme-init becomes the user that the image or the job names
-		Entrypoint: []string{place + "/init", "serve", place + "/run/sock"}, Healthcheck: docker.Healthcheck{Test: []string{"NONE"}},
-		Env:    []string{"NVIDIA_VISIBLE_DEVICES=void"}, // where NVIDIA's runtime is the default, an image can ask for all
+		Entrypoint:  []string{place + "/init", "serve", place + "/run/sock"},
+		Healthcheck: docker.Healthcheck{Test: []string{"NONE"}},
+		// where NVIDIA's runtime is the default, an image can ask for all
+		Env:    []string{"NVIDIA_VISIBLE_DEVICES=void"},
 		Labels: map[string]string{docker.LabelNode: c.Node, docker.LabelKey: s.key.String()},
 	}
 	if filepath.IsAbs(c.WorkDir) {
@@ -77,8 +79,9 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 		s.noLowPorts(h)
 	}
 	if c.Bounded && !c.Privileged {
-		// Root inside keeps what it needs of its own files and processes. It gets more by no program of the image either: who has
-		// all that root has here gains nothing by a set-user-id program, so those are left to images whose users need them (sudo).
+		// Root inside keeps what it needs of its own files and processes. It gets more by no program of the image
+		// either: who has all that root has here gains nothing by a set-user-id program, so those are left to images
+		// whose users need them (sudo).
 		h.CapDrop, h.CapAdd = []string{"ALL"}, slices.Clone(c.Caps)
 		if c.NetRaw && !slices.Contains(h.CapAdd, "NET_RAW") {
 			h.CapAdd = append(h.CapAdd, "NET_RAW")
@@ -111,8 +114,8 @@ func (s *standIn) spec() (spec *docker.Spec, err error) {
 	return spec, nil
 }
 
-// noLowPorts keeps the low ports from all inside, which Docker gives to everybody. To the world they are the node's, and file
-// servers take who calls from one for its root. On the node's own network the node's setting holds.
+// noLowPorts keeps the low ports from all inside, which Docker gives to everybody. To the world they are the node's,
+// and file servers take who calls from one for its root. On the node's own network the node's setting holds.
 func (s *standIn) noLowPorts(h *docker.HostConfig) {
 	if !s.c.Host {
 		h.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024"}
@@ -125,8 +128,9 @@ type shown struct {
 	target string
 }
 
-// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could open, with
-// the user's rights. The engine mounts by name, and names can be changed meanwhile: verify looks at what it mounted.
+// source gives the path that the engine is to mount; empty: nothing. A submitting user gets only what that user could
+// open, with the user's rights. The engine mounts by name, and names can be changed meanwhile: verify looks at what it
+// mounted.
 func (s *standIn) source(m core.Mount) (string, error) {
 	if s.c.Submitter {
 		fd, err := openAs(s.l.Identity, m.Source)
@@ -155,8 +159,8 @@ func (s *standIn) source(m core.Mount) (string, error) {
 	return m.Source, nil
 }
 
-// verify makes sure that the container has what its user could open, and not what somebody put in its place. Nothing of the
-// job runs yet; pid is the container's first process.
+// verify makes sure that the container has what its user could open, and not what somebody put in its place. Nothing of
+// the job runs yet; pid is the container's first process.
 func (s *standIn) verify(pid int32) error {
 	defer func() {
 		for _, m := range s.shown {
@@ -172,7 +176,8 @@ func (s *standIn) verify(pid int32) error {
 	}
 	defer root.Close()
 	for _, m := range s.shown {
-		fd, err := unix.Openat2(int(root.Fd()), m.target, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+		fd, err := unix.Openat2(int(root.Fd()), m.target,
+			&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 		if err != nil {
 			return fmt.Errorf("mount %s: look at it inside: %w", m.file.Name(), err)
 		}
@@ -219,7 +224,8 @@ func becomeHere(id wire.Identity) error {
 		{"setfsgid", unix.SYS_SETFSGID, uintptr(id.GID), 0},
 		{"setfsuid", unix.SYS_SETFSUID, uintptr(id.UID), 0},
 	} {
-		if _, _, e := unix.RawSyscall(c.nr, c.a, c.b, 0); e != 0 && c.nr == unix.SYS_SETGROUPS { // the others tell what was before
+		// the others tell what was before
+		if _, _, e := unix.RawSyscall(c.nr, c.a, c.b, 0); e != 0 && c.nr == unix.SYS_SETGROUPS {
 			return os.NewSyscallError(c.name, e)
 		}
 	}

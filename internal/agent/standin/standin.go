@@ -47,8 +47,8 @@ type standIn struct {
 	stopped int // the signal that came before there was anybody to hand it to
 }
 
-// Main is the life of a launch's stand-in; feed is where that was read. It returns the status to exit with. With host it is
-// that of a step's own container, which ends with the step.
+// Main is the life of a launch's stand-in; feed is where that was read. It returns the status to exit with. With host
+// it is that of a step's own container, which ends with the step.
 func Main(l *wire.Launch, feed *os.File, host bool) (int, error) {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
@@ -89,7 +89,10 @@ func Main(l *wire.Launch, feed *os.File, host bool) (int, error) {
 
 // failed is an end before the beginning.
 func failed(err error) *End {
-	return &End{RunEnded: wire.RunEnded{Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal, Message: err.Error()}}
+	return &End{RunEnded: wire.RunEnded{
+		Cause: wire.CauseLaunchFailed, Signal: wire.LaunchFailedSignal,
+		Message: err.Error(),
+	}}
 }
 
 // run is the container's life.
@@ -141,11 +144,12 @@ func (s *standIn) run(signals <-chan os.Signal) *End {
 	}
 }
 
-// removalPatience is how long an engine may take to remove a container that has ended before the job's end is told all the same.
-// What is left then is the agent's to remove.
+// removalPatience is how long an engine may take to remove a container that has ended before the job's end is told all
+// the same. What is left then is the agent's to remove.
 const removalPatience = 5 * time.Second
 
-// awaitRemoval returns when the engine has removed the container: whoever hears that the job has ended finds nothing of it.
+// awaitRemoval returns when the engine has removed the container: whoever hears that the job has ended finds nothing of
+// it.
 func (s *standIn) awaitRemoval(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, removalPatience)
 	defer cancel()
@@ -225,8 +229,8 @@ func (s *standIn) start(ctx context.Context) error {
 	return nil
 }
 
-// own makes sure that the container, which does not run yet, is of an image that its user may have. It is the container's own
-// image that is looked at: what a name leads to may change meanwhile.
+// own makes sure that the container, which does not run yet, is of an image that its user may have. It is the
+// container's own image that is looked at: what a name leads to may change meanwhile.
 func (s *standIn) own(ctx context.Context, name string, spec *docker.Spec, fetched bool) error {
 	id, err := s.engine.ImageOf(ctx, s.id)
 	if err != nil {
@@ -277,7 +281,8 @@ func (s *standIn) progress() func(docker.Progress) {
 	}
 }
 
-// fromInside bounds one message of a container's first process, which root inside can be: the stand-in's memory is the node's.
+// fromInside bounds one message of a container's first process, which root inside can be: the stand-in's memory is the
+// node's.
 const fromInside = 1 << 20
 
 // meet waits for the container's first process.
@@ -338,7 +343,8 @@ func peerOf(c *net.UnixConn) (int32, error) {
 func (s *standIn) tellRun(conn *wire.PassConn) error {
 	c := s.c
 	r := wire.Run{
-		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY, ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
+		Argv: c.Args, WorkDir: c.WorkDir, User: c.User, Umask: s.l.Program.Umask, TTY: s.l.Stdio.PTY,
+		ImageEnv: c.ImageEnv, ScriptLen: len(s.l.Script),
 		FilesLen: len(s.l.Files),
 	}
 	r.Hold, r.RLimits = c.Hold, c.Limits.RLimits
@@ -387,7 +393,8 @@ func (s *standIn) take(f wire.Frame) *End {
 		}
 		if e.OOMKills > 0 && e.Cause == wire.CauseNone && (e.ExitCode != 0 || e.Signal != 0) {
 			e.Cause = wire.CauseOOM
-			e.Message = fmt.Sprintf("out of memory: the kernel killed %d process%s of the container", e.OOMKills, map[bool]string{false: "es"}[e.OOMKills == 1])
+			e.Message = fmt.Sprintf("out of memory: the kernel killed %d process%s of the container", e.OOMKills,
+				map[bool]string{false: "es"}[e.OOMKills == 1])
 		}
 		return e
 	case about.ID != 0:

@@ -13,8 +13,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// within gives the path of a mount that must be below one of the site's paths for everybody. Whoever mounts is root there inside and
-// may have made links that lead out: none is followed, and verify looks at what the engine mounted.
+// within gives the path of a mount that must be below one of the site's paths for everybody. Whoever mounts is root
+// there inside and may have made links that lead out: none is followed, and verify looks at what the engine mounted.
 func (s *standIn) within(m core.Mount) (string, error) {
 	rules := core.ContainerRules{Volumes: s.c.Within}
 	base := rules.Below(m.Source)
@@ -32,7 +32,8 @@ func (s *standIn) within(m core.Mount) (string, error) {
 		return "", fmt.Errorf("mount %s: %w", m.Source, err)
 	}
 	if st.Flags&unix.MS_NOSUID == 0 || st.Flags&unix.MS_NODEV == 0 {
-		return "", fmt.Errorf("mount %s: the file system of %s is mounted without nosuid and nodev: an administrator mounts it so, or takes it out of step.volumes", m.Source, base)
+		return "", fmt.Errorf("mount %s: the file system of %s is mounted without nosuid and nodev: an administrator "+
+			"mounts it so, or takes it out of step.volumes", m.Source, base)
 	}
 	rel := strings.TrimPrefix(strings.TrimPrefix(m.Source, base), "/")
 	if rel == "" {
@@ -56,7 +57,8 @@ func (s *standIn) within(m core.Mount) (string, error) {
 
 func openBelow(root int, rel string) (int, error) {
 	return unix.Openat2(root, rel, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS |
+			unix.RESOLVE_NO_MAGICLINKS,
 	})
 }
 

@@ -47,8 +47,10 @@ func auditCommand(a *app.App) *cobra.Command {
 
 func (o *auditOptions) query() (url.Values, error) {
 	v := url.Values{}
-	for name, value := range map[string]string{"user": o.user, "token": o.token, "action": o.action, "object": o.object,
-		"answer": o.answer} {
+	for name, value := range map[string]string{
+		"user": o.user, "token": o.token, "action": o.action, "object": o.object,
+		"answer": o.answer,
+	} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -61,8 +61,10 @@ func withFaults(err error) error {
 func printReconfigured(a *app.App, out *client.Reconfigured) error {
 	d := &core.PolicyDiff{Changes: out.Changes, Applied: out.Applied}
 	for _, f := range out.Settings {
-		d.Changes = append(d.Changes, core.PolicyChange{Op: "change", What: "setting " + f.Name,
-			Fields: []core.FieldChange{{Name: "value", Was: f.Was, Is: f.Is}}})
+		d.Changes = append(d.Changes, core.PolicyChange{
+			Op: "change", What: "setting " + f.Name,
+			Fields: []core.FieldChange{{Name: "value", Was: f.Was, Is: f.Is}},
+		})
 	}
 	var b strings.Builder
 	for _, f := range out.Restart {

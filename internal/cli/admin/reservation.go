@@ -306,12 +306,17 @@ func (a reservations) print(r *client.Reservation, asJSON bool) error {
 		return a.PrintJSON(r)
 	}
 	t := app.Table{
-		{"name", r.Name}, {"state", strings.ToLower(r.State)}, {"start", app.Clock(r.Start)},
+		{"name", r.Name},
+		{"state", strings.ToLower(r.State)},
+		{"start", app.Clock(r.Start)},
 		{"end", app.Clock(r.End) + " (" + app.Span(r.End.Sub(r.Start)) + ")"},
-		{"for", strings.Join(reservedFor(r), ", ")}, {"what", strings.Join(reservedWhat(r), ", ")},
+		{"for", strings.Join(reservedFor(r), ", ")},
+		{"what", strings.Join(reservedWhat(r), ", ")},
 	}
 	for _, more := range [][2]string{
-		{"partition", string(r.Partition)}, {"features", r.Features}, {"flags", strings.ToLower(r.Flags.String())},
+		{"partition", string(r.Partition)},
+		{"features", r.Features},
+		{"flags", strings.ToLower(r.Flags.String())},
 		{"comment", r.Comment},
 	} {
 		if more[1] != "" {

@@ -67,8 +67,10 @@ func (o *applyOptions) run(ctx context.Context) error {
 		return err
 	}
 	if dstack.TypeOf(src) == "fleet" {
-		f := nodes.FleetApply{App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force,
-			Detach: o.detach}
+		f := nodes.FleetApply{
+			App: o.app, Name: o.name, Env: o.env, Project: o.project, Yes: o.yes, Force: o.force,
+			Detach: o.detach,
+		}
 		return f.Run(ctx, file, src)
 	}
 	task, err := dstack.Parse(file, src)
@@ -141,7 +143,8 @@ func (o *applyOptions) run(ctx context.Context) error {
 
 // inProject has the project say what a task runs in that does not say it itself.
 func (o *applyOptions) inProject(ctx context.Context, c *client.Client, task *dstack.Task, file string) (
-	*client.Submit, error) {
+	*client.Submit, error,
+) {
 	list, err := c.Projects(ctx)
 	if err != nil {
 		return nil, err

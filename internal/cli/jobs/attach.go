@@ -127,7 +127,8 @@ type sinkError struct{ error }
 
 // copyLogs copies what one stream gives and tells how far it came.
 func copyLogs(ctx context.Context, c *client.Client, w io.Writer, job string, offset int64, follow bool) (
-	int64, error) {
+	int64, error,
+) {
 	r, at, err := c.Logs(ctx, job, offset, follow)
 	if err != nil {
 		return 0, err

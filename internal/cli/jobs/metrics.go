@@ -16,8 +16,10 @@ import (
 type metrics struct{ *app.App }
 
 func metricsCommand(a *app.App) *cobra.Command {
-	o := &aboutJob{app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs",
-		jsonAs: "print JSON: every sample", tell: metrics{a}.tell}
+	o := &aboutJob{
+		app: a, use: "metrics", short: "show what a job uses of its CPUs, memory and GPUs",
+		jsonAs: "print JSON: every sample", tell: metrics{a}.tell,
+	}
 	return o.command()
 }
 

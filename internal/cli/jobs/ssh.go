@@ -78,8 +78,10 @@ func (o *sshOptions) run(ctx context.Context) error {
 	}
 	if o.proxy {
 		// A step in the job's container whose streams speak SSH.
-		return syscall.Exec(self, []string{self, "srun", "--jobid=" + id, "--overlap", "--quiet", "--nodes=1", "--ntasks=1",
-			"--export=NONE", "--chdir=/", "--mpi=none", "--unbuffered", "/.bireme/init", "sshd"}, os.Environ())
+		return syscall.Exec(self, []string{
+			self, "srun", "--jobid=" + id, "--overlap", "--quiet", "--nodes=1", "--ntasks=1",
+			"--export=NONE", "--chdir=/", "--mpi=none", "--unbuffered", "/.bireme/init", "sshd",
+		}, os.Environ())
 	}
 	if o.config {
 		_, err := fmt.Fprint(o.app.Out, o.lines(self))
@@ -103,9 +105,12 @@ func (o *sshOptions) settings(self string) [][2]string {
 		proxy += "--project " + o.project + " "
 	}
 	return [][2]string{
-		{"ProxyCommand", proxy + o.args[0]}, {"User", "root"}, {"StrictHostKeyChecking", "no"},
+		{"ProxyCommand", proxy + o.args[0]},
+		{"User", "root"},
+		{"StrictHostKeyChecking", "no"},
 		{"UserKnownHostsFile", "/dev/null"},
-		{"PreferredAuthentications", "none"}, {"LogLevel", "ERROR"},
+		{"PreferredAuthentications", "none"},
+		{"LogLevel", "ERROR"},
 	}
 }
 

@@ -19,8 +19,10 @@ import (
 type why struct{ *app.App }
 
 func whyCommand(a *app.App) *cobra.Command {
-	o := &aboutJob{app: a, use: "why", short: "show why a job waits, or how it ended", jsonAs: "print JSON",
-		tell: why{a}.tell}
+	o := &aboutJob{
+		app: a, use: "why", short: "show why a job waits, or how it ended", jsonAs: "print JSON",
+		tell: why{a}.tell,
+	}
 	return o.command()
 }
 
@@ -70,7 +72,8 @@ func (a why) tell(ctx context.Context, c *client.Client, id string, json bool) e
 
 // waiting adds when a job may start, and what it asks for beside what there is.
 func (a why) waiting(ctx context.Context, c *client.Client, b *strings.Builder, w *client.Why, j *client.Job,
-	now core.Time) error {
+	now core.Time,
+) error {
 	if w.Expected != 0 {
 		if now == 0 {
 			now = core.At(a.Now())

@@ -13,8 +13,10 @@ func TestOutagesWithOneReasonAreOneLine(t *testing.T) {
 	t.Parallel()
 	var nodes []client.Node
 	for i := range 20 {
-		n := client.Node{Node: core.Node{Name: core.NodeName(fmt.Sprintf("gpu%02d", i+1)), Reason: "cooling",
-			Roles: core.Compute, Flags: core.NodeDrain}}
+		n := client.Node{Node: core.Node{
+			Name: core.NodeName(fmt.Sprintf("gpu%02d", i+1)), Reason: "cooling",
+			Roles: core.Compute, Flags: core.NodeDrain,
+		}}
 		nodes = append(nodes, n)
 	}
 	var b strings.Builder

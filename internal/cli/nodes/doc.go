@@ -10,6 +10,8 @@ import (
 // Commands are the commands on nodes and fleets.
 func Commands(a *app.App) []*cobra.Command {
 	n := nodes{a}
-	return []*cobra.Command{n.command(), fleets{a}.command(), n.stateCommand("drain"), n.stateCommand("resume"),
-		n.stateCommand("down")}
+	return []*cobra.Command{
+		n.command(), fleets{a}.command(), n.stateCommand("drain"), n.stateCommand("resume"),
+		n.stateCommand("down"),
+	}
 }

@@ -61,7 +61,8 @@ func (o *FleetApply) Run(ctx context.Context, file string, src []byte) error {
 	} else {
 		fmt.Fprint(o.App.Err, fleetPlan(plan, spec)) // also for those who are not asked: it is what will be done
 		if !o.App.Confirm(o.Yes, "%s", map[string]string{
-			"create": "Create fleet " + o.Name + "?", "update": "Update fleet " + o.Name + " in place?"}[plan.Action]) {
+			"create": "Create fleet " + o.Name + "?", "update": "Update fleet " + o.Name + " in place?",
+		}[plan.Action]) {
 			return core.Errorf(core.Conflict, "nothing was changed")
 		}
 	}

@@ -141,29 +141,47 @@ func TestNoLimit(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
-		"an unknown key": {"qos:\n  high:\n    priorty: 3\n",
-			`p.yml, line 3, column 5: qos.high: there is no key "priorty"; did you mean priority?`},
-		"an unknown section": {"project:\n  x: {}\n",
-			`p.yml, line 1, column 1: there is no key "project"; did you mean projects?`},
-		"an unknown limit": {"projects: {a: {members: {ann: {max_job: 3}}}}\n",
-			`p.yml, line 1, column 32: projects.a.members.ann: there is no key "max_job"; did you mean max_jobs?`},
-		"a number that is none": {"qos:\n  a:\n    max_jobs: many\n",
-			`p.yml, line 3, column 15: qos.a.max_jobs: "many" is not a whole number from 0 to 9223372036854775807`},
-		"a time that is none": {"qos: {a: {max_wall: soon}}",
-			`"soon" is not a duration; expected a value such as 90 (minutes), 2-00:00:00, 36h or 2d`},
+		"an unknown key": {
+			"qos:\n  high:\n    priorty: 3\n",
+			`p.yml, line 3, column 5: qos.high: there is no key "priorty"; did you mean priority?`,
+		},
+		"an unknown section": {
+			"project:\n  x: {}\n",
+			`p.yml, line 1, column 1: there is no key "project"; did you mean projects?`,
+		},
+		"an unknown limit": {
+			"projects: {a: {members: {ann: {max_job: 3}}}}\n",
+			`p.yml, line 1, column 32: projects.a.members.ann: there is no key "max_job"; did you mean max_jobs?`,
+		},
+		"a number that is none": {
+			"qos:\n  a:\n    max_jobs: many\n",
+			`p.yml, line 3, column 15: qos.a.max_jobs: "many" is not a whole number from 0 to 9223372036854775807`,
+		},
+		"a time that is none": {
+			"qos: {a: {max_wall: soon}}",
+			`"soon" is not a duration; expected a value such as 90 (minutes), 2-00:00:00, 36h or 2d`,
+		},
 		"a resource that is not": {"qos: {a: {grp_tres: {cups: 3}}}", `"cups" is not a resource`},
 		"a flag that is none":    {"qos: {a: {flags: [NoDecy]}}", `unknown flag "NoDecy"; did you mean NoDecay?`},
 		"hours that are none":    {"projects: {a: {gpu_hours: lots}}", `"lots" is not a number of hours`},
-		"no shares": {"projects:\n  a:\n    shares: 0\n",
-			`p.yml, line 3, column 13: projects.a.shares: shares must be 1 or more, or parent; the default is 1`},
-		"shares below none": {"projects: {a: {members: {ann: {shares: -1}}}}",
-			`projects.a.members.ann.shares: "-1" is not a whole number from 0 to 2147483647`},
+		"no shares": {
+			"projects:\n  a:\n    shares: 0\n",
+			`p.yml, line 3, column 13: projects.a.shares: shares must be 1 or more, or parent; the default is 1`,
+		},
+		"shares below none": {
+			"projects: {a: {members: {ann: {shares: -1}}}}",
+			`projects.a.members.ann.shares: "-1" is not a whole number from 0 to 2147483647`,
+		},
 		"jobs below none": {"qos: {a: {max_jobs: -2}}", `qos.a.max_jobs: "-2" is not a whole number from 0`},
-		"two budgets": {"projects: {a: {gpu_hours: 5, grp_tres_mins: gres/gpu=3}}",
-			`gres/gpu is limited twice, in gpu_hours and in grp_tres_mins`},
+		"two budgets": {
+			"projects: {a: {gpu_hours: 5, grp_tres_mins: gres/gpu=3}}",
+			`gres/gpu is limited twice, in gpu_hours and in grp_tres_mins`,
+		},
 		"a key twice": {"qos: {a: {}, a: {}}", `line 1, column 14: qos: a is given twice`},
-		"a project twice": {"projects:\n  a:\n    projects: {b: {}}\n  b: {}\n",
-			`line 4, column 3: projects.b: it is given twice, first at line 3, column 16`},
+		"a project twice": {
+			"projects:\n  a:\n    projects: {b: {}}\n  b: {}\n",
+			`line 4, column 3: projects.b: it is given twice, first at line 3, column 16`,
+		},
 		"two parents":           {"projects: {a: {projects: {b: {parent: c}}}}", `projects.b: it lies below a, and says c`},
 		"a list for a mapping":  {"qos: [a, b]", `qos: expected key: value pairs`},
 		"a mapping for a value": {"qos: {a: {priority: {x: 1}}}", `qos.a.priority: expected a single value`},

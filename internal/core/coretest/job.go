@@ -16,8 +16,11 @@ type JobBuilder struct {
 // Job begins a pending batch job of alice: one task, one CPU.
 func Job() *JobBuilder {
 	return &JobBuilder{
-		spec: core.Spec{Name: "job", User: "alice", UID: 1000, GID: 1000, Runtime: "process", Requeue: true, Shape: core.Shape{CPUsPerTask: 1}},
-		job:  core.Job{ID: 1},
+		spec: core.Spec{
+			Name: "job", User: "alice", UID: 1000, GID: 1000, Runtime: "process", Requeue: true,
+			Shape: core.Shape{CPUsPerTask: 1},
+		},
+		job: core.Job{ID: 1},
 	}
 }
 
@@ -73,7 +76,10 @@ func (b *JobBuilder) Array(expr string, throttle int32) *JobBuilder {
 		panic(err)
 	}
 	b.spec.Array, b.spec.Throttle = expr, throttle
-	b.job.Array = &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()), Step: int32(set.Step())}
+	b.job.Array = &core.ArrayRef{
+		Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
+		Step: int32(set.Step()),
+	}
 	return b
 }
 

@@ -7,8 +7,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Load is the seeded bench load: a cluster of four kinds of nodes in ten overlapping partitions, 95 % full with two running
-// jobs a node, some of them on many nodes, and a long queue of many shapes, of 500 users in 20 accounts under limits.
+// Load is the seeded bench load: a cluster of four kinds of nodes in ten overlapping partitions, 95 % full with two
+// running jobs a node, some of them on many nodes, and a long queue of many shapes, of 500 users in 20 accounts under
+// limits.
 type Load struct {
 	Partitions []core.Partition
 	Nodes      []*core.Node
@@ -79,8 +80,8 @@ func loadUser(r *rand.Rand) (core.UserName, core.ProjectName) {
 	return core.UserName(fmt.Sprintf("u%03d", u)), core.ProjectName(fmt.Sprintf("a%02d", u%20))
 }
 
-// fill lets jobs run: each node is given away in quarters, every fifth node has one left. One job in twenty is on 2 to 64
-// nodes, a quarter of each.
+// fill lets jobs run: each node is given away in quarters, every fifth node has one left. One job in twenty is on 2 to
+// 64 nodes, a quarter of each.
 func (l *Load) fill(r *rand.Rand) {
 	used := make([]int32, len(l.Nodes))
 	free := func(i int) int32 {
@@ -109,7 +110,10 @@ func (l *Load) fill(r *rand.Rand) {
 		l.NextID++
 		s := &core.Spec{Partition: "p0", TimeLimit: core.Seconds(10_800 + 60*r.IntN(2700))}
 		s.User, s.Project = loadUser(r)
-		s.Shape = core.Shape{NodesMin: int32(len(nodes)), NodesMax: int32(len(nodes)), Tasks: int32(len(nodes)), CPUsPerTask: nodes[0].CPUs, MemPerNode: nodes[0].Mem}
+		s.Shape = core.Shape{
+			NodesMin: int32(len(nodes)), NodesMax: int32(len(nodes)), Tasks: int32(len(nodes)),
+			CPUsPerTask: nodes[0].CPUs, MemPerNode: nodes[0].Mem,
+		}
 		l.Running = append(l.Running, &core.Job{
 			ID: l.NextID, State: core.Running, Submit: LoadNow - 9e9, Start: LoadNow - core.Time(r.IntN(3600))*1e6, Spec: s,
 			Alloc: &core.Alloc{Partition: "p0", Nodes: nodes},
@@ -161,12 +165,16 @@ func (l *Load) limit(r *rand.Rand) {
 func kind(r *rand.Rand, nodes int) core.Spec {
 	s := core.Spec{
 		Partition: core.PartitionName(fmt.Sprintf("p%d", r.IntN(10))),
-		Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1 + r.IntN(48)), MemPerNode: core.Bytes(1+r.IntN(160)) * core.GiB},
+		Shape: core.Shape{
+			NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1 + r.IntN(48)),
+			MemPerNode: core.Bytes(1+r.IntN(160)) * core.GiB,
+		},
 	}
 	switch r.IntN(10) {
 	case 0, 1:
 		n := min(int32(2)<<r.IntN(9), int32(nodes/4))
-		s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks, s.Shape.CPUsPerTask = n, n, n*int32(1+r.IntN(4)), int32(1+r.IntN(12))
+		s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks, s.Shape.CPUsPerTask = n, n, n*int32(1+r.IntN(4)),
+			int32(1+r.IntN(12))
 	case 2:
 		s.Shape.Gres = []core.Gres{{Name: "gpu", Count: int64(1 + r.IntN(4))}}
 	}

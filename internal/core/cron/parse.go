@@ -61,12 +61,17 @@ func Parse(text string, dialect Dialect) (Schedule, error) {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "@") && dialect == Crontab {
 		line = words[strings.ToLower(trimmed)]
 		if line == "" {
-			return Schedule{}, &Error{Text: text, Msg: "unknown word; want @hourly, @daily, @weekly, @monthly, @yearly, @noon, @fika, @teatime or @elevenses"}
+			return Schedule{}, &Error{
+				Text: text, Msg: "unknown word; want @hourly, @daily, @weekly, @monthly, @yearly, @noon, @fika, " +
+					"@teatime or @elevenses",
+			}
 		}
 	}
 	fields := strings.Fields(line)
 	if len(fields) != 5 {
-		return Schedule{}, &Error{Text: text, Msg: fmt.Sprintf("%d fields; want 5: minute, hour, day of month, month, weekday", len(fields))}
+		return Schedule{}, &Error{
+			Text: text, Msg: fmt.Sprintf("%d fields; want 5: minute, hour, day of month, month, weekday", len(fields)),
+		}
 	}
 	days := []string{"last"} // kept as day 32
 	if dialect != Monday {

@@ -84,7 +84,8 @@ type constraintText struct {
 // which all nodes have the same one, or with counts, [a*2&b*4].
 func ParseConstraint(s string) (*Constraint, error) {
 	t := &constraintText{text: text{
-		what: "constraint", want: "features such as fast&ib, a|b, (a|b)&c, a*2, [a|b] or [a*2&b*4]", in: s}}
+		what: "constraint", want: "features such as fast&ib, a|b, (a|b)&c, a*2, [a|b] or [a*2&b*4]", in: s,
+	}}
 	if err := t.whole(); err != nil {
 		return nil, err
 	}

@@ -127,8 +127,15 @@ func TestFeaturesHas(t *testing.T) {
 		expr, have string
 		want       bool
 	}{
-		{"a&b|c", "c", true}, {"a&b|c", "a", false}, {"a|b&c", "a", false}, {"a|b&c", "b c", true}, {"a|(b&c)", "a", true},
-		{"a", "", false}, {"A", "a", false}, {"(a|b)&(c|d)", "b d", true}, {"(a|b)&(c|d)", "a b", false},
+		{"a&b|c", "c", true},
+		{"a&b|c", "a", false},
+		{"a|b&c", "a", false},
+		{"a|b&c", "b c", true},
+		{"a|(b&c)", "a", true},
+		{"a", "", false},
+		{"A", "a", false},
+		{"(a|b)&(c|d)", "b d", true},
+		{"(a|b)&(c|d)", "a b", false},
 	} {
 		c, err := ParseConstraint(tc.expr)
 		if err != nil {

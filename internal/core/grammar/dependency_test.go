@@ -22,7 +22,8 @@ func TestParseDependency(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "sometimes:1", "expand:3", "afterburstbuffer:3", "afterok", "afterok:", "afterok:x", "afterok:1,", "afterok:1?afterok:2,3", "afterok:1,2?3", "afterok:0",
+		"", "sometimes:1", "expand:3", "afterburstbuffer:3", "afterok", "afterok:", "afterok:x", "afterok:1,",
+		"afterok:1?afterok:2,3", "afterok:1,2?3", "afterok:0",
 		"afterok:1+5", "singleton:1", "afterok:1_", "afterok:99999999999999999999", "afterok:1 ", ",1", "afterok::1",
 	} {
 		if n, err := ParseDependency(in); err == nil {

@@ -48,7 +48,10 @@ func TestGPU(t *testing.T) {
 			t.Errorf("%q: -want +got\n%s", in, diff)
 		}
 	}
-	for _, in := range []string{"", "A100:A100", "h100:", "24GB:8:16GB", "A100:x:y", "10.5", "nvidia:amd", "2:4", "A,,B", "8gib", "..", "4..2", "A100:3-4"} {
+	for _, in := range []string{
+		"", "A100:A100", "h100:", "24GB:8:16GB", "A100:x:y", "10.5", "nvidia:amd", "2:4",
+		"A,,B", "8gib", "..", "4..2", "A100:3-4",
+	} {
 		_, err := ParseGPU(in)
 		wantError(t, in, err)
 	}
@@ -57,7 +60,8 @@ func TestGPU(t *testing.T) {
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{
-		"3600": 3600, "1h": 3600, "1 h": 3600, "90m": 5400, "2d": 172800, "1w": 604800, "30s": 30, "-5": -5, "0": 0, " 5m ": 300,
+		"3600": 3600, "1h": 3600, "1 h": 3600, "90m": 5400, "2d": 172800, "1w": 604800, "30s": 30, "-5": -5, "0": 0,
+		" 5m ": 300,
 	} {
 		if got, err := ParseDuration(in); err != nil || got != want {
 			t.Errorf("%q = %d, %v, want %d", in, got, err, want)
@@ -70,7 +74,10 @@ func TestDuration(t *testing.T) {
 }
 
 func FuzzDstack(f *testing.F) {
-	for _, s := range []string{"A100:80GB:4", "40GB..80GB:1..8", "nvidia:tpu-x", "arm:8..", "1.5TB..", "512MB", "90m", "1_000"} {
+	for _, s := range []string{
+		"A100:80GB:4", "40GB..80GB:1..8", "nvidia:tpu-x", "arm:8..", "1.5TB..", "512MB", "90m",
+		"1_000",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -99,7 +106,8 @@ func FuzzDstack(f *testing.F) {
 // they read as something else.
 func startsOdd(names []string) bool {
 	for _, n := range names {
-		if _, vendor := vendors[strings.ToLower(n)]; vendor || !isLetter(n[0]) || strings.HasPrefix(strings.ToLower(n), "tpu-") {
+		if _, vendor := vendors[strings.ToLower(n)]; vendor || !isLetter(n[0]) ||
+			strings.HasPrefix(strings.ToLower(n), "tpu-") {
 			return true
 		}
 	}

@@ -24,7 +24,8 @@ func wantError(t *testing.T, input string, err error) {
 func TestErrorText(t *testing.T) {
 	t.Parallel()
 	_, err := ParseTimeLimit("1h")
-	const want = `invalid time limit "1h": unexpected 'h' at position 1; expected minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s or UNLIMITED`
+	const want = `invalid time limit "1h": unexpected 'h' at position 1; expected minutes, m:s, h:m:s, d-h, d-h:m, ` +
+		`d-h:m:s or UNLIMITED`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
@@ -60,7 +61,10 @@ func TestTimeLimit(t *testing.T) {
 			t.Errorf("%q prints %s and %s, want %s and %s", in, a, b, want.squeue, want.clock)
 		}
 	}
-	for _, in := range []string{"", "abc", "1h", "1:", ":5", "1-:", "1:2:3:4", " 5", "5.5", "inf", "1-1-1", "-", "1d", "-5", "99999999999"} {
+	for _, in := range []string{
+		"", "abc", "1h", "1:", ":5", "1-:", "1:2:3:4", " 5", "5.5", "inf", "1-1-1", "-", "1d",
+		"-5", "99999999999",
+	} {
 		_, err := ParseTimeLimit(in)
 		wantError(t, in, err)
 	}
@@ -68,7 +72,10 @@ func TestTimeLimit(t *testing.T) {
 
 func TestFormatElapsed(t *testing.T) {
 	t.Parallel()
-	for sec, want := range map[int64]string{0: "0:00", 5: "0:05", 82: "1:22", 3600: "1:00:00", 93784: "1-02:03:04", -3: "INVALID"} {
+	for sec, want := range map[int64]string{
+		0: "0:00", 5: "0:05", 82: "1:22", 3600: "1:00:00", 93784: "1-02:03:04",
+		-3: "INVALID",
+	} {
 		if got := FormatElapsed(sec); got != want {
 			t.Errorf("%d s = %s, want %s", sec, got, want)
 		}
@@ -110,7 +117,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q = %d (%s), %v, want %d (%s)", in, got, FormatMemory(got), err, want.mib, want.text)
 		}
 	}
-	for _, in := range []string{"", "1.5G", "4X", "1Q", "-5", "4GiB", "4 G", "4GB.", "0x10", "G", "99999999999999999999", "9999999999T"} {
+	for _, in := range []string{
+		"", "1.5G", "4X", "1Q", "-5", "4GiB", "4 G", "4GB.", "0x10", "G",
+		"99999999999999999999", "9999999999T",
+	} {
 		_, err := ParseMemory(in)
 		wantError(t, in, err)
 	}
@@ -161,7 +171,10 @@ func TestArray(t *testing.T) {
 	if got := FormatArray(all, 0, 20); got != "1,3,5,7,9,11,13,..." {
 		t.Errorf("in 20 bytes: %s", got)
 	}
-	for _, in := range []string{"", "5-1", "1-", "-1", "a", "1,,2", "1-5:0", "1-5%", "%2", "1-3%2,5", "1:2", "1%x", "1-4000001", "1%99999999"} {
+	for _, in := range []string{
+		"", "5-1", "1-", "-1", "a", "1,,2", "1-5:0", "1-5%", "%2", "1-3%2,5", "1:2", "1%x",
+		"1-4000001", "1%99999999",
+	} {
 		_, err := ParseArray(in)
 		wantError(t, in, err)
 	}
@@ -170,7 +183,8 @@ func TestArray(t *testing.T) {
 func TestNodeCount(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]NodeCount{
-		"2": {2, 2}, "2-4": {2, 4}, "1k": {1024, 1024}, "1K-2k": {1024, 2048}, "1m": {1 << 20, 1 << 20}, "-4": {1, 4}, "10-10": {10, 10}, "0": {0, 0},
+		"2": {2, 2}, "2-4": {2, 4}, "1k": {1024, 1024}, "1K-2k": {1024, 2048}, "1m": {1 << 20, 1 << 20}, "-4": {1, 4},
+		"10-10": {10, 10}, "0": {0, 0},
 	} {
 		if got, err := ParseNodeCount(in); err != nil || got != want {
 			t.Errorf("%q = %v, %v, want %v", in, got, err, want)
@@ -219,11 +233,17 @@ func TestGRES(t *testing.T) {
 			t.Errorf("%q = %q, %v, want %q", in, FormatGRES(got), err, want)
 		}
 	}
-	for _, in := range []string{"", "gpu:", ":2", "gpu:a100:", "gpu:x:y:1", "gpu:2x", "gpu:-1", "gpu,,fpga", "gpu:2,gpu:a100:1", "1gpu", "gpu:9999999999999P"} {
+	for _, in := range []string{
+		"", "gpu:", ":2", "gpu:a100:", "gpu:x:y:1", "gpu:2x", "gpu:-1", "gpu,,fpga",
+		"gpu:2,gpu:a100:1", "1gpu", "gpu:9999999999999P",
+	} {
 		_, err := ParseGRES(in)
 		wantError(t, in, err)
 	}
-	for in, want := range map[string]string{"2": "gpu:2", "a100:2": "gpu:a100:2", "a100": "gpu:a100:1", "a100:1,h100:2": "gpu:a100:1,gpu:h100:2"} {
+	for in, want := range map[string]string{
+		"2": "gpu:2", "a100:2": "gpu:a100:2", "a100": "gpu:a100:1",
+		"a100:1,h100:2": "gpu:a100:1,gpu:h100:2",
+	} {
 		got, err := ParseGPUs(in)
 		if err != nil || FormatGRES(got) != want {
 			t.Errorf("--gpus=%s is %q, %v, want %q", in, FormatGRES(got), err, want)
@@ -254,7 +274,10 @@ func TestSignal(t *testing.T) {
 			t.Errorf("%q = %+v, %v, want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "R:B:INT@5", "USR1@70000", "foo@3", "0", "65", "@5", "B:9@", ":USR1", "X:USR1", "USR1@5s", "SIG"} {
+	for _, in := range []string{
+		"", "R:B:INT@5", "USR1@70000", "foo@3", "0", "65", "@5", "B:9@", ":USR1", "X:USR1",
+		"USR1@5s", "SIG",
+	} {
 		_, err := ParseSignalSpec(in)
 		wantError(t, in, err)
 	}
@@ -269,7 +292,10 @@ func TestSignal(t *testing.T) {
 }
 
 func FuzzSlurm(f *testing.F) {
-	for _, s := range []string{"1-02:03:04", "UNLIMITED", "1536M", "4gb", "0-15:3%4", "gpu:a100:2,fpga", "RB:USR1@10", "2-4", "1k"} {
+	for _, s := range []string{
+		"1-02:03:04", "UNLIMITED", "1536M", "4gb", "0-15:3%4", "gpu:a100:2,fpga", "RB:USR1@10",
+		"2-4", "1k",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

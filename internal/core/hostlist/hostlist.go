@@ -13,8 +13,8 @@ const DefaultMax = 1 << 18
 // MaxRequest is the most names that all node lists of one request may stand for together.
 const MaxRequest = 1 << 16
 
-// MaxName is the longest name an expression may stand for. With the number of names it bounds the memory of an expansion:
-// a long text before a bracket group would be copied for each of its numbers.
+// MaxName is the longest name an expression may stand for. With the number of names it bounds the memory of an
+// expansion: a long text before a bracket group would be copied for each of its numbers.
 const MaxName = 255
 
 // maxDigits bounds a folded number so that it always fits an int64; a longer run of digits is

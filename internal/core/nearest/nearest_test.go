@@ -6,7 +6,8 @@ func TestWord(t *testing.T) {
 	t.Parallel()
 	known := []string{"qos", "mem", "time", "partition", "ntasks"}
 	for got, want := range map[string]string{
-		"foo": "", "mam": "mem", "tiem": "time", "TIM": "time", "partion": "partition", "ntask": "ntasks", "p": "", "nonsense": "",
+		"foo": "", "mam": "mem", "tiem": "time", "TIM": "time", "partion": "partition", "ntask": "ntasks", "p": "",
+		"nonsense": "",
 	} {
 		if w := Word(got, known); w != want {
 			t.Errorf("%q: %q, want %q", got, w, want)

@@ -1,5 +1,5 @@
-// Package plain keeps what terminals act on out of text that one user wrote and another reads: control characters (C0, DEL
-// and C1), marks that reorder what is shown (Unicode's bidirectional overrides and isolates), line and paragraph
+// Package plain keeps what terminals act on out of text that one user wrote and another reads: control characters (C0,
+// DEL and C1), marks that reorder what is shown (Unicode's bidirectional overrides and isolates), line and paragraph
 // separators, and bytes that are no UTF-8. Everything else, in any script, stays as it is.
 package plain
 

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Writer passes text on to W with what is not plain as question marks; line ends and tabs stay. A rune may be cut between
-// two writes.
+// Writer passes text on to W with what is not plain as question marks; line ends and tabs stay. A rune may be cut
+// between two writes.
 type Writer struct {
 	W    io.Writer
 	part []byte // the beginning of a rune whose rest has not come

@@ -115,8 +115,10 @@ func TestManyCallersAreBounded(t *testing.T) {
 	var l limiter
 	n := 0
 	for i := range 50_000 {
-		if l.admit(&core.AuditEntry{Addr: fmt.Sprint("10.0.", i), Action: "sign-in", Answer: "unknown_user",
-			Count: 1}) != nil {
+		if l.admit(&core.AuditEntry{
+			Addr: fmt.Sprint("10.0.", i), Action: "sign-in", Answer: "unknown_user",
+			Count: 1,
+		}) != nil {
 			n++
 		}
 	}
@@ -236,8 +238,10 @@ var rfc5424 = regexp.MustCompile(`^<(\d+)>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6
 func TestExportToSyslog(t *testing.T) {
 	t.Parallel()
 	list := func() []*core.AuditEntry {
-		return []*core.AuditEntry{entry("root", "node.update", "node n1\n<34>1 forged", "ok"),
-			entry("mallory", "job.env", "job 1", "denied")}
+		return []*core.AuditEntry{
+			entry("root", "node.update", "node n1\n<34>1 forged", "ok"),
+			entry("mallory", "job.env", "job 1", "denied"),
+		}
 	}
 	check := func(t *testing.T, i int, msg string) {
 		t.Helper()

@@ -113,7 +113,8 @@ func KeySum(spki []byte) string {
 // Open reads the authority from the vault, or makes it when there is none. missing tells whether an error of the vault
 // means "none there".
 func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Ring, cluster string, lives Lives) (
-	*Authority, error) {
+	*Authority, error,
+) {
 	a := &Authority{vault: v, missing: missing, cluster: cluster, lives: lives, now: time.Now, seal: ring}
 	if a.lives.Node <= 0 {
 		a.lives.Node = defaultLife

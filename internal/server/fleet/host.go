@@ -33,8 +33,10 @@ type host struct {
 }
 
 func (f *Fleets) newHost(ctx context.Context, fleet string, num int32, node core.NodeName) *host {
-	h := &host{f: f, fleet: fleet, num: num, node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
-		again: make(chan struct{}, 1)}
+	h := &host{
+		f: f, fleet: fleet, num: num, node: node, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		again: make(chan struct{}, 1),
+	}
 	h.ctx, h.stop = context.WithCancel(ctx)
 	return h
 }

@@ -28,7 +28,8 @@ type Conn struct {
 	known atomic.Bool
 }
 
-// settle is how long a connection without an identity is safe from making room for others: what is being set up is not cut.
+// settle is how long a connection without an identity is safe from making room for others: what is being set up is not
+// cut.
 const settle = 2 * time.Second
 
 type connKey struct{}

@@ -48,7 +48,10 @@ func (c *Caller) take(r *Rules, now time.Time) *Excess {
 	}
 	c.refill(r, now)
 	if burst := float64(max(r.Burst, r.PerSecond)); c.spent+1 > burst {
-		return &Excess{"requests_per_second", int64(r.PerSecond), time.Duration((c.spent + 1 - burst) / float64(r.PerSecond) * float64(time.Second))}
+		return &Excess{
+			"requests_per_second", int64(r.PerSecond),
+			time.Duration((c.spent + 1 - burst) / float64(r.PerSecond) * float64(time.Second)),
+		}
 	}
 	c.spent++
 	return nil
@@ -83,7 +86,8 @@ func (c *Caller) Leave() {
 	c.inFlight--
 }
 
-// Begin waits until the call may be worked on. It must be followed by End unless it gives an error, which is that of ctx.
+// Begin waits until the call may be worked on. It must be followed by End unless it gives an error, which is that of
+// ctx.
 func (c *Caller) Begin(ctx context.Context, r *Rules) error {
 	c.mu.Lock()
 	if r.AtOnce <= 0 || c.working < r.AtOnce {

@@ -155,7 +155,8 @@ func TestTableForgetsIdleCallers(t *testing.T) {
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
-		"192.0.2.7:443": "192.0.2.7", "[::ffff:192.0.2.7]:1": "192.0.2.7", "[2001:db8:1:2:3:4:5:6]:99": "2001:db8:1:2::/64", "@": "@",
+		"192.0.2.7:443": "192.0.2.7", "[::ffff:192.0.2.7]:1": "192.0.2.7",
+		"[2001:db8:1:2:3:4:5:6]:99": "2001:db8:1:2::/64", "@": "@",
 	} {
 		if got := Address(addr); got != want {
 			t.Errorf("%s: %s", addr, got)

@@ -14,8 +14,8 @@ type Table struct {
 	rest    Caller
 }
 
-// Bounds of a table: beyond maxCallers all new ones share one caller, as an attacker with many addresses would like to be
-// many.
+// Bounds of a table: beyond maxCallers all new ones share one caller, as an attacker with many addresses would like to
+// be many.
 const (
 	firstSweep = 1024
 	maxCallers = 1 << 17
@@ -81,8 +81,8 @@ func (t *Table) Len() int {
 	return len(t.callers)
 }
 
-// Address is the caller's name of a network address: the address itself, or the network of 64 bits that one host of IPv6
-// commonly has.
+// Address is the caller's name of a network address: the address itself, or the network of 64 bits that one host of
+// IPv6 commonly has.
 func Address(addr string) string {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {

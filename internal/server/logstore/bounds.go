@@ -31,12 +31,16 @@ func (s *Store) SetBounds(b Bounds) { s.bounds.Store(&b) }
 func (b *Bounds) stops(limit string) string {
 	switch limit {
 	case LimitJob:
-		return fmt.Sprintf("[bireme: the output ends here: this job has written %s, as much as is kept (%s); it runs on]\n", bytesText(b.PerJob), limit)
+		return fmt.Sprintf(
+			"[bireme: the output ends here: this job has written %s, as much as is kept (%s); it runs on]\n",
+			bytesText(b.PerJob), limit)
 	case LimitUser:
-		return fmt.Sprintf("[bireme: output is dropped from here on: the logs of this user have %s, as much as is kept (%s); the job runs on]\n",
+		return fmt.Sprintf("[bireme: output is dropped from here on: the logs of this user have %s, as much as is "+
+			"kept (%s); the job runs on]\n",
 			bytesText(b.PerUser), limit)
 	default:
-		return fmt.Sprintf("[bireme: output is dropped from here on: less than %s of the server's disk is free (%s); the job runs on]\n",
+		return fmt.Sprintf("[bireme: output is dropped from here on: less than %s of the server's disk is free (%s); "+
+			"the job runs on]\n",
 			bytesText(b.MinFree), limit)
 	}
 }

@@ -28,7 +28,8 @@ func TestPerJob(t *testing.T) {
 	if have := appendAll(t, s, k, 1000, bytes.Repeat([]byte("y"), 1000)); have != Full {
 		t.Fatal(have)
 	}
-	const last = "\n[bireme: the output ends here: this job has written 1K, as much as is kept (limits.log_per_job); it runs on]\n"
+	const last = "\n[bireme: the output ends here: this job has written 1K, as much as is kept (limits.log_per_job); " +
+		"it runs on]\n"
 	want := strings.Repeat("x", 1000) + strings.Repeat("y", 24) + last
 	for range 2 {
 		if got := text(t, s, k, 0); got != want {
@@ -45,8 +46,8 @@ func TestPerJob(t *testing.T) {
 	}
 }
 
-// TestPerUser: the logs of a user have a limit together; another user's are kept; what a purge frees can be used again, and a
-// server that starts counts what is there.
+// TestPerUser: the logs of a user have a limit together; another user's are kept; what a purge frees can be used again,
+// and a server that starts counts what is there.
 func TestPerUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +61,8 @@ func TestPerUser(t *testing.T) {
 	if have := appendAll(t, s, two, 0, big); have != 800 { // dropped in part, and acknowledged
 		t.Fatal(have)
 	}
-	if got := text(t, s, two, 0); !strings.HasPrefix(got, strings.Repeat("x", 224)+"\n[bireme: output is dropped") || !strings.Contains(got, "1K") || !strings.Contains(got, LimitUser) {
+	if got := text(t, s, two, 0); !strings.HasPrefix(got, strings.Repeat("x", 224)+"\n[bireme: output is dropped") ||
+		!strings.Contains(got, "1K") || !strings.Contains(got, LimitUser) {
 		t.Fatalf("%q", got)
 	}
 	if have, err := s.Append(other, "v", 0, big, false); err != nil || have != 800 || s.Dropping(other) != "" {
@@ -83,7 +85,8 @@ func TestPerUser(t *testing.T) {
 	if have := appendAll(t, s, two, 804, []byte("kept\n")); have != 809 {
 		t.Fatal(have)
 	}
-	if got := text(t, s, two, 0); strings.Contains(got, "more") || !strings.HasSuffix(got, "[bireme: output is kept again from here on (limits.log_per_user)]\nkept\n") {
+	if got := text(t, s, two, 0); strings.Contains(got, "more") ||
+		!strings.HasSuffix(got, "[bireme: output is kept again from here on (limits.log_per_user)]\nkept\n") {
 		t.Fatalf("%q", got)
 	}
 }
@@ -99,20 +102,22 @@ func TestDiskFloor(t *testing.T) {
 			t.Fatal(offset)
 		}
 	}
-	if got := text(t, s, k, 0); !strings.HasPrefix(got, "[bireme: output is dropped from here on: less than 1048576T") || strings.Count(got, "\n") != 1 {
+	if got := text(t, s, k, 0); !strings.HasPrefix(
+		got, "[bireme: output is dropped from here on: less than 1048576T") || strings.Count(got, "\n") != 1 {
 		t.Fatalf("%q", got)
 	}
 	if !s.DiskLow() || s.Dropping(k) != LimitDisk {
 		t.Fatal("it is not told")
 	}
 	s.SetBounds(Bounds{})
-	if offset = appendAll(t, s, k, offset, []byte("again\n")); offset != 24 || !strings.HasSuffix(text(t, s, k, 0), "\nagain\n") {
+	if offset = appendAll(t, s, k, offset, []byte("again\n")); offset != 24 ||
+		!strings.HasSuffix(text(t, s, k, 0), "\nagain\n") {
 		t.Fatalf("%d: %q", offset, text(t, s, k, 0))
 	}
 }
 
-// TestEndDoesNotWaitForTheDisk: who tells that a job has ended, or asks how far its log is, does not wait for a write of it that
-// hangs.
+// TestEndDoesNotWaitForTheDisk: who tells that a job has ended, or asks how far its log is, does not wait for a write
+// of it that hangs.
 func TestEndDoesNotWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	s, k := New(t.TempDir()), Key{Job: 1, Attempt: 1}

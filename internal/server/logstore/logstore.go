@@ -54,11 +54,12 @@ type entry struct {
 	write sync.Mutex // held by who loads or writes the file, also during its I/O
 	mu    sync.Mutex // guards what follows; never held across I/O
 
-	loaded   bool
-	file     *os.File
-	base     int64  // offset of the file's first byte
-	size     int64  // of the file
-	shift    int64  // bytes that were dropped, less those that the store wrote itself: a writer's offset is so much further
+	loaded bool
+	file   *os.File
+	base   int64 // offset of the file's first byte
+	size   int64 // of the file
+	// bytes that were dropped, less those that the store wrote itself: a writer's offset is so much further
+	shift    int64
 	dropping string // the limit because of which output is dropped; empty: it is kept
 	ended    bool
 	changed  chan struct{} // closed at the next change; nil when nobody waits
@@ -170,8 +171,8 @@ func (s *Store) load(e *entry) error {
 
 func (s *Store) basePath(k Key) string { return strings.TrimSuffix(s.Path(k), ".log") + ".base" }
 
-// parseBase reads what lies beside a log: its base, and for one of which output was dropped how much further its writer is
-// and which limit it was.
+// parseBase reads what lies beside a log: its base, and for one of which output was dropped how much further its writer
+// is and which limit it was.
 func parseBase(text string) (base, shift int64, dropping string, err error) {
 	words := strings.Fields(text)
 	if len(words) > 0 {
@@ -223,10 +224,10 @@ func (s *Store) create(e *entry, owner core.UserName, base int64) error {
 	return s.usage.note(path, e.key, owner)
 }
 
-// Append adds data at offset to the log of a user's job and gives the offset up to which the store has dealt with it. What it
-// has already is dropped; data beyond its end is refused without error (have < offset tells the sender where to go on), except
-// that an empty log may begin anywhere when it is a tail. What is over a limit is dropped and counts as dealt with: Full says
-// that nothing more will be kept.
+// Append adds data at offset to the log of a user's job and gives the offset up to which the store has dealt with it.
+// What it has already is dropped; data beyond its end is refused without error (have < offset tells the sender where to
+// go on), except that an empty log may begin anywhere when it is a tail. What is over a limit is dropped and counts as
+// dealt with: Full says that nothing more will be kept.
 func (s *Store) Append(k Key, owner core.UserName, offset int64, data []byte, tail bool) (have int64, err error) {
 	e := s.take(k)
 	defer s.put(e)
@@ -371,7 +372,8 @@ func (s *Store) Range(k Key) (base, end int64, err error) {
 	return e.base, e.end(), nil
 }
 
-// Have gives the offset up to which the store has dealt with a writer's output, kept or dropped; Full: it takes no more.
+// Have gives the offset up to which the store has dealt with a writer's output, kept or dropped; Full: it takes no
+// more.
 func (s *Store) Have(k Key) (int64, error) {
 	e, err := s.loadedEntry(k)
 	if err != nil {
@@ -437,8 +439,8 @@ func (s *Store) Copy(ctx context.Context, w io.Writer, k Key, offset int64, done
 	}
 }
 
-// next reads what is at offset into buf; with nothing there it gives a channel to wait on, or nil at the very end. A file only
-// grows, so it is read without a lock.
+// next reads what is at offset into buf; with nothing there it gives a channel to wait on, or nil at the very end. A
+// file only grows, so it is read without a lock.
 func (e *entry) next(offset *int64, buf []byte, follow bool) (n int, wait <-chan struct{}, err error) {
 	e.mu.Lock()
 	*offset = max(*offset, e.base)

@@ -15,8 +15,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// usage counts the bytes that the logs of each user have. Whose a log is stands in a file of its folder, a line each, so that
-// a server that starts can count what is there.
+// usage counts the bytes that the logs of each user have. Whose a log is stands in a file of its folder, a line each,
+// so that a server that starts can count what is there.
 type usage struct {
 	mu    sync.Mutex
 	bytes map[core.UserName]int64
@@ -28,8 +28,8 @@ type usage struct {
 // ownersName is the file of a folder that says whose its logs are.
 const ownersName = "owners"
 
-// take counts n more bytes for a user, or as many as the limit lets, and gives how many. A user who was over it has output kept
-// again when a sixteenth of it is free.
+// take counts n more bytes for a user, or as many as the limit lets, and gives how many. A user who was over it has
+// output kept again when a sixteenth of it is free.
 func (u *usage) take(owner core.UserName, n, most int64) int64 {
 	if owner == "" {
 		return n
@@ -97,8 +97,8 @@ func ownersOf(dir string) map[string]core.UserName {
 	return owners
 }
 
-// Count finds out how much the logs of each user have. It may run beside writers: what is written meanwhile may count twice until
-// the next start.
+// Count finds out how much the logs of each user have. It may run beside writers: what is written meanwhile may count
+// twice until the next start.
 func (s *Store) Count(ctx context.Context) error {
 	dirs, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {

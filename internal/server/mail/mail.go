@@ -62,8 +62,10 @@ type Sender struct {
 
 // New makes a sender; cfg is asked for each letter, so that settings may change.
 func New(cfg func() Config, log *slog.Logger) *Sender {
-	return &Sender{cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
-		arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{}}
+	return &Sender{
+		cfg: cfg, log: log, queue: make(chan letter, maxWaiting), alarms: map[core.JobID][]*time.Timer{},
+		arrays: map[core.JobID]*summary{}, rates: map[core.UserName]*rate{},
+	}
 }
 
 // Load begins with a state: alarms of jobs that run are set again.
@@ -146,8 +148,10 @@ func (s *Sender) send(ctx context.Context, l letter) error {
 		return err
 	}
 	c := exec.CommandContext(ctx, cfg.Program, "-s", subject(l.subject), to)
-	c.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
-		"SLURM_CLUSTER_NAME=" + cfg.Cluster}, l.env...)
+	c.Env = append([]string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
+		"SLURM_CLUSTER_NAME=" + cfg.Cluster,
+	}, l.env...)
 	c.Dir, c.WaitDelay = "/", time.Second
 	if err := confine(c, cfg.User); err != nil {
 		return err

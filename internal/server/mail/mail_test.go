@@ -54,8 +54,10 @@ func TestSendIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	for _, want := range []string{"argc=3\n", "arg=<-s>\n", "arg=<Name=a Bcc: all@x.y  ?[2Jxxx",
-		"arg=<ann@site.example,bob@x.y>\n"} {
+	for _, want := range []string{
+		"argc=3\n", "arg=<-s>\n", "arg=<Name=a Bcc: all@x.y  ?[2Jxxx",
+		"arg=<ann@site.example,bob@x.y>\n",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

@@ -60,7 +60,8 @@ func New(programs func() Programs, e *engine.Engine, log *slog.Logger) *Switch {
 	return &Switch{programs: programs, engine: e, log: log, wake: make(chan struct{}, 1), ways: map[core.NodeName]way{}}
 }
 
-// Load takes up the nodes that were on their way when the server began: their programs may have been cut off, and are run again.
+// Load takes up the nodes that were on their way when the server began: their programs may have been cut off, and are
+// run again.
 func (s *Switch) Load(snap *state.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,8 @@ func (s *Switch) Run(ctx context.Context) error {
 // failed tells the engine that nodes were not woken, so that nobody waits for them.
 func (s *Switch) failed(ctx context.Context, nodes []string, err error) {
 	for _, name := range nodes {
-		in := &state.UpdateNode{Node: core.NodeName(name), State: "resume_failed", Reason: "ResumeProgram failed: " + err.Error(), System: true}
+		in := &state.UpdateNode{Node: core.NodeName(name), State: "resume_failed", Reason: "ResumeProgram failed: " +
+			err.Error(), System: true}
 		if _, err := engine.Urgent(ctx, s.engine, in); err != nil {
 			s.log.Warn("a node that was not woken is not recorded as such", "node", name, "err", err)
 		}

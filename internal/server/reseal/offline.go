@@ -96,8 +96,10 @@ func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
 		}
 		data := append(jsontext.AppendString([]byte(`{"fleet":`), f.Name), '}')
 		event := core.Event{Seq: o.img.Seq + 1, At: o.img.Now, Kind: core.FleetChanged, Data: data}
-		if err := o.st.Commit(ctx, o.epoch, &core.Changes{Now: o.img.Now, Fleets: []*core.Fleet{next},
-			Events: []core.Event{event}}); err != nil {
+		if err := o.st.Commit(ctx, o.epoch, &core.Changes{
+			Now: o.img.Now, Fleets: []*core.Fleet{next},
+			Events: []core.Event{event},
+		}); err != nil {
 			return err
 		}
 		o.img.Fleets[i], o.img.Seq = next, event.Seq

@@ -1,6 +1,6 @@
-// Package samples keeps what jobs used, moment by moment: one file a job's attempt, one line of JSON a sample, below a folder
-// like that of the log store. The first hour of a job is kept as it comes, what follows once a minute; of all samples the
-// sums are kept in memory while the job runs.
+// Package samples keeps what jobs used, moment by moment: one file a job's attempt, one line of JSON a sample, below a
+// folder like that of the log store. The first hour of a job is kept as it comes, what follows once a minute; of all
+// samples the sums are kept in memory while the job runs.
 package samples
 
 import (

@@ -8,7 +8,10 @@ import (
 )
 
 func sample(at time.Duration, node core.NodeName, util float64, mem core.Bytes) *core.Sample {
-	return &core.Sample{At: core.Time(1).Add(at), Node: node, CPU: at, Mem: core.GiB, GPUs: []core.UnitUse{{Index: 3, Util: util, Mem: mem}}}
+	return &core.Sample{
+		At: core.Time(1).Add(at), Node: node, CPU: at, Mem: core.GiB,
+		GPUs: []core.UnitUse{{Index: 3, Util: util, Mem: mem}},
+	}
 }
 
 func TestSamplesAreKeptAndAddedUp(t *testing.T) {

@@ -104,8 +104,8 @@ func NewCSR(t testing.TB) (*ecdsa.PrivateKey, string) {
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// Renew asks for another certificate for a key (nil: the agent's own), and uses it. shown tells whether the present certificate
-// is shown.
+// Renew asks for another certificate for a key (nil: the agent's own), and uses it. shown tells whether the present
+// certificate is shown.
 func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
 	a.t.Helper()
 	if key == nil {
@@ -115,7 +115,8 @@ func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	body, err := json.Marshal(client.Renew{Node: a.Name, CSR: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
+	body, err := json.Marshal(
+		client.Renew{Node: a.Name, CSR: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func (a *Agent) Renew(key *ecdsa.PrivateKey, shown bool) error {
 
 // Copy gives another agent with the same certificate, as somebody has who copied it.
 func (a *Agent) Copy() *Agent {
-	return a.s.NewAgent(a.Name, a.cert.PrivateKey.(*ecdsa.PrivateKey), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Certificate[0]})))
+	return a.s.NewAgent(a.Name, a.cert.PrivateKey.(*ecdsa.PrivateKey),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Certificate[0]})))
 }
 
 // Cert is the certificate it has.
@@ -178,7 +180,8 @@ func (a *Agent) Dial(path, protocol string) (net.Conn, *http.Response, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: bireme\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, protocol); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: bireme\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path,
+		protocol); err != nil {
 		return nil, nil, err
 	}
 	br := bufio.NewReader(c)
@@ -343,7 +346,9 @@ func (a *Agent) take(c *wire.Conn, f wire.Frame) {
 	case wire.TypeFinish:
 		var fin wire.Finish
 		if f.Decode(&fin) == nil {
-			a.running = slices.DeleteFunc(a.running, func(r wire.Key) bool { return r.Job == fin.Job && r.Attempt == fin.Attempt })
+			a.running = slices.DeleteFunc(a.running, func(r wire.Key) bool {
+				return r.Job == fin.Job && r.Attempt == fin.Attempt
+			})
 			_ = c.Send(wire.TypeJobDone, wire.JobDone{Job: fin.Job, Attempt: fin.Attempt})
 		}
 	}
@@ -432,7 +437,10 @@ func (a *Agent) AwaitFrame(t wire.Type) wire.Frame {
 
 // End ends a step; while the agent is not connected the end is kept, as a keeper does.
 func (a *Agent) End(k wire.Key, change func(*wire.Exited)) {
-	x := wire.Exited{Key: k, Started: true, JobDone: k.Step == wire.BatchStep, Usage: wire.Used{UserCPU: 2_000_000, SysCPU: 500_000, MaxRSS: 1 << 20}}
+	x := wire.Exited{
+		Key: k, Started: true, JobDone: k.Step == wire.BatchStep,
+		Usage: wire.Used{UserCPU: 2_000_000, SysCPU: 500_000, MaxRSS: 1 << 20},
+	}
 	if change != nil {
 		change(&x)
 	}

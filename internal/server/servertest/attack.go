@@ -51,13 +51,17 @@ func NewAttacks(seed uint64, victims []core.JobID) *Attacks {
 		a.kinds = append(a.kinds, attackKind{method, path, base, leavesOf(nil, reflect.TypeOf(body), 0), weight})
 	}
 	submission := func() map[string]any {
-		return map[string]any{"script": "#!/bin/sh\n:\n", "spec": map[string]any{"name": "x", "shape": map[string]any{"tasks": 1}, "io": map[string]any{}, "from": map[string]any{}}}
+		return map[string]any{"script": "#!/bin/sh\n:\n", "spec": map[string]any{
+			"name": "x", "shape": map[string]any{"tasks": 1}, "io": map[string]any{}, "from": map[string]any{},
+		}}
 	}
 	none := func() map[string]any { return map[string]any{} }
 	add(12, "POST", "/api/v1/jobs", client.Submit{}, submission)
 	add(2, "POST", "/api/v1/jobs/try", client.Submit{}, submission)
 	add(4, "PATCH", "/api/v1/jobs/%d", client.Update{}, none)
-	add(2, "POST", "/api/v1/jobs/%d/steps", client.NewStep{}, func() map[string]any { return map[string]any{"name": "s", "argv": []string{"true"}} })
+	add(2, "POST", "/api/v1/jobs/%d/steps", client.NewStep{}, func() map[string]any {
+		return map[string]any{"name": "s", "argv": []string{"true"}}
+	})
 	add(1, "POST", "/api/v1/jobs/%d/release", client.Release{}, none)
 	add(1, "POST", "/api/v1/reservations", client.NewReservation{}, none)
 	return a
@@ -179,21 +183,28 @@ func put(body map[string]any, path []string, v any) {
 }
 
 var hostileNumbers = []int64{
-	0, 1, 2, 3, 5, 64, 1000, -1, -2, math.MinInt32, math.MaxInt32, math.MaxInt32 - 1, math.MinInt64, math.MaxInt64, 1 << 24, 1<<24 + 1, 1 << 20, 1 << 30,
+	0, 1, 2, 3, 5, 64, 1000, -1, -2, math.MinInt32, math.MaxInt32, math.MaxInt32 - 1, math.MinInt64, math.MaxInt64,
+	1 << 24, 1<<24 + 1, 1 << 20, 1 << 30,
 	1 << 40, 1 << 50, 1<<62 - 1, 1 << 62, 255, 65535, 65536, -65536, 4_000_000,
 }
 
 // hostileTexts are words of the grammars that the API knows, broken ones, and what a terminal or a shell would obey.
 func hostileTexts(victim core.JobID) []string {
 	return []string{
-		"", " ", ",", ", ,\t", "x", "n1", "idle", "n1,idle", "n[1-2]", "n[", "n[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]", strings.Repeat("n1,", 4000),
+		"", " ", ",", ", ,\t", "x", "n1", "idle", "n1,idle", "n[1-2]", "n[", "n[1-99999999]",
+		"a[0-9][0-9][0-9][0-9][0-9][0-9]", strings.Repeat("n1,", 4000),
 		"fast", "fast&", "(((((", "[a*2&b*3]", strings.Repeat("(", 60), strings.Repeat("a&", 2000) + "a", "!a", "a*99999999",
 		"0-3", "1-4000000", "0-4000000:2,1-4000000:3", "5-1", "1,,2", "0-99999%5",
-		fmt.Sprint("afterok:", victim), fmt.Sprint("after:", victim, "+99999999"), fmt.Sprint("afterany:", victim, "?afternotok:", victim), "singleton", "afterok:99999999999",
-		strings.Repeat("1:", 3000) + "1", "matlab:2", "matlab:99999999999", "a,b|c", "1@30", "0", "-1", "99999999999999999999", "1e400", "NaN", "Infinity", "null", "0x10",
-		"root", "../../etc/passwd", "/etc/shadow", "/dev/full", "/proc/self/mem", "%j%u%%%", strings.Repeat("%1000000000j", 5), "|/bin/sh", "-oProxyCommand=x", "$(reboot)", "`id`", "'; DROP TABLE jobs; --",
-		"\x1b[2J\x1b]0;owned\x07", "\r\nX-Injected: 1", "\u202egnp.exe", "\u0000", "\uffff\ufffe", "\xff\xfe", "Ω≈ç√", "arbitrary", "cyclic:block,pack", "plane=0", "plane=99999999999", "gpu:a100:2", "container", "process",
-		"main", "main,main,main", "nosuch", strings.Repeat("main,", 800), "normal", "default", "0 0 31 2 *", "* * * * *", "@reboot", strings.Repeat("z", 5000), strings.Repeat("z", 70_000), "yes",
+		fmt.Sprint("afterok:", victim), fmt.Sprint("after:", victim, "+99999999"),
+		fmt.Sprint("afterany:", victim, "?afternotok:", victim), "singleton", "afterok:99999999999",
+		strings.Repeat("1:", 3000) + "1", "matlab:2", "matlab:99999999999", "a,b|c", "1@30", "0", "-1",
+		"99999999999999999999", "1e400", "NaN", "Infinity", "null", "0x10",
+		"root", "../../etc/passwd", "/etc/shadow", "/dev/full", "/proc/self/mem", "%j%u%%%", strings.Repeat(
+			"%1000000000j", 5), "|/bin/sh", "-oProxyCommand=x", "$(reboot)", "`id`", "'; DROP TABLE jobs; --",
+		"\x1b[2J\x1b]0;owned\x07", "\r\nX-Injected: 1", "\u202egnp.exe", "\u0000", "\uffff\ufffe", "\xff\xfe", "Ω≈ç√",
+		"arbitrary", "cyclic:block,pack", "plane=0", "plane=99999999999", "gpu:a100:2", "container", "process",
+		"main", "main,main,main", "nosuch", strings.Repeat("main,", 800), "normal", "default", "0 0 31 2 *",
+		"* * * * *", "@reboot", strings.Repeat("z", 5000), strings.Repeat("z", 70_000), "yes",
 	}
 }
 
@@ -202,7 +213,12 @@ func (a *Attacks) text() string { return a.texts[a.rng.IntN(len(a.texts))] }
 // value makes one of a type, or of another.
 func (a *Attacks) value(t reflect.Type, depth int) any {
 	if a.rng.IntN(25) == 0 { // nothing that fits
-		return []any{nil, "x", -1, 1.5, true, []any{}, map[string]any{}, []any{[]any{[]any{map[string]any{"a": nil}}}}}[a.rng.IntN(8)]
+		return []any{
+			nil, "x", -1, 1.5, true,
+			[]any{},
+			map[string]any{},
+			[]any{[]any{[]any{map[string]any{"a": nil}}}},
+		}[a.rng.IntN(8)]
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

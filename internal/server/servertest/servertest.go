@@ -93,7 +93,9 @@ func (s *Server) Start() {
 	done := s.done
 	go func() {
 		done <- server.Run(ctx, server.Options{
-			Config: s.Cfg, Version: "test", Log: log, Store: s.Store, Ready: func(i server.Info) { ready <- i }, Reload: s.Reload, Hangup: s.Hangup,
+			Config: s.Cfg, Version: "test", Log: log, Store: s.Store, Ready: func(i server.Info) {
+				ready <- i
+			}, Reload: s.Reload, Hangup: s.Hangup,
 		})
 	}()
 	select {
@@ -332,7 +334,8 @@ func (s *Server) AwaitState(id core.JobID, st core.JobState) *client.Job {
 		for _, n := range nodes.Nodes {
 			states = append(states, string(n.Name)+" "+n.State)
 		}
-		s.t.Fatalf("waiting for job %d to be %s: %v; it is %s (%s; %s), nodes %v", id, st, err, last.State, last.Waiting, last.Why, states)
+		s.t.Fatalf("waiting for job %d to be %s: %v; it is %s (%s; %s), nodes %v", id, st, err, last.State,
+			last.Waiting, last.Why, states)
 	}
 	return last
 }

@@ -33,8 +33,8 @@ type Exchange struct {
 	closed   bool
 }
 
-// past are the last keys whose streams are over: a node that comes with one is told so. One that comes with a key nobody
-// knows may be early, at a server that was started since and whose srun is not back yet.
+// past are the last keys whose streams are over: a node that comes with one is told so. One that comes with a key
+// nobody knows may be early, at a server that was started since and whose srun is not back yet.
 type past struct {
 	over map[string]bool
 	list [4096]string // a ring
@@ -90,14 +90,15 @@ func New(p Patience) *Exchange {
 		p.Trail = 5 * time.Second
 	}
 	return &Exchange{
-		patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}, news: make(chan struct{}), past: past{over: map[string]bool{}},
+		patience: p, sessions: map[string]*session{}, byStep: map[stepID]*session{}, news: make(chan struct{}),
+		past: past{over: map[string]bool{}},
 	}
 }
 
 var errOver = errors.New("the step's streams are over")
 
-// Expect makes a session for a step under its one-time token. lost is called, once, when srun leaves before the step has
-// ended, or never comes.
+// Expect makes a session for a step under its one-time token. lost is called, once, when srun leaves before the step
+// has ended, or never comes.
 func (x *Exchange) Expect(token string, st *core.Step, owner core.UserName, lost func()) {
 	s := &session{
 		x: x, token: token, step: stepID{st.Job, st.ID}, turn: st.Attempt, owner: owner, lost: lost,
@@ -168,8 +169,9 @@ func (x *Exchange) find(token string, unknown core.Code) (*session, error) {
 	return s, nil
 }
 
-// Srun joins srun's end. accept is called when the key is good and gives the connection; the call returns when the stream
-// is over. With again it takes the place of a connection that srun says is broken, though nothing shows of that here yet.
+// Srun joins srun's end. accept is called when the key is good and gives the connection; the call returns when the
+// stream is over. With again it takes the place of a connection that srun says is broken, though nothing shows of that
+// here yet.
 func (x *Exchange) Srun(token string, who core.Identity, again bool, accept func() (net.Conn, error)) error {
 	s, err := x.find(token, core.Gone)
 	if err != nil {
@@ -258,8 +260,8 @@ func (s *session) news(n wire.DirectNews) {
 	s.announce()
 }
 
-// toNode sends a frame to a node, waiting for one that has not come yet. A connection that breaks loses the frame: what it
-// carried of the input cannot be told from what was read.
+// toNode sends a frame to a node, waiting for one that has not come yet. A connection that breaks loses the frame: what
+// it carried of the input cannot be told from what was read.
 func (s *session) toNode(name core.NodeName, f wire.Frame) error {
 	for {
 		s.mu.Lock()
@@ -359,8 +361,8 @@ func (s *session) waitSrun() (*wire.Conn, error) {
 	}
 }
 
-// passed notes that a node's last frame has gone to srun. After the last node's srun hangs up by itself when it has read
-// all; one that does not is hung up on.
+// passed notes that a node's last frame has gone to srun. After the last node's srun hangs up by itself when it has
+// read all; one that does not is hung up on.
 func (s *session) passed(n *nodeEnd) {
 	s.mu.Lock()
 	if !n.done {
@@ -424,8 +426,9 @@ func (s *session) end(err error, broken bool) {
 	}
 }
 
-// Ended says that the engine has a step's end. Nodes that have not sent their last frame within the trail, and are not there
-// to do so, never will: srun is told so in their place. Those that are there may have much to send, and get longer.
+// Ended says that the engine has a step's end. Nodes that have not sent their last frame within the trail, and are not
+// there to do so, never will: srun is told so in their place. Those that are there may have much to send, and get
+// longer.
 func (x *Exchange) Ended(st *core.Step) {
 	x.mu.Lock()
 	s := x.byStep[stepID{st.Job, st.ID}]

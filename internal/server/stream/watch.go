@@ -13,8 +13,8 @@ import (
 // watchPatience is how long a watcher may take no bytes before it is let go: the step waits for it meanwhile.
 const watchPatience = 5 * time.Second
 
-// Await waits until the streams of a step are there to be watched, or ctx ends: a step is seen to run before its srun has
-// come, or come back to a server that was started since.
+// Await waits until the streams of a step are there to be watched, or ctx ends: a step is seen to run before its srun
+// has come, or come back to a server that was started since.
 func (x *Exchange) Await(ctx context.Context, job core.JobID, step int32) {
 	for {
 		x.mu.Lock()
@@ -81,8 +81,8 @@ func (x *Exchange) Watch(job core.JobID, step int32, who core.Identity, accept f
 	}
 }
 
-// watch notes that a watcher came or left, and tells srun: in turn, so that the last it hears is how things stand. An srun
-// that does not read holds up its watchers and nobody else.
+// watch notes that a watcher came or left, and tells srun: in turn, so that the last it hears is how things stand. An
+// srun that does not read holds up its watchers and nobody else.
 func (s *session) watch(srun, c *wire.Conn, here bool) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
