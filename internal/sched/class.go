@@ -258,13 +258,13 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 		return &Reason{Code: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
 	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:
 		return &Reason{Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", n.nodesMin, part.Name, s.maxNodes)}
+			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.nodesMin, part.Name, s.maxNodes)}
 	case n.nodesMax < s.minNodes:
 		return &Reason{Code: core.ReasonPartitionNodes,
 			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name,
 				s.minNodes)}
 	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
-		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("it asks for %d nodes; partition %s has %d",
+		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("the job requests %d nodes; partition %s has %d",
 			n.nodesMin, part.Name, len(part.nodes))}
 	case s.overTimeLimit:
 		return &Reason{Code: core.ReasonPartitionTime,

@@ -153,7 +153,7 @@ func (p *Plan) queueReason(j *core.Job) Reason {
 	at, estimate, _ := p.Expected(j.ID)
 	switch ahead {
 	case 0:
-		return Reason{Text: "it has not been looked at yet"}
+		return Reason{Text: "it has not been considered yet"}
 	case j.ID:
 		w := Reason{Code: core.ReasonResources,
 			Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}

@@ -88,7 +88,7 @@ func TestReload(t *testing.T) {
 	}
 	say("partitions: [{name: main, nodes: ALL, default: yes}]\n")
 	status, err = s.Call("POST", "/api/v1/reconfigure", "", client.Reconfigure{}, nil)
-	if status != 409 || err.Reason != "invalid_configuration" || !strings.Contains(err.Message, "fast cannot go") {
+	if status != 409 || err.Reason != "invalid_configuration" || !strings.Contains(err.Message, "fast cannot be removed") {
 		t.Errorf("a partition in use: %d %+v", status, err)
 	}
 	if names() != "main,fast" {

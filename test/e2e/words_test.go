@@ -161,7 +161,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("it ran as %q", got)
 	}
 	p := c.As(alice)
-	begins(t, p.Try("srun", "--gid=games", "true"), 1, "srun: error: only an administrator chooses the group of a "+
+	begins(t, p.Try("srun", "--gid=games", "true"), 1, "srun: error: only an administrator may choose the group of a "+
 		"job\nsrun: error: Unable to allocate resources: Access/permission denied")
 	begins(t, p.Try("sbatch", "--gid=nosuch", "--wrap=true"), 255, "sbatch: error: Invalid --gid specification")
 	c.WaitClean()

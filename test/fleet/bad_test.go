@@ -115,7 +115,7 @@ func TestBadFiles(t *testing.T) {
 			"ssh_config.hosts[0].usr: unknown key; did you mean user?",
 		},
 		"no hosts":     {head(l.key) + "  hosts: []\n", 2, "ssh_config.hosts: a fleet needs hosts"},
-		"a host twice": {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is given twice"},
+		"a host twice": {head(l.key) + "  hosts: [a, b, {hostname: a, port: 22}]\n", 6, "a:22 is listed twice"},
 		"no such key": {head(at("none")) + "  hosts: [a]\n", 2, "identity_file: " + at("none") +
 			": no such file or directory"},
 		"a folder for a key": {head(at("folder")) + "  hosts: [a]\n", 2, "identity_file: " + at("folder") +

@@ -35,7 +35,7 @@ func TestTheAuditLogIsTheAdministrators(t *testing.T) {
 	v := visit(t, c, mallory)
 	job := c.As(victim).Sbatch("--hold", "--wrap", "echo private", "-o", "/dev/null")
 	if r := c.As(mallory).Try("bireme", "audit"); r.Code != 4 ||
-		!strings.Contains(r.Err, "only an administrator reads the audit log") {
+		!strings.Contains(r.Err, "only an administrator may read the audit log") {
 		t.Errorf("%v", r)
 	}
 	v.refused("GET", "/api/v1/audit", "", 403, "needs admin")

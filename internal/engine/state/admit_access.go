@@ -73,7 +73,7 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 	root := spec.UID == 0 || in.By.Admin
 	switch {
 	case part.RootOnly && !root:
-		return deny(core.Denied, "access_denied", "only administrators submit to partition %s", part.Name)
+		return deny(core.Denied, "access_denied", "only administrators may submit to partition %s", part.Name)
 	case len(part.AllowGroups) > 0 && !root &&
 		!slices.ContainsFunc(part.AllowGroups, func(g string) bool { return slices.Contains(in.Groups, g) }):
 		return deny(core.Denied, "group_denied", "user %s is in none of the groups that may use partition %s", spec.User,

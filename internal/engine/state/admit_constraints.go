@@ -39,9 +39,9 @@ func (s *State) admitSegment(spec *core.Spec) error {
 			"--segment=%d: the topology is a tree of switches and has no blocks; --switches keeps nodes near each other here",
 			k).Because("segment")
 	case k < 0 || k > speccheck.MaxNodes:
-		return core.Errorf(core.Invalid, "segments of %d nodes cannot be", k).Because("invalid_shape")
+		return core.Errorf(core.Invalid, "segment: %d must be 1 or more", k).Because("invalid_shape")
 	case max(1, sh.NodesMin)%k != 0:
-		return core.Errorf(core.Invalid, "%d nodes are no whole number of segments of %d", max(1, sh.NodesMin),
+		return core.Errorf(core.Invalid, "nodes: %d is not a multiple of the segment size %d", max(1, sh.NodesMin),
 			k).Because("invalid_shape")
 	}
 	return nil

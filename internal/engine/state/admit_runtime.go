@@ -21,16 +21,17 @@ func (s *State) admitRuntime(by core.Identity, spec *core.Spec) error {
 	}
 	switch {
 	case spec.Runtime != core.RuntimeProcess && spec.Runtime != core.RuntimeContainer:
-		return invalid("runtime %q is not known here; there are: %s, %s", spec.Runtime, core.RuntimeProcess,
+		return invalid("unknown runtime %q; expected %s or %s", spec.Runtime, core.RuntimeProcess,
 			core.RuntimeContainer)
 	case c == nil && spec.Runtime == core.RuntimeContainer && !said:
-		return invalid("project %s runs in containers: name an image, or say runtime %s", spec.Project, core.RuntimeProcess)
+		return invalid("project %s runs in containers: give an image, or set runtime to %s", spec.Project,
+			core.RuntimeProcess)
 	case c == nil && spec.Runtime == core.RuntimeContainer:
 		return invalid("a container needs an image")
 	case c == nil:
 		return nil
 	case spec.Runtime != core.RuntimeContainer:
-		return invalid("an image was named, but the runtime is %s", spec.Runtime)
+		return invalid("an image was given, but the runtime is %s", spec.Runtime)
 	}
 	rules := &s.cfg.Containers
 	if by.Admin || c.Submitter {

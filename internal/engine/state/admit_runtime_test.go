@@ -24,17 +24,17 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 		"an image and container":       {"plain", core.RuntimeContainer, box, core.RuntimeContainer, ""},
 		"an image against the project": {"native", "", box, core.RuntimeContainer, ""},
 		"an image and process": {"plain", core.RuntimeProcess, box, "",
-			"an image was named, but the runtime is process"},
+			"an image was given, but the runtime is process"},
 		"said against the project":   {"boxed", core.RuntimeProcess, nil, core.RuntimeProcess, ""},
 		"the project says processes": {"native", "", nil, core.RuntimeProcess, ""},
 		"the project says containers": {"boxed", "", nil, "",
-			"project boxed runs in containers: name an image, or say runtime process"},
+			"project boxed runs in containers: give an image, or set runtime to process"},
 		"the one above says containers": {"below", "", nil, "",
-			"project below runs in containers: name an image, or say runtime process"},
+			"project below runs in containers: give an image, or set runtime to process"},
 		"the nearest one counts":       {"native", "", nil, core.RuntimeProcess, ""},
 		"a container without an image": {"plain", core.RuntimeContainer, nil, "", "a container needs an image"},
 		"a runtime that nobody has heard of": {"plain", "tent", nil, "",
-			`runtime "tent" is not known here; there are: process, container`},
+			`unknown runtime "tent"; expected process or container`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

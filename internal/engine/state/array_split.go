@@ -25,11 +25,11 @@ func (s *State) splitForUpdate(in *UpdateJob, j *core.Job) (next *core.Job, task
 		return next, taskset.Set{}, nil // all that are left: they stay one record
 	case tasks.Len() > maxSplitTasks:
 		return nil, tasks, core.Errorf(core.Invalid,
-			"%d tasks of array %d are too many to change apart: %d at most, or the whole array", tasks.Len(), j.ID,
+			"%d tasks of array %d are too many to change separately: change at most %d, or the whole array", tasks.Len(), j.ID,
 			maxSplitTasks).Because("array_task")
 	case s.cfg.JobsPerUser > 0 && !in.By.Admin && s.userCounts[j.Spec.User].jobs+tasks.Len() > s.cfg.JobsPerUser:
 		return nil, tasks, core.Errorf(core.Exhausted,
-			"%s has %d jobs that wait or run, and would have %d more; the limit is %d (limits.jobs_per_user)",
+			"%s has %d running or pending jobs and would have %d more; the limit is %d (limits.jobs_per_user)",
 			j.Spec.User, s.userCounts[j.Spec.User].jobs, tasks.Len(), s.cfg.JobsPerUser).Because("jobs_per_user")
 	case in.Dependency != nil || j.Needs != nil && len(j.Needs.Left) > 0:
 		return nil, tasks, core.Errorf(core.Conflict,

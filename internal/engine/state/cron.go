@@ -31,7 +31,7 @@ func (s *State) admitCron(j *core.Job) error {
 		return nil
 	}
 	if j.Array != nil || j.Spec.Kind != core.Batch || j.Spec.More().Het != nil {
-		return core.Errorf(core.Invalid, "only plain batch jobs come again by the clock").Because("invalid_time_value")
+		return core.Errorf(core.Invalid, "only plain batch jobs can recur").Because("invalid_time_value")
 	}
 	at, err := s.nextCronTime(j.Spec)
 	j.Eligible = max(j.Eligible, at)

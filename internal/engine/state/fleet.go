@@ -57,7 +57,7 @@ func (*FleetNews) input()  {}
 func (*TrustFleet) input() {}
 
 func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
-	if err := adminOnly(in.By, "changes fleets"); err != nil {
+	if err := adminOnly(in.By, "may change fleets"); err != nil {
 		return nil, err
 	}
 	old, known := s.view.fleets[in.Fleet.Name]
@@ -144,10 +144,10 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		h.HostKey, h.JumpKey, h.Peer, h.Cert, h.Runs, h.Cause, h.Since, h.Leaving = "", "", "", "", "", "", 0, false
 		switch o := was[place]; {
 		case taken[place] == next.Name:
-			faults = append(faults, core.Fault{Path: path, Message: place + " is given twice"})
+			faults = append(faults, core.Fault{Path: path, Message: place + " is listed twice"})
 		case taken[place] != "":
 			faults = append(faults, core.Fault{Path: path,
-				Message: fmt.Sprintf("%s is in fleet %s: a host belongs to one fleet", place, taken[place])})
+				Message: fmt.Sprintf("%s is in fleet %s: a host can be in one fleet only", place, taken[place])})
 		case o == nil:
 			h.Num = next.Next
 			next.Next++
@@ -171,10 +171,10 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		h.Node = next.NodeOf(h.Num)
 		if n, ok := s.view.Node(h.Node); ok && n.Fleet != next.Name {
 			faults = append(faults, core.Fault{Path: path,
-				Message: fmt.Sprintf("its node would be %s, and there is a node of that name", h.Node)})
+				Message: fmt.Sprintf("its node would be %s, which already exists", h.Node)})
 		}
 		if !hostlist.Valid(string(h.Node)) {
-			faults = append(faults, core.Fault{Path: "name", Message: fmt.Sprintf("%s is not a node's name", h.Node)})
+			faults = append(faults, core.Fault{Path: "name", Message: fmt.Sprintf("%s is not a valid node name", h.Node)})
 		}
 		hosts = append(hosts, h)
 	}
@@ -329,7 +329,7 @@ func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []
 }
 
 func (in *DropFleet) apply(s *State) (None, error) {
-	next, hosts, err := s.authorizeFleetHosts(in.By, "deletes", in.Name, in.Hosts)
+	next, hosts, err := s.authorizeFleetHosts(in.By, "may delete", in.Name, in.Hosts)
 	if err != nil {
 		return none, err
 	}
@@ -355,7 +355,7 @@ func (in *DropFleet) apply(s *State) (None, error) {
 }
 
 func (in *TrustFleet) apply(s *State) (None, error) {
-	next, hosts, err := s.authorizeFleetHosts(in.By, "changes", in.Name, in.Hosts)
+	next, hosts, err := s.authorizeFleetHosts(in.By, "may change", in.Name, in.Hosts)
 	if err != nil {
 		return none, err
 	}

@@ -23,9 +23,9 @@ func (s *State) submitHet(in *Submit) (*Submitted, error) {
 	for i, spec := range specs {
 		switch {
 		case spec.Array != "":
-			return nil, core.Errorf(core.Invalid, "component %d: there are no arrays of het jobs", i).Because("invalid_array")
+			return nil, core.Errorf(core.Invalid, "component %d: a het job cannot be an array", i).Because("invalid_array")
 		case spec.User != in.Spec.User || spec.Kind != in.Spec.Kind:
-			return nil, core.Errorf(core.Invalid, "component %d: all components are of one user and one kind",
+			return nil, core.Errorf(core.Invalid, "component %d: all components must have the same user and kind",
 				i).Because("invalid_het")
 		}
 		x := *spec.More()
@@ -227,7 +227,7 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
 			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
 				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
-			_, _ = part.apply(s) // one that is on its way back to the queue waits with the others anyhow
+			_, _ = part.apply(s) // one that is being requeued waits with the others anyhow
 		}
 	}
 }

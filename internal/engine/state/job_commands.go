@@ -186,7 +186,7 @@ func (in *UpdateJob) apply(s *State) (None, error) {
 	}
 	if in.Priority != nil {
 		if !in.By.Admin && *in.Priority > j.Priority {
-			return none, core.Errorf(core.Denied, "only an administrator raises a priority").Because("access_denied")
+			return none, core.Errorf(core.Denied, "only an administrator may raise a priority").Because("access_denied")
 		}
 		next.Priority = *in.Priority
 		next.Flags |= core.FixedPriority
@@ -219,17 +219,18 @@ func (s *State) updateSpec(in *UpdateJob, next *core.Job) error {
 	spec := *next.Spec
 	if in.TimeLimit != nil {
 		if next.State != core.Pending && *in.TimeLimit > spec.TimeLimit && !in.By.Admin {
-			return core.Errorf(core.Denied, "only an administrator raises the limit of a job that runs").Because("access_denied")
+			return core.Errorf(core.Denied, "only an administrator may raise the time limit of a running job").Because(
+				"access_denied")
 		}
 		if *in.TimeLimit <= 0 || *in.TimeLimit > speccheck.MaxSeconds && *in.TimeLimit != core.Forever {
-			return core.Errorf(core.Invalid, "a time limit is above zero, and at most %d seconds",
+			return core.Errorf(core.Invalid, "the time limit must be more than 0 and at most %d seconds",
 				int64(speccheck.MaxSeconds)).Because("time_limit")
 		}
 		spec.TimeLimit = *in.TimeLimit
 	}
 	if in.Nice != nil {
 		if *in.Nice < spec.Nice && !in.By.Admin {
-			return core.Errorf(core.Denied, "only an administrator lowers nice").Because("access_denied")
+			return core.Errorf(core.Denied, "only an administrator may lower nice").Because("access_denied")
 		}
 		spec.Nice = *in.Nice
 	}
@@ -297,14 +298,14 @@ func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error
 	}
 	x := *spec.More()
 	if in.Site != nil {
-		if err := adminOnly(in.By, "sets a site factor"); err != nil {
+		if err := adminOnly(in.By, "may set a site factor"); err != nil {
 			return err
 		}
 		x.Site = *in.Site
 	}
 	if in.Run != nil {
 		if *in.Run < 0 || *in.Run > 100 {
-			return core.Errorf(core.Invalid, "a run's priority is 0 to 100, not %d", *in.Run).Because("invalid_priority")
+			return core.Errorf(core.Invalid, "priority: %d must be from 0 to 100", *in.Run).Because("invalid_priority")
 		}
 		x.RunPriority = *in.Run
 	}
@@ -366,7 +367,7 @@ func (in *Requeue) apply(s *State) (None, error) {
 		return none, errHetComponent(j, ref, "requeued")
 	}
 	if !s.hetComplete(j) {
-		return none, core.Errorf(core.Conflict, "a component of job %d has ended; it cannot start again without",
+		return none, core.Errorf(core.Conflict, "a component of job %d has ended; the job cannot be requeued without it",
 			j.ID).Because("job_state")
 	}
 	if j.State != core.Running && j.State != core.Suspended || j.Spec.Kind != core.Batch {
@@ -394,10 +395,10 @@ func (in *Suspend) apply(s *State) (None, error) {
 		return none, err
 	}
 	if !in.By.Admin {
-		return none, core.Errorf(core.Denied, "only an administrator suspends jobs").Because("access_denied")
+		return none, core.Errorf(core.Denied, "only an administrator may suspend jobs").Because("access_denied")
 	}
 	if j.Flags.Has(core.Requeueing) {
-		return none, core.Errorf(core.Conflict, "job %d is on its way back to the queue", j.ID).Because("job_state")
+		return none, core.Errorf(core.Conflict, "job %d is being requeued", j.ID).Because("job_state")
 	}
 	if ref := j.Spec.More().Het; ref != nil {
 		if ref.Offset > 0 && !in.part {
@@ -406,7 +407,7 @@ func (in *Suspend) apply(s *State) (None, error) {
 		defer s.suspendComponents(in, j, ref)
 	}
 	if in.Resume && j.Parked() {
-		return none, core.Errorf(core.Conflict, "job %d goes on when job %d, which uses its CPUs, has ended", j.ID,
+		return none, core.Errorf(core.Conflict, "job %d resumes when job %d, which uses its CPUs, has ended", j.ID,
 			j.Pushed.Lent[0].To).Because("job_state")
 	}
 	edit := s.editJob(j)

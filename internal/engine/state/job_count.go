@@ -42,11 +42,11 @@ func (s *State) admitJobCount(by core.Identity, j *core.Job, records int) error 
 	user := j.Spec.User
 	has := s.userCounts[user]
 	if most := s.cfg.JobsPerUser; most > 0 && has.jobs+records > most {
-		return core.Errorf(core.Exhausted, "%s has %d jobs that wait or run; the limit is %d (limits.jobs_per_user)", user,
+		return core.Errorf(core.Exhausted, "%s has %d running or pending jobs; the limit is %d (limits.jobs_per_user)", user,
 			has.jobs, most).Because("jobs_per_user")
 	}
 	if most := s.cfg.CronJobsPerUser; most > 0 && j.Spec.Recurs() && has.cron+records > most {
-		return core.Errorf(core.Exhausted, "%s has %d jobs that recur; the limit is %d (limits.cron_jobs_per_user)", user,
+		return core.Errorf(core.Exhausted, "%s has %d recurring jobs; the limit is %d (limits.cron_jobs_per_user)", user,
 			has.cron, most).Because("cron_jobs_per_user")
 	}
 	if j.Array == nil {
@@ -55,7 +55,7 @@ func (s *State) admitJobCount(by core.Identity, j *core.Job, records int) error 
 	n := j.Array.Tasks.Len()
 	if most := s.cfg.ArrayTasksPerUser; most > 0 && has.tasks+n > most {
 		return core.Errorf(core.Exhausted,
-			"%s has %d array tasks that wait, and asks for %d more; the limit is %d (limits.array_tasks_per_user)", user,
+			"%s has %d pending array tasks and requests %d more; the limit is %d (limits.array_tasks_per_user)", user,
 			has.tasks, n, most).Because("array_tasks_per_user")
 	}
 	others := s.liveCount - has.jobs - has.tasks

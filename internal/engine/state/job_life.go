@@ -43,7 +43,7 @@ func (s *State) startJob(in *Start) (*Started, error) {
 		return nil, core.Errorf(core.Conflict, "job %d does not wait to start", j.ID)
 	}
 	if s.partitions[in.Alloc.Partition] == nil {
-		return nil, core.Errorf(core.Conflict, "there is no partition %s any more", in.Alloc.Partition)
+		return nil, core.Errorf(core.Conflict, "partition %s no longer exists", in.Alloc.Partition)
 	}
 	if j.IsArray() && !j.Array.Tasks.Contains(int(in.Task)) {
 		return nil, core.Errorf(core.Conflict, "task %d of array %d does not wait", in.Task, j.ID)
@@ -442,9 +442,9 @@ func (e *jobEdit) requeueNow() {
 	e.commitWith(core.JobRequeued, core.Event{Data: e.s.eventData(endData, e.job)})
 }
 
-// failOnNode ends a job's attempt because a node of it failed: back to the queue if it may, else NODE_FAIL. What runs
-// on its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for that
-// goes on without the node.
+// failOnNode ends a job's attempt because one of its nodes failed: back to the queue if it may, else NODE_FAIL. What
+// runs on its other nodes is ended by the hub, which sees a job that is over with nodes not clean. A job that asked for
+// that goes on without the node.
 func (e *jobEdit) failOnNode(node core.NodeName, message string) {
 	if isOver(e.job) || e.dropFailedNode(node, message) {
 		return

@@ -72,7 +72,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 		pin.Key, pin.Next = pin.Next, ""
 	case KeyRevoke:
-		if err := adminOnly(in.By, "revokes the certificates of nodes"); err != nil {
+		if err := adminOnly(in.By, "may revoke the certificates of nodes"); err != nil {
 			return none, err
 		}
 		pin = revokePin(pin)

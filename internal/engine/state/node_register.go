@@ -76,7 +76,8 @@ func checkHardware(in *Register) error {
 	}
 	ok = ok && speccheck.UnitsAreValid(h)
 	if !ok {
-		return core.Errorf(core.Invalid, "node %q cannot have %d CPUs, %d bytes of memory and %v", in.Node, h.CPUs, h.Memory,
+		return core.Errorf(core.Invalid, "node %q: %d CPUs, %d bytes of memory and %v are not valid", in.Node, h.CPUs,
+			h.Memory,
 			h.Gres).Because("invalid_node")
 	}
 	return nil
@@ -199,7 +200,7 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 		return none, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
 	if !in.By.Admin && !in.System {
-		return none, core.Errorf(core.Denied, "only an administrator changes nodes").Because("access_denied")
+		return none, core.Errorf(core.Denied, "only an administrator may change nodes").Because("access_denied")
 	}
 	if isOutdated(n, in) {
 		return none, nil
@@ -250,7 +251,8 @@ func (s *State) setResumeTime(next *core.Node, in *UpdateNode) error {
 	case in.ResumeAfter < 0:
 		next.ResumeAt = 0
 	case !next.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
-		return core.Errorf(core.Invalid, "node %s is in service: only one that is down or drained is resumed after a time",
+		return core.Errorf(core.Invalid,
+			"node %s is in service: only a node that is down or drained can be resumed after a delay",
 			next.Name).Because("invalid_node_state")
 	default:
 		next.ResumeAt = s.deadlineIn(in.ResumeAfter)

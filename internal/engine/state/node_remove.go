@@ -28,7 +28,7 @@ func (in *RemoveNode) apply(s *State) (*Removed, error) {
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
-	if err := adminOnly(in.By, "removes nodes"); err != nil {
+	if err := adminOnly(in.By, "may remove nodes"); err != nil {
 		return nil, err
 	}
 	if h := s.view.FleetHost(n); h != nil {

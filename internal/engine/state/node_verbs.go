@@ -21,7 +21,7 @@ func (s *State) applyNodeVerb(next *core.Node, in *UpdateNode) error {
 	switch in.State {
 	case "drain", "down", "fail":
 		if in.Reason == "" && next.Reason == "" {
-			return core.Errorf(core.Invalid, "a node is taken out of service with a reason").Because("reason_required")
+			return core.Errorf(core.Invalid, "reason: required to take a node out of service").Because("reason_required")
 		}
 		if next.ReasonBy == systemUser && !in.System { // from here on it is not ours to take back
 			next.ReasonBy, next.ReasonAt = in.By.User, s.view.now
@@ -57,7 +57,7 @@ func (s *State) applyNodeVerb(next *core.Node, in *UpdateNode) error {
 		return s.requestReboot(next, in)
 	case "cancel_reboot":
 		if !next.Flags.Has(core.NodeReboot) {
-			return core.Errorf(core.Conflict, "node %s does not wait for a restart", next.Name).Because("no_reboot")
+			return core.Errorf(core.Conflict, "node %s is not waiting for a restart", next.Name).Because("no_reboot")
 		}
 		s.clearRestart(next)
 	case "":
@@ -66,7 +66,7 @@ func (s *State) applyNodeVerb(next *core.Node, in *UpdateNode) error {
 			s.nodeActionFailed(next, in.State)
 			return nil
 		}
-		return core.Errorf(core.Invalid, "node state %q: there are %s", in.State,
+		return core.Errorf(core.Invalid, "unknown node state %q: expected %s", in.State,
 			strings.Join(nodeVerbs, ", ")).Because("invalid_node_state")
 	}
 	return nil
@@ -116,13 +116,13 @@ func (s *State) clearNodeFaults(n *core.Node) {
 func (s *State) requestReboot(next *core.Node, in *UpdateNode) error {
 	switch {
 	case next.Flags.Has(core.NodeUnknown):
-		return core.Errorf(core.Conflict, "node %s has never been heard of: nobody could restart it",
+		return core.Errorf(core.Conflict, "node %s has never connected and cannot be restarted",
 			next.Name).Because("node_unknown")
 	case in.Next != "" && in.Next != "resume" && in.Next != "down":
-		return core.Errorf(core.Invalid, "next state %q: a node that was restarted is made to resume or down",
+		return core.Errorf(core.Invalid, "next state %q: expected resume or down",
 			in.Next).Because("invalid_node_state")
 	case next.Flags.Has(core.NodeRebooting):
-		return core.Errorf(core.Conflict, "node %s restarts already", next.Name).Because("node_rebooting")
+		return core.Errorf(core.Conflict, "node %s is already restarting", next.Name).Because("node_rebooting")
 	}
 	hurry := in.State == "reboot_asap"
 	r := &core.Restart{Next: in.Next, ASAP: next.Restart != nil && next.Restart.ASAP}

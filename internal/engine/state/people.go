@@ -30,13 +30,13 @@ func (in *EnsureUser) apply(s *State) (*core.User, error) {
 		if u.UnixName != in.UnixName || *u.UID != in.UID {
 			name = core.UserName(fmt.Sprintf("%s.%d", name, in.UID))
 			if _, taken := s.view.users[name]; taken {
-				return nil, core.Errorf(core.Conflict, "uid %d and user %s do not go together; an administrator must see to it",
+				return nil, core.Errorf(core.Conflict, "uid %d and user %s do not belong together; ask an administrator",
 					in.UID, name).Because("user_exists")
 			}
 		}
 	}
 	if s.cfg.EnforceAccounts {
-		return nil, core.Errorf(core.Unknown, "nobody here has uid %d; an administrator must add %s", in.UID,
+		return nil, core.Errorf(core.Unknown, "no user has uid %d; an administrator must add %s", in.UID,
 			name).Because("invalid_account")
 	}
 	u := &core.User{Name: name, UnixName: in.UnixName, UID: &uid, Role: core.RoleUser, Default: s.cfg.DefaultProject,
@@ -109,19 +109,19 @@ func adminOnly(by core.Identity, what string) error {
 }
 
 func (in *PutUser) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "adds or changes users"); err != nil {
+	if err := adminOnly(in.By, "may add or change users"); err != nil {
 		return none, err
 	}
 	if !named.IsValid(string(in.User.Name)) {
-		return none, core.Errorf(core.Invalid, "%q is no name for a user", in.User.Name).Because("invalid_name")
+		return none, core.Errorf(core.Invalid, "%q is not a valid user name", in.User.Name).Because("invalid_name")
 	}
 	old, ok := s.view.users[in.User.Name]
 	if ok && in.New {
-		return none, core.Errorf(core.Conflict, "user %s is there already", in.User.Name).Because("user_exists")
+		return none, core.Errorf(core.Conflict, "user %s already exists", in.User.Name).Because("user_exists")
 	}
 	if in.User.Disabled && (in.User.Name == in.By.User || in.User.UID != nil && *in.User.UID == 0) {
 		return none, core.Errorf(core.Conflict,
-			"%s stays: nobody disables himself or the root of the server's host, who must be able to enable others",
+			"%s cannot be disabled: you cannot disable yourself or root of the server's host, who must be able to enable others",
 			in.User.Name).Because("last_administrator")
 	}
 	u := *in.User
@@ -160,7 +160,7 @@ func (in *PutProject) apply(s *State) (None, error) {
 			"only an administrator, or a manager of the project, changes it").Because("access_denied")
 	}
 	if ok && in.New {
-		return none, core.Errorf(core.Conflict, "project %s is there already", in.Project.Name).Because("project_exists")
+		return none, core.Errorf(core.Conflict, "project %s already exists", in.Project.Name).Because("project_exists")
 	}
 	p := *in.Project
 	p.Created = s.view.now
@@ -183,7 +183,7 @@ func (in *PutProject) apply(s *State) (None, error) {
 	}
 	for _, m := range p.Members {
 		if !in.By.Admin && m.Role.Rank() > s.view.Role(in.By.User, p.Name).Rank() {
-			return none, core.Errorf(core.Denied, "nobody gives a role above their own").Because("access_denied")
+			return none, core.Errorf(core.Denied, "you cannot give a role above your own").Because("access_denied")
 		}
 	}
 	slices.SortFunc(p.Members, func(a, b core.Member) int {
@@ -214,7 +214,7 @@ func (in *PutMember) apply(s *State) (None, error) {
 		return none, core.Errorf(core.Invalid, "there is no user %q", in.User).Because("invalid_user")
 	}
 	if in.Role != core.RoleNone && in.Role.Rank() == 0 {
-		return none, core.Errorf(core.Invalid, "role %q: there are user, manager and admin", in.Role)
+		return none, core.Errorf(core.Invalid, "role %q: expected user, manager or admin", in.Role)
 	}
 	old := core.RoleNone
 	at := slices.IndexFunc(p.Members, func(m core.Member) bool { return m.User == in.User })
@@ -222,7 +222,7 @@ func (in *PutMember) apply(s *State) (None, error) {
 		old = p.Members[at].Role
 	}
 	if !in.By.Admin && max(old.Rank(), in.Role.Rank()) > mine {
-		return none, core.Errorf(core.Denied, "nobody gives or takes a role above their own").Because("access_denied")
+		return none, core.Errorf(core.Denied, "you cannot give or take a role above your own").Because("access_denied")
 	}
 	if in.Shares != nil || in.Assoc != nil {
 		if err := s.checkMemberShares(in); err != nil {
@@ -244,14 +244,14 @@ func (in *PutMember) apply(s *State) (None, error) {
 
 // checkMemberShares tells what is wrong with what a member is to get beside a role.
 func (s *State) checkMemberShares(in *PutMember) error {
-	if err := adminOnly(in.By, "changes shares, limits and QOS"); err != nil {
+	if err := adminOnly(in.By, "may change shares, limits and QOS"); err != nil {
 		return err
 	}
 	if in.Role == core.RoleNone {
-		return core.Errorf(core.Invalid, "who leaves a project has no part in it")
+		return core.Errorf(core.Invalid, "a user who leaves a project cannot have shares or limits in it")
 	}
 	if in.Shares != nil && *in.Shares < 0 {
-		return core.Errorf(core.Invalid, "shares are not below zero")
+		return core.Errorf(core.Invalid, "shares must not be negative")
 	}
 	if in.Assoc == nil {
 		return nil
@@ -297,7 +297,7 @@ func (in *UseToken) apply(s *State) (*core.Token, error) {
 	t, ok := s.view.tokens[in.ID]
 	switch {
 	case !ok || t.Kind != "join" || t.Revoked:
-		return nil, core.Errorf(core.Unknown, "this join token is not known").Because("bad_token")
+		return nil, core.Errorf(core.Unknown, "unknown join token").Because("bad_token")
 	case t.Used != 0:
 		return nil, core.Errorf(core.Conflict, "this join token was used already, for node %s", t.Node).Because("bad_token")
 	case t.Expires != 0 && t.Expires < s.view.now:

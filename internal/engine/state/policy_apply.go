@@ -8,7 +8,7 @@ import (
 
 // apply replaces what a policy names, in one go: all of it is checked first, as it would be afterwards.
 func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
-	if err := adminOnly(in.By, "changes the policy"); err != nil {
+	if err := adminOnly(in.By, "may change the policy"); err != nil {
 		return nil, err
 	}
 	now := s.currentPolicy()
@@ -47,7 +47,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 			continue
 		}
 		if who := s.findQOSReference(b, q.Name); who != "" {
-			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot go: %s names it", q.Name, who)
+			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
 		}
 	}
 	for _, p := range named.Sorted(s.view.projects) {
@@ -55,7 +55,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 			continue
 		}
 		if why := s.findProjectReference(b, p.Name); why != "" {
-			b.AddFault("projects."+string(p.Name), "project_in_use", "project %s cannot go: %s", p.Name, why)
+			b.AddFault("projects."+string(p.Name), "project_in_use", "project %s cannot be removed: %s", p.Name, why)
 		}
 	}
 }

@@ -16,13 +16,13 @@ func (s *State) currentPolicy() *policyset.Set {
 }
 
 func (in *PutQOS) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "adds or changes a QOS"); err != nil {
+	if err := adminOnly(in.By, "may add or change a QOS"); err != nil {
 		return none, err
 	}
 	q := *in.QOS
 	old, ok := s.view.qos[q.Name]
 	if ok && in.New {
-		return none, core.Errorf(core.Conflict, "QOS %s is there already", q.Name).Because("qos_exists")
+		return none, core.Errorf(core.Conflict, "QOS %s already exists", q.Name).Because("qos_exists")
 	}
 	b := s.currentPolicy()
 	b.Qos = maps.Clone(b.Qos)
@@ -48,7 +48,7 @@ func (s *State) putQOSRecord(q *core.QOS) {
 }
 
 func (in *DropQOS) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "removes a QOS"); err != nil {
+	if err := adminOnly(in.By, "may remove a QOS"); err != nil {
 		return none, err
 	}
 	if _, ok := s.view.qos[in.Name]; !ok {
@@ -103,7 +103,7 @@ func (s *State) findQOSReference(b *policyset.Set, name core.QOSName) string {
 }
 
 func (in *DropProject) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "removes a project"); err != nil {
+	if err := adminOnly(in.By, "may remove a project"); err != nil {
 		return none, err
 	}
 	if _, ok := s.view.projects[in.Name]; !ok {

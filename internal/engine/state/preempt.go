@@ -77,7 +77,7 @@ func (in *Preempt) apply(s *State) (None, error) {
 	}
 	how, ok := s.preemption.table.MayPreempt(j, in.Partition, v, s.view.now)
 	if !ok || how.How == core.PreemptSuspend {
-		return none, core.Errorf(core.Conflict, "job %d may not push job %d aside", j.ID, v.ID)
+		return none, core.Errorf(core.Conflict, "job %d may not preempt job %d", j.ID, v.ID)
 	}
 	edit := s.editJob(v)
 	next := edit.job
@@ -303,7 +303,8 @@ func (s *State) checkpoint(in *UpdateJob, next *core.Job) error {
 		at = s.view.now
 	}
 	if at < next.Start || at > s.view.now {
-		return core.Errorf(core.Invalid, "a checkpoint is made between the start of a job and now").Because("checkpoint")
+		return core.Errorf(core.Invalid, "checkpoint: the time must be between the start of the job and now").Because(
+			"checkpoint")
 	}
 	next.Checkpoint = at
 	return nil

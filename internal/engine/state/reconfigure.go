@@ -16,7 +16,7 @@ import (
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
 // from the old one stays. It is checked first against what is there.
 func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
-	if err := adminOnly(in.By, "changes the settings"); err != nil {
+	if err := adminOnly(in.By, "may change the settings"); err != nil {
 		return nil, err
 	}
 	cfg := in.Config
@@ -163,11 +163,11 @@ func (s *State) checkConfig(cfg *Config) error {
 			continue
 		}
 		if id := s.jobInPartition(old.Name); id != 0 {
-			bad("partitions", "partition %s cannot go: job %d is in it", old.Name, id)
+			bad("partitions", "partition %s cannot be removed: job %d is in it", old.Name, id)
 		}
 		for _, r := range named.Sorted(s.view.reservations) {
 			if r.Partition == old.Name {
-				bad("partitions", "partition %s cannot go: reservation %s is of its nodes", old.Name, r.Name)
+				bad("partitions", "partition %s cannot be removed: reservation %s has its nodes", old.Name, r.Name)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (s *State) checkConfig(cfg *Config) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	e := core.Errorf(core.Conflict, "the settings do not fit what is there: %s",
+	e := core.Errorf(core.Conflict, "the settings conflict with the present state: %s",
 		faults[0].Message).Because("invalid_configuration")
 	if n := len(faults) - 1; n > 0 {
 		e.Message += fmt.Sprintf(" (and %d more)", n)

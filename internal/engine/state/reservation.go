@@ -13,13 +13,13 @@ import (
 )
 
 func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
-	if err := adminOnly(in.By, "makes reservations"); err != nil {
+	if err := adminOnly(in.By, "may make reservations"); err != nil {
 		return nil, err
 	}
 	r := *in.Reservation
 	old, ok := s.view.reservations[r.Name]
 	if ok && in.New {
-		return nil, core.Errorf(core.Conflict, "reservation %s is there already", r.Name).Because("reservation_exists")
+		return nil, core.Errorf(core.Conflict, "reservation %s already exists", r.Name).Because("reservation_exists")
 	}
 	r.ID, r.Created, r.IdleSince = s.nextReservationID(), s.view.now, 0
 	if ok {
@@ -62,7 +62,7 @@ func defaultReservationName(r *core.AdvanceReservation) string {
 }
 
 func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
-	if err := adminOnly(in.By, "changes reservations"); err != nil {
+	if err := adminOnly(in.By, "may change reservations"); err != nil {
 		return nil, err
 	}
 	old, ok := s.view.reservations[in.Name]
@@ -108,13 +108,13 @@ func (in *DropReservation) apply(s *State) (None, error) {
 		return none, s.errNoReservation(in.Name)
 	}
 	if r.Flags&core.ReserveUserDelete == 0 || !s.userMayUseReservation(r, in.By.User) {
-		if err := adminOnly(in.By, "removes reservations"); err != nil {
+		if err := adminOnly(in.By, "may remove reservations"); err != nil {
 			return none, err
 		}
 	}
 	for _, j := range s.view.jobs.All() {
 		if j.Alloc.Inside() == in.Name && j.End == 0 {
-			return none, core.Errorf(core.Conflict, "reservation %s stays: job %d runs in it", in.Name,
+			return none, core.Errorf(core.Conflict, "reservation %s cannot be removed: job %d runs in it", in.Name,
 				j.ID).Because("reservation_busy")
 		}
 	}

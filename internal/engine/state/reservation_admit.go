@@ -59,16 +59,16 @@ func (s *State) admitLicenses(text string) error {
 		total, ok := s.licenseTotals[l.Name]
 		switch {
 		case !ok:
-			return core.Errorf(core.Invalid, "there is no licence %q", l.Name).Because("invalid_license")
+			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
 		case l.Count <= total:
 			possible = true
 		case !any:
-			return core.Errorf(core.Invalid, "it asks for %d of licence %s; there are %d", l.Count, l.Name,
+			return core.Errorf(core.Invalid, "the job requests %d of license %s; there are %d", l.Count, l.Name,
 				total).Because("invalid_license")
 		}
 	}
 	if !possible {
-		return core.Errorf(core.Invalid, "there is not enough of any licence in %q", text).Because("invalid_license")
+		return core.Errorf(core.Invalid, "there are not enough licenses for any of %q", text).Because("invalid_license")
 	}
 	return nil
 }
@@ -80,11 +80,11 @@ func (s *State) admitDeadline(spec *core.Spec) error {
 		return nil
 	}
 	if x.TimeMin < 0 || x.TimeMin > spec.TimeLimit {
-		return core.Errorf(core.Invalid, "it must be able to run for %v at least, and may run for %v", x.TimeMin.Duration(),
+		return core.Errorf(core.Invalid, "time_min: %v exceeds the time limit %v", x.TimeMin.Duration(),
 			spec.TimeLimit.Duration()).Because("time_limit")
 	}
 	if x.Deadline != 0 && latestStart(spec) < max(s.view.now, spec.Begin) {
-		return core.Errorf(core.Invalid, "it could not end before its deadline of %s",
+		return core.Errorf(core.Invalid, "deadline: the job could not end before %s",
 			x.Deadline.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("time_limit")
 	}
 	return nil

@@ -19,7 +19,7 @@ const maxStartInPast = core.Time(60 * 1e6)
 // completeReservation checks a reservation and chooses what it leaves open. old is the one it replaces, or nil.
 func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
 	if !named.IsValid(r.Name) {
-		return core.Errorf(core.Invalid, "%q is no name for a reservation", r.Name).Because("invalid_name")
+		return core.Errorf(core.Invalid, "%q is not a valid reservation name", r.Name).Because("invalid_name")
 	}
 	if err := s.checkReservationTimes(r, old); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
 		return err
 	}
 	if o := s.findCollision(r); o != nil {
-		return core.Errorf(core.Conflict, "reservation %s overlaps with %s on %s; with the flag overlap it may", r.Name,
+		return core.Errorf(core.Conflict, "reservation %s overlaps with %s on %s; the flag overlap allows that", r.Name,
 			o.Name, s.commonNodes(r, o)).Because("reservation_overlap")
 	}
 	if chosen || r.Flags&core.ReserveIgnoreJobs != 0 || old != nil && r.Nodes == old.Nodes && r.Start >= old.Start {
@@ -44,7 +44,7 @@ func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
 	for _, n := range s.reservationNodes(r) {
 		if id, until := s.busyUntil(n.Name); until > r.Start {
 			return core.Errorf(core.Conflict,
-				"node %s is in use by job %d past %s; with the flag ignore_jobs that does not count",
+				"node %s is in use by job %d past %s; the flag ignore_jobs allows that",
 				n.Name, id, timeText(r.Start)).Because("nodes_busy")
 		}
 	}
@@ -66,16 +66,16 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 		(again == 0 || r.Flags&core.ReserveForceStart == 0):
 		return bad("reservation %s would start in the past, at %s", r.Name, timeText(r.Start))
 	case r.End <= s.view.now && again == 0:
-		return bad("reservation %s would be over at %s", r.Name, timeText(r.End))
+		return bad("reservation %s would already have ended at %s", r.Name, timeText(r.End))
 	case again&(again-1) != 0:
-		return bad("reservation %s would come again in two ways: %s", r.Name, again)
+		return bad("reservation %s would recur in two ways: %s", r.Name, again)
 	case again == core.ReserveHourly && length > time.Hour, again == core.ReserveWeekly && length > 7*24*time.Hour,
 		again&(core.ReserveDaily|core.ReserveWeekday|core.ReserveWeekend) != 0 && length > 24*time.Hour:
-		return bad("reservation %s lasts longer than the time after which it comes again (%s)", r.Name, again)
+		return bad("reservation %s lasts longer than the interval at which it recurs (%s)", r.Name, again)
 	case again != 0 && r.Flags&core.ReserveTimeFloat != 0:
-		return bad("reservation %s cannot float and come again", r.Name)
+		return bad("reservation %s cannot both float and recur", r.Name)
 	case r.PurgeComp < 0 || r.MaxDelay < 0:
-		return bad("times are not below zero")
+		return bad("times must not be negative")
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 // not both.
 func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	if len(r.Users)+len(r.Accounts)+len(r.Groups) == 0 {
-		return core.Errorf(core.Invalid, "reservation %s is for nobody: name users, accounts or groups",
+		return core.Errorf(core.Invalid, "reservation %s is for nobody: give users, projects or groups",
 			r.Name).Because("reservation_empty")
 	}
 	for _, u := range r.Users {
@@ -103,7 +103,7 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	}
 	if mixesNegated(r.Users) || mixesNegated(r.Accounts) {
 		return core.Errorf(core.Invalid,
-			"reservation %s: a list names those who may, or with - those who may not, and not both",
+			"reservation %s: a list must name either those allowed or, with -, those not allowed",
 			r.Name).Because("invalid_user")
 	}
 	return nil
@@ -118,7 +118,7 @@ func (s *State) checkReservationLicenses(r *core.AdvanceReservation) error {
 	for _, l := range r.Licenses {
 		i := slices.IndexFunc(s.cfg.Licenses, func(o core.License) bool { return o.Name == l.Name })
 		if i < 0 {
-			return core.Errorf(core.Invalid, "there is no licence %q", l.Name).Because("invalid_license")
+			return core.Errorf(core.Invalid, "there is no license %q", l.Name).Because("invalid_license")
 		}
 		left := s.cfg.Licenses[i].Total
 		for _, o := range s.view.reservations {
@@ -132,7 +132,7 @@ func (s *State) checkReservationLicenses(r *core.AdvanceReservation) error {
 			}
 		}
 		if l.Total <= 0 || l.Total > left {
-			return core.Errorf(core.Conflict, "%d of licence %s: there are %d that other reservations leave", l.Total, l.Name,
+			return core.Errorf(core.Conflict, "%d of license %s: other reservations leave %d", l.Total, l.Name,
 				left).Because("invalid_license")
 		}
 	}
@@ -154,7 +154,7 @@ func (s *State) chooseReservationNodes(r *core.AdvanceReservation) (chosen bool,
 		}
 	}
 	if r.NodeCount < 0 || r.CoreCount < 0 {
-		return false, core.Errorf(core.Invalid, "counts are not below zero").Because("invalid_node_count")
+		return false, core.Errorf(core.Invalid, "counts must not be negative").Because("invalid_node_count")
 	}
 	switch {
 	case r.Nodes != "":
@@ -166,7 +166,7 @@ func (s *State) chooseReservationNodes(r *core.AdvanceReservation) (chosen bool,
 		return true, nil
 	}
 	return false, core.Errorf(core.Invalid,
-		"reservation %s sets nothing aside: name nodes, a count of nodes or cores, or licences",
+		"reservation %s is empty: give nodes, a number of nodes or cores, or licenses",
 		r.Name).Because("invalid_node_count")
 }
 

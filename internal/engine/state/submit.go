@@ -48,7 +48,7 @@ func checkSubmit(in *Submit) error {
 		return err
 	}
 	if n := len(in.Components) + 1; n > speccheck.MaxComponents {
-		return core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", n,
+		return core.Errorf(core.Invalid, "%d components are too many; the maximum is %d", n,
 			speccheck.MaxComponents).Because("invalid_het")
 	}
 	for i, c := range in.Components {
@@ -173,7 +173,8 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 	if spec.Partition == "" {
 		spec.Partition = s.defaultPartition()
 		if spec.Partition == "" {
-			return core.Errorf(core.Invalid, "no partition was named and none is the default").Because("no_default_partition")
+			return core.Errorf(core.Invalid, "no partition was given and there is no default partition").Because(
+				"no_default_partition")
 		}
 	}
 	if err := s.admitRuntime(in.By, spec); err != nil {
@@ -184,12 +185,12 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 		x.Priority = nil
 		spec.Extra, spec.Hold = &x, true
 	} else if p != nil && !in.By.Admin {
-		return core.Errorf(core.Denied, "only an administrator sets a priority").Because("access_denied")
+		return core.Errorf(core.Denied, "only an administrator may set a priority").Because("access_denied")
 	}
 	if x := spec.More(); x.Site != 0 && !in.By.Admin {
-		return core.Errorf(core.Denied, "only an administrator sets a site factor").Because("access_denied")
+		return core.Errorf(core.Denied, "only an administrator may set a site factor").Because("access_denied")
 	} else if x.RunPriority < 0 || x.RunPriority > 100 {
-		return core.Errorf(core.Invalid, "a run's priority is 0 to 100, not %d", x.RunPriority).Because("invalid_priority")
+		return core.Errorf(core.Invalid, "priority: %d must be from 0 to 100", x.RunPriority).Because("invalid_priority")
 	}
 	if spec.Nice < 0 && !in.By.Admin {
 		spec.Nice = 0 // as Slurm: only administrators may go up
@@ -316,7 +317,7 @@ func (s *State) fillDefaults(spec *core.Spec, part *partitionInfo) error {
 	if sh.Tasks == 0 {
 		tasks := int64(max(1, sh.NodesMin)) * int64(max(1, sh.TasksPerNode))
 		if tasks > speccheck.MaxTasks {
-			return core.Errorf(core.Invalid, "it asks for %d tasks; %d are the most there can be", tasks,
+			return core.Errorf(core.Invalid, "the job requests %d tasks; the maximum is %d", tasks,
 				speccheck.MaxTasks).Because("invalid_shape")
 		}
 		sh.Tasks = int32(tasks)
@@ -352,7 +353,7 @@ func (s *State) admitExtra(x *core.Extra) error {
 		return err
 	}
 	if x.KillGrace < 0 || x.KillGrace > s.cfg.MaxKillGrace {
-		return core.Errorf(core.Invalid, "%v between TERM and KILL are too many; the limit is %v", x.KillGrace.Duration(),
+		return core.Errorf(core.Invalid, "kill_grace: %v exceeds the limit of %v", x.KillGrace.Duration(),
 			s.cfg.MaxKillGrace.Duration()).Because("kill_grace")
 	}
 	return nil
@@ -364,7 +365,7 @@ func (s *State) admitExtra(x *core.Extra) error {
 func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo) error {
 	strict := in.Strict || s.cfg.StrictSubmit
 	if part.State == "INACTIVE" || part.State == "DRAIN" {
-		return core.Errorf(core.Conflict, "partition %s takes no jobs now", part.Name).Because("partition_inactive")
+		return core.Errorf(core.Conflict, "partition %s does not accept jobs now", part.Name).Because("partition_inactive")
 	}
 	nodes := s.view.nodes.Len()
 	if part.nodes != nil {
@@ -374,15 +375,15 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 	lifts := func(f core.QOSFlag) bool { q := s.view.qos[spec.QOS]; return q != nil && q.Flags&f != 0 }
 	switch sh := &spec.Shape; {
 	case part.MaxTime > 0 && spec.TimeLimit > part.MaxTime && !lifts(core.PartitionTimeLimit):
-		over = fmt.Sprintf("it asks for %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name,
+		over = fmt.Sprintf("the job requests %v; partition %s allows %v", spec.TimeLimit.Duration(), part.Name,
 			part.MaxTime.Duration())
 		if strict {
 			return core.Errorf(core.Invalid, "%s", over).Because("time_limit")
 		}
 	case part.MaxNodes > 0 && sh.NodesMin > part.MaxNodes && !lifts(core.PartitionMaxNodes):
-		over = fmt.Sprintf("it asks for %d nodes; partition %s allows %d a job", sh.NodesMin, part.Name, part.MaxNodes)
+		over = fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", sh.NodesMin, part.Name, part.MaxNodes)
 	case int(sh.NodesMin) > nodes:
-		over = fmt.Sprintf("it asks for %d nodes; partition %s has %d", sh.NodesMin, part.Name, nodes)
+		over = fmt.Sprintf("the job requests %d nodes; partition %s has %d", sh.NodesMin, part.Name, nodes)
 	}
 	if over != "" {
 		if strict {
@@ -391,7 +392,8 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 		return nil
 	}
 	if least, most := speccheck.MinMemoryPerNode(&spec.Shape), part.MaxMemPerNode; most > 0 && least > most {
-		return core.Errorf(core.Invalid, "it asks for %d MiB of memory on a node; partition %s gives %d", least/core.MiB,
+		return core.Errorf(core.Invalid, "the job requests %d MiB of memory on a node; partition %s allows %d",
+			least/core.MiB,
 			part.Name, most/core.MiB).Because("memory_unsatisfiable")
 	}
 	key := admitKey{sched.RequestKeyOf(spec), s.ledger.KeptUser(spec)}
@@ -463,7 +465,7 @@ func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
 		return nil, core.Errorf(core.Invalid, "only batch jobs can be arrays").Because("invalid_array")
 	}
 	if int64(set.Max()) >= int64(s.cfg.MaxArraySize) {
-		return nil, core.Errorf(core.Invalid, "array index %d is over the limit of %d", set.Max(),
+		return nil, core.Errorf(core.Invalid, "array: index %d exceeds the limit of %d", set.Max(),
 			s.cfg.MaxArraySize-1).Because("invalid_array")
 	}
 	return &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
@@ -476,11 +478,11 @@ func (s *State) admitRun(in *Submit) error {
 		return nil
 	}
 	if !named.IsValid(in.Run.Name) {
-		return core.Errorf(core.Invalid, "%q is no name for a run", in.Run.Name).Because("invalid_name")
+		return core.Errorf(core.Invalid, "%q is not a valid run name", in.Run.Name).Because("invalid_name")
 	}
 	in.Run.Project = in.Spec.Project
 	if r, ok := s.view.runs[runKey{in.Run.Project, in.Run.Name}]; ok {
-		return core.Errorf(core.Conflict, "run %s is there already (job %d); stop it first, or take another name", r.Name,
+		return core.Errorf(core.Conflict, "run %s already exists (job %d); stop it first or use another name", r.Name,
 			r.Jobs[0]).Because("run_exists")
 	}
 	return nil

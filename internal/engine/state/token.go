@@ -69,7 +69,7 @@ func checkTokenProject(by core.Identity, project core.ProjectName) error {
 func (in *PutToken) apply(s *State) (None, error) {
 	t := in.Token
 	if t.Kind == "join" || t.User != in.By.User {
-		if err := adminOnly(in.By, "makes or revokes such tokens"); err != nil {
+		if err := adminOnly(in.By, "may create or revoke such tokens"); err != nil {
 			return none, err
 		}
 	}
@@ -79,7 +79,7 @@ func (in *PutToken) apply(s *State) (None, error) {
 		}
 	}
 	if _, ok := s.view.tokens[t.ID]; ok {
-		return none, core.Errorf(core.Conflict, "there is a token %s already", t.ID).Because("token_exists")
+		return none, core.Errorf(core.Conflict, "token %s already exists", t.ID).Because("token_exists")
 	}
 	if err := s.checkToken(t); err != nil {
 		return none, err
@@ -111,16 +111,16 @@ func (s *State) checkToken(t *core.Token) error {
 	}
 	for _, x := range t.Scopes {
 		if !slices.Contains(core.Scopes(), x) {
-			fault("scopes", core.Errorf(core.Invalid, "%.80q is none of read, submit, admin, project", x))
+			fault("scopes", core.Errorf(core.Invalid, "%.80q: expected read, submit, admin or project", x))
 		}
 	}
 	if limited := slices.Contains(t.Scopes, core.ScopeProject); limited != (t.Project != "") {
-		fault("project", core.Errorf(core.Invalid, "scope project and the project it is limited to go together"))
+		fault("project", core.Errorf(core.Invalid, "scope project needs a project, and a project needs scope project"))
 	} else if limited && slices.Contains(t.Scopes, core.ScopeAdmin) {
-		fault("scopes", core.Errorf(core.Invalid, "a token that is limited to one project has no scope admin"))
+		fault("scopes", core.Errorf(core.Invalid, "a token that is limited to one project cannot have scope admin"))
 	}
 	if len(t.Scopes) == 1 && t.Scopes[0] == core.ScopeProject {
-		fault("scopes", core.Errorf(core.Invalid, "scope project limits read or submit: name one of them too"))
+		fault("scopes", core.Errorf(core.Invalid, "scope project only limits other scopes: add read or submit"))
 	}
 	if t.Project != "" {
 		if _, ok := s.view.projects[t.Project]; !ok {
@@ -146,24 +146,24 @@ func (s *State) limitByParent(by core.Identity, t *core.Token) error {
 	}
 	parent, ok := s.view.tokens[by.Token]
 	if !ok || parent.Dead(s.view.now) {
-		return core.Errorf(core.Unknown, "the token that asks was revoked or has expired").Because("bad_token")
+		return core.Errorf(core.Unknown, "this token was revoked or has expired").Because("bad_token")
 	}
 	if by.Prior {
-		return core.Errorf(core.Denied, "the old secret of a rotated token makes no tokens").Because("token_scope")
+		return core.Errorf(core.Denied, "the old secret of a rotated token cannot create tokens").Because("token_scope")
 	}
 	if t.Kind == "user" {
 		switch right := t.Exceeds(parent); right {
 		case "":
 		case core.ScopeProject:
-			return core.Errorf(core.Denied, "a token limited to project %s makes none for more than that",
+			return core.Errorf(core.Denied, "a token limited to project %s cannot create a token for more than that",
 				parent.Project).Because("token_scope")
 		default:
-			return core.Errorf(core.Denied, "a token without scope %s makes none with it: this one has %s", right,
+			return core.Errorf(core.Denied, "a token without scope %s cannot create one with it: this one has %s", right,
 				parent.ScopeText()).Because("token_scope")
 		}
 	}
 	if t.Outlives(parent) {
-		return core.Errorf(core.Denied, "a token makes none that lasts longer than itself: this one ends at %s",
+		return core.Errorf(core.Denied, "a token cannot create one that is valid longer than itself: this one expires at %s",
 			parent.Expires.Go().UTC().Format("2006-01-02T15:04:05Z")).Because("token_scope")
 	}
 	t.Parent = parent.ID
@@ -186,7 +186,7 @@ func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 		default:
 			if good++; t.Name != "" && o.Name == t.Name {
 				return core.Errorf(core.Conflict,
-					"%s has a token named %s already (%s); rotate or revoke it, or choose another name",
+					"%s already has a token named %s (%s); rotate or revoke it, or use another name",
 					t.User, t.Name, o.ID).Because("token_exists")
 			}
 		}
@@ -196,7 +196,7 @@ func (s *State) admitTokenCount(by core.Identity, t *core.Token) error {
 		return nil
 	}
 	if good >= limit && !by.Admin {
-		return core.Errorf(core.Exhausted, "%s has %d tokens; limits.tokens allows %d a user: revoke some first", t.User,
+		return core.Errorf(core.Exhausted, "%s has %d tokens; limits.tokens allows %d per user: revoke some first", t.User,
 			good, limit).Because("token_limit")
 	}
 	sortByDeadSince(dead)
@@ -284,7 +284,7 @@ func (in *RotateToken) apply(s *State) (*core.Token, error) {
 	next.Expires = in.Expires
 	if in.By.Token == t.ID { // by itself it may not last longer than it would have
 		if in.By.Prior {
-			return nil, core.Errorf(core.Denied, "the old secret of a rotated token rotates none").Because("token_scope")
+			return nil, core.Errorf(core.Denied, "the old secret of a rotated token cannot rotate tokens").Because("token_scope")
 		}
 		next.Expires = t.Expires
 	} else if err := s.limitByParent(in.By, &next); err != nil {

@@ -10,7 +10,7 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 	c := &in.Spec
 	if c.Throttle != nil {
 		if next.Array == nil {
-			return core.Errorf(core.Invalid, "job %d is not an array, which alone has a limit on its tasks",
+			return core.Errorf(core.Invalid, "job %d is not an array: only arrays have a task limit",
 				next.ID).Because("not_an_array")
 		}
 		if *c.Throttle < 0 {
@@ -27,7 +27,8 @@ func (s *State) updateRequest(in *UpdateJob, next *core.Job, spec *core.Spec) er
 		return nil
 	}
 	if next.State != core.Pending && c.Nodes != nil { // as Slurm: it has words of its own for this
-		return core.Errorf(core.Conflict, "job %d has started; its nodes are given", next.ID).Because("not_supported")
+		return core.Errorf(core.Conflict, "job %d has started; its nodes can no longer change", next.ID).Because(
+			"not_supported")
 	}
 	if next.State != core.Pending {
 		return core.Errorf(core.Conflict, "job %d has started", next.ID).Because("job_running")

@@ -23,7 +23,7 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 		q := policy.QOS[i]
 		if _, twice := b.Qos[q.Name]; twice &&
 			slices.ContainsFunc(policy.QOS[:i], func(o core.QOS) bool { return o.Name == q.Name }) {
-			b.AddFault("qos."+string(q.Name), "invalid_qos", "QOS %s is given twice", q.Name)
+			b.AddFault("qos."+string(q.Name), "invalid_qos", "QOS %s is listed twice", q.Name)
 		}
 		q.Created = now
 		if was, ok := old.Qos[q.Name]; ok {
@@ -34,7 +34,7 @@ func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, 
 	for i := range policy.Projects {
 		p := policy.Projects[i]
 		if slices.ContainsFunc(policy.Projects[:i], func(o core.Project) bool { return o.Name == p.Name }) {
-			b.AddFault("projects."+string(p.Name), "invalid_project", "project %s is given twice", p.Name)
+			b.AddFault("projects."+string(p.Name), "invalid_project", "project %s is listed twice", p.Name)
 		}
 		was, ok := old.Projects[p.Name]
 		p.Created = now

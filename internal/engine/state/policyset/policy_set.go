@@ -46,7 +46,7 @@ func (b *Set) CheckQOS(q *core.QOS) {
 		b.AddFault(path, "invalid_qos", "QOS %s: %s", q.Name, fmt.Sprintf(format, args...))
 	}
 	if !named.IsValid(string(q.Name)) {
-		b.AddFault(path, "invalid_name", "%q is no name for a QOS", q.Name)
+		b.AddFault(path, "invalid_name", "%q is not a valid QOS name", q.Name)
 		return
 	}
 	for _, f := range []struct {
@@ -58,16 +58,16 @@ func (b *Set) CheckQOS(q *core.QOS) {
 		}
 	}
 	if q.Grace < 0 || q.PreemptExempt < 0 {
-		bad("times are not below zero")
+		bad("times must not be negative")
 	}
 	if !q.PreemptMode.Valid() {
-		bad("there is no preempt mode %q: there are off, cancel, requeue, suspend and within", q.PreemptMode)
+		bad("unknown preempt mode %q: expected off, cancel, requeue, suspend or within", q.PreemptMode)
 	}
 	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount, q.MaxAccruePerAccount)
 	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser,
 		q.MaxRunMinsPerAcct, q.MinTRESPerJob)
 	if anyNegative(counts, amounts) {
-		bad("limits are not below zero")
+		bad("limits must not be negative")
 	}
 	for i, name := range q.Preempt {
 		_, there := b.Qos[name]
@@ -77,7 +77,7 @@ func (b *Set) CheckQOS(q *core.QOS) {
 		case !there && name != q.Name:
 			bad("there is no QOS %q for it to preempt%s", name, named.Hint(name, b.Qos))
 		case b.preempts(name, q.Name, map[core.QOSName]bool{}):
-			bad("it and %s would push each other aside", name)
+			bad("it and %s would preempt each other", name)
 		}
 	}
 }
@@ -98,14 +98,14 @@ func (b *Set) preempts(from, to core.QOSName, seen map[core.QOSName]bool) bool {
 func (b *Set) CheckProject(p *core.Project) {
 	path, who := "projects."+string(p.Name), "project "+string(p.Name)
 	if !named.IsValid(string(p.Name)) {
-		b.AddFault(path, "invalid_name", "%q is no name for a project", p.Name)
+		b.AddFault(path, "invalid_name", "%q is not a valid project name", p.Name)
 		return
 	}
 	if p.Shares < 0 {
-		b.AddFault(path, "", "%s: shares are not below zero", who)
+		b.AddFault(path, "", "%s: shares must not be negative", who)
 	}
 	if p.Runtime != "" && p.Runtime != core.RuntimeProcess && p.Runtime != core.RuntimeContainer {
-		b.AddFault(path, "invalid_runtime", "%s: runtime %q is not known here; there are: %s, %s", who, p.Runtime,
+		b.AddFault(path, "invalid_runtime", "%s: unknown runtime %q; expected %s or %s", who, p.Runtime,
 			core.RuntimeProcess, core.RuntimeContainer)
 	}
 	if p.Parent != "" {
@@ -113,7 +113,7 @@ func (b *Set) CheckProject(p *core.Project) {
 			b.AddFault(path, "invalid_project", "%s: there is no project %q to be its parent%s", who, p.Parent,
 				named.Hint(p.Parent, b.Projects))
 		} else if b.isAbove(p.Name, p.Parent) {
-			b.AddFault(path, "invalid_project", "%s would be above itself", who)
+			b.AddFault(path, "invalid_project", "%s would be its own ancestor", who)
 		}
 	}
 	b.CheckAssoc(path, who, &p.Assoc)
@@ -124,10 +124,10 @@ func (b *Set) CheckProject(p *core.Project) {
 			b.AddFault(path, "invalid_user", "project %s: there is no user %q%s", p.Name, m.User, named.Hint(m.User, b.Users))
 		}
 		if m.Role.Rank() == 0 {
-			b.AddFault(path, "", "%s: role %q: there are user, manager and admin", who, m.Role)
+			b.AddFault(path, "", "%s: role %q: expected user, manager or admin", who, m.Role)
 		}
 		if m.Shares < 0 {
-			b.AddFault(path, "", "%s: shares are not below zero", who)
+			b.AddFault(path, "", "%s: shares must not be negative", who)
 		}
 		b.CheckAssoc(path, who, &m.Assoc)
 	}
@@ -151,7 +151,7 @@ func (b *Set) isAbove(top, from core.ProjectName) bool {
 // CheckAssoc looks at what a project, or a member of one, carries.
 func (b *Set) CheckAssoc(path, who string, a *core.Association) {
 	if anyNegative(limitCounts(&a.Limits), limitAmounts(&a.Limits)) {
-		b.AddFault(path, "", "%s: limits are not below zero", who)
+		b.AddFault(path, "", "%s: limits must not be negative", who)
 	}
 	for _, name := range a.QOS {
 		if _, ok := b.Qos[name]; !ok {

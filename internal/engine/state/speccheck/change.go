@@ -18,12 +18,12 @@ func ApplyShapeChange(c *core.AskChange, sh *core.Shape) error {
 		{"cpus-per-task", c.CPUsPerTask, 1}, {"mincpus", c.MinCPUs, 0},
 	} {
 		if n.v != nil && *n.v < n.least {
-			return core.Errorf(core.Invalid, "%s is %d; it is at least %d", n.name, *n.v, n.least).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "%s: %d must be %d or more", n.name, *n.v, n.least).Because("invalid_shape")
 		}
 	}
 	if c.Nodes != nil {
 		if c.Nodes.Min < 1 {
-			return core.Errorf(core.Invalid, "a job has at least one node, not %d", c.Nodes.Min).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "nodes: %d must be 1 or more", c.Nodes.Min).Because("invalid_shape")
 		}
 		sh.NodesMin, sh.NodesMax = c.Nodes.Min, cmp.Or(c.Nodes.Max, c.Nodes.Min)
 		sh.Given |= core.GivenNodes

@@ -16,17 +16,16 @@ func Container(c *core.Container, rules *core.ContainerRules) error {
 	}
 	switch {
 	case c.Bundle != "" && (c.Image != "" || !c.Submitter):
-		return invalid("a bundle is run without an image, as its submitter")
+		return invalid("a bundle cannot be combined with an image or another user")
 	case c.Bundle != "" && (!path.IsAbs(c.Bundle) || path.Clean(c.Bundle) != c.Bundle):
 		return invalid("bundle %q: its path must be absolute, without . or .. in it", c.Bundle)
 	case c.Bundle == "" && (c.Image == "" || strings.ContainsAny(c.Image, " \t\n?#")):
-		return invalid("%q is no name of an image", c.Image)
+		return invalid("%q is not an image name", c.Image)
 	case c.Privileged && c.Submitter:
 		return invalid("a container of the submitting user cannot be privileged")
 	case rules != nil && c.Privileged && !rules.Privileged:
 		return core.Errorf(core.Denied,
-			"only an administrator's containers may be privileged; "+
-				"the setting step.privileged would let everybody's").Because("access_denied")
+			"only containers of administrators may be privileged, unless step.privileged is set").Because("access_denied")
 	}
 	for _, m := range c.Mounts {
 		if !path.IsAbs(m.Source) || !path.IsAbs(m.Target) || path.Clean(m.Source) != m.Source ||
@@ -35,7 +34,7 @@ func Container(c *core.Container, rules *core.ContainerRules) error {
 		}
 		if first, _, _ := strings.Cut(m.Target[1:], "/"); first == "" || first == "proc" || first == "sys" ||
 			first == ".bireme" {
-			return invalid("mount %s:%s: nothing is mounted over /, /proc, /sys or /.bireme", m.Source, m.Target)
+			return invalid("mount %s:%s: the target must not be /, /proc, /sys or /.bireme", m.Source, m.Target)
 		}
 		if rules != nil && rules.Below(m.Source) == "" {
 			what := "the setting step.volumes names paths for everybody"
@@ -48,7 +47,7 @@ func Container(c *core.Container, rules *core.ContainerRules) error {
 	}
 	for _, p := range c.Ports {
 		if p.Container < 1 || p.Container > 65535 || p.Local < 0 || p.Local > 65535 {
-			return invalid("port %d:%d: ports go from 1 to 65535", p.Local, p.Container)
+			return invalid("port %d:%d: must be from 1 to 65535", p.Local, p.Container)
 		}
 	}
 	return nil

@@ -26,25 +26,25 @@ func Shape(spec *core.Spec) error {
 		{"mincpus", sh.MinCPUs, MaxTasks}, {"array limit", spec.Throttle, 1<<31 - 1},
 	} {
 		if c.v < 0 || c.v > c.most {
-			return core.Errorf(core.Invalid, "%s is %d; it is 0 to %d", c.name, c.v, c.most).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "%s: %d must be from 0 to %d", c.name, c.v, c.most).Because("invalid_shape")
 		}
 	}
 	if sh.NodesMax != 0 && sh.NodesMax < sh.NodesMin {
-		return core.Errorf(core.Invalid, "at least %d nodes and at most %d cannot be", sh.NodesMin,
+		return core.Errorf(core.Invalid, "nodes: minimum %d exceeds maximum %d", sh.NodesMin,
 			sh.NodesMax).Because("invalid_shape")
 	}
 	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
-		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
+		return core.Errorf(core.Invalid, "memory must not be negative").Because("invalid_shape")
 	}
 	if spec.TimeLimit < 0 {
-		return core.Errorf(core.Invalid, "a time limit is above zero").Because("time_limit")
+		return core.Errorf(core.Invalid, "the time limit must be more than 0").Because("time_limit")
 	}
 	if err := checkShapeMore(sh); err != nil {
 		return err
 	}
 	for _, g := range AllGres(sh) {
 		if g.Name == "" || g.Count < 0 || g.Count > maxGres {
-			return core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count, g.Name).Because("invalid_gres")
+			return core.Errorf(core.Invalid, "gres %[2]q: %[1]d is not a valid count", g.Count, g.Name).Because("invalid_gres")
 		}
 	}
 	return nil

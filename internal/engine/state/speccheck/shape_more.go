@@ -23,15 +23,15 @@ func checkShapeMore(sh *core.Shape) error {
 		{"threads-per-core", m.Threads}, {"core-spec", m.CoreSpec}, {"thread-spec", m.ThreadSpec},
 	} {
 		if c.v < 0 || c.v > 1<<16 {
-			return core.Errorf(core.Invalid, "%s is %d; it is 0 to %d", c.name, c.v, 1<<16).Because("invalid_shape")
+			return core.Errorf(core.Invalid, "%s: %d must be from 0 to %d", c.name, c.v, 1<<16).Because("invalid_shape")
 		}
 	}
 	if m.MemPerGPU < 0 {
-		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
+		return core.Errorf(core.Invalid, "memory must not be negative").Because("invalid_shape")
 	}
 	if m.OverSubscribe && sh.Exclusive {
 		return core.Errorf(core.Invalid,
-			"a job has its nodes for itself or shares its CPUs, not both").Because("invalid_shape")
+			"exclusive and oversubscribe cannot be combined").Because("invalid_shape")
 	}
 	var gpus int64
 	for _, list := range [][]core.Gres{m.GPUs, m.GPUsPerTask, m.GPUsPerSocket} {
@@ -40,7 +40,7 @@ func checkShapeMore(sh *core.Shape) error {
 		}
 	}
 	if gpus > MaxTasks {
-		return core.Errorf(core.Invalid, "%d GPUs are more than there can be", gpus).Because("invalid_gres")
+		return core.Errorf(core.Invalid, "%d GPUs are too many", gpus).Because("invalid_gres")
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func RaiseCPUsForMemory(sh *core.Shape, most core.Bytes) error {
 	case sh.MemPerCPU > most:
 		k := times(sh.MemPerCPU)
 		if k*core.Bytes(sh.CPUsPerTask) > MaxTasks {
-			return core.Errorf(core.Invalid, "%d MiB a CPU are more than there can be",
+			return core.Errorf(core.Invalid, "%d MiB per CPU are too much",
 				sh.MemPerCPU/core.MiB).Because("memory_unsatisfiable")
 		}
 		sh.CPUsPerTask *= int32(k)
@@ -90,11 +90,11 @@ func ShapeFromNodeList(spec *core.Spec) error {
 	names, err := hostlist.Expand(spec.Extra.NodeList, MaxListedTasks)
 	if err != nil || len(names) == 0 {
 		return core.Errorf(core.Invalid,
-			"an arbitrary distribution has a list with the node of each task").Because("invalid_node")
+			"an arbitrary distribution needs a list with the node of each task").Because("invalid_node")
 	}
 	sh := &spec.Shape
 	if sh.Tasks != 0 && int(sh.Tasks) != len(names) {
-		return core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d", len(names),
+		return core.Errorf(core.Invalid, "the node list has %d entries for %d tasks", len(names),
 			sh.Tasks).Because("invalid_shape")
 	}
 	sh.Tasks = int32(len(names))

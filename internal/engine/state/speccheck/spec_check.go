@@ -86,7 +86,7 @@ func (t *fieldTable[T]) checkTexts(v *T, size *int) error {
 			return TooLong(f.path, n, f.maxBytes)
 		}
 		if strings.IndexByte(text, 0) >= 0 {
-			return Invalid(f.path, "it holds a NUL byte")
+			return Invalid(f.path, "must not contain a NUL byte")
 		}
 		if !rawTexts[f.path] && !plain.Is(text) {
 			return Invalid(f.path,
@@ -119,7 +119,7 @@ func (t *fieldTable[T]) checkNumbers(v *T) error {
 func (t *fieldTable[T]) checkEngineFields(v *T) error {
 	for i := range t.engine {
 		if f := &t.engine[i]; f.set(v) {
-			return core.Errorf(core.Denied, "%s is set by the server; a submission does not say it",
+			return core.Errorf(core.Denied, "%s is set by the server and cannot be given",
 				f.path).Because("server_field")
 		}
 	}
@@ -214,14 +214,14 @@ func checkRanges(spec *core.Spec) error {
 func checkTotals(sh *core.Shape) error {
 	tasks, each, perNode := float64(max(1, sh.Tasks)), float64(max(1, sh.CPUsPerTask)), float64(max(1, sh.TasksPerNode))
 	if tasks*each > maxCPUs || perNode*each > maxCPUs {
-		return core.Errorf(core.Invalid, "it asks for more than %d CPUs", maxCPUs).Because("too_many_cpus")
+		return core.Errorf(core.Invalid, "the job requests more than %d CPUs", maxCPUs).Because("too_many_cpus")
 	}
 	most := max(each, float64(sh.MinCPUs), perNode*each)
 	if sh.MemPerCPU < 0 || sh.MemPerNode < 0 && sh.MemPerNode != sched.AllMemory {
-		return core.Errorf(core.Invalid, "memory is not below zero").Because("invalid_shape")
+		return core.Errorf(core.Invalid, "memory must not be negative").Because("invalid_shape")
 	}
 	if sh.MemPerNode > maxMemory || float64(sh.MemPerCPU)*most > maxMemory || float64(sh.MemPerCPU)*tasks*each > 1<<62 {
-		return core.Errorf(core.Invalid, "it asks for more memory on a node than %d MiB",
+		return core.Errorf(core.Invalid, "the job requests more than %d MiB of memory on a node",
 			maxMemory/core.MiB).Because("memory_unsatisfiable")
 	}
 	return nil
@@ -242,11 +242,11 @@ func checkGresList(path string, list []core.Gres) (size int, err error) {
 		}
 		// keys of requests are made of them
 		if strings.ContainsAny(g.Name, gresNameForbidden) || strings.ContainsAny(g.Type, gresNameForbidden) {
-			return 0, core.Errorf(core.Invalid, "%.80q, type %.80q is no name of a generic resource", g.Name,
+			return 0, core.Errorf(core.Invalid, "%.80q, type %.80q: not the name of a generic resource", g.Name,
 				g.Type).Because("invalid_gres")
 		}
 		if g.Count < 0 || g.Count > maxGres {
-			return 0, core.Errorf(core.Invalid, "%d of the generic resource %q cannot be", g.Count,
+			return 0, core.Errorf(core.Invalid, "gres %[2]q: %[1]d is not a valid count", g.Count,
 				g.Name).Because("invalid_gres")
 		}
 		size += len(g.Name) + len(g.Type) + 24
@@ -277,7 +277,7 @@ func checkOptions(options map[string]string) (size int, err error) {
 		switch {
 		case name == "" || len(name) > maxWord ||
 			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '=' }):
-			return 0, Invalid("extra.options", "%.80q is no option's name", name)
+			return 0, Invalid("extra.options", "%.80q is not an option name", name)
 		case len(value) > MaxLine:
 			return 0, TooLong("extra.options."+name, len(value), MaxLine)
 		}
@@ -292,7 +292,7 @@ func checkRlimits(limits map[string]uint64) (size int, err error) {
 	}
 	for name := range limits {
 		if name == "" || len(name) > maxWord {
-			return 0, Invalid("extra.rlimits", "%.80q is no limit's name", name)
+			return 0, Invalid("extra.rlimits", "%.80q is not a limit name", name)
 		}
 		size += len(name) + 24
 	}

@@ -11,13 +11,14 @@ func Step(st *core.Step) error {
 		return TooLong("step name", len(st.Name), maxName)
 	}
 	if len(st.Nodes) == 0 || len(st.Nodes) != len(st.Tasks) {
-		return core.Errorf(core.Invalid, "a step on %d nodes with tasks on %d cannot be", len(st.Nodes),
+		return core.Errorf(core.Invalid, "the step has %d nodes but tasks for %d", len(st.Nodes),
 			len(st.Tasks)).Because("invalid_node")
 	}
 	seen := make(map[core.NodeName]bool, len(st.Nodes))
 	for i, n := range st.Nodes {
 		if seen[n] || st.Tasks[i] < 0 {
-			return core.Errorf(core.Invalid, "node %s: a step has each node once, with some tasks", n).Because("invalid_node")
+			return core.Errorf(core.Invalid, "node %s: a step must list each node once, with at least one task", n).
+				Because("invalid_node")
 		}
 		seen[n] = true
 	}

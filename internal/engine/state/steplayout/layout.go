@@ -29,7 +29,7 @@ func layout(j *core.Job, ask *core.StepRequest) (nodes []core.NodeName, tasks []
 		}
 	}
 	if count > len(pool) {
-		return nil, nil, core.Errorf(core.Invalid, "the step asks for %d nodes; it may use %d of job %d", count, len(pool),
+		return nil, nil, core.Errorf(core.Invalid, "the step requests %d nodes; it may use %d of job %d", count, len(pool),
 			j.ID).Because("too_many_nodes")
 	}
 	pool = pool[:count]
@@ -66,7 +66,7 @@ func layout(j *core.Job, ask *core.StepRequest) (nodes []core.NodeName, tasks []
 // listed lays tasks out as the list with the node of each task says.
 func listed(j *core.Job, ask *core.StepRequest) (nodes []core.NodeName, tasks []int32, err error) {
 	if ask.Tasks != 0 && int(ask.Tasks) != len(ask.TaskNodes) {
-		return nil, nil, core.Errorf(core.Invalid, "the list has the nodes of %d tasks, and there are %d",
+		return nil, nil, core.Errorf(core.Invalid, "the node list has %d entries for %d tasks",
 			len(ask.TaskNodes), ask.Tasks).Because("invalid_shape")
 	}
 	place := map[core.NodeName]int{} // of the nodes that have tasks

@@ -126,7 +126,7 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) (
 		}
 		h.Mem = cmp.Or(ask.MemPerNode, min(ask.MemPerCPU*core.Bytes(h.CPUs), all.Mem))
 		if all.Mem > 0 && h.Mem > n.Mem {
-			return nil, core.Errorf(core.Invalid, "the step asks for %d MiB on %s; there are %d", h.Mem>>20, name,
+			return nil, core.Errorf(core.Invalid, "the step requests %d MiB on %s; there are %d", h.Mem>>20, name,
 				n.Mem>>20).Because("task_memory")
 		}
 	}
@@ -136,7 +136,7 @@ func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) (
 // holdGres adds the units a step asks for by itself; one that asks for none sees all of its job's and takes none.
 func holdGres(list []core.StepHold, pool []core.NodeAlloc, tasks []int32, ask *core.StepRequest) error {
 	short := func(g core.Gres) error {
-		return core.Errorf(core.Invalid, "the step asks for %d %s; its job has fewer there", g.Count,
+		return core.Errorf(core.Invalid, "the step requests %d %s; its job has fewer there", g.Count,
 			g.Name).Because("invalid_gres")
 	}
 	take := func(i int, g core.Gres) bool {

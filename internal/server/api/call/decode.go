@@ -48,7 +48,7 @@ func ReadBody(r *http.Request, limit int64) (*bytes.Buffer, error) {
 	switch {
 	case err != nil:
 		PutBody(b)
-		return nil, &core.Error{Code: core.Invalid, Message: "the request could not be read to its end", Err: err}
+		return nil, &core.Error{Code: core.Invalid, Message: "the request ended early", Err: err}
 	case n > limit:
 		PutBody(b)
 		return nil, tooLarge(limit)
@@ -63,7 +63,7 @@ func PutBody(b *bytes.Buffer) {
 }
 
 func tooLarge(limit int64) error {
-	return core.Errorf(core.TooLarge, "the request is larger than the %d bytes this server takes", limit).Because("request_too_large")
+	return core.Errorf(core.TooLarge, "the request exceeds the limit of %d bytes", limit).Because("request_too_large")
 }
 
 // Decode reads a JSON body into v.
@@ -82,7 +82,7 @@ func Decode(r *http.Request, v any) error {
 // ErrNUL refuses a text that holds a NUL character: it cannot be given to a program, and a job's prolog that could
 // not be told its name would count as failed, and its node as broken.
 func ErrNUL() error {
-	return core.Errorf(core.Invalid, "a text of the request holds a NUL byte").Because("bad_json")
+	return core.Errorf(core.Invalid, "the request contains a NUL byte").Because("bad_json")
 }
 
 // Unmarshal reads JSON and words its faults with line and column.
@@ -104,7 +104,7 @@ func Unmarshal(data []byte, v any) error {
 		if kind.Field != "" {
 			path += ": " + kind.Field
 		}
-		e.Faults = []core.Fault{{Path: path, Message: fmt.Sprintf("a JSON %s does not fit here", kind.Value)}}
+		e.Faults = []core.Fault{{Path: path, Message: fmt.Sprintf("unexpected JSON %s", kind.Value)}}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Faults = []core.Fault{{Path: position(data, int64(len(data))), Message: "unexpected end of JSON input"}}
 	default:

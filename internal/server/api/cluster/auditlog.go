@@ -12,7 +12,7 @@ import (
 // AuditLog answers administrators' questions to the audit log, the newest entries first.
 func (a *Cluster) AuditLog(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	if !who.Admin {
-		return nil, core.Errorf(core.Denied, "only an administrator reads the audit log").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator may read the audit log").Because("access_denied")
 	}
 	q := r.URL.Query()
 	who.Trail.Object = "audit log " + r.URL.RawQuery

@@ -48,7 +48,7 @@ func (a *Cluster) RotateCA(_ http.ResponseWriter, r *http.Request, who *call.Cal
 		return nil, err
 	}
 	if !who.Admin {
-		return nil, core.Errorf(core.Denied, "only an administrator replaces the certificate authority").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator may replace the certificate authority").Because("access_denied")
 	}
 	snap, err := a.Snapshot()
 	if err != nil {

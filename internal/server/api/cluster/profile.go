@@ -13,7 +13,7 @@ import (
 // slow.
 func (a *Cluster) Profile(w http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	if !who.Admin {
-		return nil, core.Errorf(core.Denied, "only an administrator reads profiles").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator may read profiles").Because("access_denied")
 	}
 	switch strings.TrimPrefix(r.URL.Path, "/debug/pprof/") {
 	case "profile":

@@ -48,7 +48,7 @@ func (a *Identity) Identify(r *http.Request) (*call.Caller, error) {
 	} else if ok {
 		return a.byNode(r, n)
 	}
-	return nil, core.Errorf(core.Unknown, "who are you? Send a token (bireme login), or call through a local socket").Because("no_identity")
+	return nil, core.Errorf(core.Unknown, "not authenticated: send a token (bireme login), or use a local socket").Because("no_identity")
 }
 
 // peer is a kernel's word for who is at a socket, here or on a node.

@@ -107,7 +107,7 @@ func (a *Identity) Join(_ http.ResponseWriter, r *http.Request, by *call.Caller)
 	}
 	t, ok := snap.TokenByHash(hashToken(in.Token))
 	if !ok || t.Kind != "join" {
-		return nil, core.Errorf(core.Unknown, "this join token is not known").Because("bad_token")
+		return nil, core.Errorf(core.Unknown, "unknown join token").Because("bad_token")
 	}
 	csr, key, err := ca.Request([]byte(in.CSR))
 	if err != nil {

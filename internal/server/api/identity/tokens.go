@@ -86,7 +86,7 @@ func (a *Tokens) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller
 	case "join":
 		err = joinToken(t, &in, now)
 	default:
-		err = core.Errorf(core.Invalid, "kind: %.80q is neither user nor join", in.Kind)
+		err = core.Errorf(core.Invalid, "kind: %.80q: expected user or join", in.Kind)
 	}
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (a *Tokens) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller
 // may.
 func (a *Tokens) userToken(t *core.Token, in *client.NewToken, who *call.Caller) error {
 	if in.Client != "" && in.Client != "dstack" {
-		return core.Errorf(core.Invalid, "client: %.80q is none we know; dstack is", in.Client)
+		return core.Errorf(core.Invalid, "client: %.80q: expected dstack", in.Client)
 	}
 	if in.Node != "" || in.Roles != 0 || in.TrustRoot {
 		return core.Errorf(core.Invalid, "node, roles and trust_root are for tokens with which nodes join")
@@ -165,7 +165,7 @@ func (a *Tokens) tokenEnd(who *call.Caller, ttl core.Seconds, client string, now
 	}
 	switch {
 	case ttl < 0:
-		return 0, core.Errorf(core.Invalid, "ttl: %d seconds are less than none", ttl)
+		return 0, core.Errorf(core.Invalid, "ttl: %d must not be negative", ttl)
 	case ttl == 0 || ttl > maxTTL:
 		ttl = core.Forever
 	}

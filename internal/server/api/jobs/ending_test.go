@@ -17,8 +17,8 @@ func TestEndingOfSuspended(t *testing.T) {
 	}
 	for want, pushed := range map[string]*core.Pushed{
 		"an administrator suspended it": nil,
-		"it was preempted: job 7 uses its CPUs, and it goes on when they are free again":           lent(7, 7),
-		"it was preempted: jobs 7, 9 use its CPUs, and it goes on when all of them are free again": lent(7, 9, 7),
+		"it was preempted: job 7 uses its CPUs, and it resumes when they are free again":           lent(7, 7),
+		"it was preempted: jobs 7, 9 use its CPUs, and it resumes when all of them are free again": lent(7, 9, 7),
 	} {
 		if got := ending(&core.Job{State: core.Suspended, Pushed: pushed}); got != want {
 			t.Errorf("got %q, want %q", got, want)

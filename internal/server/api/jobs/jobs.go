@@ -328,7 +328,7 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 			out.Why = view.Why
 		}
 		if out.Why == "" {
-			out.Why = "it has not been looked at yet"
+			out.Why = "it has not been considered yet"
 		}
 		if v.SeesNodes() {
 			out.Why += a.lostHosts(nil)
@@ -388,7 +388,7 @@ func ending(j *core.Job) string {
 	case core.OutOfMemory:
 		return "it used more memory than it asked for"
 	case core.NodeFail:
-		return "a node of it failed"
+		return "one of its nodes failed"
 	case core.Failed:
 		if j.Exit.Signal != 0 {
 			return "it was ended by signal " + strconv.Itoa(int(j.Exit.Signal))
@@ -408,9 +408,9 @@ func parked(lent []core.Lent) string {
 		}
 	}
 	if len(ids) == 1 {
-		return "it was preempted: job " + ids[0] + " uses its CPUs, and it goes on when they are free again"
+		return "it was preempted: job " + ids[0] + " uses its CPUs, and it resumes when they are free again"
 	}
-	return "it was preempted: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it goes on when all of them are free again"
+	return "it was preempted: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it resumes when all of them are free again"
 }
 
 // lostHosts words which hosts of fleets cannot be used, and why: all, or those a job holds. Empty: none.

@@ -120,7 +120,7 @@ func (a *Jobs) StopRun(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 		who.Hid("run "+name, hidden.User)
 	}
 	if !ok {
-		return nil, core.Errorf(core.NotFound, "no run %q is open in project %s", name, project).Because("invalid_run")
+		return nil, core.Errorf(core.NotFound, "no run %q is active in project %s", name, project).Because("invalid_run")
 	}
 	for _, id := range run.Jobs {
 		_, err := engine.Urgent(r.Context(), a.Engine, &state.Cancel{By: who.Identity, Job: id})

@@ -38,7 +38,7 @@ func (a *Control) CancelJobs(_ http.ResponseWriter, r *http.Request, who *call.C
 	}
 	ids := selection.SplitRefs(in.IDs)
 	if len(ids) == 0 && !sel.Restricts() {
-		return nil, core.Errorf(core.Invalid, "which jobs? Name ids, or a filter").Because("no_jobs")
+		return nil, core.Errorf(core.Invalid, "no jobs given: give ids or a filter").Because("no_jobs")
 	}
 	v, err := a.Viewer(who)
 	if err != nil {
@@ -214,7 +214,7 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
 	}
 	if !ref.Tasks.Empty() && in.Throttle != nil {
-		return nil, core.Errorf(core.Invalid, "a limit on tasks is the whole array's: change %d, not %s", ref.Id, text).Because("array_task")
+		return nil, core.Errorf(core.Invalid, "the task limit belongs to the whole array: change %d, not %s", ref.Id, text).Because("array_task")
 	}
 	done := false
 	for _, j := range live {
@@ -228,7 +228,7 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 		done = true
 	}
 	if !done {
-		return nil, core.Errorf(core.Conflict, "nothing of job %s is in a state for that", text).Because("job_state")
+		return nil, core.Errorf(core.Conflict, "job %s is not in a state that allows this", text).Because("job_state")
 	}
 	return call.OK{}, nil
 }
@@ -281,7 +281,7 @@ func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tas
 		inputs = append(inputs, &state.Requeue{By: who.Identity, Job: j.ID, Hold: in.Hold != nil && *in.Hold})
 	}
 	if len(inputs) == 0 {
-		return core.Errorf(core.Invalid, "nothing to change was named")
+		return core.Errorf(core.Invalid, "there is nothing to change")
 	}
 	for _, i := range inputs {
 		if _, err := engine.Do(ctx, a.Engine, i); err != nil {

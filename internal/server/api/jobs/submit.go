@@ -149,13 +149,13 @@ func (a *Submissions) checkSizes(s *submission) error {
 	case len(s.Files) > parcel.Max:
 		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
 	case len(s.Files) > 0 && s.Spec.More().Container == nil:
-		return core.Errorf(core.Invalid, "files are for jobs in containers").Because("files_without_container")
+		return core.Errorf(core.Invalid, "files: only for jobs in containers").Because("files_without_container")
 	case s.Spec.Kind == core.Batch && len(s.script) == 0:
 		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
 	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):
 		return core.Errorf(core.Invalid, "this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
 	case bytes.IndexByte(s.script, 0) >= 0:
-		return core.Errorf(core.Invalid, "the script holds a NUL byte").Because("invalid_script")
+		return core.Errorf(core.Invalid, "the script contains a NUL byte").Because("invalid_script")
 	case s.nul:
 		return call.ErrNUL()
 	}
@@ -187,7 +187,7 @@ func ownGroup(spec *core.Spec, who *call.Caller) error {
 	}
 	want := kept.Group
 	if !who.Admin {
-		return core.Errorf(core.Denied, "only an administrator chooses the group of a job").Because("access_denied")
+		return core.Errorf(core.Denied, "only an administrator may choose the group of a job").Because("access_denied")
 	}
 	g, err := account.GroupByName(want)
 	if n, bad := strconv.ParseUint(want, 10, 32); err != nil && bad == nil {
@@ -203,7 +203,7 @@ func ownGroup(spec *core.Spec, who *call.Caller) error {
 // ownAs makes the job somebody else's.
 func (a *Submissions) ownAs(r *http.Request, spec *core.Spec, who *call.Caller, want core.UserName) error {
 	if !who.Admin {
-		return core.Errorf(core.Denied, "only an administrator submits for %s", want).Because("access_denied")
+		return core.Errorf(core.Denied, "only an administrator may submit for %s", want).Because("access_denied")
 	}
 	name, uid := string(want), (*uint32)(nil)
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {

@@ -134,7 +134,7 @@ func (a *Fleets) Put(_ http.ResponseWriter, r *http.Request, who *call.Caller) (
 		return nil, err
 	}
 	if !who.Admin { // before keys are looked at
-		return nil, core.Errorf(core.Denied, "only an administrator changes fleets").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator may change fleets").Because("access_denied")
 	}
 	f, err := a.fleetOf(r.PathValue("name"), &in)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *Fleets) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error)
 		faults = append(faults, core.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	if !identity.ValidNode(core.NodeName(name)) {
-		bad("name", "%q is not a fleet's name", name)
+		bad("name", "%q is not a valid fleet name", name)
 	}
 	if in.Placement != "" && in.Placement != core.PlaceAny && in.Placement != core.PlaceCluster {
 		bad("placement", "%q is neither any nor cluster", in.Placement)
@@ -187,13 +187,13 @@ func (a *Fleets) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error)
 	login := func(path string, l *client.SSHLogin) core.SSHLogin {
 		switch {
 		case l.Hostname == "" || strings.ContainsAny(l.Hostname, " \t\n/@"):
-			bad(path+".hostname", "%q is not a host's name or address", l.Hostname)
+			bad(path+".hostname", "%q is not a host name or address", l.Hostname)
 		case l.User == "":
-			bad(path+".user", "whom to log in as is not said")
+			bad(path+".user", "must not be empty")
 		case l.Port < 0 || l.Port > 65535:
 			bad(path+".port", "%d is not a port", l.Port)
 		case in.Keys[l.Key] == "":
-			bad(path+".key", "%q is none of the keys", l.Key)
+			bad(path+".key", "%q is not one of the keys", l.Key)
 		}
 		return core.SSHLogin{Host: l.Hostname, Port: l.Port, User: l.User, Key: prints[l.Key]}
 	}
@@ -204,10 +204,10 @@ func (a *Fleets) fleetOf(name string, in *client.FleetSpec) (*core.Fleet, error)
 			x.Jump = login(path+".proxy_jump", h.Jump)
 		}
 		if h.InternalIP != "" && in.Network != "" {
-			bad(path+".internal_ip", "the fleet has a network: give one of them")
+			bad(path+".internal_ip", "cannot be combined with the network of the fleet")
 		}
 		if h.Blocks < core.BlocksAuto {
-			bad(path+".blocks", "%d: a host has at least one block", h.Blocks)
+			bad(path+".blocks", "%d: must be 1 or more", h.Blocks)
 		}
 		f.Hosts = append(f.Hosts, x)
 	}

@@ -95,7 +95,7 @@ func (a *Reservations) Create(_ http.ResponseWriter, r *http.Request, who *call.
 	}
 	switch {
 	case in.Duration != 0 && v.End != 0:
-		return nil, core.Errorf(core.Invalid, "a reservation has an end or a duration, not both").Because("invalid_time_value")
+		return nil, core.Errorf(core.Invalid, "a reservation cannot have both an end and a duration").Because("invalid_time_value")
 	case in.Duration != 0:
 		v.End = v.Start.Add(in.Duration.Duration())
 	}

@@ -50,7 +50,7 @@ func (a *People) PutQOS(_ http.ResponseWriter, r *http.Request, who *call.Caller
 
 func (a *People) DropQOS(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	if r.PathValue("name") == "normal" && a.Config.Accounting.NormalQOS {
-		return nil, core.Errorf(core.Conflict, "QOS normal stays: jobs have it that name none").Because("qos_in_use")
+		return nil, core.Errorf(core.Conflict, "QOS normal cannot be removed: it is the default").Because("qos_in_use")
 	}
 	if _, err := engine.Do(r.Context(), a.Engine,
 		&state.DropQOS{By: who.Identity, Name: core.QOSName(r.PathValue("name"))}); err != nil {

@@ -26,7 +26,7 @@ func stepRequest(ask *client.NewStep, most int64) (*core.StepRequest, error) {
 	if strings.HasPrefix(how, "arbitrary") {
 		names, err := hostlist.Expand(ask.NodeList, hostlist.MaxRequest)
 		if err != nil || len(names) == 0 {
-			return nil, core.Errorf(core.Invalid, "an arbitrary distribution has a list with the node of each task").
+			return nil, core.Errorf(core.Invalid, "an arbitrary distribution needs a list with the node of each task").
 				Because("invalid_node")
 		}
 		for _, n := range names {

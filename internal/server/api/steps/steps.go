@@ -65,7 +65,7 @@ func (a *Steps) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 		}
 	}
 	if len(ask.Het) >= jobs.MaxStepParts {
-		return nil, core.Errorf(core.Invalid, "it has %d components; %d are the most there can be", len(ask.Het)+1,
+		return nil, core.Errorf(core.Invalid, "%d components are too many; the maximum is %d", len(ask.Het)+1,
 			jobs.MaxStepParts).Because("invalid_het")
 	}
 	parts := []*part{{ask: ask}}

@@ -43,7 +43,7 @@ func stepName(id int32) string { return strconv.Itoa(int(id)) }
 // Upgrade turns the call's connection into a stream of the given protocol.
 func Upgrade(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn, error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), protocol) {
-		return nil, core.Errorf(core.Invalid, "this call wants the header Upgrade: %s", protocol)
+		return nil, core.Errorf(core.Invalid, "this call needs the header Upgrade: %s", protocol)
 	}
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *prefixed) Read(b []byte) (int, error) {
 func (a *Streams) agentOf(r *http.Request) (ca.Node, error) {
 	n, ok, err := a.Identity.NodeOf(r)
 	if err == nil && (!ok || len(r.Header.Values(call.PeerHeader)) > 0) {
-		err = core.Errorf(core.Unknown, "an agent comes with its node's certificate").Because("no_identity")
+		err = core.Errorf(core.Unknown, "agents need a node certificate").Because("no_identity")
 	}
 	if err == nil {
 		a.Conns.Known(r.Context())
@@ -155,7 +155,7 @@ func (a *Streams) AttachStep(w http.ResponseWriter, r *http.Request, who *call.C
 	}
 	id, err := strconv.ParseInt(r.PathValue("step"), 10, 32)
 	if err != nil {
-		return nil, core.Errorf(core.Invalid, "a step is named by its number, not %q", r.PathValue("step")).Because("invalid_job_id")
+		return nil, core.Errorf(core.Invalid, "%q is not a step number", r.PathValue("step")).Because("invalid_job_id")
 	}
 	if snap, serr := a.Snapshot(); serr == nil {
 		if st := stepOf(snap, j, r.PathValue("step")); st != nil && !st.State.Final() {
