@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,8 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "write what happened into testdata/*.t
 
 // TestScenarios plays testdata/*.txt. A line that begins with "> " is a command; what follows it, up to the next
 // command, comment or empty line, is what it printed. After every command the laws of world.check hold. The commands
-// are the functions of the same names in script_test.go; refresh with `go test -run Scenarios -rewrite` and read the
-// diff.
+// are described in testdata/README.md; refresh with `go test -run Scenarios -rewrite` and read the diff.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -41,6 +41,20 @@ func TestScenarios(t *testing.T) {
 				t.Fatalf("%s: written (-), happened (+); refresh with -rewrite:\n%s", file, diff)
 			}
 		})
+	}
+}
+
+// TestEveryVerbIsDescribed holds the README of the scenario language to the commands there are.
+func TestEveryVerbIsDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb := range commands {
+		if !regexp.MustCompile("(?m)^\\|.*`" + verb + "[` ]").Match(text) {
+			t.Errorf("testdata/README.md does not describe %q", verb)
+		}
 	}
 }
 
