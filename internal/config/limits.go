@@ -45,9 +45,9 @@ func defaultLimits() Limits {
 		LogPerJob: Size(20 * core.GiB), LogPerUser: Size(200 * core.GiB), LogRate: Size(16 * core.MiB),
 		MinFreeDisk: Size(core.GiB), MailPerHour: 200,
 		Tokens:      100,
-		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 2000,
+		Connections: 1024, Followers: 100, RequestBytes: Size(128 * core.MiB), RequestsAtOnce: 4, RequestsBurst: 1000,
 		RequestsInFlight:  256,
-		RequestsPerSecond: 500, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
+		RequestsPerSecond: 200, Streams: 1000, UnknownConnections: 1000, UnknownRequests: 50,
 	}
 }
 
