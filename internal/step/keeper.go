@@ -145,9 +145,9 @@ func (k *Keeper) open() error {
 	k.scripts = spool.NewScripts(k.cfg.Spool)
 	k.tmps = spool.NewTempDirs("."+treeName(k.cfg.Dir), filepath.Join(k.cfg.Dir, "tmp-bases"))
 	if before != nil {
-		return k.resume(before)
+		return handover{k}.resume(before)
 	}
-	if err := k.recover(); err != nil {
+	if err := (recovery{k}).recover(); err != nil {
 		return err
 	}
 	if err := k.openTree(); err != nil {

@@ -69,7 +69,7 @@ func (s *step) openMeeting(tasks []wire.Task) error {
 // exchange tells what this node's tasks put and waits for what all did.
 func (m *meeting) exchange(n int, mine map[string]string) (map[string]string, error) {
 	p := m.s.l.Program.PMI
-	if p.Size == len(m.s.tasksWanted()) { // all are here
+	if p.Size == len(m.s.l.Program.Tasks) { // all are here
 		return maps.Clone(mine), nil
 	}
 	text, err := json.Marshal(mine)
@@ -100,11 +100,9 @@ func (m *meeting) exchange(n int, mine map[string]string) (map[string]string, er
 	}
 }
 
-// tasksWanted are the tasks that this node was told to start.
-func (s *step) tasksWanted() []wire.Task { return s.l.Program.Tasks }
-
 // met takes srun's answer.
-func (k *Keeper) met(m wire.Meet, payload []byte) {
+func (r requests) met(m wire.Meet, payload []byte) {
+	k := r.k
 	k.mu.Lock()
 	s := k.steps[m.Key]
 	var p *meeting

@@ -16,8 +16,12 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
+// recovery cleans up after a keeper that died in the same folder.
+type recovery struct{ k *Keeper }
+
 // recover cleans up after a keeper that died here, and takes over what it had to tell.
-func (k *Keeper) recover() error {
+func (r recovery) recover() error {
+	k := r.k
 	dirs, err := cgroup.Load(k.treeFile())
 	if err != nil {
 		return err
@@ -36,12 +40,12 @@ func (k *Keeper) recover() error {
 	lost := map[wire.Key]*wire.Exited{}
 	for key, e := range k.journal.Live {
 		if e.Exit == nil {
-			lost[key] = k.lost(key, e.Launch)
+			lost[key] = r.lost(key, e.Launch)
 		}
 	}
 	// Before the ends are written down: they say that the job is gone, and then nobody would look for its directories.
 	for ref, rec := range k.journal.Jobs {
-		if err := k.sweepLost(ref, rec); err != nil {
+		if err := r.sweepLost(ref, rec); err != nil {
 			k.log.Warn("clean up after the keeper before", "job", ref.Job, "err", err)
 		}
 		if err := k.journal.Add(&journal.Record{T: journal.KindDone, Job: &ref}); err != nil {
@@ -56,13 +60,13 @@ func (k *Keeper) recover() error {
 	for key, e := range k.journal.Live {
 		k.steps[key] = &step{k: k, l: &wire.Launch{Key: key}, key: key, exited: e.Exit, over: closedChan, job: &job{ref: journal.JobOf(key)}}
 		if e.Exit.LogSize > 0 {
-			k.steps[key].io = k.oldLog(key)
+			k.steps[key].io = r.oldLog(key)
 		}
 	}
 	if err := k.tmps.Recover(); err != nil {
 		return err
 	}
-	return k.sweepSpool()
+	return r.sweepSpool()
 }
 
 // openJournal opens the keeper's journal and tells what is wrong with it.
@@ -80,7 +84,8 @@ func (k *Keeper) openJournal() error {
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // lost makes the end of a step whose keeper died. Its processes are dead: by their cgroup, or by their mark.
-func (k *Keeper) lost(key wire.Key, l journal.Launch) *wire.Exited {
+func (r recovery) lost(key wire.Key, l journal.Launch) *wire.Exited {
+	k := r.k
 	x := &wire.Exited{
 		Key: key, Signal: int(unix.SIGKILL), Cause: wire.CauseKeeperLost, JobDone: true,
 		Message: "the step keeper ended before the job did, and the job's processes were killed",
@@ -106,7 +111,8 @@ func (k *Keeper) lost(key wire.Key, l journal.Launch) *wire.Exited {
 }
 
 // oldLog finds the log of a step that ended under the keeper before.
-func (k *Keeper) oldLog(key wire.Key) *stdio {
+func (r recovery) oldLog(key wire.Key) *stdio {
+	k := r.k
 	path := filepath.Join(k.logDir(), key.String())
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -117,7 +123,8 @@ func (k *Keeper) oldLog(key wire.Key) *stdio {
 }
 
 // sweepLost runs the epilog of a job whose keeper died and removes its directories.
-func (k *Keeper) sweepLost(ref wire.JobRef, rec *journal.Launch) error {
+func (r recovery) sweepLost(ref wire.JobRef, rec *journal.Launch) error {
+	k := r.k
 	j := &job{k: k, ref: ref, tmp: rec.Tmp}
 	var faults []error
 	if rec.Hooks != nil {
@@ -138,7 +145,8 @@ func (k *Keeper) sweepLost(ref wire.JobRef, rec *journal.Launch) error {
 }
 
 // sweepSpool removes scripts and logs that nobody will ask for.
-func (k *Keeper) sweepSpool() error {
+func (r recovery) sweepSpool() error {
+	k := r.k
 	old, err := os.ReadDir(k.cfg.Spool)
 	if err != nil {
 		return err

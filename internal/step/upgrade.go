@@ -83,8 +83,12 @@ type savedFile struct {
 // restPatience is how long an upgrade waits for steps between two states.
 const restPatience = 5 * time.Second
 
+// handover passes what a keeper holds to another program, which takes the place of its own by exec.
+type handover struct{ k *Keeper }
+
 // upgrade replaces the program. It returns only if that failed. No message is read meanwhile, so nothing new begins.
-func (k *Keeper) upgrade(m wire.Upgrade) error {
+func (h handover) upgrade(m wire.Upgrade) error {
+	k := h.k
 	path := m.Path
 	if path == "" {
 		var err error
@@ -100,7 +104,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 	defer tick.Stop()
 	for {
 		k.mu.Lock()
-		busy := k.moving()
+		busy := h.moving()
 		if busy == "" {
 			break // the lock stays ours: nothing moves until the new program runs
 		}
@@ -117,7 +121,7 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 			return err
 		}
 	}
-	state, keep, err := k.save()
+	state, keep, err := h.save()
 	defer func() { // the exec failed: jobs must not get these
 		for _, fd := range keep {
 			unix.CloseOnExec(fd)
@@ -143,7 +147,8 @@ func (k *Keeper) upgrade(m wire.Upgrade) error {
 }
 
 // moving names something that cannot be handed over at this moment. The lock is held.
-func (k *Keeper) moving() string {
+func (h handover) moving() string {
+	k := h.k
 	for _, j := range k.jobs {
 		if j.closing {
 			return fmt.Sprintf("job %d is ending", j.ref.Job)
@@ -168,7 +173,8 @@ func (k *Keeper) moving() string {
 }
 
 // save describes the keeper and keeps open what the new program needs. The lock is held.
-func (k *Keeper) save() (*saved, []int, error) {
+func (h handover) save() (*saved, []int, error) {
+	k := h.k
 	l, err := k.listener.File() // a copy; the new program has only this one
 	if err != nil {
 		return nil, nil, err
@@ -281,7 +287,8 @@ func inherited() (*saved, error) {
 }
 
 // resume takes over from the program before.
-func (k *Keeper) resume(st *saved) error {
+func (h handover) resume(st *saved) error {
+	k := h.k
 	k.instance, k.scripts.Next = st.Instance, st.Scripts
 	unix.CloseOnExec(st.Lock)
 	k.lock = os.NewFile(uintptr(st.Lock), "lock")
@@ -309,7 +316,7 @@ func (k *Keeper) resume(st *saved) error {
 		k.jobs[j.ref] = j
 	}
 	for _, ss := range st.Steps {
-		k.resumeStep(ss, places)
+		h.resumeStep(ss, places)
 	}
 	unix.CloseOnExec(st.Listener)
 	f := os.NewFile(uintptr(st.Listener), "listener")
@@ -323,7 +330,8 @@ func (k *Keeper) resume(st *saved) error {
 	return nil
 }
 
-func (k *Keeper) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step) {
+func (h handover) resumeStep(ss savedStep, places map[wire.JobRef][]*cgroup.Step) {
+	k := h.k
 	l := ss.Launch
 	s := &step{
 		k: k, l: l, key: l.Key, job: k.jobs[journal.JobOf(l.Key)], received: ss.Received, script: ss.Script,
