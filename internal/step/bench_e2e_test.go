@@ -18,9 +18,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// BenchmarkJobs runs jobs of "true" with a 2 KiB script, a 6 KiB environment and an output file through a keeper, four at a
-// time, and the same work in a plain loop of fork, exec and wait; that also with one script for all jobs, which is the machine's
-// limit. Compare jobs/s and CPU: go test -tags e2e -run xx -bench Jobs -benchtime 2000x.
+// BenchmarkJobs runs jobs of "true" with a 2 KiB script, a 6 KiB environment and an output file through a keeper, four
+// at a time, and the same work in a plain loop of fork, exec and wait; that also with one script for all jobs, which is
+// the machine's limit. Compare jobs/s and CPU: go test -tags e2e -run xx -bench Jobs -benchtime 2000x.
 func BenchmarkJobs(b *testing.B) {
 	script, env := benchScript(), benchEnv()
 	b.Run("plain", func(b *testing.B) { plainLoop(b, script, env, true) })

@@ -295,8 +295,8 @@ func (s *step) release(c *child, tune []func(pid int) error) error {
 	return errors.Join(faults...)
 }
 
-// standing tells that a process has come to its exec, giving it a moment to: a fork returns just before. It spares the way
-// round by the reaper, which wakes two threads. Only what this very thread traces can stand.
+// standing tells that a process has come to its exec, giving it a moment to: a fork returns just before. It spares the
+// way round by the reaper, which wakes two threads. Only what this very thread traces can stand.
 func standing(pid int) bool {
 	const moments = 20
 	var regs syscall.PtraceRegs
@@ -320,8 +320,8 @@ func (s *step) environ() []string {
 	return set(env, own)
 }
 
-// set puts variables into an environment in place; the first of a name is the one programs see, so none may be twice. It
-// reads the environment once, however many variables there are: both are as many as a user says.
+// set puts variables into an environment in place; the first of a name is the one programs see, so none may be twice.
+// It reads the environment once, however many variables there are: both are as many as a user says.
 func set(env, vars []string) []string {
 	if len(vars) <= 8 {
 		return setFew(env, vars)

@@ -141,8 +141,8 @@ func (k *Keeper) hook(j *job, what string, argv []string) error {
 // maxHookVar bounds what a prolog is told in one variable: the kernel takes 128 KiB.
 const maxHookVar = 64 << 10
 
-// told is a variable as the kernel takes it. What users write must not make a prolog fail that would be well: its node would
-// be taken for broken.
+// told is a variable as the kernel takes it. What users write must not make a prolog fail that would be well: its node
+// would be taken for broken.
 func told(variable string) string {
 	variable, _, _ = strings.Cut(variable, "\x00")
 	return variable[:min(len(variable), maxHookVar)]
@@ -157,8 +157,8 @@ func (j *job) note(x *wire.Exited) {
 	}
 }
 
-// ended is what the epilog is told of the job's end, as far as this node has seen it: the status as wait(2) gives it, then in
-// words.
+// ended is what the epilog is told of the job's end, as far as this node has seen it: the status as wait(2) gives it,
+// then in words.
 func (j *job) ended() []string {
 	j.k.mu.Lock()
 	code, signal, worst := j.result[0], j.result[1], j.worst

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepInherited keeps files that this process was started with from the processes it starts. Whoever started the cluster may have
-// had files of root open, and every program between them and the keeper passes on what it does not know.
+// KeepInherited keeps files that this process was started with from the processes it starts. Whoever started the
+// cluster may have had files of root open, and every program between them and the keeper passes on what it does not
+// know.
 func KeepInherited() error {
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

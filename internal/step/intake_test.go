@@ -12,8 +12,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// boundedLogStory: what a job writes without end fills the keeper's disk only up to its bound, and holds the job up never; a job
-// cannot reserve the disk by the descriptor it has.
+// boundedLogStory: what a job writes without end fills the keeper's disk only up to its bound, and holds the job up
+// never; a job cannot reserve the disk by the descriptor it has.
 func boundedLogStory(t *testing.T, a *agent) {
 	l := a.batch(1, "yes | head -c 3000000; echo end; exit 5")
 	l.Stdio = wire.Stdio{Mode: wire.StdioLog, Bounds: wire.LogBounds{Most: 10_000}}
@@ -36,7 +36,8 @@ func boundedLogStory(t *testing.T, a *agent) {
 	}
 }
 
-// freedLogStory: what the server has is given back to the disk while the job runs, and what comes after it is read from there on.
+// freedLogStory: what the server has is given back to the disk while the job runs, and what comes after it is read from
+// there on.
 func freedLogStory(t *testing.T, a *agent) {
 	const size = 5 << 20
 	l := a.batch(1, "yes | head -c 5242880; while [ ! -e go ]; do sleep 0.01; done; echo end")

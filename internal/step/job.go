@@ -108,7 +108,8 @@ func (j *job) make(l *wire.Launch) *failure {
 	return nil
 }
 
-// makeTmp makes the private temporary directory. Somebody may have taken its name in a public place; then it gets another.
+// makeTmp makes the private temporary directory. Somebody may have taken its name in a public place; then it gets
+// another.
 func (j *job) makeTmp() error {
 	if j.k.tmps.Take(j.tmp, j.id) {
 		return nil
@@ -137,9 +138,9 @@ func (j *job) makeTmp() error {
 	return nil
 }
 
-// finish ends the job on this node and returns when nothing of it is left, or cannot be helped. The calling step, if one calls,
-// has ended but for the telling. Whoever comes second waits for the first; only a step does not, because the first waits
-// for it: then it is false.
+// finish ends the job on this node and returns when nothing of it is left, or cannot be helped. The calling step, if
+// one calls, has ended but for the telling. Whoever comes second waits for the first; only a step does not, because the
+// first waits for it: then it is false.
 func (j *job) finish(caller *step) bool {
 	k := j.k
 	k.mu.Lock()

@@ -32,8 +32,8 @@ type Config struct {
 	Dir    string // state: lock, journal, logs; only the keeper's user may enter
 	Spool  string // scripts; users must be able to reach it. Empty: Dir/spool
 	Socket string // empty: Dir/keeper.sock
-	// Cgroup names the keeper's cgroups, below its own or, with a leading slash, from the root. Empty: a name made from Dir;
-	// "none": work without; "pidns": without, but with PID namespaces, as where there are no cgroups.
+	// Cgroup names the keeper's cgroups, below its own or, with a leading slash, from the root. Empty: a name made from
+	// Dir; "none": work without; "pidns": without, but with PID namespaces, as where there are no cgroups.
 	Cgroup  string
 	Program string // version of this binary
 	// Unkillable is how long dying processes are waited for where a launch does not say; zero: 60 s.

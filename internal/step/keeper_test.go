@@ -293,7 +293,8 @@ func alive(pid int) bool {
 	return ok
 }
 
-// alive tells whether a process runs that a job of this test, whose working directory is the test's, knows by this number.
+// alive tells whether a process runs that a job of this test, whose working directory is the test's, knows by this
+// number.
 func (a *agent) alive(pid int) bool {
 	if a.hello.Containment != wire.PIDNS {
 		return alive(pid)

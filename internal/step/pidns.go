@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Without cgroups, a keeper that may make PID namespaces gives each step one: when the first process of a namespace dies, the
-// kernel kills all the others, whatever they have done to hide. That first process is not the user's, for the kernel withholds
-// signals from it and orphans become its to reap; it is this program again, doing nearly nothing (Init). Tasks are forked into
-// the namespace by a launcher thread that has entered it, so they are the keeper's own children as always: their ends, signals
-// and limits are the same as with cgroups.
+// Without cgroups, a keeper that may make PID namespaces gives each step one: when the first process of a namespace
+// dies, the kernel kills all the others, whatever they have done to hide. That first process is not the user's, for the
+// kernel withholds signals from it and orphans become its to reap; it is this program again, doing nearly nothing
+// (Init). Tasks are forked into the namespace by a launcher thread that has entered it, so they are the keeper's own
+// children as always: their ends, signals and limits are the same as with cgroups.
 //
-// Process numbers are the namespace's, so it has a /proc that agrees, in a mount namespace of its own that otherwise follows
-// the machine's. Where that cannot be had the job sees the machine's /proc, and ps is of no use to it. Limits on memory, CPUs
-// and devices are not held.
+// Process numbers are the namespace's, so it has a /proc that agrees, in a mount namespace of its own that otherwise
+// follows the machine's. Where that cannot be had the job sees the machine's /proc, and ps is of no use to it. Limits
+// on memory, CPUs and devices are not held.
 //
-// User namespaces would give this to keepers without root, but they take the user's other groups and set-uid programs away,
-// so such keepers stay weak.
+// User namespaces would give this to keepers without root, but they take the user's other groups and set-uid programs
+// away, so such keepers stay weak.
 
 // anchor is the first process of a step's namespace.
 type anchor struct {
@@ -43,7 +43,8 @@ var nsKinds = [2]struct {
 // InitArgument makes the program of the keeper the first process of a namespace, when it is its only argument.
 const InitArgument = "namespace-init"
 
-// Init is that process's life. It ends by being killed. Its end of a pipe, descriptor 3, is closed when all is prepared.
+// Init is that process's life. It ends by being killed. Its end of a pipe, descriptor 3, is closed when all is
+// prepared.
 func Init() {
 	// What the machine mounts later is seen here, not the other way round.
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil {
@@ -148,8 +149,8 @@ func (a *anchor) gone() bool {
 	}
 }
 
-// bear calls fork, which forks a process with a working directory given, so that the child is born in the step's namespace.
-// The calling launcher thread comes back, or is spoilt: the next job must not be born there.
+// bear calls fork, which forks a process with a working directory given, so that the child is born in the step's
+// namespace. The calling launcher thread comes back, or is spoilt: the next job must not be born there.
 func (s *step) bear(th *thread, fork func() (int, error)) (pid int, err error) {
 	if s == nil || s.anchor == nil {
 		return fork()

@@ -247,8 +247,8 @@ func (r requests) stat(m wire.Stat) wire.Usage {
 	return u
 }
 
-// logPoll is how often a log is looked at while somebody waits for more of it, and how long what comes is collected. logIdle is
-// how often one is looked at of which the keeper knows when there is more.
+// logPoll is how often a log is looked at while somebody waits for more of it, and how long what comes is collected.
+// logIdle is how often one is looked at of which the keeper knows when there is more.
 const (
 	logPoll = 50 * time.Millisecond
 	logIdle = time.Second
@@ -311,8 +311,8 @@ func (o *stdio) piece(m *wire.ReadLog, n int, answer *wire.Log) (b []byte) {
 	return b
 }
 
-// awaitMore returns when there may be more of a log. What comes is collected for a moment: a job that writes a line at a time
-// would otherwise cost a message a line.
+// awaitMore returns when there may be more of a log. What comes is collected for a moment: a job that writes a line at
+// a time would otherwise cost a message a line.
 func awaitMore(more, over <-chan struct{}) {
 	wait := logPoll
 	if more != nil {
@@ -332,8 +332,8 @@ func awaitMore(more, over <-chan struct{}) {
 	}
 }
 
-// withStreams calls do with a step's streams, size being how many bytes of a message it holds on to. While the step is being
-// started it is kept for later; what is beyond the window an agent keeps to is not.
+// withStreams calls do with a step's streams, size being how many bytes of a message it holds on to. While the step is
+// being started it is kept for later; what is beyond the window an agent keeps to is not.
 func (r requests) withStreams(key wire.Key, size int, do func(*streams)) {
 	k := r.k
 	k.mu.Lock()

@@ -14,7 +14,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// session is one connection of an agent. There is one at a time: a new one replaces the old, whose agent is gone or hangs.
+// session is one connection of an agent. There is one at a time: a new one replaces the old, whose agent is gone or
+// hangs.
 type session struct {
 	c     *wire.Conn
 	ready chan struct{} // closed when the hello is out: nothing may come before it

@@ -9,11 +9,11 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// A step in a container is a stand-in to the keeper: a program of ours that runs with the keeper's own rights, in the step's
-// place and with its streams, and to which what the user sent is nothing but data.
+// A step in a container is a stand-in to the keeper: a program of ours that runs with the keeper's own rights, in the
+// step's place and with its streams, and to which what the user sent is nothing but data.
 
-// feed is the launch as the stand-in gets it, on descriptor 3, with the groups that this node knows of its user: in memory, because
-// secrets are in its environment.
+// feed is the launch as the stand-in gets it, on descriptor 3, with the groups that this node knows of its user: in
+// memory, because secrets are in its environment.
 func (s *step) feed(groups []uint32, t wire.Task) (*os.File, error) {
 	l := *s.l
 	l.Identity.Groups = groups

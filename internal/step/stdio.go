@@ -33,7 +33,8 @@ type stdio struct {
 	out, err logFile // kept open while the step runs: for notices, and to read what it wrote
 }
 
-// logFile is an output file as the keeper remembers it. Users can replace what a path leads to, so a file is known by its inode.
+// logFile is an output file as the keeper remembers it. Users can replace what a path leads to, so a file is known by
+// its inode.
 type logFile struct {
 	fd   int // -1: not open
 	path string
@@ -220,8 +221,8 @@ func (o *stdio) notice(format string, args ...any) {
 // tellPatience is how long one piece of what a task finds in its output may wait for a reader.
 const tellPatience = time.Second
 
-// tell writes into a task's output before the task does. That may be a named pipe of the user which nobody reads: there is
-// no reason then to end the task, or to hold up the thread that starts everybody's.
+// tell writes into a task's output before the task does. That may be a named pipe of the user which nobody reads: there
+// is no reason then to end the task, or to hold up the thread that starts everybody's.
 func tell(fd int, text string) {
 	const atOnce = 4096 // what a pipe with room takes without waiting
 	for len(text) > 0 {
@@ -296,8 +297,8 @@ func (o *stdio) tail(x *wire.Exited) []byte {
 	return b
 }
 
-// read returns bytes of one of the files. One that has been closed is opened as the user: what a path leads to by now is
-// the user's choice, and root must not open that.
+// read returns bytes of one of the files. One that has been closed is opened as the user: what a path leads to by now
+// is the user's choice, and root must not open that.
 func (o *stdio) read(l *logFile, offset int64, n int) (b []byte, err error) {
 	if l.fd >= 0 || o.log != "" {
 		return l.read(offset, n)
@@ -316,8 +317,8 @@ func (o *stdio) read(l *logFile, offset int64, n int) (b []byte, err error) {
 	return b, errors.Join(err, spoilt)
 }
 
-// read returns bytes of the file. It opens it anew for reading: by the descriptor while there is one, else by its path, and
-// then only if the path still leads to the same file.
+// read returns bytes of the file. It opens it anew for reading: by the descriptor while there is one, else by its path,
+// and then only if the path still leads to the same file.
 func (l *logFile) read(offset int64, n int) ([]byte, error) {
 	if !l.file {
 		return nil, errors.New("the output is not a regular file")

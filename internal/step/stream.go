@@ -35,8 +35,8 @@ type streams struct {
 type outStream struct {
 	task, fd int
 	file     *os.File
-	// order is held from where the offset of some bytes is taken until they are sent: the agent takes what comes after a gap
-	// for the end of what it will get, and drops what comes then.
+	// order is held from where the offset of some bytes is taken until they are sent: the agent takes what comes after a
+	// gap for the end of what it will get, and drops what comes then.
 	order   sync.Mutex
 	unacked window.Window
 	ended   bool
@@ -197,8 +197,8 @@ func (st *streams) pump(s *outStream) {
 	}
 }
 
-// notice puts a line of the keeper's own into the error stream of the first task that can still speak. It is not held back by
-// a full window: it is short, and there are few.
+// notice puts a line of the keeper's own into the error stream of the first task that can still speak. It is not held
+// back by a full window: it is short, and there are few.
 func (st *streams) notice(line string) {
 	for {
 		var to *outStream

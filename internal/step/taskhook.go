@@ -49,8 +49,9 @@ func (s *step) prologs(groups []uint32, env []string) []prepared {
 	return list
 }
 
-// follow does what a task prolog wrote: export NAME=value, unset NAME, print text. Other lines mean nothing. The last word on
-// a name counts, so the environment is gone through once: a prolog of the user's own writes as many lines as it likes.
+// follow does what a task prolog wrote: export NAME=value, unset NAME, print text. Other lines mean nothing. The last
+// word on a name counts, so the environment is gone through once: a prolog of the user's own writes as many lines as it
+// likes.
 func (p *prepared) follow(out []byte) []string {
 	type change struct {
 		value   string // NAME=value
@@ -126,8 +127,8 @@ func (s *step) epilogs(i int) {
 	}
 }
 
-// taskHook runs one such program in the directory of the step. What it wrote comes back; of one that failed the first line
-// is part of the error, too.
+// taskHook runs one such program in the directory of the step. What it wrote comes back; of one that failed the first
+// line is part of the error, too.
 func (s *step) taskHook(program, context string, groups []uint32, env []string) ([]byte, error) {
 	dir := s.l.Program.WorkDir
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {

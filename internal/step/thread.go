@@ -17,9 +17,9 @@ import (
 // defaultUmask is that of the keeper, and of jobs that do not say.
 const defaultUmask = 0o022
 
-// threads are the launchers: operating-system threads, each with a working directory, umask and file-system identity of its
-// own. They are few, because forking serialises anyway; more are started only when all have been busy for a while, for
-// instance in a file system that hangs.
+// threads are the launchers: operating-system threads, each with a working directory, umask and file-system identity of
+// its own. They are few, because forking serialises anyway; more are started only when all have been busy for a while,
+// for instance in a file system that hangs.
 type threads struct {
 	jobs chan func(*thread)
 	wg   sync.WaitGroup
@@ -86,8 +86,8 @@ func (t *threads) serve() {
 	}
 }
 
-// do runs f on a launcher thread and waits for it. It returns what has spoilt the thread, if f did: that one is gone then,
-// another is in its place.
+// do runs f on a launcher thread and waits for it. It returns what has spoilt the thread, if f did: that one is gone
+// then, another is in its place.
 func (t *threads) do(f func(*thread)) error {
 	done := make(chan error, 1)
 	g := func(th *thread) { f(th); done <- th.spoilt }

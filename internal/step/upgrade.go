@@ -22,8 +22,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// A keeper upgrades by executing its new program in its own process: children, adopted ones too, stay its children. What the
-// old program knows goes to the new one through a memory file; open files stay open.
+// A keeper upgrades by executing its new program in its own process: children, adopted ones too, stay its children.
+// What the old program knows goes to the new one through a memory file; open files stay open.
 
 // stateVariable names the descriptor of that file to the new program.
 const stateVariable = "BIREME_STEP_STATE"

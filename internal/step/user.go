@@ -11,8 +11,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// supplementary gives the groups of a user: those of the launch, else those this node knows. It may wait for a directory,
-// so no lock is held meanwhile.
+// supplementary gives the groups of a user: those of the launch, else those this node knows. It may wait for a
+// directory, so no lock is held meanwhile.
 func (k *Keeper) supplementary(id wire.Identity) ([]uint32, error) {
 	if len(id.Groups) > 0 {
 		return id.Groups, nil
@@ -58,8 +58,8 @@ func (k *Keeper) shellOf(uid uint32) string {
 	return u.Shell
 }
 
-// getent runs that program as a child of the keeper's own kind: the reaper takes every child's status, also of those that
-// os/exec started.
+// getent runs that program as a child of the keeper's own kind: the reaper takes every child's status, also of those
+// that os/exec started.
 func (k *Keeper) getent(argv []string, patience time.Duration) ([]byte, error) {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// mark is the variable that every process of a launch has in its environment. Keepers of one machine may run steps of the same
-// job, so it names the keeper, too.
+// mark is the variable that every process of a launch has in its environment. Keepers of one machine may run steps of
+// the same job, so it names the keeper, too.
 func (k *Keeper) mark(key wire.Key) string {
 	return "BIREME_LAUNCH=" + key.String() + "@" + treeName(k.cfg.Dir)
 }
 
-// markedProcs finds a step's processes among all of the machine: those with its mark in their environment, those in a session
-// one of its tasks leads, and all their descendants. A process can shed all three; that is why this is called weak.
+// markedProcs finds a step's processes among all of the machine: those with its mark in their environment, those in a
+// session one of its tasks leads, and all their descendants. A process can shed all three; that is why this is called
+// weak.
 func markedProcs(mark string, tasks []int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -59,9 +60,9 @@ func markedProcs(mark string, tasks []int) []int {
 	return list
 }
 
-// family finds a step's processes by descent: from its tasks, and from what it left behind. Orphans come to the keeper, their
-// subreaper, so every process of a job descends from a task or from a child the keeper did not fork. That spares a look at
-// every process of the machine; ok is false where the kernel does not tell children.
+// family finds a step's processes by descent: from its tasks, and from what it left behind. Orphans come to the keeper,
+// their subreaper, so every process of a job descends from a task or from a child the keeper did not fork. That spares
+// a look at every process of the machine; ok is false where the kernel does not tell children.
 func (k *Keeper) family(mark string, tasks []int) (list []int, ok bool) {
 	own, ok := children(os.Getpid())
 	if !ok {
@@ -145,8 +146,8 @@ func willHaveMark(pid int, mark []byte) bool {
 	return hasMark(pid, mark)
 }
 
-// executing tells that a process has left its old memory and not got its new one: the place of its environment, the 50th
-// field of all, is nowhere.
+// executing tells that a process has left its old memory and not got its new one: the place of its environment, the
+// 50th field of all, is nowhere.
 func executing(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

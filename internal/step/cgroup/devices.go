@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In v2 there is no devices controller: a BPF program attached to the cgroup is asked for each access. Ours is a list of rules,
-// assembled here: first those that refuse, then those that allow; the end of the list says what becomes of the rest.
+// In v2 there is no devices controller: a BPF program attached to the cgroup is asked for each access. Ours is a list
+// of rules, assembled here: first those that refuse, then those that allow; the end of the list says what becomes of
+// the rest.
 
 // insn is one BPF instruction.
 type insn struct {
@@ -23,7 +24,8 @@ type insn struct {
 	imm int32
 }
 
-// Operations used, and registers: the program is called with its context (access, major, minor) in r1 and answers in r0.
+// Operations used, and registers: the program is called with its context (access, major, minor) in r1 and answers in
+// r0.
 const (
 	opLoad32  = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W
 	opMovReg  = unix.BPF_ALU64 | 0xb0 | unix.BPF_X
@@ -105,8 +107,8 @@ func parseDevice(text string) (deviceRule, error) {
 	return r, nil
 }
 
-// assemble makes the program that refuses what is in deny, allows what is in allow, and all the rest if rest says so. A rule
-// that refuses is for every kind of access.
+// assemble makes the program that refuses what is in deny, allows what is in allow, and all the rest if rest says so. A
+// rule that refuses is for every kind of access.
 func assemble(deny, allow []deviceRule, rest bool) []insn {
 	p := []insn{
 		{op: opLoad32, reg: 2 | 1<<4, off: 0}, // r2: access << 16 | kind

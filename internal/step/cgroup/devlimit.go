@@ -27,7 +27,8 @@ func (d devState) equal(e devState) bool {
 	return (d.allow == nil) == (e.allow == nil) && slices.Equal(d.allow, e.allow) && slices.Equal(d.deny, e.deny)
 }
 
-// DeviceRule names the device behind a file as a rule for all access; empty if there is no such file, and so nothing to deny.
+// DeviceRule names the device behind a file as a rule for all access; empty if there is no such file, and so nothing to
+// deny.
 func DeviceRule(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -104,8 +105,8 @@ func (j *Job) limitDevicesV1(dir string, want devState) error {
 	return checkDenied(dir, want.deny)
 }
 
-// checkDenied makes sure that the rules hold. Where a cgroup has a list of what is allowed, the kernel takes out a line that
-// is the same as the rule and ignores one that merely covers it.
+// checkDenied makes sure that the rules hold. Where a cgroup has a list of what is allowed, the kernel takes out a line
+// that is the same as the rule and ignores one that merely covers it.
 func checkDenied(dir string, deny []string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "devices.list"))
 	if err != nil {

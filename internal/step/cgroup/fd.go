@@ -91,8 +91,8 @@ func writeFile(dir, name, value string) error {
 	return nil
 }
 
-// procs lists the processes of a cgroup. The file is opened each time: v1 repeats to an open one what it said before. The
-// calling process is left out: in v1 one of its threads may be there to fork.
+// procs lists the processes of a cgroup. The file is opened each time: v1 repeats to an open one what it said before.
+// The calling process is left out: in v1 one of its threads may be there to fork.
 func procs(dir string) ([]int, error) {
 	f, err := open(dir, "cgroup.procs", unix.O_RDONLY)
 	if err != nil {

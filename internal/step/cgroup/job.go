@@ -44,8 +44,8 @@ type joint struct {
 	r     role
 }
 
-// trace is how much memory may still be charged to an ended job's directories for them to be used again: kernel objects and
-// a few pages of its output file that will be reclaimed under pressure.
+// trace is how much memory may still be charged to an ended job's directories for them to be used again: kernel objects
+// and a few pages of its output file that will be reclaimed under pressure.
 const trace = 1 << 20
 
 // Get gives a job its place, from the pool if there is one.

@@ -39,8 +39,8 @@ func freeze(dir string, v2, on bool) {
 	_ = writeFile(dir, name, value)
 }
 
-// Clean kills everything below the directories of a tree (see Dirs and Load) and removes them, the tree's own included. It
-// waits until ctx ends for processes to go. Directories that are not there are fine.
+// Clean kills everything below the directories of a tree (see Dirs and Load) and removes them, the tree's own included.
+// It waits until ctx ends for processes to go. Directories that are not there are fine.
 func Clean(ctx context.Context, dirs []string) error {
 	tick := time.NewTimer(0)
 	defer tick.Stop()

@@ -26,8 +26,8 @@ type Step struct {
 
 	base Usage // counters when the present step got this place
 
-	// spent tells that the cgroup was killed as one. Linux from 6.14 on then kills whatever is cloned into it from outside as
-	// soon as it is born (it compares the counts of kills of two different cgroups), so it cannot be used again.
+	// spent tells that the cgroup was killed as one. Linux from 6.14 on then kills whatever is cloned into it from outside
+	// as soon as it is born (it compares the counts of kills of two different cgroups), so it cannot be used again.
 	spent atomic.Bool
 }
 

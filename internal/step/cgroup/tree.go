@@ -58,8 +58,8 @@ type Tree struct {
 // maxIdle bounds the pool.
 const maxIdle = 64
 
-// Prepare makes the directories of a Tree. A relative name is below the calling process's own cgroup, so that limits set
-// from outside still hold; an absolute one is from the root of each mount.
+// Prepare makes the directories of a Tree. A relative name is below the calling process's own cgroup, so that limits
+// set from outside still hold; an absolute one is from the root of each mount.
 func Prepare(l Layout, name string) (*Tree, error) {
 	t := &Tree{}
 	for r := range t.by {
@@ -93,8 +93,8 @@ func Prepare(l Layout, name string) (*Tree, error) {
 	return t, nil
 }
 
-// leavePIDs keeps a quarter of the kernel's process numbers from all jobs together: the bounds of many jobs add up, and the
-// node's own daemons fork too.
+// leavePIDs keeps a quarter of the kernel's process numbers from all jobs together: the bounds of many jobs add up, and
+// the node's own daemons fork too.
 func (t *Tree) leavePIDs(file string) {
 	if t.by[pids] < 0 {
 		return
@@ -207,7 +207,8 @@ func makeV2(m *Mount, dir string) (map[role]bool, error) {
 }
 
 // handDown enables a controller in every cgroup from the mount down to dir. In v2 a cgroup that hands down controllers
-// holds no processes itself, so those of our own cgroup are moved into a leaf below it; other people's stay where they are.
+// holds no processes itself, so those of our own cgroup are moved into a leaf below it; other people's stay where they
+// are.
 func handDown(m *Mount, dir, controller string) error {
 	rel, err := filepath.Rel(m.Point, dir)
 	if err != nil {
@@ -349,8 +350,8 @@ func (t *Tree) canFreeze() bool {
 	return unix.Access(filepath.Join(h.dir, name), unix.W_OK) == nil
 }
 
-// Dirs lists the tree's directories, the one that holds the processes first: with them anybody can clean up after a keeper
-// that died, wherever in the hierarchies it ran.
+// Dirs lists the tree's directories, the one that holds the processes first: with them anybody can clean up after a
+// keeper that died, wherever in the hierarchies it ran.
 func (t *Tree) Dirs() []string {
 	list := []string{t.hiers[t.by[track]].dir}
 	for i, h := range t.hiers {

@@ -16,12 +16,12 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Intake takes the output of a step that is streamed to the server from a pipe into a file of the keeper's. The job never has that
-// file itself: what it can make of the node's disk is what the keeper writes, up to the bounds of the launch. What is over them
-// is read and dropped, so that the job runs on.
+// Intake takes the output of a step that is streamed to the server from a pipe into a file of the keeper's. The job
+// never has that file itself: what it can make of the node's disk is what the keeper writes, up to the bounds of the
+// launch. What is over them is read and dropped, so that the job runs on.
 //
-// All intakes of a node share one rate, in turns: who prints much is slowed down by the pipe, and who prints little waits for one
-// turn of each of the others at most.
+// All intakes of a node share one rate, in turns: who prints much is slowed down by the pipe, and who prints little
+// waits for one turn of each of the others at most.
 type Intake struct {
 	host   *Host
 	bounds wire.LogBounds
@@ -44,7 +44,8 @@ type Intake struct {
 
 const (
 	intakeTurn = 64 << 10 // read at once
-	// drainMost is what is taken at the end of a step from a pipe that somebody else may still write into: more than it holds.
+	// drainMost is what is taken at the end of a step from a pipe that somebody else may still write into: more than it
+	// holds.
 	drainMost = 4 << 20
 	// freeStep is how much of a file is given back at once.
 	freeStep = 1 << 20
@@ -257,8 +258,8 @@ func (in *Intake) drain() {
 	}
 }
 
-// Free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means that nobody
-// wants what is to come either. It gives the offset from which on the file is there.
+// Free gives the disk back what nobody needs any more: everything below an offset. An offset beyond all output means
+// that nobody wants what is to come either. It gives the offset from which on the file is there.
 func (in *Intake) Free(below int64) int64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Record is a line of the journal. The journal guards against the death of the keeper, not of the machine (a machine that
-// went down took its processes along, and comes back with another boot id), so a write is enough and nothing is synced.
+// Record is a line of the journal. The journal guards against the death of the keeper, not of the machine (a machine
+// that went down took its processes along, and comes back with another boot id), so a write is enough and nothing is
+// synced.
 type Record struct {
 	T      string       `json:"t"`
 	Key    *wire.Key    `json:"k,omitempty"`
@@ -68,8 +69,8 @@ const (
 )
 
 // Open reads a journal, or begins one. A torn last line, from a death in the middle of a write, counts as not written.
-// What a machine's sudden end may do to a file that is never synced must not keep the node from working: lines that cannot be
-// read are left out, and the whole is set aside for people.
+// What a machine's sudden end may do to a file that is never synced must not keep the node from working: lines that
+// cannot be read are left out, and the whole is set aside for people.
 func Open(path string) (*Journal, error) {
 	j := &Journal{Path: path, Live: map[wire.Key]*Entry{}, Jobs: map[wire.JobRef]*Launch{}}
 	b, err := os.ReadFile(path)

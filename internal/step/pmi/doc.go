@@ -6,8 +6,8 @@
 //	task ──┘               (keys)      ◄─────────────────────────
 //
 // A Node knows the tasks of its own node. What they put is theirs until they fence: then it is exchanged with the other
-// nodes once all local tasks have come, and everybody may read it. Tasks are untrusted: a task that speaks nonsense is cut
-// off, and nothing else happens.
+// nodes once all local tasks have come, and everybody may read it. Tasks are untrusted: a task that speaks nonsense is
+// cut off, and nothing else happens.
 //
 // Spawning further processes is refused: a step has the tasks it was started with.
 package pmi

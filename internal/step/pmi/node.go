@@ -261,8 +261,9 @@ func (n *Node) putAttr(key, value string) error {
 // mappingKey is where MPI libraries look for who shares a node with whom.
 const mappingKey = "PMI_process_mapping"
 
-// Mapping tells libraries which node each rank is on: blocks of (first node, nodes, tasks on each), in the order of ranks.
-// counts are the tasks of each node. Where ranks are dealt out otherwise than node by node it is empty, and libraries ask.
+// Mapping tells libraries which node each rank is on: blocks of (first node, nodes, tasks on each), in the order of
+// ranks. counts are the tasks of each node. Where ranks are dealt out otherwise than node by node it is empty, and
+// libraries ask.
 func Mapping(counts []int32) string {
 	var b strings.Builder
 	b.WriteString("(vector")

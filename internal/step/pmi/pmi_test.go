@@ -172,7 +172,8 @@ func FuzzFirst(f *testing.F) {
 	})
 }
 
-// TestBytes: what tasks put is the keeper's memory, which is everybody's on the node: it is bounded for a step, and given back.
+// TestBytes: what tasks put is the keeper's memory, which is everybody's on the node: it is bounded for a step, and
+// given back.
 func TestBytes(t *testing.T) {
 	before := total.Load() // not in parallel with others, who hold some too
 	n, err := New(Config{Job: "7.0", Size: 1, Ranks: []int32{0}})

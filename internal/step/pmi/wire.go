@@ -146,8 +146,8 @@ func (c *call) first(text string) error {
 	return fmt.Errorf("%.40q is no command", text)
 }
 
-// name publishes a service among the tasks of this node. Across nodes there is no name service. Nothing is said under the lock: who
-// does not listen would hold up all others, and the end of the step.
+// name publishes a service among the tasks of this node. Across nodes there is no name service. Nothing is said under
+// the lock: who does not listen would hold up all others, and the end of the step.
 func (c *call) name(q map[string]string) error { return c.say("%s", c.n.name(q)) }
 
 func (n *Node) name(q map[string]string) string {

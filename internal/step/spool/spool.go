@@ -15,9 +15,9 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// Making and removing three inodes for every job is the dearest thing a keeper could do: file systems are slow at it, and ext4
-// becomes slower with every inode removed in the last seconds. So places for scripts and empty temporary directories are
-// used again, only ever for the same user, and removed when the node has been idle for a moment.
+// Making and removing three inodes for every job is the dearest thing a keeper could do: file systems are slow at it,
+// and ext4 becomes slower with every inode removed in the last seconds. So places for scripts and empty temporary
+// directories are used again, only ever for the same user, and removed when the node has been idle for a moment.
 
 // Scripts are the places for scripts: directories of the spool with one file each, which a job runs as $0.
 type Scripts struct {
@@ -139,7 +139,8 @@ func (p *Scripts) Purge() error {
 	return errors.Join(faults...)
 }
 
-// TempDirs are empty temporary directories that wait for the next job of their user, in a directory nobody else may enter.
+// TempDirs are empty temporary directories that wait for the next job of their user, in a directory nobody else may
+// enter.
 type TempDirs struct {
 	name string // of that directory, below each base
 	list string // file with the bases that have one, for a successor to clean

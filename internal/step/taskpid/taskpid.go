@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// taskPID is the variable that tells a task its own number. Nobody knows it before the task is born, and it is born with
-// its environment: so room is left for it, and filled in while the task stands still at its exec.
+// taskPID is the variable that tells a task its own number. Nobody knows it before the task is born, and it is born
+// with its environment: so room is left for it, and filled in while the task stands still at its exec.
 const (
 	taskPID = "SLURM_TASK_PID="
 	pidRoom = "00000000" // one word of memory; numbers of processes have seven digits at most
@@ -33,8 +33,8 @@ func Reserve(env []string) []string {
 	return append(out, taskPID+pidRoom)
 }
 
-// Fill fills in the room; vars is how long the environment is. A process that cannot be written to, or has gone already,
-// keeps the zeros: no reason to end it.
+// Fill fills in the room; vars is how long the environment is. A process that cannot be written to, or has gone
+// already, keeps the zeros: no reason to end it.
 func Fill(pid, vars int) error {
 	value := make([]byte, len(pidRoom))
 	copy(value, strconv.Itoa(pid))
@@ -44,8 +44,8 @@ func Fill(pid, vars int) error {
 	return nil
 }
 
-// tellByStack finds the variable as the task itself will: above its stack's first word, the number of its arguments, lie
-// their addresses, a zero, and the addresses of the variables. It costs a sixth of reading files of /proc.
+// tellByStack finds the variable as the task itself will: above its stack's first word, the number of its arguments,
+// lie their addresses, a zero, and the addresses of the variables. It costs a sixth of reading files of /proc.
 func tellByStack(pid, vars int, value []byte) bool {
 	const word = 8
 	var regs syscall.PtraceRegs

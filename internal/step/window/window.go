@@ -2,16 +2,16 @@ package window
 
 import "bireme.dev/bireme/internal/wire"
 
-// Sizes of the buffers of a window: a task that prints a line now and then gets by with the least, one that fills what it
-// is given gets twice as much the next time.
+// Sizes of the buffers of a window: a task that prints a line now and then gets by with the least, one that fills what
+// it is given gets twice as much the next time.
 const (
 	leastBuffer = 8 << 10
 	mostBuffer  = 128 << 10
 	leastRead   = 4 << 10
 )
 
-// Window is the part of a stream that was not acknowledged yet. It is read into where it stays, and sent from there. Who
-// reads calls room and add in turn; between them the bytes are its own.
+// Window is the part of a stream that was not acknowledged yet. It is read into where it stays, and sent from there.
+// Who reads calls room and add in turn; between them the bytes are its own.
 type Window struct {
 	from   int64 // offset of the first byte
 	held   int
