@@ -14,7 +14,8 @@ func TestKeptOptionsAreStoredAsBefore(t *testing.T) {
 	on, off := true, false
 	for text, want := range map[string]KeptOptions{
 		`{"cron":"@daily","scrontab":"x","scrontab-place":"1"}`: {
-			Schedule: "@daily", Slurm: map[string]string{"scrontab": "x", "scrontab-place": "1"}},
+			Schedule: "@daily", Slurm: map[string]string{"scrontab": "x", "scrontab-place": "1"},
+		},
 		`{"kill-on-invalid-dep":"yes","no-kill":""}`:   {NoKill: &on, KillInvalid: &on},
 		`{"kill-on-invalid-dep":"no","no-kill":"off"}`: {NoKill: &off, KillInvalid: &off},
 		`{"gid":"staff","gpu-bind":"single:1"}`:        {Group: "staff", Slurm: map[string]string{"gpu-bind": "single:1"}},

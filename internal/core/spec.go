@@ -13,16 +13,18 @@ const (
 // immutable: an update makes a new one. The tasks of an array share theirs. Rarely used wishes live in Extra, so that a
 // pending job stays small.
 type Spec struct {
-	Name      string        `json:"name"`
-	User      UserName      `json:"user"`
-	UID       uint32        `json:"uid"`
-	GID       uint32        `json:"gid"`
-	Project   ProjectName   `json:"project,omitempty"`
-	Partition PartitionName `json:"partition,omitempty"` // one name, or several separated by commas: the first that can start
+	Name    string      `json:"name"`
+	User    UserName    `json:"user"`
+	UID     uint32      `json:"uid"`
+	GID     uint32      `json:"gid"`
+	Project ProjectName `json:"project,omitempty"`
+	// one name, or several separated by commas: the first that can start
+	Partition PartitionName `json:"partition,omitempty"`
 	QOS       QOSName       `json:"qos,omitempty"`
 	Kind      JobKind       `json:"kind,omitempty"`
-	Runtime   string        `json:"runtime,omitempty"` // RuntimeProcess or RuntimeContainer; fixed at submit, never by the node it lands on
-	Run       string        `json:"run,omitempty"`     // the run it belongs to, for YAML configurations
+	// RuntimeProcess or RuntimeContainer; fixed at submit, never by the node it lands on
+	Runtime string `json:"runtime,omitempty"`
+	Run     string `json:"run,omitempty"` // the run it belongs to, for YAML configurations
 
 	Script Hash     `json:"script,omitzero"` // blob: what to execute
 	Env    Hash     `json:"env,omitzero"`    // blob: NUL-separated KEY=VALUE
@@ -43,19 +45,20 @@ type Spec struct {
 
 // Shape is the resources of a job: how many nodes, and what on each.
 type Shape struct {
-	NodesMin     int32      `json:"nodes_min,omitempty"`
-	NodesMax     int32      `json:"nodes_max,omitempty"`
-	Tasks        int32      `json:"tasks,omitempty"`
-	TasksPerNode int32      `json:"tasks_per_node,omitempty"`
-	CPUsPerTask  int32      `json:"cpus_per_task,omitempty"`
-	MinCPUs      int32      `json:"min_cpus,omitempty"` // --mincpus: CPUs on each node
-	MemPerNode   Bytes      `json:"mem_per_node,omitempty"`
-	MemPerCPU    Bytes      `json:"mem_per_cpu,omitempty"`
-	Gres         []Gres     `json:"gres,omitempty"` // on each node
-	Exclusive    bool       `json:"exclusive,omitempty"`
-	Blocks       bool       `json:"blocks,omitempty"` // whole blocks of nodes that are split, and of several nodes all of each
-	More         *ShapeMore `json:"more,omitempty"`   // what few jobs ask for
-	Given        ShapeGiven `json:"given,omitempty"`  // which of these the user wrote; environment variables depend on it
+	NodesMin     int32  `json:"nodes_min,omitempty"`
+	NodesMax     int32  `json:"nodes_max,omitempty"`
+	Tasks        int32  `json:"tasks,omitempty"`
+	TasksPerNode int32  `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int32  `json:"cpus_per_task,omitempty"`
+	MinCPUs      int32  `json:"min_cpus,omitempty"` // --mincpus: CPUs on each node
+	MemPerNode   Bytes  `json:"mem_per_node,omitempty"`
+	MemPerCPU    Bytes  `json:"mem_per_cpu,omitempty"`
+	Gres         []Gres `json:"gres,omitempty"` // on each node
+	Exclusive    bool   `json:"exclusive,omitempty"`
+	// whole blocks of nodes that are split, and of several nodes all of each
+	Blocks bool       `json:"blocks,omitempty"`
+	More   *ShapeMore `json:"more,omitempty"`  // what few jobs ask for
+	Given  ShapeGiven `json:"given,omitempty"` // which of these the user wrote; environment variables depend on it
 }
 
 // ShapeMore is the part of a shape that few jobs have.
@@ -135,16 +138,17 @@ type Origin struct {
 
 // Extra holds what few jobs ask for.
 type Extra struct {
-	NodeList     string            `json:"nodelist,omitempty"` // hostlist of nodes that must be used
-	Exclude      string            `json:"exclude,omitempty"`
-	Constraint   string            `json:"constraint,omitempty"`
-	Dependency   string            `json:"dependency,omitempty"`
-	Licenses     string            `json:"licenses,omitempty"`
-	Reservation  string            `json:"reservation,omitempty"`
-	Comment      string            `json:"comment,omitempty"`
-	Deadline     Time              `json:"deadline,omitempty"`
-	TimeMin      Seconds           `json:"time_min,omitempty"`
-	Fill         bool              `json:"fill,omitempty"`       // it said no limit: in an advance reservation it may run as long as that lasts
+	NodeList    string  `json:"nodelist,omitempty"` // hostlist of nodes that must be used
+	Exclude     string  `json:"exclude,omitempty"`
+	Constraint  string  `json:"constraint,omitempty"`
+	Dependency  string  `json:"dependency,omitempty"`
+	Licenses    string  `json:"licenses,omitempty"`
+	Reservation string  `json:"reservation,omitempty"`
+	Comment     string  `json:"comment,omitempty"`
+	Deadline    Time    `json:"deadline,omitempty"`
+	TimeMin     Seconds `json:"time_min,omitempty"`
+	// it said no limit: in an advance reservation it may run as long as that lasts
+	Fill         bool              `json:"fill,omitempty"`
 	TimeAsked    Seconds           `json:"time_asked,omitempty"` // the limit of a job that was cut short when it started
 	Signal       *WarnSignal       `json:"signal,omitempty"`
 	Files        Hash              `json:"files,omitzero"` // blob: a parcel of files that its containers begin with
@@ -169,10 +173,11 @@ type Extra struct {
 	Fence        Seconds           `json:"fence,omitempty"` // overrides the cluster's setting for this job
 	KillGrace    Seconds           `json:"kill_grace,omitempty"`
 	TmpDisk      Bytes             `json:"tmp_disk,omitempty"`
-	GPU          *GPUAsk           `json:"gpu,omitempty"`  // which GPUs will do, where Shape asks for them without a type
-	Open         bool              `json:"open,omitempty"` // an allocation that stays without steps until it is given back or its time is over
-	Container    *Container        `json:"container,omitempty"`
-	Kept         *KeptOptions      `json:"options,omitempty"`
+	GPU          *GPUAsk           `json:"gpu,omitempty"` // which GPUs will do, where Shape asks for them without a type
+	// an allocation that stays without steps until it is given back or its time is over
+	Open      bool         `json:"open,omitempty"`
+	Container *Container   `json:"container,omitempty"`
+	Kept      *KeptOptions `json:"options,omitempty"`
 }
 
 // HetRef ties the components of a heterogeneous job together: each is a job of its own, and all start at once or none.

@@ -29,8 +29,10 @@ type running struct {
 func start(t testing.TB, st store.Store, cfg Config) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &running{Engine: New(st, cfg, slog.New(slog.NewTextHandler(io.Discard, nil))), t: t, cancel: cancel,
-		done: make(chan error, 1)}
+	e := &running{
+		Engine: New(st, cfg, slog.New(slog.NewTextHandler(io.Discard, nil))), t: t, cancel: cancel,
+		done: make(chan error, 1),
+	}
 	go func() { e.done <- e.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-e.stopped })
 	return e

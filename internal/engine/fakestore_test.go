@@ -45,11 +45,13 @@ type fakestore struct {
 }
 
 func newFakestore() *fakestore {
-	return &fakestore{jobs: map[core.JobID]*core.Job{}, steps: map[[2]int64]*core.Step{},
+	return &fakestore{
+		jobs: map[core.JobID]*core.Job{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{},
 		users: map[core.UserName]*core.User{}, projects: map[core.ProjectName]*core.Project{},
 		qos: map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
-		fleets: map[string]*core.Fleet{}}
+		fleets: map[string]*core.Fleet{},
+	}
 }
 
 func (f *fakestore) Lead(_ context.Context, holder string, ttl time.Duration, renew int64, _ core.Time) (int64, error) {

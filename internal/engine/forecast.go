@@ -39,8 +39,10 @@ const (
 )
 
 func newForecaster(e *Engine, p *sched.Planner, from *plannerFeed) *forecaster {
-	f := &forecaster{engine: e, planner: p, feed: from, restTimer: time.NewTimer(time.Hour),
-		trialTimer: time.NewTimer(time.Hour)}
+	f := &forecaster{
+		engine: e, planner: p, feed: from, restTimer: time.NewTimer(time.Hour),
+		trialTimer: time.NewTimer(time.Hour),
+	}
 	f.restTimer.Stop()
 	f.trialTimer.Stop()
 	return f

@@ -57,8 +57,10 @@ func TestPlannerFaultHoldsItsJob(t *testing.T) {
 		}}}
 		log := &syncBuffer{}
 		ctx, cancel := context.WithCancel(context.Background())
-		e := &running{Engine: New(f, cfg, slog.New(slog.NewTextHandler(log, nil))), t: t, cancel: cancel,
-			done: make(chan error, 1)}
+		e := &running{
+			Engine: New(f, cfg, slog.New(slog.NewTextHandler(log, nil))), t: t, cancel: cancel,
+			done: make(chan error, 1),
+		}
 		go func() { e.done <- e.Run(ctx) }()
 		e.people(2)
 		before := idOf(t, must(e, submit(0, "", free)))
@@ -279,13 +281,17 @@ func TestUnsoundRecordsAreHeld(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*core.Job){
 		"het offset over count": func(j *core.Job) {
-			j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Offset: 5,
-				Count: 2}}
+			j.Spec.Extra = &core.Extra{Het: &core.HetRef{
+				Lead: j.ID, Offset: 5,
+				Count: 2,
+			}}
 		},
 		"het negative count": func(j *core.Job) { j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: j.ID, Count: -1}} },
 		"het of another": func(j *core.Job) {
-			j.Spec.Extra = &core.Extra{Het: &core.HetRef{Lead: 1, Offset: 1,
-				Count: 2}}
+			j.Spec.Extra = &core.Extra{Het: &core.HetRef{
+				Lead: 1, Offset: 1,
+				Count: 2,
+			}}
 		},
 		"time asked":           func(j *core.Job) { j.Spec.Extra = &core.Extra{TimeAsked: 1 << 61} },
 		"negative tasks":       func(j *core.Job) { j.Spec.Shape.Tasks = -5 },

@@ -74,8 +74,10 @@ type planLoop struct {
 // runPlanLoop runs a pass whenever something changed or a planned moment comes, and hands its starts to the writer. It
 // waits until they are applied, so that the next pass sees them; it does not wait for their commit.
 func (e *Engine) runPlanLoop(ctx context.Context, f *plannerFeed) {
-	l := &planLoop{engine: e, feed: f, planner: sched.New(state.PlannerConfig(*e.config.Load())),
-		timer: time.NewTimer(time.Hour)}
+	l := &planLoop{
+		engine: e, feed: f, planner: sched.New(state.PlannerConfig(*e.config.Load())),
+		timer: time.NewTimer(time.Hour),
+	}
 	defer l.timer.Stop()
 	l.forecast = newForecaster(e, l.planner, f)
 	defer l.forecast.stop()

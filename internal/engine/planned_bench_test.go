@@ -39,13 +39,17 @@ func stored(b *testing.B, l *coretest.Load) store.Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	first := &core.Changes{Now: coretest.LoadNow, NextJob: l.NextID + 1, NextNode: int64(len(l.Nodes) + 1), Nodes: l.Nodes,
-		Projects: l.Projects}
+	first := &core.Changes{
+		Now: coretest.LoadNow, NextJob: l.NextID + 1, NextNode: int64(len(l.Nodes) + 1), Nodes: l.Nodes,
+		Projects: l.Projects,
+	}
 	for u := range 500 {
 		uid := uint32(1000 + u)
 		first.Users = append(first.Users,
-			&core.User{Name: core.UserName(fmt.Sprintf("u%03d", u)), UnixName: fmt.Sprintf("u%03d", u), UID: &uid,
-				Role: core.RoleUser})
+			&core.User{
+				Name: core.UserName(fmt.Sprintf("u%03d", u)), UnixName: fmt.Sprintf("u%03d", u), UID: &uid,
+				Role: core.RoleUser,
+			})
 	}
 	all := []*core.Changes{first}
 	for part := range slices.Chunk(slices.Concat(l.Running, l.Pending), 5000) {
@@ -161,8 +165,10 @@ func (e *planned) churn(b *testing.B, over <-chan struct{}) (plans int64) {
 		j := e.Running[k]
 		k++
 		if _, err := Do(b.Context(), e.Engine,
-			&state.Exited{Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch",
-				JobDone: true}); err != nil {
+			&state.Exited{
+				Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch",
+				JobDone: true,
+			}); err != nil {
 			b.Error(err)
 			return plans
 		}

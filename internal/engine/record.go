@@ -65,8 +65,10 @@ func (r *recorder) plannerFed() {
 
 func (r *recorder) pass(s *startBatch, now core.Time) {
 	if r != nil {
-		r.line(&state.Record{Now: now,
-			Pass: &state.Passed{Now: s.now, Seen: s.seenSeq, Starts: s.starts, Preempts: s.preempts}}, nil)
+		r.line(&state.Record{
+			Now:  now,
+			Pass: &state.Passed{Now: s.now, Seen: s.seenSeq, Starts: s.starts, Preempts: s.preempts},
+		}, nil)
 	}
 }
 

@@ -227,7 +227,8 @@ func (w *writer) readyToCommit() bool {
 
 // loop takes commands until ctx ends (what was applied is still handed over) or the committer gives up.
 func (w *writer) loop(ctx context.Context, commits chan<- *batch, idle <-chan commitReport,
-	committed <-chan error) error {
+	committed <-chan error,
+) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -223,8 +223,10 @@ func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 
 // viewNow is how a class looks at its nodes for a job that starts now and ends at end.
 func (p *Planner) viewNow(s *partitionClass, end core.Time) nodeView {
-	return nodeView{nodes: p.openNodesFor(s), end: end, scratch: &p.free, advance: s.advance,
-		mayDelayAdvance: s.mayDelayAdvance}
+	return nodeView{
+		nodes: p.openNodesFor(s), end: end, scratch: &p.free, advance: s.advance,
+		mayDelayAdvance: s.mayDelayAdvance,
+	}
 }
 
 // nodesFor lists the nodes of a class in the order they are tried: those of its partition, and of them, those of its
@@ -583,7 +585,8 @@ func (p *Plan) advanceReason(j *core.Job) Reason {
 		return w
 	}
 	if w = p.queueReason(j); w.Code == core.ReasonResources {
-		w.Code, w.Text = core.ReasonReservation, "it is first in its partition and waits for what its reservation has in use, or has no time for it"
+		w.Code, w.Text = core.ReasonReservation,
+			"it is first in its partition and waits for what its reservation has in use, or has no time for it"
 	}
 	return w
 }

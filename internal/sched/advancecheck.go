@@ -15,7 +15,8 @@ import (
 // gone
 // by since the plan was made is not held against it.
 func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *core.Alloc, now core.Time,
-	names alloc.HostsFunc, zone *time.Location) string {
+	names alloc.HostsFunc, zone *time.Location,
+) string {
 	end := alloc.AddTime(now, alloc.TimeLimit(spec))
 	if end != alloc.Never {
 		end = max(now, end-alloc.OverdueDelay)

@@ -10,8 +10,10 @@ import (
 
 // busy is a cluster of full nodes with jobs waiting: half of them alike, the others of a thousand shapes.
 func busy(nodes, pending int) (p *Planner, running []*core.Job) {
-	p = New(Config{Partitions: []core.Partition{{Name: "main", Default: true}},
-		Hosts: func(string) map[core.NodeName]bool { return nil }})
+	p = New(Config{
+		Partitions: []core.Partition{{Name: "main", Default: true}},
+		Hosts:      func(string) map[core.NodeName]bool { return nil },
+	})
 	var c Changes
 	for i := range nodes {
 		n := coretest.Node(core.NodeName(fmt.Sprintf("n%05d", i+1))).ID(int64(i + 1)).CPUs(64).Mem(256 * core.GiB).Build()

@@ -30,8 +30,10 @@ func (s *partitionClass) member(j *core.Job, g *policy.Gate) classMember {
 }
 
 func classMemberOf(e queueEntry) classMember {
-	return classMember{job: e.job, gate: e.gate, since: e.since, minTime: e.minTime, priority: e.priority,
-		inArray: e.inArray, rank: e.rank}
+	return classMember{
+		job: e.job, gate: e.gate, since: e.since, minTime: e.minTime, priority: e.priority,
+		inArray: e.inArray, rank: e.rank,
+	}
 }
 
 // Compare is the order of a partition's queue.
@@ -48,8 +50,10 @@ func (m *classMember) Compare(o *classMember) int {
 }
 
 func (m *classMember) entry(s *partitionClass) queueEntry {
-	return queueEntry{job: m.job, class: s, gate: m.gate, since: m.since, minTime: m.minTime, priority: m.priority,
-		inArray: m.inArray, rank: m.rank}
+	return queueEntry{
+		job: m.job, class: s, gate: m.gate, since: m.since, minTime: m.minTime, priority: m.priority,
+		inArray: m.inArray, rank: m.rank,
+	}
 }
 
 // classHead is a class that has jobs which may start, and the first of them.

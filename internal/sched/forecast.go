@@ -60,8 +60,10 @@ const (
 // Forecast begins a forecast beside a plan of this planner.
 func (p *Planner) Forecast(plan *Plan) *Forecast {
 	f := &Forecast{Now: plan.Now, table: make([]forecastSlot, len(p.pending)*9/8+8)}
-	f.work = &forecastBuild{p: p, model: newForecastModel(plan.Now, p), version: p.ledger.version,
-		classIndex: map[*classInfo]int32{}}
+	f.work = &forecastBuild{
+		p: p, model: newForecastModel(plan.Now, p), version: p.ledger.version,
+		classIndex: map[*classInfo]int32{},
+	}
 	for _, part := range p.partitions {
 		f.work.queues = append(f.work.queues, forecastQueue{part: part})
 	}

@@ -202,7 +202,8 @@ func (o *forecastModel) fit(c *modelClass, length core.Time, want int64) (got in
 // it
 // found, whether it left out what is kept for others, and how much work that was.
 func (o *forecastModel) choosePool(c *modelClass, k int, num, want int64, end core.Time) (tasks int64, kept bool,
-	cost int) {
+	cost int,
+) {
 	h := &c.pools[k]
 	w := &o.pools[h.pool]
 	use := o.uses[h.use : int(h.use)+w.width]
@@ -263,8 +264,10 @@ func timesIn(of, use []int64, most, num int64) int64 {
 func (o *forecastModel) start(j *modelJob, c *modelClass, copies int64) (cost int) {
 	left := copies * c.tasks
 	end := alloc.AddTime(o.eventTime, j.timeLimit)
-	e := modelEnd{at: max(end, o.eventTime+o.minStep), array: j.array, tasks: copies, share: o.stepShare(j.timeLimit),
-		release: o.bookStart(j, c)}
+	e := modelEnd{
+		at: max(end, o.eventTime+o.minStep), array: j.array, tasks: copies, share: o.stepShare(j.timeLimit),
+		release: o.bookStart(j, c),
+	}
 	for _, p := range o.choices {
 		h := &c.pools[p.pool]
 		if e.times = min(p.times, (left+h.tasks-1)/h.tasks); e.times <= 0 {

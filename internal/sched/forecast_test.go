@@ -68,19 +68,25 @@ func TestForecastAgrees(t *testing.T) {
 		t.Run(fmt.Sprintf("nodes=%d/pending=%d", tc.nodes, tc.pending), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(7, uint64(tc.nodes)))
-			p := New(Config{Partitions: []core.Partition{{Name: "main"}},
-				Hosts: func(string) map[core.NodeName]bool { return nil }})
+			p := New(Config{
+				Partitions: []core.Partition{{Name: "main"}},
+				Hosts:      func(string) map[core.NodeName]bool { return nil },
+			})
 			var nodes []*core.Node
 			for i := range tc.nodes {
-				nodes = append(nodes, &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprintf("n%03d", i)),
-					Roles: core.Compute, Hardware: core.Hardware{CPUs: 32, Memory: 128 * core.GiB}})
+				nodes = append(nodes, &core.Node{
+					ID: int64(i + 1), Name: core.NodeName(fmt.Sprintf("n%03d", i)),
+					Roles: core.Compute, Hardware: core.Hardware{CPUs: 32, Memory: 128 * core.GiB},
+				})
 			}
 			p.Apply(Changes{Nodes: nodes})
 			jobs := map[core.JobID]*core.Job{}
 			for id := core.JobID(1); id <= core.JobID(tc.pending); id++ {
 				s := &core.Spec{Partition: "main", TimeLimit: core.Seconds(60 * (1 + r.IntN(120)))}
-				s.Shape = core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1) << r.IntN(6),
-					MemPerNode: core.Bytes(1+r.IntN(32)) * core.GiB}
+				s.Shape = core.Shape{
+					NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: int32(1) << r.IntN(6),
+					MemPerNode: core.Bytes(1+r.IntN(32)) * core.GiB,
+				}
 				if n := int32(1 + r.IntN(1+tc.nodes/4)); r.IntN(8) == 0 {
 					s.Shape.NodesMin, s.Shape.NodesMax, s.Shape.Tasks = n, n, n
 				}

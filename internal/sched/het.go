@@ -115,8 +115,10 @@ func (h *hetJobs) enqueue(set *hetJob) {
 	if set.reason == nil {
 		h.sortComponents(set)
 		if !h.fitsIdle(set) {
-			set.reason = &Reason{Code: core.ReasonBadConstraints,
-				Text: "the nodes that are up could hold each of its components, but not all at once"}
+			set.reason = &Reason{
+				Code: core.ReasonBadConstraints,
+				Text: "the nodes that are up could hold each of its components, but not all at once",
+			}
 		}
 	}
 	if set.reason != nil {
@@ -261,9 +263,11 @@ func (p *Plan) hetReason(j *core.Job, ref *core.HetRef) (Reason, bool) {
 		ref.Lead)}
 	for _, head := range p.heads {
 		if head == ref.Lead {
-			w = Reason{Code: core.ReasonResources,
+			w = Reason{
+				Code: core.ReasonResources,
 				Text: fmt.Sprintf("it starts with component %d+0, which is first in its partition: they wait for "+
-					"resources that other jobs hold", ref.Lead)}
+					"resources that other jobs hold", ref.Lead),
+			}
 		}
 	}
 	w.Expected, w.Estimate, _ = p.Expected(ref.Lead)

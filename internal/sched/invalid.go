@@ -12,8 +12,10 @@ import (
 // a
 // record from elsewhere has one. Its job never starts: a restriction that is not understood is not lifted.
 func invalidPart(s *core.Spec) string {
-	for _, list := range [...][]core.Gres{s.Shape.Gres, s.Shape.Wide().GPUs, s.Shape.Wide().GPUsPerTask,
-		s.Shape.Wide().GPUsPerSocket} {
+	for _, list := range [...][]core.Gres{
+		s.Shape.Gres, s.Shape.Wide().GPUs, s.Shape.Wide().GPUsPerTask,
+		s.Shape.Wide().GPUsPerSocket,
+	} {
 		for i := range list {
 			if list[i].Name == "" || list[i].Count < 0 {
 				return fmt.Sprintf("its generic resource %q:%d cannot be read", list[i].Name, list[i].Count)

@@ -16,8 +16,10 @@ func TestGrowthIsAskedForOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newLawWorld(rt, RuleEASY, rapid.Uint64().Draw(rt, "seed"), 2)
 		w.cfg.Offers = []core.Offer{
-			{Name: "big", Max: 3, Price: 5, PowerUp: 20, Hardware: core.Hardware{CPUs: 8, Memory: 8 * core.GiB,
-				Gres: []core.Gres{{Name: "gpu", Type: "x", Count: 2}}}},
+			{Name: "big", Max: 3, Price: 5, PowerUp: 20, Hardware: core.Hardware{
+				CPUs: 8, Memory: 8 * core.GiB,
+				Gres: []core.Gres{{Name: "gpu", Type: "x", Count: 2}},
+			}},
 			{Name: "small", Max: 2, Price: 1, PowerUp: 5, Hardware: core.Hardware{CPUs: 4, Memory: 4 * core.GiB}},
 		}
 		w.p = New(w.cfg)

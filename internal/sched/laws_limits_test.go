@@ -50,10 +50,20 @@ func (w *limitLaw) limits() (l core.Limits) {
 
 // rule makes new limits, of the same people.
 func (w *limitLaw) rule() {
-	w.assocs = []policy.Assoc{{Account: policy.Root}, {Account: "a", Limits: w.limits()}, {Account: "b", Parent: "a",
-		Limits: w.limits()},
-		{Account: "a", User: "u0", Limits: w.limits()}, {Account: "b", User: "u1", Limits: w.limits()}, {Account: "b",
-			User: "u2"}}
+	w.assocs = []policy.Assoc{
+		{Account: policy.Root},
+		{Account: "a", Limits: w.limits()},
+		{
+			Account: "b", Parent: "a",
+			Limits: w.limits(),
+		},
+		{Account: "a", User: "u0", Limits: w.limits()},
+		{Account: "b", User: "u1", Limits: w.limits()},
+		{
+			Account: "b",
+			User:    "u2",
+		},
+	}
 	w.qos = nil
 	for i := range 2 {
 		q := &core.QOS{Name: core.QOSName(fmt.Sprint("q", i)), Limits: w.limits(), MaxTRESPerUser: w.tres(8)}
@@ -121,8 +131,10 @@ func (w *limitLaw) check(plan *Plan) {
 		started[plan.Starts[i].Job] = true
 	}
 	start := func(j *core.Job) {
-		who := policy.Who{Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
-			Part: w.p.partitionByName[j.Alloc.Partition].QOS}
+		who := policy.Who{
+			Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
+			Part: w.p.partitionByName[j.Alloc.Partition].QOS,
+		}
 		all, node := alloc.AllocatedTRES(j.Alloc)
 		ask := w.rules.Ask(all, node, j.Alloc.Partition)
 		g := tally.Gate(who)
@@ -182,17 +194,21 @@ func TestLimitsHold(t *testing.T) {
 // TestLimitedJobsBlockNobody: a job that a limit keeps waiting is not first, and those behind it start.
 func TestLimitedJobsBlockNobody(t *testing.T) {
 	t.Parallel()
-	rules, err := policy.NewRules(policy.Setting{}, []policy.Assoc{{Account: "a",
-		Limits: core.Limits{MaxJobs: count(1)}}}, nil, true)
+	rules, err := policy.NewRules(policy.Setting{}, []policy.Assoc{{
+		Account: "a",
+		Limits:  core.Limits{MaxJobs: count(1)},
+	}}, nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := New(Config{Partitions: []core.Partition{{Name: "p"}}, Hosts: func(string) map[core.NodeName]bool { return nil }})
 	n := &core.Node{ID: 1, Name: "n", Roles: core.Compute, Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}}
 	job := func(id core.JobID, user core.UserName, cpus int32) *core.Job {
-		return &core.Job{ID: id, State: core.Pending, Spec: &core.Spec{User: user, Project: "a", Partition: "p",
+		return &core.Job{ID: id, State: core.Pending, Spec: &core.Spec{
+			User: user, Project: "a", Partition: "p",
 			TimeLimit: 600,
-			Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: cpus}}}
+			Shape:     core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: cpus},
+		}}
 	}
 	jobs := []*core.Job{job(1, "ann", 1), job(2, "ann", 1), job(3, "bob", 4), job(4, "eve", 1)}
 	p.Apply(Changes{Nodes: []*core.Node{n}, Policy: &Policy{Rules: rules}, Jobs: jobs})

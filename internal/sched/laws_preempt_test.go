@@ -39,8 +39,10 @@ func newPushWorld(t *rapid.T, seed uint64, kind core.PreemptType, modes ...core.
 	for _, q := range qos {
 		q.PreemptMode = w.mode()
 	}
-	cfg := core.Preemption{Type: kind, Mode: w.mode(), Order: []core.PreemptOrder{core.LeastLost, core.Youngest,
-		core.Smallest}[w.r.IntN(3)]}
+	cfg := core.Preemption{Type: kind, Mode: w.mode(), Order: []core.PreemptOrder{
+		core.LeastLost, core.Youngest,
+		core.Smallest,
+	}[w.r.IntN(3)]}
 	w.table = preempt.NewRules(cfg, w.cfg.Partitions, qos)
 	w.cfg.Preemption = w.table
 	w.p = New(w.cfg)
@@ -235,10 +237,14 @@ var pushKinds = []struct {
 }{
 	{"requeue by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptRequeue, core.PreemptCancel}},
 	{"suspend by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptSuspend}},
-	{"any by qos", core.PreemptByQOS, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
-		"requeue,priority", "suspend,within", "requeue,within"}},
-	{"any by tier", core.PreemptByTier, []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
-		core.PreemptOff}},
+	{"any by qos", core.PreemptByQOS, []core.PreemptMode{
+		core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
+		"requeue,priority", "suspend,within", "requeue,within",
+	}},
+	{"any by tier", core.PreemptByTier, []core.PreemptMode{
+		core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel,
+		core.PreemptOff,
+	}},
 }
 
 // TestPushingAside: whatever is preempted, nothing is given twice, a planner kept up to date plans as one built cold,

@@ -34,8 +34,10 @@ type lawWorld struct {
 }
 
 func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
-	w := &lawWorld{t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{},
-		endings: map[core.JobID]core.Time{}}
+	w := &lawWorld{
+		t: t, r: rand.New(rand.NewPCG(seed, 3)), now: loadNow, jobs: map[core.JobID]*core.Job{},
+		endings: map[core.JobID]core.Time{},
+	}
 	w.cfg = Config{Rule: rule, Hosts: func(list string) map[core.NodeName]bool {
 		if list == "" {
 			return nil
@@ -47,15 +49,21 @@ func newLawWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 		return set
 	}}
 	for i, nodes := range []string{"ALL", "abc", "cde"}[:parts] {
-		w.cfg.Partitions = append(w.cfg.Partitions, core.Partition{Name: core.PartitionName(fmt.Sprint("p", i)),
-			Nodes: nodes})
+		w.cfg.Partitions = append(w.cfg.Partitions, core.Partition{
+			Name:  core.PartitionName(fmt.Sprint("p", i)),
+			Nodes: nodes,
+		})
 	}
 	for i := range 2 + w.r.IntN(4) {
-		n := &core.Node{ID: int64(i + 1), Name: core.NodeName(rune('a' + i)), Roles: core.Compute,
-			Hardware: core.Hardware{CPUs: int32(2 + w.r.IntN(6)), Memory: core.Bytes(2+w.r.IntN(6)) * core.GiB}}
+		n := &core.Node{
+			ID: int64(i + 1), Name: core.NodeName(rune('a' + i)), Roles: core.Compute,
+			Hardware: core.Hardware{CPUs: int32(2 + w.r.IntN(6)), Memory: core.Bytes(2+w.r.IntN(6)) * core.GiB},
+		}
 		if w.r.IntN(2) == 0 {
-			n.Hardware.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(2))}, {Name: "gpu", Type: "y",
-				Count: 1}}
+			n.Hardware.Gres = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(2))}, {
+				Name: "gpu", Type: "y",
+				Count: 1,
+			}}
 		}
 		w.nodes = append(w.nodes, n)
 	}
@@ -78,8 +86,10 @@ func (w *lawWorld) submit() {
 	s := &core.Spec{Partition: w.cfg.Partitions[w.r.IntN(len(w.cfg.Partitions))].Name, TimeLimit: core.Seconds(10 * (1 +
 		w.r.IntN(20)))}
 	n := int32(1 + w.r.IntN(3)*w.r.IntN(2))
-	s.Shape = core.Shape{NodesMin: n, NodesMax: n, Tasks: n * int32(1+w.r.IntN(2)), CPUsPerTask: int32(1 + w.r.IntN(3)),
-		Exclusive: w.r.IntN(10) == 0}
+	s.Shape = core.Shape{
+		NodesMin: n, NodesMax: n, Tasks: n * int32(1+w.r.IntN(2)), CPUsPerTask: int32(1 + w.r.IntN(3)),
+		Exclusive: w.r.IntN(10) == 0,
+	}
 	switch w.r.IntN(4) {
 	case 0:
 		s.Shape.MemPerNode = core.Bytes(1+w.r.IntN(5)) * core.GiB

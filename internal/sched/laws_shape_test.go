@@ -41,8 +41,10 @@ func shapeWorld(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 					if u == 1 || x == 0 { // between the others
 						typ = "y"
 					}
-					h.Units = append(h.Units, core.Unit{Name: "gpu", Type: typ, Index: u, Socket: int32(w.r.IntN(int(h.Sockets) + 1)),
-						Links: int32(w.r.IntN(3))})
+					h.Units = append(h.Units, core.Unit{
+						Name: "gpu", Type: typ, Index: u, Socket: int32(w.r.IntN(int(h.Sockets) + 1)),
+						Links: int32(w.r.IntN(3)),
+					})
 				}
 			}
 		}
@@ -71,8 +73,10 @@ func (w *lawWorld) shape(s *core.Spec) {
 	case 0:
 		sh.Gres, m.GPUs = nil, gpu(4)
 		if w.r.IntN(3) == 0 {
-			m.GPUs = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(3))}, {Name: "gpu", Type: "y",
-				Count: int64(1 + w.r.IntN(2))}}
+			m.GPUs = []core.Gres{{Name: "gpu", Type: "x", Count: int64(1 + w.r.IntN(3))}, {
+				Name: "gpu", Type: "y",
+				Count: int64(1 + w.r.IntN(2)),
+			}}
 		}
 		if w.r.IntN(2) == 0 {
 			sh.NodesMin, sh.NodesMax = 0, 0

@@ -83,7 +83,8 @@ func (w *timeWorld) reserve() {
 		r.Licenses = []core.License{{Name: "l", Total: 1 + w.r.Int64N(3)}}
 	}
 	for _, f := range []core.ReserveFlag{
-		core.ReserveHourly, core.ReserveFlex, core.ReserveMagnetic, core.ReserveMaint, core.ReserveOverlap, core.ReserveTimeFloat,
+		core.ReserveHourly, core.ReserveFlex, core.ReserveMagnetic, core.ReserveMaint, core.ReserveOverlap,
+		core.ReserveTimeFloat,
 	} {
 		if w.r.IntN(6) == 0 && !(w.apart && f&(core.ReserveMagnetic|core.ReserveMaint|core.ReserveOverlap) != 0) {
 			r.Flags |= f
@@ -216,7 +217,8 @@ func (w *timeWorld) counted(j *core.Job, al *core.Alloc, end core.Time, mayOverl
 }
 
 func (w *timeWorld) countedCores(j *core.Job, na *core.NodeAlloc, own string, t core.Time, mayOverlap bool,
-	there func(core.Time, func(*core.Job, *core.Alloc))) {
+	there func(core.Time, func(*core.Job, *core.Alloc)),
+) {
 	used, inside := int64(0), map[string]int64{}
 	there(t, func(_ *core.Job, al *core.Alloc) {
 		for k := range al.Nodes {

@@ -145,8 +145,10 @@ func (ps *pass) addLicenseUse(al *core.Alloc, end core.Time) {
 		return
 	}
 	for _, l := range al.Licenses() {
-		ps.licenseHolders[l.Name] = append(ps.licenseHolders[l.Name], advanceJob{count: l.Total, end: end,
-			advance: al.Inside()})
+		ps.licenseHolders[l.Name] = append(ps.licenseHolders[l.Name], advanceJob{
+			count: l.Total, end: end,
+			advance: al.Inside(),
+		})
 	}
 }
 
@@ -212,8 +214,10 @@ func (ps *pass) explainLicenses() {
 			if is := ps.p.licenses[name]; is != nil {
 				st = *is
 			}
-			ps.plan.licenseReasons[k] = Reason{Code: core.ReasonLicenses,
-				Text: fmt.Sprintf("it waits for licence %s: %d of %d are in use", name, st.used, st.total)}
+			ps.plan.licenseReasons[k] = Reason{
+				Code: core.ReasonLicenses,
+				Text: fmt.Sprintf("it waits for licence %s: %d of %d are in use", name, st.used, st.total),
+			}
 		}
 	}
 }

@@ -163,8 +163,10 @@ type settled struct {
 
 // settle plans until nothing more starts.
 func (l *load) settle() *settled {
-	s := &settled{load: l, p: l.planner(), r: rand.New(rand.NewPCG(1, 2)), now: loadNow, is: map[core.JobID]*core.Job{},
-		byKind: map[string][]time.Duration{}}
+	s := &settled{
+		load: l, p: l.planner(), r: rand.New(rand.NewPCG(1, 2)), now: loadNow, is: map[core.JobID]*core.Job{},
+		byKind: map[string][]time.Duration{},
+	}
 	s.run, s.waiting = slices.Clone(l.Running), slices.Clone(l.Pending)
 	for _, j := range slices.Concat(l.Running, l.Pending) {
 		s.is[j.ID] = j

@@ -7,8 +7,10 @@ import (
 
 // Pass plans at now.
 func (p *Planner) Pass(now core.Time) *Plan {
-	plan := &Plan{Now: now, keyFunc: p.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
-		reservedOn: p.sparePromises.reservedOn}
+	plan := &Plan{
+		Now: now, keyFunc: p.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
+		reservedOn: p.sparePromises.reservedOn,
+	}
 	p.enqueueEligible(now, plan)
 	p.expireSwitchWaits(now, plan)
 	p.numberNodes()
@@ -129,8 +131,10 @@ func (ps *pass) walkQueues() {
 	lanes := ps.p.walks[:0]
 	for _, part := range ps.p.partitions {
 		part.deadClasses = 0
-		l := queueWalk{part: part, cursor: queueCursor{List: &part.queue},
-			reservationsLeft: ps.p.cfg.reservationsPerQueue() - 1}
+		l := queueWalk{
+			part: part, cursor: queueCursor{List: &part.queue},
+			reservationsLeft: ps.p.cfg.reservationsPerQueue() - 1,
+		}
 		if k := len(lanes); k < cap(lanes) {
 			l.heads = lanes[:k+1][k].heads
 		}
@@ -430,6 +434,8 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 	e := allocEnd{at: end, id: j.ID, task: task + 1, alloc: h}
 	p.ends.Insert(e)
 	ps.started = append(ps.started, e)
-	ps.plan.Starts = append(ps.plan.Starts, Start{Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc,
-		TimeLimit: limit})
+	ps.plan.Starts = append(ps.plan.Starts, Start{
+		Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc,
+		TimeLimit: limit,
+	})
 }

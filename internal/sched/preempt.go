@@ -351,7 +351,8 @@ func (ps *pass) goneBy(h *allocation) core.Time {
 // victimSearch makes ready to look for somebody to suspend.
 func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *victimSearch {
 	hu := &ps.p.victims
-	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p, s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
+	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p,
+		s, &s.req, s.preemptor, j, ps.plan.Now, end, false, false
 	hu.tasksPerNode = (s.req.tasks + s.req.nodesMin - 1) / s.req.nodesMin
 	hu.order = s.preemptor.Rules.Cfg.Order
 	return hu
@@ -437,7 +438,8 @@ func (ps *pass) preempt(h *allocation, s *partitionClass, j *core.Job) {
 // that is more
 // than a limit allows.
 func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []nodeChoice,
-	end core.Time) bool {
+	end core.Time,
+) bool {
 	p := ps.p
 	who := make([]*allocation, len(hu.victims))
 	for i, st := range hu.victims {

@@ -42,8 +42,10 @@ func (s *settled) preempt(plan *Plan, leaving []*core.Job) (left []*core.Job) {
 	}
 	for i, pr := range plan.Preempts {
 		v, j := *s.is[pr.Job], *s.is[pr.For]
-		v.State, v.Flags, v.End, v.Pushed = core.Preempted, core.Completing, s.now, &core.Pushed{For: pr.For, At: s.now,
-			Until: s.now}
+		v.State, v.Flags, v.End, v.Pushed = core.Preempted, core.Completing, s.now, &core.Pushed{
+			For: pr.For, At: s.now,
+			Until: s.now,
+		}
 		j.Room = &core.Room{Seq: int64(plan.Now) + int64(i), Starts: pr.Starts, By: s.now, Nodes: pr.Nodes}
 		c.Jobs = append(c.Jobs, &v, &j)
 		s.is[v.ID], s.is[j.ID] = &v, &j

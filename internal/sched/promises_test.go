@@ -43,13 +43,17 @@ func TestTasksOfSeveralKindsAreKept(t *testing.T) {
 	p := planner()
 	al := &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{Node: "n2", CPUs: 2, Cores: []int32{0, 1}, Tasks: 1}}}
 	p.Apply(Changes{
-		Nodes: []*core.Node{coretest.Node("n1").ID(1).CPUs(4).Gres("gpu", "x", 1).Build(),
-			coretest.Node("n2").ID(2).CPUs(2).Gres("gpu", "y", 1).Build()},
+		Nodes: []*core.Node{
+			coretest.Node("n1").ID(1).CPUs(4).Gres("gpu", "x", 1).Build(),
+			coretest.Node("n2").ID(2).CPUs(2).Gres("gpu", "y", 1).Build(),
+		},
 		Jobs: []*core.Job{
 			coretest.Job().ID(1).Partition("main").CPUs(2).Time(100 * time.Second).Running(al).Build(),
 			coretest.Job().ID(2).Partition("main").Nodes(2).Tasks(6).Set(func(s *core.Spec) {
-				s.Shape.More = &core.ShapeMore{GPUs: []core.Gres{{Name: "gpu", Type: "x", Count: 1}, {Name: "gpu", Type: "y",
-					Count: 1}}}
+				s.Shape.More = &core.ShapeMore{GPUs: []core.Gres{{Name: "gpu", Type: "x", Count: 1}, {
+					Name: "gpu", Type: "y",
+					Count: 1,
+				}}}
 			}).Build(),
 			coretest.Job().ID(3).Partition("main").Time(200 * time.Second).Build(),
 		},

@@ -25,14 +25,18 @@ type queueEntry struct {
 }
 
 func queueEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
-	return queueEntry{job: j, class: s, gate: g, since: j.Submit, priority: j.Priority, minTime: alloc.MustFitTime(j.Spec),
-		inArray: j.Array != nil}.withRank()
+	return queueEntry{
+		job: j, class: s, gate: g, since: j.Submit, priority: j.Priority, minTime: alloc.MustFitTime(j.Spec),
+		inArray: j.Array != nil,
+	}.withRank()
 }
 
 // shortestEntryOf is a job's entry in a queue that has the shortest first.
 func shortestEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
-	return queueEntry{job: j, class: s, gate: g, since: j.Submit, shortKey: alloc.TimeLimit(j.Spec),
-		minTime: alloc.MustFitTime(j.Spec), inArray: j.Array != nil}.withRank()
+	return queueEntry{
+		job: j, class: s, gate: g, since: j.Submit, shortKey: alloc.TimeLimit(j.Spec),
+		minTime: alloc.MustFitTime(j.Spec), inArray: j.Array != nil,
+	}.withRank()
 }
 
 // ineligibleEntryOf is a job's entry among those whose moment has not come.

@@ -51,8 +51,10 @@ type RequestKey struct {
 // RequestKeyOf gives the key of a spec's request.
 func RequestKeyOf(s *core.Spec) RequestKey {
 	sh := &s.Shape
-	k := RequestKey{sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode,
-		sh.MemPerCPU, sh.Exclusive, sh.Blocks, ""}
+	k := RequestKey{
+		sh.NodesMin, sh.NodesMax, sh.Tasks, sh.TasksPerNode, sh.CPUsPerTask, sh.MinCPUs, sh.MemPerNode,
+		sh.MemPerCPU, sh.Exclusive, sh.Blocks, "",
+	}
 	x := s.Extra
 	simple := hasNoSetRequest(s)
 	if simple && len(sh.Gres) == 0 && sh.More == nil && (x == nil || x.NodeList == "" && x.Exclude == "" &&

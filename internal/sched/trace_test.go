@@ -76,10 +76,14 @@ const epoch = core.Time(1_000_000) * 1_000_000
 
 // play runs a trace through a planner and fills in the starts.
 func play(t *testing.T, rule Rule, procs int64, jobs []swfJob) {
-	p := New(Config{Partitions: []core.Partition{{Name: "main"}},
-		Hosts: func(string) map[core.NodeName]bool { return nil }, Rule: rule})
-	p.Apply(Changes{Nodes: []*core.Node{{ID: 1, Name: "m", Roles: core.Compute,
-		Hardware: core.Hardware{CPUs: int32(procs)}}}})
+	p := New(Config{
+		Partitions: []core.Partition{{Name: "main"}},
+		Hosts:      func(string) map[core.NodeName]bool { return nil }, Rule: rule,
+	})
+	p.Apply(Changes{Nodes: []*core.Node{{
+		ID: 1, Name: "m", Roles: core.Compute,
+		Hardware: core.Hardware{CPUs: int32(procs)},
+	}}})
 	at := func(s int64) core.Time { return epoch + core.Time(s)*1_000_000 }
 	records := make([]*core.Job, len(jobs)+1)
 	var run running
@@ -148,14 +152,22 @@ func TestTraces(t *testing.T) {
 		procs int64
 		want  figures
 	}{
-		{"KTH-SP2-1996-2.1-cln", 100, figures{RuleFCFS: {4294.50, 218832}, RuleEASY: {86.37, 6351}, RuleEASYSJBF: {66.40,
-			5623}, RuleConservative: {89.44, 7006}, RuleSJFEASY: {41.87, 4378}}},
-		{"SDSC-SP2-1998-4.2-cln", 128, figures{RuleFCFS: {13993.26, 1551989}, RuleEASY: {92.63, 21184}, RuleEASYSJBF: {86.76,
-			21686}, RuleConservative: {93.48, 23453}, RuleSJFEASY: {53.83, 31369}}},
-		{"CEA-Curie-2011-2.1-cln", 93312, figures{RuleFCFS: {456.20, 14615}, RuleEASY: {16.29, 1308}, RuleEASYSJBF: {11.62,
-			1012}, RuleSJFEASY: {9.42, 640}}},
-		{"lublin_256", 256, figures{RuleFCFS: {66502.48, 2388444}, RuleEASY: {590.05, 97156}, RuleEASYSJBF: {219.56, 73394},
-			RuleConservative: {489.20, 131568}, RuleSJFEASY: {40.56, 59632}}},
+		{"KTH-SP2-1996-2.1-cln", 100, figures{RuleFCFS: {4294.50, 218832}, RuleEASY: {86.37, 6351}, RuleEASYSJBF: {
+			66.40,
+			5623,
+		}, RuleConservative: {89.44, 7006}, RuleSJFEASY: {41.87, 4378}}},
+		{"SDSC-SP2-1998-4.2-cln", 128, figures{RuleFCFS: {13993.26, 1551989}, RuleEASY: {92.63, 21184}, RuleEASYSJBF: {
+			86.76,
+			21686,
+		}, RuleConservative: {93.48, 23453}, RuleSJFEASY: {53.83, 31369}}},
+		{"CEA-Curie-2011-2.1-cln", 93312, figures{RuleFCFS: {456.20, 14615}, RuleEASY: {16.29, 1308}, RuleEASYSJBF: {
+			11.62,
+			1012,
+		}, RuleSJFEASY: {9.42, 640}}},
+		{"lublin_256", 256, figures{
+			RuleFCFS: {66502.48, 2388444}, RuleEASY: {590.05, 97156}, RuleEASYSJBF: {219.56, 73394},
+			RuleConservative: {489.20, 131568}, RuleSJFEASY: {40.56, 59632},
+		}},
 	} {
 		for _, rule := range []Rule{RuleFCFS, RuleEASY, RuleEASYSJBF, RuleConservative, RuleSJFEASY} {
 			want, ok := tc.want[rule]

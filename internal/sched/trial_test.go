@@ -16,8 +16,10 @@ import (
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	p := planner()
-	al := &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{Node: "n1", CPUs: 4, Cores: []int32{0, 1, 2, 3},
-		Tasks: 1}}}
+	al := &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{
+		Node: "n1", CPUs: 4, Cores: []int32{0, 1, 2, 3},
+		Tasks: 1,
+	}}}
 	runs := coretest.Job().ID(1).Partition("main").CPUs(4).Time(600 * time.Second).Running(al).Build()
 	p.Apply(Changes{
 		Nodes: []*core.Node{coretest.Node("n1").ID(1).CPUs(4).Build(), coretest.Node("n2").ID(2).CPUs(4).Build()},

@@ -296,8 +296,10 @@ func (o *Bound) vars(b CPUBind, kind string) {
 	if kind == "map_cpu" {
 		kind += ":"
 	}
-	o.Vars = []string{"SLURM_CPU_BIND=" + loud + "," + kind + list, "SLURM_CPU_BIND_LIST=" + list,
-		"SLURM_CPU_BIND_TYPE=" + kind, "SLURM_CPU_BIND_VERBOSE=" + loud}
+	o.Vars = []string{
+		"SLURM_CPU_BIND=" + loud + "," + kind + list, "SLURM_CPU_BIND_LIST=" + list,
+		"SLURM_CPU_BIND_TYPE=" + kind, "SLURM_CPU_BIND_VERBOSE=" + loud,
+	}
 }
 
 // Note is the line of --cpu-bind=verbose about a task; %d in it is for its process.

@@ -22,10 +22,14 @@ func TestCPUBind(t *testing.T) {
 	}{
 		"as many as sockets": {"", all, 2, 1, "[0 1 2 3] [4 5 6 7]", "quiet,mask_cpu:0x0F,0xF0"},
 		"as many as cores":   {"", all, 4, 1, "[0 1] [4 5] [2 3] [6 7]", "quiet,mask_cpu:0x03,0x30,0x0C,0xC0"},
-		"as many as threads": {"", all, 8, 1, "[0] [4] [1] [5] [2] [6] [3] [7]",
-			"quiet,mask_cpu:0x01,0x10,0x02,0x20,0x04,0x40,0x08,0x80"},
-		"neither": {"", all, 3, 1, "[0 1 2 3 4 5 6 7] [0 1 2 3 4 5 6 7] [0 1 2 3 4 5 6 7]",
-			"quiet,mask_cpu:0xFF,0xFF,0xFF"},
+		"as many as threads": {
+			"", all, 8, 1, "[0] [4] [1] [5] [2] [6] [3] [7]",
+			"quiet,mask_cpu:0x01,0x10,0x02,0x20,0x04,0x40,0x08,0x80",
+		},
+		"neither": {
+			"", all, 3, 1, "[0 1 2 3 4 5 6 7] [0 1 2 3 4 5 6 7] [0 1 2 3 4 5 6 7]",
+			"quiet,mask_cpu:0xFF,0xFF,0xFF",
+		},
 		"wide tasks":           {"", all, 2, 4, "[0 1 2 3] [4 5 6 7]", "quiet,mask_cpu:0x0F,0xF0"},
 		"none":                 {"verbose,none", all, 2, 1, "", "verbose,none"},
 		"cores":                {"cores", all, 2, 1, "[0 1] [4 5]", "quiet,mask_cpu:0x03,0x30"},

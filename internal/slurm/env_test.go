@@ -51,8 +51,10 @@ func from(s *core.Spec) { s.From.Host = "vm" }
 // job71 is sbatch -N2 --ntasks-per-node=2 -c2 --mem=512 --gres=gpu:2 --time=5.
 func job71() *core.Job {
 	on := func(n core.NodeName) core.NodeAlloc {
-		return core.NodeAlloc{Node: n, CPUs: 4, Tasks: 2,
-			Gres: []core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0, 1}}}}
+		return core.NodeAlloc{
+			Node: n, CPUs: 4, Tasks: 2,
+			Gres: []core.GresAlloc{{Name: "gpu", Type: "a100", Units: []int32{0, 1}}},
+		}
 	}
 	j := slurmtest.Job(71, "envdump", "01:14:26", slurmtest.Running("01:14:28", on("n001"), on("n002")),
 		slurmtest.With(from), func(j *client.Job) {

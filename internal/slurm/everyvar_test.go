@@ -82,8 +82,10 @@ func TestEveryVariable(t *testing.T) {
 		"SLURM_CPUS_ON_NODE": "4", "SLURM_GPUS_ON_NODE": "2", "SLURM_SHARDS_ON_NODE": "3", "SLURMD_NODENAME": `n00[12]`,
 		"SLURM_TOPOLOGY_ADDR": `n00[12]`, "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
 	}
-	gpus := map[string]string{"CUDA_VISIBLE_DEVICES": list, "ROCR_VISIBLE_DEVICES": list, "GPU_DEVICE_ORDINAL": list,
-		"ZE_AFFINITY_MASK": list}
+	gpus := map[string]string{
+		"CUDA_VISIBLE_DEVICES": list, "ROCR_VISIBLE_DEVICES": list, "GPU_DEVICE_ORDINAL": list,
+		"ZE_AFFINITY_MASK": list,
+	}
 	j := rich()
 	step := &core.Step{Job: 75, ID: 4, Nodes: []core.NodeName{"n002"}, Tasks: []int32{2}}
 	parts := []slurm.StepPart{{Job: j, Step: step, Ranks: [][]int32{{0, 1}}}}
@@ -107,16 +109,22 @@ func TestEveryVariable(t *testing.T) {
 			"HOSTNAME":       "n001",
 			"SLURM_JOB_GPUS": "2,3", "CUDA_VISIBLE_DEVICES": "2,3",
 		}}, []string{"SLURM_STEP_ID", "SLURM_JOB_COMMENT"}},
-		"salloc": {slurm.AllocEnv(j, info), []map[string]string{job},
-			[]string{"CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME", "SLURM_JOB_UID", "SLURM_CPUS_ON_NODE"}},
-		"task": {slurm.MergeEnv(slurm.StepEnv(parts, info), slurm.TaskEnv(parts, 0, 0, 1, info)),
+		"salloc": {
+			slurm.AllocEnv(j, info),
+			[]map[string]string{job},
+			[]string{"CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME", "SLURM_JOB_UID", "SLURM_CPUS_ON_NODE"},
+		},
+		"task": {
+			slurm.MergeEnv(slurm.StepEnv(parts, info), slurm.TaskEnv(parts, 0, 0, 1, info)),
 			[]map[string]string{tasked, owner, node, {
 				"SLURM_STEP_ID": "4", "SLURM_STEPID": "4", "SLURM_STEP_NODELIST": "n002", "SLURM_STEP_NUM_NODES": "1",
 				"SLURM_STEP_NUM_TASKS":      "2",
 				"SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_STEP_GPUS": "0,1", "SLURM_PROCID": "1", "SLURM_LOCALID": "1",
 				"SLURM_NODEID": "0", "SLURM_GTIDS": "0,1",
 				"CUDA_VISIBLE_DEVICES": "1", "SLURMD_NODENAME": "n002",
-			}}, []string{"ENVIRONMENT", "SLURM_JOB_COMMENT"}},
+			}},
+			[]string{"ENVIRONMENT", "SLURM_JOB_COMMENT"},
+		},
 		"prolog and epilog": {slurm.HookEnv(j, "n002", info), []map[string]string{owner, gpus, {
 			"SLURM_JOB_ID": "75", "SLURM_JOBID": "75", "SLURM_JOB_PARTITION": "main", "SLURM_JOB_ACCOUNT": ".+",
 			"SLURM_JOB_QOS":      "high",

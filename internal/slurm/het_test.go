@@ -24,8 +24,10 @@ func het76() []*core.Job {
 		})
 		return &j.Job
 	}
-	return []*core.Job{part(0, 1, 4, "n001", core.GivenTasks|core.GivenCPUsPerTask),
-		part(1, 2, 1, "n002", core.GivenTasks)}
+	return []*core.Job{
+		part(0, 1, 4, "n001", core.GivenTasks|core.GivenCPUsPerTask),
+		part(1, 2, 1, "n002", core.GivenTasks),
+	}
 }
 
 func TestHetEnv(t *testing.T) {

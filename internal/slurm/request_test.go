@@ -36,56 +36,101 @@ func TestShapes(t *testing.T) {
 		"":    {Tasks: 1, CPUsPerTask: 1},
 		"-n4": {Tasks: 4, CPUsPerTask: 1, Given: core.GivenTasks},
 		"-N2": {NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1, Given: core.GivenNodes},
-		"-N2-4 -c3": {NodesMin: 2, NodesMax: 4, Tasks: 2, CPUsPerTask: 3,
-			Given: core.GivenNodes | core.GivenCPUsPerTask},
-		"-N2 --ntasks-per-node=3": {NodesMin: 2, NodesMax: 2, Tasks: 6, TasksPerNode: 3,
-			CPUsPerTask: 1, Given: core.GivenNodes | core.GivenTasksPerNode},
-		"--mem=2G --exclusive": {Tasks: 1, CPUsPerTask: 1, MemPerNode: 2 * core.GiB,
-			Exclusive: true, Given: core.GivenMemPerNode | core.GivenExclusive},
+		"-N2-4 -c3": {
+			NodesMin: 2, NodesMax: 4, Tasks: 2, CPUsPerTask: 3,
+			Given: core.GivenNodes | core.GivenCPUsPerTask,
+		},
+		"-N2 --ntasks-per-node=3": {
+			NodesMin: 2, NodesMax: 2, Tasks: 6, TasksPerNode: 3,
+			CPUsPerTask: 1, Given: core.GivenNodes | core.GivenTasksPerNode,
+		},
+		"--mem=2G --exclusive": {
+			Tasks: 1, CPUsPerTask: 1, MemPerNode: 2 * core.GiB,
+			Exclusive: true, Given: core.GivenMemPerNode | core.GivenExclusive,
+		},
 		"--mem=0": {Tasks: 1, CPUsPerTask: 1, Given: core.GivenMemPerNode},
-		"--mem-per-cpu=1500K": {Tasks: 1, CPUsPerTask: 1, MemPerCPU: 2 * core.MiB,
-			Given: core.GivenMemPerCPU},
+		"--mem-per-cpu=1500K": {
+			Tasks: 1, CPUsPerTask: 1, MemPerCPU: 2 * core.MiB,
+			Given: core.GivenMemPerCPU,
+		},
 		"--mincpus=4": {Tasks: 1, CPUsPerTask: 1, MinCPUs: 4},
 		"--gres=gpu:a100:2,tmp:1G": {Tasks: 1, CPUsPerTask: 1, Gres: []core.Gres{
-			{Name: "gpu", Type: "a100", Count: 2}, {Name: "tmp", Count: 1 << 30}}, Given: core.GivenGres},
-		"-G 4 -N2": {NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 4)}, Given: core.GivenNodes | core.GivenGres},
-		"-G a100:2,h100:1": {Tasks: 1, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: []core.Gres{{Name: "gpu", Type: "a100", Count: 2},
-				{Name: "gpu", Type: "h100", Count: 1}}}, Given: core.GivenGres},
+			{Name: "gpu", Type: "a100", Count: 2}, {Name: "tmp", Count: 1 << 30},
+		}, Given: core.GivenGres},
+		"-G 4 -N2": {
+			NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 4)}, Given: core.GivenNodes | core.GivenGres,
+		},
+		"-G a100:2,h100:1": {
+			Tasks: 1, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: []core.Gres{
+				{Name: "gpu", Type: "a100", Count: 2},
+				{Name: "gpu", Type: "h100", Count: 1},
+			}}, Given: core.GivenGres,
+		},
 		"--gpus-per-node=a100:3": {Tasks: 1, CPUsPerTask: 1, Gres: gpu("a100", 3), Given: core.GivenGres},
-		"--gpus-per-node=1g.10gb:2": {Tasks: 1, CPUsPerTask: 1, Gres: gpu("1g.10gb", 2),
-			Given: core.GivenGres},
-		"-n4 --gpus-per-task=1": {Tasks: 4, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUsPerTask: gpu("", 1)}, Given: core.GivenTasks | core.GivenGres},
-		"-G8 --gpus-per-task=2": {Tasks: 4, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 8), GPUsPerTask: gpu("", 2)}, Given: core.GivenTasks | core.GivenGres},
-		"-G a100:8 --gpus-per-node=4": {NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1,
-			Gres: gpu("", 4), More: &core.ShapeMore{GPUs: gpu("a100", 8)}, Given: core.GivenGres},
-		"-N2 --gpus-per-node=4 --gpus-per-task=2": {NodesMin: 2, NodesMax: 2, Tasks: 4, TasksPerNode: 2,
+		"--gpus-per-node=1g.10gb:2": {
+			Tasks: 1, CPUsPerTask: 1, Gres: gpu("1g.10gb", 2),
+			Given: core.GivenGres,
+		},
+		"-n4 --gpus-per-task=1": {
+			Tasks: 4, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUsPerTask: gpu("", 1)}, Given: core.GivenTasks | core.GivenGres,
+		},
+		"-G8 --gpus-per-task=2": {
+			Tasks: 4, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 8), GPUsPerTask: gpu("", 2)}, Given: core.GivenTasks | core.GivenGres,
+		},
+		"-G a100:8 --gpus-per-node=4": {
+			NodesMin: 2, NodesMax: 2, Tasks: 2, CPUsPerTask: 1,
+			Gres: gpu("", 4), More: &core.ShapeMore{GPUs: gpu("a100", 8)}, Given: core.GivenGres,
+		},
+		"-N2 --gpus-per-node=4 --gpus-per-task=2": {
+			NodesMin: 2, NodesMax: 2, Tasks: 4, TasksPerNode: 2,
 			CPUsPerTask: 1, Gres: gpu("", 4), More: &core.ShapeMore{GPUsPerTask: gpu("", 2)},
-			Given: core.GivenNodes | core.GivenTasks | core.GivenGres},
-		"-G4 --ntasks-per-gpu=2": {Tasks: 8, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 4), TasksPerGPU: 2}, Given: core.GivenTasks | core.GivenGres},
-		"-n6 --ntasks-per-gpu=2": {Tasks: 6, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 3), TasksPerGPU: 2}, Given: core.GivenTasks | core.GivenGres},
-		"-G2 --cpus-per-gpu=4": {Tasks: 1, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 2), CPUsPerGPU: 4}, Given: core.GivenGres},
-		"-G2 --mem-per-gpu=1G": {Tasks: 1, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUs: gpu("", 2), MemPerGPU: core.GiB}, Given: core.GivenGres},
-		"--sockets-per-node=2 --gpus-per-socket=1": {Tasks: 1, CPUsPerTask: 1,
-			More: &core.ShapeMore{GPUsPerSocket: gpu("", 1), Sockets: 2}, Given: core.GivenGres},
-		"-B 2:4:1": {Tasks: 8, CPUsPerTask: 1, More: &core.ShapeMore{Sockets: 2, Cores: 4, Threads: 1},
-			Given: core.GivenTasks},
-		"-B *:4 -n1": {Tasks: 1, CPUsPerTask: 1, More: &core.ShapeMore{Cores: 4},
-			Given: core.GivenTasks},
-		"-N2 --sockets-per-node=2": {NodesMin: 2, NodesMax: 2, Tasks: 4, CPUsPerTask: 1,
-			More: &core.ShapeMore{Sockets: 2}, Given: core.GivenNodes | core.GivenTasks},
-		"--hint=nomultithread -n2": {Tasks: 2, CPUsPerTask: 1,
-			More: &core.ShapeMore{OneThread: true}, Given: core.GivenTasks},
+			Given: core.GivenNodes | core.GivenTasks | core.GivenGres,
+		},
+		"-G4 --ntasks-per-gpu=2": {
+			Tasks: 8, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 4), TasksPerGPU: 2}, Given: core.GivenTasks | core.GivenGres,
+		},
+		"-n6 --ntasks-per-gpu=2": {
+			Tasks: 6, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 3), TasksPerGPU: 2}, Given: core.GivenTasks | core.GivenGres,
+		},
+		"-G2 --cpus-per-gpu=4": {
+			Tasks: 1, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 2), CPUsPerGPU: 4}, Given: core.GivenGres,
+		},
+		"-G2 --mem-per-gpu=1G": {
+			Tasks: 1, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUs: gpu("", 2), MemPerGPU: core.GiB}, Given: core.GivenGres,
+		},
+		"--sockets-per-node=2 --gpus-per-socket=1": {
+			Tasks: 1, CPUsPerTask: 1,
+			More: &core.ShapeMore{GPUsPerSocket: gpu("", 1), Sockets: 2}, Given: core.GivenGres,
+		},
+		"-B 2:4:1": {
+			Tasks: 8, CPUsPerTask: 1, More: &core.ShapeMore{Sockets: 2, Cores: 4, Threads: 1},
+			Given: core.GivenTasks,
+		},
+		"-B *:4 -n1": {
+			Tasks: 1, CPUsPerTask: 1, More: &core.ShapeMore{Cores: 4},
+			Given: core.GivenTasks,
+		},
+		"-N2 --sockets-per-node=2": {
+			NodesMin: 2, NodesMax: 2, Tasks: 4, CPUsPerTask: 1,
+			More: &core.ShapeMore{Sockets: 2}, Given: core.GivenNodes | core.GivenTasks,
+		},
+		"--hint=nomultithread -n2": {
+			Tasks: 2, CPUsPerTask: 1,
+			More: &core.ShapeMore{OneThread: true}, Given: core.GivenTasks,
+		},
 		"--hint=multithread": {Tasks: 1, CPUsPerTask: 1},
-		"-n4 --ntasks-per-socket=1 --ntasks-per-core=2": {Tasks: 4, CPUsPerTask: 1,
-			More: &core.ShapeMore{TasksPerSocket: 1, TasksPerCore: 2}, Given: core.GivenTasks},
+		"-n4 --ntasks-per-socket=1 --ntasks-per-core=2": {
+			Tasks: 4, CPUsPerTask: 1,
+			More: &core.ShapeMore{TasksPerSocket: 1, TasksPerCore: 2}, Given: core.GivenTasks,
+		},
 		"-S 2":                      {Tasks: 1, CPUsPerTask: 1, More: &core.ShapeMore{CoreSpec: 2}},
 		"--thread-spec=3":           {Tasks: 1, CPUsPerTask: 1, More: &core.ShapeMore{ThreadSpec: 3}},
 		"-s":                        {Tasks: 1, CPUsPerTask: 1, More: &core.ShapeMore{OverSubscribe: true}},
@@ -111,7 +156,8 @@ func TestRareWishes(t *testing.T) {
 		"-F hosts":             {NodeList: "n1,n2,n3"},
 		"--signal=B:USR1@120":  {Signal: &core.WarnSignal{Signal: 10, Before: 120, Batch: true}},
 		"-G a100:2 --gpus-per-task=a100:1": {Kept: &core.KeptOptions{
-			Slurm: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"}}},
+			Slurm: map[string]string{"gpus": "a100:2", "gpus-per-task": "a100:1"},
+		}},
 		"--mail-type=end,fail":                    {MailTypes: "END,FAIL"},
 		"-d afterok:1:2 --time-min=5":             {Dependency: "afterok:1:2", TimeMin: 300},
 		"--priority=TOP --wckey=w":                {Priority: &top, WCKey: "w"},
@@ -120,7 +166,8 @@ func TestRareWishes(t *testing.T) {
 		"--prefer=fast --kill-on-invalid-dep=yes": {Prefer: "fast", Kept: &core.KeptOptions{KillInvalid: &yes}},
 		"--switches=2@1:00:00 --segment=4":        {Switches: "2@1:00:00", Segment: 4},
 		"--container=/b/../c": {
-			Container: &core.Container{Bundle: "/c", Submitter: true, ImageEnv: true}},
+			Container: &core.Container{Bundle: "/c", Submitter: true, ImageEnv: true},
+		},
 		"--container-image=/i/../a.sif":  {Container: &core.Container{Image: "/a.sif", Submitter: true, ImageEnv: true}},
 		"--get-user-env --tmp=1G -L a:2": {LoginEnv: true, TmpDisk: core.GiB, Licenses: "a:2"},
 	} {
@@ -175,80 +222,120 @@ func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]slurm.Complaint{
 		"--signal=NOPE": {Lines: []string{"sbatch: error: Invalid --signal specification"}, Exit: 255},
-		"--open-mode=x": {Lines: []string{"sbatch: error: Invalid --open-mode specification"},
-			Exit: 255},
-		"-m sideways": {Lines: []string{"sbatch: error: Invalid --distribution specification"},
-			Exit: 255},
+		"--open-mode=x": {
+			Lines: []string{"sbatch: error: Invalid --open-mode specification"},
+			Exit:  255,
+		},
+		"-m sideways": {
+			Lines: []string{"sbatch: error: Invalid --distribution specification"},
+			Exit:  255,
+		},
 		"--hint=foo": {
-			Lines: []string{`sbatch: error: unrecognized --hint argument "foo", see --hint=help`}, Exit: 1},
+			Lines: []string{`sbatch: error: unrecognized --hint argument "foo", see --hint=help`}, Exit: 1,
+		},
 		"-c x": {
-			Lines: []string{`sbatch: error: Invalid numeric value "x" for --cpus-per-task.`}, Exit: 1},
+			Lines: []string{`sbatch: error: Invalid numeric value "x" for --cpus-per-task.`}, Exit: 1,
+		},
 		"--mem=1.5G":                {Lines: []string{"sbatch: error: Invalid --mem specification"}, Exit: 255},
 		"-w ./nofile":               {Lines: []string{"sbatch: error: Unable to open file ./nofile"}, Exit: 1},
 		"--uid=nobody-of-that-name": {Lines: []string{"sbatch: error: Invalid --uid specification"}, Exit: 255},
 		"--time=soon":               {Lines: []string{"sbatch: error: Invalid --time specification"}, Exit: 255},
 		"--time-min=soon":           {Lines: []string{"sbatch: error: Invalid --time-min specification"}, Exit: 255},
-		"--mail-type=SOME": {Lines: []string{"sbatch: error: Invalid --mail-type specification"},
-			Exit: 255},
-		"--begin=soon": {Lines: []string{"Invalid time specification (pos=0): soon",
-			"sbatch: error: Invalid --begin specification"}, Exit: 255},
+		"--mail-type=SOME": {
+			Lines: []string{"sbatch: error: Invalid --mail-type specification"},
+			Exit:  255,
+		},
+		"--begin=soon": {Lines: []string{
+			"Invalid time specification (pos=0): soon",
+			"sbatch: error: Invalid --begin specification",
+		}, Exit: 255},
 		"--priority=much": {
-			Lines: []string{"sbatch: error: Invalid --priority specification"}, Exit: 255},
-		"--gpus=a100:some": {Lines: []string{"sbatch: error: Invalid --gpus specification"},
-			Exit: 255},
+			Lines: []string{"sbatch: error: Invalid --priority specification"}, Exit: 255,
+		},
+		"--gpus=a100:some": {
+			Lines: []string{"sbatch: error: Invalid --gpus specification"},
+			Exit:  255,
+		},
 		"--gpu-bind=sideways": {
-			Lines: []string{"sbatch: error: Invalid --gpu-bind specification"}, Exit: 255},
+			Lines: []string{"sbatch: error: Invalid --gpu-bind specification"}, Exit: 255,
+		},
 		"-n 0": {
-			Lines: []string{`sbatch: error: Invalid numeric value "0" for --ntasks.`}, Exit: 1},
+			Lines: []string{`sbatch: error: Invalid numeric value "0" for --ntasks.`}, Exit: 1,
+		},
 		"-c 0": {
-			Lines: []string{`sbatch: error: Invalid numeric value "0" for --cpus-per-task.`}, Exit: 1},
+			Lines: []string{`sbatch: error: Invalid numeric value "0" for --cpus-per-task.`}, Exit: 1,
+		},
 		"-N 5-2": {
-			Lines: []string{"sbatch: error: Maximum node count 2 is less than minimum node count 5"}, Exit: 255},
-		"--container-id=x": {Lines: []string{"sbatch: error: --container-id is not supported"},
-			Exit: 1},
+			Lines: []string{"sbatch: error: Maximum node count 2 is less than minimum node count 5"}, Exit: 255,
+		},
+		"--container-id=x": {
+			Lines: []string{"sbatch: error: --container-id is not supported"},
+			Exit:  1,
+		},
 		"--container-image=/a?.sqsh": {
-			Lines: []string{"sbatch: error: Invalid --container-image specification"}, Exit: 1},
+			Lines: []string{"sbatch: error: Invalid --container-image specification"}, Exit: 1,
+		},
 		"--container=/b --container-image=a": {
-			Lines: []string{"sbatch: error: --container has its own files and mounts"}, Exit: 1},
+			Lines: []string{"sbatch: error: --container has its own files and mounts"}, Exit: 1,
+		},
 		"--container-mounts=/a:b": {
-			Lines: []string{"sbatch: error: Invalid --container-mounts specification"}, Exit: 1},
+			Lines: []string{"sbatch: error: Invalid --container-mounts specification"}, Exit: 1,
+		},
 		"--container-mounts=/a:/b:x": {
-			Lines: []string{"sbatch: error: Invalid --container-mounts specification"}, Exit: 1},
+			Lines: []string{"sbatch: error: Invalid --container-mounts specification"}, Exit: 1,
+		},
 		"--container-workdir=w": {
-			Lines: []string{"sbatch: error: Invalid --container-workdir specification"}, Exit: 1},
+			Lines: []string{"sbatch: error: Invalid --container-workdir specification"}, Exit: 1,
+		},
 		"--container-workdir=/w": {
-			Lines: []string{"sbatch: error: options of a container need --container-image"}, Exit: 1},
+			Lines: []string{"sbatch: error: options of a container need --container-image"}, Exit: 1,
+		},
 		"--ntask-per-node=2": {
-			Lines: []string{"sbatch: unrecognized option '--ntask-per-node=2'",
-				`Try "sbatch --help" for more information`}, Exit: 255},
+			Lines: []string{
+				"sbatch: unrecognized option '--ntask-per-node=2'",
+				`Try "sbatch --help" for more information`,
+			}, Exit: 255,
+		},
 		"--gres=gpu:x:y": {
-			Lines: []string{"sbatch: error: Invalid generic resource (gres) specification"}, Exit: 1},
+			Lines: []string{"sbatch: error: Invalid generic resource (gres) specification"}, Exit: 1,
+		},
 		"--cpus-per-gpu=1 -c1": {
-			Lines: []string{"sbatch: fatal: --cpus-per-gpu and --cpus-per-task are mutually exclusive"}, Exit: 1},
+			Lines: []string{"sbatch: fatal: --cpus-per-gpu and --cpus-per-task are mutually exclusive"}, Exit: 1,
+		},
 		"-m plane":          {Lines: []string{"sbatch: error: Invalid --distribution specification"}, Exit: 255},
 		"-m block:sideways": {Lines: []string{"sbatch: error: Invalid --distribution specification"}, Exit: 255},
 		"-m arbitrary": {
 			Lines: []string{"sbatch: error: The arbitrary distribution needs a list of nodes: SLURM_HOSTFILE or " +
-				"--nodelist"}, Exit: 1},
+				"--nodelist"}, Exit: 1,
+		},
 		"-B 2:x": {
-			Lines: []string{"sbatch: error: Invalid --extra-node-info specification"}, Exit: 255},
+			Lines: []string{"sbatch: error: Invalid --extra-node-info specification"}, Exit: 255,
+		},
 		"-N4 -G2": {
-			Lines: []string{"sbatch: error: 2 GPUs are asked for and 4 nodes: each node has one at least"}, Exit: 1},
+			Lines: []string{"sbatch: error: 2 GPUs are asked for and 4 nodes: each node has one at least"}, Exit: 1,
+		},
 		"-G5 --gpus-per-task=2": {
-			Lines: []string{"sbatch: error: 5 GPUs in the job and 2 for each task do not agree"}, Exit: 1},
+			Lines: []string{"sbatch: error: 5 GPUs in the job and 2 for each task do not agree"}, Exit: 1,
+		},
 		"-n3 -G8 --gpus-per-task=2": {
-			Lines: []string{"sbatch: error: 8 GPUs in the job, 2 for each task and 3 tasks do not agree"}, Exit: 1},
+			Lines: []string{"sbatch: error: 8 GPUs in the job, 2 for each task and 3 tasks do not agree"}, Exit: 1,
+		},
 		"--gpus-per-socket=1": {
 			Lines: []string{"sbatch: error: GPUs are asked for by socket and sockets are not: --gpus-per-socket goes " +
-				"with --sockets-per-node"}, Exit: 1},
+				"with --sockets-per-node"}, Exit: 1,
+		},
 		"--cpus-per-gpu=2": {
-			Lines: []string{"sbatch: error: CPUs or memory are asked for by GPU and no GPU is asked for"}, Exit: 1},
+			Lines: []string{"sbatch: error: CPUs or memory are asked for by GPU and no GPU is asked for"}, Exit: 1,
+		},
 		"--ntasks-per-gpu=2": {
-			Lines: []string{"sbatch: error: tasks are asked for by GPU, and neither tasks nor GPUs are counted"}, Exit: 1},
+			Lines: []string{"sbatch: error: tasks are asked for by GPU, and neither tasks nor GPUs are counted"}, Exit: 1,
+		},
 		"--gres=gpu:1 --gpus-per-node=1": {
-			Lines: []string{"sbatch: fatal: --gres=gpu and --gpus-per-node are mutually exclusive"}, Exit: 1},
+			Lines: []string{"sbatch: fatal: --gres=gpu and --gpus-per-node are mutually exclusive"}, Exit: 1,
+		},
 		"--hint=nomultithread --threads-per-core=1": {
-			Lines: []string{"sbatch: fatal: --hint and --threads-per-core are mutually exclusive"}, Exit: 1},
+			Lines: []string{"sbatch: fatal: --hint and --threads-per-core are mutually exclusive"}, Exit: 1,
+		},
 		"--no": {Lines: []string{"sbatch: option '--no' is ambiguous; possibilities: '--no-kill' '--no-requeue' " +
 			"'--nodefile' '--nodelist' '--nodes'", `Try "sbatch --help" for more information`}, Exit: 255},
 	} {

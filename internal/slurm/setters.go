@@ -395,8 +395,10 @@ func signal(r *Request, v string) error {
 	if err != nil {
 		return r.invalid("signal")
 	}
-	r.extra.Signal = &core.WarnSignal{Signal: int32(s.Signal), Before: core.Seconds(s.Seconds), Batch: s.Batch,
-		Reserve: s.Reservation}
+	r.extra.Signal = &core.WarnSignal{
+		Signal: int32(s.Signal), Before: core.Seconds(s.Seconds), Batch: s.Batch,
+		Reserve: s.Reservation,
+	}
 	return nil
 }
 

@@ -85,8 +85,10 @@ func (r *Request) finishShape() error {
 		return err
 	}
 	if r.hint != "" {
-		for _, o := range []string{"ntasks-per-core", "threads-per-core", "sockets-per-node", "cores-per-socket",
-			"extra-node-info"} {
+		for _, o := range []string{
+			"ntasks-per-core", "threads-per-core", "sockets-per-node", "cores-per-socket",
+			"extra-node-info",
+		} {
 			if r.given[o] == r.given["hint"] {
 				return &Complaint{Lines: []string{r.tool.String() + ": fatal: --hint and --" + o +
 					" are mutually exclusive"}, Exit: ExitError}

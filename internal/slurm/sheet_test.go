@@ -141,10 +141,12 @@ func flat(t *testing.T, req *slurm.Request) map[string]string {
 		t.Fatal(err)
 	}
 	env := req.JobEnviron(nil, slurm.Process{Umask: 0o022, Limits: map[string]uint64{"NOFILE": 1024}})
-	text, err := json.Marshal(map[string]any{"spec": req.Spec, "ask": req.Ask, "step": req.Step,
+	text, err := json.Marshal(map[string]any{
+		"spec": req.Spec, "ask": req.Ask, "step": req.Step,
 		"env": strings.Join(slices.DeleteFunc(env, func(e string) bool {
 			return strings.HasPrefix(e, "SLURM_PRIO_PROCESS=")
-		}), " ")})
+		}), " "),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,10 @@ func TestTopology(t *testing.T) {
 	tree := &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{
 		{Name: "s1", Nodes: "n[1-2]"}, {Name: "s2", Nodes: "n[3-4]"}, {Name: "top", Switches: "s[1-2]"},
 	}}
-	blocks := &core.Topology{Kind: core.TopologyBlock, BlockSizes: []int32{2, 4},
-		Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-4]"}}}
+	blocks := &core.Topology{
+		Kind: core.TopologyBlock, BlockSizes: []int32{2, 4},
+		Blocks: []core.Switch{{Name: "b1", Nodes: "n[1-2]"}, {Name: "b2", Nodes: "n[3-4]"}},
+	}
 	for _, tc := range []struct {
 		t             *core.Topology
 		addr, pattern string

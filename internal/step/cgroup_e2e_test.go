@@ -78,7 +78,8 @@ func oomStory(t *testing.T, a *agent) {
 	if x.Cause != wire.CauseOOM || x.ExitCode != 128+9 {
 		t.Errorf("%+v", x)
 	}
-	contains(t, out, "keeper: error: Detected 1 oom_kill event in StepId=1.batch. Some of the step tasks have been OOM Killed.\n")
+	contains(t, out, "keeper: error: Detected 1 oom_kill event in StepId=1.batch. Some of the step tasks have been "+
+		"OOM Killed.\n")
 	if x.Usage.MaxRSS < 40<<20 || x.Usage.MaxRSS > 51<<20 {
 		t.Errorf("peak of %d bytes under a limit of 50 MiB", x.Usage.MaxRSS)
 	}
@@ -140,7 +141,8 @@ func controllersStory(t *testing.T, a *agent) {
 			t.Errorf("this machine cannot hold %s: %s", c, have)
 		}
 	}
-	l := a.batch(1, "grep Cpus_allowed_list /proc/self/status; head -c 1 /dev/zero >/dev/null && echo zero; (: </dev/kmsg) 2>/dev/null && echo kmsg; echo end")
+	l := a.batch(1, "grep Cpus_allowed_list /proc/self/status; head -c 1 /dev/zero >/dev/null && echo zero; (: "+
+		"</dev/kmsg) 2>/dev/null && echo kmsg; echo end")
 	l.Limits = wire.Limits{CPUs: "1", Devices: []string{}}
 	l.Stdio.Stderr = "/dev/null"
 	x, out := a.run(l)
@@ -172,7 +174,8 @@ func denyStory(t *testing.T, a *agent) {
 			t.Fatal(err)
 		}
 	}
-	try := "for f in " + mine + " " + other + " /dev/full /dev/null /dev/urandom; do (: <$f) 2>/dev/null && echo ${f##*/}; done; mknod again c 1 7 2>/dev/null; true"
+	try := "for f in " + mine + " " + other + " /dev/full /dev/null /dev/urandom; do (: <$f) 2>/dev/null && echo " +
+		"${f##*/}; done; mknod again c 1 7 2>/dev/null; true"
 	all := "gpu0\ngpu1\nfull\nnull\nurandom\n"
 	for i, tc := range []struct {
 		deny []string
@@ -227,7 +230,8 @@ func reuseStory(t *testing.T, a *agent) {
 }
 
 func bombStory(t *testing.T, a *agent) {
-	l := a.batch(1, `bomb() { while :; do setsid sh -c 'sleep 0.01; exec sh -c "sleep 1000"' & sleep 0.001; done; }; bomb & bomb & sleep 0.3`)
+	l := a.batch(1, `bomb() { while :; do setsid sh -c 'sleep 0.01; exec sh -c "sleep 1000"' & sleep 0.001; done; }; `+
+		`bomb & bomb & sleep 0.3`)
 	x, _ := a.run(l)
 	if x.Cause != "" || !x.JobDone {
 		t.Errorf("%+v", x)
@@ -248,7 +252,8 @@ func userStory(t *testing.T, a *agent) {
 		t.Fatal(err)
 	}
 	games := wire.Identity{UID: 5, GID: 60, Name: "games", Home: home, Groups: []uint32{60, 20}}
-	l := a.batch(1, `id -u; id -g; id -G; stat -c %u:%a "$TMPDIR" "$0"; cat ../secret/x 2>/dev/null || echo closed; grep -c . /proc/self/cgroup >/dev/null; ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader`)
+	l := a.batch(1, `id -u; id -g; id -G; stat -c %u:%a "$TMPDIR" "$0"; cat ../secret/x 2>/dev/null || echo closed; `+
+		`grep -c . /proc/self/cgroup >/dev/null; ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader`)
 	l.Identity, l.Program.WorkDir, l.TmpBase = games, home, a.dir
 	x, out := a.run(l)
 	if want := "5\n60\n60 20\n5:700\n5:700\nclosed\nleader\n"; out != want {
@@ -272,7 +277,8 @@ func userStory(t *testing.T, a *agent) {
 	l = a.batch(3, "pwd")
 	l.Identity, l.Program.WorkDir = games, filepath.Join(a.dir, "secret")
 	l.Stdio.Stdout = filepath.Join(home, "3.out")
-	if _, out := a.run(l); !strings.HasSuffix(out, "/tmp\n") || !strings.Contains(out, "Permission denied: going to /tmp") {
+	if _, out := a.run(l); !strings.HasSuffix(out, "/tmp\n") ||
+		!strings.Contains(out, "Permission denied: going to /tmp") {
 		t.Errorf("got %q", out)
 	}
 	// A group given by the launch opens what it opens.

@@ -1,9 +1,10 @@
 package step
 
 import (
-	"bireme.dev/bireme/internal/step/clock"
 	"errors"
 	"time"
+
+	"bireme.dev/bireme/internal/step/clock"
 )
 
 // idleAfter is how long the node has no job before what waits for the next one is removed.

@@ -38,7 +38,8 @@ func TestInNamespaces(t *testing.T) {
 
 // escapeStory leaves processes that shed everything the weak level knows them by: parent, session and environment.
 func escapeStory(t *testing.T, a *agent) {
-	l := a.batch(1, `env -i setsid sh -c 'env -i setsid sh -c "trap \"\" TERM HUP; touch here; exec sleep 4321.5" &' ; while [ ! -e here ]; do sleep 0.01; done`)
+	l := a.batch(1, `env -i setsid sh -c 'env -i setsid sh -c "trap \"\" TERM HUP; touch here; exec sleep 4321.5" &' `+
+		`; while [ ! -e here ]; do sleep 0.01; done`)
 	x, _ := a.run(l)
 	if x.Cause != "" || x.ExitCode != 0 || !x.JobDone {
 		t.Errorf("%+v", x)
@@ -82,11 +83,13 @@ func namespaceSignals(t *testing.T, a *agent) {
 	a.started(l.Key)
 	since := time.Now()
 	a.ask(wire.TypeKill, wire.Kill{Ref: 1, Job: 1}, 1)
-	if x, _ := a.exited(l.Key); x.Signal != int(syscall.SIGTERM) || x.Cause != wire.CauseCancelled || time.Since(since) > 30*time.Second {
+	if x, _ := a.exited(l.Key); x.Signal != int(syscall.SIGTERM) || x.Cause != wire.CauseCancelled ||
+		time.Since(since) > 30*time.Second {
 		t.Errorf("cancelled: %+v after %s", x, time.Since(since))
 	}
 	// Two hundred orphans, more than may be there at once.
-	l = a.batch(2, "i=0; while [ $i -lt 200 ]; do (sleep 0 &); i=$((i+1)); done; while ps -o stat= --ppid 1 2>/dev/null | grep -q Z; do sleep 0.01; done; exit 7")
+	l = a.batch(2, "i=0; while [ $i -lt 200 ]; do (sleep 0 &); i=$((i+1)); done; while ps -o stat= --ppid 1 "+
+		"2>/dev/null | grep -q Z; do sleep 0.01; done; exit 7")
 	if x, _ := a.run(l); x.ExitCode != 7 || x.Signal != 0 {
 		t.Errorf("%+v", x)
 	}
@@ -97,7 +100,8 @@ func loginCancelled(t *testing.T, a *agent) {
 	l := a.batch(1, "true")
 	l.Identity.Shell, l.Program.LoginEnv = "/bin/sh", true
 	l.Identity.Home = a.dir
-	if err := os.WriteFile(filepath.Join(a.dir, ".profile"), []byte("touch "+a.dir+"/profile; sleep 1000\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(a.dir, ".profile"), []byte("touch "+a.dir+"/profile; sleep 1000\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	a.launch(l)

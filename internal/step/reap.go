@@ -91,7 +91,8 @@ type siginfo struct {
 func (r *reaper) run() {
 	for {
 		var info siginfo
-		_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOWAIT, 0, 0)
+		_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)),
+			unix.WEXITED|unix.WNOWAIT, 0, 0)
 		switch errno {
 		case 0:
 			r.collect(int(info.Pid))

@@ -194,7 +194,10 @@ func (s *step) wait() []taskExit {
 		case x := <-s.exits:
 			list = append(list, x)
 			if tell {
-				end := wire.TaskExited{Key: s.key, Task: x.task, ExitCode: max(x.status.ExitStatus(), 0), Signal: termSignal(x.status)}
+				end := wire.TaskExited{
+					Key: s.key, Task: x.task, ExitCode: max(x.status.ExitStatus(), 0),
+					Signal: termSignal(x.status),
+				}
 				s.k.mu.Lock()
 				s.told = append(s.told, end)
 				s.k.mu.Unlock()

@@ -170,13 +170,17 @@ func hookStory(t *testing.T, a *agent) {
 		return []string{"/bin/sh", "-c", "echo " + what + " $SLURM_JOB_ID >>" + a.dir + "/hooks"}
 	}
 	l.Hooks = wire.Hooks{Prolog: [][]string{say("prolog")}, Epilog: [][]string{say("epilog")}, Env: []string{
-		"SLURM_JOB_ID=1", "SLURM_JOB_NAME=a\x00b", "SLURM_JOB_COMMENT=" + strings.Repeat("x", 1<<20), // what no program can be given
+		// what no program can be given
+		"SLURM_JOB_ID=1", "SLURM_JOB_NAME=a\x00b", "SLURM_JOB_COMMENT=" + strings.Repeat("x", 1<<20),
 	}}
 	if _, out := a.run(l); out != "prolog 1\n" || a.read("hooks") != "prolog 1\nepilog 1\n" {
 		t.Errorf("job saw %q, hooks %q", out, a.read("hooks"))
 	}
 	l = a.batch(4, "exit 3")
-	l.Hooks = wire.Hooks{Epilog: [][]string{{"/bin/sh", "-c", "echo $SLURM_SCRIPT_CONTEXT $SLURM_JOB_EXIT_CODE $SLURM_JOB_EXIT_CODE2 $SLURM_JOB_DERIVED_EC >" + a.dir + "/ended"}}}
+	l.Hooks = wire.Hooks{Epilog: [][]string{
+		{"/bin/sh", "-c", "echo $SLURM_SCRIPT_CONTEXT $SLURM_JOB_EXIT_CODE $SLURM_JOB_EXIT_CODE2 " +
+			"$SLURM_JOB_DERIVED_EC >" + a.dir + "/ended"},
+	}}
 	if a.run(l); a.read("ended") != "epilog_slurmd 768 3:0 0\n" {
 		t.Errorf("the epilog was told %q", a.read("ended"))
 	}
@@ -237,7 +241,8 @@ func loginStory(t *testing.T, a *agent) {
 	}
 	// Without a word about the shell it is that of the node's passwd.
 	want := "/bin/sh"
-	if u, err := account.ByUID(uint32(os.Getuid())); err == nil && u.Shell != "" && !strings.HasSuffix(u.Shell, "/nologin") && !strings.HasSuffix(u.Shell, "/false") {
+	if u, err := account.ByUID(uint32(os.Getuid())); err == nil && u.Shell != "" &&
+		!strings.HasSuffix(u.Shell, "/nologin") && !strings.HasSuffix(u.Shell, "/false") {
 		want = u.Shell
 	}
 	l = a.batch(4, `echo "$SHELL|$FROM_PROFILE"`)
@@ -312,7 +317,10 @@ func upgradeStory(t *testing.T, a *agent) {
 	late.Time.Limit, late.Stdio.Stdout = 1500*time.Millisecond, "out3.txt"
 	a.launch(late)
 	a.started(late.Key)
-	a.until("the script runs", func() bool { b, _ := os.ReadFile(filepath.Join(a.dir, "out2.txt")); return string(b) == "one\n" })
+	a.until("the script runs", func() bool {
+		b, _ := os.ReadFile(filepath.Join(a.dir, "out2.txt"))
+		return string(b) == "one\n"
+	})
 	if r := a.ask(wire.TypeUpgrade, wire.Upgrade{Ref: 1, Path: "/no/such/program"}, 1); r.Code != "invalid" {
 		t.Errorf("%+v", r)
 	}

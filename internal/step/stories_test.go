@@ -64,7 +64,8 @@ func stories(t *testing.T, cgroup string) {
 }
 
 func runsScript(t *testing.T, a *agent) {
-	l := a.batch(1, `echo "$0|$1|$A|$(pwd)|$BIREME_LAUNCH"; echo "$TMPDIR"; test -d "$TMPDIR" && touch "$TMPDIR/x"; umask; echo oops >&2`)
+	l := a.batch(1, `echo "$0|$1|$A|$(pwd)|$BIREME_LAUNCH"; echo "$TMPDIR"; test -d "$TMPDIR" && touch "$TMPDIR/x"; `+
+		`umask; echo oops >&2`)
 	l.Program.Argv = []string{"arg one"}
 	umask := uint32(0o027)
 	l.Program.Umask = &umask
@@ -74,7 +75,8 @@ func runsScript(t *testing.T, a *agent) {
 		t.Fatalf("%+v", x)
 	}
 	tmp := filepath.Join(a.dir, "tmp", "bireme-1.0")
-	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(), "spool/s1/script"), a.dir, treeName(a.state()), tmp)
+	want := fmt.Sprintf("%s|arg one|b c|%s|1.0.batch@%s\n%s\n0027\noops\n", filepath.Join(a.state(), "spool/s1/script"),
+		a.dir, treeName(a.state()), tmp)
 	if got := a.read("out.txt"); got != want || tail != want {
 		t.Errorf("got  %q\ntail %q\nwant %q", got, tail, want)
 	}
@@ -216,7 +218,8 @@ func lostKeeper(t *testing.T, a *agent) {
 }
 
 func killsDaemons(t *testing.T, a *agent) {
-	l := a.batch(1, `(setsid sh -c 'trap "" TERM HUP; echo $$ >daemon; exec sleep 1000' &) ; while [ ! -s daemon ]; do sleep 0.01; done`)
+	l := a.batch(1, `(setsid sh -c 'trap "" TERM HUP; echo $$ >daemon; exec sleep 1000' &) ; while [ ! -s daemon ]; `+
+		`do sleep 0.01; done`)
 	x, _ := a.run(l)
 	if x.ExitCode != 0 || x.Cause != "" || !x.JobDone {
 		t.Errorf("%+v", x)
@@ -322,7 +325,8 @@ func cancels(t *testing.T, a *agent) {
 }
 
 func signals(t *testing.T, a *agent) {
-	l := a.batch(1, `trap 'echo shell; exit 5' USR1; (trap 'echo child' USR1; touch ready; while :; do sleep 0.01; done) & while :; do sleep 0.01; done`)
+	l := a.batch(1, `trap 'echo shell; exit 5' USR1; (trap 'echo child' USR1; touch ready; while :; do sleep 0.01; `+
+		`done) & while :; do sleep 0.01; done`)
 	a.launch(l)
 	a.started(l.Key)
 	a.until("the script is ready", func() bool { _, err := os.Stat(filepath.Join(a.dir, "ready")); return err == nil })
@@ -335,7 +339,8 @@ func signals(t *testing.T, a *agent) {
 	if got := a.read("out.txt"); got != "" {
 		t.Errorf("without a flag the batch step got it: %q", got)
 	}
-	if r := a.ask(wire.TypeSignal, wire.Signal{Ref: 3, Job: 1, Number: int(syscall.SIGUSR1), Batch: true}, 3); r.Code != "" {
+	if r := a.ask(wire.TypeSignal, wire.Signal{Ref: 3, Job: 1, Number: int(syscall.SIGUSR1), Batch: true},
+		3); r.Code != "" {
 		t.Fatalf("%+v", r)
 	}
 	x, out := a.exited(l.Key)
@@ -363,7 +368,8 @@ func badOutput(t *testing.T, a *agent) {
 	l = a.batch(3, "touch ran")
 	l.Stdio.Stdout = "nowhere/out.txt"
 	x, _ = a.run(l)
-	if want := filepath.Join(a.dir, "nowhere/out.txt") + ": no such file or directory"; x.Message != want || x.Signal != wire.LaunchFailedSignal {
+	if want := filepath.Join(a.dir, "nowhere/out.txt") + ": no such file or directory"; x.Message != want ||
+		x.Signal != wire.LaunchFailedSignal {
 		t.Errorf("got %q and signal %d, want %q", x.Message, x.Signal, want)
 	}
 	l = a.batch(2, "touch ran")
@@ -382,7 +388,8 @@ func badWorkDir(t *testing.T, a *agent) {
 	l.Program.WorkDir = "/nowhere/at/all"
 	l.Stdio.Stdout = filepath.Join(a.dir, "out.txt")
 	_, out := a.run(l)
-	if want := "keeper: error: couldn't chdir to `/nowhere/at/all': No such file or directory: going to /tmp instead\n/tmp\n"; out != want {
+	if want := "keeper: error: couldn't chdir to `/nowhere/at/all': No such file or directory: going to /tmp " +
+		"instead\n/tmp\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 }
@@ -398,7 +405,8 @@ func badProgram(t *testing.T, a *agent) {
 	contains(t, out, ": No such file or directory\n")
 	l = a.batch(2, "")
 	l.Script, l.Program.Argv = nil, []string{"nosuchcommand"}
-	if x, out = a.run(l); x.ExitCode != int(syscall.ENOENT) || out != "keeper: error: execve(): nosuchcommand: No such file or directory\n" {
+	if x, out = a.run(l); x.ExitCode != int(syscall.ENOENT) ||
+		out != "keeper: error: execve(): nosuchcommand: No such file or directory\n" {
 		t.Errorf("%+v %q", x, out)
 	}
 	l = a.batch(3, "")

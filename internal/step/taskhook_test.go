@@ -53,7 +53,8 @@ echo neither of these`)
 	if x, _ := a.run(l); x.ExitCode != 7 || x.Cause != wire.CauseExecFailed {
 		t.Errorf("%+v", x)
 	}
-	if got, want := a.read("bad.out"), "slurmstepd: error: TaskProlog failed: "+filepath.Join(a.dir, "bad")+": exit code 7: no licence\n"; got != want {
+	if got, want := a.read("bad.out"), "slurmstepd: error: TaskProlog failed: "+filepath.Join(a.dir, "bad")+
+		": exit code 7: no licence\n"; got != want {
 		t.Errorf("wrote %q, not %q", got, want)
 	}
 }

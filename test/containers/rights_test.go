@@ -157,7 +157,8 @@ func TestPublicImageClaimed(t *testing.T) {
 	for i, x := range []struct{ user, image, auth string }{
 		{alice, ref, ""},
 		{bob, claim, "env: [PW=sesame]\nregistry_auth: {username: me, password: \"${{ env.PW }}\"}\n"},
-		{alice, ref, ""}, {alice, claim, ""},
+		{alice, ref, ""},
+		{alice, claim, ""},
 	} {
 		r := apply(t, c.As(x.user), c.Work, fmt.Sprint("public", i),
 			"image: \""+x.image+"\"\ncommands: [cat /public]\n"+x.auth)

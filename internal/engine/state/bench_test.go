@@ -49,12 +49,16 @@ func typical(i int) *Submit {
 	spec := coretest.Job().Name("job").CPUs(4).Mem(4 * core.GiB).Time(time.Hour).Set(func(s *core.Spec) {
 		s.Script, s.Env = sha256.Sum256(append(id, 's')), sha256.Sum256(append(id, 'e'))
 		s.IO = core.IO{WorkDir: "/home/alice/project", Stdout: "/home/alice/project/slurm-%j.out"}
-		s.From = core.Origin{Host: "login1", Dir: "/home/alice/project", Command: "/home/alice/project/job.sh",
-			Line: "sbatch job.sh", Sid: 4711}
+		s.From = core.Origin{
+			Host: "login1", Dir: "/home/alice/project", Command: "/home/alice/project/job.sh",
+			Line: "sbatch job.sh", Sid: 4711,
+		}
 		s.Shape.Given = core.GivenCPUsPerTask | core.GivenMemPerNode
 	}).Spec()
-	return &Submit{By: core.Identity{User: "alice", UID: 1000}, Spec: spec,
-		Key: fmt.Sprintf("01234567-89ab-cdef-0123-%012d", i)}
+	return &Submit{
+		By: core.Identity{User: "alice", UID: 1000}, Spec: spec,
+		Key: fmt.Sprintf("01234567-89ab-cdef-0123-%012d", i),
+	}
 }
 
 // BenchmarkSubmit is one submission through Apply, flushed by the hundred. The budget is 3 µs.
@@ -163,14 +167,20 @@ func BenchmarkArrayTask(b *testing.B) {
 			}
 			base = reply.(*Submitted).ID
 		}
-		reply, err := st.Apply(&Start{Job: base, Task: task,
-			Alloc: &core.Alloc{Partition: "main",
-				Nodes: []core.NodeAlloc{{Node: "n1", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Tasks: 1}}}})
+		reply, err := st.Apply(&Start{
+			Job: base, Task: task,
+			Alloc: &core.Alloc{
+				Partition: "main",
+				Nodes:     []core.NodeAlloc{{Node: "n1", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Tasks: 1}},
+			},
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := st.Apply(&Exited{Node: "n1", Job: reply.(*Started).ID, Attempt: 1, Step: "batch",
-			JobDone: true}); err != nil {
+		if _, err := st.Apply(&Exited{
+			Node: "n1", Job: reply.(*Started).ID, Attempt: 1, Step: "batch",
+			JobDone: true,
+		}); err != nil {
 			b.Fatal(err)
 		}
 		if task = (task + 1) % 100_000; n%100 == 0 {
@@ -196,8 +206,10 @@ func shaped(r *rand.Rand, i int) *Submit {
 	s.TimeLimit = core.Seconds(600 * (1 + r.IntN(144)))
 	home := fmt.Sprintf("/home/%s/project%d", user, kind.IntN(20))
 	s.Name, s.IO.WorkDir, s.IO.Stdout = fmt.Sprintf("job%d", kind.IntN(1000)), strings.Clone(home), home+"/slurm-%j.out"
-	s.From = core.Origin{Host: strings.Clone("login1"), Dir: strings.Clone(home), Command: home + "/job.sh",
-		Line: fmt.Sprintf("sbatch -c %d job.sh", s.Shape.CPUsPerTask), Sid: int32(i)}
+	s.From = core.Origin{
+		Host: strings.Clone("login1"), Dir: strings.Clone(home), Command: home + "/job.sh",
+		Line: fmt.Sprintf("sbatch -c %d job.sh", s.Shape.CPUsPerTask), Sid: int32(i),
+	}
 	in.By = core.Identity{User: user, UID: 1000}
 	in.Spec.User = user
 	return in
@@ -218,8 +230,10 @@ func BenchmarkMemory(b *testing.B) {
 		for i := range 1024 {
 			n := coretest.Node(core.NodeName(fmt.Sprintf("big%d", i+1))).CPUs(64).Mem(256 * core.GiB).Build()
 			n.Features = []string{"ib", "fat"}
-			if _, err := st.Apply(&Register{Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles,
-				Features: n.Features}); err != nil {
+			if _, err := st.Apply(&Register{
+				Node: n.Name, Hardware: n.Hardware, Host: n.Host, Roles: n.Roles,
+				Features: n.Features,
+			}); err != nil {
 				b.Fatal(err)
 			}
 		}

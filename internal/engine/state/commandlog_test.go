@@ -120,11 +120,14 @@ func busyCluster(t *testing.T, rule string, seed uint64) {
 	cfg := Config{
 		Rule: rule, Reservations: int32(choose(3)), MaxRequeues: 3, Licenses: []core.License{{Name: "l", Total: 6}},
 		Partitions: []core.Partition{
-			{Name: "main", Nodes: "n[1-24]", Default: true}, {Name: "gpu", Nodes: "n[17-24]", PriorityTier: 2},
+			{Name: "main", Nodes: "n[1-24]", Default: true},
+			{Name: "gpu", Nodes: "n[17-24]", PriorityTier: 2},
 			{Name: "debug", Nodes: "n[1-4]", MaxTime: 1800, PriorityTier: 3, QOS: "mid"},
 		},
-		Offers: []core.Offer{{Name: "vm", Hardware: core.Hardware{CPUs: 16, Memory: 64 * core.GiB}, Max: 4, PowerUp: 120,
-			Price: 1_000_000}}[:choose(2)],
+		Offers: []core.Offer{{
+			Name: "vm", Hardware: core.Hardware{CPUs: 16, Memory: 64 * core.GiB}, Max: 4, PowerUp: 120,
+			Price: 1_000_000,
+		}}[:choose(2)],
 		Priority: &Priority{
 			Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 5000, JobSize: 500, QOS: 2000, Partition: 100}},
 			Period: 300,
@@ -134,7 +137,9 @@ func busyCluster(t *testing.T, rule string, seed uint64) {
 	mayPush(&cfg, choose)
 	if choose(2) == 0 {
 		cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{
-			{Name: "s1", Nodes: "n[1-8]"}, {Name: "s2", Nodes: "n[9-16]"}, {Name: "s3", Nodes: "n[17-24]"},
+			{Name: "s1", Nodes: "n[1-8]"},
+			{Name: "s2", Nodes: "n[9-16]"},
+			{Name: "s3", Nodes: "n[17-24]"},
 			{Name: "top", Switches: "s[1-3]"},
 		}}
 	}
@@ -192,8 +197,10 @@ func (c *chaos) queue() {
 	case 4:
 		b.Set(func(s *core.Spec) {
 			s.Shape.NodesMin, s.Shape.NodesMax = int32(1+c.choose(4)), int32(5+c.choose(8))
-			s.Extra = &core.Extra{Constraint: c.pick("", "fast", "slow|fast", "[fast|slow]"), Licenses: c.pick("", "", "l:2"),
-				Switches: c.pick("", "1@30:00")}
+			s.Extra = &core.Extra{
+				Constraint: c.pick("", "fast", "slow|fast", "[fast|slow]"), Licenses: c.pick("", "", "l:2"),
+				Switches: c.pick("", "1@30:00"),
+			}
 		})
 	default:
 		b.CPUs(int32(1 + c.choose(8))).Mem(core.Bytes(1+c.choose(16)) * core.GiB)
@@ -221,13 +228,17 @@ func (c *chaos) fleets() {
 	name, num := c.pick("lab", "cloud"), int32(c.choose(3))
 	switch c.choose(7) {
 	case 0, 1:
-		_, _ = c.do(&PutFleet{By: c.who(), Fleet: fleetOf(name, []string{"a", "b", "c"}[:1+c.choose(3)]...),
-			Force: c.choose(2) == 0, Dry: c.choose(4) == 0})
+		_, _ = c.do(&PutFleet{
+			By: c.who(), Fleet: fleetOf(name, []string{"a", "b", "c"}[:1+c.choose(3)]...),
+			Force: c.choose(2) == 0, Dry: c.choose(4) == 0,
+		})
 	case 2:
 		_, _ = c.do(&DropFleet{By: root, Name: name, Hosts: [][]int32{nil, {num}}[c.choose(2)], Force: c.choose(2) == 0})
 	case 3:
-		_, _ = c.do(&FleetNews{Fleet: name, Num: num, HostKey: ptr("key"), Cause: ptr(c.pick("", "refused")),
-			Gone: c.choose(2) == 0})
+		_, _ = c.do(&FleetNews{
+			Fleet: name, Num: num, HostKey: ptr("key"), Cause: ptr(c.pick("", "refused")),
+			Gone: c.choose(2) == 0,
+		})
 	case 4:
 		_, _ = c.do(&TrustFleet{By: c.who(), Name: name, Hosts: []int32{num}})
 	case 5:
@@ -242,14 +253,18 @@ func (c *chaos) tokens() {
 	id := c.pick("t1", "t2", "t3")
 	switch c.choose(6) {
 	case 0, 1:
-		t := &core.Token{ID: id, Hash: core.Hash{byte(c.choose(200)), 3}, Kind: "user", User: "alice", Created: c.now,
-			Scopes: []core.Scope{core.ScopeSubmit}}
+		t := &core.Token{
+			ID: id, Hash: core.Hash{byte(c.choose(200)), 3}, Kind: "user", User: "alice", Created: c.now,
+			Scopes: []core.Scope{core.ScopeSubmit},
+		}
 		_, _ = c.do(&PutToken{By: c.who(), Token: t})
 	case 2:
 		_, _ = c.do(&RevokeToken{By: c.who(), ID: id})
 	case 3:
-		_, _ = c.do(&RotateToken{By: c.who(), ID: id, Hash: core.Hash{byte(c.choose(200)), 4}, Overlap: 60,
-			Expires: c.now.Add(time.Hour)})
+		_, _ = c.do(&RotateToken{
+			By: c.who(), ID: id, Hash: core.Hash{byte(c.choose(200)), 4}, Overlap: 60,
+			Expires: c.now.Add(time.Hour),
+		})
 	case 4:
 		_, _ = c.do(&TokensUsed{Uses: []TokenUse{{ID: id, At: c.now}}})
 	default:
@@ -261,8 +276,10 @@ func (c *chaos) nodeLife() {
 	n := c.node()
 	switch c.choose(8) {
 	case 0:
-		_, _ = c.do(&NodeKey{By: root, Node: n, Do: c.pick(KeyPin, KeyRenew, KeyUse, KeyRevoke, KeyKeep),
-			Key: c.pick("k1", "k2"), Ends: c.now.Add(time.Hour)})
+		_, _ = c.do(&NodeKey{
+			By: root, Node: n, Do: c.pick(KeyPin, KeyRenew, KeyUse, KeyRevoke, KeyKeep),
+			Key: c.pick("k1", "k2"), Ends: c.now.Add(time.Hour),
+		})
 	case 1:
 		_, _ = c.do(&RemoveNode{By: root, Node: n, Drain: c.choose(2) == 0, Now: c.choose(3) == 0})
 	case 2:
@@ -323,10 +340,14 @@ func (c *chaos) planner() {
 	case 1:
 		_, _ = c.do(&Preempt{Job: c.live(), For: c.live(), Partition: "main", Room: 1})
 	case 2:
-		_, _ = c.do(&PutMember{By: c.who(), Project: "p", User: core.UserName(c.pick("alice", "bob")),
-			Role: core.Role(c.pick("user", "manager", ""))})
+		_, _ = c.do(&PutMember{
+			By: c.who(), Project: "p", User: core.UserName(c.pick("alice", "bob")),
+			Role: core.Role(c.pick("user", "manager", "")),
+		})
 	default:
-		_, _ = c.do([]Input{&DropProject{By: root, Name: "p"},
-			&DropQOS{By: root, Name: core.QOSName(c.pick("low", "mid"))}}[c.choose(2)])
+		_, _ = c.do([]Input{
+			&DropProject{By: root, Name: "p"},
+			&DropQOS{By: root, Name: core.QOSName(c.pick("low", "mid"))},
+		}[c.choose(2)])
 	}
 }

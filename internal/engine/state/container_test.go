@@ -35,13 +35,22 @@ func TestHolderEndsItsJob(t *testing.T) {
 		want core.JobState
 		says string
 	}{
-		"killed": {Exited{Exit: core.Exit{Signal: 9}, Message: "the container was killed"}, core.Failed,
-			"the container on n2: the container was killed"},
+		"killed": {
+			Exited{Exit: core.Exit{Signal: 9}, Message: "the container was killed"},
+			core.Failed,
+			"the container on n2: the container was killed",
+		},
 		"without word": {Exited{}, core.Failed, "the container on n2"},
-		"not made": {Exited{Cause: CauseLaunch, Message: "no such image"}, core.Failed,
-			"the container on n2: no such image"},
-		"memory": {Exited{Cause: CauseOOM, Exit: core.Exit{Signal: 9}, Message: "out of memory"}, core.OutOfMemory,
-			"the container on n2: out of memory"},
+		"not made": {
+			Exited{Cause: CauseLaunch, Message: "no such image"},
+			core.Failed,
+			"the container on n2: no such image",
+		},
+		"memory": {
+			Exited{Cause: CauseOOM, Exit: core.Exit{Signal: 9}, Message: "out of memory"},
+			core.OutOfMemory,
+			"the container on n2: out of memory",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,8 +65,10 @@ func TestHolderEndsItsJob(t *testing.T) {
 			if j.State != tc.want || j.Message != strings.Replace(tc.says, "n2", string(in.Node), 1) {
 				t.Errorf("it is %s: %q", j.State, j.Message)
 			}
-			w.must(&Exited{Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch", JobDone: true,
-				Cause: CauseCancelled})
+			w.must(&Exited{
+				Node: j.Alloc.Nodes[0].Node, Job: j.ID, Attempt: j.Attempt, Step: "batch", JobDone: true,
+				Cause: CauseCancelled,
+			})
 			if again, _ := w.st.Snapshot().Job(j.ID); again.State != tc.want {
 				t.Errorf("after its script ended it is %s", again.State)
 			}
@@ -85,14 +96,25 @@ func TestContainerRules(t *testing.T) {
 		"a path of everybody's": {site, alice, mount("/pool/a"), "", true},
 		"that path itself":      {site, alice, mount("/pool"), "", true},
 		"another":               {site, alice, mount("/poolside"), "others may mount what is below /pool/", false},
-		"none are everybody's": {Config{}, alice, mount("/pool"), "the setting step.volumes names paths for everybody",
-			false},
+		"none are everybody's": {
+			Config{},
+			alice, mount("/pool"), "the setting step.volumes names paths for everybody",
+			false,
+		},
 		"an administrator's":     {Config{}, root, mount("/etc"), "", false},
 		"its submitter's inside": {Config{}, alice, mine, "", false},
-		"privileged": {site, alice, core.Container{Image: "box:1", Privileged: true}, "may be privileged",
-			false},
-		"privileged, for all": {Config{Containers: core.ContainerRules{Privileged: true}}, alice,
-			core.Container{Image: "box:1", Privileged: true}, "", true},
+		"privileged": {
+			site, alice,
+			core.Container{Image: "box:1", Privileged: true},
+			"may be privileged",
+			false,
+		},
+		"privileged, for all": {
+			Config{Containers: core.ContainerRules{Privileged: true}},
+			alice,
+			core.Container{Image: "box:1", Privileged: true},
+			"", true,
+		},
 		"who says so is not heard":  {Config{}, root, core.Container{Image: "box:1", Bounded: true}, "", false},
 		"who denies it is not, too": {site, alice, core.Container{Image: "box:1"}, "", true},
 	} {

@@ -48,8 +48,10 @@ func TestJobsThatComeAgain(t *testing.T) {
 			t.Fatalf("hour %d: it does not start", hour)
 		}
 		j, _ = w.st.view.Job(id)
-		w.must(&Exited{Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", Exit: core.Exit{Code: int32(hour % 2)},
-			JobDone: true})
+		w.must(&Exited{
+			Node: "n1", Job: id, Attempt: j.Attempt, Step: "batch", Exit: core.Exit{Code: int32(hour % 2)},
+			JobDone: true,
+		})
 	}
 	w.must(&Cancel{By: by, Job: id})
 	if _, ok := w.st.view.Job(id); ok {

@@ -25,19 +25,36 @@ func TestEndingsFromTheStore(t *testing.T) {
 		"badly, as wanted": {"afternotok:3", []*core.Job{{ID: 3, State: core.Timeout}}, core.ReasonNone},
 		"well, unwanted":   {"afternotok:3", []*core.Job{{ID: 3, State: core.Completed}}, core.ReasonDependencyNever},
 		"purged":           {"afterok:3", nil, core.ReasonNone},
-		"an array": {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Completed)},
-			core.ReasonNone},
-		"an array with one bad": {"afterok:10", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
-			core.ReasonDependencyNever},
-		"the good task of it": {"afterok:10_1", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
-			core.ReasonNone},
-		"the bad task of it": {"afterok:10_0", []*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
-			core.ReasonDependencyNever},
-		"tasks that never started": {"afterok:10_4",
+		"an array": {
+			"afterok:10",
+			[]*core.Job{task(10, 1, core.Completed), task(11, 0, core.Completed)},
+			core.ReasonNone,
+		},
+		"an array with one bad": {
+			"afterok:10",
+			[]*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonDependencyNever,
+		},
+		"the good task of it": {
+			"afterok:10_1",
+			[]*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonNone,
+		},
+		"the bad task of it": {
+			"afterok:10_0",
+			[]*core.Job{task(10, 1, core.Completed), task(11, 0, core.Failed)},
+			core.ReasonDependencyNever,
+		},
+		"tasks that never started": {
+			"afterok:10_4",
 			[]*core.Job{{ID: 12, State: core.Cancelled, Array: &core.ArrayRef{Base: 10, Tasks: taskset.Of(3, 4)}}},
-			core.ReasonDependencyNever},
-		"one of two is enough": {"afterok:3?afterok:4",
-			[]*core.Job{{ID: 3, State: core.Failed}, {ID: 4, State: core.Completed}}, core.ReasonNone},
+			core.ReasonDependencyNever,
+		},
+		"one of two is enough": {
+			"afterok:3?afterok:4",
+			[]*core.Job{{ID: 3, State: core.Failed}, {ID: 4, State: core.Completed}},
+			core.ReasonNone,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,8 +30,10 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	}
 	trial := *next
 	trial.Spec = spec
-	if err := s.admitDependency(&Submit{By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden,
-		Strict: in.Strict}, &trial); err != nil {
+	if err := s.admitDependency(&Submit{
+		By: in.By, Spec: spec, Ended: in.Ended, Seen: in.Seen, Hidden: in.Hidden,
+		Strict: in.Strict,
+	}, &trial); err != nil {
 		return err
 	}
 	if round := s.findDependencyCycle(next, trial.Needs); round != nil {

@@ -11,8 +11,10 @@ import (
 // whole asks as a YAML task does: whole blocks.
 func whole(cpus int32, mem core.Bytes, gpus int64, nodes int32) *core.Spec {
 	return coretest.Job().Set(func(s *core.Spec) {
-		s.Shape = core.Shape{NodesMin: nodes, NodesMax: nodes, Tasks: nodes, TasksPerNode: 1, CPUsPerTask: cpus,
-			MemPerNode: mem, Blocks: true}
+		s.Shape = core.Shape{
+			NodesMin: nodes, NodesMax: nodes, Tasks: nodes, TasksPerNode: 1, CPUsPerTask: cpus,
+			MemPerNode: mem, Blocks: true,
+		}
 		if gpus > 0 {
 			s.Shape.Gres = []core.Gres{{Name: "gpu", Count: gpus}}
 		}
@@ -29,10 +31,12 @@ func splitWorld(t *testing.T, blocks int32) *world {
 	}
 	w.must(&PutFleet{By: root, Fleet: f})
 	for _, name := range []core.NodeName{"lab-0", "lab-1"} {
-		w.must(&Register{Node: name, Roles: core.Compute, Fleet: "lab", Host: core.Host{Root: true, BootID: "b"},
+		w.must(&Register{
+			Node: name, Roles: core.Compute, Fleet: "lab", Host: core.Host{Root: true, BootID: "b"},
 			Hardware: core.Hardware{
 				CPUs: 8, Memory: 64 * core.GiB, Gres: []core.Gres{{Name: "gpu", Type: "h200", Count: 4}},
-			}})
+			},
+		})
 	}
 	return w
 }
@@ -66,20 +70,36 @@ func TestBlocks(t *testing.T) {
 		specs  []*core.Spec
 		want   []string
 	}{
-		"one block is the host": {1, []*core.Spec{whole(1, 0, 0, 1), whole(1, 0, 0, 1), whole(1, 0, 0, 1)},
-			[]string{"lab-0 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "waits"}},
-		"by CPUs, memory and GPUs": {4,
-			[]*core.Spec{whole(1, 0, 0, 1), whole(3, 0, 0, 1), whole(1, 40*core.GiB, 0, 1), whole(1, 0, 1, 1),
-				whole(1, 0, 1, 1)},
-			[]string{"lab-0 [0,1] 16 [0]", "lab-0 [2,3,4,5] 32 [1,2]", "lab-1 [0,1,2,3,4,5] 48 [0,1,2]", "lab-0 [6,7] 16 [3]",
-				"lab-1 [6,7] 16 [3]"}},
+		"one block is the host": {
+			1,
+			[]*core.Spec{whole(1, 0, 0, 1), whole(1, 0, 0, 1), whole(1, 0, 0, 1)},
+			[]string{"lab-0 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "waits"},
+		},
+		"by CPUs, memory and GPUs": {
+			4,
+			[]*core.Spec{
+				whole(1, 0, 0, 1), whole(3, 0, 0, 1), whole(1, 40*core.GiB, 0, 1), whole(1, 0, 1, 1),
+				whole(1, 0, 1, 1),
+			},
+			[]string{
+				"lab-0 [0,1] 16 [0]", "lab-0 [2,3,4,5] 32 [1,2]", "lab-1 [0,1,2,3,4,5] 48 [0,1,2]", "lab-0 [6,7] 16 [3]",
+				"lab-1 [6,7] 16 [3]",
+			},
+		},
 		"auto": {core.BlocksAuto, []*core.Spec{whole(1, 0, 0, 1)}, []string{"lab-0 [0,1] 16 [0]"}},
-		"several hosts are whole": {4, []*core.Spec{whole(1, 0, 0, 2), whole(1, 0, 0, 1)},
-			[]string{"lab-0 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]; lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "waits"}},
-		"shared with the other tongue": {4,
-			[]*core.Spec{coretest.Job().CPUs(1).Spec(), whole(7, 0, 0, 1), coretest.Job().CPUs(7).Spec(), whole(1, 0, 0, 1),
-				whole(1, 0, 0, 2)},
-			[]string{"lab-0 [0] 0", "lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "lab-0 [1,2,3,4,5,6,7] 0", "waits", "waits"}},
+		"several hosts are whole": {
+			4,
+			[]*core.Spec{whole(1, 0, 0, 2), whole(1, 0, 0, 1)},
+			[]string{"lab-0 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]; lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "waits"},
+		},
+		"shared with the other tongue": {
+			4,
+			[]*core.Spec{
+				coretest.Job().CPUs(1).Spec(), whole(7, 0, 0, 1), coretest.Job().CPUs(7).Spec(), whole(1, 0, 0, 1),
+				whole(1, 0, 0, 2),
+			},
+			[]string{"lab-0 [0] 0", "lab-1 [0,1,2,3,4,5,6,7] 64 [0,1,2,3]", "lab-0 [1,2,3,4,5,6,7] 0", "waits", "waits"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

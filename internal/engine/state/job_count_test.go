@@ -116,8 +116,10 @@ func TestStepsPerJob(t *testing.T) {
 	id := w.must(&Submit{By: alice, Spec: coretest.Job().Interactive().Spec()}).(*Submitted).ID
 	w.pass()
 	step := func() error {
-		_, err := w.do(&CreateStep{By: alice,
-			Step: &core.Step{Job: id, Name: "s", Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}}})
+		_, err := w.do(&CreateStep{
+			By:   alice,
+			Step: &core.Step{Job: id, Name: "s", Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}},
+		})
 		return err
 	}
 	for k := range 300 {

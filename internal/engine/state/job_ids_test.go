@@ -9,8 +9,10 @@ import (
 // A node that knows of ids which were not given out moves the next one past them, in the store too; one that lies
 // wastes a bounded number of ids, however often it comes.
 func TestNodesMoveTheNextJobID(t *testing.T) {
-	node := &Register{Node: "n1", Hardware: core.Hardware{CPUs: 4, Memory: 1 << 30}, Host: core.Host{BootID: "b"},
-		Roles: core.Compute}
+	node := &Register{
+		Node: "n1", Hardware: core.Hardware{CPUs: 4, Memory: 1 << 30}, Host: core.Host{BootID: "b"},
+		Roles: core.Compute,
+	}
 	st := New(Config{}, &Image{NextJob: 7})
 	register := func(running, ended core.JobID) (*Reconciled, *core.Changes) {
 		t.Helper()

@@ -28,18 +28,28 @@ func TestLimitLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		choose := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9)).IntN
-		cfg := Config{Safe: choose(3) == 0,
-			Partitions: []core.Partition{{Name: "main", Nodes: "ALL", Default: true},
-				{Name: "small", Nodes: "n[1-2]", QOS: "q0"}}}
-		cfg.Charges.Billing = map[core.PartitionName][]policy.Weight{"main": {{Name: "cpu", Per: 3},
-			{Name: "gres/gpu", Per: 7}}}
+		cfg := Config{
+			Safe: choose(3) == 0,
+			Partitions: []core.Partition{
+				{Name: "main", Nodes: "ALL", Default: true},
+				{Name: "small", Nodes: "n[1-2]", QOS: "q0"},
+			},
+		}
+		cfg.Charges.Billing = map[core.PartitionName][]policy.Weight{"main": {
+			{Name: "cpu", Per: 3},
+			{Name: "gres/gpu", Per: 7},
+		}}
 		if choose(2) == 0 {
-			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, FairShare: 1000, QOS: 100,
-				Assoc: 100}}, Period: 600}
+			cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{
+				Age: 1000, FairShare: 1000, QOS: 100,
+				Assoc: 100,
+			}}, Period: 600}
 		}
 
-		w := &limitChaos{chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{},
-			cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{}}
+		w := &limitChaos{
+			chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{},
+			cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{},
+		}
 		w.onStart = w.allowed
 		for i, u := range []string{"alice", "bob"} {
 			w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: u})
@@ -243,8 +253,10 @@ func (w *limitChaos) policy() {
 	var err error
 	switch w.choose(4) {
 	case 0:
-		q := &core.QOS{Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6),
-			UsageFactor: []*float64{nil, new(0.0), new(0.5), new(3.0)}[w.choose(4)], Priority: uint32(w.choose(5))}
+		q := &core.QOS{
+			Name: core.QOSName(w.pick("q0", "q1")), Limits: limits, MaxTRESPerUser: tres(6),
+			UsageFactor: []*float64{nil, new(0.0), new(0.5), new(3.0)}[w.choose(4)], Priority: uint32(w.choose(5)),
+		}
 		q.Flags = []core.QOSFlag{0, core.DenyOnLimit, core.OverPartQOS, core.NoReserve, core.Relative}[w.choose(5)]
 		_, err = w.do(&PutQOS{By: root, QOS: q})
 	case 1:
@@ -254,13 +266,19 @@ func (w *limitChaos) policy() {
 		}
 		_, err = w.do(&PutProject{By: root, Project: p})
 	case 2:
-		_, err = w.do(&PutProject{By: root,
-			Project: &core.Project{Name: "c", Parent: core.ProjectName(w.pick("p", "default", "")),
-				Assoc: core.Association{Limits: limits}}})
+		_, err = w.do(&PutProject{
+			By: root,
+			Project: &core.Project{
+				Name: "c", Parent: core.ProjectName(w.pick("p", "default", "")),
+				Assoc: core.Association{Limits: limits},
+			},
+		})
 	case 3:
-		_, err = w.do(&PutMember{By: root, Project: core.ProjectName(w.pick("default", "p", "c")),
+		_, err = w.do(&PutMember{
+			By: root, Project: core.ProjectName(w.pick("default", "p", "c")),
 			User: core.UserName(w.pick("alice", "bob")), Role: core.RoleUser,
-			Assoc: &core.Association{Limits: limits, Priority: uint32(w.choose(3))}})
+			Assoc: &core.Association{Limits: limits, Priority: uint32(w.choose(3))},
+		})
 	}
 	if err != nil && core.CodeOf(err) != core.Invalid && core.CodeOf(err) != core.NotFound {
 		w.t.Fatal(err)

@@ -105,8 +105,10 @@ func (c *chaos) submitReserved() {
 // applyPolicy applies a small policy, pruning now and then.
 func (c *chaos) applyPolicy() {
 	few := int64(1 + c.choose(5))
-	p := core.Policy{Projects: []core.Project{{Name: "default", Shares: int32(c.choose(4)),
-		Members: []core.Member{{User: "alice"}, {User: "bob"}}}}}
+	p := core.Policy{Projects: []core.Project{{
+		Name: "default", Shares: int32(c.choose(4)),
+		Members: []core.Member{{User: "alice"}, {User: "bob"}},
+	}}}
 	p.QOS = append(p.QOS, pushers...)
 	switch c.choose(4) {
 	case 0:
@@ -114,8 +116,10 @@ func (c *chaos) applyPolicy() {
 	case 1:
 		p.Projects[0].Members[0].Assoc.Limits.MaxJobs = &few
 	case 2:
-		p.QOS = append(p.QOS, core.QOS{Name: "extra", UsageFactor: new(2.0),
-			Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})}})
+		p.QOS = append(p.QOS, core.QOS{
+			Name: "extra", UsageFactor: new(2.0),
+			Limits: core.Limits{GrpTRES: core.TRESOf(core.Amount{Name: "cpu", Count: few})},
+		})
 		p.Projects = append(p.Projects,
 			core.Project{Name: "lab", Parent: "default", Assoc: core.Association{QOS: []core.QOSName{"extra"}}})
 	}

@@ -16,10 +16,14 @@ var pushers = []core.QOS{
 // mayPush lets jobs push others aside, in some worlds.
 func mayPush(cfg *Config, choose func(int) int) {
 	kinds := []core.PreemptType{core.PreemptNobody, core.PreemptByQOS, core.PreemptByQOS, core.PreemptByTier}
-	modes := []core.PreemptMode{core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel, "requeue,within",
-		"suspend,priority"}
-	cfg.Preemption = core.Preemption{Type: kinds[choose(len(kinds))], Mode: modes[choose(len(modes))],
-		Grace: core.Seconds(choose(2) * 30)}
+	modes := []core.PreemptMode{
+		core.PreemptRequeue, core.PreemptSuspend, core.PreemptCancel, "requeue,within",
+		"suspend,priority",
+	}
+	cfg.Preemption = core.Preemption{
+		Type: kinds[choose(len(kinds))], Mode: modes[choose(len(modes))],
+		Grace: core.Seconds(choose(2) * 30),
+	}
 }
 
 func (c *chaos) checkpoint() {

@@ -45,16 +45,20 @@ type chaos struct {
 
 // anything plays some steps, of those there are and more, and returns every batch of changes.
 func anything(t failer, choose func(int) int, steps int, check bool, more ...func(*chaos)) (batches []string) {
-	cfg := Config{MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}},
+	cfg := Config{
+		MaxRequeues: 2, Licenses: []core.License{{Name: "l", Total: 3}, {Name: "m", Total: 1}},
 		Partitions: []core.Partition{
 			{Name: "main", Nodes: "ALL", Default: true},
 			{Name: "small", Nodes: "n[1-2]", MaxNodes: 1, PriorityTier: 1},
 			{Name: "short", Nodes: "n[2-4]", MaxTime: 3600, PriorityTier: 2, MinNodes: 1},
-		}}
+		},
+	}
 	if choose(2) == 0 {
 		cfg.Priority = &Priority{
-			Config: policy.Config{Weights: policy.Weights{Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100,
-				TRES: []policy.Weight{{Name: "cpu", Per: 300}}}},
+			Config: policy.Config{Weights: policy.Weights{
+				Age: 5000, FairShare: 5000, JobSize: 500, Partition: 100,
+				TRES: []policy.Weight{{Name: "cpu", Per: 300}},
+			}},
 			Period: 600,
 		}
 		cfg.Charges.HalfLife = 3600
@@ -223,8 +227,10 @@ func (c *chaos) submit() {
 			s.Begin = c.now.Add(time.Duration(c.choose(3)) * time.Hour)
 		}
 		if c.choose(5) == 0 {
-			s.Extra = &core.Extra{NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"),
-				Constraint: c.pick("", "fast")}
+			s.Extra = &core.Extra{
+				NodeList: c.pick("", "n1", "n[2-3]"), Exclude: c.pick("", "n1"),
+				Constraint: c.pick("", "fast"),
+			}
 		}
 	})
 	if c.choose(4) == 0 {
@@ -276,8 +282,10 @@ func (c *chaos) exit() {
 		return
 	}
 	na := &j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))*c.choose(2)]
-	causes := []ExitCause{CauseExit, CauseExit, CauseExit, CauseOOM, CauseTimeout, CauseCancelled, CauseLaunch,
-		CauseProlog, CauseEnv, CauseLost, CauseFenced, CauseUnkillable}
+	causes := []ExitCause{
+		CauseExit, CauseExit, CauseExit, CauseOOM, CauseTimeout, CauseCancelled, CauseLaunch,
+		CauseProlog, CauseEnv, CauseLost, CauseFenced, CauseUnkillable,
+	}
 	_, _ = c.do(&Exited{
 		Node: na.Node, Job: j.ID, Attempt: j.Attempt - int32(c.choose(4)/3), Step: "batch",
 		Exit:  core.Exit{Code: int32(c.choose(2))},
@@ -290,8 +298,10 @@ func (c *chaos) done() {
 	if !ok {
 		return
 	}
-	_, _ = c.do(&NodeDone{Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID,
-		Attempt: j.Attempt - int32(c.choose(5)/4)})
+	_, _ = c.do(&NodeDone{
+		Node: j.Alloc.Nodes[c.choose(len(j.Alloc.Nodes))].Node, Job: j.ID,
+		Attempt: j.Attempt - int32(c.choose(5)/4),
+	})
 }
 
 func (c *chaos) cancel() {
@@ -423,11 +433,15 @@ func (c *chaos) people() {
 	case 0:
 		_, _ = c.do(&PutUser{By: c.who(), User: &core.User{Name: name, UnixName: string(name)}, New: c.choose(2) == 0})
 	case 1:
-		_, _ = c.do(&PutProject{By: c.who(),
-			Project: &core.Project{Name: "p", Members: []core.Member{{User: name, Role: core.RoleManager}}}})
+		_, _ = c.do(&PutProject{
+			By:      c.who(),
+			Project: &core.Project{Name: "p", Members: []core.Member{{User: name, Role: core.RoleManager}}},
+		})
 	case 2:
-		t := &core.Token{ID: c.pick("t1", "t2"), Kind: c.pick("user", "join"), User: name,
-			Hash: core.Hash{byte(c.choose(3)), 1}, Created: c.now}
+		t := &core.Token{
+			ID: c.pick("t1", "t2"), Kind: c.pick("user", "join"), User: name,
+			Hash: core.Hash{byte(c.choose(3)), 1}, Created: c.now,
+		}
 		_, _ = c.do(&PutToken{By: c.who(), Token: t})
 	case 3:
 		_, _ = c.do(&UseToken{ID: c.pick("t1", "t2"), Node: c.node()})

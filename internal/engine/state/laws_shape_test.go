@@ -9,8 +9,10 @@ func (c *chaos) inside(h *core.Hardware) {
 	for _, k := range h.Kinds() {
 		for _, i := range k.Index {
 			h.Units = append(h.Units,
-				core.Unit{Name: k.Name, Type: k.Type, Index: i, Socket: int32(c.choose(int(h.Sockets) + 1)),
-					Links: int32(c.choose(3))})
+				core.Unit{
+					Name: k.Name, Type: k.Type, Index: i, Socket: int32(c.choose(int(h.Sockets) + 1)),
+					Links: int32(c.choose(3)),
+				})
 		}
 	}
 }

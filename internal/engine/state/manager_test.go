@@ -17,9 +17,13 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 	for i, n := range []string{"alice", "bob"} {
 		w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: n})
 	}
-	w.must(&PutProject{By: root,
-		Project: &core.Project{Name: "p",
-			Members: []core.Member{{User: "alice", Role: core.RoleManager}, {User: "bob", Role: core.RoleUser}}}})
+	w.must(&PutProject{
+		By: root,
+		Project: &core.Project{
+			Name:    "p",
+			Members: []core.Member{{User: "alice", Role: core.RoleManager}, {User: "bob", Role: core.RoleUser}},
+		},
+	})
 	alice, bob := core.Identity{User: "alice", UID: 1000}, core.Identity{User: "bob", UID: 1001}
 	spec := coretest.Job().User("bob").Set(func(s *core.Spec) { s.UID, s.Project = 1001, "p" }).Spec()
 	id := w.must(&Submit{By: bob, Spec: spec}).(*Submitted).ID
@@ -53,8 +57,10 @@ func TestManagersSteerButDoNotWrite(t *testing.T) {
 		}
 	}
 	yes, no, low, nice := true, false, uint32(1), int32(100)
-	for name, in := range map[string]*UpdateJob{"hold": {Hold: &yes}, "release": {Hold: &no}, "priority": {Priority: &low},
-		"nice": {Nice: &nice}} {
+	for name, in := range map[string]*UpdateJob{
+		"hold": {Hold: &yes}, "release": {Hold: &no}, "priority": {Priority: &low},
+		"nice": {Nice: &nice},
+	} {
 		in.By, in.Job = alice, id
 		if _, err := w.do(in); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -28,50 +28,84 @@ func TestWhoMay(t *testing.T) {
 		"bob names any account":   {run(bob, "q", false), ""},
 		"root adds a user":        {&PutUser{By: root, User: &core.User{Name: "carol"}}, ""},
 		"alice adds a user":       {&PutUser{By: alice, User: &core.User{Name: "carol"}}, core.Denied},
-		"root disables alice": {&PutUser{By: root,
-			User: &core.User{Name: "alice", UID: ptr(uint32(1000)), Disabled: true}}, ""},
+		"root disables alice": {&PutUser{
+			By:   root,
+			User: &core.User{Name: "alice", UID: ptr(uint32(1000)), Disabled: true},
+		}, ""},
 		"a default that is not there": {&PutUser{By: root, User: &core.User{Name: "carol", Default: "zz"}}, core.Invalid},
-		"root disables himself": {&PutUser{By: root, User: &core.User{Name: root.User, Disabled: true}},
-			core.Conflict},
-		"an admin disables uid 0": {&PutUser{By: core.Identity{User: "alice", UID: 1000, Admin: true},
-			User: &core.User{Name: "root", UID: ptr(uint32(0)), Disabled: true}}, core.Conflict},
+		"root disables himself": {
+			&PutUser{By: root, User: &core.User{Name: root.User, Disabled: true}},
+			core.Conflict,
+		},
+		"an admin disables uid 0": {&PutUser{
+			By:   core.Identity{User: "alice", UID: 1000, Admin: true},
+			User: &core.User{Name: "root", UID: ptr(uint32(0)), Disabled: true},
+		}, core.Conflict},
 		"a user that is there": {&PutUser{By: root, User: &core.User{Name: "bob"}, New: true}, core.Conflict},
-		"a uid that is taken": {&PutUser{By: root, User: &core.User{Name: "carol", UID: ptr(uint32(1000))}},
-			core.Conflict},
+		"a uid that is taken": {
+			&PutUser{By: root, User: &core.User{Name: "carol", UID: ptr(uint32(1000))}},
+			core.Conflict,
+		},
 		"a user without a name": {&PutUser{By: root, User: &core.User{}}, core.Invalid},
 		"alice makes a project": {&PutProject{By: alice, Project: &core.Project{Name: "q"}}, core.Denied},
-		"its manager adds a member": {&PutProject{By: alice,
-			Project: project(member("alice", core.RoleManager), member("bob", core.RoleUser))}, ""},
-		"its manager goes above himself": {&PutProject{By: alice, Project: project(member("bob", core.RoleAdmin))},
-			core.Denied},
+		"its manager adds a member": {&PutProject{
+			By:      alice,
+			Project: project(member("alice", core.RoleManager), member("bob", core.RoleUser)),
+		}, ""},
+		"its manager goes above himself": {
+			&PutProject{By: alice, Project: project(member("bob", core.RoleAdmin))},
+			core.Denied,
+		},
 		"a member is no manager": {&PutProject{By: bob, Project: project()}, core.Denied},
-		"a member nobody knows": {&PutProject{By: root, Project: project(member("zoe", core.RoleUser))},
-			core.Invalid},
+		"a member nobody knows": {
+			&PutProject{By: root, Project: project(member("zoe", core.RoleUser))},
+			core.Invalid,
+		},
 		"a role that is none": {&PutProject{By: root, Project: project(member("bob", "king"))}, core.Invalid},
-		"a parent that is not there": {&PutProject{By: root, Project: &core.Project{Name: "q", Parent: "zz"}},
-			core.Invalid},
+		"a parent that is not there": {
+			&PutProject{By: root, Project: &core.Project{Name: "q", Parent: "zz"}},
+			core.Invalid,
+		},
 		"a project that is there":   {&PutProject{By: root, Project: project(), New: true}, core.Conflict},
 		"its manager takes bob out": {&PutMember{By: alice, Project: "p", User: "bob"}, ""},
 		"its manager makes another": {&PutMember{By: alice, Project: "p", User: "bob", Role: core.RoleManager}, ""},
-		"its manager makes one above": {&PutMember{By: alice, Project: "p", User: "bob", Role: core.RoleAdmin},
-			core.Denied},
-		"a member makes himself manager": {&PutMember{By: bob, Project: "p", User: "bob", Role: core.RoleManager},
-			core.Denied},
-		"a member of no project": {&PutMember{By: root, Project: "q", User: "bob", Role: core.RoleUser},
-			core.NotFound},
-		"a member who is nobody": {&PutMember{By: root, Project: "p", User: "zoe", Role: core.RoleUser},
-			core.Invalid},
+		"its manager makes one above": {
+			&PutMember{By: alice, Project: "p", User: "bob", Role: core.RoleAdmin},
+			core.Denied,
+		},
+		"a member makes himself manager": {
+			&PutMember{By: bob, Project: "p", User: "bob", Role: core.RoleManager},
+			core.Denied,
+		},
+		"a member of no project": {
+			&PutMember{By: root, Project: "q", User: "bob", Role: core.RoleUser},
+			core.NotFound,
+		},
+		"a member who is nobody": {
+			&PutMember{By: root, Project: "p", User: "zoe", Role: core.RoleUser},
+			core.Invalid,
+		},
 		"a member with a strange role": {&PutMember{By: root, Project: "p", User: "bob", Role: "king"}, core.Invalid},
-		"alice's own token": {&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "alice"}},
-			""},
-		"a token for bob": {&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "bob"}},
-			core.Denied},
-		"a token for nobody": {&PutToken{By: root, Token: &core.Token{ID: "new", Kind: "user", User: "zoe"}},
-			core.NotFound},
-		"a join token of alice's": {&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "join", User: "alice"}},
-			core.Denied},
-		"somebody else's token": {&PutToken{By: alice, Token: &core.Token{ID: "bobs", Kind: "user", User: "alice"}},
-			core.Conflict},
+		"alice's own token": {
+			&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "alice"}},
+			"",
+		},
+		"a token for bob": {
+			&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "user", User: "bob"}},
+			core.Denied,
+		},
+		"a token for nobody": {
+			&PutToken{By: root, Token: &core.Token{ID: "new", Kind: "user", User: "zoe"}},
+			core.NotFound,
+		},
+		"a join token of alice's": {
+			&PutToken{By: alice, Token: &core.Token{ID: "new", Kind: "join", User: "alice"}},
+			core.Denied,
+		},
+		"somebody else's token": {
+			&PutToken{By: alice, Token: &core.Token{ID: "bobs", Kind: "user", User: "alice"}},
+			core.Conflict,
+		},
 		"a join token":                    {&UseToken{ID: "join", Node: "n1"}, ""},
 		"a join token for another node":   {&UseToken{ID: "join-n2", Node: "n1"}, core.Denied},
 		"a join token that was used":      {&UseToken{ID: "used", Node: "n1"}, core.Conflict},
@@ -92,11 +126,16 @@ func TestWhoMay(t *testing.T) {
 			}
 			w.must(&PutUser{By: root, User: &core.User{Name: "bob.2001"}})
 			w.must(&PutProject{By: root, Project: project(member("alice", core.RoleManager), member("bob", core.RoleUser))})
-			w.must(&PutProject{By: root,
-				Project: &core.Project{Name: "own", Members: []core.Member{member("alice", core.RoleUser)}}})
+			w.must(&PutProject{
+				By:      root,
+				Project: &core.Project{Name: "own", Members: []core.Member{member("alice", core.RoleUser)}},
+			})
 			for i, tok := range []core.Token{
-				{ID: "bobs", Kind: "user", User: "bob"}, {ID: "join", Kind: "join"}, {ID: "join-n2", Kind: "join", Node: "n2"},
-				{ID: "used", Kind: "join", Used: epoch}, {ID: "revoked", Kind: "join", Revoked: true},
+				{ID: "bobs", Kind: "user", User: "bob"},
+				{ID: "join", Kind: "join"},
+				{ID: "join-n2", Kind: "join", Node: "n2"},
+				{ID: "used", Kind: "join", Used: epoch},
+				{ID: "revoked", Kind: "join", Revoked: true},
 				{ID: "expired", Kind: "join", Expires: epoch - 1},
 			} {
 				tok.Hash = core.Hash{byte(i + 1)}
@@ -122,8 +161,10 @@ func TestMembers(t *testing.T) {
 	for i, n := range []string{"alice", "bob", "carol"} {
 		w.must(&EnsureUser{UID: uint32(1000 + i), UnixName: n})
 	}
-	w.must(&PutProject{By: root,
-		Project: &core.Project{Name: "p", Members: []core.Member{{User: "alice", Role: core.RoleAdmin}}}})
+	w.must(&PutProject{
+		By:      root,
+		Project: &core.Project{Name: "p", Members: []core.Member{{User: "alice", Role: core.RoleAdmin}}},
+	})
 	w.must(&PutMember{By: root, Project: "p", User: "bob", Role: core.RoleManager})
 	carol := &PutMember{By: core.Identity{User: "bob", UID: 1001}, Project: "p", User: "carol", Role: core.RoleUser}
 	w.must(carol) // also where somebody is above the manager
@@ -137,8 +178,10 @@ func TestMembers(t *testing.T) {
 	}
 	w.must(&PutMember{By: root, Project: "p", User: "bob"})
 	p, _ := w.st.Snapshot().Project("p")
-	if want := []core.Member{{User: "alice", Role: core.RoleAdmin},
-		{User: "carol", Role: core.RoleUser}}; !reflect.DeepEqual(p.Members, want) {
+	if want := []core.Member{
+		{User: "alice", Role: core.RoleAdmin},
+		{User: "carol", Role: core.RoleUser},
+	}; !reflect.DeepEqual(p.Members, want) {
 		t.Errorf("members %v, want %v", p.Members, want)
 	}
 	w.check()

@@ -23,37 +23,61 @@ func TestPolicyInputs(t *testing.T) {
 	}{
 		"a QOS":          {qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"low"} }), "", ""},
 		"a QOS of ann's": {&PutQOS{By: ann, QOS: &core.QOS{Name: "x"}}, core.Denied, "access_denied"},
-		"a QOS that is there": {&PutQOS{By: root, QOS: &core.QOS{Name: "low"}, New: true}, core.Conflict,
-			"qos_exists"},
+		"a QOS that is there": {
+			&PutQOS{By: root, QOS: &core.QOS{Name: "low"}, New: true}, core.Conflict,
+			"qos_exists",
+		},
 		"a QOS without a name": {&PutQOS{By: root, QOS: &core.QOS{}}, core.Invalid, "invalid_name"},
-		"pushes nobody": {qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"zz"} }), core.Invalid,
-			"invalid_qos"},
-		"pushes in a circle": {&PutQOS{By: root, QOS: &core.QOS{Name: "low", Preempt: []core.QOSName{"high"}}},
-			core.Invalid, "invalid_qos"},
-		"pushes itself": {qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"x"} }), core.Invalid,
-			"invalid_qos"},
+		"pushes nobody": {
+			qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"zz"} }), core.Invalid,
+			"invalid_qos",
+		},
+		"pushes in a circle": {
+			&PutQOS{By: root, QOS: &core.QOS{Name: "low", Preempt: []core.QOSName{"high"}}},
+			core.Invalid, "invalid_qos",
+		},
+		"pushes itself": {
+			qos(func(q *core.QOS) { q.Preempt = []core.QOSName{"x"} }), core.Invalid,
+			"invalid_qos",
+		},
 		"a strange mode":           {qos(func(q *core.QOS) { q.PreemptMode = "shoot" }), core.Invalid, "invalid_qos"},
 		"a factor below zero":      {qos(func(q *core.QOS) { q.UsageFactor = new(-1.0) }), core.Invalid, "invalid_qos"},
 		"a factor beyond counting": {qos(func(q *core.QOS) { q.UsageFactor = new(1e15) }), core.Invalid, "invalid_qos"},
-		"a limit below zero": {qos(func(q *core.QOS) { q.Limits.GrpJobs = ptr(int64(-1)) }), core.Invalid,
-			"invalid_qos"},
+		"a limit below zero": {
+			qos(func(q *core.QOS) { q.Limits.GrpJobs = ptr(int64(-1)) }), core.Invalid,
+			"invalid_qos",
+		},
 		"a QOS goes":                 {&DropQOS{By: root, Name: "high"}, "", ""},
 		"a QOS that is not there":    {&DropQOS{By: root, Name: "zz"}, core.NotFound, "invalid_qos"},
 		"a QOS that another pushes":  {&DropQOS{By: root, Name: "low"}, core.Conflict, "qos_in_use"},
 		"a QOS that a project names": {&DropQOS{By: root, Name: "used"}, core.Conflict, "qos_in_use"},
 		"ann drops a QOS":            {&DropQOS{By: ann, Name: "high"}, core.Denied, "access_denied"},
-		"a project below itself": {&PutProject{By: root, Project: &core.Project{Name: "top", Parent: "mid"}},
-			core.Invalid, "invalid_project"},
-		"a project with no such QOS": {&PutProject{By: root,
-			Project: &core.Project{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"zz"}}}}, core.Invalid,
-			"invalid_qos"},
-		"a default outside the list": {&PutProject{By: root,
-			Project: &core.Project{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"low"}, DefaultQOS: "high"}}},
-			core.Invalid, "invalid_qos"},
-		"a member's limits": {&PutMember{By: root, Project: "mid", User: "ann", Role: core.RoleManager,
-			Assoc: &core.Association{Priority: 3}}, "", ""},
-		"a manager's own limits": {&PutMember{By: ann, Project: "mid", User: "ann", Role: core.RoleManager,
-			Assoc: &core.Association{Priority: 3}}, core.Denied, "access_denied"},
+		"a project below itself": {
+			&PutProject{By: root, Project: &core.Project{Name: "top", Parent: "mid"}},
+			core.Invalid, "invalid_project",
+		},
+		"a project with no such QOS": {
+			&PutProject{
+				By:      root,
+				Project: &core.Project{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"zz"}}},
+			}, core.Invalid,
+			"invalid_qos",
+		},
+		"a default outside the list": {
+			&PutProject{
+				By:      root,
+				Project: &core.Project{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"low"}, DefaultQOS: "high"}},
+			},
+			core.Invalid, "invalid_qos",
+		},
+		"a member's limits": {&PutMember{
+			By: root, Project: "mid", User: "ann", Role: core.RoleManager,
+			Assoc: &core.Association{Priority: 3},
+		}, "", ""},
+		"a manager's own limits": {&PutMember{
+			By: ann, Project: "mid", User: "ann", Role: core.RoleManager,
+			Assoc: &core.Association{Priority: 3},
+		}, core.Denied, "access_denied"},
 		"a project goes":              {&DropProject{By: root, Name: "leaf"}, "", ""},
 		"a project with one below":    {&DropProject{By: root, Name: "top"}, core.Conflict, "project_in_use"},
 		"a project with a job":        {&DropProject{By: root, Name: "busy"}, core.Conflict, "project_in_use"},
@@ -63,10 +87,14 @@ func TestPolicyInputs(t *testing.T) {
 		"a reservation goes":          {&DropReservation{By: root, Name: "r"}, "", ""},
 		"no such reservation":         {&DropReservation{By: root, Name: "zz"}, core.NotFound, "invalid_reservation"},
 		"ann drops a reservation":     {&DropReservation{By: ann, Name: "r"}, core.Denied, "access_denied"},
-		"a reservation that is there": {&PutReservation{By: root, New: true,
-			Reservation: &core.AdvanceReservation{Name: "r", Start: 1, End: 2}}, core.Conflict, "reservation_exists"},
-		"it ends before it starts": {&PutReservation{By: root,
-			Reservation: &core.AdvanceReservation{Name: "x", Start: 2, End: 1}}, core.Invalid, "invalid_time_value"},
+		"a reservation that is there": {&PutReservation{
+			By: root, New: true,
+			Reservation: &core.AdvanceReservation{Name: "r", Start: 1, End: 2},
+		}, core.Conflict, "reservation_exists"},
+		"it ends before it starts": {&PutReservation{
+			By:          root,
+			Reservation: &core.AdvanceReservation{Name: "x", Start: 2, End: 1},
+		}, core.Invalid, "invalid_time_value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,14 +106,20 @@ func TestPolicyInputs(t *testing.T) {
 				w.must(&PutQOS{By: root, QOS: q})
 			}
 			for _, p := range []*core.Project{
-				{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"used"}}}, {Name: "busy"}, {Name: "leaf"},
+				{Name: "top", Assoc: core.Association{QOS: []core.QOSName{"used"}}},
+				{Name: "busy"},
+				{Name: "leaf"},
 				{Name: "mid", Parent: "top", Members: []core.Member{{User: "ann", Role: core.RoleManager}}},
 			} {
 				w.must(&PutProject{By: root, Project: p})
 			}
-			w.must(&PutReservation{By: root,
-				Reservation: &core.AdvanceReservation{Name: "r", Start: w.now, End: w.now + 1e6, Nodes: "n1",
-					Users: []core.UserName{"ann"}}})
+			w.must(&PutReservation{
+				By: root,
+				Reservation: &core.AdvanceReservation{
+					Name: "r", Start: w.now, End: w.now + 1e6, Nodes: "n1",
+					Users: []core.UserName{"ann"},
+				},
+			})
 			w.must(&Submit{By: ann, Spec: coretest.Job().Set(func(s *core.Spec) {
 				s.User, s.UID, s.Project, s.Hold = "ann", 1000,
 					"busy", true
@@ -111,8 +145,10 @@ func TestManagersKeepLimits(t *testing.T) {
 		Name: "p", Shares: 3, Assoc: capped, Members: []core.Member{{User: "ann", Role: core.RoleManager, Assoc: capped}},
 	}})
 	w.must(&PutProject{By: core.Identity{User: "ann", UID: 1000}, Project: &core.Project{
-		Name: "p", Members: []core.Member{{User: "bob", Role: core.RoleUser, Assoc: capped},
-			{User: "ann", Role: core.RoleManager}},
+		Name: "p", Members: []core.Member{
+			{User: "bob", Role: core.RoleUser, Assoc: capped},
+			{User: "ann", Role: core.RoleManager},
+		},
 	}})
 	p, _ := w.st.view.Project("p")
 	if p.Shares != 3 || p.Assoc.Priority != 7 || p.Member("ann").Assoc.Priority != 7 ||

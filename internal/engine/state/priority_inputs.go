@@ -55,9 +55,11 @@ func (v *Snapshot) Factors(j *core.Job) *Factors {
 	x := v.policyJob(j, j.Spec)
 	f, w := cfg.Factors(&x, &v.priorityInputs.cluster, v.now), &cfg.Weights
 	out.List = []Factor{
-		{"age", f.Age, float64(w.Age)}, {"fairshare", f.FairShare, float64(w.FairShare)},
+		{"age", f.Age, float64(w.Age)},
+		{"fairshare", f.FairShare, float64(w.FairShare)},
 		{"job_size", f.JobSize, float64(w.JobSize)},
-		{"partition", f.Partition, float64(w.Partition)}, {"qos", f.QOS, float64(w.QOS)},
+		{"partition", f.Partition, float64(w.Partition)},
+		{"qos", f.QOS, float64(w.QOS)},
 		{"assoc", f.Assoc, float64(w.Assoc)},
 	}
 	for i, t := range w.TRES {

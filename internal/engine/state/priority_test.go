@@ -230,8 +230,10 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	if got := w.st.view.projects["p"].Shares; got != 3 {
 		t.Errorf("a manager gave the project %d shares", got)
 	}
-	if _, err := w.do(&PutProject{By: root,
-		Project: &core.Project{Name: "p", Shares: -1}}); core.CodeOf(err) != core.Invalid {
+	if _, err := w.do(&PutProject{
+		By:      root,
+		Project: &core.Project{Name: "p", Shares: -1},
+	}); core.CodeOf(err) != core.Invalid {
 		t.Errorf("shares below zero: %v", err)
 	}
 	// A circle of parents, from before they were refused, does no harm.

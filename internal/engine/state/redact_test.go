@@ -18,7 +18,8 @@ func TestRecordingsHoldNoSecrets(t *testing.T) {
 		s.Extra = &core.Extra{
 			Export: "FOO=" + secret, MailUser: secret,
 			Kept: &core.KeptOptions{
-				Schedule: "0 * * * *", Slurm: map[string]string{"scrontab": "0 * * * * curl -H " + secret}},
+				Schedule: "0 * * * *", Slurm: map[string]string{"scrontab": "0 * * * * curl -H " + secret},
+			},
 			Container: &core.Container{Image: "box", Entry: []string{secret}},
 		}
 	}).Spec()

@@ -63,9 +63,13 @@ var flagNames = []struct {
 	f core.JobFlag
 	n string
 }{
-	{core.Completing, "completing"}, {core.Requeueing, "requeueing"}, {core.RequeueHold, "to-be-held"},
+	{core.Completing, "completing"},
+	{core.Requeueing, "requeueing"},
+	{core.RequeueHold, "to-be-held"},
 	{core.CancelAsked, "cancelled"},
-	{core.HeldUser, "held"}, {core.HeldAdmin, "held-by-admin"}, {core.HeldRequeues, "held-after-requeue"},
+	{core.HeldUser, "held"},
+	{core.HeldAdmin, "held-by-admin"},
+	{core.HeldRequeues, "held-after-requeue"},
 }
 
 func (s *script) queue(_ []string, _ args) error {

@@ -163,8 +163,10 @@ func (s *script) gres(v string) (out []core.Gres) {
 func (s *script) id(v string) core.JobID { return core.JobID(s.num(v)) }
 
 func (s *script) partition(p []string, o args) error {
-	part := core.Partition{Name: core.PartitionName(p[0]), Nodes: o["nodes"], State: o["state"],
-		Default: o["default"] != ""}
+	part := core.Partition{
+		Name: core.PartitionName(p[0]), Nodes: o["nodes"], State: o["state"],
+		Default: o["default"] != "",
+	}
 	if v := o["maxtime"]; v != "" {
 		part.MaxTime = core.Seconds(s.dur(v) / time.Second)
 	}
@@ -310,8 +312,10 @@ func (s *script) node(p []string, o args) error {
 		if p[1] == "restart" { // that is what is asked; reboot is that it happened
 			p[1] = "reboot"
 		}
-		in = &UpdateNode{By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "",
-			Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"])}
+		in = &UpdateNode{
+			By: s.by(o), Node: name, State: p[1], Next: o["next"], System: o["system"] != "",
+			Reason: strings.ReplaceAll(o["reason"], "_", " "), ResumeAfter: s.after(o["after"]),
+		}
 	}
 	_, err := s.w.do(in)
 	return err
@@ -325,8 +329,10 @@ func (s *script) spec(name string, o args) *core.Spec {
 	b := coretest.Job().Name(name).User(user).Partition(core.PartitionName(o["partition"]))
 	uid := s.user(user)
 	b.Set(func(sp *core.Spec) { sp.UID, sp.GID = uid, uid })
-	x := core.Extra{NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"],
-		Dependency: o["dependency"], Licenses: o["licenses"]}
+	x := core.Extra{
+		NodeList: o["nodelist"], Exclude: o["exclude"], Constraint: o["constraint"],
+		Dependency: o["dependency"], Licenses: o["licenses"],
+	}
 	wishes := s.wishes(b, &x, o)
 	wishes = s.times(&x, o) || wishes
 	wishes = s.shapes(b, &x, o) || wishes

@@ -46,8 +46,10 @@ func (s *script) reconfigure(_ []string, o args) error {
 		cfg.InteractiveIdle = core.Seconds(s.dur(v) / time.Second)
 	}
 	if o["priority"] == "age" {
-		cfg.Priority = &Priority{Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 1000}, MaxAge: 3600},
-			Period: 60}
+		cfg.Priority = &Priority{
+			Config: policy.Config{Weights: policy.Weights{Age: 1000, Partition: 1000}, MaxAge: 3600},
+			Period: 60,
+		}
 	} else if o["priority"] == "basic" {
 		cfg.Priority = nil
 	}
@@ -121,8 +123,10 @@ func (s *script) want(p []string, o args) error {
 
 // apply [dry=yes] [prune=yes] [force=yes]: applies what was wanted since the last apply that was not dry.
 func (s *script) apply(_ []string, o args) error {
-	in := &ApplyPolicy{By: s.by(o), Policy: s.w.want, Dry: o["dry"] != "", Prune: o["prune"] != "",
-		Force: o["force"] != ""}
+	in := &ApplyPolicy{
+		By: s.by(o), Policy: s.w.want, Dry: o["dry"] != "", Prune: o["prune"] != "",
+		Force: o["force"] != "",
+	}
 	if !in.Dry {
 		s.w.want = core.Policy{}
 	}
@@ -171,9 +175,11 @@ func (s *script) policy([]string, args) error {
 func (s *script) fill(v any, o args) {
 	s.t.Helper()
 	lists := []string{"preempt", "users", "accounts", "groups", "qos"}
-	limits := []string{"grp_jobs", "grp_submit", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "grp_wall", "max_jobs",
+	limits := []string{
+		"grp_jobs", "grp_submit", "grp_tres", "grp_tres_mins", "grp_tres_run_mins", "grp_wall", "max_jobs",
 		"max_submit", "max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job", "max_wall", "grp_jobs_accrue",
-		"max_jobs_accrue", "min_prio_threshold"}
+		"max_jobs_accrue", "min_prio_threshold",
+	}
 	top, lim, assoc := map[string]any{}, map[string]any{}, map[string]any{}
 	for k, word := range o {
 		var val any = word

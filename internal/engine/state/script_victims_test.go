@@ -17,8 +17,10 @@ func init() { // after script_test.go's
 
 // preemption TYPE mode= grace= exempt= order= : who may push whom aside, before anything else happens.
 func (s *script) preemption(p []string, o args) error {
-	c := core.Preemption{Type: core.PreemptType(p[0]), Mode: core.PreemptMode(o["mode"]),
-		Order: core.PreemptOrder(o["order"])}
+	c := core.Preemption{
+		Type: core.PreemptType(p[0]), Mode: core.PreemptMode(o["mode"]),
+		Order: core.PreemptOrder(o["order"]),
+	}
 	if v := o["grace"]; v != "" {
 		c.Grace = core.Seconds(s.dur(v) / time.Second)
 	}

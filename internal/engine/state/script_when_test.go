@@ -128,8 +128,10 @@ func (s *script) make(p []string, o args) error {
 		return err
 	}
 	for _, n := range names {
-		if _, err := s.w.do(&PutNode{Node: &core.Node{Name: core.NodeName(n), Roles: core.Compute, Weight: 1,
-			Offer: o["offer"]}}); err != nil {
+		if _, err := s.w.do(&PutNode{Node: &core.Node{
+			Name: core.NodeName(n), Roles: core.Compute, Weight: 1,
+			Offer: o["offer"],
+		}}); err != nil {
 			return err
 		}
 	}

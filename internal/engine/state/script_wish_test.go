@@ -37,8 +37,10 @@ func (s *script) topology(p []string, o args) error {
 }
 
 // wishWords are the words of submit that say which nodes a job wants.
-var wishWords = map[string]bool{"prefer": true, "contiguous": true, "switches": true, "segment": true, "spread": true,
-	"fewest": true, "owner": true}
+var wishWords = map[string]bool{
+	"prefer": true, "contiguous": true, "switches": true, "segment": true, "spread": true,
+	"fewest": true, "owner": true,
+}
 
 // wishes reads them and tells whether any needs Extra.
 func (s *script) wishes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
@@ -48,8 +50,10 @@ func (s *script) wishes(b *coretest.JobBuilder, x *core.Extra, o args) bool {
 	}
 	b.Set(func(sp *core.Spec) {
 		if o["spread"]+o["fewest"]+o["owner"] != "" {
-			sp.Shape.More = &core.ShapeMore{SpreadJob: o["spread"] != "", UseMinNodes: o["fewest"] != "",
-				ExclusiveUser: o["owner"] != ""}
+			sp.Shape.More = &core.ShapeMore{
+				SpreadJob: o["spread"] != "", UseMinNodes: o["fewest"] != "",
+				ExclusiveUser: o["owner"] != "",
+			}
 		}
 		if o["tasks"] != "" {
 			sp.Shape.Given |= core.GivenTasks

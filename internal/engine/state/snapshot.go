@@ -240,8 +240,10 @@ func (v *Snapshot) AllQOS() []*core.QOS { return named.Sorted(v.qos) }
 
 // Policy is every QOS and the tree of projects.
 func (v *Snapshot) Policy() *core.Policy {
-	p := &core.Policy{Defaults: core.PolicyDefaults{Project: v.defaultProject}, QOS: []core.QOS{},
-		Projects: []core.Project{}}
+	p := &core.Policy{
+		Defaults: core.PolicyDefaults{Project: v.defaultProject}, QOS: []core.QOS{},
+		Projects: []core.Project{},
+	}
 	for _, q := range v.AllQOS() {
 		p.QOS = append(p.QOS, *q)
 	}

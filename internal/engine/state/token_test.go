@@ -38,8 +38,10 @@ func (x *tokens) do(in Input, want core.Code) error {
 }
 
 func token(id string, scopes ...core.Scope) *core.Token {
-	return &core.Token{ID: id, Hash: core.Hash([]byte(fmt.Sprintf("%-32s", id))), Kind: "user", User: "alice",
-		Scopes: scopes}
+	return &core.Token{
+		ID: id, Hash: core.Hash([]byte(fmt.Sprintf("%-32s", id))), Kind: "user", User: "alice",
+		Scopes: scopes,
+	}
 }
 
 var alice = core.Identity{User: "alice", UID: 1000}
@@ -72,8 +74,10 @@ func TestATokenMakesNoneThatMayMoreOrLastsLonger(t *testing.T) {
 	x.do(&PutToken{By: by(parent), Token: child("c", func(t *core.Token) { t.Expires = 0 }, core.ScopeRead)}, core.Denied)
 	x.do(&PutToken{By: by(parent), Token: child("d", func(t *core.Token) { t.Expires++ }, core.ScopeRead)}, core.Denied)
 	x.do(&PutToken{By: by(limited), Token: child("e", nil, core.ScopeRead)}, core.Denied)
-	x.do(&PutToken{By: by(limited),
-		Token: child("f", func(t *core.Token) { t.Project = "q" }, core.ScopeRead, core.ScopeProject)}, core.Denied)
+	x.do(&PutToken{
+		By:    by(limited),
+		Token: child("f", func(t *core.Token) { t.Project = "q" }, core.ScopeRead, core.ScopeProject),
+	}, core.Denied)
 	prior := by(parent)
 	prior.Prior = true
 	x.do(&PutToken{By: prior, Token: child("g", nil, core.ScopeRead)}, core.Denied)
@@ -146,8 +150,10 @@ func TestTokensAreChecked(t *testing.T) {
 		"no project":            func(t *core.Token) { t.Scopes = []core.Scope{core.ScopeRead, core.ScopeProject} },
 		"nothing in a project":  func(t *core.Token) { t.Scopes, t.Project = []core.Scope{core.ScopeProject}, "p" },
 		"an admin of a project": func(t *core.Token) {
-			t.Scopes, t.Project = []core.Scope{core.ScopeAdmin,
-				core.ScopeProject}, "p"
+			t.Scopes, t.Project = []core.Scope{
+				core.ScopeAdmin,
+				core.ScopeProject,
+			}, "p"
 		},
 		"a project that is none": func(t *core.Token) {
 			t.Scopes, t.Project = []core.Scope{core.ScopeRead, core.ScopeProject},

@@ -195,8 +195,10 @@ func (s *State) takeSpent() []*core.Spent {
 	var out []*core.Spent
 	for k := range s.usage.dirty {
 		m := s.meterOf(k)
-		x := &core.Spent{Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall,
-			TRES: unitSeconds(&m.All)}
+		x := &core.Spent{
+			Project: k.project, User: k.user, At: m.At, Raw: m.All.Raw, Wall: m.All.Wall,
+			TRES: unitSeconds(&m.All),
+		}
 		for i := range m.QOS {
 			q := &m.QOS[i]
 			x.QOS = append(x.QOS, core.SpentQOS{Name: q.Name, Raw: q.Raw, Wall: q.Wall, TRES: unitSeconds(&q.Reading)})

@@ -119,7 +119,8 @@ func (r *Reservation) admits(s *core.Spec) bool {
 
 func Find(books []*Reservation, name string) *Reservation {
 	i, ok := slices.BinarySearchFunc(books, name, func(r *Reservation,
-		name string) int {
+		name string,
+	) int {
 		return cmp.Compare(r.Name, name)
 	})
 	if !ok {

@@ -34,8 +34,10 @@ type qosRank struct {
 
 // NewRules makes the table.
 func NewRules(cfg core.Preemption, parts []core.Partition, qos []*core.QOS) *Rules {
-	t := &Rules{Cfg: cfg, qos: map[core.QOSName]*qosRank{}, parts: map[core.PartitionName]*core.Partition{},
-		lowestTier: math.MaxInt32}
+	t := &Rules{
+		Cfg: cfg, qos: map[core.QOSName]*qosRank{}, parts: map[core.PartitionName]*core.Partition{},
+		lowestTier: math.MaxInt32,
+	}
 	for i := range parts {
 		t.parts[parts[i].Name] = &parts[i]
 		t.lowestTier = min(t.lowestTier, parts[i].PriorityTier)
@@ -167,8 +169,10 @@ func (t *Rules) Candidate(j *core.Job) *Candidate {
 	if part == nil {
 		part = &core.Partition{}
 	}
-	v := &Candidate{Id: j.ID, qos: j.Spec.QOS, tier: part.PriorityTier, priority: j.Priority, Started: j.Start,
-		lostSince: max(j.Start, j.Checkpoint), Suspended: j.Parked()}
+	v := &Candidate{
+		Id: j.ID, qos: j.Spec.QOS, tier: part.PriorityTier, priority: j.Priority, Started: j.Start,
+		lostSince: max(j.Start, j.Checkpoint), Suspended: j.Parked(),
+	}
 	mode, grace := part.PreemptMode, part.Grace
 	v.Rank = int64(part.PriorityTier)
 	if t.Cfg.Type == core.PreemptByQOS {

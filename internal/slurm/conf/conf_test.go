@@ -76,8 +76,10 @@ func TestReadBad(t *testing.T) {
 		"twice":        {"NodeName=a\nNodeName=a\n", "slurm.conf:2: node a is there already, at slurm.conf:1"},
 		"bad names":    {"NodeName=a[1\n", "slurm.conf:1: NodeName=a[1 is no list of names"},
 		"default addr": {"NodeName=DEFAULT NodeAddr=x\n", "slurm.conf:1: NodeAddr is not allowed with NodeName=DEFAULT"},
-		"two partition": {"PartitionName=p\nPartitionName=p\n",
-			"slurm.conf:2: partition p is there already, at slurm.conf:1"},
+		"two partition": {
+			"PartitionName=p\nPartitionName=p\n",
+			"slurm.conf:2: partition p is there already, at slurm.conf:1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

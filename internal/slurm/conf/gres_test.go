@@ -39,7 +39,8 @@ NodeName=g3 Name=gpu File=/dev/nvidia[0-1]
 	want := []core.Unit{
 		{Name: "gpu", Type: "a100", Index: 0, Socket: 1, Links: 1},
 		{Name: "gpu", Type: "a100", Index: 1, Socket: 1, Links: 1},
-		{Name: "gpu", Type: "a100", Index: 2, Socket: 2}, {Name: "gpu", Type: "a100", Index: 3, Socket: 2},
+		{Name: "gpu", Type: "a100", Index: 2, Socket: 2},
+		{Name: "gpu", Type: "a100", Index: 3, Socket: 2},
 	}
 	if diff := cmp.Diff(want, nodes[0].Hardware.Units); diff != "" {
 		t.Error(diff)

@@ -34,10 +34,12 @@ func TestPower(t *testing.T) {
 	if err != nil || len(notes) != 0 {
 		t.Fatalf("%v %v", notes, err)
 	}
-	want := config.Power{SuspendProgram: "/bin/off", ResumeProgram: "/bin/on", ResumeFailProgram: "/bin/lost",
+	want := config.Power{
+		SuspendProgram: "/bin/off", ResumeProgram: "/bin/on", ResumeFailProgram: "/bin/lost",
 		SuspendTime:    config.Duration(10 * time.Minute),
 		SuspendTimeout: config.Duration(45 * time.Second), ResumeTimeout: config.Duration(5 * time.Minute),
-		ExcludeNodes: "n1", ExcludePartitions: []string{"a", "b"}}
+		ExcludeNodes: "n1", ExcludePartitions: []string{"a", "b"},
+	}
 	if diff := cmp.Diff(want, cfg.Power); diff != "" {
 		t.Error(diff)
 	}
@@ -48,8 +50,10 @@ func TestPower(t *testing.T) {
 	for _, n := range cfg.CoreNodes() {
 		got = append(got, fmt.Sprintf("%s %s %v %s", n.Name, n.Flags, n.Cloud, n.Reason))
 	}
-	if diff := cmp.Diff([]string{"n1 unknown false ", "c1 unknown,powered-down true ", "c2 unknown,powered-down true ",
-		"f1 unknown,future false ", "d1 unknown,down false no disk"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"n1 unknown false ", "c1 unknown,powered-down true ", "c2 unknown,powered-down true ",
+		"f1 unknown,future false ", "d1 unknown,down false no disk",
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 	cfg.Power.SuspendTime = 1

@@ -20,9 +20,11 @@ func TestScheduler(t *testing.T) {
 		{conf: "SchedulerType=sched/backfill\n", rule: "easy"},
 		{conf: "SchedulerType=sched/builtin\n", rule: "fcfs"},
 		{conf: "SchedulerType=sched/hold\n", rule: "easy", notes: []string{"sched/hold: " + notYet}},
-		{conf: "SchedulerParameters=bf_job_part_count_reserve=10,BF_Window=2880,bf_min_prio_reserve=100,bf_continue\n",
+		{
+			conf: "SchedulerParameters=bf_job_part_count_reserve=10,BF_Window=2880,bf_min_prio_reserve=100,bf_continue\n",
 			rule: "easy", reservations: 10,
-			notes: []string{"BF_Window=2880: " + complete, "bf_min_prio_reserve=100: " + notYet, "bf_continue: " + complete}},
+			notes: []string{"BF_Window=2880: " + complete, "bf_min_prio_reserve=100: " + notYet, "bf_continue: " + complete},
+		},
 		{conf: "SchedulerParameters=bf_interval=-1,bf_job_part_count_reserve=10\n", rule: "fcfs"},
 		{conf: "SchedulerParameters=bf_interval=60\n", rule: "easy", notes: []string{"bf_interval=60: " + complete}},
 	} {

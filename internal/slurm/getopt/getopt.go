@@ -176,8 +176,10 @@ func (s *scan) cluster(word string, yield func(Value, error) bool) bool {
 		c := word[i]
 		opt := s.short(c)
 		if opt == nil {
-			yield(Value{}, &Error{Option: "-" + string(word[i:i+1]), Index: at,
-				msg: "invalid option -- '" + word[i:i+1] + "'"})
+			yield(Value{}, &Error{
+				Option: "-" + string(word[i:i+1]), Index: at,
+				msg: "invalid option -- '" + word[i:i+1] + "'",
+			})
 			return false
 		}
 		v := Value{Key: opt.key(), Option: "-" + word[i:i+1], Index: at}
@@ -187,8 +189,10 @@ func (s *scan) cluster(word string, yield func(Value, error) bool) bool {
 			v.Value, v.Set = word[i+1:], true
 			i = len(word)
 		case opt.Arg == RequiredArg && s.next == len(s.args):
-			yield(Value{}, &Error{Option: v.Option, Index: at,
-				msg: "option requires an argument -- '" + word[i:i+1] + "'"})
+			yield(Value{}, &Error{
+				Option: v.Option, Index: at,
+				msg: "option requires an argument -- '" + word[i:i+1] + "'",
+			})
 			return false
 		case opt.Arg == RequiredArg:
 			v.Value, v.Set = s.args[s.next], true

@@ -55,10 +55,13 @@ var pages = sync.OnceValue(func() map[string]Page {
 		"squeue": {About: "Lists jobs that wait or run, and those that ended a moment ago."},
 		"sinfo":  {About: "Lists partitions and nodes, and how they are."},
 		"sacct":  {About: "Lists jobs and their steps, also those that ended long ago."},
-		"scancel": {Use: "[OPTION...] [JOB[_TASK][.STEP]...]",
+		"scancel": {
+			Use: "[OPTION...] [JOB[_TASK][.STEP]...]",
 			About: "Ends jobs, tasks of arrays and steps, or sends them a signal. What is said of jobs with options " +
-				"picks those that all of it is true of."},
-		"scontrol": {Use: "[OPTION...] COMMAND [WORD...]", About: "Shows single records of the cluster and changes them.",
+				"picks those that all of it is true of.",
+		},
+		"scontrol": {
+			Use: "[OPTION...] COMMAND [WORD...]", About: "Shows single records of the cluster and changes them.",
 			Notes: `Commands:
   show config | hostlist LIST | hostlistsorted LIST | hostnames [EXPR] | job [ID] | licenses | node [NAME] |
        partition [NAME] | reservation [NAME] | step [ID] | topology
@@ -67,14 +70,17 @@ var pages = sync.OnceValue(func() map[string]Page {
   hold, uhold, release, requeue, requeuehold, suspend, resume JOB...
   create reservation | partition KEY=VALUE...; delete reservationname=NAME | partitionname=NAME
   write batch_script JOB [FILE|-]; wait_job JOB; top JOB; reconfigure; ping; version; help; exit
-Without a command they are read from standard input.`},
-		"sacctmgr": {Use: "[OPTION...] VERB ENTITY [SPEC...]",
+Without a command they are read from standard input.`,
+		},
+		"sacctmgr": {
+			Use:   "[OPTION...] VERB ENTITY [SPEC...]",
 			About: "Shows and changes accounts, users, associations and qualities of service.",
 			Notes: `Verbs: add, modify ... set, delete, show (list), dump.
 Entities: account, association, cluster, configuration, qos, stats, transactions, tres, user.
 For example: sacctmgr -i add account physics parent=root
              sacctmgr -i modify user ann set maxjobs=10
-             sacctmgr show assoc tree format=account,user,share`},
+             sacctmgr show assoc tree format=account,user,share`,
+		},
 		"sbcast":  {Use: "[OPTION...] SOURCE DEST", About: "Copies a file to all nodes of a job."},
 		"sattach": {Use: "[OPTION...] JOB.STEP", About: "Joins the streams of a step that runs."},
 		"scrontab": {Use: "[OPTION...] [FILE|-]", About: "Shows and changes the jobs that come again by the clock. A " +

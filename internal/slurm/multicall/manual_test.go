@@ -54,8 +54,10 @@ func TestManuals(t *testing.T) {
 func output(t *testing.T, run cmd.Func, name, option string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	w := &cmd.World{Name: name, In: strings.NewReader(""), Out: &out, Err: &errs, Dir: "/", Now: cmd.Real(name).Now,
-		Client: func() (*client.Client, error) { t.Errorf("%s %s asks the server", name, option); return nil, nil }}
+	w := &cmd.World{
+		Name: name, In: strings.NewReader(""), Out: &out, Err: &errs, Dir: "/", Now: cmd.Real(name).Now,
+		Client: func() (*client.Client, error) { t.Errorf("%s %s asks the server", name, option); return nil, nil },
+	}
 	if code := run(context.Background(), w, []string{option}); code != 0 || errs.Len() > 0 {
 		t.Errorf("%s %s: %d %s", name, option, code, errs.String())
 	}

@@ -59,8 +59,10 @@ func Lookup(name string) (cmd.Func, bool) {
 
 // Names are all names that Lookup knows, for links.
 func Names() []string {
-	return []string{"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab",
-		"sinfo", "squeue", "srun"}
+	return []string{
+		"sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "scrontab",
+		"sinfo", "squeue", "srun",
+	}
 }
 
 // Manuals are the pages of all commands.
@@ -70,10 +72,15 @@ func Manuals() []*manual.Page {
 		name    string
 		options *getopt.Parser
 	}{
-		{"sacct", sacct.Options()}, {"sacctmgr", sacctmgr.Options()}, {"sattach", sattach.Options()},
-		{"sbcast", sbcast.Options()}, {"scancel", scancel.Options()}, {"scontrol", scontrol.Options()},
+		{"sacct", sacct.Options()},
+		{"sacctmgr", sacctmgr.Options()},
+		{"sattach", sattach.Options()},
+		{"sbcast", sbcast.Options()},
+		{"scancel", scancel.Options()},
+		{"scontrol", scontrol.Options()},
 		{"scrontab", scrontab.Options()},
-		{"sinfo", sinfo.Options()}, {"squeue", squeue.Options()},
+		{"sinfo", sinfo.Options()},
+		{"squeue", squeue.Options()},
 	} {
 		pages = append(pages, manual.Of(c.name, c.options))
 	}

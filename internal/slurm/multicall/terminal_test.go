@@ -20,24 +20,35 @@ func TestNamesReachNoTerminal(t *testing.T) {
 		QOS:  core.QOSName(evil),
 		IO:   core.IO{WorkDir: "/" + evil, Stdout: "/" + evil},
 		From: core.Origin{Command: "/" + evil, Line: "sbatch " + evil, Host: evil},
-		Extra: &core.Extra{Comment: evil, WCKey: evil, Constraint: evil, Licenses: evil, Reservation: evil,
-			MailUser: evil, MailTypes: "ALL", Kept: &core.KeptOptions{Slurm: map[string]string{"extra": evil, "network": evil}}},
+		Extra: &core.Extra{
+			Comment: evil, WCKey: evil, Constraint: evil, Licenses: evil, Reservation: evil,
+			MailUser: evil, MailTypes: "ALL", Kept: &core.KeptOptions{Slurm: map[string]string{"extra": evil, "network": evil}},
+		},
 	}
 	c := (&slurmtest.Cluster{
 		Jobs: []client.Job{
 			{Job: core.Job{ID: 7, Spec: spec, State: core.Running, Start: 1, Alloc: &core.Alloc{
-				Partition: core.PartitionName(evil), Nodes: []core.NodeAlloc{{Node: "n1", CPUs: 1}}}}},
+				Partition: core.PartitionName(evil), Nodes: []core.NodeAlloc{{Node: "n1", CPUs: 1}},
+			}}},
 			{Job: core.Job{ID: 8, Spec: spec, State: core.Pending}, Waiting: core.Reason(evil), Why: evil},
 		},
-		Steps: []core.Step{{Job: 7, ID: 0, Name: evil, State: core.Running, Nodes: []core.NodeName{"n1"},
-			Tasks: []int32{1}}},
+		Steps: []core.Step{{
+			Job: 7, ID: 0, Name: evil, State: core.Running, Nodes: []core.NodeName{"n1"},
+			Tasks: []int32{1},
+		}},
 		Nodes: []client.Node{
-			{Node: core.Node{Name: "n1", Reason: evil, Roles: core.Compute, Host: core.Host{OS: evil}},
-				State: "IDLE+DRAIN", Partitions: []core.PartitionName{core.PartitionName(evil)}}},
+			{
+				Node:  core.Node{Name: "n1", Reason: evil, Roles: core.Compute, Host: core.Host{OS: evil}},
+				State: "IDLE+DRAIN", Partitions: []core.PartitionName{core.PartitionName(evil)},
+			},
+		},
 		Info: client.Cluster{Name: "c", Partitions: []core.Partition{{Name: core.PartitionName(evil), Nodes: "ALL"}}},
 		Reservations: []client.Reservation{
-			{AdvanceReservation: core.AdvanceReservation{Name: evil, Users: []core.UserName{core.UserName(evil)},
-				Nodes: "n1"}, State: "ACTIVE"}},
+			{AdvanceReservation: core.AdvanceReservation{
+				Name: evil, Users: []core.UserName{core.UserName(evil)},
+				Nodes: "n1",
+			}, State: "ACTIVE"},
+		},
 		Licenses: []client.License{{License: core.License{Name: evil, Total: 1}}},
 	}).Start(t)
 	for _, line := range []string{

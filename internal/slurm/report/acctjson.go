@@ -129,8 +129,10 @@ func acctJob(r *AcctRow) AcctJSON {
 		Nodes: r.nodeList(), Partition: partitionOf(&j.Job), Priority: j.Priority, QOS: string(s.QOS),
 		User: string(s.User), WorkDir: s.IO.WorkDir,
 		Comment: map[string]any{"administrator": nil, "job": nullable(s.More().Comment), "system": nil},
-		Association: map[string]any{"account": string(s.Project), "cluster": r.Cluster, "partition": nil,
-			"user": string(s.User)},
+		Association: map[string]any{
+			"account": string(s.Project), "cluster": r.Cluster, "partition": nil,
+			"user": string(s.User),
+		},
 		ExitCode: exitJSON(r.Exit(), j.State), DerivedExitCode: exitJSON(r.Derived, core.Completed), Flags: []string{},
 		Steps: []acctStep{},
 		Time:  r.timeJSON(),

@@ -89,8 +89,12 @@ func (s nodeState) words() (compact, long string) {
 
 // marks are the signs behind a state, of which the first that holds is shown.
 var marks = []struct{ flag, sign string }{
-	{"REBOOT_ISSUED", "^"}, {"REBOOT_REQUESTED", "@"}, {"POWERING_UP", "#"}, {"POWERING_DOWN", "%"},
-	{"POWERED_DOWN", "~"}, {"POWER_DOWN", "!"},
+	{"REBOOT_ISSUED", "^"},
+	{"REBOOT_REQUESTED", "@"},
+	{"POWERING_UP", "#"},
+	{"POWERING_DOWN", "%"},
+	{"POWERED_DOWN", "~"},
+	{"POWER_DOWN", "!"},
 	{"NOT_RESPONDING", "*"},
 }
 

@@ -29,9 +29,12 @@ func TestNodeWords(t *testing.T) {
 		state, word string
 		want        bool
 	}{
-		{"IDLE+REBOOT_ISSUED", "reboot", true}, {"MIXED+REBOOT_REQUESTED", "reboot_issued", false},
+		{"IDLE+REBOOT_ISSUED", "reboot", true},
+		{"MIXED+REBOOT_REQUESTED", "reboot_issued", false},
 		{"IDLE+POWERED_DOWN", "powered_down", true},
-		{"IDLE+POWERING_UP", "power_up", true}, {"IDLE", "power_up", false}, {"MIXED+DRAIN", "drain", true},
+		{"IDLE+POWERING_UP", "power_up", true},
+		{"IDLE", "power_up", false},
+		{"MIXED+DRAIN", "drain", true},
 		{"MIXED+DRAIN", "drained", false},
 	} {
 		if got := parseNodeState(tc.state).matches(tc.word); got != tc.want {

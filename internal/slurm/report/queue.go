@@ -141,8 +141,10 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'F', Name: "ArrayJobID", Title: "ARRAY_JOB_ID", Value: func(r *QueueRow) string {
 		return num(cmp.Or(r.Base, r.ID))
 	}, Compare: compareID},
-	{Letter: 'K', Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: (*QueueRow).taskID,
-		Compare: byNum(func(r *QueueRow) int32 { return r.Task })},
+	{
+		Letter: 'K', Name: "ArrayTaskID", Title: "ARRAY_TASK_ID", Value: (*QueueRow).taskID,
+		Compare: byNum(func(r *QueueRow) int32 { return r.Task }),
+	},
 	{Letter: 'j', Name: "Name", Title: "NAME", Value: func(r *QueueRow) string { return r.Name }},
 	{Letter: 'u', Name: "UserName", Title: "USER", Value: func(r *QueueRow) string { return string(r.User) }},
 	{Letter: 'U', Name: "UserID", Title: "UID", Value: func(r *QueueRow) string {
@@ -163,8 +165,10 @@ var QueueFields = []Field[QueueRow]{
 	{Letter: 'l', Name: "TimeLimit", Title: "TIME_LIMIT", Value: func(r *QueueRow) string {
 		return grammar.FormatLimit(minutes(r.Limit))
 	}, Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit })},
-	{Letter: 'L', Name: "TimeLeft", Title: "TIME_LEFT", Value: (*QueueRow).left,
-		Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit - r.Elapsed })},
+	{
+		Letter: 'L', Name: "TimeLeft", Title: "TIME_LEFT", Value: (*QueueRow).left,
+		Compare: byNum(func(r *QueueRow) core.Seconds { return r.Limit - r.Elapsed }),
+	},
 	{Letter: 'D', Name: "NumNodes", Title: "NODES", Value: func(r *QueueRow) string {
 		return num(r.Nodes)
 	}, Compare: byNum(func(r *QueueRow) int32 { return r.Nodes })},
@@ -192,8 +196,10 @@ var QueueFields = []Field[QueueRow]{
 	}, Compare: byNum(func(r *QueueRow) uint32 { return r.Priority })},
 	{Letter: 'Y', Name: "SchedNodes", Title: "SCHEDNODES", Value: func(r *QueueRow) string { return orNull(r.Planned) }},
 	{Letter: 'B', Name: "BatchHost", Title: "EXEC_HOST", Full: true, Value: batchHost},
-	{Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory,
-		Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem })},
+	{
+		Letter: 'm', Name: "MinMemory", Title: "MIN_MEMORY", Full: true, Value: (*QueueRow).minMemory,
+		Compare: byNum(func(r *QueueRow) core.Bytes { return asked(r.Job.Spec).mem }),
+	},
 	{Letter: 'b', Name: "tres-per-node", Title: "TRES_PER_NODE", Full: true, Value: (*QueueRow).tresPerNode},
 	{Name: "tres-per-job", Title: "TRES_PER_JOB", Full: true, Value: func(r *QueueRow) string {
 		return tresPer(r.Job.Spec.Shape.Wide().GPUs)

@@ -60,7 +60,7 @@ func ShowJob(j *client.Job, o ShowOptions) string {
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", s.User, s.UID, o.group(s.GID), s.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", j.Priority, s.Nice, orNull(string(s.Project)),
 			orNull(string(s.QOS))),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^(core.Configuring)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", StateName(j.State, j.Flags&^core.Configuring),
 			strings.ReplaceAll(reasonOf(j).String(), " ", "_"), dependencyText(j)),
 		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", boolText(s.Requeue, "1", "0"),
 			slurm.Restarts(&j.Job),
@@ -215,8 +215,12 @@ func showPer(j *client.Job) []string {
 	for _, p := range []struct {
 		name string
 		list []core.Gres
-	}{{"TresPerJob", m.GPUs}, {"TresPerNode", s.Gres}, {"TresPerSocket", m.GPUsPerSocket},
-		{"TresPerTask", m.GPUsPerTask}} {
+	}{
+		{"TresPerJob", m.GPUs},
+		{"TresPerNode", s.Gres},
+		{"TresPerSocket", m.GPUsPerSocket},
+		{"TresPerTask", m.GPUsPerTask},
+	} {
 		if len(p.list) > 0 {
 			lines = append(lines, p.name+"="+tresPer(p.list))
 		}

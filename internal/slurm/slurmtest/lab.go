@@ -22,13 +22,15 @@ type JobOption func(j *client.Job)
 
 // Job makes a pending job like those of the recordings: root's, in partition main, one task with 10 MiB.
 func Job(id core.JobID, name string, submit string, opts ...JobOption) client.Job {
-	j := client.Job{Job: core.Job{ID: id, SpecID: id, Submit: Day(submit), Eligible: Day(submit), Priority: 10163,
+	j := client.Job{Job: core.Job{
+		ID: id, SpecID: id, Submit: Day(submit), Eligible: Day(submit), Priority: 10163,
 		Spec: &core.Spec{
 			Name: name, User: "root", Project: "bench", Partition: "main", QOS: "normal", TimeLimit: 600, Requeue: true,
 			Shape: core.Shape{Tasks: 1, CPUsPerTask: 1, NodesMin: 1, MemPerCPU: 10 * core.MiB},
 			IO:    core.IO{WorkDir: "/tmp/golden", Stdout: "slurm-%j.out"},
 			From:  core.Origin{Host: "localhost", Sid: 10067, Command: "/tmp/golden/sleep.sh", Dir: "/tmp/golden"},
-		}}}
+		},
+	}}
 	for _, o := range opts {
 		o(&j)
 	}
@@ -82,12 +84,14 @@ func Lab() *Cluster {
 		return a
 	}
 	c := &Cluster{Now: Day("01:10:19").Go().UTC(), Who: client.Whoami{User: "root", Admin: true, Project: "bench"}}
-	c.Info = client.Cluster{Name: "anchor", SlurmVersion: "22.05.8", Server: "vm", Settings: map[string]string{},
+	c.Info = client.Cluster{
+		Name: "anchor", SlurmVersion: "22.05.8", Server: "vm", Settings: map[string]string{},
 		Partitions: []core.Partition{
 			{Name: "main", Nodes: "n[001-008]", Default: true, DefaultTime: 3600, PriorityTier: 1, PriorityFactor: 1},
 			{Name: "short", Nodes: "n[001-008]", MaxTime: 1800, DefaultTime: 300, PriorityTier: 1, PriorityFactor: 10},
 			{Name: "debug", Nodes: "n001", MaxTime: 600, DefaultTime: 60, MaxNodes: 1, PriorityTier: 1, PriorityFactor: 1},
-		}}
+		},
+	}
 	c.Nodes = nodes()
 	c.Jobs = []client.Job{
 		Job(1, "sleeper", "01:08:52", Running("01:08:52", On("n001", 1))),
@@ -165,8 +169,10 @@ func nodes() []client.Node {
 			Node: core.Node{
 				ID: int64(i + 1), Name: name, Roles: core.Compute, Weight: 1, Features: []string{"fast", "ib"},
 				LastBusy: Day("01:07:56"),
-				Hardware: core.Hardware{CPUs: 64, Sockets: 2, Cores: 32, Threads: 1, Memory: 65536 * core.MiB,
-					Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 4}}},
+				Hardware: core.Hardware{
+					CPUs: 64, Sockets: 2, Cores: 32, Threads: 1, Memory: 65536 * core.MiB,
+					Gres: []core.Gres{{Name: "gpu", Type: "a100", Count: 4}},
+				},
 				Host: core.Host{
 					Hostname: "vm", Addr: "127.0.0.1", OS: "Linux 6.18.44-fc-v445 #1 SMP PREEMPT_DYNAMIC @0",
 					Arch: "x86_64", Version: "22.05.8",

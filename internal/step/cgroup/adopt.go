@@ -20,7 +20,8 @@ type Saved struct {
 // Save describes the job.
 func (j *Job) Save() Saved {
 	s := Saved{
-		Name: j.name, Made: j.made, Memory: j.memory, Swap: j.swap, PIDs: j.pids, CPUs: j.cpus, Filter: !j.devs.free() || j.once,
+		Name: j.name, Made: j.made, Memory: j.memory, Swap: j.swap, PIDs: j.pids, CPUs: j.cpus,
+		Filter: !j.devs.free() || j.once,
 	}
 	for _, st := range j.steps[:j.used] {
 		s.Steps = append(s.Steps, st.base)

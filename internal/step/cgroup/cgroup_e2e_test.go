@@ -88,7 +88,8 @@ func TestV1Alone(t *testing.T) {
 		t.Fatal("not v1")
 	}
 	j, s := place1(t, tr, Limits{Memory: 100 << 20})
-	cmd := spawn(t, s, "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; setsid sleep 1000 & sleep 1000; true")
+	cmd := spawn(t, s, "/bin/sh", "-c",
+		"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; setsid sleep 1000 & sleep 1000; true")
 	procs := func() int {
 		list, err := s.Procs()
 		if err != nil {
@@ -160,7 +161,8 @@ func TestV2Devices(t *testing.T) {
 	if err := tr.Put(j); err != nil {
 		t.Fatal(err)
 	}
-	if _, s = place1(t, tr, Limits{Deny: []string{"c 1:11 rwm"}}); try(s) || spawn(t, s, "/bin/sh", "-c", ": </dev/full").Wait() != nil {
+	if _, s = place1(t, tr, Limits{Deny: []string{"c 1:11 rwm"}}); try(s) ||
+		spawn(t, s, "/bin/sh", "-c", ": </dev/full").Wait() != nil {
 		t.Error("a denied device was opened, or another was not")
 	}
 }

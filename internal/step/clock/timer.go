@@ -111,11 +111,13 @@ func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
 }
+
 func (h *timerHeap) Push(x any) {
 	tm := x.(*Timer)
 	tm.index = len(*h)
 	*h = append(*h, tm)
 }
+
 func (h *timerHeap) Pop() any {
 	old := *h
 	tm := old[len(old)-1]

@@ -68,7 +68,8 @@ func TestJournalRemembers(t *testing.T) {
 	put(t, j, &Record{T: KindExit, Exit: &wire.Exited{Key: key(5)}})
 	put(t, j, &Record{T: KindAck, Keys: []wire.Key{key(4), key(5)}}) // 5 has ended, its job has not
 	want := map[string]string{
-		"1.0.batch": "running", "job 1": "/tmp/other", "2.0.batch": "exit 7", "3.0.batch": "exit 8", "job 3": "/tmp/3", "job 5": "/tmp/5",
+		"1.0.batch": "running", "job 1": "/tmp/other", "2.0.batch": "exit 7", "3.0.batch": "exit 8", "job 3": "/tmp/3",
+		"job 5": "/tmp/5",
 	}
 	for range 3 { // reading rewrites it, which must change nothing
 		if diff := cmp.Diff(want, state(j)); diff != "" {

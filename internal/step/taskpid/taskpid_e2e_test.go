@@ -34,7 +34,10 @@ func TestTellPID(t *testing.T) {
 				t.Fatal(err)
 			}
 			env := Reserve([]string{"PATH=/usr/bin:/bin", taskPID + "7", "LAST=x" + strings.Repeat("y", 5000), "EMPTY="})
-			pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, w.Fd(), 2}, Sys: &syscall.SysProcAttr{Ptrace: true}})
+			pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+				Env: env, Files: []uintptr{0, w.Fd(), 2},
+				Sys: &syscall.SysProcAttr{Ptrace: true},
+			})
 			w.Close()
 			if err != nil {
 				t.Fatal(err)

@@ -70,14 +70,18 @@ var shapeMoreTable = fieldTable[core.ShapeMore]{
 	},
 	lists: []listField[core.ShapeMore]{
 		{"shape.more.gpus", func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus", m.GPUs) }},
-		{"shape.more.gpus_per_task",
-			func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus_per_task", m.GPUsPerTask) }},
+		{
+			"shape.more.gpus_per_task",
+			func(m *core.ShapeMore) (int, error) { return checkGresList("shape.more.gpus_per_task", m.GPUsPerTask) },
+		},
 		{"shape.more.gpus_per_socket", func(m *core.ShapeMore) (int, error) {
 			return checkGresList("shape.more.gpus_per_socket", m.GPUsPerSocket)
 		}},
 	},
-	flags: []string{"shape.more.one_thread", "shape.more.oversubscribe", "shape.more.exclusive_user",
-		"shape.more.spread_job", "shape.more.use_min_nodes"},
+	flags: []string{
+		"shape.more.one_thread", "shape.more.oversubscribe", "shape.more.exclusive_user",
+		"shape.more.spread_job", "shape.more.use_min_nodes",
+	},
 	checkedBy: map[string]string{
 		"shape.more.tasks_per_socket": "checkShapeMore", "shape.more.tasks_per_core": "checkShapeMore",
 		"shape.more.tasks_per_gpu": "checkShapeMore",
@@ -149,7 +153,8 @@ var gpuTable = fieldTable[core.GPUAsk]{
 	},
 	lists: []listField[core.GPUAsk]{
 		{"extra.gpu.names", func(a *core.GPUAsk) (int,
-			error) {
+			error,
+		) {
 			return checkTextList("extra.gpu.names", a.Names, 64, maxWord)
 		}},
 	},
@@ -177,7 +182,9 @@ var containerTable = fieldTable[core.Container]{
 			return 16 * len(c.Ports), nil
 		}},
 	},
-	flags: []string{"extra.container.own", "extra.container.privileged", "extra.container.submitter",
-		"extra.container.image_env"},
+	flags: []string{
+		"extra.container.own", "extra.container.privileged", "extra.container.submitter",
+		"extra.container.image_env",
+	},
 	assigned: []string{"extra.container.bounded"}, // by admitRuntime
 }

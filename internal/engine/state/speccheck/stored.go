@@ -94,8 +94,10 @@ func PlaceholderAlloc(al *core.Alloc) *core.Alloc {
 	}
 	out := &core.Alloc{Partition: al.Partition}
 	for i := range al.Nodes {
-		na := core.NodeAlloc{Node: al.Nodes[i].Node, CPUs: max(0, al.Nodes[i].CPUs), Tasks: max(0, al.Nodes[i].Tasks),
-			Done: al.Nodes[i].Done}
+		na := core.NodeAlloc{
+			Node: al.Nodes[i].Node, CPUs: max(0, al.Nodes[i].CPUs), Tasks: max(0, al.Nodes[i].Tasks),
+			Done: al.Nodes[i].Done,
+		}
 		if m := al.Nodes[i].Mem; m >= 0 && m <= maxMemory {
 			na.Mem = m
 		}

@@ -49,10 +49,13 @@ func history() *slurmtest.Cluster {
 			j.Array, j.Spec.Throttle = &core.ArrayRef{Base: 90, Count: 5, Max: 4, Step: 1, Tasks: taskset.Of(4)}, 2
 		}))
 	c.Steps = []core.Step{
-		{Job: 82, ID: 1, Attempt: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"},
-			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10")},
+		{
+			Job: 82, ID: 1, Attempt: 1, Name: "sleep", State: core.Completed, Nodes: []core.NodeName{"n001"},
+			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:15:06"), End: slurmtest.Day("01:15:10"),
+		},
 		{Job: 82, ID: 0, Attempt: 1, Name: "false", State: core.Failed, Nodes: []core.NodeName{"n001"}, Tasks: []int32{
-			1}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
+			1,
+		}, CPUs: 1, Start: slurmtest.Day("01:15:05"), End: slurmtest.Day("01:15:06"), Exit: core.Exit{Code: 1}},
 	}
 	return c
 }
@@ -86,12 +89,16 @@ func TestFields(t *testing.T) {
 	t.Parallel()
 	c := history().Start(t)
 	for _, tc := range []struct{ args, want string }{
-		{"-X -n -P -j 82 -o " +
-			"jobidraw,user,elapsed,timelimit,nnodes,reqmem,reqtres,alloctres,nodelist,derived,start,end,cluster",
+		{
+			"-X -n -P -j 82 -o " +
+				"jobidraw,user,elapsed,timelimit,nnodes,reqmem,reqtres,alloctres,nodelist,derived,start,end,cluster",
 			"82|root|00:00:05|01:00:00|1|10M|billing=1,cpu=1,mem=10M,node=1|billing=1,cpu=1,mem=10M," +
-				"node=1|n001|1:0|2026-11-15T01:15:05|2026-11-15T01:15:10|anchor\n"},
-		{"-X -n -P -j 84 -o jobid,state,start,end,nodelist,alloctres,ncpus,elapsed",
-			"84|CANCELLED by 5|None|2026-11-15T01:15:18|None assigned||1|00:00:00\n"},
+				"node=1|n001|1:0|2026-11-15T01:15:05|2026-11-15T01:15:10|anchor\n",
+		},
+		{
+			"-X -n -P -j 84 -o jobid,state,start,end,nodelist,alloctres,ncpus,elapsed",
+			"84|CANCELLED by 5|None|2026-11-15T01:15:18|None assigned||1|00:00:00\n",
+		},
 		{"-X -n -P -j 13 -o jobid,state,start,nodelist,nnodes", "13|PENDING|Unknown|None assigned|8\n"},
 		{"-X -n -P -j 90 -o jobid,state", "90_4|CANCELLED\n"},
 		{"-n -p -j 82.0 -o jobid,jobname,ntasks,cputimeraw", "82.0|false|1|1|\n"},
@@ -120,19 +127,25 @@ func TestDuplicates(t *testing.T) {
 	})
 	lab.Jobs = append(lab.Jobs, again)
 	lab.Steps = append(lab.Steps,
-		core.Step{Job: 95, ID: 0, Attempt: 1, Name: "one", State: core.Cancelled, Nodes: []core.NodeName{"n001"},
-			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:01"), End: slurmtest.Day("01:17:05")},
-		core.Step{Job: 95, ID: 1, Attempt: 2, Name: "two", State: core.NodeFail, Nodes: []core.NodeName{"n001"},
-			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:06"), End: slurmtest.Day("01:17:16")})
+		core.Step{
+			Job: 95, ID: 0, Attempt: 1, Name: "one", State: core.Cancelled, Nodes: []core.NodeName{"n001"},
+			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:01"), End: slurmtest.Day("01:17:05"),
+		},
+		core.Step{
+			Job: 95, ID: 1, Attempt: 2, Name: "two", State: core.NodeFail, Nodes: []core.NodeName{"n001"},
+			Tasks: []int32{1}, CPUs: 1, Start: slurmtest.Day("01:17:06"), End: slurmtest.Day("01:17:16"),
+		})
 	c := lab.Start(t)
 	for _, tc := range []struct{ args, want string }{
 		{"-n -P -j 95 -o jobid,state,exitcode,elapsed", "95|PENDING|0:0|00:00:00\n"},
-		{"-n -P -D -j 95 -o jobid,jobname,state,exitcode,elapsed,nodelist",
+		{
+			"-n -P -D -j 95 -o jobid,jobname,state,exitcode,elapsed,nodelist",
 			"95|again|REQUEUED|0:0|00:00:04|n001\n95.batch|batch|CANCELLED|0:15|00:00:04|n001\n" +
 				"95.0|one|CANCELLED|0:0|00:00:04|n001\n" +
 				"95|again|NODE_FAIL|0:0|00:00:10|n001\n95.batch|batch|NODE_FAIL|0:15|00:00:10|n001\n" +
 				"95.1|two|NODE_FAIL|0:0|00:00:10|n001\n" +
-				"95|again|PENDING|0:0|00:00:00|None assigned\n"},
+				"95|again|PENDING|0:0|00:00:00|None assigned\n",
+		},
 	} {
 		got := c.Run(t, "sacct", Run, strings.Fields(tc.args))
 		if d := cmp.Diff(tc.want, got.Out); d != "" || got.Code != 0 {

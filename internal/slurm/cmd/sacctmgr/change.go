@@ -20,11 +20,23 @@ func entity(args []string) (string, []string) {
 		name  string
 		least int
 	}{
-		{"accounts", 2}, {"associations", 2}, {"clusters", 2}, {"configuration", 4}, {"coordinators", 4},
-		{"problems", 1}, {"qos", 1},
-		{"runawayjobs", 2}, {"tres", 2}, {"users", 1}, {"reservations", 5}, {"transactions", 3}, {"events", 1},
-		{"wckeys", 1}, {"stats", 1},
-		{"resources", 5}, {"federations", 1},
+		{"accounts", 2},
+		{"associations", 2},
+		{"clusters", 2},
+		{"configuration", 4},
+		{"coordinators", 4},
+		{"problems", 1},
+		{"qos", 1},
+		{"runawayjobs", 2},
+		{"tres", 2},
+		{"users", 1},
+		{"reservations", 5},
+		{"transactions", 3},
+		{"events", 1},
+		{"wckeys", 1},
+		{"stats", 1},
+		{"resources", 5},
+		{"federations", 1},
 	} {
 		if len(word) >= e.least && strings.HasPrefix(e.name, word) || word == "account" && e.name == "accounts" {
 			return e.name, args[1:]
@@ -236,8 +248,10 @@ func (s *run) addUsers(set []item) int {
 		if old == nil {
 			fresh = append(fresh, u)
 			// The server makes him a member of his default account; which kind of one is told with the policy.
-			made := &core.User{Name: core.UserName(u), UnixName: u, Role: level,
-				Default: core.ProjectName(orName(def, accounts[0]))}
+			made := &core.User{
+				Name: core.UserName(u), UnixName: u, Role: level,
+				Default: core.ProjectName(orName(def, accounts[0])),
+			}
 			first = append(first, func() error { return s.c.NewUser(s.ctx, made) })
 		}
 		if old != nil && (def != "" && string(old.Default) != def || old.Default == "") {
@@ -412,7 +426,8 @@ func (s *run) modifyAccounts(where, set []item) int {
 }
 
 func (s *run) modified(title string, lines []string, changed map[core.ProjectName]*core.Project,
-	first ...func() error) int {
+	first ...func() error,
+) int {
 	if len(lines) == 0 {
 		s.say(" Nothing modified")
 		return slurm.ExitError

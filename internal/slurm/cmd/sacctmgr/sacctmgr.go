@@ -26,11 +26,17 @@ const usage = `Usage: sacctmgr [OPTION...] VERB ENTITY [SPEC...]
 
 func parser() *getopt.Parser {
 	return &getopt.Parser{Permute: true, Options: []getopt.Option{
-		{Short: 'h', Long: "help"}, {Short: 'i', Long: "immediate"}, {Short: 'n', Long: "noheader"},
+		{Short: 'h', Long: "help"},
+		{Short: 'i', Long: "immediate"},
+		{Short: 'n', Long: "noheader"},
 		{Short: 'o', Long: "oneliner"},
-		{Short: 'p', Long: "parsable"}, {Short: 'P', Long: "parsable2"}, {Short: 'Q', Long: "quiet"},
+		{Short: 'p', Long: "parsable"},
+		{Short: 'P', Long: "parsable2"},
+		{Short: 'Q', Long: "quiet"},
 		{Short: 'r', Long: "readonly"},
-		{Short: 's', Long: "associations"}, {Short: 'v', Long: "verbose"}, {Short: 'V', Long: "version"},
+		{Short: 's', Long: "associations"},
+		{Short: 'v', Long: "verbose"},
+		{Short: 'V', Long: "version"},
 		{Short: 0, Long: "usage"},
 	}}
 }

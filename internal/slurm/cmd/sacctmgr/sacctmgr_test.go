@@ -29,8 +29,10 @@ func TestOptionsAnywhere(t *testing.T) {
 		return true
 	}
 	c.Start(t)
-	for _, args := range []string{"-nP show qos format=name,priority",
-		"show qos format=name,priority --noheader --parsable2", "show -n qos -P format=name,priority"} {
+	for _, args := range []string{
+		"-nP show qos format=name,priority",
+		"show qos format=name,priority --noheader --parsable2", "show -n qos -P format=name,priority",
+	} {
 		got := c.Run(t, "sacctmgr", Run, strings.Fields(args))
 		if got.Out != "normal|0\nhigh|10\n" || got.Code != 0 {
 			t.Errorf("sacctmgr %s: %+v", args, got)

@@ -324,8 +324,10 @@ Input line must include "Account", "Association", "Cluster", "Configuration",
 			s.withAssoc = true
 		case it.key == "" && strings.EqualFold(it.value, "tree"):
 			tree = true
-		case it.key == "" && slices.Contains([]string{"withcoordinators", "withdeleted", "wolimits", "withsubaccounts",
-			"onlydefaults", "rawqos", "withoutlimits"}, strings.ToLower(it.value)):
+		case it.key == "" && slices.Contains([]string{
+			"withcoordinators", "withdeleted", "wolimits", "withsubaccounts",
+			"onlydefaults", "rawqos", "withoutlimits",
+		}, strings.ToLower(it.value)):
 			if strings.EqualFold(it.value, "withcoordinators") {
 				format += ",Coordinators"
 			}

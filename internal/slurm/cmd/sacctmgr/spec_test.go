@@ -19,13 +19,22 @@ func TestItems(t *testing.T) {
 		where, set []item
 	}{
 		"names": {[]string{"alice,bob"}, []item{one("", '=', "alice,bob", "alice,bob")}, nil},
-		"where and set": {[]string{"Where", "User=alice", "SET", "FairShare=5"},
-			[]item{one("user", '=', "alice", "User=alice")}, []item{one("fairshare", '=', "5", "FairShare=5")}},
-		"set then where": {[]string{"set", "qos+=high", "where", "name=a"}, []item{one("name", '=', "a", "name=a")},
-			[]item{one("qos", '+', "high", "qos+=high")}},
+		"where and set": {
+			[]string{"Where", "User=alice", "SET", "FairShare=5"},
+			[]item{one("user", '=', "alice", "User=alice")},
+			[]item{one("fairshare", '=', "5", "FairShare=5")},
+		},
+		"set then where": {
+			[]string{"set", "qos+=high", "where", "name=a"},
+			[]item{one("name", '=', "a", "name=a")},
+			[]item{one("qos", '+', "high", "qos+=high")},
+		},
 		"minus, quotes": {[]string{"set", `qos-="low"`}, nil, []item{one("qos", '-', "low", `qos-="low"`)}},
-		"value with =": {[]string{"set", "GrpTRES=cpu=4,gres/gpu=2"}, nil,
-			[]item{one("grptres", '=', "cpu=4,gres/gpu=2", "GrpTRES=cpu=4,gres/gpu=2")}},
+		"value with =": {
+			[]string{"set", "GrpTRES=cpu=4,gres/gpu=2"},
+			nil,
+			[]item{one("grptres", '=', "cpu=4,gres/gpu=2", "GrpTRES=cpu=4,gres/gpu=2")},
+		},
 		"nothing to set": {[]string{"set", "maxwall="}, nil, []item{one("maxwall", '=', "", "maxwall=")}},
 	} {
 		where, set := items(tc.args)
@@ -45,13 +54,19 @@ func TestLimits(t *testing.T) {
 		want core.Limits
 		err  bool
 	}{
-		"counts": {args: []string{"MaxJobs=3", "maxsubmit=9", "GrpJobs=0"},
-			want: core.Limits{MaxJobs: n(3), MaxSubmit: n(9), GrpJobs: n(0)}},
-		"names of QOS": {args: []string{"MaxJobsPerUser=3", "MaxSubmitJobsPU=9"},
-			want: core.Limits{MaxJobs: n(3), MaxSubmit: n(9)}},
+		"counts": {
+			args: []string{"MaxJobs=3", "maxsubmit=9", "GrpJobs=0"},
+			want: core.Limits{MaxJobs: n(3), MaxSubmit: n(9), GrpJobs: n(0)},
+		},
+		"names of QOS": {
+			args: []string{"MaxJobsPerUser=3", "MaxSubmitJobsPU=9"},
+			want: core.Limits{MaxJobs: n(3), MaxSubmit: n(9)},
+		},
 		"taken away": {args: []string{"MaxJobs=3", "MaxJobs=-1", "MaxWall=60", "MaxWall=-1"}},
-		"wall": {args: []string{"MaxWall=1-00:00:00", "GrpWall=90"},
-			want: core.Limits{MaxWall: n(1440), GrpWall: n(90)}},
+		"wall": {
+			args: []string{"MaxWall=1-00:00:00", "GrpWall=90"},
+			want: core.Limits{MaxWall: n(1440), GrpWall: n(90)},
+		},
 		"no wall":           {args: []string{"MaxWall=60", "MaxWall=unlimited"}},
 		"not a number":      {args: []string{"MaxJobs=many"}, err: true},
 		"less than nothing": {args: []string{"MaxJobs=-2"}, err: true},

@@ -168,7 +168,8 @@ func (s *run) command() []string {
 
 // work runs the command until it ends or the allocation does.
 func (s *run) work(ctx context.Context, jobs []*core.Job, seq int64, signals <-chan os.Signal) (
-	exit core.Exit, revoked bool) {
+	exit core.Exit, revoked bool,
+) {
 	argv := s.command()
 	c := exec.Command(argv[0], argv[1:]...)
 	info, err := s.c.Cluster(ctx)

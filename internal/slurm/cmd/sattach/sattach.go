@@ -21,10 +21,15 @@ import (
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "input-filter", Short: 'i', Arg: getopt.RequiredArg},
 	{Long: "output-filter", Short: 'o', Arg: getopt.RequiredArg},
-	{Long: "error-filter", Short: 'e', Arg: getopt.RequiredArg}, {Long: "label", Short: 'l'}, {Long: "layout"},
+	{Long: "error-filter", Short: 'e', Arg: getopt.RequiredArg},
+	{Long: "label", Short: 'l'},
+	{Long: "layout"},
 	{Long: "pty"},
-	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
-	{Long: "help", Short: 'h'}, {Long: "usage", Short: 'u'},
+	{Long: "quiet", Short: 'Q'},
+	{Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
+	{Long: "help", Short: 'h'},
+	{Long: "usage", Short: 'u'},
 }}
 
 // Options is the table of its options.

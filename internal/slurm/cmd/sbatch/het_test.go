@@ -47,8 +47,10 @@ func TestHet(t *testing.T) {
 		},
 		"wrapped": {
 			[]string{"-n1", ":", "-n2", "--wrap", "sleep 1"},
-			[]core.Spec{{Name: "wrap", Shape: core.Shape{Tasks: 1, CPUsPerTask: 1}},
-				{Name: "wrap", Shape: core.Shape{Tasks: 2, CPUsPerTask: 1}}},
+			[]core.Spec{
+				{Name: "wrap", Shape: core.Shape{Tasks: 1, CPUsPerTask: 1}},
+				{Name: "wrap", Shape: core.Shape{Tasks: 2, CPUsPerTask: 1}},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,12 +49,16 @@ func TestAgainstRecordings(t *testing.T) {
 		"sbatch-bad-nodecount":  {args: []string{"-N", "abc", "sleep.sh"}},
 		"sbatch-bad-mail":       {args: []string{"--mail-type=SOMETIMES", "sleep.sh"}},
 		"sbatch-bad-array":      {args: []string{"--array=5-1", "sleep.sh"}},
-		"sbatch-bad-partition": {[]string{"-p", "nope", "sleep.sh"},
-			core.Error{Code: core.Invalid, Reason: "invalid_partition"}},
+		"sbatch-bad-partition": {
+			[]string{"-p", "nope", "sleep.sh"},
+			core.Error{Code: core.Invalid, Reason: "invalid_partition"},
+		},
 		"sbatch-bad-account": {[]string{"-A", "nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_account"}},
 		"sbatch-bad-qos":     {[]string{"--qos=nope", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_qos"}},
-		"sbatch-bad-mem": {[]string{"--mem=999999999", "sleep.sh"},
-			core.Error{Code: core.Invalid, Reason: "memory_unsatisfiable"}},
+		"sbatch-bad-mem": {
+			[]string{"--mem=999999999", "sleep.sh"},
+			core.Error{Code: core.Invalid, Reason: "memory_unsatisfiable"},
+		},
 		"sbatch-bad-gres": {[]string{"--gres=nope:1", "sleep.sh"}, core.Error{Code: core.Invalid, Reason: "invalid_gres"}},
 		"sbatch-plain":    {args: []string{"sleep.sh"}},
 		"sbatch-wrap":     {args: []string{"--wrap", "sleep 300"}},
@@ -82,8 +86,10 @@ func TestAgainstRecordings(t *testing.T) {
 
 func TestWhatIsDeniedIsTold(t *testing.T) {
 	t.Parallel()
-	c := &slurmtest.Cluster{Refuse: &core.Error{Code: core.Denied, Reason: "access_denied",
-		Message: "user ann is disabled"}}
+	c := &slurmtest.Cluster{Refuse: &core.Error{
+		Code: core.Denied, Reason: "access_denied",
+		Message: "user ann is disabled",
+	}}
 	got := c.Start(t).Run(t, "sbatch", Run, []string{"--wrap=true"})
 	if want := "sbatch: error: user ann is disabled\nsbatch: error: Batch job submission failed: Access/permission " +
 		"denied\n"; got.Err != want || got.Code != 1 {
@@ -167,8 +173,10 @@ func TestExport(t *testing.T) {
 		has, hasNot []string
 		login       bool
 	}{
-		"": {has: []string{"FOO=caller", "PATH=/usr/bin:/bin", "SLURM_X=s"},
-			hasNot: []string{"SLURM_JWT=secret"}},
+		"": {
+			has:    []string{"FOO=caller", "PATH=/usr/bin:/bin", "SLURM_X=s"},
+			hasNot: []string{"SLURM_JWT=secret"},
+		},
 		"ALL,FOO=x":       {has: []string{"FOO=x", "BAR=1", "SLURM_EXPORT_ENV=ALL,FOO=x"}, hasNot: []string{"FOO=caller"}},
 		"NONE":            {has: []string{"SLURM_X=s"}, hasNot: []string{"FOO=caller", "PATH=/usr/bin:/bin"}, login: true},
 		"NIL":             {has: []string{"SLURM_X=s"}, hasNot: []string{"FOO=caller"}},
@@ -213,10 +221,14 @@ func TestRefusals(t *testing.T) {
 	}{
 		{[]string{"--wrap=true", "x"}, "sbatch: error: Script arguments not permitted with --wrap option\n", 1},
 		{[]string{"-n0", "--wrap=true"}, "sbatch: error: Invalid numeric value \"0\" for --ntasks.\n", 1},
-		{[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"},
-			"sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1},
-		{[]string{"-N", "5-2", "--wrap=true"},
-			"sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255},
+		{
+			[]string{"--mem=1", "--mem-per-cpu=1", "--wrap=true"},
+			"sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n", 1,
+		},
+		{
+			[]string{"-N", "5-2", "--wrap=true"},
+			"sbatch: error: Maximum node count 2 is less than minimum node count 5\n", 255,
+		},
 		{[]string{"--container-id=x", "--wrap=true"}, "sbatch: error: --container-id is not supported\n", 1},
 		{[]string{"q.sh"}, "sbatch: fatal: q.sh: line 2: Unmatched `\"` in [ \"abc]\n", 1},
 		{[]string{"foo.sh"}, "sbatch: error: Invalid directive found in batch script: foo\n", 255},
@@ -224,8 +236,10 @@ func TestRefusals(t *testing.T) {
 	} {
 		c := (&slurmtest.Cluster{}).Start(t)
 		got := c.Run(t, "sbatch", Run, tc.args, func(w *cmd.World) {
-			files(t, w, map[string]string{"q.sh": "#!/bin/sh\n#SBATCH \"abc\n", "foo.sh": "#!/bin/sh\n#SBATCH foo\n",
-				"blank.sh": " \n"})
+			files(t, w, map[string]string{
+				"q.sh": "#!/bin/sh\n#SBATCH \"abc\n", "foo.sh": "#!/bin/sh\n#SBATCH foo\n",
+				"blank.sh": " \n",
+			})
 		})
 		if got.Err != tc.want || got.Code != tc.code || len(c.Submits) != 0 {
 			t.Errorf("%q: got %d %q, want %d %q", tc.args, got.Code, got.Err, tc.code, tc.want)
@@ -245,7 +259,8 @@ func TestNoCurrentDirectory(t *testing.T) {
 func TestWaitGivesTheJobsExitCode(t *testing.T) {
 	t.Parallel()
 	c := &slurmtest.Cluster{Jobs: []client.Job{
-		slurmtest.Job(1, "wrap", "01:00:00", slurmtest.Running("01:00:01", slurmtest.On("n1", 1)))}}
+		slurmtest.Job(1, "wrap", "01:00:00", slurmtest.Running("01:00:01", slurmtest.On("n1", 1))),
+	}}
 	c.Handle = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/api/v1/watch" {
 			return false

@@ -35,8 +35,10 @@ func TestTree(t *testing.T) {
 		var wg sync.WaitGroup
 		for rank := range nodes {
 			wg.Go(func() {
-				o := &order{Dest: filepath.Join(dir, fmt.Sprintf("copy%d", rank)), Force: true, Addrs: tr.addrs,
-					Print: tr.print, Secret: tr.secret}
+				o := &order{
+					Dest: filepath.Join(dir, fmt.Sprintf("copy%d", rank)), Force: true, Addrs: tr.addrs,
+					Print: tr.print, Secret: tr.secret,
+				}
 				if err := receive(t.Context(), o, strconv.Itoa(rank), "n"); err != nil {
 					t.Errorf("receiver %d: %v", rank, err)
 				}

@@ -91,8 +91,10 @@ func openTree(s *sender) (*tree, error) {
 	}
 	var secret [16]byte
 	_, _ = rand.Read(secret[:]) // never fails
-	t := &tree{s: s, l: l, tls: cfg, addrs: addrs, print: print, secret: hex.EncodeToString(secret[:]), want: -1,
-		nodes: map[int]hello{}, conns: map[int]*pipe{}, ready: make(chan struct{})}
+	t := &tree{
+		s: s, l: l, tls: cfg, addrs: addrs, print: print, secret: hex.EncodeToString(secret[:]), want: -1,
+		nodes: map[int]hello{}, conns: map[int]*pipe{}, ready: make(chan struct{}),
+	}
 	go t.accept() // ends with close
 	return t, nil
 }

@@ -24,8 +24,13 @@ const exitDenied = 2002 & 0xff
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
-	{Long: "batch", Short: 'b'}, {Long: "ctld"}, {Long: "cron"}, {Long: "full", Short: 'f'}, {Long: "hurry", Short: 'H'},
-	{Long: "interactive", Short: 'i'}, {Long: "me"},
+	{Long: "batch", Short: 'b'},
+	{Long: "ctld"},
+	{Long: "cron"},
+	{Long: "full", Short: 'f'},
+	{Long: "hurry", Short: 'H'},
+	{Long: "interactive", Short: 'i'},
+	{Long: "me"},
 	{Long: "clusters", Short: 'M', Arg: getopt.RequiredArg},
 	{Key: "name", Long: "name", Short: 'n', Arg: getopt.RequiredArg},
 	{Key: "name", Long: "jobname", Arg: getopt.RequiredArg},
@@ -38,10 +43,12 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Key: "state", Long: "state", Short: 't', Arg: getopt.RequiredArg},
 	{Key: "state", Long: "states", Arg: getopt.RequiredArg},
 	{Long: "user", Short: 'u', Arg: getopt.RequiredArg},
-	{Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
+	{Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
 	{Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
 	{Long: "wckey", Arg: getopt.RequiredArg},
-	{Long: "help"}, {Long: "usage"},
+	{Long: "help"},
+	{Long: "usage"},
 }}
 
 // Options is the table of its options.

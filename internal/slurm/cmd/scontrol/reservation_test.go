@@ -39,42 +39,64 @@ func TestReservationWords(t *testing.T) {
 		err  string
 		code int
 	}{
-		{args: "create res res=x start=now dur=1-0 nodes=ALL user=-alan,-bob acc=physics feat=ib part=main " +
-			"flags=daily,purge_comp=00:10:00 maxstart=5 comment=hi corecnt=2,3 lic=matlab:2",
+		{
+			args: "create res res=x start=now dur=1-0 nodes=ALL user=-alan,-bob acc=physics feat=ib part=main " +
+				"flags=daily,purge_comp=00:10:00 maxstart=5 comment=hi corecnt=2,3 lic=matlab:2",
 			sent: `POST reservations {"name":"x","id":0,"start":1794704400000000,"end":1794790800000000,"nodes":"ALL",` +
 				`"core_count":5,"partition":"main","features":"ib","users":["-alan","-bob"],"accounts":["physics"],` +
 				`"licenses":[{"name":"matlab","total":2}],` +
 				`"flags":["DAILY","PURGE_COMP"],"purge_comp":600,"max_start_delay":300,"comment":"hi"}`,
-			out: "Reservation created: x\n"},
-		{args: "create reservationname=y starttime=02:00 endtime=03:00 tres=node=2,license/a=1 groups=staff flags=time_float",
+			out: "Reservation created: x\n",
+		},
+		{
+			args: "create reservationname=y starttime=02:00 endtime=03:00 tres=node=2,license/a=1 groups=staff flags=time_float",
 			sent: `POST reservations {"name":"y","id":0,"start":1794708000000000,"end":1794711600000000,"node_count":2,` +
 				`"groups":["staff"],"licenses":[{"name":"a","total":1}],"flags":["TIME_FLOAT"]}`,
-			out: "Reservation created: y\n"},
-		{args: "update reservationname=maint duration=60 flags-=maint flags+=weekly",
+			out: "Reservation created: y\n",
+		},
+		{
+			args: "update reservationname=maint duration=60 flags-=maint flags+=weekly",
 			sent: `PATCH reservations/maint {"duration":3600,"set_flags":["WEEKLY"],"drop_flags":["MAINT"]}`,
-			out:  "Reservation updated.\n"},
-		{args: "update res=maint users+=ann users-=root nodes+=n003",
-			sent: `PATCH reservations/maint {"nodes":"n[001-003]","users":["ann"]}`, out: "Reservation updated.\n"},
-		{args: "update reservation=zz duration=60", sent: `PATCH reservations/zz {"duration":3600}`,
-			err: "Error updating the reservation: Requested reservation is invalid\n", code: 1},
+			out:  "Reservation updated.\n",
+		},
+		{
+			args: "update res=maint users+=ann users-=root nodes+=n003",
+			sent: `PATCH reservations/maint {"nodes":"n[001-003]","users":["ann"]}`, out: "Reservation updated.\n",
+		},
+		{
+			args: "update reservation=zz duration=60", sent: `PATCH reservations/zz {"duration":3600}`,
+			err: "Error updating the reservation: Requested reservation is invalid\n", code: 1,
+		},
 		{args: "delete reservationname=maint", sent: `DELETE reservations/maint`},
 		{args: "delete reservation maint", sent: `DELETE reservations/maint`},
-		{args: "delete reservationname=physics_1", sent: `DELETE reservations/physics_1`,
-			err: "delete_reservation reservationname=physics_1: Requested reservation is invalid\n", code: 1},
+		{
+			args: "delete reservationname=physics_1", sent: `DELETE reservations/physics_1`,
+			err: "delete_reservation reservationname=physics_1: Requested reservation is invalid\n", code: 1,
+		},
 		{args: "show reservation zz", err: "Reservation zz not found\n", code: 1},
-		{args: "create reservation duration=60 users=root nodes=n001",
-			err: "scontrol: error: A start time must be specified.  No reservation created.\n", code: 1},
-		{args: "create reservation start=now users=root nodes=n001",
-			err: "scontrol: error: An end time or duration must be specified.  No reservation created.\n", code: 1},
-		{args: "create reservation start=now dur=1 users=root nodes=n001 flags=dialy",
+		{
+			args: "create reservation duration=60 users=root nodes=n001",
+			err:  "scontrol: error: A start time must be specified.  No reservation created.\n", code: 1,
+		},
+		{
+			args: "create reservation start=now users=root nodes=n001",
+			err:  "scontrol: error: An end time or duration must be specified.  No reservation created.\n", code: 1,
+		},
+		{
+			args: "create reservation start=now dur=1 users=root nodes=n001 flags=dialy",
 			err: "scontrol: error: Error parsing flags dialy.  unknown flag \"dialy\"; did you mean DAILY?  No " +
-				"reservation created.\n", code: 1},
-		{args: "create reservation start=never dur=1 users=root",
-			err: "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1},
+				"reservation created.\n", code: 1,
+		},
+		{
+			args: "create reservation start=never dur=1 users=root",
+			err:  "scontrol: error: Invalid start time \"never\".  No reservation created.\n", code: 1,
+		},
 		{args: "create reservation foo=bar", err: "scontrol: error: Unknown parameter foo=bar.  No reservation " +
 			"created.\n", code: 1},
-		{args: "create reservation start=now dur=1 users=root burstbuffer=x",
-			err: "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1},
+		{
+			args: "create reservation start=now dur=1 users=root burstbuffer=x",
+			err:  "scontrol: error: burstbuffer cannot be reserved here.  No reservation created.\n", code: 1,
+		},
 		{args: "create frob=x", err: "Requested operation not supported on this system\n", code: 1},
 	} {
 		c := lab()
@@ -120,8 +142,10 @@ func TestReconfigure(t *testing.T) {
 	}
 	c = lab()
 	bad := core.Errorf(core.Invalid, "config.yml: 2 faults")
-	bad.Faults = []core.Fault{{Path: "line 1: partitons", Message: "there is no such setting"},
-		{Path: "line 2: cluster", Message: "may not be empty"}}
+	bad.Faults = []core.Fault{
+		{Path: "line 1: partitons", Message: "there is no such setting"},
+		{Path: "line 2: cluster", Message: "may not be empty"},
+	}
 	c.Refuse = bad
 	want := "slurm_reconfigure error: config.yml: 2 faults\nline 1: partitons: there is no such setting\nline 2: " +
 		"cluster: may not be empty\n"

@@ -74,7 +74,8 @@ func TestAgainstRecordings(t *testing.T) {
 			"duration=120 " +
 			"users=root nodes=n[001-002] flags=maint"},
 		"scontrol-create-reservation-auto": {
-			args: "create reservation starttime=now duration=60 accounts=physics nodecnt=2 flags=ignore_jobs"},
+			args: "create reservation starttime=now duration=60 accounts=physics nodecnt=2 flags=ignore_jobs",
+		},
 		"scontrol-create-reservation-bad": {args: "create reservation starttime=now duration=60 nodes=n001"},
 		"scontrol-show-licenses":          {args: "show licenses"},
 		"scontrol-show-topology":          {args: "show topology"},
@@ -128,8 +129,10 @@ func lines(text string) []string {
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	c.Licenses = []client.License{{License: core.License{Name: "ansys", Total: 1}},
-		{License: core.License{Name: "matlab", Total: 100}, Used: 2, Reserved: 10}}
+	c.Licenses = []client.License{
+		{License: core.License{Name: "ansys", Total: 1}},
+		{License: core.License{Name: "matlab", Total: 100}, Used: 2, Reserved: 10},
+	}
 	s := c.Start(t)
 	for args, want := range map[string]string{
 		"show licenses": "LicenseName=ansys\n    Total=1 Used=0 Free=1 Reserved=0 " +
@@ -220,17 +223,22 @@ func TestChanges(t *testing.T) {
 		{args: "requeue 1,2", jobs: []client.Update{{Requeue: true}, {Requeue: true}}},
 		{args: "suspend 1", jobs: []client.Update{{Suspend: ptr(true)}}},
 		{args: "resume jobname=sleeper", jobs: []client.Update{{Suspend: ptr(false)}}},
-		{args: "update jobid=1 TimeLimit=30 Nice=5 Comment=changed",
-			jobs: []client.Update{{TimeLimit: ptr(core.Seconds(1800)), Nice: ptr(int32(5)), Comment: ptr("changed")}}},
+		{
+			args: "update jobid=1 TimeLimit=30 Nice=5 Comment=changed",
+			jobs: []client.Update{{TimeLimit: ptr(core.Seconds(1800)), Nice: ptr(int32(5)), Comment: ptr("changed")}},
+		},
 		{args: "update JobId=1 TimeLimit+=5", jobs: []client.Update{{TimeLimit: ptr(core.Seconds(900))}}},
 		{args: "update jobid=1 priority=0", jobs: []client.Update{{Hold: ptr(true)}}},
-		{args: "update nodename=n[001-002] state=drain reason=x",
-			nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}}},
+		{
+			args:  "update nodename=n[001-002] state=drain reason=x",
+			nodes: []client.UpdateNode{{State: "drain", Reason: "x"}, {State: "drain", Reason: "x"}},
+		},
 		{args: "update nodename=n003 state=resume", nodes: []client.UpdateNode{{State: "resume"}}},
 		{args: "update nodename=n003 state=fail reason=ecc", nodes: []client.UpdateNode{{State: "fail", Reason: "ecc"}}},
 		{args: "update nodename=n003 state=POWER_DOWN_ASAP", nodes: []client.UpdateNode{{State: "power_down_asap"}}},
 		{args: "reboot ASAP nextstate=RESUME reason=kernel n[001-002]", nodes: []client.UpdateNode{
-			{State: "reboot_asap", Next: "resume", Reason: "kernel"}, {State: "reboot_asap", Next: "resume", Reason: "kernel"}}},
+			{State: "reboot_asap", Next: "resume", Reason: "kernel"}, {State: "reboot_asap", Next: "resume", Reason: "kernel"},
+		}},
 		{args: "reboot n003", nodes: []client.UpdateNode{{State: "reboot"}}},
 		{args: "cancel_reboot n003", nodes: []client.UpdateNode{{State: "cancel_reboot"}}},
 		{args: "power down force n003", nodes: []client.UpdateNode{{State: "power_down_force"}}},

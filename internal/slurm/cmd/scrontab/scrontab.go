@@ -21,10 +21,15 @@ import (
 )
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
-	{Long: "edit", Short: 'e'}, {Long: "list", Short: 'l'}, {Long: "remove", Short: 'r'},
+	{Long: "edit", Short: 'e'},
+	{Long: "list", Short: 'l'},
+	{Long: "remove", Short: 'r'},
 	{Long: "user", Short: 'u', Arg: getopt.RequiredArg},
-	{Long: "quiet", Short: 'Q'}, {Long: "verbose", Short: 'v'}, {Long: "version", Short: 'V'},
-	{Long: "help", Short: 'h'}, {Long: "usage"},
+	{Long: "quiet", Short: 'Q'},
+	{Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
+	{Long: "help", Short: 'h'},
+	{Long: "usage"},
 }}
 
 // Options is the table of its options.

@@ -49,8 +49,10 @@ func atLine(line int, err error) error {
 		return fault(line, "%v", err)
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(c.Lines[0], "sbatch: "), "error: ")
-	return &slurm.Complaint{Lines: []string{fmt.Sprintf("scrontab: error: line %d: %s", line, text)}, Hint: c.Hint,
-		Exit: c.Exit}
+	return &slurm.Complaint{
+		Lines: []string{fmt.Sprintf("scrontab: error: line %d: %s", line, text)}, Hint: c.Hint,
+		Exit: c.Exit,
+	}
 }
 
 // parse cuts a table into entries. Lines after the last one belong to it.
@@ -159,6 +161,8 @@ func (e *entry) submission(w *cmd.World, user, home string, place int) (*client.
 	}
 	k.Schedule, k.Slurm[optLines], k.Slurm[optPlace] = e.schedule, e.text, strconv.Itoa(place)
 	s.From = core.Origin{Host: w.Host, Dir: home, Line: "scrontab"}
-	return &client.Submit{Spec: *s, Script: "#!/bin/sh\n# This script was created by scrontab.\n\n" + e.command + "\n",
-		Env: env}, nil
+	return &client.Submit{
+		Spec: *s, Script: "#!/bin/sh\n# This script was created by scrontab.\n\n" + e.command + "\n",
+		Env: env,
+	}, nil
 }

@@ -58,16 +58,20 @@ func TestAgainstRecordings(t *testing.T) {
 func TestMixedStates(t *testing.T) {
 	t.Parallel()
 	c := lab()
-	for i, s := range []string{"MIXED+COMPLETING", "IDLE+PLANNED", "IDLE+DRAIN", "IDLE", "IDLE", "DOWN*", "ALLOCATED",
-		"MIXED"} {
+	for i, s := range []string{
+		"MIXED+COMPLETING", "IDLE+PLANNED", "IDLE+DRAIN", "IDLE", "IDLE", "DOWN*", "ALLOCATED",
+		"MIXED",
+	} {
 		c.Nodes[i].State = s
 	}
 	c.Nodes[2].Reason, c.Nodes[2].ReasonBy, c.Nodes[2].ReasonAt = "bad disk", "root", slurmtest.Day("01:15:19")
 	c.Nodes[6].AllocCPUs, c.Nodes[7].AllocCPUs = 64, 4
 	c.Start(t)
 	for _, tc := range []struct{ args, want string }{
-		{"-h -p main -o %t|%D|%N",
-			"comp|1|n001\nplnd|1|n002\ndown*|1|n006\ndrain|1|n003\nmix|1|n008\nalloc|1|n007\nidle|2|n[004-005]\n"},
+		{
+			"-h -p main -o %t|%D|%N",
+			"comp|1|n001\nplnd|1|n002\ndown*|1|n006\ndrain|1|n003\nmix|1|n008\nalloc|1|n007\nidle|2|n[004-005]\n",
+		},
 		{"-h -p main -o %P|%C|%F", "main*|68/316/128/512|3/3/2/8\n"},
 		{"-h -t drain,down -p main", "main*        up   infinite      1  down* n006\nmain*        up   infinite      " +
 			"1  drain n003\n"},
@@ -124,10 +128,13 @@ func TestReservations(t *testing.T) {
 	want, code := slurmtest.Golden(t, "sinfo-reservations")
 	c := lab()
 	c.Reservations = []client.Reservation{
-		{State: "INACTIVE", AdvanceReservation: core.AdvanceReservation{Name: "maint", Start: slurmtest.Day("02:15:15"),
-			End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]"}},
+		{State: "INACTIVE", AdvanceReservation: core.AdvanceReservation{
+			Name: "maint", Start: slurmtest.Day("02:15:15"),
+			End: slurmtest.Day("04:15:15"), Nodes: "n[001-002]",
+		}},
 		{State: "ACTIVE", AdvanceReservation: core.AdvanceReservation{
-			Name: "physics_2", Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]"}},
+			Name: "physics_2", Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"), Nodes: "n[002-003]",
+		}},
 	}
 	c.Nodes[1].State, c.Nodes[2].State = "IDLE+RESERVED", "IDLE+MAINTENANCE+RESERVED"
 	c.Start(t)

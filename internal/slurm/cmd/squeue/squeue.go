@@ -21,11 +21,16 @@ import (
 
 var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "account", Short: 'A', Arg: getopt.RequiredArg},
-	{Long: "all", Short: 'a'}, {Long: "array", Short: 'r'}, {Long: "array-unique"}, {Long: "federation"},
-	{Long: "hide"}, {Long: "local"},
+	{Long: "all", Short: 'a'},
+	{Long: "array", Short: 'r'},
+	{Long: "array-unique"},
+	{Long: "federation"},
+	{Long: "hide"},
+	{Long: "local"},
 	{Long: "noheader", Short: 'h'},
 	{Long: "iterate", Short: 'i', Arg: getopt.RequiredArg},
-	{Key: "jobs", Long: "jobs", Short: 'j', Arg: getopt.OptionalArg}, {Key: "jobs", Long: "job", Arg: getopt.OptionalArg},
+	{Key: "jobs", Long: "jobs", Short: 'j', Arg: getopt.OptionalArg},
+	{Key: "jobs", Long: "job", Arg: getopt.OptionalArg},
 	{Long: "json", Arg: getopt.OptionalArg},
 	{Long: "long", Short: 'l'},
 	{Long: "licenses", Short: 'L', Arg: getopt.RequiredArg},
@@ -52,7 +57,8 @@ var parser = &getopt.Parser{Permute: true, Options: []getopt.Option{
 	{Long: "version", Short: 'V'},
 	{Long: "nodelist", Short: 'w', Arg: getopt.RequiredArg},
 	{Long: "yaml", Arg: getopt.OptionalArg},
-	{Long: "help"}, {Long: "usage"},
+	{Long: "help"},
+	{Long: "usage"},
 }}
 
 // Options is the table of its options.

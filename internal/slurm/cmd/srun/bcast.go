@@ -53,9 +53,11 @@ func (s *run) broadcast(ctx context.Context) (drop func(), err error) {
 	return func() { // a job that is over cannot, and need not be told of
 		w := s.aside("srun")
 		w.Out, w.Err = &bytes.Buffer{}, &bytes.Buffer{}
-		_ = Run(context.WithoutCancel(ctx), w, []string{"-Q", "--jobid=" + s.job, "--overlap", "--overcommit",
+		_ = Run(context.WithoutCancel(ctx), w, []string{
+			"-Q", "--jobid=" + s.job, "--overlap", "--overcommit",
 			"--mpi=none", "--cpu-bind=none", "-i", "none", "-J", "bcast",
-			"-D", "/", "rm", "-f", dest})
+			"-D", "/", "rm", "-f", dest,
+		})
 	}, nil
 }
 

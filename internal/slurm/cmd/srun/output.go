@@ -120,8 +120,10 @@ func (s *run) newOutput() *output {
 	st := &s.parts[0].made.Step
 	o := &output{
 		w: s.w, r: s.r, node: map[int32]core.NodeName{}, at: map[int32]int{}, files: map[string]*os.File{},
-		names: core.FilenameNames{Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")),
-			JobName: s.r.Spec.Name},
+		names: core.FilenameNames{
+			Job: st.Job, Step: strconv.Itoa(int(st.ID)), User: core.UserName(s.w.Getenv("USER")),
+			JobName: s.r.Spec.Name,
+		},
 	}
 	if s.array != nil {
 		o.names.ArrayJob, o.names.ArrayTask = s.array.Base, int64(s.array.Task)

@@ -134,12 +134,15 @@ func TestAgainstRecordings(t *testing.T) {
 		rc     int // the recordings with several commands end in rc=
 		drop   []string
 	}{
-		"srun-exit-code": {args: []string{"bash", "-c", "exit 5"}, ranks: one(), rc: 5,
+		"srun-exit-code": {
+			args: []string{"bash", "-c", "exit 5"}, ranks: one(), rc: 5,
 			frames: func(c *wire.Conn, _ func() string) {
 				exit(c, "n001", 5, 0, 0)
 				last(c, "n001")
-			}},
-		"srun-exit-codes-mixed": {args: []string{"-N2", "-n4", "bash"}, ranks: two(), rc: 3,
+			},
+		},
+		"srun-exit-codes-mixed": {
+			args: []string{"-N2", "-n4", "bash"}, ranks: two(), rc: 3,
 			frames: func(c *wire.Conn, _ func() string) {
 				exit(c, "n002", 3, 0, 3)
 				last(c, "n002")
@@ -147,7 +150,8 @@ func TestAgainstRecordings(t *testing.T) {
 				exit(c, "n001", 1, 0, 1)
 				exit(c, "n001", 2, 0, 2)
 				last(c, "n001")
-			}},
+			},
+		},
 		"srun-segv": {args: []string{"bash"}, ranks: one(), rc: 139, frames: func(c *wire.Conn, _ func() string) {
 			exit(c, "n001", 0, 11, 0)
 			last(c, "n001")
@@ -156,19 +160,22 @@ func TestAgainstRecordings(t *testing.T) {
 			exit(c, "n001", 0, 9, 0)
 			last(c, "n001")
 		}},
-		"srun-K-kill": {args: []string{"-n4", "-K", "bash"}, job: 47, ranks: [][]int32{{0, 1, 2, 3}}, rc: 143,
+		"srun-K-kill": {
+			args: []string{"-n4", "-K", "bash"}, job: 47, ranks: [][]int32{{0, 1, 2, 3}}, rc: 143,
 			drop: []string{"slurmstepd"},
 			frames: func(c *wire.Conn, _ func() string) {
 				exit(c, "n001", 9, 0, 1)
 				exit(c, "n001", 0, 15, 0, 2, 3)
 				last(c, "n001")
-			}},
+			},
+		},
 		"srun-hostname": {args: []string{"hostname"}, ranks: one(), frames: func(c *wire.Conn, _ func() string) {
 			say(c, 0, 1, "vm\n")
 			exit(c, "n001", 0, 0, 0)
 			last(c, "n001")
 		}},
-		"srun-stdin": {args: []string{"-n3", "-l", "cat"}, ranks: [][]int32{{0, 1, 2}}, stdin: "hello\n",
+		"srun-stdin": {
+			args: []string{"-n3", "-l", "cat"}, ranks: [][]int32{{0, 1, 2}}, stdin: "hello\n",
 			frames: func(c *wire.Conn, in func() string) {
 				text := in()
 				for _, r := range []int32{0, 1, 2} {
@@ -177,7 +184,8 @@ func TestAgainstRecordings(t *testing.T) {
 				}
 				exit(c, "n001", 0, 0, 0, 1, 2)
 				last(c, "n001")
-			}},
+			},
+		},
 		"srun-no-command": {},
 		"srun-bad-option": {args: []string{"--nonsense", "true"}},
 		"srun-bad-partition": {args: []string{"-p", "nope", "true"}, refuse: core.Errorf(core.Invalid, "no").Because(

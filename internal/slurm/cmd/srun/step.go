@@ -50,8 +50,10 @@ func (s *run) runStep(ctx context.Context, sig *signals) (int, core.Exit) {
 		s.w.Errorf("Unable to create step for job %s: %s", s.job, slurm.ErrorText(err))
 		return slurm.ExitError, failed
 	}
-	p := &pump{s: s, sig: sig, tty: tty, started: map[int32]bool{}, spoke: map[core.NodeName]bool{},
-		nodesDone: map[place]bool{}}
+	p := &pump{
+		s: s, sig: sig, tty: tty, started: map[int32]bool{}, spoke: map[core.NodeName]bool{},
+		nodesDone: map[place]bool{},
+	}
 	s.parts[0].made = made
 	for i := range made.Het {
 		s.parts[i+1].made = &made.Het[i]
