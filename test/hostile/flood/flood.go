@@ -36,8 +36,8 @@ const (
 	Connections = "connections"
 )
 
-// Kinds are all of them.
-var Kinds = []string{Requests, Tokens, Submissions, Streams, Connections}
+// Kinds are all of them. Streams come first: later they would be refused by the limit on requests, and few would open.
+var Kinds = []string{Streams, Requests, Tokens, Submissions, Connections}
 
 // Stats is what became of an attack.
 type Stats struct {
