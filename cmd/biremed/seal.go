@@ -86,7 +86,7 @@ with it, or this command does when it is run again.`,
 	return c
 }
 
-// listening tells whether a server is at its socket.
+// listening reports whether a server is at its socket.
 func listening(socket string) bool {
 	conn, err := net.DialTimeout("unix", socket, 5*time.Second)
 	if err != nil {

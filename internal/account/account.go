@@ -111,7 +111,7 @@ func (b *Book) Groups(u *User) ([]uint32, error) {
 	})
 }
 
-// local tells whether the files have a user.
+// local reports whether the files have a user.
 func (b *Book) local(name string) (found bool, err error) {
 	err = scan(b.file("passwd"), func(line string) bool {
 		found = strings.HasPrefix(line, name+":")
@@ -120,7 +120,7 @@ func (b *Book) local(name string) (found bool, err error) {
 	return found, err
 }
 
-// askable tells whether a name can be one: getent would read another as an option, or as several.
+// askable reports whether a name can be one: getent would read another as an option, or as several.
 func askable(name string) bool {
 	return name != "" && len(name) <= 256 && name[0] != '-' && !strings.ContainsAny(name, ":\x00\r\n")
 }

@@ -143,7 +143,7 @@ func scan(path string, f func(line string) bool) error {
 	return s.Err()
 }
 
-// elsewhere tells whether the machine's settings name a source beyond the files for the first of the databases they
+// elsewhere reports whether the machine's settings name a source beyond the files for the first of the databases they
 // speak of. Without settings it may be.
 func (b *Book) elsewhere(databases ...string) bool {
 	for _, db := range databases {

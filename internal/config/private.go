@@ -35,7 +35,7 @@ var privateWords = []struct {
 	{"users", PrivateUsers},
 }
 
-// Has tells whether a kind is private.
+// Has reports whether a kind is private.
 func (p Private) Has(kind Private) bool { return p&kind != 0 }
 
 // String writes the set as PrivateData has it.

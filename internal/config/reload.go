@@ -13,7 +13,7 @@ var (
 	live  = []string{"timers.max_kill_grace", "timers.interactive_idle"}
 )
 
-// NeedsRestart tells whether a server takes a setting over only when it starts.
+// NeedsRestart reports whether a server takes a setting over only when it starts.
 func NeedsRestart(path string) bool {
 	if slices.Contains(live, path) {
 		return false

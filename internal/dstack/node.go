@@ -121,7 +121,7 @@ func boolean(n *yaml.Node) (value, ok bool) {
 	return false, false
 }
 
-// plainBoolean tells whether YAML 1.1 reads n as a boolean, although it may have been meant as a word.
+// plainBoolean reports whether YAML 1.1 reads n as a boolean, although it may have been meant as a word.
 func plainBoolean(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode ||
 		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {

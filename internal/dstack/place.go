@@ -43,7 +43,7 @@ func (r *reader) fleetRef(n *yaml.Node, path string) {
 	}
 }
 
-// Placed tells whether it takes a look at the fleets to know where the run may be.
+// Placed reports whether it takes a look at the fleets to know where the run may be.
 func (t *Task) Placed() bool { return t.Nodes > 1 || len(t.Fleets) > 0 }
 
 // Place says in the submission which fleets the run may be on: those it names, and on several nodes only hosts of one

@@ -73,7 +73,7 @@ func (r *reader) setCPUs(sp span[int64]) {
 	}
 }
 
-// isRangeMap tells whether a mapping is {min, max}.
+// isRangeMap reports whether a mapping is {min, max}.
 func isRangeMap(n *yaml.Node) bool {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if k := n.Content[i].Value; k == "min" || k == "max" {

@@ -118,7 +118,7 @@ func yamlMessage(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: ")
 }
 
-// checkType tells whether the configuration is a task; if not, it says so.
+// checkType reports whether the configuration is a task; if not, it says so.
 func (r *reader) checkType(root *yaml.Node) bool {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "type" {

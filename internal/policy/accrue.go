@@ -45,7 +45,7 @@ func (a *Accrual) Has(g *Gate) {
 	}
 }
 
-// Admits tells whether one more may.
+// Admits reports whether one more may.
 func (a *Accrual) Admits(g *Gate) bool {
 	if g != nil {
 		for i := range g.accrue {
@@ -57,10 +57,10 @@ func (a *Accrual) Admits(g *Gate) bool {
 	return true
 }
 
-// Bounded tells whether limits say how many of a gate's jobs grow older.
+// Bounded reports whether limits say how many of a gate's jobs grow older.
 func (g *Gate) Bounded() bool { return g != nil && len(g.accrue) > 0 }
 
-// Accrual tells whether some limit is about how many jobs grow older.
+// Accrual reports whether some limit is about how many jobs grow older.
 func (r *Rules) Accrual() bool { return r != nil && r.accrual }
 
 // noteAccrue takes in what limits say of growing older.

@@ -67,7 +67,7 @@ type compiler struct {
 	seen map[string]bool // limits that were defined at an earlier level
 }
 
-// first tells whether a limit is not defined at an earlier level.
+// first reports whether a limit is not defined at an earlier level.
 func (c *compiler) first(what string) bool {
 	if c.seen[what] {
 		return false

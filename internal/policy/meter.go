@@ -199,5 +199,5 @@ func (t *Tally) addUsed(f *factAt, c int32, r *Reading, g grown) {
 	f.used[base+len(names)] += g.of(r.Wall, r.WallRate)
 }
 
-// minutesIn tells whether limits are about minutes that were used.
+// minutesIn reports whether limits are about minutes that were used.
 func minutesIn(l *Limits) bool { return len(l.GrpTRESMins) > 0 || l.GrpWall != nil }

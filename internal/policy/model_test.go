@@ -8,7 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Check is the model that Gate is held against, written as the rules are told. It tells whether limits let a job start
+// Check is the model that Gate is held against, written as the rules are told. It reports whether limits let a job start
 // now. It gives no reason if they do, else Slurm's word for the first limit that does not and a sentence for people.
 //
 // A QOS is asked before associations, the partition's before the job's unless the job's says otherwise; then the user's
@@ -44,7 +44,7 @@ func check(j *Job, t *Tree, q QOSPair, r *Running, alone bool) (core.Reason, str
 	return c.reason, c.text
 }
 
-// CheckSubmit tells whether one may submit a job: the limits on how many are there, and with DenyOnLimit all that the
+// CheckSubmit reports whether one may submit a job: the limits on how many are there, and with DenyOnLimit all that the
 // job could not keep even if nothing else ran.
 func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 	leaf := t.find(j.Account, j.User)

@@ -95,16 +95,16 @@ func (r *Rules) note(l *Limits, more ...TRES) {
 	r.own = r.own || len(l.MaxTRESMinsPerJob) > 0
 }
 
-// Any tells whether there is anything in the rules that a job could be held against.
+// Any reports whether there is anything in the rules that a job could be held against.
 func (r *Rules) Any() bool { return r != nil && r.some }
 
-// Minutes tells whether usage counts: whether somebody must say what was used.
+// Minutes reports whether usage counts: whether somebody must say what was used.
 func (r *Rules) Minutes() bool { return r != nil && r.mins }
 
-// OwnMinutes tells whether the minutes of single jobs are limited.
+// OwnMinutes reports whether the minutes of single jobs are limited.
 func (r *Rules) OwnMinutes() bool { return r != nil && r.own }
 
-// Shares tells whether fair shares count: whether somebody must say what they are.
+// Shares reports whether fair shares count: whether somebody must say what they are.
 func (r *Rules) Shares() bool {
 	if r != nil {
 		for _, q := range r.qos {
@@ -116,7 +116,7 @@ func (r *Rules) Shares() bool {
 	return false
 }
 
-// Relative tells whether some limit is in percent of the cluster.
+// Relative reports whether some limit is in percent of the cluster.
 func (r *Rules) Relative() bool { return r != nil && r.relative }
 
 // QOS finds a QOS; nil if there is none of that name.

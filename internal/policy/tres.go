@@ -59,7 +59,7 @@ func kindOf(name string) kind {
 	return kindUnknown
 }
 
-// onNode tells whether a resource is part of some node, as against one the whole cluster has.
+// onNode reports whether a resource is part of some node, as against one the whole cluster has.
 func (k kind) onNode() bool { return k == kindCPU || k == kindMem || k == kindNode || k == kindGRES }
 
 // Weight is what a unit of a resource counts.

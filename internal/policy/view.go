@@ -56,7 +56,7 @@ type closed struct {
 	want int64
 }
 
-// Shut tells whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered
+// Shut reports whether a limit keeps a job of some length from starting now. Within one pass of the caller's, numbered
 // from 1, nothing may have ended.
 func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass int64) bool {
 	if k := &g.known; k.pass == pass && (k.tres < 0 || a.count[k.tres] >= k.want) {
@@ -79,7 +79,7 @@ func (t *Tally) Shut(g *Gate, a *Ask, length, now core.Time, shares *Tree, pass 
 	return true
 }
 
-// Opens tells whether a job may start, or is kept by a limit on what runs, which lets it through when something ends.
+// Opens reports whether a job may start, or is kept by a limit on what runs, which lets it through when something ends.
 func (t *Tally) Opens(g *Gate, a *Ask, length, now core.Time, shares *Tree) bool {
 	c := t.counts(g, now, shares)
 	r, _ := g.first(g.rules, &c, a, minutesOf(length))

@@ -6,5 +6,5 @@
 // package each, which multicall gathers.
 //
 // Output and messages are judged by recordings of the real programs under testdata (Slurm 22.05.8; VERSION there).
-// Where releases differ, the reference default is the newest behaviour that the recordings do not contradict.
+// Where releases differ, the reference default is the newest behavior that the recordings do not contradict.
 package slurm

@@ -13,7 +13,7 @@ import (
 type ClusterInfo struct {
 	Name string // SLURM_CLUSTER_NAME
 	Conf string // SLURM_CONF; empty: not set
-	// Counted says that GPUs are numbers only, without devices: nobody is told which are his.
+	// Counted says that GPUs are numbers only, without devices: the job is not told which devices are its own.
 	Counted bool
 	Node    Places // nil: nodes are their names
 }

@@ -71,7 +71,7 @@ func (r *Request) HetGroups() ([]int32, error) {
 // maxGroup is more than the last component a het job can have.
 const maxGroup = 128
 
-// OfComponent tells whether a variable of a het job is to be read with a component's suffix.
+// OfComponent reports whether a variable of a het job is to be read with a component's suffix.
 func OfComponent(name string) bool { return hetVars[name] || sallocHetVars[name] }
 
 // SallocHetEnv is what salloc exports of a het job: its number, its tasks, and the rest by component.

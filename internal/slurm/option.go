@@ -111,7 +111,7 @@ func (o *Option) variables(t Tool) []string {
 	return names
 }
 
-// flagOn tells whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.
+// flagOn reports whether a variable of a flag switches it on, as Slurm: empty, yes, or a number that is not zero.
 func flagOn(value string) bool {
 	if value == "" || strings.EqualFold(value, "yes") {
 		return true

@@ -264,10 +264,10 @@ func (r *Request) WorkDir() string {
 	return r.dir
 }
 
-// Given tells whether an option was given anywhere.
+// Given reports whether an option was given anywhere.
 func (r *Request) Given(long string) bool { return r.given[long] != fromNowhere }
 
-// Typed tells whether an option was given on the command line.
+// Typed reports whether an option was given on the command line.
 func (r *Request) Typed(long string) bool { return r.given[long] == fromArgs }
 
 // invalid is the complaint about a value that does not fit, with what would, where values tells.

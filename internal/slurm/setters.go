@@ -402,5 +402,5 @@ func signal(r *Request, v string) error {
 	return nil
 }
 
-// isZero tells whether nothing rare is asked for, so that the job can do without an Extra.
+// isZero reports whether nothing rare is asked for, so that the job can do without an Extra.
 func isZero(e *core.Extra) bool { return reflect.ValueOf(*e).IsZero() }

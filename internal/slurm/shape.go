@@ -121,7 +121,7 @@ func (r *Request) finishShape() error {
 	return nil
 }
 
-// fixedNodes tells whether the number of nodes was given and is no range.
+// fixedNodes reports whether the number of nodes was given and is no range.
 func (r *Request) fixedNodes() bool {
 	s := &r.Spec.Shape
 	return (s.Given&core.GivenNodes != 0 || r.Given("extra-node-info")) && s.NodesMax <= max(1, s.NodesMin)

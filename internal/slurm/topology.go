@@ -124,7 +124,7 @@ func blockLines(t *core.Topology) (lines []string) {
 		lines = append(lines, fmt.Sprintf("BlockName=%s BlockIndex=%d Nodes=%s BlockSize=%d", b.Name, i,
 			hostlist.FoldSorted(expand(b.Nodes)), base))
 	}
-	for k := 1; k < len(t.BlockSizes); k++ { // larger blocks, of neighbours
+	for k := 1; k < len(t.BlockSizes); k++ { // larger blocks, of neighbors
 		per := int(t.BlockSizes[k] / t.BlockSizes[0])
 		for lo := 0; lo < len(t.Blocks); lo += per {
 			var names, nodes []string

@@ -108,7 +108,7 @@ func (o *stopOptions) one(ctx context.Context, c *client.Client, ref string) err
 	if !o.abort || len(ids) == 0 {
 		return nil
 	}
-	// The wish to end comes first, so that the job ends as cancelled and not as killed by a signal.
+	// The wish to end comes first, so that the job ends as canceled and not as killed by a signal.
 	err := cancel(ctx, c, &client.Cancel{IDs: ids, Signal: int32(syscall.SIGKILL), Full: true})
 	if code := core.CodeOf(err); code == core.Conflict || code == core.NotFound {
 		return nil // it has ended meanwhile, or had not begun

@@ -29,7 +29,7 @@ const (
 	maxSigned  = 20_000 // more callers than that are told more often
 )
 
-// First tells whether a caller has not been seen in this window.
+// First reports whether a caller has not been seen in this window.
 func (s *SignIns) First(who SignIn, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

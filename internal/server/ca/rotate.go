@@ -85,7 +85,7 @@ func (a *Authority) Finish(ctx context.Context) error {
 	return a.loadRotations(ctx)
 }
 
-// Knows tells whether a file of authorities, by its BundleSum, is or was this cluster's.
+// Knows reports whether a file of authorities, by its BundleSum, is or was this cluster's.
 func (a *Authority) Knows(sum string) bool { return a.trust.Load().known[sum] }
 
 // Issuer describes an issuer that is trusted.

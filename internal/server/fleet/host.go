@@ -132,7 +132,7 @@ func (h *host) until(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-// well tells whether the host's agent is connected and as it should be.
+// well reports whether the host's agent is connected and as it should be.
 func (h *host) well(fl *core.Fleet, x *core.FleetHost) bool {
 	n, ok := h.f.engine.Snapshot().Node(h.node)
 	return ok && h.f.cfg.Connected(h.node) && n.Host.Version == h.f.cfg.Version && x.Runs == Runs(fl, x)
@@ -178,7 +178,7 @@ func (h *host) pause(d time.Duration) {
 	}
 }
 
-// triedThis tells whether the host was last tried the way it is to be reached now.
+// triedThis reports whether the host was last tried the way it is to be reached now.
 func (h *host) triedThis(x *core.FleetHost) bool {
 	t := &h.tried
 	return x.Login == t.Login && x.Jump == t.Jump && (x.HostKey == t.HostKey || t.HostKey == "") &&

@@ -54,7 +54,7 @@ func (h *host) raise(fl *core.Fleet, x *core.FleetHost) error {
 	return h.hold(c, fl, x)
 }
 
-// sameVersion tells whether what was brought is what this server is of. Trying again would bring the same.
+// sameVersion reports whether what was brought is what this server is of. Trying again would bring the same.
 func (h *host) sameVersion(x *core.FleetHost) error {
 	n, ok := h.f.engine.Snapshot().Node(h.node)
 	if !ok || n.Host.Version == h.f.cfg.Version {
@@ -98,7 +98,7 @@ func (h *host) visit(fl *core.Fleet, x *core.FleetHost) (context.Context, func(e
 	}
 }
 
-// wanted tells whether a host is still wanted the way it was.
+// wanted reports whether a host is still wanted the way it was.
 func (h *host) wanted(fl *core.Fleet, x *core.FleetHost) bool {
 	of, now := h.spec()
 	return now != nil && !now.Leaving && now.Login == x.Login && now.Jump == x.Jump && Runs(of, now) == Runs(fl, x)

@@ -14,7 +14,7 @@ import (
 // whole is what ALL stands for.
 var whole = []string{"BEGIN", "END", "FAIL", "INVALID_DEPEND", "REQUEUE", "STAGE_OUT"}
 
-// wants tells whether a job's owner wants to hear of this.
+// wants reports whether a job's owner wants to hear of this.
 func wants(j *core.Job, kind string) bool {
 	for w := range strings.SplitSeq(j.Spec.More().MailTypes, ",") {
 		if w == kind || w == "ALL" && slices.Contains(whole, kind) {

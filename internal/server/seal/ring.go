@@ -115,7 +115,7 @@ func KeyOf(sealed []byte) KeyID {
 	return KeyID(binary.BigEndian.Uint32(sealed[len(magic):]))
 }
 
-// Fresh tells whether a sealed text is under the current key.
+// Fresh reports whether a sealed text is under the current key.
 func (r *Ring) Fresh(sealed []byte) bool { return KeyOf(sealed) == r.Current() }
 
 // Unseal opens what Seal closed. A text under a key that the ring does not know has the file read again: another server

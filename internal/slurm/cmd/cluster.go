@@ -34,7 +34,7 @@ func (w *World) PrintVersion() int {
 	return 0
 }
 
-// Among tells whether the cluster is one of those that --clusters names, and gives its name if so; without --clusters
+// Among reports whether the cluster is one of those that --clusters names, and gives its name if so; without --clusters
 // it asks nobody and gives none.
 func (w *World) Among(ctx context.Context, c *client.Client, r *slurm.Request) (name string, err error) {
 	if len(r.Ask.Clusters) == 0 {

@@ -186,7 +186,7 @@ func (w *World) PrintUsage(p *getopt.Parser) int {
 	return 0
 }
 
-// Has tells whether an option was given.
+// Has reports whether an option was given.
 func (f Flags) Has(key string) bool {
 	for _, v := range f.Values {
 		if v.Key == key {

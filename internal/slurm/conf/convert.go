@@ -27,7 +27,7 @@ func (n Note) String() string {
 // notYet is said of what Slurm acts on and we do not.
 const notYet = "not understood yet"
 
-// Missing tells whether Slurm would act on the key and we do not, as against keys that have nothing to say here.
+// Missing reports whether Slurm would act on the key and we do not, as against keys that have nothing to say here.
 func (n Note) Missing() bool { return n.Why == notYet }
 
 // converter lays what the files say over settings of ours.

@@ -29,7 +29,7 @@ func (f Fault) String() string { return f.Where.String() + ": " + f.Text }
 // Pair is one Key=Value. Key is as written; compare it with Is.
 type Pair struct{ Key, Value string }
 
-// Is tells whether the pair has a key; keys have no case.
+// Is reports whether the pair has a key; keys have no case.
 func (p Pair) Is(key string) bool { return strings.EqualFold(p.Key, key) }
 
 // Line is the pairs of one logical line.

@@ -126,7 +126,7 @@ func ParseLongFormat[R any](fields []Field[R], format string) (cols []Column[R],
 	return cols, nil
 }
 
-// NeedsFull tells whether some column wants the whole record.
+// NeedsFull reports whether some column wants the whole record.
 func NeedsFull[R any](cols []Column[R]) bool {
 	for _, c := range cols {
 		if c.Field != nil && c.Field.Full {

@@ -141,7 +141,7 @@ func (s nodeState) rank() int {
 // signs are all that may stand behind a state's word.
 const signs = "$^@#%~!*+-"
 
-// matches tells whether a filter word of sinfo -t means this state.
+// matches reports whether a filter word of sinfo -t means this state.
 func (s nodeState) matches(word string) bool {
 	word = strings.ToLower(strings.TrimRight(word, signs))
 	compact, long := s.words()
@@ -180,7 +180,7 @@ var nodeStates = strings.Fields("all alloc allocated mix mixed idle down drain d
 	"reboot_issued " +
 	"power_down powered_down powering_down power_up powering_up cloud error")
 
-// ValidNodeState tells whether sinfo -t knows a word.
+// ValidNodeState reports whether sinfo -t knows a word.
 func ValidNodeState(word string) bool {
 	return slices.Contains(nodeStates, strings.ToLower(strings.TrimRight(word, signs)))
 }

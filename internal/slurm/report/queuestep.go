@@ -113,7 +113,7 @@ func jobRecordName(j *core.Job) string {
 	}
 	tasks := ""
 	switch n := j.Array.Tasks.Len(); {
-	case n == 1 && j.State.Final(): // the one task that was cancelled before it started
+	case n == 1 && j.State.Final(): // the one task that was canceled before it started
 		return JobName(j.ID, j.Array.Base, int32(j.Array.Tasks.Min()), "", 0)
 	case n > 0:
 		tasks = client.ArrayTasks(j.Array, j.Spec.Throttle)

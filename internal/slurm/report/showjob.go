@@ -250,7 +250,7 @@ func jobGres(a *core.Alloc) string {
 	return strings.Join(words, ",")
 }
 
-// showNodes lists the parts of nodes; neighbours with equal parts share a line.
+// showNodes lists the parts of nodes; neighbors with equal parts share a line.
 func showNodes(a *core.Alloc) []string {
 	var lines []string
 	var names []string

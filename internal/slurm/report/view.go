@@ -93,7 +93,7 @@ next:
 	return f, ""
 }
 
-// Match tells whether a job in this state is wanted. A state shown by its flag matches that flag only.
+// Match reports whether a job in this state is wanted. A state shown by its flag matches that flag only.
 func (f *StateFilter) Match(s core.JobState, flags core.JobFlag) bool {
 	if f.all {
 		return true
@@ -106,7 +106,7 @@ func (f *StateFilter) Match(s core.JobState, flags core.JobFlag) bool {
 	return f.base[s]
 }
 
-// Ended tells whether jobs that have ended are wanted.
+// Ended reports whether jobs that have ended are wanted.
 func (f *StateFilter) Ended() bool {
 	for s := range f.base {
 		if s.Final() {

@@ -182,7 +182,7 @@ func (a *Request) waitStart(ctx context.Context, id core.JobID, giveUp <-chan ti
 	}
 }
 
-// talks tells whether waiting is spoken of: who gives it a moment only is told at its end.
+// talks reports whether waiting is spoken of: who gives it a moment only is told at its end.
 func (a *Request) talks() bool { return !a.Asked.Ask.Quiet && a.Asked.Ask.Immediate == nil }
 
 // tellQueued says that the job waits, and first if it would for ever.

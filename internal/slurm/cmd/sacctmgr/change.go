@@ -247,7 +247,7 @@ func (s *run) addUsers(set []item) int {
 		old := s.user(u)
 		if old == nil {
 			fresh = append(fresh, u)
-			// The server makes him a member of his default account; which kind of one is told with the policy.
+			// The server makes the user a member of the default account; the policy says with which role.
 			made := &core.User{
 				Name: core.UserName(u), UnixName: u, Role: level,
 				Default: core.ProjectName(orName(def, accounts[0])),

@@ -53,7 +53,7 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// is tells whether a key is one of some names, any of which may be cut short as long as it stays clear.
+// is reports whether a key is one of some names, any of which may be cut short as long as it stays clear.
 func (it item) is(names ...string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return it.key == n })
 }

@@ -45,7 +45,7 @@ func wait(ctx context.Context, w *cmd.World, c *client.Client, id core.JobID) in
 	}
 }
 
-// result tells whether all have ended, and the exit code of the whole.
+// result reports whether all have ended, and the exit code of the whole.
 func result(jobs []client.Job) (code int, ended bool) {
 	for i := range jobs {
 		j := &jobs[i]

@@ -148,7 +148,7 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	return finish(f, &h, o, want)
 }
 
-// made tells whether a file that is there may have come with this broadcast, to a node that shares its folder with us:
+// made reports whether a file that is there may have come with this broadcast, to a node that shares its folder with us:
 // it is no older.
 func (o *order) made(info os.FileInfo) bool { return o.Began != 0 && changed(info) >= o.Began }
 

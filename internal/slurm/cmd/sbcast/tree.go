@@ -152,7 +152,7 @@ func (t *tree) accept() {
 	}
 }
 
-// greeted reads who came, if he knows the secret.
+// greeted reads which node connected, if it sent the secret.
 func greeted(p *pipe, secret string) (h hello, err error) {
 	f, err := p.c.Next()
 	var d wire.DirectHello

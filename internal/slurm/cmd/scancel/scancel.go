@@ -234,7 +234,7 @@ func signalOf(b *client.Cancel) int32 {
 	return b.Signal
 }
 
-// chosen tells whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not
+// chosen reports whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not
 // find; without, it passes the ids on and says nothing.
 func chosen(f cmd.Flags) bool {
 	for _, o := range parser.Options {
@@ -249,7 +249,7 @@ func chosen(f cmd.Flags) bool {
 	return false
 }
 
-// inactive tells whether err says that there is no such job, or not any more.
+// inactive reports whether err says that there is no such job, or not any more.
 func inactive(err error) bool {
 	return core.CodeOf(err) == core.NotFound || core.ReasonOf(err) == slurm.ReasonJobFinished ||
 		core.ReasonOf(err) == slurm.ReasonInvalidJobID

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 )
 
-// asks are the keys that change what a job asks for; each puts its value into the update, and tells whether it could.
+// asks are the keys that change what a job asks for; each puts its value into the update, and reports whether it could.
 var asks = sync.OnceValue(func() map[string]func(v string, u *client.Update) bool {
 	return map[string]func(v string, u *client.Update) bool{
 		"account":           func(v string, u *client.Update) bool { return text(&u.Project, v) && v != "" },

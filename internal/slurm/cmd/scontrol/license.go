@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core/plain"
 )
 
-// showLicenses lists licences, or one of them.
+// showLicenses lists licenses, or one of them.
 func (s *session) showLicenses(ctx context.Context, args []string) int {
 	c, err := s.client()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/slurm"
 )
 
-// isPartition tells whether a word, in small letters, means a partition.
+// isPartition reports whether a word, in small letters, means a partition.
 func isPartition(word string) bool { return len(word) >= 3 && strings.HasPrefix("partitionname", word) }
 
 // changePartition makes or changes a partition. Before says what its complaints begin with.

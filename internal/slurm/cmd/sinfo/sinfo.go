@@ -204,7 +204,7 @@ func show(ctx context.Context, w *cmd.World, c *client.Client, q report.InfoQuer
 	return 0
 }
 
-// mentionsPartition tells whether a format prints something of partitions; without, a node is listed once.
+// mentionsPartition reports whether a format prints something of partitions; without, a node is listed once.
 func mentionsPartition(cols []report.Column[report.InfoRow]) bool {
 	return slices.ContainsFunc(cols, func(c report.Column[report.InfoRow]) bool {
 		return c.Field != nil && c.Field.Letter != 0 && strings.IndexByte("PRalLsrhgSBIpMi", c.Field.Letter) >= 0

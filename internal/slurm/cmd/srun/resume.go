@@ -113,7 +113,7 @@ func (l *link) fromServer() {
 
 var errNoServer = errors.New("the server is away")
 
-// pause waits a moment and tells whether the link is still wanted.
+// pause waits a moment and reports whether the link is still wanted.
 func (l *link) pause() bool {
 	select {
 	case <-time.After(time.Second):
