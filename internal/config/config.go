@@ -138,7 +138,7 @@ type Jobs struct {
 	MaxArray     int64     `yaml:"max_array_size"`     // one more than the highest index, as Slurm's MaxArraySize
 	MaxJobs      int64     `yaml:"max_jobs"`           // live jobs
 	MaxTasks     int64     `yaml:"max_tasks_per_node"` // of a step, as Slurm's MaxTasksPerNode
-	StrictSubmit bool      `yaml:"strict_submit"`      // refuse what can never start, in every tongue
+	StrictSubmit bool      `yaml:"strict_submit"`      // refuse what can never start, in every front end
 	MaxRequeues  int32     `yaml:"max_requeues"`
 	// ResvOverrun is how long what runs in an advance reservation may go on after its end, as Slurm's ResvOverRun.
 	ResvOverrun TimeLimit `yaml:"reservation_overrun"`

@@ -1,4 +1,4 @@
-// Package dstack is the dstack tongue: it turns a .dstack.yml configuration into a submission in core's words, and a
+// Package dstack is the dstack front end: it turns a .dstack.yml configuration into a submission in core's words, and a
 // started job back into the DSTACK_* variables its commands expect. It holds no policy and does no I/O.
 //
 //	bytes ── Parse ──► Task ── Submit(name, environment, …) ──► client.Submit

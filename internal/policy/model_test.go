@@ -8,8 +8,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Check is the model that Gate is held against, written as the rules are told. It reports whether limits let a job start
-// now. It gives no reason if they do, else Slurm's word for the first limit that does not and a sentence for people.
+// Check is the model that Gate is held against, written as the rules are told. It reports whether limits let a job
+// start now. It gives no reason if they do, else Slurm's word for the first limit that does not and a sentence for
+// people.
 //
 // A QOS is asked before associations, the partition's before the job's unless the job's says otherwise; then the user's
 // association and the accounts above it, up to the root. Of a limit on single jobs or users the first that is defined

@@ -1,4 +1,4 @@
-// Package slurm is the Slurm tongue: it translates what Slurm's commands say into core's words, and back.
+// Package slurm is the Slurm front end: it translates what Slurm's commands say into core's words, and back.
 //
 // Everything here is pure: option tables and #SBATCH lines become a core.Spec (request.go, script.go), a job becomes
 // the environment of its processes (env.go), records become squeue's columns, scontrol's blocks and sacct's rows, and

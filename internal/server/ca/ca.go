@@ -110,8 +110,8 @@ func KeySum(spki []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// Open reads the authority from the vault, or makes it when there is none. missing reports whether an error of the vault
-// means "none there".
+// Open reads the authority from the vault, or makes it when there is none. missing reports whether an error of the
+// vault means "none there".
 func Open(ctx context.Context, v Vault, missing func(error) bool, ring *seal.Ring, cluster string, lives Lives) (
 	*Authority, error,
 ) {

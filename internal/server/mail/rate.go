@@ -12,8 +12,8 @@ type rate struct {
 	sent int64
 }
 
-// allow reports whether one more letter about a user's jobs may go; last: it is the one that says that no more will. Its
-// caller holds the lock.
+// allow reports whether one more letter about a user's jobs may go; last: it is the one that says that no more will.
+// Its caller holds the lock.
 func (s *Sender) allow(user core.UserName, most int64, now time.Time) (ok, last bool) {
 	if most <= 0 || user == "root" {
 		return true, false

@@ -148,8 +148,8 @@ func take(r io.Reader, o *order, pass func(piece []byte)) (err error) {
 	return finish(f, &h, o, want)
 }
 
-// made reports whether a file that is there may have come with this broadcast, to a node that shares its folder with us:
-// it is no older.
+// made reports whether a file that is there may have come with this broadcast, to a node that shares its folder with
+// us: it is no older.
 func (o *order) made(info os.FileInfo) bool { return o.Began != 0 && changed(info) >= o.Began }
 
 // put gives a whole file its name, without replacing one that is there. One that is the same and came while we were at

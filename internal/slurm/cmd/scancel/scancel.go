@@ -234,8 +234,8 @@ func signalOf(b *client.Cancel) int32 {
 	return b.Signal
 }
 
-// chosen reports whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does not
-// find; without, it passes the ids on and says nothing.
+// chosen reports whether more than ids was said. Slurm then looks for the jobs itself and complains of those it does
+// not find; without, it passes the ids on and says nothing.
 func chosen(f cmd.Flags) bool {
 	for _, o := range parser.Options {
 		switch key := cmp.Or(o.Key, o.Long); key {
