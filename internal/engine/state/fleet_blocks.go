@@ -11,24 +11,24 @@ const Unsplit = "blocks: "
 
 // setBlocks gives a node that joins the blocks its fleet says. One that cannot be split so takes no jobs until that is
 // put right.
-func (s *State) setBlocks(n *core.Node) {
-	h := s.view.FleetHost(n)
+func (e *nodeEdit) setBlocks() {
+	h := e.s.view.FleetHost(e.node)
 	if h == nil {
-		n.Blocks = 0
+		e.node.Blocks = 0
 		return
 	}
-	blocks, err := n.Hardware.Split(h.Blocks)
+	blocks, err := e.node.Hardware.Split(h.Blocks)
 	switch {
 	case err != nil:
-		n.Blocks = 1
-		n.Flags |= core.NodeDrain
-		n.Reason, n.ReasonBy, n.ReasonAt = Unsplit+err.Error(), "bireme", s.view.now
-	case strings.HasPrefix(n.Reason, Unsplit):
-		n.Flags &^= core.NodeDrain
-		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
+		e.node.Blocks = 1
+		e.node.Flags |= core.NodeDrain
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = Unsplit+err.Error(), "bireme", e.s.view.now
+	case strings.HasPrefix(e.node.Reason, Unsplit):
+		e.node.Flags &^= core.NodeDrain
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "", "", 0
 		fallthrough
 	default:
-		n.Blocks = blocks
+		e.node.Blocks = blocks
 	}
 }
 
@@ -40,10 +40,10 @@ func (s *State) setFleetBlocks(f *core.Fleet) {
 		if !ok || n.Flags.Has(core.NodeUnknown) || f.Hosts[i].Leaving {
 			continue
 		}
-		next := *n
-		if s.setBlocks(&next); next.Blocks != n.Blocks || next.Flags != n.Flags {
-			s.putNode(&next)
-			s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+		edit := s.editNode(n)
+		next := edit.node
+		if edit.setBlocks(); next.Blocks != n.Blocks || next.Flags != n.Flags {
+			edit.commit("")
 		}
 	}
 }

@@ -310,9 +310,8 @@ func (s *State) qosChanged(old, q *core.QOS) {
 }
 
 // nodeResourcesChanged notes what a node's change means for limits in percent of the cluster.
-func (s *State) nodeResourcesChanged(n *core.Node) {
-	old, ok := s.view.Node(n.Name)
-	if !ok || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles ||
+func (s *State) nodeResourcesChanged(old, n *core.Node) {
+	if old == nil || !reflect.DeepEqual(old.Hardware, n.Hardware) || old.Roles != n.Roles ||
 		(old.Flags ^ n.Flags).Any(core.NodeFuture) {
 		s.limits.stale = true
 	}

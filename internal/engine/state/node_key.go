@@ -34,7 +34,8 @@ func (in *NodeKey) apply(s *State) (None, error) {
 	if in.Do == KeyKeep {
 		for _, n := range s.view.nodes.All() {
 			if n.Pin != nil && n.Pin.Before != 0 {
-				s.putNode(n)
+				edit := s.editNodeRecord(n)
+				edit.commitSilently()
 			}
 		}
 		return none, nil
@@ -77,11 +78,12 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 		pin = revokePin(pin)
 	}
-	next := *n
-	next.Pin = &pin
-	s.putNode(&next)
+	edit := s.editNode(n)
+	edit.node.Pin = &pin
 	if in.Do == KeyRevoke {
-		s.event(core.NodeChanged, core.Event{Node: n.Name, By: in.By.User, Data: nodeData(&next)})
+		edit.commit(in.By.User)
+	} else {
+		edit.commitSilently()
 	}
 	return none, nil
 }
@@ -137,7 +139,8 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 	}
 	n.Pin = &core.NodePin{Key: in.Key, Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Gone: gone, Ends: in.Ends}
 	if known {
-		s.putNode(n)
+		edit := s.editNodeRecord(n)
+		edit.commitSilently()
 		return nil
 	}
 	_, err := (&PutNode{Node: n}).apply(s)
@@ -159,9 +162,9 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 		return
 	}
 	n, _ := s.view.Node(t.Node)
-	next, pin := *n, revokePin(*n.Pin)
-	next.Pin = &pin
-	s.putNode(&next)
+	edit, pin := s.editNode(n), revokePin(*n.Pin)
+	edit.node.Pin = &pin
+	edit.commitSilently()
 }
 
 // recordCertificate notes which certificate the agent of a fleet's host was given last.

@@ -6,35 +6,35 @@ import (
 
 // setPowerState notes that a node is on its way up, or else sleeps: going is for one that takes its time to. It is up
 // when its agent says so.
-func (s *State) setPowerState(next *core.Node, up, going bool) {
-	next.Flags &^= core.Asleep | core.NodeSilent
-	next.SilentSince = 0
-	if next.Resume == 0 {
-		next.Resume = s.cfg.ResumeTime
+func (e *nodeEdit) setPowerState(up, going bool) {
+	e.node.Flags &^= core.Asleep | core.NodeSilent
+	e.node.SilentSince = 0
+	if e.node.Resume == 0 {
+		e.node.Resume = e.s.cfg.ResumeTime
 	}
-	switch next.Ready, next.Due = 0, 0; {
+	switch e.node.Ready, e.node.Due = 0, 0; {
 	case up:
-		next.Flags |= core.NodePoweringUp
-		next.Ready, next.Due = s.view.now.Add(next.Resume.Duration()), s.deadlineIn(s.cfg.Power.ResumeTimeout)
-	case going && s.cfg.Power.SuspendTimeout > 0:
-		next.Flags |= core.NodePoweringDown
-		next.Due = s.deadlineIn(s.cfg.Power.SuspendTimeout)
+		e.node.Flags |= core.NodePoweringUp
+		e.node.Ready, e.node.Due = e.s.view.now.Add(e.node.Resume.Duration()), e.s.deadlineIn(e.s.cfg.Power.ResumeTimeout)
+	case going && e.s.cfg.Power.SuspendTimeout > 0:
+		e.node.Flags |= core.NodePoweringDown
+		e.node.Due = e.s.deadlineIn(e.s.cfg.Power.SuspendTimeout)
 	default:
-		next.Flags |= core.NodePoweredDown
+		e.node.Flags |= core.NodePoweredDown
 	}
 }
 
 // powerUp wakes a node that sleeps. One that is on its way to sleep is woken when it does, and one that only should
 // sleep stays up.
-func (s *State) powerUp(next *core.Node) {
+func (e *nodeEdit) powerUp() {
 	switch {
-	case next.Flags.Has(core.NodePowerDown):
-		next.Flags &^= core.NodePowerDown
-	case next.Flags.Has(core.NodePoweringDown):
-		next.Flags |= core.NodePoweringUp
-		next.Ready = next.Due.Add(next.Resume.Duration())
-	case next.Flags.Has(core.NodePoweredDown):
-		s.setPowerState(next, true, false)
+	case e.node.Flags.Has(core.NodePowerDown):
+		e.node.Flags &^= core.NodePowerDown
+	case e.node.Flags.Has(core.NodePoweringDown):
+		e.node.Flags |= core.NodePoweringUp
+		e.node.Ready = e.node.Due.Add(e.node.Resume.Duration())
+	case e.node.Flags.Has(core.NodePoweredDown):
+		e.setPowerState(true, false)
 	}
 }
 
@@ -44,19 +44,19 @@ func poweredUp(n *core.Node) {
 	n.Ready, n.Due = 0, 0
 }
 
-// completeOfferNode completes the record of a node of an offer that is being made: what it will be, and when.
-func (s *State) completeOfferNode(n *core.Node) {
-	for i := range s.cfg.Offers {
-		if o := &s.cfg.Offers[i]; o.Name == n.Offer {
-			if n.Hardware.CPUs == 0 {
-				n.Hardware = o.Hardware
+// completeOffer completes the record of a node of an offer that is being made: what it will be, and when.
+func (e *nodeEdit) completeOffer() {
+	for i := range e.s.cfg.Offers {
+		if o := &e.s.cfg.Offers[i]; o.Name == e.node.Offer {
+			if e.node.Hardware.CPUs == 0 {
+				e.node.Hardware = o.Hardware
 			}
-			if n.Features == nil {
-				n.Features = o.Features
+			if e.node.Features == nil {
+				e.node.Features = o.Features
 			}
-			n.Flags |= core.NodePoweringUp
-			n.Resume = o.PowerUp
-			n.Ready = s.view.now.Add(o.PowerUp.Duration())
+			e.node.Flags |= core.NodePoweringUp
+			e.node.Resume = o.PowerUp
+			e.node.Ready = e.s.view.now.Add(o.PowerUp.Duration())
 		}
 	}
 }

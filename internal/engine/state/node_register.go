@@ -39,27 +39,27 @@ func (in *Register) apply(s *State) (*Reconciled, error) {
 	if in.Features != nil {
 		n.Features = in.Features
 	}
+	edit := s.editNodeRecord(n)
 	n.Flags &^= core.NodeUnknown | core.NodeSilent
 	n.SilentSince = 0
 	if !n.Flags.Has(core.NodePoweringDown) { // one that is on its way to sleep may still speak
 		poweredUp(n)
 	}
 	if rebooted {
-		s.nodeRestarted(n)
+		edit.restarted()
 	}
 	if n.Pin != nil && n.Pin.CA != in.Trust {
 		pin := *n.Pin
 		pin.CA, n.Pin = in.Trust, &pin
 	}
-	s.clearNodeLate(n, rebooted)
-	s.setBlocks(n)
+	edit.clearLate(rebooted)
+	edit.setBlocks()
 	if !known || raised || !sameRegistration(old, n) {
-		s.putNode(n)
 		kind := core.NodeChanged
 		if !known {
 			kind = core.NodeJoined
 		}
-		s.event(kind, core.Event{Node: n.Name, Data: nodeData(n)})
+		edit.commitAs(kind, "")
 	}
 	if rebooted {
 		s.loseJobsOn(in.Node, fmt.Sprintf("node %s was restarted", in.Node))
@@ -159,7 +159,8 @@ func (in *NodeSilence) apply(s *State) (None, error) {
 	if !ok || n.Flags.Has(core.NodeSilent) == !in.Back || n.Flags.Any(core.Asleep) && !in.Back {
 		return none, nil
 	}
-	next := *n
+	edit := s.editNode(n)
+	next := edit.node
 	if in.Back {
 		next.Flags &^= core.NodeSilent
 		next.SilentSince = 0
@@ -167,10 +168,9 @@ func (in *NodeSilence) apply(s *State) (None, error) {
 		next.Flags |= core.NodeSilent
 		next.SilentSince = s.view.now
 	}
-	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, Data: nodeData(&next)})
+	edit.commit("")
 	if next.Flags.Has(core.NodeSilent | core.NodeDown) { // it did not get to saying that it is clean
-		s.loseJobsOn(in.Node, downMessage(&next))
+		s.loseJobsOn(in.Node, downMessage(next))
 	}
 	return none, nil
 }
@@ -205,11 +205,12 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 	if isOutdated(n, in) {
 		return none, nil
 	}
-	next := *n
-	if err := s.applyNodeVerb(&next, in); err != nil {
+	edit := s.editNode(n)
+	next := edit.node
+	if err := edit.applyVerb(in); err != nil {
 		return none, err
 	}
-	if err := s.setResumeTime(&next, in); err != nil {
+	if err := edit.setResumeTime(in); err != nil {
 		return none, err
 	}
 	if in.Reason != "" {
@@ -222,16 +223,15 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 		len(next.Hardware.Sick) == len(n.Hardware.Sick) && len(next.Faults) == len(n.Faults) {
 		return none, nil
 	}
-	s.putNode(&next)
 	by := in.By.User
 	if in.System {
 		by = systemUser
 	}
-	s.event(core.NodeChanged, core.Event{Node: n.Name, By: by, Data: nodeData(&next)})
+	edit.commit(by)
 	if in.State == "down" || in.State == "power_down_force" {
 		// The administrator's word is enough where the agent cannot speak. Where it can, it ends what runs and says so:
 		// a job must not start again beside itself.
-		message := downMessage(&next)
+		message := downMessage(next)
 		if in.State != "down" {
 			message = fmt.Sprintf("node %s is powered down", n.Name)
 		}
@@ -245,17 +245,17 @@ func (in *UpdateNode) apply(s *State) (None, error) {
 }
 
 // setResumeTime notes when a node that is taken out of service comes back by itself.
-func (s *State) setResumeTime(next *core.Node, in *UpdateNode) error {
+func (e *nodeEdit) setResumeTime(in *UpdateNode) error {
 	switch {
 	case in.ResumeAfter == 0:
 	case in.ResumeAfter < 0:
-		next.ResumeAt = 0
-	case !next.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
+		e.node.ResumeAt = 0
+	case !e.node.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag):
 		return core.Errorf(core.Invalid,
 			"node %s is in service: only a node that is down or drained can be resumed after a delay",
-			next.Name).Because("invalid_node_state")
+			e.node.Name).Because("invalid_node_state")
 	default:
-		next.ResumeAt = s.deadlineIn(in.ResumeAfter)
+		e.node.ResumeAt = e.s.deadlineIn(in.ResumeAfter)
 	}
 	return nil
 }
@@ -270,16 +270,17 @@ func (in *PutNode) apply(s *State) (*core.Node, error) {
 			c.Hardware, c.Host = n.Hardware, n.Host
 		}
 		if !sameRegistration(old, &c) || c.Weight != old.Weight || c.Cloud != old.Cloud {
-			s.putNode(&c)
-			s.event(core.NodeChanged, core.Event{Node: c.Name, Data: nodeData(&c)})
+			edit := s.editNodeRecord(&c)
+			edit.commit("")
 		}
 		return &c, nil
 	}
 	n.ID = s.view.nextNode
 	s.view.nextNode++
 	n.Flags |= core.NodeUnknown
+	edit := s.editNodeRecord(&n)
 	if n.Offer != "" {
-		s.completeOfferNode(&n)
+		edit.completeOffer()
 	}
 	if n.Cloud {
 		n.Resume = s.cfg.ResumeTime
@@ -287,7 +288,6 @@ func (in *PutNode) apply(s *State) (*core.Node, error) {
 	if n.Reason != "" {
 		n.ReasonBy, n.ReasonAt = systemUser, s.view.now
 	}
-	s.putNode(&n)
-	s.event(core.NodeJoined, core.Event{Node: n.Name, Data: nodeData(&n)})
+	edit.commitAs(core.NodeJoined, "")
 	return &n, nil
 }

@@ -68,15 +68,15 @@ func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bo
 		s.deleteNode(n.Name, "")
 		return
 	}
-	next := *n
+	edit := s.editNode(n)
+	next := edit.node
 	next.Leaving = true
 	next.Flags |= core.NodeDrain
 	if now {
 		next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
 	}
 	next.Reason, next.ReasonBy, next.ReasonAt = "it is being removed", by, s.view.now
-	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, By: by, Data: nodeData(&next)})
+	edit.commit(by)
 	switch message := fmt.Sprintf("node %s is removed", n.Name); {
 	case !now:
 	case next.Flags.Any(core.NodeSilent | core.NodeUnknown):

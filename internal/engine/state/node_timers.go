@@ -78,9 +78,9 @@ func (s *State) updateIdleTimes() {
 		switch {
 		case !ok:
 		case s.nodeIsIdle(n):
-			next := *n
-			next.LastBusy = s.view.now
-			s.putNode(&next)
+			edit := s.editNode(n)
+			edit.node.LastBusy = s.view.now
+			edit.commitSilently()
 		default:
 			s.setNodeTimer(n)
 		}
@@ -150,47 +150,46 @@ func (s *State) runNodeTimers() {
 			s.nodeTimers.stale = true
 			continue
 		}
-		next := *n
-		s.nodeTimerExpired(&next)
-		s.putNode(&next)
-		s.event(core.NodeChanged, core.Event{Node: name, By: systemUser, Data: nodeData(&next)})
+		edit := s.editNode(n)
+		edit.timerExpired()
+		edit.commit(systemUser)
 	}
 }
 
-// nodeTimerExpired changes a node whose time has come.
-func (s *State) nodeTimerExpired(n *core.Node) {
-	up := func(at core.Time) bool { return at != 0 && at <= s.view.now }
+// timerExpired changes a node whose time has come.
+func (e *nodeEdit) timerExpired() {
+	up := func(at core.Time) bool { return at != 0 && at <= e.s.view.now }
 	switch {
-	case up(n.ResumeAt):
-		s.resumeNode(n)
-	case up(n.Due) && n.Flags.Has(core.NodePoweringDown):
-		s.setPowerState(n, n.Flags.Has(core.NodePoweringUp), false)
-	case up(n.Due) && n.Flags.Has(core.NodePoweringUp):
-		poweredUp(n)
-		s.markNodeLate(n, reasonResumeTimeout)
-	case up(n.Due) && n.Flags.Has(core.NodeRebooting):
-		s.clearRestart(n)
-		s.markNodeLate(n, reasonRebootTimeout)
-	case up(n.Due):
-		n.Due = 0
+	case up(e.node.ResumeAt):
+		e.resume()
+	case up(e.node.Due) && e.node.Flags.Has(core.NodePoweringDown):
+		e.setPowerState(e.node.Flags.Has(core.NodePoweringUp), false)
+	case up(e.node.Due) && e.node.Flags.Has(core.NodePoweringUp):
+		poweredUp(e.node)
+		e.markLate(reasonResumeTimeout)
+	case up(e.node.Due) && e.node.Flags.Has(core.NodeRebooting):
+		e.clearRestart()
+		e.markLate(reasonRebootTimeout)
+	case up(e.node.Due):
+		e.node.Due = 0
 	default: // it has been idle for long enough
-		n.Flags |= core.NodePowerDown
+		e.node.Flags |= core.NodePowerDown
 	}
 }
 
-// maxStartInPast takes a node out of service for which was waited in vain.
-func (s *State) markNodeLate(n *core.Node, why string) {
-	n.Flags |= core.NodeDown
-	n.Reason, n.ReasonBy, n.ReasonAt = why, systemUser, s.view.now
+// markLate takes a node out of service for which was waited in vain.
+func (e *nodeEdit) markLate(why string) {
+	e.node.Flags |= core.NodeDown
+	e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = why, systemUser, e.s.view.now
 }
 
-// clearNodeLate takes back that a node was late, now that it is there, or has restarted after all.
-func (s *State) clearNodeLate(n *core.Node, rebooted bool) {
-	late := n.Reason == reasonResumeTimeout || strings.HasPrefix(n.Reason, reasonResumeFailed) ||
-		n.Reason == reasonRebootTimeout && rebooted
-	if s.cfg.Power.Return && n.Flags.Has(core.NodeDown) && n.ReasonBy == systemUser && late {
-		n.Flags &^= core.NodeDown
-		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
+// clearLate takes back that a node was late, now that it is there, or has restarted after all.
+func (e *nodeEdit) clearLate(rebooted bool) {
+	late := e.node.Reason == reasonResumeTimeout || strings.HasPrefix(e.node.Reason, reasonResumeFailed) ||
+		e.node.Reason == reasonRebootTimeout && rebooted
+	if e.s.cfg.Power.Return && e.node.Flags.Has(core.NodeDown) && e.node.ReasonBy == systemUser && late {
+		e.node.Flags &^= core.NodeDown
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "", "", 0
 	}
 }
 

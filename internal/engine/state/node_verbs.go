@@ -16,54 +16,54 @@ var nodeVerbs = []string{"drain", "undrain", "resume", "down", "fail", "future",
 	"power_down_asap",
 	"power_down_force", "reboot", "reboot_asap", "cancel_reboot"}
 
-// applyNodeVerb makes of a node's record what is asked. Reasons are the caller's.
-func (s *State) applyNodeVerb(next *core.Node, in *UpdateNode) error {
+// applyVerb makes of a node's record what is asked. Reasons are the caller's.
+func (e *nodeEdit) applyVerb(in *UpdateNode) error {
 	switch in.State {
 	case "drain", "down", "fail":
-		if in.Reason == "" && next.Reason == "" {
+		if in.Reason == "" && e.node.Reason == "" {
 			return core.Errorf(core.Invalid, "reason: required to take a node out of service").Because("reason_required")
 		}
-		if next.ReasonBy == systemUser && !in.System { // from here on it is not ours to take back
-			next.ReasonBy, next.ReasonAt = in.By.User, s.view.now
+		if e.node.ReasonBy == systemUser && !in.System { // from here on it is not ours to take back
+			e.node.ReasonBy, e.node.ReasonAt = in.By.User, e.s.view.now
 		}
 		switch in.State {
 		case "drain":
-			next.Flags |= core.NodeDrain
+			e.node.Flags |= core.NodeDrain
 		case "fail":
-			next.Flags |= core.NodeFailFlag
+			e.node.Flags |= core.NodeFailFlag
 		case "down":
-			next.Flags = next.Flags&^core.NodeDrain | core.NodeDown
+			e.node.Flags = e.node.Flags&^core.NodeDrain | core.NodeDown
 		}
 	case "undrain":
-		next.Flags &^= core.NodeDrain
-		if !next.Flags.Any(core.NodeDown | core.NodeFailFlag) {
-			next.ResumeAt = 0
-			s.clearNodeFaults(next)
+		e.node.Flags &^= core.NodeDrain
+		if !e.node.Flags.Any(core.NodeDown | core.NodeFailFlag) {
+			e.node.ResumeAt = 0
+			e.clearFaults()
 		}
 	case "resume":
-		s.resumeNode(next)
+		e.resume()
 	case "future":
-		if err := s.checkNodeEmpty(next); err != nil {
+		if err := e.s.checkNodeEmpty(e.node); err != nil {
 			return err
 		}
-		next.Flags |= core.NodeFuture
+		e.node.Flags |= core.NodeFuture
 	case "power_up":
-		s.powerUp(next)
+		e.powerUp()
 	case "power_down", "power_down_asap", "power_down_force":
-		if next.Flags &^= core.NodePoweringUp; !next.Flags.Any(core.Asleep) {
-			next.Flags |= core.NodePowerDown // it goes now, if it is empty: see emptied
+		if e.node.Flags &^= core.NodePoweringUp; !e.node.Flags.Any(core.Asleep) {
+			e.node.Flags |= core.NodePowerDown // it goes now, if it is empty: see emptied
 		}
 	case "reboot", "reboot_asap":
-		return s.requestReboot(next, in)
+		return e.requestReboot(in)
 	case "cancel_reboot":
-		if !next.Flags.Has(core.NodeReboot) {
-			return core.Errorf(core.Conflict, "node %s is not waiting for a restart", next.Name).Because("no_reboot")
+		if !e.node.Flags.Has(core.NodeReboot) {
+			return core.Errorf(core.Conflict, "node %s is not waiting for a restart", e.node.Name).Because("no_reboot")
 		}
-		s.clearRestart(next)
+		e.clearRestart()
 	case "":
 	default:
 		if in.System {
-			s.nodeActionFailed(next, in.State)
+			e.actionFailed(in.State)
 			return nil
 		}
 		return core.Errorf(core.Invalid, "unknown node state %q: expected %s", in.State,
@@ -78,25 +78,25 @@ func isOutdated(n *core.Node, in *UpdateNode) bool {
 		!n.Flags.Has(core.NodePoweringUp))
 }
 
-// nodeActionFailed follows from what we were told to do with a node and could not. The reason is the caller's.
-func (s *State) nodeActionFailed(n *core.Node, what string) {
+// actionFailed follows from what we were told to do with a node and could not. The reason is the caller's.
+func (e *nodeEdit) actionFailed(what string) {
 	switch what {
 	case "reboot_failed":
-		s.clearRestart(n)
-		n.Flags |= core.NodeDrain
+		e.clearRestart()
+		e.node.Flags |= core.NodeDrain
 	case "resume_failed":
-		poweredUp(n)
-		n.Flags |= core.NodeDown
+		poweredUp(e.node)
+		e.node.Flags |= core.NodeDown
 	}
 }
 
-// resumeNode takes a node back into service, whatever was said of it.
-func (s *State) resumeNode(next *core.Node) {
-	next.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture |
+// resume takes a node back into service, whatever was said of it.
+func (e *nodeEdit) resume() {
+	e.node.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag | core.NodeFuture |
 		core.NodePowerDown | core.NodeReboot | core.NodeRebooting
-	next.Restart, next.ResumeAt, next.Leaving = nil, 0, false
-	poweredUp(next)
-	s.clearNodeFaults(next)
+	e.node.Restart, e.node.ResumeAt, e.node.Leaving = nil, 0, false
+	poweredUp(e.node)
+	e.clearFaults()
 }
 
 func (s *State) checkNodeEmpty(n *core.Node) error {
@@ -106,67 +106,67 @@ func (s *State) checkNodeEmpty(n *core.Node) error {
 	return nil
 }
 
-// clearNodeFaults forgets what was wrong with a node; what still is will be told again.
-func (s *State) clearNodeFaults(n *core.Node) {
-	n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
-	n.Hardware.Sick, n.Faults = nil, nil
+// clearFaults forgets what was wrong with a node; what still is will be told again.
+func (e *nodeEdit) clearFaults() {
+	e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "", "", 0
+	e.node.Hardware.Sick, e.node.Faults = nil, nil
 }
 
 // requestReboot has a node restart when it is empty. One that is to hurry gets no new jobs meanwhile.
-func (s *State) requestReboot(next *core.Node, in *UpdateNode) error {
+func (e *nodeEdit) requestReboot(in *UpdateNode) error {
 	switch {
-	case next.Flags.Has(core.NodeUnknown):
+	case e.node.Flags.Has(core.NodeUnknown):
 		return core.Errorf(core.Conflict, "node %s has never connected and cannot be restarted",
-			next.Name).Because("node_unknown")
+			e.node.Name).Because("node_unknown")
 	case in.Next != "" && in.Next != "resume" && in.Next != "down":
 		return core.Errorf(core.Invalid, "next state %q: expected resume or down",
 			in.Next).Because("invalid_node_state")
-	case next.Flags.Has(core.NodeRebooting):
-		return core.Errorf(core.Conflict, "node %s is already restarting", next.Name).Because("node_rebooting")
+	case e.node.Flags.Has(core.NodeRebooting):
+		return core.Errorf(core.Conflict, "node %s is already restarting", e.node.Name).Because("node_rebooting")
 	}
 	hurry := in.State == "reboot_asap"
-	r := &core.Restart{Next: in.Next, ASAP: next.Restart != nil && next.Restart.ASAP}
-	next.Flags |= core.NodeReboot
-	if hurry && !next.Flags.Has(core.NodeDrain) {
+	r := &core.Restart{Next: in.Next, ASAP: e.node.Restart != nil && e.node.Restart.ASAP}
+	e.node.Flags |= core.NodeReboot
+	if hurry && !e.node.Flags.Has(core.NodeDrain) {
 		r.ASAP = true
-		next.Flags |= core.NodeDrain
-		if next.Reason == "" {
-			next.Reason, next.ReasonBy, next.ReasonAt = "Reboot ASAP", in.By.User, s.view.now // as Slurm words it
+		e.node.Flags |= core.NodeDrain
+		if e.node.Reason == "" {
+			e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "Reboot ASAP", in.By.User, e.s.view.now // as Slurm words it
 		}
 	}
-	next.Restart = r
+	e.node.Restart = r
 	return nil
 }
 
 // clearRestart undoes what asking for a restart did.
-func (s *State) clearRestart(n *core.Node) {
-	if n.Restart != nil && n.Restart.ASAP {
-		n.Flags &^= core.NodeDrain
+func (e *nodeEdit) clearRestart() {
+	if e.node.Restart != nil && e.node.Restart.ASAP {
+		e.node.Flags &^= core.NodeDrain
 	}
-	n.Flags &^= core.NodeReboot | core.NodeRebooting
-	n.Restart, n.Due = nil, 0
-	if !n.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag) {
-		n.Reason, n.ReasonBy, n.ReasonAt = "", "", 0
+	e.node.Flags &^= core.NodeReboot | core.NodeRebooting
+	e.node.Restart, e.node.Due = nil, 0
+	if !e.node.Flags.Any(core.NodeDrain | core.NodeDown | core.NodeFailFlag) {
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = "", "", 0
 	}
 }
 
-// nodeRestarted takes a node that has come back with a new boot id to the state that was asked for.
-func (s *State) nodeRestarted(n *core.Node) {
-	r := n.Restart
+// restarted takes a node that has come back with a new boot id to the state that was asked for.
+func (e *nodeEdit) restarted() {
+	r := e.node.Restart
 	if r == nil {
 		return
 	}
-	reason, by := n.Reason, n.ReasonBy
-	s.clearRestart(n)
+	reason, by := e.node.Reason, e.node.ReasonBy
+	e.clearRestart()
 	switch r.Next {
 	case "resume":
-		n.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
-		s.clearNodeFaults(n)
+		e.node.Flags &^= core.NodeDrain | core.NodeDown | core.NodeFailFlag
+		e.clearFaults()
 	case "down":
-		n.Flags |= core.NodeDown
-		n.Reason, n.ReasonBy, n.ReasonAt = reason, by, s.view.now
+		e.node.Flags |= core.NodeDown
+		e.node.Reason, e.node.ReasonBy, e.node.ReasonAt = reason, by, e.s.view.now
 		if reason == "" {
-			n.Reason, n.ReasonBy = "down after its restart, as was asked", systemUser
+			e.node.Reason, e.node.ReasonBy = "down after its restart, as was asked", systemUser
 		}
 	}
 }
@@ -198,17 +198,17 @@ func (s *State) runIdleActions() {
 			s.deleteNode(name, "")
 			continue
 		}
-		next := *n
+		edit := s.editNode(n)
+		next := edit.node
 		if n.Flags.Has(core.NodeReboot) {
 			next.Flags = next.Flags&^core.NodeReboot | core.NodeRebooting
 			next.Due = s.deadlineIn(s.cfg.Power.RebootTimeout)
 		}
 		if n.Flags.Has(core.NodePowerDown) {
 			next.Flags &^= core.NodePowerDown
-			s.setPowerState(&next, false, true)
+			edit.setPowerState(false, true)
 		}
-		s.putNode(&next)
-		s.event(core.NodeChanged, core.Event{Node: name, By: systemUser, Data: nodeData(&next)})
+		edit.commit(systemUser)
 	}
 }
 
@@ -238,11 +238,11 @@ func (in *NodeHealth) apply(s *State) (None, error) {
 	if slices.Equal(faults, n.Faults) {
 		return none, nil
 	}
-	next := *n
+	edit := s.editNode(n)
+	next := edit.node
 	next.Faults = faults
-	s.drainForFaults(n, &next, in.Return)
-	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, By: systemUser, Data: nodeData(&next)})
+	s.drainForFaults(n, next, in.Return)
+	edit.commit(systemUser)
 	return none, nil
 }
 

@@ -494,39 +494,6 @@ func (s *State) idleAllocationEnd(j *core.Job) core.Time {
 	return j.Start.Add(s.cfg.InteractiveIdle.Duration() + j.PausedFor)
 }
 
-func (s *State) putNode(n *core.Node) {
-	if old, known := s.view.Node(n.Name); s.cfg.Power.SuspendTime > 0 && n.Flags == 0 && (!known || old.Flags != 0) {
-		n.LastBusy = s.view.now // it could not be used before
-	}
-	if s.limits.rules.Relative() {
-		s.nodeResourcesChanged(n)
-	}
-	if s.ledger.SetNode(n) {
-		for id := range s.jobsOnNode[n.Name] {
-			j, _ := s.view.jobs.Get(int64(id))
-			al, terms := alloc.Occupied(j)
-			for i := range al.Nodes {
-				if na := &al.Nodes[i]; na.Node == n.Name && !na.Done {
-					s.ledger.ForceAllocate(na, terms)
-				}
-			}
-		}
-	}
-	if _, known := s.view.nodeIDs[n.Name]; !known {
-		ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
-		s.view.nodeIDs[n.Name] = n.ID
-	}
-	s.view.nodes.Set(n.ID, n)
-	s.trackIdleAction(n)
-	s.setNodeTimer(n)
-	s.reservations.wakeValid = false
-	s.plannerChanges.Nodes = append(s.plannerChanges.Nodes, n)
-	s.changes.Nodes = append(slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.ID == n.ID }), n)
-	for _, p := range s.partitions {
-		clear(p.admitCache)
-	}
-}
-
 // ownMap makes a map of the view ours to change: snapshots keep the one they have.
 func ownMap[K comparable, V any](own *bool, m *map[K]V) {
 	if !*own {

@@ -27,11 +27,11 @@ func (in *UnitHealth) apply(s *State) (None, error) {
 	if slices.Equal(sick, n.Hardware.Sick) {
 		return none, nil
 	}
-	next := *n
+	edit := s.editNode(n)
+	next := edit.node
 	next.Hardware.Sick = sick
-	s.drainForFaults(n, &next, in.Return)
-	s.putNode(&next)
-	s.event(core.NodeChanged, core.Event{Node: n.Name, By: systemUser, Data: nodeData(&next)})
+	s.drainForFaults(n, next, in.Return)
+	edit.commit(systemUser)
 	return none, nil
 }
 

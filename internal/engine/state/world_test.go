@@ -27,6 +27,9 @@ type failer interface {
 
 // world drives a State and a Planner as the engine does, keeps what a store would keep, and checks the laws as it goes.
 type world struct {
+	jobStates  map[core.JobID]core.JobState // as last seen, see checkTransitions
+	stepStates map[[2]int64]core.JobState
+
 	t    failer
 	cfg  Config
 	st   *State
@@ -125,6 +128,7 @@ func (w *world) flush(err error) {
 	w.log.flush()
 	forPlanner := w.st.PlannerChanges()
 	c := w.st.Flush()
+	w.checkTransitions(forPlanner.Jobs, c.Steps)
 	if err != nil && !c.Empty() {
 		w.t.Fatalf("an input that failed (%v) changed something: %s", err, asJSON(w.t, c))
 	}
