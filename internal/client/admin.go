@@ -27,7 +27,8 @@ type UpdateProject struct {
 
 // UpdateProject changes a project.
 func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *UpdateProject) error {
-	return c.do(ctx, call{method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p, again: always}, nil)
+	return c.do(ctx, call{method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p,
+		again: always}, nil)
 }
 
 // NewUser adds a user.
@@ -47,7 +48,8 @@ func (c *Client) AddUser(ctx context.Context, u *core.User) (*UserPut, error) {
 
 // UpdateUser changes a user.
 func (c *Client) UpdateUser(ctx context.Context, name core.UserName, u *UpdateUser) error {
-	return c.do(ctx, call{method: "PATCH", path: api + "/users/" + url.PathEscape(string(name)), body: u, again: always}, nil)
+	return c.do(ctx, call{method: "PATCH", path: api + "/users/" + url.PathEscape(string(name)), body: u, again: always},
+		nil)
 }
 
 // NewProject adds a project.

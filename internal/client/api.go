@@ -12,8 +12,8 @@ const (
 	PathSubmit = "/api/v1/jobs"
 )
 
-// Submit is the body of POST /api/v1/jobs. Script and Env are plain text in JSON; the server hashes and stores them, and
-// Files.
+// Submit is the body of POST /api/v1/jobs. Script and Env are plain text in JSON; the server hashes and stores them,
+// and Files.
 type Submit struct {
 	Spec   core.Spec `json:"spec"`
 	Script string    `json:"script,omitempty"`
@@ -23,7 +23,8 @@ type Submit struct {
 	Strict bool      `json:"strict,omitempty"`
 	// Components are those of a het job after the first, which is Spec and has the script.
 	Components []core.Spec `json:"components,omitempty"`
-	Retry      bool        `json:"retry,omitempty"` // it was sent before and the answer was lost: look further back for the key
+	// it was sent before and the answer was lost: look further back for the key
+	Retry bool `json:"retry,omitempty"`
 	// Run makes the job a run of a YAML configuration.
 	Run    string `json:"run,omitempty"`
 	Config string `json:"config,omitempty"`
@@ -49,7 +50,8 @@ type Job struct {
 	Ports []core.Published `json:"ports,omitempty"`
 }
 
-// Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of them.
+// Brief is a job in a queue listing: GET /api/v1/jobs?view=brief. It is flat and short because squeue reads 50,000 of
+// them.
 type Brief struct {
 	ID        core.JobID         `json:"id"`
 	Base      core.JobID         `json:"base,omitempty"`       // array: its base id
@@ -100,7 +102,8 @@ type JobsQuery struct {
 // Node is a node as the API shows it.
 type Node struct {
 	core.Node
-	State      string               `json:"state"` // one word in Slurm's spelling, with flags joined by '+': IDLE, MIXED, ALLOCATED, DOWN, IDLE+DRAIN
+	// one word in Slurm's spelling, with flags joined by '+': IDLE, MIXED, ALLOCATED, DOWN, IDLE+DRAIN
+	State      string               `json:"state"`
 	Connected  bool                 `json:"connected"`
 	LastHeard  core.Time            `json:"last_heard,omitempty"`
 	Load       float64              `json:"load"`
@@ -121,21 +124,23 @@ type Node struct {
 
 // Cluster answers GET /api/v1/cluster.
 type Cluster struct {
-	Name         string            `json:"name"`
-	Version      string            `json:"version"`
-	SlurmVersion string            `json:"slurm_version"` // the Slurm version imitated
-	Server       string            `json:"server"`        // host name
-	Started      core.Time         `json:"started"`
-	Now          core.Time         `json:"now"`
-	Seq          int64             `json:"seq"`
-	Epoch        int64             `json:"epoch"`
-	Store        string            `json:"store"`               // "sqlite", "postgres"
-	ReadOnly     string            `json:"read_only,omitempty"` // why nothing can be written now
-	Partitions   []core.Partition  `json:"partitions"`
-	Topology     *core.Topology    `json:"topology,omitempty"`
-	Settings     map[string]string `json:"settings"`         // what scontrol show config prints, and defaults that commands need
-	Jobs         map[string]int    `json:"jobs"`             // live jobs by state, of those that the caller sees
-	Hidden       []string          `json:"hidden,omitempty"` // kinds of records that the caller is not shown: nodes, partitions
+	Name         string           `json:"name"`
+	Version      string           `json:"version"`
+	SlurmVersion string           `json:"slurm_version"` // the Slurm version imitated
+	Server       string           `json:"server"`        // host name
+	Started      core.Time        `json:"started"`
+	Now          core.Time        `json:"now"`
+	Seq          int64            `json:"seq"`
+	Epoch        int64            `json:"epoch"`
+	Store        string           `json:"store"`               // "sqlite", "postgres"
+	ReadOnly     string           `json:"read_only,omitempty"` // why nothing can be written now
+	Partitions   []core.Partition `json:"partitions"`
+	Topology     *core.Topology   `json:"topology,omitempty"`
+	// what scontrol show config prints, and defaults that commands need
+	Settings map[string]string `json:"settings"`
+	Jobs     map[string]int    `json:"jobs"` // live jobs by state, of those that the caller sees
+	// kinds of records that the caller is not shown: nodes, partitions
+	Hidden []string `json:"hidden,omitempty"`
 }
 
 // Withheld refuses in the server's stead, where it left out all records of a kind instead of refusing the call.
@@ -143,7 +148,8 @@ func (c *Cluster) Withheld(kind string) error {
 	if !slices.Contains(c.Hidden, kind) {
 		return nil
 	}
-	return core.Errorf(core.Denied, "%s are private here (private_data): administrators see them", kind).Because("access_denied")
+	return core.Errorf(core.Denied, "%s are private here (private_data): administrators see them", kind).
+		Because("access_denied")
 }
 
 // Whoami answers GET /api/v1/whoami.
@@ -248,7 +254,8 @@ type RemovedNode struct {
 
 // UpdateNode is the body of PATCH /api/v1/nodes/{name}.
 type UpdateNode struct {
-	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force], reboot[_asap], cancel_reboot.
+	// State is what is asked: drain, undrain, resume, down, fail, future, power_up, power_down[_asap|_force],
+	// reboot[_asap], cancel_reboot.
 	State  string `json:"state,omitempty"`
 	Next   string `json:"next,omitempty"` // with a reboot: resume or down, when the node is back
 	Reason string `json:"reason,omitempty"`
@@ -258,32 +265,36 @@ type UpdateNode struct {
 
 // NewStep is the body of POST /api/v1/jobs/{id}/steps: srun inside an allocation.
 type NewStep struct {
-	Name         string       `json:"name"`
-	Argv         []string     `json:"argv"`
-	Env          []string     `json:"env"`
-	WorkDir      string       `json:"workdir"`
-	Nodes        int32        `json:"nodes,omitempty"` // 0: as many as fit Tasks
-	NodeList     string       `json:"nodelist,omitempty"`
-	Tasks        int32        `json:"tasks,omitempty"`
-	TasksPerNode int32        `json:"tasks_per_node,omitempty"`
-	CPUsPerTask  int32        `json:"cpus_per_task,omitempty"`
-	Distribution string       `json:"distribution,omitempty"` // of tasks to nodes, as Slurm's -m; arbitrary: NodeList has the node of each
-	Stdin        string       `json:"stdin,omitempty"`        // "all", "none", "0".. rank
-	Stdout       string       `json:"stdout,omitempty"`       // file pattern written on the node; empty: streamed to the caller
-	Stderr       string       `json:"stderr,omitempty"`
-	TimeLimit    core.Seconds `json:"time_limit,omitempty"`
-	Umask        string       `json:"umask,omitempty"`
-	Label        bool         `json:"label,omitempty"`
-	Pty          bool         `json:"pty,omitempty"`
-	Rows         uint16       `json:"rows,omitempty"` // of the terminal
-	Cols         uint16       `json:"cols,omitempty"`
-	MPI          string       `json:"mpi,omitempty"`      // "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
-	Direct       *Direct      `json:"direct,omitempty"`   // where the nodes may reach the caller without the server between
-	OwnsJob      bool         `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
-	Exclude      string       `json:"exclude,omitempty"`
-	Relative     int32        `json:"relative,omitempty"` // it begins with this node of the job
-	// A step has all of its nodes to itself, as far as they are the job's; an exact one only what its tasks need, and one that
-	// overlaps shares all with others.
+	Name         string   `json:"name"`
+	Argv         []string `json:"argv"`
+	Env          []string `json:"env"`
+	WorkDir      string   `json:"workdir"`
+	Nodes        int32    `json:"nodes,omitempty"` // 0: as many as fit Tasks
+	NodeList     string   `json:"nodelist,omitempty"`
+	Tasks        int32    `json:"tasks,omitempty"`
+	TasksPerNode int32    `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int32    `json:"cpus_per_task,omitempty"`
+	// of tasks to nodes, as Slurm's -m; arbitrary: NodeList has the node of each
+	Distribution string `json:"distribution,omitempty"`
+	Stdin        string `json:"stdin,omitempty"` // "all", "none", "0".. rank
+	// file pattern written on the node; empty: streamed to the caller
+	Stdout    string       `json:"stdout,omitempty"`
+	Stderr    string       `json:"stderr,omitempty"`
+	TimeLimit core.Seconds `json:"time_limit,omitempty"`
+	Umask     string       `json:"umask,omitempty"`
+	Label     bool         `json:"label,omitempty"`
+	Pty       bool         `json:"pty,omitempty"`
+	Rows      uint16       `json:"rows,omitempty"` // of the terminal
+	Cols      uint16       `json:"cols,omitempty"`
+	// "pmi2": PMI-1 and PMI-2 are served to the tasks; "none"; empty: as step.mpi says
+	MPI string `json:"mpi,omitempty"`
+	// where the nodes may reach the caller without the server between
+	Direct   *Direct `json:"direct,omitempty"`
+	OwnsJob  bool    `json:"owns_job,omitempty"` // the caller made the allocation: if it is lost, so is that
+	Exclude  string  `json:"exclude,omitempty"`
+	Relative int32   `json:"relative,omitempty"` // it begins with this node of the job
+	// A step has all of its nodes to itself, as far as they are the job's; an exact one only what its tasks need, and
+	// one that overlaps shares all with others.
 	Exact       bool        `json:"exact,omitempty"`
 	Overlap     bool        `json:"overlap,omitempty"`
 	Overcommit  bool        `json:"overcommit,omitempty"` // tasks need no CPUs of their own
@@ -302,8 +313,8 @@ type NewStep struct {
 	TaskEpilog string `json:"task_epilog,omitempty"`
 	// Programs are what each task runs, if they do not all run Argv: the first that names its rank.
 	Programs []TaskProgram `json:"programs,omitempty"`
-	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks, whose
-	// ranks go on from one to the next. What is said of streams and of the caller is said here for all.
+	// Component is in which component of a het job it runs, Het what runs beside it in others: one world of tasks,
+	// whose ranks go on from one to the next. What is said of streams and of the caller is said here for all.
 	Component int32     `json:"component,omitempty"`
 	Het       []NewStep `json:"het,omitempty"`
 }
@@ -360,8 +371,9 @@ type NewToken struct {
 	Note      string        `json:"note,omitempty"`
 	TTL       core.Seconds  `json:"ttl,omitempty"` // 0: the server's default; core.Forever: without end
 
-	Name    string           `json:"name,omitempty"`
-	Scopes  []core.Scope     `json:"scopes,omitempty"`  // none: every right of the user, within those of the token that asks
+	Name string `json:"name,omitempty"`
+	// none: every right of the user, within those of the token that asks
+	Scopes  []core.Scope     `json:"scopes,omitempty"`
 	Project core.ProjectName `json:"project,omitempty"` // the only one it is good for; implies scope project
 	Client  string           `json:"client,omitempty"`  // "dstack": made for a dstack client
 }
@@ -398,8 +410,8 @@ func (j Join) String() string { return "join of " + string(j.Node) }
 // GoString is String for %#v.
 func (j Join) GoString() string { return j.String() }
 
-// Renew is the body of POST /api/v1/renew: a node that has joined asks for another certificate. A request signed with the key
-// it is known by is enough; one with a new key must come with the certificate it has.
+// Renew is the body of POST /api/v1/renew: a node that has joined asks for another certificate. A request signed with
+// the key it is known by is enough; one with a new key must come with the certificate it has.
 type Renew struct {
 	Node  core.NodeName `json:"node"`
 	CSR   string        `json:"csr"`             // PEM

@@ -77,7 +77,7 @@ func AllocList(a *core.Alloc) string {
 	return hostlist.FoldSorted(names)
 }
 
-// Wants tells how many nodes and CPUs a shape asks for at least: what listings show of a job that has none yet.
+// Wants returns how many nodes and CPUs a shape asks for at least: what listings show of a job that has none yet.
 func Wants(s core.Shape) (nodes, cpus int32) {
 	nodes = max(1, s.NodesMin)
 	if s.NodesMin == 0 && s.TasksPerNode > 0 && s.Tasks > s.TasksPerNode {

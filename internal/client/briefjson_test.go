@@ -15,8 +15,9 @@ func someBriefs(n int) []Brief {
 	list := make([]Brief, n)
 	for i := range list {
 		list[i] = Brief{
-			ID: core.JobID(i + 1), Name: fmt.Sprintf("job-%d", i), User: "alice", UID: 1000, Project: "physics", Partition: "main",
-			QOS: "normal", State: core.Pending, Reason: core.ReasonPriority, Priority: 10163, Submit: 1794704932000000,
+			ID: core.JobID(i + 1), Name: fmt.Sprintf("job-%d", i), User: "alice", UID: 1000, Project: "physics",
+			Partition: "main",
+			QOS:       "normal", State: core.Pending, Reason: core.ReasonPriority, Priority: 10163, Submit: 1794704932000000,
 			Limit: 600, Nodes: 1, CPUs: 1,
 		}
 	}
@@ -28,9 +29,11 @@ func hardBriefs() []Brief {
 	return []Brief{
 		{},
 		{
-			ID: 1 << 40, Base: 7, Task: 3, Tasks: "5-20%4", Name: "quote \" back \\ tab\t <&> ünïcode", User: "bob", UID: 4294967295,
+			ID: 1 << 40, Base: 7, Task: 3, Tasks: "5-20%4", Name: "quote \" back \\ tab\t <&> ünïcode", User: "bob",
+			UID:     4294967295,
 			Project: "p", Partition: "a,b", QOS: "q", State: core.OutOfMemory, Flags: core.Completing | core.HeldRequeues,
-			Reason: "X", Priority: 4294967295, Submit: -5, Start: 1, End: 2, Elapsed: 3, Limit: core.Forever, Nodes: 99, CPUs: 2147483647,
+			Reason: "X", Priority: 4294967295, Submit: -5, Start: 1, End: 2, Elapsed: 3, Limit: core.Forever, Nodes: 99,
+			CPUs:     2147483647,
 			NodeList: "n[001-008]", Run: "r-1",
 		},
 		{ID: 2, Name: "\x01\xff", State: core.Running},

@@ -68,7 +68,8 @@ func OwnCA() string {
 
 // followCA replaces the copy of the CA when a server that it vouched for says that there is another one.
 func (c *Client) followCA(ctx context.Context, e *endpoint, sum string) {
-	if sum == "" || e.caSum == "" || sum == e.caSum || c.set.CA == "" || c.set.CA != OwnCA() || !c.following.CompareAndSwap(false, true) {
+	if sum == "" || e.caSum == "" || sum == e.caSum || c.set.CA == "" || c.set.CA != OwnCA() ||
+		!c.following.CompareAndSwap(false, true) {
 		return
 	}
 	defer c.following.Store(false)

@@ -95,7 +95,8 @@ func NewKey() string {
 type again uint8
 
 const (
-	// never: the call has an effect that must not happen twice, so it is sent again only when it surely was not received.
+	// never: the call has an effect that must not happen twice, so it is sent again only when it surely was not
+	// received.
 	never again = iota
 	// always: the call reads, or its effect under the same key or on the same record happens once.
 	always
@@ -131,7 +132,8 @@ func (c *Client) do(ctx context.Context, q call, out any) error {
 		var data []byte
 		if data, err = readAll(resp); err == nil {
 			if err = json.Unmarshal(data, out); err != nil {
-				return &core.Error{Code: core.Internal, Message: "the server's answer to " + q.method + " " + q.path + " cannot be read", Err: err}
+				return &core.Error{Code: core.Internal, Message: "the server's answer to " + q.method + " " + q.path +
+					" cannot be read", Err: err}
 			}
 		}
 	}
@@ -229,8 +231,9 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 	}
 }
 
-// send makes one try. sent tells whether the server may have received the request.
-func (c *Client) send(ctx context.Context, e *endpoint, q call, body []byte) (resp *http.Response, sent bool, err error) {
+// send makes one try. sent reports whether the server may have received the request.
+func (c *Client) send(ctx context.Context, e *endpoint, q call, body []byte) (
+	resp *http.Response, sent bool, err error) {
 	u := e.base + q.path
 	if len(q.query) > 0 {
 		u += "?" + q.query.Encode()
@@ -264,7 +267,7 @@ func (c *Client) send(ctx context.Context, e *endpoint, q call, body []byte) (re
 	return resp, true, nil
 }
 
-// hopeless tells that waiting will not help: there is no such place, or who answers there is not to be trusted.
+// hopeless reports that waiting will not help: there is no such place, or who answers there is not to be trusted.
 func hopeless(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" && op.Net == "unix" && errors.Is(err, syscall.ENOENT) {
@@ -288,12 +291,14 @@ func (c *Client) away(e *endpoint, err error) error {
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
-	out := &core.Error{Code: core.Unavailable, Reason: ReasonUnreachable, Message: "the server at " + e.text + " cannot be reached", Err: err}
+	out := &core.Error{Code: core.Unavailable, Reason: ReasonUnreachable,
+		Message: "the server at " + e.text + " cannot be reached", Err: err}
 	if isUntrusted(err) {
 		out.Reason, out.Message = ReasonUntrusted, "the server at "+e.text+" is not to be trusted"
 	}
 	if isCertError(err) {
-		out.Reason, out.Message = ReasonUntrusted, "the certificate of the server at "+e.text+" is not trusted (set BIREME_CA to the cluster's CA)"
+		out.Reason, out.Message = ReasonUntrusted,
+			"the certificate of the server at "+e.text+" is not trusted (set BIREME_CA to the cluster's CA)"
 	}
 	return out
 }
@@ -301,10 +306,11 @@ func (c *Client) away(e *endpoint, err error) error {
 // Reasons of errors made by the client itself.
 const (
 	ReasonUnreachable = "unreachable" // nobody answers
-	ReasonUntrusted   = "untrusted"   // the server's certificate is not signed by BIREME_CA, or somebody else listens on its socket
+	// the server's certificate is not signed by BIREME_CA, or somebody else listens on its socket
+	ReasonUntrusted = "untrusted"
 )
 
-// Unreachable tells that err means that no server answered.
+// Unreachable reports that err means that no server answered.
 func Unreachable(err error) bool {
 	r := core.ReasonOf(err)
 	return r == ReasonUnreachable || r == ReasonUntrusted

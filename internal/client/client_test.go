@@ -55,11 +55,12 @@ func TestWaitingIsToldOnce(t *testing.T) {
 		json.NewEncoder(w).Encode(Whoami{User: "ann"})
 	}))
 	defer srv.Close()
-	c, err := New(Settings{Servers: []string{insecure(srv.URL)}, Timeout: time.Hour}, WithSleep(noWait), WithNotice(func(err error, left time.Duration) {
-		if told++; core.CodeOf(err) != core.Unavailable || left <= 0 || tries < 3 {
-			t.Errorf("told %v after %d tries, %v are left", err, tries, left)
-		}
-	}))
+	c, err := New(Settings{Servers: []string{insecure(srv.URL)}, Timeout: time.Hour}, WithSleep(noWait),
+		WithNotice(func(err error, left time.Duration) {
+			if told++; core.CodeOf(err) != core.Unavailable || left <= 0 || tries < 3 {
+				t.Errorf("told %v after %d tries, %v are left", err, tries, left)
+			}
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +138,10 @@ func TestEndpointsAreTriedInTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Write([]byte(`{"user":"alice","uid":5}`))
-	})}}
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			w.Write([]byte(`{"user":"alice","uid":5}`))
+		})}}
 	srv.Start()
 	defer srv.Close()
 	c := testClient(t, "http+insecure://"+dead.Addr().String(), "unix:"+filepath.Join(dir, "s"))
@@ -159,7 +161,8 @@ func TestErrorsKeepCodeAndReason(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/jobs/9" {
 			w.WriteHeader(404)
-			json.NewEncoder(w).Encode(ErrorBody{Error: core.Error{Code: core.NotFound, Reason: "invalid_job_id", Message: "there is no job 9"}})
+			json.NewEncoder(w).Encode(ErrorBody{Error: core.Error{Code: core.NotFound, Reason: "invalid_job_id",
+				Message: "there is no job 9"}})
 			return
 		}
 		http.Error(w, "go away", http.StatusForbidden)
@@ -194,7 +197,9 @@ func TestNobodyThere(t *testing.T) {
 
 func TestTLSNeedsTheCA(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`{}`)) }))
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte(`{}`))
+	}))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
@@ -276,14 +281,16 @@ func TestSettings(t *testing.T) {
 	}
 	t.Setenv("BIREME_CONFIG", file)
 	got, err := SettingsFromEnv()
-	want := Settings{Servers: []string{"https://a:6817", "https://b:6817"}, CA: "/etc/ca.pem", Token: "abc", Project: "main", Timeout: DefaultTimeout}
+	want := Settings{Servers: []string{"https://a:6817", "https://b:6817"}, CA: "/etc/ca.pem", Token: "abc",
+		Project: "main", Timeout: DefaultTimeout}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("file: %v (-want +got)\n%s", err, d)
 	}
 	t.Setenv("BIREME_SERVER", "unix:/run/a folder/x.sock, https://h:1")
 	t.Setenv("BIREME_TIMEOUT", "1500ms")
 	got, err = SettingsFromEnv()
-	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "https://h:1"}, Project: "main", Timeout: 1500 * time.Millisecond}
+	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "https://h:1"}, Project: "main",
+		Timeout: 1500 * time.Millisecond}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("environment: %v (-want +got)\n%s", err, d)
 	}

@@ -46,8 +46,10 @@ func newEndpoint(text, ca string) (*endpoint, error) {
 	}
 	switch u.Scheme {
 	case "http":
-		return nil, fmt.Errorf("server %q: nobody can tell who answers there, and whoever does would get scripts, environments and tokens: "+
-			"use https://%s with the cluster's CA (BIREME_CA), or %s://%[2]s if only a proxy of your own can be there", text, u.Host, insecureScheme)
+		return nil, fmt.Errorf("server %q: nobody can tell who answers there, and whoever does would get scripts, "+
+			"environments and tokens: "+
+			"use https://%s with the cluster's CA (BIREME_CA), or %s://%[2]s if only a proxy of your own can be there", text,
+			u.Host, insecureScheme)
 	case insecureScheme:
 		u.Scheme = "http"
 	}

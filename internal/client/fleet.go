@@ -60,17 +60,18 @@ type Fleet struct {
 
 // FleetInstance is a host of a fleet and the node it is.
 type FleetInstance struct {
-	Num       int32         `json:"num"`
-	Node      core.NodeName `json:"node"`
-	Host      string        `json:"host"` // USER@HOST:PORT
-	Jump      string        `json:"proxy_jump,omitempty"`
-	HostKey   string        `json:"host_key,omitempty"`
-	Status    string        `json:"status"`          // pending, provisioning, idle, busy, unreachable, terminating
-	Phase     string        `json:"phase,omitempty"` // what is being done about it just now
-	Cause     string        `json:"cause,omitempty"` // why it cannot be used
-	Since     core.Time     `json:"since,omitempty"` // of Cause
-	Note      string        `json:"note,omitempty"`  // what else is to be known of it: who drained it and why, whose jobs it takes
-	State     string        `json:"state"`           // the node's
+	Num     int32         `json:"num"`
+	Node    core.NodeName `json:"node"`
+	Host    string        `json:"host"` // USER@HOST:PORT
+	Jump    string        `json:"proxy_jump,omitempty"`
+	HostKey string        `json:"host_key,omitempty"`
+	Status  string        `json:"status"`          // pending, provisioning, idle, busy, unreachable, terminating
+	Phase   string        `json:"phase,omitempty"` // what is being done about it just now
+	Cause   string        `json:"cause,omitempty"` // why it cannot be used
+	Since   core.Time     `json:"since,omitempty"` // of Cause
+	// what else is to be known of it: who drained it and why, whose jobs it takes
+	Note      string        `json:"note,omitempty"`
+	State     string        `json:"state"` // the node's
 	Hardware  core.Hardware `json:"hardware"`
 	AllocCPUs int32         `json:"alloc_cpus"`
 	Blocks    int32         `json:"blocks"` // it is split into
@@ -97,7 +98,8 @@ func (c *Client) Fleet(ctx context.Context, name string) (*Fleet, error) {
 // PutFleet makes a fleet or changes it in place.
 func (c *Client) PutFleet(ctx context.Context, name string, s *FleetSpec) (*core.FleetPlan, error) {
 	out := new(core.FleetPlan)
-	if err := c.do(ctx, call{method: "PUT", path: api + "/fleets/" + url.PathEscape(name), body: s, again: always}, out); err != nil {
+	if err := c.do(ctx, call{method: "PUT", path: api + "/fleets/" + url.PathEscape(name), body: s, again: always},
+		out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -114,7 +116,8 @@ func (c *Client) DropFleet(ctx context.Context, name string, nums []int32, force
 
 // TrustFleet forgets host keys of a fleet.
 func (c *Client) TrustFleet(ctx context.Context, name string, nums []int32) error {
-	return c.do(ctx, call{method: "POST", path: api + "/fleets/" + url.PathEscape(name) + "/trust", query: instances(nums)}, nil)
+	return c.do(ctx, call{method: "POST", path: api + "/fleets/" + url.PathEscape(name) + "/trust",
+		query: instances(nums)}, nil)
 }
 
 func instances(nums []int32) url.Values {

@@ -8,9 +8,9 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// HideArguments overwrites the secrets among this process's arguments where ps and /proc show them to everybody, and gives
-// the arguments as they were. It must be the first thing a program does: strings that were cut out of os.Args before share
-// its bytes.
+// HideArguments overwrites the secrets among this process's arguments where ps and /proc show them to everybody, and
+// gives the arguments as they were. It must be the first thing a program does: strings that were cut out of os.Args
+// before share its bytes.
 func HideArguments() []string {
 	shown := os.Args // their bytes are those that the kernel shows
 	for i := range shown {

@@ -19,8 +19,8 @@ type untrustedError struct{ text string }
 
 func (e *untrustedError) Error() string { return e.text }
 
-// checkListener refuses a socket that is listened on by somebody who is neither root nor the caller nor the one whom the
-// socket's path belongs to. While a server is away anybody could wait there for scripts, environments and tokens.
+// checkListener refuses a socket that is listened on by somebody who is neither root nor the caller nor the one whom
+// the socket's path belongs to. While a server is away anybody could wait there for scripts, environments and tokens.
 func checkListener(path string, uid uint32) error {
 	return listenerAt(path, uid, uint32(os.Geteuid()))
 }
@@ -36,13 +36,15 @@ func listenerAt(path string, uid, self uint32) error {
 	case own == uid:
 		return nil
 	}
-	return &untrustedError{fmt.Sprintf("%s is listened on by %s, who is neither root nor you nor the owner of its folder: nothing was sent", path, userText(uid))}
+	return &untrustedError{fmt.Sprintf(
+		"%s is listened on by %s, who is neither root nor you nor the owner of its folder: nothing was sent", path,
+		userText(uid))}
 }
 
 func userText(uid uint32) string { return "user " + strconv.FormatUint(uint64(uid), 10) }
 
-// CheckFolder refuses a folder that somebody but root and the caller made or may have made, or may write to: what lies there would
-// be taken for the caller's own, settings and links to other files included.
+// CheckFolder refuses a folder that somebody but root and the caller made or may have made, or may write to: what
+// lies there would be taken for the caller's own, settings and links to other files included.
 func CheckFolder(dir string) error { return folderOf(dir, uint32(os.Geteuid())) }
 
 func folderOf(dir string, self uint32) error {
@@ -58,8 +60,8 @@ func folderOf(dir string, self uint32) error {
 	return nil
 }
 
-// pathOwner gives the owner of the folder a socket lies in, if nobody but root, the caller and that owner can put something
-// else in its place.
+// pathOwner gives the owner of the folder a socket lies in, if nobody but root, the caller and that owner can put
+// something else in its place.
 func pathOwner(path string, self uint32) (uint32, error) {
 	owner, mode, err := folderOwner(filepath.Dir(path), self)
 	if err == nil && mode&0o022 != 0 {
@@ -68,8 +70,8 @@ func pathOwner(path string, self uint32) (uint32, error) {
 	return owner, err
 }
 
-// folderOwner gives a folder's owner and mode, if nobody but root, the caller and that owner can put something else in its place.
-// What lies in a folder that others may write to must be root's or the caller's own.
+// folderOwner gives a folder's owner and mode, if nobody but root, the caller and that owner can put something else
+// in its place. What lies in a folder that others may write to must be root's or the caller's own.
 func folderOwner(path string, self uint32) (owner uint32, mode fs.FileMode, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -123,7 +125,7 @@ func folderOwner(path string, self uint32) (owner uint32, mode fs.FileMode, err 
 	return owner, mode, nil
 }
 
-// mappedRoot tells whether this process is in a user namespace where root of the machine is nobody.
+// mappedRoot reports whether this process is in a user namespace where root of the machine is nobody.
 func mappedRoot() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	f := strings.Fields(string(text))

@@ -74,10 +74,12 @@ func TestPathOwner(t *testing.T) {
 
 func TestPlainHTTPIsRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := New(Settings{Servers: []string{"http://127.0.0.1:7440"}}); err == nil || !strings.Contains(err.Error(), "https://127.0.0.1:7440") {
+	if _, err := New(Settings{Servers: []string{"http://127.0.0.1:7440"}}); err == nil ||
+		!strings.Contains(err.Error(), "https://127.0.0.1:7440") {
 		t.Errorf("%v", err)
 	}
-	if c, err := New(Settings{Servers: []string{"http+insecure://127.0.0.1:7440"}}); err != nil || c.ends[0].base != "http://127.0.0.1:7440" {
+	if c, err := New(Settings{Servers: []string{"http+insecure://127.0.0.1:7440"}}); err != nil ||
+		c.ends[0].base != "http://127.0.0.1:7440" {
 		t.Errorf("%v", err)
 	}
 }
@@ -99,7 +101,8 @@ func TestFolderOf(t *testing.T) {
 		return dir
 	}
 	open := mk("tmp", 0, 0o777|os.ModeSticky)
-	if err := errors.Join(os.Symlink(mk("root", 0, 0o755), filepath.Join(open, "link")), os.Lchown(filepath.Join(open, "link"), mallory, mallory)); err != nil {
+	if err := errors.Join(os.Symlink(mk("root", 0, 0o755), filepath.Join(open, "link")),
+		os.Lchown(filepath.Join(open, "link"), mallory, mallory)); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

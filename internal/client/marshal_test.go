@@ -17,7 +17,8 @@ func TestMarshalEqualsEncodingJSON(t *testing.T) {
 	t.Parallel()
 	empty := ""
 	for _, v := range []any{
-		nil, 7, "a\nb", []string{}, []string(nil), map[string]int{"b": 1, "a": 2}, 1.5, []byte("x"), struct{ A any }{[]int{1}},
+		nil, 7, "a\nb", []string{}, []string(nil), map[string]int{"b": 1, "a": 2}, 1.5, []byte("x"),
+		struct{ A any }{[]int{1}},
 		&Submit{}, &Submit{Env: []string{}, Components: []core.Spec{{}, {Script: core.Hash{1}}}},
 		struct {
 			core.Origin
@@ -31,10 +32,14 @@ func TestMarshalEqualsEncodingJSON(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[Submit](), reflect.TypeFor[Update](), reflect.TypeFor[Cancel](), reflect.TypeFor[NewStep](), reflect.TypeFor[Release](),
-		reflect.TypeFor[UpdateNode](), reflect.TypeFor[UpdateUser](), reflect.TypeFor[PutMember](), reflect.TypeFor[FleetSpec](),
-		reflect.TypeFor[PartitionChange](), reflect.TypeFor[NewToken](), reflect.TypeFor[Join](), reflect.TypeFor[ApplyPolicy](),
-		reflect.TypeFor[Reconfigure](), reflect.TypeFor[NewReservation](), reflect.TypeFor[core.QOS](), reflect.TypeFor[core.Job](),
+		reflect.TypeFor[Submit](), reflect.TypeFor[Update](), reflect.TypeFor[Cancel](), reflect.TypeFor[NewStep](),
+		reflect.TypeFor[Release](),
+		reflect.TypeFor[UpdateNode](), reflect.TypeFor[UpdateUser](), reflect.TypeFor[PutMember](),
+		reflect.TypeFor[FleetSpec](),
+		reflect.TypeFor[PartitionChange](), reflect.TypeFor[NewToken](), reflect.TypeFor[Join](),
+		reflect.TypeFor[ApplyPolicy](),
+		reflect.TypeFor[Reconfigure](), reflect.TypeFor[NewReservation](), reflect.TypeFor[core.QOS](),
+		reflect.TypeFor[core.Job](),
 	} {
 		for range 50 {
 			v := reflect.New(typ)
@@ -93,7 +98,8 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 // What sbatch sends.
 func BenchmarkMarshalSubmit(b *testing.B) {
 	in := &Submit{
-		Spec:   core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600, IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}},
+		Spec: core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600,
+			IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}},
 		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: NewKey(),
 	}
 	for range 60 {

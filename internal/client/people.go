@@ -40,7 +40,8 @@ func (c *Client) NewToken(ctx context.Context, t *NewToken) (*NewTokenMade, erro
 // RotateToken gives a token another secret. Like NewToken it is not sent again once received.
 func (c *Client) RotateToken(ctx context.Context, id string, in *RotateToken) (*NewTokenMade, error) {
 	out := new(NewTokenMade)
-	if err := c.do(ctx, call{method: "POST", path: api + "/tokens/" + url.PathEscape(id) + "/rotate", body: in}, out); err != nil {
+	if err := c.do(ctx, call{method: "POST", path: api + "/tokens/" + url.PathEscape(id) + "/rotate", body: in},
+		out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -105,7 +106,8 @@ func (c *Client) StopRun(ctx context.Context, project, name string) error {
 	if project != "" {
 		v.Set("project", project)
 	}
-	return c.do(ctx, call{method: "POST", path: api + "/runs/" + url.PathEscape(name) + "/stop", query: v, again: always}, nil)
+	return c.do(ctx, call{method: "POST", path: api + "/runs/" + url.PathEscape(name) + "/stop", query: v, again: always},
+		nil)
 }
 
 // Join trades a one-time token for a node's certificate.

@@ -41,7 +41,8 @@ func (c *Client) QOS(ctx context.Context) (*QOSList, error) {
 
 // PutQOS makes or replaces a QOS.
 func (c *Client) PutQOS(ctx context.Context, q *core.QOS) error {
-	return c.do(ctx, call{method: "PUT", path: api + "/qos/" + url.PathEscape(string(q.Name)), body: q, again: always}, nil)
+	return c.do(ctx, call{method: "PUT", path: api + "/qos/" + url.PathEscape(string(q.Name)), body: q, again: always},
+		nil)
 }
 
 // DropQOS removes a QOS that nothing names.

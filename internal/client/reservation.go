@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Reservation is an advance reservation as the API shows it: its times are those of the occurrence that goes on or comes
-// next.
+// Reservation is an advance reservation as the API shows it: its times are those of the occurrence that goes on or
+// comes next.
 type Reservation struct {
 	core.AdvanceReservation
 	State string `json:"state"` // "ACTIVE", "INACTIVE"
@@ -50,7 +50,8 @@ func (c *Client) NewReservation(ctx context.Context, r *NewReservation) (*Reserv
 // UpdateReservation changes one.
 func (c *Client) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
 	out := new(Reservation)
-	if err := c.do(ctx, call{method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r, again: always}, out); err != nil {
+	if err := c.do(ctx, call{method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r,
+		again: always}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -103,7 +103,8 @@ func (c *Client) Submit(ctx context.Context, s *Submit) (*Submitted, error) {
 		s.Key = NewKey()
 	}
 	out := new(Submitted)
-	err := c.do(ctx, call{method: "POST", path: PathSubmit, body: s, again: always, resend: func() { s.Retry = true }}, out)
+	err := c.do(ctx, call{method: "POST", path: PathSubmit, body: s, again: always, resend: func() { s.Retry = true }},
+		out)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,8 @@ func (c *Client) jobPages(ctx context.Context, path string, v url.Values, limit 
 		if err != nil {
 			return nil, err
 		}
-		out.Jobs, out.Steps, out.More = append(out.Jobs, next.Jobs...), append(out.Steps, next.Steps...), next.More && len(next.Jobs)+int(next.Next) > 0
+		out.Jobs, out.Steps, out.More = append(out.Jobs, next.Jobs...), append(out.Steps, next.Steps...),
+			next.More && len(next.Jobs)+int(next.Next) > 0
 		out.Next = next.Next
 	}
 	return out, nil
@@ -146,8 +148,8 @@ func turn(v url.Values, last core.JobID, limit int) {
 	}
 }
 
-// Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them. Pages are followed as
-// by Jobs.
+// Briefs lists jobs in short. It is the call behind squeue and is made for tens of thousands of them. Pages are
+// followed as by Jobs.
 func (c *Client) Briefs(ctx context.Context, q JobsQuery) (*BriefList, error) {
 	v := q.values()
 	v.Set("view", "brief")
@@ -239,7 +241,10 @@ func (c *Client) cancel(ctx context.Context, b *Cancel) (*Cancelled, error) {
 		if err := c.do(ctx, cancel, more); err != nil {
 			break // what was answered stands
 		}
-		out.Results = slices.DeleteFunc(out.Results, func(r CancelResult) bool { return r.Error != nil && r.Error.Code == core.Unavailable })
+		out.Results = slices.DeleteFunc(out.Results, func(r CancelResult) bool {
+			return r.Error != nil &&
+				r.Error.Code == core.Unavailable
+		})
 		out.Results = append(out.Results, more.Results...)
 	}
 	return out, nil //nolint:nilerr // what was answered stands, and says which jobs were not reached
@@ -301,7 +306,8 @@ func (c *Client) NodeEvents(ctx context.Context, name core.NodeName, limit int) 
 
 // UpdateNode drains, resumes or downs a node.
 func (c *Client) UpdateNode(ctx context.Context, name core.NodeName, u *UpdateNode) error {
-	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always}, nil)
+	return c.do(ctx, call{method: "PATCH", path: api + "/nodes/" + url.PathEscape(string(name)), body: u, again: always},
+		nil)
 }
 
 // RemoveNode forgets a node. how says what of its jobs: empty (there must be none), drain, now or gone.
@@ -311,7 +317,8 @@ func (c *Client) RemoveNode(ctx context.Context, name core.NodeName, how string)
 		q.Set(how, "1")
 	}
 	out := new(RemovedNode)
-	if err := c.do(ctx, call{method: "DELETE", path: api + "/nodes/" + url.PathEscape(string(name)), query: q}, out); err != nil {
+	if err := c.do(ctx, call{method: "DELETE", path: api + "/nodes/" + url.PathEscape(string(name)), query: q},
+		out); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// DefaultSocket is where an installed server listens for local callers, AgentSocket where a node's agent does: its folder
-// is root's, the other one the server's own user's.
+// DefaultSocket is where an installed server listens for local callers, AgentSocket where a node's agent does: its
+// folder is root's, the other one the server's own user's.
 const (
 	DefaultSocket = "/run/bireme/bireme.sock"
 	AgentSocket   = "/run/bireme-agent/bireme.sock"
@@ -47,9 +47,9 @@ func (s Settings) String() string { return "settings for " + strings.Join(s.Serv
 // GoString is String for %#v.
 func (s Settings) GoString() string { return s.String() }
 
-// SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what they
-// leave open from the user's config file. A server given by the environment never gets the token of the file: the file's
-// token belongs to the file's server.
+// SettingsFromEnv reads BIREME_SERVER, BIREME_CA, BIREME_TOKEN, BIREME_PROJECT and BIREME_TIMEOUT, and fills what
+// they leave open from the user's config file. A server given by the environment never gets the token of the file:
+// the file's token belongs to the file's server.
 func SettingsFromEnv() (Settings, error) {
 	s := Settings{
 		Servers: SplitServers(os.Getenv("BIREME_SERVER")),
@@ -111,8 +111,8 @@ func SplitServers(text string) []string {
 	return out
 }
 
-// fromFile reads the few flat keys of the config file. It is a hand-made reader of that subset of YAML (key: value, and a
-// list of servers), because a YAML library would double what a command costs to start.
+// fromFile reads the few flat keys of the config file. It is a hand-made reader of that subset of YAML (key: value,
+// and a list of servers), because a YAML library would double what a command costs to start.
 func (s *Settings) fromFile(path string) error {
 	if path == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// socketTrip makes calls over a local socket, each on a connection of its own. A connection costs less there than the two
-// goroutines by which http.Transport keeps one, and a command such as sbatch makes one call in all.
+// socketTrip makes calls over a local socket, each on a connection of its own. A connection costs less there than the
+// two goroutines by which http.Transport keeps one, and a command such as sbatch makes one call in all.
 type socketTrip struct {
 	dialer *net.Dialer
 	path   string
@@ -48,7 +48,8 @@ func (s *socketTrip) RoundTrip(req *http.Request) (*http.Response, error) {
 		sent = w.Flush()
 	}
 	b.r = bufio.NewReader(c)
-	resp, err := http.ReadResponse(b.r, req) // also after a failed write: a server that refuses a call need not read it all
+	// also after a failed write: a server that refuses a call need not read it all
+	resp, err := http.ReadResponse(b.r, req)
 	if err != nil {
 		_ = b.Close()
 		if ctx.Err() != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// dialPlain opens a connection that its caller's thread reads and writes itself. A command that makes one call has nothing
-// else to do meanwhile: the runtime's poller and the threads it starts would cost more than the call.
+// dialPlain opens a connection that its caller's thread reads and writes itself. A command that makes one call has
+// nothing else to do meanwhile: the runtime's poller and the threads it starts would cost more than the call.
 func (s *socketTrip) dialPlain(ctx context.Context) (conn io.ReadWriteCloser, cut func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -18,7 +18,8 @@ func (s *socketTrip) dialPlain(ctx context.Context) (conn io.ReadWriteCloser, cu
 	if err != nil {
 		return nil, nil, s.dialError("socket", err)
 	}
-	if err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: s.path}); err == nil { // at once, or there are too many before us
+	// at once, or there are too many before us
+	if err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: s.path}); err == nil {
 		err = syscall.SetNonblock(fd, false)
 	}
 	if err != nil {
@@ -73,5 +74,6 @@ func (s *socketTrip) checkConn(c net.Conn) error {
 }
 
 func (s *socketTrip) dialError(call string, err error) error {
-	return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: s.path, Net: "unix"}, Err: os.NewSyscallError(call, err)}
+	return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: s.path, Net: "unix"},
+		Err: os.NewSyscallError(call, err)}
 }

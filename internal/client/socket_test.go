@@ -39,19 +39,22 @@ func TestSocketCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out Release
-	if err := c.do(t.Context(), call{method: "POST", path: "/x", body: Release{Exit: core.Exit{Code: 3}}}, &out); err != nil || out.Exit.Code != 3 {
+	if err := c.do(t.Context(), call{method: "POST", path: "/x", body: Release{Exit: core.Exit{Code: 3}}},
+		&out); err != nil || out.Exit.Code != 3 {
 		t.Errorf("%v, %+v", err, out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-heard; cancel() }()
-	if err := c.do(ctx, call{method: "GET", path: "/x", again: always}, nil); !errors.Is(err, context.Canceled) || !Unreachable(err) {
+	if err := c.do(ctx, call{method: "GET", path: "/x", again: always}, nil); !errors.Is(err, context.Canceled) ||
+		!Unreachable(err) {
 		t.Errorf("after a cancel: %v", err)
 	}
 	gone, err := New(Settings{Servers: []string{"unix:" + path + "/nowhere"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gone.do(t.Context(), call{method: "GET", path: "/x"}, nil); !errors.Is(err, syscall.ENOTDIR) || !Unreachable(err) {
+	if err := gone.do(t.Context(), call{method: "GET", path: "/x"}, nil); !errors.Is(err, syscall.ENOTDIR) ||
+		!Unreachable(err) {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }

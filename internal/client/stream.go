@@ -62,8 +62,8 @@ func (c *Client) Watch(ctx context.Context, after int64, f func(*core.Event) err
 	}
 }
 
-// Logs opens a job's log at an offset. The second result is the offset of the first byte that is really there: older ones
-// may have been dropped. With follow the reader ends when the job does.
+// Logs opens a job's log at an offset. The second result is the offset of the first byte that is really there: older
+// ones may have been dropped. With follow the reader ends when the job does.
 func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool) (io.ReadCloser, int64, error) {
 	v := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
 	if follow {
@@ -89,8 +89,8 @@ func (c *Client) Attach(ctx context.Context, job, step string) (io.ReadWriteClos
 	return c.stream(ctx, jobPath(job, "/steps/"+url.PathEscape(step)+"/attach"), nil)
 }
 
-// Resume opens the caller's end of a step's stream again, at a server that may have been started since. With owns the job
-// ends if the caller leaves.
+// Resume opens the caller's end of a step's stream again, at a server that may have been started since. With owns the
+// job ends if the caller leaves.
 func (c *Client) Resume(ctx context.Context, st *core.Step, key string, owns bool) (io.ReadWriteCloser, error) {
 	v := url.Values{"key": {key}}
 	if owns {

@@ -25,30 +25,32 @@ var (
 // Store is the whole of what must survive. Its meaning is stated by storetest.Run.
 type Store interface {
 	// Lead takes or extends leadership for ttl. The epoch grows by one each time the holder changes or takes it anew
-	// (renew == 0); with renew == the current epoch it only extends the lease. ErrHeld if another's lease has not ended,
-	// ErrStale if renew is no longer the epoch. With now == 0 the database's clock counts, so that replicas need not agree
-	// on the time. Renewing for a ttl of 0 gives the lease back.
+	// (renew == 0); with renew == the current epoch it only extends the lease. ErrHeld if another's lease has not
+	// ended, ErrStale if renew is no longer the epoch. With now == 0 the database's clock counts, so that replicas
+	// need not agree on the time. Renewing for a ttl of 0 gives the lease back.
 	Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error)
 
-	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations, fleets, tokens, open runs, submit
-	// keys that were not purged, counters. All of it is as of one moment, Image.Seq.
+	// Load reads the live part: every job that is live with its spec, nodes, users, projects, QOS, reservations,
+	// fleets, tokens, open runs, submit keys that were not purged, counters. All of it is as of one moment,
+	// Image.Seq.
 	Load(ctx context.Context) (*Image, error)
 
-	// Commit writes c in one transaction under epoch and is durable when it returns. Its events must follow the last one
-	// committed without a gap. Any error but ErrStale leaves the outcome unknown: the caller must Load again. Text that is
-	// not UTF-8 or holds NUL is stored with U+FFFD in place of it.
+	// Commit writes c in one transaction under epoch and is durable when it returns. Its events must follow the last
+	// one committed without a gap. Any error but ErrStale leaves the outcome unknown: the caller must Load again.
+	// Text that is not UTF-8 or holds NUL is stored with U+FFFD in place of it.
 	Commit(ctx context.Context, epoch int64, c *core.Changes) error
 
-	// Probe tells whether a write would work now (disk full, database away, stale epoch), without changing anything that
-	// is read. It writes, so call it now and then.
+	// Probe reports whether a write would work now (disk full, database away, stale epoch), without changing anything
+	// that is read. It writes, so call it now and then.
 	Probe(ctx context.Context, epoch int64) error
 
 	Blob(ctx context.Context, h core.Hash) ([]byte, error)
 	// Blobs finds blobs that the spec stored under id refers to, nil for a zero hash. Knowing the spec makes it faster
 	// than Blob: use it to launch.
 	Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([][]byte, error)
-	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id unless q.Newest; specs attached. A caller
-	// that joins them with live jobs takes the engine's snapshot first and lets the store's record win: so none is missed.
+	// Jobs answers accounting and lookups of jobs that have left memory, by index, ascending id unless q.Newest;
+	// specs attached. A caller that joins them with live jobs takes the engine's snapshot first and lets the store's
+	// record win: so none is missed.
 	Jobs(ctx context.Context, q JobQuery) ([]*core.Job, error)
 	Steps(ctx context.Context, jobs []core.JobID) ([]*core.Step, error)
 	// Events after seq, at most limit; ErrGone if some of them were purged.
@@ -59,41 +61,43 @@ type Store interface {
 	Runs(ctx context.Context, project core.ProjectName, name string, limit int) ([]*core.Run, error)
 	SubmitKey(ctx context.Context, key string) (core.JobID, error)
 
-	// SealWith has blobs that are committed from now on lie sealed, and those that lie sealed opened. Call it before the
-	// first such commit; until then blobs lie as they are.
+	// SealWith has blobs that are committed from now on lie sealed, and those that lie sealed opened. Call it before
+	// the first such commit; until then blobs lie as they are.
 	SealWith(s Sealer)
-	// Seals tells which key is the present one and how far the sealing of what is older has come. ErrNotFound: nobody said.
+	// Seals returns which key is the present one and how far the sealing of what is older has come. ErrNotFound: nobody
+	// said.
 	Seals(ctx context.Context) (SealState, error)
 	// BeginReseal makes a key the present one: whatever is not under it is to be sealed anew.
 	BeginReseal(ctx context.Context, epoch int64, key int64) error
-	// Reseal seals a bounded batch with the sealer's present key and notes how far it came, in one transaction. What lies in
-	// the engine's state (fleets) is the engine's.
+	// Reseal seals a bounded batch with the sealer's present key and notes how far it came, in one transaction. What
+	// lies in the engine's state (fleets) is the engine's.
 	Reseal(ctx context.Context, epoch int64) (SealState, error)
-	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left in the store's files. Nobody else
-	// gets at the store meanwhile: it is for times without a server.
+	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left in the store's files.
+	// Nobody else gets at the store meanwhile: it is for times without a server.
 	Compact(ctx context.Context) error
 
 	// Sealed keeps small secrets (the CA, sealed by the caller) outside the engine's state.
 	Sealed(ctx context.Context, name string) ([]byte, error)
-	PutSealed(ctx context.Context, name string, data []byte) error // keeps the first: returns nil and changes nothing if it exists
+	// keeps the first: returns nil and changes nothing if it exists
+	PutSealed(ctx context.Context, name string, data []byte) error
 
-	// AppendAudit adds entries to the audit log, gives them their numbers and is durable when it returns. Nothing but Purge takes
-	// entries out again, and nothing changes them.
+	// AppendAudit adds entries to the audit log, gives them their numbers and is durable when it returns. Nothing but
+	// Purge takes entries out again, and nothing changes them.
 	AppendAudit(ctx context.Context, epoch int64, list []*core.AuditEntry) error
 	// Audit finds entries of the audit log, the newest first.
 	Audit(ctx context.Context, q AuditQuery) ([]*core.AuditEntry, error)
 
-	// Purge removes a bounded batch of what is past its time; more tells that there is more to do.
+	// Purge removes a bounded batch of what is past its time; more reports that there is more to do.
 	Purge(ctx context.Context, epoch int64, keep Retention, now core.Time) (removed int, more bool, err error)
 	Close() error
 }
 
 // Sealer encrypts what lies in the store; server/seal has one.
 type Sealer interface {
-	// Append seals plain under a name, appends that to dst and tells which key it is under.
+	// Append seals plain under a name, appends that to dst and returns which key it is under.
 	Append(dst []byte, name string, plain []byte) (sealed []byte, key int64, err error)
 	Unseal(name string, sealed []byte) ([]byte, error)
-	// Fresh tells whether a text is under the present key.
+	// Fresh reports whether a text is under the present key.
 	Fresh(sealed []byte) bool
 }
 

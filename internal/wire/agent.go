@@ -7,9 +7,9 @@ import (
 )
 
 // The agent's control stream: one TLS connection, upgraded from HTTP/1.1 (`Upgrade: bireme-agent`), then frames both
-// ways. Launch, Kill, Signal, Suspend, SetLimit, Finish, AckExit, Stat, Started, Exited, JobDone, Usage and Reply are the
-// keeper's own messages (see keeper.go): the agent adds what only the node knows and passes them on. AckExit from the
-// server means that these ends are durable.
+// ways. Launch, Kill, Signal, Suspend, SetLimit, Finish, AckExit, Stat, Started, Exited, JobDone, Usage and Reply are
+// the keeper's own messages (see keeper.go): the agent adds what only the node knows and passes them on. AckExit from
+// the server means that these ends are durable.
 
 // AgentProtocol is the version of the stream. A server speaks this one and the one before.
 const AgentProtocol = 1
@@ -93,17 +93,22 @@ type NodeSettings struct {
 	Sample           time.Duration `json:"sample,omitempty"`        // how often jobs are looked at; 0: never
 	DCGMExporter     string        `json:"dcgm_exporter,omitempty"` // where dcgm-exporter is asked; empty: nowhere
 	TmpDir           string        `json:"tmpdir,omitempty"`        // base of per-job temp dirs; empty: the agent's own
-	LogTail          int64         `json:"log_tail"`                // bytes of batch output kept in the log store; negative: all
-	LogPerJob        int64         `json:"log_per_job,omitempty"`   // bytes of a streamed log that a node keeps; 0: no limit
-	LogRate          int64         `json:"log_rate,omitempty"`      // bytes of streamed logs a second, all together; 0: no limit
-	MinFreeDisk      int64         `json:"min_free_disk,omitempty"` // bytes of a node's disk that logs leave free
-	Connections      int64         `json:"connections,omitempty"`   // of one user to the node's socket; 0: no limit
-	ImageCache       int64         `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
-	Prefetch         []string      `json:"prefetch,omitempty"`      // images to fetch before anybody asks
-	Volumes          []string      `json:"volumes,omitempty"`       // paths below which anybody's container may mount
-	ContainerCaps    []string      `json:"container_caps"`          // of root in anybody's container; null: core.ContainerCaps
-	Publish          string        `json:"publish,omitempty"`       // where ports of containers are found: loopback (or empty), network, all
-	NetRaw           bool          `json:"net_raw,omitempty"`       // anybody's container may open raw sockets
+	// bytes of batch output kept in the log store; negative: all
+	LogTail int64 `json:"log_tail"`
+	// bytes of a streamed log that a node keeps; 0: no limit
+	LogPerJob int64 `json:"log_per_job,omitempty"`
+	// bytes of streamed logs a second, all together; 0: no limit
+	LogRate     int64    `json:"log_rate,omitempty"`
+	MinFreeDisk int64    `json:"min_free_disk,omitempty"` // bytes of a node's disk that logs leave free
+	Connections int64    `json:"connections,omitempty"`   // of one user to the node's socket; 0: no limit
+	ImageCache  int64    `json:"image_cache,omitempty"`   // bytes of images that jobs ran; 0: no limit
+	Prefetch    []string `json:"prefetch,omitempty"`      // images to fetch before anybody asks
+	Volumes     []string `json:"volumes,omitempty"`       // paths below which anybody's container may mount
+	// of root in anybody's container; null: core.ContainerCaps
+	ContainerCaps []string `json:"container_caps"`
+	// where ports of containers are found: loopback (or empty), network, all
+	Publish string `json:"publish,omitempty"`
+	NetRaw  bool   `json:"net_raw,omitempty"` // anybody's container may open raw sockets
 
 	Health        HealthSettings `json:"health"`
 	RebootProgram string         `json:"reboot_program,omitempty"` // restarts the machine; empty: it cannot be
@@ -144,7 +149,8 @@ type OpenStream struct {
 	Direct *Direct `json:"direct,omitempty"` // tried first
 }
 
-// Doing tells what is done about a launch: an image is fetched, so much of it is there. Empty: nothing any more, it runs.
+// Doing tells what is done about a launch: an image is fetched, so much of it is there. Empty: nothing any more, it
+// runs.
 type Doing struct {
 	Key  Key    `json:"key"`
 	Text string `json:"text,omitempty"`
@@ -183,8 +189,8 @@ type IOHeader struct {
 	Seq  int64 `json:"seq,omitempty"`
 }
 
-// InputAt tells srun which of its input frames, that bear numbers from 1 on, a node's keeper has. A node whose stream was
-// opened again says so, and gets what it does not have.
+// InputAt tells srun which of its input frames, that bear numbers from 1 on, a node's keeper has. A node whose stream
+// was opened again says so, and gets what it does not have.
 type InputAt struct {
 	Node  core.NodeName `json:"node"`
 	Seq   int64         `json:"seq"`

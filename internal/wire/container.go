@@ -9,14 +9,16 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Container is how a step runs in a container. The keeper runs a stand-in (bireme-container) in the step's place: it gets
-// the step's standard streams and, on descriptor 3, the launch itself; it has the container made and hands the streams on to
-// the first process inside, so that everything the keeper does to processes happens to the container too.
+// Container is how a step runs in a container. The keeper runs a stand-in (bireme-container) in the step's place: it
+// gets the step's standard streams and, on descriptor 3, the launch itself; it has the container made and hands the
+// streams on to the first process inside, so that everything the keeper does to processes happens to the container
+// too.
 type Container struct {
 	core.Container
 	Join bool   `json:"join,omitempty"` // into a container of the job that is on this node already, or is being made
 	Home string `json:"home,omitempty"` // with Join: the step that has the container
-	// Step makes it the step's own: all tasks of the step on this node join it, and the stand-in of the first has it made.
+	// Step makes it the step's own: all tasks of the step on this node join it, and the stand-in of the first has it
+	// made.
 	Step bool  `json:"step,omitempty"`
 	Hold bool  `json:"hold,omitempty"` // nothing of its own runs in it: it is there for what joins, and for its Gang
 	Gang *Gang `json:"gang,omitempty"` // nil: the job has one container
@@ -37,7 +39,8 @@ type Container struct {
 	Devices []string `json:"devices,omitempty"`
 	GPUs    []string `json:"gpus,omitempty"` // as NVIDIA's runtime calls them
 
-	// Maker is the kind of program that makes the container in the place of an engine, as the job's user; empty: an engine does.
+	// Maker is the kind of program that makes the container in the place of an engine, as the job's user; empty: an
+	// engine does.
 	Maker   string `json:"maker,omitempty"`
 	Program string `json:"program,omitempty"` // its path; empty: the node has none
 	Run     string `json:"run,omitempty"`     // a folder of the user's, in memory, for this launch
@@ -51,7 +54,7 @@ const (
 	MakerOCI       = "oci" // of bundles
 )
 
-// StandsIn tells whether a stand-in runs in the step's place that has rights which no user has: its engine's.
+// StandsIn reports whether a stand-in runs in the step's place that has rights which no user has: its engine's.
 func (l *Launch) StandsIn() bool { return l.Container != nil && l.Container.Maker == "" }
 
 // Interpreter is what a script's first line names, as the kernel reads it.
@@ -87,16 +90,17 @@ type Peer struct {
 // LogValue keeps the secret out of logs.
 func (g *Gang) LogValue() slog.Value { return slog.IntValue(g.Rank) }
 
-// Frames between a stand-in and the first process of its container, bireme-init, which dials it. Also between the stand-in
-// of a step that joins and that of the batch step.
+// Frames between a stand-in and the first process of its container, bireme-init, which dials it. Also between the
+// stand-in of a step that joins and that of the batch step.
 const (
-	TypeRun        Type = 160 + iota // Run, with the three standard streams; payload: script, files, environment as in a Launch
-	TypeRunSignal                    // RunSignal
-	TypeRunStarted                   // RunStarted
-	TypeRunEnded                     // RunEnded; of the first Run it is the last frame
-	TypeRunStat                      // no header, answered with RunUsed
-	TypeRunUsed                      // Usage
-	TypeRunDoing                     // RunDoing
+	// Run, with the three standard streams; payload: script, files, environment as in a Launch
+	TypeRun        Type = 160 + iota
+	TypeRunSignal       // RunSignal
+	TypeRunStarted      // RunStarted
+	TypeRunEnded        // RunEnded; of the first Run it is the last frame
+	TypeRunStat         // no header, answered with RunUsed
+	TypeRunUsed         // Usage
+	TypeRunDoing        // RunDoing
 )
 
 // RunDoing says what is done before the first program begins.
@@ -138,7 +142,7 @@ type RunSignal struct {
 	Number int `json:"number"`
 }
 
-// RunStarted tells that a program runs.
+// RunStarted reports that a program runs.
 type RunStarted struct {
 	ID int `json:"id"`
 }

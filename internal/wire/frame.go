@@ -55,8 +55,8 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// NewSmallReader makes a Reader of a stream that says little, of which there are thousands; what is larger than its buffer is read
-// past it.
+// NewSmallReader makes a Reader of a stream that says little, of which there are thousands; what is larger than its
+// buffer is read past it.
 func NewSmallReader(r io.Reader) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 4<<10)}
 }
@@ -88,7 +88,7 @@ func (r *Reader) Next() (Frame, error) {
 	return Frame{Type: Type(head[lengthSize]), Header: body[:hlen:hlen], Payload: body[hlen:], body: body}, nil
 }
 
-// Buffered tells how many bytes wait in the reader: zero means that the peer has no more for us at this moment.
+// Buffered returns how many bytes wait in the reader: zero means that the peer has no more for us at this moment.
 func (r *Reader) Buffered() int { return r.br.Buffered() }
 
 // body reads n bytes. Beyond a megabyte it grows with what really arrives, not with what was announced.
@@ -177,9 +177,9 @@ type Writer struct {
 	err     error
 }
 
-// Bounds of a Writer: senders wait above maxPending; a sender that has written rounds batches for others hands the rest to
-// a goroutine of its own, so that nobody is held by a busy stream; larger buffers are not kept; a payload from uncopied on is
-// written to a socket from where it lies when nothing else is being written.
+// Bounds of a Writer: senders wait above maxPending; a sender that has written rounds batches for others hands the
+// rest to a goroutine of its own, so that nobody is held by a busy stream; larger buffers are not kept; a payload
+// from uncopied on is written to a socket from where it lies when nothing else is being written.
 const (
 	maxPending = 4 << 20
 	maxSpare   = 256 << 10
@@ -198,8 +198,8 @@ func NewWriter(w io.Writer) *Writer {
 	return wr
 }
 
-// Send queues a frame and sees that it is written. It returns the error that broke the stream, if one did; a nil error does
-// not mean that the peer has it.
+// Send queues a frame and sees that it is written. It returns the error that broke the stream, if one did; a nil
+// error does not mean that the peer has it.
 func (w *Writer) Send(t Type, header any, payload ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

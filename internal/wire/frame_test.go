@@ -223,15 +223,16 @@ func FuzzReader(f *testing.F) {
 				t.Fatal(err)
 			}
 			again, err := NewReader(bytes.NewReader(out)).Next()
-			if err != nil || again.Type != fr.Type || !bytes.Equal(again.Payload, fr.Payload) || !bytes.Equal(again.Header, fr.Header) {
+			if err != nil || again.Type != fr.Type || !bytes.Equal(again.Payload, fr.Payload) ||
+				!bytes.Equal(again.Header, fr.Header) {
 				t.Fatal(fmt.Sprint("frame changed on its way: ", err))
 			}
 		}
 	})
 }
 
-// A frame that was queued behind a write under way is not lost with the close, and a peer that does not read does not hold
-// the close up for ever.
+// A frame that was queued behind a write under way is not lost with the close, and a peer that does not read does not
+// hold the close up for ever.
 func TestFinishSendsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	for _, reads := range []bool{true, false} {

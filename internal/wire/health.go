@@ -13,7 +13,8 @@ const (
 	TypeReboot                   // server → agent: Reboot; an agent that does so already goes on with that
 )
 
-// Reboot asks for a restart of the machine. By is when it must be over, which tells one request from another; 0: nobody says.
+// Reboot asks for a restart of the machine. By is when it must be over, which tells one request from another; 0:
+// nobody says.
 type Reboot struct {
 	By core.Time `json:"by,omitempty"`
 }

@@ -193,15 +193,15 @@ type Suspend struct {
 	Resume  bool   `json:"resume,omitempty"`
 }
 
-// Finish ends a job on this node: kill all steps, epilog, remove tmpdir and cgroup. Finishing a job that is not there is
-// answered at once.
+// Finish ends a job on this node: kill all steps, epilog, remove tmpdir and cgroup. Finishing a job that is not there
+// is answered at once.
 type Finish struct {
 	Ref     uint64 `json:"ref,omitempty"`
 	Job     int64  `json:"job"`
 	Attempt int32  `json:"attempt"`
 }
 
-// AckExit tells that these ends are recorded elsewhere; the keeper forgets them.
+// AckExit reports that these ends are recorded elsewhere; the keeper forgets them.
 type AckExit struct {
 	Keys []Key `json:"keys"`
 }
@@ -219,8 +219,8 @@ type Stat struct {
 	Step    string `json:"step,omitempty"`
 }
 
-// ReadLog asks for output of a step from an offset. Max zero means 256 KiB. With Wait the answer is held back until there
-// is something, the step ended, or the wait is over.
+// ReadLog asks for output of a step from an offset. Max zero means 256 KiB. With Wait the answer is held back until
+// there is something, the step ended, or the wait is over.
 type ReadLog struct {
 	Ref    uint64        `json:"ref,omitempty"`
 	Key    Key           `json:"key"`
@@ -253,7 +253,7 @@ type Upgrade struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Started tells that all tasks of a step have been executed.
+// Started reports that all tasks of a step have been executed.
 type Started struct {
 	Key Key `json:"key"`
 	PID int `json:"pid"` // of the first task
@@ -288,7 +288,8 @@ type Exited struct {
 	// otherwise it is to be had with ReadLog until the exit is acknowledged.
 	LogSize int64 `json:"log_size,omitempty"`
 	LogFrom int64 `json:"log_from,omitempty"` // where the part worth keeping begins
-	JobDone bool  `json:"job_done,omitempty"` // nothing of the job is left on this node: epilog run, tmpdir and cgroup gone
+	// nothing of the job is left on this node: epilog run, tmpdir and cgroup gone
+	JobDone bool `json:"job_done,omitempty"`
 	// EpilogFailed drains the node, as Slurm does.
 	EpilogFailed string `json:"epilog_failed,omitempty"`
 	Image        string `json:"image,omitempty"` // digest of what its container was made of
@@ -301,7 +302,7 @@ type Used struct {
 	MaxRSS  int64 `json:"max_rss"` // bytes, most at one moment
 }
 
-// JobDone tells that nothing of a job is left on the node.
+// JobDone reports that nothing of a job is left on the node.
 type JobDone struct {
 	Ref          uint64 `json:"ref,omitempty"`
 	Job          int64  `json:"job"`
@@ -338,8 +339,8 @@ type Log struct {
 	Dropping string `json:"dropping,omitempty"`
 }
 
-// Data carries bytes of a stream. Offset counts from the stream's beginning: after a reconnect the sender repeats what was
-// not acknowledged and the receiver drops what it has.
+// Data carries bytes of a stream. Offset counts from the stream's beginning: after a reconnect the sender repeats
+// what was not acknowledged and the receiver drops what it has.
 type Data struct {
 	Key    Key   `json:"key"`
 	Task   int   `json:"task"` // for FD 0, -1 means every task
@@ -352,7 +353,8 @@ type Data struct {
 // NoTask is the Task of a Data that only tells a Seq.
 const NoTask = 1 << 30
 
-// DataAck tells up to which offset a stream has been consumed, and so how much more may be sent: StreamWindow beyond it.
+// DataAck tells up to which offset a stream has been consumed, and so how much more may be sent: StreamWindow beyond
+// it.
 type DataAck struct {
 	Key    Key   `json:"key"`
 	Task   int   `json:"task"`

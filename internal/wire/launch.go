@@ -9,7 +9,8 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Launch is everything a keeper needs to run a step. In a frame it is the header; Script, Files and Env follow as payload.
+// Launch is everything a keeper needs to run a step. In a frame it is the header; Script, Files and Env follow as
+// payload.
 type Launch struct {
 	Key      Key      `json:"key"`
 	Identity Identity `json:"identity"`
@@ -23,7 +24,8 @@ type Launch struct {
 	// EndsJob makes the end of this step the end of the job on this node: the keeper cleans up by itself and says so in
 	// Exited.JobDone, which spares a round trip for every plain batch job.
 	EndsJob bool `json:"ends_job,omitempty"`
-	// Fence is after how much silence of the server the agent kills the job; zero: the cluster's setting. Keepers ignore it.
+	// Fence is after how much silence of the server the agent kills the job; zero: the cluster's setting. Keepers
+	// ignore it.
 	Fence time.Duration `json:"fence,omitempty"`
 	// Gres is what the job has of generic resources on the node; the agent makes device rules of it. Keepers ignore it.
 	Gres []core.GresAlloc `json:"gres,omitempty"`
@@ -56,8 +58,8 @@ type Identity struct {
 
 // Program is what is run.
 type Program struct {
-	// Argv is run as it is; with a script it is the script's arguments. A name without a slash is searched in the PATH of
-	// the step's environment.
+	// Argv is run as it is; with a script it is the script's arguments. A name without a slash is searched in the
+	// PATH of the step's environment.
 	Argv    []string `json:"argv,omitempty"`
 	WorkDir string   `json:"work_dir,omitempty"`
 	Umask   *uint32  `json:"umask,omitempty"` // nil: 022
@@ -131,7 +133,8 @@ type LogBounds struct {
 // Timing holds a step's limits in time. All run on the keeper's monotonic clock.
 type Timing struct {
 	Limit time.Duration `json:"limit,omitempty"` // zero: none
-	// WarnSignal is sent when at most WarnBefore is left: to all steps but the batch shell, with WarnBatch to that alone.
+	// WarnSignal is sent when at most WarnBefore is left: to all steps but the batch shell, with WarnBatch to that
+	// alone.
 	WarnSignal int           `json:"warn_signal,omitempty"`
 	WarnBefore time.Duration `json:"warn_before,omitempty"`
 	WarnBatch  bool          `json:"warn_batch,omitempty"`
@@ -141,11 +144,12 @@ type Timing struct {
 
 // Limits holds what a step may use. Those of cgroups are the job's: each step of a job carries the same.
 type Limits struct {
-	CPUs    string   `json:"cpus,omitempty"`   // cpuset list; empty: none
-	Memory  int64    `json:"memory,omitempty"` // bytes; zero: none
-	Swap    int64    `json:"swap,omitempty"`   // bytes beyond Memory; negative: no limit
-	PIDs    int64    `json:"pids,omitempty"`   // zero: none
-	Devices []string `json:"devices"`          // "c 195:0 rwm"; nil: no restriction, empty: none. The usual pseudo-devices are added
+	CPUs   string `json:"cpus,omitempty"`   // cpuset list; empty: none
+	Memory int64  `json:"memory,omitempty"` // bytes; zero: none
+	Swap   int64  `json:"swap,omitempty"`   // bytes beyond Memory; negative: no limit
+	PIDs   int64  `json:"pids,omitempty"`   // zero: none
+	// "c 195:0 rwm"; nil: no restriction, empty: none. The usual pseudo-devices are added
+	Devices []string `json:"devices"`
 	// DenyDevices are device files whose devices the job may not use, by any name; everything else stays usable.
 	DenyDevices []string `json:"deny_devices,omitempty"`
 	// RLimits are soft:hard pairs by name ("nofile"); -1 is infinity. What equals the keeper's own costs nothing.
@@ -192,7 +196,8 @@ func DecodeLaunch(f Frame) (*Launch, error) {
 // cutPayload finds script, files and environment in a payload.
 func cutPayload(b []byte, script, files int) (s, f, env []byte, err error) {
 	if script < 0 || files < 0 || script > len(b) || files > len(b)-script {
-		return nil, nil, nil, fmt.Errorf("script of %d bytes and files of %d in a payload of %d: %w", script, files, len(b), ErrFrame)
+		return nil, nil, nil, fmt.Errorf("script of %d bytes and files of %d in a payload of %d: %w", script, files, len(b),
+			ErrFrame)
 	}
 	end := script + files
 	return b[:script:script], b[script:end:end], b[end:], nil

@@ -14,8 +14,8 @@ import (
 // maxPassed bounds the open files that wait to be taken, so that a confused peer cannot fill our table.
 const maxPassed = 32
 
-// PassConn carries frames and open files over a unix socket: a job's output is the very file the keeper opened, also for
-// processes inside a container, and nobody copies it.
+// PassConn carries frames and open files over a unix socket: a job's output is the very file the keeper opened, also
+// for processes inside a container, and nobody copies it.
 type PassConn struct {
 	*Reader
 	in  *passReader

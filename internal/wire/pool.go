@@ -35,8 +35,8 @@ func newBody(n int) []byte {
 	return make([]byte, n, 1<<(leastPooled+at)+headRoom)
 }
 
-// Free gives the frame's bytes back for frames to come. Only who is done with all of Header and Payload may call it, and
-// once; a frame that is never freed is collected as anything else.
+// Free gives the frame's bytes back for frames to come. Only who is done with all of Header and Payload may call it,
+// and once; a frame that is never freed is collected as anything else.
 func (f Frame) Free() {
 	if f.body == nil {
 		return

@@ -29,7 +29,8 @@ func TestEveryRouteThatChangesSomethingIsAudited(t *testing.T) {
 		}
 		names[rt.Audit.Action] = key
 		for part := range strings.SplitSeq(rt.Audit.Object, "{") {
-			if name, _, ok := strings.Cut(part, "}"); ok && !strings.Contains(rt.Path, "{"+name+"}") && !strings.Contains(rt.Path, "{"+name+"...}") {
+			if name, _, ok := strings.Cut(part, "}"); ok && !strings.Contains(rt.Path, "{"+name+"}") &&
+				!strings.Contains(rt.Path, "{"+name+"...}") {
 				t.Errorf("%s: there is no {%s} in its path", key, name)
 			}
 		}
@@ -48,7 +49,8 @@ func TestAuditEntriesAreText(t *testing.T) {
 	r := httptest.NewRequest("PATCH", "/api/v1/nodes/x", nil)
 	r.SetPathValue("name", "n1{name}\n{\"seq\":1}\x1b[2J\u202e")
 	r.RemoteAddr = "[fe80::1%eth0]:77"
-	who := &call.Caller{Identity: core.Identity{User: "a\r\nb", UID: 5}, UserRecord: &core.User{}, TokenRecord: &core.Token{ID: "t", Name: "x\x00y"}}
+	who := &call.Caller{Identity: core.Identity{User: "a\r\nb", UID: 5}, UserRecord: &core.User{},
+		TokenRecord: &core.Token{ID: "t", Name: "x\x00y"}}
 	e := (&call.Base{}).AuditEntry(rt, r, who, core.Errorf(core.Denied, "no\nway").Because("access_denied"))
 	e.Clean()
 	want := core.AuditEntry{
@@ -63,7 +65,8 @@ func TestAuditEntriesAreText(t *testing.T) {
 			t.Errorf("address %q is %q, want %q", remote, got, want)
 		}
 	}
-	if long := core.Plain(strings.Repeat("é\n", 500), 256); len(long) > 256 || strings.Contains(long, "\n") || !strings.HasSuffix(long, "…") {
+	if long := core.Plain(strings.Repeat("é\n", 500), 256); len(long) > 256 || strings.Contains(long, "\n") ||
+		!strings.HasSuffix(long, "…") {
 		t.Errorf("%d bytes: %q", len(long), long)
 	}
 }

@@ -128,11 +128,13 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	}
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
 	h.metrics = metrics.New(b, h.identity, d.Hub)
-	h.submissions = &jobs.Submissions{Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey, Submitted: h.metrics.Submitted}
+	h.submissions = &jobs.Submissions{Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
+		Submitted: h.metrics.Submitted}
 	h.control = &jobs.Control{Base: b, Jobs: h.jobs, Submissions: h.submissions, Hub: d.Hub}
 	h.steps = &steps.Steps{Base: b, Jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}
 	h.streams = &steps.Streams{
-		Base: b, Jobs: h.jobs, Steps: h.steps, Identity: h.identity, Hub: d.Hub, Streams: d.Streams, Logs: d.Logs, Conns: d.Conns,
+		Base: b, Jobs: h.jobs, Steps: h.steps, Identity: h.identity, Hub: d.Hub, Streams: d.Streams, Logs: d.Logs,
+		Conns: d.Conns,
 	}
 	h.nodes = &nodes.Nodes{Base: b, Reservations: h.reservations, Hub: d.Hub, Partition: d.Partition}
 	h.fleets = &nodes.Fleets{Base: b, Nodes: h.nodes, Authority: d.Authority, Fleets: d.Fleets}

@@ -23,7 +23,8 @@ func (a *API) recovered(w *call.Answer, r *http.Request, who *call.Caller, p any
 	}
 	id := call.NewID()
 	a.metrics.Panics.Inc()
-	hub.LogPanic(a.Log, p, "id", id, "method", r.Method, "path", r.URL.Path, "user", nameOfCaller(who), "remote", r.RemoteAddr)
+	hub.LogPanic(a.Log, p, "id", id, "method", r.Method, "path", r.URL.Path, "user", nameOfCaller(who), "remote",
+		r.RemoteAddr)
 	if w.Hijacked != nil {
 		_ = w.Hijacked.Close() // the stream is broken either way
 		return
@@ -40,7 +41,8 @@ const RequestIDHeader = "Bireme-Request-Id"
 
 // failureOf is the error of a call that failed through a fault of the server.
 func failureOf(id string) *core.Error {
-	return core.Errorf(core.Internal, "something went wrong here; the server's log has the details under request %s", id).Because("internal_error")
+	return core.Errorf(core.Internal, "something went wrong here; the server's log has the details under request %s", id).
+		Because("internal_error")
 }
 
 func nameOfCaller(who *call.Caller) core.UserName {

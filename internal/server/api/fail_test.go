@@ -24,11 +24,15 @@ import (
 func broken(t *testing.T, h call.Handler) (url string, log *bytes.Buffer) {
 	t.Helper()
 	log = &bytes.Buffer{}
-	a := &API{Base: &call.Base{Log: slog.New(slog.NewTextHandler(log, nil)), Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
+	a := &API{Base: &call.Base{Log: slog.New(slog.NewTextHandler(log, nil)),
+		Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
 	a.Live.Store(&config.Config{})
 	a.metrics = metrics.New(a.Base, nil, nil)
 	rt := &call.Route{Method: "GET", Path: "/", Handle: h, Open: true}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(rt, a.metrics.Route(rt), w, r) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		a.serve(rt, a.metrics.Route(rt), w, r)
+	}))
 	t.Cleanup(srv.Close)
 	return srv.URL, log
 }
@@ -95,7 +99,8 @@ func TestPanicOnAHijackedStreamClosesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: bireme-stream\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c,
+		"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: bireme-stream\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	data, err := io.ReadAll(c)

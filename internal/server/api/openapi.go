@@ -39,12 +39,14 @@ func (a *API) document() object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Bireme", "version": a.version,
-			"description": "The native API. Errors have the body of ErrorBody and a status by code. Local callers use a unix socket and need no token.",
+			"description": "The native API. Errors have the body of ErrorBody and a status by code. " +
+				"Local callers use a unix socket and need no token.",
 		},
-		"servers":    []object{{"url": "/"}},
-		"security":   []object{{"token": []string{}}},
-		"paths":      paths,
-		"components": object{"schemas": g.defs, "securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}}},
+		"servers":  []object{{"url": "/"}},
+		"security": []object{{"token": []string{}}},
+		"paths":    paths,
+		"components": object{"schemas": g.defs, "securitySchemes": object{"token": object{"type": "http",
+			"scheme": "bearer"}}},
 	}
 }
 
@@ -69,23 +71,29 @@ func (g *schemas) operation(rt *call.Route) object {
 		op["security"] = []object{}
 	}
 	if rt.Body != nil {
-		op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.Body))}}}
+		op["requestBody"] = object{"required": true, "content": g.jsonOf(reflect.TypeOf(rt.Body))}
 	}
 	ok := object{"description": "done"}
 	if kind, raw := rt.Reply.(string); raw {
 		ok["content"] = object{kind: object{}}
 	} else if rt.Reply != nil {
-		ok["content"] = object{"application/json": object{"schema": g.of(reflect.TypeOf(rt.Reply))}}
+		ok["content"] = g.jsonOf(reflect.TypeOf(rt.Reply))
 	}
-	failed := object{"description": "an error", "content": object{"application/json": object{"schema": g.of(reflect.TypeFor[client.ErrorBody]())}}}
+	failed := object{"description": "an error", "content": g.jsonOf(reflect.TypeFor[client.ErrorBody]())}
 	op["responses"] = object{"200": ok, "default": failed}
 	return op
+}
+
+// jsonOf is a body in JSON of a type.
+func (g *schemas) jsonOf(t reflect.Type) object {
+	return object{"application/json": object{"schema": g.of(t)}}
 }
 
 // operationID is made of the method and the path: getJobsIdLogs.
 func operationID(rt *call.Route) string {
 	id := strings.ToLower(rt.Method)
-	for _, part := range strings.FieldsFunc(strings.TrimPrefix(rt.Path, call.Prefix), func(r rune) bool { return strings.ContainsRune("/{}._", r) }) {
+	for _, part := range strings.FieldsFunc(strings.TrimPrefix(rt.Path, call.Prefix),
+		func(r rune) bool { return strings.ContainsRune("/{}._", r) }) {
 		id += strings.ToUpper(part[:1]) + part[1:]
 	}
 	return id

@@ -111,7 +111,8 @@ func TestRecordsComeFromTheViewer(t *testing.T) {
 			t.Errorf("there is no file %s", path)
 		}
 	}
-	for _, p := range []string{"call", "cluster", "events", "identity", "jobs", "metrics", "nodes", "people", "selection", "steps", "view"} {
+	for _, p := range []string{"call", "cluster", "events", "identity", "jobs", "metrics", "nodes", "people", "selection",
+		"steps", "view"} {
 		if !packages[p] {
 			t.Errorf("package %s was not looked at", p)
 		}

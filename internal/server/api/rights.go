@@ -20,38 +20,40 @@ var rights = map[string]call.Right{
 	"GET /whoami":        {Scope: core.ScopeRead, Within: call.Harmless},
 	"GET /audit":         {Scope: core.ScopeAdmin},
 
-	"POST /jobs":                             {Scope: core.ScopeSubmit, Within: call.ByEngine},
-	"POST /jobs/try":                         {Scope: core.ScopeSubmit, Within: call.ByEngine},
-	"GET /jobs":                              {Scope: core.ScopeRead, Within: call.ByQuery},
-	"POST /jobs/cancel":                      {Scope: core.ScopeSubmit, Within: call.ByEngine},
-	"GET /jobs/{id}":                         {Scope: core.ScopeRead, Within: call.ByJob},
-	"PATCH /jobs/{id}":                       {Scope: core.ScopeSubmit, Within: call.ByJob},
-	"GET /jobs/{id}/script":                  {Scope: core.ScopeRead, Within: call.ByJob},
-	"GET /jobs/{id}/env":                     {Scope: core.ScopeRead, Within: call.ByJob},
-	"GET /jobs/{id}/why":                     {Scope: core.ScopeRead, Within: call.ByJob},
-	"GET /jobs/{id}/metrics":                 {Scope: core.ScopeRead, Within: call.ByJob},
-	"GET /jobs/{id}/logs":                    {Scope: core.ScopeRead, Within: call.ByJob},
-	"GET /jobs/{id}/steps":                   {Scope: core.ScopeRead, Within: call.ByJob},
-	"POST /jobs/{id}/steps":                  {Scope: core.ScopeSubmit, Within: call.ByJob},
-	"POST /jobs/{id}/release":                {Scope: core.ScopeSubmit, Within: call.ByJob},
-	"GET /jobs/{id}/steps/{step}/attach":     {Scope: core.ScopeSubmit, Within: call.ByJob}, // a terminal may be typed into
-	"GET /jobs/{id}/steps/{step}/resume":     {Scope: core.ScopeSubmit, Within: call.ByJob},
-	"GET /streams/{key}":                     {Scope: core.ScopeSubmit, Within: call.Harmless},
-	"GET /runs":                              {Scope: core.ScopeRead, Within: call.ByQuery},
-	"POST /runs/{name}/stop":                 {Scope: core.ScopeSubmit, Within: call.ByQuery},
-	"GET /watch":                             {Scope: core.ScopeRead},
-	"GET /nodes":                             {Scope: core.ScopeRead},
-	"GET /nodes/{name}":                      {Scope: core.ScopeRead},
-	"GET /nodes/{name}/events":               {Scope: core.ScopeRead},
-	"DELETE /nodes/{name}":                   {Scope: core.ScopeAdmin},
-	"PATCH /nodes/{name}":                    {Scope: core.ScopeAdmin},
-	"PATCH /partitions/{name}":               {Scope: core.ScopeAdmin},
-	"DELETE /partitions/{name}":              {Scope: core.ScopeAdmin},
-	"GET /plan":                              {Scope: core.ScopeRead},
-	"GET /licenses":                          {Scope: core.ScopeRead},
-	"GET /tokens":                            {Scope: core.ScopeRead},
-	"POST /tokens":                           {Scope: core.ScopeSubmit},
-	"POST /tokens/{id}/rotate":               {Scope: core.ScopeRead, Within: call.Harmless}, // see rotateToken: with less than submit only itself
+	"POST /jobs":              {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"POST /jobs/try":          {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"GET /jobs":               {Scope: core.ScopeRead, Within: call.ByQuery},
+	"POST /jobs/cancel":       {Scope: core.ScopeSubmit, Within: call.ByEngine},
+	"GET /jobs/{id}":          {Scope: core.ScopeRead, Within: call.ByJob},
+	"PATCH /jobs/{id}":        {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /jobs/{id}/script":   {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/env":      {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/why":      {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/metrics":  {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/logs":     {Scope: core.ScopeRead, Within: call.ByJob},
+	"GET /jobs/{id}/steps":    {Scope: core.ScopeRead, Within: call.ByJob},
+	"POST /jobs/{id}/steps":   {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"POST /jobs/{id}/release": {Scope: core.ScopeSubmit, Within: call.ByJob},
+	// a terminal may be typed into
+	"GET /jobs/{id}/steps/{step}/attach": {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /jobs/{id}/steps/{step}/resume": {Scope: core.ScopeSubmit, Within: call.ByJob},
+	"GET /streams/{key}":                 {Scope: core.ScopeSubmit, Within: call.Harmless},
+	"GET /runs":                          {Scope: core.ScopeRead, Within: call.ByQuery},
+	"POST /runs/{name}/stop":             {Scope: core.ScopeSubmit, Within: call.ByQuery},
+	"GET /watch":                         {Scope: core.ScopeRead},
+	"GET /nodes":                         {Scope: core.ScopeRead},
+	"GET /nodes/{name}":                  {Scope: core.ScopeRead},
+	"GET /nodes/{name}/events":           {Scope: core.ScopeRead},
+	"DELETE /nodes/{name}":               {Scope: core.ScopeAdmin},
+	"PATCH /nodes/{name}":                {Scope: core.ScopeAdmin},
+	"PATCH /partitions/{name}":           {Scope: core.ScopeAdmin},
+	"DELETE /partitions/{name}":          {Scope: core.ScopeAdmin},
+	"GET /plan":                          {Scope: core.ScopeRead},
+	"GET /licenses":                      {Scope: core.ScopeRead},
+	"GET /tokens":                        {Scope: core.ScopeRead},
+	"POST /tokens":                       {Scope: core.ScopeSubmit},
+	// see rotateToken: with less than submit only itself
+	"POST /tokens/{id}/rotate":               {Scope: core.ScopeRead, Within: call.Harmless},
 	"DELETE /tokens/{id}":                    {Scope: core.ScopeRead, Within: call.Harmless}, // likewise
 	"GET /users":                             {Scope: core.ScopeRead},
 	"POST /users":                            {Scope: core.ScopeAdmin},
@@ -101,7 +103,8 @@ func (a *API) allow(rt *call.Route, r *http.Request, who *call.Caller) error {
 	}
 	t := who.TokenRecord
 	if rt.Right.Scope == "" || !t.Has(rt.Right.Scope) {
-		return core.Errorf(core.Denied, "this token (%s) has scope %s; %s %s needs %s: make one with `bireme token create --scope %s`",
+		return core.Errorf(core.Denied,
+			"this token (%s) has scope %s; %s %s needs %s: make one with `bireme token create --scope %s`",
 			call.TokenName(t), t.ScopeText(), rt.Method, rt.Path, rt.Right.Scope, rt.Right.Scope).Because("token_scope")
 	}
 	if t.Project == "" {
@@ -115,7 +118,8 @@ func (a *API) allow(rt *call.Route, r *http.Request, who *call.Caller) error {
 	case call.ByJob:
 		return a.limitJob(r, who)
 	default:
-		return core.Errorf(core.Denied, "this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
+		return core.Errorf(core.Denied,
+			"this token (%s) is limited to the jobs and runs of project %s: %s %s is more than that",
 			call.TokenName(t), t.Project, rt.Method, rt.Path).Because("token_scope")
 	}
 }

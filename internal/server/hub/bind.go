@@ -14,8 +14,8 @@ type binding struct {
 	have  []int32
 }
 
-// bind works out which CPUs the tasks of a part have on its node at an index. Without a word of the step's they are bound
-// where the cluster keeps jobs to their CPUs.
+// bind works out which CPUs the tasks of a part have on its node at an index. Without a word of the step's they are
+// bound where the cluster keeps jobs to their CPUs.
 func (h *Hub) bind(p *slurm.StepPart, at int) (*binding, error) {
 	have := p.Hold(at)
 	if have == nil || len(have.Cores) == 0 || p.Ask.CPUBind == "" && !h.rules().Settings.ConstrainCPUs {

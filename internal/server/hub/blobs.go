@@ -12,10 +12,11 @@ import (
 // BlobFunc fetches a blob from the store.
 type BlobFunc func(ctx context.Context, h core.Hash) ([]byte, error)
 
-// blobs keeps scripts and environments that will be wanted soon, so that a job is launched without reading back what was
-// just written. A queue is first in, first out: what was submitted waits its turn and is not pushed out by what came
-// after it (that would push out each blob just before its use); when there is no room the newcomer is not kept. What was
-// used makes room, and stays a while for the next task of its array; what nobody wanted for waitMost does not stay.
+// blobs keeps scripts and environments that will be wanted soon, so that a job is launched without reading back what
+// was just written. A queue is first in, first out: what was submitted waits its turn and is not pushed out by what
+// came after it (that would push out each blob just before its use); when there is no room the newcomer is not kept.
+// What was used makes room, and stays a while for the next task of its array; what nobody wanted for waitMost does
+// not stay.
 type blobs struct {
 	fetch BlobFunc
 	room  int // bytes of what waits; a quarter of it more for what was used
@@ -52,7 +53,8 @@ func (b *blobs) put(h core.Hash, data []byte) {
 		return
 	}
 	now := time.Now()
-	for e := b.waiting.Front(); e != nil && b.held+len(data) > b.room && now.Sub(e.Value.(*kept).since) > waitMost; e = b.waiting.Front() {
+	for e := b.waiting.Front(); e != nil && b.held+len(data) > b.room &&
+		now.Sub(e.Value.(*kept).since) > waitMost; e = b.waiting.Front() {
 		b.take(e)
 	}
 	if b.held+len(data) > b.room {

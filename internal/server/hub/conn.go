@@ -47,8 +47,8 @@ type conn struct {
 	wake    chan struct{} // capacity 1: something is queued
 }
 
-// Serve runs one agent's stream on c until it breaks, ctx ends or the hub is shut down. The certificate has been verified;
-// who is what it says.
+// Serve runs one agent's stream on c until it breaks, ctx ends or the hub is shut down. The certificate has been
+// verified; who is what it says.
 func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	h.mu.Lock()
 	if h.closed {
@@ -59,7 +59,8 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	h.mu.Unlock()
 	defer h.conns.Done()
 
-	k := &conn{h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports), wake: make(chan struct{}, 1),
+	k := &conn{h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports),
+		wake: make(chan struct{}, 1),
 		late: map[logstore.Key]core.UserName{}}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
@@ -94,13 +95,16 @@ func (k *conn) run() error {
 	if err != nil {
 		return err
 	}
-	if err := k.write(func(b []byte) ([]byte, error) { return wire.AppendFrame(b, wire.TypeWelcome, welcome) }); err != nil {
+	if err := k.write(func(b []byte) ([]byte, error) {
+		return wire.AppendFrame(b, wire.TypeWelcome, welcome)
+	}); err != nil {
 		return err
 	}
 	k.reconcile(hello)
 	k.openStreams(hello)
 	k.connected()
-	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended), "version", hello.Version)
+	k.h.log.Info("node connected", "node", k.who.Name, "running", len(hello.Running), "ended", len(hello.Ended),
+		"version", hello.Version)
 	writer := make(chan struct{})
 	go func() {
 		defer close(writer)
@@ -225,7 +229,8 @@ func (k *conn) register(hello *wire.NodeHello) (*wire.Welcome, error) {
 	return w, nil
 }
 
-// openStreams tells an agent of the streams of its steps whose srun waits: one that was started since does not know of them.
+// openStreams tells an agent of the streams of its steps whose srun waits: one that was started since does not know
+// of them.
 func (k *conn) openStreams(hello *wire.NodeHello) {
 	if k.h.cfg.Stream == nil {
 		return
@@ -241,9 +246,9 @@ func (k *conn) openStreams(hello *wire.NodeHello) {
 	}
 }
 
-// reconcile queues what follows from the difference between what the node has and what it should have. Launches that were
-// queued before the node was registered are forgotten: registering may have ended those attempts, and what still stands is
-// derived here.
+// reconcile queues what follows from the difference between what the node has and what it should have. Launches that
+// were queued before the node was registered are forgotten: registering may have ended those attempts, and what still
+// stands is derived here.
 func (k *conn) reconcile(hello *wire.NodeHello) {
 	k.mu.Lock()
 	k.orders = slices.DeleteFunc(k.orders, func(o order) bool { return o.launch != nil || o.typ == wire.TypeLaunch })
@@ -261,7 +266,8 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 		e := hello.Ended[i].Key
 		knows[wire.Key{Job: e.Job, Attempt: e.Attempt, Step: e.Step}] = true
 	}
-	for _, st := range k.rejoinAll(func(job core.JobID, turn int32) bool { return runs[attempt{int64(job), turn}] }, knows) {
+	for _, st := range k.rejoinAll(func(job core.JobID, turn int32) bool { return runs[attempt{int64(job), turn}] },
+		knows) {
 		k.report(&state.Exited{Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
 			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name)}, nil)
 	}
@@ -281,8 +287,8 @@ func (k *conn) rejoinAll(runs func(core.JobID, int32) bool, knows map[wire.Key]b
 			return knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: step}]
 		}, k.queue)
 		for _, st := range snap.LiveSteps(id) {
-			// A step that the node does not know never reached it, and nobody has its command any more; or its end there is
-			// recorded, and telling it twice changes nothing.
+			// A step that the node does not know never reached it, and nobody has its command any more; or its end
+			// there is recorded, and telling it twice changes nothing.
 			if !st.State.Final() && st.Attempt == j.Attempt && slices.Contains(st.Nodes, k.who.Name) &&
 				!knows[wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: fmt.Sprint(st.ID)}] {
 				lost = append(lost, st)
@@ -382,7 +388,8 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	case errors.Is(err, store.ErrNotFound):
 		j := o.launch
 		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)
-		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name), Cause: state.CauseLaunch,
+		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name),
+			Cause:   state.CauseLaunch,
 			Message: "its script, environment or files are not in the store any more", JobDone: true}, nil)
 		return b, nil
 	}

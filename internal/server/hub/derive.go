@@ -26,11 +26,12 @@ const (
 	toldFinish       // its nodes were asked to be clean
 )
 
-// over tells whether nothing of the job should go on: it has ended, or goes back to the queue when its nodes are clean.
+// over reports whether nothing of the job should go on: it has ended, or goes back to the queue when its nodes are
+// clean.
 func over(j *core.Job) bool { return j.State.Final() || j.Flags.Has(core.Requeueing) }
 
-// derive gives the orders that follow from a job's change from old (nil: not known before) to j, and how far its end has
-// been ordered with them. busy tells whether steps of it may still run.
+// derive gives the orders that follow from a job's change from old (nil: not known before) to j, and how far its end
+// has been ordered with them. busy reports whether steps of it may still run.
 func derive(old, j *core.Job, t told, busy bool, emit func(core.NodeName, order)) told {
 	if j.Alloc == nil || !j.Live() {
 		return toldNothing
@@ -81,8 +82,8 @@ func leave(old, j *core.Job, emit func(core.NodeName, order)) {
 	}, finish(j))
 }
 
-// busy tells whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it), its
-// numbered steps until they have ended.
+// busy reports whether steps of j may still run: its batch step until its node is clean (the keeper cleans up with it),
+// its numbered steps until they have ended.
 func busy(j *core.Job, steps []*core.Step) bool {
 	if j.Alloc == nil {
 		return false
@@ -134,7 +135,8 @@ func suspend(j *core.Job, resume bool) order {
 }
 
 func setLimit(j *core.Job) order {
-	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt, Limit: limit(j.Spec.TimeLimit)}}
+	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt,
+		Limit: limit(j.Spec.TimeLimit)}}
 }
 
 // kill asks for the end of a job's processes. Its Ref is the job, so that the answer "there is none" is understood.

@@ -61,34 +61,50 @@ func TestDerive(t *testing.T) {
 		want     string
 		after    told
 	}{
-		"started":                        {nil, running, 0, nil, "a:launch", 0},
-		"started in containers":          {nil, with(running, contained), 0, nil, "b:launch a:launch", 0},
-		"allocated in containers":        {nil, with(with(running, contained), interactive), 0, nil, "b:launch a:launch", 0},
-		"unchanged":                      {running, running, 0, nil, "", 0},
-		"interactive started":            {nil, with(running, interactive), 0, nil, "", 0},
-		"started again":                  {running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil, "a:launch", 0},
-		"started and suspended at once":  {nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:launch a:suspend b:suspend", 0},
-		"suspended":                      {running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil, "a:suspend b:suspend", 0},
-		"resumed":                        {with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil, "a:resume b:resume", 0},
-		"a node lost":                    {running, job("a"), 0, nil, "b:finish", 0},
-		"another limit":                  {running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil, "a:limit b:limit", 0},
-		"cancelled":                      {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
-		"cancelled, told already":        {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},
-		"batch step ended":               {running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish", toldFinish},
-		"killed batch step ended":        {running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish", toldFinish},
-		"and a step of it runs":          {running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill", toldKill},
-		"which ended":                    {with(job("a!", "b"), ended(core.Completed)), with(job("a!", "b"), ended(core.Completed)), toldKill, nil, "b:finish", toldFinish},
-		"finished, told already":         {running, with(job("a!", "b"), ended(core.Completed)), toldFinish, nil, "", toldFinish},
-		"interactive given back":         {with(running, interactive), with(with(running, interactive), ended(core.Completed)), 0, nil, "a:finish b:finish", toldFinish},
-		"interactive with steps ended":   {with(running, interactive), with(with(running, interactive), ended(core.Timeout)), 0, steps, "a:kill b:kill", toldKill},
-		"requeued":                       {running, with(running, func(j *core.Job) { j.Flags = core.Requeueing }), 0, nil, "a:kill b:kill", toldKill},
-		"clean":                          {running, with(job("a!", "b!"), func(j *core.Job) { j.State = core.Completed }), toldFinish, nil, "", 0},
+		"started":                 {nil, running, 0, nil, "a:launch", 0},
+		"started in containers":   {nil, with(running, contained), 0, nil, "b:launch a:launch", 0},
+		"allocated in containers": {nil, with(with(running, contained), interactive), 0, nil, "b:launch a:launch", 0},
+		"unchanged":               {running, running, 0, nil, "", 0},
+		"interactive started":     {nil, with(running, interactive), 0, nil, "", 0},
+		"started again": {running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil,
+			"a:launch", 0},
+		"started and suspended at once": {nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
+			"a:launch a:suspend b:suspend", 0},
+		"suspended": {running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
+			"a:suspend b:suspend", 0},
+		"resumed": {with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil,
+			"a:resume b:resume", 0},
+		"a node lost": {running, job("a"), 0, nil, "b:finish", 0},
+		"another limit": {running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil,
+			"a:limit b:limit", 0},
+		"cancelled":               {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
+		"cancelled, told already": {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},
+		"batch step ended": {running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish",
+			toldFinish},
+		"killed batch step ended": {running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish",
+			toldFinish},
+		"and a step of it runs": {running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill",
+			toldKill},
+		"which ended": {with(job("a!", "b"), ended(core.Completed)),
+			with(job("a!", "b"), ended(core.Completed)), toldKill, nil, "b:finish", toldFinish},
+		"finished, told already": {running, with(job("a!", "b"), ended(core.Completed)), toldFinish, nil, "",
+			toldFinish},
+		"interactive given back": {with(running, interactive),
+			with(with(running, interactive), ended(core.Completed)), 0, nil, "a:finish b:finish", toldFinish},
+		"interactive with steps ended": {with(running, interactive), with(with(running, interactive), ended(core.Timeout)),
+			0, steps, "a:kill b:kill", toldKill},
+		"requeued": {running, with(running, func(j *core.Job) { j.Flags = core.Requeueing }), 0, nil,
+			"a:kill b:kill", toldKill},
+		"clean": {running, with(job("a!", "b!"), func(j *core.Job) { j.State = core.Completed }),
+			toldFinish, nil, "", 0},
 		"started and ended in one batch": {nil, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
-		"waiting":                        {nil, with(running, func(j *core.Job) { j.State, j.Alloc = core.Pending, nil }), 0, nil, "", 0},
+		"waiting": {nil, with(running, func(j *core.Job) { j.State, j.Alloc = core.Pending, nil }), 0,
+			nil, "", 0},
 	}
 	for name, c := range cases {
 		var got []string
-		after := derive(c.old, c.now, c.told, busy(c.now, c.steps), func(n core.NodeName, o order) { got = append(got, orderText(n, o)) })
+		after := derive(c.old, c.now, c.told, busy(c.now, c.steps),
+			func(n core.NodeName, o order) { got = append(got, orderText(n, o)) })
 		if g := strings.Join(got, " "); g != c.want || after != c.after {
 			t.Errorf("%s: %q and %d, want %q and %d", name, g, after, c.want, c.after)
 		}
@@ -105,14 +121,16 @@ func TestRejoin(t *testing.T) {
 		knows string
 		want  string
 	}{
-		"runs on":               {job("a", "b"), "a", true, "batch", "limit resume"},
-		"never came":            {job("a", "b"), "a", false, "", "launch"},
-		"ended, being told":     {job("a", "b"), "a", false, "batch", ""},
-		"another node of it":    {job("a", "b"), "b", false, "", ""},
-		"over and runs":         {with(job("a"), over), "a", true, "batch", "kill"},
-		"over and gone":         {with(job("a"), over), "a", false, "", "finish"},
-		"suspended and runs":    {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", true, "batch", "limit suspend"},
-		"suspended and no more": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", false, "", "launch suspend"},
+		"runs on":            {job("a", "b"), "a", true, "batch", "limit resume"},
+		"never came":         {job("a", "b"), "a", false, "", "launch"},
+		"ended, being told":  {job("a", "b"), "a", false, "batch", ""},
+		"another node of it": {job("a", "b"), "b", false, "", ""},
+		"over and runs":      {with(job("a"), over), "a", true, "batch", "kill"},
+		"over and gone":      {with(job("a"), over), "a", false, "", "finish"},
+		"suspended and runs": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", true, "batch",
+			"limit suspend"},
+		"suspended and no more": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", false, "",
+			"launch suspend"},
 	}
 	for name, c := range cases {
 		var got []string
@@ -127,7 +145,8 @@ func TestRejoin(t *testing.T) {
 
 func TestOverlay(t *testing.T) {
 	t.Parallel()
-	got := strings.Split(strings.TrimSuffix(string(overlay([]byte("A=1\x00SLURM_X=old\x00broken\x00B==\x00"), []string{"SLURM_X=new", "C="})), "\x00"), "\x00")
+	got := strings.Split(strings.TrimSuffix(string(overlay(
+		[]byte("A=1\x00SLURM_X=old\x00broken\x00B==\x00"), []string{"SLURM_X=new", "C="})), "\x00"), "\x00")
 	if want := []string{"A=1", "B==", "SLURM_X=new", "C="}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

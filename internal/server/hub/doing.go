@@ -8,7 +8,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// doing keeps what an agent tells of a launch that does not run yet. It is shown and decides nothing, so it stays in memory.
+// doing keeps what an agent tells of a launch that does not run yet. It is shown and decides nothing, so it stays in
+// memory.
 func (k *conn) doing(d wire.Doing) {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
@@ -34,7 +35,7 @@ func (h *Hub) dropping(key logstore.Key, limit string) {
 	}
 }
 
-// Dropping tells which limit keeps output of a job from being kept, by its node or by the server; empty: none.
+// Dropping returns which limit keeps output of a job from being kept, by its node or by the server; empty: none.
 func (h *Hub) Dropping(j *core.Job) string {
 	h.mu.Lock()
 	t := h.jobs[j.ID]

@@ -9,8 +9,8 @@ import (
 	"bireme.dev/bireme/internal/wire"
 )
 
-// A job in containers has one on each of its nodes. Where its script runs that is the batch step's; on the other nodes, and
-// for a job without a script, a launch of its own holds the container for what joins (extern).
+// A job in containers has one on each of its nodes. Where its script runs that is the batch step's; on the other
+// nodes, and for a job without a script, a launch of its own holds the container for what joins (extern).
 
 // holder names the launch that has a job's own program or container on a node; empty: there is none.
 func holder(j *core.Job, node core.NodeName) string {
@@ -41,7 +41,8 @@ func (h *Hub) launch(ctx context.Context, j *core.Job, node core.NodeName) (*wir
 	return l, nil
 }
 
-// Where the SSH servers of the containers of one job are found: below the ports that systems give to whoever asks for any.
+// Where the SSH servers of the containers of one job are found: below the ports that systems give to whoever asks for
+// any.
 const (
 	firstGangPort = 24000
 	gangPorts     = 8000
@@ -80,8 +81,8 @@ func (h *Hub) gangOf(j *core.Job, rank int) *wire.Gang {
 	return g
 }
 
-// gangPort is the port of a job's containers, the first of them where its nodes are one machine: one that no other job on its
-// nodes has. It stays while the job's attempt does, for its containers are launched one by one.
+// gangPort is the port of a job's containers, the first of them where its nodes are one machine: one that no other
+// job on its nodes has. It stays while the job's attempt does, for its containers are launched one by one.
 func (h *Hub) gangPort(j *core.Job, local bool) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +99,8 @@ func (h *Hub) gangPort(j *core.Job, local bool) int {
 	for id, t := range h.jobs {
 		o := t.job
 		switch {
-		case id == j.ID || o.Alloc == nil || len(o.Alloc.Nodes) < 2 || o.Spec.More().Container == nil || !local && !meet(o, j):
+		case id == j.ID || o.Alloc == nil || len(o.Alloc.Nodes) < 2 || o.Spec.More().Container == nil ||
+			!local && !meet(o, j):
 		case t.gang != 0:
 			take(o, t.gang)
 		case o.Start < j.Start || o.Start == j.Start && o.ID < j.ID: // since before this server was started
@@ -136,7 +138,7 @@ func wishedPort(j *core.Job, try int) int {
 	return firstGangPort + int((int64(j.ID)*61+int64(j.Attempt-1)*17+int64(try))%gangPorts)
 }
 
-// meet tells whether two jobs are on a node together.
+// meet reports whether two jobs are on a node together.
 func meet(a, b *core.Job) bool {
 	for i := range a.Alloc.Nodes {
 		if allocOn(b, a.Alloc.Nodes[i].Node) != nil {
@@ -146,8 +148,8 @@ func meet(a, b *core.Job) bool {
 	return false
 }
 
-// whole tells whether a job has all of each of its nodes, and with them their networks: it asked for that, or it has all of the
-// blocks they are split into.
+// whole reports whether a job has all of each of its nodes, and with them their networks: it asked for that, or it has
+// all of the blocks they are split into.
 func (h *Hub) whole(j *core.Job) bool {
 	if j.Spec.Shape.Exclusive {
 		return true

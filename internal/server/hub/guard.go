@@ -18,8 +18,8 @@ func LogPanic(log *slog.Logger, p any, args ...any) {
 	log.Error(PanicMessage, append(args, "panic", p, "stack", string(stack[:min(len(stack), maxStack)]))...)
 }
 
-// guarded runs a part of the connection. A panic in it ends this connection and not the server: what caused it came from
-// this agent, and is derived again, or refused, when the agent is back.
+// guarded runs a part of the connection. A panic in it ends this connection and not the server: what caused it came
+// from this agent, and is derived again, or refused, when the agent is back.
 func (k *conn) guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -56,7 +56,7 @@ func (h *Hub) checkups(snap *state.Snapshot, now time.Time) {
 	}
 }
 
-// wanted tells whether the health program is meant for nodes in the state a node is in.
+// wanted reports whether the health program is meant for nodes in the state a node is in.
 func (h *Hub) wanted(rec *core.Node, use *state.NodeUse) bool {
 	if len(h.rules().Health.States) == 0 {
 		return true
@@ -69,7 +69,8 @@ func (h *Hub) wanted(rec *core.Node, use *state.NodeUse) bool {
 		is = "mixed"
 	}
 	return slices.ContainsFunc(h.rules().Health.States, func(s string) bool {
-		return s == "any" || s == is || s == "nondrained_idle" && is == "idle" && !rec.Flags.Any(core.NodeDrain|core.NodeDown|core.NodeFailFlag)
+		return s == "any" || s == is || s == "nondrained_idle" && is == "idle" &&
+			!rec.Flags.Any(core.NodeDrain|core.NodeDown|core.NodeFailFlag)
 	})
 }
 
@@ -98,7 +99,8 @@ func (h *Hub) restarts(rec *core.Node) {
 	}
 }
 
-// ailing takes what a node says is wrong with it: all of it is shown, and what drains is told the engine when it is news.
+// ailing takes what a node says is wrong with it: all of it is shown, and what drains is told the engine when it is
+// news.
 func (k *conn) ailing(m *wire.Health) {
 	h := k.h
 	h.mu.Lock()
@@ -109,7 +111,8 @@ func (k *conn) ailing(m *wire.Health) {
 	}
 	faults := m.Faults
 	if most := h.rules().Health.MaxSkew; most > 0 && n.skew.Abs() > most {
-		faults = append(faults, core.NodeFault{Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most), Drain: true})
+		faults = append(faults, core.NodeFault{Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most),
+			Drain: true})
 	}
 	n.faults = faults
 	h.mu.Unlock()

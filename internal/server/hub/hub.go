@@ -35,7 +35,8 @@ type Config struct {
 	BlobRoom      int            // bytes of scripts and environments kept in memory; 0: 16 MiB
 	Samples       *samples.Store // of what jobs use; nil: not kept
 	Ended         EndedFunc      // finds jobs that have left memory; nil: none
-	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is told.
+	// Stream gives the key of the streams of a step whose srun is there, or "": an agent that was started since is
+	// told.
 	Stream func(job core.JobID, step string) string
 	Certs  func() wire.CertRules    // what nodes' certificates are to be like
 	Secret func(name string) []byte // 32 bytes that only this cluster's servers can make, the same for the same name
@@ -194,7 +195,8 @@ func (h *Hub) Publish(p *engine.Published) {
 		case over(k.job):
 			h.change(k.job, p.Snapshot)
 		case s.State == core.NodeFail && s.Attempt == k.job.Attempt: // its job goes on, and some of it may too
-			_ = h.order(k.job, killStep(k.job, strconv.Itoa(int(s.ID)), "DUE TO NODE FAILURE")) // a node that is away hears of it when it is back
+			// a node that is away hears of it when it is back
+			_ = h.order(k.job, killStep(k.job, strconv.Itoa(int(s.ID)), "DUE TO NODE FAILURE"))
 		}
 	}
 }
@@ -266,7 +268,8 @@ func (h *Hub) Live(name core.NodeName) Live {
 	if n == nil {
 		return Live{}
 	}
-	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units, Faults: n.faults}
+	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units,
+		Faults: n.faults}
 	if n.heard != h.began {
 		l.Heard = n.heard
 	}
@@ -297,7 +300,8 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 func (h *Hub) KillStep(j *core.Job, step string) error { return h.toNodes(j, killStep(j, step, "")) }
 
 func killStep(j *core.Job, step, notice string) order {
-	return order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step, Cause: wire.CauseCancelled, Notice: notice}}
+	return order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step,
+		Cause: wire.CauseCancelled, Notice: notice}}
 }
 
 func (h *Hub) toNodes(j *core.Job, o order) error {
@@ -325,8 +329,8 @@ func (h *Hub) order(j *core.Job, o order) error {
 	return nil
 }
 
-// LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under token. It gives the
-// nodes that could not be told.
+// LaunchStep sends a part of a step that the engine has made to its nodes and asks them to open its stream under
+// token. It gives the nodes that could not be told.
 func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []core.NodeName, err error) {
 	j, st, ask := all[part].Job, all[part].Step, all[part].Ask
 	now := h.engine.Snapshot().Now()
@@ -350,13 +354,14 @@ func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []c
 		}
 		l := launches[i]
 		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: l.Payload()})
-		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token, Direct: (*wire.Direct)(ask.Direct)}})
+		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token,
+			Direct: (*wire.Direct)(ask.Direct)}})
 	}
 	return away, nil
 }
 
-// OpenStreams has the nodes of a step dial the server for its streams: those of agents that were started since they were
-// told, or whose srun is back at a server that was.
+// OpenStreams has the nodes of a step dial the server for its streams: those of agents that were started since they
+// were told, or whose srun is back at a server that was.
 func (h *Hub) OpenStreams(st *core.Step, token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -368,8 +373,8 @@ func (h *Hub) OpenStreams(st *core.Step, token string) {
 	}
 }
 
-// Shutdown says goodbye to all agents, waits until their connections have ended (at most until ctx is over, then they are
-// cut) and lets no new ones in.
+// Shutdown says goodbye to all agents, waits until their connections have ended (at most until ctx is over, then they
+// are cut) and lets no new ones in.
 func (h *Hub) Shutdown(ctx context.Context) {
 	h.mu.Lock()
 	h.closed = true

@@ -132,7 +132,8 @@ func (k *conn) store(c wire.LogChunk, data []byte) int64 {
 	return have
 }
 
-// owner tells whose job a log is of, if an attempt of it is, or was, the node's: nobody writes into the output of others' jobs.
+// owner tells whose job a log is of, if an attempt of it is, or was, the node's: nobody writes into the output of
+// others' jobs.
 func (k *conn) owner(key logstore.Key) (core.UserName, bool) {
 	if user, ok := k.late[key]; ok {
 		return user, true
@@ -173,7 +174,8 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
 		Cause: causeOf(x.Cause), Message: x.Message,
-		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond, Sys: time.Duration(x.Usage.SysCPU) * time.Microsecond,
+		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond,
+			Sys:    time.Duration(x.Usage.SysCPU) * time.Microsecond,
 			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
 		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image,
 	}
@@ -212,7 +214,8 @@ func (k *conn) logEnd(x *wire.Exited) {
 
 // causeOf translates the keeper's word into the engine's.
 func causeOf(c wire.Cause) state.ExitCause {
-	if c == wire.CauseNone || c == wire.CauseExecFailed { // a program that cannot be executed ends with its errno, as in Slurm
+	// a program that cannot be executed ends with its errno, as in Slurm
+	if c == wire.CauseNone || c == wire.CauseExecFailed {
 		return state.CauseExit
 	}
 	return state.ExitCause(c) // the others are spelt alike
@@ -259,8 +262,8 @@ type report struct {
 	done func()
 }
 
-// report gives the engine an input; done is called after its commit. Reports are applied in the order they came, and many
-// of them in one commit.
+// report gives the engine an input; done is called after its commit. Reports are applied in the order they came, and
+// many of them in one commit.
 func (k *conn) report(in state.Command[state.None], done func()) {
 	p, err := engine.Send(k.ctx, k.h.engine, in)
 	if err != nil {
@@ -272,8 +275,8 @@ func (k *conn) report(in state.Command[state.None], done func()) {
 	}
 }
 
-// settle waits for the engine's answers until the connection ends or reports is closed. What fails for want of a store is
-// tried again as long as the connection lives, and is in the next hello otherwise.
+// settle waits for the engine's answers until the connection ends or reports is closed. What fails for want of a
+// store is tried again as long as the connection lives, and is in the next hello otherwise.
 func (k *conn) settle() error {
 	for {
 		select {

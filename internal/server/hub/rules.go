@@ -56,7 +56,8 @@ func (h *Hub) SetRules(r Rules) {
 	}
 }
 
-// woken has a node say hello that is said to be woken and whose agent never slept: it is up when that says so. h.mu is held.
+// woken has a node say hello that is said to be woken and whose agent never slept: it is up when that says so. h.mu
+// is held.
 func (h *Hub) woken(rec *core.Node) {
 	n := h.nodes[rec.Name]
 	if n == nil || n.conn == nil || !rec.Flags.Has(core.NodePoweringUp) || rec.Flags.Has(core.NodePoweringDown) {

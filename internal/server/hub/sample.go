@@ -37,7 +37,8 @@ type jobSample struct {
 	sample *core.Sample
 }
 
-// jobSamples notes how the node's units do and gives what its jobs used; mine is false when the node has another connection.
+// jobSamples notes how the node's units do and gives what its jobs used; mine is false when the node has another
+// connection.
 func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep []jobSample, mine bool) {
 	h := k.h
 	h.mu.Lock()
@@ -55,7 +56,8 @@ func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep 
 			continue
 		}
 		if na := allocOn(t.job, k.who.Name); na != nil { // nobody tells of others' jobs
-			x := &core.Sample{At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem), GPUs: unitUse(na, s.Units)}
+			x := &core.Sample{At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem),
+				GPUs: unitUse(na, s.Units)}
 			keep = append(keep, jobSample{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x})
 		}
 	}
@@ -140,5 +142,7 @@ func (h *Hub) GPUs() (list []GPU, exported map[core.NodeName][]byte) {
 
 func holdsUnit(j *core.Job, node core.NodeName, u *core.UnitState) bool {
 	na := allocOn(j, node)
-	return na != nil && slices.ContainsFunc(na.Gres, func(g core.GresAlloc) bool { return g.Name == u.Name && slices.Contains(g.Units, u.Index) })
+	return na != nil && slices.ContainsFunc(na.Gres, func(g core.GresAlloc) bool {
+		return g.Name == u.Name && slices.Contains(g.Units, u.Index)
+	})
 }

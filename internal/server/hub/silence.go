@@ -10,8 +10,8 @@ import (
 	"bireme.dev/bireme/internal/engine/state"
 )
 
-// Run watches for nodes that fall silent until ctx ends. A silent node is unreachable, not dead: its jobs stay, unless a
-// fence is set; then its agent has ended them after the fence, and the engine is told one margin later.
+// Run watches for nodes that fall silent until ctx ends. A silent node is unreachable, not dead: its jobs stay,
+// unless a fence is set; then its agent has ended them after the fence, and the engine is told one margin later.
 func (h *Hub) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(h.cfg.SilentAfter/8, 5*time.Millisecond))
 	defer tick.Stop()
@@ -71,7 +71,8 @@ func (h *Hub) forget(in state.Input) {
 	}
 }
 
-// behindFence lists the jobs on a node that its agent has ended by now: one margin after their own fence or the cluster's.
+// behindFence lists the jobs on a node that its agent has ended by now: one margin after their own fence or the
+// cluster's.
 func (h *Hub) behindFence(n *node, quiet time.Duration) []core.JobID {
 	var due []core.JobID
 	for id := range n.jobs {

@@ -106,7 +106,8 @@ func compile(t reflect.Type) value {
 	switch {
 	case t == hashType:
 		return hashValue
-	case t.Implements(jsonType), t.Implements(textType), reflect.PointerTo(t).Implements(jsonType), reflect.PointerTo(t).Implements(textType):
+	case t.Implements(jsonType), t.Implements(textType), reflect.PointerTo(t).Implements(jsonType),
+		reflect.PointerTo(t).Implements(textType):
 		return slow(t)
 	}
 	switch t.Kind() {

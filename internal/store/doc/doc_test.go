@@ -28,9 +28,12 @@ func TestLikeJSON(t *testing.T) {
 
 func likeJSON[T any](t *rapid.T) {
 	amounts := rapid.Custom(func(t *rapid.T) core.TRES {
-		return core.TRESOf(core.Amount{Name: "cpu", Count: rapid.Int64Range(0, 1<<40).Draw(t, "cpus")}, core.Amount{Name: "gres/gpu:a100", Count: 2})
+		return core.TRESOf(core.Amount{Name: "cpu", Count: rapid.Int64Range(0, 1<<40).Draw(t, "cpus")},
+			core.Amount{Name: "gres/gpu:a100", Count: 2})
 	})
-	v := rapid.MakeCustom[T](rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{reflect.TypeFor[core.TRES](): amounts.AsAny()}}).Draw(t, "value")
+	v := rapid.MakeCustom[T](
+		rapid.MakeConfig{Types: map[reflect.Type]*rapid.Generator[any]{reflect.TypeFor[core.TRES](): amounts.AsAny()}}).Draw(
+		t, "value")
 	fix(&v, t)
 	c := New[T]()
 	var d Decoder
@@ -50,7 +53,8 @@ func likeJSON[T any](t *rapid.T) {
 		t.Fatal(err)
 	}
 	for name, got := range map[string]T{"own": a, "encoding/json's": b} {
-		if diff := cmp.Diff(got, want, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b taskset.Set) bool { return a.String() == b.String() })); diff != "" {
+		if diff := cmp.Diff(got, want, cmpopts.EquateEmpty(),
+			cmp.Comparer(func(a, b taskset.Set) bool { return a.String() == b.String() })); diff != "" {
 			t.Fatalf("%s text read back: got (-) want (+):\n%s\n%s", name, diff, mine)
 		}
 	}
@@ -86,8 +90,10 @@ func TestBadDocuments(t *testing.T) {
 	t.Parallel()
 	c := New[core.Spec]()
 	for _, text := range []string{
-		``, `{`, `[]`, `{"v"}`, `{"v":1,}`, `{"v":1}x`, `{"name":1}`, `{"uid":-1}`, `{"uid":4294967296}`, `{"nice":99999999999}`,
-		`{"name":"x}`, `{"name":"\q"}`, `{"args":["a"}`, `{"args":["a",]}`, `{"hold":maybe}`, `{"script":"12"}`, `{"shape":[]}`, `{"begin":9223372036854775808}`,
+		``, `{`, `[]`, `{"v"}`, `{"v":1,}`, `{"v":1}x`, `{"name":1}`, `{"uid":-1}`, `{"uid":4294967296}`,
+		`{"nice":99999999999}`,
+		`{"name":"x}`, `{"name":"\q"}`, `{"args":["a"}`, `{"args":["a",]}`, `{"hold":maybe}`, `{"script":"12"}`,
+		`{"shape":[]}`, `{"begin":9223372036854775808}`,
 		`{"extra":{"rlimits":{"a":"b"}}}`, `{"unknown":}`, `{"unknown":[1,{}`,
 	} {
 		var v core.Spec
@@ -101,7 +107,8 @@ func TestForgiving(t *testing.T) {
 	t.Parallel()
 	c := New[core.Spec]()
 	var v core.Spec
-	text := ` { "future" : [ { "a" : "}\"" } , -1.5e3 , null ] , "name" : "\u00e4\n" , "v" : 3 , "args" : null , "extra" : null , "uid" : 7 } `
+	text := ` { "future" : [ { "a" : "}\"" } , -1.5e3 , null ] , "name" : "\u00e4\n" , "v" : 3 , "args" : null , ` +
+		`"extra" : null , "uid" : 7 } `
 	version, err := c.Decode(&Decoder{}, []byte(text), &v)
 	if err != nil || version != 3 || v.Name != "ä\n" || v.UID != 7 || v.Args != nil || v.Extra != nil {
 		t.Fatalf("got %+v, version %d, %v", v, version, err)
@@ -126,7 +133,8 @@ func TestInterned(t *testing.T) {
 
 func TestSkip(t *testing.T) {
 	t.Parallel()
-	text := string(New[core.Token]("id", "kind").Append(nil, 1, &core.Token{ID: "secret", Kind: "user", User: "ann", Hash: core.Hash{1}}))
+	text := string(New[core.Token]("id", "kind").Append(nil, 1,
+		&core.Token{ID: "secret", Kind: "user", User: "ann", Hash: core.Hash{1}}))
 	if text != `{"v":1,"user":"ann"}` {
 		t.Errorf("got %s", text)
 	}
@@ -140,10 +148,14 @@ func TestSkip(t *testing.T) {
 
 func BenchmarkSpec(b *testing.B) {
 	s := &core.Spec{
-		Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main", Args: []string{"--epochs", "3"},
-		Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB, Given: core.GivenTasks}, TimeLimit: 3600,
-		IO:   core.IO{WorkDir: "/home/ann/work/run", Stdout: "slurm-%j.out"},
-		From: core.Origin{Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh", Line: "sbatch train.sh --epochs 3", Sid: 4711},
+		Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main",
+		Args: []string{"--epochs", "3"},
+		Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
+			Given: core.GivenTasks},
+		TimeLimit: 3600,
+		IO:        core.IO{WorkDir: "/home/ann/work/run", Stdout: "slurm-%j.out"},
+		From: core.Origin{Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh",
+			Line: "sbatch train.sh --epochs 3", Sid: 4711},
 	}
 	c := New[core.Spec]("script", "env")
 	text := c.Append(nil, 1, s)

@@ -96,7 +96,8 @@ func TestConnectionLost(t *testing.T) {
 	defer conn.Close(context.Background())
 	seq, broken := int64(0), 0
 	for range 5 {
-		if _, err := conn.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, app); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1`, app); err != nil {
 			t.Fatal(err)
 		}
 		for tries := 0; ; tries++ {
@@ -156,15 +157,18 @@ func TestSchema(t *testing.T) {
 // columns lists "table.column type not null" of a script, in PostgreSQL's words.
 func columns(script string) []string {
 	var all []string
-	types := map[string]string{"INTEGER": "bigint", "BIGINT": "bigint", "TEXT": "text", "BLOB": "bytea", "BOOLEAN": "boolean"}
+	types := map[string]string{"INTEGER": "bigint", "BIGINT": "bigint", "TEXT": "text", "BLOB": "bytea",
+		"BOOLEAN": "boolean"}
 	for _, m := range regexp.MustCompile(`(?ms)^CREATE TABLE (\w+) \((.*?)\)[^),]*;$`).FindAllStringSubmatch(script, -1) {
 		key := ""
 		if k := regexp.MustCompile(`PRIMARY KEY \((.*?)\)`).FindStringSubmatch(m[2]); k != nil {
 			key = k[1]
 		}
-		for _, c := range regexp.MustCompile(`(?m)(?:^|, )\s*(\w+) +(INTEGER|BIGINT|TEXT|BLOB|BOOLEAN)( [^,\n]*)?`).FindAllStringSubmatch(m[2], -1) {
+		for _, c := range regexp.MustCompile(
+			`(?m)(?:^|, )\s*(\w+) +(INTEGER|BIGINT|TEXT|BLOB|BOOLEAN)( [^,\n]*)?`).FindAllStringSubmatch(m[2], -1) {
 			line := m[1] + "." + c[1] + " " + types[c[2]]
-			if strings.Contains(c[3], "NOT NULL") || strings.Contains(c[3], "PRIMARY KEY") || strings.Contains(", "+key+",", ", "+c[1]+",") {
+			if strings.Contains(c[3], "NOT NULL") || strings.Contains(c[3], "PRIMARY KEY") ||
+				strings.Contains(", "+key+",", ", "+c[1]+",") {
 				line += " not null"
 			}
 			all = append(all, line)

@@ -22,9 +22,10 @@ type limits struct {
 
 var usualLimits = limits{copy: 32 << 20 / pageSize, renew: 128 << 20 / pageSize, last: 4 << 20 / pageSize}
 
-// checkpointer copies the log into the database beside the writer. Copying alone does not shorten the log: it begins anew
-// only when a transaction starts while all of it has been copied. A pause of the writer gives that moment. Under a
-// steady stream of commits it would never come, so when the log is long its last pages are copied with the writer held.
+// checkpointer copies the log into the database beside the writer. Copying alone does not shorten the log: it begins
+// anew only when a transaction starts while all of it has been copied. A pause of the writer gives that moment. Under
+// a steady stream of commits it would never come, so when the log is long its last pages are copied with the writer
+// held.
 type checkpointer struct {
 	limits
 	conn   *conn
@@ -97,16 +98,16 @@ func (k *checkpointer) advance() {
 	}
 }
 
-// checkpoint copies what no reader stands in the way of, and tells how many pages of the log have been copied in all.
+// checkpoint copies what no reader stands in the way of, and returns how many pages of the log have been copied in all.
 func (c *conn) checkpoint() (copied int32, ok bool) {
 	rc := lib.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, lib.SQLITE_CHECKPOINT_PASSIVE,
 		uintptr(unsafe.Pointer(&c.counts[0])), uintptr(unsafe.Pointer(&c.counts[1])))
 	return c.counts[1], rc == lib.SQLITE_OK
 }
 
-// Settle writes the whole log into the database and cuts its file to nothing, so that what was overwritten there is gone.
-// Most of it is copied beside the writer. A reader that is at an older state stands in the way: the writer does not wait for
-// it, it is tried again.
+// Settle writes the whole log into the database and cuts its file to nothing, so that what was overwritten there is
+// gone. Most of it is copied beside the writer. A reader that is at an older state stands in the way: the writer does
+// not wait for it, it is tried again.
 func (e *engine) Settle(ctx context.Context) error {
 	const tries, pause = 200, 50 * time.Millisecond
 	tick := time.NewTicker(pause)

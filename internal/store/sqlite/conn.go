@@ -76,7 +76,8 @@ func open(path string) (*conn, error) {
 		return nil, err
 	}
 	defer libc.Xfree(c.tls, name)
-	flags := int32(lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_CREATE | lib.SQLITE_OPEN_NOMUTEX | lib.SQLITE_OPEN_EXRESCODE)
+	flags := int32(lib.SQLITE_OPEN_READWRITE | lib.SQLITE_OPEN_CREATE | lib.SQLITE_OPEN_NOMUTEX |
+		lib.SQLITE_OPEN_EXRESCODE)
 	rc := lib.Xsqlite3_open_v2(c.tls, name, uintptr(unsafe.Pointer(&c.handle)), flags, 0)
 	c.db = c.handle
 	if rc != lib.SQLITE_OK {
@@ -121,7 +122,8 @@ func (c *conn) prepare(text string) (*stmt, error) {
 		return nil, err
 	}
 	defer libc.Xfree(c.tls, z)
-	if rc := lib.Xsqlite3_prepare_v2(c.tls, c.db, z, int32(len(text)+1), uintptr(unsafe.Pointer(&c.handle)), 0); rc != lib.SQLITE_OK {
+	rc := lib.Xsqlite3_prepare_v2(c.tls, c.db, z, int32(len(text)+1), uintptr(unsafe.Pointer(&c.handle)), 0)
+	if rc != lib.SQLITE_OK {
 		return nil, fmt.Errorf("%w in %.200q", c.error(rc), text)
 	}
 	s := &stmt{p: c.handle, busy: true}

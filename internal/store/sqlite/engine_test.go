@@ -45,10 +45,11 @@ func schema(t *testing.T, c *conn) map[string]string {
 	t.Helper()
 	var name, text string
 	all := map[string]string{}
-	err := c.query(t.Context(), `SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL`, nil, []any{&name, &text}, func() error {
-		all[name] = strings.Join(strings.Fields(text), " ")
-		return nil
-	})
+	err := c.query(t.Context(), `SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL`, nil, []any{&name, &text},
+		func() error {
+			all[name] = strings.Join(strings.Fields(text), " ")
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +118,11 @@ func TestPrivate(t *testing.T) {
 func TestPragmas(t *testing.T) {
 	t.Parallel()
 	e, _ := raw(t)
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000", "page_size": "4096"} {
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
+		"busy_timeout": "5000", "page_size": "4096"} {
 		var got string
-		if err := e.writer.query(t.Context(), "PRAGMA "+pragma, nil, []any{&got}, func() error { return nil }); err != nil || got != want {
+		if err := e.writer.query(t.Context(), "PRAGMA "+pragma, nil, []any{&got}, func() error { return nil }); err != nil ||
+			got != want {
 			t.Errorf("%s is %s, %v; want %s", pragma, got, err, want)
 		}
 	}
@@ -141,7 +144,8 @@ func TestFull(t *testing.T) {
 	pages("70") // the schema, and room for one change
 	change := func(seq int64) *core.Changes {
 		text := strings.Repeat("x", 64<<10)
-		return &core.Changes{Now: core.Time(seq), Events: []core.Event{{Seq: seq, At: core.Time(seq)}}, Blobs: []core.Blob{{Hash: core.Hash{byte(seq)}, Data: []byte(text)}}}
+		return &core.Changes{Now: core.Time(seq), Events: []core.Event{{Seq: seq, At: core.Time(seq)}},
+			Blobs: []core.Blob{{Hash: core.Hash{byte(seq)}, Data: []byte(text)}}}
 	}
 	seq := int64(0)
 	for err == nil {
@@ -179,7 +183,8 @@ func TestLogBeginsAnew(t *testing.T) {
 	}
 	data := make([]byte, 64<<10)
 	for seq := range int64(1000) {
-		c := &core.Changes{Events: []core.Event{{Seq: seq + 1}}, Blobs: []core.Blob{{Hash: core.Hash{byte(seq), byte(seq >> 8)}, Data: data}}}
+		c := &core.Changes{Events: []core.Event{{Seq: seq + 1}},
+			Blobs: []core.Blob{{Hash: core.Hash{byte(seq), byte(seq >> 8)}, Data: data}}}
 		if err := s.Commit(t.Context(), epoch, c); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +207,8 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seq := range int64(20) {
-		if err := s.Commit(t.Context(), epoch, &core.Changes{NextJob: core.JobID(seq), Events: []core.Event{{Seq: seq + 1}}}); err != nil {
+		if err := s.Commit(t.Context(), epoch, &core.Changes{NextJob: core.JobID(seq),
+			Events: []core.Event{{Seq: seq + 1}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

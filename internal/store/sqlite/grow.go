@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// grower writes zeros at the end of the log's file, ahead of the writer. Where a file grows, or blocks are written for the
-// first time, the file system has more to do than to write them: an fsync waits for its journal, or for a worker of the
-// kernel that has no more of the processors than any user's process. Over blocks that were written before, a commit is
-// one write. After the log has begun anew it is written over by itself.
+// grower writes zeros at the end of the log's file, ahead of the writer. Where a file grows, or blocks are written
+// for the first time, the file system has more to do than to write them: an fsync waits for its journal, or for a
+// worker of the kernel that has no more of the processors than any user's process. Over blocks that were written
+// before, a commit is one write. After the log has begun anew it is written over by itself.
 //
-// The zeros are appended (O_APPEND), so they never lie over what SQLite has written, whoever comes first; SQLite takes
-// them for the end of the log, as it does what an earlier one has left.
+// The zeros are appended (O_APPEND), so they never lie over what SQLite has written, whoever comes first; SQLite
+// takes them for the end of the log, as it does what an earlier one has left.
 type grower struct {
 	file string
 	size atomic.Int64 // of the file, as it was seen last
@@ -64,8 +64,8 @@ func (g *grower) run(quit <-chan struct{}, end func() int32) {
 	}
 }
 
-// step appends a chunk if the file ends less than growAhead behind the log's end. It reports whether there may be more to
-// do, and after which time.
+// step appends a chunk if the file ends less than growAhead behind the log's end. It reports whether there may be
+// more to do, and after which time.
 func (g *grower) step(zeros []byte, end int64) (more bool, pause time.Duration) {
 	f, err := os.OpenFile(g.file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

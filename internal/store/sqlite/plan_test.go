@@ -25,10 +25,11 @@ func TestPlans(t *testing.T) {
 		var id, parent, unused int64
 		var detail string
 		var plan []string
-		err := e.writer.query(t.Context(), "EXPLAIN QUERY PLAN "+text, nil, []any{&id, &parent, &unused, &detail}, func() error {
-			plan = append(plan, detail)
-			return nil
-		})
+		err := e.writer.query(t.Context(), "EXPLAIN QUERY PLAN "+text, nil, []any{&id, &parent, &unused, &detail},
+			func() error {
+				plan = append(plan, detail)
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

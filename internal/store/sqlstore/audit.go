@@ -29,7 +29,8 @@ func (db *DB) AppendAudit(ctx context.Context, epoch int64, list []*core.AuditEn
 			text := auditDocs.codec.Append(nil, auditDocs.version(), e)
 			_, err := tx.Exec(`INSERT INTO audit (seq, at, usr, token, token_name, action, object, answer, doc)
  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-				e.Seq, int64(e.At), textArg(e.User), textArg(e.Token), textArg(e.TokenName), textArg(e.Action), textArg(e.Object), textArg(e.Answer), textArg(string(text)))
+				e.Seq, int64(e.At), textArg(e.User), textArg(e.Token), textArg(e.TokenName), textArg(e.Action), textArg(e.Object),
+				textArg(e.Answer), textArg(string(text)))
 			if err != nil {
 				return err
 			}
@@ -76,7 +77,8 @@ func (db *DB) Audit(ctx context.Context, q store.AuditQuery) (out []*core.AuditE
 		text += " ORDER BY seq DESC LIMIT " + w.arg(int64(q.Limit))
 		var seq, at int64
 		var usr, token, name, action, object, answer string
-		out, err = readDocs(tx, auditDocs, &doc.Decoder{}, text, w.args, []any{&seq, &at, &usr, &token, &name, &action, &object, &answer},
+		out, err = readDocs(tx, auditDocs, &doc.Decoder{}, text, w.args,
+			[]any{&seq, &at, &usr, &token, &name, &action, &object, &answer},
 			func(e *core.AuditEntry) {
 				e.Seq, e.At, e.User, e.Token, e.TokenName = seq, core.Time(at), core.UserName(usr), token, name
 				e.Action, e.Object, e.Answer = action, object, answer
@@ -86,11 +88,12 @@ func (db *DB) Audit(ctx context.Context, q store.AuditQuery) (out []*core.AuditE
 	return out, err
 }
 
-// auditSlack is how far times may run against numbers: calls are numbered after they were answered, like ones once a minute.
+// auditSlack is how far times may run against numbers: calls are numbered after they were answered, like ones once a
+// minute.
 const auditSlack = 10 * time.Minute
 
-// auditTimes keeps a query to a span of time. Times grow with numbers but for auditSlack, so a search by halves finds the
-// numbers to look at, and there is no index to write.
+// auditTimes keeps a query to a span of time. Times grow with numbers but for auditSlack, so a search by halves finds
+// the numbers to look at, and there is no index to write.
 func auditTimes(tx Tx, w *where, q store.AuditQuery) error {
 	if q.Since != 0 {
 		from, err := auditFrom(tx, q.Since.Add(-auditSlack))
@@ -114,7 +117,8 @@ func auditTimes(tx Tx, w *where, q store.AuditQuery) error {
 // auditFrom is the first number whose time is not before a moment; one more than the last if there is none.
 func auditFrom(tx Tx, moment core.Time) (int64, error) {
 	var low, high, at int64
-	if err := queryRow(tx, `SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 0) + 1 FROM audit`, nil, &low, &high); err != nil {
+	if err := queryRow(tx, `SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 0) + 1 FROM audit`, nil, &low,
+		&high); err != nil {
 		return 0, err
 	}
 	for low < high {
@@ -137,12 +141,14 @@ func startsWith(w *where, column, prefix string) string {
 	return "substr(" + column + ", 1, " + w.arg(int64(utf8.RuneCountInString(prefix))) + ") = " + w.arg(prefix)
 }
 
-// purgeAudit removes a bounded batch of the oldest rows that are past their time. The last one stays: numbers go on from it.
+// purgeAudit removes a bounded batch of the oldest rows that are past their time. The last one stays: numbers go on
+// from it.
 func purgeAudit(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Audit == 0 {
 		return 0, false, nil
 	}
-	n, err := tx.Exec(`DELETE FROM audit WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT $1) AS oldest WHERE at < $2)
+	n, err := tx.Exec(`DELETE FROM audit WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT $1) AS oldest
+  WHERE at < $2)
  AND seq < (SELECT MAX(seq) FROM audit)`, int64(purgeRows), int64(now.Add(-keep.Audit)))
 	return int(n), n == purgeRows, err
 }

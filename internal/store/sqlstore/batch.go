@@ -73,7 +73,8 @@ const (
 	Bytes
 )
 
-// Value is one argument without an allocation. Bytes holds text and bytes; it must stay as it is until the batch is done.
+// Value is one argument without an allocation. Bytes holds text and bytes; it must stay as it is until the batch is
+// done.
 type Value struct {
 	Kind  Kind
 	Int   int64

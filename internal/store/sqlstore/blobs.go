@@ -13,15 +13,16 @@ import (
 	"bireme.dev/bireme/internal/store/doc"
 )
 
-// Blobs stand on shelves of shelfJobs neighbouring job ids: a blob is put on the shelf of each spec that refers to it.
+// Blobs stand on shelves of shelfJobs neighbouring job ids: a blob is put on the shelf of each spec that refers to
+// it.
 //
 //   - Hashes are random. An index over all of them would dirty a page of its own for every blob; the index over (shelf,
 //     hash) grows at its end only, a few pages a commit.
 //   - Equal blobs of neighbours are kept once, which is what a loop of submissions makes.
 //   - A blob may go when no spec of its own shelf refers to it, which a short range of ids tells.
 //
-// Their bytes are written in packs, each of one shelf: a row of a few KiB of its own would waste a third of the pages it
-// fills. A pack goes when no blob of its shelf stands in it any more.
+// Their bytes are written in packs, each of one shelf: a row of a few KiB of its own would waste a third of the pages
+// it fills. A pack goes when no blob of its shelf stands in it any more.
 //
 // Shelf loose holds what no spec refers to: the configurations of runs.
 const (
@@ -86,7 +87,8 @@ func addBlobs(b *Batch, c *core.Changes, known *recent, seal store.Sealer) error
 	if len(c.Events) == 0 {
 		return errors.New("store: blobs come with the event of what they belong to")
 	}
-	p := packer{b: b, c: c, known: known, seal: seal, index: make(map[core.Hash]int, len(c.Blobs)), at: make([]int64, len(c.Blobs))}
+	p := packer{b: b, c: c, known: known, seal: seal, index: make(map[core.Hash]int, len(c.Blobs)),
+		at: make([]int64, len(c.Blobs))}
 	total := 0
 	for i := range c.Blobs {
 		p.index[c.Blobs[i].Hash] = i
@@ -212,14 +214,15 @@ func (db *DB) Blobs(ctx context.Context, id core.JobID, hashes ...core.Hash) ([]
 	err := db.engine.Read(ctx, func(tx Tx) (err error) {
 		var hash []byte
 		var at place
-		err = tx.Query(`SELECT b.hash, `+placeColumns+` WHERE b.shelf = $1 AND `+cond, w.args, append([]any{&hash}, at.dest()...), func() error {
-			for i := range hashes {
-				if string(hash) == string(hashes[i][:]) {
-					places[i] = at.clone()
+		err = tx.Query(`SELECT b.hash, `+placeColumns+` WHERE b.shelf = $1 AND `+cond, w.args,
+			append([]any{&hash}, at.dest()...), func() error {
+				for i := range hashes {
+					if string(hash) == string(hashes[i][:]) {
+						places[i] = at.clone()
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		for i := 0; i < len(hashes) && err == nil; i++ {
 			if !places[i].found && !hashes[i].IsZero() {
 				places[i], err = findBlob(tx, hashes[i])
@@ -310,7 +313,8 @@ func blobOn(tx Tx, h core.Hash, shelves ...int64) (out place, err error) {
 func sweep(tx Tx, shelf int64) error {
 	var row specRow
 	dec, wanted := &doc.Decoder{}, map[string]bool{}
-	err := tx.Query(`SELECT `+specColumns+` FROM specs s WHERE s.id >= $1 AND s.id < $2`, []any{shelf * shelfJobs, (shelf + 1) * shelfJobs},
+	err := tx.Query(`SELECT `+specColumns+` FROM specs s WHERE s.id >= $1 AND s.id < $2`,
+		[]any{shelf * shelfJobs, (shelf + 1) * shelfJobs},
 		row.dest(), func() error {
 			s, err := row.spec(dec) // files are rare and have no column of their own
 			if err != nil {

@@ -119,7 +119,8 @@ func addChanges(b *Batch, c *core.Changes, known *recent, seal store.Sealer) err
 // reset empties the batch, keeps its memory within reason and lets go of what it pointed to.
 func (b *Batch) reset() {
 	clear(b.vals)
-	b.Ops, b.vals, b.buf, b.packed, b.sealed, b.put = b.Ops[:0], b.vals[:0], b.buf[:0], b.packed[:0], b.sealed[:0], b.put[:0]
+	b.Ops, b.vals, b.buf, b.packed, b.sealed, b.put = b.Ops[:0], b.vals[:0], b.buf[:0], b.packed[:0], b.sealed[:0],
+		b.put[:0]
 	if cap(b.buf) > 4<<20 {
 		b.buf = nil
 	}
@@ -148,7 +149,8 @@ func (db *DB) whyFenced(ctx context.Context, epoch int64, c *core.Changes) error
 }
 
 // Lead takes or extends leadership.
-func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (epoch int64, err error) {
+func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (
+	epoch int64, err error) {
 	clock := `CASE WHEN CAST($1 AS BIGINT) = 0 THEN ` + db.engine.Dialect().Clock + ` ELSE CAST($1 AS BIGINT) END`
 	err = db.engine.Write(ctx, func(tx Tx) error {
 		args := []any{int64(now), ttl.Microseconds(), holder}
@@ -185,7 +187,8 @@ func (db *DB) Probe(ctx context.Context, epoch int64) error {
 		if err := fence(tx, epoch); err != nil {
 			return err
 		}
-		_, err := tx.Exec(`INSERT INTO probe (one, data) VALUES (1, $1) ON CONFLICT (one) DO UPDATE SET data = excluded.data`, room)
+		_, err := tx.Exec(`INSERT INTO probe (one, data) VALUES (1, $1) ON CONFLICT (one) DO UPDATE SET data = `+
+			`excluded.data`, room)
 		return err
 	})
 	if err != nil {
@@ -217,7 +220,8 @@ func queryRow(tx Tx, text string, args []any, dest ...any) error {
 }
 
 // readDocs reads rows of an id, or whatever the key is, and a document into values of T.
-func readDocs[T any](tx Tx, d docs[T], dec *doc.Decoder, text string, args []any, key []any, set func(*T)) ([]*T, error) {
+func readDocs[T any](tx Tx, d docs[T], dec *doc.Decoder, text string, args []any, key []any, set func(*T)) (
+	[]*T, error) {
 	var all []*T
 	var body []byte
 	err := tx.Query(text, args, append(key, &body), func() error {

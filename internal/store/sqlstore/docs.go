@@ -20,8 +20,9 @@ var (
 	reserveDocs = docsOf[core.AdvanceReservation]("reservation", "name")
 	fleetDocs   = docsOf[core.Fleet]("fleet", "name")
 	tokenDocs   = docsOf[core.Token]("token", "id")
-	auditDocs   = docsOf[core.AuditEntry]("audit", "seq", "at", "user", "token", "token_name", "action", "object", "answer")
-	runDocs     = docsOf[core.Run]("run", "id", "project", "name", "created", "ended", "config")
+	auditDocs   = docsOf[core.AuditEntry]("audit", "seq", "at", "user", "token", "token_name", "action", "object",
+		"answer")
+	runDocs = docsOf[core.Run]("run", "id", "project", "name", "created", "ended", "config")
 )
 
 // upgrades turns documents of old versions into the next one: upgrades["job"][0] makes version 2 of version 1. The

@@ -17,10 +17,11 @@ type Engine interface {
 	Write(ctx context.Context, f func(Tx) error) error
 	// Apply writes a batch in one transaction behind its fence. It is durable when Apply returns nil.
 	Apply(ctx context.Context, b *Batch) error
-	// Settle makes files hold no more than the database does, as far as this engine can: a log that was written into it ends.
+	// Settle makes files hold no more than the database does, as far as this engine can: a log that was written into
+	// it ends.
 	Settle(ctx context.Context) error
-	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left. It stops everybody else for as
-	// long as that takes.
+	// Compact writes anew what holds secrets, so that nothing of what was overwritten is left. It stops everybody
+	// else for as long as that takes.
 	Compact(ctx context.Context) error
 	// Dialect gives the few words in which engines differ.
 	Dialect() Dialect
@@ -40,7 +41,7 @@ type Dialect struct {
 // Tx is a transaction. Arguments are int64, string, []byte or bool.
 type Tx interface {
 	Exec(text string, args ...any) (rows int64, err error)
-	// Query calls each for every row, after filling dest: pointers to int64, string, []byte or bool. Bytes are valid until
-	// each returns.
+	// Query calls each for every row, after filling dest: pointers to int64, string, []byte or bool. Bytes are valid
+	// until each returns.
 	Query(text string, args []any, dest []any, each func() error) error
 }

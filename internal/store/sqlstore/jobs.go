@@ -83,7 +83,8 @@ func (r *jobRow) job(dec *doc.Decoder) (*core.Job, error) {
 func (r *jobRow) unreadable(err error) *core.Job {
 	return &core.Job{
 		ID: core.JobID(r.id), SpecID: core.JobID(r.spec), State: core.JobState(r.state), Attempt: -1,
-		Submit: core.Time(r.submit), Start: core.Time(r.start), End: core.Time(r.end), Message: "its stored record cannot be read: " + err.Error(),
+		Submit: core.Time(r.submit), Start: core.Time(r.start), End: core.Time(r.end),
+		Message: "its stored record cannot be read: " + err.Error(),
 	}
 }
 
@@ -159,8 +160,8 @@ func readJobs(tx Tx, dec *doc.Decoder, q store.JobQuery) ([]*core.Job, error) {
 // jobsText is the statement for everything in q but Nodes, which are in the documents.
 func jobsText(q store.JobQuery) (string, []any) {
 	var w where
-	// By the history's time index if a time is given; by id otherwise. Without statistics SQLite would not always see it,
-	// so "+ 0" takes the id out of the choice.
+	// By the history's time index if a time is given; by id otherwise. Without statistics SQLite would not always see
+	// it, so "+ 0" takes the id out of the choice.
 	id := "j.id"
 	if q.Since != 0 && len(q.IDs) == 0 {
 		id = "j.id + 0"

@@ -17,7 +17,8 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 	img := &store.Image{}
 	err := db.engine.Read(ctx, func(tx Tx) (err error) {
 		var next, now int64
-		if err = queryRow(tx, `SELECT seq, next_job, next_node, now FROM leader`, nil, &img.Seq, &next, &img.NextNode, &now); err != nil {
+		if err = queryRow(tx, `SELECT seq, next_job, next_node, now FROM leader`, nil, &img.Seq, &next, &img.NextNode,
+			&now); err != nil {
 			return err
 		}
 		img.NextJob, img.Now = core.JobID(next), core.Time(now)
@@ -64,7 +65,8 @@ func (db *DB) Load(ctx context.Context) (*store.Image, error) {
 }
 
 // liveSteps goes from jobs to steps: SQLite keeps to that order for the word CROSS, and would read all of history else.
-const liveSteps = `SELECT ` + stepColumns + ` FROM jobs j CROSS JOIN steps t WHERE j.live AND t.job = j.id ORDER BY j.id, t.attempt, t.id`
+const liveSteps = `SELECT ` + stepColumns +
+	` FROM jobs j CROSS JOIN steps t WHERE j.live AND t.job = j.id ORDER BY j.id, t.attempt, t.id`
 
 // loadChunk is how many rows travel to a decoder at once.
 const loadChunk = 256
@@ -134,7 +136,8 @@ func readLive(ctx context.Context, tx Tx, work chan<- *rawChunk) ([]*rawChunk, e
 			return context.Cause(ctx)
 		}
 	}
-	text := `SELECT ` + jobColumns + `, ` + specColumns + ` FROM jobs j LEFT JOIN specs s ON s.id = j.id AND j.spec_id = j.id WHERE j.live ORDER BY j.id`
+	text := `SELECT ` + jobColumns + `, ` + specColumns +
+		` FROM jobs j LEFT JOIN specs s ON s.id = j.id AND j.spec_id = j.id WHERE j.live ORDER BY j.id`
 	err := tx.Query(text, nil, append(r.dest(), s.dest()...), func() error {
 		raw := rawJob{row: r}
 		raw.row.doc = cur.own(r.doc)

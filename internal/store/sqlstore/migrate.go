@@ -62,7 +62,8 @@ func Migrate(ctx context.Context, e Engine) error {
 				return err
 			}
 			if at > int64(len(all)) {
-				return fmt.Errorf("store: the database has schema %d, this program knows up to %d: use a newer bireme", at, len(all))
+				return fmt.Errorf("store: the database has schema %d, this program knows up to %d: use a newer bireme", at,
+					len(all))
 			}
 			if at == int64(len(all)) {
 				done = true

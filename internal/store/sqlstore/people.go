@@ -81,7 +81,8 @@ func readProjects(tx Tx) ([]*core.Project, error) {
 
 func readSpent(tx Tx) ([]*core.Spent, error) {
 	var project, user string
-	return readDocs(tx, spentDocs, &doc.Decoder{}, `SELECT project, usr, doc FROM spent ORDER BY project, usr`, nil, []any{&project, &user},
+	return readDocs(tx, spentDocs, &doc.Decoder{}, `SELECT project, usr, doc FROM spent ORDER BY project, usr`, nil,
+		[]any{&project, &user},
 		func(x *core.Spent) { x.Project, x.User = core.ProjectName(project), core.UserName(user) })
 }
 

@@ -15,15 +15,20 @@ const (
 	purgeShelves = 8 // each is up to shelfJobs specs to look at
 )
 
+// purgeFunc removes what one kind of record need not keep, within one transaction.
+type purgeFunc func(Tx, store.Retention, core.Time) (removed int, more bool, err error)
+
 // Purge removes a bounded batch.
-func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now core.Time) (removed int, more bool, err error) {
+func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now core.Time) (
+	removed int, more bool, err error) {
 	defer db.recent.forget()
 	err = db.engine.Write(ctx, func(tx Tx) error {
 		removed, more = 0, false
 		if err := fence(tx, epoch); err != nil {
 			return err
 		}
-		for _, part := range []func(Tx, store.Retention, core.Time) (int, bool, error){purgeEvents, purgeKeys, purgeEnded, purgeRuns, purgeAudit} {
+		parts := []purgeFunc{purgeEvents, purgeKeys, purgeEnded, purgeRuns, purgeAudit}
+		for _, part := range parts {
 			n, left, err := part(tx, keep, now)
 			if err != nil {
 				return err
@@ -57,7 +62,8 @@ func purgeEvents(tx Tx, keep store.Retention, now core.Time) (int, bool, error) 
 	}
 	if keep.Events > 0 {
 		var young int64
-		err := queryRow(tx, `SELECT COALESCE(MIN(seq), $1) FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $2) AS oldest WHERE at >= $3`,
+		err := queryRow(tx, `SELECT COALESCE(MIN(seq), $1) FROM (SELECT seq, at FROM events ORDER BY seq LIMIT $2) AS `+
+			`oldest WHERE at >= $3`,
 			[]any{min(last, first+purgeRows) + 1, int64(purgeRows + 1), int64(now.Add(-keep.Events))}, &young)
 		if err != nil {
 			return 0, false, err
@@ -91,7 +97,8 @@ func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	var jobs, owners []int64
 	shelves := map[int64]bool{}
 	more := false
-	err := tx.Query(`SELECT id, spec_id, COALESCE(array_id, id) FROM jobs WHERE NOT live AND end_at < $1 ORDER BY end_at LIMIT $2`,
+	err := tx.Query(`SELECT id, spec_id, COALESCE(array_id, id) FROM jobs WHERE NOT live AND end_at < $1 ORDER BY `+
+		`end_at LIMIT $2`,
 		[]any{int64(now.Add(-keep.Jobs)), int64(purgeJobs)}, []any{&id, &spec, &array}, func() error {
 			at := shelfOf(core.JobID(array))
 			if !shelves[at] && len(shelves) == purgeShelves {
@@ -116,13 +123,14 @@ func purgeEnded(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	return len(jobs), more, purgeSpecs(tx, slices.Compact(owners))
 }
 
-// purgeSpecs removes the specs, with their revisions, of those owners whose job and whose array's tasks are all gone, and
-// their blobs. Owners come ascending.
+// purgeSpecs removes the specs, with their revisions, of those owners whose job and whose array's tasks are all gone,
+// and their blobs. Owners come ascending.
 func purgeSpecs(tx Tx, owners []int64) error {
 	var w where
 	var id int64
 	used := map[int64]bool{}
-	text := `SELECT id FROM jobs WHERE ` + in(&w, "id", owners, intArg) + ` UNION SELECT array_id FROM jobs WHERE ` + in(&w, "array_id", owners, intArg)
+	text := `SELECT id FROM jobs WHERE ` + in(&w, "id", owners, intArg) + ` UNION SELECT array_id FROM jobs WHERE ` +
+		in(&w, "array_id", owners, intArg)
 	err := tx.Query(text, w.args, []any{&id}, func() error { used[id] = true; return nil })
 	if err != nil {
 		return err
@@ -140,7 +148,8 @@ func purgeSpecs(tx Tx, owners []int64) error {
 		return nil
 	}
 	first, last := specs[0], specs[len(specs)-1]
-	err = tx.Query(`SELECT id FROM specs WHERE id > $1 AND id <= $2`, []any{-(last + 1) * core.SpecRevisions, -first * core.SpecRevisions},
+	err = tx.Query(`SELECT id FROM specs WHERE id > $1 AND id <= $2`,
+		[]any{-(last + 1) * core.SpecRevisions, -first * core.SpecRevisions},
 		[]any{&id}, func() error {
 			if unused[int64(core.SpecOwner(core.JobID(id)))] {
 				specs = append(specs, id)
@@ -166,7 +175,8 @@ func purgeRuns(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Jobs == 0 {
 		return 0, false, nil
 	}
-	n, err := tx.Exec(`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE end_at > 0 AND end_at < $1 ORDER BY created_at LIMIT $2)`,
+	n, err := tx.Exec(`DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE end_at > 0 AND end_at < $1 ORDER BY `+
+		`created_at LIMIT $2)`,
 		int64(now.Add(-keep.Jobs)), int64(purgeJobs))
 	if err != nil || n == 0 {
 		return 0, false, err

@@ -44,7 +44,8 @@ func readRuns(tx Tx, rest string, args []any) ([]*core.Run, error) {
 	var id, project, name string
 	var created, ended int64
 	var config []byte
-	return readDocs(tx, runDocs, &doc.Decoder{}, `SELECT id, project, name, created_at, end_at, config, doc FROM runs WHERE `+rest, args,
+	return readDocs(tx, runDocs, &doc.Decoder{},
+		`SELECT id, project, name, created_at, end_at, config, doc FROM runs WHERE `+rest, args,
 		[]any{&id, &project, &name, &created, &ended, &config}, func(r *core.Run) {
 			r.ID, r.Project, r.Name = id, core.ProjectName(project), name
 			r.Created, r.Ended = core.Time(created), core.Time(ended)

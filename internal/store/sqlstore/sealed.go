@@ -25,7 +25,8 @@ func (db *DB) Sealed(ctx context.Context, name string) (out []byte, err error) {
 // PutSealed keeps a secret, the first one under each name.
 func (db *DB) PutSealed(ctx context.Context, name string, data []byte) error {
 	return db.engine.Write(ctx, func(tx Tx) error {
-		_, err := tx.Exec(`INSERT INTO sealed (name, data) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, textArg(name), data)
+		_, err := tx.Exec(`INSERT INTO sealed (name, data) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, textArg(name),
+			data)
 		return err
 	})
 }

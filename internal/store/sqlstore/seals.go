@@ -48,7 +48,8 @@ func (db *DB) Seals(ctx context.Context) (s store.SealState, err error) {
 }
 
 func readSeals(tx Tx) (s store.SealState, err error) {
-	err = queryRow(tx, `SELECT seal, after, done, (SELECT COALESCE(MAX(id), 0) FROM packs) FROM seals`, nil, &s.Key, &s.After, &s.Done, &s.Last)
+	err = queryRow(tx, `SELECT seal, after, done, (SELECT COALESCE(MAX(id), 0) FROM packs) FROM seals`, nil, &s.Key,
+		&s.After, &s.Done, &s.Last)
 	return s, err
 }
 
@@ -61,7 +62,8 @@ func (db *DB) BeginReseal(ctx context.Context, epoch, key int64) error {
 			return err
 		}
 		_, err := tx.Exec(`INSERT INTO seals (one, seal, after, done) VALUES (1, $1, $2, $3)
- ON CONFLICT (one) DO UPDATE SET seal = excluded.seal, after = excluded.after, done = excluded.done`, key, int64(noPack), false)
+ ON CONFLICT (one) DO UPDATE SET seal = excluded.seal, after = excluded.after, done = excluded.done`,
+			key, int64(noPack), false)
 		return err
 	})
 }
@@ -75,8 +77,8 @@ type stalePack struct {
 	data           []byte
 }
 
-// Reseal seals a batch anew. What it reads and computes it does beside the writer; a pack that was purged meanwhile stays
-// gone.
+// Reseal seals a batch anew. What it reads and computes it does beside the writer; a pack that was purged meanwhile
+// stays gone.
 func (db *DB) Reseal(ctx context.Context, epoch int64) (s store.SealState, err error) {
 	seal := db.sealer()
 	if seal == nil {
@@ -131,7 +133,8 @@ func stalePacks(tx Tx, s *store.SealState) (packs []stalePack, after int64, err 
 	after = s.After
 	errEnough := errors.New("enough")
 	size := 0
-	err = tx.Query(`SELECT id, seal, data FROM packs WHERE id > $1 ORDER BY id LIMIT $2`, []any{s.After, int64(resealPacks)},
+	err = tx.Query(`SELECT id, seal, data FROM packs WHERE id > $1 ORDER BY id LIMIT $2`,
+		[]any{s.After, int64(resealPacks)},
 		[]any{&p.id, &p.seal, &p.data}, func() error {
 			if size > resealBytes {
 				return errEnough
@@ -198,7 +201,8 @@ func (db *DB) under(ctx context.Context, key int64) (n int64, err error) {
 	return n, err
 }
 
-func (db *DB) writeResealed(ctx context.Context, epoch int64, packs []stalePack, names []staleName, key, after int64, done bool) error {
+func (db *DB) writeResealed(ctx context.Context, epoch int64, packs []stalePack, names []staleName, key, after int64,
+	done bool) error {
 	d := db.engine.Dialect()
 	return db.engine.Write(ctx, func(tx Tx) (err error) {
 		if d.Wipe != "" {
@@ -215,7 +219,8 @@ func (db *DB) writeResealed(ctx context.Context, epoch int64, packs []stalePack,
 		}
 		for i := range packs {
 			p := &packs[i]
-			if _, err := tx.Exec(`UPDATE packs SET data = $1, seal = $2 WHERE id = $3 AND seal = $4`, p.data, p.next, p.id, p.seal); err != nil {
+			if _, err := tx.Exec(`UPDATE packs SET data = $1, seal = $2 WHERE id = $3 AND seal = $4`, p.data, p.next, p.id,
+				p.seal); err != nil {
 				return err
 			}
 		}

@@ -37,7 +37,8 @@ func fill(v reflect.Value, n *int) {
 		}
 	case reflect.Slice:
 		if v.Type() == reflect.TypeFor[core.TRES]() {
-			v.Set(reflect.ValueOf(core.TRESOf(core.Amount{Name: "cpu", Count: int64(*n)}, core.Amount{Name: "gres/gpu:a100", Count: 2})))
+			v.Set(reflect.ValueOf(core.TRESOf(core.Amount{Name: "cpu", Count: int64(*n)},
+				core.Amount{Name: "gres/gpu:a100", Count: 2})))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))

@@ -54,7 +54,8 @@ func testSeals(t *testing.T, w *world) {
 		w.wantBlob(text)
 	}
 	got, err := w.Blobs(w.ctx, 2, hash("env 2"), core.Hash{}, hash("script 2"), hash("env 1"))
-	if err != nil || string(got[0]) != "env 2" || got[1] != nil || string(got[2]) != "script 2" || string(got[3]) != "env 1" {
+	if err != nil || string(got[0]) != "env 2" || got[1] != nil || string(got[2]) != "script 2" ||
+		string(got[3]) != "env 1" {
 		t.Fatalf("got %q, %v", got, err)
 	}
 	w.Store = w.db.Open(t)

@@ -161,7 +161,8 @@ func (w *world) wantErr(err, want error) {
 }
 
 func diff(got, want any) string {
-	return cmp.Diff(got, want, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b taskset.Set) bool { return a.String() == b.String() }))
+	return cmp.Diff(got, want, cmpopts.EquateEmpty(), cmp.Comparer(
+		func(a, b taskset.Set) bool { return a.String() == b.String() }))
 }
 
 func hash(text string) core.Hash { return sha256.Sum256([]byte(text)) }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A record of TLS is 16 KiB at most and costs a system call on either side. Below TLS the records of one Write are gathered
-// here and leave together, and all that has come is read at once.
+// A record of TLS is 16 KiB at most and costs a system call on either side. Below TLS the records of one Write are
+// gathered here and leave together, and all that has come is read at once.
 const (
 	gatherMost = 160 << 10
 	readAhead  = 128 << 10

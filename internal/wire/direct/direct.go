@@ -1,5 +1,5 @@
-// Package direct makes the connections by which nodes reach the caller of a step without the server between. It is apart
-// from wire because keepers, which have no use for it, would carry TLS with them.
+// Package direct makes the connections by which nodes reach the caller of a step without the server between. It is
+// apart from wire because keepers, which have no use for it, would carry TLS with them.
 package direct
 
 import (
@@ -81,8 +81,8 @@ func HostAddrs() []string {
 	return inOrder(list)
 }
 
-// inOrder keeps the order of interfaces: a machine's own come before bridges, which mean nobody elsewhere and may go while a
-// step runs.
+// inOrder keeps the order of interfaces: a machine's own come before bridges, which mean nobody elsewhere and may go
+// while a step runs.
 func inOrder(list []net.Addr) []string {
 	var far, six, near []string
 	for _, a := range list {

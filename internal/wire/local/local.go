@@ -18,7 +18,8 @@ const MaxPath = 107
 // caller who found it without would take it for somebody else's.
 func Listen(path string, mode os.FileMode) (net.Listener, error) {
 	if len(path) > MaxPath {
-		return nil, core.Errorf(core.Invalid, "%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
+		return nil, core.Errorf(core.Invalid,
+			"%s: %d characters are too many for a socket, the kernel takes %d: choose a shorter folder",
 			path, len(path), MaxPath)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

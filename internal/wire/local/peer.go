@@ -19,7 +19,10 @@ func Peer(c net.Conn) (*unix.Ucred, error) {
 	}
 	var cred *unix.Ucred
 	var credErr error
-	err = raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(
+			int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ type Item struct {
 	Path  string // absolute, below "~", or relative to the working directory
 }
 
-var errFull = fmt.Errorf("together with what comes before it has more than the %d MiB that files may have: leave out what is not needed, fetch it in the commands, or use volumes", Max>>20)
+var errFull = fmt.Errorf("together with what comes before it has more than the %d MiB that files may have: "+
+	"leave out what is not needed, fetch it in the commands, or use volumes", Max>>20)
 
 // Pack makes a parcel of items, in their order. An error names the item by its number and what it is about.
 func Pack(items []Item) ([]byte, error) {
@@ -69,7 +70,8 @@ func (p *packer) header(h *tar.Header) error {
 	return p.tar.WriteHeader(h)
 }
 
-// item packs a file, or a folder with all below it. An item that is a link is what it leads to; links below a folder stay links.
+// item packs a file, or a folder with all below it. An item that is a link is what it leads to; links below a folder
+// stay links.
 func (p *packer) item(name, local string) error {
 	base, err := filepath.EvalSymlinks(local)
 	if err != nil {

@@ -83,7 +83,8 @@ func TestFilesArriveAsTheyWere(t *testing.T) {
 		}
 	})
 	items := []Item{
-		{from + "/one.txt", "one.txt"}, {from + "/src", "src"}, {from + "/top", "~/code"}, {from + "/one.txt", to + "/abs/deep/two.txt"},
+		{from + "/one.txt", "one.txt"}, {from + "/src", "src"}, {from + "/top", "~/code"},
+		{from + "/one.txt", to + "/abs/deep/two.txt"},
 	}
 	data, err := Pack(items)
 	if err != nil {
@@ -131,9 +132,10 @@ func TestWhatCannotBePacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, items := range map[string][]Item{
-		"files[1]: " + dir + "/a: together with what comes before it has more than the 8 MiB": {{dir + "/a", "a"}, {dir + "/a", "b"}},
-		"files[0]: " + dir + "/none: no such file or directory":                               {{dir + "/none", "a"}},
-		"files[0]: " + dir + "/pipe: is neither a file nor a folder nor a link":               {{dir + "/pipe", "a"}},
+		"files[1]: " + dir + "/a: together with what comes before it has more than the 8 MiB": {{dir + "/a", "a"},
+			{dir + "/a", "b"}},
+		"files[0]: " + dir + "/none: no such file or directory":                 {{dir + "/none", "a"}},
+		"files[0]: " + dir + "/pipe: is neither a file nor a folder nor a link": {{dir + "/pipe", "a"}},
 	} {
 		if _, err := Pack(items); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s…", err, want)
@@ -141,7 +143,8 @@ func TestWhatCannotBePacked(t *testing.T) {
 	}
 }
 
-// A parcel comes from whoever submits. What it writes is written with the rights of the job's user, and only where its list says.
+// A parcel comes from whoever submits. What it writes is written with the rights of the job's user, and only where
+// its list says.
 func TestNothingLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	type member struct {
@@ -153,11 +156,14 @@ func TestNothingLeavesItsPlace(t *testing.T) {
 		members []member
 		bad     bool // refused before anything is tried
 	}{
-		"parent":            {[]member{folder, {name: "0/../x", typ: tar.TypeReg}}, true},
-		"absolute":          {[]member{folder, {name: "0//x", typ: tar.TypeReg}}, true},
-		"link out":          {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink}, {name: "0/l/x", typ: tar.TypeReg}}, false},
-		"relative link out": {[]member{folder, {name: "0/l", link: "../out", typ: tar.TypeSymlink}, {name: "0/l/x", typ: tar.TypeReg}}, false},
-		"folder by a link":  {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink}, {name: "0/l/", typ: tar.TypeDir}}, false},
+		"parent":   {[]member{folder, {name: "0/../x", typ: tar.TypeReg}}, true},
+		"absolute": {[]member{folder, {name: "0//x", typ: tar.TypeReg}}, true},
+		"link out": {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink},
+			{name: "0/l/x", typ: tar.TypeReg}}, false},
+		"relative link out": {[]member{folder, {name: "0/l", link: "../out", typ: tar.TypeSymlink},
+			{name: "0/l/x", typ: tar.TypeReg}}, false},
+		"folder by a link": {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink},
+			{name: "0/l/", typ: tar.TypeDir}}, false},
 		"link there before": {[]member{folder, {name: "0/there/x", typ: tar.TypeReg}}, false},
 		"hard link":         {[]member{folder, {name: "0/l", link: "OUT/secret", typ: tar.TypeLink}}, true},
 		"device":            {[]member{folder, {name: "0/l", typ: tar.TypeChar}}, true},
@@ -177,7 +183,8 @@ func TestNothingLeavesItsPlace(t *testing.T) {
 			var b bytes.Buffer
 			w := tar.NewWriter(&b)
 			for _, m := range append([]member{{name: listName, typ: tar.TypeReg, text: `["in","two"]`}}, tc.members...) {
-				h := &tar.Header{Name: m.name, Linkname: strings.ReplaceAll(m.link, "OUT", out), Typeflag: m.typ, Mode: 0o644, Size: int64(len(m.text))}
+				h := &tar.Header{Name: m.name, Linkname: strings.ReplaceAll(m.link, "OUT", out), Typeflag: m.typ, Mode: 0o644,
+					Size: int64(len(m.text))}
 				if err := w.WriteHeader(h); err != nil {
 					t.Fatal(err)
 				}

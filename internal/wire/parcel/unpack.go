@@ -18,8 +18,9 @@ import (
 // ErrBad is a parcel that Pack did not make.
 var ErrBad = errors.New("the parcel of files is not as it should be")
 
-// Unpack lays a parcel out. What is relative goes below dir, what begins with ~ below home. A file that is there already is replaced, a
-// folder is added to; nothing is written outside of an item's own place, whatever links the parcel or the place itself has.
+// Unpack lays a parcel out. What is relative goes below dir, what begins with ~ below home. A file that is there
+// already is replaced, a folder is added to; nothing is written outside of an item's own place, whatever links the
+// parcel or the place itself has.
 func Unpack(data []byte, dir, home string) error {
 	r := tar.NewReader(bytes.NewReader(data))
 	h, err := r.Next()

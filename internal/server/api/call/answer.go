@@ -69,7 +69,8 @@ func (w *Answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // extend gives the peer time to take n more bytes.
 func (w *Answer) extend(n int) {
 	// A connection without deadlines is one of a test.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(answerPatience + transferTime(int64(n))))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(
+		time.Now().Add(answerPatience + transferTime(int64(n))))
 }
 
 // transferTime is how long n bytes take at the least rate.

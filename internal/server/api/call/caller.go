@@ -54,7 +54,10 @@ func peerCred(c net.Conn) *unix.Ucred {
 	}
 	var cred *unix.Ucred
 	var credErr error
-	if err := raw.Control(func(fd uintptr) { cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || credErr != nil {
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(
+			int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || credErr != nil {
 		return nil
 	}
 	return cred
@@ -106,5 +109,6 @@ func TokenName(t *core.Token) string {
 }
 
 func OutsideProject(t *core.Token) error {
-	return core.Errorf(core.Denied, "this token (%s) is limited to project %s", TokenName(t), t.Project).Because("token_scope")
+	return core.Errorf(core.Denied, "this token (%s) is limited to project %s", TokenName(t), t.Project).
+		Because("token_scope")
 }

@@ -42,13 +42,15 @@ func (a *Base) CheckEnvList(env []string) error {
 		}
 	}
 	if most := a.Settings().Jobs.MaxEnv; total > int64(most) {
-		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", total, most).Because("environment_too_large")
+		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", total, most).
+			Because("environment_too_large")
 	}
 	return nil
 }
 
 func tooManyVars(n, most int64) error {
-	return core.Errorf(core.TooLarge, "the environment has %d variables; the limit is %d (limits.env_vars)", n, most).Because("environment_too_large")
+	return core.Errorf(core.TooLarge, "the environment has %d variables; the limit is %d (limits.env_vars)", n, most).
+		Because("environment_too_large")
 }
 
 func tooLongVar(name string, n int, most string) error {
@@ -56,6 +58,7 @@ func tooLongVar(name string, n int, most string) error {
 	if len(name) > shown {
 		name = name[:shown] + "…"
 	}
-	return core.Errorf(core.TooLarge, "the variable %q of the environment has %d bytes; the limit is %s (limits.env_var_size)",
+	return core.Errorf(core.TooLarge,
+		"the variable %q of the environment has %d bytes; the limit is %s (limits.env_var_size)",
 		name, n, most).Because("environment_too_large")
 }

@@ -47,7 +47,8 @@ func (a *Base) HidJobs(ctx context.Context, who *Caller, ids []core.JobID) {
 	}
 	list, err := a.Store.Jobs(ctx, store.JobQuery{IDs: ended, Exact: true, Limit: len(ended)})
 	if err != nil {
-		a.Log.Warn("the audit log cannot tell whether a job that was not found is hidden", "user", who.User, "jobs", ended, "err", err)
+		a.Log.Warn("the audit log cannot tell whether a job that was not found is hidden", "user", who.User, "jobs", ended,
+			"err", err)
 		return
 	}
 	for _, j := range list {

@@ -24,8 +24,9 @@ func limitsOf(c *config.Config) *limits {
 	l := &c.Limits
 	return &limits{
 		known: limit.Rules{
-			PerSecond: int(l.RequestsPerSecond), Burst: int(l.RequestsBurst), InFlight: int(l.RequestsInFlight), AtOnce: int(l.RequestsAtOnce),
-			Bytes: int64(l.RequestBytes), Streams: int(l.Streams), Followers: int(l.Followers),
+			PerSecond: int(l.RequestsPerSecond), Burst: int(l.RequestsBurst), InFlight: int(l.RequestsInFlight),
+			AtOnce: int(l.RequestsAtOnce),
+			Bytes:  int64(l.RequestBytes), Streams: int(l.Streams), Followers: int(l.Followers),
 		},
 		unknown: limit.Rules{PerSecond: int(l.UnknownRequests), Burst: unknownBurst * int(l.UnknownRequests)},
 	}
@@ -187,7 +188,8 @@ var excesses = map[string]string{
 
 // tooMuch is the error of a call over a limit.
 func tooMuch(who string, x *limit.Excess) error {
-	e := core.Errorf(core.Exhausted, "%s "+excesses[x.Limit]+" (limits.%s in the server's settings)", who, x.Value, x.Limit).Because("limit_" + x.Limit)
+	e := core.Errorf(core.Exhausted, "%s "+excesses[x.Limit]+" (limits.%s in the server's settings)", who, x.Value,
+		x.Limit).Because("limit_" + x.Limit)
 	if x.After > 0 {
 		e.Message += fmt.Sprintf("; try again in %v", x.After.Round(time.Millisecond))
 	}

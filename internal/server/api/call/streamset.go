@@ -96,7 +96,7 @@ func (a *Base) CheckStreams(snap *state.Snapshot) {
 	})
 }
 
-// keyRevoked tells whether the key of the node a stream came by was revoked. One that was renewed is no reason to end
+// keyRevoked reports whether the key of the node a stream came by was revoked. One that was renewed is no reason to end
 // it.
 func keyRevoked(snap *state.Snapshot, o *openStream) bool {
 	n, ok := snap.Node(o.node)
@@ -114,7 +114,7 @@ func (a *Base) KeyOf(name core.NodeName) string {
 	return ""
 }
 
-// AdminByRecord tells whether a user's record or the settings make an administrator of it.
+// AdminByRecord reports whether a user's record or the settings make an administrator of it.
 func (a *Base) AdminByRecord(u *core.User) bool {
 	return u.Role == core.RoleAdmin || u.UnixName != "" && slices.Contains(a.Settings().Admins, u.UnixName)
 }

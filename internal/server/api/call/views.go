@@ -47,7 +47,8 @@ var closedReservation = regexp.MustCompile(`^reservation (\S+) is not for `)
 // reservation is there which is not for them.
 func (a *Base) Mask(who *Caller, err error) error {
 	var e *core.Error
-	if err == nil || who == nil || who.UserRecord == nil || who.Admin || a.Settings().Private() == 0 || !errors.As(err, &e) {
+	if err == nil || who == nil || who.UserRecord == nil || who.Admin || a.Settings().Private() == 0 ||
+		!errors.As(err, &e) {
 		return err
 	}
 	v, verr := a.Viewer(who)
@@ -59,7 +60,8 @@ func (a *Base) Mask(who *Caller, err error) error {
 		told.Message = v.Sentence(e.Message, 0)
 	}
 	if m := closedReservation.FindStringSubmatch(e.Message); m != nil && v.Hides(config.PrivateReservations) {
-		told = *core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in", m[1]).Because("invalid_reservation")
+		told = *core.Errorf(core.Invalid, "there is no reservation %q that jobs can run in", m[1]).
+			Because("invalid_reservation")
 	}
 	return &told
 }

@@ -26,7 +26,8 @@ func (a *Cluster) ShowCA(_ http.ResponseWriter, _ *http.Request, who *call.Calle
 func (a *Cluster) caState(snap *state.Snapshot, admin bool) *client.CA {
 	out := &client.CA{PEM: string(a.Authority.PEM()), Sum: a.Authority.Sum()}
 	for _, i := range a.Authority.Issuers() {
-		out.Issuers = append(out.Issuers, client.Issuer{Num: i.Num, Made: i.Made, Ends: i.Ends, Serial: i.Serial, Nodes: i.Nodes, Server: i.Servers})
+		out.Issuers = append(out.Issuers, client.Issuer{Num: i.Num, Made: i.Made, Ends: i.Ends, Serial: i.Serial,
+			Nodes: i.Nodes, Server: i.Servers})
 	}
 	out.Rotating = len(out.Issuers) > 1
 	if !admin {
@@ -34,7 +35,8 @@ func (a *Cluster) caState(snap *state.Snapshot, admin bool) *client.CA {
 	}
 	for n := range snap.Nodes() {
 		if p := n.Pin; p != nil && !p.Revoked {
-			out.Nodes = append(out.Nodes, client.NodeCert{Name: n.Name, Ends: p.Ends, Current: p.CA == out.Sum, Connected: a.Hub.Live(n.Name).Connected})
+			out.Nodes = append(out.Nodes, client.NodeCert{Name: n.Name, Ends: p.Ends, Current: p.CA == out.Sum,
+				Connected: a.Hub.Live(n.Name).Connected})
 		}
 	}
 	return out
@@ -48,7 +50,8 @@ func (a *Cluster) RotateCA(_ http.ResponseWriter, r *http.Request, who *call.Cal
 		return nil, err
 	}
 	if !who.Admin {
-		return nil, core.Errorf(core.Denied, "only an administrator may replace the certificate authority").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "only an administrator may replace the certificate authority").
+			Because("access_denied")
 	}
 	snap, err := a.Snapshot()
 	if err != nil {
@@ -66,8 +69,10 @@ func (a *Cluster) RotateCA(_ http.ResponseWriter, r *http.Request, who *call.Cal
 			}
 		}
 		if len(behind) > 0 && !in.Force {
-			return nil, core.Errorf(core.Conflict, "%d of %d nodes do not trust the new authority yet: %s; they learn of it as soon as their agents are connected. "+
-				"With --force they are left behind, and join again", len(behind), len(now.Nodes), hostlist.Fold(behind)).Because("ca_rotating")
+			return nil, core.Errorf(core.Conflict,
+				"%d of %d nodes do not trust the new authority yet: %s; they learn of it as soon as their agents are connected. "+
+					"With --force they are left behind, and join again", len(behind), len(now.Nodes), hostlist.Fold(behind)).
+				Because("ca_rotating")
 		}
 		err = a.Authority.Finish(ctx)
 	}

@@ -71,8 +71,9 @@ func (a *Cluster) Show(_ http.ResponseWriter, _ *http.Request, who *call.Caller)
 		kind = "postgres"
 	}
 	out := &client.Cluster{
-		Name: a.Settings().Cluster, Version: a.Version, SlurmVersion: a.Settings().SlurmVersion, Server: a.Host, Started: a.Started,
-		Now: a.Now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
+		Name: a.Settings().Cluster, Version: a.Version, SlurmVersion: a.Settings().SlurmVersion, Server: a.Host,
+		Started: a.Started,
+		Now:     a.Now(snap), Seq: snap.Seq(), Epoch: a.Engine.Epoch(), Store: kind, ReadOnly: a.Engine.ReadOnly(),
 		Partitions: v.Partitions(), Topology: a.Settings().CoreTopology(), Settings: a.settings(snap), Jobs: map[string]int{},
 		Hidden: v.Hidden(),
 	}

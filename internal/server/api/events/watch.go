@@ -213,7 +213,8 @@ func (a *Events) WatchEvents(w http.ResponseWriter, r *http.Request, who *call.C
 	}
 	past, err := a.pastEvents(r.Context(), turns, after)
 	if errors.Is(err, store.ErrGone) {
-		return nil, core.Errorf(core.Gone, "events after %d have been purged; start again from a listing and its number", after).Because("events_purged")
+		return nil, core.Errorf(core.Gone, "events after %d have been purged; start again from a listing and its number",
+			after).Because("events_purged")
 	}
 	if err != nil {
 		return nil, call.StoreError(err)
@@ -382,7 +383,8 @@ func (s *sse) fill(b []byte, v *view.Viewer, upTo int64, batches []*eventBatch) 
 const maxChunk = 64 << 10
 
 func (s *sse) farewell(kind, text string) error {
-	return s.write([]byte("event: " + kind + "\nid: " + strconv.FormatInt(s.last, 10) + "\ndata: {\"kind\":\"" + kind + "\",\"seq\":" +
+	return s.write([]byte("event: " + kind + "\nid: " + strconv.FormatInt(s.last, 10) + "\ndata: {\"kind\":\"" + kind +
+		"\",\"seq\":" +
 		strconv.FormatInt(s.last, 10) + ",\"data\":{\"message\":\"" + text + "\"}}\n\n"))
 }
 

@@ -48,7 +48,8 @@ func (a *Identity) Identify(r *http.Request) (*call.Caller, error) {
 	} else if ok {
 		return a.byNode(r, n)
 	}
-	return nil, core.Errorf(core.Unknown, "not authenticated: send a token (bireme login), or use a local socket").Because("no_identity")
+	return nil, core.Errorf(core.Unknown, "not authenticated: send a token (bireme login), or use a local socket").
+		Because("no_identity")
 }
 
 // peer is a kernel's word for who is at a socket, here or on a node.
@@ -104,7 +105,7 @@ func distrust(p *peer) {
 	}
 }
 
-// inGroup tells whether this host has a user in a group.
+// inGroup reports whether this host has a user in a group.
 func inGroup(u *account.User, gid uint32) bool {
 	ids, err := account.Groups(u)
 	return err == nil && slices.Contains(ids, gid)
@@ -142,7 +143,7 @@ func (a *Identity) byPeer(ctx context.Context, p *peer) (*call.Caller, error) {
 func (a *Identity) firstAdmin(ctx context.Context, uid uint32, name string) (*core.User, error) {
 	u := &core.User{Name: core.UserName(name), UnixName: name, UID: &uid, Role: core.RoleAdmin}
 	_, err := engine.Do(ctx, a.Engine, &state.PutUser{By: core.Identity{User: "bireme", Admin: true}, User: u, New: true})
-	if core.CodeOf(err) == core.Conflict { // another of his calls was quicker
+	if core.CodeOf(err) == core.Conflict { // another call of the same user was quicker
 		return engine.Do(ctx, a.Engine, &state.EnsureUser{UID: uid, UnixName: name})
 	}
 	return u, err
@@ -153,7 +154,8 @@ func (a *Identity) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*call.C
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
-	return &call.Caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: a.AdminByRecord(u)}, UserRecord: u, GID: gid, HasGID: hasGID}, nil
+	return &call.Caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: a.AdminByRecord(u)}, UserRecord: u,
+		GID: gid, HasGID: hasGID}, nil
 }
 
 // byToken finds the user a token speaks for.
@@ -173,7 +175,8 @@ func (a *Identity) byToken(header string) (*call.Caller, error) {
 		return nil, bad
 	}
 	if t.Expires != 0 && t.Expires.Go().Before(time.Now()) {
-		return nil, core.Errorf(core.Unknown, "this token expired at %s", t.Expires.Go().Format(time.RFC3339)).Because("token_expired")
+		return nil, core.Errorf(core.Unknown, "this token expired at %s", t.Expires.Go().Format(time.RFC3339)).
+			Because("token_expired")
 	}
 	u, ok := snap.User(t.User)
 	if !ok {

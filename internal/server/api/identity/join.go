@@ -35,7 +35,8 @@ func (a *Identity) NodeOf(r *http.Request) (ca.Node, bool, error) {
 	}
 	node, known := snap.Node(n.Name)
 	if !known {
-		return n, false, core.Errorf(core.Denied, "node %s is not known here: it joins with a token (bireme token join)", n.Name).Because("unknown_node")
+		return n, false, core.Errorf(core.Denied, "node %s is not known here: it joins with a token (bireme token join)",
+			n.Name).Because("unknown_node")
 	}
 	pin := node.Pin
 	if pin == nil || pin.Before != 0 {
@@ -47,7 +48,9 @@ func (a *Identity) NodeOf(r *http.Request) (ca.Node, bool, error) {
 	case pin.Revoked:
 		return n, false, core.Errorf(core.Denied, "the certificate of node %s was revoked", n.Name).Because("revoked_node")
 	case !pin.Takes(n.Key):
-		return n, false, core.Errorf(core.Denied, "the certificate of node %s has another key than the one the node joined with last", n.Name).Because("revoked_node")
+		return n, false, core.Errorf(
+			core.Denied, "the certificate of node %s has another key than the one the node joined with last", n.Name).
+			Because("revoked_node")
 	case n.Key == pin.Next:
 		if _, err := engine.Do(r.Context(), a.Engine,
 			&state.NodeKey{Node: n.Name, Do: state.KeyUse, Key: n.Key}); err != nil {
@@ -68,7 +71,8 @@ const (
 
 // pinFirst takes over a node that joined a server which pinned no keys: the first time it comes with the certificate
 // of its last join, or of its fleet, its key is pinned.
-func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Node, n ca.Node, leaf *x509.Certificate) (*core.NodePin, error) {
+func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Node, n ca.Node,
+	leaf *x509.Certificate) (*core.NodePin, error) {
 	pin := node.Pin
 	old := leaf.NotAfter.Sub(leaf.NotBefore) > beforeLife
 	if h := snap.FleetHost(node); h != nil {
@@ -77,10 +81,12 @@ func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *cor
 		old = old && pin != nil && !pin.Revoked && leaf.NotBefore.Add(beforeBackdate).Sub(pin.Before.Go()).Abs() < beforeSlack
 	}
 	if !old {
-		return nil, core.Errorf(core.Denied, "the certificate of node %s was revoked, or is not of its last join: it joins again with a token "+
-			"made for it (bireme token join --node %s)", n.Name, n.Name).Because("revoked_node")
+		return nil, core.Errorf(core.Denied,
+			"the certificate of node %s was revoked, or is not of its last join: it joins again with a token "+
+				"made for it (bireme token join --node %s)", n.Name, n.Name).Because("revoked_node")
 	}
-	in := &state.NodeKey{Node: n.Name, Do: state.KeyPin, Key: n.Key, Roles: n.Roles, TrustRoot: n.TrustRoot, Ends: core.At(leaf.NotAfter)}
+	in := &state.NodeKey{Node: n.Name, Do: state.KeyPin, Key: n.Key, Roles: n.Roles, TrustRoot: n.TrustRoot,
+		Ends: core.At(leaf.NotAfter)}
 	if _, err := engine.Do(ctx, a.Engine, in); err != nil {
 		return nil, err
 	}
@@ -140,7 +146,9 @@ func (a *Identity) Renew(_ http.ResponseWriter, r *http.Request, by *call.Caller
 	}
 	by.About("node", string(in.Node))
 	if len(r.Header.Values(call.PeerHeader)) > 0 {
-		return nil, core.Errorf(core.Denied, "only the agent of node %q renews its certificate, not the users of the node's socket", in.Node).Because("access_denied")
+		return nil, core.Errorf(core.Denied,
+			"only the agent of node %q renews its certificate, not the users of the node's socket", in.Node).
+			Because("access_denied")
 	}
 	csr, key, err := ca.Request([]byte(in.CSR))
 	if err != nil {
@@ -157,11 +165,13 @@ func (a *Identity) Renew(_ http.ResponseWriter, r *http.Request, by *call.Caller
 	node, known := snap.Node(in.Node)
 	switch {
 	case !known || node.Pin == nil || node.Pin.Before != 0:
-		return nil, core.Errorf(core.Denied, "node %q has not joined: it does so with a token (bireme token join)", in.Node).Because("unknown_node")
+		return nil, core.Errorf(core.Denied, "node %q has not joined: it does so with a token (bireme token join)", in.Node).
+			Because("unknown_node")
 	case node.Pin.Revoked:
 		return nil, core.Errorf(core.Denied, "the certificate of node %s was revoked", in.Node).Because("revoked_node")
 	case !node.Pin.Takes(key) && !(shown && who.Name == in.Node):
-		return nil, core.Errorf(core.Denied, "this is not the key that node %s joined with last", in.Node).Because("revoked_node")
+		return nil, core.Errorf(core.Denied, "this is not the key that node %s joined with last", in.Node).
+			Because("revoked_node")
 	}
 	cert, ends, err := a.Authority.Sign(csr, ca.Node{Name: in.Node, Roles: node.Pin.Roles, TrustRoot: node.Pin.TrustRoot})
 	if err != nil {

@@ -110,7 +110,8 @@ func (a *Tokens) userToken(t *core.Token, in *client.NewToken, who *call.Caller)
 		return core.Errorf(core.Invalid, "node, roles and trust_root are for tokens with which nodes join")
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 { // without rights is not meant to be with every right
-		return core.Errorf(core.Invalid, "scopes: the list is empty: name read, submit, admin or project, or leave scopes out for every right")
+		return core.Errorf(core.Invalid,
+			"scopes: the list is empty: name read, submit, admin or project, or leave scopes out for every right")
 	}
 	t.Client, t.Project = in.Client, in.Project
 	t.Scopes = slices.Compact(slices.Sorted(slices.Values(in.Scopes)))
@@ -170,7 +171,8 @@ func (a *Tokens) tokenEnd(who *call.Caller, ttl core.Seconds, client string, now
 		ttl = core.Forever
 	}
 	if asked && most > 0 && ttl > most && !who.Admin {
-		return 0, core.Errorf(core.Denied, "ttl: tokens last at most %s (tokens.max_lifetime)", set.MaxLifetime).Because("token_lifetime")
+		return 0, core.Errorf(core.Denied, "ttl: tokens last at most %s (tokens.max_lifetime)", set.MaxLifetime).
+			Because("token_lifetime")
 	}
 	end := core.Time(0)
 	if ttl < core.Forever {

@@ -49,7 +49,8 @@ func (a *Submissions) ended(ctx context.Context, who *call.Caller, text string) 
 	out.seen = max(1, v.Snap.Seq())
 	q := store.JobQuery{Limit: 10_000}
 	if n := len(needs.Left); n > maxNeeded {
-		return out, core.Errorf(core.TooLarge, "a dependency on %d jobs is too long; the limit is %d", n, maxNeeded).Because("invalid_dependency")
+		return out, core.Errorf(core.TooLarge, "a dependency on %d jobs is too long; the limit is %d", n, maxNeeded).
+			Because("invalid_dependency")
 	}
 	for _, n := range needs.Left {
 		if n.Job != 0 {
@@ -82,7 +83,8 @@ func (a *Submissions) ended(ctx context.Context, who *call.Caller, text string) 
 			return out, nil
 		}
 		if len(out.jobs)+len(out.hidden) > maxNeededTasks {
-			return out, core.Errorf(core.TooLarge, "the arrays of the dependency have more than %d ended tasks", maxNeededTasks).Because("invalid_dependency")
+			return out, core.Errorf(core.TooLarge, "the arrays of the dependency have more than %d ended tasks", maxNeededTasks).
+				Because("invalid_dependency")
 		}
 		q.After = jobs[len(jobs)-1].ID
 	}

@@ -19,7 +19,8 @@ func (a *Submissions) components(r *http.Request, s *submission, in *state.Submi
 		if err := a.own(r, c, who); err != nil {
 			return err
 		}
-		c.User, c.UID, c.GID, c.Kind, c.Script, c.Env = in.Spec.User, in.Spec.UID, in.Spec.GID, in.Spec.Kind, core.Hash{}, in.Spec.Env
+		c.User, c.UID, c.GID, c.Kind, c.Script, c.Env = in.Spec.User, in.Spec.UID, in.Spec.GID, in.Spec.Kind, core.Hash{},
+			in.Spec.Env
 		if c.Extra != nil {
 			c.Extra.Files = core.Hash{}
 		}
@@ -53,10 +54,11 @@ func (a *Jobs) addComponents(ctx context.Context, sel *selection.Selection, q *s
 	return nil
 }
 
-// goesWithFirst tells whether a change to a whole het job is made to a component by changing its first one.
+// goesWithFirst reports whether a change to a whole het job is made to a component by changing its first one.
 func goesWithFirst(in *client.Update, j *core.Job) bool {
 	ref := j.Spec.More().Het
-	return ref != nil && ref.Offset > 0 && (in.Hold != nil || in.Priority != nil || in.Dependency != nil || in.Requeue || in.Suspend != nil)
+	return ref != nil && ref.Offset > 0 && (in.Hold != nil || in.Priority != nil || in.Dependency != nil || in.Requeue ||
+		in.Suspend != nil)
 }
 
 // MaxStepParts bounds the components of a het job, and with them the parts of a step.

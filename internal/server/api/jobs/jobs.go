@@ -52,7 +52,8 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 		a.writeBriefs(w, v, list, next)
 		return nil, nil
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0, Next: next}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
+		Next: next}
 	for i, j := range list {
 		a.describe(v, &out.Jobs[i], j)
 	}
@@ -66,7 +67,8 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 // not searched for.
 func (a *Jobs) selectLive(v *view.Viewer, sel *selection.Selection) []*core.Job {
 	var out []*core.Job
-	if n := len(sel.Refs); n > 0 && n <= 64 && !slices.ContainsFunc(sel.Refs, func(f selection.JobRef) bool { return selection.MayBeArray(v.Snap, f) }) {
+	if n := len(sel.Refs); n > 0 && n <= 64 && !slices.ContainsFunc(
+		sel.Refs, func(f selection.JobRef) bool { return selection.MayBeArray(v.Snap, f) }) {
 		for _, f := range sel.Refs {
 			if j, ok := v.Job(f.Id); ok && sel.Match(j) && !slices.Contains(out, j) {
 				out = append(out, j)
@@ -206,7 +208,8 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0, Next: next}
+	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
+		Next: next}
 	step := &a.Settings().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	for i, j := range list {
@@ -217,7 +220,8 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 }
 
 // Find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
-func (a *Jobs) Find(ctx context.Context, v *view.Viewer, text string, after core.JobID) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) Find(ctx context.Context, v *view.Viewer, text string, after core.JobID) (
+	list []*core.Job, next core.JobID, err error) {
 	ref, err := selection.ParseRef(text)
 	if err != nil {
 		return nil, 0, err
@@ -255,7 +259,7 @@ func (a *Jobs) One(ctx context.Context, v *view.Viewer, text string) (*core.Job,
 	return list[0], nil
 }
 
-// May tells whether somebody may see and steer what is private to a job.
+// May reports whether somebody may see and steer what is private to a job.
 func (a *Jobs) May(who *call.Caller, j *core.Job) error {
 	if t := who.TokenRecord; t != nil && t.Project != "" && t.Project != j.Spec.Project {
 		return call.OutsideProject(t)
@@ -318,7 +322,8 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 	}
 	var view client.Job
 	a.describe(v, &view, j)
-	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: view.Message, Expected: view.Expected, Estimate: view.Estimate}
+	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: view.Message, Expected: view.Expected,
+		Estimate: view.Estimate}
 	switch {
 	case j.State == core.Pending:
 		if view.Waiting != "" {
@@ -410,7 +415,8 @@ func parked(lent []core.Lent) string {
 	if len(ids) == 1 {
 		return "it was preempted: job " + ids[0] + " uses its CPUs, and it resumes when they are free again"
 	}
-	return "it was preempted: jobs " + strings.Join(ids, ", ") + " use its CPUs, and it resumes when all of them are free again"
+	return "it was preempted: jobs " + strings.Join(ids, ", ") +
+		" use its CPUs, and it resumes when all of them are free again"
 }
 
 // lostHosts words which hosts of fleets cannot be used, and why: all, or those a job holds. Empty: none.
@@ -421,7 +427,8 @@ func (a *Jobs) lostHosts(of *core.Alloc) string {
 	for _, f := range a.Engine.Snapshot().Fleets() {
 		for i := range f.Hosts {
 			h := &f.Hosts[i]
-			if h.Cause == "" || of != nil && !slices.ContainsFunc(of.Nodes, func(na core.NodeAlloc) bool { return na.Node == h.Node }) {
+			if h.Cause == "" || of != nil && !slices.ContainsFunc(
+				of.Nodes, func(na core.NodeAlloc) bool { return na.Node == h.Node }) {
 				continue
 			}
 			if len(list) == most {

@@ -19,8 +19,10 @@ type standing struct {
 }
 
 // named turns references into work; what is not there is answered at once.
-func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *selection.Selection, out *client.Cancelled) ([]cancelTodo, error) {
-	refs, wrong := make([]selection.JobRef, len(ids)), make([]error, len(ids)) // a reference that is none has id 0, which no job has
+func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *selection.Selection,
+	out *client.Cancelled) ([]cancelTodo, error) {
+	// a reference that is none has id 0, which no job has
+	refs, wrong := make([]selection.JobRef, len(ids)), make([]error, len(ids))
 	budget := selection.RefBudget{}
 	for i, text := range ids {
 		refs[i], wrong[i] = budget.Parse(text)
@@ -53,7 +55,8 @@ func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *
 		case !s.matches: // filtered out
 			continue
 		default:
-			todo = append(todo, cancelTodo{label: ids[i], job: ref.Id, tasks: ref.Tasks, part: ref.Part, states: stateFilter(sel)})
+			todo = append(todo, cancelTodo{label: ids[i], job: ref.Id, tasks: ref.Tasks, part: ref.Part,
+				states: stateFilter(sel)})
 			continue
 		}
 		out.Results = append(out.Results, client.CancelResult{ID: ids[i], Error: asCoreError(err)})
@@ -64,9 +67,10 @@ func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *
 // maxEndedTasks bounds the records of ended tasks that are read to tell whether one was there.
 const maxEndedTasks = 10_000
 
-// endedRefs tells which of the references without a live job name one that has ended, by one query for all of them, and
-// one more where tasks of arrays are named.
-func (a *Control) endedRefs(ctx context.Context, v *view.Viewer, refs []selection.JobRef, found []standing) (map[int]bool, error) {
+// endedRefs returns which of the references without a live job name one that has ended, by one query for all of them,
+// and one more where tasks of arrays are named.
+func (a *Control) endedRefs(ctx context.Context, v *view.Viewer, refs []selection.JobRef, found []standing) (
+	map[int]bool, error) {
 	var ids []core.JobID
 	tasks := false
 	for i, f := range refs {

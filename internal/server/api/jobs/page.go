@@ -18,7 +18,8 @@ const (
 )
 
 // page gives the jobs of an answer in its order, and after which job to ask for more; 0: there are no more.
-func (a *Jobs) page(ctx context.Context, v *view.Viewer, sel *selection.Selection) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) page(ctx context.Context, v *view.Viewer, sel *selection.Selection) (
+	list []*core.Job, next core.JobID, err error) {
 	limit := call.MaxPage
 	if sel.Brief && !sel.History {
 		limit = maxBriefs
@@ -60,9 +61,11 @@ func liveFrom(v *view.Viewer, sel *selection.Selection, most int) (list []*core.
 
 // withHistory merges the store's jobs into the live ones until there are limit of them, none are left, or too many were
 // looked at: next is then the last of those. What it returns may be longer, and is complete up to the limit.
-func (a *Jobs) withHistory(ctx context.Context, v *view.Viewer, sel *selection.Selection, live []*core.Job, limit int) (list []*core.Job, next core.JobID, err error) {
+func (a *Jobs) withHistory(ctx context.Context, v *view.Viewer, sel *selection.Selection, live []*core.Job, limit int) (
+	list []*core.Job, next core.JobID, err error) {
 	q := store.JobQuery{
-		Users: names2users(v.Snap, sel.Users.List), Projects: sel.Projects.List, Partitions: sel.Partitions.List, Names: sel.Names.List,
+		Users: names2users(v.Snap, sel.Users.List), Projects: sel.Projects.List, Partitions: sel.Partitions.List,
+		Names: sel.Names.List,
 		Since: sel.Since, Until: sel.Until, Newest: sel.Newest, After: sel.After, Limit: limit + 1,
 	}
 	if !sel.Completing {

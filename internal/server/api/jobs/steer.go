@@ -95,7 +95,8 @@ type cancelTodo struct {
 }
 
 func cancelSelection(in *client.Cancel) (*selection.Selection, error) {
-	err := selection.CheckWords(in.Users, in.Projects, in.Partitions, in.Names, in.Runs, in.QOS, in.Reservations, in.WCKeys, in.States)
+	err := selection.CheckWords(in.Users, in.Projects, in.Partitions, in.Names, in.Runs, in.QOS, in.Reservations,
+		in.WCKeys, in.States)
 	if err == nil {
 		err = selection.CheckRefs(in.IDs)
 	}
@@ -104,8 +105,10 @@ func cancelSelection(in *client.Cancel) (*selection.Selection, error) {
 	}
 	sel := &selection.Selection{
 		Users: selection.WordFilter[core.UserName](in.Users), Projects: selection.WordFilter[core.ProjectName](in.Projects),
-		Partitions: selection.WordFilter[core.PartitionName](in.Partitions), Names: selection.WordFilter[string](in.Names), Runs: selection.WordFilter[string](in.Runs),
-		Qos: selection.WordFilter[core.QOSName](in.QOS), Resvs: selection.WordFilter[string](in.Reservations), Wckeys: selection.WordFilter[string](in.WCKeys),
+		Partitions: selection.WordFilter[core.PartitionName](in.Partitions), Names: selection.WordFilter[string](in.Names),
+		Runs: selection.WordFilter[string](in.Runs),
+		QOS:  selection.WordFilter[core.QOSName](in.QOS), Resvs: selection.WordFilter[string](in.Reservations),
+		Wckeys: selection.WordFilter[string](in.WCKeys),
 	}
 	if err := sel.ParseStates(selection.SplitWords(in.States)); err != nil {
 		return nil, err
@@ -214,7 +217,8 @@ func (a *Control) UpdateJob(_ http.ResponseWriter, r *http.Request, who *call.Ca
 		return nil, core.Errorf(core.Conflict, "job %s has ended already", text).Because("job_finished")
 	}
 	if !ref.Tasks.Empty() && in.Throttle != nil {
-		return nil, core.Errorf(core.Invalid, "the task limit belongs to the whole array: change %d, not %s", ref.Id, text).Because("array_task")
+		return nil, core.Errorf(core.Invalid, "the task limit belongs to the whole array: change %d, not %s", ref.Id, text).
+			Because("array_task")
 	}
 	done := false
 	for _, j := range live {
@@ -247,20 +251,24 @@ func applies(in *client.Update, j *core.Job) bool {
 }
 
 // update changes one record; tasks are those of it that are meant, if it is an array's and not all are.
-func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tasks taskset.Set, in *client.Update) error {
+func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tasks taskset.Set,
+	in *client.Update) error {
 	var inputs []state.Command[state.None]
 	hold := in.Hold
 	if in.Requeue {
 		hold = nil // it says how the job comes back
 	}
-	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil || in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
-		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.SpecChange.Any() || in.Checkpoint != nil {
+	if hold != nil || in.TimeLimit != nil || in.Priority != nil || in.Nice != nil || in.Name != nil ||
+		in.Partition != nil || in.Comment != nil || in.Dependency != nil ||
+		in.QOS != nil || in.Site != nil || in.Run != nil || in.WishChange.Any() || in.SpecChange.Any() ||
+		in.Checkpoint != nil {
 		up := &state.UpdateJob{
 			By: who.Identity, Job: j.ID, Hold: hold, AdminHold: who.Admin && !in.UserHold, TimeLimit: in.TimeLimit,
 			Priority: in.Priority, Nice: in.Nice, Name: in.Name, Partition: in.Partition, Comment: in.Comment,
 			Dependency: in.Dependency, Strict: in.Strict,
 			QOS: in.QOS, Site: in.Site, Run: in.Run, Wish: in.WishChange, Spec: in.SpecChange, Checkpoint: in.Checkpoint,
-			Groups: a.Submissions.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil || in.AskChange.Any()),
+			Groups: a.Submissions.groupsOf(j.Spec.UID, in.Partition != nil || in.QOS != nil || in.Reservation != nil ||
+				in.AskChange.Any()),
 		}
 		if j.IsArray() {
 			up.Tasks = tasks

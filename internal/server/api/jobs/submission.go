@@ -106,5 +106,6 @@ func (s *submission) environment(r *jsontext.Reader) bool {
 
 // specTooLarge words the refusal of a job's description.
 func specTooLarge(size int) error {
-	return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size, maxSpec).Because("request_too_large")
+	return core.Errorf(core.TooLarge, "the job's description has %d bytes; the limit is %d", size, maxSpec).
+		Because("request_too_large")
 }

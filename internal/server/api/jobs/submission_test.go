@@ -31,7 +31,8 @@ func checkDecode(t *testing.T, data []byte) {
 	t.Helper()
 	want, wantErr := plainDecode(data)
 	got, err := decodeSubmit(data)
-	if wantErr == nil && want != nil && strings.Count(string(want.env), "\x00") != 0 && err != nil && core.ReasonOf(err) == "bad_environment" {
+	if wantErr == nil && want != nil && strings.Count(string(want.env), "\x00") != 0 && err != nil &&
+		core.ReasonOf(err) == "bad_environment" {
 		return
 	}
 	if (err == nil) != (wantErr == nil) {
@@ -50,9 +51,12 @@ func checkDecode(t *testing.T, data []byte) {
 
 var decodeSeeds = []string{
 	`{}`, `{"spec":{"name":"x"},"script":"#!/bin/sh\n\ttrue \"q\" \\ \/ \u00e4 ä \ud83d\ude00 \u0007","env":["A=1","B=\n"],"key":"k"}`,
-	` { "env" : [ ] , "script" : "" , "strict" : true, "retry":false } `, `{"env":null,"script":null}`, `{"env":["a",]}`, `{"script":"a`,
-	`{"script":"a"}x`, `{"x":{"y":[1,2,{"z":"}]"}]},"key":"\u0041"}`, `{"x":1.5e3,"key":"k"}`, `[]`, `nul`, "{\"script\":\"\xff\"}", "{\"script\":\"a\nb\"}",
-	`{"spec":{"shape":{"gres":[{"name":"gpu","count":2}]},"io":{"stdout":"a\"b"}},"run":"r","config":"type: task\n"}`, `{"SCRIPT":"a"}`, `{"script":"a","script":"b"}`,
+	` { "env" : [ ] , "script" : "" , "strict" : true, "retry":false } `, `{"env":null,"script":null}`, `{"env":["a",]}`,
+	`{"script":"a`,
+	`{"script":"a"}x`, `{"x":{"y":[1,2,{"z":"}]"}]},"key":"\u0041"}`, `{"x":1.5e3,"key":"k"}`, `[]`, `nul`,
+	"{\"script\":\"\xff\"}", "{\"script\":\"a\nb\"}",
+	`{"spec":{"shape":{"gres":[{"name":"gpu","count":2}]},"io":{"stdout":"a\"b"}},"run":"r","config":"type: task\n"}`,
+	`{"SCRIPT":"a"}`, `{"script":"a","script":"b"}`,
 	`{"spec":[]}`, `{"strict":"yes"}`, `{"x":tru,"key":"a"}`, `{"key":"a" "run":"b"}`, `{"x":-,"key":"k"}`,
 }
 
@@ -72,7 +76,9 @@ func FuzzDecodeSubmit(f *testing.F) {
 
 func BenchmarkDecodeSubmit(b *testing.B) {
 	in := client.Submit{
-		Spec:   core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600, IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}, From: core.Origin{Host: "login", Dir: "/home/ann", Command: "/home/ann/job.sh", Line: "sbatch job.sh"}},
+		Spec: core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600,
+			IO:   core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"},
+			From: core.Origin{Host: "login", Dir: "/home/ann", Command: "/home/ann/job.sh", Line: "sbatch job.sh"}},
 		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: client.NewKey(),
 	}
 	for i := range 60 {

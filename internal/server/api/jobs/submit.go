@@ -58,7 +58,8 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 		return nil, err
 	}
 	spec := &s.Spec
-	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files, Strict: s.Strict || a.Settings().Jobs.StrictSubmit}
+	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files,
+		Strict: s.Strict || a.Settings().Jobs.StrictSubmit}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key
@@ -139,21 +140,27 @@ func (a *Submissions) checkSizes(s *submission) error {
 	case s.specSize > maxSpec: // it stays in memory for the job's life
 		return specTooLarge(s.specSize)
 	case len(s.Key) > maxKey:
-		return core.Errorf(core.Invalid, "key: %d bytes are too many; the limit is %d", len(s.Key), maxKey).Because("submit_key")
+		return core.Errorf(core.Invalid, "key: %d bytes are too many; the limit is %d", len(s.Key), maxKey).
+			Because("submit_key")
 	case int64(len(s.script)) > int64(limits.MaxScript):
-		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).Because("script_too_large")
+		return core.Errorf(core.TooLarge, "the script has %d bytes; the limit is %s", len(s.script), limits.MaxScript).
+			Because("script_too_large")
 	case int64(len(s.env)) > int64(limits.MaxEnv):
-		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", len(s.env), limits.MaxEnv).Because("environment_too_large")
+		return core.Errorf(core.TooLarge, "the environment has %d bytes; the limit is %s (jobs.max_env)", len(s.env),
+			limits.MaxEnv).Because("environment_too_large")
 	case int64(len(s.Config)) > int64(limits.MaxScript):
-		return core.Errorf(core.TooLarge, "the run's configuration has %d bytes; the limit is %s (jobs.max_script)", len(s.Config), limits.MaxScript).Because("script_too_large")
+		return core.Errorf(core.TooLarge, "the run's configuration has %d bytes; the limit is %s (jobs.max_script)",
+			len(s.Config), limits.MaxScript).Because("script_too_large")
 	case len(s.Files) > parcel.Max:
-		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).Because("files_too_large")
+		return core.Errorf(core.TooLarge, "the files have %d bytes; the limit is %d", len(s.Files), parcel.Max).
+			Because("files_too_large")
 	case len(s.Files) > 0 && s.Spec.More().Container == nil:
 		return core.Errorf(core.Invalid, "files: only for jobs in containers").Because("files_without_container")
 	case s.Spec.Kind == core.Batch && len(s.script) == 0:
 		return core.Errorf(core.Invalid, "a batch job needs a script").Because("no_script")
 	case s.Spec.Kind == core.Batch && !bytes.HasPrefix(s.script, []byte("#!")):
-		return core.Errorf(core.Invalid, "this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
+		return core.Errorf(core.Invalid,
+			"this does not look like a script: its first line must begin with #! and an interpreter").Because("invalid_script")
 	case bytes.IndexByte(s.script, 0) >= 0:
 		return core.Errorf(core.Invalid, "the script contains a NUL byte").Because("invalid_script")
 	case s.nul:
@@ -167,14 +174,17 @@ func (a *Submissions) checkSizes(s *submission) error {
 func (a *Submissions) own(r *http.Request, spec *core.Spec, who *call.Caller) error {
 	want := spec.User
 	spec.User, spec.UID, spec.GID, spec.Run = who.User, who.UID, who.GID, ""
-	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) && string(want) != who.UserRecord.UnixName {
+	if want != "" && want != who.User && string(want) != strconv.FormatUint(uint64(who.UID), 10) &&
+		string(want) != who.UserRecord.UnixName {
 		if err := a.ownAs(r, spec, who, want); err != nil {
 			return err
 		}
 		return ownGroup(spec, who)
 	}
 	if box := spec.More().Container; !who.HasGID && (box == nil || box.Submitter) {
-		return core.Errorf(core.Invalid, "user %s has no account on the cluster's machines to run processes as (unix_name); containers run without", who.User).Because("no_account")
+		return core.Errorf(core.Invalid,
+			"user %s has no account on the cluster's machines to run processes as (unix_name); containers run without",
+			who.User).Because("no_account")
 	}
 	return ownGroup(spec, who)
 }
@@ -226,7 +236,8 @@ func (a *Submissions) ownAs(r *http.Request, spec *core.Spec, who *call.Caller, 
 // groupsOf names the groups of a user, if some partition lets only members of groups in. A source that does not answer
 // leaves them out: then such a partition stays shut.
 func (a *Submissions) groupsOf(uid uint32, wanted bool) (names []string) {
-	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(), func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
+	if !wanted || !slices.ContainsFunc(a.Engine.Snapshot().Partitions(),
+		func(p core.Partition) bool { return len(p.AllowGroups) > 0 }) {
 		return nil
 	}
 	return call.GroupNames(uid)

@@ -18,7 +18,8 @@ func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Call
 	if err != nil {
 		return nil, err
 	}
-	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.Settings().Jobs.StrictSubmit, Groups: a.groupsOf(s.Spec.UID, true)}
+	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
+		Groups: a.groupsOf(s.Spec.UID, true)}
 	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}
@@ -34,14 +35,17 @@ func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Call
 		one := *in
 		one.Spec, one.Components = spec, nil
 		j, look, err := a.Engine.Try(r.Context(), &one)
-		if e := (*core.Error)(nil); errors.As(err, &e) && (e.Reason == "trials_per_user" || e.Reason == "trials") { // others are done soon
-			return nil, &core.Error{Code: e.Code, Reason: e.Reason, Message: e.Message, Err: &limit.Excess{Limit: e.Reason, After: time.Second}}
+		// others are done soon
+		if e := (*core.Error)(nil); errors.As(err, &e) && (e.Reason == "trials_per_user" || e.Reason == "trials") {
+			return nil, &core.Error{Code: e.Code, Reason: e.Reason, Message: e.Message,
+				Err: &limit.Excess{Limit: e.Reason, After: time.Second}}
 		}
 		if err != nil {
 			return nil, err
 		}
 		t := client.Trial{
-			ID: j.ID, Start: look.Start, Estimate: look.Estimate, Partition: look.Partition, CPUs: look.CPUs, Nodes: foldNodes(look.Nodes),
+			ID: j.ID, Start: look.Start, Estimate: look.Estimate, Partition: look.Partition, CPUs: look.CPUs,
+			Nodes:   foldNodes(look.Nodes),
 			Waiting: look.Reason.Code, Why: v.Sentence(look.Reason.Text, j.ID), Preempts: v.JobIDs(look.Preempts),
 		}
 		out.Trials = append(out.Trials, t)

@@ -6,10 +6,13 @@ import "github.com/prometheus/client_golang/prometheus"
 type auditCollector struct{ a *Metrics }
 
 var (
-	descAuditRows   = prometheus.NewDesc("bireme_audit_entries_total", "Entries of the audit log in the store.", nil, nil)
-	descAuditLost   = prometheus.NewDesc("bireme_audit_lost_total", "Entries of the audit log that were lost because too many waited.", nil, nil)
-	descAuditFailed = prometheus.NewDesc("bireme_audit_write_errors_total", "Attempts to write the audit log that failed and were made again.", nil, nil)
-	descAuditUnsent = prometheus.NewDesc("bireme_audit_unsent_total", "Entries of the audit log that could not be exported.", nil, nil)
+	descAuditRows = prometheus.NewDesc("bireme_audit_entries_total", "Entries of the audit log in the store.", nil, nil)
+	descAuditLost = prometheus.NewDesc("bireme_audit_lost_total",
+		"Entries of the audit log that were lost because too many waited.", nil, nil)
+	descAuditFailed = prometheus.NewDesc("bireme_audit_write_errors_total",
+		"Attempts to write the audit log that failed and were made again.", nil, nil)
+	descAuditUnsent = prometheus.NewDesc("bireme_audit_unsent_total",
+		"Entries of the audit log that could not be exported.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

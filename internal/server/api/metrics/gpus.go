@@ -24,7 +24,8 @@ type gpuCollector struct {
 
 var (
 	gpuLabels   = []string{"node", "gpu", "uuid", "model", "job"}
-	descGPUUtil = prometheus.NewDesc("bireme_gpu_utilization_ratio", "Part of the time that something ran on a GPU.", gpuLabels, nil)
+	descGPUUtil = prometheus.NewDesc("bireme_gpu_utilization_ratio", "Part of the time that something ran on a GPU.",
+		gpuLabels, nil)
 	descGPUUsed = prometheus.NewDesc("bireme_gpu_memory_used_bytes", "Memory of a GPU in use.", gpuLabels, nil)
 	descGPUMem  = prometheus.NewDesc("bireme_gpu_memory_total_bytes", "Memory of a GPU.", gpuLabels, nil)
 	descGPUTemp = prometheus.NewDesc("bireme_gpu_temperature_celsius", "Temperature of a GPU.", gpuLabels, nil)
@@ -46,7 +47,8 @@ func (c *gpuCollector) Collect(ch chan<- prometheus.Metric) {
 		g := &list[i]
 		labels := []string{string(g.Node), strconv.Itoa(int(g.Index)), g.UUID, g.Type, c.jobLabel(g)}
 		for d, v := range map[*prometheus.Desc]float64{
-			descGPUUtil: g.Util / 100, descGPUUsed: float64(g.Used), descGPUMem: float64(g.Memory), descGPUTemp: g.Temp, descGPUWatt: g.Power,
+			descGPUUtil: g.Util / 100, descGPUUsed: float64(g.Used), descGPUMem: float64(g.Memory), descGPUTemp: g.Temp,
+			descGPUWatt: g.Power,
 			descGPUWell: float64(slices.Index([]string{"healthy", "warning", "failure"}, g.Health)),
 		} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
@@ -84,13 +86,16 @@ func relabelled(list []hub.GPU, exported map[core.NodeName][]byte) []byte {
 		}
 		return families[name]
 	}
-	slices.SortFunc(list, func(a, b hub.GPU) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index)) })
+	slices.SortFunc(list, func(a, b hub.GPU) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
+	})
 	for i := range list {
 		g := &list[i]
 		if g.Job == nil || exported[g.Node] == nil {
 			continue
 		}
-		more := fmt.Sprintf(`bireme_node=%q,bireme_job="%d",bireme_run=%q,bireme_user=%q,`, g.Node, g.Job.ID, g.Job.Spec.Run, g.Job.Spec.User)
+		more := fmt.Sprintf(`bireme_node=%q,bireme_job="%d",bireme_run=%q,bireme_user=%q,`, g.Node, g.Job.ID, g.Job.Spec.Run,
+			g.Job.Spec.User)
 		for line := range strings.Lines(string(exported[g.Node])) {
 			line = strings.TrimSpace(line)
 			if f := strings.Fields(line); strings.HasPrefix(line, "# ") && len(f) > 2 {

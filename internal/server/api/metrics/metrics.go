@@ -33,8 +33,10 @@ func New(b *call.Base, identity *identity.Identity, h *hub.Hub) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "bireme_http_requests_total", Help: "Calls answered, by route and outcome.",
 		}, []string{"method", "route", "code"}),
-		Submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total", Help: "Submissions acknowledged."}),
-		Panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total", Help: "Calls whose handler panicked."}),
+		Submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total",
+			Help: "Submissions acknowledged."}),
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total",
+			Help: "Calls whose handler panicked."}),
 	}
 	common := []prometheus.Collector{
 		m.requests, m.Submitted, m.Panics, &collector{m}, &auditCollector{m}, collectors.NewGoCollector(),
@@ -94,22 +96,27 @@ func (a *Metrics) scraper(r *http.Request, who *call.Caller) *view.Viewer {
 type collector struct{ a *Metrics }
 
 var (
-	descJobs    = prometheus.NewDesc("bireme_jobs", "Live jobs by state; array tasks counted one by one.", []string{"state"}, nil)
+	descJobs = prometheus.NewDesc("bireme_jobs", "Live jobs by state; array tasks counted one by one.",
+		[]string{"state"}, nil)
 	descNodes   = prometheus.NewDesc("bireme_nodes", "Known nodes.", nil, nil)
 	descAgents  = prometheus.NewDesc("bireme_agents_connected", "Connected agents.", nil, nil)
 	descSeq     = prometheus.NewDesc("bireme_event_seq", "Number of the last event.", nil, nil)
 	descBatches = prometheus.NewDesc("bireme_commits_total", "Transactions committed.", nil, nil)
 	descInputs  = prometheus.NewDesc("bireme_inputs_total", "Commands applied.", nil, nil)
 	descRefused = prometheus.NewDesc("bireme_inputs_refused_total", "Commands refused for want of room.", nil, nil)
-	descPanics  = prometheus.NewDesc("bireme_panics_total", "Panics of the scheduler and of the state that were caught; each is in the log.", nil, nil)
-	descReloads = prometheus.NewDesc("bireme_reloads_total", "Times the state was loaded anew after a failed commit.", nil, nil)
-	descStreams = prometheus.NewDesc("bireme_streams_open", "Open streams of users: watches, followed logs, streams of steps.", nil, nil)
+	descPanics  = prometheus.NewDesc("bireme_panics_total",
+		"Panics of the scheduler and of the state that were caught; each is in the log.", nil, nil)
+	descReloads = prometheus.NewDesc("bireme_reloads_total", "Times the state was loaded anew after a failed commit.",
+		nil, nil)
+	descStreams = prometheus.NewDesc("bireme_streams_open",
+		"Open streams of users: watches, followed logs, streams of steps.", nil, nil)
 	descLeading = prometheus.NewDesc("bireme_leading", "1 while this server leads and can write.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused, descReloads, descPanics, descStreams, descLeading} {
+	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused,
+		descReloads, descPanics, descStreams, descLeading} {
 		ch <- d
 	}
 }

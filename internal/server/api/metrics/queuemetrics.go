@@ -11,19 +11,27 @@ import (
 type queueCollector struct{ a *Metrics }
 
 var (
-	descQueue     = prometheus.NewDesc("bireme_queue", "Pending jobs by partition and reason; array tasks counted one by one.", []string{"partition", "reason"}, nil)
-	descAllocCPUs = prometheus.NewDesc("bireme_allocated_cpus", "CPUs of running jobs by partition.", []string{"partition"}, nil)
-	descAllocMem  = prometheus.NewDesc("bireme_allocated_memory_bytes", "Memory of running jobs by partition.", []string{"partition"}, nil)
-	descAllocGres = prometheus.NewDesc("bireme_allocated_gres", "Generic resources of running jobs by partition and name.", []string{"partition", "gres"}, nil)
-	descPasses    = prometheus.NewDesc("bireme_scheduler_passes_total", "Passes of the scheduler.", nil, nil)
-	descPassTime  = prometheus.NewDesc("bireme_scheduler_seconds_total", "Time spent in passes of the scheduler.", nil, nil)
-	descCommit    = prometheus.NewDesc("bireme_commit_seconds_total", "Time spent in commits; bireme_commits_total counts them.", nil, nil)
-	descInbox     = prometheus.NewDesc("bireme_inbox", "Commands that wait for the engine.", []string{"lane"}, nil)
+	descQueue = prometheus.NewDesc(
+		"bireme_queue", "Pending jobs by partition and reason; array tasks counted one by one.",
+		[]string{"partition", "reason"}, nil)
+	descAllocCPUs = prometheus.NewDesc("bireme_allocated_cpus", "CPUs of running jobs by partition.",
+		[]string{"partition"}, nil)
+	descAllocMem = prometheus.NewDesc("bireme_allocated_memory_bytes", "Memory of running jobs by partition.",
+		[]string{"partition"}, nil)
+	descAllocGres = prometheus.NewDesc("bireme_allocated_gres",
+		"Generic resources of running jobs by partition and name.", []string{"partition", "gres"}, nil)
+	descPasses   = prometheus.NewDesc("bireme_scheduler_passes_total", "Passes of the scheduler.", nil, nil)
+	descPassTime = prometheus.NewDesc("bireme_scheduler_seconds_total", "Time spent in passes of the scheduler.", nil,
+		nil)
+	descCommit = prometheus.NewDesc("bireme_commit_seconds_total",
+		"Time spent in commits; bireme_commits_total counts them.", nil, nil)
+	descInbox = prometheus.NewDesc("bireme_inbox", "Commands that wait for the engine.", []string{"lane"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *queueCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descQueue, descAllocCPUs, descAllocMem, descAllocGres, descPasses, descPassTime, descCommit, descInbox} {
+	for _, d := range []*prometheus.Desc{descQueue, descAllocCPUs, descAllocMem, descAllocGres, descPasses, descPassTime,
+		descCommit, descInbox} {
 		ch <- d
 	}
 }

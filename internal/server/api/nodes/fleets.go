@@ -59,7 +59,8 @@ func (a *Fleets) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) 
 }
 
 func (a *Fleets) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
-	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names, Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names,
+		Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
 	if f.Leaving {
 		out.Status = "terminating"
 	}
@@ -120,7 +121,8 @@ func instanceNote(rec *core.Node, n *client.Node, h *core.FleetHost) string {
 		notes = append(notes, rec.Reason)
 	}
 	if !rec.Host.Root && !rec.Flags.Has(core.NodeUnknown) {
-		notes = append(notes, fmt.Sprintf("jobs of %s only: the user is not root there and has no sudo without a password", h.Login.User))
+		notes = append(notes, fmt.Sprintf("jobs of %s only: the user is not root there and has no sudo without a password",
+			h.Login.User))
 	}
 	if n.Warning != "" && h.Cause == "" {
 		notes = append(notes, n.Warning)
@@ -257,7 +259,8 @@ func (a *Fleets) Delete(_ http.ResponseWriter, r *http.Request, who *call.Caller
 	if err != nil {
 		return nil, err
 	}
-	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums, Force: selection.IsSet(r.URL.Query().Get("force"))}
+	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums,
+		Force: selection.IsSet(r.URL.Query().Get("force"))}
 	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err
 	}

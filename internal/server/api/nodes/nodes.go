@@ -20,7 +20,8 @@ import (
 )
 
 // PartitionFunc changes a partition; a nil change removes it.
-type PartitionFunc func(ctx context.Context, by core.Identity, name core.PartitionName, change *client.PartitionChange) error
+type PartitionFunc func(ctx context.Context, by core.Identity, name core.PartitionName,
+	change *client.PartitionChange) error
 
 // Nodes shows and changes nodes, partitions and licenses.
 type Nodes struct {
@@ -66,7 +67,8 @@ const maxNodeEvents = 1000
 func (a *Nodes) NodeEvents(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	limit, err := call.Number(r.URL.Query().Get("limit"), 20)
 	if err != nil || limit < 1 || limit > maxNodeEvents {
-		return nil, core.Errorf(core.Invalid, "limit %q: expected a number from 1 to %d", r.URL.Query().Get("limit"), maxNodeEvents)
+		return nil, core.Errorf(core.Invalid, "limit %q: expected a number from 1 to %d", r.URL.Query().Get("limit"),
+			maxNodeEvents)
 	}
 	v, err := a.Viewer(who)
 	if err != nil {
@@ -94,10 +96,13 @@ func (a *Nodes) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 		return nil, err
 	}
 	if strings.HasPrefix(strings.ToLower(in.State), "reboot") && a.Settings().Reboot.Program == "" {
-		return nil, core.Errorf(core.Conflict, "nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").Because("no_reboot_program")
+		return nil, core.Errorf(core.Conflict,
+			"nodes cannot be restarted: the settings name no program for it (reboot.program; RebootProgram in slurm.conf)").
+			Because("no_reboot_program")
 	}
 	_, err := engine.Do(r.Context(), a.Engine, &state.UpdateNode{
-		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State), Next: strings.ToLower(in.Next), Reason: in.Reason, ResumeAfter: in.ResumeAfter,
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), State: strings.ToLower(in.State),
+		Next: strings.ToLower(in.Next), Reason: in.Reason, ResumeAfter: in.ResumeAfter,
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +114,8 @@ func (a *Nodes) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 func (a *Nodes) Remove(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	q := r.URL.Query()
 	reply, err := engine.Do(r.Context(), a.Engine, &state.RemoveNode{
-		By: who.Identity, Node: core.NodeName(r.PathValue("name")), Drain: selection.IsSet(q.Get("drain")), Now: selection.IsSet(q.Get("now")), Gone: selection.IsSet(q.Get("gone")),
+		By: who.Identity, Node: core.NodeName(r.PathValue("name")), Drain: selection.IsSet(q.Get("drain")),
+		Now: selection.IsSet(q.Get("now")), Gone: selection.IsSet(q.Get("gone")),
 	})
 	if err != nil {
 		return nil, err
@@ -138,7 +144,8 @@ type partView struct {
 
 func (a *Nodes) nodeView(who *view.Viewer) *nodeView {
 	snap := who.Snap
-	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{}, aside: a.Reservations.setAside(snap)}
+	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{},
+		aside: a.Reservations.setAside(snap)}
 	for _, p := range who.Partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
 		if !pv.all {
@@ -181,7 +188,8 @@ func (v *nodeView) show(n *core.Node) client.Node {
 	}
 	out.Pin = nil // see GET /ca
 	if u := v.uses[n.Name]; u != nil {
-		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units, slices.Sorted(slices.Values(v.who.JobIDs(u.Jobs)))
+		out.AllocCPUs, out.AllocMem, out.AllocGres, out.AllocUnits, out.Jobs = u.CPUs, u.Mem, u.Gres, u.Units,
+			slices.Sorted(slices.Values(v.who.JobIDs(u.Jobs)))
 	}
 	for _, p := range v.parts {
 		if p.all || p.has[n.Name] {
@@ -222,7 +230,8 @@ func (v *nodeView) show(n *core.Node) client.Node {
 
 // stateOf is what a node's name depends on.
 func (v *nodeView) stateOf(n *core.Node, cpus int32) core.NodeState {
-	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name], Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Cloud || n.Offer != ""}
+	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name],
+		Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Cloud || n.Offer != ""}
 	if at := v.aside[n.Name]; at != nil {
 		st.Reserved = true
 		if at.maint {

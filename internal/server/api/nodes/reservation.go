@@ -95,7 +95,8 @@ func (a *Reservations) Create(_ http.ResponseWriter, r *http.Request, who *call.
 	}
 	switch {
 	case in.Duration != 0 && v.End != 0:
-		return nil, core.Errorf(core.Invalid, "a reservation cannot have both an end and a duration").Because("invalid_time_value")
+		return nil, core.Errorf(core.Invalid, "a reservation cannot have both an end and a duration").
+			Because("invalid_time_value")
 	case in.Duration != 0:
 		v.End = v.Start.Add(in.Duration.Duration())
 	}
@@ -175,7 +176,7 @@ func knownGroups(list []string) error {
 	return nil
 }
 
-// setAside tells which nodes are in a reservation that goes on, and whether for maintenance.
+// setAside returns which nodes are in a reservation that goes on, and whether for maintenance.
 func (a *Reservations) setAside(snap *state.Snapshot) map[core.NodeName]*aside {
 	out := map[core.NodeName]*aside{}
 	for _, r := range snap.Reservations() {

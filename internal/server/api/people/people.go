@@ -78,7 +78,8 @@ func (a *People) putUser(r *http.Request, who *call.Caller, u *core.User, isNew 
 	}
 	out := &client.UserPut{User: *now}
 	if _, err := account.ByName(now.UnixName); now.UnixName != "" && err != nil {
-		out.Warning = fmt.Sprintf("the server's host knows no account %q: while it does not, %s cannot run processes", now.UnixName, now.Name)
+		out.Warning = fmt.Sprintf("the server's host knows no account %q: while it does not, %s cannot run processes",
+			now.UnixName, now.Name)
 	}
 	return out, nil
 }
@@ -159,7 +160,8 @@ func (a *People) PutMember(_ http.ResponseWriter, r *http.Request, who *call.Cal
 		return nil, core.Errorf(core.NotFound, "there is no project %q", p).Because("invalid_project")
 	}
 	_, err = engine.Do(r.Context(), a.Engine, &state.PutMember{
-		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")), Role: in.Role,
+		By: who.Identity, Project: core.ProjectName(r.PathValue("project")), User: core.UserName(r.PathValue("user")),
+		Role:   in.Role,
 		Shares: in.Shares, Assoc: in.Assoc,
 	})
 	if err != nil {

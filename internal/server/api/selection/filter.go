@@ -41,7 +41,7 @@ func WordFilter[T ~string](list []string) filter[T] { return filterOf(typed[T](S
 
 func (f *filter[T]) empty() bool { return len(f.List) == 0 }
 
-// has tells whether v is one of the values.
+// has reports whether v is one of the values.
 func (f *filter[T]) has(v T) bool {
 	if f.set != nil {
 		_, ok := f.set[v]
@@ -50,7 +50,7 @@ func (f *filter[T]) has(v T) bool {
 	return slices.Contains(f.List, v)
 }
 
-// passes tells whether v is wanted.
+// passes reports whether v is wanted.
 func (f *filter[T]) passes(v T) bool { return f.empty() || f.has(v) }
 
 // CheckWords counts the words of a request's filters without splitting them.
@@ -62,7 +62,8 @@ func CheckWords(lists ...[]string) error {
 		}
 	}
 	if n > maxWords {
-		return core.Errorf(core.TooLarge, "%d words in the filters of one request are too many; the limit is %d", n, maxWords).Because("too_many_words")
+		return core.Errorf(core.TooLarge, "%d words in the filters of one request are too many; the limit is %d", n,
+			maxWords).Because("too_many_words")
 	}
 	return nil
 }
@@ -81,7 +82,8 @@ func expandNodes(lists []string) ([]core.NodeName, error) {
 			return nil, core.Errorf(core.Invalid, "node: %v", err).Because("invalid_node")
 		}
 		if total += n; total > hostlist.MaxRequest {
-			return nil, core.Errorf(core.TooLarge, "node: the lists of one request name more than %d nodes", hostlist.MaxRequest).Because("invalid_node")
+			return nil, core.Errorf(core.TooLarge, "node: the lists of one request name more than %d nodes",
+				hostlist.MaxRequest).Because("invalid_node")
 		}
 	}
 	out := make([]core.NodeName, 0, total)
@@ -101,7 +103,8 @@ type RefBudget struct{ refs, tasks int }
 // Parse reads a reference and takes its part of the budget.
 func (b *RefBudget) Parse(text string) (JobRef, error) {
 	if b.refs++; b.refs > maxRefs {
-		return JobRef{}, core.Errorf(core.TooLarge, "more than %d jobs are named in one request", maxRefs).Because("too_many_jobs")
+		return JobRef{}, core.Errorf(core.TooLarge, "more than %d jobs are named in one request", maxRefs).
+			Because("too_many_jobs")
 	}
 	if b.tasks > maxTasks {
 		return JobRef{}, errTasks()

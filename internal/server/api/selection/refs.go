@@ -63,7 +63,7 @@ func (x *refIndex) Each(j *core.Job, found func(ref int) (more bool)) {
 	}
 }
 
-// any tells whether some reference means j.
+// any reports whether some reference means j.
 func (x *refIndex) any(j *core.Job) bool {
 	hit := false
 	x.Each(j, func(int) bool { hit = true; return false })
@@ -91,7 +91,7 @@ func EachLive(v *view.Viewer, refs []JobRef, f func(ref int, j *core.Job)) {
 	}
 }
 
-// MayBeArray tells whether more than the job under the id itself may be meant: the array's record may be gone while
+// MayBeArray reports whether more than the job under the id itself may be meant: the array's record may be gone while
 // tasks of it live on.
 func MayBeArray(snap *state.Snapshot, f JobRef) bool {
 	j, ok := snap.Job(f.Id)

@@ -50,7 +50,7 @@ func ParseRef(text string) (JobRef, error) {
 	return ref, nil
 }
 
-// is tells whether j is what the reference names.
+// is reports whether j is what the reference names.
 func (f JobRef) is(j *core.Job) bool {
 	if f.Tasks.Empty() {
 		if x := j.Spec.Extra; x != nil && x.Het != nil && !f.Part && x.Het.Lead == f.Id {
@@ -79,7 +79,7 @@ type Selection struct {
 	Names      filter[string]
 	nodes      filter[core.NodeName]
 	Runs       filter[string]
-	Qos        filter[core.QOSName]
+	QOS        filter[core.QOSName]
 	Resvs      filter[string] // reservations asked for
 	Wckeys     filter[string]
 
@@ -119,7 +119,8 @@ func ParseSelection(r *http.Request) (*Selection, error) {
 	}
 	s := &Selection{
 		Users: WordFilter[core.UserName](q["user"]), Projects: WordFilter[core.ProjectName](q["project"]),
-		Partitions: WordFilter[core.PartitionName](q["partition"]), Names: WordFilter[string](q["name"]), Runs: WordFilter[string](q["run"]),
+		Partitions: WordFilter[core.PartitionName](q["partition"]), Names: WordFilter[string](q["name"]),
+		Runs:  WordFilter[string](q["run"]),
 		Brief: q.Get("view") == "brief", History: IsSet(q.Get("history")), Newest: IsSet(q.Get("newest")),
 	}
 	if err := s.ParseStates(SplitWords(q["state"])); err != nil {
@@ -165,7 +166,7 @@ func ParseAfter(q url.Values) (core.JobID, error) {
 	return core.JobID(n), nil
 }
 
-// Beyond tells whether a job belongs to the page after s.after.
+// Beyond reports whether a job belongs to the page after s.after.
 func (s *Selection) Beyond(j *core.Job) bool {
 	return s.After == 0 || (j.ID > s.After) != s.Newest && j.ID != s.After
 }
@@ -231,7 +232,8 @@ func (s *Selection) ParseStates(list []string) error {
 		case "CG", "COMPLETING":
 			s.Completing = true
 			continue
-		case "CF", "CONFIGURING", "SO", "STAGE_OUT", "SI", "SIGNALING", "RV", "REVOKED", "RS", "RESIZING", "ST", "STOPPED", "SE", "SPECIAL_EXIT", "RF", "REQUEUE_FED", "RH", "REQUEUE_HOLD", "RQ", "REQUEUED", "RD", "RESV_DEL_HOLD":
+		case "CF", "CONFIGURING", "SO", "STAGE_OUT", "SI", "SIGNALING", "RV", "REVOKED", "RS", "RESIZING", "ST", "STOPPED",
+			"SE", "SPECIAL_EXIT", "RF", "REQUEUE_FED", "RH", "REQUEUE_HOLD", "RQ", "REQUEUED", "RD", "RESV_DEL_HOLD":
 			s.addState(noState) // Slurm knows them; nothing here is ever in them
 			continue
 		}
@@ -259,7 +261,7 @@ func (s *Selection) addState(st core.JobState) {
 	}
 }
 
-// isNamed tells whether a job is one of those named, where any are.
+// isNamed reports whether a job is one of those named, where any are.
 func (s *Selection) isNamed(j *core.Job) bool {
 	if s.index != nil {
 		return s.index.any(j)
@@ -267,14 +269,16 @@ func (s *Selection) isNamed(j *core.Job) bool {
 	return len(s.Refs) == 0 || slices.ContainsFunc(s.Refs, func(f JobRef) bool { return f.is(j) })
 }
 
-// Match tells whether a job is wanted.
+// Match reports whether a job is wanted.
 func (s *Selection) Match(j *core.Job) bool {
 	if !s.isNamed(j) {
 		return false
 	}
 	spec := j.Spec
-	return s.matchUser(spec) && s.Projects.passes(spec.Project) && s.Names.passes(spec.Name) && s.Runs.passes(spec.Run) && s.Qos.passes(spec.QOS) &&
-		s.Resvs.passes(spec.More().Reservation) && s.Wckeys.passes(spec.More().WCKey) && s.MatchState(j) && s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
+	return s.matchUser(spec) && s.Projects.passes(spec.Project) && s.Names.passes(spec.Name) && s.Runs.passes(spec.Run) &&
+		s.QOS.passes(spec.QOS) &&
+		s.Resvs.passes(spec.More().Reservation) && s.Wckeys.passes(spec.More().WCKey) && s.MatchState(j) &&
+		s.matchPartition(j) && s.matchNode(j) && s.matchTime(j)
 }
 
 // matchUser lets a user be named by name or number.
@@ -331,6 +335,7 @@ func (s *Selection) matchTime(j *core.Job) bool {
 }
 
 func (s *Selection) Restricts() bool {
-	return len(s.Users.List)+len(s.Projects.List)+len(s.Partitions.List)+len(s.Names.List)+len(s.Runs.List)+len(s.Qos.List)+
+	return len(s.Users.List)+len(s.Projects.List)+len(s.Partitions.List)+len(s.Names.List)+len(s.Runs.List)+
+		len(s.QOS.List)+
 		len(s.Resvs.List)+len(s.Wckeys.List)+len(s.States)+len(s.nodes.List) > 0
 }

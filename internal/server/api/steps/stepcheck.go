@@ -125,7 +125,8 @@ func checkStep(ask *client.NewStep) error {
 			}
 		}
 	}
-	if d := ask.Direct; d != nil && (len(d.Addrs) > 64 || textSize(d.Addrs) > maxStepText || len(d.Print) > maxStepName || len(d.Secret) > maxStepName) {
+	if d := ask.Direct; d != nil && (len(d.Addrs) > 64 || textSize(d.Addrs) > maxStepText || len(d.Print) > maxStepName ||
+		len(d.Secret) > maxStepName) {
 		return badStep("direct", "at most 64 addresses and %d bytes", maxStepText)
 	}
 	return checkPrograms(ask)
@@ -149,7 +150,8 @@ func checkPrograms(ask *client.NewStep) error {
 		return badStep("programs", "%d entries; the limit is %d", len(ask.Programs), maxStepPrograms)
 	case spans > maxStepSpans:
 		return badStep("programs", "%d ranges of ranks; the limit is %d", spans, maxStepSpans)
-	case size > maxStepArgs || len(ask.Programs) > 0 && size > maxStepArgs/8: // each task of several programs gets its own copy
+	// each task of several programs gets its own copy
+	case size > maxStepArgs || len(ask.Programs) > 0 && size > maxStepArgs/8:
 		return badStep("argv", "%d bytes of arguments are too many", size)
 	}
 	return nil

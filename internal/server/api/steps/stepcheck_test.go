@@ -13,7 +13,8 @@ import (
 
 // stepElsewhere are fields of a step that need no bound, or have theirs elsewhere, and why.
 var stepElsewhere = map[string]string{
-	"argv": "checkPrograms", "env": "the size of the body; it is not kept", "time_limit": "checkStep", "rows": "any", "cols": "any",
+	"argv": "checkPrograms", "env": "the size of the body; it is not kept", "time_limit": "checkStep", "rows": "any",
+	"cols":  "any",
 	"label": "flag", "pty": "flag", "owns_job": "flag", "exact": "flag", "overlap": "flag", "overcommit": "flag",
 	"direct": "checkStep", "container": "speccheck.Container", "programs": "checkPrograms", "het": "newStep",
 }
@@ -50,12 +51,15 @@ func TestEveryStepFieldIsClassified(t *testing.T) {
 func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(12, 11))
-	texts := []string{"", " ", ",", ", ,\t", "a", "a,b", "[", "]", "a[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]", "x", "a,a,a,a", strings.Repeat("a,", 3000),
-		"b[1", "-1", "plane=0", "plane=-1", "plane=99999999999", "arbitrary", "cyclic", "block,pack", "\x1b[2J", strings.Repeat("z", 40000)}
+	texts := []string{"", " ", ",", ", ,\t", "a", "a,b", "[", "]", "a[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]",
+		"x", "a,a,a,a", strings.Repeat("a,", 3000),
+		"b[1", "-1", "plane=0", "plane=-1", "plane=99999999999", "arbitrary", "cyclic", "block,pack", "\x1b[2J",
+		strings.Repeat("z", 40000)}
 	numbers := []int64{0, 1, 2, 3, 8, -1, -1 << 31, 1<<31 - 1, 1<<63 - 1, -1 << 63, 65536, 1 << 20}
 	gpu := []core.GresAlloc{{Name: "gpu", Units: []int32{0, 1}}}
 	j := &core.Job{ID: 1, Alloc: &core.Alloc{Nodes: []core.NodeAlloc{
-		{Node: "a", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Mem: core.GiB, Gres: gpu}, {Node: "b", CPUs: 2, Mem: core.GiB}, {Node: "c", CPUs: 1},
+		{Node: "a", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Mem: core.GiB, Gres: gpu}, {Node: "b", CPUs: 2, Mem: core.GiB},
+		{Node: "c", CPUs: 1},
 	}}}
 	laid := 0
 	for range 20_000 {
@@ -78,7 +82,8 @@ func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 				f.SetInt(n)
 			case reflect.Slice:
 				if f.Type() == reflect.TypeFor[[]core.Gres]() {
-					f.Set(reflect.ValueOf([]core.Gres{{Name: []string{"gpu", "", "x"}[rng.IntN(3)], Count: numbers[rng.IntN(len(numbers))]}}))
+					f.Set(reflect.ValueOf([]core.Gres{{Name: []string{"gpu", "", "x"}[rng.IntN(3)],
+						Count: numbers[rng.IntN(len(numbers))]}}))
 				}
 			}
 		}

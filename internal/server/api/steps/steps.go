@@ -99,7 +99,8 @@ func (a *Steps) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 }
 
 // makeParts makes all parts of a step, or none. Where its tasks run is decided by the command that makes it.
-func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who *call.Caller) ([]slurm.StepPart, error) {
+func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who *call.Caller) (
+	[]slurm.StepPart, error) {
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func Upgrade(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn,
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "this connection cannot be upgraded (HTTP/1.1 is needed): %v", err)
 	}
-	if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c,
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n"); err != nil {
 		_ = c.Close()
 		return nil, call.ErrAnswered
 	}
@@ -118,7 +119,8 @@ func (a *Streams) StepStream(w http.ResponseWriter, r *http.Request, _ *call.Cal
 	if _, _, err := a.Identity.NodeOf(r); err != nil { // it was revoked a moment ago
 		return nil, err
 	}
-	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name, func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
+	return nil, a.joined(a.Streams.Step(r.PathValue("key"), n.Name,
+		func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
 }
 
 // SrunStream is srun's end.
@@ -126,8 +128,10 @@ func (a *Streams) SrunStream(w http.ResponseWriter, r *http.Request, who *call.C
 	return a.srunEnd(w, r, r.PathValue("key"), who, false)
 }
 
-func (a *Streams) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *call.Caller, again bool) (any, error) {
-	return nil, a.joined(a.Streams.Srun(key, who.Identity, again, func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
+func (a *Streams) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *call.Caller, again bool) (
+	any, error) {
+	return nil, a.joined(a.Streams.Srun(key, who.Identity, again,
+		func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
 }
 
 // srunPatience is how long who would watch a running step waits for its srun, which is on its way or never was there.
@@ -194,7 +198,8 @@ func (a *Streams) ResumeStep(w http.ResponseWriter, r *http.Request, who *call.C
 		st = stepOf(v.Snap, j, r.PathValue("step"))
 	}
 	if st == nil {
-		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).Because("invalid_job_id")
+		return nil, core.Errorf(core.NotFound, "step %s.%s does not run", r.PathValue("id"), r.PathValue("step")).
+			Because("invalid_job_id")
 	}
 	a.Streams.Again(key, st, j.Spec.User, a.Steps.whenForsaken(j, st, selection.IsSet(r.URL.Query().Get("owns"))))
 	a.Hub.OpenStreams(st, key)
@@ -300,7 +305,7 @@ func (a *Streams) logDone(ctx context.Context, j *core.Job, attempt int32) (<-ch
 	return done, func() { unwatch(); cancel(); wg.Wait() }
 }
 
-// isOver tells whether nothing of an attempt's output can follow.
+// isOver reports whether nothing of an attempt's output can follow.
 func (a *Streams) isOver(id core.JobID, attempt int32) bool {
 	j, live := a.Engine.Snapshot().Job(id)
 	return !live || j.Attempt != attempt || j.State.Final() && j.Alloc == nil

@@ -20,7 +20,7 @@ type Viewer struct {
 	Groups func() []string // unix groups of the caller; asked only where a reservation is for groups
 }
 
-// AllJobs tells whether the viewer sees every job.
+// AllJobs reports whether the viewer sees every job.
 func (v *Viewer) AllJobs() bool { return !v.Hides(config.PrivateJobs) }
 
 // Job finds a live job.
@@ -32,7 +32,7 @@ func (v *Viewer) Job(id core.JobID) (*core.Job, bool) {
 	return j, true
 }
 
-// HidesLive tells whether there is a live job or array of an id that the viewer does not see.
+// HidesLive reports whether there is a live job or array of an id that the viewer does not see.
 func (v *Viewer) HidesLive(id core.JobID) bool {
 	if v.AllJobs() {
 		return false
@@ -99,7 +99,8 @@ func (v *Viewer) Partitions() []core.Partition {
 // Nodes refuses those who may not see nodes; whether one is there is not told either.
 func (v *Viewer) Nodes() (iter.Seq[*core.Node], error) {
 	if !v.SeesNodes() {
-		return nil, core.Errorf(core.Denied, "nodes are private here (private_data): administrators see them").Because("access_denied")
+		return nil, core.Errorf(core.Denied, "nodes are private here (private_data): administrators see them").
+			Because("access_denied")
 	}
 	return v.Snap.Nodes(), nil
 }
@@ -150,7 +151,8 @@ func (v *Viewer) Projects() []core.Project {
 func (v *Viewer) project(p *core.Project) (core.Project, bool) {
 	q := *p
 	if v.Hides(config.PrivateUsers) && !v.Manages(p.Name) {
-		q.Members = slices.DeleteFunc(slices.Clone(p.Members), func(m core.Member) bool { return !v.seesMember(p.Name, m.User) })
+		q.Members = slices.DeleteFunc(slices.Clone(p.Members),
+			func(m core.Member) bool { return !v.seesMember(p.Name, m.User) })
 	}
 	if v.SeesProject(p.Name) {
 		return q, true
@@ -187,7 +189,7 @@ func (v *Viewer) Reservation(name string) (*core.AdvanceReservation, error) {
 	return v.cutReservation(r), nil
 }
 
-// canUse tells whether a job of the viewer in any of their projects could run in a reservation.
+// canUse reports whether a job of the viewer in any of their projects could run in a reservation.
 func (v *Viewer) canUse(r *core.AdvanceReservation) bool {
 	if len(r.Groups) > 0 {
 		mine := v.groupList()
@@ -196,7 +198,9 @@ func (v *Viewer) canUse(r *core.AdvanceReservation) bool {
 		}
 	}
 	return slices.ContainsFunc(v.Snap.Projects(), func(p *core.Project) bool {
-		return v.rankIn(p.Name) > 0 && r.Admits(v.User, func(account core.ProjectName) bool { return v.below(p.Name, account) })
+		return v.rankIn(p.Name) > 0 && r.Admits(v.User, func(account core.ProjectName) bool {
+			return v.below(p.Name, account)
+		})
 	})
 }
 
@@ -207,7 +211,7 @@ func (v *Viewer) groupList() []string {
 	return v.Groups()
 }
 
-// below tells whether a project is another or lies below it.
+// below reports whether a project is another or lies below it.
 func (v *Viewer) below(p, top core.ProjectName) bool {
 	const deepest = 100 // stores of old may hold circles
 	for range deepest {

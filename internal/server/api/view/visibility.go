@@ -18,10 +18,10 @@ type Visibility struct {
 	Role    func(core.ProjectName) core.Role // of the user in a project; nil: none anywhere
 }
 
-// Hides tells whether a kind of records is not for everybody, and not all of it for this viewer.
+// Hides reports whether a kind of records is not for everybody, and not all of it for this viewer.
 func (v *Visibility) Hides(kind config.Private) bool { return !v.Admin && v.Private.Has(kind) }
 
-// isSelf tells whether a user is the viewer. A stranger is nobody's self.
+// isSelf reports whether a user is the viewer. A stranger is nobody's self.
 func (v *Visibility) isSelf(u core.UserName) bool { return u != "" && u == v.User }
 
 func (v *Visibility) rankIn(p core.ProjectName) int {
@@ -31,53 +31,53 @@ func (v *Visibility) rankIn(p core.ProjectName) int {
 	return v.Role(p).Rank()
 }
 
-// Manages tells whether the viewer manages a project.
+// Manages reports whether the viewer manages a project.
 func (v *Visibility) Manages(p core.ProjectName) bool { return v.rankIn(p) >= core.RoleManager.Rank() }
 
-// seesWork tells whether the viewer sees the jobs and runs of a user in a project.
+// seesWork reports whether the viewer sees the jobs and runs of a user in a project.
 func (v *Visibility) seesWork(owner core.UserName, project core.ProjectName) bool {
 	return !v.Hides(config.PrivateJobs) || v.isSelf(owner) || v.Manages(project)
 }
 
-// SeesJob tells whether the viewer may know that there is a job.
+// SeesJob reports whether the viewer may know that there is a job.
 func (v *Visibility) SeesJob(j *core.Job) bool { return v.seesWork(j.Spec.User, j.Spec.Project) }
 
-// SeesRun tells whether the viewer may know that there is a run.
+// SeesRun reports whether the viewer may know that there is a run.
 func (v *Visibility) SeesRun(r *core.Run) bool { return v.seesWork(r.User, r.Project) }
 
-// SeesUsage tells whether the viewer sees what a user has used in a project, and what follows from it.
+// SeesUsage reports whether the viewer sees what a user has used in a project, and what follows from it.
 func (v *Visibility) SeesUsage(owner core.UserName, project core.ProjectName) bool {
 	return !v.Hides(config.PrivateUsage) || v.isSelf(owner) || v.Manages(project)
 }
 
-// SeesUser tells whether the viewer sees a user's record. Managers too list only themselves, as coordinators do in
+// SeesUser reports whether the viewer sees a user's record. Managers too list only themselves, as coordinators do in
 // Slurm.
 func (v *Visibility) SeesUser(u core.UserName) bool {
 	return !v.Hides(config.PrivateUsers) || v.isSelf(u)
 }
 
-// seesMember tells whether the viewer sees a user's part in a project (Slurm's association).
+// seesMember reports whether the viewer sees a user's part in a project (Slurm's association).
 func (v *Visibility) seesMember(p core.ProjectName, u core.UserName) bool {
 	return v.SeesUser(u) || v.Manages(p)
 }
 
-// SeesProject tells whether the viewer sees a project's definition: its place, limits and shares.
+// SeesProject reports whether the viewer sees a project's definition: its place, limits and shares.
 func (v *Visibility) SeesProject(p core.ProjectName) bool {
 	return !v.Hides(config.PrivateAccounts) || v.Manages(p)
 }
 
-// SeesNodes tells whether the viewer sees nodes and their state.
+// SeesNodes reports whether the viewer sees nodes and their state.
 func (v *Visibility) SeesNodes() bool { return !v.Hides(config.PrivateNodes) }
 
-// SeesPartitions tells whether the viewer sees partitions.
+// SeesPartitions reports whether the viewer sees partitions.
 func (v *Visibility) SeesPartitions() bool { return !v.Hides(config.PrivatePartitions) }
 
-// seesReservation tells whether the viewer sees a reservation: with PrivateData those that they can use.
+// seesReservation reports whether the viewer sees a reservation: with PrivateData those that they can use.
 func (v *Visibility) seesReservation(usable func() bool) bool {
 	return !v.Hides(config.PrivateReservations) || usable()
 }
 
-// SeesEvent tells whether an event is the viewer's business: their own things, and nodes unless those are private.
+// SeesEvent reports whether an event is the viewer's business: their own things, and nodes unless those are private.
 func (v *Visibility) SeesEvent(e *core.Event) bool {
 	switch {
 	case v.Admin || v.isSelf(e.User):
