@@ -21,7 +21,7 @@ func (c *Config) CorePartitions() []core.Partition {
 			OverSubscribe: strings.ToUpper(p.OverSubscribe),
 			PriorityTier:  p.PriorityTier, PriorityFactor: p.PriorityFactor, LLN: p.LLN, ExclusiveUser: p.ExclusiveUser,
 			QOS: core.QOSName(p.QOS), AllowQOS: names[core.QOSName](p.AllowQOS), DenyQOS: names[core.QOSName](p.DenyQOS),
-			AllowAccounts: names[core.ProjectName](p.AllowProjects), DenyAccounts: names[core.ProjectName](p.DenyProjects),
+			AllowProjects: names[core.ProjectName](p.AllowProjects), DenyProjects: names[core.ProjectName](p.DenyProjects),
 			AllowGroups: p.AllowGroups, RootOnly: p.AdminOnly, ReqResv: p.ReqResv,
 			PreemptMode: core.PreemptMode(strings.ToLower(p.PreemptMode)), Grace: p.Grace.Seconds(),
 		}

@@ -58,7 +58,7 @@ func TestAdmits(t *testing.T) {
 		{[]UserName{"alice"}, []ProjectName{"art"}, false},
 		{[]UserName{"bob", "alice"}, []ProjectName{"art", "physics"}, true},
 	} {
-		r := AdvanceReservation{Users: c.users, Accounts: c.accounts}
+		r := AdvanceReservation{Users: c.users, Projects: c.accounts}
 		if got := r.Admits("alice", func(p ProjectName) bool { return p == "physics" }); got != c.want {
 			t.Errorf("users %v, accounts %v: %v", c.users, c.accounts, got)
 		}

@@ -32,14 +32,14 @@ type QOS struct {
 	Flags       QOSFlag `json:"flags,omitempty"`
 	Limits      Limits  `json:"limits,omitzero"` // MaxJobs and MaxSubmit of it are a user's
 
-	MaxJobsPerAccount   *int64   `json:"max_jobs_per_account,omitempty"`
-	MaxSubmitPerAccount *int64   `json:"max_submit_per_account,omitempty"`
+	MaxJobsPerProject   *int64   `json:"max_jobs_per_account,omitempty"`
+	MaxSubmitPerProject *int64   `json:"max_submit_per_account,omitempty"`
 	MaxTRESPerUser      TRES     `json:"max_tres_per_user,omitempty"`
-	MaxTRESPerAccount   TRES     `json:"max_tres_per_account,omitempty"`
+	MaxTRESPerProject   TRES     `json:"max_tres_per_account,omitempty"`
 	MaxRunMinsPerUser   TRES     `json:"max_tres_run_mins_per_user,omitempty"`
 	MaxRunMinsPerAcct   TRES     `json:"max_tres_run_mins_per_account,omitempty"`
 	MinTRESPerJob       TRES     `json:"min_tres_per_job,omitempty"`
-	MaxAccruePerAccount *int64   `json:"max_jobs_accrue_per_account,omitempty"`
+	MaxAccruePerProject *int64   `json:"max_jobs_accrue_per_account,omitempty"`
 	UsageFactor         *float64 `json:"usage_factor,omitempty"`    // nil: 1
 	UsageThreshold      float64  `json:"usage_threshold,omitempty"` // fair-share a job needs with EnforceThreshold
 	LimitFactor         float64  `json:"limit_factor,omitempty"`    // 0: 1; multiplies the TRES limits of associations
@@ -116,7 +116,7 @@ type AdvanceReservation struct {
 	Partition PartitionName `json:"partition,omitempty"`
 	Features  string        `json:"features,omitempty"`
 	Users     []UserName    `json:"users,omitempty"`    // with a leading '-': all but these
-	Accounts  []ProjectName `json:"accounts,omitempty"` // likewise
+	Projects  []ProjectName `json:"accounts,omitempty"` // likewise
 	Groups    []string      `json:"groups,omitempty"`
 	Licenses  []License     `json:"licenses,omitempty"`
 	TRES      TRES          `json:"tres,omitempty"`

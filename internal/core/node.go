@@ -194,8 +194,8 @@ type Partition struct {
 	QOS            QOSName       `json:"qos,omitempty"`           // whose limits all its jobs are under
 	AllowQOS       []QOSName     `json:"allow_qos,omitempty"`     // empty: all
 	DenyQOS        []QOSName     `json:"deny_qos,omitempty"`
-	AllowAccounts  []ProjectName `json:"allow_accounts,omitempty"`
-	DenyAccounts   []ProjectName `json:"deny_accounts,omitempty"`
+	AllowProjects  []ProjectName `json:"allow_accounts,omitempty"`
+	DenyProjects   []ProjectName `json:"deny_accounts,omitempty"`
 	AllowGroups    []string      `json:"allow_groups,omitempty"` // unix groups of submitters
 	RootOnly       bool          `json:"root_only,omitempty"`
 	ReqResv        bool          `json:"req_resv,omitempty"` // its jobs need an advance reservation

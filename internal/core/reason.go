@@ -41,9 +41,9 @@ const (
 	ReasonDeadline          Reason = "DeadLine"
 	ReasonProlog            Reason = "Prolog"
 	ReasonSystemFailure     Reason = "SystemFailure"
-	ReasonInvalidAccount    Reason = "InvalidAccount"
+	ReasonInvalidProject    Reason = "InvalidAccount"
 	ReasonInvalidQOS        Reason = "InvalidQOS"
-	ReasonAccountNotAllowed Reason = "AccountNotAllowed"
+	ReasonProjectNotAllowed Reason = "AccountNotAllowed"
 )
 
 // Word is the reason without its detail.

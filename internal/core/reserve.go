@@ -65,7 +65,7 @@ type ReservationChange struct {
 	Partition *PartitionName `json:"partition,omitempty"`
 	Features  *string        `json:"features,omitempty"`
 	Users     *[]UserName    `json:"users,omitempty"`
-	Accounts  *[]ProjectName `json:"accounts,omitempty"`
+	Projects  *[]ProjectName `json:"accounts,omitempty"`
 	Groups    *[]string      `json:"groups,omitempty"`
 	Licenses  *[]License     `json:"licenses,omitempty"`
 	SetFlags  ReserveFlag    `json:"set_flags,omitempty"`
@@ -110,7 +110,7 @@ func (c *ReservationChange) Apply(r *AdvanceReservation) {
 		r.Nodes, r.NodeCount = *c.Nodes, 0
 	}
 	set(&r.Users, c.Users)
-	set(&r.Accounts, c.Accounts)
+	set(&r.Projects, c.Projects)
 	set(&r.Groups, c.Groups)
 	set(&r.Licenses, c.Licenses)
 	set(&r.PurgeComp, c.PurgeComp)

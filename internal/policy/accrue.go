@@ -19,12 +19,12 @@ func (c *compiler) accrues() {
 		}
 		most(q.Limits.GrpJobsAccrue, counterKey{qos: q.Name}, "")
 		most(q.Limits.MaxJobsAccrue, counterKey{qos: q.Name, user: g.User}, "user accrues")
-		most(q.MaxAccruePerAccount, counterKey{qos: q.Name, account: g.Account}, "account accrues")
+		most(q.MaxAccruePerProject, counterKey{qos: q.Name, project: g.Project}, "account accrues")
 		threshold(&q.Limits)
 	}
 	for _, n := range c.l.path {
-		most(n.Limits.MaxJobsAccrue, counterKey{account: g.Account, user: g.User}, "user accrues")
-		most(n.Limits.GrpJobsAccrue, counterKey{account: n.Account, user: n.User}, "")
+		most(n.Limits.MaxJobsAccrue, counterKey{project: g.Project, user: g.User}, "user accrues")
+		most(n.Limits.GrpJobsAccrue, counterKey{project: n.Project, user: n.User}, "")
 		threshold(&n.Limits)
 	}
 }

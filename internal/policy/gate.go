@@ -25,7 +25,7 @@ func (t *Tally) compile(w Who) *Gate {
 	c.user(&c.g.rules, jobsMost, "AssocMaxJobsLimit", func(l *Limits) *int64 { return l.MaxJobs })
 	for _, n := range c.l.path {
 		c.group(ofAssoc, n.name(), &n.Limits, scaled(n.Limits.GrpTRES, c.l.factor),
-			counterKey{account: n.Account, user: n.User}, n.parent == nil)
+			counterKey{project: n.Project, user: n.User}, n.parent == nil)
 	}
 	c.submits()
 	c.accrues()
@@ -131,21 +131,21 @@ func (c *compiler) qos(q *core.QOS) {
 	if q.Limits.MaxJobs != nil || q.Limits.MaxSubmit != nil || len(q.MaxTRESPerUser)+len(q.MaxRunMinsPerUser) > 0 {
 		mine.at = c.count(counterKey{qos: q.Name, user: w.User})
 	}
-	ours := rule{who: who, whom: "project " + string(w.Account), tres: -1}
-	if q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || len(q.MaxTRESPerAccount)+len(q.MaxRunMinsPerAcct) >
+	ours := rule{who: who, whom: "project " + string(w.Project), tres: -1}
+	if q.MaxJobsPerProject != nil || q.MaxSubmitPerProject != nil || len(q.MaxTRESPerProject)+len(q.MaxRunMinsPerAcct) >
 		0 {
-		ours.at = c.count(counterKey{qos: q.Name, account: w.Account})
+		ours.at = c.count(counterKey{qos: q.Name, project: w.Project})
 	}
 	if q.Limits.MaxJobs != nil && c.first("user jobs") {
 		c.jobs(mine, "QOSMaxJobsPerUserLimit", *q.Limits.MaxJobs)
 	}
-	if q.MaxJobsPerAccount != nil && c.first("account jobs") {
-		c.jobs(ours, "MaxJobsPerAccount", *q.MaxJobsPerAccount)
+	if q.MaxJobsPerProject != nil && c.first("account jobs") {
+		c.jobs(ours, "MaxJobsPerAccount", *q.MaxJobsPerProject)
 	}
 	c.tres(heldMost, ofQOS, perUser, r.percent(q, q.MaxTRESPerUser), "user ", mine)
-	c.tres(heldMost, ofQOS, perAccount, r.percent(q, q.MaxTRESPerAccount), "account ", ours)
+	c.tres(heldMost, ofQOS, perProject, r.percent(q, q.MaxTRESPerProject), "account ", ours)
 	c.tres(aheadMost, ofQOS, runMinsPerUser, q.MaxRunMinsPerUser, "user ahead ", mine)
-	c.tres(aheadMost, ofQOS, runMinsPerAccount, q.MaxRunMinsPerAcct, "account ahead ", ours)
+	c.tres(aheadMost, ofQOS, runMinsPerProject, q.MaxRunMinsPerAcct, "account ahead ", ours)
 }
 
 func (c *compiler) jobs(r rule, reason core.Reason, limit int64) {
@@ -160,7 +160,7 @@ func (c *compiler) user(to *[]rule, x test, reason core.Reason, of func(*Limits)
 		if limit == nil {
 			continue
 		}
-		at := c.count(counterKey{account: c.g.Account, user: c.g.User})
+		at := c.count(counterKey{project: c.g.Project, user: c.g.User})
 		if c.first(map[test]string{jobsMost: "user jobs", submitsMost: "user submits"}[x]) {
 			*to = append(*to, rule{
 				test: x, tres: -1, at: at, limit: *limit, reason: reason, who: n.name(),
@@ -216,15 +216,15 @@ func (c *compiler) submits() {
 			most(rule{who: who, whom: string(g.User), at: c.count(counterKey{qos: q.Name, user: g.User})},
 				q.Limits.MaxSubmit, "QOSMaxSubmitJobPerUserLimit", "user submits")
 		}
-		if q.MaxSubmitPerAccount != nil {
-			most(rule{who: who, whom: "project " + string(g.Account), at: c.count(counterKey{qos: q.Name, account: g.Account})},
-				q.MaxSubmitPerAccount, "MaxSubmitJobsPerAccount", "account submits")
+		if q.MaxSubmitPerProject != nil {
+			most(rule{who: who, whom: "project " + string(g.Project), at: c.count(counterKey{qos: q.Name, project: g.Project})},
+				q.MaxSubmitPerProject, "MaxSubmitJobsPerAccount", "account submits")
 		}
 	}
 	c.user(&g.submit, submitsMost, "AssocMaxSubmitJobLimit", func(l *Limits) *int64 { return l.MaxSubmit })
 	for _, n := range c.l.path {
 		if n.Limits.GrpSubmit != nil {
-			most(rule{who: n.name(), at: c.count(counterKey{account: n.Account, user: n.User})}, n.Limits.GrpSubmit,
+			most(rule{who: n.name(), at: c.count(counterKey{project: n.Project, user: n.User})}, n.Limits.GrpSubmit,
 				"AssocGrpSubmitJobsLimit", "")
 		}
 	}

@@ -121,11 +121,11 @@ func (r *Running) End(j *Job, t *Tree, q QOSPair, end core.Time) {
 }
 
 func (r *Running) each(j *Job, t *Tree, q QOSPair, do func(*modelTally)) {
-	if t.index[assocKey{j.Account, j.User}] == nil { // a user with no association of its own is counted all the same
-		do(tallyOf(r.assoc, assocKey{j.Account, j.User}))
+	if t.index[assocKey{j.Project, j.User}] == nil { // a user with no association of its own is counted all the same
+		do(tallyOf(r.assoc, assocKey{j.Project, j.User}))
 	}
-	for n := t.find(j.Account, j.User); n != nil; n = n.parent {
-		do(tallyOf(r.assoc, assocKey{n.Account, n.User}))
+	for n := t.find(j.Project, j.User); n != nil; n = n.parent {
+		do(tallyOf(r.assoc, assocKey{n.Project, n.User}))
 	}
 	for _, x := range q.order() {
 		if x == nil {
@@ -133,7 +133,7 @@ func (r *Running) each(j *Job, t *Tree, q QOSPair, do func(*modelTally)) {
 		}
 		do(tallyOf(r.qos, qosKey{qos: x.Name}))
 		do(tallyOf(r.qos, qosKey{qos: x.Name, user: j.User}))
-		do(tallyOf(r.qos, qosKey{qos: x.Name, account: j.Account}))
+		do(tallyOf(r.qos, qosKey{qos: x.Name, account: j.Project}))
 	}
 }
 

@@ -24,13 +24,13 @@ type limitWorld struct {
 func newLimitWorld() *limitWorld {
 	w := &limitWorld{
 		assocs: map[string]*Assoc{
-			"root": {Account: Root}, "lab": {Account: "lab", Shares: 1},
-			"physics":     {Account: "physics", Parent: "lab", Shares: 1},
-			"physics/ann": {Account: "physics", User: "ann", Shares: 1},
-			"physics/bob": {Account: "physics", User: "bob", Shares: 1},
+			"root": {Project: Root}, "lab": {Project: "lab", Shares: 1},
+			"physics":     {Project: "physics", Parent: "lab", Shares: 1},
+			"physics/ann": {Project: "physics", User: "ann", Shares: 1},
+			"physics/bob": {Project: "physics", User: "bob", Shares: 1},
 		},
 		job: Job{
-			User: "ann", Account: "physics", Limit: 3600,
+			User: "ann", Project: "physics", Limit: 3600,
 			TRES: Of(Amount{Name: "cpu", Count: 8}, Amount{Name: "mem", Count: 4096}, Amount{Name: "node", Count: 2},
 				Amount{Name: "gres/gpu", Count: 2}, Amount{Name: "license/x", Count: 1}, Amount{Name: "billing", Count: 9}),
 			PerNode: Of(Amount{Name: "cpu", Count: 4}, Amount{Name: "mem", Count: 2048}, Amount{Name: "gres/gpu", Count: 1}),
@@ -66,7 +66,7 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		set  func(w *limitWorld)
 	}{
 		{"", func(*limitWorld) {}},
-		{"InvalidAccount", func(w *limitWorld) { w.job.Account = "chemistry" }},
+		{"InvalidAccount", func(w *limitWorld) { w.job.Project = "chemistry" }},
 		{"AssocGrpJobsLimit", func(w *limitWorld) { w.assocs["lab"].Limits.GrpJobs = n(1); w.before = []Job{bob(w)} }},
 		{"AssocGrpWallLimit", func(w *limitWorld) {
 			w.assocs["lab"].Limits.GrpWall = n(10)
@@ -156,7 +156,7 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 			w.q.Job.Limits.GrpTRESRunMins = Of(Amount{Name: "cpu", Count: 1})
 		}},
 		{"QOSMaxJobsPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxJobs = n(1); w.before = []Job{w.job} }},
-		{"MaxJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxJobsPerAccount = n(1); w.before = []Job{bob(w)} }},
+		{"MaxJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxJobsPerProject = n(1); w.before = []Job{bob(w)} }},
 		{"QOSMaxWallDurationPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxWall = n(5) }},
 		{"QOSMaxCpuPerJobLimit", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "cpu", Count: 1}) }},
 		{"QOSMaxMemoryPerJob", func(w *limitWorld) { w.q.Job.Limits.MaxTRESPerJob = Of(Amount{Name: "mem", Count: 1}) }},
@@ -176,10 +176,10 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		{"QOSMaxNodePerUserLimit", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{Name: "node", Count: 1}) }},
 		{"QOSMaxMemoryPerUser", func(w *limitWorld) { w.q.Job.MaxTRESPerUser = Of(Amount{Name: "mem", Count: 1}) }},
 		{"MaxCpuPerAccount", func(w *limitWorld) {
-			w.q.Job.MaxTRESPerAccount = Of(Amount{Name: "cpu", Count: 15})
+			w.q.Job.MaxTRESPerProject = Of(Amount{Name: "cpu", Count: 15})
 			w.before = []Job{bob(w)}
 		}},
-		{"MaxMemoryPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerAccount = Of(Amount{Name: "mem", Count: 1}) }},
+		{"MaxMemoryPerAccount", func(w *limitWorld) { w.q.Job.MaxTRESPerProject = Of(Amount{Name: "mem", Count: 1}) }},
 		{"MaxCpuRunMinsPerUser", func(w *limitWorld) { w.q.Job.MaxRunMinsPerUser = Of(Amount{Name: "cpu", Count: 1}) }},
 		{"MaxMemoryRunMinsPerAccount", func(w *limitWorld) { w.q.Job.MaxRunMinsPerAcct = Of(Amount{Name: "mem", Count: 1}) }},
 		{"QOSMinCpuNotSatisfied", func(w *limitWorld) { w.q.Job.MinTRESPerJob = Of(Amount{Name: "cpu", Count: 9}) }},
@@ -225,7 +225,7 @@ func TestEveryLimitHasItsReason(t *testing.T) {
 		if got, text := Check(&w.job, tree, w.q, r); got != c.want || (got == "") != (text == "") {
 			t.Errorf("model: got %q (%s), want %q", got, text, c.want)
 		}
-		if w.job.Account == "chemistry" { // admission's affair: an account that is not known is under the root alone
+		if w.job.Project == "chemistry" { // admission's affair: an account that is not known is under the root alone
 			c.want = ""
 		}
 		x := w.tally(t)
@@ -245,10 +245,10 @@ func TestSubmitLimits(t *testing.T) {
 		{"AssocMaxSubmitJobLimit", func(w *limitWorld) { w.assocs["lab"].Limits.MaxSubmit = n(1) }},
 		{"QOSGrpSubmitJobsLimit", func(w *limitWorld) { w.q.Job.Limits.GrpSubmit = n(1) }},
 		{"QOSMaxSubmitJobPerUserLimit", func(w *limitWorld) { w.q.Job.Limits.MaxSubmit = n(1) }},
-		{"MaxSubmitJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxSubmitPerAccount = n(1) }},
+		{"MaxSubmitJobsPerAccount", func(w *limitWorld) { w.q.Job.MaxSubmitPerProject = n(1) }},
 		{"", func(w *limitWorld) { // the partition's QOS has said it
-			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", MaxSubmitPerAccount: n(5)}}
-			w.q.Job.MaxSubmitPerAccount = n(1)
+			w.q.Partition = &QOS{QOS: &core.QOS{Name: "part", MaxSubmitPerProject: n(5)}}
+			w.q.Job.MaxSubmitPerProject = n(1)
 		}},
 		{"AssocMaxSubmitJobLimit", func(w *limitWorld) {
 			w.assocs["physics/ann"].Limits.MaxSubmit = n(10)

@@ -12,7 +12,7 @@ import (
 // Meter is what a user's jobs in an account have used up to a moment, and what those that run add every second. It is a
 // value, made anew when a job starts or ends: between, everything follows from it.
 type Meter struct {
-	Account core.ProjectName
+	Project core.ProjectName
 	User    core.UserName
 	At      core.Time
 	All     Reading
@@ -85,7 +85,7 @@ func (s *Setting) since(at, now core.Time, keep bool) grown {
 
 // Read gives a meter as it stands at a later moment.
 func (s *Setting) Read(m *Meter, now core.Time) *Meter {
-	out := &Meter{Account: m.Account, User: m.User, At: max(now, m.At), All: m.All.after(s.since(m.At, now, false))}
+	out := &Meter{Project: m.Project, User: m.User, At: max(now, m.At), All: m.All.after(s.since(m.At, now, false))}
 	out.QOS = make([]QOSReading, len(m.QOS))
 	for i := range m.QOS {
 		q := &m.QOS[i]
@@ -147,7 +147,7 @@ type metered struct {
 // SetMeter tells what somebody used.
 func (t *Tally) SetMeter(m *Meter) {
 	i, ok := slices.BinarySearchFunc(t.meters, m, func(x *metered, m *Meter) int {
-		return cmp.Or(cmp.Compare(x.Account, m.Account), cmp.Compare(x.User, m.User))
+		return cmp.Or(cmp.Compare(x.Project, m.Project), cmp.Compare(x.User, m.User))
 	})
 	if !ok {
 		t.meters = slices.Insert(t.meters, i, &metered{})
@@ -155,9 +155,9 @@ func (t *Tally) SetMeter(m *Meter) {
 	x := &metered{Meter: m}
 	t.meters[i] = x
 	t.fact.at = 0
-	for _, n := range t.rules.levels(Who{Account: m.Account, User: m.User}).path {
+	for _, n := range t.rules.levels(Who{Project: m.Project, User: m.User}).path {
 		if n.parent != nil && minutesIn(&n.Limits) {
-			x.at = append(x.at, t.counter(counterKey{account: n.Account, user: n.User}))
+			x.at = append(x.at, t.counter(counterKey{project: n.Project, user: n.User}))
 		}
 	}
 	for j := range m.QOS {

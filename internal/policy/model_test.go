@@ -21,9 +21,9 @@ func Check(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 
 // check does that; with alone, as if nobody had used anything.
 func check(j *Job, t *Tree, q QOSPair, r *Running, alone bool) (core.Reason, string) {
-	leaf := t.find(j.Account, j.User)
+	leaf := t.find(j.Project, j.User)
 	if leaf == nil {
-		return core.ReasonInvalidAccount, fmt.Sprintf("there is no account %s", j.Account)
+		return core.ReasonInvalidProject, fmt.Sprintf("there is no account %s", j.Project)
 	}
 	c := &checker{j: j, t: t, q: q, r: r, leaf: leaf, alone: alone}
 	c.single()
@@ -35,7 +35,7 @@ func check(j *Job, t *Tree, q QOSPair, r *Running, alone bool) (core.Reason, str
 	c.userJobs()
 	for n := leaf; n != nil; n = n.parent {
 		who := n.name()
-		c.group(ofAssoc, who, &n.Limits, see(r.assoc, assocKey{n.Account, n.User}), &n.Used, limitsView{
+		c.group(ofAssoc, who, &n.Limits, see(r.assoc, assocKey{n.Project, n.User}), &n.Used, limitsView{
 			tres:    scaled(n.Limits.GrpTRES, q.limitFactor()),
 			mins:    n.Limits.GrpTRESMins,
 			runMins: n.Limits.GrpTRESRunMins,
@@ -48,9 +48,9 @@ func check(j *Job, t *Tree, q QOSPair, r *Running, alone bool) (core.Reason, str
 // CheckSubmit reports whether one may submit a job: the limits on how many are there, and with DenyOnLimit all that the
 // job could not keep even if nothing else ran.
 func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
-	leaf := t.find(j.Account, j.User)
+	leaf := t.find(j.Project, j.User)
 	if leaf == nil {
-		return core.ReasonInvalidAccount, fmt.Sprintf("there is no account %s", j.Account)
+		return core.ReasonInvalidProject, fmt.Sprintf("there is no account %s", j.Project)
 	}
 	c := &checker{j: j, t: t, q: q, r: r, leaf: leaf}
 	n := max(1, j.Tasks)
@@ -68,11 +68,11 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 				x.Limits.MaxSubmit,
 				see(r.qos, qosKey{qos: x.Name, user: j.User}).Submits, n)
 		}
-		if !accountSet && x.MaxSubmitPerAccount != nil {
+		if !accountSet && x.MaxSubmitPerProject != nil {
 			accountSet = true
-			c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Account)+" has %d",
-				x.MaxSubmitPerAccount,
-				see(r.qos, qosKey{qos: x.Name, account: j.Account}).Submits, n)
+			c.count("MaxSubmitJobsPerAccount", "an account of "+who+" may have %d jobs, "+string(j.Project)+" has %d",
+				x.MaxSubmitPerProject,
+				see(r.qos, qosKey{qos: x.Name, account: j.Project}).Submits, n)
 		}
 	}
 	for up := leaf; up != nil && !userSet; up = up.parent {
@@ -80,12 +80,12 @@ func CheckSubmit(j *Job, t *Tree, q QOSPair, r *Running) (core.Reason, string) {
 			userSet = true
 			c.count("AssocMaxSubmitJobLimit", "a user of "+up.name()+" may have %d jobs, "+string(j.User)+" has %d",
 				up.Limits.MaxSubmit,
-				see(r.assoc, assocKey{j.Account, j.User}).Submits, n)
+				see(r.assoc, assocKey{j.Project, j.User}).Submits, n)
 		}
 	}
 	for up := leaf; up != nil; up = up.parent {
 		c.count("AssocGrpSubmitJobsLimit", up.name()+" may have %d jobs and has %d", up.Limits.GrpSubmit,
-			see(r.assoc, assocKey{up.Account, up.User}).Submits, n)
+			see(r.assoc, assocKey{up.Project, up.User}).Submits, n)
 	}
 	denies := func(x *QOS) bool { return x != nil && x.Flags&core.DenyOnLimit != 0 }
 	if c.reason == "" && (denies(q.Job) || denies(q.Partition)) {
@@ -204,20 +204,20 @@ func (c *checker) qos(x *QOS) {
 	c.group(ofQOS, who, &x.Limits, see(r.qos, qosKey{qos: x.Name}), &x.Used, limitsView{
 		tres: x.tres(x.Limits.GrpTRES, c.r.Totals), mins: x.Limits.GrpTRESMins, runMins: x.Limits.GrpTRESRunMins,
 	})
-	mine, ours := see(r.qos, qosKey{qos: x.Name, user: j.User}), see(r.qos, qosKey{qos: x.Name, account: j.Account})
+	mine, ours := see(r.qos, qosKey{qos: x.Name, user: j.User}), see(r.qos, qosKey{qos: x.Name, account: j.Project})
 	if !c.jobs[0] {
 		c.count("QOSMaxJobsPerUserLimit", "a user of "+who+" may run %d jobs, "+string(j.User)+" runs %d",
 			x.Limits.MaxJobs, mine.Jobs, 1)
 	}
 	if !c.jobs[1] {
-		c.count("MaxJobsPerAccount", "an account of "+who+" may run %d jobs, "+string(j.Account)+" runs %d",
-			x.MaxJobsPerAccount, ours.Jobs, 1)
+		c.count("MaxJobsPerAccount", "an account of "+who+" may run %d jobs, "+string(j.Project)+" runs %d",
+			x.MaxJobsPerProject, ours.Jobs, 1)
 	}
-	c.jobs = [2]bool{c.jobs[0] || x.Limits.MaxJobs != nil, c.jobs[1] || x.MaxJobsPerAccount != nil}
+	c.jobs = [2]bool{c.jobs[0] || x.Limits.MaxJobs != nil, c.jobs[1] || x.MaxJobsPerProject != nil}
 	c.most(ofQOS, perUser, who, c.kept[0].first(x.tres(x.MaxTRESPerUser, c.r.Totals)), c.with(mine), "% a user")
-	c.most(ofQOS, perAccount, who, c.kept[1].first(x.tres(x.MaxTRESPerAccount, c.r.Totals)), c.with(ours), "% an account")
+	c.most(ofQOS, perProject, who, c.kept[1].first(x.tres(x.MaxTRESPerProject, c.r.Totals)), c.with(ours), "% an account")
 	c.most(ofQOS, runMinsPerUser, who, c.kept[2].first(x.MaxRunMinsPerUser), c.ahead(mine), "running %-minutes a user")
-	c.most(ofQOS, runMinsPerAccount, who, c.kept[3].first(x.MaxRunMinsPerAcct), c.ahead(ours),
+	c.most(ofQOS, runMinsPerProject, who, c.kept[3].first(x.MaxRunMinsPerAcct), c.ahead(ours),
 		"running %-minutes an account")
 }
 
@@ -230,7 +230,7 @@ func (c *checker) userJobs() {
 		if n.Limits.MaxJobs != nil {
 			c.count("AssocMaxJobsLimit", "a user of "+n.name()+" may run %d jobs, "+string(c.j.User)+" runs %d",
 				n.Limits.MaxJobs,
-				see(c.r.assoc, assocKey{c.j.Account, c.j.User}).Jobs, 1)
+				see(c.r.assoc, assocKey{c.j.Project, c.j.User}).Jobs, 1)
 			return
 		}
 	}

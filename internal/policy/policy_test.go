@@ -210,11 +210,11 @@ func TestPriorityTRESCapAndIncrease(t *testing.T) {
 }
 
 func acct(name, parent core.ProjectName, shares int64, used float64) Assoc {
-	return Assoc{Account: name, Parent: parent, Shares: shares, Used: Usage{Raw: used}}
+	return Assoc{Project: name, Parent: parent, Shares: shares, Used: Usage{Raw: used}}
 }
 
 func user(account core.ProjectName, name core.UserName, shares int64, used float64) Assoc {
-	return Assoc{Account: account, User: name, Shares: shares, Used: Usage{Raw: used}}
+	return Assoc{Project: account, User: name, Shares: shares, Used: Usage{Raw: used}}
 }
 
 func exampleTree() []Assoc {
@@ -243,8 +243,8 @@ func TestFairTreeOfExample(t *testing.T) {
 	factors := map[core.UserName]float64{"u5": 1, "u4": .8, "u1": .6, "u3": .4, "u2": .2}
 	found := 0
 	for _, s := range tree.Standings() {
-		if want, ok := levels[s.Account]; ok && s.User == "" && s.Level != want {
-			near(t, "level of "+string(s.Account), s.Level, want, 5e-5)
+		if want, ok := levels[s.Project]; ok && s.User == "" && s.Level != want {
+			near(t, "level of "+string(s.Project), s.Level, want, 5e-5)
 		}
 		if want, ok := factors[s.User]; ok {
 			found++
@@ -266,7 +266,7 @@ func TestClassicFairShareOfExample(t *testing.T) {
 	for _, s := range tree.Standings() {
 		name := string(s.User)
 		if name == "" {
-			name = string(s.Account)
+			name = string(s.Project)
 		}
 		if w, ok := want[name]; ok {
 			near(t, name+" S", s.Norm, w[0], 5e-5)
@@ -327,14 +327,14 @@ func TestFairTreeTies(t *testing.T) {
 			acct("a", "", 1, 10), user("a", "x", 0, 0), user("a", "y", 1, 10),
 		}, map[core.UserName]float64{"x": 0, "y": 2}},
 		{"children of an account with Fairshare=parent stand beside its siblings", []Assoc{
-			{Account: "p", ShareParent: true, Used: Usage{Raw: 60}},
+			{Project: "p", ShareParent: true, Used: Usage{Raw: 60}},
 			acct("q", "", 1, 40),
 			user("p", "p1", 1, 60), user("p", "p2", 1, 0), user("q", "q1", 1, 40),
 		}, map[core.UserName]float64{"p2": 3, "q1": 2, "p1": 1}},
 		{"users with Fairshare=parent are their account", []Assoc{
 			acct("a", "", 1, 10), acct("b", "", 1, 90), user("b", "b1", 1, 90),
-			{Account: "a", User: "x", ShareParent: true, Used: Usage{Raw: 10}},
-			{Account: "a", User: "y", ShareParent: true},
+			{Project: "a", User: "x", ShareParent: true, Used: Usage{Raw: 10}},
+			{Project: "a", User: "y", ShareParent: true},
 		}, map[core.UserName]float64{"x": 3, "y": 3, "b1": 1}},
 	} {
 		tree := mustTree(t, c.list)
@@ -376,7 +376,7 @@ func TestFairShareDoesNotDependOnOrder(t *testing.T) {
 		}
 		for _, s := range want {
 			if !(s.Factor >= 0 && s.Factor <= 1) {
-				t.Errorf("flags %b: %s %s has %v", flags, s.Account, s.User, s.Factor)
+				t.Errorf("flags %b: %s %s has %v", flags, s.Project, s.User, s.Factor)
 			}
 		}
 	}

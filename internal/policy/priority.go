@@ -30,7 +30,7 @@ type Cluster struct {
 // Job is what policy reads of a job.
 type Job struct {
 	User    core.UserName
-	Account core.ProjectName
+	Project core.ProjectName
 	TRES    TRES         // of the whole job, allocated or asked for
 	PerNode TRES         // of the node that has most of each
 	Limit   core.Seconds // 0 or Forever: none

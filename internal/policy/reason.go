@@ -21,9 +21,9 @@ const (
 	perNode
 	minsPerJob
 	perUser
-	perAccount
+	perProject
 	runMinsPerUser
-	runMinsPerAccount
+	runMinsPerProject
 	minPerJob
 )
 
@@ -69,11 +69,11 @@ func reasonOf(s scope, f form, name string) core.Reason {
 		p += "Max" + word + "MinutesPerJob" + cpuLimit
 	case perUser:
 		p += "Max" + word + "PerUser" + limit
-	case perAccount:
+	case perProject:
 		p = "Max" + long + "PerAccount"
 	case runMinsPerUser:
 		p = "Max" + long + "RunMinsPerUser"
-	case runMinsPerAccount:
+	case runMinsPerProject:
 		p = "Max" + long + "RunMinsPerAccount"
 	case minPerJob:
 		p += "Min" + word

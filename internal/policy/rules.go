@@ -67,12 +67,12 @@ func NewRules(set Setting, list []Assoc, qos []*core.QOS, enforce bool) (*Rules,
 	}
 	for _, q := range r.qos {
 		r.note(&q.Limits)
-		r.noteAccrue(&q.Limits, q.MaxAccruePerAccount)
-		r.note(&Limits{GrpTRES: q.MaxTRESPerUser}, q.MaxTRESPerAccount, q.MinTRESPerJob)
+		r.noteAccrue(&q.Limits, q.MaxAccruePerProject)
+		r.note(&Limits{GrpTRES: q.MaxTRESPerUser}, q.MaxTRESPerProject, q.MinTRESPerJob)
 		r.note(&Limits{GrpTRESRunMins: q.MaxRunMinsPerUser}, q.MaxRunMinsPerAcct)
 		r.ahead = r.ahead || len(q.MaxRunMinsPerAcct) > 0
 		r.relative = r.relative || q.Flags&core.Relative != 0
-		r.some = r.some || q.MaxJobsPerAccount != nil || q.MaxSubmitPerAccount != nil || q.Flags != 0
+		r.some = r.some || q.MaxJobsPerProject != nil || q.MaxSubmitPerProject != nil || q.Flags != 0
 	}
 	slices.Sort(r.names)
 	r.names = slices.Compact(r.names)
@@ -132,7 +132,7 @@ func (r *Rules) AllQOS() iter.Seq[*core.QOS] { return maps.Values(r.qos) }
 
 // Who is what decides which limits a job is under.
 type Who struct {
-	Account core.ProjectName
+	Project core.ProjectName
 	User    core.UserName
 	QOS     core.QOSName // the job's
 	Part    core.QOSName // the partition's
@@ -181,7 +181,7 @@ func (r *Rules) levels(w Who) levels {
 	if job != nil && job.LimitFactor != 0 {
 		l.factor = job.LimitFactor
 	}
-	if l.leaf = r.tree.find(w.Account, w.User); l.leaf == nil {
+	if l.leaf = r.tree.find(w.Project, w.User); l.leaf == nil {
 		l.path = r.tree.list[:1]
 		return l
 	}

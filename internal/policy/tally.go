@@ -25,7 +25,7 @@ type Tally struct {
 // account in one.
 type counterKey struct {
 	qos     core.QOSName
-	account core.ProjectName
+	project core.ProjectName
 	user    core.UserName
 }
 

@@ -40,7 +40,7 @@ func (w *limitWorld) tally(t interface{ Fatal(...any) }) *counted {
 	x := &counted{Tally: NewTally(r), q: w.q, now: core.Time(1e15), shares: w.shares(t)}
 	for _, a := range list {
 		if a.Used.Wall+float64(len(a.Used.TRES)) > 0 { // one of its users has used it all
-			m := &Meter{Account: a.Account, User: "zoe", At: x.now, All: Reading{Wall: a.Used.Wall}}
+			m := &Meter{Project: a.Project, User: "zoe", At: x.now, All: Reading{Wall: a.Used.Wall}}
 			for _, u := range a.Used.TRES {
 				m.All.TRES = append(m.All.TRES, Flow{Name: u.Name, Seconds: u.Seconds})
 			}
@@ -58,16 +58,16 @@ func (w *limitWorld) tally(t interface{ Fatal(...any) }) *counted {
 
 // shares gives ann the fair-share that the job has.
 func (w *limitWorld) shares(t interface{ Fatal(...any) }) *Tree {
-	tree, err := NewTree([]Assoc{{Account: w.job.Account}, {Account: w.job.Account, User: w.job.User}})
+	tree, err := NewTree([]Assoc{{Project: w.job.Project}, {Project: w.job.Project, User: w.job.User}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree.find(w.job.Account, w.job.User).factor = w.job.FairShare
+	tree.find(w.job.Project, w.job.User).factor = w.job.FairShare
 	return tree
 }
 
 func (x *counted) gate(j *Job) *Gate {
-	w := Who{Account: j.Account, User: j.User}
+	w := Who{Project: j.Project, User: j.User}
 	if x.q.Job != nil {
 		w.QOS = x.q.Job.Name
 	}
@@ -158,12 +158,12 @@ func drawn(r *rand.Rand) *limitWorld {
 	}
 	qos := func(name core.QOSName) *QOS {
 		q := &core.QOS{
-			Name: name, Limits: limits(), MaxJobsPerAccount: some(4), MaxSubmitPerAccount: some(6),
+			Name: name, Limits: limits(), MaxJobsPerProject: some(4), MaxSubmitPerProject: some(6),
 			LimitFactor: float64(r.IntN(3)),
 		}
 		switch r.IntN(4) {
 		case 0:
-			q.MaxTRESPerUser, q.MaxTRESPerAccount = tres(40), tres(40)
+			q.MaxTRESPerUser, q.MaxTRESPerProject = tres(40), tres(40)
 		case 1:
 			q.MaxRunMinsPerUser, q.MaxRunMinsPerAcct = tres(2000), tres(2000)
 		case 2:
@@ -184,7 +184,7 @@ func drawn(r *rand.Rand) *limitWorld {
 	job := func() Job {
 		j := Job{
 			User:    []core.UserName{"ann", "bob", "zoe"}[r.IntN(3)],
-			Account: []core.ProjectName{"physics", "lab"}[r.IntN(2)], Limit: core.Seconds(60 * (1 + r.IntN(120))),
+			Project: []core.ProjectName{"physics", "lab"}[r.IntN(2)], Limit: core.Seconds(60 * (1 + r.IntN(120))),
 		}
 		j.TRES = Of(Amount{Name: "cpu", Count: int64(1 + r.IntN(12))}, Amount{Name: "mem", Count: int64(r.IntN(8))},
 			Amount{Name: "node", Count: int64(1 + r.IntN(3))}, Amount{Name: "gres/gpu", Count: int64(r.IntN(3))})

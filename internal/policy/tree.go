@@ -12,7 +12,7 @@ import (
 
 // Assoc is a user's or an account's place in the tree, with what it may and what it used. User is empty for an account.
 type Assoc struct {
-	Account core.ProjectName // for a user, the account it belongs to
+	Project core.ProjectName // for a user, the account it belongs to
 	Parent  core.ProjectName // for an account; empty: the root
 	User    core.UserName
 
@@ -33,7 +33,7 @@ type Tree struct {
 const Root core.ProjectName = "root"
 
 type assocKey struct {
-	account core.ProjectName
+	project core.ProjectName
 	user    core.UserName
 }
 
@@ -57,31 +57,31 @@ func NewTree(list []Assoc) (*Tree, error) {
 	t := &Tree{index: map[assocKey]*node{}}
 	for i := range list {
 		n := &node{Assoc: list[i]}
-		k := assocKey{n.Account, n.User}
+		k := assocKey{n.Project, n.User}
 		if t.index[k] != nil {
 			return nil, core.Errorf(core.Invalid, "%s is listed twice", n.name())
 		}
 		t.index[k] = n
 		t.list = append(t.list, n)
 	}
-	root := t.index[assocKey{account: Root}]
+	root := t.index[assocKey{project: Root}]
 	if root == nil {
-		root = &node{Assoc: Assoc{Account: Root}}
-		t.index[assocKey{account: Root}] = root
+		root = &node{Assoc: Assoc{Project: Root}}
+		t.index[assocKey{project: Root}] = root
 		t.list = append(t.list, root)
 	}
 	slices.SortFunc(t.list, func(a, b *node) int {
 		return cmp.Or(boolOrder(a != root, b != root), boolOrder(a.User != "", b.User != ""),
-			cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+			cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
 	for _, n := range t.list[1:] {
 		above := n.Parent
 		if n.User != "" {
-			above = n.Account
+			above = n.Project
 		} else if above == "" {
 			above = Root
 		}
-		if n.parent = t.index[assocKey{account: above}]; n.parent == nil {
+		if n.parent = t.index[assocKey{project: above}]; n.parent == nil {
 			return nil, core.Errorf(core.Invalid, "%s is in project %s, which does not exist", n.name(), above)
 		}
 		n.parent.kids = append(n.parent.kids, n)
@@ -109,9 +109,9 @@ func boolOrder(a, b bool) int {
 
 func (n *node) name() string {
 	if n.User != "" {
-		return fmt.Sprintf("%s in project %s", n.User, n.Account)
+		return fmt.Sprintf("%s in project %s", n.User, n.Project)
 	}
-	return fmt.Sprintf("project %s", n.Account)
+	return fmt.Sprintf("project %s", n.Project)
 }
 
 // find gives an association; a user without one of its own has its account's.
@@ -119,7 +119,7 @@ func (t *Tree) find(account core.ProjectName, user core.UserName) *node {
 	if n := t.index[assocKey{account, user}]; n != nil {
 		return n
 	}
-	return t.index[assocKey{account: account}]
+	return t.index[assocKey{project: account}]
 }
 
 // FairShare works out every association's factor, by the rule that flags choose. Ask for it with Factor.
@@ -170,7 +170,7 @@ func (t *Tree) Factor(account core.ProjectName, user core.UserName) (float64, bo
 
 // Standing is how an association's factor came about, as sshare shows it.
 type Standing struct {
-	Account   core.ProjectName
+	Project   core.ProjectName
 	User      core.UserName
 	Norm      float64 // classic: product of share ratios; fair tree: share of its level
 	Effective float64 // classic: effective usage; fair tree: part of its level's usage
@@ -182,7 +182,7 @@ type Standing struct {
 func (t *Tree) Standings() []Standing {
 	out := make([]Standing, len(t.list))
 	for i, n := range t.list {
-		out[i] = Standing{n.Account, n.User, n.norm, n.ue, n.level, n.factor}
+		out[i] = Standing{n.Project, n.User, n.norm, n.ue, n.level, n.factor}
 	}
 	return out
 }
@@ -249,7 +249,7 @@ func (r *ranking) visit(accounts []*node) {
 		r.likeParent(a, a.kids)
 	}
 	slices.SortFunc(kids, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+		return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
 	start := r.next
 	for len(kids) > 0 {

@@ -203,7 +203,7 @@ func (g *Gate) first(rules []rule, c *counts, a *Ask, mins int64) (*rule, int64)
 			have = mins
 		case shareLeast:
 			if c.shares != nil && !c.alone {
-				if f, ok := c.shares.Factor(g.Account, g.User); ok && f < r.share {
+				if f, ok := c.shares.Factor(g.Project, g.User); ok && f < r.share {
 					return r, 0
 				}
 			}

@@ -185,8 +185,8 @@ func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
 	o := old.AdvanceReservation
 	return o.Start == r.Start && o.End == r.End && o.Created == r.Created && o.Nodes == r.Nodes &&
 		o.CoreCount == r.CoreCount &&
-		o.Flags == r.Flags && o.MaxDelay == r.MaxDelay && slices.Equal(o.Users, r.Users) && slices.Equal(o.Accounts,
-		r.Accounts) &&
+		o.Flags == r.Flags && o.MaxDelay == r.MaxDelay && slices.Equal(o.Users, r.Users) && slices.Equal(o.Projects,
+		r.Projects) &&
 		slices.Equal(o.Groups, r.Groups) && slices.Equal(o.Licenses, r.Licenses)
 }
 

@@ -108,7 +108,7 @@ func (o *forecastModel) bookRunning(h *allocation, end core.Time) *modelRelease 
 	b.licenses, b.copies = h.alloc.Licenses(), 1
 	if o.tally != nil && h.job != nil && h.job.End == 0 {
 		s := h.job.Spec
-		who := policy.Who{Account: s.Project, User: s.User, QOS: s.QOS}
+		who := policy.Who{Project: s.Project, User: s.User, QOS: s.QOS}
 		for _, part := range o.partitions {
 			if part.Name == h.alloc.Partition {
 				who.Part = part.QOS

@@ -51,16 +51,16 @@ func (w *limitLaw) limits() (l core.Limits) {
 // rule makes new limits, of the same people.
 func (w *limitLaw) rule() {
 	w.assocs = []policy.Assoc{
-		{Account: policy.Root},
-		{Account: "a", Limits: w.limits()},
+		{Project: policy.Root},
+		{Project: "a", Limits: w.limits()},
 		{
-			Account: "b", Parent: "a",
+			Project: "b", Parent: "a",
 			Limits: w.limits(),
 		},
-		{Account: "a", User: "u0", Limits: w.limits()},
-		{Account: "b", User: "u1", Limits: w.limits()},
+		{Project: "a", User: "u0", Limits: w.limits()},
+		{Project: "b", User: "u1", Limits: w.limits()},
 		{
-			Account: "b",
+			Project: "b",
 			User:    "u2",
 		},
 	}
@@ -81,7 +81,7 @@ func (w *limitLaw) rule() {
 
 // use tells that somebody has used something.
 func (w *limitLaw) use() {
-	m := &policy.Meter{Account: "b", User: core.UserName(fmt.Sprint("u", w.r.IntN(4))), At: w.now}
+	m := &policy.Meter{Project: "b", User: core.UserName(fmt.Sprint("u", w.r.IntN(4))), At: w.now}
 	m.All.TRES = []policy.Flow{{Name: "cpu", Seconds: float64(w.r.IntN(1500)), Rate: int64(w.r.IntN(3)) * policy.Micro}}
 	w.meters = append(w.meters, m)
 	w.p.Apply(Changes{Meters: []*policy.Meter{m}})
@@ -132,7 +132,7 @@ func (w *limitLaw) check(plan *Plan) {
 	}
 	start := func(j *core.Job) {
 		who := policy.Who{
-			Account: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
+			Project: j.Spec.Project, User: j.Spec.User, QOS: j.Spec.QOS,
 			Part: w.p.partitionByName[j.Alloc.Partition].QOS,
 		}
 		all, node := alloc.AllocatedTRES(j.Alloc)
@@ -195,7 +195,7 @@ func TestLimitsHold(t *testing.T) {
 func TestLimitedJobsBlockNobody(t *testing.T) {
 	t.Parallel()
 	rules, err := policy.NewRules(policy.Setting{}, []policy.Assoc{{
-		Account: "a",
+		Project: "a",
 		Limits:  core.Limits{MaxJobs: count(1)},
 	}}, nil, true)
 	if err != nil {

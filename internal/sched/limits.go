@@ -114,7 +114,7 @@ func (p *Planner) setQOSExemptions(rules *policy.Rules) {
 
 // setMeter takes in what somebody used.
 func (p *Planner) setMeter(m *policy.Meter) {
-	k := meterKey{m.Account, m.User}
+	k := meterKey{m.Project, m.User}
 	if p.meters == nil {
 		p.meters = map[meterKey]*policy.Meter{}
 	}
@@ -138,7 +138,7 @@ func (p *Planner) gate(s *core.Spec, part *partition) *policy.Gate {
 }
 
 func whoOf(s *core.Spec, part *partition) policy.Who {
-	return policy.Who{Account: s.Project, User: s.User, QOS: s.QOS, Part: part.QOS}
+	return policy.Who{Project: s.Project, User: s.User, QOS: s.QOS, Part: part.QOS}
 }
 
 // countTimed counts the jobs in queues that time alone may let through.

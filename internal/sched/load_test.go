@@ -53,14 +53,14 @@ func newLoad(tb testing.TB, nodes, pending int) *load {
 		keys[RequestKeyOf(&l.Shapes[i])] = true
 	}
 	l.shapes = len(keys)
-	list := []policy.Assoc{{Account: policy.Root}}
+	list := []policy.Assoc{{Project: policy.Root}}
 	for _, p := range l.Projects {
-		list = append(list, policy.Assoc{Account: p.Name, Limits: p.Assoc.Limits})
+		list = append(list, policy.Assoc{Project: p.Name, Limits: p.Assoc.Limits})
 	}
 	for u := range 500 {
 		p := l.Projects[u%20]
 		m := &p.Members[u/20]
-		list = append(list, policy.Assoc{Account: p.Name, User: m.User, Limits: m.Assoc.Limits})
+		list = append(list, policy.Assoc{Project: p.Name, User: m.User, Limits: m.Assoc.Limits})
 	}
 	rules, err := policy.NewRules(policy.Setting{}, list, nil, true)
 	if err != nil {

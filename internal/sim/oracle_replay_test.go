@@ -219,7 +219,7 @@ func (o *oracle) snapshot(v *state.Snapshot) {
 		o.json("units", u.Units)
 	}
 	for _, s := range v.Shares() {
-		o.printf("share %s %s %s %d %.9g %.9g\n", s.Account, s.User, s.Parent, s.Shares, s.Used.Raw, s.Factor)
+		o.printf("share %s %s %s %d %.9g %.9g\n", s.Project, s.User, s.Parent, s.Shares, s.Used.Raw, s.Factor)
 	}
 	for _, l := range v.Licenses() {
 		o.printf("license %s %d %d %d\n", l.Name, l.Total, l.Used, l.Reserved)

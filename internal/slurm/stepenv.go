@@ -119,3 +119,6 @@ func (p *StepPart) taskUnits(n *core.NodeAlloc, local int) string {
 	spec.Shape.More = &core.ShapeMore{GPUsPerTask: a.GPUsPerTask, TasksPerGPU: a.TasksPerGPU}
 	return taskUnits(&spec, n, local)
 }
+
+// NoticePrefix begins the lines that a keeper itself writes to the error output of a step.
+const NoticePrefix = "slurmstepd: error: "

@@ -119,7 +119,7 @@ type Stdio struct {
 	// KeepTail is how much of the end of the output is handed over at the exit; zero: 1 MiB, negative: all.
 	KeepTail int64     `json:"keep_tail,omitempty"`
 	Bounds   LogBounds `json:"bounds,omitzero"` // of output that the keeper itself keeps
-	// NoticePrefix begins the lines the keeper itself writes to the error output ("slurmstepd: error: "); empty: none.
+	// NoticePrefix begins the lines the keeper itself writes to the error output ; empty: none.
 	NoticePrefix string `json:"notice_prefix,omitempty"`
 }
 

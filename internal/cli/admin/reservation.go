@@ -97,7 +97,7 @@ func (o *reservationFlags) change(now time.Time, f *pflag.FlagSet) (*core.Reserv
 	given("partition", word(func() { c.Partition = (*core.PartitionName)(&o.partition) }))
 	given("features", word(func() { c.Features = &o.features }))
 	given("users", word(func() { c.Users = wordsOf[core.UserName](o.users) }))
-	given("accounts", word(func() { c.Accounts = wordsOf[core.ProjectName](o.accounts) }))
+	given("accounts", word(func() { c.Projects = wordsOf[core.ProjectName](o.accounts) }))
 	given("groups", word(func() { c.Groups = wordsOf[string](o.groups) }))
 	given("licenses", func() (err error) { c.Licenses, err = licensesOf(o.licenses); return err })
 	given("flags", func() (err error) { c.SetFlags, err = core.ParseReserveFlags(o.flags); return err })
@@ -271,7 +271,7 @@ func reservedFor(r *client.Reservation) (out []string) {
 	for _, list := range []struct {
 		what  string
 		names []string
-	}{{"", textsOf(r.Users)}, {"project ", textsOf(r.Accounts)}, {"group ", r.Groups}} {
+	}{{"", textsOf(r.Users)}, {"project ", textsOf(r.Projects)}, {"group ", r.Groups}} {
 		if len(list.names) > 0 {
 			out = append(out, list.what+strings.Join(list.names, ","))
 		}

@@ -80,9 +80,9 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 			part.Name)
 	case part.ReqResv && spec.More().Reservation == "":
 		return deny(core.Denied, "access_denied", "jobs in partition %s need a reservation", part.Name)
-	case len(part.AllowAccounts) > 0 && !s.projectIsUnder(spec.Project, part.AllowAccounts):
+	case len(part.AllowProjects) > 0 && !s.projectIsUnder(spec.Project, part.AllowProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
-	case len(part.AllowAccounts) == 0 && s.projectIsUnder(spec.Project, part.DenyAccounts):
+	case len(part.AllowProjects) == 0 && s.projectIsUnder(spec.Project, part.DenyProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name,

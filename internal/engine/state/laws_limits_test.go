@@ -118,7 +118,7 @@ func (w *limitChaos) conserved() {
 	same := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+want) }
 	seen := map[meterKey]bool{}
 	for _, m := range v.meterList() {
-		k, cpus := meterKey{m.Account, m.User}, 0.0
+		k, cpus := meterKey{m.Project, m.User}, 0.0
 		seen[k] = true
 		now := v.decay.Read(m, w.now)
 		for _, f := range now.All.TRES {

@@ -72,7 +72,7 @@ func (c *chaos) setAside() {
 		r.Nodes = string(c.node())
 	}
 	if c.choose(4) == 0 {
-		r.Users, r.Accounts = nil, []core.ProjectName{"default"}
+		r.Users, r.Projects = nil, []core.ProjectName{"default"}
 	}
 	_, _ = c.do(&PutReservation{By: root, Reservation: r, New: c.choose(4) > 0})
 }

@@ -44,7 +44,7 @@ func (c *chaos) reserve() {
 	case 0:
 		r.Users = []core.UserName{core.UserName(c.pick("alice", "bob", "-bob"))}
 	default:
-		r.Accounts = []core.ProjectName{core.ProjectName(c.pick("default", "-p1"))}
+		r.Projects = []core.ProjectName{core.ProjectName(c.pick("default", "-p1"))}
 	}
 	for _, f := range []core.ReserveFlag{
 		core.ReserveIgnoreJobs, core.ReserveIgnoreJobs, core.ReserveDaily, core.ReserveFlex, core.ReserveMagnetic,

@@ -57,7 +57,7 @@ func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[
 func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
 	var list []policy.Assoc
 	for _, p := range named.Sorted(projects) {
-		a := policy.Assoc{Account: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
+		a := policy.Assoc{Project: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
 		a.Shares, a.ShareParent = shareCount(p.Shares)
 		if reachesRoot(projects, p) {
 			a.Parent = p.Parent
@@ -65,7 +65,7 @@ func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
 		list = append(list, a)
 		for i := range p.Members {
 			m := &p.Members[i]
-			a := policy.Assoc{Account: p.Name, User: m.User, Priority: m.Assoc.Priority, Limits: m.Assoc.Limits}
+			a := policy.Assoc{Project: p.Name, User: m.User, Priority: m.Assoc.Priority, Limits: m.Assoc.Limits}
 			a.Shares, a.ShareParent = shareCount(m.Shares)
 			list = append(list, a)
 		}
@@ -178,7 +178,7 @@ func (s *State) gate(t *policy.Tally, j *core.Job) *policy.Gate {
 }
 
 func (s *State) gateIn(t *policy.Tally, spec *core.Spec, part core.PartitionName) *policy.Gate {
-	w := policy.Who{Account: spec.Project, User: spec.User, QOS: spec.QOS}
+	w := policy.Who{Project: spec.Project, User: spec.User, QOS: spec.QOS}
 	if info := s.partitions[part]; info != nil {
 		w.Part = info.QOS
 	}

@@ -84,7 +84,7 @@ func (v *Snapshot) priority(j *core.Job, spec *core.Spec) uint32 {
 func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 	k := v.priorityInputs
 	x := policy.Job{
-		User: spec.User, Account: spec.Project, Limit: spec.TimeLimit, Submit: j.Submit, FairShare: 1,
+		User: spec.User, Project: spec.Project, Limit: spec.TimeLimit, Submit: j.Submit, FairShare: 1,
 		Nice: int64(spec.Nice), Site: int64(spec.More().Site) + v.runPoints(spec),
 	}
 	if j.Alloc != nil {
@@ -154,7 +154,7 @@ func (v *Snapshot) Shares() []Share {
 		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Share) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
 	return out
 }
@@ -181,7 +181,7 @@ func (v *Snapshot) meterList() []*policy.Meter {
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b *policy.Meter) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
 	return out
 }
@@ -191,21 +191,21 @@ func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
 	list := associations(v.projects)
 	at := map[meterKey]int{}
 	for i := range list {
-		at[meterKey{list[i].Account, list[i].User}] = i
+		at[meterKey{list[i].Project, list[i].User}] = i
 	}
 	find := func(k meterKey) int {
 		i, ok := at[k]
 		if !ok { // somebody, or a project, that has left and has used something
 			i = len(list)
 			at[k] = i
-			list = append(list, policy.Assoc{Account: k.project, User: k.user, Shares: 1})
+			list = append(list, policy.Assoc{Project: k.project, User: k.user, Shares: 1})
 		}
 		return i
 	}
 	for _, m := range v.meterList() { // in order: sums of floats have one
 		used := v.decay.Read(m, now).All.Usage(now)
-		list[find(meterKey{m.Account, m.User})].Used.Add(used)
-		for up := m.Account; ; {
+		list[find(meterKey{m.Project, m.User})].Used.Add(used)
+		for up := m.Project; ; {
 			i := find(meterKey{project: up})
 			list[i].Used.Add(used)
 			if up == policy.Root {

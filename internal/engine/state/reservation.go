@@ -53,8 +53,8 @@ func defaultReservationName(r *core.AdvanceReservation) string {
 	switch {
 	case len(r.Users) > 0:
 		who = strings.TrimPrefix(string(r.Users[0]), "-")
-	case len(r.Accounts) > 0:
-		who = strings.TrimPrefix(string(r.Accounts[0]), "-")
+	case len(r.Projects) > 0:
+		who = strings.TrimPrefix(string(r.Projects[0]), "-")
 	case len(r.Groups) > 0:
 		who = r.Groups[0]
 	}
@@ -124,7 +124,7 @@ func (in *DropReservation) apply(s *State) (None, error) {
 
 // userMayUseReservation tells whether a user may use a reservation, in some project of his.
 func (s *State) userMayUseReservation(r *core.AdvanceReservation, user core.UserName) bool {
-	if len(r.Users)+len(r.Accounts) == 0 {
+	if len(r.Users)+len(r.Projects) == 0 {
 		return false // it is for groups, and who is in them is not known here
 	}
 	return r.Admits(user, func(name core.ProjectName) bool { return s.view.Role(user, name) != core.RoleNone })

@@ -231,21 +231,21 @@ func (v *Snapshot) Licenses() []LicenseUse {
 // plannerReservation is a reservation as the planner is told of it: it knows projects by name only, so those below an
 // account are named too.
 func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceReservation {
-	if len(r.Accounts) == 0 {
+	if len(r.Projects) == 0 {
 		return r
 	}
 	out := *r
-	out.Accounts = slices.Clone(r.Accounts)
+	out.Projects = slices.Clone(r.Projects)
 	for _, p := range named.Sorted(s.view.projects) {
-		for _, a := range r.Accounts {
+		for _, a := range r.Projects {
 			name, not := strings.CutPrefix(string(a), "-")
 			if core.ProjectName(name) == p.Name || !s.projectIsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
 				continue
 			}
 			if below := p.Name; not {
-				out.Accounts = append(out.Accounts, "-"+below)
+				out.Projects = append(out.Projects, "-"+below)
 			} else {
-				out.Accounts = append(out.Accounts, below)
+				out.Projects = append(out.Projects, below)
 			}
 		}
 	}
@@ -257,7 +257,7 @@ func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.Adv
 	if s.resendReservations {
 		list = named.Sorted(s.view.reservations)
 	}
-	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Accounts) > 0 }) {
+	if !slices.ContainsFunc(list, func(r *core.AdvanceReservation) bool { return len(r.Projects) > 0 }) {
 		return list
 	}
 	out := make([]*core.AdvanceReservation, len(list))
@@ -270,7 +270,7 @@ func (s *State) plannerReservations(list []*core.AdvanceReservation) []*core.Adv
 // resendAllReservations tells the planner again whom reservations are for.
 func (s *State) resendAllReservations() {
 	for _, r := range named.Sorted(s.view.reservations) {
-		if len(r.Accounts) > 0 {
+		if len(r.Projects) > 0 {
 			s.resendReservations = true
 			s.plannerChanges.Merge(sched.Changes{Reservations: []*core.AdvanceReservation{s.plannerReservation(r)}})
 		}

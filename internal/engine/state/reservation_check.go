@@ -83,7 +83,7 @@ func (s *State) checkReservationTimes(r, old *core.AdvanceReservation) error {
 // checkReservationAccess looks at whom a reservation is for: somebody, all of them known, and wanted or not wanted but
 // not both.
 func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
-	if len(r.Users)+len(r.Accounts)+len(r.Groups) == 0 {
+	if len(r.Users)+len(r.Projects)+len(r.Groups) == 0 {
 		return core.Errorf(core.Invalid, "reservation %s is for nobody: give users, projects or groups",
 			r.Name).Because("reservation_empty")
 	}
@@ -94,14 +94,14 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 				named.Hint(name, s.view.users)).Because("invalid_user")
 		}
 	}
-	for _, a := range r.Accounts {
+	for _, a := range r.Projects {
 		name := core.ProjectName(strings.TrimPrefix(string(a), "-"))
 		if _, ok := s.view.projects[name]; !ok {
 			return core.Errorf(core.Invalid, "there is no project %q%s", name,
 				named.Hint(name, s.view.projects)).Because("invalid_account")
 		}
 	}
-	if mixesNegated(r.Users) || mixesNegated(r.Accounts) {
+	if mixesNegated(r.Users) || mixesNegated(r.Projects) {
 		return core.Errorf(core.Invalid,
 			"reservation %s: a list must name either those allowed or, with -, those not allowed",
 			r.Name).Because("invalid_user")

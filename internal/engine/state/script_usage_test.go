@@ -36,7 +36,7 @@ func splitNames[T ~string](text string) (out []T) {
 func (s *script) access(p *core.Partition, o args) {
 	p.QOS, p.RootOnly = core.QOSName(o["qos"]), o["rootonly"] != ""
 	p.AllowQOS, p.DenyQOS = splitNames[core.QOSName](o["allowqos"]), splitNames[core.QOSName](o["denyqos"])
-	p.AllowAccounts, p.DenyAccounts = splitNames[core.ProjectName](o["allowaccounts"]),
+	p.AllowProjects, p.DenyProjects = splitNames[core.ProjectName](o["allowaccounts"]),
 		splitNames[core.ProjectName](o["denyaccounts"])
 	p.AllowGroups = words(o["allowgroups"])
 	if v := o["factor"]; v != "" {
@@ -121,7 +121,7 @@ func (s *script) usage(_ []string, _ args) error {
 	}
 	for _, m := range s.w.st.view.meterList() {
 		m = s.w.st.view.decay.Read(m, s.w.now)
-		show(string(m.User)+" in "+string(m.Account), &m.All)
+		show(string(m.User)+" in "+string(m.Project), &m.All)
 		for i := range m.QOS {
 			show("  with "+string(m.QOS[i].Name), &m.QOS[i].Reading)
 		}
@@ -170,7 +170,7 @@ func (s *script) factors(p []string, _ args) error {
 // shares shows how everybody stands.
 func (s *script) shares(_ []string, _ args) error {
 	for _, x := range s.w.st.Snapshot().Shares() {
-		who := "project " + string(x.Account)
+		who := "project " + string(x.Project)
 		if x.User != "" {
 			who = "  " + string(x.User)
 		}

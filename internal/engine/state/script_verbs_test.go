@@ -311,7 +311,7 @@ func (s *script) drop(p []string, o args) error {
 // reservations lists them; times are from now.
 func (s *script) reservations(_ []string, _ args) error {
 	for _, r := range s.w.st.view.Reservations() {
-		what := []string{strings.Join(append(texts(r.Users), texts(r.Accounts)...), ","), r.Nodes}
+		what := []string{strings.Join(append(texts(r.Users), texts(r.Projects)...), ","), r.Nodes}
 		if r.CoreCount > 0 {
 			what = append(what, fmt.Sprintf("%d cores", r.CoreCount))
 		}

@@ -39,7 +39,7 @@ func (s *State) meterOf(k meterKey) *policy.Meter {
 }
 
 func (s *State) putMeter(m *policy.Meter) {
-	k := meterKey{m.Account, m.User}
+	k := meterKey{m.Project, m.User}
 	id, ok := s.usage.meterIDs[k]
 	if !ok {
 		s.usage.lastID++
@@ -54,13 +54,13 @@ func (s *State) loadUsage(img *Image) {
 	s.usage = usageMeters{meterIDs: map[meterKey]int64{}, dirty: map[meterKey]bool{}}
 	s.view.decay = &policy.Setting{HalfLife: c.HalfLife, Reset: c.Reset}
 	for _, x := range img.Spent {
-		m := &policy.Meter{Account: x.Project, User: x.User, At: x.At, All: reading(x.Raw, x.Wall, x.TRES)}
+		m := &policy.Meter{Project: x.Project, User: x.User, At: x.At, All: reading(x.Raw, x.Wall, x.TRES)}
 		for i := range x.QOS {
 			q := &x.QOS[i]
 			m.With(q.Name, s.noDecay(q.Name)).Reading = reading(q.Raw, q.Wall, q.TRES)
 		}
 		if c.Reset == policy.ResetNow { // as Slurm: once, when the server starts
-			m = &policy.Meter{Account: x.Project, User: x.User, At: max(x.At, img.Now)}
+			m = &policy.Meter{Project: x.Project, User: x.User, At: max(x.At, img.Now)}
 		}
 		s.putMeter(m)
 	}
@@ -77,7 +77,7 @@ func (s *State) loadUsage(img *Image) {
 		m := s.meterOf(k)
 		switch {
 		case m == nil:
-			m = &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
+			m = &policy.Meter{Project: k.project, User: k.user, At: s.view.now}
 		case j.Start > m.At: // it started while nobody counted
 			m = s.view.decay.Read(m, j.Start)
 		}
@@ -125,12 +125,12 @@ func (s *State) readMeter(k meterKey) *policy.Meter {
 	if m := s.meterOf(k); m != nil {
 		return s.view.decay.Read(m, s.view.now)
 	}
-	return &policy.Meter{Account: k.project, User: k.user, At: s.view.now}
+	return &policy.Meter{Project: k.project, User: k.user, At: s.view.now}
 }
 
 func (s *State) putDirtyMeter(m *policy.Meter) {
 	s.putMeter(m)
-	s.usage.dirty[meterKey{m.Account, m.User}] = true
+	s.usage.dirty[meterKey{m.Project, m.User}] = true
 	s.sendMeter(m)
 }
 

@@ -563,7 +563,7 @@ func (w *world) checkUsage(again *State) {
 		w.t.Fatalf("%d spenders, after a restart %d", len(a), len(b))
 	}
 	for at, x := range a {
-		k := meterKey{x.Account, x.User}
+		k := meterKey{x.Project, x.User}
 		same := func(what string, x, y float64) {
 			w.t.Helper()
 			if math.Abs(x-y) > 1e-6*(1+x) {

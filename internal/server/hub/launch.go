@@ -46,7 +46,7 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 			Nice: int(max(0, x.Prio))},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
-			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.rules().Settings.LogTail, NoticePrefix: "slurmstepd: error: ",
+			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.rules().Settings.LogTail, NoticePrefix: slurm.NoticePrefix,
 		},
 		Time:    h.timing(j),
 		Limits:  h.limits(j, na),
@@ -86,7 +86,7 @@ func (h *Hub) stepLaunch(all []slurm.StepPart, part, at int, now core.Time) (*wi
 		Program:  wire.Program{Argv: ask.Argv, WorkDir: ask.WorkDir, Umask: umask(ask.Umask)},
 		Stdio: wire.Stdio{
 			Mode: wire.StdioStream, PTY: ask.Pty, Rows: ask.Rows, Cols: ask.Cols, Stdout: ask.Stdout, Stderr: ask.Stderr,
-			Names: filenames(j, step, at), NoticePrefix: "slurmstepd: error: ",
+			Names: filenames(j, step, at), NoticePrefix: slurm.NoticePrefix,
 		},
 		Time:   h.timing(j),
 		Limits: h.limits(j, na),

@@ -36,7 +36,7 @@ func ShowReservation(r *client.Reservation, o ShowOptions) string {
 			orNull(r.Nodes), r.NodeCount, r.Cores, orNull(r.Features), orNull(string(r.Partition)), reservationFlags(r)),
 		"TRES=" + orNull(strings.Join(tres, ",")),
 		fmt.Sprintf("Users=%s Groups=%s Accounts=%s Licenses=%s State=%s BurstBuffer=(null) Watts=n/a",
-			orNull(joinNames(r.Users)), orNull(strings.Join(r.Groups, ",")), orNull(joinNames(r.Accounts)),
+			orNull(joinNames(r.Users)), orNull(strings.Join(r.Groups, ",")), orNull(joinNames(r.Projects)),
 			orNull(strings.Join(licenses, ",")), r.State),
 		"MaxStartDelay=" + delay,
 	}

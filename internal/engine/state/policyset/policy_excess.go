@@ -136,9 +136,9 @@ func (b *Set) findExcesses(l *uses) []core.PolicyExcess {
 		}
 		for _, p := range named.Sorted(b.Projects) {
 			has, who := of(l.byQOSProject[qosProject{q.Name, p.Name}]), fmt.Sprintf("project %s with QOS %s", p.Name, q.Name)
-			x.count(path, who, "max_jobs_per_account", q.MaxJobsPerAccount, has.jobs)
-			x.count(path, who, "max_submit_per_account", q.MaxSubmitPerAccount, has.submitted)
-			x.amounts(path, who, "max_tres_per_account", q.MaxTRESPerAccount, has.tres)
+			x.count(path, who, "max_jobs_per_account", q.MaxJobsPerProject, has.jobs)
+			x.count(path, who, "max_submit_per_account", q.MaxSubmitPerProject, has.submitted)
+			x.amounts(path, who, "max_tres_per_account", q.MaxTRESPerProject, has.tres)
 		}
 	}
 	for _, p := range named.Sorted(b.Projects) {

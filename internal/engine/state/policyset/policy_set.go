@@ -63,8 +63,8 @@ func (b *Set) CheckQOS(q *core.QOS) {
 	if !q.PreemptMode.Valid() {
 		bad("unknown preempt mode %q: expected off, cancel, requeue, suspend or within", q.PreemptMode)
 	}
-	counts := append(limitCounts(&q.Limits), q.MaxJobsPerAccount, q.MaxSubmitPerAccount, q.MaxAccruePerAccount)
-	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerAccount, q.MaxRunMinsPerUser,
+	counts := append(limitCounts(&q.Limits), q.MaxJobsPerProject, q.MaxSubmitPerProject, q.MaxAccruePerProject)
+	amounts := append(limitAmounts(&q.Limits), q.MaxTRESPerUser, q.MaxTRESPerProject, q.MaxRunMinsPerUser,
 		q.MaxRunMinsPerAcct, q.MinTRESPerJob)
 	if anyNegative(counts, amounts) {
 		bad("limits must not be negative")

@@ -237,7 +237,7 @@ func (v *Viewer) cutReservation(r *core.AdvanceReservation) *core.AdvanceReserva
 		cut.Users = slices.DeleteFunc(slices.Clone(r.Users), func(u core.UserName) bool { return !v.isSelf(u) })
 	}
 	if v.Hides(config.PrivateAccounts) {
-		cut.Accounts = slices.DeleteFunc(slices.Clone(r.Accounts), func(p core.ProjectName) bool { return v.rankIn(p) == 0 })
+		cut.Projects = slices.DeleteFunc(slices.Clone(r.Projects), func(p core.ProjectName) bool { return v.rankIn(p) == 0 })
 	}
 	return &cut
 }

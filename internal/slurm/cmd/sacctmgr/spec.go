@@ -378,15 +378,15 @@ func setQOS(q *core.QOS, it item) (known bool, err error) {
 	case it.is("limitfactor"):
 		return number(&q.LimitFactor)
 	case it.is("maxjobsperaccount", "maxjobspa"):
-		return accounts(&q.MaxJobsPerAccount)
+		return accounts(&q.MaxJobsPerProject)
 	case it.is("maxsubmitjobsperaccount", "maxsubmitperaccount", "maxsubmitpa"):
-		return accounts(&q.MaxSubmitPerAccount)
+		return accounts(&q.MaxSubmitPerProject)
 	case it.is("maxjobsaccrueperaccount", "maxjobsaccruepa"):
-		return accounts(&q.MaxAccruePerAccount)
+		return accounts(&q.MaxAccruePerProject)
 	case it.is("maxtresperuser", "maxtrespu"):
 		return amounts(&q.MaxTRESPerUser)
 	case it.is("maxtresperaccount", "maxtrespa"):
-		return amounts(&q.MaxTRESPerAccount)
+		return amounts(&q.MaxTRESPerProject)
 	case it.is("maxtresrunminsperuser", "maxtresrunminspu"):
 		return amounts(&q.MaxRunMinsPerUser)
 	case it.is("maxtresrunminsperaccount", "maxtresrunminspa"):

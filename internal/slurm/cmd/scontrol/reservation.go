@@ -216,7 +216,7 @@ func (s *session) readKey(r *request, p pair) error {
 		c.Users = &list
 	case "accounts":
 		list := words[core.ProjectName](p.value)
-		c.Accounts = &list
+		c.Projects = &list
 	case "groups":
 		list := words[string](p.value)
 		c.Groups = &list
@@ -332,7 +332,7 @@ func (s *session) createReservation(ctx context.Context, args []string) int {
 		return refuse("A start time must be specified.")
 	case c.End == nil && c.Duration == nil:
 		return refuse("An end time or duration must be specified.")
-	case c.Users == nil && c.Accounts == nil && c.Groups == nil:
+	case c.Users == nil && c.Projects == nil && c.Groups == nil:
 		return refuse("Either Users/Groups and/or Accounts must be specified.")
 	}
 	var in client.NewReservation
@@ -390,7 +390,7 @@ func (s *session) updateReservation(ctx context.Context, name string, pairs []pa
 
 // grow works lists with += and -= out from what the reservation has.
 func (r *request) grow(old *client.Reservation) {
-	users, accounts, groups := slices.Clone(old.Users), slices.Clone(old.Accounts), slices.Clone(old.Groups)
+	users, accounts, groups := slices.Clone(old.Users), slices.Clone(old.Projects), slices.Clone(old.Groups)
 	nodes := hosts(old.Nodes)
 	for _, p := range r.signed {
 		switch p.key {
@@ -399,7 +399,7 @@ func (r *request) grow(old *client.Reservation) {
 			r.change.Users = &users
 		case "accounts":
 			accounts = grown(accounts, p)
-			r.change.Accounts = &accounts
+			r.change.Projects = &accounts
 		case "groups":
 			groups = grown(groups, p)
 			r.change.Groups = &groups

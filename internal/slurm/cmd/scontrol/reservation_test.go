@@ -24,7 +24,7 @@ func reservations(c *slurmtest.Cluster) {
 		{State: "ACTIVE", Cores: 128, CPUs: 128, AdvanceReservation: core.AdvanceReservation{
 			Name: "physics_2", ID: 2, Start: slurmtest.Day("01:15:15"), End: slurmtest.Day("02:15:15"),
 			Nodes: "n[002-003]", NodeCount: 2,
-			Partition: "main", Accounts: []core.ProjectName{"physics"}, Flags: core.ReserveIgnoreJobs,
+			Partition: "main", Projects: []core.ProjectName{"physics"}, Flags: core.ReserveIgnoreJobs,
 		}},
 	}
 }
