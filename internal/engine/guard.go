@@ -242,7 +242,7 @@ func (w *writer) holdFaulty() {
 	}
 }
 
-// resendAll is the planner's word that it failed and wants all there is.
+// replanRequest says that the planner failed and needs the whole state again.
 type replanRequest struct {
 	job core.JobID // to be held; 0: none
 	why string

@@ -17,7 +17,7 @@ import (
 	"bireme.dev/bireme/internal/store/sqlite"
 )
 
-// publish is the bench load in a database, with an engine over it.
+// planned is the bench load in a database, with an engine over it.
 type planned struct {
 	*running
 	*coretest.Load

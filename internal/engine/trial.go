@@ -9,7 +9,7 @@ import (
 	"bireme.dev/bireme/internal/sched"
 )
 
-// answerTrial is a question to the planner: what would become of this job?
+// trial is a question to the planner: what would become of this job?
 type trial struct {
 	job   *core.Job
 	asked time.Time

@@ -85,7 +85,7 @@ func (s *State) findDependencyCycle(j *core.Job, needs *core.Needs) (round []str
 	return nil
 }
 
-// nodeIDs tells whether a need is of a job, or of what it is a part of.
+// conditionNames reports whether a condition names a job, or the array that it is a task of.
 func conditionNames(n *core.Need, j *core.Job) bool {
 	switch {
 	case j.Array == nil:

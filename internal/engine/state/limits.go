@@ -246,7 +246,7 @@ func (s *State) checkStartLimits(j *core.Job, al *core.Alloc) error {
 	return nil
 }
 
-// shareCount are the fair shares that a QOS may ask for.
+// fairShares is the tree of fair shares, for QOS with a usage threshold; nil if none has one.
 func (s *State) fairShares() *policy.Tree {
 	if s.view.priorityInputs == nil || !s.limits.rules.Shares() {
 		return nil

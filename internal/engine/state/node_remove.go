@@ -62,7 +62,8 @@ func (s *State) describeJobsOn(name core.NodeName) string {
 	return text
 }
 
-// mayOverlap removes a node that has no jobs, and marks one that has: it goes when it is empty, see emptied.
+// removeNodeWhenEmpty removes a node that has no jobs, and marks one that has: runIdleActions removes it when it is
+// empty.
 func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bool) {
 	if len(s.jobsOnNode[n.Name]) == 0 || gone {
 		s.deleteNode(n.Name, "")

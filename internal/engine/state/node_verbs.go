@@ -51,7 +51,7 @@ func (e *nodeEdit) applyVerb(in *UpdateNode) error {
 		e.powerUp()
 	case "power_down", "power_down_asap", "power_down_force":
 		if e.node.Flags &^= core.NodePoweringUp; !e.node.Flags.Any(core.Asleep) {
-			e.node.Flags |= core.NodePowerDown // it goes now, if it is empty: see emptied
+			e.node.Flags |= core.NodePowerDown // it goes now, if it is empty: see runIdleActions
 		}
 	case "reboot", "reboot_asap":
 		return e.requestReboot(in)

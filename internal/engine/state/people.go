@@ -261,7 +261,7 @@ func (s *State) checkMemberShares(in *PutMember) error {
 	return b.Err()
 }
 
-// addShared gives a member what comes beside the role.
+// setMemberShares gives a member shares and limits.
 func (s *State) setMemberShares(in *PutMember) {
 	if in.Shares == nil && in.Assoc == nil {
 		return

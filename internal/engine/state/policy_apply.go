@@ -36,14 +36,14 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 			"the default project is %s by the settings (accounting.default_project); a policy does not change it",
 			s.cfg.DefaultProject)
 	}
-	for _, q := range named.Sorted(b.Qos) {
+	for _, q := range named.Sorted(b.QOS) {
 		b.CheckQOS(q)
 	}
 	for _, p := range named.Sorted(b.Projects) {
 		b.CheckProject(p)
 	}
 	for _, q := range named.Sorted(s.view.qos) {
-		if _, stays := b.Qos[q.Name]; stays {
+		if _, stays := b.QOS[q.Name]; stays {
 			continue
 		}
 		if who := s.findQOSReference(b, q.Name); who != "" {
@@ -68,11 +68,11 @@ func (s *State) replacePolicy(b *policyset.Set) {
 		}
 	}
 	for _, q := range named.Sorted(s.view.qos) {
-		if _, stays := b.Qos[q.Name]; !stays {
+		if _, stays := b.QOS[q.Name]; !stays {
 			s.deleteQOS(q.Name)
 		}
 	}
-	for _, q := range named.Sorted(b.Qos) {
+	for _, q := range named.Sorted(b.QOS) {
 		if old, ok := s.view.qos[q.Name]; !ok || len(policyset.FieldChanges(old, q)) > 0 {
 			s.putQOSRecord(q)
 		}

@@ -10,9 +10,9 @@ import (
 	"bireme.dev/bireme/internal/engine/state/policyset"
 )
 
-// policySet opens the policy as it is; qos and projects may be replaced, and must not be changed.
+// currentPolicy is the policy as it is. Its maps may be replaced but not changed.
 func (s *State) currentPolicy() *policyset.Set {
-	return &policyset.Set{Qos: s.view.qos, Projects: s.view.projects, Users: s.view.users}
+	return &policyset.Set{QOS: s.view.qos, Projects: s.view.projects, Users: s.view.users}
 }
 
 func (in *PutQOS) apply(s *State) (None, error) {
@@ -25,8 +25,8 @@ func (in *PutQOS) apply(s *State) (None, error) {
 		return none, core.Errorf(core.Conflict, "QOS %s already exists", q.Name).Because("qos_exists")
 	}
 	b := s.currentPolicy()
-	b.Qos = maps.Clone(b.Qos)
-	b.Qos[q.Name] = &q
+	b.QOS = maps.Clone(b.QOS)
+	b.QOS[q.Name] = &q
 	if b.CheckQOS(&q); b.Err() != nil {
 		return none, b.Err()
 	}
@@ -73,7 +73,7 @@ func (s *State) deleteQOS(name core.QOSName) {
 
 // findQOSReference finds something that needs a QOS to be there.
 func (s *State) findQOSReference(b *policyset.Set, name core.QOSName) string {
-	for _, q := range named.Sorted(b.Qos) {
+	for _, q := range named.Sorted(b.QOS) {
 		if q.Name != name && slices.Contains(q.Preempt, name) {
 			return "QOS " + string(q.Name)
 		}

@@ -89,7 +89,7 @@ func (s *State) rederive() {
 	s.preemption.table = nil
 }
 
-// submitOrder has priorities worked out by the config: at the next Tick by weights, and at once without.
+// resetPriorities recomputes priorities after a change of the config: at the next Tick by weights, at once without.
 func (s *State) resetPriorities() {
 	if s.cfg.Priority != nil {
 		s.priorities = newPriorityCalc(s.cfg.Priority, s)

@@ -198,7 +198,7 @@ type submitKeyUse struct {
 	user core.UserName
 }
 
-// checkEngineFields tells which maps of the view no snapshot shares; the others are copied before they change.
+// ownedMaps says which maps of the view no snapshot shares. The others are copied before they change.
 type ownedMaps struct{ nodeIDs, users, projects, tokens, runs, qos, reservations, fleets bool }
 
 // hostlistCache expands hostlists; the few that are in use come again and again.
@@ -396,7 +396,7 @@ func (s *State) NextWake() core.Time {
 	return sooner(wake, s.minutesExhaustedAt())
 }
 
-// jobChanged keeps what is derived from jobs: counts, arrays, nodes, the ledger.
+// indexJob updates what is derived from jobs: counts, arrays, nodes, the ledger, deadlines. New calls it for every job.
 func (s *State) indexJob(old, j *core.Job) {
 	s.dependencies.jobChanged(old, j)
 	s.limitsJobChanged(old, j)

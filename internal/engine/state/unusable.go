@@ -14,7 +14,7 @@ type UnusableRecord struct {
 	Why string
 }
 
-// UnusableRecord lists the records that could not be used as they were, by number.
+// UnusableRecords lists the records that could not be used as they were, by number.
 func (s *State) UnusableRecords() []UnusableRecord {
 	out := make([]UnusableRecord, 0, len(s.unusable))
 	for id, why := range s.unusable {

@@ -13,23 +13,23 @@ import (
 
 // Propose is the policy as it would be.
 func (old *Set) Propose(policy *core.Policy, prune bool, keep core.ProjectName, now core.Time) *Set {
-	b := &Set{Qos: old.Qos, Projects: old.Projects, Users: old.Users}
-	b.Qos, b.Projects = maps.Clone(b.Qos), maps.Clone(b.Projects)
+	b := &Set{QOS: old.QOS, Projects: old.Projects, Users: old.Users}
+	b.QOS, b.Projects = maps.Clone(b.QOS), maps.Clone(b.Projects)
 	if prune {
-		clear(b.Qos)
+		clear(b.QOS)
 		maps.DeleteFunc(b.Projects, func(n core.ProjectName, _ *core.Project) bool { return n != keep })
 	}
 	for i := range policy.QOS {
 		q := policy.QOS[i]
-		if _, twice := b.Qos[q.Name]; twice &&
+		if _, twice := b.QOS[q.Name]; twice &&
 			slices.ContainsFunc(policy.QOS[:i], func(o core.QOS) bool { return o.Name == q.Name }) {
 			b.AddFault("qos."+string(q.Name), "invalid_qos", "QOS %s is listed twice", q.Name)
 		}
 		q.Created = now
-		if was, ok := old.Qos[q.Name]; ok {
+		if was, ok := old.QOS[q.Name]; ok {
 			q.Created = was.Created
 		}
-		b.Qos[q.Name] = &q
+		b.QOS[q.Name] = &q
 	}
 	for i := range policy.Projects {
 		p := policy.Projects[i]
@@ -72,12 +72,12 @@ func (b *Set) Differences(was *Set) []core.PolicyChange {
 			out = append(out, c)
 		}
 	}
-	for _, q := range named.Sorted(b.Qos) {
-		old, ok := was.Qos[q.Name]
+	for _, q := range named.Sorted(b.QOS) {
+		old, ok := was.QOS[q.Name]
 		add(old, q, !ok, "qos %s", q.Name)
 	}
-	for _, q := range named.Sorted(was.Qos) {
-		if _, stays := b.Qos[q.Name]; !stays {
+	for _, q := range named.Sorted(was.QOS) {
+		if _, stays := b.QOS[q.Name]; !stays {
 			add(q, nil, false, "qos %s", q.Name)
 		}
 	}

@@ -59,7 +59,7 @@ func usageOf[K comparable](m map[K]*use, k K) *use {
 	return l
 }
 
-// uses reads all live jobs. Projects are stacked as b has them.
+// usage counts what live jobs hold, by whom limits are set for. Projects are stacked as the policy has them.
 func (b *Set) usage(jobs iter.Seq[*core.Job]) *uses {
 	l := &uses{
 		projects: map[core.ProjectName]*use{}, members: map[userInProject]*use{}, qos: map[core.QOSName]*use{},
@@ -122,7 +122,7 @@ func (b *Set) findExcesses(l *uses) []core.PolicyExcess {
 		}
 		return l
 	}
-	for _, q := range named.Sorted(b.Qos) {
+	for _, q := range named.Sorted(b.QOS) {
 		if q.Flags&core.Relative != 0 {
 			continue // percent of what the cluster is at the moment
 		}
@@ -191,7 +191,7 @@ func (b *Set) nearestLimit(p *core.Project, m *core.Member, of func(*core.Limits
 // eachLimit goes through the limits one job is under: its QOS, its user's and those of its project. What is above only
 // counts where these say nothing, and is left to the scheduler.
 func (b *Set) eachLimit(j *core.Job, do func(path string, lim *core.Limits)) {
-	if q := b.Qos[j.Spec.QOS]; q != nil && q.Flags&core.Relative == 0 {
+	if q := b.QOS[j.Spec.QOS]; q != nil && q.Flags&core.Relative == 0 {
 		do("qos."+string(q.Name), &q.Limits)
 	}
 	p := b.Projects[j.Spec.Project]

@@ -10,7 +10,7 @@ import (
 
 // Set is a policy as it is to be, with the faults found in it.
 type Set struct {
-	Qos      map[core.QOSName]*core.QOS
+	QOS      map[core.QOSName]*core.QOS
 	Projects map[core.ProjectName]*core.Project
 	Users    map[core.UserName]*core.User
 	faults   []core.Fault
@@ -70,12 +70,12 @@ func (b *Set) CheckQOS(q *core.QOS) {
 		bad("limits must not be negative")
 	}
 	for i, name := range q.Preempt {
-		_, there := b.Qos[name]
+		_, there := b.QOS[name]
 		switch {
 		case slices.Contains(q.Preempt[:i], name):
 			bad("it pushes %s aside twice", name)
 		case !there && name != q.Name:
-			bad("there is no QOS %q for it to preempt%s", name, named.Hint(name, b.Qos))
+			bad("there is no QOS %q for it to preempt%s", name, named.Hint(name, b.QOS))
 		case b.preempts(name, q.Name, map[core.QOSName]bool{}):
 			bad("it and %s would preempt each other", name)
 		}
@@ -87,7 +87,7 @@ func (b *Set) preempts(from, to core.QOSName, seen map[core.QOSName]bool) bool {
 	if from == to {
 		return true
 	}
-	q := b.Qos[from]
+	q := b.QOS[from]
 	if q == nil || seen[from] {
 		return false
 	}
@@ -154,15 +154,15 @@ func (b *Set) CheckAssoc(path, who string, a *core.Association) {
 		b.AddFault(path, "", "%s: limits must not be negative", who)
 	}
 	for _, name := range a.QOS {
-		if _, ok := b.Qos[name]; !ok {
-			b.AddFault(path, "invalid_qos", "%s: there is no QOS %q%s", who, name, named.Hint(name, b.Qos))
+		if _, ok := b.QOS[name]; !ok {
+			b.AddFault(path, "invalid_qos", "%s: there is no QOS %q%s", who, name, named.Hint(name, b.QOS))
 		}
 	}
 	if a.DefaultQOS == "" {
 		return
 	}
-	if _, ok := b.Qos[a.DefaultQOS]; !ok {
-		b.AddFault(path, "invalid_qos", "%s: there is no QOS %q%s", who, a.DefaultQOS, named.Hint(a.DefaultQOS, b.Qos))
+	if _, ok := b.QOS[a.DefaultQOS]; !ok {
+		b.AddFault(path, "invalid_qos", "%s: there is no QOS %q%s", who, a.DefaultQOS, named.Hint(a.DefaultQOS, b.QOS))
 	} else if len(a.QOS) > 0 && !slices.Contains(a.QOS, a.DefaultQOS) {
 		b.AddFault(path, "invalid_qos", "%s: its default QOS %s is not one that it may use", who, a.DefaultQOS)
 	}
