@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -373,4 +374,21 @@ func FuzzScript(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFaultyDirectiveNamesItsLine: Slurm's text stays, and the hint says which line of the script is meant.
+func TestFaultyDirectiveNamesItsLine(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"#!/bin/sh\n#SBATCH -n2\n# more\n#SBATCH --mem=1Q -c2\n#SBATCH -N1\n": "line 4 of job.sh: #SBATCH --mem=1Q " +
+			"-c2; --mem takes ",
+		"#!/bin/sh\n\n#SBATCH --nonsense\n":       "line 3 of job.sh: #SBATCH --nonsense",
+		"#!/bin/sh\n#SBATCH -n1\n#SBATCH stray\n": "line 3 of job.sh: #SBATCH stray",
+	} {
+		r := slurm.NewRequest(slurm.Sbatch, time.Now(), "/")
+		var c *slurm.Complaint
+		if err := r.Script("job.sh", []byte(script)); !errors.As(err, &c) || !strings.HasPrefix(c.Hint, want) {
+			t.Errorf("%q: %+v, want the hint %q", script, c, want)
+		}
+	}
 }

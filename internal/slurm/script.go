@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -51,7 +52,24 @@ func (r *Request) ScriptPart(name string, script []byte, component int) error {
 	if err != nil || component >= len(parts) || len(parts[component]) == 0 {
 		return err
 	}
-	rest, err := r.parse(parts[component])
+	if err := r.parseDirectives(parts[component]); err != nil {
+		return r.withLine(err, name, parts[component])
+	}
+	return nil
+}
+
+// directive is the words of one #SBATCH line.
+type directive struct {
+	line  int // of the script, from 1
+	words []string
+}
+
+func (r *Request) parseDirectives(list []directive) error {
+	var words []string
+	for i := range list {
+		words = append(words, list[i].words...)
+	}
+	rest, err := r.parse(words)
 	if err != nil {
 		return err
 	}
@@ -61,10 +79,32 @@ func (r *Request) ScriptPart(name string, script []byte, component int) error {
 	return nil
 }
 
-// directives collects the words of all directive lines, by component: a line "hetjob" begins another. They start in
+// withLine adds to a complaint which line of the script it is about: the first one with which reading fails. The hint
+// says it, because Slurm's own text does not.
+func (r *Request) withLine(err error, name string, list []directive) error {
+	var c *Complaint
+	if !errors.As(err, &c) {
+		return err
+	}
+	for i := range list {
+		probe := NewRequest(r.tool, r.now, r.dir)
+		probe.ReadFile, probe.level = r.ReadFile, r.level
+		if probe.parseDirectives(list[:i+1]) == nil {
+			continue
+		}
+		where := fmt.Sprintf("line %d of %s: #SBATCH %s", list[i].line, name, strings.Join(list[i].words, " "))
+		if c.Hint != "" {
+			where += "; " + c.Hint
+		}
+		return &Complaint{Lines: c.Lines, Hint: where, Exit: c.Exit}
+	}
+	return err
+}
+
+// directives collects the directive lines, by component: a line "hetjob" begins another. They start in
 // column 1, and the first line that is neither blank nor a comment ends them.
-func (r *Request) directives(name string, script []byte) ([][]string, error) {
-	words := [][]string{nil}
+func (r *Request) directives(name string, script []byte) ([][]directive, error) {
+	parts := [][]directive{nil}
 	for n := 1; len(script) > 0; n++ {
 		var line []byte
 		line, script, _ = bytes.Cut(script, []byte("\n"))
@@ -83,12 +123,12 @@ func (r *Request) directives(name string, script []byte) ([][]string, error) {
 			return nil, err
 		}
 		if len(found) == 1 && (strings.EqualFold(found[0], "hetjob") || strings.EqualFold(found[0], "packjob")) {
-			words = append(words, nil)
+			parts = append(parts, nil)
 			continue
 		}
-		words[len(words)-1] = append(words[len(words)-1], found...)
+		parts[len(parts)-1] = append(parts[len(parts)-1], directive{line: n, words: found})
 	}
-	return words, nil
+	return parts, nil
 }
 
 // splitDirective splits what follows #SBATCH as Slurm does: blanks separate, quotes group and vanish, a backslash takes

@@ -117,6 +117,24 @@ func (w *World) HintOf(err error) {
 	}
 }
 
+// HintOfSubmit is HintOf for a submission. If the partition does not exist, it lists those that the caller may see.
+func (w *World) HintOfSubmit(ctx context.Context, c *client.Client, err error) {
+	if core.ReasonOf(err) != slurm.ReasonInvalidPartition {
+		w.HintOf(err)
+		return
+	}
+	text := slurm.ErrorHint(err)
+	info, bad := c.Cluster(ctx)
+	if bad == nil && len(info.Partitions) > 0 {
+		names := make([]string, len(info.Partitions))
+		for i := range info.Partitions {
+			names[i] = string(info.Partitions[i].Name)
+		}
+		text = strings.TrimPrefix(text+"; the partitions are: "+strings.Join(names, ", "), "; ")
+	}
+	w.Hint(text)
+}
+
 // Complain prints err and returns the exit code: a Complaint speaks for itself, anything else is an error.
 func (w *World) Complain(err error) int {
 	var c *slurm.Complaint

@@ -19,7 +19,7 @@ func (w *World) Try(ctx context.Context, c *client.Client, s *client.Submit) int
 			w.Errorf("%s", line)
 		}
 		fmt.Fprintf(w.Err, "allocation failure: %s\n", slurm.ErrorText(err))
-		w.HintOf(err)
+		w.HintOfSubmit(ctx, c, err)
 		return slurm.ExitError
 	}
 	for i := range out.Trials {

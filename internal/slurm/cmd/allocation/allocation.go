@@ -67,7 +67,7 @@ func (a *Request) Get(ctx context.Context, signals <-chan os.Signal) (code int, 
 			}
 		}
 		a.World.Errorf("%s: %s", a.Refused, slurm.ErrorText(err))
-		a.World.HintOf(err)
+		a.World.HintOfSubmit(ctx, a.Client, err)
 		return slurm.ExitError, false
 	}
 	a.Job = strconv.FormatInt(int64(out.ID), 10)

@@ -71,7 +71,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 	}
 	out, err := c.Submit(ctx, sub)
 	if err != nil {
-		return refused(w, err, &r.Spec)
+		return refused(ctx, w, c, err, &r.Spec)
 	}
 	if out.Warning != "" && !r.Ask.Quiet {
 		w.Infof("%s", out.Warning)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, w *cmd.World, args []string) int {
 }
 
 // refused prints why the server would not take the job.
-func refused(w *cmd.World, err error, s *core.Spec) int {
+func refused(ctx context.Context, w *cmd.World, c *client.Client, err error, s *core.Spec) int {
 	if core.ReasonOf(err) == slurm.ReasonInvalidGres {
 		w.Errorf("%s", slurm.ErrorText(err))
 		return slurm.ExitError
@@ -100,7 +100,7 @@ func refused(w *cmd.World, err error, s *core.Spec) int {
 		w.Errorf("%s", line)
 	}
 	w.Errorf("Batch job submission failed: %s", slurm.ErrorText(err))
-	w.HintOf(err)
+	w.HintOfSubmit(ctx, c, err)
 	return slurm.ExitError
 }
 
