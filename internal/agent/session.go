@@ -109,6 +109,7 @@ func (a *Agent) hello(run []wire.Key, ended []wire.Exited) *wire.NodeHello {
 	a.ledger.mu.Unlock()
 	h := a.host
 	h.Containment = string(keeper.Containment)
+	h.UserNS = a.containers.engine.RemapsRoot()
 	if missing := a.machine.MissingLimits(&keeper); len(missing) > 0 {
 		h.Containment += " without " + strings.Join(missing, ", ")
 	}

@@ -85,6 +85,7 @@ type Host struct {
 	Root        bool   `json:"root,omitempty"`        // the agent may run jobs of any user
 	UID         uint32 `json:"uid,omitempty"`         // the agent's own, when it may not
 	Emulated    bool   `json:"emulated,omitempty"`
+	UserNS      bool   `json:"userns,omitempty"` // root of its engine's containers is another user of the node
 }
 
 // KeptTo is the user whose jobs alone the node may run; 0: it runs anybody's, or who is not known yet.

@@ -42,7 +42,12 @@ type Engine struct {
 }
 
 // Start starts a dockerd below a new folder and returns when it answers.
-func Start(ctx context.Context) (*Engine, error) {
+func Start(ctx context.Context) (*Engine, error) { return start(ctx, "") }
+
+// StartRemapped starts one that maps root of its containers to the subordinate ids of a user.
+func StartRemapped(ctx context.Context, user string) (*Engine, error) { return start(ctx, user) }
+
+func start(ctx context.Context, remap string) (*Engine, error) {
 	program, err := exec.LookPath("dockerd")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/dockerd"); err != nil {
@@ -59,6 +64,12 @@ func Start(ctx context.Context) (*Engine, error) {
 		"--pidfile", filepath.Join(e.base, "pid"), "-H", "unix://" + e.Socket, "--bridge", e.bridge, "--iptables=false",
 		"--ip-masq=false",
 		"--shutdown-timeout", "2",
+	}
+	if remap != "" {
+		e.args = append(e.args, "--userns-remap", remap)
+		if err := os.Chmod(e.base, 0o711); err != nil { // root inside is nobody in particular here
+			return nil, errors.Join(err, e.Stop())
+		}
 	}
 	return e.begin(ctx)
 }

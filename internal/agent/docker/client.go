@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"bireme.dev/bireme/internal/core"
@@ -33,6 +34,7 @@ func Socket() string {
 type Client struct {
 	socket string
 	http   *http.Client
+	info   atomic.Pointer[Info] // what the engine once said of itself
 }
 
 // New makes a client; nothing is dialled yet.

@@ -241,6 +241,8 @@ type Info struct {
 	ServerVersion string
 	CgroupDriver  string
 	Runtimes      map[string]any
+	// SecurityOptions are those that the daemon runs with: "name=userns", "name=rootless".
+	SecurityOptions []string
 }
 
 // Info asks the engine about itself.
