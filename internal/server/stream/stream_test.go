@@ -64,6 +64,10 @@ func TestAttemptsAreKeptApart(t *testing.T) {
 	x.ends.Done()
 	x.Expect("now", now, "ann", func() {})
 	srun := wire.NewConn(join(t, func(accept func() (net.Conn, error)) error { return x.Srun("now", ann, false, accept) }))
+	// The trail is short here: without this the step's end could be told before the session has srun's connection.
+	if err := srun.Send(wire.TypeDirectNews, wire.DirectNews{}); err != nil {
+		t.Fatal(err)
+	}
 	first.end(nil, false)
 	old.Message, now.Message = "the first", "the second"
 	x.Ended(old)
