@@ -16,20 +16,81 @@ func FreeForSteps(j *Job, steps []*Step) []NodeAlloc {
 		return nil
 	}
 	free := slices.Clone(j.Alloc.Nodes)
+	places := NodePlaces{List: free}
 	for _, st := range steps {
-		if st.State.Final() || st.Attempt != j.Attempt {
+		if st.State.Final() || st.Attempt != j.Attempt || len(st.Holds) == 0 {
 			continue
 		}
+		ended := st.endedNodes()
 		for i := range st.Holds {
-			if slices.Contains(st.Ended, int32(i)) { // its node has said that it is over there
+			if ended != nil && ended[i] { // its node has said that it is over there
 				continue
 			}
-			if at := slices.IndexFunc(free, func(n NodeAlloc) bool { return n.Node == st.Nodes[i] }); at >= 0 {
+			if at := places.Of(st.Nodes[i]); at >= 0 {
 				free[at].take(&st.Holds[i])
 			}
 		}
 	}
 	return free
+}
+
+// endedNodes says of each node where the step holds something whether it is over there; nil: it is over on none.
+func (st *Step) endedNodes() []bool {
+	if len(st.Ended) == 0 {
+		return nil
+	}
+	out := make([]bool, len(st.Holds))
+	for _, i := range st.Ended {
+		if 0 <= i && int(i) < len(out) {
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// NodePlaces finds nodes by name in the list of an allocation. What is looked up in the list's order costs one
+// comparison: a search for each node of a large job would hold up the server's writer.
+type NodePlaces struct {
+	List []NodeAlloc
+	next int // the place after the one found last
+	all  map[NodeName]int
+}
+
+// fewPlaces is the length of a list that is searched without a map.
+const fewPlaces = 32
+
+// Of is the place of a node in the list; -1: it is not there.
+func (p *NodePlaces) Of(name NodeName) int {
+	if p.next < len(p.List) && p.List[p.next].Node == name {
+		p.next++
+		return p.next - 1
+	}
+	at := p.search(name)
+	if at >= 0 {
+		p.next = at + 1
+	}
+	return at
+}
+
+func (p *NodePlaces) search(name NodeName) int {
+	if len(p.List) <= fewPlaces {
+		for i := range p.List {
+			if p.List[i].Node == name {
+				return i
+			}
+		}
+		return -1
+	}
+	if p.all == nil {
+		p.all = make(map[NodeName]int, len(p.List))
+		for i := range p.List {
+			p.all[p.List[i].Node] = i
+		}
+	}
+	if at, ok := p.all[name]; ok {
+		return at
+	}
+	return -1
 }
 
 // take lessens what is free by what a step holds. Slices are the job's own and are replaced, never written.

@@ -117,7 +117,10 @@ type CreateStep struct {
 }
 
 // StepsCreated is the reply to CreateStep: the step, and its parts in other components.
-type StepsCreated struct{ Steps []*core.Step }
+type StepsCreated struct {
+	Steps []*core.Step
+	Jobs  []*core.Job // of each step, as it was when the step was placed on its nodes
+}
 
 // Register is an agent's account of its node at connect. Reply: *Reconciled.
 type Register struct {

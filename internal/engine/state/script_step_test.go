@@ -58,7 +58,10 @@ func (s *script) placeStep(in *CreateStep) error {
 	if err != nil {
 		return err
 	}
-	st := reply.(*StepsCreated).Steps[0]
+	st, j := reply.(*StepsCreated).Steps[0], reply.(*StepsCreated).Jobs[0]
+	if j.ID != st.Job || j.Attempt != st.Attempt || !holdsNode(j, st.Nodes[0]) {
+		return fmt.Errorf("the reply has step %d.%d and another job than that it was placed in: %+v", st.Job, st.ID, j)
+	}
 	out := fmt.Sprintf("step %d.%d", st.Job, st.ID)
 	for i, n := range st.Nodes {
 		out += fmt.Sprintf(" %s x%d", n, st.Tasks[i])

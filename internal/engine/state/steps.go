@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -23,21 +22,23 @@ func (in *CreateStep) apply(s *State) (*StepsCreated, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rank, err = checkPrograms(part.Request, st, rank); err != nil {
+		if rank, err = steplayout.CheckPrograms(part.Request, st, rank); err != nil {
 			return nil, err
 		}
 		steps = append(steps, st)
 	}
-	for _, st := range steps {
+	jobs := make([]*core.Job, len(steps))
+	for i, st := range steps {
 		j, _ := s.view.Job(st.Job)
 		edit := s.editJob(j)
 		next := edit.job
 		next.Steps++
 		edit.commitSilently() // the event of the step tells
+		jobs[i] = next
 		s.putStep(st)
 		s.event(core.StepStarted, core.Event{Job: j.ID, User: j.Spec.User, Data: stepData(st.ID)})
 	}
-	return &StepsCreated{Steps: steps}, nil
+	return &StepsCreated{Steps: steps, Jobs: jobs}, nil
 }
 
 // prepareStep checks and places a step. Those that the same command makes before it are there already.
@@ -73,8 +74,9 @@ func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Ste
 	if err := speccheck.Step(&st); err != nil {
 		return nil, err
 	}
+	places := core.NodePlaces{List: j.Alloc.Nodes}
 	for _, n := range st.Nodes {
-		if !holdsNode(j, n) {
+		if at := places.Of(n); at < 0 || j.Alloc.Nodes[at].Done {
 			return nil, core.Errorf(core.Invalid, "node %s is not in job %d", n, j.ID).Because("invalid_node")
 		}
 	}
@@ -85,30 +87,6 @@ func (s *State) prepareStep(by core.Identity, in *CreateStep, before []*core.Ste
 	}
 	st.ID, st.State, st.Start, st.Attempt, st.Left = number, core.Running, s.view.now, j.Attempt, int32(len(st.Nodes))
 	return &st, nil
-}
-
-// checkPrograms checks that every task of a step whose tasks run several programs has one. It returns the rank that the
-// next part begins with; first is this one's.
-func checkPrograms(ask *core.StepRequest, st *core.Step, first int32) (next int32, err error) {
-	next = first
-	for _, n := range st.Tasks {
-		next += n
-	}
-	if ask == nil || len(ask.Programs) == 0 || next == first {
-		return next, nil
-	}
-	spans := slices.Clone(ask.Programs)
-	slices.SortFunc(spans, func(a, b core.RankSpan) int { return cmp.Compare(a.First, b.First) })
-	rank := first // the first without a program
-	for _, p := range spans {
-		if p.First <= rank && rank <= p.Last {
-			if p.Last >= next-1 {
-				return next, nil
-			}
-			rank = p.Last + 1
-		}
-	}
-	return next, core.Errorf(core.Invalid, "No executable program specified for task %d", rank).Because("no_program")
 }
 
 // stepFits checks that what a step would have to itself is no other step's.

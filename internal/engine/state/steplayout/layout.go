@@ -70,10 +70,11 @@ func listed(j *core.Job, ask *core.StepRequest) (nodes []core.NodeName, tasks []
 			len(ask.TaskNodes), ask.Tasks).Because("invalid_shape")
 	}
 	place := map[core.NodeName]int{} // of the nodes that have tasks
+	places := core.NodePlaces{List: j.Alloc.Nodes}
 	for _, n := range ask.TaskNodes {
 		i, seen := place[n]
 		if !seen {
-			if !slices.ContainsFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == n }) {
+			if places.Of(n) < 0 {
 				return nil, nil, core.Errorf(core.Invalid, "node %s is not of job %d", n, j.ID).Because("invalid_node")
 			}
 			i, place[n] = len(nodes), len(nodes)
@@ -82,7 +83,7 @@ func listed(j *core.Job, ask *core.StepRequest) (nodes []core.NodeName, tasks []
 		tasks[i]++
 	}
 	for i, n := range nodes {
-		at := slices.IndexFunc(j.Alloc.Nodes, func(na core.NodeAlloc) bool { return na.Node == n })
+		at := places.Of(n)
 		if !ask.Overcommit && int64(tasks[i])*int64(max(1, ask.CPUsPerTask)) > int64(j.Alloc.Nodes[at].CPUs) {
 			return nil, nil, core.Errorf(core.Invalid, "%d tasks of %d CPUs do not fit into what job %d has on %s", tasks[i],
 				max(1, ask.CPUsPerTask), j.ID, n).Because("too_many_cpus")

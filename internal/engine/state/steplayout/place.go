@@ -42,10 +42,13 @@ func placeFree(j *core.Job, steps []*core.Step, st *core.Step, ask *core.StepReq
 		return nil, err
 	}
 	pool := make([]core.NodeAlloc, 0, len(may))
-	for i, n := range core.FreeForSteps(j, steps) {
-		asked := slices.ContainsFunc(may, func(m core.NodeAlloc) bool { return m.Node == n.Node })
-		if asked && able(&n, &j.Alloc.Nodes[i], ask) {
-			pool = append(pool, n)
+	free, next := core.FreeForSteps(j, steps), 0
+	for i := range free { // may has the job's order too
+		if next == len(may) || may[next].Node != free[i].Node {
+			continue
+		}
+		if next++; able(&free[i], &j.Alloc.Nodes[i], ask) {
+			pool = append(pool, free[i])
 		}
 	}
 	rest := *ask
@@ -93,14 +96,16 @@ func able(free, whole *core.NodeAlloc, ask *core.StepRequest) bool {
 
 // roomiest are the nodes with the most free CPUs, in the order they are in.
 func roomiest(pool []core.NodeAlloc, n int) []core.NodeAlloc {
-	by := slices.Clone(pool)
-	slices.SortStableFunc(by, func(a, b core.NodeAlloc) int { return cmp.Compare(b.CPUs, a.CPUs) })
+	by := make([]int, len(pool)) // places in pool
+	for i := range by {
+		by[i] = i
+	}
+	slices.SortStableFunc(by, func(a, b int) int { return cmp.Compare(pool[b].CPUs, pool[a].CPUs) })
 	by = by[:n]
-	var out []core.NodeAlloc
-	for _, na := range pool {
-		if slices.ContainsFunc(by, func(b core.NodeAlloc) bool { return b.Node == na.Node }) {
-			out = append(out, na)
-		}
+	slices.Sort(by)
+	out := make([]core.NodeAlloc, n)
+	for i, at := range by {
+		out[i] = pool[at]
 	}
 	return out
 }
@@ -114,9 +119,9 @@ func cpusFor(tasks int32, ask *core.StepRequest) int64 {
 func holds(st *core.Step, free, whole []core.NodeAlloc, ask *core.StepRequest) ([]core.StepHold, error) {
 	list := make([]core.StepHold, len(st.Nodes))
 	pool := make([]core.NodeAlloc, len(st.Nodes)) // what is free on each
+	ofFree, ofWhole := core.NodePlaces{List: free}, core.NodePlaces{List: whole}
 	for i, name := range st.Nodes {
-		named := func(n core.NodeAlloc) bool { return n.Node == name }
-		n, all := &free[slices.IndexFunc(free, named)], &whole[slices.IndexFunc(whole, named)]
+		n, all := &free[ofFree.Of(name)], &whole[ofWhole.Of(name)]
 		pool[i] = *n
 		h := &list[i]
 		h.CPUs, h.Cores = n.CPUs, n.Cores
