@@ -36,6 +36,7 @@ func cpuLayoutOf(h *core.Hardware, g alloc.Unit) cpuLayout {
 		out.allocUnit = out.threads
 	case alloc.UnitSocket:
 		out.allocUnit = out.perSocket
+	case alloc.UnitCPU: // one
 	}
 	return out
 }

@@ -90,7 +90,8 @@ func plainLoop(b *testing.B, script []byte, env []string, each bool) {
 					b.Error(err)
 				}
 				pid, err := syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{
-					Env: append(env, fmt.Sprint("N=", i)), Files: []uintptr{0, out.Fd(), out.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+					Env: append(env, fmt.Sprint("N=", i)), Files: []uintptr{0, out.Fd(), out.Fd()},
+					Sys: &syscall.SysProcAttr{Setsid: true},
 				})
 				if err != nil {
 					b.Error(err)

@@ -19,7 +19,8 @@ func boundedLogStory(t *testing.T, a *agent) {
 	l.Stdio = wire.Stdio{Mode: wire.StdioLog, Bounds: wire.LogBounds{Most: 10_000}}
 	a.launch(l)
 	x, out := a.exited(l.Key)
-	if x.ExitCode != 5 || len(out) > 10_200 || !strings.HasPrefix(out, strings.Repeat("y\n", 5000)) || !strings.HasSuffix(out, "(limits.log_per_job); it runs on]\n") {
+	if x.ExitCode != 5 || len(out) > 10_200 || !strings.HasPrefix(out, strings.Repeat("y\n", 5000)) ||
+		!strings.HasSuffix(out, "(limits.log_per_job); it runs on]\n") {
 		t.Errorf("%+v: %d bytes: …%q", x, len(out), out[max(0, len(out)-200):])
 	}
 	l = a.batch(2, "fallocate -l 100000000 /proc/self/fd/1 || exit 7; truncate -s 1T /proc/self/fd/1; exit 8")
@@ -31,7 +32,8 @@ func boundedLogStory(t *testing.T, a *agent) {
 	l = a.batch(3, "echo one; echo two")
 	l.Stdio = wire.Stdio{Mode: wire.StdioLog, Bounds: wire.LogBounds{MinFree: 1 << 60}}
 	a.launch(l)
-	if x, out := a.exited(l.Key); x.ExitCode != 0 || strings.Contains(out, "one") || !strings.Contains(out, "limits.min_free_disk") {
+	if x, out := a.exited(l.Key); x.ExitCode != 0 || strings.Contains(out, "one") ||
+		!strings.Contains(out, "limits.min_free_disk") {
 		t.Errorf("with a full disk: %+v %q", x, out)
 	}
 }
@@ -54,7 +56,8 @@ func freedLogStory(t *testing.T, a *agent) {
 		t.Fatal(err)
 	}
 	before := st.Blocks
-	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Offset: 10, Free: size - 2, Max: 4}); r.Offset != 4<<20 || b != "y\ny\n" {
+	if r, b := a.readLog(wire.ReadLog{Key: l.Key, Offset: 10, Free: size - 2, Max: 4}); r.Offset != 4<<20 ||
+		b != "y\ny\n" {
 		t.Errorf("%+v %q", r, b)
 	}
 	if err := unix.Stat(path, &st); err != nil || st.Blocks*512 > 1<<20+64<<10 || st.Size != size {

@@ -305,7 +305,8 @@ func (a *agent) alive(pid int) bool {
 		_, line, _ := strings.Cut(string(b), "\nNSpid:")
 		line, _, _ = strings.Cut(line, "\n")
 		ids := strings.Fields(line)
-		if dir, _ := os.Readlink(filepath.Join(filepath.Dir(f), "cwd")); dir == a.dir && len(ids) > 1 && ids[len(ids)-1] == strconv.Itoa(pid) {
+		if dir, _ := os.Readlink(filepath.Join(filepath.Dir(f), "cwd")); dir == a.dir && len(ids) > 1 &&
+			ids[len(ids)-1] == strconv.Itoa(pid) {
 			return true
 		}
 	}

@@ -54,7 +54,8 @@ func (s *step) openMeeting(tasks []wire.Task) error {
 			if message == "" {
 				message = "a task aborted the program"
 			}
-			go s.terminate(end{cause: wire.CauseNone, message: message, grace: -1}) // it waits for locks that a task's call must not
+			// it waits for locks that a task's call must not
+			go s.terminate(end{cause: wire.CauseNone, message: message, grace: -1})
 		},
 	})
 	if err != nil {

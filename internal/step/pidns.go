@@ -51,7 +51,10 @@ func Init() {
 		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	}
 	signal.Ignore(unix.SIGCHLD) // the kernel reaps what comes to us
-	for _, s := range []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+	for _, s := range []os.Signal{
+		unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN,
+		unix.SIGTTOU,
+	} {
 		signal.Ignore(s)
 	}
 	_ = unix.Close(3)

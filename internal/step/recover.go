@@ -58,7 +58,10 @@ func (r recovery) recover() error {
 		}
 	}
 	for key, e := range k.journal.Live {
-		k.steps[key] = &step{k: k, l: &wire.Launch{Key: key}, key: key, exited: e.Exit, over: closedChan, job: &job{ref: journal.JobOf(key)}}
+		k.steps[key] = &step{
+			k: k, l: &wire.Launch{Key: key}, key: key, exited: e.Exit, over: closedChan,
+			job: &job{ref: journal.JobOf(key)},
+		}
 		if e.Exit.LogSize > 0 {
 			k.steps[key].io = r.oldLog(key)
 		}
@@ -76,7 +79,8 @@ func (k *Keeper) openJournal() error {
 		return err
 	}
 	if bad := k.journal.Bad; len(bad) > 0 {
-		k.log.Error("journal is damaged: ends of steps may be lost", "lines", len(bad), "kept", k.journal.Path+".bad", "err", bad[0])
+		k.log.Error("journal is damaged: ends of steps may be lost", "lines", len(bad), "kept", k.journal.Path+".bad",
+			"err", bad[0])
 	}
 	return nil
 }

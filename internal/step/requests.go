@@ -51,7 +51,9 @@ func (r requests) handle(f wire.Frame) error {
 	case wire.TypeReadLog:
 		return with(f, func(m wire.ReadLog) { k.later(func() { r.readLog(m) }) })
 	case wire.TypeData:
-		return with(f, func(m wire.Data) { r.withStreams(m.Key, len(f.Payload), func(st *streams) { st.input(m, f.Payload) }) })
+		return with(f, func(m wire.Data) {
+			r.withStreams(m.Key, len(f.Payload), func(st *streams) { st.input(m, f.Payload) })
+		})
 	case wire.TypeDataAck:
 		return with(f, func(m wire.DataAck) { r.withStreams(m.Key, 0, func(st *streams) { st.ack(m) }) })
 	case wire.TypeMeet:

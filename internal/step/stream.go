@@ -100,7 +100,8 @@ func (o *stdio) pipe(task, fd int, input bool) (*os.File, error) {
 	o.task[task][fd] = theirs
 	o.theirs = append(o.theirs, theirs)
 	if !input {
-		_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize) // a bounded wish: a user has only so many pages for pipes
+		// a bounded wish: a user has only so many pages for pipes
+		_, _ = unix.FcntlInt(uintptr(ours), unix.F_SETPIPE_SZ, pipeSize)
 	}
 	if err := unix.SetNonblock(ours, true); err != nil {
 		return nil, err

@@ -79,7 +79,8 @@ func (k *Keeper) family(mark string, tasks []int) (list []int, ok bool) {
 		k.mu.Unlock()
 		if leads[pid] {
 			roots = append(roots, pid)
-		} else if _, session, alive := procStat(pid); !forked && alive && (leads[session] || willHaveMark(pid, []byte(mark))) {
+		} else if _, session, alive := procStat(pid); !forked && alive &&
+			(leads[session] || willHaveMark(pid, []byte(mark))) {
 			roots = append(roots, pid)
 		}
 	}

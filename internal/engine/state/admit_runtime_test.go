@@ -23,18 +23,26 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 		"an image":                     {"plain", "", box, core.RuntimeContainer, ""},
 		"an image and container":       {"plain", core.RuntimeContainer, box, core.RuntimeContainer, ""},
 		"an image against the project": {"native", "", box, core.RuntimeContainer, ""},
-		"an image and process": {"plain", core.RuntimeProcess, box, "",
-			"an image was given, but the runtime is process"},
+		"an image and process": {
+			"plain", core.RuntimeProcess, box, "",
+			"an image was given, but the runtime is process",
+		},
 		"said against the project":   {"boxed", core.RuntimeProcess, nil, core.RuntimeProcess, ""},
 		"the project says processes": {"native", "", nil, core.RuntimeProcess, ""},
-		"the project says containers": {"boxed", "", nil, "",
-			"project boxed runs in containers: give an image, or set runtime to process"},
-		"the one above says containers": {"below", "", nil, "",
-			"project below runs in containers: give an image, or set runtime to process"},
+		"the project says containers": {
+			"boxed", "", nil, "",
+			"project boxed runs in containers: give an image, or set runtime to process",
+		},
+		"the one above says containers": {
+			"below", "", nil, "",
+			"project below runs in containers: give an image, or set runtime to process",
+		},
 		"the nearest one counts":       {"native", "", nil, core.RuntimeProcess, ""},
 		"a container without an image": {"plain", core.RuntimeContainer, nil, "", "a container needs an image"},
-		"a runtime that nobody has heard of": {"plain", "tent", nil, "",
-			`unknown runtime "tent"; expected process or container`},
+		"a runtime that nobody has heard of": {
+			"plain", "tent", nil, "",
+			`unknown runtime "tent"; expected process or container`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +51,9 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 			w.must(&Register{Node: node.Name, Hardware: node.Hardware, Host: node.Host, Roles: node.Roles})
 			w.must(&EnsureUser{UID: 1000, UnixName: "alice"})
 			for _, p := range []core.Project{
-				{Name: "plain"}, {Name: "boxed", Runtime: core.RuntimeContainer}, {Name: "below", Parent: "boxed"},
+				{Name: "plain"},
+				{Name: "boxed", Runtime: core.RuntimeContainer},
+				{Name: "below", Parent: "boxed"},
 				{Name: "native", Parent: "below", Runtime: core.RuntimeProcess},
 			} {
 				w.must(&PutProject{By: root, Project: &p})
@@ -71,8 +81,10 @@ func TestRuntimeIsFixedAtSubmit(t *testing.T) {
 		})
 	}
 	w := newWorld(t, Config{})
-	if _, err := w.do(&PutProject{By: root,
-		Project: &core.Project{Name: "p", Runtime: "tent"}}); core.CodeOf(err) != core.Invalid {
+	if _, err := w.do(&PutProject{
+		By:      root,
+		Project: &core.Project{Name: "p", Runtime: "tent"},
+	}); core.CodeOf(err) != core.Invalid {
 		t.Errorf("a project in tents: %v", err)
 	}
 }

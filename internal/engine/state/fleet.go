@@ -146,8 +146,10 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		case taken[place] == next.Name:
 			faults = append(faults, core.Fault{Path: path, Message: place + " is listed twice"})
 		case taken[place] != "":
-			faults = append(faults, core.Fault{Path: path,
-				Message: fmt.Sprintf("%s is in fleet %s: a host can be in one fleet only", place, taken[place])})
+			faults = append(faults, core.Fault{
+				Path:    path,
+				Message: fmt.Sprintf("%s is in fleet %s: a host can be in one fleet only", place, taken[place]),
+			})
 		case o == nil:
 			h.Num = next.Next
 			next.Next++
@@ -170,8 +172,10 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		taken[place] = next.Name
 		h.Node = next.NodeOf(h.Num)
 		if n, ok := s.view.Node(h.Node); ok && n.Fleet != next.Name {
-			faults = append(faults, core.Fault{Path: path,
-				Message: fmt.Sprintf("its node would be %s, which already exists", h.Node)})
+			faults = append(faults, core.Fault{
+				Path:    path,
+				Message: fmt.Sprintf("its node would be %s, which already exists", h.Node),
+			})
 		}
 		if !hostlist.Valid(string(h.Node)) {
 			faults = append(faults, core.Fault{Path: "name", Message: fmt.Sprintf("%s is not a valid node name", h.Node)})
@@ -183,8 +187,10 @@ func (s *State) assignHosts(next, old *core.Fleet, plan *core.FleetPlan) error {
 		for i, f := range faults {
 			lines[i] = f.Path + ": " + f.Message
 		}
-		return &core.Error{Code: core.Conflict, Reason: "invalid_fleet",
-			Message: "fleet " + next.Name + ": " + strings.Join(lines, "; "), Faults: faults}
+		return &core.Error{
+			Code: core.Conflict, Reason: "invalid_fleet",
+			Message: "fleet " + next.Name + ": " + strings.Join(lines, "; "), Faults: faults,
+		}
 	}
 	if old != nil {
 		for i := range old.Hosts {
@@ -320,7 +326,8 @@ func selectHosts(f *core.Fleet, nums []int32) (*core.Fleet, []*core.FleetHost, e
 
 // authorizeFleetHosts gives a fleet as it will be, and those of its hosts that somebody who may means.
 func (s *State) authorizeFleetHosts(by core.Identity, verb, name string, nums []int32) (*core.Fleet, []*core.FleetHost,
-	error) {
+	error,
+) {
 	f, err := s.authorizeFleet(by, name, verb)
 	if err != nil {
 		return nil, nil, err
@@ -396,8 +403,14 @@ func (in *FleetNews) apply(s *State) (None, error) {
 	for _, x := range []struct {
 		to   *string
 		from *string
-	}{{&h.HostKey, in.HostKey}, {&h.JumpKey, in.JumpKey}, {&h.Peer, in.Peer}, {&h.Cert, in.Cert}, {&h.Cause, in.Cause},
-		{&h.Runs, in.Runs}} {
+	}{
+		{&h.HostKey, in.HostKey},
+		{&h.JumpKey, in.JumpKey},
+		{&h.Peer, in.Peer},
+		{&h.Cert, in.Cert},
+		{&h.Cause, in.Cause},
+		{&h.Runs, in.Runs},
+	} {
 		if x.from != nil {
 			*x.to = *x.from
 		}

@@ -184,8 +184,10 @@ func TestFleetRefusals(t *testing.T) {
 		"ann trusts one":       {&TrustFleet{By: ann, Name: "lab"}, core.Denied, "administrator"},
 		"another fleet's host": {&PutFleet{By: root, Fleet: fleetOf("new", "a")}, core.Conflict, "a:22 is in fleet lab"},
 		"a host twice":         {&PutFleet{By: root, Fleet: twice}, core.Conflict, "x:22 is listed twice"},
-		"a node's name": {&PutFleet{By: root, Fleet: fleetOf("n", "x", "y")}, core.Conflict,
-			"its node would be n-1"},
+		"a node's name": {
+			&PutFleet{By: root, Fleet: fleetOf("n", "x", "y")}, core.Conflict,
+			"its node would be n-1",
+		},
 		"no such fleet":          {&DropFleet{By: root, Name: "lap"}, core.NotFound, "lab"},
 		"no such host":           {&DropFleet{By: root, Name: "lab", Hosts: []int32{7}}, core.NotFound, "no instance 7"},
 		"one that is leaving":    {&PutFleet{By: root, Fleet: fleetOf("going", "g")}, core.Conflict, "being deleted"},

@@ -225,8 +225,10 @@ func (s *State) updateComponents(in *UpdateJob, was *core.Job, ref *core.HetRef)
 	}
 	for k := int32(1); k < ref.Count; k++ {
 		if f, ok := s.hetComponent(ref, k); ok && !f.State.Final() {
-			part := UpdateJob{By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
-				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true}
+			part := UpdateJob{
+				By: in.By, Job: f.ID, Hold: in.Hold, AdminHold: in.AdminHold, Priority: in.Priority,
+				Dependency: in.Dependency, Ended: in.Ended, Seen: in.Seen, part: true,
+			}
 			_, _ = part.apply(s) // one that is being requeued waits with the others anyhow
 		}
 	}

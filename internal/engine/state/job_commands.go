@@ -427,8 +427,10 @@ func (in *Suspend) apply(s *State) (None, error) {
 	default:
 		return none, core.Errorf(core.Conflict, "job %d %s", j.ID, j.State.Phrase()).Because("job_state")
 	}
-	edit.commitWith(core.JobUpdated, core.Event{By: in.By.User,
-		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}')})
+	edit.commitWith(core.JobUpdated, core.Event{
+		By:   in.By.User,
+		Data: append(appendJSON([]byte(`{"state":`), next.State.String()), '}'),
+	})
 	return none, nil
 }
 

@@ -69,8 +69,10 @@ func (s *State) startJob(in *Start) (*Started, error) {
 		return nil, core.Errorf(core.Conflict, "job %d: what the plan gives it is not free", j.ID)
 	}
 	if j.IsArray() {
-		run.Array = &core.ArrayRef{Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min,
-			Max: j.Array.Max, Step: j.Array.Step}
+		run.Array = &core.ArrayRef{
+			Base: j.Array.Base, Task: in.Task, Count: j.Array.Count, Min: j.Array.Min,
+			Max: j.Array.Max, Step: j.Array.Step,
+		}
 		if run.ID != j.ID {
 			rest := *j
 			ref := *j.Array
@@ -311,8 +313,10 @@ func (e *jobEdit) end(st core.JobState, why core.Reason, message string) {
 	if e.job.Spec.Recurs() && e.job.Stop == nil && e.job.Alloc != nil {
 		e.job.Flags |= core.Requeueing
 	}
-	e.event(core.JobEnded, core.Event{By: stoppedBy(e.job),
-		Data: e.s.eventData(endData, e.job)})
+	e.event(core.JobEnded, core.Event{
+		By:   stoppedBy(e.job),
+		Data: e.s.eventData(endData, e.job),
+	})
 }
 
 func stoppedBy(j *core.Job) core.UserName {

@@ -53,8 +53,10 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		if slices.Contains(pin.Gone, in.Key) || pin.Revoked && (pin.Key == in.Key || pin.Before != 0) {
 			return none, errRevokedKey(n.Name)
 		}
-		pin = core.NodePin{Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone,
-			Ends: in.Ends, CA: in.CA}
+		pin = core.NodePin{
+			Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone,
+			Ends: in.Ends, CA: in.CA,
+		}
 	case KeyRenew:
 		if pin.Revoked || slices.Contains(pin.Gone, in.Key) {
 			return none, errRevokedKey(n.Name)

@@ -32,9 +32,11 @@ var jobTransitions = map[core.JobState][]core.JobState{
 
 // finalStates are those of a job or a step that has ended. From each a job that recurs, or that was marked for requeue,
 // goes back to PENDING, and one that is canceled meanwhile ends as CANCELLED.
-var finalStates = []core.JobState{core.Completed, core.Cancelled, core.Failed, core.Timeout, core.NodeFail,
+var finalStates = []core.JobState{
+	core.Completed, core.Cancelled, core.Failed, core.Timeout, core.NodeFail,
 	core.Preempted,
-	core.BootFail, core.DeadlineMissed, core.OutOfMemory}
+	core.BootFail, core.DeadlineMissed, core.OutOfMemory,
+}
 
 // jobMayMove reports whether a job's state may change so. A state may stay as it is.
 func jobMayMove(from, to core.JobState) bool {

@@ -34,8 +34,12 @@ func TestTransitionsThatCannotBe(t *testing.T) {
 		from, to core.JobState
 		can      bool
 	}{
-		{core.Pending, core.Running, true}, {core.Running, core.Pending, true}, {core.Completed, core.Pending, true},
-		{core.Pending, core.Suspended, false}, {core.Completed, core.Running, false}, {core.Failed, core.Suspended, false},
+		{core.Pending, core.Running, true},
+		{core.Running, core.Pending, true},
+		{core.Completed, core.Pending, true},
+		{core.Pending, core.Suspended, false},
+		{core.Completed, core.Running, false},
+		{core.Failed, core.Suspended, false},
 	} {
 		if got := jobMayMove(c.from, c.to); got != c.can {
 			t.Errorf("%s to %s: %v", c.from, c.to, got)

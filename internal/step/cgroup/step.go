@@ -58,7 +58,10 @@ func (j *Job) Step() (*Step, error) {
 func (s *Step) dir(r role) string { return filepath.Join(s.j.dir(r), stepName(s.n)) }
 
 func (j *Job) newStep(n int) (*Step, error) {
-	s := &Step{j: j, n: n, self: closed, event: closed, kill: closed, cpu: closed, peak: closed, usage: closed, oom: closed}
+	s := &Step{
+		j: j, n: n, self: closed, event: closed, kill: closed, cpu: closed, peak: closed, usage: closed,
+		oom: closed,
+	}
 	if err := s.open(); err != nil {
 		s.close()
 		return nil, err

@@ -104,7 +104,8 @@ func (t *Tree) leavePIDs(file string) {
 		return
 	}
 	if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n >= 1024 {
-		_ = writeFile(t.hiers[t.by[pids]].dir, "pids.max", strconv.FormatInt(n-n/4, 10)) // each job has a bound of its own besides
+		// each job has a bound of its own besides
+		_ = writeFile(t.hiers[t.by[pids]].dir, "pids.max", strconv.FormatInt(n-n/4, 10))
 	}
 }
 

@@ -193,9 +193,11 @@ func (in *Intake) put(data []byte) {
 // stops is the line that ends what is kept.
 func (in *Intake) stops(limit string) string {
 	if limit == limitJob {
-		return fmt.Sprintf("\n[bireme: the output ends here: this job has written %d bytes, as much as is kept (%s); it runs on]\n", in.bounds.Most, limit)
+		return fmt.Sprintf("\n[bireme: the output ends here: this job has written %d bytes, as much as is kept (%s); "+
+			"it runs on]\n", in.bounds.Most, limit)
 	}
-	return fmt.Sprintf("\n[bireme: output is dropped from here on: less than %d bytes of the node's disk are free (%s); the job runs on]\n",
+	return fmt.Sprintf("\n[bireme: output is dropped from here on: less than %d bytes of the node's disk are free "+
+		"(%s); the job runs on]\n",
 		in.bounds.MinFree, limit)
 }
 
@@ -321,7 +323,10 @@ func (in *Intake) Resume() {
 
 // Load takes an intake over.
 func (s *Saved) Load(h *Host, b wire.LogBounds, file int) (*Intake, error) {
-	in := &Intake{host: h, bounds: b, fd: s.Pipe, file: file, taken: s.Taken, dropping: s.Dropping, unwanted: s.Unwanted, freed: s.Freed}
+	in := &Intake{
+		host: h, bounds: b, fd: s.Pipe, file: file, taken: s.Taken, dropping: s.Dropping,
+		unwanted: s.Unwanted, freed: s.Freed,
+	}
 	if s.Pipe < 0 {
 		in.closed, in.file = true, -1
 		return in, nil

@@ -77,7 +77,10 @@ func (n *Node) hold(size int) error {
 
 // New makes the sockets of all tasks and begins to serve them.
 func New(cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, keys: map[string]string{}, fresh: map[string]string{}, attrs: map[string]string{}, names: map[string]string{}, left: len(cfg.Ranks)}
+	n := &Node{
+		cfg: cfg, keys: map[string]string{}, fresh: map[string]string{}, attrs: map[string]string{},
+		names: map[string]string{}, left: len(cfg.Ranks),
+	}
 	n.cond = sync.NewCond(&n.mu)
 	for local := range cfg.Ranks {
 		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -45,14 +45,16 @@ func twoNodes(t *testing.T, abort func(int32, int, string)) []*os.File {
 	var tasks []*os.File
 	for node := range 2 {
 		n, err := New(Config{
-			Job: "7.0", Size: 4, Ranks: []int32{int32(2 * node), int32(2*node + 1)}, Mapping: Mapping([]int32{2, 2}), Exchange: x.meet, Abort: abort,
+			Job: "7.0", Size: 4, Ranks: []int32{int32(2 * node), int32(2*node + 1)}, Mapping: Mapping([]int32{2, 2}),
+			Exchange: x.meet, Abort: abort,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(n.Close)
 		tasks = append(tasks, n.Socket(0), n.Socket(1))
-		if got := strings.Join(n.Env(1, 9), " "); got != fmt.Sprintf("PMI_FD=9 PMI_JOBID=7.0 PMI_RANK=%d PMI_SIZE=4", 2*node+1) {
+		if got := strings.Join(n.Env(1, 9), " "); got != fmt.Sprintf("PMI_FD=9 PMI_JOBID=7.0 PMI_RANK=%d PMI_SIZE=4",
+			2*node+1) {
 			t.Errorf("environment %q", got)
 		}
 	}
@@ -96,13 +98,21 @@ func TestSecond(t *testing.T) {
 		wg.Go(func() {
 			in := bufio.NewReader(f)
 			fmt.Fprintln(f, "cmd=init pmi_version=2 pmi_subversion=0")
-			if got, err := in.ReadString('\n'); err != nil || got != "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n" {
+			if got, err := in.ReadString('\n'); err != nil ||
+				got != "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n" {
 				t.Errorf("rank %d: init: %q, %v", rank, got, err)
 				return
 			}
 			for _, x := range [][2]string{
-				{"cmd=fullinit;pmirank=0;threaded=FALSE;", fmt.Sprintf("cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=4;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;", rank)},
-				{"cmd=info-getjobattr;key=PMI_process_mapping;", "cmd=info-getjobattr-response;found=TRUE;value=(vector,(0,2,2));rc=0;"},
+				{
+					"cmd=fullinit;pmirank=0;threaded=FALSE;",
+					fmt.Sprintf(
+						"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=4;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;", rank),
+				},
+				{
+					"cmd=info-getjobattr;key=PMI_process_mapping;",
+					"cmd=info-getjobattr-response;found=TRUE;value=(vector,(0,2,2));rc=0;",
+				},
 				{fmt.Sprintf("cmd=kvs-put;key=k%d;value=x;;%d;", rank, rank), "cmd=kvs-put-response;rc=0;"},
 				{"cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;"},
 				{"cmd=kvs-get;jobid=7.0;srcid=-1;key=k3;", "cmd=kvs-get-response;found=TRUE;value=x;;3;rc=0;"},
@@ -163,8 +173,14 @@ func FuzzFirst(f *testing.F) {
 	f.Add("cmd=put key=a value=b")
 	f.Add("mcmd=spawn")
 	f.Fuzz(func(t *testing.T, text string) {
-		n := &Node{cfg: Config{Job: "1.0", Size: 1, Ranks: []int32{0}, Exchange: func(_ int, m map[string]string) (map[string]string, error) { return m, nil }, Abort: func(int32, int, string) {}},
-			keys: map[string]string{}, fresh: map[string]string{}, attrs: map[string]string{}, names: map[string]string{}}
+		n := &Node{
+			cfg: Config{Job: "1.0", Size: 1, Ranks: []int32{0}, Exchange: func(_ int, m map[string]string) (
+				map[string]string, error,
+			) {
+				return m, nil
+			}, Abort: func(int32, int, string) {}},
+			keys: map[string]string{}, fresh: map[string]string{}, attrs: map[string]string{}, names: map[string]string{},
+		}
 		n.cond = sync.NewCond(&n.mu)
 		c := &call{n: n, in: newLines(strings.NewReader("endcmd\n")), out: io.Discard}
 		_ = c.first(text) // it must not panic

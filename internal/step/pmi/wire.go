@@ -205,7 +205,8 @@ func (c *call) second(text string) error {
 	}
 	switch q["cmd"] {
 	case "fullinit":
-		return c.answer(q, "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(int(c.rank)), "size", strconv.Itoa(n.cfg.Size),
+		return c.answer(q, "pmi-version", "2", "pmi-subversion", "0", "rank", strconv.Itoa(int(c.rank)), "size",
+			strconv.Itoa(n.cfg.Size),
 			"appnum", "0", "debugged", "FALSE", "pmiverbose", "FALSE", "rc", "0")
 	case "job-getid":
 		return c.answer(q, "jobid", n.cfg.Job, "rc", "0")

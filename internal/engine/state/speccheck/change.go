@@ -14,8 +14,11 @@ func ApplyShapeChange(c *core.AskChange, sh *core.Shape) error {
 		v     *int32
 		least int32
 	}{
-		{"cpus", c.CPUs, 1}, {"ntasks", c.Tasks, 1}, {"ntasks-per-node", c.TasksPerNode, 0},
-		{"cpus-per-task", c.CPUsPerTask, 1}, {"mincpus", c.MinCPUs, 0},
+		{"cpus", c.CPUs, 1},
+		{"ntasks", c.Tasks, 1},
+		{"ntasks-per-node", c.TasksPerNode, 0},
+		{"cpus-per-task", c.CPUsPerTask, 1},
+		{"mincpus", c.MinCPUs, 0},
 	} {
 		if n.v != nil && *n.v < n.least {
 			return core.Errorf(core.Invalid, "%s: %d must be %d or more", n.name, *n.v, n.least).Because("invalid_shape")

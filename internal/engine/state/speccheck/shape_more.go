@@ -18,9 +18,15 @@ func checkShapeMore(sh *core.Shape) error {
 		name string
 		v    int32
 	}{
-		{"ntasks-per-socket", m.TasksPerSocket}, {"ntasks-per-core", m.TasksPerCore}, {"ntasks-per-gpu", m.TasksPerGPU},
-		{"cpus-per-gpu", m.CPUsPerGPU}, {"sockets-per-node", m.Sockets}, {"cores-per-socket", m.Cores},
-		{"threads-per-core", m.Threads}, {"core-spec", m.CoreSpec}, {"thread-spec", m.ThreadSpec},
+		{"ntasks-per-socket", m.TasksPerSocket},
+		{"ntasks-per-core", m.TasksPerCore},
+		{"ntasks-per-gpu", m.TasksPerGPU},
+		{"cpus-per-gpu", m.CPUsPerGPU},
+		{"sockets-per-node", m.Sockets},
+		{"cores-per-socket", m.Cores},
+		{"threads-per-core", m.Threads},
+		{"core-spec", m.CoreSpec},
+		{"thread-spec", m.ThreadSpec},
 	} {
 		if c.v < 0 || c.v > 1<<16 {
 			return core.Errorf(core.Invalid, "%s: %d must be from 0 to %d", c.name, c.v, 1<<16).Because("invalid_shape")
