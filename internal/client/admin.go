@@ -27,8 +27,10 @@ type UpdateProject struct {
 
 // UpdateProject changes a project.
 func (c *Client) UpdateProject(ctx context.Context, name core.ProjectName, p *UpdateProject) error {
-	return c.do(ctx, call{method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p,
-		again: always}, nil)
+	return c.do(ctx, call{
+		method: "PATCH", path: api + "/projects/" + url.PathEscape(string(name)), body: p,
+		again: always,
+	}, nil)
 }
 
 // NewUser adds a user.

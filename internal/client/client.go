@@ -233,7 +233,8 @@ func (c *Client) roundTrip(ctx context.Context, q call) (*http.Response, error) 
 
 // send makes one try. sent reports whether the server may have received the request.
 func (c *Client) send(ctx context.Context, e *endpoint, q call, body []byte) (
-	resp *http.Response, sent bool, err error) {
+	resp *http.Response, sent bool, err error,
+) {
 	u := e.base + q.path
 	if len(q.query) > 0 {
 		u += "?" + q.query.Encode()
@@ -291,8 +292,10 @@ func (c *Client) away(e *endpoint, err error) error {
 	if errors.As(err, &ue) {
 		err = ue.Err
 	}
-	out := &core.Error{Code: core.Unavailable, Reason: ReasonUnreachable,
-		Message: "the server at " + e.text + " cannot be reached", Err: err}
+	out := &core.Error{
+		Code: core.Unavailable, Reason: ReasonUnreachable,
+		Message: "the server at " + e.text + " cannot be reached", Err: err,
+	}
 	if isUntrusted(err) {
 		out.Reason, out.Message = ReasonUntrusted, "the server at "+e.text+" is not to be trusted"
 	}

@@ -161,8 +161,10 @@ func TestErrorsKeepCodeAndReason(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/jobs/9" {
 			w.WriteHeader(404)
-			json.NewEncoder(w).Encode(ErrorBody{Error: core.Error{Code: core.NotFound, Reason: "invalid_job_id",
-				Message: "there is no job 9"}})
+			json.NewEncoder(w).Encode(ErrorBody{Error: core.Error{
+				Code: core.NotFound, Reason: "invalid_job_id",
+				Message: "there is no job 9",
+			}})
 			return
 		}
 		http.Error(w, "go away", http.StatusForbidden)
@@ -224,7 +226,8 @@ func TestWatch(t *testing.T) {
 		if r.FormValue("after") != "4" {
 			t.Errorf("after = %q", r.FormValue("after"))
 		}
-		w.Write([]byte(": hello\n\nid: 5\nevent: job.started\ndata: {\"seq\":5,\"kind\":\"job.started\",\"job\":3}\n\nid: 6\ndata: {\"seq\":6,\"kind\":\"job.ended\",\"job\":3}\n\n"))
+		w.Write([]byte(": hello\n\nid: 5\nevent: job.started\ndata: {\"seq\":5,\"kind\":\"job.started\",\"job\":3}\n" +
+			"\nid: 6\ndata: {\"seq\":6,\"kind\":\"job.ended\",\"job\":3}\n\n"))
 	}))
 	defer srv.Close()
 	var seqs []int64
@@ -275,22 +278,27 @@ func TestStreamUpgrades(t *testing.T) {
 func TestSettings(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yml")
-	os.WriteFile(file, []byte("# mine\nserver:\n  - https://a:6817 # first\n  - 'https://b:6817'\nca: \"/etc/ca.pem\"\ntoken: abc\nproject: main\nother:\n  server: no\n"), 0o600)
+	os.WriteFile(file, []byte("# mine\nserver:\n  - https://a:6817 # first\n  - 'https://b:6817'\n"+
+		"ca: \"/etc/ca.pem\"\ntoken: abc\nproject: main\nother:\n  server: no\n"), 0o600)
 	for _, key := range []string{"BIREME_SERVER", "BIREME_CA", "BIREME_TOKEN", "BIREME_PROJECT", "BIREME_TIMEOUT"} {
 		t.Setenv(key, "")
 	}
 	t.Setenv("BIREME_CONFIG", file)
 	got, err := SettingsFromEnv()
-	want := Settings{Servers: []string{"https://a:6817", "https://b:6817"}, CA: "/etc/ca.pem", Token: "abc",
-		Project: "main", Timeout: DefaultTimeout}
+	want := Settings{
+		Servers: []string{"https://a:6817", "https://b:6817"}, CA: "/etc/ca.pem", Token: "abc",
+		Project: "main", Timeout: DefaultTimeout,
+	}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("file: %v (-want +got)\n%s", err, d)
 	}
 	t.Setenv("BIREME_SERVER", "unix:/run/a folder/x.sock, https://h:1")
 	t.Setenv("BIREME_TIMEOUT", "1500ms")
 	got, err = SettingsFromEnv()
-	want = Settings{Servers: []string{"unix:/run/a folder/x.sock", "https://h:1"}, Project: "main",
-		Timeout: 1500 * time.Millisecond}
+	want = Settings{
+		Servers: []string{"unix:/run/a folder/x.sock", "https://h:1"}, Project: "main",
+		Timeout: 1500 * time.Millisecond,
+	}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("environment: %v (-want +got)\n%s", err, d)
 	}

@@ -116,8 +116,10 @@ func (c *Client) DropFleet(ctx context.Context, name string, nums []int32, force
 
 // TrustFleet forgets host keys of a fleet.
 func (c *Client) TrustFleet(ctx context.Context, name string, nums []int32) error {
-	return c.do(ctx, call{method: "POST", path: api + "/fleets/" + url.PathEscape(name) + "/trust",
-		query: instances(nums)}, nil)
+	return c.do(ctx, call{
+		method: "POST", path: api + "/fleets/" + url.PathEscape(name) + "/trust",
+		query: instances(nums),
+	}, nil)
 }
 
 func instances(nums []int32) url.Values {

@@ -17,7 +17,11 @@ func TestMarshalEqualsEncodingJSON(t *testing.T) {
 	t.Parallel()
 	empty := ""
 	for _, v := range []any{
-		nil, 7, "a\nb", []string{}, []string(nil), map[string]int{"b": 1, "a": 2}, 1.5, []byte("x"),
+		nil, 7, "a\nb",
+		[]string{},
+		[]string(nil),
+		map[string]int{"b": 1, "a": 2},
+		1.5, []byte("x"),
 		struct{ A any }{[]int{1}},
 		&Submit{}, &Submit{Env: []string{}, Components: []core.Spec{{}, {Script: core.Hash{1}}}},
 		struct {
@@ -98,8 +102,10 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 // What sbatch sends.
 func BenchmarkMarshalSubmit(b *testing.B) {
 	in := &Submit{
-		Spec: core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600,
-			IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"}},
+		Spec: core.Spec{
+			Name: "bench", Partition: "main", TimeLimit: 3600,
+			IO: core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"},
+		},
 		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: NewKey(),
 	}
 	for range 60 {

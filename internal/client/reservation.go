@@ -50,8 +50,10 @@ func (c *Client) NewReservation(ctx context.Context, r *NewReservation) (*Reserv
 // UpdateReservation changes one.
 func (c *Client) UpdateReservation(ctx context.Context, name string, r *core.ReservationChange) (*Reservation, error) {
 	out := new(Reservation)
-	if err := c.do(ctx, call{method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r,
-		again: always}, out); err != nil {
+	if err := c.do(ctx, call{
+		method: "PATCH", path: api + "/reservations/" + url.PathEscape(name), body: r,
+		again: always,
+	}, out); err != nil {
 		return nil, err
 	}
 	return out, nil

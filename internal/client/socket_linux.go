@@ -74,6 +74,8 @@ func (s *socketTrip) checkConn(c net.Conn) error {
 }
 
 func (s *socketTrip) dialError(call string, err error) error {
-	return &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: s.path, Net: "unix"},
-		Err: os.NewSyscallError(call, err)}
+	return &net.OpError{
+		Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: s.path, Net: "unix"},
+		Err: os.NewSyscallError(call, err),
+	}
 }

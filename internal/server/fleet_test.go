@@ -31,8 +31,8 @@ func sshKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// TestFleetsByTheAPI: a fleet whose host refuses is kept with the cause, also over a restart; its key lies sealed; what is
-// wrong with a fleet is told.
+// TestFleetsByTheAPI: a fleet whose host refuses is kept with the cause, also over a restart; its key lies sealed; what
+// is wrong with a fleet is told.
 func TestFleetsByTheAPI(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -90,10 +90,22 @@ func TestFleetsByTheAPI(t *testing.T) {
 		{"ann makes one", "PUT", "/x", ann, spec(func(*client.FleetSpec) {}), 403, "administrator"},
 		{"ann deletes it", "DELETE", "/lab", ann, nil, 403, "administrator"},
 		{"another fleet's host", "PUT", "/x", "", spec(func(*client.FleetSpec) {}), 409, "is in fleet lab"},
-		{"a bad key", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Keys["k"] = "nonsense" }), 400, "not a private key"},
-		{"no user", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Hosts[0].User = "" }), 400, "user: must not be empty"},
-		{"no such key", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Hosts[0].Key = "z" }), 400, "not one of the keys"},
-		{"a placement", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Placement = "near" }), 400, "neither any nor cluster"},
+		{
+			"a bad key", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Keys["k"] = "nonsense" }), 400,
+			"not a private key",
+		},
+		{
+			"no user", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Hosts[0].User = "" }), 400,
+			"user: must not be empty",
+		},
+		{
+			"no such key", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Hosts[0].Key = "z" }), 400,
+			"not one of the keys",
+		},
+		{
+			"a placement", "PUT", "/x", "", spec(func(x *client.FleetSpec) { x.Placement = "near" }), 400,
+			"neither any nor cluster",
+		},
 		{"a name", "PUT", "/a%20b", "", spec(func(*client.FleetSpec) {}), 400, "not a valid fleet name"},
 		{"an instance", "DELETE", "/lab?instance=x", "", nil, 400, "not the number"},
 		{"no such instance", "DELETE", "/lab?instance=9", "", nil, 404, "no instance 9"},
@@ -141,9 +153,15 @@ func TestFleetIsLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s.Must("PUT", "/api/v1/fleets/mute", &client.FleetSpec{Keys: map[string]string{"k": sshKey(t)}, Hosts: []client.FleetHostSpec{
-		{SSHLogin: client.SSHLogin{Hostname: "127.0.0.1", Port: int32(l.Addr().(*net.TCPAddr).Port), User: "root", Key: "k"}},
-	}}, nil)
+	s.Must("PUT", "/api/v1/fleets/mute", &client.FleetSpec{
+		Keys: map[string]string{"k": sshKey(t)},
+		Hosts: []client.FleetHostSpec{
+			{SSHLogin: client.SSHLogin{
+				Hostname: "127.0.0.1", Port: int32(l.Addr().(*net.TCPAddr).Port), User: "root",
+				Key: "k",
+			}},
+		},
+	}, nil)
 	c, err := l.Accept() // and not a word
 	if err != nil {
 		t.Fatal(err)

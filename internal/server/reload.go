@@ -70,7 +70,8 @@ func (s *server) judge(cfg *config.Config) (notes []string, err error) {
 	if len(faults) == 0 {
 		return notes, nil
 	}
-	e := core.Errorf(core.Conflict, "the settings conflict with the present state: %s (a server that runs adds it: sacctmgr add qos)", faults[0].Message)
+	e := core.Errorf(core.Conflict, "the settings conflict with the present state: %s (a server that runs adds it: "+
+		"sacctmgr add qos)", faults[0].Message)
 	if n := len(faults) - 1; n > 0 {
 		e.Message += fmt.Sprintf("; and %d more", n)
 	}

@@ -23,7 +23,8 @@ func TestReload(t *testing.T) {
 	say := func(yaml string) { text.Store(&yaml) }
 	say("partitions: [{name: main, nodes: ALL, default: yes}]\n")
 	s.Reload = func() (*config.Config, error) {
-		c, err := config.Parse("config.yml", []byte(*text.Load()), "dir="+s.Dir, "server.listen=127.0.0.1:0", "server.agent_listen=127.0.0.1:0",
+		c, err := config.Parse("config.yml", []byte(*text.Load()), "dir="+s.Dir, "server.listen=127.0.0.1:0",
+			"server.agent_listen=127.0.0.1:0",
 			"timers.heartbeat=50ms", "timers.silent_after=10s", "timers.grace=2s")
 		if err == nil && len(c.Nodes) == 0 {
 			c.Nodes = s.Cfg.Nodes
@@ -43,10 +44,12 @@ func TestReload(t *testing.T) {
 		}
 		return strings.Join(out, ",")
 	}
-	if status, err := s.Call("POST", "/api/v1/reconfigure", ann, client.Reconfigure{}, nil); status != 403 || err.Reason != "access_denied" {
+	if status, err := s.Call("POST", "/api/v1/reconfigure", ann, client.Reconfigure{}, nil); status != 403 ||
+		err.Reason != "access_denied" {
 		t.Errorf("ann has the settings read again: %d %v", status, err)
 	}
-	say("cluster: other\npartitions: [{name: main, nodes: ALL, default: yes}, {name: fast, nodes: ALL, max_time: 1h}]\njobs: {max_script: 1K}\nlicenses: [matlab:3]\n" +
+	say("cluster: other\npartitions: [{name: main, nodes: ALL, default: yes}, {name: fast, nodes: ALL, max_time: " +
+		"1h}]\njobs: {max_script: 1K}\nlicenses: [matlab:3]\n" +
 		"nodes: [{names: 'idle,extra', cpus: 4, memory: 8G, weight: 3, features: [ib]}]\n")
 	var dry, done client.Reconfigured
 	s.Must("POST", "/api/v1/reconfigure", client.Reconfigure{DryRun: true}, &dry)
@@ -114,7 +117,8 @@ func TestReloadHealth(t *testing.T) {
 	var text atomic.Pointer[string]
 	say := func(yaml string) { text.Store(&yaml) }
 	s.Reload = func() (*config.Config, error) {
-		return config.Parse("config.yml", []byte(*text.Load()), "dir="+s.Dir, "server.listen=127.0.0.1:0", "server.agent_listen=127.0.0.1:0",
+		return config.Parse("config.yml", []byte(*text.Load()), "dir="+s.Dir, "server.listen=127.0.0.1:0",
+			"server.agent_listen=127.0.0.1:0",
 			"timers.heartbeat=50ms", "timers.silent_after=10s", "timers.grace=2s")
 	}
 	s.Start()
@@ -123,7 +127,8 @@ func TestReloadHealth(t *testing.T) {
 	fenced := s.Submit(func(b *client.Submit) { b.Spec.Extra = &core.Extra{Fence: 300} })
 	a.AwaitLaunch(fenced, 1, wire.BatchStep)
 
-	say("health: {program: /bin/check, interval: 1h, disk: drain, every: 3s}\ngpu: {sample: 7s}\nreboot: {program: /bin/reboot}\npower: {resume_timeout: 5m}\n")
+	say("health: {program: /bin/check, interval: 1h, disk: drain, every: 3s}\ngpu: {sample: 7s}\n" +
+		"reboot: {program: /bin/reboot}\npower: {resume_timeout: 5m}\n")
 	var done client.Reconfigured
 	s.Must("POST", "/api/v1/reconfigure", client.Reconfigure{}, &done)
 	if len(done.Restart) != 0 {
@@ -135,7 +140,8 @@ func TestReloadHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := &w.Settings
-	if set.Health.Program != "/bin/check" || set.Health.Disk != "drain" || set.Health.Every != 3*time.Second || set.Sample != 7*time.Second || set.RebootProgram != "/bin/reboot" {
+	if set.Health.Program != "/bin/check" || set.Health.Disk != "drain" || set.Health.Every != 3*time.Second ||
+		set.Sample != 7*time.Second || set.RebootProgram != "/bin/reboot" {
 		t.Errorf("the node is told %+v", set)
 	}
 	if len(w.Fences) != 1 || w.Fences[0].Job != fenced {
@@ -150,7 +156,8 @@ func TestReloadHealth(t *testing.T) {
 	}
 	say("health: {interval: 1h}\n")
 	s.Must("POST", "/api/v1/reconfigure", client.Reconfigure{}, &done)
-	if status, err := s.Call("PATCH", "/api/v1/nodes/n1", "", client.UpdateNode{State: "reboot"}, nil); status != 409 || err.Reason != "no_reboot_program" {
+	if status, err := s.Call("PATCH", "/api/v1/nodes/n1", "", client.UpdateNode{State: "reboot"}, nil); status != 409 ||
+		err.Reason != "no_reboot_program" {
 		t.Errorf("a restart without a program: %d %v", status, err)
 	}
 }

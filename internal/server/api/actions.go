@@ -40,23 +40,35 @@ var audited = map[string]call.Auditing{
 	"DELETE /tokens/{id}":      {Action: "token.revoke", Object: "token {id}", When: call.Always},
 
 	"POST /users": {Action: "user.create", Object: "user", When: call.Always, Body: true},
-	"PATCH /users/{name}": {Action: "user.update", Object: "user {name}", When: call.Always,
-		Body: true},
+	"PATCH /users/{name}": {
+		Action: "user.update", Object: "user {name}", When: call.Always,
+		Body: true,
+	},
 	"POST /projects": {Action: "project.create", Object: "project", When: call.Always, Body: true},
-	"PATCH /projects/{project}": {Action: "project.update", Object: "project {project}", When: call.Always,
-		Body: true},
+	"PATCH /projects/{project}": {
+		Action: "project.update", Object: "project {project}", When: call.Always,
+		Body: true,
+	},
 	"DELETE /projects/{project}": {Action: "project.delete", Object: "project {project}", When: call.Always},
-	"PUT /projects/{project}/members/{user}": {Action: "project.member", Object: "project {project} member {user}",
-		When: call.Always, Body: true},
+	"PUT /projects/{project}/members/{user}": {
+		Action: "project.member", Object: "project {project} member {user}",
+		When: call.Always, Body: true,
+	},
 	"PUT /policy":        {Action: "policy.apply", Object: "policy", When: call.Always, Body: true},
 	"PUT /qos/{name}":    {Action: "qos.update", Object: "qos {name}", When: call.Always, Body: true},
 	"DELETE /qos/{name}": {Action: "qos.delete", Object: "qos {name}", When: call.Always},
-	"POST /reservations": {Action: "reservation.create", Object: "reservation", When: call.Always,
-		Body: true},
-	"PATCH /reservations/{name}": {Action: "reservation.update", Object: "reservation {name}",
-		When: call.Always, Body: true},
-	"DELETE /reservations/{name}": {Action: "reservation.delete", Object: "reservation {name}",
-		When: call.Always},
+	"POST /reservations": {
+		Action: "reservation.create", Object: "reservation", When: call.Always,
+		Body: true,
+	},
+	"PATCH /reservations/{name}": {
+		Action: "reservation.update", Object: "reservation {name}",
+		When: call.Always, Body: true,
+	},
+	"DELETE /reservations/{name}": {
+		Action: "reservation.delete", Object: "reservation {name}",
+		When: call.Always,
+	},
 	// it may carry keys
 	"PUT /fleets/{name}":        {Action: "fleet.update", Object: "fleet {name}", When: call.Always},
 	"DELETE /fleets/{name}":     {Action: "fleet.delete", Object: "fleet {name}", When: call.Always},

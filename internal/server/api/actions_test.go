@@ -49,8 +49,10 @@ func TestAuditEntriesAreText(t *testing.T) {
 	r := httptest.NewRequest("PATCH", "/api/v1/nodes/x", nil)
 	r.SetPathValue("name", "n1{name}\n{\"seq\":1}\x1b[2J\u202e")
 	r.RemoteAddr = "[fe80::1%eth0]:77"
-	who := &call.Caller{Identity: core.Identity{User: "a\r\nb", UID: 5}, UserRecord: &core.User{},
-		TokenRecord: &core.Token{ID: "t", Name: "x\x00y"}}
+	who := &call.Caller{
+		Identity: core.Identity{User: "a\r\nb", UID: 5}, UserRecord: &core.User{},
+		TokenRecord: &core.Token{ID: "t", Name: "x\x00y"},
+	}
 	e := (&call.Base{}).AuditEntry(rt, r, who, core.Errorf(core.Denied, "no\nway").Because("access_denied"))
 	e.Clean()
 	want := core.AuditEntry{

@@ -128,8 +128,10 @@ func newHandlers(b *call.Base, d *Deps, host string) handlers {
 	}
 	h.identity = &identity.Identity{Base: b, Tokens: h.tokens, Authority: d.Authority, Servers: d.Servers}
 	h.metrics = metrics.New(b, h.identity, d.Hub)
-	h.submissions = &jobs.Submissions{Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
-		Submitted: h.metrics.Submitted}
+	h.submissions = &jobs.Submissions{
+		Base: b, Jobs: h.jobs, Hub: d.Hub, HashKey: d.HashKey,
+		Submitted: h.metrics.Submitted,
+	}
 	h.control = &jobs.Control{Base: b, Jobs: h.jobs, Submissions: h.submissions, Hub: d.Hub}
 	h.steps = &steps.Steps{Base: b, Jobs: h.jobs, Hub: d.Hub, Streams: d.Streams}
 	h.streams = &steps.Streams{

@@ -24,13 +24,16 @@ import (
 func broken(t *testing.T, h call.Handler) (url string, log *bytes.Buffer) {
 	t.Helper()
 	log = &bytes.Buffer{}
-	a := &API{Base: &call.Base{Log: slog.New(slog.NewTextHandler(log, nil)),
-		Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler))}}
+	a := &API{Base: &call.Base{
+		Log:    slog.New(slog.NewTextHandler(log, nil)),
+		Engine: engine.New(nil, engine.Config{}, slog.New(slog.DiscardHandler)),
+	}}
 	a.Live.Store(&config.Config{})
 	a.metrics = metrics.New(a.Base, nil, nil)
 	rt := &call.Route{Method: "GET", Path: "/", Handle: h, Open: true}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		r *http.Request) {
+		r *http.Request,
+	) {
 		a.serve(rt, a.metrics.Route(rt), w, r)
 	}))
 	t.Cleanup(srv.Close)

@@ -45,8 +45,10 @@ func (a *API) document() object {
 		"servers":  []object{{"url": "/"}},
 		"security": []object{{"token": []string{}}},
 		"paths":    paths,
-		"components": object{"schemas": g.defs, "securitySchemes": object{"token": object{"type": "http",
-			"scheme": "bearer"}}},
+		"components": object{"schemas": g.defs, "securitySchemes": object{"token": object{
+			"type":   "http",
+			"scheme": "bearer",
+		}}},
 	}
 }
 

@@ -62,8 +62,9 @@ var exemptFiles = map[string]string{
 // it.
 func TestRecordsComeFromTheViewer(t *testing.T) {
 	t.Parallel()
-	reads := regexp.MustCompile(`(?i)(snap|snapshot\(\)|\bstore)\.(Job|Jobs|Tasks|OnNode|Node|Nodes|User|Users|Project|Projects|Policy|Reservation|Reservations|` +
-		`Partitions|Run|Runs|Steps|Events|NodeEvents|Shares|QOSUsage|Spent)$`)
+	reads := regexp.MustCompile(
+		`(?i)(snap|snapshot\(\)|\bstore)\.(Job|Jobs|Tasks|OnNode|Node|Nodes|User|Users|Project|Projects|Policy|Reservation|Reservations|` +
+			`Partitions|Run|Runs|Steps|Events|NodeEvents|Shares|QOSUsage|Spent)$`)
 	fset := token.NewFileSet()
 	packages, used := map[string]bool{}, map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -111,8 +112,10 @@ func TestRecordsComeFromTheViewer(t *testing.T) {
 			t.Errorf("there is no file %s", path)
 		}
 	}
-	for _, p := range []string{"call", "cluster", "events", "identity", "jobs", "metrics", "nodes", "people", "selection",
-		"steps", "view"} {
+	for _, p := range []string{
+		"call", "cluster", "events", "identity", "jobs", "metrics", "nodes", "people", "selection",
+		"steps", "view",
+	} {
 		if !packages[p] {
 			t.Errorf("package %s was not looked at", p)
 		}

@@ -14,154 +14,274 @@ import (
 	"bireme.dev/bireme/internal/server/api/selection"
 )
 
-var jobQuery = []string{"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history",
-	"since", "until", "limit", "after", "newest"}
+var jobQuery = []string{
+	"view", "id", "user", "project", "partition", "state", "name", "node", "run", "history",
+	"since", "until", "limit", "after", "newest",
+}
 
 // table lists every route.
 func (a *API) table() []call.Route {
 	native := []call.Route{
-		{Method: "GET", Path: "/ping", Summary: "Is the server there?", Handle: a.cluster.Ping, Open: true,
-			Reply: cluster.PingBody{}},
-		{Method: "GET", Path: "/openapi.json", Summary: "This document", Handle: a.openapi, Local: true,
-			Reply: map[string]any{}},
-		{Method: "GET", Path: "/cluster", Summary: "The cluster, its partitions and settings", Handle: a.cluster.Show,
-			Reply: client.Cluster{}},
-		{Method: "POST", Path: "/reconfigure", Summary: "Read the config file again and take it over, all of it or nothing",
-			Handle: a.cluster.Reconfigure, Body: client.Reconfigure{}, Reply: client.Reconfigured{}},
-		{Method: "GET", Path: "/ca", Summary: "The certificate authority to trust, and how far its replacement is",
-			Handle: a.cluster.ShowCA, Reply: client.CA{}},
-		{Method: "POST", Path: "/ca/rotate", Summary: "Take the next step of replacing the certificate authority",
-			Handle: a.cluster.RotateCA, Body: client.RotateCA{}, Reply: client.CA{}},
-		{Method: "GET", Path: "/seals", Summary: "The key that seals secrets in the store, and how far its rotation is",
-			Handle: a.cluster.ShowSeals, Reply: client.Seals{}},
-		{Method: "POST", Path: "/seals/rotate",
+		{
+			Method: "GET", Path: "/ping", Summary: "Is the server there?", Handle: a.cluster.Ping, Open: true,
+			Reply: cluster.PingBody{},
+		},
+		{
+			Method: "GET", Path: "/openapi.json", Summary: "This document", Handle: a.openapi, Local: true,
+			Reply: map[string]any{},
+		},
+		{
+			Method: "GET", Path: "/cluster", Summary: "The cluster, its partitions and settings", Handle: a.cluster.Show,
+			Reply: client.Cluster{},
+		},
+		{
+			Method: "POST", Path: "/reconfigure", Summary: "Read the config file again and take it over, all of it or nothing",
+			Handle: a.cluster.Reconfigure, Body: client.Reconfigure{}, Reply: client.Reconfigured{},
+		},
+		{
+			Method: "GET", Path: "/ca", Summary: "The certificate authority to trust, and how far its replacement is",
+			Handle: a.cluster.ShowCA, Reply: client.CA{},
+		},
+		{
+			Method: "POST", Path: "/ca/rotate", Summary: "Take the next step of replacing the certificate authority",
+			Handle: a.cluster.RotateCA, Body: client.RotateCA{}, Reply: client.CA{},
+		},
+		{
+			Method: "GET", Path: "/seals", Summary: "The key that seals secrets in the store, and how far its rotation is",
+			Handle: a.cluster.ShowSeals, Reply: client.Seals{},
+		},
+		{
+			Method: "POST", Path: "/seals/rotate",
 			Summary: "Seal everything in the store with a new key, beside what else happens", Handle: a.cluster.RotateSeals,
-			Reply: client.Seals{}},
+			Reply: client.Seals{},
+		},
 		{Method: "GET", Path: "/whoami", Summary: "Who the caller is", Handle: a.cluster.Whoami, Reply: client.Whoami{}},
 
-		{Method: "POST", Path: "/jobs", Summary: "Submit a job or an array", Handle: a.submissions.Submit,
-			Body: client.Submit{}, Reply: client.Submitted{}},
-		{Method: "POST", Path: "/jobs/try", Summary: "When and where a job would start; nothing is submitted",
-			Handle: a.submissions.Try, Body: client.Submit{}, Reply: client.Trials{}},
-		{Method: "GET", Path: "/jobs",
+		{
+			Method: "POST", Path: "/jobs", Summary: "Submit a job or an array", Handle: a.submissions.Submit,
+			Body: client.Submit{}, Reply: client.Submitted{},
+		},
+		{
+			Method: "POST", Path: "/jobs/try", Summary: "When and where a job would start; nothing is submitted",
+			Handle: a.submissions.Try, Body: client.Submit{}, Reply: client.Trials{},
+		},
+		{
+			Method: "GET", Path: "/jobs",
 			Summary: "List jobs, in pages: while more is true, ask again with after= the answer's next", Handle: a.jobs.List,
-			Query: jobQuery, Reply: client.JobList{}},
-		{Method: "POST", Path: "/jobs/cancel", Summary: "End or signal all jobs that match", Handle: a.control.CancelJobs,
-			Body: client.Cancel{}, Reply: client.Cancelled{}},
-		{Method: "GET", Path: "/jobs/{id}", Summary: "One job, or an array and its started tasks", Query: []string{"after"},
-			Handle: a.jobs.Show, Reply: client.JobList{}},
-		{Method: "PATCH", Path: "/jobs/{id}", Summary: "Change, hold, release, requeue, suspend or resume a job",
-			Handle: a.control.UpdateJob, Body: client.Update{}, Reply: call.OK{}},
+			Query: jobQuery, Reply: client.JobList{},
+		},
+		{
+			Method: "POST", Path: "/jobs/cancel", Summary: "End or signal all jobs that match", Handle: a.control.CancelJobs,
+			Body: client.Cancel{}, Reply: client.Cancelled{},
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}", Summary: "One job, or an array and its started tasks", Query: []string{"after"},
+			Handle: a.jobs.Show, Reply: client.JobList{},
+		},
+		{
+			Method: "PATCH", Path: "/jobs/{id}", Summary: "Change, hold, release, requeue, suspend or resume a job",
+			Handle: a.control.UpdateJob, Body: client.Update{}, Reply: call.OK{},
+		},
 		{Method: "GET", Path: "/jobs/{id}/script", Summary: "The job's script", Handle: a.jobs.Script, Reply: call.Octets},
-		{Method: "GET", Path: "/jobs/{id}/env", Summary: "The job's environment, NUL-separated", Handle: a.jobs.Env,
-			Reply: call.Octets},
-		{Method: "GET", Path: "/jobs/{id}/why", Summary: "Why a job waits, or how it ended", Handle: a.jobs.Why,
-			Reply: client.Why{}},
-		{Method: "GET", Path: "/jobs/{id}/metrics", Summary: "What the job used of CPUs, memory and GPUs, moment by moment",
-			Handle: a.jobs.JobMetrics, Query: []string{"attempt"}, Reply: client.Metrics{}},
-		{Method: "GET", Path: "/jobs/{id}/logs", Summary: "The job's output", Handle: a.streams.JobLogs,
-			Lasts: call.Download, Query: []string{"offset", "follow", "attempt"}, Reply: call.Octets},
+		{
+			Method: "GET", Path: "/jobs/{id}/env", Summary: "The job's environment, NUL-separated", Handle: a.jobs.Env,
+			Reply: call.Octets,
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}/why", Summary: "Why a job waits, or how it ended", Handle: a.jobs.Why,
+			Reply: client.Why{},
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}/metrics", Summary: "What the job used of CPUs, memory and GPUs, moment by moment",
+			Handle: a.jobs.JobMetrics, Query: []string{"attempt"}, Reply: client.Metrics{},
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}/logs", Summary: "The job's output", Handle: a.streams.JobLogs,
+			Lasts: call.Download, Query: []string{"offset", "follow", "attempt"}, Reply: call.Octets,
+		},
 		{Method: "GET", Path: "/jobs/{id}/steps", Summary: "The job's steps", Handle: a.steps.List, Reply: client.StepList{}},
-		{Method: "POST", Path: "/jobs/{id}/steps", Summary: "Make a step in a running job", Handle: a.steps.Create,
-			Body: client.NewStep{}, Reply: client.StepMade{}},
-		{Method: "POST", Path: "/jobs/{id}/release", Summary: "Give an interactive allocation back",
-			Handle: a.control.Release, Body: client.Release{}, Reply: call.OK{}},
-		{Method: "GET", Path: "/jobs/{id}/steps/{step}/attach",
+		{
+			Method: "POST", Path: "/jobs/{id}/steps", Summary: "Make a step in a running job", Handle: a.steps.Create,
+			Body: client.NewStep{}, Reply: client.StepMade{},
+		},
+		{
+			Method: "POST", Path: "/jobs/{id}/release", Summary: "Give an interactive allocation back",
+			Handle: a.control.Release, Body: client.Release{}, Reply: call.OK{},
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}/steps/{step}/attach",
 			Summary: "Watch a running step's streams (Upgrade: bireme-stream)", Handle: a.streams.AttachStep,
-			Lasts: call.Streaming, Reply: call.Octets},
-		{Method: "GET", Path: "/jobs/{id}/steps/{step}/resume",
+			Lasts: call.Streaming, Reply: call.Octets,
+		},
+		{
+			Method: "GET", Path: "/jobs/{id}/steps/{step}/resume",
 			Summary: "srun's end of a step's streams, after the server was away (Upgrade: bireme-stream)",
-			Handle:  a.streams.ResumeStep, Lasts: call.Streaming, Query: []string{"key", "owns"}, Reply: call.Octets},
-		{Method: "GET", Path: "/streams/{key}", Summary: "srun's end of a step's streams (Upgrade: bireme-stream)",
-			Handle: a.streams.SrunStream, Lasts: call.Streaming, Reply: call.Octets},
+			Handle:  a.streams.ResumeStep, Lasts: call.Streaming, Query: []string{"key", "owns"}, Reply: call.Octets,
+		},
+		{
+			Method: "GET", Path: "/streams/{key}", Summary: "srun's end of a step's streams (Upgrade: bireme-stream)",
+			Handle: a.streams.SrunStream, Lasts: call.Streaming, Reply: call.Octets,
+		},
 
 		{Method: "GET", Path: "/nodes", Summary: "List nodes", Handle: a.nodes.List, Reply: client.NodeList{}},
 		{Method: "GET", Path: "/nodes/{name}", Summary: "One node", Handle: a.nodes.Show, Reply: client.Node{}},
-		{Method: "GET", Path: "/nodes/{name}/events", Summary: "The last events of a node, oldest first (limit=N)",
-			Handle: a.nodes.NodeEvents, Reply: client.EventList{}},
-		{Method: "DELETE", Path: "/nodes/{name}",
+		{
+			Method: "GET", Path: "/nodes/{name}/events", Summary: "The last events of a node, oldest first (limit=N)",
+			Handle: a.nodes.NodeEvents, Reply: client.EventList{},
+		},
+		{
+			Method: "DELETE", Path: "/nodes/{name}",
 			Summary: "Forget a node (drain=1: when its jobs have ended; now=1: end them)", Handle: a.nodes.Remove,
-			Reply: client.RemovedNode{}},
-		{Method: "PATCH", Path: "/nodes/{name}", Summary: "Drain, resume or take down a node", Handle: a.nodes.Update,
-			Body: client.UpdateNode{}, Reply: call.OK{}},
-		{Method: "PATCH", Path: "/partitions/{name}",
+			Reply: client.RemovedNode{},
+		},
+		{
+			Method: "PATCH", Path: "/nodes/{name}", Summary: "Drain, resume or take down a node", Handle: a.nodes.Update,
+			Body: client.UpdateNode{}, Reply: call.OK{},
+		},
+		{
+			Method: "PATCH", Path: "/partitions/{name}",
 			Summary: "Make or change a partition, until the config file is read again", Handle: a.nodes.ChangePartition,
-			Body: client.PartitionChange{}, Reply: call.OK{}},
-		{Method: "DELETE", Path: "/partitions/{name}", Summary: "Remove a partition, until the config file is read again",
-			Handle: a.nodes.DropPartition, Reply: call.OK{}},
-		{Method: "POST", Path: "/join", Summary: "Trade a one-time token for a node's certificate", Handle: a.identity.Join,
-			Open: true, Body: client.Join{}, Reply: client.Joined{}},
-		{Method: "POST", Path: "/renew", Summary: "Give a node that shows its key a new certificate",
-			Handle: a.identity.Renew, Open: true, Body: client.Renew{}, Reply: client.Joined{}},
+			Body: client.PartitionChange{}, Reply: call.OK{},
+		},
+		{
+			Method: "DELETE", Path: "/partitions/{name}", Summary: "Remove a partition, until the config file is read again",
+			Handle: a.nodes.DropPartition, Reply: call.OK{},
+		},
+		{
+			Method: "POST", Path: "/join", Summary: "Trade a one-time token for a node's certificate", Handle: a.identity.Join,
+			Open: true, Body: client.Join{}, Reply: client.Joined{},
+		},
+		{
+			Method: "POST", Path: "/renew", Summary: "Give a node that shows its key a new certificate",
+			Handle: a.identity.Renew, Open: true, Body: client.Renew{}, Reply: client.Joined{},
+		},
 
-		{Method: "GET", Path: "/watch", Summary: "Events as they happen, from a sequence number on",
-			Handle: a.events.WatchEvents, Lasts: call.Streaming, Query: []string{"after"}, Reply: "text/event-stream"},
+		{
+			Method: "GET", Path: "/watch", Summary: "Events as they happen, from a sequence number on",
+			Handle: a.events.WatchEvents, Lasts: call.Streaming, Query: []string{"after"}, Reply: "text/event-stream",
+		},
 
-		{Method: "GET", Path: "/audit",
+		{
+			Method: "GET", Path: "/audit",
 			Summary: "The audit log, newest entries first; while more is true, ask again with before=SEQ of the last",
-			Handle:  a.cluster.AuditLog, Query: []string{"user", "token", "action", "object", "answer", "since", "until",
-				"before", "limit"}, Reply: client.AuditList{}},
+			Handle:  a.cluster.AuditLog, Query: []string{
+				"user", "token", "action", "object", "answer", "since", "until",
+				"before", "limit",
+			}, Reply: client.AuditList{},
+		},
 		{Method: "GET", Path: "/tokens", Summary: "List tokens", Handle: a.tokens.List, Reply: client.TokenList{}},
-		{Method: "POST", Path: "/tokens", Summary: "Make a token", Handle: a.tokens.Create, Body: client.NewToken{},
-			Reply: client.NewTokenMade{}},
-		{Method: "POST", Path: "/tokens/{id}/rotate", Summary: "Give a token another secret", Handle: a.tokens.Rotate,
-			Body: client.RotateToken{}, Reply: client.NewTokenMade{}},
-		{Method: "DELETE", Path: "/tokens/{id}", Summary: "Revoke a token, or the node that joined with it",
-			Handle: a.tokens.Revoke, Reply: call.OK{}},
+		{
+			Method: "POST", Path: "/tokens", Summary: "Make a token", Handle: a.tokens.Create, Body: client.NewToken{},
+			Reply: client.NewTokenMade{},
+		},
+		{
+			Method: "POST", Path: "/tokens/{id}/rotate", Summary: "Give a token another secret", Handle: a.tokens.Rotate,
+			Body: client.RotateToken{}, Reply: client.NewTokenMade{},
+		},
+		{
+			Method: "DELETE", Path: "/tokens/{id}", Summary: "Revoke a token, or the node that joined with it",
+			Handle: a.tokens.Revoke, Reply: call.OK{},
+		},
 		{Method: "GET", Path: "/users", Summary: "List users", Handle: a.people.Users, Reply: client.UserList{}},
-		{Method: "POST", Path: "/users", Summary: "Add a user", Handle: a.people.NewUser, Body: core.User{},
-			Reply: client.UserPut{}},
+		{
+			Method: "POST", Path: "/users", Summary: "Add a user", Handle: a.people.NewUser, Body: core.User{},
+			Reply: client.UserPut{},
+		},
 		{Method: "GET", Path: "/users/{name}", Summary: "One user", Handle: a.people.User, Reply: core.User{}},
-		{Method: "PATCH", Path: "/users/{name}", Summary: "Change a user", Handle: a.people.UpdateUser, Body: core.User{},
-			Reply: core.User{}},
+		{
+			Method: "PATCH", Path: "/users/{name}", Summary: "Change a user", Handle: a.people.UpdateUser, Body: core.User{},
+			Reply: core.User{},
+		},
 		{Method: "GET", Path: "/projects", Summary: "List projects", Handle: a.people.Projects, Reply: client.ProjectList{}},
-		{Method: "POST", Path: "/projects", Summary: "Add a project", Handle: a.people.NewProject, Body: core.Project{},
-			Reply: core.Project{}},
-		{Method: "PATCH", Path: "/projects/{project}", Summary: "Change a project's parent, shares, limits and QOS",
-			Handle: a.people.UpdateProject, Body: people.ProjectBody{}, Reply: call.OK{}},
-		{Method: "DELETE", Path: "/projects/{project}", Summary: "Remove a project that nothing needs",
-			Handle: a.people.DropProject, Reply: call.OK{}},
-		{Method: "GET", Path: "/policy", Summary: "Every QOS, and the tree of projects with their limits and members",
-			Handle: a.people.Policy, Reply: core.Policy{}},
-		{Method: "PUT", Path: "/policy", Summary: "Replace what a policy names, all of it or nothing",
-			Handle: a.people.ApplyPolicy, Body: client.ApplyPolicy{}, Reply: core.PolicyDiff{}},
-		{Method: "GET", Path: "/qos", Summary: "List qualities of service", Handle: a.people.ListQOS,
-			Reply: client.QOSList{}},
-		{Method: "PUT", Path: "/qos/{name}", Summary: "Make or replace a QOS", Handle: a.people.PutQOS, Body: core.QOS{},
-			Reply: call.OK{}},
-		{Method: "DELETE", Path: "/qos/{name}", Summary: "Remove a QOS that nothing names", Handle: a.people.DropQOS,
-			Reply: call.OK{}},
-		{Method: "GET", Path: "/reservations", Summary: "List advance reservations", Handle: a.reservations.List,
-			Reply: client.ReservationList{}},
-		{Method: "POST", Path: "/reservations", Summary: "Make an advance reservation", Handle: a.reservations.Create,
-			Body: client.NewReservation{}, Reply: client.Reservation{}},
-		{Method: "GET", Path: "/reservations/{name}", Summary: "One advance reservation", Handle: a.reservations.Show,
-			Reply: client.Reservation{}},
-		{Method: "PATCH", Path: "/reservations/{name}", Summary: "Change an advance reservation",
-			Handle: a.reservations.Update, Body: core.ReservationChange{}, Reply: client.Reservation{}},
-		{Method: "DELETE", Path: "/reservations/{name}", Summary: "Remove an advance reservation",
-			Handle: a.reservations.Delete, Reply: call.OK{}},
+		{
+			Method: "POST", Path: "/projects", Summary: "Add a project", Handle: a.people.NewProject, Body: core.Project{},
+			Reply: core.Project{},
+		},
+		{
+			Method: "PATCH", Path: "/projects/{project}", Summary: "Change a project's parent, shares, limits and QOS",
+			Handle: a.people.UpdateProject, Body: people.ProjectBody{}, Reply: call.OK{},
+		},
+		{
+			Method: "DELETE", Path: "/projects/{project}", Summary: "Remove a project that nothing needs",
+			Handle: a.people.DropProject, Reply: call.OK{},
+		},
+		{
+			Method: "GET", Path: "/policy", Summary: "Every QOS, and the tree of projects with their limits and members",
+			Handle: a.people.Policy, Reply: core.Policy{},
+		},
+		{
+			Method: "PUT", Path: "/policy", Summary: "Replace what a policy names, all of it or nothing",
+			Handle: a.people.ApplyPolicy, Body: client.ApplyPolicy{}, Reply: core.PolicyDiff{},
+		},
+		{
+			Method: "GET", Path: "/qos", Summary: "List qualities of service", Handle: a.people.ListQOS,
+			Reply: client.QOSList{},
+		},
+		{
+			Method: "PUT", Path: "/qos/{name}", Summary: "Make or replace a QOS", Handle: a.people.PutQOS, Body: core.QOS{},
+			Reply: call.OK{},
+		},
+		{
+			Method: "DELETE", Path: "/qos/{name}", Summary: "Remove a QOS that nothing names", Handle: a.people.DropQOS,
+			Reply: call.OK{},
+		},
+		{
+			Method: "GET", Path: "/reservations", Summary: "List advance reservations", Handle: a.reservations.List,
+			Reply: client.ReservationList{},
+		},
+		{
+			Method: "POST", Path: "/reservations", Summary: "Make an advance reservation", Handle: a.reservations.Create,
+			Body: client.NewReservation{}, Reply: client.Reservation{},
+		},
+		{
+			Method: "GET", Path: "/reservations/{name}", Summary: "One advance reservation", Handle: a.reservations.Show,
+			Reply: client.Reservation{},
+		},
+		{
+			Method: "PATCH", Path: "/reservations/{name}", Summary: "Change an advance reservation",
+			Handle: a.reservations.Update, Body: core.ReservationChange{}, Reply: client.Reservation{},
+		},
+		{
+			Method: "DELETE", Path: "/reservations/{name}", Summary: "Remove an advance reservation",
+			Handle: a.reservations.Delete, Reply: call.OK{},
+		},
 		{Method: "GET", Path: "/fleets", Summary: "List fleets", Handle: a.fleets.List, Reply: client.FleetList{}},
 		{Method: "GET", Path: "/fleets/{name}", Summary: "One fleet", Handle: a.fleets.Show, Reply: client.Fleet{}},
-		{Method: "PUT", Path: "/fleets/{name}",
+		{
+			Method: "PUT", Path: "/fleets/{name}",
 			Summary: "Make a fleet, or change one in place; with dry_run only tell what would change", Handle: a.fleets.Put,
-			Body: client.FleetSpec{}, Reply: core.FleetPlan{}},
-		{Method: "DELETE", Path: "/fleets/{name}", Summary: "Delete a fleet, or some of its instances",
-			Handle: a.fleets.Delete, Query: []string{"instance", "force"}, Reply: call.OK{}},
-		{Method: "POST", Path: "/fleets/{name}/trust",
+			Body: client.FleetSpec{}, Reply: core.FleetPlan{},
+		},
+		{
+			Method: "DELETE", Path: "/fleets/{name}", Summary: "Delete a fleet, or some of its instances",
+			Handle: a.fleets.Delete, Query: []string{"instance", "force"}, Reply: call.OK{},
+		},
+		{
+			Method: "POST", Path: "/fleets/{name}/trust",
 			Summary: "Forget the host keys of a fleet: the next ones shown are kept", Handle: a.fleets.Trust,
-			Query: []string{"instance"}, Reply: call.OK{}},
-		{Method: "GET", Path: "/plan", Summary: "The last plan: what nodes it wishes for", Handle: a.nodes.Plan,
-			Reply: client.Plan{}},
-		{Method: "GET", Path: "/licenses", Summary: "Licences, and what is in use of them", Handle: a.nodes.Licenses,
-			Reply: client.LicenseList{}},
-		{Method: "PUT", Path: "/projects/{project}/members/{user}", Summary: "Set a member's role; an empty one removes",
-			Handle: a.people.PutMember, Body: people.MemberBody{}, Reply: call.OK{}},
+			Query: []string{"instance"}, Reply: call.OK{},
+		},
+		{
+			Method: "GET", Path: "/plan", Summary: "The last plan: what nodes it wishes for", Handle: a.nodes.Plan,
+			Reply: client.Plan{},
+		},
+		{
+			Method: "GET", Path: "/licenses", Summary: "Licences, and what is in use of them", Handle: a.nodes.Licenses,
+			Reply: client.LicenseList{},
+		},
+		{
+			Method: "PUT", Path: "/projects/{project}/members/{user}", Summary: "Set a member's role; an empty one removes",
+			Handle: a.people.PutMember, Body: people.MemberBody{}, Reply: call.OK{},
+		},
 
-		{Method: "GET", Path: "/runs", Summary: "List runs, newest first", Handle: a.jobs.Runs,
-			Query: []string{"project", "name", "limit"}, Reply: client.RunList{}},
-		{Method: "POST", Path: "/runs/{name}/stop", Summary: "Stop a run", Handle: a.jobs.StopRun,
-			Query: []string{"project"}, Reply: call.OK{}},
+		{
+			Method: "GET", Path: "/runs", Summary: "List runs, newest first", Handle: a.jobs.Runs,
+			Query: []string{"project", "name", "limit"}, Reply: client.RunList{},
+		},
+		{
+			Method: "POST", Path: "/runs/{name}/stop", Summary: "Stop a run", Handle: a.jobs.StopRun,
+			Query: []string{"project"}, Reply: call.OK{},
+		},
 	}
 	for i := range native {
 		native[i].Path = call.Prefix + native[i].Path

@@ -59,9 +59,11 @@ func (h *Hub) Serve(ctx context.Context, c net.Conn, who ca.Node) error {
 	h.mu.Unlock()
 	defer h.conns.Done()
 
-	k := &conn{h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports),
+	k := &conn{
+		h: h, who: who, c: c, r: wire.NewSmallReader(c), reports: make(chan report, maxReports),
 		wake: make(chan struct{}, 1),
-		late: map[logstore.Key]core.UserName{}}
+		late: map[logstore.Key]core.UserName{},
+	}
 	k.ctx, k.stop = context.WithCancelCause(ctx)
 	// Closing the connection is what ends reader and writer, whoever wants it.
 	unhook := context.AfterFunc(k.ctx, func() { _ = c.Close() })
@@ -268,8 +270,10 @@ func (k *conn) reconcile(hello *wire.NodeHello) {
 	}
 	for _, st := range k.rejoinAll(func(job core.JobID, turn int32) bool { return runs[attempt{int64(job), turn}] },
 		knows) {
-		k.report(&state.Exited{Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
-			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name)}, nil)
+		k.report(&state.Exited{
+			Node: k.who.Name, Job: st.Job, Attempt: st.Attempt, Step: fmt.Sprint(st.ID),
+			Cause: state.CauseLaunch, Message: "the step was lost before it reached " + string(k.who.Name),
+		}, nil)
 	}
 }
 
@@ -388,9 +392,11 @@ func (k *conn) append(b []byte, o *order) ([]byte, error) {
 	case errors.Is(err, store.ErrNotFound):
 		j := o.launch
 		k.h.log.Error("launch without its blob", "job", j.ID, "err", err)
-		k.report(&state.Exited{Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name),
+		k.report(&state.Exited{
+			Node: k.who.Name, Job: j.ID, Attempt: j.Attempt, Step: holder(j, k.who.Name),
 			Cause:   state.CauseLaunch,
-			Message: "its script, environment or files are not in the store any more", JobDone: true}, nil)
+			Message: "its script, environment or files are not in the store any more", JobDone: true,
+		}, nil)
 		return b, nil
 	}
 	return b, err

@@ -135,8 +135,10 @@ func suspend(j *core.Job, resume bool) order {
 }
 
 func setLimit(j *core.Job) order {
-	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{Job: int64(j.ID), Attempt: j.Attempt,
-		Limit: limit(j.Spec.TimeLimit)}}
+	return order{typ: wire.TypeSetLimit, header: wire.SetLimit{
+		Job: int64(j.ID), Attempt: j.Attempt,
+		Limit: limit(j.Spec.TimeLimit),
+	}}
 }
 
 // kill asks for the end of a job's processes. Its Ref is the job, so that the answer "there is none" is understood.

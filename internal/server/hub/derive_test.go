@@ -66,40 +66,70 @@ func TestDerive(t *testing.T) {
 		"allocated in containers": {nil, with(with(running, contained), interactive), 0, nil, "b:launch a:launch", 0},
 		"unchanged":               {running, running, 0, nil, "", 0},
 		"interactive started":     {nil, with(running, interactive), 0, nil, "", 0},
-		"started again": {running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil,
-			"a:launch", 0},
-		"started and suspended at once": {nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
-			"a:launch a:suspend b:suspend", 0},
-		"suspended": {running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
-			"a:suspend b:suspend", 0},
-		"resumed": {with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil,
-			"a:resume b:resume", 0},
+		"started again": {
+			running, with(running, func(j *core.Job) { j.Attempt = 2 }), toldFinish, nil,
+			"a:launch", 0,
+		},
+		"started and suspended at once": {
+			nil, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
+			"a:launch a:suspend b:suspend", 0,
+		},
+		"suspended": {
+			running, with(running, func(j *core.Job) { j.State = core.Suspended }), 0, nil,
+			"a:suspend b:suspend", 0,
+		},
+		"resumed": {
+			with(running, func(j *core.Job) { j.State = core.Suspended }), running, 0, nil,
+			"a:resume b:resume", 0,
+		},
 		"a node lost": {running, job("a"), 0, nil, "b:finish", 0},
-		"another limit": {running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil,
-			"a:limit b:limit", 0},
+		"another limit": {
+			running, with(running, func(j *core.Job) { j.Spec.TimeLimit = 90 }), 0, nil,
+			"a:limit b:limit", 0,
+		},
 		"cancelled":               {running, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
 		"cancelled, told already": {running, with(running, ended(core.Cancelled)), toldKill, nil, "", toldKill},
-		"batch step ended": {running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish",
-			toldFinish},
-		"killed batch step ended": {running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish",
-			toldFinish},
-		"and a step of it runs": {running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill",
-			toldKill},
-		"which ended": {with(job("a!", "b"), ended(core.Completed)),
-			with(job("a!", "b"), ended(core.Completed)), toldKill, nil, "b:finish", toldFinish},
-		"finished, told already": {running, with(job("a!", "b"), ended(core.Completed)), toldFinish, nil, "",
-			toldFinish},
-		"interactive given back": {with(running, interactive),
-			with(with(running, interactive), ended(core.Completed)), 0, nil, "a:finish b:finish", toldFinish},
-		"interactive with steps ended": {with(running, interactive), with(with(running, interactive), ended(core.Timeout)),
-			0, steps, "a:kill b:kill", toldKill},
-		"requeued": {running, with(running, func(j *core.Job) { j.Flags = core.Requeueing }), 0, nil,
-			"a:kill b:kill", toldKill},
-		"clean": {running, with(job("a!", "b!"), func(j *core.Job) { j.State = core.Completed }),
-			toldFinish, nil, "", 0},
+		"batch step ended": {
+			running, with(job("a!", "b"), ended(core.Completed)), 0, nil, "b:finish",
+			toldFinish,
+		},
+		"killed batch step ended": {
+			running, with(job("a!", "b"), ended(core.Cancelled)), toldKill, nil, "b:finish",
+			toldFinish,
+		},
+		"and a step of it runs": {
+			running, with(job("a!", "b"), ended(core.Completed)), 0, steps, "b:kill",
+			toldKill,
+		},
+		"which ended": {
+			with(job("a!", "b"), ended(core.Completed)),
+			with(job("a!", "b"), ended(core.Completed)), toldKill, nil, "b:finish", toldFinish,
+		},
+		"finished, told already": {
+			running, with(job("a!", "b"), ended(core.Completed)), toldFinish, nil, "",
+			toldFinish,
+		},
+		"interactive given back": {
+			with(running, interactive),
+			with(with(running, interactive), ended(core.Completed)), 0, nil, "a:finish b:finish", toldFinish,
+		},
+		"interactive with steps ended": {
+			with(running, interactive), with(with(running, interactive), ended(core.Timeout)),
+			0, steps, "a:kill b:kill", toldKill,
+		},
+		"requeued": {
+			running, with(running, func(j *core.Job) { j.Flags = core.Requeueing }), 0, nil,
+			"a:kill b:kill", toldKill,
+		},
+		"clean": {
+			running, with(job("a!", "b!"), func(j *core.Job) { j.State = core.Completed }),
+			toldFinish, nil, "", 0,
+		},
 		"started and ended in one batch": {nil, with(running, ended(core.Cancelled)), 0, nil, "a:kill b:kill", toldKill},
-		"waiting": {nil, with(running, func(j *core.Job) { j.State, j.Alloc = core.Pending, nil }), 0,
-			nil, "", 0},
+		"waiting": {
+			nil, with(running, func(j *core.Job) { j.State, j.Alloc = core.Pending, nil }), 0,
+			nil, "", 0,
+		},
 	}
 	for name, c := range cases {
 		var got []string
@@ -127,10 +157,14 @@ func TestRejoin(t *testing.T) {
 		"another node of it": {job("a", "b"), "b", false, "", ""},
 		"over and runs":      {with(job("a"), over), "a", true, "batch", "kill"},
 		"over and gone":      {with(job("a"), over), "a", false, "", "finish"},
-		"suspended and runs": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", true, "batch",
-			"limit suspend"},
-		"suspended and no more": {with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", false, "",
-			"launch suspend"},
+		"suspended and runs": {
+			with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", true, "batch",
+			"limit suspend",
+		},
+		"suspended and no more": {
+			with(job("a"), func(j *core.Job) { j.State = core.Suspended }), "a", false, "",
+			"launch suspend",
+		},
 	}
 	for name, c := range cases {
 		var got []string

@@ -11,8 +11,10 @@ func TestGangPort(t *testing.T) {
 	t.Parallel()
 	h := &Hub{jobs: map[core.JobID]*tracked{}}
 	job := func(id core.JobID, start core.Time, nodes ...core.NodeName) *core.Job {
-		j := &core.Job{ID: id, Attempt: 1, Start: start, Spec: &core.Spec{Extra: &core.Extra{Container: &core.Container{}}},
-			Alloc: &core.Alloc{}}
+		j := &core.Job{
+			ID: id, Attempt: 1, Start: start, Spec: &core.Spec{Extra: &core.Extra{Container: &core.Container{}}},
+			Alloc: &core.Alloc{},
+		}
 		for _, n := range nodes {
 			j.Alloc.Nodes = append(j.Alloc.Nodes, core.NodeAlloc{Node: n})
 		}

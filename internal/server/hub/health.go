@@ -111,8 +111,10 @@ func (k *conn) ailing(m *wire.Health) {
 	}
 	faults := m.Faults
 	if most := h.rules().Health.MaxSkew; most > 0 && n.skew.Abs() > most {
-		faults = append(faults, core.NodeFault{Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most),
-			Drain: true})
+		faults = append(faults, core.NodeFault{
+			Check: "skew", Text: fmt.Sprintf("its clock is off by more than %s", most),
+			Drain: true,
+		})
 	}
 	n.faults = faults
 	h.mu.Unlock()

@@ -268,8 +268,10 @@ func (h *Hub) Live(name core.NodeName) Live {
 	if n == nil {
 		return Live{}
 	}
-	l := Live{Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units,
-		Faults: n.faults}
+	l := Live{
+		Connected: n.conn != nil, Load: n.beat.Load, FreeMem: n.beat.FreeMem, Skew: n.skew, Units: n.units,
+		Faults: n.faults,
+	}
 	if n.heard != h.began {
 		l.Heard = n.heard
 	}
@@ -300,8 +302,10 @@ func (h *Hub) Signal(j *core.Job, s wire.Signal) error {
 func (h *Hub) KillStep(j *core.Job, step string) error { return h.toNodes(j, killStep(j, step, "")) }
 
 func killStep(j *core.Job, step, notice string) order {
-	return order{typ: wire.TypeKill, header: wire.Kill{Job: int64(j.ID), Attempt: j.Attempt, Step: step,
-		Cause: wire.CauseCancelled, Notice: notice}}
+	return order{typ: wire.TypeKill, header: wire.Kill{
+		Job: int64(j.ID), Attempt: j.Attempt, Step: step,
+		Cause: wire.CauseCancelled, Notice: notice,
+	}}
 }
 
 func (h *Hub) toNodes(j *core.Job, o order) error {
@@ -354,8 +358,10 @@ func (h *Hub) LaunchStep(all []slurm.StepPart, part int, token string) (away []c
 		}
 		l := launches[i]
 		n.conn.queue(order{typ: wire.TypeLaunch, header: l, payload: l.Payload()})
-		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{Key: l.Key, Token: token,
-			Direct: (*wire.Direct)(ask.Direct)}})
+		n.conn.queue(order{typ: wire.TypeOpenStream, header: wire.OpenStream{
+			Key: l.Key, Token: token,
+			Direct: (*wire.Direct)(ask.Direct),
+		}})
 	}
 	return away, nil
 }

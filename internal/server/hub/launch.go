@@ -42,8 +42,10 @@ func (h *Hub) batchLaunch(ctx context.Context, j *core.Job, rank int) (*wire.Lau
 	l := &wire.Launch{
 		Key:      wire.Key{Job: int64(j.ID), Attempt: j.Attempt, Step: wire.BatchStep, Node: string(na.Node)},
 		Identity: h.identity(spec),
-		Program: wire.Program{Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv,
-			Nice: int(max(0, x.Prio))},
+		Program: wire.Program{
+			Argv: spec.Args, WorkDir: spec.IO.WorkDir, Umask: umask(x.Umask), LoginEnv: x.LoginEnv,
+			Nice: int(max(0, x.Prio)),
+		},
 		Stdio: wire.Stdio{
 			Stdin: spec.IO.Stdin, Stdout: spec.IO.Stdout, Stderr: spec.IO.Stderr, Append: spec.IO.Append,
 			Names: filenames(j, wire.BatchStep, rank), KeepTail: h.rules().Settings.LogTail, NoticePrefix: slurm.NoticePrefix,
@@ -181,8 +183,10 @@ func (h *Hub) identity(spec *core.Spec) wire.Identity {
 }
 
 func (h *Hub) timing(j *core.Job) wire.Timing {
-	t := wire.Timing{Limit: limit(j.Spec.TimeLimit), KillGrace: h.rules().Settings.KillWait,
-		Unkillable: h.rules().Settings.UnkillableAfter}
+	t := wire.Timing{
+		Limit: limit(j.Spec.TimeLimit), KillGrace: h.rules().Settings.KillWait,
+		Unkillable: h.rules().Settings.UnkillableAfter,
+	}
 	if g := j.Spec.More().KillGrace; g > 0 {
 		t.KillGrace = g.Duration()
 	}

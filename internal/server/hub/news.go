@@ -174,9 +174,11 @@ func (k *conn) endOf(x *wire.Exited) *state.Exited {
 		Node: k.who.Name, Job: core.JobID(x.Key.Job), Attempt: x.Key.Attempt, Step: x.Key.Step,
 		Exit:  core.Exit{Code: int32(x.ExitCode), Signal: int32(x.Signal)},
 		Cause: causeOf(x.Cause), Message: x.Message,
-		Usage: core.Usage{User: time.Duration(x.Usage.UserCPU) * time.Microsecond,
+		Usage: core.Usage{
+			User:   time.Duration(x.Usage.UserCPU) * time.Microsecond,
 			Sys:    time.Duration(x.Usage.SysCPU) * time.Microsecond,
-			MaxRSS: core.Bytes(x.Usage.MaxRSS)},
+			MaxRSS: core.Bytes(x.Usage.MaxRSS),
+		},
 		Elapsed: x.Elapsed, JobDone: x.JobDone, Image: x.Image,
 	}
 	if x.At != 0 {

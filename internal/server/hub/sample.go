@@ -56,8 +56,10 @@ func (k *conn) jobSamples(s *wire.Sample, exported []byte, now core.Time) (keep 
 			continue
 		}
 		if na := allocOn(t.job, k.who.Name); na != nil { // nobody tells of others' jobs
-			x := &core.Sample{At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem),
-				GPUs: unitUse(na, s.Units)}
+			x := &core.Sample{
+				At: now, Node: k.who.Name, CPU: time.Duration(u.CPU) * time.Microsecond, Mem: core.Bytes(u.Mem),
+				GPUs: unitUse(na, s.Units),
+			}
 			keep = append(keep, jobSample{samples.Key{Job: t.job.ID, Attempt: u.Attempt}, x})
 		}
 	}

@@ -150,12 +150,16 @@ func BenchmarkSpec(b *testing.B) {
 	s := &core.Spec{
 		Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main",
 		Args: []string{"--epochs", "3"},
-		Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
-			Given: core.GivenTasks},
+		Shape: core.Shape{
+			NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
+			Given: core.GivenTasks,
+		},
 		TimeLimit: 3600,
 		IO:        core.IO{WorkDir: "/home/ann/work/run", Stdout: "slurm-%j.out"},
-		From: core.Origin{Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh",
-			Line: "sbatch train.sh --epochs 3", Sid: 4711},
+		From: core.Origin{
+			Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh",
+			Line: "sbatch train.sh --epochs 3", Sid: 4711,
+		},
 	}
 	c := New[core.Spec]("script", "env")
 	text := c.Append(nil, 1, s)

@@ -139,7 +139,8 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	rows, err := conn.Query(t.Context(), `SELECT table_name || '.' || column_name || ' ' || data_type || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END
+	rows, err := conn.Query(t.Context(),
+		`SELECT table_name || '.' || column_name || ' ' || data_type || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END
  FROM information_schema.columns WHERE table_schema = current_schema()`)
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +158,10 @@ func TestSchema(t *testing.T) {
 // columns lists "table.column type not null" of a script, in PostgreSQL's words.
 func columns(script string) []string {
 	var all []string
-	types := map[string]string{"INTEGER": "bigint", "BIGINT": "bigint", "TEXT": "text", "BLOB": "bytea",
-		"BOOLEAN": "boolean"}
+	types := map[string]string{
+		"INTEGER": "bigint", "BIGINT": "bigint", "TEXT": "text", "BLOB": "bytea",
+		"BOOLEAN": "boolean",
+	}
 	for _, m := range regexp.MustCompile(`(?ms)^CREATE TABLE (\w+) \((.*?)\)[^),]*;$`).FindAllStringSubmatch(script, -1) {
 		key := ""
 		if k := regexp.MustCompile(`PRIMARY KEY \((.*?)\)`).FindStringSubmatch(m[2]); k != nil {

@@ -64,8 +64,10 @@ func openEngine(path string, lim limits) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{path: path, idle: make(chan *conn, readers), closed: make(chan struct{}),
-		checkpointer: checkpointer{limits: lim}}
+	e := &engine{
+		path: path, idle: make(chan *conn, readers), closed: make(chan struct{}),
+		checkpointer: checkpointer{limits: lim},
+	}
 	e.writer, err = openWith(path, fmt.Sprintf("PRAGMA page_size = %d", pageSize), "PRAGMA journal_mode = WAL",
 		"PRAGMA cache_size = -16384")
 	if err != nil {

@@ -118,8 +118,10 @@ func TestPrivate(t *testing.T) {
 func TestPragmas(t *testing.T) {
 	t.Parallel()
 	e, _ := raw(t)
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
-		"busy_timeout": "5000", "page_size": "4096"} {
+	for pragma, want := range map[string]string{
+		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1",
+		"busy_timeout": "5000", "page_size": "4096",
+	} {
 		var got string
 		if err := e.writer.query(t.Context(), "PRAGMA "+pragma, nil, []any{&got}, func() error { return nil }); err != nil ||
 			got != want {
@@ -144,8 +146,10 @@ func TestFull(t *testing.T) {
 	pages("70") // the schema, and room for one change
 	change := func(seq int64) *core.Changes {
 		text := strings.Repeat("x", 64<<10)
-		return &core.Changes{Now: core.Time(seq), Events: []core.Event{{Seq: seq, At: core.Time(seq)}},
-			Blobs: []core.Blob{{Hash: core.Hash{byte(seq)}, Data: []byte(text)}}}
+		return &core.Changes{
+			Now: core.Time(seq), Events: []core.Event{{Seq: seq, At: core.Time(seq)}},
+			Blobs: []core.Blob{{Hash: core.Hash{byte(seq)}, Data: []byte(text)}},
+		}
 	}
 	seq := int64(0)
 	for err == nil {
@@ -183,8 +187,10 @@ func TestLogBeginsAnew(t *testing.T) {
 	}
 	data := make([]byte, 64<<10)
 	for seq := range int64(1000) {
-		c := &core.Changes{Events: []core.Event{{Seq: seq + 1}},
-			Blobs: []core.Blob{{Hash: core.Hash{byte(seq), byte(seq >> 8)}, Data: data}}}
+		c := &core.Changes{
+			Events: []core.Event{{Seq: seq + 1}},
+			Blobs:  []core.Blob{{Hash: core.Hash{byte(seq), byte(seq >> 8)}, Data: data}},
+		}
 		if err := s.Commit(t.Context(), epoch, c); err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +213,10 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seq := range int64(20) {
-		if err := s.Commit(t.Context(), epoch, &core.Changes{NextJob: core.JobID(seq),
-			Events: []core.Event{{Seq: seq + 1}}}); err != nil {
+		if err := s.Commit(t.Context(), epoch, &core.Changes{
+			NextJob: core.JobID(seq),
+			Events:  []core.Event{{Seq: seq + 1}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

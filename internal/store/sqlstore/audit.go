@@ -147,7 +147,8 @@ func purgeAudit(tx Tx, keep store.Retention, now core.Time) (int, bool, error) {
 	if keep.Audit == 0 {
 		return 0, false, nil
 	}
-	n, err := tx.Exec(`DELETE FROM audit WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT $1) AS oldest
+	n, err := tx.Exec(
+		`DELETE FROM audit WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT $1) AS oldest
   WHERE at < $2)
  AND seq < (SELECT MAX(seq) FROM audit)`, int64(purgeRows), int64(now.Add(-keep.Audit)))
 	return int(n), n == purgeRows, err

@@ -87,8 +87,10 @@ func addBlobs(b *Batch, c *core.Changes, known *recent, seal store.Sealer) error
 	if len(c.Events) == 0 {
 		return errors.New("store: blobs come with the event of what they belong to")
 	}
-	p := packer{b: b, c: c, known: known, seal: seal, index: make(map[core.Hash]int, len(c.Blobs)),
-		at: make([]int64, len(c.Blobs))}
+	p := packer{
+		b: b, c: c, known: known, seal: seal, index: make(map[core.Hash]int, len(c.Blobs)),
+		at: make([]int64, len(c.Blobs)),
+	}
 	total := 0
 	for i := range c.Blobs {
 		p.index[c.Blobs[i].Hash] = i

@@ -150,7 +150,8 @@ func (db *DB) whyFenced(ctx context.Context, epoch int64, c *core.Changes) error
 
 // Lead takes or extends leadership.
 func (db *DB) Lead(ctx context.Context, holder string, ttl time.Duration, renew int64, now core.Time) (
-	epoch int64, err error) {
+	epoch int64, err error,
+) {
 	clock := `CASE WHEN CAST($1 AS BIGINT) = 0 THEN ` + db.engine.Dialect().Clock + ` ELSE CAST($1 AS BIGINT) END`
 	err = db.engine.Write(ctx, func(tx Tx) error {
 		args := []any{int64(now), ttl.Microseconds(), holder}
@@ -221,7 +222,8 @@ func queryRow(tx Tx, text string, args []any, dest ...any) error {
 
 // readDocs reads rows of an id, or whatever the key is, and a document into values of T.
 func readDocs[T any](tx Tx, d docs[T], dec *doc.Decoder, text string, args []any, key []any, set func(*T)) (
-	[]*T, error) {
+	[]*T, error,
+) {
 	var all []*T
 	var body []byte
 	err := tx.Query(text, args, append(key, &body), func() error {

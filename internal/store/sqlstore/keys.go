@@ -57,8 +57,10 @@ func readKeys(tx Tx) ([]core.SubmitKey, error) {
 	var job, at int64
 	var dec doc.Decoder
 	err := tx.Query(`SELECT key, job, at, usr FROM submit_keys`, nil, []any{&key, &job, &at, &usr}, func() error {
-		all = append(all, core.SubmitKey{Key: string(key), Job: core.JobID(job), At: core.Time(at),
-			User: core.UserName(dec.Intern(usr))})
+		all = append(all, core.SubmitKey{
+			Key: string(key), Job: core.JobID(job), At: core.Time(at),
+			User: core.UserName(dec.Intern(usr)),
+		})
 		return nil
 	})
 	return all, err

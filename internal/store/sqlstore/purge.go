@@ -20,7 +20,8 @@ type purgeFunc func(Tx, store.Retention, core.Time) (removed int, more bool, err
 
 // Purge removes a bounded batch.
 func (db *DB) Purge(ctx context.Context, epoch int64, keep store.Retention, now core.Time) (
-	removed int, more bool, err error) {
+	removed int, more bool, err error,
+) {
 	defer db.recent.forget()
 	err = db.engine.Write(ctx, func(tx Tx) error {
 		removed, more = 0, false

@@ -202,7 +202,8 @@ func (db *DB) under(ctx context.Context, key int64) (n int64, err error) {
 }
 
 func (db *DB) writeResealed(ctx context.Context, epoch int64, packs []stalePack, names []staleName, key, after int64,
-	done bool) error {
+	done bool,
+) error {
 	d := db.engine.Dialect()
 	return db.engine.Write(ctx, func(tx Tx) (err error) {
 		if d.Wipe != "" {

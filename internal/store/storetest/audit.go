@@ -31,12 +31,18 @@ func testAudit(t *testing.T, w *world) {
 	w.lead()
 	whole := filled[core.AuditEntry]()
 	w.audit(whole)
-	deny := &core.AuditEntry{User: "mal", UID: 7, Addr: "local", Action: "job.cancel", Object: "job 1", Answer: "denied",
-		Count: 1}
-	act := &core.AuditEntry{User: "root", UID: 0, Token: "t1", TokenName: "ops", Action: "node.update",
-		Object: "node n_1", Answer: "ok"}
-	odd := &core.AuditEntry{User: "mal", UID: -1, Action: "job.cancel.all", Object: "job 12", Answer: "ok",
-		Detail: "50% é\n"}
+	deny := &core.AuditEntry{
+		User: "mal", UID: 7, Addr: "local", Action: "job.cancel", Object: "job 1", Answer: "denied",
+		Count: 1,
+	}
+	act := &core.AuditEntry{
+		User: "root", UID: 0, Token: "t1", TokenName: "ops", Action: "node.update",
+		Object: "node n_1", Answer: "ok",
+	}
+	odd := &core.AuditEntry{
+		User: "mal", UID: -1, Action: "job.cancel.all", Object: "job 12", Answer: "ok",
+		Detail: "50% é\n",
+	}
 	w.audit(deny, act, odd)
 	w.same([]int64{whole.Seq, deny.Seq, act.Seq, odd.Seq}, []int64{1, 2, 3, 4})
 	w.wantAudit(store.AuditQuery{}, odd, act, deny, whole)

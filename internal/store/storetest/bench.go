@@ -61,11 +61,15 @@ func (l *load) submit(n int) *core.Changes {
 		s := &core.Spec{
 			Name: "train.sh", User: "ann", UID: 1000, GID: 1000, Project: "physics", Partition: "main", Runtime: "process",
 			Script: script.Hash, Env: env.Hash, Args: []string{"--epochs", "3"},
-			Shape: core.Shape{NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
-				Given: core.GivenTasks},
+			Shape: core.Shape{
+				NodesMin: 1, NodesMax: 1, Tasks: 1, CPUsPerTask: 1, MemPerNode: core.GiB,
+				Given: core.GivenTasks,
+			},
 			TimeLimit: 3600, IO: core.IO{WorkDir: "/home/ann/work/run", Stdout: "slurm-%j.out"}, Requeue: true,
-			From: core.Origin{Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh",
-				Line: "sbatch train.sh --epochs 3", Sid: 4711},
+			From: core.Origin{
+				Host: "login1", Dir: "/home/ann/work/run", Command: "/home/ann/work/run/train.sh",
+				Line: "sbatch train.sh --epochs 3", Sid: 4711,
+			},
 		}
 		j := &core.Job{ID: l.next, SpecID: l.next, Spec: s, Submit: l.now, Eligible: l.now, Priority: 100}
 		l.next++
@@ -106,8 +110,10 @@ func (l *load) move(jobs []*core.Job, kind core.EventKind, change func(*core.Job
 
 func (l *load) start(j *core.Job) {
 	j.State, j.Start, j.Attempt = core.Running, l.now, 1
-	j.Alloc = &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{Node: "n1", CPUs: 1, Cores: []int32{3},
-		Mem: core.GiB, Tasks: 1}}}
+	j.Alloc = &core.Alloc{Partition: "main", Nodes: []core.NodeAlloc{{
+		Node: "n1", CPUs: 1, Cores: []int32{3},
+		Mem: core.GiB, Tasks: 1,
+	}}}
 }
 
 func (l *load) end(j *core.Job) {

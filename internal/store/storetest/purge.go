@@ -110,8 +110,10 @@ func testPurgeSharedBlobs(t *testing.T, w *world) {
 		s := spec(id, "ann")
 		s.Script, s.Extra = hash("shared"), &core.Extra{Files: hash("files")}
 		j := &core.Job{ID: id, SpecID: id, Spec: s, Submit: w.now}
-		w.commit(&core.Changes{Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: id, Spec: s}},
-			Blobs: []core.Blob{blob("shared"), blobsOf(id)[1], blob("files")}})
+		w.commit(&core.Changes{
+			Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: id, Spec: s}},
+			Blobs: []core.Blob{blob("shared"), blobsOf(id)[1], blob("files")},
+		})
 		return j
 	}
 	old, near, far := submit(1), submit(2), submit(3000)
@@ -140,8 +142,10 @@ func testPurgeSharedBlobs(t *testing.T, w *world) {
 func testPurgeArrays(t *testing.T, w *world) {
 	s := spec(1, "ann")
 	ref := core.ArrayRef{Base: 1, Count: 2, Max: 1, Step: 1, Tasks: taskset.Of(0, 1)}
-	w.commit(&core.Changes{Jobs: []*core.Job{{ID: 1, SpecID: 1, Spec: s, Array: &ref}},
-		Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1)})
+	w.commit(&core.Changes{
+		Jobs:  []*core.Job{{ID: 1, SpecID: 1, Spec: s, Array: &ref}},
+		Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1),
+	})
 	r0, r1 := ref, ref
 	r0.Tasks, r1.Tasks, r1.Task = taskset.Set{}, taskset.Set{}, 1
 	running := &core.Job{ID: 2, SpecID: 1, Spec: s, Array: &r0, State: core.Running, Start: w.now}
@@ -165,8 +169,10 @@ func testPurgeRevisions(t *testing.T, w *world) {
 	s, longer := spec(1, "ann"), spec(1, "ann")
 	longer.TimeLimit = 77
 	ref := core.ArrayRef{Base: 1, Count: 2, Max: 1, Step: 1, Tasks: taskset.Of(0, 1)}
-	w.commit(&core.Changes{Jobs: []*core.Job{{ID: 1, SpecID: 1, Spec: s, Array: &ref}},
-		Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1)})
+	w.commit(&core.Changes{
+		Jobs:  []*core.Job{{ID: 1, SpecID: 1, Spec: s, Array: &ref}},
+		Specs: []core.SpecRow{{ID: 1, Spec: s}}, Blobs: blobsOf(1),
+	})
 	r0, r1 := ref, ref
 	r0.Tasks, r1.Tasks, r1.Task = taskset.Set{}, taskset.Set{}, 1
 	running := &core.Job{ID: 2, SpecID: revised, Spec: longer, Array: &r0, State: core.Running, Start: w.now}
@@ -186,8 +192,10 @@ func testPurgeRevisions(t *testing.T, w *world) {
 func testPurgeKeys(t *testing.T, w *world) {
 	c := &core.Changes{}
 	for id := core.JobID(1); id <= 3000; id++ {
-		c.Keys = append(c.Keys, core.SubmitKey{Key: fmt.Sprint("k", id), Job: id,
-			At: w.now.Add(time.Duration(id) * time.Second)})
+		c.Keys = append(c.Keys, core.SubmitKey{
+			Key: fmt.Sprint("k", id), Job: id,
+			At: w.now.Add(time.Duration(id) * time.Second),
+		})
 	}
 	w.commit(c)
 	w.now = w.now.Add(2000*time.Second + time.Minute)

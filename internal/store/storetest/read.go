@@ -19,20 +19,28 @@ func testImage(t *testing.T, w *world) {
 	uid := uint32(1000)
 	c := &core.Changes{
 		NextNode: 3,
-		Nodes: []*core.Node{{ID: 1, Name: "n1", Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}},
-			{ID: 2, Name: "n2", Features: []string{"ib"}}},
+		Nodes: []*core.Node{
+			{ID: 1, Name: "n1", Hardware: core.Hardware{CPUs: 4, Memory: core.GiB}},
+			{ID: 2, Name: "n2", Features: []string{"ib"}},
+		},
 		Users:    []*core.User{{Name: "ann", UID: &uid, Role: core.RoleUser}, {Name: "bob"}},
 		Projects: []*core.Project{{Name: "physics", Members: []core.Member{{User: "ann", Role: core.RoleManager}}}},
 		Tokens:   []*core.Token{{ID: "t1", Hash: hash("secret"), Kind: "user", User: "ann", Created: 5}},
-		Runs: []*core.Run{{ID: "r1", Project: "physics", Name: "old", Ended: 9},
-			{ID: "r2", Project: "physics", Name: "new", Jobs: []core.JobID{3}, Config: hash("yaml")}},
+		Runs: []*core.Run{
+			{ID: "r1", Project: "physics", Name: "old", Ended: 9},
+			{ID: "r2", Project: "physics", Name: "new", Jobs: []core.JobID{3}, Config: hash("yaml")},
+		},
 		Keys: []core.SubmitKey{{Key: "k2", Job: 2, At: 17, User: "bob"}},
 		Steps: []*core.Step{
 			{Job: 1, ID: 0, Name: "gone", State: core.Completed, Attempt: 1},
-			{Job: 3, ID: 0, Name: "date", State: core.Completed, Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}, CPUs: 1,
-				Attempt: 1, Exit: core.Exit{Signal: 9}},
-			{Job: 3, ID: 1, Name: "mpi", State: core.Running, Nodes: []core.NodeName{"n1", "n2"}, Tasks: []int32{2, 2}, CPUs: 4,
-				Attempt: 1, Left: 2},
+			{
+				Job: 3, ID: 0, Name: "date", State: core.Completed, Nodes: []core.NodeName{"n1"}, Tasks: []int32{1}, CPUs: 1,
+				Attempt: 1, Exit: core.Exit{Signal: 9},
+			},
+			{
+				Job: 3, ID: 1, Name: "mpi", State: core.Running, Nodes: []core.NodeName{"n1", "n2"}, Tasks: []int32{2, 2}, CPUs: 4,
+				Attempt: 1, Left: 2,
+			},
 		},
 	}
 	w.commit(c)
@@ -174,10 +182,14 @@ func testQueries(t *testing.T, w *world) {
 	// What somebody sees: their own, and what is in projects they manage; filters only take away.
 	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}}, 2, 5)
 	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob", Projects: []core.ProjectName{"arts"}}}, 2, 5, 7)
-	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}, Users: []core.UserName{"ann", "bob"}, Newest: true,
-		Limit: 1}, 5)
-	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob", Projects: []core.ProjectName{"arts"}},
-		IDs: []core.JobID{1, 2, 7}}, 2, 7)
+	w.wantIDs(store.JobQuery{
+		Seen: &store.Seen{User: "bob"}, Users: []core.UserName{"ann", "bob"}, Newest: true,
+		Limit: 1,
+	}, 5)
+	w.wantIDs(store.JobQuery{
+		Seen: &store.Seen{User: "bob", Projects: []core.ProjectName{"arts"}},
+		IDs:  []core.JobID{1, 2, 7},
+	}, 2, 7)
 	w.wantIDs(store.JobQuery{Seen: &store.Seen{User: "bob"}, Projects: []core.ProjectName{"arts"}})
 	w.wantIDs(store.JobQuery{Seen: &store.Seen{}})
 
@@ -197,8 +209,10 @@ func testPages(t *testing.T, w *world) {
 	c := &core.Changes{}
 	for id := core.JobID(1); id <= 25; id++ {
 		s := spec(id, "ann")
-		c.Jobs = append(c.Jobs, &core.Job{ID: id, SpecID: id, Spec: s, State: core.Completed, Submit: w.now,
-			End: w.now.Add(time.Duration(100-id) * time.Second)})
+		c.Jobs = append(c.Jobs, &core.Job{
+			ID: id, SpecID: id, Spec: s, State: core.Completed, Submit: w.now,
+			End: w.now.Add(time.Duration(100-id) * time.Second),
+		})
 		c.Specs = append(c.Specs, core.SpecRow{ID: id, Spec: s})
 	}
 	w.commit(c)
@@ -223,8 +237,10 @@ func testPages(t *testing.T, w *world) {
 
 func testSteps(t *testing.T, w *world) {
 	w.commit(&core.Changes{Steps: []*core.Step{
-		{Job: 2, ID: 0, Attempt: 2, Name: "again"}, {Job: 2, ID: 1, Attempt: 1, Name: "b"},
-		{Job: 2, ID: 0, Attempt: 1, Name: "a"}, {Job: 5, ID: 0, Attempt: 1},
+		{Job: 2, ID: 0, Attempt: 2, Name: "again"},
+		{Job: 2, ID: 1, Attempt: 1, Name: "b"},
+		{Job: 2, ID: 0, Attempt: 1, Name: "a"},
+		{Job: 5, ID: 0, Attempt: 1},
 	}})
 	w.commit(&core.Changes{Steps: []*core.Step{{Job: 2, ID: 1, Attempt: 1, Name: "b", State: core.Failed}}})
 	got, err := w.Steps(w.ctx, []core.JobID{2, 3, 2})
@@ -232,7 +248,8 @@ func testSteps(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.same(got, []*core.Step{
-		{Job: 2, ID: 0, Attempt: 1, Name: "a"}, {Job: 2, ID: 1, Attempt: 1, Name: "b", State: core.Failed},
+		{Job: 2, ID: 0, Attempt: 1, Name: "a"},
+		{Job: 2, ID: 1, Attempt: 1, Name: "b", State: core.Failed},
 		{Job: 2, ID: 0, Attempt: 2, Name: "again"},
 	})
 	if got, err := w.Steps(w.ctx, nil); err != nil || len(got) != 0 {
@@ -302,8 +319,11 @@ func testManyBlobs(t *testing.T, w *world) {
 func testKeys(t *testing.T, w *world) {
 	_, err := w.SubmitKey(w.ctx, "a")
 	w.wantErr(err, store.ErrNotFound)
-	keys := []core.SubmitKey{{Key: "a", Job: 1, At: 5, User: "ann"}, {Key: "b", Job: 700, At: 6, User: "bob"},
-		{Key: "c", Job: 90_000, At: 7, User: "ann"}}
+	keys := []core.SubmitKey{
+		{Key: "a", Job: 1, At: 5, User: "ann"},
+		{Key: "b", Job: 700, At: 6, User: "bob"},
+		{Key: "c", Job: 90_000, At: 7, User: "ann"},
+	}
 	for _, k := range keys {
 		w.commit(&core.Changes{Keys: []core.SubmitKey{k}})
 	}
@@ -324,8 +344,10 @@ func testEvents(t *testing.T, w *world) {
 	var want []core.Event
 	for i := range 3 {
 		c := &core.Changes{Events: []core.Event{
-			{Kind: core.JobStarted, Job: core.JobID(i), Node: "n1", User: "ann", By: "root",
-				Data: raw(map[string]any{"i": i, "s": "\x00ü"})},
+			{
+				Kind: core.JobStarted, Job: core.JobID(i), Node: "n1", User: "ann", By: "root",
+				Data: raw(map[string]any{"i": i, "s": "\x00ü"}),
+			},
 			{Kind: core.NodeJoined},
 		}}
 		w.commit(c)

@@ -134,8 +134,10 @@ func testUpserts(t *testing.T, w *world) {
 	first := &core.Changes{
 		Nodes: []*core.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}}, Users: []*core.User{{Name: "ann", UID: &uid}},
 		Projects: []*core.Project{{Name: "physics"}}, Tokens: []*core.Token{{ID: "t1", Hash: hash("t1")}},
-		Spent: []*core.Spent{{Project: "physics", User: "ann", At: 5, Raw: 1e9 / 7},
-			{Project: "physics", User: "bob", At: 6, Raw: 2}},
+		Spent: []*core.Spent{
+			{Project: "physics", User: "ann", At: 5, Raw: 1e9 / 7},
+			{Project: "physics", User: "bob", At: 6, Raw: 2},
+		},
 		Runs: []*core.Run{{ID: "r1", Project: "physics", Name: "train"}},
 	}
 	w.commit(first)
@@ -167,24 +169,32 @@ func testPolicy(t *testing.T, w *world) {
 	five := int64(5)
 	w.commit(&core.Changes{
 		QOS: []*core.QOS{
-			{Name: "high", Priority: 9, Flags: core.DenyOnLimit | core.NoDecay, Limits: core.Limits{GrpJobs: &five},
-				Preempt: []core.QOSName{"low"}},
+			{
+				Name: "high", Priority: 9, Flags: core.DenyOnLimit | core.NoDecay, Limits: core.Limits{GrpJobs: &five},
+				Preempt: []core.QOSName{"low"},
+			},
 			{Name: "low", UsageFactor: new(0.25), MaxTRESPerUser: core.TRESOf(core.Amount{Name: "gres/gpu", Count: 4})},
 		},
 		Reservations: []*core.AdvanceReservation{
-			{Name: "a", ID: 3, Start: 10, End: 20, Nodes: "n[1-4]", Users: []core.UserName{"ann", "-bob"},
-				Flags: core.ReserveMaint | core.ReserveDaily},
+			{
+				Name: "a", ID: 3, Start: 10, End: 20, Nodes: "n[1-4]", Users: []core.UserName{"ann", "-bob"},
+				Flags: core.ReserveMaint | core.ReserveDaily,
+			},
 			{Name: "b", ID: 4, Start: 11, End: 12, Licenses: []core.License{{Name: "matlab", Total: 2}}},
 		},
 		Fleets: []*core.Fleet{
-			{Name: "lab", Next: 1, Hosts: []core.FleetHost{{Node: "lab-0",
-				Login: core.SSHLogin{Host: "h", User: "u", Key: "SHA256:x"}, Cause: "away"}}},
+			{Name: "lab", Next: 1, Hosts: []core.FleetHost{{
+				Node:  "lab-0",
+				Login: core.SSHLogin{Host: "h", User: "u", Key: "SHA256:x"}, Cause: "away",
+			}}},
 			{Name: "old", Placement: core.PlaceCluster},
 		},
 		Tokens:   []*core.Token{{ID: "t1", Hash: hash("t1")}, {ID: "t2", Hash: hash("t2")}},
 		Projects: []*core.Project{{Name: "physics"}, {Name: "old"}},
-		Spent: []*core.Spent{{Project: "old", User: "ann", At: 5, Raw: 1},
-			{Project: "physics", User: "ann", At: 5, Raw: 2}},
+		Spent: []*core.Spent{
+			{Project: "old", User: "ann", At: 5, Raw: 1},
+			{Project: "physics", User: "ann", At: 5, Raw: 2},
+		},
 	})
 	low := &core.QOS{Name: "low", Priority: 3}
 	again := &core.AdvanceReservation{Name: "a", ID: 5, Start: 30, End: 40}
@@ -239,8 +249,10 @@ func testStrangeText(t *testing.T, w *world) {
 	s := spec(1, "ann")
 	s.Name, s.IO.WorkDir, s.From.Line = "nul\x00 bad\xff ö\t\"\\\n", "/data/\xfe\x00", "sbatch \x1b[1m\u2028"
 	j := &core.Job{ID: 1, SpecID: 1, Spec: s, Message: "a\x00b\xc3"}
-	w.commit(&core.Changes{Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: 1, Spec: s}},
-		Keys: []core.SubmitKey{{Key: "k\x00\xff", Job: 1}}})
+	w.commit(&core.Changes{
+		Jobs: []*core.Job{j}, Specs: []core.SpecRow{{ID: 1, Spec: s}},
+		Keys: []core.SubmitKey{{Key: "k\x00\xff", Job: 1}},
+	})
 	got := w.load().Jobs[0]
 	if got.Spec.Name != "nul\x00 bad\ufffd ö\t\"\\\n" || got.Spec.From.Line != s.From.Line ||
 		got.Message != "a\x00b\ufffd" {

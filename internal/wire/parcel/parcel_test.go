@@ -83,7 +83,9 @@ func TestFilesArriveAsTheyWere(t *testing.T) {
 		}
 	})
 	items := []Item{
-		{from + "/one.txt", "one.txt"}, {from + "/src", "src"}, {from + "/top", "~/code"},
+		{from + "/one.txt", "one.txt"},
+		{from + "/src", "src"},
+		{from + "/top", "~/code"},
 		{from + "/one.txt", to + "/abs/deep/two.txt"},
 	}
 	data, err := Pack(items)
@@ -132,8 +134,10 @@ func TestWhatCannotBePacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, items := range map[string][]Item{
-		"files[1]: " + dir + "/a: together with what comes before it has more than the 8 MiB": {{dir + "/a", "a"},
-			{dir + "/a", "b"}},
+		"files[1]: " + dir + "/a: together with what comes before it has more than the 8 MiB": {
+			{dir + "/a", "a"},
+			{dir + "/a", "b"},
+		},
 		"files[0]: " + dir + "/none: no such file or directory":                 {{dir + "/none", "a"}},
 		"files[0]: " + dir + "/pipe: is neither a file nor a folder nor a link": {{dir + "/pipe", "a"}},
 	} {
@@ -158,12 +162,21 @@ func TestNothingLeavesItsPlace(t *testing.T) {
 	}{
 		"parent":   {[]member{folder, {name: "0/../x", typ: tar.TypeReg}}, true},
 		"absolute": {[]member{folder, {name: "0//x", typ: tar.TypeReg}}, true},
-		"link out": {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink},
-			{name: "0/l/x", typ: tar.TypeReg}}, false},
-		"relative link out": {[]member{folder, {name: "0/l", link: "../out", typ: tar.TypeSymlink},
-			{name: "0/l/x", typ: tar.TypeReg}}, false},
-		"folder by a link": {[]member{folder, {name: "0/l", link: "OUT", typ: tar.TypeSymlink},
-			{name: "0/l/", typ: tar.TypeDir}}, false},
+		"link out": {[]member{
+			folder,
+			{name: "0/l", link: "OUT", typ: tar.TypeSymlink},
+			{name: "0/l/x", typ: tar.TypeReg},
+		}, false},
+		"relative link out": {[]member{
+			folder,
+			{name: "0/l", link: "../out", typ: tar.TypeSymlink},
+			{name: "0/l/x", typ: tar.TypeReg},
+		}, false},
+		"folder by a link": {[]member{
+			folder,
+			{name: "0/l", link: "OUT", typ: tar.TypeSymlink},
+			{name: "0/l/", typ: tar.TypeDir},
+		}, false},
 		"link there before": {[]member{folder, {name: "0/there/x", typ: tar.TypeReg}}, false},
 		"hard link":         {[]member{folder, {name: "0/l", link: "OUT/secret", typ: tar.TypeLink}}, true},
 		"device":            {[]member{folder, {name: "0/l", typ: tar.TypeChar}}, true},
@@ -183,8 +196,10 @@ func TestNothingLeavesItsPlace(t *testing.T) {
 			var b bytes.Buffer
 			w := tar.NewWriter(&b)
 			for _, m := range append([]member{{name: listName, typ: tar.TypeReg, text: `["in","two"]`}}, tc.members...) {
-				h := &tar.Header{Name: m.name, Linkname: strings.ReplaceAll(m.link, "OUT", out), Typeflag: m.typ, Mode: 0o644,
-					Size: int64(len(m.text))}
+				h := &tar.Header{
+					Name: m.name, Linkname: strings.ReplaceAll(m.link, "OUT", out), Typeflag: m.typ, Mode: 0o644,
+					Size: int64(len(m.text)),
+				}
 				if err := w.WriteHeader(h); err != nil {
 					t.Fatal(err)
 				}

@@ -56,8 +56,10 @@ func (a *Base) Begin(rt *Route, r *http.Request, who *Caller) *Caller {
 	if who.UserRecord == nil {
 		return who
 	}
-	if now := time.Now(); a.signIns.First(audit.SignIn{User: who.User, Token: who.Token, Node: who.Node,
-		Addr: AddrOf(r.RemoteAddr)}, now) {
+	if now := time.Now(); a.signIns.First(audit.SignIn{
+		User: who.User, Token: who.Token, Node: who.Node,
+		Addr: AddrOf(r.RemoteAddr),
+	}, now) {
 		e := a.AuditEntry(rt, r, who, nil)
 		e.Action, e.Object = "sign-in", ""
 		a.Audit.Note(e)

@@ -21,8 +21,10 @@ func (a *Cluster) AuditLog(_ http.ResponseWriter, r *http.Request, who *call.Cal
 		Answer: q.Get("answer"),
 	}
 	var limit int64
-	for name, to := range map[string]*int64{"since": (*int64)(&ask.Since), "until": (*int64)(&ask.Until),
-		"before": &ask.Before, "limit": &limit} {
+	for name, to := range map[string]*int64{
+		"since": (*int64)(&ask.Since), "until": (*int64)(&ask.Until),
+		"before": &ask.Before, "limit": &limit,
+	} {
 		n, err := call.Number(q.Get(name), 0)
 		if err != nil {
 			return nil, core.Errorf(core.Invalid, "%s: %v", name, err)

@@ -26,8 +26,10 @@ func (a *Cluster) ShowCA(_ http.ResponseWriter, _ *http.Request, who *call.Calle
 func (a *Cluster) caState(snap *state.Snapshot, admin bool) *client.CA {
 	out := &client.CA{PEM: string(a.Authority.PEM()), Sum: a.Authority.Sum()}
 	for _, i := range a.Authority.Issuers() {
-		out.Issuers = append(out.Issuers, client.Issuer{Num: i.Num, Made: i.Made, Ends: i.Ends, Serial: i.Serial,
-			Nodes: i.Nodes, Server: i.Servers})
+		out.Issuers = append(out.Issuers, client.Issuer{
+			Num: i.Num, Made: i.Made, Ends: i.Ends, Serial: i.Serial,
+			Nodes: i.Nodes, Server: i.Servers,
+		})
 	}
 	out.Rotating = len(out.Issuers) > 1
 	if !admin {
@@ -35,8 +37,10 @@ func (a *Cluster) caState(snap *state.Snapshot, admin bool) *client.CA {
 	}
 	for n := range snap.Nodes() {
 		if p := n.Pin; p != nil && !p.Revoked {
-			out.Nodes = append(out.Nodes, client.NodeCert{Name: n.Name, Ends: p.Ends, Current: p.CA == out.Sum,
-				Connected: a.Hub.Live(n.Name).Connected})
+			out.Nodes = append(out.Nodes, client.NodeCert{
+				Name: n.Name, Ends: p.Ends, Current: p.CA == out.Sum,
+				Connected: a.Hub.Live(n.Name).Connected,
+			})
 		}
 	}
 	return out

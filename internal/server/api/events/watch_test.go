@@ -50,8 +50,10 @@ func TestWatcherTakesWhatCameMeanwhile(t *testing.T) {
 // Who has few streams hears at once; who has many, the later the more of them there are.
 func TestRestOfStreams(t *testing.T) {
 	t.Parallel()
-	for streams, want := range map[int]time.Duration{0: 0, 1: 0, restFrom: 0, restFrom + 100: 100 * restEach,
-		restFrom + 1000: 1000 * restEach} {
+	for streams, want := range map[int]time.Duration{
+		0: 0, 1: 0, restFrom: 0, restFrom + 100: 100 * restEach,
+		restFrom + 1000: 1000 * restEach,
+	} {
 		if d := restOf(streams); d != want {
 			t.Errorf("with %d streams: %v", streams, d)
 		}

@@ -154,8 +154,10 @@ func (a *Identity) callerOf(u *core.User, uid, gid uint32, hasGID bool) (*call.C
 	if u.Disabled {
 		return nil, core.Errorf(core.Denied, "user %s is disabled", u.Name).Because("user_disabled")
 	}
-	return &call.Caller{Identity: core.Identity{User: u.Name, UID: uid, Admin: a.AdminByRecord(u)}, UserRecord: u,
-		GID: gid, HasGID: hasGID}, nil
+	return &call.Caller{
+		Identity: core.Identity{User: u.Name, UID: uid, Admin: a.AdminByRecord(u)}, UserRecord: u,
+		GID: gid, HasGID: hasGID,
+	}, nil
 }
 
 // byToken finds the user a token speaks for.

@@ -72,7 +72,8 @@ const (
 // pinFirst takes over a node that joined a server which pinned no keys: the first time it comes with the certificate
 // of its last join, or of its fleet, its key is pinned.
 func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *core.Node, n ca.Node,
-	leaf *x509.Certificate) (*core.NodePin, error) {
+	leaf *x509.Certificate,
+) (*core.NodePin, error) {
 	pin := node.Pin
 	old := leaf.NotAfter.Sub(leaf.NotBefore) > beforeLife
 	if h := snap.FleetHost(node); h != nil {
@@ -85,8 +86,10 @@ func (a *Identity) pinFirst(ctx context.Context, snap *state.Snapshot, node *cor
 			"the certificate of node %s was revoked, or is not of its last join: it joins again with a token "+
 				"made for it (bireme token join --node %s)", n.Name, n.Name).Because("revoked_node")
 	}
-	in := &state.NodeKey{Node: n.Name, Do: state.KeyPin, Key: n.Key, Roles: n.Roles, TrustRoot: n.TrustRoot,
-		Ends: core.At(leaf.NotAfter)}
+	in := &state.NodeKey{
+		Node: n.Name, Do: state.KeyPin, Key: n.Key, Roles: n.Roles, TrustRoot: n.TrustRoot,
+		Ends: core.At(leaf.NotAfter),
+	}
 	if _, err := engine.Do(ctx, a.Engine, in); err != nil {
 		return nil, err
 	}

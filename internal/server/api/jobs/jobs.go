@@ -52,8 +52,10 @@ func (a *Jobs) List(w http.ResponseWriter, r *http.Request, who *call.Caller) (a
 		a.writeBriefs(w, v, list, next)
 		return nil, nil
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
-		Next: next}
+	out := &client.JobList{
+		Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
+		Next: next,
+	}
 	for i, j := range list {
 		a.describe(v, &out.Jobs[i], j)
 	}
@@ -208,8 +210,10 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 	if err != nil {
 		return nil, err
 	}
-	out := &client.JobList{Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
-		Next: next}
+	out := &client.JobList{
+		Jobs: make([]client.Job, len(list)), Seq: v.Snap.Seq(), Now: a.Now(v.Snap), More: next != 0,
+		Next: next,
+	}
 	step := &a.Settings().Step
 	out.SrunProlog, out.SrunEpilog = step.SrunProlog, step.SrunEpilog
 	for i, j := range list {
@@ -221,7 +225,8 @@ func (a *Jobs) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) (a
 
 // Find gives the records a reference names, live or ended, those beyond after; at least one, or an error.
 func (a *Jobs) Find(ctx context.Context, v *view.Viewer, text string, after core.JobID) (
-	list []*core.Job, next core.JobID, err error) {
+	list []*core.Job, next core.JobID, err error,
+) {
 	ref, err := selection.ParseRef(text)
 	if err != nil {
 		return nil, 0, err
@@ -322,8 +327,10 @@ func (a *Jobs) Why(_ http.ResponseWriter, r *http.Request, who *call.Caller) (an
 	}
 	var view client.Job
 	a.describe(v, &view, j)
-	out := &client.Why{ID: j.ID, State: j.State, Reason: j.Reason, Why: view.Message, Expected: view.Expected,
-		Estimate: view.Estimate}
+	out := &client.Why{
+		ID: j.ID, State: j.State, Reason: j.Reason, Why: view.Message, Expected: view.Expected,
+		Estimate: view.Estimate,
+	}
 	switch {
 	case j.State == core.Pending:
 		if view.Waiting != "" {

@@ -20,7 +20,8 @@ type standing struct {
 
 // named turns references into work; what is not there is answered at once.
 func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *selection.Selection,
-	out *client.Cancelled) ([]cancelTodo, error) {
+	out *client.Cancelled,
+) ([]cancelTodo, error) {
 	// a reference that is none has id 0, which no job has
 	refs, wrong := make([]selection.JobRef, len(ids)), make([]error, len(ids))
 	budget := selection.RefBudget{}
@@ -55,8 +56,10 @@ func (a *Control) named(ctx context.Context, v *view.Viewer, ids []string, sel *
 		case !s.matches: // filtered out
 			continue
 		default:
-			todo = append(todo, cancelTodo{label: ids[i], job: ref.Id, tasks: ref.Tasks, part: ref.Part,
-				states: stateFilter(sel)})
+			todo = append(todo, cancelTodo{
+				label: ids[i], job: ref.Id, tasks: ref.Tasks, part: ref.Part,
+				states: stateFilter(sel),
+			})
 			continue
 		}
 		out.Results = append(out.Results, client.CancelResult{ID: ids[i], Error: asCoreError(err)})
@@ -70,7 +73,8 @@ const maxEndedTasks = 10_000
 // endedRefs returns which of the references without a live job name one that has ended, by one query for all of them,
 // and one more where tasks of arrays are named.
 func (a *Control) endedRefs(ctx context.Context, v *view.Viewer, refs []selection.JobRef, found []standing) (
-	map[int]bool, error) {
+	map[int]bool, error,
+) {
 	var ids []core.JobID
 	tasks := false
 	for i, f := range refs {

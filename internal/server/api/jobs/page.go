@@ -19,7 +19,8 @@ const (
 
 // page gives the jobs of an answer in its order, and after which job to ask for more; 0: there are no more.
 func (a *Jobs) page(ctx context.Context, v *view.Viewer, sel *selection.Selection) (
-	list []*core.Job, next core.JobID, err error) {
+	list []*core.Job, next core.JobID, err error,
+) {
 	limit := call.MaxPage
 	if sel.Brief && !sel.History {
 		limit = maxBriefs
@@ -62,7 +63,8 @@ func liveFrom(v *view.Viewer, sel *selection.Selection, most int) (list []*core.
 // withHistory merges the store's jobs into the live ones until there are limit of them, none are left, or too many were
 // looked at: next is then the last of those. What it returns may be longer, and is complete up to the limit.
 func (a *Jobs) withHistory(ctx context.Context, v *view.Viewer, sel *selection.Selection, live []*core.Job, limit int) (
-	list []*core.Job, next core.JobID, err error) {
+	list []*core.Job, next core.JobID, err error,
+) {
 	q := store.JobQuery{
 		Users: names2users(v.Snap, sel.Users.List), Projects: sel.Projects.List, Partitions: sel.Partitions.List,
 		Names: sel.Names.List,

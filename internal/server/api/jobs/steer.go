@@ -252,7 +252,8 @@ func applies(in *client.Update, j *core.Job) bool {
 
 // update changes one record; tasks are those of it that are meant, if it is an array's and not all are.
 func (a *Control) update(ctx context.Context, who *call.Caller, j *core.Job, tasks taskset.Set,
-	in *client.Update) error {
+	in *client.Update,
+) error {
 	var inputs []state.Command[state.None]
 	hold := in.Hold
 	if in.Requeue {

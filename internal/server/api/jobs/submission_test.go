@@ -50,7 +50,8 @@ func checkDecode(t *testing.T, data []byte) {
 }
 
 var decodeSeeds = []string{
-	`{}`, `{"spec":{"name":"x"},"script":"#!/bin/sh\n\ttrue \"q\" \\ \/ \u00e4 ä \ud83d\ude00 \u0007","env":["A=1","B=\n"],"key":"k"}`,
+	`{}`, `{"spec":{"name":"x"},"script":"#!/bin/sh\n\ttrue \"q\" \\ \/ \u00e4 ä \ud83d\ude00 ` +
+		`\u0007","env":["A=1","B=\n"],"key":"k"}`,
 	` { "env" : [ ] , "script" : "" , "strict" : true, "retry":false } `, `{"env":null,"script":null}`, `{"env":["a",]}`,
 	`{"script":"a`,
 	`{"script":"a"}x`, `{"x":{"y":[1,2,{"z":"}]"}]},"key":"\u0041"}`, `{"x":1.5e3,"key":"k"}`, `[]`, `nul`,
@@ -76,9 +77,11 @@ func FuzzDecodeSubmit(f *testing.F) {
 
 func BenchmarkDecodeSubmit(b *testing.B) {
 	in := client.Submit{
-		Spec: core.Spec{Name: "bench", Partition: "main", TimeLimit: 3600,
+		Spec: core.Spec{
+			Name: "bench", Partition: "main", TimeLimit: 3600,
 			IO:   core.IO{WorkDir: "/home/ann", Stdout: "slurm-%j.out"},
-			From: core.Origin{Host: "login", Dir: "/home/ann", Command: "/home/ann/job.sh", Line: "sbatch job.sh"}},
+			From: core.Origin{Host: "login", Dir: "/home/ann", Command: "/home/ann/job.sh", Line: "sbatch job.sh"},
+		},
 		Script: "#!/bin/sh\n" + strings.Repeat("echo \"hello world\" > /dev/null\n", 66), Key: client.NewKey(),
 	}
 	for i := range 60 {

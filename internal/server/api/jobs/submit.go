@@ -58,8 +58,10 @@ func (a *Submissions) Submit(w http.ResponseWriter, r *http.Request, who *call.C
 		return nil, err
 	}
 	spec := &s.Spec
-	in := &state.Submit{By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files,
-		Strict: s.Strict || a.Settings().Jobs.StrictSubmit}
+	in := &state.Submit{
+		By: who.Identity, Spec: spec, Script: s.script, Env: s.env, Files: s.Files,
+		Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
+	}
 	in.Groups = a.groupsOf(spec.UID, true)
 	if s.Key != "" {
 		in.Key = string(who.User) + "/" + s.Key // nobody meets another's job through a key

@@ -18,8 +18,10 @@ func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Call
 	if err != nil {
 		return nil, err
 	}
-	in := &state.Submit{By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
-		Groups: a.groupsOf(s.Spec.UID, true)}
+	in := &state.Submit{
+		By: who.Identity, Spec: &s.Spec, Strict: s.Strict || a.Settings().Jobs.StrictSubmit,
+		Groups: a.groupsOf(s.Spec.UID, true),
+	}
 	if err := a.endings(r.Context(), who, in); err != nil {
 		return nil, err
 	}
@@ -37,8 +39,10 @@ func (a *Submissions) Try(_ http.ResponseWriter, r *http.Request, who *call.Call
 		j, look, err := a.Engine.Try(r.Context(), &one)
 		// others are done soon
 		if e := (*core.Error)(nil); errors.As(err, &e) && (e.Reason == "trials_per_user" || e.Reason == "trials") {
-			return nil, &core.Error{Code: e.Code, Reason: e.Reason, Message: e.Message,
-				Err: &limit.Excess{Limit: e.Reason, After: time.Second}}
+			return nil, &core.Error{
+				Code: e.Code, Reason: e.Reason, Message: e.Message,
+				Err: &limit.Excess{Limit: e.Reason, After: time.Second},
+			}
 		}
 		if err != nil {
 			return nil, err

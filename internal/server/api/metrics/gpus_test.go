@@ -21,9 +21,12 @@ func TestExportedIsPassedOnByJob(t *testing.T) {
 		{Node: "n1", UnitState: core.UnitState{UUID: "GPU-a"}, Job: job},
 		{Node: "n1", UnitState: core.UnitState{UUID: "GPU-b", Index: 1}},
 	}
-	got := relabelled(gpus, map[core.NodeName][]byte{"n1": []byte(head + line("GPU-a", "97") + line("GPU-b", "0")),
-		"n2": []byte(head + line("GPU-c", "55"))})
-	want := head + `DCGM_FI_DEV_GPU_UTIL{bireme_node="n1",bireme_job="12",bireme_run="train",bireme_user="ada",gpu="0",UUID="GPU-a",modelName="NVIDIA H200"} 97
+	got := relabelled(gpus, map[core.NodeName][]byte{
+		"n1": []byte(head + line("GPU-a", "97") + line("GPU-b", "0")),
+		"n2": []byte(head + line("GPU-c", "55")),
+	})
+	want := head +
+		`DCGM_FI_DEV_GPU_UTIL{bireme_node="n1",bireme_job="12",bireme_run="train",bireme_user="ada",gpu="0",UUID="GPU-a",modelName="NVIDIA H200"} 97
 DCGM_FI_DEV_GPU_UTIL{bireme_node="n2",bireme_job="12",bireme_run="train",bireme_user="ada",gpu="0",UUID="GPU-c",modelName="NVIDIA H200"} 55
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {

@@ -33,10 +33,14 @@ func New(b *call.Base, identity *identity.Identity, h *hub.Hub) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "bireme_http_requests_total", Help: "Calls answered, by route and outcome.",
 		}, []string{"method", "route", "code"}),
-		Submitted: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_jobs_submitted_total",
-			Help: "Submissions acknowledged."}),
-		Panics: prometheus.NewCounter(prometheus.CounterOpts{Name: "bireme_http_panics_total",
-			Help: "Calls whose handler panicked."}),
+		Submitted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "bireme_jobs_submitted_total",
+			Help: "Submissions acknowledged.",
+		}),
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "bireme_http_panics_total",
+			Help: "Calls whose handler panicked.",
+		}),
 	}
 	common := []prometheus.Collector{
 		m.requests, m.Submitted, m.Panics, &collector{m}, &auditCollector{m}, collectors.NewGoCollector(),
@@ -115,8 +119,10 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused,
-		descReloads, descPanics, descStreams, descLeading} {
+	for _, d := range []*prometheus.Desc{
+		descJobs, descNodes, descAgents, descSeq, descBatches, descInputs, descRefused,
+		descReloads, descPanics, descStreams, descLeading,
+	} {
 		ch <- d
 	}
 }

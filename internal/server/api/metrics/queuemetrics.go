@@ -30,8 +30,10 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *queueCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descQueue, descAllocCPUs, descAllocMem, descAllocGres, descPasses, descPassTime,
-		descCommit, descInbox} {
+	for _, d := range []*prometheus.Desc{
+		descQueue, descAllocCPUs, descAllocMem, descAllocGres, descPasses, descPassTime,
+		descCommit, descInbox,
+	} {
 		ch <- d
 	}
 }

@@ -59,8 +59,10 @@ func (a *Fleets) Show(_ http.ResponseWriter, r *http.Request, who *call.Caller) 
 }
 
 func (a *Fleets) showFleet(v *nodeView, f *core.Fleet) client.Fleet {
-	out := client.Fleet{Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names,
-		Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{}}
+	out := client.Fleet{
+		Name: f.Name, Status: "active", Placement: f.Placement, Network: f.Network, Env: f.Env.Names,
+		Project: f.Project, By: f.By, Created: f.Created, Instances: []client.FleetInstance{},
+	}
 	if f.Leaving {
 		out.Status = "terminating"
 	}
@@ -259,8 +261,10 @@ func (a *Fleets) Delete(_ http.ResponseWriter, r *http.Request, who *call.Caller
 	if err != nil {
 		return nil, err
 	}
-	in := &state.DropFleet{By: who.Identity, Name: r.PathValue("name"), Hosts: nums,
-		Force: selection.IsSet(r.URL.Query().Get("force"))}
+	in := &state.DropFleet{
+		By: who.Identity, Name: r.PathValue("name"), Hosts: nums,
+		Force: selection.IsSet(r.URL.Query().Get("force")),
+	}
 	if _, err := engine.Do(r.Context(), a.Engine, in); err != nil {
 		return nil, err
 	}

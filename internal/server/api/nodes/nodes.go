@@ -144,8 +144,10 @@ type partView struct {
 
 func (a *Nodes) nodeView(who *view.Viewer) *nodeView {
 	snap := who.Snap
-	v := &nodeView{a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{},
-		aside: a.Reservations.setAside(snap)}
+	v := &nodeView{
+		a: a, who: who, snap: snap, uses: snap.Uses(), completing: map[core.NodeName]bool{},
+		aside: a.Reservations.setAside(snap),
+	}
 	for _, p := range who.Partitions() {
 		pv := partView{name: p.Name, all: strings.EqualFold(p.Nodes, "ALL"), has: map[core.NodeName]bool{}}
 		if !pv.all {
@@ -230,8 +232,10 @@ func (v *nodeView) show(n *core.Node) client.Node {
 
 // stateOf is what a node's name depends on.
 func (v *nodeView) stateOf(n *core.Node, cpus int32) core.NodeState {
-	st := core.NodeState{Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name],
-		Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Cloud || n.Offer != ""}
+	st := core.NodeState{
+		Flags: n.Flags, CPUs: n.Hardware.CPUs, Alloc: cpus, Completing: v.completing[n.Name],
+		Planned: v.planned[n.Name] && cpus == 0 && n.Usable(), Cloud: n.Cloud || n.Offer != "",
+	}
 	if at := v.aside[n.Name]; at != nil {
 		st.Reserved = true
 		if at.maint {

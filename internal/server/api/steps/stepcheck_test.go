@@ -51,14 +51,17 @@ func TestEveryStepFieldIsClassified(t *testing.T) {
 func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(12, 11))
-	texts := []string{"", " ", ",", ", ,\t", "a", "a,b", "[", "]", "a[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]",
+	texts := []string{
+		"", " ", ",", ", ,\t", "a", "a,b", "[", "]", "a[1-99999999]", "a[0-9][0-9][0-9][0-9][0-9][0-9]",
 		"x", "a,a,a,a", strings.Repeat("a,", 3000),
 		"b[1", "-1", "plane=0", "plane=-1", "plane=99999999999", "arbitrary", "cyclic", "block,pack", "\x1b[2J",
-		strings.Repeat("z", 40000)}
+		strings.Repeat("z", 40000),
+	}
 	numbers := []int64{0, 1, 2, 3, 8, -1, -1 << 31, 1<<31 - 1, 1<<63 - 1, -1 << 63, 65536, 1 << 20}
 	gpu := []core.GresAlloc{{Name: "gpu", Units: []int32{0, 1}}}
 	j := &core.Job{ID: 1, Alloc: &core.Alloc{Nodes: []core.NodeAlloc{
-		{Node: "a", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Mem: core.GiB, Gres: gpu}, {Node: "b", CPUs: 2, Mem: core.GiB},
+		{Node: "a", CPUs: 4, Cores: []int32{0, 1, 2, 3}, Mem: core.GiB, Gres: gpu},
+		{Node: "b", CPUs: 2, Mem: core.GiB},
 		{Node: "c", CPUs: 1},
 	}}}
 	laid := 0
@@ -82,8 +85,10 @@ func TestHostileStepsArePlacedOrRefused(t *testing.T) {
 				f.SetInt(n)
 			case reflect.Slice:
 				if f.Type() == reflect.TypeFor[[]core.Gres]() {
-					f.Set(reflect.ValueOf([]core.Gres{{Name: []string{"gpu", "", "x"}[rng.IntN(3)],
-						Count: numbers[rng.IntN(len(numbers))]}}))
+					f.Set(reflect.ValueOf([]core.Gres{{
+						Name:  []string{"gpu", "", "x"}[rng.IntN(3)],
+						Count: numbers[rng.IntN(len(numbers))],
+					}}))
 				}
 			}
 		}

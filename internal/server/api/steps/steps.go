@@ -100,7 +100,8 @@ func (a *Steps) Create(_ http.ResponseWriter, r *http.Request, who *call.Caller)
 
 // makeParts makes all parts of a step, or none. Where its tasks run is decided by the command that makes it.
 func (a *Steps) makeParts(ctx context.Context, parts []*part, id core.JobID, who *call.Caller) (
-	[]slurm.StepPart, error) {
+	[]slurm.StepPart, error,
+) {
 	v, err := a.Viewer(who)
 	if err != nil {
 		return nil, err
@@ -191,8 +192,10 @@ func (a *Steps) unmake(ctx context.Context, all []slurm.StepPart) {
 }
 
 func (a *Steps) notLaunched(ctx context.Context, st *core.Step, n core.NodeName, why string) error {
-	_, err := engine.Urgent(ctx, a.Engine, &state.Exited{Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
-		Cause: state.CauseLaunch, Message: why})
+	_, err := engine.Urgent(ctx, a.Engine, &state.Exited{
+		Node: n, Job: st.Job, Attempt: st.Attempt, Step: stepName(st.ID),
+		Cause: state.CauseLaunch, Message: why,
+	})
 	return err
 }
 

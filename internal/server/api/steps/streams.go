@@ -129,7 +129,8 @@ func (a *Streams) SrunStream(w http.ResponseWriter, r *http.Request, who *call.C
 }
 
 func (a *Streams) srunEnd(w http.ResponseWriter, r *http.Request, key string, who *call.Caller, again bool) (
-	any, error) {
+	any, error,
+) {
 	return nil, a.joined(a.Streams.Srun(key, who.Identity, again,
 		func() (net.Conn, error) { return Upgrade(w, r, "bireme-stream") }))
 }

@@ -22,30 +22,46 @@ func TestVisibility(t *testing.T) {
 		public  string                    // who sees it where nothing is private
 		private map[config.Private]string // who sees it when this is
 	}{
-		"job": {func(v *Visibility) bool { return v.SeesJob(job) }, all,
-			map[config.Private]string{config.PrivateJobs: "admin manager owner"}},
-		"run": {func(v *Visibility) bool { return v.SeesRun(run) }, all,
-			map[config.Private]string{config.PrivateJobs: "admin manager owner"}},
-		"usage": {func(v *Visibility) bool { return v.SeesUsage("owner", "physics") }, all,
-			map[config.Private]string{config.PrivateUsage: "admin manager owner"}},
-		"user": {func(v *Visibility) bool { return v.SeesUser("owner") }, all,
-			map[config.Private]string{config.PrivateUsers: "admin owner"}},
+		"job": {
+			func(v *Visibility) bool { return v.SeesJob(job) }, all,
+			map[config.Private]string{config.PrivateJobs: "admin manager owner"},
+		},
+		"run": {
+			func(v *Visibility) bool { return v.SeesRun(run) }, all,
+			map[config.Private]string{config.PrivateJobs: "admin manager owner"},
+		},
+		"usage": {
+			func(v *Visibility) bool { return v.SeesUsage("owner", "physics") }, all,
+			map[config.Private]string{config.PrivateUsage: "admin manager owner"},
+		},
+		"user": {
+			func(v *Visibility) bool { return v.SeesUser("owner") }, all,
+			map[config.Private]string{config.PrivateUsers: "admin owner"},
+		},
 		"member of a project": {
 			func(v *Visibility) bool { return v.seesMember("physics", "owner") }, all,
 			map[config.Private]string{config.PrivateUsers: "admin manager owner"},
 		},
-		"project": {func(v *Visibility) bool { return v.SeesProject("physics") }, all,
-			map[config.Private]string{config.PrivateAccounts: "admin manager"}},
-		"nodes": {func(v *Visibility) bool { return v.SeesNodes() }, all,
-			map[config.Private]string{config.PrivateNodes: "admin"}},
-		"partitions": {func(v *Visibility) bool { return v.SeesPartitions() }, all,
-			map[config.Private]string{config.PrivatePartitions: "admin"}},
+		"project": {
+			func(v *Visibility) bool { return v.SeesProject("physics") }, all,
+			map[config.Private]string{config.PrivateAccounts: "admin manager"},
+		},
+		"nodes": {
+			func(v *Visibility) bool { return v.SeesNodes() }, all,
+			map[config.Private]string{config.PrivateNodes: "admin"},
+		},
+		"partitions": {
+			func(v *Visibility) bool { return v.SeesPartitions() }, all,
+			map[config.Private]string{config.PrivatePartitions: "admin"},
+		},
 		"reservation that cannot be used": {
 			func(v *Visibility) bool { return v.seesReservation(func() bool { return false }) }, all,
 			map[config.Private]string{config.PrivateReservations: "admin"},
 		},
-		"reservation that can be used": {func(v *Visibility) bool { return v.seesReservation(func() bool { return true }) },
-			all, nil},
+		"reservation that can be used": {
+			func(v *Visibility) bool { return v.seesReservation(func() bool { return true }) },
+			all, nil,
+		},
 		"event of a node": {
 			func(v *Visibility) bool { return v.SeesEvent(onNode) }, all,
 			map[config.Private]string{config.PrivateEvents: "admin", config.PrivateNodes: "admin"},
@@ -53,8 +69,10 @@ func TestVisibility(t *testing.T) {
 		"event of a job":           {func(v *Visibility) bool { return v.SeesEvent(ofJob) }, "admin owner", nil},
 		"script and environment":   {func(v *Visibility) bool { return v.OwnsSecrets("owner") }, "admin owner", nil},
 		"things of nobody by name": {func(v *Visibility) bool { return v.isSelf("") }, "", nil},
-		"jobs of nobody in nothing": {func(v *Visibility) bool { return v.seesWork("", "") }, all,
-			map[config.Private]string{config.PrivateJobs: "admin"}},
+		"jobs of nobody in nothing": {
+			func(v *Visibility) bool { return v.seesWork("", "") }, all,
+			map[config.Private]string{config.PrivateJobs: "admin"},
+		},
 	}
 	roles := map[string]core.Role{"manager": core.RoleManager, "member": core.RoleUser, "owner": core.RoleUser}
 	var every config.Private
