@@ -149,7 +149,11 @@ func lockFile(path string) (io.Closer, error) {
 	var f *os.File
 	for {
 		var err error
-		if f, err = os.Open(path); err != nil {
+		// A file on NFS is locked by those who may write to it; one that is read-only here is locked all the same.
+		if f, err = os.OpenFile(path, os.O_RDWR, 0); errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+			f, err = os.Open(path)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {

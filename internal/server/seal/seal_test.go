@@ -270,3 +270,15 @@ func TestLeftOversOfACrash(t *testing.T) {
 		}
 	}
 }
+
+// The file is replaced, not written to: one that its owner may only read is locked and changed all the same.
+func TestKeyInAReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	r := ringAt(t)
+	if err := os.Chmod(r.Path(), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Add(); err != nil || len(r.IDs()) != 2 {
+		t.Errorf("%d keys, %v", len(r.IDs()), err)
+	}
+}
