@@ -19,7 +19,8 @@ type StepPart struct {
 // Hold is what the step has on its node at an index: what is its own, or what its job has there.
 func (p *StepPart) Hold(node int) *core.NodeAlloc {
 	for i := range p.Job.Alloc.Nodes {
-		if n := p.Job.Alloc.Nodes[i]; n.Node == p.Step.Nodes[node] {
+		if p.Job.Alloc.Nodes[i].Node == p.Step.Nodes[node] {
+			n := p.Job.Alloc.Nodes[i]
 			if node < len(p.Step.Holds) {
 				h := &p.Step.Holds[node]
 				n.CPUs, n.Cores = h.CPUs, h.Cores
