@@ -153,6 +153,12 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 			t.Errorf("%s %s is in the audit log as %+v", x.method, x.path, e)
 		}
 	}
+	if status, _ := s.Call("DELETE", "/api/v1/tokens/"+idText(made.ID), eve, nil, nil); status != 404 {
+		t.Errorf("a token that never was: %d", status)
+	}
+	if e := auditOf(s, "user=eve&action=token.revoke", "denied"); e.User != "" {
+		t.Errorf("a token with the id of a hidden job is in the audit log as %+v", e)
+	}
 	if status, _ := s.Call("GET", "/api/v1/jobs/999999/env", eve, nil, nil); status != 404 {
 		t.Errorf("a job that never was: %d", status)
 	}

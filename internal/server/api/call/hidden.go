@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"bireme.dev/bireme/internal/client"
 	"bireme.dev/bireme/internal/core"
@@ -63,7 +64,7 @@ func (a *Base) noteHidden(rt *Route, r *http.Request, who *Caller, err error) {
 	if who == nil || who.UserRecord == nil || who.Admin {
 		return
 	}
-	if core.CodeOf(err) == core.NotFound && r.PathValue("id") != "" {
+	if core.CodeOf(err) == core.NotFound && strings.HasPrefix(rt.Path, Prefix+"/jobs/{id}") {
 		if ref, perr := selection.ParseRef(r.PathValue("id")); perr == nil {
 			a.HidJobs(r.Context(), who, []core.JobID{ref.Id})
 		}
