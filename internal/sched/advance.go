@@ -3,138 +3,14 @@ package sched
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
-
-// recordExtras is what an advance reservation has of a node.
-type advancePart struct {
-	reservation *advance.Reservation
-	cpus        int32 // 0: all of it; below 0: none, as it has fewer cores than nodes
-}
-
-// advanceJob is a job on a node of which a part is set aside, or one that has licences.
-type advanceJob struct {
-	count   int64 // CPUs or licences
-	end     core.Time
-	advance string // the reservation it runs in
-}
-
-// mustAvoid tells whether a look has to keep away from what r sets aside.
-func (at *nodeView) mustAvoid(r *advance.Reservation) bool {
-	return r != at.advance && (at.advance == nil || at.advance.Flags&(core.ReserveMaint|core.ReserveOverlap) == 0)
-}
-
-// allowedDelay is how far a look may reach into r.
-func (at *nodeView) allowedDelay(r *advance.Reservation) core.Time {
-	if !at.mayDelayAdvance {
-		return 0
-	}
-	return core.Time(r.MaxDelay) * 1e6
-}
-
-var fullNode = resources{exclusive: 1}
-
-// isNear is what advance reservations leave, of what is free of a node, to a job that is there from one moment to
-// another. A moment of 0 stands for now.
-func (a *nodeState) freeBesideAdvance(at *nodeView, from, end core.Time, b *resources) *resources {
-	parts := false
-	for i := range a.advanceParts {
-		if s := &a.advanceParts[i]; s.cpus != 0 {
-			parts = true
-		} else if at.mustAvoid(s.reservation) && s.reservation.Overlaps(from, end, at.allowedDelay(s.reservation)) {
-			return &fullNode
-		}
-	}
-	if parts {
-		b = a.freeBesideParts(at, from, end, b)
-	}
-	return b
-}
-
-// freeBesideParts is beside where reservations have some of a node's CPUs: at every moment at which one begins, and at
-// which
-// a promised job does, what all have together must fit.
-func (a *nodeState) freeBesideParts(at *nodeView, from, end core.Time, b *resources) *resources {
-	least, met := int32(math.MaxInt32), false
-	for i := range a.advanceParts {
-		s := &a.advanceParts[i]
-		if s.cpus == 0 {
-			continue
-		}
-		for _, w := range s.reservation.Windows {
-			if w.End > from && alloc.Overlaps(w.Start, end) {
-				least = min(least, a.cpusLeftAt(at, max(from, w.Start)))
-				met = met || s.reservation == at.advance && s.reservation.ConfinesNodes() || at.mustAvoid(s.reservation)
-			}
-		}
-		if s.reservation.RecursFrom != 0 && alloc.Overlaps(s.reservation.RecursFrom, end) {
-			least = min(least, a.cpusLeftAt(at, max(from, s.reservation.RecursFrom)))
-			met = met || at.mustAvoid(s.reservation)
-		}
-	}
-	for i := range a.reserved {
-		if c := a.reserved[i]; c.start > from && alloc.Overlaps(c.start, end) {
-			least = min(least, a.cpusLeftAt(at, c.start))
-		}
-	}
-	if b != at.scratch {
-		at.scratch.copyFrom(b)
-		b = at.scratch
-	}
-	b.cpus = min(b.cpus, least)
-	if met {
-		b.allocs = max(b.allocs, 1) // it is nobody's alone
-	}
-	return b
-}
-
-// nodeFree is how many CPUs of a node are left at a moment, beside all jobs that are there then and what reservations
-// have
-// and their jobs do not use; of its own reservation, a job has what that has left.
-func (a *nodeState) cpusLeftAt(at *nodeView, t core.Time) int32 {
-	free := int64(a.record.Hardware.CPUs)
-	for i := range a.advanceJobs {
-		if a.advanceJobs[i].end > t {
-			free -= a.advanceJobs[i].count
-		}
-	}
-	for i := range a.reserved {
-		if a.reserved[i].isActive(t) {
-			free -= int64(a.reserved[i].uses.cpus)
-		}
-	}
-	own := free
-	for i := range a.advanceParts {
-		s := &a.advanceParts[i]
-		if s.cpus == 0 || !s.reservation.IsActive(t) {
-			continue
-		}
-		left := int64(max(0, s.cpus))
-		for k := range a.advanceJobs {
-			if a.advanceJobs[k].end > t && a.advanceJobs[k].advance == s.reservation.Name {
-				left -= a.advanceJobs[k].count
-			}
-		}
-		for k := range a.reserved {
-			if c := a.reserved[k]; c.advance == s.reservation.Name && c.isActive(t) {
-				left -= int64(c.uses.cpus)
-			}
-		}
-		switch {
-		case s.reservation == at.advance && s.reservation.ConfinesNodes():
-			own = min(own, left)
-		case at.mustAvoid(s.reservation):
-			free -= max(0, left)
-		}
-	}
-	return int32(min(free, own))
-}
 
 // setReservations takes in what changed of the advance reservations. Who may use what changes with them, so jobs that
 // are concerned leave the queues and come back.
@@ -222,30 +98,30 @@ func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 }
 
 // viewNow is how a class looks at its nodes for a job that starts now and ends at end.
-func (p *Planner) viewNow(s *partitionClass, end core.Time) nodeView {
-	return nodeView{
-		nodes: p.openNodesFor(s), end: end, scratch: &p.free, advance: s.advance,
-		mayDelayAdvance: s.mayDelayAdvance,
+func (p *Planner) viewNow(s *partitionClass, end core.Time) ledger.View {
+	return ledger.View{
+		Nodes: p.openNodesFor(s), End: end, Scratch: &p.free, Advance: s.advance,
+		MayDelayAdvance: s.mayDelayAdvance,
 	}
 }
 
 // nodesFor lists the nodes of a class in the order they are tried: those of its partition, and of them, those of its
 // reservation, or those first.
-func (p *Planner) nodesFor(s *partitionClass) []*nodeState {
+func (p *Planner) nodesFor(s *partitionClass) []*ledger.Node {
 	all := p.partitionNodes(s.part)
 	if s.advance == nil || s.advance.Nodes == nil {
 		return all
 	}
-	if s.orderVersion != p.ledger.version {
-		s.orderVersion, s.order = p.ledger.version, nil
+	if s.orderVersion != p.ledger.Version {
+		s.orderVersion, s.order = p.ledger.Version, nil
 		for _, a := range all {
-			if s.advance.Nodes[a.record.Name] {
+			if s.advance.Nodes[a.Record.Name] {
 				s.order = append(s.order, a)
 			}
 		}
 		if !s.advance.ConfinesNodes() {
 			for _, a := range all {
-				if !s.advance.Nodes[a.record.Name] {
+				if !s.advance.Nodes[a.Record.Name] {
 					s.order = append(s.order, a)
 				}
 			}
@@ -255,7 +131,7 @@ func (p *Planner) nodesFor(s *partitionClass) []*nodeState {
 }
 
 // openNodesFor is nodesFor without those that are known to have too little free now. The next call may write over it.
-func (p *Planner) openNodesFor(s *partitionClass) []*nodeState {
+func (p *Planner) openNodesFor(s *partitionClass) []*ledger.Node {
 	if s.needsCPUsAndMemory() {
 		return p.nodesWithRoom(s)
 	}
@@ -284,34 +160,34 @@ func (p *Planner) assessOptions(s *partitionClass) (why *Reason) {
 
 // placeAdvanceOnNodes notes on every node what reservations have of it.
 func (p *Planner) placeAdvanceOnNodes() {
-	if p.advanceLedgerVersion == p.ledger.version && p.advanceAppliedVersion == p.advanceVersion {
+	if p.advanceLedgerVersion == p.ledger.Version && p.advanceAppliedVersion == p.advanceVersion {
 		return
 	}
-	p.advanceLedgerVersion, p.advanceAppliedVersion = p.ledger.version, p.advanceVersion
-	for _, a := range p.ledger.order {
-		a.advanceParts, a.partlyReserved = a.advanceParts[:0], false
+	p.advanceLedgerVersion, p.advanceAppliedVersion = p.ledger.Version, p.advanceVersion
+	for _, a := range p.ledger.Order {
+		a.AdvanceParts, a.PartlyReserved = a.AdvanceParts[:0], false
 	}
 	p.partlyReserved = p.partlyReserved[:0]
 	for _, r := range p.advances {
-		var on []*nodeState
-		for _, a := range p.ledger.order {
-			if r.Nodes[a.record.Name] {
+		var on []*ledger.Node
+		for _, a := range p.ledger.Order {
+			if r.Nodes[a.Record.Name] {
 				on = append(on, a)
 			}
 		}
-		slices.SortFunc(on, func(a, b *nodeState) int { return cmp.Compare(a.record.ID, b.record.ID) })
+		slices.SortFunc(on, func(a, b *ledger.Node) int { return cmp.Compare(a.Record.ID, b.Record.ID) })
 		for i, a := range on {
-			s := advancePart{reservation: r}
+			s := ledger.AdvancePart{Reservation: r}
 			if r.IsPartial() {
-				if s.cpus = r.CoresOn(i, len(on)) * max(1, a.record.Hardware.Threads); s.cpus == 0 {
-					s.cpus = -1
+				if s.Cpus = r.CoresOn(i, len(on)) * max(1, a.Record.Hardware.Threads); s.Cpus == 0 {
+					s.Cpus = -1
 				}
-				if !a.partlyReserved {
+				if !a.PartlyReserved {
 					p.partlyReserved = append(p.partlyReserved, a)
 				}
-				a.partlyReserved = true
+				a.PartlyReserved = true
 			}
-			a.advanceParts = append(a.advanceParts, s)
+			a.AdvanceParts = append(a.AdvanceParts, s)
 		}
 	}
 }
@@ -350,32 +226,25 @@ func (ps *pass) applyAdvance() {
 		return
 	}
 	for _, a := range p.partlyReserved {
-		a.advanceJobs = a.advanceJobs[:0]
+		a.AdvanceJobs = a.AdvanceJobs[:0]
 	}
 	for _, h := range p.allocations {
 		for i, a := range p.nodesOf(h) {
-			if na := &h.alloc.Nodes[i]; a != nil && !na.Done {
-				a.addAdvanceJob(na, h.alloc.Inside(), max(h.end, now+alloc.OverdueDelay))
+			if na := &h.Alloc.Nodes[i]; a != nil && !na.Done {
+				a.AddAdvanceJob(na, h.Alloc.Inside(), max(h.End, now+alloc.OverdueDelay))
 			}
 		}
 	}
 }
 
-// addAdvanceJob notes a job on a node of which a part is set aside.
-func (a *nodeState) addAdvanceJob(na *core.NodeAlloc, in string, end core.Time) {
-	if a.partlyReserved {
-		a.advanceJobs = append(a.advanceJobs, advanceJob{count: int64(na.CPUs), end: end, advance: in})
-	}
-}
-
 // lastAdvanceBefore is the last moment before end at which a reservation begins that is in the way of a class.
 func (ps *pass) lastAdvanceBefore(s *partitionClass, end core.Time) (beyond core.Time) {
-	at := nodeView{advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
 	for _, r := range ps.p.advances {
-		if !at.mustAvoid(r) {
+		if !at.MustAvoid(r) {
 			continue
 		}
-		slack := at.allowedDelay(r)
+		slack := at.AllowedDelay(r)
 		if r.IsPartial() {
 			slack = 0
 		}
@@ -458,8 +327,8 @@ func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionC
 	first := alloc.Never
 	for i := range s.options {
 		sw := ps.newStartSearch(&s.options[i], j)
-		if picks := sw.earliest(); picks != nil && (best == nil || sw.view.at < first) {
-			best, first = &s.options[i], sw.view.at
+		if picks := sw.earliest(); picks != nil && (best == nil || sw.view.At < first) {
+			best, first = &s.options[i], sw.view.At
 		}
 	}
 	return best
@@ -470,23 +339,23 @@ func (sw *startSearch) isOpen() bool {
 	if r := sw.class.advance; r.IsOver() {
 		return false
 	} else if r.ConfinesTime() {
-		if _, ok := r.WindowFor(sw.view.at, sw.view.end); !ok {
+		if _, ok := r.WindowFor(sw.view.At, sw.view.End); !ok {
 			return false
 		}
 	}
-	return sw.class.licenses == nil || sw.pass.licensesFor(sw.class, sw.view.at, sw.view.end) != nil
+	return sw.class.licenses == nil || sw.pass.licensesFor(sw.class, sw.view.At, sw.view.End) != nil
 }
 
 // advanceTimes are the moments at which advance reservations change what the job may use.
 func (sw *startSearch) addAdvancePoints(now core.Time) {
 	for _, r := range sw.pass.p.advances {
-		var nodes []*nodeState
-		for _, a := range sw.view.nodes {
-			if r.Nodes[a.record.Name] {
+		var nodes []*ledger.Node
+		for _, a := range sw.view.Nodes {
+			if r.Nodes[a.Record.Name] {
 				nodes = append(nodes, a)
 			}
 		}
-		stop := &reservation{nodes: nodes}
+		stop := &ledger.Reservation{Nodes: nodes}
 		for _, w := range r.Windows {
 			if r == sw.class.advance && w.Start > now {
 				sw.points = append(sw.points, changePoint{w.Start, stop})
@@ -523,7 +392,7 @@ func (ps *pass) bookExtras(al *core.Alloc, end core.Time) {
 	}
 	for i := range al.Nodes {
 		na := &al.Nodes[i]
-		ps.p.ledger.nodes[na.Node].addAdvanceJob(na, al.Inside(), end)
+		ps.p.ledger.Nodes[na.Node].AddAdvanceJob(na, al.Inside(), end)
 	}
 }
 
@@ -534,14 +403,14 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	if s.namesAdvance || len(s.options) > 0 {
 		return
 	}
-	at := nodeView{advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
 	end := alloc.AddTime(ps.plan.Now, alloc.MinTime(j.Spec))
 	why, left, some := core.ReasonReserved, ps.p.unreserved[:0], false
 	for _, a := range ps.p.nodesFor(s) {
 		barred := false
-		for i := range a.advanceParts {
-			if r := a.advanceParts[i].reservation; a.advanceParts[i].cpus == 0 && at.mustAvoid(r) && r.Overlaps(ps.plan.Now,
-				end, at.allowedDelay(r)) {
+		for i := range a.AdvanceParts {
+			if r := a.AdvanceParts[i].Reservation; a.AdvanceParts[i].Cpus == 0 && at.MustAvoid(r) && r.Overlaps(ps.plan.Now,
+				end, at.AllowedDelay(r)) {
 				if barred, some = true, true; r.Flags&core.ReserveMaint != 0 && (j.Spec.More().NodeList == "" ||
 					r.IsActive(ps.plan.Now)) {
 					why = core.ReasonMaintenance
@@ -553,7 +422,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 		}
 	}
 	ps.p.unreserved = left
-	if !some || s.req.choose(nodeView{nodes: left, ifIdle: true}, ps.p.choices) != nil {
+	if !some || s.req.choose(ledger.View{Nodes: left, IfIdle: true}, ps.p.choices) != nil {
 		return
 	}
 	if why == core.ReasonReserved && j.Spec.More().NodeList == "" {

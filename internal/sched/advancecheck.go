@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // ReservationConflict tells, in words, how a job that starts now would be where or when advance reservations do not let
@@ -21,17 +22,17 @@ func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *
 	if end != alloc.Never {
 		end = max(now, end-alloc.OverdueDelay)
 	}
-	at := nodeView{mayDelayAdvance: spec.Extra != nil && spec.Extra.Signal != nil && spec.Extra.Signal.Reserve}
+	at := ledger.View{MayDelayAdvance: spec.Extra != nil && spec.Extra.Signal != nil && spec.Extra.Signal.Reserve}
 	list := make([]*advance.Reservation, 0, len(books))
 	for _, b := range books {
 		r := advance.New(b, names)
 		r.UpdateWindows(now, zone)
 		list = append(list, r)
 		if b.Name == al.Inside() {
-			at.advance = r
+			at.Advance = r
 		}
 	}
-	switch own := at.advance; {
+	switch own := at.Advance; {
 	case own == nil && al.Inside() != "":
 		return fmt.Sprintf("reservation %s is gone", al.Inside())
 	case own.IsOver():
@@ -43,11 +44,11 @@ func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *
 	}
 	for i := range al.Nodes {
 		name := al.Nodes[i].Node
-		if at.advance.ConfinesNodes() && !at.advance.Nodes[name] {
-			return fmt.Sprintf("node %s is not in reservation %s", name, at.advance.Name)
+		if at.Advance.ConfinesNodes() && !at.Advance.Nodes[name] {
+			return fmt.Sprintf("node %s is not in reservation %s", name, at.Advance.Name)
 		}
 		for _, r := range list {
-			if r.Nodes[name] && !r.IsPartial() && at.mustAvoid(r) && r.Overlaps(now, end, at.allowedDelay(r)) {
+			if r.Nodes[name] && !r.IsPartial() && at.MustAvoid(r) && r.Overlaps(now, end, at.AllowedDelay(r)) {
 				return fmt.Sprintf("reservation %s has node %s before the job ends", r.Name, name)
 			}
 		}

@@ -49,13 +49,13 @@ func TestPlansInBlocks(t *testing.T) {
 				w.splits()
 				w.started = func(j *core.Job, al *core.Alloc) {
 					for i := range al.Nodes {
-						a := w.p.ledger.nodes[al.Nodes[i].Node]
-						if !j.Spec.Shape.Blocks || a.blocks == nil || j.Spec.Shape.Exclusive {
+						a := w.p.ledger.Nodes[al.Nodes[i].Node]
+						if !j.Spec.Shape.Blocks || a.Blocks == nil || j.Spec.Shape.Exclusive {
 							continue
 						}
-						if cpus := al.Nodes[i].CPUs; len(al.Nodes) > 1 && cpus < a.blocks.cpus*a.blocks.count || cpus < a.blocks.cpus {
-							w.t.Fatalf("job %d has %d CPUs of node %s with %d blocks of %d", j.ID, cpus, a.record.Name, a.blocks.count,
-								a.blocks.cpus)
+						if cpus := al.Nodes[i].CPUs; len(al.Nodes) > 1 && cpus < a.Blocks.Cpus*a.Blocks.Count || cpus < a.Blocks.Cpus {
+							w.t.Fatalf("job %d has %d CPUs of node %s with %d blocks of %d", j.ID, cpus, a.Record.Name, a.Blocks.Count,
+								a.Blocks.Cpus)
 						}
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
@@ -56,7 +57,7 @@ type partitionClass struct {
 	options      []partitionClass
 	isOption     bool                 // it is one of those
 	advance      *advance.Reservation // the reservation its jobs run in
-	order        []*nodeState         // its nodes, then
+	order        []*ledger.Node       // its nodes, then
 	orderVersion int                  // as of; see Planner.nodesFor
 
 	// how it went the last time that its jobs looked for somebody to preempt
@@ -137,8 +138,10 @@ func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
 }
 
 func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
-	k := classKey{RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
-		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS]}
+	k := classKey{
+		RequestKey: RequestKeyOf(s), partitions: s.Partition, advance: advance.Key(r.advances, s),
+		exclusiveUser: p.exclusiveUserKey(s), uid: r.users.key(s), exempted: r.exempted[s.QOS],
+	}
 	if r.preemption.QosPreempts(s.QOS) {
 		k.qos = s.QOS
 	}
@@ -186,7 +189,7 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 				bounds := k.bounds(part.Partition)
 				s.minNodes, s.maxNodes = bounds.MinNodes, bounds.MaxNodes
 				s.req.applyPartition(&bounds)
-				s.req.bindLedger(p.ledger, part.LLN)
+				s.req.bindLedger(p.ledger, &p.setScratch, part.LLN)
 				s.req.user = ownerOf(j.Spec, &part.Partition)
 				if few > 0 {
 					s.req.set.switches = few
@@ -257,35 +260,45 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 	case isPartitionDown(part.State):
 		return &Reason{Code: core.ReasonPartitionDown, Text: fmt.Sprintf("partition %s is %s", part.Name, part.State)}
 	case s.maxNodes > 0 && n.nodesMin > s.maxNodes:
-		return &Reason{Code: core.ReasonPartitionNodes,
-			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.nodesMin, part.Name, s.maxNodes)}
+		return &Reason{
+			Code: core.ReasonPartitionNodes,
+			Text: fmt.Sprintf("the job requests %d nodes; partition %s allows %d per job", n.nodesMin, part.Name, s.maxNodes),
+		}
 	case n.nodesMax < s.minNodes:
-		return &Reason{Code: core.ReasonPartitionNodes,
+		return &Reason{
+			Code: core.ReasonPartitionNodes,
 			Text: fmt.Sprintf("it asks for at most %d nodes; partition %s wants %d a job or more", n.nodesMax, part.Name,
-				s.minNodes)}
+				s.minNodes),
+		}
 	case part.nodes != nil && int(n.nodesMin) > len(part.nodes):
 		return &Reason{Code: core.ReasonPartitionNodes, Text: fmt.Sprintf("the job requests %d nodes; partition %s has %d",
 			n.nodesMin, part.Name, len(part.nodes))}
 	case s.overTimeLimit:
-		return &Reason{Code: core.ReasonPartitionTime,
-			Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name)}
+		return &Reason{
+			Code: core.ReasonPartitionTime,
+			Text: fmt.Sprintf("it asks for more time than the %s that partition %s allows", part.MaxTime.Duration(), part.Name),
+		}
 	}
 	nodes := p.nodesFor(s)
-	if n.choose(nodeView{nodes: nodes, ifIdle: true}, p.choices) != nil {
+	if n.choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
 		return nil
 	}
 	if s.advance.ConfinesNodes() {
-		return &Reason{Code: core.ReasonReservation,
-			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n)}
+		return &Reason{
+			Code: core.ReasonReservation,
+			Text: fmt.Sprintf("the nodes of reservation %s could not hold it: it asks for %s", s.advance.Name, n),
+		}
 	}
 	if loose := n.withoutSwitchLimit(); loose != n {
-		if loose.choose(nodeView{nodes: nodes, ifIdle: true}, p.choices) != nil {
-			return &Reason{Code: core.ReasonResources,
-				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.set.switches)}
+		if loose.choose(ledger.View{Nodes: nodes, IfIdle: true}, p.choices) != nil {
+			return &Reason{
+				Code: core.ReasonResources,
+				Text: fmt.Sprintf("it waits for nodes on %d leaf switch(es) at most for as long as it may, and the nodes that are up are on more", n.set.switches),
+			}
 		}
 		n = loose
 	}
-	if f := p.ledger.checkSatisfiable(n, part.nodes, nodes); f != nil {
+	if f := checkSatisfiable(p.ledger, n, part.nodes, nodes); f != nil {
 		w := &Reason{Code: core.ReasonBadConstraints, Text: f.Text}
 		if part.nodes == nil && int(n.nodesMin) > len(nodes) {
 			w.Code = core.ReasonPartitionNodes
@@ -299,19 +312,19 @@ func (p *Planner) assess(s *partitionClass) *Reason {
 }
 
 // partitionNodes lists a partition's nodes in the order they are tried.
-func (p *Planner) partitionNodes(part *partition) []*nodeState {
+func (p *Planner) partitionNodes(part *partition) []*ledger.Node {
 	if part.nodes == nil {
-		return p.ledger.order
+		return p.ledger.Order
 	}
-	if part.orderVersion != p.ledger.version {
-		part.orderVersion, part.order = p.ledger.version, p.ledger.nodesIn(part.nodes)
+	if part.orderVersion != p.ledger.Version {
+		part.orderVersion, part.order = p.ledger.Version, p.ledger.NodesIn(part.nodes)
 	}
 	return part.order
 }
 
 // advanceAllows lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to
 // give.
-func (p *Planner) openNodesIn(part *partition) []*nodeState {
+func (p *Planner) openNodesIn(part *partition) []*ledger.Node {
 	if part.openPass != p.passCount {
 		part.openPass = p.passCount
 		part.openNodes = part.openNodes[:0]
@@ -320,7 +333,7 @@ func (p *Planner) openNodesIn(part *partition) []*nodeState {
 				word &= part.members[w]
 			}
 			for ; word != 0; word &= word - 1 {
-				part.openNodes = append(part.openNodes, p.ledger.order[w*64+bits.TrailingZeros64(word)])
+				part.openNodes = append(part.openNodes, p.ledger.Order[w*64+bits.TrailingZeros64(word)])
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // onePerNode is the part of a need that few jobs have. A need without one takes the short way everywhere.
@@ -183,11 +184,20 @@ func (w *requestDetail) String() string {
 		n    int64
 		text string
 	}{
-		{int64(w.cpusPerGPU), "CPUs a GPU"}, {int64(w.memPerGPU / core.MiB), "MiB a GPU"}, {int64(w.sockets),
-			"sockets a node"},
-		{int64(w.cores), "cores a socket"}, {int64(w.threads), "threads a core"}, {int64(w.tasksPerSocket),
-			"tasks a socket at most"},
-		{int64(w.tasksPerCore), "tasks a core at most"}, {int64(w.tasksPerUnit), "tasks a GPU"},
+		{int64(w.cpusPerGPU), "CPUs a GPU"},
+		{int64(w.memPerGPU / core.MiB), "MiB a GPU"},
+		{
+			int64(w.sockets),
+			"sockets a node",
+		},
+		{int64(w.cores), "cores a socket"},
+		{int64(w.threads), "threads a core"},
+		{
+			int64(w.tasksPerSocket),
+			"tasks a socket at most",
+		},
+		{int64(w.tasksPerCore), "tasks a core at most"},
+		{int64(w.tasksPerUnit), "tasks a GPU"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
@@ -249,14 +259,14 @@ type nodeUsage struct {
 }
 
 // cpusAndMem works out CPUs and memory for so many tasks and GPUs on a node.
-func (n *request) cpusAndMem(a *nodeState, tasks int32, gpus int64) nodeUsage {
+func (n *request) cpusAndMem(a *ledger.Node, tasks int32, gpus int64) nodeUsage {
 	w := n.detail
 	c := max(tasks*n.cpusPerTask, n.minCPUs, int32(gpus)*w.cpusPerGPU)
-	p := nodeUsage{tasks: tasks, cpus: a.cpuLayout.roundUp(c)}
+	p := nodeUsage{tasks: tasks, cpus: a.CPULayout.RoundUp(c)}
 	counted := p.cpus // memory goes by the CPUs that are used
-	if used := w.threadsUsed(a); used < a.threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
-		p.cpus = max(a.cpuLayout.roundUp((c+used-1)/used*a.threads), w.cpusForTasks(n, a, tasks))
-		counted = p.cpus / a.threads * used
+	if used := w.threadsUsed(a); used < a.Threads || w.tasksPerCore > 0 || w.tasksPerSocket > 0 {
+		p.cpus = max(a.CPULayout.RoundUp((c+used-1)/used*a.Threads), w.cpusForTasks(n, a, tasks))
+		counted = p.cpus / a.Threads * used
 	}
 	switch p.mem = n.memPerNode; {
 	case w.memPerGPU > 0:
@@ -265,20 +275,20 @@ func (n *request) cpusAndMem(a *nodeState, tasks int32, gpus int64) nodeUsage {
 		p.mem = n.memPerCPU * core.Bytes(counted)
 	}
 	if n.allMem {
-		p.mem = a.record.Hardware.Memory
+		p.mem = a.Record.Hardware.Memory
 	}
 	return p
 }
 
 // cpusForTasks is how many CPUs of a node tasks need if only so many may be on each core, or on each socket.
-func (w *requestDetail) cpusForTasks(n *request, a *nodeState, tasks int32) int32 {
+func (w *requestDetail) cpusForTasks(n *request, a *ledger.Node, tasks int32) int32 {
 	up := func(x, by int32) int32 { return (x + by - 1) / by }
 	on := func(tasks int32) int32 { // one socket
 		cores := up(tasks*n.cpusPerTask, w.threadsUsed(a))
 		if w.tasksPerCore > 0 {
 			cores = max(cores, up(tasks, w.tasksPerCore))
 		}
-		return a.cpuLayout.roundUp(cores * a.threads)
+		return a.CPULayout.RoundUp(cores * a.Threads)
 	}
 	if k := w.tasksPerSocket; k > 0 {
 		return tasks/k*on(k) + on(tasks%k)
@@ -287,19 +297,19 @@ func (w *requestDetail) cpusForTasks(n *request, a *nodeState, tasks int32) int3
 }
 
 // threadsUsed is how many threads of each core the job uses on a node.
-func (w *requestDetail) threadsUsed(a *nodeState) int32 {
+func (w *requestDetail) threadsUsed(a *ledger.Node) int32 {
 	if w.usedThreads > 0 {
-		return min(w.usedThreads, a.threads)
+		return min(w.usedThreads, a.Threads)
 	}
-	return a.threads
+	return a.Threads
 }
 
 // allocationPool is how many CPUs of a node the job leaves alone.
-func (w *requestDetail) specializedCPUs(a *nodeState) int32 {
+func (w *requestDetail) specializedCPUs(a *ledger.Node) int32 {
 	if w.specializedThreads {
-		return a.cpuLayout.roundUp(w.specialized)
+		return a.CPULayout.RoundUp(w.specialized)
 	}
-	return a.cpuLayout.roundUp(w.specialized * a.threads)
+	return a.CPULayout.RoundUp(w.specialized * a.Threads)
 }
 
 // needsSockets tells whether it matters on which sockets CPUs are free.
@@ -308,16 +318,16 @@ func (w *requestDetail) needsSockets() bool {
 }
 
 // timesIn is how many tasks or units of a job a node could take.
-func (at *nodeView) tasksOn(n *request, a *nodeState) int32 {
-	b := at.free(a)
+func (n *request) tasksAt(at *ledger.View, a *ledger.Node) int32 {
+	b := at.Free(a)
 	if n.user != "" {
-		free := b.freeFor(n.user, a, at)
+		free := b.FreeFor(n.user, a, at)
 		b = &free
 	}
 	if n.detail == nil {
 		return n.tasksIn(a, b)
 	}
-	s, ok := at.supplyOf(n, a, b)
+	s, ok := n.supplyAt(at, a, b)
 	if !ok {
 		return 0
 	}
@@ -327,7 +337,7 @@ func (at *nodeView) tasksOn(n *request, a *nodeState) int32 {
 	}
 	hi := n.tasks
 	if w := n.detail; w.layout != nil {
-		hi = w.layout[a.record.Name]
+		hi = w.layout[a.Record.Name]
 		if hi == 0 || !s.fits(hi) {
 			return 0
 		}
@@ -350,11 +360,11 @@ func (at *nodeView) tasksOn(n *request, a *nodeState) int32 {
 }
 
 // nodeSupply looks at a node; false: the job cannot be there.
-func (at *nodeView) supplyOf(n *request, a *nodeState, b *resources) (s nodeSupply, ok bool) {
-	if b.exclusive > 0 || n.exclusive && b.allocs > 0 {
+func (n *request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
+	if b.Exclusive > 0 || n.exclusive && b.Allocs > 0 {
 		return s, false
 	}
-	s = nodeSupply{req: n, node: a, free: b, cpus: b.cpus, mem: b.mem, tasks: 1<<31 - 1}
+	s = nodeSupply{req: n, node: a, free: b, cpus: b.Cpus, mem: b.Mem, tasks: 1<<31 - 1}
 	if n.maxMemPerNode > 0 {
 		s.mem = min(s.mem, n.maxMemPerNode)
 	}
@@ -364,68 +374,68 @@ func (at *nodeView) supplyOf(n *request, a *nodeState, b *resources) (s nodeSupp
 // nodeSupply is what a node could give a job at the moment looked at.
 type nodeSupply struct {
 	req   *request
-	node  *nodeState
-	free  *resources
+	node  *ledger.Node
+	free  *ledger.Resources
 	cpus  int32
 	tasks int32 // sockets take no more
 	mem   core.Bytes
 }
 
 // tasksOn counts the CPUs the job could have; false: it cannot be there.
-func (s *nodeSupply) countCPUs(at *nodeView) bool {
-	w, a, h := s.req.detail, s.node, &s.node.record.Hardware
-	if a.sockets < w.sockets || w.threads > a.threads || w.cores > a.perSocket/a.threads {
+func (s *nodeSupply) countCPUs(at *ledger.View) bool {
+	w, a, h := s.req.detail, s.node, &s.node.Record.Hardware
+	if a.Sockets < w.sockets || w.threads > a.Threads || w.cores > a.PerSocket/a.Threads {
 		return false
 	}
-	if w.maxSharing > 1 && at.joinShared && at.at == 0 && !at.ifIdle && !a.partlyReserved {
-		s.cpus = a.free.cpus + a.joinableCPUs(w.maxSharing)
-		for i := range a.reserved { // there, those who share count like all others
-			if c := a.reserved[i]; at.end != 0 && alloc.Overlaps(c.start, at.end) {
-				s.cpus = min(s.cpus, c.leaves.cpus)
+	if w.maxSharing > 1 && at.JoinShared && at.At == 0 && !at.IfIdle && !a.PartlyReserved {
+		s.cpus = a.Free.Cpus + a.JoinableCPUs(w.maxSharing)
+		for i := range a.Reserved { // there, those who share count like all others
+			if c := a.Reserved[i]; at.End != 0 && alloc.Overlaps(c.Start, at.End) {
+				s.cpus = min(s.cpus, c.Leaves.Cpus)
 			}
 		}
 	}
 	if w.limitedPartition != "" {
-		if i := a.cpuLimitOf(w.limitedPartition); i >= 0 {
-			s.cpus = min(s.cpus, int32(s.free.gres[i]))
+		if i := a.CpuLimitOf(w.limitedPartition); i >= 0 {
+			s.cpus = min(s.cpus, int32(s.free.Gres[i]))
 		}
 	}
 	if w.specialized > 0 {
 		s.cpus = min(s.cpus, h.CPUs-w.specializedCPUs(a))
 	}
-	s.cpus -= s.cpus % a.allocUnit
+	s.cpus -= s.cpus % a.AllocUnit
 	return !w.needsSockets() || s.countSockets(at)
 }
 
 // countSockets looks at each socket. What is free on which of them is known of this moment only; of a later one it is
 // known
 // only if the whole node is free.
-func (s *nodeSupply) countSockets(at *nodeView) bool {
+func (s *nodeSupply) countSockets(at *ledger.View) bool {
 	w, a, n := s.req.detail, s.node, s.req
-	now := !at.ifIdle && at.at == 0
-	if !now && s.free.cpus < a.capacity.cpus {
+	now := !at.IfIdle && at.At == 0
+	if !now && s.free.Cpus < a.Capacity.Cpus {
 		return false
 	}
 	var have, sum, tasks, local int32
-	for k := range a.sockets {
-		free := a.perSocket
+	for k := range a.Sockets {
+		free := a.PerSocket
 		if now {
-			free = a.freeCPUsOn(k)
+			free = a.FreeCPUsOn(k)
 		}
-		if free < max(1, w.cores*a.threads) {
+		if free < max(1, w.cores*a.Threads) {
 			continue
 		}
 		have++
 		sum += free
-		if w.gresPerSocket && a.hasLocalUnits(k, w, now) {
+		if w.gresPerSocket && w.hasLocalUnits(a, k, now) {
 			local++
 		}
 		if w.tasksPerSocket > 0 {
-			fit := free / a.threads * w.threadsUsed(a) / n.cpusPerTask
+			fit := free / a.Threads * w.threadsUsed(a) / n.cpusPerTask
 			if w.tasksPerCore > 0 {
-				fit = min(fit, free/a.threads*w.tasksPerCore)
+				fit = min(fit, free/a.Threads*w.tasksPerCore)
 			}
-			if n.cpusPerTask > a.perSocket/a.threads*w.threadsUsed(a) { // a task is wider than a socket
+			if n.cpusPerTask > a.PerSocket/a.Threads*w.threadsUsed(a) { // a task is wider than a socket
 				fit = w.tasksPerSocket
 			}
 			tasks += min(w.tasksPerSocket, fit)
@@ -437,22 +447,8 @@ func (s *nodeSupply) countSockets(at *nodeView) bool {
 	return have >= max(1, w.sockets) && (!w.gresPerSocket || local >= max(1, w.sockets))
 }
 
-// freeCPUsOn counts the CPUs of a socket that are free, whole units of them.
-func (a *nodeState) freeCPUsOn(socket int32) int32 {
-	if a.freeCPUs == nil {
-		return a.free.cpus / a.sockets
-	}
-	n := int32(0)
-	for u := socket * a.perSocket / a.allocUnit; (u+1)*a.allocUnit <= (socket+1)*a.perSocket; u++ {
-		if a.isIdle(u) {
-			n += a.allocUnit
-		}
-	}
-	return n
-}
-
 // hasLocalUnits tells whether a socket has the units asked for at each. Where the node does not tell, it may have.
-func (a *nodeState) hasLocalUnits(socket int32, w *requestDetail, now bool) bool {
+func (w *requestDetail) hasLocalUnits(a *ledger.Node, socket int32, now bool) bool {
 	for i := range w.gres {
 		ask := &w.gres[i]
 		if ask.socket == 0 {
@@ -460,14 +456,14 @@ func (a *nodeState) hasLocalUnits(socket int32, w *requestDetail, now bool) bool
 		}
 		var there int64
 		known := false
-		for k := range a.gres {
-			g := &a.gres[k]
+		for k := range a.Gres {
+			g := &a.Gres[k]
 			if !ask.accepts(g) {
 				continue
 			}
-			for _, u := range g.units {
+			for _, u := range g.Units {
 				known = known || u.Socket > 0
-				if u.Socket == socket+1 && (!now || g.free.has(u.Index)) {
+				if u.Socket == socket+1 && (!now || g.Free.Has(u.Index)) {
 					there++
 				}
 			}
@@ -479,7 +475,7 @@ func (a *nodeState) hasLocalUnits(socket int32, w *requestDetail, now bool) bool
 	return true
 }
 
-func (a *gresRequest) accepts(g *gresState) bool { return g.serves(a.name, a.gresType, a.gpu) }
+func (a *gresRequest) accepts(g *ledger.Gres) bool { return g.Serves(a.name, a.gresType, a.gpu) }
 
 // pools tells whether so many units fit.
 func (s *nodeSupply) fits(units int32) bool {
@@ -509,9 +505,9 @@ func (s *nodeSupply) fits(units int32) bool {
 			want += typed
 		}
 		have := int64(0)
-		for k := range s.node.gres {
-			if a.accepts(&s.node.gres[k]) {
-				have += s.free.gres[k]
+		for k := range s.node.Gres {
+			if a.accepts(&s.node.Gres[k]) {
+				have += s.free.Gres[k]
 			}
 		}
 		if have < want {
@@ -524,7 +520,7 @@ func (s *nodeSupply) fits(units int32) bool {
 
 // reservedUsage is what a job takes of a node that was chosen for it, for a reservation: as much as it may turn out to
 // be.
-func (n *request) reservedUsage(p *nodeChoice, b *resources) resources {
+func (n *request) reservedUsage(p *nodeChoice, b *ledger.Resources) ledger.Resources {
 	if n.detail == nil || !n.detail.mixedTypes {
 		return n.usage(p.node, p.tasks, b)
 	}
@@ -532,7 +528,7 @@ func (n *request) reservedUsage(p *nodeChoice, b *resources) resources {
 }
 
 // detailUsage is what a job with so many units on a node takes of it.
-func (n *request) detailUsage(a *nodeState, units int32, b *resources) resources {
+func (n *request) detailUsage(a *ledger.Node, units int32, b *ledger.Resources) ledger.Resources {
 	tasks := n.maxTasksFor(units)
 	counts := n.detail.totals() // of several kinds, as far as it has them
 	for i := range counts {
@@ -544,7 +540,7 @@ func (n *request) detailUsage(a *nodeState, units int32, b *resources) resources
 }
 
 // worstUsage is exactUsage for a job that may turn out to need other CPUs or units than those that are free then.
-func (n *request) worstUsage(a *nodeState, tasks int32, counts []int64, b *resources) resources {
+func (n *request) worstUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
 	if n.detail.mixedTypes {
 		for i := range counts {
 			counts[i] += n.detail.gres[i].node
@@ -552,11 +548,11 @@ func (n *request) worstUsage(a *nodeState, tasks int32, counts []int64, b *resou
 	}
 	u := n.exactUsage(a, tasks, counts, b)
 	if n.detail.needsSockets() { // whatever else starts there could be on the wrong socket
-		u.cpus = a.record.Hardware.CPUs
-		for k := range a.gres {
+		u.Cpus = a.Record.Hardware.CPUs
+		for k := range a.Gres {
 			for i := range n.detail.gres {
-				if q := &n.detail.gres[i]; q.socket > 0 && q.accepts(&a.gres[k]) {
-					u.gres[k] = max(0, b.gres[k])
+				if q := &n.detail.gres[i]; q.socket > 0 && q.accepts(&a.Gres[k]) {
+					u.Gres[k] = max(0, b.Gres[k])
 				}
 			}
 		}
@@ -565,40 +561,40 @@ func (n *request) worstUsage(a *nodeState, tasks int32, counts []int64, b *resou
 }
 
 // exactUsage is what a job with so many tasks and resources takes of a node.
-func (n *request) exactUsage(a *nodeState, tasks int32, counts []int64, b *resources) resources {
+func (n *request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *ledger.Resources) ledger.Resources {
 	w := n.detail
-	u := resources{allocs: -1}
-	if len(a.gres) > 0 {
-		u.gres = make([]int64, len(a.gres))
+	u := ledger.Resources{Allocs: -1}
+	if len(a.Gres) > 0 {
+		u.Gres = make([]int64, len(a.Gres))
 	}
 	var gpus int64
 	for i := range w.gres {
 		q, left := &w.gres[i], counts[i]
 		gpus += q.gpuCount(left)
-		for k := range a.gres {
-			if q.accepts(&a.gres[k]) {
-				take := max(0, min(left, b.gres[k]-u.gres[k]))
-				u.gres[k] += take
+		for k := range a.Gres {
+			if q.accepts(&a.Gres[k]) {
+				take := max(0, min(left, b.Gres[k]-u.Gres[k]))
+				u.Gres[k] += take
 				left -= take
 			}
 		}
 	}
 	p := n.cpusAndMem(a, tasks, gpus)
-	u.cpus, u.mem = p.cpus, p.mem
-	at := a.cpuLimitOf(w.limitedPartition)
+	u.Cpus, u.Mem = p.cpus, p.mem
+	at := a.CpuLimitOf(w.limitedPartition)
 	n.markExclusive(&u)
 	if n.exclusive { // whole nodes come with all they have
-		u.cpus = a.record.Hardware.CPUs - w.specializedCPUs(a)
+		u.Cpus = a.Record.Hardware.CPUs - w.specializedCPUs(a)
 		if at >= 0 {
-			u.cpus = min(u.cpus, int32(max(0, b.gres[at])))
+			u.Cpus = min(u.Cpus, int32(max(0, b.Gres[at])))
 		}
-		u.cpus -= u.cpus % a.allocUnit
-		for k := range u.gres {
-			u.gres[k] = max(0, b.gres[k])
+		u.Cpus -= u.Cpus % a.AllocUnit
+		for k := range u.Gres {
+			u.Gres[k] = max(0, b.Gres[k])
 		}
 	}
 	if at >= 0 {
-		u.gres[at] = int64(u.cpus)
+		u.Gres[at] = int64(u.Cpus)
 	}
 	return u
 }

@@ -3,6 +3,7 @@ package sched
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
@@ -34,9 +35,9 @@ type forecastBuild struct {
 	phase          uint8
 	node           int // the next to be looked at
 	version        int
-	resumed        bool       // something of the list gone through in this phase has been met, last
-	lastEnd        allocEnd   // this
-	lastIneligible queueEntry // or this
+	resumed        bool            // something of the list gone through in this phase has been met, last
+	lastEnd        ledger.AllocEnd // this
+	lastIneligible queueEntry      // or this
 	queues         []forecastQueue
 	classIndex     map[*classInfo]int32 // their place in the outlook
 }
@@ -61,7 +62,7 @@ const (
 func (p *Planner) Forecast(plan *Plan) *Forecast {
 	f := &Forecast{Now: plan.Now, table: make([]forecastSlot, len(p.pending)*9/8+8)}
 	f.work = &forecastBuild{
-		p: p, model: newForecastModel(plan.Now, p), version: p.ledger.version,
+		p: p, model: newForecastModel(plan.Now, p), version: p.ledger.Version,
 		classIndex: map[*classInfo]int32{},
 	}
 	for _, part := range p.partitions {
@@ -162,16 +163,16 @@ func (w *forecastBuild) nextPhase() int {
 
 // addNode counts one node.
 func (w *forecastBuild) addNode() int {
-	if w.version != w.p.ledger.version { // nodes came or went: those counted so far say nothing any more
-		w.version, w.node, w.model = w.p.ledger.version, 0, newForecastModel(w.model.now, w.p)
+	if w.version != w.p.ledger.Version { // nodes came or went: those counted so far say nothing any more
+		w.version, w.node, w.model = w.p.ledger.Version, 0, newForecastModel(w.model.now, w.p)
 	}
-	if w.node == len(w.p.ledger.order) {
+	if w.node == len(w.p.ledger.Order) {
 		return w.nextPhase()
 	}
-	a := w.p.ledger.order[w.node]
+	a := w.p.ledger.Order[w.node]
 	w.node++
-	a.forecastIndex = -1
-	if a.record.Usable() {
+	a.ForecastIndex = -1
+	if a.Record.Usable() {
 		w.model.addNode(a, w.p.partitions)
 	}
 	return 50 + 20*len(w.p.partitions)
@@ -179,7 +180,7 @@ func (w *forecastBuild) addNode() int {
 
 // addEnding counts one job that runs.
 func (w *forecastBuild) addEnding() int {
-	at := sorted.Cursor[allocEnd, *allocEnd]{List: &w.p.ends}
+	at := sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &w.p.ends}
 	if w.resumed {
 		at = at.List.After(&w.lastEnd)
 	}
@@ -188,12 +189,12 @@ func (w *forecastBuild) addEnding() int {
 		return w.nextPhase()
 	}
 	w.resumed, w.lastEnd = true, *e
-	for i, a := range w.p.nodesOf(e.alloc) {
-		if na := &e.alloc.alloc.Nodes[i]; a != nil && !na.Done {
-			w.model.addRunning(a, na, e.alloc, e.at, i == 0)
+	for i, a := range w.p.nodesOf(e.Alloc) {
+		if na := &e.Alloc.Alloc.Nodes[i]; a != nil && !na.Done {
+			w.model.addRunning(a, na, e.Alloc, e.At, i == 0)
 		}
 	}
-	return 50 * (1 + len(e.alloc.alloc.Nodes))
+	return 50 * (1 + len(e.Alloc.Alloc.Nodes))
 }
 
 // addPending puts down the next job of the queues, in the order of a pass.

@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // modelLimits is what a forecast knows beside nodes: advance reservations, licences and limits. Jobs that wait for
@@ -100,26 +101,26 @@ func (o *forecastModel) setClassLimits(oc *modelClass, s *partitionClass, spec *
 }
 
 // bookRunning notes what a job that runs has beside its nodes; nil: nothing.
-func (o *forecastModel) bookRunning(h *allocation, end core.Time) *modelRelease {
+func (o *forecastModel) bookRunning(h *ledger.Allocation, end core.Time) *modelRelease {
 	var b modelRelease
-	for _, l := range h.alloc.Licenses() {
+	for _, l := range h.Alloc.Licenses() {
 		o.licenses[l.Name] -= l.Total
 	}
-	b.licenses, b.copies = h.alloc.Licenses(), 1
-	if o.tally != nil && h.job != nil && h.job.End == 0 {
-		s := h.job.Spec
+	b.licenses, b.copies = h.Alloc.Licenses(), 1
+	if o.tally != nil && h.Job != nil && h.Job.End == 0 {
+		s := h.Job.Spec
 		who := policy.Who{Project: s.Project, User: s.User, QOS: s.QOS}
 		for _, part := range o.partitions {
-			if part.Name == h.alloc.Partition {
+			if part.Name == h.Alloc.Partition {
 				who.Part = part.QOS
 			}
 		}
 		if g := o.tally.Gate(who); g != nil {
-			all, node := alloc.AllocatedTRES(h.alloc)
+			all, node := alloc.AllocatedTRES(h.Alloc)
 			if end == alloc.Never {
 				end = 0
 			}
-			b.limitUses = append(b.limitUses, o.tally.Start(g, o.rules.Ask(all, node, h.alloc.Partition), end))
+			b.limitUses = append(b.limitUses, o.tally.Start(g, o.rules.Ask(all, node, h.Alloc.Partition), end))
 		}
 	}
 	if len(b.licenses)+len(b.limitUses) == 0 {

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
@@ -52,7 +53,7 @@ type forecastModel struct {
 	partitions []*partition
 
 	choices  []modelChoice
-	tmp      resources
+	tmp      ledger.Resources
 	freeThen []int64 // scratch of reserve
 	key      []byte
 }
@@ -68,7 +69,7 @@ const (
 
 // nodePool is nodes that are alike.
 type nodePool struct {
-	sample     *nodeState // one of them
+	sample     *ledger.Node // one of them
 	advances   []*advance.Reservation
 	width      int
 	partitions []byte  // the partitions it is in: bit i of all
@@ -163,24 +164,24 @@ func newForecastModel(now core.Time, p *Planner) *forecastModel {
 }
 
 // addNode adds a node to the pool of its like.
-func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
-	hw := &a.record.Hardware
+func (o *forecastModel) addNode(a *ledger.Node, parts []*partition) {
+	hw := &a.Record.Hardware
 	k := binary.AppendVarint(o.key[:0], int64(hw.CPUs))
 	k = binary.AppendVarint(k, int64(hw.Memory))
 	k = binary.AppendVarint(k, int64(hw.TmpDisk))
-	k = binary.AppendVarint(k, int64(a.record.Host.KeptTo()))
-	for i, g := range a.gres {
-		k = append(append(append(append(k, g.name...), ':'), g.typ...), 0)
-		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.vendor...), int64(g.capability)),
-			int64(g.mem)), a.capacity.gres[i])
+	k = binary.AppendVarint(k, int64(a.Record.Host.KeptTo()))
+	for i, g := range a.Gres {
+		k = append(append(append(append(k, g.Name...), ':'), g.Typ...), 0)
+		k = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(k, g.Vendor...), int64(g.Capability)),
+			int64(g.Mem)), a.Capacity.Gres[i])
 	}
 	k = append(k, 0)
-	for _, f := range a.record.Features {
+	for _, f := range a.Record.Features {
 		k = append(append(k, f...), 0)
 	}
 	k = append(k, 0)
 	for i, r := range o.advances {
-		if r.Nodes[a.record.Name] {
+		if r.Nodes[a.Record.Name] {
 			k = binary.AppendVarint(k, int64(i))
 		}
 	}
@@ -190,7 +191,7 @@ func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
 		if i%8 == 0 {
 			k = append(k, 0)
 		}
-		if part.nodes == nil || part.nodes[a.record.Name] {
+		if part.nodes == nil || part.nodes[a.Record.Name] {
 			k[len(k)-1] |= 1 << (i % 8)
 		}
 	}
@@ -198,28 +199,30 @@ func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
 	n, ok := o.byKey[string(k)]
 	if !ok {
 		n = int32(len(o.pools))
-		o.pools = append(o.pools, nodePool{sample: a, width: 2 + len(a.gres), partitions: slices.Clone(k[at:]),
-			cpusAbove: make([]int32, hw.CPUs)})
+		o.pools = append(o.pools, nodePool{
+			sample: a, width: 2 + len(a.Gres), partitions: slices.Clone(k[at:]),
+			cpusAbove: make([]int32, hw.CPUs),
+		})
 		o.byKey[string(k)] = n
 		for _, r := range o.advances {
-			if r.Nodes[a.record.Name] {
+			if r.Nodes[a.Record.Name] {
 				o.pools[n].advances = append(o.pools[n].advances, r)
 			}
 		}
 	}
 	w := &o.pools[n]
-	a.forecastIndex = int32(len(o.nodes))
+	a.ForecastIndex = int32(len(o.nodes))
 	o.nodes = append(o.nodes, modelNode{pool: n, place: int32(w.size)})
 	from := len(w.free)
-	w.free = append(w.free, int64(a.capacity.cpus)*fraction, toMiB(a.capacity.mem)*fraction)
-	for i := range a.gres {
-		w.free = append(w.free, a.capacity.gres[i]*fraction)
+	w.free = append(w.free, int64(a.Capacity.Cpus)*fraction, toMiB(a.Capacity.Mem)*fraction)
+	for i := range a.Gres {
+		w.free = append(w.free, a.Capacity.Gres[i]*fraction)
 	}
 	if w.size%poolBlockSize == 0 {
 		w.blockMax = append(w.blockMax, w.free[from:]...)
 	}
 	w.size++
-	w.ids = append(w.ids, a.forecastIndex)
+	w.ids = append(w.ids, a.ForecastIndex)
 	w.reserved, w.event = append(w.reserved, 0), append(w.event, 0)
 	for i := range w.cpusAbove {
 		w.cpusAbove[i]++
@@ -229,24 +232,28 @@ func (o *forecastModel) addNode(a *nodeState, parts []*partition) {
 func toMiB(b core.Bytes) int64 { return int64((b + core.MiB - 1) / core.MiB) }
 
 // addRunning takes what a job holds on a node off what is free, until it ends.
-func (o *forecastModel) addRunning(a *nodeState, na *core.NodeAlloc, h *allocation, end core.Time, first bool) {
-	if a.forecastIndex < 0 || int(a.forecastIndex) >= len(o.nodes) {
+func (o *forecastModel) addRunning(a *ledger.Node, na *core.NodeAlloc, h *ledger.Allocation, end core.Time,
+	first bool,
+) {
+	if a.ForecastIndex < 0 || int(a.ForecastIndex) >= len(o.nodes) {
 		return
 	}
-	e := modelEnd{at: max(end, o.now+alloc.OverdueDelay), node: a.forecastIndex, use: int32(len(o.uses)), times: 1,
-		share: fraction}
-	u := &o.tmp
-	*u = resources{gres: append(u.gres[:0], a.capacity.gres...)}
-	clear(u.gres)
-	a.book(u, nil, na, h.terms, 1)
-	if h.terms.Exclusive {
-		u.cpus = max(u.cpus, a.capacity.cpus)
+	e := modelEnd{
+		at: max(end, o.now+alloc.OverdueDelay), node: a.ForecastIndex, use: int32(len(o.uses)), times: 1,
+		share: fraction,
 	}
-	o.uses = append(o.uses, int64(u.cpus)*fraction, toMiB(u.mem)*fraction)
-	for _, g := range u.gres {
+	u := &o.tmp
+	*u = ledger.Resources{Gres: append(u.Gres[:0], a.Capacity.Gres...)}
+	clear(u.Gres)
+	a.Book(u, nil, na, h.Terms, 1)
+	if h.Terms.Exclusive {
+		u.Cpus = max(u.Cpus, a.Capacity.Cpus)
+	}
+	o.uses = append(o.uses, int64(u.Cpus)*fraction, toMiB(u.Mem)*fraction)
+	for _, g := range u.Gres {
 		o.uses = append(o.uses, g*fraction)
 	}
-	if i := o.byBase[h.arrayBase]; i != 0 && first {
+	if i := o.byBase[h.ArrayBase]; i != 0 && first {
 		e.array, e.tasks = i, 1
 		o.arrays[i].running++
 	}
@@ -319,25 +326,25 @@ func (o *forecastModel) addClass(c *classInfo, spec *core.Spec) int32 {
 			n.detail == nil:
 			per = 1 // it goes wherever there is a place for a task
 		}
-		empty := nodeView{ifIdle: true}
+		empty := ledger.View{IfIdle: true}
 		for k := range o.pools {
 			w := &o.pools[k]
 			if w.partitions[s.part.index/8]&(1<<(s.part.index%8)) == 0 || oc.hasPool(int32(k)) || !n.accepts(w.sample,
-				&nodeView{}) {
+				&ledger.View{}) {
 				continue
 			}
-			room := empty.tasksOn(&n, w.sample)
+			room := n.tasksAt(&empty, w.sample)
 			if room <= 0 || room < per && n.nodesMax <= 1 {
 				continue
 			}
 			tasks := min(per, room)
 			oc.pools = append(oc.pools, classPool{pool: int32(k), use: int32(len(o.uses)), tasks: int64(tasks)})
-			u := n.usage(w.sample, tasks, &w.sample.capacity)
-			o.uses = append(o.uses, int64(u.cpus)*fraction, toMiB(u.mem)*fraction)
-			for g := range w.sample.gres {
+			u := n.usage(w.sample, tasks, &w.sample.Capacity)
+			o.uses = append(o.uses, int64(u.Cpus)*fraction, toMiB(u.Mem)*fraction)
+			for g := range w.sample.Gres {
 				v := int64(0)
-				if g < len(u.gres) {
-					v = u.gres[g]
+				if g < len(u.Gres) {
+					v = u.Gres[g]
 				}
 				o.uses = append(o.uses, v*fraction)
 			}

@@ -164,7 +164,7 @@ func (o *forecastModel) maxTasks(c *modelClass, num int64) (tasks int64) {
 		if at := (cpus+fraction-1)/fraction - 1; at < int64(len(w.cpusAbove)) {
 			n := int64(w.cpusAbove[at])
 			if !c.onePerNode {
-				n *= int64(w.sample.record.Hardware.CPUs) * fraction / cpus
+				n *= int64(w.sample.Record.Hardware.CPUs) * fraction / cpus
 			}
 			tasks += n * h.tasks
 		}

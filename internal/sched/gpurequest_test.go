@@ -5,18 +5,25 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // TestGPUsByMemoryAndMaker places a job that says which GPUs will do.
 func TestGPUsByMemoryAndMaker(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := ledger.New()
 	for i, hw := range []core.Hardware{
-		{Gres: []core.Gres{{Name: "gpu", Type: "l4", Count: 2}}, Units: []core.Unit{{Name: "gpu", Type: "l4",
-			Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89}, {Name: "gpu", Type: "l4", Index: 1, Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89}}},
-		{Gres: []core.Gres{{Name: "gpu", Type: "h100", Count: 1}, {Name: "gpu", Type: "mi300x", Count: 1}},
-			Units: []core.Unit{{Name: "gpu", Type: "h100", Memory: 81559 * core.MiB, Vendor: "nvidia", Capability: 90},
-				{Name: "gpu", Type: "mi300x", Index: 1, Memory: 196592 * core.MiB, Vendor: "amd"}}},
+		{Gres: []core.Gres{{Name: "gpu", Type: "l4", Count: 2}}, Units: []core.Unit{{
+			Name: "gpu", Type: "l4",
+			Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89,
+		}, {Name: "gpu", Type: "l4", Index: 1, Memory: 23034 * core.MiB, Vendor: "nvidia", Capability: 89}}},
+		{
+			Gres: []core.Gres{{Name: "gpu", Type: "h100", Count: 1}, {Name: "gpu", Type: "mi300x", Count: 1}},
+			Units: []core.Unit{
+				{Name: "gpu", Type: "h100", Memory: 81559 * core.MiB, Vendor: "nvidia", Capability: 90},
+				{Name: "gpu", Type: "mi300x", Index: 1, Memory: 196592 * core.MiB, Vendor: "amd"},
+			},
+		},
 		{Gres: []core.Gres{{Name: "gpu", Type: "mystery", Count: 8}}},
 	} {
 		hw.CPUs, hw.Memory = 8, 16*core.GiB
@@ -47,7 +54,7 @@ func TestGPUsByMemoryAndMaker(t *testing.T) {
 		s.Shape.Gres = []core.Gres{{Name: "gpu", Count: tc.count}}
 		s.Extra = &core.Extra{GPU: tc.ask}
 		n := requestOf(s, func(string) map[core.NodeName]bool { return nil })
-		at := nodeView{nodes: l.nodesIn(nil)}
+		at := ledger.View{Nodes: l.NodesIn(nil)}
 		got := ""
 		if picks := n.choose(at, nil); picks != nil {
 			na := n.alloc("main", picks, at).Nodes[0]
@@ -56,7 +63,7 @@ func TestGPUsByMemoryAndMaker(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: placed on %q, want %q", name, got, tc.want)
 		}
-		if never := l.CheckSatisfiable(s, &core.Partition{Nodes: "ALL"}, &NodeSet{},
+		if never := CheckSatisfiable(l, s, &core.Partition{Nodes: "ALL"}, &NodeSet{},
 			func(string) map[core.NodeName]bool { return nil }); (never != nil) != (tc.want == "") {
 			t.Errorf("%s: can never start: %+v", name, never)
 		}

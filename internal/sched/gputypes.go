@@ -1,5 +1,9 @@
 package sched
 
+import (
+	"bireme.dev/bireme/internal/sched/ledger"
+)
+
 // Jobs that ask for GPUs of several types as a whole: a node may have one of them and not the other, so each node gives
 // what it has of each, the first in order first. How the network joins them is not looked at.
 
@@ -19,11 +23,11 @@ func (w *requestDetail) countTotals() (n int) {
 func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
 	n, w := s.req, s.req.detail
 	counts = make([]int64, len(w.gres))
-	taken := make([]int64, len(s.node.gres))
+	taken := make([]int64, len(s.node.Gres))
 	take := func(a *gresRequest, want int64) (got int64) {
-		for k := range s.node.gres {
-			if a.accepts(&s.node.gres[k]) {
-				more := max(0, min(want-got, s.free.gres[k]-taken[k]))
+		for k := range s.node.Gres {
+			if a.accepts(&s.node.Gres[k]) {
+				more := max(0, min(want-got, s.free.Gres[k]-taken[k]))
 				taken[k] += more
 				got += more
 			}
@@ -67,7 +71,7 @@ func (w *requestDetail) totals() []int64 {
 }
 
 // chooseTypes is choose for such jobs.
-func (n *request) chooseTypes(at *nodeView, buf []nodeChoice) []nodeChoice {
+func (n *request) chooseTypes(at *ledger.View, buf []nodeChoice) []nodeChoice {
 	w := n.detail
 	picks, missing, tasks := buf[:0], w.totals(), int64(0)
 	var left int64
@@ -75,17 +79,17 @@ func (n *request) chooseTypes(at *nodeView, buf []nodeChoice) []nodeChoice {
 		left += c
 	}
 	for _, must := range []bool{true, false} {
-		for _, a := range at.nodes {
+		for _, a := range at.Nodes {
 			done := left == 0 && len(picks) >= int(n.nodesMin) && tasks >= int64(w.tasks)
-			if n.required[a.record.Name] != must || !must && (done || len(picks) >= int(n.nodesMax)) {
+			if n.required[a.Record.Name] != must || !must && (done || len(picks) >= int(n.nodesMax)) {
 				continue
 			}
-			b := at.free(a)
+			b := at.Free(a)
 			if n.user != "" {
-				free := b.freeFor(n.user, a, at)
+				free := b.FreeFor(n.user, a, at)
 				b = &free
 			}
-			s, ok := at.supplyOf(n, a, b)
+			s, ok := n.supplyAt(at, a, b)
 			if !ok || !n.accepts(a, at) {
 				continue
 			}

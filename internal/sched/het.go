@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // hetJob is a het job whose components are pending. The components wait as one: when all of them may start, the first
@@ -181,7 +182,7 @@ func (h *hetJobs) sortComponents(set *hetJob) {
 			}
 			size[k] = max(size[k], int64(s.req.tasks)*int64(s.req.cpusPerTask))
 			for _, a := range h.planner.nodesFor(s) {
-				if s.req.accepts(a, &nodeView{}) && s.req.tasksIn(a, &a.capacity) > 0 {
+				if s.req.accepts(a, &ledger.View{}) && s.req.tasksIn(a, &a.Capacity) > 0 {
 					choice[k]++
 				}
 			}
@@ -195,13 +196,13 @@ func (h *hetJobs) sortComponents(set *hetJob) {
 // fitsIdle reports whether the nodes, if nothing ran on them, could hold all components at once.
 func (h *hetJobs) fitsIdle(set *hetJob) bool {
 	type part struct {
-		a   *nodeState
-		use resources
+		a   *ledger.Node
+		use ledger.Resources
 	}
 	var taken []part
 	defer func() {
 		for i := range taken {
-			taken[i].a.capacity.subtract(taken[i].use.negated())
+			taken[i].a.Capacity.Subtract(taken[i].use.Negated())
 		}
 	}()
 	for _, k := range set.order {
@@ -215,14 +216,14 @@ func (h *hetJobs) fitsIdle(set *hetJob) bool {
 				fits = true
 				break
 			}
-			picks := s.req.choose(nodeView{nodes: h.planner.nodesFor(s), ifIdle: true}, h.planner.choices)
+			picks := s.req.choose(ledger.View{Nodes: h.planner.nodesFor(s), IfIdle: true}, h.planner.choices)
 			if picks == nil {
 				continue
 			}
 			h.planner.choices, fits = picks, true
 			for _, pk := range picks {
-				use := s.req.usage(pk.node, pk.tasks, &pk.node.capacity)
-				pk.node.capacity.subtract(&use)
+				use := s.req.usage(pk.node, pk.tasks, &pk.node.Capacity)
+				pk.node.Capacity.Subtract(&use)
 				taken = append(taken, part{pk.node, use})
 			}
 			break
@@ -272,14 +273,4 @@ func (p *Plan) hetReason(j *core.Job, ref *core.HetRef) (Reason, bool) {
 	}
 	w.Expected, w.Estimate, _ = p.Expected(ref.Lead)
 	return w, true
-}
-
-// negated returns the resources with their signs changed, so that subtract adds them.
-func (b *resources) negated() *resources {
-	n := resources{cpus: -b.cpus, mem: -b.mem, allocs: -b.allocs, exclusive: -b.exclusive, gres: make([]int64,
-		len(b.gres))}
-	for i, g := range b.gres {
-		n.gres[i] = -g
-	}
-	return &n
 }

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
@@ -157,11 +158,11 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 				h.ps.dropReservations(n)
 				return
 			}
-			if all = i == 0 || r.start == at; !all {
-				from = r.start
+			if all = i == 0 || r.Start == at; !all {
+				from = r.Start
 				break
 			}
-			at = r.start
+			at = r.Start
 		}
 		if all {
 			break
@@ -182,7 +183,7 @@ func (h hetPlacement) reserve(class *partitionClass, lead *core.Job, promise boo
 }
 
 // reserveComponent reserves nodes for one component in the partition where it can start first.
-func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *reservation {
+func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *ledger.Reservation {
 	best := slots[0]
 	if len(slots) > 1 {
 		first := alloc.Never
@@ -193,8 +194,8 @@ func (h hetPlacement) reserveComponent(slots []*partitionClass, j *core.Job) *re
 				}
 			}
 			sw := h.ps.newStartSearch(s, j)
-			if sw.earliest() != nil && sw.view.at < first {
-				best, first = s, sw.view.at
+			if sw.earliest() != nil && sw.view.At < first {
+				best, first = s, sw.view.At
 			}
 		}
 	}
@@ -209,29 +210,29 @@ func (ps *pass) rollback(n int) {
 	}
 	for i := len(ps.started) - 1; i >= n; i-- {
 		e := ps.started[i]
-		ps.changeReservations(e.alloc, e.at, 1)
-		for k := range e.alloc.alloc.Nodes {
-			if a := p.ledger.nodes[e.alloc.alloc.Nodes[k].Node]; a != nil && a.partlyReserved {
-				a.advanceJobs = a.advanceJobs[:len(a.advanceJobs)-1]
+		ps.changeReservations(e.Alloc, e.At, 1)
+		for k := range e.Alloc.Alloc.Nodes {
+			if a := p.ledger.Nodes[e.Alloc.Alloc.Nodes[k].Node]; a != nil && a.PartlyReserved {
+				a.AdvanceJobs = a.AdvanceJobs[:len(a.AdvanceJobs)-1]
 			}
 		}
 		p.ends.Remove(e)
-		p.release(e.alloc)
-		delete(ps.startedTasks, e.id)
+		p.release(e.Alloc)
+		delete(ps.startedTasks, e.Id)
 	}
 	ps.started, ps.licenseHolders = ps.started[:n], nil
 }
 
 // lastEnd returns when everything that runs or is reserved, and ever ends, has ended.
 func (ps *pass) lastEnd() (t core.Time) {
-	for w := (sorted.Cursor[allocEnd, *allocEnd]{List: &ps.p.ends}); w.Current() != nil; w.Next() {
-		if e := w.Current(); e.at < alloc.Never {
-			t = max(t, e.at)
+	for w := (sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &ps.p.ends}); w.Current() != nil; w.Next() {
+		if e := w.Current(); e.At < alloc.Never {
+			t = max(t, e.At)
 		}
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.end < alloc.Never {
-			t = max(t, r.end)
+		if r := ps.reserved[i]; r.End < alloc.Never {
+			t = max(t, r.End)
 		}
 	}
 	return max(t, ps.plan.Now+alloc.OverdueDelay)
@@ -241,13 +242,13 @@ func (ps *pass) lastEnd() (t core.Time) {
 func (ps *pass) dropReservations(n int) {
 	for i := len(ps.reserved) - 1; i >= n; i-- {
 		r := ps.reserved[i]
-		for _, a := range r.nodes {
-			last := len(a.reserved) - 1
-			c := a.reserved[last]
-			a.reserved = a.reserved[:last]
-			for _, o := range a.reserved {
-				if !o.isActive(r.start) && alloc.Overlaps(o.start, r.end) && o.start >= r.start {
-					o.leaves.subtract(c.uses.negated())
+		for _, a := range r.Nodes {
+			last := len(a.Reserved) - 1
+			c := a.Reserved[last]
+			a.Reserved = a.Reserved[:last]
+			for _, o := range a.Reserved {
+				if !o.IsActive(r.Start) && alloc.Overlaps(o.Start, r.End) && o.Start >= r.Start {
+					o.Leaves.Subtract(c.Uses.Negated())
 				}
 			}
 		}

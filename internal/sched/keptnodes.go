@@ -4,33 +4,12 @@ import (
 	"maps"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // A node whose agent is not root runs the jobs of its own user only. Who a job is by matters to nobody else: only the
 // jobs of
 // users who have such nodes are in classes of their own.
-
-// reserveOne counts a node among those that are kept to a user, or with -1 no more.
-func (l *Ledger) countKept(n *core.Node, k int) {
-	uid := n.Host.KeptTo()
-	if uid == 0 {
-		return
-	}
-	if l.keptUsers == nil {
-		l.keptUsers = map[uint32]int{}
-	}
-	if l.keptUsers[uid] += k; l.keptUsers[uid] == 0 {
-		delete(l.keptUsers, uid)
-	}
-}
-
-// KeptUser is the user of a request as far as placement asks: 0 for all who have no nodes of their own.
-func (l *Ledger) KeptUser(s *core.Spec) uint32 {
-	if l.keptUsers[s.UID] > 0 {
-		return s.UID
-	}
-	return 0
-}
 
 // keptUsers are those who have nodes of their own. It is a value: plans keep it.
 type keptUsers map[uint32]bool
@@ -44,11 +23,11 @@ func (u keptUsers) key(s *core.Spec) uint32 {
 
 // setKeptUsers takes in who has nodes of his own. The jobs of those for whom that changed are of another class.
 func (p *Planner) setKeptUsers() {
-	if maps.EqualFunc(p.ledger.keptUsers, p.users, func(int, bool) bool { return true }) {
+	if maps.EqualFunc(p.ledger.KeptUsers, p.users, func(int, bool) bool { return true }) {
 		return
 	}
 	next := keptUsers{}
-	for uid := range p.ledger.keptUsers {
+	for uid := range p.ledger.KeptUsers {
 		next[uid] = true
 	}
 	var moved []*core.Job
@@ -68,9 +47,9 @@ func (p *Planner) setKeptUsers() {
 }
 
 // countKeptFromOthers counts the nodes that are kept to other users.
-func (n *request) countKeptFromOthers(nodes []*nodeState) (others int) {
+func (n *request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
 	for _, a := range nodes {
-		if !n.mayUseNode(a.record) {
+		if !n.mayUseNode(a.Record) {
 			others++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 )
 
@@ -93,8 +94,8 @@ func (w *pushWorld) pass() *Plan {
 
 // ledgerText tells what is free everywhere.
 func (p *Planner) ledgerText() (t string) {
-	for _, a := range p.ledger.order {
-		t += fmt.Sprintf("%s %+v %v\n", a.record.Name, a.free, a.freeCPUs)
+	for _, a := range p.ledger.Order {
+		t += fmt.Sprintf("%s %+v %v\n", a.Record.Name, a.Free, a.FreeCPUs)
 	}
 	return t
 }
@@ -161,7 +162,7 @@ func (w *pushWorld) start(s Start) {
 
 // checkTaken counts from the records alone what every node has given away.
 func (w *pushWorld) checkTaken() {
-	check := NewLedger()
+	check := ledger.New()
 	for _, n := range w.nodes {
 		check.SetNode(n)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // lawWorld is a small cluster driven by chance: jobs arrive, start as planned and end at or before their limits.
@@ -154,8 +155,8 @@ func (w *lawWorld) pass() *Plan {
 	if a, b := w.render(plan), w.render(w.p.Pass(w.now)); a != b {
 		w.t.Fatalf("planned once:\n%s\nand again:\n%s", a, b)
 	}
-	check := NewLedger()
-	check.SetRules(AllocRulesOf(w.cfg.AllocUnit, w.cfg.Partitions, w.cfg.Hosts))
+	check := ledger.New()
+	check.SetRules(ledger.RulesOf(w.cfg.AllocUnit, w.cfg.Partitions, w.cfg.Hosts))
 	for _, n := range w.nodes {
 		check.SetNode(n)
 	}

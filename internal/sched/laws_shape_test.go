@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // shapeWorld is a lawWorld of nodes with sockets, cores, threads and GPUs that say where they are, of partitions that
@@ -178,17 +179,17 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 			node = n
 		}
 	}
-	grid, m := cpuLayoutOf(&node.Hardware, w.cfg.AllocUnit), j.Spec.Shape.Wide()
+	grid, m := ledger.CpuLayoutOf(&node.Hardware, w.cfg.AllocUnit), j.Spec.Shape.Wide()
 	units := map[int32]int32{} // jobs on each unit of the grid
 	cpus, mem := na.CPUs, na.Mem
 	sockets := map[int32]int32{}
 	for _, c := range na.Cores {
-		units[c/grid.allocUnit]++
-		sockets[c/grid.perSocket]++
+		units[c/grid.AllocUnit]++
+		sockets[c/grid.PerSocket]++
 	}
 	for u, n := range units {
-		if n != grid.allocUnit && !alloc.TermsOf(j.Spec, al).Exclusive {
-			w.t.Fatalf("job %d has %d CPUs of unit %d of %s, which has %d", j.ID, n, u, node.Name, grid.allocUnit)
+		if n != grid.AllocUnit && !alloc.TermsOf(j.Spec, al).Exclusive {
+			w.t.Fatalf("job %d has %d CPUs of unit %d of %s, which has %d", j.ID, n, u, node.Name, grid.AllocUnit)
 		}
 		units[u] = 1
 	}
@@ -208,7 +209,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 			share := alloc.TermsOf(o.Spec, o.Alloc).MaxSharing
 			last := int32(-1)
 			for _, c := range other.Cores {
-				u := c / grid.allocUnit
+				u := c / grid.AllocUnit
 				if u == last || units[u] == 0 {
 					continue
 				}
@@ -234,7 +235,7 @@ func (w *lawWorld) checkNode(j *core.Job, al *core.Alloc, na *core.NodeAlloc, pa
 		w.t.Fatalf("with job %d, %d bytes of %d are given on %s, and %d CPUs to partition %s", j.ID, mem,
 			node.Hardware.Memory, node.Name, cpus, part.Name)
 	}
-	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.perSocket && !alloc.TermsOf(j.Spec, al).Exclusive &&
+	if m.TasksPerSocket > 0 && j.Spec.Shape.CPUsPerTask <= grid.PerSocket && !alloc.TermsOf(j.Spec, al).Exclusive &&
 		int32(len(sockets))*m.TasksPerSocket < na.Tasks {
 		w.t.Fatalf("job %d has %d tasks on %d sockets of %s", j.ID, na.Tasks, len(sockets), node.Name)
 	}

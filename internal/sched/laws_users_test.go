@@ -21,9 +21,9 @@ func TestNodesOfUsers(t *testing.T) {
 				w.dress = func(s *core.Spec) { s.UID = uint32(1000 + w.r.IntN(3)) }
 				w.started = func(j *core.Job, al *core.Alloc) {
 					for i := range al.Nodes {
-						if a := w.p.ledger.nodes[al.Nodes[i].Node]; a.record.Host.KeptTo() != 0 && a.record.Host.KeptTo() != j.Spec.UID {
-							w.t.Fatalf("job %d of user %d starts on %s, which is %d's", j.ID, j.Spec.UID, a.record.Name,
-								a.record.Host.KeptTo())
+						if a := w.p.ledger.Nodes[al.Nodes[i].Node]; a.Record.Host.KeptTo() != 0 && a.Record.Host.KeptTo() != j.Spec.UID {
+							w.t.Fatalf("job %d of user %d starts on %s, which is %d's", j.ID, j.Spec.UID, a.Record.Name,
+								a.Record.Host.KeptTo())
 						}
 					}
 				}

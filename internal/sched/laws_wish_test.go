@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // wishful makes a law world whose nodes have features and a network, and whose jobs have wishes.
@@ -29,14 +30,23 @@ func wishful(t *rapid.T, rule Rule, seed uint64, parts int) *lawWorld {
 	}
 	switch w.r.IntN(4) {
 	case 0:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,b"},
-			{Name: "s2", Nodes: "c,d"}, {Name: "top", Switches: "s1,s2"}}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{
+			{Name: "s1", Nodes: "a,b"},
+			{Name: "s2", Nodes: "c,d"},
+			{Name: "top", Switches: "s1,s2"},
+		}}
 	case 1:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{{Name: "s1", Nodes: "a,c"},
-			{Name: "s2", Nodes: "b"}, {Name: "s3", Nodes: "d,e"}, {Name: "top", Switches: "s1,s2,s3"}}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyTree, Switches: []core.Switch{
+			{Name: "s1", Nodes: "a,c"},
+			{Name: "s2", Nodes: "b"},
+			{Name: "s3", Nodes: "d,e"},
+			{Name: "top", Switches: "s1,s2,s3"},
+		}}
 	case 2:
-		w.cfg.Topology = &core.Topology{Kind: core.TopologyBlock, Blocks: []core.Switch{{Name: "b1", Nodes: "a,b"},
-			{Name: "b2", Nodes: "c,d,e"}}, BlockSizes: []int32{2, 4}}
+		w.cfg.Topology = &core.Topology{Kind: core.TopologyBlock, Blocks: []core.Switch{
+			{Name: "b1", Nodes: "a,b"},
+			{Name: "b2", Nodes: "c,d,e"},
+		}, BlockSizes: []int32{2, 4}}
 	}
 	w.cfg.MaxSwitchWait = 60
 	w.cfg.Partitions[0].LLN = w.r.IntN(4) == 0
@@ -175,12 +185,12 @@ func (w *lawWorld) whole(st Start) {
 	n := requestOf(j.Spec, w.cfg.Hosts)
 	part := w.p.partitionByName[st.Alloc.Partition]
 	n.applyPartition(&part.Partition)
-	n.bindLedger(w.p.ledger, part.LLN)
+	n.bindLedger(w.p.ledger, nil, part.LLN)
 	var cands []candidate
 	tasks := int32(0)
 	for i := range st.Alloc.Nodes {
 		na := &st.Alloc.Nodes[i]
-		a := w.p.ledger.nodes[na.Node]
+		a := w.p.ledger.Nodes[na.Node]
 		if na.Tasks < 1 {
 			w.t.Fatalf("job %d has no task on %s", j.ID, na.Node)
 		}
@@ -194,7 +204,7 @@ func (w *lawWorld) whole(st Start) {
 	} else if tasks != n.tasks {
 		w.t.Fatalf("job %d has %d tasks of %d", j.ID, tasks, n.tasks)
 	}
-	w.p.ledger.assignPositions()
+	w.p.ledger.AssignPositions()
 	if !allowed(&n, cands) {
 		w.t.Fatalf("job %d may not be on %+v: %+v %+v", j.ID, st.Alloc.Nodes, j.Spec.Shape, j.Spec.Extra)
 	}
@@ -222,7 +232,7 @@ func allowed(n *request, set []candidate) bool {
 	if w.contiguous {
 		lines := make([]int, 0, len(set))
 		for _, k := range set {
-			lines = append(lines, int(k.node.position.line))
+			lines = append(lines, int(k.node.Position.Line))
 		}
 		if slices.Max(lines)-slices.Min(lines) != len(set)-1 {
 			return false
@@ -238,7 +248,7 @@ func meets(c *grammar.Constraint, set []candidate) bool {
 	}
 	count := func(f *grammar.Features) (n int) {
 		for _, k := range set {
-			if f.Has(k.node.record.Features) {
+			if f.Has(k.node.Record.Features) {
 				n++
 			}
 		}
@@ -266,10 +276,12 @@ func TestChoiceIsComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
-		l := NewLedger()
+		l := ledger.New()
 		for i := range 1 + r.IntN(9) {
-			n := &core.Node{ID: int64(i + 1), Name: core.NodeName(fmt.Sprint("n", i+1)), Roles: core.Compute,
-				Weight: int32(r.IntN(2)), Hardware: core.Hardware{CPUs: int32(1 + r.IntN(4)), Memory: core.GiB}}
+			n := &core.Node{
+				ID: int64(i + 1), Name: core.NodeName(fmt.Sprint("n", i+1)), Roles: core.Compute,
+				Weight: int32(r.IntN(2)), Hardware: core.Hardware{CPUs: int32(1 + r.IntN(4)), Memory: core.GiB},
+			}
 			for _, f := range []string{"x", "y", "z", "u", "v"} {
 				if r.IntN(2) == 0 {
 					n.Features = append(n.Features, f)
@@ -281,8 +293,10 @@ func TestChoiceIsComplete(t *testing.T) {
 		}
 		term := func() string { return []string{"x", "y", "z", "u", "v", "(x|y)", "(y&z)"}[r.IntN(7)] }
 		s := &core.Spec{Extra: &core.Extra{Contiguous: r.IntN(3) == 0}}
-		s.Shape = core.Shape{NodesMin: int32(1 + r.IntN(3)), Tasks: int32(1 + r.IntN(8)), CPUsPerTask: 1,
-			Given: core.GivenTasks}
+		s.Shape = core.Shape{
+			NodesMin: int32(1 + r.IntN(3)), Tasks: int32(1 + r.IntN(8)), CPUsPerTask: 1,
+			Given: core.GivenTasks,
+		}
 		s.Shape.NodesMax = s.Shape.NodesMin + int32(r.IntN(3))
 		s.Shape.Tasks = max(s.Shape.Tasks, s.Shape.NodesMax)
 		switch r.IntN(5) {
@@ -307,13 +321,13 @@ func TestChoiceIsComplete(t *testing.T) {
 			}
 			return map[core.NodeName]bool{core.NodeName(list): true}
 		})
-		n.bindLedger(l, r.IntN(3) == 0)
-		l.assignPositions()
+		n.bindLedger(l, nil, r.IntN(3) == 0)
+		l.AssignPositions()
 
 		var all []candidate
-		for _, a := range l.order {
-			if room := n.tasksIn(a, &a.free); room > 0 {
-				all = append(all, candidate{node: a, tasks: room, required: n.required[a.record.Name]})
+		for _, a := range l.Order {
+			if room := n.tasksIn(a, &a.Free); room > 0 {
+				all = append(all, candidate{node: a, tasks: room, required: n.required[a.Record.Name]})
 			}
 		}
 		possible, set := false, []candidate(nil)
@@ -326,13 +340,13 @@ func TestChoiceIsComplete(t *testing.T) {
 			}
 			possible = possible || allowed(&n, set)
 		}
-		picks := n.choose(nodeView{nodes: l.order}, nil)
+		picks := n.choose(ledger.View{Nodes: l.Order}, nil)
 		if possible != (picks != nil) {
 			rt.Fatalf("possible %v, found %v: %+v %+v on %s", possible, picks, s.Shape, *s.Extra, nodesText(l))
 		}
 		set = set[:0]
 		for _, p := range picks {
-			set = append(set, candidate{node: p.node, tasks: p.capacity, required: n.required[p.node.record.Name]})
+			set = append(set, candidate{node: p.node, tasks: p.capacity, required: n.required[p.node.Record.Name]})
 			if p.tasks < 1 || p.tasks > p.capacity {
 				rt.Fatalf("%d tasks where there is room for %d", p.tasks, p.capacity)
 			}
@@ -343,9 +357,9 @@ func TestChoiceIsComplete(t *testing.T) {
 	})
 }
 
-func nodesText(l *Ledger) (t string) {
-	for _, a := range l.order {
-		t += fmt.Sprintf("%s(%d %v weight %d) ", a.record.Name, a.free.cpus, a.record.Features, a.record.Weight)
+func nodesText(l *ledger.Ledger) (t string) {
+	for _, a := range l.Order {
+		t += fmt.Sprintf("%s(%d %v weight %d) ", a.Record.Name, a.Free.Cpus, a.Record.Features, a.Record.Weight)
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 func part(node core.NodeName, cores []int32, mem core.Bytes, units ...int32) *core.NodeAlloc {
@@ -32,12 +33,14 @@ func TestLedgerGivesNothingTwice(t *testing.T) {
 		"a unit that is": {part("n1", []int32{2}, 0, 0), false, false},
 		"a unit beyond":  {part("n1", []int32{2}, 0, 2), false, false},
 		"the whole node": {part("n1", []int32{2}, 0), true, false},
-		"a kind it has not": {&core.NodeAlloc{Node: "n1", Gres: []core.GresAlloc{{Name: "fpga", Units: []int32{0}}}}, false,
-			false},
+		"a kind it has not": {
+			&core.NodeAlloc{Node: "n1", Gres: []core.GresAlloc{{Name: "fpga", Units: []int32{0}}}}, false,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := NewLedger()
+			l := ledger.New()
 			l.SetNode(n)
 			if !l.Allocate(held, alloc.Terms{}) {
 				t.Fatal("an empty node does not take the first")
@@ -59,7 +62,7 @@ func TestLedgerGivesNothingTwice(t *testing.T) {
 // TestLedgerOfANodeThatShrinks: what is held beyond the hardware comes back to nobody.
 func TestLedgerOfANodeThatShrinks(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := ledger.New()
 	big := coretest.Node("n1").CPUs(4).Mem(8*core.GiB).Gres("gpu", "a", 2)
 	if !l.SetNode(big.Build()) {
 		t.Fatal("a new node is not fresh")
@@ -88,7 +91,7 @@ func TestLedgerOfANodeThatShrinks(t *testing.T) {
 
 func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := ledger.New()
 	l.SetNode(coretest.Node("n1").Gres("gpu", "a", 1).Gres("gpu", "a", 2).Build())
 	if !l.Allocate(part("n1", nil, 0, 0, 1, 2), alloc.Terms{}) || l.Allocate(part("n1", nil, 0, 0), alloc.Terms{}) {
 		t.Fatal("one and two units are not three, each given once")
@@ -98,7 +101,7 @@ func TestLedgerCountsAKindInTwoParts(t *testing.T) {
 // TestNodesWithoutTheDisk: temporary disk is a filter, and part of the key that verdicts are kept by.
 func TestNodesWithoutTheDisk(t *testing.T) {
 	t.Parallel()
-	l := NewLedger()
+	l := ledger.New()
 	n := coretest.Node("n1").CPUs(4).Mem(8 * core.GiB).Build()
 	n.Hardware.TmpDisk = 10 * core.GiB
 	l.SetNode(n)
@@ -108,10 +111,10 @@ func TestNodesWithoutTheDisk(t *testing.T) {
 	if RequestKeyOf(small) == RequestKeyOf(large) {
 		t.Error("requests for different disks have one key")
 	}
-	if f := l.CheckSatisfiable(small, &core.Partition{}, &NodeSet{}, none); f != nil {
+	if f := CheckSatisfiable(l, small, &core.Partition{}, &NodeSet{}, none); f != nil {
 		t.Errorf("what is there is refused: %+v", f)
 	}
-	if f := l.CheckSatisfiable(large, &core.Partition{}, &NodeSet{}, none); f == nil || f.OnlyCPUs {
+	if f := CheckSatisfiable(l, large, &core.Partition{}, &NodeSet{}, none); f == nil || f.OnlyCPUs {
 		t.Errorf("more than there is: %+v", f)
 	}
 }

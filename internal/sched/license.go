@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // licenses is what there is of a licence, and what jobs hold.
@@ -48,8 +49,8 @@ func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core
 		return false
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.nodes != nil && r.job != ps.currentJob && r.start > from && alloc.Overlaps(r.start, end) &&
-			alloc.LicenseCount(r.licenses, l.Name) > 0 && l.Total > ps.licensesLeft(s, l.Name, r.start) {
+		if r := ps.reserved[i]; r.Nodes != nil && r.Job != ps.currentJob && r.Start > from && alloc.Overlaps(r.Start, end) &&
+			alloc.LicenseCount(r.Licenses, l.Name) > 0 && l.Total > ps.licensesLeft(s, l.Name, r.Start) {
 			return false
 		}
 	}
@@ -80,24 +81,24 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 	}
 	seats := ps.licenseUse()[name]
 	for i := range seats {
-		if seats[i].end > t {
-			free -= seats[i].count
+		if seats[i].End > t {
+			free -= seats[i].Count
 		}
 	}
 	for i := range ps.reserved {
-		if r := ps.reserved[i]; r.job != ps.currentJob && r.isActive(t) {
-			free -= alloc.LicenseCount(r.licenses, name)
+		if r := ps.reserved[i]; r.Job != ps.currentJob && r.IsActive(t) {
+			free -= alloc.LicenseCount(r.Licenses, name)
 		}
 	}
 	inside := func(in string) (n int64) {
 		for i := range seats {
-			if seats[i].end > t && seats[i].advance == in {
-				n += seats[i].count
+			if seats[i].End > t && seats[i].Advance == in {
+				n += seats[i].Count
 			}
 		}
 		for i := range ps.reserved {
-			if r := ps.reserved[i]; r.advance == in && r.job != ps.currentJob && r.isActive(t) {
-				n += alloc.LicenseCount(r.licenses, name)
+			if r := ps.reserved[i]; r.Advance == in && r.Job != ps.currentJob && r.IsActive(t) {
+				n += alloc.LicenseCount(r.Licenses, name)
 			}
 		}
 		return n
@@ -120,20 +121,15 @@ func (p *Planner) isLicenseReserved(name string) bool {
 	return false
 }
 
-// pools tells whether a promised job would run at t.
-func (r *reservation) isActive(t core.Time) bool {
-	return r.nodes != nil && r.start <= t && (t < r.end || r.end == alloc.Never)
-}
-
 // licenses are the jobs that hold licences, by licence, with those the pass has started.
-func (ps *pass) licenseUse() map[string][]advanceJob {
+func (ps *pass) licenseUse() map[string][]ledger.AdvanceJob {
 	if ps.licenseHolders == nil {
-		ps.licenseHolders = map[string][]advanceJob{}
+		ps.licenseHolders = map[string][]ledger.AdvanceJob{}
 		for _, h := range ps.p.allocations {
-			ps.addLicenseUse(h.alloc, max(h.end, ps.plan.Now+alloc.OverdueDelay))
+			ps.addLicenseUse(h.Alloc, max(h.End, ps.plan.Now+alloc.OverdueDelay))
 		}
 		for i := range ps.started {
-			ps.addLicenseUse(ps.started[i].alloc.alloc, ps.started[i].at)
+			ps.addLicenseUse(ps.started[i].Alloc.Alloc, ps.started[i].At)
 		}
 	}
 	return ps.licenseHolders
@@ -145,9 +141,9 @@ func (ps *pass) addLicenseUse(al *core.Alloc, end core.Time) {
 		return
 	}
 	for _, l := range al.Licenses() {
-		ps.licenseHolders[l.Name] = append(ps.licenseHolders[l.Name], advanceJob{
-			count: l.Total, end: end,
-			advance: al.Inside(),
+		ps.licenseHolders[l.Name] = append(ps.licenseHolders[l.Name], ledger.AdvanceJob{
+			Count: l.Total, End: end,
+			Advance: al.Inside(),
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // Policy is the limits that jobs are under. It comes whole when it changes.
@@ -42,8 +43,8 @@ func (p *Planner) setPolicy(pol *Policy) {
 		}
 	}
 	for _, h := range p.allocations {
-		h.limitUse = nil
-		p.countAgainstLimits(h, h.end)
+		h.LimitUse = nil
+		p.countAgainstLimits(h, h.End)
 	}
 	for _, c := range p.classes {
 		for i := range c.partitions {
@@ -150,26 +151,26 @@ func (p *Planner) countTimed(g *policy.Gate, k int) {
 
 // limitUse counts what a job holds against its limits. Jobs that are over count no more, though their nodes are not
 // clean.
-func (p *Planner) countAgainstLimits(h *allocation, end core.Time) {
-	if p.limits == nil || h.job == nil || h.job.End != 0 {
+func (p *Planner) countAgainstLimits(h *ledger.Allocation, end core.Time) {
+	if p.limits == nil || h.Job == nil || h.Job.End != 0 {
 		return
 	}
-	part := p.partitionByName[h.alloc.Partition]
+	part := p.partitionByName[h.Alloc.Partition]
 	if part == nil {
 		part = &partition{}
 	}
-	g := p.gate(h.job.Spec, part)
+	g := p.gate(h.Job.Spec, part)
 	if g == nil {
 		return
 	}
 	if end == alloc.Never {
 		end = 0
 	}
-	al := h.alloc
-	if h.job.Lends() { // what it has lent counts too
-		al = h.job.Alloc
+	al := h.Alloc
+	if h.Job.Lends() { // what it has lent counts too
+		al = h.Job.Alloc
 	}
-	h.limitUse = p.limits.tally.Start(g, p.limits.usageOf(al), end)
+	h.LimitUse = p.limits.tally.Start(g, p.limits.usageOf(al), end)
 }
 
 // usageOf is what an allocation counts for.

@@ -69,7 +69,7 @@ func (s *settled) still(old *Plan) *Plan {
 		ok := j.State == core.Pending
 		for i := range st.Alloc.Nodes {
 			na := &st.Alloc.Nodes[i]
-			ok = ok && !on[na.Node] && s.p.ledger.nodes[na.Node].record.Usable() && s.p.ledger.nodes[na.Node].canAllocate(na,
+			ok = ok && !on[na.Node] && s.p.ledger.Nodes[na.Node].Record.Usable() && s.p.ledger.Nodes[na.Node].CanAllocate(na,
 				alloc.TermsOf(j.Spec, st.Alloc))
 		}
 		if ok {

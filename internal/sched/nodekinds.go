@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // Nodes that are alike are of a kind: what one of them could hold if nothing ran, all could. So whether the nodes that
@@ -11,28 +12,28 @@ import (
 // up could hold a class is told by how many of each kind are up, without looking at them.
 
 // countKind counts a node among those of its kind that are up, or with -1 no more.
-func (p *Planner) countKind(a *nodeState, k int32) {
-	if !a.record.Usable() {
-		if a.record.Flags.Any(core.NodePoweredDown | core.NodePoweringUp) {
+func (p *Planner) countKind(a *ledger.Node, k int32) {
+	if !a.Record.Usable() {
+		if a.Record.Flags.Any(core.NodePoweredDown | core.NodePoweringUp) {
 			p.poweredDown += int(k)
 		}
 		return
 	}
 	if k > 0 {
-		a.kind = p.kindOf(a)
+		a.Kind = p.kindOf(a)
 	}
 	for _, part := range p.partitions {
-		if part.nodes == nil || part.nodes[a.record.Name] {
-			for int(a.kind) >= len(part.upByKind) {
+		if part.nodes == nil || part.nodes[a.Record.Name] {
+			for int(a.Kind) >= len(part.upByKind) {
 				part.upByKind = append(part.upByKind, 0)
 			}
-			part.upByKind[a.kind] += k
+			part.upByKind[a.Kind] += k
 		}
 	}
 }
 
 // kindOf finds the kind of a node, or makes it the first of a new one.
-func (p *Planner) kindOf(a *nodeState) int32 {
+func (p *Planner) kindOf(a *ledger.Node) int32 {
 	for i, k := range p.nodeKinds {
 		if sameKind(k, a) {
 			return int32(i)
@@ -43,11 +44,11 @@ func (p *Planner) kindOf(a *nodeState) int32 {
 	return int32(len(p.nodeKinds) - 1)
 }
 
-func sameKind(a, b *nodeState) bool {
-	return !hardwareChanged(a.record, b.record) && a.record.Hardware.TmpDisk == b.record.Hardware.TmpDisk &&
-		slices.Equal(a.record.Features, b.record.Features) && a.record.Host.KeptTo() == b.record.Host.KeptTo() &&
-		a.capacity.equal(&b.capacity) && slices.EqualFunc(a.gres, b.gres,
-		func(x, y gresState) bool { return x.name == y.name && x.typ == y.typ })
+func sameKind(a, b *ledger.Node) bool {
+	return !ledger.HardwareChanged(a.Record, b.Record) && a.Record.Hardware.TmpDisk == b.Record.Hardware.TmpDisk &&
+		slices.Equal(a.Record.Features, b.Record.Features) && a.Record.Host.KeptTo() == b.Record.Host.KeptTo() &&
+		a.Capacity.EqualTo(&b.Capacity) && slices.EqualFunc(a.Gres, b.Gres,
+		func(x, y ledger.Gres) bool { return x.Name == y.Name && x.Typ == y.Typ })
 }
 
 // isCountable tells whether kinds are all there is to a class.
@@ -66,14 +67,14 @@ func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
 	most := int64(n.nodesMax)
 	each := (n.tasks + n.nodesMax - 1) / n.nodesMax // if so many nodes have room for that many tasks, it is enough
 	spare = -(n.tasks + each - 1) / each
-	at := nodeView{ifIdle: true}
+	at := ledger.View{IfIdle: true}
 	rooms := p.kindRooms[:0] // of kinds, with how many there are
 	for i, up := range s.part.upByKind {
 		if up == 0 {
 			continue
 		}
 		k := p.nodeKinds[i]
-		if room := at.tasksOn(n, k); room > 0 && n.accepts(k, &at) {
+		if room := n.tasksAt(&at, k); room > 0 && n.accepts(k, &at) {
 			left -= up
 			rooms = append(rooms, [2]int32{room, up})
 			if room >= each {
@@ -112,7 +113,7 @@ const (
 
 func nodeChangeOf(old, is *core.Node) nodeChange {
 	switch {
-	case hardwareChanged(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk, !slices.Equal(old.Features,
+	case ledger.HardwareChanged(old, is), old.Hardware.TmpDisk != is.Hardware.TmpDisk, !slices.Equal(old.Features,
 		is.Features), old.Roles != is.Roles, old.Host.KeptTo() != is.Host.KeptTo(),
 		old.Weight != is.Weight, old.ID != is.ID:
 		return hardwareOrNew

@@ -5,27 +5,20 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // candidate is a node with room, on the way to a choice.
 type candidate struct {
-	node     *nodeState
+	node     *ledger.Node
 	tasks    int32
 	required bool
 	chosen   bool   // chosen
 	features uint64 // the counts of a constraint that it helps to meet
 }
 
-// position is where a node is in the line of all nodes, and under which leaf of the network.
-type nodePosition struct{ line, leaf int32 }
-
-// setSearch is what a ledger keeps for choices: to which shape of it the places of its nodes belong, and room to work
-// in, so
-// that they allocate little.
-type setSearch struct {
-	positionsAt int
-	unconnected bool // some node is not in the network
-
+// setScratch is memory that the choice of a set of nodes reuses. Requests of one planner share it.
+type setScratch struct {
 	candidates, subset, tried []candidate
 	leaves                    []leafNodes
 	spans                     []leafSpan
@@ -35,7 +28,7 @@ type setSearch struct {
 // three or
 // more counts of overlapping features on large clusters, where it gives up after a bounded search: so a refusal stands
 // until something comes free.
-func (n *request) chooseSet(at nodeView, buf []nodeChoice) []nodeChoice {
+func (n *request) chooseSet(at ledger.View, buf []nodeChoice) []nodeChoice {
 	w := n.set
 	if w.preferred != nil {
 		if picks := n.chooseUnder(w.preferred, &at, buf); picks != nil {
@@ -46,7 +39,7 @@ func (n *request) chooseSet(at nodeView, buf []nodeChoice) []nodeChoice {
 }
 
 // chooseUnder tries the alternatives of a constraint in turn.
-func (n *request) chooseUnder(c *grammar.Constraint, at *nodeView, buf []nodeChoice) []nodeChoice {
+func (n *request) chooseUnder(c *grammar.Constraint, at *ledger.View, buf []nodeChoice) []nodeChoice {
 	if c == nil || len(c.Either) == 0 {
 		return n.chooseAmong(c, nil, at, buf)
 	}
@@ -59,24 +52,25 @@ func (n *request) chooseUnder(c *grammar.Constraint, at *nodeView, buf []nodeCho
 }
 
 // chooseAmong chooses among the nodes that fit a constraint and one of its alternatives.
-func (n *request) chooseAmong(c *grammar.Constraint, either *grammar.Features, at *nodeView,
-	buf []nodeChoice) []nodeChoice {
+func (n *request) chooseAmong(c *grammar.Constraint, either *grammar.Features, at *ledger.View,
+	buf []nodeChoice,
+) []nodeChoice {
 	w := n.set
-	s := &w.ledger.search
+	s := w.scratch
 	var counts []grammar.FeatureCount
 	if c != nil {
 		counts = c.Counts
 	}
 	all, must, room := s.candidates[:0], 0, int64(0)
-	for _, a := range at.nodes {
-		r := at.tasksOn(n, a)
-		if r <= 0 || r < w.tasksPerNode || !n.accepts(a, at) || !meetsConstraint(c, a.record) || either != nil &&
-			!either.Has(a.record.Features) {
+	for _, a := range at.Nodes {
+		r := n.tasksAt(at, a)
+		if r <= 0 || r < w.tasksPerNode || !n.accepts(a, at) || !meetsConstraint(c, a.Record) || either != nil &&
+			!either.Has(a.Record.Features) {
 			continue
 		}
-		k := candidate{node: a, tasks: r, required: len(n.required) > 0 && n.required[a.record.Name]}
+		k := candidate{node: a, tasks: r, required: len(n.required) > 0 && n.required[a.Record.Name]}
 		for i := range counts {
-			if counts[i].Of.Has(a.record.Features) {
+			if counts[i].Of.Has(a.Record.Features) {
 				k.features |= 1 << i
 			}
 		}
@@ -93,37 +87,37 @@ func (n *request) chooseAmong(c *grammar.Constraint, either *grammar.Features, a
 	if w.leastLoaded {
 		slices.SortStableFunc(all, func(x, y candidate) int { return compareLoad(x.node, y.node, at) })
 	}
-	net := w.ledger.net
+	net := w.ledger.Net
 	if w.contiguous || net != nil {
-		w.ledger.assignPositions()
+		w.ledger.AssignPositions()
 	}
 	switch {
 	case w.contiguous:
 		return n.byWeight(all, func(some []candidate) []nodeChoice { return n.chooseAdjacent(some, counts, buf) })
 	case net == nil, w.spread:
-		if !w.spread && !w.wantsMax && !w.leastLoaded && !at.ifIdle && w.tasksPerNode == 0 && len(counts) == 0 {
+		if !w.spread && !w.wantsMax && !w.leastLoaded && !at.IfIdle && w.tasksPerNode == 0 && len(counts) == 0 {
 			if picks := n.chooseOneNode(all, buf); picks != nil {
 				return n.assignSetTasks(picks)
 			}
 		}
 		picks := n.chooseCover(all, counts, buf)
 		if w.leastLoaded {
-			slices.SortStableFunc(picks, func(x, y nodeChoice) int { return compareNodes(x.node, y.node) })
+			slices.SortStableFunc(picks, func(x, y nodeChoice) int { return ledger.CompareNodes(x.node, y.node) })
 		}
 		return n.assignSetTasks(picks)
-	case at.ifIdle && w.switches == 0 && w.ledger.oneSwitchJoinsAll(): // it is asked whether, not where
+	case at.IfIdle && w.switches == 0 && w.ledger.OneSwitchJoinsAll(): // it is asked whether, not where
 		return n.assignSetTasks(n.chooseCover(all, counts, buf))
 	}
 	return n.byWeight(all, func(some []candidate) []nodeChoice { return n.chooseConnected(net, some, counts, buf) })
 }
 
 // compareLoad puts nodes of lower weight first, and among equals those with the larger part of their CPUs free.
-func compareLoad(a, b *nodeState, at *nodeView) int {
-	if c := cmp.Compare(a.record.Weight, b.record.Weight); c != 0 {
+func compareLoad(a, b *ledger.Node, at *ledger.View) int {
+	if c := cmp.Compare(a.Record.Weight, b.Record.Weight); c != 0 {
 		return c
 	}
-	fa := int64(at.free(a).cpus)
-	return cmp.Compare(int64(at.free(b).cpus)*int64(a.capacity.cpus), fa*int64(b.capacity.cpus))
+	fa := int64(at.Free(a).Cpus)
+	return cmp.Compare(int64(at.Free(b).Cpus)*int64(a.Capacity.Cpus), fa*int64(b.Capacity.Cpus))
 }
 
 // byWeight tries the nodes of the lowest weight alone, then with those of the next, and so on: for jobs that want as
@@ -131,12 +125,12 @@ func compareLoad(a, b *nodeState, at *nodeView) int {
 // as there are, from the weight on where there are as many.
 func (n *request) byWeight(all []candidate, try func([]candidate) []nodeChoice) []nodeChoice {
 	for i := 1; i <= len(all); i++ {
-		if i < len(all) && (all[i].node.record.Weight == all[i-1].node.record.Weight || i < int(n.nodesMin) ||
+		if i < len(all) && (all[i].node.Record.Weight == all[i-1].node.Record.Weight || i < int(n.nodesMin) ||
 			n.set.wantsMax && i < int(n.nodesMax)) {
 			continue
 		}
-		some := append(n.set.ledger.search.subset[:0], all[:i]...)
-		n.set.ledger.search.subset = some
+		some := append(n.set.scratch.subset[:0], all[:i]...)
+		n.set.scratch.subset = some
 		if picks := try(some); picks != nil {
 			return picks
 		}
@@ -163,7 +157,7 @@ func (n *request) assignSetTasks(picks []nodeChoice) []nodeChoice {
 // many as
 // the job would like.
 func (n *request) chooseAdjacent(some []candidate, counts []grammar.FeatureCount, buf []nodeChoice) []nodeChoice {
-	slices.SortFunc(some, func(x, y candidate) int { return cmp.Compare(x.node.position.line, y.node.position.line) })
+	slices.SortFunc(some, func(x, y candidate) int { return cmp.Compare(x.node.Position.Line, y.node.Position.Line) })
 	wanted := int(n.nodesMin)
 	if n.set.wantsMax {
 		wanted = int(n.nodesMax)
@@ -178,7 +172,7 @@ func (n *request) chooseAdjacent(some []candidate, counts []grammar.FeatureCount
 	var at, size int
 	for from := 0; from < len(some); {
 		to := from + 1
-		for to < len(some) && some[to].node.position.line == some[to-1].node.position.line+1 {
+		for to < len(some) && some[to].node.Position.Line == some[to-1].node.Position.Line+1 {
 			to++
 		}
 		if i, k, ok := n.shortestRun(some[from:to], counts); ok && (row == nil || better(to-from, len(row))) {

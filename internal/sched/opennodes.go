@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // nodeFree is what a node has free now of what all jobs ask for. Those of all nodes lie side by side: a pass goes
@@ -24,7 +25,7 @@ func (s *partitionClass) needsCPUsAndMemory() bool {
 func (n *request) cpusPerNode() int32 { return max(n.cpusPerTask, n.minCPUs) }
 
 // nodesWithRoom lists the nodes of a class that have its CPUs and memory free, in the order they are tried.
-func (p *Planner) nodesWithRoom(s *partitionClass) []*nodeState {
+func (p *Planner) nodesWithRoom(s *partitionClass) []*ledger.Node {
 	cpus, mem := s.req.cpusPerNode(), s.req.memPerNode
 	out := p.openList[:0]
 	for w, word := range p.openNodes {
@@ -34,7 +35,7 @@ func (p *Planner) nodesWithRoom(s *partitionClass) []*nodeState {
 		for ; word != 0; word &= word - 1 {
 			i := w*64 + bits.TrailingZeros64(word)
 			if f := &p.freeNow[i]; f.cpus >= cpus && f.mem >= mem {
-				out = append(out, p.ledger.order[i])
+				out = append(out, p.ledger.Order[i])
 			}
 		}
 	}
@@ -58,7 +59,7 @@ func (ps *pass) noNodeHasRoom(s *partitionClass) bool {
 		return false
 	}
 	c := ps.envelopeOf(s.part)
-	cpus := int(min(s.req.cpusPerNode(), maxNamedCPUs))
+	cpus := int(min(s.req.cpusPerNode(), ledger.MaxNamedCPUs))
 	return cpus >= len(c.mem) || c.mem[cpus] < s.req.memPerNode
 }
 
@@ -78,7 +79,7 @@ func (ps *pass) envelopeOf(part *partition) *freeEnvelope {
 			if f.cpus < 0 {
 				continue
 			}
-			k := int(min(f.cpus, maxNamedCPUs))
+			k := int(min(f.cpus, ledger.MaxNamedCPUs))
 			for len(c.mem) <= k {
 				c.mem = append(c.mem, -1)
 			}

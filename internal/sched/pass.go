@@ -3,6 +3,7 @@ package sched
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // Pass plans at now.
@@ -34,11 +35,11 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	ps.unreserve()
 	for i := len(ps.started) - 1; i >= 0; i-- { // leave the ledger as it was found
 		p.ends.Remove(ps.started[i])
-		p.release(ps.started[i].alloc)
+		p.release(ps.started[i].Alloc)
 	}
 	ps.undoPreemption()
 	for i := range ps.started {
-		p.allocationPool.put(ps.started[i].alloc)
+		p.allocationPool.put(ps.started[i].Alloc)
 	}
 	clear(ps.started)
 	clear(ps.reserved)
@@ -71,8 +72,8 @@ func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 type pass struct {
 	p                  *Planner
 	plan               *Plan
-	started            []allocEnd
-	reserved           []*reservation
+	started            []ledger.AllocEnd
+	reserved           []*ledger.Reservation
 	reservationsKnown  int32 // of the reservations that the last pass made, those of which it is known what became of them
 	reservationDropped bool  // a reservation was dropped: what was refused because of it may start
 	steps              int
@@ -81,9 +82,9 @@ type pass struct {
 	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
 	startedTasks map[core.JobID]int
 
-	licenseHolders  map[string][]advanceJob // see seats
-	advanceReserved map[string]int          // promised starts in each advance reservation
-	currentJob      core.JobID              // the job that is looked at, for licences
+	licenseHolders  map[string][]ledger.AdvanceJob // see seats
+	advanceReserved map[string]int                 // promised starts in each advance reservation
+	currentJob      core.JobID                     // the job that is looked at, for licences
 	preemptions
 
 	placingHet bool      // components of a het job are being placed: what is reserved for them stays until all are
@@ -371,11 +372,11 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		return false
 	}
 	var picks []nodeChoice
-	var at nodeView
+	var at ledger.View
 	few := false
 	if own := p.vacatedNodes(j, p.openNodesFor(s)); own != nil {
 		at = p.viewNow(s, end)
-		at.nodes = own
+		at.Nodes = own
 		picks = ps.chooseUntil(s, &at)
 	}
 	if picks == nil {
@@ -389,7 +390,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 		}
 		return false
 	}
-	p.choices, end = picks, at.end
+	p.choices, end = picks, at.End
 	al := s.req.alloc(s.part.Name, picks, at)
 	if ps.overLimit = ps.exceedsLimit(s, j, al); ps.overLimit {
 		if al = ps.placeOnFewer(s, j, at, len(picks)); al == nil {
@@ -407,19 +408,19 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms, end core.Time) {
 	p := ps.p
 	h := p.allocationPool.get()
-	*h = allocation{alloc: al, terms: terms, job: j}
+	*h = ledger.Allocation{Alloc: al, Terms: terms, Job: j}
 	p.countAgainstLimits(h, end)
-	for i := range h.alloc.Nodes {
-		ok := p.ledger.Allocate(&h.alloc.Nodes[i], h.terms)
-		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.alloc.Nodes[i].Node)
-		p.noteChanged(p.ledger.nodes[h.alloc.Nodes[i].Node])
+	for i := range h.Alloc.Nodes {
+		ok := p.ledger.Allocate(&h.Alloc.Nodes[i], h.Terms)
+		core.Assert(ok, "placement of job %d takes what is not free on %s", j.ID, h.Alloc.Nodes[i].Node)
+		p.noteChanged(p.ledger.Nodes[h.Alloc.Nodes[i].Node])
 	}
-	ps.bookExtras(h.alloc, end)
+	ps.bookExtras(h.Alloc, end)
 	p.addEnds(h, end)
 	ps.lowerReservations(h, end)
 	if j.Array != nil {
-		h.arrayBase = j.Array.Base
-		p.arrayRunning[h.arrayBase]++
+		h.ArrayBase = j.Array.Base
+		p.arrayRunning[h.ArrayBase]++
 	}
 	if len(p.partitions) > 1 || p.cfg.Rule == RuleEASYSJBF {
 		if ps.startedTasks == nil {
@@ -431,11 +432,11 @@ func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms
 		}
 	}
 	limit := alloc.NewTimeLimit(j.Spec, ps.plan.Now, end)
-	e := allocEnd{at: end, id: j.ID, task: task + 1, alloc: h}
+	e := ledger.AllocEnd{At: end, Id: j.ID, Task: task + 1, Alloc: h}
 	p.ends.Insert(e)
 	ps.started = append(ps.started, e)
 	ps.plan.Starts = append(ps.plan.Starts, Start{
-		Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.alloc,
+		Job: j.ID, Task: task, Array: j.IsArray(), Alloc: h.Alloc,
 		TimeLimit: limit,
 	})
 }

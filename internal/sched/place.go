@@ -7,60 +7,24 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
-	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // choosePool is a node chosen for a job, with the tasks it gets.
 type nodeChoice struct {
-	node     *nodeState
+	node     *ledger.Node
 	capacity int32
 	tasks    int32
 	gres     []int64 // see chooseTypes
 }
 
-// view says which nodes a choice may fall on and as what they count.
-type nodeView struct {
-	nodes      []*nodeState // in the order they are tried
-	ifIdle     bool         // as if nothing ran
-	withDown   bool         // also nodes that are not up
-	end        core.Time    // when the job would end: reservations before that count. 0: they do not
-	at         core.Time    // if set, the moment looked at is this one of a sweep, not now
-	scan       int64        // the sweep
-	joinShared bool         // CPUs of jobs that share theirs count, for those who share too
-	// if set, the sweep is a search, which leaves it to those who look to work out what is free then
-	overdueAt       core.Time
-	scratch         *resources           // scratch, for looks that have an end
-	victims         *victimSearch        // if set, it is this that knows what nodes have free; then is set, too
-	advance         *advance.Reservation // the advance reservation the job would run in
-	mayDelayAdvance bool                 // it may reach into those that let themselves be delayed
-}
-
-// freeNow is what a node has free for a look.
-func (at *nodeView) free(a *nodeState) *resources {
-	switch {
-	case at.ifIdle && at.withDown && a.healthyCapacity != nil:
-		return a.healthyCapacity
-	case at.ifIdle:
-		return &a.capacity
-	case at.victims != nil:
-		return at.victims.freeOn(a)
-	case at.at != 0:
-		return a.freeAt(at)
-	case at.end != 0 && len(a.advanceParts) > 0:
-		return a.freeBesideAdvance(at, 0, at.end, a.freeUntil(at.end, at.scratch))
-	case at.end != 0 && len(a.reserved) > 0:
-		return a.freeUntil(at.end, at.scratch)
-	}
-	return &a.free
-}
-
 // accepts tells whether a job may be on a node at all.
-func (n *request) accepts(a *nodeState, at *nodeView) bool {
-	return (at.withDown && !a.record.LoginOnly() || a.record.Usable()) && (len(n.excluded) == 0 ||
-		!n.excluded[a.record.Name]) &&
-		a.record.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.record, n.features)) &&
-		(n.set == nil || n.set.accepts(a.record)) && n.mayUseNode(a.record)
+func (n *request) accepts(a *ledger.Node, at *ledger.View) bool {
+	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.excluded) == 0 ||
+		!n.excluded[a.Record.Name]) &&
+		a.Record.Hardware.TmpDisk >= n.tmpDisk && (len(n.features) == 0 || hasFeatures(a.Record, n.features)) &&
+		(n.set == nil || n.set.accepts(a.Record)) && n.mayUseNode(a.Record)
 }
 
 // choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
@@ -68,22 +32,22 @@ func (n *request) accepts(a *nodeState, at *nodeView) bool {
 // the first nodes in order that have room, nodes that must be used before all others; or, if there is more to it, what
 // seek
 // finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
-func (n *request) choose(at nodeView, buf []nodeChoice) []nodeChoice {
+func (n *request) choose(at ledger.View, buf []nodeChoice) []nodeChoice {
 	if n.invalid != "" {
 		return nil
 	}
 	if n.detail != nil && n.detail.mixedTypes {
 		return n.chooseTypes(&at, buf)
 	}
-	if w := n.set; w != nil && !(at.ifIdle && w.implicit && w.switches == 0 && w.ledger.oneSwitchJoinsAll()) {
+	if w := n.set; w != nil && !(at.IfIdle && w.implicit && w.switches == 0 && w.ledger.OneSwitchJoinsAll()) {
 		return n.chooseSet(at, buf)
 	}
 	picks := buf[:0]
 	var room int64
 	if len(n.required) > 0 {
-		for _, a := range at.nodes {
-			if n.required[a.record.Name] && n.accepts(a, &at) {
-				if r := at.tasksOn(n, a); r > 0 {
+		for _, a := range at.Nodes {
+			if n.required[a.Record.Name] && n.accepts(a, &at) {
+				if r := n.tasksAt(&at, a); r > 0 {
 					picks = append(picks, nodeChoice{node: a, capacity: r})
 					room += int64(r)
 				}
@@ -95,14 +59,14 @@ func (n *request) choose(at nodeView, buf []nodeChoice) []nodeChoice {
 	}
 	enough := len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
 	// if nothing ran, it is asked whether, not where; hunts go by price
-	alone := !at.ifIdle && at.victims == nil && len(n.required) == 0 && n.fitsOneNode()
-	for _, a := range at.nodes {
+	alone := !at.IfIdle && at.FreeFunc == nil && len(n.required) == 0 && n.fitsOneNode()
+	for _, a := range at.Nodes {
 		if !alone && (enough || len(picks) >= int(n.nodesMax)) {
 			break
 		}
 		// Room first: most nodes have none, and that is told without looking at the node itself.
-		r := at.tasksOn(n, a)
-		if r <= 0 || enough && r < n.tasks || !n.accepts(a, &at) || len(n.required) > 0 && n.required[a.record.Name] {
+		r := n.tasksAt(&at, a)
+		if r <= 0 || enough && r < n.tasks || !n.accepts(a, &at) || len(n.required) > 0 && n.required[a.Record.Name] {
 			continue
 		}
 		if alone && r >= n.tasks {
@@ -115,7 +79,7 @@ func (n *request) choose(at nodeView, buf []nodeChoice) []nodeChoice {
 			enough = len(picks) >= int(n.nodesMin) && room >= int64(n.tasks)
 		}
 	}
-	if enough && len(picks) > max(1, int(n.nodesMin)) && n.detail != nil && n.detail.tasks > 0 && !at.ifIdle {
+	if enough && len(picks) > max(1, int(n.nodesMin)) && n.detail != nil && n.detail.tasks > 0 && !at.IfIdle {
 		return n.chooseFew(at, picks)
 	}
 	if !enough {
@@ -133,14 +97,14 @@ func (n *request) choose(at nodeView, buf []nodeChoice) []nodeChoice {
 // as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what it
 // is while others take what it leaves, which a
 // plan with several promises lives by.
-func (n *request) chooseFew(at nodeView, buf []nodeChoice) []nodeChoice {
+func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
 	picks := buf[:0]
 	for _, must := range [...]bool{true, false} {
-		for _, a := range at.nodes {
-			if (len(n.required) > 0 || must) && n.required[a.record.Name] != must {
+		for _, a := range at.Nodes {
+			if (len(n.required) > 0 || must) && n.required[a.Record.Name] != must {
 				continue
 			}
-			if r := at.tasksOn(n, a); r > 0 && n.accepts(a, &at) {
+			if r := n.tasksAt(&at, a); r > 0 && n.accepts(a, &at) {
 				picks = append(picks, nodeChoice{node: a, capacity: r})
 			}
 		}
@@ -233,43 +197,44 @@ type Unsatisfiable struct {
 // NodeSet is the nodes of a partition, for CheckSatisfiable, which remembers there where they are. Nil nodes mean all.
 type NodeSet struct {
 	Nodes   map[core.NodeName]bool
-	order   []*nodeState
+	order   []*ledger.Node
 	version int
 }
 
 // CheckSatisfiable tells whether a partition's nodes could hold the job if nothing ran and every node were up.
-func (l *Ledger) CheckSatisfiable(s *core.Spec, part *core.Partition, in *NodeSet,
-	names alloc.HostsFunc) *Unsatisfiable {
+func CheckSatisfiable(l *ledger.Ledger, s *core.Spec, part *core.Partition, in *NodeSet,
+	names alloc.HostsFunc,
+) *Unsatisfiable {
 	n := requestOf(s, names)
 	n.uid = l.KeptUser(s)
 	n.applySharing(part)
-	n.bindLedger(l, false)
-	if in.order == nil || in.version != l.version {
-		in.order, in.version = l.nodesIn(in.Nodes), l.version
+	n.bindLedger(l, nil, false)
+	if in.order == nil || in.version != l.Version {
+		in.order, in.version = l.NodesIn(in.Nodes), l.Version
 	}
-	return l.checkSatisfiable(&n, in.Nodes, in.order)
+	return checkSatisfiable(l, &n, in.Nodes, in.order)
 }
 
-func (l *Ledger) checkSatisfiable(n *request, in map[core.NodeName]bool, nodes []*nodeState) *Unsatisfiable {
+func checkSatisfiable(l *ledger.Ledger, n *request, in map[core.NodeName]bool, nodes []*ledger.Node) *Unsatisfiable {
 	if n.invalid != "" {
 		return &Unsatisfiable{Reason: "node_config_unavailable", Text: n.invalid}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.required)) {
-		if l.nodes[name] == nil || in != nil && !in[name] {
+		if l.Nodes[name] == nil || in != nil && !in[name] {
 			return &Unsatisfiable{Reason: "invalid_node", Text: fmt.Sprintf("node %s is not in the partition", name)}
 		}
 	}
-	if n.choose(nodeView{nodes: nodes, ifIdle: true, withDown: true}, nil) != nil {
+	if n.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil {
 		return nil
 	}
 	f := &Unsatisfiable{Reason: "node_config_unavailable", Text: "it asks for " + n.String() + "; " +
 		describeLargest(nodes)}
 	if n.tmpDisk > 0 && len(nodes) > 0 {
-		most := slices.MaxFunc(nodes, func(a, b *nodeState) int {
-			return cmp.Compare(a.record.Hardware.TmpDisk,
-				b.record.Hardware.TmpDisk)
+		most := slices.MaxFunc(nodes, func(a, b *ledger.Node) int {
+			return cmp.Compare(a.Record.Hardware.TmpDisk,
+				b.Record.Hardware.TmpDisk)
 		})
-		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.record.Hardware.TmpDisk/core.MiB)
+		f.Text += fmt.Sprintf(", %d MiB of temporary disk", most.Record.Hardware.TmpDisk/core.MiB)
 	}
 	if others := n.countKeptFromOthers(nodes); others > 0 {
 		f.Text += fmt.Sprintf("; %d of them run jobs of another user only", others)
@@ -277,31 +242,31 @@ func (l *Ledger) checkSatisfiable(n *request, in map[core.NodeName]bool, nodes [
 	light := *n
 	light.memPerNode, light.memPerCPU = 0, 0
 	light.detail = n.detail.withoutMemory()
-	if light.choose(nodeView{nodes: nodes, ifIdle: true, withDown: true}, nil) != nil { // it is the memory alone
+	if light.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil { // it is the memory alone
 		f.Reason = "memory_unsatisfiable"
 		return f
 	}
 	for _, want := range n.features {
-		if !slices.ContainsFunc(nodes, func(a *nodeState) bool { return slices.Contains(a.record.Features, want) }) {
+		if !slices.ContainsFunc(nodes, func(a *ledger.Node) bool { return slices.Contains(a.Record.Features, want) }) {
 			return &Unsatisfiable{Reason: "invalid_feature", Text: fmt.Sprintf("no node has the feature %q", want)}
 		}
 	}
 	thin := *n
 	thin.cpusPerTask = 1
-	f.OnlyCPUs = thin.choose(nodeView{nodes: nodes, ifIdle: true, withDown: true}, nil) != nil
+	f.OnlyCPUs = thin.choose(ledger.View{Nodes: nodes, IfIdle: true, WithDown: true}, nil) != nil
 	return f
 }
 
 // describeLargest tells what there is, for people.
-func describeLargest(nodes []*nodeState) string {
+func describeLargest(nodes []*ledger.Node) string {
 	var cpus int32
 	var mem core.Bytes
 	gres := map[string]int64{}
 	var kinds []string
 	for _, a := range nodes {
-		cpus = max(cpus, a.record.Hardware.CPUs)
-		mem = max(mem, a.record.Hardware.Memory)
-		for _, g := range a.record.Hardware.Gres {
+		cpus = max(cpus, a.Record.Hardware.CPUs)
+		mem = max(mem, a.Record.Hardware.Memory)
+		for _, g := range a.Record.Hardware.Gres {
 			k := g.Name
 			if g.Type != "" {
 				k += ":" + g.Type

@@ -8,6 +8,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // Plan is the outcome of a pass: a value, never changed. The engine turns starts into changes, checking each again.
@@ -130,8 +131,10 @@ func (p *Plan) waitReason(j *core.Job) Reason {
 	}
 	if p.preemptStarts[j.ID] > 0 {
 		at, estimate, _ := p.Expected(j.ID)
-		return Reason{Code: core.ReasonResources, Text: "it waits for jobs that are being preempted for it", Expected: at,
-			Estimate: estimate}
+		return Reason{
+			Code: core.ReasonResources, Text: "it waits for jobs that are being preempted for it", Expected: at,
+			Estimate: estimate,
+		}
 	}
 	if j.Spec.More().Reservation != "" {
 		return p.advanceReason(j)
@@ -155,15 +158,19 @@ func (p *Plan) queueReason(j *core.Job) Reason {
 	case 0:
 		return Reason{Text: "it has not been considered yet"}
 	case j.ID:
-		w := Reason{Code: core.ReasonResources,
-			Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate}
+		w := Reason{
+			Code: core.ReasonResources,
+			Text: "it is first in its partition and waits for resources that other jobs hold", Expected: at, Estimate: estimate,
+		}
 		if why, ok := p.advanceReasons[j.ID]; ok {
 			w.Code, w.Text = why, "it is first in its partition, and the nodes it needs are reserved before it could end"
 		}
 		return w
 	}
-	return Reason{Code: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where),
-		Expected: at, Estimate: estimate}
+	return Reason{
+		Code: core.ReasonPriority, Text: fmt.Sprintf("job %d is ahead of it in partition %s", ahead, where),
+		Expected: at, Estimate: estimate,
+	}
 }
 
 // Expected is when a pending job starts at the latest, if everything else lasts as long as it may and the plan knows.
@@ -223,25 +230,25 @@ func (p *Planner) sharePromises(plan *Plan) {
 const maxReservedOn = 256
 
 // addReservation notes when a job starts at the latest, and where.
-func (p *Plan) addReservation(r *reservation) {
+func (p *Plan) addReservation(r *ledger.Reservation) {
 	if p.expected == nil {
 		p.expected = map[core.JobID]core.Time{}
 	}
-	if t, ok := p.expected[r.job]; ok && r.start >= t {
+	if t, ok := p.expected[r.Job]; ok && r.Start >= t {
 		return
 	}
-	p.expected[r.job] = r.start
+	p.expected[r.Job] = r.Start
 	if p.reservedOn == nil {
 		p.reservedOn = map[core.JobID][]core.NodeName{}
 	}
-	if len(p.reservedOn) < maxReservedOn && r.start != alloc.Never {
-		if r.names == nil {
-			r.names = make([]core.NodeName, len(r.nodes))
-			for i, a := range r.nodes {
-				r.names[i] = a.record.Name
+	if len(p.reservedOn) < maxReservedOn && r.Start != alloc.Never {
+		if r.Names == nil {
+			r.Names = make([]core.NodeName, len(r.Nodes))
+			for i, a := range r.Nodes {
+				r.Names[i] = a.Record.Name
 			}
 		}
-		p.reservedOn[r.job] = r.names
+		p.reservedOn[r.Job] = r.Names
 	}
 }
 
@@ -251,8 +258,10 @@ func HoldReason(j *core.Job, now core.Time) (Reason, bool) {
 	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // not by a person
 		return Reason{Code: core.ReasonHeldAdmin, Text: j.Message}, true
 	case j.Flags.Has(core.HeldAdmin):
-		return Reason{Code: core.ReasonHeldAdmin,
-			Text: "an administrator holds it; `scontrol release` by one lets it go"}, true
+		return Reason{
+			Code: core.ReasonHeldAdmin,
+			Text: "an administrator holds it; `scontrol release` by one lets it go",
+		}, true
 	case j.Flags.Has(core.HeldRequeues):
 		return Reason{Code: orReason(j.Reason, core.ReasonHoldMaxRequeue), Text: orText(j.Message,
 			"it was requeued and is held")}, true

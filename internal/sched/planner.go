@@ -7,6 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
@@ -92,7 +93,7 @@ func (c *Changes) IsEmpty() bool {
 // Planner keeps queues and free resources between passes, so that a pass costs what changed. See the package comment.
 type Planner struct {
 	cfg             Config
-	ledger          *Ledger
+	ledger          *ledger.Ledger
 	partitions      []*partition // in config order
 	partitionByName map[core.PartitionName]*partition
 
@@ -101,11 +102,12 @@ type Planner struct {
 	hasUserPartitions bool                      // some partition keeps nodes to one user at a time
 	switchWaiters     queue                     // those that wait for few switches, by the moment their patience ends
 	classes           map[classKey]*classInfo   // of the jobs in pending that are not in later
-	allocations       map[core.JobID]*allocation
-	ends              sorted.List[allocEnd, *allocEnd] // what is in holding, and what a pass starts while it goes on
-	arrayRunning      map[core.JobID]int32             // tasks that hold something, by array
-	hets              hetJobs
-	poweredDown       int // nodes that are powered down, or on their way up
+	allocations       map[core.JobID]*ledger.Allocation
+	// what is in holding, and what a pass starts while it goes on
+	ends         sorted.List[ledger.AllocEnd, *ledger.AllocEnd]
+	arrayRunning map[core.JobID]int32 // tasks that hold something, by array
+	hets         hetJobs
+	poweredDown  int // nodes that are powered down, or on their way up
 
 	classReasons      map[classKey]Reason // as of the last pass; see currentClassReasons
 	classReasonsStale bool
@@ -122,24 +124,24 @@ type Planner struct {
 	advanceLedgerVersion  int   // the ledger's shape, and
 	advanceAppliedVersion int64 // bookings, as of when they were laid on the nodes
 	advanceFingerprint    fingerprint
-	partlyReserved        []*nodeState // nodes of which reservations have a part
-	unreserved            []*nodeState // scratch; see pass.away
-	advanceEntries        int          // entries in the partitions' inside queues
+	partlyReserved        []*ledger.Node // nodes of which reservations have a part
+	unreserved            []*ledger.Node // scratch; see pass.away
+	advanceEntries        int            // entries in the partitions' inside queues
 	licenses              map[string]*licensePool
 	licenseClasses        int // classes that ask for licences
 
 	throttledJobs map[core.JobID]*core.Job // of pending, those whose array may run so many tasks at once
 
-	freed            nodeLog        // nodes on which something came free
-	freedAtPass      int64          // the first of them since the last pass began,
-	freedSettled     int64          // and since the one before
-	changed          nodeLog        // nodes on which anything changed
-	lastReservations []*reservation // that the last pass made
+	freed            nodeLog               // nodes on which something came free
+	freedAtPass      int64                 // the first of them since the last pass began,
+	freedSettled     int64                 // and since the one before
+	changed          nodeLog               // nodes on which anything changed
+	lastReservations []*ledger.Reservation // that the last pass made
 
-	nodeKinds  []*nodeState // of nodes, the first of each
-	numberedAt int          // the ledger's shape, as of index
-	numbered   []*nodeState
-	openNodes  bitset // nodes that have anything to give
+	nodeKinds  []*ledger.Node // of nodes, the first of each
+	numberedAt int            // the ledger's shape, as of index
+	numbered   []*ledger.Node
+	openNodes  ledger.Bitset // nodes that have anything to give
 	freeNow    []nodeFree
 	tracking   bool // there are enough nodes for that
 	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
@@ -160,25 +162,26 @@ type Planner struct {
 	allocationPool      allocationPool
 	lastPromises        planPromises // of the last plan
 	sparePromises       planPromises // for the next one to fill
+	setScratch          setScratch
 	passScratch
 }
 
 // passScratch is what passes work in.
 type passScratch struct {
 	choices      []nodeChoice
-	free         resources
+	free         ledger.Resources
 	walks        []queueWalk
 	rooms        []int32
 	nodeRooms    []int32
-	changedNodes []*nodeState
-	roomNodes    []*nodeState
+	changedNodes []*ledger.Node
+	roomNodes    []*ledger.Node
 	newMarks     []roomMark
 	marks        []roomMark
-	changedSet   bitset
+	changedSet   ledger.Bitset
 	times        []core.Time
 	kindRooms    [][2]int32
 
-	openList []*nodeState
+	openList []*ledger.Node
 }
 
 type partition struct {
@@ -192,10 +195,10 @@ type partition struct {
 
 	classes       []*partitionClass // of the classes in queue
 	upByKind      []int32           // nodes that are up, by kind
-	order         []*nodeState      // of nodes; see accounts
+	order         []*ledger.Node    // of nodes; see accounts
 	orderVersion  int
-	members       bitset       // the same as a set
-	openNodes     []*nodeState // see Planner.open
+	members       ledger.Bitset  // the same as a set
+	openNodes     []*ledger.Node // see Planner.open
 	openPass      int64
 	sleepWalk     int64             // the dive since which classes sleep,
 	sleepFreedSeq int64             // while nothing came free among the nodes before this gain
@@ -203,7 +206,7 @@ type partition struct {
 	awakeClasses  []*partitionClass // and the others, some of them twice
 	maxFreed      maxFreed          // see pass.maxFreed
 	freeEnvelope  freeEnvelope
-	freedNodes    []*nodeState // see Planner.gained
+	freedNodes    []*ledger.Node // see Planner.gained
 	freedAt       int64
 	searches      []*searchCache
 	index         int32 // its place among the partitions
@@ -215,39 +218,20 @@ type pendingJob struct {
 	class *classInfo
 }
 
-// allocation is what a job has taken from the ledger.
-type allocation struct {
-	alloc        *core.Alloc
-	terms        alloc.Terms
-	arrayBase    core.JobID // of its array, or 0
-	end          core.Time  // when it comes back at the latest; unset for starts of a pass
-	job          *core.Job  // whose it is
-	limitUse     *policy.Stake
-	nodes        []*nodeState // its nodes, as of
-	nodesVersion int          // the ledger's; see Planner.on
-
-	id        core.JobID         // of those a planner keeps between passes
-	victim    *preempt.Candidate // nil: it is not to be preempted
-	lent      []core.Lent        // what others use of it while it is suspended
-	borrowed  []core.Lent        // what it uses of others
-	ended     bool               // it has ended and its nodes come free
-	preempted bool               // in this pass: it is to be preempted
-}
-
 // allocationPool are the holdings of starts of earlier passes, to be used again: nobody knows them after their pass.
-type allocationPool []*allocation
+type allocationPool []*ledger.Allocation
 
-func (s *allocationPool) get() *allocation {
+func (s *allocationPool) get() *ledger.Allocation {
 	if k := len(*s) - 1; k >= 0 {
 		h := (*s)[k]
 		*s = (*s)[:k]
 		return h
 	}
-	return &allocation{}
+	return &ledger.Allocation{}
 }
 
-func (s *allocationPool) put(h *allocation) {
-	if *h = (allocation{}); len(*s) < 1024 {
+func (s *allocationPool) put(h *ledger.Allocation) {
+	if *h = (ledger.Allocation{}); len(*s) < 1024 {
 		*s = append(*s, h)
 	}
 }
@@ -255,15 +239,16 @@ func (s *allocationPool) put(h *allocation) {
 // New makes an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
-		cfg: cfg, ledger: NewLedger(), partitionByName: map[core.PartitionName]*partition{}, pending: map[core.JobID]pendingJob{},
-		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*allocation{}, arrayRunning: map[core.JobID]int32{},
+		cfg: cfg, ledger: ledger.New(), partitionByName: map[core.PartitionName]*partition{}, pending: map[core.JobID]pendingJob{},
+		classes: map[classKey]*classInfo{}, allocations: map[core.JobID]*ledger.Allocation{}, arrayRunning: map[core.JobID]int32{},
 	}
 	p.whoFunc, p.licenses, p.numberedAt = p.whoIn, map[string]*licensePool{}, -1
 	p.hets.planner = p
 	p.usePreemption(cfg.Preemption)
 	p.freed.first, p.changed.first, p.classWalkMinJobs, p.trackMinNodes = 1, 1, 64, 16
+	p.victims.freeFunc = p.victims.freeOn
 	p.ledger.SetTopology(cfg.Topology)
-	p.ledger.SetRules(AllocRulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
+	p.ledger.SetRules(ledger.RulesOf(cfg.AllocUnit, cfg.Partitions, cfg.Hosts))
 	for _, l := range cfg.Licenses {
 		p.licenses[l.Name] = &licensePool{total: l.Total}
 	}
@@ -292,9 +277,9 @@ func (p *Planner) Apply(c Changes) {
 	}
 	how := unchanged
 	for _, name := range c.GoneNodes { // first: a name may come again
-		if a := p.ledger.nodes[name]; a != nil {
+		if a := p.ledger.Nodes[name]; a != nil {
 			p.countKind(a, -1)
-			a.index = -1
+			a.Index = -1
 			p.ledger.DropNode(name)
 			how = hardwareOrNew
 		}
@@ -335,10 +320,10 @@ func (p *Planner) setCurrentJob(j *core.Job) {
 func (p *Planner) CurrentJob() core.JobID { return p.currentJob }
 
 func (p *Planner) setNode(n *core.Node) (how nodeChange) {
-	old := p.ledger.nodes[n.Name]
+	old := p.ledger.Nodes[n.Name]
 	how = hardwareOrNew
 	if old != nil {
-		if how = nodeChangeOf(old.record, n); how == upOrDown {
+		if how = nodeChangeOf(old.Record, n); how == upOrDown {
 			p.watch.noteUpDown(n.Usable())
 		}
 		p.countKind(old, -1)
@@ -351,17 +336,17 @@ func (p *Planner) setNode(n *core.Node) (how nodeChange) {
 		return how
 	}
 	if old != nil {
-		old.index = -1
+		old.Index = -1
 	}
-	a := p.ledger.nodes[n.Name]
+	a := p.ledger.Nodes[n.Name]
 	p.countKind(a, 1)
 	for _, h := range p.allocations {
-		for i := range h.alloc.Nodes {
-			if na := &h.alloc.Nodes[i]; na.Node == n.Name && !na.Done {
-				p.ledger.ForceAllocate(na, h.terms)
+		for i := range h.Alloc.Nodes {
+			if na := &h.Alloc.Nodes[i]; na.Node == n.Name && !na.Done {
+				p.ledger.ForceAllocate(na, h.Terms)
 				p.addPreemptable(h, i)
 				if p.tracking {
-					a.addEnd(nodeEnd{h.end, h, int32(i)})
+					a.AddEnd(ledger.End{At: h.End, Alloc: h, Index: int32(i)})
 				}
 			}
 		}
@@ -378,7 +363,7 @@ func (p *Planner) setJob(j *core.Job) {
 		p.removePending(w)
 	}
 	if h, ok := p.allocations[j.ID]; ok {
-		p.ends.Remove(allocEnd{at: h.end, id: j.ID})
+		p.ends.Remove(ledger.AllocEnd{At: h.End, Id: j.ID})
 		p.removeFromPreemption(h)
 		p.release(h)
 		delete(p.allocations, j.ID)
@@ -399,26 +384,26 @@ func (p *Planner) setJob(j *core.Job) {
 			p.enqueueJob(j)
 		}
 	case j.Alloc != nil && j.Live():
-		h := &allocation{end: alloc.LatestEnd(j), job: j}
-		h.alloc, h.terms = alloc.Occupied(j)
-		p.countAgainstLimits(h, h.end)
+		h := &ledger.Allocation{End: alloc.LatestEnd(j), Job: j}
+		h.Alloc, h.Terms = alloc.Occupied(j)
+		p.countAgainstLimits(h, h.End)
 		if j.Array != nil {
-			h.arrayBase = j.Array.Base
-			p.arrayRunning[h.arrayBase]++
+			h.ArrayBase = j.Array.Base
+			p.arrayRunning[h.ArrayBase]++
 		}
-		for i := range h.alloc.Nodes {
-			if na := &h.alloc.Nodes[i]; !na.Done {
-				p.ledger.ForceAllocate(na, h.terms)
-				if a := p.ledger.nodes[na.Node]; a != nil {
+		for i := range h.Alloc.Nodes {
+			if na := &h.Alloc.Nodes[i]; !na.Done {
+				p.ledger.ForceAllocate(na, h.Terms)
+				if a := p.ledger.Nodes[na.Node]; a != nil {
 					p.noteChanged(a)
 				}
 			}
 		}
-		p.bookLicenses(h.alloc, 1)
-		p.addEnds(h, h.end)
+		p.bookLicenses(h.Alloc, 1)
+		p.addEnds(h, h.End)
 		p.allocations[j.ID] = h
 		p.addToPreemption(h, j)
-		p.ends.Insert(allocEnd{at: h.end, id: j.ID, alloc: h})
+		p.ends.Insert(ledger.AllocEnd{At: h.End, Id: j.ID, Alloc: h})
 	}
 }
 
@@ -519,35 +504,35 @@ func (p *Planner) removePending(w pendingJob) {
 	p.leaveClass(w.class, w.job)
 }
 
-func (p *Planner) release(h *allocation) {
-	if h.limitUse != nil {
-		p.limits.tally.End(h.limitUse)
-		h.limitUse = nil
+func (p *Planner) release(h *ledger.Allocation) {
+	if h.LimitUse != nil {
+		p.limits.tally.End(h.LimitUse)
+		h.LimitUse = nil
 	}
-	p.bookLicenses(h.alloc, -1)
-	for i := range h.alloc.Nodes {
-		if na := &h.alloc.Nodes[i]; !na.Done {
-			p.ledger.Release(na, h.terms)
-			if a := p.ledger.nodes[na.Node]; a != nil {
-				a.removeEnd(h)
+	p.bookLicenses(h.Alloc, -1)
+	for i := range h.Alloc.Nodes {
+		if na := &h.Alloc.Nodes[i]; !na.Done {
+			p.ledger.Release(na, h.Terms)
+			if a := p.ledger.Nodes[na.Node]; a != nil {
+				a.RemoveEnd(h)
 				p.noteFreed(a)
 			}
 		}
 	}
-	if h.arrayBase != 0 {
-		if p.arrayRunning[h.arrayBase]--; p.arrayRunning[h.arrayBase] == 0 {
-			delete(p.arrayRunning, h.arrayBase)
+	if h.ArrayBase != 0 {
+		if p.arrayRunning[h.ArrayBase]--; p.arrayRunning[h.ArrayBase] == 0 {
+			delete(p.arrayRunning, h.ArrayBase)
 		}
 	}
 }
 
 // reservedOn gives the accounts of a job's nodes; nil stands for those that are not known any more.
-func (p *Planner) nodesOf(h *allocation) []*nodeState {
-	if h.nodesVersion != p.ledger.version {
-		h.nodesVersion, h.nodes = p.ledger.version, make([]*nodeState, len(h.alloc.Nodes))
-		for i := range h.nodes {
-			h.nodes[i] = p.ledger.nodes[h.alloc.Nodes[i].Node]
+func (p *Planner) nodesOf(h *ledger.Allocation) []*ledger.Node {
+	if h.NodesVersion != p.ledger.Version {
+		h.NodesVersion, h.Nodes = p.ledger.Version, make([]*ledger.Node, len(h.Alloc.Nodes))
+		for i := range h.Nodes {
+			h.Nodes[i] = p.ledger.Nodes[h.Alloc.Nodes[i].Node]
 		}
 	}
-	return h.nodes
+	return h.Nodes
 }

@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 func planner(parts ...core.Partition) *Planner {
@@ -88,12 +89,12 @@ func TestFewNodes(t *testing.T) {
 		"too many tasks a node": {coretest.Job().Nodes(2).Tasks(4).Set(func(s *core.Spec) { s.Shape.TasksPerNode = 1 }).Build(), nil},
 	} {
 		n := requestOf(tc.job.Spec, p.cfg.Hosts)
-		n.bindLedger(p.ledger, false)
+		n.bindLedger(p.ledger, nil, false)
 		var got []core.NodeName
-		for _, pk := range n.choose(nodeView{nodes: p.ledger.order}, nil) {
-			got = append(got, pk.node.record.Name)
+		for _, pk := range n.choose(ledger.View{Nodes: p.ledger.Order}, nil) {
+			got = append(got, pk.node.Record.Name)
 			if pk.tasks < 1 || pk.tasks > pk.capacity {
-				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.tasks, pk.node.record.Name, pk.capacity)
+				t.Errorf("%s: %d tasks on %s, which has room for %d", name, pk.tasks, pk.node.Record.Name, pk.capacity)
 			}
 		}
 		if len(got) != len(tc.want) {

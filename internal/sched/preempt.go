@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
@@ -15,15 +16,15 @@ import (
 // ends.
 type preemptions struct {
 	changed  []changedAlloc
-	leaving  []*nodeState // nodes that somebody is to leave, which leaves more to others who may push
-	starts   int          // jobs, or tasks of arrays, that others make room for
-	unserved bool         // some job may push others aside and found nobody
+	leaving  []*ledger.Node // nodes that somebody is to leave, which leaves more to others who may push
+	starts   int            // jobs, or tasks of arrays, that others make room for
+	unserved bool           // some job may push others aside and found nobody
 }
 
 // changedAlloc is a job as it was before the pass planned to push it aside.
 type changedAlloc struct {
-	alloc  *allocation
-	before allocation
+	alloc  *ledger.Allocation
+	before ledger.Allocation
 }
 
 // maxPreemptStarts is for how many starts one pass pushes others aside; more come with the passes that follow.
@@ -74,7 +75,7 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 	p.forgetRefusals()
 	p.classReasonsStale, p.exemptions = true, sorted.List[exemption, *exemption]{}
 	for _, h := range p.allocations {
-		p.addToPreemption(h, h.job)
+		p.addToPreemption(h, h.Job)
 	}
 	for _, j := range waiting {
 		p.setJob(j)
@@ -87,46 +88,46 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
 
 // addToPreemption notes what a job that holds nodes is to those who may push it aside.
-func (p *Planner) addToPreemption(h *allocation, j *core.Job) {
-	h.id, h.borrowed = j.ID, p.borrowed[j.ID]
-	if h.ended = alloc.IsOver(j); j.Parked() && !h.ended {
-		h.lent = j.Pushed.Lent
-		p.addLent(h.lent)
+func (p *Planner) addToPreemption(h *ledger.Allocation, j *core.Job) {
+	h.Id, h.Borrowed = j.ID, p.borrowed[j.ID]
+	if h.Ended = alloc.IsOver(j); j.Parked() && !h.Ended {
+		h.Lent = j.Pushed.Lent
+		p.addLent(h.Lent)
 	}
 	if p.preemption == nil {
 		return
 	}
-	if h.victim = p.preemption.Candidate(j); h.victim != nil && h.victim.ExemptUntil > 0 {
-		p.exemptions.Insert(exemption{h.victim.ExemptUntil, h.id})
+	if h.Victim = p.preemption.Candidate(j); h.Victim != nil && h.Victim.ExemptUntil > 0 {
+		p.exemptions.Insert(exemption{h.Victim.ExemptUntil, h.Id})
 	}
-	for i := range h.alloc.Nodes {
-		if !h.alloc.Nodes[i].Done {
+	for i := range h.Alloc.Nodes {
+		if !h.Alloc.Nodes[i].Done {
 			p.addPreemptable(h, i)
 		}
 	}
 }
 
 // removeFromPreemption is the other way round.
-func (p *Planner) removeFromPreemption(h *allocation) {
-	p.removeLent(h.lent)
-	h.lent = nil
-	if h.victim != nil && h.victim.ExemptUntil > 0 {
-		p.exemptions.Remove(exemption{h.victim.ExemptUntil, h.id})
+func (p *Planner) removeFromPreemption(h *ledger.Allocation) {
+	p.removeLent(h.Lent)
+	h.Lent = nil
+	if h.Victim != nil && h.Victim.ExemptUntil > 0 {
+		p.exemptions.Remove(exemption{h.Victim.ExemptUntil, h.Id})
 	}
-	h.victim = nil
+	h.Victim = nil
 	if p.preemption == nil {
 		return
 	}
-	for i := range h.alloc.Nodes {
-		if a := p.ledger.nodes[h.alloc.Nodes[i].Node]; a != nil {
-			a.preemptable = slices.DeleteFunc(a.preemptable, func(st jobOnNode) bool { return st.alloc == h })
+	for i := range h.Alloc.Nodes {
+		if a := p.ledger.Nodes[h.Alloc.Nodes[i].Node]; a != nil {
+			a.Preemptable = slices.DeleteFunc(a.Preemptable, func(st ledger.JobOnNode) bool { return st.Alloc == h })
 		}
 	}
 }
 
-func (p *Planner) addPreemptable(h *allocation, i int) {
-	if a := p.ledger.nodes[h.alloc.Nodes[i].Node]; p.preemption != nil && a != nil {
-		a.preemptable = append(a.preemptable, jobOnNode{h, i})
+func (p *Planner) addPreemptable(h *ledger.Allocation, i int) {
+	if a := p.ledger.Nodes[h.Alloc.Nodes[i].Node]; p.preemption != nil && a != nil {
+		a.Preemptable = append(a.Preemptable, ledger.JobOnNode{Alloc: h, Index: i})
 	}
 }
 
@@ -146,7 +147,7 @@ func (p *Planner) setBorrowed(id core.JobID, list []core.Lent) {
 		list = nil
 	}
 	if h := p.allocations[id]; h != nil {
-		h.borrowed = list
+		h.Borrowed = list
 	}
 }
 
@@ -192,7 +193,7 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 		}
 	}
 	for i := s.victimMemo.freedSeq; i < p.freed.next(); i++ {
-		if a := p.freed.at(i); a.freedSeq == i && s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
+		if a := p.freed.at(i); a.FreedSeq == i && s.part.has(a) && p.victims.potential(p, s, a, now) > 0 {
 			return true
 		}
 	}
@@ -201,13 +202,13 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 
 // potential is the room a node would have without anybody whom jobs of a class may ever preempt: at least what a hunt
 // finds.
-func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *nodeState, now core.Time) int32 {
+func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *ledger.Node, now core.Time) int32 {
 	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, alloc.Never, true
-	hu.free.copyFrom(&a.free)
+	hu.free.CopyFrom(&a.Free)
 	any := core.Job{Priority: math.MaxUint32}
-	for _, st := range a.preemptable {
-		if st.alloc.isLeaving(now) || st.alloc.preempted || s.preemptor.MayPreempt(&any, st.alloc.victim) {
-			a.book(&hu.free, nil, &st.alloc.alloc.Nodes[st.index], st.alloc.terms, 1)
+	for _, st := range a.Preemptable {
+		if st.Alloc.IsLeaving(now) || st.Alloc.Preempted || s.preemptor.MayPreempt(&any, st.Alloc.Victim) {
+			a.Book(&hu.free, nil, &st.Alloc.Alloc.Nodes[st.Index], st.Alloc.Terms, 1)
 		}
 	}
 	room := hu.tasksOn(a)
@@ -269,7 +270,7 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 		on, done := namesOf(picks), len(ps.plan.Preempts)
 		if len(hu.victims) > 0 && !ps.startsWithoutPreempting(s, j, hu.victims) {
 			for _, st := range hu.victims {
-				ps.preempt(st.alloc, s, j)
+				ps.preempt(st.Alloc, s, j)
 			}
 		}
 		for i := done; i < len(ps.plan.Preempts); i++ {
@@ -309,20 +310,20 @@ func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
 func namesOf(picks []nodeChoice) []core.NodeName {
 	names := make([]core.NodeName, len(picks))
 	for i := range picks {
-		names[i] = picks[i].node.record.Name
+		names[i] = picks[i].node.Record.Name
 	}
 	slices.Sort(names)
 	return names
 }
 
 // advances lists the nodes that others left to a job; nil: none did.
-func (p *Planner) vacatedNodes(j *core.Job, nodes []*nodeState) []*nodeState {
+func (p *Planner) vacatedNodes(j *core.Job, nodes []*ledger.Node) []*ledger.Node {
 	if j.Room == nil {
 		return nil
 	}
-	var out []*nodeState
+	var out []*ledger.Node
 	for _, a := range nodes {
-		if slices.Contains(j.Room.Nodes, a.record.Name) {
+		if slices.Contains(j.Room.Nodes, a.Record.Name) {
 			out = append(out, a)
 		}
 	}
@@ -330,13 +331,13 @@ func (p *Planner) vacatedNodes(j *core.Job, nodes []*nodeState) []*nodeState {
 }
 
 // startsWithoutPreempting tells whether a job starts as soon if nobody is preempted.
-func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []jobOnNode) bool {
+func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []ledger.JobOnNode) bool {
 	last := ps.plan.Now + alloc.OverdueDelay
 	if j.Room != nil { // others left for it, and what started there since will be gone in time
 		last = max(last, j.Room.By)
 	}
 	for _, st := range sets {
-		last = max(last, ps.goneBy(st.alloc))
+		last = max(last, ps.goneBy(st.Alloc))
 	}
 	sw := ps.newStartSearch(s, j)
 	sw.last = last
@@ -344,8 +345,8 @@ func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []j
 }
 
 // goneBy is when a job is gone at the latest if it is preempted now.
-func (ps *pass) goneBy(h *allocation) core.Time {
-	return max(alloc.AddTime(ps.plan.Now, core.Time(h.victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
+func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
+	return max(alloc.AddTime(ps.plan.Now, core.Time(h.Victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
 }
 
 // victimSearch makes ready to look for somebody to suspend.
@@ -397,8 +398,8 @@ func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job
 // nextVictimTime is when time alone may let a job find somebody; 0: never.
 func (p *Planner) nextVictimTime(now core.Time) core.Time {
 	at := p.nextExemption(now)
-	if chunk, i, _ := p.ends.Find(&allocEnd{at: now + alloc.OverdueDelay + 1}); chunk < len(p.ends.Chunks) {
-		if end := p.ends.Chunks[chunk][i].at; end < alloc.Never && (at == 0 || end-alloc.OverdueDelay < at) {
+	if chunk, i, _ := p.ends.Find(&ledger.AllocEnd{At: now + alloc.OverdueDelay + 1}); chunk < len(p.ends.Chunks) {
+		if end := p.ends.Chunks[chunk][i].At; end < alloc.Never && (at == 0 || end-alloc.OverdueDelay < at) {
 			at = end - alloc.OverdueDelay
 		}
 	}
@@ -415,22 +416,22 @@ func (p *Planner) nextExemption(now core.Time) core.Time {
 }
 
 // preempt plans to push a job aside. From here on it counts as gone when its time is up.
-func (ps *pass) preempt(h *allocation, s *partitionClass, j *core.Job) {
+func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 	p := ps.p
 	ps.changed = append(ps.changed, changedAlloc{h, *h})
-	p.ends.Remove(allocEnd{at: h.end, id: h.id})
+	p.ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
 	for _, a := range p.nodesOf(h) {
 		if a != nil {
-			a.removeEnd(h)
+			a.RemoveEnd(h)
 			p.noteChanged(a)
 			ps.leaving = append(ps.leaving, a)
 		}
 	}
-	h.end, h.preempted = min(h.end, ps.goneBy(h)), true
-	p.addEnds(h, h.end)
-	p.ends.Insert(allocEnd{at: h.end, id: h.id, alloc: h})
-	if h.victim.Mode != core.PreemptSuspend { // such a one is suspended when the job can start
-		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.id, For: j.ID, Partition: s.part.Name})
+	h.End, h.Preempted = min(h.End, ps.goneBy(h)), true
+	p.addEnds(h, h.End)
+	p.ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
+	if h.Victim.Mode != core.PreemptSuspend { // such a one is suspended when the job can start
+		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.Id, For: j.ID, Partition: s.part.Name})
 	}
 }
 
@@ -441,13 +442,13 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	end core.Time,
 ) bool {
 	p := ps.p
-	who := make([]*allocation, len(hu.victims))
+	who := make([]*ledger.Allocation, len(hu.victims))
 	for i, st := range hu.victims {
-		who[i] = st.alloc
+		who[i] = st.Alloc
 	}
 	free := make([]int32, len(picks)) // without them, where CPUs have no names
 	for i := range picks {
-		free[i] = picks[i].node.free.cpus
+		free[i] = picks[i].node.Free.Cpus
 	}
 	for _, h := range who {
 		p.moveCPUs(h, true)
@@ -463,14 +464,14 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	}
 	for _, h := range who {
 		ps.changed = append(ps.changed, changedAlloc{h, *h})
-		p.ends.Remove(allocEnd{at: h.end, id: h.id})
+		p.ends.Remove(ledger.AllocEnd{At: h.End, Id: h.Id})
 		p.removeEnds(h)
 	}
 	var asides []Suspend
 	var owes []core.Lent
 	for _, h := range who {
-		x := Suspend{Job: h.id}
-		booked := *h.alloc
+		x := Suspend{Job: h.Id}
+		booked := *h.Alloc
 		booked.Nodes = slices.Clone(booked.Nodes)
 		for i := range booked.Nodes {
 			at := slices.IndexFunc(al.Nodes, func(na core.NodeAlloc) bool { return na.Node == booked.Nodes[i].Node })
@@ -486,28 +487,28 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 				x.Lent = append(x.Lent, l)
 			}
 		}
-		core.Assert(len(x.Lent) > 0, "job %d is suspended for job %d and gives nothing", h.id, j.ID)
+		core.Assert(len(x.Lent) > 0, "job %d is suspended for job %d and gives nothing", h.Id, j.ID)
 		ps.returnLentToReservations(h, x.Lent, end)
-		h.alloc, h.terms.Exclusive = &booked, false
-		h.lent = append(slices.Clip(h.lent), x.Lent...)
+		h.Alloc, h.Terms.Exclusive = &booked, false
+		h.Lent = append(slices.Clip(h.Lent), x.Lent...)
 		owes = append(owes, x.Lent...)
-		v := *h.victim
+		v := *h.Victim
 		v.Suspended, v.Mode = true, core.PreemptSuspend
-		h.victim = &v
-		if h.end < alloc.Never {
-			h.end = alloc.Never
+		h.Victim = &v
+		if h.End < alloc.Never {
+			h.End = alloc.Never
 			if end < alloc.Never {
-				h.end = alloc.AddTime(ps.before(h).end, end-ps.plan.Now)
+				h.End = alloc.AddTime(ps.before(h).End, end-ps.plan.Now)
 			}
 		}
 		p.moveCPUs(h, false)
-		p.addEnds(h, h.end)
-		p.ends.Insert(allocEnd{at: h.end, id: h.id, alloc: h})
+		p.addEnds(h, h.End)
+		p.ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
 		asides = append(asides, x)
 	}
 	ps.start(j, task, al, terms, end)
 	ps.plan.Starts[len(ps.plan.Starts)-1].Suspends = asides
-	ps.started[len(ps.started)-1].alloc.borrowed = owes
+	ps.started[len(ps.started)-1].Alloc.Borrowed = owes
 	return true
 }
 
@@ -530,66 +531,48 @@ func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
 
 // returnLentToReservations lets reservations count on what a job lends for as long as it is lent: the one who uses it
 // is counted on its own.
-func (ps *pass) returnLentToReservations(h *allocation, lent []core.Lent, end core.Time) {
+func (ps *pass) returnLentToReservations(h *ledger.Allocation, lent []core.Lent, end core.Time) {
 	for i := range lent {
-		a := ps.p.ledger.nodes[lent[i].Node]
-		for _, c := range a.reserved {
-			if alloc.Overlaps(c.start, h.end) && alloc.Overlaps(c.start, end) {
-				c.leaves.cpus += lent[i].CPUs
+		a := ps.p.ledger.Nodes[lent[i].Node]
+		for _, c := range a.Reserved {
+			if alloc.Overlaps(c.Start, h.End) && alloc.Overlaps(c.Start, end) {
+				c.Leaves.Cpus += lent[i].CPUs
 			}
 		}
 	}
 }
 
 // moveCPUs gives a job's CPUs back to the ledger, or takes them again; its memory and all else it keeps.
-func (p *Planner) moveCPUs(h *allocation, back bool) {
-	for i := range h.alloc.Nodes {
-		na := &h.alloc.Nodes[i]
+func (p *Planner) moveCPUs(h *ledger.Allocation, back bool) {
+	for i := range h.Alloc.Nodes {
+		na := &h.Alloc.Nodes[i]
 		if na.Done {
 			continue
 		}
 		part := core.NodeAlloc{Node: na.Node, CPUs: na.CPUs, Cores: na.Cores}
 		if back {
-			p.ledger.Release(&part, h.terms)
+			p.ledger.Release(&part, h.Terms)
 		} else {
-			p.ledger.ForceAllocate(&part, h.terms)
+			p.ledger.ForceAllocate(&part, h.Terms)
 		}
-		if a := p.ledger.nodes[na.Node]; a != nil {
+		if a := p.ledger.Nodes[na.Node]; a != nil {
 			p.noteChanged(a)
 		}
 	}
 }
 
 // removeEnds is stay the other way round.
-func (p *Planner) removeEnds(h *allocation) {
+func (p *Planner) removeEnds(h *ledger.Allocation) {
 	for _, a := range p.nodesOf(h) {
 		if a != nil {
-			a.removeEnd(h)
+			a.RemoveEnd(h)
 			p.noteChanged(a)
 		}
 	}
 }
 
-// release counts what a job has of a node as free when it ends. What it had borrowed goes back to the one who lent it,
-// and
-// what it has lent itself is its own again by then.
-func (h *allocation) returnTo(a *nodeState, i int, b *resources, users []uint8) {
-	na := &h.alloc.Nodes[i]
-	a.book(b, users, na, h.terms, 1)
-	for k := range h.borrowed {
-		if h.borrowed[k].Node == na.Node {
-			b.cpus -= h.borrowed[k].CPUs
-		}
-	}
-	for k := range h.lent {
-		if h.lent[k].Node == na.Node {
-			b.cpus += h.lent[k].CPUs
-		}
-	}
-}
-
 // before is a job as it was before the last move.
-func (ps *pass) before(h *allocation) *allocation {
+func (ps *pass) before(h *ledger.Allocation) *ledger.Allocation {
 	for i := len(ps.changed) - 1; ; i-- {
 		if ps.changed[i].alloc == h {
 			return &ps.changed[i].before
@@ -607,15 +590,15 @@ func (ps *pass) undoPreemption() {
 	}
 	for i := len(ps.changed) - 1; i >= 0; i-- {
 		m := &ps.changed[i]
-		p.ends.Remove(allocEnd{at: m.alloc.end, id: m.alloc.id})
+		p.ends.Remove(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id})
 		p.removeEnds(m.alloc)
-		if m.alloc.alloc != m.before.alloc {
+		if m.alloc.Alloc != m.before.Alloc {
 			p.moveCPUs(m.alloc, true)
 			p.moveCPUs(&m.before, false)
 		}
 		*m.alloc = m.before
-		p.addEnds(m.alloc, m.alloc.end)
-		p.ends.Insert(allocEnd{at: m.alloc.end, id: m.alloc.id, alloc: m.alloc})
+		p.addEnds(m.alloc, m.alloc.End)
+		p.ends.Insert(ledger.AllocEnd{At: m.alloc.End, Id: m.alloc.Id, Alloc: m.alloc})
 	}
 	if ps.unserved {
 		if at := p.nextExemption(ps.plan.Now); at != 0 && (ps.plan.WakeAt == 0 || at < ps.plan.WakeAt) {

@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
@@ -43,7 +44,7 @@ type provisioner struct {
 
 // futureNode is a node as it would be.
 type futureNode struct {
-	node  *nodeState
+	node  *ledger.Node
 	offer int // it is of; -1: none
 	ready core.Time
 	until core.Time // jobs that are given parts of it may be there
@@ -85,12 +86,12 @@ func (g *provisioner) countNodes() {
 		g.left = append(g.left, p.cfg.Offers[i].Max)
 	}
 	g.coming, g.used = make([][]core.Time, len(g.left)), make([]int32, len(g.left))
-	for _, a := range p.ledger.order {
-		k := p.findOffer(a.record.Offer)
+	for _, a := range p.ledger.Order {
+		k := p.findOffer(a.Record.Offer)
 		switch {
 		case k < 0:
-		case a.record.Flags.Has(core.NodePoweringUp) && a.record.Wakeable():
-			g.coming[k] = append(g.coming[k], max(now, a.record.Ready))
+		case a.Record.Flags.Has(core.NodePoweringUp) && a.Record.Wakeable():
+			g.coming[k] = append(g.coming[k], max(now, a.Record.Ready))
 		default:
 			g.left[k]--
 		}
@@ -131,23 +132,25 @@ func (p *Planner) findOffer(name string) int {
 }
 
 // offeredNode makes a node of an offer.
-func (p *Planner) offeredNode(k int) *nodeState {
+func (p *Planner) offeredNode(k int) *ledger.Node {
 	o := &p.cfg.Offers[k]
-	return p.idleNode(&core.Node{Name: core.NodeName("(" + o.Name + ")"), Roles: core.Compute, Hardware: o.Hardware,
-		Features: o.Features})
+	return p.idleNode(&core.Node{
+		Name: core.NodeName("(" + o.Name + ")"), Roles: core.Compute, Hardware: o.Hardware,
+		Features: o.Features,
+	})
 }
 
 // project is a node on which nothing runs.
-func (p *Planner) idleNode(n *core.Node) *nodeState {
-	l := NewLedger()
-	l.SetRules(p.ledger.rules)
+func (p *Planner) idleNode(n *core.Node) *ledger.Node {
+	l := ledger.New()
+	l.SetRules(p.ledger.Rules)
 	l.SetNode(n)
-	return l.nodes[n.Name]
+	return l.Nodes[n.Name]
 }
 
 // awakeClasses is a node as it will be when it has come up.
-func (p *Planner) poweredUpNode(a *nodeState) *nodeState {
-	n := *a.record
+func (p *Planner) poweredUpNode(a *ledger.Node) *ledger.Node {
+	n := *a.Record
 	n.Flags &^= core.Asleep | core.NodeSilent | core.NodeUnknown
 	return p.idleNode(&n)
 }
@@ -299,7 +302,7 @@ func (g *provisioner) ways(w *unplacedJob, s *partitionClass, wait core.Time) (o
 	if p.poweredDown > 0 {
 		all := slices.Clone(base)
 		for _, a := range p.partitionNodes(s.part) {
-			n := a.record
+			n := a.Record
 			if n.Offer != "" || !n.Flags.Any(core.NodePoweredDown|core.NodePoweringUp) || !n.Wakeable() ||
 				g.isPlanned(n.Name) || !worth(n.Resume) {
 				continue
@@ -339,16 +342,16 @@ func (g *provisioner) nodesUp() []futureNode {
 	}
 	p := g.pass.p
 	free := map[core.NodeName]core.Time{}
-	for w := (sorted.Cursor[allocEnd, *allocEnd]{List: &p.ends}); w.Current() != nil; w.Next() {
+	for w := (sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &p.ends}); w.Current() != nil; w.Next() {
 		e := w.Current()
-		for i := range e.alloc.alloc.Nodes {
-			free[e.alloc.alloc.Nodes[i].Node] = e.at // they come in order
+		for i := range e.Alloc.Alloc.Nodes {
+			free[e.Alloc.Alloc.Nodes[i].Node] = e.At // they come in order
 		}
 	}
 	g.upNodes = []futureNode{}
-	for _, a := range p.ledger.order {
-		if at := max(free[a.record.Name], g.pass.plan.Now); a.record.Usable() && at < alloc.Never {
-			g.upNodes = append(g.upNodes, futureNode{node: p.idleNode(a.record), offer: -1, ready: at})
+	for _, a := range p.ledger.Order {
+		if at := max(free[a.Record.Name], g.pass.plan.Now); a.Record.Usable() && at < alloc.Never {
+			g.upNodes = append(g.upNodes, futureNode{node: p.idleNode(a.Record), offer: -1, ready: at})
 		}
 	}
 	return g.upNodes
@@ -359,7 +362,7 @@ func (g *provisioner) inTime() []futureNode {
 	out := slices.Clone(g.nodesUp())
 	for _, sp := range g.planned {
 		if sp.until < alloc.Never {
-			out = append(out, futureNode{node: g.pass.p.idleNode(sp.node.record), offer: sp.offer, ready: max(sp.ready,
+			out = append(out, futureNode{node: g.pass.p.idleNode(sp.node.Record), offer: sp.offer, ready: max(sp.ready,
 				sp.until)})
 		}
 	}
@@ -371,12 +374,12 @@ func (g *provisioner) serves(sp *futureNode, s *partitionClass, spec *core.Spec)
 	if sp.offer >= 0 {
 		return g.pass.p.cfg.Offers[sp.offer].Serves(s.part.Name, spec.Project)
 	}
-	return s.part.nodes == nil || s.part.nodes[sp.node.record.Name]
+	return s.part.nodes == nil || s.part.nodes[sp.node.Record.Name]
 }
 
 // isPlanned tells whether a node is asked to come up already.
 func (g *provisioner) isPlanned(name core.NodeName) bool {
-	return slices.ContainsFunc(g.planned, func(sp futureNode) bool { return sp.node.record.Name == name })
+	return slices.ContainsFunc(g.planned, func(sp futureNode) bool { return sp.node.Record.Name == name })
 }
 
 // choose holds a job with nodes, those that are on their way first.
@@ -384,9 +387,9 @@ func (g *provisioner) choose(s *partitionClass, from []futureNode, fresh, offer 
 	if len(from) == 0 {
 		return nil
 	}
-	look := nodeView{nodes: make([]*nodeState, len(from))}
+	look := ledger.View{Nodes: make([]*ledger.Node, len(from))}
 	for i := range from {
-		look.nodes[i] = from[i].node
+		look.Nodes[i] = from[i].node
 	}
 	picks := s.req.choose(look, nil)
 	if picks == nil {
@@ -394,7 +397,7 @@ func (g *provisioner) choose(s *partitionClass, from []futureNode, fresh, offer 
 	}
 	c := &provisionOption{class: s, choices: picks, from: from, fresh: fresh, offer: offer}
 	for _, pk := range picks {
-		i := slices.Index(look.nodes, pk.node)
+		i := slices.Index(look.Nodes, pk.node)
 		if i >= fresh && offer >= 0 {
 			c.price += g.pass.p.cfg.Offers[offer].Price
 		}
@@ -409,8 +412,8 @@ func (g *provisioner) take(w *unplacedJob, c *provisionOption) {
 	news, ready := int32(0), core.Time(0)
 	for _, pk := range c.choices {
 		i := slices.IndexFunc(c.from, func(sp futureNode) bool { return sp.node == pk.node })
-		use := c.class.req.usage(pk.node, pk.tasks, &pk.node.free)
-		pk.node.free.subtract(&use)
+		use := c.class.req.usage(pk.node, pk.tasks, &pk.node.Free)
+		pk.node.Free.Subtract(&use)
 		if i >= c.fresh {
 			g.planned = append(g.planned, c.from[i])
 		}
@@ -423,11 +426,13 @@ func (g *provisioner) take(w *unplacedJob, c *provisionOption) {
 		news++
 		ready = max(ready, c.from[i].ready)
 		if c.offer < 0 {
-			if g.pass.p.ledger.nodes[pk.node.record.Name].record.Flags.Has(core.NodePoweringUp) {
+			if g.pass.p.ledger.Nodes[pk.node.Record.Name].Record.Flags.Has(core.NodePoweringUp) {
 				news--
 			} else {
-				g.requests = append(g.requests, Provision{Node: pk.node.record.Name, Count: 1, For: w.job.ID,
-					Ready: c.from[i].ready})
+				g.requests = append(g.requests, Provision{
+					Node: pk.node.Record.Name, Count: 1, For: w.job.ID,
+					Ready: c.from[i].ready,
+				})
 			}
 		}
 	}
@@ -474,14 +479,16 @@ func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionNa
 		if most := spec.More().MaxPrice; !o.Serves(part, spec.Project) || most > 0 && o.Price > most || o.Max <= 0 {
 			continue
 		}
-		l := NewLedger()
+		l := ledger.New()
 		n := requestOf(spec, names)
 		for k := range min(o.Max, max(n.nodesMin, n.nodesMax)) {
-			l.SetNode(&core.Node{ID: int64(k + 1), Name: core.NodeName(fmt.Sprint(o.Name, k)), Roles: core.Compute,
-				Hardware: o.Hardware, Features: o.Features})
+			l.SetNode(&core.Node{
+				ID: int64(k + 1), Name: core.NodeName(fmt.Sprint(o.Name, k)), Roles: core.Compute,
+				Hardware: o.Hardware, Features: o.Features,
+			})
 		}
-		n.bindLedger(l, false)
-		if len(n.required) == 0 && l.checkSatisfiable(&n, nil, l.order) == nil {
+		n.bindLedger(l, nil, false)
+		if len(n.required) == 0 && checkSatisfiable(l, &n, nil, l.Order) == nil {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // refusal is what is known of a class that could not start. It holds from pass to pass until as much came free on nodes
@@ -53,9 +54,9 @@ func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 // all of them.
 func (ps *pass) stillRefused(s *partitionClass) bool {
 	p, r, n := ps.p, &s.refusal, &s.req
-	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		at.end = alloc.AddTime(r.from, 1)
+		at.End = alloc.AddTime(r.from, 1)
 	}
 	var nodes, nodesOld int32
 	var tasks, tasksOld int64
@@ -66,11 +67,11 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 	}
 	for i := from; i < p.freed.next(); i++ {
 		a := p.freed.at(i)
-		if a.freedSeq != i || !s.part.has(a) {
+		if a.FreedSeq != i || !s.part.has(a) {
 			continue
 		}
-		room := at.tasksOn(n, a)
-		promised = promised || at.end != 0 && len(a.reserved) > 0
+		room := n.tasksAt(&at, a)
+		promised = promised || at.End != 0 && len(a.Reserved) > 0
 		if room <= 0 || n.nodesMax == 1 && room < n.tasks || !n.accepts(a, &at) {
 			continue
 		}
@@ -111,16 +112,16 @@ func (ps *pass) maxFreedIn(part *partition) *maxFreed {
 	}
 	*b = maxFreed{freedSeq: p.freed.next(), starts: len(ps.started), pass: p.passCount}
 	for i, a := range p.freed.nodes {
-		if a.freedSeq == p.freed.first+int64(i) && part.has(a) && a.hasFree() {
+		if a.FreedSeq == p.freed.first+int64(i) && part.has(a) && a.HasFree() {
 			b.add(a)
 		}
 	}
 	return b
 }
 
-func (b *maxFreed) add(a *nodeState) {
+func (b *maxFreed) add(a *ledger.Node) {
 	b.nodes++
-	b.cpus, b.mem = max(b.cpus, a.free.cpus), max(b.mem, a.free.mem)
+	b.cpus, b.mem = max(b.cpus, a.Free.Cpus), max(b.mem, a.Free.Mem)
 }
 
 // isBelow tells whether that is too little for a class.
@@ -135,8 +136,8 @@ func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond 
 		beyond = ps.lastAdvanceBefore(s, end)
 	}
 	for _, r := range ps.reserved {
-		if r.nodes != nil && alloc.Overlaps(r.start, end) {
-			beyond = max(beyond, r.start)
+		if r.Nodes != nil && alloc.Overlaps(r.Start, end) {
+			beyond = max(beyond, r.Start)
 		}
 	}
 	return beyond
@@ -150,21 +151,21 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.tasks)}
 	if r.from != 0 || len(p.advances) > 0 {
 		switch {
-		case ps.noNodeHasRoom(s) || n.choose(nodeView{nodes: p.openNodesFor(s), joinShared: true}, p.choices) == nil:
+		case ps.noNodeHasRoom(s) || n.choose(ledger.View{Nodes: p.openNodesFor(s), JoinShared: true}, p.choices) == nil:
 			r.from = 0
 		case r.from == 0: // its own reservation has no room for it
 			s.refusal = refusal{}
 			return
 		}
 	}
-	at := nodeView{scratch: &p.free, joinShared: true, advance: s.advance, mayDelayAdvance: s.mayDelayAdvance}
+	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
 	if r.from != 0 {
-		r.reservations, at.end = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
+		r.reservations, at.End = int32(len(ps.reserved)), alloc.AddTime(r.from, 1)
 	}
 	if n.nodesMax > 1 {
 		r.nodes, r.tasks = n.nodesMin, int64(n.tasks)
 		for _, a := range p.openNodesFor(s) {
-			if room := at.tasksOn(n, a); room > 0 && n.accepts(a, &at) {
+			if room := n.tasksAt(&at, a); room > 0 && n.accepts(a, &at) {
 				r.nodes--
 				r.tasks -= int64(room)
 			}
@@ -188,8 +189,10 @@ func (ps *pass) recordNoRoom(s *partitionClass) {
 
 // recordRefusalOnFreed is refuse for a job that was only looked at for what came free since its class was refused.
 func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
-	r := refusal{freedSeq: ps.p.freed.next(), from: ps.lastReservationBefore(s, end),
-		reservations: int32(len(ps.reserved)), nodes: 1, tasks: 1}
+	r := refusal{
+		freedSeq: ps.p.freed.next(), from: ps.lastReservationBefore(s, end),
+		reservations: int32(len(ps.reserved)), nodes: 1, tasks: 1,
+	}
 	if was := s.refusal.from; was != 0 {
 		r.from = max(r.from, was)
 	}
@@ -213,30 +216,30 @@ func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
 }
 
 // freedNodes lists the nodes of a partition among gains that have anything to give, in the order they are tried.
-func (p *Planner) freedNodes(part *partition) []*nodeState {
+func (p *Planner) freedNodes(part *partition) []*ledger.Node {
 	if part.freedAt != p.freed.next() {
 		part.freedAt = p.freed.next()
 		part.freedNodes = part.freedNodes[:0]
 		for i, a := range p.freed.nodes {
-			if a.freedSeq == p.freed.first+int64(i) && part.has(a) && a.hasFree() {
+			if a.FreedSeq == p.freed.first+int64(i) && part.has(a) && a.HasFree() {
 				part.freedNodes = append(part.freedNodes, a)
 			}
 		}
-		slices.SortFunc(part.freedNodes, func(a, b *nodeState) int { return cmp.Compare(a.index, b.index) })
+		slices.SortFunc(part.freedNodes, func(a, b *ledger.Node) int { return cmp.Compare(a.Index, b.Index) })
 	}
 	return part.freedNodes
 }
 
 // noteUnreserved notes that what a reservation kept on a node may be had now.
-func (p *Planner) noteUnreserved(a *nodeState) {
-	if a.index >= 0 && a.hasFree() {
-		a.freedSeq = p.freed.next()
+func (p *Planner) noteUnreserved(a *ledger.Node) {
+	if a.Index >= 0 && a.HasFree() {
+		a.FreedSeq = p.freed.next()
 		p.freed.nodes = append(p.freed.nodes, a)
 	}
 }
 
 // compareWithLast compares the reservation just made with the one that the last pass made in its place.
-func (ps *pass) compareWithLast(r *reservation) {
+func (ps *pass) compareWithLast(r *ledger.Reservation) {
 	p, i := ps.p, len(ps.reserved)-1
 	if ps.reservationsKnown != allReservations {
 		ps.reservationsKnown = int32(len(ps.reserved))
@@ -244,21 +247,11 @@ func (ps *pass) compareWithLast(r *reservation) {
 	if i >= len(p.lastReservations) || p.lastReservations[i] == r {
 		return
 	}
-	for k := range p.lastReservations[i].onNodes {
-		if c := &p.lastReservations[i].onNodes[k]; !r.reservesSame(c) {
-			p.noteUnreserved(c.node)
+	for k := range p.lastReservations[i].OnNodes {
+		if c := &p.lastReservations[i].OnNodes[k]; !r.ReservesSame(c) {
+			p.noteUnreserved(c.Node)
 		}
 	}
-}
-
-// reservesSame tells whether the reservation made last has the same claim.
-func (r *reservation) reservesSame(c *nodeReservation) bool {
-	k := len(c.node.reserved) - 1
-	if k < 0 {
-		return false
-	}
-	is := c.node.reserved[k]
-	return is.reservation == r && is.user == c.user && is.start == c.start && is.end == c.end && is.uses.equal(&c.uses)
 }
 
 // endReservations is for when no more reservations will be made: those of the last pass that were not are gone.
@@ -268,8 +261,8 @@ func (ps *pass) endReservations() {
 	}
 	p := ps.p
 	for i := len(ps.reserved); i < len(p.lastReservations); i++ {
-		for k := range p.lastReservations[i].onNodes {
-			p.noteUnreserved(p.lastReservations[i].onNodes[k].node)
+		for k := range p.lastReservations[i].OnNodes {
+			p.noteUnreserved(p.lastReservations[i].OnNodes[k].Node)
 		}
 	}
 	ps.reservationsKnown = allReservations

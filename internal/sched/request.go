@@ -8,6 +8,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // req is a job's shape worked out: what one task and one node take.
@@ -170,23 +171,23 @@ func sortGres(asked []core.Gres) []core.Gres {
 }
 
 // timesIn is how many tasks of a job a node could take with so much free.
-func (n *request) tasksIn(a *nodeState, b *resources) (tasks int32) {
-	mem := b.mem
+func (n *request) tasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
+	mem := b.Mem
 	if n.maxMemPerNode > 0 {
 		mem = min(mem, n.maxMemPerNode)
 	}
-	cpus := b.cpus
-	if a.allocUnit > 1 { // an advance reservation may leave part of a unit
-		cpus -= cpus % a.allocUnit
+	cpus := b.Cpus
+	if a.AllocUnit > 1 { // an advance reservation may leave part of a unit
+		cpus -= cpus % a.AllocUnit
 	}
-	if cpus < n.cpusPerTask || cpus < n.minCPUs || mem < n.memPerNode || b.exclusive > 0 || n.exclusive && b.allocs > 0 ||
-		n.allMem && mem < a.record.Hardware.Memory {
+	if cpus < n.cpusPerTask || cpus < n.minCPUs || mem < n.memPerNode || b.Exclusive > 0 || n.exclusive && b.Allocs > 0 ||
+		n.allMem && mem < a.Record.Hardware.Memory {
 		return 0
 	}
 	tasks = cpus / n.cpusPerTask
 	if n.memPerCPU > 0 {
 		fed := int64(mem / n.memPerCPU) // CPUs there is memory for
-		fed -= fed % int64(a.allocUnit)
+		fed -= fed % int64(a.AllocUnit)
 		if fed < int64(n.minCPUs) {
 			return 0
 		}
@@ -195,19 +196,13 @@ func (n *request) tasksIn(a *nodeState, b *resources) (tasks int32) {
 	if n.tasksPerNode > 0 {
 		tasks = min(tasks, n.tasksPerNode)
 	}
-	if tasks <= 0 || len(n.gres) > 0 && !n.gresFits(a, b) || n.blocks && a.blocks != nil && !n.blocksFit(a, b) {
+	if tasks <= 0 || len(n.gres) > 0 && !n.gresFits(a, b) || n.blocks && a.Blocks != nil && !n.blocksFit(a, b) {
 		return 0
 	}
 	return tasks
 }
 
-// serves tells whether units of a kind will do for a request.
-func (g *gresState) serves(name, typ string, only *core.GPUAsk) bool {
-	return g.name == name && (typ == "" || g.typ == typ) && (only == nil || name != "gpu" || only.Fits(g.typ, g.vendor,
-		g.mem, g.capability))
-}
-
-func (n *request) gresFits(a *nodeState, b *resources) bool {
+func (n *request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 	typed := int64(0) // of the same name, asked for by type
 	for i := range n.gres {
 		g := &n.gres[i]
@@ -221,9 +216,9 @@ func (n *request) gresFits(a *nodeState, b *resources) bool {
 			want += typed
 		}
 		have := int64(0)
-		for k := range a.gres {
-			if u := &a.gres[k]; u.serves(g.Name, g.Type, n.gpu) {
-				have += b.gres[k]
+		for k := range a.Gres {
+			if u := &a.Gres[k]; u.Serves(g.Name, g.Type, n.gpu) {
+				have += b.Gres[k]
 			}
 		}
 		if have < want {
@@ -234,46 +229,46 @@ func (n *request) gresFits(a *nodeState, b *resources) bool {
 }
 
 // usedThreads is what a job with so many tasks on a node takes of it, out of what is free in b.
-func (n *request) usage(a *nodeState, tasks int32, b *resources) resources {
+func (n *request) usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
 	if n.detail != nil {
 		return n.detailUsage(a, tasks, b)
 	}
 	u := n.plainUsage(a, tasks, b)
-	if n.blocks && a.blocks != nil {
+	if n.blocks && a.Blocks != nil {
 		n.raiseToBlocks(a, &u)
 	}
 	return u
 }
 
 // plainUsage is what it asks for of the node.
-func (n *request) plainUsage(a *nodeState, tasks int32, b *resources) resources {
-	u := resources{cpus: a.cpuLayout.roundUp(max(tasks*n.cpusPerTask, n.minCPUs)), mem: n.memPerNode, allocs: -1}
+func (n *request) plainUsage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
+	u := ledger.Resources{Cpus: a.CPULayout.RoundUp(max(tasks*n.cpusPerTask, n.minCPUs)), Mem: n.memPerNode, Allocs: -1}
 	n.markExclusive(&u)
 	if n.memPerCPU > 0 {
-		u.mem = n.memPerCPU * core.Bytes(u.cpus)
+		u.Mem = n.memPerCPU * core.Bytes(u.Cpus)
 	}
 	if n.allMem {
-		u.mem = a.record.Hardware.Memory
+		u.Mem = a.Record.Hardware.Memory
 	}
 	if n.exclusive {
-		u.cpus = a.record.Hardware.CPUs
+		u.Cpus = a.Record.Hardware.CPUs
 	}
-	if len(a.gres) == 0 || len(n.gres) == 0 && !n.exclusive {
+	if len(a.Gres) == 0 || len(n.gres) == 0 && !n.exclusive {
 		return u
 	}
-	u.gres = make([]int64, len(a.gres))
+	u.Gres = make([]int64, len(a.Gres))
 	if n.exclusive { // whole nodes come with all they have
-		for i := range u.gres {
-			u.gres[i] = max(0, b.gres[i])
+		for i := range u.Gres {
+			u.Gres[i] = max(0, b.Gres[i])
 		}
 		return u
 	}
 	for _, want := range n.gres {
 		left := want.Count
-		for i := range a.gres {
-			if g := &a.gres[i]; g.serves(want.Name, want.Type, n.gpu) {
-				take := max(0, min(left, b.gres[i]-u.gres[i]))
-				u.gres[i] += take
+		for i := range a.Gres {
+			if g := &a.Gres[i]; g.Serves(want.Name, want.Type, n.gpu) {
+				take := max(0, min(left, b.Gres[i]-u.Gres[i]))
+				u.Gres[i] += take
 				left -= take
 			}
 		}

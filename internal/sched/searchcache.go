@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // searchCache finds when a job could start, as a sweep does, and is kept from pass to pass: it knows for all nodes when
@@ -18,8 +19,8 @@ type searchCache struct {
 	marks        []roomMark // by time
 	complete     bool       // it went to the end of all that runs; else marks go to the moment that was found
 	changedSeq   int64      // up to date with news before this one
-	reservations []*reservation
-	found        *reservation // what came of it; nil: the job could never start
+	reservations []*ledger.Reservation
+	found        *ledger.Reservation // what came of it; nil: the job could never start
 }
 
 // roomMark is a moment from which on a node has so much room.
@@ -55,15 +56,15 @@ func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
 }
 
 // find gives the job's reservation, the same one as in the last pass if nothing about it changed.
-func (sr *searchCache) find(sw *startSearch, job core.JobID) *reservation {
+func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation {
 	ps, p := sw.pass, sw.pass.p
 	fresh, ok := sr.changedNodes(ps)
 	if ok && len(fresh) == 0 {
-		if r := sr.found; r == nil || r.job == job {
+		if r := sr.found; r == nil || r.Job == job {
 			if r != nil {
-				sw.setTime(r.start)
-				for i := range r.onNodes {
-					r.onNodes[i].node.computeFreeAt(r.start, ps.plan.Now+alloc.OverdueDelay, p.scans)
+				sw.setTime(r.Start)
+				for i := range r.OnNodes {
+					r.OnNodes[i].Node.ComputeFreeAt(r.Start, ps.plan.Now+alloc.OverdueDelay, p.scans)
 				}
 			}
 			return r
@@ -74,7 +75,7 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *reservation {
 		picks, ok = sr.update(sw, fresh)
 	}
 	if !ok {
-		sw.view.nodes, sw.view.overdueAt = p.partitionNodes(sw.part), 0
+		sw.view.Nodes, sw.view.OverdueAt = p.partitionNodes(sw.part), 0
 		sw.marks, sw.recording = sr.marks[:0], true
 		picks = sw.earliest()
 		sr.marks, sr.complete = sw.marks, picks == nil
@@ -86,34 +87,34 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *reservation {
 		return nil
 	}
 	r := sw.reservation(job, picks)
-	if sr.found == nil || !r.equal(sr.found) {
+	if sr.found == nil || !r.Equal(sr.found) {
 		sr.found = r
 	}
 	return sr.found
 }
 
 // changedNodes lists the nodes that must be looked at anew; false: all of them.
-func (sr *searchCache) changedNodes(ps *pass) (fresh []*nodeState, ok bool) {
+func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 	p := ps.p
 	if sr.changedSeq < p.changed.first || sr.changedSeq == 0 {
 		return nil, false
 	}
 	fresh = p.changedNodes[:0]
-	add := func(a *nodeState) {
-		if a.listedBy != p.scans {
-			a.listedBy = p.scans
+	add := func(a *ledger.Node) {
+		if a.ListedBy != p.scans {
+			a.ListedBy = p.scans
 			fresh = append(fresh, a)
 		}
 	}
 	for i, a := range p.changed.since(sr.changedSeq) {
-		if a.changedSeq == sr.changedSeq+int64(i) {
+		if a.ChangedSeq == sr.changedSeq+int64(i) {
 			add(a)
 		}
 	}
-	for _, d := range [...][2][]*reservation{{sr.reservations, ps.reserved}, {ps.reserved, sr.reservations}} {
+	for _, d := range [...][2][]*ledger.Reservation{{sr.reservations, ps.reserved}, {ps.reserved, sr.reservations}} {
 		for _, r := range d[0] {
 			if !slices.Contains(d[1], r) {
-				for _, a := range r.nodes {
+				for _, a := range r.Nodes {
 					add(a)
 				}
 			}
@@ -126,25 +127,25 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*nodeState, ok bool) {
 			break
 		}
 		if m.at > 0 {
-			add(p.ledger.order[m.index])
+			add(p.ledger.Order[m.index])
 		}
 	}
 	p.changedNodes = fresh
-	return fresh, len(fresh) < 64+len(p.ledger.order)/4
+	return fresh, len(fresh) < 64+len(p.ledger.Order)/4
 }
 
 // update works in what changed. It returns false if the marks do not go far enough.
-func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []nodeChoice, ok bool) {
+func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []nodeChoice, ok bool) {
 	p := sw.pass.p
 	horizon := alloc.Never
 	if !sr.complete {
-		horizon = sr.found.start
+		horizon = sr.found.Start
 	}
 	anew := p.newMarks[:0]
-	isNew := append(p.changedSet[:0], make(bitset, len(p.openNodes))...)
+	isNew := append(p.changedSet[:0], make(ledger.Bitset, len(p.openNodes))...)
 	for _, a := range fresh {
-		if a.index >= 0 {
-			isNew.set(a.index)
+		if a.Index >= 0 {
+			isNew.Set(a.Index)
 			anew = sw.roomChanges(a, horizon, anew)
 		}
 	}
@@ -152,7 +153,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []node
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.index,
 			b.index))
 	})
-	rooms := append(p.nodeRooms[:0], make([]int32, len(p.ledger.order))...)
+	rooms := append(p.nodeRooms[:0], make([]int32, len(p.ledger.Order))...)
 	p.newMarks, p.changedSet, p.nodeRooms = anew, isNew, rooms
 
 	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
@@ -168,7 +169,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*nodeState) (picks []node
 			t = min(t, anew[0].at)
 		}
 		for len(old) > 0 && old[0].at == t {
-			if m := old[0]; !isNew.has(m.index) {
+			if m := old[0]; !isNew.Has(m.index) {
 				sw.change(rooms[m.index], m.room)
 				rooms[m.index] = m.room
 				out = append(out, m)
@@ -209,13 +210,13 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 	nodes := p.roomNodes[:0]
 	for i, room := range rooms {
 		if room > 0 {
-			nodes = append(nodes, p.ledger.order[i])
+			nodes = append(nodes, p.ledger.Order[i])
 		}
 	}
 	p.roomNodes = nodes
 	p.scans++ // what nodes had free at other moments does not count
-	sw.view.scan = p.scans
-	sw.view.nodes, sw.view.overdueAt = nodes, sw.pass.plan.Now+alloc.OverdueDelay
+	sw.view.Scan = p.scans
+	sw.view.Nodes, sw.view.OverdueAt = nodes, sw.pass.plan.Now+alloc.OverdueDelay
 	picks := sw.req.choose(sw.view, p.choices)
 	if picks != nil {
 		p.choices = picks
@@ -224,34 +225,34 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 }
 
 // roomChanges lists the moments up to a horizon at which a node's room changes.
-func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMark) []roomMark {
+func (sw *startSearch) roomChanges(a *ledger.Node, horizon core.Time, out []roomMark) []roomMark {
 	if !sw.req.accepts(a, &sw.view) || !sw.part.has(a) {
 		return out
 	}
 	now := sw.pass.plan.Now
 	soon := now + alloc.OverdueDelay
-	a.scanned, a.roomThen = sw.view.scan, 0
-	a.freeThen.copyFrom(&a.free)
-	a.sharersThen = append(a.sharersThen[:0], a.sharers...)
+	a.Scanned, a.RoomThen = sw.view.Scan, 0
+	a.FreeThen.CopyFrom(&a.Free)
+	a.SharersThen = append(a.SharersThen[:0], a.Sharers...)
 	note := func(t, at core.Time) {
 		sw.setTime(t)
-		if room := sw.tasksOn(a); room != a.roomThen {
-			a.roomThen = room
-			out = append(out, roomMark{at, a.index, room})
+		if room := sw.tasksOn(a); room != a.RoomThen {
+			a.RoomThen = room
+			out = append(out, roomMark{at, a.Index, room})
 		}
 	}
 	note(now, 0)
 	points := sw.pass.p.times[:0]
-	for _, c := range a.reserved {
-		points = c.changeTimes(points, now, sw.length)
+	for _, c := range a.Reserved {
+		points = c.ChangeTimes(points, now, sw.length)
 	}
 	slices.Sort(points)
 	sw.pass.p.times = points
-	visits := a.ends
+	visits := a.Ends
 	for len(visits) > 0 || len(points) > 0 {
 		t := alloc.Never
 		if len(visits) > 0 {
-			t = max(visits[0].at, soon)
+			t = max(visits[0].At, soon)
 		}
 		if len(points) > 0 {
 			t = min(t, points[0])
@@ -259,9 +260,9 @@ func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMa
 		if t > horizon {
 			break
 		}
-		for len(visits) > 0 && max(visits[0].at, soon) <= t {
+		for len(visits) > 0 && max(visits[0].At, soon) <= t {
 			v := &visits[0]
-			v.alloc.returnTo(a, int(v.index), &a.freeThen, a.sharersThen)
+			v.Alloc.ReturnTo(a, int(v.Index), &a.FreeThen, a.SharersThen)
 			visits = visits[1:]
 		}
 		for len(points) > 0 && points[0] <= t {
@@ -269,6 +270,6 @@ func (sw *startSearch) roomChanges(a *nodeState, horizon core.Time, out []roomMa
 		}
 		note(t, t)
 	}
-	a.scanned = 0 // what it will be at the moment that is found is another matter
+	a.Scanned = 0 // what it will be at the moment that is found is another matter
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // setRequest is what a job, its partition or the network asks of its nodes as a whole. Most jobs of most clusters have
@@ -23,8 +24,9 @@ type setRequest struct {
 	segment               int32 // nodes come in groups of so many, each within a block
 	switches              int32 // leaf switches at most; 0: any
 
-	ledger   *Ledger // whose network and scratch it uses
-	implicit bool    // the job asks for nothing: it is only the network or the partition that choose their way
+	ledger   *ledger.Ledger // whose topology and order of nodes count
+	scratch  *setScratch
+	implicit bool // the job asks for nothing: it is only the network or the partition that choose their way
 }
 
 // hasNoSetRequest tells whether a request has nothing that readSet reads.
@@ -40,8 +42,10 @@ func appendSetRequest(b []byte, s *core.Spec) []byte {
 	sh, x, wide := &s.Shape, s.More(), s.Shape.Wide()
 	b = append(append(b, 0), x.Prefer...)
 	b = strconv.AppendInt(append(b, 0), int64(x.Segment), 10)
-	for _, is := range [...]bool{validSwitches(x), x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob,
-		wide.UseMinNodes} {
+	for _, is := range [...]bool{
+		validSwitches(x), x.Contiguous, sh.Given&core.GivenTasks != 0, wide.SpreadJob,
+		wide.UseMinNodes,
+	} {
 		b = strconv.AppendBool(b, is)
 	}
 	return b
@@ -89,16 +93,19 @@ func (n *request) readSet(s *core.Spec) {
 }
 
 // releaseEnded tells a need where it is placed: a partition's way of choosing and the network are wishes too.
-func (n *request) bindLedger(l *Ledger, lln bool) {
+func (n *request) bindLedger(l *ledger.Ledger, scratch *setScratch, lln bool) {
 	n.single = singleFit{ledger: l, version: -1}
-	if n.set == nil && l.net == nil && !lln {
+	if n.set == nil && l.Net == nil && !lln {
 		return
 	}
 	w := setRequest{implicit: true}
 	if n.set != nil {
 		w = *n.set
 	}
-	w.ledger, w.leastLoaded = l, lln || w.spread
+	if scratch == nil {
+		scratch = &setScratch{}
+	}
+	w.ledger, w.scratch, w.leastLoaded = l, scratch, lln || w.spread
 	n.set = &w
 	if w.tasksPerNode > 0 {
 		n.tasks = n.nodesMin * w.tasksPerNode // the partition may have raised it
@@ -152,7 +159,7 @@ func meetsConstraint(c *grammar.Constraint, n *core.Node) bool {
 }
 
 // placeOnFewer places a job that would like more nodes than its limits allow on as many as they do.
-func (ps *pass) placeOnFewer(s *partitionClass, j *core.Job, at nodeView, had int) *core.Alloc {
+func (ps *pass) placeOnFewer(s *partitionClass, j *core.Job, at ledger.View, had int) *core.Alloc {
 	w := s.req.set
 	if w == nil || !w.wantsMax {
 		return nil

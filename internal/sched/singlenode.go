@@ -1,10 +1,14 @@
 package sched
 
+import (
+	"bireme.dev/bireme/internal/sched/ledger"
+)
+
 // hasOneQueue is whether some node could hold all of a job that may be on one or on several, if nothing ran: what is
 // found out
 // once for each shape of the ledger, so that jobs larger than any node are not looked for on every one.
 type singleFit struct {
-	ledger  *Ledger
+	ledger  *ledger.Ledger
 	version int
 	fits    bool
 }
@@ -15,11 +19,11 @@ func (n *request) fitsOneNode() bool {
 	if l == nil || n.nodesMin > 1 || n.nodesMax <= 1 || n.tasks <= 1 {
 		return false
 	}
-	if n.single.version != l.version {
-		n.single.version, n.single.fits = l.version, false
-		at := nodeView{ifIdle: true, withDown: true}
-		for _, a := range l.order {
-			if at.tasksOn(n, a) >= n.tasks {
+	if n.single.version != l.Version {
+		n.single.version, n.single.fits = l.Version, false
+		at := ledger.View{IfIdle: true, WithDown: true}
+		for _, a := range l.Order {
+			if n.tasksAt(&at, a) >= n.tasks {
 				n.single.fits = true
 				break
 			}

@@ -30,7 +30,7 @@ func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since 
 	slots = part.awakeClasses
 	var best maxFreed
 	for i := part.sleepFreedSeq; i < p.freed.next(); i++ {
-		if a := p.freed.at(i); a.freedSeq == i && part.has(a) && a.hasFree() {
+		if a := p.freed.at(i); a.FreedSeq == i && part.has(a) && a.HasFree() {
 			best.add(a)
 		}
 	}

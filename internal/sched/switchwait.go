@@ -13,8 +13,8 @@ import (
 // or there are
 // no switches.
 func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
-	x, net := j.Spec.Extra, p.ledger.net
-	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.sizes != nil {
+	x, net := j.Spec.Extra, p.ledger.Net
+	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.Sizes != nil {
 		return 0, 0
 	}
 	n, wait, err := grammar.ParseSwitches(x.Switches)

@@ -6,6 +6,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/advance"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // endTimes is until when a job that starts now would like to run, and until when it must be able to. They differ for
@@ -60,17 +61,17 @@ func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
 
 // chooseNow finds nodes for a job of a class that starts now, with the last end at which that delays nobody.
 // If the class was refused before, few tells that only nodes were looked at on which something came free since.
-func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []nodeChoice, at nodeView, few bool) {
+func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []nodeChoice, at ledger.View, few bool) {
 	at = ps.p.viewNow(s, end)
 	if few = ps.fitsOnlyFreed(s, least); few {
-		at.nodes = ps.p.freedNodes(s.part)
+		at.Nodes = ps.p.freedNodes(s.part)
 	}
 	picks = ps.chooseUntil(s, &at)
 	if picks != nil || least == end {
 		return picks, at, few
 	}
 	for _, t := range ps.shorterEnds(end, least) {
-		at.end = t
+		at.End = t
 		if picks = ps.chooseUntil(s, &at); picks != nil {
 			return picks, at, few
 		}
@@ -79,14 +80,14 @@ func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []node
 }
 
 // choosePool finds nodes for a job whose end is settled.
-func (ps *pass) chooseUntil(s *partitionClass, at *nodeView) []nodeChoice {
-	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, at.end) == nil {
+func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []nodeChoice {
+	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, at.End) == nil {
 		return nil
 	}
-	at.joinShared = false
+	at.JoinShared = false
 	picks := s.req.choose(*at, ps.p.choices)
 	if picks == nil && s.req.mayShare() { // what is idle comes before what can be shared
-		at.joinShared = true
+		at.JoinShared = true
 		picks = s.req.choose(*at, ps.p.choices)
 	}
 	return picks
@@ -102,8 +103,8 @@ func (ps *pass) shorterEnds(end, least core.Time) []core.Time {
 		}
 	}
 	for i := range ps.reserved {
-		if ps.reserved[i].nodes != nil {
-			add(ps.reserved[i].start)
+		if ps.reserved[i].Nodes != nil {
+			add(ps.reserved[i].Start)
 		}
 	}
 	for _, r := range ps.p.advances {

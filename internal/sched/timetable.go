@@ -32,7 +32,7 @@ type timetableJob struct {
 func (ps *pass) runTimetable(part *partition) {
 	p, now := ps.p, ps.plan.Now
 	t := p.timetable
-	t.startAt(now, int64(p.ledger.order[0].record.Hardware.CPUs))
+	t.startAt(now, int64(p.ledger.Order[0].Record.Hardware.CPUs))
 	early := t.removeEnded(p, now)
 	for c := (queueCursor{List: &part.queue}); c.Current() != nil; c.Next() {
 		e := c.Current()
@@ -68,7 +68,7 @@ func (ps *pass) runTimetable(part *partition) {
 // usesTimetable tells whether the timetable is for this machine and queue.
 func (p *Planner) usesTimetable() bool {
 	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
-		len(p.ledger.order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
+		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
 }
 
 // releaseEnded takes out what is gone and tells whether any of it went before its time.
@@ -92,12 +92,12 @@ func (t *timetable) removeEnded(p *Planner, now core.Time) (early bool) {
 	}
 	for id, h := range p.allocations {
 		if t.jobs[id] == nil {
-			b := &timetableJob{at: now, length: h.end, running: true}
-			if h.end < alloc.Never {
-				b.length = max(0, h.end-now)
+			b := &timetableJob{at: now, length: h.End, running: true}
+			if h.End < alloc.Never {
+				b.length = max(0, h.End-now)
 			}
-			for i := range h.alloc.Nodes {
-				b.cpus += int64(h.alloc.Nodes[i].CPUs)
+			for i := range h.Alloc.Nodes {
+				b.cpus += int64(h.Alloc.Nodes[i].CPUs)
 			}
 			t.add(now, alloc.AddTime(now, b.length), -b.cpus)
 			t.jobs[id] = b

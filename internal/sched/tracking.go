@@ -4,41 +4,24 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
-
-// nodeTracking is what a planner notes on a node from pass to pass, so that a pass need look only where something
-// changed.
-type nodeTracking struct {
-	index      int32 // in the ledger's order; see Planner.index
-	kind       int32 // among kinds
-	freedSeq   int64 // its last place among gains
-	changedSeq int64 // and among news
-	ends       []nodeEnd
-	listedBy   int64 // scratch: the sweep that has it among nodes to look at anew
-}
-
-// nodeEnd is a job's part of a node, in the order in which they come back.
-type nodeEnd struct {
-	at    core.Time
-	alloc *allocation
-	index int32 // of alloc.Nodes
-}
 
 // nodeLog is a list of nodes on which something happened, the last of it: every happening has a number, and a node
 // counts
 // for its last one only.
 type nodeLog struct {
-	nodes []*nodeState
+	nodes []*ledger.Node
 	first int64 // the number of the first
 }
 
 func (f *nodeLog) next() int64 { return f.first + int64(len(f.nodes)) }
 
 // at is the node of a number.
-func (f *nodeLog) at(n int64) *nodeState { return f.nodes[n-f.first] }
+func (f *nodeLog) at(n int64) *ledger.Node { return f.nodes[n-f.first] }
 
 // since is the nodes from a number on; the caller has made sure that they are still there.
-func (f *nodeLog) since(n int64) []*nodeState { return f.nodes[n-f.first:] }
+func (f *nodeLog) since(n int64) []*ledger.Node { return f.nodes[n-f.first:] }
 
 // cut forgets what was before a number.
 func (f *nodeLog) cut(n int64) {
@@ -52,15 +35,15 @@ func (f *nodeLog) cut(n int64) {
 const maxChanged = 1 << 14
 
 // noteFreed notes that something came free on a node.
-func (p *Planner) noteFreed(a *nodeState) {
-	a.freedSeq = p.freed.next()
+func (p *Planner) noteFreed(a *ledger.Node) {
+	a.FreedSeq = p.freed.next()
 	p.freed.nodes = append(p.freed.nodes, a)
 	p.noteChanged(a)
 }
 
 // noteChanged notes that what is free on a node changed.
-func (p *Planner) noteChanged(a *nodeState) {
-	if p.numberedAt == p.ledger.version {
+func (p *Planner) noteChanged(a *ledger.Node) {
+	if p.numberedAt == p.ledger.Version {
 		p.updateFreeNow(a)
 	}
 	if !p.tracking {
@@ -69,38 +52,35 @@ func (p *Planner) noteChanged(a *nodeState) {
 	if len(p.changed.nodes) >= maxChanged {
 		p.changed.cut(p.changed.next() - maxChanged/2)
 	}
-	a.changedSeq = p.changed.next()
+	a.ChangedSeq = p.changed.next()
 	p.changed.nodes = append(p.changed.nodes, a)
 }
 
 // updateFreeNow keeps the set of nodes that have anything to give, and what that is.
-func (p *Planner) updateFreeNow(a *nodeState) {
-	p.freeNow[a.index] = nodeFree{mem: a.free.mem, cpus: a.free.cpus}
-	if a.hasFree() {
-		p.openNodes.set(a.index)
+func (p *Planner) updateFreeNow(a *ledger.Node) {
+	p.freeNow[a.Index] = nodeFree{mem: a.Free.Mem, cpus: a.Free.Cpus}
+	if a.HasFree() {
+		p.openNodes.Set(a.Index)
 	} else {
-		p.openNodes.clear(a.index)
+		p.openNodes.Clear(a.Index)
 	}
 }
 
-// advanceAllows tells whether a node has anything to give now.
-func (a *nodeState) hasFree() bool { return (a.free.cpus > 0 || a.sharers != nil) && a.record.Usable() }
-
 // has tells whether a node is in the partition.
-func (part *partition) has(a *nodeState) bool {
-	return a.index >= 0 && (part.nodes == nil || part.members.has(a.index))
+func (part *partition) has(a *ledger.Node) bool {
+	return a.Index >= 0 && (part.nodes == nil || part.members.Has(a.Index))
 }
 
 // gateIndex numbers the nodes after the ledger's order changed.
 func (p *Planner) numberNodes() {
-	if p.numberedAt == p.ledger.version {
+	if p.numberedAt == p.ledger.Version {
 		return
 	}
-	p.numberedAt = p.ledger.version
-	p.openNodes = make(bitset, (len(p.ledger.order)+63)/64)
-	p.freeNow = make([]nodeFree, len(p.ledger.order))
-	for i, a := range p.ledger.order {
-		a.index = int32(i)
+	p.numberedAt = p.ledger.Version
+	p.openNodes = make(ledger.Bitset, (len(p.ledger.Order)+63)/64)
+	p.freeNow = make([]nodeFree, len(p.ledger.Order))
+	for i, a := range p.ledger.Order {
+		a.Index = int32(i)
 		p.updateFreeNow(a)
 	}
 	for _, part := range p.partitions {
@@ -110,79 +90,47 @@ func (p *Planner) numberNodes() {
 		if part.nodes == nil {
 			continue
 		}
-		part.members = make(bitset, len(p.openNodes))
+		part.members = make(ledger.Bitset, len(p.openNodes))
 		for _, a := range p.partitionNodes(part) {
-			part.members.set(a.index)
+			part.members.Set(a.Index)
 		}
 	}
-	p.numbered = append(p.numbered[:0], p.ledger.order...)
-	if track := len(p.ledger.order) >= p.trackMinNodes; track != p.tracking {
+	p.numbered = append(p.numbered[:0], p.ledger.Order...)
+	if track := len(p.ledger.Order) >= p.trackMinNodes; track != p.tracking {
 		p.tracking = track
-		for _, a := range p.ledger.order {
-			a.ends = nil
+		for _, a := range p.ledger.Order {
+			a.Ends = nil
 		}
 		for _, part := range p.partitions {
 			part.searches = nil
 		}
 		if track {
 			for _, h := range p.allocations {
-				p.addEnds(h, h.end)
+				p.addEnds(h, h.End)
 			}
 		}
 	}
 }
 
 // renumber follows the nodes to their new numbers.
-func (sr *searchCache) renumber(old []*nodeState) {
-	sr.marks = slices.DeleteFunc(sr.marks, func(m roomMark) bool { return old[m.index].index < 0 })
+func (sr *searchCache) renumber(old []*ledger.Node) {
+	sr.marks = slices.DeleteFunc(sr.marks, func(m roomMark) bool { return old[m.index].Index < 0 })
 	for i := range sr.marks {
-		sr.marks[i].index = old[sr.marks[i].index].index
+		sr.marks[i].index = old[sr.marks[i].index].Index
 	}
 }
 
 // addEnds notes on a job's nodes until when it is there.
-func (p *Planner) addEnds(h *allocation, end core.Time) {
+func (p *Planner) addEnds(h *ledger.Allocation, end core.Time) {
 	if !p.tracking {
 		return
 	}
-	for i := range h.alloc.Nodes {
-		if na := &h.alloc.Nodes[i]; !na.Done {
-			if a := p.ledger.nodes[na.Node]; a != nil {
-				a.addEnd(nodeEnd{end, h, int32(i)})
+	for i := range h.Alloc.Nodes {
+		if na := &h.Alloc.Nodes[i]; !na.Done {
+			if a := p.ledger.Nodes[na.Node]; a != nil {
+				a.AddEnd(ledger.End{At: end, Alloc: h, Index: int32(i)})
 			}
 		}
-	}
-}
-
-func (a *nodeState) addEnd(s nodeEnd) {
-	k := len(a.ends)
-	for k > 0 && a.ends[k-1].at > s.at {
-		k--
-	}
-	a.ends = slices.Insert(a.ends, k, s)
-}
-
-// removeEnd is the other way round.
-func (a *nodeState) removeEnd(h *allocation) {
-	for i := range a.ends {
-		if a.ends[i].alloc == h {
-			a.ends = slices.Delete(a.ends, i, i+1)
-			return
-		}
-	}
-}
-
-// computeFreeAt works out what is free on a node at a moment, but for reservations.
-func (a *nodeState) computeFreeAt(t, soon core.Time, sweep int64) {
-	a.scanned = sweep
-	a.freeThen.copyFrom(&a.free)
-	a.sharersThen = append(a.sharersThen[:0], a.sharers...)
-	for i := range a.ends {
-		s := &a.ends[i]
-		if max(s.at, soon) > t {
-			break
-		}
-		s.alloc.returnTo(a, int(s.index), &a.freeThen, a.sharersThen)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 	"bireme.dev/bireme/internal/sched/preempt"
 )
 
@@ -30,26 +31,21 @@ type victimSearch struct {
 	scan               int64
 	order              core.PreemptOrder
 
-	node          *nodeState // that is being looked at
+	node          *ledger.Node // that is being looked at
 	costs         []nodeCost
-	nodes         []*nodeState
-	victims       []jobOnNode // of prices
-	candidates    []jobOnNode
-	leaving       []jobOnNode // whose parts are in b
-	free, limited resources
-	scratch       resources
+	nodes         []*ledger.Node
+	victims       []ledger.JobOnNode // of prices
+	candidates    []ledger.JobOnNode
+	leaving       []ledger.JobOnNode // whose parts are in b
+	free, limited ledger.Resources
+	freeFunc      func(*ledger.Node) *ledger.Resources // freeOn, made once
+	scratch       ledger.Resources
 	cpusOnly      core.NodeAlloc
-}
-
-// addEnds is a job on a node; i is the node's place among the job's.
-type jobOnNode struct {
-	alloc *allocation
-	index int
 }
 
 // nodeCost is what a node costs.
 type nodeCost struct {
-	node     *nodeState
+	node     *ledger.Node
 	rank     int64 // the highest of those who must go; -1: nobody must
 	count    int
 	cost     int64
@@ -65,21 +61,21 @@ func (a *nodeCost) compare(b *nodeCost) int {
 // freeOn is what a node has free: the one that is being looked at, with those in out gone; the others as was worked
 // out.
 // Those that were not looked at have nothing.
-func (hu *victimSearch) freeOn(a *nodeState) *resources {
+func (hu *victimSearch) freeOn(a *ledger.Node) *ledger.Resources {
 	switch {
 	case hu.node == a:
 		return hu.freeNow(a)
-	case a.scanned == hu.scan:
-		return &a.freeThen
+	case a.Scanned == hu.scan:
+		return &a.FreeThen
 	}
-	return &noResources
+	return &ledger.NoResources
 }
 
-var noResources resources
-
-func (hu *victimSearch) view() nodeView {
-	return nodeView{victims: hu, at: hu.now, end: hu.end, advance: hu.class.advance,
-		mayDelayAdvance: hu.class.mayDelayAdvance, scratch: &hu.scratch}
+func (hu *victimSearch) view() ledger.View {
+	return ledger.View{
+		FreeFunc: hu.freeFunc, At: hu.now, End: hu.end, Advance: hu.class.advance,
+		MayDelayAdvance: hu.class.mayDelayAdvance, Scratch: &hu.scratch,
+	}
 }
 
 // run finds nodes for the job and who must leave them; nil if it could not start there either. Who must go is in sets.
@@ -110,7 +106,7 @@ func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoic
 	hu.costs, hu.victims, hu.nodes = hu.costs[:0], hu.victims[:0], hu.nodes[:0]
 	at := hu.view()
 	for i, a := range p.nodesFor(s) {
-		if len(a.preemptable) > 0 || a.free.cpus > 0 {
+		if len(a.Preemptable) > 0 || a.Free.Cpus > 0 {
 			if hu.req.accepts(a, &at) {
 				hu.costNode(a, i, victims, few)
 			}
@@ -121,12 +117,12 @@ func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoic
 	for i := range hu.costs {
 		hu.nodes = append(hu.nodes, hu.costs[i].node)
 	}
-	at.nodes = hu.nodes
+	at.Nodes = hu.nodes
 	return hu.req.choose(at, p.choices)
 }
 
 // nodeCost works out what it takes to get room on a node, and leaves what is free then in its balance.
-func (hu *victimSearch) costNode(a *nodeState, at int, victims, few bool) {
+func (hu *victimSearch) costNode(a *ledger.Node, at int, victims, few bool) {
 	hu.resetNode(a)
 	pr := nodeCost{node: a, rank: -1, position: at, lo: len(hu.victims)}
 	room := hu.tasksOn(a)
@@ -141,7 +137,7 @@ func (hu *victimSearch) costNode(a *nodeState, at int, victims, few bool) {
 			}
 			room = hu.tasksOn(a)
 			for _, c := range hu.leaving {
-				v := c.alloc.victim
+				v := c.Alloc.Victim
 				pr.rank = max(pr.rank, v.Rank)
 				if !v.Suspended {
 					pr.count++
@@ -159,48 +155,48 @@ func (hu *victimSearch) costNode(a *nodeState, at int, victims, few bool) {
 	}
 	pr.hi = len(hu.victims)
 	hu.costs = append(hu.costs, pr)
-	a.scanned = hu.scan
-	a.freeThen.copyFrom(hu.freeNow(a))
+	a.Scanned = hu.scan
+	a.FreeThen.CopyFrom(hu.freeNow(a))
 	hu.node = nil
 }
 
 // listCandidates lists who could be preempted on a node, the cheapest first.
-func (hu *victimSearch) listCandidates(a *nodeState) {
+func (hu *victimSearch) listCandidates(a *ledger.Node) {
 	hu.candidates = hu.candidates[:0]
-	for _, st := range a.preemptable {
-		v := st.alloc.victim
-		if v == nil || st.alloc.preempted || st.alloc.isLeaving(hu.now) || v.ExemptUntil > hu.now ||
+	for _, st := range a.Preemptable {
+		v := st.Alloc.Victim
+		if v == nil || st.Alloc.Preempted || st.Alloc.IsLeaving(hu.now) || v.ExemptUntil > hu.now ||
 			!hu.preemptor.MayPreempt(hu.job, v) || !hu.countLeaving && v.Mode != core.PreemptSuspend {
 			continue
 		}
-		if v.Mode == core.PreemptSuspend && (st.alloc.alloc.Nodes[st.index].CPUs == 0 || !hu.ignoreReservations &&
-			hu.wouldDelay(st.alloc)) {
+		if v.Mode == core.PreemptSuspend && (st.Alloc.Alloc.Nodes[st.Index].CPUs == 0 || !hu.ignoreReservations &&
+			hu.wouldDelay(st.Alloc)) {
 			continue
 		}
 		hu.candidates = append(hu.candidates, st)
 	}
-	slices.SortFunc(hu.candidates, func(a, b jobOnNode) int { return hu.compareVictims(a.alloc, b.alloc) })
+	slices.SortFunc(hu.candidates, func(a, b ledger.JobOnNode) int { return hu.compareVictims(a.Alloc, b.Alloc) })
 }
 
 // compareVictims orders who goes first.
-func (hu *victimSearch) compareVictims(a, b *allocation) int {
-	x, y := a.victim, b.victim
+func (hu *victimSearch) compareVictims(a, b *ledger.Allocation) int {
+	x, y := a.Victim, b.Victim
 	return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Cost(hu.order, hu.now), y.Cost(hu.order, hu.now)),
 		cmp.Compare(y.Started, x.Started), cmp.Compare(y.Id, x.Id))
 }
 
 // wouldDelay tells whether a reservation counts on a job's being gone that would still be there if it were suspended.
-func (hu *victimSearch) wouldDelay(h *allocation) bool {
+func (hu *victimSearch) wouldDelay(h *ledger.Allocation) bool {
 	later := alloc.Never
-	if h.end < alloc.Never && hu.end < alloc.Never {
-		later = alloc.AddTime(h.end, hu.end-hu.now)
+	if h.End < alloc.Never && hu.end < alloc.Never {
+		later = alloc.AddTime(h.End, hu.end-hu.now)
 	}
 	for _, a := range hu.planner.nodesOf(h) {
 		if a == nil {
 			continue
 		}
-		for i := range a.reserved {
-			if c := a.reserved[i]; !alloc.Overlaps(c.start, h.end) && alloc.Overlaps(c.start, later) {
+		for i := range a.Reserved {
+			if c := a.Reserved[i]; !alloc.Overlaps(c.Start, h.End) && alloc.Overlaps(c.Start, later) {
 				return true
 			}
 		}
@@ -211,14 +207,14 @@ func (hu *victimSearch) wouldDelay(h *allocation) bool {
 // fewestVictims leaves on a node as few of those in out as give room for so many tasks: none of a higher class than it
 // takes,
 // one alone if one will do, the cheapest one then; else the smallest stay first.
-func (hu *victimSearch) fewestVictims(a *nodeState, want int32) {
+func (hu *victimSearch) fewestVictims(a *ledger.Node, want int32) {
 	cands := hu.candidates
 	hu.resetNode(a)
 	k := 0
 	for ; hu.tasksOn(a) < want; k++ {
 		hu.addVictim(a, cands[k])
 	}
-	for k < len(cands) && cands[k].alloc.victim.Rank == cands[k-1].alloc.victim.Rank {
+	for k < len(cands) && cands[k].Alloc.Victim.Rank == cands[k-1].Alloc.Victim.Rank {
 		k++
 	}
 	cands = cands[:k]
@@ -230,9 +226,9 @@ func (hu *victimSearch) fewestVictims(a *nodeState, want int32) {
 		}
 	}
 	hu.resetNode(a)
-	slices.SortStableFunc(cands, func(x, y jobOnNode) int {
-		return cmp.Or(cmp.Compare(y.alloc.victim.Rank, x.alloc.victim.Rank), cmp.Compare(x.alloc.alloc.Nodes[x.index].CPUs,
-			y.alloc.alloc.Nodes[y.index].CPUs), hu.compareVictims(y.alloc, x.alloc))
+	slices.SortStableFunc(cands, func(x, y ledger.JobOnNode) int {
+		return cmp.Or(cmp.Compare(y.Alloc.Victim.Rank, x.Alloc.Victim.Rank), cmp.Compare(x.Alloc.Alloc.Nodes[x.Index].CPUs,
+			y.Alloc.Alloc.Nodes[y.Index].CPUs), hu.compareVictims(y.Alloc, x.Alloc))
 	})
 	for _, c := range cands {
 		hu.addVictim(a, c)
@@ -247,17 +243,17 @@ func (hu *victimSearch) fewestVictims(a *nodeState, want int32) {
 
 // dropNeedless keeps of the sets on the nodes that were picked whom the job needs to go.
 func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
-	var who []*allocation
+	var who []*ledger.Allocation
 	for _, pk := range picks {
 		at := slices.IndexFunc(hu.costs, func(p nodeCost) bool { return p.node == pk.node })
 		for _, st := range hu.victims[hu.costs[at].lo:hu.costs[at].hi] {
-			if !slices.Contains(who, st.alloc) {
-				who = append(who, st.alloc)
+			if !slices.Contains(who, st.Alloc) {
+				who = append(who, st.Alloc)
 			}
 		}
 	}
-	slices.SortFunc(who, func(x, y *allocation) int {
-		a, b := x.victim, y.victim
+	slices.SortFunc(who, func(x, y *ledger.Allocation) int {
+		a, b := x.Victim, y.Victim
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.Cpus, b.Cpus), hu.compareVictims(y, x))
 	})
 	for i := 0; i < len(who); {
@@ -271,17 +267,17 @@ func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
 	slices.SortFunc(who, hu.compareVictims)
 	hu.victims = hu.victims[:0]
 	for _, h := range who {
-		hu.victims = append(hu.victims, jobOnNode{alloc: h})
+		hu.victims = append(hu.victims, ledger.JobOnNode{Alloc: h})
 	}
 	for _, pk := range picks { // what the job really finds
 		hu.removeAll(pk.node, who)
-		pk.node.freeThen.copyFrom(hu.freeNow(pk.node))
+		pk.node.FreeThen.CopyFrom(hu.freeNow(pk.node))
 	}
 	hu.node = nil
 }
 
 // suffices tells whether a choice stands if only these go.
-func (hu *victimSearch) suffices(picks []nodeChoice, who []*allocation) bool {
+func (hu *victimSearch) suffices(picks []nodeChoice, who []*ledger.Allocation) bool {
 	for _, pk := range picks {
 		hu.removeAll(pk.node, who)
 		if hu.tasksOn(pk.node) < pk.tasks {
@@ -291,102 +287,101 @@ func (hu *victimSearch) suffices(picks []nodeChoice, who []*allocation) bool {
 	return true
 }
 
-func (hu *victimSearch) removeAll(a *nodeState, who []*allocation) {
+func (hu *victimSearch) removeAll(a *ledger.Node, who []*ledger.Allocation) {
 	hu.resetNode(a)
-	for _, st := range a.preemptable {
-		if slices.Contains(who, st.alloc) {
+	for _, st := range a.Preemptable {
+		if slices.Contains(who, st.Alloc) {
 			hu.addVictim(a, st)
 		}
 	}
 }
 
-// isLeaving tells whether a job is on its way out: it has ended, or its time is up.
-func (h *allocation) isLeaving(now core.Time) bool { return h.ended || h.end <= now+alloc.OverdueDelay }
-
 // byPriority begins with a node as it is.
-func (hu *victimSearch) resetNode(a *nodeState) {
+func (hu *victimSearch) resetNode(a *ledger.Node) {
 	hu.node, hu.leaving = a, hu.leaving[:0]
-	hu.free.copyFrom(&a.free)
+	hu.free.CopyFrom(&a.Free)
 	if !hu.countLeaving {
 		return
 	}
-	for _, st := range a.preemptable {
+	for _, st := range a.Preemptable {
 		switch {
-		case st.alloc.terms.MaxSharing > 1: // others may be on the same CPUs
-		case st.alloc.isLeaving(hu.now):
-			hu.bookVictim(&hu.free, a, st, &st.alloc.alloc.Nodes[st.index], 1)
-		case st.alloc.preempted:
+		case st.Alloc.Terms.MaxSharing > 1: // others may be on the same CPUs
+		case st.Alloc.IsLeaving(hu.now):
+			hu.bookVictim(&hu.free, a, st, &st.Alloc.Alloc.Nodes[st.Index], 1)
+		case st.Alloc.Preempted:
 			hu.bookVictim(&hu.free, a, st, hu.freedBy(st), 1)
 		}
 	}
 }
 
 // addVictim counts somebody's part of the node as free; drop takes that back.
-func (hu *victimSearch) addVictim(a *nodeState, st jobOnNode) {
+func (hu *victimSearch) addVictim(a *ledger.Node, st ledger.JobOnNode) {
 	hu.bookVictim(&hu.free, a, st, hu.freedBy(st), 1)
 	hu.leaving = append(hu.leaving, st)
 }
 
-func (hu *victimSearch) removeVictim(a *nodeState, st jobOnNode) {
+func (hu *victimSearch) removeVictim(a *ledger.Node, st ledger.JobOnNode) {
 	hu.bookVictim(&hu.free, a, st, hu.freedBy(st), -1)
-	hu.leaving = slices.DeleteFunc(hu.leaving, func(o jobOnNode) bool { return o.alloc == st.alloc })
+	hu.leaving = slices.DeleteFunc(hu.leaving, func(o ledger.JobOnNode) bool { return o.Alloc == st.Alloc })
 }
 
 // bookVictim books what a job leaves when it goes. CPUs that it had borrowed go back to the one who lent them; one that
 // is
 // suspended lends them further.
-func (hu *victimSearch) bookVictim(b *resources, a *nodeState, st jobOnNode, na *core.NodeAlloc, sign int32) {
-	a.book(b, nil, na, st.alloc.terms, sign)
+func (hu *victimSearch) bookVictim(b *ledger.Resources, a *ledger.Node, st ledger.JobOnNode, na *core.NodeAlloc,
+	sign int32,
+) {
+	a.Book(b, nil, na, st.Alloc.Terms, sign)
 	if na == &hu.cpusOnly {
 		return
 	}
-	for k := range st.alloc.borrowed {
-		if l := &st.alloc.borrowed[k]; l.Node == a.record.Name {
-			b.cpus -= sign * l.CPUs
+	for k := range st.Alloc.Borrowed {
+		if l := &st.Alloc.Borrowed[k]; l.Node == a.Record.Name {
+			b.Cpus -= sign * l.CPUs
 		}
 	}
 }
 
 // freedBy is what a job leaves when it goes: all it has, or its CPUs alone.
-func (hu *victimSearch) freedBy(st jobOnNode) *core.NodeAlloc {
-	na := &st.alloc.alloc.Nodes[st.index]
-	if st.alloc.victim.Mode != core.PreemptSuspend {
+func (hu *victimSearch) freedBy(st ledger.JobOnNode) *core.NodeAlloc {
+	na := &st.Alloc.Alloc.Nodes[st.Index]
+	if st.Alloc.Victim.Mode != core.PreemptSuspend {
 		return na
 	}
 	hu.cpusOnly = core.NodeAlloc{Node: na.Node, CPUs: na.CPUs, Cores: na.Cores}
 	return &hu.cpusOnly
 }
 
-func (hu *victimSearch) tasksOn(a *nodeState) int32 {
+func (hu *victimSearch) tasksOn(a *ledger.Node) int32 {
 	at := hu.view()
-	return at.tasksOn(hu.req, a)
+	return hu.req.tasksAt(&at, a)
 }
 
 // freeNow is what the job may use of the node with those in out gone: no more than reservations leave, and those leave
 // more where somebody goes who would have been there.
-func (hu *victimSearch) freeNow(a *nodeState) *resources {
-	if len(a.reserved)+len(a.advanceParts) == 0 || hu.ignoreReservations {
+func (hu *victimSearch) freeNow(a *ledger.Node) *ledger.Resources {
+	if len(a.Reserved)+len(a.AdvanceParts) == 0 || hu.ignoreReservations {
 		return &hu.free
 	}
-	hu.limited.copyFrom(&hu.free)
-	for i := range a.reserved {
-		c := a.reserved[i]
-		if !alloc.Overlaps(c.start, hu.end) {
+	hu.limited.CopyFrom(&hu.free)
+	for i := range a.Reserved {
+		c := a.Reserved[i]
+		if !alloc.Overlaps(c.Start, hu.end) {
 			continue
 		}
 		left := &hu.planner.free
-		left.copyFrom(&c.leaves)
+		left.CopyFrom(&c.Leaves)
 		for _, st := range hu.leaving {
 			// One that is suspended comes back: it only makes room for what it lends.
-			if alloc.Overlaps(c.start, st.alloc.end) && st.alloc.victim.Mode != core.PreemptSuspend {
+			if alloc.Overlaps(c.Start, st.Alloc.End) && st.Alloc.Victim.Mode != core.PreemptSuspend {
 				hu.bookVictim(left, a, st, hu.freedBy(st), 1)
 			}
 		}
-		hu.limited.lowerTo(left)
+		hu.limited.LowerTo(left)
 	}
-	if len(a.advanceParts) > 0 {
+	if len(a.AdvanceParts) > 0 {
 		at := hu.view()
-		return a.freeBesideAdvance(&at, 0, hu.end, &hu.limited)
+		return a.FreeBesideAdvance(&at, 0, hu.end, &hu.limited)
 	}
 	return &hu.limited
 }
@@ -397,10 +392,10 @@ func (hu *victimSearch) allocFor(s *partitionClass, picks []nodeChoice) *core.Al
 	for i, pk := range picks {
 		u := hu.req.usage(pk.node, pk.tasks, hu.freeOn(pk.node))
 		na := &al.Nodes[i]
-		na.Node, na.CPUs, na.Mem = pk.node.record.Name, u.cpus, u.mem
-		for k, n := range u.gres {
-			if g := &pk.node.gres[k]; n > 0 && g.name != "" {
-				na.Gres = append(na.Gres, core.GresAlloc{Name: g.name, Type: g.typ, Units: make([]int32, n)})
+		na.Node, na.CPUs, na.Mem = pk.node.Record.Name, u.Cpus, u.Mem
+		for k, n := range u.Gres {
+			if g := &pk.node.Gres[k]; n > 0 && g.Name != "" {
+				na.Gres = append(na.Gres, core.GresAlloc{Name: g.Name, Type: g.Typ, Units: make([]int32, n)})
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
@@ -61,14 +62,16 @@ func (s *State) deriveFromConfig() {
 		v.licenseTotals[l.Name] = l.Total
 	}
 	s.licenseTotals = v.licenseTotals
-	s.ledger = sched.NewLedger()
-	s.ledger.SetRules(sched.AllocRulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
+	s.ledger = ledger.New()
+	s.ledger.SetRules(ledger.RulesOf(s.cfg.grain(), s.cfg.Partitions, s.hostlists.expand))
 	s.ledger.SetTopology(s.cfg.Topology)
 	s.partitions = map[core.PartitionName]*partitionInfo{}
 	for _, p := range s.cfg.Partitions {
 		nodes := alloc.PartitionNodes(&p, s.hostlists.expand)
-		s.partitions[p.Name] = &partitionInfo{Partition: p, nodes: nodes, within: sched.NodeSet{Nodes: nodes},
-			admitCache: map[admitKey]*sched.Unsatisfiable{}}
+		s.partitions[p.Name] = &partitionInfo{
+			Partition: p, nodes: nodes, within: sched.NodeSet{Nodes: nodes},
+			admitCache: map[admitKey]*sched.Unsatisfiable{},
+		}
 	}
 }
 

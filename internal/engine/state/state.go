@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/ledger"
 )
 
 // Config is what admission and the life cycle go by. It comes from the config file.
@@ -142,7 +143,7 @@ type Image struct {
 type State struct {
 	cfg    Config
 	view   Snapshot // the present; its tries are edited in place between snapshots
-	ledger *sched.Ledger
+	ledger *ledger.Ledger
 
 	partitions    map[core.PartitionName]*partitionInfo
 	hostlists     hostlistCache

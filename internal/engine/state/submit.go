@@ -403,7 +403,7 @@ func (s *State) admitPartition(in *Submit, spec *core.Spec, part *partitionInfo)
 			fault = s.checkFeaturesExist(spec)
 		}
 		if fault == nil {
-			fault = s.ledger.CheckSatisfiable(spec, &part.Partition, &part.within, s.hostlists.expand)
+			fault = sched.CheckSatisfiable(s.ledger, spec, &part.Partition, &part.within, s.hostlists.expand)
 		}
 		if len(part.admitCache) > 10_000 {
 			clear(part.admitCache)
@@ -468,8 +468,10 @@ func (s *State) parseArray(spec *core.Spec) (*core.ArrayRef, error) {
 		return nil, core.Errorf(core.Invalid, "array: index %d exceeds the limit of %d", set.Max(),
 			s.cfg.MaxArraySize-1).Because("invalid_array")
 	}
-	return &core.ArrayRef{Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
-		Step: int32(set.Step())}, nil
+	return &core.ArrayRef{
+		Tasks: set, Count: int32(set.Len()), Min: int32(set.Min()), Max: int32(set.Max()),
+		Step: int32(set.Step()),
+	}, nil
 }
 
 // admitRun checks a run's name: one open run a name and project.

@@ -496,7 +496,7 @@ var records = cmp.Options{
 	cmp.Exporter(func(reflect.Type) bool { return true }),
 	cmp.FilterPath(func(p cmp.Path) bool { // of a ledger: a counter, and what choices keep
 		f := p.Last().String()
-		return f == ".version" || f == ".search" || f == ".position"
+		return f == ".Version" || f == ".positionsAt" || f == ".unconnected" || f == ".Position"
 	}, cmp.Ignore()),
 }
 

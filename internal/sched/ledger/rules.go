@@ -1,12 +1,12 @@
-package sched
+package ledger
 
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// AllocRules are what a ledger must know of the cluster beside its nodes. They are set before the first node.
-type AllocRules struct {
+// Rules are what a ledger must know of the cluster beside its nodes. They are set before the first node.
+type Rules struct {
 	Unit      alloc.Unit
 	cpuLimits []cpuLimit
 }
@@ -18,9 +18,9 @@ type cpuLimit struct {
 	cpus  int32
 }
 
-// AllocRulesOf reads what matters of partitions.
-func AllocRulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) AllocRules {
-	r := AllocRules{Unit: g}
+// RulesOf reads what matters of partitions.
+func RulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) Rules {
+	r := Rules{Unit: g}
 	for i := range parts {
 		if p := &parts[i]; p.MaxCPUsPerNode > 0 {
 			r.cpuLimits = append(r.cpuLimits, cpuLimit{p.Name, alloc.PartitionNodes(p, names), p.MaxCPUsPerNode})
@@ -32,21 +32,21 @@ func AllocRulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) A
 // addCPULimits gives a node an account of each bound it is under. What a bounded partition may still use of a node is
 // kept like
 // a generic resource without a name, so that plans see it as they see everything else that may run out.
-func (r *AllocRules) addCPULimits(a *nodeState) {
+func (r *Rules) addCPULimits(a *Node) {
 	for _, b := range r.cpuLimits {
-		if b.nodes == nil || b.nodes[a.record.Name] {
-			a.gres = append(a.gres, gresState{typ: string(b.part)})
-			a.capacity.gres = append(a.capacity.gres, int64(b.cpus))
+		if b.nodes == nil || b.nodes[a.Record.Name] {
+			a.Gres = append(a.Gres, Gres{Typ: string(b.part)})
+			a.Capacity.Gres = append(a.Capacity.Gres, int64(b.cpus))
 			a.hasCPULimits = true
 		}
 	}
 }
 
-// cpuLimitOf finds the account of a partition's bound on a node; -1: it has none.
-func (a *nodeState) cpuLimitOf(part core.PartitionName) int {
+// CpuLimitOf finds the account of a partition's bound on a node; -1: it has none.
+func (a *Node) CpuLimitOf(part core.PartitionName) int {
 	if a.hasCPULimits {
-		for i := range a.gres {
-			if a.gres[i].name == "" && a.gres[i].typ == string(part) {
+		for i := range a.Gres {
+			if a.Gres[i].Name == "" && a.Gres[i].Typ == string(part) {
 				return i
 			}
 		}

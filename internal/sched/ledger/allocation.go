@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/sched/alloc"
+	"bireme.dev/bireme/internal/sched/preempt"
+)
+
+// Allocation is what a job has taken from the ledger.
+type Allocation struct {
+	Alloc        *core.Alloc
+	Terms        alloc.Terms
+	ArrayBase    core.JobID // of its array, or 0
+	End          core.Time  // when it comes back at the latest; unset for starts of a pass
+	Job          *core.Job  // whose it is
+	LimitUse     *policy.Stake
+	Nodes        []*Node // its nodes, as of
+	NodesVersion int     // the ledger's; see Planner.on
+
+	Id        core.JobID         // of those a planner keeps between passes
+	Victim    *preempt.Candidate // nil: it is not to be preempted
+	Lent      []core.Lent        // what others use of it while it is suspended
+	Borrowed  []core.Lent        // what it uses of others
+	Ended     bool               // it has ended and its nodes come free
+	Preempted bool               // in this pass: it is to be preempted
+}
+
+// release counts what a job has of a node as free when it ends. What it had borrowed goes back to the one who lent it,
+// and
+// what it has lent itself is its own again by then.
+func (h *Allocation) ReturnTo(a *Node, i int, b *Resources, users []uint8) {
+	na := &h.Alloc.Nodes[i]
+	a.Book(b, users, na, h.Terms, 1)
+	for k := range h.Borrowed {
+		if h.Borrowed[k].Node == na.Node {
+			b.Cpus -= h.Borrowed[k].CPUs
+		}
+	}
+	for k := range h.Lent {
+		if h.Lent[k].Node == na.Node {
+			b.Cpus += h.Lent[k].CPUs
+		}
+	}
+}
+
+// addEnds is a job on a node; i is the node's place among the job's.
+type JobOnNode struct {
+	Alloc *Allocation
+	Index int
+}
+
+var NoResources Resources
+
+// IsLeaving tells whether a job is on its way out: it has ended, or its time is up.
+func (h *Allocation) IsLeaving(now core.Time) bool { return h.Ended || h.End <= now+alloc.OverdueDelay }
+
+// AllocEnd is a job that holds nodes, in the order of when they come back at the latest.
+type AllocEnd struct {
+	At    core.Time
+	Id    core.JobID
+	Task  int32 // of an array, for starts of the same pass
+	Alloc *Allocation
+}
+
+func (e *AllocEnd) Compare(f *AllocEnd) int {
+	switch {
+	case e.At != f.At:
+		return cmp.Compare(e.At, f.At)
+	case e.Id != f.Id:
+		return cmp.Compare(e.Id, f.Id)
+	}
+	return cmp.Compare(e.Task, f.Task)
+}
+
+// Reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
+// once it is made, but for what its claims leave, which is worked out in each pass.
+type Reservation struct {
+	Job        core.JobID
+	Start, End core.Time
+	Nodes      []*Node // nil once it is dropped
+	Names      []core.NodeName
+	Advance    string // the advance reservation the job would run in
+	Licenses   []core.License
+	OnNodes    []NodeReservation // one a node
+}
+
+func (r *Reservation) Equal(o *Reservation) bool {
+	if r.Job != o.Job || r.Start != o.Start || r.End != o.End || !slices.Equal(r.Nodes, o.Nodes) ||
+		r.Advance != o.Advance || !slices.Equal(r.Licenses, o.Licenses) {
+		return false
+	}
+	for i := range r.OnNodes {
+		if !r.OnNodes[i].Uses.EqualTo(&o.OnNodes[i].Uses) {
+			return false
+		}
+	}
+	return true
+}
+
+// times are the moments at which a claim changes what a job of some length may use.
+func (c *NodeReservation) ChangeTimes(out []core.Time, now, length core.Time) []core.Time {
+	for _, t := range [...]core.Time{c.Start, c.End, c.Start - length + 1} {
+		if t > now && t < alloc.Never {
+			out = append(out, t)
+		}
+	}
+	if c.Start == alloc.Never {
+		out = append(out, alloc.Never)
+	}
+	return out
+}

@@ -1,0 +1,427 @@
+package ledger
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+)
+
+// Ledger knows what every node has free. The planner plans on one, the state checks each start against its own: no
+// resource is ever given twice.
+type Ledger struct {
+	Nodes   map[core.NodeName]*Node
+	Order   []*Node // by weight, then order of joining: the order placement tries
+	Version int     // grows whenever order or the accounts in it change
+	Rules   Rules
+
+	KeptUsers map[uint32]int // Nodes by the user they are kept to; see keep
+
+	Net         *Topology // how nodes are connected; nil: not known
+	positionsAt int       // Version of the nodes' positions; see assignPositions
+	unconnected bool      // some node is not in the topology
+}
+
+// project is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
+type Node struct {
+	Free      Resources          // what is free; less than nothing where more was given than there is
+	Reserved  []*NodeReservation // of reservations, while a pass runs
+	CPULayout                    // how its CPUs lie
+	Record    *core.Node
+
+	FreeCPUs        Bitset // CPUs; nil if the node has too many to name
+	Gres            []Gres
+	hasCPULimits    bool       // some of gres are bounds of partitions
+	mistyped        int32      // jobs that hold units which have changed since
+	Sharers         []uint8    // jobs on each CPU that is shared; nil: none are
+	maxSharers      []uint8    // and how many there may be
+	Capacity        Resources  // what would be if nothing ran
+	healthyCapacity *Resources // and none of its units were sick; nil: none is
+	Position        Position   // see Ledger.label
+
+	Blocks *Blocks // nil: it is not split
+
+	user           core.UserName // who keeps it to himself, while now.owned is not 0
+	AdvanceParts   []AdvancePart // what advance reservations have of it; see Planner.placeAdvanceOnNodes
+	PartlyReserved bool          // they have a part of it only
+	AdvanceJobs    []AdvanceJob  // if so: the jobs that are there, while a pass runs
+
+	FreeThen      Resources // Scratch of the search for the earliest start; see sweep
+	SharersThen   []uint8   // users, in the same search
+	RoomThen      int32
+	Scanned       int64
+	Followed      int64 // the sweep that follows what comes free on it
+	Ignored       int64 // the sweep that has no use for it
+	ForecastIndex int32 // of the forecast that is being worked out
+
+	Tracking
+
+	Preemptable []JobOnNode // that hold something here, where jobs may be preempted
+}
+
+// Gres is the units of one kind. One without a name is what a partition may still use of the node's CPUs.
+type Gres struct {
+	Name, Typ  string
+	all, Free  Bitset // by index
+	Units      []core.Unit
+	Mem        core.Bytes // of each of them; 0: not known, or not the same
+	Vendor     string
+	Capability int32 // compute capability
+}
+
+// MaxNamedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as
+// in
+// traces, where naming tens of thousands of them for each job would cost more than all else and serve nobody.
+const MaxNamedCPUs = 4096
+
+// Bitset is a set of small integers.
+type Bitset []uint64
+
+func newBitset(n int32) Bitset {
+	b := make(Bitset, (n+63)/64)
+	for i := range n {
+		b.Set(i)
+	}
+	return b
+}
+
+func (b Bitset) Set(i int32) { b[i/64] |= 1 << (i % 64) }
+
+func (b Bitset) Clear(i int32) { b[i/64] &^= 1 << (i % 64) }
+
+func (b Bitset) Has(i int32) bool { return int(i/64) < len(b) && b[i/64]&(1<<(i%64)) != 0 }
+
+func bitsetOf(members []int32) Bitset {
+	if len(members) == 0 {
+		return nil
+	}
+	b := make(Bitset, members[len(members)-1]/64+1)
+	for _, i := range members {
+		b.Set(i)
+	}
+	return b
+}
+
+// first returns the n lowest members.
+func (b Bitset) first(n int32) []int32 {
+	out := make([]int32, 0, n)
+	for w, word := range b {
+		for word != 0 && int32(len(out)) < n {
+			i := bits.TrailingZeros64(word)
+			out = append(out, int32(w*64+i))
+			word &= word - 1
+		}
+	}
+	return out
+}
+
+// New makes an empty ledger.
+func New() *Ledger {
+	return &Ledger{Nodes: map[core.NodeName]*Node{}, positionsAt: -1}
+}
+
+// SetRules sets what the ledger goes by; it has no nodes yet.
+func (l *Ledger) SetRules(r Rules) { l.Rules = r }
+
+// SetNode makes a node known or replaces what is known of it. It returns true if the node's balance is that of an empty
+// node, because it is new or its hardware changed: the caller, who knows what is held there, books it with Force.
+func (l *Ledger) SetNode(n *core.Node) (fresh bool) {
+	l.countKept(n, 1)
+	if a := l.Nodes[n.Name]; a != nil {
+		l.countKept(a.Record, -1)
+		if !HardwareChanged(a.Record, n) {
+			reorder := a.Record.Weight != n.Weight || a.Record.ID != n.ID
+			a.Record = n
+			if reorder {
+				l.sort()
+			}
+			return false
+		}
+		l.removeFromOrder(a)
+	}
+	a := &Node{Record: n}
+	if n.Hardware.CPUs <= MaxNamedCPUs {
+		a.FreeCPUs = newBitset(n.Hardware.CPUs)
+	}
+	a.CPULayout = CpuLayoutOf(&n.Hardware, l.Rules.Unit)
+	a.Capacity = Resources{Cpus: n.Hardware.CPUs, Mem: n.Hardware.Memory}
+	for _, k := range n.Hardware.Kinds() {
+		a.Gres = append(a.Gres, Gres{
+			Name: k.Name, Typ: k.Type, all: bitsetOf(k.Index), Free: bitsetOf(k.Index),
+			Units: k.Units,
+		})
+		a.Gres[len(a.Gres)-1].setCommon(n)
+		a.Capacity.Gres = append(a.Capacity.Gres, int64(len(k.Index)))
+	}
+	l.Rules.addCPULimits(a)
+	a.Free.CopyFrom(&a.Capacity)
+	if len(n.Hardware.Sick) > 0 {
+		a.healthyCapacity = new(Resources)
+		a.healthyCapacity.CopyFrom(&a.Capacity)
+		well := n.Hardware
+		well.Sick = nil
+		for i, k := range well.Kinds() {
+			a.healthyCapacity.Gres[i] = int64(len(k.Index))
+		}
+	}
+	a.Blocks = nodeBlocksOf(a)
+	l.Nodes[n.Name] = a
+	at, _ := slices.BinarySearchFunc(l.Order, a, CompareNodes)
+	l.Order = slices.Insert(l.Order, at, a)
+	l.Version++
+	return true
+}
+
+// setCommon notes what all units of a kind have in common, the sick ones too.
+func (g *Gres) setCommon(n *core.Node) {
+	first := true
+	for _, u := range n.Hardware.Units {
+		switch {
+		case u.Name != g.Name || u.Type != g.Typ:
+		case first:
+			g.Mem, g.Vendor, g.Capability, first = u.Memory, u.Vendor, u.Capability, false
+		case u.Memory != g.Mem || u.Vendor != g.Vendor || u.Capability != g.Capability:
+			g.Mem, g.Capability = min(g.Mem, u.Memory), min(g.Capability, u.Capability)
+			if u.Vendor != g.Vendor {
+				g.Vendor = ""
+			}
+		}
+	}
+}
+
+// HardwareChanged tells whether a node's hardware differs, so that its balance must be worked out anew.
+func HardwareChanged(old, new *core.Node) bool {
+	a, b := old.Hardware, new.Hardware
+	return old.Blocks != new.Blocks || a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores ||
+		a.Threads != b.Threads || a.Memory != b.Memory ||
+		!slices.Equal(a.Gres, b.Gres) || !slices.Equal(a.Units, b.Units) ||
+		!slices.EqualFunc(a.Sick, b.Sick, func(x, y core.SickUnit) bool { return x.Name == y.Name && x.Index == y.Index })
+}
+
+// DropNode forgets a node.
+func (l *Ledger) DropNode(name core.NodeName) {
+	if a := l.Nodes[name]; a != nil {
+		l.countKept(a.Record, -1)
+		l.removeFromOrder(a)
+		delete(l.Nodes, name)
+	}
+}
+
+func (l *Ledger) removeFromOrder(a *Node) {
+	l.Version++
+	l.Order = slices.DeleteFunc(l.Order, func(b *Node) bool { return a == b })
+}
+
+// advanceReserved lists the accounts of a set of nodes in order; nil means all. The list is for reading.
+func (l *Ledger) NodesIn(in map[core.NodeName]bool) []*Node {
+	if in == nil {
+		return l.Order
+	}
+	out := make([]*Node, 0, len(in))
+	for _, a := range l.Order {
+		if in[a.Record.Name] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (l *Ledger) sort() {
+	l.Version++
+	slices.SortFunc(l.Order, CompareNodes)
+}
+
+func CompareNodes(a, b *Node) int {
+	switch {
+	case a.Record.Weight != b.Record.Weight:
+		return cmp.Compare(a.Record.Weight, b.Record.Weight)
+	case a.Record.ID != b.Record.ID:
+		return cmp.Compare(a.Record.ID, b.Record.ID)
+	}
+	return cmp.Compare(a.Record.Name, b.Record.Name)
+}
+
+// Allocate gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is
+// not
+// known any more has nothing to take from and nothing to check.
+func (l *Ledger) Allocate(na *core.NodeAlloc, t alloc.Terms) bool {
+	a := l.Nodes[na.Node]
+	if a == nil {
+		return true
+	}
+	if !a.CanAllocate(na, t) {
+		return false
+	}
+	l.ForceAllocate(na, t)
+	return true
+}
+
+func (a *Node) CanAllocate(na *core.NodeAlloc, t alloc.Terms) bool {
+	if !a.acceptsTerms(t) || a.Free.Mem < na.Mem {
+		return false
+	}
+	if cpus, ok := a.cpusWanted(na, t); !ok || a.Free.Cpus < cpus {
+		return false
+	}
+	for _, g := range na.Gres {
+		ga := a.gresOf(g.Name, g.Type)
+		if ga == nil {
+			return false
+		}
+		for _, u := range g.Units {
+			if !ga.Free.Has(u) {
+				return false
+			}
+		}
+	}
+	if at := a.CpuLimitOf(t.Partition); at >= 0 && a.Free.Gres[at] < int64(na.CPUs) {
+		return false
+	}
+	return true
+}
+
+// ForceAllocate books an allocation that is there whatever the books say: after a restart, or when a node came back
+// smaller.
+func (l *Ledger) ForceAllocate(na *core.NodeAlloc, t alloc.Terms) {
+	a := l.Nodes[na.Node]
+	if a == nil {
+		return
+	}
+	if t.MaxSharing > 1 {
+		a.prepareSharing(na, t)
+	}
+	if t.User != "" {
+		a.user = t.User
+	}
+	if len(na.Gres) > 0 && a.holdsMistyped(na) {
+		a.mistyped++
+	}
+	a.Book(&a.Free, a.Sharers, na, t, -1)
+	if t.MaxSharing > 1 {
+		a.clearSharing() // none of its CPUs may be left
+	}
+	for _, c := range na.Cores {
+		if a.FreeCPUs.Has(c) {
+			a.FreeCPUs.Clear(c)
+		}
+	}
+	for _, g := range na.Gres {
+		for i := range a.Gres {
+			if ga := &a.Gres[i]; ga.Name == g.Name {
+				for _, u := range g.Units {
+					if ga.Free.Has(u) {
+						ga.Free.Clear(u)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Release takes a job's part of a node back.
+func (l *Ledger) Release(na *core.NodeAlloc, t alloc.Terms) {
+	a := l.Nodes[na.Node]
+	if a == nil {
+		return
+	}
+	a.Book(&a.Free, a.Sharers, na, t, 1)
+	if a.Free.UserExclusive == 0 {
+		a.user = ""
+	}
+	if t.MaxSharing > 1 {
+		a.clearSharing()
+	}
+	for _, c := range na.Cores {
+		if c < a.Record.Hardware.CPUs && a.FreeCPUs != nil && !a.isShared(c, t) {
+			a.FreeCPUs.Set(c)
+		}
+	}
+	for _, g := range na.Gres {
+		for i := range a.Gres {
+			if ga := &a.Gres[i]; ga.Name == g.Name {
+				for _, u := range g.Units {
+					if ga.all.Has(u) { // it may have more of them than the node still has
+						ga.Free.Set(u)
+					}
+				}
+			}
+		}
+	}
+	if a.mistyped > 0 && a.holdsMistyped(na) {
+		a.mistyped--
+	}
+}
+
+// addToSet books a job's part of the node in a balance of it. Jobs that share their CPUs are counted in users, and the
+// first
+// of them takes a CPU and the last one gives it back; without users each takes what it has, which is never too little.
+func (a *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) {
+	b.Cpus += sign * a.cpusBooked(users, na, t, sign)
+	b.Mem += core.Bytes(sign) * na.Mem
+	for k := range na.Gres {
+		g := &na.Gres[k]
+		for i := range a.Gres {
+			switch ga := &a.Gres[i]; {
+			case ga.Name != g.Name:
+			case a.mistyped > 0:
+				b.Gres[i] += int64(sign) * a.heldUnits(ga, g)
+			case ga.Typ == g.Type:
+				b.Gres[i] += int64(sign) * int64(len(g.Units))
+			}
+		}
+	}
+	if a.hasCPULimits {
+		if at := a.CpuLimitOf(t.Partition); at >= 0 {
+			b.Gres[at] += int64(sign) * int64(na.CPUs)
+		}
+	}
+	if na.CPUs > 0 { // a suspended job that has lent all of its CPUs is in nobody's way
+		b.Allocs -= sign
+	}
+	if t.User != "" {
+		b.UserExclusive -= sign
+		b.Exclusive -= sign
+	} else if t.Exclusive {
+		b.Exclusive -= sign
+	}
+}
+
+// holdsMistyped tells whether a job holds units that are not of the type it was given them as: the node has been told
+// otherwise
+// since.
+func (a *Node) holdsMistyped(na *core.NodeAlloc) bool {
+	for k := range na.Gres {
+		g := &na.Gres[k]
+		ga := a.gresOf(g.Name, g.Type)
+		for _, u := range g.Units {
+			if ga == nil || !ga.all.Has(u) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// usageOf counts what a job holds of a kind, by the units there are now; of those that are no more, by what they were.
+// Sick
+// ones are not among those there are.
+func (a *Node) heldUnits(ga *Gres, g *core.GresAlloc) (n int64) {
+	for _, u := range g.Units {
+		if ga.all.Has(u) || ga.Typ == g.Type && !a.Record.Hardware.IsSick(g.Name, u) && !slices.ContainsFunc(a.Gres,
+			func(o Gres) bool { return o.Name == g.Name && o.all.Has(u) }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *Node) gresOf(name, typ string) *Gres {
+	for i := range a.Gres {
+		if a.Gres[i].Name == name && a.Gres[i].Typ == typ {
+			return &a.Gres[i]
+		}
+	}
+	return nil
+}

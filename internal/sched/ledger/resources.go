@@ -1,0 +1,129 @@
+package ledger
+
+import (
+	"slices"
+
+	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/sched/alloc"
+)
+
+// freeNow is an amount of everything a node has. As an amount that is free, held and whole count the jobs that are in
+// the way; as an amount that is used, they are negative, so that subtracting it adds them.
+type Resources struct {
+	Cpus              int32
+	Allocs, Exclusive int32 // allocations, and exclusive ones among them
+	UserExclusive     int32 // of the exclusive ones, those that share with others of the same user
+	Mem               core.Bytes
+	Gres              []int64 // by the node's kinds
+}
+
+func (b *Resources) CopyFrom(o *Resources) {
+	g := append(b.Gres[:0], o.Gres...)
+	*b = *o
+	b.Gres = g
+}
+
+func (b *Resources) EqualTo(o *Resources) bool {
+	return b.Cpus == o.Cpus && b.Mem == o.Mem && b.Allocs == o.Allocs && b.Exclusive == o.Exclusive &&
+		b.UserExclusive == o.UserExclusive && slices.Equal(b.Gres, o.Gres)
+}
+
+func (b *Resources) Subtract(use *Resources) {
+	b.Cpus -= use.Cpus
+	b.Mem -= use.Mem
+	b.Allocs -= use.Allocs
+	b.Exclusive -= use.Exclusive
+	b.UserExclusive -= use.UserExclusive
+	for i := range use.Gres {
+		b.Gres[i] -= use.Gres[i]
+	}
+}
+
+// minRefused lowers b to what is free in both.
+func (b *Resources) LowerTo(o *Resources) {
+	b.Cpus, b.Mem = min(b.Cpus, o.Cpus), min(b.Mem, o.Mem)
+	b.Allocs, b.Exclusive, b.UserExclusive = max(b.Allocs, o.Allocs), max(b.Exclusive, o.Exclusive), max(b.UserExclusive,
+		o.UserExclusive)
+	for i := range o.Gres {
+		b.Gres[i] = min(b.Gres[i], o.Gres[i])
+	}
+}
+
+// Reserved is what a reservation takes of a node, and what it leaves.
+type NodeReservation struct {
+	Reservation *Reservation
+	Node        *Node
+	Job         core.JobID
+	Advance     string // the advance reservation its job would run in
+	User        core.UserName
+	Start, End  core.Time
+	Uses        Resources
+	Leaves      Resources // Free when it starts, beside it; jobs that last until then may use no more
+}
+
+// pools tells whether a claim's job would run at t.
+func (c *NodeReservation) IsActive(t core.Time) bool {
+	return c.Start <= t && (t < c.End || c.End == alloc.Never)
+}
+
+// from is what a job that starts now and ends at end may use of the node without delaying a reservation.
+func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
+	b := &a.Free
+	for i := range a.Reserved {
+		if c := a.Reserved[i]; alloc.Overlaps(c.Start, end) {
+			if b != tmp {
+				tmp.CopyFrom(b)
+				b = tmp
+			}
+			b.LowerTo(&c.Leaves)
+		}
+	}
+	return b
+}
+
+// eventTime is the same for a job that starts at the moment a sweep has come to.
+func (a *Node) freeAt(l *View) *Resources {
+	t, end, tmp := l.At, l.End, l.Scratch
+	b := &a.FreeThen
+	if a.Scanned != l.Scan {
+		if l.OverdueAt != 0 {
+			a.ComputeFreeAt(t, l.OverdueAt, l.Scan)
+		} else { // nothing has come free on it
+			b = &a.Free
+		}
+	}
+	if len(a.Reserved) == 0 {
+		if len(a.AdvanceParts) > 0 {
+			return a.FreeBesideAdvance(l, t, end, b)
+		}
+		return b
+	}
+	tmp.CopyFrom(b)
+	later := false
+	for i := range a.Reserved {
+		if c := a.Reserved[i]; c.IsActive(t) {
+			tmp.Subtract(&c.Uses)
+		} else {
+			later = later || c.Start > t && alloc.Overlaps(c.Start, end)
+		}
+	}
+	for i := 0; later && i < len(a.Reserved); i++ { // what they leave has been lowered by those that hold it then
+		if c := a.Reserved[i]; c.Start > t && alloc.Overlaps(c.Start, end) {
+			tmp.LowerTo(&c.Leaves)
+		}
+	}
+	if len(a.AdvanceParts) > 0 {
+		return a.FreeBesideAdvance(l, t, end, tmp)
+	}
+	return tmp
+}
+
+// Negated returns the resources with their signs changed, so that subtract adds them.
+func (b *Resources) Negated() *Resources {
+	n := Resources{Cpus: -b.Cpus, Mem: -b.Mem, Allocs: -b.Allocs, Exclusive: -b.Exclusive, Gres: make([]int64,
+		len(b.Gres))}
+	for i, g := range b.Gres {
+		n.Gres[i] = -g
+	}
+	return &n
+}
