@@ -41,7 +41,7 @@ func (s *State) admitQOSFlags(spec *core.Spec) error {
 
 // allowedQOS tells which QOS a job may have: those of the first list upward; all, if there is none.
 func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, list []core.QOSName) {
-	s.view.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+	s.view.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 		list = a.QOS
 		return len(list) > 0
 	})
@@ -49,7 +49,7 @@ func (s *State) allowedQOS(spec *core.Spec) (allowed func(core.QOSName) bool, li
 }
 
 func (s *State) defaultQOS(spec *core.Spec, allowed func(core.QOSName) bool, list []core.QOSName) (name core.QOSName) {
-	s.view.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+	s.view.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 		name = a.DefaultQOS
 		return name != ""
 	})
@@ -80,9 +80,9 @@ func (s *State) admitPartitionAccess(in *Submit, spec *core.Spec, part *partitio
 			part.Name)
 	case part.ReqResv && spec.More().Reservation == "":
 		return deny(core.Denied, "access_denied", "jobs in partition %s need a reservation", part.Name)
-	case len(part.AllowProjects) > 0 && !s.projectIsUnder(spec.Project, part.AllowProjects):
+	case len(part.AllowProjects) > 0 && !s.view.IsUnder(spec.Project, part.AllowProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
-	case len(part.AllowProjects) == 0 && s.projectIsUnder(spec.Project, part.DenyProjects):
+	case len(part.AllowProjects) == 0 && s.view.IsUnder(spec.Project, part.DenyProjects):
 		return deny(core.Invalid, "invalid_account", "partition %s does not take jobs of project %s", part.Name, spec.Project)
 	case len(part.AllowQOS) > 0 && !slices.Contains(part.AllowQOS, spec.QOS):
 		return deny(core.Invalid, "invalid_qos", "partition %s takes jobs with QOS %s only", part.Name,
@@ -110,19 +110,4 @@ func (s *State) usablePartitions(in *Submit, spec *core.Spec) (list core.Partiti
 		return "", err
 	}
 	return core.PartitionName(strings.Join(names, ",")), nil
-}
-
-// projectIsUnder tells whether a project, or one above it, is in a list.
-func (s *State) projectIsUnder(project core.ProjectName, list []core.ProjectName) bool {
-	for range len(s.view.projects) + 1 {
-		if slices.Contains(list, project) {
-			return true
-		}
-		p := s.view.projects[project]
-		if p == nil || p.Parent == "" {
-			return false
-		}
-		project = p.Parent
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/people"
 )
 
 // authorizeUpdate refuses changes of somebody else's job. A manager of its project may hold it, release it and let
@@ -22,10 +23,10 @@ func (s *State) authorizeUpdate(in *UpdateJob, j *core.Job) error {
 
 // authorize tells whether somebody may steer a job: its owner, an administrator, or a manager of its project.
 func (s *State) authorize(by core.Identity, j *core.Job) error {
-	if err := checkTokenProject(by, j.Spec.Project); err != nil {
+	if err := people.CheckTokenProject(by, j.Spec.Project); err != nil {
 		return err
 	}
-	if by.Admin || by.User == j.Spec.User || s.isManager(by, j.Spec.Project) {
+	if by.Admin || by.User == j.Spec.User || s.view.IsManager(by, j.Spec.Project) {
 		return nil
 	}
 	return core.Errorf(core.Denied, "job %d belongs to %s", j.ID, j.Spec.User).Because("access_denied")

@@ -9,6 +9,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -57,7 +58,7 @@ func (*FleetNews) input()  {}
 func (*TrustFleet) input() {}
 
 func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
-	if err := adminOnly(in.By, "may change fleets"); err != nil {
+	if err := people.AdminOnly(in.By, "may change fleets"); err != nil {
 		return nil, err
 	}
 	old, known := s.view.fleets[in.Fleet.Name]
@@ -73,9 +74,9 @@ func (in *PutFleet) apply(s *State) (*core.FleetPlan, error) {
 	} else {
 		next.By, next.Created, next.Next = in.By.User, s.view.now, 0
 	}
-	if _, ok := s.view.projects[next.Project]; !ok && next.Project != "" {
+	if _, ok := s.view.Project(next.Project); !ok && next.Project != "" {
 		return nil, core.Errorf(core.Invalid, "there is no project %q%s", next.Project,
-			named.Hint(next.Project, s.view.projects)).Because("invalid_project")
+			named.Hint(next.Project, s.people.ProjectsByName())).Because("invalid_project")
 	}
 	if err := s.assignHosts(&next, old, plan); err != nil {
 		return nil, err
@@ -303,7 +304,7 @@ func (s *State) authorizeFleet(by core.Identity, name, what string) (*core.Fleet
 		return nil, core.Errorf(core.Denied, "only a manager of project %s or an administrator %s fleet %s", f.Project, what,
 			name).Because("access_denied")
 	}
-	return nil, adminOnly(by, what+" fleets")
+	return nil, people.AdminOnly(by, what+" fleets")
 }
 
 // selectHosts copies a fleet and gives the hosts that are meant by their numbers; nil means all.

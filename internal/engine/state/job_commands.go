@@ -5,6 +5,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -298,7 +299,7 @@ func (s *State) updateRank(in *UpdateJob, next *core.Job, spec *core.Spec) error
 	}
 	x := *spec.More()
 	if in.Site != nil {
-		if err := adminOnly(in.By, "may set a site factor"); err != nil {
+		if err := people.AdminOnly(in.By, "may set a site factor"); err != nil {
 			return err
 		}
 		x.Site = *in.Site

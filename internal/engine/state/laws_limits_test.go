@@ -146,7 +146,7 @@ func (w *limitChaos) conserved() {
 func (w *limitChaos) allowed(id core.JobID) {
 	w.t.Helper()
 	j, _ := w.st.view.Job(id)
-	rules := w.st.buildRules(w.st.view.projects, w.st.view.qos)
+	rules := w.st.buildRules(w.st.view.qos)
 	if !rules.Any() {
 		return
 	}

@@ -28,7 +28,7 @@ type limits struct {
 func (s *State) currentLimits() *limits {
 	if s.limits.stale {
 		had := s.limits.rules.OwnMinutes()
-		s.limits = limits{rules: s.buildRules(s.view.projects, s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
+		s.limits = limits{rules: s.buildRules(s.view.qos), stakes: map[core.JobID]*policy.Stake{}}
 		s.limits.tally = s.countAllJobs(s.limits.rules, s.limits.stakes)
 		if had || s.limits.rules.OwnMinutes() {
 			s.resetJobDeadlines()
@@ -39,8 +39,8 @@ func (s *State) currentLimits() *limits {
 	return &s.limits
 }
 
-// buildRules makes rules of projects and QOS.
-func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[core.QOSName]*core.QOS) *policy.Rules {
+// buildRules makes rules of the projects and these QOS.
+func (s *State) buildRules(qos map[core.QOSName]*core.QOS) *policy.Rules {
 	set := *s.view.decay
 	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
 	for _, q := range qos {
@@ -48,51 +48,9 @@ func (s *State) buildRules(projects map[core.ProjectName]*core.Project, qos map[
 			set.Totals = s.clusterTRES()
 		}
 	}
-	rules, err := policy.NewRules(set, associations(projects), named.Sorted(qos), !s.cfg.NoLimits)
+	rules, err := policy.NewRules(set, s.view.Associations(), named.Sorted(qos), !s.cfg.NoLimits)
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return rules
-}
-
-// associations lists projects and their members, without what they used.
-func associations(projects map[core.ProjectName]*core.Project) []policy.Assoc {
-	var list []policy.Assoc
-	for _, p := range named.Sorted(projects) {
-		a := policy.Assoc{Project: p.Name, Priority: p.Assoc.Priority, Limits: p.Assoc.Limits}
-		a.Shares, a.ShareParent = shareCount(p.Shares)
-		if reachesRoot(projects, p) {
-			a.Parent = p.Parent
-		}
-		list = append(list, a)
-		for i := range p.Members {
-			m := &p.Members[i]
-			a := policy.Assoc{Project: p.Name, User: m.User, Priority: m.Assoc.Priority, Limits: m.Assoc.Limits}
-			a.Shares, a.ShareParent = shareCount(m.Shares)
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-// shareCount reads what is stored: nothing is one share, the most there can be is the parent's.
-func shareCount(n int32) (int64, bool) {
-	if n == core.SharesParent {
-		return 0, true
-	}
-	return int64(max(n, 1)), false
-}
-
-// reachesRoot tells whether one comes from a project to the top by its parents: a circle, from before they were
-// refused, is cut.
-func reachesRoot(projects map[core.ProjectName]*core.Project, p *core.Project) bool {
-	for range projects {
-		if p.Parent == "" {
-			return true
-		}
-		if p = projects[p.Parent]; p == nil {
-			return false
-		}
-	}
-	return false
 }
 
 // countAllJobs counts all live jobs against rules; nil if there is nothing to count for.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/people"
 )
 
 // What can become of a node's key.
@@ -51,7 +52,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 	switch in.Do {
 	case KeyPin:
 		if slices.Contains(pin.Gone, in.Key) || pin.Revoked && (pin.Key == in.Key || pin.Before != 0) {
-			return none, errRevokedKey(n.Name)
+			return none, people.ErrRevokedKey(n.Name)
 		}
 		pin = core.NodePin{
 			Key: in.Key, Roles: in.Roles, TrustRoot: in.TrustRoot, Token: pin.Token, Gone: pin.Gone,
@@ -59,7 +60,7 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 	case KeyRenew:
 		if pin.Revoked || slices.Contains(pin.Gone, in.Key) {
-			return none, errRevokedKey(n.Name)
+			return none, people.ErrRevokedKey(n.Name)
 		}
 		if pin.Key != in.Key {
 			pin.Next = in.Key
@@ -75,10 +76,10 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		}
 		pin.Key, pin.Next = pin.Next, ""
 	case KeyRevoke:
-		if err := adminOnly(in.By, "may revoke the certificates of nodes"); err != nil {
+		if err := people.AdminOnly(in.By, "may revoke the certificates of nodes"); err != nil {
 			return none, err
 		}
-		pin = revokePin(pin)
+		pin = people.RevokePin(pin)
 	}
 	edit := s.editNode(n)
 	edit.node.Pin = &pin
@@ -88,29 +89,6 @@ func (in *NodeKey) apply(s *State) (None, error) {
 		edit.commitSilently()
 	}
 	return none, nil
-}
-
-func errRevokedKey(name core.NodeName) error {
-	return core.Errorf(core.Denied,
-		"the key of node %s was revoked: it joins again with a new key and a token made for it "+
-			"(bireme token join --node %s)", name, name).Because("revoked_node")
-}
-
-// maxRevokedKeys bounds what is remembered of a node's revoked keys; they are refused anyhow, not being the pinned one.
-const maxRevokedKeys = 8
-
-func revokePin(pin core.NodePin) core.NodePin {
-	gone := slices.Clone(pin.Gone)
-	for _, k := range []string{pin.Key, pin.Next} {
-		if k != "" && !slices.Contains(gone, k) {
-			gone = append(gone, k)
-		}
-	}
-	if n := len(gone) - maxRevokedKeys; n > 0 {
-		gone = gone[n:]
-	}
-	pin.Revoked, pin.Next, pin.Before, pin.Gone = true, "", 0, gone
-	return pin
 }
 
 // pinNodeKey makes a key the one a node is known by. A name that has joined is taken over with a token made for it
@@ -125,7 +103,7 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 		}
 		if p := old.Pin; p != nil {
 			if slices.Contains(p.Gone, in.Key) {
-				return errRevokedKey(old.Name)
+				return people.ErrRevokedKey(old.Name)
 			}
 			if t.Node == "" && !p.Takes(in.Key) {
 				return core.Errorf(core.Denied, "node %s has joined before, with another key: this token is for new names; "+
@@ -149,7 +127,7 @@ func (s *State) pinNodeKey(t *core.Token, in *UseToken) error {
 	return err
 }
 
-// joinedByToken tells whether a token is the one that a node joined with last.
+// joinedByToken reports whether a token is the one that a node joined with last.
 func (s *State) joinedByToken(t *core.Token) bool {
 	if t.Kind != "join" || t.Used == 0 {
 		return false
@@ -164,7 +142,7 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 		return
 	}
 	n, _ := s.view.Node(t.Node)
-	edit, pin := s.editNode(n), revokePin(*n.Pin)
+	edit, pin := s.editNode(n), people.RevokePin(*n.Pin)
 	edit.node.Pin = &pin
 	edit.commitSilently()
 }
@@ -179,16 +157,4 @@ func (s *State) recordCertificate(n *core.Node, sum string) {
 	f.Hosts = slices.Clone(f.Hosts)
 	f.Host(h.Num).Cert = sum
 	s.putFleetRecord(&f, "")
-}
-
-// pinsFromTokens are what is known of joins to a server that pinned no keys, by node: whose token, when, and whether
-// that was revoked since.
-func pinsFromTokens(tokens []*core.Token) map[core.NodeName]*core.NodePin {
-	out := map[core.NodeName]*core.NodePin{}
-	for _, t := range tokens {
-		if p := out[t.Node]; t.Kind == "join" && t.Used != 0 && (p == nil || p.Before < t.Used) {
-			out[t.Node] = &core.NodePin{Roles: t.Roles, TrustRoot: t.TrustRoot, Token: t.ID, Before: t.Used, Revoked: t.Revoked}
-		}
-	}
-	return out
 }

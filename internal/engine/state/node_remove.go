@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/people"
 )
 
 // RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless
@@ -28,7 +29,7 @@ func (in *RemoveNode) apply(s *State) (*Removed, error) {
 	if !ok {
 		return nil, core.Errorf(core.NotFound, "there is no node %q", in.Node).Because("invalid_node")
 	}
-	if err := adminOnly(in.By, "may remove nodes"); err != nil {
+	if err := people.AdminOnly(in.By, "may remove nodes"); err != nil {
 		return nil, err
 	}
 	if h := s.view.FleetHost(n); h != nil {

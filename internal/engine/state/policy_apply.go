@@ -3,12 +3,13 @@ package state
 import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
 )
 
 // apply replaces what a policy names, in one go: all of it is checked first, as it would be afterwards.
 func (in *ApplyPolicy) apply(s *State) (*core.PolicyDiff, error) {
-	if err := adminOnly(in.By, "may change the policy"); err != nil {
+	if err := people.AdminOnly(in.By, "may change the policy"); err != nil {
 		return nil, err
 	}
 	now := s.currentPolicy()
@@ -50,7 +51,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 			b.AddFault("qos."+string(q.Name), "qos_in_use", "QOS %s cannot be removed: %s names it", q.Name, who)
 		}
 	}
-	for _, p := range named.Sorted(s.view.projects) {
+	for _, p := range s.view.Projects() {
 		if _, stays := b.Projects[p.Name]; stays {
 			continue
 		}
@@ -62,7 +63,7 @@ func (s *State) checkProposedPolicy(b *policyset.Set, in *ApplyPolicy) {
 
 // replacePolicy makes a checked policy the one that holds. Entries that stay as they are are not written.
 func (s *State) replacePolicy(b *policyset.Set) {
-	for _, p := range named.Sorted(s.view.projects) {
+	for _, p := range s.view.Projects() {
 		if _, stays := b.Projects[p.Name]; !stays {
 			s.deleteProject(p.Name)
 		}
@@ -78,7 +79,7 @@ func (s *State) replacePolicy(b *policyset.Set) {
 		}
 	}
 	for _, p := range named.Sorted(b.Projects) {
-		if old, ok := s.view.projects[p.Name]; !ok || len(policyset.FieldChanges(old, p)) > 0 {
+		if old, ok := s.view.Project(p.Name); !ok || len(policyset.FieldChanges(old, p)) > 0 {
 			s.putProjectRecord(p)
 		}
 	}

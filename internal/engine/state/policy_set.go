@@ -7,16 +7,17 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
 )
 
 // currentPolicy is the policy as it is. Its maps may be replaced but not changed.
 func (s *State) currentPolicy() *policyset.Set {
-	return &policyset.Set{QOS: s.view.qos, Projects: s.view.projects, Users: s.view.users}
+	return &policyset.Set{QOS: s.view.qos, Projects: s.people.ProjectsByName(), Users: s.people.UsersByName()}
 }
 
 func (in *PutQOS) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "may add or change a QOS"); err != nil {
+	if err := people.AdminOnly(in.By, "may add or change a QOS"); err != nil {
 		return none, err
 	}
 	q := *in.QOS
@@ -48,7 +49,7 @@ func (s *State) putQOSRecord(q *core.QOS) {
 }
 
 func (in *DropQOS) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "may remove a QOS"); err != nil {
+	if err := people.AdminOnly(in.By, "may remove a QOS"); err != nil {
 		return none, err
 	}
 	if _, ok := s.view.qos[in.Name]; !ok {
@@ -103,10 +104,10 @@ func (s *State) findQOSReference(b *policyset.Set, name core.QOSName) string {
 }
 
 func (in *DropProject) apply(s *State) (None, error) {
-	if err := adminOnly(in.By, "may remove a project"); err != nil {
+	if err := people.AdminOnly(in.By, "may remove a project"); err != nil {
 		return none, err
 	}
-	if _, ok := s.view.projects[in.Name]; !ok {
+	if _, ok := s.view.Project(in.Name); !ok {
 		return none, core.Errorf(core.NotFound, "there is no project %q", in.Name).Because("invalid_project")
 	}
 	if why := s.findProjectReference(s.currentPolicy(), in.Name); why != "" {
@@ -150,12 +151,7 @@ func (s *State) findProjectReference(b *policyset.Set, name core.ProjectName) st
 }
 
 func (s *State) deleteProject(name core.ProjectName) {
-	ownMap(&s.owned.projects, &s.view.projects)
-	delete(s.view.projects, name)
-	s.changes.Projects = slices.DeleteFunc(s.changes.Projects, func(o *core.Project) bool { return o.Name == name })
-	s.changes.GoneProjects = append(s.changes.GoneProjects, name)
+	s.people.DeleteProject(name)
 	s.deleteUsage(name)
 	s.recalcPrioritiesSoon()
-	s.event(core.ProjectChanged,
-		core.Event{Data: append(appendJSON([]byte(`{"gone":true,"project":`), string(name)), '}')})
 }

@@ -55,7 +55,7 @@ func (r *priorityCalc) refreshInputs(s *State) {
 	for _, q := range s.view.qos {
 		k.cluster.MaxQOS = max(k.cluster.MaxQOS, q.Priority)
 	}
-	for _, p := range s.view.projects {
+	for _, p := range s.people.ProjectsByName() {
 		k.cluster.MaxAssoc = max(k.cluster.MaxAssoc, p.Assoc.Priority)
 		for i := range p.Members {
 			k.cluster.MaxAssoc = max(k.cluster.MaxAssoc, p.Members[i].Assoc.Priority)

@@ -108,7 +108,7 @@ func (v *Snapshot) policyJob(j *core.Job, spec *core.Spec) policy.Job {
 		x.QOSPrio = q.Priority
 	}
 	if k.cluster.MaxAssoc > 0 {
-		v.eachAssoc(spec.User, spec.Project, func(a *core.Association) bool {
+		v.EachAssociation(spec.User, spec.Project, func(a *core.Association) bool {
 			x.AssocPrio = a.Priority
 			return x.AssocPrio > 0
 		})
@@ -188,7 +188,7 @@ func (v *Snapshot) meterList() []*policy.Meter {
 
 // fairShareTree is the tree of projects and their users, with what they used by now.
 func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
-	list := associations(v.projects)
+	list := v.Associations()
 	at := map[meterKey]int{}
 	for i := range list {
 		at[meterKey{list[i].Project, list[i].User}] = i
@@ -217,23 +217,4 @@ func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
 	t, err := policy.NewTree(list)
 	core.Assert(err == nil, "projects are no tree: %v", err)
 	return t
-}
-
-// eachAssoc goes through what a user in a project is under, from the nearest up, until do says that it is enough.
-func (v *Snapshot) eachAssoc(user core.UserName, project core.ProjectName, do func(*core.Association) bool) {
-	for range len(v.projects) + 1 {
-		p := v.projects[project]
-		if p == nil {
-			return
-		}
-		for i := range p.Members {
-			if p.Members[i].User == user && do(&p.Members[i].Assoc) {
-				return
-			}
-		}
-		if do(&p.Assoc) || p.Parent == "" {
-			return
-		}
-		project, user = p.Parent, ""
-	}
 }

@@ -227,7 +227,7 @@ func TestSharesAreForAdministrators(t *testing.T) {
 	members := []core.Member{{User: "alice", Role: core.RoleManager}}
 	w.must(&PutProject{By: root, Project: &core.Project{Name: "p", Shares: 3, Members: members}})
 	w.must(&PutProject{By: alice, Project: &core.Project{Name: "p", Shares: 300, Members: members}})
-	if got := w.st.view.projects["p"].Shares; got != 3 {
+	if got := w.st.people.ProjectsByName()["p"].Shares; got != 3 {
 		t.Errorf("a manager gave the project %d shares", got)
 	}
 	if _, err := w.do(&PutProject{

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/policyset"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
@@ -17,7 +18,7 @@ import (
 // apply makes another config the one that holds, as if the state had been built with it: nothing that was derived
 // from the old one stays. It is checked first against what is there.
 func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
-	if err := adminOnly(in.By, "may change the settings"); err != nil {
+	if err := people.AdminOnly(in.By, "may change the settings"); err != nil {
 		return nil, err
 	}
 	cfg := in.Config

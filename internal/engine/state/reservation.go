@@ -9,11 +9,12 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/sched"
 )
 
 func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
-	if err := adminOnly(in.By, "may make reservations"); err != nil {
+	if err := people.AdminOnly(in.By, "may make reservations"); err != nil {
 		return nil, err
 	}
 	r := *in.Reservation
@@ -62,7 +63,7 @@ func defaultReservationName(r *core.AdvanceReservation) string {
 }
 
 func (in *UpdateReservation) apply(s *State) (*core.AdvanceReservation, error) {
-	if err := adminOnly(in.By, "may change reservations"); err != nil {
+	if err := people.AdminOnly(in.By, "may change reservations"); err != nil {
 		return nil, err
 	}
 	old, ok := s.view.reservations[in.Name]
@@ -108,7 +109,7 @@ func (in *DropReservation) apply(s *State) (None, error) {
 		return none, s.errNoReservation(in.Name)
 	}
 	if r.Flags&core.ReserveUserDelete == 0 || !s.userMayUseReservation(r, in.By.User) {
-		if err := adminOnly(in.By, "may remove reservations"); err != nil {
+		if err := people.AdminOnly(in.By, "may remove reservations"); err != nil {
 			return none, err
 		}
 	}

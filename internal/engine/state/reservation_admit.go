@@ -45,7 +45,7 @@ func (s *State) jobMayUseReservation(r *core.AdvanceReservation, in *Submit, spe
 		return false
 	}
 	return r.Admits(spec.User,
-		func(p core.ProjectName) bool { return s.projectIsUnder(spec.Project, []core.ProjectName{p}) })
+		func(p core.ProjectName) bool { return s.view.IsUnder(spec.Project, []core.ProjectName{p}) })
 }
 
 // admitLicenses refuses what can never be given: names that are not known, and more than there is.
@@ -236,10 +236,10 @@ func (s *State) plannerReservation(r *core.AdvanceReservation) *core.AdvanceRese
 	}
 	out := *r
 	out.Projects = slices.Clone(r.Projects)
-	for _, p := range named.Sorted(s.view.projects) {
+	for _, p := range s.view.Projects() {
 		for _, a := range r.Projects {
 			name, not := strings.CutPrefix(string(a), "-")
-			if core.ProjectName(name) == p.Name || !s.projectIsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
+			if core.ProjectName(name) == p.Name || !s.view.IsUnder(p.Name, []core.ProjectName{core.ProjectName(name)}) {
 				continue
 			}
 			if below := p.Name; not {

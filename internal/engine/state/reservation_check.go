@@ -89,16 +89,16 @@ func (s *State) checkReservationAccess(r *core.AdvanceReservation) error {
 	}
 	for _, u := range r.Users {
 		name := core.UserName(strings.TrimPrefix(string(u), "-"))
-		if _, ok := s.view.users[name]; !ok {
+		if _, ok := s.view.User(name); !ok {
 			return core.Errorf(core.Invalid, "there is no user %q%s", name,
-				named.Hint(name, s.view.users)).Because("invalid_user")
+				named.Hint(name, s.people.UsersByName())).Because("invalid_user")
 		}
 	}
 	for _, a := range r.Projects {
 		name := core.ProjectName(strings.TrimPrefix(string(a), "-"))
-		if _, ok := s.view.projects[name]; !ok {
+		if _, ok := s.view.Project(name); !ok {
 			return core.Errorf(core.Invalid, "there is no project %q%s", name,
-				named.Hint(name, s.view.projects)).Because("invalid_account")
+				named.Hint(name, s.people.ProjectsByName())).Because("invalid_account")
 		}
 	}
 	if mixesNegated(r.Users) || mixesNegated(r.Projects) {

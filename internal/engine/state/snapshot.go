@@ -4,11 +4,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/policy"
 )
 
@@ -24,12 +24,8 @@ type Snapshot struct {
 	nodes   trie.Map[*core.Node]
 	nodeIDs map[core.NodeName]int64
 
-	users        map[core.UserName]*core.User
-	usersByUID   map[uint32]*core.User
-	projects     map[core.ProjectName]*core.Project
-	tokens       map[string]*core.Token
-	tokensByHash map[core.Hash]*core.Token
-	runs         map[runKey]*core.Run
+	people.Tables
+	runs map[runKey]*core.Run
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
@@ -200,38 +196,6 @@ func (v *Snapshot) Nodes() iter.Seq[*core.Node] {
 	}
 }
 
-// User finds a user by name.
-func (v *Snapshot) User(name core.UserName) (*core.User, bool) { u, ok := v.users[name]; return u, ok }
-
-// UserByUID finds the user a uid belongs to.
-func (v *Snapshot) UserByUID(uid uint32) (*core.User, bool) { u, ok := v.usersByUID[uid]; return u, ok }
-
-// Users lists all, by name.
-func (v *Snapshot) Users() []*core.User { return named.Sorted(v.users) }
-
-// Project finds a project.
-func (v *Snapshot) Project(name core.ProjectName) (*core.Project, bool) {
-	p, ok := v.projects[name]
-	return p, ok
-}
-
-// Projects lists all, by name.
-func (v *Snapshot) Projects() []*core.Project { return named.Sorted(v.projects) }
-
-// Role is what a user may do in a project.
-func (v *Snapshot) Role(user core.UserName, project core.ProjectName) core.Role {
-	p, ok := v.projects[project]
-	if !ok {
-		return core.RoleNone
-	}
-	for _, m := range p.Members {
-		if m.User == user {
-			return m.Role
-		}
-	}
-	return core.RoleNone
-}
-
 // QOS finds a quality of service.
 func (v *Snapshot) QOS(name core.QOSName) (*core.QOS, bool) { q, ok := v.qos[name]; return q, ok }
 
@@ -281,38 +245,6 @@ func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
 	}
 	return nil
 }
-
-// TokenByHash finds a token by the hash of its secret.
-func (v *Snapshot) TokenByHash(h core.Hash) (*core.Token, bool) {
-	t, ok := v.tokensByHash[h]
-	return t, ok
-}
-
-// Token finds a token by its id.
-func (v *Snapshot) Token(id string) (*core.Token, bool) { t, ok := v.tokens[id]; return t, ok }
-
-// TokensOf lists the tokens with which a user signs in, by id.
-func (v *Snapshot) TokensOf(user core.UserName) []*core.Token {
-	var out []*core.Token
-	for _, t := range v.tokens {
-		if t.Kind == "user" && t.User == user {
-			out = append(out, t)
-		}
-	}
-	slices.SortFunc(out, func(a, b *core.Token) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
-
-// addToken makes a token found by its id and by its secrets.
-func (v *Snapshot) addToken(t *core.Token) {
-	v.tokens[t.ID], v.tokensByHash[t.Hash] = t, t
-	if !t.Prior.IsZero() {
-		v.tokensByHash[t.Prior] = t
-	}
-}
-
-// Tokens lists all, by id.
-func (v *Snapshot) Tokens() []*core.Token { return named.Sorted(v.tokens) }
 
 // Run finds an open run.
 func (v *Snapshot) Run(project core.ProjectName, name string) (*core.Run, bool) {

@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -163,6 +164,7 @@ type State struct {
 	nodeTimers         nodeTimers
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	owned              ownedMaps
+	people             *people.Directory
 	reservations       reservationIndex
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
 	dependencies       dependencyIndex
@@ -200,7 +202,7 @@ type submitKeyUse struct {
 }
 
 // ownedMaps says which maps of the view no snapshot shares. The others are copied before they change.
-type ownedMaps struct{ nodeIDs, users, projects, tokens, runs, qos, reservations, fleets bool }
+type ownedMaps struct{ nodeIDs, runs, qos, reservations, fleets bool }
 
 // hostlistCache expands hostlists; the few that are in use come again and again.
 type hostlistCache map[string]map[core.NodeName]bool
@@ -244,19 +246,9 @@ func New(cfg Config, img *Image) *State {
 	v := &s.view
 	v.seq, v.now, v.nextJob, v.nextNode = img.Seq, img.Now, max(1, img.NextJob), max(1, img.NextNode)
 	s.maxSeenJob = v.nextJob + maxSeenAhead
-	v.users, v.usersByUID, v.projects = map[core.UserName]*core.User{}, map[uint32]*core.User{},
-		map[core.ProjectName]*core.Project{}
-	v.tokens, v.tokensByHash, v.runs, v.nodeIDs = map[string]*core.Token{}, map[core.Hash]*core.Token{},
-		map[runKey]*core.Run{}, map[core.NodeName]int64{}
-	for _, u := range img.Users {
-		v.users[u.Name] = u
-		if u.UID != nil {
-			v.usersByUID[*u.UID] = u
-		}
-	}
-	for _, p := range img.Projects {
-		v.projects[p.Name] = p
-	}
+	v.Tables = people.NewTables(img.Users, img.Projects, img.Tokens)
+	s.people = people.NewDirectory(&v.Tables, journal{s})
+	v.runs, v.nodeIDs = map[runKey]*core.Run{}, map[core.NodeName]int64{}
 	v.qos, v.reservations = map[core.QOSName]*core.QOS{}, map[string]*core.AdvanceReservation{}
 	for _, q := range img.QOS {
 		v.qos[q.Name] = q
@@ -268,13 +260,10 @@ func New(cfg Config, img *Image) *State {
 	for _, f := range img.Fleets {
 		v.fleets[f.Name] = f
 	}
-	for _, t := range img.Tokens {
-		v.addToken(t)
-	}
 	for _, r := range img.Runs {
 		v.runs[runKey{r.Project, r.Name}] = r
 	}
-	before := pinsFromTokens(img.Tokens)
+	before := people.PinsFromTokens(img.Tokens)
 	for _, n := range img.Nodes {
 		if p := before[n.Name]; p != nil && n.Pin == nil {
 			c := *n
@@ -365,6 +354,7 @@ func (s *State) All() sched.Changes {
 func (s *State) Snapshot() *Snapshot {
 	v := s.view
 	s.owned = ownedMaps{}
+	s.people.Published()
 	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(),
 		s.view.meters.Snapshot()
 	return &v

@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/core/taskset"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
@@ -151,7 +152,7 @@ func (s *State) addBlob(h core.Hash, data []byte) {
 
 // admit completes the spec with defaults and checks it.
 func (s *State) admit(in *Submit, spec *core.Spec) error {
-	user, ok := s.view.users[spec.User]
+	user, ok := s.view.User(spec.User)
 	if !ok || user.Disabled {
 		return core.Errorf(core.Unknown, "there is no user %q", spec.User).Because("invalid_user")
 	}
@@ -201,13 +202,13 @@ func (s *State) admit(in *Submit, spec *core.Spec) error {
 // admitProject checks who may run in the project. Without enforcement Slurm's users may name any account; others mean a
 // project that is there and that they are in.
 func (s *State) admitProject(in *Submit, spec *core.Spec) error {
-	if err := checkTokenProject(in.By, spec.Project); err != nil {
+	if err := people.CheckTokenProject(in.By, spec.Project); err != nil {
 		return err
 	}
 	if !s.cfg.EnforceAccounts && !in.Strict || s.view.Role(spec.User, spec.Project) != core.RoleNone {
 		return nil
 	}
-	_, known := s.view.projects[spec.Project]
+	_, known := s.view.Project(spec.Project)
 	switch {
 	case s.cfg.EnforceAccounts:
 		return core.Errorf(core.Invalid, "user %s is not in project %s", spec.User, spec.Project).Because("invalid_account")

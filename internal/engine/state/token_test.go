@@ -180,7 +180,7 @@ func TestTokensAreChecked(t *testing.T) {
 		t.Errorf("after a rotation with an overlap: %+v", r)
 	}
 	before := len(x.Snapshot().Tokens())
-	x.do(&TokensUsed{Uses: []TokenUse{{"x", x.now}, {"gone", x.now}}}, "")
+	x.do(&TokensUsed{Uses: []TokenUse{{ID: "x", At: x.now}, {ID: "gone", At: x.now}}}, "")
 	if r, _ := x.Snapshot().Token("x"); r.LastUsed == 0 || len(x.Snapshot().Tokens()) != before {
 		t.Errorf("its last use is not known: %+v", r)
 	}
