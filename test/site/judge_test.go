@@ -54,7 +54,7 @@ func TestSettingsAreJudgedAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wait()
-	if r := check(); r.code != 0 || !strings.Contains(r.err, `whether there is a QOS "gold"`) {
+	if r := check(); r.code != 0 || !strings.Contains(r.err, `QOS "gold" cannot be checked`) {
 		t.Errorf("check without a server: %+v", r)
 	}
 	again := s.serverStarts("again", dir, "root", "-c", file)
