@@ -47,18 +47,3 @@ func (s *State) setFleetBlocks(f *core.Fleet) {
 		}
 	}
 }
-
-// checkFleetBlocks refuses a fleet whose nodes, as far as they are known, do not divide as it says.
-func (s *State) checkFleetBlocks(f *core.Fleet) error {
-	for i := range f.Hosts {
-		h := &f.Hosts[i]
-		n, ok := s.view.Node(h.Node)
-		if !ok || n.Flags.Has(core.NodeUnknown) || h.Leaving {
-			continue
-		}
-		if _, err := n.Hardware.Split(h.Blocks); err != nil {
-			return core.Errorf(core.Conflict, "host %s (node %s): %v", h.Login.Host, h.Node, err).Because("invalid_blocks")
-		}
-	}
-	return nil
-}

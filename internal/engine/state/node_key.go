@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/people"
 )
 
@@ -147,14 +148,14 @@ func (s *State) revokeJoinedNode(t *core.Token) {
 	edit.commitSilently()
 }
 
-// recordCertificate notes which certificate the agent of a fleet's host was given last.
+// recordCertificate stores which certificate the agent of a fleet's host got last.
 func (s *State) recordCertificate(n *core.Node, sum string) {
 	h := s.view.FleetHost(n)
 	if h == nil || sum == "" || h.Cert == sum {
 		return
 	}
-	f := *s.view.fleets[n.Fleet]
-	f.Hosts = slices.Clone(f.Hosts)
-	f.Host(h.Num).Cert = sum
-	s.putFleetRecord(&f, "")
+	f, _ := s.view.Fleet(n.Fleet)
+	next := fleets.Clone(f)
+	next.Host(h.Num).Cert = sum
+	s.fleets.Store(next, "")
 }

@@ -2,10 +2,12 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state/people"
+	"bireme.dev/bireme/internal/sched"
 )
 
 // RemoveNode forgets a node, its key with it: it would have to join again. A node that jobs run on is refused, unless
@@ -86,4 +88,32 @@ func (s *State) removeNodeWhenEmpty(n *core.Node, by core.UserName, now, gone bo
 	default: // the agent ends them and says so: a job must not start again beside itself
 		s.failJobsOn(n.Name, message)
 	}
+}
+
+// deleteNode deletes a node that holds nothing any more, or that cannot be reached; why is set for the latter.
+func (s *State) deleteNode(name core.NodeName, why string) {
+	n, ok := s.view.Node(name)
+	if !ok {
+		return
+	}
+	s.loseJobsOn(name, fmt.Sprintf("node %s was removed", name))
+	ownMap(&s.owned.nodeIDs, &s.view.nodeIDs)
+	delete(s.view.nodeIDs, name)
+	s.view.nodes.Delete(n.ID)
+	delete(s.idleActions, name)
+	s.ledger.DropNode(name)
+	s.reservations.wakeValid = false
+	s.limits.stale = true
+	for _, p := range s.partitions {
+		clear(p.admitCache)
+	}
+	s.changes.Nodes = slices.DeleteFunc(s.changes.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.plannerChanges.Nodes = slices.DeleteFunc(s.plannerChanges.Nodes, func(o *core.Node) bool { return o.Name == name })
+	s.changes.GoneNodes = append(s.changes.GoneNodes, name)
+	s.plannerChanges.Merge(sched.Changes{GoneNodes: []core.NodeName{name}})
+	data := []byte(`{"gone":true`)
+	if why != "" {
+		data = appendJSON(append(data, `,"reason":`...), why)
+	}
+	s.event(core.NodeChanged, core.Event{Node: name, Data: append(data, '}')})
 }

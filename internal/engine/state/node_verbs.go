@@ -12,9 +12,11 @@ import (
 const systemUser core.UserName = "bireme"
 
 // nodeVerbs are what can be asked of a node.
-var nodeVerbs = []string{"drain", "undrain", "resume", "down", "fail", "future", "power_up", "power_down",
+var nodeVerbs = []string{
+	"drain", "undrain", "resume", "down", "fail", "future", "power_up", "power_down",
 	"power_down_asap",
-	"power_down_force", "reboot", "reboot_asap", "cancel_reboot"}
+	"power_down_force", "reboot", "reboot_asap", "cancel_reboot",
+}
 
 // applyVerb makes of a node's record what is asked. Reasons are the caller's.
 func (e *nodeEdit) applyVerb(in *UpdateNode) error {

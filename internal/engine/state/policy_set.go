@@ -137,7 +137,7 @@ func (s *State) findProjectReference(b *policyset.Set, name core.ProjectName) st
 			return fmt.Sprintf("job %d belongs to it", j.ID)
 		}
 	}
-	for _, f := range named.Sorted(s.view.fleets) {
+	for _, f := range s.view.Fleets() {
 		if f.Project == name {
 			return fmt.Sprintf("fleet %s belongs to it", f.Name)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/trie"
+	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/policy"
@@ -29,7 +30,7 @@ type Snapshot struct {
 
 	qos          map[core.QOSName]*core.QOS
 	reservations map[string]*core.AdvanceReservation
-	fleets       map[string]*core.Fleet
+	fleets.Table
 
 	partitions     []core.Partition
 	licenseTotals  map[string]int64 // that there are; never changed
@@ -225,26 +226,6 @@ func (v *Snapshot) Reservation(name string) (*core.AdvanceReservation, bool) {
 
 // Reservations lists them, by name.
 func (v *Snapshot) Reservations() []*core.AdvanceReservation { return named.Sorted(v.reservations) }
-
-// Fleet finds a fleet.
-func (v *Snapshot) Fleet(name string) (*core.Fleet, bool) { f, ok := v.fleets[name]; return f, ok }
-
-// Fleets lists them, by name.
-func (v *Snapshot) Fleets() []*core.Fleet { return named.Sorted(v.fleets) }
-
-// FleetHost finds the host a node is; nil for a node that did not come by a fleet.
-func (v *Snapshot) FleetHost(n *core.Node) *core.FleetHost {
-	f := v.fleets[n.Fleet]
-	if f == nil {
-		return nil
-	}
-	for i := range f.Hosts {
-		if f.Hosts[i].Node == n.Name {
-			return &f.Hosts[i]
-		}
-	}
-	return nil
-}
 
 // Run finds an open run.
 func (v *Snapshot) Run(project core.ProjectName, name string) (*core.Run, bool) {

@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
 	"bireme.dev/bireme/internal/sched"
@@ -165,6 +166,7 @@ type State struct {
 	idleActions        map[core.NodeName]struct{} // nodes with which something is to be done when they are empty
 	owned              ownedMaps
 	people             *people.Directory
+	fleets             *fleets.Registry
 	reservations       reservationIndex
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
 	dependencies       dependencyIndex
@@ -202,7 +204,7 @@ type submitKeyUse struct {
 }
 
 // ownedMaps says which maps of the view no snapshot shares. The others are copied before they change.
-type ownedMaps struct{ nodeIDs, runs, qos, reservations, fleets bool }
+type ownedMaps struct{ nodeIDs, runs, qos, reservations bool }
 
 // hostlistCache expands hostlists; the few that are in use come again and again.
 type hostlistCache map[string]map[core.NodeName]bool
@@ -256,10 +258,8 @@ func New(cfg Config, img *Image) *State {
 	for _, r := range img.Reservations {
 		v.reservations[r.Name] = r
 	}
-	v.fleets = map[string]*core.Fleet{}
-	for _, f := range img.Fleets {
-		v.fleets[f.Name] = f
-	}
+	v.Table = fleets.NewTable(img.Fleets)
+	s.fleets = fleets.NewRegistry(&v.Table, journal{s})
 	for _, r := range img.Runs {
 		v.runs[runKey{r.Project, r.Name}] = r
 	}
@@ -355,6 +355,7 @@ func (s *State) Snapshot() *Snapshot {
 	v := s.view
 	s.owned = ownedMaps{}
 	s.people.Published()
+	s.fleets.Published()
 	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(),
 		s.view.meters.Snapshot()
 	return &v

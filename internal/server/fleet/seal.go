@@ -7,6 +7,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/fleets"
 )
 
 // Sealer closes and opens secrets under names; a ring of keys and the certificate authority are one.
@@ -90,7 +91,7 @@ func Reseal(a Resealer, fl *core.Fleet) (*state.ResealFleet, error) {
 	if len(in.Texts) == 0 {
 		return nil, nil
 	}
-	next, _ := state.ResealedFleet(fl, in)
+	next, _ := fleets.Reseal(fl, in.Texts, in.Runs)
 	for i := range fl.Hosts {
 		in.Runs[Runs(fl, &fl.Hosts[i])] = Runs(next, &fl.Hosts[i])
 	}

@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/jsontext"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/server/seal"
 	"bireme.dev/bireme/internal/store"
 )
@@ -90,7 +91,7 @@ func (o *offline) put(ctx context.Context, in *state.ResealFleet) error {
 		if f.Name != in.Name {
 			continue
 		}
-		next, changed := state.ResealedFleet(f, in)
+		next, changed := fleets.Reseal(f, in.Texts, in.Runs)
 		if !changed {
 			return nil
 		}

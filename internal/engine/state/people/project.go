@@ -40,7 +40,8 @@ func (t *Tables) IsManager(by core.Identity, project core.ProjectName) bool {
 
 // CheckProject checks a change of a project, or a new one, against the policy and returns the record to store.
 func (d *Directory) CheckProject(by core.Identity, project *core.Project, create bool, b *policyset.Set) (
-	*core.Project, error) {
+	*core.Project, error,
+) {
 	old, ok := d.t.projects[project.Name]
 	manager := ok && d.t.IsManager(by, project.Name)
 	if !by.Admin && !manager {

@@ -18,7 +18,8 @@ func AdminOnly(by core.Identity, what string) error {
 // EnsureUser finds the user of a uid, or creates one in the default project: unless accounts are enforced, every user
 // that the kernel knows may submit. The caller makes a created user a member of that project.
 func (d *Directory) EnsureUser(id uint32, unixName string, project core.ProjectName, enforce bool) (
-	user *core.User, created bool, err error) {
+	user *core.User, created bool, err error,
+) {
 	if u, ok := d.t.usersByUID[id]; ok {
 		return u, false, nil
 	}
@@ -46,8 +47,10 @@ func (d *Directory) EnsureUser(id uint32, unixName string, project core.ProjectN
 		return nil, false, core.Errorf(core.Unknown, "no user has uid %d; an administrator must add %s", id,
 			name).Because("invalid_account")
 	}
-	u := &core.User{Name: name, UnixName: unixName, UID: &uid, Role: core.RoleUser, Default: project,
-		Created: d.log.Now()}
+	u := &core.User{
+		Name: name, UnixName: unixName, UID: &uid, Role: core.RoleUser, Default: project,
+		Created: d.log.Now(),
+	}
 	if uid == 0 {
 		u.Role = core.RoleAdmin // uid 0 is known on the server's own host only
 	}
@@ -58,7 +61,8 @@ func (d *Directory) EnsureUser(id uint32, unixName string, project core.ProjectN
 // PutUser creates or replaces a user. It reports whether the caller must make the user a member of the user's default
 // project; project is the default of users that name none.
 func (d *Directory) PutUser(by core.Identity, user *core.User, create bool, project core.ProjectName) (
-	join bool, err error) {
+	join bool, err error,
+) {
 	if err := AdminOnly(by, "may add or change users"); err != nil {
 		return false, err
 	}
