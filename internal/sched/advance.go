@@ -290,8 +290,7 @@ func (ps *pass) walkAdvanceQueues() {
 }
 
 // reserveInAdvance promises a start to the first jobs that wait in a reservation; those behind may start if they do not
-// delay
-// them.
+// delay them.
 func (ps *pass) reserveInAdvance(e *queueEntry) {
 	if ps.plan.advanceHeads == nil {
 		ps.plan.advanceHeads = map[string]core.JobID{}
@@ -346,7 +345,7 @@ func (sw *startSearch) isOpen() bool {
 	return sw.class.licenses == nil || sw.pass.licensesFor(sw.class, sw.view.At, sw.view.End) != nil
 }
 
-// advanceTimes are the moments at which advance reservations change what the job may use.
+// addAdvancePoints adds the times at which advance reservations change what the job may use.
 func (sw *startSearch) addAdvancePoints(now core.Time) {
 	for _, r := range sw.pass.p.advances {
 		var nodes []*ledger.Node
@@ -381,7 +380,7 @@ func (ps *pass) recordExtras(s *partitionClass, al *core.Alloc, end core.Time) {
 	}
 }
 
-// releaseEnded books that, and shows the job to reservations that have a part of its nodes.
+// bookExtras books licenses of a start and shows the job to advance reservations that have a part of its nodes.
 func (ps *pass) bookExtras(al *core.Alloc, end core.Time) {
 	if al.More != nil {
 		ps.p.bookLicenses(al, 1)
@@ -397,8 +396,7 @@ func (ps *pass) bookExtras(al *core.Alloc, end core.Time) {
 }
 
 // explainAdvance finds out whether advance reservations alone keep a job from starting: even if nothing ran, what they
-// leave could
-// not hold it.
+// leave could not hold it.
 func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	if s.namesAdvance || len(s.options) > 0 {
 		return

@@ -11,10 +11,8 @@ import (
 )
 
 // ReservationConflict tells, in words, how a job that starts now would be where or when advance reservations do not let
-// it; "" if it
-// would not. The plan has seen to that; it is asked again in case a reservation came since. The second that may have
-// gone
-// by since the plan was made is not held against it.
+// it; "" if it would not. The plan has seen to that; it is asked again in case a reservation came since. The second
+// that may have gone by since the plan was made is not held against it.
 func ReservationConflict(books []*core.AdvanceReservation, spec *core.Spec, al *core.Alloc, now core.Time,
 	names alloc.HostsFunc, zone *time.Location,
 ) string {

@@ -34,7 +34,7 @@ func (n *request) raiseToBlocks(a *ledger.Node, u *ledger.Resources) {
 	}
 }
 
-// partitions is how many parts of a size hold an amount.
+// blocksFor returns how many blocks of a size hold an amount.
 func blocksFor(amount, size int64) int64 {
 	if size <= 0 {
 		return 0

@@ -13,60 +13,59 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// rank is all waiting jobs that ask for the same of the same partitions. What can be said of one without looking at
-// what runs can be said of all: whether the nodes that are up could hold it at all is worked out once a class, when it
-// appears and when nodes change, and not once a job and pass.
+// classInfo is an equivalence class: pending jobs with the same request for the same partitions. Whether idle nodes
+// could hold such a job is computed once per class, when it appears and when nodes change.
 type classInfo struct {
-	partitions  []partitionClass // one a partition, in the order the jobs name them
+	partitions  []partitionClass // in the order in which the jobs name the partitions
 	jobs        int
-	switchLimit int32 // its jobs are placed on so many leaf switches at most; 0: on any
-	moved       bool  // while nodes change: some slot opened or closed
-	due         int64 // see watch; 0: it is not
+	switchLimit int32 // maximum number of leaf switches of a placement; 0: any
+	moved       bool  // during reassess: it entered or left the queue of a partition
+	due         int64 // value of classWatch.downs at which it is assessed again; 0: not scheduled
 
-	special  bool                  // its jobs have something to do with reservations or licences
+	special  bool                  // its jobs use advance reservations or licenses
 	licenses *alloc.LicenseRequest // nil: none
 }
 
-// class is a class in one partition.
+// partitionClass is a class in one partition.
 type partitionClass struct {
 	part *partition
 
-	// These are looked at for all classes in every pass, so they are together.
-	refusedEpoch int64              // the pass that last refused it
-	refusedFrom  core.Time          // in that pass, jobs that are still there at this moment were refused; 0: all
-	refusal      refusal            // what is known from earlier ones
-	minTime      core.Time          // none of its jobs is shorter
-	sleepWalk    int64              // the dive since which it sleeps; see roused
-	sleeperIndex int                // its place among those that do, from 1
-	preemptor    *preempt.Preemptor // nil: its jobs push nobody aside
+	// A pass reads these for all classes, so they are adjacent.
+	refusedEpoch int64              // Planner.refusalEpoch when it was last refused
+	refusedFrom  core.Time          // in that epoch jobs that still run at this time are refused; 0: all
+	refusal      refusal            // what is known from earlier passes
+	minTime      core.Time          // lower bound of its jobs' minTime
+	sleepWalk    int64              // the walk by class since which it sleeps; see sleepers.go
+	sleeperIndex int                // its index in partition.sleepers plus 1
+	preemptor    *preempt.Preemptor // nil: its jobs may not preempt
 	req          request
 
 	overTimeLimit      bool    // its time limit is above the partition's
-	reason             *Reason // why no job of it can start there on the nodes as they are; nil: one could, if nothing ran
+	reason             *Reason // why its jobs could not start there even if nothing ran; nil: they could
 	moved              bool
-	queued             int         // of it in the partition's queue,
-	position           int         // and where among the partition's slots
-	minNodes, maxNodes int32       // the partition's bounds, as far as they hold for it
-	limitAsk           *policy.Ask // what its jobs ask for, for limits; nil: nobody asked yet
+	queued             int         // number of its jobs in the partition's queue
+	position           int         // its index in partition.classes
+	minNodes, maxNodes int32       // the partition's bounds; 0 if its QOS lifts them
+	limitAsk           *policy.Ask // its request in terms of limits; nil: not computed yet
 
 	licenses        *alloc.LicenseRequest // nil: it asks for none
-	namesAdvance    bool                  // its jobs ask for reservations
-	inAdvanceQueue  bool                  // and wait in a queue of their own, having nothing to do with other jobs
-	mayDelayAdvance bool                  // they may reach into reservations that let themselves be delayed
-	// for jobs that may run in reservations: each way they may, in the order they are tried
+	namesAdvance    bool                  // its jobs run only in advance reservations
+	inAdvanceQueue  bool                  // they wait in partition.advanceQueue: no other job competes for their nodes
+	mayDelayAdvance bool                  // they may overlap advance reservations that allow a delay
+	// For jobs that may run in advance reservations: one entry for each, in the order they are tried.
 	options      []partitionClass
-	isOption     bool                 // it is one of those
-	advance      *advance.Reservation // the reservation its jobs run in
-	order        []*ledger.Node       // its nodes, then
-	orderVersion int                  // as of; see Planner.nodesFor
+	isOption     bool                 // it is an element of options
+	advance      *advance.Reservation // the advance reservation its jobs run in
+	order        []*ledger.Node       // the nodes for that, as of
+	orderVersion int                  // this version of the ledger; see Planner.nodesFor
 
-	// how it went the last time that its jobs looked for somebody to preempt
+	// the last unsuccessful search for victims
 	victimMemo victimMemo
-	members    sorted.List[classMember, *classMember] // its jobs, by themselves
-	walkedBy   int64                                  // the last dive that came by
+	members    sorted.List[classMember, *classMember] // its jobs, in queue order
+	walkedBy   int64                                  // the last walk by class that visited it
 }
 
-// addJob puts a job into the class's own queue.
+// addJob adds a job to the class's own queue.
 func (s *partitionClass) addJob(j *core.Job, g *policy.Gate) {
 	n := alloc.MustFitTime(j.Spec)
 	if s.queued++; s.queued == 1 {
@@ -81,7 +80,6 @@ func (s *partitionClass) addJob(j *core.Job, g *policy.Gate) {
 	s.members.Insert(s.member(j, g))
 }
 
-// removeJob is the other way round.
 func (s *partitionClass) removeJob(j *core.Job) {
 	s.members.Remove(s.member(j, nil))
 	if s.queued--; s.queued == 0 {
@@ -95,20 +93,19 @@ func (s *partitionClass) removeJob(j *core.Job) {
 	}
 }
 
-// classKey names a class.
 type classKey struct {
 	RequestKey
 	partitions    core.PartitionName // as the spec lists them
 	overTimeLimit uint64             // the partitions whose time limit it exceeds, by position
-	switchLimit   int32              // leaf switches it waits for; see Planner.few
-	advance       string             // see advanceKey
+	switchLimit   int32              // see Planner.switchLimit
+	advance       string             // see advance.Key
 	exclusiveUser core.UserName      // see exclusiveUserKey
-	uid           uint32             // see users
-	qos           core.QOSName       // if that may push others aside
-	exempted      core.QOSFlag       // bounds of its partitions that its QOS lifts
+	uid           uint32             // see keptUsers.key
+	qos           core.QOSName       // set only if the QOS may preempt
+	exempted      core.QOSFlag       // bounds of partitions that its QOS lifts
 }
 
-// reason is the reason the jobs of a class are not even looked at: none of their partitions could hold one.
+// reason returns why no job of the class is in a queue, or nil if a partition could hold them.
 func (c *classInfo) reason() *Reason {
 	for i := range c.partitions {
 		if c.partitions[i].reason == nil {
@@ -121,17 +118,16 @@ func (c *classInfo) reason() *Reason {
 	return c.partitions[0].reason
 }
 
-// classRules is what classes go by beside the jobs themselves. It is a value: plans keep it.
+// classRules is what the class of a job depends on beside the job. It is a value: plans keep it.
 type classRules struct {
 	advances   []*advance.Reservation
-	preemption *preempt.Rules // nil: nobody is preempted
+	preemption *preempt.Rules // nil: no preemption
 	exempted   qosExemptions
 	users      keptUsers
 }
 
-// newKeyFunc tells the class of a job as long as the reservations, and who may push whom aside, are these. Plans keep
-// it: it
-// reads only what never changes.
+// newKeyFunc returns a function that computes the class of a job under the present rules. Plans keep it: it reads only
+// what never changes.
 func (p *Planner) newKeyFunc() func(*core.Job, core.Time) classKey {
 	r := p.classRules
 	return func(j *core.Job, now core.Time) classKey { return p.keyAt(j, now, &r) }
@@ -156,13 +152,13 @@ func (p *Planner) keyOf(s *core.Spec, r *classRules) classKey {
 	return k
 }
 
-// qosExemptions are the QOS that lift bounds of partitions, and which. It is a value: plans keep it.
+// qosExemptions lists the QOS that lift bounds of partitions, and which bounds. It is never changed: plans keep it.
 type qosExemptions map[core.QOSName]core.QOSFlag
 
-// exemptingFlags are the flags of a QOS that do.
+// exemptingFlags are the flags of a QOS that lift bounds of partitions.
 const exemptingFlags = core.PartitionMaxNodes | core.PartitionMinNodes | core.PartitionTimeLimit
 
-// bounds gives a partition's as they are for a class.
+// bounds returns a partition with the bounds that hold for the class.
 func (k *classKey) bounds(part core.Partition) core.Partition {
 	if k.exempted&core.PartitionMaxNodes != 0 {
 		part.MaxNodes = 0
@@ -173,7 +169,7 @@ func (k *classKey) bounds(part core.Partition) core.Partition {
 	return part
 }
 
-// joinClass finds or makes the class of a job that now waits.
+// joinClass returns the class of a pending job and counts the job in. It creates the class if there is none.
 func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 	k := p.keyOf(j.Spec, &p.classRules)
 	k.switchLimit = few
@@ -213,7 +209,7 @@ func (p *Planner) joinClass(j *core.Job, few int32) *classInfo {
 	return c
 }
 
-// removeJob is the other way round.
+// leaveClass takes a job out of its class. The last one removes the class.
 func (p *Planner) leaveClass(c *classInfo, j *core.Job) {
 	if c.jobs--; c.jobs == 0 {
 		p.classReasonsStale = p.classReasonsStale || c.reason() != nil
@@ -236,7 +232,7 @@ func (c *classInfo) hasPartition(part *partition) bool {
 	return false
 }
 
-// advanceReserved applies a partition's own bounds on nodes and their memory.
+// applyPartition applies a partition's own bounds on nodes and their memory.
 func (n *request) applyPartition(part *core.Partition) {
 	n.maxMemPerNode = part.MaxMemPerNode
 	n.applySharing(part)
@@ -248,7 +244,7 @@ func (n *request) applyPartition(part *core.Partition) {
 	}
 }
 
-// assess tells why a class could not start in a partition even if nothing ran, or nil if it could.
+// assess returns why a class could not start in a partition even if nothing ran, or nil if it could.
 func (p *Planner) assess(s *partitionClass) *Reason {
 	if s.namesAdvance || len(s.options) > 0 {
 		return p.assessOptions(s)
@@ -322,8 +318,7 @@ func (p *Planner) partitionNodes(part *partition) []*ledger.Node {
 	return part.order
 }
 
-// advanceAllows lists the nodes of a partition that had any CPU free when the pass began; the others have nothing to
-// give.
+// openNodesIn lists the nodes of a partition that had a free CPU when the pass began.
 func (p *Planner) openNodesIn(part *partition) []*ledger.Node {
 	if part.openPass != p.passCount {
 		part.openPass = p.passCount
@@ -340,7 +335,7 @@ func (p *Planner) openNodesIn(part *partition) []*ledger.Node {
 	return part.openNodes
 }
 
-// currentClassReasons gives the reasons of classes that are not looked at. The map is shared with plans and never
+// currentClassReasons returns the reasons of classes that are in no queue. The map is shared with plans and never
 // changed.
 func (p *Planner) currentClassReasons() map[classKey]Reason {
 	if p.classReasonsStale {

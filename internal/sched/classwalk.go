@@ -22,9 +22,8 @@ type classMember struct {
 	rank     int8
 }
 
-// member is a job in the queue of a class. What a pass asks of it is here: looking at the job itself would cost more
-// than
-// all the rest.
+// member returns the job's entry in the class's own queue. It has all that a walk reads, so that the job record is not
+// loaded.
 func (s *partitionClass) member(j *core.Job, g *policy.Gate) classMember {
 	return classMemberOf(queueEntryOf(j, s, g))
 }
@@ -36,7 +35,7 @@ func classMemberOf(e queueEntry) classMember {
 	}
 }
 
-// Compare is the order of a partition's queue.
+// Compare is the order of a partition's queue; see queueEntry.Compare.
 func (m *classMember) Compare(o *classMember) int {
 	switch {
 	case m.rank != o.rank:
@@ -56,14 +55,14 @@ func (m *classMember) entry(s *partitionClass) queueEntry {
 	}
 }
 
-// classHead is a class that has jobs which may start, and the first of them.
+// classHead is a class with jobs that may start, and the first of them.
 type classHead struct {
 	slot   *partitionClass
 	cursor sorted.Cursor[classMember, *classMember]
 	head   queueEntry
 }
 
-// heads is a heap of them.
+// classHeads is a heap of classes, by their first startable job.
 type classHeads []classHead
 
 func (r classHeads) Len() int           { return len(r) }
@@ -77,24 +76,25 @@ func (r *classHeads) Pop() any {
 	return x
 }
 
-// maxStepsForHeads is how many jobs are tried before lanes go deep though others have not met their heads.
+// maxStepsForHeads is how many jobs are tried before a queue is walked by class although other queues have not found
+// their heads.
 const maxStepsForHeads = 256
 
-// shouldWalkByClass tells whether a lane whose head is known is walked by classes from here on.
+// shouldWalkByClass reports whether the walk of a queue whose reservations are made goes on by class.
 func (ps *pass) shouldWalkByClass(l *queueWalk, headless int) bool {
 	return ps.mayWalkByClass(l) && (headless == 0 || ps.steps > maxStepsForHeads)
 }
 
-// mayWalkByClass tells whether that is likely to come.
+// mayWalkByClass reports whether a queue is eligible for a walk by class.
 func (ps *pass) mayWalkByClass(l *queueWalk) bool {
 	return ps.p.cfg.Rule == RuleEASY && l.reservationsMade() && l.part.queue.Len >= ps.p.classWalkMinJobs
 }
 
-// maxSkipped is how many jobs of such a lane are passed over one by one: a dive will pass over the others at once.
+// maxSkipped is how many refused jobs of an eligible queue are skipped one by one; a walk by class skips the others at
+// once.
 const maxSkipped = 8
 
-// walkByClass lets a lane go on by classes: only those are looked at of which some job may start, and not every job
-// behind it.
+// walkByClass continues a walk by class: a heap holds the first startable job of each class that may start anything.
 func (ps *pass) walkByClass(l *queueWalk) {
 	from := classMemberOf(*l.cursor.Current())
 	l.byClass, l.heads = true, l.heads[:0]
@@ -125,14 +125,15 @@ func (ps *pass) walkByClass(l *queueWalk) {
 	heap.Init(&l.heads)
 }
 
-// classCannotStart tells whether no job of a class can start any more in this pass.
+// classCannotStart reports whether it is known that no job of the class can start in this pass.
 func (ps *pass) classCannotStart(s *partitionClass) bool {
 	end := alloc.AddTime(ps.plan.Now, s.minTime)
 	return ps.isClassRefused(s, end) && (s.preemptor == nil || ps.p.hasOneQueue() && ps.hasNoVictims(s, math.MaxUint32,
 		end))
 }
 
-// refuseIfNoRoom is hopeless for a class of which nothing may be known yet.
+// refuseIfNoRoom is classCannotStart for a class that may not have been tried yet. It refuses the class if no node has
+// room for a task.
 func (ps *pass) refuseIfNoRoom(s *partitionClass) bool {
 	if ps.classCannotStart(s) {
 		return true
@@ -144,9 +145,8 @@ func (ps *pass) refuseIfNoRoom(s *partitionClass) bool {
 	return true
 }
 
-// firstStartable finds a class's first job from some job on that may start. Most often there is none, by limits: that
-// is found out
-// before the order of jobs is looked at.
+// firstStartable finds the first job of a class, at or behind from, that may start. With limits most classes have none,
+// so it looks for any job first and seeks to from only then.
 func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
 	r.cursor = sorted.Cursor[classMember, *classMember]{List: &r.slot.members}
 	if ps.p.limits == nil {
@@ -163,7 +163,7 @@ func (ps *pass) firstStartable(r *classHead, from *classMember) bool {
 	return false
 }
 
-// nextEvent finds a class's next job that may start.
+// nextStartable moves to the class's next job that may start and reports whether there is one.
 func (ps *pass) nextStartable(r *classHead) bool {
 	for m := r.cursor.Current(); m != nil; m = r.cursor.Current() {
 		if m.gate == nil || !ps.p.isLimited(m.gate, r.slot, m.job, m.minTime, ps.plan.Now) {
@@ -179,7 +179,7 @@ func (ps *pass) nextStartable(r *classHead) bool {
 	return false
 }
 
-// nextByClass goes past a deep lane's first job.
+// nextByClass moves a walk by class past its first job.
 func (ps *pass) nextByClass(l *queueWalk) {
 	l.heads[0].cursor.Next()
 	for {
@@ -194,7 +194,6 @@ func (ps *pass) nextByClass(l *queueWalk) {
 	}
 }
 
-// removeVictim takes out the first.
 func (r *classHeads) removeFirst() {
 	k := len(*r) - 1
 	(*r)[0] = (*r)[k]
@@ -203,7 +202,7 @@ func (r *classHeads) removeFirst() {
 	}
 }
 
-// tasksOn finds out how short the shortest job of a class is, after others have left.
+// updateMinTime recomputes minTime, which is only a bound after jobs left.
 func (s *partitionClass) updateMinTime() {
 	s.minTime = alloc.Never
 	for _, chunk := range s.members.Chunks {

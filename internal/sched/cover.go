@@ -25,9 +25,8 @@ func (n *request) chooseCover(all []candidate, counts []grammar.FeatureCount, bu
 	return nil
 }
 
-// nodesWithRoom tells whether as many of the roomiest candidates as the job may have take all its tasks. It counts
-// them, which is
-// cheaper than sorting.
+// roomiestSuffice reports whether the roomiest candidates, as many as the job may have, take all its tasks. It counts
+// them, which is cheaper than sorting.
 func (n *request) roomiestSuffice(all []candidate) bool {
 	var with [65]int32 // candidates by room, 64 and more in the last
 	most := int64(0)
@@ -48,7 +47,6 @@ func (n *request) roomiestSuffice(all []candidate) bool {
 	return tasks <= 0
 }
 
-// bookStart lists what was chosen.
 func chosenNodes(all []candidate, buf []nodeChoice) []nodeChoice {
 	picks := buf[:0]
 	for i := range all {
@@ -60,8 +58,7 @@ func chosenNodes(all []candidate, buf []nodeChoice) []nodeChoice {
 }
 
 // fillInOrder chooses in the order of the candidates and tells whether that was enough. With one count at most and the
-// roomiest
-// first nothing else could be.
+// roomiest first nothing else could be.
 func (n *request) fillInOrder(all []candidate, counts []grammar.FeatureCount) bool {
 	h := n.newSelection(counts)
 	for i := range all {
@@ -98,9 +95,8 @@ func (n *request) fillInOrder(all []candidate, counts []grammar.FeatureCount) bo
 // maxMixTries bounds the search for a mixture of nodes that meets several counts at once.
 const maxMixTries = 20_000
 
-// add searches how many nodes to take of each sort, where nodes of a sort help with the same counts. The candidates are
-// in
-// order of room, so the first of a sort are its best.
+// searchMixtures searches how many nodes to take of each sort, where nodes of a sort help with the same counts. The
+// candidates are in order of room, so the first of a sort are its best.
 func (n *request) searchMixtures(all []candidate, counts []grammar.FeatureCount) bool {
 	m := mixture{req: n, candidates: all, tries: maxMixTries}
 	for i := range all {

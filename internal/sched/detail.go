@@ -11,10 +11,9 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// onePerNode is the part of a need that few jobs have. A need without one takes the short way everywhere.
-//
-// A job that asks for GPUs as a whole is shared out by units: n.tasks counts those, and each node gets its part of the
-// tasks and of the GPUs by the units it was given. So the choice of nodes has one number to look at, as for other jobs.
+// requestDetail is the part of a request that few jobs have. Without it all checks take a short path. GPUs of a whole
+// job are distributed by units: n.tasks counts units, and each node gets tasks and GPUs by its units. So node choice
+// has one number to look at, as for other jobs.
 type requestDetail struct {
 	tasks        int32         // of the job, if n.tasks counts units instead
 	tasksPerUnit int32         // with tasks per GPU a unit is one GPU with so many tasks; 0: tasks are shared out evenly
@@ -43,7 +42,7 @@ type requestDetail struct {
 	sequence   []core.NodeName // of the nodes in layout
 }
 
-// limitAsk is a generic resource with all the ways it was asked for.
+// gresRequest is a generic resource with all the ways it was asked for.
 type gresRequest struct {
 	name, gresType    string
 	node, task, total int64 // on each node, for each task, in the whole job
@@ -209,7 +208,7 @@ func (w *requestDetail) String() string {
 	return b.String()
 }
 
-// limitAsk finds or adds the line of a resource.
+// gresFor finds or adds the entry of a resource.
 func (w *requestDetail) gresFor(g core.Gres) *gresRequest {
 	i := slices.IndexFunc(w.gres, func(a gresRequest) bool { return a.name == g.Name && a.gresType == g.Type })
 	if i < 0 {
@@ -226,7 +225,7 @@ func (a *gresRequest) gpuCount(n int64) int64 {
 	return n
 }
 
-// blockMax is how many tasks a node gets for so many units, at most.
+// maxTasksFor returns how many tasks a node gets for so many units, at most.
 func (n *request) maxTasksFor(units int32) int32 {
 	w := n.detail
 	switch {
@@ -238,12 +237,12 @@ func (n *request) maxTasksFor(units int32) int32 {
 	return max(1, shareOf(units, n.tasks, w.tasks))
 }
 
-// shares is a part of something that is shared out by units, rounded up.
+// shareOf returns a part of something that is divided by units, rounded up.
 func shareOf[T int32 | int64](units, of int32, what T) T {
 	return T((int64(units)*int64(what) + int64(of) - 1) / int64(of))
 }
 
-// bookVictim is how many of a resource a node gives for so many units and tasks, at most.
+// gresCount returns how many of a resource a node gives for so many units and tasks, at most.
 func (n *request) gresCount(a *gresRequest, units, tasks int32) int64 {
 	c := a.node + a.task*int64(tasks)
 	if a.total > 0 {
@@ -304,7 +303,7 @@ func (w *requestDetail) threadsUsed(a *ledger.Node) int32 {
 	return a.Threads
 }
 
-// allocationPool is how many CPUs of a node the job leaves alone.
+// specializedCPUs returns how many CPUs of a node the job leaves alone.
 func (w *requestDetail) specializedCPUs(a *ledger.Node) int32 {
 	if w.specializedThreads {
 		return a.CPULayout.RoundUp(w.specialized)
@@ -317,7 +316,7 @@ func (w *requestDetail) needsSockets() bool {
 	return w.sockets > 0 || w.cores > 0 || w.tasksPerSocket > 0 || w.gresPerSocket
 }
 
-// timesIn is how many tasks or units of a job a node could take.
+// tasksAt returns how many tasks or units of a job a node could take.
 func (n *request) tasksAt(at *ledger.View, a *ledger.Node) int32 {
 	b := at.Free(a)
 	if n.user != "" {
@@ -359,7 +358,7 @@ func (n *request) tasksAt(at *ledger.View, a *ledger.Node) int32 {
 	return lo
 }
 
-// nodeSupply looks at a node; false: the job cannot be there.
+// supplyAt looks at a node; false: the job cannot be there.
 func (n *request) supplyAt(at *ledger.View, a *ledger.Node, b *ledger.Resources) (s nodeSupply, ok bool) {
 	if b.Exclusive > 0 || n.exclusive && b.Allocs > 0 {
 		return s, false
@@ -381,7 +380,7 @@ type nodeSupply struct {
 	mem   core.Bytes
 }
 
-// tasksOn counts the CPUs the job could have; false: it cannot be there.
+// countCPUs counts the CPUs the job could have; false: it cannot be there.
 func (s *nodeSupply) countCPUs(at *ledger.View) bool {
 	w, a, h := s.req.detail, s.node, &s.node.Record.Hardware
 	if a.Sockets < w.sockets || w.threads > a.Threads || w.cores > a.PerSocket/a.Threads {
@@ -408,8 +407,7 @@ func (s *nodeSupply) countCPUs(at *ledger.View) bool {
 }
 
 // countSockets looks at each socket. What is free on which of them is known of this moment only; of a later one it is
-// known
-// only if the whole node is free.
+// known only if the whole node is free.
 func (s *nodeSupply) countSockets(at *ledger.View) bool {
 	w, a, n := s.req.detail, s.node, s.req
 	now := !at.IfIdle && at.At == 0
@@ -477,7 +475,7 @@ func (w *requestDetail) hasLocalUnits(a *ledger.Node, socket int32, now bool) bo
 
 func (a *gresRequest) accepts(g *ledger.Gres) bool { return g.Serves(a.name, a.gresType, a.gpu) }
 
-// pools tells whether so many units fit.
+// fits reports whether so many units fit.
 func (s *nodeSupply) fits(units int32) bool {
 	n, w := s.req, s.req.detail
 	tasks := n.maxTasksFor(units)
@@ -600,8 +598,7 @@ func (n *request) exactUsage(a *ledger.Node, tasks int32, counts []int64, b *led
 }
 
 // distribute gives each node its tasks and resources for the units it has: no less than one task, and together what the
-// job
-// asks for.
+// job asks for.
 func (n *request) distribute(picks []nodeChoice) (tasks []int32, totals [][]int64) {
 	w := n.detail
 	tasks, totals = make([]int32, len(picks)), make([][]int64, len(picks))
@@ -664,7 +661,7 @@ func distributeTotal(total int64, most []int64) []int64 {
 	return out
 }
 
-// fillsWindow tells whether tasks fill one node after the other; else each gets some in turn.
+// fillsNodes reports whether tasks fill one node after the other; else each gets some in turn.
 func (n *request) fillsNodes() bool {
 	return n.detail == nil || !n.detail.evenTasks
 }
@@ -683,8 +680,7 @@ func (w *requestDetail) withoutMemory() *requestDetail {
 func (n *request) mayShare() bool { return n.detail != nil && n.detail.maxSharing > 1 }
 
 // applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare
-// of it
-// is not.
+// of it is not.
 func (n *request) applySharing(p *core.Partition) {
 	whole, force, jobs, _ := core.ParseSharing(p.OverSubscribe)
 	if n.detail == nil && !whole && !force && p.MaxCPUsPerNode == 0 {

@@ -1,44 +1,122 @@
-// Package sched decides what starts where: placement of jobs on nodes, in order, with a reason for every job that
-// waits.
+// Package sched decides which pending jobs start now, on which nodes, and gives a reason for every job that waits. It
+// is pure: no I/O, no clock, no goroutines. Times are core.Time (microseconds); alloc.Never stands for "no limit".
 //
-//	 changed jobs, nodes      ┌──────────── Planner ────────────┐
-//	────────────────────────► │ queues: one a partition, ordered │   Pass(now)
-//	      Apply               │ ledger: what each node has free  │ ──────────► Plan: starts, reasons, wake-me-at
-//	                          └──────────────────────────────────┘
+// # What goes in, what comes out
 //
-// A Planner is a deterministic value. Law: after any sequence of Apply, Pass gives what a Planner built cold from the
-// same jobs and nodes would give. Pass leaves the Planner as it found it: the plan is a wish, and only what the engine
-// made of it comes back, through Apply.
+//	 Changes: jobs, nodes, advance          Planner                  Plan
+//	 reservations, limits, usage     ┌────────────────────────┐      Starts     jobs to start now, with nodes
+//	───────────── Apply ───────────► │ partitions: queues     │      Preempts   running jobs to preempt
+//	                                 │ classes:    equal jobs │      Provision  nodes to create or power up
+//	 now                             │ ledger:     free now   │      WakeAt     when time alone changes the plan
+//	───────────── Pass ────────────► │ ends:       free later │ ───► Reason     why a job waits; Expected: until when
+//	                                 └────────────────────────┘
 //
-// A pass goes through each partition's queue by priority, then age, then id, and starts what fits. The first job of a
-// queue that cannot start now but could on these nodes (reason Resources; those behind: Priority) gets a reservation:
-// the
-// earliest moment at which it could start if all that runs lasts as long as it may, and nodes kept for it from then on,
-// in all dimensions. Every job behind it, however deep, starts if it does not delay that: it ends before, or uses what
-// the
-// reservation leaves (see Rule for the other ways, and Config.Reservations for more than one). A job that could not
-// start even if nothing ran (its nodes are down,
-// its partition is too small) is not in the queue: it has its reason and blocks nobody.
+// [Planner.Apply] (planner.go) takes whole records. [Planner.Pass] (pass.go) returns a [Plan] (plan.go) and leaves the
+// planner as it was: starts are booked while the pass runs and taken back at its end. The engine checks each start
+// again and carries it out; what really happened comes back through Apply. The main law: after any sequence of Apply,
+// Pass returns what a planner built from the same records would return. All that is kept between passes is a cache (one
+// exception: timetable.go).
 //
-// Limits reach the planner whole (Policy), what was used as meters. It counts what runs itself, starts of the same pass
-// too.
-// A job that a limit keeps from starting has its reason and is passed over: it is not first, and blocks nobody. Reasons
-// are
-// worked out when somebody asks, from a view of the counts that the plan keeps.
+// # The steps of a pass
 //
-// Jobs that ask for the same form a class. What a class could do on empty nodes is worked out when it appears and when
-// nodes change; what it was refused within a pass it is not looked at again for. So a pass costs classes and starts,
-// not
-// jobs times nodes.
+//	Pass                     pass.go
+//	├─ enqueueEligible       jobs whose begin time has passed enter their queues
+//	├─ expireSwitchWaits     jobs that waited long enough for few switches take any nodes       switchwait.go
+//	├─ applyAdvance          windows of advance reservations, and what they hold of nodes       advance.go
+//	├─ walkQueues            starts jobs
+//	│  ├─ runTimetable       instead of all below: RuleConservative on one node                 timetable.go
+//	│  ├─ walkAdvanceQueues  jobs that run only in advance reservations of whole nodes          advance.go
+//	│  └─ walkInOrder        the first job of all queues (comesBefore), until all are closed
+//	│     ├─ tryStart        one job, or one array task after the other; over a limit: skipped
+//	│     │  ├─ place        on free nodes, if that delays no reservation
+//	│     │  │  ├─ isClassRefused  an equal job was refused, and too little came free since     refusal.go
+//	│     │  │  ├─ chooseNow       request.choose: in node order, or chooseSet                  place.go, nodeset.go
+//	│     │  │  ├─ recordRefusal   no placement: remember what was missing                      refusal.go
+//	│     │  │  └─ start           book it in the ledger, append it to Plan.Starts
+//	│     │  └─ preemptFor   finds victims; starts on suspended jobs' CPUs, or reserves         preempt.go, victims.go
+//	│     ├─ handleBlocked   it did not start: THE BACKFILL RULE. The head of a queue gets
+//	│     │  └─ reserve      a reservation at its earliest start (startSearch)                  reserve.go
+//	│     └─ advanceWalk     next job; skips those known not to start. In long queues
+//	│        └─ nextByClass  the next class that could start, instead of the next job           classwalk.go
+//	├─ finishLimits, explainLicenses, explainThrottled: what Plan.Reason needs                  limits.go, license.go
+//	├─ provision             nodes to create or power up for jobs that still wait               provision.go
+//	└─ unreserve, release, undoPreemption: the planner is as it was before
 //
-// From pass to pass: a class that was refused sleeps until a node among those on which something came free has what one
-// task of it needs (sleep.go, refusal.go); a node that goes down or comes up disturbs only the classes that cannot
-// spare it
-// (watch.go); the earliest start of a queue's first job is worked out again only for nodes on which something changed
-// (search.go); what each node has free lies side by side, so that a choice looks at few nodes (roomy.go).
+// A queue is ordered by queueEntry.Compare (queue.go): rank, priority, age, id. Its first job that cannot start is its
+// head ([core.ReasonResources]; jobs behind it: [core.ReasonPriority]). With EASY the head gets a reservation: the
+// earliest time at which it could start if all running jobs use their time limit, and its nodes from then on. A job
+// behind it starts if that does not delay the head: it ends before, or fits into what the reservation leaves
+// (ledger.NodeReservation.Leaves). [Rule] has the other rules. A job that could not start on idle nodes either (assess,
+// class.go) is in no queue, one over a limit is skipped, one of a QOS with NoReserve gets no reservation.
 //
-// Most jobs take the first nodes with room, by weight. Those that ask more of their nodes as a whole (a constraint with
-// alternatives or counts, no gap between them, few switches), and all jobs where the network is known, have a wish and
-// go
-// the long way of seek: all nodes with room are gathered, and a set of them is looked for that is enough.
+// # Example
+//
+// Two nodes of 4 CPUs, rule EASY. At 10:00 job 1 has all of n1 until 11:00. Three jobs wait, in this order: job 2 asks
+// for both nodes for 1 h, job 3 for 4 CPUs for 2 h, job 4 for 4 CPUs for 30 min.
+//
+//	      10:00   10:30    11:00           12:00
+//	n1    |1111111111111111|222222222222222|3333333333333…
+//	n2    |4444444|        |222222222222222|
+//
+// The pass at 10:00:
+//
+//  1. Job 2: place finds one free node and needs two. handleBlocked makes it the head. reserve goes through the ends of
+//     running jobs: at 11:00 both nodes are free. Reservation 11:00 to 12:00 on n1 and n2; it leaves nothing there.
+//  2. Job 3: n2 is free, but the job would end at 12:00, and from 11:00 on n2 has nothing left. recordRefusal notes for
+//     its class: refused for jobs that still run at 11:00.
+//  3. Job 4 is of the same class (the time limit is not part of it) but ends at 10:30: the refusal does not apply. It
+//     starts on n2.
+//
+// Plan: Starts = job 4 on n2; Reason(2) = Resources, expected 11:00; Reason(3) = Priority. At 11:00 job 2 starts and
+// job 3 becomes the head, with a reservation at 12:00.
+//
+// # What makes a pass cheap
+//
+// A pass costs classes, starts and changed nodes, not jobs times nodes:
+//
+//   - Equivalence classes (class.go): jobs with equal requests share a classInfo, and per partition a partitionClass.
+//     assess runs when a class appears, and when nodes change for the classes concerned (reassess.go).
+//   - Refusals (refusal.go): free resources only shrink within a pass, so a refused class is not tried again for jobs
+//     that end as late. The refusal lasts over passes until enough came free (Planner.freed). Refused classes sleep
+//     (sleepers.go), and a walk by class (classwalk.go) skips all jobs of such a class at once.
+//   - Change tracking (tracking.go): searchcache.go recomputes the start of a head only for nodes that changed.
+//   - Reasons are computed on demand; free CPUs and memory of all nodes lie in one slice (opennodes.go).
+//
+// Sub-packages: ledger (what nodes have free, now and later), sorted (queues and ends), alloc (one job in numbers),
+// preempt (who may preempt whom), advance (advance reservations). forecast*.go estimate starts without a reservation.
+//
+// # To change X, look at Y
+//
+//	order of a queue               queueEntry.Compare (queue.go) and the same in classMember.Compare (classwalk.go);
+//	                               withRank (preemptrules.go); between partitions comesBefore (pass.go)
+//	who may backfill past whom     walkInOrder (pass.go), before tryStart; see below
+//	EASY, conservative, SJF        Rule (rule.go); handleBlocked, walkQueues (pass.go); timetable.go
+//	number of reservations         reservationsPerQueue (rule.go)
+//	when and where one begins      reserveOne, startSearch (reserve.go); searchcache.go must agree
+//	what backfilled jobs may use   freeUntil and freeAt (ledger/resources.go), reserveOnNodes (reserve.go)
+//	preemption                     who: package preempt; which victims: victims.go; what follows: preempt.go
+//	limits                         package policy; isLimited, isLimitedNow, exceedsLimit (limits.go)
+//	advance reservations           package advance, advance.go
+//	topology, node sets, GRES      topology.go, segments.go, blocks.go; nodeset.go, cover.go; detail.go, gputypes.go
+//	provisioning                   provision.go
+//	reasons and their texts        Plan.waitReason (plan.go); assess (class.go)
+//	a field of the request         request, requestOf, and always RequestKeyOf, else unequal jobs share a class
+//	                               (request.go); used by accepts (place.go), tasksIn and usage (request.go), alloc.go
+//	a rule that differs by QOS     policy.Gate, which each queueEntry has; classKey (class.go) if a refusal depends on it
+//
+// A rule "job e must not start while job f waits ahead of it" is one condition in walkInOrder before tryStart (both
+// walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e as one over a
+// limit is skipped. Do not call recordRefusal: other jobs of the class may start. The walk does not visit every job
+// that waits (advanceWalk and nextStartable skip refused ones), so do not collect the f during the walk: keep them in a
+// list, as Planner.enqueue and dequeue keep partition.shortest, and compare e with the first that has not started.
+// Starts outside walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere. For "jobs of QOS x never backfill past
+// jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go) copies it to policy.Gate, as NoReserve to
+// Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy (limits.go) renews the gates of queued jobs,
+// and the list.
+//
+// # Tests
+//
+//	go test ./internal/engine/state -run Scenarios/NAME   transcripts in testdata/*.txt; -rewrite, then read the diff
+//	go test ./internal/sched                              laws_*_test.go; TestPlansAreKept is the main law
+//	go test ./internal/sim                                TestOracle: a hash of each plan; references for each rule
 package sched

@@ -8,9 +8,8 @@ import (
 )
 
 // A job may keep its nodes to its user (--exclusive=user, or a partition that does so for all its jobs): only jobs of
-// the
-// same user that say so too are beside it. To all others such a job is one that has the node whole, which costs them
-// nothing to know; who has a node is looked at for these jobs alone.
+// the same user that say so too are beside it. To all others such a job is one that has the node whole, which costs
+// them nothing to know; who has a node is looked at for these jobs alone.
 
 // ownerOf gives the user whose the nodes of a job would be in a partition; "": nobody's.
 func ownerOf(s *core.Spec, part *core.Partition) core.UserName {

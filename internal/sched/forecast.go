@@ -10,9 +10,8 @@ import (
 // Forecast is when the jobs of a queue will start, about, if nothing more arrives and all lasts as long as it may. The
 // plan knows that of the few jobs it reserved for; a forecast lets the whole queue run off on a rough picture of the
 // cluster (see outlook). It is worked out in slices, Step by Step, between passes: it reads the planner as it is at
-// each
-// slice, so what comes and goes meanwhile may be in it or not. Once done it is never changed, and any number of readers
-// may have it.
+// each slice, so what comes and goes meanwhile may be in it or not. Once done it is never changed, and any number of
+// readers may have it.
 type Forecast struct {
 	Now core.Time // it was begun
 
@@ -75,8 +74,7 @@ func (p *Planner) Forecast(plan *Plan) *Forecast {
 func (f *Forecast) Done() bool { return f.work == nil }
 
 // Step does so much more of the work, counted in small operations of a few nanoseconds each, and tells whether all of
-// it
-// is done.
+// it is done.
 func (f *Forecast) Step(n int) (done bool) {
 	w := f.work
 	for w != nil && n > 0 {
@@ -155,7 +153,6 @@ func (f *Forecast) recordFirst(id core.JobID, at core.Time) {
 	}
 }
 
-// advanceWalk moves to the next phase.
 func (w *forecastBuild) nextPhase() int {
 	w.phase, w.resumed = w.phase+1, false
 	return 1
@@ -258,7 +255,7 @@ func (w *forecastBuild) addIneligible() int {
 	return 50 + 20*len(w.model.pools)
 }
 
-// firstStartable is the first place of a class that could hold it, nil if none could.
+// firstUsable returns the first partition of a class that could hold it, or nil.
 func (c *classInfo) firstUsable() *partitionClass {
 	for i := range c.partitions {
 		if c.partitions[i].reason == nil {

@@ -11,8 +11,7 @@ import (
 )
 
 // modelLimits is what a forecast knows beside nodes: advance reservations, licences and limits. Jobs that wait for
-// those
-// are in nobody's way meanwhile, as in a pass.
+// those are in nobody's way meanwhile, as in a pass.
 type modelLimits struct {
 	advances     []*advance.Reservation
 	advanceTimes []core.Time      // when one of them begins or ends, soonest first
@@ -60,7 +59,7 @@ func newModelLimits(now core.Time, p *Planner) modelLimits {
 	return a
 }
 
-// isOpen tells whether a limit that keeps a job may let it through when something ends; nobody knows when others do.
+// mayOpen reports whether a limit may let a job start when something ends.
 func (w *forecastBuild) mayOpen(e *queueEntry) bool {
 	l := w.p.limits
 	if e.gate == nil || l == nil {

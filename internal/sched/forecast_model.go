@@ -14,12 +14,10 @@ import (
 )
 
 // forecastModel is a rough picture of the cluster on which a forecast lets the queue run off by the rule of a pass:
-// what fits
-// starts, in order; the first of each partition that does not has a moment kept for it on some nodes; those behind may
-// not be in its way. It is rough in that nodes that are alike and in the same partitions are tried together, that only
-// amounts count and not which CPUs they are, and in time: it goes from event to event while there are few, later in
-// steps
-// that grow with the distance, where a job shorter than a step takes its share of it.
+// what fits starts, in order; the first of each partition that does not has a moment kept for it on some nodes; those
+// behind may not be in its way. It is rough in that nodes that are alike and in the same partitions are tried together,
+// that only amounts count and not which CPUs they are, and in time: it goes from event to event while there are few,
+// later in steps that grow with the distance, where a job shorter than a step takes its share of it.
 type forecastModel struct {
 	now   core.Time
 	fcfs  bool

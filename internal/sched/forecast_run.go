@@ -173,8 +173,7 @@ func (o *forecastModel) maxTasks(c *modelClass, num int64) (tasks int64) {
 }
 
 // fit tells how many copies of a job could start; picks has where. If it is what is free that there is too little of,
-// not
-// what is left beside reserved jobs, it is tight.
+// not what is left beside reserved jobs, it is tight.
 func (o *forecastModel) fit(c *modelClass, length core.Time, want int64) (got int64, tight bool, cost int) {
 	num := o.stepShare(length)
 	if o.maxTasks(c, num) < c.tasks {
@@ -199,8 +198,7 @@ func (o *forecastModel) fit(c *modelClass, length core.Time, want int64) (got in
 }
 
 // choosePool finds nodes of a pool for so many tasks that end by a moment, the first that have room, and tells how many
-// it
-// found, whether it left out what is kept for others, and how much work that was.
+// it found, whether it left out what is kept for others, and how much work that was.
 func (o *forecastModel) choosePool(c *modelClass, k int, num, want int64, end core.Time) (tasks int64, kept bool,
 	cost int,
 ) {

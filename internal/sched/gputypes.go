@@ -7,7 +7,7 @@ import (
 // Jobs that ask for GPUs of several types as a whole: a node may have one of them and not the other, so each node gives
 // what it has of each, the first in order first. How the network joins them is not looked at.
 
-// featureSets counts the kinds of resources a job asks for as a whole.
+// countTotals counts the kinds of resources a job asks for as a whole.
 func (w *requestDetail) countTotals() (n int) {
 	for i := range w.gres {
 		if w.gres[i].total > 0 {
@@ -17,9 +17,8 @@ func (w *requestDetail) countTotals() (n int) {
 	return n
 }
 
-// findOffer is what a node gives of each kind that is still missing, no more than most of all together, and how many
-// tasks it
-// could have.
+// gpuOffer returns what a node gives of each kind that is still missing, at most most of all together, and how many
+// tasks it could have.
 func (s *nodeSupply) gpuOffer(missing []int64, most int64) (counts []int64, sum int64, tasks int32) {
 	n, w := s.req, s.req.detail
 	counts = make([]int64, len(w.gres))

@@ -9,8 +9,7 @@ import (
 )
 
 // invalidPart says which part of a request cannot be read; "" if all can. Admission refuses such requests, so that only
-// a
-// record from elsewhere has one. Its job never starts: a restriction that is not understood is not lifted.
+// a record from elsewhere has one. Its job never starts: a restriction that is not understood is not lifted.
 func invalidPart(s *core.Spec) string {
 	for _, list := range [...][]core.Gres{
 		s.Shape.Gres, s.Shape.Wide().GPUs, s.Shape.Wide().GPUsPerTask,

@@ -8,8 +8,7 @@ import (
 )
 
 // A node whose agent is not root runs the jobs of its own user only. Who a job is by matters to nobody else: only the
-// jobs of
-// users who have such nodes are in classes of their own.
+// jobs of users who have such nodes are in classes of their own.
 
 // keptUsers are those who have nodes of their own. It is a value: plans keep it.
 type keptUsers map[uint32]bool

@@ -8,10 +8,10 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// licenses is what there is of a licence, and what jobs hold.
+// licensePool is the total of a license and what jobs hold of it.
 type licensePool struct{ total, used int64 }
 
-// freeLicenses books the licences of a job, or with -1 gives them back.
+// bookLicenses books the licenses of a job, or with -1 returns them.
 func (p *Planner) bookLicenses(al *core.Alloc, sign int64) {
 	for _, l := range al.Licenses() {
 		if st := p.licenses[l.Name]; st != nil {
@@ -39,8 +39,7 @@ func (ps *pass) licensesFor(s *partitionClass, from, end core.Time) []core.Licen
 }
 
 // isLicenseFree tells whether so much of a licence is free from one moment to another: at the first, and whenever a
-// promised job or
-// a reservation that has some of it begins.
+// promised job or a reservation that has some of it begins.
 func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core.Time) bool {
 	p := ps.p
 	st := p.licenses[l.Name]
@@ -71,8 +70,7 @@ func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core
 }
 
 // licensesLeft is what is left of a licence at a moment, beside all that hold it then and what other reservations have
-// of it.
-// What the job itself was promised, in another of its partitions, does not count.
+// of it. What the job itself was promised, in another of its partitions, does not count.
 func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 {
 	p := ps.p
 	free := p.licenses[name].total
@@ -121,7 +119,7 @@ func (p *Planner) isLicenseReserved(name string) bool {
 	return false
 }
 
-// licenses are the jobs that hold licences, by licence, with those the pass has started.
+// licenseUse returns the jobs that hold licenses, by license, with the starts of the pass.
 func (ps *pass) licenseUse() map[string][]ledger.AdvanceJob {
 	if ps.licenseHolders == nil {
 		ps.licenseHolders = map[string][]ledger.AdvanceJob{}
@@ -179,10 +177,8 @@ func (ps *pass) licensesLeftNow(s *partitionClass, name string) int64 {
 }
 
 // waitsForOther tells whether a job waits for licences, or for a reservation to begin. Nodes may stand idle for such a
-// job for
-// long: if it is the first of its queue, the first behind it that waits for nodes is kept from being pushed back for
-// ever
-// too, though nothing is promised to that one.
+// job for long: if it is the first of its queue, the first behind it that waits for nodes is kept from being pushed
+// back for ever too, though nothing is promised to that one.
 func (ps *pass) waitsForOther(e *queueEntry) bool {
 	s := e.class
 	if s.licenses != nil && ps.missingLicense(s) != "" {

@@ -9,23 +9,22 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// Policy is the limits that jobs are under. It comes whole when it changes.
+// Policy holds the limits of jobs. It comes whole when it changes.
 type Policy struct {
 	Rules  *policy.Rules
-	Shares *policy.Tree // fair shares, if a QOS asks for one; not changed any more
+	Shares *policy.Tree // fair shares, if a QOS asks for them; never changed
 }
 
-// limitState is what the planner counts for them. A job that a limit keeps from starting is passed over: it is not the
-// head
-// of its queue, gets no reservation and blocks nobody.
+// limitState counts usage against the limits. A job over a limit is skipped: it is not the head of its queue, gets no
+// reservation and blocks nobody.
 type limitState struct {
 	rules  *policy.Rules
 	shares *policy.Tree
 	tally  *policy.Tally
-	timed  int // jobs in queues whose gate time alone may open
+	timed  int // queued jobs whose limits may open with time alone
 }
 
-// setPolicy takes in new limits, and counts everything anew if they are not just new shares.
+// setPolicy sets new limits and recounts everything, unless only the shares are new.
 func (p *Planner) setPolicy(pol *Policy) {
 	if p.limits != nil && p.limits.rules == pol.Rules {
 		p.limits.shares = pol.Shares
@@ -84,8 +83,8 @@ func (p *Planner) setPolicy(pol *Policy) {
 	}
 }
 
-// setQOSExemptions takes in which QOS lift bounds of partitions. The jobs of those for which that changed are of
-// another class.
+// setQOSExemptions sets which QOS lift bounds of partitions. Jobs of a QOS for which that changed move to another
+// class.
 func (p *Planner) setQOSExemptions(rules *policy.Rules) {
 	next := qosExemptions{}
 	for q := range rules.AllQOS() {
@@ -113,7 +112,7 @@ func (p *Planner) setQOSExemptions(rules *policy.Rules) {
 	}
 }
 
-// setMeter takes in what somebody used.
+// setMeter sets the recorded usage of a user in a project.
 func (p *Planner) setMeter(m *policy.Meter) {
 	k := meterKey{m.Project, m.User}
 	if p.meters == nil {
@@ -130,7 +129,7 @@ type meterKey struct {
 	user    core.UserName
 }
 
-// gate finds the limits that a job is under in a partition; nil: none.
+// gate returns the limits of a job in a partition; nil: none.
 func (p *Planner) gate(s *core.Spec, part *partition) *policy.Gate {
 	if p.limits == nil {
 		return nil
@@ -142,15 +141,15 @@ func whoOf(s *core.Spec, part *partition) policy.Who {
 	return policy.Who{Project: s.Project, User: s.User, QOS: s.QOS, Part: part.QOS}
 }
 
-// countTimed counts the jobs in queues that time alone may let through.
+// countTimed counts queued jobs whose limits may open with time alone.
 func (p *Planner) countTimed(g *policy.Gate, k int) {
 	if g != nil && g.Timed {
 		p.limits.timed += k
 	}
 }
 
-// limitUse counts what a job holds against its limits. Jobs that are over count no more, though their nodes are not
-// clean.
+// countAgainstLimits counts an allocation against its job's limits. Jobs that have ended do not count, although their
+// nodes may not be clean yet.
 func (p *Planner) countAgainstLimits(h *ledger.Allocation, end core.Time) {
 	if p.limits == nil || h.Job == nil || h.Job.End != 0 {
 		return
@@ -167,19 +166,18 @@ func (p *Planner) countAgainstLimits(h *ledger.Allocation, end core.Time) {
 		end = 0
 	}
 	al := h.Alloc
-	if h.Job.Lends() { // what it has lent counts too
+	if h.Job.Lends() { // lent CPUs count too
 		al = h.Job.Alloc
 	}
 	h.LimitUse = p.limits.tally.Start(g, p.limits.usageOf(al), end)
 }
 
-// usageOf is what an allocation counts for.
 func (l *limitState) usageOf(al *core.Alloc) *policy.Ask {
 	all, node := alloc.AllocatedTRES(al)
 	return l.rules.Ask(all, node, al.Partition)
 }
 
-// limitAsk is what the jobs of a class ask for.
+// askOf returns what the jobs of a class ask for, in terms of limits.
 func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
 	if s.limitAsk == nil {
 		all, node := alloc.RequestedTRES(spec)
@@ -188,12 +186,12 @@ func (l *limitState) askOf(s *partitionClass, spec *core.Spec) *policy.Ask {
 	return s.limitAsk
 }
 
-// isLimited tells whether a limit keeps a job from starting. While a pass goes on gates only close.
+// isLimited reports whether a limit keeps a job from starting. During a pass limits only close.
 func (ps *pass) isLimited(e *queueEntry) bool {
 	return e.gate != nil && ps.p.isLimited(e.gate, e.class, e.job, e.minTime, ps.plan.Now)
 }
 
-// closed tells whether a gate keeps a job of a class from starting.
+// isLimited reports whether the limits g keep a job of the class from starting.
 func (p *Planner) isLimited(g *policy.Gate, s *partitionClass, j *core.Job, length, now core.Time) bool {
 	l, ask := p.limits, s.limitAsk
 	if ask == nil {
@@ -202,7 +200,7 @@ func (p *Planner) isLimited(g *policy.Gate, s *partitionClass, j *core.Job, leng
 	return l.tally.Shut(g, ask, length, now, l.shares, p.refusalEpoch)
 }
 
-// isLimitedNow is limited for a job that is being tried: another of its tasks may have started since.
+// isLimitedNow is isLimited for a job that is being tried: another of its tasks may have started since.
 func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
 	l := ps.p.limits
 	if l == nil {
@@ -213,7 +211,7 @@ func (ps *pass) isLimitedNow(s *partitionClass, j *core.Job) bool {
 		ps.p.refusalEpoch)
 }
 
-// gateOf finds the limits of a job that is being tried.
+// gateOf returns the limits of a job that is being tried.
 func (ps *pass) gateOf(s *partitionClass, j *core.Job) *policy.Gate {
 	if e := ps.trying; e != nil && e.job == j && e.class.part == s.part {
 		return e.gate
@@ -221,8 +219,8 @@ func (ps *pass) gateOf(s *partitionClass, j *core.Job) *policy.Gate {
 	return ps.p.gate(j.Spec, s.part)
 }
 
-// exceedsLimit is barred for what a job would really get: whole nodes may be more than it asked for. It notes the
-// reason.
+// exceedsLimit reports whether a placement exceeds a limit: whole nodes may be more than the job asked for. It records
+// the reason.
 func (ps *pass) exceedsLimit(s *partitionClass, j *core.Job, al *core.Alloc) bool {
 	l := ps.p.limits
 	if l == nil {
@@ -245,7 +243,7 @@ func (ps *pass) exceedsLimit(s *partitionClass, j *core.Job, al *core.Alloc) boo
 	return true
 }
 
-// waitUnreserved deals with a job that waits without a place in the plan. If nobody else is first in its queue, it is.
+// waitUnreserved handles a job that waits without a reservation. It is reported as the head only if no other job is.
 func (ps *pass) waitUnreserved(l *queueWalk, e *queueEntry) {
 	if ps.plan.heads == nil {
 		ps.plan.heads = map[core.PartitionName]core.JobID{}
@@ -258,7 +256,8 @@ func (ps *pass) waitUnreserved(l *queueWalk, e *queueEntry) {
 	}
 }
 
-// finishLimits closes a pass: what its plan can tell of limits, and when time alone may change that.
+// finishLimits stores in the plan what Plan.Reason needs to know of limits, and the next time at which time alone may
+// open one.
 func (ps *pass) finishLimits() {
 	l := ps.p.limits
 	if l == nil {
@@ -273,7 +272,7 @@ func (ps *pass) finishLimits() {
 	}
 }
 
-// whoFunc tells which limits a job is under in a partition. It reads only what never changes of the planner.
+// whoIn returns whose limits a job is under in a partition. It reads only what never changes.
 func (p *Planner) whoIn(s *core.Spec, name core.PartitionName) (policy.Who, bool) {
 	part := p.partitionByName[name]
 	if part == nil {
@@ -282,7 +281,7 @@ func (p *Planner) whoIn(s *core.Spec, name core.PartitionName) (policy.Who, bool
 	return whoOf(s, part), true
 }
 
-// isLimited tells which limit keeps a job from starting, if one does in all its partitions: the first one's.
+// limitReason returns which limit keeps a job from starting, if one does in all its partitions: that of the first.
 func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 	if p.limits == nil {
 		return Reason{}, false
@@ -296,7 +295,7 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 		}
 		reason, text, known := p.limits.Check(who, p.limits.Rules().Ask(all, node, part), alloc.TimeLimit(j.Spec))
 		switch {
-		case !known: // nobody has asked: it came after the plan
+		case !known: // the job was submitted after the plan was made
 		case reason == "":
 			open = true
 		case !shut:
@@ -308,7 +307,7 @@ func (p *Plan) limitReason(j *core.Job) (w Reason, shut bool) {
 			return Reason{}, false
 		}
 	}
-	for i := range p.Starts { // it counts among those that run already
+	for i := range p.Starts { // the view counts starts of this plan as running
 		if s := &p.Starts[i]; s.Job == j.ID && !s.Array {
 			return Reason{Text: "it starts now"}, true
 		}

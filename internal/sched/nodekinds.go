@@ -8,8 +8,7 @@ import (
 )
 
 // Nodes that are alike are of a kind: what one of them could hold if nothing ran, all could. So whether the nodes that
-// are
-// up could hold a class is told by how many of each kind are up, without looking at them.
+// are up could hold a class is told by how many of each kind are up, without looking at them.
 
 // countKind counts a node among those of its kind that are up, or with -1 no more.
 func (p *Planner) countKind(a *ledger.Node, k int32) {
@@ -59,8 +58,7 @@ func (s *partitionClass) isCountable() bool {
 }
 
 // kindsCouldHold tells whether the nodes of a partition that are up could hold a job of a class, which is countable, if
-// nothing
-// ran; and how many of them may go down at least before that is another matter.
+// nothing ran; and how many of them may go down at least before that is another matter.
 func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
 	n := &s.req
 	left, tasks := n.nodesMin, int64(n.tasks)

@@ -25,9 +25,8 @@ type setScratch struct {
 }
 
 // chooseSet finds nodes for a need with a wish, or none. What it does not find is not there, but for constraints with
-// three or
-// more counts of overlapping features on large clusters, where it gives up after a bounded search: so a refusal stands
-// until something comes free.
+// three or more counts of overlapping features on large clusters, where it gives up after a bounded search: so a
+// refusal stands until something comes free.
 func (n *request) chooseSet(at ledger.View, buf []nodeChoice) []nodeChoice {
 	w := n.set
 	if w.preferred != nil {
@@ -121,8 +120,7 @@ func compareLoad(a, b *ledger.Node, at *ledger.View) int {
 }
 
 // byWeight tries the nodes of the lowest weight alone, then with those of the next, and so on: for jobs that want as
-// many
-// as there are, from the weight on where there are as many.
+// many as there are, from the weight on where there are as many.
 func (n *request) byWeight(all []candidate, try func([]candidate) []nodeChoice) []nodeChoice {
 	for i := 1; i <= len(all); i++ {
 		if i < len(all) && (all[i].node.Record.Weight == all[i-1].node.Record.Weight || i < int(n.nodesMin) ||
@@ -154,8 +152,7 @@ func (n *request) assignSetTasks(picks []nodeChoice) []nodeChoice {
 }
 
 // chooseAdjacent chooses nodes that follow each other without a gap, in the shortest row that has enough of them, or as
-// many as
-// the job would like.
+// many as the job would like.
 func (n *request) chooseAdjacent(some []candidate, counts []grammar.FeatureCount, buf []nodeChoice) []nodeChoice {
 	slices.SortFunc(some, func(x, y candidate) int { return cmp.Compare(x.node.Position.Line, y.node.Position.Line) })
 	wanted := int(n.nodesMin)
@@ -215,7 +212,7 @@ func (n *request) shortestRun(row []candidate, counts []grammar.FeatureCount) (a
 	return at, size, ok
 }
 
-// pool is what a growing choice has so far, against what it needs.
+// selection is what a growing choice has so far, against what it needs.
 type selection struct {
 	req      *request
 	counts   []grammar.FeatureCount
@@ -246,7 +243,7 @@ func (h *selection) add(k *candidate, sign int32) {
 	}
 }
 
-// advanceAllows gives the counts that are not met yet.
+// unmetCounts returns the counts that are not met yet.
 func (h *selection) unmetCounts() (left uint64) {
 	for i := range h.counted {
 		if h.counted[i] < h.counts[i].Count {

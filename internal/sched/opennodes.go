@@ -8,8 +8,7 @@ import (
 )
 
 // nodeFree is what a node has free now of what all jobs ask for. Those of all nodes lie side by side: a pass goes
-// through
-// them for every class that it tries, and looks at few of the nodes themselves.
+// through them for every class that it tries, and looks at few of the nodes themselves.
 type nodeFree struct {
 	mem  core.Bytes
 	cpus int32
@@ -21,7 +20,7 @@ func (s *partitionClass) needsCPUsAndMemory() bool {
 	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.Nodes == nil)
 }
 
-// minRefused is the CPUs that a job needs free on each of its nodes.
+// cpusPerNode returns the CPUs that a job needs free on each of its nodes.
 func (n *request) cpusPerNode() int32 { return max(n.cpusPerTask, n.minCPUs) }
 
 // nodesWithRoom lists the nodes of a class that have its CPUs and memory free, in the order they are tried.
@@ -44,16 +43,14 @@ func (p *Planner) nodesWithRoom(s *partitionClass) []*ledger.Node {
 }
 
 // freeEnvelope is the most memory that any open node of a partition has free beside so many CPUs or more, by CPUs.
-// Nodes have less
-// as a pass goes on; what none has is not there any more.
+// Nodes have less as a pass goes on; what none has is not there any more.
 type freeEnvelope struct {
 	epoch int64
 	mem   []core.Bytes
 }
 
-// ignoreReservations tells whether no node has enough free for one task of a class, whatever is reserved. Where jobs
-// are preempted,
-// nodes may get more in a pass, too; and of few nodes each is soon looked at.
+// noNodeHasRoom reports whether no node has enough free for one task of a class, ignoring reservations. With preemption
+// nodes may get more during a pass, so it reports false then.
 func (ps *pass) noNodeHasRoom(s *partitionClass) bool {
 	if ps.p.preemption != nil || !ps.p.tracking || !s.needsCPUsAndMemory() {
 		return false

@@ -6,7 +6,8 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// Pass plans at now.
+// Pass plans at time now. The planner is unchanged afterwards: what the pass books and reserves is taken back at its
+// end.
 func (p *Planner) Pass(now core.Time) *Plan {
 	plan := &Plan{
 		Now: now, keyFunc: p.key, heads: p.sparePromises.heads, expected: p.sparePromises.expected,
@@ -17,7 +18,7 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	p.numberNodes()
 	p.refusalEpoch++
 	p.passCount++
-	p.freed.cut(p.freedSettled) // classes are up to date with those
+	p.freed.cut(p.freedSettled) // all classes have seen these entries
 	p.freedSettled, p.freedAtPass = p.freedAtPass, p.freed.next()
 	ps := &p.pass
 	*ps = pass{p: p, plan: plan, started: ps.started[:0], reserved: ps.reserved[:0]}
@@ -49,7 +50,8 @@ func (p *Planner) Pass(now core.Time) *Plan {
 	return plan
 }
 
-// enqueueEligible moves jobs whose time has come into their queues and finds the next one's.
+// enqueueEligible moves jobs whose begin time has passed into their partition queues and records the next such time in
+// plan.WakeAt.
 func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 	for {
 		c := queueCursor{List: &p.ineligible}
@@ -68,48 +70,47 @@ func (p *Planner) enqueueEligible(now core.Time, plan *Plan) {
 	}
 }
 
-// epoch is one walk through the queues.
+// pass is the state of one pass.
 type pass struct {
 	p                  *Planner
 	plan               *Plan
 	started            []ledger.AllocEnd
 	reserved           []*ledger.Reservation
-	reservationsKnown  int32 // of the reservations that the last pass made, those of which it is known what became of them
-	reservationDropped bool  // a reservation was dropped: what was refused because of it may start
+	reservationsKnown  int32 // reservations of the last pass that this one has repeated or dropped
+	reservationDropped bool  // retry jobs that were refused because of that reservation
 	steps              int
-	overLimit          bool // what was placed last was more than a limit allows
+	overLimit          bool // the last placement exceeded a limit
 	trying             *queueEntry
-	// Jobs that stand in several queues: how many of their tasks (or they themselves) have been given a place.
+	// Started tasks by job (1 for a job without tasks), for jobs that are in several queues.
 	startedTasks map[core.JobID]int
 
-	licenseHolders  map[string][]ledger.AdvanceJob // see seats
-	advanceReserved map[string]int                 // promised starts in each advance reservation
-	currentJob      core.JobID                     // the job that is looked at, for licences
+	licenseHolders  map[string][]ledger.AdvanceJob // running jobs by license; see licenseUse
+	advanceReserved map[string]int                 // reservations made in each advance reservation
+	currentJob      core.JobID                     // the job being placed, for licenses
 	preemptions
 
-	placingHet bool      // components of a het job are being placed: what is reserved for them stays until all are
-	notBefore  core.Time // reservations begin then at the earliest; 0: when they can
+	placingHet bool      // components of a het job are being placed; their reservations stay until all have a placement
+	notBefore  core.Time // earliest begin of a reservation; 0: no bound
 }
 
-// partition is a partition's queue in a pass.
+// queueWalk is the walk over one partition's queue in a pass.
 type queueWalk struct {
 	part             *partition
 	cursor           queueCursor
-	headFound        bool // its first job that cannot start has been met
-	closed           bool // there is nothing more in it
-	ended            bool // nothing more in it may start, by the rule
-	byClass          bool // it goes on by classes
-	headLacksOther   bool // that job waits for something else than nodes; see lacks
-	reservationsLeft int  // jobs behind that one that are promised a start too
+	headFound        bool // the first job that cannot start was found
+	closed           bool // no more jobs to try
+	ended            bool // by the rule, no more jobs may start, even after rewind
+	byClass          bool // the walk goes on by class, over heads
+	headLacksOther   bool // the head waits for something other than nodes; see waitsForOther
+	reservationsLeft int  // number of jobs behind the head that still get a reservation
 	heads            classHeads
 }
 
-// reservationsMade tells whether its reservations are made.
+// reservationsMade reports whether the queue gets no more reservations in this pass.
 func (l *queueWalk) reservationsMade() bool {
 	return l.headFound && !l.headLacksOther && l.reservationsLeft == 0
 }
 
-// head is the lane's next job.
 func (l *queueWalk) head() *queueEntry {
 	if !l.byClass {
 		return l.cursor.Current()
@@ -120,6 +121,8 @@ func (l *queueWalk) head() *queueEntry {
 	return &l.heads[0].head
 }
 
+// walkQueues starts what can start, in the order of the rule. Under RuleEASYSJBF a second walk goes over the jobs
+// behind the heads, shortest first.
 func (ps *pass) walkQueues() {
 	rule := ps.p.cfg.Rule
 	if ps.p.usesTimetable() {
@@ -154,12 +157,12 @@ func (ps *pass) walkQueues() {
 	ps.p.lastReservations = append(ps.p.lastReservations[:0], ps.reserved...)
 }
 
-// walkInOrder tries the jobs of all open lanes in order.
+// walkInOrder tries the first job of all open walks, by comesBefore, until every walk is closed.
 func (ps *pass) walkInOrder(lanes []queueWalk) {
 	for {
 		var best *queueWalk
 		var head *queueEntry
-		headless := 0 // lanes
+		headless := 0 // walks that have reservations to make
 		for i := range lanes {
 			l := &lanes[i]
 			if l.closed {
@@ -187,7 +190,7 @@ func (ps *pass) walkInOrder(lanes []queueWalk) {
 			ps.walkByClass(best)
 			continue
 		}
-		if best.byClass && ps.isRefused(head) { // something started since
+		if best.byClass && ps.isRefused(head) { // a start since then used what it needed
 			ps.nextByClass(best)
 			continue
 		}
@@ -204,9 +207,8 @@ func (ps *pass) walkInOrder(lanes []queueWalk) {
 	}
 }
 
-// advanceWalk goes past a lane's first job and those behind it that are known not to start, without weighing them
-// against other
-// lanes.
+// advanceWalk moves a walk past its first job and past the jobs behind it that are known not to start. These are not
+// compared with the jobs of other queues.
 func (ps *pass) advanceWalk(l *queueWalk) {
 	if l.byClass {
 		ps.nextByClass(l)
@@ -223,7 +225,7 @@ func (ps *pass) advanceWalk(l *queueWalk) {
 	}
 }
 
-// rewind puts all lanes behind a job: those that were passed over may start now.
+// rewind restarts all walks behind last: a dropped reservation may let jobs start that were skipped.
 func (ps *pass) rewind(lanes []queueWalk, part *partition, last queueEntry) {
 	for i := range lanes {
 		if l := &lanes[i]; !l.ended {
@@ -233,8 +235,8 @@ func (ps *pass) rewind(lanes []queueWalk, part *partition, last queueEntry) {
 	}
 }
 
-// isRefused tells whether a job is known not to start in this pass. It does not look at the job itself: that would cost
-// more than all the rest.
+// isRefused reports whether a job is known not to start in this pass. It reads only the queue entry: loading the job
+// record would cost more than the rest of the check.
 func (ps *pass) isRefused(e *queueEntry) bool {
 	if len(e.class.options) > 0 {
 		return false
@@ -244,11 +246,10 @@ func (ps *pass) isRefused(e *queueEntry) bool {
 		ps.hasNoVictims(e.class, e.priority, end))
 }
 
-// handleBlocked deals with a job that cannot start now: the first of a lane get reservations, and those behind may
-// start if they
-// do not delay them.
+// handleBlocked applies the backfill rule to a job that cannot start now. The first such job of a queue is its head; it
+// and the next reservationsLeft jobs get reservations. The jobs behind them may start if they delay none of these.
 func (ps *pass) handleBlocked(l *queueWalk, e *queueEntry) {
-	// as Slurm's NoReserve: it waits, and nobody for it
+	// like Slurm's NoReserve: it waits without a reservation
 	if e.gate != nil && (e.gate.NoPlace || e.priority < e.gate.Place) {
 		ps.waitUnreserved(l, e)
 		return
@@ -281,13 +282,14 @@ func (ps *pass) handleBlocked(l *queueWalk, e *queueEntry) {
 	if rule := ps.p.cfg.Rule; rule == RuleFCFS || rule == RuleEASYSJBF && promised && l.reservationsLeft == 0 {
 		l.closed, l.ended = true, true
 	}
-	// no class in the queue can start anything any more
+	// every class of the queue was refused
 	if l.reservationsLeft == 0 && l.part.deadClasses >= l.part.liveClasses {
 		l.closed = true
 	}
 }
 
-// comesBefore orders jobs of different partitions: those who may push others aside first, then by the partition's tier.
+// comesBefore orders jobs of different partitions: by rank, then by the partition's tier (except for jobs with vacated
+// nodes), then as within a queue.
 func comesBefore(a *partition, e *queueEntry, b *partition, f *queueEntry) bool {
 	if e.rank != f.rank {
 		return e.rank > f.rank
@@ -300,7 +302,8 @@ func comesBefore(a *partition, e *queueEntry, b *partition, f *queueEntry) bool 
 
 func isPartitionDown(state string) bool { return state != "" && state != "UP" && state != "DRAIN" }
 
-// tryStart starts a job, or as many tasks of an array as fit. It returns false if the queue behind must wait for it.
+// tryStart starts a job, or as many tasks of an array as fit. It returns false if the job is blocked, so that
+// handleBlocked decides about the jobs behind it. A job that a limit keeps from starting is not blocked.
 func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 	ps.p.setCurrentJob(j)
 	if hetRefOf(j) != nil {
@@ -331,12 +334,12 @@ func (ps *pass) tryStart(s *partitionClass, j *core.Job) bool {
 	return true
 }
 
-// isThrottled tells whether as many tasks of a job's array run as its limit allows.
+// isThrottled reports whether the job's array has as many running tasks as its limit allows.
 func (ps *pass) isThrottled(j *core.Job) bool {
 	return j.Array != nil && j.Spec.Throttle > 0 && ps.p.arrayRunning[j.Array.Base] >= j.Spec.Throttle
 }
 
-// explainThrottled notes for whom that is so at the end of a pass.
+// explainThrottled records for Plan.Reason which jobs are throttled at the end of the pass.
 func (ps *pass) explainThrottled() {
 	for id, j := range ps.p.throttledJobs {
 		if ps.isThrottled(j) {
@@ -348,7 +351,7 @@ func (ps *pass) explainThrottled() {
 	}
 }
 
-// addThrottled keeps a waiting job whose array may run so many tasks at once.
+// addThrottled records a pending job whose array has a limit on running tasks.
 func (p *Planner) addThrottled(j *core.Job) {
 	if p.throttledJobs == nil {
 		p.throttledJobs = map[core.JobID]*core.Job{}
@@ -356,9 +359,8 @@ func (p *Planner) addThrottled(j *core.Job) {
 	p.throttledJobs[j.ID] = j
 }
 
-// place starts a job, or a task of an array, if that delays no reservation. What a class was refused once in a pass it
-// is
-// not looked at again for: resources only get fewer while the pass goes on, and a longer job is in the way of more.
+// place starts a job, or a task of an array, on free nodes if that delays no reservation. A class that was refused is
+// not tried again in the same pass for jobs that end as late: free resources only shrink during a pass.
 func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	if len(s.options) > 0 {
 		return ps.placeInOptions(s, j, task)
@@ -404,7 +406,7 @@ func (ps *pass) place(s *partitionClass, j *core.Job, task int32) bool {
 	return true
 }
 
-// countNodes starts a job, or a task of an array, on what is free.
+// start books a job, or a task of an array, in the ledger and adds it to the plan.
 func (ps *pass) start(j *core.Job, task int32, al *core.Alloc, terms alloc.Terms, end core.Time) {
 	p := ps.p
 	h := p.allocationPool.get()

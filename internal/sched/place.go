@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// choosePool is a node chosen for a job, with the tasks it gets.
+// nodeChoice is a node chosen for a job, with the tasks it gets.
 type nodeChoice struct {
 	node     *ledger.Node
 	capacity int32
@@ -28,10 +28,8 @@ func (n *request) accepts(a *ledger.Node, at *ledger.View) bool {
 }
 
 // choose finds nodes for the whole job, or none: the first node that has room for all of it if it may be on one;
-// otherwise
-// the first nodes in order that have room, nodes that must be used before all others; or, if there is more to it, what
-// seek
-// finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
+// otherwise the first nodes in order that have room, nodes that must be used before all others; or, if there is more to
+// it, what seek finds. Jobs that ask for GPUs as a whole get as few nodes as will do (both as Slurm 22.05).
 func (n *request) choose(at ledger.View, buf []nodeChoice) []nodeChoice {
 	if n.invalid != "" {
 		return nil
@@ -93,10 +91,8 @@ func (n *request) choose(at ledger.View, buf []nodeChoice) []nodeChoice {
 }
 
 // chooseFew is for jobs with a node limit whose tasks do not fit the first nodes that have any room, and for those that
-// want
-// as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what it
-// is while others take what it leaves, which a
-// plan with several promises lives by.
+// want as few as will do: of the sets that do, it finds the one whose nodes come first in order. So a choice stays what
+// it is while others take what it leaves, which a plan with several promises lives by.
 func (n *request) chooseFew(at ledger.View, buf []nodeChoice) []nodeChoice {
 	picks := buf[:0]
 	for _, must := range [...]bool{true, false} {

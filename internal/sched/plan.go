@@ -11,35 +11,35 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// Plan is the outcome of a pass: a value, never changed. The engine turns starts into changes, checking each again.
+// Plan is the result of a pass. It is never changed. The engine checks each start again and carries it out.
 type Plan struct {
 	Now    core.Time
 	Starts []Start
 	// Preempts are jobs to preempt, so that others can start when they are gone.
 	Preempts []Preempt
-	// Provision is what nodes should be made or powered up; see growth.
+	// Provision lists nodes to create or power up.
 	Provision []Provision
-	// WakeAt is the next moment at which time alone changes the answer (a begin time); 0: none.
+	// WakeAt is the next time at which a pass may decide otherwise with no change of input, as a begin time; 0: none.
 	WakeAt core.Time
 
-	heads         map[core.PartitionName]core.JobID   // the job each blocked queue waits for
-	throttled     map[core.JobID]bool                 // arrays and tasks that wait for their array's limit
-	classReasons  map[classKey]Reason                 // classes that no partition of theirs could hold
-	expected      map[core.JobID]core.Time            // when jobs with a reservation start at the latest
-	preemptStarts map[core.JobID]int                  // jobs that others make room for, and how many starts of them
-	keyFunc       func(*core.Job, core.Time) classKey // reads only what never changes of the planner
-	limits        *policy.View                        // what limits were held against
+	heads         map[core.PartitionName]core.JobID   // the head of each blocked queue
+	throttled     map[core.JobID]bool                 // jobs that wait for their array's limit on running tasks
+	classReasons  map[classKey]Reason                 // classes that none of their partitions could hold
+	expected      map[core.JobID]core.Time            // latest start of jobs with a reservation
+	preemptStarts map[core.JobID]int                  // number of starts for which jobs are preempted, by preemptor
+	keyFunc       func(*core.Job, core.Time) classKey // see Planner.newKeyFunc
+	limits        *policy.View                        // the limits' counters as of this pass
 	whoFunc       func(*core.Spec, core.PartitionName) (policy.Who, bool)
-	reservedOn    map[core.JobID][]core.NodeName // where they will, of a few: see planned
-	provisioned   map[core.JobID]provisionInfo   // jobs that nodes which are not there could hold
-	hetReasons    map[core.JobID]Reason          // het jobs that are in no queue, by their first component
-	forecast      *Forecast                      // of the jobs that expected says nothing of; see With
+	reservedOn    map[core.JobID][]core.NodeName // their nodes, for up to maxReservedOn jobs
+	provisioned   map[core.JobID]provisionInfo   // jobs that provisioned nodes could hold
+	hetReasons    map[core.JobID]Reason          // het jobs that are in no queue, by first component
+	forecast      *Forecast                      // for jobs that are not in expected; see WithForecast
 
-	licenseReasons map[classKey]Reason        // classes that wait for licences
-	advanceReasons map[core.JobID]core.Reason // first jobs of queues that advance reservations keep from starting
-	advanceHeads   map[string]core.JobID      // the job each advance reservation waits for
-	advanceBegins  map[string]core.Time       // reservations that have not begun, and when they do
-	overLimit      map[core.JobID]Reason      // jobs that would get more than a limit allows
+	licenseReasons map[classKey]Reason        // classes that wait for licenses
+	advanceReasons map[core.JobID]core.Reason // heads that advance reservations keep from starting
+	advanceHeads   map[string]core.JobID      // the head of each advance reservation
+	advanceBegins  map[string]core.Time       // begin of advance reservations that lies ahead
+	overLimit      map[core.JobID]Reason      // jobs whose placement would exceed a limit
 }
 
 // Start is a job, or a task of an array, to start now.
@@ -50,26 +50,26 @@ type Start struct {
 	Alloc *core.Alloc
 	// Rest are the other components of a het job: all start or none.
 	Rest      []Start
-	TimeLimit core.Seconds `json:"Limit,omitempty"` // it starts with this time limit instead of its own; 0: with its own
-	Suspends  []Suspend    `json:"Aside,omitempty"` // jobs to suspend for it: it gets CPUs of theirs
+	TimeLimit core.Seconds `json:"Limit,omitempty"` // replaces its own time limit; 0: it does not
+	Suspends  []Suspend    `json:"Aside,omitempty"` // jobs to suspend for it; it gets CPUs of theirs
 }
 
 // Preempt is a job to preempt now, so that another can start when it is gone.
 type Preempt struct {
 	Job       core.JobID
 	For       core.JobID
-	Partition core.PartitionName // the other one would start in
-	Starts    int32              `json:"Room"` // starts of the other one that jobs make room for
-	Nodes     []core.NodeName    // where this is
+	Partition core.PartitionName // in which the other would start
+	Starts    int32              `json:"Room"` // starts of the other for which jobs are preempted
+	Nodes     []core.NodeName    // on which the other would start
 }
 
-// Suspend is a job to suspend, or suspended already, and what of its CPUs another gets.
+// Suspend is a job to suspend, or suspended already, and the CPUs that another job gets from it.
 type Suspend struct {
 	Job  core.JobID
-	Lent []core.Lent // To is the one that starts
+	Lent []core.Lent // To is the job that starts
 }
 
-// Components are all jobs that start together: one, or the components of a het job.
+// Components returns all jobs that start together: one, or the components of a het job.
 func (s *Start) Components() []Start {
 	if s.Rest == nil {
 		return []Start{*s}
@@ -79,7 +79,7 @@ func (s *Start) Components() []Start {
 	return append([]Start{first}, s.Rest...)
 }
 
-// Reason is the reason a job waits.
+// Reason is why a job waits.
 type Reason struct {
 	Code core.Reason
 	Text string // a sentence
@@ -88,7 +88,7 @@ type Reason struct {
 	Estimate bool
 }
 
-// Reason tells why a pending job waits: from the job itself where that is enough, else from the pass.
+// Reason returns why a pending job waits: from the job itself if that is enough, else from the pass.
 func (p *Plan) Reason(j *core.Job) Reason {
 	if p == nil {
 		p = &Plan{}
@@ -142,7 +142,7 @@ func (p *Plan) waitReason(j *core.Job) Reason {
 	return p.queueReason(j)
 }
 
-// queueReason tells of a job's place in its queues.
+// queueReason returns the reason of a job that waits in its queues.
 func (p *Plan) queueReason(j *core.Job) Reason {
 	var ahead core.JobID
 	var where core.PartitionName
@@ -173,13 +173,13 @@ func (p *Plan) queueReason(j *core.Job) Reason {
 	}
 }
 
-// Expected is when a pending job starts at the latest, if everything else lasts as long as it may and the plan knows.
-// An estimate is no promise: jobs that come later may delay it.
+// Expected returns when a pending job starts at the latest if all running jobs use their time limit. An estimate comes
+// from the forecast and is no promise: jobs that arrive later may delay it.
 func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
 	if p == nil {
 		return 0, false, false
 	}
-	if at, ok = p.expected[id]; ok && at != alloc.Never { // else it waits for what has no limit
+	if at, ok = p.expected[id]; ok && at != alloc.Never { // else it waits for a job without a time limit
 		return at, false, true
 	}
 	if at, ok = p.forecast.At(id); ok && p.expected[id] != alloc.Never {
@@ -188,7 +188,7 @@ func (p *Plan) Expected(id core.JobID) (at core.Time, estimate, ok bool) {
 	return 0, false, false
 }
 
-// Nodes is where a job with a reservation would start, if the plan knows.
+// Nodes returns the nodes reserved for a job, if the plan has them.
 func (p *Plan) Nodes(id core.JobID) []core.NodeName {
 	if p == nil {
 		return nil
@@ -196,18 +196,17 @@ func (p *Plan) Nodes(id core.JobID) []core.NodeName {
 	return p.reservedOn[id]
 }
 
-// planPromises is what plans tell of heads and reserved starts. Most plans tell the same as the one before.
+// planPromises is what a plan says about heads and reservations. Most plans repeat what the last one said.
 type planPromises struct {
 	heads      map[core.PartitionName]core.JobID
 	expected   map[core.JobID]core.Time
 	reservedOn map[core.JobID][]core.NodeName
 }
 
-// maxSharedPromises is up to how many of them are held against those of the last plan.
+// maxSharedPromises is the number of reservations up to which a plan is compared with the last one.
 const maxSharedPromises = 64
 
-// shares lets a plan that promises what the last one did have its very maps, and keeps its own for the next one to
-// fill.
+// sharePromises gives a plan the maps of the last one if they are equal, and keeps its own for the next pass to fill.
 func (p *Planner) sharePromises(plan *Plan) {
 	made := planPromises{plan.heads, plan.expected, plan.reservedOn}
 	if len(made.expected) > maxSharedPromises || !maps.Equal(made.heads, p.lastPromises.heads) ||
@@ -226,10 +225,10 @@ func (p *Planner) sharePromises(plan *Plan) {
 	plan.heads, plan.expected, plan.reservedOn = p.lastPromises.heads, p.lastPromises.expected, p.lastPromises.reservedOn
 }
 
-// maxReservedOn is of how many jobs a plan remembers their nodes: with EASY of all that have a reservation.
+// maxReservedOn is for how many jobs a plan keeps the reserved nodes. With EASY that is nearly always all of them.
 const maxReservedOn = 256
 
-// addReservation notes when a job starts at the latest, and where.
+// addReservation records when a job starts at the latest, and where.
 func (p *Plan) addReservation(r *ledger.Reservation) {
 	if p.expected == nil {
 		p.expected = map[core.JobID]core.Time{}
@@ -252,10 +251,10 @@ func (p *Plan) addReservation(r *ledger.Reservation) {
 	}
 }
 
-// HoldReason tells why a job is not even looked at, if so.
+// HoldReason returns why a job is not eligible, and false if it is.
 func HoldReason(j *core.Job, now core.Time) (Reason, bool) {
 	switch {
-	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // not by a person
+	case j.Flags.Has(core.HeldAdmin) && j.Reason == core.ReasonHeldAdmin && j.Message != "": // by a rule
 		return Reason{Code: core.ReasonHeldAdmin, Text: j.Message}, true
 	case j.Flags.Has(core.HeldAdmin):
 		return Reason{
@@ -271,14 +270,14 @@ func HoldReason(j *core.Job, now core.Time) (Reason, bool) {
 		return Reason{Code: j.Reason, Text: "it waits for " + j.Needs.String()}, true
 	case j.Reason == core.ReasonDependencyNever:
 		return Reason{Code: j.Reason, Text: "what it waits for can never happen any more: " + j.Needs.String()}, true
-	case j.Eligible > max(now, j.Submit): // a job submitted after the plan was made is not waiting for its time
+	case j.Eligible > max(now, j.Submit): // a job submitted after the plan does not wait for a begin time
 		return Reason{Code: core.ReasonBeginTime, Text: "it may not begin before " +
 			j.Eligible.Go().UTC().Format("2006-01-02T15:04:05Z"), Expected: j.Eligible}, true
 	}
 	return Reason{}, false
 }
 
-// IsBlocked tells whether something else than time must happen before a pending job may start.
+// IsBlocked reports whether something other than time must happen before a pending job may start.
 func IsBlocked(j *core.Job) bool {
 	return j.Flags.Held() || j.Reason == core.ReasonDependency || j.Reason == core.ReasonDependencyNever
 }
@@ -297,7 +296,7 @@ func orText(a, b string) string {
 	return b
 }
 
-// ReservedNodes are the nodes on which the jobs will start whose nodes the plan remembers.
+// ReservedNodes returns the nodes that are reserved for the jobs whose nodes the plan keeps.
 func (p *Plan) ReservedNodes() map[core.NodeName]bool {
 	out := map[core.NodeName]bool{}
 	for _, names := range p.reservedOn {

@@ -12,29 +12,28 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// Config is what the planner needs to know beside jobs and nodes.
+// Config is what the planner needs beside jobs and nodes.
 type Config struct {
 	Partitions []core.Partition
 	Hosts      alloc.HostsFunc // expands hostlists
-	Offers     []core.Offer    // nodes that could be had, by name
+	Offers     []core.Offer    // nodes that could be created, by name
 	Rule       Rule
-	// Reservations is how many jobs of each queue that cannot start are promised one; 0: the first, or all if the rule is
+	// Reservations is the number of reservations per queue; 0: one, or as many as jobs wait if the rule is
 	// RuleConservative.
 	Reservations int32
 	AllocUnit    alloc.Unit
 	Licenses     []core.License
-	Zone         *time.Location // whose days advance reservations come again by; nil: UTC
-	Topology     *core.Topology // how nodes are joined; nil: nobody says
-	// MaxSwitchWait is the most a job waits for few switches.
+	Zone         *time.Location // time zone of recurring advance reservations; nil: UTC
+	Topology     *core.Topology // the network; nil: not known
+	// MaxSwitchWait is the longest time a job waits for few switches.
 	MaxSwitchWait core.Seconds
-	Preemption    *preempt.Rules // nil: nobody is preempted, until Changes bring one
-	// FaultForTests is called with every job that the planner begins to work on. A test's may panic there.
+	Preemption    *preempt.Rules // nil: no preemption, until Changes set it
+	// FaultForTests is called with every job that the planner begins to work on. Tests may panic in it.
 	FaultForTests func(*core.Job)
 }
 
-// Changes is what the planner is told: whole records that are new or changed, and what is gone. A reservation that is
-// in
-// both lists went and came again.
+// Changes is the input of Apply: whole records that are new or changed, and names of what is gone. A reservation in
+// both lists was deleted and created again.
 type Changes struct {
 	Jobs      []*core.Job
 	Nodes     []*core.Node
@@ -43,23 +42,23 @@ type Changes struct {
 	Reservations     []*core.AdvanceReservation
 	GoneReservations []string
 
-	Policy *Policy         // nil: as it was
-	Meters []*policy.Meter // what was used, of those for whom it changed
+	Policy *Policy         // nil: unchanged
+	Meters []*policy.Meter // recorded usage that changed
 
-	Preemption *preempt.Rules // from now on; nil: as before
+	Preemption *preempt.Rules // nil: unchanged
 
-	// Anew says that the planner is of no use any more: one made with this config is to be told the rest, which is all
-	// there is.
+	// NewConfig says that the planner must be replaced by a new one with this configuration. The other fields are then
+	// complete.
 	NewConfig *Config
 }
 
-// Merge adds what came after c.
+// Merge appends changes that came after c.
 func (c *Changes) Merge(d Changes) {
 	if d.NewConfig != nil {
 		*c = Changes{NewConfig: d.NewConfig}
 	}
 	c.Jobs = append(c.Jobs, d.Jobs...)
-	if len(d.GoneNodes) > 0 { // as with reservations below
+	if len(d.GoneNodes) > 0 { // see reservations below
 		c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n *core.Node) bool {
 			return slices.Contains(d.GoneNodes,
 				n.Name)
@@ -67,7 +66,7 @@ func (c *Changes) Merge(d Changes) {
 	}
 	c.Nodes = append(c.Nodes, d.Nodes...)
 	c.GoneNodes = append(c.GoneNodes, d.GoneNodes...)
-	if len(d.GoneReservations) > 0 { // those that come are told after those that go, so they must not outlive them here
+	if len(d.GoneReservations) > 0 { // Apply deletes first, so a deleted one must not stay in the list
 		c.Reservations = slices.DeleteFunc(slices.Clone(c.Reservations), func(r *core.AdvanceReservation) bool {
 			return slices.Contains(d.GoneReservations, r.Name)
 		})
@@ -83,7 +82,7 @@ func (c *Changes) Merge(d Changes) {
 	}
 }
 
-// IsEmpty tells whether there is nothing to tell.
+// IsEmpty reports whether there are no changes.
 func (c *Changes) IsEmpty() bool {
 	return len(c.Jobs)+len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations)+len(c.Meters) == 0 &&
 		c.Policy == nil &&
@@ -97,15 +96,15 @@ type Planner struct {
 	partitions      []*partition // in config order
 	partitionByName map[core.PartitionName]*partition
 
-	pending           map[core.JobID]pendingJob // jobs that may start, now or from a known moment on
-	ineligible        queue                     // those whose moment has not come, by that moment
-	hasUserPartitions bool                      // some partition keeps nodes to one user at a time
-	switchWaiters     queue                     // those that wait for few switches, by the moment their patience ends
-	classes           map[classKey]*classInfo   // of the jobs in pending that are not in later
+	pending           map[core.JobID]pendingJob // jobs that may start, now or from their begin time on
+	ineligible        queue                     // pending jobs whose begin time lies ahead, by that time
+	hasUserPartitions bool                      // some partition has ExclusiveUser
+	switchWaiters     queue                     // jobs that wait for few switches, by the time at which that ends
+	classes           map[classKey]*classInfo   // of the jobs in pending that are not in ineligible
 	allocations       map[core.JobID]*ledger.Allocation
-	// what is in holding, and what a pass starts while it goes on
+	// Ends of allocations, and during a pass of its starts.
 	ends         sorted.List[ledger.AllocEnd, *ledger.AllocEnd]
-	arrayRunning map[core.JobID]int32 // tasks that hold something, by array
+	arrayRunning map[core.JobID]int32 // running tasks by array
 	hets         hetJobs
 	poweredDown  int // nodes that are powered down, or on their way up
 
@@ -119,44 +118,44 @@ type Planner struct {
 	meters  map[meterKey]*policy.Meter
 	whoFunc func(*core.Spec, core.PartitionName) (policy.Who, bool)
 
-	classRules                  // its books are the advance reservations, by name; never changed, but replaced
-	advanceVersion        int64 // how often
-	advanceLedgerVersion  int   // the ledger's shape, and
-	advanceAppliedVersion int64 // bookings, as of when they were laid on the nodes
+	classRules                  // replaced as a whole, never changed
+	advanceVersion        int64 // counts changes of advance reservations
+	advanceLedgerVersion  int   // versions of the ledger and
+	advanceAppliedVersion int64 // of advance reservations when placeAdvanceOnNodes last ran
 	advanceFingerprint    fingerprint
-	partlyReserved        []*ledger.Node // nodes of which reservations have a part
-	unreserved            []*ledger.Node // scratch; see pass.away
-	advanceEntries        int            // entries in the partitions' inside queues
+	partlyReserved        []*ledger.Node // nodes of which advance reservations have a part
+	unreserved            []*ledger.Node // scratch
+	advanceEntries        int            // entries in the partitions' advanceQueue
 	licenses              map[string]*licensePool
-	licenseClasses        int // classes that ask for licences
+	licenseClasses        int // classes that ask for licenses
 
-	throttledJobs map[core.JobID]*core.Job // of pending, those whose array may run so many tasks at once
+	throttledJobs map[core.JobID]*core.Job // pending jobs whose array has a limit on running tasks
 
-	freed            nodeLog               // nodes on which something came free
-	freedAtPass      int64                 // the first of them since the last pass began,
-	freedSettled     int64                 // and since the one before
-	changed          nodeLog               // nodes on which anything changed
-	lastReservations []*ledger.Reservation // that the last pass made
+	freed            nodeLog               // nodes on which something came free; read by refusals
+	freedAtPass      int64                 // first entry since the last pass began
+	freedSettled     int64                 // first entry since the pass before that began
+	changed          nodeLog               // nodes on which anything changed; read by searchCache
+	lastReservations []*ledger.Reservation // of the last pass
 
-	nodeKinds  []*ledger.Node // of nodes, the first of each
-	numberedAt int            // the ledger's shape, as of index
+	nodeKinds  []*ledger.Node // the first node of each kind; see nodekinds.go
+	numberedAt int            // version of the ledger when nodes were numbered
 	numbered   []*ledger.Node
-	openNodes  ledger.Bitset // nodes that have anything to give
+	openNodes  ledger.Bitset // nodes that have anything free
 	freeNow    []nodeFree
-	tracking   bool // there are enough nodes for that
-	// From how many nodes on it is noted what happens on each, and from how many jobs on a queue is walked by classes: for
-	// fewer it does not pay.
+	tracking   bool // changes of nodes are recorded: there are at least trackMinNodes
+	// Changes are tracked from so many nodes on, and queues are walked by class from so many jobs on. For
+	// fewer it costs more than it saves.
 	trackMinNodes, classWalkMinJobs int
 
-	borrowed   map[core.JobID][]core.Lent // what jobs use of those they preempted, by who uses it
+	borrowed   map[core.JobID][]core.Lent // CPUs that jobs use of suspended jobs, by user of the CPUs
 	exemptions sorted.List[exemption, *exemption]
 	victims    victimSearch
 
-	currentJob core.JobID // see Looking
+	currentJob core.JobID // see CurrentJob
 
 	refusalEpoch, scans int64
 	classWalks          int64
-	passCount           int64 // passes, for partition.open
+	passCount           int64 // number of passes
 	watch               classWatch
 	pass                pass
 	allocationPool      allocationPool
@@ -166,7 +165,7 @@ type Planner struct {
 	passScratch
 }
 
-// passScratch is what passes work in.
+// passScratch is reusable memory of passes.
 type passScratch struct {
 	choices      []nodeChoice
 	free         ledger.Resources
@@ -187,38 +186,38 @@ type passScratch struct {
 type partition struct {
 	core.Partition
 	nodes        map[core.NodeName]bool // nil: all
-	queue        queue                  // jobs that the nodes that are up could hold
-	shortest     queue                  // the same, shortest first, if the rule wants that
-	advanceQueue queue                  // jobs that ask for advance reservations
+	queue        queue                  // jobs that idle nodes could hold
+	shortest     queue                  // the same, shortest first; only for RuleEASYSJBF
+	advanceQueue queue                  // jobs that run only in advance reservations of whole nodes
 	liveClasses  int                    // classes in queue
-	deadClasses  int                    // of them, those of which the pass found that none can start
+	deadClasses  int                    // of these, the classes that the pass refused for all jobs
 
-	classes       []*partitionClass // of the classes in queue
+	classes       []*partitionClass // of the jobs in queue
 	upByKind      []int32           // nodes that are up, by kind
-	order         []*ledger.Node    // of nodes; see accounts
+	order         []*ledger.Node    // see partitionNodes
 	orderVersion  int
-	members       ledger.Bitset  // the same as a set
-	openNodes     []*ledger.Node // see Planner.open
+	members       ledger.Bitset  // nodes, by number
+	openNodes     []*ledger.Node // see openNodesIn
 	openPass      int64
-	sleepWalk     int64             // the dive since which classes sleep,
-	sleepFreedSeq int64             // while nothing came free among the nodes before this gain
-	sleepers      []sleepingClass   // those that do,
-	awakeClasses  []*partitionClass // and the others, some of them twice
-	maxFreed      maxFreed          // see pass.maxFreed
+	sleepWalk     int64             // the walk by class since which classes sleep; see sleepers.go
+	sleepFreedSeq int64             // Planner.freed was read up to this entry
+	sleepers      []sleepingClass   // sleeping classes
+	awakeClasses  []*partitionClass // the other classes, some of them twice
+	maxFreed      maxFreed          // see maxFreedIn
 	freeEnvelope  freeEnvelope
-	freedNodes    []*ledger.Node // see Planner.gained
+	freedNodes    []*ledger.Node // see Planner.freedNodes
 	freedAt       int64
 	searches      []*searchCache
-	index         int32 // its place among the partitions
+	index         int32 // in Planner.partitions
 }
 
-// pendingJob is a job that may start. Its class is nil while its moment has not come.
+// pendingJob is a job that may start. Its class is nil while its begin time lies ahead.
 type pendingJob struct {
 	job   *core.Job
 	class *classInfo
 }
 
-// allocationPool are the holdings of starts of earlier passes, to be used again: nobody knows them after their pass.
+// allocationPool holds allocations of starts of earlier passes for reuse. Nothing refers to them after their pass.
 type allocationPool []*ledger.Allocation
 
 func (s *allocationPool) get() *ledger.Allocation {
@@ -236,7 +235,7 @@ func (s *allocationPool) put(h *ledger.Allocation) {
 	}
 }
 
-// New makes an empty planner.
+// New returns an empty planner.
 func New(cfg Config) *Planner {
 	p := &Planner{
 		cfg: cfg, ledger: ledger.New(), partitionByName: map[core.PartitionName]*partition{}, pending: map[core.JobID]pendingJob{},
@@ -265,18 +264,17 @@ func New(cfg Config) *Planner {
 	return p
 }
 
-// Apply tells the planner what changed. A job that is final and clean, or not pending any more, leaves by being told
-// so.
+// Apply takes in changes. A job leaves when its record says that it is not pending any more, or ended with clean nodes.
 func (p *Planner) Apply(c Changes) {
 	if c.Preemption != nil && c.Preemption != p.preemption {
 		p.setPreemption(c.Preemption)
 	}
 	if len(p.hets.byLead) > 0 && len(c.Nodes)+len(c.GoneNodes)+len(c.Reservations)+len(c.GoneReservations) > 0 {
-		p.hets.each(p.hets.dequeue) // what they are judged by changes
+		p.hets.each(p.hets.dequeue) // their reasons depend on what changes
 		defer p.hets.each(p.hets.enqueueWhenComplete)
 	}
 	how := unchanged
-	for _, name := range c.GoneNodes { // first: a name may come again
+	for _, name := range c.GoneNodes { // first: a name may be used again
 		if a := p.ledger.Nodes[name]; a != nil {
 			p.countKind(a, -1)
 			a.Index = -1
@@ -307,7 +305,6 @@ func (p *Planner) Apply(c Changes) {
 	p.currentJob = 0
 }
 
-// view notes which job is worked on.
 func (p *Planner) setCurrentJob(j *core.Job) {
 	p.currentJob = j.ID
 	if p.cfg.FaultForTests != nil {
@@ -315,8 +312,7 @@ func (p *Planner) setCurrentJob(j *core.Job) {
 	}
 }
 
-// CurrentJob is the job that was worked on last, 0 for none: when a call of the planner's does not return, the one it
-// failed on.
+// CurrentJob returns the job that was worked on last; 0: none. After a panic it is the job that caused it.
 func (p *Planner) CurrentJob() core.JobID { return p.currentJob }
 
 func (p *Planner) setNode(n *core.Node) (how nodeChange) {
@@ -407,13 +403,13 @@ func (p *Planner) setJob(j *core.Job) {
 	}
 }
 
-// enqueue lets a job whose moment has come wait for its start.
+// enqueueJob enqueues a job whose begin time has passed.
 func (p *Planner) enqueueJob(j *core.Job) {
 	if ref := hetRefOf(j); ref != nil {
 		p.hets.enqueue(p.hets.byLead[ref.Lead])
 		return
 	}
-	if j.Array != nil && j.Spec.Throttle > 0 { // it may have been forgotten for a moment
+	if j.Array != nil && j.Spec.Throttle > 0 { // removePending may have dropped it
 		p.addThrottled(j)
 	}
 	few, until := p.switchLimit(j)
@@ -423,7 +419,7 @@ func (p *Planner) enqueueJob(j *core.Job) {
 	p.enqueueInPartitions(j, few)
 }
 
-// enqueueInPartitions puts a job into the queues of the partitions that could hold it.
+// enqueueInPartitions adds a job to the queues of the partitions that could hold it.
 func (p *Planner) enqueueInPartitions(j *core.Job, few int32) {
 	c := p.joinClass(j, few)
 	p.pending[j.ID] = pendingJob{job: j, class: c}
@@ -434,12 +430,12 @@ func (p *Planner) enqueueInPartitions(j *core.Job, few int32) {
 		if s := &c.partitions[i]; s.reason == nil {
 			p.enqueue(s, j)
 		} else {
-			p.gate(j.Spec, s.part) // plans tell of the limits in all its partitions
+			p.gate(j.Spec, s.part) // Plan.Reason needs the limits of all its partitions
 		}
 	}
 }
 
-// enqueue puts a job into the queue of one of its partitions.
+// enqueue adds a job to the queue of one of its partitions.
 func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 	if s.inAdvanceQueue {
 		p.advanceEntries++
@@ -461,7 +457,6 @@ func (p *Planner) enqueue(s *partitionClass, j *core.Job) {
 	}
 }
 
-// dequeue is the other way round.
 func (p *Planner) dequeue(s *partitionClass, j *core.Job) {
 	if s.inAdvanceQueue {
 		p.advanceEntries--
@@ -526,7 +521,7 @@ func (p *Planner) release(h *ledger.Allocation) {
 	}
 }
 
-// reservedOn gives the accounts of a job's nodes; nil stands for those that are not known any more.
+// nodesOf returns a job's nodes in the ledger; nil stands for nodes that are gone.
 func (p *Planner) nodesOf(h *ledger.Allocation) []*ledger.Node {
 	if h.NodesVersion != p.ledger.Version {
 		h.NodesVersion, h.Nodes = p.ledger.Version, make([]*ledger.Node, len(h.Alloc.Nodes))

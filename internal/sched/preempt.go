@@ -12,35 +12,34 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// preemptions is what a pass does to jobs that run, so that others can start. All of it is taken back when the pass
-// ends.
+// preemptions is what a pass does to running jobs so that others can start. It is taken back when the pass ends.
 type preemptions struct {
 	changed  []changedAlloc
-	leaving  []*ledger.Node // nodes that somebody is to leave, which leaves more to others who may push
-	starts   int            // jobs, or tasks of arrays, that others make room for
-	unserved bool           // some job may push others aside and found nobody
+	leaving  []*ledger.Node // nodes of victims; more may be free there for other preemptors
+	starts   int            // jobs or tasks for which jobs are preempted
+	unserved bool           // a job that may preempt found no victims
 }
 
-// changedAlloc is a job as it was before the pass planned to push it aside.
+// changedAlloc is an allocation as it was before the pass planned to preempt its job.
 type changedAlloc struct {
 	alloc  *ledger.Allocation
 	before ledger.Allocation
 }
 
-// maxPreemptStarts is for how many starts one pass pushes others aside; more come with the passes that follow.
+// maxPreemptStarts is the maximum number of starts for which one pass preempts jobs. Later passes plan more.
 const maxPreemptStarts = 32
 
-// victimMemo is what is known from the last time jobs of a class looked for somebody to preempt.
+// victimMemo remembers that jobs of a class found no victims.
 type victimMemo struct {
-	epoch    int64     // the pass in which they found nobody,
-	leaving  int       // when so many nodes were to be left
-	end      core.Time // that goes for jobs that end then or later
-	priority uint32    // and have this priority or less
-	freedSeq int64     // if not 0, nobody could be found whatever is reserved, as of the gains before this one,
-	until    core.Time // until this moment; 0: for ever
+	epoch    int64     // refusalEpoch of the search
+	leaving  int       // len(preemptions.leaving) at that time
+	end      core.Time // it holds for jobs that end then or later
+	priority uint32    // and have at most this priority
+	freedSeq int64     // if not 0, it holds without reservations too, for Planner.freed up to here
+	until    core.Time // and until this time; 0: no end
 }
 
-// exemption is a moment from which on a job may be preempted.
+// exemption is a time from which on a job may be preempted.
 type exemption struct {
 	at core.Time
 	id core.JobID
@@ -50,7 +49,6 @@ func (e *exemption) Compare(f *exemption) int {
 	return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.id, f.id))
 }
 
-// usePreemption sets who may push whom aside.
 func (p *Planner) usePreemption(t *preempt.Rules) {
 	if t != nil && t.Cfg.Type == core.PreemptNobody {
 		t = nil
@@ -59,7 +57,7 @@ func (p *Planner) usePreemption(t *preempt.Rules) {
 	p.key = p.newKeyFunc()
 }
 
-// setPreemption changes who may push whom aside: every job is looked at anew.
+// setPreemption changes the preemption rules. Every job is added again.
 func (p *Planner) setPreemption(t *preempt.Rules) {
 	waiting := make([]*core.Job, 0, len(p.pending))
 	for _, w := range p.pending {
@@ -82,12 +80,11 @@ func (p *Planner) setPreemption(t *preempt.Rules) {
 	}
 }
 
-// hasOneQueue tells whether there is one queue only. In several, whom those preempt who come first in another one may
-// leave
-// room for more than themselves, so what is known of those behind does not last.
+// hasOneQueue reports whether there is only one queue. With several, preemption for a job of another queue may free
+// more than that job needs, so a memo does not hold for the jobs behind it.
 func (p *Planner) hasOneQueue() bool { return len(p.partitions) == 1 }
 
-// addToPreemption notes what a job that holds nodes is to those who may push it aside.
+// addToPreemption records an allocation as a possible victim.
 func (p *Planner) addToPreemption(h *ledger.Allocation, j *core.Job) {
 	h.Id, h.Borrowed = j.ID, p.borrowed[j.ID]
 	if h.Ended = alloc.IsOver(j); j.Parked() && !h.Ended {
@@ -107,7 +104,7 @@ func (p *Planner) addToPreemption(h *ledger.Allocation, j *core.Job) {
 	}
 }
 
-// removeFromPreemption is the other way round.
+// removeFromPreemption undoes addToPreemption.
 func (p *Planner) removeFromPreemption(h *ledger.Allocation) {
 	p.removeLent(h.Lent)
 	h.Lent = nil
@@ -140,7 +137,6 @@ func (p *Planner) addLent(lent []core.Lent) {
 	}
 }
 
-// setBorrowed sets what a job uses of others.
 func (p *Planner) setBorrowed(id core.JobID, list []core.Lent) {
 	if p.borrowed[id] = list; len(list) == 0 {
 		delete(p.borrowed, id)
@@ -162,7 +158,7 @@ func (p *Planner) removeLent(lent []core.Lent) {
 	}
 }
 
-// hasNoVictims tells whether a job of a class is known to find nobody to preempt.
+// hasNoVictims reports whether it is known that a job of the class finds no victims.
 func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) bool {
 	p, k := ps.p, &s.victimMemo
 	if k.epoch == p.refusalEpoch && k.end != 0 {
@@ -178,9 +174,8 @@ func (ps *pass) hasNoVictims(s *partitionClass, priority uint32, end core.Time) 
 	return true
 }
 
-// victimsMayExist tells whether anything came free since a hunt that could change its outcome: on such a node a job of
-// the class
-// would find room if everybody left whom it may preempt.
+// victimsMayExist reports whether something came free since the last search that could change its result: a node has
+// room for the class if all possible victims there were gone.
 func (ps *pass) victimsMayExist(s *partitionClass) bool {
 	p, now := ps.p, ps.plan.Now
 	from := 0
@@ -200,8 +195,8 @@ func (ps *pass) victimsMayExist(s *partitionClass) bool {
 	return false
 }
 
-// potential is the room a node would have without anybody whom jobs of a class may ever preempt: at least what a hunt
-// finds.
+// potential returns how many tasks a node could take without any job that the class could ever preempt: an upper bound
+// of what a search finds.
 func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *ledger.Node, now core.Time) int32 {
 	hu.planner, hu.class, hu.req, hu.node, hu.now, hu.end, hu.ignoreReservations = p, s, &s.req, a, now, alloc.Never, true
 	hu.free.CopyFrom(&a.Free)
@@ -216,9 +211,8 @@ func (hu *victimSearch) potential(p *Planner, s *partitionClass, a *ledger.Node,
 	return room
 }
 
-// preemptor makes others leave room for a job that cannot start now, if it may and that helps: it starts on CPUs of
-// jobs that
-// are suspended for it, or it has a reservation for when the others are gone. Of an array, so many tasks are left to
+// preemptFor preempts jobs for one that cannot start now, if it may and that helps. The job starts on CPUs of jobs that
+// are suspended for it, or gets a reservation for when its victims are gone. left is the number of array tasks still to
 // start.
 func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int) (started bool) {
 	ps.currentJob = j.ID
@@ -242,7 +236,7 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 		if ps.reserveVacated(s, j) {
 			continue
 		}
-		// also if nobody was found the last time: what is free there is another matter
+		// try this even if the memo says no victims: it needs none
 		if !j.IsArray() && ps.startElsewhere(s, j) {
 			return true
 		}
@@ -255,7 +249,7 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 				return ps.startOnSuspended(hu, s, j, task, picks, end)
 			}
 		}
-		// It does not start before they are gone, and must not be in the way of a reservation then.
+		// It starts when they are gone, and must not delay a reservation then.
 		hu.countLeaving, hu.end = true, alloc.AddTime(alloc.AddTime(ps.plan.Now+alloc.OverdueDelay,
 			core.Time(s.preemptor.Rules.LongestGrace)*1e6), alloc.TimeLimit(j.Spec))
 		picks := hu.run(s)
@@ -281,7 +275,6 @@ func (ps *pass) preemptFor(s *partitionClass, j *core.Job, task int32, left int)
 	return false
 }
 
-// countPreemptStart notes that others make room for a job.
 func (ps *pass) countPreemptStart(j *core.Job) {
 	ps.starts++
 	if ps.plan.preemptStarts == nil {
@@ -290,7 +283,7 @@ func (ps *pass) countPreemptStart(j *core.Job) {
 	ps.plan.preemptStarts[j.ID]++
 }
 
-// reservations gives a job for which others left, or are about to, what they leave.
+// reserveVacated reserves for a job the nodes that its victims of an earlier pass leave.
 func (ps *pass) reserveVacated(s *partitionClass, j *core.Job) bool {
 	if j.Room == nil || ps.plan.preemptStarts[j.ID] >= int(j.Room.Starts) {
 		return false
@@ -316,7 +309,7 @@ func namesOf(picks []nodeChoice) []core.NodeName {
 	return names
 }
 
-// advances lists the nodes that others left to a job; nil: none did.
+// vacatedNodes lists the nodes that jobs were preempted on for j; nil: none.
 func (p *Planner) vacatedNodes(j *core.Job, nodes []*ledger.Node) []*ledger.Node {
 	if j.Room == nil {
 		return nil
@@ -330,10 +323,10 @@ func (p *Planner) vacatedNodes(j *core.Job, nodes []*ledger.Node) []*ledger.Node
 	return out
 }
 
-// startsWithoutPreempting tells whether a job starts as soon if nobody is preempted.
+// startsWithoutPreempting reports whether a job starts as soon without preempting the victims.
 func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []ledger.JobOnNode) bool {
 	last := ps.plan.Now + alloc.OverdueDelay
-	if j.Room != nil { // others left for it, and what started there since will be gone in time
+	if j.Room != nil { // jobs were preempted for it; what started there since ends in time
 		last = max(last, j.Room.By)
 	}
 	for _, st := range sets {
@@ -344,12 +337,12 @@ func (ps *pass) startsWithoutPreempting(s *partitionClass, j *core.Job, sets []l
 	return sw.earliest() != nil
 }
 
-// goneBy is when a job is gone at the latest if it is preempted now.
+// goneBy returns when a job is gone at the latest if it is preempted now: after its grace time.
 func (ps *pass) goneBy(h *ledger.Allocation) core.Time {
 	return max(alloc.AddTime(ps.plan.Now, core.Time(h.Victim.Grace)*1e6), ps.plan.Now+alloc.OverdueDelay)
 }
 
-// victimSearch makes ready to look for somebody to suspend.
+// newVictimSearch prepares a search for jobs to suspend.
 func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *victimSearch {
 	hu := &ps.p.victims
 	hu.planner, hu.class, hu.req, hu.preemptor, hu.job, hu.now, hu.end, hu.countLeaving, hu.ignoreReservations = ps.p,
@@ -359,7 +352,7 @@ func (ps *pass) newVictimSearch(s *partitionClass, j *core.Job, end core.Time) *
 	return hu
 }
 
-// startElsewhere starts a job in another of its partitions, before anybody is preempted for it.
+// startElsewhere starts a job in another of its partitions, before jobs are preempted for it.
 func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
 	c := ps.p.pending[j.ID].class
 	if c == nil || len(c.partitions) == 1 {
@@ -373,11 +366,11 @@ func (ps *pass) startElsewhere(s *partitionClass, j *core.Job) bool {
 	return false
 }
 
-// recordNoVictims notes that nobody was found.
+// recordNoVictims remembers that no victims were found.
 func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job, end core.Time) {
 	p := ps.p
 	ps.unserved = true
-	if j.Pushed != nil { // there is somebody whom only this one may not preempt
+	if j.Pushed != nil { // it was preempted itself, so it may not preempt some jobs that others of its class may
 		any := *j
 		any.Pushed = nil
 		if hu.job = &any; hu.run(s) != nil {
@@ -395,7 +388,7 @@ func (ps *pass) recordNoVictims(hu *victimSearch, s *partitionClass, j *core.Job
 	}
 }
 
-// nextVictimTime is when time alone may let a job find somebody; 0: never.
+// nextVictimTime returns when time alone may let a job find victims; 0: never.
 func (p *Planner) nextVictimTime(now core.Time) core.Time {
 	at := p.nextExemption(now)
 	if chunk, i, _ := p.ends.Find(&ledger.AllocEnd{At: now + alloc.OverdueDelay + 1}); chunk < len(p.ends.Chunks) {
@@ -406,7 +399,7 @@ func (p *Planner) nextVictimTime(now core.Time) core.Time {
 	return at
 }
 
-// nextExemption is when the next job that is exempt may be preempted; 0: there is none.
+// nextExemption returns when the next exempt job may be preempted; 0: there is none.
 func (p *Planner) nextExemption(now core.Time) core.Time {
 	chunk, at, _ := p.exemptions.Find(&exemption{at: now + 1})
 	if chunk == len(p.exemptions.Chunks) {
@@ -415,7 +408,7 @@ func (p *Planner) nextExemption(now core.Time) core.Time {
 	return p.exemptions.Chunks[chunk][at].at
 }
 
-// preempt plans to push a job aside. From here on it counts as gone when its time is up.
+// preempt plans to preempt a job. For the rest of the pass it ends when its grace time is over.
 func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 	p := ps.p
 	ps.changed = append(ps.changed, changedAlloc{h, *h})
@@ -430,14 +423,13 @@ func (ps *pass) preempt(h *ledger.Allocation, s *partitionClass, j *core.Job) {
 	h.End, h.Preempted = min(h.End, ps.goneBy(h)), true
 	p.addEnds(h, h.End)
 	p.ends.Insert(ledger.AllocEnd{At: h.End, Id: h.Id, Alloc: h})
-	if h.Victim.Mode != core.PreemptSuspend { // such a one is suspended when the job can start
+	if h.Victim.Mode != core.PreemptSuspend { // jobs to suspend are suspended when the other starts
 		ps.plan.Preempts = append(ps.plan.Preempts, Preempt{Job: h.Id, For: j.ID, Partition: s.part.Name})
 	}
 }
 
-// startOnSuspended starts a job now, on what is free and on CPUs of jobs that are suspended for it. It returns false if
-// that is more
-// than a limit allows.
+// startOnSuspended starts a job now on free resources and on CPUs of jobs that are suspended for it. It returns false
+// if that exceeds a limit.
 func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Job, task int32, picks []nodeChoice,
 	end core.Time,
 ) bool {
@@ -446,7 +438,7 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	for i, st := range hu.victims {
 		who[i] = st.Alloc
 	}
-	free := make([]int32, len(picks)) // without them, where CPUs have no names
+	free := make([]int32, len(picks)) // free CPUs without the victims', where CPUs are not numbered
 	for i := range picks {
 		free[i] = picks[i].node.Free.Cpus
 	}
@@ -512,7 +504,8 @@ func (ps *pass) startOnSuspended(hu *victimSearch, s *partitionClass, j *core.Jo
 	return true
 }
 
-// lentOf is what a job that starts uses of another's part of a node. Where CPUs have no names it uses free ones first.
+// lentOf returns the CPUs of a victim's node that the starting job uses. Where CPUs are not numbered it uses free ones
+// first.
 func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
 	l := core.Lent{Node: of.Node}
 	if len(of.Cores) == 0 {
@@ -529,8 +522,8 @@ func lentOf(of, by *core.NodeAlloc, free *int32) core.Lent {
 	return l
 }
 
-// returnLentToReservations lets reservations count on what a job lends for as long as it is lent: the one who uses it
-// is counted on its own.
+// returnLentToReservations adds lent CPUs to what reservations leave while they are lent: the job that uses them is
+// counted separately.
 func (ps *pass) returnLentToReservations(h *ledger.Allocation, lent []core.Lent, end core.Time) {
 	for i := range lent {
 		a := ps.p.ledger.Nodes[lent[i].Node]
@@ -542,7 +535,7 @@ func (ps *pass) returnLentToReservations(h *ledger.Allocation, lent []core.Lent,
 	}
 }
 
-// moveCPUs gives a job's CPUs back to the ledger, or takes them again; its memory and all else it keeps.
+// moveCPUs returns a job's CPUs to the ledger or takes them again. It keeps memory and GRES.
 func (p *Planner) moveCPUs(h *ledger.Allocation, back bool) {
 	for i := range h.Alloc.Nodes {
 		na := &h.Alloc.Nodes[i]
@@ -561,7 +554,7 @@ func (p *Planner) moveCPUs(h *ledger.Allocation, back bool) {
 	}
 }
 
-// removeEnds is stay the other way round.
+// removeEnds undoes addEnds.
 func (p *Planner) removeEnds(h *ledger.Allocation) {
 	for _, a := range p.nodesOf(h) {
 		if a != nil {
@@ -571,7 +564,7 @@ func (p *Planner) removeEnds(h *ledger.Allocation) {
 	}
 }
 
-// before is a job as it was before the last move.
+// before returns an allocation as it was before the last change in this pass.
 func (ps *pass) before(h *ledger.Allocation) *ledger.Allocation {
 	for i := len(ps.changed) - 1; ; i-- {
 		if ps.changed[i].alloc == h {
@@ -580,8 +573,7 @@ func (ps *pass) before(h *ledger.Allocation) *ledger.Allocation {
 	}
 }
 
-// undoPreemption takes back what the pass did to jobs that run, and asks to be woken when an exemption ends that
-// matters.
+// undoPreemption restores the running jobs. If a job found no victims, the plan wakes when the next exemption ends.
 func (ps *pass) undoPreemption() {
 	p := ps.p
 	for i := range ps.plan.Preempts {

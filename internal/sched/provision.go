@@ -23,10 +23,9 @@ type Provision struct {
 }
 
 // provisioner is what a pass makes of nodes that could be had. It goes through the jobs that wait, in order, after all
-// else is
-// planned. A job that nodes which others need already could hold too shares those. Else more are taken if the job would
-// start on them sooner than by waiting, and by more than the time they take to come: nodes there are cost nothing more.
-// Among several ways the cheapest is taken, then the soonest: a node that sleeps costs nothing.
+// else is planned. A job that nodes which others need already could hold too shares those. Else more are taken if the
+// job would start on them sooner than by waiting, and by more than the time they take to come: nodes there are cost
+// nothing more. Among several ways the cheapest is taken, then the soonest: a node that sleeps costs nothing.
 //
 // All that is worked out as if nothing were on its way, and what is on its way is then taken off what is wished for: so
 // nothing is asked for twice, whatever the order in which jobs come and nodes are made.
@@ -140,7 +139,7 @@ func (p *Planner) offeredNode(k int) *ledger.Node {
 	})
 }
 
-// project is a node on which nothing runs.
+// idleNode returns a node on which nothing runs.
 func (p *Planner) idleNode(n *core.Node) *ledger.Node {
 	l := ledger.New()
 	l.SetRules(p.ledger.Rules)
@@ -148,7 +147,7 @@ func (p *Planner) idleNode(n *core.Node) *ledger.Node {
 	return l.Nodes[n.Name]
 }
 
-// awakeClasses is a node as it will be when it has come up.
+// poweredUpNode returns a node as it will be when it is up.
 func (p *Planner) poweredUpNode(a *ledger.Node) *ledger.Node {
 	n := *a.Record
 	n.Flags &^= core.Asleep | core.NodeSilent | core.NodeUnknown
@@ -215,8 +214,7 @@ func (p *Planner) hasUnplaceableClass() bool {
 }
 
 // expected is when a job would start on the nodes there are, as far as the plan knows: if it has no reservation, not
-// before
-// the first of its queue.
+// before the first of its queue.
 func (g *provisioner) expected(w *unplacedJob) core.Time {
 	plan := g.pass.plan
 	if t, ok := plan.expected[w.job.ID]; ok {
@@ -357,7 +355,7 @@ func (g *provisioner) nodesUp() []futureNode {
 	return g.upNodes
 }
 
-// startsWithoutPreempting lists the nodes that are up or on their way, as they will be when nobody needs them any more.
+// inTime lists the nodes that are up or coming up, as they will be when no other job needs them.
 func (g *provisioner) inTime() []futureNode {
 	out := slices.Clone(g.nodesUp())
 	for _, sp := range g.planned {

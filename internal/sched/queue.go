@@ -9,18 +9,17 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// queueEntry is a pending job in a queue, with the key it was put in under. Job records never change, so the id is read
-// from
-// there, when all else is equal.
+// queueEntry is a pending job in a queue with its sort key. Fields that a walk needs are copied here, so that it need
+// not load the job record.
 type queueEntry struct {
 	job      *core.Job
 	class    *partitionClass
-	since    core.Time // when it was submitted, or from when on it may start
-	shortKey core.Time // how long it may run, in queues that have the shortest first; else 0
-	minTime  core.Time // how long it must be able to run
+	since    core.Time // submit time; begin time in Planner.ineligible
+	shortKey core.Time // time limit, in queues ordered by it; else 0
+	minTime  core.Time // the shortest run time it accepts
 	priority uint32
-	inArray  bool // it is one, or of one
-	rank     int8 // those who may push others aside stand before these
+	inArray  bool // it is an array, or a task of one
+	rank     int8 // jobs that may preempt come before their victims; see withRank
 	gate     *policy.Gate
 }
 
@@ -31,7 +30,7 @@ func queueEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
 	}.withRank()
 }
 
-// shortestEntryOf is a job's entry in a queue that has the shortest first.
+// shortestEntryOf returns a job's entry in a queue that is ordered by time limit.
 func shortestEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry {
 	return queueEntry{
 		job: j, class: s, gate: g, since: j.Submit, shortKey: alloc.TimeLimit(j.Spec),
@@ -39,10 +38,10 @@ func shortestEntryOf(j *core.Job, s *partitionClass, g *policy.Gate) queueEntry 
 	}.withRank()
 }
 
-// ineligibleEntryOf is a job's entry among those whose moment has not come.
+// ineligibleEntryOf returns a job's entry among the jobs whose begin time lies ahead.
 func ineligibleEntryOf(j *core.Job) queueEntry { return queueEntry{job: j, since: j.Eligible} }
 
-// Compare orders a queue: length where that counts, priority, then age, then id, so that no two entries are equal.
+// Compare orders a queue: rank, time limit if shortKey is set, priority, age, id. No two entries are equal.
 func (e *queueEntry) Compare(f *queueEntry) int {
 	switch {
 	case e.rank != f.rank:
@@ -57,8 +56,7 @@ func (e *queueEntry) Compare(f *queueEntry) int {
 	return cmp.Compare(e.job.ID, f.job.ID)
 }
 
-// queue is the jobs that wait, in order.
+// queue holds pending jobs in order.
 type queue = sorted.List[queueEntry, *queueEntry]
 
-// queueCursor walks a queue.
 type queueCursor = sorted.Cursor[queueEntry, *queueEntry]

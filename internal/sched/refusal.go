@@ -10,25 +10,23 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// refusal is what is known of a class that could not start. It holds from pass to pass until as much came free on nodes
-// that it could use as it lacked. All that can come free is among gains: what a job had that ended, a node that came
-// up,
-// what a reservation claimed that is not made again as it was.
+// refusal records that a class could not start and what it lacked. It holds over passes until nodes that the class can
+// use got that much free. All that comes free is in Planner.freed: resources of jobs that ended, nodes that came up,
+// and reservations that a pass did not repeat.
 type refusal struct {
-	freedSeq     int64     // it is up to date with gains before this one; 0: nothing is known
-	from         core.Time // jobs that are still there at this moment were refused; 0: all
-	reservations int32     // because of so many reservations, the first that the pass made
-	nodes        int32     // it lacked so many nodes with any room,
-	tasks        int64     // or room for so many tasks. Neither: it is not known what
-	improved     bool      // it was found to lack less since
+	freedSeq     int64     // Planner.freed was read up to this entry; 0: nothing is known
+	from         core.Time // jobs that still run at this time were refused; 0: all
+	reservations int32     // it depends on the first so many reservations of the pass
+	nodes        int32     // it lacked so many nodes with any room
+	tasks        int64     // and room for so many tasks; both 0: not known
+	improved     bool      // something came free since, but too little
 }
 
 // allReservations stands for every reservation that a pass will make.
 const allReservations = math.MaxInt32
 
-// isClassRefused tells whether a job of a class that would end at end is known not to start: from this pass, or from
-// earlier ones
-// if too little came free since that it could use.
+// isClassRefused reports whether a job of the class that would end at end is known not to start: it was refused in this
+// pass, or in an earlier one and too little came free since.
 func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
 	if s.refusedEpoch == ps.p.refusalEpoch && alloc.Overlaps(s.refusedFrom, end) {
 		return true
@@ -40,7 +38,7 @@ func (ps *pass) isClassRefused(s *partitionClass, end core.Time) bool {
 	return true
 }
 
-// pools tells whether only what came free since the class was refused could let a job of it start.
+// refusalApplies reports whether an earlier refusal holds for a job that ends at end, but for what came free since.
 func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 	s.catchUp()
 	r := &s.refusal
@@ -49,9 +47,8 @@ func (ps *pass) refusalApplies(s *partitionClass, end core.Time) bool {
 			end)
 }
 
-// hasPool tells whether that is too little. It is asked for the shortest job that was refused, so the answer is good
-// for
-// all of them.
+// stillRefused reports whether what came free since is too little. It checks for the shortest job that was refused, so
+// the answer holds for all of them.
 func (ps *pass) stillRefused(s *partitionClass) bool {
 	p, r, n := ps.p, &s.refusal, &s.req
 	at := ledger.View{Scratch: &p.free, JoinShared: true, Advance: s.advance, MayDelayAdvance: s.mayDelayAdvance}
@@ -85,21 +82,22 @@ func (ps *pass) stillRefused(s *partitionClass) bool {
 		}
 	}
 	r.improved = nodes > 0
-	if promised { // it may be by any of those made so far that it is too little
+	if promised { // it may be too little because of any of these
 		r.reservations = max(r.reservations, int32(len(ps.reserved)))
 	}
-	// what came free before the last pass and is still so will stay: it lacks that much less
+	// what came free before the last pass and is still free stays: it lacks that much less
 	if p.freedSettled > r.freedSeq {
 		r.freedSeq, r.nodes, r.tasks = p.freedSettled, r.nodes-nodesOld, r.tasks-tasksOld
 	}
 	return true
 }
 
-// maxFreed is the most that any node among gains has free, of everything: classes that need more need not look at each.
+// maxFreed is the maximum of each resource over the nodes in Planner.freed. A class that needs more need not look at
+// each node.
 type maxFreed struct {
-	freedSeq int64 // gains, and
-	starts   int   // starts, as of
-	pass     int64 // and in
+	freedSeq int64 // computed for these entries of Planner.freed,
+	starts   int   // after so many starts,
+	pass     int64 // in this pass
 	nodes    int32
 	cpus     int32
 	mem      core.Bytes
@@ -124,13 +122,14 @@ func (b *maxFreed) add(a *ledger.Node) {
 	b.cpus, b.mem = max(b.cpus, a.Free.Cpus), max(b.mem, a.Free.Mem)
 }
 
-// isBelow tells whether that is too little for a class.
+// isBelow reports whether no node that came free has room for a task of the class.
 func (b *maxFreed) isBelow(s *partitionClass) bool {
 	n := &s.req
 	return b.nodes == 0 || n.detail == nil && (n.cpusPerTask > b.cpus || n.minCPUs > b.cpus || n.memPerNode > b.mem)
 }
 
-// from is the last reservation in the way of a job of a class that would end at end; 0: none is.
+// lastReservationBefore returns the latest start of a reservation that a job of the class ending at end would overlap;
+// 0: none.
 func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond core.Time) {
 	if len(ps.p.advances) > 0 {
 		beyond = ps.lastAdvanceBefore(s, end)
@@ -143,9 +142,8 @@ func (ps *pass) lastReservationBefore(s *partitionClass, end core.Time) (beyond 
 	return beyond
 }
 
-// recordRefusal notes that no job of a class can start that is still there at the last reservation that was in the way
-// of this
-// one; without any, none can. It holds until enough comes free.
+// recordRefusal records that no job of the class can start that still runs at the latest reservation which was in the
+// way of this one. Without reservations in the way no job of the class can. It holds until enough comes free.
 func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 	p, n := ps.p, &s.req
 	r := refusal{freedSeq: p.freed.next(), from: ps.lastReservationBefore(s, end), nodes: 1, tasks: int64(n.tasks)}
@@ -153,7 +151,7 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 		switch {
 		case ps.noNodeHasRoom(s) || n.choose(ledger.View{Nodes: p.openNodesFor(s), JoinShared: true}, p.choices) == nil:
 			r.from = 0
-		case r.from == 0: // its own reservation has no room for it
+		case r.from == 0: // its own advance reservation has no room for it
 			s.refusal = refusal{}
 			return
 		}
@@ -171,13 +169,13 @@ func (ps *pass) recordRefusal(s *partitionClass, end core.Time) {
 			}
 		}
 	}
-	if s.refusal = r; s.licenses != nil { // it may be licences that it lacked
+	if s.refusal = r; s.licenses != nil { // it may lack licenses
 		s.refusal = refusal{}
 	}
 	ps.closeClass(s, r.from)
 }
 
-// recordNoRoom is refuse for a class of which it is known that it lacks everything.
+// recordNoRoom is recordRefusal for a class of which no node has room for a single task.
 func (ps *pass) recordNoRoom(s *partitionClass) {
 	n := &s.req
 	s.refusal = refusal{freedSeq: ps.p.freed.next(), nodes: 1, tasks: int64(n.tasks)}
@@ -187,7 +185,8 @@ func (ps *pass) recordNoRoom(s *partitionClass) {
 	ps.closeClass(s, 0)
 }
 
-// recordRefusalOnFreed is refuse for a job that was only looked at for what came free since its class was refused.
+// recordRefusalOnFreed is recordRefusal for a job that was tried only on nodes that came free since its class was
+// refused.
 func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
 	r := refusal{
 		freedSeq: ps.p.freed.next(), from: ps.lastReservationBefore(s, end),
@@ -200,22 +199,21 @@ func (ps *pass) recordRefusalOnFreed(s *partitionClass, end core.Time) {
 	ps.closeClass(s, r.from)
 }
 
-// closed notes that no job of a class can start in this pass any more that is still there at a moment; 0: none at all.
+// closeClass records that no job of the class that still runs at until can start in this pass; 0: no job at all.
 func (ps *pass) closeClass(s *partitionClass, until core.Time) {
 	s.refusedEpoch, s.refusedFrom = ps.p.refusalEpoch, until
-	// what may push others aside may yet find somebody
+	// a class that may preempt can still find victims
 	if until == 0 && !s.isOption && s.preemptor == nil && s.members.Len > 0 {
 		s.part.deadClasses++
 	}
 }
 
-// fitsOnlyFreed tells whether a job of a class can start only on nodes on which something came free: no other has any
-// room.
+// fitsOnlyFreed reports whether a job of the class can start only on nodes in Planner.freed: no other node has room.
 func (ps *pass) fitsOnlyFreed(s *partitionClass, end core.Time) bool {
 	return s.req.nodesMax == 1 && s.req.tasks == 1 && s.advance == nil && ps.refusalApplies(s, end)
 }
 
-// freedNodes lists the nodes of a partition among gains that have anything to give, in the order they are tried.
+// freedNodes lists the nodes of a partition in Planner.freed that have anything free, in the order they are tried.
 func (p *Planner) freedNodes(part *partition) []*ledger.Node {
 	if part.freedAt != p.freed.next() {
 		part.freedAt = p.freed.next()
@@ -230,7 +228,7 @@ func (p *Planner) freedNodes(part *partition) []*ledger.Node {
 	return part.freedNodes
 }
 
-// noteUnreserved notes that what a reservation kept on a node may be had now.
+// noteUnreserved records that a node's resources are not reserved any more.
 func (p *Planner) noteUnreserved(a *ledger.Node) {
 	if a.Index >= 0 && a.HasFree() {
 		a.FreedSeq = p.freed.next()
@@ -238,7 +236,8 @@ func (p *Planner) noteUnreserved(a *ledger.Node) {
 	}
 }
 
-// compareWithLast compares the reservation just made with the one that the last pass made in its place.
+// compareWithLast compares the reservation just made with the one that the last pass made in its place, and records
+// nodes that are not reserved any more.
 func (ps *pass) compareWithLast(r *ledger.Reservation) {
 	p, i := ps.p, len(ps.reserved)-1
 	if ps.reservationsKnown != allReservations {
@@ -254,7 +253,8 @@ func (ps *pass) compareWithLast(r *ledger.Reservation) {
 	}
 }
 
-// endReservations is for when no more reservations will be made: those of the last pass that were not are gone.
+// endReservations is called when the pass will make no more reservations. Those of the last pass that were not repeated
+// are gone.
 func (ps *pass) endReservations() {
 	if ps.reservationsKnown == allReservations {
 		return
@@ -268,7 +268,7 @@ func (ps *pass) endReservations() {
 	ps.reservationsKnown = allReservations
 }
 
-// forgetRefusals forgets what was refused, for changes that are not told by gains.
+// forgetRefusals invalidates all refusals, for changes that are not in Planner.freed.
 func (p *Planner) forgetRefusals() {
 	p.freed.cut(p.freed.next())
 	p.freed.first++

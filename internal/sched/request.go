@@ -11,7 +11,7 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// req is a job's shape worked out: what one task and one node take.
+// request is what a job asks for: what one task and one node take.
 type request struct {
 	nodesMin, nodesMax int32
 	tasks              int32
@@ -170,7 +170,7 @@ func sortGres(asked []core.Gres) []core.Gres {
 	return out
 }
 
-// timesIn is how many tasks of a job a node could take with so much free.
+// tasksIn returns how many tasks of a job a node could take with so much free.
 func (n *request) tasksIn(a *ledger.Node, b *ledger.Resources) (tasks int32) {
 	mem := b.Mem
 	if n.maxMemPerNode > 0 {
@@ -228,7 +228,7 @@ func (n *request) gresFits(a *ledger.Node, b *ledger.Resources) bool {
 	return true
 }
 
-// usedThreads is what a job with so many tasks on a node takes of it, out of what is free in b.
+// usage returns what a job with so many tasks on a node takes of it, out of what is free in b.
 func (n *request) usage(a *ledger.Node, tasks int32, b *ledger.Resources) ledger.Resources {
 	if n.detail != nil {
 		return n.detailUsage(a, tasks, b)

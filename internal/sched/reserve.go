@@ -10,10 +10,10 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// reserve finds the earliest moment at which a job could start if everything lasts as long as it may, and keeps its
-// nodes for it from then on. It respects the reservations made before.
+// reserve finds the earliest time at which a job could start if all running jobs use their time limit, and reserves its
+// nodes from then on. Earlier reservations are respected.
 func (ps *pass) reserve(s *partitionClass, j *core.Job) {
-	if ps.plan.preemptStarts[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has one, for which others are preempted
+	if ps.plan.preemptStarts[j.ID] > 0 && ps.plan.expected[j.ID] != 0 { // it has a reservation on nodes of preempted jobs
 		return
 	}
 	ps.reserveStart(s, j)
@@ -29,7 +29,7 @@ func (ps *pass) reserveStart(s *partitionClass, j *core.Job) {
 	}
 }
 
-// pool is reserve without the promise.
+// reserveNodes is reserve without recording the start in the plan.
 func (ps *pass) reserveNodes(s *partitionClass, j *core.Job) *ledger.Reservation {
 	ps.currentJob = j.ID
 	if hetRefOf(j) != nil {
@@ -39,7 +39,7 @@ func (ps *pass) reserveNodes(s *partitionClass, j *core.Job) *ledger.Reservation
 	return ps.reserveOne(s, j)
 }
 
-// reserveOne keeps nodes for one job.
+// reserveOne reserves nodes for one job that is not a het job.
 func (ps *pass) reserveOne(s *partitionClass, j *core.Job) (r *ledger.Reservation) {
 	ps.p.currentJob = j.ID
 	if len(s.options) > 0 {
@@ -68,7 +68,7 @@ func (ps *pass) addReservation(r *ledger.Reservation) {
 	ps.compareWithLast(r)
 }
 
-// reservation makes one of the nodes that were chosen for the moment the sweep has come to.
+// reservation makes a reservation of the nodes chosen for the time sw.view.At.
 func (sw *startSearch) reservation(job core.JobID, picks []nodeChoice) *ledger.Reservation {
 	r := &ledger.Reservation{
 		Job: job, Start: sw.view.At, End: sw.view.End, Nodes: make([]*ledger.Node, len(picks)),
@@ -90,13 +90,13 @@ func (sw *startSearch) reservation(job core.JobID, picks []nodeChoice) *ledger.R
 	return r
 }
 
-// reserved lays a reservation on its nodes. What they have free at its start was just worked out, by a sweep or a
-// search.
+// reserveOnNodes adds a reservation to its nodes. The search that made it has just computed what they have free at its
+// start.
 func (ps *pass) reserveOnNodes(r *ledger.Reservation) {
 	for i := range r.OnNodes {
 		c := &r.OnNodes[i]
 		a := c.Node
-		// What is left beside it does not depend on when it ends: later claims have been weighed in use already.
+		// What it leaves does not depend on its end: later reservations were respected when it was placed.
 		if c.Leaves.CopyFrom(&a.Free); a.Scanned == ps.p.scans {
 			c.Leaves.CopyFrom(&a.FreeThen)
 		}
@@ -112,27 +112,27 @@ func (ps *pass) reserveOnNodes(r *ledger.Reservation) {
 	}
 }
 
-// scan goes through the moments at which resources come free.
+// startSearch finds the earliest start of a job. It goes through the times at which resources come free.
 type startSearch struct {
 	pass         *pass
 	class        *partitionClass
 	req          *request
 	length       core.Time
 	part         *partition
-	view         ledger.View // the moment it has come to
-	roomTotals               // the nodes, as of then
-	marks        []roomMark  // what it saw, if it is
-	recording    bool        // asked to tell; see search
-	resumeAt     core.Time   // if not 0, it went on from this moment,
-	roomAtResume []int32     // at which nodes had this room
+	view         ledger.View // the time the search has reached
+	roomTotals               // sums over the nodes at that time
+	marks        []roomMark  // changes of room per node, in order of time,
+	recording    bool        // recorded only if this is set; see searchCache
+	resumeAt     core.Time   // if not 0, the search resumed at this time,
+	roomAtResume []int32     // at which each node could take so many tasks
 
 	points      []changePoint
-	last        core.Time // if set, later moments are of no interest
-	from        core.Time // the job is not to start before; 0: as soon as it can
-	fillsWindow bool      // it lasts as long as its reservation, if that is not less than length
+	last        core.Time // if set, the search stops after this time
+	from        core.Time // earliest start allowed; 0: any
+	fillsWindow bool      // it runs to the end of its advance reservation's window, if that is longer
 }
 
-// advances finds the job a place on the nodes that others leave to it, in time.
+// vacated searches only the nodes that preempted jobs leave to the job, up to the time by which they are gone.
 func (sw *startSearch) vacated(j *core.Job) []nodeChoice {
 	own := sw.pass.p.vacatedNodes(j, sw.view.Nodes)
 	if own == nil {
@@ -146,7 +146,7 @@ func (sw *startSearch) vacated(j *core.Job) []nodeChoice {
 	return picks
 }
 
-// changePoint is a moment at which reservations made before change what the job may use.
+// changePoint is a time at which earlier reservations change what the job may use.
 type changePoint struct {
 	at          core.Time
 	reservation *ledger.Reservation
@@ -164,7 +164,7 @@ func (ps *pass) newStartSearch(s *partitionClass, j *core.Job) startSearch {
 	}
 }
 
-// earliest returns the nodes the job would start on, with the moment in look; nil if it never could.
+// earliest returns the nodes the job would start on, with the time in sw.view.At, or nil if there is no such time.
 func (sw *startSearch) earliest() []nodeChoice {
 	p := sw.pass.p
 	now := sw.pass.plan.Now
@@ -172,7 +172,7 @@ func (sw *startSearch) earliest() []nodeChoice {
 	sw.roomTotals = newRoomTotals(sw.req, p.rooms)
 	defer func() { p.rooms = sw.rooms }()
 	sw.setTime(now)
-	for _, a := range p.openNodesFor(sw.class) { // the others have no room yet
+	for _, a := range p.openNodesFor(sw.class) { // the other nodes have nothing free yet
 		if sw.follow(a) {
 			sw.measure(a)
 		}
@@ -181,7 +181,7 @@ func (sw *startSearch) earliest() []nodeChoice {
 	return sw.continueFrom(sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd]{List: &p.ends}, soon)
 }
 
-// resume is earliest from a moment on at which nodes have so much room.
+// resume is earliest from a given time on. rooms says how many tasks each node could take then.
 func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
 	p := sw.pass.p
 	soon := sw.pass.plan.Now + alloc.OverdueDelay
@@ -192,7 +192,7 @@ func (sw *startSearch) resume(from core.Time, rooms []int32) []nodeChoice {
 	return sw.continueFrom(p.ends.First(func(e *ledger.AllocEnd) bool { return max(e.At, soon) > from }), soon)
 }
 
-// continueFrom goes on from where a walk through the endings is.
+// continueFrom goes on from a position in the list of job ends.
 func (sw *startSearch) continueFrom(w sorted.Cursor[ledger.AllocEnd, *ledger.AllocEnd], soon core.Time) []nodeChoice {
 	p := sw.pass.p
 	for {
@@ -243,7 +243,7 @@ func (sw *startSearch) setTime(t core.Time) {
 	}
 }
 
-// release gives back what a job holds, and tells whether that was on nodes the sweep looks at.
+// release returns a job's resources to its nodes and reports whether any of these are nodes of the search.
 func (sw *startSearch) release(h *ledger.Allocation) (any bool) {
 	for i, a := range sw.pass.p.nodesOf(h) {
 		na := &h.Alloc.Nodes[i]
@@ -256,7 +256,7 @@ func (sw *startSearch) release(h *ledger.Allocation) (any bool) {
 	return any || sw.class.licenses != nil && len(h.Alloc.Licenses()) > 0
 }
 
-// follow tells whether the job may be on a node, and makes the sweep follow what is free there from now on.
+// follow reports whether the job may use a node. From then on the search tracks what is free there.
 func (sw *startSearch) follow(a *ledger.Node) bool {
 	if a.Followed == sw.view.Scan {
 		return true
@@ -298,7 +298,7 @@ func (sw *startSearch) measure(a *ledger.Node) {
 	}
 }
 
-// timesIn is what a node has for the job at the moment the sweep has come to, as far as it can be of use.
+// tasksOn returns how many tasks the node could take at sw.view.At, capped at what the job can use of one node.
 func (sw *startSearch) tasksOn(a *ledger.Node) int32 {
 	room := sw.req.tasksAt(&sw.view, a)
 	if sw.req.set == nil {
@@ -325,7 +325,7 @@ func (sw *startSearch) addPoints(now core.Time) {
 	slices.SortStableFunc(sw.points, func(a, b changePoint) int { return cmp.Compare(a.at, b.at) })
 }
 
-// lowerReservations lowers what reservations leave by a job that was just started and lasts until end.
+// lowerReservations subtracts a job that was just started, and ends at end, from what reservations leave.
 func (ps *pass) lowerReservations(h *ledger.Allocation, end core.Time) {
 	if len(ps.reserved) > 0 {
 		ps.changeReservations(h, end, -1)
@@ -344,7 +344,7 @@ func (ps *pass) changeReservations(h *ledger.Allocation, end core.Time, sign int
 	}
 }
 
-// dropReservationsOf drops the reservations of a job that starts now, in another of its partitions.
+// dropReservationsOf drops the reservations of a job that starts now in another of its partitions.
 func (ps *pass) dropReservationsOf(id core.JobID) {
 	for i, r := range ps.reserved {
 		if r.Job != id || r.Nodes == nil {
@@ -358,14 +358,14 @@ func (ps *pass) dropReservationsOf(id core.JobID) {
 		delete(ps.plan.expected, id)
 		delete(ps.plan.reservedOn, id)
 		ps.reservationDropped = true
-		ps.p.refusalEpoch++ // what was refused because of it may start now
+		ps.p.refusalEpoch++ // jobs refused because of it may start now
 		for _, part := range ps.p.partitions {
 			part.deadClasses = 0
 		}
 	}
 }
 
-// unreserve forgets what a pass promised.
+// unreserve removes all reservations of the pass from the nodes.
 func (ps *pass) unreserve() {
 	for _, r := range ps.reserved {
 		for _, a := range r.Nodes {

@@ -62,7 +62,7 @@ func (c *roomTotals) change(was, is int32) {
 	}
 }
 
-// suffices tells whether a choice could succeed at all: it is cheap and right about most moments that are too early.
+// mayFit reports whether a choice could succeed at all: a cheap check that rejects most times that are too early.
 func (c *roomTotals) mayFit() bool {
 	n := c.req
 	if c.count < n.nodesMin || c.total < int64(n.tasks) {

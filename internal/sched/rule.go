@@ -2,7 +2,7 @@ package sched
 
 import "math"
 
-// SetRules is how a pass treats jobs behind one that cannot start.
+// Rule says how a pass treats the jobs behind one that cannot start.
 type Rule uint8
 
 // The rules.
@@ -21,10 +21,10 @@ const (
 
 var ruleNames = [...]string{"easy", "fcfs", "easy-sjbf", "conservative", "sjf-easy"}
 
-// String is the rule's name, as users write it.
+// String returns the rule's name as users write it.
 func (r Rule) String() string { return ruleNames[r] }
 
-// ParseRule reads a rule's name.
+// ParseRule returns the rule of a name, and false if there is none.
 func ParseRule(name string) (Rule, bool) {
 	for i, n := range ruleNames {
 		if n == name {
@@ -34,7 +34,7 @@ func ParseRule(name string) (Rule, bool) {
 	return 0, false
 }
 
-// reservationsPerQueue is how many jobs of each queue that cannot start are promised one.
+// reservationsPerQueue returns how many jobs of each queue that cannot start get a reservation.
 func (c *Config) reservationsPerQueue() int {
 	switch {
 	case c.Rule == RuleFCFS:

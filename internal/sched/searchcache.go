@@ -9,33 +9,32 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// searchCache finds when a job could start, as a sweep does, and is kept from pass to pass: it knows for all nodes when
-// how
-// much room comes free on them, and works that out again only for nodes on which something changed since.
+// searchCache is a startSearch that is kept between passes. It knows for all nodes when how many tasks could run there,
+// and recomputes that only for nodes that changed.
 type searchCache struct {
 	class        *partitionClass
 	length       core.Time
-	usedIn       int64      // that last wanted it
+	usedIn       int64      // the last pass that used it
 	marks        []roomMark // by time
-	complete     bool       // it went to the end of all that runs; else marks go to the moment that was found
-	changedSeq   int64      // up to date with news before this one
+	complete     bool       // marks reach to the last end; else to the start that was found
+	changedSeq   int64      // Planner.changed was read up to this entry
 	reservations []*ledger.Reservation
-	found        *ledger.Reservation // what came of it; nil: the job could never start
+	found        *ledger.Reservation // the result; nil: the job could never start
 }
 
-// roomMark is a moment from which on a node has so much room.
+// roomMark is a time from which on a node can take so many tasks.
 type roomMark struct {
 	at    core.Time // 0: now
 	index int32
 	room  int32
 }
 
-// canCacheSearch tells whether a search gives what a sweep would.
+// canCacheSearch reports whether a cached search finds the same as a new one.
 func (ps *pass) canCacheSearch(s *partitionClass) bool {
 	return ps.p.tracking && len(ps.p.advances) == 0 && s.advance == nil && s.licenses == nil && s.req.user == ""
 }
 
-// cachedSearch finds the search for jobs of a class of one length, or begins one.
+// cachedSearch returns the cached search for jobs of a class and a length, or a new one.
 func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
 	for _, sr := range s.part.searches {
 		if sr.class == s && sr.length == length {
@@ -44,7 +43,7 @@ func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
 		}
 	}
 	kept := s.part.searches[:0]
-	for _, sr := range s.part.searches { // those of heads that are gone
+	for _, sr := range s.part.searches { // drop searches for jobs that are not heads any more
 		if sr.usedIn >= ps.p.passCount-1 {
 			kept = append(kept, sr)
 		}
@@ -55,7 +54,7 @@ func (ps *pass) cachedSearch(s *partitionClass, length core.Time) *searchCache {
 	return sr
 }
 
-// find gives the job's reservation, the same one as in the last pass if nothing about it changed.
+// find returns the job's reservation. It is the same value as in the last pass if nothing about it changed.
 func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation {
 	ps, p := sw.pass, sw.pass.p
 	fresh, ok := sr.changedNodes(ps)
@@ -93,7 +92,7 @@ func (sr *searchCache) find(sw *startSearch, job core.JobID) *ledger.Reservation
 	return sr.found
 }
 
-// changedNodes lists the nodes that must be looked at anew; false: all of them.
+// changedNodes lists the nodes to recompute; false: all of them.
 func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 	p := ps.p
 	if sr.changedSeq < p.changed.first || sr.changedSeq == 0 {
@@ -120,7 +119,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 			}
 		}
 	}
-	// What should have ended is expected a little later in each pass, and what time alone changes may have come true.
+	// An overdue job is expected OverdueDelay from now, so its nodes change with every pass.
 	for i := range sr.marks {
 		m := &sr.marks[i]
 		if m.at >= ps.plan.Now+alloc.OverdueDelay {
@@ -134,7 +133,7 @@ func (sr *searchCache) changedNodes(ps *pass) (fresh []*ledger.Node, ok bool) {
 	return fresh, len(fresh) < 64+len(p.ledger.Order)/4
 }
 
-// update works in what changed. It returns false if the marks do not go far enough.
+// update merges the changes into the marks. It returns false if the marks do not reach far enough.
 func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []nodeChoice, ok bool) {
 	p := sw.pass.p
 	horizon := alloc.Never
@@ -186,7 +185,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 		if !sw.mayFit() {
 			continue
 		}
-		if t == 0 { // it could start now, and does not for a reason that is not known here
+		if t == 0 { // it fits now but was not started: the reason is outside this search
 			return nil, false
 		}
 		sw.setTime(t)
@@ -195,7 +194,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 			break
 		}
 	}
-	if picks == nil && !sr.complete { // it must wait longer than it seemed
+	if picks == nil && !sr.complete { // the known part of the time axis is not enough
 		sw.marks, sw.recording = out, true
 		picks = sw.resume(horizon, rooms)
 		out, sr.complete = sw.marks, picks == nil
@@ -204,7 +203,7 @@ func (sr *searchCache) update(sw *startSearch, fresh []*ledger.Node) (picks []no
 	return picks, true
 }
 
-// choosePool chooses among the nodes that have room at the moment the sweep has come to.
+// chooseAt chooses among the nodes that have room at sw.view.At.
 func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 	p := sw.pass.p
 	nodes := p.roomNodes[:0]
@@ -214,7 +213,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 		}
 	}
 	p.roomNodes = nodes
-	p.scans++ // what nodes had free at other moments does not count
+	p.scans++ // invalidate what was computed for other times
 	sw.view.Scan = p.scans
 	sw.view.Nodes, sw.view.OverdueAt = nodes, sw.pass.plan.Now+alloc.OverdueDelay
 	picks := sw.req.choose(sw.view, p.choices)
@@ -224,7 +223,7 @@ func (sw *startSearch) chooseAt(rooms []int32) []nodeChoice {
 	return picks
 }
 
-// roomChanges lists the moments up to a horizon at which a node's room changes.
+// roomChanges lists the times up to horizon at which a node's room changes.
 func (sw *startSearch) roomChanges(a *ledger.Node, horizon core.Time, out []roomMark) []roomMark {
 	if !sw.req.accepts(a, &sw.view) || !sw.part.has(a) {
 		return out
@@ -270,6 +269,6 @@ func (sw *startSearch) roomChanges(a *ledger.Node, horizon core.Time, out []room
 		}
 		note(t, t)
 	}
-	a.Scanned = 0 // what it will be at the moment that is found is another matter
+	a.Scanned = 0 // FreeThen holds the end of the time axis, not the start that is found
 	return out
 }

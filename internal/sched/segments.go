@@ -6,8 +6,7 @@ import (
 )
 
 // chooseSegments takes whole segments of nodes, each within a block: from the fewest blocks, or, if those have too
-// little room
-// for the tasks, the roomiest segments of all.
+// little room for the tasks, the roomiest segments of all.
 func (c *leafChoice) chooseSegments(size int) []nodeChoice {
 	segs := c.leaves
 	for i := range segs {

@@ -10,8 +10,7 @@ import (
 )
 
 // setRequest is what a job, its partition or the network asks of its nodes as a whole. Most jobs of most clusters have
-// none and
-// take the first nodes with room; those with one go the long way: see seek.
+// none and take the first nodes with room; those with one go the long way: see seek.
 type setRequest struct {
 	constraint, preferred *grammar.Constraint // --constraint, unless need.features says it all, and --prefer
 	text                  string              // hard, as it was written
@@ -92,7 +91,7 @@ func (n *request) readSet(s *core.Spec) {
 	}
 }
 
-// releaseEnded tells a need where it is placed: a partition's way of choosing and the network are wishes too.
+// bindLedger adds to a request the partition's way of choosing nodes and the network.
 func (n *request) bindLedger(l *ledger.Ledger, scratch *setScratch, lln bool) {
 	n.single = singleFit{ledger: l, version: -1}
 	if n.set == nil && l.Net == nil && !lln {

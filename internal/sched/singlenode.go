@@ -4,16 +4,15 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// hasOneQueue is whether some node could hold all of a job that may be on one or on several, if nothing ran: what is
-// found out
-// once for each shape of the ledger, so that jobs larger than any node are not looked for on every one.
+// singleFit caches for a version of the ledger whether some idle node could hold all of a job that may run on one or
+// several nodes. If none could, a job larger than any node is not tried on each.
 type singleFit struct {
 	ledger  *ledger.Ledger
 	version int
 	fits    bool
 }
 
-// hasOneQueue tells whether a job of several tasks may find itself on one node.
+// fitsOneNode reports whether a job of several tasks could fit on one node.
 func (n *request) fitsOneNode() bool {
 	l := n.single.ledger
 	if l == nil || n.nodesMin > 1 || n.nodesMax <= 1 || n.tasks <= 1 {

@@ -2,10 +2,9 @@ package sched
 
 import "bireme.dev/bireme/internal/core"
 
-// Classes that could start nothing sleep until something comes free that one of them could use: a dive does not look at
+// Refused classes sleep until a node with enough free CPUs and memory for a task appears: a walk by class skips
 // them. They lie in a list with the least that a node must have free, so that nearly all of them are passed over
-// without
-// being looked at when something did.
+// without being looked at when something did.
 
 // sleepingClass is a class that sleeps.
 type sleepingClass struct {
@@ -15,8 +14,7 @@ type sleepingClass struct {
 }
 
 // classesToVisit lists the classes of a partition that a dive must look at, some of them twice, with the dive since
-// which the
-// others sleep. The list may be written over while it is read.
+// which the others sleep. The list may be written over while it is read.
 func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
 	p := ps.p
 	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.freed.first {

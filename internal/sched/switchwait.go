@@ -6,12 +6,9 @@ import (
 )
 
 // A job that asks for few switches waits for them for a while: until then it is in a class that is placed on so few
-// only,
-// afterwards in one that is not. The moment follows from the job alone.
+// only, afterwards in one that is not. The moment follows from the job alone.
 
-// fitsOnlyFreed gives how many leaf switches a job wants at most and until when it waits for that; 0: it does not say,
-// or there are
-// no switches.
+// switchLimit returns how many leaf switches a job wants at most and until when it waits for that; 0: any number.
 func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
 	x, net := j.Spec.Extra, p.ledger.Net
 	if x == nil || x.Switches == "" || x.Het != nil || net == nil || net.Sizes != nil {

@@ -10,8 +10,7 @@ import (
 )
 
 // endTimes is until when a job that starts now would like to run, and until when it must be able to. They differ for
-// jobs
-// that may be cut short (--time-min). One that says no limit runs until its deadline, or its reservation's end.
+// jobs that may be cut short (--time-min). One that says no limit runs until its deadline, or its reservation's end.
 func endTimes(s *core.Spec, own *advance.Reservation, now core.Time) (end, least core.Time, ok bool) {
 	end = alloc.AddTime(now, alloc.TimeLimit(s))
 	least = end
@@ -79,7 +78,7 @@ func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []node
 	return nil, at, few
 }
 
-// choosePool finds nodes for a job whose end is settled.
+// chooseUntil chooses nodes for a job with a given end.
 func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []nodeChoice {
 	if s.licenses != nil && ps.licensesFor(s, ps.plan.Now, at.End) == nil {
 		return nil

@@ -71,7 +71,7 @@ func (p *Planner) usesTimetable() bool {
 		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0
 }
 
-// releaseEnded takes out what is gone and tells whether any of it went before its time.
+// removeEnded removes jobs that ended and reports whether any ended before its time limit.
 func (t *timetable) removeEnded(p *Planner, now core.Time) (early bool) {
 	for id, b := range t.jobs {
 		switch {

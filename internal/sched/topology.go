@@ -68,7 +68,7 @@ type leafChoice struct {
 	buf        []nodeChoice
 }
 
-// minStep is a row of segments in which the job may be, and how many candidates they have.
+// leafSpan is a range of leaves in which the job may be, and how many candidates they have.
 type leafSpan struct{ from, to, count int }
 
 // chooseInTree takes the lowest switch under which the job fits, and of several the one that leaves least over.
@@ -85,8 +85,7 @@ func (c *leafChoice) chooseInTree(net *ledger.Topology) []nodeChoice {
 }
 
 // chooseInBlocks takes the smallest sort of block that is large enough, and of several the one that leaves least over.
-// A job that
-// fits in one such block never uses parts of two.
+// A job that fits in one such block never uses parts of two.
 func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []nodeChoice {
 	for i, size := range net.Sizes {
 		if size >= c.req.nodesMin {
@@ -99,7 +98,8 @@ func (c *leafChoice) chooseInBlocks(net *ledger.Topology) []nodeChoice {
 	return c.chooseInLevel(net.Groups[len(net.Groups)-1])
 }
 
-// maxFreed places the job in one group of a level (nil: one leaf): that with the fewest candidates which holds it.
+// chooseInLevel places the job in one group of a level (nil: one leaf): the one with the fewest candidates that holds
+// it.
 func (c *leafChoice) chooseInLevel(level []ledger.LeafGroup) []nodeChoice {
 	s := c.req.set.scratch
 	parts := s.spans[:0]
@@ -128,7 +128,7 @@ func (c *leafChoice) chooseInLevel(level []ledger.LeafGroup) []nodeChoice {
 	return nil
 }
 
-// byPriority adds a row of segments to the list if it has enough for the job, as far as sums tell.
+// addSpan adds a range of leaves to the list if it has enough for the job, by sums.
 func (c *leafChoice) addSpan(parts []leafSpan, from, to int) []leafSpan {
 	p, must, room := leafSpan{from: from, to: to}, 0, int64(0)
 	for i := from; i < to; i++ {
@@ -142,7 +142,7 @@ func (c *leafChoice) addSpan(parts []leafSpan, from, to int) []leafSpan {
 	return parts
 }
 
-// fewestVictims places the job on the fewest leaves of a span.
+// fewestLeaves places the job on the fewest leaves of a span.
 func (c *leafChoice) fewestLeaves(p leafSpan) []nodeChoice {
 	n := c.req
 	if n.set.wantsMax && p.count > int(n.nodesMin) { // as many as it wants, if that is possible here at all
@@ -237,7 +237,7 @@ func (c *leafChoice) combineLeaves(segs []leafNodes, from, left int, tries *int)
 	return nil
 }
 
-// reservedOn places the job on the leaves taken so far and one more.
+// chooseOnLeaves places the job on the leaves taken so far and one more.
 func (c *leafChoice) chooseOnLeaves(segs []leafNodes, last *leafNodes) []nodeChoice {
 	s := c.req.set.scratch
 	list := s.tried[:0]

@@ -7,23 +7,20 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// nodeLog is a list of nodes on which something happened, the last of it: every happening has a number, and a node
-// counts
-// for its last one only.
+// nodeLog lists nodes on which something happened. Entries are numbered; of a node only the last entry counts. Old
+// entries are cut off.
 type nodeLog struct {
 	nodes []*ledger.Node
-	first int64 // the number of the first
+	first int64 // number of the first entry
 }
 
 func (f *nodeLog) next() int64 { return f.first + int64(len(f.nodes)) }
 
-// at is the node of a number.
 func (f *nodeLog) at(n int64) *ledger.Node { return f.nodes[n-f.first] }
 
-// since is the nodes from a number on; the caller has made sure that they are still there.
+// since returns the nodes from an entry on. The caller has checked that the entry is not cut off.
 func (f *nodeLog) since(n int64) []*ledger.Node { return f.nodes[n-f.first:] }
 
-// cut forgets what was before a number.
 func (f *nodeLog) cut(n int64) {
 	if k := n - f.first; k > 0 {
 		f.nodes = append(f.nodes[:0], f.nodes[k:]...)
@@ -31,17 +28,17 @@ func (f *nodeLog) cut(n int64) {
 	}
 }
 
-// maxChanged is how many changes are kept for searches to catch up with; one that missed more starts over.
+// maxChanged is how many changes are kept for cached searches. A search that missed more starts over.
 const maxChanged = 1 << 14
 
-// noteFreed notes that something came free on a node.
+// noteFreed records that something came free on a node.
 func (p *Planner) noteFreed(a *ledger.Node) {
 	a.FreedSeq = p.freed.next()
 	p.freed.nodes = append(p.freed.nodes, a)
 	p.noteChanged(a)
 }
 
-// noteChanged notes that what is free on a node changed.
+// noteChanged records that what is free on a node changed.
 func (p *Planner) noteChanged(a *ledger.Node) {
 	if p.numberedAt == p.ledger.Version {
 		p.updateFreeNow(a)
@@ -56,7 +53,7 @@ func (p *Planner) noteChanged(a *ledger.Node) {
 	p.changed.nodes = append(p.changed.nodes, a)
 }
 
-// updateFreeNow keeps the set of nodes that have anything to give, and what that is.
+// updateFreeNow updates openNodes and freeNow for a node.
 func (p *Planner) updateFreeNow(a *ledger.Node) {
 	p.freeNow[a.Index] = nodeFree{mem: a.Free.Mem, cpus: a.Free.Cpus}
 	if a.HasFree() {
@@ -66,12 +63,11 @@ func (p *Planner) updateFreeNow(a *ledger.Node) {
 	}
 }
 
-// has tells whether a node is in the partition.
 func (part *partition) has(a *ledger.Node) bool {
 	return a.Index >= 0 && (part.nodes == nil || part.members.Has(a.Index))
 }
 
-// gateIndex numbers the nodes after the ledger's order changed.
+// numberNodes numbers the nodes after the ledger's order changed, and switches tracking on or off by their number.
 func (p *Planner) numberNodes() {
 	if p.numberedAt == p.ledger.Version {
 		return
@@ -112,7 +108,7 @@ func (p *Planner) numberNodes() {
 	}
 }
 
-// renumber follows the nodes to their new numbers.
+// renumber replaces node numbers after numberNodes.
 func (sr *searchCache) renumber(old []*ledger.Node) {
 	sr.marks = slices.DeleteFunc(sr.marks, func(m roomMark) bool { return old[m.index].Index < 0 })
 	for i := range sr.marks {
@@ -120,7 +116,7 @@ func (sr *searchCache) renumber(old []*ledger.Node) {
 	}
 }
 
-// addEnds notes on a job's nodes until when it is there.
+// addEnds records on a job's nodes when it ends.
 func (p *Planner) addEnds(h *ledger.Allocation, end core.Time) {
 	if !p.tracking {
 		return
@@ -134,12 +130,12 @@ func (p *Planner) addEnds(h *ledger.Allocation, end core.Time) {
 	}
 }
 
-// fingerprint tells whether a set of values is another one than before.
+// fingerprint is a hash that shows whether a set of values changed.
 type fingerprint uint64
 
 func newFingerprint() fingerprint { return 14695981039346656037 }
 
-// add works values into it.
+// add mixes values into the hash.
 func (f *fingerprint) add(values ...uint64) {
 	for _, v := range values {
 		for v ^= uint64(*f) >> 32; ; v >>= 16 {

@@ -19,10 +19,8 @@ type TrialResult struct {
 }
 
 // Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass
-// is
-// made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long as
-// more
-// says; without more all of it is.
+// is made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long
+// as more says; without more all of it is.
 func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool) TrialResult {
 	p.Apply(Changes{Jobs: []*core.Job{j}})
 	plan := p.Pass(now)
@@ -52,7 +50,6 @@ func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool)
 	return out
 }
 
-// forecastModel reads of a plan what it says of one job.
 func (p *Plan) trialResult(j *core.Job) TrialResult {
 	all, _ := alloc.RequestedTRES(j.Spec)
 	out := TrialResult{CPUs: all.Count("cpu"), Partition: alloc.FirstOf(j.Spec.Partition)}

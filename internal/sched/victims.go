@@ -10,12 +10,10 @@ import (
 	"bireme.dev/bireme/internal/sched/preempt"
 )
 
-// victimSearch is the search for those whom a job preempts: which nodes it could have, and who must leave them.
-//
-// Every node is given a price: who must go there, of what rank, how many, and what they lose. The choice of nodes goes
-// by
-// price, and at last everybody stays whom the job does not need to go after all. What is on its way out already counts
-// as free, so nobody is preempted twice for the same job, and no more than it needs.
+// victimSearch finds the cheapest set of running jobs whose preemption lets a pending job start. Cost order per node:
+// highest victim rank, number of victims, lost work, order of nodes (nodeCost.compare). Nodes are chosen by cost; then
+// every victim that is not needed is dropped. Jobs that are leaving already count as gone, so no job is preempted twice
+// for the same start.
 type victimSearch struct {
 	planner   *Planner
 	class     *partitionClass
@@ -23,34 +21,34 @@ type victimSearch struct {
 	preemptor *preempt.Preemptor
 	job       *core.Job
 	now       core.Time
-	end       core.Time // when the job would end
-	// what is on its way out counts as free, and any way of pushing aside will do; else only to suspend
+	end       core.Time // end of the job if it started now
+	// leaving jobs count as gone and all modes of preemption are allowed; if false, only suspension
 	countLeaving       bool
-	ignoreReservations bool  // reservations do not count
-	tasksPerNode       int32 // tasks a node should take
+	ignoreReservations bool  // ignore reservations
+	tasksPerNode       int32 // tasks wanted on each node
 	scan               int64
 	order              core.PreemptOrder
 
-	node          *ledger.Node // that is being looked at
+	node          *ledger.Node // being searched
 	costs         []nodeCost
 	nodes         []*ledger.Node
-	victims       []ledger.JobOnNode // of prices
+	victims       []ledger.JobOnNode // of costs, by nodeCost.lo and hi
 	candidates    []ledger.JobOnNode
-	leaving       []ledger.JobOnNode // whose parts are in b
+	leaving       []ledger.JobOnNode // jobs counted as gone in free
 	free, limited ledger.Resources
-	freeFunc      func(*ledger.Node) *ledger.Resources // freeOn, made once
+	freeFunc      func(*ledger.Node) *ledger.Resources // freeOn, bound once
 	scratch       ledger.Resources
 	cpusOnly      core.NodeAlloc
 }
 
-// nodeCost is what a node costs.
+// nodeCost is the cost of freeing a node.
 type nodeCost struct {
 	node     *ledger.Node
-	rank     int64 // the highest of those who must go; -1: nobody must
+	rank     int64 // highest rank of the victims; -1: none
 	count    int
 	cost     int64
-	position int // place in the order nodes are tried
-	lo, hi   int // who, in sets
+	position int // index in the order nodes are tried
+	lo, hi   int // its victims are victims[lo:hi]
 }
 
 func (a *nodeCost) compare(b *nodeCost) int {
@@ -58,9 +56,8 @@ func (a *nodeCost) compare(b *nodeCost) int {
 		cmp.Compare(a.position, b.position))
 }
 
-// freeOn is what a node has free: the one that is being looked at, with those in out gone; the others as was worked
-// out.
-// Those that were not looked at have nothing.
+// freeOn returns what a node has free: without hu.leaving for the node being searched, as computed for the others, and
+// nothing for nodes that were not searched.
 func (hu *victimSearch) freeOn(a *ledger.Node) *ledger.Resources {
 	switch {
 	case hu.node == a:
@@ -78,10 +75,10 @@ func (hu *victimSearch) view() ledger.View {
 	}
 }
 
-// run finds nodes for the job and who must leave them; nil if it could not start there either. Who must go is in sets.
+// run returns nodes for the job, or nil, and sets hu.victims to the jobs that must leave them.
 func (hu *victimSearch) run(s *partitionClass) []nodeChoice {
 	p := hu.planner
-	if hu.countLeaving { // it may do to wait for what is on its way out
+	if hu.countLeaving { // waiting for leaving jobs may be enough
 		if picks := hu.choose(s, false, true); picks != nil {
 			hu.victims = hu.victims[:0]
 			return picks
@@ -98,7 +95,8 @@ func (hu *victimSearch) run(s *partitionClass) []nodeChoice {
 	return picks
 }
 
-// choose prices all nodes of a partition and chooses among them; with victims, and as few on each node as will do.
+// choose computes the cost of all nodes of the partition and chooses among them. victims allows preemption, few keeps
+// the victims of each node few.
 func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoice {
 	p := hu.planner
 	p.scans++
@@ -121,7 +119,7 @@ func (hu *victimSearch) choose(s *partitionClass, victims, few bool) []nodeChoic
 	return hu.req.choose(at, p.choices)
 }
 
-// nodeCost works out what it takes to get room on a node, and leaves what is free then in its balance.
+// costNode computes the cost of a node and stores in FreeThen what is free there then.
 func (hu *victimSearch) costNode(a *ledger.Node, at int, victims, few bool) {
 	hu.resetNode(a)
 	pr := nodeCost{node: a, rank: -1, position: at, lo: len(hu.victims)}
@@ -160,7 +158,7 @@ func (hu *victimSearch) costNode(a *ledger.Node, at int, victims, few bool) {
 	hu.node = nil
 }
 
-// listCandidates lists who could be preempted on a node, the cheapest first.
+// listCandidates lists the jobs on a node that could be preempted, the cheapest first.
 func (hu *victimSearch) listCandidates(a *ledger.Node) {
 	hu.candidates = hu.candidates[:0]
 	for _, st := range a.Preemptable {
@@ -178,14 +176,14 @@ func (hu *victimSearch) listCandidates(a *ledger.Node) {
 	slices.SortFunc(hu.candidates, func(a, b ledger.JobOnNode) int { return hu.compareVictims(a.Alloc, b.Alloc) })
 }
 
-// compareVictims orders who goes first.
+// compareVictims orders candidates, the first to be preempted first.
 func (hu *victimSearch) compareVictims(a, b *ledger.Allocation) int {
 	x, y := a.Victim, b.Victim
 	return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.Cost(hu.order, hu.now), y.Cost(hu.order, hu.now)),
 		cmp.Compare(y.Started, x.Started), cmp.Compare(y.Id, x.Id))
 }
 
-// wouldDelay tells whether a reservation counts on a job's being gone that would still be there if it were suspended.
+// wouldDelay reports whether suspending a job would delay a reservation that counts on its end.
 func (hu *victimSearch) wouldDelay(h *ledger.Allocation) bool {
 	later := alloc.Never
 	if h.End < alloc.Never && hu.end < alloc.Never {
@@ -204,9 +202,8 @@ func (hu *victimSearch) wouldDelay(h *ledger.Allocation) bool {
 	return false
 }
 
-// fewestVictims leaves on a node as few of those in out as give room for so many tasks: none of a higher class than it
-// takes,
-// one alone if one will do, the cheapest one then; else the smallest stay first.
+// fewestVictims reduces the victims on a node to as few as make room for want tasks: none of a higher rank than
+// necessary, a single one if that is enough (the cheapest), else the smallest are kept first.
 func (hu *victimSearch) fewestVictims(a *ledger.Node, want int32) {
 	cands := hu.candidates
 	hu.resetNode(a)
@@ -241,7 +238,7 @@ func (hu *victimSearch) fewestVictims(a *ledger.Node, want int32) {
 	}
 }
 
-// dropNeedless keeps of the sets on the nodes that were picked whom the job needs to go.
+// dropNeedless reduces hu.victims to the jobs on the chosen nodes that the job needs gone.
 func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
 	var who []*ledger.Allocation
 	for _, pk := range picks {
@@ -269,14 +266,14 @@ func (hu *victimSearch) dropNeedless(picks []nodeChoice) {
 	for _, h := range who {
 		hu.victims = append(hu.victims, ledger.JobOnNode{Alloc: h})
 	}
-	for _, pk := range picks { // what the job really finds
+	for _, pk := range picks { // what is free without exactly these
 		hu.removeAll(pk.node, who)
 		pk.node.FreeThen.CopyFrom(hu.freeNow(pk.node))
 	}
 	hu.node = nil
 }
 
-// suffices tells whether a choice stands if only these go.
+// suffices reports whether a placement is possible if only these jobs go.
 func (hu *victimSearch) suffices(picks []nodeChoice, who []*ledger.Allocation) bool {
 	for _, pk := range picks {
 		hu.removeAll(pk.node, who)
@@ -296,7 +293,7 @@ func (hu *victimSearch) removeAll(a *ledger.Node, who []*ledger.Allocation) {
 	}
 }
 
-// byPriority begins with a node as it is.
+// resetNode starts the search of a node with what it has free.
 func (hu *victimSearch) resetNode(a *ledger.Node) {
 	hu.node, hu.leaving = a, hu.leaving[:0]
 	hu.free.CopyFrom(&a.Free)
@@ -305,7 +302,7 @@ func (hu *victimSearch) resetNode(a *ledger.Node) {
 	}
 	for _, st := range a.Preemptable {
 		switch {
-		case st.Alloc.Terms.MaxSharing > 1: // others may be on the same CPUs
+		case st.Alloc.Terms.MaxSharing > 1: // other jobs may use the same CPUs
 		case st.Alloc.IsLeaving(hu.now):
 			hu.bookVictim(&hu.free, a, st, &st.Alloc.Alloc.Nodes[st.Index], 1)
 		case st.Alloc.Preempted:
@@ -314,7 +311,7 @@ func (hu *victimSearch) resetNode(a *ledger.Node) {
 	}
 }
 
-// addVictim counts somebody's part of the node as free; drop takes that back.
+// addVictim counts a job's part of the node as free. removeVictim undoes that.
 func (hu *victimSearch) addVictim(a *ledger.Node, st ledger.JobOnNode) {
 	hu.bookVictim(&hu.free, a, st, hu.freedBy(st), 1)
 	hu.leaving = append(hu.leaving, st)
@@ -325,9 +322,8 @@ func (hu *victimSearch) removeVictim(a *ledger.Node, st ledger.JobOnNode) {
 	hu.leaving = slices.DeleteFunc(hu.leaving, func(o ledger.JobOnNode) bool { return o.Alloc == st.Alloc })
 }
 
-// bookVictim books what a job leaves when it goes. CPUs that it had borrowed go back to the one who lent them; one that
-// is
-// suspended lends them further.
+// bookVictim books what a job leaves when it goes. CPUs that it borrowed return to their lender; a suspended job lends
+// them on.
 func (hu *victimSearch) bookVictim(b *ledger.Resources, a *ledger.Node, st ledger.JobOnNode, na *core.NodeAlloc,
 	sign int32,
 ) {
@@ -342,7 +338,7 @@ func (hu *victimSearch) bookVictim(b *ledger.Resources, a *ledger.Node, st ledge
 	}
 }
 
-// freedBy is what a job leaves when it goes: all it has, or its CPUs alone.
+// freedBy returns what a job leaves when it goes: all it has, or only its CPUs if it is suspended.
 func (hu *victimSearch) freedBy(st ledger.JobOnNode) *core.NodeAlloc {
 	na := &st.Alloc.Alloc.Nodes[st.Index]
 	if st.Alloc.Victim.Mode != core.PreemptSuspend {
@@ -357,8 +353,8 @@ func (hu *victimSearch) tasksOn(a *ledger.Node) int32 {
 	return hu.req.tasksAt(&at, a)
 }
 
-// freeNow is what the job may use of the node with those in out gone: no more than reservations leave, and those leave
-// more where somebody goes who would have been there.
+// freeNow returns what the job may use of the node without hu.leaving: at most what reservations leave, plus what
+// victims leave that the reservations had counted as present.
 func (hu *victimSearch) freeNow(a *ledger.Node) *ledger.Resources {
 	if len(a.Reserved)+len(a.AdvanceParts) == 0 || hu.ignoreReservations {
 		return &hu.free
@@ -372,7 +368,7 @@ func (hu *victimSearch) freeNow(a *ledger.Node) *ledger.Resources {
 		left := &hu.planner.free
 		left.CopyFrom(&c.Leaves)
 		for _, st := range hu.leaving {
-			// One that is suspended comes back: it only makes room for what it lends.
+			// A suspended job comes back, so it leaves nothing to the reservation.
 			if alloc.Overlaps(c.Start, st.Alloc.End) && st.Alloc.Victim.Mode != core.PreemptSuspend {
 				hu.bookVictim(left, a, st, hu.freedBy(st), 1)
 			}
@@ -386,7 +382,7 @@ func (hu *victimSearch) freeNow(a *ledger.Node) *ledger.Resources {
 	return &hu.limited
 }
 
-// allocFor is what the job would get, as far as limits count it.
+// allocFor returns what the job would get, as far as limits count it.
 func (hu *victimSearch) allocFor(s *partitionClass, picks []nodeChoice) *core.Alloc {
 	al := &core.Alloc{Partition: s.part.Name, Nodes: make([]core.NodeAlloc, len(picks))}
 	for i, pk := range picks {
