@@ -166,3 +166,45 @@ func TestAuditTellsOfHiddenJobs(t *testing.T) {
 		t.Errorf("a job that never was is in the audit log: %+v", e)
 	}
 }
+
+// A run that private_data hides cannot be stopped by others: they are told that there is none, in the words for a name
+// that never was one, and the audit log has a denial with the owner. The run goes on.
+func TestHiddenRunCannotBeStopped(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, "private_data=jobs")
+	ann, _, _, _ := people(s)
+	uid := uint32(2)
+	eve := s.Token(core.User{Name: "eve", UnixName: "bin", UID: &uid})
+	body := submitBody()
+	body.Run, body.Config = "train", "type: task\n"
+	var made client.Submitted
+	if status, err := s.Call("POST", "/api/v1/jobs", ann, body, &made); err != nil {
+		t.Fatal(status, err)
+	}
+	stop := func(name string) (status int, text string) {
+		t.Helper()
+		status, err := s.Call("POST", "/api/v1/runs/"+name+"/stop", eve, nil, nil)
+		if err == nil {
+			t.Fatalf("a user stopped run %s of another", name)
+		}
+		return status, strings.ReplaceAll(err.Error(), name, "NAME")
+	}
+	absent, absentText := stop("nosuch")
+	if e := auditOf(s, "user=eve&action=run.stop", "denied"); e.User != "" {
+		t.Errorf("a run that never was is in the audit log: %+v", e)
+	}
+	hidden, hiddenText := stop("train")
+	if hidden != 404 || hidden != absent || hiddenText != absentText {
+		t.Errorf("a hidden run: %d %s; one that never was: %d %s", hidden, hiddenText, absent, absentText)
+	}
+	e := auditOf(s, "user=eve&action=run.stop", "denied")
+	if e.User != "eve" || e.Object != "run train" || e.Reason != "hidden" || e.Owner != "ann" {
+		t.Errorf("stopping a hidden run is in the audit log as %+v", e)
+	}
+	if j := s.Job(made.ID); j.Stop != nil || j.State.Final() {
+		t.Errorf("the job of the hidden run: %s, %+v", j.State, j.Stop)
+	}
+	if status, err := s.Call("POST", "/api/v1/runs/train/stop", ann, nil, nil); err != nil {
+		t.Errorf("its owner: %d %v", status, err)
+	}
+}
