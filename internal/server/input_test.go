@@ -46,6 +46,14 @@ func TestBadInput(t *testing.T) {
 			"line 2, column 9: nmae: there is no such key; did you mean name?",
 		},
 		{
+			"a key of the job beside it", "POST", "/api/v1/jobs", `{"script":"#!/bin/sh","dependency":"afterok:1"}`, 400,
+			"bad_json", "dependency: there is no such key here: dependency is a key of spec",
+		},
+		{
+			"a key of the request in the job", "POST", "/api/v1/jobs", `{"spec":{"Strict":true}}`, 400,
+			"bad_json", "Strict: there is no such key here: strict is a key of the request itself",
+		},
+		{
 			"a key of an update that is none", "PATCH", "/api/v1/jobs/1", `{"nicer":1}`, 400, "bad_json",
 			"nicer: there is no such key; did you mean nice?",
 		},

@@ -2,10 +2,12 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,39 +38,65 @@ func unknownKey(err error, data []byte, v any) *core.Fault {
 	}
 	at := bytes.Index(data, []byte(name))
 	name = strings.Trim(name, `"`)
-	known := map[string]bool{}
-	keysOf(reflect.TypeOf(v), known, map[reflect.Type]bool{})
-	names := make([]string, 0, len(known))
-	for k := range known {
-		names = append(names, k)
+	known := keysOf(reflect.TypeOf(v))
+	names := slices.Sorted(maps.Keys(known))
+	hint := nearest.Hint(name, names)
+	if i := slices.IndexFunc(names, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+		hint = fmt.Sprintf(" here: %s is a key of %s", names[i], cmp.Or(known[names[i]], "the request itself"))
 	}
-	slices.Sort(names)
 	return &core.Fault{
 		Path:    fmt.Sprintf("%s: %s", position(data, int64(at)+1), name),
-		Message: "there is no such key" + nearest.Hint(name, names),
+		Message: "there is no such key" + hint,
 	}
 }
 
-// keysOf collects the keys that a type has in JSON, at any depth.
-func keysOf(t reflect.Type, known map[string]bool, seen map[reflect.Type]bool) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
-		t = t.Elem()
+// keysOf collects the keys that a type has in JSON, at any depth, and where each belongs: the path of the object that
+// has it, the nearest to the root if several have; "" is the root.
+func keysOf(root reflect.Type) map[string]string {
+	type place struct {
+		t    reflect.Type
+		path string
 	}
-	if t.Kind() != reflect.Struct || seen[t] {
-		return
-	}
-	seen[t] = true
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || !f.IsExported():
+	known, seen := map[string]string{}, map[reflect.Type]bool{}
+	for queue := []place{{root, ""}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		at.t, at.path = elementOf(at.t, at.path)
+		if at.t.Kind() != reflect.Struct || seen[at.t] {
 			continue
-		case name != "":
-			known[name] = true
-		case !f.Anonymous:
-			known[f.Name] = true
 		}
-		keysOf(f.Type, known, seen)
+		seen[at.t] = true
+		for i := range at.t.NumField() {
+			f := at.t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" || !f.IsExported() {
+				continue
+			}
+			if name == "" && f.Anonymous { // its keys are those of the struct it is in
+				queue = append(queue, place{f.Type, at.path})
+				continue
+			}
+			name = cmp.Or(name, f.Name)
+			if _, ok := known[name]; !ok {
+				known[name] = at.path
+			}
+			queue = append(queue, place{f.Type, strings.TrimPrefix(at.path+"."+name, ".")})
+		}
+	}
+	return known
+}
+
+// elementOf gives the type of what pointers, lists and maps lead to, and its path.
+func elementOf(t reflect.Type, path string) (elem reflect.Type, elemPath string) {
+	for {
+		switch t.Kind() {
+		case reflect.Slice:
+			path += "[]"
+		case reflect.Map:
+			path += "{}"
+		case reflect.Pointer:
+		default:
+			return t, path
+		}
+		t = t.Elem()
 	}
 }
