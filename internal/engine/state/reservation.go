@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -21,6 +22,9 @@ func (in *PutReservation) apply(s *State) (*core.AdvanceReservation, error) {
 	old, ok := s.view.reservations[r.Name]
 	if ok && in.New {
 		return nil, core.Errorf(core.Conflict, "reservation %s already exists", r.Name).Because("reservation_exists")
+	}
+	if err := speccheck.OneMoreReservation(len(s.view.reservations)); err != nil && !ok {
+		return nil, err
 	}
 	r.ID, r.Created, r.IdleSince = s.nextReservationID(), s.view.now, 0
 	if ok {

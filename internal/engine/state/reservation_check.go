@@ -10,6 +10,7 @@ import (
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine/state/named"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/sched"
 )
 
@@ -21,13 +22,8 @@ func (s *State) completeReservation(r, old *core.AdvanceReservation) error {
 	if !named.IsValid(r.Name) {
 		return core.Errorf(core.Invalid, "%q is not a valid reservation name", r.Name).Because("invalid_name")
 	}
-	if err := s.checkReservationTimes(r, old); err != nil {
-		return err
-	}
-	if err := s.checkReservationAccess(r); err != nil {
-		return err
-	}
-	if err := s.checkReservationLicenses(r); err != nil {
+	if err := cmp.Or(s.checkReservationTimes(r, old), speccheck.Reservation(r), s.checkReservationAccess(r),
+		s.checkReservationLicenses(r)); err != nil {
 		return err
 	}
 	chosen, err := s.chooseReservationNodes(r)

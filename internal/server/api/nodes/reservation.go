@@ -13,6 +13,7 @@ import (
 	"bireme.dev/bireme/internal/core/hostlist"
 	"bireme.dev/bireme/internal/engine"
 	"bireme.dev/bireme/internal/engine/state"
+	"bireme.dev/bireme/internal/engine/state/speccheck"
 	"bireme.dev/bireme/internal/server/api/call"
 )
 
@@ -90,6 +91,9 @@ func (a *Reservations) Create(_ http.ResponseWriter, r *http.Request, who *call.
 		return nil, err
 	}
 	v := in.AdvanceReservation
+	if err := speccheck.ReservationTexts(&v); err != nil { // each user and group is looked up below
+		return nil, err
+	}
 	if v.Start == 0 {
 		v.Start = core.At(time.Now())
 	}
@@ -117,6 +121,11 @@ func (a *Reservations) Create(_ http.ResponseWriter, r *http.Request, who *call.
 func (a *Reservations) Update(_ http.ResponseWriter, r *http.Request, who *call.Caller) (any, error) {
 	var in core.ReservationChange
 	if err := call.Decode(r, &in); err != nil {
+		return nil, err
+	}
+	var said core.AdvanceReservation
+	in.Apply(&said)
+	if err := speccheck.ReservationTexts(&said); err != nil { // each user and group is looked up below
 		return nil, err
 	}
 	if in.Users != nil {
