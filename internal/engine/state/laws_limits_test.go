@@ -10,6 +10,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/coretest"
+	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -17,8 +18,8 @@ import (
 // limitChaos is a small cluster under limits that come and go, with what its jobs have cost counted by hand.
 type limitChaos struct {
 	*chaos
-	cost map[meterKey]float64
-	cpus map[meterKey]float64
+	cost map[usage.Key]float64
+	cpus map[usage.Key]float64
 	wall map[core.QOSName]float64
 }
 
@@ -47,8 +48,8 @@ func TestLimitLaws(t *testing.T) {
 		}
 
 		w := &limitChaos{
-			chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[meterKey]float64{},
-			cpus: map[meterKey]float64{}, wall: map[core.QOSName]float64{},
+			chaos: &chaos{world: newWorld(rt, cfg), choose: choose}, cost: map[usage.Key]float64{},
+			cpus: map[usage.Key]float64{}, wall: map[core.QOSName]float64{},
 		}
 		w.onStart = w.allowed
 		for i, u := range []string{"alice", "bob"} {
@@ -102,7 +103,7 @@ func (w *limitChaos) pass1() {
 		if _, there := v.QOS("q0"); there && j.Alloc.Partition == "small" && j.Spec.QOS != "q0" {
 			w.wall["q0"] += factor * d.Seconds()
 		}
-		k := meterKey{j.Spec.Project, j.Spec.User}
+		k := usage.Key{Project: j.Spec.Project, User: j.Spec.User}
 		w.cost[k] += factor * float64(bill) * d.Seconds()
 		w.cpus[k] += factor * float64(cpus) * d.Seconds()
 	}
@@ -116,11 +117,11 @@ func (w *limitChaos) conserved() {
 	w.t.Helper()
 	v := w.st.Snapshot()
 	same := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+want) }
-	seen := map[meterKey]bool{}
-	for _, m := range v.meterList() {
-		k, cpus := meterKey{m.Project, m.User}, 0.0
+	seen := map[usage.Key]bool{}
+	for _, m := range v.usage.List() {
+		k, cpus := usage.Key{Project: m.Project, User: m.User}, 0.0
 		seen[k] = true
-		now := v.decay.Read(m, w.now)
+		now := v.usage.Decay.Read(m, w.now)
 		for _, f := range now.All.TRES {
 			if f.Name == "cpu" {
 				cpus = f.Seconds
@@ -151,7 +152,7 @@ func (w *limitChaos) allowed(id core.JobID) {
 		return
 	}
 	tally, stakes := policy.NewTally(rules), map[core.JobID]*policy.Stake{}
-	for _, m := range w.st.view.meterList() {
+	for _, m := range w.st.view.usage.List() {
 		tally.SetMeter(m)
 	}
 	for o := range w.st.Snapshot().Jobs() {

@@ -41,7 +41,7 @@ func (s *State) currentLimits() *limits {
 
 // buildRules makes rules of the projects and these QOS.
 func (s *State) buildRules(qos map[core.QOSName]*core.QOS) *policy.Rules {
-	set := *s.view.decay
+	set := *s.view.usage.Decay
 	set.Safe, set.Billing, set.Flags = s.cfg.Safe, s.cfg.Charges.Billing, s.cfg.Charges.Flags
 	for _, q := range qos {
 		if q.Flags&core.Relative != 0 {
@@ -60,7 +60,7 @@ func (s *State) countAllJobs(rules *policy.Rules, stakes map[core.JobID]*policy.
 	}
 	t := policy.NewTally(rules)
 	if rules.Minutes() {
-		for _, m := range s.view.meterList() {
+		for _, m := range s.view.usage.List() {
 			t.SetMeter(m)
 		}
 	}
@@ -216,7 +216,7 @@ func (s *State) fairShares() *policy.Tree {
 func (s *State) sendPolicy() {
 	c := sched.Changes{Policy: s.plannerPolicy()}
 	if s.limits.rules.Minutes() {
-		c.Meters = s.view.meterList()
+		c.Meters = s.view.usage.List()
 	}
 	s.plannerChanges.Merge(c)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched/alloc"
 )
@@ -162,8 +163,8 @@ func (v *Snapshot) Shares() []Share {
 // QOSUsage is what was used with each QOS, by name.
 func (v *Snapshot) QOSUsage() map[core.QOSName]policy.Usage {
 	out := map[core.QOSName]policy.Usage{}
-	for _, m := range v.meterList() {
-		m = v.decay.Read(m, v.now)
+	for _, m := range v.usage.List() {
+		m = v.usage.Decay.Read(m, v.now)
 		for i := range m.QOS {
 			q := &m.QOS[i]
 			u := out[q.Name]
@@ -174,39 +175,27 @@ func (v *Snapshot) QOSUsage() map[core.QOSName]policy.Usage {
 	return out
 }
 
-// meterList lists what everybody has used, by project and user.
-func (v *Snapshot) meterList() []*policy.Meter {
-	out := make([]*policy.Meter, 0, v.meters.Len())
-	for _, m := range v.meters.All() {
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b *policy.Meter) int {
-		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
-	})
-	return out
-}
-
 // fairShareTree is the tree of projects and their users, with what they used by now.
 func (v *Snapshot) fairShareTree(now core.Time) *policy.Tree {
 	list := v.Associations()
-	at := map[meterKey]int{}
+	at := map[usage.Key]int{}
 	for i := range list {
-		at[meterKey{list[i].Project, list[i].User}] = i
+		at[usage.Key{Project: list[i].Project, User: list[i].User}] = i
 	}
-	find := func(k meterKey) int {
+	find := func(k usage.Key) int {
 		i, ok := at[k]
 		if !ok { // somebody, or a project, that has left and has used something
 			i = len(list)
 			at[k] = i
-			list = append(list, policy.Assoc{Project: k.project, User: k.user, Shares: 1})
+			list = append(list, policy.Assoc{Project: k.Project, User: k.User, Shares: 1})
 		}
 		return i
 	}
-	for _, m := range v.meterList() { // in order: sums of floats have one
-		used := v.decay.Read(m, now).All.Usage(now)
-		list[find(meterKey{m.Project, m.User})].Used.Add(used)
+	for _, m := range v.usage.List() { // in order: sums of floats have one
+		used := v.usage.Decay.Read(m, now).All.Usage(now)
+		list[find(usage.Key{Project: m.Project, User: m.User})].Used.Add(used)
 		for up := m.Project; ; {
-			i := find(meterKey{project: up})
+			i := find(usage.Key{Project: up})
 			list[i].Used.Add(used)
 			if up == policy.Root {
 				break

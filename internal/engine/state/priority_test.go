@@ -174,8 +174,8 @@ func TestUsageIsConserved(t *testing.T) {
 		go100()
 		// x: 3 a second for 100 s; y: 5 a second for 300 s of its first attempt and 100 s of its second.
 		var got float64
-		for _, m := range w.st.view.meterList() {
-			if got += w.st.view.decay.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
+		for _, m := range w.st.view.usage.List() {
+			if got += w.st.view.usage.Decay.Read(m, w.now).All.Raw; m.All.RawRate != 0 {
 				t.Errorf("a rate of %d is left", m.All.RawRate)
 			}
 		}

@@ -32,9 +32,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 		return out, nil
 	}
 	s.currentLimits()
-	for k := range s.usage.meterIDs { // what was used by now decayed as it did
-		s.putMeter(s.readMeter(k))
-	}
+	s.usage.ReadAll(s.view.now) // what was used by now decayed as it did
 	for _, n := range in.Nodes {
 		_, _ = (&PutNode{Node: n}).apply(s) // it refuses nothing
 	}
@@ -43,7 +41,7 @@ func (in *Reconfigure) apply(s *State) (*Reconfigured, error) {
 	}
 	s.cfg = cfg
 	s.deriveFromConfig()
-	s.view.decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
+	s.view.usage.Decay = &policy.Setting{HalfLife: cfg.Charges.HalfLife, Reset: cfg.Charges.Reset}
 	s.rederive()
 	s.recomputeRates()
 	s.resetPriorities()

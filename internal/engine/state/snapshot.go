@@ -10,7 +10,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
-	"bireme.dev/bireme/internal/policy"
+	"bireme.dev/bireme/internal/engine/state/usage"
 )
 
 // Snapshot is the live state at one moment. It is immutable: any number of readers may keep it.
@@ -38,8 +38,7 @@ type Snapshot struct {
 
 	priorityInputs *priorityInputs // nil: first come, first served
 	runWeight      int64
-	meters         trie.Map[*policy.Meter] // what everybody has used, under numbers of ours
-	decay          *policy.Setting         // how that decays
+	usage          usage.Table
 }
 
 // Seq is the number of the last event in the snapshot.

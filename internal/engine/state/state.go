@@ -12,6 +12,7 @@ import (
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
+	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
 	"bireme.dev/bireme/internal/sched/ledger"
@@ -171,7 +172,7 @@ type State struct {
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
 	dependencies       dependencyIndex
 	priorities         *priorityCalc // nil without Config.Priority
-	usage              usageMeters
+	usage              *usage.Meters
 	limits             limits
 	unusable           map[core.JobID]string // jobs whose stored record cannot be used, and why
 
@@ -318,7 +319,7 @@ func (s *State) Flush() *core.Changes {
 	s.currentLimits()
 	out := s.changes
 	out.Now, out.NextJob, out.NextNode = s.view.now, s.view.nextJob, s.view.nextNode
-	out.Spent = s.takeSpent()
+	out.Spent = s.usage.TakeSpent()
 	s.beginBatch()
 	return out
 }
@@ -345,7 +346,7 @@ func (s *State) All() sched.Changes {
 	c.Preemption = s.preemption.table
 	s.currentLimits()
 	if c.Policy = s.plannerPolicy(); s.limits.rules.Minutes() {
-		c.Meters = s.view.meterList()
+		c.Meters = s.view.usage.List()
 	}
 	return c
 }
@@ -356,8 +357,8 @@ func (s *State) Snapshot() *Snapshot {
 	s.owned = ownedMaps{}
 	s.people.Published()
 	s.fleets.Published()
-	v.jobs, v.nodes, v.steps, v.meters = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot(),
-		s.view.meters.Snapshot()
+	v.jobs, v.nodes, v.steps = s.view.jobs.Snapshot(), s.view.nodes.Snapshot(), s.view.steps.Snapshot()
+	v.usage = s.view.usage.Snapshot()
 	return &v
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/usage"
 	"bireme.dev/bireme/internal/policy"
 	"bireme.dev/bireme/internal/sched"
 	"bireme.dev/bireme/internal/sched/alloc"
@@ -60,7 +61,7 @@ type disk struct {
 	nodes    map[core.NodeName]*core.Node
 	users    map[core.UserName]*core.User
 	projects map[core.ProjectName]*core.Project
-	spent    map[meterKey]*core.Spent
+	spent    map[usage.Key]*core.Spent
 	tokens   map[string]*core.Token
 	runs     map[string]*core.Run
 	keys     map[string]core.SubmitKey
@@ -77,7 +78,7 @@ func newWorld(t failer, cfg Config) *world {
 		jobs: map[core.JobID]*core.Job{}, specs: map[core.JobID]*core.Spec{}, steps: map[[2]int64]*core.Step{},
 		nodes: map[core.NodeName]*core.Node{}, users: map[core.UserName]*core.User{},
 		projects: map[core.ProjectName]*core.Project{},
-		spent:    map[meterKey]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{},
+		spent:    map[usage.Key]*core.Spent{}, tokens: map[string]*core.Token{}, runs: map[string]*core.Run{},
 		keys: map[string]core.SubmitKey{},
 		qos:  map[core.QOSName]*core.QOS{}, reservations: map[string]*core.AdvanceReservation{},
 		fleets: map[string]*core.Fleet{},
@@ -242,7 +243,7 @@ func (d *disk) write(t failer, c *core.Changes) {
 	}
 	for _, n := range c.GoneProjects {
 		delete(d.projects, n)
-		maps.DeleteFunc(d.spent, func(k meterKey, _ *core.Spent) bool { return k.project == n })
+		maps.DeleteFunc(d.spent, func(k usage.Key, _ *core.Spent) bool { return k.Project == n })
 	}
 	for _, n := range c.GoneQOS {
 		delete(d.qos, n)
@@ -266,7 +267,7 @@ func (d *disk) write(t failer, c *core.Changes) {
 		d.projects[p.Name] = through(t, p)
 	}
 	for _, x := range c.Spent {
-		d.spent[meterKey{x.Project, x.User}] = through(t, x)
+		d.spent[usage.Key{Project: x.Project, User: x.User}] = through(t, x)
 	}
 	for _, k := range c.Tokens {
 		row := *k
@@ -558,19 +559,19 @@ func (w *world) checkRestart() {
 // checkUsage holds what everybody used against what a restart makes of it, and rates against what runs.
 func (w *world) checkUsage(again *State) {
 	w.t.Helper()
-	a, b := w.st.view.meterList(), again.view.meterList()
+	a, b := w.st.view.usage.List(), again.view.usage.List()
 	if len(a) != len(b) {
 		w.t.Fatalf("%d spenders, after a restart %d", len(a), len(b))
 	}
 	for at, x := range a {
-		k := meterKey{x.Project, x.User}
+		k := usage.Key{Project: x.Project, User: x.User}
 		same := func(what string, x, y float64) {
 			w.t.Helper()
 			if math.Abs(x-y) > 1e-6*(1+x) {
 				w.t.Fatalf("%v used %s %v, after a restart %v", k, what, x, y)
 			}
 		}
-		was, is := w.st.view.decay.Read(x, w.now), again.view.decay.Read(b[at], w.now)
+		was, is := w.st.view.usage.Decay.Read(x, w.now), again.view.usage.Decay.Read(b[at], w.now)
 		for what, p := range map[string][2]*policy.Reading{"in all": {&was.All, &is.All}} {
 			same(what, p[0].Raw, p[1].Raw)
 			same(what+" wall", p[0].Wall, p[1].Wall)
@@ -583,7 +584,7 @@ func (w *world) checkUsage(again *State) {
 		}
 		wall := int64(0)
 		for j := range w.st.Snapshot().Jobs() {
-			if isCharged(j) && j.Spec.Project == k.project && j.Spec.User == k.user {
+			if isCharged(j) && j.Spec.Project == k.Project && j.Spec.User == k.User {
 				wall += int64(math.Round(w.st.view.qos[j.Spec.QOS].Factor() * policy.Micro))
 			}
 		}
