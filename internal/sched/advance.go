@@ -52,7 +52,7 @@ func (p *Planner) setReservations(c *Changes) {
 	}
 }
 
-// hasReservation tells whether a reservation is known as it is, in what the plan goes by.
+// hasReservation reports whether an advance reservation is known with the same values.
 func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
 	old := advance.Find(p.advances, r.Name)
 	if old == nil {
@@ -66,7 +66,7 @@ func (p *Planner) hasReservation(r *core.AdvanceReservation) bool {
 		slices.Equal(o.Groups, r.Groups) && slices.Equal(o.Licenses, r.Licenses)
 }
 
-// setAdvanceOptions works out how the jobs of a class use reservations and licences.
+// setAdvanceOptions computes how the jobs of a class use advance reservations and licenses.
 func (p *Planner) setAdvanceOptions(c *classInfo, spec *core.Spec) {
 	c.special = true
 	in, out := advance.Options(p.advances, spec)
@@ -192,7 +192,8 @@ func (p *Planner) placeAdvanceOnNodes() {
 	}
 }
 
-// applyAdvance begins a pass on a cluster that has advance reservations.
+// applyAdvance updates the windows of advance reservations at the start of a pass, and lists the jobs on nodes of which
+// they have a part.
 func (ps *pass) applyAdvance() {
 	p, now := ps.p, ps.plan.Now
 	p.placeAdvanceOnNodes()
@@ -260,8 +261,8 @@ func (ps *pass) lastAdvanceBefore(s *partitionClass, end core.Time) (beyond core
 	return beyond
 }
 
-// walkAdvanceQueues walks the jobs that ask for reservations of whole nodes, before all others, who have no use for
-// those.
+// walkAdvanceQueues walks the jobs that run only in advance reservations of whole nodes. They come first: other jobs do
+// not compete for these nodes.
 func (ps *pass) walkAdvanceQueues() {
 	p := ps.p
 	var lanes []queueWalk
@@ -289,8 +290,8 @@ func (ps *pass) walkAdvanceQueues() {
 	}
 }
 
-// reserveInAdvance promises a start to the first jobs that wait in a reservation; those behind may start if they do not
-// delay them.
+// reserveInAdvance reserves for the first jobs that wait in an advance reservation. Those behind may start if they do
+// not delay them.
 func (ps *pass) reserveInAdvance(e *queueEntry) {
 	if ps.plan.advanceHeads == nil {
 		ps.plan.advanceHeads = map[string]core.JobID{}
@@ -333,7 +334,7 @@ func (ps *pass) earliestOption(s *partitionClass, j *core.Job) (best *partitionC
 	return best
 }
 
-// isOpen tells whether a job may start at the moment a sweep has come to.
+// isOpen reports whether the job's advance reservation and licenses allow a start at sw.view.At.
 func (sw *startSearch) isOpen() bool {
 	if r := sw.class.advance; r.IsOver() {
 		return false
@@ -432,7 +433,7 @@ func (ps *pass) explainAdvance(s *partitionClass, j *core.Job) {
 	ps.plan.advanceReasons[j.ID] = why
 }
 
-// advanceReason tells why a job that asks for reservations waits.
+// advanceReason returns why a job that asks for advance reservations waits.
 func (p *Plan) advanceReason(j *core.Job) Reason {
 	at, estimate, _ := p.Expected(j.ID)
 	w := Reason{Code: core.ReasonReservation, Expected: at, Estimate: estimate}

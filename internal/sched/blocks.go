@@ -42,7 +42,7 @@ func blocksFor(amount, size int64) int64 {
 	return (amount + size - 1) / size
 }
 
-// blocksFit tells whether the blocks a job would take are free.
+// blocksFit reports whether the blocks a job would take are free.
 func (n *request) blocksFit(a *ledger.Node, b *ledger.Resources) bool {
 	u := n.usage(a, 1, b)
 	if u.Cpus > b.Cpus || u.Mem > b.Mem {

@@ -12,7 +12,7 @@ func splitFeatures(c string) []string {
 	return strings.FieldsFunc(c, func(r rune) bool { return r == '&' || r == ',' })
 }
 
-// IsSimpleConstraint tells whether a constraint is a list of features that must all be there, the form placement knows.
+// IsSimpleConstraint reports whether a constraint is a list of features that are all required.
 func IsSimpleConstraint(c string) bool { return !strings.ContainsAny(c, "|[]*()! \t") }
 
 func hasFeatures(n *core.Node, want []string) bool {
@@ -24,7 +24,7 @@ func hasFeatures(n *core.Node, want []string) bool {
 	return true
 }
 
-// MeetsConstraint tells whether a node has what a constraint that was checked asks of each node.
+// MeetsConstraint reports whether a node has what a constraint that was checked asks of each node.
 func MeetsConstraint(constraint string, n *core.Node) bool {
 	return constraint == "" || meetsConstraint(parseConstraint(constraint), n)
 }

@@ -57,7 +57,7 @@ func chosenNodes(all []candidate, buf []nodeChoice) []nodeChoice {
 	return picks
 }
 
-// fillInOrder chooses in the order of the candidates and tells whether that was enough. With one count at most and the
+// fillInOrder chooses in the order of candidates and reports whether that was enough. With one count at most and the
 // roomiest first nothing else could be.
 func (n *request) fillInOrder(all []candidate, counts []grammar.FeatureCount) bool {
 	h := n.newSelection(counts)

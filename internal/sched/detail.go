@@ -78,7 +78,7 @@ func (n *request) readDetail(s *core.Spec) {
 	n.detail = w
 }
 
-// isPlainShape tells whether a shape has nothing here that is about what a node gives.
+// isPlainShape reports whether a shape has nothing here that is about what a node gives.
 func isPlainShape(m *core.ShapeMore) bool {
 	return m == nil || m.TasksPerSocket|m.TasksPerCore|m.TasksPerGPU|m.CPUsPerGPU|m.Sockets|m.Cores|m.Threads|m.CoreSpec|m.ThreadSpec == 0 &&
 		m.MemPerGPU == 0 && len(m.GPUs)+len(m.GPUsPerTask)+len(m.GPUsPerSocket) == 0 && !m.OneThread && !m.OverSubscribe
@@ -311,7 +311,7 @@ func (w *requestDetail) specializedCPUs(a *ledger.Node) int32 {
 	return a.CPULayout.RoundUp(w.specialized * a.Threads)
 }
 
-// needsSockets tells whether it matters on which sockets CPUs are free.
+// needsSockets reports whether it matters on which sockets CPUs are free.
 func (w *requestDetail) needsSockets() bool {
 	return w.sockets > 0 || w.cores > 0 || w.tasksPerSocket > 0 || w.gresPerSocket
 }
@@ -445,7 +445,7 @@ func (s *nodeSupply) countSockets(at *ledger.View) bool {
 	return have >= max(1, w.sockets) && (!w.gresPerSocket || local >= max(1, w.sockets))
 }
 
-// hasLocalUnits tells whether a socket has the units asked for at each. Where the node does not tell, it may have.
+// hasLocalUnits reports whether a socket has the units asked for at each. Where the node does not tell, it may have.
 func (w *requestDetail) hasLocalUnits(a *ledger.Node, socket int32, now bool) bool {
 	for i := range w.gres {
 		ask := &w.gres[i]
@@ -676,7 +676,7 @@ func (w *requestDetail) withoutMemory() *requestDetail {
 	return &l
 }
 
-// mayShare tells whether the job may be on CPUs that others are on.
+// mayShare reports whether the job may be on CPUs that others are on.
 func (n *request) mayShare() bool { return n.detail != nil && n.detail.maxSharing > 1 }
 
 // applySharing applies what a partition says of sharing and of CPUs. A need is copied for each partition, what is rare

@@ -105,14 +105,16 @@
 //	a rule that differs by QOS     policy.Gate, which each queueEntry has; classKey (class.go) if a refusal depends on it
 //
 // A rule "job e must not start while job f waits ahead of it" is one condition in walkInOrder before tryStart (both
-// walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e as one over a
-// limit is skipped. Do not call recordRefusal: other jobs of the class may start. The walk does not visit every job
-// that waits (advanceWalk and nextStartable skip refused ones), so do not collect the f during the walk: keep them in a
-// list, as Planner.enqueue and dequeue keep partition.shortest, and compare e with the first that has not started.
-// Starts outside walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere. For "jobs of QOS x never backfill past
-// jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go) copies it to policy.Gate, as NoReserve to
-// Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy (limits.go) renews the gates of queued jobs,
-// and the list.
+// walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e like a job over a
+// limit: it is not the head, has no reservation, blocks nobody, and its reason is Priority. Do not call recordRefusal:
+// other jobs of the class may start. The walk does not visit every job that waits (advanceWalk and nextStartable skip
+// refused ones), so do not collect the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep
+// partition.shortest, and compare e with the first of them that has not started in this pass (pass.start is the only
+// place that starts a job). Starts outside walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere.
+//
+// For "jobs of QOS x never backfill past jobs of QOS y" the setting is a field of core.QOS; compile (policy/gate.go)
+// copies it to policy.Gate, as NoReserve to Gate.NoPlace (it returns nil for a gate that sets nothing); setPolicy
+// (limits.go) renews the gates of queued jobs, and the list.
 //
 // # Tests
 //

@@ -70,10 +70,10 @@ func (p *Planner) Forecast(plan *Plan) *Forecast {
 	return f
 }
 
-// Done tells whether the forecast is ready to be read.
+// Done reports whether the forecast is ready to be read.
 func (f *Forecast) Done() bool { return f.work == nil }
 
-// Step does so much more of the work, counted in small operations of a few nanoseconds each, and tells whether all of
+// Step does so much more of the work, counted in small operations of a few nanoseconds each, and reports whether all of
 // it is done.
 func (f *Forecast) Step(n int) (done bool) {
 	w := f.work

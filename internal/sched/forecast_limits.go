@@ -10,12 +10,12 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// modelLimits is what a forecast knows beside nodes: advance reservations, licences and limits. Jobs that wait for
+// modelLimits is what a forecast knows beside nodes: advance reservations, licenses and limits. Jobs that wait for
 // those are in nobody's way meanwhile, as in a pass.
 type modelLimits struct {
 	advances     []*advance.Reservation
 	advanceTimes []core.Time      // when one of them begins or ends, soonest first
-	licenses     map[string]int64 // licences that are free
+	licenses     map[string]int64 // licenses that are free
 	rules        *policy.Rules    // nil: there are no limits
 	shares       *policy.Tree
 	tally        *policy.Tally
@@ -141,12 +141,12 @@ func (o *forecastModel) release(b *modelRelease) {
 	}
 }
 
-// isLimited tells whether a job needs something beside nodes that may not be there.
+// isLimited reports whether a job needs something beside nodes that may not be there.
 func (o *forecastModel) isLimited(j *modelJob, c *modelClass) bool {
 	return j.gate != 0 || c.licenses != nil
 }
 
-// allowsStart tells whether limits and licences let a job start in this event.
+// allowsStart reports whether limits and licenses let a job start in this event.
 func (o *forecastModel) allowsStart(j *modelJob, c *modelClass) bool {
 	if j.gate != 0 {
 		if g := o.gates[j.gate]; g != nil && o.tally.Shut(g, c.limitAsk, j.timeLimit, o.eventTime, o.shares,
@@ -157,7 +157,7 @@ func (o *forecastModel) allowsStart(j *modelJob, c *modelClass) bool {
 	return c.licenses == nil || o.freeLicenses(c.licenses) != nil
 }
 
-// freeLicenses finds the licences of an ask, nil if they are not free.
+// freeLicenses finds the licenses of an ask, nil if they are not free.
 func (o *forecastModel) freeLicenses(ask *alloc.LicenseRequest) []core.License {
 	for i := range ask.List {
 		free := o.licenses[ask.List[i].Name] >= ask.List[i].Total
@@ -196,7 +196,7 @@ func (o *forecastModel) bookStart(j *modelJob, c *modelClass) *modelRelease {
 	return b
 }
 
-// advanceAllows tells whether advance reservations let a job of a class be on the nodes of a pool from one moment to
+// advanceAllows reports whether advance reservations let a job of a class be on the nodes of a pool from one moment to
 // another.
 func (o *forecastModel) advanceAllows(c *modelClass, w *nodePool, from, end core.Time) bool {
 	inside := false

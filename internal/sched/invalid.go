@@ -54,7 +54,7 @@ func invalidPart(s *core.Spec) string {
 	return ""
 }
 
-// validSwitches tells whether a count of switches can be read, or there is none.
+// validSwitches reports whether a count of switches can be read, or there is none.
 func validSwitches(x *core.Extra) bool {
 	if x.Switches == "" {
 		return true

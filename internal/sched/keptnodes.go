@@ -20,7 +20,7 @@ func (u keptUsers) key(s *core.Spec) uint32 {
 	return 0
 }
 
-// setKeptUsers takes in who has nodes of his own. The jobs of those for whom that changed are of another class.
+// setKeptUsers updates which users have nodes of their own. Their jobs move to another class if that changed.
 func (p *Planner) setKeptUsers() {
 	if maps.EqualFunc(p.ledger.KeptUsers, p.users, func(int, bool) bool { return true }) {
 		return
@@ -55,7 +55,7 @@ func (n *request) countKeptFromOthers(nodes []*ledger.Node) (others int) {
 	return others
 }
 
-// mayUseNode tells whether a node runs jobs of the user.
+// mayUseNode reports whether a node runs jobs of the user.
 func (n *request) mayUseNode(node *core.Node) bool {
 	uid := node.Host.KeptTo()
 	return uid == 0 || uid == n.uid

@@ -20,8 +20,7 @@ func (p *Planner) bookLicenses(al *core.Alloc, sign int64) {
 	}
 }
 
-// licensesFor gives the licences a job of a class would hold from one moment to another, or nil if they are not to be
-// had.
+// licensesFor returns the licenses a job of a class would hold between two times, or nil if they are not free.
 func (ps *pass) licensesFor(s *partitionClass, from, end core.Time) []core.License {
 	for i := range s.licenses.List {
 		ok := ps.isLicenseFree(s, &s.licenses.List[i], from, end)
@@ -38,8 +37,8 @@ func (ps *pass) licensesFor(s *partitionClass, from, end core.Time) []core.Licen
 	return s.licenses.List
 }
 
-// isLicenseFree tells whether so much of a licence is free from one moment to another: at the first, and whenever a
-// promised job or a reservation that has some of it begins.
+// isLicenseFree reports whether so much of a license is free between two times: at the first, and whenever a reserved
+// job or an advance reservation that has some of it begins.
 func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core.Time) bool {
 	p := ps.p
 	st := p.licenses[l.Name]
@@ -69,8 +68,8 @@ func (ps *pass) isLicenseFree(s *partitionClass, l *core.License, from, end core
 	return true
 }
 
-// licensesLeft is what is left of a licence at a moment, beside all that hold it then and what other reservations have
-// of it. What the job itself was promised, in another of its partitions, does not count.
+// licensesLeft returns what is left of a license at a time, beside the jobs that hold it then and what other advance
+// reservations have of it. What is reserved for the job itself in another of its partitions does not count.
 func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 {
 	p := ps.p
 	free := p.licenses[name].total
@@ -109,7 +108,7 @@ func (ps *pass) licensesLeft(s *partitionClass, name string, t core.Time) int64 
 	return free
 }
 
-// isLicenseReserved tells whether some reservation has a licence.
+// isLicenseReserved reports whether an advance reservation has the license.
 func (p *Planner) isLicenseReserved(name string) bool {
 	for _, r := range p.advances {
 		if alloc.LicenseCount(r.Licenses, name) > 0 {
@@ -146,7 +145,7 @@ func (ps *pass) addLicenseUse(al *core.Alloc, end core.Time) {
 	}
 }
 
-// missingLicense names the licence of which there is too little now for a job of a class; "" if there is enough.
+// missingLicense returns the name of a license that is not free now for a job of the class; "": all are.
 func (ps *pass) missingLicense(s *partitionClass) (name string) {
 	if len(s.options) > 0 {
 		for i := range s.options {
@@ -176,9 +175,9 @@ func (ps *pass) licensesLeftNow(s *partitionClass, name string) int64 {
 	return ps.licensesLeft(s, name, ps.plan.Now)
 }
 
-// waitsForOther tells whether a job waits for licences, or for a reservation to begin. Nodes may stand idle for such a
-// job for long: if it is the first of its queue, the first behind it that waits for nodes is kept from being pushed
-// back for ever too, though nothing is promised to that one.
+// waitsForOther reports whether a job waits for licenses, or for an advance reservation to begin. Nodes may be idle for
+// it for long. If it is the head of its queue, the first job behind it that waits for nodes gets a reservation too, so
+// that it is not delayed forever. Its start is not promised in the plan.
 func (ps *pass) waitsForOther(e *queueEntry) bool {
 	s := e.class
 	if s.licenses != nil && ps.missingLicense(s) != "" {
@@ -192,7 +191,7 @@ func (ps *pass) waitsForOther(e *queueEntry) bool {
 	return s.namesAdvance
 }
 
-// explainLicenses tells which classes wait for licences at the end of a pass.
+// explainLicenses records which classes wait for licenses at the end of a pass.
 func (ps *pass) explainLicenses() {
 	for k, c := range ps.p.classes {
 		if c.licenses == nil || len(c.partitions) == 0 {

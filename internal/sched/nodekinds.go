@@ -50,14 +50,14 @@ func sameKind(a, b *ledger.Node) bool {
 		func(x, y ledger.Gres) bool { return x.Name == y.Name && x.Typ == y.Typ })
 }
 
-// isCountable tells whether kinds are all there is to a class.
+// isCountable reports whether kinds are all there is to a class.
 func (s *partitionClass) isCountable() bool {
 	n := &s.req
 	return len(n.required)+len(n.excluded) == 0 && n.set == nil && (n.detail == nil || n.detail.layout == nil &&
 		!n.detail.mixedTypes) && s.advance == nil && len(s.options) == 0 && !s.namesAdvance
 }
 
-// kindsCouldHold tells whether the nodes of a partition that are up could hold a job of a class, which is countable, if
+// kindsCouldHold reports whether the nodes of a partition that are up could hold a job of a countable class, if
 // nothing ran; and how many of them may go down at least before that is another matter.
 func (p *Planner) kindsCouldHold(s *partitionClass) (could bool, spare int32) {
 	n := &s.req

@@ -7,15 +7,14 @@ import (
 	"bireme.dev/bireme/internal/sched/ledger"
 )
 
-// nodeFree is what a node has free now of what all jobs ask for. Those of all nodes lie side by side: a pass goes
-// through them for every class that it tries, and looks at few of the nodes themselves.
+// nodeFree is the free memory and CPUs of a node. A pass scans the values of all nodes for every class it tries, so
+// they lie in one slice.
 type nodeFree struct {
 	mem  core.Bytes
 	cpus int32
 }
 
-// needsCPUsAndMemory tells whether a node has no room for a job of the class if it has less free than one task's CPUs
-// and memory.
+// needsCPUsAndMemory reports whether a node with less free than one task's CPUs and memory has no room for the class.
 func (s *partitionClass) needsCPUsAndMemory() bool {
 	return s.req.detail == nil && s.req.user == "" && (s.advance == nil || s.advance.Nodes == nil)
 }
@@ -42,8 +41,8 @@ func (p *Planner) nodesWithRoom(s *partitionClass) []*ledger.Node {
 	return out
 }
 
-// freeEnvelope is the most memory that any open node of a partition has free beside so many CPUs or more, by CPUs.
-// Nodes have less as a pass goes on; what none has is not there any more.
+// freeEnvelope is the most memory that any open node of a partition has free beside at least so many CPUs, by CPUs.
+// Nodes have less as a pass goes on, so it is an upper bound.
 type freeEnvelope struct {
 	epoch int64
 	mem   []core.Bytes

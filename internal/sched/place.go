@@ -19,7 +19,7 @@ type nodeChoice struct {
 	gres     []int64 // see chooseTypes
 }
 
-// accepts tells whether a job may be on a node at all.
+// accepts reports whether a job may use a node at all.
 func (n *request) accepts(a *ledger.Node, at *ledger.View) bool {
 	return (at.WithDown && !a.Record.LoginOnly() || a.Record.Usable()) && (len(n.excluded) == 0 ||
 		!n.excluded[a.Record.Name]) &&
@@ -197,7 +197,7 @@ type NodeSet struct {
 	version int
 }
 
-// CheckSatisfiable tells whether a partition's nodes could hold the job if nothing ran and every node were up.
+// CheckSatisfiable reports whether a partition's nodes could hold the job if nothing ran and every node were up.
 func CheckSatisfiable(l *ledger.Ledger, s *core.Spec, part *core.Partition, in *NodeSet,
 	names alloc.HostsFunc,
 ) *Unsatisfiable {

@@ -6,11 +6,11 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// rankVacated is the level of jobs that others were preempted for.
+// rankVacated is the rank of jobs for which others were preempted.
 const rankVacated = math.MaxInt8
 
-// withRank says where a job stands in every queue: one that others were preempted for before all, so that what they
-// left is its own, and those who may push others aside before these. Tiers order queues anyway.
+// withRank sets the rank: jobs with vacated nodes come first, so that they get these nodes; jobs of a QOS that may
+// preempt come before their victims. Between partitions tiers order the queues anyway.
 func (e queueEntry) withRank() queueEntry {
 	switch s := e.class; {
 	case e.job.Room != nil:

@@ -12,7 +12,7 @@ import (
 	"bireme.dev/bireme/internal/sched/sorted"
 )
 
-// Provision is a wish of the plan for nodes that are not there, or that sleep.
+// Provision is a request of the plan for nodes that do not exist or are powered down.
 type Provision struct {
 	Offer string        `json:"offer,omitempty"`
 	Count int32         `json:"count"`
@@ -49,7 +49,7 @@ type futureNode struct {
 	until core.Time // jobs that are given parts of it may be there
 }
 
-// maxProvisionJobs is how many jobs a pass looks at for that, in order.
+// maxProvisionJobs is how many jobs a pass considers for provisioning, in order.
 const maxProvisionJobs = 1000
 
 // provisionInfo is what a job that waits could have, and when.
@@ -58,7 +58,7 @@ type provisionInfo struct {
 	at   core.Time
 }
 
-// provision asks for nodes.
+// provision computes which nodes to create or power up.
 func (ps *pass) provision() {
 	p := ps.p
 	if len(p.cfg.Offers) == 0 && p.poweredDown == 0 {
@@ -203,7 +203,7 @@ func (g *provisioner) waiting() []unplacedJob {
 	return out
 }
 
-// hasUnplaceableClass tells whether there are classes that only other nodes could hold.
+// hasUnplaceableClass reports whether there are classes that only other nodes could hold.
 func (p *Planner) hasUnplaceableClass() bool {
 	for _, c := range p.classes {
 		if c.firstUsable() == nil {
@@ -367,7 +367,7 @@ func (g *provisioner) inTime() []futureNode {
 	return out
 }
 
-// serves tells whether a job in a partition could be on a node that is on its way.
+// serves reports whether a job in a partition could use a node that is on its way.
 func (g *provisioner) serves(sp *futureNode, s *partitionClass, spec *core.Spec) bool {
 	if sp.offer >= 0 {
 		return g.pass.p.cfg.Offers[sp.offer].Serves(s.part.Name, spec.Project)
@@ -375,7 +375,7 @@ func (g *provisioner) serves(sp *futureNode, s *partitionClass, spec *core.Spec)
 	return s.part.nodes == nil || s.part.nodes[sp.node.Record.Name]
 }
 
-// isPlanned tells whether a node is asked to come up already.
+// isPlanned reports whether a node is to be powered up already.
 func (g *provisioner) isPlanned(name core.NodeName) bool {
 	return slices.ContainsFunc(g.planned, func(sp futureNode) bool { return sp.node.Record.Name == name })
 }
@@ -470,7 +470,7 @@ func (p *Plan) withProvision(j *core.Job, w Reason) Reason {
 	return w
 }
 
-// OffersCouldHold tells whether some offer could hold a job that the nodes there are cannot.
+// OffersCouldHold reports whether some offer could hold a job that the nodes there are cannot.
 func OffersCouldHold(offers []core.Offer, spec *core.Spec, part core.PartitionName, names alloc.HostsFunc) bool {
 	for i := range offers {
 		o := &offers[i]

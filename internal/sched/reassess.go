@@ -4,7 +4,7 @@ package sched
 // spare many nodes before they could not start any more. So each is looked at again only when as many went down as it
 // could spare, or when one came up and it could not start before.
 
-// classWatch is which classes must be looked at again, and when.
+// classWatch records which classes must be assessed again, and when.
 type classWatch struct {
 	downs  int64 // nodes that went down so far
 	cameUp bool  // some came up just now
@@ -13,7 +13,7 @@ type classWatch struct {
 	other  map[*classInfo]bool // that are not countable: whenever nodes change
 }
 
-// classDue is a class that must be looked at again when so many nodes have gone down.
+// classDue is a class to assess again when so many nodes have gone down.
 type classDue struct {
 	downs int64
 	class *classInfo
@@ -56,7 +56,7 @@ func (d dueHeap) sink(i int) {
 	}
 }
 
-// watchClass notes when a class must be looked at again. It has just been.
+// watchClass records when a class that was just assessed must be assessed again.
 func (p *Planner) watchClass(c *classInfo) {
 	w := &p.watch
 	spare := int32(-1)
@@ -86,7 +86,7 @@ func addToSet(set *map[*classInfo]bool, c *classInfo) {
 	(*set)[c] = true
 }
 
-// unwatchClass forgets a class whose last job left.
+// unwatchClass removes a class whose last job left.
 func (p *Planner) unwatchClass(c *classInfo) {
 	c.due = 0
 	delete(p.watch.unfit, c)
@@ -106,7 +106,7 @@ func (p *Planner) unwatchClass(c *classInfo) {
 	}
 }
 
-// noteUpDown notes that a node came up or went down.
+// noteUpDown records that a node came up or went down.
 func (w *classWatch) noteUpDown(up bool) {
 	if up {
 		w.cameUp = true
@@ -115,7 +115,7 @@ func (w *classWatch) noteUpDown(up bool) {
 	}
 }
 
-// reassess looks at classes again after nodes changed and moves the jobs of those whose answer is another one now.
+// reassess assesses classes again after nodes changed, and enqueues or dequeues the jobs of those whose result changed.
 func (p *Planner) reassess(how nodeChange) {
 	w := &p.watch
 	again := map[*classInfo]bool{}

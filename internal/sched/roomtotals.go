@@ -1,6 +1,6 @@
 package sched
 
-// roomTotals tells how much room a changing set of nodes has for a need, without looking at them again.
+// roomTotals sums how many tasks of a request a changing set of nodes could take, without looking at the nodes again.
 type roomTotals struct {
 	req   *request
 	count int32 // nodes with any room
@@ -20,7 +20,7 @@ func newRoomTotals(n *request, rooms []int32) roomTotals {
 	return roomTotals{req: n, rooms: append(rooms[:0], 0)}
 }
 
-// change tells that the room of a node is another one now.
+// change records that the room of a node changed.
 func (c *roomTotals) change(was, is int32) {
 	c.total += int64(is - was)
 	switch {

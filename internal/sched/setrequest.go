@@ -28,7 +28,7 @@ type setRequest struct {
 	implicit bool // the job asks for nothing: it is only the network or the partition that choose their way
 }
 
-// hasNoSetRequest tells whether a request has nothing that readSet reads.
+// hasNoSetRequest reports whether a request has nothing that readSet reads.
 func hasNoSetRequest(s *core.Spec) bool {
 	sh, x := &s.Shape, s.Extra
 	return (sh.NodesMax <= sh.NodesMin || sh.NodesMax <= 1) && (sh.More == nil || !sh.More.SpreadJob &&
@@ -135,13 +135,13 @@ func parseConstraint(text string) *grammar.Constraint {
 	return c
 }
 
-// accepts tells whether a node may be among those of a job, whatever the others are.
+// accepts reports whether a node may be among those of a job, whatever the others are.
 func (w *setRequest) accepts(n *core.Node) bool {
 	return w.constraint == nil && w.preferred == nil || meetsConstraint(w.constraint, n) || w.preferred != nil &&
 		meetsConstraint(w.preferred, n)
 }
 
-// meetsConstraint tells whether a node may be part of an allocation under a constraint.
+// meetsConstraint reports whether a node may be part of an allocation under a constraint.
 func meetsConstraint(c *grammar.Constraint, n *core.Node) bool {
 	if c == nil {
 		return true

@@ -3,18 +3,18 @@ package sched
 import "bireme.dev/bireme/internal/core"
 
 // Refused classes sleep until a node with enough free CPUs and memory for a task appears: a walk by class skips
-// them. They lie in a list with the least that a node must have free, so that nearly all of them are passed over
-// without being looked at when something did.
+// them. The list has what each needs, so that most are skipped without looking at the class when something
+// came free.
 
-// sleepingClass is a class that sleeps.
+// sleepingClass is a class that sleeps, with the least free CPUs and memory of a node that wake it.
 type sleepingClass struct {
 	class *partitionClass
 	cpus  int32
 	mem   core.Bytes
 }
 
-// classesToVisit lists the classes of a partition that a dive must look at, some of them twice, with the dive since
-// which the others sleep. The list may be written over while it is read.
+// classesToVisit lists the classes that a walk by class must visit, some of them twice, and returns the walk since
+// which the others sleep. The list may be overwritten while it is read.
 func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since int64) {
 	p := ps.p
 	if part.sleepWalk == 0 || ps.reservationsKnown != allReservations || part.sleepFreedSeq < p.freed.first {
@@ -47,7 +47,7 @@ func (ps *pass) classesToVisit(part *partition) (slots []*partitionClass, since 
 	return slots, part.sleepWalk
 }
 
-// putToSleep lets a class sleep.
+// putToSleep makes a walk by class skip the class.
 func (part *partition) putToSleep(s *partitionClass, since int64) {
 	s.sleepWalk = since
 	e := sleepingClass{class: s}
@@ -58,7 +58,7 @@ func (part *partition) putToSleep(s *partitionClass, since int64) {
 	s.sleeperIndex = len(part.sleepers)
 }
 
-// removeSleeper takes a class out of the list.
+// removeSleeper removes a class from the list of sleepers.
 func (part *partition) removeSleeper(s *partitionClass) {
 	if s.sleeperIndex == 0 {
 		return
@@ -70,7 +70,7 @@ func (part *partition) removeSleeper(s *partitionClass) {
 	part.sleepers, s.sleeperIndex = part.sleepers[:k], 0
 }
 
-// wake lets a class be looked at again: it has got a job that may start where others may not.
+// wake makes walks visit a class again: it has a new job that may start where others may not.
 func (s *partitionClass) wake() {
 	s.catchUp()
 	s.sleepWalk = 0
@@ -78,7 +78,7 @@ func (s *partitionClass) wake() {
 	s.part.awakeClasses = append(s.part.awakeClasses, s)
 }
 
-// catchUp brings a class that sleeps up to date.
+// catchUp updates the refusal of a sleeping class: it has seen what its partition has seen.
 func (s *partitionClass) catchUp() {
 	if s.sleepWalk != 0 && s.sleepWalk == s.part.sleepWalk {
 		s.refusal.freedSeq = max(s.refusal.freedSeq, s.part.sleepFreedSeq)

@@ -25,8 +25,8 @@ func (p *Planner) switchLimit(j *core.Job) (switches int32, until core.Time) {
 	return n, max(j.Submit, j.Eligible) + core.Time(wait)*1e6
 }
 
-// expireSwitchWaits lets jobs whose patience is over be placed on as many switches as it takes, and finds the next
-// one's moment.
+// expireSwitchWaits moves jobs whose wait for few switches is over to a class without that limit, and records the next
+// such time.
 func (p *Planner) expireSwitchWaits(now core.Time, plan *Plan) {
 	for {
 		c := queueCursor{List: &p.switchWaiters}
@@ -45,7 +45,7 @@ func (p *Planner) expireSwitchWaits(now core.Time, plan *Plan) {
 	}
 }
 
-// keyAt names the class a job is in at a moment.
+// keyAt returns the class of a job at a time.
 func (p *Planner) keyAt(j *core.Job, now core.Time, r *classRules) classKey {
 	k := p.keyOf(j.Spec, r)
 	if n, until := p.switchLimit(j); n > 0 && now < until {
@@ -54,14 +54,14 @@ func (p *Planner) keyAt(j *core.Job, now core.Time, r *classRules) classKey {
 	return k
 }
 
-// wakeAt makes sure the plan is looked at again at a moment.
+// wakeAt lowers WakeAt to a time.
 func (p *Plan) wakeAt(at core.Time) {
 	if p.WakeAt == 0 || at < p.WakeAt {
 		p.WakeAt = at
 	}
 }
 
-// withoutSwitchLimit is the need without the wish for few switches.
+// withoutSwitchLimit returns the request without the limit on switches.
 func (n *request) withoutSwitchLimit() *request {
 	if n.set == nil || n.set.switches == 0 {
 		return n

@@ -58,8 +58,8 @@ func planTime(s *core.Spec, own *advance.Reservation, now core.Time) core.Time {
 	return n
 }
 
-// chooseNow finds nodes for a job of a class that starts now, with the last end at which that delays nobody.
-// If the class was refused before, few tells that only nodes were looked at on which something came free since.
+// chooseNow chooses nodes for a job of a class that starts now, with the latest end that delays no reservation. few
+// reports that only nodes were tried on which something came free since the class was refused.
 func (ps *pass) chooseNow(s *partitionClass, end, least core.Time) (picks []nodeChoice, at ledger.View, few bool) {
 	at = ps.p.viewNow(s, end)
 	if few = ps.fitsOnlyFreed(s, least); few {
@@ -92,8 +92,8 @@ func (ps *pass) chooseUntil(s *partitionClass, at *ledger.View) []nodeChoice {
 	return picks
 }
 
-// shorterEnds are the ends at which a job that is cut short may make way for something, the last first, in whole
-// minutes.
+// shorterEnds lists the ends at which a job with a shortened time limit would make way for something, latest first, in
+// whole minutes.
 func (ps *pass) shorterEnds(end, least core.Time) []core.Time {
 	cuts := []core.Time{least}
 	add := func(t core.Time) {

@@ -65,7 +65,7 @@ func (ps *pass) runTimetable(part *partition) {
 	}
 }
 
-// usesTimetable tells whether the timetable is for this machine and queue.
+// usesTimetable reports whether the timetable applies to this cluster and rule.
 func (p *Planner) usesTimetable() bool {
 	return p.cfg.Rule == RuleConservative && p.cfg.Reservations == 0 && len(p.partitions) == 1 &&
 		len(p.ledger.Order) == 1 && len(p.hets.byLead) == 0 && len(p.advances) == 0 && p.licenseClasses == 0

@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// TrialResult is when and where a job would start that nobody has submitted.
+// TrialResult is when and where a job would start if it were submitted.
 type TrialResult struct {
 	Start     core.Time // 0: nobody knows
 	Estimate  bool
@@ -18,9 +18,9 @@ type TrialResult struct {
 	Reason    Reason          // what it would wait for
 }
 
-// Trial tells what would become of a job if it were submitted, and leaves the planner as it was: the job comes, a pass
-// is made, and it goes. How the queue before it will run off is worked out in slices of so many operations for as long
-// as more says; without more all of it is.
+// Trial computes what would become of a job if it were submitted, and leaves the planner as it was: the job is added, a
+// pass is made, the job is removed. The forecast runs in slices of so many operations for as long as more returns true;
+// with more nil it runs to its end.
 func (p *Planner) Trial(j *core.Job, now core.Time, slice int, more func() bool) TrialResult {
 	p.Apply(Changes{Jobs: []*core.Job{j}})
 	plan := p.Pass(now)
