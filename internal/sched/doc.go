@@ -106,8 +106,8 @@
 //
 // A rule "job e must not start while job f waits ahead of it" is one condition in walkInOrder before tryStart (both
 // walks, by job and by class, pass there): if it holds, call advanceWalk and continue, which skips e like a job over a
-// limit: it is not the head, has no reservation, blocks nobody, and its reason is Priority. Do not call recordRefusal:
-// other jobs of the class may start. The walk does not visit every job that waits (advanceWalk and nextStartable skip
+// limit: it is not the head, has no reservation, blocks nobody. Do not call recordRefusal: other
+// jobs of the class may start. The walk does not visit every job that waits (advanceWalk and nextStartable skip
 // refused ones), so do not collect the f during the walk: keep them in a list, as Planner.enqueue and dequeue keep
 // partition.shortest, and compare e with the first of them that has not started in this pass (pass.start is the only
 // place that starts a job). Starts outside walkInOrder: runTimetable, walkAdvanceQueues, startElsewhere.

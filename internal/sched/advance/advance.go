@@ -10,9 +10,8 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// nextEvent is an advance reservation as the planner keeps it. Whoever may not use it has to be gone from its nodes
-// before
-// it begins, and comes back when it is over; see account.beside.
+// Reservation is an advance reservation as the planner keeps it. Jobs that may not use it must have left its nodes
+// before it begins; see ledger.Node.FreeBesideAdvance.
 type Reservation struct {
 	*core.AdvanceReservation
 	Nodes      map[core.NodeName]bool // its nodes; nil: it sets none aside
@@ -20,7 +19,7 @@ type Reservation struct {
 	RecursFrom core.Time              // if not 0, it comes again from then on, too far off to tell when
 }
 
-// shortestRun is one occurrence.
+// Window is one occurrence.
 type Window struct{ Start, End core.Time }
 
 // maxWindows is how many of a reservation that comes again are told apart.
@@ -57,8 +56,7 @@ func (r *Reservation) UpdateWindows(now core.Time, zone *time.Location) {
 }
 
 // Overlaps tells whether a job that is there from one moment to another is there while r is. slack is how far it may
-// reach
-// into r.
+// reach into r.
 func (r *Reservation) Overlaps(from, end, slack core.Time) bool {
 	for _, w := range r.Windows {
 		if w.Start += slack; w.End > from && w.Start < w.End {
@@ -68,7 +66,7 @@ func (r *Reservation) Overlaps(from, end, slack core.Time) bool {
 	return r.RecursFrom != 0 && alloc.Overlaps(r.RecursFrom, end)
 }
 
-// IsActive tells whether r goes on at a moment.
+// IsActive reports whether r is active at a time.
 func (r *Reservation) IsActive(t core.Time) bool {
 	for _, w := range r.Windows {
 		if w.Start <= t && t < w.End {
@@ -88,28 +86,28 @@ func (r *Reservation) WindowFor(from, end core.Time) (Window, bool) {
 	return Window{}, false
 }
 
-// lastPromises tells whether r has only a part of its nodes.
+// IsPartial reports whether r has only a part of its nodes.
 func (r *Reservation) IsPartial() bool { return r.CoreCount > 0 }
 
-// ConfinesNodes tells whether jobs in r may be on its nodes only.
+// ConfinesNodes reports whether jobs in r may use only its nodes.
 func (r *Reservation) ConfinesNodes() bool {
 	return r != nil && r.Nodes != nil && r.Flags&core.ReserveFlex == 0
 }
 
-// ConfinesTime tells whether jobs in r may run while it goes on only.
+// ConfinesTime reports whether jobs in r may run only while it is active.
 func (r *Reservation) ConfinesTime() bool { return r != nil && r.Flags&core.ReserveFlex == 0 }
 
-// preempts tells whether r does not come again.
+// IsOver reports whether r does not occur again.
 func (r *Reservation) IsOver() bool { return r != nil && len(r.Windows) == 0 }
 
-// IsUsable tells whether jobs can run in r at all.
+// IsUsable reports whether jobs can run in r at all.
 func (r *Reservation) IsUsable() bool { return r.Flags&core.ReserveTimeFloat == 0 }
 
 func (r *Reservation) IsMagnetic() bool {
 	return r.Flags&core.ReserveMagnetic != 0 && r.IsUsable()
 }
 
-// admits tells whether a job may use r.
+// admits reports whether a job may use r.
 func (r *Reservation) admits(s *core.Spec) bool {
 	if len(r.Groups) > 0 && s.More().Reservation == "" { // who is in which group is known at submit only
 		return false
@@ -129,8 +127,7 @@ func Find(books []*Reservation, name string) *Reservation {
 	return books[i]
 }
 
-// Options lists the reservations a job may run in, in the order they are tried, and whether it may run outside
-// of any.
+// Options lists the reservations a job may run in, in the order they are tried, and whether it may run outside of any.
 func Options(books []*Reservation, s *core.Spec) (in []*Reservation, out bool) {
 	if x := s.Extra; x != nil && x.Reservation != "" {
 		for name := range strings.SplitSeq(x.Reservation, ",") {

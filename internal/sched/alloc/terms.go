@@ -50,8 +50,7 @@ func ParseUnit(text string) (Unit, bool) {
 }
 
 // Occupied is what of its allocation a job keeps from others, and on what terms. A suspended job whose CPUs are lent,
-// or may
-// be, has no node for itself.
+// or may be, has no node for itself.
 func Occupied(j *core.Job) (*core.Alloc, Terms) {
 	al := j.Booked()
 	t := TermsOf(j.Spec, al)

@@ -40,8 +40,7 @@ func MinTime(s *core.Spec) core.Time {
 }
 
 // MustFitTime is the time that must be free before a job may start. A job without a limit that runs until its deadline
-// or to
-// the end of its advance reservation needs next to nothing.
+// or to the end of its advance reservation needs next to nothing.
 func MustFitTime(s *core.Spec) core.Time {
 	if x := s.Extra; x != nil && (x.Deadline > 0 && x.TimeMin == 0 || x.Fill) {
 		return 1

@@ -5,8 +5,7 @@ import (
 )
 
 // RequestedTRES is what a spec asks for at least: of the whole job, and of the node that has most of each. What the job
-// gets may
-// be more, as with whole nodes; that is known when it is placed.
+// gets may be more, as with whole nodes; that is known when it is placed.
 func RequestedTRES(spec *core.Spec) (all, node core.TRES) {
 	sh, wide := &spec.Shape, spec.Shape.Wide()
 	nodes, tasks := int64(max(1, sh.NodesMin)), int64(max(1, sh.Tasks))

@@ -10,28 +10,27 @@ import (
 	"bireme.dev/bireme/internal/sched/preempt"
 )
 
-// Allocation is what a job has taken from the ledger.
+// Allocation is what a job holds in the ledger.
 type Allocation struct {
 	Alloc        *core.Alloc
 	Terms        alloc.Terms
 	ArrayBase    core.JobID // of its array, or 0
-	End          core.Time  // when it comes back at the latest; unset for starts of a pass
+	End          core.Time  // latest end; unset for starts of a pass
 	Job          *core.Job  // whose it is
 	LimitUse     *policy.Stake
 	Nodes        []*Node // its nodes, as of
-	NodesVersion int     // the ledger's; see Planner.on
+	NodesVersion int     // this version of the ledger; see Planner.nodesOf
 
 	Id        core.JobID         // of those a planner keeps between passes
-	Victim    *preempt.Candidate // nil: it is not to be preempted
+	Victim    *preempt.Candidate // nil: it may not be preempted
 	Lent      []core.Lent        // what others use of it while it is suspended
 	Borrowed  []core.Lent        // what it uses of others
 	Ended     bool               // it has ended and its nodes come free
 	Preempted bool               // in this pass: it is to be preempted
 }
 
-// release counts what a job has of a node as free when it ends. What it had borrowed goes back to the one who lent it,
-// and
-// what it has lent itself is its own again by then.
+// ReturnTo adds what a job holds of its node i to b, as free after its end. CPUs that it borrowed return to their
+// lender; CPUs that it lent are its own again by then.
 func (h *Allocation) ReturnTo(a *Node, i int, b *Resources, users []uint8) {
 	na := &h.Alloc.Nodes[i]
 	a.Book(b, users, na, h.Terms, 1)
@@ -47,7 +46,7 @@ func (h *Allocation) ReturnTo(a *Node, i int, b *Resources, users []uint8) {
 	}
 }
 
-// addEnds is a job on a node; i is the node's place among the job's.
+// JobOnNode is a job on a node. Index is the node's place in Alloc.Nodes.
 type JobOnNode struct {
 	Alloc *Allocation
 	Index int
@@ -55,10 +54,10 @@ type JobOnNode struct {
 
 var NoResources Resources
 
-// IsLeaving tells whether a job is on its way out: it has ended, or its time is up.
+// IsLeaving reports whether a job is leaving: it has ended, or its time limit is reached.
 func (h *Allocation) IsLeaving(now core.Time) bool { return h.Ended || h.End <= now+alloc.OverdueDelay }
 
-// AllocEnd is a job that holds nodes, in the order of when they come back at the latest.
+// AllocEnd is an allocation in the order of the latest end.
 type AllocEnd struct {
 	At    core.Time
 	Id    core.JobID
@@ -76,8 +75,8 @@ func (e *AllocEnd) Compare(f *AllocEnd) int {
 	return cmp.Compare(e.Task, f.Task)
 }
 
-// Reservation is the promise of a start. From at on, what it claims of its nodes is its own. It is not changed any more
-// once it is made, but for what its claims leave, which is worked out in each pass.
+// Reservation is a planned future start of a pending job. From Start on, what it uses of its nodes belongs to the job.
+// It is not changed once made, except NodeReservation.Leaves, which each pass computes.
 type Reservation struct {
 	Job        core.JobID
 	Start, End core.Time
@@ -85,7 +84,7 @@ type Reservation struct {
 	Names      []core.NodeName
 	Advance    string // the advance reservation the job would run in
 	Licenses   []core.License
-	OnNodes    []NodeReservation // one a node
+	OnNodes    []NodeReservation // one per node
 }
 
 func (r *Reservation) Equal(o *Reservation) bool {
@@ -101,7 +100,7 @@ func (r *Reservation) Equal(o *Reservation) bool {
 	return true
 }
 
-// times are the moments at which a claim changes what a job of some length may use.
+// ChangeTimes appends the times at which a reservation changes what a job of the given length may use.
 func (c *NodeReservation) ChangeTimes(out []core.Time, now, length core.Time) []core.Time {
 	for _, t := range [...]core.Time{c.Start, c.End, c.Start - length + 1} {
 		if t > now && t < alloc.Never {

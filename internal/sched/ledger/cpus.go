@@ -41,7 +41,7 @@ func CpuLayoutOf(h *core.Hardware, g alloc.Unit) CPULayout {
 	return out
 }
 
-// complete rounds up to what is given together.
+// RoundUp rounds up to whole allocation units.
 func (g *CPULayout) RoundUp(cpus int32) int32 {
 	if over := cpus % g.AllocUnit; over > 0 {
 		return cpus + g.AllocUnit - over
@@ -49,9 +49,7 @@ func (g *CPULayout) RoundUp(cpus int32) int32 {
 	return cpus
 }
 
-// bookVictim is how many CPUs of a node come with a job, or go. A job that is on part of a unit, from a time when
-// others could
-// be on the rest, counts for all of it.
+// cpusBooked returns how many CPUs of a node a job adds or removes. A job on part of a unit counts for the whole unit.
 func (a *Node) cpusBooked(users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) int32 {
 	if a.AllocUnit == 1 && (t.MaxSharing <= 1 || len(users) == 0) || len(na.Cores) == 0 {
 		return na.CPUs
@@ -72,8 +70,8 @@ func (a *Node) cpusBooked(users []uint8, na *core.NodeAlloc, t alloc.Terms, sign
 	return n * a.AllocUnit
 }
 
-// changeSharers notes that a job which shares comes to CPUs of one unit, or goes, and tells whether it is the first or
-// the last.
+// changeSharers records that a job that shares CPUs comes to a unit or leaves it, and reports whether it is the first
+// or the last there.
 func (a *Node) changeSharers(users []uint8, cores []int32, sign int32) bool {
 	from := cores[0] / a.AllocUnit * a.AllocUnit
 	unit := users[from:min(int(from+a.AllocUnit), len(users))]
@@ -112,7 +110,7 @@ func (a *Node) cpusWanted(na *core.NodeAlloc, t alloc.Terms) (int32, bool) {
 	return n * a.AllocUnit, true
 }
 
-// canJoin tells whether a job that shares with so many may join those that are on a unit.
+// canJoin reports whether a job that shares with so many may join those on a unit.
 func (a *Node) canJoin(u, share int32) bool {
 	if share <= 1 || int((u+1)*a.AllocUnit) > len(a.Sharers) {
 		return false
@@ -140,7 +138,7 @@ func (a *Node) prepareSharing(na *core.NodeAlloc, t alloc.Terms) {
 	}
 }
 
-// releaseEnded forgets who shared what nobody is on any more.
+// clearSharing drops the sharing records of CPUs that no job uses.
 func (a *Node) clearSharing() {
 	for c := range a.Sharers {
 		if a.Sharers[c] == 0 {
@@ -152,7 +150,7 @@ func (a *Node) clearSharing() {
 	}
 }
 
-// isShared tells whether jobs that share are still on a CPU that one of them gave back.
+// isShared reports whether other sharing jobs still use a CPU that one of them released.
 func (a *Node) isShared(c int32, t alloc.Terms) bool {
 	return t.MaxSharing > 1 && int(c) < len(a.Sharers) && a.Sharers[c] > 0
 }
@@ -178,7 +176,7 @@ type CPUOrder struct {
 	UnitsPerSocket func(*Gres) (each, sockets int)
 }
 
-// choosePool names CPUs of a node, whole units of them, in ascending order.
+// pickCPUs picks CPUs of a node, in whole units, in ascending order.
 func (a *Node) pickCPUs(cpus int32, o CPUOrder) []int32 {
 	if cpus <= 0 || a.FreeCPUs == nil {
 		return nil
@@ -213,7 +211,7 @@ func (a *Node) pickCPUs(cpus int32, o CPUOrder) []int32 {
 	return out
 }
 
-// leastLoaded tells whether nobody is on a unit.
+// isIdle reports whether no job uses a unit.
 func (a *Node) isIdle(u int32) bool {
 	for c := u * a.AllocUnit; c < (u+1)*a.AllocUnit; c++ {
 		if !a.FreeCPUs.Has(c) {
@@ -243,7 +241,7 @@ func (p *cpuPick) pick() {
 	p.fillSockets(p.left)
 }
 
-// fillInOrder takes up to most CPUs of each socket.
+// fillSockets takes up to most CPUs of each socket.
 func (p *cpuPick) fillSockets(most int32) {
 	var done []int32
 	for p.left > 0 {
@@ -256,7 +254,7 @@ func (p *cpuPick) fillSockets(most int32) {
 	}
 }
 
-// times takes some CPUs of each socket, one after the other.
+// takeInTurns takes some CPUs of each socket in turn.
 func (p *cpuPick) takeInTurns(each int32) {
 	for p.left > 0 {
 		all := p.rankSockets()
@@ -269,7 +267,7 @@ func (p *cpuPick) takeInTurns(each int32) {
 	}
 }
 
-// improved takes up to n CPUs of a socket.
+// takeFrom takes up to n CPUs of a socket.
 func (p *cpuPick) takeFrom(s, n int32) {
 	for n = min(n, p.left); n > 0 && len(p.free[s]) > 0; n -= p.a.AllocUnit {
 		p.picked = append(p.picked, p.free[s][0])
@@ -279,8 +277,7 @@ func (p *cpuPick) takeFrom(s, n int32) {
 }
 
 // rankSockets lists the sockets that have anything free in the order they are used: those asked for; then the one with
-// the
-// least that is still enough, so that emptier ones stay whole for those who need them; then the emptiest.
+// the least that is still enough, so that emptier ones stay whole for those who need them; then the emptiest.
 func (p *cpuPick) rankSockets() []int32 {
 	var out []int32
 	for s := range p.free {

@@ -5,8 +5,8 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// End is what is free of a node for a job that keeps it to its user: jobs of the same sort and user are not in its way,
-// any other is.
+// FreeFor returns what is free of a node for a job that keeps it to its user: jobs of the same kind and user do not
+// count, all others do.
 func (b *Resources) FreeFor(owner core.UserName, a *Node, at *View) Resources {
 	free := *b
 	if at.IfIdle {
@@ -20,7 +20,7 @@ func (b *Resources) FreeFor(owner core.UserName, a *Node, at *View) Resources {
 	return free
 }
 
-// isOnlyUsedBy tells whether all that are on the node while a job would run keep it to the same user.
+// isOnlyUsedBy reports whether all jobs on the node, while the new one would run, keep it to the same user.
 func (a *Node) isOnlyUsedBy(owner core.UserName, at *View) bool {
 	there := &a.Free
 	if at.At != 0 && a.Scanned == at.Scan {
@@ -41,7 +41,7 @@ func (a *Node) isOnlyUsedBy(owner core.UserName, at *View) bool {
 	return true
 }
 
-// accepts tells whether a job may come to those that are on a node.
+// acceptsTerms reports whether a job may join those on a node.
 func (a *Node) acceptsTerms(t alloc.Terms) bool {
 	if t.User != "" && a.Free.Allocs > 0 {
 		return !t.Exclusive && a.Free.Allocs == a.Free.UserExclusive && a.Free.Exclusive == a.Free.UserExclusive &&

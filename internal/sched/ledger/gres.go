@@ -7,7 +7,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Serves tells whether units of a kind will do for a request.
+// Serves reports whether units of a kind satisfy a request.
 func (g *Gres) Serves(name, typ string, only *core.GPUAsk) bool {
 	return g.Name == name && (typ == "" || g.Typ == typ) && (only == nil || name != "gpu" || only.Fits(g.Typ, g.Vendor,
 		g.Mem, g.Capability))

@@ -4,7 +4,7 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// reserveOne counts a node among those that are kept to a user, or with -1 no more.
+// countKept counts a node among those kept to a user; with -1 it is removed.
 func (l *Ledger) countKept(n *core.Node, k int) {
 	uid := n.Host.KeptTo()
 	if uid == 0 {

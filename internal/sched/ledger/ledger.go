@@ -14,19 +14,19 @@ import (
 type Ledger struct {
 	Nodes   map[core.NodeName]*Node
 	Order   []*Node // by weight, then order of joining: the order placement tries
-	Version int     // grows whenever order or the accounts in it change
+	Version int     // grows whenever Order changes
 	Rules   Rules
 
-	KeptUsers map[uint32]int // Nodes by the user they are kept to; see keep
+	KeptUsers map[uint32]int // Nodes by the user they are kept to; see countKept
 
 	Net         *Topology // how nodes are connected; nil: not known
 	positionsAt int       // Version of the nodes' positions; see assignPositions
 	unconnected bool      // some node is not in the topology
 }
 
-// project is one node: what it has, what is free of it now, and, during a pass, what of it is promised.
+// Node is one node: its capacity, what is free now, and, during a pass, what is reserved.
 type Node struct {
-	Free      Resources          // what is free; less than nothing where more was given than there is
+	Free      Resources          // what is free; negative where more is allocated than there is
 	Reserved  []*NodeReservation // of reservations, while a pass runs
 	CPULayout                    // how its CPUs lie
 	Record    *core.Node
@@ -39,21 +39,21 @@ type Node struct {
 	maxSharers      []uint8    // and how many there may be
 	Capacity        Resources  // what would be if nothing ran
 	healthyCapacity *Resources // and none of its units were sick; nil: none is
-	Position        Position   // see Ledger.label
+	Position        Position   // see Ledger.AssignPositions
 
 	Blocks *Blocks // nil: it is not split
 
-	user           core.UserName // who keeps it to himself, while now.owned is not 0
+	user           core.UserName // the user it is kept to, while Free.UserExclusive is not 0
 	AdvanceParts   []AdvancePart // what advance reservations have of it; see Planner.placeAdvanceOnNodes
 	PartlyReserved bool          // they have a part of it only
 	AdvanceJobs    []AdvanceJob  // if so: the jobs that are there, while a pass runs
 
-	FreeThen      Resources // Scratch of the search for the earliest start; see sweep
-	SharersThen   []uint8   // users, in the same search
+	FreeThen      Resources // scratch of a search (startSearch, victimSearch): free at a later time
+	SharersThen   []uint8   // Sharers, at that time
 	RoomThen      int32
 	Scanned       int64
-	Followed      int64 // the sweep that follows what comes free on it
-	Ignored       int64 // the sweep that has no use for it
+	Followed      int64 // the search that tracks what is free on it
+	Ignored       int64 // the search that cannot use it
 	ForecastIndex int32 // of the forecast that is being worked out
 
 	Tracking
@@ -72,8 +72,7 @@ type Gres struct {
 }
 
 // MaxNamedCPUs is up to how many CPUs of a node jobs are given by name. A bigger "node" stands for a whole machine, as
-// in
-// traces, where naming tens of thousands of them for each job would cost more than all else and serve nobody.
+// in traces, where naming tens of thousands of them for each job would cost more than all else and serve nobody.
 const MaxNamedCPUs = 4096
 
 // Bitset is a set of small integers.
@@ -191,7 +190,7 @@ func (g *Gres) setCommon(n *core.Node) {
 	}
 }
 
-// HardwareChanged tells whether a node's hardware differs, so that its balance must be worked out anew.
+// HardwareChanged reports whether a node's hardware differs, so that its free resources must be computed from scratch.
 func HardwareChanged(old, new *core.Node) bool {
 	a, b := old.Hardware, new.Hardware
 	return old.Blocks != new.Blocks || a.CPUs != b.CPUs || a.Sockets != b.Sockets || a.Cores != b.Cores ||
@@ -214,7 +213,7 @@ func (l *Ledger) removeFromOrder(a *Node) {
 	l.Order = slices.DeleteFunc(l.Order, func(b *Node) bool { return a == b })
 }
 
-// advanceReserved lists the accounts of a set of nodes in order; nil means all. The list is for reading.
+// NodesIn lists the nodes of a set in order; nil means all. The list must not be changed.
 func (l *Ledger) NodesIn(in map[core.NodeName]bool) []*Node {
 	if in == nil {
 		return l.Order
@@ -243,9 +242,8 @@ func CompareNodes(a, b *Node) int {
 	return cmp.Compare(a.Record.Name, b.Record.Name)
 }
 
-// Allocate gives a job's part of a node away; it changes nothing and returns false if it is not free. A node that is
-// not
-// known any more has nothing to take from and nothing to check.
+// Allocate books a job's part of a node. If it is not free, nothing changes and the result is false. For a node that is
+// gone there is nothing to book or check.
 func (l *Ledger) Allocate(na *core.NodeAlloc, t alloc.Terms) bool {
 	a := l.Nodes[na.Node]
 	if a == nil {
@@ -354,9 +352,8 @@ func (l *Ledger) Release(na *core.NodeAlloc, t alloc.Terms) {
 	}
 }
 
-// addToSet books a job's part of the node in a balance of it. Jobs that share their CPUs are counted in users, and the
-// first
-// of them takes a CPU and the last one gives it back; without users each takes what it has, which is never too little.
+// Book adds (sign 1) or subtracts (sign -1) a job's part of the node in b. Jobs that share CPUs are counted in users:
+// the first takes a CPU and the last returns it. Without users each takes what it has, which is never too little.
 func (a *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Terms, sign int32) {
 	b.Cpus += sign * a.cpusBooked(users, na, t, sign)
 	b.Mem += core.Bytes(sign) * na.Mem
@@ -388,9 +385,7 @@ func (a *Node) Book(b *Resources, users []uint8, na *core.NodeAlloc, t alloc.Ter
 	}
 }
 
-// holdsMistyped tells whether a job holds units that are not of the type it was given them as: the node has been told
-// otherwise
-// since.
+// holdsMistyped reports whether a job holds units whose type has changed since.
 func (a *Node) holdsMistyped(na *core.NodeAlloc) bool {
 	for k := range na.Gres {
 		g := &na.Gres[k]
@@ -404,9 +399,8 @@ func (a *Node) holdsMistyped(na *core.NodeAlloc) bool {
 	return false
 }
 
-// usageOf counts what a job holds of a kind, by the units there are now; of those that are no more, by what they were.
-// Sick
-// ones are not among those there are.
+// heldUnits counts what a job holds of a kind: by the units there are now, and for units that are gone by what they
+// were. Sick units are not among those there are.
 func (a *Node) heldUnits(ga *Gres, g *core.GresAlloc) (n int64) {
 	for _, u := range g.Units {
 		if ga.all.Has(u) || ga.Typ == g.Type && !a.Record.Hardware.IsSick(g.Name, u) && !slices.ContainsFunc(a.Gres,

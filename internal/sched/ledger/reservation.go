@@ -5,12 +5,12 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// pools tells whether a promised job would run at t.
+// IsActive reports whether the reserved job would run at t.
 func (r *Reservation) IsActive(t core.Time) bool {
 	return r.Nodes != nil && r.Start <= t && (t < r.End || r.End == alloc.Never)
 }
 
-// ReservesSame tells whether the reservation made last has the same claim.
+// ReservesSame reports whether the reservation made last reserves the same on the node.
 func (r *Reservation) ReservesSame(c *NodeReservation) bool {
 	k := len(c.Node.Reserved) - 1
 	if k < 0 {

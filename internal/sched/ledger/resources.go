@@ -7,8 +7,8 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// freeNow is an amount of everything a node has. As an amount that is free, held and whole count the jobs that are in
-// the way; as an amount that is used, they are negative, so that subtracting it adds them.
+// Resources is an amount of everything a node has. As a free amount, Allocs and Exclusive count jobs that are present;
+// as a used amount they are negative, so that subtracting it adds them.
 type Resources struct {
 	Cpus              int32
 	Allocs, Exclusive int32 // allocations, and exclusive ones among them
@@ -39,7 +39,7 @@ func (b *Resources) Subtract(use *Resources) {
 	}
 }
 
-// minRefused lowers b to what is free in both.
+// LowerTo lowers b to what is free in both.
 func (b *Resources) LowerTo(o *Resources) {
 	b.Cpus, b.Mem = min(b.Cpus, o.Cpus), min(b.Mem, o.Mem)
 	b.Allocs, b.Exclusive, b.UserExclusive = max(b.Allocs, o.Allocs), max(b.Exclusive, o.Exclusive), max(b.UserExclusive,
@@ -49,7 +49,7 @@ func (b *Resources) LowerTo(o *Resources) {
 	}
 }
 
-// Reserved is what a reservation takes of a node, and what it leaves.
+// NodeReservation is what a reservation takes of a node, and what it leaves.
 type NodeReservation struct {
 	Reservation *Reservation
 	Node        *Node
@@ -61,12 +61,12 @@ type NodeReservation struct {
 	Leaves      Resources // Free when it starts, beside it; jobs that last until then may use no more
 }
 
-// pools tells whether a claim's job would run at t.
+// IsActive reports whether the reserved job would run at t.
 func (c *NodeReservation) IsActive(t core.Time) bool {
 	return c.Start <= t && (t < c.End || c.End == alloc.Never)
 }
 
-// from is what a job that starts now and ends at end may use of the node without delaying a reservation.
+// freeUntil returns what a job that starts now and ends at end may use of the node without delaying a reservation.
 func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
 	b := &a.Free
 	for i := range a.Reserved {
@@ -81,7 +81,7 @@ func (a *Node) freeUntil(end core.Time, tmp *Resources) *Resources {
 	return b
 }
 
-// eventTime is the same for a job that starts at the moment a sweep has come to.
+// freeAt is freeUntil for a job that starts at l.At.
 func (a *Node) freeAt(l *View) *Resources {
 	t, end, tmp := l.At, l.End, l.Scratch
 	b := &a.FreeThen

@@ -11,7 +11,7 @@ type Rules struct {
 	cpuLimits []cpuLimit
 }
 
-// isLimited is a partition that may use only so many CPUs of each of its nodes, all its jobs together.
+// cpuLimit is a partition that may use only so many CPUs of each of its nodes, all its jobs together.
 type cpuLimit struct {
 	part  core.PartitionName
 	nodes map[core.NodeName]bool // nil: all
@@ -30,8 +30,7 @@ func RulesOf(g alloc.Unit, parts []core.Partition, names alloc.HostsFunc) Rules 
 }
 
 // addCPULimits gives a node an account of each bound it is under. What a bounded partition may still use of a node is
-// kept like
-// a generic resource without a name, so that plans see it as they see everything else that may run out.
+// kept like a generic resource without a name, so that plans see it as they see everything else that may run out.
 func (r *Rules) addCPULimits(a *Node) {
 	for _, b := range r.cpuLimits {
 		if b.nodes == nil || b.nodes[a.Record.Name] {

@@ -10,8 +10,7 @@ import (
 )
 
 // Topology is how nodes are joined, worked out for placement: leaves, and what is above them. A leaf is a switch with
-// nodes,
-// or a block. Leaves are numbered so that those under one switch, or in one larger block, are neighbours.
+// nodes, or a block. Leaves are numbered so that those under one switch, or in one larger block, are neighbours.
 type Topology struct {
 	Groups     [][]LeafGroup // by level: the leaves are level 0 and not listed; the last is the highest
 	Sizes      []int32       // of blocks: nodes in one of each level, from a single block on; nil for a tree
@@ -23,7 +22,7 @@ type Topology struct {
 // LeafGroup is what is under a switch: leaves from lo up to hi.
 type LeafGroup struct{ Lo, Hi int32 }
 
-// SetTopology tells the ledger how the nodes are joined. It has been checked: see core.Topology.
+// SetTopology sets how the nodes are connected. It has been checked: see core.Topology.
 func (l *Ledger) SetTopology(t *core.Topology) {
 	l.positionsAt, l.Net = -1, nil
 	switch {
@@ -118,8 +117,7 @@ func blockTopology(t *core.Topology) *Topology {
 }
 
 // AssignPositions gives each node its place in the line of all nodes: by leaf, then by name. A node that no leaf has is
-// a leaf of
-// its own, joined to nothing.
+// a leaf of its own, joined to nothing.
 func (l *Ledger) AssignPositions() {
 	if l.positionsAt == l.Version {
 		return
@@ -145,7 +143,7 @@ func (l *Ledger) AssignPositions() {
 	}
 }
 
-// OneSwitchJoinsAll tells whether one switch joins all nodes: what fits anywhere then fits.
+// OneSwitchJoinsAll reports whether one switch connects all nodes, so that placement need not look at switches.
 func (l *Ledger) OneSwitchJoinsAll() bool {
 	if l.Net == nil {
 		return true

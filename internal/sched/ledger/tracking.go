@@ -6,25 +6,24 @@ import (
 	"bireme.dev/bireme/internal/core"
 )
 
-// Tracking is what a planner notes on a node from pass to pass, so that a pass need look only where something
-// changed.
+// Tracking is what a planner records on a node between passes, so that a pass looks only at what changed.
 type Tracking struct {
-	Index      int32 // in the ledger's order; see Planner.index
-	Kind       int32 // among kinds
-	FreedSeq   int64 // its last place among gains
-	ChangedSeq int64 // and among news
+	Index      int32 // in the ledger's order; see Planner.numberNodes; -1: gone
+	Kind       int32 // index in Planner.nodeKinds
+	FreedSeq   int64 // its last entry in Planner.freed
+	ChangedSeq int64 // its last entry in Planner.changed
 	Ends       []End
-	ListedBy   int64 // scratch: the sweep that has it among nodes to look at anew
+	ListedBy   int64 // scratch: the search that lists it among changed nodes
 }
 
-// End is a job's part of a node, in the order in which they come back.
+// End is the end of a job's part of a node.
 type End struct {
 	At    core.Time
 	Alloc *Allocation
 	Index int32 // of alloc.Nodes
 }
 
-// advanceAllows tells whether a node has anything to give now.
+// HasFree reports whether a node has anything free now.
 func (a *Node) HasFree() bool { return (a.Free.Cpus > 0 || a.Sharers != nil) && a.Record.Usable() }
 
 func (a *Node) AddEnd(s End) {
@@ -35,7 +34,7 @@ func (a *Node) AddEnd(s End) {
 	a.Ends = slices.Insert(a.Ends, k, s)
 }
 
-// RemoveEnd is the other way round.
+// RemoveEnd removes a job's end from the node.
 func (a *Node) RemoveEnd(h *Allocation) {
 	for i := range a.Ends {
 		if a.Ends[i].Alloc == h {
@@ -45,7 +44,7 @@ func (a *Node) RemoveEnd(h *Allocation) {
 	}
 }
 
-// ComputeFreeAt works out what is free on a node at a moment, but for reservations.
+// ComputeFreeAt computes FreeThen: what is free on a node at t, ignoring reservations. Overdue jobs end at soon.
 func (a *Node) ComputeFreeAt(t, soon core.Time, sweep int64) {
 	a.Scanned = sweep
 	a.FreeThen.CopyFrom(&a.Free)

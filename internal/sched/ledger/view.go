@@ -8,16 +8,16 @@ import (
 	"bireme.dev/bireme/internal/sched/alloc"
 )
 
-// view says which nodes a choice may fall on and as what they count.
+// View says which nodes a choice may use, at which time, and what counts as free.
 type View struct {
 	Nodes      []*Node   // in the order they are tried
 	IfIdle     bool      // as if nothing ran
 	WithDown   bool      // also nodes that are not up
 	End        core.Time // when the job would end: reservations before that count. 0: they do not
-	At         core.Time // if set, the moment looked at is this one of a sweep, not now
-	Scan       int64     // the sweep
+	At         core.Time // if set, the time of a search; else now
+	Scan       int64     // the search
 	JoinShared bool      // CPUs of jobs that share theirs count, for those who share too
-	// if set, the sweep is a search, which leaves it to those who look to work out what is free then
+	// If set, what is free at At is computed on demand, and overdue jobs end at this time.
 	OverdueAt       core.Time
 	Scratch         *Resources             // scratch, for looks that have an end
 	FreeFunc        func(*Node) *Resources // if set, it says what nodes have free; at is set, too
@@ -25,7 +25,7 @@ type View struct {
 	MayDelayAdvance bool                   // it may reach into those that let themselves be delayed
 }
 
-// freeNow is what a node has free for a look.
+// Free returns what a node has free under a view.
 func (at *View) Free(a *Node) *Resources {
 	switch {
 	case at.IfIdle && at.WithDown && a.healthyCapacity != nil:
@@ -44,25 +44,25 @@ func (at *View) Free(a *Node) *Resources {
 	return &a.Free
 }
 
-// recordExtras is what an advance reservation has of a node.
+// AdvancePart is what an advance reservation has of a node.
 type AdvancePart struct {
 	Reservation *advance.Reservation
 	Cpus        int32 // 0: all of it; below 0: none, as it has fewer cores than nodes
 }
 
-// AdvanceJob is a job on a node of which a part is set aside, or one that has licences.
+// AdvanceJob is a job on a node that is partly reserved, or one that holds licenses.
 type AdvanceJob struct {
-	Count   int64 // CPUs or licences
+	Count   int64 // CPUs or licenses
 	End     core.Time
 	Advance string // the reservation it runs in
 }
 
-// MustAvoid tells whether a look has to keep away from what r sets aside.
+// MustAvoid reports whether the job must keep away from what r has reserved.
 func (at *View) MustAvoid(r *advance.Reservation) bool {
 	return r != at.Advance && (at.Advance == nil || at.Advance.Flags&(core.ReserveMaint|core.ReserveOverlap) == 0)
 }
 
-// AllowedDelay is how far a look may reach into r.
+// AllowedDelay returns how far the job may reach into r.
 func (at *View) AllowedDelay(r *advance.Reservation) core.Time {
 	if !at.MayDelayAdvance {
 		return 0
@@ -72,8 +72,8 @@ func (at *View) AllowedDelay(r *advance.Reservation) core.Time {
 
 var fullNode = Resources{Exclusive: 1}
 
-// isNear is what advance reservations leave, of what is free of a node, to a job that is there from one moment to
-// another. A moment of 0 stands for now.
+// FreeBesideAdvance returns what advance reservations leave, of b, to a job on the node between two times. A from of 0
+// stands for now.
 func (a *Node) FreeBesideAdvance(at *View, from, end core.Time, b *Resources) *Resources {
 	parts := false
 	for i := range a.AdvanceParts {
@@ -90,8 +90,7 @@ func (a *Node) FreeBesideAdvance(at *View, from, end core.Time, b *Resources) *R
 }
 
 // freeBesideParts is beside where reservations have some of a node's CPUs: at every moment at which one begins, and at
-// which
-// a promised job does, what all have together must fit.
+// which a promised job does, what all have together must fit.
 func (a *Node) freeBesideParts(at *View, from, end core.Time, b *Resources) *Resources {
 	least, met := int32(math.MaxInt32), false
 	for i := range a.AdvanceParts {
@@ -126,9 +125,8 @@ func (a *Node) freeBesideParts(at *View, from, end core.Time, b *Resources) *Res
 	return b
 }
 
-// nodeFree is how many CPUs of a node are left at a moment, beside all jobs that are there then and what reservations
-// have
-// and their jobs do not use; of its own reservation, a job has what that has left.
+// cpusLeftAt returns how many CPUs of a node are left at a time, beside all jobs there and what reservations hold
+// unused; of its own reservation a job gets what that has left.
 func (a *Node) cpusLeftAt(at *View, t core.Time) int32 {
 	free := int64(a.Record.Hardware.CPUs)
 	for i := range a.AdvanceJobs {

@@ -63,7 +63,7 @@ func (t *Rules) noteMode(m core.PreemptMode, grace core.Seconds) {
 	t.Suspends = t.Suspends || m.How() == core.PreemptSuspend
 }
 
-// Rank works out a QOS's level, and drops from its list what could push it aside in turn.
+// rank computes a QOS's level, and drops from its list what could preempt it in turn.
 func (t *Rules) rank(r *qosRank) int8 {
 	if r.preempts != nil {
 		return r.Level
@@ -117,7 +117,7 @@ func (t *Rules) Preemptor(qos core.QOSName, part *core.Partition) *Preemptor {
 	return nil
 }
 
-// QosPreempts tells whether it is by their QOS that jobs of it may push others aside.
+// QosPreempts reports whether jobs of a QOS may preempt because of the QOS.
 func (t *Rules) QosPreempts(qos core.QOSName) bool {
 	if t == nil || t.Cfg.Type != core.PreemptByQOS {
 		return false
@@ -126,7 +126,7 @@ func (t *Rules) QosPreempts(qos core.QOSName) bool {
 	return r != nil && (len(r.preempts) > 0 || r.within)
 }
 
-// MayPreempt tells whether a job of the pusher's may push v aside, but for v's exemption.
+// MayPreempt reports whether a job of the preemptor may preempt v, ignoring v's exemption.
 func (pu *Preemptor) MayPreempt(j *core.Job, v *Candidate) bool {
 	if v == nil || v.byPriority && j.Priority <= v.priority || j.Pushed != nil && j.Pushed.For == v.Id {
 		return false
@@ -137,7 +137,7 @@ func (pu *Preemptor) MayPreempt(j *core.Job, v *Candidate) bool {
 	return pu.Qos.preempts[v.qos] || pu.Qos.within && v.qos == pu.Qos.q.Name && j.Priority > v.priority
 }
 
-// DependsOnPriority tells whether it depends on a job's own priority whom it may preempt.
+// DependsOnPriority reports whether a job's own priority decides which jobs it may preempt.
 func (pu *Preemptor) DependsOnPriority() bool {
 	return pu.Qos != nil && pu.Qos.within || pu.Rules.byPriority
 }
@@ -217,8 +217,8 @@ func (t *Rules) Candidate(j *core.Job) *Candidate {
 	return v
 }
 
-// exempted is how long a job runs undisturbed: as its partition's QOS says, else its own, else the cluster's. A QOS may
-// stand above the partition's.
+// exemptTime returns how long a job runs before it may be preempted: as its partition's QOS says, else its own, else
+// the cluster. A QOS may override the partition's.
 func (t *Rules) exemptTime(own, part core.QOSName) core.Seconds {
 	a, b := t.qos[part], t.qos[own]
 	if b != nil && b.q.Flags&core.OverPartQOS != 0 {
@@ -251,7 +251,7 @@ type Victim struct {
 	Grace core.Seconds
 }
 
-// MayPreempt tells whether a job that waits may push another aside to start in a partition, and how.
+// MayPreempt reports whether a pending job may preempt another to start in a partition, and how.
 func (t *Rules) MayPreempt(j *core.Job, in core.PartitionName, other *core.Job, now core.Time) (Victim, bool) {
 	if t == nil || t.parts[in] == nil {
 		return Victim{}, false

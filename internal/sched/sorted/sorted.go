@@ -96,7 +96,7 @@ func (q *List[E, P]) First(so func(*E) bool) Cursor[E, P] {
 	return Cursor[E, P]{List: q, chunk: c, at: at}
 }
 
-// walkInOrder goes through a list in order; the list must not change meanwhile.
+// Cursor goes through a list in order; the list must not change meanwhile.
 type Cursor[E any, P Item[E]] struct {
 	List      *List[E, P]
 	chunk, at int
