@@ -1,67 +1,13 @@
 package state
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/grammar"
 	"bireme.dev/bireme/internal/core/taskset"
+	"bireme.dev/bireme/internal/engine/state/depend"
 )
-
-// dependencyIndex is what is derived from the needs of waiting jobs. It costs nothing while no job has any.
-type dependencyIndex struct {
-	dependents map[core.JobID]map[core.JobID]struct{} // who waits for a job or an array
-	singletons map[nameKey]map[core.JobID]struct{}    // who waits to be the only one of a name
-	jobsByName map[nameKey]map[core.JobID]struct{}    // live jobs by name; nil until somebody waits so
-	// recent is how the last jobs ended: a submission may name one that ended while it was on its way.
-	recentEndings []ending
-	oldestEnding  int
-	loadSeq       int64 // number of the state that was loaded: recent knows of nothing before
-}
-
-// maxRecentEndings is how many endings are remembered.
-const maxRecentEndings = 8192
-
-type nameKey struct {
-	user core.UserName
-	name string
-}
-
-func nameKeyOf(j *core.Job) nameKey { return nameKey{j.Spec.User, j.Spec.Name} }
-
-// ending is how a job, a task, or tasks cancelled together ended.
-type ending struct {
-	id, base core.JobID
-	task     int32
-	tasks    taskset.Set
-	ok       bool
-}
-
-func endingOf(j *core.Job) ending {
-	e := ending{id: j.ID, ok: j.State == core.Completed}
-	if j.Array != nil {
-		e.base, e.task, e.tasks = j.Array.Base, j.Array.Task, j.Array.Tasks
-	}
-	return e
-}
-
-// hasTask tells whether task k is among those that ended.
-func (e *ending) hasTask(k int32) bool {
-	if e.tasks.Len() > 0 {
-		return e.tasks.Contains(int(k))
-	}
-	return e.base != 0 && e.task == k
-}
-
-// matches tells whether an ending is of what a need waits for.
-func (e *ending) matches(n *core.Need) bool {
-	if n.Task > 0 {
-		return e.base == n.Job && e.hasTask(n.Task-1)
-	}
-	return n.Job != 0 && (e.base == n.Job || e.base == 0 && e.id == n.Job)
-}
 
 // submitOrder orders jobs by when they were submitted: tasks stand where their array does.
 func submitOrder(j *core.Job) core.JobID {
@@ -71,60 +17,11 @@ func submitOrder(j *core.Job) core.JobID {
 	return j.ID
 }
 
-func addToSet[K comparable](m *map[K]map[core.JobID]struct{}, k K, id core.JobID) {
-	if *m == nil {
-		*m = map[K]map[core.JobID]struct{}{}
-	}
-	if (*m)[k] == nil {
-		(*m)[k] = map[core.JobID]struct{}{}
-	}
-	(*m)[k][id] = struct{}{}
-}
-
-func removeFromSet[K comparable](m map[K]map[core.JobID]struct{}, k K, id core.JobID) {
-	if delete(m[k], id); len(m[k]) == 0 {
-		delete(m, k)
-	}
-}
-
-func (d *dependencyIndex) jobChanged(old, j *core.Job) {
-	if old != nil && old.Needs != nil {
-		for i := range old.Needs.Left {
-			switch n := &old.Needs.Left[i]; {
-			case n.Failed:
-			case n.Kind == core.NeedSingleton:
-				removeFromSet(d.singletons, nameKeyOf(old), old.ID)
-			default:
-				removeFromSet(d.dependents, n.Job, old.ID)
-			}
-		}
-	}
-	if j.Needs != nil && j.Live() {
-		for i := range j.Needs.Left {
-			switch n := &j.Needs.Left[i]; {
-			case n.Failed:
-			case n.Kind == core.NeedSingleton:
-				addToSet(&d.singletons, nameKeyOf(j), j.ID)
-			default:
-				addToSet(&d.dependents, n.Job, j.ID)
-			}
-		}
-	}
-	if d.jobsByName != nil {
-		if old != nil {
-			removeFromSet(d.jobsByName, nameKeyOf(old), old.ID)
-		}
-		if j.Live() {
-			addToSet(&d.jobsByName, nameKeyOf(j), j.ID)
-		}
-	}
-}
-
 // indexJobNames begins to keep live jobs by name.
 func (s *State) indexJobNames() {
-	s.dependencies.jobsByName = map[nameKey]map[core.JobID]struct{}{}
+	s.dependencies.IndexNames()
 	for _, j := range s.view.jobs.All() {
-		addToSet(&s.dependencies.jobsByName, nameKeyOf(j), j.ID)
+		s.dependencies.AddName(j)
 	}
 }
 
@@ -145,7 +42,7 @@ func (s *State) admitDependency(in *Submit, j *core.Job) error {
 	for i := range needs.Left {
 		n := &needs.Left[i]
 		if n.Kind == core.NeedSingleton {
-			if s.dependencies.jobsByName == nil {
+			if !s.dependencies.IndexesNames() {
 				s.indexJobNames()
 			}
 			continue
@@ -161,7 +58,7 @@ func (s *State) admitDependency(in *Submit, j *core.Job) error {
 		if n.Kind == core.NeedAfterCorr && (j.Array == nil || n.Task > 0 || live && t.Array == nil) {
 			n.Kind = core.NeedAfterOK
 		}
-		if !s.targetIsLive(n) && in.Seen != 0 && in.Seen < s.dependencies.loadSeq {
+		if !s.targetIsLive(n) && in.Seen != 0 && in.Seen < s.dependencies.LoadSeq {
 			return core.Errorf(core.Unavailable, "how job %d ended has to be looked up again; try again", n.Job)
 		}
 	}
@@ -172,58 +69,33 @@ func (s *State) admitDependency(in *Submit, j *core.Job) error {
 // evaluateNewDependency applies what is known already to a job that was just submitted with needs.
 func (s *State) evaluateNewDependency(id core.JobID, ended []*core.Job) {
 	j, _ := s.view.jobs.Get(int64(id))
-	var known []ending
-	add := func(e ending) {
-		if slices.ContainsFunc(j.Needs.Left, func(n core.Need) bool { return e.matches(&n) }) {
-			known = append(known, e)
-		}
-	}
-	for _, e := range s.dependencies.recentEndings {
-		add(e)
-	}
-	for _, e := range ended {
-		add(endingOf(e))
-	}
-	slices.SortStableFunc(known, func(a, b ending) int { return cmp.Compare(a.id, b.id) })
-	s.reevaluateDependency(id, slices.CompactFunc(known, func(a, b ending) bool { return a.id == b.id }), true)
+	s.reevaluateDependency(id, s.dependencies.EndingsOf(j.Needs, ended), true)
 }
 
-// notifyDependents lets those who wait for a job know that it started or ended.
+// notifyDependents reevaluates the jobs that wait for a job which started or ended.
 func (s *State) notifyDependents(old, j *core.Job) {
 	d := &s.dependencies
 	started := j.State == core.Running && (old == nil || old.State == core.Pending)
 	if !j.Live() {
-		if len(d.recentEndings) < maxRecentEndings {
-			d.recentEndings = append(d.recentEndings, endingOf(j))
-		} else {
-			d.recentEndings[d.oldestEnding] = endingOf(j)
-			d.oldestEnding = (d.oldestEnding + 1) % maxRecentEndings
-		}
+		d.NoteEnding(j)
 	}
-	if len(d.dependents) > 0 && (started || !j.Live()) {
-		var ends []ending
+	if len(d.Dependents) > 0 && (started || !j.Live()) {
+		var ends []depend.Ending
 		if !j.Live() {
-			ends = []ending{endingOf(j)}
+			ends = []depend.Ending{depend.EndingOf(j)}
 		}
-		ids := slices.Collect(maps.Keys(d.dependents[j.ID]))
-		if j.Array != nil && j.Array.Base != j.ID {
-			ids = slices.AppendSeq(ids, maps.Keys(d.dependents[j.Array.Base]))
-		}
-		slices.Sort(ids)
-		for _, id := range slices.Compact(ids) {
+		for _, id := range d.WaitingFor(j) {
 			s.reevaluateDependency(id, ends, false)
 		}
 	}
-	if len(d.singletons) > 0 && old != nil && (!j.Live() || nameKeyOf(old) != nameKeyOf(j)) {
-		for _, id := range slices.Sorted(maps.Keys(d.singletons[nameKeyOf(old)])) {
-			s.reevaluateDependency(id, nil, false)
-		}
+	for _, id := range d.WaitingForName(old, j) {
+		s.reevaluateDependency(id, nil, false)
 	}
 }
 
 // reevaluateDependency works out anew what a waiting job needs, knowing of these endings. When the job is new, what
 // nobody knows anything of is not waited for.
-func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
+func (s *State) reevaluateDependency(id core.JobID, ends []depend.Ending, new bool) {
 	j, ok := s.view.jobs.Get(int64(id))
 	if !ok || j.Needs == nil {
 		return
@@ -246,9 +118,9 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 		n := &needs.Left[i]
 		told := false
 		for k := range ends {
-			if ends[k].matches(n) {
+			if ends[k].Matches(n) {
 				told = true
-				n.Bad = n.Bad || n.Kind != core.NeedAfterCorr && !ends[k].ok
+				n.Bad = n.Bad || n.Kind != core.NeedAfterCorr && !ends[k].OK
 			}
 		}
 		how := s.evaluateCondition(j, n)
@@ -274,29 +146,26 @@ func (s *State) reevaluateDependency(id core.JobID, ends []ending, new bool) {
 
 // releasePairedTasks frees the tasks of an array whose counterparts have ended, each as a job of its own; it returns
 // what is left of the array, or nil.
-func (s *State) releasePairedTasks(j *core.Job, e *ending) *core.Job {
+func (s *State) releasePairedTasks(j *core.Job, e *depend.Ending) *core.Job {
 	at := slices.IndexFunc(j.Needs.Left, func(n core.Need) bool {
-		return n.Kind == core.NeedAfterCorr && !n.Failed && e.matches(&n)
+		return n.Kind == core.NeedAfterCorr && !n.Failed && e.Matches(&n)
 	})
 	if at < 0 {
 		return j
 	}
-	both := j.Array.Tasks.Intersect(taskset.Of(int(e.task)))
-	if e.tasks.Len() > 0 {
-		both = j.Array.Tasks.Intersect(e.tasks)
-	}
+	both := e.Paired(j.Array.Tasks)
 	for k := range both.All() {
 		task := s.splitTask(j, int32(k))
 		needs := *j.Needs
 		needs.Left = slices.Clone(needs.Left)
-		if e.ok {
+		if e.OK {
 			needs.Left = slices.Delete(needs.Left, at, at+1)
 		} else {
 			needs.Left[at].Failed = true
 		}
 		task.Needs = &needs
 		edit := s.editRecord(task)
-		edit.storeDependency(nil, e.ok && needs.Any, 0)
+		edit.storeDependency(nil, e.OK && needs.Any, 0)
 		rest, ok := s.view.jobs.Get(int64(j.ID))
 		if !ok || !rest.IsArray() {
 			return nil
@@ -365,13 +234,13 @@ const (
 	conditionFailed
 )
 
-// evaluateCondition tells how a need stands, as far as live jobs and what was noted in it tell.
+// evaluateCondition evaluates a condition from live jobs and from what was noted in it.
 func (s *State) evaluateCondition(j *core.Job, n *core.Need) conditionState {
 	switch {
 	case n.Failed:
 		return conditionFailed
 	case n.Kind == core.NeedSingleton:
-		for id := range s.dependencies.jobsByName[nameKeyOf(j)] {
+		for id := range s.dependencies.SameName(j) {
 			if o, ok := s.view.jobs.Get(int64(id)); ok && submitOrder(o) < submitOrder(j) {
 				return conditionOpen
 			}
@@ -400,7 +269,7 @@ func (s *State) targetStart(n *core.Need) core.Time {
 	return s.view.now
 }
 
-// targetIsLive tells whether something of what a need names is live.
+// targetIsLive reports whether something of what a condition names is live.
 func (s *State) targetIsLive(n *core.Need) bool {
 	if n.Task > 0 {
 		_, ok := s.arrays[n.Job][n.Task-1]
@@ -410,7 +279,7 @@ func (s *State) targetIsLive(n *core.Need) bool {
 	return live || len(s.arrays[n.Job]) > 0
 }
 
-// targetIsPending tells whether something of what a need names has not started.
+// targetIsPending reports whether something of what a condition names has not started.
 func (s *State) targetIsPending(n *core.Need) bool {
 	j, live := s.view.jobs.Get(int64(n.Job))
 	if n.Task == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bireme.dev/bireme/internal/core"
+	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/speccheck"
 )
 
@@ -36,7 +37,7 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	}, &trial); err != nil {
 		return err
 	}
-	if round := s.findDependencyCycle(next, trial.Needs); round != nil {
+	if round := depend.FindCycle(next, trial.Needs, s.recordsOf); round != nil {
 		return core.Errorf(core.Invalid, "circular dependencies: %s",
 			strings.Join(round, ", which waits for ")).Because("circular_dependency")
 	}
@@ -44,70 +45,20 @@ func (s *State) updateDependency(in *UpdateJob, next *core.Job, spec *core.Spec)
 	return nil
 }
 
-// findDependencyCycle looks for a way from what a job is to wait for back to the job, and tells it. Only an update can
-// close one: at submission nobody can wait for the job yet.
-func (s *State) findDependencyCycle(j *core.Job, needs *core.Needs) (round []string) {
-	seen := map[core.JobID]bool{}
-	var follow func(needs *core.Needs) []string
-	follow = func(needs *core.Needs) []string {
-		for i := range needs.Left {
-			n := &needs.Left[i]
-			if n.Failed || n.Kind == core.NeedSingleton {
-				continue
-			}
-			name := fmt.Sprintf("%d", n.Job)
-			if n.Task > 0 {
-				name = fmt.Sprintf("%d_%d", n.Job, n.Task-1)
-			}
-			if conditionNames(n, j) {
-				return []string{name}
-			}
-			if seen[n.Job] {
-				continue
-			}
-			seen[n.Job] = true
-			for _, id := range s.recordsOf(n.Job) {
-				o, ok := s.view.jobs.Get(int64(id))
-				if !ok || o.Needs == nil || n.Task > 0 && o.Array != nil && !o.IsArray() && o.Array.Task != n.Task-1 {
-					continue
-				}
-				if way := follow(o.Needs); way != nil {
-					return append([]string{name}, way...)
-				}
-			}
-		}
-		return nil
-	}
-	if way := follow(needs); way != nil {
-		way[0] = fmt.Sprintf("job %d would wait for %s", j.ID, way[0])
-		return way
-	}
-	return nil
-}
-
-// conditionNames reports whether a condition names a job, or the array that it is a task of.
-func conditionNames(n *core.Need, j *core.Job) bool {
-	switch {
-	case j.Array == nil:
-		return n.Job == j.ID
-	case n.Job != j.Array.Base && n.Job != j.ID:
-		return false
-	case n.Task == 0:
-		return true
-	case j.IsArray():
-		return j.Array.Tasks.Contains(int(n.Task - 1))
-	}
-	return n.Task-1 == j.Array.Task
-}
-
-// recordsOf lists the live records of a job or an array, ascending.
-func (s *State) recordsOf(id core.JobID) []core.JobID {
-	out := []core.JobID{id}
+// recordsOf lists the live records of a job or an array, by id.
+func (s *State) recordsOf(id core.JobID) []*core.Job {
+	ids := []core.JobID{id}
 	for _, task := range s.arrays[id] {
-		out = append(out, task)
+		ids = append(ids, task)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(ids)
+	var out []*core.Job
+	for _, id := range slices.Compact(ids) {
+		if j, ok := s.view.jobs.Get(int64(id)); ok {
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 // checkDependencyTargets refuses to wait for a job that never was, and tells which there are.
@@ -116,9 +67,8 @@ func (s *State) checkDependencyTargets(in *Submit, needs *core.Needs) error {
 		n := &needs.Left[i]
 		known := !slices.Contains(in.Hidden, n.Job)
 		if n.Job == 0 || known &&
-			(s.targetIsLive(n) || slices.ContainsFunc(s.dependencies.recentEndings,
-				func(e ending) bool { return e.matches(n) }) ||
-				slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := endingOf(e); return x.matches(n) })) {
+			(s.targetIsLive(n) || s.dependencies.HasEnding(n) ||
+				slices.ContainsFunc(in.Ended, func(e *core.Job) bool { x := depend.EndingOf(e); return x.Matches(n) })) {
 			continue
 		}
 		name := fmt.Sprint(n.Job)

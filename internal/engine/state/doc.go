@@ -50,9 +50,9 @@
 //
 // Sub-packages know nothing of State: speccheck (what a spec says by itself), policyset (a policy: checks, differences,
 // excess), people (users, projects, tokens, node keys), fleets (fleets and their hosts), usage (meters of what was
-// used), steplayout (where a step runs), named (records with names). Types of their own here: dependencyIndex, limits,
-// priorityCalc, nodeTimers, reservationIndex and preemptionState keep what is derived; jobEdit and nodeEdit are changes
-// under way.
+// used), depend (who waits for whom, endings, cycles), steplayout (where a step runs), named (records with names).
+// Types of their own here: limits, priorityCalc, nodeTimers, reservationIndex and preemptionState keep what is derived;
+// jobEdit and nodeEdit are changes under way.
 //
 // Rules of dependencies, limits, reservations, preemption and het jobs are still methods of State: what they decide
 // changes other jobs, whose change is told to them again, so that each would need a reference to State and State one to

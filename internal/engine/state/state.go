@@ -9,6 +9,7 @@ import (
 
 	"bireme.dev/bireme/internal/core"
 	"bireme.dev/bireme/internal/core/hostlist"
+	"bireme.dev/bireme/internal/engine/state/depend"
 	"bireme.dev/bireme/internal/engine/state/fleets"
 	"bireme.dev/bireme/internal/engine/state/named"
 	"bireme.dev/bireme/internal/engine/state/people"
@@ -170,7 +171,7 @@ type State struct {
 	fleets             *fleets.Registry
 	reservations       reservationIndex
 	resendReservations bool // projects changed, and with them whose jobs reservations are for
-	dependencies       dependencyIndex
+	dependencies       depend.Index
 	priorities         *priorityCalc // nil without Config.Priority
 	usage              *usage.Meters
 	limits             limits
@@ -281,8 +282,8 @@ func New(cfg Config, img *Image) *State {
 		v.jobs.Set(int64(j.ID), j)
 	}
 	s.resetNodeTimers()
-	s.dependencies.loadSeq = img.Seq
-	if len(s.dependencies.singletons) > 0 {
+	s.dependencies.LoadSeq = img.Seq
+	if len(s.dependencies.Singletons) > 0 {
 		s.indexJobNames()
 	}
 	for _, st := range img.Steps {
@@ -391,7 +392,7 @@ func (s *State) NextWake() core.Time {
 
 // indexJob updates what is derived from jobs: counts, arrays, nodes, the ledger, deadlines. New calls it for every job.
 func (s *State) indexJob(old, j *core.Job) {
-	s.dependencies.jobChanged(old, j)
+	s.dependencies.JobChanged(old, j)
 	s.limitsJobChanged(old, j)
 	s.reservationJobChanged(old, j)
 	s.lendersChanged(old, j)

@@ -541,8 +541,8 @@ func (w *world) checkRestart() {
 		differ("wake", w.st.NextWake(), again.NextWake())
 	}
 	differ("keys", w.st.submitKeys, again.submitKeys)
-	differ("who waits for whom", w.st.dependencies.dependents, again.dependencies.dependents)
-	differ("who waits alone", w.st.dependencies.singletons, again.dependencies.singletons)
+	differ("who waits for whom", w.st.dependencies.Dependents, again.dependencies.Dependents)
+	differ("who waits alone", w.st.dependencies.Singletons, again.dependencies.Singletons)
 	differ("who uses whose CPUs", len(w.st.preemption.lenders), len(again.preemption.lenders))
 	for n := range a.Nodes() {
 		differ("jobs on "+string(n.Name), w.st.jobIDsOn(n.Name), again.jobIDsOn(n.Name))

@@ -169,8 +169,10 @@ func (b *Set) CheckAssoc(path, who string, a *core.Association) {
 }
 
 func limitCounts(l *core.Limits) []*int64 {
-	return []*int64{l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall, l.GrpJobsAccrue, l.MaxJobsAccrue,
-		l.MinPrioThreshold}
+	return []*int64{
+		l.GrpJobs, l.GrpSubmit, l.GrpWall, l.MaxJobs, l.MaxSubmit, l.MaxWall, l.GrpJobsAccrue, l.MaxJobsAccrue,
+		l.MinPrioThreshold,
+	}
 }
 
 func limitAmounts(l *core.Limits) []core.TRES {

@@ -37,26 +37,44 @@ func TestReservationBounds(t *testing.T) {
 		text string
 	}{
 		{func(r *core.AdvanceReservation, n int) { r.Name = long(128 + n) }, "name has 129 bytes; the limit is 128"},
-		{func(r *core.AdvanceReservation, n int) { r.Nodes = long(1<<20 + n) },
-			"nodes has 1048577 bytes; the limit is 1048576"},
-		{func(r *core.AdvanceReservation, n int) { r.Partition = core.PartitionName(long(1024 + n)) },
-			"partition has 1025 bytes; the limit is 1024"},
-		{func(r *core.AdvanceReservation, n int) { r.Features = long(4096 + n) },
-			"features has 4097 bytes; the limit is 4096"},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Nodes = long(1<<20 + n) },
+			"nodes has 1048577 bytes; the limit is 1048576",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Partition = core.PartitionName(long(1024 + n)) },
+			"partition has 1025 bytes; the limit is 1024",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Features = long(4096 + n) },
+			"features has 4097 bytes; the limit is 4096",
+		},
 		{func(r *core.AdvanceReservation, n int) { r.Comment = long(4096 + n) }, "comment has 4097 bytes; the limit is 4096"},
 		{func(r *core.AdvanceReservation, n int) { r.Comment = strings.Repeat("\x1b", n) }, "comment: "},
-		{func(r *core.AdvanceReservation, n int) { r.Users = make([]core.UserName, 4096+n) },
-			"users: 4097 entries; the limit is 4096"},
-		{func(r *core.AdvanceReservation, n int) { r.Users = []core.UserName{core.UserName(long(129 + n))} },
-			"users has 130 bytes; the limit is 129"},
-		{func(r *core.AdvanceReservation, n int) { r.Projects = make([]core.ProjectName, 4096+n) },
-			"accounts: 4097 entries; the limit is 4096"},
-		{func(r *core.AdvanceReservation, n int) { r.Groups = make([]string, 4096+n) },
-			"groups: 4097 entries; the limit is 4096"},
-		{func(r *core.AdvanceReservation, n int) { r.Licenses = make([]core.License, 64+n) },
-			"licenses: 65 entries; the limit is 64"},
-		{func(r *core.AdvanceReservation, n int) { r.Licenses = []core.License{{Name: long(256 + n)}} },
-			"licenses has 257 bytes; the limit is 256"},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Users = make([]core.UserName, 4096+n) },
+			"users: 4097 entries; the limit is 4096",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Users = []core.UserName{core.UserName(long(129 + n))} },
+			"users has 130 bytes; the limit is 129",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Projects = make([]core.ProjectName, 4096+n) },
+			"accounts: 4097 entries; the limit is 4096",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Groups = make([]string, 4096+n) },
+			"groups: 4097 entries; the limit is 4096",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Licenses = make([]core.License, 64+n) },
+			"licenses: 65 entries; the limit is 64",
+		},
+		{
+			func(r *core.AdvanceReservation, n int) { r.Licenses = []core.License{{Name: long(256 + n)}} },
+			"licenses has 257 bytes; the limit is 256",
+		},
 		{func(r *core.AdvanceReservation, n int) { r.TRES = make(core.TRES, 64+n) }, "tres: 65 entries; the limit is 64"},
 		{func(r *core.AdvanceReservation, n int) { r.End = MaxMoment + core.Time(n) }, "end: "},
 		{func(r *core.AdvanceReservation, n int) { r.PurgeComp = MaxSeconds + core.Seconds(n) }, "purge_comp: "},

@@ -21,9 +21,13 @@ func Shape(spec *core.Spec) error {
 		name    string
 		v, most int32
 	}{
-		{"nodes", sh.NodesMin, MaxNodes}, {"nodes", sh.NodesMax, MaxNodes}, {"ntasks", sh.Tasks, MaxTasks},
-		{"ntasks-per-node", sh.TasksPerNode, MaxTasks}, {"cpus-per-task", sh.CPUsPerTask, MaxTasks},
-		{"mincpus", sh.MinCPUs, MaxTasks}, {"array limit", spec.Throttle, 1<<31 - 1},
+		{"nodes", sh.NodesMin, MaxNodes},
+		{"nodes", sh.NodesMax, MaxNodes},
+		{"ntasks", sh.Tasks, MaxTasks},
+		{"ntasks-per-node", sh.TasksPerNode, MaxTasks},
+		{"cpus-per-task", sh.CPUsPerTask, MaxTasks},
+		{"mincpus", sh.MinCPUs, MaxTasks},
+		{"array limit", spec.Throttle, 1<<31 - 1},
 	} {
 		if c.v < 0 || c.v > c.most {
 			return core.Errorf(core.Invalid, "%s: %d must be from 0 to %d", c.name, c.v, c.most).Because("invalid_shape")
